@@ -16,7 +16,6 @@ import (
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 
-	"github.com/go-json-experiment/json"
 )
 
 // patience bounds a call. The slowest are images, and outputs that do not follow.
@@ -67,29 +66,25 @@ func (a *app) with(do func(*session) error) error {
 	return do(s)
 }
 
-// call calls a tool with arguments that encode as JSON, nil for none. It sends an idempotency
-// key, so that a call that is repeated after a broken connection is made once. It waits for an
-// owner's approval where the site requires one.
-func (s *session) call(ctx context.Context, tool string, args any) (client.Answer, error) {
-	if args == nil {
-		args = struct{}{}
-	}
-	text, err := json.Marshal(args)
-	if err != nil {
-		return client.Answer{}, err
-	}
-	once := client.Once{Key: cmp.Or(s.app.key, rand.Text())}
+// nobody is the principal of a call to a remote site, which makes its own of who called.
+var nobody agents.Principal
+
+// ask asks the site for an operation by do. It sends an idempotency key, so that a call that is
+// repeated after a broken connection is made once. It waits for an owner's approval where the
+// site requires one.
+func ask[R any](ctx context.Context, s *session, do func(context.Context, agents.Terms) (R, error)) (none R, _ error) {
+	terms := agents.Terms{Key: new(cmp.Or(s.app.key, rand.Text()))}
 	begun := time.Now()
 	var broke error
 	for retries := 0; ; {
-		res, err := s.askOnce(ctx, tool, text, once)
+		res, err := within(ctx, patience, func(ctx context.Context) (R, error) { return do(ctx, terms) })
 		var waits *agents.ApprovalNeeded
 		switch {
 		case errors.As(err, &waits):
-			if once.State == "" {
+			if terms.Approval == "" {
 				s.app.note("%s (waiting for approval; Ctrl-C cancels)", saidBy(cmp.Or(s.app.site, s.app.peer), waits.Says))
 			}
-			if once.State = waits.State; time.Since(begun) > approvalPatience {
+			if terms.Approval = waits.State; time.Since(begun) > approvalPatience {
 				return res, coded{exitUnknown, errors.New("no owner approved this in time and nothing was moved; run the command again")}
 			}
 		case retries < maxRetries && (broken(err) || broke != nil && away(err)):
@@ -102,7 +97,7 @@ func (s *session) call(ctx context.Context, tool string, args any) (client.Answe
 		}
 		select {
 		case <-ctx.Done():
-			return client.Answer{}, s.app.unreached(ctx.Err())
+			return none, s.app.unreached(ctx.Err())
 		case <-time.After(time.Second):
 		}
 		if broke != nil {
@@ -133,39 +128,42 @@ func (s *session) redial() {
 	}
 }
 
-func (s *session) askOnce(ctx context.Context, tool string, args []byte, once client.Once) (client.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func within[R any](ctx context.Context, limit time.Duration, do func(context.Context) (R, error)) (R, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return s.AskOnce(ctx, tool, args, once)
+	return do(ctx)
 }
 
-// ask calls a tool and decodes its structured result. With --json it prints the result instead
-// and returns true.
-func (s *session) ask(ctx context.Context, tool string, args, into any) (said bool, err error) {
-	res, err := s.call(ctx, tool, args)
+// call calls a tool with arguments in JSON.
+func (s *session) call(ctx context.Context, tool string, args []byte) (client.Answer, error) {
+	return ask(ctx, s, func(ctx context.Context, terms agents.Terms) (client.Answer, error) {
+		return s.AskOnce(ctx, tool, args, client.Once{Key: *terms.Key, State: terms.Approval})
+	})
+}
+
+// status asks how the site is.
+func (s *session) status(ctx context.Context) (agents.Status, error) {
+	return ask(ctx, s, func(ctx context.Context, terms agents.Terms) (agents.Status, error) {
+		return only(s.Status(ctx, nobody, agents.SiteRequest{Terms: terms}))
+	})
+}
+
+// only returns the answer of the one site that was asked.
+func only[T any](all agents.Answers[T], err error) (one T, _ error) {
+	if err == nil && len(all.Sites) != 1 {
+		err = fmt.Errorf("the answer is that of %d sites", len(all.Sites))
+	}
 	if err != nil {
-		return false, err
+		return one, err
 	}
-	if s.app.json {
-		return true, s.app.printLine(res.JSON)
-	}
-	if err := json.Unmarshal(res.JSON, into); err != nil {
-		return false, fmt.Errorf("the site's answer to %s cannot be read: %w", tool, err)
-	}
-	return false, nil
+	return all.Sites[0], nil
 }
 
 // What a site answers, with what tables show of it.
 type (
-	point        agents.Point
-	pointsResult struct {
-		Points []point `json:"points"`
-	}
-	reading    agents.Reading
-	readResult struct {
-		Readings []reading `json:"readings"`
-	}
-	outputResult agents.Output
+	point   agents.Point
+	reading agents.Reading
+	moved   agents.Output
 )
 
 // limits returns the limits of a move in words.

@@ -85,14 +85,15 @@ func (a *app) screen(ctx context.Context, folder state.Folder) (s screen) {
 	var text strings.Builder
 	capture.out, capture.json = &output{Writer: &text}, false
 	s.err = capture.with(func(session *session) error {
-		if _, err := session.ask(ctx, "site_status", nil, &s.status); err != nil {
+		var err error
+		if s.status, err = session.status(ctx); err != nil {
 			return err
 		}
-		var now readResult
-		if _, err := session.latest(ctx, nil, &now); err != nil {
+		now, err := session.latest(ctx, nil)
+		if err != nil {
 			return err
 		}
-		return capture.readTable(now.Readings, secondsLeft(s.status))
+		return capture.readTable(now, secondsLeft(s.status))
 	})
 	s.table = text.String()
 	if i, ok, err := ops.ReadInvitation(folder); ok && err == nil {

@@ -181,14 +181,21 @@ type past struct {
 // ask asks for the history of each point. With --json it prints the answers.
 func (h *history) ask(ctx context.Context, s *session, r agents.HistoryRequest, points []string) (all []past, err error) {
 	for _, r.Point = range points {
-		p := past{event: h.events[r.Point]}
-		said, err := s.ask(ctx, "read_history", r, &p.History)
+		of, err := ask(ctx, s, func(ctx context.Context, terms agents.Terms) (agents.History, error) {
+			r.Terms = terms
+			return s.History(ctx, nobody, r)
+		})
 		if err != nil {
 			return nil, err
 		}
-		if p.Point = r.Point; said {
+		if h.json {
+			if err := h.printJSON(of); err != nil {
+				return nil, err
+			}
 			continue
 		}
+		of.Point = r.Point
+		p := past{History: of, event: h.events[r.Point]}
 		var texts []string
 		for _, step := range p.Steps {
 			texts = append(texts, step.Time)

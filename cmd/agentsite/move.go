@@ -10,12 +10,10 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/owner"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -83,12 +81,14 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 	if length > 0 {
 		r.For = new(length.Seconds())
 	}
-	tool, args := tools.OfMove(r)
-	var now outputResult
-	if said, err := s.ask(ctx, tool, args, &now); said || err != nil {
+	now, err := ask(ctx, s, func(ctx context.Context, terms agents.Terms) (agents.Output, error) {
+		r.Terms = terms
+		return s.Move(ctx, nobody, r)
+	})
+	if err != nil {
 		return err
 	}
-	return s.app.say("%s", now.sentence(p.Unit))
+	return s.app.print(now, "%s", moved(now).sentence(p.Unit))
 }
 
 func findOutput(points []point, name string) (point, error) {
@@ -136,7 +136,7 @@ func (p point) move(value string) (agents.MoveRequest, error) {
 }
 
 // sentence describes an output's value and its next change.
-func (o outputResult) sentence(unitCode string) string {
+func (o moved) sentence(unitCode string) string {
 	value, safe := show(o.Value, unitCode), show(o.Safe, unitCode)
 	switch {
 	case !o.Goal.IsZero():
@@ -208,14 +208,13 @@ func (a *app) stopCommand() *cobra.Command {
 until an owner runs "agentsite reset".`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(func(s *session) error {
-				var done struct {
-					Outputs []outputResult `json:"outputs"`
-				}
-				said, err := s.ask(cmd.Context(), "emergency_stop", nil, &done)
-				if said || err != nil {
+				done, err := ask(cmd.Context(), s, func(ctx context.Context, terms agents.Terms) (agents.Stopped, error) {
+					return only(s.Stop(ctx, nobody, agents.SiteRequest{Terms: terms}))
+				})
+				if err != nil {
 					return stopFailed(err)
 				}
-				return a.say("stopped: all outputs (%d) stay at their safe values until agentsite reset", len(done.Outputs))
+				return a.print(done, "stopped: all outputs (%d) stay at their safe values until agentsite reset", len(done.Outputs))
 			})
 		},
 	}
@@ -227,8 +226,6 @@ func stopFailed(err error) error {
 	switch {
 	case errors.As(err, &refused) && refused.Kind == "invalid":
 		return usagef("this site has no outputs to stop")
-	case err == nil:
-		return nil
 	}
 	return fmt.Errorf("the stop is not confirmed; if an output may still be on, disconnect its power: %w", err)
 }
@@ -278,13 +275,9 @@ Files are removed, not overwritten: rewrite the SD card before you give it away.
 
 // afterReset reports the outputs that are not known to be safe yet, which cannot be moved.
 func (s *session) afterReset(ctx context.Context) error {
-	res, err := s.call(ctx, "site_status", nil)
+	now, err := s.status(ctx)
 	if err != nil {
 		return fmt.Errorf("the emergency stop is over, but the state of the outputs is unknown: %w", err)
-	}
-	var now agents.Status
-	if err := json.Unmarshal(res.JSON, &now); err != nil {
-		return err
 	}
 	var stuck []string
 	for _, o := range now.Moved {

@@ -5,20 +5,20 @@ import (
 	"slices"
 	"strings"
 
+	"agentsite/agents"
 	"agentsite/device"
-
-	"github.com/go-json-experiment/json"
 )
 
 // listPoints asks for the points that the caller may see.
 func (s *session) listPoints(ctx context.Context) ([]point, error) {
-	res, err := s.call(ctx, "list_points", nil)
-	if err != nil {
-		return nil, err
+	list, err := ask(ctx, s, func(ctx context.Context, terms agents.Terms) (agents.PointList, error) {
+		return s.Points(ctx, nobody, agents.SiteRequest{Terms: terms})
+	})
+	all := make([]point, 0, len(list.Points)) // [] with --json
+	for _, p := range list.Points {
+		all = append(all, point(p))
 	}
-	var list pointsResult
-	err = json.Unmarshal(res.JSON, &list)
-	return list.Points, err
+	return all, err
 }
 
 // pick expands words to the names of points: * to those that fit, DEVICE or DEVICE/* to those of a

@@ -9,7 +9,6 @@ import (
 	"agentsite/agents"
 	"agentsite/device"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -19,11 +18,14 @@ func (a *app) pointsCommand() *cobra.Command {
 		Short: "List the sensors and outputs",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(func(s *session) error {
-				var list pointsResult
-				if said, err := s.ask(cmd.Context(), "list_points", nil, &list); said || err != nil {
+				list, err := s.listPoints(cmd.Context())
+				if err != nil {
 					return err
 				}
-				return a.pointsTable(list.Points)
+				if a.json {
+					return a.printJSON(map[string][]point{"points": list})
+				}
+				return a.pointsTable(list)
 			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -83,11 +85,14 @@ With --watch, also print every change until Ctrl-C.`,
 				if follow {
 					return s.watch(cmd.Context(), points)
 				}
-				var now readResult
-				if said, err := s.latest(cmd.Context(), points, &now); said || err != nil {
+				now, err := s.latest(cmd.Context(), points)
+				if err != nil {
 					return err
 				}
-				return a.readTable(now.Readings, s.askSecondsLeft(cmd.Context()))
+				if a.json {
+					return a.printJSON(agents.Readings{Readings: now})
+				}
+				return a.readTable(now, s.askSecondsLeft(cmd.Context()))
 			})
 		},
 		ValidArgsFunction: a.completePoints(-1, point.readable),
@@ -97,29 +102,29 @@ With --watch, also print every change until Ctrl-C.`,
 }
 
 // latest asks for the latest readings. A site with nothing to read has no tool for that.
-func (s *session) latest(ctx context.Context, points []string, now *readResult) (said bool, err error) {
-	said, err = s.ask(ctx, "read_points", agents.ReadRequest{Points: points}, now)
+func (s *session) latest(ctx context.Context, points []string) ([]agents.Reading, error) {
+	now, err := ask(ctx, s, func(ctx context.Context, terms agents.Terms) (agents.Readings, error) {
+		return s.Read(ctx, nobody, agents.ReadRequest{Points: points, Terms: terms})
+	})
 	if err == nil || len(points) > 0 {
-		return said, err
+		return now.Readings, err
 	}
 	if list, listed := s.listPoints(ctx); listed != nil || slices.ContainsFunc(list, point.readable) {
-		return said, err
+		return nil, err
 	}
-	if s.app.json {
-		return true, s.app.printJSON(readResult{[]reading{}})
-	}
-	return false, nil
+	return []agents.Reading{}, nil
 }
 
 // readable reports whether a point has readings.
 func (p point) readable() bool { return p.Kind != "text" && p.Kind != "image" }
 
-func (a *app) readTable(readings []reading, left map[string]float64) error {
+func (a *app) readTable(readings []agents.Reading, left map[string]float64) error {
 	if len(readings) == 0 {
 		return a.say("this site has no readings: its configuration has no sensors")
 	}
 	var rows [][]string
-	for _, r := range readings {
+	for _, of := range readings {
+		r := reading(of)
 		rows = append(rows, []string{r.Point, show(r.Value, r.Unit), r.age(), r.note(left[r.Point])})
 	}
 	return table(a.out, []string{"POINT", "VALUE", "AGE", "NOTE"}, rows)
@@ -151,9 +156,8 @@ func (r reading) note(left float64) string {
 // askSecondsLeft asks how long each output will still be away from its safe value. The table
 // can do without: after an error there are none.
 func (s *session) askSecondsLeft(ctx context.Context) map[string]float64 {
-	res, err := s.call(ctx, "site_status", nil)
-	var status agents.Status
-	if err != nil || json.Unmarshal(res.JSON, &status) != nil {
+	status, err := s.status(ctx)
+	if err != nil {
 		return nil
 	}
 	return secondsLeft(status)

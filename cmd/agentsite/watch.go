@@ -43,7 +43,7 @@ type watchPrinter struct {
 }
 
 func (w *watchPrinter) print(u agents.Update) error {
-	var now readResult
+	var now agents.Readings
 	before := w.last
 	if u.Offer { // it has all points: those that are gone are forgotten
 		w.last = make(map[string]agents.Reading, len(u.Readings))
@@ -56,7 +56,7 @@ func (w *watchPrinter) print(u agents.Update) error {
 		if w.last[r.Point] = r; printed && same && (u.Offer || r.Detail != nil) {
 			continue
 		}
-		now.Readings = append(now.Readings, reading(r).dated())
+		now.Readings = append(now.Readings, dated(r))
 	}
 	if len(now.Readings) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (w *watchPrinter) print(u agents.Update) error {
 			at = t
 		}
 		line := at.In(time.Local).Format(time.TimeOnly) + "  " + pad(clean(r.Point), w.width) + "  " + clean(show(r.Value, r.Unit))
-		if note := clean(r.note(0)); note != "" {
+		if note := clean(reading(r).note(0)); note != "" {
 			line += "  (" + note + ")"
 		}
 		if _, err := fmt.Fprintln(w.app.out, line); err != nil {
@@ -82,7 +82,7 @@ func (w *watchPrinter) print(u agents.Update) error {
 
 // dated returns a reading of an update with its time, which its age tells. There is none
 // where nothing was read yet.
-func (r reading) dated() reading {
+func dated(r agents.Reading) agents.Reading {
 	if !r.Value.IsZero() || r.Quality == device.Bad {
 		r.Time = time.Now().Add(-time.Duration(r.Age * float64(time.Second))).UTC().Format("2006-01-02T15:04:05.000Z")
 	}

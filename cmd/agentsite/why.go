@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -25,10 +26,16 @@ A caller with permissions for a part of the site learns of the others only "some
 		Example: "  agentsite why greenhouse/heater",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(func(s *session) error {
-				var w whyResult
-				if said, err := s.ask(cmd.Context(), agents.OpWhy.Tool(), agents.WhyRequest{Point: args[0]}, &w); said || err != nil {
+				answer, err := ask(cmd.Context(), s, func(ctx context.Context, terms agents.Terms) (agents.Why, error) {
+					return s.Why(ctx, nobody, agents.WhyRequest{Point: args[0], Terms: terms})
+				})
+				if err != nil {
 					return err
 				}
+				if a.json {
+					return a.printJSON(answer)
+				}
+				w := why(answer)
 				for _, line := range w.sentences() {
 					if err := a.say("%s", line); err != nil {
 						return err
@@ -45,10 +52,10 @@ A caller with permissions for a part of the site learns of the others only "some
 	}
 }
 
-type whyResult agents.Why
+type why agents.Why
 
 // sentences explain a point as it is now.
-func (w whyResult) sentences() (all []string) {
+func (w why) sentences() (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	now := "has no value"
 	if !w.Value.IsZero() {
@@ -86,7 +93,7 @@ func (w whyResult) sentences() (all []string) {
 }
 
 // moves explain who holds an output, and whether it can be moved.
-func (w whyResult) moves(o *agents.OutputDetail) (all []string) {
+func (w why) moves(o *agents.OutputDetail) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if o.Holder != "" {
 		holder := o.Holder
@@ -119,7 +126,7 @@ func (w whyResult) moves(o *agents.OutputDetail) (all []string) {
 }
 
 // rows are the last changes and calls.
-func (w whyResult) rows() (all [][]string) {
+func (w why) rows() (all [][]string) {
 	for _, d := range w.Changes {
 		when := d.Time
 		if t, err := time.Parse(time.RFC3339, d.Time); err == nil {

@@ -96,7 +96,7 @@ func TestWaitsForApproval(t *testing.T) {
 		a := &app{out: &output{Writer: io.Discard}, errs: io.Discard}
 		s := &session{&peer.Connection{Client: client.New(undecided{}, "t", "1")}, a}
 		begun := time.Now()
-		_, err := s.call(t.Context(), "switch_output", nil)
+		_, err := s.call(t.Context(), "switch_output", []byte("{}"))
 		if exitCode(err) != exitUnknown || time.Since(begun) > 5*time.Minute {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}

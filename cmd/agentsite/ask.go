@@ -15,7 +15,6 @@ import (
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
-
 )
 
 // patience bounds a call. The slowest are images, and outputs that do not follow.

@@ -41,6 +41,8 @@ type request struct {
 	place  Place
 	until  time.Time
 	answer answer
+	// answered is closed when an owner has answered.
+	answered chan struct{}
 }
 
 type answer byte
@@ -115,7 +117,7 @@ func (all *requests) begin(a Asked, take func() (Place, error)) (string, *reques
 	if all.all == nil {
 		all.all = make(map[string]*request)
 	}
-	handle, r := rand.Text(), &request{asked: a, place: place, until: time.Now().Add(approveWithin)}
+	handle, r := rand.Text(), &request{asked: a, place: place, until: time.Now().Add(approveWithin), answered: make(chan struct{})}
 	all.all[handle] = r
 	return handle, r, nil
 }
@@ -160,6 +162,7 @@ func (n *Node) Approve(p agents.Principal, handle string, ok bool) error {
 		r.answer, word = yes, "approve"
 	}
 	r.until = time.Now().Add(approveWithin)
+	close(r.answered)
 	n.hub.Announce(agents.Change{Approvals: true})
 	about, err := json.Marshal(struct {
 		Who  string         `json:"who"`

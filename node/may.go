@@ -247,6 +247,9 @@ func (n *Node) Recheck() {
 	}
 	n.views.mu.Unlock()
 	n.views.forget()
+	if n.recheck != nil {
+		n.recheck()
+	}
 	n.hub.Announce(agents.Change{Permissions: true})
 }
 

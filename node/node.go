@@ -25,6 +25,7 @@ type Node struct {
 	requests requests
 	held     [quotas]counter
 	self     func(name string) bool // whether a name is this site's; nil where nobody knows
+	recheck  func()                 // nil for none
 	past     chan struct{}          // places of those who read it
 	agents   atomic.Pointer[map[string]Hosted]
 	released sync.Map // by output: whether the last caller to release it was not an owner

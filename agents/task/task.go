@@ -54,6 +54,8 @@ type Skill struct {
 	Tags        []string `json:"tags,omitzero"`
 	// Input is a JSON Schema of Request.Arguments; none for a skill without arguments.
 	Input jsontext.Value `json:"input,omitzero"`
+	// Seconds is how long it takes, as far as that is known before; answers take longer.
+	Seconds float64 `json:"seconds,omitzero"`
 }
 
 // Agent is an agent that may be asked.
@@ -70,13 +72,13 @@ type Request struct {
 	// Text says in words what is wanted, for agents that understand them.
 	Text         string         `json:"text,omitzero"`
 	Arguments    jsontext.Value `json:"arguments,omitzero"` // a JSON object, as the skill's Input says
-	Seconds      *float64       `json:"seconds,omitzero"`   // until when it has to have ended, from now; else an hour
+	Seconds      *float64       `json:"seconds,omitzero"`   // until when it has to have ended, from now; else an hour more than its skill's Seconds
 	agents.Terms `json:"-"`     // Key: asked again with it, the same task is answered
 }
 
 // Task is a piece of work as it stands.
 type Task struct {
-	ID      string `json:"id"` // opaque; a handle is not a permission
+	ID      string `json:"id"` // opaque, [A-Z2-7]{26}; a handle is not a permission
 	Agent   string `json:"agent"`
 	Skill   string `json:"skill,omitzero"`
 	State   State  `json:"state"`
@@ -119,7 +121,8 @@ type Host interface {
 	Agents(ctx context.Context, p agents.Principal) ([]Agent, error)
 	// Ask makes a task, which is durable when it is returned. Only an agent that p may ask takes it.
 	Ask(ctx context.Context, p agents.Principal, r Request) (Task, error)
-	// Task returns one, with its steps. List returns all of p's, the newest first, without steps.
+	// Task returns one, with its steps. List returns all of p's, the newest first, without steps,
+	// results, texts and arguments.
 	Task(ctx context.Context, p agents.Principal, id string) (Task, error)
 	List(ctx context.Context, p agents.Principal) ([]Task, error)
 	// Watch calls emit from one goroutine with the task as it is, and again when it has changed,

@@ -1,8 +1,13 @@
 package config
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode"
 )
 
 // Agent is one entry of the agents section. Which kinds there are, what each of them
@@ -12,6 +17,8 @@ type Agent struct {
 	Name string
 	Kind string
 	May  string // the agent's permissions, in the words of grants; "" for none
+	// Description tells people and models what the agent is for; "" for none.
+	Description string
 
 	src     *source
 	at      pos // of the name
@@ -20,8 +27,19 @@ type Agent struct {
 
 // agentPart holds the keys that every agent has.
 type agentPart struct {
-	Kind string `json:"kind" jsonschema:"what kind of agent this is"`
-	May  string `json:"may,omitempty" jsonschema:"what the agent may do, as in a grant: read climate, set house/heater max 5m; nothing when not written"`
+	Kind        string `json:"kind" jsonschema:"what kind of agent this is"`
+	May         string `json:"may,omitempty" jsonschema:"what the agent may do, as in a grant: read climate, set house/heater max 5m; nothing when not written"`
+	Description string `json:"description,omitempty" jsonschema:"what the agent is for, in a sentence for people and models"`
+}
+
+// agentKeys are those of agentPart.
+var agentKeys = []string{"kind", "may", "description"}
+
+// maxDescription bounds the description of an agent, which models are told.
+const maxDescription = 200
+
+func printable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // agents reads the section of that name. It may be empty.
@@ -33,8 +51,11 @@ func (r *report) agents(e entry) (all []Agent) {
 			continue
 		}
 		var own agentPart
-		d.fields(e.at, "", only(e.value.entries, "kind", "may"), reflect.ValueOf(&own).Elem())
-		all = append(all, Agent{e.key, own.Kind, own.May, r.src, e.at, e.value.entries})
+		d.fields(e.at, "", only(e.value.entries, agentKeys...), reflect.ValueOf(&own).Elem())
+		if at, ok := find(e.value.entries, "description"); ok && (len(own.Description) > maxDescription || !printable(own.Description)) {
+			d.fail(at.value.at, "description takes at most %d characters of plain text", maxDescription)
+		}
+		all = append(all, Agent{e.key, own.Kind, own.May, own.Description, r.src, e.at, e.value.entries})
 	}
 	return all
 }
@@ -44,18 +65,58 @@ func (r *report) agents(e entry) (all []Agent) {
 // the mistakes, each at its line.
 func (a Agent) Decode(into any) error {
 	r := &report{src: a.src}
-	own := slices.DeleteFunc(slices.Clone(a.entries), func(e entry) bool { return e.key == "kind" || e.key == "may" })
-	decoder{r, a.Name}.fields(a.at, "", own, reflect.ValueOf(into).Elem(), "kind", "may")
+	own := slices.DeleteFunc(slices.Clone(a.entries), func(e entry) bool { return slices.Contains(agentKeys, e.key) })
+	decoder{r, a.Name}.fields(a.at, "", own, reflect.ValueOf(into).Elem(), agentKeys...)
 	return r.err()
 }
 
-// Errorf returns a mistake at the agent's key, or at the agent if it does not have the key.
+// Errorf returns a mistake at the agent's key, or at the agent if it does not have the key. A key
+// within a list of the agent is written steps[2].if; where that is missing, the nearest around it
+// counts.
 func (a Agent) Errorf(key, format string, args ...any) error {
-	at := a.at
-	if e, ok := find(a.entries, key); ok {
-		at = e.value.at
+	at, entries := a.at, a.entries
+	for part := range strings.SplitSeq(key, ".") {
+		name, index, isItem := strings.Cut(strings.TrimSuffix(part, "]"), "[")
+		e, ok := find(entries, name)
+		if !ok {
+			break
+		}
+		value := e.value
+		if i, err := strconv.Atoi(index); isItem && err == nil && i >= 0 && i < len(value.items) {
+			value = value.items[i]
+		}
+		at, entries = value.at, value.entries
 	}
 	return a.src.errorf(at, a.Name+": "+format, args...)
+}
+
+// Digest returns the same for two entries that say the same of an agent, wherever they stand in
+// their files.
+func (a Agent) Digest() (digest [sha256.Size]byte) {
+	h := sha256.New()
+	var entries func([]entry)
+	var write func(*node)
+	part := func(text string) { fmt.Fprintf(h, "%d:%s", len(text), text) }
+	write = func(n *node) {
+		fmt.Fprintf(h, "(%v", n.shape)
+		part(n.text)
+		for _, item := range n.items {
+			write(item)
+		}
+		entries(n.entries)
+		fmt.Fprint(h, ")")
+	}
+	entries = func(all []entry) {
+		sorted := slices.SortedFunc(slices.Values(all), func(x, y entry) int { return strings.Compare(x.key, y.key) })
+		for _, e := range sorted {
+			part(e.key)
+			write(e.value)
+		}
+	}
+	part(a.Name)
+	entries(a.entries)
+	h.Sum(digest[:0])
+	return digest
 }
 
 // Same reports whether b says of its agent what a says, wherever it stands in its file.

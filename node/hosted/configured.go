@@ -1,6 +1,11 @@
 package hosted
 
-import "agentsite/agents/agent"
+import (
+	"slices"
+
+	"agentsite/agents"
+	"agentsite/agents/agent"
+)
 
 // Configured is an agent of the configuration, whether it runs or is paused.
 type Configured struct {
@@ -16,6 +21,27 @@ func (m *Manager) Configured() (all []Configured) {
 	defer m.mu.Unlock()
 	for _, e := range m.all {
 		all = append(all, Configured{e.Name, e.self.ID, e.Rank, e.agent})
+	}
+	return all
+}
+
+// Worker is an agent of the configuration that takes tasks.
+type Worker struct {
+	agent.Worker
+	Name, Description string
+	Self              agents.Principal
+	Digest            [32]byte // of its definition: another for one that says anything else
+	Paused            bool
+}
+
+// Workers returns the agents that take tasks, in the order of the configuration.
+func (m *Manager) Workers() (all []Worker) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.all {
+		if w, ok := e.agent.(agent.Worker); ok {
+			all = append(all, Worker{w, e.Name, e.Agent.Description, e.self, e.Digest(), slices.Contains(m.Paused, e.Name)})
+		}
 	}
 	return all
 }

@@ -147,6 +147,9 @@ type Options struct {
 	Tell   func(map[string]node.Hosted) // replaces what the node knows of them
 	Paused []string                     // the names of agents that are not to run
 	Keep   func([]string) error         // makes Paused durable
+	// OnChange is called when agents came, went, were paused or resumed. It does not block; nil
+	// for nothing.
+	OnChange func()
 }
 
 // Manager runs a site's hosted agents.
@@ -216,6 +219,9 @@ func (m *Manager) tell() {
 	default:
 	}
 	m.next <- slices.DeleteFunc(slices.Clone(m.all), func(e *entry) bool { return slices.Contains(m.Paused, e.Name) })
+	if m.OnChange != nil {
+		m.OnChange()
+	}
 }
 
 // Run runs the agents until ctx ends, and returns when they have ended, or after

@@ -15,12 +15,14 @@ const reportTimeout = time.Second
 
 // Agent is a hosted agent as it is now.
 type Agent struct {
-	Name      string   `json:"name"`
-	Kind      string   `json:"kind"`
-	Principal string   `json:"principal"`
-	May       string   `json:"may,omitzero"`   // as its owner wrote it
-	Reads     []string `json:"reads,omitzero"` // what its definition names, as Moves
-	Moves     []string `json:"moves,omitzero"`
+	Name      string `json:"name"`
+	Kind      string `json:"kind"`
+	Principal string `json:"principal"`
+	// Description is what its owner says that it is for.
+	Description string   `json:"description,omitzero"`
+	May         string   `json:"may,omitzero"`   // as its owner wrote it
+	Reads       []string `json:"reads,omitzero"` // what its definition names, as Moves
+	Moves       []string `json:"moves,omitzero"`
 	agent.Report
 }
 
@@ -38,7 +40,7 @@ func (m *Manager) List(ctx context.Context) []Agent {
 	m.mu.Unlock()
 	list := make([]Agent, 0, len(all))
 	for _, e := range all {
-		a := Agent{Name: e.Name, Kind: e.Kind, Principal: e.self.ID, May: strings.TrimSpace(e.May), Reads: e.Reads, Moves: e.Moves}
+		a := Agent{Name: e.Name, Kind: e.Kind, Principal: e.self.ID, Description: e.Description, May: strings.TrimSpace(e.May), Reads: e.Reads, Moves: e.Moves}
 		switch failed := e.failed.Load(); {
 		case slices.Contains(paused, e.Name):
 			a.State = agent.Paused

@@ -28,6 +28,9 @@ const (
 // The first question comes before the guard's because what the first call has done may
 // be the reason to refuse the second, which is to hear of the first instead.
 func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
+	if o := n.sitesOf(p); o != nil && isElsewhere(r.Output) {
+		return n.moveElsewhere(ctx, p, o, r)
+	}
 	came := time.Now()
 	c := call{
 		who: p, ask: agents.Ask{Op: agents.OpMove, Points: named(r.Output), Value: r.Value, For: lengthOf(r.For)}, terms: r.Terms,

@@ -15,20 +15,22 @@ import (
 // the tools of hosted agents. All methods are safe for concurrent use, and each takes the
 // principal that asks.
 type Node struct {
-	site     atomic.Pointer[site]
-	hosted   atomic.Pointer[[]tools.Agent]
-	hub      *Hub
-	token    [sha256.Size]byte
-	journal  Journal
-	access   Access // nil for none
-	views    views
-	requests requests
-	held     [quotas]counter
-	self     func(name string) bool // whether a name is this site's; nil where nobody knows
-	recheck  func()                 // nil for none
-	past     chan struct{}          // places of those who read it
-	agents   atomic.Pointer[map[string]Hosted]
-	released sync.Map // by output: whether the last caller to release it was not an owner
+	site      atomic.Pointer[site]
+	hosted    atomic.Pointer[[]tools.Agent]
+	hub       *Hub
+	token     [sha256.Size]byte
+	journal   Journal
+	access    Access // nil for none
+	views     views
+	requests  requests
+	held      [quotas]counter
+	self      func(name string) bool // whether a name is this site's; nil where nobody knows
+	elsewhere *otherSites            // nil for none
+	joined    sync.Map               // by principal, *joinedOffer
+	recheck   func()                 // nil for none
+	past      chan struct{}          // places of those who read it
+	agents    atomic.Pointer[map[string]Hosted]
+	released  sync.Map // by output: whether the last caller to release it was not an owner
 }
 
 var _ agents.Site = (*Node)(nil)
@@ -63,11 +65,16 @@ func known(p agents.Principal) error {
 }
 
 // Offer returns what p may ask of the site. The same pointer is the same offer.
-func (n *Node) Offer(_ context.Context, p agents.Principal) (*agents.Offer, error) {
+func (n *Node) Offer(ctx context.Context, p agents.Principal) (*agents.Offer, error) {
 	if err := known(p); err != nil {
 		return nil, err
 	}
 	v, _ := n.seenBy(p)
+	if o := n.sitesOf(p); o != nil {
+		if there, err := o.Offer(ctx, p); err == nil {
+			return n.joinOffers(p, &v.offer, there), nil
+		}
+	}
 	return &v.offer, nil
 }
 

@@ -13,11 +13,15 @@ import (
 )
 
 // Points lists the points that p sees.
-func (n *Node) Points(_ context.Context, p agents.Principal, r agents.SiteRequest) (agents.PointList, error) {
+func (n *Node) Points(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.PointList, error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpPoints, Effect: agents.Reads}, terms: r.Terms, args: none}
-	return operate(n, &c, oneSite(r), func(v *view) (agents.PointList, error) {
+	all, err := operate(n, &c, oneSite(r), func(v *view) (agents.PointList, error) {
 		return agents.PointList{Points: v.list}, nil
 	})
+	if o := n.sitesOf(p); o != nil && err == nil {
+		all = n.addPoints(ctx, p, o, r.Terms, all)
+	}
+	return all, err
 }
 
 // oneSite refuses a request that names a site: there is one here.
@@ -31,7 +35,14 @@ func oneSite(r agents.SiteRequest) func(*view) error {
 }
 
 // Read returns the latest readings.
-func (n *Node) Read(_ context.Context, p agents.Principal, r agents.ReadRequest) (agents.Readings, error) {
+func (n *Node) Read(ctx context.Context, p agents.Principal, r agents.ReadRequest) (agents.Readings, error) {
+	if o := n.sitesOf(p); o != nil && (len(r.Points) == 0 || slices.ContainsFunc(r.Points, isElsewhere)) {
+		return n.readBoth(ctx, p, o, r)
+	}
+	return n.readHere(p, r)
+}
+
+func (n *Node) readHere(p agents.Principal, r agents.ReadRequest) (agents.Readings, error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpRead, Points: r.Points, Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
 	return operate(n, &c, func(v *view) error { return v.checkPoints(r.Points) }, func(v *view) (agents.Readings, error) {
 		points := r.Points

@@ -25,6 +25,14 @@ func (n *Node) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequ
 	if err := known(p); err != nil {
 		return err
 	}
+	if o := n.sitesOf(p); o != nil && (len(r.Points) == 0 || slices.ContainsFunc(r.Points, isElsewhere)) {
+		return n.watchBoth(ctx, p, o, r, emit)
+	}
+	return n.watchHere(ctx, p, r, emit)
+}
+
+// watchHere is Watch for the points of this site.
+func (n *Node) watchHere(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
 	var asks []agents.Ask // what p has to go on seeing
 	if r.OfferOnly {
 		if err := agents.CheckNumber("every", &r.Every); err != nil {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/notify"
@@ -20,6 +21,10 @@ type Member struct {
 // Group is several sites as one. It is safe for concurrent use. The principals that ask it
 // are not passed on: each member makes its own principal of the key that it is called with.
 type Group struct {
+	// RetryMin and RetryMax bound the pauses between two tries of a site that is away; 250 ms and
+	// a minute when 0. They are set before Run.
+	RetryMin, RetryMax time.Duration
+
 	members  func() []Member
 	watchers notify.Watchers
 	changed  chan struct{} // buffered: members came or went
@@ -82,6 +87,30 @@ func (g *Group) Settle(ctx context.Context) {
 		case <-tried:
 		case <-ctx.Done():
 		}
+	}
+}
+
+// Update takes over which sites there are now, as each request does.
+func (g *Group) Update() { g.list() }
+
+// Away returns why a site does not answer now, and nil where it may.
+func (g *Group) Away(site string) error {
+	m, err := g.named(site)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m.offer != nil {
+		return nil
+	}
+	return m.awayLocked(nil)
+}
+
+// Retry has a site that is away be tried now. An unknown site is none.
+func (g *Group) Retry(site string) {
+	if m, err := g.named(site); err == nil {
+		m.tryNow()
 	}
 }
 

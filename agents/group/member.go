@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -78,7 +79,7 @@ func (m *member) run(ctx context.Context) {
 			away = now
 		}
 		m.leave(err)
-		pause := min(max(now.Sub(away)/10, shortestPause), longestPause)
+		pause := min(max(now.Sub(away)/10, cmp.Or(m.group.RetryMin, shortestPause)), cmp.Or(m.group.RetryMax, longestPause))
 		select {
 		case <-ctx.Done():
 		case <-m.retry:
@@ -259,10 +260,7 @@ func (m *member) reached(ctx context.Context) (*agents.Offer, error) {
 	if o != nil {
 		return o, nil
 	}
-	select {
-	case m.retry <- struct{}{}:
-	default: // it is about to be tried
-	}
+	m.tryNow()
 	select {
 	case <-tried:
 	case <-ctx.Done():
@@ -274,6 +272,14 @@ func (m *member) reached(ctx context.Context) (*agents.Offer, error) {
 		return nil, m.away(nil)
 	}
 	return o, nil
+}
+
+// tryNow ends the pause before the next try.
+func (m *member) tryNow() {
+	select {
+	case m.retry <- struct{}{}:
+	default: // it is about to be tried
+	}
 }
 
 // last returns what the site offered last, nil where it was never reached.

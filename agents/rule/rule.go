@@ -35,7 +35,8 @@ type World struct {
 	// Place is where the site is; nil if that is not configured.
 	Place *calendar.Place
 	// Points are those that are known before the site runs, and Open the devices whose points
-	// are not. Without Points, nil, nothing is known, and any name is accepted until then.
+	// and the other sites whose points are not. Without Points, nil, nothing is known, and any name
+	// is accepted until then.
 	Points []agents.Point
 	Open   []string
 	// Untested leaves out the rules' own tests, which may take seconds.
@@ -143,12 +144,12 @@ func (r *Rule) Define() (agent.Definition, error) {
 }
 
 // NewMachine checks the rule against the points of a site, and returns its machine. self is
-// the rule's principal.
-func (r *Rule) NewMachine(self string, points []agents.Point) (*Machine, error) {
+// the rule's principal, and away are other sites whose points are not known yet.
+func (r *Rule) NewMachine(self string, points []agents.Point, away ...string) (*Machine, error) {
 	if points == nil {
 		points = []agents.Point{}
 	}
-	c, err := r.compile(points)
+	c, err := r.compile(points, away...)
 	if err != nil {
 		return nil, err
 	}
@@ -156,12 +157,12 @@ func (r *Rule) NewMachine(self string, points []agents.Point) (*Machine, error) 
 }
 
 // compile checks the rule, against points where they are not nil.
-func (r *Rule) compile(points []agents.Point) (*compiled, error) {
+func (r *Rule) compile(points []agents.Point, away ...string) (*compiled, error) {
 	if err := r.checkKeys(); err != nil {
 		return nil, err
 	}
 	c := &compiled{index: make(map[string]int), on: -1, place: r.world.Place, hold: r.For, missed: r.Missed != "", period: r.Every, resume: r.Resume}
-	all, open := points, []string(nil)
+	all, open := points, away
 	if points == nil {
 		all, open = r.world.Points, r.world.Open
 	}
@@ -350,11 +351,30 @@ func written(key, text string) string {
 
 // Run follows the rule until ctx ends, or returns why it cannot.
 func (r *Rule) Run(ctx context.Context, self agents.Principal, site agents.Site) error {
+	for {
+		err := r.follow(ctx, self, site)
+		if !errors.Is(err, errPointsChanged) {
+			return err
+		}
+		select { // what changes often is taken up once a second
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// follow follows the rule with the points that the site has now.
+func (r *Rule) follow(ctx context.Context, self agents.Principal, site agents.Site) error {
 	list, err := site.Points(ctx, self, agents.SiteRequest{})
 	if err != nil {
 		return err
 	}
-	m, err := r.NewMachine(self.ID, list.Points)
+	var away []string
+	for _, m := range list.Missed {
+		away = append(away, m.Site)
+	}
+	m, err := r.NewMachine(self.ID, list.Points, away...)
 	if err != nil {
 		var wrong *agent.Mistake
 		if errors.As(err, &wrong) {

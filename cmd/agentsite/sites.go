@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/peer"
+	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
 )
@@ -129,8 +130,25 @@ func (a *app) sitesCommand() *cobra.Command {
 			return a.say("%s is removed from the list", args[0])
 		},
 		ValidArgsFunction: a.completeSite,
-	})
+	}, a.connectSiteCommand())
 	return cmd
+}
+
+func (a *app) connectSiteCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "connect GRANT", Args: exactly("GRANT"), Short: "Give your site a grant of another site, for its agents",
+		Long: `Store the text that "agentsite grant" printed on another site for the key of your site, which
+"agentsite identity" shows. The agents of your site that name the other one may then ask it
+what the grant, the entry with "kind: remote" and their own may: all permit.`,
+		Example: "  agentsite sites connect agentsite://z6Mk…/grant.…/shed@192.168.1.20:8474",
+		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
+			c, err := callOwner(ctx, s, owner.ConnectMethod, owner.Name{Name: args[0]})
+			if err != nil {
+				return err
+			}
+			return a.print(c, "the site's agents may %s on %s, %s: name it under agents: with kind: remote and peer: %s", clean(c.May), clean(c.Name), ends(c.Until), clean(c.DID))
+		}),
+	}
 }
 
 // completeSites completes to the names of sites.

@@ -89,6 +89,7 @@ func decode(cfg *config.Site, list Kinds) ([]*entry, error) {
 		}
 		all = append(all, e)
 	}
+	errs = append(errs, elsewhere(cfg, all)...)
 	return all, errors.Join(errs...)
 }
 
@@ -111,9 +112,9 @@ func (e *entry) define() error {
 		return nil
 	}
 	for _, address := range d.Reads { // anything else would be a permission of its own words
-		name, point, ok := device.SplitAddress(address)
-		if err := errors.Join(device.CheckName(name), device.CheckName(point)); !ok || err != nil {
-			return e.Errorf("kind", "%.60q is not the address of a point; write it like climate/temperature", address)
+		names := strings.Split(address, "/")
+		if len(names) < 2 || len(names) > 3 || slices.ContainsFunc(names, func(n string) bool { return device.CheckName(n) != nil }) {
+			return e.Errorf("kind", "%.60q is not the address of a point; write it like climate/temperature, or greenhouse/climate/temperature for another site's", address)
 		}
 	}
 	reads, err := access.ParsePermissions("read " + strings.Join(d.Reads, "+"))
@@ -145,6 +146,7 @@ type Options struct {
 	// held by those that are gone, as access.Store.SetHosted does.
 	Permit func(map[string][]access.Permission) error
 	Tell   func(map[string]node.Hosted) // replaces what the node knows of them
+	Link   func([]agent.Link)           // replaces what they ask of other sites; nil where they ask none
 	Paused []string                     // the names of agents that are not to run
 	Keep   func([]string) error         // makes Paused durable
 	// OnChange is called when agents came, went, were paused or resumed. It does not block; nil
@@ -195,6 +197,9 @@ func (m *Manager) Apply(cfg *config.Site) error {
 	defer m.mu.Unlock()
 	if err := m.Permit(permissions); err != nil {
 		return err
+	}
+	if m.Link != nil {
+		m.Link(links(all))
 	}
 	m.Tell(known)
 	for i, e := range all {

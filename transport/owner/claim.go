@@ -79,20 +79,20 @@ func (c *Claim) challenge(_ context.Context, who identity.ID, _ None) (Challenge
 	return Challenge{challenge}, nil
 }
 
-func (c *Claim) prove(ctx context.Context, who identity.ID, p access.Proof) (Claimed, error) {
+func (c *Claim) prove(ctx context.Context, who identity.ID, p access.Proof) (claimed, error) {
 	if p.Claimant != who { // a caller forwards the proof of another key
-		return Claimed{}, rpc.Errorf(http.StatusForbidden, "this is the proof of another key")
+		return claimed{}, rpc.Errorf(http.StatusForbidden, "this is the proof of another key")
 	}
 	if c.Access.Claimed() {
-		return Claimed{}, errOwned
+		return claimed{}, errOwned
 	}
 	answer, err := c.open.Accept(ctx, p)
 	if err != nil {
-		return Claimed{}, rpc.Errorf(http.StatusForbidden, "%v", err)
+		return claimed{}, rpc.Errorf(http.StatusForbidden, "%v", err)
 	}
 	c.Node.Recheck()
 	c.Claimed()
-	return Claimed{answer, c.Name}, nil
+	return claimed{answer, c.Name}, nil
 }
 
 // take makes the first owner.

@@ -42,6 +42,10 @@ type Site struct {
 		Resume(name string) error
 	}
 
+	// Connect stores a grant of another site. It fails with a device.Fault that is Invalid where the
+	// caller can mend it.
+	Connect func(grant string) (Connected, error)
+
 	// Try tries rules over the past, as trials.Runner does. It fails with a device.Fault that is
 	// Invalid where the caller can mend it.
 	Try func(context.Context, agents.Principal, trial.Request) (trial.Result, error)
@@ -152,9 +156,9 @@ func (s *Site) addOutputs(all methods) {
 }
 
 func (s *Site) addApprovals(all methods) {
-	forOwners(s, all, RequestsMethod, "approve", func(_ context.Context, who agents.Principal, _ None) (Requests, error) {
+	forOwners(s, all, RequestsMethod, "approve", func(_ context.Context, who agents.Principal, _ None) (waitingCalls, error) {
 		waiting, err := s.Node.Requests(who)
-		out := Requests{Requests: []Request{}}
+		out := waitingCalls{Requests: []Request{}}
 		for _, r := range waiting {
 			out.Requests = append(out.Requests, Request{r.Handle, r.Who, r.Tool, rpc.RawJSON(r.Args), r.Left.Seconds()})
 		}
@@ -204,6 +208,10 @@ func (s *Site) addHosted(all methods) {
 			return none, failed(s.Node.Own(who, verb, agent.Name, func() error { return do(agent.Name) }))
 		})
 	}
+	forOwners(s, all, ConnectMethod, "sites connect", func(_ context.Context, who agents.Principal, grant Name) (out Connected, _ error) {
+		err := s.Node.Own(who, "connect", "", func() (err error) { out, err = s.Connect(grant.Name); return err })
+		return out, failed(err)
+	})
 	change(PauseMethod, "pause", func(name string) error { return s.Hosted.Pause(name) })
 	change(ResumeMethod, "resume", func(name string) error { return s.Hosted.Resume(name) })
 }

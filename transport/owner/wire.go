@@ -19,7 +19,7 @@ const (
 	ResetMethod       Method[None, None]                  = "owner/reset"     // ends the emergency stop
 	ReloadMethod      Method[None, None]                  = "owner/reload"    // reads the configuration again
 	TakeOverMethod    Method[Name, None]                  = "owner/take-over" // makes the owner the holder of an output
-	RequestsMethod    Method[None, Requests]              = "owner/requests"  // lists the calls that wait for approval
+	RequestsMethod    Method[None, waitingCalls]          = "owner/requests"  // lists the calls that wait for approval
 	ApproveMethod     Method[Name, None]                  = "owner/approve"   // by the call's handle
 	DenyMethod        Method[Name, None]                  = "owner/deny"      // by the call's handle
 	AccessMethod      Method[AccessParams, Access]        = "owner/access"    // lists owners, grants and tokens
@@ -38,14 +38,15 @@ const (
 	AgentsMethod      Method[None, hosted.Agents]         = "owner/agents" // lists the agents that the site hosts
 	PauseMethod       Method[Name, None]                  = "owner/pause"  // stops one of them, until the next
 	ResumeMethod      Method[Name, None]                  = "owner/resume"
-	TryMethod         Method[trial.Request, trial.Result] = "owner/try" // tries rules over the past
+	TryMethod         Method[trial.Request, trial.Result] = "owner/try"     // tries rules over the past
+	ConnectMethod     Method[Name, Connected]             = "owner/connect" // stores another site's grant, by its text, for the agents of this one
 )
 
 // The methods for any caller that proved a key to the carrier. On a network, a site that
 // nobody owns answers nothing else.
 const (
 	ChallengeMethod Method[None, Challenge]       = "claim/challenge" // the first step of a claim
-	ProveMethod     Method[access.Proof, Claimed] = "claim/prove"     // the second step: makes the caller the owner
+	ProveMethod     Method[access.Proof, claimed] = "claim/prove"     // the second step: makes the caller the owner
 	ReclaimMethod   Method[Recovery, None]        = "claim/recover"   // RecoverMethod over the network, for the proven key
 	PresentMethod   Method[Signed, Reached]       = "grant/present"   // stores a grant that the site was not told of
 )
@@ -58,8 +59,16 @@ type Name struct {
 	Name string `json:"name,omitzero"`
 }
 
-// Requests answers RequestsMethod.
-type Requests struct {
+// Connected answers ConnectMethod.
+type Connected struct {
+	Name  string    `json:"name"` // of the other site, as its owner calls it
+	DID   string    `json:"did"`
+	May   string    `json:"may"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// waitingCalls answers RequestsMethod.
+type waitingCalls struct {
 	Requests []Request `json:"requests"`
 }
 
@@ -156,8 +165,8 @@ type Challenge struct {
 	Challenge [32]byte `json:"challenge"`
 }
 
-// Claimed answers ProveMethod.
-type Claimed struct {
+// claimed answers ProveMethod.
+type claimed struct {
 	Answer access.Answer `json:"answer"`
 	Name   string        `json:"name"` // of the site
 }

@@ -2,31 +2,44 @@ package hosting
 
 import (
 	"context"
+	"log/slog"
+	"sync"
 
 	"agentsite/agents"
+	"agentsite/agents/remote"
 	"agentsite/agents/rule"
 	"agentsite/agents/rule/trial"
+	"agentsite/cmd/internal/peer"
+	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/node"
 	"agentsite/node/access"
+	"agentsite/node/config"
 	"agentsite/node/hosted"
+	"agentsite/node/identity"
 	"agentsite/node/state"
 	"agentsite/node/trials"
+	"agentsite/transport/owner"
 )
 
 // Options are the parts of a site that hosted agents need.
 type Options struct {
-	Folder state.Folder
-	Node   *node.Node
-	Hub    *node.Hub
-	Access *access.Store
-	Past   trial.Source
-	Policy func(output string) (guard.Policy, error)
+	Folder   state.Folder
+	Key      identity.Key     // the site's
+	Internet *config.Internet // nil for a site that is not in the global network
+	Version  string           // of the program
+	Node     *node.Node
+	Hub      *node.Hub
+	Access   *access.Store
+	Past     trial.Source
+	Policy   func(output string) (guard.Policy, error)
 }
 
 // Hosting is the agents that a site hosts.
 type Hosting struct {
 	*hosted.Manager
+	sites *remote.Sites
+	out   *peer.Outbound
 	// Try tries rules over the past, for an owner.
 	Try func(context.Context, agents.Principal, trial.Request) (trial.Result, error)
 }
@@ -38,9 +51,52 @@ func New(o Options) (*Hosting, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := hosted.New(hosted.Options{
-		Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}),
-		Permit: o.Access.SetHosted, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
+	out := peer.NewOutbound(o.Folder, o.Key, realms(o.Internet), o.Version)
+	sites := remote.NewSites(out.Open)
+	o.Node.SetSelf(func(name string) bool { id, err := identity.Parse(name); return err == nil && id == o.Key.ID() })
+	o.Node.SetOtherSites(remote.KindName, func(principal string) node.OtherSites {
+		if v := sites.Of(principal); v != nil {
+			return v
+		}
+		return nil
 	})
-	return &Hosting{Manager: m, Try: trials.New(o.Node, o.Hub, m, o.Past, o.Policy).Try}, nil
+	m := hosted.New(hosted.Options{
+		Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites),
+		Permit: o.Access.SetHosted, Link: sites.Configure, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
+	})
+	return &Hosting{Manager: m, sites: sites, out: out, Try: trials.New(o.Node, o.Hub, m, o.Past, o.Policy).Try}, nil
+}
+
+// realms returns where other sites are looked up.
+func realms(in *config.Internet) []peer.Realm {
+	if in == nil || in.Realm == "" {
+		return nil
+	}
+	return []peer.Realm{{Realm: in.Realm, Relays: in.Relays, IPFS: in.IPFS}}
+}
+
+// Connect stores a grant of another site for this one, and has that site be tried at once.
+func (h *Hosting) Connect(grant string) (owner.Connected, error) {
+	k, err := h.out.Accept(grant)
+	if err != nil {
+		return owner.Connected{}, device.Faultf(device.Invalid, "%w", err)
+	}
+	h.sites.Retry()
+	c := owner.Connected{Name: k.Name, DID: k.DID}
+	c.May, c.Until = k.Permission()
+	return c, nil
+}
+
+// Run runs the agents until ctx ends. The connections to other sites end after the agents, which
+// release what they hold there.
+func (h *Hosting) Run(ctx context.Context) {
+	linked, end := context.WithCancel(context.WithoutCancel(ctx))
+	var linking sync.WaitGroup
+	linking.Go(func() { h.sites.Run(linked) })
+	h.Manager.Run(ctx)
+	end()
+	linking.Wait()
+	if err := h.out.Close(); err != nil {
+		slog.Warn("the network of the agents did not close well", "err", err)
+	}
 }

@@ -5,26 +5,34 @@ package hosting
 import (
 	"agentsite/agents/agent"
 	"agentsite/agents/heartbeat"
+	"agentsite/agents/remote"
 	"agentsite/agents/rule"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/config"
 	"agentsite/node/hosted"
 )
 
-// kinds is the one list of the kinds of agents that a site can host.
-func kinds(w rule.World) hosted.Kinds {
+// kinds is the one list of the kinds of agents that a site can host. sites are the other sites that
+// these ask; nil where nothing runs.
+func kinds(w rule.World, sites *remote.Sites) hosted.Kinds {
 	return func(cfg *config.Site) []agent.Kind {
 		w := w
 		w.Place = cfg.Place
 		w.Points, w.Open = cfg.Described()
-		return []agent.Kind{heartbeat.Kind, rule.Kind(w)}
+		for _, a := range cfg.Agents {
+			if a.Kind == remote.KindName {
+				w.Open = append(w.Open, a.Name)
+			}
+		}
+		return []agent.Kind{heartbeat.Kind, rule.Kind(w), remote.Kind(sites, peer.CheckPeer)}
 	}
 }
 
 // Kinds returns the kinds of agents, to describe them to people.
-func Kinds() []agent.Kind { return kinds(rule.World{})(new(config.Site)) }
+func Kinds() []agent.Kind { return kinds(rule.World{}, nil)(new(config.Site)) }
 
 // Check checks the agents section of a configuration, and makes the tests of its rules.
-func Check(cfg *config.Site) error { return hosted.Check(cfg, kinds(rule.World{})) }
+func Check(cfg *config.Site) error { return hosted.Check(cfg, kinds(rule.World{}, nil)) }
 
 // Accept checks the agents section before a start or a reload, which wait for no tests.
-func Accept(cfg *config.Site) error { return hosted.Check(cfg, kinds(rule.World{Untested: true})) }
+func Accept(cfg *config.Site) error { return hosted.Check(cfg, kinds(rule.World{Untested: true}, nil)) }

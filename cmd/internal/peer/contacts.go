@@ -30,7 +30,7 @@ func (k Contact) Permission() (words string, until time.Time) {
 }
 
 const (
-	contactsName = "sites.json"
+	contactsName = state.SitesFile
 
 	// The addresses that are stored of a site: on networks, and multiaddrs.
 	maxNear, maxFar = 8, 6

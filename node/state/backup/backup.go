@@ -44,7 +44,8 @@ type Summary struct {
 }
 
 const (
-	version   = 4 // 3 had no paused agents, 2 no history, and 1 no sequence
+	version   = 5 // 4 had no grants of other sites, 3 no paused agents, 2 no history, and 1 no sequence
+	noSites   = 4
 	noPaused  = 3
 	noHistory = 2
 	ofSite    = "site"
@@ -53,6 +54,7 @@ const (
 	// maxHistory is twice what a history has if the configuration says nothing. Sealed, it takes a
 	// third more.
 	maxHistory = 128 << 20
+	maxSites   = 1 << 20
 )
 
 // content is the sealed JSON: everything of a site except its journal.
@@ -67,6 +69,8 @@ type content struct {
 	Counts  []byte    `json:"counts,omitzero"`
 	Stopped bool      `json:"stopped,omitzero"` // the emergency stop was latched
 	Paused  []string  `json:"paused,omitzero"`  // the hosted agents that are not to run
+
+	Sites []byte `json:"sites,omitzero"` // the grants of other sites
 
 	Sequence uint64            `json:"sequence,omitzero"` // of the last record that the site announced
 	History  map[string][]byte `json:"history,omitzero"`  // its files by name
@@ -145,6 +149,12 @@ func collect(o Options) (*content, error) {
 		}
 	}
 	if len(b.Paused) > 0 {
+		b.Version = noSites
+	}
+	if b.Sites, err = state.ReadUntrusted(f.Path(state.SitesFile), maxSites); err != nil {
+		return nil, f.Unusable(err)
+	}
+	if len(b.Sites) > 0 {
 		b.Version = version
 	}
 	return b, nil

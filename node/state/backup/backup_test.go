@@ -92,11 +92,11 @@ func TestUnsealBackup(t *testing.T) {
 		"":                                "no backup of a site",
 		"hello":                           "no backup of a site",
 		"{}":                              "no backup of a site",
-		`{"agentsite_backup":5}`:          "newer agentsite",
+		`{"agentsite_backup":6}`:          "newer agentsite",
 		`{"agentsite_backup":1,`:          "cannot be read",
 		`{"agentsite_backup":1}x`:         "cannot be read",
 		`{"agentsite_backup":"1"}`:        "no backup of a site",
-		`{"agentsite_backup":5,"more":1}`: "newer agentsite",
+		`{"agentsite_backup":6,"more":1}`: "newer agentsite",
 		`{"agentsite_backup":1,"agentsite_backup":1}`:      "cannot be read",
 		`{"agentsite_backup":1,"more":1}`:                  "cannot be read",
 		`{"agentsite_backup":1,"access":"not in base64!"}`: "cannot be read",
@@ -281,6 +281,26 @@ func TestSequence(t *testing.T) {
 	}
 	if n := o.Folder.Sequence(); n != 4000 {
 		t.Errorf("it continues after %d", n)
+	}
+}
+
+// TestGrantsOfOtherSites: those that a site's agents ask by come back with it.
+func TestGrantsOfOtherSites(t *testing.T) {
+	f, _ := ownedFolder(t)
+	sites := []byte(`[{"name":"shed"}]`)
+	if err := state.WriteAtomic(f.Path(state.SitesFile), sites, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := collect(Options{Folder: f, Config: os.DevNull})
+	if err != nil || b.Version != version {
+		t.Fatal(b, err)
+	}
+	o := restoring(t, b)
+	if _, err := Restore(o); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := o.Folder.Read(state.SitesFile); err != nil || !bytes.Equal(got, sites) {
+		t.Errorf("%s, %v", got, err)
 	}
 }
 

@@ -80,6 +80,9 @@ func Restore(o Options) (*Summary, error) {
 	if err := f.WritePaused(b.Paused); err != nil { // also over those of a site of before
 		return nil, f.Unusable(err)
 	}
+	if err := writeFile(f, state.SitesFile, b.Sites); err != nil {
+		return nil, err
+	}
 	if b.Sequence > 0 {
 		if err := f.WriteSequence(b.Sequence); err != nil {
 			return nil, err

@@ -1,0 +1,88 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/agent"
+)
+
+// KindName is the name of the kind of agent, and so the beginning of its principal.
+const KindName = "remote"
+
+const (
+	// maxAddresses bounds where a site is said to be.
+	maxAddresses = 8
+	// releaseTime is what the agents that end at the same time have to release what they hold there.
+	releaseTime = time.Second
+)
+
+// Kind returns the entry of the list of kinds. check refuses what is no site's key, and an address
+// that is none. sites is where the agents run; nil for one that is only checked.
+func Kind(sites *Sites, check func(peer string, addresses []string) error) agent.Kind {
+	return agent.Kind{Name: KindName, Doc: "another site, whose points other agents read and move by its grant", New: func() agent.Agent {
+		return &Remote{sites: sites, check: check}
+	}}
+}
+
+// Remote is another site.
+type Remote struct {
+	Peer      string   `json:"peer" jsonschema:"the site's key, did:key:z…, as agentsite identity shows it there"`
+	Addresses []string `json:"addresses,omitempty" jsonschema:"where the site is, as host:port or a multiaddr, beside those of its grant"`
+
+	sites *Sites
+	check func(peer string, addresses []string) error
+}
+
+var _ agent.Elsewhere = (*Remote)(nil)
+
+// Elsewhere implements agent.Elsewhere.
+func (r *Remote) Elsewhere() (peer string, addresses []string) { return r.Peer, r.Addresses }
+
+// Define checks the keys.
+func (r *Remote) Define() (agent.Definition, error) {
+	if r.Peer == "" {
+		return agent.Definition{}, &agent.Mistake{Key: "peer", Err: errors.New("it is missing; write the site's did:key, which agentsite identity shows there")}
+	}
+	if len(r.Addresses) > maxAddresses {
+		return agent.Definition{}, &agent.Mistake{Key: "addresses", Err: fmt.Errorf("%d are enough: leave out the others", maxAddresses)}
+	}
+	if err := r.check(r.Peer, nil); err != nil {
+		return agent.Definition{}, &agent.Mistake{Key: "peer", Err: err}
+	}
+	if err := r.check(r.Peer, r.Addresses); err != nil {
+		return agent.Definition{}, &agent.Mistake{Key: "addresses", Err: err}
+	}
+	return agent.Definition{}, nil
+}
+
+// Run lets the agents of the site ask the other site until ctx ends. It calls nothing itself.
+func (r *Remote) Run(ctx context.Context, self agents.Principal, _ agents.Site) error {
+	_, name, _ := strings.Cut(self.ID, ":")
+	stop := r.sites.start(name, r)
+	<-ctx.Done()
+	time.Sleep(releaseTime)
+	stop()
+	return nil
+}
+
+// Report says whether the other site is reached, and by whom.
+func (r *Remote) Report(context.Context) agent.Report {
+	if r.sites == nil {
+		return agent.Report{}
+	}
+	users, faults := r.sites.report(r)
+	switch {
+	case faults != nil:
+		return agent.Report{State: agent.Waiting, Says: strings.Join(faults, "; ")}
+	case users == nil:
+		return agent.Report{State: agent.Idle, Says: "no agent here names it"}
+	}
+	slices.Sort(users)
+	return agent.Report{State: agent.Running, Says: "it is asked by " + strings.Join(users, ", ")}
+}

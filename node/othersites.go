@@ -1,0 +1,327 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/tools"
+	"agentsite/device"
+)
+
+// OtherSites are other sites as one hosted agent has them: one Site whose points are called
+// site/device/point. Offer does not block, and Watch tells that a site does not answer.
+type OtherSites interface {
+	agents.Site
+	// Away returns why a site does not answer now, and nil where it may.
+	Away(site string) error
+}
+
+// otherSites is how the node finds them.
+type otherSites struct {
+	kind string
+	of   func(principal string) OtherSites
+}
+
+// SetOtherSites lets hosted agents ask other sites; of returns those of an agent, by its
+// principal, nil for none. What all agents together may ask of a site is the permission of the
+// principal kind:site. It is called before the first caller.
+func (n *Node) SetOtherSites(kind string, of func(principal string) OtherSites) {
+	n.elsewhere = &otherSites{kind, of}
+}
+
+// sitesOf returns the other sites of p; nil for none.
+func (n *Node) sitesOf(p agents.Principal) OtherSites {
+	if n.elsewhere == nil || n.free(p) {
+		return nil
+	}
+	return n.elsewhere.of(p.ID)
+}
+
+// isElsewhere reports whether an address is that of another site's point.
+func isElsewhere(address string) bool { return strings.Count(address, "/") > 1 }
+
+// split separates the points of this site from those of others.
+func split(points []string) (here, there []string) {
+	for _, address := range points {
+		if isElsewhere(address) {
+			there = append(there, address)
+		} else {
+			here = append(here, address)
+		}
+	}
+	return here, there
+}
+
+// forSites calls do for what an ask is of each site that it names, as the principal of all agents
+// there.
+func (n *Node) forSites(ask agents.Ask, do func(agents.Principal, agents.Ask) error) error {
+	by := make(map[string][]string)
+	for _, address := range ask.Points {
+		site, _, _ := strings.Cut(address, "/")
+		by[site] = append(by[site], address)
+	}
+	for site, points := range by {
+		of := ask
+		of.Points = points
+		if err := do(agents.Principal{ID: n.elsewhere.kind + ":" + site}, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// admitElsewhere is admit for a call of a hosted agent on other sites: its own permission and that
+// of all agents there allow it.
+func (n *Node) admitElsewhere(c *call) (a admitted, err error) {
+	a.asked = Asked{Who: c.who.ID, Tool: c.ask.Name()}
+	if err = n.checkVia(c.terms.Via); err == nil && len(c.terms.Via) == agents.MaxVia {
+		err = device.Faultf(device.Denied, "this call came through %d sites and agents, and goes through no more", agents.MaxVia)
+	}
+	if err == nil && c.renewal {
+		a.limits, err = n.mayRenew(c.who, c.ask)
+	} else if err == nil {
+		a.limits, err = n.may(c.who, c.ask)
+	}
+	if err == nil {
+		err = n.forSites(c.ask, func(all agents.Principal, ask agents.Ask) error {
+			limits, err := n.may(all, ask)
+			if err != nil && c.renewal && device.AsFault(err).Kind == device.Busy {
+				err = nil // a renewal is not charged
+			}
+			c.confirm = c.confirm || limits.Confirm
+			if limits.Lease > 0 && (a.limits.Lease == 0 || limits.Lease < a.limits.Lease) {
+				a.limits.Lease = limits.Lease
+			}
+			return err
+		})
+	}
+	if err == nil {
+		a.place, err = n.Hold(c.who, quotaOf(c.ask))
+	}
+	if err == nil && c.ask.Effect != agents.Reads {
+		a.asked.Via = n.via(c.who, c.terms.Via)
+		if a.asked.Args, err = c.encode(); err != nil {
+			a.place.Leave()
+		}
+	}
+	if err != nil {
+		return a, n.refuse(a.asked, err)
+	}
+	return a, nil
+}
+
+// permitElsewhere is permit for a call on other sites: it charges both permissions.
+func (n *Node) permitElsewhere(c *call, asked Asked) error {
+	if _, err := n.permit(c, asked); err != nil {
+		return err
+	}
+	err := n.forSites(c.ask, func(all agents.Principal, ask agents.Ask) error {
+		_, err := n.take(all, ask, true) // c.confirm has asked the owner
+		return err
+	})
+	if err != nil {
+		return n.refuse(asked, err)
+	}
+	return nil
+}
+
+// askElsewhere makes a call of a hosted agent on another site that moves nothing.
+func askElsewhere[T any](n *Node, o OtherSites, c *call, do func(OtherSites) (T, error)) (res T, err error) {
+	a, err := n.admitElsewhere(c)
+	if err != nil {
+		return res, err
+	}
+	defer a.place.Leave()
+	if err := n.permitElsewhere(c, a.asked); err != nil {
+		return res, err
+	}
+	return do(o)
+}
+
+// moveElsewhere is Move for an output of another site, whose guard decides. What is asked there is
+// written down here, too.
+func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSites, r agents.MoveRequest) (out agents.Output, err error) {
+	came := time.Now()
+	c := call{
+		who: p, ask: agents.Ask{Op: agents.OpMove, Points: named(r.Output), Value: r.Value, For: lengthOf(r.For)}, terms: r.Terms,
+		args: func() any { _, args := tools.OfMove(r); return args },
+	}
+	if r.Value.IsZero() {
+		c.ask.Effect = agents.Returns
+	}
+	c.renewal = r.Held && !r.Value.IsZero()
+	a, err := n.admitElsewhere(&c)
+	if err != nil {
+		return out, err
+	}
+	defer a.place.Leave()
+	if err := agents.CheckNumber("for_seconds", r.For); err != nil {
+		return out, n.refuse(a.asked, err)
+	}
+	if length := within(c.ask.For, a.limits); r.For == nil && length > 0 {
+		seconds := length.Seconds()
+		r.For = &seconds
+	}
+	if r.Value.IsZero() || c.renewal {
+		out, err = o.Move(ctx, p, r)
+		n.journal.Add(a.asked, outcome(out, err))
+		return out, err
+	}
+	late, err := checkTerms(c.terms, &a.asked)
+	if err != nil {
+		return out, n.refuse(a.asked, err)
+	}
+	if earlier, err := n.journal.Replay(a.asked); earlier != nil || err != nil {
+		return replayed(earlier, err)
+	}
+	site, _, _ := strings.Cut(r.Output, "/")
+	if err := o.Away(site); err != nil { // rather than an entry for each try
+		return out, n.refuse(a.asked, err)
+	}
+	if err := n.permitElsewhere(&c, a.asked); err != nil {
+		return out, err
+	}
+	end, earlier, err := n.journal.Begin(a.asked)
+	if earlier != nil || err != nil {
+		return replayed(earlier, err)
+	}
+	switch {
+	case ctx.Err() != nil:
+		err = device.Faultf(device.Expired, "the caller had gone before this could begin, and nothing was moved; call again with another key")
+	case late > 0 && time.Since(came) > late:
+		err = device.Faultf(device.Expired, "this could not begin within %v, and nothing was moved; call again with another key", late)
+	default: // the other site completes what it has begun
+		out, err = o.Move(ctx, p, r)
+	}
+	end(outcome(out, err))
+	return out, err
+}
+
+// seesElsewhere reports whether p and all agents together have a permission for an operation on
+// another site's point.
+func (n *Node) seesElsewhere(p agents.Principal, op agents.Operation, address string, v device.Value) bool {
+	ask := agents.Ask{Op: op, Points: []string{address}, Effect: agents.Reads, Value: v}
+	return n.access.CanSee(p, ask) && n.forSites(ask, func(all agents.Principal, ask agents.Ask) error {
+		if !n.access.CanSee(all, ask) {
+			return errRevoked
+		}
+		return nil
+	}) == nil
+}
+
+// joinedOffer is an offer of this site and of others together.
+type joinedOffer struct {
+	here, there *agents.Offer
+	version     [2]uint64
+	offer       *agents.Offer
+}
+
+// joinOffers adds to what p may ask here what it may ask of other sites.
+func (n *Node) joinOffers(p agents.Principal, here, there *agents.Offer) *agents.Offer {
+	version := [2]uint64{n.access.Version(p)}
+	for _, address := range there.Read { // of the sites that there are
+		_ = n.forSites(agents.Ask{Points: []string{address}}, func(all agents.Principal, _ agents.Ask) error {
+			version[1] = version[1]*31 + n.access.Version(all)
+			return nil
+		})
+	}
+	if have, ok := n.joined.Load(p.ID); ok {
+		if j := have.(*joinedOffer); j.here == here && j.there == there && j.version == version {
+			return j.offer
+		}
+	}
+	o := *here
+	add := func(op agents.Operation, v device.Value, list, more []string) []string {
+		list = slices.Clip(list)
+		for _, address := range more {
+			if n.seesElsewhere(p, op, address, v) {
+				list = append(list, address)
+			}
+		}
+		return list
+	}
+	o.Read = add(agents.OpRead, device.Value{}, here.Read, there.Read)
+	o.History = add(agents.OpHistory, device.Value{}, here.History, there.History)
+	o.Switch = add(agents.OpMove, device.Bool(false), here.Switch, there.Switch)
+	o.Level = add(agents.OpMove, device.Number(0), here.Level, there.Level)
+	o.Release = add(agents.OpMove, device.Value{}, here.Release, there.Release)
+	o.Show = add(agents.OpShow, device.Value{}, here.Show, there.Show)
+	o.Capture = add(agents.OpCapture, device.Value{}, here.Capture, there.Capture)
+	n.joined.Store(p.ID, &joinedOffer{here, there, version, &o})
+	return &o
+}
+
+// addPoints adds to the points of this site those of others that p sees.
+func (n *Node) addPoints(ctx context.Context, p agents.Principal, o OtherSites, terms agents.Terms, here agents.PointList) agents.PointList {
+	there, err := o.Points(ctx, p, agents.SiteRequest{Terms: terms})
+	if err != nil {
+		return here
+	}
+	out := agents.PointList{Points: slices.Clip(here.Points), Missed: there.Missed}
+	for _, q := range there.Points {
+		if n.seesElsewhere(p, agents.OpPoints, q.Point, device.Value{}) {
+			out.Points = append(out.Points, q)
+		}
+	}
+	return out
+}
+
+// readBoth is Read for points of this site and of others, in the order of the request. What
+// another site does not answer is stale, and has no value.
+func (n *Node) readBoth(ctx context.Context, p agents.Principal, o OtherSites, r agents.ReadRequest) (out agents.Readings, err error) {
+	here, there := split(r.Points)
+	order := r.Points
+	if len(order) == 0 {
+		all, err := n.Offer(ctx, p)
+		if err != nil {
+			return out, err
+		}
+		order = all.Read
+		_, there = split(order)
+	}
+	found := make(map[string]agents.Reading, len(order))
+	if len(here) > 0 || len(r.Points) == 0 {
+		q := r
+		q.Points = here
+		answer, err := n.readHere(p, q)
+		if err != nil {
+			return out, err
+		}
+		for _, reading := range answer.Readings {
+			found[reading.Point] = reading
+		}
+	}
+	if len(there) > 0 {
+		c := call{who: p, ask: agents.Ask{Op: agents.OpRead, Points: there, Effect: agents.Reads}, terms: r.Terms, args: none}
+		why := "its site does not answer"
+		answer, err := askElsewhere(n, o, &c, func(o OtherSites) (agents.Readings, error) {
+			answer, err := o.Read(ctx, p, agents.ReadRequest{Points: there, Terms: r.Terms, Detail: r.Detail})
+			if err != nil {
+				why = device.AsFault(err).Msg
+			}
+			return answer, nil
+		})
+		if err != nil {
+			return out, err
+		}
+		out.Missed = answer.Missed
+		for _, address := range there {
+			found[address] = agents.Reading{Point: address, Quality: device.Stale, Why: why}
+		}
+		for _, reading := range answer.Readings {
+			if _, asked := found[reading.Point]; asked {
+				found[reading.Point] = reading
+			}
+		}
+	}
+	out.Readings = make([]agents.Reading, 0, len(order))
+	for _, address := range order {
+		if reading, ok := found[address]; ok {
+			out.Readings = append(out.Readings, reading)
+		}
+	}
+	return out, nil
+}

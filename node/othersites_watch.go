@@ -1,0 +1,227 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+// watchBoth is Watch for points of this site and of others. Each side is watched for itself, and
+// emit is called from one goroutine.
+func (n *Node) watchBoth(ctx context.Context, p agents.Principal, o OtherSites, r agents.WatchRequest, emit func(agents.Update) error) error {
+	here, there := r, r
+	here.Points, there.Points = split(r.Points)
+	here.OfferOnly = r.OfferOnly || len(here.Points) == 0 && len(there.Points) > 0
+	if len(there.Points) > 0 {
+		c := call{who: p, ask: agents.Ask{Op: agents.OpWatch, Points: there.Points, Effect: agents.Reads}, terms: r.Terms, args: none}
+		a, err := n.admitElsewhere(&c)
+		if err != nil {
+			return err
+		}
+		a.place.Leave() // the watch of this site has one
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer end(nil)
+	updates := make(chan sideUpdate)
+	pass := func(side int) func(agents.Update) error {
+		return func(u agents.Update) error {
+			told := sideUpdate{side, u, make(chan struct{})}
+			select {
+			case updates <- told:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			select { // what changes meanwhile is in the side's next update
+			case <-told.taken:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	running.Go(func() { end(n.watchHere(ctx, p, here, pass(0))) })
+	running.Go(func() { end(n.watchElsewhere(ctx, p, o, there, pass(1))) })
+	var sides [2]side
+	for first := true; ; {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case told := <-updates:
+			u := told.Update
+			snapshot := u.Offer || !sides[told.side].known
+			sides[told.side].take(u, snapshot)
+			switch {
+			case !sides[0].known || !sides[1].known:
+				close(told.taken)
+				continue
+			case snapshot || first:
+				u = agents.Update{Offer: !first, Approvals: sides[0].approvals, Stops: sides[0].stops, Missed: sides[1].missed}
+				u.Readings = append(sides[0].now(), sides[1].now()...)
+				first = false
+			}
+			if err := emit(u); err != nil {
+				return err
+			}
+			if !pause(ctx, time.Duration(r.Every*float64(time.Second))) {
+				return context.Cause(ctx)
+			}
+			close(told.taken)
+		}
+	}
+}
+
+// sideUpdate is an update of one side; taken is closed when it was told.
+type sideUpdate struct {
+	side int
+	agents.Update
+	taken chan struct{}
+}
+
+// side is what one side has told since its last snapshot.
+type side struct {
+	known     bool
+	readings  []agents.Reading
+	at        []time.Time // when each of them came
+	index     map[string]int
+	approvals []agents.Approval
+	stops     []agents.StopState
+	missed    []agents.Missed
+}
+
+func (s *side) take(u agents.Update, snapshot bool) {
+	if snapshot {
+		*s = side{known: true, index: make(map[string]int)}
+	}
+	now := time.Now()
+	for _, r := range u.Readings {
+		i, ok := s.index[r.Point]
+		if !ok {
+			i = len(s.readings)
+			s.index[r.Point] = i
+			s.readings, s.at = append(s.readings, r), append(s.at, now)
+		}
+		s.readings[i], s.at[i] = r, now
+	}
+	if u.Approvals != nil {
+		s.approvals = u.Approvals
+	}
+	if u.Stops != nil {
+		s.stops = u.Stops
+	}
+	if u.Missed != nil {
+		s.missed = u.Missed
+	}
+}
+
+// now returns the readings as they are now.
+func (s *side) now() []agents.Reading {
+	out := make([]agents.Reading, len(s.readings))
+	for i, r := range s.readings {
+		out[i] = r.After(time.Since(s.at[i]))
+	}
+	return out
+}
+
+// pause waits, and reports false when ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// watchElsewhere watches other sites. Both permissions are charged for each value. One whose rate
+// is used up is not told: the reading is stale until it may be.
+func (n *Node) watchElsewhere(ctx context.Context, p agents.Principal, o OtherSites, r agents.WatchRequest, emit func(agents.Update) error) error {
+	first := true
+	return o.Watch(ctx, p, r, func(u agents.Update) error {
+		u.Approvals, u.Stops = nil, nil // they are for people of that site
+		u.Readings = n.visibleElsewhere(p, u.Readings, len(r.Points) > 0)
+		if !first && !u.Offer && u.Readings == nil && u.Missed == nil {
+			return nil
+		}
+		first = false
+		for wait := chargeRetry; ; wait = min(2*wait, chargeRetryMax) {
+			err := n.takeElsewhere(p, u.Readings)
+			if err == nil {
+				return emit(u)
+			}
+			if device.AsFault(err).Kind != device.Busy {
+				return err
+			}
+			if wait == chargeRetry {
+				told := u
+				told.Readings = slices.Clone(u.Readings)
+				for i, r := range told.Readings {
+					told.Readings[i] = unknownReading(r, heldBack)
+				}
+				if err := emit(told); err != nil {
+					return err
+				}
+				u.Offer, u.Missed = false, nil
+			}
+			if !pause(ctx, wait) {
+				return ctx.Err()
+			}
+			for i, r := range u.Readings {
+				u.Readings[i] = r.After(wait)
+			}
+		}
+	})
+}
+
+// unknownReading is what is told of a point whose value is not.
+func unknownReading(r agents.Reading, why string) agents.Reading {
+	return agents.Reading{Point: r.Point, Unit: r.Unit, Quality: device.Stale, Why: why}
+}
+
+// visibleElsewhere returns the readings without values that p may not see, or, where the points
+// were not named, without those points.
+func (n *Node) visibleElsewhere(p agents.Principal, all []agents.Reading, named bool) (out []agents.Reading) {
+	for _, r := range all {
+		switch {
+		case n.seesElsewhere(p, agents.OpRead, r.Point, device.Value{}):
+			out = append(out, r)
+		case named:
+			out = append(out, unknownReading(r, errRevoked.Error()))
+		}
+	}
+	return out
+}
+
+// takeElsewhere charges both permissions for the readings that have a value.
+func (n *Node) takeElsewhere(p agents.Principal, readings []agents.Reading) error {
+	ask := agents.Ask{Op: agents.OpRead, Effect: agents.Reads}
+	for _, r := range readings {
+		if !r.Value.IsZero() {
+			ask.Points = append(ask.Points, r.Point)
+		}
+	}
+	if ask.Points == nil {
+		return nil
+	}
+	take := func(who agents.Principal, ask agents.Ask) error {
+		limits, err := n.take(who, ask, false)
+		if err == nil && limits.Confirm {
+			err = errConfirm
+		}
+		return err
+	}
+	if err := take(p, ask); err != nil {
+		return err
+	}
+	return n.forSites(ask, take)
+}

@@ -24,9 +24,9 @@ const (
 )
 
 // keepAliveDialer makes connections that end when the site has vanished: soon after a write,
-// and otherwise within half a minute.
+// and otherwise within 25 seconds.
 var keepAliveDialer = &net.Dialer{
-	KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
+	KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
 	Control:         setUserTimeout,
 }
 

@@ -138,7 +138,7 @@ func (s *outboundSite) grant() (*access.Grant, error) {
 		return nil, err
 	}
 	if k.Grant == nil {
-		return nil, state.Mistakef("this site has no grant of that one: have its owner run agentsite grant %v there, and give its text to agentsite sites connect here", s.out.key.ID())
+		return nil, state.Mistakef("this site has no grant of that one: have its owner run agentsite grant --to-site %v there, and give its text to agentsite sites connect here", s.out.key.ID())
 	}
 	g, err := access.ParseGrant(k.Grant)
 	if err != nil {

@@ -14,6 +14,9 @@ var Ranges = map[string]device.Range{
 	"hours":       {Min: 0.05, Max: 10 * 366 * 24},    // as long as a site keeps hours
 	"steps":       {Min: 1, Max: 1000},
 	"every":       {Max: 3600}, // seconds between two updates
+
+	"wait_seconds": {Max: 25}, // below what clients wait for a result
+	"within":       {Min: 1, Max: 24 * 3600},
 }
 
 // CheckNumber refuses a number outside the Ranges of its field. Nil is left out.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"agentsite/agents"
+	"agentsite/agents/task"
 	"agentsite/device"
 )
 
@@ -37,6 +38,11 @@ type Hosted interface {
 // Catalog is a site and the hosted agents beside it in MCP's terms: tools, resources and
 // prompts. Where names collide, the site's count. It is safe for concurrent use.
 type Catalog struct {
+	// Tasks are the agents that take tasks, and Hold takes a place for a call of p that waits for
+	// one. They are set before the first call; a site without such agents has none.
+	Tasks task.Host
+	Hold  func(p agents.Principal) (leave func(), err error)
+
 	site   Site
 	hosted Hosted
 
@@ -63,10 +69,14 @@ func (c *Catalog) Tools(ctx context.Context, p agents.Principal) ([]Tool, error)
 		return nil, err
 	}
 	tools, err := c.render(o)
-	if err != nil || len(own) == 0 {
+	if err != nil {
+		return nil, err
+	}
+	ask, err := c.askTool(ctx, p)
+	if err != nil || len(own)+len(ask) == 0 {
 		return tools, err
 	}
-	return slices.Concat(tools, own), nil
+	return slices.Concat(tools, ask, own), nil
 }
 
 // render returns the tools of an offer. The slice is not changed.
@@ -95,6 +105,9 @@ func (c *Catalog) render(o *agents.Offer) ([]Tool, error) {
 
 // Call calls a tool. A name that nobody offers is ErrNotFound, or denied.
 func (c *Catalog) Call(ctx context.Context, p agents.Principal, call Call) (Result, error) {
+	if call.Tool == AskAgent && c.Tasks != nil {
+		return c.refusing(p, call.Tool)(c.ask(ctx, p, call))
+	}
 	o, err := c.site.Offer(ctx, p)
 	if err != nil {
 		return Result{}, err
@@ -115,12 +128,21 @@ func (c *Catalog) Call(ctx context.Context, p agents.Principal, call Call) (Resu
 	switch {
 	case errors.As(err, &needs):
 		return Result{NeedInput: needInput(needs, call.Exchange)}, nil
-	case errors.As(err, &wrong) && !d.tool.Hints.ReadOnly:
-		return Result{}, c.hosted.Refuse(p, call.Tool, wrong.error)
-	case wrong != nil:
+	case errors.As(err, &wrong) && d.tool.Hints.ReadOnly:
 		return Result{}, wrong.error
 	}
-	return res, err
+	return c.refusing(p, call.Tool)(res, err)
+}
+
+// refusing counts a call that was malformed, and returns others as they are.
+func (c *Catalog) refusing(p agents.Principal, tool string) func(Result, error) (Result, error) {
+	return func(res Result, err error) (Result, error) {
+		var wrong *malformed
+		if errors.As(err, &wrong) {
+			return Result{}, c.hosted.Refuse(p, tool, wrong.error)
+		}
+		return res, err
+	}
 }
 
 // malformed is the error of arguments that no operation was asked with.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"agentsite/agents"
+	"agentsite/agents/task"
 )
 
 // Agent is a hosted agent that offers tools of its own, beside the operations of the site.
@@ -64,8 +65,9 @@ type Exchange struct {
 	State   string          // what NeedInput.State said, its integrity and its principal verified
 }
 
-// Capabilities are what a client declared that it can do for a server.
-type Capabilities struct{ Elicitation, Sampling, Roots bool }
+// Capabilities are what a client declared that it can do for a server. Tasks means that it can
+// be answered with a task.
+type Capabilities struct{ Elicitation, Sampling, Roots, Tasks bool }
 
 // Question is one request for input, in MCP's words.
 type Question struct {
@@ -87,6 +89,9 @@ type Result struct {
 	Value     any // encodes by its json tags and matches Tool.Output
 	Content   []Content
 	NeedInput *NeedInput // instead of the others
+	// Task is a task that the call made, instead of the others. Only a client with
+	// Capabilities.Tasks is answered so. What the task comes to is OutcomeOf.
+	Task *task.Task
 }
 
 // Content is one piece for a model's eyes. Exactly one form is set.

@@ -9,6 +9,7 @@ import (
 	"agentsite/device"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
@@ -98,8 +99,11 @@ func loosen(s *jsonschema.Schema, unwanted []string) {
 	}
 }
 
-// anyValue is the schema of a device.Value: it may be a number, a bool, a text or null.
-var anyValue = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[device.Value](): {}}}
+// anyValue has the schema of a device.Value, which may be a number, a bool, a text or null, and
+// of a jsontext.Value, which is an object in the arguments that have one.
+var anyValue = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+	reflect.TypeFor[device.Value](): {}, reflect.TypeFor[jsontext.Value](): {Type: "object"},
+}}
 
 // schemaOf is the library's schema without the nulls that it allows for pointers
 // and lists: we send none. A null that comes all the same, as models send for what

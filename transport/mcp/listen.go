@@ -17,14 +17,24 @@ func (s *Server) listen(ctx context.Context, r request, p *listenParams) (any, e
 	if len(p.Notifications.URIs) > maxWatched {
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "notifications: at most %d resources in one subscription", maxWatched)
 	}
+	if len(p.Notifications.TaskIDs) > 0 {
+		if err := s.tasksFor(r); err != nil {
+			return nil, err
+		}
+	}
 	watching, cancel := context.WithCancel(ctx)
+	var tasks taskWatches
+	defer tasks.Wait()
 	defer cancel()
 	defer context.AfterFunc(s.ending, cancel)()
 	follow := s.notify
 	if r.meta.Values != nil {
 		follow = s.watch
 	}
-	if err := follow(watching, r, p.Notifications); watching.Err() == nil {
+	agreed := p.Notifications
+	agreed.TaskIDs = s.knownTasks(watching, r, agreed.TaskIDs)
+	begin := func() { s.watchTasks(watching, r, agreed.TaskIDs, &tasks) }
+	if err := follow(watching, r, agreed, begin); watching.Err() == nil {
 		return nil, err
 	}
 	out := s.completed()
@@ -32,8 +42,9 @@ func (s *Server) listen(ctx context.Context, r request, p *listenParams) (any, e
 	return out, nil
 }
 
-// notify sends the notifications of the specification.
-func (s *Server) notify(ctx context.Context, r request, agreed filter) error {
+// notify sends the notifications of the specification. It calls begin once it has
+// acknowledged the subscription.
+func (s *Server) notify(ctx context.Context, r request, agreed filter, begin func()) error {
 	place, err := s.node.Hold(r.who, node.Subscriptions)
 	if err != nil {
 		return err
@@ -45,6 +56,7 @@ func (s *Server) notify(ctx context.Context, r request, agreed filter) error {
 	which := agents.Change{Tools: agreed.Tools, Prompts: agreed.Prompts, Resources: agreed.Resources}
 	return s.catalog.Notify(ctx, r.who, which, agreed.URIs, func(c agents.Change) error {
 		if c == (agents.Change{}) {
+			defer begin()
 			return s.tell(r, acknowledged, subscriptionParams{Notifications: &agreed})
 		}
 		return s.changed(r, c)

@@ -23,6 +23,7 @@ func (s *Server) exchange(r request, round *Round, name string, args rpc.Raw) (t
 	can := r.meta.Capabilities
 	ex := tools.Exchange{Can: tools.Capabilities{
 		Elicitation: can.Elicitation != nil, Sampling: can.Sampling != nil, Roots: can.Roots != nil,
+		Tasks: can.Extensions.Tasks != nil,
 	}}
 	if round.State != "" {
 		bound, err := binding(r, name, args)

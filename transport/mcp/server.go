@@ -49,6 +49,9 @@ func (s *Server) Methods() map[string]rpc.Method {
 		"prompts/get":              method(s, s.promptsGet),
 		"completion/complete":      method(s, s.complete),
 		"subscriptions/listen":     method(s, s.listen),
+		"tasks/get":                method(s, s.tasksGet),
+		"tasks/update":             method(s, s.tasksUpdate),
+		"tasks/cancel":             method(s, s.tasksCancel),
 	}
 }
 
@@ -135,7 +138,7 @@ func checkHeaders(c *rpc.Call, m *RequestMeta, name string) *rpc.Error {
 }
 
 // named are the methods that Mcp-Name goes with.
-var named = []string{"tools/call", "resources/read", "prompts/get"}
+var named = []string{"tools/call", "resources/read", "prompts/get", "tasks/get", "tasks/update", "tasks/cancel"}
 
 func malformed(code int, format string, args ...any) *rpc.Error {
 	return &rpc.Error{Code: code, Message: fmt.Sprintf(format, args...), Malformed: true}
@@ -196,6 +199,9 @@ func capabilities(c tools.Capabilities) clientCapabilities {
 	if c.Roots {
 		out.Roots = &struct{}{}
 	}
+	if c.Tasks {
+		out.Extensions.Tasks = &struct{}{}
+	}
 	return out
 }
 
@@ -206,11 +212,15 @@ func (s *Server) completed() Result { return Result{"complete", ResultMeta{Serve
 func cached(ms int) Cached { return Cached{ms, "private"} }
 
 func (s *Server) discover(_ context.Context, _ request, _ *listParams) (any, error) {
+	var own extensions
+	if s.catalog.Tasks != nil {
+		own.Tasks = &struct{}{}
+	}
 	return discoverResult{
 		Result: s.completed(), Cached: cached(cacheFor), Versions: Versions, Instructions: s.instructions,
 		Capabilities: serverCapabilities{
 			Tools: changing{ListChanged: true}, Prompts: changing{ListChanged: true},
-			Resources: changing{ListChanged: true, Subscribe: true}, Completions: &struct{}{},
+			Resources: changing{ListChanged: true, Subscribe: true}, Completions: &struct{}{}, Extensions: own,
 		},
 	}, nil
 }

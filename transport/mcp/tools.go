@@ -43,8 +43,12 @@ func annotate(h tools.Hints) annotations {
 	return a
 }
 
-// Urgent tells the call of a tool that returns outputs to safe, for an rpc.Dispatcher.
+// Urgent tells a call that returns outputs to safe, as the cancelling of a task does, for an
+// rpc.Dispatcher.
 func Urgent(method string, params rpc.Raw) bool {
+	if method == cancelMethod {
+		return true
+	}
 	var p struct {
 		Name string `json:"name"`
 	}
@@ -73,6 +77,8 @@ func (s *Server) toolsCall(ctx context.Context, r request, p *callParams) (any, 
 		return s.failed(device.AsFault(err)), nil
 	case res.NeedInput != nil:
 		return s.inputRequired(r, res.NeedInput, p.Name, p.Arguments)
+	case res.Task != nil:
+		return s.taskCreated(r, *res.Task)
 	}
 	return s.called(r.Codec(), res, r.meta.Text != textNone)
 }
@@ -105,21 +111,29 @@ const textNone = "none"
 // specification asks for, unless its caller wants no text: as it is, and as JSON in a
 // text for clients that show models nothing else.
 func (s *Server) called(codec rpc.Codec, res tools.Result, twice bool) (any, error) {
-	var text []byte
 	if res.Value != nil && !twice && len(res.Content) == 0 {
 		return s.renderOnce(codec, res.Value)
 	}
-	if res.Value != nil && twice {
-		var err error
-		if text, err = json.Marshal(res.Value, json.Deterministic(true)); err != nil {
+	if res.Value != nil && twice && len(res.Content) == 0 {
+		text, err := textOf(res.Value)
+		if err != nil {
 			return nil, err
 		}
-		if len(res.Content) == 0 {
-			return s.render(codec, res.Value, text)
-		}
+		return s.render(codec, res.Value, text)
 	}
+	return s.callResult(res, twice)
+}
+
+func textOf(value any) ([]byte, error) { return json.Marshal(value, json.Deterministic(true)) }
+
+// callResult is called for a result that stands in another one.
+func (s *Server) callResult(res tools.Result, twice bool) (*CallResult, error) {
 	out := &CallResult{Result: s.completed(), Content: make([]Content, 0, len(res.Content)+1)}
 	if twice && res.Value != nil {
+		text, err := textOf(res.Value)
+		if err != nil {
+			return nil, err
+		}
 		out.Content = append(out.Content, Content{Type: "text", Text: string(text)})
 	}
 	out.Structured = res.Value

@@ -10,7 +10,7 @@ import (
 // watch sends values instead of resources/updated, as the operation watch brings them: first
 // all, then what has changed. The lists that the filter names are announced, too. The site
 // counts the subscription.
-func (s *Server) watch(ctx context.Context, r request, agreed filter) error {
+func (s *Server) watch(ctx context.Context, r request, agreed filter, begin func()) error {
 	req := agents.WatchRequest{Every: *r.meta.Values}
 	for _, uri := range agreed.URIs {
 		req.Points = append(req.Points, agents.PointOf(uri))
@@ -23,6 +23,7 @@ func (s *Server) watch(ctx context.Context, r request, agreed filter) error {
 			if err := s.tell(r, acknowledged, p); err != nil {
 				return err
 			}
+			begin()
 		}
 		p, err := w.params(u)
 		if err != nil {

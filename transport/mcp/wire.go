@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"agentsite/agents"
+	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/transport/rpc"
 )
@@ -36,6 +37,8 @@ type RequestMeta struct {
 	LogLevel      string              `json:"io.modelcontextprotocol/logLevel,omitzero"`
 	ProgressToken rpc.ID              `json:"progressToken,omitzero"`
 	Text          string              `json:"agentsite/text,omitzero"` // "none" leaves out the text of a structured result
+	// Steps asks for tasks in full, with their steps, in the _meta of what tells about them.
+	Steps bool `json:"agentsite/steps,omitzero"`
 	// Values asks a subscription for values, with so many seconds between notifications.
 	Values       *float64 `json:"agentsite/values,omitzero"`
 	agents.Terms          // of a tools/call; Via of every request
@@ -43,9 +46,15 @@ type RequestMeta struct {
 
 // clientCapabilities are what a client can be asked for.
 type clientCapabilities struct {
-	Elicitation *struct{} `json:"elicitation,omitzero"`
-	Sampling    *struct{} `json:"sampling,omitzero"`
-	Roots       *struct{} `json:"roots,omitzero"`
+	Elicitation *struct{}  `json:"elicitation,omitzero"`
+	Sampling    *struct{}  `json:"sampling,omitzero"`
+	Roots       *struct{}  `json:"roots,omitzero"`
+	Extensions  extensions `json:"extensions,omitzero"`
+}
+
+// extensions are those that we know, of a client or our own.
+type extensions struct {
+	Tasks *struct{} `json:"io.modelcontextprotocol/tasks,omitzero"`
 }
 
 // Params is what the parameters of every request have.
@@ -119,6 +128,7 @@ type filter struct {
 	Prompts   bool     `json:"promptsListChanged,omitzero"`
 	Resources bool     `json:"resourcesListChanged,omitzero"`
 	URIs      []string `json:"resourceSubscriptions,omitzero"`
+	TaskIDs   []string `json:"taskIds,omitzero"`
 }
 
 // Result is what every result has.
@@ -133,6 +143,7 @@ type ResultMeta struct {
 	Subscription rpc.ID          `json:"io.modelcontextprotocol/subscriptionId,omitzero"`
 	Fault        string          `json:"agentsite/fault,omitzero"`    // the fault kind of a failed tool call
 	Approval     string          `json:"agentsite/approval,omitzero"` // what an owner has to do before the call is made
+	Task         *task.Task      `json:"agentsite/task,omitzero"`     // where the request says agentsite/steps
 }
 
 // Cached are a client's hints for keeping a result. The scope is private
@@ -151,10 +162,11 @@ type discoverResult struct {
 }
 
 type serverCapabilities struct {
-	Tools       changing  `json:"tools"`
-	Resources   changing  `json:"resources"`
-	Prompts     changing  `json:"prompts"`
-	Completions *struct{} `json:"completions"`
+	Tools       changing   `json:"tools"`
+	Resources   changing   `json:"resources"`
+	Prompts     changing   `json:"prompts"`
+	Completions *struct{}  `json:"completions"`
+	Extensions  extensions `json:"extensions,omitzero"`
 }
 
 type changing struct {
@@ -323,8 +335,9 @@ type subscriptionParams struct {
 }
 
 type subscriptionMeta struct {
-	Subscription rpc.ID   `json:"io.modelcontextprotocol/subscriptionId"`
-	Values       *float64 `json:"agentsite/values,omitzero"` // of the acknowledgement, as asked for
+	Subscription rpc.ID     `json:"io.modelcontextprotocol/subscriptionId"`
+	Values       *float64   `json:"agentsite/values,omitzero"` // of the acknowledgement, as asked for
+	Task         *task.Task `json:"agentsite/task,omitzero"`   // as in ResultMeta
 }
 
 // valuesParams are those of notifications/agentsite/values: an agents.Update. Lists that

@@ -18,6 +18,7 @@ var wireTypes = []any{
 	listParams{}, callParams{}, readParams{}, promptParams{}, completeParams{}, listenParams{},
 	discoverResult{}, toolsResult{}, CallResult{}, resourcesResult{}, templatesResult{}, readResult{},
 	promptsResult{}, promptResult{}, completeResult{}, inputRequired{}, progressParams{}, logParams{}, subscriptionParams{},
+	taskParams{}, taskResult{}, taskNotification{},
 }
 
 // TestLossless takes every message type from JSON to CBOR and back, filled with
@@ -75,6 +76,9 @@ func fill(t *rapid.T, v reflect.Value, depth int) {
 		id := rapid.SampledFrom([]rpc.ID{rpc.TextID("a"), rpc.TextID(""), rpc.NumberID(0), rpc.NumberID(math.MaxUint64), rpc.NumberID(1<<53 + 1)}).Draw(t, "id")
 		v.Set(reflect.ValueOf(id))
 		return
+	case reflect.TypeFor[jsontext.Value]():
+		v.SetBytes(tree(t, depth))
+		return
 	case reflect.TypeFor[rpc.Raw]():
 		v.Set(reflect.ValueOf(rpc.RawJSON(tree(t, depth))))
 		return
@@ -84,7 +88,7 @@ func fill(t *rapid.T, v reflect.Value, depth int) {
 		v.SetBool(rapid.Bool().Draw(t, "bool"))
 	case reflect.String:
 		v.SetString(rapid.String().Draw(t, "string"))
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		v.SetInt(rapid.Int64().Draw(t, "int"))
 	case reflect.Float64:
 		v.SetFloat(rapid.Float64().Draw(t, "float"))

@@ -3,6 +3,7 @@ package rpc
 import (
 	"bytes"
 	"errors"
+	"io"
 	"reflect"
 
 	"github.com/fxamacker/cbor/v2"
@@ -31,6 +32,7 @@ func cborEncOptions() cbor.EncOptions {
 	o.NilContainers = cbor.NilContainerAsEmpty // as the JSON codec writes them
 	o.TagsMd = cbor.TagsForbidden
 	o.Time = cbor.TimeRFC3339Nano // as the JSON codec writes it
+	o.JSONMarshalerTranscoder = jsonToCBOR{}
 	return o
 }
 
@@ -47,7 +49,30 @@ func cborDecOptions() cbor.DecOptions {
 		DefaultMapType:    reflect.TypeFor[map[string]any](),
 		NaN:               cbor.NaNDecodeForbidden,
 		Inf:               cbor.InfDecodeForbidden,
+
+		JSONUnmarshalerTranscoder: cborToJSON{},
 	}
+}
+
+// jsonToCBOR and cborToJSON transcode the values in structs that are kept as JSON text, such as
+// a jsontext.Value, as they transcode a Raw.
+type (
+	jsonToCBOR struct{}
+	cborToJSON struct{}
+)
+
+func (jsonToCBOR) Transcode(to io.Writer, from io.Reader) error { return transcode(to, from, toCBOR) }
+func (cborToJSON) Transcode(to io.Writer, from io.Reader) error { return transcode(to, from, toJSON) }
+
+func transcode(to io.Writer, from io.Reader, how func([]byte) ([]byte, error)) error {
+	b, err := io.ReadAll(from)
+	if err == nil {
+		b, err = how(b)
+	}
+	if err == nil {
+		_, err = to.Write(b)
+	}
+	return err
 }
 
 func must[T any](v T, err error) T {

@@ -77,6 +77,33 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
+// TestJSONText checks that text of JSON in a struct is a value of the message in either encoding.
+func TestJSONText(t *testing.T) {
+	type holder struct {
+		Value jsontext.Value   `json:"value,omitzero"`
+		List  []jsontext.Value `json:"list"`
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := encode(t, JSON, tree(3).Draw(t, "value"))
+		first := holder{Value: text, List: []jsontext.Value{text}}
+		crossed := encode(t, CBOR, first)
+		if want := encode(t, CBOR, map[string]any{"value": RawJSON(text), "list": []Raw{RawJSON(text)}}); !bytes.Equal(crossed, want) {
+			t.Fatalf("%s is encoded as %x, want %x", text, crossed, want)
+		}
+		var back holder
+		if err := CBOR.DecodeStrict(crossed, &back); err != nil {
+			t.Fatalf("%x: %v", crossed, err)
+		}
+		if a, b := encode(t, JSON, first), encode(t, JSON, back); !bytes.Equal(canonicalJSON(t, a), canonicalJSON(t, b)) {
+			t.Fatalf("%s came back as %s", a, b)
+		}
+	})
+	var back holder
+	if err := CBOR.Decode(encode(t, CBOR, map[string]any{"list": []any{}}), &back); err != nil || back.Value != nil {
+		t.Errorf("a value that is left out: %q, %v", back.Value, err)
+	}
+}
+
 // canonicalJSON sorts names; unlike RFC 8785 it leaves integers alone.
 func canonicalJSON(t *rapid.T, b []byte) []byte {
 	v := jsontext.Value(bytes.Clone(b))

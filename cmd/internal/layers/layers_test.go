@@ -20,7 +20,7 @@ type layer struct {
 // everything marks a package that joins all others.
 const everything = "*"
 
-var mcpImports = []string{"transport/rpc", "node", "agents", "agents/tools", "device"}
+var mcpImports = []string{"transport/rpc", "node", "agents", "agents/task", "agents/tools", "device"}
 
 // layers is the plan. A package that is not listed may not exist.
 var layers = []layer{
@@ -46,12 +46,13 @@ var layers = []layer{
 	{"agents/agent", []string{"agents", "agents/task"}, "the vocabulary of hosted agents is free of their kinds"},
 	{"agents/heartbeat", []string{"agents", "agents/agent", "device"}, "a hosted agent calls the site's operations, like every other client"},
 	{"agents/notify", []string{"agents"}, "it coalesces changes, whatever they are of"},
-	{"agents/tools", []string{"agents", "device"}, "operations as tools, whatever site they are asked of"},
+	{"agents/task/tasktest", []string{"agents", "agents/task", "device"}, "the suite must fit every host of tasks"},
+	{"agents/tools", []string{"agents", "agents/task", "device"}, "operations as tools, whatever site they are asked of"},
 	{"agents/group", []string{"agents", "agents/notify", "device"}, "a remote site is known by its responses; the connection is passed in"},
 	{"agents/remote", []string{"agents", "agents/agent", "agents/group", "device"}, "other sites as agents have them; how one is reached is passed in"},
 	{"agents/rule/calendar", nil, "a time table over the wall clock, whatever runs by it"},
 	{"agents/rule/expr", []string{"device"}, "an expression is evaluated over values, whoever asks"},
-	{"agents/conformance", []string{"agents", "agents/tools"}, "the public suite's fixtures are an agent like any other"},
+	{"agents/conformance", []string{"agents", "agents/task", "agents/tools", "device"}, "the public suite's fixtures are an agent like any other"},
 	{"node", []string{"agents", "agents/notify", "agents/tools", "device", "device/guard"}, "the single entry point: what it needs comes as interfaces, in the words of devices, the guard and agents"},
 	{"node/identity", nil, "keys are the lowest layer"},
 	{"node/quota", nil, "it groups callers by address; what is counted is passed in"},
@@ -78,7 +79,7 @@ var layers = []layer{
 	{"transport/owner/client", []string{"transport/owner", "node/access", "node/identity", "node/state", "device"}, "how a method is called is passed in, so that it depends on no carrier and not on MCP"},
 	{"transport/mcp", mcpImports, "a protocol calls the node"},
 	{"transport/mcp/legacy", mcpImports, "older revisions are served by the official SDK, over the same node"},
-	{"transport/mcp/client", []string{"transport/rpc", "agents", "agents/tools", "device"}, "the server is known by its messages only"},
+	{"transport/mcp/client", []string{"transport/rpc", "agents", "agents/task", "agents/tools", "device"}, "the server is known by its messages only"},
 	{"discovery", []string{"node/identity", "node/quota"}, "records of sites are free of tools"},
 	{"discovery/bed", nil, "a network for tests is independent of the programs on it"},
 	{"discovery/announce", []string{"discovery", "discovery/card", "node/identity"}, "the announcement comes as values; the media are passed in"},

@@ -4,6 +4,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"agentsite/agents"
+	"agentsite/agents/task"
 	"agentsite/agents/tools"
 	"agentsite/transport/rpc"
 )
@@ -81,12 +83,21 @@ type Tool struct {
 }
 
 type meta struct {
-	Version      string   `json:"io.modelcontextprotocol/protocolVersion"`
-	Client       app      `json:"io.modelcontextprotocol/clientInfo"`
-	Capabilities struct{} `json:"io.modelcontextprotocol/clientCapabilities"`
-	Text         string   `json:"agentsite/text,omitzero"`
-	Values       *float64 `json:"agentsite/values,omitzero"`
+	Version      string       `json:"io.modelcontextprotocol/protocolVersion"`
+	Client       app          `json:"io.modelcontextprotocol/clientInfo"`
+	Capabilities capabilities `json:"io.modelcontextprotocol/clientCapabilities"`
+	Steps        bool         `json:"agentsite/steps,omitzero"` // asks for tasks in full
+	Text         string       `json:"agentsite/text,omitzero"`
+	Values       *float64     `json:"agentsite/values,omitzero"`
 	agents.Terms
+}
+
+// capabilities are what the site may do with this client: nothing but answer with a task,
+// where that is asked for.
+type capabilities struct {
+	Extensions struct {
+		Tasks *struct{} `json:"io.modelcontextprotocol/tasks,omitzero"`
+	} `json:"extensions,omitzero"`
 }
 
 type app struct {
@@ -95,22 +106,26 @@ type app struct {
 }
 
 type params struct {
-	Meta          meta    `json:"_meta"`
-	Name          string  `json:"name,omitzero"`
-	Arguments     rpc.Raw `json:"arguments,omitzero"`
-	State         string  `json:"requestState,omitzero"`
-	Notifications *filter `json:"notifications,omitzero"`
+	Meta          meta            `json:"_meta"`
+	Name          string          `json:"name,omitzero"`
+	Arguments     rpc.Raw         `json:"arguments,omitzero"`
+	State         string          `json:"requestState,omitzero"`
+	Notifications *filter         `json:"notifications,omitzero"`
+	TaskID        string          `json:"taskId,omitzero"`
+	Responses     map[string]form `json:"inputResponses,omitzero"`
 }
 
 type filter struct {
-	Tools bool     `json:"toolsListChanged,omitzero"`
-	URIs  []string `json:"resourceSubscriptions"`
+	Tools   bool     `json:"toolsListChanged,omitzero"`
+	URIs    []string `json:"resourceSubscriptions"`
+	TaskIDs []string `json:"taskIds,omitzero"`
 }
 
 type callResult struct {
 	Meta struct {
-		Fault    string `json:"agentsite/fault"`
-		Approval string `json:"agentsite/approval"`
+		Fault    string     `json:"agentsite/fault"`
+		Approval string     `json:"agentsite/approval"`
+		Task     *task.Task `json:"agentsite/task"`
 	} `json:"_meta"`
 	State      string    `json:"requestState"`
 	Type       string    `json:"resultType"`
@@ -164,12 +179,7 @@ func (c *Client) Call(ctx context.Context, _ agents.Principal, call tools.Call) 
 		return tools.Result{}, errors.New("the site asks for input that this client cannot give")
 	}
 	if out.IsError {
-		e := &ToolError{Kind: out.Meta.Fault}
-		for _, c := range out.Content {
-			e.Msg += c.Text
-		}
-		e.Msg = strings.TrimPrefix(e.Msg, e.Kind+": ")
-		return tools.Result{}, e
+		return tools.Result{}, out.failure()
 	}
 	res := tools.Result{}
 	if !out.Structured.IsZero() {
@@ -223,6 +233,16 @@ func (c *Client) AskOnce(ctx context.Context, tool string, args []byte, once Onc
 	return out, nil
 }
 
+// failure is the error of a result that says that the tool failed.
+func (r callResult) failure() error {
+	e := &ToolError{Kind: r.Meta.Fault}
+	for _, c := range r.Content {
+		e.Msg += c.Text
+	}
+	e.Msg = strings.TrimPrefix(e.Msg, e.Kind+": ")
+	return e
+}
+
 func (c content) decode() (*tools.Content, error) {
 	switch c.Type {
 	case "text":
@@ -266,10 +286,11 @@ func (c *Client) call(ctx context.Context, id rpc.ID, method string, p params, n
 	asked := p.Meta
 	p.Meta = c.meta
 	p.Meta.Terms, p.Meta.Text, p.Meta.Values = asked.Terms, asked.Text, asked.Values
+	p.Meta.Capabilities, p.Meta.Steps = asked.Capabilities, asked.Steps
 	if c.self != "" {
 		p.Meta.Via = append(slices.Clip(p.Meta.Via), c.self)
 	}
-	raw, err := c.site.Call(ctx, rpc.Request{ID: id, Method: method, Params: p, Version: rpc.Revision, Name: p.Name}, note)
+	raw, err := c.site.Call(ctx, rpc.Request{ID: id, Method: method, Params: p, Version: rpc.Revision, Name: cmp.Or(p.Name, p.TaskID)}, note)
 	return raw, refusal(err)
 }
 

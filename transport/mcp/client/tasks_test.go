@@ -1,0 +1,84 @@
+package client_test
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"agentsite/agents"
+	"agentsite/agents/task"
+	"agentsite/agents/task/tasktest"
+	"agentsite/agents/tools"
+	"agentsite/node"
+	"agentsite/transport/mcp"
+	"agentsite/transport/mcp/client"
+	"agentsite/transport/rpc"
+)
+
+// seenAs is a host whose every caller is one principal.
+type seenAs struct {
+	*tasktest.Host
+	who agents.Principal
+}
+
+func (h seenAs) Agents(ctx context.Context, _ agents.Principal) ([]task.Agent, error) {
+	return h.Host.Agents(ctx, h.who)
+}
+func (h seenAs) Ask(ctx context.Context, _ agents.Principal, r task.Request) (task.Task, error) {
+	return h.Host.Ask(ctx, h.who, r)
+}
+func (h seenAs) Task(ctx context.Context, _ agents.Principal, id string) (task.Task, error) {
+	return h.Host.Task(ctx, h.who, id)
+}
+func (h seenAs) List(ctx context.Context, _ agents.Principal) ([]task.Task, error) {
+	return h.Host.List(ctx, h.who)
+}
+func (h seenAs) Watch(ctx context.Context, _ agents.Principal, id string, emit func(task.Task) error) error {
+	return h.Host.Watch(ctx, h.who, id, emit)
+}
+func (h seenAs) Answer(ctx context.Context, _ agents.Principal, id, question, answer string) (task.Task, error) {
+	return h.Host.Answer(ctx, h.who, id, question, answer)
+}
+func (h seenAs) Cancel(ctx context.Context, _ agents.Principal, id string) (task.Task, error) {
+	return h.Host.Cancel(ctx, h.who, id)
+}
+
+// TestTasks checks that a remote site's tasks are as those of the site, in both encodings.
+func TestTasks(t *testing.T) {
+	for _, codec := range []rpc.Codec{rpc.JSON, rpc.CBOR} {
+		t.Run(codec.ContentType(), func(t *testing.T) {
+			tasktest.Run(t, func(t *testing.T) map[tasktest.Who]tasktest.As {
+				h, all := tasktest.New(t), make(map[tasktest.Who]tasktest.As)
+				for _, who := range tasktest.Everybody {
+					c := dial(t, seenAs{h, agents.Principal{ID: string(who)}}, codec)
+					all[who] = tasktest.As{Host: c.Tasks()}
+				}
+				return all
+			})
+		})
+	}
+}
+
+// dial returns a client of a site with the tasks, over a stream.
+func dial(t *testing.T, tasks task.Host, codec rpc.Codec) *client.Client {
+	ending, end := context.WithCancel(context.Background())
+	n := node.New(node.NewHub(nil, nil, agents.PointURI), "secret", nil)
+	catalog := tools.New(n, n)
+	catalog.Tasks = tasks
+	s := &rpc.Stream{
+		Dispatcher: rpc.NewDispatcher(mcp.New(ending, n, catalog, mcp.Implementation{Name: "test", Version: "1"}, "").Methods()),
+		Evidence:   rpc.Evidence{Local: rpc.LocalAgent}, Terms: rpc.Terms{Codec: codec},
+	}
+	here, there := net.Pipe()
+	served, read := make(chan struct{}), make(chan struct{})
+	go func() { defer close(served); s.Serve(ending, there) }()
+	far := rpc.NewStreamClient(here, codec)
+	go func() { defer close(read); far.Run() }()
+	t.Cleanup(func() {
+		far.Close()
+		end()
+		<-served
+		<-read
+	})
+	return client.New(far, "test", "1")
+}

@@ -53,18 +53,23 @@ func New(o Options) (*Hosting, error) {
 	}
 	out := peer.NewOutbound(o.Folder, o.Key, realms(o.Internet), o.Version)
 	sites := remote.NewSites(out.Open)
-	o.Node.SetSelf(func(name string) bool { id, err := identity.Parse(name); return err == nil && id == o.Key.ID() })
-	o.Node.SetOtherSites(remote.KindName, func(principal string) node.OtherSites {
-		if v := sites.Of(principal); v != nil {
-			return v
-		}
-		return nil
-	})
+	letAsk(o.Node, o.Key.ID(), sites)
 	m := hosted.New(hosted.Options{
 		Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites),
 		Permit: o.Access.SetHosted, Link: sites.Configure, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
 	})
 	return &Hosting{Manager: m, sites: sites, out: out, Try: trials.New(o.Node, o.Hub, m, o.Past, o.Policy).Try}, nil
+}
+
+// letAsk lets a site's agents ask other sites, and has the site know itself in a chain of calls.
+func letAsk(n *node.Node, self identity.ID, sites *remote.Sites) {
+	n.SetSelf(func(name string) bool { id, err := identity.Parse(name); return err == nil && id == self })
+	n.SetOtherSites(remote.KindName, func(principal string) node.OtherSites {
+		if v := sites.Of(principal); v != nil {
+			return v
+		}
+		return nil
+	})
 }
 
 // realms returns where other sites are looked up.

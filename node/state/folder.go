@@ -26,6 +26,7 @@ const (
 	CountsFile    = "counts"              // what calls have used up of rates
 	JournalFolder = "journal"             // what was done
 	HistoryFolder = "history"             // past readings
+	TasksFolder   = "tasks"               // of the hosted agents
 	ClaimFile     = "agentsite-claim.txt" // the address to claim the site by; present while nobody owns it
 	PausedFile    = "paused"              // the hosted agents that are not to run
 	SitesFile     = "sites.json"          // the sites that are known, with their grants: of a site, those that its agents ask

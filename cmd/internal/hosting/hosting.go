@@ -18,6 +18,7 @@ import (
 	"agentsite/node/hosted"
 	"agentsite/node/identity"
 	"agentsite/node/state"
+	"agentsite/node/tasks"
 	"agentsite/node/trials"
 	"agentsite/transport/owner"
 )
@@ -38,6 +39,8 @@ type Options struct {
 // Hosting is the agents that a site hosts.
 type Hosting struct {
 	*hosted.Manager
+	// Tasks takes tasks for them.
+	Tasks *tasks.Manager
 	sites *remote.Sites
 	out   *peer.Outbound
 	// Try tries rules over the past, for an owner.
@@ -54,11 +57,15 @@ func New(o Options) (*Hosting, error) {
 	out := peer.NewOutbound(o.Folder, o.Key, realms(o.Internet), o.Version)
 	sites := remote.NewSites(out.Open)
 	letAsk(o.Node, o.Key.ID(), sites)
-	m := hosted.New(hosted.Options{
-		Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites),
+	h := &Hosting{sites: sites, out: out}
+	h.Manager = hosted.New(hosted.Options{
+		OnChange: func() { h.Tasks.Recheck() }, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites),
 		Permit: o.Access.SetHosted, Link: sites.Configure, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
 	})
-	return &Hosting{Manager: m, sites: sites, out: out, Try: trials.New(o.Node, o.Hub, m, o.Past, o.Policy).Try}, nil
+	h.Tasks = tasks.New(tasks.Options{Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.Access.Now})
+	o.Node.OnRecheck(h.Tasks.Recheck)
+	h.Try = trials.New(o.Node, o.Hub, h.Manager, o.Past, o.Policy).Try
+	return h, nil
 }
 
 // letAsk lets a site's agents ask other sites, and has the site know itself in a chain of calls.
@@ -98,7 +105,10 @@ func (h *Hosting) Run(ctx context.Context) {
 	linked, end := context.WithCancel(context.WithoutCancel(ctx))
 	var linking sync.WaitGroup
 	linking.Go(func() { h.sites.Run(linked) })
+	var working sync.WaitGroup
+	working.Go(func() { h.Tasks.Run(ctx) })
 	h.Manager.Run(ctx)
+	working.Wait()
 	end()
 	linking.Wait()
 	if err := h.out.Close(); err != nil {

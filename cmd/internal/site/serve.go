@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 
+	"agentsite/agents"
 	"agentsite/agents/tools"
 	"agentsite/cmd/internal/systemd"
 	"agentsite/discovery/announce"
@@ -35,6 +36,11 @@ const instructions = "This site is a board with sensors and outputs. list_points
 func (s *site) addMethods(ctx context.Context) error {
 	self := mcp.Implementation{Name: "agentsite", Title: s.config.Name, Version: s.Version}
 	catalog := tools.New(s.node, s.node)
+	catalog.Tasks = s.hosting.Tasks
+	catalog.Hold = func(p agents.Principal) (func(), error) {
+		place, err := s.node.Hold(p, node.Waits)
+		return place.Leave, err
+	}
 	s.dispatcher = rpc.NewDispatcher(mcp.New(ctx, s.node, catalog, self, instructions).Methods())
 	s.dispatcher.Urgent = mcp.Urgent
 	s.legacy = legacy.New(s.node, catalog, self.Name, s.Version, instructions)

@@ -57,7 +57,8 @@ const (
 	maxSites   = 1 << 20
 )
 
-// content is the sealed JSON: everything of a site except its journal.
+// content is the sealed JSON: everything of a site except its journal, and its tasks, which would
+// be worked on at a time that nobody asked for.
 type content struct {
 	Version int       `json:"agentsite_backup"`
 	Of      string    `json:"of"`

@@ -9,7 +9,7 @@ import (
 	"agentsite/node/state"
 )
 
-// Erase removes the owners, permissions, tokens, journal and history from the folder, and with key
+// Erase removes the owners, permissions, tokens, journal, history and tasks from the folder, and with key
 // also the site's key. No site may run from it. confirm is called before, while the folder
 // is locked. Erase returns the names of the files that it removed, in that order, also with
 // an error; the same call then removes the rest.
@@ -30,7 +30,7 @@ func Erase(f state.Folder, key bool, confirm func() error) (erased []string, err
 	}
 	// The order holds at an interruption: the owners, in one file with all grants and other
 	// tokens, outlive the local token; and counts outlive what they count for.
-	names := []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder, state.HistoryFolder, state.PausedFile, state.SitesFile}
+	names := []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder, state.HistoryFolder, state.TasksFolder, state.PausedFile, state.SitesFile}
 	if key {
 		names = append(names, state.KeyFile)
 	}

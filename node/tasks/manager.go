@@ -1,0 +1,315 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/task"
+	"agentsite/device"
+	"agentsite/node/hosted"
+)
+
+const (
+	maxLive     = 64
+	reserved    = 16 // of these, for owners alone
+	maxAccount  = 8  // live ones of an account
+	maxSteps    = 64
+	maxAsks     = 16 // questions of a task
+	maxText     = 4 << 10
+	maxArgs     = 16 << 10
+	maxResult   = 16 << 10 // of a step
+	maxEnd      = 64 << 10 // the result of a task
+	maxSays     = 500
+	maxOptions  = 16
+	maxFile     = 256 << 10
+	maxGrowing  = maxFile - maxEnd - 4<<10 // beyond it a task only ends
+	maxEnded    = 512
+	maxKept     = 16 << 20 // bytes of ended tasks
+	keepEnded   = 7 * 24 * time.Hour
+	defaultTime = time.Hour
+	maxTime     = 24 * time.Hour
+	// stepTimeout bounds a step that is a call of the site. It goes on when its task is canceled.
+	stepTimeout = 30 * time.Second
+	// endTimeout bounds how long the end of the site waits for its tasks.
+	endTimeout = 5 * time.Second
+	// maxApprovals is how often a step asks for an owner's approval, which each waits two minutes.
+	maxApprovals = 15
+)
+
+// Node decides about askers. node.Node is one. Errors are faults.
+type Node interface {
+	// Ask calls begin once, if p may ask the agent and check finds nothing wrong.
+	Ask(p agents.Principal, agent string, args any, t agents.Terms, check func() error, begin func() (any, error)) error
+	// MayAsk returns why p may not ask an agent, and Owner why p is no owner, at this time.
+	MayAsk(p agents.Principal, agent string) error
+	Owner(p agents.Principal) error
+	// Account names whom p is counted for.
+	Account(p agents.Principal) (string, error)
+	// Decided blocks until an owner has answered a request of p, or it is over.
+	Decided(ctx context.Context, p agents.Principal, handle string) error
+}
+
+// Options are what a Manager works with.
+type Options struct {
+	Folder  string
+	Node    Node
+	Site    agents.Site              // what the agents ask
+	Workers func() []hosted.Worker   // the agents that take tasks
+	Now     func() (time.Time, bool) // false where it is a lower bound only
+}
+
+// Manager takes and runs tasks. It is a task.Host. It reads its folder when it is first asked or
+// run, and while no task is live nothing of it runs.
+//
+// A task ends after its time at the latest. Time counts by the monotonic clock while the site
+// runs; over a restart by the wall clock where that was known before and after, else the time
+// without the site does not count.
+type Manager struct {
+	Options
+	disk   disk
+	wake   chan struct{}
+	asking device.Mutex // orders Ask; never taken while mu is held
+
+	loading sync.Mutex
+	loaded  bool // guarded by loading
+
+	mu      sync.Mutex
+	order   int64           // of the task that was made last
+	ctx     context.Context // of Run; nil while it does not run
+	closed  bool            // no task is taken, and none is run
+	over    bool            // and nothing is written any more
+	live    map[string]*job
+	busy    map[string]bool // agents whose tasks are run
+	running sync.WaitGroup
+	ended   map[string]*past
+}
+
+// past is an ended task on the disk.
+type past struct {
+	ended
+	size    int64
+	head    *task.Task // nil until it was read
+	kept    *record    // how it ended, where the disk did not store that
+	unnamed bool       // its file has the name of a live one, because the disk refused another
+}
+
+var _ task.Host = (*Manager)(nil)
+
+// New returns a manager that has read nothing yet.
+func New(o Options) *Manager {
+	return &Manager{
+		Options: o, disk: folder(o.Folder), wake: make(chan struct{}, 1), asking: device.NewMutex(),
+		live: make(map[string]*job), busy: make(map[string]bool), ended: make(map[string]*past),
+	}
+}
+
+// Recheck has Run look again at which agents there are, and who may ask them. It does not block.
+func (m *Manager) Recheck() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run runs the tasks until ctx ends, and returns when none is worked on any more, or after
+// endTimeout. What was not done goes on when the site has started again.
+func (m *Manager) Run(ctx context.Context) {
+	if err := m.load(); err != nil {
+		slog.Error("tasks cannot be read; they wait until somebody asks for one", "err", err)
+	}
+	m.mu.Lock()
+	m.ctx = ctx
+	m.mu.Unlock()
+	for {
+		m.review()
+		select {
+		case <-m.wake:
+		case <-ctx.Done():
+			m.close()
+			return
+		}
+	}
+}
+
+// close waits for the tasks that are worked on, and closes their files.
+func (m *Manager) close() {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	done := make(chan struct{})
+	go func() { m.running.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(endTimeout):
+		slog.Error("tasks do not end; their steps have an unknown outcome")
+		return
+	}
+	m.mu.Lock()
+	m.over = true
+	live := m.sorted()
+	m.mu.Unlock()
+	for _, j := range live {
+		j.timer.Stop()
+		j.close()
+	}
+}
+
+// sorted returns the live tasks, the oldest first. The lock is held.
+func (m *Manager) sorted() []*job {
+	all := make([]*job, 0, len(m.live))
+	for _, j := range m.live {
+		all = append(all, j)
+	}
+	slices.SortFunc(all, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(a.asked.Order, b.asked.Order), cmp.Compare(a.asked.ID, b.asked.ID))
+	})
+	return all
+}
+
+// errors that end a task, or a run of it.
+var (
+	errCanceled = errors.New("it was canceled")
+	errLate     = errors.New("its time is over")
+	errGone     = errors.New("its agent is not configured any more")
+	errChanged  = errors.New("its agent was changed in the configuration; ask it again")
+	errRevoked  = errors.New("its asker may not ask this agent any more")
+	errPaused   = errors.New("its agent was paused")
+	errEnding   = errors.New("the site is ending")
+)
+
+// review ends the live tasks whose agents or permissions have gone, has those of paused agents
+// wait, and runs what can run.
+func (m *Manager) review() {
+	workers := m.Workers()
+	m.mu.Lock()
+	live := m.sorted()
+	m.mu.Unlock()
+	for _, j := range live {
+		w, why := m.workerOf(workers, j)
+		switch permitted := m.permitted(j); {
+		case why != nil && why != errPaused:
+			m.stop(j, why)
+		case !permitted && j.seen.Load():
+			m.stop(j, errRevoked)
+		case why != nil:
+			m.interrupt(j)
+		default:
+			m.serve(w.Name)
+		}
+	}
+}
+
+// workerOf returns the agent of a task, or why it cannot work on it.
+func (m *Manager) workerOf(workers []hosted.Worker, j *job) (hosted.Worker, error) {
+	i := slices.IndexFunc(workers, func(w hosted.Worker) bool { return w.Name == j.asked.Agent })
+	switch {
+	case i < 0:
+		return hosted.Worker{}, errGone
+	case string(j.asked.Definition) != string(workers[i].Digest[:]):
+		return hosted.Worker{}, errChanged
+	case workers[i].Paused:
+		return hosted.Worker{}, errPaused
+	}
+	return workers[i], nil
+}
+
+// permitted reports whether the asker of a task may ask its agent. After a start, a task of an
+// asker whose permission the site was not shown again waits: to end it would lose it, and to run
+// it might do what was revoked.
+func (m *Manager) permitted(j *job) bool {
+	if m.Node.MayAsk(j.asker(), j.asked.Agent) != nil {
+		return false
+	}
+	j.seen.Store(true)
+	return true
+}
+
+// serve runs the tasks of an agent one after another, in a goroutine that ends with the last of
+// them that can run.
+func (m *Manager) serve(agent string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ctx == nil || m.closed || m.ctx.Err() != nil || m.busy[agent] {
+		return
+	}
+	m.busy[agent] = true
+	m.running.Go(func() {
+		for {
+			j, w, ctx := m.next(agent)
+			if j == nil {
+				return
+			}
+			m.run(ctx, j, w)
+		}
+	})
+}
+
+// next takes the first task of an agent that can be worked on; nil for none, with which the agent
+// is free again.
+func (m *Manager) next(agent string) (*job, hosted.Worker, context.Context) {
+	workers := m.Workers()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, j := range m.sorted() {
+		over := j.stopping != nil || j.state.Ended() || time.Until(j.until) <= 0
+		if j.asked.Agent != agent || over || m.ctx.Err() != nil || !m.permitted(j) {
+			continue
+		}
+		if w, why := m.workerOf(workers, j); why == nil {
+			ctx, cancel := context.WithCancelCause(m.ctx)
+			j.cancel = cancel
+			return j, w, ctx
+		}
+	}
+	m.busy[agent] = false
+	return nil, hosted.Worker{}, nil
+}
+
+// interrupt has a task wait that is worked on. It goes on when it is run again.
+func (m *Manager) interrupt(j *job) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if j.cancel != nil {
+		j.cancel(errPaused)
+	}
+}
+
+// stop ends a task for a reason: at once, or before its next step if it is worked on.
+func (m *Manager) stop(j *job, why error) {
+	m.mu.Lock()
+	if j.state.Ended() || j.stopping != nil || m.closed {
+		m.mu.Unlock()
+		return
+	}
+	j.stopping = why
+	if j.cancel != nil {
+		j.cancel(why)
+		m.mu.Unlock()
+		return
+	}
+	m.mu.Unlock()
+	m.finish(j, why)
+}
+
+// finish ends a task that is not worked on.
+func (m *Manager) finish(j *job, why error) {
+	e := entry{Kind: kindState, State: string(task.Failed), Says: why.Error()}
+	switch why {
+	case errCanceled, errRevoked:
+		e.State = string(task.Canceled)
+	case errLate:
+		e.Fault, e.Says = string(device.Expired), "it was not done within "+device.FormatDuration(time.Duration(j.asked.Left)*time.Millisecond)
+	case errGone, errChanged:
+		e.Fault = string(device.Unavailable)
+	default:
+		f := device.AsFault(why)
+		e.Fault = string(f.Kind)
+	}
+	m.end(j, e)
+}

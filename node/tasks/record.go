@@ -1,0 +1,192 @@
+package tasks
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/task"
+	"agentsite/device"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The kinds of entries.
+const (
+	kindAsked    = "asked"    // the first: what is asked, and by whom
+	kindState    = "state"    // the task works, or has ended
+	kindIntent   = "intent"   // a step before it is made
+	kindResult   = "result"   // what came of a step
+	kindApproval = "approval" // the step begun last was not made: it waits for an owner
+	kindQuestion = "question"
+	kindAnswer   = "answer"
+)
+
+// entry is an entry of a task's file.
+type entry struct {
+	Kind string `cbor:"1,keyasint"`
+	At   int64  `cbor:"2,keyasint"`           // by the site's clock, ms since 1970; it may have been wrong
+	Left int64  `cbor:"3,keyasint,omitempty"` // how long until the task's end, in ms
+	// Of asked.
+	ID         string   `cbor:"4,keyasint,omitempty"`
+	Agent      string   `cbor:"5,keyasint,omitempty"`
+	Skill      string   `cbor:"6,keyasint,omitempty"`
+	Text       string   `cbor:"7,keyasint,omitempty"` // also of a question or an answer
+	Arguments  []byte   `cbor:"8,keyasint,omitempty"`
+	Asker      string   `cbor:"9,keyasint,omitempty"` // also who answered
+	Owner      bool     `cbor:"10,keyasint,omitempty"`
+	Account    string   `cbor:"11,keyasint,omitempty"`
+	Via        []string `cbor:"12,keyasint,omitempty"`
+	Definition []byte   `cbor:"13,keyasint,omitempty"` // the digest of the agent's
+	Request    []byte   `cbor:"14,keyasint,omitempty"` // the digest of what was asked
+	Sure       bool     `cbor:"15,keyasint,omitempty"` // At was known
+	Order      int64    `cbor:"23,keyasint,omitempty"` // of live tasks: the clock may be set back
+	// Of state and result.
+	State  string `cbor:"16,keyasint,omitempty"`
+	Fault  string `cbor:"17,keyasint,omitempty"` // of a result its outcome
+	Says   string `cbor:"18,keyasint,omitempty"` // also what a step does, and what an owner is asked
+	Result []byte `cbor:"19,keyasint,omitempty"` // JSON
+	// Of intent, result and approval: from 1.
+	Step int `cbor:"20,keyasint,omitempty"`
+	// Of question and answer.
+	Question string   `cbor:"21,keyasint,omitempty"`
+	Options  []string `cbor:"22,keyasint,omitempty"`
+}
+
+// record is a task as its entries say.
+type record struct {
+	asked    entry
+	state    task.State
+	changed  int64 // At of the last entry
+	left     int64 // Left of the last entry that has one
+	fault    string
+	says     string
+	result   jsontext.Value
+	steps    []task.Step
+	question *task.Question
+	answers  map[string]string // by question
+}
+
+// apply adds an entry. It is the one place where states follow one another; an entry that may
+// not follow is damage.
+func (r *record) apply(e *entry) error {
+	if err := r.check(e); err != nil {
+		return fmt.Errorf("%w: %v", errDamaged, err)
+	}
+	r.changed = e.At
+	if e.Left > 0 {
+		r.left = e.Left
+	}
+	switch e.Kind {
+	case kindAsked:
+		r.asked, r.state = *e, task.Submitted
+	case kindState:
+		if r.state == task.AuthRequired { // the step was not made
+			r.steps = r.steps[:len(r.steps)-1]
+		}
+		r.state, r.question = task.State(e.State), nil
+		r.fault, r.says, r.result = e.Fault, e.Says, e.Result
+	case kindIntent:
+		if r.state == task.AuthRequired {
+			r.state, r.question, r.steps = task.Working, nil, r.steps[:len(r.steps)-1]
+		}
+		r.steps = append(r.steps, task.Step{Does: e.Says, Time: stamp(e.At)})
+	case kindResult:
+		s := &r.steps[e.Step-1]
+		s.Outcome, s.Says, s.Result = e.Fault, e.Says, e.Result
+	case kindApproval:
+		r.state, r.question = task.AuthRequired, &task.Question{ID: e.Question, Text: e.Says}
+	case kindQuestion:
+		r.state, r.question = task.InputRequired, &task.Question{ID: e.Question, Text: e.Text, Options: e.Options}
+	case kindAnswer:
+		if r.answers == nil {
+			r.answers = make(map[string]string)
+		}
+		r.state, r.question, r.answers[e.Question] = task.Working, nil, e.Text
+	}
+	return nil
+}
+
+// check refuses an entry that may not follow.
+func (r *record) check(e *entry) error {
+	for _, text := range []jsontext.Value{e.Result, e.Arguments} {
+		if text != nil && !text.IsValid() {
+			return fmt.Errorf("what should be JSON is not")
+		}
+	}
+	var to task.State
+	switch e.Kind {
+	case kindAsked:
+		if r.state != "" || !isID(e.ID) || e.Asker == "" || device.CheckName(e.Agent) != nil {
+			return fmt.Errorf("it is not asked for once")
+		}
+		return nil
+	case kindState:
+		to = task.State(e.State)
+		if !to.Ended() && to != task.Working {
+			return fmt.Errorf("%.20q is no state of its own", e.State)
+		}
+		if to == task.Completed && r.openStep() {
+			return fmt.Errorf("it was completed within a step")
+		}
+	case kindIntent:
+		switch {
+		case r.state == task.AuthRequired && e.Step == len(r.steps):
+			return nil
+		case r.state != task.Working || e.Step != len(r.steps)+1 || r.openStep() || e.Step > maxSteps:
+			return fmt.Errorf("step %d cannot follow", e.Step)
+		}
+		return nil
+	case kindResult:
+		if r.state != task.Working || e.Step != len(r.steps) || !r.openStep() || e.Fault == "" {
+			return fmt.Errorf("step %d has no result here", e.Step)
+		}
+		return nil
+	case kindApproval:
+		if to = task.AuthRequired; e.Step != len(r.steps) || !r.openStep() {
+			return fmt.Errorf("step %d waits for nothing", e.Step)
+		}
+	case kindQuestion:
+		if to = task.InputRequired; r.openStep() || e.Question == "" {
+			return fmt.Errorf("nothing can be asked within a step")
+		}
+	case kindAnswer:
+		if to = task.Working; r.state != task.InputRequired || r.question.ID != e.Question {
+			return fmt.Errorf("nobody asked question %.20q", e.Question)
+		}
+	default:
+		return fmt.Errorf("%.20q is no kind of entry", e.Kind)
+	}
+	if !r.state.Before(to) {
+		return fmt.Errorf("%s cannot become %s", r.state, to)
+	}
+	return nil
+}
+
+// openStep reports whether a step was begun and has no result.
+func (r *record) openStep() bool {
+	return len(r.steps) > 0 && r.steps[len(r.steps)-1].Outcome == ""
+}
+
+// asker returns the principal that asked for the task.
+func (r *record) asker() agents.Principal {
+	return agents.Principal{ID: r.asked.Asker, Owner: r.asked.Owner}
+}
+
+// head returns the task for a list.
+func (r *record) head() task.Task {
+	return task.Task{
+		ID: r.asked.ID, Agent: r.asked.Agent, Skill: r.asked.Skill, State: r.state, Says: r.says, Fault: r.fault, Asker: r.asked.Asker,
+		Created: stamp(r.asked.At), Changed: stamp(r.changed), Question: r.question,
+	}
+}
+
+// whole returns the task with everything.
+func (r *record) whole() task.Task {
+	t := r.head()
+	t.Text, t.Arguments, t.Result, t.Steps = r.asked.Text, r.asked.Arguments, r.result, slices.Clone(r.steps)
+	return t
+}
+
+func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00") }

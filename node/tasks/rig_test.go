@@ -1,0 +1,342 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/task"
+	"agentsite/device"
+	"agentsite/node/hosted"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if child() {
+		return
+	}
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	goleak.VerifyTestMain(m)
+}
+
+var (
+	ann  = agents.Principal{ID: "did:key:ann"}
+	bob  = agents.Principal{ID: "did:key:bob"}
+	boss = agents.Principal{ID: "did:key:boss", Owner: true}
+)
+
+// desk decides about askers.
+type desk struct {
+	mu       sync.Mutex
+	refused  map[string]bool // askers
+	requests map[string]chan struct{}
+	approved map[string]bool // by handle
+	count    int
+}
+
+func newDesk() *desk {
+	return &desk{refused: map[string]bool{}, requests: map[string]chan struct{}{}, approved: map[string]bool{}}
+}
+
+func (d *desk) MayAsk(p agents.Principal, _ string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.refused[p.ID] {
+		return device.Faultf(device.Denied, "no")
+	}
+	return nil
+}
+
+func (d *desk) Ask(p agents.Principal, agent string, _ any, _ agents.Terms, check func() error, begin func() (any, error)) error {
+	if err := d.MayAsk(p, agent); err != nil {
+		return err
+	}
+	if err := check(); err != nil {
+		return err
+	}
+	_, err := begin()
+	return err
+}
+
+func (d *desk) Owner(p agents.Principal) error {
+	if !p.Owner {
+		return device.Faultf(device.Denied, "no owner")
+	}
+	return nil
+}
+
+func (d *desk) Account(p agents.Principal) (string, error) {
+	if p.ID == "" {
+		return "", device.Faultf(device.Denied, "nobody")
+	}
+	return p.ID, nil
+}
+
+func (d *desk) Decided(ctx context.Context, _ agents.Principal, handle string) error {
+	d.mu.Lock()
+	waits := d.requests[handle]
+	d.mu.Unlock()
+	if waits == nil {
+		return nil
+	}
+	select {
+	case <-waits:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// approve answers every request that waits.
+func (d *desk) approve() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for handle, waits := range d.requests {
+		d.approved[handle] = true
+		close(waits)
+		delete(d.requests, handle)
+	}
+}
+
+// house is a site that notes what is done. Outputs that begin with an o need an approval.
+type house struct {
+	agents.Site
+	desk *desk
+	// act is called for what is done, by the output or display.
+	act func(key, what string)
+	// dead reports whether the machine is off, so that nothing is done; nil for never.
+	dead func() bool
+
+	mu   sync.Mutex
+	done map[string]int // how often, by output or display
+	held map[string]bool
+	vias map[string][]string
+}
+
+func newHouse(d *desk) *house {
+	return &house{desk: d, done: map[string]int{}, held: map[string]bool{}, vias: map[string][]string{}}
+}
+
+func (h *house) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (agents.Output, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r.Value.IsZero() {
+		delete(h.held, r.Output)
+		return agents.Output{Output: r.Output}, nil
+	}
+	if h.dead != nil && h.dead() {
+		return agents.Output{}, errCrashed
+	}
+	if strings.HasPrefix(r.Output, "o") && h.desk != nil {
+		h.desk.mu.Lock()
+		defer h.desk.mu.Unlock()
+		if !h.desk.approved[r.Approval] {
+			h.desk.count++
+			handle := fmt.Sprint("handle", h.desk.count)
+			h.desk.requests[handle] = make(chan struct{})
+			return agents.Output{}, &agents.ApprovalNeeded{Says: "the owner has to approve this", State: handle}
+		}
+		delete(h.desk.approved, r.Approval)
+	}
+	if h.act != nil {
+		h.act(*r.Key, r.Output)
+	}
+	h.done[r.Output]++
+	h.held[r.Output] = true
+	h.vias[r.Output] = r.Via
+	return agents.Output{Output: r.Output, Value: r.Value}, nil
+}
+
+func (h *house) Show(_ context.Context, _ agents.Principal, r agents.ShowRequest) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.dead != nil && h.dead() {
+		return errCrashed
+	}
+	if h.act != nil {
+		h.act("", r.Display)
+	}
+	h.done[r.Display]++
+	return nil
+}
+
+func (h *house) counts() map[string]int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make(map[string]int)
+	for k, v := range h.done {
+		all[k] = v
+	}
+	return all
+}
+
+// scriptWait is how long a w waits.
+var scriptWait = time.Minute
+
+// script is an agent that does what the arguments of its tasks say, letter by letter: m moves, o
+// moves what needs an approval, x shows, s makes a step, q asks, w waits a minute and notes that
+// as a step, f fails and i calls the task wrong.
+type script struct{}
+
+type scriptArgs struct {
+	N  string `json:"n"`
+	Do string `json:"do"`
+}
+
+func (script) Run(ctx context.Context, _ agents.Principal, _ agents.Site) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (script) Skills() []task.Skill {
+	return []task.Skill{{ID: "run", Description: "runs", Input: jsontext.Value(`{"type":"object"}`)}, {ID: "rest", Description: "does nothing"}}
+}
+
+func (script) Work(ctx context.Context, self agents.Principal, site agents.Site, w task.Work) (jsontext.Value, error) {
+	var args scriptArgs
+	t := w.Task()
+	if t.Skill == "rest" {
+		return nil, nil
+	}
+	if err := json.Unmarshal(t.Arguments, &args); err != nil {
+		return nil, device.Faultf(device.Invalid, "arguments: %w", err)
+	}
+	made := 0 // steps of before
+	for at, what := range args.Do {
+		name := fmt.Sprintf("%c%s/p%d", what, args.N, at)
+		w.Say(fmt.Sprint("at ", at))
+		if strings.ContainsRune("moxsw", what) {
+			if made < len(t.Steps) {
+				if made++; t.Steps[made-1].Outcome != "done" {
+					return nil, device.Faultf(device.FaultKind(t.Steps[made-1].Outcome), "step %d", made)
+				}
+				continue
+			}
+			made++
+		}
+		var err error
+		switch what {
+		case 'm', 'o':
+			_, err = site.Move(ctx, self, agents.MoveRequest{Output: name, Value: device.Number(1)})
+		case 'x':
+			err = site.Show(ctx, self, agents.ShowRequest{Display: name, Text: "x"})
+		case 's':
+			_, err = w.Step(ctx, name, func(_ context.Context, key string) (any, error) {
+				h := site.(interface{ base() agents.Site }).base().(*house)
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				if h.dead != nil && h.dead() {
+					return nil, errCrashed
+				}
+				if h.act != nil {
+					h.act(key, name)
+				}
+				h.done[name]++
+				return map[string]int{"at": at}, nil
+			})
+		case 'q':
+			_, err = w.Input(ctx, task.Question{ID: fmt.Sprint("q", at), Text: "well?", Options: []string{"yes", "no"}})
+		case 'w':
+			select {
+			case <-ctx.Done():
+				err = ctx.Err()
+			case <-time.After(scriptWait):
+				_, err = w.Step(ctx, "wait", func(context.Context, string) (any, error) { return nil, nil })
+			}
+		case 'f':
+			err = errors.New("it does not work")
+		case 'i':
+			err = device.Faultf(device.Invalid, "nobody does this")
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return jsontext.Value(`{"n":"` + args.N + `"}`), nil
+}
+
+func (s *site) base() agents.Site { return s.Site }
+
+// crew is the agents of a test, which take tasks.
+type crew struct {
+	mu  sync.Mutex
+	all []hosted.Worker
+}
+
+func newCrew(names ...string) *crew {
+	c := &crew{}
+	for _, name := range names {
+		c.all = append(c.all, hosted.Worker{Worker: script{}, Name: name, Self: agents.Principal{ID: "script:" + name}})
+	}
+	return c
+}
+
+func (c *crew) workers() []hosted.Worker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.all)
+}
+
+func (c *crew) change(name string, to func(*hosted.Worker)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.all {
+		if c.all[i].Name == name {
+			to(&c.all[i])
+		}
+	}
+}
+
+// rig is a manager with everything around it. It is restarted on the same disk and house.
+type rig struct {
+	*Manager
+	desk  *desk
+	house *house
+	crew  *crew
+	disk  *ram
+	sure  bool
+
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+func newRig() *rig {
+	d := newDesk()
+	return &rig{desk: d, house: newHouse(d), crew: newCrew("a", "b"), disk: newRAM(), sure: true}
+}
+
+func (r *rig) start() {
+	r.Manager = New(Options{Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now(), r.sure }})
+	r.Manager.disk = r.disk
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel, r.ended = cancel, make(chan struct{})
+	go func() {
+		defer close(r.ended)
+		r.Manager.Run(ctx)
+	}()
+}
+
+func (r *rig) stop() {
+	r.cancel()
+	<-r.ended
+}
+
+func request(agent, n, do string) task.Request {
+	args, _ := json.Marshal(scriptArgs{n, do})
+	return task.Request{Agent: agent, Skill: "run", Arguments: args}
+}
+
+func keyed(r task.Request, key string) task.Request {
+	r.Key = &key
+	return r
+}

@@ -1,0 +1,105 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+// site is the site as a task's agent has it: what acts is a step of the task, in the agent's own
+// name and by its own permission, and says for whom.
+type site struct {
+	agents.Site
+	work *work
+}
+
+// via is through whom the agent is asked.
+func (w *work) via() []string {
+	return append(slices.Clone(w.j.asked.Via), w.j.asked.Asker, "task/"+w.j.asked.ID)
+}
+
+// detached is the context of a call of the site: once a step is written down it is made, although
+// its task is canceled meanwhile.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
+}
+
+// Move implements agents.Site. A release is made whether the disk stores it or not.
+func (s *site) Move(ctx context.Context, _ agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
+	w := s.work
+	does := fmt.Sprintf("return %s to safe", r.Output)
+	releases := r.Value.IsZero()
+	if !releases {
+		does = fmt.Sprintf("set %s to %v", r.Output, r.Value)
+		if r.For != nil {
+			does += fmt.Sprintf(" for %v", device.FormatDuration(seconds(*r.For)))
+		}
+	}
+	r.Via = w.via()
+	_, err = w.step(ctx, does, !releases, func(key, approval string) (any, error) {
+		if r.Approval = approval; !releases {
+			r.Key = &key
+			w.moves(r.Output)
+		}
+		ctx, cancel := detached(ctx)
+		defer cancel()
+		out, err = s.Site.Move(ctx, w.self, r)
+		return out, err
+	})
+	return out, err
+}
+
+// moves notes an output that the task may hold from now on.
+func (w *work) moves(output string) {
+	w.m.mu.Lock()
+	defer w.m.mu.Unlock()
+	if !slices.Contains(w.j.moved, output) {
+		w.j.moved = append(w.j.moved, output)
+	}
+}
+
+// release returns to safe what the task moved and its agent holds still.
+func (w *work) release() {
+	w.m.mu.Lock()
+	outputs := w.j.moved
+	w.j.moved = nil
+	w.m.mu.Unlock()
+	for _, output := range outputs {
+		ctx, cancel := detached(w.ctx)
+		w.m.Site.Move(ctx, w.self, agents.MoveRequest{Output: output, Terms: agents.Terms{Held: true, Via: w.via()}}) // leases end by themselves
+		cancel()
+	}
+}
+
+// Show implements agents.Site.
+func (s *site) Show(ctx context.Context, _ agents.Principal, r agents.ShowRequest) error {
+	w := s.work
+	r.Via = w.via()
+	_, err := w.step(ctx, fmt.Sprintf("show %q on %s", r.Text, r.Display), true, func(_, approval string) (any, error) {
+		r.Approval = approval
+		ctx, cancel := detached(ctx)
+		defer cancel()
+		return nil, s.Site.Show(ctx, w.self, r)
+	})
+	return err
+}
+
+// Capture implements agents.Site.
+func (s *site) Capture(ctx context.Context, _ agents.Principal, r agents.CaptureRequest) (picture agents.Picture, err error) {
+	w := s.work
+	r.Via = w.via()
+	_, err = w.step(ctx, "take a picture with "+r.Camera, true, func(_, approval string) (any, error) {
+		r.Approval = approval
+		ctx, cancel := detached(ctx)
+		defer cancel()
+		picture, err = s.Site.Capture(ctx, w.self, r)
+		return picture, err
+	})
+	return picture, err
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

@@ -4,366 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
-	"agentsite/agents/remote"
-	"agentsite/agents/rule"
 	"agentsite/agents/tools"
 	"agentsite/device"
-	"agentsite/device/driver"
-	"agentsite/device/guard"
-	"agentsite/device/sim"
-	"agentsite/node"
-	"agentsite/node/access"
-	"agentsite/node/config"
-	"agentsite/node/hosted"
-	"agentsite/node/identity"
-	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/client"
-	"agentsite/transport/rpc"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler))
-	goleak.VerifyTestMain(m)
-}
-
-// book is a journal in memory.
-type book struct {
-	mu     sync.Mutex
-	begun  []node.Asked
-	added  []node.Asked
-	denied int
-}
-
-func (*book) Replay(node.Asked) (*node.Outcome, error) { return nil, nil }
-func (b *book) Begin(a node.Asked) (func(node.Outcome), *node.Outcome, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.begun = append(b.begun, a)
-	return func(node.Outcome) {}, nil, nil
-}
-func (b *book) Add(a node.Asked, _ node.Outcome) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.added = append(b.added, a)
-}
-func (b *book) Deny(string, string, device.FaultKind) { b.mu.Lock(); b.denied++; b.mu.Unlock() }
-func (*book) Recent(string) []node.Recorded           { return nil }
-
-// moves returns the calls that began.
-func (b *book) moves() []node.Asked {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.begun)
-}
-
-// site is a whole site but for its carriers.
-type site struct {
-	*node.Node
-	key     identity.Key
-	access  *access.Store
-	hub     *node.Hub
-	guard   *guard.Guard
-	book    *book
-	manager *hosted.Manager
-	sites   *remote.Sites
-	serve   *rpc.Dispatcher
-	feed    chan device.Reading
-
-	mu     sync.Mutex
-	grants map[string]*access.Grant // of other sites, by their keys
-	cut    bool                     // nobody reaches it
-	conns  []io.ReadWriteCloser     // to it
-	dialed int
-}
-
-// village is some sites in one process, in virtual time.
-type village struct {
-	*testing.T
-	codec rpc.Codec
-	owner identity.Key
-	sites map[string]*site
-	ctx   context.Context
-}
-
-// over runs a test over new sites with both encodings.
-func over(t *testing.T, names []string, test func(v *village)) {
-	for _, codec := range []rpc.Codec{rpc.JSON, rpc.CBOR} {
-		t.Run(codec.ContentType(), func(t *testing.T) {
-			dir := t.TempDir()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(t.Context())
-				v := &village{t, codec, identity.New(), make(map[string]*site), ctx}
-				var running sync.WaitGroup
-				defer func() {
-					for _, s := range v.sites {
-						s.hang(true)
-					}
-					cancel()
-					running.Wait()
-				}()
-				for _, name := range names {
-					v.sites[name] = v.start(filepath.Join(dir, name), &running)
-				}
-				test(v)
-			})
-		})
-	}
-}
-
-// forgetful is a history that keeps nothing.
-type forgetful struct{}
-
-func (forgetful) Record(device.Reading) {}
-
-type feeder chan device.Reading
-
-func (f feeder) Watch(ctx context.Context, emit func(device.Reading)) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case r := <-f:
-			emit(r)
-		}
-	}
-}
-
-func (v *village) start(dir string, running *sync.WaitGroup) *site {
-	s := &site{key: identity.New(), book: new(book), feed: make(chan device.Reading), grants: make(map[string]*access.Grant)}
-	var devices []node.Device
-	var actuated []guard.Actuated
-	for _, name := range []string{"heater", "lamp"} {
-		c := sim.Driver().Config().(*sim.Config)
-		c.Model = "relay"
-		d, err := c.Open(v.ctx)
-		if err != nil {
-			v.Fatal(err)
-		}
-		policy := guard.NewPolicy(name, d.Describe().Points[0])
-		policy.MinOff = time.Second
-		devices = append(devices, node.Device{Name: name, Device: d, Description: d.Describe(), Busy: device.NewMutex()})
-		actuated = append(actuated, guard.Actuated{Actuator: d.(device.Actuator), Policies: []guard.Policy{policy}})
-	}
-	c := sim.Driver().Config().(*sim.Config)
-	c.Model = "climate"
-	climate, err := c.Open(v.ctx)
-	if err != nil {
-		v.Fatal(err)
-	}
-	devices = append(devices, node.Device{Name: "climate", Device: climate, Description: climate.Describe(), Busy: device.NewMutex()})
-	latch := guard.Latch{File: dir + ".armed", Flag: dir + ".stopped"}
-	if err := latch.Reset(); err != nil {
-		v.Fatal(err)
-	}
-	if s.guard, err = guard.New(actuated, latch); err != nil {
-		v.Fatal(err)
-	}
-	s.hub = node.NewHub(nil, forgetful{}, agents.PointURI)
-	s.Node = node.New(s.hub, "", s.book)
-	if err := s.SetSite(node.Site{Name: filepath.Base(dir), Started: time.Now(), Devices: devices, Outputs: s.guard}); err != nil {
-		v.Fatal(err)
-	}
-	s.access, err = access.NewStore(access.Options{
-		Site: s.key.ID(), Build: time.Now(), SystemClock: func() (time.Time, bool) { return time.Now(), true },
-		SaveAccess: func([]byte) error { return nil }, SaveCounts: func([]byte) error { return nil }, OnEnd: s.Recheck,
-	})
-	if err == nil {
-		err = s.access.Claim(access.Owner{ID: v.owner.ID()})
-	}
-	if err != nil {
-		v.Fatal(err)
-	}
-	s.SetAccess(s.access)
-	s.sites = remote.NewSites(func(l agent.Link) (agents.Site, string, error) { return v.open(s, l) })
-	letAsk(s.Node, s.key.ID(), s.sites)
-	s.manager = hosted.New(hosted.Options{
-		Site: s.Node, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}, s.sites),
-		Permit: s.access.SetHosted, Link: s.sites.Configure, Tell: s.SetHosted, Keep: func([]string) error { return nil },
-	})
-	s.serve = rpc.NewDispatcher(mcp.New(v.ctx, s.Node, tools.New(s.Node, s.Node), mcp.Implementation{Name: "test"}, "").Methods())
-	running.Go(func() { s.guard.Run(v.ctx) })
-	running.Go(func() { s.hub.Sample(v.ctx, nil, feeder(s.feed)) })
-	running.Go(func() { s.manager.Run(v.ctx) })
-	running.Go(func() { s.sites.Run(v.ctx) })
-	return s
-}
-
-// grant gives the agents of one site a permission on another.
-func (v *village) grant(here, there, may string) {
-	words, err := access.ParsePermissions(may)
-	if err != nil {
-		v.Fatal(err)
-	}
-	a, b := v.sites[here], v.sites[there]
-	g, err := access.Issue(v.owner, access.Block{Audience: a.key.ID(), Node: b.key.ID(), Permissions: words})
-	if err != nil {
-		v.Fatal(err)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.grants[b.key.ID().String()] = g
-}
-
-// configure has a site take up a configuration.
-func (v *village) configure(name, text string) error {
-	for other, s := range v.sites {
-		text = strings.ReplaceAll(text, "KEY_"+other, s.key.ID().String())
-	}
-	cfg, err := config.Parse("a.yaml", []byte("site: { name: "+name+" }\ndevices: { heater: { driver: sim, model: relay }, lamp: { driver: sim, model: relay }, climate: { driver: sim, model: climate } }\nagents:\n"+text), []driver.Driver{sim.Driver()})
-	if err != nil {
-		return err
-	}
-	return v.sites[name].manager.Apply(cfg)
-}
-
-// report says what an agent does.
-func (s *site) report(ctx context.Context, name string) agent.Report {
-	for _, a := range s.manager.List(ctx) {
-		if a.Name == name {
-			return a.Report
-		}
-	}
-	return agent.Report{Says: "there is none"}
-}
-
-// warm has a site read its climate.
-func (s *site) warm(degrees float64) {
-	s.feed <- device.Reading{Point: "climate/temperature", Value: device.Number(degrees), Quality: device.Good, At: time.Now()}
-	synctest.Wait()
-}
-
-// hang cuts the site off from all others, or ends that.
-func (s *site) hang(cut bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cut = cut
-	for _, c := range s.conns {
-		c.Close()
-	}
-	s.conns = nil
-}
-
-func (s *site) on(output string) bool {
-	return slices.ContainsFunc(s.guard.Status(), func(st guard.Status) bool { return st.Output == output && st.Value == device.Bool(true) })
-}
-
-// linked is another site as one agent has it.
-type linked struct {
-	*client.Client
-	*dialer
-	link agent.Link
-}
-
-func (v *village) open(s *site, l agent.Link) (agents.Site, string, error) {
-	var to *site
-	for _, other := range v.sites {
-		if other.key.ID().String() == l.Peer {
-			to = other
-		}
-	}
-	if to == nil {
-		return nil, "", errors.New("there is no such site")
-	}
-	d := &dialer{v: v, from: s, to: to, key: s.key.Derive(l.Agent)}
-	return &linked{client.NewForSite(d, "test", s.key.ID().String()), d, l}, d.key.ID().String(), nil
-}
-
-func (l *linked) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
-	if err := l.present(); err != nil {
-		return err
-	}
-	return l.Client.Watch(ctx, p, r, emit)
-}
-
-// present shows the agent's part of the site's grant, as peer.Outbound does.
-func (l *linked) present() error {
-	l.from.mu.Lock()
-	g := l.from.grants[l.link.Peer]
-	l.from.mu.Unlock()
-	if g == nil {
-		return errors.New("no grant")
-	}
-	pass := func(to identity.ID, may, name string) error {
-		words, err := access.ParsePermissions(may)
-		if err == nil {
-			g, err = g.Attenuate(l.from.key, access.Block{Audience: to, Node: l.to.key.ID(), Permissions: words, Name: name})
-		}
-		return err
-	}
-	_, name, _ := strings.Cut(l.link.Agent, ":")
-	if err := errors.Join(pass(l.from.key.ID(), l.link.Most, ""), pass(l.key.ID(), l.link.May, name)); err != nil {
-		return err
-	}
-	if !l.reaches() {
-		return &agents.Unreached{Err: errors.New("no connection")}
-	}
-	_, err := l.to.access.Present(l.key.ID(), g.Bytes())
-	return err
-}
-
-// dialer calls a site over a pipe, with a key.
-type dialer struct {
-	v        *village
-	from, to *site
-	key      identity.Key
-
-	mu   sync.Mutex
-	conn io.ReadWriteCloser
-	over *rpc.StreamClient
-}
-
-func (d *dialer) reaches() bool {
-	d.to.mu.Lock()
-	defer d.to.mu.Unlock()
-	d.to.dialed++
-	return !d.to.cut
-}
-
-func (d *dialer) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
-	d.mu.Lock()
-	d.to.mu.Lock()
-	if d.to.cut {
-		d.over = nil
-	} else if d.over == nil || !slices.Contains(d.to.conns, d.conn) {
-		near, far := pipe()
-		d.conn, d.over = far, rpc.NewStreamClient(near, d.v.codec)
-		d.to.conns = append(d.to.conns, far)
-		go d.over.Run()
-		go (&rpc.Stream{Dispatcher: d.to.serve, Evidence: rpc.Evidence{Peer: d.key.ID().PeerID()}, Terms: rpc.Terms{Codec: d.v.codec}}).Serve(d.v.ctx, far)
-	}
-	over := d.over
-	d.to.mu.Unlock()
-	d.mu.Unlock()
-	if over == nil {
-		return rpc.Raw{}, &agents.Unreached{Err: errors.New("no connection")}
-	}
-	return over.Call(ctx, r, note)
-}
-
-// sleep passes time, in which sites read their climate.
-func (v *village) sleep(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); {
-		time.Sleep(min(10*time.Second, time.Until(end)))
-		for _, s := range v.sites {
-			s.warm(3 + float64(time.Now().Unix()%7)/10)
-		}
-	}
-	synctest.Wait()
-}
 
 const twoRules = `  b: { kind: remote, peer: "KEY_b", may: "read *, set heater max 1m" }
   frost: { kind: rule, may: set b/heater, when: b/climate/temperature < 5 Cel, hold: { b/heater/relay: on } }
@@ -607,6 +259,64 @@ func TestRing(t *testing.T) {
 			if !errors.As(err, &says) || says.FaultKind() != string(device.Denied) {
 				v.Errorf("through %d: %v", len(via), err)
 			}
+		}
+	})
+}
+
+// TestRatesElsewhere: the rates of an agent's own words and of those for all agents count here,
+// too. A reading that may not be told is unknown rather than an older one.
+func TestRatesElsewhere(t *testing.T) {
+	over(t, []string{"a", "b"}, func(v *village) {
+		a, b := v.sites["a"], v.sites["b"]
+		v.grant("a", "b", "read *, set *")
+		if err := v.configure("a", `  b: { kind: remote, peer: "KEY_b", may: "read * 30/m, set * 2/h" }
+  frost: { kind: rule, may: "set b/lamp", when: b/climate/temperature > 90 Cel, hold: { b/lamp/relay: on } }
+`); err != nil {
+			v.Fatal(err)
+		}
+		v.sleep(10 * time.Second)
+		frost := agents.Principal{ID: "rule:frost"}
+		var seen []agents.Reading
+		ctx, cancel := context.WithCancel(v.ctx)
+		ended := make(chan error)
+		go func() {
+			ended <- a.Watch(ctx, frost, agents.WatchRequest{Points: []string{"b/climate/temperature"}}, func(u agents.Update) error {
+				seen = append(seen, u.Readings...)
+				return nil
+			})
+		}()
+		for i := range 20 { // beside the rule's own watch, which counts, too
+			b.warm(float64(i))
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		known, unknown := 0, 0
+		for _, r := range seen {
+			if r.Value.IsZero() && r.Quality == device.Stale {
+				unknown++
+			} else {
+				known++
+			}
+		}
+		if known > 15 || known < 10 || unknown == 0 || !seen[len(seen)-1].Value.IsZero() {
+			v.Errorf("%d values and %d without one: %+v", known, unknown, seen)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if last := seen[len(seen)-1]; last.Value.IsZero() {
+			v.Errorf("%+v", last)
+		}
+		cancel()
+		<-ended
+		for i := range 4 {
+			_, err := a.Move(v.ctx, frost, agents.MoveRequest{Output: "b/lamp/relay", Value: device.Bool(true), For: new(5.0)})
+			if busy := err != nil && device.AsFault(err).Kind == device.Busy; busy != (i >= 2) || !busy && err != nil {
+				v.Errorf("move %d: %v", i, err)
+			}
+			v.sleep(20 * time.Second)
+		}
+		if _, err := a.Move(v.ctx, frost, agents.MoveRequest{Output: "b/lamp/relay"}); err != nil {
+			v.Errorf("a release counts: %v", err)
 		}
 	})
 }

@@ -8,6 +8,8 @@ package trial
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -131,6 +133,12 @@ func (r *run) moment() rule.Moment {
 func (r *run) addRule(of Rule) {
 	d := &driven{Rule: of, index: len(r.rules), due: never, look: never}
 	r.rules, r.ready = append(r.rules, d), append(r.ready, never)
+	if used, err := of.Rule.Define(); err == nil {
+		if i := slices.IndexFunc(used.Reads, func(address string) bool { return strings.Count(address, "/") > 1 }); i >= 0 {
+			d.mistake = "it uses " + used.Reads[i] + ", and the past of other sites is not stored here"
+			return
+		}
+	}
 	m, err := of.Rule.NewMachine(of.Self, r.Points)
 	if err != nil {
 		d.mistake = err.Error()

@@ -20,6 +20,10 @@ import (
 	"agentsite/transport/web"
 )
 
+// maxNetworks bounds how many agents take part in the global network: each does so by itself, with
+// its own key, for some MB. The others reach sites in the same network only.
+const maxNetworks = 4
+
 // Outbound is how a site calls other sites for its agents: with a key for each agent, to which it
 // passes a part of its own grant on. It is safe for concurrent use. Close it.
 type Outbound struct {
@@ -72,12 +76,12 @@ func (o *Outbound) Close() error {
 }
 
 // network returns the global network as an agent's key has it, which is joined when a site is not
-// in the same network.
+// in the same network; nil for an agent beyond maxNetworks.
 func (o *Outbound) network(agent string, key identity.Key) *lazyNetwork {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := o.networks[agent]
-	if n == nil {
+	if n == nil && len(o.networks) < maxNetworks {
 		n = &lazyNetwork{key: key, realms: o.realms, version: o.version}
 		o.networks[agent] = n
 	}

@@ -247,6 +247,9 @@ func TestRing(t *testing.T) {
 		// Whatever a caller writes there.
 		d := &dialer{v: v, from: v.sites["a"], to: v.sites["b"], key: v.sites["a"].key.Derive("rule:next")}
 		self := v.sites["b"].key.ID()
+		if err := client.New(d, "test", "1").Alive(v.ctx); err != nil {
+			v.Error(err)
+		}
 		var refused *client.Refusal
 		for _, self := range []string{self.String(), self.PeerID()} {
 			if _, err := client.NewForSite(d, "test", self).Tools(v.ctx); !errors.As(err, &refused) || refused.Kind != string(device.Denied) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
@@ -19,6 +20,10 @@ import (
 	"agentsite/transport/rpc"
 	"agentsite/transport/web"
 )
+
+// aliveEvery is how often a site on a relayed or direct connection is asked whether it is there, and
+// how long it may take to answer: a lost connection is known within twice that.
+const aliveEvery = 12 * time.Second
 
 // maxNetworks bounds how many agents take part in the global network: each does so by itself, with
 // its own key, for some MB. The others reach sites in the same network only.
@@ -175,7 +180,35 @@ func (s *outboundSite) Watch(ctx context.Context, p agents.Principal, r agents.W
 	if err := s.present(ctx, g); err != nil {
 		return err
 	}
-	return s.Client.Watch(ctx, p, r, emit)
+	watching, end := context.WithCancelCause(ctx)
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer end(nil)
+	if s.router.cachedRoute() != rpc.Caller(s.router.near) { // on a network the kernel does it
+		asking.Go(func() { end(keepAsking(watching, s.Client.Alive)) })
+	}
+	err = s.Client.Watch(watching, p, r, emit)
+	if ctx.Err() == nil && watching.Err() != nil {
+		return context.Cause(watching)
+	}
+	return err
+}
+
+// keepAsking returns when a site does not answer any more: libp2p finds that after a minute.
+func keepAsking(ctx context.Context, alive func(context.Context) error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(aliveEvery):
+		}
+		asking, cancel := context.WithTimeout(ctx, aliveEvery)
+		err := alive(asking)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
 }
 
 func (s *outboundSite) present(ctx context.Context, g *access.Grant) error {

@@ -153,6 +153,12 @@ func (c *Client) Tools(ctx context.Context) ([]Tool, error) {
 	return out.Tools, raw.Decode(&out)
 }
 
+// Alive asks the site for nothing but an answer.
+func (c *Client) Alive(ctx context.Context) error {
+	_, err := c.call(ctx, c.id(), "server/discover", params{}, nil)
+	return err
+}
+
 // Call calls a tool. The far side makes its own principal of who we prove to be,
 // so p is not used. The result's Value is an rpc.Raw, zero where the tool gave
 // none. A tool's failure is a *ToolError, a refusal of the site a *Refusal, and what an

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -162,42 +161,18 @@ func (r *Rule) compile(points []agents.Point, away ...string) (*compiled, error)
 		return nil, err
 	}
 	c := &compiled{index: make(map[string]int), on: -1, place: r.world.Place, hold: r.For, missed: r.Missed != "", period: r.Every, resume: r.Resume}
-	all, open := points, away
-	if points == nil {
-		all, open = r.world.Points, r.world.Open
-	}
-	names := make([]string, len(all))
-	for i, p := range all {
-		names[i] = p.Point
-	}
-	find := func(address string) (*agents.Point, bool) {
-		if i := slices.Index(names, address); i >= 0 {
-			return &all[i], true
-		}
-		of, _, ok := device.SplitAddress(address)
-		return nil, ok && isAddress(address) && (all == nil || slices.Contains(open, of))
-	}
-	lookup := func(address string) (expr.Point, bool) {
-		p, ok := find(address)
-		if p == nil {
-			return expr.Point{}, ok
-		}
-		return expr.Point{Kind: p.Kind, Unit: p.Unit, Values: p.Values}, true
-	}
+	known := r.world.Known(points, away...)
 	for which, text := range [programs]string{r.When, r.Until, r.If} {
 		if text == "" {
 			continue
 		}
-		program, err := expr.Compile(text, lookup, names)
+		program, err := known.Compile(text)
 		if err != nil {
 			return nil, &agent.Mistake{Key: programKeys[which], Err: err}
 		}
-		if program.UsesSun() && c.place == nil {
-			return nil, mistake(programKeys[which], "sunrise and sunset need to know where the site is; add \"place: 52.52, 13.40\" under site:, its latitude and longitude")
-		}
 		c.programs[which] = program
 		for _, address := range program.Points() {
-			c.add(address, find)
+			c.add(address, known)
 		}
 	}
 	if r.At != "" {
@@ -206,31 +181,25 @@ func (r *Rule) compile(points []agents.Point, away ...string) (*compiled, error)
 			return nil, &agent.Mistake{Key: "at", Err: err}
 		}
 		if s.UsesSun() && c.place == nil {
-			return nil, mistake("at", "sunrise and sunset need to know where the site is; add \"place: 52.52, 13.40\" under site:, its latitude and longitude")
+			return nil, &agent.Mistake{Key: "at", Err: errNoPlace}
 		}
 		c.scheduled, c.schedule = true, s
 	}
 	if r.On != "" {
-		p, ok := find(r.On)
+		p, ok := known.find(r.On)
 		if !ok {
-			return nil, mistake("on", "there is no point %.60q%s", r.On, device.Suggest(r.On, names, "point"))
+			return nil, mistake("on", "there is no point %.60q%s", r.On, device.Suggest(r.On, known.names, "point"))
 		}
 		if p != nil && p.Kind != device.KindEvent && p.Kind != device.KindSwitch && !(p.Kind == device.KindState && p.Values == nil) {
 			return nil, mistake("on", "%s is a %s; on: takes an event, or what is on or off. For a number write when:, or every: with if:", r.On, p.Kind)
 		}
-		c.on = c.add(r.On, find)
+		c.on = c.add(r.On, known)
 	}
-	return c, r.addTargets(c, find, names)
-}
-
-// isAddress reports whether a point can have an address: device/point or site/device/point.
-func isAddress(address string) bool {
-	names := strings.Split(address, "/")
-	return len(names) >= 2 && len(names) <= 3 && !slices.ContainsFunc(names, func(n string) bool { return device.CheckName(n) != nil })
+	return c, r.addTargets(c, known)
 }
 
 // add returns the index of a point, which is added if it is new.
-func (c *compiled) add(address string, find func(string) (*agents.Point, bool)) int {
+func (c *compiled) add(address string, known Points) int {
 	if i, ok := c.index[address]; ok {
 		return i
 	}
@@ -238,14 +207,14 @@ func (c *compiled) add(address string, find func(string) (*agents.Point, bool)) 
 	c.index[address] = i
 	c.points = append(c.points, address)
 	c.kind = append(c.kind, "")
-	if p, _ := find(address); p != nil {
+	if p, _ := known.find(address); p != nil {
 		c.kind[i] = p.Kind
 	}
 	return i
 }
 
 // addTargets adds the outputs, in the order of their names within each step.
-func (r *Rule) addTargets(c *compiled, find func(string) (*agents.Point, bool), names []string) error {
+func (r *Rule) addTargets(c *compiled, known Points) error {
 	steps, key := r.Do, "do"
 	if r.Hold != nil {
 		steps, key = []Step{{Set: r.Hold}}, "hold"
@@ -259,20 +228,18 @@ func (r *Rule) addTargets(c *compiled, find func(string) (*agents.Point, bool), 
 		}
 		for _, address := range slices.Sorted(maps.Keys(s.Set)) {
 			v := s.Set[address]
-			p, ok := find(address)
+			p, err := known.Output(address, v)
 			switch {
-			case !ok:
-				return mistake(key, "there is no output %.60q%s", address, device.Suggest(address, names, "output"))
+			case err != nil:
+				return &agent.Mistake{Key: key, Err: err}
 			case slices.ContainsFunc(c.targets, func(t target) bool { return t.address == address }):
 				return mistake(key, "%s comes twice; a rule gives an output one value", address)
 			case len(c.targets) == maxTargets:
 				return mistake(key, "a rule moves at most %d outputs", maxTargets)
-			case v.Type() != device.TypeBool && v.Type() != device.TypeNumber || !v.Finite():
-				return mistake(key, "%s takes on, off or a number", address)
 			}
 			t := target{address: address, value: v, length: s.For}
 			if p != nil {
-				if err := accepts(p, v); err != nil {
+				if err := holds(p, v); err != nil {
 					return &agent.Mistake{Key: key, Err: err}
 				}
 				t.longest = time.Duration(p.MaxSeconds * float64(time.Second))
@@ -283,21 +250,15 @@ func (r *Rule) addTargets(c *compiled, find func(string) (*agents.Point, bool), 
 	return nil
 }
 
-// accepts refuses a value that an output cannot be held at.
-func accepts(p *agents.Point, v device.Value) error {
-	of := device.Point{Name: p.Point, Kind: p.Kind}
-	if p.Min != nil && p.Max != nil {
-		of.Range = device.Range{Min: *p.Min, Max: *p.Max}
-	}
+// holds refuses a value at which no rule can hold an output.
+func holds(p *agents.Point, v device.Value) error {
 	switch {
-	case !p.Kind.Output():
-		return fmt.Errorf("%s is a %s, not an output", p.Point, p.Kind)
 	case p.Confirm != "":
 		return fmt.Errorf("each move of %s takes its owner's approval, so that no rule can hold it; remove \"confirm: owner\" from it", p.Point)
 	case v == p.Safe:
 		return fmt.Errorf("%v is the safe value of %s, which it returns to by itself", v, p.Point)
 	}
-	return of.Accepts(v)
+	return nil
 }
 
 // checkKeys checks which keys stand together.

@@ -16,7 +16,7 @@ import (
 
 // disk is the folder of the tasks' files. Tests have one that fails.
 type disk interface {
-	List() ([]listed, error)          // makes the folder where there is none
+	List() ([]listed, error)
 	Read(name string) ([]byte, error) // at most a little more than maxFile
 	Create(name string) (file, error) // of a new file
 	Open(name string) (file, error)   // to write at its end
@@ -44,10 +44,10 @@ type folder string
 func (f folder) path(name string) string { return filepath.Join(string(f), name) }
 
 func (f folder) List() (all []listed, err error) {
-	if err := os.MkdirAll(string(f), 0o700); err != nil {
-		return nil, err
-	}
 	entries, err := os.ReadDir(string(f))
+	if errors.Is(err, fs.ErrNotExist) { // the first task makes it
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +67,12 @@ func (f folder) Read(name string) ([]byte, error) {
 	return b, err
 }
 
-// appended is a file that is written at its end, wherever that is.
 func (f folder) Create(name string) (file, error) {
+	if err := os.Mkdir(string(f), 0o700); err == nil {
+		if err := state.SyncFolder(filepath.Dir(string(f))); err != nil {
+			return nil, err
+		}
+	}
 	return opened(os.OpenFile(f.path(name), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600))
 }
 

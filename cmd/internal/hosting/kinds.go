@@ -6,6 +6,7 @@ import (
 	"agentsite/agents/agent"
 	"agentsite/agents/heartbeat"
 	"agentsite/agents/remote"
+	"agentsite/agents/routine"
 	"agentsite/agents/rule"
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/config"
@@ -24,7 +25,7 @@ func kinds(w rule.World, sites *remote.Sites) hosted.Kinds {
 				w.Open = append(w.Open, a.Name)
 			}
 		}
-		return []agent.Kind{heartbeat.Kind, rule.Kind(w), remote.Kind(sites, peer.CheckPeer)}
+		return []agent.Kind{heartbeat.Kind, rule.Kind(w), routine.Kind(w), remote.Kind(sites, peer.CheckPeer)}
 	}
 }
 

@@ -1,0 +1,228 @@
+package routine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/agent"
+	"agentsite/agents/rule"
+	"agentsite/agents/rule/expr"
+	"agentsite/agents/task"
+	"agentsite/device"
+)
+
+const (
+	// KindName is the name of the kind of agent, and so the beginning of a routine's principal.
+	KindName = "routine"
+	// rank is above those of rules: somebody asked for the steps just now.
+	rank = 200
+	// maxSteps bounds the steps, and maxDone what they do: moves, texts and conditions.
+	maxSteps, maxDone = 32, 60
+	maxOutputs        = 16 // of a step
+	maxOptions        = 8
+	maxText           = 500
+	maxLength         = 24 * time.Hour
+)
+
+// Kind returns the entry of the list of kinds.
+func Kind(w rule.World) agent.Kind {
+	return agent.Kind{Name: KindName, Doc: "makes its steps once when somebody asks: moves outputs, waits, asks and shows", New: func() agent.Agent { return &Routine{world: w} }}
+}
+
+// Routine is a routine as its owner wrote it.
+type Routine struct {
+	Steps []Step `json:"steps" jsonschema:"what is done, one after the other"`
+
+	world rule.World
+}
+
+// Step is a step of a routine. It sets, asks, shows or waits.
+type Step struct {
+	If      string                  `json:"if,omitempty" jsonschema:"the condition under which the step is made; it is left out where that is false or unknown"`
+	Set     map[string]device.Value `json:"set,omitempty" jsonschema:"the outputs with their values, such as valve1/valve: on"`
+	For     time.Duration           `json:"for,omitempty" jsonschema:"how long they are held there; as long as the output has it when not written"`
+	Wait    string                  `json:"wait,omitempty" jsonschema:"a time to wait, such as 10s; or true, with for: until that time has passed"`
+	Ask     string                  `json:"ask,omitempty" jsonschema:"a question to the caller that asked for the routine"`
+	Options []string                `json:"options,omitempty" jsonschema:"the answers that there are, the first one goes on"`
+	Else    string                  `json:"else,omitempty" jsonschema:"stop ends the routine where the condition is not true, or another answer than the first is given"`
+	Show    map[string]string       `json:"show,omitempty" jsonschema:"the displays with their texts"`
+}
+
+// compiled is a step that was checked.
+type compiled struct {
+	Step
+	program *expr.Program // nil for none
+	wait    time.Duration
+	targets []string // of Set and Show, sorted
+}
+
+// mistake is a mistake in a step, at the line of its key.
+func mistake(step int, key, format string, args ...any) error {
+	at := "steps[" + strconv.Itoa(step) + "]"
+	if key != "" {
+		at += "." + key
+	}
+	return &agent.Mistake{Key: at, Err: fmt.Errorf(format, args...)}
+}
+
+// Define implements agent.Defined. A routine moves outputs when it is asked only, so that it
+// declares none: two of them may move the same.
+func (r *Routine) Define() (agent.Definition, error) {
+	steps, err := r.compile(r.world.Known(nil))
+	if err != nil {
+		return agent.Definition{}, err
+	}
+	d := agent.Definition{Rank: rank}
+	for _, s := range steps {
+		points := s.targets
+		if s.program != nil {
+			points = append(s.program.Points(), points...)
+		}
+		for _, address := range points {
+			if !slices.Contains(d.Reads, address) {
+				d.Reads = append(d.Reads, address)
+			}
+		}
+	}
+	return d, nil
+}
+
+// compile checks the steps against the points that are known.
+func (r *Routine) compile(known rule.Points) ([]compiled, error) {
+	if len(r.Steps) == 0 || len(r.Steps) > maxSteps {
+		return nil, &agent.Mistake{Key: "steps", Err: fmt.Errorf("takes 1 to %d steps, such as - { set: { valve1/valve: on }, for: 5m, wait: true }", maxSteps)}
+	}
+	all := make([]compiled, len(r.Steps))
+	done := 0
+	for i, s := range r.Steps {
+		c := compiled{Step: s}
+		if err := c.checkKeys(i); err != nil {
+			return nil, err
+		}
+		if s.If != "" {
+			program, err := known.Compile(s.If)
+			if err != nil {
+				return nil, &agent.Mistake{Key: "steps[" + strconv.Itoa(i) + "].if", Err: err}
+			}
+			if len(program.Windows()) > 0 {
+				return nil, mistake(i, "if", "a routine looks once, so that it knows no mean, least, greatest, change and count; write a rule for them")
+			}
+			c.program = program
+			done++
+		}
+		for _, address := range slices.Sorted(maps.Keys(s.Set)) {
+			if _, err := known.Output(address, s.Set[address]); err != nil {
+				return nil, mistake(i, "set."+address, "%w", err)
+			}
+			c.targets = append(c.targets, address)
+		}
+		for _, address := range slices.Sorted(maps.Keys(s.Show)) {
+			if err := known.Display(address); err != nil {
+				return nil, mistake(i, "show."+address, "%w", err)
+			}
+			if text := s.Show[address]; text == "" || len(text) > maxText {
+				return nil, mistake(i, "show."+address, "takes a text of at most %d characters", maxText)
+			}
+			c.targets = append(c.targets, address)
+		}
+		if done += len(c.targets); done > maxDone {
+			return nil, mistake(i, "", "the steps of a routine move, show and look at most %d times", maxDone)
+		}
+		all[i] = c
+	}
+	return all, nil
+}
+
+// checkKeys checks which keys stand together, and the values that need no points.
+func (c *compiled) checkKeys(i int) error {
+	whole := strings.ToLower(c.Wait) == "true" || strings.ToLower(c.Wait) == "on"
+	if c.Wait != "" && !whole {
+		var err error
+		if c.wait, err = time.ParseDuration(c.Wait); err != nil || c.wait <= 0 || c.wait > maxLength {
+			return mistake(i, "wait", "takes a time up to %v such as 10s, or true", device.FormatDuration(maxLength))
+		}
+	}
+	kinds := 0
+	for _, is := range []bool{c.Set != nil, c.Ask != "", c.Show != nil, c.wait > 0} {
+		if is {
+			kinds++
+		}
+	}
+	switch {
+	case kinds == 0 && !whole && c.If == "":
+		return mistake(i, "", "a step sets, asks, shows or waits, such as { set: { valve1/valve: on }, for: 5m, wait: true }")
+	case kinds > 1:
+		return mistake(i, cmp.Or(key("ask", c.Ask != ""), key("show", c.Show != nil), "wait"), "a step does one thing; write another step")
+	case kinds == 0 && c.Else == "" && !whole:
+		return mistake(i, "if", "the step does nothing where this is true; write set:, or else: stop")
+	case c.Set != nil && (len(c.Set) == 0 || len(c.Set) > maxOutputs):
+		return mistake(i, "set", "takes 1 to %d outputs with their values, such as valve1/valve: on", maxOutputs)
+	case c.For != 0 && c.Set == nil:
+		return mistake(i, "for", "for: belongs to set:")
+	case c.For < 0 || c.For > maxLength:
+		return mistake(i, "for", "takes a time up to %v", device.FormatDuration(maxLength))
+	case whole && (c.Set == nil || c.For == 0):
+		return mistake(i, "wait", "wait: true belongs to set: with for:; write a time, such as wait: 10s")
+	case c.Options != nil && c.Ask == "":
+		return mistake(i, "options", "options: belongs to ask:")
+	case c.Options != nil && (len(c.Options) < 2 || len(c.Options) > maxOptions):
+		return mistake(i, "options", "takes 2 to %d answers", maxOptions)
+	case c.Else != "" && c.Else != "stop":
+		return mistake(i, "else", "else: takes stop, or is left out")
+	case c.Else != "" && (c.If == "") == (c.Ask == ""):
+		return mistake(i, "else", "else: belongs to if: or to ask:, and to one of them in a step")
+	case c.Else != "" && c.Ask != "" && c.Options == nil:
+		return mistake(i, "else", "else: needs options:, of which the first goes on")
+	case c.Show != nil && len(c.Show) == 0:
+		return mistake(i, "show", "takes a display with its text, such as panel/text: watered")
+	}
+	if c.Ask != "" && !plain(c.Ask, maxText) {
+		return mistake(i, "ask", "takes a question of at most %d characters", maxText)
+	}
+	for k, option := range c.Options {
+		if !plain(option, 40) || slices.Index(c.Options, option) < k {
+			return mistake(i, "options", "takes different answers of 1 to 40 characters")
+		}
+	}
+	if whole {
+		c.wait = c.For
+	}
+	return nil
+}
+
+func key(name string, is bool) string {
+	if is {
+		return name
+	}
+	return ""
+}
+
+// plain reports whether a text has characters, not too many, and none that is not shown.
+func plain(text string, most int) bool {
+	return text != "" && len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) })
+}
+
+// Run implements agent.Agent. A routine does nothing by itself.
+func (r *Routine) Run(ctx context.Context, _ agents.Principal, _ agents.Site) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Skills implements agent.Worker.
+func (r *Routine) Skills() []task.Skill {
+	var long time.Duration
+	for i, s := range r.Steps {
+		c := compiled{Step: s}
+		if c.checkKeys(i) == nil {
+			long += c.wait
+		}
+	}
+	return []task.Skill{{ID: "run", Description: "makes its steps once", Seconds: long.Seconds()}}
+}

@@ -1,0 +1,252 @@
+package routine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/agent"
+	"agentsite/agents/rule"
+	"agentsite/agents/task"
+	"agentsite/device"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+var garden = []agents.Point{
+	{Point: "valve1/valve", Kind: device.KindSwitch, Safe: device.Bool(false)},
+	{Point: "valve2/valve", Kind: device.KindSwitch, Safe: device.Bool(false)},
+	{Point: "soil/moisture", Kind: device.KindMeasurement, Unit: "%"},
+	{Point: "panel/text", Kind: device.KindText},
+}
+
+func on(address string) map[string]device.Value {
+	return map[string]device.Value{address: device.Bool(true)}
+}
+
+// beds is the routine of the documentation.
+func beds() *Routine {
+	return &Routine{
+		world: rule.World{Now: func() (time.Time, bool) { return time.Now(), true }, Points: garden},
+		Steps: []Step{
+			{Set: on("valve1/valve"), For: 5 * time.Minute, Wait: "true"},
+			{Wait: "10s"},
+			{If: "soil/moisture < 40 %", Set: on("valve2/valve"), For: 5 * time.Minute, Wait: "true"},
+			{Ask: "Is the tank full?", Options: []string{"yes", "no"}, Else: "stop"},
+			{Show: map[string]string{"panel/text": "watered"}},
+		},
+	}
+}
+
+// bench is a site and a task for one run of a routine. What is done is a step, as tasks have it.
+type bench struct {
+	agents.Site
+	task     task.Task
+	moisture float64
+	quality  device.Quality
+	answer   string // "" for none: then Input waits
+	done     []string
+	fails    error // of the next move
+}
+
+var errEnd = errors.New("the site ends")
+
+func (b *bench) Points(context.Context, agents.Principal, agents.SiteRequest) (agents.PointList, error) {
+	return agents.PointList{Points: garden}, nil
+}
+
+func (b *bench) Read(_ context.Context, _ agents.Principal, r agents.ReadRequest) (all agents.Readings, err error) {
+	for _, p := range r.Points {
+		all.Readings = append(all.Readings, agents.Reading{Point: p, Value: device.Number(b.moisture), Unit: "%", Time: "x", Quality: b.quality})
+	}
+	return all, nil
+}
+
+func (b *bench) Task() task.Task { t := b.task; t.Steps = slices.Clone(t.Steps); return t }
+func (b *bench) Say(string)      {}
+
+func (b *bench) Step(ctx context.Context, does string, do func(context.Context, string) (any, error)) (jsontext.Value, error) {
+	if ctx.Err() != nil {
+		return nil, errEnd
+	}
+	b.task.Steps = append(b.task.Steps, task.Step{Does: does, Time: time.Now().UTC().Format(time.RFC3339)})
+	s := &b.task.Steps[len(b.task.Steps)-1]
+	v, err := do(ctx, "")
+	if s.Outcome = "done"; err != nil {
+		s.Outcome = string(device.AsFault(err).Kind)
+	}
+	s.Result, _ = json.Marshal(v)
+	return s.Result, err
+}
+
+func (b *bench) Input(ctx context.Context, q task.Question) (string, error) {
+	if b.answer == "" {
+		b.task.Question = &q
+		<-ctx.Done()
+		return "", errEnd
+	}
+	return b.answer, nil
+}
+
+func (b *bench) Move(ctx context.Context, _ agents.Principal, r agents.MoveRequest) (agents.Output, error) {
+	_, err := b.Step(ctx, "set "+r.Output, func(context.Context, string) (any, error) {
+		if b.fails != nil {
+			return nil, b.fails
+		}
+		b.done = append(b.done, r.Output+" "+device.FormatDuration(time.Duration(*r.For*1e9)))
+		return nil, nil
+	})
+	return agents.Output{}, err
+}
+
+func (b *bench) Show(ctx context.Context, _ agents.Principal, r agents.ShowRequest) error {
+	_, err := b.Step(ctx, "show", func(context.Context, string) (any, error) {
+		b.done = append(b.done, r.Text)
+		return nil, nil
+	})
+	return err
+}
+
+// TestBeds: the steps are made in order, with their times, and what they did is the result.
+func TestBeds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		b       bench
+		done    string
+		length  time.Duration
+		stopped bool
+	}{
+		"dry":     {bench{moisture: 30, quality: device.Good, answer: "yes"}, "valve1/valve 5m, valve2/valve 5m, watered", 10*time.Minute + 10*time.Second, false},
+		"wet":     {bench{moisture: 50, quality: device.Good, answer: "yes"}, "valve1/valve 5m, watered", 5*time.Minute + 10*time.Second, false},
+		"unknown": {bench{moisture: 30, quality: device.Stale, answer: "yes"}, "valve1/valve 5m, watered", 5*time.Minute + 10*time.Second, false},
+		"no":      {bench{moisture: 50, quality: device.Good, answer: "no"}, "valve1/valve 5m", 5*time.Minute + 10*time.Second, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			text, err := beds().Work(t.Context(), agents.Principal{ID: "routine:beds"}, &tt.b, &tt.b)
+			var res Result
+			if err := errors.Join(err, json.Unmarshal(text, &res)); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(tt.b.done, ", "); got != tt.done || time.Since(began) != tt.length || (res.Stopped != "") != tt.stopped {
+				t.Errorf("%s: %s in %v: %s", name, got, time.Since(began), text)
+			}
+			if res.Moved[0].Output != "valve1/valve" || res.Moved[0].Time != began.UTC().Format(time.RFC3339) || res.Moved[0].Seconds != 300 {
+				t.Errorf("%s: %s", name, text)
+			}
+		})
+	}
+}
+
+// TestGoesOn: wherever a restart cuts it off, each step is made once, and all waits together last
+// as long as without one: longer only by the time that the site needs.
+func TestGoesOn(t *testing.T) {
+	for cut := time.Second; cut < 11*time.Minute; cut += 7 * time.Second {
+		synctest.Test(t, func(t *testing.T) {
+			b := &bench{moisture: 30, quality: device.Good, answer: "yes"}
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), cut)
+			defer cancel()
+			if _, err := beds().Work(ctx, agents.Principal{}, b, b); err != nil {
+				time.Sleep(time.Minute)
+				b.moisture = 90 // a condition that was looked at stays as it was
+				if slices.ContainsFunc(b.task.Steps, func(s task.Step) bool { return strings.HasPrefix(s.Does, "if") }) != (len(b.task.Steps) > 1) {
+					t.Fatalf("%+v", b.task.Steps)
+				}
+				if len(b.task.Steps) < 2 {
+					b.moisture = 30
+				}
+				if _, err := beds().Work(t.Context(), agents.Principal{}, b, b); err != nil {
+					t.Fatalf("cut at %v: %v", cut, err)
+				}
+			}
+			took := time.Since(began)
+			if got := strings.Join(b.done, ", "); got != "valve1/valve 5m, valve2/valve 5m, watered" || took < 10*time.Minute+10*time.Second || took > 11*time.Minute+10*time.Second {
+				t.Errorf("cut at %v: %s in %v", cut, got, took)
+			}
+		})
+	}
+}
+
+// TestUnknown: a step that failed, or of which nobody knows what came, is not made again.
+func TestUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{task: task.Task{Steps: []task.Step{{Does: "set valve1/valve", Outcome: "unknown_outcome"}}}}
+		if _, err := beds().Work(t.Context(), agents.Principal{}, b, b); err == nil || device.AsFault(err).Kind != device.UnknownOutcome || b.done != nil {
+			t.Errorf("%v: %q", err, b.done)
+		}
+		b = &bench{fails: device.Faultf(device.Unsafe, "the tank is empty")}
+		if _, err := beds().Work(t.Context(), agents.Principal{}, b, b); err == nil || device.AsFault(err).Kind != device.Unsafe || len(b.task.Steps) != 1 {
+			t.Errorf("%v: %+v", err, b.task.Steps)
+		}
+		b = &bench{task: task.Task{Text: "do not water"}}
+		if _, err := beds().Work(t.Context(), agents.Principal{}, b, b); err == nil || device.AsFault(err).Kind != device.Invalid || b.done != nil {
+			t.Errorf("%v: %q", err, b.done)
+		}
+	})
+}
+
+// TestMistakes: each is found where it stands.
+func TestMistakes(t *testing.T) {
+	set := on("valve1/valve")
+	for name, tt := range map[string]struct {
+		step Step
+		key  string
+	}{
+		"nothing":              {Step{}, "steps[1]"},
+		"two things":           {Step{Set: set, Show: map[string]string{"panel/text": "x"}}, "steps[1].show"},
+		"set and wait a time":  {Step{Set: set, Wait: "10s"}, "steps[1].wait"},
+		"set nothing":          {Step{Set: map[string]device.Value{}}, "steps[1].set"},
+		"no output":            {Step{Set: on("soil/moisture")}, "steps[1].set.soil/moisture"},
+		"no such output":       {Step{Set: on("valve3/valve")}, "steps[1].set.valve3/valve"},
+		"a wrong value":        {Step{Set: map[string]device.Value{"valve1/valve": device.Number(3)}}, "steps[1].set.valve1/valve"},
+		"no display":           {Step{Show: map[string]string{"soil/moisture": "x"}}, "steps[1].show.soil/moisture"},
+		"no text":              {Step{Show: map[string]string{"panel/text": ""}}, "steps[1].show.panel/text"},
+		"a long hold":          {Step{Set: set, For: 25 * time.Hour}, "steps[1].for"},
+		"for of nothing":       {Step{Wait: "1s", For: time.Second}, "steps[1].for"},
+		"a wrong wait":         {Step{Wait: "soon"}, "steps[1].wait"},
+		"a negative wait":      {Step{Wait: "-1s"}, "steps[1].wait"},
+		"wait for nothing":     {Step{Set: set, Wait: "true"}, "steps[1].wait"},
+		"a wrong condition":    {Step{If: "soil/moisture < 40 Cel", Set: set}, "steps[1].if"},
+		"a window":             {Step{If: "mean(soil/moisture, 10m) < 40 %", Set: set}, "steps[1].if"},
+		"the sun, no place":    {Step{If: "now > sunset", Set: set}, "steps[1].if"},
+		"a condition alone":    {Step{If: "soil/moisture < 40 %"}, "steps[1].if"},
+		"one option":           {Step{Ask: "well?", Options: []string{"yes"}}, "steps[1].options"},
+		"an option twice":      {Step{Ask: "well?", Options: []string{"yes", "yes"}}, "steps[1].options"},
+		"options of nothing":   {Step{Set: set, Options: []string{"yes", "no"}}, "steps[1].options"},
+		"else go":              {Step{If: "soil/moisture < 40 %", Set: set, Else: "go"}, "steps[1].else"},
+		"else of nothing":      {Step{Set: set, Else: "stop"}, "steps[1].else"},
+		"else of two":          {Step{If: "soil/moisture < 40 %", Ask: "well?", Options: []string{"yes", "no"}, Else: "stop"}, "steps[1].else"},
+		"else without options": {Step{Ask: "well?", Else: "stop"}, "steps[1].else"},
+		"a control character":  {Step{Ask: "well?\x1b[2J"}, "steps[1].ask"},
+	} {
+		r := beds()
+		r.Steps = []Step{{Wait: "1s"}, tt.step}
+		_, err := r.Define()
+		var wrong *agent.Mistake
+		if !errors.As(err, &wrong) || wrong.Key != tt.key {
+			t.Errorf("%s: %v, want it at %s", name, err, tt.key)
+		}
+	}
+	r := beds()
+	d, err := r.Define()
+	if err != nil || d.Rank != rank || d.Moves != nil || !slices.Equal(d.Reads, []string{"valve1/valve", "soil/moisture", "valve2/valve", "panel/text"}) {
+		t.Errorf("%+v %v", d, err)
+	}
+	if s := r.Skills(); len(s) != 1 || s[0].Seconds != 610 {
+		t.Errorf("%+v", s)
+	}
+	for r.Steps = nil; len(r.Steps) <= maxSteps; r.Steps = append(r.Steps, Step{Wait: "1s"}) {
+		if _, err := r.Define(); (err == nil) != (len(r.Steps) > 0) {
+			t.Errorf("%d steps: %v", len(r.Steps), err)
+		}
+	}
+	if _, err := r.Define(); err == nil {
+		t.Errorf("%d steps are accepted", len(r.Steps))
+	}
+}

@@ -1,0 +1,250 @@
+package routine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/agent"
+	"agentsite/agents/rule/calendar"
+	"agentsite/agents/rule/expr"
+	"agentsite/agents/task"
+	"agentsite/device"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Result is what a routine did.
+type Result struct {
+	Moved   []Moved `json:"moved"`
+	Stopped string  `json:"stopped,omitzero"` // why it did not come to its end
+}
+
+// Moved is a move of a routine.
+type Moved struct {
+	Output  string       `json:"output"`
+	Value   device.Value `json:"value"`
+	Time    string       `json:"time"`
+	Seconds float64      `json:"seconds,omitzero"` // how long it was to be held
+}
+
+// run is a routine at work. After a restart it goes through its steps once more, and makes those
+// that were not begun before.
+type run struct {
+	*Routine
+	self agents.Principal
+	site agents.Site
+	work task.Work
+
+	made  []task.Step // before the restart
+	next  int         // in made, and beyond
+	asked int         // the step whose question waited then; 0 for none
+	from  time.Time   // when the last step was made: from then on a wait counts
+	res   Result
+}
+
+// Work implements agent.Worker.
+func (r *Routine) Work(ctx context.Context, self agents.Principal, site agents.Site, w task.Work) (jsontext.Value, error) {
+	t := w.Task()
+	if t.Text != "" {
+		return nil, device.Faultf(device.Invalid, "a routine makes the steps that its owner wrote, and reads no text; ask without one")
+	}
+	list, err := site.Points(ctx, self, agents.SiteRequest{})
+	if err != nil {
+		return nil, err
+	}
+	if list.Points == nil {
+		list.Points = []agents.Point{}
+	}
+	var away []string
+	for _, missed := range list.Missed {
+		away = append(away, missed.Site)
+	}
+	steps, err := r.compile(r.world.Known(list.Points, away...))
+	if err != nil {
+		var wrong *agent.Mistake
+		if errors.As(err, &wrong) {
+			err = device.Faultf(device.Invalid, "%s: %w", wrong.Key, wrong.Err)
+		}
+		return nil, err
+	}
+	run := &run{Routine: r, self: self, site: site, work: w, made: t.Steps, from: time.Now(), res: Result{Moved: []Moved{}}}
+	if t.Question != nil {
+		run.asked, _ = strconv.Atoi(t.Question.ID)
+	}
+	for i := range steps {
+		if err := run.step(ctx, i, &steps[i]); err != nil {
+			return nil, err
+		}
+		if run.res.Stopped != "" {
+			break
+		}
+	}
+	return json.Marshal(run.res, json.Deterministic(true))
+}
+
+// step makes one step.
+func (r *run) step(ctx context.Context, i int, s *compiled) error {
+	if s.program != nil {
+		holds, err := r.holds(ctx, s.program)
+		if err != nil {
+			return err
+		}
+		if !holds {
+			if s.Else != "" {
+				r.res.Stopped = fmt.Sprintf("step %d: %s is not true", i+1, s.If)
+			}
+			return nil
+		}
+	}
+	for _, address := range s.targets {
+		err := r.once(func() (err error) {
+			if s.Show != nil {
+				return r.site.Show(ctx, r.self, agents.ShowRequest{Display: address, Text: s.Show[address]})
+			}
+			m := agents.MoveRequest{Output: address, Value: s.Set[address]}
+			if s.For > 0 {
+				seconds := s.For.Seconds()
+				m.For = &seconds
+			}
+			_, err = r.site.Move(ctx, r.self, m)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if s.Set != nil {
+			r.res.Moved = append(r.res.Moved, Moved{address, s.Set[address], r.from.UTC().Format(time.RFC3339), s.For.Seconds()})
+		}
+	}
+	if s.Ask != "" {
+		answer, err := r.work.Input(ctx, task.Question{ID: strconv.Itoa(i + 1), Text: s.Ask, Options: s.Options})
+		if err != nil {
+			return err
+		}
+		if r.next >= len(r.made) {
+			r.from = time.Now()
+		}
+		if s.Else != "" && answer != s.Options[0] {
+			r.res.Stopped = fmt.Sprintf("step %d: the answer was %s", i+1, answer)
+		}
+	}
+	if r.next < len(r.made) || i+1 < r.asked { // it was over before the restart
+		return nil
+	}
+	return r.wait(ctx, s.wait)
+}
+
+// once makes what is a step of the task, if it was not made before. A step of before that failed
+// fails again: it is not repeated.
+func (r *run) once(do func() error) error {
+	if at := r.next; at < len(r.made) {
+		r.next++
+		s := r.made[at]
+		if s.Outcome != "done" {
+			return device.Faultf(device.FaultKind(s.Outcome), "%s: %s", s.Does, s.Says)
+		}
+		if t, err := time.Parse(time.RFC3339, s.Time); err == nil && r.sure() {
+			r.from = time.Now().Add(-max(0, r.now().Sub(t)))
+		}
+		return nil
+	}
+	r.next++
+	err := do()
+	r.from = time.Now()
+	return err
+}
+
+// now returns the time by the site's clock.
+func (r *run) now() time.Time {
+	t, _ := r.world.Now()
+	return t
+}
+
+func (r *run) sure() bool {
+	_, sure := r.world.Now()
+	return sure
+}
+
+// wait waits until a time has passed since the last step. Over a restart it counts from when
+// that was made, where the clock is sure, and else from the restart.
+func (r *run) wait(ctx context.Context, length time.Duration) error {
+	if length == 0 {
+		return nil
+	}
+	until := r.from.Add(length)
+	r.from = until
+	left := time.Until(until)
+	if left <= 0 {
+		return nil
+	}
+	r.work.Say(fmt.Sprintf("waits %v", device.FormatDuration(left.Round(time.Second))))
+	defer r.work.Say("")
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// holds looks at a condition, which is a step: over a restart it is as it was. What is unknown does
+// not hold.
+func (r *run) holds(ctx context.Context, p *expr.Program) (holds bool, err error) {
+	if at := r.next; at < len(r.made) {
+		err = r.once(nil)
+		return err == nil && string(r.made[at].Result) == "true", err
+	}
+	err = r.once(func() error {
+		_, err := r.work.Step(ctx, "if "+p.String(), func(ctx context.Context, _ string) (any, error) {
+			e := &env{points: p.Points(), place: r.world.Place}
+			e.now, e.sure = r.world.Now()
+			if len(e.points) > 0 {
+				all, err := r.site.Read(ctx, r.self, agents.ReadRequest{Points: e.points})
+				if err != nil {
+					return nil, err
+				}
+				e.readings = all.Readings
+			}
+			truth, _ := p.Eval(e)
+			holds = truth == expr.True
+			return holds, nil
+		})
+		return err
+	})
+	return holds, err
+}
+
+// env is what a condition is evaluated over.
+type env struct {
+	points   []string // of the condition
+	readings []agents.Reading
+	place    *calendar.Place
+	now      time.Time
+	sure     bool
+}
+
+func (e *env) Reading(i int) (v device.Value, age time.Duration, known bool) {
+	k := slices.IndexFunc(e.readings, func(r agents.Reading) bool { return r.Point == e.points[i] })
+	if k < 0 || e.readings[k].Time == "" {
+		return v, -1, false
+	}
+	r := e.readings[k]
+	return r.Value, time.Duration(r.Age * float64(time.Second)), r.Quality == device.Good
+}
+
+func (e *env) Window(int) (float64, bool) { return 0, false }
+func (e *env) Clock() (time.Time, bool)   { return e.now.Local(), e.sure }
+func (e *env) Sun() (rise, set time.Time, known bool) {
+	if !e.sure || e.place == nil {
+		return rise, set, false
+	}
+	return e.place.Sun(e.now.Local())
+}

@@ -105,6 +105,12 @@ func (h *Home) Restart() {
 	h.w.IP(h.Router, "link set eth0 down", "link set eth0 up")
 }
 
+// Cut takes the home's line to the internet away, or gives it back.
+func (h *Home) Cut(cut bool) {
+	h.w.t.Helper()
+	h.w.IP(h.Router, "link set eth0 "+map[bool]string{true: "down", false: "up"}[cut])
+}
+
 // Move gives the home another address on the internet, as providers do at night.
 func (h *Home) Move() {
 	h.w.t.Helper()

@@ -22,8 +22,9 @@ import (
 )
 
 // aliveEvery is how often a site on a relayed or direct connection is asked whether it is there, and
-// how long it may take to answer: a lost connection is known within twice that.
-const aliveEvery = 12 * time.Second
+// how long it may take to answer: a lost connection is known within twice that, and within
+// another ten seconds where a call hangs at its end.
+const aliveEvery = 9 * time.Second
 
 // maxNetworks bounds how many agents take part in the global network: each does so by itself, with
 // its own key, for some MB. The others reach sites in the same network only.

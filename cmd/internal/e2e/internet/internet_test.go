@@ -50,6 +50,7 @@ type way struct {
 	*far
 	path  string
 	from  *bed.Home // where its callers are
+	home  *bed.Home // where the site is; nil where that is no home
 	site  *harness.Site
 	peer  string // --peer=KEY
 	owner harness.Person
@@ -70,7 +71,8 @@ func newWay(t *testing.T, path string) *way {
 		on, flags = w.from.Host(), []string{"--listen-https", ":8474"}
 	case "punched", "relayed":
 		kind := map[string]bed.NAT{"punched": bed.Preserving, "relayed": bed.Symmetric}[path]
-		on = w.Home(kind).Host()
+		w.home = w.Home(kind)
+		on = w.home.Host()
 		w.from = w.Home(kind)
 	}
 	w.site = w.far.site(t, on, flags...)

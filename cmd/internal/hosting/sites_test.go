@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -279,12 +280,16 @@ func TestRatesElsewhere(t *testing.T) {
 		}
 		v.sleep(10 * time.Second)
 		frost := agents.Principal{ID: "rule:frost"}
-		var seen []agents.Reading
+		var mu sync.Mutex
+		var all []agents.Reading
+		told := func() []agents.Reading { mu.Lock(); defer mu.Unlock(); return slices.Clone(all) }
 		ctx, cancel := context.WithCancel(v.ctx)
 		ended := make(chan error)
 		go func() {
 			ended <- a.Watch(ctx, frost, agents.WatchRequest{Points: []string{"b/climate/temperature"}}, func(u agents.Update) error {
-				seen = append(seen, u.Readings...)
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, u.Readings...)
 				return nil
 			})
 		}()
@@ -293,6 +298,7 @@ func TestRatesElsewhere(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		synctest.Wait()
+		seen := told()
 		known, unknown := 0, 0
 		for _, r := range seen {
 			if r.Value.IsZero() && r.Quality == device.Stale {
@@ -306,6 +312,7 @@ func TestRatesElsewhere(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
+		seen = told()
 		if last := seen[len(seen)-1]; last.Value.IsZero() {
 			v.Errorf("%+v", last)
 		}

@@ -13,36 +13,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (a *app) agentsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "agents", GroupID: groupAgents, Args: noArgs,
-		Short: "List your agents and their permissions",
-		Long: `List your agents and what each may do on which site. An agent has a key of its own and
-the permissions that you give it, never those of an owner. "agentsite connect" connects
-an MCP client as one of your agents.`,
-		RunE: a.asUser(func(context.Context, peer.Person, []string) error {
-			all, err := peer.Agents()
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return printList(a, all, "", nil, nil)
-			}
-			var rows [][]string
-			for _, agent := range all {
-				for _, k := range agent.Sites {
-					words, until := k.Permission()
-					rows = append(rows, []string{agent.Name, k.Name, words, endTime(until)})
-				}
-			}
-			return printList(a, rows, "no agent of yours has a permission: agentsite agents allow gives it one",
-				[]string{"AGENT", "SITE", "MAY", "UNTIL"}, func(row []string) []string { return row })
-		}),
-	}
-	cmd.AddCommand(a.allowCommand())
-	return cmd
-}
-
 func (a *app) allowCommand() *cobra.Command {
 	var until, agent string
 	cmd := &cobra.Command{

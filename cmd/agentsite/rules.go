@@ -36,23 +36,9 @@ ends and its condition was false once.`,
 	}
 	cmd.AddCommand(
 		a.rulesTryCommand(),
-		a.changeRuleCommand("pause", "Stop a rule until it is resumed, over restarts too", "paused; what it held is released", owner.PauseMethod),
-		a.changeRuleCommand("resume", "Start a rule that was paused", "resumed", owner.ResumeMethod),
+		a.pauseCommand("rule", a.completeRules), a.resumeCommand("rule", a.completeRules),
 	)
 	return cmd
-}
-
-func (a *app) changeRuleCommand(verb, short, done string, method owner.Method[owner.Name, owner.None]) *cobra.Command {
-	return &cobra.Command{
-		Use: verb + " RULE", Short: short, Args: exactly("RULE"),
-		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
-			if _, err := callOwner(ctx, s, method, owner.Name{Name: args[0]}); err != nil {
-				return err
-			}
-			return a.print(owner.Name{Name: args[0]}, "%s is %s", args[0], done)
-		}),
-		ValidArgsFunction: a.completeRules,
-	}
 }
 
 // rules lists the hosted agents that are rules.

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"agentsite/cmd/internal/peer"
+	"agentsite/node/hosted"
+	"agentsite/transport/owner"
+
+	"github.com/spf13/cobra"
+)
+
+// agentsShown is what the command agents prints as JSON.
+type agentsShown struct {
+	Hosted []hosted.Agent `json:"hosted,omitzero"` // absent where no site was asked
+	Yours  []peer.Agent   `json:"yours"`
+}
+
+func (a *app) agentsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "agents", GroupID: groupAgents, Args: noArgs,
+		Short: "List the agents of a site, and your own",
+		Long: `List the agents that a site hosts: the entries under agents: in its configuration, with what
+each may do, what it does now, and why. This is for the site's owners.
+
+Below them are your own agents, and what each may do on which site. An agent of yours has a
+key of its own and the permissions that you give it, never those of an owner. "agentsite
+connect" connects an MCP client as one of your agents. Where no site runs on this machine,
+and none is named with --site, they are all that is listed.`,
+		Example: "  agentsite agents\n  agentsite agents pause frost --site shed",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.refuseURL("agents"); err != nil {
+				return err
+			}
+			yours, err := peer.Agents()
+			if err != nil {
+				return err
+			}
+			all := agentsShown{Yours: append([]peer.Agent{}, yours...)}
+			err = a.with(func(s *session) (err error) {
+				all.Hosted, err = s.hosted(cmd.Context())
+				return err
+			})
+			if err != nil && (a.site != "" || a.peer != "" || a.data != "") {
+				return err
+			}
+			if err != nil {
+				a.note("only your own agents are listed: %v", err)
+			}
+			if a.json {
+				return a.printJSON(all)
+			}
+			return a.printAgents(all)
+		},
+	}
+	cmd.AddCommand(a.allowCommand(), a.pauseCommand("agent", a.completeHosted), a.resumeCommand("agent", a.completeHosted))
+	return cmd
+}
+
+func (a *app) printAgents(all agentsShown) error {
+	if all.Hosted != nil {
+		err := a.printHosted(all.Hosted)
+		if err != nil {
+			return err
+		}
+		if err := a.say(""); err != nil {
+			return err
+		}
+	}
+	var rows [][]string
+	for _, agent := range all.Yours {
+		for _, k := range agent.Sites {
+			words, until := k.Permission()
+			rows = append(rows, []string{agent.Name, k.Name, words, endTime(until)})
+		}
+	}
+	if len(rows) == 0 {
+		return a.say("no agent of yours has a permission: agentsite agents allow gives it one")
+	}
+	return table(a.out, []string{"YOUR AGENT", "SITE", "MAY", "UNTIL"}, rows)
+}
+
+func (a *app) printHosted(all []hosted.Agent) error {
+	var rows [][]string
+	for _, h := range all {
+		rows = append(rows, []string{clean(h.Name), clean(h.Principal), clean(string(h.State)), clean(h.Says), clean(h.May)})
+	}
+	if len(rows) == 0 {
+		return a.say("the site hosts no agent")
+	}
+	return table(a.out, []string{"AGENT", "PRINCIPAL", "STATE", "WHY", "MAY"}, rows)
+}
+
+// hosted lists the agents that the site hosts; it is not nil without an error.
+func (s *session) hosted(ctx context.Context) ([]hosted.Agent, error) {
+	all, err := callOwner(ctx, s, owner.AgentsMethod, owner.None{})
+	return append([]hosted.Agent{}, all.Agents...), err
+}
+
+type completion = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective)
+
+// pauseCommand and resumeCommand are those of hosted agents that are a noun's: a rule, an agent.
+func (a *app) pauseCommand(noun string, complete completion) *cobra.Command {
+	return a.changeHostedCommand("pause", noun, "Stop the "+noun+" until it is resumed, over restarts too", "paused; what it held is released", owner.PauseMethod, complete)
+}
+
+func (a *app) resumeCommand(noun string, complete completion) *cobra.Command {
+	return a.changeHostedCommand("resume", noun, "Start the "+noun+" that was paused", "resumed", owner.ResumeMethod, complete)
+}
+
+func (a *app) changeHostedCommand(verb, noun, short, done string, method owner.Method[owner.Name, owner.None], complete completion) *cobra.Command {
+	name := strings.ToUpper(noun)
+	return &cobra.Command{
+		Use: verb + " " + name, Short: short, Args: exactly(name),
+		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
+			if _, err := callOwner(ctx, s, method, owner.Name{Name: args[0]}); err != nil {
+				return err
+			}
+			return a.print(owner.Name{Name: args[0]}, "%s is %s", args[0], done)
+		}),
+		ValidArgsFunction: complete,
+	}
+}
+
+func (a *app) completeHosted(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.completeWith(cmd, args, func(ctx context.Context, s *session) (names []string, err error) {
+		all, err := s.hosted(ctx)
+		for _, h := range all {
+			names = append(names, cobra.CompletionWithDesc(clean(h.Name), clean(h.Kind+": "+string(h.State))))
+		}
+		return names, err
+	})
+}

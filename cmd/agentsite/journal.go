@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"agentsite/cmd/internal/ops"
@@ -59,7 +60,11 @@ func (a *app) showJournal(all []ops.JournalEntry) error {
 		if e.Count > 1 {
 			outcome += ", " + strconv.Itoa(e.Count) + " times"
 		}
-		return []string{e.Time.Local().Format(time.DateTime), e.Who, e.Tool, string(e.Args), outcome}
+		who := e.Who
+		if len(e.Via) > 0 {
+			who += " through " + strings.Join(e.Via, ", ")
+		}
+		return []string{e.Time.Local().Format(time.DateTime), who, e.Tool, string(e.Args), outcome}
 	})
 }
 

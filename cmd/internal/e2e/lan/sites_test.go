@@ -78,8 +78,8 @@ agents:
 	if why := l.MustCLI(t, "why", "heater/relay", "--site", "shed"); !strings.Contains(why, "(frost), through "+barn.DID(t)+", then frost") {
 		t.Errorf("the shed does not name the agent:\n%s", why)
 	}
-	if out, err := shed.CLI(t, "journal"); err != nil || !regexp.MustCompile(`did:key:\S+ +switch_output`).MatchString(out) {
-		t.Errorf("its journal has no key: %s %v", out, err)
+	if out, err := shed.CLI(t, "journal"); err != nil || !regexp.MustCompile(`did:key:\S+ through did:key:\S+, frost +switch_output`).MatchString(out) {
+		t.Errorf("its journal does not name the agent: %s %v", out, err)
 	}
 
 	harness.WaitFor(t, 20*time.Second, "the idle link stands", func() bool {

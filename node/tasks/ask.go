@@ -46,6 +46,7 @@ func (m *Manager) Ask(ctx context.Context, p agents.Principal, r task.Request) (
 		return task.Task{}, device.Faultf(device.Busy, "the site's disk is slow; ask again")
 	}
 	defer m.asking.Unlock()
+	m.repair()
 	m.prune()
 	e := entry{Kind: kindAsked, Agent: r.Agent, Text: r.Text, Arguments: slices.Clone(r.Arguments), Asker: p.ID, Owner: m.Node.Owner(p) == nil, Account: account, Via: r.Via}
 	if e.ID, err = newID(p, r.Key); err != nil {

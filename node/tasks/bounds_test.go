@@ -79,8 +79,8 @@ func TestDisk(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if got := r.task(t, ann, first.ID); got.State != task.Failed || got.Fault != "unavailable" || len(r.house.held) > 0 {
-				t.Errorf("%+v, held %v", got, r.house.held)
+			if got := r.task(t, ann, first.ID); got.State != task.Failed || got.Fault != "unavailable" || len(r.house.holding()) > 0 {
+				t.Errorf("%+v, held %v", got, r.house.holding())
 			}
 			r.disk.mu.Lock()
 			r.disk.full, r.disk.frozen = false, false

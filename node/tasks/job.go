@@ -146,6 +146,11 @@ func diskFault(err error) error {
 // its file says so: that takes no room on a full disk.
 func (m *Manager) end(j *job, e entry) {
 	err := m.commit(j, e, true)
+	m.retire(j, e, err)
+}
+
+// retire takes a task that has ended, or could not be stored as ended, from the live ones.
+func (m *Manager) retire(j *job, e entry, err error) {
 	if err != nil {
 		slog.Error("task's end is not stored", "task", j.asked.ID, "err", err)
 		if e.State != string(task.Canceled) {

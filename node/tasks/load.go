@@ -57,6 +57,7 @@ func (m *Manager) load() error {
 		m.add(j, j.remaining(m.Now))
 	}
 	m.loaded = true
+	m.Recheck() // they were not there when Run began, if the disk refused them then
 	return nil
 }
 
@@ -159,21 +160,38 @@ func (m *Manager) read(p *past) (*record, error) {
 	return &r, nil
 }
 
+// repair gives the files of ended tasks their names that a read-only disk refused before. Until
+// then a crash would have such a task worked on once more, from where it was.
+func (m *Manager) repair() {
+	var unnamed []*past
+	m.mu.Lock()
+	for _, p := range m.ended {
+		if p.unnamed {
+			unnamed = append(unnamed, p)
+		}
+	}
+	m.mu.Unlock()
+	for _, p := range unnamed {
+		if m.disk.Rename(p.id+liveSuffix, p.String()) == nil {
+			m.mu.Lock()
+			p.unnamed = false
+			m.mu.Unlock()
+		}
+	}
+}
+
 // prune removes ended tasks: those that are old, and the oldest of the account that has the most
 // beyond what is kept.
 func (m *Manager) prune() {
 	now, _ := m.Now()
 	m.mu.Lock()
-	var victims, unnamed []*past
+	var victims []*past
 	count, size := make(map[string]int), int64(0)
 	all := make([]*past, 0, len(m.ended))
 	for _, p := range m.ended {
 		if now.Unix()-p.at > int64(keepEnded/time.Second) {
 			victims = append(victims, p)
 			continue
-		}
-		if p.unnamed {
-			unnamed = append(unnamed, p)
 		}
 		all = append(all, p)
 		count[p.account]++
@@ -194,13 +212,6 @@ func (m *Manager) prune() {
 		all = slices.Delete(all, i, i+1)
 	}
 	m.mu.Unlock()
-	for _, p := range unnamed {
-		if m.disk.Rename(p.id+liveSuffix, p.String()) == nil {
-			m.mu.Lock()
-			p.unnamed = false
-			m.mu.Unlock()
-		}
-	}
 	for _, p := range victims {
 		if err := m.disk.Remove(p.file()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			slog.Error("ended task cannot be removed", "task", p.id, "err", err)

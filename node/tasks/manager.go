@@ -150,6 +150,7 @@ func (m *Manager) close() {
 		slog.Error("tasks do not end; their steps have an unknown outcome")
 		return
 	}
+	m.repair()
 	m.mu.Lock()
 	m.over = true
 	live := m.sorted()
@@ -186,6 +187,7 @@ var (
 // review ends the live tasks whose agents or permissions have gone, has those of paused agents
 // wait, and runs what can run.
 func (m *Manager) review() {
+	m.repair()
 	workers := m.Workers()
 	m.mu.Lock()
 	live := m.sorted()

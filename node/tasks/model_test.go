@@ -53,7 +53,6 @@ type plainTask struct {
 	answered bool
 	approved bool
 	sleeps   time.Time // until when its wait is; zero for none
-	begun    bool
 	state    task.State
 	end      time.Time
 }
@@ -243,7 +242,7 @@ func follow(t *testing.T, ops []op) (difference string) {
 				if acts += counts[name]; counts[name] > 1 {
 					return fmt.Sprintf("after %d %v: %s was done %d times", i, o, name, counts[name])
 				}
-				if r.house.held[name] && one.state.Ended() && one.state != task.Completed {
+				if r.house.holds(name) && one.state.Ended() && one.state != task.Completed {
 					return fmt.Sprintf("after %d %v: %s is held after %s", i, o, name, one.state)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -170,14 +171,24 @@ func (h *house) Show(_ context.Context, _ agents.Principal, r agents.ShowRequest
 	return nil
 }
 
+func (h *house) holds(output string) bool { return h.holding()[output] }
+
+func (h *house) holding() map[string]bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.held)
+}
+
+func (h *house) via(output string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.vias[output]
+}
+
 func (h *house) counts() map[string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := make(map[string]int)
-	for k, v := range h.done {
-		all[k] = v
-	}
-	return all
+	return maps.Clone(h.done)
 }
 
 // scriptWait is how long a w waits.

@@ -40,7 +40,7 @@ func (m *Manager) run(ctx context.Context, j *job, w hosted.Worker) {
 	m.mu.Unlock()
 	switch {
 	case err == nil:
-		m.complete(j, result)
+		m.complete(j, result, work.release)
 		return
 	case waits && m.ctx.Err() != nil: // outputs go to safe with the site
 		return
@@ -72,9 +72,11 @@ func (m *Manager) prepare(j *job) error {
 	return nil
 }
 
-// complete ends a task that was done.
-func (m *Manager) complete(j *job, result jsontext.Value) {
+// complete ends a task that was done. Where that cannot be stored it has failed, and what it holds
+// is released.
+func (m *Manager) complete(j *job, result jsontext.Value, release func()) {
 	if len(result) > maxEnd || result != nil && !result.IsValid() {
+		release()
 		m.end(j, entry{Kind: kindState, State: string(task.Failed), Fault: string(device.Internal), Says: "it was done, but its result cannot be kept: it is longer than 64 KiB, or no JSON"})
 		return
 	}
@@ -86,7 +88,12 @@ func (m *Manager) complete(j *job, result jsontext.Value) {
 			slog.Error("task cannot go on", "task", j.asked.ID, "err", err)
 		}
 	}
-	m.end(j, entry{Kind: kindState, State: string(task.Completed), Result: result})
+	e := entry{Kind: kindState, State: string(task.Completed), Result: result}
+	err := m.commit(j, e, true)
+	if err != nil {
+		release()
+	}
+	m.retire(j, e, err)
 }
 
 // work is a task as its agent has it.
@@ -96,8 +103,9 @@ type work struct {
 	self agents.Principal
 	ctx  context.Context // of the run
 
-	mu   sync.Mutex // held during a step: one at a time
-	over bool
+	mu     sync.Mutex // held during a step: one at a time
+	over   bool
+	broken error // why the result of a step is not stored, so that none can follow
 }
 
 // Task implements task.Work.
@@ -126,6 +134,8 @@ func (w *work) Step(ctx context.Context, does string, do func(ctx context.Contex
 // alive returns why the task goes on no further. The caller has the turn.
 func (w *work) alive(ctx context.Context) error {
 	switch {
+	case w.broken != nil:
+		return w.broken
 	case w.over:
 		return device.Faultf(device.Internal, "its agent has returned from this task")
 	case w.ctx.Err() != nil:
@@ -200,9 +210,12 @@ func (w *work) note(n int, v any, err error) (jsontext.Value, error) {
 		f := device.AsFault(err)
 		e.Fault, e.Says = string(f.Kind), clip(f.Msg)
 	}
-	if failed := w.m.commit(w.j, e, false); failed != nil && err == nil {
-		slog.Error("result of a step is not stored; no further step is made", "task", w.j.asked.ID, "err", failed)
+	failed := w.m.commit(w.j, e, false)
+	if failed != nil && e.Result != nil { // there may be room for less
+		e.Result, e.Says = nil, "its result is too long to be kept"
+		failed = w.m.commit(w.j, e, false)
 	}
+	w.broken = failed
 	return jsontext.Value(e.Result), err
 }
 

@@ -68,16 +68,16 @@ func TestTask(t *testing.T) {
 			got.Steps[2].Outcome != "done" || string(got.Steps[2].Result) != `{"at":2}` || got.Asker != ann.ID || got.Question != nil {
 			t.Errorf("%+v", got)
 		}
-		if via := r.house.vias["m1/p0"]; len(via) != 2 || via[0] != ann.ID || via[1] != "task/"+got.ID {
+		if via := r.house.via("m1/p0"); len(via) != 2 || via[0] != ann.ID || via[1] != "task/"+got.ID {
 			t.Errorf("through %q", via)
 		}
-		if !r.house.held["m1/p0"] {
+		if !r.house.holds("m1/p0") {
 			t.Error("a completed task has released what it holds")
 		}
 		if got := r.ask(t, ann, request("a", "2", "i")); got.State != task.Rejected || got.Says != "nobody does this" {
 			t.Errorf("%+v", got)
 		}
-		if got := r.ask(t, ann, request("a", "3", "mi")); got.State != task.Failed || got.Fault != "invalid" || r.house.held["m3/p0"] {
+		if got := r.ask(t, ann, request("a", "3", "mi")); got.State != task.Failed || got.Fault != "invalid" || r.house.holds("m3/p0") {
 			t.Errorf("%+v", got)
 		}
 		if got := r.ask(t, ann, request("a", "4", "f")); got.State != task.Failed || got.Fault != "internal" {
@@ -308,7 +308,7 @@ func TestApproval(t *testing.T) {
 func TestCancel(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {
 		one, queued := r.ask(t, ann, request("a", "1", "mwm")), r.ask(t, ann, request("a", "2", "m"))
-		if !r.house.held["m1/p0"] {
+		if !r.house.holds("m1/p0") {
 			t.Fatal("nothing is held")
 		}
 		for _, id := range []string{queued.ID, one.ID, one.ID} {
@@ -316,8 +316,8 @@ func TestCancel(t *testing.T) {
 				t.Errorf("%+v %v", got, err)
 			}
 		}
-		if len(r.house.held) > 0 || r.house.counts()["m1/p2"]+r.house.counts()["m2/p0"] > 0 {
-			t.Errorf("held: %v, done %v", r.house.held, r.house.counts())
+		if len(r.house.holding()) > 0 || r.house.counts()["m1/p2"]+r.house.counts()["m2/p0"] > 0 {
+			t.Errorf("held: %v, done %v", r.house.holding(), r.house.counts())
 		}
 	})
 }
@@ -350,8 +350,8 @@ func TestTime(t *testing.T) {
 					t.Errorf("sure %t: %+v", sure, got)
 				}
 			}
-			if len(r.house.held) > 1 || r.task(t, ann, other.ID).State.Ended() {
-				t.Errorf("held: %v", r.house.held)
+			if len(r.house.holding()) > 1 || r.task(t, ann, other.ID).State.Ended() {
+				t.Errorf("held: %v", r.house.holding())
 			}
 		})
 	}
@@ -389,8 +389,8 @@ func TestChanges(t *testing.T) {
 				if got := r.task(t, boss, first.ID); got.State != state || got.Fault != tt.fault {
 					t.Errorf("%s: %+v", name, got)
 				}
-				if !restart && len(r.house.held) != tt.held {
-					t.Errorf("%s: held %v", name, r.house.held)
+				if !restart && len(r.house.holding()) != tt.held {
+					t.Errorf("%s: held %v", name, r.house.holding())
 				}
 				if n := r.house.counts()["m1/p0"]; n != 1 {
 					t.Errorf("%s: moved %d times", name, n)

@@ -1,0 +1,109 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+// TestAsk: a task is begun by who may ask for it, after an owner's yes where that is demanded, and
+// is charged and written down once.
+func TestAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		access := &leaves{may: map[string][]string{"ann": {"ask_agent beds"}}}
+		d.SetAccess(access)
+		begun := 0
+		ask := func(p agents.Principal, agent string, check error, terms agents.Terms) error {
+			return d.Ask(p, agent, map[string]string{"agent": agent}, terms, func() error { return check }, func() (any, error) {
+				begun++
+				return map[string]string{"task": "x"}, nil
+			})
+		}
+		wrong := device.Faultf(device.Invalid, "that makes no sense")
+		if err := ask(ann, "beds", nil, agents.Terms{}); err != nil || begun != 1 || access.taken != 1 {
+			t.Errorf("%v: begun %d, taken %d", err, begun, access.taken)
+		}
+		if a := d.added[len(d.added)-1]; a.Who != "ann" || a.Tool != "ask_agent" || string(a.Args) != `{"agent":"beds"}` {
+			t.Errorf("%+v", a)
+		}
+		if err := ask(ann, "beds", wrong, agents.Terms{}); !errors.Is(err, wrong) {
+			t.Error(err)
+		}
+		if err := ask(ann, "flush", wrong, agents.Terms{}); kindOf(err) != device.Denied {
+			t.Errorf("what is wrong is told to others: %v", err)
+		}
+		if err := ask(bob, "beds", nil, agents.Terms{}); kindOf(err) != device.Denied {
+			t.Error(err)
+		}
+		for p, may := range map[agents.Principal]bool{ann: true, bob: false, {ID: "local", Owner: true}: true} {
+			if err := d.MayAsk(p, "beds"); (err == nil) != may {
+				t.Errorf("%s: %v", p.ID, err)
+			}
+		}
+		if err := d.Owner(ann); kindOf(err) != device.Denied {
+			t.Error(err)
+		}
+		if begun != 1 || access.taken != 1 {
+			t.Errorf("begun %d, taken %d", begun, access.taken)
+		}
+
+		// With an owner's yes.
+		access.limits.Confirm = true
+		var needed *agents.ApprovalNeeded
+		if err := ask(ann, "beds", nil, agents.Terms{}); !errors.As(err, &needed) {
+			t.Fatal(err)
+		}
+		for _, p := range []agents.Principal{bob, ann} {
+			done := make(chan error, 1)
+			go func() { done <- d.Decided(context.Background(), p, needed.State) }()
+			synctest.Wait()
+			if waits := len(done) == 0; waits != (p == ann) {
+				t.Errorf("%s waits: %t", p.ID, waits)
+			}
+			if p == ann {
+				if err := d.Approve(agents.Principal{ID: "local", Owner: true}, needed.State, true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := ask(ann, "beds", nil, agents.Terms{Approval: needed.State}); err != nil || begun != 2 {
+			t.Errorf("%v: begun %d", err, begun)
+		}
+
+		// Nobody answers, or the caller goes.
+		if err := ask(ann, "beds", nil, agents.Terms{}); !errors.As(err, &needed) {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := d.Decided(t.Context(), ann, needed.State); err != nil || time.Since(began) != approveWithin {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if err := ask(ann, "beds", nil, agents.Terms{}); !errors.As(err, &needed) {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errBroken)
+		if err := d.Decided(ctx, ann, needed.State); err != errBroken {
+			t.Error(err)
+		}
+	})
+}
+
+// TestOnRecheck: what follows permissions is told when they came or went.
+func TestOnRecheck(t *testing.T) {
+	d, told := newDesk(), 0
+	d.OnRecheck(func() { told++ })
+	d.Recheck()
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"agentsite/agents"
@@ -40,7 +41,8 @@ func Kind(w rule.World) agent.Kind {
 type Routine struct {
 	Steps []Step `json:"steps" jsonschema:"what is done, one after the other"`
 
-	world rule.World
+	world   rule.World
+	working atomic.Pointer[string] // the task that it works on; nil for none
 }
 
 // Step is a step of a routine. It sets, asks, shows or waits.
@@ -213,6 +215,14 @@ func plain(text string, most int) bool {
 func (r *Routine) Run(ctx context.Context, _ agents.Principal, _ agents.Site) error {
 	<-ctx.Done()
 	return nil
+}
+
+// Report implements agent.Reporting.
+func (r *Routine) Report(context.Context) agent.Report {
+	if id := r.working.Load(); id != nil {
+		return agent.Report{State: agent.Running, Says: "works on task " + *id}
+	}
+	return agent.Report{State: agent.Idle, Says: "waits to be asked"}
 }
 
 // Skills implements agent.Worker.

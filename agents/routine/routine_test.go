@@ -127,8 +127,17 @@ func TestBeds(t *testing.T) {
 		"no":      {bench{moisture: 50, quality: device.Good, answer: "no"}, "valve1/valve 5m", 5*time.Minute + 10*time.Second, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			began := time.Now()
-			text, err := beds().Work(t.Context(), agents.Principal{ID: "routine:beds"}, &tt.b, &tt.b)
+			began, r := time.Now(), beds()
+			tt.b.task.ID = "x"
+			time.AfterFunc(time.Minute, func() {
+				if got := r.Report(t.Context()); got.State != agent.Running || got.Says != "works on task x" {
+					t.Errorf("%+v", got)
+				}
+			})
+			text, err := r.Work(t.Context(), agents.Principal{ID: "routine:beds"}, &tt.b, &tt.b)
+			if got := r.Report(t.Context()); got.State != agent.Idle {
+				t.Errorf("%+v", got)
+			}
 			var res Result
 			if err := errors.Join(err, json.Unmarshal(text, &res)); err != nil {
 				t.Fatal(err)

@@ -51,6 +51,8 @@ type run struct {
 // Work implements agent.Worker.
 func (r *Routine) Work(ctx context.Context, self agents.Principal, site agents.Site, w task.Work) (jsontext.Value, error) {
 	t := w.Task()
+	r.working.Store(&t.ID)
+	defer r.working.Store(nil)
 	if t.Text != "" {
 		return nil, device.Faultf(device.Invalid, "a routine makes the steps that its owner wrote, and reads no text; ask without one")
 	}

@@ -91,7 +91,7 @@ func ownedFolder(t *testing.T) (state.Folder, *owned) {
 	if _, err := journal.Open(f.Path(state.JournalFolder)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(f.Path(state.HistoryFolder), 0o700); err != nil {
+	if err := errors.Join(os.Mkdir(f.Path(state.HistoryFolder), 0o700), os.Mkdir(f.Path(state.TasksFolder), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	return f, o
@@ -101,7 +101,7 @@ func sure() error { return nil }
 
 func TestErase(t *testing.T) {
 	f, g := ownedFolder(t)
-	all := []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder, state.HistoryFolder, state.KeyFile}
+	all := []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder, state.HistoryFolder, state.TasksFolder, state.KeyFile}
 	for _, name := range all { // as a kill leaves them
 		if err := os.WriteFile(f.Path(name+".new"), []byte("secret"), 0o600); err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestErase(t *testing.T) {
 		t.Fatal(err)
 	}
 	erased, err := Erase(f, false, sure)
-	if err != nil || !slices.Equal(erased, all[:5]) {
+	if err != nil || !slices.Equal(erased, all[:6]) {
 		t.Fatal(erased, err)
 	}
 	key, err := f.ReadKey()
@@ -121,7 +121,7 @@ func TestErase(t *testing.T) {
 	if !f.Latch().Armed() {
 		t.Error("the latch is another")
 	}
-	if erased, err = Erase(f, true, sure); err != nil || !slices.Equal(erased, all[5:]) {
+	if erased, err = Erase(f, true, sure); err != nil || !slices.Equal(erased, all[6:]) {
 		t.Fatal(erased, err)
 	}
 	left, err := os.ReadDir(string(f))

@@ -52,7 +52,7 @@ func TestAtElsewhere(t *testing.T) {
 	if got := Elsewhere("shed", words(t, "read *, set barn, stop")); got != nil {
 		t.Error(got)
 	}
-	for _, wrong := range []string{"stop", "read shed/a/b"} {
+	for _, wrong := range []string{"stop", "read shed/a/b", "ask beds"} {
 		if _, err := At("shed", words(t, wrong)); err == nil {
 			t.Errorf("%s is said of another site", wrong)
 		}

@@ -51,13 +51,17 @@ func (r *report) agents(e entry) (all []Agent) {
 			continue
 		}
 		var own agentPart
-		d.fields(e.at, "", only(e.value.entries, agentKeys...), reflect.ValueOf(&own).Elem())
-		if at, ok := find(e.value.entries, "description"); ok && (len(own.Description) > maxDescription || !printable(own.Description)) {
-			d.fail(at.value.at, "description takes at most %d characters of plain text", maxDescription)
-		}
+		d.agentPart(e.at, e.value.entries, &own)
 		all = append(all, Agent{e.key, own.Kind, own.May, own.Description, r.src, e.at, e.value.entries})
 	}
 	return all
+}
+
+func (d decoder) agentPart(at pos, entries []entry, own *agentPart) {
+	d.fields(at, "", only(entries, agentKeys...), reflect.ValueOf(own).Elem())
+	if at, ok := find(entries, "description"); ok && (len(own.Description) > maxDescription || !printable(own.Description)) {
+		d.fail(at.value.at, "description takes at most %d characters of plain text", maxDescription)
+	}
 }
 
 // Decode fills the struct that into points to from the keys of the agent's own kind,

@@ -1,0 +1,122 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// ParseAgent parses the keys of one agent that stand in a text of their own, without kind: and
+// may:, which come from elsewhere. Errors name the text file.
+func ParseAgent(file, name, kind, may string, text []byte) (Agent, error) {
+	root, src, err := parseTree(file, text)
+	if err != nil {
+		return Agent{}, err
+	}
+	r := &report{src: src}
+	if root.shape != mapping || len(root.entries) == 0 {
+		r.fail(root.at, name, "expects keys such as \"when: …\", not %s", root.what())
+	}
+	for _, e := range only(root.entries, chosen...) {
+		r.fail(e.at, name, "%s is not among the keys of a definition, which cannot choose it; remove it", e.key)
+	}
+	if err := r.err(); err != nil {
+		return Agent{}, err
+	}
+	at := pos{1, 1}
+	entries := []entry{{at, "kind", &node{at: at, shape: scalar, text: kind}}}
+	if may != "" {
+		entries = append(entries, entry{at, "may", &node{at: at, shape: scalar, text: may}})
+	}
+	entries = append(entries, root.entries...)
+	var own agentPart
+	decoder{r, name}.agentPart(at, entries, &own)
+	return Agent{name, kind, may, own.Description, src, at, entries}, r.err()
+}
+
+// chosen are the keys of an agent that its owner chooses, whatever its definition is.
+var chosen = []string{"kind", "may"}
+
+// Renamed returns the agent with other addresses in its keys and values. Rename is called with
+// each run of letters, digits, "_", "-" and "/" that could be an address, and returns what
+// stands there instead.
+func (a Agent) Renamed(rename func(address string) string) Agent {
+	a.entries = slices.Concat(only(a.entries, chosen...), renameEntries(a.definition(), func(text string) string {
+		return addressForm().ReplaceAllStringFunc(text, rename)
+	}))
+	return a
+}
+
+var addressForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)+`) })
+
+func renameEntries(entries []entry, rename func(string) string) []entry {
+	all := slices.Clone(entries)
+	for i, e := range all {
+		all[i].key, all[i].value = rename(e.key), e.value.renamed(rename)
+	}
+	return all
+}
+
+func (n *node) renamed(rename func(string) string) *node {
+	m := *n
+	m.text, m.entries, m.items = rename(n.text), renameEntries(n.entries, rename), slices.Clone(n.items)
+	for i, item := range m.items {
+		m.items[i] = item.renamed(rename)
+	}
+	return &m
+}
+
+// Text returns the agent's keys as YAML that ParseAgent reads, without kind:, may: and comments.
+func (a Agent) Text() string {
+	var b strings.Builder
+	writeEntries(&b, a.definition(), "")
+	return b.String()
+}
+
+func (a Agent) definition() []entry {
+	return slices.DeleteFunc(slices.Clone(a.entries), func(e entry) bool { return slices.Contains(chosen, e.key) })
+}
+
+func writeEntries(b *strings.Builder, entries []entry, indent string) {
+	for _, e := range entries {
+		b.WriteString(indent + yamlScalar(e.key, false) + ":")
+		e.value.write(b, indent+"  ")
+	}
+}
+
+// write writes the value after its key or dash; indent is that of what is in it.
+func (n *node) write(b *strings.Builder, indent string) {
+	switch {
+	case n.shape == scalar:
+		b.WriteString(" " + yamlScalar(n.text, n.quoted) + "\n")
+	case n.shape == mapping && len(n.entries) > 0:
+		b.WriteString("\n")
+		writeEntries(b, n.entries, indent)
+	case n.shape == mapping:
+		b.WriteString(" {}\n")
+	case n.shape == list && len(n.items) > 0:
+		b.WriteString("\n")
+		for _, item := range n.items {
+			b.WriteString(indent + "-")
+			item.write(b, indent+"  ")
+		}
+	case n.shape == list:
+		b.WriteString(" []\n")
+	default:
+		b.WriteString(" null\n")
+	}
+}
+
+// plainForm is what needs no quotes wherever it stands in block style. Numbers must have none.
+var plainForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_/.+-]([A-Za-z0-9_/.,+*()<>= %-]*[A-Za-z0-9_/.,+*()%])?$`)
+})
+
+func yamlScalar(text string, quoted bool) string {
+	if !quoted && plainForm().MatchString(text) && !strings.HasPrefix(text, "- ") && !strings.HasPrefix(text, "---") && text != "-" && text != "..." {
+		return text
+	}
+	return strconv.Quote(text)
+}

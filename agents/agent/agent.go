@@ -91,6 +91,7 @@ const (
 	Holding  State = "holds"  // outputs
 	Yielding State = "yields" // to somebody else who moved its output
 	Paused   State = "paused" // by an owner
+	Draft    State = "draft"  // it came as a bundle, and an owner has not accepted it
 	Failed   State = "failed" // it is run again after a while
 	Running  State = "runs"   // and tells no more
 )

@@ -22,7 +22,8 @@ func (a *app) agentsCommand() *cobra.Command {
 		Use: "agents", GroupID: groupAgents, Args: noArgs,
 		Short: "List the agents of a site, and your own",
 		Long: `List the agents that a site hosts: the entries under agents: in its configuration, with what
-each may do, what it does now, and why. This is for the site's owners.
+each may do, what it does now, and why; and the agents that came as bundles, with their
+authors (docs/bundles.md). This is for the site's owners.
 
 Below them are your own agents, and what each may do on which site. An agent of yours has a
 key of its own and the permissions that you give it, never those of an owner. "agentsite
@@ -54,7 +55,8 @@ and none is named with --site, they are all that is listed.`,
 			return a.printAgents(all)
 		},
 	}
-	cmd.AddCommand(a.allowCommand(), a.pauseCommand("agent", a.completeHosted), a.resumeCommand("agent", a.completeHosted))
+	cmd.AddCommand(a.allowCommand(), a.pauseCommand("agent", a.completeHosted), a.resumeCommand("agent", a.completeHosted),
+		a.exportAgentCommand(), a.importAgentCommand(), a.tryAgentCommand(), a.acceptAgentCommand(), a.removeAgentCommand())
 	return cmd
 }
 
@@ -84,12 +86,12 @@ func (a *app) printAgents(all agentsShown) error {
 func (a *app) printHosted(all []hosted.Agent) error {
 	var rows [][]string
 	for _, h := range all {
-		rows = append(rows, []string{clean(h.Name), clean(h.Principal), clean(string(h.State)), clean(h.Says), clean(h.May)})
+		rows = append(rows, []string{clean(h.Name), clean(h.Principal), clean(string(h.State)), clean(h.Says), clean(h.May), clean(h.Author)})
 	}
 	if len(rows) == 0 {
 		return a.say("the site hosts no agent")
 	}
-	return table(a.out, []string{"AGENT", "PRINCIPAL", "STATE", "WHY", "MAY"}, rows)
+	return table(a.out, []string{"AGENT", "PRINCIPAL", "STATE", "WHY", "MAY", "AUTHOR"}, rows)
 }
 
 // hosted lists the agents that the site hosts; it is not nil without an error.

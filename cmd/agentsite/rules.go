@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	hostedagent "agentsite/agents/agent"
 	"agentsite/agents/rule"
 	"agentsite/node/hosted"
 	"agentsite/transport/owner"
@@ -45,7 +46,7 @@ ends and its condition was false once.`,
 func (s *session) rules(ctx context.Context) (rules []hosted.Agent, err error) {
 	all, err := callOwner(ctx, s, owner.AgentsMethod, owner.None{})
 	for _, agent := range all.Agents {
-		if agent.Kind == rule.KindName {
+		if agent.Kind == rule.KindName && agent.State != hostedagent.Draft {
 			rules = append(rules, agent)
 		}
 	}

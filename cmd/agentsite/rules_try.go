@@ -19,9 +19,7 @@ import (
 const tryTimeout = 10 * time.Minute
 
 func (a *app) rulesTryCommand() *cobra.Command {
-	since := duration(7 * 24 * time.Hour)
-	var from, to moment
-	cmd := &cobra.Command{
+	return a.tryCommand(&cobra.Command{
 		Use: "try [RULE]", Short: "Show what rules would have done in the past, beside what happened",
 		Args: optional("RULE"),
 		Long: `Run the rules of the site's configuration, or one of them, over the stored readings, with
@@ -35,7 +33,13 @@ rules' permissions are not asked. Where readings are not stored any more, the la
 each minute is used.`,
 		Example:           "  agentsite rules try frost\n  agentsite rules try --since 30d",
 		ValidArgsFunction: a.completeRules,
-	}
+	})
+}
+
+// tryCommand makes cmd, whose arguments are names of rules, one that tries them over the past.
+func (a *app) tryCommand(cmd *cobra.Command) *cobra.Command {
+	since := duration(7 * 24 * time.Hour)
+	var from, to moment
 	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
 		if from.set() && cmd.Flags().Changed("since") {
 			return usagef("--since and --from say the same: use one of them")

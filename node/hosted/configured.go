@@ -5,6 +5,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
+	"agentsite/node/config"
 )
 
 // Configured is an agent of the configuration, whether it runs or is paused.
@@ -13,14 +14,22 @@ type Configured struct {
 	Principal string
 	Rank      int
 	Agent     agent.Agent // which may be running
+	Entry     config.Agent
+	Reads     []string // what its definition names
 }
 
-// Configured returns the agents in the order of the configuration.
+func (e *entry) configured() Configured {
+	return Configured{e.Name, e.self.ID, e.Rank, e.agent, e.Agent, e.Reads}
+}
+
+// Configured returns the agents in the order of the configuration, and then the imports.
 func (m *Manager) Configured() (all []Configured) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.all {
-		all = append(all, Configured{e.Name, e.self.ID, e.Rank, e.agent})
+		if e.agent != nil {
+			all = append(all, e.configured())
+		}
 	}
 	return all
 }

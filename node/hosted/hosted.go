@@ -34,8 +34,9 @@ type entry struct {
 	config.Agent
 	self  agents.Principal
 	may   []access.Permission
-	agent agent.Agent
+	agent agent.Agent // nil for an import that does not go with the configuration
 	agent.Definition
+	author string // of an import; "" for an agent of the configuration
 
 	failed atomic.Pointer[string] // why it does not run now; nil while it does
 }
@@ -161,9 +162,11 @@ type Manager struct {
 	next    chan []*entry       // the newest configuration that Run has not taken up yet
 	running map[string]*running // by name; only Run has it
 
-	mu    sync.Mutex // guards what follows, and orders Apply
-	all   []*entry   // as applied, paused ones too
-	place *calendar.Place
+	mu      sync.Mutex   // guards what follows, and orders Apply
+	cfg     *config.Site // nil before the first Apply
+	imports []Imported
+	all     []*entry // as applied, paused ones too
+	place   *calendar.Place
 }
 
 // running is an agent at work.
@@ -180,21 +183,31 @@ func New(o Options) *Manager {
 
 // Apply takes up a configuration. Permissions hold, and those that are gone have ended,
 // when it returns; Run starts and stops the agents. After an error, which is a mistake in
-// the configuration, everything stays as it was.
+// the configuration, everything stays as it was. Imports go on beside it.
 func (m *Manager) Apply(cfg *config.Site) error {
-	all, err := decode(cfg, m.Kinds)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.apply(cfg, m.imports)
+}
+
+func (m *Manager) apply(cfg *config.Site, imports []Imported) error {
+	all, err := merge(cfg, imports, m.Kinds)
 	if err != nil {
+		return err
+	}
+	if err := m.keepsImports(all); err != nil {
 		return err
 	}
 	permissions, known := make(map[string][]access.Permission), make(map[string]node.Hosted)
 	for _, e := range all {
+		if e.agent == nil {
+			continue
+		}
 		if e.may != nil {
 			permissions[e.self.ID] = e.may
 		}
 		known[e.self.ID] = node.Hosted{Rank: e.Rank, Reads: e.Reads}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if err := m.Permit(permissions); err != nil {
 		return err
 	}
@@ -203,12 +216,14 @@ func (m *Manager) Apply(cfg *config.Site) error {
 	}
 	m.Tell(known)
 	for i, e := range all {
-		k := slices.IndexFunc(m.all, func(before *entry) bool { return before.Same(e.Agent) })
+		k := slices.IndexFunc(m.all, func(before *entry) bool {
+			return before.Same(e.Agent) && before.author == e.author && before.agent != nil && e.agent != nil
+		})
 		if k >= 0 && samePlace(m.place, cfg.Place) { // it goes on undisturbed
 			all[i] = m.all[k]
 		}
 	}
-	m.all, m.place = all, cfg.Place
+	m.cfg, m.imports, m.all, m.place = cfg, imports, all, cfg.Place
 	m.tell()
 	return nil
 }
@@ -223,7 +238,7 @@ func (m *Manager) tell() {
 	case <-m.next:
 	default:
 	}
-	m.next <- slices.DeleteFunc(slices.Clone(m.all), func(e *entry) bool { return slices.Contains(m.Paused, e.Name) })
+	m.next <- slices.DeleteFunc(slices.Clone(m.all), func(e *entry) bool { return e.agent == nil || slices.Contains(m.Paused, e.Name) })
 	if m.OnChange != nil {
 		m.OnChange()
 	}

@@ -23,6 +23,7 @@ type Agent struct {
 	May         string   `json:"may,omitzero"`   // as its owner wrote it
 	Reads       []string `json:"reads,omitzero"` // what its definition names, as Moves
 	Moves       []string `json:"moves,omitzero"`
+	Author      string   `json:"author,omitzero"` // of an import: the did:key that signed it
 	agent.Report
 }
 
@@ -40,9 +41,9 @@ func (m *Manager) List(ctx context.Context) []Agent {
 	m.mu.Unlock()
 	list := make([]Agent, 0, len(all))
 	for _, e := range all {
-		a := Agent{Name: e.Name, Kind: e.Kind, Principal: e.self.ID, Description: e.Description, May: strings.TrimSpace(e.May), Reads: e.Reads, Moves: e.Moves}
+		a := Agent{Name: e.Name, Kind: e.Kind, Principal: e.self.ID, Description: e.Description, May: strings.TrimSpace(e.May), Reads: e.Reads, Moves: e.Moves, Author: e.author}
 		switch failed := e.failed.Load(); {
-		case slices.Contains(paused, e.Name):
+		case e.agent != nil && slices.Contains(paused, e.Name):
 			a.State = agent.Paused
 		case failed != nil:
 			a.State, a.Says = agent.Failed, *failed

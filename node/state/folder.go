@@ -30,6 +30,7 @@ const (
 	ClaimFile     = "agentsite-claim.txt" // the address to claim the site by; present while nobody owns it
 	PausedFile    = "paused"              // the hosted agents that are not to run
 	SitesFile     = "sites.json"          // the sites that are known, with their grants: of a site, those that its agents ask
+	ImportsFile   = "imports"             // agents that came as bundles
 	PlanFile      = "outputs.yaml"        // what the guard's process drives
 
 	lockName     = "lock" // held by the running site, and signed by each that ran

@@ -22,13 +22,15 @@ type Runner struct {
 	Hosted *hosted.Manager
 	Past   trial.Source
 	Policy func(output string) (guard.Policy, error)
+	// Draft returns a draft by its name; ok is false where there is none.
+	Draft func(name string) (c hosted.Configured, ok bool, err error)
 
 	turn device.Mutex
 }
 
 // New returns a runner for a site.
-func New(n *node.Node, hub *node.Hub, h *hosted.Manager, past trial.Source, policy func(output string) (guard.Policy, error)) *Runner {
-	return &Runner{Node: n, Hub: hub, Hosted: h, Past: past, Policy: policy, turn: device.NewMutex()}
+func New(n *node.Node, hub *node.Hub, h *hosted.Manager, past trial.Source, policy func(output string) (guard.Policy, error), draft func(string) (hosted.Configured, bool, error)) *Runner {
+	return &Runner{Node: n, Hub: hub, Hosted: h, Past: past, Policy: policy, Draft: draft, turn: device.NewMutex()}
 }
 
 // Try tries rules between two times, for an owner; the end may be left out for now. It waits for
@@ -45,7 +47,17 @@ func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request)
 	}
 	o := trial.Options{GoodFor: r.Hub.GoodFor, Source: r.Past, From: q.From, To: q.To, Location: time.Local}
 	var known []string
-	for _, a := range r.Hosted.Configured() {
+	all := r.Hosted.Configured()
+	for _, name := range names {
+		draft, ok, err := r.Draft(name)
+		if err != nil {
+			return trial.Result{}, err
+		}
+		if ok {
+			all = append(all, draft)
+		}
+	}
+	for _, a := range all {
 		of, ok := a.Agent.(*rule.Rule)
 		if !ok {
 			continue

@@ -68,15 +68,15 @@ func (c *Claim) Close() {
 
 var errOwned = rpc.Errorf(http.StatusForbidden, "this site has an owner already: have its owner grant you something")
 
-func (c *Claim) challenge(_ context.Context, who identity.ID, _ None) (Challenge, error) {
+func (c *Claim) challenge(_ context.Context, who identity.ID, _ None) (challenge, error) {
 	if c.Access.Claimed() {
-		return Challenge{}, errOwned
+		return challenge{}, errOwned
 	}
-	challenge, err := c.open.Challenge(who)
+	random, err := c.open.Challenge(who)
 	if err != nil {
-		return Challenge{}, rpc.Errorf(http.StatusForbidden, "%v", err)
+		return challenge{}, rpc.Errorf(http.StatusForbidden, "%v", err)
 	}
-	return Challenge{challenge}, nil
+	return challenge{random}, nil
 }
 
 func (c *Claim) prove(ctx context.Context, who identity.ID, p access.Proof) (claimed, error) {

@@ -120,7 +120,9 @@ func TestClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var given owner.Challenge
+	var given struct {
+		Challenge [32]byte `json:"challenge"`
+	}
 	if err := json.Unmarshal(challenge, &given); err != nil {
 		t.Fatal(err)
 	}

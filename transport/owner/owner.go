@@ -42,6 +42,8 @@ type Site struct {
 		Resume(name string) error
 	}
 
+	Bundles bundles // the agents that came to the site as bundles
+
 	// Connect stores a grant of another site. It fails with a device.Fault that is Invalid where the
 	// caller can mend it.
 	Connect func(grant string) (Connected, error)
@@ -71,6 +73,7 @@ func (s *Site) Methods() map[string]rpc.Method {
 	s.addOwners(all)
 	s.addAbout(all)
 	s.addHosted(all)
+	s.addBundles(all)
 	return all
 }
 

@@ -45,7 +45,7 @@ const (
 // The methods for any caller that proved a key to the carrier. On a network, a site that
 // nobody owns answers nothing else.
 const (
-	ChallengeMethod Method[None, Challenge]       = "claim/challenge" // the first step of a claim
+	ChallengeMethod Method[None, challenge]       = "claim/challenge" // the first step of a claim
 	ProveMethod     Method[access.Proof, claimed] = "claim/prove"     // the second step: makes the caller the owner
 	ReclaimMethod   Method[Recovery, None]        = "claim/recover"   // RecoverMethod over the network, for the proven key
 	PresentMethod   Method[Signed, Reached]       = "grant/present"   // stores a grant that the site was not told of
@@ -160,8 +160,8 @@ type Recovery struct {
 	DID  string `json:"did,omitzero"` // of RecoverMethod: the key that becomes the only owner
 }
 
-// Challenge answers ChallengeMethod.
-type Challenge struct {
+// challenge answers ChallengeMethod.
+type challenge struct {
 	Challenge [32]byte `json:"challenge"`
 }
 

@@ -17,6 +17,7 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/hosted"
 	"agentsite/node/identity"
+	"agentsite/node/imports"
 	"agentsite/node/state"
 	"agentsite/node/tasks"
 	"agentsite/node/trials"
@@ -41,8 +42,10 @@ type Hosting struct {
 	*hosted.Manager
 	// Tasks takes tasks for them.
 	Tasks *tasks.Manager
-	sites *remote.Sites
-	out   *peer.Outbound
+	// Imports has those that came as bundles.
+	Imports *imports.Store
+	sites   *remote.Sites
+	out     *peer.Outbound
 	// Try tries rules over the past, for an owner.
 	Try func(context.Context, agents.Principal, trial.Request) (trial.Result, error)
 }
@@ -64,7 +67,10 @@ func New(o Options) (*Hosting, error) {
 	})
 	h.Tasks = tasks.New(tasks.Options{Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.Access.Now})
 	o.Node.OnRecheck(h.Tasks.Recheck)
-	h.Try = trials.New(o.Node, o.Hub, h.Manager, o.Past, o.Policy).Try
+	if h.Imports, err = openImports(o, h.Manager); err != nil {
+		return nil, err
+	}
+	h.Try = trials.New(o.Node, o.Hub, h.Manager, o.Past, o.Policy, h.Imports.Draft).Try
 	return h, nil
 }
 

@@ -56,7 +56,7 @@ func (s *site) addMethods(ctx context.Context) error {
 // ownerMethods returns the methods for owners.
 func (s *site) ownerMethods() map[string]rpc.Method {
 	o := owner.Site{
-		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload, Import: s.history.Import, Hosted: s.hosting, Try: s.hosting.Try, Connect: s.hosting.Connect,
+		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload, Import: s.history.Import, Hosted: s.hosting, Try: s.hosting.Try, Connect: s.hosting.Connect, Bundles: s.hosting.Imports,
 		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
 		Routes: func() owner.Routes { return owner.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()} },
 	}

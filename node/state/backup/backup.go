@@ -13,6 +13,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/node/access"
+	"agentsite/node/bundle"
 	"agentsite/node/config"
 	"agentsite/node/identity"
 	"agentsite/node/state"
@@ -44,7 +45,8 @@ type Summary struct {
 }
 
 const (
-	version   = 5 // 4 had no grants of other sites, 3 no paused agents, 2 no history, and 1 no sequence
+	version   = 6 // 5 had no imported agents, 4 no grants of other sites, 3 no paused agents, 2 no history, and 1 no sequence
+	noImports = 5
 	noSites   = 4
 	noPaused  = 3
 	noHistory = 2
@@ -71,7 +73,8 @@ type content struct {
 	Stopped bool      `json:"stopped,omitzero"` // the emergency stop was latched
 	Paused  []string  `json:"paused,omitzero"`  // the hosted agents that are not to run
 
-	Sites []byte `json:"sites,omitzero"` // the grants of other sites
+	Sites   []byte `json:"sites,omitzero"`   // the grants of other sites
+	Imports []byte `json:"imports,omitzero"` // the agents that came as bundles
 
 	Sequence uint64            `json:"sequence,omitzero"` // of the last record that the site announced
 	History  map[string][]byte `json:"history,omitzero"`  // its files by name
@@ -156,6 +159,12 @@ func collect(o Options) (*content, error) {
 		return nil, f.Unusable(err)
 	}
 	if len(b.Sites) > 0 {
+		b.Version = noImports
+	}
+	if b.Imports, err = state.ReadUntrusted(f.Path(state.ImportsFile), bundle.MaxImports); err != nil {
+		return nil, f.Unusable(err)
+	}
+	if len(b.Imports) > 0 {
 		b.Version = version
 	}
 	return b, nil
@@ -223,6 +232,9 @@ func (b *content) verify() (*Summary, error) {
 		if err := device.CheckName(name); err != nil {
 			return nil, fmt.Errorf("the paused agents: %w", err)
 		}
+	}
+	if _, err := bundle.DecodeImports(b.Imports); err != nil {
+		return nil, err
 	}
 	book, err := access.NewStore(access.Options{Site: key.ID(), Access: b.Access, Counts: b.Counts})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/node/access"
+	"agentsite/node/bundle"
 	"agentsite/node/state"
 )
 
@@ -92,11 +93,11 @@ func TestUnsealBackup(t *testing.T) {
 		"":                                "no backup of a site",
 		"hello":                           "no backup of a site",
 		"{}":                              "no backup of a site",
-		`{"agentsite_backup":6}`:          "newer agentsite",
+		`{"agentsite_backup":7}`:          "newer agentsite",
 		`{"agentsite_backup":1,`:          "cannot be read",
 		`{"agentsite_backup":1}x`:         "cannot be read",
 		`{"agentsite_backup":"1"}`:        "no backup of a site",
-		`{"agentsite_backup":6,"more":1}`: "newer agentsite",
+		`{"agentsite_backup":7,"more":1}`: "newer agentsite",
 		`{"agentsite_backup":1,"agentsite_backup":1}`:      "cannot be read",
 		`{"agentsite_backup":1,"more":1}`:                  "cannot be read",
 		`{"agentsite_backup":1,"access":"not in base64!"}`: "cannot be read",
@@ -292,7 +293,7 @@ func TestGrantsOfOtherSites(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := collect(Options{Folder: f, Config: os.DevNull})
-	if err != nil || b.Version != version {
+	if err != nil || b.Version != noImports {
 		t.Fatal(b, err)
 	}
 	o := restoring(t, b)
@@ -301,6 +302,34 @@ func TestGrantsOfOtherSites(t *testing.T) {
 	}
 	if got, err := o.Folder.Read(state.SitesFile); err != nil || !bytes.Equal(got, sites) {
 		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// TestImportedAgents: the agents that came as bundles come back with the site, and a damaged file
+// of them is in no backup.
+func TestImportedAgents(t *testing.T) {
+	f, _ := ownedFolder(t)
+	imports, err := new(bundle.Imports).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := state.WriteAtomic(f.Path(state.ImportsFile), imports, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := collect(Options{Folder: f, Config: os.DevNull})
+	if err != nil || b.Version != version {
+		t.Fatal(b, err)
+	}
+	o := restoring(t, b)
+	if _, err := Restore(o); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := o.Folder.Read(state.ImportsFile); err != nil || !bytes.Equal(got, imports) {
+		t.Errorf("%x, %v", got, err)
+	}
+	b.Imports = imports[1:]
+	if _, err := b.verify(); err == nil {
+		t.Error("damaged imports are restored")
 	}
 }
 

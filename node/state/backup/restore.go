@@ -83,6 +83,9 @@ func Restore(o Options) (*Summary, error) {
 	if err := writeFile(f, state.SitesFile, b.Sites); err != nil {
 		return nil, err
 	}
+	if err := writeFile(f, state.ImportsFile, b.Imports); err != nil {
+		return nil, err
+	}
 	if b.Sequence > 0 {
 		if err := f.WriteSequence(b.Sequence); err != nil {
 			return nil, err

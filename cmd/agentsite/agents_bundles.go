@@ -1,0 +1,216 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"agentsite/cmd/internal/peer"
+	"agentsite/node/bundle"
+	"agentsite/node/imports"
+	"agentsite/node/state"
+	"agentsite/transport/owner"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) exportAgentCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "export NAME", Short: "Write an agent of the site into a file for others, signed with your key", Args: exactly("NAME"),
+		Long: `Write the definition of a rule or a routine of the site into one file, signed with your
+key. Its points become needs, such as a temperature in Cel, and its permission becomes a
+wish. The file has the definition as it is written, without comments.`,
+		Example:           "  agentsite agents export frost\n  agentsite agents export frost -o winter.bundle",
+		ValidArgsFunction: a.completeHosted,
+	}
+	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
+		c, err := callOwner(ctx, s, owner.Bundles.Export, owner.Name{Name: args[0]})
+		if err != nil {
+			return err
+		}
+		key, err := peer.OwnerKey()
+		if err != nil {
+			return err
+		}
+		c.Created = time.Now().Unix()
+		text, err := bundle.Seal(key, c)
+		if err != nil {
+			return fmt.Errorf("%s cannot be a bundle: %w", args[0], err)
+		}
+		if file == "" {
+			file = c.Name + ".bundle"
+		}
+		if err := writeFresh(file, text); err != nil {
+			return err
+		}
+		b, err := bundle.Open(text)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(exported{file, b.Author.String(), c.Needs, c.May})
+		}
+		if err := a.say("%s is written, signed by %s", file, b.Author); err != nil {
+			return err
+		}
+		return a.printNeeds(c.Needs, nil)
+	})
+	cmd.Flags().StringVarP(&file, "out", "o", "", "the file; without it NAME.bundle here")
+	return cmd
+}
+
+type exported struct {
+	File   string        `json:"file"`
+	Author string        `json:"author"`
+	Needs  []bundle.Need `json:"needs"`
+	Wish   string        `json:"wish,omitzero"`
+}
+
+// writeFresh writes a file that is not there yet.
+func writeFresh(file string, text []byte) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return usagef("%s exists already: name another file with -o", file)
+	}
+	if err != nil {
+		return state.Mistake{Err: err}
+	}
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(fmt.Errorf("%s could not be written: %w", file, err), os.Remove(file))
+	}
+	return nil
+}
+
+func (a *app) importAgentCommand() *cobra.Command {
+	var as string
+	var binds []string
+	var again bool
+	cmd := &cobra.Command{
+		Use: "import FILE", Short: "Bring an agent from a file to the site, as a draft that does nothing", Args: exactly("FILE"),
+		Long: `Verify a bundle, bind what it needs to points of the site, and keep it there as a draft. A
+draft does nothing and may nothing. Try it on the past, then accept it:
+
+  agentsite agents try NAME
+  agentsite agents accept NAME --may 'set house/heater max 5m'
+
+A need that only one point of the site can be is bound to that point. For others name the
+point with --bind.`,
+		Example: "  agentsite agents import frost.bundle\n  agentsite agents import frost.bundle --as attic-frost --bind relay=attic/heater",
+	}
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"bundle"}, cobra.ShellCompDirectiveFilterFileExt
+	}
+	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
+		text, err := state.ReadUntrusted(args[0], bundle.MaxBytes)
+		if err == nil && text == nil {
+			err = fmt.Errorf("there is no file %s", args[0])
+		}
+		if err != nil {
+			return state.Mistake{Err: err}
+		}
+		b, err := bundle.Open(text)
+		if err != nil {
+			return usagef("%s is refused: %w", args[0], err)
+		}
+		q := imports.Request{Bundle: text, As: as, Again: again}
+		for _, b := range binds {
+			need, point, ok := strings.Cut(b, "=")
+			if !ok {
+				return usagef("--bind takes NEED=POINT, such as relay=house/heater, not %q", b)
+			}
+			q.Bind = append(q.Bind, bundle.Binding{Need: need, Point: point})
+		}
+		d, err := callOwner(ctx, s, owner.Bundles.Import, q)
+		if err != nil {
+			return err
+		}
+		// What was verified here is shown, whatever the site says.
+		d.Name, d.Author, d.Needs, d.Excess = cmp.Or(as, b.Name), b.Author.String(), b.Needs, b.Excess()
+		if a.json {
+			return a.printJSON(d)
+		}
+		return a.printDraft(d)
+	})
+	cmd.Flags().StringVar(&as, "as", "", "its name here; without it the bundle's own")
+	cmd.Flags().StringArrayVar(&binds, "bind", nil, "NEED=POINT: the point that a need is; several times for several needs")
+	cmd.Flags().BoolVar(&again, "again", false, "also a bundle that was removed from the site")
+	return cmd
+}
+
+// printDraft prints what an owner has to know of a draft before its acceptance.
+func (a *app) printDraft(d imports.Draft) error {
+	if err := a.say("%s is a draft now, by %s. It does nothing.", d.Name, d.Author); err != nil {
+		return err
+	}
+	if err := a.printNeeds(d.Needs, d.Bound); err != nil {
+		return err
+	}
+	if d.Wish != "" {
+		if err := a.say("Its author wishes that it may: %s", d.Wish); err != nil {
+			return err
+		}
+	}
+	for _, part := range d.Excess {
+		if err := a.say("Careful: the wish \"%s\" is about more than it needs.", part); err != nil {
+			return err
+		}
+	}
+	return a.say("Try it: %s agents try %s. Then accept it with the permission that you choose: %s agents accept %s --may PERMISSION", a.again(), d.Name, a.again(), d.Name)
+}
+
+func (a *app) printNeeds(needs []bundle.Need, bound []bundle.Binding) error {
+	var rows [][]string
+	for i, n := range needs {
+		row := []string{clean(n.Name), clean(string(n.Kind)), clean(n.Unit), clean(n.For)}
+		if bound != nil && i < len(bound) {
+			row = append(row, clean(bound[i].Point))
+		}
+		rows = append(rows, row)
+	}
+	head := []string{"NEEDS", "KIND", "UNIT", "FOR"}
+	if bound != nil {
+		head = append(head, "IS HERE")
+	}
+	return table(a.out, head, rows)
+}
+
+func (a *app) tryAgentCommand() *cobra.Command {
+	return a.tryCommand(&cobra.Command{
+		Use: "try NAME", Short: "Show what a draft or a rule would have done in the past", Args: exactly("NAME"),
+		Long: `Run the draft of a rule over the stored readings, with the limits of the outputs, as agentsite rules
+try does with the rules of the site. Nothing is moved.`,
+		Example:           "  agentsite agents try frost --since 7d",
+		ValidArgsFunction: a.completeHosted,
+	})
+}
+
+func (a *app) acceptAgentCommand() *cobra.Command {
+	var may string
+	cmd := &cobra.Command{
+		Use: "accept NAME", Short: "Have a draft run, with the permission that you write", Args: exactly("NAME"),
+		Long:              permissionHelp + "\n\nThe draft runs from then on like an agent of the configuration, over restarts too. What its\nauthor wished for counts for nothing. It may read the points that its needs are.",
+		Example:           "  agentsite agents accept frost --may 'set house/heater max 5m'",
+		ValidArgsFunction: a.completeHosted,
+	}
+	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
+		d, err := callOwner(ctx, s, owner.Bundles.Accept, imports.Acceptance{Name: args[0], May: may})
+		if err != nil {
+			return err
+		}
+		s.warnOfUnmatched(ctx, may)
+		return a.print(d, "%s runs, and may: %s", d.Name, d.May)
+	})
+	cmd.Flags().StringVar(&may, "may", "", "what it may do, as in a grant")
+	return cmd
+}
+
+func (a *app) removeAgentCommand() *cobra.Command {
+	return a.changeHostedCommand("remove", "agent", "Remove a draft, or end and remove an agent that came as a bundle", "removed", owner.Bundles.Remove, a.completeHosted)
+}

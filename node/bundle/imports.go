@@ -1,0 +1,128 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"agentsite/device"
+)
+
+// MaxImports is the size of the file of all imports of a site.
+const MaxImports = 1 << 20
+
+const (
+	maxImports = 32
+	maxRemoved = 64
+)
+
+// Imports are the bundles that a site has, as they are stored.
+type Imports struct {
+	Version uint     `cbor:"1,keyasint"`
+	All     []Import `cbor:"2,keyasint"` // in the order in which they came
+	Removed []ID     `cbor:"3,keyasint"` // the last ones, oldest first
+}
+
+// Import is a bundle that a site has: a draft until its owner accepts it.
+type Import struct {
+	Name     string    `cbor:"1,keyasint"` // here
+	File     []byte    `cbor:"2,keyasint"` // as it came
+	Bound    []Binding `cbor:"3,keyasint"` // for each need, in their order
+	Accepted bool      `cbor:"4,keyasint"`
+	May      string    `cbor:"5,keyasint,omitempty"` // what its owner permits; nothing for a draft
+
+	*Bundle `cbor:"-"`
+}
+
+// Binding is the point that an owner chose for a need.
+type Binding struct {
+	Need  string `cbor:"1,keyasint" json:"need"`
+	Point string `cbor:"2,keyasint" json:"point"`
+}
+
+// Find returns the index of an import, -1 for none.
+func (s *Imports) Find(name string) int {
+	return slices.IndexFunc(s.All, func(i Import) bool { return i.Name == name })
+}
+
+// Add adds a draft. It refuses a second one of its name, and more than a site keeps. again is
+// for a bundle that was removed.
+func (s *Imports) Add(i Import, again bool) error {
+	k := slices.Index(s.Removed, i.ID)
+	switch {
+	case s.Find(i.Name) >= 0:
+		return fmt.Errorf("an import %q is here already; choose another name with --as, or remove that one first: agentsite agents remove %s", i.Name, i.Name)
+	case len(s.All) >= maxImports:
+		return fmt.Errorf("this site has %d imports, and keeps no more; remove one: agentsite agents remove NAME", len(s.All))
+	case k >= 0 && !again:
+		return errors.New("this bundle was removed from this site; if you want it back, import it with --again")
+	case k >= 0:
+		s.Removed = slices.Delete(slices.Clone(s.Removed), k, k+1)
+	}
+	s.All = append(slices.Clip(s.All), i)
+	return nil
+}
+
+// Remove removes an import, and remembers its bundle.
+func (s *Imports) Remove(k int) {
+	s.Removed = append(slices.Clip(s.Removed), s.All[k].ID)
+	s.Removed = s.Removed[max(0, len(s.Removed)-maxRemoved):]
+	s.All = slices.Delete(slices.Clone(s.All), k, k+1)
+}
+
+// Encode returns the file of a site's imports.
+func (s *Imports) Encode() ([]byte, error) {
+	s.Version = version
+	b, err := importCodec.Encode(s)
+	if err == nil && len(b) > MaxImports {
+		err = fmt.Errorf("all imports together take %d kB, and may take %d; remove one: agentsite agents remove NAME", len(b)>>10, MaxImports>>10)
+	}
+	return b, err
+}
+
+// DecodeImports reads what Encode returned; nil is no imports. Each bundle is verified again.
+func DecodeImports(b []byte) (*Imports, error) {
+	s := new(Imports)
+	if b == nil {
+		return s, nil
+	}
+	if len(b) > MaxImports {
+		return nil, errors.New("the file of the imports is too large")
+	}
+	if v := versionOf(b); v > version {
+		return nil, fmt.Errorf("the imports have version %d, and need a newer agentsite", v)
+	}
+	if err := importCodec.Decode(b, s); err != nil {
+		return nil, fmt.Errorf("the imports cannot be read: %w", err)
+	}
+	if len(s.All) > maxImports || len(s.Removed) > maxRemoved {
+		return nil, errors.New("the imports are more than a site keeps")
+	}
+	for k := range s.All {
+		if err := s.All[k].verify(); err != nil {
+			return nil, fmt.Errorf("the import %.40q: %w", s.All[k].Name, err)
+		}
+		if s.Find(s.All[k].Name) != k {
+			return nil, fmt.Errorf("two imports have the name %s", s.All[k].Name)
+		}
+	}
+	return s, nil
+}
+
+func (i *Import) verify() (err error) {
+	if err := device.CheckName(i.Name); err != nil {
+		return err
+	}
+	if i.Bundle, err = Open(i.File); err != nil {
+		return err
+	}
+	if len(i.Bound) != len(i.Needs) {
+		return errors.New("not all of its needs are bound")
+	}
+	for k, b := range i.Bound {
+		if b.Need != i.Needs[k].Name {
+			return errors.New("its needs are bound in another order")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package imports
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/node/access"
+	"agentsite/node/bundle"
+)
+
+const maxCandidates = 8 // that an error lists
+
+// bind chooses a point for each need: the one that is named, else the only one that fits.
+func bind(b *bundle.Bundle, named []bundle.Binding, points []agents.Point) ([]bundle.Binding, error) {
+	var names []string
+	for _, n := range b.Needs {
+		names = append(names, n.Name)
+	}
+	for i, c := range named {
+		if !slices.Contains(names, c.Need) {
+			return nil, fmt.Errorf("it has no need %.40q%s", c.Need, device.Suggest(c.Need, names, "need"))
+		}
+		if slices.ContainsFunc(named[:i], func(other bundle.Binding) bool { return other.Need == c.Need }) {
+			return nil, fmt.Errorf("%s is bound twice; write --bind %s=POINT once", c.Need, c.Need)
+		}
+	}
+	all := make([]bundle.Binding, 0, len(b.Needs))
+	for _, n := range b.Needs {
+		var fit, addresses []string
+		for _, p := range points {
+			addresses = append(addresses, p.Point)
+			if n.Fits(p.Kind, p.Unit) == nil {
+				fit = append(fit, p.Point)
+			}
+		}
+		k := slices.IndexFunc(named, func(c bundle.Binding) bool { return c.Need == n.Name })
+		switch {
+		case k >= 0:
+			p := slices.IndexFunc(points, func(p agents.Point) bool { return p.Point == named[k].Point })
+			if p < 0 {
+				return nil, fmt.Errorf("there is no point %.60q here%s", named[k].Point, device.Suggest(named[k].Point, addresses, "point"))
+			}
+			if err := n.Fits(points[p].Kind, points[p].Unit); err != nil {
+				return nil, fmt.Errorf("%s cannot be it: %w", points[p].Point, err)
+			}
+			all = append(all, bundle.Binding{Need: n.Name, Point: points[p].Point})
+		case len(fit) == 1:
+			all = append(all, bundle.Binding{Need: n.Name, Point: fit[0]})
+		case len(fit) == 0:
+			return nil, fmt.Errorf("it needs %s, a %s%s, and this site has none", n.Name, n.Kind, inUnit(n.Unit))
+		default:
+			return nil, fmt.Errorf("several points could be its need %s: choose one with --bind %s=POINT, of %s", n.Name, n.Name, some(fit))
+		}
+	}
+	return all, nil
+}
+
+func some(names []string) string {
+	if len(names) > maxCandidates {
+		return strings.Join(names[:maxCandidates], ", ") + fmt.Sprintf(" and %d more", len(names)-maxCandidates)
+	}
+	return strings.Join(names, ", ")
+}
+
+// wishHere returns the wish of an import about the points that its needs are bound to.
+func wishHere(i bundle.Import) string {
+	may, err := access.ParsePermissions(i.Bundle.May)
+	if err != nil { // none
+		return ""
+	}
+	rename := renames(i)
+	for k := range may {
+		may[k].Points = slices.Clone(may[k].Points)
+		for n, point := range may[k].Points {
+			may[k].Points[n] = rename(point)
+		}
+	}
+	return access.FormatPermissions(may)
+}
+
+// Export returns what a bundle of an agent of the site says: its definition as it is written,
+// with needs for the points that it names. The caller signs it.
+func (s *Store) Export(ctx context.Context, who agents.Principal, name string) (bundle.Content, error) {
+	all := s.Hosted.Configured()
+	var names []string
+	for _, c := range all {
+		names = append(names, c.Name)
+	}
+	k := slices.Index(names, name)
+	if k < 0 {
+		return bundle.Content{}, device.Faultf(device.Invalid, "there is no agent %.60q here%s", name, device.Suggest(name, names, "agent"))
+	}
+	of := all[k]
+	if !slices.Contains(bundle.Kinds, of.Entry.Kind) {
+		return bundle.Content{}, device.Faultf(device.Invalid, "%s is of kind %s, and a bundle has only agents that are data: rules and routines", name, of.Entry.Kind)
+	}
+	points, err := s.Points(ctx, who)
+	if err != nil {
+		return bundle.Content{}, err
+	}
+	c := bundle.Content{Name: of.Name, Kind: of.Entry.Kind, Needs: []bundle.Need{}}
+	needs := make(map[string]string) // addresses of needs, by that of the point
+	for _, address := range of.Reads {
+		p := slices.IndexFunc(points, func(p agents.Point) bool { return p.Point == address })
+		if p < 0 {
+			return c, device.Faultf(device.Invalid, "%s names %.60q, which is no point of this site now, so that nobody can say what it needs; look at agentsite points", name, address)
+		}
+		n := bundle.Need{Name: needName(c.Needs, address), Kind: points[p].Kind, Unit: points[p].Unit, For: bundle.Clip(points[p].Description)}
+		c.Needs = append(c.Needs, n)
+		needs[address] = n.Address()
+	}
+	slices.SortFunc(c.Needs, func(a, b bundle.Need) int { return strings.Compare(a.Name, b.Name) })
+	c.Definition = of.Entry.Renamed(func(address string) string { return cmp.Or(needs[address], address) }).Text()
+	c.May = wish(of.Entry.May, of.Reads, points, needs)
+	return c, nil
+}
+
+// needName names a need after its point: temperature, or climate-temperature where that is taken.
+func needName(others []bundle.Need, address string) string {
+	of, point, _ := device.SplitAddress(address)
+	for i := 0; ; i++ {
+		name := point
+		switch {
+		case i == 1:
+			name = device.SuggestName(of + "-" + point)
+		case i > 1:
+			name = device.SuggestName(fmt.Sprintf("%.20s-%d", point, i))
+		}
+		if !slices.ContainsFunc(others, func(n bundle.Need) bool { return n.Name == name }) {
+			return name
+		}
+	}
+}
+
+// wish returns a permission about needs instead of points, without what is about other points.
+func wish(may string, names []string, points []agents.Point, needs map[string]string) string {
+	all, err := access.ParsePermissions(may)
+	if err != nil { // as where it may nothing
+		return ""
+	}
+	var parts []access.Permission
+	for _, p := range all {
+		var about []string
+		for _, of := range points {
+			if slices.Contains(names, of.Point) && concerns(p, of) {
+				about = append(about, needs[of.Point])
+			}
+		}
+		slices.Sort(about)
+		if p.Points = about; len(about) > 0 {
+			parts = append(parts, p)
+		}
+	}
+	text := access.FormatPermissions(parts)
+	if _, err := access.ParsePermissions(text); err != nil { // points of one device became needs, of which one part hides another
+		return ""
+	}
+	return text
+}
+
+// concerns reports whether a permission is about a point, and about what can be done with one of
+// its kind.
+func concerns(p access.Permission, of agents.Point) bool {
+	switch {
+	case slices.Contains(p.Tools, "switch_output") && !of.Kind.Output(),
+		slices.Contains(p.Tools, "show_text") && of.Kind != device.KindText,
+		slices.Contains(p.Tools, "capture_image") && of.Kind != device.KindImage:
+		return false
+	}
+	return slices.ContainsFunc(p.Points, func(pattern string) bool {
+		return pattern == "*" || pattern == of.Point || strings.HasPrefix(of.Point, pattern+"/")
+	})
+}
+
+func inUnit(unit string) string {
+	if unit == "" {
+		return ""
+	}
+	return " in " + unit
+}

@@ -41,6 +41,8 @@ type Definition struct {
 	Reads []string
 	// Moves are outputs. Two agents of one rank that move one output are a mistake.
 	Moves []string
+	// Tools are the names of all tools that the agent may come to offer. No two agents have one.
+	Tools []string
 	// Rank is above 0 for an agent that others may take an output over from: owners, and agents
 	// of a higher rank.
 	Rank int

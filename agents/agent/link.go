@@ -1,5 +1,7 @@
 package agent
 
+import "time"
+
 // Elsewhere is an Agent that stands for another site, which other agents of this site ask by the
 // agent's name: its points are called NAME/device/point. Its may: is what all of them together may
 // ask there, in the words of that site.
@@ -18,4 +20,12 @@ type Link struct {
 	// What all agents of this site together may ask there, and what this one may, both in the
 	// words of that site.
 	Most, May string
+}
+
+// Connected is another site that agents may be linked to by its grant.
+type Connected struct {
+	Name  string    `json:"name"` // of the other site, as its owner calls it
+	DID   string    `json:"did"`
+	May   string    `json:"may"`
+	Until time.Time `json:"until,omitzero"`
 }

@@ -1,6 +1,8 @@
 package tools
 
 import (
+	"slices"
+
 	"agentsite/agents"
 	"agentsite/device"
 )
@@ -28,6 +30,11 @@ type (
 		Output string `json:"output"`
 	}
 )
+
+// IsOperation reports whether a name is that of a tool of the site itself.
+func IsOperation(tool string) bool {
+	return slices.ContainsFunc(definitions, func(d definition) bool { return d.tool.Name == tool })
+}
 
 // ReturnsToSafe reports, by its name alone, whether a tool can only return outputs to safe:
 // admission decides on a call before it is decoded.

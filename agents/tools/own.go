@@ -86,6 +86,9 @@ type NeedInput struct {
 
 // Result is what a call brought.
 type Result struct {
+	// From is the principal of the agent whose words the result has where another program wrote
+	// them, which nobody here has checked; "" for the site's own.
+	From      string
 	Value     any // encodes by its json tags and matches Tool.Output
 	Content   []Content
 	NeedInput *NeedInput // instead of the others

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"agentsite": main})
+	testscript.Main(m, map[string]func(){"agentsite": main, "forecaster": forecaster})
 }
 
 // TestScripts drives the real command against real sites.

@@ -13,6 +13,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/agent"
 	"agentsite/agents/rule/calendar"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/node/access"
@@ -70,6 +71,9 @@ func decode(cfg *config.Site, list Kinds) ([]*entry, error) {
 			continue
 		}
 		e := &entry{Agent: a, self: agents.Principal{ID: a.Kind + ":" + a.Name}, agent: kinds[i].New()}
+		if n, ok := e.agent.(agent.Named); ok {
+			n.SetName(a.Name)
+		}
 		if err := a.Decode(e.agent); err != nil {
 			errs = append(errs, err)
 		}
@@ -128,6 +132,11 @@ func (e *entry) define() error {
 
 // conflict refuses two agents that move one output, where neither wins.
 func (e *entry) conflict(other *entry) error {
+	for _, tool := range e.Tools {
+		if slices.Contains(other.Tools, tool) {
+			return e.Errorf("tools", "%s offers a tool %s, too; write another name under \"rename:\"", other.Name, tool)
+		}
+	}
 	if e.Rank != other.Rank {
 		return nil
 	}
@@ -150,6 +159,8 @@ type Options struct {
 	Link   func([]agent.Link)           // replaces what they ask of other sites; nil where they ask none
 	Paused []string                     // the names of agents that are not to run
 	Keep   func([]string) error         // makes Paused durable
+	// Host replaces the agents that offer tools of their own; nil where none can.
+	Host func(...tools.Agent)
 	// OnChange is called when agents came, went, were paused or resumed. It does not block; nil
 	// for nothing.
 	OnChange func()
@@ -167,6 +178,7 @@ type Manager struct {
 	imports []Imported
 	all     []*entry // as applied, paused ones too
 	place   *calendar.Place
+	offered []tools.Agent // as the node was told
 }
 
 // running is an agent at work.
@@ -239,6 +251,7 @@ func (m *Manager) tell() {
 	default:
 	}
 	m.next <- slices.DeleteFunc(slices.Clone(m.all), func(e *entry) bool { return e.agent == nil || slices.Contains(m.Paused, e.Name) })
+	m.host(false)
 	if m.OnChange != nil {
 		m.OnChange()
 	}

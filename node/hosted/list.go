@@ -88,6 +88,11 @@ func (m *Manager) keep(name string, change func([]string) []string) error {
 		return device.Faultf(device.Unavailable, "%s stays as it is, because the disk does not store the change: %w", name, err)
 	}
 	m.Paused = paused
+	for _, e := range m.all {
+		if r, ok := e.agent.(agent.Resumer); ok && e.Name == name && !slices.Contains(paused, name) {
+			r.Resume()
+		}
+	}
 	m.tell()
 	return nil
 }

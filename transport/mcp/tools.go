@@ -111,10 +111,10 @@ const textNone = "none"
 // specification asks for, unless its caller wants no text: as it is, and as JSON in a
 // text for clients that show models nothing else.
 func (s *Server) called(codec rpc.Codec, res tools.Result, twice bool) (any, error) {
-	if res.Value != nil && !twice && len(res.Content) == 0 {
+	if res.Value != nil && !twice && len(res.Content) == 0 && res.From == "" {
 		return s.renderOnce(codec, res.Value)
 	}
-	if res.Value != nil && twice && len(res.Content) == 0 {
+	if res.Value != nil && twice && len(res.Content) == 0 && res.From == "" {
 		text, err := textOf(res.Value)
 		if err != nil {
 			return nil, err
@@ -129,7 +129,8 @@ func textOf(value any) ([]byte, error) { return json.Marshal(value, json.Determi
 // callResult is called for a result that stands in another one.
 func (s *Server) callResult(res tools.Result, twice bool) (*CallResult, error) {
 	out := &CallResult{Result: s.completed(), Content: make([]Content, 0, len(res.Content)+1)}
-	if twice && res.Value != nil {
+	out.Meta.From = res.From
+	if twice && res.Value != nil && (res.From == "" || len(res.Content) == 0) { // another program has written its own text
 		text, err := textOf(res.Value)
 		if err != nil {
 			return nil, err

@@ -143,6 +143,7 @@ type ResultMeta struct {
 	Subscription rpc.ID          `json:"io.modelcontextprotocol/subscriptionId,omitzero"`
 	Fault        string          `json:"agentsite/fault,omitzero"`    // the fault kind of a failed tool call
 	Approval     string          `json:"agentsite/approval,omitzero"` // what an owner has to do before the call is made
+	From         string          `json:"agentsite/from,omitzero"`     // the agent with whose words a tool answers, which are another program's
 	Task         *task.Task      `json:"agentsite/task,omitzero"`     // where the request says agentsite/steps
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/agent"
 	"agentsite/agents/rule/trial"
 	"agentsite/device"
 	"agentsite/discovery"
@@ -40,13 +41,15 @@ type Site struct {
 		List(ctx context.Context) []hosted.Agent
 		Pause(name string) error
 		Resume(name string) error
+		Offered(ctx context.Context, name string) (agent.Offer, error)
+		AcceptOffer(ctx context.Context, name, digest string) error
 	}
 
 	Bundles bundles // the agents that came to the site as bundles
 
 	// Connect stores a grant of another site. It fails with a device.Fault that is Invalid where the
 	// caller can mend it.
-	Connect func(grant string) (Connected, error)
+	Connect func(grant string) (agent.Connected, error)
 
 	// Try tries rules over the past, as trials.Runner does. It fails with a device.Fault that is
 	// Invalid where the caller can mend it.
@@ -207,13 +210,23 @@ func (s *Site) addHosted(all methods) {
 		return hosted.Agents{Agents: s.Hosted.List(ctx)}, nil
 	})
 	change := func(method Method[Name, None], verb string, do func(name string) error) {
-		forOwners(s, all, method, "rules "+verb, func(_ context.Context, who agents.Principal, agent Name) (none None, _ error) {
-			return none, failed(s.Node.Own(who, verb, agent.Name, func() error { return do(agent.Name) }))
+		forOwners(s, all, method, "rules "+verb, func(_ context.Context, who agents.Principal, a Name) (none None, _ error) {
+			return none, failed(s.Node.Own(who, verb, a.Name, func() error { return do(a.Name) }))
 		})
 	}
-	forOwners(s, all, ConnectMethod, "sites connect", func(_ context.Context, who agents.Principal, grant Name) (out Connected, _ error) {
+	forOwners(s, all, ConnectMethod, "sites connect", func(_ context.Context, who agents.Principal, grant Name) (out agent.Connected, _ error) {
 		err := s.Node.Own(who, "connect", "", func() (err error) { out, err = s.Connect(grant.Name); return err })
 		return out, failed(err)
+	})
+	forOwners(s, all, OfferMethod, "agents tools", func(ctx context.Context, who agents.Principal, a agent.Acceptance) (agent.Offer, error) {
+		if a.Digest != "" {
+			err := s.Node.Own(who, "accept", a.Agent, func() error { return s.Hosted.AcceptOffer(ctx, a.Agent, a.Digest) })
+			if err != nil {
+				return agent.Offer{}, failed(err)
+			}
+		}
+		offer, err := s.Hosted.Offered(ctx, a.Agent)
+		return offer, failed(err)
 	})
 	change(PauseMethod, "pause", func(name string) error { return s.Hosted.Pause(name) })
 	change(ResumeMethod, "resume", func(name string) error { return s.Hosted.Resume(name) })

@@ -3,6 +3,7 @@ package owner
 import (
 	"time"
 
+	"agentsite/agents/agent"
 	"agentsite/agents/rule/trial"
 	"agentsite/device"
 	"agentsite/discovery"
@@ -16,30 +17,31 @@ type Method[Params, Result any] string
 
 // The owner's methods. For everybody else they do not exist.
 const (
-	ResetMethod       Method[None, None]                  = "owner/reset"     // ends the emergency stop
-	ReloadMethod      Method[None, None]                  = "owner/reload"    // reads the configuration again
-	TakeOverMethod    Method[Name, None]                  = "owner/take-over" // makes the owner the holder of an output
-	RequestsMethod    Method[None, waitingCalls]          = "owner/requests"  // lists the calls that wait for approval
-	ApproveMethod     Method[Name, None]                  = "owner/approve"   // by the call's handle
-	DenyMethod        Method[Name, None]                  = "owner/deny"      // by the call's handle
-	AccessMethod      Method[AccessParams, Access]        = "owner/access"    // lists owners, grants and tokens
-	TokenMethod       Method[NewToken, MadeToken]         = "owner/token"     // makes a token for a grant that an owner signed
-	GrantMethod       Method[Signed, None]                = "owner/grant"     // stores a grant that an owner signed
-	RevokeMethod      Method[Name, None]                  = "owner/revoke"    // ends a token, a grant, or all permissions of a key
-	AddOwnerMethod    Method[Name, None]                  = "owner/add-owner" // by a did:key, as the next
-	RemoveOwnerMethod Method[Name, None]                  = "owner/remove-owner"
-	TimeMethod        Method[TimeNow, Reached]            = "owner/time"     // sets the site's time by an owner's clock
-	RecoveryMethod    Method[None, MadeRecovery]          = "owner/recovery" // makes a code for when every owner's key is lost
-	RecoverMethod     Method[Recovery, None]              = "owner/recover"  // uses the code on the site's own machine
-	RoutesMethod      Method[None, Routes]                = "owner/routes"   // lists everything that listens
-	HealthMethod      Method[None, Health]                = "owner/health"
-	FindMethod        Method[Wanted, foundAll]            = "owner/find"   // finds other sites of the realm
-	ImportMethod      Method[Import, imported]            = "owner/import" // adds past readings of a measurement
-	AgentsMethod      Method[None, hosted.Agents]         = "owner/agents" // lists the agents that the site hosts
-	PauseMethod       Method[Name, None]                  = "owner/pause"  // stops one of them, until the next
-	ResumeMethod      Method[Name, None]                  = "owner/resume"
-	TryMethod         Method[trial.Request, trial.Result] = "owner/try"     // tries rules over the past
-	ConnectMethod     Method[Name, Connected]             = "owner/connect" // stores another site's grant, by its text, for the agents of this one
+	ResetMethod       Method[None, None]                    = "owner/reset"     // ends the emergency stop
+	ReloadMethod      Method[None, None]                    = "owner/reload"    // reads the configuration again
+	TakeOverMethod    Method[Name, None]                    = "owner/take-over" // makes the owner the holder of an output
+	RequestsMethod    Method[None, waitingCalls]            = "owner/requests"  // lists the calls that wait for approval
+	ApproveMethod     Method[Name, None]                    = "owner/approve"   // by the call's handle
+	DenyMethod        Method[Name, None]                    = "owner/deny"      // by the call's handle
+	AccessMethod      Method[AccessParams, Access]          = "owner/access"    // lists owners, grants and tokens
+	TokenMethod       Method[NewToken, MadeToken]           = "owner/token"     // makes a token for a grant that an owner signed
+	GrantMethod       Method[Signed, None]                  = "owner/grant"     // stores a grant that an owner signed
+	RevokeMethod      Method[Name, None]                    = "owner/revoke"    // ends a token, a grant, or all permissions of a key
+	AddOwnerMethod    Method[Name, None]                    = "owner/add-owner" // by a did:key, as the next
+	RemoveOwnerMethod Method[Name, None]                    = "owner/remove-owner"
+	TimeMethod        Method[TimeNow, Reached]              = "owner/time"     // sets the site's time by an owner's clock
+	RecoveryMethod    Method[None, MadeRecovery]            = "owner/recovery" // makes a code for when every owner's key is lost
+	RecoverMethod     Method[Recovery, None]                = "owner/recover"  // uses the code on the site's own machine
+	RoutesMethod      Method[None, Routes]                  = "owner/routes"   // lists everything that listens
+	HealthMethod      Method[None, Health]                  = "owner/health"
+	FindMethod        Method[Wanted, foundAll]              = "owner/find"   // finds other sites of the realm
+	ImportMethod      Method[Import, imported]              = "owner/import" // adds past readings of a measurement
+	AgentsMethod      Method[None, hosted.Agents]           = "owner/agents" // lists the agents that the site hosts
+	PauseMethod       Method[Name, None]                    = "owner/pause"  // stops one of them, until the next
+	ResumeMethod      Method[Name, None]                    = "owner/resume"
+	TryMethod         Method[trial.Request, trial.Result]   = "owner/try"     // tries rules over the past
+	OfferMethod       Method[agent.Acceptance, agent.Offer] = "owner/offer"   // asks another program what tools it offers, and accepts them as they were shown
+	ConnectMethod     Method[Name, agent.Connected]         = "owner/connect" // stores another site's grant, by its text, for the agents of this one
 )
 
 // The methods for any caller that proved a key to the carrier. On a network, a site that
@@ -57,14 +59,6 @@ type None struct{}
 // Name says what a method is about: an output, a handle, a key, a token or a grant.
 type Name struct {
 	Name string `json:"name,omitzero"`
-}
-
-// Connected answers ConnectMethod.
-type Connected struct {
-	Name  string    `json:"name"` // of the other site, as its owner calls it
-	DID   string    `json:"did"`
-	May   string    `json:"may"`
-	Until time.Time `json:"until,omitzero"`
 }
 
 // waitingCalls answers RequestsMethod.

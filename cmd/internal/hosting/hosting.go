@@ -2,13 +2,19 @@ package hosting
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"path/filepath"
+	"slices"
 	"sync"
 
 	"agentsite/agents"
+	"agentsite/agents/agent"
+	"agentsite/agents/mcp"
 	"agentsite/agents/remote"
 	"agentsite/agents/rule"
 	"agentsite/agents/rule/trial"
+	"agentsite/agents/tools"
 	"agentsite/cmd/internal/peer"
 	"agentsite/device"
 	"agentsite/device/guard"
@@ -21,7 +27,6 @@ import (
 	"agentsite/node/state"
 	"agentsite/node/tasks"
 	"agentsite/node/trials"
-	"agentsite/transport/owner"
 )
 
 // Options are the parts of a site that hosted agents need.
@@ -30,6 +35,8 @@ type Options struct {
 	Key      identity.Key     // the site's
 	Internet *config.Internet // nil for a site that is not in the global network
 	Version  string           // of the program
+	File     string           // the configuration; "" for the demonstration
+	Extra    []tools.Agent    // offer tools beside those of the configuration
 	Node     *node.Node
 	Hub      *node.Hub
 	Access   *access.Store
@@ -57,12 +64,22 @@ func New(o Options) (*Hosting, error) {
 	if err != nil {
 		return nil, err
 	}
+	accepted, err := o.Folder.Accepted()
+	if err != nil {
+		return nil, err
+	}
+	book, err := mcp.ReadBook(accepted, o.Folder.WriteAccepted)
+	if err != nil {
+		return nil, fmt.Errorf("%w; remove %s, and accept them again", err, o.Folder.Path(state.AcceptedFile))
+	}
 	out := peer.NewOutbound(o.Folder, o.Key, realms(o.Internet), o.Version)
 	sites := remote.NewSites(out.Open)
 	letAsk(o.Node, o.Key.ID(), sites)
 	h := &Hosting{sites: sites, out: out}
+	children := mcp.World{Book: book, Version: o.Version, Secrets: filepath.Dir(o.File), Changed: func() { h.Manager.Rehost() }}
 	h.Manager = hosted.New(hosted.Options{
-		OnChange: func() { h.Tasks.Recheck() }, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites),
+		OnChange: func() { h.Tasks.Recheck() }, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites, children),
+		Host:   func(all ...tools.Agent) { o.Node.Host(slices.Concat(o.Extra, all)...) },
 		Permit: o.Access.SetHosted, Link: sites.Configure, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
 	})
 	h.Tasks = tasks.New(tasks.Options{Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.Access.Now})
@@ -94,13 +111,13 @@ func realms(in *config.Internet) []peer.Realm {
 }
 
 // Connect stores a grant of another site for this one, and has that site be tried at once.
-func (h *Hosting) Connect(grant string) (owner.Connected, error) {
+func (h *Hosting) Connect(grant string) (agent.Connected, error) {
 	k, err := h.out.Accept(grant)
 	if err != nil {
-		return owner.Connected{}, device.Faultf(device.Invalid, "%w", err)
+		return agent.Connected{}, device.Faultf(device.Invalid, "%w", err)
 	}
 	h.sites.Retry()
-	c := owner.Connected{Name: k.Name, DID: k.DID}
+	c := agent.Connected{Name: k.Name, DID: k.DID}
 	c.May, c.Until = k.Permission()
 	return c, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
+	children "agentsite/agents/mcp"
 	"agentsite/agents/remote"
 	"agentsite/agents/rule"
 	"agentsite/agents/tools"
@@ -190,7 +191,7 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 	s.sites = remote.NewSites(func(l agent.Link) (agents.Site, string, error) { return v.open(s, l) })
 	letAsk(s.Node, s.key.ID(), s.sites)
 	s.manager = hosted.New(hosted.Options{
-		Site: s.Node, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}, s.sites),
+		Site: s.Node, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}, s.sites, children.World{}),
 		Permit: s.access.SetHosted, Link: s.sites.Configure, Tell: s.SetHosted, Keep: func([]string) error { return nil },
 	})
 	s.serve = rpc.NewDispatcher(mcp.New(v.ctx, s.Node, tools.New(s.Node, s.Node), mcp.Implementation{Name: "test"}, "").Methods())

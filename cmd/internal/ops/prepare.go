@@ -65,5 +65,6 @@ func Prepare(ctx context.Context, o PrepareOptions) (did []string, err error) {
 			errs = append(errs, fmt.Errorf("%s: %s: %w", filepath.Base(file), d.Name, err))
 		}
 	}
-	return did, errors.Join(errs...)
+	lines, err := prepareChildren(ctx, o, cfg, file)
+	return append(did, lines...), errors.Join(append(errs, err)...)
 }

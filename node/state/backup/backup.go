@@ -45,14 +45,15 @@ type Summary struct {
 }
 
 const (
-	version   = 6 // 5 had no imported agents, 4 no grants of other sites, 3 no paused agents, 2 no history, and 1 no sequence
-	noImports = 5
-	noSites   = 4
-	noPaused  = 3
-	noHistory = 2
-	ofSite    = "site"
-	ofOwner   = "owner"
-	maxBackup = 192 << 20
+	version    = 7 // 6 had no accepted tools, 5 no imported agents, 4 no grants of other sites, 3 no paused agents, 2 no history, and 1 no sequence
+	noAccepted = 6
+	noImports  = 5
+	noSites    = 4
+	noPaused   = 3
+	noHistory  = 2
+	ofSite     = "site"
+	ofOwner    = "owner"
+	maxBackup  = 192 << 20
 	// maxHistory is twice what a history has if the configuration says nothing. Sealed, it takes a
 	// third more.
 	maxHistory = 128 << 20
@@ -75,6 +76,8 @@ type content struct {
 
 	Sites   []byte `json:"sites,omitzero"`   // the grants of other sites
 	Imports []byte `json:"imports,omitzero"` // the agents that came as bundles
+
+	Accepted []byte `json:"accepted,omitzero"` // the tools of other programs that an owner accepted
 
 	Sequence uint64            `json:"sequence,omitzero"` // of the last record that the site announced
 	History  map[string][]byte `json:"history,omitzero"`  // its files by name
@@ -165,6 +168,12 @@ func collect(o Options) (*content, error) {
 		return nil, f.Unusable(err)
 	}
 	if len(b.Imports) > 0 {
+		b.Version = noAccepted
+	}
+	if b.Accepted, err = f.Accepted(); err != nil {
+		return nil, err
+	}
+	if len(b.Accepted) > 0 {
 		b.Version = version
 	}
 	return b, nil

@@ -86,6 +86,9 @@ func Restore(o Options) (*Summary, error) {
 	if err := writeFile(f, state.ImportsFile, b.Imports); err != nil {
 		return nil, err
 	}
+	if err := writeFile(f, state.AcceptedFile, b.Accepted); err != nil {
+		return nil, err
+	}
 	if b.Sequence > 0 {
 		if err := f.WriteSequence(b.Sequence); err != nil {
 			return nil, err

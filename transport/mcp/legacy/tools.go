@@ -18,6 +18,9 @@ import (
 // faultKey is the _meta key under which a failed call names its fault kind.
 const faultKey = "agentsite/fault"
 
+// fromKey is the _meta key that names the agent with whose words a call was answered.
+const fromKey = "agentsite/from"
+
 func (h *host) addTool(t tools.Tool) {
 	closed := false
 	out := &sdk.Tool{
@@ -78,6 +81,9 @@ func failed(f *device.Fault) *sdk.CallToolResult {
 // text.
 func called(res tools.Result) (*sdk.CallToolResult, error) {
 	out := &sdk.CallToolResult{}
+	if res.From != "" {
+		out.Meta = sdk.Meta{fromKey: res.From}
+	}
 	if res.Value != nil {
 		text, err := json.Marshal(res.Value, json.Deterministic(true))
 		if err != nil {

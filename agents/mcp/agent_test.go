@@ -1,0 +1,310 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/agent"
+	"agentsite/agents/tools"
+	"agentsite/device"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+type jsonArgs string
+
+func (a jsonArgs) Decode(into any) error { return json.Unmarshal([]byte(a), into) }
+
+type rig struct {
+	*Agent
+	stored  []byte
+	changes int
+}
+
+// newRig runs an agent with a child of a mode: over a pipe in this process, or a process.
+func newRig(t *testing.T, mode string, process bool, stored []byte) *rig {
+	t.Helper()
+	r := &rig{stored: stored}
+	book, err := ReadBook(stored, func(text []byte) error { r.stored = text; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := World{Book: book, Version: "1", Changed: func() { r.changes++ }}
+	starts := 0
+	if !process {
+		w.Dial = func(context.Context, *Agent) (io.ReadWriteCloser, error) {
+			ours, theirs := net.Pipe()
+			starts++
+			go func() { defer theirs.Close(); serve(mode, starts, theirs, func() { theirs.Close() }) }()
+			return ours, nil
+		}
+	}
+	r.Agent = New(w)
+	r.SetName("weather")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Command = []string{self, "child", mode, filepath.Join(t.TempDir(), "starts")}
+	r.Allowed = []string{"get-forecast", "hidden", "long", "absent"}
+	r.Rename = map[string]string{"get-forecast": "forecast"}
+	r.Isolation = isolationNone
+	if _, err := r.Define(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); r.Run(ctx, agents.Principal{ID: "mcp:weather"}, nil) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	for r.Report(ctx).State == "" {
+		time.Sleep(time.Millisecond)
+	}
+	return r
+}
+
+func (r *rig) call(t *testing.T) (tools.Result, error) {
+	t.Helper()
+	return r.Call(t.Context(), agents.Principal{}, tools.Call{Tool: "weather_forecast", Args: jsonArgs(`{"place":"here"}`)})
+}
+
+func (r *rig) acceptAll(t *testing.T) {
+	t.Helper()
+	o, err := r.Offered(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Accept(t.Context(), o.Digest); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gone waits until the child has ended.
+func (r *rig) gone(t *testing.T) {
+	t.Helper()
+	for range 5000 {
+		r.mu.Lock()
+		c := r.child
+		r.mu.Unlock()
+		if c == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("the child goes on")
+}
+
+func kindOf(err error) device.FaultKind {
+	if err == nil {
+		return ""
+	}
+	return device.AsFault(err).Kind
+}
+
+// TestChildren is the same for a child in this process and for a real one.
+func TestChildren(t *testing.T) {
+	for name, process := range map[string]bool{"pipe": false, "process": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Run("accept", func(t *testing.T) { testAccept(t, process) })
+			t.Run("changes", func(t *testing.T) { testChanges(t, process) })
+			t.Run("loop", func(t *testing.T) { testLoop(t, process) })
+			for mode, kind := range map[string]device.FaultKind{
+				"crash": device.UnknownOutcome, "flood": device.UnknownOutcome, "giant": device.UnknownOutcome, "garbage": device.UnknownOutcome,
+				"deep": device.UnknownOutcome, "large": device.Invalid, "error": device.Invalid,
+			} {
+				t.Run(mode, func(t *testing.T) {
+					r := newRig(t, mode, process, nil)
+					r.acceptAll(t)
+					if _, err := r.call(t); kindOf(err) != kind {
+						t.Errorf("%v; want %s", err, kind)
+					}
+					if kind != device.UnknownOutcome {
+						return
+					}
+					r.gone(t)
+					if _, err := r.call(t); kindOf(err) != device.Unavailable {
+						t.Errorf("right after: %v", err)
+					}
+					if rep := r.Report(t.Context()); rep.State != agent.Failed || rep.Says == "" {
+						t.Errorf("%+v", rep)
+					}
+				})
+			}
+			t.Run("slow", func(t *testing.T) {
+				r := newRig(t, "slow", process, nil)
+				r.acceptAll(t)
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				defer cancel()
+				if _, err := r.Call(ctx, agents.Principal{}, tools.Call{Tool: "weather_forecast", Args: jsonArgs("{}")}); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func testAccept(t *testing.T, process bool) {
+	r := newRig(t, "good", process, nil)
+	if _, err := r.call(t); err != tools.ErrNotFound || len(r.Tools()) != 0 {
+		t.Errorf("before it is accepted: %v, %v", err, r.Tools())
+	}
+	o, err := r.Offered(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []agent.ToolState{agent.ToolNew, agent.ToolRefused, agent.ToolRefused, agent.ToolMissing} {
+		if o.Tools[i].State != want {
+			t.Errorf("%+v; want %s", o.Tools[i], want)
+		}
+	}
+	if err := r.Accept(t.Context(), strings.Repeat("0", 64)); kindOf(err) != device.Invalid {
+		t.Error("another digest:", err)
+	}
+	if err := r.Accept(t.Context(), o.Digest); err != nil {
+		t.Fatal(err)
+	}
+	all := r.Tools()
+	if len(all) != 1 || all[0].Name != "weather_forecast" || all[0].Description != "Says what the weather will be." || !all[0].Hints.Destructive || r.changes == 0 {
+		t.Errorf("%+v after %d changes", all, r.changes)
+	}
+	res, err := r.call(t)
+	if err != nil || res.From != "mcp:weather" || len(res.Content) != 1 || !strings.HasPrefix(res.Content[0].Text, "rain") {
+		t.Errorf("%+v, %v", res, err)
+	}
+	// The tools that were accepted are offered after a restart of the site, without a child.
+	again := newRig(t, "loop", process, r.stored)
+	if len(again.Tools()) != 1 {
+		t.Errorf("after a restart: %v", again.Tools())
+	}
+}
+
+func testChanges(t *testing.T, process bool) {
+	r := newRig(t, "changes", process, nil)
+	r.acceptAll(t)
+	if _, err := r.call(t); err != nil {
+		t.Fatal(err)
+	}
+	o, err := r.Offered(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := func() {
+		r.mu.Lock()
+		c := r.child
+		r.mu.Unlock()
+		r.stopIdle(c)
+		<-c.ended
+	}
+	stop()
+	if len(r.Tools()) != 1 {
+		t.Error("a child that is idle offers nothing")
+	}
+	if _, err := r.call(t); kindOf(err) != device.Denied || len(r.Tools()) != 0 {
+		t.Errorf("changed: %v, %v", err, r.Tools())
+	}
+	if err := r.Accept(t.Context(), o.Digest); kindOf(err) != device.Invalid {
+		t.Error("what was shown before the change is accepted:", err)
+	}
+	r.acceptAll(t)
+	if _, err := r.call(t); err != nil || len(r.Tools()) != 1 {
+		t.Errorf("accepted again: %v", err)
+	}
+}
+
+func testLoop(t *testing.T, process bool) {
+	r := newRig(t, "loop", process, nil)
+	for n := range maxCrashes {
+		if _, err := r.Offered(t.Context()); kindOf(err) != device.Offline {
+			t.Fatalf("start %d: %v", n, err)
+		}
+		if _, err := r.Offered(t.Context()); kindOf(err) != device.Unavailable {
+			t.Fatalf("at once after start %d: %v", n, err)
+		}
+		r.mu.Lock()
+		if wait := time.Until(r.until); wait < backoffMin<<n-time.Second || wait > backoffMax {
+			t.Errorf("after crash %d it waits %v", n, wait)
+		}
+		r.until = time.Time{}
+		r.mu.Unlock()
+	}
+	if _, err := r.Offered(t.Context()); kindOf(err) != device.Unavailable {
+		t.Error("it is not off:", err)
+	}
+	if rep := r.Report(t.Context()); rep.State != agent.Failed {
+		t.Errorf("%+v", rep)
+	}
+	r.Resume()
+	if _, err := r.Offered(t.Context()); kindOf(err) != device.Offline {
+		t.Error("resumed:", err)
+	}
+}
+
+func TestDefine(t *testing.T) {
+	for key, change := range map[string]func(*Agent){
+		"command":   func(a *Agent) { a.Command = []string{"/bin/x", "a\nExecStartPre=/bin/y"} },
+		"tools":     func(a *Agent) { a.Allowed = []string{"points"} }, // read_points is the site's
+		"rename":    func(a *Agent) { a.Rename = map[string]string{"other": "x"} },
+		"secrets":   func(a *Agent) { a.Secrets = map[string]string{"LD_PRELOAD": "x"} },
+		"isolation": func(a *Agent) { a.Isolation = "some" },
+	} {
+		a := New(World{})
+		a.SetName("read")
+		a.Command, a.Allowed = []string{"/bin/x"}, []string{"say"}
+		change(a)
+		_, err := a.Define()
+		var wrong *agent.Mistake
+		if !errors.As(err, &wrong) || wrong.Key != key {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
+// TestUnits: what stands in a configuration is one word of the unit, whatever it has.
+func TestUnits(t *testing.T) {
+	a := New(World{})
+	a.SetName("weather")
+	a.Command = []string{"node", `/x "y" \ %h $HOME`, "';rm"}
+	a.Allowed, a.Secrets = []string{"say"}, map[string]string{"API_KEY": "weather.key"}
+	if _, err := a.Define(); err != nil {
+		t.Fatal(err)
+	}
+	files := a.Units("/usr/bin/node", "/etc/agent%site")
+	service := files["agentsite-child-weather@.service"]
+	for _, want := range []string{
+		`"/usr/bin/node" "/x \"y\" \\ %%h $$HOME" "';rm"` + "\n", "\nPrivateNetwork=yes\n", "\nDynamicUser=yes\n",
+		"\nLoadCredential=API_KEY:/etc/agent%%site/weather.key\n", "\nStandardInput=socket\n",
+	} {
+		if !strings.Contains(service, want) {
+			t.Errorf("no %q in\n%s", want, service)
+		}
+	}
+	if strings.Count(service, "\nExecStart=") != 1 || !strings.Contains(files["agentsite-child-weather.socket"], "\nListenStream=/run/agentsite-child-weather.sock\n") {
+		t.Errorf("%v", files)
+	}
+	if a.Net = true; strings.Contains(a.Units("/usr/bin/node", "/etc")["agentsite-child-weather@.service"], "PrivateNetwork") {
+		t.Error("no network")
+	}
+}
+
+// FuzzChildMessage: what is taken for a message is one object of valid JSON.
+func FuzzChildMessage(f *testing.F) {
+	for _, text := range []string{`{"a":[1,{"b":null}]}`, `{}{}`, `[]`, `{"a":1,"a":2}`, bad["deep"], "{", "{} x"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if checkMessage(line) != nil {
+			return
+		}
+		if v := jsontext.Value(line); !v.IsValid() || v.Kind() != '{' {
+			t.Errorf("%q is taken for a message", line)
+		}
+	})
+}

@@ -1,0 +1,355 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"agentsite/agents/agent"
+	"agentsite/agents/tools"
+	"agentsite/device"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// protocol is the revision that children are spoken to in: those that exist know no newer one.
+const protocol = "2025-11-25"
+
+// child is a child that runs.
+type child struct {
+	*conn
+	session *sdk.ClientSession
+	offered map[string]jsontext.Value // what it listed, by its own names; nil for a tool that cannot be offered
+	refused map[string]string         // why
+	others  []string                  // names that it listed and that "tools:" does not have
+
+	changed atomic.Bool   // its list has, by its own word
+	stopped atomic.Bool   // by us
+	ended   chan struct{} // closed when it is gone
+	busy    int           // calls under way; Agent.mu guards it, as idle
+	idle    *time.Timer
+}
+
+func (c *child) stop() {
+	c.stopped.Store(true)
+	c.Close()
+}
+
+// running returns the child with its list, and starts it where it does not run.
+func (a *Agent) running(ctx context.Context) (*child, error) {
+	if err := a.starting.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	defer a.starting.Unlock()
+	a.mu.Lock()
+	life, c, wait := a.life, a.child, time.Until(a.until)
+	off, last := a.crashes >= maxCrashes, a.last
+	a.mu.Unlock()
+	switch {
+	case life == nil:
+		return nil, device.Faultf(device.Unavailable, "%s does not run; an owner can resume it", a.name)
+	case c != nil && c.changed.CompareAndSwap(true, false):
+		if err := a.list(ctx, c); err != nil {
+			c.Close()
+			return nil, device.Faultf(device.Offline, "%s does not list its tools any more: %w", a.name, err)
+		}
+		return c, nil
+	case c != nil:
+		return c, nil
+	case off:
+		return nil, device.Faultf(device.Unavailable, "%s is off, because it crashed %d times; the last time: %s", a.name, maxCrashes, last)
+	case wait > 0:
+		return nil, device.Faultf(device.Unavailable, "%s failed: %s; it is started again in %v at the earliest", a.name, last, wait.Round(time.Second))
+	}
+	// A caller that leaves does not stop the start: the next one is served by it.
+	start, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTime)
+	defer cancel()
+	defer context.AfterFunc(life, cancel)()
+	c, err := a.start(start)
+	if err != nil {
+		if life.Err() == nil {
+			a.crashed(err.Error())
+		}
+		return nil, device.Faultf(device.Offline, "%s does not start: %w", a.name, err)
+	}
+	return c, nil
+}
+
+// start starts the child, and takes it into use once it has listed its tools.
+func (a *Agent) start(ctx context.Context) (*child, error) {
+	dial := a.world.Dial
+	if dial == nil {
+		dial = dialChild
+	}
+	rw, err := dial(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	c := &child{conn: newConn(rw), ended: make(chan struct{})}
+	client := sdk.NewClient(&sdk.Implementation{Name: "agentsite", Version: a.world.Version}, &sdk.ClientOptions{
+		Logger: slog.New(slog.DiscardHandler), Capabilities: &sdk.ClientCapabilities{},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { c.changed.Store(true) },
+	})
+	if c.session, err = client.Connect(ctx, c.conn, &sdk.ClientSessionOptions{ProtocolVersion: protocol}); err != nil {
+		c.Close()
+		return nil, c.why(ctx, err)
+	}
+	if err := a.list(ctx, c); err != nil {
+		c.Close()
+		c.session.Wait()
+		return nil, c.why(ctx, err)
+	}
+	a.mu.Lock()
+	if a.life != nil {
+		a.child = c
+		c.idle = time.AfterFunc(idleTime, func() { a.stopIdle(c) })
+	}
+	a.mu.Unlock()
+	if c.idle == nil {
+		c.Close()
+		c.session.Wait()
+		return nil, errors.New("it is not to run any more")
+	}
+	slog.Info("child started", "agent", a.name)
+	go a.wait(c)
+	return c, nil
+}
+
+// why returns why a child could not be used.
+func (c *child) why(ctx context.Context, err error) error {
+	switch cause := c.cause.Load(); {
+	case cause != nil:
+		return errors.New(*cause)
+	case ctx.Err() != nil:
+		return errors.New("it did not answer in time")
+	case errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, io.EOF):
+		return errors.New("it ended before it listed its tools; the journal of the machine has its own words")
+	}
+	return errors.New(clip(err.Error(), 200))
+}
+
+// wait notes the end of a child.
+func (a *Agent) wait(c *child) {
+	defer close(c.ended)
+	c.session.Wait()
+	c.Close()
+	a.mu.Lock()
+	if c.idle.Stop(); a.child == c {
+		a.child = nil
+	}
+	a.mu.Unlock()
+	if c.stopped.Load() {
+		slog.Info("child stopped", "agent", a.name)
+		return
+	}
+	says := "it ended by itself"
+	if cause := c.cause.Load(); cause != nil {
+		says = *cause
+	}
+	a.crashed(says)
+}
+
+// crashed notes a crash, which delays the next start.
+func (a *Agent) crashed(why string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last = why
+	a.until = time.Now().Add(min(backoffMin<<min(a.crashes, 16), backoffMax))
+	a.crashes++
+	slog.Error("child crashed", "agent", a.name, "err", why, "in_a_row", a.crashes)
+}
+
+// stopIdle stops a child without calls.
+func (a *Agent) stopIdle(c *child) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c.busy == 0 {
+		c.stop()
+	}
+}
+
+// use counts a call of a child, which is not idle until done is called.
+func (a *Agent) use(c *child) (done func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c.busy++
+	c.idle.Stop()
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if c.busy--; c.busy == 0 {
+			c.idle.Reset(idleTime)
+		}
+	}
+}
+
+// list asks a child for its tools, and withdraws those that are not as accepted.
+func (a *Agent) list(ctx context.Context, c *child) error {
+	offered, refused := make(map[string]jsontext.Value), make(map[string]string)
+	var others []string
+	cursor, n := "", 0
+	for page := 0; page == 0 || cursor != ""; page++ {
+		res, err := c.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return err
+		}
+		if n += len(res.Tools); n > maxListed || page == maxPages {
+			return fmt.Errorf("it lists more than %d tools, or on more than %d pages", maxListed, maxPages)
+		}
+		for _, t := range res.Tools {
+			if t == nil || !slices.Contains(a.Allowed, t.Name) {
+				if t != nil && toolName.MatchString(t.Name) {
+					others = append(others, t.Name)
+				}
+				continue
+			}
+			if _, twice := offered[t.Name]; twice {
+				return fmt.Errorf("it lists %s twice", t.Name)
+			}
+			text, err := canonical(t)
+			if err != nil {
+				text, refused[t.Name] = nil, err.Error()
+			}
+			offered[t.Name] = text
+		}
+		cursor = res.NextCursor
+	}
+	a.mu.Lock()
+	c.offered, c.refused, c.others = offered, refused, others
+	changed := a.compare(c)
+	a.mu.Unlock()
+	if changed {
+		a.world.Changed()
+	}
+	return nil
+}
+
+// compare withdraws the tools that a child does not offer as an owner accepted them, and returns
+// whether that changed anything. The caller holds mu.
+func (a *Agent) compare(c *child) (changed bool) {
+	for _, tool := range a.Allowed {
+		accepted := a.world.Book.of(a.name, tool)
+		other := string(accepted) != string(c.offered[tool])
+		if other && accepted != nil && !a.withdrawn[tool] {
+			slog.Warn("child changed a tool, which is withdrawn until an owner accepts it", "agent", a.name, "tool", tool)
+		}
+		changed = changed || a.withdrawn[tool] != other
+		a.withdrawn[tool] = other
+	}
+	return changed
+}
+
+// Tools implements tools.Agent: the tools that an owner accepted, in the accepted words, without
+// those that the child has changed since.
+func (a *Agent) Tools() (all []tools.Tool) {
+	for _, tool := range a.Allowed {
+		if d, ok := a.accepted(tool); ok {
+			all = append(all, d.tool(a.offeredAs(tool)))
+		}
+	}
+	return all
+}
+
+// accepted returns the definition of a tool that may be called.
+func (a *Agent) accepted(tool string) (d definition, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	text := a.world.Book.of(a.name, tool)
+	if text == nil || a.withdrawn[tool] {
+		return d, false
+	}
+	return d, json.Unmarshal(text, &d) == nil
+}
+
+// Offered implements agent.Offering: it starts the child and compares what it offers with what is
+// accepted.
+func (a *Agent) Offered(ctx context.Context) (agent.Offer, error) {
+	c, err := a.running(ctx)
+	if err != nil {
+		return agent.Offer{}, err
+	}
+	defer a.use(c)()
+	c.changed.Store(true) // a child need not tell
+	if c, err = a.running(ctx); err != nil {
+		return agent.Offer{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.offer(c), nil
+}
+
+func (a *Agent) offer(c *child) agent.Offer {
+	o := agent.Offer{Digest: digest(a.listed(c)), Others: c.others}
+	for _, tool := range a.Allowed {
+		accepted, offered := a.world.Book.of(a.name, tool), c.offered[tool]
+		t := agent.OfferedTool{Name: tool, As: a.offeredAs(tool), Accepted: string(accepted), Offered: string(offered), State: agent.ToolAccepted}
+		switch why := c.refused[tool]; {
+		case why != "":
+			t.State, t.Why = agent.ToolRefused, why
+		case offered == nil:
+			t.State, t.Why = agent.ToolMissing, "the child has no such tool"
+		case accepted == nil:
+			t.State = agent.ToolNew
+		case string(accepted) != string(offered):
+			t.State = agent.ToolChanged
+		}
+		o.Tools = append(o.Tools, t)
+	}
+	return o
+}
+
+// listed returns the definitions that a child offers, in the order of the configuration.
+func (a *Agent) listed(c *child) (all []jsontext.Value) {
+	for _, tool := range a.Allowed {
+		if text := c.offered[tool]; text != nil {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// Accept implements agent.Offering: it accepts what an earlier Offered returned, if the child still
+// offers that.
+func (a *Agent) Accept(ctx context.Context, digest string) error {
+	o, err := a.Offered(ctx)
+	if err != nil {
+		return err
+	}
+	if o.Digest != digest {
+		return device.Faultf(device.Invalid, "%s offers something else meanwhile: look at agentsite agents tools %s again", a.name, a.name)
+	}
+	all := make(map[string]jsontext.Value)
+	for _, t := range o.Tools {
+		if t.Offered != "" {
+			all[t.Name] = jsontext.Value(t.Offered)
+		}
+	}
+	if len(all) == 0 {
+		return device.Faultf(device.Invalid, "%s offers none of its tools%s", a.name, othersOf(o))
+	}
+	a.mu.Lock()
+	err = a.world.Book.accept(a.name, all)
+	if c := a.child; err == nil && c != nil {
+		a.compare(c)
+	}
+	a.mu.Unlock()
+	if err == nil {
+		a.world.Changed()
+	}
+	return err
+}
+
+func othersOf(o agent.Offer) string {
+	if len(o.Others) == 0 {
+		return ""
+	}
+	return "; it has " + strings.Join(o.Others, ", ")
+}

@@ -1,0 +1,162 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	maxMessage = 1 << 20
+	maxDepth   = 64
+	// A child may send so many messages and bytes at once, and then so many a second.
+	messageBurst = 200
+	messageRate  = 50
+	byteBurst    = 8 << 20
+	byteRate     = 1 << 20
+)
+
+// conn is a child's connection, in lines. What the child sends is bounded in size, depth and rate
+// before it is decoded.
+type conn struct {
+	rw     io.ReadWriteCloser
+	in     *bufio.Reader
+	writes sync.Mutex
+
+	messages, bytes bucket
+
+	once  sync.Once
+	cause atomic.Pointer[string] // what the child did wrong, first
+}
+
+func newConn(rw io.ReadWriteCloser) *conn {
+	now := time.Now()
+	return &conn{rw: rw, in: bufio.NewReaderSize(rw, 16<<10), messages: bucket{messageBurst, messageBurst, messageRate, now}, bytes: bucket{byteBurst, byteBurst, byteRate, now}}
+}
+
+// Connect implements sdk.Transport: c is used for one session.
+func (c *conn) Connect(context.Context) (sdk.Connection, error) { return c, nil }
+
+// SessionID implements sdk.Connection.
+func (c *conn) SessionID() string { return "" }
+
+// Read returns the next message. After an error the session ends.
+func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
+	m, err := c.read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		says := err.Error()
+		c.cause.CompareAndSwap(nil, &says)
+	}
+	return m, err
+}
+
+func (c *conn) read() (jsonrpc.Message, error) {
+	for {
+		line, err := c.line()
+		if err != nil {
+			return nil, err
+		}
+		now := time.Now()
+		if !c.messages.take(1, now) || !c.bytes.take(float64(len(line)), now) {
+			return nil, errors.New("it floods: more than 50 messages or 1 MiB a second")
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err := checkMessage(line); err != nil {
+			return nil, fmt.Errorf("it sent what is not a message: %w", err)
+		}
+		m, err := jsonrpc.DecodeMessage(line)
+		if err != nil {
+			return nil, errors.New("it sent JSON that is not a message of JSON-RPC 2.0")
+		}
+		return m, nil
+	}
+}
+
+// line reads a line of at most maxMessage bytes.
+func (c *conn) line() ([]byte, error) {
+	var all []byte
+	for {
+		part, err := c.in.ReadSlice('\n')
+		if len(all)+len(part) > maxMessage {
+			return nil, fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
+		}
+		all = append(all, part...)
+		switch {
+		case err == nil:
+			return all, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
+			return nil, io.EOF // an unfinished line is none
+		default:
+			return nil, err
+		}
+	}
+}
+
+// checkMessage accepts one JSON object, without a name twice in an object, in UTF-8, and at most
+// maxDepth deep.
+func checkMessage(line []byte) error {
+	d := jsontext.NewDecoder(bytes.NewBuffer(line))
+	if d.PeekKind() != '{' {
+		return errors.New("a line is not a JSON object")
+	}
+	for {
+		_, err := d.ReadToken()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return errors.New("a line is not valid JSON")
+		case d.StackDepth() > maxDepth:
+			return fmt.Errorf("its JSON is more than %d deep", maxDepth)
+		case d.StackDepth() == 0 && len(bytes.TrimSpace(line[d.InputOffset():])) > 0:
+			return errors.New("a line has more than one value")
+		}
+	}
+}
+
+// Write sends a message.
+func (c *conn) Write(_ context.Context, m jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	c.writes.Lock()
+	defer c.writes.Unlock()
+	_, err = c.rw.Write(append(text, '\n'))
+	return err
+}
+
+// Close ends the connection, and with it the child.
+func (c *conn) Close() (err error) {
+	c.once.Do(func() { err = c.rw.Close() })
+	return err
+}
+
+// bucket is a token bucket.
+type bucket struct {
+	have, size, perSecond float64
+	at                    time.Time
+}
+
+func (b *bucket) take(n float64, now time.Time) bool {
+	b.have = min(b.size, b.have+now.Sub(b.at).Seconds()*b.perSecond)
+	b.at = now
+	if b.have < n {
+		return false
+	}
+	b.have -= n
+	return true
+}

@@ -1,0 +1,129 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	maxSecret = 4 << 10
+	// endTime is what a plain child has to end by itself once its input has.
+	endTime = 2 * time.Second
+)
+
+// limits are those of a plain child: it has no unit that bounds more.
+var limits = map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: 256, unix.RLIMIT_FSIZE: 64 << 20}
+
+// dialChild connects to the child's socket, which starts it, or starts it as a plain process.
+func dialChild(ctx context.Context, a *Agent) (io.ReadWriteCloser, error) {
+	if a.Isolation == isolationNone {
+		return startPlain(a)
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", SocketPath(a.name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no %s: run sudo agentsite prepare, which makes it of the configuration", SocketPath(a.name))
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%s is for the group agentsite only", SocketPath(a.name))
+	case err != nil:
+		return nil, fmt.Errorf("its socket does not answer: %w; systemctl status agentsite-child-%s.socket says why", err, a.name)
+	}
+	return conn, nil
+}
+
+// plain is a child of this process's.
+type plain struct {
+	io.Reader
+	io.WriteCloser
+	cmd   *exec.Cmd
+	ended chan struct{}
+	once  sync.Once
+}
+
+func startPlain(a *Agent) (io.ReadWriteCloser, error) {
+	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/nonexistent", "LANG=C.UTF-8"}
+	for variable, file := range a.Secrets {
+		text, err := readSecret(filepath.Join(a.world.Secrets, file))
+		if err != nil {
+			return nil, err
+		}
+		env = append(env, variable+"="+text)
+	}
+	cmd := exec.Command(a.Command[0], a.Command[1:]...)
+	cmd.Env, cmd.Dir = env, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	for resource, most := range limits {
+		if err := unix.Prlimit(cmd.Process.Pid, resource, &unix.Rlimit{Cur: most, Max: most}, nil); err != nil {
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			cmd.Wait()
+			return nil, fmt.Errorf("its limits cannot be set: %w", err)
+		}
+	}
+	return &plain{Reader: out, WriteCloser: in, cmd: cmd, ended: make(chan struct{})}, nil
+}
+
+// Close ends the child, at the latest after endTime, and all that it started.
+func (p *plain) Close() error {
+	p.once.Do(func() {
+		p.WriteCloser.Close()
+		late := time.AfterFunc(endTime, func() { syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })
+		go func() {
+			defer close(p.ended)
+			p.cmd.Process.Wait()
+			late.Stop()
+			syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // what it left behind, which has its group
+			p.Reader.(io.Closer).Close()
+		}()
+	})
+	<-p.ended
+	return nil
+}
+
+// readSecret reads a file that nobody else can read.
+func readSecret(path string) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0:
+		return "", fmt.Errorf("%s is readable by others, or not a file: chmod 600 %s", path, path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err != nil {
+		return "", err
+	}
+	secret := strings.TrimRight(string(text), "\r\n")
+	if len(text) > maxSecret || strings.ContainsAny(secret, "\x00\n") {
+		return "", fmt.Errorf("%s is not a secret of one line and at most %d KiB", path, maxSecret>>10)
+	}
+	return secret, nil
+}

@@ -1,0 +1,128 @@
+package mcp
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// UnitPrefix begins the names of the units of children, and of their sockets.
+const UnitPrefix = "agentsite-child-"
+
+// SocketPath returns where the service manager listens for a child.
+func SocketPath(name string) string { return "/run/" + UnitPrefix + name + ".sock" }
+
+// Units returns the units of the service manager for a child: the socket that the site dials, and
+// the service that each connection starts. program is the absolute path of the command's first
+// word, and secrets the folder of the files. The agent was defined without a mistake. A child that
+// runs without isolation has none.
+func (a *Agent) Units(program, secrets string) (files map[string]string) {
+	if a.Isolation == isolationNone {
+		return nil
+	}
+	unit := UnitPrefix + a.name
+	command := append([]string{program}, a.Command[1:]...)
+	credentials := ""
+	for _, variable := range slices.Sorted(maps.Keys(a.Secrets)) {
+		credentials += "LoadCredential=" + variable + ":" + strings.ReplaceAll(filepath.Join(secrets, a.Secrets[variable]), "%", "%%") + "\n"
+	}
+	if credentials != "" { // a child reads variables, and the manager's own would show in its properties
+		script := ""
+		for _, variable := range slices.Sorted(maps.Keys(a.Secrets)) {
+			script += fmt.Sprintf(`%s="$(cat "$CREDENTIALS_DIRECTORY/%s")" && export %s && `, variable, variable, variable)
+		}
+		command = append([]string{"/bin/sh", "-c", script + `exec "$@"`, "sh"}, command...)
+	}
+	words := make([]string, len(command))
+	for i, word := range command {
+		words[i] = quoted(word)
+	}
+	network, families := "PrivateNetwork=yes\n", "AF_UNIX"
+	if a.Net {
+		network, families = "", "AF_UNIX AF_INET AF_INET6 AF_NETLINK"
+	}
+	return map[string]string{
+		unit + ".socket":   fmt.Sprintf(socketUnit, a.name, SocketPath(a.name)),
+		unit + "@.service": fmt.Sprintf(serviceUnit, a.name, strings.Join(words, " "), credentials, unit, unit, unit, network, families),
+	}
+}
+
+// quoted returns a word as ExecStart= reads it: without specifiers and variables.
+func quoted(word string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`).Replace(word) + `"`
+}
+
+const socketUnit = `# Made by agentsite prepare of the configuration: do not edit.
+[Unit]
+Description=agentsite: the socket of the child %s
+
+[Socket]
+ListenStream=%s
+Accept=yes
+SocketGroup=agentsite
+SocketMode=0660
+# One runs, and another may still be ending.
+MaxConnections=2
+TriggerLimitIntervalSec=0
+`
+
+const serviceUnit = `# Made by agentsite prepare of the configuration: do not edit.
+[Unit]
+Description=agentsite: the child %s
+CollectMode=inactive-or-failed
+
+[Service]
+ExecStart=%s
+%sStandardInput=socket
+StandardOutput=socket
+StandardError=journal
+LogRateLimitIntervalSec=30
+LogRateLimitBurst=100
+# It ends with its connection. One that does not is ended within a day.
+RuntimeMaxSec=1d
+TimeoutStopSec=5
+DynamicUser=yes
+StateDirectory=%s
+StateDirectoryMode=0700
+WorkingDirectory=/var/lib/%s
+Environment=HOME=/var/lib/%s
+%sRestrictAddressFamilies=%s
+PrivateDevices=yes
+DevicePolicy=closed
+PrivateTmp=yes
+PrivateMounts=yes
+ProtectSystem=strict
+ProtectHome=yes
+ProtectProc=invisible
+ProcSubset=pid
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+InaccessiblePaths=-/run/agentsite -/var/lib/agentsite -/var/lib/agentsite-update -/etc/agentsite
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+RemoveIPC=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+UMask=0077
+# Node makes programs at run time: no MemoryDenyWriteExecute.
+MemoryMax=192M
+OOMPolicy=kill
+OOMScoreAdjust=500
+TasksMax=64
+LimitNOFILE=256
+LimitFSIZE=64M
+LimitCORE=0
+CPUWeight=20
+Nice=10
+`

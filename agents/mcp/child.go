@@ -76,7 +76,9 @@ func (a *Agent) running(ctx context.Context) (*child, error) {
 	c, err := a.start(start)
 	if err != nil {
 		if life.Err() == nil {
+			a.mu.Lock()
 			a.crashed(err.Error())
+			a.mu.Unlock()
 		}
 		return nil, device.Faultf(device.Offline, "%s does not start: %w", a.name, err)
 	}
@@ -141,11 +143,11 @@ func (a *Agent) wait(c *child) {
 	defer close(c.ended)
 	c.session.Wait()
 	c.Close()
-	a.mu.Lock()
+	a.mu.Lock() // until the crash is noted: a call between them would start it without the back-off
+	defer a.mu.Unlock()
 	if c.idle.Stop(); a.child == c {
 		a.child = nil
 	}
-	a.mu.Unlock()
 	if c.stopped.Load() {
 		slog.Info("child stopped", "agent", a.name)
 		return
@@ -157,10 +159,8 @@ func (a *Agent) wait(c *child) {
 	a.crashed(says)
 }
 
-// crashed notes a crash, which delays the next start.
+// crashed notes a crash, which delays the next start. The caller holds mu.
 func (a *Agent) crashed(why string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.last = why
 	a.until = time.Now().Add(min(backoffMin<<min(a.crashes, 16), backoffMax))
 	a.crashes++

@@ -145,13 +145,15 @@ func (in askArgs) check() error {
 
 // change makes, answers, cancels or finds a task; fresh is one that the call made.
 func (c *Catalog) change(ctx context.Context, p agents.Principal, in askArgs, call Call) (t task.Task, fresh bool, err error) {
+	id, question, asked := strings.Cut(call.Exchange.State, " ")
 	switch {
-	case call.Exchange.State != "" && in.Task == "":
-		id, question, _ := strings.Cut(call.Exchange.State, " ")
+	case asked && in.Task == "":
 		t, err = Respond(ctx, c.Tasks, p, id, question, call.Exchange.Answers[question])
 	case in.Task == "":
+		terms := call.Terms
+		terms.Approval = call.Exchange.State // of a call that an owner has to approve
 		t, err = c.Tasks.Ask(ctx, p, task.Request{
-			Agent: in.Agent, Skill: in.Skill, Text: in.Text, Arguments: in.Arguments, Seconds: in.Within, Terms: call.Terms,
+			Agent: in.Agent, Skill: in.Skill, Text: in.Text, Arguments: in.Arguments, Seconds: in.Within, Terms: terms,
 		})
 		return t, true, err
 	case in.Cancel:

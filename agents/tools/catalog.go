@@ -106,7 +106,8 @@ func (c *Catalog) render(o *agents.Offer) ([]Tool, error) {
 // Call calls a tool. A name that nobody offers is ErrNotFound, or denied.
 func (c *Catalog) Call(ctx context.Context, p agents.Principal, call Call) (Result, error) {
 	if call.Tool == AskAgent && c.Tasks != nil {
-		return c.refusing(p, call.Tool)(c.ask(ctx, p, call))
+		res, err := c.ask(ctx, p, call)
+		return c.called(p, call, res, err)
 	}
 	o, err := c.site.Offer(ctx, p)
 	if err != nil {
@@ -124,25 +125,24 @@ func (c *Catalog) Call(ctx context.Context, p agents.Principal, call Call) (Resu
 	terms.Approval = call.Exchange.State
 	res, err := d.call(ctx, c.site, p, o, call.Args, terms)
 	var wrong *malformed
+	if errors.As(err, &wrong) && d.tool.Hints.ReadOnly {
+		return Result{}, wrong.error
+	}
+	return c.called(p, call, res, err)
+}
+
+// called returns what a call brought. It counts one that was malformed, and asks the caller of
+// one that an owner has to approve to make it again then.
+func (c *Catalog) called(p agents.Principal, call Call, res Result, err error) (Result, error) {
+	var wrong *malformed
 	var needs *agents.ApprovalNeeded
 	switch {
 	case errors.As(err, &needs):
 		return Result{NeedInput: needInput(needs, call.Exchange)}, nil
-	case errors.As(err, &wrong) && d.tool.Hints.ReadOnly:
-		return Result{}, wrong.error
+	case errors.As(err, &wrong):
+		return Result{}, c.hosted.Refuse(p, call.Tool, wrong.error)
 	}
-	return c.refusing(p, call.Tool)(res, err)
-}
-
-// refusing counts a call that was malformed, and returns others as they are.
-func (c *Catalog) refusing(p agents.Principal, tool string) func(Result, error) (Result, error) {
-	return func(res Result, err error) (Result, error) {
-		var wrong *malformed
-		if errors.As(err, &wrong) {
-			return Result{}, c.hosted.Refuse(p, tool, wrong.error)
-		}
-		return res, err
-	}
+	return res, err
 }
 
 // malformed is the error of arguments that no operation was asked with.

@@ -79,7 +79,7 @@ func (h Tasks) Ask(ctx context.Context, _ agents.Principal, r task.Request) (tas
 		return task.Task{}, err
 	}
 	p := params{Meta: h.metaOf(), Name: tools.AskAgent, Arguments: rpc.RawJSON(text)}
-	p.Meta.Terms = r.Terms
+	p.Meta.Terms, p.State = r.Terms, r.Approval
 	return h.ask(ctx, "tools/call", p)
 }
 
@@ -100,6 +100,8 @@ func (h Tasks) ask(ctx context.Context, method string, p params) (task.Task, err
 	switch t := out.Meta.Task; {
 	case out.IsError:
 		return task.Task{}, out.failure()
+	case out.Type == "input_required" && out.Meta.Approval != "":
+		return task.Task{}, &agents.ApprovalNeeded{Says: out.Meta.Approval, State: out.State}
 	case t == nil:
 		return task.Task{}, &UnexpectedError{method, errors.New("it has no task")}
 	default:

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 
@@ -81,4 +82,35 @@ func dial(t *testing.T, tasks task.Host, codec rpc.Codec) *client.Client {
 		<-read
 	})
 	return client.New(far, "test", "1")
+}
+
+// approving is a host of which an owner has to approve each task.
+type approving struct{ seenAs }
+
+func (h approving) Ask(ctx context.Context, p agents.Principal, r task.Request) (task.Task, error) {
+	if r.Approval != "HANDLE" {
+		return task.Task{}, &agents.ApprovalNeeded{Says: "an owner has to approve it", State: "HANDLE"}
+	}
+	return h.seenAs.Ask(ctx, p, r)
+}
+
+// TestTaskApproval: what an owner has to approve first is asked again then, and is one task.
+func TestTaskApproval(t *testing.T) {
+	for _, codec := range []rpc.Codec{rpc.JSON, rpc.CBOR} {
+		h := tasktest.New(t)
+		c := dial(t, approving{seenAs{h, agents.Principal{ID: string(tasktest.Ann)}}}, codec).Tasks()
+		r := task.Request{Agent: tasktest.Helper.Name, Skill: "wait"}
+		_, err := c.Ask(t.Context(), agents.Principal{}, r)
+		needs, ok := errors.AsType[*agents.ApprovalNeeded](err)
+		if !ok || needs.Says != "an owner has to approve it" {
+			t.Fatal(err)
+		}
+		r.Approval = needs.State
+		if made, err := c.Ask(t.Context(), agents.Principal{}, r); err != nil || made.ID == "" {
+			t.Errorf("%+v, %v", made, err)
+		}
+		if all, err := c.List(t.Context(), agents.Principal{}); err != nil || len(all) != 1 {
+			t.Errorf("%+v, %v", all, err)
+		}
+	}
 }

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/task"
 	"agentsite/agents/tools"
 )
 
 // Agent offers the fixtures. It is safe for concurrent use.
 type Agent struct {
 	announce func(agents.Change)
+	tasks    func() task.Host
 	fixtures []fixture
 	tools    []tools.Tool // of the fixtures
 }
@@ -22,7 +24,11 @@ type fixture struct {
 	name, description string
 	input             string // a JSON Schema; "" for no arguments
 	call              func(context.Context, tools.Call) (tools.Result, error)
+	ask               askingCall // instead of call, of one that asks in its caller's name
 }
+
+// askingCall is a call that knows its caller.
+type askingCall = func(context.Context, agents.Principal, tools.Call) (tools.Result, error)
 
 var (
 	_ tools.Agent     = (*Agent)(nil)
@@ -31,10 +37,11 @@ var (
 	_ tools.Completer = (*Agent)(nil)
 )
 
-// New makes the agent. It tells announce of the changes that its fixtures cause.
-func New(announce func(agents.Change)) *Agent {
-	a := &Agent{announce: announce}
-	for _, part := range [][]fixture{contentFixtures, runningFixtures, askingFixtures, roundFixtures, a.changeFixtures()} {
+// New makes the agent. It tells announce of the changes that its fixtures cause, and asks the
+// agent of the Kind by what tasks returns once it is called.
+func New(announce func(agents.Change), tasks func() task.Host) *Agent {
+	a := &Agent{announce: announce, tasks: tasks}
+	for _, part := range [][]fixture{contentFixtures, runningFixtures, askingFixtures, roundFixtures, a.changeFixtures(), a.taskFixtures()} {
 		a.fixtures = append(a.fixtures, part...)
 	}
 	for _, f := range a.fixtures {
@@ -63,9 +70,12 @@ func (a *Agent) Run(ctx context.Context) {
 
 func (a *Agent) Tools() []tools.Tool { return a.tools }
 
-func (a *Agent) Call(ctx context.Context, _ agents.Principal, c tools.Call) (tools.Result, error) {
+func (a *Agent) Call(ctx context.Context, p agents.Principal, c tools.Call) (tools.Result, error) {
 	for _, f := range a.fixtures {
 		if f.name == c.Tool {
+			if f.ask != nil {
+				return f.ask(ctx, p, c)
+			}
 			return f.call(ctx, c)
 		}
 	}

@@ -26,7 +26,7 @@ func kinds(w rule.World, sites *remote.Sites, children mcp.World) hosted.Kinds {
 				w.Open = append(w.Open, a.Name)
 			}
 		}
-		return []agent.Kind{heartbeat.Kind, rule.Kind(w), routine.Kind(w), remote.Kind(sites, peer.CheckPeer), mcp.Kind(children)}
+		return append(extraKinds(), heartbeat.Kind, rule.Kind(w), routine.Kind(w), remote.Kind(sites, peer.CheckPeer), mcp.Kind(children))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/task"
 	"agentsite/agents/tools"
 	"agentsite/cmd/internal/hosting"
 	"agentsite/cmd/internal/internet"
@@ -75,7 +76,7 @@ func (s *site) openDevices(ctx context.Context) error {
 // openNode makes the node, its journal, which is opened later, and what stands behind it.
 func (s *site) openNode(ctx context.Context) (err error) {
 	var extra []tools.Agent
-	extra, s.runExtras = extraAgents(s.hub.Announce)
+	extra, s.runExtras = extraAgents(s.hub.Announce, func() task.Host { return s.hosting.Tasks })
 	s.journal = journal.NewRecorder()
 	s.node = node.New(s.hub, s.token, s.journal, extra...)
 	s.access, err = state.OpenAccess(s.Folder, s.key.ID(), host.SystemClock)

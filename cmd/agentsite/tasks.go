@@ -128,7 +128,7 @@ func (a *app) printTask(t task.Task) error {
 	if t.Skill != "" {
 		agent += " (" + t.Skill + ")"
 	}
-	rows := [][]string{{"task", t.ID}, {"agent", agent}, {"state", string(t.State)}, {"says", saysOf(t)}, {"asked by", t.Asker}, {"asked", since(t.Created) + " ago"}, {"text", t.Text}, {"arguments", string(t.Arguments)}, {"result", oneLine(t.Result)}}
+	rows := [][]string{{"task", t.ID}, {"agent", agent}, {"state", string(t.State)}, {"says", saysOf(t)}, {"asked by", t.Asker}, {"since", since(t.Created)}, {"text", t.Text}, {"arguments", string(t.Arguments)}, {"result", oneLine(t.Result)}}
 	for _, row := range rows {
 		if row[1] != "" {
 			if err := a.say("%s  %s", pad(row[0], len("arguments")), row[1]); err != nil {
@@ -177,20 +177,26 @@ func oneLine(v jsontext.Value) string {
 
 // since returns how long ago a time was that a site told; "" for none.
 func since(text string) string {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	at, ok := told(text)
+	if !ok {
 		return ""
 	}
 	return span(max(0, time.Since(at).Truncate(time.Second).Seconds()))
 }
 
-// clock returns the local time of day of a time that a site told.
+// clock returns the local time of day of a time that a site told; "" for none.
 func clock(text string) string {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	at, ok := told(text)
+	if !ok {
 		return ""
 	}
 	return at.In(time.Local).Format(time.TimeOnly)
+}
+
+// told returns a time that a site told, if its clock was set.
+func told(text string) (at time.Time, ok bool) {
+	at, err := time.Parse(time.RFC3339, text)
+	return at, err == nil && at.Year() >= 2026
 }
 
 func (a *app) completeTasks(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -37,7 +37,9 @@ func challenged(t testing.TB, c *client.Client) ([32]byte, error) {
 	if err != nil {
 		return [32]byte{}, err
 	}
-	var out ownerapi.Challenge
+	var out struct {
+		Challenge [32]byte `json:"challenge"`
+	}
 	return out.Challenge, json.Unmarshal(text, &out)
 }
 

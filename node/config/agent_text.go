@@ -9,7 +9,8 @@ import (
 )
 
 // ParseAgent parses the keys of one agent that stand in a text of their own, without kind: and
-// may:, which come from elsewhere. Errors name the text file.
+// may:, which come from elsewhere. Text with characters that cannot be seen is refused, also where
+// they are written as escapes. Errors name the text file.
 func ParseAgent(file, name, kind, may string, text []byte) (Agent, error) {
 	root, src, err := parseTree(file, text)
 	if err != nil {
@@ -22,6 +23,7 @@ func ParseAgent(file, name, kind, may string, text []byte) (Agent, error) {
 	for _, e := range only(root.entries, chosen...) {
 		r.fail(e.at, name, "%s is not among the keys of a definition, which cannot choose it; remove it", e.key)
 	}
+	r.checkVisible(root)
 	if err := r.err(); err != nil {
 		return Agent{}, err
 	}
@@ -34,6 +36,23 @@ func ParseAgent(file, name, kind, may string, text []byte) (Agent, error) {
 	var own agentPart
 	decoder{r, name}.agentPart(at, entries, &own)
 	return Agent{name, kind, may, own.Description, src, at, entries}, r.err()
+}
+
+// checkVisible refuses text that a terminal shows in another way than it is read.
+func (r *report) checkVisible(n *node) {
+	check := func(at pos, text string) {
+		if !printable(strings.ReplaceAll(text, "\n", "")) {
+			r.fail(at, "", "%.60q has a character that cannot be seen; write it without", text)
+		}
+	}
+	check(n.at, n.text)
+	for _, e := range n.entries {
+		check(e.at, e.key)
+		r.checkVisible(e.value)
+	}
+	for _, item := range n.items {
+		r.checkVisible(item)
+	}
 }
 
 // chosen are the keys of an agent that its owner chooses, whatever its definition is.

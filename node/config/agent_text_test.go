@@ -16,7 +16,7 @@ agents:
     when: 'climate/temperature < 5 Cel and house-2/heater is on or weekday between mon..fri'
     at: "*/10 8-18 * * mon-fri"
     hold: { house/heater: on, "house/vent": 40 }
-    quoted: ["12", '1: 2', "a\tb # c", "- x", "", "ä \"ö\" \\"]
+    quoted: ["12", '1: 2', "a\nb # c", "- x", "", "ä \"ö\" \\"]
     plain: [12, 0x10, 1.10, -3, ~, on, off, null, [], {}, [1, [2]]]
     deep: [{ set: { lamp/level: 40 }, for: 2h }, { set: { lamp/level: 10 } }]
     text: |
@@ -70,18 +70,20 @@ agents:
 // TestAgentTextRefused: a text cannot choose what its owner chooses, and is YAML of few features.
 func TestAgentTextRefused(t *testing.T) {
 	for name, text := range map[string]string{
-		"a kind":          "kind: mcp\ncommand: rm",
-		"a permission":    "when: a/b\nmay: set *",
-		"a list":          "- when: a/b",
-		"nothing":         "",
-		"an anchor":       "a: &x [1]\nb: *x",
-		"a tag":           "a: !!binary aGk=",
-		"a merge":         "a: { <<: b }",
-		"twice":           "when: a/b\nwhen: c/d",
-		"two documents":   "when: a/b\n---\nkind: mcp",
-		"a deep nest":     "a: " + strings.Repeat("[", 100_000),
-		"a wide list":     "a: [" + strings.Repeat("1,", 100_000) + "]",
-		"a deep nest two": strings.Repeat("- ", 100_000),
+		"a kind":            "kind: mcp\ncommand: rm",
+		"a permission":      "when: a/b\nmay: set *",
+		"a list":            "- when: a/b",
+		"nothing":           "",
+		"an anchor":         "a: &x [1]\nb: *x",
+		"a tag":             "a: !!binary aGk=",
+		"a merge":           "a: { <<: b }",
+		"twice":             "when: a/b\nwhen: c/d",
+		"two documents":     "when: a/b\n---\nkind: mcp",
+		"a deep nest":       "a: " + strings.Repeat("[", 100_000),
+		"a wide list":       "a: [" + strings.Repeat("1,", 100_000) + "]",
+		"text turned round": "a: [\"x\\u202ey\"]",
+		"a hidden key":      "\"x\\u200by\": 1",
+		"a deep nest two":   strings.Repeat("- ", 100_000),
 	} {
 		if _, err := ParseAgent("text", "x", "rule", "", []byte(text)); err == nil {
 			t.Errorf("%s is accepted", name)

@@ -187,14 +187,7 @@ func (r *run) wait(ctx context.Context, length time.Duration) error {
 	}
 	r.work.Say(fmt.Sprintf("waits %v", device.FormatDuration(left.Round(time.Second))))
 	defer r.work.Say("")
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return device.Sleep(ctx, left)
 }
 
 // holds looks at a condition, which is a step: over a restart it is as it was. What is unknown does

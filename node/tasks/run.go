@@ -30,7 +30,8 @@ func (m *Manager) run(ctx context.Context, j *job, w hosted.Worker) {
 	}
 	m.mu.Lock()
 	why := j.stopping
-	waits := err != nil && why == nil && ctx.Err() != nil // for its agent, or for the next start
+	over := ctx.Err() != nil
+	waits := err != nil && why == nil && over // for its agent, or for the next start
 	if why == nil && !waits {
 		j.stopping = errors.New("it ends by itself")
 	}
@@ -38,16 +39,13 @@ func (m *Manager) run(ctx context.Context, j *job, w hosted.Worker) {
 	j.cancel, j.progress = nil, ""
 	began := len(j.steps) > 0
 	m.mu.Unlock()
-	switch {
-	case err == nil:
-		m.complete(j, result, work.release)
-		return
-	case waits && m.ctx.Err() != nil: // outputs go to safe with the site
-		return
+	if err != nil || over { // outputs of other sites do not go to safe with this one
+		work.release()
 	}
-	work.release()
 	switch {
 	case waits:
+	case err == nil && why == nil:
+		m.complete(j, result, work.release)
 	case why != nil:
 		m.finish(j, why)
 	case device.AsFault(err).Kind == device.Invalid && !began:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"agentsite/agents"
@@ -62,17 +64,31 @@ func (w *work) moves(output string) {
 	}
 }
 
-// release returns to safe what the task moved and its agent holds still.
+// release returns to safe what the task moved and its agent holds still. A site that does not
+// answer delays no other one.
 func (w *work) release() {
 	w.m.mu.Lock()
-	outputs := w.j.moved
+	outputs := make(map[string][]string) // by site
+	for _, output := range w.j.moved {
+		site := ""
+		if strings.Count(output, "/") > 1 {
+			site, _, _ = strings.Cut(output, "/")
+		}
+		outputs[site] = append(outputs[site], output)
+	}
 	w.j.moved = nil
 	w.m.mu.Unlock()
-	for _, output := range outputs {
-		ctx, cancel := detached(w.ctx)
-		w.m.Site.Move(ctx, w.self, agents.MoveRequest{Output: output, Terms: agents.Terms{Held: true, Via: w.via()}}) // leases end by themselves
-		cancel()
+	var sites sync.WaitGroup
+	for _, of := range outputs {
+		sites.Go(func() {
+			for _, output := range of {
+				ctx, cancel := detached(w.ctx)
+				w.m.Site.Move(ctx, w.self, agents.MoveRequest{Output: output, Terms: agents.Terms{Held: true, Via: w.via()}}) // leases end by themselves
+				cancel()
+			}
+		})
 	}
+	sites.Wait()
 }
 
 // Show implements agents.Site.

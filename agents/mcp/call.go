@@ -19,6 +19,7 @@ const (
 	maxResult = 256 << 10
 	maxArgs   = 64 << 10
 	maxSays   = 2 << 10 // of a child's in a fault
+	partSize  = 64      // what a part of an answer counts beside its content
 )
 
 // Call implements tools.Agent. A call that the child may or may not have made is
@@ -114,6 +115,7 @@ func (a *Agent) result(res *sdk.CallToolResult) (tools.Result, error) {
 			continue
 		}
 		out.Content = append(out.Content, c)
+		size += partSize
 	}
 	if res.StructuredContent != nil {
 		text, err := json.Marshal(res.StructuredContent)

@@ -57,7 +57,9 @@ func (a *Agent) running(ctx context.Context) (*child, error) {
 	case life == nil:
 		return nil, device.Faultf(device.Unavailable, "%s does not run; an owner can resume it", a.name)
 	case c != nil && c.changed.CompareAndSwap(true, false):
-		if err := a.list(ctx, c); err != nil {
+		listing, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTime) // nor does one that leaves end the child
+		defer cancel()
+		if err := a.list(listing, c); err != nil {
 			c.Close()
 			return nil, device.Faultf(device.Offline, "%s does not list its tools any more: %w", a.name, err)
 		}

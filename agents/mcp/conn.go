@@ -24,6 +24,8 @@ const (
 	messageRate  = 50
 	byteBurst    = 8 << 20
 	byteRate     = 1 << 20
+	// writeTime is how long a child may leave what it is sent unread.
+	writeTime = 10 * time.Second
 )
 
 // conn is a child's connection, in lines. What the child sends is bounded in size, depth and rate
@@ -127,7 +129,7 @@ func checkMessage(line []byte) error {
 	}
 }
 
-// Write sends a message.
+// Write sends a message. A child that does not read it is ended: nothing else ends the call.
 func (c *conn) Write(_ context.Context, m jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -135,6 +137,12 @@ func (c *conn) Write(_ context.Context, m jsonrpc.Message) error {
 	}
 	c.writes.Lock()
 	defer c.writes.Unlock()
+	late := time.AfterFunc(writeTime, func() {
+		says := fmt.Sprintf("it did not read what it was sent within %v", writeTime)
+		c.cause.CompareAndSwap(nil, &says)
+		c.Close()
+	})
+	defer late.Stop()
 	_, err = c.rw.Write(append(text, '\n'))
 	return err
 }

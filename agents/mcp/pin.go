@@ -68,10 +68,14 @@ func checkDefinition(text jsontext.Value) error {
 	if strings.Contains(string(text), `\u00`) { // canonical JSON writes no other characters so
 		return errors.New("its definition has control characters")
 	}
+	before := ' '
 	for _, r := range string(text) {
-		if r == unicode.ReplacementChar || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r) || unicode.IsControl(r) {
+		hidden := unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) &&
+			(r != '\uFE0F' || !unicode.Is(unicode.So, before)) // which makes an emoji of a symbol
+		if r == unicode.ReplacementChar || !unicode.IsGraphic(r) || hidden {
 			return errors.New("its definition has characters that people do not see")
 		}
+		before = r
 	}
 	var d definition
 	if err := json.Unmarshal(text, &d); err != nil || !toolName.MatchString(d.Name) {

@@ -1,0 +1,107 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/tools"
+	"agentsite/device"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// TestDeafChild: a child that does not read what it is sent is ended, and with it the call.
+func TestDeafChild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		c := newConn(ours)
+		began := time.Now()
+		err := c.Write(t.Context(), &jsonrpc.Request{Method: "tools/call"})
+		if cause := c.cause.Load(); err == nil || cause == nil || time.Since(began) > time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// gated is a connection on which the requests for tools wait.
+type gated struct {
+	io.ReadWriteCloser
+	asked, gate chan struct{}
+}
+
+func (g *gated) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(`"tools/list"`)) {
+		g.asked <- struct{}{}
+		<-g.gate
+	}
+	return g.ReadWriteCloser.Write(b)
+}
+
+// TestCallerLeaves: a caller that leaves while the child lists its tools again does not end it.
+func TestCallerLeaves(t *testing.T) {
+	r := newRig(t, "good", false, nil)
+	g := &gated{asked: make(chan struct{}, 1), gate: make(chan struct{}, 9)}
+	dial := r.world.Dial
+	r.world.Dial = func(ctx context.Context, a *Agent) (io.ReadWriteCloser, error) {
+		rw, err := dial(ctx, a)
+		g.ReadWriteCloser = rw
+		return g, err
+	}
+	let := func() { <-g.asked; g.gate <- struct{}{} }
+	go func() { let(); let(); let() }() // as it starts, is shown, and is accepted
+	r.acceptAll(t)
+	r.mu.Lock()
+	c := r.child
+	r.mu.Unlock()
+	c.changed.Store(true)
+	ctx, leave := context.WithCancel(t.Context())
+	answer := make(chan error)
+	go func() {
+		_, err := r.Call(ctx, agents.Principal{}, tools.Call{Tool: "weather_forecast", Args: jsonArgs(`{}`)})
+		answer <- err
+	}()
+	<-g.asked
+	leave()
+	time.AfterFunc(50*time.Millisecond, func() { g.gate <- struct{}{} })
+	if err := <-answer; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := r.call(t); err != nil {
+		t.Error("for the next caller:", err)
+	}
+}
+
+// TestHiddenText: what an owner does not see in a definition cannot be accepted.
+func TestHiddenText(t *testing.T) {
+	for text, refused := range map[string]bool{
+		"Opens\U000E0101\U000E0152 it": true, "a\uFE0Fb": true, "a\u3164b": true, "a\u034Fb": true, "a\u2028b": true,
+		"\U000E0041": true, "⚠️ Überschreibt 日本": false, "⚠️️": true,
+	} {
+		_, err := canonical(&sdk.Tool{Name: "x", Description: text, InputSchema: map[string]any{"type": "object"}})
+		if (err != nil) != refused {
+			t.Errorf("%+q: %v", text, err)
+		}
+	}
+}
+
+// TestManyParts: parts count without a content, too.
+func TestManyParts(t *testing.T) {
+	a := New(World{})
+	res := &sdk.CallToolResult{Content: make([]sdk.Content, 20_000)}
+	for i := range res.Content {
+		res.Content[i] = &sdk.TextContent{}
+	}
+	if _, err := a.result(res); err == nil || device.AsFault(err).Kind != device.Invalid || !strings.Contains(err.Error(), "ask for less") {
+		t.Error(err)
+	}
+}

@@ -19,7 +19,7 @@ func (n *Node) History(ctx context.Context, p agents.Principal, r agents.History
 	var from, to time.Time
 	c := call{who: p, ask: agents.Ask{Op: agents.OpHistory, Points: named(r.Point), Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
 	if o := n.sitesOf(p); o != nil && isElsewhere(r.Point) {
-		return askElsewhere(n, o, &c, func(o OtherSites) (agents.History, error) { return o.History(ctx, p, r) })
+		return askElsewhere(n, o, &c, func(o OtherSites, t agents.Terms) (agents.History, error) { r.Terms = t; return o.History(ctx, p, r) })
 	}
 	return operate(n, &c, func(v *view) (err error) {
 		if err = agents.CheckName("point", r.Point, v.offer.History); err == nil {

@@ -98,6 +98,9 @@ func (n *Node) admitElsewhere(c *call) (a admitted, err error) {
 			return err
 		})
 	}
+	if c.confirm = c.confirm || a.limits.Confirm; err == nil && c.renewal && c.confirm {
+		err = device.Faultf(device.Expired, "an owner confirms each time that %s is held", c.ask.Points[0])
+	}
 	if err == nil {
 		a.place, err = n.Hold(c.who, quotaOf(c.ask))
 	}
@@ -128,8 +131,18 @@ func (n *Node) permitElsewhere(c *call, asked Asked) error {
 	return nil
 }
 
+// termsElsewhere are those of a call that the other site is told: an approval that was taken here is
+// no word there.
+func (c *call) termsElsewhere() agents.Terms {
+	t := c.terms
+	if c.confirm {
+		t.Approval = ""
+	}
+	return t
+}
+
 // askElsewhere makes a call of a hosted agent on another site that moves nothing.
-func askElsewhere[T any](n *Node, o OtherSites, c *call, do func(OtherSites) (T, error)) (res T, err error) {
+func askElsewhere[T any](n *Node, o OtherSites, c *call, do func(OtherSites, agents.Terms) (T, error)) (res T, err error) {
 	a, err := n.admitElsewhere(c)
 	if err != nil {
 		return res, err
@@ -138,7 +151,7 @@ func askElsewhere[T any](n *Node, o OtherSites, c *call, do func(OtherSites) (T,
 	if err := n.permitElsewhere(c, a.asked); err != nil {
 		return res, err
 	}
-	return do(o)
+	return do(o, c.termsElsewhere())
 }
 
 // moveElsewhere is Move for an output of another site, whose guard decides. What is asked there is
@@ -194,6 +207,7 @@ func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSit
 	case late > 0 && time.Since(came) > late:
 		err = device.Faultf(device.Expired, "this could not begin within %v, and nothing was moved; call again with another key", late)
 	default: // the other site completes what it has begun
+		r.Terms = c.termsElsewhere()
 		out, err = o.Move(ctx, p, r)
 	}
 	end(outcome(out, err))
@@ -297,8 +311,8 @@ func (n *Node) readBoth(ctx context.Context, p agents.Principal, o OtherSites, r
 	if len(there) > 0 {
 		c := call{who: p, ask: agents.Ask{Op: agents.OpRead, Points: there, Effect: agents.Reads}, terms: r.Terms, args: none}
 		why := "its site does not answer"
-		answer, err := askElsewhere(n, o, &c, func(o OtherSites) (agents.Readings, error) {
-			answer, err := o.Read(ctx, p, agents.ReadRequest{Points: there, Terms: r.Terms, Detail: r.Detail})
+		answer, err := askElsewhere(n, o, &c, func(o OtherSites, t agents.Terms) (agents.Readings, error) {
+			answer, err := o.Read(ctx, p, agents.ReadRequest{Points: there, Terms: t, Detail: r.Detail})
 			if err != nil {
 				why = device.AsFault(err).Msg
 			}

@@ -20,7 +20,10 @@ const (
 func (n *Node) Show(ctx context.Context, p agents.Principal, r agents.ShowRequest) error {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpShow, Points: named(r.Display)}, terms: r.Terms, args: func() any { return r }}
 	if o := n.sitesOf(p); o != nil && isElsewhere(r.Display) {
-		_, err := askElsewhere(n, o, &c, func(o OtherSites) (struct{}, error) { return struct{}{}, o.Show(ctx, p, r) })
+		_, err := askElsewhere(n, o, &c, func(o OtherSites, t agents.Terms) (struct{}, error) {
+			r.Terms = t
+			return struct{}{}, o.Show(ctx, p, r)
+		})
 		return err
 	}
 	_, err := operate(n, &c, func(v *view) error {
@@ -45,7 +48,7 @@ func (n *Node) Show(ctx context.Context, p agents.Principal, r agents.ShowReques
 func (n *Node) Capture(ctx context.Context, p agents.Principal, r agents.CaptureRequest) (agents.Picture, error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpCapture, Points: named(r.Camera), Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
 	if o := n.sitesOf(p); o != nil && isElsewhere(r.Camera) {
-		return askElsewhere(n, o, &c, func(o OtherSites) (agents.Picture, error) { return o.Capture(ctx, p, r) })
+		return askElsewhere(n, o, &c, func(o OtherSites, t agents.Terms) (agents.Picture, error) { r.Terms = t; return o.Capture(ctx, p, r) })
 	}
 	return operate(n, &c, func(v *view) error {
 		return agents.CheckName("camera", r.Camera, v.offer.Capture)

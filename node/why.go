@@ -30,7 +30,7 @@ var lookBack = [...]time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 func (n *Node) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest) (agents.Why, error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpWhy, Points: named(r.Point), Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
 	if o := n.sitesOf(p); o != nil && isElsewhere(r.Point) {
-		return askElsewhere(n, o, &c, func(o OtherSites) (agents.Why, error) { return o.Why(ctx, p, r) })
+		return askElsewhere(n, o, &c, func(o OtherSites, t agents.Terms) (agents.Why, error) { r.Terms = t; return o.Why(ctx, p, r) })
 	}
 	return operate(n, &c, func(v *view) error { return agents.CheckName("point", r.Point, v.offer.Read) }, func(v *view) (agents.Why, error) {
 		out := agents.Why{Reading: n.reading(v, r.Point), Output: v.detail(p, r.Point)}

@@ -56,14 +56,24 @@ func links(all []*entry) (links []agent.Link) {
 			continue
 		}
 		peer, addresses := far.Elsewhere()
-		most := access.FormatPermissions(access.Elsewhere(of.Name, of.may))
+		most := words(access.Elsewhere(of.Name, of.may))
 		for _, e := range all {
 			if may := access.Elsewhere(of.Name, e.may); e != of && may != nil {
 				links = append(links, agent.Link{
-					Site: of.Name, Peer: peer, Addresses: addresses, Agent: e.self.ID, Most: most, May: access.FormatPermissions(may),
+					Site: of.Name, Peer: peer, Addresses: addresses, Agent: e.self.ID, Most: most, May: words(may),
 				})
 			}
 		}
 	}
 	return links
+}
+
+// words returns permissions as the other site is told them. What an owner of this site confirms is
+// confirmed here, and the other site asks its own only where its grant says so.
+func words(all []access.Permission) string {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Confirm = false
+	}
+	return access.FormatPermissions(all)
 }

@@ -330,3 +330,41 @@ func TestRatesElsewhere(t *testing.T) {
 		}
 	})
 }
+
+// TestConfirmElsewhere: what an owner has to confirm is confirmed each time that it is held, and
+// the other site does not hear of that approval.
+func TestConfirmElsewhere(t *testing.T) {
+	over(t, []string{"a", "b"}, func(v *village) {
+		a := v.sites["a"]
+		v.grant("a", "b", "read *, set *")
+		if err := v.configure("a", `  b: { kind: remote, peer: "KEY_b", may: "read *, set * max 5m" }
+  frost: { kind: rule, may: "set b/lamp confirm", when: b/climate/temperature > 90 Cel, hold: { b/lamp/relay: on } }
+`); err != nil {
+			v.Fatal(err)
+		}
+		v.sleep(10 * time.Second)
+		frost := agents.Principal{ID: "rule:frost"}
+		r := agents.MoveRequest{Output: "b/lamp/relay", Value: device.Bool(true), For: new(60.0)}
+		_, err := a.Move(v.ctx, frost, r)
+		var needed *agents.ApprovalNeeded
+		if !errors.As(err, &needed) {
+			v.Fatal(err)
+		}
+		if err := a.Approve(agents.Principal{ID: v.owner.ID().String(), Owner: true}, needed.State, true); err != nil {
+			v.Fatal(err)
+		}
+		r.Approval = needed.State
+		if _, err := a.Move(v.ctx, frost, r); err != nil || !v.sites["b"].on("lamp/relay") {
+			v.Fatal("approved:", err)
+		}
+		v.sleep(50 * time.Second)
+		r.Approval, r.Held = "", true
+		if _, err := a.Move(v.ctx, frost, r); err == nil || device.AsFault(err).Kind != device.Expired {
+			v.Error("it is held longer without a confirmation:", err)
+		}
+		v.sleep(20 * time.Second)
+		if v.sites["b"].on("lamp/relay") {
+			v.Error("it is on after its time")
+		}
+	})
+}

@@ -196,6 +196,8 @@ func (a *Agent) Run(ctx context.Context, _ agents.Principal, _ agents.Site) erro
 		c.stop()
 		<-c.ended
 	}
+	a.starting.Lock() // a start that was under way has ended its child
+	a.starting.Unlock()
 	return nil
 }
 

@@ -72,6 +72,9 @@ func (a *Agent) Call(ctx context.Context, _ agents.Principal, call tools.Call) (
 // failed returns the fault of a call that was not answered well.
 func (a *Agent) failed(ctx, calling context.Context, c *child, err error) error {
 	var refusal *jsonrpc.Error
+	if calling.Err() != nil {
+		go c.probe()
+	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

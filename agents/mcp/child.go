@@ -33,6 +33,7 @@ type child struct {
 
 	changed atomic.Bool   // its list has, by its own word
 	stopped atomic.Bool   // by us
+	probing atomic.Bool   // probe runs
 	ended   chan struct{} // closed when it is gone
 	busy    int           // calls under way; Agent.mu guards it, as idle
 	idle    *time.Timer
@@ -53,14 +54,27 @@ func (a *Agent) running(ctx context.Context) (*child, error) {
 	life, c, wait := a.life, a.child, time.Until(a.until)
 	off, last := a.crashes >= maxCrashes, a.last
 	a.mu.Unlock()
-	switch {
-	case life == nil:
+	if life == nil {
 		return nil, device.Faultf(device.Unavailable, "%s does not run; an owner can resume it", a.name)
+	}
+	// A caller that leaves does not stop the start, or the list: the next one is served by it.
+	start, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTime)
+	defer cancel()
+	defer context.AfterFunc(life, cancel)()
+	if c != nil && c.stopped.Load() {
+		select {
+		case <-c.ended:
+			c = nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	switch {
 	case c != nil && c.changed.CompareAndSwap(true, false):
-		listing, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTime) // nor does one that leaves end the child
-		defer cancel()
-		if err := a.list(listing, c); err != nil {
-			c.Close()
+		if err := a.list(start, c); err != nil {
+			if life.Err() == nil {
+				c.fail("it does not list its tools any more")
+			}
 			return nil, device.Faultf(device.Offline, "%s does not list its tools any more: %w", a.name, err)
 		}
 		return c, nil
@@ -71,10 +85,6 @@ func (a *Agent) running(ctx context.Context) (*child, error) {
 	case wait > 0:
 		return nil, device.Faultf(device.Unavailable, "%s failed: %s; it is started again in %v at the earliest", a.name, last, wait.Round(time.Second))
 	}
-	// A caller that leaves does not stop the start: the next one is served by it.
-	start, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTime)
-	defer cancel()
-	defer context.AfterFunc(life, cancel)()
 	c, err := a.start(start)
 	if err != nil {
 		if life.Err() == nil {
@@ -172,9 +182,26 @@ func (a *Agent) crashed(why string) {
 // stopIdle stops a child without calls.
 func (a *Agent) stopIdle(c *child) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if c.busy == 0 {
+	idle := c.busy == 0
+	if idle {
+		c.stopped.Store(true)
+	}
+	a.mu.Unlock()
+	if idle { // which takes a while
 		c.stop()
+	}
+}
+
+// probe ends a child that answers nothing, after a call that it has not answered.
+func (c *child) probe() {
+	if !c.probing.CompareAndSwap(false, true) {
+		return
+	}
+	defer c.probing.Store(false)
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	if err := c.session.Ping(ctx, nil); err != nil && ctx.Err() != nil {
+		c.fail("it answers nothing")
 	}
 }
 

@@ -137,14 +137,15 @@ func (c *conn) Write(_ context.Context, m jsonrpc.Message) error {
 	}
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	late := time.AfterFunc(writeTime, func() {
-		says := fmt.Sprintf("it did not read what it was sent within %v", writeTime)
-		c.cause.CompareAndSwap(nil, &says)
-		c.Close()
-	})
-	defer late.Stop()
+	defer time.AfterFunc(writeTime, func() { c.fail(fmt.Sprintf("it did not read what it was sent within %v", writeTime)) }).Stop()
 	_, err = c.rw.Write(append(text, '\n'))
 	return err
+}
+
+// fail ends a child for what it did wrong.
+func (c *conn) fail(says string) {
+	c.cause.CompareAndSwap(nil, &says)
+	c.Close()
 }
 
 // Close ends the connection, and with it the child.

@@ -92,7 +92,7 @@ func (c *Catalog) ask(ctx context.Context, p agents.Principal, call Call) (Resul
 	if err := in.check(); err != nil {
 		return Result{}, &malformed{err}
 	}
-	if c.Hold != nil {
+	if c.Hold != nil && !in.Cancel { // what releases outputs waits for nobody's place
 		leave, err := c.Hold(p)
 		if err != nil {
 			return Result{}, c.hosted.Refuse(p, AskAgent, err)

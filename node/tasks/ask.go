@@ -171,6 +171,8 @@ func (m *Manager) check(p agents.Principal, r task.Request, e *entry) error {
 		return device.Faultf(device.Invalid, "%s takes no arguments; leave them out", e.Skill)
 	case len(r.Via)+2 > agents.MaxVia:
 		return device.Faultf(device.Denied, "this was asked through %d sites and agents; a task may come through %d", len(r.Via), agents.MaxVia-2)
+	case slices.ContainsFunc(r.Via, func(name string) bool { return len(name) > maxName }):
+		return device.Faultf(device.Invalid, "agentsite/via: a name of a site or an agent has at most %d bytes", maxName)
 	}
 	length := defaultTime + time.Duration(skill.Seconds*float64(time.Second))
 	if s := r.Seconds; s != nil {

@@ -11,6 +11,7 @@ import (
 	"agentsite/agents/task"
 	"agentsite/agents/task/tasktest"
 	"agentsite/agents/tools"
+	"agentsite/device"
 	"agentsite/node"
 	"agentsite/transport/mcp"
 	"agentsite/transport/rpc"
@@ -337,6 +338,40 @@ func TestPlainTask(t *testing.T) {
 		`{"agent":"nobody"}`, `{"agent":"helper","skill":"echo","wait_seconds":1e9}`, `{"task":"x"}`} {
 		if got := call(wrong, declared); field(t, got, "result", "_meta", "agentsite/fault") != "invalid" {
 			t.Errorf("%s: %s", wrong, got)
+		}
+	}
+}
+
+// TestCancelWithoutPlace: to cancel a task, which releases what it holds, takes no place of calls
+// that wait, and is served although a stream is full, as tasks/cancel is.
+func TestCancelWithoutPlace(t *testing.T) {
+	h := tasktest.New(t)
+	n := node.New(node.NewHub(nil, forgetful{}, agents.PointURI), "secret", nil)
+	catalog := tools.New(n, n)
+	catalog.Tasks = h
+	full := false
+	catalog.Hold = func(agents.Principal) (func(), error) {
+		if full {
+			return nil, device.Faultf(device.Busy, "too many wait")
+		}
+		return func() {}, nil
+	}
+	s := mcp.New(t.Context(), n, catalog, mcp.Implementation{Name: "test", Version: "1"}, "")
+	b := &bench{dispatcher: rpc.NewDispatcher(s.Methods()), end: func() {}}
+	call := func(arguments string) string {
+		return b.lines(t, message("tools/call", `"name":"ask_agent","arguments":`+arguments, "{}"), nil)[0]
+	}
+	id := b.created(t, `{"agent":"helper","skill":"wait"}`)
+	full = true
+	if got := call(`{"task":"` + id + `"}`); field(t, got, "result", "_meta", "agentsite/fault") != "busy" {
+		t.Errorf("to look: %s", got)
+	}
+	if got := call(`{"task":"` + id + `","cancel":true}`); field(t, got, "result", "structuredContent", "state") != "canceled" {
+		t.Errorf("to cancel: %s", got)
+	}
+	for arguments, want := range map[string]bool{`{"task":"x","cancel":true}`: true, `{"task":"x"}`: false, `{"agent":"x"}`: false, `7`: false} {
+		if got := mcp.Urgent("tools/call", rpc.RawJSON([]byte(`{"name":"ask_agent","arguments":`+arguments+`}`))); got != want {
+			t.Errorf("%s is urgent: %t", arguments, got)
 		}
 	}
 }

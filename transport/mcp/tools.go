@@ -50,9 +50,16 @@ func Urgent(method string, params rpc.Raw) bool {
 		return true
 	}
 	var p struct {
-		Name string `json:"name"`
+		Name      string  `json:"name"`
+		Arguments rpc.Raw `json:"arguments"`
 	}
-	return method == "tools/call" && params.Decode(&p) == nil && tools.ReturnsToSafe(p.Name)
+	if method != "tools/call" || params.Decode(&p) != nil {
+		return false
+	}
+	var ask struct {
+		Cancel bool `json:"cancel"`
+	}
+	return tools.ReturnsToSafe(p.Name) || p.Name == tools.AskAgent && p.Arguments.Decode(&ask) == nil && ask.Cancel
 }
 
 // strict are a tool's arguments: an unknown one is refused by name.

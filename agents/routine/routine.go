@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,8 @@ const (
 	maxOptions        = 8
 	maxText           = 500
 	maxLength         = 24 * time.Hour
+	// releaseTimeout bounds the release of an output when the routine ends.
+	releaseTimeout = 5 * time.Second
 )
 
 // Kind returns the entry of the list of kinds.
@@ -43,6 +46,9 @@ type Routine struct {
 
 	world   rule.World
 	working atomic.Pointer[string] // the task that it works on; nil for none
+
+	mu   sync.Mutex
+	held map[string]time.Time // outputs that it moved, until when
 }
 
 // Step is a step of a routine. It sets, asks, shows or waits.
@@ -211,10 +217,35 @@ func plain(text string, most int) bool {
 	return text != "" && len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) })
 }
 
-// Run implements agent.Agent. A routine does nothing by itself.
-func (r *Routine) Run(ctx context.Context, _ agents.Principal, _ agents.Site) error {
+// Run implements agent.Agent. A routine does nothing by itself. When it is paused or goes, what
+// its tasks have left at work is released.
+func (r *Routine) Run(ctx context.Context, self agents.Principal, site agents.Site) error {
 	<-ctx.Done()
+	r.mu.Lock()
+	outputs := slices.SortedFunc(maps.Keys(r.held), func(a, b string) int { // other sites may not answer
+		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), cmp.Compare(a, b))
+	})
+	held := r.held
+	r.held = nil
+	r.mu.Unlock()
+	for _, output := range outputs {
+		if time.Now().Before(held[output]) {
+			releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+			site.Move(releasing, self, agents.MoveRequest{Output: output, Terms: agents.Terms{Held: true}}) // leases end by themselves
+			cancel()
+		}
+	}
 	return nil
+}
+
+// noteHeld notes that a routine holds an output for so long.
+func (r *Routine) noteHeld(output string, length time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held == nil {
+		r.held = make(map[string]time.Time)
+	}
+	r.held[output] = time.Now().Add(length)
 }
 
 // Report implements agent.Reporting.

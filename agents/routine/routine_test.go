@@ -95,6 +95,12 @@ func (b *bench) Input(ctx context.Context, q task.Question) (string, error) {
 }
 
 func (b *bench) Move(ctx context.Context, _ agents.Principal, r agents.MoveRequest) (agents.Output, error) {
+	if r.Value.IsZero() {
+		if r.Held && ctx.Err() == nil {
+			b.done = append(b.done, r.Output+" released")
+		}
+		return agents.Output{}, nil
+	}
 	_, err := b.Step(ctx, "set "+r.Output, func(context.Context, string) (any, error) {
 		if b.fails != nil {
 			return nil, b.fails
@@ -102,7 +108,7 @@ func (b *bench) Move(ctx context.Context, _ agents.Principal, r agents.MoveReque
 		b.done = append(b.done, r.Output+" "+device.FormatDuration(time.Duration(*r.For*1e9)))
 		return nil, nil
 	})
-	return agents.Output{}, err
+	return agents.Output{Left: *r.For}, err
 }
 
 func (b *bench) Show(ctx context.Context, _ agents.Principal, r agents.ShowRequest) error {
@@ -258,4 +264,30 @@ func TestMistakes(t *testing.T) {
 	if _, err := r.Define(); err == nil {
 		t.Errorf("%d steps are accepted", len(r.Steps))
 	}
+}
+
+// TestPause: a routine that is paused, or goes, releases what a task that was completed has left
+// at work, and nothing that has ended since.
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := &bench{}, &Routine{
+			world: rule.World{Now: func() (time.Time, bool) { return time.Now(), true }, Points: garden},
+			Steps: []Step{{Set: on("valve1/valve"), For: 5 * time.Minute}, {Set: on("valve2/valve"), For: time.Minute}},
+		}
+		for _, want := range []string{"valve1/valve 5m, valve2/valve 1m, valve1/valve released", ""} {
+			if b.done = nil; want != "" {
+				if _, err := r.Work(t.Context(), agents.Principal{}, b, b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, pause := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer pause()
+			if err := r.Run(ctx, agents.Principal{}, b); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(b.done, ", "); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+	})
 }

@@ -114,7 +114,10 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 				seconds := s.For.Seconds()
 				m.For = &seconds
 			}
-			_, err = r.site.Move(ctx, r.self, m)
+			out, err := r.site.Move(ctx, r.self, m)
+			if err == nil {
+				r.noteHeld(address, time.Duration(out.Left*float64(time.Second)))
+			}
 			return err
 		})
 		if err != nil {

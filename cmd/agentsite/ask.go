@@ -81,7 +81,7 @@ func ask[R any](ctx context.Context, s *session, do func(context.Context, agents
 		switch {
 		case errors.As(err, &waits):
 			if terms.Approval == "" {
-				s.app.note("%s (waiting for approval; Ctrl-C cancels)", saidBy(cmp.Or(s.app.site, s.app.peer), waits.Says))
+				s.app.note("%s (waiting for approval; Ctrl-C cancels)", s.app.said(waits.Says))
 			}
 			if terms.Approval = waits.State; time.Since(begun) > approvalPatience {
 				return res, coded{exitUnknown, errors.New("no owner approved this in time and nothing was moved; run the command again")}

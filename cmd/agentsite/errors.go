@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -96,6 +97,9 @@ func saidBy(site, sentence string) string {
 	}
 	return site + " says: " + sentence
 }
+
+// said is saidBy for the site that the flags name.
+func (a *app) said(sentence string) string { return saidBy(cmp.Or(a.site, a.peer), sentence) }
 
 // unreached adds the exit code to an error of a call and, unless it is the site's own message,
 // what to do.

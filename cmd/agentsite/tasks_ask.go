@@ -194,7 +194,9 @@ func (f *follower) show(t task.Task) {
 	}
 	says := t.Says
 	if t.State == task.AuthRequired {
-		says = "an owner has to approve it (agentsite approve): " + saysOf(t)
+		says = "an owner has to approve it (agentsite approve): " + f.app.said(saysOf(t))
+	} else if says != "" {
+		says = f.app.said(says)
 	}
 	if says != f.says && !t.State.Ended() {
 		if f.says = says; says != "" {
@@ -211,9 +213,9 @@ func (f *follower) answer(ctx context.Context, t task.Task) (task.Task, error) {
 				return t, err
 			}
 		}
-		return t, coded{exitFailure, fmt.Errorf("task %s asks: %s; agentsite tasks answer %[1]s ANSWER answers it", t.ID, saysOf(t))}
+		return t, coded{exitFailure, fmt.Errorf("task %s asks: %s; agentsite tasks answer %[1]s ANSWER answers it", t.ID, f.app.said(saysOf(t)))}
 	}
-	said, err := f.app.prompt(ctx, clean(saysOf(t))+" ", false)
+	said, err := f.app.prompt(ctx, clean(f.app.said(saysOf(t)))+" ", false)
 	if ctx.Err() != nil {
 		return t, f.app.detached(t)
 	}
@@ -250,13 +252,17 @@ func (a *app) finish(t task.Task) error {
 		_, err := fmt.Fprintln(a.out, cleanLines(string(v)))
 		return err
 	case task.Rejected:
-		return coded{exitUsage, fmt.Errorf("the task is rejected: %s", t.Says)}
+		return coded{exitUsage, fmt.Errorf("the task is rejected: %s", a.said(t.Says))}
 	}
 	code := byKind[t.Fault]
 	if code == 0 {
 		code = exitFailure
 	}
-	return coded{code, errors.New(strings.TrimSuffix("the task "+string(t.State)+": "+t.Says, ": "))}
+	why := "the task " + string(t.State)
+	if t.Says != "" {
+		why += ": " + a.said(t.Says)
+	}
+	return coded{code, errors.New(why)}
 }
 
 func (a *app) completeAsk(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -132,7 +132,7 @@ point with --bind.`,
 			return err
 		}
 		// What was verified here is shown, whatever the site says.
-		d.Name, d.Author, d.Needs, d.Excess = cmp.Or(as, b.Name), b.Author.String(), b.Needs, b.Excess()
+		d.Name, d.Author, d.Needs, d.Says, d.Excess = cmp.Or(as, b.Name), b.Author.String(), b.Needs, b.Definition, b.Excess()
 		if a.json {
 			return a.printJSON(d)
 		}
@@ -151,6 +151,14 @@ func (a *app) printDraft(d imports.Draft) error {
 	}
 	if err := a.printNeeds(d.Needs, d.Bound); err != nil {
 		return err
+	}
+	if err := a.say("Its definition, whose texts people and models are told:"); err != nil {
+		return err
+	}
+	for line := range strings.Lines(d.Says) {
+		if err := a.say("  %s", strings.TrimSuffix(line, "\n")); err != nil {
+			return err
+		}
 	}
 	if d.Wish != "" {
 		if err := a.say("Its author wishes that it may: %s", d.Wish); err != nil {

@@ -41,14 +41,14 @@ func (a *app) showOffer(name string, o agent.Offer) error {
 		if err := a.say("%s, offered as %s: %s%s", clean(t.Name), clean(t.As), t.State, after(": ", clean(t.Why))); err != nil {
 			return err
 		}
-		lines := ""
-		if t.State == agent.ToolAccepted || t.State == agent.ToolNew {
-			lines = "  " + string(escape([]byte(t.Offered)))
-		} else {
-			lines = "  accepted: " + string(escape([]byte(t.Accepted))) + "\n  offered:  " + string(escape([]byte(t.Offered)))
+		lines := []string{"  " + t.Offered}
+		if t.State != agent.ToolAccepted && t.State != agent.ToolNew {
+			lines = []string{"  accepted: " + t.Accepted, "  offered:  " + t.Offered}
 		}
-		if err := a.say("%s", cleanLines(lines)); err != nil {
-			return err
+		for _, line := range lines {
+			if err := a.say("%s", escape([]byte(line))); err != nil {
+				return err
+			}
 		}
 		pending = pending || t.State == agent.ToolNew || t.State == agent.ToolChanged
 	}

@@ -69,7 +69,7 @@ func TestAttenuated(t *testing.T) {
 		SaveAccess: func([]byte) error { return nil }, SaveCounts: func([]byte) error { return nil },
 	})
 	wants(t, err, "")
-	wants(t, b.Claim(Owner{ID: owner.ID()}), "")
+	wants(t, b.Claim(Owner{ID: owner.ID(), Name: "Anna"}), "")
 	frost := here.Derive("rule:frost")
 	if other := here.Derive("rule:dusk"); frost.ID() == other.ID() || frost.ID() == here.ID() || frost.ID() != here.Derive("rule:frost").ID() || !frost.ID().Valid() {
 		t.Fatal("the keys of agents are not their own")
@@ -120,6 +120,14 @@ func TestAttenuated(t *testing.T) {
 	}
 	if n := len(b.Grants()); n != maxPresentedPerRoot {
 		t.Errorf("%d grants", n)
+	}
+	anna := here.Derive("rule:anna")
+	its, err = g.Attenuate(here, Block{Audience: anna.ID(), Node: site.ID(), Permissions: words(t, "read *"), Name: "anna"})
+	wants(t, err, "")
+	_, err = b.Present(anna.ID(), its.Bytes())
+	wants(t, err, "")
+	if b.NameOf(anna.ID().String()) != "" || b.AgentName(anna.ID().String()) != "" || b.Root(agents.Principal{ID: anna.ID().String()}) != here.ID().String() {
+		t.Error("an agent of another site goes by an owner's name, or may nothing")
 	}
 	b.Revoke(Revocation{Key: here.ID()})
 	if b.AgentName(p.ID) != "" {

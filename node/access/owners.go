@@ -46,7 +46,7 @@ func (s *Store) NameOf(principal string) string {
 }
 
 // AgentName returns the name of a principal that another site gave its agent's key with the grant
-// that it passed on to it; "" for any other principal.
+// that it passed on to it; "" for any other principal, and for a name that an owner here has.
 func (s *Store) AgentName(principal string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,9 @@ func (s *Store) AgentName(principal string) string {
 
 func (s *Store) agentName(principal string) string {
 	for _, c := range s.credentials[principal] {
-		if name := c.grant.Blocks[len(c.grant.Blocks)-1].Name; name != "" && !s.invalid(c) {
+		name := c.grant.Blocks[len(c.grant.Blocks)-1].Name
+		isOwners := slices.ContainsFunc(s.file.Owners, func(o Owner) bool { return strings.EqualFold(o.Name, name) })
+		if name != "" && !isOwners && !s.invalid(c) {
 			return name
 		}
 	}

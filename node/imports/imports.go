@@ -71,6 +71,7 @@ type Draft struct {
 	Author string           `json:"author"` // a did:key
 	Needs  []bundle.Need    `json:"needs"`
 	Bound  []bundle.Binding `json:"bound"`
+	Says   string           `json:"definition"`      // YAML, as its author wrote it: people and models are told texts of it
 	Wish   string           `json:"wish,omitzero"`   // the permission that its author asks for, about the points here
 	Excess []string         `json:"excess,omitzero"` // what of it is about more than its needs
 	May    string           `json:"may,omitzero"`    // what it may: nothing before it is accepted
@@ -268,7 +269,7 @@ func missing(kept *bundle.Imports, name string) error {
 }
 
 func draft(i bundle.Import) Draft {
-	return Draft{Name: i.Name, Kind: i.Kind, Author: i.Author.String(), Needs: i.Needs, Bound: i.Bound, Wish: wishHere(i), Excess: i.Excess(), May: i.May}
+	return Draft{Name: i.Name, Kind: i.Kind, Author: i.Author.String(), Needs: i.Needs, Bound: i.Bound, Says: i.Definition, Wish: wishHere(i), Excess: i.Excess(), May: i.May}
 }
 
 // invalid marks an error as one that the caller can mend.

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -178,6 +179,10 @@ func (n *Node) watchElsewhere(ctx context.Context, p agents.Principal, o OtherSi
 			}
 			for i, r := range u.Readings {
 				u.Readings[i] = r.After(wait)
+				site, _, _ := strings.Cut(r.Point, "/")
+				if away := o.Away(site); away != nil { // which the next update would say, after a value
+					u.Readings[i] = unknownReading(r, device.AsFault(away).Msg)
+				}
 			}
 		}
 	})

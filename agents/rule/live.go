@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"agentsite/agents"
@@ -162,6 +164,7 @@ func (l *live) step(ctx context.Context) {
 	}
 	for range MaxRounds {
 		acts, next := l.machine.Step(l.moment())
+		slices.SortStableFunc(acts, func(a, b Act) int { return l.far(a) - l.far(b) }) // another site may hang
 		for _, a := range acts {
 			left, err := l.move(ctx, a)
 			l.machine.Done(l.moment(), a, left, err)
@@ -189,6 +192,9 @@ func (l *live) schedule(next time.Duration) {
 	l.timer.Reset(next)
 }
 
+// far is more for an output of another site than for one of this site.
+func (l *live) far(a Act) int { return strings.Count(l.machine.targets[a.Output].address, "/") }
+
 // move makes one act, and returns for how long the output is held then.
 func (l *live) move(ctx context.Context, a Act) (left time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
@@ -215,9 +221,11 @@ func (l *live) end(ctx context.Context) {
 	}
 	defer l.mu.Unlock()
 	l.ended = true
-	for _, a := range l.machine.Release() {
-		l.move(ctx, a)
+	var all sync.WaitGroup
+	for _, a := range l.machine.Release() { // all at once: another site may hang
+		all.Go(func() { l.move(ctx, a) })
 	}
+	all.Wait()
 }
 
 // log writes one line when an output is refused, for each kind of reason, and one when a trigger

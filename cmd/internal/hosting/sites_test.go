@@ -104,6 +104,46 @@ func TestRuleElsewhere(t *testing.T) {
 	})
 }
 
+// TestSilentSite: a site that answers no call delays nothing that a rule does here.
+func TestSilentSite(t *testing.T) {
+	over(t, []string{"a", "b"}, func(v *village) {
+		a, b := v.sites["a"], v.sites["b"]
+		v.grant("a", "b", "read *, set *")
+		if err := v.configure("a", `  b: { kind: remote, peer: "KEY_b", may: "read *, set *" }
+  both: { kind: rule, may: set b/heater+lamp, when: climate/temperature < 5 Cel, hold: { b/heater/relay: on, lamp/relay: on } }
+`); err != nil {
+			v.Fatal(err)
+		}
+		held := func() {
+			v.Helper()
+			b.hush(false)
+			v.sleep(time.Minute)
+			if !a.on("lamp/relay") || !b.on("heater/relay") {
+				v.Fatal(a.report(v.ctx, "both"))
+			}
+			b.hush(true)
+		}
+		released := func(why string) {
+			v.Helper()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if a.on("lamp/relay") {
+				v.Errorf("%s: it is held here, because another site does not answer", why)
+			}
+		}
+		held()
+		a.warm(20)
+		released("the condition ended")
+		a.warm(3)
+		held()
+		if err := a.manager.Pause("both"); err != nil {
+			v.Fatal(err)
+		}
+		released("paused")
+		time.Sleep(20 * time.Second)
+	})
+}
+
 // TestPausedElsewhere: a site that an owner pauses here is not asked, and at once again when it is
 // resumed. A configuration without it ends what was asked.
 func TestPausedElsewhere(t *testing.T) {
@@ -365,6 +405,53 @@ func TestConfirmElsewhere(t *testing.T) {
 		v.sleep(20 * time.Second)
 		if v.sites["b"].on("lamp/relay") {
 			v.Error("it is on after its time")
+		}
+	})
+}
+
+// TestHeldBackAndLost: a reading that a rate holds back is not told once its site is away.
+func TestHeldBackAndLost(t *testing.T) {
+	over(t, []string{"a", "b"}, func(v *village) {
+		a, b := v.sites["a"], v.sites["b"]
+		v.grant("a", "b", "read *, set *")
+		if err := v.configure("a", `  b: { kind: remote, peer: "KEY_b", may: "read * 10/m" }
+  frost: { kind: rule, may: "set lamp", when: b/climate/temperature > 90 Cel, hold: { lamp/relay: on } }
+`); err != nil {
+			v.Fatal(err)
+		}
+		v.sleep(10 * time.Second)
+		var mu sync.Mutex
+		known, after := 0, 0
+		away := false
+		ctx, cancel := context.WithCancel(v.ctx)
+		ended := make(chan error)
+		go func() {
+			ended <- a.Watch(ctx, agents.Principal{ID: "rule:frost"}, agents.WatchRequest{Points: []string{"b/climate/temperature"}}, func(u agents.Update) error {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, r := range u.Readings {
+					if known++; away && !r.Value.IsZero() {
+						after++
+					}
+				}
+				return nil
+			})
+		}()
+		synctest.Wait()
+		for i := range 20 {
+			b.warm(float64(i))
+			time.Sleep(100 * time.Millisecond)
+		}
+		b.hang(true)
+		synctest.Wait()
+		mu.Lock()
+		away = true
+		mu.Unlock()
+		time.Sleep(3 * time.Minute)
+		cancel()
+		<-ended
+		if known < 2 || after != 0 {
+			v.Errorf("%d readings, and %d of a site that was away", known, after)
 		}
 	})
 }

@@ -86,6 +86,7 @@ type site struct {
 	mu     sync.Mutex
 	grants map[string]*access.Grant // of other sites, by their keys
 	cut    bool                     // nobody reaches it
+	silent bool                     // it tells, and answers no call
 	conns  []io.ReadWriteCloser     // to it
 	dialed int
 }
@@ -257,6 +258,13 @@ func (s *site) hang(cut bool) {
 	s.conns = nil
 }
 
+// hush has the site answer no calls, or ends that.
+func (s *site) hush(silent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent = silent
+}
+
 func (s *site) on(output string) bool {
 	return slices.ContainsFunc(s.guard.Status(), func(st guard.Status) bool { return st.Output == output && st.Value == device.Bool(true) })
 }
@@ -345,9 +353,13 @@ func (d *dialer) Call(ctx context.Context, r rpc.Request, note func(string, rpc.
 		go d.over.Run()
 		go (&rpc.Stream{Dispatcher: d.to.serve, Evidence: rpc.Evidence{Peer: d.key.ID().PeerID()}, Terms: rpc.Terms{Codec: d.v.codec}}).Serve(d.v.ctx, far)
 	}
-	over := d.over
+	over, silent := d.over, d.to.silent
 	d.to.mu.Unlock()
 	d.mu.Unlock()
+	if silent && r.Method == "tools/call" {
+		<-ctx.Done()
+		return rpc.Raw{}, ctx.Err()
+	}
 	if over == nil {
 		return rpc.Raw{}, &agents.Unreached{Err: errors.New("no connection")}
 	}

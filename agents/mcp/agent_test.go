@@ -112,6 +112,9 @@ func kindOf(err error) device.FaultKind {
 // TestChildren is the same for a child in this process and for a real one.
 func TestChildren(t *testing.T) {
 	for name, process := range map[string]bool{"pipe": false, "process": true} {
+		if process && testing.Short() {
+			continue // an emulated program starts no process of its own kind
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Run("accept", func(t *testing.T) { testAccept(t, process) })
 			t.Run("changes", func(t *testing.T) { testChanges(t, process) })

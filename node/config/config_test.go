@@ -165,7 +165,11 @@ func TestBounds(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
-			if took := time.Since(begin); took > 5*time.Second {
+			limit := 5 * time.Second
+			if testing.Short() { // on an emulated processor, beside others
+				limit = time.Minute
+			}
+			if took := time.Since(begin); took > limit {
 				t.Errorf("took %v", took)
 			}
 		})

@@ -80,7 +80,7 @@ func New(o Options) (*Hosting, error) {
 	h.Manager = hosted.New(hosted.Options{
 		OnChange: func() { h.Tasks.Recheck() }, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites, children),
 		Host:   func(all ...tools.Agent) { o.Node.Host(slices.Concat(o.Extra, all)...) },
-		Permit: o.Access.SetHosted, Link: sites.Configure, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
+		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) }, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
 	})
 	h.Tasks = tasks.New(tasks.Options{Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.Access.Now})
 	o.Node.OnRecheck(h.Tasks.Recheck)

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"net"
 	"slices"
 	"sync"
 
@@ -17,15 +18,19 @@ type lazyNetwork struct {
 	realms  []Realm
 	version string
 
-	mu sync.Mutex
-	in *internet.Network
+	mu     sync.Mutex
+	in     *internet.Network
+	closed bool
 }
 
 // open joins, or returns what it joined before.
 func (o *lazyNetwork) open() (*internet.Network, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.in != nil {
+	switch {
+	case o.closed:
+		return nil, net.ErrClosed
+	case o.in != nil:
 		return o.in, nil
 	}
 	var relays []string
@@ -52,7 +57,7 @@ func (o *lazyNetwork) open() (*internet.Network, error) {
 func (o *lazyNetwork) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.in == nil {
+	if o.closed = true; o.in == nil {
 		return nil
 	}
 	return o.in.Close()

@@ -40,6 +40,7 @@ type Outbound struct {
 
 	mu       sync.Mutex
 	networks map[string]*lazyNetwork // by agent
+	leaving  sync.WaitGroup
 }
 
 // NewOutbound makes one for the site of a data folder. realms are where other sites are looked up
@@ -70,10 +71,24 @@ func (o *Outbound) Accept(text string) (Contact, error) {
 	return o.person.accept(pass, "", func(Contact) error { return nil })
 }
 
+// Keep leaves the networks of the agents without a link, which takes a while: it does not block.
+// Others can join then.
+func (o *Outbound) Keep(all []agent.Link) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name, n := range o.networks {
+		if !slices.ContainsFunc(all, func(l agent.Link) bool { return l.Agent == name }) {
+			delete(o.networks, name)
+			o.leaving.Go(func() { n.Close() })
+		}
+	}
+}
+
 // Close leaves the networks that were joined.
 func (o *Outbound) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	defer o.leaving.Wait()
 	var errs []error
 	for _, n := range o.networks {
 		errs = append(errs, n.Close())
@@ -178,6 +193,7 @@ func (s *outboundSite) Watch(ctx context.Context, p agents.Principal, r agents.W
 		return err
 	}
 	s.router.invalidateRoute()
+	defer s.router.invalidateRoute() // a site allows few streams, and this may be the last watch
 	if err := s.present(ctx, g); err != nil {
 		return err
 	}

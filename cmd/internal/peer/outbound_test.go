@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/agents/agent"
 	"agentsite/node/access"
 	"agentsite/node/identity"
@@ -81,6 +83,19 @@ func TestOutboundGrants(t *testing.T) {
 	if at := fmt.Sprint(frost.addresses()); at != "[192.0.2.1:8474 192.0.2.2:8474]" {
 		t.Error(at)
 	}
+	joined := frost.router.network
+	// A watch leaves no connection behind.
+	dialed := false
+	frost.router.dial = func(context.Context) (net.Conn, error) {
+		dialed = true
+		ours, theirs := net.Pipe()
+		go func() { theirs.Read(make([]byte, 1)); theirs.Close() }()
+		return ours, nil
+	}
+	frost.router.network = nil
+	if err := frost.Watch(t.Context(), agents.Principal{}, agents.WatchRequest{}, nil); err == nil || !dialed || frost.router.cachedRoute() != nil {
+		t.Errorf("%v, dialed %t, by %v", err, dialed, frost.router.cachedRoute())
+	}
 	for _, text := range []string{"", "agentsite://x", access.GrantLink{Site: shed.ID(), Grant: mustIssue(t, owner, owner.ID())}.String()} {
 		if _, err := o.Accept(text); !errors.As(err, &mistake) {
 			t.Errorf("%.30q: %v", text, err)
@@ -94,6 +109,18 @@ func TestOutboundGrants(t *testing.T) {
 		if s := open(fmt.Sprint("rule:", i)); (s.router.network != nil) != (i < maxNetworks-1) {
 			t.Errorf("agent %d: %v", i, s.router.network)
 		}
+	}
+	// One that is gone makes room, and joins none any more.
+	o.Keep([]agent.Link{{Agent: "rule:0"}, {Agent: "rule:1"}})
+	if s := open("rule:other"); s.router.network == nil {
+		t.Error("the networks of agents that are gone are kept")
+	}
+	if s := open("rule:1"); s.router.network == nil {
+		t.Error("an agent that is there has lost its network")
+	}
+	o.leaving.Wait()
+	if _, err := joined.open(); err == nil {
+		t.Error("an agent that is gone joins")
 	}
 }
 

@@ -24,7 +24,6 @@ type job struct {
 	cancel   context.CancelCauseFunc
 	progress string
 	changed  chan struct{} // closed when it has changed
-	moved    []string      // outputs that it may have moved
 
 	seen atomic.Bool // its asker was permitted to ask, since the start
 

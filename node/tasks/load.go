@@ -89,6 +89,7 @@ func (m *Manager) open(id string, f listed) (*job, *past) {
 	case r.state.Ended():
 		return nil, m.rename(f, nameOf(&r))
 	}
+	r.moved = slices.DeleteFunc(r.moved, func(output string) bool { return siteOf(output) == "" }) // those are safe since
 	j := newJob(r, int64(good))
 	j.torn = good < len(b)
 	return j, nil

@@ -296,6 +296,18 @@ func (m *Manager) stop(j *job, why error) {
 		m.mu.Unlock()
 		return
 	}
+	if len(j.moved) > 0 { // at another site, when this one was killed
+		m.running.Go(func() {
+			for _, w := range m.Workers() {
+				if w.Name == j.asked.Agent {
+					(&work{m: m, j: j, self: w.Self, ctx: context.Background()}).release()
+				}
+			}
+			m.finish(j, why)
+		})
+		m.mu.Unlock()
+		return
+	}
 	m.mu.Unlock()
 	m.finish(j, why)
 }

@@ -49,6 +49,8 @@ type entry struct {
 	Result []byte `cbor:"19,keyasint,omitempty"` // JSON
 	// Of intent, result and approval: from 1.
 	Step int `cbor:"20,keyasint,omitempty"`
+	// Of intent: the output that the step moves away from safe.
+	Output string `cbor:"24,keyasint,omitempty"`
 	// Of question and answer.
 	Question string   `cbor:"21,keyasint,omitempty"`
 	Options  []string `cbor:"22,keyasint,omitempty"`
@@ -66,6 +68,7 @@ type record struct {
 	steps    []task.Step
 	question *task.Question
 	answers  map[string]string // by question
+	moved    []string          // outputs that its steps may have moved, and that were not released since
 }
 
 // apply adds an entry. It is the one place where states follow one another; an entry that may
@@ -92,6 +95,9 @@ func (r *record) apply(e *entry) error {
 			r.state, r.question, r.steps = task.Working, nil, r.steps[:len(r.steps)-1]
 		}
 		r.steps = append(r.steps, task.Step{Does: e.Says, Time: stamp(e.At)})
+		if e.Output != "" && !slices.Contains(r.moved, e.Output) {
+			r.moved = append(r.moved, e.Output)
+		}
 	case kindResult:
 		s := &r.steps[e.Step-1]
 		s.Outcome, s.Says, s.Result = e.Fault, e.Says, e.Result

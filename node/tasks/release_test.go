@@ -86,10 +86,10 @@ func TestReleaseBesideSlowSite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(newDesk())
 		m := New(Options{Site: slow{h}})
-		w := &work{m: m, j: newJob(record{}, 0), ctx: t.Context()}
+		w := &work{m: m, j: newJob(record{}, 0), self: ann, ctx: t.Context()}
 		for _, output := range []string{"far/m/p", "m/p", "third/m/p"} {
 			h.held[output] = true
-			w.moves(output)
+			w.j.moved = append(w.j.moved, output)
 		}
 		go w.release()
 		synctest.Wait()
@@ -98,4 +98,27 @@ func TestReleaseBesideSlowSite(t *testing.T) {
 		}
 		time.Sleep(stepTimeout)
 	})
+}
+
+// TestKilledSite: what a task held at another site when this one was killed is released when the
+// task is canceled after the start, whether it is worked on or waits.
+func TestKilledSite(t *testing.T) {
+	for name, change := range map[string]func(r *rig){
+		"at work":     func(*rig) {},
+		"paused":      func(r *rig) { r.crew.change("a", func(w *hosted.Worker) { w.Paused = true }) },
+		"not allowed": func(r *rig) { r.desk.refused[ann.ID] = true },
+		"changed":     func(r *rig) { r.crew.change("a", func(w *hosted.Worker) { w.Digest[0] = 1 }) },
+	} {
+		with(t, func(t *testing.T, r *rig) {
+			first := r.ask(t, ann, request("a", "1/x", "mw"))
+			r.stop()
+			r.house.held["m1/x/p0"] = true
+			change(r)
+			r.start()
+			synctest.Wait()
+			if got, err := r.Cancel(t.Context(), boss, first.ID); err != nil || !got.State.Ended() || r.house.holds("m1/x/p0") {
+				t.Errorf("%s: %+v %v, held %v", name, got, err, r.house.holding())
+			}
+		})
+	}
 }

@@ -132,6 +132,9 @@ func (h *house) Move(ctx context.Context, p agents.Principal, r agents.MoveReque
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r.Value.IsZero() {
+		if p.ID == "" {
+			return agents.Output{}, device.Faultf(device.Denied, "nobody")
+		}
 		delete(h.held, r.Output)
 		return agents.Output{Output: r.Output}, nil
 	}

@@ -125,7 +125,7 @@ func (w *work) Say(text string) {
 
 // Step implements task.Work.
 func (w *work) Step(ctx context.Context, does string, do func(ctx context.Context, key string) (any, error)) (jsontext.Value, error) {
-	v, err := w.step(ctx, does, true, func(key, _ string) (any, error) { return do(ctx, key) })
+	v, err := w.step(ctx, does, "", true, func(key, _ string) (any, error) { return do(ctx, key) })
 	return v, err
 }
 
@@ -142,9 +142,9 @@ func (w *work) alive(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// step makes a step. do gets its key and the handle of an approval. A step that need not be
-// durable is made although the disk refuses it.
-func (w *work) step(ctx context.Context, does string, durable bool, do func(key, approval string) (any, error)) (jsontext.Value, error) {
+// step makes a step, which may move an output. do gets its key and the handle of an approval. A
+// step that need not be durable is made although the disk refuses it.
+func (w *work) step(ctx context.Context, does, output string, durable bool, do func(key, approval string) (any, error)) (jsontext.Value, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.alive(ctx); err != nil {
@@ -159,7 +159,7 @@ func (w *work) step(ctx context.Context, does string, durable bool, do func(key,
 	if n > maxSteps && durable {
 		return nil, device.Faultf(device.Unavailable, "a task makes at most %d steps, and this one has made them", maxSteps)
 	}
-	intent := entry{Kind: kindIntent, Step: n, Says: clip(does)}
+	intent := entry{Kind: kindIntent, Step: n, Says: clip(does), Output: output}
 	noted := w.m.commit(w.j, intent, durable)
 	if noted != nil && durable {
 		return nil, noted

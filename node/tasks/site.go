@@ -42,10 +42,13 @@ func (s *site) Move(ctx context.Context, _ agents.Principal, r agents.MoveReques
 		}
 	}
 	r.Via = w.via()
-	_, err = w.step(ctx, does, !releases, func(key, approval string) (any, error) {
+	moved := r.Output
+	if releases {
+		moved = ""
+	}
+	_, err = w.step(ctx, does, moved, !releases, func(key, approval string) (any, error) {
 		if r.Approval = approval; !releases {
 			r.Key = &key
-			w.moves(r.Output)
 		}
 		ctx, cancel := detached(ctx)
 		defer cancel()
@@ -55,13 +58,12 @@ func (s *site) Move(ctx context.Context, _ agents.Principal, r agents.MoveReques
 	return out, err
 }
 
-// moves notes an output that the task may hold from now on.
-func (w *work) moves(output string) {
-	w.m.mu.Lock()
-	defer w.m.mu.Unlock()
-	if !slices.Contains(w.j.moved, output) {
-		w.j.moved = append(w.j.moved, output)
+// siteOf returns the other site that an output is at; "" for one of this site.
+func siteOf(output string) string {
+	if site, point, _ := strings.Cut(output, "/"); strings.Contains(point, "/") {
+		return site
 	}
+	return ""
 }
 
 // release returns to safe what the task moved and its agent holds still. A site that does not
@@ -70,11 +72,7 @@ func (w *work) release() {
 	w.m.mu.Lock()
 	outputs := make(map[string][]string) // by site
 	for _, output := range w.j.moved {
-		site := ""
-		if strings.Count(output, "/") > 1 {
-			site, _, _ = strings.Cut(output, "/")
-		}
-		outputs[site] = append(outputs[site], output)
+		outputs[siteOf(output)] = append(outputs[siteOf(output)], output)
 	}
 	w.j.moved = nil
 	w.m.mu.Unlock()
@@ -95,7 +93,7 @@ func (w *work) release() {
 func (s *site) Show(ctx context.Context, _ agents.Principal, r agents.ShowRequest) error {
 	w := s.work
 	r.Via = w.via()
-	_, err := w.step(ctx, fmt.Sprintf("show %q on %s", r.Text, r.Display), true, func(_, approval string) (any, error) {
+	_, err := w.step(ctx, fmt.Sprintf("show %q on %s", r.Text, r.Display), "", true, func(_, approval string) (any, error) {
 		r.Approval = approval
 		ctx, cancel := detached(ctx)
 		defer cancel()
@@ -108,7 +106,7 @@ func (s *site) Show(ctx context.Context, _ agents.Principal, r agents.ShowReques
 func (s *site) Capture(ctx context.Context, _ agents.Principal, r agents.CaptureRequest) (picture agents.Picture, err error) {
 	w := s.work
 	r.Via = w.via()
-	_, err = w.step(ctx, "take a picture with "+r.Camera, true, func(_, approval string) (any, error) {
+	_, err = w.step(ctx, "take a picture with "+r.Camera, "", true, func(_, approval string) (any, error) {
 		r.Approval = approval
 		ctx, cancel := detached(ctx)
 		defer cancel()

@@ -24,12 +24,13 @@ type Request struct {
 	Handle string
 	Who    string
 	Tool   string
-	Args   []byte // JSON
+	Args   []byte   // JSON
+	Via    []string // through whom Who asks: an agent for a task of somebody
 	Left   time.Duration
 }
 
 // requests are the calls that wait for an owner's approval, by handle. A request is bound to its
-// principal and its exact arguments; the handle is only the name that the owner answers by. They live as long
+// principal, through whom that asks, and its exact arguments: an agent asks for many; the handle is only the name that the owner answers by. They live as long
 // as the process.
 type requests struct {
 	mu  sync.Mutex
@@ -54,7 +55,7 @@ const (
 )
 
 func (r *request) same(a Asked) bool {
-	return r.asked.Who == a.Who && r.asked.Tool == a.Tool && bytes.Equal(r.asked.Args, a.Args)
+	return r.asked.Who == a.Who && r.asked.Tool == a.Tool && bytes.Equal(r.asked.Args, a.Args) && slices.Equal(r.asked.Via, a.Via)
 }
 
 // ask takes an owner's yes to the call, which holds once; otherwise it returns an
@@ -138,7 +139,7 @@ func (all *requests) waiting(who string) (out []Request) {
 	all.forget()
 	for h, r := range all.all {
 		if r.answer == unanswered && (who == "" || r.asked.Who == who) {
-			out = append(out, Request{h, r.asked.Who, r.asked.Tool, r.asked.Args, time.Until(r.until)})
+			out = append(out, Request{h, r.asked.Who, r.asked.Tool, r.asked.Args, r.asked.Via, time.Until(r.until)})
 		}
 	}
 	slices.SortFunc(out, func(a, b Request) int { return cmp.Or(cmp.Compare(a.Left, b.Left), cmp.Compare(a.Handle, b.Handle)) })
@@ -168,7 +169,8 @@ func (n *Node) Approve(p agents.Principal, handle string, ok bool) error {
 		Who  string         `json:"who"`
 		Tool string         `json:"tool"`
 		Args jsontext.Value `json:"arguments"`
-	}{r.asked.Who, r.asked.Tool, jsontext.Value(r.asked.Args)})
+		Via  []string       `json:"via,omitzero"`
+	}{r.asked.Who, r.asked.Tool, jsontext.Value(r.asked.Args), r.asked.Via})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,5 +106,48 @@ func TestOnRecheck(t *testing.T) {
 	d.Recheck()
 	if told != 1 {
 		t.Errorf("told %d times", told)
+	}
+}
+
+// TestApprovalOfTask: an owner is told for whose task an agent asks, and what is approved for one
+// task is no approval for that of somebody else, by the same agent with the same arguments.
+func TestApprovalOfTask(t *testing.T) {
+	for _, read := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDesk()
+			d.confirming()
+			ask := func(handle string, via ...string) (needed *agents.ApprovalNeeded, err error) {
+				terms := agents.Terms{Via: via, Approval: handle}
+				if read {
+					c := call{who: ann, ask: agents.Ask{Op: agents.OpRead, Points: []string{arm}, Effect: agents.Reads}, terms: terms, args: none}
+					err = d.Node.approved(&c, Asked{Who: ann.ID, Tool: c.ask.Name()})
+				} else {
+					_, err = d.Node.Move(t.Context(), ann, agents.MoveRequest{Output: arm, Value: device.Number(5), Terms: terms})
+				}
+				if errors.As(err, &needed) {
+					err = nil
+				}
+				return needed, err
+			}
+			one, err := ask("", "carl", "task/1")
+			if one == nil {
+				t.Fatal(err)
+			}
+			if all, err := d.Requests(own); err != nil || len(all) != 1 || !slices.Equal(all[0].Via, []string{"carl", "task/1"}) {
+				t.Fatalf("%+v %v", all, err)
+			}
+			if err := d.Approve(own, one.State, true); err != nil {
+				t.Fatal(err)
+			}
+			if other, err := ask("", "eve", "task/2"); other == nil || other.State == one.State {
+				t.Errorf("another task: %v %v", other, err)
+			}
+			if _, err := ask(one.State, "eve", "task/2"); err == nil || device.AsFault(err).Kind != device.Denied {
+				t.Errorf("another task, by the handle: %v", err)
+			}
+			if needed, err := ask("", "carl", "task/1"); needed != nil || err != nil {
+				t.Errorf("the task: %v %v", needed, err)
+			}
+		})
 	}
 }

@@ -123,6 +123,7 @@ func (n *Node) approved(c *call, asked Asked) (err error) {
 		return n.refuse(asked, errConfirm)
 	}
 	if asked.Args == nil {
+		asked.Via = n.via(c.who, c.terms.Via)
 		asked.Args, err = c.encode()
 	}
 	if err == nil {

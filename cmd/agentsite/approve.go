@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -76,8 +77,16 @@ func (s *session) showRequests(ctx context.Context) error {
 	}
 	return printList(s.app, all.Requests, "no call waits for approval",
 		[]string{"HANDLE", "WHO", "TOOL", "ARGUMENTS", "STILL WAITS"}, func(r owner.Request) []string {
-			return []string{r.Handle, r.Who, r.Tool, argumentsOf(r), strconv.Itoa(int(r.Left)) + " s"}
+			return []string{r.Handle, askerOf(r), r.Tool, argumentsOf(r), strconv.Itoa(int(r.Left)) + " s"}
 		})
+}
+
+// askerOf returns who asks, and through whom.
+func askerOf(r owner.Request) string {
+	if len(r.Via) == 0 {
+		return r.Who
+	}
+	return r.Who + " through " + strings.Join(r.Via, ", ")
 }
 
 // argumentsOf returns a call's arguments as JSON.
@@ -122,9 +131,9 @@ func (s *session) watchRequests(ctx context.Context) error {
 
 func (s *session) printRequest(r owner.Request) error {
 	if !handleForm().MatchString(r.Handle) { // people paste it into a shell
-		return s.app.print(r, "%s asks for %s %s, with an invalid handle; do not approve it", r.Who, r.Tool, argumentsOf(r))
+		return s.app.print(r, "%s asks for %s %s, with an invalid handle; do not approve it", askerOf(r), r.Tool, argumentsOf(r))
 	}
-	return s.app.print(r, "%s asks for %s %s: %s approve %s", r.Who, r.Tool, argumentsOf(r), s.app.again(), r.Handle)
+	return s.app.print(r, "%s asks for %s %s: %s approve %s", askerOf(r), r.Tool, argumentsOf(r), s.app.again(), r.Handle)
 }
 
 func (a *app) completeRequests(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

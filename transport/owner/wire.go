@@ -68,11 +68,12 @@ type waitingCalls struct {
 
 // Request is a call that waits for an owner's approval.
 type Request struct {
-	Handle string  `json:"handle"`
-	Who    string  `json:"who"`
-	Tool   string  `json:"tool"`
-	Args   rpc.Raw `json:"arguments"`
-	Left   float64 `json:"seconds_left"`
+	Handle string   `json:"handle"`
+	Who    string   `json:"who"`
+	Tool   string   `json:"tool"`
+	Args   rpc.Raw  `json:"arguments"`
+	Via    []string `json:"via,omitzero"`
+	Left   float64  `json:"seconds_left"`
 }
 
 // AccessParams are the parameters of AccessMethod.

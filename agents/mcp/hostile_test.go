@@ -94,6 +94,19 @@ func TestHiddenText(t *testing.T) {
 	}
 }
 
+// TestSiteTools: no tool of a child takes the name of one of the site's.
+func TestSiteTools(t *testing.T) {
+	for _, name := range []string{"ask_agent", "emergency_stop", "set_level", "read_points", "list_points", "site_status"} {
+		a := New(World{})
+		agent, tool, _ := strings.Cut(name, "_")
+		a.SetName(agent)
+		a.Command, a.Allowed = []string{"/bin/x"}, []string{tool}
+		if _, err := a.Define(); err == nil {
+			t.Errorf("a child offers %s", name)
+		}
+	}
+}
+
 // TestManyParts: parts count without a content, too.
 func TestManyParts(t *testing.T) {
 	a := New(World{})

@@ -33,7 +33,7 @@ type (
 
 // IsOperation reports whether a name is that of a tool of the site itself.
 func IsOperation(tool string) bool {
-	return slices.ContainsFunc(definitions, func(d definition) bool { return d.tool.Name == tool })
+	return tool == AskAgent || slices.ContainsFunc(definitions, func(d definition) bool { return d.tool.Name == tool })
 }
 
 // ReturnsToSafe reports, by its name alone, whether a tool can only return outputs to safe:

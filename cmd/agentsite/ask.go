@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
@@ -133,10 +134,15 @@ func within[R any](ctx context.Context, limit time.Duration, do func(context.Con
 	return do(ctx)
 }
 
-// call calls a tool with arguments in JSON.
+// call calls a tool with arguments in JSON. One of an agent's own, which knows no keys, is not
+// called again after a broken connection.
 func (s *session) call(ctx context.Context, tool string, args []byte) (client.Answer, error) {
 	return ask(ctx, s, func(ctx context.Context, terms agents.Terms) (client.Answer, error) {
-		return s.AskOnce(ctx, tool, args, client.Once{Key: *terms.Key, State: terms.Approval})
+		res, err := s.AskOnce(ctx, tool, args, client.Once{Key: *terms.Key, State: terms.Approval})
+		if err != nil && broken(err) && !tools.IsOperation(tool) {
+			err = coded{exitUnknown, fmt.Errorf("the connection ended during the call (%v); whether %s did what was asked is not known", err, tool)}
+		}
+		return res, err
 	})
 }
 

@@ -103,6 +103,29 @@ func TestWaitsForApproval(t *testing.T) {
 	})
 }
 
+// A tool of an agent's own is called once, whatever becomes of the connection.
+func TestCallsOnce(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		for tool, most := range map[string]int{"switch_output": 1 + maxRetries, "weather_mail": 1} {
+			cut := new(cutting)
+			a := &app{out: &output{Writer: io.Discard}, errs: io.Discard, data: dir}
+			s := &session{&peer.Connection{Client: client.New(cut, "t", "1")}, a}
+			if _, err := s.call(t.Context(), tool, []byte("{}")); err == nil || cut.calls != most || most == 1 && exitCode(err) != exitUnknown {
+				t.Errorf("%s: %d calls: %v", tool, cut.calls, err)
+			}
+		}
+	})
+}
+
+// cutting is a site whose connection ends in each call.
+type cutting struct{ calls int }
+
+func (c *cutting) Call(context.Context, rpc.Request, func(string, rpc.Raw)) (rpc.Raw, error) {
+	c.calls++
+	return rpc.Raw{}, io.ErrUnexpectedEOF
+}
+
 type undecided struct{}
 
 func (undecided) Call(context.Context, rpc.Request, func(string, rpc.Raw)) (rpc.Raw, error) {

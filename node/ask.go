@@ -48,7 +48,8 @@ func (n *Node) Owner(p agents.Principal) error {
 	return nil
 }
 
-// Decided blocks until an owner has answered a request of p, or it is over.
+// Decided blocks until an owner has answered a request of p, or it is over. A request whose caller
+// goes before is withdrawn: an owner is not asked for what nobody waits for, and it keeps no place.
 func (n *Node) Decided(ctx context.Context, p agents.Principal, handle string) error {
 	if err := known(p); err != nil {
 		return err
@@ -68,6 +69,12 @@ func (n *Node) Decided(ctx context.Context, p agents.Principal, handle string) e
 	case <-over.C:
 		return nil
 	case <-ctx.Done():
+		n.requests.mu.Lock()
+		if n.requests.all[handle] == r && r.answer == unanswered {
+			n.requests.drop(handle)
+		}
+		n.requests.mu.Unlock()
+		n.hub.Announce(agents.Change{Approvals: true})
 		return context.Cause(ctx)
 	}
 }

@@ -96,6 +96,9 @@ func TestAsk(t *testing.T) {
 		if err := d.Decided(ctx, ann, needed.State); err != errBroken {
 			t.Error(err)
 		}
+		if all, err := d.Requests(agents.Principal{ID: "local", Owner: true}); err != nil || len(all) > 0 {
+			t.Errorf("an owner is asked for what nobody waits for: %+v %v", all, err)
+		}
 	})
 }
 

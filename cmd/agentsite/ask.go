@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/tools"
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
@@ -139,7 +138,7 @@ func within[R any](ctx context.Context, limit time.Duration, do func(context.Con
 func (s *session) call(ctx context.Context, tool string, args []byte) (client.Answer, error) {
 	return ask(ctx, s, func(ctx context.Context, terms agents.Terms) (client.Answer, error) {
 		res, err := s.AskOnce(ctx, tool, args, client.Once{Key: *terms.Key, State: terms.Approval})
-		if err != nil && broken(err) && !tools.IsOperation(tool) {
+		if err != nil && broken(err) && !client.KnowsKeys(tool) {
 			err = coded{exitUnknown, fmt.Errorf("the connection ended during the call (%v); whether %s did what was asked is not known", err, tool)}
 		}
 		return res, err

@@ -205,6 +205,10 @@ func (c *Client) Call(ctx context.Context, _ agents.Principal, call tools.Call) 
 // and State is that of the last agents.ApprovalNeeded. The zero Once is a call for itself.
 type Once struct{ Key, State string }
 
+// KnowsKeys reports whether calls of a tool that are repeated with one key are one call: tools of
+// agents' own know no keys.
+func KnowsKeys(tool string) bool { return tools.IsOperation(tool) }
+
 // Ask is Call in plain types: arguments in JSON, and a result in JSON.
 func (c *Client) Ask(ctx context.Context, tool string, args []byte) (Answer, error) {
 	return c.AskOnce(ctx, tool, args, Once{})

@@ -44,6 +44,7 @@ type Manager struct {
 	opener   *opener
 	install  func() error             // replaces the current plan by the staged one
 	reloaded func(*config.Site) error // takes up the agents of a new configuration; nil for nothing
+	taken    *config.Site             // what reloaded took up last
 	offer    func([]node.Device) error
 	reloads  chan chan<- error // unbuffered
 }
@@ -73,9 +74,9 @@ func (m *Manager) Publish(offer func([]node.Device) error) error {
 }
 
 // Configure passes the configuration to take, now and whenever a reload finds other agents in
-// it. It is called once, before Run.
+// it, or other devices, which agents may name. It is called once, before Run.
 func (m *Manager) Configure(take func(*config.Site) error) error {
-	m.reloaded = take
+	m.reloaded, m.taken = take, m.Config
 	return take(m.Config)
 }
 

@@ -100,11 +100,13 @@ func (m *Manager) reload(ctx context.Context) error {
 		}
 		cancel()
 	}
-	others := m.reloaded != nil && (!slices.EqualFunc(cfg.Agents, m.Config.Agents, config.Agent.Same) || !reflect.DeepEqual(cfg.Place, m.Config.Place))
+	others := m.reloaded != nil && (!slices.EqualFunc(cfg.Agents, m.taken.Agents, config.Agent.Same) || !reflect.DeepEqual(cfg.Place, m.taken.Place) ||
+		!slices.EqualFunc(cfg.Devices, m.taken.Devices, config.Device.Same)) // whose points agents may name
 	if others {
-		if err := m.reloaded(cfg); err != nil {
+		if err := m.reloaded(cfg); err != nil { // and the next reload tries again
 			problems = append(problems, err.Error())
-			cfg.Agents, cfg.Place = m.Config.Agents, m.Config.Place // so that the next reload tries again
+		} else {
+			m.taken = cfg
 		}
 	}
 	m.Config, m.devices = cfg, nil

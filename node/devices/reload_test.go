@@ -268,15 +268,18 @@ func TestReloadRefused(t *testing.T) {
 	})
 }
 
-// TestReloadAgents: a reload passes changed agents on, and the next one again if they were
-// refused.
+// TestReloadAgents: a reload passes changed agents on, and changed devices, which agents may name;
+// and the next one again if they were refused.
 func TestReloadAgents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, threeOf)
 		defer r.end()
 		var passed []int
 		var refusal error
-		r.reloaded = func(cfg *config.Site) error { passed = append(passed, len(cfg.Agents)); return refusal }
+		if err := r.Configure(func(cfg *config.Site) error { passed = append(passed, len(cfg.Agents)); return refusal }); err != nil {
+			t.Fatal(err)
+		}
+		passed = nil
 		reload := func(refuse error, want ...int) {
 			t.Helper()
 			refusal = refuse
@@ -300,5 +303,9 @@ func TestReloadAgents(t *testing.T) {
 		reload(errors.New("refused"), 1, 1, 0, 0)
 		reload(nil, 1, 1, 0, 0, 0)
 		reload(nil, 1, 1, 0, 0, 0)
+		r.text = head
+		reload(errors.New("refused"), 1, 1, 0, 0, 0, 0)
+		reload(nil, 1, 1, 0, 0, 0, 0, 0)
+		reload(nil, 1, 1, 0, 0, 0, 0, 0)
 	})
 }

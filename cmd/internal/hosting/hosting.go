@@ -68,9 +68,11 @@ func New(o Options) (*Hosting, error) {
 	if err != nil {
 		return nil, err
 	}
-	book, err := mcp.ReadBook(accepted, o.Folder.WriteAccepted)
-	if err != nil {
-		return nil, fmt.Errorf("%w; remove %s, and accept them again", err, o.Folder.Path(state.AcceptedFile))
+	book, damage := mcp.ReadBook(accepted, o.Folder.WriteAccepted)
+	if damage != nil { // the outputs do not wait for the tools of others
+		damage = fmt.Errorf("%w; remove %s, start again, and accept them again", damage, o.Folder.Path(state.AcceptedFile))
+		slog.Error("no tools of children are offered", "err", damage)
+		book, _ = mcp.ReadBook(nil, func([]byte) error { return damage })
 	}
 	out := peer.NewOutbound(o.Folder, o.Key, realms(o.Internet), o.Version)
 	sites := remote.NewSites(out.Open)

@@ -1,0 +1,53 @@
+package hosting
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"agentsite/node"
+	"agentsite/node/access"
+	"agentsite/node/config"
+	"agentsite/node/identity"
+	"agentsite/node/state"
+)
+
+// TestDamagedFiles: a site whose files of accepted tools and of imports are damaged hosts its
+// agents all the same, and nothing replaces those files.
+func TestDamagedFiles(t *testing.T) {
+	f := state.Folder(t.TempDir())
+	for _, name := range []string{state.AcceptedFile, state.ImportsFile} {
+		if err := os.WriteFile(f.Path(name), []byte("{torn"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := identity.New()
+	store, err := access.NewStore(access.Options{
+		Site: key.ID(), Build: time.Now(), SystemClock: func() (time.Time, bool) { return time.Now(), true },
+		SaveAccess: func([]byte) error { return nil }, SaveCounts: func([]byte) error { return nil }, OnEnd: func() {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := node.NewHub(nil, forgetful{}, func(s string) string { return s })
+	h, err := New(Options{Folder: f, Key: key, Version: "1", File: filepath.Join(string(f), "a.yaml"), Node: node.New(hub, "", nil), Hub: hub, Access: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Parse("a.yaml", []byte("site: { name: x }\nagents: { child: { kind: mcp, command: [x], tools: [say] } }\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Apply(cfg); err != nil || len(h.List(t.Context())) != 1 {
+		t.Errorf("%v, %+v", err, h.List(t.Context()))
+	}
+	if err := h.Imports.Remove("x"); err == nil {
+		t.Error("damaged imports are replaced")
+	}
+	for _, name := range []string{state.AcceptedFile, state.ImportsFile} {
+		if text, err := os.ReadFile(f.Path(name)); err != nil || string(text) != "{torn" {
+			t.Errorf("%s: %q %v", name, text, err)
+		}
+	}
+}

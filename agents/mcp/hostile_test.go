@@ -94,6 +94,23 @@ func TestHiddenText(t *testing.T) {
 	}
 }
 
+// TestSchemas: a schema that older servers panic at, or that has clients send arguments elsewhere, is
+// refused.
+func TestSchemas(t *testing.T) {
+	for _, schema := range []any{
+		nil, map[string]any{}, map[string]any{"type": "string"}, map[string]any{"type": []any{"object"}}, true, "object",
+		map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "object", "properties": map[string]any{"b": map[string]any{"type": "string", "x-mcp-header": "Key"}}}}},
+		map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"x-mcp-header": 1}}},
+	} {
+		if _, err := canonical(&sdk.Tool{Name: "x", InputSchema: schema}); err == nil {
+			t.Errorf("%v is accepted", schema)
+		}
+		if _, err := canonical(&sdk.Tool{Name: "x", InputSchema: map[string]any{"type": "object"}, OutputSchema: schema}); err == nil && schema != nil {
+			t.Errorf("%v is accepted for results", schema)
+		}
+	}
+}
+
 // TestSiteTools: no tool of a child takes the name of one of the site's.
 func TestSiteTools(t *testing.T) {
 	for _, name := range []string{"ask_agent", "emergency_stop", "set_level", "read_points", "list_points", "site_status"} {

@@ -68,6 +68,9 @@ func checkDefinition(text jsontext.Value) error {
 	if strings.Contains(string(text), `\u00`) { // canonical JSON writes no other characters so
 		return errors.New("its definition has control characters")
 	}
+	if strings.Contains(string(text), `"x-mcp-header"`) { // which has clients send arguments outside the call, where nothing here compares them
+		return errors.New("its schemas have x-mcp-header, which is not passed on")
+	}
 	before := ' '
 	for _, r := range string(text) {
 		hidden := unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) &&

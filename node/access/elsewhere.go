@@ -34,6 +34,9 @@ func At(name string, all []Permission) ([]Permission, error) {
 // for nothing. It reverses At.
 func Elsewhere(name string, all []Permission) (out []Permission) {
 	for _, p := range all {
+		if p.asks() { // agents of this site
+			continue
+		}
 		var points []string
 		for _, pattern := range p.Points {
 			if pattern == name {

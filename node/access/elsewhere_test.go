@@ -49,7 +49,7 @@ func TestAtElsewhere(t *testing.T) {
 	if got := FormatPermissions(Elsewhere("shed", append(words(t, "set house/heater, read barn/x+shedd"), here...))); got != FormatPermissions(there) {
 		t.Error(got)
 	}
-	if got := Elsewhere("shed", words(t, "read *, set barn, stop")); got != nil {
+	if got := Elsewhere("shed", words(t, "read *, set barn, stop, ask shed")); got != nil {
 		t.Error(got)
 	}
 	for _, wrong := range []string{"stop", "read shed/a/b", "ask beds"} {

@@ -114,6 +114,17 @@ func (g *Group) Retry(site string) {
 	}
 }
 
+// Renew has a site be watched anew, or be tried now if it is away: what is permitted there has
+// changed. An unknown site is none.
+func (g *Group) Renew(site string) {
+	g.Retry(site)
+	if m, err := g.named(site); err == nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		m.renew(errRenewed)
+	}
+}
+
 // list takes over which sites there are.
 func (g *Group) list() {
 	g.listing.Lock()

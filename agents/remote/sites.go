@@ -151,13 +151,15 @@ func (s *Sites) set(name string, r *Remote) {
 	}
 }
 
-// Retry has all sites that are away be tried now.
-func (s *Sites) Retry() {
+// Renew has the sites with a key be tried now, or asked anew by the grants that there are now.
+func (s *Sites) Renew(is func(peer string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range s.views {
 		for _, m := range v.all() {
-			v.Group.Retry(m.link.Site)
+			if is(m.link.Peer) {
+				v.Group.Renew(m.link.Site)
+			}
 		}
 	}
 }

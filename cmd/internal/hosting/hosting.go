@@ -118,7 +118,7 @@ func (h *Hosting) Connect(grant string) (agent.Connected, error) {
 	if err != nil {
 		return agent.Connected{}, device.Faultf(device.Invalid, "%w", err)
 	}
-	h.sites.Retry()
+	h.sites.Renew(func(peer string) bool { id, err := identity.Parse(peer); return err == nil && id.String() == k.DID })
 	c := agent.Connected{Name: k.Name, DID: k.DID}
 	c.May, c.Until = k.Permission()
 	return c, nil

@@ -40,7 +40,7 @@ func TestRuleElsewhere(t *testing.T) {
 			v.Errorf("without a grant: %+v", r)
 		}
 		v.grant("a", "b", "read *, set *")
-		a.sites.Retry()
+		a.sites.Renew(func(peer string) bool { return peer == b.key.ID().String() })
 		v.sleep(20 * time.Second)
 		if r := a.report(v.ctx, "frost"); r.State != agent.Holding || !b.on("heater/relay") {
 			v.Fatalf("%+v, and the heater is %t", r, b.on("heater/relay"))
@@ -141,6 +141,27 @@ func TestSilentSite(t *testing.T) {
 		}
 		released("paused")
 		time.Sleep(20 * time.Second)
+	})
+}
+
+// TestNewGrant: a grant in place of another holds at once, also while the site is connected.
+func TestNewGrant(t *testing.T) {
+	over(t, []string{"a", "b"}, func(v *village) {
+		a, b := v.sites["a"], v.sites["b"]
+		v.grant("a", "b", "read *")
+		if err := v.configure("a", twoRules); err != nil {
+			v.Fatal(err)
+		}
+		v.sleep(time.Minute)
+		if b.on("heater/relay") {
+			v.Fatal("it is moved without a permission")
+		}
+		v.grant("a", "b", "read *, set *")
+		a.sites.Renew(func(peer string) bool { return peer == b.key.ID().String() })
+		v.sleep(6 * time.Minute) // a rule tries less and less often what it is refused
+		if r := a.report(v.ctx, "frost"); r.State != agent.Holding || !b.on("heater/relay") {
+			v.Errorf("%+v", r)
+		}
 	})
 }
 

@@ -252,7 +252,8 @@ func (m *Manager) create(e *entry) error {
 	if err == nil {
 		err = m.disk.Sync()
 	}
-	if err != nil { // it is not promised to anybody; one that comes back after a crash does no harm
+	if err != nil { // it is not promised to anybody, and empty it is not done, should its name stay
+		f.Truncate(0)
 		f.Close()
 		m.disk.Remove(j.name())
 		return diskFault(err)

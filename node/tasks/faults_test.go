@@ -1,12 +1,16 @@
 package tasks
 
 import (
+	"errors"
+	"io/fs"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"agentsite/agents/task"
+	"agentsite/device"
 )
 
 // TestDiskFaults: while a disk is full or read-only now and then, nothing is done twice, what was
@@ -77,4 +81,71 @@ func TestDiskFaults(t *testing.T) {
 			t.Fatalf("%s (seed %d, round %d)", mistake, seed, round)
 		}
 	}
+}
+
+// unsure is a disk that cannot say whether names are durable, and removes nothing.
+type unsure struct {
+	*ram
+	fails bool
+}
+
+func (u *unsure) unsure() error {
+	if u.fails {
+		return &fs.PathError{Op: "sync", Err: errors.New("input/output error")}
+	}
+	return nil
+}
+
+func (u *unsure) Sync() error { return errors.Join(u.ram.Sync(), u.unsure()) }
+
+func (u *unsure) Rename(from, to string) error {
+	return errors.Join(u.ram.Rename(from, to), u.unsure())
+}
+
+func (u *unsure) Remove(name string) error {
+	if u.fails {
+		return u.unsure()
+	}
+	return u.ram.Remove(name)
+}
+
+// TestUnsureNames: what an asker was told that it is not taken is not done after a restart either,
+// and an ended task whose new name may not be durable is found by it.
+func TestUnsureNames(t *testing.T) {
+	with(t, func(t *testing.T, r *rig) {
+		u := &unsure{ram: r.disk}
+		r.Manager.disk = u
+		ended := r.ask(t, ann, request("a", "1", "w"))
+		u.fails = true
+		if _, err := r.Ask(t.Context(), ann, request("b", "2", "m")); kindOf(err) != device.Unavailable {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		u.fails = false
+		r.Recheck()
+		synctest.Wait()
+		if got := r.task(t, ann, ended.ID); got.State != task.Completed {
+			t.Errorf("%+v", got)
+		}
+		time.Sleep(keepEnded + time.Hour)
+		r.ask(t, bob, request("a", "3", "")) // the old ones go
+		for name := range r.disk.files {
+			if strings.Contains(name, ended.ID) {
+				t.Errorf("%s is left", name)
+			}
+		}
+	})
+	with(t, func(t *testing.T, r *rig) {
+		r.Manager.disk = &unsure{r.disk, true}
+		if _, err := r.Ask(t.Context(), ann, request("b", "2", "m")); kindOf(err) != device.Unavailable {
+			t.Fatal(err)
+		}
+		r.stop()
+		r.start()
+		synctest.Wait()
+		if n := r.house.counts()["m2/p0"]; n > 0 {
+			t.Error("what was refused is done")
+		}
+	})
 }

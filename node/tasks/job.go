@@ -169,7 +169,8 @@ func (m *Manager) retire(j *job, e entry, err error) {
 	defer j.writing.Unlock()
 	p := &past{ended: nameOf(&j.record), size: j.size}
 	if renamed := m.disk.Rename(j.name(), p.String()); renamed != nil || err != nil {
-		p.kept, p.unnamed = &j.record, renamed != nil
+		p.kept = &j.record
+		p.unnamed.Store(renamed != nil)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

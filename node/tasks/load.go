@@ -102,14 +102,14 @@ func (m *Manager) rename(f listed, to ended) *past {
 	p := newPast(to, f.size)
 	if err := m.disk.Rename(f.name, to.String()); err != nil {
 		slog.Error("ended task cannot be renamed", "task", to.id, "err", err)
-		p.unnamed = true
+		p.unnamed.Store(true)
 	}
 	return p
 }
 
 // file is the name of a past task's file.
 func (p *past) file() string {
-	if p.unnamed {
+	if p.unnamed.Load() {
 		return p.id + liveSuffix
 	}
 	return p.String()
@@ -167,16 +167,18 @@ func (m *Manager) repair() {
 	var unnamed []*past
 	m.mu.Lock()
 	for _, p := range m.ended {
-		if p.unnamed {
+		if p.unnamed.Load() {
 			unnamed = append(unnamed, p)
 		}
 	}
 	m.mu.Unlock()
 	for _, p := range unnamed {
-		if m.disk.Rename(p.id+liveSuffix, p.String()) == nil {
-			m.mu.Lock()
-			p.unnamed = false
-			m.mu.Unlock()
+		err := m.disk.Rename(p.id+liveSuffix, p.String())
+		if errors.Is(err, fs.ErrNotExist) { // it has the name, which may not have been durable
+			err = m.disk.Sync()
+		}
+		if err == nil {
+			p.unnamed.Store(false)
 		}
 	}
 }

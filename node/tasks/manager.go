@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/agents"
@@ -95,9 +96,9 @@ type Manager struct {
 type past struct {
 	ended
 	size    int64
-	head    *task.Task // nil until it was read
-	kept    *record    // how it ended, where the disk did not store that
-	unnamed bool       // its file has the name of a live one, because the disk refused another
+	head    *task.Task  // nil until it was read
+	kept    *record     // how it ended, where the disk did not store that
+	unnamed atomic.Bool // its file has the name of a live one, because the disk refused another
 }
 
 var _ task.Host = (*Manager)(nil)

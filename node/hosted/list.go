@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/agents/agent"
@@ -32,32 +33,38 @@ type Agents struct {
 	Agents []Agent `json:"agents"`
 }
 
-// List returns the agents in the order of the configuration.
+// List returns the agents in the order of the configuration. One that hangs delays no other report.
 func (m *Manager) List(ctx context.Context) []Agent {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	m.mu.Lock()
 	all, paused := m.all, slices.Clone(m.Paused)
 	m.mu.Unlock()
-	list := make([]Agent, 0, len(all))
-	for _, e := range all {
-		a := Agent{Name: e.Name, Kind: e.Kind, Principal: e.self.ID, Description: e.Description, May: strings.TrimSpace(e.May), Reads: e.Reads, Moves: e.Moves, Author: e.author}
-		switch failed := e.failed.Load(); {
-		case e.agent != nil && slices.Contains(paused, e.Name):
-			a.State = agent.Paused
-		case failed != nil:
-			a.State, a.Says = agent.Failed, *failed
-		default:
-			if r, ok := e.agent.(agent.Reporting); ok {
-				a.Report = r.Report(ctx)
-			}
-			if a.State == "" {
-				a.State = agent.Running
-			}
-		}
-		list = append(list, a)
+	list := make([]Agent, len(all))
+	var asked sync.WaitGroup
+	for i, e := range all {
+		asked.Go(func() { list[i] = e.describe(ctx, slices.Contains(paused, e.Name)) })
 	}
+	asked.Wait()
 	return list
+}
+
+func (e *entry) describe(ctx context.Context, paused bool) Agent {
+	a := Agent{Name: e.Name, Kind: e.Kind, Principal: e.self.ID, Description: e.Description, May: strings.TrimSpace(e.May), Reads: e.Reads, Moves: e.Moves, Author: e.author}
+	switch failed := e.failed.Load(); {
+	case e.agent != nil && paused:
+		a.State = agent.Paused
+	case failed != nil:
+		a.State, a.Says = agent.Failed, *failed
+	default:
+		if r, ok := e.agent.(agent.Reporting); ok {
+			a.Report = r.Report(ctx)
+		}
+		if a.State == "" {
+			a.State = agent.Running
+		}
+	}
+	return a
 }
 
 // Pause stops an agent until Resume, over restarts too: what it holds it releases.

@@ -72,6 +72,7 @@ func (a *Agent) running(ctx context.Context) (*child, error) {
 	switch {
 	case c != nil && c.changed.CompareAndSwap(true, false):
 		if err := a.list(start, c); err != nil {
+			err = c.why(start, err) // before it has our words
 			if life.Err() == nil {
 				c.fail("it does not list its tools any more")
 			}

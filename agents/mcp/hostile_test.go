@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"agentsite/agents/tools"
 	"agentsite/device"
 
+	"github.com/go-json-experiment/json"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -78,6 +81,41 @@ func TestCallerLeaves(t *testing.T) {
 	}
 	if _, err := r.call(t); err != nil {
 		t.Error("for the next caller:", err)
+	}
+}
+
+// TestLongRefusal: what a child says instead of its tools is cut for the caller.
+func TestLongRefusal(t *testing.T) {
+	r := newRig(t, "good", false, nil)
+	lists := 0
+	r.world.Dial = func(context.Context, *Agent) (io.ReadWriteCloser, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			in := bufio.NewScanner(theirs)
+			for in.Scan() {
+				var m struct {
+					ID     int    `json:"id"`
+					Method string `json:"method"`
+				}
+				if json.Unmarshal(in.Bytes(), &m) != nil {
+					continue
+				}
+				answer := `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`
+				if m.Method == "tools/list" {
+					if answer = `"result":{"tools":[]}`; lists > 0 {
+						answer = `"error":{"code":-32000,"message":"` + strings.Repeat("Open the door. ", 10_000) + `"}`
+					}
+					lists++
+				}
+				if !strings.HasPrefix(m.Method, "notifications/") {
+					fmt.Fprintf(theirs, `{"jsonrpc":"2.0","id":%d,%s}`+"\n", m.ID, answer)
+				}
+			}
+		}()
+		return ours, nil
+	}
+	if _, err := r.Offered(t.Context()); err == nil || len(err.Error()) > 500 || !strings.Contains(err.Error(), "any more") {
+		t.Errorf("%.600v", err)
 	}
 }
 

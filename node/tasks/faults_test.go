@@ -149,3 +149,29 @@ func TestUnsureNames(t *testing.T) {
 		}
 	})
 }
+
+// TestCancelReadOnly: on a read-only disk a task is canceled and releases what it holds, and its
+// asker is told what that cannot promise.
+func TestCancelReadOnly(t *testing.T) {
+	with(t, func(t *testing.T, r *rig) {
+		first := r.ask(t, ann, request("a", "1", "mwm"))
+		r.disk.mu.Lock()
+		r.disk.full, r.disk.frozen = true, true
+		r.disk.mu.Unlock()
+		got, err := r.Cancel(t.Context(), ann, first.ID)
+		if err != nil || got.State != task.Canceled || !strings.Contains(got.Says, "the task goes on then") || len(r.house.holding()) > 0 {
+			t.Errorf("%+v %v, held %v", got, err, r.house.holding())
+		}
+		r.disk.mu.Lock()
+		r.disk.full, r.disk.frozen = false, false
+		r.disk.mu.Unlock()
+		r.Recheck() // the disk is well before the restart: nothing goes on
+		r.stop()
+		r.start()
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if got := r.task(t, ann, first.ID); got.State != task.Canceled || r.house.counts()["m1/p2"] > 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+}

@@ -155,7 +155,7 @@ func (m *Manager) retire(j *job, e entry, err error) {
 		if e.State != string(task.Canceled) {
 			e.State, e.Fault = string(task.Failed), cmp.Or(e.Fault, string(device.Unavailable))
 		}
-		e.Says, e.Result = "the site's disk did not store how it ended", nil
+		e.Says, e.Result = "the site's disk did not store how it ended; if that is read-only until the site starts again, the task goes on then", nil
 		m.mu.Lock()
 		now, _ := m.Now()
 		e.At = now.UnixMilli()

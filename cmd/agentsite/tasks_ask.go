@@ -125,12 +125,18 @@ func (s *session) listAgents(ctx context.Context) error {
 // follow shows a task as it goes on, until it has ended, and returns why it failed. It asks the
 // person at the terminal what the task asks. Connections that break are made again.
 func (s *session) follow(ctx context.Context, t task.Task) error {
-	f := follower{session: s}
+	f, id := follower{session: s}, t.ID
+	queued := time.AfterFunc(2*time.Second, func() {
+		s.app.note("task %s waits until its agent has done the tasks before it: agentsite tasks lists them", id)
+	})
+	defer queued.Stop()
 	retries := 0
 	for {
 		err := s.Tasks().Watch(ctx, nobody, t.ID, func(now task.Task) error {
 			retries = 0
-			t = now
+			if t = now; t.State != task.Submitted {
+				queued.Stop()
+			}
 			f.show(t)
 			if t.State == task.InputRequired {
 				return errAsked

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
@@ -84,7 +85,7 @@ func New(o Options) (*Hosting, error) {
 		Host:   func(all ...tools.Agent) { o.Node.Host(slices.Concat(o.Extra, all)...) },
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) }, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
 	})
-	h.Tasks = tasks.New(tasks.Options{Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.Access.Now})
+	h.Tasks = tasks.New(tasks.Options{Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.now})
 	o.Node.OnRecheck(h.Tasks.Recheck)
 	if h.Imports, err = openImports(o, h.Manager); err != nil {
 		return nil, err
@@ -139,4 +140,14 @@ func (h *Hosting) Run(ctx context.Context) {
 	if err := h.out.Close(); err != nil {
 		slog.Warn("the network of the agents did not close well", "err", err)
 	}
+}
+
+// now returns the time at which things happen, for people to read: where the time is not known, that
+// of the system's clock, as in the journal, but not before the lower bound.
+func (o *Options) now() (t time.Time, sure bool) {
+	t, sure = o.Access.Now()
+	if system := time.Now(); !sure && system.After(t) {
+		t = system
+	}
+	return t, sure
 }

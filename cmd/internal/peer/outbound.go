@@ -26,6 +26,10 @@ import (
 // another ten seconds where a call hangs at its end.
 const aliveEvery = 9 * time.Second
 
+// nearEvery is the same for a site on this network, where the kernel finds a lost connection, and
+// nobody else a site that hangs.
+const nearEvery = 30 * time.Second
+
 // maxNetworks bounds how many agents take part in the global network: each does so by itself, with
 // its own key, for some MB. The others reach sites in the same network only.
 const maxNetworks = 4
@@ -201,9 +205,11 @@ func (s *outboundSite) Watch(ctx context.Context, p agents.Principal, r agents.W
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer end(nil)
-	if s.router.cachedRoute() != rpc.Caller(s.router.near) { // on a network the kernel does it
-		asking.Go(func() { end(keepAsking(watching, s.Client.Alive)) })
+	every := aliveEvery
+	if s.router.cachedRoute() == rpc.Caller(s.router.near) {
+		every = nearEvery
 	}
+	asking.Go(func() { end(keepAsking(watching, every, s.Client.Alive)) })
 	err = s.Client.Watch(watching, p, r, emit)
 	if ctx.Err() == nil && watching.Err() != nil {
 		return context.Cause(watching)
@@ -211,18 +217,20 @@ func (s *outboundSite) Watch(ctx context.Context, p agents.Principal, r agents.W
 	return err
 }
 
-// keepAsking returns when a site does not answer any more: libp2p finds that after a minute.
-func keepAsking(ctx context.Context, alive func(context.Context) error) error {
+// keepAsking returns when a site does not answer any more: libp2p finds that after a minute. A
+// refusal is an answer.
+func keepAsking(ctx context.Context, every time.Duration, alive func(context.Context) error) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(aliveEvery):
+		case <-time.After(every):
 		}
 		asking, cancel := context.WithTimeout(ctx, aliveEvery)
 		err := alive(asking)
 		cancel()
-		if err != nil {
+		var refused *client.Refusal
+		if err != nil && !errors.As(err, &refused) {
 			return err
 		}
 	}

@@ -14,13 +14,14 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/state"
+	"agentsite/transport/mcp/client"
 )
 
 // TestKeepAsking: a site that vanishes without a word is known to be gone within half a minute.
 func TestKeepAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, asked := time.Now(), 0
-		err := keepAsking(t.Context(), func(ctx context.Context) error {
+		err := keepAsking(t.Context(), aliveEvery, func(ctx context.Context) error {
 			if asked++; asked <= 3 {
 				return nil
 			}
@@ -32,7 +33,7 @@ func TestKeepAsking(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if err := keepAsking(ctx, func(context.Context) error { return nil }); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) < time.Hour {
+		if err := keepAsking(ctx, nearEvery, func(context.Context) error { return &client.Refusal{Kind: "busy"} }); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) < time.Hour {
 			t.Error(err)
 		}
 	})

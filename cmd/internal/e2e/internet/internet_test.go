@@ -224,13 +224,11 @@ func (w *way) agent(t *testing.T) {
 		t.Error("emergency stop:", says)
 	}
 	w.ann.CheckRefused(t, 4, "emergency stop", "--site=shed", "set", "lamp/relay", "on", "--for", "1m")
-	var all []peer.Agent
-	for line := range strings.Lines(w.ann.MustCLI(t, "agents", "--json")) {
-		var a peer.Agent
-		harness.DecodeJSON(t, line, &a)
-		all = append(all, a)
+	var all struct {
+		Yours []peer.Agent `json:"yours"`
 	}
-	w.ann.MustCLI(t, "--site=shed", "revoke", all[0].DID)
+	harness.DecodeJSON(t, w.ann.MustCLI(t, "agents", "--json"), &all)
+	w.ann.MustCLI(t, "--site=shed", "revoke", all.Yours[0].DID)
 	if says := m.Call(t, "read_points", map[string]any{"points": []string{"shed/den/temperature"}}); !strings.HasPrefix(says, "denied") {
 		t.Error("an agent whose grant is revoked:", says)
 	}

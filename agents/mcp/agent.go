@@ -197,7 +197,7 @@ func (a *Agent) Run(ctx context.Context, _ agents.Principal, _ agents.Site) erro
 		<-c.ended
 	}
 	a.starting.Lock() // a start that was under way has ended its child
-	a.starting.Unlock()
+	defer a.starting.Unlock()
 	return nil
 }
 

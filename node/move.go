@@ -67,7 +67,23 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	if err != nil {
 		return out, err
 	}
-	end, earlier, err := n.journal.Begin(a.asked)
+	return n.moveOnce(ctx, a.asked, came, late, func() (agents.Output, error) {
+		// From here on the caller may go: a repeated call is answered with the outcome.
+		ctx := context.WithoutCancel(ctx)
+		out, err := n.moveAbove(ctx, p, a.view, r, c.ask.For, limits)
+		if err == nil && !n.mayHold(p, c.ask.Points) { // revoked meanwhile
+			_, undone := a.view.Outputs.Release(ctx, r.Output)
+			return agents.Output{}, errors.Join(errRevoked, undone)
+		}
+		return out, err
+	})
+}
+
+// moveOnce stores the intent of a call durably, then makes it, and journals its outcome. A call
+// with the same key before it answers for it. A call that came at a time and may not begin later
+// than late after it, or whose caller is gone, is not made.
+func (n *Node) moveOnce(ctx context.Context, asked Asked, came time.Time, late time.Duration, move func() (agents.Output, error)) (out agents.Output, err error) {
+	end, earlier, err := n.journal.Begin(asked)
 	if earlier != nil || err != nil {
 		return replayed(earlier, err)
 	}
@@ -77,12 +93,7 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	case late > 0 && time.Since(came) > late:
 		err = device.Faultf(device.Expired, "this could not begin within %v, and nothing was moved; call again with another key", late)
 	default:
-		// From here on the caller may go: who asks again is to hear what came of it.
-		ctx = context.WithoutCancel(ctx)
-		if out, err = n.moveAbove(ctx, p, a.view, r, c.ask.For, limits); err == nil && !n.mayHold(p, c.ask.Points) { // revoked meanwhile
-			_, undone := a.view.Outputs.Release(ctx, r.Output)
-			out, err = agents.Output{}, errors.Join(errRevoked, undone)
-		}
+		out, err = move()
 	}
 	end(outcome(out, err))
 	return out, err

@@ -197,21 +197,10 @@ func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSit
 	if err := n.permitElsewhere(&c, a.asked); err != nil {
 		return out, err
 	}
-	end, earlier, err := n.journal.Begin(a.asked)
-	if earlier != nil || err != nil {
-		return replayed(earlier, err)
-	}
-	switch {
-	case ctx.Err() != nil:
-		err = device.Faultf(device.Expired, "the caller had gone before this could begin, and nothing was moved; call again with another key")
-	case late > 0 && time.Since(came) > late:
-		err = device.Faultf(device.Expired, "this could not begin within %v, and nothing was moved; call again with another key", late)
-	default: // the other site completes what it has begun
+	return n.moveOnce(ctx, a.asked, came, late, func() (agents.Output, error) { // the other site completes what it has begun
 		r.Terms = c.termsElsewhere()
-		out, err = o.Move(ctx, p, r)
-	}
-	end(outcome(out, err))
-	return out, err
+		return o.Move(ctx, p, r)
+	})
 }
 
 // seesElsewhere reports whether p and all agents together have a permission for an operation on

@@ -12,7 +12,7 @@ import (
 	"agentsite/device"
 )
 
-// TestAsk: a task is begun by who may ask for it, after an owner's yes where that is demanded, and
+// TestAsk: a task begins for a caller with the permission to ask, after an owner's yes where that is demanded, and
 // is charged and written down once.
 func TestAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

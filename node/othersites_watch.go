@@ -188,7 +188,7 @@ func (n *Node) watchElsewhere(ctx context.Context, p agents.Principal, o OtherSi
 	})
 }
 
-// unknownReading is what is told of a point whose value is not.
+// unknownReading returns the reading of a point whose value is unknown.
 func unknownReading(r agents.Reading, why string) agents.Reading {
 	return agents.Reading{Point: r.Point, Unit: r.Unit, Quality: device.Stale, Why: why}
 }

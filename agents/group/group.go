@@ -114,7 +114,7 @@ func (g *Group) Retry(site string) {
 	}
 }
 
-// Renew has a site be watched anew, or be tried now if it is away: what is permitted there has
+// Renew watches a site anew, or tries it now if it is away: the permissions there have
 // changed. An unknown site is none.
 func (g *Group) Renew(site string) {
 	g.Retry(site)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,12 +64,23 @@ func newRig(t *testing.T, mode string, process bool, stored []byte) *rig {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); r.Run(ctx, agents.Principal{ID: "mcp:weather"}, nil) }()
+	waiting := make(chan struct{})
+	running := waitedFor{ctx, sync.OnceFunc(func() { close(waiting) })}
+	go func() { defer close(ended); r.Run(running, agents.Principal{ID: "mcp:weather"}, nil) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	for r.Report(ctx).State == "" {
-		time.Sleep(time.Millisecond)
-	}
+	<-waiting
 	return r
+}
+
+// waitedFor is a context that calls waits when its end is first waited for: Run has begun then.
+type waitedFor struct {
+	context.Context
+	waits func()
+}
+
+func (w waitedFor) Done() <-chan struct{} {
+	w.waits()
+	return w.Context.Done()
 }
 
 func (r *rig) call(t *testing.T) (tools.Result, error) {
@@ -90,16 +102,17 @@ func (r *rig) acceptAll(t *testing.T) {
 // gone waits until the child has ended.
 func (r *rig) gone(t *testing.T) {
 	t.Helper()
-	for range 5000 {
-		r.mu.Lock()
-		c := r.child
-		r.mu.Unlock()
-		if c == nil {
-			return
-		}
-		time.Sleep(time.Millisecond)
+	r.mu.Lock()
+	c := r.child
+	r.mu.Unlock()
+	if c == nil {
+		return
 	}
-	t.Fatal("the child goes on")
+	select {
+	case <-c.ended:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the child goes on")
+	}
 }
 
 func kindOf(err error) device.FaultKind {

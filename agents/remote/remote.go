@@ -71,7 +71,7 @@ func (r *Remote) Run(ctx context.Context, self agents.Principal, _ agents.Site) 
 	return nil
 }
 
-// Report says whether the other site is reached, and by whom.
+// Report describes the connection to the other site.
 func (r *Remote) Report(context.Context) agent.Report {
 	if r.sites == nil {
 		return agent.Report{}

@@ -22,7 +22,7 @@ const (
 	retryMax = 5 * time.Minute
 	// startTimeout is how long a connection waits for the site's own agent to run.
 	startTimeout = time.Second
-	// maxSays bounds what is told of a connection that fails.
+	// maxSays is the maximum length of the error of a connection, in bytes.
 	maxSays = 200
 )
 

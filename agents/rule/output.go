@@ -18,7 +18,7 @@ const (
 	// restSlack is how much later than the guard says an output is asked for: times are told to
 	// the millisecond.
 	restSlack = 50 * time.Millisecond
-	// othersTime is the longest time that a rule yields to a caller who is not an owner: one call
+	// othersTime is the longest time that a rule yields to a caller other than an owner: one call
 	// of an agent or a grantee must not end frost protection for the night.
 	othersTime = 10 * time.Minute
 	// sameEnd is how much longer a lease has to become for a renewal to have had an effect.
@@ -67,7 +67,7 @@ type output struct {
 	yielded   bool          // somebody took the output over, or released it
 	wasFalse  bool          // the condition was, since then
 	yieldedAt time.Duration
-	toOthers  bool // to a caller who is not an owner
+	toOthers  bool // to a caller other than an owner
 }
 
 // want begins to want the output, for a length or until the rule ends that.

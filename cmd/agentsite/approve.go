@@ -81,7 +81,7 @@ func (s *session) showRequests(ctx context.Context) error {
 		})
 }
 
-// askerOf returns who asks, and through whom.
+// askerOf returns the caller of a request, and the chain of callers behind it.
 func askerOf(r owner.Request) string {
 	if len(r.Via) == 0 {
 		return r.Who

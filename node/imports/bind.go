@@ -137,7 +137,7 @@ func needName(others []bundle.Need, address string) string {
 	}
 }
 
-// wish returns a permission about needs instead of points, without what is about other points.
+// wish returns a permission with needs in place of points. It leaves out the other points.
 func wish(may string, names []string, points []agents.Point, needs map[string]string) string {
 	all, err := access.ParsePermissions(may)
 	if err != nil { // as where it may nothing

@@ -39,7 +39,7 @@ func newJob(r record, size int64) *job {
 
 func (j *job) name() string { return j.asked.ID + liveSuffix }
 
-// tell tells those who wait for a change. The manager's lock is held.
+// tell wakes the watchers of the task. The manager's lock is held.
 func (j *job) tell() {
 	close(j.changed)
 	j.changed = make(chan struct{})

@@ -14,7 +14,7 @@ import (
 
 // The kinds of entries.
 const (
-	kindAsked    = "asked"    // the first: what is asked, and by whom
+	kindAsked    = "asked"    // the first: the request and its caller
 	kindState    = "state"    // the task works, or has ended
 	kindIntent   = "intent"   // a step before it is made
 	kindResult   = "result"   // what came of a step

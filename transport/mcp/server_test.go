@@ -257,17 +257,23 @@ func TestCBOR(t *testing.T) {
 		strings.Replace(message("tools/list", "", "{}"), `"id":1`, `"id":18446744073709551615`, 1),
 		strings.Replace(message("tools/list", "", "{}"), `"id":1`, `"id":"1"`, 1),
 	} {
-		want := sorted(t, b.lines(t, m, nil)[0])
-		var got []byte
-		b.say(t.Context(), rpc.CBOR, toCBOR(t, m), local, nil, func(s string) { got = []byte(s) })
-		var raw rpc.Raw
-		if err := rpc.CBOR.Decode(got, &raw); err != nil {
-			t.Fatal(err)
-		}
-		text, err := raw.JSONText()
-		if err != nil || sorted(t, string(text)) != want {
-			t.Errorf("%s\n cbor %s, %v\n json %s", m, text, err, want)
-		}
+		b.sameInCBOR(t, m)
+	}
+}
+
+// sameInCBOR checks that a message in CBOR is answered as it is in JSON.
+func (b *bench) sameInCBOR(t *testing.T, m string) {
+	t.Helper()
+	want := sorted(t, b.lines(t, m, nil)[0])
+	var got []byte
+	b.say(t.Context(), rpc.CBOR, toCBOR(t, m), local, nil, func(s string) { got = []byte(s) })
+	var raw rpc.Raw
+	if err := rpc.CBOR.Decode(got, &raw); err != nil {
+		t.Fatal(err)
+	}
+	text, err := raw.JSONText()
+	if err != nil || sorted(t, string(text)) != want {
+		t.Errorf("%s\n cbor %s, %v\n json %s", m, text, err, want)
 	}
 }
 

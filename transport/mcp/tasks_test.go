@@ -259,17 +259,7 @@ func TestTaskEncodings(t *testing.T) {
 	b.get(t, id)
 	asked := strings.Replace(message("tasks/get", `"taskId":"`+id+`"`, declared), `"_meta":{`, `"_meta":{"agentsite/steps":true,`, 1)
 	for _, m := range []string{asked, message("tools/call", `"name":"ask_agent"`, "{}"), message("tasks/get", `"taskId":"x"`, declared), message("tasks/cancel", `"taskId":"`+id+`"`, declared)} {
-		want := sorted(t, b.lines(t, m, nil)[0])
-		var got []byte
-		b.say(t.Context(), rpc.CBOR, toCBOR(t, m), local, nil, func(s string) { got = []byte(s) })
-		var raw rpc.Raw
-		if err := rpc.CBOR.Decode(got, &raw); err != nil {
-			t.Fatal(err)
-		}
-		text, err := raw.JSONText()
-		if err != nil || sorted(t, string(text)) != want {
-			t.Errorf("%s\n cbor %s, %v\n json %s", m, text, err, want)
-		}
+		b.sameInCBOR(t, m)
 	}
 	steps, _ := field(t, b.lines(t, asked, nil)[0], "result", "_meta", "agentsite/task", "steps").([]any)
 	if len(steps) != 1 {

@@ -51,7 +51,7 @@ func Work(ctx context.Context, w task.Work) (jsontext.Value, error) {
 	return nil, ctx.Err()
 }
 
-// Who is a caller in the suite: Ann and Bob may ask Helper, Eve may not, and Olga is an owner.
+// Who names a caller of the suite. Ann and Bob have the permission to ask Helper, Eve does not, and Olga is an owner.
 type Who string
 
 const (

@@ -39,16 +39,12 @@ agents:
 	}
 	wait := func(most time.Duration, want string) time.Duration {
 		t.Helper()
-		begun, last := time.Now(), ""
-		for time.Since(begun) < most {
+		begun := time.Now()
+		harness.WaitFor(t, most, want, func() bool {
 			out, err := barn.CLI(t, "rules")
-			if last = out; err == nil && strings.Contains(out, want) {
-				return time.Since(begun).Round(10 * time.Millisecond)
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-		t.Fatalf("after %v no %q; the last was\n%s", most, want, last)
-		return 0
+			return err == nil && strings.Contains(out, want)
+		})
+		return time.Since(begun).Round(10 * time.Millisecond)
 	}
 	t.Logf("granted, and held by a relay after %v", wait(time.Minute, "holds"))
 	if why, err := w.site.CLI(t, "why", "lamp/relay"); err != nil || !strings.Contains(why, "(light), through "+barn.DID(t)+", then light") {

@@ -112,8 +112,8 @@ func TestOnRecheck(t *testing.T) {
 	}
 }
 
-// TestApprovalOfTask: an owner is told for whose task an agent asks, and what is approved for one
-// task is no approval for that of somebody else, by the same agent with the same arguments.
+// TestApprovalOfTask: an owner is told for whose task an agent asks, and an approval for one
+// task is none for another asker's, by the same agent with the same arguments.
 func TestApprovalOfTask(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -310,7 +310,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// FuzzChildMessage: what is taken for a message is one object of valid JSON.
+// FuzzChildMessage: each accepted message is one object of valid JSON.
 func FuzzChildMessage(f *testing.F) {
 	for _, text := range []string{`{"a":[1,{"b":null}]}`, `{}{}`, `[]`, `{"a":1,"a":2}`, bad["deep"], "{", "{} x"} {
 		f.Add([]byte(text))

@@ -179,7 +179,7 @@ func (b *Book) of(agent, tool string) jsontext.Value {
 	return b.all[agent][tool]
 }
 
-// accept replaces what is accepted of a child.
+// accept replaces the accepted tools of a child.
 func (b *Book) accept(agent string, all map[string]jsontext.Value) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -22,7 +22,7 @@ const (
 	releaseTime = time.Second
 )
 
-// Kind returns the entry of the list of kinds. check refuses what is no site's key, and an address
+// Kind returns the entry of the list of kinds. check refuses a malformed key of a site, and an address
 // that is none. sites is where the agents run; nil for one that is only checked.
 func Kind(sites *Sites, check func(peer string, addresses []string) error) agent.Kind {
 	return agent.Kind{Name: KindName, Doc: "another site, whose points other agents read and move by its grant", New: func() agent.Agent {

@@ -164,7 +164,7 @@ func (s *Sites) Renew(is func(peer string) bool) {
 	}
 }
 
-// runs reports whether a site may be asked, and returns what is closed when that may change.
+// runs reports whether a site may be asked, and returns a channel that closes when that may change.
 func (s *Sites) runs(name string) (bool, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -145,7 +145,7 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 	return r.wait(ctx, s.wait)
 }
 
-// once makes what is a step of the task, if it was not made before. A step of before that failed
+// once makes a step of the task, if it was not made before. A step of before that failed
 // fails again: it is not repeated.
 func (r *run) once(do func() error) error {
 	if at := r.next; at < len(r.made) {

@@ -69,7 +69,7 @@ type Agent struct {
 type Request struct {
 	Agent string `json:"agent"`
 	Skill string `json:"skill,omitzero"` // may be left out where the agent has one
-	// Text says in words what is wanted, for agents that understand them.
+	// Text describes the work in words, for agents that understand them.
 	Text         string         `json:"text,omitzero"`
 	Arguments    jsontext.Value `json:"arguments,omitzero"` // a JSON object, as the skill's Input says
 	Seconds      *float64       `json:"seconds,omitzero"`   // until when it has to have ended, from now; else an hour more than its skill's Seconds
@@ -146,6 +146,6 @@ type Work interface {
 	// Input asks the asker, and blocks until there is an answer. A question that was answered
 	// before a restart returns its answer at once.
 	Input(ctx context.Context, q Question) (answer string, err error)
-	// Say tells what is being done. It does not block for the disk.
+	// Say reports progress in one sentence. It does not block for the disk.
 	Say(text string)
 }

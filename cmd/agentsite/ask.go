@@ -65,7 +65,7 @@ func (a *app) with(do func(*session) error) error {
 	return do(s)
 }
 
-// nobody is the principal of a call to a remote site, which makes its own of who called.
+// nobody is the principal of a call to a remote site, which authenticates the caller itself.
 var nobody agents.Principal
 
 // ask asks the site for an operation by do. It sends an idempotency key, so that a call that is

@@ -136,7 +136,7 @@ func TestHostileBundles(t *testing.T) {
 	}
 }
 
-// TestHostileFiles: what is no bundle, or is not by its author, is refused before its content is
+// TestHostileFiles: a malformed bundle, or one that its author did not sign, is refused before its content is
 // looked at.
 func TestHostileFiles(t *testing.T) {
 	key, other := identity.New(), identity.New()
@@ -199,7 +199,7 @@ func TestExcess(t *testing.T) {
 	}
 }
 
-// TestImports: what is stored is read again, bounded, and verified.
+// TestImports: stored imports are read again, bounded, and verified.
 func TestImports(t *testing.T) {
 	key := identity.New()
 	var s Imports

@@ -91,7 +91,7 @@ func TestAgentTextRefused(t *testing.T) {
 	}
 }
 
-// FuzzAgentText: what is parsed is the same after it was written.
+// FuzzAgentText: a definition is the same after it was written and parsed again.
 func FuzzAgentText(f *testing.F) {
 	f.Add("when: a/b < 5 Cel\nhold: { a/c: on }")
 	f.Add("a: [1, '2', {b: \"\\x41\"}]\nc: |\n  x\n")

@@ -9,7 +9,7 @@ import (
 	"agentsite/device"
 )
 
-// Offered returns what another program offers by an agent, and what is accepted of it.
+// Offered returns the tools that another program offers by an agent, and the accepted ones.
 func (m *Manager) Offered(ctx context.Context, name string) (agent.Offer, error) {
 	o, err := m.offering(name)
 	if err != nil {

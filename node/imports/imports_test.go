@@ -61,7 +61,7 @@ func newRig(t *testing.T, file string) *rig {
 	return r
 }
 
-// start starts the site anew with what is on its disk.
+// start starts the site anew with the files of its disk.
 func (r *rig) start(t *testing.T, file string) {
 	t.Helper()
 	r.manager = hosted.New(hosted.Options{

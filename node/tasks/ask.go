@@ -85,7 +85,7 @@ func newID(p agents.Principal, key *string) (string, error) {
 	return base32.StdEncoding.EncodeToString(sum[:])[:26], nil
 }
 
-// asked is what is asked, as the journal has it.
+// asked is the request, as the journal has it.
 type asked struct {
 	Agent     string         `json:"agent"`
 	Skill     string         `json:"skill,omitzero"`

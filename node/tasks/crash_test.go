@@ -27,7 +27,7 @@ var (
 	kills   = flag.Int("kills", 50, "processes that are killed")
 )
 
-// workload is the 64 tasks of a crash test: what each does, and who asks for it by which key.
+// workload is the 64 tasks of a crash test, with the work, the asker and the key of each.
 type workload struct {
 	scripts [maxLive]string
 	ids     [maxLive]string // as they were promised

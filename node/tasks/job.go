@@ -29,7 +29,7 @@ type job struct {
 
 	writing sync.Mutex // orders entries; taken before Manager.mu, never while that is held
 	file    file       // nil while it is closed
-	size    int64      // of what is whole
+	size    int64      // of the whole frames
 	torn    bool       // more than that may be in the file
 }
 
@@ -77,7 +77,7 @@ func (j *job) write(d disk, b []byte, durable bool) (err error) {
 	return nil
 }
 
-// close writes what is not on the disk yet.
+// close writes the frames that are not on the disk yet.
 func (j *job) close() {
 	j.writing.Lock()
 	defer j.writing.Unlock()

@@ -111,7 +111,7 @@ func New(o Options) *Manager {
 	}
 }
 
-// Recheck has Run look again at which agents there are, and who may ask them. It does not block.
+// Recheck wakes Run after the agents or the permissions to ask them may have changed. It does not block.
 func (m *Manager) Recheck() {
 	select {
 	case m.wake <- struct{}{}:

@@ -34,7 +34,7 @@ type entry struct {
 	Skill      string   `cbor:"6,keyasint,omitempty"`
 	Text       string   `cbor:"7,keyasint,omitempty"` // also of a question or an answer
 	Arguments  []byte   `cbor:"8,keyasint,omitempty"`
-	Asker      string   `cbor:"9,keyasint,omitempty"` // also who answered
+	Asker      string   `cbor:"9,keyasint,omitempty"` // also the principal that answered
 	Owner      bool     `cbor:"10,keyasint,omitempty"`
 	Account    string   `cbor:"11,keyasint,omitempty"`
 	Via        []string `cbor:"12,keyasint,omitempty"`

@@ -109,11 +109,11 @@ func (d *desk) approve() {
 	}
 }
 
-// house is a site that notes what is done. Outputs that begin with an o need an approval.
+// house is a site that notes its calls. Outputs that begin with an o need an approval.
 type house struct {
 	agents.Site
 	desk *desk
-	// act is called for what is done, by the output or display.
+	// act is called for each move or text, by the output or display.
 	act func(key, what string)
 	// dead reports whether the machine is off, so that nothing is done; nil for never.
 	dead func() bool

@@ -62,7 +62,7 @@ func (m *Manager) prepare(j *job) error {
 	state, open, n := j.state, j.openStep(), len(j.steps)
 	m.mu.Unlock()
 	switch {
-	case state == task.Submitted || state == task.AuthRequired: // who was told that it works is told so after a power failure
+	case state == task.Submitted || state == task.AuthRequired: // a caller that saw it working sees so after a power failure
 		return m.commit(j, entry{Kind: kindState, State: string(task.Working)}, true)
 	case state == task.Working && open:
 		return m.commit(j, entry{Kind: kindResult, Step: n, Fault: string(device.UnknownOutcome), Says: "the site ended before this was answered; it is not made again"}, false)

@@ -127,7 +127,7 @@ func (m *Manager) List(_ context.Context, p agents.Principal) ([]task.Task, erro
 // Watch implements task.Host.
 func (m *Manager) Watch(ctx context.Context, p agents.Principal, id string, emit func(task.Task) error) error {
 	for {
-		f, err := m.must(p, id) // who may see it is asked each time
+		f, err := m.must(p, id) // the permission may have ended since
 		if err != nil {
 			return err
 		}

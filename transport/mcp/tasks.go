@@ -152,7 +152,7 @@ func (s *Server) tasksGet(ctx context.Context, r request, p *taskParams) (any, e
 	return out, err
 }
 
-// tasksUpdate takes the answer to a task's question. Answers to what is not asked now are
+// tasksUpdate takes the answer to a task's question. Answers to another question are
 // ignored.
 func (s *Server) tasksUpdate(ctx context.Context, r request, p *taskParams) (any, error) {
 	if err := s.tasksFor(r); err != nil {

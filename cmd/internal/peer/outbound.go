@@ -53,7 +53,7 @@ func NewOutbound(f state.Folder, key identity.Key, realms []Realm, version strin
 	return &Outbound{person: Person{f}, key: key, realms: realms, version: version, networks: make(map[string]*lazyNetwork)}
 }
 
-// CheckPeer refuses what is no site's key, and an address that is none.
+// CheckPeer refuses a malformed key of a site, and a malformed address.
 func CheckPeer(peer string, addresses []string) error {
 	if _, err := identity.Parse(peer); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 )
 
 // A Client is an agents.Site: each operation calls the tool that renders it. The far side
-// makes its own principal of who we prove to be, so the principals are not used. What it
+// makes its own principal of our evidence, so the principals are not used. What it
 // answers is data: names of points match the name pattern, texts are as they came.
 var _ agents.Site = (*Client)(nil)
 

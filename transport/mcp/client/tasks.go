@@ -18,7 +18,7 @@ import (
 )
 
 // Tasks are the tasks of a remote site, by MCP's extension for tasks. The far side makes its own
-// principal of who we prove to be, so the principals are not used. What it answers is data: IDs
+// principal of our evidence, so the principals are not used. What it answers is data: IDs
 // and names match their patterns, texts are as they came.
 type Tasks struct{ client *Client }
 

@@ -216,6 +216,8 @@ func (a *Agent) Report(context.Context) agent.Report {
 	switch {
 	case a.life == nil:
 		return agent.Report{}
+	case a.child != nil && a.child.over.Load():
+		return agent.Report{State: agent.Waiting, Says: "the child ends"}
 	case a.crashes >= maxCrashes:
 		return agent.Report{State: agent.Failed, Says: "off after " + fmt.Sprint(maxCrashes) + " crashes until it is resumed; the last: " + a.last}
 	case a.last != "":

@@ -51,6 +51,16 @@ func (a *Agent) running(ctx context.Context) (*child, error) {
 	}
 	defer a.starting.Unlock()
 	a.mu.Lock()
+	c := a.child
+	a.mu.Unlock()
+	if c != nil && (c.stopped.Load() || c.over.Load()) {
+		select {
+		case <-c.ended:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	a.mu.Lock()
 	life, c, wait := a.life, a.child, time.Until(a.until)
 	off, last := a.crashes >= maxCrashes, a.last
 	a.mu.Unlock()
@@ -61,14 +71,6 @@ func (a *Agent) running(ctx context.Context) (*child, error) {
 	start, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTime)
 	defer cancel()
 	defer context.AfterFunc(life, cancel)()
-	if c != nil && c.stopped.Load() {
-		select {
-		case <-c.ended:
-			c = nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
 	switch {
 	case c != nil && c.changed.CompareAndSwap(true, false):
 		if err := a.list(start, c); err != nil {

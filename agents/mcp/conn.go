@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +41,7 @@ type conn struct {
 
 	once  sync.Once
 	cause atomic.Pointer[string] // what the child did wrong, first
+	over  atomic.Bool            // it cannot be used any more, though the child may take a while to end
 }
 
 func newConn(rw io.ReadWriteCloser) *conn {
@@ -55,7 +58,8 @@ func (c *conn) SessionID() string { return "" }
 // Read returns the next message. After an error the session ends.
 func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 	m, err := c.read()
-	if err != nil && !errors.Is(err, io.EOF) {
+	c.over.CompareAndSwap(false, err != nil)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, fs.ErrClosed) && !errors.Is(err, net.ErrClosed) {
 		says := err.Error()
 		c.cause.CompareAndSwap(nil, &says)
 	}
@@ -150,6 +154,7 @@ func (c *conn) fail(says string) {
 
 // Close ends the connection, and with it the child.
 func (c *conn) Close() (err error) {
+	c.over.Store(true)
 	c.once.Do(func() { err = c.rw.Close() })
 	return err
 }

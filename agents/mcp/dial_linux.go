@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -20,8 +21,10 @@ import (
 
 const (
 	maxSecret = 4 << 10
-	// endTime is what a plain child has to end by itself once its input has.
+	// endTime is what a child has to end by itself once its input has.
 	endTime = 2 * time.Second
+	// killTime is for the service manager, whose unit gives a child 5 s after its signal.
+	killTime = 10 * time.Second
 )
 
 // limits are those of a plain child: it has no unit that bounds more.
@@ -32,7 +35,7 @@ func dialChild(ctx context.Context, a *Agent) (io.ReadWriteCloser, error) {
 	if a.Isolation == isolationNone {
 		return startPlain(a)
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", SocketPath(a.name))
+	u, err := dialUnit(ctx, a.name, SocketPath(a.name), endPath(a.name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("there is no %s: run sudo agentsite prepare, which makes it of the configuration", SocketPath(a.name))
@@ -41,7 +44,67 @@ func dialChild(ctx context.Context, a *Agent) (io.ReadWriteCloser, error) {
 	case err != nil:
 		return nil, fmt.Errorf("its socket does not answer: %w; systemctl status agentsite-child-%s.socket says why", err, a.name)
 	}
-	return conn, nil
+	return u, nil
+}
+
+// unit is a connection to a child that the service manager runs.
+type unit struct {
+	*net.UnixConn
+	name, end string
+	once      sync.Once
+}
+
+func dialUnit(ctx context.Context, name, path, end string) (*unit, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return &unit{UnixConn: conn.(*net.UnixConn), name: name, end: end}, nil
+}
+
+// Close ends the child. One that does not end once its input has, and what a child left behind, is
+// ended by the service manager: this user may not send it signals.
+func (u *unit) Close() error {
+	u.once.Do(func() {
+		u.CloseWrite()
+		u.waitHangUp(endTime)
+		u.UnixConn.Close()
+		if err := u.kill(); err != nil {
+			slog.Warn("what may be left of a child cannot be ended", "agent", u.name, "err", err)
+		}
+	})
+	return nil
+}
+
+// waitHangUp waits until the other end is closed. It reads nothing: another goroutine may.
+func (u *unit) waitHangUp(most time.Duration) {
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return
+	}
+	raw.Control(func(fd uintptr) {
+		for end := time.Now().Add(most); ; {
+			left := time.Until(end)
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}}, int(max(left, 0).Milliseconds()))
+			if n > 0 || left <= 0 || err != nil && !errors.Is(err, unix.EINTR) {
+				return
+			}
+		}
+	})
+}
+
+// kill has the service manager end all that runs of the child, and waits for that.
+func (u *unit) kill() error {
+	conn, err := net.DialTimeout("unix", u.end, killTime)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	conn.SetReadDeadline(time.Now().Add(killTime))
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
 }
 
 // plain is a child of this process's.

@@ -14,10 +14,13 @@ const UnitPrefix = "agentsite-child-"
 // SocketPath returns where the service manager listens for a child.
 func SocketPath(name string) string { return "/run/" + UnitPrefix + name + ".sock" }
 
-// Units returns the units of the service manager for a child: the socket that the site dials, and
-// the service that each connection starts. program is the absolute path of the command's first
-// word, and secrets the folder of the files. The agent was defined without a mistake. A child that
-// runs without isolation has none.
+// endPath returns where a connection has the service manager end all that is left of a child.
+func endPath(name string) string { return "/run/" + UnitPrefix + name + ".end.sock" }
+
+// Units returns the units of the service manager for a child: the socket that the site dials, with
+// the service that each connection starts, and a socket and a service that end the child. program
+// is the absolute path of the command's first word, and secrets the folder of the files. The agent
+// was defined without a mistake. A child that runs without isolation has none.
 func (a *Agent) Units(program, secrets string) (files map[string]string) {
 	if a.Isolation == isolationNone {
 		return nil
@@ -44,8 +47,10 @@ func (a *Agent) Units(program, secrets string) (files map[string]string) {
 		network, families = "", "AF_UNIX AF_INET AF_INET6 AF_NETLINK"
 	}
 	return map[string]string{
-		unit + ".socket":   fmt.Sprintf(socketUnit, a.name, SocketPath(a.name)),
-		unit + "@.service": fmt.Sprintf(serviceUnit, a.name, strings.Join(words, " "), credentials, unit, unit, unit, network, families),
+		unit + ".socket":       fmt.Sprintf(socketUnit, "the socket of the child "+a.name, SocketPath(a.name)),
+		unit + ".end.socket":   fmt.Sprintf(socketUnit, "the socket that ends the child "+a.name, endPath(a.name)),
+		unit + ".end@.service": fmt.Sprintf(endUnit, a.name, unit),
+		unit + "@.service":     fmt.Sprintf(serviceUnit, a.name, strings.Join(words, " "), credentials, unit, unit, unit, network, families),
 	}
 }
 
@@ -56,7 +61,7 @@ func quoted(word string) string {
 
 const socketUnit = `# Made by agentsite prepare of the configuration: do not edit.
 [Unit]
-Description=agentsite: the socket of the child %s
+Description=agentsite: %s
 
 [Socket]
 ListenStream=%s
@@ -66,6 +71,44 @@ SocketMode=0660
 # One runs, and another may still be ending.
 MaxConnections=2
 TriggerLimitIntervalSec=0
+RemoveOnStop=yes
+`
+
+// endUnit takes no word from its connection, and keeps it until the child is gone.
+const endUnit = `# Made by agentsite prepare of the configuration: do not edit.
+[Unit]
+Description=agentsite: ends the child %s
+CollectMode=inactive-or-failed
+
+[Service]
+Type=oneshot
+ExecStart=systemctl stop %s@*.service
+TimeoutStartSec=15
+LogLevelMax=notice
+ProtectSystem=strict
+ProtectHome=yes
+ProtectProc=invisible
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+PrivateDevices=yes
+PrivateTmp=yes
+PrivateNetwork=yes
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+RestrictAddressFamilies=AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+UMask=0077
 `
 
 const serviceUnit = `# Made by agentsite prepare of the configuration: do not edit.
@@ -80,7 +123,7 @@ StandardOutput=socket
 StandardError=journal
 LogRateLimitIntervalSec=30
 LogRateLimitBurst=100
-# It ends with its connection. One that does not is ended within a day.
+# It ends with its connection, or the site has it ended. Nothing runs longer than a day.
 RuntimeMaxSec=1d
 TimeoutStopSec=5
 DynamicUser=yes

@@ -1,11 +1,11 @@
 package ops
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,22 +49,40 @@ func prepareChildren(ctx context.Context, o PrepareOptions, cfg *config.Site, fi
 		}
 		return nil, errors.Join(errs...)
 	}
-	changed, gone, err := writeUnits(folder, wanted)
-	if errs = append(errs, err); len(changed) == 0 && len(gone) == 0 {
-		return nil, errors.Join(errs...)
+	changed, gone, err := compareUnits(folder, wanted)
+	if err != nil {
+		return nil, errors.Join(append(errs, err)...)
 	}
-	if o.Root == "" {
-		errs = append(errs, restartUnits(ctx, changed, gone))
-	}
-	for _, name := range changed {
-		did = append(did, "unit "+name+" written")
-	}
+	m := manager{quiet: o.Root != ""}
+	// Those that go end while the manager still knows how.
+	errs = append(errs, m.run(ctx, "stop", instances(gone, "")...))
 	for _, name := range gone {
+		if err := os.Remove(filepath.Join(folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+			continue
+		}
 		did = append(did, "unit "+name+" removed")
 	}
+	for _, name := range changed {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(wanted[name]), 0o644); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		did = append(did, "unit "+name+" written")
+	}
+	if len(did) > 0 {
+		errs = append(errs, m.run(ctx, "daemon-reload"))
+	}
+	// It waits for none of these: the service that runs this may be one that others wait for.
+	unchanged := slices.DeleteFunc(slices.Sorted(maps.Keys(wanted)), func(name string) bool { return slices.Contains(changed, name) })
+	errs = append(errs,
+		m.run(ctx, "stop --no-block", instances(changed, ".service")...),
+		m.run(ctx, "restart --no-block", instances(changed, ".socket")...),
+		m.run(ctx, "start --no-block", instances(unchanged, ".socket")...))
 	return did, errors.Join(errs...)
 }
 
+// unitsOf returns the units of a child whose program and secrets are there.
 func unitsOf(c config.Agent, secrets string) (map[string]string, error) {
 	a := mcp.New(mcp.World{})
 	a.SetName(c.Name)
@@ -78,60 +96,61 @@ func unitsOf(c config.Agent, secrets string) (map[string]string, error) {
 	if err != nil || !filepath.IsAbs(program) {
 		return nil, fmt.Errorf("there is no program %.100q in PATH, or nobody may run it", a.Command[0])
 	}
+	for _, file := range slices.Sorted(maps.Values(a.Secrets)) {
+		path := filepath.Join(secrets, file)
+		if info, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("secrets: %w", err)
+		} else if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
+			return nil, fmt.Errorf("secrets: %s is readable by others, or not a file: chmod 600 %[1]s", path)
+		}
+	}
 	return a.Units(program, secrets), nil
 }
 
-// writeUnits makes the folder have the wanted units of children and no others.
-func writeUnits(folder string, wanted map[string]string) (changed, gone []string, err error) {
+// compareUnits returns which of the wanted units of children a folder does not have as they are, and
+// which others it has.
+func compareUnits(folder string, wanted map[string]string) (changed, gone []string, err error) {
 	files, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, nil, err
 	}
-	var errs []error
 	for _, f := range files {
-		if _, ok := wanted[f.Name()]; ok || !strings.HasPrefix(f.Name(), mcp.UnitPrefix) || !f.Type().IsRegular() {
-			continue
+		if _, ok := wanted[f.Name()]; !ok && strings.HasPrefix(f.Name(), mcp.UnitPrefix) && f.Type().IsRegular() {
+			gone = append(gone, f.Name())
 		}
-		if err := os.Remove(filepath.Join(folder, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-			continue
-		}
-		gone = append(gone, f.Name())
 	}
 	for name, text := range wanted {
-		path := filepath.Join(folder, name)
-		if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, []byte(text)) {
-			continue
+		if have, err := os.ReadFile(filepath.Join(folder, name)); err != nil || string(have) != text {
+			changed = append(changed, name)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		changed = append(changed, name)
 	}
 	slices.Sort(changed)
-	return changed, gone, errors.Join(errs...)
+	return changed, gone, nil
 }
 
-// restartUnits has the service manager take up the units. It waits for no job: the service that
-// runs this may be one that others wait for.
-func restartUnits(ctx context.Context, changed, gone []string) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	run := func(args ...string) error {
-		out, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("systemctl %s: %w: %.200s", strings.Join(args, " "), err, out)
+// instances returns the units with an ending, and for a template all that run of it.
+func instances(units []string, ending string) (all []string) {
+	for _, name := range units {
+		if strings.HasSuffix(name, ending) {
+			all = append(all, strings.Replace(name, "@.service", "@*.service", 1))
 		}
+	}
+	return all
+}
+
+// manager is the service manager; a quiet one is told nothing.
+type manager struct{ quiet bool }
+
+// run has it do something with units: with none, where the verb takes some, nothing.
+func (m manager) run(ctx context.Context, verb string, units ...string) error {
+	if m.quiet || len(units) == 0 && verb != "daemon-reload" {
 		return nil
 	}
-	errs := []error{run("daemon-reload")}
-	for _, name := range slices.Concat(gone, changed) {
-		verb, unit := "stop", strings.Replace(name, "@.service", "@*.service", 1) // what runs of it
-		if strings.HasSuffix(name, ".socket") && slices.Contains(changed, name) {
-			verb = "restart"
-		}
-		errs = append(errs, run("--no-block", verb, unit))
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "systemctl", append(strings.Fields(verb), units...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("systemctl %s: %w: %.200s", verb, err, out)
 	}
-	return errors.Join(errs...)
+	return nil
 }

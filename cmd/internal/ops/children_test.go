@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -19,13 +20,14 @@ func TestPrepareChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(root, "agentsite.yaml")
-	prepare := func(text string, want ...string) {
+	prepareWith := func(mistake, text string, want ...string) {
 		t.Helper()
 		if err := os.WriteFile(file, []byte("site: { name: a }\n"+text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Prepare(t.Context(), PrepareOptions{Config: file, Root: root, Boot: filepath.Join(root, "boot")}); err != nil {
-			t.Fatal(err)
+		_, err := Prepare(t.Context(), PrepareOptions{Config: file, Root: root, Boot: filepath.Join(root, "boot")})
+		if mistake == "" && err != nil || mistake != "" && (err == nil || !strings.Contains(err.Error(), mistake)) {
+			t.Fatalf("%s: %v", text, err)
 		}
 		var names []string
 		files, err := os.ReadDir(folder)
@@ -39,10 +41,22 @@ func TestPrepareChildren(t *testing.T) {
 			t.Errorf("%s: %q; want %q", text, names, want)
 		}
 	}
+	prepare := func(text string, want ...string) { t.Helper(); prepareWith("", text, want...) }
 	if err := os.WriteFile(filepath.Join(folder, "other.service"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	prepare("agents: { a: { kind: mcp, command: [sh], tools: [b] }, c: { kind: mcp, command: [sh], tools: [d], isolation: none } }",
-		"agentsite-child-a.socket", "agentsite-child-a@.service", "other.service")
+		"agentsite-child-a.end.socket", "agentsite-child-a.end@.service", "agentsite-child-a.socket", "agentsite-child-a@.service", "other.service")
+	const secret = "agents: { a: { kind: mcp, command: [sh], tools: [b], secrets: { KEY: a.key } } }"
+	prepareWith("a.key", secret, "other.service")
+	key := filepath.Join(root, "a.key")
+	if err := os.WriteFile(key, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	prepareWith("chmod 600 "+key, secret, "other.service")
+	if err := os.Chmod(key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	prepare(secret, "agentsite-child-a.end.socket", "agentsite-child-a.end@.service", "agentsite-child-a.socket", "agentsite-child-a@.service", "other.service")
 	prepare("agents: { c: { kind: mcp, command: [sh], tools: [d], isolation: none } }", "other.service")
 }

@@ -5,9 +5,12 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"agentsite/device"
 )
 
 // DefaultListen is HTTP's default address and DefaultHTTPS that of HTTPS; ListenNone turns
@@ -23,6 +26,29 @@ type HTTP struct {
 	Listen string   `json:"listen,omitempty" jsonschema:"the loopback address and port that HTTP listens on; 127.0.0.1:8473 when not written"`
 	HTTPS  string   `json:"https,omitempty" jsonschema:"the address and port that HTTPS listens on, for the network; :8474 when not written, on all addresses; none for nowhere"`
 	Hosts  []string `json:"hosts,omitempty" jsonschema:"further names and IP addresses under which clients may call the site, exactly as they write them, without a port"`
+}
+
+// Protocols are those that HTTP can speak beside MCP. A site speaks all of them unless its
+// configuration lists some.
+var Protocols = []string{"openapi"}
+
+// protocols decodes the section of that name, a list of names.
+func (r *report) protocols(e entry) (names []string) {
+	if e.value.shape != list {
+		r.fail(e.value.at, e.key, "takes a list such as [%s], or [] for none but MCP, not %s", strings.Join(Protocols, ", "), e.value.what())
+		return nil
+	}
+	for _, item := range e.value.items {
+		switch {
+		case item.shape != scalar || !slices.Contains(Protocols, item.text):
+			r.fail(item.at, e.key, "there is no protocol %q%s", clip(item.text), device.Suggest(item.text, Protocols, "protocol"))
+		case slices.Contains(names, item.text):
+			r.fail(item.at, e.key, "%s is listed twice", item.text)
+		default:
+			names = append(names, item.text)
+		}
+	}
+	return names
 }
 
 // Discovery is the section of that name: how the network finds the site.

@@ -87,6 +87,7 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 			"claim":     {Type: "string", Pattern: claimPattern, Description: "the secret to claim the site by, 128 bits in base64url; without it the site makes one and shows it"},
 			"clock":     {Enum: []any{lastKnown}, Description: "last-known has the site go by the last known time after a start, until a network or an owner tells it; a permission then lasts longer by as much as the site was off. Without it, what may act until a time waits"},
 			"http":      own["http"],
+			"protocols": protocolsSchema(),
 			"discovery": own["discovery"],
 			"internet":  internet,
 			"history":   own["history"],
@@ -131,6 +132,18 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	root.Defs["agent"] = agent
 	text, err := json.MarshalIndent(root, "", "  ")
 	return append(text, '\n'), err
+}
+
+// protocolsSchema is the section of that name.
+func protocolsSchema() *jsonschema.Schema {
+	names := &jsonschema.Schema{}
+	for _, name := range Protocols {
+		names.Enum = append(names.Enum, name)
+	}
+	return &jsonschema.Schema{
+		Type: "array", Items: names, UniqueItems: true,
+		Description: "the protocols that HTTP and HTTPS speak beside MCP; all of them when not written",
+	}
 }
 
 // named returns the schema of the driver's name, or of any name in its family.

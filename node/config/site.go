@@ -28,6 +28,7 @@ type Site struct {
 	// time.
 	LastKnown bool
 	HTTP      HTTP
+	Protocols []string // that HTTP speaks beside MCP, of Protocols
 	Discovery Discovery
 	Internet  *Internet // nil without the section
 	History   History
@@ -36,7 +37,7 @@ type Site struct {
 }
 
 // sections are the keys at the left margin, for suggestions.
-var sections = []string{"site", "owner", "claim", "clock", "http", "discovery", "internet", "history", "devices", "agents"}
+var sections = []string{"site", "owner", "claim", "clock", "http", "protocols", "discovery", "internet", "history", "devices", "agents"}
 
 // ownerForm is a did:key of an Ed25519 key.
 var ownerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(ownerPattern) })
@@ -107,7 +108,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		return nil, err
 	}
 	r := &report{src: src}
-	site := &Site{HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, Discovery: Discovery{MDNS: true}, History: DefaultHistory}
+	site := &Site{HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, Protocols: Protocols, Discovery: Discovery{MDNS: true}, History: DefaultHistory}
 	if root.shape != mapping {
 		r.fail(root.at, "", "a site is written as keys such as \"site: { name: my-site }\", not %s", root.what())
 		return nil, r.err()
@@ -135,6 +136,8 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		case "http":
 			r.section(e, reflect.ValueOf(&site.HTTP).Elem())
 			r.http(e)
+		case "protocols":
+			site.Protocols = r.protocols(e)
 		case "discovery":
 			r.section(e, reflect.ValueOf(&site.Discovery).Elem())
 		case "internet":

@@ -23,6 +23,15 @@ type Raw struct {
 // RawJSON returns a Raw of valid JSON text.
 func RawJSON(b []byte) Raw { return Raw{JSON, b} }
 
+// ParseJSON returns a Raw of a text from outside, within the bounds of messages: it is refused
+// where it nests too deep or holds too many values. Whether it is valid, Decode says.
+func ParseJSON(b []byte) (Raw, error) {
+	if err := checkJSONBounds(b); err != nil {
+		return Raw{}, err
+	}
+	return Raw{JSON, b}, nil
+}
+
 func (r Raw) IsZero() bool { return r.codec == nil }
 
 // Decode decodes into v, ignoring unknown fields.

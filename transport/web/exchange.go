@@ -2,11 +2,9 @@ package web
 
 import (
 	"bytes"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"agentsite/transport/rpc"
@@ -21,10 +19,9 @@ type answer struct {
 	codec  rpc.Codec
 	accept string
 
-	mu     sync.Mutex // the keep-alive writes too
 	begun  bool
 	stream bool
-	alive  *time.Timer
+	events *Events // of a stream in JSON
 }
 
 var errNoStream = &rpc.Error{
@@ -33,8 +30,6 @@ var errNoStream = &rpc.Error{
 }
 
 func (a *answer) send(o rpc.Outgoing) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if o.Last && !a.stream {
 		a.begun = true
 		a.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // the work may have used up the server's
@@ -66,49 +61,25 @@ func (a *answer) streamType() string {
 
 func (a *answer) open() {
 	a.begun, a.stream = true, true
-	h := a.w.Header()
-	h.Set("Content-Type", a.streamType())
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
 	if a.codec == rpc.JSON {
-		a.alive = time.AfterFunc(keepAlive, a.comment)
+		a.events = NewEvents(a.w)
+	} else {
+		streamHeader(a.w, a.streamType())
 	}
 }
 
 func (a *answer) event(body []byte) error {
-	a.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if a.codec == rpc.JSON {
-		io.WriteString(a.w, "event: message\ndata: ")
-		a.w.Write(body)
-		io.WriteString(a.w, "\n\n")
-		a.alive.Reset(keepAlive)
-	} else {
-		a.w.Write(body)
+	if a.events != nil {
+		return a.events.Send("message", body)
 	}
+	a.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	a.w.Write(body)
 	return a.rc.Flush()
 }
 
-// comment keeps a silent stream from being taken for a dead one.
-func (a *answer) comment() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.alive == nil {
-		return
-	}
-	a.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	io.WriteString(a.w, ":\n\n")
-	if a.rc.Flush() == nil {
-		a.alive.Reset(keepAlive)
-	}
-}
-
-// end keeps the keep-alive from writing into a response that is over.
 func (a *answer) end() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.alive != nil {
-		a.alive.Stop()
-		a.alive = nil
+	if a.events != nil {
+		a.events.Close()
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *site) claimAddresses() []string {
 
 // listCarriers returns everything that listens, with the routes of each.
 func (s *site) listCarriers() []owner.Carrier {
-	routes, public := web.Patterns(s.routes, web.Owners), web.Patterns(s.routes, web.Public)
+	routes, public := web.Patterns(s.routes, web.Owners), web.Patterns(s.routes, web.Readers)
 	all := []owner.Carrier{
 		{Kind: owner.HTTPCarrier, Address: s.url(), Routes: routes, Public: public},
 		{Kind: owner.OwnerCarrier, Address: s.Folder.SocketPath(state.OwnerSocket)},

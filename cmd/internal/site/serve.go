@@ -9,12 +9,14 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/tools"
+	"agentsite/cmd/internal/protocols"
 	"agentsite/cmd/internal/systemd"
 	"agentsite/discovery/announce"
 	"agentsite/node"
 	"agentsite/node/devices"
 	"agentsite/node/state"
 	"agentsite/node/update"
+	"agentsite/transport/adapter"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/legacy"
 	"agentsite/transport/owner"
@@ -49,6 +51,7 @@ func (s *site) addMethods(ctx context.Context) error {
 			s.legacy.ServeHTTP(w, r, node.Evidence(e))
 		}),
 		metrics.Route(s.node, s.hub, s.outputs, s.Version))
+	s.routes = append(s.routes, protocols.Routes(s.config.Protocols, &adapter.Site{Node: s.node, Tasks: s.hosting.Tasks, Key: s.key, Name: s.config.Name, Version: s.Version})...)
 	s.dispatcher.Add(s.ownerMethods())
 	return s.addClaim()
 }

@@ -1,0 +1,21 @@
+// Package protocols is the table of protocol adapters.
+package protocols
+
+import (
+	"agentsite/transport/adapter"
+	"agentsite/transport/openapi"
+	"agentsite/transport/web"
+)
+
+// adapters are the adapters by their names in the configuration.
+var adapters = map[string]func(*adapter.Site) []web.Route{
+	"openapi": openapi.Routes,
+}
+
+// Routes returns the routes of the protocols with these names, which the configuration checked.
+func Routes(names []string, s *adapter.Site) (routes []web.Route) {
+	for _, name := range names {
+		routes = append(routes, adapters[name](s)...)
+	}
+	return routes
+}

@@ -1,0 +1,29 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestProtocols(t *testing.T) {
+	for text, want := range map[string][]string{"": Protocols, "protocols: []\n": nil, "protocols: [openapi]\n": {"openapi"}} {
+		site, err := Parse("x.yaml", []byte("site: { name: x }\n"+text), nil)
+		if err != nil || !slices.Equal(site.Protocols, want) {
+			t.Errorf("%q: %v %v", text, site, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"protocols: openapi\n":            "x.yaml:2:12: protocols: takes a list such as [",
+		"protocols: [openap]\n":           `there is no protocol "openap"; did you mean openapi`,
+		"protocols: [openapi, openapi]\n": "openapi is listed twice",
+		"protocols: [[openapi]]\n":        "there is no protocol",
+		"protocols: { openapi: on }\n":    "takes a list",
+		"protocols:\n":                    "takes a list",
+	} {
+		_, err := Parse("x.yaml", []byte("site: { name: x }\n"+text), nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+// Package adapter is what protocol adapters over HTTP have in common: principals of callers, JSON
+// of requests and answers, HTTP statuses of faults, and documents that each reader sees in part.
+package adapter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"agentsite/agents"
+	"agentsite/agents/task"
+	"agentsite/device"
+	"agentsite/node"
+	"agentsite/node/identity"
+	"agentsite/transport/rpc"
+	"agentsite/transport/web"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Site is the site that adapters render.
+type Site struct {
+	Node    *node.Node
+	Tasks   task.Host // nil where there are no hosted agents
+	Key     identity.Key
+	Name    string
+	Version string // of the program
+}
+
+// Call is a request to a route of an adapter.
+type Call struct {
+	Who     agents.Principal // the zero Principal for a stranger, whom only web.Readers lets in
+	Request *http.Request
+	Writer  http.ResponseWriter
+
+	body []byte
+}
+
+// Answer is an answer that is not 200 with a value in application/json.
+type Answer struct {
+	Status int    // 0 for 200
+	Type   string // the media type; "" for application/json
+	Value  any    // encoded as JSON; a []byte is sent as it is, and nil has no body
+}
+
+// Answered is returned by a handler that has written its answer itself.
+var Answered = new(Answer)
+
+// Problem is the body of a refusal (RFC 9457, application/problem+json).
+type Problem struct {
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	Fault  string `json:"fault"`
+	// Approval is set where an owner has to approve the call: the same call is made once that has
+	// happened, with this text in the header Agentsite-Approval.
+	Approval string `json:"approval,omitzero"`
+}
+
+// Route returns a route whose handler gets the principal and the body. What do returns is
+// answered as JSON, or as the Answer that it is, and an error as a Problem. The body is valid
+// until do returns.
+func (s *Site) Route(pattern string, admission web.Admission, do func(context.Context, *Call) (any, error)) web.Route {
+	return web.Route{Pattern: pattern, Admission: admission, Serve: func(w http.ResponseWriter, r *http.Request, c web.Caller) {
+		call := &Call{Request: r, Writer: w}
+		body, done := c.ReadBody(w, r)
+		if body == nil {
+			return
+		}
+		defer done()
+		call.body = body.Bytes()
+		var v any
+		var err error
+		if c.Evidence.Principal != nil || admission != web.Readers {
+			call.Who, err = s.Node.Who(node.Evidence(c.Evidence))
+		}
+		if err == nil {
+			v, err = do(r.Context(), call)
+		}
+		call.answer(v, err)
+	}}
+}
+
+// answer sends what a handler returned.
+func (c *Call) answer(v any, err error) {
+	if err != nil {
+		v = problem(c.Request, err)
+	}
+	a, ok := v.(*Answer)
+	switch {
+	case a == Answered:
+		return
+	case !ok:
+		a = &Answer{Value: v}
+	}
+	text, ok := a.Value.([]byte)
+	if !ok && a.Value != nil {
+		if text, err = json.Marshal(a.Value, json.Deterministic(true)); err != nil {
+			slog.Error("an answer could not be encoded", "path", c.Request.URL.Path, "err", err)
+			http.Error(c.Writer, "the site failed at this; its log says more", http.StatusInternalServerError)
+			return
+		}
+	}
+	h := c.Writer.Header()
+	if a.Value != nil {
+		h.Set("Content-Type", cmp.Or(a.Type, "application/json"))
+		h.Set("Content-Length", strconv.Itoa(len(text)))
+	}
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "no-store")
+	}
+	c.Writer.WriteHeader(cmp.Or(a.Status, http.StatusOK))
+	c.Writer.Write(text)
+}
+
+// statuses are those of faults.
+var statuses = map[device.FaultKind]int{
+	device.Invalid:        http.StatusBadRequest,
+	device.Denied:         http.StatusForbidden,
+	device.Unsafe:         http.StatusConflict,
+	device.Busy:           http.StatusTooManyRequests,
+	device.Offline:        http.StatusBadGateway,
+	device.Expired:        http.StatusGone,
+	device.UnknownOutcome: http.StatusGatewayTimeout,
+	device.Unavailable:    http.StatusServiceUnavailable,
+}
+
+// ErrNotFound is answered with 404. Its text is what a Problem says.
+type ErrNotFound string
+
+func (e ErrNotFound) Error() string { return string(e) }
+
+// problem renders an error.
+func problem(r *http.Request, err error) *Answer {
+	var none ErrNotFound
+	var needs *agents.ApprovalNeeded
+	if errors.As(err, &none) {
+		return problemOf(http.StatusNotFound, device.Invalid, err.Error(), "")
+	}
+	if errors.As(err, &needs) {
+		return problemOf(http.StatusForbidden, device.Unavailable, needs.Says, needs.State)
+	}
+	f := device.AsFault(err)
+	if f.Kind == device.Internal {
+		if !errors.Is(err, context.Canceled) { // a caller that left is no defect
+			slog.Error("a request failed", "path", r.URL.Path, "err", err)
+		}
+		return problemOf(http.StatusInternalServerError, f.Kind, "the site failed at this; its log says more", "")
+	}
+	return problemOf(statuses[f.Kind], f.Kind, f.Msg, "")
+}
+
+func problemOf(status int, kind device.FaultKind, detail, approval string) *Answer {
+	return &Answer{Status: status, Type: "application/problem+json", Value: Problem{
+		Title: http.StatusText(status), Status: status, Detail: detail, Fault: string(kind), Approval: approval,
+	}}
+}
+
+// Body returns the body, which may be empty.
+func (c *Call) Body() []byte { return c.body }
+
+// Decode decodes a JSON body into v. A field that v does not have is an invalid request, as is a
+// body that nests too deep; an empty one leaves v as it is.
+func (c *Call) Decode(v any) error {
+	if len(c.body) == 0 {
+		return nil
+	}
+	raw, err := rpc.ParseJSON(c.body)
+	if err == nil {
+		err = raw.DecodeStrict(v)
+	}
+	if err != nil {
+		return device.Faultf(device.Invalid, "the body: %w", err)
+	}
+	return nil
+}
+
+// Terms returns what the request asks for in its headers: Idempotency-Key, Agentsite-Expires-In
+// in seconds and Agentsite-Approval.
+func (c *Call) Terms() (t agents.Terms, err error) {
+	h := c.Request.Header
+	if values := h.Values("Idempotency-Key"); len(values) > 0 {
+		t.Key = new(strings.Trim(values[0], `"`))
+	}
+	if text := h.Get("Agentsite-Expires-In"); text != "" {
+		seconds, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return t, device.Faultf(device.Invalid, "Agentsite-Expires-In takes seconds, not %.40q", text)
+		}
+		t.Within = &seconds
+	}
+	t.Approval = h.Get("Agentsite-Approval")
+	return t, nil
+}
+
+// Base returns the URL under which the caller reached the site, without a slash at its end. Its
+// host is one that the site serves.
+func (c *Call) Base() string {
+	if c.Request.TLS == nil {
+		return "http://" + c.Request.Host
+	}
+	return "https://" + c.Request.Host
+}
+
+// Emit sends v as an event in JSON.
+func Emit(e *web.Events, event string, v any) error {
+	text, err := json.Marshal(v, json.Deterministic(true), jsontext.Multiline(false))
+	if err != nil {
+		return err
+	}
+	return e.Send(event, text)
+}

@@ -1,0 +1,41 @@
+package adapter
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strings"
+
+	"agentsite/transport/web"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Document returns the route of a document in JSON, which differs with its reader: make renders
+// what c.Who may see, and for a stranger that a site is there. It has an ETag, and caches keep it
+// for its reader only.
+func (s *Site) Document(path, mediaType string, render func(ctx context.Context, c *Call) (any, error)) web.Route {
+	return s.Route("GET "+path, web.Readers, func(ctx context.Context, c *Call) (any, error) {
+		v, err := render(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		text, err := json.Marshal(v, json.Deterministic(true))
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(text)
+		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+		h := c.Writer.Header()
+		h.Set("ETag", tag)
+		h.Set("Vary", "Authorization")
+		h.Set("Cache-Control", "private, max-age=60")
+		for _, have := range strings.Split(c.Request.Header.Get("If-None-Match"), ",") {
+			if have = strings.TrimPrefix(strings.TrimSpace(have), "W/"); have == tag || have == "*" {
+				return &Answer{Status: http.StatusNotModified}, nil
+			}
+		}
+		return &Answer{Type: mediaType, Value: text}, nil
+	})
+}

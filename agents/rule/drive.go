@@ -18,7 +18,7 @@ const (
 // not before something is told. A rule that goes by the time of day looks each full minute whether
 // the clock was set; all rules do so in the same moment.
 func (m *Machine) NextLook(now time.Time, next time.Duration) time.Duration {
-	if !m.usesClock() {
+	if !m.UsesClock() {
 		return next
 	}
 	minute := now.Truncate(time.Minute).Add(time.Minute + 10*time.Millisecond)

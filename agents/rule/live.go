@@ -113,7 +113,7 @@ func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) 
 
 func (l *live) tell(now Moment, r agents.Reading) {
 	if i, ok := l.machine.index[r.Point]; ok {
-		l.machine.Tell(now, i, Reading{Value: r.Value, Age: length(r.Age), Known: r.Quality == device.Good})
+		l.machine.Tell(now.Now, i, &Reading{Value: r.Value, Age: length(r.Age), Known: r.Quality == device.Good})
 	}
 }
 

@@ -1,7 +1,7 @@
 package rule
 
 import (
-	"slices"
+	"math"
 	"time"
 
 	"agentsite/agents/rule/expr"
@@ -76,6 +76,9 @@ type Machine struct {
 
 	fired   bool          // the event of on: came
 	began   bool          // the first Step was made
+	touched bool          // something was told that may change what Step does
+	summed  bool          // the last Step asked for a window, which changes by itself
+	due     time.Duration // when Step has something to do by itself; 0 for never
 	sure    bool          // the clock has been
 	every   time.Duration // when every: is due next
 	at      time.Time     // when at: is due next; zero while that is not known
@@ -93,6 +96,9 @@ type reading struct {
 	seen    bool          // it ever had a value
 	known   bool
 	nothing bool // of an event: it had not happened when it was told last
+
+	asked     bool    // the last Step asked for it
+	low, high float64 // numbers between these are the same to it
 }
 
 // env evaluates one expression over the Machine's points.
@@ -105,6 +111,7 @@ type env struct {
 
 func (e *env) Reading(i int) (v device.Value, age time.Duration, known bool) {
 	r := &e.m.readings[e.points[i]]
+	r.asked = true
 	if !r.seen {
 		return v, -1, false
 	}
@@ -113,6 +120,7 @@ func (e *env) Reading(i int) (v device.Value, age time.Duration, known bool) {
 
 func (e *env) Window(i int) (float64, bool) {
 	w := &e.m.windows[e.windows[i]]
+	e.m.summed = true
 	return w.value(e.m.now.Now)
 }
 
@@ -127,7 +135,7 @@ func (e *env) Sun() (rise, set time.Time, known bool) {
 
 // newMachine returns the idle machine of a rule whose principal is self.
 func newMachine(c *compiled, self string) *Machine {
-	m := &Machine{compiled: c, self: self, readings: make([]reading, len(c.points))}
+	m := &Machine{compiled: c, self: self, touched: true, readings: make([]reading, len(c.points))}
 	for which, p := range c.programs {
 		e := &m.envs[which]
 		e.m, e.program = m, p
@@ -139,7 +147,7 @@ func newMachine(c *compiled, self string) *Machine {
 		}
 		for _, w := range p.Windows() {
 			e.windows = append(e.windows, len(m.windows))
-			m.windows = append(m.windows, window{Func: w.Func, length: w.Length, point: e.points[w.Point]})
+			m.windows = append(m.windows, newWindow(w.Func, w.Length, e.points[w.Point]))
 		}
 	}
 	for i, t := range c.targets {
@@ -151,36 +159,76 @@ func newMachine(c *compiled, self string) *Machine {
 // Tell tells a reading of point i of Points. A reading that is not told again is still what it
 // was told to be. Of an event, a reading that is known and has no value says that it has not
 // happened yet.
-func (m *Machine) Tell(now Moment, i int, r Reading) {
-	m.now = now
-	old, event := m.readings[i], m.kind[i] == device.KindEvent
-	is := old
-	is.known, is.nothing = r.Known && !r.Value.IsZero(), r.Known && r.Value.IsZero()
-	if !r.Value.IsZero() {
-		is.value, is.at, is.seen = r.Value, now.Now-r.Age, true
+func (m *Machine) Tell(now time.Duration, i int, r *Reading) {
+	is, some := &m.readings[i], !r.Value.IsZero()
+	known, at := r.Known && some, is.at
+	if some {
+		at = now - r.Age
 	}
-	came := is.known && (old.nothing || old.seen) && (!old.seen || is.at > old.at+sameEvent)
-	if event && old.seen && !came {
-		is.at = old.at // ages are rounded: the time of one event is not to drift
+	m.touched = m.touched || is.asked && m.matters(i, is, r, known)
+	if m.plain[i] {
+		is.tell(r, at, known)
+		return
 	}
-	rose := old.known && !old.value.Bool() && is.known && is.value.Bool()
-	m.readings[i] = is
-	if i == m.on && (came && (event || is.value.Type() != device.TypeBool) || rose && !event) {
-		m.fired = true
+	event := m.kind[i] == device.KindEvent
+	came := known && (is.nothing || is.seen) && (!is.seen || at > is.at+sameEvent)
+	if event && is.seen && !came {
+		at = is.at // ages are rounded: the time of one event is not to drift
 	}
+	rose := is.known && !is.value.Bool() && known && r.Value.Bool()
+	if i == m.on && (came && (event || r.Value.Type() != device.TypeBool) || rose && !event) {
+		m.fired, m.touched = true, true
+	}
+	is.tell(r, at, known)
 	for k := range m.windows {
 		w := &m.windows[k]
 		switch {
 		case w.point != i:
 		case w.Func != expr.Count:
-			w.hold(is.at, now.Now, is.value.Number(), is.known)
+			w.hold(at, now, is.value.Number(), known)
 		case event && is.nothing:
-			w.watch(now.Now)
-		case is.known:
-			w.watch(is.at)
-			if (came && is.value.Type() != device.TypeBool || came && event || rose && !event) && now.Now-is.at <= w.length {
-				w.count(is.at)
+			w.watch(now)
+		case known:
+			w.watch(at)
+			if (came && is.value.Type() != device.TypeBool || came && event || rose && !event) && now-at <= w.length {
+				w.count(at)
 			}
+		}
+	}
+}
+
+func (is *reading) tell(r *Reading, at time.Duration, known bool) {
+	some := !r.Value.IsZero()
+	if some {
+		is.value, is.seen = r.Value, true
+	}
+	is.at, is.known, is.nothing = at, known, r.Known && !some
+}
+
+// matters reports whether a reading after another one may change what Step does.
+func (m *Machine) matters(i int, was *reading, r *Reading, known bool) bool {
+	s, v := &m.senses[i], &r.Value
+	switch {
+	case s.Time || known != was.known:
+		return true
+	case !known:
+		return false
+	case !s.Value && v.Type() == device.TypeNumber && was.low < v.Number() && v.Number() < was.high:
+		return false
+	}
+	return *v != was.value
+}
+
+// between sets among which numbers the value of a point is.
+func (r *reading) between(bounds []float64) {
+	n := r.value.Number()
+	r.low, r.high = math.Inf(-1), math.Inf(1)
+	for _, b := range bounds {
+		if b <= n {
+			r.low = max(r.low, b)
+		}
+		if b >= n {
+			r.high = min(r.high, b)
 		}
 	}
 }
@@ -191,11 +239,27 @@ func (m *Machine) eval(which int) (expr.Truth, time.Duration) {
 	return e.program.Eval(e)
 }
 
+// Settled reports whether Step would do nothing now, and have the same to do at the same time as it
+// said last.
+func (m *Machine) Settled(now time.Duration) bool {
+	return !m.touched && m.steady && !m.summed && (m.due == 0 || now < m.due)
+}
+
 // Step decides. It returns the moves to make, in this order, each of which is answered by Done
 // before the next Step; they are valid until then. Next is after how long Step has something to
 // do although nothing is told; 0 for nothing.
 func (m *Machine) Step(now Moment) (acts []Act, next time.Duration) {
 	m.now, m.acts = now, m.acts[:0]
+	if m.Settled(now.Now) {
+		if m.due == 0 {
+			return nil, 0
+		}
+		return nil, max(m.due-now.Now, time.Millisecond)
+	}
+	m.touched, m.summed = false, false
+	for i := range m.readings {
+		m.readings[i].asked = false
+	}
 	due := sooner(0)
 	if m.programs[whenProgram] != nil {
 		m.stepLevel(&due)
@@ -206,6 +270,15 @@ func (m *Machine) Step(now Moment) (acts []Act, next time.Duration) {
 		m.outputs[i].step(m, &due)
 	}
 	m.began = true
+	m.touched = len(m.acts) > 0
+	for i := range m.readings {
+		if r := &m.readings[i]; r.asked && r.known {
+			r.between(m.senses[i].Bounds)
+		}
+	}
+	if m.due = 0; due > 0 {
+		m.due = now.Now + time.Duration(due)
+	}
 	return m.acts, time.Duration(due)
 }
 
@@ -372,9 +445,4 @@ func (m *Machine) Release() (acts []Act) {
 		}
 	}
 	return acts
-}
-
-// usesClock reports whether the rule goes by the time of day.
-func (c *compiled) usesClock() bool {
-	return c.scheduled || slices.ContainsFunc(c.programs[:], func(p *expr.Program) bool { return p != nil && p.UsesClock() })
 }

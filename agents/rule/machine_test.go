@@ -100,7 +100,7 @@ func (s *sim) tell(point string, v device.Value, age time.Duration) {
 	if s.log != nil {
 		s.log(simTold{i, r})
 	}
-	s.m.Tell(s.now, i, r)
+	s.m.Tell(s.now.Now, i, &r)
 }
 
 type (

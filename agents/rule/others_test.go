@@ -30,7 +30,7 @@ func TestOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := rule.Moment{Now: time.Second}
-		m.Tell(now, 0, rule.Reading{Value: device.Number(4), Known: true})
+		m.Tell(now.Now, 0, &rule.Reading{Value: device.Number(4), Known: true})
 		held := func() bool {
 			acts, _ := m.Step(now)
 			for _, a := range acts {

@@ -163,7 +163,7 @@ func (o *output) ask(now time.Duration) time.Duration {
 
 // Done tells what came of an act: how long the output is held now, or the fault.
 func (m *Machine) Done(now Moment, a Act, left time.Duration, err error) {
-	m.now = now
+	m.now, m.touched = now, true
 	o := &m.outputs[a.Output]
 	switch {
 	case a.Value.IsZero():
@@ -221,7 +221,7 @@ func isRule(holder string) bool { return strings.HasPrefix(holder, KindName+":")
 // Output tells how output i of Outputs is, as it was seen at a time. What was seen before the
 // last act was answered may be older than that.
 func (m *Machine) Output(now Moment, seen time.Duration, i int, l Lease) {
-	m.now = now
+	m.now, m.touched = now, true
 	o := &m.outputs[i]
 	permitted := o.lease.Rest > 0 && l.Rest <= 0 || !o.lease.Known && l.Known || o.lease.Holder != "" && l.Holder == ""
 	o.lease, o.told, o.restsTo = l, seen, 0

@@ -93,6 +93,10 @@ type compiled struct {
 	points   []string       // that it reads, and the one of on:
 	index    map[string]int // in points
 	kind     []device.Kind  // of points
+	senses   []expr.Sense   // of points, in all programs
+	plain    []bool         // by point: it has no window and starts nothing
+	steady   bool           // all programs are
+	clock    bool           // the time of day is used
 	on       int            // in points; -1 for none
 	targets  []target
 	hold     time.Duration // for:
@@ -195,8 +199,31 @@ func (r *Rule) compile(points []agents.Point, away ...string) (*compiled, error)
 		}
 		c.on = c.add(r.On, known)
 	}
+	c.look()
 	return c, r.addTargets(c, known)
 }
+
+// look finds out what the results of the programs depend on.
+func (c *compiled) look() {
+	c.steady, c.clock = !c.scheduled, c.scheduled
+	c.senses, c.plain = make([]expr.Sense, len(c.points)), make([]bool, len(c.points))
+	for _, p := range c.programs {
+		if p == nil {
+			continue
+		}
+		c.steady, c.clock = c.steady && p.Steady(), c.clock || p.UsesClock()
+		for i, address := range p.Points() {
+			s, all := p.Sense(i), &c.senses[c.index[address]]
+			all.Time, all.Value, all.Bounds = all.Time || s.Time, all.Value || s.Value, append(all.Bounds, s.Bounds...)
+		}
+	}
+	for i, s := range c.senses {
+		c.plain[i] = !s.Time && i != c.on && c.kind[i] != device.KindEvent
+	}
+}
+
+// UsesClock reports whether the rule goes by the time of day.
+func (c *compiled) UsesClock() bool { return c.clock }
 
 // add returns the index of a point, which is added if it is new.
 func (c *compiled) add(address string, known Points) int {

@@ -163,7 +163,7 @@ func TestSettled(t *testing.T) {
 			s.now.Now += time.Millisecond
 			s.now.Wall = s.now.Wall.Add(time.Millisecond)
 			for i, p := range points {
-				s.m.Tell(s.now, i, rule.Reading{Value: values[p], Known: true})
+				s.m.Tell(s.now.Now, i, &rule.Reading{Value: values[p], Known: true})
 			}
 			if acts, _ := s.m.Step(s.now); len(acts) > 0 {
 				t.Error(acts)

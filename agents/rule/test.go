@@ -176,7 +176,7 @@ func (p *proof) tell(came bool) {
 		if g.kind == device.KindEvent && !came {
 			continue
 		}
-		p.m.Tell(p.now, i, Reading{Value: g.value, Known: g.kind != "" || p.m.kind[i] == device.KindEvent})
+		p.m.Tell(p.now.Now, i, &Reading{Value: g.value, Known: g.kind != "" || p.m.kind[i] == device.KindEvent})
 		if g.kind == device.KindEvent {
 			delete(p.given, i)
 		}

@@ -19,6 +19,7 @@ const longestWindow = 24 * time.Hour
 type window struct {
 	Func   expr.WindowFunc
 	length time.Duration
+	part   time.Duration // of it
 	point  int
 
 	began time.Duration // the first reading
@@ -26,38 +27,55 @@ type window struct {
 	now   float64       // the point's value,
 	known bool          // if it has one,
 	upTo  time.Duration // of which the parts have what was until then
-	ring  [parts + 1]part
+	// number is of the part to which upTo belongs, place where that is in the ring, and end when it
+	// ends: a division takes long on a small processor. 0 is for none yet.
+	number int64
+	place  int
+	end    time.Duration
+	ring   []part // parts + 1
 }
 
 // part sums up a part of a window.
 type part struct {
-	number      int64 // of the part; it is empty if it is another's
-	n           int   // of events, or of values
-	length      float64
-	sum         float64 // of the values, each times its length in seconds
-	low, high   float64
-	first, last float64
+	number int64 // of the part; what is here is of no other one. 0 is no part's.
+	// sum is of the values, each times its length, for a mean; the lowest or the highest value; the
+	// first value for a change; or the number of what is counted.
+	sum    float64
+	length float64 // in nanoseconds, for a mean
 }
 
-// number returns the number of the part to which a time belongs. Times before the first Moment
+func newWindow(f expr.WindowFunc, length time.Duration, point int) window {
+	return window{Func: f, length: length, part: length / parts, point: point, ring: make([]part, parts+1)}
+}
+
+// numberAt returns the number of the part to which a time belongs. Times before the first Moment
 // are those of readings that are older; none of them counts that is older than the longest
 // window.
-func (w *window) number(t time.Duration) int64 {
-	return int64((t + longestWindow) / (w.length / parts))
-}
+func (w *window) numberAt(t time.Duration) int64 { return 1 + int64((t+longestWindow)/w.part) }
 
 // start returns when a part begins.
 func (w *window) start(number int64) time.Duration {
-	return time.Duration(number)*(w.length/parts) - longestWindow
+	return time.Duration(number-1)*w.part - longestWindow
 }
 
-// at returns a part, emptied where it was an earlier one.
-func (w *window) at(number int64) *part {
-	p := &w.ring[number%(parts+1)]
-	if p.number != number {
+// placeOf returns where a part is in the ring.
+func placeOf(number int64) int { return int(number % (parts + 1)) }
+
+// after returns the place of the part after the one at a place.
+func after(place int) int {
+	if place == parts {
+		return 0
+	}
+	return place + 1
+}
+
+// at returns a part at its place, emptied where that had an earlier one, and whether it is new.
+func (w *window) at(number int64, place int) (p *part, fresh bool) {
+	p = &w.ring[place]
+	if fresh = p.number != number; fresh {
 		*p = part{number: number}
 	}
-	return p
+	return p, fresh
 }
 
 // watch notes that the point is read, or counted, from a time on.
@@ -86,22 +104,44 @@ func (w *window) extend(to time.Duration) {
 	if !w.known || to < w.upTo {
 		return
 	}
-	newest := w.number(to)
-	w.upTo = max(w.upTo, w.start(newest-parts))
-	for number := w.number(w.upTo); number <= newest; number++ {
-		p, end := w.at(number), min(to, w.start(number+1))
-		if p.n == 0 {
-			p.low, p.high, p.first = w.now, w.now, w.now
-		}
-		p.n++
-		p.low, p.high, p.last = min(p.low, w.now), max(p.high, w.now), w.now
-		length := (end - w.upTo).Seconds()
-		p.sum, p.length, w.upTo = p.sum+w.now*length, p.length+length, end
+	if w.number == 0 || to >= w.end+w.part { // parts were left out
+		w.upTo = max(w.upTo, w.start(w.numberAt(to)-parts))
+		w.number = w.numberAt(w.upTo)
+		w.place, w.end = placeOf(w.number), w.start(w.number+1)
 	}
+	for w.upTo >= w.end { // nothing was known
+		w.advance()
+	}
+	for ; to >= w.end; w.advance() {
+		w.add(w.end)
+	}
+	w.add(to)
+}
+
+// advance goes on to the next part.
+func (w *window) advance() { w.number, w.place, w.end = w.number+1, after(w.place), w.end+w.part }
+
+// add takes the present value into the part up to a time in it.
+func (w *window) add(to time.Duration) {
+	p, fresh := w.at(w.number, w.place)
+	switch {
+	case w.Func == expr.Mean:
+		if to > w.upTo {
+			length := float64(to - w.upTo)
+			p.sum, p.length = p.sum+w.now*length, p.length+length
+		}
+	case fresh, w.Func == expr.Least && w.now < p.sum, w.Func == expr.Greatest && w.now > p.sum:
+		p.sum = w.now
+	}
+	w.upTo = to
 }
 
 // count adds an event.
-func (w *window) count(t time.Duration) { w.at(w.number(t)).n++ }
+func (w *window) count(t time.Duration) {
+	number := w.numberAt(t)
+	p, _ := w.at(number, placeOf(number))
+	p.sum++
+}
 
 // value returns the window's value now.
 func (w *window) value(now time.Duration) (v float64, known bool) {
@@ -109,34 +149,38 @@ func (w *window) value(now time.Duration) (v float64, known bool) {
 	if !w.some || now-w.began < w.length {
 		return 0, false
 	}
-	newest := w.number(now)
+	newest, place := w.number, w.place
+	if !w.known || w.Func == expr.Count {
+		newest = w.numberAt(now)
+		place = placeOf(newest)
+	}
 	var all part
 	for number := newest - parts; number <= newest; number++ {
-		p := &w.ring[number%(parts+1)]
-		if p.number != number || p.n == 0 {
+		place = after(place) // of the newest at first
+		p := &w.ring[place]
+		if p.number != number {
 			continue
 		}
-		if all.n == 0 {
-			all.low, all.high, all.first = p.low, p.high, p.first
+		switch {
+		case w.Func == expr.Mean || w.Func == expr.Count:
+			all.sum, all.length = all.sum+p.sum, all.length+p.length
+		case all.number == 0, w.Func == expr.Least && p.sum < all.sum, w.Func == expr.Greatest && p.sum > all.sum:
+			all.sum = p.sum
 		}
-		all.n += p.n
-		all.length += p.length
-		all.sum += p.sum
-		all.low, all.high, all.last = min(all.low, p.low), max(all.high, p.high), p.last
+		all.number = number
 	}
+	// The present value, or the last one before there was none, is the last of the newest part.
 	switch {
 	case w.Func == expr.Count:
-		return float64(all.n), true
-	case all.n == 0:
+		return all.sum, true
+	case all.number == 0:
 		return 0, false
 	case w.Func == expr.Mean && all.length == 0:
-		return all.last, true
+		return w.now, true
 	case w.Func == expr.Mean:
 		return all.sum / all.length, true
-	case w.Func == expr.Least:
-		return all.low, true
-	case w.Func == expr.Greatest:
-		return all.high, true
+	case w.Func == expr.Change:
+		return w.now - all.sum, true
 	}
-	return all.last - all.first, true
+	return all.sum, true
 }

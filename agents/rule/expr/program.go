@@ -92,6 +92,51 @@ func (p *Program) UsesSun() bool { return p.usesSun }
 // String returns the source text.
 func (p *Program) String() string { return p.text }
 
+// Sense says how results depend on the readings of a point.
+type Sense struct {
+	Time   bool      // by when they were made: each reading counts
+	Value  bool      // by what they are: each other value counts
+	Bounds []float64 // else by where a number is among these, and by any other value that is no number
+}
+
+// Sense returns how results depend on the readings of a point, beside whether one is known.
+func (p *Program) Sense(point int) Sense {
+	var s Sense
+	p.sense(p.root, point, &s)
+	return s
+}
+
+func (p *Program) sense(n *node, point int, s *Sense) {
+	if n == nil {
+		return
+	}
+	switch {
+	case n.op == opPoint && n.index == point:
+		s.Value = true
+	case n.op == opAge && n.index == point, n.op == opWindow && p.windows[n.index].Point == point:
+		s.Time = true
+	case n.op >= opEqual && n.op <= opBetween && n.a.op == opPoint && n.b.op == opConst && (n.c == nil || n.c.op == opConst):
+		if n.a.index != point {
+			return
+		}
+		if s.Bounds = append(s.Bounds, n.b.val.Number()); n.c != nil {
+			s.Bounds = append(s.Bounds, n.c.val.Number())
+		}
+		return
+	}
+	for _, child := range [...]*node{n.a, n.b, n.c} {
+		p.sense(child, point, s)
+	}
+}
+
+// Steady reports whether the result changes by time alone only when Eval says exactly, or by a
+// window: the time of day is not used, nor an age otherwise than compared with a constant.
+func (p *Program) Steady() bool { return !p.usesClock && p.root.steady() }
+
+func (n *node) steady() bool {
+	return n == nil || n.wait != waitSecond && n.a.steady() && n.b.steady() && n.c.steady()
+}
+
 // minNext bounds how often a caller evaluates because time passes.
 const minNext = 10 * time.Millisecond
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"agentsite/device"
 )
 
 // rounds is how often a random test is repeated.
@@ -108,5 +110,55 @@ func TestNext(t *testing.T) {
 	}
 	if far < rounds(t)/50 || changed < far/100 {
 		t.Errorf("next was above 1m in %d cases, and right to the nanosecond in %d", far, changed)
+	}
+}
+
+// TestSense: a reading that is none to which Sense says a result is sensitive changes neither it nor next.
+func TestSense(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, rand.Uint64()))
+	g := &generator{Rand: r}
+	values, times := 0, 0
+	for range rounds(t) {
+		text, _ := g.condition()
+		p, err := Compile(text, lookup, planNames())
+		if err != nil {
+			continue
+		}
+		w := randomWorld(r)
+		for i, address := range p.Points() {
+			sense, was := p.Sense(i), w.sample(address)
+			if was.age < 0 {
+				continue
+			}
+			truth, next := p.Eval(w.of(p))
+			is := was
+			if !sense.Time {
+				is.age = time.Duration(r.IntN(900)) * time.Second
+				times++
+			}
+			if was.value.Type() == device.TypeNumber && !sense.Time && !sense.Value {
+				low, high := was.value.Number()-3, was.value.Number()+3
+				for _, b := range sense.Bounds {
+					if b <= was.value.Number() {
+						low = max(low, b)
+					}
+					if b >= was.value.Number() {
+						high = min(high, b)
+					}
+				}
+				if n := low + r.Float64()*(high-low); low < n && n < high {
+					is.value = device.Number(n)
+					values++
+				}
+			}
+			w.samples[address] = is
+			if now, later := p.Eval(w.of(p)); now != truth || later != next {
+				t.Fatalf("%s\nis %v for %v with %v of %s, and %v for %v with %v", text, truth, next, was, address, now, later, is)
+			}
+			w.samples[address] = was
+		}
+	}
+	if values < rounds(t)/50 || times < rounds(t)/2 {
+		t.Errorf("%d values and %d times were other ones", values, times)
 	}
 }

@@ -11,13 +11,15 @@ import (
 // evaluated as often.
 type driven struct {
 	Rule
-	index   int           // in run.rules
+	bit     uint64        // in run.ready
 	machine *rule.Machine // nil where there is a mistake
 	mistake string
 	slots   []slot
 	uses    []use // by the machine's outputs
 
-	dirty     bool          // some slot is
+	first     int           // of the slots, the first that is dirty,
+	end       int           // and the one after the last
+	ready     time.Duration // when it has something to do
 	second    time.Duration // in which count updates were told
 	count     int
 	holdUntil time.Duration // it is not told anything before
@@ -41,6 +43,9 @@ type use struct {
 	refused []Refusal
 }
 
+// dirty reports whether some slot is.
+func (d *driven) dirty() bool { return d.first < d.end }
+
 func (d *driven) slot(point int) int {
 	for k := range d.slots {
 		if d.slots[k].point == point {
@@ -52,60 +57,66 @@ func (d *driven) slot(point int) int {
 
 // update tells a rule what changed, and has it decide.
 func (r *run) update(d *driven) {
-	now := r.moment()
 	if r.now-d.second >= time.Second {
 		d.second, d.count = r.now, 0
 	}
 	if d.count++; d.count >= rule.PerSecond {
 		d.holdUntil = d.second + time.Second
 	}
-	d.dirty = false
-	for k := range d.slots {
+	first, end := d.first, d.end
+	d.first, d.end = 0, 0
+	for k := first; k < end; k++ {
 		s := &d.slots[k]
 		if !s.dirty {
 			continue
 		}
 		s.dirty = false
 		p := &r.points[s.point]
-		if p.output < 0 {
-			d.machine.Tell(now, s.input, p.reading(r.now))
-			continue
-		}
-		o := &r.outputs.all[p.output]
-		known := !o.value.IsZero()
 		if s.input >= 0 {
-			d.machine.Tell(now, s.input, rule.Reading{Value: o.value, Age: r.now - o.valueAt, Known: known})
+			r.tell(d, s)
+		}
+		if p.output < 0 {
+			continue
 		}
 		s.lease = r.outputs.lease(p.output)
 		if s.output >= 0 {
-			d.machine.Output(now, r.now, s.output, rule.Lease{Holder: s.lease.holder, Ended: s.lease.ended, Rest: s.lease.rest, Known: known})
+			known := !r.outputs.all[p.output].value.IsZero()
+			d.machine.Output(r.moment(d), r.now, s.output, rule.Lease{Holder: s.lease.holder, Ended: s.lease.ended, Rest: s.lease.rest, Known: known})
 		}
 	}
 	r.step(d)
 }
 
+// tell tells a rule how the point of a slot is.
+func (r *run) tell(d *driven, s *slot) {
+	p := &r.points[s.point]
+	if p.output >= 0 {
+		o := &r.outputs.all[p.output]
+		d.machine.Tell(r.now, s.input, &rule.Reading{Value: o.value, Age: r.now - o.valueAt, Known: !o.value.IsZero()})
+		return
+	}
+	d.machine.Tell(r.now, s.input, p.reading(r.now))
+}
+
 // refresh tells a rule the ages of its points, which it is not told of while they stay the same.
-func (r *run) refresh(d *driven, now rule.Moment) {
+func (r *run) refresh(d *driven) {
 	for k := range d.slots {
-		s := &d.slots[k]
-		p := &r.points[s.point]
-		switch {
-		case s.input < 0 || p.kind == device.KindEvent:
-		case p.output < 0:
-			d.machine.Tell(now, s.input, p.reading(r.now))
-		default:
-			o := &r.outputs.all[p.output]
-			d.machine.Tell(now, s.input, rule.Reading{Value: o.value, Age: r.now - o.valueAt, Known: !o.value.IsZero()})
+		if s := &d.slots[k]; s.input >= 0 && r.points[s.point].kind != device.KindEvent {
+			r.tell(d, s)
 		}
 	}
 }
 
 // step makes what a rule decides.
 func (r *run) step(d *driven) {
-	now, more := r.moment(), true
 	if d.due <= r.now {
-		r.refresh(d, now)
+		r.refresh(d)
 	}
+	if d.look > r.now && d.machine.Settled(r.now) {
+		r.again(d)
+		return
+	}
+	now, more := r.moment(d), true
 	for i := 0; i < rule.MaxRounds && more; i++ {
 		acts, next := d.machine.Step(now)
 		for _, a := range acts {
@@ -123,9 +134,15 @@ func (r *run) step(d *driven) {
 			d.look = r.now + next
 		}
 	}
-	r.ready[d.index] = d.look
-	if d.dirty {
-		r.ready[d.index] = min(d.look, d.holdUntil)
+	r.again(d)
+}
+
+// again notes when a rule has something to do next.
+func (r *run) again(d *driven) {
+	if d.dirty() {
+		r.readyAt(d, min(d.look, d.holdUntil))
+	} else {
+		r.readyAt(d, d.look)
 	}
 }
 

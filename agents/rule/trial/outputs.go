@@ -27,6 +27,7 @@ type output struct {
 	address string
 	safe    device.Value
 	tried   bool // a rule of the trial moves it
+	point   int  // its index in run.points; valid if tried
 	value   device.Value
 	valueAt time.Duration // since when it is that
 	goal    device.Value
@@ -102,7 +103,7 @@ func (g *outputs) schedule() {
 func (g *outputs) observe(i int) {
 	o := &g.all[i]
 	s := g.m.Status(g.now, i)
-	g.account(o)
+	g.account(i)
 	if s.Goal != o.goal {
 		by := s.Holder
 		if by == "" {
@@ -125,12 +126,8 @@ func (g *outputs) observe(i int) {
 		o.value, o.valueAt = s.Value, g.now
 	}
 	o.goal, o.holder = s.Goal, s.Holder
-	k, ok := g.run.index[o.address]
-	if !ok {
-		return
-	}
 	now := leaseOf(s, g.now)
-	for _, w := range g.points[k].watchers {
+	for _, w := range g.points[o.point].watchers {
 		if moved || !w.rule.slots[w.slot].lease.same(now) {
 			g.markSlot(w)
 		}
@@ -138,10 +135,11 @@ func (g *outputs) observe(i int) {
 }
 
 // account adds the time since the last look.
-func (g *outputs) account(o *output) {
+func (g *outputs) account(i int) {
+	o := &g.all[i]
 	if passed := (g.now - o.since).Seconds(); passed > 0 && !o.value.IsZero() && o.value != o.safe {
 		o.would.Seconds += passed
-		if u := g.useOf(o.holder, g.index[o.address]); u != nil {
+		if u := g.useOf(o.holder, i); u != nil {
 			u.total.Seconds += passed
 		}
 	}

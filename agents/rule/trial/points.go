@@ -20,7 +20,7 @@ type point struct {
 	watchers []watcher
 
 	seen    bool
-	value   device.Value
+	latest  rule.Reading // its Age and Known are as they were told last
 	at      time.Duration
 	staleAt time.Duration
 
@@ -49,8 +49,8 @@ func (r *run) put(p *point, at time.Duration, v device.Value, every time.Duratio
 		}
 		r.tellGuard(p, v, r.now-at)
 	}
-	changed := !p.seen || p.value != v || p.goodFor == 0 || r.now >= p.staleAt
-	p.seen, p.value, p.at, p.staleAt = true, v, at, never
+	changed := !p.seen || p.latest.Value != v || p.goodFor == 0 || r.now >= p.staleAt
+	p.seen, p.latest.Value, p.at, p.staleAt = true, v, at, never
 	if !v.IsZero() && p.goodFor > 0 {
 		p.staleAt = at + max(p.goodFor, staleSummaries*every) + 1
 		if p.staleAt < r.stale {
@@ -71,9 +71,13 @@ func (r *run) mark(p *point) {
 
 func (r *run) markSlot(w watcher) {
 	d := w.rule
-	d.slots[w.slot].dirty, d.dirty = true, true
-	r.ready[d.index] = min(d.look, d.holdUntil)
-	r.wake = min(r.wake, r.ready[d.index])
+	if d.slots[w.slot].dirty = true; d.dirty() {
+		d.first, d.end = min(d.first, w.slot), max(d.end, w.slot+1)
+	} else {
+		d.first, d.end = w.slot, w.slot+1
+	}
+	r.readyAt(d, min(d.look, d.holdUntil))
+	r.wake = min(r.wake, d.ready)
 }
 
 // markStale has the rules told of readings that became stale.
@@ -90,12 +94,14 @@ func (r *run) markStale() {
 	}
 }
 
-// reading returns what a rule is told of the point now.
-func (p *point) reading(now time.Duration) rule.Reading {
-	if !p.seen {
-		return rule.Reading{Known: p.kind == device.KindEvent} // nothing has happened yet
+// reading returns what a rule is told of the point now. It is valid until the next call.
+func (p *point) reading(now time.Duration) *rule.Reading {
+	if p.seen {
+		p.latest.Age, p.latest.Known = now-p.at, !p.latest.Value.IsZero() && now < p.staleAt
+	} else {
+		p.latest.Known = p.kind == device.KindEvent // nothing has happened yet
 	}
-	return rule.Reading{Value: p.value, Age: now - p.at, Known: !p.value.IsZero() && now < p.staleAt}
+	return &p.latest
 }
 
 func (r *run) tellGuard(p *point, v device.Value, age time.Duration) {
@@ -119,7 +125,7 @@ func (r *run) retell() {
 	for i := range r.points {
 		p := &r.points[i]
 		if at := p.retellAt(); at <= r.now {
-			r.tellGuard(p, p.value, 0)
+			r.tellGuard(p, p.latest.Value, 0)
 		} else {
 			r.telling = min(r.telling, at)
 		}

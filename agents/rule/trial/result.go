@@ -134,7 +134,7 @@ func (r *run) result() Result {
 		if !o.tried {
 			continue
 		}
-		r.outputs.account(o)
+		r.outputs.account(i)
 		o.was.account(r.now, o.safe)
 		was := Past{Use: o.was.total.rounded(), Unknown: rounded(o.was.unknown.Seconds()), More: o.was.more}
 		for _, c := range o.was.changes {

@@ -8,6 +8,7 @@ package trial
 
 import (
 	"context"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -87,11 +88,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if o.Location == nil {
 		o.Location = time.UTC
 	}
-	o.From = o.From.In(o.Location)
+	o.From = o.From.In(o.Location).Round(0)
 	if o.GoodFor == nil {
 		o.GoodFor = func(string) time.Duration { return 0 }
 	}
-	r := &run{Options: o, ctx: ctx, index: make(map[string]int)}
+	r := &run{Options: o, ctx: ctx, from: o.From.Unix(), index: make(map[string]int)}
 	r.outputs = newOutputs(r)
 	for _, of := range o.Rules {
 		r.addRule(of)
@@ -109,6 +110,7 @@ type run struct {
 	Options
 	ctx     context.Context
 	err     error
+	from    int64 // From in seconds
 	turns   int
 	now     time.Duration // since From
 	wake    time.Duration // when there is something to do next, at the earliest
@@ -116,23 +118,29 @@ type run struct {
 	index   map[string]int // of points, by address
 	rules   []*driven
 	outputs *outputs
-	ready   []time.Duration // by rule, when it has something to do
-	stale   time.Duration   // when the next reading becomes stale, at the earliest
-	telling time.Duration   // when the guard is told of a summary again, at the earliest
-	count   int             // readings
+	ready   uint64        // bit by rule: it has something to do now
+	next    time.Duration // when one of the others has, at the earliest
+	stale   time.Duration // when the next reading becomes stale, at the earliest
+	telling time.Duration // when the guard is told of a summary again, at the earliest
+	count   int           // readings
 }
 
 // never is later than any trial.
 const never = time.Duration(1<<63 - 1)
 
-func (r *run) moment() rule.Moment {
-	return rule.Moment{Now: r.now, Wall: r.From.Add(r.now), Sure: true}
+// moment returns the present time, as far as the rule needs it.
+func (r *run) moment(d *driven) rule.Moment {
+	m := rule.Moment{Now: r.now, Sure: true}
+	if d.machine.UsesClock() {
+		m.Wall = r.From.Add(r.now)
+	}
+	return m
 }
 
 // addRule adds a rule with the points that it is told of.
 func (r *run) addRule(of Rule) {
-	d := &driven{Rule: of, index: len(r.rules), due: never, look: never}
-	r.rules, r.ready = append(r.rules, d), append(r.ready, never)
+	d := &driven{Rule: of, bit: 1 << len(r.rules), ready: never, due: never, look: never}
+	r.rules = append(r.rules, d)
 	if used, err := of.Rule.Define(); err == nil {
 		if i := slices.IndexFunc(used.Reads, func(address string) bool { return strings.Count(address, "/") > 1 }); i >= 0 {
 			d.mistake = "it uses " + used.Reads[i] + ", and the past of other sites is not stored here"
@@ -165,6 +173,7 @@ func (r *run) addRule(of Rule) {
 			d.slots = append(d.slots, slot{point: p, input: -1})
 		}
 		d.slots[k].output = i
+		r.outputs.all[uses[i].output].point = p
 	}
 	for k, s := range d.slots {
 		r.points[s.point].watchers = append(r.points[s.point].watchers, watcher{d, k})
@@ -207,15 +216,14 @@ func (r *run) begin() {
 			p.output = -1 // as it was
 		}
 	}
-	r.stale, r.telling = never, never
+	r.stale, r.telling, r.next = never, never, never
 	r.outputs.settle()
-	for i, d := range r.rules {
+	for _, d := range r.rules {
 		if d.machine == nil {
 			continue
 		}
-		d.dirty, r.ready[i] = true, 0
 		for k := range d.slots {
-			d.slots[k].dirty = true
+			r.markSlot(watcher{d, k})
 		}
 	}
 	r.wake = 0
@@ -229,10 +237,15 @@ func (r *run) addresses() []string {
 	return all
 }
 
+// since is t.Sub(r.From) without the limits of what a Duration holds, which take long to check.
+func (r *run) since(t time.Time) time.Duration {
+	return time.Duration(t.Unix()-r.from)*time.Second + time.Duration(t.Nanosecond()-r.From.Nanosecond())
+}
+
 // take takes a stored reading in. What comes with an earlier time than the one before was read
 // then, and is told now.
 func (r *run) take(point int, read time.Time, v device.Value, every time.Duration) bool {
-	at := read.Sub(r.From)
+	at := r.since(read)
 	if at > r.now {
 		r.advance(at)
 	}
@@ -263,8 +276,7 @@ func (r *run) advance(to time.Duration) {
 
 // turn does what is due now, and finds out what is due next.
 func (r *run) turn() {
-	for again := true; again; {
-		again = false
+	for {
 		if r.now >= r.stale {
 			r.markStale()
 		}
@@ -274,19 +286,40 @@ func (r *run) turn() {
 		if r.outputs.next <= r.now {
 			r.outputs.tick()
 		}
-		r.wake = min(r.stale, r.telling, r.outputs.next)
-		for i, at := range r.ready {
-			if at <= r.now {
-				d := r.rules[i]
-				if d.dirty && d.holdUntil <= r.now {
-					r.update(d)
-				} else {
-					r.step(d)
-				}
-				again = true
+		if r.next <= r.now {
+			r.findReady()
+		}
+		if r.ready == 0 {
+			break
+		}
+		for passed := uint64(0); r.ready&^passed != 0; { // those that come to be ready before it have the next turn
+			i := bits.TrailingZeros64(r.ready &^ passed)
+			passed = 2<<i - 1
+			d := r.rules[i]
+			r.ready &^= d.bit
+			if d.dirty() && d.holdUntil <= r.now {
+				r.update(d)
 			} else {
-				r.wake = min(r.wake, at)
+				r.step(d)
 			}
 		}
+	}
+	r.wake = min(r.stale, r.telling, r.outputs.next, r.next)
+}
+
+// readyAt notes when a rule has something to do, which may be before it was to have.
+func (r *run) readyAt(d *driven, at time.Duration) {
+	if d.ready = at; at <= r.now {
+		r.ready |= d.bit
+	} else {
+		r.next = min(r.next, at)
+	}
+}
+
+// findReady finds the rules that have something to do now.
+func (r *run) findReady() {
+	r.next = never
+	for _, d := range r.rules {
+		r.readyAt(d, d.ready)
 	}
 }

@@ -28,9 +28,12 @@ type HTTP struct {
 	Hosts  []string `json:"hosts,omitempty" jsonschema:"further names and IP addresses under which clients may call the site, exactly as they write them, without a port"`
 }
 
-// Protocols are those that HTTP can speak beside MCP. A site speaks all of them unless its
+// Protocols are those that HTTP can speak beside MCP. A site speaks DefaultProtocols unless its
 // configuration lists some.
-var Protocols = []string{"openapi"}
+var (
+	Protocols        = []string{"openapi"}
+	DefaultProtocols = []string{"openapi"}
+)
 
 // protocols decodes the section of that name, a list of names.
 func (r *report) protocols(e entry) (names []string) {

@@ -7,7 +7,12 @@ import (
 )
 
 func TestProtocols(t *testing.T) {
-	for text, want := range map[string][]string{"": Protocols, "protocols: []\n": nil, "protocols: [openapi]\n": {"openapi"}} {
+	for _, name := range DefaultProtocols {
+		if !slices.Contains(Protocols, name) {
+			t.Errorf("%s is on and cannot be listed", name)
+		}
+	}
+	for text, want := range map[string][]string{"": DefaultProtocols, "protocols: []\n": nil, "protocols: [openapi]\n": {"openapi"}} {
 		site, err := Parse("x.yaml", []byte("site: { name: x }\n"+text), nil)
 		if err != nil || !slices.Equal(site.Protocols, want) {
 			t.Errorf("%q: %v %v", text, site, err)

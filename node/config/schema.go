@@ -142,7 +142,7 @@ func protocolsSchema() *jsonschema.Schema {
 	}
 	return &jsonschema.Schema{
 		Type: "array", Items: names, UniqueItems: true,
-		Description: "the protocols that HTTP and HTTPS speak beside MCP; all of them when not written",
+		Description: "the protocols that HTTP and HTTPS speak beside MCP; " + strings.Join(DefaultProtocols, ", ") + " when not written",
 	}
 }
 

@@ -108,7 +108,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		return nil, err
 	}
 	r := &report{src: src}
-	site := &Site{HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, Protocols: Protocols, Discovery: Discovery{MDNS: true}, History: DefaultHistory}
+	site := &Site{HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, Protocols: DefaultProtocols, Discovery: Discovery{MDNS: true}, History: DefaultHistory}
 	if root.shape != mapping {
 		r.fail(root.at, "", "a site is written as keys such as \"site: { name: my-site }\", not %s", root.what())
 		return nil, r.err()

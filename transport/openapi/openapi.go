@@ -17,7 +17,9 @@ func Routes(s *adapter.Site) []web.Route {
 	return []web.Route{
 		s.Route("GET /api/points", web.Principals, a.points),
 		s.Route("GET /api/points/{device}/{point}", web.Principals, a.read),
+		s.Route("GET /api/history", web.Principals, a.history),
 		s.Route("POST /api/outputs/{device}/{point}", web.Principals, a.move),
+		s.Route("POST /api/stop", web.Principals, a.stop),
 	}
 }
 
@@ -27,27 +29,25 @@ func (a api) points(ctx context.Context, c *adapter.Call) (any, error) {
 	return a.Node.Points(ctx, c.Who, agents.SiteRequest{})
 }
 
-// address returns the point that a path names, if its caller may name it.
-func (a api) address(ctx context.Context, c *adapter.Call, of func(*agents.Offer) []string) (string, error) {
-	o, err := a.Node.Offer(ctx, c.Who)
-	if err != nil {
-		return "", err
+// address returns the point that a path names.
+func address(c *adapter.Call) string {
+	return device.Address(c.Request.PathValue("device"), c.Request.PathValue("point"))
+}
+
+// notFound returns err as 404 where the node refused the path's point because its caller knows no
+// such point. It is asked after the node, which decides and counts.
+func (a api) notFound(ctx context.Context, c *adapter.Call, err error) error {
+	if o, none := a.Node.Offer(ctx, c.Who); none == nil && device.AsFault(err).Kind == device.Invalid &&
+		!slices.Contains(slices.Concat(o.Read, o.Show, o.Capture), address(c)) {
+		return adapter.ErrNotFound(err.Error())
 	}
-	address := device.Address(c.Request.PathValue("device"), c.Request.PathValue("point"))
-	if err := agents.CheckName("the path", address, of(o)); err != nil {
-		return "", adapter.ErrNotFound(err.Error())
-	}
-	return address, nil
+	return err
 }
 
 func (a api) read(ctx context.Context, c *adapter.Call) (any, error) {
-	address, err := a.address(ctx, c, func(o *agents.Offer) []string { return o.Read })
+	got, err := a.Node.Read(ctx, c.Who, agents.ReadRequest{Points: []string{address(c)}})
 	if err != nil {
-		return nil, err
-	}
-	got, err := a.Node.Read(ctx, c.Who, agents.ReadRequest{Points: []string{address}})
-	if err != nil {
-		return nil, err
+		return nil, a.notFound(ctx, c, err)
 	}
 	return got.Readings[0], nil
 }
@@ -59,10 +59,6 @@ type moveBody struct {
 }
 
 func (a api) move(ctx context.Context, c *adapter.Call) (any, error) {
-	address, err := a.address(ctx, c, func(o *agents.Offer) []string { return slices.Concat(o.Switch, o.Level, o.Release) })
-	if err != nil {
-		return nil, err
-	}
 	var body moveBody
 	if err := c.Decode(&body); err != nil {
 		return nil, err
@@ -71,5 +67,17 @@ func (a api) move(ctx context.Context, c *adapter.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.Node.Move(ctx, c.Who, agents.MoveRequest{Output: address, Value: body.Value, For: body.For, Terms: terms})
+	out, err := a.Node.Move(ctx, c.Who, agents.MoveRequest{Output: address(c), Value: body.Value, For: body.For, Terms: terms})
+	if err != nil {
+		return nil, a.notFound(ctx, c, err)
+	}
+	return out, nil
+}
+
+func (a api) history(ctx context.Context, c *adapter.Call) (any, error) {
+	return a.Node.History(ctx, c.Who, agents.HistoryRequest{Point: c.Request.URL.Query().Get("point")})
+}
+
+func (a api) stop(ctx context.Context, c *adapter.Call) (any, error) {
+	return a.Node.Stop(ctx, c.Who, agents.SiteRequest{})
 }

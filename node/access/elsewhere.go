@@ -3,21 +3,24 @@ package access
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // At returns permissions in the words of another site, as this site has them that calls it by
-// name: climate is NAME/climate there, and * is NAME.
+// name: climate is NAME/climate there, the agent tidy is NAME/tidy, and * is NAME.
 func At(name string, all []Permission) ([]Permission, error) {
 	out := make([]Permission, len(all))
 	for i, p := range all {
-		if len(p.Points) == 0 || p.asks() {
-			return nil, fmt.Errorf("in %q: it names no point, and of another site only points are asked; leave it out", p.String())
+		if len(p.Points) == 0 {
+			return nil, fmt.Errorf("in %q: it names no point and no agent, and another site is asked for those only; leave it out", p.String())
+		}
+		example := "device/point"
+		if p.asks() {
+			example = "the agent's name"
 		}
 		points := make([]string, len(p.Points))
 		for k, pattern := range p.Points {
-			if strings.Count(pattern, "/") > 1 {
-				return nil, fmt.Errorf("in %q: %s names another site; write device/point, as that site has it", p.String(), pattern)
+			if p.AtOtherSite(pattern) {
+				return nil, fmt.Errorf("in %q: %s names another site; write %s, as that site has it", p.String(), pattern, example)
 			}
 			if points[k] = name + "/" + pattern; pattern == "*" {
 				points[k] = name
@@ -34,9 +37,6 @@ func At(name string, all []Permission) ([]Permission, error) {
 // for nothing. It reverses At.
 func Elsewhere(name string, all []Permission) (out []Permission) {
 	for _, p := range all {
-		if p.asks() { // agents of this site
-			continue
-		}
 		var points []string
 		for _, pattern := range p.Points {
 			if pattern == name {

@@ -36,23 +36,37 @@ func TestPatternsElsewhere(t *testing.T) {
 	if _, err := Issue(owner, Block{Audience: identity.New().ID(), Node: site.ID(), Permissions: words(t, "read shed/a/b")}); err == nil {
 		t.Error("a grant names the points of another site")
 	}
+	if _, err := Issue(owner, Block{Audience: identity.New().ID(), Node: site.ID(), Permissions: words(t, "ask shed/tidy")}); err == nil {
+		t.Error("a grant names the agents of another site")
+	}
+	for _, tt := range []struct {
+		pattern, agent string
+		want           bool
+	}{
+		{"*", "tidy", true}, {"*", "shed/tidy", false}, {"shed", "shed/tidy", true}, {"shed/tidy", "shed/tidy", true},
+		{"tidy", "shed/tidy", false}, {"shed/tid", "shed/tidy", false}, {"she", "shed/tidy", false}, {"shed/tidy", "tidy", false}, {"shed/tidy", "shed", false},
+	} {
+		if got := words(t, "ask "+tt.pattern)[0].covers(askTool, tt.agent, agents.Acts); got != tt.want {
+			t.Errorf("ask %s of %s: %t", tt.pattern, tt.agent, got)
+		}
+	}
 }
 
 // TestAtElsewhere: words go over to another site and come back as they were.
 func TestAtElsewhere(t *testing.T) {
-	there := words(t, "read climate+door/open, set house/heater 0..5 max 5m 10/h, read *")
+	there := words(t, "read climate+door/open, set house/heater 0..5 max 5m 10/h, read *, ask tidy 3/h, ask *")
 	here, err := At("shed", there)
 	wants(t, err, "")
-	if got := FormatPermissions(here); got != "read shed/climate+shed/door/open, set shed/house/heater 0..5 max 5m 10/h, read shed" {
+	if got := FormatPermissions(here); got != "read shed/climate+shed/door/open, set shed/house/heater 0..5 max 5m 10/h, read shed, ask shed/tidy 3/h, ask shed" {
 		t.Error(got)
 	}
-	if got := FormatPermissions(Elsewhere("shed", append(words(t, "set house/heater, read barn/x+shedd"), here...))); got != FormatPermissions(there) {
+	if got := FormatPermissions(Elsewhere("shed", append(words(t, "set house/heater, read barn/x+shedd, ask beds+barn/tidy+*"), here...))); got != FormatPermissions(there) {
 		t.Error(got)
 	}
-	if got := Elsewhere("shed", words(t, "read *, set barn, stop, ask shed")); got != nil {
+	if got := Elsewhere("shed", words(t, "read *, set barn, stop, ask barn+barn/shed")); got != nil {
 		t.Error(got)
 	}
-	for _, wrong := range []string{"stop", "read shed/a/b", "ask beds"} {
+	for _, wrong := range []string{"stop", "read shed/a/b", "ask shed/beds"} {
 		if _, err := At("shed", words(t, wrong)); err == nil {
 			t.Errorf("%s is said of another site", wrong)
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -60,8 +59,8 @@ func (b Block) check() error {
 			return err
 		}
 		for _, pattern := range p.Points {
-			if strings.Count(pattern, "/") > 1 {
-				return fmt.Errorf("%s names the point of another site: only the agents of this site ask there", pattern)
+			if p.AtOtherSite(pattern) {
+				return fmt.Errorf("%s is at another site: only the agents of this site ask there", pattern)
 			}
 		}
 	}

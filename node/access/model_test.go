@@ -69,7 +69,7 @@ func drawPermission(pick picker) (p Permission) {
 		p.Tools = []string{"set_level"}
 	}
 	if p.asks() { // of agents: no limits but how often, and a confirmation
-		if p.Points = some(pick, "*", "air", "fan"); len(p.Points) == 0 {
+		if p.Points = some(pick, "*", "air", "attic", "fan"); len(p.Points) == 0 {
 			p.Points = []string{"air"}
 		}
 		if pick(3) == 0 {
@@ -130,7 +130,7 @@ func modelAllows(blocks []Block, a agents.Ask) bool {
 		}
 		for _, pattern := range p.Points {
 			if a.Tool == "ask_agent" {
-				if pattern == point || pattern == "*" && !strings.ContainsAny(point, "*/") {
+				if pattern == point || strings.HasPrefix(point, pattern+"/") || pattern == "*" && !strings.ContainsAny(point, "*/") {
 					return true
 				}
 				continue

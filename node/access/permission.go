@@ -62,11 +62,21 @@ func isPattern(text string) bool {
 	return text == "*" || len(names) <= 3 && !slices.ContainsFunc(names, func(n string) bool { return device.CheckName(n) != nil })
 }
 
-// isAgentPattern reports whether a text is "*" for all agents, or the name of one.
-func isAgentPattern(text string) bool { return text == "*" || device.CheckName(text) == nil }
+// isAgentPattern reports whether a text is "*" for all agents of this site, or the name of one. For
+// those of another site a hosted agent has "site" or "site/agent": no agent has a site's name.
+func isAgentPattern(text string) bool { return isPattern(text) && strings.Count(text, "/") < 2 }
 
 // askTool asks an agent: its permissions name agents, and no points.
 var askTool = agents.OpAsk.Tool()
+
+// AtOtherSite reports whether a pattern of p can only match at another site.
+func (p Permission) AtOtherSite(pattern string) bool {
+	most := 1 // slashes
+	if p.asks() {
+		most = 0
+	}
+	return strings.Count(pattern, "/") > most
+}
 
 // asks reports whether p is about agents.
 func (p Permission) asks() bool { return slices.Contains(p.Tools, askTool) }
@@ -132,7 +142,8 @@ func (p Permission) covers(tool, point string, effect agents.Effect) bool {
 		return len(p.Points) == 0 || effect == agents.Reads || slices.Contains(p.Points, "*")
 	}
 	if p.asks() {
-		return slices.Contains(p.Points, "*") && device.CheckName(point) == nil || slices.Contains(p.Points, point)
+		here := device.CheckName(point) == nil
+		return slices.ContainsFunc(p.Points, func(pattern string) bool { return pattern == "*" && here || pattern == point || within(pattern, point) })
 	}
 	return slices.ContainsFunc(p.Points, func(pattern string) bool { return matches(pattern, point) })
 }

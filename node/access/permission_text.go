@@ -17,8 +17,8 @@ import (
 //
 // and several are separated by commas: read climate/*, set fan+vent 0..80 max 10m 10/h.
 // PATTERNS of points are separated by plus signs; "device" and "device/*" are the same.
-// "stop" has none, and those of "ask" are names of agents. "use TOOL on PATTERNS", or "use TOOL",
-// is any other tool.
+// "stop" has none, and those of "ask" are names of agents, of another site as site/agent.
+// "use TOOL on PATTERNS", or "use TOOL", is any other tool.
 
 // action is a word for some of the tools of a site.
 type action struct {
@@ -74,7 +74,7 @@ func (p Permission) hides(later Permission) bool {
 	}
 	for _, pattern := range later.Points {
 		if !slices.ContainsFunc(p.Points, func(mine string) bool {
-			return mine == "*" && strings.Count(pattern, "/") < 2 || mine == pattern || within(mine, pattern)
+			return mine == "*" && !p.AtOtherSite(pattern) || mine == pattern || within(mine, pattern)
 		}) {
 			return false
 		}
@@ -109,9 +109,7 @@ func parsePart(words []string) (p Permission, err error) {
 		if len(words) == 0 {
 			return p, fmt.Errorf("%s needs points (climate/temperature), devices (climate) or all (*)", word)
 		}
-		if p.Points = split(words[0]); p.asks() && strings.Contains(words[0], "/") {
-			return p, fmt.Errorf("%.40q is not an agent; write the names of agents, joined with +, or *", words[0])
-		}
+		p.Points = split(words[0])
 		words = words[1:]
 	}
 	for i := 0; i < len(words); i++ {

@@ -39,7 +39,7 @@ func elsewhere(cfg *config.Site, all []*entry) (errs []error) {
 		for _, p := range e.may {
 			for _, pattern := range p.Points {
 				site, _, _ := strings.Cut(pattern, "/")
-				if strings.Count(pattern, "/") > 1 && !slices.Contains(sites, site) {
+				if p.AtOtherSite(pattern) && !slices.Contains(sites, site) {
 					errs = append(errs, e.Errorf("may", "%s is of the site %.40q, which is not under agents: with kind: remote%s", pattern, site, device.Suggest(site, sites, "site")))
 				}
 			}

@@ -21,4 +21,7 @@ type Terms struct {
 	// Via are the sites and agents through which somebody asks, the nearest last, at most MaxVia:
 	// of sites their keys. A site refuses a call that came through it before.
 	Via []string `json:"agentsite/via,omitzero"`
+	// OnBehalf are the asker and the task for which a hosted agent of this site asks. They come after
+	// Via in the journal; no other site is told.
+	OnBehalf []string `json:"-"`
 }

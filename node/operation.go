@@ -69,7 +69,7 @@ func (n *Node) admit(c *call, check func(*view) error) (a admitted, err error) {
 		return a, n.refuse(a.asked, err)
 	}
 	if c.ask.Effect != agents.Reads { // readings are not written down
-		a.asked.Via = n.via(c.who, c.terms.Via)
+		a.asked.Via = n.via(c.who, c.terms)
 		if a.asked.Args, err = c.encode(); err != nil {
 			a.place.Leave()
 			return a, n.refuse(a.asked, err)
@@ -123,7 +123,7 @@ func (n *Node) approved(c *call, asked Asked) (err error) {
 		return n.refuse(asked, errConfirm)
 	}
 	if asked.Args == nil {
-		asked.Via = n.via(c.who, c.terms.Via)
+		asked.Via = n.via(c.who, c.terms)
 		asked.Args, err = c.encode()
 	}
 	if err == nil {

@@ -105,7 +105,7 @@ func (n *Node) admitElsewhere(c *call) (a admitted, err error) {
 		a.place, err = n.Hold(c.who, quotaOf(c.ask))
 	}
 	if err == nil && c.ask.Effect != agents.Reads {
-		a.asked.Via = n.via(c.who, c.terms.Via)
+		a.asked.Via = n.via(c.who, c.terms)
 		if a.asked.Args, err = c.encode(); err != nil {
 			a.place.Leave()
 		}

@@ -36,8 +36,8 @@ func (n *Node) checkVia(via []string) error {
 
 // via returns the chain of a call for the journal: callers write it, and people read it. The
 // name that another site gave its agent comes last.
-func (n *Node) via(p agents.Principal, via []string) (clean []string) {
-	for _, name := range via {
+func (n *Node) via(p agents.Principal, t agents.Terms) (clean []string) {
+	for _, name := range slices.Concat(t.Via, t.OnBehalf) {
 		if len(name) > maxViaName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) || name == "" {
 			name = "?"
 		}

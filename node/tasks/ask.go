@@ -169,8 +169,8 @@ func (m *Manager) check(p agents.Principal, r task.Request, e *entry) error {
 		return device.Faultf(device.Invalid, "arguments have to be a JSON object")
 	case skill.Input == nil && e.Arguments != nil && string(e.Arguments) != "{}":
 		return device.Faultf(device.Invalid, "%s takes no arguments; leave them out", e.Skill)
-	case len(r.Via)+2 > agents.MaxVia:
-		return device.Faultf(device.Denied, "this was asked through %d sites and agents; a task may come through %d", len(r.Via), agents.MaxVia-2)
+	case len(r.Via) > agents.MaxVia:
+		return device.Faultf(device.Denied, "this was asked through %d sites and agents; a task may come through %d", len(r.Via), agents.MaxVia)
 	case slices.ContainsFunc(r.Via, func(name string) bool { return len(name) > maxName }):
 		return device.Faultf(device.Invalid, "agentsite/via: a name of a site or an agent has at most %d bytes", maxName)
 	}

@@ -157,7 +157,7 @@ func (h *house) Move(ctx context.Context, p agents.Principal, r agents.MoveReque
 	}
 	h.done[r.Output]++
 	h.held[r.Output] = true
-	h.vias[r.Output] = r.Via
+	h.vias[r.Output] = slices.Concat(r.Via, r.OnBehalf)
 	return agents.Output{Output: r.Output, Value: r.Value}, nil
 }
 

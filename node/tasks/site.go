@@ -19,9 +19,10 @@ type site struct {
 	work *work
 }
 
-// via is through whom the agent is asked.
-func (w *work) via() []string {
-	return append(slices.Clone(w.j.asked.Via), w.j.asked.Asker, "task/"+w.j.asked.ID)
+// through adds to the terms of a call through whom the agent was asked, and for which task.
+func (w *work) through(t agents.Terms) agents.Terms {
+	t.Via, t.OnBehalf = slices.Clone(w.j.asked.Via), []string{w.j.asked.Asker, "task/" + w.j.asked.ID}
+	return t
 }
 
 // detached is the context of a call of the site: once a step is written down it is made, although
@@ -41,7 +42,7 @@ func (s *site) Move(ctx context.Context, _ agents.Principal, r agents.MoveReques
 			does += fmt.Sprintf(" for %v", device.FormatDuration(seconds(*r.For)))
 		}
 	}
-	r.Via = w.via()
+	r.Terms = w.through(r.Terms)
 	moved := r.Output
 	if releases {
 		moved = ""
@@ -81,7 +82,7 @@ func (w *work) release() {
 		sites.Go(func() {
 			for _, output := range of {
 				ctx, cancel := detached(w.ctx)
-				w.m.Site.Move(ctx, w.self, agents.MoveRequest{Output: output, Terms: agents.Terms{Held: true, Via: w.via()}}) // leases end by themselves
+				w.m.Site.Move(ctx, w.self, agents.MoveRequest{Output: output, Terms: w.through(agents.Terms{Held: true})}) // leases end by themselves
 				cancel()
 			}
 		})
@@ -92,7 +93,7 @@ func (w *work) release() {
 // Show implements agents.Site.
 func (s *site) Show(ctx context.Context, _ agents.Principal, r agents.ShowRequest) error {
 	w := s.work
-	r.Via = w.via()
+	r.Terms = w.through(r.Terms)
 	_, err := w.step(ctx, fmt.Sprintf("show %q on %s", r.Text, r.Display), "", true, func(_, approval string) (any, error) {
 		r.Approval = approval
 		ctx, cancel := detached(ctx)
@@ -105,7 +106,7 @@ func (s *site) Show(ctx context.Context, _ agents.Principal, r agents.ShowReques
 // Capture implements agents.Site.
 func (s *site) Capture(ctx context.Context, _ agents.Principal, r agents.CaptureRequest) (picture agents.Picture, err error) {
 	w := s.work
-	r.Via = w.via()
+	r.Terms = w.through(r.Terms)
 	_, err = w.step(ctx, "take a picture with "+r.Camera, "", true, func(_, approval string) (any, error) {
 		r.Approval = approval
 		ctx, cancel := detached(ctx)

@@ -119,7 +119,7 @@ func TestRequests(t *testing.T) {
 			"an empty key": {func(r *task.Request) { k := ""; r.Key = &k }, device.Invalid},
 			"a long key":   {func(r *task.Request) { k := strings.Repeat("k", 65); r.Key = &k }, device.Invalid},
 			"a wrong key":  {func(r *task.Request) { k := "ü"; r.Key = &k }, device.Invalid},
-			"many sites":   {func(r *task.Request) { r.Via = []string{"x", "y", "z"} }, device.Denied},
+			"many sites":   {func(r *task.Request) { r.Via = []string{"v", "w", "x", "y", "z"} }, device.Denied},
 			"a long site":  {func(r *task.Request) { r.Via = []string{strings.Repeat("x", maxFile)} }, device.Invalid},
 		} {
 			q := good

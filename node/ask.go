@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -24,6 +25,61 @@ func (n *Node) Ask(p agents.Principal, agent string, args any, t agents.Terms, c
 	v, err := begin()
 	n.journal.Add(a.asked, outcome(v, err))
 	return err
+}
+
+// AskElsewhere is Ask for an agent of another site, SITE/AGENT, that a hosted agent asks: its own
+// permission and that of all agents there allow it, and are charged. ask is called once, with the
+// terms that the other site is told. again asks for what was asked before, whose outcome is not
+// known: that charges nothing, and needs no owner.
+func (n *Node) AskElsewhere(p agents.Principal, agent string, args any, t agents.Terms, again bool, ask func(agents.Terms) (any, error)) error {
+	if err := known(p); err != nil {
+		return err
+	}
+	c := call{who: p, ask: agents.Ask{Op: agents.OpAsk, Points: named(agent)}, terms: t, args: func() any { return args }}
+	asked := Asked{Who: p.ID, Tool: c.ask.Name()}
+	site, _, there := strings.Cut(agent, "/")
+	o := n.sitesOf(p)
+	if o == nil || !there {
+		return n.refuse(asked, device.Faultf(device.Denied, "%.60q may not be asked by you", agent))
+	}
+	if again {
+		return n.askAgain(&c, asked, o.Away(site), ask)
+	}
+	a, err := n.admitElsewhere(&c)
+	if err != nil {
+		return err
+	}
+	defer a.place.Leave()
+	if err := o.Away(site); err != nil { // before anything is charged
+		return err
+	}
+	if err := n.permitElsewhere(&c, a.asked); err != nil {
+		return err
+	}
+	v, err := ask(c.termsElsewhere())
+	n.journal.Add(a.asked, outcome(v, err))
+	return err
+}
+
+// askAgain asks an agent of another site once more. Only what comes of it is written down, and not
+// each try.
+func (n *Node) askAgain(c *call, asked Asked, away error, ask func(agents.Terms) (any, error)) error {
+	if !n.seesElsewhere(c.who, agents.OpAsk, c.ask.Points[0], device.Value{}) {
+		return n.refuse(asked, errRevoked)
+	}
+	if away != nil {
+		return away
+	}
+	v, err := ask(c.terms)
+	if err != nil {
+		return err
+	}
+	asked.Via = n.via(c.who, c.terms)
+	if asked.Args, err = c.encode(); err != nil {
+		return err
+	}
+	n.journal.Add(asked, outcome(v, nil))
+	return nil
 }
 
 // MayAsk returns why p may not ask a hosted agent. It looks at no rate, and charges nothing.

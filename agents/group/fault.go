@@ -14,8 +14,8 @@ import (
 // maxState bounds what a site has a caller bring back.
 const maxState = 4 << 10
 
-// kinds are those that a site may answer with. Any other is a defect of the site's.
-var kinds = []device.FaultKind{
+// Kinds are those that a site may answer with. Any other is a defect of the site's.
+var Kinds = []device.FaultKind{
 	device.Invalid, device.Denied, device.Unsafe, device.Busy, device.Offline, device.Expired, device.UnknownOutcome, device.Unavailable,
 }
 
@@ -46,16 +46,30 @@ func (m *member) failed(c call, err error) error {
 				"then make the very same call again",
 		}
 	case answered:
-		if says := known(err.Error()); says != "" {
-			return device.Faultf(kind, "%s says: %s", m.name, says)
-		}
-		return device.Faultf(kind, "%s %s; what it says of that is for people (agentsite --site %[1]s)", m.name, refusals[kind])
+		return refused(m.name, kind, err)
 	case errors.As(err, &unreached):
 		return m.away(err)
 	case c.reads():
 		return device.Faultf(device.Offline, "%s gave no answer that can be read; try again", m.name)
 	}
 	return device.Faultf(device.UnknownOutcome, "%s gave no answer that can be read, and may or may not have done this: look with read_points. A call that is repeated with its agentsite/idempotency-key is made once", m.name)
+}
+
+// Refused returns the fault of a call that a site of that name has refused, in words that a model
+// may read; nil where the site has not answered.
+func Refused(site string, err error) error {
+	kind, answered := kindOf(err)
+	if !answered {
+		return nil
+	}
+	return refused(site, kind, err)
+}
+
+func refused(site string, kind device.FaultKind, err error) error {
+	if says := known(err.Error()); says != "" {
+		return device.Faultf(kind, "%s says: %s", site, says)
+	}
+	return device.Faultf(kind, "%s %s; what it says of that is for people (agentsite --site %[1]s)", site, refusals[kind])
 }
 
 // unexpected is the fault of an answer that no site of ours gives.
@@ -73,7 +87,7 @@ func kindOf(err error) (kind device.FaultKind, answered bool) {
 	if !errors.As(err, &says) {
 		return "", false
 	}
-	if kind = device.FaultKind(says.FaultKind()); !slices.Contains(kinds, kind) {
+	if kind = device.FaultKind(says.FaultKind()); !slices.Contains(Kinds, kind) {
 		kind = device.Unavailable
 	}
 	return kind, true

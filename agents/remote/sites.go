@@ -12,6 +12,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/agent"
 	"agentsite/agents/group"
+	"agentsite/agents/task"
 	"agentsite/device"
 )
 
@@ -28,7 +29,7 @@ const (
 
 // Open makes the site that a link is to, and returns it with the ID that the site knows the caller
 // by. It dials nothing: the site is dialled by its Watch, each time anew.
-type Open func(agent.Link) (site agents.Site, self string, err error)
+type Open func(agent.Link) (site Site, self string, err error)
 
 // Sites are the other sites that a site's agents ask. It is safe for concurrent use.
 type Sites struct {
@@ -93,7 +94,11 @@ func (s *Sites) member(l agent.Link) *member {
 	if err != nil {
 		slog.Error("another site cannot be asked", "site", l.Site, "agent", l.Agent, "err", err)
 	}
-	return &member{Site: site, sites: s, link: l, self: self, broken: err}
+	m := &member{Site: site, sites: s, link: l, self: self, broken: err}
+	if err == nil {
+		m.tasks = site.Tasks()
+	}
+	return m
 }
 
 // Run stays connected to the sites until ctx ends.
@@ -196,6 +201,7 @@ func (s *Sites) report(r *Remote) (users, faults []string) {
 // member is one site as one agent has it.
 type member struct {
 	agents.Site
+	tasks  task.Host // nil where broken
 	sites  *Sites
 	link   agent.Link
 	self   string

@@ -31,6 +31,8 @@ const (
 	maxOptions        = 8
 	maxText           = 500
 	maxLength         = 24 * time.Hour
+	// askTime is how long the task of another site's agent may take by default.
+	askTime = time.Hour
 	// releaseTimeout bounds the release of an output when the routine ends.
 	releaseTimeout = 5 * time.Second
 )
@@ -51,7 +53,7 @@ type Routine struct {
 	held map[string]time.Time // outputs that it moved, until when
 }
 
-// Step is a step of a routine. It sets, asks, shows or waits.
+// Step is a step of a routine. It sets, asks, shows, waits, or has an agent of another site work.
 type Step struct {
 	If      string                  `json:"if,omitempty" jsonschema:"the condition under which the step is made; it is left out where that is false or unknown"`
 	Set     map[string]device.Value `json:"set,omitempty" jsonschema:"the outputs with their values, such as valve1/valve: on"`
@@ -61,6 +63,10 @@ type Step struct {
 	Options []string                `json:"options,omitempty" jsonschema:"the answers that there are, the first one goes on"`
 	Else    string                  `json:"else,omitempty" jsonschema:"stop ends the routine where the condition is not true, or another answer than the first is given"`
 	Show    map[string]string       `json:"show,omitempty" jsonschema:"the displays with their texts"`
+	Agent   string                  `json:"agent,omitempty" jsonschema:"an agent of another site, such as shed/tidy, that is asked for a task; the next step comes when that is completed"`
+	Skill   string                  `json:"skill,omitempty" jsonschema:"which of its skills, if it has several"`
+	Text    string                  `json:"text,omitempty" jsonschema:"what is asked of it, if it reads"`
+	Within  time.Duration           `json:"within,omitempty" jsonschema:"how long that may take; 1h when not written"`
 }
 
 // compiled is a step that was checked.
@@ -140,8 +146,14 @@ func (r *Routine) compile(known rule.Points) ([]compiled, error) {
 			}
 			c.targets = append(c.targets, address)
 		}
+		if s.Agent != "" {
+			if site, _, _ := strings.Cut(s.Agent, "/"); !slices.Contains(r.world.Open, site) {
+				return nil, mistake(i, "agent", "there is no site %.40q under agents: with kind: remote%s", site, device.Suggest(site, r.world.Open, "site"))
+			}
+			done++
+		}
 		if done += len(c.targets); done > maxDone {
-			return nil, mistake(i, "", "the steps of a routine move, show and look at most %d times", maxDone)
+			return nil, mistake(i, "", "the steps of a routine move, show, ask agents and look at most %d times", maxDone)
 		}
 		all[i] = c
 	}
@@ -158,16 +170,16 @@ func (c *compiled) checkKeys(i int) error {
 		}
 	}
 	kinds := 0
-	for _, is := range []bool{c.Set != nil, c.Ask != "", c.Show != nil, c.wait > 0} {
+	for _, is := range []bool{c.Set != nil, c.Ask != "", c.Show != nil, c.Agent != "", c.wait > 0} {
 		if is {
 			kinds++
 		}
 	}
 	switch {
 	case kinds == 0 && !whole && c.If == "":
-		return mistake(i, "", "a step sets, asks, shows or waits, such as { set: { valve1/valve: on }, for: 5m, wait: true }")
+		return mistake(i, "", "a step sets, asks, shows, waits, or names an agent of another site, such as { set: { valve1/valve: on }, for: 5m, wait: true }")
 	case kinds > 1:
-		return mistake(i, cmp.Or(key("ask", c.Ask != ""), key("show", c.Show != nil), "wait"), "a step does one thing; write another step")
+		return mistake(i, cmp.Or(key("ask", c.Ask != ""), key("show", c.Show != nil), key("agent", c.Agent != ""), "wait"), "a step does one thing; write another step")
 	case kinds == 0 && c.Else == "" && !whole:
 		return mistake(i, "if", "the step does nothing where this is true; write set:, or else: stop")
 	case c.Set != nil && (len(c.Set) == 0 || len(c.Set) > maxOutputs):
@@ -191,6 +203,9 @@ func (c *compiled) checkKeys(i int) error {
 	case c.Show != nil && len(c.Show) == 0:
 		return mistake(i, "show", "takes a display with its text, such as panel/text: watered")
 	}
+	if err := c.checkAgent(i); err != nil {
+		return err
+	}
 	if c.Ask != "" && !plain(c.Ask, maxText) {
 		return mistake(i, "ask", "takes a question of at most %d characters", maxText)
 	}
@@ -202,6 +217,27 @@ func (c *compiled) checkKeys(i int) error {
 	if whole {
 		c.wait = c.For
 	}
+	return nil
+}
+
+// checkAgent checks the keys of a step that asks an agent of another site.
+func (c *compiled) checkAgent(i int) error {
+	site, name, _ := strings.Cut(c.Agent, "/")
+	switch {
+	case c.Agent == "" && (c.Skill != "" || c.Text != "" || c.Within != 0):
+		return mistake(i, cmp.Or(key("skill", c.Skill != ""), key("text", c.Text != ""), "within"), "it belongs to agent:, with an agent of another site, such as agent: shed/tidy")
+	case c.Agent == "":
+		return nil
+	case device.CheckName(site) != nil || device.CheckName(name) != nil:
+		return mistake(i, "agent", "%.60q is no agent of another site; write the site's name here and the agent's name there, such as shed/tidy", c.Agent)
+	case c.Skill != "" && device.CheckName(c.Skill) != nil:
+		return mistake(i, "skill", "%.60q is no skill's name", c.Skill)
+	case c.Text != "" && !plain(c.Text, maxText):
+		return mistake(i, "text", "takes at most %d characters", maxText)
+	case c.Within < 0 || c.Within > 0 && c.Within < time.Second || c.Within > maxLength:
+		return mistake(i, "within", "takes a time from 1s to %v", device.FormatDuration(maxLength))
+	}
+	c.Within = cmp.Or(c.Within, askTime)
 	return nil
 }
 
@@ -262,7 +298,7 @@ func (r *Routine) Skills() []task.Skill {
 	for i, s := range r.Steps {
 		c := compiled{Step: s}
 		if c.checkKeys(i) == nil {
-			long += c.wait
+			long += c.wait + c.Within
 		}
 	}
 	return []task.Skill{{ID: "run", Description: "makes its steps once", Seconds: long.Seconds()}}

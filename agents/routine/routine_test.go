@@ -188,6 +188,68 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
+// Ask has the agent complete its task after a minute; a step that was cut off before goes on.
+func (b *bench) Ask(ctx context.Context, r task.Request) (t task.Task, err error) {
+	n := len(b.task.Steps)
+	if n == 0 || b.task.Steps[n-1].Outcome != "" {
+		b.task.Steps = append(b.task.Steps, task.Step{Does: "ask", Time: time.Now().UTC().Format(time.RFC3339)})
+		b.done = append(b.done, r.Agent+" "+r.Skill+" "+r.Text+" "+device.FormatDuration(time.Duration(*r.Seconds*1e9)))
+		n++
+	}
+	s := &b.task.Steps[n-1]
+	if device.Sleep(ctx, time.Minute) != nil {
+		return t, errEnd
+	}
+	if s.Outcome = "done"; b.fails != nil {
+		s.Outcome = string(device.AsFault(b.fails).Kind)
+		return t, b.fails
+	}
+	s.Result = jsontext.Value(`{"task":"T1","result":"for people"}`)
+	return task.Task{ID: "T1", Result: jsontext.Value(`"for people"`)}, nil
+}
+
+// TestAgent: a step that asks an agent of another site waits for its task, over restarts too, and
+// the next steps follow. Its result is not in the routine's.
+func TestAgent(t *testing.T) {
+	for cut := time.Second; cut < 4*time.Minute; cut += 13 * time.Second {
+		synctest.Test(t, func(t *testing.T) {
+			r := beds()
+			r.world.Open = []string{"shed"}
+			r.Steps = []Step{
+				{Set: on("valve1/valve"), For: time.Minute, Wait: "true"}, {Agent: "shed/tidy", Skill: "sweep", Text: "the floor", Within: 5 * time.Minute},
+				{Wait: "1m"}, {Agent: "shed/lock"}, {Set: on("valve2/valve"), For: time.Minute},
+			}
+			if s := r.Skills(); s[0].Seconds != 120+300+3600 {
+				t.Errorf("%+v", s)
+			}
+			b := &bench{}
+			ctx, cancel := context.WithTimeout(t.Context(), cut)
+			defer cancel()
+			text, err := r.Work(ctx, agents.Principal{}, b, b)
+			if err != nil {
+				text, err = r.Work(t.Context(), agents.Principal{}, b, b)
+			}
+			if got := strings.Join(b.done, ", "); err != nil || got != "valve1/valve 1m, shed/tidy sweep the floor 5m, shed/lock   1h, valve2/valve 1m" {
+				t.Errorf("cut at %v: %s %v", cut, got, err)
+			}
+			var res Result
+			if err := json.Unmarshal(text, &res); err != nil || !slices.Equal(res.Asked, []Asked{{"shed/tidy", "T1"}, {"shed/lock", "T1"}}) || strings.Contains(string(text), "people") {
+				t.Errorf("%s %v", text, err)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := beds()
+		r.world.Open, r.Steps = []string{"shed"}, []Step{{Agent: "shed/tidy"}, {Set: on("valve2/valve")}}
+		b := &bench{fails: device.Faultf(device.Expired, "it has not ended in time")}
+		for range 2 { // it is not asked again
+			if _, err := r.Work(t.Context(), agents.Principal{}, b, b); err == nil || device.AsFault(err).Kind != device.Expired || len(b.done) != 1 {
+				t.Errorf("%v %q", err, b.done)
+			}
+		}
+	})
+}
+
 // TestUnknown: a step that failed, or of which nobody knows what came, is not made again.
 func TestUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -239,8 +301,18 @@ func TestMistakes(t *testing.T) {
 		"else of two":          {Step{If: "soil/moisture < 40 %", Ask: "well?", Options: []string{"yes", "no"}, Else: "stop"}, "steps[1].else"},
 		"else without options": {Step{Ask: "well?", Else: "stop"}, "steps[1].else"},
 		"a control character":  {Step{Ask: "well?\x1b[2J"}, "steps[1].ask"},
+		"an agent here":        {Step{Agent: "tidy"}, "steps[1].agent"},
+		"no such site":         {Step{Agent: "shet/tidy"}, "steps[1].agent"},
+		"a point":              {Step{Agent: "shed/tidy/x"}, "steps[1].agent"},
+		"agent and wait":       {Step{Agent: "shed/tidy", Wait: "1s"}, "steps[1].agent"},
+		"within of nothing":    {Step{Set: set, Within: time.Minute}, "steps[1].within"},
+		"text of nothing":      {Step{Set: set, Text: "x"}, "steps[1].text"},
+		"a long text":          {Step{Agent: "shed/tidy", Text: strings.Repeat("x", 501)}, "steps[1].text"},
+		"a long task":          {Step{Agent: "shed/tidy", Within: 25 * time.Hour}, "steps[1].within"},
+		"a wrong skill":        {Step{Agent: "shed/tidy", Skill: "Run!"}, "steps[1].skill"},
 	} {
 		r := beds()
+		r.world.Open = []string{"shed"}
 		r.Steps = []Step{{Wait: "1s"}, tt.step}
 		_, err := r.Define()
 		var wrong *agent.Mistake

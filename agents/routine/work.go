@@ -22,6 +22,7 @@ import (
 // Result is what a routine did.
 type Result struct {
 	Moved   []Moved `json:"moved"`
+	Asked   []Asked `json:"asked,omitzero"`
 	Stopped string  `json:"stopped,omitzero"` // why it did not come to its end
 }
 
@@ -31,6 +32,13 @@ type Moved struct {
 	Value   device.Value `json:"value"`
 	Time    string       `json:"time"`
 	Seconds float64      `json:"seconds,omitzero"` // how long it was to be held
+}
+
+// Asked is a task that an agent of another site completed for a routine. Its result is in the step
+// only, for people: another site wrote it, and models read this.
+type Asked struct {
+	Agent string `json:"agent"`
+	Task  string `json:"task"` // its ID there
 }
 
 // run is a routine at work. After a restart it goes through its steps once more, and makes those
@@ -127,6 +135,11 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 			r.res.Moved = append(r.res.Moved, Moved{address, s.Set[address], r.from.UTC().Format(time.RFC3339), s.For.Seconds()})
 		}
 	}
+	if s.Agent != "" {
+		if err := r.askAgent(ctx, s); err != nil {
+			return err
+		}
+	}
 	if s.Ask != "" {
 		answer, err := r.work.Input(ctx, task.Question{ID: strconv.Itoa(i + 1), Text: s.Ask, Options: s.Options})
 		if err != nil {
@@ -143,6 +156,32 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 		return nil
 	}
 	return r.wait(ctx, s.wait)
+}
+
+// askAgent has an agent of another site work. A step of before that was cut off while it waited goes
+// on waiting.
+func (r *run) askAgent(ctx context.Context, s *compiled) error {
+	asked := Asked{Agent: s.Agent}
+	if at := r.next; at < len(r.made) && (at+1 < len(r.made) || r.made[at].Outcome != "") {
+		if err := r.once(nil); err != nil {
+			return err
+		}
+		if err := json.Unmarshal(r.made[at].Result, &asked); err != nil {
+			return device.Faultf(device.Internal, "step %d: what came of it cannot be read: %w", at+1, err)
+		}
+		r.res.Asked = append(r.res.Asked, asked)
+		return nil
+	}
+	work, ok := r.work.(task.Asker)
+	if !ok {
+		return device.Faultf(device.Unavailable, "agents of other sites cannot be asked here")
+	}
+	r.next++
+	t, err := work.Ask(ctx, task.Request{Agent: s.Agent, Skill: s.Skill, Text: s.Text, Seconds: new(s.Within.Seconds())})
+	r.from = time.Now()
+	asked.Task = t.ID
+	r.res.Asked = append(r.res.Asked, asked)
+	return err
 }
 
 // once makes a step of the task, if it was not made before. A step of before that failed

@@ -149,3 +149,14 @@ type Work interface {
 	// Say reports progress in one sentence. It does not block for the disk.
 	Say(text string)
 }
+
+// Asker is Work that can ask agents of other sites.
+type Asker interface {
+	Work
+	// Ask asks Agent, SITE/AGENT, for a task, and returns that when it is completed; any other end
+	// is an error. It is one step. Seconds bound it, an hour when left out. After a restart, Ask
+	// goes on waiting for the same task when the last of Task's steps has no outcome; it is
+	// called with the same request then, before any other step. A task that asks a question is
+	// canceled there: nobody here sees it.
+	Ask(ctx context.Context, r Request) (Task, error)
+}

@@ -38,7 +38,7 @@ func newWorkload(chance *rand.Rand) *workload {
 	w := new(workload)
 	for i := range w.scripts {
 		for range 1 + chance.IntN(5) {
-			w.scripts[i] += string("mmxsqow"[chance.IntN(7)])
+			w.scripts[i] += string("mmxsqowr"[chance.IntN(8)])
 		}
 	}
 	return w
@@ -124,7 +124,12 @@ func (w *workload) judge(m *Manager, done map[string]int) string {
 			if n > 1 {
 				return fmt.Sprintf("%s was done %d times: %+v", name, n, byKey)
 			}
-			if byKey.State == task.Completed && strings.ContainsRune("moxs", what) && n != 1 {
+			if what == 'r' && n == 1 { // another site that was asked is asked for the same again
+				if k := strings.IndexFunc(w.scripts[i], func(r rune) bool { return r == 'q' }); k < 0 && byKey.Steps[at].Outcome != "done" {
+					return fmt.Sprintf("%s was done, and is not known: %+v", name, byKey)
+				}
+			}
+			if byKey.State == task.Completed && strings.ContainsRune("moxsr", what) && n != 1 {
 				return fmt.Sprintf("%s was not done: %+v", name, byKey)
 			}
 		}
@@ -222,8 +227,13 @@ func child() bool {
 	r := newRig()
 	r.crew = newCrew("a", "b", "c", "d")
 	r.house.act = func(_, what string) { write("did %s", what) }
+	r.shed.knows = func(name string) bool { // a site that goes on while this one is killed
+		text, err := os.ReadFile(filepath.Join(dir, "log"))
+		return err == nil && strings.Contains(string(text), "did "+name+"\n")
+	}
+	r.shed.length = time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
-	m := New(Options{Folder: filepath.Join(dir, "tasks"), Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now(), true }})
+	m := New(Options{Folder: filepath.Join(dir, "tasks"), Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now(), true }, Elsewhere: r.shed.of})
 	var running sync.WaitGroup
 	running.Go(func() { m.Run(ctx) })
 	never := func() bool { return false }

@@ -55,6 +55,9 @@ type Node interface {
 	Account(p agents.Principal) (string, error)
 	// Decided blocks until an owner has answered a request of p, or it is over.
 	Decided(ctx context.Context, p agents.Principal, handle string) error
+	// AskElsewhere calls ask once, if p may ask an agent of another site, SITE/AGENT. again asks what
+	// was asked before.
+	AskElsewhere(p agents.Principal, agent string, args any, t agents.Terms, again bool, ask func(agents.Terms) (any, error)) error
 }
 
 // Options are what a Manager works with.
@@ -64,6 +67,9 @@ type Options struct {
 	Site    agents.Site              // what the agents ask
 	Workers func() []hosted.Worker   // the agents that take tasks
 	Now     func() (time.Time, bool) // false where it is a lower bound only
+	// Elsewhere returns the tasks that an agent has at other sites, by its principal; nil for a site
+	// that asks none.
+	Elsewhere func(principal string) Elsewhere
 }
 
 // Manager takes and runs tasks. It is a task.Host. It reads its folder when it is first asked or
@@ -297,11 +303,13 @@ func (m *Manager) stop(j *job, why error) {
 		m.mu.Unlock()
 		return
 	}
-	if len(j.moved) > 0 { // at another site, when this one was killed
+	if len(j.moved) > 0 || j.far != "" { // at another site, when this one was killed
 		m.running.Go(func() {
 			for _, w := range m.Workers() {
 				if w.Name == j.asked.Agent {
-					(&work{m: m, j: j, self: w.Self, ctx: context.Background()}).release()
+					left := &work{m: m, j: j, self: w.Self, ctx: context.Background()}
+					left.release()
+					left.cancelFar()
 				}
 			}
 			m.finish(j, why)

@@ -3,6 +3,7 @@ package tasks
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -21,6 +22,7 @@ const (
 	kindApproval = "approval" // the step begun last was not made: it waits for an owner
 	kindQuestion = "question"
 	kindAnswer   = "answer"
+	kindFar      = "far" // the step begun last asks another site
 )
 
 // entry is an entry of a task's file.
@@ -51,6 +53,8 @@ type entry struct {
 	Step int `cbor:"20,keyasint,omitempty"`
 	// Of intent: the output that the step moves away from safe.
 	Output string `cbor:"24,keyasint,omitempty"`
+	// Of far: SITE, SITE/ before that is asked, and SITE/ID once its task is known.
+	Far string `cbor:"25,keyasint,omitempty"`
 	// Of question and answer.
 	Question string   `cbor:"21,keyasint,omitempty"`
 	Options  []string `cbor:"22,keyasint,omitempty"`
@@ -69,6 +73,7 @@ type record struct {
 	question *task.Question
 	answers  map[string]string // by question
 	moved    []string          // outputs that its steps may have moved, and that were not released since
+	far      string            // of the open step, as in entry
 }
 
 // apply adds an entry. It is the one place where states follow one another; an entry that may
@@ -101,8 +106,11 @@ func (r *record) apply(e *entry) error {
 	case kindResult:
 		s := &r.steps[e.Step-1]
 		s.Outcome, s.Says, s.Result = e.Fault, e.Says, e.Result
+		r.far = ""
+	case kindFar:
+		r.far = e.Far
 	case kindApproval:
-		r.state, r.question = task.AuthRequired, &task.Question{ID: e.Question, Text: e.Says}
+		r.state, r.question, r.far = task.AuthRequired, &task.Question{ID: e.Question, Text: e.Says}, ""
 	case kindQuestion:
 		r.state, r.question = task.InputRequired, &task.Question{ID: e.Question, Text: e.Text, Options: e.Options}
 	case kindAnswer:
@@ -149,8 +157,13 @@ func (r *record) check(e *entry) error {
 			return fmt.Errorf("step %d has no result here", e.Step)
 		}
 		return nil
+	case kindFar:
+		if r.state != task.Working || e.Step != len(r.steps) || !r.openStep() || !strings.HasPrefix(e.Far, r.far) {
+			return fmt.Errorf("step %d asks no other site here", e.Step)
+		}
+		return nil
 	case kindApproval:
-		if to = task.AuthRequired; e.Step != len(r.steps) || !r.openStep() {
+		if to = task.AuthRequired; e.Step != len(r.steps) || !r.openStep() || strings.Contains(r.far, "/") {
 			return fmt.Errorf("step %d waits for nothing", e.Step)
 		}
 	case kindQuestion:

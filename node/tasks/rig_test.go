@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ type desk struct {
 	requests map[string]chan struct{}
 	approved map[string]bool // by handle
 	count    int
+	charged  int // calls elsewhere
 }
 
 func newDesk() *desk {
@@ -67,6 +69,40 @@ func (d *desk) Ask(p agents.Principal, agent string, _ any, _ agents.Terms, chec
 	}
 	_, err := begin()
 	return err
+}
+
+// AskElsewhere needs an approval for agents that begin with an o.
+func (d *desk) AskElsewhere(p agents.Principal, agent string, _ any, t agents.Terms, again bool, ask func(agents.Terms) (any, error)) error {
+	if err := d.MayAsk(p, agent); err != nil {
+		return err
+	}
+	if strings.Contains(agent, "/o") && !again {
+		if err := d.approval(t.Approval); err != nil {
+			return err
+		}
+		t.Approval = ""
+	}
+	d.mu.Lock()
+	if !again {
+		d.charged++
+	}
+	d.mu.Unlock()
+	_, err := ask(t)
+	return err
+}
+
+// approval takes an approval, or asks for one.
+func (d *desk) approval(handle string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.approved[handle] {
+		d.count++
+		handle := fmt.Sprint("handle", d.count)
+		d.requests[handle] = make(chan struct{})
+		return &agents.ApprovalNeeded{Says: "the owner has to approve this", State: handle}
+	}
+	delete(d.approved, handle)
+	return nil
 }
 
 func (d *desk) Owner(p agents.Principal) error {
@@ -142,15 +178,9 @@ func (h *house) Move(ctx context.Context, p agents.Principal, r agents.MoveReque
 		return agents.Output{}, errCrashed
 	}
 	if strings.HasPrefix(r.Output, "o") && h.desk != nil {
-		h.desk.mu.Lock()
-		defer h.desk.mu.Unlock()
-		if !h.desk.approved[r.Approval] {
-			h.desk.count++
-			handle := fmt.Sprint("handle", h.desk.count)
-			h.desk.requests[handle] = make(chan struct{})
-			return agents.Output{}, &agents.ApprovalNeeded{Says: "the owner has to approve this", State: handle}
+		if err := h.desk.approval(r.Approval); err != nil {
+			return agents.Output{}, err
 		}
-		delete(h.desk.approved, r.Approval)
 	}
 	if h.act != nil {
 		h.act(*r.Key, r.Output)
@@ -198,13 +228,19 @@ func (h *house) counts() map[string]int {
 var scriptWait = time.Minute
 
 // script is an agent that does what the arguments of its tasks say, letter by letter: m moves, o
-// moves what needs an approval, x shows, s makes a step, q asks, w waits a minute and notes that
+// moves what needs an approval, r asks another site, x shows, s makes a step, q asks, w waits a minute and notes that
 // as a step, f fails and i calls the task wrong.
 type script struct{}
 
 type scriptArgs struct {
 	N  string `json:"n"`
 	Do string `json:"do"`
+	// Far is the agent that r asks; shed/tidy when left out.
+	Far string `json:"far,omitzero"`
+}
+
+func farRequest(name, agent string) task.Request {
+	return task.Request{Agent: cmp.Or(agent, "shed/tidy"), Text: name, Seconds: new(600.0)}
 }
 
 func (script) Run(ctx context.Context, _ agents.Principal, _ agents.Site) error {
@@ -229,9 +265,15 @@ func (script) Work(ctx context.Context, self agents.Principal, site agents.Site,
 	for at, what := range args.Do {
 		name := fmt.Sprintf("%c%s/p%d", what, args.N, at)
 		w.Say(fmt.Sprint("at ", at))
-		if strings.ContainsRune("moxsw", what) {
+		if strings.ContainsRune("moxswr", what) {
 			if made < len(t.Steps) {
-				if made++; t.Steps[made-1].Outcome != "done" {
+				if made++; what == 'r' && t.Steps[made-1].Outcome == "" { // it goes on waiting
+					if _, err := w.(task.Asker).Ask(ctx, farRequest(name, args.Far)); err != nil {
+						return nil, err
+					}
+					continue
+				}
+				if t.Steps[made-1].Outcome != "done" {
 					return nil, device.Faultf(device.FaultKind(t.Steps[made-1].Outcome), "step %d", made)
 				}
 				continue
@@ -242,6 +284,8 @@ func (script) Work(ctx context.Context, self agents.Principal, site agents.Site,
 		switch what {
 		case 'm', 'o':
 			_, err = site.Move(ctx, self, agents.MoveRequest{Output: name, Value: device.Number(1)})
+		case 'r':
+			_, err = w.(task.Asker).Ask(ctx, farRequest(name, args.Far))
 		case 'x':
 			err = site.Show(ctx, self, agents.ShowRequest{Display: name, Text: "x"})
 		case 's':
@@ -316,6 +360,7 @@ type rig struct {
 	*Manager
 	desk  *desk
 	house *house
+	shed  *shed
 	crew  *crew
 	disk  *ram
 	sure  bool
@@ -326,11 +371,12 @@ type rig struct {
 
 func newRig() *rig {
 	d := newDesk()
-	return &rig{desk: d, house: newHouse(d), crew: newCrew("a", "b"), disk: newRAM(), sure: true}
+	h := newHouse(d)
+	return &rig{desk: d, house: h, shed: newShed(h), crew: newCrew("a", "b"), disk: newRAM(), sure: true}
 }
 
 func (r *rig) start() {
-	r.Manager = New(Options{Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now(), r.sure }})
+	r.Manager = New(Options{Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now(), r.sure }, Elsewhere: r.shed.of})
 	r.Manager.disk = r.disk
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel, r.ended = cancel, make(chan struct{})
@@ -346,7 +392,7 @@ func (r *rig) stop() {
 }
 
 func request(agent, n, do string) task.Request {
-	args, _ := json.Marshal(scriptArgs{n, do})
+	args, _ := json.Marshal(scriptArgs{N: n, Do: do})
 	return task.Request{Agent: agent, Skill: "run", Arguments: args}
 }
 

@@ -42,6 +42,9 @@ func (m *Manager) run(ctx context.Context, j *job, w hosted.Worker) {
 	if err != nil || over { // outputs of other sites do not go to safe with this one
 		work.release()
 	}
+	if !waits {
+		work.cancelFar()
+	}
 	switch {
 	case waits:
 	case err == nil && why == nil:
@@ -56,10 +59,11 @@ func (m *Manager) run(ctx context.Context, j *job, w hosted.Worker) {
 	}
 }
 
-// prepare makes a task ready to be worked on: of a step that was cut off nobody knows what came.
+// prepare makes a task ready to be worked on: of a step that was cut off nobody knows what came,
+// but for one that asked another site, whose task has a key.
 func (m *Manager) prepare(j *job) error {
 	m.mu.Lock()
-	state, open, n := j.state, j.openStep(), len(j.steps)
+	state, open, n := j.state, j.openStep() && j.far == "", len(j.steps)
 	m.mu.Unlock()
 	switch {
 	case state == task.Submitted || state == task.AuthRequired: // a caller that saw it working sees so after a power failure
@@ -147,6 +151,11 @@ func (w *work) alive(ctx context.Context) error {
 func (w *work) step(ctx context.Context, does, output string, durable bool, do func(key, approval string) (any, error)) (jsontext.Value, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.stepLocked(ctx, does, output, durable, do)
+}
+
+// stepLocked is step for a caller that has the turn.
+func (w *work) stepLocked(ctx context.Context, does, output string, durable bool, do func(key, approval string) (any, error)) (jsontext.Value, error) {
 	if err := w.alive(ctx); err != nil {
 		return nil, err
 	}
@@ -164,10 +173,24 @@ func (w *work) step(ctx context.Context, does, output string, durable bool, do f
 	if noted != nil && durable {
 		return nil, noted
 	}
+	if !durable {
+		v, err := do(w.key(n), "")
+		if noted != nil {
+			return nil, err
+		}
+		return w.note(n, v, err)
+	}
+	return w.attempt(ctx, intent, do)
+}
+
+// attempt makes a step whose intent is written down, waits for an owner where it has to be approved,
+// and writes down what came of it.
+func (w *work) attempt(ctx context.Context, intent entry, do func(key, approval string) (any, error)) (jsontext.Value, error) {
+	n := intent.Step
 	key := w.key(n)
 	v, err := do(key, "")
 	var needed *agents.ApprovalNeeded
-	for tries := 1; durable && errors.As(err, &needed); tries++ {
+	for tries := 1; errors.As(err, &needed); tries++ {
 		handle, waited := w.approval(ctx, n, needed)
 		if waited != nil {
 			return nil, waited
@@ -176,15 +199,12 @@ func (w *work) step(ctx context.Context, does, output string, durable bool, do f
 			return nil, err
 		}
 		if tries == maxApprovals {
-			err = device.Faultf(device.Expired, "no owner approved this in time: %s", does)
+			err = device.Faultf(device.Expired, "no owner approved this in time: %s", intent.Says)
 			break
 		}
 		if v, err = do(key, handle); err != nil && device.AsFault(err).Kind == device.Expired { // nobody answered: it is asked anew
 			v, err = do(key, "")
 		}
-	}
-	if noted != nil {
-		return nil, err
 	}
 	return w.note(n, v, err)
 }
@@ -193,8 +213,11 @@ func (w *work) step(ctx context.Context, does, output string, durable bool, do f
 func (w *work) key(n int) string { return "task/" + w.j.asked.ID + "/" + number(n) }
 
 // note writes down what came of a step. Without a sync: after a power failure its outcome is
-// unknown, and it is not made again.
+// unknown, and it is not made again. A step that waits for another site has none before its end.
 func (w *work) note(n int, v any, err error) (jsontext.Value, error) {
+	if far, _ := w.openFar(); far != "" && err != nil && w.ctx.Err() != nil {
+		return nil, err
+	}
 	e := entry{Kind: kindResult, Step: n, Fault: outcomeDone}
 	if err == nil && v != nil {
 		var text jsontext.Value

@@ -85,7 +85,7 @@ func New(o Options) (*Hosting, error) {
 		Host:   func(all ...tools.Agent) { o.Node.Host(slices.Concat(o.Extra, all)...) },
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) }, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
 	})
-	h.Tasks = tasks.New(tasks.Options{Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.now})
+	h.Tasks = tasks.New(tasks.Options{Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.now, Elsewhere: func(principal string) tasks.Elsewhere { return sites.Tasks(principal) }})
 	o.Node.OnRecheck(h.Tasks.Recheck)
 	if h.Imports, err = openImports(o, h.Manager); err != nil {
 		return nil, err

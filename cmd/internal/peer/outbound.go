@@ -12,6 +12,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
+	"agentsite/agents/remote"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/state"
@@ -114,7 +115,7 @@ func (o *Outbound) network(agent string, key identity.Key) *lazyNetwork {
 }
 
 // Open makes the site of a link, and returns it with the ID of the agent's key.
-func (o *Outbound) Open(l agent.Link) (agents.Site, string, error) {
+func (o *Outbound) Open(l agent.Link) (remote.Site, string, error) {
 	id, err := identity.Parse(l.Peer)
 	if err != nil {
 		return nil, "", err

@@ -32,6 +32,9 @@ func (e *UnexpectedError) Error() string {
 }
 func (e *UnexpectedError) Unwrap() error { return e.Err }
 
+// Malformed says that the site has answered, with what no site of ours answers.
+func (e *UnexpectedError) Malformed() {}
+
 // operate calls a tool with arguments that encode by their json tags, and decodes its
 // structured result into out.
 func (c *Client) operate(ctx context.Context, tool string, args any, terms agents.Terms, out any) (tools.Result, error) {

@@ -25,7 +25,7 @@ type Tasks struct{ client *Client }
 var _ task.Host = Tasks{}
 
 // Tasks returns the tasks of the site.
-func (c *Client) Tasks() Tasks { return Tasks{c} }
+func (c *Client) Tasks() task.Host { return Tasks{c} }
 
 // form is what a person did with a question.
 type form struct {

@@ -1,0 +1,151 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/group"
+	"agentsite/agents/task"
+	"agentsite/device"
+)
+
+const (
+	// askTimeout bounds a call about a task.
+	askTimeout = 20 * time.Second
+	// watchTime is how long a task is watched by one call: a lost connection may not be noticed
+	// while nothing is said.
+	watchTime = 30 * time.Second
+	// maxState bounds the State of an approval.
+	maxState = 4 << 10
+)
+
+// Site is another site as one agent has it.
+type Site interface {
+	agents.Site
+	Tasks() task.Host
+}
+
+// Tasks are the tasks that one agent has asked of agents of other sites. A call to a site that is
+// away fails at once, as offline. Of a task comes back what no text of the other site is in, but for
+// its result: the ID, the state, and the kind of its fault. An answer that no site of ours gives is
+// an internal fault, and no answer an unknown outcome.
+type Tasks struct {
+	sites     *Sites
+	principal string
+}
+
+// Tasks returns those of an agent, by its principal.
+func (s *Sites) Tasks(principal string) Tasks { return Tasks{s, principal} }
+
+// at returns the tasks at a site that answers.
+func (t Tasks) at(site string) (task.Host, error) {
+	if v := t.sites.Of(t.principal); v != nil {
+		for _, m := range v.all() {
+			if m.link.Site == site {
+				if err := v.Away(site); err != nil {
+					return nil, err
+				}
+				return m.tasks, nil
+			}
+		}
+	}
+	return nil, device.Faultf(device.Denied, "nothing of %.40q may be asked here any more", site)
+}
+
+// Ask asks an agent of a site for a task. What is asked again with the same key is the same task.
+func (t Tasks) Ask(ctx context.Context, site string, r task.Request) (task.Task, error) {
+	at, err := t.at(site)
+	if err != nil {
+		return task.Task{}, err
+	}
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	got, err := at.Ask(asking, agents.Principal{}, r)
+	if err != nil {
+		return task.Task{}, failed(ctx, site, err)
+	}
+	return cleanTask(got), nil
+}
+
+// Watch calls emit with the task as it is, and again when it has changed, until it has ended, or
+// for a while: then it returns nil.
+func (t Tasks) Watch(ctx context.Context, site, id string, emit func(task.Task) error) error {
+	at, err := t.at(site)
+	if err != nil {
+		return err
+	}
+	watching, cancel := context.WithTimeout(ctx, watchTime)
+	defer cancel()
+	var ours error
+	err = at.Watch(watching, agents.Principal{}, id, func(got task.Task) error {
+		ours = emit(cleanTask(got))
+		return ours
+	})
+	switch {
+	case ours != nil:
+		return ours
+	case err == nil || watching.Err() != nil && ctx.Err() == nil:
+		return nil
+	}
+	return failed(ctx, site, err)
+}
+
+// Cancel ends a task, and returns it as it ended.
+func (t Tasks) Cancel(ctx context.Context, site, id string) (task.Task, error) {
+	at, err := t.at(site)
+	if err != nil {
+		return task.Task{}, err
+	}
+	got, err := at.Cancel(ctx, agents.Principal{}, id)
+	switch {
+	case err != nil:
+		return task.Task{}, failed(ctx, site, err)
+	case got.ID != id:
+		return task.Task{}, malformed(site)
+	}
+	return cleanTask(got), nil
+}
+
+// cleanTask returns of another site's task what an agent here may know.
+func cleanTask(t task.Task) task.Task {
+	out := task.Task{ID: t.ID, State: t.State}
+	switch t.State {
+	case task.Completed:
+		if t.Result.IsValid() {
+			out.Result = t.Result
+		}
+	case task.Failed, task.Rejected:
+		if out.Fault = string(device.Unavailable); slices.Contains(group.Kinds, device.FaultKind(t.Fault)) {
+			out.Fault = t.Fault
+		}
+	}
+	return out
+}
+
+func malformed(site string) error {
+	return device.Faultf(device.Internal, "%s answered with something else than a site does; look at it, or leave it out", site)
+}
+
+// failed returns the error of a call in our own words.
+func failed(ctx context.Context, site string, err error) error {
+	var needs *agents.ApprovalNeeded
+	var unreached *agents.Unreached
+	var wrong interface{ Malformed() }
+	refused := group.Refused(site, err)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &wrong), errors.As(err, &needs) && len(needs.State) > maxState:
+		return malformed(site)
+	case needs != nil:
+		return &agents.ApprovalNeeded{Says: "the owner of " + site + " has to approve this", State: needs.State}
+	case refused != nil:
+		return refused
+	case errors.As(err, &unreached):
+		return device.Faultf(device.Offline, "%s was not reached", site)
+	}
+	return device.Faultf(device.UnknownOutcome, "%s gave no answer that can be read", site)
+}

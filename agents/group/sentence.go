@@ -38,6 +38,8 @@ var templates = []string{
 	"P has been moved N times in T, over all callers; try again in T",
 	"P is a switch: say true or false", "P takes a number within N..N", "P takes N..N; N is outside",
 	"for_seconds is N; say N to N", "your rate is used up: again in T",
+	"this call came through this site before: sites ask each other in a ring here",
+	"this call came through N sites and agents, and may through N: look for a ring of sites that ask each other",
 	"the owner said no", "you lack a permission for this", "you may set this to N..N and to nothing else",
 	"your permission was revoked", "your permission was revoked; an owner can grant you another",
 }

@@ -64,12 +64,9 @@ func (r *Routine) Work(ctx context.Context, self agents.Principal, site agents.S
 	if t.Text != "" {
 		return nil, device.Faultf(device.Invalid, "a routine makes the steps that its owner wrote, and reads no text; ask without one")
 	}
-	list, err := site.Points(ctx, self, agents.SiteRequest{})
+	list, err := r.points(ctx, self, site)
 	if err != nil {
 		return nil, err
-	}
-	if list.Points == nil {
-		list.Points = []agents.Point{}
 	}
 	var away []string
 	for _, missed := range list.Missed {
@@ -96,6 +93,19 @@ func (r *Routine) Work(ctx context.Context, self agents.Principal, site agents.S
 		}
 	}
 	return json.Marshal(run.res, json.Deterministic(true))
+}
+
+// points lists the points of the sites. A routine that names none needs no permission to see any.
+func (r *Routine) points(ctx context.Context, self agents.Principal, site agents.Site) (list agents.PointList, err error) {
+	d, err := r.Define()
+	if err == nil && len(d.Reads) == 0 {
+		return agents.PointList{Points: []agents.Point{}}, nil
+	}
+	list, err = site.Points(ctx, self, agents.SiteRequest{})
+	if list.Points == nil {
+		list.Points = []agents.Point{}
+	}
+	return list, err
 }
 
 // step makes one step.

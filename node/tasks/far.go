@@ -17,7 +17,7 @@ const (
 	// A site that does not answer is asked again after pauses within these bounds.
 	farRetryMin = time.Second
 	farRetryMax = time.Minute
-	// farTell is how seldom news of a task of another site are taken.
+	// farTell is the shortest time between two changes of a task of another site that are taken.
 	farTell = time.Second
 	// farApproval is how often another site is asked whether its owner has answered.
 	farApproval = 5 * time.Second
@@ -158,6 +158,8 @@ func (f *far) run(ctx context.Context, key, approval string) (t task.Task, err e
 		return t, err
 	case !f.begun:
 		return t, device.Faultf(device.Offline, "%s was not reached in time, and nothing was asked of it", f.site)
+	case f.id == "" && err != errFarLate && device.AsFault(err).Kind != device.Internal: // it refused
+		return t, err
 	}
 	end := f.cancelThere()
 	says := device.AsFault(err).Msg

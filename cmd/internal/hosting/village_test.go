@@ -18,6 +18,7 @@ import (
 	children "agentsite/agents/mcp"
 	"agentsite/agents/remote"
 	"agentsite/agents/rule"
+	"agentsite/agents/task"
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/device/driver"
@@ -28,6 +29,7 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/hosted"
 	"agentsite/node/identity"
+	"agentsite/node/tasks"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/rpc"
@@ -73,12 +75,17 @@ func (b *book) moves() []node.Asked {
 // site is a whole site but for its carriers.
 type site struct {
 	*node.Node
+	dir     string
+	cfg     *config.Site
 	key     identity.Key
 	access  *access.Store
 	hub     *node.Hub
 	guard   *guard.Guard
 	book    *book
 	manager *hosted.Manager
+	tasks   *tasks.Manager
+	stop    func()                    // ends the agents and the tasks
+	lies    func(task.Host) task.Host // the tasks as others are told them; nil for as they are
 	sites   *remote.Sites
 	serve   *rpc.Dispatcher
 	feed    chan device.Reading
@@ -144,7 +151,7 @@ func (f feeder) Watch(ctx context.Context, emit func(device.Reading)) error {
 }
 
 func (v *village) start(dir string, running *sync.WaitGroup) *site {
-	s := &site{key: identity.New(), book: new(book), feed: make(chan device.Reading), grants: make(map[string]*access.Grant)}
+	s := &site{dir: dir, key: identity.New(), book: new(book), feed: make(chan device.Reading), grants: make(map[string]*access.Grant)}
 	var devices []node.Device
 	var actuated []guard.Actuated
 	for _, name := range []string{"heater", "lamp"} {
@@ -189,18 +196,53 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 		v.Fatal(err)
 	}
 	s.SetAccess(s.access)
-	s.sites = remote.NewSites(func(l agent.Link) (agents.Site, string, error) { return v.open(s, l) })
+	s.sites = remote.NewSites(func(l agent.Link) (remote.Site, string, error) { return v.open(s, l) })
 	letAsk(s.Node, s.key.ID(), s.sites)
-	s.manager = hosted.New(hosted.Options{
-		Site: s.Node, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}, s.sites, children.World{}),
-		Permit: s.access.SetHosted, Link: s.sites.Configure, Tell: s.SetHosted, Keep: func([]string) error { return nil },
-	})
-	s.serve = rpc.NewDispatcher(mcp.New(v.ctx, s.Node, tools.New(s.Node, s.Node), mcp.Implementation{Name: "test"}, "").Methods())
+	s.OnRecheck(func() { s.tasks.Recheck() })
+	v.host(s, dir)
+	running.Go(func() { <-v.ctx.Done(); s.stop() })
 	running.Go(func() { s.guard.Run(v.ctx) })
 	running.Go(func() { s.hub.Sample(v.ctx, nil, feeder(s.feed)) })
-	running.Go(func() { s.manager.Run(v.ctx) })
 	running.Go(func() { s.sites.Run(v.ctx) })
 	return s
+}
+
+// host begins to host agents and to take tasks, as a site does when it starts.
+func (v *village) host(s *site, dir string) {
+	s.manager = hosted.New(hosted.Options{
+		Site: s.Node, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}, s.sites, children.World{}), OnChange: func() { s.tasks.Recheck() },
+		Permit: s.access.SetHosted, Link: s.sites.Configure, Tell: s.SetHosted, Keep: func([]string) error { return nil },
+	})
+	manager := s.manager
+	s.tasks = tasks.New(tasks.Options{
+		Folder: dir + ".tasks", Node: s.Node, Site: s.Node, Workers: manager.Workers, Now: s.access.Now,
+		Elsewhere: func(principal string) tasks.Elsewhere { return s.sites.Tasks(principal) },
+	})
+	catalog := tools.New(s.Node, s.Node)
+	if catalog.Tasks = s.tasks; s.lies != nil {
+		catalog.Tasks = s.lies(s.tasks)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serve = rpc.NewDispatcher(mcp.New(v.ctx, s.Node, catalog, mcp.Implementation{Name: "test"}, "").Methods())
+	ctx, end := context.WithCancel(v.ctx)
+	var running sync.WaitGroup
+	running.Go(func() { manager.Run(ctx) })
+	running.Go(func() { s.tasks.Run(ctx) })
+	s.stop = func() { end(); running.Wait() }
+}
+
+// restart ends what a site hosts, and starts it again after a while with its configuration.
+func (v *village) restart(name string, after time.Duration) {
+	s := v.sites[name]
+	s.hang(true)
+	s.stop()
+	v.sleep(after)
+	v.host(s, s.dir)
+	s.hang(false)
+	if err := s.manager.Apply(s.cfg); err != nil {
+		v.Fatal(err)
+	}
 }
 
 // grant gives the agents of one site a permission on another.
@@ -228,6 +270,7 @@ func (v *village) configure(name, text string) error {
 	if err != nil {
 		return err
 	}
+	v.sites[name].cfg = cfg
 	return v.sites[name].manager.Apply(cfg)
 }
 
@@ -276,7 +319,7 @@ type linked struct {
 	link agent.Link
 }
 
-func (v *village) open(s *site, l agent.Link) (agents.Site, string, error) {
+func (v *village) open(s *site, l agent.Link) (remote.Site, string, error) {
 	var to *site
 	for _, other := range v.sites {
 		if other.key.ID().String() == l.Peer {

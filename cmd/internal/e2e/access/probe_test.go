@@ -199,6 +199,9 @@ var open = map[string]string{
 	"GET /.well-known/oauth-protected-resource/mcp": `{"resource":"`,
 }
 
+// wildcards fills the patterns of routes with names of the site.
+var wildcards = strings.NewReplacer("{$}", "", "{device}", "okapi", "{point}", "temperature")
+
 // overHTTP is the probe of a carrier that speaks HTTP.
 func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, useless map[string]func(*http.Request)) {
 	if known := slices.Sorted(maps.Keys(open)); !slices.Equal(slices.Sorted(slices.Values(c.Public)), known) {
@@ -210,7 +213,7 @@ func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, u
 			if !ok {
 				verb, path = "", pattern
 			}
-			path = strings.TrimSuffix(path, "{$}")
+			path = wildcards.Replace(path)
 			for _, v := range []string{"GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"} {
 				req := harness.NewRequest(t, v, c.Address+path, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Content-Type", "application/json")
 				begins, isOpen := open[pattern]
@@ -220,7 +223,7 @@ func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, u
 				how(req)
 				status, answer := p.ask(t, with, req)
 				what := fmt.Sprintf("%s %s with %s", v, path, name)
-				if isOpen {
+				if isOpen && !(status == 401 && name != "nothing") { // what is sent and does not count may be refused
 					if _, body, _ := strings.Cut(answer, "\r\n\r\n"); status != 200 || v != "HEAD" && !strings.HasPrefix(body, begins) {
 						t.Errorf("%s: %s\nwant %q", what, answer, begins)
 					}

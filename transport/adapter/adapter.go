@@ -20,7 +20,6 @@ import (
 	"agentsite/transport/web"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Site is the site that adapters render.
@@ -30,6 +29,8 @@ type Site struct {
 	Key     identity.Key
 	Name    string
 	Version string // of the program
+	// Ending ends when the site begins to, and with it the streams, which would hold that up.
+	Ending context.Context
 }
 
 // Call is a request to a route of an adapter.
@@ -114,6 +115,7 @@ func (c *Call) answer(v any, err error) {
 	if h.Get("Cache-Control") == "" {
 		h.Set("Cache-Control", "no-store")
 	}
+	web.ExtendDeadline(c.Writer) // the work may have used it up
 	c.Writer.WriteHeader(cmp.Or(a.Status, http.StatusOK))
 	c.Writer.Write(text)
 }
@@ -181,7 +183,7 @@ func (c *Call) Decode(v any) error {
 }
 
 // Terms returns what the request asks for in its headers: Idempotency-Key, Agentsite-Expires-In
-// in seconds and Agentsite-Approval.
+// in seconds, Agentsite-Approval and Agentsite-Via, whose names are separated by commas.
 func (c *Call) Terms() (t agents.Terms, err error) {
 	h := c.Request.Header
 	if values := h.Values("Idempotency-Key"); len(values) > 0 {
@@ -195,6 +197,11 @@ func (c *Call) Terms() (t agents.Terms, err error) {
 		t.Within = &seconds
 	}
 	t.Approval = h.Get("Agentsite-Approval")
+	if via := h.Get("Agentsite-Via"); via != "" {
+		for _, name := range strings.SplitN(via, ",", agents.MaxVia+2) { // more than that is refused all the same
+			t.Via = append(t.Via, strings.TrimSpace(name))
+		}
+	}
 	return t, nil
 }
 
@@ -205,13 +212,4 @@ func (c *Call) Base() string {
 		return "http://" + c.Request.Host
 	}
 	return "https://" + c.Request.Host
-}
-
-// Emit sends v as an event in JSON.
-func Emit(e *web.Events, event string, v any) error {
-	text, err := json.Marshal(v, json.Deterministic(true), jsontext.Multiline(false))
-	if err != nil {
-		return err
-	}
-	return e.Send(event, text)
 }

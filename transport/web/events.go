@@ -67,6 +67,11 @@ func (e *Events) Close() {
 	e.alive.Stop()
 }
 
+// ExtendDeadline gives an answer the whole time for being written, from now on.
+func ExtendDeadline(w http.ResponseWriter) {
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+}
+
 // streamHeader sets the header of an answer that is sent as it comes to be.
 func streamHeader(w http.ResponseWriter, contentType string) {
 	h := w.Header()

@@ -1,0 +1,50 @@
+package adapter
+
+import (
+	"context"
+	"net/http"
+
+	"agentsite/transport/web"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Emit sends v as an event in JSON.
+func Emit(e *web.Events, event string, v any) error {
+	text, err := json.Marshal(v, json.Deterministic(true), jsontext.Multiline(false))
+	if err != nil {
+		return err
+	}
+	return e.Send(event, text)
+}
+
+// Stream answers a call with server-sent events. The context of run ends with the request and
+// when the site begins to end. send sends v as an event in JSON; the answer begins with the first.
+// What run returns before that is answered as a Problem, and after it is the last event, "error"
+// with the Problem. A HEAD request has the header of a stream as its answer.
+func (s *Site) Stream(ctx context.Context, c *Call, run func(ctx context.Context, send func(event string, v any) error) error) (any, error) {
+	if c.Request.Method == http.MethodHead {
+		return &Answer{Type: "text/event-stream", Value: []byte{}}, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if s.Ending != nil {
+		defer context.AfterFunc(s.Ending, cancel)()
+	}
+	var events *web.Events
+	err := run(ctx, func(event string, v any) error {
+		if events == nil {
+			events = web.NewEvents(c.Writer)
+		}
+		return Emit(events, event, v)
+	})
+	if events == nil {
+		return nil, err
+	}
+	defer events.Close()
+	if err != nil && ctx.Err() == nil {
+		Emit(events, "error", problem(c.Request, err).Value) // the connection may have broken, which is why it ended
+	}
+	return Answered, nil
+}

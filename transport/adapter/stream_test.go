@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,14 +13,7 @@ import (
 	"agentsite/transport/adapter"
 	"agentsite/transport/adapter/adaptertest"
 	"agentsite/transport/web"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler))
-	goleak.VerifyTestMain(m)
-}
 
 // TestStream: what fails before the first event is a problem, what fails after it the last event,
 // and a stream ends when its site begins to.

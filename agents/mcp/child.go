@@ -65,7 +65,7 @@ func (a *Agent) running(ctx context.Context) (*child, error) {
 	off, last := a.crashes >= maxCrashes, a.last
 	a.mu.Unlock()
 	if life == nil {
-		return nil, device.Faultf(device.Unavailable, "%s does not run; an owner can resume it", a.name)
+		return nil, device.Faultf(device.Unavailable, "%s does not run now; where it is paused, an owner can resume it", a.name)
 	}
 	// A caller that leaves does not stop the start, or the list: the next one is served by it.
 	start, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTime)

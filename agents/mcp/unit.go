@@ -82,6 +82,7 @@ CollectMode=inactive-or-failed
 
 [Service]
 Type=oneshot
+Slice=system.slice
 ExecStart=systemctl stop %s@*.service
 TimeoutStartSec=15
 LogLevelMax=notice
@@ -117,6 +118,8 @@ Description=agentsite: the child %s
 CollectMode=inactive-or-failed
 
 [Service]
+# The slice of its own that it would have stays when it is gone.
+Slice=system.slice
 ExecStart=%s
 %sStandardInput=socket
 StandardOutput=socket

@@ -45,7 +45,7 @@ func Boot(t testing.TB, most time.Duration, modules, words string, args ...strin
 		t.Fatal(err)
 	}
 	network := fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[1]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s", port, control)
-	cmd := exec.Command("timeout", append([]string{"600", "qemu-system-aarch64", "-display", "none", "-monitor", "none", "-serial", "stdio",
+	cmd := exec.Command("timeout", append([]string{"900", "qemu-system-aarch64", "-display", "none", "-monitor", "none", "-serial", "stdio",
 		"-no-reboot", "-netdev", network, "-initrd", initrd, "-append", words + " quiet panic=-1 port=" + port + " control=" + control}, args...)...)
 	m := &Machine{Site: Site{URL: "http://127.0.0.1:" + port, Folder: dir}, Control: "http://127.0.0.1:" + control, Console: &LogBuffer{}}
 	cmd.Stdout, cmd.Stderr = m.Console, m.Console

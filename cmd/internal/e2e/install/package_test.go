@@ -107,10 +107,13 @@ const relayLine = 17
 func TestPackage(t *testing.T) {
 	dir := harness.Need(t, "the emulated board", harness.TestbedDir)
 	harness.Need(t, "the packages", packages)
-	m := harness.Boot(t, 120*time.Second, filepath.Join(dir, "virt/disk"), "console=ttyAMA0 root=/dev/vda net.ifnames=0 systemd.show_status=0",
-		"-M", "virt", "-cpu", "cortex-a53", "-smp", "2", "-m", "512",
-		"-drive", "file="+filepath.Join(dir, "debian/root.img")+",if=virtio,format=raw,snapshot=on",
-		"-kernel", filepath.Join(dir, "virt/vmlinuz"), "-device", "virtio-net-pci,netdev=net0,romfile=")
+	args := []string{"-M", "virt", "-cpu", "cortex-a53", "-smp", "2", "-m", "512",
+		"-drive", "file=" + filepath.Join(dir, "debian/root.img") + ",if=virtio,format=raw,snapshot=on",
+		"-kernel", filepath.Join(dir, "virt/vmlinuz"), "-device", "virtio-net-pci,netdev=net0,romfile="}
+	if childDisk != "" {
+		args = append(args, "-drive", "file="+childDisk+",if=virtio,format=raw,readonly=on")
+	}
+	m := harness.Boot(t, 120*time.Second, filepath.Join(dir, "virt/disk"), "console=ttyAMA0 root=/dev/vda net.ifnames=0 systemd.show_status=0", args...)
 	p := packaged{m}
 	harness.WaitFor(t, 120*time.Second, "systemd has started", func() bool {
 		_, out, _ := p.sh(t, "systemctl is-system-running")
@@ -150,6 +153,7 @@ func TestPackage(t *testing.T) {
 			t.Error("its callers' token is another one")
 		}
 	})
+	t.Run("children", p.children)
 	if got := p.identity(t); got != who {
 		t.Errorf("it was %s, and is %s", who, got)
 	}

@@ -34,10 +34,19 @@ func (n *Node) checkVia(via []string) error {
 	return nil
 }
 
-// via returns the chain of a call for the journal: callers write it, and people read it. The
-// name that another site gave its agent comes last.
+// via returns the chain of a call for the journal: callers write it, and people read it. A name
+// that another site gave its agent comes after that agent's key, and for the caller last.
 func (n *Node) via(p agents.Principal, t agents.Terms) (clean []string) {
-	for _, name := range slices.Concat(t.Via, t.OnBehalf) {
+	all := slices.Clone(t.Via)
+	for _, name := range t.OnBehalf {
+		all = append(all, name)
+		if n.access != nil {
+			if agent := n.access.AgentName(name); agent != "" {
+				all = append(all, agent)
+			}
+		}
+	}
+	for _, name := range all {
 		if len(name) > maxViaName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) || name == "" {
 			name = "?"
 		}

@@ -127,7 +127,7 @@ func TestAskElsewhere(t *testing.T) {
 			v.Errorf("its journal: %+v", there)
 		}
 		moved := b.book.moves()
-		if len(moved) != 1 || moved[0].Who != "routine:tidy" || strings.Join(moved[0].Via, " ") != a.key.ID().String()+" "+key+" task/"+its.ID {
+		if len(moved) != 1 || moved[0].Who != "routine:tidy" || strings.Join(moved[0].Via, " ") != a.key.ID().String()+" "+key+" sweep task/"+its.ID {
 			v.Errorf("its moves: %+v", moved)
 		}
 		near := slices.DeleteFunc(a.book.asked(), func(a node.Asked) bool { return a.Who == here.ID })

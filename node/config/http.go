@@ -31,7 +31,7 @@ type HTTP struct {
 // Protocols are those that HTTP can speak beside MCP. A site speaks DefaultProtocols unless its
 // configuration lists some.
 var (
-	Protocols        = []string{"openapi"}
+	Protocols        = []string{"openapi", "agora"}
 	DefaultProtocols = []string{"openapi"}
 )
 

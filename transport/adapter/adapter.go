@@ -13,6 +13,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/task"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/node/identity"
@@ -26,6 +27,7 @@ import (
 type Site struct {
 	Node    *node.Node
 	Tasks   task.Host // nil where there are no hosted agents
+	Tools   *tools.Catalog
 	Key     identity.Key
 	Name    string
 	Version string // of the program

@@ -3,12 +3,14 @@ package protocols
 
 import (
 	"agentsite/transport/adapter"
+	"agentsite/transport/agora"
 	"agentsite/transport/openapi"
 	"agentsite/transport/web"
 )
 
 // adapters are the adapters by their names in the configuration.
 var adapters = map[string]func(*adapter.Site) []web.Route{
+	"agora":   agora.Routes,
 	"openapi": openapi.Routes,
 }
 

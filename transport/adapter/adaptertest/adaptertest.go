@@ -16,6 +16,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/task/tasktest"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/device/sim"
@@ -99,6 +100,8 @@ func New(t testing.TB, bend func(*guard.Policy), confirm ...string) *Site {
 	host.May = func(p agents.Principal) bool { return s.Node.MayAsk(p, tasktest.Helper.Name) == nil }
 	host.Owner = func(p agents.Principal) bool { return s.Node.Owner(p) == nil }
 	s.Tasks = host
+	s.Tools = tools.New(s.Node, s.Node)
+	s.Tools.Tasks = host
 	s.run(t, d)
 	return s
 }

@@ -24,6 +24,7 @@ import (
 
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/cmd/internal/peer"
+	"agentsite/node/config"
 	"agentsite/node/identity"
 	"agentsite/node/state"
 	ownerapi "agentsite/transport/owner"
@@ -49,7 +50,7 @@ func startProbed(t *testing.T, claimed bool) *probed {
 	t.Helper()
 	dir := harness.TempDir(t)
 	p := &probed{claimed: claimed, held: filepath.Join(dir, "hartebeest"), free: filepath.Join(dir, "springbok")}
-	p.Site = harness.Start(t, "site: { name: quagga }\ninternet: { realm: \""+probedRealm+"\" }\ndevices:\n"+
+	p.Site = harness.Start(t, "site: { name: quagga }\nprotocols: ["+strings.Join(config.Protocols, ", ")+"]\ninternet: { realm: \""+probedRealm+"\" }\ndevices:\n"+
 		"  hartebeest: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.held+" }\n"+
 		"  springbok: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.free+" }\n"+
 		"  bontebok: { driver: sim, model: dimmer }\n"+
@@ -197,6 +198,7 @@ var open = map[string]string{
 	"GET /healthz": "ok\n",
 	"GET /{$}":     "<!doctype html>",
 	"GET /.well-known/oauth-protected-resource/mcp": `{"resource":"`,
+	"GET /agora/wellknown": "{}",
 }
 
 // wildcards fills the patterns of routes with names of the site.

@@ -49,9 +49,11 @@ var speakers = map[string]func(*testing.T, *site) speaker{
 	"MCP in CBOR":  func(t *testing.T, s *site) speaker { return ofSite(s.dial(t, true)) },
 	"MCP to peers": func(t *testing.T, s *site) speaker { return ofSite(s.dialPeer(t)) },
 	"openapi":      speakHTTP,
+	"agora":        speakAgora,
 }
 
-const permissionConfig = `site: { name: shed }
+var permissionConfig = `site: { name: shed }
+protocols: [` + strings.Join(config.Protocols, ", ") + `]
 internet: { realm: "zorilla:aaaaaaaaaaaaaaaaaaaaaaaaaa" }
 devices:
   lamp: { driver: sim, model: relay, min_off: 0s, max_on: 5m }

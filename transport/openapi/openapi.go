@@ -1,83 +1,224 @@
-// Package openapi renders the operations as plain HTTP for people and scripts: JSON under /api.
+// Package openapi renders the operations as plain HTTP for people and scripts: JSON under /api,
+// described by an OpenAPI document and by the flows of an agents.json, each as its reader may use it.
 package openapi
 
 import (
 	"context"
+	"math"
+	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"agentsite/agents"
+	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/transport/adapter"
 	"agentsite/transport/web"
 )
 
 // Routes returns the routes.
-func Routes(s *adapter.Site) []web.Route {
+func Routes(s *adapter.Site) (all []web.Route) {
 	a := api{s}
-	return []web.Route{
-		s.Route("GET /api/points", web.Principals, a.points),
-		s.Route("GET /api/points/{device}/{point}", web.Principals, a.read),
-		s.Route("GET /api/history", web.Principals, a.history),
-		s.Route("POST /api/outputs/{device}/{point}", web.Principals, a.move),
-		s.Route("POST /api/stop", web.Principals, a.stop),
+	for i := range operations {
+		if o := &operations[i]; a.Tasks != nil || !o.tasks {
+			all = append(all, a.route(o))
+		}
 	}
+	return append(all, a.Document(documentPath, "application/json", a.document), a.Document(flowsPath, "application/json", a.flows))
 }
 
 type api struct{ *adapter.Site }
 
-func (a api) points(ctx context.Context, c *adapter.Call) (any, error) {
-	return a.Node.Points(ctx, c.Who, agents.SiteRequest{})
+// operation is an operation of the site as a route, and as the documents describe it.
+type operation struct {
+	id, verb, path string
+	summary        string
+	describe       string // what the summary leaves out
+	// offered reports whether a reader may use it.
+	offered func(*reader) bool
+	// names are what {device}/{point} in its path may be, or the query's point; nil where it names none.
+	names  func(*agents.Offer) []string
+	query  []parameter
+	body   string // its schema; "" for none
+	needs  bool   // the body
+	result string // its schema; "" where the answer is not JSON
+	media  string // of an answer that is not JSON
+	status int    // of an answer; 0 for 200
+	tasks  bool   // it is about tasks of hosted agents
+	// tool names a call that was refused before it reached the node; "" where nothing is asked but to read.
+	tool  string
+	serve func(a api, ctx context.Context, c *call) (any, error)
 }
 
-// address returns the point that a path names.
-func address(c *adapter.Call) string {
-	return device.Address(c.Request.PathValue("device"), c.Request.PathValue("point"))
+// parameter is a parameter of a query. point may be what the operation's names are.
+type parameter struct {
+	name, describe string
+	number, many   bool // a number within agents.Ranges; more than once
+	needed         bool
 }
 
-// notFound returns err as 404 where the node refused the path's point because its caller knows no
-// such point. It is asked after the node, which decides and counts.
-func (a api) notFound(ctx context.Context, c *adapter.Call, err error) error {
-	if o, none := a.Node.Offer(ctx, c.Who); none == nil && device.AsFault(err).Kind == device.Invalid &&
-		!slices.Contains(slices.Concat(o.Read, o.Show, o.Capture), address(c)) {
-		return adapter.ErrNotFound(err.Error())
+// call is a request to an operation.
+type call struct {
+	*adapter.Call
+	*operation
+	terms   agents.Terms
+	query   url.Values
+	numbers map[string]*float64
+}
+
+// route returns the route of an operation.
+func (a api) route(o *operation) web.Route {
+	return a.Route(o.verb+" "+o.path, web.Principals, func(ctx context.Context, c *adapter.Call) (any, error) {
+		asked := &call{Call: c, operation: o}
+		if err := asked.parse(); err != nil {
+			return nil, a.refuse(asked, err)
+		}
+		v, err := o.serve(a, ctx, asked)
+		if err != nil {
+			return nil, a.notFound(ctx, asked, err)
+		}
+		if o.status != 0 {
+			return &adapter.Answer{Status: o.status, Value: v}, nil
+		}
+		return v, nil
+	})
+}
+
+// parse decodes the query and the headers. A query with more than the operation's parameters is
+// invalid, but for those of the emergency stop, which no mistake keeps from stopping.
+func (c *call) parse() (err error) {
+	if c.terms, err = c.Terms(); c.id == stopID {
+		return nil
 	}
-	return err
-}
-
-func (a api) read(ctx context.Context, c *adapter.Call) (any, error) {
-	got, err := a.Node.Read(ctx, c.Who, agents.ReadRequest{Points: []string{address(c)}})
 	if err != nil {
-		return nil, a.notFound(ctx, c, err)
+		return err
 	}
-	return got.Readings[0], nil
+	if c.query, err = url.ParseQuery(c.Request.URL.RawQuery); err != nil {
+		return device.Faultf(device.Invalid, "the query is not well formed: separate parameters by &, and write %%20 for a space")
+	}
+	c.numbers = make(map[string]*float64)
+	names := make([]string, len(c.operation.query))
+	for i, p := range c.operation.query {
+		names[i] = p.name
+		values := c.query[p.name]
+		if len(values) > 1 && !p.many {
+			return device.Faultf(device.Invalid, "%s comes more than once", p.name)
+		}
+		if !p.number || len(values) == 0 {
+			continue
+		}
+		n, err := strconv.ParseFloat(values[0], 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			return device.Faultf(device.Invalid, "%s takes a number, not %.40q", p.name, values[0])
+		}
+		c.numbers[p.name] = &n
+		if err := agents.CheckNumber(p.name, &n); err != nil {
+			return err
+		}
+	}
+	for name := range c.query {
+		if !slices.Contains(names, name) {
+			return device.Faultf(device.Invalid, "there is no parameter %.40q%s", name, device.Suggest(name, names, "parameter"))
+		}
+	}
+	return nil
 }
 
-// moveBody asks to move an output. Without a value it is released.
-type moveBody struct {
-	Value device.Value `json:"value"`
-	For   *float64     `json:"for,omitzero"` // seconds
+// point returns the point that the path or the query names.
+func (c *call) point() string {
+	if strings.Contains(c.path, "{device}") {
+		return device.Address(c.Request.PathValue("device"), c.Request.PathValue("point"))
+	}
+	return c.query.Get("point")
 }
 
-func (a api) move(ctx context.Context, c *adapter.Call) (any, error) {
-	var body moveBody
-	if err := c.Decode(&body); err != nil {
+// refuse counts a call that was refused before it reached the node, unless it only reads.
+func (a api) refuse(c *call, err error) error {
+	if c.tool == "" {
+		return err
+	}
+	return a.Node.Refuse(c.Who, c.tool, err)
+}
+
+// notFound returns err as 404 where the call was refused because its caller knows nothing by the name
+// in the path. It is asked after the node, which decides and counts.
+func (a api) notFound(ctx context.Context, c *call, err error) error {
+	if device.AsFault(err).Kind != device.Invalid {
+		return err
+	}
+	known := true
+	switch r := c.Request; {
+	case strings.Contains(c.path, "{device}"):
+		o, none := a.Node.Offer(ctx, c.Who)
+		known = none != nil || slices.Contains(slices.Concat(o.Read, o.Show, o.Capture, o.Switch, o.Level, o.Release), c.point())
+	case strings.Contains(c.path, "{agent}"):
+		all, none := a.Tasks.Agents(ctx, c.Who)
+		known = none != nil || slices.ContainsFunc(all, func(agent task.Agent) bool { return agent.Name == r.PathValue("agent") })
+	case strings.Contains(c.path, "{task}"):
+		_, none := a.Tasks.Task(ctx, c.Who, r.PathValue("task"))
+		known = none == nil || device.AsFault(none).Kind != device.Invalid
+	}
+	if known {
+		return err
+	}
+	return adapter.ErrNotFound(err.Error())
+}
+
+// decode decodes the body into v.
+func (a api) decode(c *call, v any) error {
+	if c.needs && len(c.Body()) == 0 {
+		return a.refuse(c, device.Faultf(device.Invalid, "the body is missing: send JSON, as %s says", documentPath))
+	}
+	if err := c.Decode(v); err != nil {
+		return a.refuse(c, err)
+	}
+	return nil
+}
+
+// reader is a principal as the documents see it.
+type reader struct {
+	*agents.Offer
+	agents []string // that it may ask
+}
+
+// reader returns a call's reader; nil for a stranger.
+func (a api) reader(ctx context.Context, c *adapter.Call) (*reader, error) {
+	if c.Who.ID == "" {
+		return nil, nil
+	}
+	offer, err := a.Node.Offer(ctx, c.Who)
+	if err != nil {
 		return nil, err
 	}
-	terms, err := c.Terms()
-	if err != nil {
-		return nil, err
+	r := &reader{Offer: offer}
+	if a.Tasks != nil {
+		all, err := a.Tasks.Agents(ctx, c.Who)
+		if err != nil {
+			return nil, err
+		}
+		for _, agent := range all {
+			r.agents = append(r.agents, agent.Name)
+		}
 	}
-	out, err := a.Node.Move(ctx, c.Who, agents.MoveRequest{Output: address(c), Value: body.Value, For: body.For, Terms: terms})
-	if err != nil {
-		return nil, a.notFound(ctx, c, err)
-	}
-	return out, nil
+	return r, nil
 }
 
-func (a api) history(ctx context.Context, c *adapter.Call) (any, error) {
-	return a.Node.History(ctx, c.Who, agents.HistoryRequest{Point: c.Request.URL.Query().Get("point")})
+// uses are the operations that a reader may use.
+func (r *reader) uses() (all []*operation) {
+	for i := range operations {
+		if o := &operations[i]; r != nil && o.offered(r) {
+			all = append(all, o)
+		}
+	}
+	return all
 }
 
-func (a api) stop(ctx context.Context, c *adapter.Call) (any, error) {
-	return a.Node.Stop(ctx, c.Who, agents.SiteRequest{})
+// succeeds returns the status of an answer.
+func (o *operation) succeeds() int {
+	if o.status != 0 {
+		return o.status
+	}
+	return http.StatusOK
 }

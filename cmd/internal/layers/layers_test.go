@@ -81,7 +81,7 @@ var layers = []layer{
 	{"transport/web/metrics", []string{"transport/web", "node", "agents", "device/guard"}, "a route over the node's counters"},
 	{"transport/adapter", []string{"agents", "agents/task", "agents/tools", "device", "node", "node/identity", "transport/rpc", "transport/web"}, "what adapters have in common: the node's callers, and HTTP"},
 	{"transport/adapter/adaptertest", []string{"agents", "agents/task/tasktest", "agents/tools", "device", "device/guard", "device/sim", "node", "node/access", "node/identity", "transport/adapter", "transport/rpc", "transport/web"}, "a site for the tests of adapters; imported by tests only"},
-	{"transport/openapi", []string{"agents", "agents/task", "device", "transport/adapter", "transport/web"}, "a protocol calls the node"},
+	{"transport/openapi", []string{"agents", "agents/task", "device", "node", "transport/adapter", "transport/web"}, "a protocol calls the node"},
 	{"transport/agora", []string{"agents", "agents/tools", "device", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol renders the tools"},
 	{"transport/p2p", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/owner", append([]string{"agents/agent", "agents/rule/trial", "discovery", "node/access", "node/bundle", "node/config", "node/hosted", "node/imports", "node/identity", "node/state"}, mcpImports...), "the owner's methods beside MCP; what they need of the site comes as values"},

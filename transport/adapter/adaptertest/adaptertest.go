@@ -166,11 +166,7 @@ func (s *Site) Serve(t testing.TB, routes []web.Route) {
 		t.Fatal(err)
 	}
 	s.URL = "http://" + ln.Addr().String()
-	h := web.Handler(web.Options{
-		Resource: s.URL + "/mcp", Hosts: []string{ln.Addr().String()}, Routes: routes,
-		Admit:   func(e rpc.Evidence) (any, string, error) { return s.Node.Admit(node.Evidence(e)) },
-		IsOwner: func(rpc.Evidence) bool { return false },
-	})
+	h := s.Handler(ln.Addr().String(), routes)
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(s.Ending, ln, h) }()
 	s.ends = append(s.ends, func() {
@@ -178,6 +174,15 @@ func (s *Site) Serve(t testing.TB, routes []web.Route) {
 			t.Errorf("the server: %v", err)
 		}
 		http.DefaultClient.CloseIdleConnections()
+	})
+}
+
+// Handler serves routes under a host.
+func (s *Site) Handler(host string, routes []web.Route) http.Handler {
+	return web.Handler(web.Options{
+		Resource: "http://" + host + "/mcp", Hosts: []string{host}, Routes: routes,
+		Admit:   func(e rpc.Evidence) (any, string, error) { return s.Node.Admit(node.Evidence(e)) },
+		IsOwner: func(rpc.Evidence) bool { return false },
 	})
 }
 

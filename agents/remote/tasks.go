@@ -18,6 +18,8 @@ const (
 	// watchTime is how long a task is watched by one call: a lost connection may not be noticed
 	// while nothing is said.
 	watchTime = 30 * time.Second
+	// pollTime is how seldom a task is looked at that cannot be watched, because too much is watched.
+	pollTime = 10 * time.Second
 	// maxState bounds the State of an approval.
 	maxState = 4 << 10
 )
@@ -90,7 +92,22 @@ func (t Tasks) Watch(ctx context.Context, site, id string, emit func(task.Task) 
 	case err == nil || watching.Err() != nil && ctx.Err() == nil:
 		return nil
 	}
-	return failed(ctx, site, err)
+	if err = failed(ctx, site, err); device.AsFault(err).Kind != device.Busy {
+		return err
+	}
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	got, err := at.Task(asking, agents.Principal{}, id)
+	switch {
+	case err != nil:
+		return failed(ctx, site, err)
+	case got.ID != id:
+		return malformed(site)
+	}
+	if err := emit(cleanTask(got)); err != nil || got.State.Ended() {
+		return err
+	}
+	return device.Sleep(ctx, pollTime)
 }
 
 // Cancel ends a task, and returns it as it ended.

@@ -21,6 +21,11 @@ func FuzzTaskFile(f *testing.F) {
 		{Kind: kindApproval, At: 4, Step: 1, Question: "approval", Says: "approve it"},
 		{Kind: kindIntent, At: 5, Step: 1, Says: "set a/b to on"},
 		{Kind: kindResult, At: 6, Step: 1, Fault: outcomeDone, Result: []byte(`{"output":"a/b"}`)},
+		{Kind: kindIntent, At: 6, Step: 2, Says: "ask shed/tidy"},
+		{Kind: kindFar, At: 6, Step: 2, Far: "shed"},
+		{Kind: kindFar, At: 6, Step: 2, Far: "shed/"},
+		{Kind: kindFar, At: 6, Step: 2, Far: "shed/" + id},
+		{Kind: kindResult, At: 6, Step: 2, Fault: outcomeDone},
 		{Kind: kindQuestion, At: 7, Question: "1", Text: "well?", Options: []string{"yes", "no"}},
 		{Kind: kindAnswer, At: 8, Question: "1", Text: "yes", Asker: "ann"},
 		{Kind: kindState, At: 9, State: string(task.Completed), Result: []byte(`{}`)},
@@ -33,7 +38,7 @@ func FuzzTaskFile(f *testing.F) {
 		}
 		f.Add(bytes.Clone(file), uint16(len(file)-3))
 	}
-	if r, good, err := decode(file); err != nil || good != len(file) || r.state != task.Completed || len(r.steps) != 1 {
+	if r, good, err := decode(file); err != nil || good != len(file) || r.state != task.Completed || len(r.steps) != 2 || r.far != "" {
 		f.Fatalf("%+v %v", r, err)
 	}
 	f.Add([]byte("agentsite task 2\nx"), uint16(0))

@@ -305,13 +305,14 @@ func (m *Manager) stop(j *job, why error) {
 	}
 	if len(j.moved) > 0 || j.far != "" { // at another site, when this one was killed
 		m.running.Go(func() {
+			left := &work{m: m, j: j, ctx: context.Background()}
 			for _, w := range m.Workers() {
 				if w.Name == j.asked.Agent {
-					left := &work{m: m, j: j, self: w.Self, ctx: context.Background()}
+					left.self = w.Self
 					left.release()
-					left.cancelFar()
 				}
 			}
+			left.cancelFar()
 			m.finish(j, why)
 		})
 		m.mu.Unlock()

@@ -158,7 +158,8 @@ func (r *record) check(e *entry) error {
 		}
 		return nil
 	case kindFar:
-		if r.state != task.Working || e.Step != len(r.steps) || !r.openStep() || !strings.HasPrefix(e.Far, r.far) {
+		site, id, _ := strings.Cut(e.Far, "/")
+		if r.state != task.Working || e.Step != len(r.steps) || !r.openStep() || !strings.HasPrefix(e.Far, r.far) || device.CheckName(site) != nil || len(id) > maxName {
 			return fmt.Errorf("step %d asks no other site here", e.Step)
 		}
 		return nil

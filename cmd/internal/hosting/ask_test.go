@@ -399,6 +399,76 @@ func TestAskRing(t *testing.T) {
 	})
 }
 
+// TestAskConfirm: an owner here approves before the other site is asked, and an owner there before it
+// takes the task. Neither approval is asked for twice.
+func TestAskConfirm(t *testing.T) {
+	over(t, []string{"a", "b"}, func(v *village) {
+		v.grant("a", "b", "ask * confirm")
+		if err := v.configure("b", tidy); err != nil {
+			v.Fatal(err)
+		}
+		if err := v.configure("a", `  b: { kind: remote, peer: "KEY_b", may: "ask tidy" }
+  sweep: { kind: routine, may: "ask b/tidy confirm", steps: [ { agent: b/tidy, within: 10m } ] }
+`); err != nil {
+			v.Fatal(err)
+		}
+		v.sleep(20 * time.Second)
+		id := v.ask("a", "sweep")
+		approve := func(site string) {
+			v.Helper()
+			all, err := v.sites[site].Requests(here)
+			if err != nil || len(all) != 1 || all[0].Tool != tools.AskAgent {
+				v.Fatalf("%s: %+v %v", site, all, err)
+			}
+			if err := v.sites[site].Approve(here, all[0].Handle, true); err != nil {
+				v.Fatal(err)
+			}
+		}
+		if got := v.task("a", id); got.State != task.AuthRequired || v.count("b") != 0 {
+			v.Fatalf("%+v", got)
+		}
+		approve("a")
+		v.sleep(20 * time.Second)
+		if got := v.task("a", id); got.State != task.Working || !strings.Contains(got.Says, "waits for an owner of b") || v.count("b") != 0 {
+			v.Fatalf("%+v", got)
+		}
+		v.restart("a", time.Second)
+		v.sleep(20 * time.Second)
+		approve("b")
+		v.sleep(2 * time.Minute)
+		if got := v.task("a", id); got.State != task.Completed || v.count("b") != 1 {
+			v.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestAskFull: a task of a site where nothing more can be watched is looked at now and then.
+func TestAskFull(t *testing.T) {
+	over(t, []string{"a", "b"}, func(v *village) {
+		v.pair("ask tidy")
+		p := agents.Principal{ID: v.sites["a"].key.Derive("routine:sweep").ID().String()}
+		for n := 0; ; n++ {
+			place, err := v.sites["b"].Hold(p, node.Subscriptions)
+			if err != nil {
+				if n == 0 {
+					v.Fatal(err)
+				}
+				break
+			}
+			defer place.Leave()
+		}
+		id := v.ask("a", "sweep")
+		v.sleep(20 * time.Second)
+		if got := v.task("a", id); got.Says != "b/tidy works on it" {
+			v.Errorf("%+v", got)
+		}
+		v.sleep(2 * time.Minute)
+		if got := v.task("a", id); got.State != task.Completed {
+			v.Errorf("%+v", got)
+		}
+	})
+}
+
 // TestAskRate: a rate of this site counts what is asked, and not what is asked once more.
 func TestAskRate(t *testing.T) {
 	over(t, []string{"a", "b"}, func(v *village) {

@@ -44,17 +44,40 @@ func (s *Sites) Tasks(principal string) Tasks { return Tasks{s, principal} }
 
 // at returns the tasks at a site that answers.
 func (t Tasks) at(site string) (task.Host, error) {
+	v, m := t.find(site)
+	if m == nil {
+		return nil, device.Faultf(device.Denied, "nothing of %.40q may be asked here any more", site)
+	}
+	if err := v.Away(site); err != nil {
+		return nil, err
+	}
+	return m.tasks, nil
+}
+
+// find returns the connection to a site; nil for none.
+func (t Tasks) find(site string) (*View, *member) {
 	if v := t.sites.Of(t.principal); v != nil {
 		for _, m := range v.all() {
 			if m.link.Site == site {
-				if err := v.Away(site); err != nil {
-					return nil, err
-				}
-				return m.tasks, nil
+				return v, m
 			}
 		}
 	}
-	return nil, device.Faultf(device.Denied, "nothing of %.40q may be asked here any more", site)
+	return nil, nil
+}
+
+// Refused returns the fault of a site that was reached and refuses the agent; nil for any other.
+func (t Tasks) Refused(site string) error {
+	_, m := t.find(site)
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.last == nil || group.Refused(site, m.last) == nil || device.AsFault(m.last).Kind != device.Denied {
+		return nil
+	}
+	return device.Faultf(device.Denied, "%s refuses the grant of this site: it may have ended, or its owner has taken it back", site)
 }
 
 // Ask asks an agent of a site for a task. What is asked again with the same key is the same task.

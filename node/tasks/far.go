@@ -34,6 +34,8 @@ type Elsewhere interface {
 	// while.
 	Watch(ctx context.Context, site, id string, emit func(task.Task) error) error
 	Cancel(ctx context.Context, site, id string) (task.Task, error)
+	// Refused returns the fault of a site that is away because it refuses the agent; nil for any other.
+	Refused(site string) error
 }
 
 var _ task.Asker = (*work)(nil)
@@ -200,6 +202,9 @@ func (f *far) ask(ctx context.Context, key, approval string) error {
 			f.id = got.ID
 			return farResult{Task: got.ID}, err
 		})
+		if refused := f.at.Refused(f.site); err != nil && !f.begun && refused != nil {
+			return refused
+		}
 		var needed *agents.ApprovalNeeded
 		kind := device.FaultKind("")
 		if err != nil {

@@ -28,6 +28,7 @@ type shed struct {
 	away     bool
 	lost     bool // the answers
 	wrong    error
+	refused  error
 	needs    int        // approvals that are asked for before a task is taken
 	ends     task.State // of the tasks that are asked for now; "" for one that goes on
 	question bool
@@ -121,6 +122,12 @@ func (s *shed) find(id string) *farTask {
 		}
 	}
 	return nil
+}
+
+func (s *shed) Refused(string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
 }
 
 func (s *shed) Watch(ctx context.Context, _, id string, emit func(task.Task) error) error {

@@ -68,6 +68,8 @@ func TestFarEnds(t *testing.T) {
 		"is full":            {func(s *shed) { s.wrong = device.Faultf(device.Busy, "no") }, device.Busy, false},
 		"makes no sense":     {func(s *shed) { s.wrong = device.Faultf(device.Internal, "what") }, device.UnknownOutcome, false},
 		"is away":            {func(s *shed) { s.away = true }, device.UnknownOutcome, false},
+		"is never reached":   {func(s *shed) { s.house.desk.away = true }, device.Offline, false},
+		"refuses the grant":  {func(s *shed) { s.house.desk.away, s.refused = true, device.Faultf(device.Denied, "no") }, device.Denied, false},
 		"answers nothing":    {func(s *shed) { s.lost = true }, device.UnknownOutcome, false},
 		"its owner is asked": {func(s *shed) { s.needs = 1000 }, device.UnknownOutcome, false},
 	} {

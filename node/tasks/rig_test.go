@@ -44,7 +44,8 @@ type desk struct {
 	requests map[string]chan struct{}
 	approved map[string]bool // by handle
 	count    int
-	charged  int // calls elsewhere
+	charged  int  // calls elsewhere
+	away     bool // no other site is reached
 }
 
 func newDesk() *desk {
@@ -75,6 +76,9 @@ func (d *desk) Ask(p agents.Principal, agent string, _ any, _ agents.Terms, chec
 func (d *desk) AskElsewhere(p agents.Principal, agent string, _ any, t agents.Terms, again bool, ask func(agents.Terms) (any, error)) error {
 	if err := d.MayAsk(p, agent); err != nil {
 		return err
+	}
+	if d.away {
+		return errAway
 	}
 	if strings.Contains(agent, "/o") && !again {
 		if err := d.approval(t.Approval); err != nil {

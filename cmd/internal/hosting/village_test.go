@@ -362,8 +362,10 @@ func (l *linked) present() error {
 	if !l.reaches() {
 		return &agents.Unreached{Err: errors.New("no connection")}
 	}
-	_, err := l.to.access.Present(l.key.ID(), g.Bytes())
-	return err
+	if _, err := l.to.access.Present(l.key.ID(), g.Bytes()); err != nil {
+		return &client.Refusal{Kind: string(device.AsFault(err).Kind), Msg: err.Error()}
+	}
+	return nil
 }
 
 // dialer calls a site over a pipe, with a key.

@@ -70,10 +70,12 @@ type Request struct {
 	Agent string `json:"agent"`
 	Skill string `json:"skill,omitzero"` // may be left out where the agent has one
 	// Text describes the work in words, for agents that understand them.
-	Text         string         `json:"text,omitzero"`
-	Arguments    jsontext.Value `json:"arguments,omitzero"` // a JSON object, as the skill's Input says
-	Seconds      *float64       `json:"seconds,omitzero"`   // until when it has to have ended, from now; else an hour more than its skill's Seconds
-	agents.Terms `json:"-"`     // Key: asked again with it, the same task is answered
+	Text      string         `json:"text,omitzero"`
+	Arguments jsontext.Value `json:"arguments,omitzero"` // a JSON object, as the skill's Input says
+	Seconds   *float64       `json:"seconds,omitzero"`   // until when it has to have ended, from now; else an hour more than its skill's Seconds
+	// Context groups tasks as their asker says: "", or at most 128 printable characters of ASCII.
+	Context      string     `json:"context,omitzero"`
+	agents.Terms `json:"-"` // Key: asked again with it, the same task is answered
 }
 
 // Task is a piece of work as it stands.
@@ -84,7 +86,8 @@ type Task struct {
 	State   State  `json:"state"`
 	Says    string `json:"says,omitzero"` // one sentence for people: progress, or why it failed
 	Asker   string `json:"asker,omitzero"`
-	Created string `json:"created"` // RFC 3339 in UTC, as Changed
+	Context string `json:"context,omitzero"` // as it was asked
+	Created string `json:"created"`          // RFC 3339 in UTC, as Changed
 	Changed string `json:"changed"`
 	// Question is set while it is needed: in InputRequired, and in AuthRequired for people to read.
 	Question  *Question      `json:"question,omitzero"`

@@ -31,8 +31,8 @@ type HTTP struct {
 // Protocols are those that HTTP can speak beside MCP. A site speaks DefaultProtocols unless its
 // configuration lists some.
 var (
-	Protocols        = []string{"openapi", "agora"}
-	DefaultProtocols = []string{"openapi"}
+	Protocols        = []string{"a2a", "openapi", "agora"}
+	DefaultProtocols = []string{"a2a", "openapi"}
 )
 
 // protocols decodes the section of that name, a list of names.

@@ -48,7 +48,7 @@ func (m *Manager) Ask(ctx context.Context, p agents.Principal, r task.Request) (
 	defer m.asking.Unlock()
 	m.repair()
 	m.prune()
-	e := entry{Kind: kindAsked, Agent: r.Agent, Text: r.Text, Arguments: slices.Clone(r.Arguments), Asker: p.ID, Owner: m.Node.Owner(p) == nil, Account: account, Via: r.Via}
+	e := entry{Kind: kindAsked, Agent: r.Agent, Text: r.Text, Arguments: slices.Clone(r.Arguments), Asker: p.ID, Owner: m.Node.Owner(p) == nil, Account: account, Via: r.Via, Context: r.Context}
 	if e.ID, err = newID(p, r.Key); err != nil {
 		return task.Task{}, err
 	}
@@ -163,6 +163,8 @@ func (m *Manager) check(p agents.Principal, r task.Request, e *entry) error {
 		return err
 	}
 	switch {
+	case len(r.Context) > maxContext || strings.ContainsFunc(r.Context, func(r rune) bool { return r < ' ' || r > '~' }):
+		return device.Faultf(device.Invalid, "context has at most %d printable characters of ASCII", maxContext)
 	case len(r.Arguments) > maxArgs:
 		return device.Faultf(device.Invalid, "arguments are %d bytes; at most %d are taken", len(r.Arguments), maxArgs)
 	case r.Arguments != nil && (e.Arguments == nil || jsontext.Value(e.Arguments).Kind() != '{' || (*jsontext.Value)(&e.Arguments).Canonicalize() != nil):

@@ -28,6 +28,7 @@ const (
 	maxEnd      = 64 << 10 // the result of a task
 	maxSays     = 500
 	maxOptions  = 16
+	maxContext  = 128
 	maxName     = 64 // of a site or agent through which a task is asked for
 	maxFile     = 256 << 10
 	maxGrowing  = maxFile - maxEnd - 4<<10 // beyond it a task only ends

@@ -44,6 +44,7 @@ type entry struct {
 	Request    []byte   `cbor:"14,keyasint,omitempty"` // the digest of what was asked
 	Sure       bool     `cbor:"15,keyasint,omitempty"` // At was known
 	Order      int64    `cbor:"23,keyasint,omitempty"` // of live tasks: the clock may be set back
+	Context    string   `cbor:"26,keyasint,omitempty"`
 	// Of state and result.
 	State  string `cbor:"16,keyasint,omitempty"`
 	Fault  string `cbor:"17,keyasint,omitempty"` // of a result its outcome
@@ -197,7 +198,7 @@ func (r *record) asker() agents.Principal {
 // head returns the task for a list.
 func (r *record) head() task.Task {
 	return task.Task{
-		ID: r.asked.ID, Agent: r.asked.Agent, Skill: r.asked.Skill, State: r.state, Says: r.says, Fault: r.fault, Asker: r.asked.Asker,
+		ID: r.asked.ID, Agent: r.asked.Agent, Skill: r.asked.Skill, State: r.state, Says: r.says, Fault: r.fault, Asker: r.asked.Asker, Context: r.asked.Context,
 		Created: stamp(r.asked.At), Changed: stamp(r.changed), Question: r.question,
 	}
 }

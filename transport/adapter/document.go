@@ -16,7 +16,12 @@ import (
 // what c.Who may see, and for a stranger that a site is there. It has an ETag, and caches keep it
 // for its reader only.
 func (s *Site) Document(path, mediaType string, render func(ctx context.Context, c *Call) (any, error)) web.Route {
-	return s.Route("GET "+path, web.Readers, func(ctx context.Context, c *Call) (any, error) {
+	return s.DocumentFor(web.Readers, path, mediaType, render)
+}
+
+// DocumentFor is Document for readers with that admission.
+func (s *Site) DocumentFor(admission web.Admission, path, mediaType string, render func(ctx context.Context, c *Call) (any, error)) web.Route {
+	return s.Route("GET "+path, admission, func(ctx context.Context, c *Call) (any, error) {
 		v, err := render(ctx, c)
 		if err != nil {
 			return nil, err
@@ -29,7 +34,7 @@ func (s *Site) Document(path, mediaType string, render func(ctx context.Context,
 		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 		h := c.Writer.Header()
 		h.Set("ETag", tag)
-		h.Set("Vary", "Authorization")
+		h.Add("Vary", "Authorization")
 		h.Set("Cache-Control", "private, max-age=60")
 		for _, have := range strings.Split(c.Request.Header.Get("If-None-Match"), ",") {
 			if have = strings.TrimPrefix(strings.TrimSpace(have), "W/"); have == tag || have == "*" {

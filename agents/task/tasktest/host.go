@@ -89,7 +89,7 @@ func (h *Host) Ask(_ context.Context, p agents.Principal, r task.Request) (task.
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &entry{
-		Task:  task.Task{ID: rand.Text(), Agent: r.Agent, Skill: r.Skill, State: task.Submitted, Asker: p.ID, Created: now(), Changed: now(), Text: r.Text, Arguments: r.Arguments},
+		Task:  task.Task{ID: rand.Text(), Agent: r.Agent, Skill: r.Skill, State: task.Submitted, Asker: p.ID, Created: now(), Changed: now(), Context: r.Context, Text: r.Text, Arguments: r.Arguments},
 		asker: p.ID, request: r, answers: make(map[string]string), cancel: cancel, changed: make(chan struct{}),
 	}
 	h.tasks = append(h.tasks, e)

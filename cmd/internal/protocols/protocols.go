@@ -2,6 +2,7 @@
 package protocols
 
 import (
+	"agentsite/transport/a2a"
 	"agentsite/transport/adapter"
 	"agentsite/transport/agora"
 	"agentsite/transport/openapi"
@@ -10,6 +11,7 @@ import (
 
 // adapters are the adapters by their names in the configuration.
 var adapters = map[string]func(*adapter.Site) []web.Route{
+	"a2a":     a2a.Routes,
 	"agora":   agora.Routes,
 	"openapi": openapi.Routes,
 }

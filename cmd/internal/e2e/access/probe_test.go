@@ -198,13 +198,14 @@ var open = map[string]string{
 	"GET /healthz": "ok\n",
 	"GET /{$}":     "<!doctype html>",
 	"GET /.well-known/oauth-protected-resource/mcp": `{"resource":"`,
+	"GET /.well-known/agent-card.json":              `{"name":"agentsite","description":"An agentsite. Holders of a token`,
 	"GET /agora/wellknown":                          "{}",
 	"GET /api/openapi.json":                         `{"components":{"securitySchemes":`,
 	"GET /.well-known/agents.json":                  `{"agentsJson":"0.1.0","info":{"description":"What can be asked of a physical site, by the operations of its OpenAPI document.","title":"agentsite"`,
 }
 
 // wildcards fills the patterns of routes with names of the site.
-var wildcards = strings.NewReplacer("{$}", "", "{device}", "okapi", "{point}", "temperature", "{agent}", "okapi", "{task}", "okapi")
+var wildcards = strings.NewReplacer("{$}", "", "{device}", "okapi", "{point}", "temperature", "{agent}", "okapi", "{task}", "okapi", "{push}", "okapi")
 
 // overHTTP is the probe of a carrier that speaks HTTP.
 func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, useless map[string]func(*http.Request)) {

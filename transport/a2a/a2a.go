@@ -1,0 +1,148 @@
+// Package a2a renders the operations and the tasks of hosted agents in the Agent2Agent protocol
+// (A2A), versions 1.0 and 0.3: cards, JSON-RPC, and HTTP with JSON. The things of a site are one
+// agent, which answers structured data without a model; each hosted agent that takes tasks is
+// another one.
+//
+// The protocol is that of https://a2a-protocol.org; "section" means one of its specification.
+package a2a
+
+import (
+	"context"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/transport/adapter"
+	"agentsite/transport/rpc"
+	"agentsite/transport/web"
+)
+
+const (
+	thingsBase = "/a2a"
+	agentsBase = "/a2a/agents/"
+	cardPath   = "/.well-known/agent-card.json"
+
+	mediaType = "application/a2a+json"
+)
+
+// Routes returns the routes.
+func Routes(s *adapter.Site) []web.Route {
+	v := &server{Site: s, things: newThings(s.Node)}
+	routes := append(v.endpoint(thingsBase), v.Document(cardPath, "application/json", v.siteCard))
+	if s.Tasks != nil {
+		const base = agentsBase + "{agent}"
+		routes = append(append(routes, v.endpoint(base)...), v.DocumentFor(web.Principals, base+cardPath, "application/json", v.agentCard))
+	}
+	return routes
+}
+
+type server struct {
+	*adapter.Site
+	things *things
+}
+
+// endpoint returns the routes of an agent: JSON-RPC at its URL, and HTTP with JSON below it.
+func (s *server) endpoint(base string) []web.Route {
+	routes := []web.Route{s.Route("POST "+base, web.Principals, s.jsonRPC)}
+	for pattern, do := range map[string]func(context.Context, *call, *adapter.Call) (any, error){
+		"POST /message:send":                                  s.httpSend,
+		"POST /message:stream":                                s.httpStream,
+		"GET /tasks":                                          s.httpList,
+		"GET /tasks/{task}":                                   s.httpTask,
+		"POST /tasks/{task}":                                  s.httpTask,
+		"GET /extendedAgentCard":                              s.httpCard,
+		"GET /tasks/{task}/pushNotificationConfigs":           s.httpPush,
+		"POST /tasks/{task}/pushNotificationConfigs":          s.httpPush,
+		"GET /tasks/{task}/pushNotificationConfigs/{push}":    s.httpPush,
+		"DELETE /tasks/{task}/pushNotificationConfigs/{push}": s.httpPush,
+	} {
+		routes = append(routes, s.Route(join(pattern, base), web.Principals, s.overHTTP(do)))
+	}
+	return routes
+}
+
+// call is a request of a known caller to one agent.
+type call struct {
+	who    agents.Principal
+	agent  string // "" for the things of the site
+	tasks  tasks
+	form   form
+	base   string // the URL under which the site was reached
+	events *web.Events
+}
+
+// begin returns a call as its request has it.
+func (s *server) begin(c *adapter.Call) (*call, error) {
+	out := &call{who: c.Who, agent: c.Request.PathValue("agent"), base: c.Base(), tasks: s.things}
+	if out.agent != "" {
+		if err := device.CheckName(out.agent); err != nil {
+			return nil, errNoAgent
+		}
+		out.tasks = s.Tasks
+	}
+	version := c.Request.Header.Get("A2A-Version")
+	if version == "" {
+		version = c.Request.URL.Query().Get("A2A-Version")
+	}
+	var err error
+	out.form, err = formOf(version)
+	return out, err
+}
+
+var errNoAgent = adapter.ErrNotFound("there is no such agent for you here")
+
+// while calls do with a context that ends with ctx, with the caller's permission and with the
+// site. It takes a place of the caller's subscriptions.
+func (s *server) while(ctx context.Context, c *call, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if s.Ending != nil {
+		defer context.AfterFunc(s.Ending, func() {
+			cancel(device.Faultf(device.Unavailable, "the site is being stopped"))
+		})()
+	}
+	admitted, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		first := true
+		cancel(s.Node.Watch(ctx, c.who, agents.WatchRequest{OfferOnly: true}, func(agents.Update) error {
+			if first {
+				close(admitted)
+			}
+			first = false
+			return nil
+		}))
+	}()
+	defer func() { cancel(nil); <-gone }()
+	select {
+	case <-admitted:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	err := do(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// terms returns what a message asks of its call in its metadata. Its messageId is the
+// idempotency key where the metadata has none.
+func (s *server) terms(c *call, m *message) (t agents.Terms, err error) {
+	if !m.Metadata.IsZero() {
+		if err := m.Metadata.Decode(&t); err != nil {
+			return t, invalid("message.metadata", err)
+		}
+	}
+	if t.Key == nil {
+		t.Key = new(keyOf(m.ID))
+	}
+	return t, s.Node.CheckVia(c.who, "a2a/message", t.Via)
+}
+
+// decode decodes parameters, ignoring fields that this site does not know (section 5.7).
+func decode(raw rpc.Raw, v any) error {
+	if err := raw.Decode(v); err != nil {
+		return invalid("", err)
+	}
+	return nil
+}

@@ -1,0 +1,347 @@
+package a2a
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentsite/agents"
+	"agentsite/agents/task"
+	"agentsite/device"
+	"agentsite/transport/adapter"
+
+	"github.com/go-json-experiment/json"
+)
+
+// card is an AgentCard of 1.0. No list and no object in it is empty: verifiers disagree whether
+// those are part of what is signed. It has no securityRequirements, of which the protocol's own
+// libraries for Go and JavaScript read two different forms: an answer of 401 tells the same.
+type card struct {
+	Name         string            `json:"name"`
+	Description  string            `json:"description"`
+	Interfaces   []agentInterface  `json:"supportedInterfaces"`
+	Version      string            `json:"version"`
+	Capabilities capabilities      `json:"capabilities"`
+	Schemes      map[string]scheme `json:"securitySchemes"`
+	InputModes   []string          `json:"defaultInputModes"`
+	OutputModes  []string          `json:"defaultOutputModes"`
+	Skills       []skill           `json:"skills"`
+
+	legacyCard
+	Signatures []signature `json:"signatures,omitzero"`
+}
+
+// legacyCard has the members of a card that only 0.3 has.
+type legacyCard struct {
+	URL       string                `json:"url,omitzero"`
+	Protocol  string                `json:"protocolVersion,omitzero"`
+	Transport string                `json:"preferredTransport,omitzero"`
+	Extended  bool                  `json:"supportsAuthenticatedExtendedCard,omitzero"`
+	Security  []map[string][]string `json:"security,omitzero"`
+}
+
+type agentInterface struct {
+	URL     string `json:"url"`
+	Binding string `json:"protocolBinding"`
+	Version string `json:"protocolVersion"`
+}
+
+type capabilities struct {
+	Streaming  bool        `json:"streaming"`
+	Push       bool        `json:"pushNotifications"`
+	Extended   bool        `json:"extendedAgentCard"`
+	Extensions []extension `json:"extensions,omitzero"`
+}
+
+type extension struct {
+	URI         string            `json:"uri"`
+	Description string            `json:"description"`
+	Params      map[string]string `json:"params"`
+}
+
+type scheme struct {
+	Type   string      `json:"type,omitzero"`   // 0.3, as the next
+	Scheme string      `json:"scheme,omitzero"` // of HTTP
+	HTTP   *httpScheme `json:"httpAuthSecurityScheme,omitzero"`
+	TLS    *tlsScheme  `json:"mtlsSecurityScheme,omitzero"`
+}
+
+type httpScheme struct {
+	Scheme      string `json:"scheme"`
+	Description string `json:"description"`
+}
+
+type tlsScheme struct {
+	Description string `json:"description"`
+}
+
+type skill struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Tags        []string `json:"tags"`
+	Examples    []string `json:"examples,omitzero"`
+	InputModes  []string `json:"inputModes,omitzero"`
+}
+
+// signature is a JSON Web Signature of a card without its signatures (section 8.4).
+type signature struct {
+	Protected string `json:"protected"`
+	Signature string `json:"signature"`
+}
+
+const (
+	jsonMode = "application/json"
+	textMode = "text/plain"
+
+	// Extensions of this site's cards; the parameters are texts.
+	agentsExtension = "urn:agentsite:a2a:agents:1" // names of hosted agents, and the URLs of their cards
+	skillsExtension = "urn:agentsite:a2a:skills:1" // names of skills, and the JSON Schemas of their arguments
+)
+
+// newCard returns a card of the agent at that URL.
+func newCard(url string) *card {
+	return &card{
+		Interfaces: []agentInterface{{url, "JSONRPC", "1.0"}, {url, "HTTP+JSON", "1.0"}, {url, "JSONRPC", "0.3"}},
+		// A stranger's card has no more than this.
+		Name: "agentsite", Description: "An agentsite. Holders of a token or a key of it see what it offers them.", Version: "1",
+		Capabilities: capabilities{Streaming: true, Extended: true},
+		Schemes: map[string]scheme{
+			"bearer": {HTTP: &httpScheme{"Bearer", "a token that the owner made"}},
+			"mtls":   {TLS: &tlsScheme{"a client certificate of a key that the owner granted something"}},
+		},
+		InputModes: []string{jsonMode, textMode}, OutputModes: []string{jsonMode, textMode},
+		Skills: []skill{{ID: "offer", Name: "offer", Description: "Shows holders of a token or a key what they may use: ask for the extended card.", Tags: []string{"agentsite"}}},
+	}
+}
+
+// siteCard renders the card of the things. A stranger's says that a site is there.
+func (s *server) siteCard(ctx context.Context, a *adapter.Call) (any, error) {
+	var out *card
+	var err error
+	if base := a.Base(); a.Who.ID == "" {
+		out = newCard(base + thingsBase)
+	} else {
+		out, err = s.thingsCard(ctx, a.Who, base)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.versioned(a, out)
+}
+
+// agentCard renders the card of a hosted agent for those who may ask it.
+func (s *server) agentCard(ctx context.Context, a *adapter.Call) (any, error) {
+	out, err := s.hostedCard(ctx, a.Who, a.Base(), a.Request.PathValue("agent"))
+	if err != nil {
+		return nil, err
+	}
+	return s.versioned(a, out)
+}
+
+// extendedCard returns the card with all that the caller may use. The public card of a caller
+// that is known has the same.
+func (s *server) extendedCard(ctx context.Context, c *call) (any, error) {
+	var out *card
+	var err error
+	if c.agent == "" {
+		out, err = s.thingsCard(ctx, c.who, c.base)
+	} else {
+		out, err = s.hostedCard(ctx, c.who, c.base, c.agent)
+	}
+	if err == nil && c.form.legacy {
+		out.addLegacy()
+	}
+	if err == nil {
+		err = s.sign(out)
+	}
+	return out, err
+}
+
+// versioned signs a card as its reader wants it: of 1.0 where the reader names that, and else of
+// both versions in one.
+func (s *server) versioned(a *adapter.Call, out *card) (*card, error) {
+	a.Writer.Header().Add("Vary", "A2A-Version")
+	if f, err := formOf(a.Request.Header.Get("A2A-Version")); err != nil || f.legacy {
+		out.addLegacy()
+	}
+	return out, s.sign(out)
+}
+
+func (s *server) thingsCard(ctx context.Context, who agents.Principal, base string) (*card, error) {
+	offer, err := s.Node.Offer(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	out := newCard(base + thingsBase)
+	out.Name, out.Version = s.Name, s.Version
+	out.Description = "Sensors and outputs of a board. Send a message with one data part, an operation; texts are answered with how that is done."
+	if skills := skillsOf(offer); len(skills) > 0 {
+		out.Skills = skills
+	}
+	if s.Tasks == nil {
+		return out, nil
+	}
+	hosted, err := s.Tasks.Agents(ctx, who)
+	if err != nil || len(hosted) == 0 {
+		return out, err
+	}
+	cards := make(map[string]string, len(hosted))
+	for _, agent := range hosted {
+		cards[agent.Name] = base + agentsBase + agent.Name + cardPath
+	}
+	out.Capabilities.Extensions = []extension{{agentsExtension, "the cards of the agents that take tasks", cards}}
+	return out, nil
+}
+
+func (s *server) hostedCard(ctx context.Context, who agents.Principal, base, name string) (*card, error) {
+	hosted, err := s.Tasks.Agents(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(hosted, func(a task.Agent) bool { return a.Name == name })
+	if i < 0 {
+		return nil, errNoAgent
+	}
+	agent := hosted[i]
+	out := newCard(base + agentsBase + name)
+	out.Name, out.Version, out.Description = name, s.Version, agent.Description
+	if out.Description == "" {
+		out.Description = "An agent of this site that takes tasks."
+	}
+	schemas := make(map[string]string)
+	out.Skills = nil
+	for _, k := range agent.Skills {
+		to := skill{ID: k.ID, Name: k.ID, Description: k.Description, Tags: k.Tags, Examples: []string{fmt.Sprintf(`{"skill":%q}`, k.ID)}}
+		if to.Description == "" {
+			to.Description = k.ID
+		}
+		if len(to.Tags) == 0 {
+			to.Tags = []string{"task"}
+		}
+		if k.Input != nil {
+			to.Examples = nil
+			schemas[k.ID] = string(k.Input)
+		}
+		out.Skills = append(out.Skills, to)
+	}
+	if len(schemas) > 0 {
+		out.Capabilities.Extensions = []extension{{skillsExtension, `JSON Schemas of "arguments" beside "skill" in a data part`, schemas}}
+	}
+	return out, nil
+}
+
+// operationNames are the operations in the order of their skills.
+var operationNames = []string{"points", "read", "history", "why", "status", "move", "stop", "show", "capture"}
+
+// skillsOf returns the operations that an offer has.
+func skillsOf(o *agents.Offer) (all []skill) {
+	moved := slices.Concat(o.Switch, o.Level, o.Release)
+	add := func(offered bool, id, description, example string) {
+		if offered {
+			all = append(all, skill{ID: id, Name: id, Description: description, Tags: []string{"site", id}, Examples: []string{example}, InputModes: []string{jsonMode}})
+		}
+	}
+	first := func(points []string) string {
+		if len(points) == 0 {
+			return ""
+		}
+		return points[0]
+	}
+	add(o.Points, "points", "Lists the points with their kinds, units and limits.", `{"operation":"points"}`)
+	add(len(o.Read) > 0, "read", "Reads points; all where none is named.", fmt.Sprintf(`{"operation":"read","points":[%q]}`, first(o.Read)))
+	add(len(o.History) > 0, "history", "Tells how a point went.", fmt.Sprintf(`{"operation":"history","point":%q,"hours":12}`, first(o.History)))
+	add(len(o.Read) > 0, "why", "Explains why a point is as it is.", fmt.Sprintf(`{"operation":"why","point":%q}`, first(o.Read)))
+	add(o.Status, "status", "Tells what is wrong, and which outputs are away from safe.", `{"operation":"status"}`)
+	example := fmt.Sprintf(`{"operation":"move","output":%q,"for":60,"value":true}`, first(o.Switch))
+	switch {
+	case len(o.Switch) == 0 && len(o.Level) > 0:
+		example = fmt.Sprintf(`{"operation":"move","output":%q,"for":60,"value":10}`, o.Level[0])
+	case len(o.Switch) == 0:
+		example = fmt.Sprintf(`{"operation":"move","output":%q}`, first(moved))
+	}
+	add(len(moved) > 0, "move", "Moves an output for some seconds, after which it goes back to safe by itself; without a value, releases it.", example)
+	add(o.Stop, "stop", "Sends every output to safe until an owner resets that.", `{"operation":"stop"}`)
+	add(len(o.Show) > 0, "show", "Shows a text on a display.", fmt.Sprintf(`{"operation":"show","display":%q,"text":"hello"}`, first(o.Show)))
+	add(len(o.Capture) > 0, "capture", "Takes a picture.", fmt.Sprintf(`{"operation":"capture","camera":%q}`, first(o.Capture)))
+	return all
+}
+
+// usage says how the things are asked.
+func (h *things) usage(ctx context.Context, who agents.Principal) (string, error) {
+	offer, err := h.node.Offer(ctx, who)
+	if err != nil {
+		return "", err
+	}
+	skills := skillsOf(offer)
+	if len(skills) == 0 {
+		return "", device.Faultf(device.Denied, "you may use nothing of this site")
+	}
+	var b strings.Builder
+	b.WriteString("This agent reads no texts. Send a message with one data part, such as:")
+	for _, k := range skills {
+		b.WriteString("\n" + k.Examples[0])
+	}
+	return b.String(), nil
+}
+
+// addLegacy adds what readers of 0.3 need.
+func (c *card) addLegacy() {
+	c.legacyCard = legacyCard{
+		URL: c.Interfaces[0].URL, Protocol: "0.3.0", Transport: "JSONRPC", Extended: true,
+		Security: []map[string][]string{{"bearer": {}}, {"mtls": {}}},
+	}
+	for name, s := range c.Schemes {
+		if s.Type = "mutualTLS"; s.HTTP != nil {
+			s.Type, s.Scheme = "http", "Bearer"
+		}
+		c.Schemes[name] = s
+	}
+}
+
+// sign signs a card with the site's key. One with the members of 0.3 has two signatures: readers of
+// 1.0 that drop those verify the first, and readers that take the card as it came the second.
+func (s *server) sign(c *card) error {
+	plain := *c
+	plain.legacyCard = legacyCard{}
+	plain.Schemes = make(map[string]scheme, len(c.Schemes))
+	for name, of := range c.Schemes {
+		of.Type, of.Scheme = "", ""
+		plain.Schemes[name] = of
+	}
+	signed := []*card{&plain}
+	if c.URL != "" {
+		signed = append(signed, c)
+	}
+	var all []signature
+	for _, of := range signed {
+		one, err := s.signatureOf(of)
+		if err != nil {
+			return err
+		}
+		all = append(all, one)
+	}
+	c.Signatures = all
+	return nil
+}
+
+func (s *server) signatureOf(c *card) (signature, error) {
+	text, err := encode(c)
+	if err == nil {
+		err = text.Canonicalize() // RFC 8785
+	}
+	if err != nil {
+		return signature{}, err
+	}
+	header, err := json.Marshal(map[string]string{"alg": "EdDSA", "kid": s.Key.ID().String(), "typ": "JOSE"}, json.Deterministic(true))
+	if err != nil {
+		return signature{}, err
+	}
+	b64 := base64.RawURLEncoding
+	protected := b64.EncodeToString(header)
+	sig := ed25519.Sign(s.Key.Private(), []byte(protected+"."+b64.EncodeToString(text)))
+	return signature{protected, b64.EncodeToString(sig)}, nil
+}

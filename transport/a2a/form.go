@@ -1,0 +1,205 @@
+package a2a
+
+import (
+	"cmp"
+	"strings"
+
+	"agentsite/agents/task"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// form is a version of the protocol: the zero form is 1.0, which writes the enumerations of its
+// protocol buffers; 0.3 writes lower-case words, and names each object's kind.
+type form struct{ legacy bool }
+
+// formOf returns the version that a request names; without a name it is 0.3 (section 3.6.2).
+func formOf(version string) (form, error) {
+	switch version {
+	case "1.0":
+		return form{}, nil
+	case "", "0.3", "0.3.0":
+		return form{legacy: true}, nil
+	}
+	return form{}, failf(errVersion, "this site speaks 1.0 and 0.3, not %.20q; the header A2A-Version says which", version)
+}
+
+// states are the states of tasks in 1.0. In 0.3 they are the task package's words with hyphens.
+var states = map[task.State]string{
+	task.Submitted:     "TASK_STATE_SUBMITTED",
+	task.Working:       "TASK_STATE_WORKING",
+	task.InputRequired: "TASK_STATE_INPUT_REQUIRED",
+	task.AuthRequired:  "TASK_STATE_AUTH_REQUIRED",
+	task.Completed:     "TASK_STATE_COMPLETED",
+	task.Failed:        "TASK_STATE_FAILED",
+	task.Rejected:      "TASK_STATE_REJECTED",
+	task.Canceled:      "TASK_STATE_CANCELED",
+}
+
+func (f form) state(s task.State) string {
+	if f.legacy {
+		return strings.ReplaceAll(string(s), "_", "-")
+	}
+	return states[s]
+}
+
+// stateOf returns the state of that name; "" for none.
+func (f form) stateOf(name string) task.State {
+	for s := range states {
+		if f.state(s) == name {
+			return s
+		}
+	}
+	return ""
+}
+
+func (f form) role(user bool) string {
+	switch {
+	case f.legacy && user:
+		return "user"
+	case f.legacy:
+		return "agent"
+	case user:
+		return "ROLE_USER"
+	}
+	return "ROLE_AGENT"
+}
+
+// kind returns the discriminator of an object, which 1.0 does not have.
+func (f form) kind(name string) string {
+	if f.legacy {
+		return name
+	}
+	return ""
+}
+
+func (f form) text(text string) part { return part{Kind: f.kind("text"), Text: &text} }
+
+// data returns a value as a part. In 0.3 that is an object.
+func (f form) data(value jsontext.Value) part {
+	if !f.legacy {
+		return part{Data: value, MediaType: "application/json"}
+	}
+	if value.Kind() != '{' {
+		value = append(append(jsontext.Value(`{"value":`), value...), '}')
+	}
+	return part{Kind: "data", Data: value}
+}
+
+func (f form) image(data []byte, mime string) part {
+	if !f.legacy {
+		return part{Raw: &data, MediaType: mime}
+	}
+	return part{Kind: "file", File: &file{Bytes: data, MIME: mime}}
+}
+
+// value returns a value as parts: a text as it is, and anything else as data.
+func (f form) value(value jsontext.Value) []part {
+	if value.Kind() == '"' {
+		var text string
+		if json.Unmarshal(value, &text) == nil {
+			return []part{f.text(text)}
+		}
+	}
+	return []part{f.data(value)}
+}
+
+// reply is an answer, or an event of a stream: one of its fields.
+type reply struct {
+	Task     *wireTask       `json:"task,omitzero"`
+	Message  *message        `json:"message,omitzero"`
+	Status   *statusUpdate   `json:"statusUpdate,omitzero"`
+	Artifact *artifactUpdate `json:"artifactUpdate,omitzero"`
+}
+
+// wire returns the reply as its version writes it: 0.3 has the object itself.
+func (f form) wire(r reply) any {
+	switch {
+	case !f.legacy:
+		return r
+	case r.Task != nil:
+		return r.Task
+	case r.Message != nil:
+		return r.Message
+	case r.Status != nil:
+		return r.Status
+	}
+	return r.Artifact
+}
+
+// task returns a task with at most that many messages of its history; nil for all.
+func (f form) task(t task.Task, history *int) *wireTask {
+	out := &wireTask{ID: t.ID, Context: contextOf(t), Kind: f.kind("task"), Status: f.status(t), Artifacts: f.artifacts(t)}
+	if asked := f.asked(t); asked != nil && (history == nil || *history > 0) {
+		out.History = []message{*asked}
+	}
+	if t.Fault != "" {
+		out.Metadata = map[string]string{"agentsite/fault": t.Fault}
+	}
+	return out
+}
+
+// contextOf returns the context of a task. One without any is in a context of its own.
+func contextOf(t task.Task) string { return cmp.Or(t.Context, t.ID) }
+
+// asked returns the message that asked for a task; nil where it is not known.
+func (f form) asked(t task.Task) *message {
+	m := &message{ID: "asked-" + t.ID, Context: contextOf(t), Task: t.ID, Role: f.role(true), Kind: f.kind("message")}
+	if t.Text != "" {
+		m.Parts = append(m.Parts, f.text(t.Text))
+	}
+	if t.Arguments != nil {
+		value, err := json.Marshal(order{Skill: t.Skill, Arguments: t.Arguments})
+		if err != nil {
+			return nil
+		}
+		m.Parts = append(m.Parts, f.data(value))
+	}
+	if m.Parts == nil {
+		return nil
+	}
+	return m
+}
+
+func (f form) status(t task.Task) status {
+	out := status{State: f.state(t.State), Timestamp: t.Changed}
+	m := message{ID: "status-" + t.ID, Context: contextOf(t), Task: t.ID, Role: f.role(false), Kind: f.kind("message")}
+	switch q := t.Question; {
+	case q != nil:
+		m.Parts = []part{f.text(q.Text)}
+		if len(q.Options) > 0 {
+			if value, err := json.Marshal(map[string][]string{"options": q.Options}); err == nil {
+				m.Parts = append(m.Parts, f.data(value))
+			}
+		}
+	case t.Says != "":
+		m.Parts = []part{f.text(t.Says)}
+	default:
+		return out
+	}
+	out.Message = &m
+	return out
+}
+
+// artifacts returns what a task made: its result, where it has one.
+func (f form) artifacts(t task.Task) []artifact {
+	if t.State != task.Completed || t.Result == nil || t.Result.Kind() == 'n' {
+		return nil
+	}
+	return []artifact{{ID: "result", Name: "result", Parts: f.value(t.Result)}}
+}
+
+// updates returns the events that tell of a task's change.
+func (f form) updates(before, now task.Task, final bool) (all []reply) {
+	if now.State == task.Completed && before.State != now.State {
+		for _, a := range f.artifacts(now) {
+			all = append(all, reply{Artifact: &artifactUpdate{Task: now.ID, Context: contextOf(now), Kind: f.kind("artifact-update"), Artifact: a, Last: true}})
+		}
+	}
+	u := &statusUpdate{Task: now.ID, Context: contextOf(now), Kind: f.kind("status-update"), Status: f.status(now)}
+	if f.legacy {
+		u.Final = &final
+	}
+	return append(all, reply{Status: u})
+}

@@ -1,0 +1,143 @@
+package a2a
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"agentsite/transport/adapter"
+	"agentsite/transport/rpc"
+)
+
+// join puts the base of an agent before the path of a pattern.
+func join(pattern, base string) string {
+	method, path, _ := strings.Cut(pattern, " ")
+	return method + " " + base + path
+}
+
+// overHTTP serves the HTTP+JSON binding (section 11), which 0.3 does not have here.
+func (s *server) overHTTP(do func(context.Context, *call, *adapter.Call) (any, error)) func(context.Context, *adapter.Call) (any, error) {
+	return func(ctx context.Context, a *adapter.Call) (any, error) {
+		c, err := s.begin(a)
+		if err == nil && c.form.legacy {
+			err = failf(errVersion, "over HTTP with JSON this site speaks 1.0: send the header A2A-Version: 1.0")
+		}
+		var v any
+		if err == nil {
+			v, err = do(ctx, c, a)
+		}
+		if c != nil && c.events != nil {
+			defer c.events.Close()
+			if err != nil && ctx.Err() == nil {
+				adapter.Emit(c.events, "error", failureOf(err).http().Value) // the answer ends with it
+			}
+			return adapter.Answered, nil
+		}
+		if err != nil {
+			return failureOf(err).http(), nil
+		}
+		return &adapter.Answer{Type: mediaType, Value: v}, nil
+	}
+}
+
+// body decodes a body that may not be empty.
+func body[P any](a *adapter.Call) (*P, error) {
+	if len(a.Body()) == 0 {
+		return nil, failf(errParams, "the body is empty")
+	}
+	raw, err := rpc.ParseJSON(a.Body())
+	if err != nil {
+		return nil, invalid("", err)
+	}
+	p := new(P)
+	return p, decode(raw, p)
+}
+
+func (s *server) httpSend(ctx context.Context, c *call, a *adapter.Call) (any, error) {
+	p, err := body[sendParams](a)
+	if err != nil {
+		return nil, err
+	}
+	return s.send(ctx, c, p)
+}
+
+func (s *server) httpStream(ctx context.Context, c *call, a *adapter.Call) (any, error) {
+	p, err := body[sendParams](a)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.stream(ctx, c, p, func(r reply) error { return c.send(a, r) })
+}
+
+// httpTask serves a task, and with a verb after its ID what is done to it.
+func (s *server) httpTask(ctx context.Context, c *call, a *adapter.Call) (any, error) {
+	id, verb, _ := strings.Cut(a.Request.PathValue("task"), ":")
+	method := a.Request.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	switch method + " " + verb {
+	case "GET ":
+		q := query{values: a.Request.URL.Query()}
+		p := taskParams{ID: id, History: q.integer("historyLength")}
+		return result(q.err, func() (any, error) { return s.get(ctx, c, &p) })
+	case "POST cancel":
+		return s.cancel(ctx, c, &taskParams{ID: id})
+	case "POST subscribe", "GET subscribe": // the specification has POST, and its protocol buffers GET
+		return nil, s.subscribe(ctx, c, id, func(r reply) error { return c.send(a, r) })
+	}
+	return nil, failf(errUnsupported, "a task is read by GET, and canceled or subscribed to by POST with :cancel or :subscribe after its ID")
+}
+
+func (s *server) httpList(ctx context.Context, c *call, a *adapter.Call) (any, error) {
+	q := query{values: a.Request.URL.Query()}
+	p := listParams{
+		Context: q.values.Get("contextId"), Status: q.values.Get("status"), Token: q.values.Get("pageToken"), After: q.values.Get("statusTimestampAfter"),
+		Size: q.integer("pageSize"), History: q.integer("historyLength"), Artifacts: q.boolean("includeArtifacts"),
+	}
+	return result(q.err, func() (any, error) { return s.list(ctx, c, &p) })
+}
+
+func (s *server) httpCard(ctx context.Context, c *call, _ *adapter.Call) (any, error) {
+	return s.extendedCard(ctx, c)
+}
+
+func (s *server) httpPush(context.Context, *call, *adapter.Call) (any, error) { return nil, errNoPush }
+
+func result(err error, do func() (any, error)) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return do()
+}
+
+// query reads parameters of a URL, and keeps the first error.
+type query struct {
+	values url.Values
+	err    error
+}
+
+func (q *query) integer(name string) *int {
+	text := q.values.Get(name)
+	if text == "" {
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		q.err = cmp.Or(q.err, invalid(name, errors.New("is a whole number")))
+		return nil
+	}
+	return &n
+}
+
+func (q *query) boolean(name string) bool {
+	text := q.values.Get(name)
+	if text != "" && text != "true" && text != "false" {
+		q.err = cmp.Or(q.err, invalid(name, errors.New("is true or false")))
+	}
+	return text == "true"
+}

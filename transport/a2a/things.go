@@ -1,0 +1,289 @@
+package a2a
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/task"
+	"agentsite/device"
+	"agentsite/node"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// things are the site's points as an agent. It answers with messages. A call that an owner has to
+// approve is a task meanwhile, which lives as long as the process, as the approval does; the call
+// is made when its caller looks at the task after the approval.
+type things struct {
+	node *node.Node
+
+	mu      sync.Mutex
+	waiting map[string]*waiting
+}
+
+const (
+	// keepWaiting is how long a task of the things is kept, and maxWaiting how many are.
+	keepWaiting = 10 * time.Minute
+	maxWaiting  = 256
+)
+
+// waiting is a call that an owner has to approve.
+type waiting struct {
+	who   string
+	until time.Time
+	do    func(ctx context.Context, approval string) (any, error)
+
+	mu   sync.Mutex // one try at a time
+	task task.Task
+}
+
+func newThings(n *node.Node) *things {
+	return &things{node: n, waiting: make(map[string]*waiting)}
+}
+
+// moveOrder asks to move an output, or to release it where it has no value.
+type moveOrder struct {
+	Output string       `json:"output"`
+	Value  device.Value `json:"value,omitzero"`
+	For    *float64     `json:"for,omitzero"` // seconds
+}
+
+// operations are the operations by their names.
+var operations = map[string]func(context.Context, *node.Node, agents.Principal, rpc.Raw, agents.Terms) (any, error){
+	"points": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.SiteRequest, t agents.Terms) (any, error) {
+		r.Terms = t
+		return n.Points(ctx, p, r)
+	}),
+	"read": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.ReadRequest, t agents.Terms) (any, error) {
+		r.Terms = t
+		return n.Read(ctx, p, r)
+	}),
+	"history": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.HistoryRequest, t agents.Terms) (any, error) {
+		r.Terms = t
+		return n.History(ctx, p, r)
+	}),
+	"why": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.WhyRequest, t agents.Terms) (any, error) {
+		r.Terms = t
+		return n.Why(ctx, p, r)
+	}),
+	"status": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.SiteRequest, t agents.Terms) (any, error) {
+		r.Terms = t
+		return n.Status(ctx, p, r)
+	}),
+	"move": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r moveOrder, t agents.Terms) (any, error) {
+		return n.Move(ctx, p, agents.MoveRequest{Output: r.Output, Value: r.Value, For: r.For, Terms: t})
+	}),
+	"stop": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.SiteRequest, t agents.Terms) (any, error) {
+		r.Terms = t
+		return n.Stop(ctx, p, r)
+	}),
+	"show": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.ShowRequest, t agents.Terms) (any, error) {
+		r.Terms = t
+		return r, n.Show(ctx, p, r)
+	}),
+	"capture": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.CaptureRequest, t agents.Terms) (any, error) {
+		r.Terms = t
+		return n.Capture(ctx, p, r)
+	}),
+}
+
+// operation decodes the request of an operation, and asks the node.
+func operation[R any](do func(context.Context, *node.Node, agents.Principal, R, agents.Terms) (any, error)) func(context.Context, *node.Node, agents.Principal, rpc.Raw, agents.Terms) (any, error) {
+	return func(ctx context.Context, n *node.Node, p agents.Principal, data rpc.Raw, t agents.Terms) (any, error) {
+		var in struct {
+			Operation string `json:"operation"`
+			Request   R      `json:",embed"`
+		}
+		if err := data.DecodeStrict(&in); err != nil {
+			return nil, invalid("data", err)
+		}
+		return do(ctx, n, p, in.Request, t)
+	}
+}
+
+// order does what a message asks for.
+func (h *things) order(ctx context.Context, c *call, m *message, data rpc.Raw, terms agents.Terms) (t task.Task, out *message, err error) {
+	var named struct {
+		Operation string `json:"operation"`
+	}
+	if err := decode(data, &named); err != nil {
+		return t, nil, err
+	}
+	do := operations[named.Operation]
+	if do == nil {
+		if data.IsZero() {
+			says, err := h.usage(ctx, c.who)
+			return t, c.message(m, c.form.text(says)), err
+		}
+		return t, nil, failf(errParams, "data.operation: there is no %.40q; use one of %s", named.Operation, strings.Join(operationNames, ", "))
+	}
+	v, err := do(ctx, h.node, c.who, data, terms)
+	var needs *agents.ApprovalNeeded
+	switch {
+	case errors.As(err, &needs) && named.Operation != "capture": // a task has no place for its picture
+		text, err := data.JSONText()
+		if err != nil {
+			return t, nil, err
+		}
+		kept := rpc.RawJSON(append([]byte(nil), text...)) // the request's bytes end with it
+		return h.wait(c, needs, func(ctx context.Context, approval string) (any, error) {
+			terms := terms
+			terms.Approval = approval
+			return do(ctx, h.node, c.who, kept, terms)
+		}), nil, nil
+	case err != nil:
+		return t, nil, err
+	}
+	text, err := encode(v)
+	if err != nil {
+		return t, nil, err
+	}
+	parts := []part{c.form.data(text)}
+	if picture, ok := v.(agents.Picture); ok {
+		parts = append(parts, c.form.image(picture.Data, picture.MIME))
+	}
+	return t, c.message(m, parts...), nil
+}
+
+// message answers a message.
+func (c *call) message(to *message, parts ...part) *message {
+	return &message{ID: rand.Text(), Context: to.Context, Kind: c.form.kind("message"), Role: c.form.role(false), Parts: parts}
+}
+
+// wait returns the task of a call that an owner has to approve. The same call asked for once more
+// has the same ID, and its task begins anew.
+func (h *things) wait(c *call, needs *agents.ApprovalNeeded, do func(context.Context, string) (any, error)) task.Task {
+	now := time.Now()
+	fresh := &waiting{who: c.who.ID, until: now.Add(keepWaiting), do: do, task: task.Task{
+		ID: needs.State, State: task.AuthRequired, Asker: c.who.ID, Created: stamp(now), Changed: stamp(now),
+		Question: &task.Question{ID: needs.State, Text: needs.Says},
+	}}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var oldest string
+	for id, w := range h.waiting {
+		if w.until.Before(now) {
+			delete(h.waiting, id)
+		} else if oldest == "" || w.until.Before(h.waiting[oldest].until) {
+			oldest = id
+		}
+	}
+	if len(h.waiting) >= maxWaiting {
+		delete(h.waiting, oldest)
+	}
+	h.waiting[needs.State] = fresh
+	return fresh.task
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// find returns the call that waits under that ID and is p's.
+func (h *things) find(p agents.Principal, id string) (*waiting, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.waiting[id]
+	if w == nil || w.who != p.ID || p.ID == "" {
+		return nil, device.Faultf(device.Invalid, "you have no task %.40q", id)
+	}
+	return w, nil
+}
+
+// ended reports whether a task of p is over.
+func (h *things) ended(p agents.Principal, id string) bool {
+	w, err := h.find(p, id)
+	if err != nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.task.State.Ended()
+}
+
+// Task makes the call if an owner has approved it, and returns its task.
+func (h *things) Task(ctx context.Context, p agents.Principal, id string) (task.Task, error) {
+	w, err := h.find(p, id)
+	if err != nil {
+		return task.Task{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.task.State != task.AuthRequired {
+		return w.task, nil
+	}
+	v, err := w.do(ctx, id)
+	var needs *agents.ApprovalNeeded
+	var text jsontext.Value
+	if errors.As(err, &needs) {
+		w.task.Question = &task.Question{ID: id, Text: needs.Says}
+		return w.task, nil
+	}
+	if err == nil {
+		text, err = encode(v)
+	}
+	w.task.Question, w.task.Changed = nil, stamp(time.Now())
+	if err == nil {
+		w.task.State, w.task.Result = task.Completed, text
+		return w.task, nil
+	}
+	f := device.AsFault(err)
+	if w.task.State = task.Failed; f.Kind == device.Denied {
+		w.task.State = task.Rejected
+	}
+	w.task.Says, w.task.Fault = failureOf(err).text, string(f.Kind)
+	return w.task, nil
+}
+
+// List returns the tasks as they were seen last.
+func (h *things) List(_ context.Context, p agents.Principal) (all []task.Task, err error) {
+	var own []*waiting
+	h.mu.Lock()
+	for _, w := range h.waiting {
+		if w.who == p.ID && time.Now().Before(w.until) {
+			own = append(own, w)
+		}
+	}
+	h.mu.Unlock()
+	for _, w := range own {
+		w.mu.Lock()
+		all = append(all, w.task)
+		w.mu.Unlock()
+	}
+	return all, nil
+}
+
+// Watch calls emit with the task, and again when its call was made. While it runs the caller
+// waits for the owner: an approval that is not given by its end is withdrawn.
+func (h *things) Watch(ctx context.Context, p agents.Principal, id string, emit func(task.Task) error) error {
+	for {
+		t, err := h.Task(ctx, p, id)
+		if err == nil {
+			err = emit(t)
+		}
+		if err != nil || t.State.Ended() {
+			return err
+		}
+		if err := h.node.Decided(ctx, p, id); err != nil {
+			return err
+		}
+	}
+}
+
+// Cancel ends a task. Its call is not made any more.
+func (h *things) Cancel(_ context.Context, p agents.Principal, id string) (task.Task, error) {
+	w, err := h.find(p, id)
+	if err != nil {
+		return task.Task{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.task.State == task.AuthRequired {
+		w.task.State, w.task.Question, w.task.Changed = task.Canceled, nil, stamp(time.Now())
+	}
+	return w.task, nil
+}

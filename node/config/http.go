@@ -31,8 +31,8 @@ type HTTP struct {
 // Protocols are those that HTTP can speak beside MCP. A site speaks DefaultProtocols unless its
 // configuration lists some.
 var (
-	Protocols        = []string{"a2a", "openapi", "agora"}
-	DefaultProtocols = []string{"a2a", "openapi"}
+	Protocols        = []string{"a2a", "openapi", "agora", "wot"}
+	DefaultProtocols = []string{"a2a", "openapi", "wot"}
 )
 
 // protocols decodes the section of that name, a list of names.

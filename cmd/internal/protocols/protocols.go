@@ -7,6 +7,7 @@ import (
 	"agentsite/transport/agora"
 	"agentsite/transport/openapi"
 	"agentsite/transport/web"
+	"agentsite/transport/wot"
 )
 
 // adapters are the adapters by their names in the configuration.
@@ -14,6 +15,7 @@ var adapters = map[string]func(*adapter.Site) []web.Route{
 	"a2a":     a2a.Routes,
 	"agora":   agora.Routes,
 	"openapi": openapi.Routes,
+	"wot":     wot.Routes,
 }
 
 // Routes returns the routes of the protocols with these names, which the configuration checked.

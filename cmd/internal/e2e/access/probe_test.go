@@ -202,10 +202,12 @@ var open = map[string]string{
 	"GET /agora/wellknown":                          "{}",
 	"GET /api/openapi.json":                         `{"components":{"securitySchemes":`,
 	"GET /.well-known/agents.json":                  `{"agentsJson":"0.1.0","info":{"description":"What can be asked of a physical site, by the operations of its OpenAPI document.","title":"agentsite"`,
+	"GET /.well-known/wot":                          `{"@context":[`,
+	"GET /.well-known/capabilities.json":            `{"id":"agentsite","description":"",`,
 }
 
 // wildcards fills the patterns of routes with names of the site.
-var wildcards = strings.NewReplacer("{$}", "", "{device}", "okapi", "{point}", "temperature", "{agent}", "okapi", "{task}", "okapi", "{push}", "okapi")
+var wildcards = strings.NewReplacer("{$}", "", "{device}", "okapi", "{point}", "temperature", "{agent}", "okapi", "{task}", "okapi", "{push}", "okapi", "{thing}", "okapi", "{name}", "temperature")
 
 // overHTTP is the probe of a carrier that speaks HTTP.
 func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, useless map[string]func(*http.Request)) {

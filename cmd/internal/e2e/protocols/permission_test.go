@@ -49,6 +49,7 @@ var speakers = map[string]func(*testing.T, *site) speaker{
 	"MCP in CBOR":  func(t *testing.T, s *site) speaker { return ofSite(s.dial(t, true)) },
 	"MCP to peers": func(t *testing.T, s *site) speaker { return ofSite(s.dialPeer(t)) },
 	"openapi":      speakHTTP,
+	"wot":          speakWoT,
 	"agora":        speakAgora,
 	"a2a":          speakA2A,
 }

@@ -150,32 +150,38 @@ func speakHTTP(t *testing.T, s *site) speaker {
 		if verb == "GET" {
 			text = nil
 		}
-		q, err := http.NewRequestWithContext(ctx, verb, s.URL+path, bytes.NewReader(text))
-		if err != nil {
-			return "", err
-		}
-		q.Header.Set("Authorization", "Bearer "+s.token)
-		if r.key != "" {
-			q.Header.Set("Idempotency-Key", strconv.Quote(r.key))
-		}
-		if r.within != 0 {
-			q.Header.Set("Agentsite-Expires-In", fmt.Sprint(r.within))
-		}
-		res, err := http.DefaultClient.Do(q)
-		if err != nil {
-			return "", err
-		}
-		defer res.Body.Close()
-		var problem struct{ Fault, Detail, Approval string }
-		if err := json.NewDecoder(res.Body).Decode(&problem); err != nil {
-			return "", err
-		}
-		switch {
-		case res.StatusCode < 300:
-			return "", nil
-		case problem.Approval != "":
-			return approval, nil
-		}
-		return problem.Fault, errors.New(strings.TrimSpace(problem.Detail))
+		return s.askHTTP(ctx, verb, path, text, r)
 	}
+}
+
+// askHTTP sends a request with the terms of r in their headers, to an adapter that answers with
+// Problems.
+func (s *site) askHTTP(ctx context.Context, verb, path string, text []byte, r request) (fault string, err error) {
+	q, err := http.NewRequestWithContext(ctx, verb, s.URL+path, bytes.NewReader(text))
+	if err != nil {
+		return "", err
+	}
+	q.Header.Set("Authorization", "Bearer "+s.token)
+	if r.key != "" {
+		q.Header.Set("Idempotency-Key", strconv.Quote(r.key))
+	}
+	if r.within != 0 {
+		q.Header.Set("Agentsite-Expires-In", fmt.Sprint(r.within))
+	}
+	res, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	var problem struct{ Fault, Detail, Approval string }
+	if err := json.NewDecoder(res.Body).Decode(&problem); err != nil && res.StatusCode >= 300 {
+		return "", err
+	}
+	switch {
+	case res.StatusCode < 300:
+		return "", nil
+	case problem.Approval != "":
+		return approval, nil
+	}
+	return problem.Fault, errors.New(strings.TrimSpace(problem.Detail))
 }

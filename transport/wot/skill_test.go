@@ -1,0 +1,58 @@
+package wot
+
+import (
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+func TestInputOf(t *testing.T) {
+	for in, want := range map[string]string{
+		``:                    `{"description":"what is wanted, in words","type":"string"}`,
+		`[1]`:                 `{"description":"what is wanted, in words","type":"string"}`,
+		`{"type":"object"}`:   `{"type":"object"}`,
+		`{"type":["object"]}`: `{}`,
+		`{"type":"object","$schema":"x","$defs":{"a":{}},"additionalProperties":false,"properties":{"n":{"type":"integer","minimum":1,"maximum":"2"},"x":true},"required":["n"]}`: `{"properties":{"n":{"minimum":1,"type":"integer"}},"required":["n"],"type":"object"}`,
+		`{"type":"array","items":{"enum":["a"],"title":7},"required":["n"]}`:                                                                                                      `{"items":{"enum":["a"]},"type":"array"}`,
+		`{"properties":{},"required":[1]}`: `{"properties":{}}`,
+	} {
+		text, err := json.Marshal(inputOf(jsontext.Value(in)), json.Deterministic(true))
+		if err != nil || string(text) != want {
+			t.Errorf("%s: %s %v, want %s", in, text, err, want)
+		}
+	}
+}
+
+// FuzzSkillInput: whatever a skill says that it takes, its description can be encoded, nests no
+// deeper than it may, and says of types what a data schema can.
+func FuzzSkillInput(f *testing.F) {
+	f.Add(`{"type":"object","properties":{"a":{"type":"array","items":{"enum":[1]}}},"required":["a"]}`)
+	f.Add(`{"type":["a"],"default":{"x":[]},"const":null}`)
+	f.Fuzz(func(t *testing.T, in string) {
+		out := inputOf(jsontext.Value(in))
+		if _, err := json.Marshal(out); err != nil {
+			t.Fatal(err)
+		}
+		var check func(v any, depth int)
+		check = func(v any, depth int) {
+			m, _ := v.(map[string]any)
+			if depth > maxSchemaDepth {
+				t.Fatalf("%s nests too deep", in)
+			}
+			if kind, there := m["type"]; there {
+				if _, ok := kind.(string); !ok {
+					t.Fatalf("%s: the type is %v", in, kind)
+				}
+			}
+			properties, _ := m["properties"].(map[string]any)
+			for _, p := range properties {
+				check(p, depth+1)
+			}
+			if items, there := m["items"]; there {
+				check(items, depth+1)
+			}
+		}
+		check(out, 0)
+	})
+}

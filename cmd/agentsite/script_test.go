@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +29,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Setup:               setup,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "exits": exits, "entry": entry, "handle": handle},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "exits": exits, "entry": entry, "handle": handle, "http": sendRequest},
 	})
 }
 
@@ -105,6 +107,30 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 	}
+}
+
+// sendRequest sends a request to the site at $ADDR and prints the status and the body of the answer: http VERB
+// PATH [TOKENFILE [BODY]]. A TOKENFILE of "-" is for none.
+func sendRequest(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 4 {
+		ts.Fatalf("usage: http VERB PATH [TOKENFILE [BODY]]")
+	}
+	body := ""
+	if len(args) == 4 {
+		body = args[3]
+	}
+	r, err := http.NewRequest(args[0], "http://"+ts.Getenv("ADDR")+args[1], strings.NewReader(body))
+	ts.Check(err)
+	if len(args) > 2 && args[2] != "-" {
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(ts.ReadFile(args[2])))
+	}
+	client := http.Client{Timeout: time.Minute}
+	res, err := client.Do(r)
+	ts.Check(err)
+	defer res.Body.Close()
+	fmt.Fprintln(ts.Stdout(), res.StatusCode)
+	_, err = io.Copy(ts.Stdout(), res.Body)
+	ts.Check(err)
 }
 
 // handle takes the handle out of the last line of the last output into $HANDLE.

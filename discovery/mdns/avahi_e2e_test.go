@@ -28,6 +28,12 @@ func TestAvahi(t *testing.T) {
 			t.Errorf("avahi-browse has no %s: %s", want, line)
 		}
 	}
+	line = a.Until(site.label, "avahi-browse -r -p -t _wot._tcp | grep ^=")
+	for _, want := range []string{site.label + ".local", ";8473;", `"td=/.well-known/wot"`, `"type=Thing"`, `"scheme=https"`} {
+		if !strings.Contains(line, want) {
+			t.Errorf("avahi-browse has no %s: %s", want, line)
+		}
+	}
 	for _, name := range []string{site.label, "greenhouse"} {
 		a.Until("10.77.0.1", "avahi-resolve -4 -n "+name+".local")
 		a.Until("fd77::1", "avahi-resolve -6 -n "+name+".local")
@@ -50,6 +56,7 @@ func TestAvahi(t *testing.T) {
 
 	site.end()
 	a.Until("gone", "avahi-browse -p -t _agentsite._tcp | grep -q "+site.label+" || echo gone")
+	a.Until("gone", "avahi-browse -p -t _wot._tcp | grep -q "+site.label+" || echo gone")
 	a.Until("Failed", "avahi-resolve -4 -n greenhouse.local")
 }
 

@@ -226,7 +226,8 @@ func announceRole(args []string) {
 		}
 	}()
 	fmt.Println(discovery.Label(record.Site))
-	must(0, new(Medium).Announce(ctx, record))
+	medium := Medium{Services: []Service{{"_wot._tcp", []string{"td=/.well-known/wot", "type=Thing", "scheme=https"}}}}
+	must(0, medium.Announce(ctx, record))
 }
 
 // findRole looks for sites, of which one may be known: [PEERID]. It says what changes,

@@ -24,14 +24,24 @@ const (
 
 // Medium is the local link. The zero value is ready; each Announce and Find has sockets of
 // its own. Both follow changes of the interfaces.
-type Medium struct{}
+type Medium struct {
+	// Services are announced beside the site, under its label and port, for clients that know
+	// nothing of agentsite. They say where, and no more.
+	Services []Service
+}
+
+// Service is a service of DNS-SD.
+type Service struct {
+	Type string   // "_wot._tcp"
+	Text []string // of its TXT record: "td=/.well-known/wot"
+}
 
 var _ discovery.Medium = (*Medium)(nil)
 
 // Announce implements discovery.Medium. It also answers for the host
 // agentsite-k5qjb3xz.local, and for NAME.local unless another host has it, and announces the
 // site as an MCP server.
-func (*Medium) Announce(ctx context.Context, record *discovery.Signed) error {
+func (m *Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 	port, text, err := serviceOf(record)
 	if err != nil {
 		return err
@@ -42,12 +52,9 @@ func (*Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 		for _, i := range own {
 			list = append(list, i.Interface)
 		}
-		for _, s := range []struct {
-			service string
-			text    []string
-		}{{service, text}, {mcp, []string{"path=/mcp"}}} {
+		for _, s := range append([]Service{{service, text}, {mcp, []string{"path=/mcp"}}}, m.Services...) {
 			// No addresses: it reads those of the interface for each answer.
-			server, err := zeroconf.RegisterProxy(label, s.service, "local", port, label, nil, s.text, list)
+			server, err := zeroconf.RegisterProxy(label, s.Type, "local", port, label, nil, s.Text, list)
 			if err != nil {
 				return fmt.Errorf("cannot announce the site (%w)", err)
 			}

@@ -108,7 +108,7 @@ var layers = []layer{
 		"transport/mcp", "transport/mcp/client", "transport/mcp/legacy", "transport/owner", "transport/owner/client", "discovery", "discovery/card", "discovery/mdns", "cmd/internal/internet"},
 		"the client's side joins contacts, carriers and discovery; of device it needs names and kinds of faults, agents/tools renders what connect presents"},
 	{"cmd/internal/hosting", []string{"agents", "agents/agent", "agents/conformance", "agents/heartbeat", "agents/mcp", "agents/tools", "agents/remote", "agents/routine", "agents/rule", "agents/rule/trial", "cmd/internal/peer", "device", "device/guard", "node", "node/access", "node/bundle", "node/config", "node/hosted", "node/identity", "node/imports", "node/state", "node/tasks", "node/trials", "transport/owner"}, "it joins the kinds of agents with the site that hosts them"},
-	{"cmd/internal/protocols", []string{"transport/a2a", "transport/adapter", "transport/agora", "transport/openapi", "transport/web", "transport/wot"}, "the table of adapters"},
+	{"cmd/internal/protocols", []string{"transport/a2a", "transport/adapter", "transport/agora", "transport/openapi", "transport/web", "transport/wot", "discovery/mdns"}, "the table of adapters, and what they are found by"},
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/sitetest", []string{"cmd/internal/site", "node/devices", "node/state"}, "it starts a whole site, as the command line does"},
 	{"cmd/internal/ops", []string{"agents/mcp", "device", "device/board", "device/board/pinout", "device/driver", "device/host", "device/kernel", "device/scan", "device/sysfs", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/update",

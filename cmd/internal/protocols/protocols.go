@@ -2,6 +2,7 @@
 package protocols
 
 import (
+	"agentsite/discovery/mdns"
 	"agentsite/transport/a2a"
 	"agentsite/transport/adapter"
 	"agentsite/transport/agora"
@@ -24,4 +25,19 @@ func Routes(names []string, s *adapter.Site) (routes []web.Route) {
 		routes = append(routes, adapters[name](s)...)
 	}
 	return routes
+}
+
+// services are what adapters are found by on the local network.
+var services = map[string]mdns.Service{
+	"wot": {Type: "_wot._tcp", Text: []string{"td=/.well-known/wot", "type=Thing", "scheme=https"}}, // WoT Discovery, DNS-Based Service Discovery
+}
+
+// Services returns what the protocols with these names are found by on the local network.
+func Services(names []string) (all []mdns.Service) {
+	for _, name := range names {
+		if s, ok := services[name]; ok {
+			all = append(all, s)
+		}
+	}
+	return all
 }

@@ -15,3 +15,13 @@ func TestAdapters(t *testing.T) {
 		t.Errorf("adapters %q, configuration %q", got, want)
 	}
 }
+
+// TestServices: a site is found by what it speaks, and by nothing else.
+func TestServices(t *testing.T) {
+	if all := Services(config.Protocols); len(all) != len(services) {
+		t.Errorf("%d services of all protocols, and %d are known", len(all), len(services))
+	}
+	if all := Services([]string{"openapi"}); all != nil {
+		t.Errorf("plain HTTP is found by %v", all)
+	}
+}

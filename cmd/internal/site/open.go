@@ -13,6 +13,7 @@ import (
 	"agentsite/agents/tools"
 	"agentsite/cmd/internal/hosting"
 	"agentsite/cmd/internal/internet"
+	"agentsite/cmd/internal/protocols"
 	"agentsite/device/host"
 	"agentsite/discovery"
 	"agentsite/discovery/announce"
@@ -129,7 +130,7 @@ func (s *site) newAnnouncer() {
 	}
 	if s.https != nil && s.config.Discovery.MDNS && !web.IsLoopback(s.https.Addr()) {
 		o.URL = s.localURL()
-		s.nearby = map[string]discovery.Medium{"mdns": new(mdns.Medium)}
+		s.nearby = map[string]discovery.Medium{"mdns": &mdns.Medium{Services: protocols.Services(s.config.Protocols)}}
 	}
 	s.announcer = announce.New(o)
 }

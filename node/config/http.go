@@ -31,7 +31,7 @@ type HTTP struct {
 // Protocols are those that HTTP can speak beside MCP. A site speaks DefaultProtocols unless its
 // configuration lists some.
 var (
-	Protocols        = []string{"a2a", "openapi", "agora", "wot"}
+	Protocols        = []string{"a2a", "openapi", "agora", "wot", "aitp"}
 	DefaultProtocols = []string{"a2a", "openapi", "wot"}
 )
 

@@ -6,6 +6,7 @@ import (
 	"agentsite/transport/a2a"
 	"agentsite/transport/adapter"
 	"agentsite/transport/agora"
+	"agentsite/transport/aitp"
 	"agentsite/transport/openapi"
 	"agentsite/transport/web"
 	"agentsite/transport/wot"
@@ -15,6 +16,7 @@ import (
 var adapters = map[string]func(*adapter.Site) []web.Route{
 	"a2a":     a2a.Routes,
 	"agora":   agora.Routes,
+	"aitp":    aitp.Routes,
 	"openapi": openapi.Routes,
 	"wot":     wot.Routes,
 }

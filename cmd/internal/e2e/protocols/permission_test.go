@@ -52,6 +52,7 @@ var speakers = map[string]func(*testing.T, *site) speaker{
 	"wot":          speakWoT,
 	"agora":        speakAgora,
 	"a2a":          speakA2A,
+	"aitp":         speakAITP,
 }
 
 var permissionConfig = `site: { name: shed }

@@ -21,6 +21,8 @@ const (
 	farTell = time.Second
 	// farApproval is how often another site is asked whether its owner has answered.
 	farApproval = 5 * time.Second
+	// farGrace is how long a step is continued at least after a restart: its task may have ended in time.
+	farGrace = 30 * time.Second
 	// farCancel bounds the cancellation of a task of another site.
 	farCancel = 10 * time.Second
 )
@@ -132,6 +134,7 @@ type far struct {
 	begun       bool          // it may have been asked there
 	id          string        // of the task there; "" while it is not known
 	since       time.Duration // it was begun, before a restart
+	doubt       bool          // an earlier try may have made the task, though none was answered
 	over        error         // why it failed, once begun
 }
 
@@ -139,8 +142,13 @@ type far struct {
 // site, or by that of its task, leaves the step as it is.
 func (f *far) run(ctx context.Context, key, approval string) (t task.Task, err error) {
 	defer f.Say("")
-	ctx, cancel := context.WithTimeoutCause(ctx, seconds(*f.request.Seconds)-f.since, errFarLate)
+	left := seconds(*f.request.Seconds)
+	if f.since > 0 {
+		left = max(left-f.since, min(left, farGrace))
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, left, errFarLate)
 	defer cancel()
+	f.doubt = f.begun
 	if !f.begun {
 		err = f.noteFar("", false) // so that it is begun after a restart
 	}
@@ -160,7 +168,7 @@ func (f *far) run(ctx context.Context, key, approval string) (t task.Task, err e
 		return t, err
 	case !f.begun:
 		return t, device.Faultf(device.Offline, "%s was not reached in time, and nothing was asked of it", f.site)
-	case f.id == "" && err != errFarLate && device.AsFault(err).Kind != device.Internal: // it refused
+	case f.id == "" && !f.doubt && err != errFarLate && device.AsFault(err).Kind != device.Internal: // it refused
 		return t, err
 	}
 	end := f.cancelThere()
@@ -170,17 +178,14 @@ func (f *far) run(ctx context.Context, key, approval string) (t task.Task, err e
 	case err == errFarAsks:
 		kind, says = device.Unavailable, "it asks a question, and only those who ask it themselves can answer"
 	case err == errFarLate && f.id == "":
-		kind, says = device.UnknownOutcome, f.site+" did not answer in time"
+		says = f.site + " did not answer in time"
 	case err == errFarLate:
 		kind, says = device.Expired, "it has not ended in time"
-	case kind == device.Internal || kind == device.Invalid && f.id != "": // what it is asked for next is not wrong
-		kind = device.UnknownOutcome
-	}
-	if end == "" && kind == device.Expired {
-		kind = device.UnknownOutcome
+	default: // the call that failed is not the one that asked
+		kind = device.Unavailable
 	}
 	if end == "" {
-		end = "it may go on there until its own end"
+		kind, end = device.UnknownOutcome, "it may go on there until its own end"
 	}
 	return t, device.Faultf(kind, "%s: %s; %s", f.request.Agent, says, end)
 }
@@ -223,6 +228,7 @@ func (f *far) ask(ctx context.Context, key, approval string) error {
 		case f.begun && approval != "" && kind == device.Expired: // nobody answered there: it is asked anew
 			approval = ""
 		case kind == device.Offline || kind == device.UnknownOutcome:
+			f.doubt = f.doubt || kind == device.UnknownOutcome
 			f.Say("waits for " + f.site + ": " + device.AsFault(err).Msg)
 		default:
 			return err

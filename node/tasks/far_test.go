@@ -128,6 +128,42 @@ func TestFarLost(t *testing.T) {
 	}
 }
 
+// TestFarDoubt: a refusal after a try that was not answered does not say that nothing was done.
+func TestFarDoubt(t *testing.T) {
+	with(t, func(t *testing.T, r *rig) {
+		r.shed.lost = true
+		got := r.ask(t, ann, request("a", "1", "r"))
+		sleep(10 * time.Second)
+		r.shed.change(func(s *shed) { s.wrong = device.Faultf(device.Denied, "no") })
+		sleep(time.Minute)
+		if got = r.task(t, ann, got.ID); got.State != task.Failed || got.Fault != string(device.UnknownOutcome) || !strings.Contains(got.Says, "may go on there") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestFarLate: a task that ended in time while this site was off is taken after it.
+func TestFarLate(t *testing.T) {
+	for _, ends := range []task.State{task.Completed, ""} {
+		with(t, func(t *testing.T, r *rig) {
+			r.shed.ends = ends
+			got := r.ask(t, ann, request("a", "1", "r"))
+			sleep(10 * time.Second)
+			r.stop()
+			sleep(20 * time.Minute)
+			r.start()
+			sleep(time.Minute)
+			want := task.Completed
+			if ends == "" {
+				want = task.Failed
+			}
+			if got = r.task(t, ann, got.ID); got.State != want {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
 // TestFarLong: a result that is too long is left out, and the step is done all the same.
 func TestFarLong(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {

@@ -256,7 +256,7 @@ func TestAskEnds(t *testing.T) {
 			v.Fatal(err)
 		}
 		v.sleep(15 * time.Minute)
-		if got := v.task("a", id); got.State != task.Failed || got.Fault != string(device.Denied) && got.Fault != string(device.Unavailable) {
+		if got := v.task("a", id); got.State != task.Failed || got.Fault != string(device.UnknownOutcome) && got.Fault != string(device.Unavailable) {
 			v.Errorf("%+v", got)
 		}
 		if got := v.first("b"); got.State != task.Canceled || b.on("lamp/relay") {

@@ -1,6 +1,7 @@
 package a2a_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2aclient"
 	"github.com/a2aproject/a2a-go/v2/a2aclient/agentcard"
+	"github.com/go-json-experiment/json"
 	"go.uber.org/goleak"
 )
 
@@ -431,5 +433,51 @@ func TestApproval(t *testing.T) {
 	other, _ := s.Token(t, "other", "set greenhouse")
 	if list, err := client(t, s, sdk.TransportProtocolJSONRPC, other, "").ListTasks(t.Context(), &sdk.ListTasksRequest{}); err != nil || len(list.Tasks) != 0 {
 		t.Error("somebody else sees them", list, err)
+	}
+}
+
+// TestIDs: the events of a stream keep the id of their request while others are answered.
+func TestIDs(t *testing.T) {
+	s := newSite(t)
+	const stream = `{"jsonrpc":"2.0","id":7,"method":"SendStreamingMessage","params":{"message":{"messageId":"w","role":"ROLE_USER","parts":[{"data":{"skill":"wait"}}]}}}`
+	r, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/a2a/agents/helper", strings.NewReader(stream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+adaptertest.SiteToken)
+	r.Header.Set("A2A-Version", "1.0")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	for asked := false; lines.Scan(); {
+		text, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		if !strings.Contains(text, `"id":7,`) {
+			t.Error(text)
+		}
+		if asked {
+			continue
+		}
+		asked = true
+		_, list := s.Ask(t, "POST", "/a2a/agents/helper", adaptertest.SiteToken, `{"jsonrpc":"2.0","id":"another","method":"ListTasks"}`, "A2A-Version", "1.0")
+		if !strings.HasPrefix(list, `{"jsonrpc":"2.0","id":"another","result":`) {
+			t.Error(list)
+		}
+		var page struct {
+			Result struct {
+				Tasks []struct {
+					ID string `json:"id"`
+				} `json:"tasks"`
+			} `json:"result"`
+		}
+		if err := json.Unmarshal([]byte(list), &page); err != nil || len(page.Result.Tasks) != 1 {
+			t.Fatal(list, err)
+		}
+		s.Ask(t, "POST", "/a2a/agents/helper", adaptertest.SiteToken, `{"jsonrpc":"2.0","id":8,"method":"CancelTask","params":{"id":"`+page.Result.Tasks[0].ID+`"}}`, "A2A-Version", "1.0")
 	}
 }

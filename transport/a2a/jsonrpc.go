@@ -57,29 +57,28 @@ type response struct {
 // maxRequestID bounds the id of a request, which each event of a stream repeats.
 const maxRequestID = 128
 
-var null = jsontext.Value("null")
-
 // readEnvelope decodes a request. Its id is valid, or null.
-func readEnvelope(body []byte) (e envelope, err error) {
-	e.ID = null
+func readEnvelope(body []byte) (envelope, error) {
+	var e envelope
 	raw, err := rpc.ParseJSON(body)
 	if err == nil {
 		err = raw.Decode(&e)
 	}
-	bad := func(text string) (envelope, error) {
-		return envelope{ID: null}, &failure{&problem{code: rpc.CodeInvalidRequest, reason: "INVALID_REQUEST"}, text}
-	}
+	problem := &problem{code: rpc.CodeInvalidRequest, reason: "INVALID_REQUEST"}
+	text := ""
 	switch kind := e.ID.Kind(); {
-	case err != nil && jsontext.Value(body).IsValid():
-		return bad(err.Error())
 	case err != nil:
-		return envelope{ID: null}, &failure{&problem{code: rpc.CodeParse, reason: "PARSE_ERROR"}, err.Error()}
+		if text = err.Error(); !jsontext.Value(body).IsValid() {
+			problem.code, problem.reason = rpc.CodeParse, "PARSE_ERROR"
+		}
 	case kind != '"' && kind != '0' || len(e.ID) > maxRequestID:
-		return bad("a request has an id, a text or a number")
+		text = "a request has an id, a text or a number"
 	case e.Version != "2.0":
-		return bad(`"jsonrpc" is "2.0"`)
+		text = `"jsonrpc" is "2.0"`
+	default:
+		return e, nil
 	}
-	return e, nil
+	return envelope{ID: jsontext.Value("null")}, &failure{problem, text}
 }
 
 // jsonRPC serves the JSON-RPC binding (section 9).

@@ -12,7 +12,27 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
 )
+
+// TestA2A asks by A2A with the protocol's own clients, and verifies cards by libraries of others.
+func TestA2A(t *testing.T) {
+	r := harness.Start(t, `site: { name: zorilla }
+devices:
+  greenhouse: { driver: sim, every: 1s, points: { vent: { min_off: 0s }, lamp: { min_off: 0s } } }
+agents:
+  airing: { kind: routine, may: set greenhouse/vent, description: lets air in, steps: [ { set: { greenhouse/vent: 20 }, for: 100ms } ] }
+  beds: { kind: routine, may: set greenhouse/lamp, steps: [ { ask: "Is the tank full?", options: [yes, no], else: stop }, { set: { greenhouse/lamp: on }, for: 1s } ] }
+  flush: { kind: routine, may: set greenhouse/lamp, steps: [ { wait: 10m } ] }
+`, harness.Need(t, "the program", harness.Program))
+	harness.WaitFor(t, time.Minute, "the routines can be asked", func() bool {
+		out, err := r.CLI(t, "call", "ask_agent", "{}")
+		return err == nil && strings.Contains(out, "flush")
+	})
+	t.Log(script(t, 2*time.Minute, "a2a.mjs", r.URL, r.Token, r.DID(t)))
+}
 
 // speakA2A asks the things by A2A 1.0, over JSON-RPC.
 func speakA2A(t *testing.T, s *site) speaker {

@@ -23,6 +23,16 @@ func (m Mutex) LockContext(ctx context.Context) error {
 	}
 }
 
+// TryLock locks m if nobody has it, and reports whether it did.
+func (m Mutex) TryLock() bool {
+	select {
+	case m <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 // Lock locks m without a context, for callers that must not fail, such as Close.
 func (m Mutex) Lock() { m <- struct{}{} }
 

@@ -32,11 +32,11 @@ func (n *Node) History(ctx context.Context, p agents.Principal, r agents.History
 			return agents.History{}, err
 		}
 		defer leave()
-		of := v.byName[r.Point]
+		of := v.point(r.Point)
 		if of.Kind == device.KindMeasurement {
-			return v.summarize(&of, from, to, r.Steps)
+			return v.summarize(of, from, to, r.Steps)
 		}
-		return v.changes(p, &of, from, to), nil
+		return v.changes(p, of, from, to), nil
 	})
 }
 

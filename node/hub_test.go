@@ -27,7 +27,7 @@ func (r *records) Record(d device.Reading) {
 	r.all = append(r.all, d)
 }
 
-func uri(address string) string { return "u:" + address }
+func uri(address string) string { return agents.PointURI(address) }
 
 func newHub() *Hub { return NewHub(nil, &records{}, uri) }
 
@@ -253,7 +253,7 @@ func watch(t *testing.T, h *Hub, which agents.Change, uris ...string) (told chan
 func TestWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()
-		told, stop := watch(t, h, agents.Change{Tools: true, Prompts: true}, "u:a/1", "u:a/2", "u:a/3", "u:a/1")
+		told, stop := watch(t, h, agents.Change{Tools: true, Prompts: true}, "agentsite:///a/1", "agentsite:///a/2", "agentsite:///a/3", "agentsite:///a/1")
 		if c := <-told; c != (agents.Change{}) {
 			t.Fatalf("first of all comes %+v", c)
 		}
@@ -280,17 +280,17 @@ func TestWatchers(t *testing.T) {
 		put := func(point string, v float64) { h.put(good(point, device.Number(v)), time.Second) }
 
 		put("a/1", 1)
-		next(of("u:a/1"))
+		next(of("agentsite:///a/1"))
 		put("a/1", 1) // the same again
 		next()
 		put("a/9", 1) // not watched
 		next()
 		h.put(device.Reading{Point: "a/1", Quality: device.Bad, At: time.Now()}, time.Second)
-		next(of("u:a/1"))
+		next(of("agentsite:///a/1"))
 		h.put(good("a/2", device.Bool(true)), 0)
-		next(of("u:a/2"))
+		next(of("agentsite:///a/2"))
 		h.put(good("a/2", device.Bool(true)), 0) // every event is a change
-		next(of("u:a/2"))
+		next(of("agentsite:///a/2"))
 		h.Announce(agents.Change{Resources: true}) // not asked for
 		next()
 		h.Announce(agents.Change{Tools: true, Resources: true})
@@ -307,7 +307,7 @@ func TestWatchers(t *testing.T) {
 		}
 		h.Announce(agents.Change{Prompts: true})
 		h.Announce(agents.Change{Tools: true})
-		next(of("u:a/3"), agents.Change{Tools: true, Prompts: true}, of("u:a/1"), of("u:a/2"))
+		next(of("agentsite:///a/3"), agents.Change{Tools: true, Prompts: true}, of("agentsite:///a/1"), of("agentsite:///a/2"))
 		if _, after, _ := h.Counts(); after-before != 198 {
 			t.Errorf("%d changes were coalesced, want 198", after-before)
 		}
@@ -325,17 +325,17 @@ func TestSlowWatcher(t *testing.T) {
 		h := newHub()
 		var uris []string
 		for i := range 10 {
-			uris = append(uris, fmt.Sprint("u:a/", i))
+			uris = append(uris, fmt.Sprint("agentsite:///a/", i))
 		}
 		_, stopSlow := watch(t, h, agents.Change{}, uris...)
-		fast, stopFast := watch(t, h, agents.Change{}, "u:a/0")
+		fast, stopFast := watch(t, h, agents.Change{}, "agentsite:///a/0")
 		<-fast
 		synctest.Wait()
 		begun := time.Now()
 		for i := range 10_000 {
 			h.put(good(fmt.Sprint("a/", i%20), device.Number(float64(i))), time.Second)
 			if i%20 == 0 {
-				if c := <-fast; c.URI != "u:a/0" {
+				if c := <-fast; c.URI != "agentsite:///a/0" {
 					t.Fatal(c)
 				}
 			}
@@ -353,7 +353,7 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 	n := New(h, "", nil)
 	gone := errors.New("gone")
 	calls := 0
-	err := n.Notify(t.Context(), agents.Principal{ID: "x"}, agents.Change{}, []string{"u:a"}, func(agents.Change) error {
+	err := n.Notify(t.Context(), agents.Principal{ID: "x"}, agents.Change{}, []string{"agentsite:///a"}, func(agents.Change) error {
 		if calls++; calls == 2 {
 			return gone
 		}
@@ -371,7 +371,7 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 // TestHubAtOnce is for the race detector.
 func TestHubAtOnce(t *testing.T) {
 	h := newHub()
-	told, stop := watch(t, h, agents.Change{Tools: true}, "u:a/0", "u:a/1")
+	told, stop := watch(t, h, agents.Change{Tools: true}, "agentsite:///a/0", "agentsite:///a/1")
 	ctx, cancel := context.WithCancel(t.Context())
 	var taking sync.WaitGroup
 	taking.Go(func() {

@@ -121,7 +121,7 @@ func (v *view) planMove(c *call, r agents.MoveRequest) error {
 		c.ask.Effect = agents.Returns
 	}
 	if c.ask.Effect != agents.Returns {
-		c.confirm = v.byName[r.Output].confirm
+		c.confirm = v.point(r.Output).confirm
 		c.renewal = r.Key == nil && v.holds(c.who, r)
 	}
 	return nil

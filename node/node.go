@@ -22,6 +22,7 @@ type Node struct {
 	journal   Journal
 	access    Access // nil for none
 	views     views
+	followers followers
 	requests  requests
 	held      [quotas]counter
 	self      func(name string) bool // whether a name is this site's; nil where nobody knows

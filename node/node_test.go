@@ -148,8 +148,8 @@ func TestNobody(t *testing.T) {
 			t.Errorf("%s tells nobody %v", name, out[0])
 		}
 	}
-	if tried != 34 {
-		t.Errorf("%d methods ask who asks, want 34", tried)
+	if tried != 35 {
+		t.Errorf("%d methods ask who asks, want 35", tried)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestHost(t *testing.T) {
 		h := newHub()
 		n := New(h, "secret", nil, shelf("one"))
 		who := agents.Principal{ID: "x"}
-		told, stop := watch(t, h, agents.Change{Tools: true, Resources: true}, "u:a/b")
+		told, stop := watch(t, h, agents.Change{Tools: true, Resources: true}, "agentsite:///a/b")
 		<-told // it has begun
 		synctest.Wait()
 		n.Host(shelf("two"), plain{})
@@ -232,7 +232,7 @@ func TestHost(t *testing.T) {
 			t.Errorf("what is gone was called: %v", err)
 		}
 		h.put(good("a/b", device.Number(1)), time.Second)
-		if c := <-told; c != (agents.Change{URI: "u:a/b"}) {
+		if c := <-told; c != (agents.Change{URI: "agentsite:///a/b"}) {
 			t.Errorf("told of %+v", c)
 		}
 		stop()

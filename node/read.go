@@ -76,7 +76,7 @@ func (v *view) checkPoints(points []string) error {
 // reading returns the latest reading of a point that exists.
 func (n *Node) reading(v *view, address string) agents.Reading {
 	r, _ := n.hub.Latest(address)
-	of := v.byName[address]
+	of := v.point(address)
 	return of.reading(r)
 }
 
@@ -98,7 +98,7 @@ func (of *point) reading(r device.Reading) agents.Reading {
 
 // detail returns what an output may do and is doing; nil for any other point.
 func (v *view) detail(p agents.Principal, address string) *agents.OutputDetail {
-	of := v.byName[address]
+	of := v.point(address)
 	all := v.Outputs.Status()
 	i := slices.IndexFunc(all, func(s guard.Status) bool { return s.Output == address })
 	policy, err := v.Outputs.Policy(address)

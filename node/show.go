@@ -32,7 +32,7 @@ func (n *Node) Show(ctx context.Context, p agents.Principal, r agents.ShowReques
 		}
 		return checkText(r.Text)
 	}, func(v *view) (struct{}, error) {
-		of := v.byName[r.Display]
+		of := v.point(r.Display)
 		d, ok := of.device.(device.Display)
 		if !ok {
 			return struct{}{}, device.Faultf(device.Internal, "%s cannot show a text after all", r.Display)
@@ -53,7 +53,7 @@ func (n *Node) Capture(ctx context.Context, p agents.Principal, r agents.Capture
 	return operate(n, &c, func(v *view) error {
 		return agents.CheckName("camera", r.Camera, v.offer.Capture)
 	}, func(v *view) (agents.Picture, error) {
-		of := v.byName[r.Camera]
+		of := v.point(r.Camera)
 		d, ok := of.device.(device.Camera)
 		if !ok {
 			return agents.Picture{}, device.Faultf(device.Internal, "%s cannot take a picture after all", r.Camera)
@@ -65,7 +65,7 @@ func (n *Node) Capture(ctx context.Context, p agents.Principal, r agents.Capture
 
 // useDriver calls the driver of a display or a camera, which may hang. It makes one call at a
 // time, so that repeated requests do not add hanging calls.
-func useDriver[T any](ctx context.Context, p point, use func(context.Context) (T, error)) (answer T, err error) {
+func useDriver[T any](ctx context.Context, p *point, use func(context.Context) (T, error)) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, mediaTimeout)
 	defer cancel()
 	if err := p.busy.LockContext(ctx); err != nil {

@@ -77,9 +77,9 @@ func (noOutputs) Policy(output string) (guard.Policy, error) {
 // site is a Site with an index of its points. It is not changed once it is made.
 type site struct {
 	Site
-	points []point          // in the order of the configuration
-	byName map[string]point // by address
-	whole  *view            // for those who see all
+	points []point           // in the order of the configuration
+	byName map[string]*point // in points, by address
+	whole  *view             // for those who see all
 }
 
 // point is a device's point with its address and its device.
@@ -96,7 +96,7 @@ func newSite(of Site) (*site, error) {
 	if of.Outputs == nil {
 		of.Outputs = noOutputs{}
 	}
-	s := &site{Site: of, byName: make(map[string]point)}
+	s := &site{Site: of, byName: make(map[string]*point)}
 	for _, d := range of.Devices {
 		for _, p := range d.Description.Points {
 			q := point{
@@ -104,12 +104,22 @@ func newSite(of Site) (*site, error) {
 				model: d.Description.Model, confirm: slices.Contains(d.Confirm, p.Name),
 			}
 			s.points = append(s.points, q)
-			s.byName[q.Address] = q
 		}
+	}
+	for i := range s.points {
+		s.byName[s.points[i].Address] = &s.points[i]
 	}
 	var err error
 	s.whole, err = newView(s, nil)
 	return s, err
+}
+
+// point returns a point by its address; one without a kind where there is none.
+func (s *site) point(address string) *point {
+	if p := s.byName[address]; p != nil {
+		return p
+	}
+	return new(point)
 }
 
 // confirms returns "owner" if an owner must approve each move, and "" otherwise.

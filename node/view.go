@@ -35,13 +35,14 @@ func newView(s *site, sees func(agents.Ask) bool) (*view, error) {
 		v.bare = sees(agents.Ask{Op: agents.OpStatus})
 		v.seen = make(map[string]uint)
 		for _, p := range s.points {
+			named := []string{p.Address}
 			for _, op := range []agents.Operation{agents.OpPoints, agents.OpRead, agents.OpHistory, agents.OpMove, agents.OpShow, agents.OpCapture, agents.OpStatus} {
-				ask := agents.Ask{Op: op, Points: []string{p.Address}, Effect: agents.Reads, Value: moving(p.Kind)}
+				ask := agents.Ask{Op: op, Points: named, Effect: agents.Reads, Value: moving(p.Kind)}
 				if (op != agents.OpMove || p.Kind.Output()) && sees(ask) {
 					v.seen[p.Address] |= 1 << op
 				}
 			}
-			if sees(agents.Ask{Op: agents.OpMove, Points: []string{p.Address}, Effect: agents.Reads}) {
+			if sees(agents.Ask{Op: agents.OpMove, Points: named, Effect: agents.Reads}) {
 				v.seen[p.Address] |= seenReleased
 			}
 		}
@@ -125,8 +126,11 @@ func (v *view) limits(p guard.Policy) string {
 		p.Requires = guard.Requirement{}
 	}
 	for _, q := range v.points {
-		other, _ := v.Outputs.Policy(q.Address) // the zero Policy of what is no output
-		if p.Interlock.Group != "" && other.Interlock.Group == p.Interlock.Group && !v.reads(q.Address) {
+		if p.Interlock.Group == "" || !q.Kind.Output() {
+			continue
+		}
+		other, _ := v.Outputs.Policy(q.Address) // the zero Policy where that is not known
+		if other.Interlock.Group == p.Interlock.Group && !v.reads(q.Address) {
 			p.Interlock = guard.Interlock{}
 		}
 	}

@@ -33,31 +33,37 @@ func (n *Node) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequ
 
 // watchHere is Watch for the points of this site.
 func (n *Node) watchHere(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
-	var asks []agents.Ask // what p has to go on seeing
-	if r.OfferOnly {
-		if err := agents.CheckNumber("every", &r.Every); err != nil {
-			return err
-		}
-		place, err := n.Hold(p, Subscriptions)
-		if err != nil {
-			return err
-		}
-		defer place.Leave()
-	} else {
-		c := call{who: p, ask: agents.Ask{Op: agents.OpWatch, Points: r.Points, Effect: agents.Reads}, terms: r.Terms, args: none}
-		a, err := n.admit(&c, func(v *view) error { return v.planWatch(r) })
-		if err != nil {
-			return err
-		}
-		defer a.place.Leave()
-		asks = append(asks, c.ask)
+	asks, place, err := n.beginWatch(p, r)
+	if err != nil {
+		return err
 	}
+	defer place.Leave()
 	return n.whileSeen(ctx, p, asks, func(ctx context.Context, seen func() error) error {
 		w := valueWatch{node: n, who: p, request: r}
-		w.notes = n.hub.watchers.Join(agents.Change{Tools: true, Prompts: true, Resources: true, Approvals: !r.OfferOnly, Permissions: true}, nil)
+		w.notes = n.hub.watchers.Join(w.changes(), nil)
 		defer w.notes.Leave()
 		return w.run(ctx, seen, emit)
 	})
+}
+
+// beginWatch checks a request, and returns what p has to go on seeing, and the place that the
+// watch takes until it leaves it.
+func (n *Node) beginWatch(p agents.Principal, r agents.WatchRequest) (asks []agents.Ask, place Place, err error) {
+	if r.OfferOnly {
+		if err := agents.CheckNumber("every", &r.Every); err != nil {
+			return nil, place, err
+		}
+		place, err = n.Hold(p, Subscriptions)
+		return nil, place, err
+	}
+	c := call{who: p, ask: agents.Ask{Op: agents.OpWatch, Points: r.Points, Effect: agents.Reads}, terms: r.Terms, args: none}
+	a, err := n.admit(&c, func(v *view) error { return v.planWatch(r) })
+	return []agents.Ask{c.ask}, a.place, err
+}
+
+// changes are those that a watch is told of, beside its points.
+func (w *valueWatch) changes() agents.Change {
+	return agents.Change{Tools: true, Prompts: true, Resources: true, Approvals: !w.request.OfferOnly, Permissions: true}
 }
 
 func (v *view) planWatch(r agents.WatchRequest) error {
@@ -84,8 +90,8 @@ type valueWatch struct {
 	view    *view
 	status  bool // the stop's state may be told
 	points  []watched
-	byURI   map[string]int
-	outputs map[string]int  // by address
+	index   map[string]int  // of points, by address
+	outputs bool            // some of the points are
 	changed <-chan struct{} // closed when an output or the stop may have changed
 
 	stopped  bool      // as told
@@ -99,10 +105,14 @@ type valueWatch struct {
 // watched is a point of a watch.
 type watched struct {
 	*point
-	dirty  bool // it may have to be told
-	known  bool // it was told since the snapshot
-	latest device.Reading
-	told   device.Reading
+	dirty          bool // it may have to be told
+	known          bool // it was told since the snapshot
+	told           device.Reading
+	*watchedOutput // nil of what is none
+}
+
+// watchedOutput is what an output does.
+type watchedOutput struct {
 	moved  bool // detail differs from what was told, by more than time does
 	detail agents.OutputDetail
 	before agents.OutputDetail // as told
@@ -166,7 +176,7 @@ func past(t time.Time) bool { return !t.IsZero() && time.Since(t) >= 0 }
 func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err error) {
 	snapshot, asked := first, past(w.answerBy)
 	for _, c := range w.notes.Take() {
-		if i, ok := w.byURI[c.URI]; ok {
+		if i, ok := w.index[agents.PointOf(c.URI)]; ok && c.URI != "" {
 			w.points[i].dirty = true
 		}
 		snapshot = snapshot || c.Tools || c.Prompts || c.Resources
@@ -191,10 +201,10 @@ func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err erro
 	for i := range w.points {
 		p := &w.points[i]
 		if p.dirty || sweep {
-			var until time.Time
-			p.latest, until = w.node.hub.latestUntil(p.Address)
+			latest, until := w.node.hub.latestUntil(p.Address)
 			w.goodTill = earliest(w.goodTill, until)
-			p.dirty = !p.known || p.moved || p.latest.Quality != p.told.Quality || p.dirty && p.latest != p.told
+			moved := p.watchedOutput != nil && p.moved
+			p.dirty = !p.known || moved || latest.Quality != p.told.Quality || p.dirty && latest != p.told
 		}
 		some = some || p.dirty
 	}
@@ -227,14 +237,14 @@ func (w *valueWatch) look() {
 		})
 	}
 	uris := make([]string, len(points))
-	w.points, w.byURI, w.outputs = make([]watched, len(points)), make(map[string]int, len(points)), make(map[string]int)
+	w.points, w.index, w.outputs = make([]watched, len(points)), make(map[string]int, len(points)), false
 	for i, address := range points {
-		of := w.view.byName[address]
-		w.points[i].point = &of
+		of := w.view.point(address)
+		w.points[i].point = of
 		uris[i] = w.node.hub.uri(address)
-		w.byURI[uris[i]] = i
+		w.index[address] = i
 		if of.Kind.Output() {
-			w.outputs[address] = i
+			w.points[i].watchedOutput, w.outputs = new(watchedOutput), true
 		}
 	}
 	w.notes.Replace(uris)
@@ -245,18 +255,18 @@ func (w *valueWatch) look() {
 func (w *valueWatch) compareOutputs(snapshot bool) {
 	if snapshot || isClosed(w.changed) {
 		w.changed = nil
-		if len(w.outputs) > 0 || w.status {
+		if w.outputs || w.status {
 			w.changed = w.view.Outputs.Changed() // before the state: nothing is missed
 		}
 	} else if !slices.ContainsFunc(w.points, func(p watched) bool { return p.dirty && p.Kind.Output() }) {
 		return
 	}
-	if len(w.outputs) == 0 {
+	if !w.outputs {
 		return
 	}
 	now := time.Now()
 	for _, s := range w.view.Outputs.Status() {
-		i, ok := w.outputs[s.Output]
+		i, ok := w.index[s.Output]
 		if !ok {
 			continue
 		}
@@ -304,13 +314,15 @@ func (w *valueWatch) readings(snapshot bool) ([]agents.Reading, error) {
 			}
 			continue
 		}
-		r := p.reading(p.latest)
+		latest, until := w.node.hub.latestUntil(p.Address) // it may be newer than the one above
+		w.goodTill = earliest(w.goodTill, until)
+		r := p.reading(latest)
 		r.Time = ""
 		if p.Kind.Output() {
 			r.Detail = new(p.detail)
 			p.before, p.at, p.moved = p.detail, now, false
 		}
-		p.told, p.known, p.dirty = p.latest, true, false
+		p.told, p.known, p.dirty = latest, true, false
 		out = append(out, r)
 	}
 	return out, nil

@@ -12,8 +12,7 @@ import (
 )
 
 func TestWatchRevoked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newWatchRig()
+	bothWays(t, func(t *testing.T, r *watchRig) {
 		l := &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/a", "read_points lever/b"}}}
 		r.SetAccess(l)
 		all, named := r.watch(t, shy, agents.WatchRequest{}), r.watch(t, shy, agents.WatchRequest{Points: []string{"lever/b"}})
@@ -57,8 +56,7 @@ func (r *rated) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents
 
 // TestWatchRate: watching is no way around a rate or an owner's confirmation.
 func TestWatchRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newWatchRig()
+	bothWays(t, func(t *testing.T, r *watchRig) {
 		l := &rated{leaves: &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/a", "read_points lever/b"}}}}
 		r.SetAccess(l)
 		r.put("a", device.Number(1), 0)
@@ -120,8 +118,7 @@ func TestWatchRate(t *testing.T) {
 // TestWatchRateUndone checks that a watch does not try again to tell a change that a rate held
 // back and that was undone.
 func TestWatchRateUndone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newWatchRig()
+	bothWays(t, func(t *testing.T, r *watchRig) {
 		l := &rated{leaves: &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/arm"}}}}
 		r.SetAccess(l)
 		l.left.Store(1)
@@ -144,8 +141,7 @@ func TestWatchRateUndone(t *testing.T) {
 // TestWatchHides: a principal that sees a part is told of an output what a read tells it: no
 // name of another holder, and of no point that it may not see.
 func TestWatchHides(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newWatchRig()
+	bothWays(t, func(t *testing.T, r *watchRig) {
 		r.SetAccess(&leaves{may: map[string][]string{"token:shy": {"read_points", "read_points " + arm}, "ann": {"set_level " + arm}}})
 		r.confirming()
 		r.outputs.set(func() {

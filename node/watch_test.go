@@ -58,11 +58,25 @@ type watchRig struct {
 	*desk
 	outputs *outputs
 	hub     *Hub
+	follows bool // named points are followed
+}
+
+// bothWays makes a test by Watch, and by Follow where points are named.
+func bothWays(t *testing.T, test func(t *testing.T, r *watchRig)) {
+	for name, follows := range map[string]bool{"watch": false, "follow": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newWatchRig()
+				r.follows = follows
+				test(t, r)
+			})
+		})
+	}
 }
 
 func newWatchRig() *watchRig {
 	d := newDesk()
-	r := &watchRig{d, &outputs{lever: d.lever, now: d.lever.status(), changed: make(chan struct{})}, d.Node.hub}
+	r := &watchRig{d, &outputs{lever: d.lever, now: d.lever.status(), changed: make(chan struct{})}, d.Node.hub, false}
 	d.site.Outputs = r.outputs
 	d.site.Devices[0].Description.Points = append(d.site.Devices[0].Description.Points, device.Point{Name: "bell", Kind: device.KindEvent})
 	d.setSite()
@@ -84,8 +98,12 @@ func (r *watchRig) watch(t *testing.T, p agents.Principal, q agents.WatchRequest
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	w, ended := &watcher{told: make(chan string, 1000)}, make(chan error, 1)
+	watch := r.Node.Watch
+	if r.follows && q.Points != nil && q.Every == 0 {
+		watch = r.follow
+	}
 	go func() {
-		ended <- r.Node.Watch(ctx, p, q, func(u agents.Update) error {
+		ended <- watch(ctx, p, q, func(u agents.Update) error {
 			w.told <- brief(u)
 			if w.hold != nil {
 				<-w.hold
@@ -105,6 +123,40 @@ func (r *watchRig) watch(t *testing.T, p agents.Principal, q agents.WatchRequest
 		return <-ended
 	}
 	return w
+}
+
+// follow is Watch by Follow.
+func (r *watchRig) follow(ctx context.Context, p agents.Principal, q agents.WatchRequest, emit func(agents.Update) error) error {
+	woken := make(chan struct{}, 1)
+	next, end, err := r.Node.Follow(p, q, func() {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer end()
+	for {
+		u, some, due, err := next()
+		if err == nil && some {
+			err = emit(u)
+		}
+		if err != nil {
+			return err
+		}
+		var later <-chan time.Time
+		if !due.IsZero() {
+			later = time.After(time.Until(due))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-woken:
+		case <-later:
+		}
+	}
 }
 
 // brief shows an update in a few words.
@@ -158,8 +210,7 @@ func (w *watcher) next(t *testing.T, want ...string) {
 const none4 = "arm - stale [ 0 0 ], a - stale, b - stale, bell -"
 
 func TestWatchValues(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newWatchRig()
+	bothWays(t, func(t *testing.T, r *watchRig) {
 		w := r.watch(t, own, agents.WatchRequest{})
 		w.next(t, none4+", approvals, stopped false")
 		r.put("a", device.Number(1), 10*time.Second)
@@ -199,8 +250,7 @@ func TestWatchValues(t *testing.T) {
 }
 
 func TestWatchOutputs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newWatchRig()
+	bothWays(t, func(t *testing.T, r *watchRig) {
 		l := &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/arm"}}}
 		r.SetAccess(l)
 		w := r.watch(t, own, agents.WatchRequest{Points: []string{arm}})
@@ -254,8 +304,7 @@ func TestWatchOutputs(t *testing.T) {
 // TestWatchSlow: a watcher that does not come back holds up no reading, and is then told
 // once of each point.
 func TestWatchSlow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newWatchRig()
+	bothWays(t, func(t *testing.T, r *watchRig) {
 		w := r.watch(t, ann, agents.WatchRequest{})
 		w.next(t, none4+", approvals, stopped false")
 		w.hold = make(chan struct{})
@@ -279,8 +328,7 @@ func TestWatchSlow(t *testing.T) {
 }
 
 func TestWatchEvery(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newWatchRig()
+	bothWays(t, func(t *testing.T, r *watchRig) {
 		w := r.watch(t, own, agents.WatchRequest{Points: []string{"lever/a"}, Every: 10})
 		defer w.end()
 		w.next(t, "a - stale, approvals, stopped false")
@@ -299,8 +347,7 @@ func TestWatchEvery(t *testing.T) {
 }
 
 func TestWatchReload(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newWatchRig()
+	bothWays(t, func(t *testing.T, r *watchRig) {
 		all, offer := r.watch(t, ann, agents.WatchRequest{}), r.watch(t, ann, agents.WatchRequest{OfferOnly: true})
 		named := r.watch(t, ann, agents.WatchRequest{Points: []string{"lever/b", "lever/a"}})
 		r.put("a", device.Number(1), 0)
@@ -335,8 +382,7 @@ func TestWatchReload(t *testing.T) {
 
 // TestWatchApprovals: an owner is told of all calls that wait for it, others of their own.
 func TestWatchApprovals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newWatchRig()
+	bothWays(t, func(t *testing.T, r *watchRig) {
 		r.confirming()
 		named := agents.WatchRequest{Points: []string{"lever/b"}}
 		owner, asker, other := r.watch(t, own, named), r.watch(t, ann, named), r.watch(t, bob, named)
@@ -369,8 +415,7 @@ func TestWatchApprovals(t *testing.T) {
 }
 
 func TestWatchRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newWatchRig()
+	bothWays(t, func(t *testing.T, r *watchRig) {
 		for what, q := range map[string]agents.WatchRequest{
 			"an unknown point":  {Points: []string{"lever/c"}},
 			"a point twice":     {Points: []string{"lever/a", "lever/a"}},

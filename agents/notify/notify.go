@@ -20,10 +20,10 @@ type Watchers struct {
 
 // Watcher is told about some changes. Its methods are for one goroutine.
 type Watcher struct {
-	C <-chan struct{} // receives when there are changes to take
+	C <-chan struct{} // receives when there are changes to take; nil after JoinFunc
 
 	of      *Watchers
-	some    chan struct{}
+	wake    func()
 	which   agents.Change
 	uris    []string
 	changed map[string]bool // of the resources; with Watchers.mu, as pending
@@ -34,7 +34,20 @@ type Watcher struct {
 // then on it misses nothing, until it leaves.
 func (ws *Watchers) Join(which agents.Change, uris []string) *Watcher {
 	some := make(chan struct{}, 1)
-	w := &Watcher{C: some, of: ws, some: some, which: which, uris: uris, changed: make(map[string]bool, len(uris))}
+	w := ws.JoinFunc(which, uris, func() {
+		select {
+		case some <- struct{}{}:
+		default:
+		}
+	})
+	w.C = some
+	return w
+}
+
+// JoinFunc is Join of a watcher without a channel: wake is called when there are changes to take,
+// under a lock. It must neither block nor call the Watchers.
+func (ws *Watchers) JoinFunc(which agents.Change, uris []string, wake func()) *Watcher {
+	w := &Watcher{of: ws, wake: wake, which: which, uris: uris, changed: make(map[string]bool, len(uris))}
 	for _, u := range uris {
 		w.changed[u] = false
 	}
@@ -113,10 +126,7 @@ func (ws *Watchers) Announce(c agents.Change) {
 	defer ws.mu.Unlock()
 	for w := range ws.all {
 		if w.note(c) {
-			select {
-			case w.some <- struct{}{}:
-			default:
-			}
+			w.wake()
 		}
 	}
 }

@@ -3,36 +3,55 @@ package rule
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/agent"
 	"agentsite/device"
 )
 
 // moveTimeout bounds one move, and the release of everything at the end.
 const moveTimeout = 10 * time.Second
 
-// live runs a Machine on a site as it is. Readings come by Watch, in one goroutine; due times
-// come by a timer. Both take turns by mu.
-type live struct {
-	machine *Machine
-	site    agents.Site
-	self    agents.Principal
-	world   World
-	began   time.Time
-	due     time.Duration  // when the machine is to step next; 0 for when it is told something
-	points  []agents.Point // of the site, as the machine was made for them
+// following is a Site that is asked what changed when it says that something did, as node.Node is.
+// There is one watch for each rule, and a goroutine for each would have a stack that grew.
+type following interface {
+	Follow(p agents.Principal, r agents.WatchRequest, wake func()) (next func() (u agents.Update, some bool, due time.Time, err error), end func(), err error)
+}
 
-	mu      device.Mutex
-	timer   *time.Timer
-	ended   bool
-	skipped string // as logged
-	refused []device.FaultKind
+// live runs a Machine on a site as it is. Readings come by Follow, or by Watch where the site has
+// none or points of another site are among them; due times come by a timer. All take turns by mu.
+type live struct {
+	site   agents.Site
+	self   agents.Principal
+	world  World
+	began  time.Time
+	failed chan error // why the rule cannot be followed any more; it has room for one
+
+	mu       device.Mutex
+	machine  *Machine
+	points   []agents.Point                                                // of the site, as the machine was made for them
+	next     func() (u agents.Update, some bool, due time.Time, err error) // of Follow; nil for a Watch
+	unfollow func()
+	woken    atomic.Bool // a turn is to come for what next has to tell
+	timer    *time.Timer
+	due      time.Duration // when the machine is to step next; 0 for when it is told something
+	stepAt   time.Duration // when it is asked: then, or before it to look at the clock; 0 as above
+	nextAt   time.Duration // when next is called although nobody was woken; 0 for never
+	second   time.Duration // in which count updates were told
+	count    int
+	heldTo   time.Duration // the end of a second in which there were enough
+	ended    bool
+	leave    func() // is called before a move; nil for a Watch
+	skipped  string // as logged
+	refused  []device.FaultKind
 }
 
 // moment returns the present time. Readings that are older than the rule are before 0.
@@ -45,50 +64,179 @@ func (l *live) moment() Moment {
 	return m
 }
 
-func (l *live) run(ctx context.Context) error {
+// run follows the rule until ctx ends, or returns why it cannot. All the work is done on the stacks
+// of other goroutines: there are many rules, and this one waits for as long as the rule runs.
+func (l *live) run(ctx context.Context, r *Rule) error {
 	ctx, cancel := context.WithCancel(ctx)
-	l.refused = make([]device.FaultKind, len(l.machine.outputs))
-	l.timer = time.AfterFunc(time.Hour, func() {
-		if l.mu.LockContext(ctx) == nil {
-			defer l.mu.Unlock()
-			l.step(ctx)
+	begun := make(chan struct{})
+	go func() {
+		defer close(begun)
+		if err := l.begin(ctx, r); err != nil {
+			l.fail(err)
+		}
+	}()
+	var err error
+	select {
+	case <-ctx.Done():
+		err = ctx.Err()
+	case err = <-l.failed:
+	}
+	cancel() // for a turn that is in a move still
+	<-begun
+	l.end(ctx)
+	return err
+}
+
+// fail ends run.
+func (l *live) fail(err error) {
+	select {
+	case l.failed <- err:
+	default: // it has ended
+	}
+}
+
+// begin makes the machine for the points that the site has now, and begins to watch them.
+func (l *live) begin(ctx context.Context, r *Rule) error {
+	points, err := l.build(ctx, r)
+	if err != nil {
+		return err
+	}
+	turn := func(leave func()) { l.turn(ctx, leave) }
+	l.timer = time.AfterFunc(time.Hour, func() { r.runner.add(turn) })
+	r.running.Store(l)
+	request := agents.WatchRequest{Points: points}
+	site, ok := l.site.(following)
+	if !ok || slices.ContainsFunc(points, isFar) {
+		return l.watch(ctx, request)
+	}
+	if err := l.mu.LockContext(ctx); err != nil {
+		return err
+	}
+	l.next, l.unfollow, err = site.Follow(l.self, request, func() {
+		if l.woken.CompareAndSwap(false, true) {
+			r.runner.add(turn)
 		}
 	})
-	defer l.end(ctx)
-	defer cancel() // for a timer that is in a move still
-	points := slices.Clone(l.machine.Points())
+	l.mu.Unlock()
+	if err == nil {
+		r.runner.add(turn)
+	}
+	return err
+}
+
+// build makes the machine, and returns what it is to be told of.
+func (l *live) build(ctx context.Context, r *Rule) (points []string, err error) {
+	list, err := l.site.Points(ctx, l.self, agents.SiteRequest{})
+	if err != nil {
+		return nil, err
+	}
+	var away []string
+	for _, m := range list.Missed {
+		away = append(away, m.Site)
+	}
+	if l.machine, err = r.NewMachine(l.self.ID, list.Points, away...); err != nil {
+		var wrong *agent.Mistake
+		if errors.As(err, &wrong) {
+			err = fmt.Errorf("%s: %w", wrong.Key, wrong.Err)
+		}
+		return nil, err
+	}
+	l.points, l.refused = list.Points, make([]device.FaultKind, len(l.machine.outputs))
+	points = slices.Clone(l.machine.Points())
 	for _, output := range l.machine.Outputs() {
 		if !slices.Contains(points, output) {
 			points = append(points, output)
 		}
 	}
-	var second time.Duration // in which count evaluations were made
-	count := 0
-	return l.site.Watch(ctx, l.self, agents.WatchRequest{Points: points}, func(u agents.Update) error {
+	return points, nil
+}
+
+// watch tells the machine what changes, in this goroutine.
+func (l *live) watch(ctx context.Context, r agents.WatchRequest) error {
+	return l.site.Watch(ctx, l.self, r, func(u agents.Update) error {
 		seen := time.Since(l.began)
-		if seen-second >= time.Second {
-			second, count = seen, 0
+		if err := l.mu.LockContext(ctx); err != nil {
+			return err
 		}
-		count++
-		if err := l.update(ctx, u, seen); err != nil || count < PerSecond {
+		err := l.update(ctx, u, seen)
+		l.arm(ctx)
+		held := l.heldTo - time.Since(l.began)
+		l.mu.Unlock()
+		if err != nil || held <= 0 {
 			return err
 		}
 		select { // what comes meanwhile is evaluated together
 		case <-ctx.Done():
-		case <-time.After(second + time.Second - time.Since(l.began)):
+		case <-time.After(held):
 		}
 		return nil
 	})
+}
+
+// turn does what is due. It calls leave before it waits for a move.
+func (l *live) turn(ctx context.Context, leave func()) {
+	if !l.mu.TryLock() {
+		leave()
+		if l.mu.LockContext(ctx) != nil {
+			return
+		}
+	}
+	defer l.mu.Unlock()
+	l.leave = leave
+	if l.ended {
+		return
+	}
+	defer l.arm(ctx)
+	now := time.Since(l.began)
+	if l.next != nil && now >= l.heldTo {
+		l.woken.Store(false) // what changes from here on has another turn
+		u, some, due, err := l.next()
+		if l.nextAt = 0; !due.IsZero() {
+			l.nextAt = due.Sub(l.began)
+		}
+		if err == nil && some {
+			err = l.update(ctx, u, now)
+		}
+		if err != nil {
+			l.nextAt, l.stepAt = 0, 0
+			l.fail(err)
+			return
+		}
+		if now < l.heldTo { // what comes meanwhile is evaluated together
+			l.nextAt = l.heldTo
+			l.woken.Store(true)
+		}
+	}
+	if l.stepAt > 0 && time.Since(l.began) >= l.stepAt {
+		l.step(ctx)
+	}
+}
+
+// arm sets the timer for the next turn, if there is one.
+func (l *live) arm(ctx context.Context) {
+	at := sooner(0)
+	for _, next := range [...]time.Duration{l.stepAt, l.nextAt} {
+		if next > 0 {
+			at.in(next)
+		}
+	}
+	if at == 0 || ctx.Err() != nil {
+		l.timer.Stop()
+		return
+	}
+	l.timer.Reset(time.Duration(at) - time.Since(l.began))
 }
 
 var errPointsChanged = errors.New("the points that the rule uses were changed")
 
 // update tells the machine what changed, and has it decide.
 func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) error {
-	if err := l.mu.LockContext(ctx); err != nil {
-		return err
+	if seen-l.second >= time.Second {
+		l.second, l.count = seen, 0
 	}
-	defer l.mu.Unlock()
+	if l.count++; l.count >= PerSecond {
+		l.heldTo = l.second + time.Second
+	}
 	if u.Offer {
 		list, err := l.site.Points(ctx, l.self, agents.SiteRequest{})
 		if err != nil {
@@ -164,6 +312,9 @@ func (l *live) step(ctx context.Context) {
 	}
 	for range MaxRounds {
 		acts, next := l.machine.Step(l.moment())
+		if len(acts) > 0 && l.leave != nil {
+			l.leave()
+		}
 		slices.SortStableFunc(acts, func(a, b Act) int { return l.far(a) - l.far(b) }) // another site may hang
 		for _, a := range acts {
 			left, err := l.move(ctx, a)
@@ -179,21 +330,28 @@ func (l *live) step(ctx context.Context) {
 	l.log()
 }
 
-// schedule sets the timer for when the machine is to be asked again.
+// schedule notes when the machine is to be asked again.
 func (l *live) schedule(next time.Duration) {
-	l.due = 0
+	now := time.Since(l.began)
+	l.due, l.stepAt = 0, 0
 	if next > 0 {
-		l.due = time.Since(l.began) + next
+		l.due = now + next
 	}
-	if next = l.machine.NextLook(time.Now(), next); next == 0 {
-		l.timer.Stop()
-		return
+	if next = l.machine.NextLook(time.Now(), next); next > 0 {
+		l.stepAt = now + next
 	}
-	l.timer.Reset(next)
 }
 
+// isFar reports whether an address is that of another site's point.
+func isFar(address string) bool { return strings.Count(address, "/") > 1 }
+
 // far is more for an output of another site than for one of this site.
-func (l *live) far(a Act) int { return strings.Count(l.machine.targets[a.Output].address, "/") }
+func (l *live) far(a Act) int {
+	if isFar(l.machine.targets[a.Output].address) {
+		return 1
+	}
+	return 0
+}
 
 // move makes one act, and returns for how long the output is held then.
 func (l *live) move(ctx context.Context, a Act) (left time.Duration, err error) {
@@ -213,7 +371,13 @@ func (l *live) move(ctx context.Context, a Act) (left time.Duration, err error) 
 
 // end releases what the rule holds, whatever ended it.
 func (l *live) end(ctx context.Context) {
+	if l.timer == nil {
+		return // it has not begun
+	}
 	l.timer.Stop()
+	if l.unfollow != nil {
+		l.unfollow()
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveTimeout)
 	defer cancel()
 	if l.mu.LockContext(ctx) != nil {

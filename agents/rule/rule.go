@@ -44,7 +44,8 @@ type World struct {
 
 // Kind returns the entry of the list of kinds.
 func Kind(w World) agent.Kind {
-	return agent.Kind{Name: KindName, Doc: "holds outputs while a condition is true, or moves them at an event or a time", New: func() agent.Agent { return &Rule{world: w} }}
+	r := new(runner)
+	return agent.Kind{Name: KindName, Doc: "holds outputs while a condition is true, or moves them at an event or a time", New: func() agent.Agent { return &Rule{world: w, runner: r} }}
 }
 
 // Rule is a rule as its owner wrote it. It either holds outputs while a condition is true
@@ -67,6 +68,7 @@ type Rule struct {
 	Tests    []Test        `json:"tests,omitempty" jsonschema:"what the rule has to do under what readings; agentsite check tries it"`
 
 	world   World
+	runner  *runner
 	running atomic.Pointer[live]
 }
 
@@ -354,24 +356,7 @@ func (r *Rule) Run(ctx context.Context, self agents.Principal, site agents.Site)
 
 // follow follows the rule with the points that the site has now.
 func (r *Rule) follow(ctx context.Context, self agents.Principal, site agents.Site) error {
-	list, err := site.Points(ctx, self, agents.SiteRequest{})
-	if err != nil {
-		return err
-	}
-	var away []string
-	for _, m := range list.Missed {
-		away = append(away, m.Site)
-	}
-	m, err := r.NewMachine(self.ID, list.Points, away...)
-	if err != nil {
-		var wrong *agent.Mistake
-		if errors.As(err, &wrong) {
-			err = fmt.Errorf("%s: %w", wrong.Key, wrong.Err)
-		}
-		return err
-	}
-	l := &live{machine: m, site: site, self: self, world: r.world, began: time.Now(), points: list.Points, mu: device.NewMutex()}
-	r.running.Store(l)
 	defer r.running.Store(nil)
-	return l.run(ctx)
+	l := &live{site: site, self: self, world: r.world, began: time.Now(), mu: device.NewMutex(), failed: make(chan error, 1)}
+	return l.run(ctx, r)
 }

@@ -266,34 +266,37 @@ func (g *Grant) Until() time.Time {
 type partIndex struct{ block, part int }
 
 // findParts finds, in every block and for every point of an ask, the permission that decides.
-// It refuses the ask where a block has none. It appends them to parts, so that few need no
-// allocation.
-func (g *Grant) findParts(ask agents.Ask, parts []partIndex) ([]partIndex, error) {
+// It is not ok where a block has none; missing is the point, "" for an ask without. It appends
+// them to parts, so that few need no allocation.
+func (g *Grant) findParts(ask agents.Ask, parts []partIndex) (all []partIndex, missing string, ok bool) {
 	points := ask.Points
 	if len(points) == 0 {
-		points = []string{""}
+		points = noPoint[:]
 	}
+	name := ask.Name()
 	for i, b := range g.Blocks {
 		for _, point := range points {
-			n := slices.IndexFunc(b.Permissions, func(p Permission) bool { return p.covers(ask.Name(), point, ask.Effect) })
+			n := slices.IndexFunc(b.Permissions, func(p Permission) bool { return p.covers(name, point, ask.Effect) })
 			if n < 0 {
-				return nil, missingPermission(ask.Name(), point)
+				return nil, point, false
 			}
 			if p := (partIndex{i, n}); !slices.Contains(parts, p) {
 				parts = append(parts, p)
 			}
 		}
 	}
-	return parts, nil
+	return parts, "", true
 }
+
+var noPoint = [1]string{} // in place of the points of an ask that names none
 
 // allow checks an ask against every permission that decides: all have to allow it, and the
 // narrowest limits hold. It also returns the rates that the ask counts against.
 func (g *Grant) allow(ask agents.Ask) (l agents.Limits, charges []charge, err error) {
 	var few [8]partIndex
-	parts, err := g.findParts(ask, few[:0])
-	if err != nil {
-		return l, nil, err
+	parts, missing, ok := g.findParts(ask, few[:0])
+	if !ok {
+		return l, nil, missingPermission(ask.Name(), missing)
 	}
 	for _, at := range parts {
 		p := g.Blocks[at.block].Permissions[at.part]

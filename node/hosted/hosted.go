@@ -297,6 +297,7 @@ func (m *Manager) replace(ctx context.Context, all []*entry) {
 		one, cancel := context.WithCancel(ctx)
 		r := &running{entry: e, cancel: cancel, ended: make(chan struct{})}
 		m.running[e.Name] = r
+		slog.Info("hosted agent started", "agent", e.self.ID, "may", strings.TrimSpace(e.May)) // not on the stack below, which stays
 		go func() {
 			defer close(r.ended)
 			defer cancel()
@@ -312,7 +313,6 @@ func (m *Manager) replace(ctx context.Context, all []*entry) {
 
 // run runs the agent, again after each failure, until it returns nil or ctx ends.
 func (e *entry) run(ctx context.Context, site agents.Site) {
-	slog.Info("hosted agent started", "agent", e.self.ID, "may", strings.TrimSpace(e.May))
 	defer slog.Info("hosted agent ended", "agent", e.self.ID)
 	pause := retry
 	for {

@@ -49,7 +49,7 @@ func prepareChildren(ctx context.Context, o PrepareOptions, cfg *config.Site, fi
 		}
 		return nil, errors.Join(errs...)
 	}
-	changed, gone, err := compareUnits(folder, wanted)
+	added, changed, gone, err := compareUnits(folder, wanted)
 	if err != nil {
 		return nil, errors.Join(append(errs, err)...)
 	}
@@ -63,7 +63,7 @@ func prepareChildren(ctx context.Context, o PrepareOptions, cfg *config.Site, fi
 		}
 		did = append(did, "unit "+name+" removed")
 	}
-	for _, name := range changed {
+	for _, name := range slices.Concat(added, changed) {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(wanted[name]), 0o644); err != nil {
 			errs = append(errs, err)
 			continue
@@ -74,11 +74,11 @@ func prepareChildren(ctx context.Context, o PrepareOptions, cfg *config.Site, fi
 		errs = append(errs, m.run(ctx, "daemon-reload"))
 	}
 	// It waits for none of these: the service that runs this may be one that others wait for.
-	unchanged := slices.DeleteFunc(slices.Sorted(maps.Keys(wanted)), func(name string) bool { return slices.Contains(changed, name) })
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(wanted)), func(name string) bool { return slices.Contains(changed, name) })
 	errs = append(errs,
+		m.run(ctx, "start --no-block", instances(others, ".socket")...),
 		m.run(ctx, "stop --no-block", instances(changed, ".service")...),
-		m.run(ctx, "restart --no-block", instances(changed, ".socket")...),
-		m.run(ctx, "start --no-block", instances(unchanged, ".socket")...))
+		m.run(ctx, "restart --no-block", instances(changed, ".socket")...))
 	return did, errors.Join(errs...)
 }
 
@@ -107,25 +107,28 @@ func unitsOf(c config.Agent, secrets string) (map[string]string, error) {
 	return a.Units(program, secrets), nil
 }
 
-// compareUnits returns which of the wanted units of children a folder does not have as they are, and
-// which others it has.
-func compareUnits(folder string, wanted map[string]string) (changed, gone []string, err error) {
+// compareUnits returns which of the wanted units of children a folder does not have, which it has
+// otherwise, and which it has beside them.
+func compareUnits(folder string, wanted map[string]string) (added, changed, gone []string, err error) {
 	files, err := os.ReadDir(folder)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	for _, f := range files {
 		if _, ok := wanted[f.Name()]; !ok && strings.HasPrefix(f.Name(), mcp.UnitPrefix) && f.Type().IsRegular() {
 			gone = append(gone, f.Name())
 		}
 	}
-	for name, text := range wanted {
-		if have, err := os.ReadFile(filepath.Join(folder, name)); err != nil || string(have) != text {
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		have, err := os.ReadFile(filepath.Join(folder, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			added = append(added, name)
+		case err != nil || string(have) != wanted[name]:
 			changed = append(changed, name)
 		}
 	}
-	slices.Sort(changed)
-	return changed, gone, nil
+	return added, changed, gone, nil
 }
 
 // instances returns the units with an ending, and for a template all that run of it.

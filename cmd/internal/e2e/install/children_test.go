@@ -43,13 +43,14 @@ func (p packaged) children(t *testing.T) {
 		"  look: { kind: mcp, command: [/opt/children/child, look, '" + address + "'], tools: [go], secrets: { API_KEY: look.key } }\n" +
 		"  online: { kind: mcp, command: [/opt/children/child, look, '" + address + "'], tools: [go], net: true }\n" + own("deaf")
 	p.WriteFile(t, "/etc/agentsite/agentsite.yaml", site+lasting+own("changes", "crash", "flood", "greedy"))
+	p.does(t, "rm -rf /run/systemd/system/agentsite*.service.d && systemctl daemon-reload") // another test's
 	// agentsite-prepare.service writes the units and has them loaded, from its own sandbox.
 	p.does(t, "systemctl restart agentsite")
 	t.Logf("%.1f s for a restart with nine new children", time.Since(begun).Seconds())
 	p.reached(t)
 
 	begun = time.Now()
-	p.does(t, "for c in everything memory; do agentsite agents tools $c >/dev/null & done; wait")
+	p.does(t, "for c in everything memory; do (for n in 1 2 3; do agentsite agents tools $c >/dev/null && break; sleep 2; done) & done; wait")
 	t.Logf("%.1f s until two public servers have listed their tools", time.Since(begun).Seconds())
 	for _, name := range []string{"everything", "memory", "look", "online", "deaf", "changes", "crash", "flood", "greedy"} {
 		p.accept(t, name)
@@ -147,7 +148,7 @@ func (p packaged) gone(t testing.TB, names ...string) {
 		units += " 'agentsite-child-" + name + "@*'"
 	}
 	begun := time.Now()
-	harness.WaitFor(t, 30*time.Second, "no unit runs of"+units, func() bool {
+	harness.WaitFor(t, 60*time.Second, "no unit runs of"+units, func() bool {
 		return p.does(t, "systemctl list-units --all --plain --no-legend"+units) == ""
 	})
 	t.Logf("%.1f s until no unit runs of%s", time.Since(begun).Seconds(), units)

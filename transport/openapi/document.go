@@ -68,9 +68,9 @@ func (a api) document(ctx context.Context, c *adapter.Call) (any, error) {
 	}
 	document["paths"] = paths
 	components["schemas"] = needed
-	components["responses"] = object{"Refused": refused}
+	components["responses"] = object{"Refused": refused()}
 	if slices.ContainsFunc(uses, func(o *operation) bool { return o.tool != "" }) {
-		components["parameters"] = termParameters
+		components["parameters"] = termParameters()
 	}
 	return document, nil
 }
@@ -83,38 +83,42 @@ func title(r *reader, name string) string {
 	return name
 }
 
-// refused is the answer to what is not done. What is refused before it becomes a call is an error
+// refused returns the answer to what is not done. What is refused before it becomes a call is an error
 // of JSON-RPC, as everywhere else on the site.
-var refused = object{
-	"description": "It is not done. fault is invalid, denied, unsafe, busy, offline, expired, unknown_outcome, unavailable or internal, and detail says what to do. " +
-		"Where an owner has to approve it first, the same call is made again then, with approval in the header Agentsite-Approval.",
-	"content": object{
-		"application/problem+json": object{"schema": ref("schemas", "Problem")},
-		"application/json": object{"schema": object{
-			"type": "object", "description": "not admitted: the token is missing or does not count, or there are too many requests",
-			"properties": object{"error": object{"type": "object"}}, "required": []string{"error"},
-		}},
-	},
+func refused() object {
+	return object{
+		"description": "It is not done. fault is invalid, denied, unsafe, busy, offline, expired, unknown_outcome, unavailable or internal, and detail says what to do. " +
+			"Where an owner has to approve it first, the same call is made again then, with approval in the header Agentsite-Approval.",
+		"content": object{
+			"application/problem+json": object{"schema": ref("schemas", "Problem")},
+			"application/json": object{"schema": object{
+				"type": "object", "description": "not admitted: the token is missing or does not count, or there are too many requests",
+				"properties": object{"error": object{"type": "object"}}, "required": []string{"error"},
+			}},
+		},
+	}
 }
 
-// termParameters are the headers of calls that do something, by their names in the document.
-var termParameters = object{
-	"Key": object{
-		"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "minLength": 1, "maxLength": 64},
-		"description": "a call that is repeated with it acts once; printable ASCII, another one for each call",
-	},
-	"Expires": object{
-		"name": "Agentsite-Expires-In", "in": "header", "schema": object{"type": "number", "exclusiveMinimum": 0, "maximum": 86400},
-		"description": "for how many seconds after its coming the call may still begin",
-	},
-	"Approval": object{
-		"name": "Agentsite-Approval", "in": "header", "schema": object{"type": "string"},
-		"description": "the approval of the problem that this call was answered with before, once an owner has approved it",
-	},
-	"Via": object{
-		"name": "Agentsite-Via", "in": "header", "schema": object{"type": "string"},
-		"description": "the sites and agents through which somebody asks, the nearest last, separated by commas; at most " + strconv.Itoa(agents.MaxVia),
-	},
+// termParameters returns the headers of calls that do something, by their names in the document.
+func termParameters() object {
+	return object{
+		"Key": object{
+			"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "minLength": 1, "maxLength": 64},
+			"description": "a call that is repeated with it acts once; printable ASCII, another one for each call",
+		},
+		"Expires": object{
+			"name": "Agentsite-Expires-In", "in": "header", "schema": object{"type": "number", "exclusiveMinimum": 0, "maximum": 86400},
+			"description": "for how many seconds after its coming the call may still begin",
+		},
+		"Approval": object{
+			"name": "Agentsite-Approval", "in": "header", "schema": object{"type": "string"},
+			"description": "the approval of the problem that this call was answered with before, once an owner has approved it",
+		},
+		"Via": object{
+			"name": "Agentsite-Via", "in": "header", "schema": object{"type": "string"},
+			"description": "the sites and agents through which somebody asks, the nearest last, separated by commas; at most " + strconv.Itoa(agents.MaxVia),
+		},
+	}
 }
 
 // render returns an operation as the document has it.

@@ -52,16 +52,18 @@ func (m *maker) add(name string, s *jsonschema.Schema) {
 	m.all[name] = text
 }
 
-// options have what the library does not know: a device.Value is a number, a bool, a text or null,
-// and a jsontext.Value any JSON.
-var options = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-	reflect.TypeFor[device.Value]():   {Types: []string{"number", "boolean", "string", "null"}},
-	reflect.TypeFor[jsontext.Value](): {},
-}}
+// schemaOf returns the schema of T. A device.Value is a number, a bool, a text or null, and a
+// jsontext.Value any JSON, which the library does not know.
+func schemaOf[T any]() (*jsonschema.Schema, error) {
+	return jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[device.Value]():   {Types: []string{"number", "boolean", "string", "null"}},
+		reflect.TypeFor[jsontext.Value](): {},
+	}})
+}
 
 // answer adds the schema of an answer, which may have more than it says: members are added over time.
 func answer[T any](m *maker, name string) {
-	s, err := jsonschema.For[T](options)
+	s, err := schemaOf[T]()
 	if err != nil {
 		m.err = err
 		return
@@ -72,7 +74,7 @@ func answer[T any](m *maker, name string) {
 
 // body adds the schema of a request's body, which has nothing more than it says.
 func body[T any](m *maker, name string, ranges map[string]device.Range) {
-	s, err := jsonschema.For[T](options)
+	s, err := schemaOf[T]()
 	if err != nil {
 		m.err = err
 		return

@@ -16,10 +16,12 @@ type form struct{ legacy bool }
 
 // formOf returns the version that a request names; without a name it is 0.3 (section 3.6.2).
 func formOf(version string) (form, error) {
-	switch version {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".") // a patch number changes nothing
+	switch major + "." + minor {
 	case "1.0":
 		return form{}, nil
-	case "", "0.3", "0.3.0":
+	case "0.3", ".":
 		return form{legacy: true}, nil
 	}
 	return form{}, failf(errVersion, "this site speaks 1.0 and 0.3, not %.20q; the header A2A-Version says which", version)

@@ -34,6 +34,9 @@ func TestAvahi(t *testing.T) {
 			t.Errorf("avahi-browse has no %s: %s", want, line)
 		}
 	}
+	if line = a.Until(site.label, "avahi-browse -r -p -t _a2a._tcp | grep ^="); !strings.Contains(line, `"card=/.well-known/agent-card.json"`) {
+		t.Errorf("avahi-browse has no card: %s", line)
+	}
 	for _, name := range []string{site.label, "greenhouse"} {
 		a.Until("10.77.0.1", "avahi-resolve -4 -n "+name+".local")
 		a.Until("fd77::1", "avahi-resolve -6 -n "+name+".local")
@@ -57,6 +60,7 @@ func TestAvahi(t *testing.T) {
 	site.end()
 	a.Until("gone", "avahi-browse -p -t _agentsite._tcp | grep -q "+site.label+" || echo gone")
 	a.Until("gone", "avahi-browse -p -t _wot._tcp | grep -q "+site.label+" || echo gone")
+	a.Until("gone", "avahi-browse -p -t _a2a._tcp | grep -q "+site.label+" || echo gone")
 	a.Until("Failed", "avahi-resolve -4 -n greenhouse.local")
 }
 

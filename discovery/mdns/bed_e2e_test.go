@@ -226,7 +226,10 @@ func announceRole(args []string) {
 		}
 	}()
 	fmt.Println(discovery.Label(record.Site))
-	medium := Medium{Services: []Service{{"_wot._tcp", []string{"td=/.well-known/wot", "type=Thing", "scheme=https"}}}}
+	medium := Medium{Services: []Service{
+		{"_wot._tcp", []string{"td=/.well-known/wot", "type=Thing", "scheme=https"}},
+		{"_a2a._tcp", []string{"card=/.well-known/agent-card.json"}},
+	}}
 	must(0, medium.Announce(ctx, record))
 }
 

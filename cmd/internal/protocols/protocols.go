@@ -31,7 +31,7 @@ func Routes(names []string, s *adapter.Site) (routes []web.Route) {
 
 // services are what adapters are found by on the local network.
 var services = map[string]mdns.Service{
-	"a2a": {Type: "_a2a._tcp", Text: []string{"card=/.well-known/agent-card.json", "v=1.0", "tls=1"}}, // draft-zhao-a2a-dns-sd, as far as clients agree: most read the path
+	"a2a": {Type: "_a2a._tcp", Text: []string{"card=/.well-known/agent-card.json"}},                 // no standard yet; the key is that of draft-zhao-a2a-dns-sd
 	"wot": {Type: "_wot._tcp", Text: []string{"td=/.well-known/wot", "type=Thing", "scheme=https"}}, // WoT Discovery, DNS-Based Service Discovery
 }
 

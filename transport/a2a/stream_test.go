@@ -1,0 +1,70 @@
+package a2a_test
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/transport/a2a"
+	"agentsite/transport/adapter/adaptertest"
+)
+
+// TestStreamEnds: a stream ends with its caller's permission and with the site, and the task goes on.
+func TestStreamEnds(t *testing.T) {
+	s := adaptertest.New(t, nil)
+	ending, end := context.WithCancel(s.Ending)
+	s.Site.Ending = ending
+	s.Serve(t, a2a.Routes(&s.Site))
+	token, revoke := s.Token(t, "asker", "ask helper")
+	for _, c := range []struct {
+		name, token string
+		stop        func()
+	}{{"the permission", token, revoke}, {"the site", adaptertest.SiteToken, end}} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			r, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/a2a/agents/helper/message:stream",
+				strings.NewReader(`{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"data":{"skill":"wait"}}]}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+c.token)
+			r.Header.Set("A2A-Version", "1.0")
+			res, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			if got := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || got != "text/event-stream" {
+				t.Fatal(res.Status, got)
+			}
+			lines, last := bufio.NewScanner(res.Body), ""
+			for first := true; lines.Scan(); first = false {
+				if first {
+					c.stop()
+				}
+				if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+					last = text
+				}
+			}
+			if err := lines.Err(); err != nil || !strings.HasPrefix(last, `{"error":`) {
+				t.Errorf("%v %s", err, last)
+			}
+		})
+	}
+}
+
+// TestWaits: a message waits for its task's end or question, and is answered when that comes.
+func TestWaits(t *testing.T) {
+	s := newSite(t)
+	token, _ := s.Token(t, "asker", "ask helper")
+	for skill, want := range map[string]string{"echo": "TASK_STATE_COMPLETED", "question": "TASK_STATE_INPUT_REQUIRED"} {
+		_, text := s.Ask(t, "POST", "/a2a/agents/helper/message:send", token, `{"message":{"messageId":"`+skill+`","role":"ROLE_USER","parts":[{"data":{"skill":"`+skill+`"}}]}}`, "A2A-Version", "1.0")
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: %s", skill, text)
+		}
+	}
+}

@@ -21,9 +21,9 @@ import (
 func TestA2A(t *testing.T) {
 	r := harness.Start(t, `site: { name: zorilla }
 devices:
-  greenhouse: { driver: sim, every: 1s, points: { vent: { min_off: 0s }, lamp: { min_off: 0s } } }
+  greenhouse: { driver: sim, every: 1s, points: { vent: { min_off: 0s }, heater: { min_off: 0s }, lamp: { min_off: 0s } } }
 agents:
-  airing: { kind: routine, may: set greenhouse/vent, description: lets air in, steps: [ { set: { greenhouse/vent: 20 }, for: 100ms } ] }
+  warming: { kind: routine, may: set greenhouse/heater, description: warms, steps: [ { set: { greenhouse/heater: on }, for: 100ms } ] }
   beds: { kind: routine, may: set greenhouse/lamp, steps: [ { ask: "Is the tank full?", options: [yes, no], else: stop }, { set: { greenhouse/lamp: on }, for: 1s } ] }
   flush: { kind: routine, may: set greenhouse/lamp, steps: [ { wait: 10m } ] }
 `, harness.Need(t, "the program", harness.Program))

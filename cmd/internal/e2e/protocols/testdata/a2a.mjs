@@ -132,8 +132,8 @@ for (const Factory of [JsonRpcTransportFactory, RestTransportFactory]) {
 	const list = await flush.listTasks({ tenant: '', contextId: running.contextId, status: 0, pageToken: '' })
 	assert.deepEqual(list.tasks.map((t) => t.id), [running.id])
 
-	const airing = await factory.createFromUrl(url, of('airing'))
-	const told = await all(airing.sendMessageStream(message([data({ skill: 'run' })], { contextId: randomUUID() })))
+	const warming = await factory.createFromUrl(url, of('warming'))
+	const told = await all(warming.sendMessageStream(message([data({ skill: 'run' })], { contextId: randomUUID() })))
 	assert.equal(told[0].payload.$case, 'task')
 	assert.equal(told.at(-1).payload.value.status.state, TaskState.TASK_STATE_COMPLETED)
 }
@@ -159,9 +159,9 @@ const updates = await all(flush.resubscribeTask({ id: running.id }), async () =>
 const last = updates.at(-1)
 assert.deepEqual([last.kind, last.status.state, last.final], ['status-update', 'canceled', true])
 assert.equal((await flush.cancelTask({ id: running.id })).error.code, -32002)
-const airing = await Legacy.fromCardUrl(url + of('airing'), { fetchImpl: authorized })
+const warming = await Legacy.fromCardUrl(url + of('warming'), { fetchImpl: authorized })
 const kinds = []
-for await (const e of airing.sendMessageStream(older([part({ skill: 'run' })]))) kinds.push(e.kind)
+for await (const e of warming.sendMessageStream(older([part({ skill: 'run' })]))) kinds.push(e.kind)
 assert.equal(kinds[0], 'task')
 
 const { supportedInterfaces, ...old } = await (await authorized(url + things)).json()

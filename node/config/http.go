@@ -31,7 +31,7 @@ type HTTP struct {
 // Protocols are those that HTTP can speak beside MCP. A site speaks DefaultProtocols unless its
 // configuration lists some.
 var (
-	Protocols        = []string{"a2a", "openapi", "agora", "wot", "aitp"}
+	Protocols        = []string{"a2a", "openapi", "agora", "wot", "aitp", "anp"}
 	DefaultProtocols = []string{"a2a", "openapi", "wot"}
 )
 

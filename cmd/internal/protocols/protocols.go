@@ -7,6 +7,7 @@ import (
 	"agentsite/transport/adapter"
 	"agentsite/transport/agora"
 	"agentsite/transport/aitp"
+	"agentsite/transport/anp"
 	"agentsite/transport/openapi"
 	"agentsite/transport/web"
 	"agentsite/transport/wot"
@@ -17,6 +18,7 @@ var adapters = map[string]func(*adapter.Site) []web.Route{
 	"a2a":     a2a.Routes,
 	"agora":   agora.Routes,
 	"aitp":    aitp.Routes,
+	"anp":     anp.Routes,
 	"openapi": openapi.Routes,
 	"wot":     wot.Routes,
 }

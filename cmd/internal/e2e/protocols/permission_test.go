@@ -53,6 +53,7 @@ var speakers = map[string]func(*testing.T, *site) speaker{
 	"agora":        speakAgora,
 	"a2a":          speakA2A,
 	"aitp":         speakAITP,
+	"anp":          speakANP,
 }
 
 var permissionConfig = `site: { name: shed }

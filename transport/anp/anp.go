@@ -1,0 +1,150 @@
+// Package anp renders the site's tools by the Agent Network Protocol: an agent description
+// (ANP-07) that is found under a well-known name (ANP-08), an OpenRPC document of what its reader
+// may call, JSON-RPC, and the negotiation of ANP-06, which needs no language model. Callers are
+// known by the site's tokens and keys; did:wba, which needs a domain, is not there.
+package anp
+
+import (
+	"context"
+
+	"agentsite/agents"
+	"agentsite/transport/adapter"
+	"agentsite/transport/web"
+)
+
+// Routes returns the routes.
+func Routes(s *adapter.Site) []web.Route {
+	a := server{s}
+	return []web.Route{
+		s.Document("/.well-known/agent-descriptions", "application/ld+json", a.descriptions),
+		s.Document("/anp/ad.json", "application/json", a.description),
+		s.Document("/anp/interface.json", "application/json", func(ctx context.Context, c *adapter.Call) (any, error) { return a.document(ctx, c, false) }),
+		s.Route("GET /anp/confirmed.json", web.Principals, func(ctx context.Context, c *adapter.Call) (any, error) { return a.document(ctx, c, true) }),
+		s.Route("POST /anp/rpc", web.Principals, a.call),
+	}
+}
+
+type server struct{ *adapter.Site }
+
+// collection lists the descriptions under a name.
+type collection struct {
+	Context map[string]string `json:"@context"`
+	Type    string            `json:"@type"`
+	URL     string            `json:"url"`
+	Items   []item            `json:"items"`
+}
+
+type item struct {
+	Type string `json:"@type"`
+	Name string `json:"name"`
+	ID   string `json:"@id"`
+}
+
+// title is the site's name for those whom it knows.
+func (a server) title(who agents.Principal) string {
+	if who == (agents.Principal{}) {
+		return "agentsite"
+	}
+	return a.Name
+}
+
+func (a server) descriptions(_ context.Context, c *adapter.Call) (any, error) {
+	base := c.Base()
+	return collection{
+		Context: map[string]string{"@vocab": "https://schema.org/", "did": "https://w3id.org/did#", "ad": "https://agent-network-protocol.com/ad#"},
+		Type:    "CollectionPage", URL: base + "/.well-known/agent-descriptions",
+		Items: []item{{"ad:AgentDescription", a.title(c.Who), base + "/anp/ad.json"}},
+	}, nil
+}
+
+// description is an agent description.
+type description struct {
+	ProtocolType        string                       `json:"protocolType"`
+	ProtocolVersion     string                       `json:"protocolVersion"`
+	Type                string                       `json:"type"`
+	URL                 string                       `json:"url"`
+	Name                string                       `json:"name"`
+	Description         string                       `json:"description"`
+	SecurityDefinitions map[string]map[string]string `json:"securityDefinitions"`
+	Security            string                       `json:"security"`
+	Interfaces          []iface                      `json:"interfaces"`
+}
+
+// iface is an interface of an agent.
+type iface struct {
+	ID                 string   `json:"id"`
+	Type               string   `json:"type"`
+	Protocol           string   `json:"protocol"`
+	Version            string   `json:"version"`
+	Profile            string   `json:"profile,omitzero"`
+	Binding            string   `json:"binding,omitzero"`
+	URL                string   `json:"url"`
+	Methods            []string `json:"methods,omitzero"`
+	SecurityProfiles   []string `json:"securityProfiles,omitzero"`
+	Negotiates         []string `json:"negotiates,omitzero"`
+	HumanAuthorization bool     `json:"humanAuthorization,omitzero"`
+	Description        string   `json:"description"`
+}
+
+// The names of interfaces, profiles and methods.
+const (
+	operations = "operations"
+	confirmed  = "confirmed"
+
+	structured         = "StructuredInterface"
+	rpcProfile         = "anp.rpc.v1"
+	negotiationProfile = "anp.meta.negotiation.v1"
+	transportProtected = "transport-protected"
+	jsonType           = "application/json"
+
+	capabilitiesMethod = "anp.get_capabilities"
+	negotiateMethod    = "anp.negotiate"
+)
+
+func (a server) description(ctx context.Context, c *adapter.Call) (any, error) {
+	base := c.Base()
+	d := description{
+		ProtocolType: "ANP", ProtocolVersion: "1.0.0", Type: "AgentDescription", URL: base + "/anp/ad.json", Name: a.title(c.Who),
+		Description:         "A board with sensors and outputs. An output is moved for a time and returns to its safe value by itself; its owner's limits hold whatever is asked.",
+		SecurityDefinitions: map[string]map[string]string{"bearer_sc": {"scheme": "bearer", "in": "header", "name": "Authorization"}},
+		Security:            "bearer_sc",
+		Interfaces: []iface{
+			{ID: operations, Type: structured, Protocol: "openrpc", Version: "1.3.2", Profile: rpcProfile, URL: base + "/anp/interface.json", Description: "What you may call here, by JSON-RPC."},
+			{
+				ID: "negotiation", Type: "MetaProtocolInterface", Protocol: "ANP", Version: "1.0", Profile: negotiationProfile, Binding: "jsonrpc-2.0", URL: base + "/anp/rpc",
+				Methods: []string{capabilitiesMethod, negotiateMethod}, SecurityProfiles: []string{transportProtected},
+				Negotiates: []string{"profiles", "interfaces", "security_profiles", "content_types", "execution_modes"}, Description: "Finds the operation for an intent.",
+			},
+			{ID: "mcp", Type: structured, Protocol: "MCP", Version: "2026-07-28", URL: base + "/mcp", Description: "The same operations as tools."},
+		},
+	}
+	outputs, err := a.confirmed(ctx, c.Who)
+	if err != nil {
+		return nil, err
+	}
+	if len(outputs) > 0 {
+		d.Interfaces = append(d.Interfaces, iface{
+			ID: confirmed, Type: structured, Protocol: "openrpc", Version: "1.3.2", Profile: rpcProfile, URL: base + "/anp/confirmed.json", HumanAuthorization: true,
+			Description: "Outputs whose moves the site's owner approves, each in a channel of the owner's own.",
+		})
+	}
+	return d, nil
+}
+
+// confirmed returns the outputs whose moves an owner has to approve, as far as who sees them.
+func (a server) confirmed(ctx context.Context, who agents.Principal) (outputs []string, err error) {
+	if who == (agents.Principal{}) {
+		return nil, nil
+	}
+	offer, err := a.Node.Offer(ctx, who)
+	if err != nil || !offer.Points {
+		return nil, err
+	}
+	list, err := a.Node.Points(ctx, who, agents.SiteRequest{})
+	for _, p := range list.Points {
+		if p.Confirm != "" {
+			outputs = append(outputs, p.Point)
+		}
+	}
+	return outputs, err
+}

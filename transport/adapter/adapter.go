@@ -159,6 +159,9 @@ func problem(r *http.Request, err error) *Answer {
 	return problemOf(statuses[f.Kind], f.Kind, f.Msg, "")
 }
 
+// Problem renders an error as Route answers it, for protocols that send messages.
+func (c *Call) Problem(err error) Problem { return problem(c.Request, err).Value.(Problem) }
+
 func problemOf(status int, kind device.FaultKind, detail, approval string) *Answer {
 	return &Answer{Status: status, Type: "application/problem+json", Value: Problem{
 		Title: http.StatusText(status), Status: status, Detail: detail, Fault: string(kind), Approval: approval,

@@ -82,6 +82,23 @@ type form struct {
 	Subprotocol string   `json:"subprotocol,omitzero"`
 }
 
+// addSocket adds to each affordance of a thing the form of the WebSocket.
+func (t *thing) addSocket() *thing {
+	href := "ws" + strings.TrimPrefix(strings.TrimSuffix(t.Base, "/"), "http") + socketPath // wss of https
+	for _, all := range []map[string]*affordance{t.Properties, t.Actions, t.Events} {
+		for _, a := range all {
+			var ops []string
+			for _, f := range a.Forms {
+				if f.Subprotocol != "sse" { // the same as those of long polling
+					ops = append(ops, f.Ops...)
+				}
+			}
+			a.Forms = append(a.Forms, form{Ops: ops, Href: href, Type: jsonType, Subprotocol: subprotocol})
+		}
+	}
+	return t
+}
+
 type link struct {
 	Rel  string `json:"rel"`
 	Href string `json:"href"`
@@ -161,7 +178,7 @@ func (s server) siteThing(base string, have catalog) *thing {
 	for _, a := range have.agents {
 		t.Links = append(t.Links, link{"item", pathOf(agentPrefix + a.Name), tdType})
 	}
-	return t
+	return t.addSocket()
 }
 
 // historyOf describes the action that tells how a point went.
@@ -204,7 +221,7 @@ func (s server) deviceThing(base, name string, have catalog) *thing {
 	if readable {
 		t.Forms = []form{newForm(pathOf(name, "properties"), "readallproperties")}
 	}
-	return t
+	return t.addSocket()
 }
 
 // property describes a point that is read or moved.
@@ -316,7 +333,7 @@ func (s server) agentThing(base string, a task.Agent) *thing {
 		Output: taskSchema(),
 		Forms:  []form{newForm(pathOf(name, "actions", answerAction), "invokeaction")},
 	}
-	return t
+	return t.addSocket()
 }
 
 // taskSchema describes task.Task.

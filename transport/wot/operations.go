@@ -1,6 +1,7 @@
 package wot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -55,7 +56,7 @@ func (s server) readProperty(ctx context.Context, who agents.Principal, of subje
 func isKnown(r agents.Reading) bool { return r.Quality == device.Good && !r.Value.IsZero() }
 
 func notKnown(r agents.Reading) error {
-	return device.Faultf(device.Unavailable, "%s has no good reading: %s %s", r.Point, r.Quality, r.Why)
+	return device.Faultf(device.Unavailable, "%s has no good reading: %s", r.Point, cmp.Or(r.Why, string(r.Quality)))
 }
 
 // readProperties returns those of a device that have good readings.

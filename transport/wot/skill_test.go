@@ -3,6 +3,8 @@ package wot
 import (
 	"testing"
 
+	"agentsite/agents/task"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -54,5 +56,27 @@ func FuzzSkillInput(f *testing.F) {
 			}
 		}
 		check(out, 0)
+	})
+}
+
+// FuzzSocketMessage: whatever a client sends is a request or an error, and an answer can say to
+// which message it is one.
+func FuzzSocketMessage(f *testing.F) {
+	f.Add(`{"thingId":"t","messageId":"m","messageType":"writeProperty","name":"vent","data":{"a":[1]}}`)
+	f.Add(`{"thingID":"t","messageID":"m","correlationID":"c","input":null,"agentsite/via":["a"]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := parseRequest([]byte(text))
+		if r == nil || err == nil && r.MessageID != "" && r.CorrelationID == "" {
+			t.Fatalf("%q: %+v %v", text, r, err)
+		}
+		if err != nil {
+			return
+		}
+		if value, err := textOf(r.Data.IsZero(), r.Data.JSONText); err != nil || len(value) > len(text) || !r.Data.IsZero() && !value.IsValid() {
+			t.Fatalf("%q: %s %v", text, value, err)
+		}
+		if _, err := json.Marshal(status(r, task.Task{})); err != nil {
+			t.Fatal(err)
+		}
 	})
 }

@@ -40,6 +40,7 @@ func Routes(s *adapter.Site) []web.Route {
 		s.Route("GET /things/{thing}/actions/{name}/{task}", web.Principals, w.query),
 		s.Route("DELETE /things/{thing}/actions/{name}/{task}", web.Principals, w.cancel),
 		s.Route("GET /things/{thing}/events/{name}", web.Principals, w.subscribe),
+		s.Route("GET "+socketPath, web.Principals, w.socket),
 	}
 }
 

@@ -86,7 +86,7 @@ var layers = []layer{
 	{"transport/agora", []string{"agents", "agents/tools", "device", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol renders the tools"},
 	{"transport/aitp", []string{"agents", "agents/task", "agents/tools", "device", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol renders the tools"},
 	{"transport/anp", []string{"agents", "agents/tools", "device", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol renders the tools"},
-	{"transport/wot", []string{"agents", "agents/task", "device", "node", "transport/adapter", "transport/web"}, "a protocol calls the node"},
+	{"transport/wot", []string{"agents", "agents/task", "device", "node", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol calls the node"},
 	{"transport/p2p", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/owner", append([]string{"agents/agent", "agents/rule/trial", "discovery", "node/access", "node/bundle", "node/config", "node/hosted", "node/imports", "node/identity", "node/state"}, mcpImports...), "the owner's methods beside MCP; what they need of the site comes as values"},
 	{"transport/owner/client", []string{"transport/owner", "node/access", "node/identity", "node/state", "device"}, "how a method is called is passed in, so that it depends on no carrier and not on MCP"},

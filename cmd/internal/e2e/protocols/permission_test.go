@@ -50,6 +50,7 @@ var speakers = map[string]func(*testing.T, *site) speaker{
 	"MCP to peers": func(t *testing.T, s *site) speaker { return ofSite(s.dialPeer(t)) },
 	"openapi":      speakHTTP,
 	"wot":          speakWoT,
+	"lmosprotocol": speakLMOS,
 	"agora":        speakAgora,
 	"a2a":          speakA2A,
 	"aitp":         speakAITP,

@@ -96,14 +96,20 @@ var operations = map[string]func(context.Context, *node.Node, agents.Principal, 
 // operation decodes the request of an operation, and asks the node.
 func operation[R any](do func(context.Context, *node.Node, agents.Principal, R, agents.Terms) (any, error)) func(context.Context, *node.Node, agents.Principal, rpc.Raw, agents.Terms) (any, error) {
 	return func(ctx context.Context, n *node.Node, p agents.Principal, data rpc.Raw, t agents.Terms) (any, error) {
-		var in struct {
-			Operation string `json:"operation"`
-			Request   R      `json:",embed"`
+		var fields map[string]jsontext.Value
+		var r R
+		err := data.Decode(&fields)
+		if err == nil {
+			delete(fields, "operation")
+			var rest jsontext.Value
+			if rest, err = encode(fields); err == nil {
+				err = rpc.RawJSON(rest).DecodeStrict(&r)
+			}
 		}
-		if err := data.DecodeStrict(&in); err != nil {
+		if err != nil {
 			return nil, invalid("data", err)
 		}
-		return do(ctx, n, p, in.Request, t)
+		return do(ctx, n, p, r, t)
 	}
 }
 

@@ -3,6 +3,7 @@ package a2a_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -66,5 +67,35 @@ func TestWaits(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s: %s", skill, text)
 		}
+	}
+}
+
+// TestVersions: pictures, texts and stops of the things in both versions, as each writes them.
+func TestVersions(t *testing.T) {
+	s := newSite(t)
+	for name, c := range map[string]struct{ method, role, kind, text, picture string }{
+		"1.0": {"SendMessage", "ROLE_USER", "", `"result":{"message":{"messageId":`, `{"raw":"`},
+		"0.3": {"message/send", "user", `"kind":"data",`, `"kind":"message","role":"agent"`, `{"kind":"file","file":{"bytes":"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ask := func(data string) string {
+				t.Helper()
+				body := `{"jsonrpc":"2.0","id":"x","method":"` + c.method + `","params":{"message":{"messageId":"` + fmt.Sprint(name, len(data)) + `","contextId":"ours","role":"` + c.role + `","parts":[{` + c.kind + `"data":` + data + `}]}}}`
+				_, text := s.Ask(t, "POST", "/a2a", adaptertest.SiteToken, body, "A2A-Version", name)
+				if !strings.Contains(text, c.text) || !strings.Contains(text, `"contextId":"ours"`) {
+					t.Errorf("%.400s", text)
+				}
+				return text
+			}
+			if text := ask(`{"operation":"capture","camera":"greenhouse/camera"}`); !strings.Contains(text, c.picture) || !strings.Contains(text, `"image/`) {
+				t.Errorf("%.400s", text)
+			}
+			if text := ask(`{"operation":"show","display":"greenhouse/message","text":"hello"}`); !strings.Contains(text, `"text":"hello"`) {
+				t.Errorf("%.400s", text)
+			}
+			if text := ask(`{"operation":"stop"}`); !strings.Contains(text, `"emergency_stop":true`) {
+				t.Errorf("%.400s", text)
+			}
+		})
 	}
 }

@@ -21,11 +21,10 @@ import (
 
 // request is what is asked of a site in the words of every protocol.
 type request struct {
-	op     string // read, history, status, move, stop or show; a move without a value is a release
+	op     string // read, history, move or stop; a move without a value is a release
 	point  string // "" for none
 	value  device.Value
 	length float64 // seconds; 0 for none
-	text   string
 	key    string  // of idempotency; "" for none
 	within float64 // seconds; 0 for none
 }

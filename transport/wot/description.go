@@ -252,6 +252,9 @@ func property(thing, name string, kind device.Kind, p agents.Point, read, moved 
 		if p.Limits != "" {
 			a.Description += " (" + p.Limits + ")"
 		}
+		if p.Confirm != "" {
+			a.Description += "; an " + p.Confirm + " has to approve each write"
+		}
 		a.Forms = append(a.Forms, newForm(href+"{?for}", "writeproperty"))
 	}
 	if read {

@@ -321,3 +321,39 @@ func TestSocketEnds(t *testing.T) {
 	}
 	open(t, s, all) // ends with the site
 }
+
+// TestSocketsBounded: sessions and their watches are bounded, and a session that ended gives its
+// place back.
+func TestSocketsBounded(t *testing.T) {
+	s := serve(t, nil)
+	token, _ := s.Token(t, "part", "read greenhouse/vent")
+	var open []*websocket.Conn
+	var refused *http.Response
+	for len(open) < 100 {
+		conn, res, err := dial(t, s, token)
+		if err != nil {
+			refused = res
+			break
+		}
+		defer conn.CloseNow()
+		open = append(open, conn)
+	}
+	if refused == nil || refused.StatusCode != 429 || len(open) < 4 {
+		t.Fatalf("%d sessions, and then %v", len(open), refused)
+	}
+	if conn, _, err := dial(t, s, all); err != nil {
+		t.Errorf("another caller: %v", err)
+	} else {
+		conn.CloseNow()
+	}
+	open[0].CloseNow()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if conn, _, err := dial(t, s, token); err == nil {
+			conn.CloseNow()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the place is not given back")
+		}
+	}
+}

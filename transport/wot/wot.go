@@ -31,7 +31,7 @@ func Routes(s *adapter.Site) []web.Route {
 		s.Document("/.well-known/wot", tdType, w.self),
 		s.Document("/.well-known/capabilities.json", "", w.capabilities),
 		s.Route("GET /things", web.Principals, w.list),
-		s.Route("GET /things/{thing}", web.Principals, w.describe),
+		s.DocumentFor(web.Principals, "/things/{thing}", tdType, w.describe),
 		s.Route("GET /things/{thing}/properties", web.Principals, w.readAll),
 		s.Route("GET /things/{thing}/properties/{name}", web.Principals, w.read),
 		s.Route("PUT /things/{thing}/properties/{name}", web.Principals, w.write),
@@ -199,7 +199,7 @@ func (s server) describe(ctx context.Context, c *adapter.Call) (any, error) {
 	if t == nil {
 		return nil, notThere("such thing")
 	}
-	return &adapter.Answer{Type: tdType, Value: t}, nil
+	return t, nil
 }
 
 // thing describes one thing; nil where the caller may use nothing of it.

@@ -140,7 +140,7 @@ func TestReader(t *testing.T) {
 
 // TestAffordances: each kind of point is described by what it takes.
 func TestAffordances(t *testing.T) {
-	s := serve(t, nil)
+	s := serve(t, nil, "pump")
 	d, _ := td(t, s, house, all)
 	for name, want := range map[string]map[string]any{
 		"temperature": {"type": "number", "unit": "Cel", "readOnly": true, "observable": true},
@@ -155,6 +155,13 @@ func TestAffordances(t *testing.T) {
 	}
 	if fmt.Sprint(d.Properties["vent"]["uriVariables"]) == "<nil>" || d.Properties["temperature"]["uriVariables"] != nil {
 		t.Errorf("the length of a lease: %v", d.Properties["vent"])
+	}
+	if pump, _ := d.Properties["pump"]["description"].(string); !strings.HasSuffix(pump, "an owner has to approve each write") {
+		t.Error(pump)
+	}
+	res, _ := s.Ask(t, "GET", house, all, "")
+	if again, _ := s.Ask(t, "GET", house, all, "", "If-None-Match", res.Header.Get("ETag")); again.StatusCode != 304 {
+		t.Error(again.Status)
 	}
 	set, _ := s.Token(t, "set", "set greenhouse/vent")
 	d, _ = td(t, s, house, set)

@@ -10,6 +10,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/transport/adapter/adaptertest"
+	"agentsite/transport/wot"
 )
 
 // follow begins a stream of events, and returns a function for its next line that is not empty;
@@ -146,6 +147,55 @@ func TestPoll(t *testing.T) {
 			}
 			return
 		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// TestPollEnds: a client that leaves gives its place back, and the site's end answers those that
+// wait.
+func TestPollEnds(t *testing.T) {
+	s := adaptertest.New(t, nil)
+	ending, end := context.WithCancel(s.Ending)
+	defer end()
+	s.Ending = ending
+	s.Serve(t, wot.Routes(&s.Site))
+	poll := func(ctx context.Context) (int, error) {
+		r, err := http.NewRequestWithContext(ctx, "GET", s.URL+house+"/events/button", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+all)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return 0, err
+		}
+		res.Body.Close()
+		return res.StatusCode, nil
+	}
+	for range 40 { // more than there are places
+		ctx, leave := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		if status, err := poll(ctx); err == nil {
+			t.Fatalf("nothing happened, and the answer is %d", status)
+		}
+		leave()
+	}
+	for { // until the last ones have left
+		if res, _ := s.Ask(t, "HEAD", house+"/events/button", all, ""); res.StatusCode != 204 {
+			t.Fatal(res.Status)
+		}
+		waits := make(chan int, 1)
+		go func() { status, _ := poll(t.Context()); waits <- status }()
+		select {
+		case status := <-waits:
+			if status != http.StatusTooManyRequests {
+				t.Fatal(status)
+			}
+		case <-time.After(200 * time.Millisecond):
+			end()
+			if status := <-waits; status != 204 {
+				t.Errorf("at the site's end: %d", status)
+			}
+			return
 		}
 	}
 }

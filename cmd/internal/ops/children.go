@@ -149,7 +149,7 @@ func (m manager) run(ctx context.Context, verb string, units ...string) error {
 	if m.quiet || len(units) == 0 && verb != "daemon-reload" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "systemctl", append(strings.Fields(verb), units...)...).CombinedOutput()
 	if err != nil {

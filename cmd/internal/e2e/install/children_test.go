@@ -98,10 +98,7 @@ func (p packaged) children(t *testing.T) {
 		p.until(t, "deaf_go", "done")
 		p.does(t, "kill -9 $(systemctl show -P MainPID agentsite)")
 		p.gone(t, "deaf", "look", "everything", "memory")
-		harness.WaitFor(t, 60*time.Second, "another site runs", func() bool {
-			_, out, _ := p.sh(t, "systemctl is-active agentsite")
-			return strings.TrimSpace(out) == "active"
-		})
+		p.within(t, 60, "systemctl -q is-active agentsite")
 		p.reached(t)
 		p.until(t, "deaf_go", "done")
 		p.call(t, "memory_read_graph", "{}", "has a relay")
@@ -134,10 +131,15 @@ func (p packaged) call(t testing.TB, tool, args, want string) (answer string) {
 // just started, may be a moment away.
 func (p packaged) until(t testing.TB, tool, want string) {
 	t.Helper()
-	harness.WaitFor(t, 60*time.Second, tool+" answers "+want, func() bool {
-		_, out, _ := p.sh(t, "agentsite call "+tool+" '{}' 2>&1")
-		return strings.Contains(out, want)
-	})
+	p.within(t, 60, "agentsite call "+tool+" '{}' 2>&1 | grep -q '"+want+"'")
+}
+
+// within waits until a command line is true there, where a try takes a while.
+func (p packaged) within(t testing.TB, seconds int, line string) {
+	t.Helper()
+	if exit, _, errs := p.sh(t, fmt.Sprintf("for n in $(seq %d); do if %s; then exit 0; fi; sleep 1; done; exit 1", seconds, line)); exit != 0 {
+		t.Fatalf("%d s without: %s\n%s", seconds, line, errs)
+	}
 }
 
 // gone waits until nothing runs of children.
@@ -148,9 +150,7 @@ func (p packaged) gone(t testing.TB, names ...string) {
 		units += " 'agentsite-child-" + name + "@*'"
 	}
 	begun := time.Now()
-	harness.WaitFor(t, 60*time.Second, "no unit runs of"+units, func() bool {
-		return p.does(t, "systemctl list-units --all --plain --no-legend"+units) == ""
-	})
+	p.within(t, 60, `[ -z "$(systemctl list-units --all --plain --no-legend`+units+`)" ]`)
 	t.Logf("%.1f s until no unit runs of%s", time.Since(begun).Seconds(), units)
 }
 
@@ -268,10 +268,7 @@ func (p packaged) childCrashes(t *testing.T) {
 
 // crashedOff: after five crashes a child is off, until it is resumed.
 func (p packaged) crashedOff(t *testing.T) {
-	harness.WaitFor(t, 90*time.Second, "the child that crashes is off", func() bool {
-		exit, _, _ := p.sh(t, "grep -q 'crash is off, because it crashed 5 times' /root/crash.log")
-		return exit == 0
-	})
+	p.within(t, 90, "grep -q 'crash is off, because it crashed 5 times' /root/crash.log")
 	starts := func() string {
 		return p.does(t, "journalctl -u 'agentsite-child-crash@*' --no-pager -o cat | grep -c ^Started")
 	}

@@ -49,7 +49,7 @@ type live struct {
 	count    int
 	heldTo   time.Duration // the end of a second in which there were enough
 	ended    bool
-	leave    func() // is called before a move; nil for a Watch
+	leave    func() // is called before a move; nil outside turns
 	skipped  string // as logged
 	refused  []device.FaultKind
 }
@@ -183,6 +183,7 @@ func (l *live) turn(ctx context.Context, leave func()) {
 	}
 	defer l.mu.Unlock()
 	l.leave = leave
+	defer func() { l.leave = nil }() // a Watch has moves outside turns
 	if l.ended {
 		return
 	}

@@ -45,6 +45,7 @@ type house struct {
 	clock atomic.Bool // it is set
 
 	mu     sync.Mutex
+	watch  bool     // rules watch the node, and do not follow it
 	writes []string // to the hardware, with their time
 	begun  []string // what the journal was asked to make durable
 	keys   []string // of those
@@ -178,7 +179,11 @@ func (h *house) run(r *rule.Rule, who agents.Principal) (rep func() agent.Report
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := made.Run(ctx, who, h.node); ctx.Err() == nil {
+		var site agents.Site = h.node
+		if h.watch {
+			site = struct{ agents.Site }{h.node}
+		}
+		if err := made.Run(ctx, who, site); ctx.Err() == nil {
 			h.t.Errorf("the rule ended: %v", err)
 		}
 	}()
@@ -209,7 +214,14 @@ func (h *house) cold(celsius float64, length time.Duration) {
 
 // TestFrost: hysteresis, for:, renewals, and what is unknown.
 func TestFrost(t *testing.T) {
+	for _, watch := range []bool{false, true} {
+		testFrost(t, watch)
+	}
+}
+
+func testFrost(t *testing.T, watch bool) {
 	inHouse(t, func(h *house) {
+		h.watch = watch
 		report, end := h.run(frost, self)
 		h.wantState(report, agent.Waiting) // nothing was read yet
 		h.temperature(6)

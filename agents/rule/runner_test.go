@@ -4,7 +4,18 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	"agentsite/device"
 )
+
+// TestLeaveEnds: what a turn may call before it blocks is gone after it. A rule with points of
+// another site moves outside its turns, too, and would begin a second runner.
+func TestLeaveEnds(t *testing.T) {
+	l := &live{mu: device.NewMutex(), ended: true}
+	if l.turn(t.Context(), func() {}); l.leave != nil {
+		t.Error("it can be called after the turn")
+	}
+}
 
 // TestRunner: turns come one after the other, and one that blocks has the others go on.
 func TestRunner(t *testing.T) {

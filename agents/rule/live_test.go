@@ -213,40 +213,35 @@ func (h *house) cold(celsius float64, length time.Duration) {
 }
 
 // TestFrost: hysteresis, for:, renewals, and what is unknown.
-func TestFrost(t *testing.T) {
-	for _, watch := range []bool{false, true} {
-		testFrost(t, watch)
-	}
-}
+func TestFrost(t *testing.T) { inHouse(t, followFrost) }
 
-func testFrost(t *testing.T, watch bool) {
-	inHouse(t, func(h *house) {
-		h.watch = watch
-		report, end := h.run(frost, self)
-		h.wantState(report, agent.Waiting) // nothing was read yet
-		h.temperature(6)
-		h.wantState(report, agent.Idle)
-		h.cold(4, 20*time.Second)
-		h.wantState(report, agent.Waiting)
-		h.wantWrites("")
-		h.cold(4, 20*time.Second)
-		h.wantWrites("30s heater on")
-		h.cold(6, 5*time.Minute)
-		h.wantState(report, agent.Holding)
-		h.wantWrites("")
-		h.temperature(7.5)
-		h.wantWrites("5m40s heater off")
-		h.wantState(report, agent.Idle)
-		if len(h.begun) != 1 {
-			h.t.Errorf("the journal was asked to make %d moves durable: %q", len(h.begun), h.begun)
-		}
-		h.cold(4, time.Minute)
-		h.took()
-		h.read(temperature, device.Number(4), device.Stale)
-		h.wantWrites("6m40s heater off")
-		h.wantState(report, agent.Waiting)
-		end()
-	})
+func TestFrostWatched(t *testing.T) { inHouse(t, func(h *house) { h.watch = true; followFrost(h) }) }
+
+func followFrost(h *house) {
+	report, end := h.run(frost, self)
+	h.wantState(report, agent.Waiting) // nothing was read yet
+	h.temperature(6)
+	h.wantState(report, agent.Idle)
+	h.cold(4, 20*time.Second)
+	h.wantState(report, agent.Waiting)
+	h.wantWrites("")
+	h.cold(4, 20*time.Second)
+	h.wantWrites("30s heater on")
+	h.cold(6, 5*time.Minute)
+	h.wantState(report, agent.Holding)
+	h.wantWrites("")
+	h.temperature(7.5)
+	h.wantWrites("5m40s heater off")
+	h.wantState(report, agent.Idle)
+	if len(h.begun) != 1 {
+		h.t.Errorf("the journal was asked to make %d moves durable: %q", len(h.begun), h.begun)
+	}
+	h.cold(4, time.Minute)
+	h.took()
+	h.read(temperature, device.Number(4), device.Stale)
+	h.wantWrites("6m40s heater off")
+	h.wantState(report, agent.Waiting)
+	end()
 }
 
 // TestPersonWins: what a person releases or moves is left alone until the condition was false.

@@ -27,7 +27,7 @@ const (
 
 	maxSocketMessage = 64 << 10
 	maxWatches       = 16 // of one session
-	maxQueued        = 16 // messages, before no more are read
+	maxQueued        = 16 // messages that wait
 	socketTimeout    = 30 * time.Second
 )
 
@@ -116,8 +116,8 @@ func (w *session) read(queue chan<- *request) {
 		}
 		select {
 		case queue <- r:
-		case <-w.ctx.Done():
-			return
+		default: // to wait would keep a stop from being read
+			w.send(w.failure(r, device.Faultf(device.Busy, "%d messages wait: send the next ones when some are answered", maxQueued)))
 		}
 	}
 }

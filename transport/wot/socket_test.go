@@ -268,6 +268,28 @@ func TestSocketTask(t *testing.T) {
 	}
 }
 
+// TestSocketStop: a stop is heard behind a move that waits for the disk, and behind all that is
+// sent after that, of which what there is no place for is refused.
+func TestSocketStop(t *testing.T) {
+	s := serve(t, nil)
+	w := open(t, s, all)
+	w.asked("greenhouse", "writeProperty", `,"name":"vent","data":40,"for":30`, "propertyReading")
+	defer s.Journal.Hold()()
+	w.say("greenhouse", "writeProperty", `,"name":"vent","data":50,"for":30`)
+	for range 100 {
+		w.say("greenhouse", "readProperty", `,"name":"vent"`)
+	}
+	if m := w.next(); m.Type != "error" || m.Status != "429" {
+		t.Errorf("%+v", m)
+	}
+	w.say("site:"+s.Name, "invokeAction", `,"action":"stop"`)
+	for deadline := time.Now().Add(20 * time.Second); s.Value("greenhouse/vent") != device.Number(0); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it is not stopped")
+		}
+	}
+}
+
 // TestSocketEnds: a session needs evidence, and ends with the permission and with what it cannot
 // read.
 func TestSocketEnds(t *testing.T) {

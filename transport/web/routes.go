@@ -1,9 +1,11 @@
 package web
 
 import (
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -61,12 +63,26 @@ func Handler(o Options) http.Handler {
 	mux := http.NewServeMux()
 	for _, route := range o.Routes {
 		mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, r *http.Request) {
+			defer logPanic(route.Pattern)
 			if c, ok := s.admit(w, r, route.Admission); ok {
 				route.Serve(w, r, c)
 			}
 		})
 	}
 	return s.checkOrigin(mux)
+}
+
+// logPanic, deferred, logs a panic in a route, which ends the request alone. net/http would log it
+// where nobody looks.
+func logPanic(pattern string) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if p != http.ErrAbortHandler {
+		slog.Error("a defect: something panicked", "in", pattern, "panic", p, "stack", string(debug.Stack()))
+	}
+	panic(http.ErrAbortHandler)
 }
 
 type server struct {

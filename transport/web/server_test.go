@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -283,6 +284,24 @@ func TestBodyLimits(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestPanic: a panic in a route is logged, and ends its request alone.
+func TestPanic(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	o := options(nil)
+	o.Routes = append(o.Routes, Route{"GET /broken", Public, func(http.ResponseWriter, *http.Request, Caller) { panic("out of luck") }})
+	defer func() {
+		if p := recover(); p != http.ErrAbortHandler || !strings.Contains(log.String(), "out of luck") || !strings.Contains(log.String(), "GET /broken") {
+			t.Errorf("%v\n%s", p, log.String())
+		}
+	}()
+	r := request("")
+	r.Method, r.URL.Path = "GET", "/broken"
+	Handler(o).ServeHTTP(httptest.NewRecorder(), r)
 }
 
 // TestRoutes: what is listed is served, and nothing else.

@@ -225,6 +225,11 @@ func (v *village) host(s *site, dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.serve = rpc.NewDispatcher(mcp.New(v.ctx, s.Node, catalog, mcp.Implementation{Name: "test"}, "").Methods())
+	if s.cfg != nil { // before tasks are looked at, whose agents would be gone
+		if err := manager.Apply(s.cfg); err != nil {
+			v.Fatal(err)
+		}
+	}
 	ctx, end := context.WithCancel(v.ctx)
 	var running sync.WaitGroup
 	running.Go(func() { manager.Run(ctx) })
@@ -240,9 +245,6 @@ func (v *village) restart(name string, after time.Duration) {
 	v.sleep(after)
 	v.host(s, s.dir)
 	s.hang(false)
-	if err := s.manager.Apply(s.cfg); err != nil {
-		v.Fatal(err)
-	}
 }
 
 // grant gives the agents of one site a permission on another.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,12 +50,7 @@ func Boot(t testing.TB, most time.Duration, modules, words string, args ...strin
 		"-no-reboot", "-netdev", network, "-initrd", initrd, "-append", words + " quiet panic=-1 port=" + port + " control=" + control}, args...)...)
 	m := &Machine{Site: Site{URL: "http://127.0.0.1:" + port, Folder: dir}, Control: "http://127.0.0.1:" + control, Console: &LogBuffer{}}
 	cmd.Stdout, cmd.Stderr = m.Console, m.Console
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // however this test ends
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	begun, ended := time.Now(), make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	begun, ended := time.Now(), StartEmulator(t, cmd)
 	t.Cleanup(func() {
 		if t.Failed() {
 			site, _ := m.AskWithin(3*time.Second, "GET", "/site", nil)
@@ -81,6 +77,29 @@ func Boot(t testing.TB, most time.Duration, modules, words string, args ...strin
 	})
 	t.Logf("%.1f s to the board's first answer", time.Since(begun).Seconds())
 	return m
+}
+
+// StartEmulator starts cmd, which gets SIGTERM if this process ends before it. The channel gives
+// the result of its Wait.
+func StartEmulator(t testing.TB, cmd *exec.Cmd) (ended chan error) {
+	t.Helper()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	started, ended := make(chan error), make(chan error, 1)
+	go func() {
+		// The kernel sends that signal when the thread ends that started the process
+		// (prctl(2), PR_SET_PDEATHSIG): this one lives as long, whichever others end.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			ended <- cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	return ended
 }
 
 // initramfs returns the board's files in the format that the kernel unpacks

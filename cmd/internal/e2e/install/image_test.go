@@ -366,13 +366,10 @@ func (p *powered) run(t testing.TB, args []string, log string) {
 	p.console, p.ended, p.begun = &harness.LogBuffer{}, make(chan error, 1), time.Now()
 	cmd, console, ended := exec.Command("timeout", args...), p.console, p.ended
 	cmd.Stdout, cmd.Stderr = console, console
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	result := harness.StartEmulator(t, cmd)
 	p.cmd = cmd
 	go func() {
-		ended <- cmd.Wait()
+		ended <- <-result
 		text, _ := os.ReadFile(log)
 		console.Write(text)
 		close(ended)

@@ -15,6 +15,8 @@ type Terms struct {
 	Approval string `json:"-"`
 	// NoApproval refuses a call, as denied, that an owner would have to approve.
 	NoApproval bool `json:"-"`
+	// Confirm has an owner approve the call, whatever the permission says.
+	Confirm bool `json:"-"`
 	// Held makes a move a renewal, or a release of the caller's own lease, and nothing else: it is
 	// refused as expired where the caller does not hold the output any more.
 	Held bool `json:"agentsite/held,omitzero"`

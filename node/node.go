@@ -113,6 +113,9 @@ func (n *Node) call(ctx context.Context, p agents.Principal, a tools.Agent, c to
 	}
 	defer place.Leave()
 	limits, err := n.take(p, ask, false)
+	if err == nil && c.Terms.Confirm && !n.owns(p) {
+		err = device.Faultf(device.Denied, "an owner would have to approve this call, and a tool of another program has no approvals")
+	}
 	if err == nil && limits != (agents.Limits{}) {
 		err = device.Faultf(device.Denied, "your permission for this has limits that this tool knows nothing of; an owner can grant one without")
 	}

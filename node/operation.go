@@ -101,7 +101,7 @@ func operate[T any](n *Node, c *call, check func(*view) error, do func(*view) (T
 // have used up a rate meanwhile, so that a permission decides that demands more.
 func (n *Node) permit(c *call, asked Asked) (limits agents.Limits, err error) {
 	confirmed := n.owns(c.who)
-	for demanded := c.confirm; ; demanded = true {
+	for demanded := c.confirm || c.terms.Confirm; ; demanded = true {
 		if demanded && !confirmed {
 			if err := n.approved(c, asked); err != nil {
 				return limits, err

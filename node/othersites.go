@@ -98,7 +98,7 @@ func (n *Node) admitElsewhere(c *call) (a admitted, err error) {
 			return err
 		})
 	}
-	if c.confirm = c.confirm || a.limits.Confirm; err == nil && c.renewal && c.confirm {
+	if c.confirm = c.confirm || a.limits.Confirm || c.terms.Confirm; err == nil && c.renewal && c.confirm {
 		err = device.Faultf(device.Expired, "an owner confirms each time that %s is held", c.ask.Points[0])
 	}
 	if err == nil {

@@ -84,7 +84,8 @@ type Task struct {
 	Agent   string `json:"agent"`
 	Skill   string `json:"skill,omitzero"`
 	State   State  `json:"state"`
-	Says    string `json:"says,omitzero"` // one sentence for people: progress, or why it failed
+	Says    string `json:"says,omitzero"`    // one sentence for people: progress, or why it failed
+	Partial string `json:"partial,omitzero"` // of a working one: the text of its result, as far as it is written
 	Asker   string `json:"asker,omitzero"`
 	Context string `json:"context,omitzero"` // as it was asked
 	Created string `json:"created"`          // RFC 3339 in UTC, as Changed
@@ -151,6 +152,19 @@ type Work interface {
 	Input(ctx context.Context, q Question) (answer string, err error)
 	// Say reports progress in one sentence. It does not block for the disk.
 	Say(text string)
+}
+
+// Talk is Work of an agent that understands words. A conversation is the tasks of one asker with
+// one agent and the same Context.
+type Talk interface {
+	Work
+	// Earlier returns the ended tasks of the conversation, the newest last and at most so many; none
+	// where Context is "".
+	Earlier(ctx context.Context, most int) ([]Task, error)
+	// Asker returns what the asker itself may ask of the site now.
+	Asker(ctx context.Context) (*agents.Offer, error)
+	// Write shows the text of the result so far. It does not block for the disk.
+	Write(text string)
 }
 
 // Asker is Work that can ask agents of other sites.

@@ -31,6 +31,7 @@ type askArgs struct {
 	Skill     string         `json:"skill,omitzero" jsonschema:"if it has several"`
 	Text      string         `json:"text,omitzero" jsonschema:"what is wanted, for agents that read"`
 	Arguments jsontext.Value `json:"arguments,omitzero" jsonschema:"of the skill"`
+	Context   string         `json:"context,omitzero" jsonschema:"of your choice: an agent that talks knows the earlier tasks with the same"`
 	Within    *float64       `json:"within,omitzero" jsonschema:"seconds until it fails; 3600 when left out"`
 	Wait      *float64       `json:"wait_seconds,omitzero" jsonschema:"for its end; 25 when left out"`
 
@@ -55,7 +56,7 @@ type Asked struct {
 
 // OfAsk returns the arguments of AskAgent for a new task.
 func OfAsk(r task.Request) any {
-	return askArgs{Agent: r.Agent, Skill: r.Skill, Text: r.Text, Arguments: r.Arguments, Within: r.Seconds}
+	return askArgs{Agent: r.Agent, Skill: r.Skill, Text: r.Text, Arguments: r.Arguments, Context: r.Context, Within: r.Seconds}
 }
 
 // askTool returns the tool where p may ask an agent, and none otherwise.
@@ -133,8 +134,8 @@ func (in askArgs) check() error {
 	switch {
 	case in.Agent != "" && in.Task != "":
 		return device.Faultf(device.Invalid, "give agent, to ask for a new task, or task, for one that there is; not both")
-	case in.Agent == "" && (in.Skill != "" || in.Text != "" || in.Arguments != nil || in.Within != nil):
-		return device.Faultf(device.Invalid, "agent is missing: skill, text, arguments and within are those of a new task")
+	case in.Agent == "" && (in.Skill != "" || in.Text != "" || in.Arguments != nil || in.Context != "" || in.Within != nil):
+		return device.Faultf(device.Invalid, "agent is missing: skill, text, arguments, context and within are those of a new task")
 	case in.Task == "" && (in.Answer != nil || in.Question != "" || in.Cancel):
 		return device.Faultf(device.Invalid, "task is missing: answer, question and cancel are about a task that there is")
 	case in.Cancel && in.Answer != nil:
@@ -153,7 +154,7 @@ func (c *Catalog) change(ctx context.Context, p agents.Principal, in askArgs, ca
 		terms := call.Terms
 		terms.Approval = call.Exchange.State // of a call that an owner has to approve
 		t, err = c.Tasks.Ask(ctx, p, task.Request{
-			Agent: in.Agent, Skill: in.Skill, Text: in.Text, Arguments: in.Arguments, Seconds: in.Within, Terms: terms,
+			Agent: in.Agent, Skill: in.Skill, Text: in.Text, Arguments: in.Arguments, Context: in.Context, Seconds: in.Within, Terms: terms,
 		})
 		return t, true, err
 	case in.Cancel:

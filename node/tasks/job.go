@@ -23,6 +23,7 @@ type job struct {
 	stopping error
 	cancel   context.CancelCauseFunc
 	progress string
+	partial  string
 	changed  chan struct{} // closed when it has changed
 
 	seen atomic.Bool // its asker was permitted to ask, since the start
@@ -48,7 +49,7 @@ func (j *job) tell() {
 // view returns the task as it is now. The manager's lock is held.
 func (j *job) view() task.Task {
 	t := j.whole()
-	t.Says = cmp.Or(t.Says, j.progress)
+	t.Says, t.Partial = cmp.Or(t.Says, j.progress), j.partial
 	return t
 }
 

@@ -36,7 +36,7 @@ func (m *Manager) run(ctx context.Context, j *job, w hosted.Worker) {
 		j.stopping = errors.New("it ends by itself")
 	}
 	j.cancel(nil)
-	j.cancel, j.progress = nil, ""
+	j.cancel, j.progress, j.partial = nil, "", ""
 	began := len(j.steps) > 0
 	m.mu.Unlock()
 	if err != nil || over { // outputs of other sites do not go to safe with this one

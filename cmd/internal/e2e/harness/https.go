@@ -41,16 +41,16 @@ func ServeTLS(t *testing.T, cfg *tls.Config, h http.HandlerFunc) string {
 	return s.Listener.Addr().String()
 }
 
-// HTTPS is where a site serves HTTPS, and the file of the certificate that a client without our
+// httpsAddress is where a site serves HTTPS, and the file of the certificate that a client without our
 // pinning has to trust.
-type HTTPS struct {
+type httpsAddress struct {
 	URL         string // of its address
 	Host        string // its name on the network, with the port
 	Certificate string
 }
 
 // HTTPS returns where the site serves HTTPS.
-func (r *Site) HTTPS(t testing.TB) HTTPS {
+func (r *Site) HTTPS(t testing.TB) httpsAddress {
 	t.Helper()
 	out, err := r.CLI(t, "identity", "--certificate")
 	if err != nil {
@@ -69,12 +69,12 @@ func (r *Site) HTTPS(t testing.TB) HTTPS {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return HTTPS{"https://" + at.At[0], net.JoinHostPort(discovery.HostName(id), port), file}
+	return httpsAddress{"https://" + at.At[0], net.JoinHostPort(discovery.HostName(id), port), file}
 }
 
 // Client returns a client that trusts the site's certificate and no other. It sends token, if
 // any.
-func (s HTTPS) Client(t testing.TB, token string) *http.Client {
+func (s httpsAddress) Client(t testing.TB, token string) *http.Client {
 	t.Helper()
 	text, err := os.ReadFile(s.Certificate)
 	if err != nil {

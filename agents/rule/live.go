@@ -49,7 +49,7 @@ type live struct {
 	count    int
 	heldTo   time.Duration // the end of a second in which there were enough
 	ended    bool
-	leave    func() // is called before a move; nil outside turns
+	leave    func() // is called before it waits; nil outside turns
 	skipped  string // as logged
 	refused  []device.FaultKind
 }
@@ -173,7 +173,7 @@ func (l *live) watch(ctx context.Context, r agents.WatchRequest) error {
 	})
 }
 
-// turn does what is due. It calls leave before it waits for a move.
+// turn does what is due. It calls leave before it waits for a move, or for another site.
 func (l *live) turn(ctx context.Context, leave func()) {
 	if !l.mu.TryLock() {
 		leave()
@@ -213,6 +213,13 @@ func (l *live) turn(ctx context.Context, leave func()) {
 	}
 }
 
+// leaveRunner has the other rules go on, before this one waits.
+func (l *live) leaveRunner() {
+	if l.leave != nil {
+		l.leave()
+	}
+}
+
 // arm sets the timer for the next turn, if there is one.
 func (l *live) arm(ctx context.Context) {
 	at := sooner(0)
@@ -239,6 +246,7 @@ func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) 
 		l.heldTo = l.second + time.Second
 	}
 	if u.Offer {
+		l.leaveRunner() // other sites may be asked
 		list, err := l.site.Points(ctx, l.self, agents.SiteRequest{})
 		if err != nil {
 			return err
@@ -278,6 +286,9 @@ func (l *live) refresh(ctx context.Context) {
 	if points == nil {
 		return
 	}
+	if slices.ContainsFunc(points, isFar) {
+		l.leaveRunner()
+	}
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
 	if all, err := l.site.Read(ctx, l.self, agents.ReadRequest{Points: points}); err == nil {
@@ -313,8 +324,8 @@ func (l *live) step(ctx context.Context) {
 	}
 	for range MaxRounds {
 		acts, next := l.machine.Step(l.moment())
-		if len(acts) > 0 && l.leave != nil {
-			l.leave()
+		if len(acts) > 0 {
+			l.leaveRunner()
 		}
 		slices.SortStableFunc(acts, func(a, b Act) int { return l.far(a) - l.far(b) }) // another site may hang
 		for _, a := range acts {

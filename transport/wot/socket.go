@@ -110,7 +110,7 @@ func (w *session) read(queue chan<- *request) {
 			w.send(w.failure(r, err))
 			continue
 		}
-		if r.Action == "stop" && strings.EqualFold(r.Type, "invokeAction") {
+		if w.isStop(r) {
 			w.do(r)
 			continue
 		}
@@ -120,6 +120,13 @@ func (w *session) read(queue chan<- *request) {
 			w.send(w.failure(r, device.Faultf(device.Busy, "%d messages wait: send the next ones when some are answered", maxQueued)))
 		}
 	}
+}
+
+// isStop reports whether a message is an emergency stop. An agent may have a skill of that name, and
+// the session's tasks are for one goroutine.
+func (w *session) isStop(r *request) bool {
+	of, err := w.subject(r)
+	return err == nil && of.kind == sitePrefix && r.Action == "stop" && strings.EqualFold(r.Type, "invokeAction")
 }
 
 // do does what a message asks, and says so where it is refused.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"agentsite/agents/task"
+	"agentsite/agents/task/tasktest"
 	"agentsite/device"
 	"agentsite/transport/adapter/adaptertest"
 
@@ -287,6 +290,30 @@ func TestSocketStop(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("it is not stopped")
 		}
+	}
+}
+
+// TestSocketSkillStop: a skill that is called stop waits for its turn, as any other one.
+func TestSocketSkillStop(t *testing.T) {
+	s := serve(t, nil)
+	host := s.Tasks.(*tasktest.Host)
+	host.Agent.Skills = append(slices.Clone(host.Agent.Skills), task.Skill{ID: "stop"})
+	host.Work = func(context.Context, task.Work) (jsontext.Value, error) { return nil, nil }
+	w := open(t, s, all)
+	release := s.Journal.Hold()
+	moved := w.say("greenhouse", "writeProperty", `,"name":"vent","data":50,"for":30`)
+	asked := w.say("agent:helper", "invokeAction", `,"action":"stop"`)
+	w.write("{")
+	m := w.next()
+	release()
+	if m.Type != "error" || m.Correlation != "" {
+		t.Errorf("answered first: %+v", m)
+	}
+	if m := w.next(); m.Correlation != moved {
+		t.Errorf("%+v", m)
+	}
+	if m := w.next(); m.Type != "actionStatus" || m.Correlation != asked {
+		t.Errorf("%+v", m)
 	}
 }
 

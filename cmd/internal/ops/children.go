@@ -21,6 +21,10 @@ import (
 // unitFolder has units until the machine restarts: each start of the service makes them anew.
 const unitFolder = "/run/systemd/system"
 
+// pendingUnits has the names of units that were written, until the service manager has taken them up:
+// whoever is ended between the two leaves files that are as they should be, and are not in force.
+const pendingUnits = "agentsite-children.pending"
+
 // prepareChildren writes the units of all children of a configuration, and removes those that are
 // gone. It returns the completed steps.
 func prepareChildren(ctx context.Context, o PrepareOptions, cfg *config.Site, file string) (did []string, err error) {
@@ -53,6 +57,22 @@ func prepareChildren(ctx context.Context, o PrepareOptions, cfg *config.Site, fi
 	if err != nil {
 		return nil, errors.Join(append(errs, err)...)
 	}
+	pending := filepath.Join(folder, pendingUnits)
+	left, err := os.ReadFile(pending)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(append(errs, err)...)
+	}
+	for _, name := range strings.Fields(string(left)) {
+		if wanted[name] != "" && !slices.Contains(added, name) && !slices.Contains(changed, name) {
+			changed = append(changed, name)
+		}
+	}
+	if written := slices.Concat(added, changed); len(written) > 0 {
+		if err := os.WriteFile(pending, []byte(strings.Join(written, "\n")), 0o644); err != nil {
+			return nil, errors.Join(append(errs, err)...)
+		}
+	}
+	before := len(errs)
 	m := manager{quiet: o.Root != ""}
 	// Those that go end while the manager still knows how.
 	errs = append(errs, m.run(ctx, "stop", instances(gone, "")...))
@@ -79,6 +99,11 @@ func prepareChildren(ctx context.Context, o PrepareOptions, cfg *config.Site, fi
 		m.run(ctx, "start --no-block", instances(others, ".socket")...),
 		m.run(ctx, "stop --no-block", instances(changed, ".service")...),
 		m.run(ctx, "restart --no-block", instances(changed, ".socket")...))
+	if errors.Join(errs[before:]...) == nil {
+		if err := os.Remove(pending); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
 	return did, errors.Join(errs...)
 }
 

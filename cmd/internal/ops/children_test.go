@@ -60,3 +60,47 @@ func TestPrepareChildren(t *testing.T) {
 	prepare(secret, "agentsite-child-a.end.socket", "agentsite-child-a.end@.service", "agentsite-child-a.socket", "agentsite-child-a@.service", "other.service")
 	prepare("agents: { c: { kind: mcp, command: [sh], tools: [d], isolation: none } }", "other.service")
 }
+
+// TestPrepareAgain: units that were written and perhaps not taken up by the service manager, because
+// that ended early, are written and taken up the next time.
+func TestPrepareAgain(t *testing.T) {
+	root := t.TempDir()
+	folder := filepath.Join(root, unitFolder)
+	for _, dir := range []string{folder, filepath.Join(root, "boot")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(root, "agentsite.yaml")
+	prepare := func(net string) (did []string, err error) {
+		t.Helper()
+		text := "site: { name: a }\nagents: { a: { kind: mcp, command: [sh], tools: [b], net: " + net + " } }"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return Prepare(t.Context(), PrepareOptions{Config: file, Root: root, Boot: filepath.Join(root, "boot")})
+	}
+	if _, err := prepare("true"); err != nil {
+		t.Fatal(err)
+	}
+	obstacle := filepath.Join(folder, "agentsite-child-a.end.socket") // which is written before the service
+	if err := os.Remove(obstacle); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(obstacle, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := prepare("false"); err == nil {
+		t.Error("a folder was written")
+	}
+	if err := os.Remove(obstacle); err != nil {
+		t.Fatal(err)
+	}
+	const step = "unit agentsite-child-a@.service written"
+	if did, err := prepare("false"); err != nil || !slices.Contains(did, step) {
+		t.Errorf("%q, %v", did, err)
+	}
+	if did, err := prepare("false"); err != nil || slices.Contains(did, step) {
+		t.Errorf("the third time: %q, %v", did, err)
+	}
+}

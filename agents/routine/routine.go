@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,8 +32,6 @@ const (
 	maxLength         = 24 * time.Hour
 	// askTime is how long the task of another site's agent may take by default.
 	askTime = time.Hour
-	// releaseTimeout bounds the release of an output when the routine ends.
-	releaseTimeout = 5 * time.Second
 )
 
 // Kind returns the entry of the list of kinds.
@@ -49,8 +46,7 @@ type Routine struct {
 	world   rule.World
 	working atomic.Pointer[string] // the task that it works on; nil for none
 
-	mu   sync.Mutex
-	held map[string]time.Time // outputs that it moved, until when
+	held agent.Held
 }
 
 // Step is a step of a routine. It sets, asks, shows, waits, or has an agent of another site work.
@@ -257,31 +253,8 @@ func plain(text string, most int) bool {
 // its tasks have left at work is released.
 func (r *Routine) Run(ctx context.Context, self agents.Principal, site agents.Site) error {
 	<-ctx.Done()
-	r.mu.Lock()
-	outputs := slices.SortedFunc(maps.Keys(r.held), func(a, b string) int { // other sites may not answer
-		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), cmp.Compare(a, b))
-	})
-	held := r.held
-	r.held = nil
-	r.mu.Unlock()
-	for _, output := range outputs {
-		if time.Now().Before(held[output]) {
-			releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
-			site.Move(releasing, self, agents.MoveRequest{Output: output, Terms: agents.Terms{Held: true}}) // leases end by themselves
-			cancel()
-		}
-	}
+	r.held.Release(ctx, self, site)
 	return nil
-}
-
-// noteHeld notes that a routine holds an output for so long.
-func (r *Routine) noteHeld(output string, length time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.held == nil {
-		r.held = make(map[string]time.Time)
-	}
-	r.held[output] = time.Now().Add(length)
 }
 
 // Report implements agent.Reporting.

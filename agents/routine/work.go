@@ -134,7 +134,7 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 			}
 			out, err := r.site.Move(ctx, r.self, m)
 			if err == nil {
-				r.noteHeld(address, time.Duration(out.Left*float64(time.Second)))
+				r.held.Note(address, time.Duration(out.Left*float64(time.Second)))
 			}
 			return err
 		})

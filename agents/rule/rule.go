@@ -136,7 +136,7 @@ func (r *Rule) Define() (agent.Definition, error) {
 	if err != nil {
 		return agent.Definition{}, err
 	}
-	d := agent.Definition{Moves: c.Outputs(), Rank: 1 + r.Priority}
+	d := agent.Definition{Moves: c.Outputs(), Rank: 2 + r.Priority}
 	for _, address := range slices.Concat(c.points, d.Moves) {
 		if !slices.Contains(d.Reads, address) {
 			d.Reads = append(d.Reads, address)

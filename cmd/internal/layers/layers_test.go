@@ -53,6 +53,7 @@ var layers = []layer{
 	{"agents/remote", []string{"agents", "agents/agent", "agents/group", "agents/task", "device"}, "other sites as agents have them; how one is reached is passed in"},
 	{"agents/rule/calendar", nil, "a time table over the wall clock, whatever runs by it"},
 	{"agents/rule/expr", []string{"device"}, "an expression is evaluated over values, whoever asks"},
+	{"agents/llm/chat", []string{"device"}, "a client of model servers knows no site and no task"},
 	{"agents/conformance", []string{"agents", "agents/agent", "agents/task", "agents/tools", "device"}, "the public suite's fixtures are an agent like any other"},
 	{"node", []string{"agents", "agents/notify", "agents/tools", "device", "device/guard"}, "the single entry point: what it needs comes as interfaces, in the words of devices, the guard and agents"},
 	{"node/identity", nil, "keys are the lowest layer"},

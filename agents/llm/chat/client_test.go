@@ -1,0 +1,76 @@
+package chat
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"agentsite/device"
+)
+
+// serve answers each request with the next of answers: a content type, a space, and a body, or a
+// status.
+func serve(t *testing.T, answers ...string) *Endpoint {
+	t.Helper()
+	n := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kind, body, _ := strings.Cut(answers[min(n, len(answers)-1)], " ")
+		n++
+		var code int
+		if _, err := fmt.Sscan(kind, &code); err == nil {
+			http.Error(w, body, code)
+			return
+		}
+		w.Header().Set("Content-Type", kind)
+		fmt.Fprint(w, body)
+	}))
+	t.Cleanup(s.Close)
+	e := &Endpoint{URL: s.URL + "/v1", Model: "m"}
+	t.Cleanup(func() { e.connection().CloseIdleConnections() })
+	return e
+}
+
+const hello = "text/event-stream data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"lo\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+
+func TestComplete(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answers []string
+		want    string // the text and the calls, or the kind of the fault
+	}{
+		"a stream":            {[]string{hello}, "Hello"},
+		"no stream":           {[]string{`application/json {"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`}, "Hello 3+1"},
+		"busy once":           {[]string{"503 later", hello}, "Hello"},
+		"an unknown field":    {[]string{`400 {"error":{"message":"unknown field stream_options"}}`, hello}, "Hello"},
+		"the key":             {[]string{"401 no"}, "denied"},
+		"an error in a 200":   {[]string{"text/event-stream data: {\"error\":{\"message\":\"overloaded\"}}\n\n"}, "unavailable"},
+		"cut off":             {[]string{"text/event-stream data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\n"}, "unavailable"},
+		"without an end":      {[]string{"text/event-stream data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"},\"finish_reason\":\"stop\"}]}\n\n"}, "Hello"},
+		"HTML":                {[]string{"text/html <html>hello</html>"}, "unavailable"},
+		"thoughts":            {[]string{`application/json {"choices":[{"message":{"content":"<think>hm</think>\nHello"},"finish_reason":"stop"}]}`}, "Hello"},
+		"calls at index 0":    {[]string{`text/event-stream data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}},{"index":0,"id":"b","function":{"name":"y","arguments":{"n":1}}}]},"finish_reason":"stop"}]}` + "\n\n"}, ` x{} y{"n":1}`},
+		"arguments in pieces": {[]string{`text/event-stream data: {"choices":[{"delta":{"content":null,"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":"{\"n\""}}]}}]}` + "\n" + `data:{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":":2}"}}]}}]}` + "\n\ndata: [DONE]\n"}, ` x{"n":2}`},
+		"broken arguments":    {[]string{`application/json {"choices":[{"message":{"content":null,"tool_calls":[{"id":"a","function":{"name":"x","arguments":"{n:1"}}]}}]}`}, " x!{n:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, err := serve(t, tt.answers...).Complete(t.Context(), Request{Messages: []Message{{Role: User, Text: "hi"}}, MaxAnswer: 100}, nil)
+			got := a.Text
+			for _, c := range a.Calls {
+				got += " " + c.Name + string(c.Arguments)
+				if c.Broken != "" {
+					got += "!" + c.Broken
+				}
+			}
+			if a.Usage.Known {
+				got += fmt.Sprintf(" %d+%d", a.Usage.Prompt, a.Usage.Answer)
+			}
+			if err != nil {
+				got = string(device.AsFault(err).Kind)
+			}
+			if got != tt.want {
+				t.Errorf("%q %v, want %q", got, err, tt.want)
+			}
+		})
+	}
+}

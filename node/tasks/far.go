@@ -23,6 +23,9 @@ const (
 	farApproval = 5 * time.Second
 	// farGrace is how long a step is continued at least after a restart: its task may have ended in time.
 	farGrace = 30 * time.Second
+	// farAnswer is how long a site that is being asked has to answer still when the task here ends, so
+	// that what was asked for can be canceled. It is below endTimeout.
+	farAnswer = 2 * time.Second
 	// farCancel bounds the cancellation of a task of another site.
 	farCancel = 10 * time.Second
 )
@@ -203,7 +206,9 @@ func (f *far) ask(ctx context.Context, key, approval string) error {
 			}
 			r := f.request
 			r.Agent, r.Terms = f.agent, t
-			got, err := f.at.Ask(ctx, f.site, r)
+			asking, done := outliving(ctx, farAnswer)
+			defer done()
+			got, err := f.at.Ask(asking, f.site, r)
 			f.id = got.ID
 			return farResult{Task: got.ID}, err
 		})
@@ -237,6 +242,16 @@ func (f *far) ask(ctx context.Context, key, approval string) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// outliving returns a context that ends some time after ctx. done ends it.
+func outliving(ctx context.Context, by time.Duration) (longer context.Context, done func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		device.Sleep(longer, by)
+		cancel()
+	})
+	return longer, func() { stop(); cancel() }
 }
 
 // noteFar writes down what the step waits for: nothing yet, "/" before the other site is asked, or

@@ -27,6 +27,7 @@ type shed struct {
 	asks     []task.Request
 	away     bool
 	lost     bool // the answers
+	slow     time.Duration
 	wrong    error
 	refused  error
 	needs    int        // approvals that are asked for before a task is taken
@@ -67,7 +68,15 @@ func (s *shed) change(how func(*shed)) {
 	how(s)
 }
 
-func (s *shed) Ask(_ context.Context, _ string, r task.Request) (task.Task, error) {
+func (s *shed) Ask(ctx context.Context, site string, r task.Request) (task.Task, error) {
+	got, err := s.take(r)
+	if s.slow > 0 && device.Sleep(ctx, s.slow) != nil {
+		return task.Task{}, errLost
+	}
+	return got, err
+}
+
+func (s *shed) take(r task.Request) (task.Task, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asks = append(s.asks, r)

@@ -279,3 +279,31 @@ func TestFarCancel(t *testing.T) {
 		}
 	}
 }
+
+// TestFarCancelAsking: what another site was asked for when its task here was canceled is canceled
+// there too, if that site answers soon. One that does not delays neither that nor the site's end.
+func TestFarCancelAsking(t *testing.T) {
+	for _, slow := range []time.Duration{time.Second + farAnswer/4, 10 * time.Second} {
+		for _, stop := range []bool{false, true} {
+			with(t, func(t *testing.T, r *rig) {
+				r.shed.slow, r.shed.ends = slow, ""
+				got := r.ask(t, ann, request("a", "1", "r"))
+				sleep(time.Second)
+				began := time.Now()
+				if stop {
+					if r.stop(); time.Since(began) > farAnswer {
+						t.Errorf("%v: the site ended after %v", slow, time.Since(began))
+					}
+					r.start()
+				}
+				now, err := r.Cancel(t.Context(), ann, got.ID)
+				if err != nil || now.State != task.Canceled || time.Since(began) > 2*farAnswer {
+					t.Errorf("%v: %+v %v after %v", slow, now, err, time.Since(began))
+				}
+				if told := slow < farAnswer; len(r.shed.canceled) > 0 != told {
+					t.Errorf("%v, stopped %t: canceled there %v: %+v", slow, stop, r.shed.canceled, now)
+				}
+			})
+		}
+	}
+}

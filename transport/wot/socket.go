@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -131,9 +133,21 @@ func (w *session) isStop(r *request) bool {
 
 // do does what a message asks, and says so where it is refused.
 func (w *session) do(r *request) {
-	if err := w.handle(w.ctx, r); err != nil {
+	if err := guarded(func() error { return w.handle(w.ctx, r) }); err != nil {
 		w.send(w.failure(r, err))
 	}
+}
+
+// guarded calls do, and returns a panic as an error: it ends one message, as it ends one request over
+// HTTP, and not the program.
+func guarded(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Error("a defect: something panicked", "in", socketPath, "panic", p, "stack", string(debug.Stack()))
+			err = device.Faultf(device.Internal, "a message panicked")
+		}
+	}()
+	return do()
 }
 
 // request is a message from a client. Where the specification's table and its examples, or its
@@ -274,7 +288,7 @@ func (w *session) watch(r *request, what string, do func(context.Context) error)
 	w.watches[what] = cancel
 	w.watching.Go(func() {
 		defer cancel()
-		err := do(watching)
+		err := guarded(func() error { return do(watching) })
 		w.mu.Lock()
 		left := watching.Err() != nil
 		if !left {

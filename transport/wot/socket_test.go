@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/agents/task"
 	"agentsite/agents/task/tasktest"
 	"agentsite/device"
@@ -315,6 +317,48 @@ func TestSocketSkillStop(t *testing.T) {
 	if m := w.next(); m.Type != "actionStatus" || m.Correlation != asked {
 		t.Errorf("%+v", m)
 	}
+}
+
+// broken is a host of tasks that panics.
+type broken struct {
+	task.Host
+	asks    atomic.Bool
+	watches atomic.Int32 // until it does
+}
+
+func (b *broken) Ask(ctx context.Context, p agents.Principal, r task.Request) (task.Task, error) {
+	if b.asks.Load() {
+		panic("ask")
+	}
+	return b.Host.Ask(ctx, p, r)
+}
+
+func (b *broken) Watch(ctx context.Context, p agents.Principal, id string, emit func(task.Task) error) error {
+	if b.watches.Add(-1) == 0 {
+		panic("watch")
+	}
+	return b.Host.Watch(ctx, p, id, emit)
+}
+
+// TestSocketPanic: a panic ends the message that it comes from, and neither the session nor the
+// program.
+func TestSocketPanic(t *testing.T) {
+	s := serve(t, nil)
+	b := &broken{Host: s.Tasks}
+	b.asks.Store(true)
+	s.Tasks = b
+	w := open(t, s, all)
+	ask := func() {
+		t.Helper()
+		if m := w.asked("agent:helper", "invokeAction", `,"action":"question"`, "error"); m.Status != "500" || strings.Contains(m.Detail, "panic") {
+			t.Errorf("%+v", m)
+		}
+		w.asked("greenhouse", "readProperty", `,"name":"vent"`, "propertyReading")
+	}
+	ask()
+	b.asks.Store(false)
+	b.watches.Store(2) // the one that tells how it goes on
+	ask()
 }
 
 // TestSocketEnds: a session needs evidence, and ends with the permission and with what it cannot

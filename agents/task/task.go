@@ -4,6 +4,7 @@ package task
 
 import (
 	"context"
+	"strings"
 
 	"agentsite/agents"
 
@@ -56,6 +57,11 @@ type Skill struct {
 	Input jsontext.Value `json:"input,omitzero"`
 	// Seconds is how long it takes, as far as that is known before; answers take longer.
 	Seconds float64 `json:"seconds,omitzero"`
+}
+
+// IsTag reports whether a word can be a tag by which an agent is found: [a-z0-9-]{1,24}.
+func IsTag(word string) bool {
+	return word != "" && len(word) <= 24 && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // Agent is an agent that may be asked.

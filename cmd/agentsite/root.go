@@ -111,7 +111,7 @@ Without a configuration, "agentsite run" simulates a greenhouse.`,
 				return fmt.Errorf("--wait takes a time such as 30s, not %v", a.wait)
 			case a.peer != "" && (a.site != "" || a.url != "" || a.data != ""):
 				return errors.New("--peer names the site: leave out --site, --url and --data")
-			case a.as != "" && a.site == "" && a.peer == "" && !slices.Contains([]string{"connect", "sites", "forget", "ping"}, cmd.Name()):
+			case a.as != "" && a.site == "" && a.peer == "" && !slices.Contains([]string{"connect", "sites", "forget", "ping"}, cmd.Name()) && !slices.Contains([]string{"agents find", "agents show"}, words(cmd)):
 				return errors.New("--as needs --site or --peer")
 			case a.site != "" && (a.url != "" || a.data != ""):
 				return errors.New("--site names the site: leave out --url and --data")

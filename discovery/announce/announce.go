@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,10 +46,13 @@ type Options struct {
 	Key      identity.Key
 	Name     string
 	URL      string              // of the site on its own network; "" where it is not reached there
-	Public   bool                // the record shows the points to everybody
+	Public   bool                // the record shows the points, and what Agents returns, to everybody
 	Claimed  func() bool         // whether somebody owns the site; before, nothing of its points is announced
 	Sequence *discovery.Sequence // numbers the records
 	Now      func() (t time.Time, sure bool)
+	// Agents returns what the owner lets others find of the site's agents, sorted and each once, such
+	// as agent/routine and skill/irrigation; nil for nothing. Renew follows each change.
+	Agents func() []string
 }
 
 // Network is the site's part in the global network.
@@ -102,6 +106,22 @@ func (a *Announcer) offered() []discovery.Kind {
 		return *offer
 	}
 	return nil
+}
+
+// agents returns what is listed of the agents, by kinds, nil while nobody owns the site.
+func (a *Announcer) agents() (all []discovery.Kind) {
+	if a.Agents == nil || !a.Claimed() {
+		return nil
+	}
+	for _, name := range a.Agents() {
+		kind, word, _ := strings.Cut(name, "/")
+		if last := len(all) - 1; last >= 0 && all[last].Kind == kind {
+			all[last].Points = append(all[last].Points, word)
+		} else {
+			all = append(all, discovery.Kind{Kind: kind, Points: []string{word}})
+		}
+	}
+	return all
 }
 
 // Renew makes Run compare the record with what it would say now, and announce a new one
@@ -238,7 +258,7 @@ func (a *Announcer) sign(sequence uint64) (*discovery.Signed, error) {
 		}
 	}
 	if a.Public {
-		r.Offer = a.offered()
+		r.Offer = slices.Concat(a.offered(), a.agents()) // Sign sorts it
 	}
 	signed, err := r.Sign(a.Key)
 	if err != nil && r.Offer != nil {
@@ -253,18 +273,26 @@ func (a *Announcer) sign(sequence uint64) (*discovery.Signed, error) {
 	return signed, err
 }
 
-// capabilities returns the words by which the site is found in the global network: kinds, and
-// kinds with names of points.
-func (a *Announcer) capabilities() (all []string) {
+// capabilities returns the words by which the site is found in the global network: kinds of
+// points, what is listed of its agents, and kinds with names of points, of which the last are left
+// out where there are too many.
+func (a *Announcer) capabilities() []string {
+	var kinds, agents, points []string
 	for _, k := range a.offered() {
 		kind := k.Kind
 		if kind == "image" {
 			kind = "camera"
 		}
-		all = append(all, kind)
+		kinds = append(kinds, kind)
 		for _, point := range k.Points {
-			all = append(all, kind+"/"+point)
+			points = append(points, kind+"/"+point)
 		}
 	}
+	for _, k := range a.agents() {
+		for _, word := range k.Points {
+			agents = append(agents, k.Kind+"/"+word)
+		}
+	}
+	all := slices.Concat(kinds, agents, points)
 	return all[:min(len(all), maxCapabilities)]
 }

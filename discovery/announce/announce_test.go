@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -228,6 +231,45 @@ func TestUnclaimed(t *testing.T) {
 		if tells := len(r.Offer) > 0; tells != claimed || len(a.Card().Capabilities) > 0 != claimed {
 			t.Errorf("claimed %v: %v, %v", claimed, r.Offer, a.Card().Capabilities)
 		}
+	}
+}
+
+// TestListedAgents: what is listed of agents is in a card before the names of points, in the public
+// record only where there is one, and nowhere while nobody owns the site.
+func TestListedAgents(t *testing.T) {
+	a := withAlarm()
+	listed := []string{"agent/routine", "skill/drip", "skill/irrigation"}
+	a.Options.Agents = func() []string { return listed }
+	var points []Point
+	for i := range 100 {
+		points = append(points, Point{"measurement", "p" + strconv.Itoa(i)})
+	}
+	a.SetOffer(points)
+	if all := a.Card().Capabilities; len(all) != maxCapabilities || all[0] != "measurement" || !slices.Equal(all[1:4], listed) {
+		t.Errorf("%v", all)
+	}
+	a.SetOffer([]Point{{"switch", "alarm"}})
+	r, err := a.sign(1)
+	want := []discovery.Kind{{Kind: "agent", Points: []string{"routine"}}, {Kind: "skill", Points: []string{"drip", "irrigation"}}, {Kind: "switch", Points: []string{"alarm"}}}
+	if err != nil || !reflect.DeepEqual(r.Offer, want) {
+		t.Errorf("%v, %v", r.Offer, err)
+	}
+	a.Public = false
+	if r, err := a.sign(1); err != nil || r.Offer != nil {
+		t.Errorf("%v, %v", r.Offer, err)
+	}
+	a.network = fakeNetwork{realm: home(t)}
+	before, err := a.sign(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed = listed[:2]
+	if after, err := a.sign(1); err != nil || after.Digest == before.Digest {
+		t.Error("others of the realm see no change", err)
+	}
+	a.Claimed = func() bool { return false }
+	if all := a.Card().Capabilities; len(all) != 0 {
+		t.Errorf("of an unclaimed site %v", all)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"agentsite/agents/task"
 )
 
 // Agent is one entry of the agents section. Which kinds there are, what each of them
@@ -19,6 +21,10 @@ type Agent struct {
 	May  string // the agent's permissions, in the words of grants; "" for none
 	// Description tells people and models what the agent is for; "" for none.
 	Description string
+	// Tags are words by which others look for what the agent can be asked for; Listed is whether the
+	// site announces them.
+	Tags   []string
+	Listed bool
 
 	src     *source
 	at      pos // of the name
@@ -27,16 +33,22 @@ type Agent struct {
 
 // agentPart holds the keys that every agent has.
 type agentPart struct {
-	Kind        string `json:"kind" jsonschema:"what kind of agent this is"`
-	May         string `json:"may,omitempty" jsonschema:"what the agent may do, as in a grant: read climate, set house/heater max 5m; nothing when not written"`
-	Description string `json:"description,omitempty" jsonschema:"what the agent is for, in a sentence for people and models"`
+	Kind        string   `json:"kind" jsonschema:"what kind of agent this is"`
+	May         string   `json:"may,omitempty" jsonschema:"what the agent may do, as in a grant: read climate, set house/heater max 5m; nothing when not written"`
+	Description string   `json:"description,omitempty" jsonschema:"what the agent is for, in a sentence for people and models"`
+	Tags        []string `json:"tags,omitempty" jsonschema:"words by which others look for what the agent can be asked for, such as irrigation"`
+	Listed      bool     `json:"listed,omitempty" jsonschema:"whether the site announces the agent's kind and tags to its realm, and in its public record where it has one; no when not written"`
 }
 
 // agentKeys are those of agentPart.
-var agentKeys = []string{"kind", "may", "description"}
+var agentKeys = []string{"kind", "may", "description", "tags", "listed"}
 
-// maxDescription bounds the description of an agent, which models are told.
-const maxDescription = 200
+const (
+	// maxDescription bounds the description of an agent, which models are told.
+	maxDescription = 200
+	// maxTags bounds its tags, of which a site announces few.
+	maxTags = 8
+)
 
 func printable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
@@ -52,7 +64,7 @@ func (r *report) agents(e entry) (all []Agent) {
 		}
 		var own agentPart
 		d.agentPart(e.at, e.value.entries, &own)
-		all = append(all, Agent{e.key, own.Kind, own.May, own.Description, r.src, e.at, e.value.entries})
+		all = append(all, Agent{e.key, own.Kind, own.May, own.Description, own.Tags, own.Listed, r.src, e.at, e.value.entries})
 	}
 	return all
 }
@@ -61,6 +73,17 @@ func (d decoder) agentPart(at pos, entries []entry, own *agentPart) {
 	d.fields(at, "", only(entries, agentKeys...), reflect.ValueOf(own).Elem())
 	if at, ok := find(entries, "description"); ok && (len(own.Description) > maxDescription || !printable(own.Description)) {
 		d.fail(at.value.at, "description takes at most %d characters of plain text", maxDescription)
+	}
+	tags, _ := find(entries, "tags")
+	for i, tag := range own.Tags {
+		switch {
+		case i == maxTags:
+			d.fail(tags.value.at, "tags takes at most %d words", maxTags)
+		case !task.IsTag(tag):
+			d.fail(tags.value.at, "%.40q cannot be a tag: use a-z, 0-9 and -, at most 24 of them, such as irrigation", tag)
+		case slices.Contains(own.Tags[:i], tag):
+			d.fail(tags.value.at, "the tag %s stands there twice", tag)
+		}
 	}
 }
 

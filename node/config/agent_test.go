@@ -44,6 +44,21 @@ func TestAgentErrorAt(t *testing.T) {
 	}
 }
 
+// TestAgentTags: they are few, plain and unique, and not announced unless that is written.
+func TestAgentTags(t *testing.T) {
+	if a := agentsOf(t, "agents: { a: { kind: x, tags: [irrigation, drip-2] } }")[0]; len(a.Tags) != 2 || a.Tags[1] != "drip-2" || a.Listed {
+		t.Errorf("%+v", a)
+	}
+	if a := agentsOf(t, "agents: { a: { kind: x, listed: on } }")[0]; !a.Listed {
+		t.Errorf("%+v", a)
+	}
+	for _, tags := range []string{"[A]", "[a b]", "['']", "[a/b]", "[a_b]", "[" + strings.Repeat("a", 25) + "]", "[a, a]", "[a,b,c,d,e,f,g,h,i]", "[ä]", "{ a: 1 }"} {
+		if _, err := Parse("a.yaml", []byte("site: { name: a }\nagents: { a: { kind: x, tags: "+tags+" } }"), nil); err == nil {
+			t.Errorf("%s is accepted", tags)
+		}
+	}
+}
+
 // TestAgentDescription: it is a sentence.
 func TestAgentDescription(t *testing.T) {
 	if a := agentsOf(t, "agents: { a: { kind: x, description: waters both beds } }")[0]; a.Description != "waters both beds" {

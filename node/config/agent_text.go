@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// ParseAgent parses the keys of one agent that stand in a text of their own, without kind: and
-// may:, which come from elsewhere. Text with characters that cannot be seen is refused, also where
+// ParseAgent parses the keys of one agent that stand in a text of their own, without kind:, may:
+// and listed:, which come from elsewhere. Text with characters that cannot be seen is refused, also where
 // they are written as escapes. Errors name the text file.
 func ParseAgent(file, name, kind, may string, text []byte) (Agent, error) {
 	root, src, err := parseTree(file, text)
@@ -35,7 +35,7 @@ func ParseAgent(file, name, kind, may string, text []byte) (Agent, error) {
 	entries = append(entries, root.entries...)
 	var own agentPart
 	decoder{r, name}.agentPart(at, entries, &own)
-	return Agent{name, kind, may, own.Description, src, at, entries}, r.err()
+	return Agent{name, kind, may, own.Description, own.Tags, own.Listed, src, at, entries}, r.err()
 }
 
 // checkVisible refuses text that a terminal shows in another way than it is read.
@@ -56,7 +56,7 @@ func (r *report) checkVisible(n *node) {
 }
 
 // chosen are the keys of an agent that its owner chooses, whatever its definition is.
-var chosen = []string{"kind", "may"}
+var chosen = []string{"kind", "may", "listed"}
 
 // Renamed returns the agent with other addresses in its keys and values. Rename is called with
 // each run of letters, digits, "_", "-" and "/" that could be an address, and returns what
@@ -87,7 +87,7 @@ func (n *node) renamed(rename func(string) string) *node {
 	return &m
 }
 
-// Text returns the agent's keys as YAML that ParseAgent reads, without kind:, may: and comments.
+// Text returns the agent's keys as YAML that ParseAgent reads, without kind:, may:, listed: and comments.
 func (a Agent) Text() string {
 	var b strings.Builder
 	writeEntries(&b, a.definition(), "")

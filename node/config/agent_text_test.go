@@ -71,6 +71,7 @@ agents:
 func TestAgentTextRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"a kind":            "kind: mcp\ncommand: rm",
+		"an announcement":   "when: a/b\nlisted: true",
 		"a permission":      "when: a/b\nmay: set *",
 		"a list":            "- when: a/b",
 		"nothing":           "",

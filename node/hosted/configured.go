@@ -5,6 +5,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
+	"agentsite/agents/task"
 	"agentsite/node/config"
 )
 
@@ -38,9 +39,47 @@ func (m *Manager) Configured() (all []Configured) {
 type Worker struct {
 	agent.Worker
 	Name, Description string
+	Tags              []string // of all its skills, besides their own
 	Self              agents.Principal
 	Digest            [32]byte // of its definition: another for one that says anything else
 	Paused            bool
+}
+
+// Tagged returns the agent's skills with its own tags.
+func (w Worker) Tagged() []task.Skill {
+	all := slices.Clone(w.Skills())
+	for i := range all {
+		for _, tag := range w.Tags {
+			if !slices.Contains(all[i].Tags, tag) {
+				all[i].Tags = append(slices.Clip(all[i].Tags), tag)
+			}
+		}
+	}
+	return all
+}
+
+// Listed returns what the site announces of its agents, as kinds and names: agent/KIND, and
+// skill/TAG for each tag, sorted. It is nothing but what the configuration lists, and nothing of
+// agents that are paused.
+func (m *Manager) Listed() (all []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.all {
+		w, ok := e.agent.(agent.Worker)
+		if !ok || !e.Agent.Listed || slices.Contains(m.Paused, e.Name) {
+			continue
+		}
+		all = append(all, "agent/"+e.Kind)
+		for _, s := range (Worker{Worker: w, Tags: e.Agent.Tags}).Tagged() {
+			for _, tag := range s.Tags {
+				if task.IsTag(tag) {
+					all = append(all, "skill/"+tag)
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Workers returns the agents that take tasks, in the order of the configuration.
@@ -49,7 +88,7 @@ func (m *Manager) Workers() (all []Worker) {
 	defer m.mu.Unlock()
 	for _, e := range m.all {
 		if w, ok := e.agent.(agent.Worker); ok {
-			all = append(all, Worker{w, e.Name, e.Agent.Description, e.self, e.Digest(), slices.Contains(m.Paused, e.Name)})
+			all = append(all, Worker{w, e.Name, e.Agent.Description, e.Agent.Tags, e.self, e.Digest(), slices.Contains(m.Paused, e.Name)})
 		}
 	}
 	return all

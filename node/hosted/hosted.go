@@ -87,6 +87,13 @@ func decode(cfg *config.Site, list Kinds) ([]*entry, error) {
 		if err := e.define(); err != nil {
 			errs = append(errs, err)
 		}
+		if _, ok := e.agent.(agent.Worker); !ok {
+			for key, set := range map[string]bool{"tags": len(a.Tags) > 0, "listed": a.Listed} {
+				if set {
+					errs = append(errs, a.Errorf(key, "%s is for agents that can be asked, which a %s is not; remove it", key, a.Kind))
+				}
+			}
+		}
 		for _, other := range all {
 			if err := e.conflict(other); err != nil {
 				errs = append(errs, err)

@@ -2,6 +2,7 @@ package hosted
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"agentsite/agents"
@@ -17,7 +18,7 @@ import (
 // busy is an agent that takes tasks.
 type busy struct{ probe }
 
-func (*busy) Skills() []task.Skill { return nil }
+func (*busy) Skills() []task.Skill { return []task.Skill{{ID: "run", Tags: []string{"own"}}} }
 func (*busy) Work(context.Context, agents.Principal, agents.Site, task.Work) (jsontext.Value, error) {
 	return nil, nil
 }
@@ -50,6 +51,21 @@ func TestWorkers(t *testing.T) {
 	same, other := apply("agents:\n  b: { description: works, kind: busy }"), apply("agents: { b: { kind: busy, text: x } }")
 	if same[0].Digest != one[0].Digest || same[0].Worker != one[0].Worker || other[0].Digest == one[0].Digest || changes != 5 {
 		t.Errorf("%+v, %+v, %d changes", same, other, changes)
+	}
+	tagged := apply("agents: { b: { kind: busy, tags: [x, own], listed: true }, c: { kind: busy, tags: [y] } }")
+	if s := tagged[0].Tagged(); len(s) != 1 || !slices.Equal(s[0].Tags, []string{"own", "x"}) || !slices.Equal(tagged[0].Skills()[0].Tags, []string{"own"}) {
+		t.Errorf("%+v", s)
+	}
+	if all := m.Listed(); !slices.Equal(all, []string{"agent/busy", "skill/own", "skill/x"}) {
+		t.Errorf("listed are %v", all)
+	}
+	if err := m.Pause("b"); err != nil || m.Listed() != nil {
+		t.Errorf("%v; of a paused agent %v is listed", err, m.Listed())
+	}
+	for _, key := range []string{"listed: true", "tags: [x]"} {
+		if err := m.Apply(parse(t, "agents: { a: { kind: probe, "+key+" } }")); err == nil {
+			t.Errorf("%s is accepted of an agent that cannot be asked", key)
+		}
 	}
 	if all := apply("devices:"); len(all) != 0 {
 		t.Errorf("%+v", all)

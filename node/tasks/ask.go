@@ -27,7 +27,7 @@ func (m *Manager) Agents(_ context.Context, p agents.Principal) ([]task.Agent, e
 	all := []task.Agent{}
 	for _, w := range m.Workers() {
 		if m.Node.MayAsk(p, w.Name) == nil {
-			all = append(all, task.Agent{Name: w.Name, Description: w.Description, Skills: w.Skills()})
+			all = append(all, task.Agent{Name: w.Name, Description: w.Description, Skills: w.Tagged()})
 		}
 	}
 	return all, nil

@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"slices"
 	"time"
 
 	"agentsite/agents/agent"
@@ -246,6 +247,11 @@ func NewFound(r *discovery.Signed) Found {
 		f.Public = append(f.Public, public{k.Kind, k.Points})
 	}
 	return f
+}
+
+// Announces reports whether the site announces to everybody that it has something of a kind.
+func (f *Found) Announces(kind, name string) bool {
+	return slices.ContainsFunc(f.Public, func(k public) bool { return k.Kind == kind && slices.Contains(k.Points, name) })
 }
 
 // public are the points of one kind that a site announces to everybody.

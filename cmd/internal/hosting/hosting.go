@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/agents"
@@ -56,6 +57,20 @@ type Hosting struct {
 	out     *peer.Outbound
 	// Try tries rules over the past, for an owner.
 	Try func(context.Context, agents.Principal, trial.Request) (trial.Result, error)
+
+	onList atomic.Pointer[func()]
+}
+
+// OnList has f called whenever Listed may return something else. f does not block, and does not
+// call Listed itself.
+func (h *Hosting) OnList(f func()) { h.onList.Store(&f) }
+
+// changed is called when agents came, went, were paused or resumed.
+func (h *Hosting) changed() {
+	h.Tasks.Recheck()
+	if f := h.onList.Load(); f != nil {
+		(*f)()
+	}
 }
 
 // New returns the hosting of a site, which runs nothing yet: Apply takes up a configuration, and
@@ -81,7 +96,7 @@ func New(o Options) (*Hosting, error) {
 	h := &Hosting{sites: sites, out: out}
 	children := mcp.World{Book: book, Version: o.Version, Secrets: filepath.Dir(o.File), Changed: func() { h.Manager.Rehost() }}
 	h.Manager = hosted.New(hosted.Options{
-		OnChange: func() { h.Tasks.Recheck() }, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites, children),
+		OnChange: func() { h.changed() }, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites, children),
 		Host:   func(all ...tools.Agent) { o.Node.Host(slices.Concat(o.Extra, all)...) },
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) }, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
 	})

@@ -125,7 +125,7 @@ func (s *site) listenHTTP() (err error) {
 // announced where its HTTPS listener is reached from other machines.
 func (s *site) newAnnouncer() {
 	o := announce.Options{
-		Key: s.key, Name: s.config.Name, Public: s.config.Discovery.Public, Claimed: s.access.Claimed, Now: s.access.Now,
+		Key: s.key, Name: s.config.Name, Public: s.config.Discovery.Public, Claimed: s.access.Claimed, Now: s.access.Now, Agents: s.hosting.Listed,
 		Sequence: discovery.NewSequence(s.Folder.Sequence(), s.Folder.WriteSequence),
 	}
 	if s.https != nil && s.config.Discovery.MDNS && !web.IsLoopback(s.https.Addr()) {
@@ -133,6 +133,7 @@ func (s *site) newAnnouncer() {
 		s.nearby = map[string]discovery.Medium{"mdns": &mdns.Medium{Services: protocols.Services(s.config.Protocols)}}
 	}
 	s.announcer = announce.New(o)
+	s.hosting.OnList(s.announcer.Renew)
 }
 
 // publish makes the devices' points what the site offers to callers and announces. It is

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/ed25519"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -14,6 +16,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"agentsite/node/identity"
+	"agentsite/transport/httpsig"
 
 	"github.com/go-json-experiment/json"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -29,7 +34,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Setup:               setup,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "exits": exits, "entry": entry, "handle": handle, "http": sendRequest},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "exits": exits, "entry": entry, "handle": handle, "http": sendRequest, "signed": sendSigned},
 	})
 }
 
@@ -124,6 +129,32 @@ func sendRequest(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) > 2 && args[2] != "-" {
 		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(ts.ReadFile(args[2])))
 	}
+	answered(ts, r)
+}
+
+// sendSigned is sendRequest by a key, which NAME seeds, in place of a token: it signs the request.
+// signed NAME alone prints the key's DID.
+func sendSigned(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 && len(args) != 4 {
+		ts.Fatalf("usage: signed NAME [VERB PATH BODY]")
+	}
+	seed := sha256.Sum256([]byte(args[0]))
+	key := ed25519.NewKeyFromSeed(seed[:])
+	did := identity.ID(key.Public().(ed25519.PublicKey)).String()
+	if len(args) == 1 {
+		fmt.Fprintln(ts.Stdout(), did)
+		ts.Setenv("DID", did)
+		return
+	}
+	r, err := http.NewRequest(args[1], "http://"+ts.Getenv("ADDR")+args[2], strings.NewReader(args[3]))
+	ts.Check(err)
+	// A site takes none of the second in which it started.
+	ts.Check(httpsig.Sign(r, []byte(args[3]), did, key, time.Now().Add(time.Second)))
+	answered(ts, r)
+}
+
+// answered prints the status and the body of the answer to a request.
+func answered(ts *testscript.TestScript, r *http.Request) {
 	client := http.Client{Timeout: time.Minute}
 	res, err := client.Do(r)
 	ts.Check(err)

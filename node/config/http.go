@@ -26,7 +26,20 @@ type HTTP struct {
 	Listen string   `json:"listen,omitempty" jsonschema:"the loopback address and port that HTTP listens on; 127.0.0.1:8473 when not written"`
 	HTTPS  string   `json:"https,omitempty" jsonschema:"the address and port that HTTPS listens on, for the network; :8474 when not written, on all addresses; none for nowhere"`
 	Hosts  []string `json:"hosts,omitempty" jsonschema:"further names and IP addresses under which clients may call the site, exactly as they write them, without a port"`
+
+	Domain         string   `json:"domain,omitempty" jsonschema:"the public name of the site, such as garden.example.org, with a port where clients do not reach it at 443; the certificate is for it, and ANP's did:wba is of it"`
+	Certificate    string   `json:"certificate,omitempty" jsonschema:"the file with the domain's certificate and its chain (PEM), beside the configuration or as a whole path; read again when it changes"`
+	CertificateKey string   `json:"certificate_key,omitempty" jsonschema:"the file with the private key of the certificate (PEM)"`
+	Callers        []string `json:"callers,omitempty" jsonschema:"did:wba names of callers whose keys the site may look up, to know their signatures (ANP); what each may is in the grant of its key"`
 }
+
+// CallerPattern is the form of a did:wba: a domain of at least two labels, of which the last is not
+// that of an address, a port, and a path.
+const CallerPattern = `^did:wba:(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?(?:%3A[1-9][0-9]{0,4})?(?::[A-Za-z0-9_-][A-Za-z0-9._-]*)*$`
+
+const maxCallers = 32
+
+var callerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(CallerPattern) })
 
 // Protocols are those that HTTP can speak beside MCP. A site speaks DefaultProtocols unless its
 // configuration lists some.
@@ -64,6 +77,9 @@ type Discovery struct {
 func (r *report) http(e entry) {
 	r.checkKey(e, "listen", CheckListen)
 	r.checkKey(e, "https", CheckHTTPS)
+	r.checkKey(e, "domain", checkDomain)
+	r.callers(e)
+	r.certificate(e)
 	hosts, ok := find(e.value.entries, "hosts")
 	if !ok {
 		return
@@ -76,6 +92,47 @@ func (r *report) http(e entry) {
 			r.fail(item.at, "http", "hosts: %w", err)
 		}
 	}
+}
+
+// callers checks the list of that name.
+func (r *report) callers(e entry) {
+	list, ok := find(e.value.entries, "callers")
+	if !ok {
+		return
+	}
+	if len(list.value.items) > maxCallers {
+		r.fail(list.value.at, "http", "callers: %d are enough", maxCallers)
+	}
+	for _, item := range list.value.items {
+		if item.shape == scalar && (len(item.text) > 256 || !callerForm().MatchString(item.text)) {
+			r.fail(item.at, "http", "callers takes names such as did:wba:example.com or did:wba:example.com:user:ann:e1_…, not %q; a did:key needs no line here", clip(item.text))
+		}
+	}
+}
+
+// certificate checks that a domain has its certificate, and that nothing else has one.
+func (r *report) certificate(e entry) {
+	domain, _, named := e.scalar("domain")
+	for _, key := range []string{"certificate", "certificate_key"} {
+		switch at, _, ok := e.scalar(key); {
+		case ok && !named:
+			r.fail(at, "http", "%s is of a domain: write domain: with the name that it is for", key)
+		case !ok && named:
+			r.fail(domain, "http", "a domain needs certificate: and certificate_key:, the files with its certificate and the key of that; an authority such as Let's Encrypt gives them")
+		}
+	}
+}
+
+// checkDomain accepts a name in the public DNS, with a port.
+func checkDomain(domain string) error {
+	host, port, err := net.SplitHostPort(domain)
+	if err != nil {
+		host, port = domain, "443"
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host != domain && port == "443" || !callerForm().MatchString("did:wba:"+host) {
+		return fmt.Errorf("takes a name such as garden.example.org, or garden.example.org:8474 where the port is not 443, not %q", clip(domain))
+	}
+	return nil
 }
 
 // checkKey checks a key of a section that is written as a scalar.

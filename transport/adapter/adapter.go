@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/task"
@@ -31,6 +32,12 @@ type Site struct {
 	Key     identity.Key
 	Name    string
 	Version string // of the program
+	// Now returns the site's best-known time, and whether it is more than a lower bound.
+	Now func() (t time.Time, sure bool)
+	// Domain is the public name of the site, with a port where it is not 443; "" for none. Callers
+	// are the did:wba names whose keys may be looked up.
+	Domain  string
+	Callers []string
 	// Ending ends when the site begins to, and with it the streams, which would hold that up.
 	Ending context.Context
 }

@@ -1,7 +1,8 @@
 // Package anp renders the site's tools by the Agent Network Protocol: an agent description
 // (ANP-07) that is found under a well-known name (ANP-08), an OpenRPC document of what its reader
 // may call, JSON-RPC, and the negotiation of ANP-06, which needs no language model. Callers are
-// known by the site's tokens and keys; did:wba, which needs a domain, is not there.
+// known by the site's tokens and keys, and by signatures of their requests (ANP-02). A site with a
+// domain has a did:wba (ANP-03).
 package anp
 
 import (
@@ -9,19 +10,32 @@ import (
 
 	"agentsite/agents"
 	"agentsite/transport/adapter"
+	"agentsite/transport/anp/did"
 	"agentsite/transport/web"
 )
 
 // Routes returns the routes.
 func Routes(s *adapter.Site) []web.Route {
+	return routes(s, did.NewResolver(s.Callers, did.NewClient()))
+}
+
+func routes(s *adapter.Site, keys *did.Resolver) []web.Route {
 	a := server{s}
-	return []web.Route{
+	all := []web.Route{
 		s.Document("/.well-known/agent-descriptions", "application/ld+json", a.descriptions),
 		s.Document("/anp/ad.json", "application/json", a.description),
 		s.Document("/anp/interface.json", "application/json", func(ctx context.Context, c *adapter.Call) (any, error) { return a.document(ctx, c, false) }),
 		s.Route("GET /anp/confirmed.json", web.Principals, func(ctx context.Context, c *adapter.Call) (any, error) { return a.document(ctx, c, true) }),
 		s.Route("POST /anp/rpc", web.Principals, a.call),
 	}
+	signed := newSignatures(keys, s.Now)
+	for i := range all {
+		all[i].Signed = signed
+	}
+	if s.Domain != "" {
+		all = append(all, s.Document("/.well-known/did.json", jsonType, a.identity))
+	}
+	return all
 }
 
 type server struct{ *adapter.Site }
@@ -57,12 +71,21 @@ func (a server) descriptions(_ context.Context, c *adapter.Call) (any, error) {
 	}, nil
 }
 
+// identity is the DID document of the domain.
+func (a server) identity(_ context.Context, c *adapter.Call) (any, error) {
+	if c.Request.Host != a.Domain {
+		return nil, adapter.ErrNotFound("a DID document is under the domain that it is of")
+	}
+	return did.Own(a.Domain, a.Key.ID()), nil
+}
+
 // description is an agent description.
 type description struct {
 	ProtocolType        string                       `json:"protocolType"`
 	ProtocolVersion     string                       `json:"protocolVersion"`
 	Type                string                       `json:"type"`
 	URL                 string                       `json:"url"`
+	DID                 string                       `json:"did,omitzero"`
 	Name                string                       `json:"name"`
 	Description         string                       `json:"description"`
 	SecurityDefinitions map[string]map[string]string `json:"securityDefinitions"`
@@ -97,6 +120,9 @@ const (
 	transportProtected = "transport-protected"
 	jsonType           = "application/json"
 
+	bearer = "bearer_sc"
+	didwba = "didwba_sc"
+
 	capabilitiesMethod = "anp.get_capabilities"
 	negotiateMethod    = "anp.negotiate"
 )
@@ -105,9 +131,11 @@ func (a server) description(ctx context.Context, c *adapter.Call) (any, error) {
 	base := c.Base()
 	d := description{
 		ProtocolType: "ANP", ProtocolVersion: "1.0.0", Type: "AgentDescription", URL: base + "/anp/ad.json", Name: a.title(c.Who),
-		Description:         "A board with sensors and outputs. An output is moved for a time and returns to its safe value by itself; its owner's limits hold whatever is asked.",
-		SecurityDefinitions: map[string]map[string]string{"bearer_sc": {"scheme": "bearer", "in": "header", "name": "Authorization"}},
-		Security:            "bearer_sc",
+		Description: "A board with sensors and outputs. An output is moved for a time and returns to its safe value by itself; its owner's limits hold whatever is asked.",
+		SecurityDefinitions: map[string]map[string]string{
+			bearer: {"scheme": "bearer", "in": "header", "name": "Authorization"}, didwba: {"scheme": "didwba", "in": "header", "name": "Authorization"},
+		},
+		Security: bearer,
 		Interfaces: []iface{
 			{ID: operations, Type: structured, Protocol: "openrpc", Version: "1.3.2", Profile: rpcProfile, URL: base + "/anp/interface.json", Description: "What you may call here, by JSON-RPC."},
 			{
@@ -117,6 +145,12 @@ func (a server) description(ctx context.Context, c *adapter.Call) (any, error) {
 			},
 			{ID: "mcp", Type: structured, Protocol: "MCP", Version: "2026-07-28", URL: base + "/mcp", Description: "The same operations as tools."},
 		},
+	}
+	if a.Domain != "" && (c.Request.Host == a.Domain || c.Who != (agents.Principal{})) {
+		d.DID = did.Of(a.Domain)
+	}
+	if d.DID != "" || len(a.Callers) > 0 {
+		d.Security = didwba
 	}
 	outputs, err := a.confirmed(ctx, c.Who)
 	if err != nil {

@@ -56,6 +56,13 @@ func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Bu
 		done()
 		return nil, nil
 	}
+	if c.signed != nil {
+		if err := c.signed.CheckBody(body.Bytes()); err != nil {
+			c.signed.route.unproved(w, err)
+			done()
+			return nil, nil
+		}
+	}
 	if c.Account == "" {
 		select {
 		case c.bodies.strangers <- struct{}{}:

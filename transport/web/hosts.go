@@ -13,11 +13,19 @@ import (
 	"agentsite/node/identity"
 )
 
-// ListenHTTPS listens at an address for HTTPS with the certificates of ServerTLS.
-func ListenHTTPS(address string, key identity.Key, names []string, now func() time.Time) (net.Listener, error) {
+// ListenHTTPS listens at an address for HTTPS with the certificates of ServerTLS, and that of a
+// domain for clients that ask for its name; nil for none.
+func ListenHTTPS(address string, key identity.Key, names []string, now func() time.Time, domain *Domain) (net.Listener, error) {
 	secured, err := ServerTLS(key, names, now)
 	if err != nil {
 		return nil, err
+	}
+	own := secured.GetCertificate
+	secured.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if c := domain.get(hello.ServerName); c != nil {
+			return c, nil
+		}
+		return own(hello)
 	}
 	ln, err := net.Listen("tcp", address)
 	if err != nil {

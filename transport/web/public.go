@@ -17,13 +17,13 @@ const metadataPath = "/.well-known/oauth-protected-resource"
 // resource.
 func PublicRoutes(resource string) []Route {
 	return []Route{
-		{"GET /healthz", Public, func(w http.ResponseWriter, _ *http.Request, _ Caller) { w.Write([]byte("ok\n")) }},
-		{"GET /{$}", Public, func(w http.ResponseWriter, _ *http.Request, _ Caller) {
+		{Pattern: "GET /healthz", Admission: Public, Serve: func(w http.ResponseWriter, _ *http.Request, _ Caller) { w.Write([]byte("ok\n")) }},
+		{Pattern: "GET /{$}", Admission: Public, Serve: func(w http.ResponseWriter, _ *http.Request, _ Caller) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 			w.Write(helpPage)
 		}},
-		{"GET " + metadataPath + "/mcp", Public, func(w http.ResponseWriter, _ *http.Request, _ Caller) { // names no issuer: only the owner gives tokens
+		{Pattern: "GET " + metadataPath + "/mcp", Admission: Public, Serve: func(w http.ResponseWriter, _ *http.Request, _ Caller) { // names no issuer: only the owner gives tokens
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"resource":%q,"bearer_methods_supported":["header"],"resource_name":"agentsite"}`+"\n", resource)
 		}},

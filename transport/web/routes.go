@@ -29,6 +29,7 @@ type Route struct {
 	Pattern   string // of net/http's ServeMux: "GET /healthz", or "/mcp" for every method
 	Admission Admission
 	Serve     func(w http.ResponseWriter, r *http.Request, c Caller)
+	Signed    Signatures // by which a caller may prove a key instead of by a token or TLS; nil for none
 }
 
 // Caller is what a route's admission found out about the sender of a request. On a Public
@@ -38,6 +39,7 @@ type Caller struct {
 	Account  string       // whose limits count; "" for a stranger
 
 	bodies *bodyLimits
+	signed *signedRequest // nil where the sender signed nothing
 }
 
 // Options are what a site's handler works with.
@@ -64,7 +66,7 @@ func Handler(o Options) http.Handler {
 	for _, route := range o.Routes {
 		mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, r *http.Request) {
 			defer logPanic(route.Pattern)
-			if c, ok := s.admit(w, r, route.Admission); ok {
+			if c, ok := s.admit(w, r, &route); ok {
 				route.Serve(w, r, c)
 			}
 		})
@@ -140,8 +142,9 @@ func namesLocalAddress(r *http.Request) bool {
 
 // admit finds out who sent a request, as far as the route needs it, and answers a request
 // that it refuses. It takes the token from the header and nowhere else.
-func (s *server) admit(w http.ResponseWriter, r *http.Request, need Admission) (c Caller, ok bool) {
+func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c Caller, ok bool) {
 	c.bodies = s.bodies
+	need := route.Admission
 	if need == Public {
 		return c, true
 	}
@@ -154,16 +157,34 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, need Admission) (
 	if ev.Peer = proved(r.TLS); r.TLS == nil {
 		ev.Local = rpc.LocalLoopback
 	}
+	var signed *Signed
+	if route.Signed != nil && ev.Bearer == "" {
+		var err error
+		if signed, err = route.Signed.Read(r); err != nil {
+			return c, route.unproved(w, err)
+		}
+		if signed != nil {
+			ev.Peer, c.signed = signed.Peer, &signedRequest{signed, route}
+		}
+	}
 	if need == Readers && ev.Peer == "" && ev.Bearer == "" {
 		return c, true
 	}
 	principal, account, err := s.Admit(*ev)
+	if err == nil && signed != nil {
+		if err := signed.Use(); err != nil {
+			return c, route.unproved(w, err)
+		}
+	}
 	switch {
 	case err == nil:
 		c.Account, ev.Principal = account, principal
 		prove(r.Context(), account)
 	case ev.Peer == "" || ev.Bearer != "":
 		w.Header().Set("WWW-Authenticate", s.challenge(*ev))
+		if route.Signed != nil {
+			route.Signed.Challenge(w.Header(), nil)
+		}
 		refuse(w, http.StatusUnauthorized, err.Error())
 		return c, false
 	case need > Strangers:

@@ -193,7 +193,7 @@ func TestAdmittedPrincipal(t *testing.T) {
 		}
 		return "principal of " + e.Bearer, "account", nil
 	}
-	o.Routes = []Route{{"/who", Strangers, func(_ http.ResponseWriter, _ *http.Request, c Caller) { got = append(got, c.Evidence.Principal) }}}
+	o.Routes = []Route{{Pattern: "/who", Admission: Strangers, Serve: func(_ http.ResponseWriter, _ *http.Request, c Caller) { got = append(got, c.Evidence.Principal) }}}
 	h := Handler(o)
 	for _, bearer := range []string{"a", "b"} {
 		r := httptest.NewRequest("GET", "http://"+testHost+"/who", nil)
@@ -293,7 +293,7 @@ func TestPanic(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
 	o := options(nil)
-	o.Routes = append(o.Routes, Route{"GET /broken", Public, func(http.ResponseWriter, *http.Request, Caller) { panic("out of luck") }})
+	o.Routes = append(o.Routes, Route{Pattern: "GET /broken", Admission: Public, Serve: func(http.ResponseWriter, *http.Request, Caller) { panic("out of luck") }})
 	defer func() {
 		if p := recover(); p != http.ErrAbortHandler || !strings.Contains(log.String(), "out of luck") || !strings.Contains(log.String(), "GET /broken") {
 			t.Errorf("%v\n%s", p, log.String())

@@ -107,7 +107,7 @@ func options(ended chan<- error) Options {
 		return func(w http.ResponseWriter, _ *http.Request, c Caller) { io.WriteString(w, text+c.Account) }
 	}
 	o.Routes = append(PublicRoutes(o.Resource), MCP(rpc.NewDispatcher(methods(ended)), legacy),
-		Route{"GET /metrics", Principals, say("the metrics for ")}, Route{"GET /owners", Owners, say("the owner's for ")})
+		Route{Pattern: "GET /metrics", Admission: Principals, Serve: say("the metrics for ")}, Route{Pattern: "GET /owners", Admission: Owners, Serve: say("the owner's for ")})
 	return o
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"agentsite/node/config"
+	"agentsite/transport/anp/did"
 )
 
 // TestAdapters: there is an adapter for each protocol that a configuration may list, and none
@@ -23,5 +24,12 @@ func TestServices(t *testing.T) {
 	}
 	if all := Services([]string{"openapi"}); all != nil {
 		t.Errorf("plain HTTP is found by %v", all)
+	}
+}
+
+// TestCallers: the configuration takes the names that ANP can look up.
+func TestCallers(t *testing.T) {
+	if config.CallerPattern != did.Pattern {
+		t.Errorf("%s in the configuration, and %s", config.CallerPattern, did.Pattern)
 	}
 }

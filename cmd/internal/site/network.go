@@ -26,6 +26,9 @@ func (s *site) allowedHosts() []string {
 	if s.https != nil {
 		all = append(all, discovery.HostName(s.key.ID())) // a caller that knows the key names no port
 		all = append(all, web.AllowedHosts(s.https.Addr(), s.hostNames())...)
+		if s.listen.Domain != "" {
+			all = append(all, s.listen.Domain)
+		}
 	}
 	return all
 }

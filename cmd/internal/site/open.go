@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -109,7 +110,8 @@ func (s *site) listenHTTP() (err error) {
 	s.onCleanUp(func() { s.http.Close() })
 	s.resource = s.url() + "/mcp"
 	if s.listen.HTTPS != config.ListenNone {
-		s.https, err = web.ListenHTTPS(s.listen.HTTPS, s.key, s.hostNames(), func() time.Time { t, _ := s.access.Now(); return t })
+		domain := web.NewDomain(s.listen.Domain, filepath.Dir(s.absFile), s.listen.Certificate, s.listen.CertificateKey)
+		s.https, err = web.ListenHTTPS(s.listen.HTTPS, s.key, s.hostNames(), func() time.Time { t, _ := s.access.Now(); return t }, domain)
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func (s *site) addMethods(ctx context.Context) error {
 			s.legacy.ServeHTTP(w, r, node.Evidence(e))
 		}),
 		metrics.Route(s.node, s.hub, s.outputs, s.Version))
-	s.routes = append(s.routes, protocols.Routes(s.config.Protocols, &adapter.Site{Node: s.node, Tasks: s.hosting.Tasks, Tools: catalog, Key: s.key, Name: s.config.Name, Version: s.Version, Ending: ctx})...)
+	s.routes = append(s.routes, protocols.Routes(s.config.Protocols, &adapter.Site{Node: s.node, Tasks: s.hosting.Tasks, Tools: catalog, Key: s.key, Name: s.config.Name, Version: s.Version, Now: s.access.Now, Domain: s.listen.Domain, Callers: s.listen.Callers, Ending: ctx})...)
 	s.dispatcher.Add(s.ownerMethods())
 	return s.addClaim()
 }

@@ -77,6 +77,7 @@ func New(t testing.TB, bend func(*guard.Policy), confirm ...string) *Site {
 		t.Fatal(err)
 	}
 	s.Key, s.Name, s.Version = identity.New(), "zorilla", "1.2.3"
+	s.Now = func() (time.Time, bool) { return time.Now(), true }
 	s.store, err = access.NewStore(access.Options{
 		Site: s.Key.ID(), URL: "here", SystemClock: func() (time.Time, bool) { return time.Now(), true },
 		SaveAccess: func([]byte) error { return nil }, SaveCounts: func([]byte) error { return nil },
@@ -205,6 +206,22 @@ func (s *Site) Token(t testing.TB, name, words string) (token string, revoke fun
 			t.Error(err)
 		}
 		s.Hub.Announce(agents.Change{Permissions: true})
+	}
+}
+
+// Grant grants a key a permission in words.
+func (s *Site) Grant(t testing.TB, to identity.ID, words string) {
+	t.Helper()
+	may, err := access.ParsePermissions(words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := access.Issue(s.owner, access.Block{Audience: to, Permissions: may})
+	if err == nil {
+		_, err = s.store.AddGrant(g.Bytes())
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

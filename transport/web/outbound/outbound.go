@@ -1,0 +1,89 @@
+// Package outbound fetches from hosts that the owner named. It goes to no host that a caller or an
+// answer names: it follows no redirect, uses no proxy, and dials no address of a private network
+// unless the owner wrote that address.
+package outbound
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const dialTimeout = 5 * time.Second
+
+// Client returns a client that dials public addresses, and those of named, which the owner wrote
+// as the host of a URL. It keeps no connection open.
+func Client(limit time.Duration, named ...netip.Addr) *http.Client {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: -1, Control: func(_, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		return check(at.Addr(), named)
+	}}
+	return &http.Client{
+		Timeout:       limit,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10,
+			TLSHandshakeTimeout: dialTimeout, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		},
+	}
+}
+
+// reserved are the addresses beside those that netip knows as private, local or multicast which
+// are no host of the Internet, or lead to one of this network (RFC 6890).
+const reserved = "0.0.0.0/8 100.64.0.0/10 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 " +
+	"::/3 2001::/23 2001:db8::/32 2002::/16"
+
+// check refuses an address that is neither public nor named.
+func check(a netip.Addr, named []netip.Addr) error {
+	a = a.Unmap()
+	for _, n := range named {
+		if n.Unmap() == a {
+			return nil
+		}
+	}
+	public := a.IsGlobalUnicast() && !a.IsPrivate() && a.Zone() == ""
+	for text := range strings.FieldsSeq(reserved) {
+		public = public && !netip.MustParsePrefix(text).Contains(a)
+	}
+	if !public {
+		return fmt.Errorf("%v is an address of a private network: only an owner who writes it in the configuration can have it asked", a)
+	}
+	return nil
+}
+
+// Get fetches at most so many bytes of a URL with a client, and refuses all but a status of 200.
+func Get(ctx context.Context, c *http.Client, url string, most int64) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", "application/json")
+	return Do(c, r, most)
+}
+
+// Do is Get for a request that the caller made.
+func Do(c *http.Client, r *http.Request, most int64) ([]byte, error) {
+	res, err := c.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answered %d", r.URL.Host, res.StatusCode)
+	}
+	b, err := io.ReadAll(io.LimitReader(res.Body, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("the answer of %s is longer than %d bytes", r.URL.Host, most)
+	}
+	return b, err
+}

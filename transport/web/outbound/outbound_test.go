@@ -1,0 +1,62 @@
+package outbound
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestAddresses: only public addresses are dialled, and what the owner wrote.
+func TestAddresses(t *testing.T) {
+	for text, public := range map[string]bool{
+		"1.1.1.1": true, "93.184.216.34": true, "2606:4700::1111": true, "::ffff:1.1.1.1": true,
+		"127.0.0.1": false, "::1": false, "::ffff:127.0.0.1": false, "0.0.0.0": false, "::": false, "10.1.2.3": false, "172.16.0.1": false, "192.168.1.1": false, "169.254.169.254": false,
+		"100.64.0.1": false, "198.18.0.1": false, "192.0.0.8": false, "203.0.113.1": false, "224.0.0.1": false, "255.255.255.255": false, "240.0.0.1": false,
+		"fe80::1": false, "fe80::1%eth0": false, "fd00::1": false, "ff02::1": false, "64:ff9b::7f00:1": false, "2002:7f00:1::": false, "2001::1": false, "2001:db8::1": false, "::127.0.0.1": false,
+	} {
+		a := netip.MustParseAddr(text)
+		if err := check(a, nil); (err == nil) != public {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := check(a, []netip.Addr{a}); err != nil {
+			t.Errorf("%s was named: %v", text, err)
+		}
+	}
+}
+
+// TestClient: an address of this machine is asked where it was named, and leads nowhere else.
+func TestClient(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/to":
+			http.Redirect(w, r, "/", http.StatusFound)
+		case "/long":
+			w.Write(make([]byte, 101))
+		default:
+			w.Write(make([]byte, 100))
+		}
+	}))
+	defer server.Close()
+	named := Client(time.Minute, netip.MustParseAddr("127.0.0.1"))
+	if b, err := Get(t.Context(), named, server.URL, 100); err != nil || len(b) != 100 {
+		t.Error(len(b), err)
+	}
+	for path, says := range map[string]string{"/to": "302", "/long": "longer than 100"} {
+		if _, err := Get(t.Context(), named, server.URL+path, 100); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for _, host := range []string{"127.0.0.1", "localhost"} {
+		_, err := Get(t.Context(), Client(time.Minute), strings.Replace(server.URL, "127.0.0.1", host, 1), 100)
+		if err == nil || !strings.Contains(err.Error(), "private network") {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package web
+
+import "net/http"
+
+// Signatures reads what requests prove by signatures in their headers.
+type Signatures interface {
+	// Read returns the signature of a request, nil for one without.
+	Read(r *http.Request) (*Signed, error)
+	// Challenge adds to the headers of a refusal how to sign, and what was wrong; err is nil where
+	// nothing was signed.
+	Challenge(h http.Header, err error)
+}
+
+// Signed is the signature of a request.
+type Signed struct {
+	Peer string // the peer ID of the key that signed
+	// Use takes the signature up once its key is admitted, and refuses one that was used before.
+	Use func() error
+	// CheckBody refuses a body that was not signed.
+	CheckBody func([]byte) error
+}
+
+// signedRequest is a request that was signed, and its route.
+type signedRequest struct {
+	*Signed
+	route *Route
+}
+
+// unproved answers a request whose signature proves nothing. It returns false.
+func (r *Route) unproved(w http.ResponseWriter, err error) bool {
+	r.Signed.Challenge(w.Header(), err)
+	refuse(w, http.StatusUnauthorized, err.Error())
+	return false
+}

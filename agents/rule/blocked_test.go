@@ -3,6 +3,7 @@ package rule_test
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,13 +20,13 @@ const farTemperature = "shed/room/temperature"
 type hanging struct {
 	*node.Node
 	points bool // the list of points
-	hangs  bool
+	hangs  atomic.Bool
 }
 
 var far = agents.Principal{ID: "rule:far"}
 
 func (s *hanging) Points(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.PointList, error) {
-	if p == far && s.points && s.hangs {
+	if p == far && s.points && s.hangs.Load() {
 		<-ctx.Done()
 		return agents.PointList{}, ctx.Err()
 	}
@@ -35,7 +36,7 @@ func (s *hanging) Points(ctx context.Context, p agents.Principal, r agents.SiteR
 }
 
 func (s *hanging) Read(ctx context.Context, p agents.Principal, r agents.ReadRequest) (agents.Readings, error) {
-	if slices.Contains(r.Points, farTemperature) && s.hangs {
+	if slices.Contains(r.Points, farTemperature) && s.hangs.Load() {
 		<-ctx.Done()
 		return agents.Readings{}, ctx.Err()
 	}
@@ -54,11 +55,11 @@ func (s *hanging) Watch(ctx context.Context, p agents.Principal, r agents.WatchR
 // that site's points again nor when the points of this site change.
 func TestBlocked(t *testing.T) {
 	for name, tt := range map[string]struct {
-		rule   rule.Rule
+		rule   *rule.Rule
 		points bool
 	}{
-		"read":   {rule.Rule{When: farTemperature + " < 5 Cel", For: 30 * time.Second, Hold: map[string]device.Value{lamp: device.Number(90)}}, false},
-		"points": {rule.Rule{When: temperature + " < -50 Cel", Hold: map[string]device.Value{lamp: device.Number(90)}}, true},
+		"read":   {&rule.Rule{When: farTemperature + " < 5 Cel", For: 30 * time.Second, Hold: map[string]device.Value{lamp: device.Number(90)}}, false},
+		"points": {&rule.Rule{When: temperature + " < -50 Cel", Hold: map[string]device.Value{lamp: device.Number(90)}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inHouse(t, func(h *house) {
@@ -67,16 +68,16 @@ func TestBlocked(t *testing.T) {
 				ctx, cancel := context.WithCancel(context.Background())
 				kind := rule.Kind(h.world())
 				ended := make(chan struct{}, 2)
-				run := func(of rule.Rule, who agents.Principal) {
+				run := func(of *rule.Rule, who agents.Principal) {
 					r := kind.New().(*rule.Rule)
 					r.When, r.For, r.Hold = of.When, of.For, of.Hold
 					go func() { r.Run(ctx, who, site); ended <- struct{}{} }()
 					synctest.Wait()
 				}
 				run(tt.rule, far)
-				run(rule.Rule{When: temperature + " < 5 Cel", Hold: map[string]device.Value{heater: on}}, self)
+				run(&rule.Rule{When: temperature + " < 5 Cel", Hold: map[string]device.Value{heater: on}}, self)
 				h.temperature(20)
-				site.hangs = true
+				site.hangs.Store(true)
 				if tt.points {
 					h.hub.Announce(agents.Change{Resources: true})
 				}

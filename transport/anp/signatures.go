@@ -56,7 +56,7 @@ func (s *signatures) Read(r *http.Request) (*web.Signed, error) {
 	}
 	now, sure := s.now()
 	if !sure {
-		return nil, fmt.Errorf("%w: the time of this site is not set: send a token", httpsig.ErrTimestamp)
+		return nil, fmt.Errorf("%w: the time of this site is not set: send a token, or have its owner set it (agentsite clock --set)", httpsig.ErrTimestamp)
 	}
 	if err := sig.CheckTime(now); err != nil {
 		return nil, err

@@ -5,10 +5,15 @@ package protocols
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/node/identity"
+	"agentsite/transport/httpsig"
+
+	"github.com/go-json-experiment/json"
 )
 
 // speakANP asks by the JSON-RPC of ANP.
@@ -53,4 +58,38 @@ devices:
 `, harness.Need(t, "the program", harness.Program))
 	token, _ := r.AddToken(t, "caller", "read *, set *")
 	t.Log(script(t, time.Minute, "anp.mjs", r.URL, token))
+}
+
+// TestANPSigned signs requests by another program, of which some count, and has it verify one of ours.
+func TestANPSigned(t *testing.T) {
+	r := harness.Start(t, `site: { name: shed }
+protocols: [anp]
+devices:
+  lamp: { driver: sim, model: relay }
+  den: { driver: sim, model: climate }
+`, harness.Need(t, "the program", harness.Program))
+	key := identity.New()
+	if _, err := r.CLI(t, "clock", "--set"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.CLI(t, "grant", key.ID().String(), "read den"); err != nil {
+		t.Fatal(err)
+	}
+	const body, url = "{}", "https://garden.example.org:8474/anp/rpc?a=%41"
+	ours, err := http.NewRequest("POST", url, nil)
+	if err == nil {
+		err = httpsig.Sign(ours, []byte(body), key.ID().String(), key.Private(), time.Now())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers := make(map[string]string)
+	for name := range ours.Header {
+		headers[name] = ours.Header.Get(name)
+	}
+	text, err := json.Marshal(map[string]any{"url": url, "body": body, "headers": headers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(script(t, time.Minute, "anp_signed.mjs", r.URL, string(key.PEM()), key.ID().String(), string(text)))
 }

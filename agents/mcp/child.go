@@ -284,7 +284,9 @@ func (a *Agent) compare(c *child) (changed bool) {
 func (a *Agent) Tools() (all []tools.Tool) {
 	for _, tool := range a.Allowed {
 		if d, ok := a.accepted(tool); ok {
-			all = append(all, d.tool(a.offeredAs(tool)))
+			t := d.tool(a.offeredAs(tool))
+			t.From = KindName + ":" + a.name
+			all = append(all, t)
 		}
 	}
 	return all

@@ -167,8 +167,9 @@ type Talk interface {
 	// Earlier returns the ended tasks of the conversation, the newest last and at most so many; none
 	// where Context is "".
 	Earlier(ctx context.Context, most int) ([]Task, error)
-	// Asker returns what the asker itself may ask of the site now.
-	Asker(ctx context.Context) (*agents.Offer, error)
+	// AskerMay returns why the asker may not make a call itself now, or not without an owner's
+	// confirmation.
+	AskerMay(ask agents.Ask) error
 	// Write shows the text of the result so far. It does not block for the disk.
 	Write(text string)
 }

@@ -61,6 +61,8 @@ func (d *desk) MayAsk(p agents.Principal, _ string) error {
 	return nil
 }
 
+func (d *desk) May(p agents.Principal, _ agents.Ask) error { return d.MayAsk(p, "") }
+
 func (d *desk) Ask(p agents.Principal, agent string, _ any, _ agents.Terms, check func() error, begin func() (any, error)) error {
 	if err := d.MayAsk(p, agent); err != nil {
 		return err

@@ -39,10 +39,8 @@ func (w *work) Earlier(ctx context.Context, most int) (all []task.Task, _ error)
 	return all, nil
 }
 
-// Asker implements task.Talk.
-func (w *work) Asker(ctx context.Context) (*agents.Offer, error) {
-	return w.m.Site.Offer(ctx, w.j.asker())
-}
+// AskerMay implements task.Talk.
+func (w *work) AskerMay(ask agents.Ask) error { return w.m.Node.May(w.j.asker(), ask) }
 
 // Write implements task.Talk.
 func (w *work) Write(text string) {

@@ -95,8 +95,12 @@ func New(o Options) (*Hosting, error) {
 	letAsk(o.Node, o.Key.ID(), sites)
 	h := &Hosting{sites: sites, out: out}
 	children := mcp.World{Book: book, Version: o.Version, Secrets: filepath.Dir(o.File), Changed: func() { h.Manager.Rehost() }}
+	models, err := openModels(o)
+	if err != nil {
+		return nil, err
+	}
 	h.Manager = hosted.New(hosted.Options{
-		OnChange: func() { h.changed() }, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites, children),
+		OnChange: func() { h.changed() }, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites, children, models),
 		Host:   func(all ...tools.Agent) { o.Node.Host(slices.Concat(o.Extra, all)...) },
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) }, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
 	})

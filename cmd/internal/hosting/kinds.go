@@ -5,6 +5,7 @@ package hosting
 import (
 	"agentsite/agents/agent"
 	"agentsite/agents/heartbeat"
+	"agentsite/agents/llm"
 	"agentsite/agents/mcp"
 	"agentsite/agents/remote"
 	"agentsite/agents/routine"
@@ -15,8 +16,9 @@ import (
 )
 
 // kinds is the one list of the kinds of agents that a site can host. sites are the other sites that
-// these ask, nil where nothing runs, and children is for those that run other programs.
-func kinds(w rule.World, sites *remote.Sites, children mcp.World) hosted.Kinds {
+// these ask, nil where nothing runs, children is for those that run other programs, and models for
+// language models.
+func kinds(w rule.World, sites *remote.Sites, children mcp.World, models llm.World) hosted.Kinds {
 	return func(cfg *config.Site) []agent.Kind {
 		w := w
 		w.Place = cfg.Place
@@ -26,17 +28,21 @@ func kinds(w rule.World, sites *remote.Sites, children mcp.World) hosted.Kinds {
 				w.Open = append(w.Open, a.Name)
 			}
 		}
-		return append(extraKinds(), heartbeat.Kind, rule.Kind(w), routine.Kind(w), remote.Kind(sites, peer.CheckPeer), mcp.Kind(children))
+		return append(extraKinds(), heartbeat.Kind, rule.Kind(w), routine.Kind(w), remote.Kind(sites, peer.CheckPeer), mcp.Kind(children), llm.Kind(models))
 	}
 }
 
 // Kinds returns the kinds of agents, to describe them to people.
-func Kinds() []agent.Kind { return kinds(rule.World{}, nil, mcp.World{})(new(config.Site)) }
+func Kinds() []agent.Kind {
+	return kinds(rule.World{}, nil, mcp.World{}, llm.World{})(new(config.Site))
+}
 
 // Check checks the agents section of a configuration, and makes the tests of its rules.
-func Check(cfg *config.Site) error { return hosted.Check(cfg, kinds(rule.World{}, nil, mcp.World{})) }
+func Check(cfg *config.Site) error {
+	return hosted.Check(cfg, kinds(rule.World{}, nil, mcp.World{}, llm.World{}))
+}
 
 // Accept checks the agents section before a start or a reload, which wait for no tests.
 func Accept(cfg *config.Site) error {
-	return hosted.Check(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}))
+	return hosted.Check(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, llm.World{}))
 }

@@ -15,6 +15,8 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
+	"agentsite/agents/llm"
+	"agentsite/agents/llm/chat"
 	children "agentsite/agents/mcp"
 	"agentsite/agents/remote"
 	"agentsite/agents/rule"
@@ -87,6 +89,8 @@ type site struct {
 	stop    func()                    // ends the agents and the tasks
 	lies    func(task.Host) task.Host // the tasks as others are told them; nil for as they are
 	sites   *remote.Sites
+	models  llm.World
+	model   llm.Completer
 	serve   *rpc.Dispatcher
 	feed    chan device.Reading
 
@@ -110,26 +114,29 @@ type village struct {
 // over runs a test over new sites with both encodings.
 func over(t *testing.T, names []string, test func(v *village)) {
 	for _, codec := range []rpc.Codec{rpc.JSON, rpc.CBOR} {
-		t.Run(codec.ContentType(), func(t *testing.T) {
-			dir := t.TempDir()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(t.Context())
-				v := &village{t, codec, identity.New(), make(map[string]*site), ctx}
-				var running sync.WaitGroup
-				defer func() {
-					for _, s := range v.sites {
-						s.hang(true)
-					}
-					cancel()
-					running.Wait()
-				}()
-				for _, name := range names {
-					v.sites[name] = v.start(filepath.Join(dir, name), &running)
-				}
-				test(v)
-			})
-		})
+		t.Run(codec.ContentType(), func(t *testing.T) { in(t, codec, names, test) })
 	}
+}
+
+// in runs a test over new sites with one encoding.
+func in(t *testing.T, codec rpc.Codec, names []string, test func(v *village)) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		v := &village{t, codec, identity.New(), make(map[string]*site), ctx}
+		var running sync.WaitGroup
+		defer func() {
+			for _, s := range v.sites {
+				s.hang(true)
+			}
+			cancel()
+			running.Wait()
+		}()
+		for _, name := range names {
+			v.sites[name] = v.start(filepath.Join(dir, name), &running)
+		}
+		test(v)
+	})
 }
 
 // forgetful is a history that keeps nothing.
@@ -199,6 +206,11 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 	s.sites = remote.NewSites(func(l agent.Link) (remote.Site, string, error) { return v.open(s, l) })
 	letAsk(s.Node, s.key.ID(), s.sites)
 	s.OnRecheck(func() { s.tasks.Recheck() })
+	ledger, err := llm.ReadLedger(nil, s.access.Now, func([]byte) error { return nil })
+	if err != nil {
+		v.Fatal(err)
+	}
+	s.models = llm.World{Hosted: s.Node, Now: s.access.Now, Ledger: ledger, Queues: new(chat.Queues), Open: func(llm.Model) llm.Completer { return s.model }}
 	v.host(s, dir)
 	running.Go(func() { <-v.ctx.Done(); s.stop() })
 	running.Go(func() { s.guard.Run(v.ctx) })
@@ -210,7 +222,7 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 // host begins to host agents and to take tasks, as a site does when it starts.
 func (v *village) host(s *site, dir string) {
 	s.manager = hosted.New(hosted.Options{
-		Site: s.Node, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}, s.sites, children.World{}), OnChange: func() { s.tasks.Recheck() },
+		Site: s.Node, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}, s.sites, children.World{}, s.models), OnChange: func() { s.tasks.Recheck() },
 		Permit: s.access.SetHosted, Link: s.sites.Configure, Tell: s.SetHosted, Keep: func([]string) error { return nil },
 	})
 	manager := s.manager

@@ -1,0 +1,199 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/agent"
+	"agentsite/agents/llm/chat"
+	"agentsite/agents/task"
+	"agentsite/agents/tools"
+)
+
+const (
+	// KindName is the name of the kind of agent, and so the beginning of a model's principal.
+	KindName = "llm"
+	// rank is below those of rules: a rule takes an output over from a model.
+	rank = 1
+
+	maxInstructions = 8 << 10
+	maxTools        = 40
+	minContext      = 2048
+	maxContext      = 2_000_000
+)
+
+// The values of the key tainted.
+const (
+	taintedConfirm = "confirm"
+	taintedRefuse  = "refuse"
+)
+
+// modePlan is a value of the key mode.
+const modePlan = "plan"
+
+// World is what models need of the site. The zero World is for agents that are only checked.
+type World struct {
+	Hosted tools.Hosted                 // the tools of other programs
+	Now    func() (time.Time, bool)     // false where it is a lower bound only
+	Secret func(string) (string, error) // reads a file beside the configuration that nobody else can read
+	Ledger *Ledger
+	Queues *chat.Queues
+	// Open returns a model that is not reached by its address; nil for one that is.
+	Open func(Model) Completer
+}
+
+// Completer is a model. A *chat.Endpoint is one.
+type Completer interface {
+	Complete(ctx context.Context, r chat.Request, say func(sofar string)) (chat.Answer, error)
+}
+
+// Kind returns the entry of the list of kinds.
+func Kind(w World) agent.Kind {
+	return agent.Kind{Name: KindName, Doc: "a language model of another machine, which answers in words and uses the site's tools", New: func() agent.Agent { return New(w) }}
+}
+
+// New returns an agent that is not configured yet.
+func New(w World) *Agent { return &Agent{world: w} }
+
+// Agent is a language model as its owner configured it.
+type Agent struct {
+	Model        Model    `json:"model" jsonschema:"the server and the model"`
+	Instructions string   `json:"instructions,omitempty" jsonschema:"what the model is told before each conversation"`
+	Allowed      []string `json:"tools,omitempty" jsonschema:"the tools that it is offered, such as read_points; all that it may use when not written"`
+	Mode         string   `json:"mode,omitempty" jsonschema:"plan fixes all calls before the model reads anything that others wrote"`
+	Tainted      string   `json:"tainted,omitempty" jsonschema:"what becomes of moves after it has read what others wrote: confirm (an owner approves each) or refuse; confirm when not written"`
+	Limits       Limits   `json:"limits,omitempty" jsonschema:"what it may use up"`
+
+	world   World
+	name    string
+	model   Completer
+	held    agent.Held
+	working atomic.Pointer[string] // the task that it works on; nil for none
+}
+
+// Model is where a model is served.
+type Model struct {
+	URL     string `json:"url" jsonschema:"the address of the server's chat-completions API, such as http://laptop:11434/v1"`
+	Name    string `json:"name" jsonschema:"the model's name there, such as qwen3:8b"`
+	KeyFile string `json:"key_file,omitempty" jsonschema:"the name of a file beside the configuration with the server's API key, which only its owner can read; never the key itself"`
+	Context int    `json:"context,omitempty" jsonschema:"how many tokens the server takes in one request; 8192 when not written"`
+	Answer  int    `json:"answer,omitempty" jsonschema:"how many tokens of that one answer may have; 1024 when not written"`
+	Images  bool   `json:"images,omitempty" jsonschema:"whether the model is shown the pictures of cameras"`
+	Price   Price  `json:"price,omitempty" jsonschema:"what tokens cost, for limits.money_per_month"`
+}
+
+// Price is what a million tokens cost, in the currency of Limits.Money.
+type Price struct {
+	Prompt float64 `json:"prompt,omitempty" jsonschema:"a million tokens that are sent"`
+	Answer float64 `json:"answer,omitempty" jsonschema:"a million tokens that are answered"`
+}
+
+// Limits bound what a model uses up. They are kept over restarts.
+type Limits struct {
+	Tokens int     `json:"tokens_per_day,omitempty" jsonschema:"200000 when not written"`
+	Calls  int     `json:"calls_per_hour,omitempty" jsonschema:"how often the server is asked; 120 when not written"`
+	Money  float64 `json:"money_per_month,omitempty" jsonschema:"by model.price; without limit when not written"`
+	Moves  int     `json:"moves_per_task,omitempty" jsonschema:"1 to 16; 2 when not written"`
+}
+
+var (
+	keyFile  = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+	toolName = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
+)
+
+// SetName implements agent.Named.
+func (a *Agent) SetName(name string) { a.name = name }
+
+// Define checks the keys, and fills in the defaults.
+func (a *Agent) Define() (agent.Definition, error) {
+	wrong := func(key, format string, args ...any) (agent.Definition, error) {
+		return agent.Definition{}, &agent.Mistake{Key: key, Err: fmt.Errorf(format, args...)}
+	}
+	u, err := url.Parse(a.Model.URL)
+	m, l := &a.Model, &a.Limits
+	m.Context, m.Answer = cmp.Or(m.Context, 8192), cmp.Or(m.Answer, 1024)
+	l.Tokens, l.Calls, l.Moves = cmp.Or(l.Tokens, 200_000), cmp.Or(l.Calls, 120), cmp.Or(l.Moves, 2)
+	a.Tainted = cmp.Or(a.Tainted, taintedConfirm)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return wrong("model.url", "takes the address of a chat-completions API without a key in it, such as http://laptop:11434/v1")
+	case m.Name == "" || len(m.Name) > 128:
+		return wrong("model.name", "takes the model's name at the server, such as qwen3:8b")
+	case m.KeyFile != "" && !keyFile.MatchString(m.KeyFile):
+		return wrong("model.key_file", "takes the name of a file beside the configuration, such as model.key, and never the key itself")
+	case m.Context < minContext || m.Context > maxContext:
+		return wrong("model.context", "takes %d to %d tokens", minContext, maxContext)
+	case m.Answer < 64 || m.Answer > m.Context/2:
+		return wrong("model.answer", "takes 64 tokens to half of model.context")
+	case m.Price.Prompt < 0 || m.Price.Answer < 0 || m.Price.Prompt > 1e6 || m.Price.Answer > 1e6:
+		return wrong("model.price", "takes what a million tokens cost")
+	case len(a.Instructions) > maxInstructions:
+		return wrong("instructions", "has at most %d characters", maxInstructions)
+	case len(a.Allowed) > maxTools:
+		return wrong("tools", "names at most %d tools", maxTools)
+	case a.Mode != "" && a.Mode != modePlan:
+		return wrong("mode", "takes plan, or is left out")
+	case a.Tainted != taintedConfirm && a.Tainted != taintedRefuse:
+		return wrong("tainted", "takes confirm or refuse")
+	case l.Tokens < 0:
+		return wrong("limits.tokens_per_day", "takes a number of tokens")
+	case l.Calls < 0 || l.Calls > 3600:
+		return wrong("limits.calls_per_hour", "takes 1 to 3600")
+	case l.Money < 0 || l.Money > 1e6:
+		return wrong("limits.money_per_month", "takes an amount")
+	case l.Money > 0 && m.Price == Price{}:
+		return wrong("limits.money_per_month", "needs model.price: { prompt: …, answer: … }, what a million tokens cost")
+	case l.Moves < 0 || l.Moves > 16:
+		return wrong("limits.moves_per_task", "takes 1 to 16")
+	}
+	for i, name := range a.Allowed {
+		if !toolName.MatchString(name) || slices.Contains(a.Allowed[:i], name) {
+			return wrong("tools", "%.60q is not the name of a tool, or is there twice", name)
+		}
+	}
+	a.model = nil
+	if a.world.Open != nil {
+		a.model = a.world.Open(*m)
+	}
+	if a.model == nil {
+		e := &chat.Endpoint{URL: strings.TrimSuffix(m.URL, "/"), Model: m.Name}
+		if m.KeyFile != "" && a.world.Secret != nil {
+			e.Key = func() (string, error) { return a.world.Secret(m.KeyFile) }
+		}
+		a.model = e
+	}
+	return agent.Definition{Rank: rank}, nil
+}
+
+// Run implements agent.Agent. A model does nothing by itself. When it is paused or goes, what its
+// tasks have left away from safe is released.
+func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site) error {
+	<-ctx.Done()
+	a.held.Release(ctx, self, site)
+	return nil
+}
+
+// Report implements agent.Reporting.
+func (a *Agent) Report(context.Context) agent.Report {
+	if id := a.working.Load(); id != nil {
+		return agent.Report{State: agent.Running, Says: "works on task " + *id}
+	}
+	says := "waits to be asked"
+	if a.world.Ledger != nil {
+		says += "; " + a.world.Ledger.says(a.name, a.Limits)
+	}
+	return agent.Report{State: agent.Idle, Says: says}
+}
+
+// Skills implements agent.Worker.
+func (a *Agent) Skills() []task.Skill {
+	return []task.Skill{{ID: "talk", Description: "answers what is said to it in words, and uses the site's tools for it"}}
+}

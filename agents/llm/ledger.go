@@ -1,0 +1,159 @@
+package llm
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+	"time"
+
+	"agentsite/agents/llm/chat"
+	"agentsite/device"
+
+	"github.com/go-json-experiment/json"
+)
+
+// MaxLedger bounds what a ledger stores, in bytes.
+const MaxLedger = 64 << 10
+
+// maxReported bounds what a server can report of one request.
+const maxReported = 1 << 30
+
+// bytesPerToken is how many bytes of a request are taken for a token where the server does not say.
+const bytesPerToken = 3
+
+// micro is a millionth of a currency.
+type micro int64
+
+// Ledger is what the models of a site have used up. A request is written down with all that it may
+// use before it is sent, so that nothing is forgotten in a crash. It is safe for concurrent use.
+type Ledger struct {
+	now  func() (time.Time, bool)
+	keep func([]byte) error
+
+	mu      sync.Mutex
+	damage  error // why nothing can be sent
+	entries map[string]*entry
+}
+
+// entry is what one agent has used up. The times only go forward, whatever the clock does.
+type entry struct {
+	Day    int64 `json:"day"` // since 1970, as the others, in UTC
+	Tokens int   `json:"tokens"`
+	Hour   int64 `json:"hour"`
+	Calls  int   `json:"calls"`
+	Month  int64 `json:"month"`
+	Money  micro `json:"money"`
+}
+
+// ReadLedger reads what keep stored last; nil for nothing. Of a damaged one nothing can be sent.
+func ReadLedger(stored []byte, now func() (time.Time, bool), keep func([]byte) error) (*Ledger, error) {
+	l := &Ledger{now: now, keep: keep, entries: make(map[string]*entry)}
+	if len(stored) > 0 {
+		l.damage = json.Unmarshal(stored, &l.entries, json.RejectUnknownMembers(true))
+		for name, e := range l.entries {
+			if e == nil || min(e.Day, e.Hour, e.Month, int64(e.Tokens), int64(e.Calls), int64(e.Money)) < 0 {
+				l.damage = cmp.Or(l.damage, fmt.Errorf("%.40q is damaged", name))
+			}
+		}
+	}
+	return l, l.damage
+}
+
+// current returns the entry of an agent at this time. The lock is held.
+func (l *Ledger) current(name string) *entry {
+	t, _ := l.now()
+	e := l.entries[name]
+	if e == nil {
+		e = &entry{}
+		l.entries[name] = e
+	}
+	if day := t.Unix() / 86400; day > e.Day {
+		e.Day, e.Tokens = day, 0
+	}
+	if hour := t.Unix() / 3600; hour > e.Hour {
+		e.Hour, e.Calls = hour, 0
+	}
+	if month := int64(t.UTC().Year())*12 + int64(t.UTC().Month()); month > e.Month {
+		e.Month, e.Money = month, 0
+	}
+	return e
+}
+
+// cost returns what tokens cost.
+func (p Price) cost(prompt, answer int) micro {
+	return micro(p.Prompt*float64(prompt) + p.Answer*float64(answer) + 0.999)
+}
+
+// reservation is a request that is being made.
+type reservation struct {
+	ledger         *Ledger
+	name           string
+	price          Price
+	prompt, answer int
+	day, month     int64
+	cost           micro
+}
+
+// reserve takes what a request may use at most, or refuses it where a limit would be passed.
+func (l *Ledger) reserve(name string, lim Limits, price Price, prompt, answer int) (*reservation, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.damage != nil {
+		return nil, device.Faultf(device.Unavailable, "what was used up before is not known, so that nothing is sent to a model: %w", l.damage)
+	}
+	e, cost := l.current(name), price.cost(prompt, answer)
+	switch {
+	case e.Tokens+prompt+answer > lim.Tokens:
+		return nil, device.Faultf(device.Unavailable, "its budget is used up: %d of %d tokens of today, and this may take %d more; tomorrow (UTC) it goes on, or with a higher limits.tokens_per_day", e.Tokens, lim.Tokens, prompt+answer)
+	case e.Calls+1 > lim.Calls:
+		return nil, device.Faultf(device.Unavailable, "its budget is used up: %d calls in this hour; in the next one it goes on, or with a higher limits.calls_per_hour", e.Calls)
+	case lim.Money > 0 && e.Money+cost > micro(lim.Money*1e6):
+		return nil, device.Faultf(device.Unavailable, "its budget is used up: %.2f of %.2f of this month, and this may cost %.4f; next month it goes on, or with a higher limits.money_per_month", float64(e.Money)/1e6, lim.Money, float64(cost)/1e6)
+	}
+	before := *e
+	e.Tokens, e.Calls, e.Money = e.Tokens+prompt+answer, e.Calls+1, e.Money+cost
+	if err := l.store(); err != nil {
+		*e = before
+		return nil, device.Faultf(device.Unavailable, "what it uses up cannot be written down, so that nothing is sent: %w", err)
+	}
+	return &reservation{l, name, price, prompt, answer, e.Day, e.Month, cost}, nil
+}
+
+func (l *Ledger) store() error {
+	text, err := json.Marshal(l.entries, json.Deterministic(true))
+	if err == nil && len(text) > MaxLedger {
+		err = fmt.Errorf("there are too many agents")
+	}
+	if err == nil {
+		err = l.keep(text)
+	}
+	return err
+}
+
+// settle replaces what was taken by what the request used. A server that reports more than was asked
+// for is believed. It is written down with the next request.
+func (r *reservation) settle(u chat.Usage) {
+	prompt, answer := min(max(0, u.Prompt), maxReported), min(max(0, u.Answer), maxReported)
+	l := r.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.current(r.name)
+	if e.Day == r.day {
+		e.Tokens += prompt + answer - r.prompt - r.answer
+	}
+	if e.Month == r.month {
+		e.Money += r.price.cost(prompt, answer) - r.cost
+	}
+}
+
+// says tells what an agent has used up.
+func (l *Ledger) says(name string, lim Limits) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.current(name)
+	text := fmt.Sprintf("%d of %d tokens today", e.Tokens, lim.Tokens)
+	if lim.Money > 0 {
+		text += fmt.Sprintf(", %.2f of %.2f this month", float64(e.Money)/1e6, lim.Money)
+	}
+	return text
+}

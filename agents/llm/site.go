@@ -1,0 +1,251 @@
+package llm
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"agentsite/agents"
+	"agentsite/agents/task"
+	"agentsite/agents/tools"
+	"agentsite/device"
+)
+
+// guarded is the site as the model has it. Of three things that an agent may have, the words of
+// others, an effect and no person who looks, it never has all (the Rule of Two): once it has read
+// what others wrote, an owner approves each effect, or none is made. What others wrote is a text:
+// numbers, names and what the owner wrote are not.
+type guarded struct {
+	agents.Site // of the task: what acts is a step of it
+	run         *run
+	foreign     string // whose words were read; "" for none
+	only        string // the agent whose program wrote all of them; "" for others
+	planned     bool   // the calls were fixed before any were read
+	moves       int
+	before      []task.Step // that were made before a restart
+}
+
+// taint notes that the model reads the words of others: of the program of the agent from, or of
+// anybody where that is "".
+func (g *guarded) taint(whose, from string) {
+	if g.foreign == "" {
+		g.foreign, g.only = whose, from
+	} else if g.only != from {
+		g.only = ""
+	}
+}
+
+// resume takes up what was done before a restart: what was read is not known any more.
+func (g *guarded) resume(before []task.Step) {
+	g.before = before
+	for _, s := range before {
+		if strings.HasPrefix(s.Does, "set ") {
+			g.moves++
+		} else if !strings.HasPrefix(s.Does, "return ") {
+			g.taint("others, before the site restarted", "")
+		}
+	}
+}
+
+// allow decides about an effect; to is the agent whose program hears of it, "" for others. What one
+// program wrote may have the same one called again.
+func (g *guarded) allow(terms *agents.Terms, ask agents.Ask, to string) error {
+	why := ""
+	talk, ok := g.run.work.(task.Talk)
+	switch {
+	case g.foreign != "" && !g.planned && (to == "" || to != g.only):
+		why = "it has read the words of " + g.foreign
+	case !ok:
+		why = "its asker is not known"
+	default:
+		if err := talk.AskerMay(ask); err != nil {
+			why = "its asker may not do this without it"
+		}
+	}
+	if why != "" && g.run.Tainted == taintedRefuse {
+		return device.Faultf(device.Denied, "refused: %s", why)
+	}
+	terms.Confirm = why != ""
+	return nil
+}
+
+// Move implements agents.Site.
+func (g *guarded) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (agents.Output, error) {
+	if r.Value.IsZero() {
+		return g.Site.Move(ctx, p, r)
+	}
+	ask := agents.Ask{Op: agents.OpMove, Points: []string{r.Output}, Value: r.Value}
+	switch {
+	case g.moves >= g.run.Limits.Moves:
+		return agents.Output{}, device.Faultf(device.Denied, "refused: it makes at most %d moves for one task; tell the asker what is left to do", g.run.Limits.Moves)
+	case slices.ContainsFunc(g.before, func(s task.Step) bool {
+		does, _, _ := strings.Cut(s.Does, " for ")
+		return does == "set "+r.Output+" to "+r.Value.String()
+	}):
+		return agents.Output{}, device.Faultf(device.UnknownOutcome, "refused: this was asked for before the site restarted; it is not made again")
+	}
+	if err := g.allow(&r.Terms, ask, ""); err != nil {
+		return agents.Output{}, err
+	}
+	out, err := g.Site.Move(ctx, p, r)
+	if err == nil {
+		g.run.held.Note(r.Output, seconds(out.Left))
+	}
+	if err == nil || device.AsFault(err).Kind == device.UnknownOutcome {
+		g.moves++
+	}
+	return out, err
+}
+
+// Show implements agents.Site.
+func (g *guarded) Show(ctx context.Context, p agents.Principal, r agents.ShowRequest) error {
+	if err := g.allow(&r.Terms, agents.Ask{Op: agents.OpShow, Points: []string{r.Display}}, ""); err != nil {
+		return err
+	}
+	return g.Site.Show(ctx, p, r)
+}
+
+// Capture implements agents.Site.
+func (g *guarded) Capture(ctx context.Context, p agents.Principal, r agents.CaptureRequest) (agents.Picture, error) {
+	if g.run.Model.Images { // there may be words in it
+		g.taint("whoever stands before "+r.Camera, "")
+	}
+	return g.Site.Capture(ctx, p, r)
+}
+
+// Stop implements agents.Site. It waits for nothing, and then is written down.
+func (g *guarded) Stop(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Stopped], error) {
+	res, err := g.Site.Stop(ctx, p, r)
+	g.run.work.Step(ctx, "emergency stop", func(context.Context, string) (any, error) { return nil, err })
+	return res, err
+}
+
+// Points implements agents.Site. What other sites say about their points is left out.
+func (g *guarded) Points(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.PointList, error) {
+	list, err := g.Site.Points(ctx, p, r)
+	list.Points, list.Missed = slices.Clone(list.Points), missed(list.Missed)
+	for i := range list.Points {
+		if at := &list.Points[i]; elsewhere(at.Point) {
+			at.Description, at.Device, at.Limits = "", "", ""
+		}
+	}
+	return list, err
+}
+
+// Read implements agents.Site.
+func (g *guarded) Read(ctx context.Context, p agents.Principal, r agents.ReadRequest) (agents.Readings, error) {
+	res, err := g.Site.Read(ctx, p, r)
+	res.Readings, res.Missed = slices.Clone(res.Readings), missed(res.Missed)
+	for i := range res.Readings {
+		at := &res.Readings[i]
+		g.value(at.Point, at.Value)
+		if elsewhere(at.Point) {
+			at.Why = ""
+		}
+	}
+	return res, err
+}
+
+// History implements agents.Site.
+func (g *guarded) History(ctx context.Context, p agents.Principal, r agents.HistoryRequest) (agents.History, error) {
+	res, err := g.Site.History(ctx, p, r)
+	res.Changes = g.events(r.Point, res.Changes)
+	return res, err
+}
+
+// Why implements agents.Site.
+func (g *guarded) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest) (agents.Why, error) {
+	res, err := g.Site.Why(ctx, p, r)
+	res.Changes = g.events(r.Point, res.Changes)
+	g.value(r.Point, res.Value)
+	if elsewhere(r.Point) {
+		res.Reading.Why, res.Refused, res.Name, res.Via, res.Needed, res.Used = "", "", "", nil, nil, nil
+		res.Output = nil
+	}
+	return res, err
+}
+
+// events returns the changes of a point as the model reads them.
+func (g *guarded) events(point string, all []agents.Event) []agents.Event {
+	all = slices.Clone(all)
+	for i := range all {
+		e := &all[i]
+		g.value(point, e.Value)
+		if elsewhere(point) {
+			*e = agents.Event{Time: e.Time, Value: e.Value}
+		}
+	}
+	return all
+}
+
+// value notes that the model reads a value: a text was written by whoever wrote it there.
+func (g *guarded) value(point string, v device.Value) {
+	if v.Type() == device.TypeText {
+		g.taint("whoever writes "+point, "")
+	}
+}
+
+// missed returns the sites that did not answer, without their words.
+func missed(all []agents.Missed) []agents.Missed {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Why = "it does not answer"
+	}
+	return all
+}
+
+// elsewhere reports whether a point is one of another site.
+func elsewhere(address string) bool { return strings.Count(address, "/") > 1 }
+
+// Notify implements tools.Site.
+func (g *guarded) Notify(context.Context, agents.Principal, agents.Change, []string, func(agents.Change) error) error {
+	return device.Faultf(device.Unavailable, "a model watches nothing")
+}
+
+// programs are the tools of other programs, each call of which is a step of the task.
+type programs struct {
+	tools.Hosted
+	run *run
+}
+
+// Tools implements tools.Hosted.
+func (t programs) Tools(p agents.Principal) ([]tools.Tool, error) {
+	if t.Hosted == nil {
+		return nil, nil
+	}
+	return t.Hosted.Tools(p)
+}
+
+// Refuse implements tools.Hosted.
+func (t programs) Refuse(p agents.Principal, tool string, err error) error {
+	if t.Hosted == nil {
+		return err
+	}
+	return t.Hosted.Refuse(p, tool, err)
+}
+
+// Call implements tools.Hosted. Whatever it brings was written by others, and what it is sent leaves
+// the site.
+func (t programs) Call(ctx context.Context, p agents.Principal, c tools.Call) (res tools.Result, err error) {
+	if t.Hosted == nil {
+		return res, tools.ErrNotFound
+	}
+	from := ""
+	for _, tool := range t.run.offered {
+		if tool.Name == c.Tool {
+			from = tool.From
+		}
+	}
+	if err := t.run.site.allow(&c.Terms, agents.Ask{Tool: c.Tool}, from); err != nil {
+		return res, err
+	}
+	if c.Terms.Confirm { // nobody can approve it
+		return res, device.Faultf(device.Denied, "refused: a tool of another program is called before the words of others are read, and for askers that may call it themselves")
+	}
+	t.run.site.taint(c.Tool, from)
+	_, err = t.run.work.Step(ctx, "call "+c.Tool, func(ctx context.Context, _ string) (any, error) {
+		res, err = t.Hosted.Call(ctx, p, c)
+		return nil, err
+	})
+	return res, err
+}

@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -188,6 +189,52 @@ func TestResolver(t *testing.T) {
 		expect(true, 2)
 		time.Sleep(time.Second)
 		expect(false, 3)
+	})
+}
+
+// TestResolverWaiting: of those that write a name while its document is fetched only a few wait, one
+// that leaves does not wait any longer, and there is one fetch.
+func TestResolverWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		key := identity.New()
+		text, err := json.Marshal(Own("example.com", key.ID()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked, found, refused, left atomic.Int32
+		r := NewResolver([]string{"did:wba:example.com"}, &http.Client{Transport: answering(func(w http.ResponseWriter, _ *http.Request) {
+			asked.Add(1)
+			time.Sleep(5 * time.Second)
+			w.Write(text)
+		})})
+		leaving, leave := context.WithCancel(t.Context())
+		ask := func(ctx context.Context) {
+			switch _, err := r.Key(ctx, "did:wba:example.com#key-1"); {
+			case err == nil:
+				found.Add(1)
+			case errors.Is(err, context.Canceled):
+				left.Add(1)
+			default:
+				refused.Add(1)
+			}
+		}
+		go ask(t.Context())
+		synctest.Wait()
+		go ask(leaving)
+		synctest.Wait()
+		for range 1000 {
+			go ask(t.Context())
+		}
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		if left.Load() != 1 || refused.Load() != 1000-maxWaiting+1 || found.Load() != 0 {
+			t.Errorf("%d left, %d are refused, %d have it", left.Load(), refused.Load(), found.Load())
+		}
+		time.Sleep(6 * time.Second)
+		if ask(t.Context()); found.Load() != maxWaiting+1 || asked.Load() != 1 {
+			t.Errorf("%d have it, after %d requests", found.Load(), asked.Load())
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package did
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -19,6 +20,7 @@ const (
 	keepGood     = 10 * time.Minute
 	keepBad      = time.Minute
 	fetchTimeout = 10 * time.Second
+	maxWaiting   = 8 // for one document
 )
 
 // NewClient returns a client for documents: it dials public addresses only.
@@ -33,10 +35,12 @@ type Resolver struct {
 
 // entry is a name, with its document as it was last fetched.
 type entry struct {
-	mu      sync.Mutex
-	fetched time.Time // by the monotonic clock; zero for never
-	doc     *Document
-	err     error
+	mu       sync.Mutex
+	fetched  time.Time // by the monotonic clock; zero for never
+	doc      *Document
+	err      error
+	fetching chan struct{} // closed at the end of the fetch that is under way; nil for none
+	waiting  int           // callers, for that
 }
 
 // NewResolver returns a resolver for those names, which are checked.
@@ -69,23 +73,58 @@ func (r *Resolver) Key(ctx context.Context, keyID string) (identity.ID, error) {
 	return doc.Key(keyID)
 }
 
-// document returns the document of a name. Callers at a time wait for one fetch.
+// document returns the document of a name. Callers at a time wait for one fetch, a few of them:
+// nobody has proved anything yet.
 func (e *entry) document(ctx context.Context, client *http.Client, name string) (*Document, error) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	keep := keepGood
 	if e.err != nil {
 		keep = keepBad
 	}
-	if !e.fetched.IsZero() && time.Since(e.fetched) < keep {
+	fetching := e.fetching
+	switch {
+	case fetching == nil && !e.fetched.IsZero() && time.Since(e.fetched) < keep:
+		defer e.mu.Unlock()
 		return e.doc, e.err
+	case e.waiting >= maxWaiting:
+		e.mu.Unlock()
+		return nil, fmt.Errorf("the document of %s is being fetched: try again in a moment", name)
+	case fetching == nil:
+		e.fetching = make(chan struct{})
+		e.mu.Unlock()
+		return e.fetch(ctx, client, name)
 	}
+	e.waiting++
+	e.mu.Unlock()
+	var err error
+	select {
+	case <-fetching:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.waiting--; err != nil {
+		return nil, err
+	}
+	return e.doc, e.err
+}
+
+// fetch fetches the document for all that wait for it.
+func (e *entry) fetch(ctx context.Context, client *http.Client, name string) (doc *Document, err error) {
+	err = errors.New("reading the document panicked")
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.doc, e.err, e.fetched = doc, err, time.Now()
+		close(e.fetching)
+		e.fetching = nil
+	}()
 	// Of a caller that leaves, the others still want it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 	defer cancel()
-	e.doc, e.err = Fetch(ctx, client, name)
-	e.fetched = time.Now()
-	return e.doc, e.err
+	doc, err = Fetch(ctx, client, name)
+	return doc, err
 }
 
 // Fetch fetches the document of a checked name.

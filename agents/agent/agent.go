@@ -20,6 +20,14 @@ type Agent interface {
 	Run(ctx context.Context, self agents.Principal, site agents.Site) error
 }
 
+// Resting is an Agent that needs no goroutine while nothing happens: a site may have many.
+type Resting interface {
+	Agent
+	// Begin is Run that returns once the agent works. ended is called once with what Run returns, in
+	// a goroutine of its own.
+	Begin(ctx context.Context, self agents.Principal, site agents.Site, ended func(error))
+}
+
 // Kind is one entry of the list of kinds of agents.
 type Kind struct {
 	Name string       // as in the YAML; [a-z]{1,24}

@@ -29,11 +29,13 @@ type following interface {
 // live runs a Machine on a site as it is. Readings come by Follow, or by Watch where the site has
 // none or points of another site are among them; due times come by a timer. All take turns by mu.
 type live struct {
-	site   agents.Site
-	self   agents.Principal
-	world  World
-	began  time.Time
-	failed chan error // why the rule cannot be followed any more; it has room for one
+	site  agents.Site
+	self  agents.Principal
+	world World
+	began time.Time
+	fail  func(error) // ends it with why the rule cannot be followed any more
+
+	watching sync.WaitGroup // a Watch
 
 	mu       device.Mutex
 	machine  *Machine
@@ -64,38 +66,8 @@ func (l *live) moment() Moment {
 	return m
 }
 
-// run follows the rule until ctx ends, or returns why it cannot. All the work is done on the stacks
-// of other goroutines: there are many rules, and this one waits for as long as the rule runs.
-func (l *live) run(ctx context.Context, r *Rule) error {
-	ctx, cancel := context.WithCancel(ctx)
-	begun := make(chan struct{})
-	go func() {
-		defer close(begun)
-		if err := l.begin(ctx, r); err != nil {
-			l.fail(err)
-		}
-	}()
-	var err error
-	select {
-	case <-ctx.Done():
-		err = ctx.Err()
-	case err = <-l.failed:
-	}
-	cancel() // for a turn that is in a move still
-	<-begun
-	l.end(ctx)
-	return err
-}
-
-// fail ends run.
-func (l *live) fail(err error) {
-	select {
-	case l.failed <- err:
-	default: // it has ended
-	}
-}
-
-// begin makes the machine for the points that the site has now, and begins to watch them.
+// begin makes the machine for the points that the site has now, and begins to watch them. It returns
+// when that is done: the turns are on the stacks of other goroutines.
 func (l *live) begin(ctx context.Context, r *Rule) error {
 	points, err := l.build(ctx, r)
 	if err != nil {
@@ -107,7 +79,12 @@ func (l *live) begin(ctx context.Context, r *Rule) error {
 	request := agents.WatchRequest{Points: points}
 	site, ok := l.site.(following)
 	if !ok || slices.ContainsFunc(points, isFar) {
-		return l.watch(ctx, request)
+		l.watching.Go(func() {
+			if err := l.watch(ctx, request); err != nil {
+				l.fail(err)
+			}
+		})
+		return nil
 	}
 	if err := l.mu.LockContext(ctx); err != nil {
 		return err
@@ -386,6 +363,7 @@ func (l *live) end(ctx context.Context) {
 	if l.timer == nil {
 		return // it has not begun
 	}
+	l.watching.Wait()
 	l.timer.Stop()
 	if l.unfollow != nil {
 		l.unfollow()

@@ -341,22 +341,31 @@ func written(key, text string) string {
 
 // Run follows the rule until ctx ends, or returns why it cannot.
 func (r *Rule) Run(ctx context.Context, self agents.Principal, site agents.Site) error {
-	for {
-		err := r.follow(ctx, self, site)
+	ended := make(chan error, 1)
+	r.Begin(ctx, self, site, func(err error) { ended <- err })
+	return <-ended
+}
+
+// Begin is Run that returns once the rule is followed; ended is called with what Run returns.
+func (r *Rule) Begin(ctx context.Context, self agents.Principal, site agents.Site, ended func(error)) {
+	one, fail := context.WithCancelCause(ctx)
+	l := &live{site: site, self: self, world: r.world, began: time.Now(), mu: device.NewMutex(), fail: fail}
+	if err := l.begin(one, r); err != nil {
+		fail(err)
+	}
+	context.AfterFunc(one, func() {
+		l.end(one)
+		r.running.Store(nil)
+		err := context.Cause(one)
 		if !errors.Is(err, errPointsChanged) {
-			return err
+			ended(err)
+			return
 		}
 		select { // what changes often is taken up once a second
 		case <-ctx.Done():
-			return ctx.Err()
+			ended(ctx.Err())
 		case <-time.After(time.Second):
+			r.Begin(ctx, self, site, ended)
 		}
-	}
-}
-
-// follow follows the rule with the points that the site has now.
-func (r *Rule) follow(ctx context.Context, self agents.Principal, site agents.Site) error {
-	defer r.running.Store(nil)
-	l := &live{site: site, self: self, world: r.world, began: time.Now(), mu: device.NewMutex(), failed: make(chan error, 1)}
-	return l.run(ctx, r)
+	})
 }

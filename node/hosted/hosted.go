@@ -306,27 +306,25 @@ func (m *Manager) replace(ctx context.Context, all []*entry) {
 		m.running[e.Name] = r
 		slog.Info("hosted agent started", "agent", e.self.ID, "may", strings.TrimSpace(e.May)) // not on the stack below, which stays
 		go func() {
-			defer close(r.ended)
-			defer cancel()
 			if before != nil {
 				<-before.ended
 			}
-			if one.Err() == nil {
-				e.run(one, m.Site)
-			}
+			e.run(one, m.Site, retry, func() {
+				cancel()
+				close(r.ended)
+			})
 		}()
 	}
 }
 
-// run runs the agent, again after each failure, until it returns nil or ctx ends.
-func (e *entry) run(ctx context.Context, site agents.Site) {
-	defer slog.Info("hosted agent ended", "agent", e.self.ID)
-	pause := retry
-	for {
-		began := time.Now()
-		e.failed.Store(nil)
-		err := e.agent.Run(ctx, e.self, site)
+// run runs the agent, again after each failure, and calls over when that returned nil or ctx ended.
+func (e *entry) run(ctx context.Context, site agents.Site, pause time.Duration, over func()) {
+	began := time.Now()
+	e.failed.Store(nil)
+	ended := func(err error) {
 		if err == nil || ctx.Err() != nil {
+			slog.Info("hosted agent ended", "agent", e.self.ID)
+			over()
 			return
 		}
 		if time.Since(began) > retryMax {
@@ -337,9 +335,17 @@ func (e *entry) run(ctx context.Context, site agents.Site) {
 		slog.Error("hosted agent failed", "agent", e.self.ID, "err", err, "again_in", pause)
 		select {
 		case <-ctx.Done():
-			return
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, retryMax)
+		go e.run(ctx, site, min(2*pause, retryMax), over)
+	}
+	a, resting := e.agent.(agent.Resting)
+	switch {
+	case ctx.Err() != nil:
+		ended(ctx.Err())
+	case resting:
+		a.Begin(ctx, e.self, site, ended)
+	default:
+		ended(e.agent.Run(ctx, e.self, site))
 	}
 }

@@ -1,0 +1,40 @@
+package rule_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"agentsite/agents"
+	"agentsite/agents/rule"
+)
+
+// TestResting: rules that wait have no goroutines of their own, and end with their context.
+func TestResting(t *testing.T) {
+	inHouse(t, func(h *house) {
+		const rules = 20
+		ctx, cancel := context.WithCancel(h.t.Context())
+		before := runtime.NumGoroutine()
+		var all sync.WaitGroup
+		for i := range rules {
+			all.Add(1)
+			r := rule.Kind(h.world()).New().(*rule.Rule)
+			r.When, r.Hold = frost.When, frost.Hold
+			r.Begin(ctx, agents.Principal{ID: fmt.Sprint("rule:r", i)}, h.node, func(err error) {
+				if err != context.Canceled {
+					h.t.Errorf("it ended with %v", err)
+				}
+				all.Done()
+			})
+		}
+		synctest.Wait()
+		if n := runtime.NumGoroutine() - before; n > 2 {
+			h.t.Errorf("%d rules that wait have %d goroutines", rules, n)
+		}
+		cancel()
+		all.Wait()
+	})
+}

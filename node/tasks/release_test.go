@@ -31,6 +31,9 @@ func TestEndWithinLastStep(t *testing.T) {
 			r.crew.change("a", func(w *hosted.Worker) { w.Paused = true })
 			r.Recheck()
 		}, task.Completed},
+		"paused, and nobody knows it yet": {func(r *rig, _ string) {
+			r.crew.change("a", func(w *hosted.Worker) { w.Paused = true })
+		}, task.Completed},
 		"the site's end": {func(r *rig, _ string) { r.cancel() }, task.Completed},
 		"nothing":        {func(*rig, string) {}, task.Completed},
 	} {

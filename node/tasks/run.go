@@ -39,7 +39,9 @@ func (m *Manager) run(ctx context.Context, j *job, w hosted.Worker) {
 	j.cancel, j.progress, j.partial = nil, "", ""
 	began := len(j.steps) > 0
 	m.mu.Unlock()
-	if err != nil || over { // outputs of other sites do not go to safe with this one
+	// An agent that has ended meanwhile has released what it knew of. Outputs of other sites do not go
+	// to safe with this one.
+	if _, gone := m.workerOf(m.Workers(), j); err != nil || over || gone != nil {
 		work.release()
 	}
 	if !waits {

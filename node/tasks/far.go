@@ -317,21 +317,32 @@ func (f *far) failed(t task.Task) error {
 	return nil
 }
 
-// cancelThere cancels the task of the other site, and says what came of that; "" where nobody knows.
+// cancelThere cancels the task of the other site, and says what came of that; "" where nobody knows. A
+// site that is away for a moment, as all are after a start, is waited for.
 func (f *far) cancelThere() string {
 	if f.id == "" {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), farCancel)
 	defer cancel()
-	t, err := f.at.Cancel(ctx, f.site, f.id)
-	switch {
-	case err != nil || !t.State.Ended():
-		return ""
-	case t.State == task.Canceled:
-		return "it was canceled there"
+	for {
+		t, err := f.at.Cancel(ctx, f.site, f.id)
+		switch {
+		case err == nil && t.State == task.Canceled:
+			return "it was canceled there"
+		case err == nil && t.State.Ended():
+			return "it had ended there meanwhile"
+		case err == nil, device.AsFault(err).Kind != device.Offline, f.at.Refused(f.site) != nil, f.m.ending(), device.Sleep(ctx, farRetryMin) != nil:
+			return ""
+		}
 	}
-	return "it had ended there meanwhile"
+}
+
+// ending reports whether the site ends, and waits for its tasks.
+func (m *Manager) ending() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed
 }
 
 // cancelFar ends the step that waits for a task of another site, which is canceled there if that

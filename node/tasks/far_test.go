@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -306,4 +307,24 @@ func TestFarCancelAsking(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestFarCancelEnding: the end of the site does not wait for one that is away and is to be told of a
+// cancellation.
+func TestFarCancelEnding(t *testing.T) {
+	with(t, func(t *testing.T, r *rig) {
+		r.shed.ends = ""
+		got := r.ask(t, ann, request("a", "1", "r"))
+		sleep(10 * time.Second)
+		r.shed.change(func(s *shed) { s.away = true })
+		ended := make(chan struct{})
+		go func() { defer close(ended); r.Cancel(context.Background(), ann, got.ID) }()
+		sleep(farRetryMin / 2)
+		began := time.Now()
+		if r.stop(); time.Since(began) > farRetryMin {
+			t.Errorf("it took %v", time.Since(began))
+		}
+		<-ended
+		r.start()
+	})
 }

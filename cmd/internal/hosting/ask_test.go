@@ -269,6 +269,23 @@ func TestAskEnds(t *testing.T) {
 	})
 }
 
+// TestAskCancelAfterStart: what is canceled right after a start is canceled at the other site too,
+// which is not connected yet.
+func TestAskCancelAfterStart(t *testing.T) {
+	over(t, []string{"a", "b"}, func(v *village) {
+		v.pair("ask tidy")
+		id := v.ask("a", "sweep")
+		v.sleep(20 * time.Second)
+		v.restart("a", time.Second)
+		if got, err := v.sites["a"].tasks.Cancel(v.ctx, here, id); err != nil || got.State != task.Canceled || got.Steps[0].Says != "it was canceled there" {
+			v.Errorf("%+v %v", got, err)
+		}
+		if synctest.Wait(); v.first("b").State != task.Canceled {
+			v.Errorf("there: %+v", v.first("b"))
+		}
+	})
+}
+
 // TestAskRing: routines that ask each other in a ring come to an end, because the first site refuses
 // what came through itself, and a chain goes through four sites.
 func TestAskRing(t *testing.T) {

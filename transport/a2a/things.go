@@ -28,16 +28,19 @@ type things struct {
 }
 
 const (
-	// keepWaiting is how long a task of the things is kept, and maxWaiting how many are.
+	// keepWaiting is how long a task of the things is kept, and maxWaiting how many are, of them
+	// maxOwn of an account.
 	keepWaiting = 10 * time.Minute
 	maxWaiting  = 256
+	maxOwn      = 32
 )
 
 // waiting is a call that an owner has to approve.
 type waiting struct {
-	who   string
-	until time.Time
-	do    func(ctx context.Context, approval string) (any, error)
+	who     string
+	account string
+	until   time.Time
+	do      func(ctx context.Context, approval string) (any, error)
 
 	mu   sync.Mutex // one try at a time
 	task task.Task
@@ -166,25 +169,48 @@ func (c *call) message(to *message, parts ...part) *message {
 // has the same ID, and its task begins anew.
 func (h *things) wait(c *call, needs *agents.ApprovalNeeded, do func(context.Context, string) (any, error)) task.Task {
 	now := time.Now()
-	fresh := &waiting{who: c.who.ID, until: now.Add(keepWaiting), do: do, task: task.Task{
+	account, err := h.node.Account(c.who)
+	if err != nil {
+		account = c.who.ID
+	}
+	fresh := &waiting{who: c.who.ID, account: account, until: now.Add(keepWaiting), do: do, task: task.Task{
 		ID: needs.State, State: task.AuthRequired, Asker: c.who.ID, Created: stamp(now), Changed: stamp(now),
 		Question: &task.Question{ID: needs.State, Text: needs.Says},
 	}}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var oldest string
+	counts := make(map[string]int)
 	for id, w := range h.waiting {
 		if w.until.Before(now) {
 			delete(h.waiting, id)
-		} else if oldest == "" || w.until.Before(h.waiting[oldest].until) {
-			oldest = id
+		} else {
+			counts[w.account]++
 		}
 	}
-	if len(h.waiting) >= maxWaiting {
-		delete(h.waiting, oldest)
+	if counts[account] >= maxOwn {
+		h.dropOldest(account)
+	} else if len(h.waiting) >= maxWaiting {
+		most := account
+		for name, n := range counts {
+			if n > counts[most] {
+				most = name
+			}
+		}
+		h.dropOldest(most)
 	}
 	h.waiting[needs.State] = fresh
 	return fresh.task
+}
+
+// dropOldest forgets the oldest call of an account. The lock is held.
+func (h *things) dropOldest(account string) {
+	oldest := ""
+	for id, w := range h.waiting {
+		if w.account == account && (oldest == "" || w.until.Before(h.waiting[oldest].until)) {
+			oldest = id
+		}
+	}
+	delete(h.waiting, oldest)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

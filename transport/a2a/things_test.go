@@ -1,0 +1,45 @@
+package a2a
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+
+	"agentsite/agents"
+	"agentsite/node"
+)
+
+// TestWaitingBounded: whoever has many calls wait for an owner, one after the other, loses the oldest
+// of its own, and takes none of another's.
+func TestWaitingBounded(t *testing.T) {
+	hub := node.NewHub(nil, nil, agents.PointURI)
+	h := newThings(node.New(hub, "", nil))
+	wait := func(who, id string) {
+		h.wait(&call{who: agents.Principal{ID: who}}, &agents.ApprovalNeeded{State: id}, func(context.Context, string) (any, error) {
+			return nil, errors.New("not approved")
+		})
+	}
+	wait("ann", "first")
+	for i := range 2 * maxWaiting {
+		wait("bob", strconv.Itoa(i))
+	}
+	if _, err := h.find(agents.Principal{ID: "ann"}, "first"); err != nil {
+		t.Error(err)
+	}
+	if all, err := h.List(t.Context(), agents.Principal{ID: "bob"}); err != nil || len(all) != maxOwn {
+		t.Errorf("%d, %v", len(all), err)
+	}
+	if _, err := h.find(agents.Principal{ID: "bob"}, strconv.Itoa(2*maxWaiting-1)); err != nil {
+		t.Error(err)
+	}
+	for i := range 2 * maxWaiting {
+		wait("p"+strconv.Itoa(i), "of "+strconv.Itoa(i))
+	}
+	if len(h.waiting) > maxWaiting {
+		t.Errorf("%d wait", len(h.waiting))
+	}
+	if _, err := h.find(agents.Principal{ID: "p511"}, "of 511"); err != nil {
+		t.Error(err)
+	}
+}

@@ -81,7 +81,7 @@ type Agent struct {
 
 // Model is where a model is served.
 type Model struct {
-	URL     string `json:"url" jsonschema:"the address of the server's chat-completions API, such as http://laptop:11434/v1"`
+	URL     string `json:"url" jsonschema:"the address of the server's chat-completions API, such as http://laptop:11434/v1; stand-in for a script that needs none, to try the rest"`
 	Name    string `json:"name" jsonschema:"the model's name there, such as qwen3:8b"`
 	KeyFile string `json:"key_file,omitempty" jsonschema:"the name of a file beside the configuration with the server's API key, which only its owner can read; never the key itself"`
 	Context int    `json:"context,omitempty" jsonschema:"how many tokens the server takes in one request; 8192 when not written"`
@@ -123,7 +123,7 @@ func (a *Agent) Define() (agent.Definition, error) {
 	l.Tokens, l.Calls, l.Moves = cmp.Or(l.Tokens, 200_000), cmp.Or(l.Calls, 120), cmp.Or(l.Moves, 2)
 	a.Tainted = cmp.Or(a.Tainted, taintedConfirm)
 	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+	case a.Model.URL != standInURL && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != ""):
 		return wrong("model.url", "takes the address of a chat-completions API without a key in it, such as http://laptop:11434/v1")
 	case m.Name == "" || len(m.Name) > 128:
 		return wrong("model.name", "takes the model's name at the server, such as qwen3:8b")
@@ -162,6 +162,9 @@ func (a *Agent) Define() (agent.Definition, error) {
 	a.model = nil
 	if a.world.Open != nil {
 		a.model = a.world.Open(*m)
+	}
+	if a.Model.URL == standInURL {
+		a.model = standIn{}
 	}
 	if a.model == nil {
 		e := &chat.Endpoint{URL: strings.TrimSuffix(m.URL, "/"), Model: m.Name}

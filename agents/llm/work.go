@@ -118,7 +118,6 @@ func (r *run) ask(ctx context.Context, messages []chat.Message, offered []tools.
 	if err != nil {
 		return chat.Answer{}, err
 	}
-	r.work.Say("waits for the model's server")
 	leave, err := r.world.Queues.Enter(ctx, r.Model.URL, r.name, r.priority())
 	if err != nil {
 		return chat.Answer{}, err

@@ -34,9 +34,10 @@ func printBanner(out io.Writer, terminal bool, folder state.Folder, s site.Start
 		"agentsite-" + s.Name: map[string]any{"command": program, "args": connect},
 	}}, json.Deterministic(true), jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true))
 
-	owned := ""
+	owned, chat := "", ""
 	switch {
 	case s.File == "":
+		chat = "\n  " + state.ShellQuote(program) + " chat gardener" + more
 		owned = "Whoever may use this machine owns it, and nobody else reaches it.\n"
 	case s.Claim != nil && s.Claim.Secret != (access.ClaimSecret{}):
 		owned = "No owner yet. Until someone claims it, anyone with access to this computer controls it.\n"
@@ -46,7 +47,7 @@ func printBanner(out io.Writer, terminal bool, folder state.Folder, s site.Start
 %[11]s
 In another terminal:
   %[4]s points%[5]s
-  %[4]s read%[5]s
+  %[4]s read%[5]s%[12]s
 
 For an MCP client, paste this into its configuration:
   %[6]s
@@ -57,7 +58,7 @@ With curl:
     -H 'MCP-Protocol-Version: %[10]s' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: read_points' \
     -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"%[10]s","io.modelcontextprotocol/clientCapabilities":{}}}}'
 
-`, version, s.Name, what, state.ShellQuote(program), more, entry, state.ShellQuote(s.URL+"/mcp"), state.ShellQuote(folder.Path(state.TokenFile)), s.State, rpc.Revision, owned)
+`, version, s.Name, what, state.ShellQuote(program), more, entry, state.ShellQuote(s.URL+"/mcp"), state.ShellQuote(folder.Path(state.TokenFile)), s.State, rpc.Revision, owned, chat)
 	switch {
 	case s.Claim == nil:
 		return

@@ -248,6 +248,9 @@ func (a *app) finish(t task.Task) error {
 		if a.json || len(t.Result) == 0 {
 			return nil
 		}
+		if said, ok := spokenBy(t.Result); ok {
+			return a.sayAnswer(said)
+		}
 		if t.Result.Kind() == '"' {
 			return a.say("%s", oneLine(t.Result))
 		}

@@ -1,0 +1,362 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"agentsite/agents"
+	"agentsite/agents/task"
+	"agentsite/transport/owner"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+)
+
+// maxTyped bounds a line that is typed.
+const maxTyped = 4 << 10
+
+func (a *app) chatCommand() *cobra.Command {
+	var conversation string
+	cmd := &cobra.Command{
+		Use: "chat [SITE/]AGENT [TEXT...]", GroupID: groupAgents,
+		Short: "Talk to an agent that understands words",
+		Long: `Talk to an agent of the site, or of another site that you know. Each line that you type is one
+task of the agent, which knows the conversation before it; the site keeps it for a week. With
+TEXT, say that and end.
+
+Under each answer stands what the site did for it, from the site's own record: what is not there
+was not done, whatever the agent says. While the agent works, these can be typed:
+
+  /stop      emergency stop: all outputs to safe, at once
+  /cancel    end the task before its next step
+  y, n       approve or deny a move that waits for an owner, if you are one
+
+and at any time /history for the conversation and /quit.`,
+		Example: "  agentsite chat gardener\n  agentsite chat shed/gardener is the vent open?\n  agentsite chat gardener --continue 5DKQ2X7A",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[0]
+			if site, agent, ok := strings.Cut(name, "/"); ok {
+				if a.site != "" && a.site != site {
+					return usagef("--site %s and %s/ name two sites", a.site, site)
+				}
+				a.site, name = site, agent
+			}
+			return a.with(func(s *session) error {
+				c := &chatting{session: s, agent: name, conversation: cmp.Or(conversation, rand.Text()[:8])}
+				_, c.person = a.terminal()
+				if len(args) > 1 {
+					return c.say(cmd.Context(), strings.Join(args[1:], " "), nil)
+				}
+				return c.run(cmd.Context())
+			})
+		},
+		ValidArgsFunction: a.completeAsk,
+	}
+	cmd.Flags().StringVar(&conversation, "continue", "", "a conversation of before, by the name that was printed")
+	return cmd
+}
+
+// chatting is a conversation with an agent.
+type chatting struct {
+	*session
+	agent, conversation string
+	person              bool // at a terminal
+}
+
+// run says each line that is typed.
+func (c *chatting) run(ctx context.Context) error {
+	lines := typed(ctx, c.app.in)
+	c.app.note("conversation %s with %s; /quit ends it, and --continue %[1]s goes on with it", c.conversation, c.agent)
+	for {
+		if c.person {
+			fmt.Fprint(c.app.errs, "> ")
+		}
+		var line string
+		var ok bool
+		select {
+		case line, ok = <-lines:
+		case <-ctx.Done():
+		}
+		var err error
+		switch {
+		case !ok || line == "/quit":
+			return nil
+		case line == "":
+		case line == "/stop":
+			err = c.stop(ctx)
+		case line == "/history":
+			err = c.history(ctx)
+		case strings.HasPrefix(line, "/"):
+			c.app.note("there are /stop, /cancel (while it works), /history and /quit")
+		default:
+			if c.person {
+				err = c.say(ctx, line, lines)
+			} else {
+				err = c.say(ctx, line, nil)
+			}
+		}
+		if err != nil {
+			if !c.person || ctx.Err() != nil {
+				return err
+			}
+			c.app.note("%s", explain(err, c.app.site))
+		}
+	}
+}
+
+// typed returns the lines of a reader, until ctx or the reader ends. The goroutine behind it may wait
+// for a last line until the program ends.
+func typed(ctx context.Context, in io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		scanner := bufio.NewScanner(in)
+		scanner.Buffer(nil, maxTyped+2)
+		for scanner.Scan() {
+			select {
+			case lines <- strings.TrimSpace(scanner.Text()):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return lines
+}
+
+// say says one thing, and shows what the agent does until it has answered. lines are what is typed
+// meanwhile; nil for nothing.
+func (c *chatting) say(ctx context.Context, text string, lines <-chan string) error {
+	t, err := ask(ctx, c.session, func(ctx context.Context, terms agents.Terms) (task.Task, error) {
+		return c.Tasks().Ask(ctx, nobody, task.Request{Agent: c.agent, Text: text, Context: c.conversation, Terms: terms})
+	})
+	if err != nil {
+		return err
+	}
+	watching, end := context.WithCancel(ctx)
+	defer end()
+	changes, ended := make(chan task.Task), make(chan error, 1)
+	go func() {
+		ended <- c.Tasks().Watch(watching, nobody, t.ID, func(now task.Task) error {
+			select {
+			case changes <- now:
+				return nil
+			case <-watching.Done():
+				return watching.Err()
+			}
+		})
+	}()
+	v := view{chatting: c}
+	for !t.State.Ended() {
+		select {
+		case t = <-changes:
+			v.show(t)
+		case line, ok := <-lines:
+			if !ok {
+				lines = nil
+				continue
+			}
+			if err := c.meanwhile(ctx, t, line); err != nil {
+				c.app.note("%s", explain(err, c.app.site))
+			}
+		case err := <-ended:
+			if err == nil {
+				err = io.ErrUnexpectedEOF
+			}
+			c.app.note("task %s goes on: agentsite tasks watch %[1]s follows it", t.ID)
+			return c.app.unreached(err)
+		case <-ctx.Done():
+			return c.app.detached(t)
+		}
+	}
+	return v.finish(t)
+}
+
+// meanwhile does what was typed while the agent works.
+func (c *chatting) meanwhile(ctx context.Context, t task.Task, line string) error {
+	switch {
+	case line == "":
+		return nil
+	case line == "/stop":
+		return c.stop(ctx)
+	case line == "/cancel":
+		_, err := within(ctx, patience, func(ctx context.Context) (task.Task, error) { return c.Tasks().Cancel(ctx, nobody, t.ID) })
+		return c.app.unreached(err)
+	case t.State == task.InputRequired:
+		_, err := c.answer(ctx, t, line)
+		return err
+	case t.State == task.AuthRequired && c.person && (line == "y" || line == "n"):
+		return c.approve(ctx, t, line == "y")
+	}
+	c.app.note("it works still; /cancel ends that, and /stop stops all outputs")
+	return nil
+}
+
+// stop is the emergency stop.
+func (c *chatting) stop(ctx context.Context) error {
+	done, err := ask(ctx, c.session, func(ctx context.Context, terms agents.Terms) (agents.Stopped, error) {
+		return only(c.Stop(ctx, nobody, agents.SiteRequest{Terms: terms}))
+	})
+	if err != nil {
+		return stopFailed(err)
+	}
+	return c.app.say("stopped: all outputs (%d) stay at their safe values until agentsite reset", len(done.Outputs))
+}
+
+// approve answers the request of a task as the owner who sits here.
+func (c *chatting) approve(ctx context.Context, t task.Task, ok bool) error {
+	all, err := callOwner(ctx, c.session, owner.RequestsMethod, owner.None{})
+	if err != nil {
+		return err
+	}
+	for _, r := range all.Requests {
+		if slices.Contains(r.Via, "task/"+t.ID) && handleForm().MatchString(r.Handle) {
+			return c.decide(ctx, r.Handle, ok)
+		}
+	}
+	return errors.New("nothing of this task waits for an owner here")
+}
+
+// history prints the conversation.
+func (c *chatting) history(ctx context.Context) error {
+	all, err := within(ctx, patience, func(ctx context.Context) ([]task.Task, error) { return c.Tasks().List(ctx, nobody) })
+	if err != nil {
+		return c.app.unreached(err)
+	}
+	slices.Reverse(all)
+	for _, t := range all {
+		if t.Context != c.conversation || t.Agent != c.agent {
+			continue
+		}
+		if t, err = c.task(ctx, t.ID); err != nil {
+			return err
+		}
+		if err := c.app.say("> %s", t.Text); err != nil {
+			return err
+		}
+		if said, ok := spokenBy(t.Result); ok {
+			err = c.app.sayAnswer(said)
+		} else {
+			err = c.app.say("(%s %s)", t.State, t.Says)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// view shows a task while its agent works on it.
+type view struct {
+	*chatting
+	says, asks string
+	written    string // of the answer
+}
+
+func (v *view) show(t task.Task) {
+	if v.app.json || t.State.Ended() {
+		return
+	}
+	if v.person {
+		if rest, ok := strings.CutPrefix(t.Partial, v.written); ok && rest != "" {
+			fmt.Fprint(v.app.errs, cleanLines(rest))
+			v.written = t.Partial
+		} else if t.Partial != v.written {
+			v.line()
+			v.written = ""
+		}
+	}
+	if t.Says != v.says && t.Says != "" && v.person {
+		v.line()
+		v.app.note("%s", v.app.said(t.Says))
+	}
+	v.says = t.Says
+	asks := ""
+	if t.State == task.InputRequired || t.State == task.AuthRequired {
+		asks = v.app.said(saysOf(t))
+	}
+	if asks != v.asks && asks != "" {
+		v.line()
+		if t.State == task.AuthRequired {
+			asks = "an owner has to approve this: " + asks + " (agentsite approve; y or n here, if you are an owner)"
+		}
+		v.app.note("%s", asks)
+	}
+	v.asks = asks
+}
+
+// line ends a line of the answer that is being written.
+func (v *view) line() {
+	if v.written != "" && !strings.HasSuffix(v.written, "\n") {
+		fmt.Fprintln(v.app.errs)
+	}
+}
+
+// finish shows how the task ended.
+func (v *view) finish(t task.Task) error {
+	v.line()
+	said, ok := spokenBy(t.Result)
+	if v.app.json || !ok || t.State != task.Completed {
+		for _, s := range t.Steps { // of one that failed
+			v.app.note("%s: %s %s", s.Does, s.Outcome, s.Says)
+		}
+		return v.app.finish(t)
+	}
+	if strings.TrimSpace(v.written) == said.Text { // it stands there
+		said.Text = ""
+	}
+	return v.app.sayAnswer(said)
+}
+
+// spoken is the result of an agent that understands words.
+type spoken struct {
+	Text    string `json:"text"`
+	Receipt []struct {
+		Time    string `json:"time"`
+		Does    string `json:"does"`
+		Outcome string `json:"outcome"`
+		Says    string `json:"says"`
+	} `json:"receipt"`
+	Foreign string `json:"foreign"`
+}
+
+// spokenBy decodes the result of a task, if it is that of an agent that understands words.
+func spokenBy(result jsontext.Value) (s spoken, ok bool) {
+	err := json.Unmarshal(result, &s, json.RejectUnknownMembers(true))
+	return s, err == nil && s.Receipt != nil
+}
+
+// sayAnswer prints an agent's words, and below what the site did.
+func (a *app) sayAnswer(s spoken) error {
+	if s.Text != "" {
+		if _, err := fmt.Fprintln(a.out, cleanLines(s.Text)); err != nil {
+			return err
+		}
+	}
+	for _, line := range s.Receipt {
+		text := fmt.Sprintf("  [site] %s %s: %s", clock(line.Time), line.Does, line.Outcome)
+		if line.Says != "" {
+			text += ": " + line.Says
+		}
+		if err := a.say("%s", text); err != nil {
+			return err
+		}
+	}
+	if len(s.Receipt) == 0 {
+		if err := a.say("  [site] nothing was done"); err != nil {
+			return err
+		}
+	}
+	if s.Foreign != "" {
+		return a.say("  [site] it had read the words of %s", s.Foreign)
+	}
+	return nil
+}

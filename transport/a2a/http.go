@@ -77,7 +77,7 @@ func (s *server) httpStream(ctx context.Context, c *call, a *adapter.Call) (any,
 func (s *server) httpTask(ctx context.Context, c *call, a *adapter.Call) (any, error) {
 	id, verb, _ := strings.Cut(a.Request.PathValue("task"), ":")
 	method := a.Request.Method
-	if method == http.MethodHead {
+	if method == http.MethodHead && verb == "" { // a stream has no head without its events
 		method = http.MethodGet
 	}
 	switch method + " " + verb {

@@ -58,6 +58,22 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
+// TestHeadOfStream: HEAD begins no stream, which would keep its connection from all that comes next.
+func TestHeadOfStream(t *testing.T) {
+	s := newSite(t)
+	_, text := s.Ask(t, "POST", "/a2a/agents/helper/message:send", adaptertest.SiteToken,
+		`{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"data":{"skill":"wait"}}]},"configuration":{"returnImmediately":true}}`, "A2A-Version", "1.0")
+	_, id, _ := strings.Cut(text, `"id":"`)
+	path := "/a2a/agents/helper/tasks/" + id[:strings.Index(id, `"`)]
+	if res, _ := s.Ask(t, "HEAD", path, adaptertest.SiteToken, "", "A2A-Version", "1.0"); res.StatusCode != http.StatusOK {
+		t.Error(res.Status)
+	}
+	if res, _ := s.Ask(t, "HEAD", path+":subscribe", adaptertest.SiteToken, "", "A2A-Version", "1.0"); res.StatusCode != http.StatusBadRequest {
+		t.Error(res.Status)
+	}
+	s.Ask(t, "POST", path+":cancel", adaptertest.SiteToken, "", "A2A-Version", "1.0")
+}
+
 // TestWaits: a message waits for its task's end or question, and is answered when that comes.
 func TestWaits(t *testing.T) {
 	s := newSite(t)

@@ -49,11 +49,11 @@ func (a *Agent) Call(ctx context.Context, _ agents.Principal, call tools.Call) (
 	default:
 		return none, device.Faultf(device.Busy, "%s answers %d calls already; try again", a.name, maxCalls)
 	}
-	c, err := a.running(ctx)
+	c, done, err := a.use(ctx)
 	if err != nil {
 		return none, err
 	}
-	defer a.use(c)()
+	defer done()
 	if _, ok := a.accepted(tool); !ok { // what the start has shown
 		return none, device.Faultf(device.Denied, "%s changed this tool; an owner has to accept it again: agentsite agents tools %s", a.name, a.name)
 	}

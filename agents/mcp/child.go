@@ -208,18 +208,32 @@ func (c *child) probe() {
 	}
 }
 
-// use counts a call of a child, which is not idle until done is called.
-func (a *Agent) use(c *child) (done func()) {
+// use returns the child with its list, started where it does not run. It is not idle until done is
+// called.
+func (a *Agent) use(ctx context.Context) (c *child, done func(), err error) {
+	for {
+		if c, err = a.running(ctx); err != nil {
+			return nil, nil, err
+		}
+		a.mu.Lock()
+		gone := c.stopped.Load() || c.over.Load() // meanwhile
+		if !gone {
+			c.busy++
+			c.idle.Stop()
+		}
+		a.mu.Unlock()
+		if !gone {
+			return c, func() { a.leave(c) }, nil
+		}
+	}
+}
+
+// leave counts the end of a call.
+func (a *Agent) leave(c *child) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c.busy++
-	c.idle.Stop()
-	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if c.busy--; c.busy == 0 {
-			c.idle.Reset(idleTime)
-		}
+	if c.busy--; c.busy == 0 {
+		c.idle.Reset(idleTime)
 	}
 }
 
@@ -306,11 +320,11 @@ func (a *Agent) accepted(tool string) (d definition, ok bool) {
 // Offered implements agent.Offering: it starts the child and compares what it offers with what is
 // accepted.
 func (a *Agent) Offered(ctx context.Context) (agent.Offer, error) {
-	c, err := a.running(ctx)
+	c, done, err := a.use(ctx)
 	if err != nil {
 		return agent.Offer{}, err
 	}
-	defer a.use(c)()
+	defer done()
 	c.changed.Store(true) // a child need not tell
 	if c, err = a.running(ctx); err != nil {
 		return agent.Offer{}, err

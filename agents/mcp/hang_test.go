@@ -216,3 +216,22 @@ func TestHungChild(t *testing.T) {
 		h.answers = map[string]int{"initialize": -1, "tools/list": -1, "ping": -1}
 	})
 }
+
+// TestCallWhenIdle: a call in the moment in which the child is stopped, because it was idle, is made by
+// the next one.
+func TestCallWhenIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hanging{answers: map[string]int{"initialize": -1, "tools/list": -1, "tools/call": -1}}
+		a, end := h.run(t)
+		for range 300 {
+			if err := callOf(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(idleTime)
+		}
+		end()
+		if h.starts < 2 {
+			t.Error("it was never stopped")
+		}
+	})
+}

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -178,9 +179,13 @@ func (g *guarded) events(point string, all []agents.Event) []agents.Event {
 	return all
 }
 
-// value notes that the model reads a value: a text was written by whoever wrote it there.
+// word matches the texts of states, such as open, which say nothing else.
+var word = regexp.MustCompile(`^[A-Za-z0-9_-]{0,24}$`)
+
+// value notes that the model reads a value: a text, such as that of a display, was written by
+// whoever wrote it there.
 func (g *guarded) value(point string, v device.Value) {
-	if v.Type() == device.TypeText {
+	if v.Type() == device.TypeText && !word.MatchString(v.Text()) {
 		g.taint("whoever writes "+point, "")
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/device/guard"
+	"agentsite/node/access"
+	"agentsite/node/identity"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
@@ -121,6 +123,29 @@ func TestModel(t *testing.T) {
 			v.Errorf("%+v", m.asked[0].Messages)
 		}
 	})
+}
+
+// visitor returns somebody with a permission on a site.
+func (v *village) visitor(site, may string) agents.Principal {
+	v.Helper()
+	s := v.sites[site]
+	words, err := access.ParsePermissions(may)
+	if err != nil {
+		v.Fatal(err)
+	}
+	key := identity.New()
+	g, err := access.Issue(v.owner, access.Block{Audience: key.ID(), Node: s.key.ID(), Permissions: words})
+	if err == nil {
+		_, err = s.access.AddGrant(g.Bytes())
+	}
+	if err != nil {
+		v.Fatal(err)
+	}
+	p, err := s.access.Peer(key.ID().String())
+	if err != nil {
+		v.Fatal(err)
+	}
+	return p
 }
 
 // worst is a model that calls anything with anything, and claims what it did not do.

@@ -25,15 +25,16 @@ const (
 // Kind returns the entry of the list of kinds. check refuses a malformed key of a site, and an address
 // that is none. sites is where the agents run; nil for one that is only checked.
 func Kind(sites *Sites, check func(peer string, addresses []string) error) agent.Kind {
-	return agent.Kind{Name: KindName, Doc: "another site, whose points other agents read and move by its grant", New: func() agent.Agent {
+	return agent.Kind{Name: KindName, Doc: "another site, whose points other agents read and move by its grant, or an agent elsewhere that they ask", New: func() agent.Agent {
 		return &Remote{sites: sites, check: check}
 	}}
 }
 
 // Remote is another site.
 type Remote struct {
-	Peer      string   `json:"peer" jsonschema:"the site's key, did:key:z…, as agentsite identity shows it there"`
+	Peer      string   `json:"peer,omitempty" jsonschema:"the site's key, did:key:z…, as agentsite identity shows it there"`
 	Addresses []string `json:"addresses,omitempty" jsonschema:"where the site is, as host:port or a multiaddr, beside those of its grant"`
+	ANP       string   `json:"anp,omitempty" jsonschema:"in place of peer: the URL of the description of an agent elsewhere that speaks ANP, whose methods are asked as agents"`
 
 	sites *Sites
 	check func(peer string, addresses []string) error
@@ -41,11 +42,28 @@ type Remote struct {
 
 var _ agent.Elsewhere = (*Remote)(nil)
 
+// ANPPeer is the beginning of the peer that stands for an agent of ANP; its URL follows.
+const ANPPeer = "anp:"
+
 // Elsewhere implements agent.Elsewhere.
-func (r *Remote) Elsewhere() (peer string, addresses []string) { return r.Peer, r.Addresses }
+func (r *Remote) Elsewhere() (peer string, addresses []string) {
+	if r.ANP != "" {
+		return ANPPeer + r.ANP, nil
+	}
+	return r.Peer, r.Addresses
+}
 
 // Define checks the keys.
 func (r *Remote) Define() (agent.Definition, error) {
+	if r.ANP != "" {
+		if r.Peer != "" || r.Addresses != nil {
+			return agent.Definition{}, &agent.Mistake{Key: "anp", Err: errors.New("an agent that speaks ANP has neither peer: nor addresses:")}
+		}
+		if err := r.check(ANPPeer+r.ANP, nil); err != nil {
+			return agent.Definition{}, &agent.Mistake{Key: "anp", Err: err}
+		}
+		return agent.Definition{}, nil
+	}
 	if r.Peer == "" {
 		return agent.Definition{}, &agent.Mistake{Key: "peer", Err: errors.New("it is missing; write the site's did:key, which agentsite identity shows there")}
 	}

@@ -67,6 +67,14 @@ func (r *report) protocols(e entry) (names []string) {
 	return names
 }
 
+// Identified returns the domain of the site's did:wba, which ANP shows; "" for none.
+func (s *Site) Identified() string {
+	if !slices.Contains(s.Protocols, "anp") {
+		return ""
+	}
+	return s.HTTP.Domain
+}
+
 // Discovery is the section of that name: how the network finds the site.
 type Discovery struct {
 	MDNS   bool `json:"mdns,omitempty" jsonschema:"whether the site is announced on its own network (mDNS), as long as HTTPS listens there; on when not written"`

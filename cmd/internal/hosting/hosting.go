@@ -35,6 +35,7 @@ import (
 type Options struct {
 	Folder   state.Folder
 	Key      identity.Key     // the site's
+	Domain   string           // of the site's did:wba; "" for none
 	Internet *config.Internet // nil for a site that is not in the global network
 	Version  string           // of the program
 	File     string           // the configuration; "" for the demonstration
@@ -91,7 +92,7 @@ func New(o Options) (*Hosting, error) {
 		book, _ = mcp.ReadBook(nil, func([]byte) error { return damage })
 	}
 	out := peer.NewOutbound(o.Folder, o.Key, realms(o.Internet), o.Version)
-	sites := remote.NewSites(out.Open)
+	sites := remote.NewSites(openElsewhere(&o, out))
 	letAsk(o.Node, o.Key.ID(), sites)
 	h := &Hosting{sites: sites, out: out}
 	children := mcp.World{Book: book, Version: o.Version, Secrets: filepath.Dir(o.File), Changed: func() { h.Manager.Rehost() }}

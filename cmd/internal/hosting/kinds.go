@@ -10,7 +10,6 @@ import (
 	"agentsite/agents/remote"
 	"agentsite/agents/routine"
 	"agentsite/agents/rule"
-	"agentsite/cmd/internal/peer"
 	"agentsite/node/config"
 	"agentsite/node/hosted"
 )
@@ -28,7 +27,7 @@ func kinds(w rule.World, sites *remote.Sites, children mcp.World, models llm.Wor
 				w.Open = append(w.Open, a.Name)
 			}
 		}
-		return append(extraKinds(), heartbeat.Kind, rule.Kind(w), routine.Kind(w), remote.Kind(sites, peer.CheckPeer), mcp.Kind(children), llm.Kind(models))
+		return append(extraKinds(), heartbeat.Kind, rule.Kind(w), routine.Kind(w), remote.Kind(sites, checkElsewhere), mcp.Kind(children), llm.Kind(models))
 	}
 }
 

@@ -90,7 +90,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 		devices.ReleaseRevoked(ctx, s.outputs, s.access.MayHold, s.node.NoteRevoked)
 		s.node.Recheck()
 	}
-	s.hosting, err = hosting.New(hosting.Options{Folder: s.Folder, Key: s.key, Internet: s.internet, Version: s.Version, File: s.file, Extra: extra, Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy})
+	s.hosting, err = hosting.New(hosting.Options{Folder: s.Folder, Key: s.key, Domain: s.config.Identified(), Internet: s.internet, Version: s.Version, File: s.file, Extra: extra, Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy})
 	if err != nil {
 		return err
 	}

@@ -91,6 +91,7 @@ type Document struct {
 	ID       string
 	Services []Service
 	keys     map[string]identity.ID // those that authenticate, by their whole IDs
+	asserts  map[string]identity.ID // and those that prove documents
 }
 
 // Key returns the key with an ID, name#fragment, by which the document's subject authenticates.
@@ -116,17 +117,21 @@ func Parse(name string, text []byte) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	asserts, err := d.related(d.Assertion)
+	if err != nil {
+		return nil, err
+	}
 	if bound, ok := strings.CutPrefix(name[strings.LastIndexByte(name, ':')+1:], boundKey); ok {
-		assert, err := d.related(d.Assertion)
-		if err != nil {
-			return nil, err
-		}
-		if err := checkProof(text, assert, bound); err != nil {
+		if err := checkProof(text, asserts, bound); err != nil {
 			return nil, err
 		}
 	}
-	return &Document{ID: d.ID, Services: d.Services, keys: authenticate}, nil
+	return &Document{ID: d.ID, Services: d.Services, keys: authenticate, asserts: asserts}, nil
 }
+
+// CheckProof verifies the proof in a document of another kind, such as an agent description, by a
+// key of d.
+func (d *Document) CheckProof(text []byte) error { return checkProof(text, d.asserts, "") }
 
 // related returns the Ed25519 keys of a relationship: IDs of methods, or methods themselves.
 func (d *document) related(all []jsontext.Value) (map[string]identity.ID, error) {
@@ -182,8 +187,8 @@ func thumbprint(key identity.ID) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// checkProof verifies the proof of a document by the key with a thumbprint, one of keys: a
-// DataIntegrityProof with eddsa-jcs-2022.
+// checkProof verifies the proof of a document by one of keys: a DataIntegrityProof with
+// eddsa-jcs-2022. bound is the key's thumbprint; "" for any of them.
 func checkProof(text []byte, keys map[string]identity.ID, bound string) error {
 	var whole, options map[string]jsontext.Value
 	var p struct {
@@ -193,12 +198,12 @@ func checkProof(text []byte, keys map[string]identity.ID, bound string) error {
 		Purpose    string `json:"proofPurpose"`
 		ProofValue string `json:"proofValue"`
 	}
-	wrong := errors.New("its document lacks the proof by the key that its name is bound to (DataIntegrityProof, eddsa-jcs-2022)")
+	wrong := errors.New("the document lacks a proof by a key of its did:wba, or by the one that the name is bound to (DataIntegrityProof, eddsa-jcs-2022)")
 	if json.Unmarshal(text, &whole) != nil || json.Unmarshal(whole["proof"], &options) != nil || json.Unmarshal(whole["proof"], &p) != nil {
 		return wrong
 	}
 	key, ok := keys[p.Method]
-	if !ok || p.Type != "DataIntegrityProof" || p.Suite != "eddsa-jcs-2022" || p.Purpose != "assertionMethod" || thumbprint(key) != bound {
+	if !ok || p.Type != "DataIntegrityProof" || p.Suite != "eddsa-jcs-2022" || p.Purpose != "assertionMethod" || bound != "" && thumbprint(key) != bound {
 		return wrong
 	}
 	delete(whole, "proof")
@@ -225,7 +230,7 @@ func checkProof(text []byte, keys map[string]identity.ID, bound string) error {
 		signature, err = base58.Decode(multibase)
 	}
 	if err != nil || !ed25519.Verify(key[:], signed.Bytes(), signature) {
-		return errors.New("the proof of its document is not by the key that its name is bound to")
+		return errors.New("the proof of the document is not of it, or not by the key that it names")
 	}
 	return nil
 }

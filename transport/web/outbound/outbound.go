@@ -61,6 +61,14 @@ func check(a netip.Addr, named []netip.Addr) error {
 	return nil
 }
 
+// StatusError is the error of an answer with another status than 200.
+type StatusError struct {
+	Host string
+	Code int
+}
+
+func (e *StatusError) Error() string { return fmt.Sprintf("%s answered %d", e.Host, e.Code) }
+
 // Get fetches at most so many bytes of a URL with a client, and refuses all but a status of 200.
 func Get(ctx context.Context, c *http.Client, url string, most int64) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -79,7 +87,7 @@ func Do(c *http.Client, r *http.Request, most int64) ([]byte, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %d", r.URL.Host, res.StatusCode)
+		return nil, &StatusError{r.URL.Host, res.StatusCode}
 	}
 	b, err := io.ReadAll(io.LimitReader(res.Body, most+1))
 	if err == nil && int64(len(b)) > most {

@@ -1,0 +1,346 @@
+// Package client asks agents elsewhere by the Agent Network Protocol: it reads the description of
+// one, verifies whose it is, and calls its methods by JSON-RPC with signed requests. All that it
+// fetches and calls is at the host of the URL that the owner wrote.
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/node/identity"
+	"agentsite/transport/anp/did"
+	"agentsite/transport/httpsig"
+	"agentsite/transport/rpc"
+	"agentsite/transport/web/outbound"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	maxDescription = 64 << 10
+	maxInterface   = 256 << 10
+	maxAnswer      = 256 << 10
+	maxMethods     = 256
+	maxParams      = 32
+	// callTimeout bounds a call. It is below the time for which a task is watched.
+	callTimeout = 25 * time.Second
+)
+
+// Options are what a client works with.
+type Options struct {
+	URL    string       // of the agent description; see CheckURL
+	Domain string       // of this site, whose did:wba it calls itself; "" for the did:key
+	Key    identity.Key // of this site
+	Now    func() time.Time
+	HTTP   *http.Client // nil for one that dials public addresses and that of the URL
+}
+
+// Client is an agent elsewhere. Its methods are safe for concurrent use.
+type Client struct {
+	Options
+	host    string // and port, as in the URL
+	scheme  string
+	keyID   string
+	resolve *http.Client
+}
+
+// CheckURL refuses a URL of an agent description that cannot be asked: it is an https URL, or an
+// http one at an address of this machine.
+func CheckURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || len(text) > 512 || u.Scheme != "https" && u.Scheme != "http" {
+		return fmt.Errorf("%.80q is no URL of an agent description such as https://hotel.example.com/agents/ad.json", text)
+	}
+	if a, err := netip.ParseAddr(u.Hostname()); u.Scheme == "http" && (err != nil || !a.IsLoopback()) {
+		return fmt.Errorf("%.80q would be asked over plain HTTP, which anyone can read and change; write its https URL", text)
+	}
+	return nil
+}
+
+// New returns a client. It dials nothing.
+func New(o Options) (*Client, error) {
+	if err := CheckURL(o.URL); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{Options: o, host: u.Host, scheme: u.Scheme, keyID: o.Key.ID().String(), resolve: did.NewClient()}
+	if o.Domain != "" {
+		c.keyID = did.KeyID(o.Domain)
+	}
+	if c.HTTP == nil {
+		var named []netip.Addr
+		if a, err := netip.ParseAddr(u.Hostname()); err == nil {
+			named = append(named, a)
+		}
+		c.HTTP = outbound.Client(callTimeout, named...)
+	} else {
+		c.resolve = c.HTTP
+	}
+	return c, nil
+}
+
+// Agent is what an agent elsewhere describes of itself.
+type Agent struct {
+	Name, Description string
+	DID               string // verified; "" where it names none
+	Methods           []Method
+}
+
+// Method is a method that can be called.
+type Method struct {
+	Name        string  `json:"name"`
+	Description string  `json:"description"`
+	Summary     string  `json:"summary"`
+	Params      []Param `json:"params"`
+
+	url string
+}
+
+// Param is a parameter.
+type Param struct {
+	Name     string         `json:"name"`
+	Required bool           `json:"required"`
+	Schema   jsontext.Value `json:"schema"`
+}
+
+// description is the part of an agent description that is read here.
+type description struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description"`
+	DID         string         `json:"did"`
+	Proof       jsontext.Value `json:"proof"`
+	Interfaces  []struct {
+		Type     string         `json:"type"`
+		Protocol string         `json:"protocol"`
+		URL      string         `json:"url"`
+		Content  jsontext.Value `json:"content"`
+	} `json:"interfaces"`
+}
+
+type server struct {
+	URL string `json:"url"`
+}
+
+// Describe fetches the description with the interfaces that it names, and verifies its did:wba and
+// its proof where it has them.
+func (c *Client) Describe(ctx context.Context) (*Agent, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	text, err := c.get(ctx, c.URL, maxDescription)
+	if err != nil {
+		return nil, err
+	}
+	var d description
+	if err := json.Unmarshal(text, &d); err != nil || d.Name == "" {
+		return nil, errors.New("its agent description is not one of ANP")
+	}
+	if err := c.verify(ctx, &d, text); err != nil {
+		return nil, err
+	}
+	a := &Agent{Name: d.Name, Description: d.Description, DID: d.DID}
+	for _, i := range d.Interfaces {
+		if i.Type != "StructuredInterface" || !strings.EqualFold(i.Protocol, "openrpc") {
+			continue
+		}
+		doc := []byte(i.Content)
+		if len(doc) == 0 {
+			if doc, err = c.get(ctx, i.URL, maxInterface); err != nil {
+				return nil, err
+			}
+		}
+		if err := c.addMethods(a, doc); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// get fetches a document from the agent's own host, in the name of this site.
+func (c *Client) get(ctx context.Context, at string, most int64) ([]byte, error) {
+	if err := c.same(at); err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", "application/json")
+	if err := httpsig.Sign(r, nil, c.keyID, c.Key.Private(), c.Now()); err != nil {
+		return nil, err
+	}
+	return outbound.Do(c.HTTP, r, most)
+}
+
+// same refuses a URL at another host than the one that the owner wrote.
+func (c *Client) same(at string) error {
+	u, err := url.Parse(at)
+	if err != nil || u.Host != c.host || u.Scheme != c.scheme || u.User != nil {
+		return fmt.Errorf("it leads to %.80q, and only %s was named by the owner", at, c.host)
+	}
+	return nil
+}
+
+// verify checks the did:wba of a description: it is of the description's own host, and its document
+// names the description, where it names one. A proof is by a key of it.
+func (c *Client) verify(ctx context.Context, d *description, text []byte) error {
+	if d.DID == "" {
+		if len(d.Proof) > 0 {
+			return errors.New("its description has a proof, and no did that it could be by")
+		}
+		return nil
+	}
+	if err := did.Check(d.DID); err != nil {
+		return err
+	}
+	if did.HostOf(d.DID) != c.host || c.scheme != "https" {
+		return fmt.Errorf("its description says that it is %.80s, which is not of %s", d.DID, c.host)
+	}
+	doc, err := did.Fetch(ctx, c.resolve, d.DID)
+	if err != nil {
+		return err
+	}
+	names := slices.DeleteFunc(slices.Clone(doc.Services), func(s did.Service) bool { return s.Type != "AgentDescription" })
+	if len(names) > 0 && !slices.ContainsFunc(names, func(s did.Service) bool { return s.Endpoint == c.URL }) {
+		return fmt.Errorf("the document of %s names another description", d.DID)
+	}
+	if len(d.Proof) > 0 {
+		return doc.CheckProof(text)
+	}
+	return nil
+}
+
+// addMethods adds those of an OpenRPC document. A method without a server of its own is called at
+// that of the document.
+func (c *Client) addMethods(a *Agent, text []byte) error {
+	var doc struct {
+		Servers []server `json:"servers"`
+		Methods []struct {
+			Method
+			Servers []server `json:"servers"`
+		} `json:"methods"`
+	}
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return errors.New("its interface is not a document of OpenRPC")
+	}
+	for _, m := range doc.Methods {
+		servers := append(m.Servers, doc.Servers...)
+		if len(servers) == 0 || m.Name == "" || len(m.Params) > maxParams || c.same(servers[0].URL) != nil {
+			continue // what is elsewhere was not named
+		}
+		if len(a.Methods) == maxMethods {
+			return fmt.Errorf("it has more than %d methods", maxMethods)
+		}
+		m.url = servers[0].URL
+		a.Methods = append(a.Methods, m.Method)
+	}
+	return nil
+}
+
+// Call calls a method with its parameters by their names. Errors are faults: Offline where nothing
+// was sent, and UnknownOutcome where no answer came.
+func (c *Client) Call(ctx context.Context, m *Method, params jsontext.Value, t agents.Terms) (jsontext.Value, error) {
+	via := append(append([]string(nil), t.Via...), c.Key.ID().String())
+	if len(via) > agents.MaxVia {
+		return nil, device.Faultf(device.Denied, "this came through %d sites and agents, which is the maximum", agents.MaxVia)
+	}
+	if len(params) == 0 {
+		params = jsontext.Value("{}")
+	}
+	body, err := json.Marshal(struct {
+		Version string         `json:"jsonrpc"`
+		ID      int            `json:"id"`
+		Method  string         `json:"method"`
+		Params  jsontext.Value `json:"params"`
+	}{"2.0", 1, m.Name, params})
+	if err != nil {
+		return nil, device.Faultf(device.Invalid, "the parameters are no JSON")
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	sent := false
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("Agentsite-Via", strings.Join(via, ","))
+	if t.Key != nil {
+		r.Header.Set("Idempotency-Key", *t.Key)
+	}
+	if err := httpsig.Sign(r, body, c.keyID, c.Key.Private(), c.Now()); err != nil {
+		return nil, err
+	}
+	text, err := outbound.Do(c.HTTP, r, maxAnswer)
+	var status *outbound.StatusError
+	switch {
+	case errors.As(err, &status):
+		return nil, refused(status.Code)
+	case err != nil && !sent:
+		return nil, device.Faultf(device.Offline, "%s is not reached: %s", c.host, reason(err))
+	case err != nil:
+		return nil, device.Faultf(device.UnknownOutcome, "%s gave no answer that can be read", c.host)
+	}
+	return result(text)
+}
+
+// reason says in words of our own why a host is not reached.
+func reason(err error) string {
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return "no answer in time"
+	}
+	return "no connection"
+}
+
+// refused is the fault of a status.
+func refused(code int) error {
+	switch code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return device.Faultf(device.Denied, "it does not permit this to the key of this site")
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return device.Faultf(device.Busy, "it is busy (status %d)", code)
+	}
+	return device.Faultf(device.Unavailable, "it answered with the status %d", code)
+}
+
+// result returns the result in an answer of JSON-RPC, or its error as a fault without its text.
+func result(text []byte) (jsontext.Value, error) {
+	var answer struct {
+		Result jsontext.Value `json:"result"`
+		Error  *struct {
+			Code int `json:"code"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil || answer.Error == nil && len(answer.Result) == 0 {
+		return nil, device.Faultf(device.UnknownOutcome, "it answered with something else than JSON-RPC")
+	}
+	if answer.Error == nil {
+		return answer.Result, nil
+	}
+	kinds := map[int]device.FaultKind{
+		rpc.CodeInvalidParams: device.Invalid, rpc.CodeMethodNotFound: device.Invalid, 403: device.Denied, 409: device.Unsafe, 410: device.Expired, rpc.CodeBusy: device.Busy, 504: device.UnknownOutcome,
+	}
+	kind, ok := kinds[answer.Error.Code]
+	if !ok {
+		kind = device.Unavailable
+	}
+	return nil, device.Faultf(kind, "it refused the call (code %d)", answer.Error.Code)
+}

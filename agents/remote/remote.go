@@ -57,7 +57,7 @@ func (r *Remote) Elsewhere() (peer string, addresses []string) {
 func (r *Remote) Define() (agent.Definition, error) {
 	if r.ANP != "" {
 		if r.Peer != "" || r.Addresses != nil {
-			return agent.Definition{}, &agent.Mistake{Key: "anp", Err: errors.New("an agent that speaks ANP has neither peer: nor addresses:")}
+			return agent.Definition{}, &agent.Mistake{Key: "anp", Err: errors.New("an agent that speaks ANP has neither peer: nor addresses: beside it")}
 		}
 		if err := r.check(ANPPeer+r.ANP, nil); err != nil {
 			return agent.Definition{}, &agent.Mistake{Key: "anp", Err: err}

@@ -191,6 +191,38 @@ func TestTask(t *testing.T) {
 	}
 }
 
+// TestStop: an emergency stop waits for no message before it, whatever it says besides.
+func TestStop(t *testing.T) {
+	for _, stop := range []string{"emergency_stop", `{"operation":"emergency_stop","arguments":{"now":true}}`} {
+		s := start(t)
+		k := begin(t, s, adaptertest.SiteToken)
+		if m := k.say(`{"operation":"switch_output","arguments":{"output":"greenhouse/pump","on":true}}`); m.Metadata.Fault != "" {
+			t.Fatal(m)
+		}
+		waited := make(chan int)
+		go func() {
+			body := `{"content":"{\"operation\":\"ask_agent\",\"arguments\":{\"agent\":\"helper\",\"skill\":\"wait\"}}"}`
+			res, _ := s.Ask(t, "POST", "/aitp/v1/threads/"+k.id+"/messages", k.token, body)
+			waited <- res.StatusCode
+		}()
+		for all := k.messages(); !strings.Contains(all[len(all)-1].Content[0], "ask_agent"); all = k.messages() {
+		}
+		if m := k.say(stop); m.Metadata.Fault != "" || s.Value("greenhouse/pump") != device.Bool(false) {
+			t.Errorf("%s: %+v", stop, m)
+		}
+		all, err := s.Tasks.List(t.Context(), agents.Principal{ID: "local", Owner: true})
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		if _, err := s.Tasks.Cancel(t.Context(), agents.Principal{ID: "local", Owner: true}, all[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		if status := <-waited; status != 200 {
+			t.Error(status)
+		}
+	}
+}
+
 // TestPermissions: a thread is its principal's, and offers what that may do.
 func TestPermissions(t *testing.T) {
 	s := start(t)

@@ -47,8 +47,16 @@ type call struct {
 	terms agents.Terms
 }
 
-// say adds a caller's message to a thread, and then the site's answer.
+// say adds a caller's message to a thread, and then the site's answer. An emergency stop does not
+// wait for the message before.
 func (a *server) say(ctx context.Context, who agents.Principal, t *thread, m incoming) (message, error) {
+	if m.isStop() {
+		said := t.add("user", answerMetadata{Actor: m.Metadata.Actor}, m.texts...)
+		if err := a.do(ctx, who, t, call{tool: agents.OpStop.Tool(), args: make(map[string]jsontext.Value), terms: m.Metadata.Terms}); err != nil {
+			a.refuse(t, err)
+		}
+		return said, nil
+	}
 	if err := t.begin(); err != nil {
 		return message{}, err
 	}
@@ -58,6 +66,12 @@ func (a *server) say(ctx context.Context, who agents.Principal, t *thread, m inc
 		a.refuse(t, err)
 	}
 	return said, nil
+}
+
+// isStop reports whether a message is an emergency stop, whose arguments nothing depends on.
+func (m incoming) isStop() bool {
+	p, _, err := parsePayload(m.texts)
+	return err == nil && p.Operation == agents.OpStop.Tool()
 }
 
 // refuse says what went wrong.

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	maxNonces  = 1024 // of a key, in httpsig.Window
-	maxSigners = 64   // keys that signed in that time
+	maxNonces   = 1024 // of a key, in httpsig.Window
+	maxPassedOn = 8    // keys that signed in that time by grants that one holder passed on
 	// purgeEvery is how seldom the nonces of signatures that have expired are forgotten.
 	purgeEvery = 30 * time.Second
 )
@@ -34,15 +34,22 @@ type signatures struct {
 	now   func() (t time.Time, sure bool)
 	began time.Time // by the monotonic clock
 
-	mu     sync.Mutex
-	purged time.Time
-	used   map[string]map[nonce]time.Time // until when, by the peer ID of the key
+	mu      sync.Mutex
+	purged  time.Time
+	signers map[string]*signer // by the DID of the key
+}
+
+// signer is a key that signed. Its account is the key's own, or that of the holder that passed its
+// grant on to the key.
+type signer struct {
+	account string
+	used    map[nonce]time.Time // until when
 }
 
 type nonce [16]byte
 
 func newSignatures(keys *did.Resolver, now func() (time.Time, bool)) *signatures {
-	return &signatures{keys: keys, now: now, began: time.Now(), used: make(map[string]map[nonce]time.Time)}
+	return &signatures{keys: keys, now: now, began: time.Now(), signers: make(map[string]*signer)}
 }
 
 // Read implements web.Signatures.
@@ -71,12 +78,12 @@ func (s *signatures) Read(r *http.Request) (*web.Signed, error) {
 	if !sig.Verify(key[:]) {
 		return nil, fmt.Errorf("%w: the signature is not of this request by this key", httpsig.ErrSignature)
 	}
-	peer := key.PeerID()
-	return &web.Signed{Peer: peer, CheckBody: sig.CheckBody, Use: func() error { return s.use(peer, sig, now) }}, nil
+	return &web.Signed{Peer: key.PeerID(), CheckBody: sig.CheckBody, Use: func(account string) error { return s.use(key.String(), account, sig, now) }}, nil
 }
 
-// use takes a nonce of a key, which is known here, and refuses one that was taken.
-func (s *signatures) use(peer string, sig *httpsig.Signature, now time.Time) error {
+// use takes a nonce of a key, which is known here, and refuses one that was taken. The keys that a
+// holder passed its grant on to are bounded together, and use up neither its place nor another's.
+func (s *signatures) use(key, account string, sig *httpsig.Signature, now time.Time) error {
 	sum := sha256.Sum256([]byte(sig.Nonce))
 	n := nonce(sum[:])
 	s.mu.Lock()
@@ -84,32 +91,42 @@ func (s *signatures) use(peer string, sig *httpsig.Signature, now time.Time) err
 	if now.Sub(s.purged).Abs() > purgeEvery {
 		s.purge(now)
 	}
-	used := s.used[peer]
-	if _, again := used[n]; again {
+	k := s.signers[key]
+	if k == nil {
+		passedOn := 0
+		for other, of := range s.signers {
+			if of.account == account && other != account {
+				passedOn++
+			}
+		}
+		if passedOn >= maxPassedOn && key != account {
+			return fmt.Errorf("%w: too many keys sign by grants that the same holder passed on: try again in some minutes, or send a token", errNonce)
+		}
+		k = &signer{used: make(map[nonce]time.Time)}
+		s.signers[key] = k
+	}
+	k.account = account
+	if _, again := k.used[n]; again {
 		return fmt.Errorf("%w: this nonce was used before: sign again with another", errNonce)
 	}
-	if len(used) >= maxNonces || used == nil && len(s.used) >= maxSigners {
+	if len(k.used) >= maxNonces {
 		return fmt.Errorf("%w: too many signatures in a short time: let them expire sooner, or send a token", errNonce)
 	}
-	if used == nil {
-		used = make(map[nonce]time.Time)
-		s.used[peer] = used
-	}
-	used[n] = sig.Expires
+	k.used[n] = sig.Expires
 	return nil
 }
 
 // purge forgets the nonces of signatures that have expired.
 func (s *signatures) purge(now time.Time) {
 	s.purged = now
-	for peer, used := range s.used {
-		for n, until := range used {
+	for key, k := range s.signers {
+		for n, until := range k.used {
 			if !now.Before(until) {
-				delete(used, n)
+				delete(k.used, n)
 			}
 		}
-		if len(used) == 0 {
-			delete(s.used, peer)
+		if len(k.used) == 0 {
+			delete(s.signers, key)
 		}
 	}
 }

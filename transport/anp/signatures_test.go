@@ -111,39 +111,50 @@ func TestSigned(t *testing.T) {
 	expect(ad, 200, `"zorilla"`)
 }
 
-// TestNonces: a nonce of a key counts once, for as long as its signature; the memory is bounded.
+// TestNonces: a nonce of a key counts once, for as long as its signature; the memory is bounded, and
+// keys that a holder passed its grant on to take no place from it, or from others.
 func TestNonces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSignatures(nil, nil)
-		use := func(peer, nonce string) error {
-			return s.use(peer, &httpsig.Signature{Nonce: nonce, Expires: time.Now().Add(time.Minute)}, time.Now())
+		use := func(key, account, nonce string) error {
+			return s.use(key, account, &httpsig.Signature{Nonce: nonce, Expires: time.Now().Add(time.Minute)}, time.Now())
 		}
+		ann, bob := identity.New().ID().String(), identity.New().ID().String()
 		for i := range maxNonces {
-			if err := use("ann", fmt.Sprint(i)); err != nil {
+			if err := use(ann, ann, fmt.Sprint(i)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := use("ann", "7"); !errors.Is(err, errNonce) || !strings.Contains(err.Error(), "used before") {
+		if err := use(ann, ann, "7"); !errors.Is(err, errNonce) || !strings.Contains(err.Error(), "used before") {
 			t.Error(err)
 		}
-		if err := use("ann", "one more"); !errors.Is(err, errNonce) {
+		if err := use(ann, ann, "one more"); !errors.Is(err, errNonce) {
 			t.Error(err)
 		}
-		for i := range maxSigners - 1 {
-			if err := use(fmt.Sprint(i), "7"); err != nil {
-				t.Fatal(err)
+		for i := range 200 {
+			if err := use(identity.New().ID().String(), bob, "7"); (err == nil) != (i < maxPassedOn) {
+				t.Fatal(i, err)
 			}
 		}
-		if err := use("bob", "7"); !errors.Is(err, errNonce) {
+		late := identity.New().ID().String()
+		if err := use(late, bob, "7"); !errors.Is(err, errNonce) {
 			t.Error(err)
+		}
+		for i := range 100 {
+			if key := identity.New().ID().String(); use(key, key, "7") != nil {
+				t.Fatalf("holder %d is shut out by others", i)
+			}
+		}
+		if err := use(bob, bob, "7"); err != nil {
+			t.Errorf("a holder is shut out by those that it passed its grant on to: %v", err)
 		}
 		time.Sleep(59 * time.Second)
-		if err := use("bob", "7"); !errors.Is(err, errNonce) {
+		if err := use(late, bob, "7"); !errors.Is(err, errNonce) {
 			t.Error(err)
 		}
 		time.Sleep(purgeEvery + time.Second)
-		if err := use("bob", "7"); err != nil || len(s.used) != 1 {
-			t.Error(err, len(s.used))
+		if err := use(late, bob, "7"); err != nil || len(s.signers) != 1 {
+			t.Error(err, len(s.signers))
 		}
 	})
 }

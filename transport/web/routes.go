@@ -172,7 +172,7 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 	}
 	principal, account, err := s.Admit(*ev)
 	if err == nil && signed != nil {
-		if err := signed.Use(); err != nil {
+		if err := signed.Use(account); err != nil {
 			return c, route.unproved(w, err)
 		}
 	}

@@ -16,7 +16,8 @@ import (
 func (n *Node) Points(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.PointList, error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpPoints, Effect: agents.Reads}, terms: r.Terms, args: none}
 	all, err := operate(n, &c, oneSite(r), func(v *view) (agents.PointList, error) {
-		return agents.PointList{Points: v.list}, nil
+		list, err := v.list()
+		return agents.PointList{Points: list}, err
 	})
 	if o := n.sitesOf(p); o != nil && err == nil {
 		all = n.addPoints(ctx, p, o, r.Terms, all)

@@ -19,7 +19,6 @@ type view struct {
 	// others tells an agent of this site of OutputDetail.Others; nil for anybody else.
 	others func(guard.Status) bool
 	offer  agents.Offer
-	list   []agents.Point
 }
 
 // seenReleased is the bit of a release in view.seen. The others are those of operations.
@@ -68,7 +67,8 @@ func newView(s *site, sees func(agents.Ask) bool) (*view, error) {
 		add(&o.Capture, p.Kind == device.KindImage, agents.OpCapture)
 	}
 	o.Points, o.Status, o.Stop = whole(agents.OpPoints), whole(agents.OpStatus), outputs && whole(agents.OpStop)
-	return v, v.describe()
+	_, err := v.list() // an output without limits is an error now
+	return v, err
 }
 
 // sees reports whether an operation may name a point; OpOwn stands for a release.
@@ -79,9 +79,9 @@ func (v *view) sees(op agents.Operation, address string) bool {
 // reads reports whether a point may be told of wherever it comes up.
 func (v *view) reads(address string) bool { return v.sees(agents.OpRead, address) }
 
-// describe makes the list of points.
-func (v *view) describe() error {
-	v.list = []agents.Point{}
+// list returns what is told of the points. It is not kept: each agent of the site has a view.
+func (v *view) list() ([]agents.Point, error) {
+	list := []agents.Point{}
 	for _, p := range v.points {
 		if !v.sees(agents.OpPoints, p.Address) {
 			continue
@@ -93,7 +93,7 @@ func (v *view) describe() error {
 		if p.Kind.Output() {
 			policy, err := v.Outputs.Policy(p.Address)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			r = policy.Range
 			o.Safe, o.MaxSeconds, o.Limits, o.Confirm = policy.Safe, seconds(policy.Longest()), v.limits(policy), p.confirms()
@@ -101,9 +101,9 @@ func (v *view) describe() error {
 		if r != (device.Range{}) {
 			o.Min, o.Max = &r.Min, &r.Max
 		}
-		v.list = append(v.list, o)
+		list = append(list, o)
 	}
-	return nil
+	return list, nil
 }
 
 // hidden replaces what is not told.

@@ -2,10 +2,10 @@ package rule
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +15,8 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/agent"
 	"agentsite/device"
+
+	"github.com/go-json-experiment/json"
 )
 
 // moveTimeout bounds one move, and the release of everything at the end.
@@ -39,7 +41,7 @@ type live struct {
 
 	mu       device.Mutex
 	machine  *Machine
-	points   []agents.Point                                                // of the site, as the machine was made for them
+	points   [sha256.Size]byte                                             // those that the rule uses, as the machine was made for them
 	next     func() (u agents.Update, some bool, due time.Time, err error) // of Follow; nil for a Watch
 	unfollow func()
 	woken    atomic.Bool // a turn is to come for what next has to tell
@@ -67,8 +69,9 @@ func (l *live) moment() Moment {
 }
 
 // begin makes the machine for the points that the site has now, and begins to watch them. It returns
-// when that is done: the turns are on the stacks of other goroutines.
-func (l *live) begin(ctx context.Context, r *Rule) error {
+// when that is done: the turns are on the stacks of other goroutines. After nil, end is called in one,
+// once, when ctx ends or the rule cannot be followed any more.
+func (l *live) begin(ctx context.Context, r *Rule, end func(error)) error {
 	points, err := l.build(ctx, r)
 	if err != nil {
 		return err
@@ -76,29 +79,26 @@ func (l *live) begin(ctx context.Context, r *Rule) error {
 	turn := func(leave func()) { l.turn(ctx, leave) }
 	l.timer = time.AfterFunc(time.Hour, func() { r.runner.add(turn) })
 	r.running.Store(l)
+	l.mu.Lock() // no turn before the rest is there
+	defer l.mu.Unlock()
 	request := agents.WatchRequest{Points: points}
-	site, ok := l.site.(following)
-	if !ok || slices.ContainsFunc(points, isFar) {
-		l.watching.Go(func() {
-			if err := l.watch(ctx, request); err != nil {
-				l.fail(err)
-			}
-		})
-		return nil
-	}
-	if err := l.mu.LockContext(ctx); err != nil {
-		return err
-	}
-	l.next, l.unfollow, err = site.Follow(l.self, request, func() {
+	if site, ok := l.site.(following); !ok || slices.ContainsFunc(points, isFar) {
+		l.watching.Go(func() { l.watch(ctx, request) })
+	} else if l.next, l.unfollow, err = site.Follow(l.self, request, func() {
 		if l.woken.CompareAndSwap(false, true) {
 			r.runner.add(turn)
 		}
-	})
-	l.mu.Unlock()
-	if err == nil {
-		r.runner.add(turn)
+	}); err != nil {
+		return err
 	}
-	return err
+	stop := context.AfterFunc(ctx, func() { end(ctx.Err()) })
+	l.fail = func(err error) {
+		if stop() {
+			go end(err)
+		}
+	}
+	l.timer.Reset(0)
+	return nil
 }
 
 // build makes the machine, and returns what it is to be told of.
@@ -118,7 +118,7 @@ func (l *live) build(ctx context.Context, r *Rule) (points []string, err error) 
 		}
 		return nil, err
 	}
-	l.points, l.refused = list.Points, make([]device.FaultKind, len(l.machine.outputs))
+	l.points, l.refused = l.used(list.Points), make([]device.FaultKind, len(l.machine.outputs))
 	points = slices.Clone(l.machine.Points())
 	for _, output := range l.machine.Outputs() {
 		if !slices.Contains(points, output) {
@@ -129,8 +129,8 @@ func (l *live) build(ctx context.Context, r *Rule) (points []string, err error) 
 }
 
 // watch tells the machine what changes, in this goroutine.
-func (l *live) watch(ctx context.Context, r agents.WatchRequest) error {
-	return l.site.Watch(ctx, l.self, r, func(u agents.Update) error {
+func (l *live) watch(ctx context.Context, r agents.WatchRequest) {
+	err := l.site.Watch(ctx, l.self, r, func(u agents.Update) error {
 		seen := time.Since(l.began)
 		if err := l.mu.LockContext(ctx); err != nil {
 			return err
@@ -148,6 +148,10 @@ func (l *live) watch(ctx context.Context, r agents.WatchRequest) error {
 		}
 		return nil
 	})
+	if err != nil && l.mu.LockContext(ctx) == nil {
+		l.fail(err)
+		l.mu.Unlock()
+	}
 }
 
 // turn does what is due. It calls leave before it waits for a move, or for another site.
@@ -228,7 +232,7 @@ func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) 
 		if err != nil {
 			return err
 		}
-		if !l.same(list.Points) {
+		if l.used(list.Points) != l.points {
 			return errPointsChanged
 		}
 	}
@@ -246,7 +250,7 @@ func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) 
 }
 
 func (l *live) tell(now Moment, r agents.Reading) {
-	if i, ok := l.machine.index[r.Point]; ok {
+	if i := slices.Index(l.machine.points, r.Point); i >= 0 {
 		l.machine.Tell(now.Now, i, &Reading{Value: r.Value, Age: length(r.Age), Known: r.Quality == device.Good})
 	}
 }
@@ -281,14 +285,16 @@ func length(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), 1e9) * float64(time.Second))
 }
 
-// same reports whether the points that the rule uses are as they were.
-func (l *live) same(points []agents.Point) bool {
-	pick := func(all []agents.Point) []agents.Point {
-		return slices.DeleteFunc(slices.Clone(all), func(p agents.Point) bool {
-			return !slices.Contains(l.machine.points, p.Point) && !slices.Contains(l.machine.Outputs(), p.Point)
-		})
+// used returns a digest of the points that the rule uses.
+func (l *live) used(points []agents.Point) (digest [sha256.Size]byte) {
+	h := sha256.New()
+	for _, p := range points {
+		if slices.Contains(l.machine.points, p.Point) || slices.Contains(l.machine.Outputs(), p.Point) {
+			json.MarshalWrite(h, p) // of numbers and texts, so that there is no error
+		}
 	}
-	return slices.EqualFunc(pick(points), pick(l.points), func(a, b agents.Point) bool { return reflect.DeepEqual(a, b) })
+	h.Sum(digest[:0])
+	return digest
 }
 
 // step makes what the machine decides, and sets the timer for what is due next.

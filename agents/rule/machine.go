@@ -2,6 +2,7 @@ package rule
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"agentsite/agents/rule/expr"
@@ -143,7 +144,7 @@ func newMachine(c *compiled, self string) *Machine {
 			continue
 		}
 		for _, address := range p.Points() {
-			e.points = append(e.points, c.index[address])
+			e.points = append(e.points, slices.Index(c.points, address))
 		}
 		for _, w := range p.Windows() {
 			e.windows = append(e.windows, len(m.windows))

@@ -3,6 +3,7 @@ package rule
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,7 +76,7 @@ func (m *Machine) yields(o *output) string {
 // unknown says what is not known, and since when.
 func (m *Machine) unknown(e *env) string {
 	cause := e.program.Cause(e)
-	if i, ok := m.index[cause]; ok {
+	if i := slices.Index(m.points, cause); i >= 0 {
 		if r := m.readings[i]; r.seen {
 			return fmt.Sprintf("%s is unknown; it was read %v ago", cause, whole(m.now.Now-r.at))
 		}

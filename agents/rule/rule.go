@@ -92,14 +92,13 @@ var programKeys = [programs]string{"when", "until", "if"}
 // compiled is a rule that was checked against the points that there are.
 type compiled struct {
 	programs [programs]*expr.Program
-	points   []string       // that it reads, and the one of on:
-	index    map[string]int // in points
-	kind     []device.Kind  // of points
-	senses   []expr.Sense   // of points, in all programs
-	plain    []bool         // by point: it has no window and starts nothing
-	steady   bool           // all programs are
-	clock    bool           // the time of day is used
-	on       int            // in points; -1 for none
+	points   []string      // that it reads, and the one of on:
+	kind     []device.Kind // of points
+	senses   []expr.Sense  // of points, in all programs
+	plain    []bool        // by point: it has no window and starts nothing
+	steady   bool          // all programs are
+	clock    bool          // the time of day is used
+	on       int           // in points; -1 for none
 	targets  []target
 	hold     time.Duration // for:
 
@@ -166,7 +165,7 @@ func (r *Rule) compile(points []agents.Point, away ...string) (*compiled, error)
 	if err := r.checkKeys(); err != nil {
 		return nil, err
 	}
-	c := &compiled{index: make(map[string]int), on: -1, place: r.world.Place, hold: r.For, missed: r.Missed != "", period: r.Every, resume: r.Resume}
+	c := &compiled{on: -1, place: r.world.Place, hold: r.For, missed: r.Missed != "", period: r.Every, resume: r.Resume}
 	known := r.world.Known(points, away...)
 	for which, text := range [programs]string{r.When, r.Until, r.If} {
 		if text == "" {
@@ -215,7 +214,7 @@ func (c *compiled) look() {
 		}
 		c.steady, c.clock = c.steady && p.Steady(), c.clock || p.UsesClock()
 		for i, address := range p.Points() {
-			s, all := p.Sense(i), &c.senses[c.index[address]]
+			s, all := p.Sense(i), &c.senses[slices.Index(c.points, address)]
 			all.Time, all.Value, all.Bounds = all.Time || s.Time, all.Value || s.Value, append(all.Bounds, s.Bounds...)
 		}
 	}
@@ -229,11 +228,10 @@ func (c *compiled) UsesClock() bool { return c.clock }
 
 // add returns the index of a point, which is added if it is new.
 func (c *compiled) add(address string, known Points) int {
-	if i, ok := c.index[address]; ok {
+	if i := slices.Index(c.points, address); i >= 0 {
 		return i
 	}
 	i := len(c.points)
-	c.index[address] = i
 	c.points = append(c.points, address)
 	c.kind = append(c.kind, "")
 	if p, _ := known.find(address); p != nil {
@@ -348,15 +346,10 @@ func (r *Rule) Run(ctx context.Context, self agents.Principal, site agents.Site)
 
 // Begin is Run that returns once the rule is followed; ended is called with what Run returns.
 func (r *Rule) Begin(ctx context.Context, self agents.Principal, site agents.Site, ended func(error)) {
-	one, fail := context.WithCancelCause(ctx)
-	l := &live{site: site, self: self, world: r.world, began: time.Now(), mu: device.NewMutex(), fail: fail}
-	if err := l.begin(one, r); err != nil {
-		fail(err)
-	}
-	context.AfterFunc(one, func() {
-		l.end(one)
+	l := &live{site: site, self: self, world: r.world, began: time.Now(), mu: device.NewMutex()}
+	end := func(err error) {
+		l.end(ctx)
 		r.running.Store(nil)
-		err := context.Cause(one)
 		if !errors.Is(err, errPointsChanged) {
 			ended(err)
 			return
@@ -367,5 +360,8 @@ func (r *Rule) Begin(ctx context.Context, self agents.Principal, site agents.Sit
 		case <-time.After(time.Second):
 			r.Begin(ctx, self, site, ended)
 		}
-	})
+	}
+	if err := l.begin(ctx, r, end); err != nil {
+		go end(err)
+	}
 }

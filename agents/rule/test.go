@@ -146,7 +146,7 @@ func (p *proof) step(t Test) error {
 		p.now.Wall, p.now.Sure = wall, true
 	}
 	for address, text := range t.Given {
-		p.given[p.m.index[address]] = parseGiven(text)
+		p.given[slices.Index(p.m.points, address)] = parseGiven(text)
 	}
 	p.tell(true)
 	end := p.now.Now + t.After

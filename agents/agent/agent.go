@@ -23,8 +23,8 @@ type Agent interface {
 // Resting is an Agent that needs no goroutine while nothing happens: a site may have many.
 type Resting interface {
 	Agent
-	// Begin is Run that returns once the agent works. ended is called once with what Run returns, in
-	// a goroutine of its own.
+	// Begin is Run that does not block. ended is called once with what Run returns, in a goroutine of
+	// its own.
 	Begin(ctx context.Context, self agents.Principal, site agents.Site, ended func(error))
 }
 

@@ -344,7 +344,8 @@ func (r *Rule) Run(ctx context.Context, self agents.Principal, site agents.Site)
 	return <-ended
 }
 
-// Begin is Run that returns once the rule is followed; ended is called with what Run returns.
+// Begin is Run that does not block: the shared runner begins rules one after the other. ended is
+// called in a goroutine of its own with what Run returns.
 func (r *Rule) Begin(ctx context.Context, self agents.Principal, site agents.Site, ended func(error)) {
 	l := &live{site: site, self: self, world: r.world, began: time.Now(), mu: device.NewMutex()}
 	end := func(err error) {
@@ -361,7 +362,18 @@ func (r *Rule) Begin(ctx context.Context, self agents.Principal, site agents.Sit
 			r.Begin(ctx, self, site, ended)
 		}
 	}
-	if err := l.begin(ctx, r, end); err != nil {
-		go end(err)
-	}
+	r.runner.add(func(leave func()) {
+		if r.isFar() {
+			leave()
+		}
+		if err := l.begin(ctx, r, end); err != nil {
+			go end(err)
+		}
+	})
+}
+
+// isFar reports whether the rule uses points of other sites, which may not answer.
+func (r *Rule) isFar() bool {
+	c, err := r.compile(nil)
+	return err == nil && slices.ContainsFunc(slices.Concat(c.points, c.Outputs()), isFar)
 }

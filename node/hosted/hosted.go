@@ -305,19 +305,25 @@ func (m *Manager) replace(ctx context.Context, all []*entry) {
 		r := &running{entry: e, cancel: cancel, ended: make(chan struct{})}
 		m.running[e.Name] = r
 		slog.Info("hosted agent started", "agent", e.self.ID, "may", strings.TrimSpace(e.May)) // not on the stack below, which stays
+		over := func() {
+			cancel()
+			close(r.ended)
+		}
+		if _, ok := e.agent.(agent.Resting); ok && before == nil {
+			e.run(one, m.Site, retry, over)
+			continue
+		}
 		go func() {
 			if before != nil {
 				<-before.ended
 			}
-			e.run(one, m.Site, retry, func() {
-				cancel()
-				close(r.ended)
-			})
+			e.run(one, m.Site, retry, over)
 		}()
 	}
 }
 
-// run runs the agent, again after each failure, and calls over when that returned nil or ctx ended.
+// run runs the agent, again after each failure, and calls over when that returned nil or ctx ended. It
+// does not block for one that is Resting.
 func (e *entry) run(ctx context.Context, site agents.Site, pause time.Duration, over func()) {
 	began := time.Now()
 	e.failed.Store(nil)

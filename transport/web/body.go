@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"sync"
@@ -31,27 +32,29 @@ func newBodyLimits() *bodyLimits {
 
 // ReadBody reads a request's body before the body's deadline. Where it cannot, it answers the
 // request and returns nil. Otherwise the caller calls done after its last use of body. A long
-// body takes one of the places that its account has for those, and a stranger waits for one
-// of the few that strangers have.
+// body takes one of the places that its account has for those, one in chunks once it is long, and a
+// stranger waits for one of the few that strangers have.
 func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Buffer, done func()) {
 	most, leave := int64(rpc.MaxMessage), func() {}
-	switch {
-	case c.Account == "":
+	long := func() bool { return true }
+	if c.Account == "" {
 		most = maxStrange
 		w.Header().Set("Connection", "close") // so that no buffer is full of what was not read
-	case r.ContentLength < 0 || r.ContentLength > smallBody:
-		place := quota.Limit{Group: c.Account, Most: maxLarge}
-		if !c.bodies.large.Take(place) {
-			w.Header().Set("Connection", "close")
-			w.Header().Set("Retry-After", "1")
-			refuse(w, http.StatusServiceUnavailable, "too many long messages at a time: try again in a second")
-			return nil, nil
+	} else {
+		long = func() bool {
+			place := quota.Limit{Group: c.Account, Most: maxLarge}
+			if !c.bodies.large.Take(place) {
+				w.Header().Set("Connection", "close")
+				w.Header().Set("Retry-After", "1")
+				return false
+			}
+			leave = func() { c.bodies.large.Release(place) }
+			return true
 		}
-		leave = func() { c.bodies.large.Release(place) }
 	}
 	body = buffers.Get().(*bytes.Buffer)
 	done = func() { recycle(body); leave() }
-	if status, why := readBody(w, r, body, most); status != 0 {
+	if status, why := readBody(w, r, body, most, long); status != 0 {
 		refuse(w, status, why)
 		done()
 		return nil, nil
@@ -91,13 +94,25 @@ func tooLong(most int64) string {
 }
 
 // readBody reads a body of at most so many bytes before the deadline that checkOrigin
-// has set, and lifts that. Where it cannot, it returns a status and a reason, and the
-// deadline stays for what net/http still reads.
-func readBody(w http.ResponseWriter, r *http.Request, into *bytes.Buffer, most int64) (int, string) {
-	if r.ContentLength > most {
+// has set, and lifts that; a long one only where long lets it. Where it cannot, it returns a status
+// and a reason, and the deadline stays for what net/http still reads.
+func readBody(w http.ResponseWriter, r *http.Request, into *bytes.Buffer, most int64, long func() bool) (int, string) {
+	const busy = "too many long messages at a time: try again in a second"
+	switch {
+	case r.ContentLength > most:
 		return http.StatusRequestEntityTooLarge, tooLong(most)
+	case r.ContentLength > smallBody && !long():
+		return http.StatusServiceUnavailable, busy
 	}
-	if _, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, most)); err != nil {
+	from := http.MaxBytesReader(w, r.Body, most)
+	_, err := into.ReadFrom(io.LimitReader(from, smallBody+1))
+	if err == nil && into.Len() > smallBody {
+		if r.ContentLength < 0 && !long() {
+			return http.StatusServiceUnavailable, busy
+		}
+		_, err = into.ReadFrom(from)
+	}
+	if err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
 			return http.StatusRequestEntityTooLarge, tooLong(most)

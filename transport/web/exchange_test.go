@@ -298,6 +298,13 @@ func TestLongMessages(t *testing.T) {
 		if w := call(request(echoing)); w.Code != 200 {
 			t.Errorf("a short one: %d %s", w.Code, w.Body)
 		}
+		chunked := func(r *http.Request) *http.Request { r.ContentLength = -1; return r }
+		if w := call(chunked(request(echoing))); w.Code != 200 {
+			t.Errorf("a short one in chunks: %d %s", w.Code, w.Body)
+		}
+		if w := call(chunked(long("echo", testToken))); w.Code != 503 || w.Header().Get("Retry-After") != "1" {
+			t.Errorf("a long one in chunks: %d %s", w.Code, w.Body)
+		}
 		if w := call(long("echo", "also-ann")); w.Code != 200 {
 			t.Errorf("another's: %d %s", w.Code, w.Body)
 		}

@@ -139,7 +139,7 @@ func TestCalls(t *testing.T) {
 	if res, text := s.Ask(t, "POST", "/anp/rpc", small, "{"); res.StatusCode != 400 || !strings.Contains(text, "-32700") {
 		t.Error(res.Status, text)
 	}
-	if res, text := s.Ask(t, "POST", "/anp/rpc", small, `{"jsonrpc":"2.0","method":"read_points"}`); res.StatusCode != 202 || text != "" {
+	if res, text := s.Ask(t, "POST", "/anp/rpc", small, `{"jsonrpc":"2.0","method":"read_points"}`); res.StatusCode != 400 || !strings.Contains(text, "nothing was done") {
 		t.Error(res.Status, text)
 	}
 	if res, _ := s.Ask(t, "POST", "/anp/rpc", "", `{"jsonrpc":"2.0","id":1,"method":"anp.get_capabilities"}`); res.StatusCode != 401 {
@@ -171,6 +171,30 @@ func TestCalls(t *testing.T) {
 	}
 	if got, _ := call(t, s, small, "switch_output", fmt.Sprintf(move, got.Error.Data.Approval)); got.Error != nil || s.Value("greenhouse/pump") != device.Bool(true) {
 		t.Errorf("%+v", got.Error)
+	}
+}
+
+// TestStopWithoutID: an emergency stop is not lost for want of an id. What else has none is not done,
+// and its caller hears so.
+func TestStopWithoutID(t *testing.T) {
+	s := start(t)
+	small, _ := s.Token(t, "small", "read greenhouse/temperature")
+	if got, _ := call(t, s, adaptertest.SiteToken, "switch_output", `{"output":"greenhouse/pump","on":true}`); got.Error != nil {
+		t.Fatal(got.Error)
+	}
+	for _, c := range []struct {
+		token, method string
+		status        int
+		pump          bool
+	}{
+		{adaptertest.SiteToken, "release_output", 400, true},
+		{small, "emergency_stop", 403, true},
+		{adaptertest.SiteToken, "emergency_stop", 202, false},
+	} {
+		res, text := s.Ask(t, "POST", "/anp/rpc", c.token, `{"jsonrpc":"2.0","method":"`+c.method+`","params":{"output":"greenhouse/pump"}}`)
+		if res.StatusCode != c.status || s.Value("greenhouse/pump") != device.Bool(c.pump) {
+			t.Errorf("%s: %s %s, and the pump is %v", c.method, res.Status, text, s.Value("greenhouse/pump"))
+		}
 	}
 }
 

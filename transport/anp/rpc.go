@@ -23,7 +23,8 @@ func (a server) call(ctx context.Context, c *adapter.Call) (any, error) {
 		return nil, err
 	}
 	var head struct {
-		Method string `json:"method"`
+		Method string         `json:"method"`
+		ID     jsontext.Value `json:"id"`
 	}
 	if raw, err := rpc.ParseJSON(c.Body()); err == nil {
 		_ = raw.Decode(&head) // the dispatcher says what is wrong
@@ -33,7 +34,7 @@ func (a server) call(ctx context.Context, c *adapter.Call) (any, error) {
 		capabilitiesMethod: func(context.Context, *rpc.Call) (any, error) { return a.capabilities(), nil },
 		negotiateMethod:    func(ctx context.Context, r *rpc.Call) (any, error) { return a.negotiate(ctx, c, r.Params) },
 	}
-	answer := &adapter.Answer{Status: http.StatusAccepted} // of a notification
+	answer := &adapter.Answer{Status: http.StatusAccepted}
 	rpc.NewDispatcher(methods).Serve(ctx, &rpc.Incoming{Codec: rpc.JSON, Body: c.Body(), Send: func(o rpc.Outgoing) error {
 		answer.Status, answer.Value = http.StatusOK, bytes.Clone(o.Body)
 		if o.Err != nil && o.Err.Malformed {
@@ -41,7 +42,22 @@ func (a server) call(ctx context.Context, c *adapter.Call) (any, error) {
 		}
 		return nil
 	}})
+	if answer.Value == nil && head.ID == nil {
+		return a.notified(ctx, c.Who, head.Method, terms)
+	}
 	return answer, nil
+}
+
+// notified answers a request without an id. Such a request does nothing, and hears so, but for an
+// emergency stop.
+func (a server) notified(ctx context.Context, who agents.Principal, method string, t agents.Terms) (any, error) {
+	if method != agents.OpStop.Tool() {
+		return nil, device.Faultf(device.Invalid, "nothing was done: a request has an id")
+	}
+	if _, err := a.Tool(ctx, who, method, []byte("{}"), t); err != nil {
+		return nil, err
+	}
+	return &adapter.Answer{Status: http.StatusAccepted}, nil
 }
 
 // split takes the terms out of a tool's parameters.

@@ -138,7 +138,7 @@ func TestDocument(t *testing.T) {
 	if stranger.Body.String() != `{"reader":""}` || reader.Body.String() != `{"reader":"token"}` {
 		t.Errorf("%s %s", stranger.Body, reader.Body)
 	}
-	if h := reader.Header(); h.Get("Content-Type") != "application/td+json" || h.Get("Vary") != "Authorization" || !strings.Contains(h.Get("Cache-Control"), "private") {
+	if h := reader.Header(); h.Get("Content-Type") != "application/td+json" || h.Get("Vary") != "Authorization, Signature-Input" || !strings.Contains(h.Get("Cache-Control"), "private") {
 		t.Error(h)
 	}
 	tag := reader.Header().Get("ETag")

@@ -34,7 +34,7 @@ func (s *Site) DocumentFor(admission web.Admission, path, mediaType string, rend
 		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 		h := c.Writer.Header()
 		h.Set("ETag", tag)
-		h.Add("Vary", "Authorization")
+		h.Add("Vary", "Authorization, Signature-Input")
 		h.Set("Cache-Control", "private, max-age=60")
 		for _, have := range strings.Split(c.Request.Header.Get("If-None-Match"), ",") {
 			if have = strings.TrimPrefix(strings.TrimSpace(have), "W/"); have == tag || have == "*" {

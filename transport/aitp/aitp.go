@@ -104,8 +104,18 @@ func parseMessage(body []byte, t agents.Terms) (m incoming, err error) {
 	for _, text := range m.texts {
 		size += len(text)
 	}
+	with := &m.Metadata.Terms // they are kept while the thread waits for the rest of a call
+	if with.Key != nil {
+		size += len(*with.Key)
+	}
+	for _, name := range with.Via {
+		size += len(name)
+	}
+	if len(with.Via) > agents.MaxVia {
+		return m, device.Faultf(device.Denied, "this message came through %d sites and agents, and may through %d", len(with.Via), agents.MaxVia)
+	}
 	if size > maxText || len(m.texts) > maxTexts || len(m.Metadata.Actor) > maxActor {
-		return m, device.Faultf(device.Invalid, "a message has at most %d texts of %d bytes together, and its actor %d bytes", maxTexts, maxText, maxActor)
+		return m, device.Faultf(device.Invalid, "a message has at most %d texts of %d bytes together with its terms, and its actor %d bytes", maxTexts, maxText, maxActor)
 	}
 	return m, nil
 }

@@ -260,11 +260,16 @@ func TestBounds(t *testing.T) {
 	for _, body := range []string{
 		"", "{", "[]", "1", `{"content":1}`, `{"content":[]}`, `{"content":[1]}`, `{"role":"assistant","content":"x"}`, `{"content":"x","attachments":[{"file_id":"f"}]}`,
 		`{"content":"` + strings.Repeat("x", maxText+1) + `"}`, `{"content":"x","metadata":{"actor":"` + strings.Repeat("x", maxActor+1) + `"}}`,
+		`{"content":"x","metadata":{"agentsite/idempotency-key":"` + strings.Repeat("x", maxText) + `"}}`, `{"content":"x","metadata":{"agentsite/via":["` + strings.Repeat("x", maxText) + `"]}}`,
 		`{"content":["` + strings.Repeat(`","`, maxTexts) + `"]}`, `{"content":` + strings.Repeat("[", 1000) + `}`,
 	} {
 		if res, text := s.Ask(t, "POST", "/aitp/v1/threads/"+k.id+"/messages", k.token, body); res.StatusCode != 400 {
 			t.Errorf("%.80s: %s %s", body, res.Status, text)
 		}
+	}
+	ring := `{"content":"set_level","metadata":{"agentsite/via":["a"` + strings.Repeat(`,"a"`, 10_000) + `]}}`
+	if res, text := s.Ask(t, "POST", "/aitp/v1/threads/"+k.id+"/messages", k.token, ring); res.StatusCode != 403 {
+		t.Error(res.Status, text)
 	}
 	for _, body := range []string{`{"messages":["a","a","a","a","a","a","a","a","a"]}`, `{"messages":[1]}`, `{"metadata":{"actors":["` + strings.Repeat("x", maxText) + `"]}}`} {
 		if res, text := s.Ask(t, "POST", "/aitp/v1/threads", k.token, body); res.StatusCode != 400 {

@@ -75,6 +75,7 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	site.Properties["name"] = &jsonschema.Schema{Type: "string", Pattern: namePattern, Description: site.Properties["name"].Description}
 	internet.Properties["realm"].Pattern = realmPattern
 	internet.Properties["relays"].Items.Pattern, internet.Properties["relays"].MaxItems = relayPattern, jsonschema.Ptr(maxRelays)
+	own["http"].DependentRequired = map[string][]string{"domain": {"certificate", "certificate_key"}, "certificate": {"domain"}, "certificate_key": {"domain"}}
 	callers := own["http"].Properties["callers"]
 	callers.Items, callers.MaxItems = &jsonschema.Schema{Type: "string", Pattern: CallerPattern}, jsonschema.Ptr(maxCallers)
 	root := &jsonschema.Schema{

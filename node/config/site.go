@@ -9,6 +9,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -151,6 +152,11 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			site.Agents = r.agents(e)
 		default:
 			r.fail(e.at, "", "there is no section %q%s", clip(e.key), device.Suggest(e.key, sections, "section"))
+		}
+	}
+	if e, ok := find(root.entries, "http"); ok {
+		if at, ok := find(e.value.entries, "callers"); ok && !slices.Contains(site.Protocols, "anp") {
+			r.fail(at.at, "http", "callers is for requests by ANP, which this site does not speak; write it under protocols:, too")
 		}
 	}
 	if _, ok := find(root.entries, "site"); !ok {

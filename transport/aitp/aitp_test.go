@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/transport/adapter/adaptertest"
 
@@ -191,9 +192,9 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// TestStop: an emergency stop waits for no message before it, whatever it says besides.
+// TestStop: what goes to safe waits for no message before it, and a stop whatever it says besides.
 func TestStop(t *testing.T) {
-	for _, stop := range []string{"emergency_stop", `{"operation":"emergency_stop","arguments":{"now":true}}`} {
+	for _, safe := range []string{"emergency_stop", `{"operation":"emergency_stop","arguments":{"now":true}}`, `{"operation":"release_output","arguments":{"output":"greenhouse/pump"}}`} {
 		s := start(t)
 		k := begin(t, s, adaptertest.SiteToken)
 		if m := k.say(`{"operation":"switch_output","arguments":{"output":"greenhouse/pump","on":true}}`); m.Metadata.Fault != "" {
@@ -205,20 +206,22 @@ func TestStop(t *testing.T) {
 			res, _ := s.Ask(t, "POST", "/aitp/v1/threads/"+k.id+"/messages", k.token, body)
 			waited <- res.StatusCode
 		}()
-		for all := k.messages(); !strings.Contains(all[len(all)-1].Content[0], "ask_agent"); all = k.messages() {
+		var all []task.Task
+		for len(all) == 0 {
+			var err error
+			if all, err = s.Tasks.List(t.Context(), agents.Principal{ID: "local", Owner: true}); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if m := k.say(stop); m.Metadata.Fault != "" || s.Value("greenhouse/pump") != device.Bool(false) {
-			t.Errorf("%s: %+v", stop, m)
+		if m := k.say(safe); m.Metadata.Fault != "" || s.Value("greenhouse/pump") != device.Bool(false) {
+			t.Errorf("%s: %+v", safe, m)
 		}
-		all, err := s.Tasks.List(t.Context(), agents.Principal{ID: "local", Owner: true})
-		if err != nil || len(all) != 1 {
-			t.Fatal(all, err)
-		}
-		if _, err := s.Tasks.Cancel(t.Context(), agents.Principal{ID: "local", Owner: true}, all[0].ID); err != nil {
-			t.Fatal(err)
-		}
+		k.say(`{"operation":"ask_agent","arguments":{"task":"` + all[0].ID + `","cancel":true}}`)
 		if status := <-waited; status != 200 {
 			t.Error(status)
+		}
+		if done, err := s.Tasks.Task(t.Context(), agents.Principal{ID: "local", Owner: true}, all[0].ID); err != nil || done.State != task.Canceled {
+			t.Error(done, err)
 		}
 	}
 }

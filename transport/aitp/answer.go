@@ -47,12 +47,12 @@ type call struct {
 	terms agents.Terms
 }
 
-// say adds a caller's message to a thread, and then the site's answer. An emergency stop does not
+// say adds a caller's message to a thread, and then the site's answer. What goes to safe does not
 // wait for the message before.
 func (a *server) say(ctx context.Context, who agents.Principal, t *thread, m incoming) (message, error) {
-	if m.isStop() {
+	if c, ok := m.toSafe(); ok {
 		said := t.add("user", answerMetadata{Actor: m.Metadata.Actor}, m.texts...)
-		if err := a.do(ctx, who, t, call{tool: agents.OpStop.Tool(), args: make(map[string]jsontext.Value), terms: m.Metadata.Terms}); err != nil {
+		if err := a.do(ctx, who, t, c); err != nil {
 			a.refuse(t, err)
 		}
 		return said, nil
@@ -68,10 +68,21 @@ func (a *server) say(ctx context.Context, who agents.Principal, t *thread, m inc
 	return said, nil
 }
 
-// isStop reports whether a message is an emergency stop, whose arguments nothing depends on.
-func (m incoming) isStop() bool {
+// toSafe returns what a message asks for, if that is an emergency stop, whatever its arguments, the
+// release of an output or the end of a task. None of them makes a request to its caller.
+func (m incoming) toSafe() (c call, ok bool) {
 	p, _, err := parsePayload(m.texts)
-	return err == nil && p.Operation == agents.OpStop.Tool()
+	if err != nil {
+		return c, false
+	}
+	c = call{p.Operation, make(map[string]jsontext.Value), m.Metadata.Terms}
+	switch {
+	case p.Operation == agents.OpStop.Tool():
+		return c, true
+	case p.Arguments == nil || json.Unmarshal(p.Arguments, &c.args) != nil:
+		return c, false
+	}
+	return c, p.Operation == tools.ReleaseOutput && c.args["output"] != nil || p.Operation == tools.AskAgent && c.args["task"] != nil && string(c.args["cancel"]) == "true"
 }
 
 // refuse says what went wrong.
@@ -308,7 +319,7 @@ func (a *server) do(ctx context.Context, who agents.Principal, t *thread, c call
 		return nil
 	}
 	t.add("assistant", answerMetadata{Actor: t.site}, string(text))
-	if c.tool == tools.AskAgent {
+	if c.tool == tools.AskAgent && c.args["cancel"] == nil {
 		return a.question(t, text)
 	}
 	return nil

@@ -88,6 +88,9 @@ func (a api) task(ctx context.Context, c *call) (any, error) {
 	defer place.Leave()
 	waiting, cancel := context.WithTimeout(ctx, time.Duration(*length*float64(time.Second)))
 	defer cancel()
+	if a.Ending != nil {
+		defer context.AfterFunc(a.Ending, cancel)()
+	}
 	err = a.Tasks.Watch(waiting, c.Who, id, func(now task.Task) error {
 		if t = now; over() {
 			return errEnough

@@ -1,0 +1,31 @@
+package openapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/transport/adapter/adaptertest"
+)
+
+// TestWaitEnds: who waits for a task is answered with it as it is when the site ends.
+func TestWaitEnds(t *testing.T) {
+	s := adaptertest.New(t, nil)
+	ending, end := context.WithCancel(s.Ending)
+	s.Site.Ending = ending
+	s.Serve(t, Routes(&s.Site))
+	_, text := s.Ask(t, "POST", "/api/agents/helper/tasks", adaptertest.SiteToken, `{"skill":"wait"}`)
+	_, id, ok := strings.Cut(text, `"id":"`)
+	if !ok {
+		t.Fatal(text)
+	}
+	id, _, _ = strings.Cut(id, `"`)
+	began := time.Now()
+	time.AfterFunc(100*time.Millisecond, end)
+	res, text := s.Ask(t, "GET", "/api/tasks/"+id+"?wait_seconds=25", adaptertest.SiteToken, "")
+	if res.StatusCode != http.StatusOK || !strings.Contains(text, id) || time.Since(began) > 15*time.Second {
+		t.Errorf("%s after %v: %s", res.Status, time.Since(began), text)
+	}
+}

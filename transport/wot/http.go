@@ -72,6 +72,11 @@ func (s server) write(ctx context.Context, c *adapter.Call) (any, error) {
 var noContent = &adapter.Answer{Status: http.StatusNoContent}
 
 func (s server) invoke(ctx context.Context, c *adapter.Call) (any, error) {
+	of, name := subjectOf(c.Request), c.Request.PathValue("name")
+	if of.kind == sitePrefix && name == "stop" { // which no mistake in its body or its headers keeps from stopping
+		terms, _ := c.Terms()
+		return s.invokeAction(ctx, c.Who, of, name, nil, 0, terms)
+	}
 	var input jsontext.Value
 	if err := c.Decode(&input); err != nil {
 		return nil, err
@@ -91,7 +96,7 @@ func (s server) invoke(ctx context.Context, c *adapter.Call) (any, error) {
 	if wait != nil {
 		longest = time.Duration(*wait * float64(time.Second))
 	}
-	out, err := s.invokeAction(ctx, c.Who, subjectOf(c.Request), c.Request.PathValue("name"), input, longest, terms)
+	out, err := s.invokeAction(ctx, c.Who, of, name, input, longest, terms)
 	if err != nil {
 		return nil, err
 	}

@@ -330,3 +330,19 @@ func TestAgent(t *testing.T) {
 		t.Error(res.Status, text)
 	}
 }
+
+// TestStop: no mistake in a body or a header keeps an emergency stop from stopping.
+func TestStop(t *testing.T) {
+	s := serve(t, nil)
+	small, _ := s.Token(t, "small", "set greenhouse/pump")
+	const pump, stop = "/things/greenhouse/properties/pump", "/things/site:zorilla/actions/stop"
+	if res, text := s.Ask(t, "PUT", pump, small, "true"); res.StatusCode != 204 {
+		t.Fatal(res.Status, text)
+	}
+	if res, text := s.Ask(t, "POST", stop, small, "now!"); res.StatusCode != 403 || s.Value("greenhouse/pump") != device.Bool(true) {
+		t.Error(res.Status, text)
+	}
+	if res, text := s.Ask(t, "POST", stop+"?wait=x", adaptertest.SiteToken, "now!", "Agentsite-Expires-In", "soon"); res.StatusCode != 200 || s.Value("greenhouse/pump") != device.Bool(false) {
+		t.Error(res.Status, text)
+	}
+}

@@ -7,14 +7,27 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/agents"
+	"agentsite/agents/task"
 	"agentsite/transport/adapter/adaptertest"
 )
+
+// waitedFor is a host of tasks that says when a task is watched.
+type waitedFor struct {
+	task.Host
+	begun func()
+}
+
+func (w waitedFor) Watch(ctx context.Context, p agents.Principal, id string, emit func(task.Task) error) error {
+	w.begun()
+	return w.Host.Watch(ctx, p, id, emit)
+}
 
 // TestWaitEnds: who waits for a task is answered with it as it is when the site ends.
 func TestWaitEnds(t *testing.T) {
 	s := adaptertest.New(t, nil)
 	ending, end := context.WithCancel(s.Ending)
-	s.Site.Ending = ending
+	s.Site.Ending, s.Tasks = ending, waitedFor{s.Tasks, end}
 	s.Serve(t, Routes(&s.Site))
 	_, text := s.Ask(t, "POST", "/api/agents/helper/tasks", adaptertest.SiteToken, `{"skill":"wait"}`)
 	_, id, ok := strings.Cut(text, `"id":"`)
@@ -23,9 +36,8 @@ func TestWaitEnds(t *testing.T) {
 	}
 	id, _, _ = strings.Cut(id, `"`)
 	began := time.Now()
-	time.AfterFunc(100*time.Millisecond, end)
 	res, text := s.Ask(t, "GET", "/api/tasks/"+id+"?wait_seconds=25", adaptertest.SiteToken, "")
-	if res.StatusCode != http.StatusOK || !strings.Contains(text, id) || time.Since(began) > 15*time.Second {
+	if res.StatusCode != http.StatusOK || !strings.Contains(text, id) || time.Since(began) > 20*time.Second {
 		t.Errorf("%s after %v: %s", res.Status, time.Since(began), text)
 	}
 }

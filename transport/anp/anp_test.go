@@ -186,12 +186,14 @@ func TestStopWithoutID(t *testing.T) {
 		token, method string
 		status        int
 		pump          bool
+		id            string
 	}{
-		{adaptertest.SiteToken, "release_output", 400, true},
-		{small, "emergency_stop", 403, true},
-		{adaptertest.SiteToken, "emergency_stop", 202, false},
+		{adaptertest.SiteToken, "release_output", 400, true, ""},
+		{small, "emergency_stop", 403, true, ""},
+		{adaptertest.SiteToken, "release_output", 400, true, `"id":null,`},
+		{adaptertest.SiteToken, "emergency_stop", 202, false, ""},
 	} {
-		res, text := s.Ask(t, "POST", "/anp/rpc", c.token, `{"jsonrpc":"2.0","method":"`+c.method+`","params":{"output":"greenhouse/pump"}}`)
+		res, text := s.Ask(t, "POST", "/anp/rpc", c.token, `{"jsonrpc":"2.0",`+c.id+`"method":"`+c.method+`","params":{"output":"greenhouse/pump"}}`)
 		if res.StatusCode != c.status || s.Value("greenhouse/pump") != device.Bool(c.pump) {
 			t.Errorf("%s: %s %s, and the pump is %v", c.method, res.Status, text, s.Value("greenhouse/pump"))
 		}

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"agentsite/device"
@@ -57,6 +58,13 @@ func (e *Endpoint) connection() *client {
 		return e.client.Load()
 	}
 	return c
+}
+
+// CloseIdle closes the connections that nothing uses.
+func (e *Endpoint) CloseIdle() {
+	if c := e.client.Load(); c != nil {
+		c.CloseIdleConnections()
+	}
 }
 
 // Complete asks the model, and blocks until it has answered. say gets the text so far, from the same
@@ -120,8 +128,13 @@ func (e *Endpoint) once(ctx context.Context, r *Request, say func(string)) (a An
 	// The watch ends a server that stands still.
 	ctx, stalled := context.WithCancelCause(ctx)
 	defer stalled(nil)
-	first := cmp.Or(e.First, time.Minute)
+	first, between := cmp.Or(e.First, time.Minute), cmp.Or(e.Between, 30*time.Second)
+	var began atomic.Bool
 	watch := time.AfterFunc(first, func() {
+		if began.Load() {
+			stalled(device.Faultf(device.Unavailable, "the model's server at %s stopped in the middle of its answer, for %v", root.Host, between))
+			return
+		}
 		stalled(device.Faultf(device.Unavailable, "the model's server at %s did not begin to answer in %v; it may be loading the model", root.Host, first))
 	})
 	defer watch.Stop()
@@ -155,14 +168,9 @@ func (e *Endpoint) once(ctx context.Context, r *Request, say func(string)) (a An
 		again, err := e.refused(res, without)
 		return a, again, err
 	}
-	between := cmp.Or(e.Between, 30*time.Second)
-	alive := func() { watch.Reset(between) }
-	a, err = read(res, alive, say)
+	a, err = read(res, func() { began.Store(true); watch.Reset(between) }, say)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
-		if !errors.As(err, new(*device.Fault)) && !errors.Is(err, context.Canceled) {
-			err = device.Faultf(device.Unavailable, "the model's server at %s stopped in the middle of its answer", root.Host)
-		}
 	}
 	return a, false, err
 }

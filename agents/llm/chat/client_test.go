@@ -28,7 +28,7 @@ func serve(t *testing.T, answers ...string) *Endpoint {
 	}))
 	t.Cleanup(s.Close)
 	e := &Endpoint{URL: s.URL + "/v1", Model: "m"}
-	t.Cleanup(func() { e.connection().CloseIdleConnections() })
+	t.Cleanup(e.CloseIdle)
 	return e
 }
 

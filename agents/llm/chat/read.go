@@ -216,7 +216,8 @@ func (m *merger) add(s *said) error {
 }
 
 // of returns the call that a part belongs to: that with its ID, or the last one with its index. A
-// new ID is a new call, also at the index of another, and so is a name after whole arguments. It is
+// new ID is a new call, also at the index of another, and so is a name after whole arguments, where
+// its index is another or it has no ID. It is
 // nil where there are too many.
 func (m *merger) of(index, id, name string) *part {
 	var at *part
@@ -230,7 +231,7 @@ func (m *merger) of(index, id, name string) *part {
 	if id == "" && at == nil && name == "" && len(m.calls) > 0 {
 		at = m.calls[len(m.calls)-1]
 	}
-	if at != nil && id == "" && name != "" && at.name != "" && jsontext.Value(at.args).IsValid() {
+	if at != nil && (id == "" || at.index != index) && name != "" && at.name != "" && jsontext.Value(at.args).IsValid() {
 		at = nil
 	}
 	if at == nil {

@@ -54,6 +54,7 @@ var layers = []layer{
 	{"agents/rule/calendar", nil, "a time table over the wall clock, whatever runs by it"},
 	{"agents/rule/expr", []string{"device"}, "an expression is evaluated over values, whoever asks"},
 	{"agents/llm/chat", []string{"device"}, "a client of model servers knows no site and no task"},
+	{"agents/llm/chat/chattest", []string{"agents/llm/chat"}, "a scripted server for tests; imported by tests only"},
 	{"agents/llm", []string{"agents", "agents/agent", "agents/llm/chat", "agents/task", "agents/tools", "device"}, "a model calls the tools of the site, like every other client; what is stored is passed in"},
 	{"agents/conformance", []string{"agents", "agents/agent", "agents/task", "agents/tools", "device"}, "the public suite's fixtures are an agent like any other"},
 	{"node", []string{"agents", "agents/notify", "agents/tools", "device", "device/guard"}, "the single entry point: what it needs comes as interfaces, in the words of devices, the guard and agents"},

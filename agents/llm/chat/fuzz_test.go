@@ -1,0 +1,51 @@
+package chat
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// FuzzCompletion: whatever a server sends, an answer is within its bounds, and its calls have
+// different IDs.
+func FuzzCompletion(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.sse")
+	if err != nil || len(files) == 0 {
+		f.Fatal("no transcripts", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text), false)
+	}
+	f.Add(`{"choices":[{"message":{"content":[{"text":"a"}],"tool_calls":[{"function":{"name":1,"arguments":[]}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":1e300,"completion_tokens":-1}}`, true)
+	f.Fuzz(func(t *testing.T, text string, whole bool) {
+		res := &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}
+		if whole {
+			res.Header.Set("Content-Type", "application/json")
+		}
+		a, err := read(res, func() {}, func(string) {})
+		if err != nil {
+			if len(err.Error()) > 1000 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+			return
+		}
+		ids := make(map[string]bool)
+		for _, c := range a.Calls {
+			if (c.Arguments == nil) == (c.Broken == "") || c.Arguments != nil && (c.Arguments.Kind() != '{' || !c.Arguments.IsValid()) {
+				t.Errorf("%+v", c)
+			}
+			ids[c.ID] = true
+		}
+		if len(ids) != len(a.Calls) || len(a.Calls) > maxCalls || len(a.Text) > 3*maxText || !utf8.ValidString(a.Text) || a.Usage.Prompt < 0 || a.Usage.Answer < 0 {
+			t.Errorf("%+v", a)
+		}
+	})
+}

@@ -1,0 +1,192 @@
+package chat_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/agents/llm/chat"
+	"agentsite/agents/llm/chat/chattest"
+	"agentsite/device"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func ask(t *testing.T, e *chat.Endpoint, r chat.Request, say func(string)) (chat.Answer, error) {
+	t.Helper()
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	if r.Messages == nil {
+		r.Messages = []chat.Message{{Role: chat.User, Text: "is the lamp on?"}}
+	}
+	return e.Complete(t.Context(), r, say)
+}
+
+// TestQuirks: the same answer is understood from every server.
+func TestQuirks(t *testing.T) {
+	sent := chat.Answer{
+		Text: "Let me look at it.", Usage: chat.Usage{Prompt: 120, Answer: 30, Known: true},
+		Calls: []chat.Call{
+			{ID: "call_a", Name: "read_points", Arguments: jsontext.Value(`{"points":["lamp/relay"]}`)},
+			{ID: "call_b", Name: "switch_output", Arguments: jsontext.Value(`{"output":"lamp/relay","on":true,"text":"a \"quoted\" {brace}"}`)},
+			{ID: "call_c", Name: "read_points", Arguments: jsontext.Value(`{}`)},
+		},
+	}
+	for _, q := range chattest.Quirks {
+		t.Run(string(q), func(t *testing.T) {
+			s := chattest.New(t, q, func([]byte) chat.Answer { return sent })
+			e := &chat.Endpoint{URL: s.Endpoint(), Model: "m"}
+			defer e.CloseIdle()
+			var shown string
+			got, err := ask(t, e, chat.Request{MaxAnswer: 100, MustCall: true, Tools: []chat.ToolDef{{Name: "read_points", Input: jsontext.Value(`{"type":"object"}`)}}}, func(sofar string) { shown = sofar })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if q == chattest.NoUsage {
+				got.Usage = sent.Usage
+			}
+			ids := map[string]bool{}
+			for i := range got.Calls {
+				ids[got.Calls[i].ID] = true
+				got.Calls[i].ID = sent.Calls[i].ID
+			}
+			got.Finish = ""
+			if !reflect.DeepEqual(got, sent) || len(ids) != 3 || strings.TrimSpace(shown) != sent.Text {
+				t.Errorf("%+v, %d IDs, shown %q", got, len(ids), shown)
+			}
+			// What a server does not know is left out from now on.
+			before := s.Asked()
+			if _, err := ask(t, e, chat.Request{MaxAnswer: 100}, nil); err != nil || s.Asked() != before+1 {
+				t.Errorf("asked %d times: %v", s.Asked()-before, err)
+			}
+		})
+	}
+}
+
+// TestHostile: floods, stalls and nonsense end with a clear fault, in bounded time and memory.
+func TestHostile(t *testing.T) {
+	const begin = `data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n"
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		says   string
+	}{
+		"endless text":      {chattest.Flood("text/event-stream", "", `data: {"choices":[{"delta":{"content":"`+strings.Repeat("a", 1000)+`"}}]}`+"\n\n"), "more than 64 KiB"},
+		"endless arguments": {chattest.Flood("text/event-stream", `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"x"}}]}}]}`+"\n", `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"`+strings.Repeat("a", 1000)+`"}}]}}]}`+"\n\n"), "more than 64 KiB"},
+		"10 MB in a line":   {chattest.Flood("text/event-stream", `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":"`, strings.Repeat("a", 10_000)), "more than 256 KiB"},
+		"endless calls":     {chattest.Flood("text/event-stream", "", `data: {"choices":[{"delta":{"tool_calls":[{"function":{"name":"x","arguments":"{}"}}]}}]}`+"\n\n"), "more than 16 calls"},
+		"endless comments":  {chattest.Flood("text/event-stream", "", ": OPENROUTER PROCESSING\n\n"), "more than 4 MiB"},
+		"endless object":    {chattest.Flood("application/json", `{"choices":"`, strings.Repeat("a", 10_000)), "more than 4 MiB"},
+		"endless HTML":      {chattest.Flood("text/html", "", "<p>hello</p>\n"), "more than 4 MiB"},
+		"deep nesting":      {chattest.Flood("application/json", ``, strings.Repeat("[", 10_000)), "MiB"},
+		"a stall":           {chattest.Stall(begin), "stopped in the middle"},
+		"no answer":         {chattest.Stall(""), "did not begin"},
+		"no head":           {func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "did not begin"},
+		"a trickle":         {chattest.Slow(strings.Repeat(begin, 100), time.Millisecond), "did not end"},
+		"an error inside": {func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, begin+`data: {"error":{"message":"the model fell over","code":502}}`+"\n\n")
+		}, "the model fell over"},
+		"cut in a call": {func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"switch_output","arguments":"{\"output\":\"la"}}]}}]}`+"\n\n")
+		}, "cut off"},
+		"an escape in an error": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "\x1b[2Jhello", http.StatusTeapot) }, `"\x1b[2Jhello"`},
+		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		}, "not followed"},
+		"no model": {http.NotFound, `knows no model "m"`},
+		"a number": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, "7")
+		}, "no chat completion"},
+		"nothing": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") }, "no chat completion"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(tt.answer)
+			defer s.Close()
+			defer s.CloseClientConnections()
+			e := &chat.Endpoint{URL: s.URL, Model: "m", First: 200 * time.Millisecond, Between: 200 * time.Millisecond, Whole: 600 * time.Millisecond}
+			if strings.Contains(tt.says, "than") { // what is counted and not timed
+				e.First, e.Between, e.Whole = 0, 0, 0
+			}
+			defer e.CloseIdle()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := ask(t, e, chat.Request{}, func(string) {})
+			runtime.ReadMemStats(&after)
+			if err == nil || !strings.Contains(err.Error(), tt.says) || len(err.Error()) > 500 {
+				t.Errorf("%v, want %s", err, tt.says)
+			}
+			if grown := int64(after.TotalAlloc - before.TotalAlloc); grown > 64<<20 {
+				t.Errorf("it takes %d MiB", grown>>20)
+			}
+		})
+	}
+}
+
+// TestKey: the key goes to the server and nowhere else, and a request ends with its context.
+func TestKey(t *testing.T) {
+	var got string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get("Authorization")
+		http.Error(w, "bad key "+got, http.StatusUnauthorized)
+	}))
+	defer s.Close()
+	e := &chat.Endpoint{URL: s.URL, Model: "m", Key: func() (string, error) { return "sk-1", nil }}
+	defer e.CloseIdle()
+	if _, err := ask(t, e, chat.Request{}, nil); got != "Bearer sk-1" || device.AsFault(err).Kind != device.Denied {
+		t.Errorf("%q %v", got, err)
+	}
+	e.Key = func() (string, error) { return "", os.ErrPermission }
+	if _, err := ask(t, e, chat.Request{}, nil); device.AsFault(err).Kind != device.Denied {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.Complete(ctx, chat.Request{}, nil); err == nil {
+		t.Error("it is asked after all")
+	}
+}
+
+// TestTranscripts: streams as the servers' documents and threads show them, byte for byte.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.sse")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no transcripts", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, body, _ := strings.Cut(string(text), "\n") // : the text | the calls
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				io.WriteString(w, body)
+			}))
+			defer s.Close()
+			e := &chat.Endpoint{URL: s.URL, Model: "m"}
+			defer e.CloseIdle()
+			a, err := ask(t, e, chat.Request{}, nil)
+			got := a.Text + " |"
+			for _, c := range a.Calls {
+				got += " " + c.Name + string(c.Arguments) + c.Broken
+			}
+			if err != nil {
+				got = err.Error()
+			}
+			if want := strings.TrimPrefix(head, ": "); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
+	}
+}

@@ -8,6 +8,8 @@ import (
 
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
+	"agentsite/node/state"
+	"agentsite/transport/anp/did"
 	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 
@@ -94,6 +96,9 @@ DID is the key of a person, as "agentsite identity --card -" prints it, or of an
 You sign the grant, and the site stores it. The text that is printed is for the holder of
 the key, who stores it with "agentsite accept". It is not secret.
 
+Of a did:wba the key is granted that its document has now, which is fetched from its
+domain.
+
 A permission that only reads ends after 90 days, any other after 7 days, unless --until
 says otherwise.`,
 		Example: "  agentsite grant did:key:z6Mk… 'read climate/*, set fan max 10m 10/h' --until fri",
@@ -103,6 +108,15 @@ says otherwise.`,
 				return err
 			}
 			return a.asOwner(func(ctx context.Context, s *session, args []string) error {
+				if strings.HasPrefix(args[0], "did:wba:") {
+					key, err := did.Lookup(ctx, args[0])
+					if err != nil {
+						return state.Mistake{Err: err}
+					}
+					name, _ := did.Split(args[0])
+					a.note("the key of %s is %v; for its signatures by ANP, the site needs %[1]s under http: callers:", name, key)
+					args[0] = key.String()
+				}
 				all, err := s.access(ctx)
 				if err == nil && !toSite {
 					err = a.checkNotSite(args[0], all.Site, toSiteHint)

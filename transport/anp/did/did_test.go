@@ -154,6 +154,21 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestSole: a document has one key, or says which one is meant.
+func TestSole(t *testing.T) {
+	a, b := identity.New().ID(), identity.New().ID()
+	for what, c := range map[string]struct {
+		keys map[string]identity.ID
+		ok   bool
+	}{
+		"one": {map[string]identity.ID{"#1": a}, true}, "one twice": {map[string]identity.ID{"#1": a, "#2": a}, true}, "two": {map[string]identity.ID{"#1": a, "#2": b}, false}, "none": {nil, false},
+	} {
+		if key, err := (&Document{keys: c.keys}).sole(); (err == nil) != c.ok || c.ok && key != a {
+			t.Errorf("%s: %v %v", what, key, err)
+		}
+	}
+}
+
 // TestResolver: a document is fetched once in its time, and its absence seldom.
 func TestResolver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -139,3 +139,36 @@ func Fetch(ctx context.Context, client *http.Client, name string) (*Document, er
 	}
 	return doc, nil
 }
+
+// Lookup fetches the document of a did:wba and returns its key: the one that #… names, or the only
+// one by which its subject authenticates.
+func Lookup(ctx context.Context, text string) (identity.ID, error) {
+	name, fragment := Split(text)
+	if err := Check(name); err != nil {
+		return identity.ID{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	doc, err := Fetch(ctx, NewClient(), name)
+	if err != nil {
+		return identity.ID{}, err
+	}
+	if fragment {
+		return doc.Key(text)
+	}
+	return doc.sole()
+}
+
+// sole returns the only key that authenticates.
+func (d *Document) sole() (key identity.ID, err error) {
+	for _, k := range d.keys {
+		if key != (identity.ID{}) && k != key {
+			return key, fmt.Errorf("%s has several Ed25519 keys: write which one, such as %[1]s#key-1", d.ID)
+		}
+		key = k
+	}
+	if key == (identity.ID{}) {
+		return key, fmt.Errorf("%s has no Ed25519 key that authenticates it", d.ID)
+	}
+	return key, nil
+}

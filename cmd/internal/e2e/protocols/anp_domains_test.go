@@ -89,12 +89,15 @@ func TestANPDomains(t *testing.T) {
 	if err := os.WriteFile(hosts, []byte(names), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	// on are the words that run the program on a domain's machine, where the names are known.
+	on := func(domain string, args ...string) []string {
+		return append(bed.On(machines[domain], "unshare", "--mount", "env", "SSL_CERT_FILE="+trusted.file, "sh", "-c", `mount --bind "$0" /etc/hosts && exec "$@"`, hosts, harness.Need(t, "the program", harness.Program)), args...)
+	}
 	start := func(domain, config string) *harness.Site {
 		t.Helper()
 		data := harness.TempDir(t)
 		trusted.certify(t, data, domain)
-		argv := bed.On(machines[domain], "unshare", "--mount", "env", "SSL_CERT_FILE="+trusted.file, "sh", "-c", `mount --bind "$0" /etc/hosts && exec "$@"`, hosts, harness.Need(t, "the program", harness.Program), "run", "--listen-https", ":443")
-		r := harness.StartIn(t, data, "site: { name: "+strings.Split(domain, ".")[0]+" }\nprotocols: [anp]\n"+config, nil, argv...)
+		r := harness.StartIn(t, data, "site: { name: "+strings.Split(domain, ".")[0]+" }\nprotocols: [anp]\n"+config, nil, on(domain, "run", "--listen-https", ":443")...)
 		if _, err := r.CLI(t, "clock", "--set"); err != nil {
 			t.Fatal(err)
 		}
@@ -115,10 +118,9 @@ devices: { dim: { driver: sim, model: dimmer, min_off: 0s } }
 `)
 	near := start(barn, "http: { "+identity(barn)+" }\n"+asks)
 	other := start(stranger, "http: { "+identity(stranger)+" }\n"+asks)
-	for _, r := range []*harness.Site{near, other} {
-		if _, err := far.CLI(t, "grant", r.DID(t), "set dim"); err != nil {
-			t.Fatal(err)
-		}
+	for _, domain := range []string{barn, stranger} {
+		words := on(shed, "grant", "did:wba:"+domain, "set dim", "--to-site", "--data", far.Folder)
+		t.Log(harness.MustRun(t, words[0], words[1:]...))
 	}
 	if _, err := far.CLI(t, "set", "dim/level", "40"); err != nil {
 		t.Fatal(err)

@@ -5,11 +5,16 @@ package protocols
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/device"
 	"agentsite/node/identity"
 	"agentsite/transport/httpsig"
 
@@ -92,4 +97,54 @@ devices:
 		t.Fatal(err)
 	}
 	t.Log(script(t, time.Minute, "anp_signed.mjs", r.URL, string(key.PEM()), key.ID().String(), string(text)))
+}
+
+// TestANPOnce kills a site while an agent elsewhere works on its call: the call is not made again,
+// and the task says that nobody knows what came of it.
+func TestANPOnce(t *testing.T) {
+	var called atomic.Int32
+	began, leave := make(chan struct{}, 1), make(chan struct{})
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	defer close(leave)
+	mux.HandleFunc("GET /ad.json", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"name":"slow","interfaces":[{"type":"StructuredInterface","protocol":"openrpc","url":"%s/interface.json"}]}`, server.URL)
+	})
+	mux.HandleFunc("GET /interface.json", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"servers":[{"url":"%s/rpc"}],"methods":[{"name":"brew","params":[]}]}`, server.URL)
+	})
+	mux.HandleFunc("POST /rpc", func(http.ResponseWriter, *http.Request) {
+		called.Add(1)
+		began <- struct{}{}
+		<-leave
+	})
+	config := `site: { name: shed }
+agents:
+  pot: { kind: remote, anp: "` + server.URL + `/ad.json", may: ask brew }
+  tea: { kind: routine, may: ask pot/brew, steps: [{ agent: pot/brew, within: 1m }] }
+`
+	data := harness.TempDir(t)
+	program := harness.Need(t, "the program", harness.Program)
+	r := harness.StartIn(t, data, config, nil, program)
+	if _, err := r.CLI(t, "ask", "tea", "--no-wait"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-began:
+	case <-time.After(time.Minute):
+		t.Fatal("nothing was called")
+	}
+	r.Kill(t)
+	r = harness.StartIn(t, data, config, nil, program)
+	harness.WaitFor(t, time.Minute, "the task ends", func() bool {
+		out, err := r.CLI(t, "tasks", "--json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(out, `"state":"failed"`) && strings.Contains(out, string(device.UnknownOutcome))
+	})
+	if n := called.Load(); n != 1 {
+		t.Errorf("it was called %d times", n)
+	}
 }

@@ -30,6 +30,7 @@ type Ledger struct {
 	now  func() (time.Time, bool)
 	keep func([]byte) error
 
+	writing sync.Mutex // one reservation at a time; taken before mu, which nobody holds over the disk
 	mu      sync.Mutex
 	damage  error // why nothing can be sent
 	entries map[string]*entry
@@ -86,16 +87,18 @@ func (p Price) cost(prompt, answer int) micro {
 
 // reservation is a request that is being made.
 type reservation struct {
-	ledger         *Ledger
-	name           string
-	price          Price
-	prompt, answer int
-	day, month     int64
-	cost           micro
+	ledger           *Ledger
+	name             string
+	price            Price
+	prompt, answer   int
+	day, hour, month int64
+	cost             micro
 }
 
 // reserve takes what a request may use at most, or refuses it where a limit would be passed.
 func (l *Ledger) reserve(name string, lim Limits, price Price, prompt, answer int) (*reservation, error) {
+	l.writing.Lock()
+	defer l.writing.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.damage != nil {
@@ -110,22 +113,25 @@ func (l *Ledger) reserve(name string, lim Limits, price Price, prompt, answer in
 	case lim.Money > 0 && e.Money+cost > micro(lim.Money*1e6):
 		return nil, device.Faultf(device.Unavailable, "its budget is used up: %.2f of %.2f of this month, and this may cost %.4f; next month it goes on, or with a higher limits.money_per_month", float64(e.Money)/1e6, lim.Money, float64(cost)/1e6)
 	}
-	before := *e
+	r := &reservation{l, name, price, prompt, answer, e.Day, e.Hour, e.Month, cost}
 	e.Tokens, e.Calls, e.Money = e.Tokens+prompt+answer, e.Calls+1, e.Money+cost
 	if err := l.store(); err != nil {
-		*e = before
+		r.add(-1, -prompt-answer, -cost)
 		return nil, device.Faultf(device.Unavailable, "what it uses up cannot be written down, so that nothing is sent: %w", err)
 	}
-	return &reservation{l, name, price, prompt, answer, e.Day, e.Month, cost}, nil
+	return r, nil
 }
 
+// store writes all entries. The lock is held, and given up meanwhile.
 func (l *Ledger) store() error {
 	text, err := json.Marshal(l.entries, json.Deterministic(true))
 	if err == nil && len(text) > MaxLedger {
 		err = fmt.Errorf("there are too many agents")
 	}
 	if err == nil {
+		l.mu.Unlock()
 		err = l.keep(text)
+		l.mu.Lock()
 	}
 	return err
 }
@@ -137,12 +143,20 @@ func (r *reservation) settle(u chat.Usage) {
 	l := r.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.current(r.name)
+	r.add(0, prompt+answer-r.prompt-r.answer, r.price.cost(prompt, answer)-r.cost)
+}
+
+// add adds to what was used up in the times of the reservation. The lock is held.
+func (r *reservation) add(calls, tokens int, cost micro) {
+	e := r.ledger.current(r.name)
+	if e.Hour == r.hour {
+		e.Calls += calls
+	}
 	if e.Day == r.day {
-		e.Tokens += prompt + answer - r.prompt - r.answer
+		e.Tokens += tokens
 	}
 	if e.Month == r.month {
-		e.Money += r.price.cost(prompt, answer) - r.cost
+		e.Money += cost
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"agentsite/agents/llm"
 	"agentsite/agents/llm/chat"
+	"agentsite/device"
+	"agentsite/node/config"
 	"agentsite/node/state"
 )
 
@@ -24,4 +26,25 @@ func openModels(o Options) (llm.World, error) {
 		slog.Error("language models are sent nothing", "err", fmt.Errorf("%w; remove %s, and their budgets begin anew", damage, o.Folder.Path(state.SpentFile)))
 	}
 	return llm.World{Hosted: o.Node, Now: o.Access.Now, Ledger: ledger, Queues: new(chat.Queues), Secret: func(name string) (string, error) { return state.Secret(filepath.Dir(o.File), name) }}, nil
+}
+
+// Model returns a language model of a configuration, to be checked without a site.
+func Model(cfg *config.Site, file, name string) (*llm.Agent, error) {
+	var names []string
+	for _, a := range cfg.Agents {
+		if a.Kind != llm.KindName {
+			continue
+		}
+		if names = append(names, a.Name); a.Name != name {
+			continue
+		}
+		m := llm.New(llm.World{Secret: func(secret string) (string, error) { return state.Secret(filepath.Dir(file), secret) }})
+		m.SetName(name)
+		err := a.Decode(m)
+		if err == nil {
+			_, err = m.Define()
+		}
+		return m, err
+	}
+	return nil, state.Mistake{Err: fmt.Errorf("there is no language model %q in the configuration%s", name, device.Suggest(name, names, "agent"))}
 }

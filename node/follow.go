@@ -69,7 +69,7 @@ func (f *follower) leave() {
 // one word for all of them.
 type followers struct {
 	mu  sync.Mutex
-	all map[*follower]struct{}
+	all []*follower        // in the order in which they came
 	end context.CancelFunc // ends wakeAll, which runs while there are any
 }
 
@@ -79,16 +79,16 @@ func (all *followers) add(n *Node, f *follower) {
 	if len(all.all) == 0 {
 		var ctx context.Context
 		ctx, all.end = context.WithCancel(context.Background())
-		all.all = make(map[*follower]struct{})
 		go n.wakeFollowers(ctx)
 	}
-	all.all[f] = struct{}{}
+	all.all = append(all.all, f)
 }
 
 func (all *followers) remove(f *follower) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if delete(all.all, f); len(all.all) == 0 {
+	all.all = slices.DeleteFunc(all.all, func(other *follower) bool { return other == f })
+	if len(all.all) == 0 {
 		all.end()
 	}
 }
@@ -100,7 +100,7 @@ func (n *Node) wakeFollowers(ctx context.Context) {
 	for {
 		changed := n.site.Load().Outputs.Changed() // before they look: nothing is missed
 		n.followers.mu.Lock()
-		for f := range n.followers.all {
+		for _, f := range n.followers.all {
 			f.wake()
 		}
 		n.followers.mu.Unlock()

@@ -4,6 +4,7 @@ package notify
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -13,7 +14,7 @@ import (
 // Watchers are those who are told. The zero Watchers has none. It is safe for concurrent use.
 type Watchers struct {
 	mu  sync.Mutex
-	all map[*Watcher]struct{}
+	all []*Watcher // in the order in which they joined
 
 	coalesced atomic.Uint64
 }
@@ -53,10 +54,7 @@ func (ws *Watchers) JoinFunc(which agents.Change, uris []string, wake func()) *W
 	}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if ws.all == nil {
-		ws.all = make(map[*Watcher]struct{})
-	}
-	ws.all[w] = struct{}{}
+	ws.all = append(ws.all, w)
 	return w
 }
 
@@ -76,7 +74,7 @@ func (w *Watcher) Replace(uris []string) {
 func (w *Watcher) Leave() {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
-	delete(w.of.all, w)
+	w.of.all = slices.DeleteFunc(w.of.all, func(other *Watcher) bool { return other == w })
 }
 
 // Take returns the changes since it was called last, each once, resources in the order in
@@ -124,7 +122,7 @@ func (ws *Watchers) Notify(ctx context.Context, which agents.Change, uris []stri
 func (ws *Watchers) Announce(c agents.Change) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	for w := range ws.all {
+	for _, w := range ws.all {
 		if w.note(c) {
 			w.wake()
 		}

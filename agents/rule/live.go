@@ -33,19 +33,19 @@ type following interface {
 type live struct {
 	site  agents.Site
 	self  agents.Principal
-	world World
 	began time.Time
-	fail  func(error) // ends it with why the rule cannot be followed any more
+	rule  *Rule
+	seat  seat
+	fail  func(error) // has end called, with why the rule cannot be followed any more
 
 	watching sync.WaitGroup // a Watch
 
 	mu       device.Mutex
-	machine  *Machine
+	machine  *Machine                                                      // nil before the first turn
 	points   [sha256.Size]byte                                             // those that the rule uses, as the machine was made for them
 	next     func() (u agents.Update, some bool, due time.Time, err error) // of Follow; nil for a Watch
 	unfollow func()
-	woken    atomic.Bool // a turn is to come for what next has to tell
-	timer    *time.Timer
+	woken    atomic.Bool   // a turn is to come for what next has to tell
 	due      time.Duration // when the machine is to step next; 0 for when it is told something
 	stepAt   time.Duration // when it is asked: then, or before it to look at the clock; 0 as above
 	nextAt   time.Duration // when next is called although nobody was woken; 0 for never
@@ -61,48 +61,36 @@ type live struct {
 // moment returns the present time. Readings that are older than the rule are before 0.
 func (l *live) moment() Moment {
 	m := Moment{Now: time.Since(l.began)}
-	if l.world.Now != nil {
-		m.Wall, m.Sure = l.world.Now()
+	if l.rule.world.Now != nil {
+		m.Wall, m.Sure = l.rule.world.Now()
 		m.Wall = m.Wall.Local()
 	}
 	return m
 }
 
-// begin makes the machine for the points that the site has now, and begins to watch them. It returns
-// when that is done: the turns are on the stacks of other goroutines. After nil, end is called in one,
-// once, when ctx ends or the rule cannot be followed any more.
-func (l *live) begin(ctx context.Context, r *Rule, end func(error)) error {
-	points, err := l.build(ctx, r)
+// begin makes the machine for the points that the site has now, and begins to watch them.
+func (l *live) begin(ctx context.Context) error {
+	points, err := l.build(ctx)
 	if err != nil {
 		return err
 	}
-	turn := func(leave func()) { l.turn(ctx, leave) }
-	l.timer = time.AfterFunc(time.Hour, func() { r.runner.add(turn) })
-	r.running.Store(l)
-	l.mu.Lock() // no turn before the rest is there
-	defer l.mu.Unlock()
+	l.rule.running.Store(l)
 	request := agents.WatchRequest{Points: points}
-	if site, ok := l.site.(following); !ok || slices.ContainsFunc(points, isFar) {
+	site, ok := l.site.(following)
+	if !ok || slices.ContainsFunc(points, isFar) {
 		l.watching.Go(func() { l.watch(ctx, request) })
-	} else if l.next, l.unfollow, err = site.Follow(l.self, request, func() {
+		return nil
+	}
+	l.next, l.unfollow, err = site.Follow(l.self, request, func() {
 		if l.woken.CompareAndSwap(false, true) {
-			r.runner.add(turn)
+			l.rule.runner.wake(&l.seat)
 		}
-	}); err != nil {
-		return err
-	}
-	stop := context.AfterFunc(ctx, func() { end(ctx.Err()) })
-	l.fail = func(err error) {
-		if stop() {
-			go end(err)
-		}
-	}
-	l.timer.Reset(0)
-	return nil
+	})
+	return err
 }
 
 // build makes the machine, and returns what it is to be told of.
-func (l *live) build(ctx context.Context, r *Rule) (points []string, err error) {
+func (l *live) build(ctx context.Context) (points []string, err error) {
 	list, err := l.site.Points(ctx, l.self, agents.SiteRequest{})
 	if err != nil {
 		return nil, err
@@ -111,7 +99,7 @@ func (l *live) build(ctx context.Context, r *Rule) (points []string, err error) 
 	for _, m := range list.Missed {
 		away = append(away, m.Site)
 	}
-	if l.machine, err = r.NewMachine(l.self.ID, list.Points, away...); err != nil {
+	if l.machine, err = l.rule.NewMachine(l.self.ID, list.Points, away...); err != nil {
 		var wrong *agent.Mistake
 		if errors.As(err, &wrong) {
 			err = fmt.Errorf("%s: %w", wrong.Key, wrong.Err)
@@ -168,6 +156,13 @@ func (l *live) turn(ctx context.Context, leave func()) {
 	if l.ended {
 		return
 	}
+	if l.machine == nil {
+		l.leaveRunner() // other sites may be asked
+		if err := l.begin(ctx); err != nil {
+			l.fail(err)
+			return
+		}
+	}
 	defer l.arm(ctx)
 	now := time.Since(l.began)
 	if l.next != nil && now >= l.heldTo {
@@ -201,7 +196,7 @@ func (l *live) leaveRunner() {
 	}
 }
 
-// arm sets the timer for the next turn, if there is one.
+// arm sets when the next turn is, if there is one.
 func (l *live) arm(ctx context.Context) {
 	at := sooner(0)
 	for _, next := range [...]time.Duration{l.stepAt, l.nextAt} {
@@ -209,11 +204,11 @@ func (l *live) arm(ctx context.Context) {
 			at.in(next)
 		}
 	}
-	if at == 0 || ctx.Err() != nil {
-		l.timer.Stop()
-		return
+	var then time.Time
+	if at > 0 && ctx.Err() == nil {
+		then = l.began.Add(time.Duration(at))
 	}
-	l.timer.Reset(time.Duration(at) - time.Since(l.began))
+	l.rule.runner.wakeAt(&l.seat, then)
 }
 
 var errPointsChanged = errors.New("the points that the rule uses were changed")
@@ -366,26 +361,34 @@ func (l *live) move(ctx context.Context, a Act) (left time.Duration, err error) 
 
 // end releases what the rule holds, whatever ended it.
 func (l *live) end(ctx context.Context) {
-	if l.timer == nil {
-		return // it has not begun
-	}
-	l.watching.Wait()
-	l.timer.Stop()
-	if l.unfollow != nil {
-		l.unfollow()
-	}
+	l.rule.runner.remove(&l.seat)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveTimeout)
 	defer cancel()
-	if l.mu.LockContext(ctx) != nil {
-		return // a move hangs; leases end by themselves
+	if l.mu.LockContext(ctx) != nil { // a move hangs; leases end by themselves
+		go func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.leaveSite()
+		}()
+		return
 	}
-	defer l.mu.Unlock()
-	l.ended = true
+	l.leaveSite()
 	var all sync.WaitGroup
-	for _, a := range l.machine.Release() { // all at once: another site may hang
-		all.Go(func() { l.move(ctx, a) })
+	if l.machine != nil {
+		for _, a := range l.machine.Release() { // all at once: another site may hang
+			all.Go(func() { l.move(ctx, a) })
+		}
 	}
 	all.Wait()
+	l.mu.Unlock()
+	l.watching.Wait()
+}
+
+// leaveSite has no turn do anything any more.
+func (l *live) leaveSite() {
+	if l.ended = true; l.unfollow != nil {
+		l.unfollow()
+	}
 }
 
 // log writes one line when an output is refused, for each kind of reason, and one when a trigger

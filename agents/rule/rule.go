@@ -45,7 +45,9 @@ type World struct {
 // Kind returns the entry of the list of kinds.
 func Kind(w World) agent.Kind {
 	r := new(runner)
-	return agent.Kind{Name: KindName, Doc: "holds outputs while a condition is true, or moves them at an event or a time", New: func() agent.Agent { return &Rule{world: w, runner: r} }}
+	return agent.Kind{Name: KindName, Doc: "holds outputs while a condition is true, or moves them at an event or a time", New: func() agent.Agent {
+		return &Rule{world: w, runner: r, order: int(r.made.Add(1))}
+	}}
 }
 
 // Rule is a rule as its owner wrote it. It either holds outputs while a condition is true
@@ -69,6 +71,7 @@ type Rule struct {
 
 	world   World
 	runner  *runner
+	order   int // among the rules of the runner
 	running atomic.Pointer[live]
 }
 
@@ -344,10 +347,11 @@ func (r *Rule) Run(ctx context.Context, self agents.Principal, site agents.Site)
 	return <-ended
 }
 
-// Begin is Run that does not block: the shared runner begins rules one after the other. ended is
-// called in a goroutine of its own with what Run returns.
+// Begin is Run that does not block. ended is called in a goroutine of its own with what Run returns.
 func (r *Rule) Begin(ctx context.Context, self agents.Principal, site agents.Site, ended func(error)) {
-	l := &live{site: site, self: self, world: r.world, began: time.Now(), mu: device.NewMutex()}
+	l := &live{site: site, self: self, rule: r, began: time.Now(), mu: device.NewMutex()}
+	l.seat = seat{order: r.order, turn: func(leave func()) { l.turn(ctx, leave) }}
+	r.runner.join(&l.seat)
 	end := func(err error) {
 		l.end(ctx)
 		r.running.Store(nil)
@@ -362,18 +366,11 @@ func (r *Rule) Begin(ctx context.Context, self agents.Principal, site agents.Sit
 			r.Begin(ctx, self, site, ended)
 		}
 	}
-	r.runner.add(func(leave func()) {
-		if r.isFar() {
-			leave()
-		}
-		if err := l.begin(ctx, r, end); err != nil {
+	stop := context.AfterFunc(ctx, func() { end(ctx.Err()) })
+	l.fail = func(err error) {
+		if stop() {
 			go end(err)
 		}
-	})
-}
-
-// isFar reports whether the rule uses points of other sites, which may not answer.
-func (r *Rule) isFar() bool {
-	c, err := r.compile(nil)
-	return err == nil && slices.ContainsFunc(slices.Concat(c.points, c.Outputs()), isFar)
+	}
+	r.runner.wake(&l.seat)
 }

@@ -1,45 +1,142 @@
 package rule
 
-import "sync"
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
-// runner gives rules their turns one after the other, in one goroutine that is there while there
-// are any: most turns end at once, and each would grow a stack of its own. One that may block has
-// the others go on without it.
+// patience is how long the other rules wait for one that waits itself. A move that is answered by then
+// is made before what the others do about the same reading, as in a trial.
+const patience = 100 * time.Millisecond
+
+// runner gives rules their turns one after the other, and in the order in which they are written where
+// several are due. It has one goroutine while some are, and one timer: most turns end at once, and
+// each would grow a stack of its own.
 type runner struct {
+	made    atomic.Int64 // rules
 	mu      sync.Mutex
-	queue   []func(leave func())
+	seats   []*seat // in their order
+	last    int     // the order of the one that had its turn last
 	running bool
+	timer   *time.Timer
 }
 
-// add adds a turn. It calls leave, which may be called again, before it blocks.
-func (r *runner) add(turn func(leave func())) {
+// seat is a rule's place among those that have turns.
+type seat struct {
+	order int
+	turn  func(leave func()) // calls leave, which may be called again, before it waits
+	woken bool
+	at    time.Time // when there is a turn although nothing woke it; zero for never
+}
+
+// join adds a seat.
+func (r *runner) join(s *seat) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.queue = append(r.queue, turn)
+	i, _ := slices.BinarySearchFunc(r.seats, s, func(a, b *seat) int { return cmp.Compare(a.order, b.order) })
+	r.seats = slices.Insert(r.seats, i, s)
+}
+
+// remove ends what join began. A turn may go on still.
+func (r *runner) remove(s *seat) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seats = slices.DeleteFunc(r.seats, func(other *seat) bool { return other == s })
+	if !r.running {
+		r.arm()
+	}
+}
+
+// wake has a seat have a turn. It does not block.
+func (r *runner) wake(s *seat) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.woken = true
+	r.begin()
+}
+
+// wakeAt replaces when a seat has a turn although nothing woke it.
+func (r *runner) wakeAt(s *seat, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.at = at; !r.running {
+		r.arm()
+	}
+}
+
+func (r *runner) begin() {
 	if !r.running {
 		r.running = true
 		go r.run()
 	}
 }
 
-func (r *runner) run() {
-	left := false
-	leave := func() {
-		if !left {
-			left = true
-			go r.run()
+// arm sets the timer for the first seat that is due by itself.
+func (r *runner) arm() {
+	var first time.Time
+	for _, s := range r.seats {
+		if first.IsZero() || !s.at.IsZero() && s.at.Before(first) {
+			first = s.at
 		}
 	}
-	for !left {
-		r.mu.Lock()
-		if len(r.queue) == 0 {
-			r.queue, r.running = nil, false
-			r.mu.Unlock()
+	switch {
+	case first.IsZero() && r.timer != nil:
+		r.timer.Stop()
+	case first.IsZero():
+	case r.timer == nil:
+		r.timer = time.AfterFunc(time.Until(first), func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.begin()
+		})
+	default:
+		r.timer.Reset(time.Until(first))
+	}
+}
+
+// next returns the seat that has its turn now; nil for none, and then nobody runs.
+func (r *runner) next() *seat {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var first *seat
+	for _, s := range r.seats {
+		if !s.woken && (s.at.IsZero() || time.Until(s.at) > 0) {
+			continue
+		}
+		if s.order > r.last {
+			first = s
+			break
+		}
+		if first == nil { // its turn is after those of all others that are due
+			first = s
+		}
+	}
+	if first == nil {
+		r.running, r.last = false, 0
+		r.arm()
+		return nil
+	}
+	first.woken, first.at, r.last = false, time.Time{}, first.order
+	return first
+}
+
+func (r *runner) run() {
+	for {
+		s := r.next()
+		if s == nil {
 			return
 		}
-		turn := r.queue[0]
-		r.queue = r.queue[1:]
-		r.mu.Unlock()
-		turn(leave)
+		var left *time.Timer
+		s.turn(func() {
+			if left == nil {
+				left = time.AfterFunc(patience, r.run)
+			}
+		})
+		if left != nil && !left.Stop() { // the others go on in another goroutine
+			return
+		}
 	}
 }

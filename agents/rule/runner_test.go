@@ -2,8 +2,10 @@ package rule
 
 import (
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"agentsite/device"
 )
@@ -17,32 +19,64 @@ func TestLeaveEnds(t *testing.T) {
 	}
 }
 
-// TestRunner: turns come one after the other, and one that blocks has the others go on.
+// TestRunner: turns come one after the other, those of one moment in the order of the rules, and one
+// that blocks has the others go on after a moment.
 func TestRunner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r runner
+		var mu sync.Mutex
 		var made []int
+		note := func(i int) {
+			mu.Lock()
+			defer mu.Unlock()
+			made = append(made, i)
+		}
 		moving := make(chan struct{})
-		for i := range 5 {
-			r.add(func(leave func()) {
-				if i == 1 {
+		seats := make([]*seat, 5)
+		for _, i := range []int{3, 0, 4, 1, 2} {
+			seats[i] = &seat{order: i + 1, turn: func(leave func()) {
+				switch i {
+				case 1:
 					leave()
 					leave()
 					<-moving
+				case 2: // it is answered at once
+					leave()
 				}
-				made = append(made, i)
-			})
+				note(i)
+			}}
+			r.join(seats[i])
 		}
-		synctest.Wait()
-		if want := []int{0, 2, 3, 4}; !slices.Equal(made, want) || r.running {
-			t.Errorf("%v, running %v; want %v", made, r.running, want)
+		want := func(want ...int) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if !slices.Equal(made, want) || r.running {
+				t.Errorf("%v, running %v; want %v", made, r.running, want)
+			}
+			made = nil
 		}
+		soon := time.Now().Add(time.Second)
+		for _, i := range []int{4, 2, 3, 0, 1} {
+			r.wakeAt(seats[i], soon)
+		}
+		want()
+		time.Sleep(time.Second + patience)
+		want(0, 2, 3, 4)
 		close(moving)
-		synctest.Wait()
-		r.add(func(func()) { made = append(made, 5) })
-		synctest.Wait()
-		if want := []int{0, 2, 3, 4, 1, 5}; !slices.Equal(made, want) || r.running {
-			t.Errorf("%v, running %v; want %v", made, r.running, want)
-		}
+		want(1)
+		r.wake(seats[2])
+		want(2)
+		seats[2].turn = func(func()) { r.wake(seats[0]); r.wake(seats[3]); note(2) }
+		r.wake(seats[2])
+		want(2, 3, 0)
+		r.wakeAt(seats[3], time.Now().Add(time.Second))
+		r.wakeAt(seats[1], time.Now().Add(time.Minute))
+		r.remove(seats[3])
+		time.Sleep(time.Hour)
+		want(1)
 	})
 }

@@ -18,6 +18,9 @@ import (
 // maxToolText bounds what a call brings the model.
 const maxToolText = 16 << 10
 
+// maxPicture bounds a picture that the model is shown, in bytes.
+const maxPicture = 1 << 20
+
 // result is what a call brought, as the model reads it.
 type result struct {
 	value    any
@@ -67,7 +70,7 @@ func (r *run) call(ctx context.Context, c chat.Call) (out result) {
 	out.value, out.from = res.Value, res.From
 	for _, part := range res.Content {
 		switch {
-		case part.Image != nil && r.Model.Images && (res.From == "" || r.site.foreign != ""):
+		case part.Image != nil && r.Model.Images && len(part.Image.Data) <= maxPicture:
 			out.pictures = append(out.pictures, chat.Image{MIME: part.Image.MIME, Data: part.Image.Data})
 		case part.Text != "":
 			out.says += part.Text + "\n"

@@ -235,7 +235,7 @@ var scriptWait = time.Minute
 
 // script is an agent that does what the arguments of its tasks say, letter by letter: m moves, o
 // moves what needs an approval, r asks another site, x shows, s makes a step, q asks, w waits a minute and notes that
-// as a step, f fails and i calls the task wrong.
+// as a step, f fails, p panics and i calls the task wrong.
 type script struct{}
 
 type scriptArgs struct {
@@ -319,6 +319,8 @@ func (script) Work(ctx context.Context, self agents.Principal, site agents.Site,
 			}
 		case 'f':
 			err = errors.New("it does not work")
+		case 'p':
+			panic("it cannot be")
 		case 'i':
 			err = device.Faultf(device.Invalid, "nobody does this")
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,7 +24,7 @@ func (m *Manager) run(ctx context.Context, j *job, w hosted.Worker) {
 	err := m.prepare(j)
 	work := &work{m: m, j: j, self: w.Self, ctx: ctx}
 	if err == nil {
-		result, err = w.Work(ctx, w.Self, &site{Site: m.Site, work: work}, work)
+		result, err = workOn(ctx, w, &site{Site: m.Site, work: work}, work)
 		work.mu.Lock() // a step that it left behind
 		work.over = true
 		work.mu.Unlock()
@@ -59,6 +60,17 @@ func (m *Manager) run(ctx context.Context, j *job, w hosted.Worker) {
 		f := device.AsFault(err)
 		m.end(j, entry{Kind: kindState, State: string(task.Failed), Fault: string(f.Kind), Says: clip(f.Msg)})
 	}
+}
+
+// workOn has an agent work. A panic, whatever its words were about, fails the task alone.
+func workOn(ctx context.Context, w hosted.Worker, s *site, work *work) (result jsontext.Value, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Error("a defect: an agent panicked", "agent", w.Self.ID, "task", work.j.asked.ID, "panic", p, "stack", string(debug.Stack()))
+			result, err = nil, device.Faultf(device.Internal, "a defect of this agent ended the task; the site's log has it")
+		}
+	}()
+	return w.Work(ctx, w.Self, s, work)
 }
 
 // prepare makes a task ready to be worked on: of a step that was cut off nobody knows what came,

@@ -83,6 +83,9 @@ func TestTask(t *testing.T) {
 		if got := r.ask(t, ann, request("a", "4", "f")); got.State != task.Failed || got.Fault != "internal" {
 			t.Errorf("%+v", got)
 		}
+		if got := r.ask(t, ann, request("a", "5", "mp")); got.State != task.Failed || got.Fault != "internal" || r.house.holds("m5/p0") {
+			t.Errorf("%+v", got)
+		}
 		if got := r.ask(t, ann, task.Request{Agent: "b", Skill: "rest", Text: "rest"}); got.State != task.Completed || got.Text != "rest" || got.Result != nil {
 			t.Errorf("%+v", got)
 		}

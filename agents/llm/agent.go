@@ -48,6 +48,9 @@ type World struct {
 	Queues *chat.Queues
 	// Open returns a model that is not reached by its address; nil for one that is.
 	Open func(Model) Completer
+	// Draft keeps the text of a rule as a draft, which an owner tries and accepts; nil for a site
+	// that keeps none. Its errors are faults that the model reads.
+	Draft func(ctx context.Context, self agents.Principal, name, may, definition string) error
 }
 
 // Completer is a model. A *chat.Endpoint is one.
@@ -70,6 +73,7 @@ type Agent struct {
 	Allowed      []string `json:"tools,omitempty" jsonschema:"the tools that it is offered, such as read_points; all that it may use when not written"`
 	Mode         string   `json:"mode,omitempty" jsonschema:"plan fixes all calls before the model reads anything that others wrote"`
 	Tainted      string   `json:"tainted,omitempty" jsonschema:"what becomes of moves after it has read what others wrote: confirm (an owner approves each) or refuse; confirm when not written"`
+	Drafts       bool     `json:"drafts,omitempty" jsonschema:"whether it may write drafts of rules, which do nothing before you have accepted them"`
 	Limits       Limits   `json:"limits,omitempty" jsonschema:"what it may use up"`
 
 	world   World

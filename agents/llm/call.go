@@ -56,6 +56,10 @@ func (r *run) call(ctx context.Context, c chat.Call) (out result) {
 		c.Arguments = jsontext.Value("{}")
 	}
 	r.work.Say("calls " + tool)
+	if tool == draftTool {
+		defer r.work.Say("")
+		return r.draft(ctx, arguments(c.Arguments))
+	}
 	res, err := r.catalog.Call(ctx, r.self, tools.Call{Tool: tool, Args: arguments(c.Arguments), Note: func(tools.Note) {}})
 	r.work.Say("")
 	switch {

@@ -240,3 +240,34 @@ func TestFit(t *testing.T) {
 		t.Error("a question that is longer than the context is sent")
 	}
 }
+
+// TestDraft: a model writes drafts of rules where its owner lets it, also after it has read the words
+// of others: a draft does nothing.
+func TestDraft(t *testing.T) {
+	for _, tt := range []struct {
+		drafts  bool
+		tainted string
+		foreign bool
+		want    int
+	}{{true, taintedConfirm, false, 1}, {true, taintedConfirm, true, 1}, {true, taintedRefuse, true, 0}, {false, taintedConfirm, false, 0}} {
+		a, m, site := planner(t, called(draftTool, `{"name":"frost","definition":"when: true","may":"set heater"}`), called(draftTool, `{"name":"Bad name"}`), called(draftTool, `{"name":"x","extra":1}`), chat.Answer{Text: "drafted"})
+		kept := 0
+		a.Mode, a.Drafts, a.Tainted = "", tt.drafts, tt.tainted
+		a.world.Draft = func(_ context.Context, self agents.Principal, name, may, definition string) error {
+			if kept++; self.ID != "llm:x" || name != "frost" || may != "set heater" || definition != "when: true" {
+				t.Errorf("%s %s %s %s", self.ID, name, may, definition)
+			}
+			return nil
+		}
+		w := &fakeWork{task: task.Task{Text: "keep the frost out"}}
+		if tt.foreign {
+			w.earlier = []task.Task{{State: task.Completed, Result: jsontext.Value(`{"text":"x","receipt":[],"foreign":"web_page"}`)}}
+		}
+		if _, err := a.Work(t.Context(), agents.Principal{ID: "llm:x"}, offering{site}, w); err != nil || kept != tt.want || len(site.done) != 0 {
+			t.Errorf("%+v: %d drafts, %v %v", tt, kept, site.done, err)
+		}
+		if len(m.asked) != 4 {
+			t.Errorf("%d requests", len(m.asked))
+		}
+	}
+}

@@ -65,6 +65,9 @@ func (r *run) begin(ctx context.Context) error {
 			r.offered = append(r.offered, t)
 		}
 	}
+	if r.Drafts && r.world.Draft != nil {
+		r.offered = append(r.offered, tools.Tool{Name: draftTool, Description: draftHelp, Input: []byte(draftInput)})
+	}
 	if err := r.remember(ctx); err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/bundle"
+	"agentsite/node/config"
+	"agentsite/node/hosted"
 )
 
 const maxCandidates = 8 // that an error lists
@@ -103,21 +105,53 @@ func (s *Store) Export(ctx context.Context, who agents.Principal, name string) (
 	if err != nil {
 		return bundle.Content{}, err
 	}
-	c := bundle.Content{Name: of.Name, Kind: of.Entry.Kind, Needs: []bundle.Need{}}
+	c, _, err := contentOf(of, points)
+	return c, err
+}
+
+// Propose keeps the text of a rule as a draft, which does nothing before an owner accepts it. who has
+// to see the points that it names, may is its wish, and seal signs it.
+func (s *Store) Propose(ctx context.Context, who agents.Principal, name, may, definition string, seal func(bundle.Content) ([]byte, error)) (Draft, error) {
+	entry, err := config.ParseAgent(name, name, "rule", may, []byte(definition))
+	if err != nil {
+		return Draft{}, oneLine(err)
+	}
+	of, err := s.Hosted.Define(hosted.Imported{Agent: entry}, true)
+	if err != nil {
+		return Draft{}, oneLine(err)
+	}
+	points, err := s.Points(ctx, who)
+	if err != nil {
+		return Draft{}, err
+	}
+	c, bound, err := contentOf(of, points)
+	if err != nil {
+		return Draft{}, err
+	}
+	file, err := seal(c)
+	if err != nil {
+		return Draft{}, invalid(err)
+	}
+	return s.Import(ctx, who, Request{Bundle: file, Bind: bound})
+}
+
+// contentOf returns what a bundle of an agent says, with the points that its needs are here.
+func contentOf(of hosted.Configured, points []agents.Point) (c bundle.Content, bound []bundle.Binding, err error) {
+	c = bundle.Content{Name: of.Name, Kind: of.Entry.Kind, Needs: []bundle.Need{}}
 	needs := make(map[string]string) // addresses of needs, by that of the point
 	for _, address := range of.Reads {
 		p := slices.IndexFunc(points, func(p agents.Point) bool { return p.Point == address })
 		if p < 0 {
-			return c, device.Faultf(device.Invalid, "%s names %.60q, which is no point of this site now, so that nobody can say what it needs; look at agentsite points", name, address)
+			return c, nil, device.Faultf(device.Invalid, "%s names %.60q, which is no point of this site now, so that nobody can say what it needs; look at agentsite points", of.Name, address)
 		}
 		n := bundle.Need{Name: needName(c.Needs, address), Kind: points[p].Kind, Unit: points[p].Unit, For: bundle.Clip(points[p].Description)}
-		c.Needs = append(c.Needs, n)
+		c.Needs, bound = append(c.Needs, n), append(bound, bundle.Binding{Need: n.Name, Point: address})
 		needs[address] = n.Address()
 	}
 	slices.SortFunc(c.Needs, func(a, b bundle.Need) int { return strings.Compare(a.Name, b.Name) })
 	c.Definition = of.Entry.Renamed(func(address string) string { return cmp.Or(needs[address], address) }).Text()
 	c.May = wish(of.Entry.May, of.Reads, points, needs)
-	return c, nil
+	return c, bound, nil
 }
 
 // needName names a need after its point: temperature, or climate-temperature where that is taken.

@@ -96,7 +96,7 @@ func New(o Options) (*Hosting, error) {
 	letAsk(o.Node, o.Key.ID(), sites)
 	h := &Hosting{sites: sites, out: out}
 	children := mcp.World{Book: book, Version: o.Version, Secrets: filepath.Dir(o.File), Changed: func() { h.Manager.Rehost() }}
-	models, err := openModels(o)
+	models, err := openModels(o, func() *imports.Store { return h.Imports })
 	if err != nil {
 		return nil, err
 	}

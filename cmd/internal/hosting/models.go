@@ -1,20 +1,24 @@
 package hosting
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 
+	"agentsite/agents"
 	"agentsite/agents/llm"
 	"agentsite/agents/llm/chat"
 	"agentsite/device"
+	"agentsite/node/bundle"
 	"agentsite/node/config"
+	"agentsite/node/imports"
 	"agentsite/node/state"
 )
 
 // openModels returns what language models need of the site. Where it is not known what they have used
 // up, they are sent nothing.
-func openModels(o Options) (llm.World, error) {
+func openModels(o Options, drafts func() *imports.Store) (llm.World, error) {
 	stored, err := state.ReadUntrusted(o.Folder.Path(state.SpentFile), llm.MaxLedger)
 	if err != nil {
 		return llm.World{}, o.Folder.Unusable(err)
@@ -25,7 +29,15 @@ func openModels(o Options) (llm.World, error) {
 	if damage != nil {
 		slog.Error("language models are sent nothing", "err", fmt.Errorf("%w; remove %s, and their budgets begin anew", damage, o.Folder.Path(state.SpentFile)))
 	}
-	return llm.World{Hosted: o.Node, Now: o.Access.Now, Ledger: ledger, Queues: new(chat.Queues), Secret: func(name string) (string, error) { return state.Secret(filepath.Dir(o.File), name) }}, nil
+	draft := func(ctx context.Context, self agents.Principal, name, may, definition string) error {
+		_, err := drafts().Propose(ctx, self, name, may, definition, func(c bundle.Content) ([]byte, error) {
+			now, _ := o.Access.Now()
+			c.Created = now.Unix()
+			return bundle.Seal(o.Key, c)
+		})
+		return err
+	}
+	return llm.World{Draft: draft, Hosted: o.Node, Now: o.Access.Now, Ledger: ledger, Queues: new(chat.Queues), Secret: func(name string) (string, error) { return state.Secret(filepath.Dir(o.File), name) }}, nil
 }
 
 // Model returns a language model of a configuration, to be checked without a site.

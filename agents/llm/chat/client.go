@@ -145,9 +145,9 @@ func (e *Endpoint) once(ctx context.Context, r *Request, say func(string)) (a An
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream, application/json")
 	req.Header.Set("User-Agent", "agentsite")
+	key := ""
 	if e.Key != nil {
-		key, err := e.Key()
-		if err != nil {
+		if key, err = e.Key(); err != nil {
 			return a, false, device.Faultf(device.Denied, "the key of the model's server: %w", err)
 		}
 		req.Header.Set("Authorization", "Bearer "+key)
@@ -161,14 +161,17 @@ func (e *Endpoint) once(ctx context.Context, r *Request, say func(string)) (a An
 		if errors.As(err, &at) { // which repeats the address
 			err = at.Err
 		}
+		if !errors.As(err, new(*net.OpError)) { // a head that is no HTTP is in it
+			err = errors.New(quote(err.Error(), key))
+		}
 		return a, false, &retry{error: device.Faultf(device.Offline, "the model's server at %s is not reached: %w", root.Host, err)}
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		again, err := e.refused(res, without)
+		again, err := e.refused(res, without, key)
 		return a, again, err
 	}
-	a, err = read(res, func() { began.Store(true); watch.Reset(between) }, say)
+	a, err = read(res, key, func() { began.Store(true); watch.Reset(between) }, say)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -194,9 +197,9 @@ func (e *Endpoint) wire(r *Request, without uint32) wireRequest {
 }
 
 // refused returns why a server did not answer.
-func (e *Endpoint) refused(res *http.Response, without uint32) (again bool, err error) {
+func (e *Endpoint) refused(res *http.Response, without uint32, key string) (again bool, err error) {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxError))
-	says := errorText(text)
+	says := errorText(text, key)
 	switch code := res.StatusCode; {
 	case code == http.StatusBadRequest || code == http.StatusUnprocessableEntity:
 		for _, o := range optional {
@@ -224,7 +227,7 @@ func (e *Endpoint) refused(res *http.Response, without uint32) (again bool, err 
 }
 
 // errorText returns what a server says about an error, quoted and short.
-func errorText(body []byte) string {
+func errorText(body []byte, key string) string {
 	var e struct {
 		Error struct {
 			Message string `json:"message"`
@@ -239,7 +242,20 @@ func errorText(body []byte) string {
 	} else if json.Unmarshal(body, &plain, lenient) == nil && plain.Error != "" {
 		text = plain.Error
 	}
-	return quote(text)
+	return quote(text, key)
 }
 
-func quote(text string) string { return fmt.Sprintf("%.200q", strings.TrimSpace(text)) }
+// quote returns a server's text quoted and short, also where its letters have long escapes, and
+// without the key, which some servers repeat.
+func quote(text, key string) string {
+	const most = 200
+	if key != "" {
+		text = strings.ReplaceAll(text, key, "(the key)")
+	}
+	text = strings.TrimSpace(text)
+	for n := most; ; n /= 2 {
+		if q := fmt.Sprintf("%.*q", n, text); len(q) <= 4*most+2 {
+			return q
+		}
+	}
+}

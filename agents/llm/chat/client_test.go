@@ -2,10 +2,12 @@ package chat
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"agentsite/device"
 )
@@ -39,19 +41,21 @@ func TestComplete(t *testing.T) {
 		answers []string
 		want    string // the text and the calls, or the kind of the fault
 	}{
-		"a stream":            {[]string{hello}, "Hello"},
-		"no stream":           {[]string{`application/json {"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`}, "Hello 3+1"},
-		"busy once":           {[]string{"503 later", hello}, "Hello"},
-		"an unknown field":    {[]string{`400 {"error":{"message":"unknown field stream_options"}}`, hello}, "Hello"},
-		"the key":             {[]string{"401 no"}, "denied"},
-		"an error in a 200":   {[]string{"text/event-stream data: {\"error\":{\"message\":\"overloaded\"}}\n\n"}, "unavailable"},
-		"cut off":             {[]string{"text/event-stream data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\n"}, "unavailable"},
-		"without an end":      {[]string{"text/event-stream data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"},\"finish_reason\":\"stop\"}]}\n\n"}, "Hello"},
-		"HTML":                {[]string{"text/html <html>hello</html>"}, "unavailable"},
-		"thoughts":            {[]string{`application/json {"choices":[{"message":{"content":"<think>hm</think>\nHello"},"finish_reason":"stop"}]}`}, "Hello"},
-		"calls at index 0":    {[]string{`text/event-stream data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}},{"index":0,"id":"b","function":{"name":"y","arguments":{"n":1}}}]},"finish_reason":"stop"}]}` + "\n\n"}, ` x{} y{"n":1}`},
-		"arguments in pieces": {[]string{`text/event-stream data: {"choices":[{"delta":{"content":null,"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":"{\"n\""}}]}}]}` + "\n" + `data:{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":":2}"}}]}}]}` + "\n\ndata: [DONE]\n"}, ` x{"n":2}`},
-		"broken arguments":    {[]string{`application/json {"choices":[{"message":{"content":null,"tool_calls":[{"id":"a","function":{"name":"x","arguments":"{n:1"}}]}}]}`}, " x!{n:1"},
+		"a stream":                  {[]string{hello}, "Hello"},
+		"no stream":                 {[]string{`application/json {"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`}, "Hello 3+1"},
+		"busy once":                 {[]string{"503 later", hello}, "Hello"},
+		"an unknown field":          {[]string{`400 {"error":{"message":"unknown field stream_options"}}`, hello}, "Hello"},
+		"the key":                   {[]string{"401 no"}, "denied"},
+		"an error in a 200":         {[]string{"text/event-stream data: {\"error\":{\"message\":\"overloaded\"}}\n\n"}, "unavailable"},
+		"cut off":                   {[]string{"text/event-stream data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\n"}, "unavailable"},
+		"without an end":            {[]string{"text/event-stream data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"},\"finish_reason\":\"stop\"}]}\n\n"}, "Hello"},
+		"HTML":                      {[]string{"text/html <html>hello</html>"}, "unavailable"},
+		"thoughts":                  {[]string{`application/json {"choices":[{"message":{"content":"<think>hm</think>\nHello"},"finish_reason":"stop"}]}`}, "Hello"},
+		"calls at index 0":          {[]string{`text/event-stream data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}},{"index":0,"id":"b","function":{"name":"y","arguments":{"n":1}}}]},"finish_reason":"stop"}]}` + "\n\n"}, ` x{} y{"n":1}`},
+		"arguments in pieces":       {[]string{`text/event-stream data: {"choices":[{"delta":{"content":null,"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":"{\"n\""}}]}}]}` + "\n" + `data:{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":":2}"}}]}}]}` + "\n\ndata: [DONE]\n"}, ` x{"n":2}`},
+		"neither IDs nor arguments": {[]string{`text/event-stream data: {"choices":[{"delta":{"tool_calls":[{"function":{"name":"x","arguments":""}},{"function":{"name":"y","arguments":""}}]},"finish_reason":"stop"}]}` + "\n\n"}, " x{} y{}"},
+		"names again in the middle": {[]string{`text/event-stream data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"x","arguments":"{\"a\":{}"}},{"index":0,"function":{"name":"x","arguments":",\"b\":\"\\\"}\"}"}},{"index":0,"function":{"name":"x","arguments":"{}"}}]},"finish_reason":"stop"}]}` + "\n\n"}, ` x{"a":{},"b":"\"}"} x{}`},
+		"broken arguments":          {[]string{`application/json {"choices":[{"message":{"content":null,"tool_calls":[{"id":"a","function":{"name":"x","arguments":"{n:1"}}]}}]}`}, " x!{n:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := serve(t, tt.answers...).Complete(t.Context(), Request{Messages: []Message{{Role: User, Text: "hi"}}, MaxAnswer: 100}, nil)
@@ -72,5 +76,23 @@ func TestComplete(t *testing.T) {
 				t.Errorf("%q %v, want %q", got, err, tt.want)
 			}
 		})
+	}
+}
+
+// TestPiecesWithNames: a name beside each letter of the arguments costs no time that grows with their
+// square; this took nine seconds.
+func TestPiecesWithNames(t *testing.T) {
+	piece := func(args string, times int) string {
+		one := `{"function":{"name":"x","arguments":"` + args + `"}}`
+		return `data: {"choices":[{"delta":{"tool_calls":[` + strings.Repeat(one+",", times-1) + one + "]}}]}\n\n"
+	}
+	body := piece(`{\"a\":\"`, 1) + strings.Repeat(piece("a", 6000), 10) + piece(`\"}`, 1) + "data: [DONE]\n\n"
+	start := time.Now()
+	a, err := read(&http.Response{Body: io.NopCloser(strings.NewReader(body))}, "", func() {}, nil)
+	if err != nil || len(a.Calls) != 1 || len(a.Calls[0].Arguments) != 60_000+len(`{"a":""}`) {
+		t.Errorf("%d calls: %v", len(a.Calls), err)
+	}
+	if took := time.Since(start); took > 3*time.Second && !testing.Short() {
+		t.Errorf("it takes %v", took)
 	}
 }

@@ -25,12 +25,13 @@ func FuzzCompletion(f *testing.F) {
 		f.Add(string(text), false)
 	}
 	f.Add(`{"choices":[{"message":{"content":[{"text":"a"}],"tool_calls":[{"function":{"name":1,"arguments":[]}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":1e300,"completion_tokens":-1}}`, true)
+	f.Add(strings.Repeat("\U000e0001", 300), true) // its escapes are long
 	f.Fuzz(func(t *testing.T, text string, whole bool) {
 		res := &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}
 		if whole {
 			res.Header.Set("Content-Type", "application/json")
 		}
-		a, err := read(res, func() {}, func(string) {})
+		a, err := read(res, "sk-1", func() {}, func(string) {})
 		if err != nil {
 			if len(err.Error()) > 1000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))

@@ -137,13 +137,34 @@ func TestKey(t *testing.T) {
 	var got string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r.Header.Get("Authorization")
-		http.Error(w, "bad key "+got, http.StatusUnauthorized)
+		switch r.URL.Path {
+		case "/chat/completions":
+			http.Error(w, "bad key "+got, http.StatusUnauthorized)
+		case "/400/chat/completions":
+			http.Error(w, `{"error":{"message":"bad \u0073k-1"}}`, http.StatusBadRequest)
+		case "/200/chat/completions":
+			io.WriteString(w, `data: {"error":{"message":"bad key sk-1"}}`+"\n\n")
+		default:
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				io.WriteString(c, "HTTP/1.1 200 OK\r\nsk-1 \x1b[2J\r\n\r\n")
+				c.Close()
+			}
+		}
 	}))
 	defer s.Close()
 	e := &chat.Endpoint{URL: s.URL, Model: "m", Key: func() (string, error) { return "sk-1", nil }}
 	defer e.CloseIdle()
 	if _, err := ask(t, e, chat.Request{}, nil); got != "Bearer sk-1" || device.AsFault(err).Kind != device.Denied {
 		t.Errorf("%q %v", got, err)
+	}
+	// Servers repeat the key in their errors, which go to the journal and to who asked.
+	for _, root := range []string{"", "/400", "/200", "/head"} {
+		e := &chat.Endpoint{URL: s.URL + root, Model: "m", Key: e.Key}
+		if _, err := ask(t, e, chat.Request{}, nil); err == nil || strings.Contains(err.Error(), "sk-1") || strings.Contains(err.Error(), "\x1b") || !strings.Contains(err.Error(), "(the key)") {
+			t.Errorf("%s: %v", root, err)
+		}
+		e.CloseIdle()
 	}
 	e.Key = func() (string, error) { return "", os.ErrPermission }
 	if _, err := ask(t, e, chat.Request{}, nil); device.AsFault(err).Kind != device.Denied {

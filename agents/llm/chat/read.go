@@ -56,9 +56,9 @@ type said struct {
 }
 
 // read reads an answer: a stream of events, or one object from a server that does not stream.
-func read(res *http.Response, alive func(), say func(string)) (Answer, error) {
+func read(res *http.Response, key string, alive func(), say func(string)) (Answer, error) {
 	body := bufio.NewReaderSize(io.LimitReader(res.Body, maxBody+1), 4<<10)
-	m := merger{say: say}
+	m := merger{say: say, key: key}
 	total := 0
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if kind == "application/json" {
@@ -139,6 +139,7 @@ func readLine(body *bufio.Reader) (line []byte, err error) {
 // merger puts the parts of an answer together.
 type merger struct {
 	say   func(string)
+	key   string // of the server, which no error has
 	told  time.Time
 	out   Answer
 	text  strings.Builder
@@ -150,16 +151,40 @@ type merger struct {
 type part struct {
 	index, id, name string
 	args            []byte
+	depth           int
+	inText, escaped bool
+	whole           bool // the object has ended
+}
+
+// add adds a piece of the arguments. Whether they are whole is counted on, as to parse them again
+// with each piece takes minutes for a hostile answer.
+func (p *part) add(args []byte) {
+	p.args = append(p.args, args...)
+	for _, b := range args {
+		switch {
+		case p.escaped:
+			p.escaped = false
+		case p.inText:
+			p.escaped, p.inText = b == '\\', b != '"'
+		case b == '"':
+			p.inText = true
+		case b == '{' || b == '[':
+			p.depth++
+		case b == '}' || b == ']':
+			p.depth--
+			p.whole = p.depth == 0
+		}
+	}
 }
 
 // take takes an event.
 func (m *merger) take(text []byte) error {
 	var e event
 	if err := json.Unmarshal(text, &e, lenient); err != nil {
-		return device.Faultf(device.Unavailable, "the model's server sends what is no chat completion: %s", quote(string(text)))
+		return device.Faultf(device.Unavailable, "the model's server sends what is no chat completion: %s", quote(string(text), m.key))
 	}
 	if len(e.Error) > 0 && e.Error.Kind() != 'n' {
-		return device.Faultf(device.Unavailable, "the model's server fails: %s", errorText(text))
+		return device.Faultf(device.Unavailable, "the model's server fails: %s", errorText(text, m.key))
 	}
 	m.usage(e.Usage)
 	if len(e.Choices) == 0 {
@@ -210,15 +235,14 @@ func (m *merger) add(s *said) error {
 		if m.size += len(args); m.size > maxArguments {
 			return device.Faultf(device.Unavailable, "the arguments of the model's calls are more than %d KiB", maxArguments>>10)
 		}
-		p.args = append(p.args, args...)
+		p.add(args)
 	}
 	return nil
 }
 
 // of returns the call that a part belongs to: that with its ID, or the last one with its index. A
-// new ID is a new call, also at the index of another, and so is a name after whole arguments, where
-// its index is another or it has no ID. It is
-// nil where there are too many.
+// new ID is a new call, also at the index of another, and so is another name, or a name after whole
+// arguments, where its index is another or it has no ID. It is nil where there are too many.
 func (m *merger) of(index, id, name string) *part {
 	var at *part
 	for _, p := range m.calls {
@@ -231,7 +255,7 @@ func (m *merger) of(index, id, name string) *part {
 	if id == "" && at == nil && name == "" && len(m.calls) > 0 {
 		at = m.calls[len(m.calls)-1]
 	}
-	if at != nil && (id == "" || at.index != index) && name != "" && at.name != "" && jsontext.Value(at.args).IsValid() {
+	if at != nil && (id == "" || at.index != index) && name != "" && at.name != "" && (at.whole || name != at.name) {
 		at = nil
 	}
 	if at == nil {

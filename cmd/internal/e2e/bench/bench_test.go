@@ -168,25 +168,9 @@ func BenchmarkFootprint(b *testing.B) {
 		b.ReportMetric(0, "ns/op")
 		atRest(b, site, "(≤1.5)", "(≤11)", "(≤25)")
 	})
-	b.Run("rules", func(b *testing.B) { // beside thirty: at most 0.5 switches/s and 1 MB more
-		atRest(b, harness.Start(b, harness.ThirtyDevices("10s")+sixtyFourRules(), harness.Need(b, "the program", harness.Program)), "(≤2)", "(≤12)", "(≤26)")
-	})
 	b.Run("demo", func(b *testing.B) {
 		atRest(b, harness.Start(b, "", harness.Need(b, "the program", harness.Program)), "(≤3)", "", "")
 	})
-}
-
-// sixtyFourRules are rules over the sensors of ThirtyDevices for its relays, whose conditions
-// are false.
-func sixtyFourRules() string {
-	var y strings.Builder
-	y.WriteString("agents:\n")
-	for i := range 64 {
-		sensor, other, relay := i%20+1, (i+7)%20+1, i%10+1
-		fmt.Fprintf(&y, "  rule-%02d: { kind: rule, priority: %d, may: set relay-%02d, hold: { relay-%02d/relay: on },\n", i, i/10, relay, relay)
-		fmt.Fprintf(&y, "    when: \"climate-%02d/temperature < -40 Cel and mean(climate-%02d/temperature, 10m) < 5 Cel\" }\n", sensor, other)
-	}
-	return y.String()
 }
 
 // atRest reports what a site costs, and its guard's part of it. The limits are those of

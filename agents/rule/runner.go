@@ -102,8 +102,9 @@ func (r *runner) next() *seat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var first *seat
+	now := time.Now() // once: who wakes a seat meanwhile waits
 	for _, s := range r.seats {
-		if !s.woken && (s.at.IsZero() || time.Until(s.at) > 0) {
+		if !s.woken && (s.at.IsZero() || s.at.After(now)) {
 			continue
 		}
 		if s.order > r.last {

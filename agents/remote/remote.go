@@ -35,6 +35,10 @@ type Remote struct {
 	Peer      string   `json:"peer,omitempty" jsonschema:"the site's key, did:key:z…, as agentsite identity shows it there"`
 	Addresses []string `json:"addresses,omitempty" jsonschema:"where the site is, as host:port or a multiaddr, beside those of its grant"`
 	ANP       string   `json:"anp,omitempty" jsonschema:"in place of peer: the URL of the description of an agent elsewhere that speaks ANP, whose methods are asked as agents"`
+	A2A       string   `json:"a2a,omitempty" jsonschema:"in place of peer: the URL of the card of an agent elsewhere that speaks A2A"`
+	SignedBy  string   `json:"signed_by,omitempty" jsonschema:"of a2a: the key, did:key:z…, that signs the card; else card_digest"`
+	Digest    string   `json:"card_digest,omitempty" jsonschema:"of a2a: the digest of the card that the owner has read, as agentsite agents shows it; else signed_by"`
+	KeyFile   string   `json:"key_file,omitempty" jsonschema:"of a2a: the name of a file beside the configuration with the token that it is asked with, which only its owner can read; never the token itself"`
 
 	sites *Sites
 	check func(peer string, addresses []string) error
@@ -45,8 +49,26 @@ var _ agent.Elsewhere = (*Remote)(nil)
 // ANPPeer is the beginning of the peer that stands for an agent of ANP; its URL follows.
 const ANPPeer = "anp:"
 
+// A2APeer is the beginning of the peer that stands for an agent of A2A; its URL follows. Its addresses
+// are what A2A takes from them.
+const A2APeer = "a2a:"
+
+// A2A is how the card of an agent of A2A is known, and what the agent is asked with.
+type A2A struct{ SignedBy, Digest, KeyFile string }
+
+// A2AOf returns what the addresses of an A2APeer are.
+func A2AOf(addresses []string) (a A2A) {
+	if len(addresses) == 3 {
+		a = A2A{addresses[0], addresses[1], addresses[2]}
+	}
+	return a
+}
+
 // Elsewhere implements agent.Elsewhere.
 func (r *Remote) Elsewhere() (peer string, addresses []string) {
+	if r.A2A != "" {
+		return A2APeer + r.A2A, []string{r.SignedBy, r.Digest, r.KeyFile}
+	}
 	if r.ANP != "" {
 		return ANPPeer + r.ANP, nil
 	}
@@ -55,6 +77,22 @@ func (r *Remote) Elsewhere() (peer string, addresses []string) {
 
 // Define checks the keys.
 func (r *Remote) Define() (agent.Definition, error) {
+	if r.A2A != "" {
+		if r.Peer != "" || r.Addresses != nil || r.ANP != "" {
+			return agent.Definition{}, &agent.Mistake{Key: "a2a", Err: errors.New("an agent that speaks A2A has neither peer:, addresses: nor anp: beside it")}
+		}
+		if r.SignedBy != "" && r.Digest != "" {
+			return agent.Definition{}, &agent.Mistake{Key: "card_digest", Err: errors.New("a card is known by one of signed_by: and card_digest:; leave out the other one")}
+		}
+		at, with := r.Elsewhere()
+		if err := r.check(at, with); err != nil {
+			return agent.Definition{}, &agent.Mistake{Key: "a2a", Err: err}
+		}
+		return agent.Definition{}, nil
+	}
+	if r.SignedBy != "" || r.Digest != "" || r.KeyFile != "" {
+		return agent.Definition{}, &agent.Mistake{Key: "kind", Err: errors.New("signed_by:, card_digest: and key_file: belong to a2a:, the URL of a card")}
+	}
 	if r.ANP != "" {
 		if r.Peer != "" || r.Addresses != nil {
 			return agent.Definition{}, &agent.Mistake{Key: "anp", Err: errors.New("an agent that speaks ANP has neither peer: nor addresses: beside it")}

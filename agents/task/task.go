@@ -80,7 +80,9 @@ type Request struct {
 	Arguments jsontext.Value `json:"arguments,omitzero"` // a JSON object, as the skill's Input says
 	Seconds   *float64       `json:"seconds,omitzero"`   // until when it has to have ended, from now; else an hour more than its skill's Seconds
 	// Context groups tasks as their asker says: "", or at most 128 printable characters of ASCII.
-	Context      string     `json:"context,omitzero"`
+	Context string `json:"context,omitzero"`
+	// Again says that it may have been asked before with this Key, by one who was not answered.
+	Again        bool       `json:"-"`
 	agents.Terms `json:"-"` // Key: asked again with it, the same task is answered
 }
 

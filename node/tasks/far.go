@@ -205,7 +205,7 @@ func (f *far) ask(ctx context.Context, key, approval string) error {
 				f.begun = true
 			}
 			r := f.request
-			r.Agent, r.Terms = f.agent, t
+			r.Agent, r.Terms, r.Again = f.agent, t, f.doubt
 			asking, done := outliving(ctx, farAnswer)
 			defer done()
 			got, err := f.at.Ask(asking, f.site, r)

@@ -99,6 +99,7 @@ const (
 
 	// Extensions of this site's cards; the parameters are texts.
 	agentsExtension = "urn:agentsite:a2a:agents:1" // names of hosted agents, and the URLs of their cards
+	termsExtension  = "urn:agentsite:a2a:terms:1"  // what repeats a message
 	skillsExtension = "urn:agentsite:a2a:skills:1" // names of skills, and the JSON Schemas of their arguments
 )
 
@@ -108,7 +109,7 @@ func newCard(url string) *card {
 		Interfaces: []agentInterface{{url, "JSONRPC", "1.0"}, {url, "HTTP+JSON", "1.0"}, {url, "JSONRPC", "0.3"}},
 		// A stranger's card has no more than this.
 		Name: "agentsite", Description: "An agentsite. Holders of a token or a key of it see what it offers them.", Version: "1",
-		Capabilities: capabilities{Streaming: true, Extended: true},
+		Capabilities: capabilities{Streaming: true, Extended: true, Extensions: []extension{{termsExtension, "a message that is sent again with its messageId, or with the idempotency key in its metadata, is the same", map[string]string{"key": "messageId"}}}},
 		Schemes: map[string]scheme{
 			"bearer": {HTTP: &httpScheme{"Bearer", "a token that the owner made"}},
 			"mtls":   {TLS: &tlsScheme{"a client certificate of a key that the owner granted something"}},
@@ -193,7 +194,7 @@ func (s *server) thingsCard(ctx context.Context, who agents.Principal, base stri
 	for _, agent := range hosted {
 		cards[agent.Name] = base + agentsBase + agent.Name + cardPath
 	}
-	out.Capabilities.Extensions = []extension{{agentsExtension, "the cards of the agents that take tasks", cards}}
+	out.Capabilities.Extensions = append(out.Capabilities.Extensions, extension{agentsExtension, "the cards of the agents that take tasks", cards})
 	return out, nil
 }
 
@@ -229,7 +230,7 @@ func (s *server) hostedCard(ctx context.Context, who agents.Principal, base, nam
 		out.Skills = append(out.Skills, to)
 	}
 	if len(schemas) > 0 {
-		out.Capabilities.Extensions = []extension{{skillsExtension, `JSON Schemas of "arguments" beside "skill" in a data part`, schemas}}
+		out.Capabilities.Extensions = append(out.Capabilities.Extensions, extension{skillsExtension, `JSON Schemas of "arguments" beside "skill" in a data part`, schemas})
 	}
 	return out, nil
 }

@@ -60,14 +60,7 @@ type Client struct {
 // CheckURL refuses a URL of an agent description that cannot be asked: it is an https URL, or an
 // http one at an address of this machine.
 func CheckURL(text string) error {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || len(text) > 512 || u.Scheme != "https" && u.Scheme != "http" {
-		return fmt.Errorf("%.80q is no URL of an agent description such as https://hotel.example.com/agents/ad.json", text)
-	}
-	if a, err := netip.ParseAddr(u.Hostname()); u.Scheme == "http" && (err != nil || !a.IsLoopback()) {
-		return fmt.Errorf("%.80q would be asked over plain HTTP, which anyone can read and change; write its https URL", text)
-	}
-	return nil
+	return outbound.CheckURL(text, "an agent description", "https://hotel.example.com/agents/ad.json")
 }
 
 // New returns a client. It dials nothing.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"syscall"
 	"time"
@@ -57,6 +58,19 @@ func check(a netip.Addr, named []netip.Addr) error {
 	}
 	if !public {
 		return fmt.Errorf("%v is an address of a private network: only an owner who writes it in the configuration can have it asked", a)
+	}
+	return nil
+}
+
+// CheckURL refuses a URL, of what it is called, that may not be fetched from: it is an https URL, or an
+// http one at an address of this machine.
+func CheckURL(text, what, example string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || len(text) > 512 || u.Scheme != "https" && u.Scheme != "http" {
+		return fmt.Errorf("%.80q is no URL of %s such as %s", text, what, example)
+	}
+	if a, err := netip.ParseAddr(u.Hostname()); u.Scheme == "http" && (err != nil || !a.IsLoopback()) {
+		return fmt.Errorf("%.80q would be asked over plain HTTP, which anyone can read and change; write its https URL", text)
 	}
 	return nil
 }

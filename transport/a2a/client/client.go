@@ -1,0 +1,276 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/task"
+	"agentsite/device"
+	"agentsite/node/identity"
+	"agentsite/transport/rpc"
+	"agentsite/transport/web/outbound"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// AgentName is the name of the agent elsewhere among those of its entry: there is one.
+const AgentName = "agent"
+
+const (
+	maxAnswer = 256 << 10
+	// callTimeout bounds a call. It is below the time for which a task is watched.
+	callTimeout = 25 * time.Second
+)
+
+// Options are what a host works with.
+type Options struct {
+	URL string // of the card; see CheckURL
+	// The card is accepted where it has the digest, or is signed by the key: one of them is set, or
+	// none, and then no card is accepted.
+	Pin      string      // SHA-256 of the card without its signatures, as canonical JSON; see CheckPin
+	SignedBy identity.ID // the zero ID for none
+	Token    func() (string, error)
+	Self     identity.ID  // of this site
+	HTTP     *http.Client // nil for one that dials public addresses and that of the URL
+}
+
+// Host is an agent elsewhere as a host of tasks. A task's ID is that which it has there. It is safe
+// for concurrent use.
+type Host struct {
+	Options
+	host, scheme string // as in the URL
+
+	mu       sync.Mutex
+	card     *described // nil while none was accepted
+	fetched  time.Time
+	messages []task.Task // answers without a task there, the oldest first
+}
+
+var pin = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// CheckURL refuses a URL that is not that of a card that may be fetched.
+func CheckURL(text string) error {
+	return outbound.CheckURL(text, "a card", "https://hotel.example.com/.well-known/agent-card.json")
+}
+
+// CheckPin refuses what is no digest.
+func CheckPin(text string) error {
+	if !pin.MatchString(text) {
+		return errors.New("it is 64 digits and small letters; leave it out, and agentsite agents shows it")
+	}
+	return nil
+}
+
+// New returns a host. It dials nothing.
+func New(o Options) (*Host, error) {
+	u, err := url.Parse(o.URL)
+	if err == nil {
+		err = CheckURL(o.URL)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{Options: o, host: u.Host, scheme: u.Scheme}
+	if h.HTTP == nil {
+		var named []netip.Addr
+		if a, err := netip.ParseAddr(u.Hostname()); err == nil {
+			named = append(named, a)
+		}
+		h.HTTP = outbound.Client(callTimeout, named...)
+	}
+	return h, nil
+}
+
+// method has the name of a method in each version.
+type method struct{ now, before string }
+
+var (
+	sendMessage = method{"SendMessage", "message/send"}
+	getTask     = method{"GetTask", "tasks/get"}
+	cancelTask  = method{"CancelTask", "tasks/cancel"}
+	listTasks   = method{"ListTasks", ""}
+)
+
+// call calls a method. Errors are faults: Offline where nothing was sent, UnknownOutcome where no
+// answer came.
+func (h *Host) call(ctx context.Context, d *described, m method, params map[string]any) (jsontext.Value, error) {
+	name, version := m.now, "1.0"
+	if d.legacy {
+		name, version = m.before, "0.3"
+	} else if d.tenant != "" {
+		params["tenant"] = d.tenant
+	}
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": name, "params": params}, json.Deterministic(true))
+	if err != nil {
+		return nil, device.Faultf(device.Invalid, "what is asked is no JSON")
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	sent := false
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, device.Faultf(device.Internal, "%w", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	if err := h.authorize(r, version); err != nil {
+		return nil, device.Faultf(device.Denied, "%w", err)
+	}
+	text, err := outbound.Do(h.HTTP, r, maxAnswer)
+	var status *outbound.StatusError
+	switch {
+	case errors.As(err, &status):
+		return nil, refused(status.Code)
+	case err != nil && !sent:
+		return nil, device.Faultf(device.Offline, "%s is not reached", h.host)
+	case err != nil:
+		return nil, device.Faultf(device.UnknownOutcome, "%s gave no answer that can be read", h.host)
+	}
+	return result(text)
+}
+
+// refused is the fault of a status.
+func refused(code int) error {
+	switch {
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		return device.Faultf(device.Denied, "it does not permit this to this site")
+	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable:
+		return device.Faultf(device.Busy, "it is busy (status %d)", code)
+	case code >= 500:
+		return device.Faultf(device.UnknownOutcome, "it answered with the status %d", code)
+	}
+	return device.Faultf(device.Unavailable, "it answered with the status %d", code)
+}
+
+// kinds are the kinds of faults of the errors of JSON-RPC, of A2A (section 5.4) and of sites of ours.
+var kinds = map[int]device.FaultKind{
+	rpc.CodeInvalidParams: device.Invalid, rpc.CodeMethodNotFound: device.Invalid, rpc.CodeInternal: device.UnknownOutcome,
+	-32001: device.Invalid, -32002: device.Invalid, -32004: device.Invalid, -32005: device.Invalid, -32009: device.Invalid,
+	403: device.Denied, 409: device.Unsafe, 410: device.Expired, rpc.CodeBusy: device.Busy, 504: device.UnknownOutcome,
+}
+
+// result returns the result in an answer of JSON-RPC, or its error as a fault without its text.
+func result(text []byte) (jsontext.Value, error) {
+	var answer struct {
+		Result jsontext.Value `json:"result"`
+		Error  *struct {
+			Code int `json:"code"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil || answer.Error == nil && len(answer.Result) == 0 {
+		return nil, device.Faultf(device.UnknownOutcome, "it answered with something else than JSON-RPC")
+	}
+	if answer.Error == nil {
+		return answer.Result, nil
+	}
+	kind, ok := kinds[answer.Error.Code]
+	if !ok {
+		kind = device.Unavailable
+	}
+	return nil, device.Faultf(kind, "it refused the call (code %d)", answer.Error.Code)
+}
+
+// refusal is a fault of which the agent elsewhere knows: it or this client has said no.
+type refusal struct{ *device.Fault }
+
+func (r refusal) FaultKind() string { return string(r.Kind) }
+
+// told returns an error as that of another site: one that was not reached, one whose answer is not
+// known, or one that refuses.
+func told(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := device.AsFault(err)
+	switch f.Kind {
+	case device.Offline:
+		return &agents.Unreached{Err: f}
+	case device.UnknownOutcome:
+		return f
+	}
+	return refusal{f}
+}
+
+// wireTask is a task, or in 0.3 a message, as it is read here.
+type wireTask struct {
+	ID     string `json:"id"`
+	Kind   string `json:"kind"` // 0.3
+	Status struct {
+		State string `json:"state"`
+	} `json:"status"`
+	Artifacts []struct {
+		Parts []part `json:"parts"`
+	} `json:"artifacts"`
+	History []struct {
+		ID string `json:"messageId"`
+	} `json:"history"`
+	Parts []part `json:"parts"` // of a message
+}
+
+type part struct {
+	Kind string         `json:"kind,omitzero"` // 0.3
+	Text *string        `json:"text,omitzero"`
+	Data jsontext.Value `json:"data,omitzero"`
+}
+
+var errAnswer = device.Faultf(device.UnknownOutcome, "it answered with something else than A2A has")
+
+// task returns a task as the site has it.
+func (w *wireTask) task() (task.Task, error) {
+	state := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(w.Status.State, "TASK_STATE_")), "-", "_")
+	t := task.Task{ID: w.ID, Agent: AgentName, State: task.State(state)}
+	if t.State == task.Failed {
+		t.Fault = string(device.Unavailable)
+	}
+	if !task.Working.Before(t.State) && t.State != task.Submitted && t.State != task.Working {
+		return t, errAnswer
+	}
+	if w.ID == "" || len(w.ID) > maxTaskID || strings.ContainsFunc(w.ID, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return t, errAnswer
+	}
+	var parts []part
+	for _, a := range w.Artifacts {
+		parts = append(parts, a.Parts...)
+	}
+	if t.State == task.Completed {
+		t.Result = value(parts)
+	}
+	return t, nil
+}
+
+// value returns what parts hold: one as it is, and several as a list. Files are left out.
+func value(parts []part) jsontext.Value {
+	var all []any
+	for _, p := range parts {
+		switch {
+		case p.Text != nil:
+			all = append(all, *p.Text)
+		case p.Data != nil:
+			all = append(all, p.Data)
+		}
+	}
+	var v any = all
+	switch len(all) {
+	case 0:
+		return jsontext.Value("null")
+	case 1:
+		v = all[0]
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return jsontext.Value("null")
+	}
+	return text
+}

@@ -147,8 +147,8 @@ func (a *Agent) Define() (agent.Definition, error) {
 		return wrong("mode", "takes plan, or is left out")
 	case a.Tainted != taintedConfirm && a.Tainted != taintedRefuse:
 		return wrong("tainted", "takes confirm or refuse")
-	case l.Tokens < 0:
-		return wrong("limits.tokens_per_day", "takes a number of tokens")
+	case l.Tokens < 0 || l.Tokens > 1e9:
+		return wrong("limits.tokens_per_day", "takes up to 1000000000")
 	case l.Calls < 0 || l.Calls > 3600:
 		return wrong("limits.calls_per_hour", "takes 1 to 3600")
 	case l.Money < 0 || l.Money > 1e6:

@@ -16,7 +16,7 @@ import (
 const MaxLedger = 64 << 10
 
 // maxReported bounds what a server can report of one request.
-const maxReported = 1 << 30
+const maxReported = 1 << 28
 
 // bytesPerToken is how many bytes of a request are taken for a token where the server does not say.
 const bytesPerToken = 3

@@ -73,7 +73,8 @@ func (g *guarded) allow(terms *agents.Terms, ask agents.Ask, to string) error {
 // Move implements agents.Site.
 func (g *guarded) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (agents.Output, error) {
 	if r.Value.IsZero() {
-		return g.Site.Move(ctx, p, r)
+		out, err := g.Site.Move(ctx, p, r)
+		return out, own(err, r.Output)
 	}
 	ask := agents.Ask{Op: agents.OpMove, Points: []string{r.Output}, Value: r.Value}
 	switch {
@@ -89,6 +90,7 @@ func (g *guarded) Move(ctx context.Context, p agents.Principal, r agents.MoveReq
 		return agents.Output{}, err
 	}
 	out, err := g.Site.Move(ctx, p, r)
+	err = own(err, r.Output)
 	if err == nil {
 		g.run.held.Note(r.Output, seconds(out.Left))
 	}
@@ -103,7 +105,7 @@ func (g *guarded) Show(ctx context.Context, p agents.Principal, r agents.ShowReq
 	if err := g.allow(&r.Terms, agents.Ask{Op: agents.OpShow, Points: []string{r.Display}}, ""); err != nil {
 		return err
 	}
-	return g.Site.Show(ctx, p, r)
+	return own(g.Site.Show(ctx, p, r), r.Display)
 }
 
 // Capture implements agents.Site.
@@ -111,7 +113,8 @@ func (g *guarded) Capture(ctx context.Context, p agents.Principal, r agents.Capt
 	if g.run.Model.Images { // there may be words in it
 		g.taint("whoever stands before "+r.Camera, "")
 	}
-	return g.Site.Capture(ctx, p, r)
+	picture, err := g.Site.Capture(ctx, p, r)
+	return picture, own(err, r.Camera)
 }
 
 // Stop implements agents.Site. It waits for nothing, and then is written down.
@@ -144,14 +147,14 @@ func (g *guarded) Read(ctx context.Context, p agents.Principal, r agents.ReadReq
 			at.Why = ""
 		}
 	}
-	return res, err
+	return res, own(err, r.Points...)
 }
 
 // History implements agents.Site.
 func (g *guarded) History(ctx context.Context, p agents.Principal, r agents.HistoryRequest) (agents.History, error) {
 	res, err := g.Site.History(ctx, p, r)
 	res.Changes = g.events(r.Point, res.Changes)
-	return res, err
+	return res, own(err, r.Point)
 }
 
 // Why implements agents.Site.
@@ -159,11 +162,12 @@ func (g *guarded) Why(ctx context.Context, p agents.Principal, r agents.WhyReque
 	res, err := g.Site.Why(ctx, p, r)
 	res.Changes = g.events(r.Point, res.Changes)
 	g.value(r.Point, res.Value)
+	res.Name, res.Via = "", nil // as callers and other sites call themselves
 	if elsewhere(r.Point) {
-		res.Reading.Why, res.Refused, res.Name, res.Via, res.Needed, res.Used = "", "", "", nil, nil, nil
+		res.Reading.Why, res.Refused, res.Needed, res.Used = "", "", nil, nil
 		res.Output = nil
 	}
-	return res, err
+	return res, own(err, r.Point)
 }
 
 // events returns the changes of a point as the model reads them.
@@ -172,6 +176,7 @@ func (g *guarded) events(point string, all []agents.Event) []agents.Event {
 	for i := range all {
 		e := &all[i]
 		g.value(point, e.Value)
+		e.Via, e.Says = nil, "" // which callers chose, too
 		if elsewhere(point) {
 			*e = agents.Event{Time: e.Time, Value: e.Value}
 		}
@@ -181,6 +186,14 @@ func (g *guarded) events(point string, all []agents.Event) []agents.Event {
 
 // word matches the texts of states, such as open, which say nothing else.
 var word = regexp.MustCompile(`^[A-Za-z0-9_-]{0,24}$`)
+
+// own returns an error without the words of another site.
+func own(err error, addresses ...string) error {
+	if err == nil || !slices.ContainsFunc(addresses, elsewhere) {
+		return err
+	}
+	return device.Faultf(device.AsFault(err).Kind, "the other site, or the way to it, refuses this")
+}
 
 // value notes that the model reads a value: a text, such as that of a display, was written by
 // whoever wrote it there.

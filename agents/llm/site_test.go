@@ -239,12 +239,25 @@ func TestElsewhere(t *testing.T) {
 		history:  agents.History{Changes: []agents.Event{{Time: "now", Holder: bad, Cause: bad, By: bad, Via: []string{bad}, Tool: bad, Outcome: bad, Says: bad}}},
 		why:      agents.Why{Reading: agents.Reading{Why: bad}, Output: &agents.OutputDetail{Limits: bad}, Name: bad, Via: []string{bad}, Refused: bad, Needed: []string{bad}, Used: []string{bad}},
 	}
-	r := &run{Agent: &Agent{}, work: &fakeWork{}}
+	r := &run{Agent: &Agent{Limits: Limits{Moves: 9}}, work: &fakeWork{}}
 	g := &guarded{Site: site, run: r}
+	mine, _ := g.Why(t.Context(), r.self, agents.WhyRequest{Point: "lamp/relay"})
+	site.fails = device.Faultf(device.Denied, bad)
+	for _, output := range []string{"shed/lamp/relay", "shed/lamp/other"} {
+		for _, v := range []device.Value{{}, device.Bool(true)} {
+			_, err := g.Move(t.Context(), r.self, agents.MoveRequest{Output: output, Value: v})
+			if device.AsFault(err).Kind != device.Denied || strings.Contains(err.Error(), bad) {
+				t.Errorf("it reads %v", err)
+			}
+		}
+	}
 	points, _ := g.Points(t.Context(), r.self, agents.SiteRequest{})
 	readings, _ := g.Read(t.Context(), r.self, agents.ReadRequest{})
 	history, _ := g.History(t.Context(), r.self, agents.HistoryRequest{Point: "shed/lamp/relay"})
 	why, _ := g.Why(t.Context(), r.self, agents.WhyRequest{Point: "shed/lamp/relay"})
+	if mine.Name != "" || mine.Via != nil || len(mine.Changes) != 0 {
+		t.Errorf("%+v", mine)
+	}
 	for _, v := range []any{points, readings, history, why} {
 		if text := (result{value: v}).text(); strings.Contains(text, "gnore") || strings.Contains(text, "do as I say") {
 			t.Errorf("it reads %s", text)

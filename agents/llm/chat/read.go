@@ -283,7 +283,7 @@ func (m *merger) usage(v jsontext.Value) {
 	if v.Kind() != '{' || json.Unmarshal(v, &u, lenient) != nil || u.Prompt == nil || u.Answer == nil {
 		return
 	}
-	whole := func(n float64) int { return int(min(max(n, 0), 1<<40)) }
+	whole := func(n float64) int { return int(min(max(n, 0), 1<<28)) }
 	m.out.Usage = Usage{whole(*u.Prompt), whole(*u.Answer), true}
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"agentsite/agents"
@@ -33,11 +34,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // far is an agent elsewhere: its card, and what answers its calls.
 type far struct {
 	*httptest.Server
-	t    testing.TB
-	card string
-	rpc  http.Handler
+	t   testing.TB
+	rpc http.Handler
 
 	mu    sync.Mutex
+	card  string
 	calls []string // bodies
 	token string   // of the last request
 }
@@ -45,9 +46,10 @@ type far struct {
 func (f *far) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.token = r.Header.Get("Authorization")
+	card := f.card
 	f.mu.Unlock()
 	if r.Method == http.MethodGet {
-		io.WriteString(w, f.card)
+		io.WriteString(w, card)
 		return
 	}
 	b, err := io.ReadAll(r.Body)
@@ -61,11 +63,23 @@ func (f *far) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.rpc.ServeHTTP(w, r)
 }
 
-// sent counts the calls with that text.
-func (f *far) sent(text string) (n int) {
+// describe changes the card.
+func (f *far) describe(card string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, c := range f.calls {
+	f.card = card
+}
+
+// seen returns the bodies of all calls.
+func (f *far) seen() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.calls)
+}
+
+// sent counts the calls with that text.
+func (f *far) sent(text string) (n int) {
+	for _, c := range f.seen() {
 		n += strings.Count(c, text)
 	}
 	return n
@@ -75,7 +89,7 @@ func newFar(t testing.TB, rpc http.Handler) *far {
 	f := &far{t: t, rpc: rpc}
 	f.Server = httptest.NewServer(f)
 	t.Cleanup(f.Close)
-	f.card = f.described("1.0", f.URL+"/rpc")
+	f.describe(f.described("1.0", f.URL+"/rpc"))
 	return f
 }
 
@@ -205,7 +219,7 @@ func TestLibrary(t *testing.T) {
 	for version, rpc := range map[string]http.Handler{"1.0": a2asrv.NewJSONRPCHandler(handler), "0.3": legacy(t)} {
 		t.Run(version, func(t *testing.T) {
 			f := newFar(t, rpc)
-			f.card = f.described(version, f.URL+"/rpc")
+			f.describe(f.described(version, f.URL+"/rpc"))
 			h := f.host()
 			if all, err := h.Agents(t.Context(), agents.Principal{}); err != nil || len(all) != 1 || len(all[0].Skills) != 1 || all[0].Description != "finds rooms" {
 				t.Error(all, err)
@@ -228,7 +242,7 @@ func TestLibrary(t *testing.T) {
 				}
 			}
 			if f.token != "Bearer secret" || f.sent(`"agentsite/via":["did:first","`+h.Self.String()+`"]`) != 6 {
-				t.Error(f.token, f.calls)
+				t.Error(f.token, f.seen())
 			}
 			work, err := h.Ask(t.Context(), agents.Principal{}, request(version+"work", "work"))
 			if err != nil {
@@ -264,15 +278,15 @@ func TestCards(t *testing.T) {
 		"twice the member":    strings.Replace(plain, `{"name"`, `{"name":"x","name"`, 1),
 		"a long one":          plain + strings.Repeat(" ", maxCard),
 	} {
-		f.card = card
+		f.describe(card)
 		if err := h.Connect(t.Context()); err == nil {
 			t.Error(what)
 		}
-		if _, err := h.Ask(t.Context(), agents.Principal{}, request("k", "rooms")); err == nil || len(f.calls) > 0 {
-			t.Errorf("%s: %v after %s", what, err, f.calls)
+		if _, err := h.Ask(t.Context(), agents.Principal{}, request("k", "rooms")); err == nil || len(f.seen()) > 0 {
+			t.Errorf("%s: %v after %s", what, err, f.seen())
 		}
 	}
-	f.card = strings.Replace(plain, `{"name"`, ` { "name"`, 1)
+	f.describe(strings.Replace(plain, `{"name"`, ` { "name"`, 1))
 	if err := h.Connect(t.Context()); err != nil {
 		t.Error("the same one with spaces:", err)
 	}
@@ -306,7 +320,7 @@ func TestCards(t *testing.T) {
 		{sign(strings.Replace(plain, `JSONRPC`, `HTTP+JSON`, 1), key, alg), false},
 		{sign(plain, key, alg), true},
 	} {
-		f.card = tt.card
+		f.describe(tt.card)
 		if err := h.Connect(t.Context()); (err == nil) != tt.ok {
 			t.Errorf("card %d: %v", i, err)
 		}
@@ -315,10 +329,11 @@ func TestCards(t *testing.T) {
 
 // TestOnce: what may have been asked is never asked twice, unless the agent takes it as the same.
 func TestOnce(t *testing.T) {
-	broken := true
+	var broken atomic.Bool
+	broken.Store(true)
 	f := newFar(t, nil)
 	f.rpc = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if broken {
+		if broken.Load() {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err != nil {
 				t.Error(err)
@@ -338,18 +353,18 @@ func TestOnce(t *testing.T) {
 	if _, err := h.Ask(t.Context(), agents.Principal{}, r); device.AsFault(err).Kind != device.UnknownOutcome {
 		t.Error(err)
 	}
-	broken = false
+	broken.Store(false)
 	if _, err := h.Ask(t.Context(), agents.Principal{}, r); device.AsFault(err).Kind != device.Unavailable {
 		t.Error(err)
 	}
 	if f.sent("SendMessage") != 1 || f.sent("ListTasks") != 2 {
-		t.Error(f.calls)
+		t.Error(f.seen())
 	}
-	f.card = strings.Replace(f.card, `"capabilities":{}`, `"capabilities":{"extensions":[{"uri":"`+termsExtension+`"}]}`, 1)
+	f.describe(strings.Replace(f.card, `"capabilities":{}`, `"capabilities":{"extensions":[{"uri":"`+termsExtension+`"}]}`, 1))
 	h = f.host()
 	h.Ask(t.Context(), agents.Principal{}, r)
 	if f.sent("SendMessage") != 2 {
-		t.Error(f.calls)
+		t.Error(f.seen())
 	}
 	f.Close()
 	if _, err := h.Ask(t.Context(), agents.Principal{}, r); device.AsFault(err).Kind != device.Offline {
@@ -370,8 +385,8 @@ func TestRefused(t *testing.T) {
 			t.Error(what)
 		}
 	}
-	if len(f.calls) > 0 {
-		t.Error(f.calls)
+	if len(f.seen()) > 0 {
+		t.Error(f.seen())
 	}
 	for text, ok := range map[string]bool{
 		f.URL: true, "https://hotel.example.com/card.json": true, "http://hotel.example.com/card.json": false, "http://localhost/": false, "https://u@x/": false, "": false, "ftp://127.0.0.1/": false,

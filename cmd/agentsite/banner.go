@@ -21,7 +21,7 @@ import (
 func printBanner(out io.Writer, terminal bool, folder state.Folder, s site.Started) {
 	what := "the devices of " + s.File
 	if s.File == "" {
-		what = "a simulated greenhouse and this machine's own sensors (no agentsite.yaml here)"
+		what = "a simulated greenhouse and this machine's own sensors"
 	}
 	program := update.RunningProgram()
 	connect := []string{"connect"}

@@ -86,7 +86,7 @@ func (a *app) root() *cobra.Command {
 		Long: `agentsite runs a site: a board whose sensors and outputs are tools for agents. It is also
 the command line for running sites.
 
-Without a configuration, "agentsite run" simulates a greenhouse.`,
+"agentsite demo" simulates a greenhouse.`,
 		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -159,7 +159,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		&cobra.Group{ID: groupAgents, Title: "Connect agents and people:"},
 	)
 	root.AddCommand(
-		a.runCommand(), a.identityCommand(), a.backupCommand(), a.restoreCommand(), a.checkCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), a.safeCommand(), a.relayCommand(),
+		a.runCommand(), a.demoCommand(), a.identityCommand(), a.backupCommand(), a.restoreCommand(), a.checkCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), a.safeCommand(), a.relayCommand(),
 		a.scanCommand(), a.doctorCommand(), a.pinoutCommand(), a.prepareCommand(), a.consoleCommand(),
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.whyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(), a.rulesCommand(),
 		a.approveCommand(), a.journalCommand(),

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -20,7 +21,7 @@ func (a *app) runCommand() *cobra.Command {
 		Use: "run", GroupID: groupSite, Args: noArgs,
 		Short: "Run the site",
 		Long: `Run the site of a configuration until Ctrl-C. The default configuration is agentsite.yaml
-in this folder; without it, a simulated greenhouse and this machine's own sensors.
+in this folder; without it, that of agentsite demo.
 
 Outputs go to their safe values before the site accepts any call, and again when it ends.
 "agentsite reload" reloads the configuration, and so does SIGHUP without a terminal.
@@ -33,30 +34,77 @@ SIGUSR1 is an emergency stop.`,
 			if err != nil {
 				return err
 			}
-			stops := stopSignals()
-			signal.Ignore(syscall.SIGPIPE) // a closed log must not end the process with outputs on
-			defer logTo(a.errs, level)()
-			logged := make(chan struct{})
-			running := context.AfterFunc(cmd.Context(), func() {
-				slog.Info("stopping; outputs go to their safe values (a second signal ends the process at once)")
-				close(logged)
-			})
-			err = site.Run(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen, Version: version, Hangup: hangups(), Stop: stops,
-				OnStart: func(started site.Started) { printBanner(a.out, a.out.terminal(), folder, started) }})
-			if !running() {
-				<-logged
-			}
-			return err
+			return a.runSite(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen}, level)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "the configuration (default: "+config.DefaultFile+", where there is one)")
 	cmd.Flags().StringVar(&listen.HTTP, "listen", "", "the address for HTTP, such as 127.0.0.1:8473 (default: the configuration's)")
 	cmd.Flags().StringVar(&listen.HTTPS, "listen-https", "", "the address for HTTPS, for the network, such as :8474, or none (default: the configuration's; with --listen none)")
 	cmd.Flags().StringVar(&listen.Peers, "listen-peers", "", "the address for peers, such as :8475 (default: the configuration's under internet; with --listen none)")
-	cmd.Flags().TextVar(&level, "log-level", slog.LevelInfo, "the minimum level of the log: debug, info, warn or error")
+	levelFlag(cmd, &level)
 	cmd.MarkFlagFilename("config", "yaml", "yml")
-	cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+func (a *app) demoCommand() *cobra.Command {
+	var listen config.Listen
+	var level slog.Level
+	cmd := &cobra.Command{
+		Use: "demo", GroupID: groupSite, Args: noArgs,
+		Short: "Run a simulated greenhouse, to try things out",
+		Long: `Run a simulated greenhouse until Ctrl-C, with this machine's own sensors, a rule that keeps the
+frost out, and a stand-in for a language model, which is a script and says so. Nobody else reaches
+it. What it stores is removed at its end, unless --data says where it is kept.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.requireLocal("demo"); err != nil {
+				return err
+			}
+			if a.data == "" {
+				dir, err := os.MkdirTemp("", "agentsite")
+				if err != nil {
+					return err
+				}
+				defer os.RemoveAll(dir)
+				a.data = dir
+			}
+			folder, err := a.folder()
+			if err != nil {
+				return err
+			}
+			return a.runSite(cmd.Context(), site.Options{Demo: true, Folder: folder, Listen: listen}, level)
+		},
+	}
+	cmd.Flags().StringVar(&listen.HTTP, "listen", "127.0.0.1:0", "the address for HTTP")
+	levelFlag(cmd, &level)
+	return cmd
+}
+
+// runSite runs a site until ctx ends, and says at the terminal how to use it.
+func (a *app) runSite(ctx context.Context, o site.Options, level slog.Level) error {
+	o.Version, o.Hangup, o.Stop = version, hangups(), stopSignals()
+	o.OnStart = func(started site.Started) {
+		if started.File == "" && !o.Demo {
+			a.note("no %s here: this is agentsite demo, kept in %s", config.DefaultFile, o.Folder)
+		}
+		printBanner(a.out, a.out.terminal(), o.Folder, started)
+	}
+	signal.Ignore(syscall.SIGPIPE) // a closed log must not end the process with outputs on
+	defer logTo(a.errs, level)()
+	logged := make(chan struct{})
+	running := context.AfterFunc(ctx, func() {
+		slog.Info("stopping; outputs go to their safe values (a second signal ends the process at once)")
+		close(logged)
+	})
+	err := site.Run(ctx, o)
+	if !running() {
+		<-logged
+	}
+	return err
+}
+
+func levelFlag(cmd *cobra.Command, level *slog.Level) {
+	cmd.Flags().TextVar(level, "log-level", slog.LevelInfo, "the minimum level of the log: debug, info, warn or error")
+	cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (a *app) checkCommand() *cobra.Command {

@@ -18,10 +18,14 @@ var demo []byte
 func Load(path string, drivers []driver.Driver) (cfg *config.Site, from string, err error) {
 	cfg, from, text, err := config.LoadFile(path, drivers)
 	if err == nil && text == nil {
-		cfg, err = config.Parse("the built-in demonstration", demo, drivers)
+		cfg, err = loadDemo(drivers)
 		return cfg, "", err
 	}
 	return cfg, from, err
+}
+
+func loadDemo(drivers []driver.Driver) (*config.Site, error) {
+	return config.Parse("the built-in demonstration", demo, drivers)
 }
 
 // Check loads a configuration and checks all that can be checked without touching hardware;
@@ -31,11 +35,24 @@ func Check(path string, drivers []driver.Driver, others ...func(*config.Site) er
 	if err != nil {
 		return nil, from, err
 	}
+	return cfg, from, checkAll(cfg, others)
+}
+
+// CheckDemo does what Check does, with the built-in demonstration.
+func CheckDemo(drivers []driver.Driver, others ...func(*config.Site) error) (*config.Site, error) {
+	cfg, err := loadDemo(drivers)
+	if err != nil {
+		return nil, err
+	}
+	return cfg, checkAll(cfg, others)
+}
+
+func checkAll(cfg *config.Site, others []func(*config.Site) error) error {
 	errs := []error{CheckDevices(cfg)}
 	for _, check := range others {
 		errs = append(errs, check(cfg))
 	}
-	return cfg, from, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // CheckBoard does what Check does, and on a Raspberry Pi also checks that the board has the

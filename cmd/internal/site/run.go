@@ -38,6 +38,7 @@ const maxMemory = 160 << 20
 // Options are what the command line says.
 type Options struct {
 	Config  string // a file; "" for agentsite.yaml, or the demonstration without one
+	Demo    bool   // the demonstration in any case
 	Folder  state.Folder
 	Listen  config.Listen    // instead of the configuration's
 	Version string           // of the program

@@ -21,7 +21,11 @@ type settings struct {
 
 // readSettings reads and checks the configuration and the options. It touches no hardware.
 func readSettings(o Options, drivers []driver.Driver) (s settings, err error) {
-	s.config, s.file, err = devices.Check(o.Config, drivers, hosting.Accept)
+	if o.Demo {
+		s.config, err = devices.CheckDemo(drivers, hosting.Accept)
+	} else {
+		s.config, s.file, err = devices.Check(o.Config, drivers, hosting.Accept)
+	}
 	if err != nil {
 		return s, err
 	}

@@ -20,6 +20,7 @@ require (
 	github.com/libp2p/go-libp2p v0.51.0
 	github.com/libp2p/go-libp2p-kad-dht v0.42.1
 	github.com/libp2p/go-libp2p-kbucket v0.9.0
+	github.com/libp2p/go-libp2p-kbucket/upstream v0.9.0 // indirect
 	github.com/libp2p/go-libp2p-pubsub v0.17.0
 	github.com/libp2p/go-libp2p-record v0.3.1
 	github.com/libp2p/go-yamux/v5 v5.1.0
@@ -167,3 +168,8 @@ replace go.opentelemetry.io/otel/trace => ./deploy/replaced/otel-trace
 replace go.uber.org/zap => ./deploy/replaced/zap
 
 replace github.com/segmentio/encoding => ./deploy/replaced/segmentio-encoding
+
+replace github.com/libp2p/go-libp2p-kbucket => ./deploy/replaced/kbucket
+
+// What that folder leaves as it is.
+replace github.com/libp2p/go-libp2p-kbucket/upstream => github.com/libp2p/go-libp2p-kbucket v0.9.0

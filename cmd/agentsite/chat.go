@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -37,7 +36,7 @@ was not done, whatever the agent says. While the agent works, these can be typed
 
   /stop      emergency stop: all outputs to safe, at once
   /cancel    end the task before its next step
-  y, n       approve or deny a move that waits for an owner, if you are one
+  y, n       approve or deny the call that was shown, if you are an owner
 
 and at any time /history for the conversation and /quit.`,
 		Example: "  agentsite chat gardener\n  agentsite chat shed/gardener is the vent open?\n  agentsite chat gardener --continue 5DKQ2X7A",
@@ -158,13 +157,13 @@ func (c *chatting) say(ctx context.Context, text string, lines <-chan string) er
 	for !t.State.Ended() {
 		select {
 		case t = <-changes:
-			v.show(t)
+			v.show(ctx, t)
 		case line, ok := <-lines:
 			if !ok {
 				lines = nil
 				continue
 			}
-			if err := c.meanwhile(ctx, t, line); err != nil {
+			if err := v.meanwhile(ctx, t, line); err != nil {
 				c.app.note("%s", explain(err, c.app.site))
 			}
 		case err := <-ended:
@@ -180,26 +179,6 @@ func (c *chatting) say(ctx context.Context, text string, lines <-chan string) er
 	return v.finish(t)
 }
 
-// meanwhile does what was typed while the agent works.
-func (c *chatting) meanwhile(ctx context.Context, t task.Task, line string) error {
-	switch {
-	case line == "":
-		return nil
-	case line == "/stop":
-		return c.stop(ctx)
-	case line == "/cancel":
-		_, err := within(ctx, patience, func(ctx context.Context) (task.Task, error) { return c.Tasks().Cancel(ctx, nobody, t.ID) })
-		return c.app.unreached(err)
-	case t.State == task.InputRequired:
-		_, err := c.answer(ctx, t, line)
-		return err
-	case t.State == task.AuthRequired && c.person && (line == "y" || line == "n"):
-		return c.approve(ctx, t, line == "y")
-	}
-	c.app.note("it works still; /cancel ends that, and /stop stops all outputs")
-	return nil
-}
-
 // stop is the emergency stop.
 func (c *chatting) stop(ctx context.Context) error {
 	done, err := ask(ctx, c.session, func(ctx context.Context, terms agents.Terms) (agents.Stopped, error) {
@@ -209,20 +188,6 @@ func (c *chatting) stop(ctx context.Context) error {
 		return stopFailed(err)
 	}
 	return c.app.say("stopped: all outputs (%d) stay at their safe values until agentsite reset", len(done.Outputs))
-}
-
-// approve answers the request of a task as the owner who sits here.
-func (c *chatting) approve(ctx context.Context, t task.Task, ok bool) error {
-	all, err := callOwner(ctx, c.session, owner.RequestsMethod, owner.None{})
-	if err != nil {
-		return err
-	}
-	for _, r := range all.Requests {
-		if slices.Contains(r.Via, "task/"+t.ID) && handleForm().MatchString(r.Handle) {
-			return c.decide(ctx, r.Handle, ok)
-		}
-	}
-	return errors.New("nothing of this task waits for an owner here")
 }
 
 // history prints the conversation.
@@ -258,10 +223,12 @@ func (c *chatting) history(ctx context.Context) error {
 type view struct {
 	*chatting
 	says, asks string
+	steps      int    // that were shown
 	written    string // of the answer
+	handle     string // of the call that was shown to the owner who sits here, to be approved or denied
 }
 
-func (v *view) show(t task.Task) {
+func (v *view) show(ctx context.Context, t task.Task) {
 	if v.app.json || t.State.Ended() {
 		return
 	}
@@ -273,6 +240,11 @@ func (v *view) show(t task.Task) {
 			v.line()
 			v.written = ""
 		}
+		for ; v.steps < len(t.Steps) && t.Steps[v.steps].Outcome != ""; v.steps++ {
+			s := t.Steps[v.steps]
+			v.line()
+			v.app.note("%s", stepLine(s.Does, s.Outcome, s.Says))
+		}
 	}
 	if t.Says != v.says && t.Says != "" && v.person {
 		v.line()
@@ -280,17 +252,68 @@ func (v *view) show(t task.Task) {
 	}
 	v.says = t.Says
 	asks := ""
-	if t.State == task.InputRequired || t.State == task.AuthRequired {
+	switch t.State {
+	case task.InputRequired:
 		asks = v.app.said(saysOf(t))
+	case task.AuthRequired:
+		asks = "an owner has to approve this: " + v.app.said(saysOf(t)) + " (agentsite approve)"
 	}
 	if asks != v.asks && asks != "" {
 		v.line()
-		if t.State == task.AuthRequired {
-			asks = "an owner has to approve this: " + asks + " (agentsite approve; y or n here, if you are an owner)"
-		}
 		v.app.note("%s", asks)
 	}
 	v.asks = asks
+	v.offer(ctx, t)
+}
+
+// offer shows the call that waits for an owner to one who sits here. What is typed then is about that
+// call, whatever waits later.
+func (v *view) offer(ctx context.Context, t task.Task) {
+	before := v.handle
+	v.handle = ""
+	if t.State != task.AuthRequired || !v.person {
+		return
+	}
+	all, err := callOwner(ctx, v.session, owner.RequestsMethod, owner.None{})
+	if err != nil { // no owner
+		return
+	}
+	for _, r := range all.Requests {
+		if slices.Contains(r.Via, "task/"+t.ID) && handleForm().MatchString(r.Handle) {
+			if v.handle = r.Handle; r.Handle != before {
+				v.line()
+				v.app.note("%s asks for %s %s: y approves it, n denies it", askerOf(r), r.Tool, argumentsOf(r))
+			}
+			return
+		}
+	}
+}
+
+// meanwhile does what was typed while the agent works.
+func (v *view) meanwhile(ctx context.Context, t task.Task, line string) error {
+	switch {
+	case line == "":
+		return nil
+	case line == "/stop":
+		return v.stop(ctx)
+	case line == "/cancel":
+		_, err := within(ctx, patience, func(ctx context.Context) (task.Task, error) { return v.Tasks().Cancel(ctx, nobody, t.ID) })
+		return v.app.unreached(err)
+	case t.State == task.InputRequired:
+		_, err := v.answer(ctx, t, line)
+		return err
+	case v.handle != "" && (line == "y" || line == "n"):
+		err := v.decide(ctx, v.handle, line == "y")
+		if err == nil {
+			v.handle = ""
+		}
+		return err
+	case line == "y" || line == "n":
+		v.app.note("no call that was shown here waits for you")
+		return nil
+	}
+	v.app.note("it works still; /cancel ends that, and /stop stops all outputs")
+	return nil
 }
 
 // line ends a line of the answer that is being written.
@@ -306,7 +329,7 @@ func (v *view) finish(t task.Task) error {
 	said, ok := spokenBy(t.Result)
 	if v.app.json || !ok || t.State != task.Completed {
 		for _, s := range t.Steps { // of one that failed
-			v.app.note("%s: %s %s", s.Does, s.Outcome, s.Says)
+			v.app.note("%s", stepLine(s.Does, s.Outcome, s.Says))
 		}
 		return v.app.finish(t)
 	}
@@ -326,6 +349,7 @@ type spoken struct {
 		Says    string `json:"says"`
 	} `json:"receipt"`
 	Foreign string `json:"foreign"`
+	Note    string `json:"note"`
 }
 
 // spokenBy decodes the result of a task, if it is that of an agent that understands words.
@@ -342,11 +366,7 @@ func (a *app) sayAnswer(s spoken) error {
 		}
 	}
 	for _, line := range s.Receipt {
-		text := fmt.Sprintf("  [site] %s %s: %s", clock(line.Time), line.Does, line.Outcome)
-		if line.Says != "" {
-			text += ": " + line.Says
-		}
-		if err := a.say("%s", text); err != nil {
+		if err := a.say("  [site] %s %s", clock(line.Time), stepLine(line.Does, line.Outcome, line.Says)); err != nil {
 			return err
 		}
 	}
@@ -356,7 +376,12 @@ func (a *app) sayAnswer(s spoken) error {
 		}
 	}
 	if s.Foreign != "" {
-		return a.say("  [site] it had read the words of %s", s.Foreign)
+		if err := a.say("  [site] it had read the words of %s", s.Foreign); err != nil {
+			return err
+		}
+	}
+	if s.Note != "" {
+		return a.say("  [site] %s", s.Note)
 	}
 	return nil
 }

@@ -191,11 +191,11 @@ func (f *follower) show(t task.Task) {
 	}
 	for f.steps < len(t.Steps) && t.Steps[f.steps].Outcome != "" {
 		step := t.Steps[f.steps]
-		line := clock(step.Time) + "  " + step.Does
+		line := step.Does
 		if step.Outcome != "done" {
-			line += ": " + step.Outcome + " " + step.Says
+			line = stepLine(step.Does, step.Outcome, step.Says)
 		}
-		f.app.say("%s", line)
+		f.app.say("%s  %s", clock(step.Time), line)
 		f.steps++
 	}
 	says := t.Says
@@ -209,6 +209,15 @@ func (f *follower) show(t task.Task) {
 			f.app.note("%s", says)
 		}
 	}
+}
+
+// stepLine returns what a step does, and what came of it.
+func stepLine(does, outcome, says string) string {
+	line := does + ": " + outcome
+	if says != "" {
+		line += ": " + says
+	}
+	return line
 }
 
 // answer asks the person at the terminal what the task asks. Without one it returns how to answer.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/task"
@@ -239,6 +240,14 @@ func (w *work) note(n int, v any, err error) (jsontext.Value, error) {
 			err = device.Faultf(device.Internal, "the result of a step is not JSON: %w", err)
 		} else if e.Result = text; len(text) > maxResult {
 			e.Result, e.Says = nil, "its result is too long to be kept"
+		}
+	}
+	if out, ok := v.(agents.Output); ok && err == nil && out.Left > 0 { // the lease that was given
+		w.m.mu.Lock()
+		does := w.j.steps[n-1].Does
+		w.m.mu.Unlock()
+		if given := "for " + device.FormatDuration(seconds(min(out.Left, 1e9)).Round(time.Second)); !strings.HasSuffix(does, given) {
+			e.Says = given
 		}
 	}
 	if err != nil {

@@ -81,6 +81,7 @@ type Agent struct {
 	model   Completer
 	held    agent.Held
 	working atomic.Pointer[string] // the task that it works on; nil for none
+	cut     atomic.Pointer[string] // what is noted of a server that cut the last request; nil for nothing
 }
 
 // Model is where a model is served.
@@ -195,7 +196,14 @@ func (a *Agent) Report(context.Context) agent.Report {
 	}
 	says := "waits to be asked"
 	if a.world.Ledger != nil {
-		says += "; " + a.world.Ledger.says(a.name, a.Limits)
+		used, err := a.world.Ledger.says(a.name, a.Limits)
+		if err != nil {
+			return agent.Report{State: agent.Waiting, Says: err.Error()}
+		}
+		says += "; " + used
+	}
+	if cut := a.cut.Load(); cut != nil {
+		says += "; " + *cut
 	}
 	return agent.Report{State: agent.Idle, Says: says}
 }

@@ -16,6 +16,7 @@ type Answer struct {
 	// whatever Text says.
 	Receipt []Line `json:"receipt"`
 	Foreign string `json:"foreign,omitzero"` // whose words the model had read; "" for only the asker's and the owner's
+	Note    string `json:"note,omitzero"`    // what is wrong with the model's server; "" for nothing
 }
 
 // Line is a step of the site.
@@ -28,7 +29,7 @@ type Line struct {
 
 // answer is what the asker gets: the model's words, and what the site did.
 func (r *run) answer(text string) Answer {
-	a := Answer{Text: clip(text, maxAnswer), Foreign: r.site.foreign, Receipt: []Line{}}
+	a := Answer{Text: clip(text, maxAnswer), Foreign: r.site.foreign, Note: r.note, Receipt: []Line{}}
 	for _, s := range r.work.Task().Steps {
 		a.Receipt = append(a.Receipt, Line{Time: s.Time, Does: s.Does, Outcome: s.Outcome, Says: s.Says})
 	}

@@ -18,8 +18,9 @@ const MaxLedger = 64 << 10
 // maxReported bounds what a server can report of one request.
 const maxReported = 1 << 28
 
-// bytesPerToken is how many bytes of a request are taken for a token where the server does not say.
-const bytesPerToken = 3
+// bytesPerToken is how many bytes of a request are taken for a token where the server does not say,
+// and bytesOfToken more than a token has on average in any request.
+const bytesPerToken, bytesOfToken = 3, 8
 
 // micro is a millionth of a currency.
 type micro int64
@@ -101,8 +102,8 @@ func (l *Ledger) reserve(name string, lim Limits, price Price, prompt, answer in
 	defer l.writing.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.damage != nil {
-		return nil, device.Faultf(device.Unavailable, "what was used up before is not known, so that nothing is sent to a model: %w", l.damage)
+	if err := l.unusable(); err != nil {
+		return nil, err
 	}
 	e, cost := l.current(name), price.cost(prompt, answer)
 	switch {
@@ -160,14 +161,25 @@ func (r *reservation) add(calls, tokens int, cost micro) {
 	}
 }
 
+// unusable returns why nothing can be sent.
+func (l *Ledger) unusable() error {
+	if l.damage == nil {
+		return nil
+	}
+	return device.Faultf(device.Unavailable, "what was used up before is not known, so that nothing is sent to a model: %w", l.damage)
+}
+
 // says tells what an agent has used up.
-func (l *Ledger) says(name string, lim Limits) string {
+func (l *Ledger) says(name string, lim Limits) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.unusable(); err != nil {
+		return "", err
+	}
 	e := l.current(name)
 	text := fmt.Sprintf("%d of %d tokens today", e.Tokens, lim.Tokens)
 	if lim.Money > 0 {
 		text += fmt.Sprintf(", %.2f of %.2f this month", float64(e.Money)/1e6, lim.Money)
 	}
-	return text
+	return text, nil
 }

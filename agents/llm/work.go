@@ -2,7 +2,9 @@ package llm
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"agentsite/agents"
@@ -31,6 +33,7 @@ type run struct {
 	offered  []tools.Tool
 	earlier  []chat.Message // of the conversation before the task
 	messages []chat.Message // of the task: the asker's words, and what followed
+	note     string         // on the server, for the asker; "" for none
 }
 
 // Work implements agent.Worker.
@@ -139,17 +142,42 @@ func (r *run) ask(ctx context.Context, messages []chat.Message, offered []tools.
 	a, err := r.model.Complete(ctx, req, show)
 	r.work.Say("")
 	switch {
-	case err != nil: // what it used is not known
+	case err != nil:
+		if a.Usage.Known { // else it may have used all
+			spent.settle(a.Usage)
+		}
 		return a, err
 	case a.Usage.Known && a.Usage.Prompt > 0:
 		spent.settle(a.Usage)
+		r.noteCut(bytes, a.Usage.Prompt)
 	default:
 		spent.settle(chat.Usage{Prompt: tokens(bytes), Answer: tokens(len(a.Text) + sizeOf(a.Calls))})
 	}
 	if a.Refused != "" && a.Text == "" && len(a.Calls) == 0 {
 		a.Text = "The model refused to answer."
 	}
+	if len(a.Calls) == 0 && prose(a.Text, offered) {
+		r.note = "the model wrote a call as words, and of words no call is made; its server has to know how the model calls: llama.cpp by --jinja, vLLM by --tool-call-parser, Ollama by the model's template"
+	}
 	return a, nil
+}
+
+// noteCut notes where a server counted far fewer tokens than it was sent: some cut a request at its
+// beginning, and do not say so.
+func (r *run) noteCut(bytes, counted int) {
+	var note *string
+	if counted*bytesOfToken < bytes {
+		r.note = fmt.Sprintf("the server counted %d tokens of about %d that it was sent: it probably cut their beginning; raise its context (of Ollama OLLAMA_CONTEXT_LENGTH), or lower model.context", counted, tokens(bytes))
+		note = &r.note
+	}
+	r.cut.Store(note)
+}
+
+// prose reports whether a text is a call of one of the tools, which a server has not understood as one.
+func prose(text string, offered []tools.Tool) bool {
+	return slices.ContainsFunc(offered, func(t tools.Tool) bool {
+		return strings.Contains(text, "<function="+t.Name) || strings.Contains(text, strconv.Quote(t.Name)) && (strings.Contains(text, `"arguments"`) || strings.Contains(text, `"parameters"`))
+	})
 }
 
 // priority is that of people, unless an agent of the site asks.

@@ -141,6 +141,8 @@ type wireFunction struct {
 	Arguments string `json:"arguments"`
 }
 
+// wireTool is a tool. Its function has no field strict: that takes schemas with all properties
+// required, which those of programs are not, and arguments are checked here in any case.
 type wireTool struct {
 	Type     string `json:"type"`
 	Function struct {

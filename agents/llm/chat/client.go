@@ -69,13 +69,17 @@ func (e *Endpoint) CloseIdle() {
 
 // Complete asks the model, and blocks until it has answered. say gets the text so far, from the same
 // goroutine, some times a second; nil for none. A request is sent again only where nothing of an
-// answer came. Errors are faults; texts of the server in them are quoted and short.
+// answer came. Errors are faults; texts of the server in them are quoted and short. Beside an error,
+// the answer's usage is known where nothing was sent: none.
 func (e *Endpoint) Complete(ctx context.Context, r Request, say func(sofar string)) (Answer, error) {
 	whole := cmp.Or(e.Whole, 5*time.Minute)
 	ctx, cancel := context.WithTimeoutCause(ctx, whole, device.Faultf(device.Unavailable, "the model's server did not end its answer in %v", whole))
 	defer cancel()
+	sent := false
+	failed := func(err error) (Answer, error) { return Answer{Usage: Usage{Known: !sent}}, err }
 	for tries := 0; ; {
 		a, again, err := e.once(ctx, &r, say)
+		sent = sent || !a.Usage.Known || err == nil
 		var wait *retry
 		switch {
 		case again:
@@ -89,11 +93,11 @@ func (e *Endpoint) Complete(ctx context.Context, r Request, say func(sofar strin
 			if wait != nil {
 				err = wait.error
 			}
-			return Answer{}, err
+			return failed(err)
 		}
 		tries++
 		if err := device.Sleep(ctx, wait.after(tries)); err != nil {
-			return Answer{}, wait.error
+			return failed(wait.error)
 		}
 	}
 }
@@ -114,7 +118,7 @@ func (r *retry) after(tries int) time.Duration {
 }
 
 // once sends a request once. again is true where the server did not know a field, which is left out
-// from now on.
+// from now on. Beside an error, the usage is known where nothing was sent.
 func (e *Endpoint) once(ctx context.Context, r *Request, say func(string)) (a Answer, again bool, err error) {
 	without := e.without.Load()
 	body, err := json.Marshal(e.wire(r, without))
@@ -148,21 +152,24 @@ func (e *Endpoint) once(ctx context.Context, r *Request, say func(string)) (a An
 	key := ""
 	if e.Key != nil {
 		if key, err = e.Key(); err != nil {
+			a.Usage.Known = true
 			return a, false, device.Faultf(device.Denied, "the key of the model's server: %w", err)
 		}
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	res, err := e.connection().Do(req)
 	if err != nil {
-		if ctx.Err() != nil {
-			return a, false, context.Cause(ctx)
-		}
 		var at *url.Error
 		if errors.As(err, &at) { // which repeats the address
 			err = at.Err
 		}
-		if !errors.As(err, new(*net.OpError)) { // a head that is no HTTP is in it
+		var op *net.OpError
+		if !errors.As(err, &op) { // a head that is no HTTP is in it
 			err = errors.New(quote(err.Error(), key))
+		}
+		a.Usage.Known = op != nil && op.Op == "dial"
+		if ctx.Err() != nil {
+			return a, false, context.Cause(ctx)
 		}
 		return a, false, &retry{error: device.Faultf(device.Offline, "the model's server at %s is not reached: %w", root.Host, err)}
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/agents/agent"
+	"agentsite/agents/llm"
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/config"
@@ -13,11 +15,11 @@ import (
 	"agentsite/node/state"
 )
 
-// TestDamagedFiles: a site whose files of accepted tools and of imports are damaged hosts its
-// agents all the same, and nothing replaces those files.
+// TestDamagedFiles: a site whose files of accepted tools, of imports and of what models have used up are
+// damaged hosts its agents all the same, and nothing replaces those files. Its models are sent nothing.
 func TestDamagedFiles(t *testing.T) {
 	f := state.Folder(t.TempDir())
-	for _, name := range []string{state.AcceptedFile, state.ImportsFile} {
+	for _, name := range []string{state.AcceptedFile, state.ImportsFile, state.SpentFile} {
 		if err := os.WriteFile(f.Path(name), []byte("{torn"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -35,17 +37,25 @@ func TestDamagedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Parse("a.yaml", []byte("site: { name: x }\nagents: { child: { kind: mcp, command: [x], tools: [say] } }\n"), nil)
+	cfg, err := config.Parse("a.yaml", []byte("site: { name: x }\nagents: { child: { kind: mcp, command: [x], tools: [say] }, gpt: { kind: llm, model: { url: stand-in, name: x } } }\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Apply(cfg); err != nil || len(h.List(t.Context())) != 1 {
+	if err := h.Apply(cfg); err != nil || len(h.List(t.Context())) != 2 {
 		t.Errorf("%v, %+v", err, h.List(t.Context()))
+	}
+	world, err := openModels(Options{Folder: f, Access: store}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := llm.New(world)
+	if got := m.Report(t.Context()); got.State != agent.Waiting {
+		t.Errorf("%+v", got)
 	}
 	if err := h.Imports.Remove("x"); err == nil {
 		t.Error("damaged imports are replaced")
 	}
-	for _, name := range []string{state.AcceptedFile, state.ImportsFile} {
+	for _, name := range []string{state.AcceptedFile, state.ImportsFile, state.SpentFile} {
 		if text, err := os.ReadFile(f.Path(name)); err != nil || string(text) != "{torn" {
 			t.Errorf("%s: %q %v", name, text, err)
 		}

@@ -50,7 +50,10 @@ const (
 	BusyOnce         Quirk = "busy once"                        // all clouds
 )
 
-// Quirks are all.
+// Prose is what no client can mend: nobody can tell such a call from a text about one.
+const Prose Quirk = "calls as text" // Ollama without a template, vLLM without a parser
+
+// Quirks are all that the same answer is understood of.
 var Quirks = []Quirk{
 	Plain, Whole, StopAtCalls, ObjectArguments, IndexZero, NoIndex, NoIDs, SameIDs, NullContent, NoUsage, UsageEverywhere, NoDone, NoFinish, Comments, CRLF, NoSpace, Parts,
 	Reasoning, Thoughts, NameTwice, Letters, NoStreamOptions, CompletionTokens, NoToolChoice, BusyOnce,
@@ -183,6 +186,12 @@ func Stream(a chat.Answer, q Quirk) string {
 			v["usage"] = usage(a)
 		}
 		b.WriteString(prefix + string(encode(v)) + end + end)
+	}
+	if q == Prose {
+		for _, c := range a.Calls {
+			a.Text += "<tool_call>\n" + string(encode(object{"name": c.Name, "arguments": c.Arguments})) + "\n</tool_call>"
+		}
+		a.Calls = nil
 	}
 	delta := func(d object, finish any) {
 		event(object{"id": "x", "object": "chat.completion.chunk", "choices": []object{{"index": 0, "delta": d, "finish_reason": finish}}})

@@ -83,37 +83,45 @@ func restarted(before []task.Step) string {
 // conversation is left out, then the tools that have least to do with what was asked, and then the
 // longest results. It also returns the size of the request.
 func (r *run) fit(messages []chat.Message, offered []tools.Tool) (req chat.Request, bytes int, err error) {
-	room := r.Model.Context - r.Model.Answer
-	earlier, messages := r.earlier, slices.Clone(messages)
-	offered = r.relevant(offered)
-	for {
-		req = chat.Request{Messages: slices.Concat([]chat.Message{r.system()}, earlier, messages), MaxAnswer: r.Model.Answer}
-		for _, t := range offered {
-			req.Tools = append(req.Tools, chat.ToolDef{Name: t.Name, Description: t.Description, Input: t.Input})
-		}
-		if bytes = size(&req); tokens(bytes) <= room {
-			return req, bytes, nil
-		}
-		longest := 1
-		for i, m := range messages {
-			if i > 0 && m.Role == chat.Tool && (longest >= len(messages) || len(m.Text) > len(messages[longest].Text)) {
-				longest = i
+	earlier := len(r.earlier)
+	req = chat.Request{Messages: slices.Concat([]chat.Message{r.system()}, r.earlier, messages), MaxAnswer: r.Model.Answer}
+	for _, t := range r.relevant(offered) {
+		req.Tools = append(req.Tools, chat.ToolDef{Name: t.Name, Description: t.Description, Input: t.Input})
+	}
+	lastTool := func() (name string) {
+		last := &req.Tools[len(req.Tools)-1]
+		bytes -= last.Size()
+		req.Tools = req.Tools[:len(req.Tools)-1]
+		return last.Name
+	}
+	for bytes = size(&req); tokens(bytes) > r.Model.Context-r.Model.Answer; {
+		longest, most := 0, 500
+		for i, m := range req.Messages[earlier+1:] {
+			if m.Role == chat.Tool && len(m.Text) > most {
+				longest, most = earlier+1+i, len(m.Text)
 			}
 		}
 		switch {
-		case len(earlier) > 1:
-			earlier = earlier[2:]
-		case len(offered) > 1 && len(messages) == 1: // later ones would surprise it
-			offered = offered[:len(offered)-1]
-			r.offered = offered
-		case longest < len(messages) && len(messages[longest].Text) > 500:
-			messages[longest].Text = object("error", string(device.Invalid), "says", "this result was left out: it was too long for the context")
-		case len(offered) > 0:
-			offered = offered[:len(offered)-1]
+		case earlier > 1:
+			bytes -= sizeOf(&req.Messages[1]) + sizeOf(&req.Messages[2])
+			req.Messages, earlier = slices.Delete(req.Messages, 1, 3), earlier-2
+		case len(req.Tools) > 1 && len(messages) == 1: // later ones would surprise it
+			name := lastTool()
+			if r.Mode != modePlan { // a plan may have any
+				r.offered = slices.DeleteFunc(slices.Clone(r.offered), func(t tools.Tool) bool { return t.Name == name })
+			}
+		case longest > 0:
+			m := &req.Messages[longest]
+			bytes -= sizeOf(m)
+			m.Text = object("error", string(device.Invalid), "says", "this result was left out: it was too long for the context")
+			bytes += sizeOf(m)
+		case len(req.Tools) > 0:
+			lastTool()
 		default:
 			return req, bytes, device.Faultf(device.Invalid, "what was asked is longer than the model's context of %d tokens has room for; ask for less, or raise model.context if the server has more", r.Model.Context)
 		}
 	}
+	return req, bytes, nil
 }
 
 // relevant returns tools, those that share most words with the asker's first.
@@ -144,17 +152,19 @@ func words(text string) []string {
 }
 
 // size is how many bytes of text a request has, and its pictures in tokens.
-func size(r *chat.Request) int {
-	n := r.Size()
-	for _, m := range r.Messages {
-		for _, p := range m.Images {
-			n += imageTokens - (len(p.Data)+2)/3*4
-		}
+func size(r *chat.Request) (n int) {
+	for i := range r.Messages {
+		n += sizeOf(&r.Messages[i])
+	}
+	for i := range r.Tools {
+		n += r.Tools[i].Size()
 	}
 	return n
 }
 
-func sizeOf(calls []chat.Call) (n int) {
+func sizeOf(m *chat.Message) int { return m.Size() + imageTokens*len(m.Images) }
+
+func sizeOfCalls(calls []chat.Call) (n int) {
 	for _, c := range calls {
 		n += len(c.Name) + len(c.Arguments) + len(c.Broken)
 	}

@@ -55,7 +55,7 @@ type extract struct {
 // tells the asker what came of it, without tools.
 func (r *run) plan(ctx context.Context) (string, error) {
 	r.messages[0].Text += "\n(Look at what you need first. Then, if anything is to be done or another program is to be asked, call " + planTool + " once with all steps: you can change nothing afterwards.)"
-	var looks []tools.Tool
+	looks := make([]tools.Tool, 1) // the plan, without which there is nothing to do, is left out last
 	names := make([]string, len(r.offered))
 	for i, t := range r.offered {
 		names[i] = strconv.Quote(t.Name)
@@ -63,7 +63,7 @@ func (r *run) plan(ctx context.Context) (string, error) {
 			looks = append(looks, t)
 		}
 	}
-	looks = append(looks, tools.Tool{Name: planTool, Description: "Fixes everything that is done for the asker, in order.", Input: fmt.Appendf(nil, planInput, strings.Join(names, ","))})
+	looks[0] = tools.Tool{Name: planTool, Description: "Fixes everything that is done for the asker, in order.", Input: fmt.Appendf(nil, planInput, strings.Join(names, ","))}
 	for turn := 1; turn < maxTurns; turn++ {
 		a, err := r.ask(ctx, r.messages, looks)
 		if err != nil || len(a.Calls) == 0 {

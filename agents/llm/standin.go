@@ -34,7 +34,7 @@ func (standIn) Complete(_ context.Context, r chat.Request, say func(string)) (a 
 	if say != nil && a.Text != "" {
 		say(a.Text)
 	}
-	a.Usage = chat.Usage{Prompt: tokens(r.Size()), Answer: tokens(len(a.Text) + sizeOf(a.Calls)), Known: true}
+	a.Usage = chat.Usage{Prompt: tokens(size(&r)), Answer: tokens(len(a.Text) + sizeOfCalls(a.Calls)), Known: true}
 	return a, nil
 }
 

@@ -151,7 +151,7 @@ func (r *run) ask(ctx context.Context, messages []chat.Message, offered []tools.
 		spent.settle(a.Usage)
 		r.noteCut(bytes, a.Usage.Prompt)
 	default:
-		spent.settle(chat.Usage{Prompt: tokens(bytes), Answer: tokens(len(a.Text) + sizeOf(a.Calls))})
+		spent.settle(chat.Usage{Prompt: tokens(bytes), Answer: tokens(len(a.Text) + sizeOfCalls(a.Calls))})
 	}
 	if a.Refused != "" && a.Text == "" && len(a.Calls) == 0 {
 		a.Text = "The model refused to answer."

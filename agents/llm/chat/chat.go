@@ -87,9 +87,18 @@ type Request struct {
 	Temperature *float64
 }
 
-// Size is how many bytes a request's messages and tools have as they are sent.
-func (r *Request) Size() int {
-	text, err := json.Marshal(wireRequest{Messages: wireMessages(r.Messages), Tools: wireTools(r.Tools)})
+// Size is how many bytes a message has as it is sent, without its pictures.
+func (m *Message) Size() int {
+	plain := *m
+	plain.Images = nil
+	return size(wireOf(plain))
+}
+
+// Size is how many bytes a tool has as it is sent.
+func (t *ToolDef) Size() int { return size(wireTools([]ToolDef{*t})) }
+
+func size(sent any) int {
+	text, err := json.Marshal(sent)
 	if err != nil { // Complete says so
 		return 0
 	}
@@ -154,24 +163,28 @@ type wireTool struct {
 
 func wireMessages(all []Message) (out []wireMessage) {
 	for _, m := range all {
-		w := wireMessage{Role: m.Role, Content: m.Text, CallID: m.CallID}
-		if len(m.Images) > 0 {
-			parts := []wirePart{{Type: "text", Text: m.Text}}
-			for _, p := range m.Images {
-				parts = append(parts, wirePart{Type: "image_url", Image: &wireImage{"data:" + p.MIME + ";base64," + base64.StdEncoding.EncodeToString(p.Data)}})
-			}
-			w.Content = parts
-		}
-		for _, c := range m.Calls {
-			args := string(c.Arguments)
-			if c.Arguments == nil { // servers refuse what is no JSON
-				args = "{}"
-			}
-			w.Calls = append(w.Calls, wireCall{c.ID, "function", wireFunction{c.Name, args}})
-		}
-		out = append(out, w)
+		out = append(out, wireOf(m))
 	}
 	return out
+}
+
+func wireOf(m Message) wireMessage {
+	w := wireMessage{Role: m.Role, Content: m.Text, CallID: m.CallID}
+	if len(m.Images) > 0 {
+		parts := []wirePart{{Type: "text", Text: m.Text}}
+		for _, p := range m.Images {
+			parts = append(parts, wirePart{Type: "image_url", Image: &wireImage{"data:" + p.MIME + ";base64," + base64.StdEncoding.EncodeToString(p.Data)}})
+		}
+		w.Content = parts
+	}
+	for _, c := range m.Calls {
+		args := string(c.Arguments)
+		if c.Arguments == nil { // servers refuse what is no JSON
+			args = "{}"
+		}
+		w.Calls = append(w.Calls, wireCall{c.ID, "function", wireFunction{c.Name, args}})
+	}
+	return w
 }
 
 func wireTools(all []ToolDef) (out []wireTool) {

@@ -117,4 +117,10 @@ func (s *site) Capture(ctx context.Context, _ agents.Principal, r agents.Capture
 	return picture, err
 }
 
+// Stop implements agents.Site. It is no step, which would wait for the disk.
+func (s *site) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Stopped], error) {
+	r.Terms = s.work.through(r.Terms)
+	return s.Site.Stop(ctx, s.work.self, r)
+}
+
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

@@ -38,7 +38,10 @@ func (g *gullible) Complete(_ context.Context, r chat.Request, _ func(string)) (
 }
 
 // page is a program of another, which answers with a text, and one that sends mail.
-type page struct{ text, mail string }
+type page struct {
+	text, mail string
+	called     func() // at each call; nil for nothing
+}
 
 func (p *page) Tools() []tools.Tool {
 	none := []byte(`{"type":"object"}`)
@@ -48,6 +51,9 @@ func (p *page) Tools() []tools.Tool {
 func (p *page) Call(_ context.Context, _ agents.Principal, c tools.Call) (tools.Result, error) {
 	if c.Tool == "mail_send" {
 		p.mail = "sent"
+	}
+	if p.called != nil {
+		p.called()
 	}
 	return tools.Result{From: "mcp:web", Content: []tools.Content{{Text: p.text}}}, nil
 }

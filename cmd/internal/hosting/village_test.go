@@ -50,6 +50,13 @@ type book struct {
 	begun  []node.Asked
 	added  []node.Asked
 	denied int
+	all    []*written // since drain
+}
+
+// written is a call of the journal, and the kind of its fault; "running" while it runs.
+type written struct {
+	node.Asked
+	fault string
 }
 
 func (*book) Replay(node.Asked) (*node.Outcome, error) { return nil, nil }
@@ -57,12 +64,15 @@ func (b *book) Begin(a node.Asked) (func(node.Outcome), *node.Outcome, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.begun = append(b.begun, a)
-	return func(node.Outcome) {}, nil, nil
+	w := &written{a, "running"}
+	b.all = append(b.all, w)
+	return func(o node.Outcome) { b.mu.Lock(); w.fault = o.Fault; b.mu.Unlock() }, nil, nil
 }
-func (b *book) Add(a node.Asked, _ node.Outcome) {
+func (b *book) Add(a node.Asked, o node.Outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.added = append(b.added, a)
+	b.all = append(b.all, &written{a, o.Fault})
 }
 func (b *book) Deny(string, string, device.FaultKind) { b.mu.Lock(); b.denied++; b.mu.Unlock() }
 func (*book) Recent(string) []node.Recorded           { return nil }
@@ -72,6 +82,17 @@ func (b *book) moves() []node.Asked {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.begun)
+}
+
+// drain returns what was written since the last time, and forgets it.
+func (b *book) drain() (all []written) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range b.all {
+		all = append(all, *w)
+	}
+	b.all, b.begun, b.added = nil, nil, nil
+	return all
 }
 
 // site is a whole site but for its carriers.
@@ -108,7 +129,27 @@ type village struct {
 	codec rpc.Codec
 	owner identity.Key
 	sites map[string]*site
+	built []built
 	ctx   context.Context
+}
+
+// built is a device of each site: a simulated one, or one of a test that has points of such a one.
+type built struct {
+	name, model string
+	make        func(site string) device.Device // nil for a simulated one
+}
+
+func (b built) open(v *village, site string) device.Device {
+	if b.make != nil {
+		return b.make(site)
+	}
+	c := sim.Driver().Config().(*sim.Config)
+	c.Model = b.model
+	d, err := c.Open(v.ctx)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return d
 }
 
 // over runs a test over new sites with both encodings.
@@ -120,10 +161,15 @@ func over(t *testing.T, names []string, test func(v *village)) {
 
 // in runs a test over new sites with one encoding.
 func in(t *testing.T, codec rpc.Codec, names []string, test func(v *village)) {
+	among(t, codec, names, nil, test)
+}
+
+// among is in, with more devices on each site.
+func among(t *testing.T, codec rpc.Codec, names []string, more []built, test func(v *village)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		v := &village{t, codec, identity.New(), make(map[string]*site), ctx}
+		v := &village{t, codec, identity.New(), make(map[string]*site), slices.Concat([]built{{"heater", "relay", nil}, {"lamp", "relay", nil}, {"climate", "climate", nil}}, more), ctx}
 		var running sync.WaitGroup
 		defer func() {
 			for _, s := range v.sites {
@@ -161,29 +207,25 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 	s := &site{dir: dir, key: identity.New(), book: new(book), feed: make(chan device.Reading), grants: make(map[string]*access.Grant)}
 	var devices []node.Device
 	var actuated []guard.Actuated
-	for _, name := range []string{"heater", "lamp"} {
-		c := sim.Driver().Config().(*sim.Config)
-		c.Model = "relay"
-		d, err := c.Open(v.ctx)
-		if err != nil {
-			v.Fatal(err)
+	for _, b := range v.built {
+		d := b.open(v, filepath.Base(dir))
+		devices = append(devices, node.Device{Name: b.name, Device: d, Description: d.Describe(), Busy: device.NewMutex()})
+		var policies []guard.Policy
+		for _, p := range d.Describe().Points {
+			if p.Kind.Output() {
+				policies = append(policies, guard.NewPolicy(b.name, p))
+				policies[len(policies)-1].MinOff = time.Second
+			}
 		}
-		policy := guard.NewPolicy(name, d.Describe().Points[0])
-		policy.MinOff = time.Second
-		devices = append(devices, node.Device{Name: name, Device: d, Description: d.Describe(), Busy: device.NewMutex()})
-		actuated = append(actuated, guard.Actuated{Actuator: d.(device.Actuator), Policies: []guard.Policy{policy}})
+		if policies != nil {
+			actuated = append(actuated, guard.Actuated{Actuator: d.(device.Actuator), Policies: policies})
+		}
 	}
-	c := sim.Driver().Config().(*sim.Config)
-	c.Model = "climate"
-	climate, err := c.Open(v.ctx)
-	if err != nil {
-		v.Fatal(err)
-	}
-	devices = append(devices, node.Device{Name: "climate", Device: climate, Description: climate.Describe(), Busy: device.NewMutex()})
 	latch := guard.Latch{File: dir + ".armed", Flag: dir + ".stopped"}
 	if err := latch.Reset(); err != nil {
 		v.Fatal(err)
 	}
+	var err error
 	if s.guard, err = guard.New(actuated, latch); err != nil {
 		v.Fatal(err)
 	}
@@ -280,7 +322,11 @@ func (v *village) configure(name, text string) error {
 	for other, s := range v.sites {
 		text = strings.ReplaceAll(text, "KEY_"+other, s.key.ID().String())
 	}
-	cfg, err := config.Parse("a.yaml", []byte("site: { name: "+name+" }\ndevices: { heater: { driver: sim, model: relay }, lamp: { driver: sim, model: relay }, climate: { driver: sim, model: climate } }\nagents:\n"+text), []driver.Driver{sim.Driver()})
+	devices := ""
+	for _, b := range v.built {
+		devices += "  " + b.name + ": { driver: sim, model: " + b.model + " }\n"
+	}
+	cfg, err := config.Parse("a.yaml", []byte("site: { name: "+name+" }\ndevices:\n"+devices+"agents:\n"+text), []driver.Driver{sim.Driver()})
 	if err != nil {
 		return err
 	}

@@ -125,6 +125,22 @@ func (n *Node) call(ctx context.Context, p agents.Principal, a tools.Agent, c to
 	return a.Call(ctx, p, c)
 }
 
+// Use charges the permission of p for what is no operation, by the name that "use NAME" permits, and
+// refuses it without one.
+func (n *Node) Use(p agents.Principal, name string) error {
+	if err := known(p); err != nil {
+		return err
+	}
+	limits, err := n.take(p, agents.Ask{Tool: name}, false)
+	if err == nil && limits != (agents.Limits{}) {
+		err = device.Faultf(device.Denied, "your permission for this has limits that mean nothing here; an owner can grant one with a rate alone")
+	}
+	if err != nil {
+		return n.refuse(Asked{Who: p.ID, Tool: name}, err)
+	}
+	return nil
+}
+
 // Refuse counts a call that was refused before it reached an operation, as one with
 // arguments that cannot be decoded; tool names the operation.
 func (n *Node) Refuse(p agents.Principal, tool string, err error) error {

@@ -18,6 +18,7 @@ import (
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/node/identity"
+	"agentsite/node/things"
 	"agentsite/transport/rpc"
 	"agentsite/transport/web"
 
@@ -38,6 +39,9 @@ type Site struct {
 	// are the did:wba names whose keys may be looked up.
 	Domain  string
 	Callers []string
+	// Things are the descriptions of other things that are registered here; nil where the site is
+	// no directory.
+	Things *things.Store
 	// Ending ends when the site begins to, and with it the streams, which would hold that up.
 	Ending context.Context
 }
@@ -168,6 +172,9 @@ func problem(r *http.Request, err error) *Answer {
 
 // Problem renders an error as Route answers it, for protocols that send messages.
 func (c *Call) Problem(err error) Problem { return problem(c.Request, err).Value.(Problem) }
+
+// Refuse returns an answer that refuses a call with a status which no fault has.
+func Refuse(status int, detail string) *Answer { return problemOf(status, device.Invalid, detail, "") }
 
 func problemOf(status int, kind device.FaultKind, detail, approval string) *Answer {
 	return &Answer{Status: status, Type: "application/problem+json", Value: Problem{

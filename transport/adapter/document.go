@@ -26,21 +26,26 @@ func (s *Site) DocumentFor(admission web.Admission, path, mediaType string, rend
 		if err != nil {
 			return nil, err
 		}
-		text, err := json.Marshal(v, json.Deterministic(true))
-		if err != nil {
-			return nil, err
-		}
-		sum := sha256.Sum256(text)
-		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
-		h := c.Writer.Header()
-		h.Set("ETag", tag)
-		h.Add("Vary", "Authorization, Signature-Input")
-		h.Set("Cache-Control", "private, max-age=60")
-		for _, have := range strings.Split(c.Request.Header.Get("If-None-Match"), ",") {
-			if have = strings.TrimPrefix(strings.TrimSpace(have), "W/"); have == tag || have == "*" {
-				return &Answer{Status: http.StatusNotModified}, nil
-			}
-		}
-		return &Answer{Type: mediaType, Value: text}, nil
+		return c.Cached(mediaType, v)
 	})
+}
+
+// Cached answers with a document, or says that its reader has it.
+func (c *Call) Cached(mediaType string, v any) (any, error) {
+	text, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+	h := c.Writer.Header()
+	h.Set("ETag", tag)
+	h.Add("Vary", "Authorization, Signature-Input")
+	h.Set("Cache-Control", "private, max-age=60")
+	for _, have := range strings.Split(c.Request.Header.Get("If-None-Match"), ",") {
+		if have = strings.TrimPrefix(strings.TrimSpace(have), "W/"); have == tag || have == "*" {
+			return &Answer{Status: http.StatusNotModified}, nil
+		}
+	}
+	return &Answer{Type: mediaType, Value: text}, nil
 }

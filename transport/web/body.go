@@ -55,7 +55,7 @@ func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Bu
 	body = buffers.Get().(*bytes.Buffer)
 	done = func() { recycle(body); leave() }
 	if status, why := readBody(w, r, body, most, long); status != 0 {
-		refuse(w, status, why)
+		c.refuse(w, status, why)
 		done()
 		return nil, nil
 	}

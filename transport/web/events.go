@@ -29,12 +29,21 @@ func NewEvents(w http.ResponseWriter) *Events {
 	return e
 }
 
+// Begin sends the header of the answer, which otherwise goes with the first event.
+func (e *Events) Begin() { e.comment() }
+
 // Send sends an event: data is one line of text, and an event without a name is a message. It
 // blocks while the connection is busy, at most 30 seconds.
-func (e *Events) Send(event string, data []byte) error {
+func (e *Events) Send(event string, data []byte) error { return e.SendID("", event, data) }
+
+// SendID is Send for an event with an ID, a line of text, after which its client can begin again.
+func (e *Events) SendID(id, event string, data []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if id != "" {
+		io.WriteString(e.w, "id: "+id+"\n")
+	}
 	if event != "" {
 		io.WriteString(e.w, "event: "+event+"\n")
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
 )
 
 // Admission is what a route asks of its callers. Each one asks for more than the one before.
@@ -30,6 +32,7 @@ type Route struct {
 	Admission Admission
 	Serve     func(w http.ResponseWriter, r *http.Request, c Caller)
 	Signed    Signatures // by which a caller may prove a key instead of by a token or TLS; nil for none
+	Problems  bool       // refusals are answered as application/problem+json
 }
 
 // Caller is what a route's admission found out about the sender of a request. On a Public
@@ -38,8 +41,9 @@ type Caller struct {
 	Evidence rpc.Evidence // without a Principal for a stranger
 	Account  string       // whose limits count; "" for a stranger
 
-	bodies *bodyLimits
-	signed *signedRequest // nil where the sender signed nothing
+	bodies   *bodyLimits
+	signed   *signedRequest // nil where the sender signed nothing
+	problems bool
 }
 
 // Options are what a site's handler works with.
@@ -143,7 +147,7 @@ func namesLocalAddress(r *http.Request) bool {
 // admit finds out who sent a request, as far as the route needs it, and answers a request
 // that it refuses. It takes the token from the header and nowhere else.
 func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c Caller, ok bool) {
-	c.bodies = s.bodies
+	c.bodies, c.problems = s.bodies, route.Problems
 	need := route.Admission
 	if need == Public {
 		return c, true
@@ -185,14 +189,14 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 		if route.Signed != nil {
 			route.Signed.Challenge(w.Header(), nil)
 		}
-		refuse(w, http.StatusUnauthorized, err.Error())
+		c.refuse(w, http.StatusUnauthorized, err.Error())
 		return c, false
 	case need > Strangers:
-		refuse(w, http.StatusForbidden, err.Error())
+		c.refuse(w, http.StatusForbidden, err.Error())
 		return c, false
 	}
 	if need == Owners && !s.IsOwner(*ev) {
-		refuse(w, http.StatusForbidden, "this is for the site's owners")
+		c.refuse(w, http.StatusForbidden, "this is for the site's owners")
 		return c, false
 	}
 	return c, true
@@ -219,6 +223,25 @@ func refuse(w http.ResponseWriter, status int, why string) {
 		code = rpc.CodeBusy
 	}
 	write(w, status, &rpc.Error{Code: code, Message: why})
+}
+
+// refuse is refuse in the form of the caller's route.
+func (c Caller) refuse(w http.ResponseWriter, status int, why string) {
+	if !c.problems {
+		refuse(w, status, why)
+		return
+	}
+	text, _ := json.Marshal(problem{http.StatusText(status), status, why}) // it has a form in JSON
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	w.Write(text)
+}
+
+// problem is RFC 9457.
+type problem struct {
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
 }
 
 func clip(s string) string {

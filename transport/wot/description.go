@@ -13,7 +13,7 @@ import (
 // thing is a Thing Description (https://www.w3.org/TR/wot-thing-description11/, section 5).
 type thing struct {
 	Context     []any                  `json:"@context"`
-	Type        string                 `json:"@type"`
+	Type        any                    `json:"@type"` // a string, or some
 	ID          string                 `json:"id,omitzero"`
 	Title       string                 `json:"title"`
 	Description string                 `json:"description,omitzero"`
@@ -178,7 +178,11 @@ func (s server) siteThing(base string, have catalog) *thing {
 	for _, a := range have.agents {
 		t.Links = append(t.Links, link{"item", pathOf(agentPrefix + a.Name), tdType})
 	}
-	return t.addSocket()
+	t.addSocket()
+	if s.Things != nil {
+		s.addDirectory(t, have.who)
+	}
+	return t
 }
 
 // historyOf describes the action that tells how a point went.

@@ -27,11 +27,11 @@ const tdType = "application/td+json"
 // Routes returns the routes.
 func Routes(s *adapter.Site) []web.Route {
 	w := server{s}
-	return []web.Route{
+	routes := []web.Route{
 		s.Document("/.well-known/wot", tdType, w.self),
 		s.Document("/.well-known/capabilities.json", "", w.capabilities),
 		s.Route("GET /things", web.Principals, w.list),
-		s.DocumentFor(web.Principals, "/things/{thing}", tdType, w.describe),
+		s.Route("GET /things/{thing}", web.Principals, w.describe),
 		s.Route("GET /things/{thing}/properties", web.Principals, w.readAll),
 		s.Route("GET /things/{thing}/properties/{name}", web.Principals, w.read),
 		s.Route("PUT /things/{thing}/properties/{name}", web.Principals, w.write),
@@ -42,6 +42,13 @@ func Routes(s *adapter.Site) []web.Route {
 		s.Route("GET /things/{thing}/events/{name}", web.Principals, w.subscribe),
 		s.Route("GET "+socketPath, web.Principals, w.socket),
 	}
+	if s.Things != nil {
+		routes = append(routes, w.directory()...)
+	}
+	for i := range routes {
+		routes[i].Problems = true
+	}
+	return routes
 }
 
 type server struct{ *adapter.Site }
@@ -49,12 +56,14 @@ type server struct{ *adapter.Site }
 // catalog is what a caller may use of the site.
 type catalog struct {
 	*agents.Offer
+	who    agents.Principal
 	points map[string]agents.Point // by address; none for a caller that may not list them
 	agents []task.Agent
 }
 
 // catalog returns what a caller may use.
 func (s server) catalog(ctx context.Context, who agents.Principal) (c catalog, err error) {
+	c.who = who
 	if c.Offer, err = s.Node.Offer(ctx, who); err != nil {
 		return c, err
 	}
@@ -160,22 +169,17 @@ func (s server) notFound(ctx context.Context, who agents.Principal, address stri
 // self describes the site: to a stranger, that it is there.
 func (s server) self(ctx context.Context, c *adapter.Call) (any, error) {
 	if c.Who == (agents.Principal{}) {
-		return newThing(c.Base(), "", "agentsite", "lmos:Tool"), nil
+		t := newThing(c.Base(), "", "agentsite", "lmos:Tool")
+		if s.Things != nil {
+			t.addType()
+		}
+		return t, nil
 	}
 	have, err := s.catalog(ctx, c.Who)
 	if err != nil {
 		return nil, err
 	}
 	return s.siteThing(c.Base(), have), nil
-}
-
-// list returns the descriptions of all things.
-func (s server) list(ctx context.Context, c *adapter.Call) (any, error) {
-	have, err := s.catalog(ctx, c.Who)
-	if err != nil {
-		return nil, err
-	}
-	return &adapter.Answer{Type: "application/ld+json", Value: s.things(c.Base(), have)}, nil
 }
 
 // things describes the site, its devices and its agents.
@@ -195,11 +199,14 @@ func (s server) describe(ctx context.Context, c *adapter.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := s.thing(c.Base(), subjectOf(c.Request), have)
-	if t == nil {
-		return nil, notThere("such thing")
+	name := strings.TrimPrefix(c.Request.PathValue("thing"), s.idOf(""))
+	if t := s.thing(c.Base(), parseSubject(name), have); t != nil {
+		return c.Cached(tdType, t)
 	}
-	return t, nil
+	if s.Things != nil {
+		return s.retrieve(c)
+	}
+	return nil, notThere("such thing")
 }
 
 // thing describes one thing; nil where the caller may use nothing of it.

@@ -43,6 +43,9 @@ type agentPart struct {
 // agentKeys are those of agentPart.
 var agentKeys = []string{"kind", "may", "description", "tags", "listed"}
 
+// AIOS is the section of the one agent of that kind, which has its name, too.
+const AIOS = "aios"
+
 const (
 	// maxDescription bounds the description of an agent, which models are told.
 	maxDescription = 200
@@ -64,9 +67,28 @@ func (r *report) agents(e entry) (all []Agent) {
 		}
 		var own agentPart
 		d.agentPart(e.at, e.value.entries, &own)
+		if own.Kind == AIOS || e.key == AIOS {
+			d.fail(e.at, "the reporter to an AIOS registry has a section of its own, beside agents: \"aios: { registry: …, may: … }\"; no other agent has its name")
+		}
 		all = append(all, Agent{e.key, own.Kind, own.May, own.Description, own.Tags, own.Listed, r.src, e.at, e.value.entries})
 	}
 	return all
+}
+
+// reporter reads the section aios.
+func (r *report) reporter(e entry) []Agent {
+	d := decoder{r, e.key}
+	if e.value.shape != mapping {
+		d.fail(e.value.at, "expects keys such as \"registry: …\", not %s", e.value.what())
+		return nil
+	}
+	for _, e := range only(e.value.entries, "kind", "tags", "listed") {
+		d.fail(e.at, "there is no key %q here; write registry: and may:", e.key)
+	}
+	entries := append([]entry{{e.at, "kind", &node{at: e.at, shape: scalar, text: AIOS}}}, e.value.entries...)
+	var own agentPart
+	d.agentPart(e.at, entries, &own)
+	return []Agent{{AIOS, AIOS, own.May, own.Description, nil, false, r.src, e.at, entries}}
 }
 
 func (d decoder) agentPart(at pos, entries []entry, own *agentPart) {

@@ -70,3 +70,29 @@ func TestAgentDescription(t *testing.T) {
 		}
 	}
 }
+
+// TestReporter: the section aios is one agent of its own kind, and without it there is none.
+func TestReporter(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "agents:\n": 0, "aios: { registry: \"https://a.example\", may: ask beds, description: x }\n": 1,
+	} {
+		s, err := Parse("a.yaml", []byte("site: { name: a }\n"+text), nil)
+		if err != nil || len(s.Agents) != want {
+			t.Errorf("%q: %v, %v", text, s, err)
+			continue
+		}
+		for _, a := range s.Agents {
+			var own struct {
+				Registry string `json:"registry"`
+			}
+			if err := a.Decode(&own); err != nil || a.Name != AIOS || a.Kind != AIOS || a.May != "ask beds" || own.Registry != "https://a.example" {
+				t.Errorf("%+v, %v, %v", a, own, err)
+			}
+		}
+	}
+	for _, text := range []string{"aios:\n", "aios: on\n", "aios: { registry: a, kind: rule }\n", "aios: { registry: a, tags: [x] }\n", "agents: { aios: { kind: rule } }\n", "agents: { x: { kind: aios } }\n"} {
+		if _, err := Parse("a.yaml", []byte("site: { name: a }\n"+text), nil); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}

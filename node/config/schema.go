@@ -128,6 +128,14 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	}
 	which.Description = "what kind of device this is"
 	choice.Properties = map[string]*jsonschema.Schema{"driver": which}
+	if i := slices.IndexFunc(kinds, func(k agent.Kind) bool { return k.Name == AIOS }); i >= 0 {
+		section, err := reporterSchema(kinds[i])
+		if err != nil {
+			return nil, err
+		}
+		root.Properties[AIOS] = section
+		kinds = slices.Delete(slices.Clone(kinds), i, i+1)
+	}
 	agent, err := agentSchema(kinds)
 	if err != nil {
 		return nil, err
@@ -194,6 +202,24 @@ func driverSchema(d driver.Driver, point *jsonschema.Schema) (*jsonschema.Schema
 	s.Description, s.Properties = d.Doc, properties
 	s.PropertyOrder = slices.Concat([]string{"driver"}, s.PropertyOrder, []string{"every"})
 	s.Required = append([]string{"driver"}, s.Required...)
+	return s, nil
+}
+
+// reporterSchema is the section of the agent of that kind.
+func reporterSchema(k agent.Kind) (*jsonschema.Schema, error) {
+	s, err := schemaOf(reflect.Indirect(reflect.ValueOf(k.New())))
+	if err != nil {
+		return nil, fmt.Errorf("kind %s: %w", k.Name, err)
+	}
+	ours, err := schemaOf(reflect.ValueOf(agentPart{}))
+	if err != nil {
+		return nil, err
+	}
+	s.Description = k.Doc
+	for _, key := range []string{"may", "description"} {
+		s.Properties[key] = ours.Properties[key]
+		s.PropertyOrder = append(s.PropertyOrder, key)
+	}
 	return s, nil
 }
 

@@ -34,11 +34,11 @@ type Site struct {
 	Internet  *Internet // nil without the section
 	History   History
 	Devices   []Device // in file order
-	Agents    []Agent  // in file order
+	Agents    []Agent  // in file order, with the one of the section aios
 }
 
 // sections are the keys at the left margin, for suggestions.
-var sections = []string{"site", "owner", "claim", "clock", "http", "protocols", "discovery", "internet", "history", "devices", "agents"}
+var sections = []string{"site", "owner", "claim", "clock", "http", "protocols", "discovery", "internet", "history", "devices", "agents", AIOS}
 
 // ownerForm is a did:key of an Ed25519 key.
 var ownerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(ownerPattern) })
@@ -149,7 +149,9 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		case "devices":
 			site.Devices = r.devices(e, drivers)
 		case "agents":
-			site.Agents = r.agents(e)
+			site.Agents = append(site.Agents, r.agents(e)...)
+		case AIOS:
+			site.Agents = append(site.Agents, r.reporter(e)...)
 		default:
 			r.fail(e.at, "", "there is no section %q%s", clip(e.key), device.Suggest(e.key, sections, "section"))
 		}

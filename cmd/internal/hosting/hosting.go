@@ -16,6 +16,7 @@ import (
 	"agentsite/agents/remote"
 	"agentsite/agents/rule"
 	"agentsite/agents/rule/trial"
+	"agentsite/agents/task"
 	"agentsite/agents/tools"
 	"agentsite/cmd/internal/peer"
 	"agentsite/device"
@@ -29,6 +30,7 @@ import (
 	"agentsite/node/state"
 	"agentsite/node/tasks"
 	"agentsite/node/trials"
+	"agentsite/transport/aios"
 )
 
 // Options are the parts of a site that hosted agents need.
@@ -101,7 +103,7 @@ func New(o Options) (*Hosting, error) {
 		return nil, err
 	}
 	h.Manager = hosted.New(hosted.Options{
-		OnChange: func() { h.changed() }, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites, children, models),
+		OnChange: func() { h.changed() }, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites, children, models, h.registry(o)),
 		Host:   func(all ...tools.Agent) { o.Node.Host(slices.Concat(o.Extra, all)...) },
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) }, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
 	})
@@ -112,6 +114,14 @@ func New(o Options) (*Hosting, error) {
 	}
 	h.Try = trials.New(o.Node, o.Hub, h.Manager, o.Past, o.Policy, h.Imports.Draft).Try
 	return h, nil
+}
+
+// registry returns what the reporter to an AIOS registry needs.
+func (h *Hosting) registry(o Options) aios.World {
+	return aios.World{
+		Version: o.Version, Claimed: o.Access.Claimed, Tasks: func() task.Host { return h.Tasks }, Now: func() time.Time { t, _ := o.now(); return t },
+		Node: func(registry string) string { return o.Key.Derive("aios " + registry).ID().String() },
+	}
 }
 
 // letAsk lets a site's agents ask other sites, and has the site know itself in a chain of calls.

@@ -12,36 +12,38 @@ import (
 	"agentsite/agents/rule"
 	"agentsite/node/config"
 	"agentsite/node/hosted"
+	"agentsite/transport/aios"
 )
 
 // kinds is the one list of the kinds of agents that a site can host. sites are the other sites that
-// these ask, nil where nothing runs, children is for those that run other programs, and models for
-// language models.
-func kinds(w rule.World, sites *remote.Sites, children mcp.World, models llm.World) hosted.Kinds {
+// these ask, nil where nothing runs, children is for those that run other programs, models for
+// language models, and registry for the reporter to an AIOS registry.
+func kinds(w rule.World, sites *remote.Sites, children mcp.World, models llm.World, registry aios.World) hosted.Kinds {
 	return func(cfg *config.Site) []agent.Kind {
 		w := w
-		w.Place = cfg.Place
+		registry := registry
+		w.Place, registry.Site = cfg.Place, cfg.Name
 		w.Points, w.Open = cfg.Described()
 		for _, a := range cfg.Agents {
 			if a.Kind == remote.KindName {
 				w.Open = append(w.Open, a.Name)
 			}
 		}
-		return append(extraKinds(), heartbeat.Kind, rule.Kind(w), routine.Kind(w), remote.Kind(sites, checkElsewhere), mcp.Kind(children), llm.Kind(models))
+		return append(extraKinds(), heartbeat.Kind, rule.Kind(w), routine.Kind(w), remote.Kind(sites, checkElsewhere), mcp.Kind(children), llm.Kind(models), aios.Kind(registry))
 	}
 }
 
 // Kinds returns the kinds of agents, to describe them to people.
 func Kinds() []agent.Kind {
-	return kinds(rule.World{}, nil, mcp.World{}, llm.World{})(new(config.Site))
+	return kinds(rule.World{}, nil, mcp.World{}, llm.World{}, aios.World{})(new(config.Site))
 }
 
 // Check checks the agents section of a configuration, and makes the tests of its rules.
 func Check(cfg *config.Site) error {
-	return hosted.Check(cfg, kinds(rule.World{}, nil, mcp.World{}, llm.World{}))
+	return hosted.Check(cfg, kinds(rule.World{}, nil, mcp.World{}, llm.World{}, aios.World{}))
 }
 
 // Accept checks the agents section before a start or a reload, which wait for no tests.
 func Accept(cfg *config.Site) error {
-	return hosted.Check(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, llm.World{}))
+	return hosted.Check(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, llm.World{}, aios.World{}))
 }

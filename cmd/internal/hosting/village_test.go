@@ -32,6 +32,7 @@ import (
 	"agentsite/node/hosted"
 	"agentsite/node/identity"
 	"agentsite/node/tasks"
+	"agentsite/transport/aios"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/rpc"
@@ -264,7 +265,7 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 // host begins to host agents and to take tasks, as a site does when it starts.
 func (v *village) host(s *site, dir string) {
 	s.manager = hosted.New(hosted.Options{
-		Site: s.Node, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}, s.sites, children.World{}, s.models), OnChange: func() { s.tasks.Recheck() },
+		Site: s.Node, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}, s.sites, children.World{}, s.models, aios.World{}), OnChange: func() { s.tasks.Recheck() },
 		Permit: s.access.SetHosted, Link: s.sites.Configure, Tell: s.SetHosted, Keep: func([]string) error { return nil },
 	})
 	manager := s.manager

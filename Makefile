@@ -57,6 +57,7 @@ soak: ## the full counts of what e2e does a tenth of
 	go test -count=1 -v -timeout 60m -run "Chains|Schedules" ./node/access -chains 10000000 -attacks 100000 -schedules 100000
 	go test -count=1 -v -timeout 60m -run OneGrant ./node -interleavings 3000000
 	SOAK=1 go test -count=1 -v -timeout 120m ./node/history
+	SOAK=1 go test -count=1 -v -timeout 120m ./agents/rule/...
 	go test -count=1 -v -timeout 60m -run "Model|Crashes|Kill" ./node/tasks -crashes 50000 -kills 500 -rapid.checks 50000
 	go test -count=1 -v -timeout 4h -run WorstModel ./cmd/internal/hosting -turns 1000000
 	SOAK=1 ./.ci/e2e

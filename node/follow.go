@@ -26,7 +26,8 @@ type follower struct {
 // time; it must neither block nor call the node.
 //
 // next returns the next update, if something changed, and when to call it although nobody was
-// woken; zero for never. It is for one goroutine at a time. Its errors are those that end a Watch.
+// woken; zero for never. Its readings are valid until the next call. It is for one goroutine at a
+// time. Its errors are those that end a Watch.
 // Nobody is woken after end has returned.
 func (n *Node) Follow(p agents.Principal, r agents.WatchRequest, wake func()) (next func() (u agents.Update, some bool, due time.Time, err error), end func(), err error) {
 	if err := known(p); err != nil {
@@ -39,7 +40,7 @@ func (n *Node) Follow(p agents.Principal, r agents.WatchRequest, wake func()) (n
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &follower{valueWatch: valueWatch{node: n, who: p, request: r}, seen: seenWatch{who: p, asks: asks}, place: place, wake: wake, first: true}
+	f := &follower{valueWatch: valueWatch{node: n, who: p, request: r, reuse: true}, seen: seenWatch{who: p, asks: asks}, place: place, wake: wake, first: true}
 	f.notes = n.hub.watchers.JoinFunc(f.changes(), nil, wake)
 	n.followers.add(n, f)
 	return f.next, f.leave, nil

@@ -90,9 +90,10 @@ type valueWatch struct {
 	view    *view
 	status  bool // the stop's state may be told
 	points  []watched
-	index   map[string]int  // of points, by address
-	outputs bool            // some of the points are
-	changed <-chan struct{} // closed when an output or the stop may have changed
+	outputs bool             // some of the points are
+	told    []agents.Reading // what the last update told, whose place the next one uses; nil for a new one each time
+	reuse   bool             // told
+	changed <-chan struct{}  // closed when an output or the stop may have changed
 
 	stopped  bool      // as told
 	handles  []string  // of the approvals, as told
@@ -176,8 +177,8 @@ func past(t time.Time) bool { return !t.IsZero() && time.Since(t) >= 0 }
 func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err error) {
 	snapshot, asked := first, past(w.answerBy)
 	for _, c := range w.notes.Take() {
-		if i, ok := w.index[agents.PointOf(c.URI)]; ok && c.URI != "" {
-			w.points[i].dirty = true
+		if p := w.find(agents.PointOf(c.URI)); p != nil && c.URI != "" {
+			p.dirty = true
 		}
 		snapshot = snapshot || c.Tools || c.Prompts || c.Resources
 		asked = asked || c.Approvals
@@ -237,18 +238,31 @@ func (w *valueWatch) look() {
 		})
 	}
 	uris := make([]string, len(points))
-	w.points, w.index, w.outputs = make([]watched, len(points)), make(map[string]int, len(points)), false
+	w.points, w.outputs = make([]watched, len(points)), false
 	for i, address := range points {
 		of := w.view.point(address)
 		w.points[i].point = of
 		uris[i] = w.node.hub.uri(address)
-		w.index[address] = i
 		if of.Kind.Output() {
 			w.points[i].watchedOutput, w.outputs = new(watchedOutput), true
 		}
 	}
 	w.notes.Replace(uris)
 	w.chargeAt, w.backOff = time.Time{}, 0
+}
+
+// find returns a point that is watched; nil for any other. A map would be most of a small watch.
+func (w *valueWatch) find(address string) *watched {
+	if w.view == nil {
+		return nil
+	}
+	of := w.view.byName[address]
+	for i := range w.points {
+		if w.points[i].point == of {
+			return &w.points[i]
+		}
+	}
+	return nil
 }
 
 // compareOutputs marks the outputs of which more has changed than the time that is left.
@@ -266,11 +280,11 @@ func (w *valueWatch) compareOutputs(snapshot bool) {
 	}
 	now := time.Now()
 	for _, s := range w.view.Outputs.Status() {
-		i, ok := w.index[s.Output]
-		if !ok {
+		p := w.find(s.Output)
+		if p == nil {
 			continue
 		}
-		p, d := &w.points[i], w.view.moving(w.who, s)
+		d := w.view.moving(w.who, s)
 		told, since := p.before, now.Sub(p.at).Seconds()
 		same := near(d.Left, told.Left-since) && near(d.Rest, told.Rest-since)
 		told.Left, told.Rest = d.Left, d.Rest
@@ -302,7 +316,7 @@ func (w *valueWatch) readings(snapshot bool) ([]agents.Reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []agents.Reading
+	out := w.told[:0]
 	for i := range w.points {
 		p := &w.points[i]
 		if !p.dirty {
@@ -324,6 +338,12 @@ func (w *valueWatch) readings(snapshot bool) ([]agents.Reading, error) {
 		}
 		p.told, p.known, p.dirty = latest, true, false
 		out = append(out, r)
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	if w.reuse {
+		w.told = out
 	}
 	return out, nil
 }

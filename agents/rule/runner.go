@@ -125,17 +125,19 @@ func (r *runner) next() *seat {
 }
 
 func (r *runner) run() {
+	var left *time.Timer // of the turn
+	leave := func() {
+		if left == nil {
+			left = time.AfterFunc(patience, r.run)
+		}
+	}
 	for {
 		s := r.next()
 		if s == nil {
 			return
 		}
-		var left *time.Timer
-		s.turn(func() {
-			if left == nil {
-				left = time.AfterFunc(patience, r.run)
-			}
-		})
+		left = nil
+		s.turn(leave)
 		if left != nil && !left.Stop() { // the others go on in another goroutine
 			return
 		}

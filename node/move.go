@@ -49,7 +49,7 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 		return out, n.refuse(a.asked, err)
 	}
 	if earlier, err := n.journal.Replay(a.asked); earlier != nil || err != nil {
-		return replayed(earlier, err)
+		return replayed[agents.Output](earlier, err)
 	}
 	if c.renewal {
 		if out, err := a.view.renew(ctx, p, r, c.ask.For, a.limits); err == nil || device.AsFault(err).Kind != device.Expired {
@@ -67,7 +67,7 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	if err != nil {
 		return out, err
 	}
-	return n.moveOnce(ctx, a.asked, came, late, func() (agents.Output, error) {
+	return actOnce(ctx, n, a.asked, came, late, func() (agents.Output, error) {
 		// From here on the caller may go: a repeated call is answered with the outcome.
 		ctx := context.WithoutCancel(ctx)
 		out, err := n.moveAbove(ctx, p, a.view, r, c.ask.For, limits)
@@ -79,21 +79,21 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	})
 }
 
-// moveOnce stores the intent of a call durably, then makes it, and journals its outcome. A call
+// actOnce stores the intent of a call durably, then makes it, and journals its outcome. A call
 // with the same key before it answers for it. A call that came at a time and may not begin later
 // than late after it, or whose caller is gone, is not made.
-func (n *Node) moveOnce(ctx context.Context, asked Asked, came time.Time, late time.Duration, move func() (agents.Output, error)) (out agents.Output, err error) {
+func actOnce[T any](ctx context.Context, n *Node, asked Asked, came time.Time, late time.Duration, act func() (T, error)) (out T, err error) {
 	end, earlier, err := n.journal.Begin(asked)
 	if earlier != nil || err != nil {
-		return replayed(earlier, err)
+		return replayed[T](earlier, err)
 	}
 	switch {
 	case ctx.Err() != nil:
-		err = device.Faultf(device.Expired, "the caller had gone before this could begin, and nothing was moved; call again with another key")
+		err = device.Faultf(device.Expired, "the caller had gone before this could begin, and nothing was done; call again with another key")
 	case late > 0 && time.Since(came) > late:
-		err = device.Faultf(device.Expired, "this could not begin within %v, and nothing was moved; call again with another key", late)
+		err = device.Faultf(device.Expired, "this could not begin within %v, and nothing was done; call again with another key", late)
 	default:
-		out, err = move()
+		out, err = act()
 	}
 	end(outcome(out, err))
 	return out, err
@@ -266,7 +266,7 @@ func outcome(v any, err error) Outcome {
 }
 
 // replayed is an earlier outcome as the answer to a later call.
-func replayed(o *Outcome, err error) (out agents.Output, _ error) {
+func replayed[T any](o *Outcome, err error) (out T, _ error) {
 	if err != nil {
 		return out, err
 	}

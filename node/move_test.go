@@ -275,7 +275,7 @@ func TestExpiry(t *testing.T) {
 		says, happened := d.ask(ann, 5, startWithin(1.5))
 		d.want(t, "in time", says, happened, "at 5", "try, begin, move 5, end ")
 		says, happened = d.ask(ann, 5, startWithin(0.5), key("k"))
-		d.want(t, "late", says, happened, "expired: this could not begin within 500ms, and nothing was moved", "try, begin, end expired")
+		d.want(t, "late", says, happened, "expired: this could not begin within 500ms, and nothing was done", "try, begin, end expired")
 		says, happened = d.ask(ann, 5, startWithin(0.5), key("k"))
 		d.want(t, "asked again", says, happened, "expired", "")
 		says, happened = d.ask(ann, 0, startWithin(1e-300))

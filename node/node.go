@@ -84,47 +84,6 @@ func (n *Node) Tools(p agents.Principal) ([]tools.Tool, error) {
 	return gather(n, p, tools.Agent.Tools)
 }
 
-// Call calls a hosted agent's own tool. A name that none offers is tools.ErrNotFound; what
-// goes wrong inside a tool is a *device.Fault.
-func (n *Node) Call(ctx context.Context, p agents.Principal, c tools.Call) (tools.Result, error) {
-	if err := known(p); err != nil {
-		return tools.Result{}, err
-	}
-	_, hosted := n.seenBy(p)
-	for _, a := range hosted {
-		for _, t := range a.Tools() {
-			if t.Name == c.Tool {
-				return n.call(ctx, p, a, c)
-			}
-		}
-	}
-	if _, err := n.may(p, agents.Ask{Tool: c.Tool}); err != nil { // whether there is such a tool or not
-		return tools.Result{}, n.refuse(Asked{Who: p.ID, Tool: c.Tool}, err)
-	}
-	return tools.Result{}, tools.ErrNotFound
-}
-
-// call calls a tool of which nothing is known but its name.
-func (n *Node) call(ctx context.Context, p agents.Principal, a tools.Agent, c tools.Call) (tools.Result, error) {
-	ask, asked := agents.Ask{Tool: c.Tool}, Asked{Who: p.ID, Tool: c.Tool}
-	place, err := n.Hold(p, quotaOf(ask))
-	if err != nil {
-		return tools.Result{}, n.refuse(asked, err)
-	}
-	defer place.Leave()
-	limits, err := n.take(p, ask, false)
-	if err == nil && c.Terms.Confirm && !n.owns(p) {
-		err = device.Faultf(device.Denied, "an owner would have to approve this call, and a tool of another program has no approvals")
-	}
-	if err == nil && limits != (agents.Limits{}) {
-		err = device.Faultf(device.Denied, "your permission for this has limits that this tool knows nothing of; an owner can grant one without")
-	}
-	if err != nil {
-		return tools.Result{}, n.refuse(asked, err)
-	}
-	return a.Call(ctx, p, c)
-}
-
 // Use charges the permission of p for what is no operation, by the name that "use NAME" permits, and
 // refuses it without one.
 func (n *Node) Use(p agents.Principal, name string) error {

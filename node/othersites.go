@@ -188,7 +188,7 @@ func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSit
 		return out, n.refuse(a.asked, err)
 	}
 	if earlier, err := n.journal.Replay(a.asked); earlier != nil || err != nil {
-		return replayed(earlier, err)
+		return replayed[agents.Output](earlier, err)
 	}
 	site, _, _ := strings.Cut(r.Output, "/")
 	if err := o.Away(site); err != nil { // rather than an entry for each try
@@ -197,7 +197,7 @@ func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSit
 	if err := n.permitElsewhere(&c, a.asked); err != nil {
 		return out, err
 	}
-	return n.moveOnce(ctx, a.asked, came, late, func() (agents.Output, error) { // the other site completes what it has begun
+	return actOnce(ctx, n, a.asked, came, late, func() (agents.Output, error) { // the other site completes what it has begun
 		r.Terms = c.termsElsewhere()
 		return o.Move(ctx, p, r)
 	})

@@ -89,21 +89,21 @@ type NeedInput struct {
 type Result struct {
 	// From is the principal of the agent whose words the result has where another program wrote
 	// them, which nobody here has checked; "" for the site's own.
-	From      string
-	Value     any // encodes by its json tags and matches Tool.Output
-	Content   []Content
-	NeedInput *NeedInput // instead of the others
+	From      string     `json:"from,omitzero"`
+	Value     any        `json:"value,omitzero"` // encodes by its json tags and matches Tool.Output
+	Content   []Content  `json:"content,omitzero"`
+	NeedInput *NeedInput `json:"-"` // instead of the others
 	// Task is a task that the call made, instead of the others. Only a client with
 	// Capabilities.Tasks is answered so. What the task comes to is OutcomeOf.
-	Task *task.Task
+	Task *task.Task `json:"-"`
 }
 
 // Content is one piece for a model's eyes. Exactly one form is set.
 type Content struct {
-	Text     string
-	Image    *Blob
-	Audio    *Blob
-	Resource *ResourceContent
+	Text     string           `json:"text,omitzero"`
+	Image    *Blob            `json:"image,omitzero"`
+	Audio    *Blob            `json:"audio,omitzero"`
+	Resource *ResourceContent `json:"resource,omitzero"`
 }
 
 // Blob is binary content.

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,10 +36,7 @@ func CheckName(field, name string, offered []string) error {
 	case slices.Contains(offered, name):
 		return nil
 	}
-	if near := device.Nearest(name, offered); len(near) > 0 {
-		return device.Faultf(device.Invalid, "%s: there is no %.60q here; did you mean %s?", field, name, strings.Join(near, " or "))
-	}
-	return device.Faultf(device.Invalid, "%s: there is no %.60q here%s", field, name, choice(offered))
+	return device.Faultf(device.Invalid, "%s: there is no %.60q here%s", field, name, cmp.Or(device.Suggest(name, offered, ""), choice(offered)))
 }
 
 // choice lists what a name may be, as the end of a sentence.

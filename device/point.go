@@ -123,7 +123,7 @@ func CheckName(name string) error {
 	if could == "" {
 		could = "device-1"
 	}
-	return Faultf(Invalid, "%q is not a name: use a-z, 0-9, _ and -, at most %d of them, for example %q", clip(name), maxName, could)
+	return Faultf(Invalid, "%q is not a name: use a-z, 0-9, _ and -, at most %d of them, for example %q", Clip(name, 60), maxName, could)
 }
 
 // SuggestName returns the nearest valid name to name, or "".
@@ -141,13 +141,6 @@ func SuggestName(name string) string {
 		}
 	}
 	return b.String()
-}
-
-func clip(s string) string {
-	if len(s) > 60 {
-		return s[:60] + "…"
-	}
-	return s
 }
 
 // Address joins a device's name and a point's: "greenhouse/heater".

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // FormatDuration writes a length of time as people write it in a configuration: 10m, 1h30m,
@@ -35,16 +36,36 @@ func formatted(args []any) []any {
 // maxListed bounds how many known words an error lists.
 const maxListed = 12
 
+// Clip returns text as UTF-8 of at most max bytes, at least 3, with an ellipsis in place of what is cut off.
+// Invalid bytes become U+FFFD.
+func Clip(text string, max int) string {
+	if len(text) <= max && utf8.ValidString(text) {
+		return text
+	}
+	const ellipsis = "…"
+	var clipped []byte
+	cut := 0 // where the ellipsis fits
+	for _, r := range text {
+		if len(clipped)+utf8.RuneLen(r) > max {
+			return string(clipped[:cut]) + ellipsis
+		}
+		if clipped = utf8.AppendRune(clipped, r); len(clipped) <= max-len(ellipsis) {
+			cut = len(clipped)
+		}
+	}
+	return string(clipped)
+}
+
 // Suggest ends an error about an unknown word: it names the nearest known words, or lists all
-// of them. kind is what they are in the singular: key, driver, point.
+// of them. kind is what they are in the singular: key, driver, point; with none, all are not listed.
 func Suggest(word string, known []string, kind string) string {
-	if near := Nearest(word, known); len(near) > 0 {
+	if near := nearest(word, known); len(near) > 0 {
 		return fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
 	}
-	switch len(known) {
-	case 0:
+	switch {
+	case len(known) == 0 || kind == "":
 		return ""
-	case 1:
+	case len(known) == 1:
 		return fmt.Sprintf("; the only %s is %s", kind, known[0])
 	}
 	sorted := slices.Sorted(slices.Values(known))
@@ -55,9 +76,9 @@ func Suggest(word string, known []string, kind string) string {
 	return fmt.Sprintf("; the %ss are %s%s", kind, strings.Join(sorted, ", "), more)
 }
 
-// Nearest returns at most three known words, nearest first, of which word may be a
+// nearest returns at most three known words, nearest first, of which word may be a
 // misspelling or a part.
-func Nearest(word string, known []string) []string {
+func nearest(word string, known []string) []string {
 	type candidate struct {
 		word string
 		far  int

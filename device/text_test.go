@@ -41,7 +41,7 @@ func TestNearest(t *testing.T) {
 		"kitchen/oven/door/left": nil,
 		"":                       nil,
 	} {
-		got := Nearest(word, points)
+		got := nearest(word, points)
 		if len(want) == 0 && len(got) != 0 || len(want) > 0 && (len(got) == 0 || got[0] != want[0]) {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
@@ -49,7 +49,7 @@ func TestNearest(t *testing.T) {
 	if got := Suggest("x", points, "point"); got != "; the points are greenhouse/heater, greenhouse/temperature, greenhouse/vent, host/uptime" {
 		t.Error(got)
 	}
-	if got := Nearest("saef", []string{"safe", "rate", "safe"}); !slices.Equal(got, []string{"safe"}) {
+	if got := nearest("saef", []string{"safe", "rate", "safe"}); !slices.Equal(got, []string{"safe"}) {
 		t.Errorf("%q", got)
 	}
 	if got := Suggest("x", nil, "point"); got != "" {
@@ -57,5 +57,20 @@ func TestNearest(t *testing.T) {
 	}
 	if !slices.Equal(points, []string{"greenhouse/temperature", "greenhouse/heater", "greenhouse/vent", "host/uptime"}) {
 		t.Error("the list was sorted in place")
+	}
+}
+
+func TestClip(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		max  int
+		want string
+	}{
+		{"", 5, ""}, {"short", 5, "short"}, {"longer", 5, "lo…"}, {"größe", 7, "größe"}, {"größe", 6, "gr…"}, {"größer", 7, "grö…"},
+		{"a\xffb", 10, "a\ufffdb"}, {"\xff\xff\xff", 8, "\ufffd…"}, {"日本語", 8, "日…"}, {"日本語", 9, "日本語"}, {"abcd", 3, "…"},
+	} {
+		if got := Clip(c.text, c.max); got != c.want {
+			t.Errorf("Clip(%q, %d) = %q, not %q", c.text, c.max, got, c.want)
+		}
 	}
 }

@@ -35,7 +35,7 @@ func CheckUnit(code string) error {
 		return Faultf(Invalid, "%q is %s in UCUM: write %[2]s", code, could)
 	}
 	if code != "" && (len(code) > maxUnit || !ucum().MatchString(code)) {
-		return Faultf(Invalid, "%q is not a unit as UCUM writes them, such as Cel, %%, Pa, lx, V or {count}; it has at most %d letters and no spaces", clip(code), maxUnit)
+		return Faultf(Invalid, "%q is not a unit as UCUM writes them, such as Cel, %%, Pa, lx, V or {count}; it has at most %d letters and no spaces", Clip(code, 60), maxUnit)
 	}
 	return nil
 }

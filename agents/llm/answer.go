@@ -1,7 +1,7 @@
 package llm
 
 import (
-	"strings"
+	"agentsite/device"
 
 	"github.com/go-json-experiment/json"
 )
@@ -29,7 +29,7 @@ type Line struct {
 
 // answer is what the asker gets: the model's words, and what the site did.
 func (r *run) answer(text string) Answer {
-	a := Answer{Text: clip(text, maxAnswer), Foreign: r.site.foreign, Note: r.note, Receipt: []Line{}}
+	a := Answer{Text: device.Clip(text, maxAnswer), Foreign: r.site.foreign, Note: r.note, Receipt: []Line{}}
 	for _, s := range r.work.Task().Steps {
 		a.Receipt = append(a.Receipt, Line{Time: s.Time, Does: s.Does, Outcome: s.Outcome, Says: s.Says})
 	}
@@ -38,15 +38,7 @@ func (r *run) answer(text string) Answer {
 		if err != nil || len(text) <= maxWhole {
 			break
 		}
-		a.Text = clip(a.Text[:len(a.Text)/2], maxAnswer)
+		a.Text = device.Clip(a.Text[:len(a.Text)/2], maxAnswer)
 	}
 	return a
-}
-
-// clip returns the beginning of a text, as UTF-8.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return strings.ToValidUTF8(text, "\ufffd")
-	}
-	return strings.ToValidUTF8(text[:most], "") + " …"
 }

@@ -176,7 +176,7 @@ func (r *run) carryOut(ctx context.Context, p plan) (string, error) {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
-		report += fmt.Sprintf("%d. %s %s: %s\n", i+1, s.Tool, text, clip(said.text(), 4<<10))
+		report += fmt.Sprintf("%d. %s %s: %s\n", i+1, s.Tool, text, device.Clip(said.text(), 4<<10))
 		if said.fault != nil {
 			report += "The steps after it were not made.\n"
 			break

@@ -81,7 +81,7 @@ func (a *Agent) failed(ctx, calling context.Context, c *child, err error) error 
 	case calling.Err() != nil:
 		return device.Faultf(device.UnknownOutcome, "%s did not answer in %v; whether it did what was asked is not known", a.name, callTime)
 	case errors.As(err, &refusal) && c.cause.Load() == nil && !errors.Is(err, sdk.ErrConnectionClosed):
-		return device.Faultf(device.Invalid, "%s refuses, in its own words: %s", a.name, clip(refusal.Message, maxSays))
+		return device.Faultf(device.Invalid, "%s refuses, in its own words: %s", a.name, device.Clip(refusal.Message, maxSays))
 	}
 	says := "it ended"
 	if cause := c.cause.Load(); cause != nil {
@@ -132,7 +132,7 @@ func (a *Agent) result(res *sdk.CallToolResult) (tools.Result, error) {
 	case size > maxResult:
 		return tools.Result{}, device.Faultf(device.Invalid, "%s did it, but its answer has %d KiB and is not passed on; at most %d KiB are: ask for less", a.name, size>>10, maxResult>>10)
 	case res.IsError:
-		return tools.Result{}, device.Faultf(device.Invalid, "%s failed, in its own words: %s", a.name, clip(strings.Join(words, "\n"), maxSays))
+		return tools.Result{}, device.Faultf(device.Invalid, "%s failed, in its own words: %s", a.name, device.Clip(strings.Join(words, "\n"), maxSays))
 	}
 	return out, nil
 }

@@ -150,7 +150,7 @@ func (c *child) why(ctx context.Context, err error) error {
 	case errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, io.EOF):
 		return errors.New("it ended before it listed its tools; the journal of the machine has its own words")
 	}
-	return errors.New(clip(err.Error(), 200))
+	return errors.New(device.Clip(err.Error(), 200))
 }
 
 // wait notes the end of a child.

@@ -200,12 +200,3 @@ func (b *Book) accept(agent string, all map[string]jsontext.Value) error {
 	}
 	return nil
 }
-
-// clip shortens a text of a child's for a message of ours.
-func clip(text string, most int) string {
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}

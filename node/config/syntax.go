@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"agentsite/device"
+
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
@@ -204,12 +206,7 @@ func (n *node) what() string {
 	return "an empty value"
 }
 
-func clip(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:60]) + "…"
-	}
-	return s
-}
+func clip(s string) string { return device.Clip(s, 60) }
 
 // tree converts the parser's tree, and refuses a key that is written twice.
 func (r *report) tree(n ast.Node) *node {

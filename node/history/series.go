@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"strings"
 	"time"
 
 	"agentsite/device"
@@ -317,12 +316,7 @@ func (c change) at(offset int64) device.Change {
 
 const maxText = 200 // bytes of a text in a change
 
-func clip(s string) string {
-	if len(s) > maxText {
-		s = s[:maxText]
-	}
-	return strings.ToValidUTF8(s, "") // JSON takes nothing else
-}
+func clip(s string) string { return device.Clip(s, maxText) }
 
 // The bits of a change's first byte, above its value's type.
 const (

@@ -9,10 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"agentsite/device"
 	"agentsite/node/state"
 )
 
@@ -217,7 +217,7 @@ func (j *Journal) anchor() error {
 func (j *Journal) Note(says string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_, err := j.write(Entry{Kind: Event, Says: clip(says, maxSays)}, false)
+	_, err := j.write(Entry{Kind: Event, Says: device.Clip(says, maxSays)}, false)
 	return err
 }
 
@@ -425,12 +425,4 @@ func wake(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// clip returns the beginning of a text, as UTF-8: an entry with other text cannot be read again.
-func clip(s string, most int) string {
-	if len(s) > most {
-		s = s[:most]
-	}
-	return strings.ToValidUTF8(s, "")
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"agentsite/device"
 	"agentsite/node"
 )
 
@@ -50,7 +51,7 @@ func intent(c Call) Entry {
 }
 
 func result(o Outcome) Entry {
-	e := Entry{Kind: Result, Fault: o.Fault, Says: clip(o.Says, maxSays)}
+	e := Entry{Kind: Result, Fault: o.Fault, Says: device.Clip(o.Says, maxSays)}
 	if !tooLong(o) {
 		e.Value = o.Value
 	}
@@ -226,7 +227,7 @@ func (j *Journal) Begin(c Call) (Ticket, *Outcome, error) {
 // End writes the outcome of a call, without a sync: after a loss of power it may be unknown. It
 // is remembered even where the write fails.
 func (j *Journal) End(t Ticket, o Outcome) error {
-	o.Says = clip(o.Says, maxSays)
+	o.Says = device.Clip(o.Says, maxSays)
 	e := result(o)
 	e.Of = t.seq
 	j.recent.end(t.seq, o, time.Now())

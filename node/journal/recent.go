@@ -90,7 +90,7 @@ func (all *recent) put(c Call, at time.Time) *recorded {
 // complete sets the outcome of a call, and keeps the calls within their bounds. The lock is held.
 func (all *recent) complete(r *recorded, o Outcome, at time.Time) {
 	all.bytes -= r.size()
-	r.Ended, r.Outcome, r.Says = at, node.Done, clip(o.Says, maxShortSays)
+	r.Ended, r.Outcome, r.Says = at, node.Done, device.Clip(o.Says, maxShortSays)
 	if o.Fault != "" {
 		r.Outcome = o.Fault
 	}

@@ -139,7 +139,7 @@ func TestSaysIsUTF8(t *testing.T) {
 	j.made(t, call(""), Outcome{Fault: "offline", Says: strings.Repeat("x", maxSays-1) + "ü"})
 	j.made(t, call(""), Outcome{Fault: "offline", Says: "a\xffb"})
 	j.crash()
-	if got := entries(t, folder); len(got) != 4 || got[1].Says != strings.Repeat("x", maxSays-1) || got[3].Says != "ab" {
+	if got := entries(t, folder); len(got) != 4 || got[1].Says != strings.Repeat("x", maxSays-len("…"))+"…" || got[3].Says != "a\ufffdb" {
 		t.Errorf("%+v", got)
 	}
 }

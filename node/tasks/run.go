@@ -349,6 +349,6 @@ func checkQuestion(q task.Question, before int) error {
 }
 
 // clip returns the beginning of a text, as UTF-8.
-func clip(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxSays)], "") }
+func clip(text string) string { return device.Clip(text, maxSays) }
 
 func number(n int) string { return strconv.Itoa(n) }

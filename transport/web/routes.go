@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -120,11 +121,11 @@ func (s *server) checkOrigin(next http.Handler) http.Handler {
 			http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		}
 		if !slices.Contains(s.Hosts, r.Host) && !namesLocalAddress(r) {
-			refuse(w, http.StatusForbidden, "this site is not called "+clip(r.Host)+"; a name of its own goes under http: hosts: in agentsite.yaml")
+			refuse(w, http.StatusForbidden, fmt.Sprintf("this site is not called %.80q; a name of its own goes under http: hosts: in agentsite.yaml", r.Host))
 			return
 		}
 		if o := r.Header.Values("Origin"); len(o) > 0 && !(len(o) == 1 && (slices.Contains(origins, o[0]) || r.TLS != nil && o[0] == "https://"+r.Host)) {
-			refuse(w, http.StatusForbidden, "a page of "+clip(o[0])+" may not call this site")
+			refuse(w, http.StatusForbidden, fmt.Sprintf("a page of %.80q may not call this site", o[0]))
 			return
 		}
 		w.Header()["X-Content-Type-Options"] = nosniff
@@ -242,11 +243,4 @@ type problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
-}
-
-func clip(s string) string {
-	if len(s) > 80 {
-		s = s[:80] + "…"
-	}
-	return strings.ToValidUTF8(s, "?")
 }

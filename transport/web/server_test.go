@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,9 +42,11 @@ func refusal(code int, message string) string {
 func TestRouteAdmission(t *testing.T) {
 	const good = `{"jsonrpc":"2.0","id":1,"result":{"a":1}}`
 	notCalled := func(name string) string {
-		return refusal(403, "this site is not called "+name+"; a name of its own goes under http: hosts: in agentsite.yaml")
+		return refusal(403, "this site is not called "+strconv.Quote(name)+"; a name of its own goes under http: hosts: in agentsite.yaml")
 	}
-	notFrom := func(page string) string { return refusal(403, "a page of "+page+" may not call this site") }
+	notFrom := func(page string) string {
+		return refusal(403, "a page of "+strconv.Quote(page)+" may not call this site")
+	}
 	const contentType = "Content-Type must be application/json or application/cbor"
 	host := func(h string) func(*http.Request) { return func(r *http.Request) { r.Host = h } }
 	method := func(m string) func(*http.Request) { return func(r *http.Request) { r.Method = m } }
@@ -73,7 +76,7 @@ func TestRouteAdmission(t *testing.T) {
 		{"Host: other case", host("LocalHost:8473"), 403, notCalled("LocalHost:8473")},
 		{"Host: trailing dot", host("localhost.:8473"), 403, notCalled("localhost.:8473")},
 		{"Host: prefix of a name", host("127.0.0.1:847"), 403, notCalled("127.0.0.1:847")},
-		{"Host: very long", host(strings.Repeat("a", 200)), 403, notCalled(strings.Repeat("a", 80) + "…")},
+		{"Host: very long", host(strings.Repeat("a", 200)), 403, notCalled(strings.Repeat("a", 80))},
 		{"Host before the token", without(host("evil.example")), 403, notCalled("evil.example")},
 		{"Host before the path", func(r *http.Request) { path("/healthz")(r); r.Host = "evil.example" }, 403, notCalled("evil.example")},
 

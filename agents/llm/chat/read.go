@@ -192,14 +192,14 @@ func (m *merger) take(text []byte) error {
 	}
 	c := e.Choices[0]
 	if finish := textOf(c.Finish); finish != "" {
-		m.out.Finish = clip(finish, 40)
+		m.out.Finish = device.Clip(finish, 40)
 	}
 	for _, s := range []*said{c.Delta, c.Message} {
 		if s == nil {
 			continue
 		}
 		if refusal := textOf(s.Refusal); refusal != "" && len(m.out.Refused) < 1000 {
-			m.out.Refused += clip(refusal, 200)
+			m.out.Refused += device.Clip(refusal, 200)
 		}
 		if err := m.add(s); err != nil {
 			return err
@@ -221,7 +221,7 @@ func (m *merger) add(s *said) error {
 		return device.Faultf(device.Unavailable, "the model answers more than %d KiB", maxText>>10)
 	}
 	for _, c := range s.Calls {
-		p := m.of(string(c.Index), clip(textOf(c.ID), maxName), clip(textOf(c.Function.Name), maxName))
+		p := m.of(string(c.Index), device.Clip(textOf(c.ID), maxName), device.Clip(textOf(c.Function.Name), maxName))
 		if p == nil {
 			return device.Faultf(device.Unavailable, "the model makes more than %d calls at a time", maxCalls)
 		}
@@ -312,7 +312,7 @@ func (m *merger) answer(ended bool) (Answer, error) {
 		case args.IsValid() && args.Kind() == '{':
 			c.Arguments = args
 		default:
-			c.Broken = clip(string(args), 300)
+			c.Broken = device.Clip(string(args), 300)
 		}
 		a.Calls = append(a.Calls, c)
 	}
@@ -361,5 +361,3 @@ func contentOf(v jsontext.Value) string {
 	}
 	return all
 }
-
-func clip(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }

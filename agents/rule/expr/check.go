@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -74,14 +75,9 @@ func (p *parser) wantBool(x operand) {
 
 func (p *parser) unknownWord(x operand) {
 	known := append([]string{"on", "off", "now", "sunrise", "sunset", "weekday"}, p.names...)
-	hint := ""
-	switch near := device.Nearest(x.word, known); {
-	case strings.Contains(x.word, "-"):
+	hint := cmp.Or(device.Suggest(x.word, known, ""), ": a point is written device/point")
+	if strings.Contains(x.word, "-") {
 		hint = ": arithmetic - needs spaces around it"
-	case len(near) > 0:
-		hint = "; did you mean " + strings.Join(near, " or ") + "?"
-	default:
-		hint = ": a point is written device/point"
 	}
 	p.fail(x.off, x.end, "%s is not known here%s", clip(x.word), hint)
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"agentsite/device"
 )
 
 // Error is a mistake in an expression.
@@ -63,14 +65,4 @@ func printable(s string) string {
 }
 
 // clip shortens a part of an expression for a message.
-func clip(s string) string {
-	const most = 60
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}
+func clip(s string) string { return device.Clip(s, 60) }

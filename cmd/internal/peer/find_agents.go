@@ -9,6 +9,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/task"
+	"agentsite/device"
 	"agentsite/discovery"
 	"agentsite/node/identity"
 	"agentsite/node/state"
@@ -218,23 +219,16 @@ func (f *agentFinder) matching(all []task.Agent) (some []task.Agent) {
 		if len(a.Skills) == 0 || len(some) == maxFoundAgents {
 			continue
 		}
-		a.Description, a.Skills = clip(a.Description), a.Skills[:min(len(a.Skills), maxFoundSkills)]
+		a.Description, a.Skills = device.Clip(a.Description, maxFoundText), a.Skills[:min(len(a.Skills), maxFoundSkills)]
 		for i := range a.Skills {
 			s := &a.Skills[i]
 			s.Tags = slices.DeleteFunc(slices.Clone(s.Tags), func(tag string) bool { return !task.IsTag(tag) })
 			s.Tags = s.Tags[:min(len(s.Tags), maxFoundTags)]
-			s.Description, s.Input = clip(s.Description), nil // agents show has it
+			s.Description, s.Input = device.Clip(s.Description, maxFoundText), nil // agents show has it
 		}
 		some = append(some, a)
 	}
 	return some
-}
-
-func clip(text string) string {
-	if r := []rune(text); len(r) > maxFoundText {
-		return string(r[:maxFoundText]) + "…"
-	}
-	return text
 }
 
 // found returns what was found, in order.

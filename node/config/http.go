@@ -31,6 +31,7 @@ type HTTP struct {
 	Certificate    string   `json:"certificate,omitempty" jsonschema:"the file with the domain's certificate and its chain (PEM), beside the configuration or as a whole path; read again when it changes"`
 	CertificateKey string   `json:"certificate_key,omitempty" jsonschema:"the file with the private key of the certificate (PEM)"`
 	Callers        []string `json:"callers,omitempty" jsonschema:"did:wba names of callers whose keys the site may look up, to know their signatures (ANP); what each may is in the grant of its key"`
+	PushHosts      []string `json:"push_hosts,omitempty" jsonschema:"the hosts, with a port where it is not 443, that callers by A2A may have push notifications of their tasks sent to, such as hooks.example.com; none when not written"`
 }
 
 // CallerPattern is the form of a did:wba: a domain of at least two labels, of which the last is not
@@ -87,6 +88,7 @@ func (r *report) http(e entry) {
 	r.checkKey(e, "https", CheckHTTPS)
 	r.checkKey(e, "domain", checkDomain)
 	r.callers(e)
+	r.pushHosts(e)
 	r.certificate(e)
 	hosts, ok := find(e.value.entries, "hosts")
 	if !ok {
@@ -114,6 +116,36 @@ func (r *report) callers(e entry) {
 	for _, item := range list.value.items {
 		if item.shape == scalar && (len(item.text) > 256 || !callerForm().MatchString(item.text)) {
 			r.fail(item.at, "http", "callers takes names such as did:wba:example.com or did:wba:example.com:user:ann:e1_…, not %q; a did:key needs no line here", clip(item.text))
+		}
+	}
+}
+
+const maxPushHosts = 16
+
+// pushHostPattern is a name or an address with a port, as far as a pattern can say.
+const pushHostPattern = `^([a-z0-9][a-z0-9.-]{0,252}|\[[0-9a-f:.]{2,45}\])(:[1-9][0-9]{0,4})?$`
+
+var pushHostForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pushHostPattern) })
+
+// pushHosts checks the list of that name.
+func (r *report) pushHosts(e entry) {
+	list, ok := find(e.value.entries, "push_hosts")
+	if !ok {
+		return
+	}
+	if len(list.value.items) > maxPushHosts {
+		r.fail(list.value.at, "http", "push_hosts: %d are enough", maxPushHosts)
+	}
+	for _, item := range list.value.items {
+		if item.shape != scalar {
+			continue
+		}
+		host, port, err := net.SplitHostPort(item.text)
+		if err != nil {
+			host, port = strings.Trim(item.text, "[]"), "443"
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil || !pushHostForm().MatchString(item.text) || checkHost(host) != nil {
+			r.fail(item.at, "http", "push_hosts takes hosts such as hooks.example.com, 192.168.1.20:8443 or [fd00::20]:8443, in small letters and without https://, not %q", clip(item.text))
 		}
 	}
 }

@@ -78,6 +78,8 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	own["http"].DependentRequired = map[string][]string{"domain": {"certificate", "certificate_key"}, "certificate": {"domain"}, "certificate_key": {"domain"}}
 	callers := own["http"].Properties["callers"]
 	callers.Items, callers.MaxItems = &jsonschema.Schema{Type: "string", Pattern: CallerPattern}, jsonschema.Ptr(maxCallers)
+	push := own["http"].Properties["push_hosts"]
+	push.Items, push.MaxItems = &jsonschema.Schema{Type: "string", Pattern: pushHostPattern}, jsonschema.Ptr(maxPushHosts)
 	root := &jsonschema.Schema{
 		Schema:      "https://json-schema.org/draft/2020-12/schema",
 		Title:       "agentsite.yaml",

@@ -157,8 +157,10 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		}
 	}
 	if e, ok := find(root.entries, "http"); ok {
-		if at, ok := find(e.value.entries, "callers"); ok && !slices.Contains(site.Protocols, "anp") {
-			r.fail(at.at, "http", "callers is for requests by ANP, which this site does not speak; write it under protocols:, too")
+		for key, protocol := range map[string]string{"callers": "anp", "push_hosts": "a2a"} {
+			if at, ok := find(e.value.entries, key); ok && !slices.Contains(site.Protocols, protocol) {
+				r.fail(at.at, "http", "%s is for requests by %s, which this site does not speak; write it under protocols:, too", key, strings.ToUpper(protocol))
+			}
 		}
 	}
 	if _, ok := find(root.entries, "site"); !ok {

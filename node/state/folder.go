@@ -33,6 +33,7 @@ const (
 	ImportsFile   = "imports"             // agents that came as bundles
 	SpentFile     = "spent.json"          // what language models have used up
 	AcceptedFile  = "accepted.json"       // the tools of other programs that an owner accepted
+	PushFile      = "push.json"           // where callers by A2A want to be told of their tasks
 	PlanFile      = "outputs.yaml"        // what the guard's process drives
 
 	lockName     = "lock" // held by the running site, and signed by each that ran

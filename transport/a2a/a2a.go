@@ -27,6 +27,7 @@ const (
 // Routes returns the routes.
 func Routes(s *adapter.Site) []web.Route {
 	v := &server{Site: s, things: newThings(s.Node)}
+	v.pushes = newPushes(v)
 	routes := append(v.endpoint(thingsBase), v.Document(cardPath, "application/json", v.siteCard))
 	if s.Tasks != nil {
 		const base = agentsBase + "{agent}"
@@ -38,6 +39,7 @@ func Routes(s *adapter.Site) []web.Route {
 type server struct {
 	*adapter.Site
 	things *things
+	pushes *pushes
 }
 
 // endpoint returns the routes of an agent: JSON-RPC at its URL, and HTTP with JSON below it.

@@ -104,12 +104,12 @@ const (
 )
 
 // newCard returns a card of the agent at that URL.
-func newCard(url string) *card {
+func (s *server) newCard(url string) *card {
 	return &card{
 		Interfaces: []agentInterface{{url, "JSONRPC", "1.0"}, {url, "HTTP+JSON", "1.0"}, {url, "JSONRPC", "0.3"}},
 		// A stranger's card has no more than this.
 		Name: "agentsite", Description: "An agentsite. Holders of a token or a key of it see what it offers them.", Version: "1",
-		Capabilities: capabilities{Streaming: true, Extended: true, Extensions: []extension{{termsExtension, "a message that is sent again with its messageId, or with the idempotency key in its metadata, is the same", map[string]string{"key": "messageId"}}}},
+		Capabilities: capabilities{Streaming: true, Push: len(s.PushHosts) > 0, Extended: true, Extensions: []extension{{termsExtension, "a message that is sent again with its messageId, or with the idempotency key in its metadata, is the same", map[string]string{"key": "messageId"}}}},
 		Schemes: map[string]scheme{
 			"bearer": {HTTP: &httpScheme{"Bearer", "a token that the owner made"}},
 			"mtls":   {TLS: &tlsScheme{"a client certificate of a key that the owner granted something"}},
@@ -124,7 +124,7 @@ func (s *server) siteCard(ctx context.Context, a *adapter.Call) (any, error) {
 	var out *card
 	var err error
 	if base := a.Base(); a.Who.ID == "" {
-		out = newCard(base + thingsBase)
+		out = s.newCard(base + thingsBase)
 	} else {
 		out, err = s.thingsCard(ctx, a.Who, base)
 	}
@@ -177,7 +177,7 @@ func (s *server) thingsCard(ctx context.Context, who agents.Principal, base stri
 	if err != nil {
 		return nil, err
 	}
-	out := newCard(base + thingsBase)
+	out := s.newCard(base + thingsBase)
 	out.Name, out.Version = s.Name, s.Version
 	out.Description = "Sensors and outputs of a board. Send a message with one data part, an operation; texts are answered with how that is done."
 	if skills := skillsOf(offer); len(skills) > 0 {
@@ -208,7 +208,7 @@ func (s *server) hostedCard(ctx context.Context, who agents.Principal, base, nam
 		return nil, errNoAgent
 	}
 	agent := hosted[i]
-	out := newCard(base + agentsBase + name)
+	out := s.newCard(base + agentsBase + name)
 	out.Name, out.Version, out.Description = name, s.Version, agent.Description
 	if out.Description == "" {
 		out.Description = "An agent of this site that takes tasks."

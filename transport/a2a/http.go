@@ -106,7 +106,27 @@ func (s *server) httpCard(ctx context.Context, c *call, _ *adapter.Call) (any, e
 	return s.extendedCard(ctx, c)
 }
 
-func (s *server) httpPush(context.Context, *call, *adapter.Call) (any, error) { return nil, errNoPush }
+// httpPush serves the push notification configurations of a task.
+func (s *server) httpPush(ctx context.Context, c *call, a *adapter.Call) (any, error) {
+	p := new(pushParams)
+	do := s.pushes.get
+	switch id := a.Request.PathValue("push"); {
+	case a.Request.Method == http.MethodPost:
+		var err error
+		if p, err = body[pushParams](a); err != nil {
+			return nil, err
+		}
+		do = s.pushes.create
+	case id == "":
+		do = s.pushes.list
+	case a.Request.Method == http.MethodDelete:
+		p.ID, do = id, s.pushes.delete
+	default:
+		p.ID = id
+	}
+	p.Task = a.Request.PathValue("task")
+	return do(ctx, c, p)
+}
 
 func result(err error, do func() (any, error)) (any, error) {
 	if err != nil {

@@ -21,22 +21,25 @@ const (
 	listTasks
 	cancelTask
 	subscribe
-	push // any method about push notifications
+	createPush
+	getPush
+	listPushes
+	deletePush
 	extendedCard
 )
 
 var methods = map[string]method{
 	"SendMessage": sendMessage, "SendStreamingMessage": streamMessage, "GetTask": getTask, "ListTasks": listTasks, "CancelTask": cancelTask,
 	"SubscribeToTask": subscribe, "GetExtendedAgentCard": extendedCard,
-	"CreateTaskPushNotificationConfig": push, "GetTaskPushNotificationConfig": push,
-	"ListTaskPushNotificationConfigs": push, "DeleteTaskPushNotificationConfig": push,
+	"CreateTaskPushNotificationConfig": createPush, "GetTaskPushNotificationConfig": getPush,
+	"ListTaskPushNotificationConfigs": listPushes, "DeleteTaskPushNotificationConfig": deletePush,
 }
 
 var legacyMethods = map[string]method{
 	"message/send": sendMessage, "message/stream": streamMessage, "tasks/get": getTask, "tasks/list": listTasks, "tasks/cancel": cancelTask,
 	"tasks/resubscribe": subscribe, "agent/getAuthenticatedExtendedCard": extendedCard,
-	"tasks/pushNotificationConfig/set": push, "tasks/pushNotificationConfig/get": push,
-	"tasks/pushNotificationConfig/list": push, "tasks/pushNotificationConfig/delete": push,
+	"tasks/pushNotificationConfig/set": createPush, "tasks/pushNotificationConfig/get": getPush,
+	"tasks/pushNotificationConfig/list": listPushes, "tasks/pushNotificationConfig/delete": deletePush,
 }
 
 // envelope is a request of JSON-RPC.
@@ -131,8 +134,14 @@ func (s *server) callMethod(ctx context.Context, c *call, a *adapter.Call, e env
 		return params(e.Params, func(p *taskParams) (any, error) { return s.cancel(ctx, c, p) })
 	case subscribe:
 		return params(e.Params, func(p *taskParams) (any, error) { return nil, s.subscribe(ctx, c, p.ID, emit) })
-	case push:
-		return nil, errNoPush
+	case createPush:
+		return params(e.Params, func(p *pushParams) (any, error) { return s.pushes.create(ctx, c, p) })
+	case getPush:
+		return params(e.Params, func(p *pushParams) (any, error) { return s.pushes.get(ctx, c, p) })
+	case listPushes:
+		return params(e.Params, func(p *pushParams) (any, error) { return s.pushes.list(ctx, c, p) })
+	case deletePush:
+		return params(e.Params, func(p *pushParams) (any, error) { return s.pushes.delete(ctx, c, p) })
 	case extendedCard:
 		return s.extendedCard(ctx, c)
 	}
@@ -143,7 +152,7 @@ func (s *server) callMethod(ctx context.Context, c *call, a *adapter.Call, e env
 	return nil, &failure{&problem{code: rpc.CodeMethodNotFound, reason: "METHOD_NOT_FOUND"}, text}
 }
 
-var errNoPush = failf(errPush, "this site sends no push notifications: subscribe to the task, or ask for it")
+var errNoPush = failf(errPush, "this site sends no push notifications: stream or subscribe to the task, or ask for it; its owner can name hosts for them (http: push_hosts)")
 
 // params decodes parameters for a method.
 func params[P, R any](raw rpc.Raw, do func(*P) (R, error)) (r R, err error) {

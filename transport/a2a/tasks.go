@@ -23,12 +23,30 @@ type tasks interface {
 	Cancel(ctx context.Context, p agents.Principal, id string) (task.Task, error)
 }
 
-// take does what a message asks for: it makes a task, or answers a question of one, or answers
-// with a message.
+// take does what a message asks for, and begins the push notifications of its task. Their
+// configuration is checked before anything is done; the message's ID is its own where it has none.
 func (s *server) take(ctx context.Context, c *call, p *sendParams) (t task.Task, m *message, err error) {
 	if err := p.check(c.form); err != nil {
 		return t, nil, err
 	}
+	config := cmp.Or(p.Configuration.Push, p.Configuration.PushOld)
+	if config == nil {
+		return s.takeMessage(ctx, c, p)
+	}
+	config.ID = cmp.Or(config.ID, p.Message.ID)
+	push, err := s.pushes.reserve(c, *config)
+	if err != nil {
+		return t, nil, err
+	}
+	if t, m, err = s.takeMessage(ctx, c, p); err != nil || m != nil {
+		s.pushes.drop(push)
+		return t, m, err
+	}
+	return t, nil, s.pushes.begin(push, t.ID)
+}
+
+// takeMessage makes a task of a message, or answers a question of one, or answers with a message.
+func (s *server) takeMessage(ctx context.Context, c *call, p *sendParams) (t task.Task, m *message, err error) {
 	text, data, err := p.Message.content()
 	if err != nil {
 		return t, nil, err

@@ -85,11 +85,11 @@ type artifactUpdate struct {
 type sendParams struct {
 	Message       message `json:"message"`
 	Configuration struct {
-		History   *int    `json:"historyLength,omitzero"`
-		Immediate bool    `json:"returnImmediately,omitzero"`
-		Blocking  *bool   `json:"blocking,omitzero"`                   // 0.3
-		Push      rpc.Raw `json:"taskPushNotificationConfig,omitzero"` // 1.0
-		PushOld   rpc.Raw `json:"pushNotificationConfig,omitzero"`     // 0.3
+		History   *int        `json:"historyLength,omitzero"`
+		Immediate bool        `json:"returnImmediately,omitzero"`
+		Blocking  *bool       `json:"blocking,omitzero"` // 0.3
+		Push      *pushConfig `json:"taskPushNotificationConfig,omitzero"`
+		PushOld   *pushConfig `json:"pushNotificationConfig,omitzero"` // 0.3, and an example of 1.0
 	} `json:"configuration,omitzero"`
 }
 
@@ -135,8 +135,6 @@ func (p *sendParams) check(f form) error {
 	m, c := &p.Message, &p.Configuration
 	bad := func(field, text string) error { return invalid("message."+field, errors.New(text)) }
 	switch {
-	case !c.Push.IsZero() || !c.PushOld.IsZero():
-		return failf(errPush, "this site sends no push notifications: stream the message, or ask for the task")
 	case m.ID == "" || !printable(m.ID):
 		return bad("messageId", "is 1 to 128 printable characters of ASCII")
 	case m.Role != f.role(true):

@@ -42,8 +42,21 @@ type Site struct {
 	// Things are the descriptions of other things that are registered here; nil where the site is
 	// no directory.
 	Things *things.Store
-	// Ending ends when the site begins to, and with it the streams, which would hold that up.
+	// PushHosts are the hosts, with a port where it is not 443, that push notifications may be sent
+	// to; PushFile has their configurations.
+	PushHosts []string
+	PushFile  File
+	// Ending ends when the site begins to, and with it the streams, which would hold that up. Go runs
+	// what goes on beside the routes, and ends with Ending, before the site ends.
 	Ending context.Context
+	Go     func(func())
+}
+
+// File is a file of the site's folder, which an adapter has for itself. Read returns nil where there
+// is none; Write replaces it durably, and nobody else can read it.
+type File struct {
+	Read  func() ([]byte, error)
+	Write func([]byte) error
 }
 
 // Call is a request to a route of an adapter.

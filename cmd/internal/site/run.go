@@ -143,7 +143,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := s.listenSockets(); err != nil {
 		return err
 	}
-	if err := s.addMethods(ctx); err != nil {
+	if err := s.addMethods(ctx, group); err != nil {
 		return err
 	}
 

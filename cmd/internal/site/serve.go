@@ -35,7 +35,7 @@ const instructions = "This site is a board with sensors and outputs. list_points
 
 // addMethods makes the dispatcher of all carriers, with every method that there is, and the
 // table of HTTP routes. An adapter adds its methods and routes here.
-func (s *site) addMethods(ctx context.Context) error {
+func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	self := mcp.Implementation{Name: "agentsite", Title: s.config.Name, Version: s.Version}
 	catalog := tools.New(s.node, s.node)
 	catalog.Tasks = s.hosting.Tasks
@@ -51,7 +51,9 @@ func (s *site) addMethods(ctx context.Context) error {
 			s.legacy.ServeHTTP(w, r, node.Evidence(e))
 		}),
 		metrics.Route(s.node, s.hub, s.outputs, s.Version))
-	s.routes = append(s.routes, protocols.Routes(s.config.Protocols, &adapter.Site{Node: s.node, Tasks: s.hosting.Tasks, Tools: catalog, Key: s.key, Name: s.config.Name, Version: s.Version, Now: s.access.Now, Domain: s.listen.Domain, Callers: s.listen.Callers, Ending: ctx})...)
+	s.routes = append(s.routes, protocols.Routes(s.config.Protocols, &adapter.Site{Node: s.node, Tasks: s.hosting.Tasks, Tools: catalog, Key: s.key, Name: s.config.Name, Version: s.Version, Now: s.access.Now, Domain: s.listen.Domain, Callers: s.listen.Callers,
+		PushHosts: s.listen.PushHosts, PushFile: adapter.File{Read: s.Folder.Pushes, Write: s.Folder.WritePushes},
+		Ending: ctx, Go: func(do func()) { group.Go(func() error { do(); return nil }) }})...)
 	s.dispatcher.Add(s.ownerMethods())
 	return s.addClaim()
 }

@@ -110,8 +110,8 @@ func New(t testing.TB, bend func(*guard.Policy), confirm ...string) *Site {
 // run runs what a site runs, until the test ends.
 func (s *Site) run(t testing.TB, d device.Device) {
 	ctx, cancel := context.WithCancel(context.Background()) // t.Context ends before cleanups run
-	s.Ending = ctx
 	var running sync.WaitGroup
+	s.Ending, s.Go = ctx, running.Go
 	running.Go(func() {
 		s.Hub.Sample(ctx, []node.Source{{Name: "greenhouse", Device: d, Every: 20 * time.Millisecond}}, outputs{s.Guard})
 	})

@@ -1,0 +1,496 @@
+package a2a
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/task"
+	"agentsite/device"
+	"agentsite/transport/rpc"
+	"agentsite/transport/web/outbound"
+
+	"github.com/go-json-experiment/json"
+)
+
+// pushConfig is a TaskPushNotificationConfig of 1.0, and the PushNotificationConfig of 0.3.
+type pushConfig struct {
+	ID    string    `json:"id,omitzero"`
+	Task  string    `json:"taskId,omitzero"` // 1.0
+	URL   string    `json:"url"`
+	Token string    `json:"token,omitzero"`
+	Auth  *pushAuth `json:"authentication,omitzero"`
+}
+
+type pushAuth struct {
+	Scheme      string   `json:"scheme,omitzero"`  // 1.0
+	Schemes     []string `json:"schemes,omitzero"` // 0.3
+	Credentials string   `json:"credentials,omitzero"`
+}
+
+// pushParams are those of all methods about push notifications, in both versions.
+type pushParams struct {
+	pushConfig
+	Old   *pushConfig `json:"pushNotificationConfig,omitzero"` // 0.3, as the next
+	OldID string      `json:"pushNotificationConfigId,omitzero"`
+}
+
+// legacyPush is a TaskPushNotificationConfig of 0.3.
+type legacyPush struct {
+	Task   string     `json:"taskId"`
+	Config pushConfig `json:"pushNotificationConfig"`
+}
+
+type pushList struct {
+	Configs []any `json:"configs"`
+}
+
+const (
+	maxPushes   = 4 // of a task; of an account, the bound of its subscriptions
+	maxToken    = 1 << 10
+	pushTimeout = 10 * time.Second
+	pushPause   = time.Second // between two notifications of a configuration
+	pushTries   = 10          // with pauses from one second on, which double: about nine minutes
+	// pushUnseen is how long a configuration outlives a restart without its principal's
+	// permission, which may need a set clock.
+	pushUnseen = time.Hour
+)
+
+// pushes are the push notification configurations, each with the goroutine that watches its task.
+// Those for tasks of hosted agents are in the file, and outlive a restart as the tasks do.
+type pushes struct {
+	*server
+	hosts  map[string]bool // with ports; empty where no notifications are sent
+	client *http.Client
+
+	mu     sync.Mutex
+	all    []*push // the oldest first
+	damage error   // of the file, which is not written then
+}
+
+// push is a configuration with whose it is.
+type push struct {
+	Who    string     `json:"who"`
+	Owner  bool       `json:"owner,omitzero"`
+	Agent  string     `json:"agent"`
+	Legacy bool       `json:"legacy,omitzero"`
+	Config pushConfig `json:"config"`
+
+	over   bool        // it ended; with the lock
+	task   chan string // receives the ID of its task, once
+	cancel context.CancelFunc
+	gone   chan struct{} // closed when it sends nothing any more
+}
+
+// pushFile is what the file has.
+type pushFile struct {
+	Version int     `json:"version"`
+	Pushes  []*push `json:"pushes"`
+}
+
+// newPushes returns those that the file has. They are watched at once.
+func newPushes(s *server) *pushes {
+	h := &pushes{server: s, hosts: make(map[string]bool)}
+	var named []netip.Addr
+	for _, host := range s.PushHosts {
+		name, port, err := net.SplitHostPort(host)
+		if err != nil {
+			name, port = strings.Trim(host, "[]"), "443"
+		}
+		h.hosts[net.JoinHostPort(name, port)] = true
+		if a, err := netip.ParseAddr(name); err == nil {
+			named = append(named, a)
+		}
+	}
+	h.client = outbound.Client(pushTimeout, named...)
+	if s.PushFile.Read == nil {
+		return h
+	}
+	var kept pushFile
+	text, err := s.PushFile.Read()
+	if err == nil && text != nil {
+		err = json.Unmarshal(text, &kept)
+	}
+	if err == nil && text != nil && kept.Version != 1 {
+		err = errors.New("its version is another one")
+	}
+	if err != nil {
+		h.damage = device.Faultf(device.Unavailable, "the push notification configurations of this site cannot be read: its owner removes the file push.json, and starts it again")
+		slog.Error("push notification configurations cannot be read; remove push.json", "err", err)
+		return h
+	}
+	for _, p := range kept.Pushes {
+		if s.Tasks == nil || p.Config.check(h.hosts) != nil {
+			slog.Warn("a push notification configuration ends: its host is not named any more", "task", p.Config.Task)
+			continue
+		}
+		h.all = append(h.all, p)
+		c := &call{who: agents.Principal{ID: p.Who, Owner: p.Owner}, agent: p.Agent, tasks: s.Tasks, form: form{p.Legacy}}
+		h.run(c, p, pushUnseen, nil)
+		p.task <- p.Config.Task
+	}
+	if len(h.all) < len(kept.Pushes) {
+		h.save()
+	}
+	return h
+}
+
+// save writes the file. The lock is held, or nothing else has h yet.
+func (h *pushes) save() error {
+	if h.damage != nil || h.PushFile.Write == nil {
+		return h.damage
+	}
+	kept := pushFile{1, slices.DeleteFunc(slices.Clone(h.all), func(p *push) bool { return p.Agent == "" })}
+	text, err := encode(kept)
+	if err == nil {
+		err = h.PushFile.Write(text)
+	}
+	if err != nil {
+		slog.Error("push notification configurations cannot be written", "err", err)
+		return device.Faultf(device.Unavailable, "the site cannot store this now")
+	}
+	return nil
+}
+
+// check refuses a configuration that this site does not serve, of the hosts that its owner named.
+func (p *pushConfig) check(hosts map[string]bool) error {
+	if len(hosts) == 0 {
+		return errNoPush
+	}
+	bad := func(field, text string) error { return invalid(field, errors.New(text)) }
+	if err := outbound.CheckURL(p.URL, "a receiver of push notifications", "https://hooks.example.com/a2a"); err != nil {
+		return invalid("url", err)
+	}
+	u, err := url.Parse(p.URL)
+	if err != nil {
+		return invalid("url", err)
+	}
+	port := cmp.Or(u.Port(), map[string]string{"https": "443", "http": "80"}[u.Scheme])
+	switch {
+	case !hosts[net.JoinHostPort(strings.ToLower(u.Hostname()), port)]:
+		return bad("url", "the owner of this site named other hosts for push notifications")
+	case !printable(p.ID):
+		return bad("id", "is at most 128 printable characters of ASCII")
+	case !visible(p.Token):
+		return bad("token", "is at most 1024 characters of ASCII without spaces")
+	case p.Auth != nil && (p.Auth.scheme() == "" || p.Auth.Credentials == "" || !visible(p.Auth.Credentials)):
+		return bad("authentication", "is of the scheme Bearer or Basic, with credentials of at most 1024 characters of ASCII without spaces")
+	}
+	return nil
+}
+
+// visible reports whether a text is a value of a header without spaces.
+func visible(text string) bool {
+	return len(text) <= maxToken && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// scheme returns the scheme that this site can use; "" for none.
+func (a *pushAuth) scheme() string {
+	for _, s := range append(a.Schemes, a.Scheme) {
+		for _, known := range []string{"Bearer", "Basic"} {
+			if strings.EqualFold(s, known) {
+				return known
+			}
+		}
+	}
+	return ""
+}
+
+// reserve checks a configuration, and takes its place: one of the subscriptions of the caller,
+// which it keeps until it ends. begin or drop follows.
+func (h *pushes) reserve(c *call, config pushConfig) (*push, error) {
+	err := config.check(h.hosts)
+	if err == nil {
+		err = h.damage
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &push{Who: c.who.ID, Owner: c.who.Owner, Agent: c.agent, Legacy: c.form.legacy, Config: config}
+	begun := make(chan error, 1)
+	h.run(&call{who: c.who, agent: c.agent, tasks: c.tasks, form: c.form}, p, 0, begun)
+	return p, <-begun
+}
+
+// run begins the goroutine of a configuration. begun receives whether it has its place.
+func (h *pushes) run(c *call, p *push, unseen time.Duration, begun chan<- error) {
+	ctx, cancel := context.WithCancel(h.Ending)
+	p.task, p.cancel, p.gone = make(chan string, 1), cancel, make(chan struct{})
+	h.Go(func() {
+		defer close(p.gone)
+		defer cancel()
+		seen := false
+		began := time.Now()
+		var err error
+		for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+			err = h.while(ctx, c, func(ctx context.Context) error {
+				if seen = true; begun != nil {
+					begun <- nil
+				}
+				select {
+				case id := <-p.task:
+					return h.notify(ctx, c, p, id)
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+			if seen || time.Since(began)+wait > unseen || sleep(ctx, wait) != nil {
+				break
+			}
+		}
+		if !seen && begun != nil {
+			begun <- err
+		}
+		if h.Ending.Err() == nil { // else it goes on when the site has started again
+			h.remove(p)
+			if err != nil && ctx.Err() == nil {
+				slog.Warn("a push notification configuration ends", "task", p.Config.Task, "err", err)
+			}
+		}
+	})
+}
+
+// remove removes a configuration that is over.
+func (h *pushes) remove(p *push) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p.over = true
+	if i := slices.Index(h.all, p); i >= 0 {
+		h.all = slices.Delete(h.all, i, i+1)
+		h.save()
+	}
+}
+
+// drop ends a configuration, of which nothing is sent any more when drop returns.
+func (h *pushes) drop(p *push) {
+	p.cancel()
+	<-p.gone
+}
+
+// begin stores a configuration in the place of one with its ID, and sends what its task is.
+func (h *pushes) begin(p *push, id string) error {
+	p.Config.Task = id
+	h.mu.Lock()
+	var before *push
+	own := 0
+	for _, other := range h.all {
+		if other.Who == p.Who && other.Agent == p.Agent && other.Config.Task == id {
+			if own++; other.Config.ID == p.Config.ID {
+				before = other
+			}
+		}
+	}
+	var err error
+	if p.over {
+		err = device.Faultf(device.Denied, "your permission ended")
+	} else if before == nil && own >= maxPushes {
+		err = device.Faultf(device.Busy, "this task has %d push notification configurations of yours: delete one", own)
+	} else {
+		h.all = append(h.all, p)
+		if err = h.save(); err != nil {
+			h.all = slices.Delete(h.all, len(h.all)-1, len(h.all))
+		}
+	}
+	h.mu.Unlock()
+	switch {
+	case err != nil:
+		h.drop(p)
+		return err
+	case before != nil:
+		h.drop(before)
+	}
+	p.task <- id
+	return nil
+}
+
+// notify sends the task as it is, and when it has changed, until it has ended.
+func (h *pushes) notify(ctx context.Context, c *call, p *push, id string) error {
+	last, none := "", 0
+	return c.tasks.Watch(ctx, c.who, id, func(t task.Task) error {
+		body, err := encode(c.form.wire(reply{Task: c.form.task(t, &none)}))
+		if err != nil || string(body) == last {
+			return err
+		}
+		last = string(body)
+		for try, wait := 1, time.Second; ; try, wait = try+1, 2*wait {
+			if err = h.post(ctx, &p.Config, last); err == nil {
+				break
+			}
+			if try == pushTries || sleep(ctx, wait) != nil {
+				return err
+			}
+		}
+		if t.State.Ended() {
+			return nil
+		}
+		return sleep(ctx, pushPause)
+	})
+}
+
+// sleep waits, unless ctx ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// post sends one notification. Of the answer only its status is read.
+func (h *pushes) post(ctx context.Context, p *pushConfig, body string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if p.Token != "" {
+		r.Header.Set("X-A2A-Notification-Token", p.Token) // as the libraries for Python and JavaScript
+		r.Header.Set("A2A-Notification-Token", p.Token)   // as that for Go
+	}
+	if p.Auth != nil {
+		r.Header.Set("Authorization", p.Auth.scheme()+" "+p.Auth.Credentials)
+	}
+	res, err := h.client.Do(r)
+	var with *url.Error
+	switch {
+	case errors.As(err, &with):
+		return with.Err // the URL may be a secret, and is in no log
+	case err != nil:
+		return err
+	}
+	res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		return &outbound.StatusError{Host: r.URL.Host, Code: res.StatusCode}
+	}
+	return nil
+}
+
+// own returns the caller's configurations of a task of the agent.
+func (h *pushes) own(ctx context.Context, c *call, id string) (all []*push, err error) {
+	if len(h.hosts) == 0 {
+		return nil, errNoPush
+	}
+	if _, err := c.task(ctx, id); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.all {
+		if p.Who == c.who.ID && p.Agent == c.agent && p.Config.Task == id {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// render returns a configuration as its owner reads it. Credentials are not shown again.
+func (f form) render(p *push) any {
+	out := p.Config
+	if out.Auth != nil {
+		out.Auth = &pushAuth{Scheme: out.Auth.Scheme, Schemes: out.Auth.Schemes}
+	}
+	if !f.legacy {
+		return out
+	}
+	id := out.Task
+	out.Task = ""
+	return legacyPush{id, out}
+}
+
+// pushOf returns the task and the configuration that parameters name.
+func (f form) pushOf(p *pushParams) (id, config string) {
+	if f.legacy {
+		return p.ID, p.OldID
+	}
+	return p.Task, p.ID
+}
+
+func (h *pushes) create(ctx context.Context, c *call, p *pushParams) (any, error) {
+	config := p.pushConfig
+	if c.form.legacy && p.Old != nil {
+		config = *p.Old
+	}
+	if err := config.check(h.hosts); err != nil {
+		return nil, err
+	}
+	t, err := c.task(ctx, p.Task)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.State.Ended():
+		return nil, failf(errUnsupported, "this task has ended: ask for it")
+	}
+	if config.ID == "" {
+		config.ID = rand.Text()
+	}
+	out, err := h.reserve(c, config)
+	if err == nil {
+		err = h.begin(out, t.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.form.render(out), nil
+}
+
+// get returns a configuration; in 0.3 without its ID, the first.
+func (h *pushes) get(ctx context.Context, c *call, p *pushParams) (any, error) {
+	id, config := c.form.pushOf(p)
+	all, err := h.own(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		if p.Config.ID == config || c.form.legacy && config == "" {
+			return c.form.render(p), nil
+		}
+	}
+	return nil, failf(errTaskNotFound, "you have no such push notification configuration for this task")
+}
+
+func (h *pushes) list(ctx context.Context, c *call, p *pushParams) (any, error) {
+	id, _ := c.form.pushOf(p)
+	all, err := h.own(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	out := pushList{[]any{}}
+	for _, p := range all {
+		out.Configs = append(out.Configs, c.form.render(p))
+	}
+	if c.form.legacy {
+		return out.Configs, nil
+	}
+	return out, nil
+}
+
+func (h *pushes) delete(ctx context.Context, c *call, p *pushParams) (any, error) {
+	id, config := c.form.pushOf(p)
+	all, err := h.own(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		if p.Config.ID == config {
+			h.drop(p)
+		}
+	}
+	if c.form.legacy {
+		return rpc.RawJSON([]byte("null")), nil
+	}
+	return struct{}{}, nil
+}

@@ -28,10 +28,12 @@ func TestAvahi(t *testing.T) {
 			t.Errorf("avahi-browse has no %s: %s", want, line)
 		}
 	}
-	line = a.Until(site.label, "avahi-browse -r -p -t _wot._tcp | grep ^=")
-	for _, want := range []string{site.label + ".local", ";8473;", `"td=/.well-known/wot"`, `"type=Thing"`, `"scheme=https"`} {
-		if !strings.Contains(line, want) {
-			t.Errorf("avahi-browse has no %s: %s", want, line)
+	for _, what := range []string{"_wot._tcp", "_directory._sub._wot._tcp"} {
+		line = a.Until(site.label, "avahi-browse -r -p -t "+what+" | grep ^=")
+		for _, want := range []string{site.label + ".local", ";8473;", `"td=/.well-known/wot"`, `"type=Directory"`, `"scheme=https"`} {
+			if !strings.Contains(line, want) {
+				t.Errorf("avahi-browse %s has no %s: %s", what, want, line)
+			}
 		}
 	}
 	if line = a.Until(site.label, "avahi-browse -r -p -t _a2a._tcp | grep ^="); !strings.Contains(line, `"card=/.well-known/agent-card.json"`) {
@@ -60,6 +62,7 @@ func TestAvahi(t *testing.T) {
 	site.end()
 	a.Until("gone", "avahi-browse -p -t _agentsite._tcp | grep -q "+site.label+" || echo gone")
 	a.Until("gone", "avahi-browse -p -t _wot._tcp | grep -q "+site.label+" || echo gone")
+	a.Until("gone", "avahi-browse -p -t _directory._sub._wot._tcp | grep -q "+site.label+" || echo gone")
 	a.Until("gone", "avahi-browse -p -t _a2a._tcp | grep -q "+site.label+" || echo gone")
 	a.Until("Failed", "avahi-resolve -4 -n greenhouse.local")
 }

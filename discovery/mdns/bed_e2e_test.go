@@ -227,8 +227,8 @@ func announceRole(args []string) {
 	}()
 	fmt.Println(discovery.Label(record.Site))
 	medium := Medium{Services: []Service{
-		{"_wot._tcp", []string{"td=/.well-known/wot", "type=Thing", "scheme=https"}},
-		{"_a2a._tcp", []string{"card=/.well-known/agent-card.json"}},
+		{Type: "_wot._tcp", Subtype: "_directory", Text: []string{"td=/.well-known/wot", "type=Directory", "scheme=https"}},
+		{Type: "_a2a._tcp", Text: []string{"card=/.well-known/agent-card.json"}},
 	}}
 	must(0, medium.Announce(ctx, record))
 }

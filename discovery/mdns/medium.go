@@ -32,8 +32,9 @@ type Medium struct {
 
 // Service is a service of DNS-SD.
 type Service struct {
-	Type string   // "_wot._tcp"
-	Text []string // of its TXT record: "td=/.well-known/wot"
+	Type    string   // "_wot._tcp"
+	Subtype string   // "_directory", by which it can be looked for as well; "" for none
+	Text    []string // of its TXT record: "td=/.well-known/wot"
 }
 
 var _ discovery.Medium = (*Medium)(nil)
@@ -48,13 +49,19 @@ func (m *Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 	}
 	return onInterfaces(ctx, func(ctx context.Context, own map[int]iface) error {
 		label := discovery.Label(record.Site)
+		var subtypes []subtype
 		var list []net.Interface
 		for _, i := range own {
 			list = append(list, i.Interface)
 		}
-		for _, s := range append([]Service{{service, text}, {mcp, []string{"path=/mcp"}}}, m.Services...) {
+		for _, s := range append([]Service{{Type: service, Text: text}, {Type: mcp, Text: []string{"path=/mcp"}}}, m.Services...) {
 			// No addresses: it reads those of the interface for each answer.
-			server, err := zeroconf.RegisterProxy(label, s.Type, "local", port, label, nil, s.Text, list)
+			announced := s.Type
+			if s.Subtype != "" {
+				announced += "," + s.Subtype
+				subtypes = append(subtypes, subtype{s.Subtype + "._sub." + s.Type + ".local.", label + "." + s.Type + ".local."})
+			}
+			server, err := zeroconf.RegisterProxy(label, announced, "local", port, label, nil, s.Text, list)
 			if err != nil {
 				return fmt.Errorf("cannot announce the site (%w)", err)
 			}
@@ -64,7 +71,7 @@ func (m *Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 
 		// After the library's: of sockets that share a port, the last one gets what is
 		// sent to this host alone, and this one answers only what comes from the link.
-		n := nameResponder{keyName: discovery.HostName(record.Site) + ".", siteName: record.Name + ".local."}
+		n := nameResponder{keyName: discovery.HostName(record.Site) + ".", siteName: record.Name + ".local.", subtypes: subtypes}
 		if n.link, err = listen(own, n.mentionsName); err != nil {
 			return err
 		}

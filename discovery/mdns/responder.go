@@ -22,17 +22,22 @@ const (
 	cacheFlush = 1 << 15 // in a class: forget earlier records
 )
 
-// nameResponder answers for the host's names, which zeroconf does not: for keyName, which
+// nameResponder answers for the host's names and for subtypes of services, which zeroconf does not: for keyName, which
 // derives from the site's key and is unique, and for siteName once probes have found no other
 // owner, until another host claims it.
 type nameResponder struct {
 	*link
 	keyName, siteName string
+	subtypes          []subtype
 
 	probed int       // number of probes; more than probes once the name is held
 	due    time.Time // of the next step; zero for none
 	last   map[answerKey]time.Time
 }
+
+// subtype is a name by which a service is found besides its type (RFC 6763, section 7.1). zeroconf
+// announces it, and its goodbye, but answers no queries for it.
+type subtype struct{ name, instance string }
 
 // answerKey identifies a multicast answer.
 type answerKey struct {
@@ -134,7 +139,7 @@ func (n *nameResponder) addresses(name string, on int, qtype, class uint16, ttl 
 func (n *nameResponder) mentionsName(b []byte) bool {
 	b = bytes.ToLower(b) // of which lengths and numbers suffer, and letters do not
 	label := func(name string) []byte { return []byte(strings.TrimSuffix(name, ".local.")) }
-	return bytes.Contains(b, label(n.keyName)) || bytes.Contains(b, label(n.siteName))
+	return bytes.Contains(b, label(n.keyName)) || bytes.Contains(b, label(n.siteName)) || len(n.subtypes) > 0 && bytes.Contains(b, []byte("_sub"))
 }
 
 // handle answers queries, and detects other owners of siteName.
@@ -201,24 +206,41 @@ func (n *nameResponder) answer(p packet, q *dns.Msg) {
 		group = group4
 	}
 	now, alone := time.Now(), true // alone: a unicast answer was requested
+	due := func(name string, asked dns.Question) bool {
+		if legacy || asked.Qclass&cacheFlush != 0 { // the bit has another meaning there
+			return true
+		}
+		alone = false
+		this := answerKey{name, p.on, group}
+		if now.Sub(n.last[this]) < answerInterval && len(q.Ns) == 0 { // probes cannot wait
+			return false
+		}
+		n.last[this] = now
+		return true
+	}
 	var list []dns.RR
 	for _, name := range []string{n.keyName, n.siteName} {
 		i := slices.IndexFunc(q.Question, func(q dns.Question) bool { return strings.EqualFold(q.Name, name) && isAddressType(q.Qtype) })
 		if i < 0 || name == n.siteName && !n.isHeld() {
 			continue
 		}
-		qtype, this := q.Question[i].Qtype, answerKey{name, p.on, group}
+		qtype := q.Question[i].Qtype
 		if slices.ContainsFunc(q.Question[i+1:], func(q dns.Question) bool { return strings.EqualFold(q.Name, name) && q.Qtype != qtype }) {
 			qtype = dns.TypeANY // A and AAAA, mostly
 		}
-		if !legacy && q.Question[i].Qclass&cacheFlush == 0 { // the bit has another meaning there
-			alone = false
-			if now.Sub(n.last[this]) < answerInterval && len(q.Ns) == 0 { // probes cannot wait
-				continue
-			}
-			n.last[this] = now
+		if due(name, q.Question[i]) {
+			list = append(list, n.addresses(name, p.on, qtype, class, lasts)...)
 		}
-		list = append(list, n.addresses(name, p.on, qtype, class, lasts)...)
+	}
+	for _, s := range n.subtypes {
+		i := slices.IndexFunc(q.Question, func(q dns.Question) bool {
+			return strings.EqualFold(q.Name, s.name) && (q.Qtype == dns.TypePTR || q.Qtype == dns.TypeANY)
+		})
+		if i >= 0 && !s.known(q.Answer) && due(s.name, q.Question[i]) {
+			// Other sites have the name, too: nobody forgets theirs.
+			h := dns.RR_Header{Name: s.name, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: uint32(lasts.Seconds())}
+			list = append(list, &dns.PTR{Hdr: h, Ptr: s.instance})
+		}
 	}
 	if len(list) == 0 {
 		return
@@ -231,6 +253,15 @@ func (n *nameResponder) answer(p packet, q *dns.Msg) {
 		group = p.from
 	}
 	n.send(pack(m), p.on, group)
+}
+
+// known reports whether the sender of a query has the answer for half of its time (RFC 6762, section
+// 7.1).
+func (s subtype) known(answers []dns.RR) bool {
+	return slices.ContainsFunc(answers, func(rr dns.RR) bool {
+		ptr, ok := rr.(*dns.PTR)
+		return ok && strings.EqualFold(ptr.Hdr.Name, s.name) && strings.EqualFold(ptr.Ptr, s.instance) && ptr.Hdr.Ttl >= uint32(ttl.Seconds()/2)
+	})
 }
 
 func isAddressType(qtype uint16) bool {

@@ -232,6 +232,47 @@ func TestGivesUp(t *testing.T) {
 	})
 }
 
+// TestSubtype: who looks for a subtype is told the instance, once in a second, and not what is known.
+func TestSubtype(t *testing.T) {
+	const name, instance = "_directory._sub._wot._tcp.local.", "agentsite-aaaaaaaa._wot._tcp.local."
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, []string{"192.0.2.1/24"})
+		n := nameResponder{link: w.link, keyName: always, siteName: wanted, subtypes: []subtype{{name, instance}}}
+		w.wants = n.mentionsName
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- n.run(ctx) }()
+		hold(w)
+		asks := question(dns.TypePTR, "_Directory._sub._wot._tcp.local.")
+		for range 2 {
+			w.say("192.0.2.9:5353", asks)
+		}
+		out := w.take()
+		if len(out) != 1 || out[0].to != group4 || len(out[0].Answer) != 1 || out[0].Answer[0].String() != name+"\t120\tIN\tPTR\t"+instance {
+			t.Errorf("%v", out)
+		}
+		time.Sleep(2 * time.Second)
+		known := question(dns.TypePTR, name)
+		known.Answer = []dns.RR{rr(t, name+" 61 IN PTR "+instance)}
+		w.say("192.0.2.9:5353", known)
+		w.say("192.0.2.9:5353", question(dns.TypeTXT, name))
+		w.say("192.0.2.9:5353", question(dns.TypePTR, "_printer._sub._wot._tcp.local."))
+		if out := w.take(); len(out) != 0 {
+			t.Errorf("%v", out)
+		}
+		known.Answer = []dns.RR{rr(t, name+" 59 IN PTR "+instance)}
+		w.say("192.0.2.9:5353", known)
+		w.say("192.0.2.9:1234", asks) // of a program that knows plain DNS only
+		if out := w.take(); len(out) != 2 || out[1].Answer[0].Header().Ttl != 10 || out[1].to.Port() != 1234 {
+			t.Errorf("%v", out)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestMentionsName: what has to do with neither name is not even read.
 func TestMentionsName(t *testing.T) {
 	n := nameResponder{keyName: always, siteName: wanted}

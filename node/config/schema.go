@@ -63,7 +63,7 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	own := make(map[string]*jsonschema.Schema)
 	for name, defaults := range map[string]any{
 		"site": siteSection{}, "http": HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, "discovery": Discovery{MDNS: true},
-		"internet": Internet{Listen: DefaultInternet, PortMap: true}, "history": History{}, "point": pointPart{},
+		"internet": Internet{Listen: DefaultInternet, PortMap: true}, "history": History{}, "wot": WoT{}, "point": pointPart{},
 	} {
 		s, err := schemaOf(reflect.ValueOf(defaults))
 		if err != nil {
@@ -76,6 +76,7 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	internet.Properties["realm"].Pattern = realmPattern
 	internet.Properties["relays"].Items.Pattern, internet.Properties["relays"].MaxItems = relayPattern, jsonschema.Ptr(maxRelays)
 	own["http"].DependentRequired = map[string][]string{"domain": {"certificate", "certificate_key"}, "certificate": {"domain"}, "certificate_key": {"domain"}}
+	own["wot"].Properties["key_file"].Pattern, own["wot"].DependentRequired = keyFilePattern, map[string][]string{"key_file": {"register"}}
 	callers := own["http"].Properties["callers"]
 	callers.Items, callers.MaxItems = &jsonschema.Schema{Type: "string", Pattern: CallerPattern}, jsonschema.Ptr(maxCallers)
 	push := own["http"].Properties["push_hosts"]
@@ -93,6 +94,7 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 			"clock":     {Enum: []any{lastKnown}, Description: "last-known has the site go by the last known time after a start, until a network or an owner tells it; a permission then lasts longer by as much as the site was off. Without it, what may act until a time waits"},
 			"http":      own["http"],
 			"protocols": protocolsSchema(),
+			"wot":       own["wot"],
 			"discovery": own["discovery"],
 			"internet":  internet,
 			"history":   own["history"],

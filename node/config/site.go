@@ -31,6 +31,7 @@ type Site struct {
 	HTTP      HTTP
 	Protocols []string // that HTTP speaks beside MCP, of Protocols
 	Discovery Discovery
+	WoT       WoT
 	Internet  *Internet // nil without the section
 	History   History
 	Devices   []Device // in file order
@@ -38,7 +39,7 @@ type Site struct {
 }
 
 // sections are the keys at the left margin, for suggestions.
-var sections = []string{"site", "owner", "claim", "clock", "http", "protocols", "discovery", "internet", "history", "devices", "agents", AIOS}
+var sections = []string{"site", "owner", "claim", "clock", "http", "protocols", "wot", "discovery", "internet", "history", "devices", "agents", AIOS}
 
 // ownerForm is a did:key of an Ed25519 key.
 var ownerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(ownerPattern) })
@@ -139,6 +140,9 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			r.http(e)
 		case "protocols":
 			site.Protocols = r.protocols(e)
+		case "wot":
+			r.section(e, reflect.ValueOf(&site.WoT).Elem())
+			r.wot(e)
 		case "discovery":
 			r.section(e, reflect.ValueOf(&site.Discovery).Elem())
 		case "internet":
@@ -162,6 +166,9 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 				r.fail(at.at, "http", "%s is for requests by %s, which this site does not speak; write it under protocols:, too", key, strings.ToUpper(protocol))
 			}
 		}
+	}
+	if e, ok := find(root.entries, "wot"); ok && !slices.Contains(site.Protocols, "wot") {
+		r.fail(e.at, "wot", "is for a protocol that this site does not speak; write wot under protocols:, too")
 	}
 	if _, ok := find(root.entries, "site"); !ok {
 		r.fail(pos{1, 1}, "", "the section site is missing; add \"site: { name: my-site }\"")

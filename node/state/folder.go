@@ -34,6 +34,7 @@ const (
 	SpentFile     = "spent.json"          // what language models have used up
 	AcceptedFile  = "accepted.json"       // the tools of other programs that an owner accepted
 	PushFile      = "push.json"           // where callers by A2A want to be told of their tasks
+	ThingsFile    = "things"              // the descriptions of others' things that are registered
 	PlanFile      = "outputs.yaml"        // what the guard's process drives
 
 	lockName     = "lock" // held by the running site, and signed by each that ran

@@ -59,6 +59,7 @@ type Store struct {
 	timer  *time.Timer
 	events ring
 	writes quota.Bucket
+	closed bool
 }
 
 // entry is a description. It is replaced when it changes, but for its end.
@@ -98,13 +99,12 @@ func Open(o Options) *Store {
 	return s
 }
 
-// Close ends the timer.
+// Close ends the timer, for good.
 func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Stop()
-	}
+	s.closed = true
+	s.schedule()
 }
 
 // find returns the index of an ID, or where it belongs.
@@ -350,7 +350,7 @@ func (s *Store) schedule() {
 	now, sure := s.Now()
 	first := time.Duration(-1)
 	for _, e := range s.all {
-		if left, ok := e.left(now, sure); ok && (first < 0 || left < first) {
+		if left, ok := e.left(now, sure); ok && !s.closed && (first < 0 || left < first) {
 			first = max(left, 0)
 		}
 	}

@@ -42,6 +42,8 @@ type Site struct {
 	// Things are the descriptions of other things that are registered here; nil where the site is
 	// no directory.
 	Things *things.Store
+	// Sites returns the other sites of the realm that are known; nil for none.
+	Sites func() []OtherSite
 	// PushHosts are the hosts, with a port where it is not 443, that push notifications may be sent
 	// to; PushFile has their configurations.
 	PushHosts []string
@@ -58,6 +60,9 @@ type File struct {
 	Read  func() ([]byte, error)
 	Write func([]byte) error
 }
+
+// OtherSite is a site of the same realm, as its own record has it.
+type OtherSite struct{ ID, Name, URL string }
 
 // Call is a request to a route of an adapter.
 type Call struct {

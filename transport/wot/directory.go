@@ -205,11 +205,16 @@ func (s server) retrieve(c *adapter.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, ok := s.Things.Get(by, c.Request.PathValue("thing"))
-	if !ok {
-		return nil, notThere("such thing")
+	id := c.Request.PathValue("thing")
+	if t, ok := s.Things.Get(by, id); ok {
+		return &adapter.Answer{Type: tdType, Value: []byte(t.Text)}, nil
 	}
-	return &adapter.Answer{Type: tdType, Value: []byte(t.Text)}, nil
+	for _, m := range s.links(by) {
+		if m.id == id {
+			return c.Cached(tdType, m.td)
+		}
+	}
+	return nil, notThere("such thing")
 }
 
 // member is a description in a list.
@@ -240,6 +245,12 @@ func (s server) list(ctx context.Context, c *adapter.Call) (any, error) {
 		}
 		for _, t := range s.Things.List(by) {
 			all = append(all, member{t.ID, t.Text})
+		}
+		registered := len(all)
+		for _, m := range s.links(by) {
+			if !slices.ContainsFunc(all[:registered], func(other member) bool { return other.id == m.id }) {
+				all = append(all, m)
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b member) int { return strings.Compare(a.id, b.id) })

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"agentsite/node/identity"
 	"agentsite/node/things"
+	"agentsite/transport/adapter"
 	"agentsite/transport/adapter/adaptertest"
 	"agentsite/transport/wot"
 
@@ -179,6 +182,43 @@ func TestDirectoryIsDescribed(t *testing.T) {
 		t.Error(e.ID)
 	}
 	d.problem(403, "PUT", "/things/"+url.PathEscape(site.ID), strings.Replace(lampWith(""), "urn:example:lamp", site.ID, 1))
+}
+
+// TestDirectoryOfTheRealm: who may read what is registered sees links to the sites of the realm.
+func TestDirectoryOfTheRealm(t *testing.T) {
+	d := newDirectory(t)
+	d.Sites = func() []adapter.OtherSite {
+		return []adapter.OtherSite{{ID: "did:key:z6MkOther", Name: "shed", URL: "https://shed.local:8474"}}
+	}
+	const id, at = "did:key:z6MkOther/things/site:shed", "/things/did:key:z6MkOther%2Fthings%2Fsite:shed"
+	if ids, _ := d.ids("/things"); !slices.Contains(ids, id) {
+		t.Error(ids)
+	}
+	if _, text := d.want(200, "GET", at, ""); !strings.Contains(text, `"@type":"ThingLink"`) || !strings.Contains(text, `{"rel":"describedby","href":"https://shed.local:8474/.well-known/wot","type":"application/td+json"}`) {
+		t.Error(text)
+	}
+	d.want(201, "PUT", at, strings.Replace(lampWith(""), "urn:example:lamp", id, 1)) // it registers itself
+	if ids, _ := d.ids("/things"); len(ids) != 3 {
+		t.Error(ids)
+	}
+	if e := d.get(at); e.Title != "Lamp" {
+		t.Errorf("%+v", e)
+	}
+	d.token, _ = d.Token(t, "stranger", "read *")
+	if ids, _ := d.ids("/things"); slices.Contains(ids, id) {
+		t.Error(ids)
+	}
+	d.problem(404, "GET", at, "")
+}
+
+// TestRegistration: what a site registers elsewhere is a description that a directory takes.
+func TestRegistration(t *testing.T) {
+	d := newDirectory(t)
+	id, text, err := wot.Registration(identity.New().ID(), "shed", "https://shed.local:8474")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.want(201, "PUT", "/things/"+url.PathEscape(id), string(text))
 }
 
 // TestDirectoryRates: what a permission says of how often counts, and a permission that ends.

@@ -28,7 +28,7 @@ const tdType = "application/td+json"
 func Routes(s *adapter.Site) []web.Route {
 	w := server{s}
 	routes := []web.Route{
-		s.Document("/.well-known/wot", tdType, w.self),
+		s.Document(selfPath, tdType, w.self),
 		s.Document("/.well-known/capabilities.json", "", w.capabilities),
 		s.Route("GET /things", web.Principals, w.list),
 		s.Route("GET /things/{thing}", web.Principals, w.describe),

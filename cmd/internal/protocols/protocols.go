@@ -3,6 +3,7 @@ package protocols
 
 import (
 	"agentsite/discovery/mdns"
+	"agentsite/node/config"
 	"agentsite/transport/a2a"
 	"agentsite/transport/adapter"
 	"agentsite/transport/agora"
@@ -37,10 +38,16 @@ var services = map[string]mdns.Service{
 	"wot": {Type: "_wot._tcp", Text: []string{"td=/.well-known/wot", "type=Thing", "scheme=https"}}, // WoT Discovery, DNS-Based Service Discovery
 }
 
-// Services returns what the protocols with these names are found by on the local network.
-func Services(names []string) (all []mdns.Service) {
-	for _, name := range names {
+// directory is the service of a site that is a directory of things.
+var directory = mdns.Service{Type: "_wot._tcp", Subtype: "_directory", Text: []string{"td=/.well-known/wot", "type=Directory", "scheme=https"}}
+
+// Services returns what the protocols of a configuration are found by on the local network.
+func Services(c *config.Site) (all []mdns.Service) {
+	for _, name := range c.Protocols {
 		if s, ok := services[name]; ok {
+			if name == "wot" && c.WoT.Directory {
+				s = directory
+			}
 			all = append(all, s)
 		}
 	}

@@ -132,7 +132,7 @@ func (s *site) newAnnouncer() {
 	}
 	if s.https != nil && s.config.Discovery.MDNS && !web.IsLoopback(s.https.Addr()) {
 		o.URL = s.localURL()
-		s.nearby = map[string]discovery.Medium{"mdns": &mdns.Medium{Services: protocols.Services(s.config.Protocols)}}
+		s.nearby = map[string]discovery.Medium{"mdns": &mdns.Medium{Services: protocols.Services(s.config)}}
 	}
 	s.announcer = announce.New(o)
 	s.hosting.OnList(s.announcer.Renew)
@@ -186,12 +186,6 @@ func (s *site) listenSockets() error {
 	return nil
 }
 
-// retention returns what the configuration says of the history.
-func (s *site) retention() history.Options {
-	h := s.config.History
-	return history.Options{Raw: time.Duration(h.Raw), Minutes: time.Duration(h.Minutes), Hours: time.Duration(h.Hours), Bytes: int64(h.Size), Now: s.access.Now}
-}
-
 // openRecords opens the journal and the history and runs them until end is called, which blocks
 // until everything is written. Nobody waits for the history, which collects in memory until it
 // is open. That of a simulation stays there.
@@ -202,7 +196,9 @@ func (s *site) openRecords(ctx context.Context) (end func()) {
 	running.Go(func() { s.journal.Run(ctx) })
 	if s.file != "" {
 		running.Go(func() {
-			if err := s.history.Open(s.Folder.Path(state.HistoryFolder), s.retention()); err != nil {
+			h := s.config.History
+			o := history.Options{Raw: time.Duration(h.Raw), Minutes: time.Duration(h.Minutes), Hours: time.Duration(h.Hours), Bytes: int64(h.Size), Now: s.access.Now}
+			if err := s.history.Open(s.Folder.Path(state.HistoryFolder), o); err != nil {
 				slog.Error("history stays in memory", "err", err)
 			}
 			s.history.Run(ctx)

@@ -51,9 +51,14 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 			s.legacy.ServeHTTP(w, r, node.Evidence(e))
 		}),
 		metrics.Route(s.node, s.hub, s.outputs, s.Version))
-	s.routes = append(s.routes, protocols.Routes(s.config.Protocols, &adapter.Site{Node: s.node, Tasks: s.hosting.Tasks, Tools: catalog, Key: s.key, Name: s.config.Name, Version: s.Version, Now: s.access.Now, Domain: s.listen.Domain, Callers: s.listen.Callers,
+	routes, err := protocols.Open(protocols.Options{Config: s.config, Folder: s.Folder, File: s.absFile, URL: s.resource, Network: s.network}, &adapter.Site{
+		Node: s.node, Tasks: s.hosting.Tasks, Tools: catalog, Key: s.key, Name: s.config.Name, Version: s.Version, Now: s.access.Now, Domain: s.listen.Domain, Callers: s.listen.Callers,
 		PushHosts: s.listen.PushHosts, PushFile: adapter.File{Read: s.Folder.Pushes, Write: s.Folder.WritePushes},
-		Ending: ctx, Go: func(do func()) { group.Go(func() error { do(); return nil }) }})...)
+		Ending: ctx, Go: func(do func()) { group.Go(func() error { do(); return nil }) }})
+	if err != nil {
+		return err
+	}
+	s.routes = append(s.routes, routes...)
 	s.dispatcher.Add(s.ownerMethods())
 	return s.addClaim()
 }

@@ -42,24 +42,26 @@ type server struct {
 	pushes *pushes
 }
 
-// endpoint returns the routes of an agent: JSON-RPC at its URL, and HTTP with JSON below it.
+// endpoint returns the routes of an agent: JSON-RPC at its URL, and HTTP with JSON below it, where
+// that of 0.3 has its own paths.
 func (s *server) endpoint(base string) []web.Route {
 	routes := []web.Route{s.Route("POST "+base, web.Principals, s.jsonRPC)}
 	for pattern, do := range map[string]func(context.Context, *call, *adapter.Call) (any, error){
 		"POST /message:send":                                  s.httpSend,
 		"POST /message:stream":                                s.httpStream,
-		"GET /tasks":                                          s.httpList,
 		"GET /tasks/{task}":                                   s.httpTask,
 		"POST /tasks/{task}":                                  s.httpTask,
-		"GET /extendedAgentCard":                              s.httpCard,
 		"GET /tasks/{task}/pushNotificationConfigs":           s.httpPush,
 		"POST /tasks/{task}/pushNotificationConfigs":          s.httpPush,
 		"GET /tasks/{task}/pushNotificationConfigs/{push}":    s.httpPush,
 		"DELETE /tasks/{task}/pushNotificationConfigs/{push}": s.httpPush,
 	} {
-		routes = append(routes, s.Route(join(pattern, base), web.Principals, s.overHTTP(do)))
+		routes = append(routes, s.Route(join(pattern, base), web.Principals, s.overHTTP(false, do)),
+			s.Route(join(pattern, base+"/v1"), web.Principals, s.overHTTP(true, do)))
 	}
-	return routes
+	return append(routes, s.Route("GET "+base+"/tasks", web.Principals, s.overHTTP(false, s.httpList)),
+		s.Route("GET "+base+"/extendedAgentCard", web.Principals, s.overHTTP(false, s.httpCard)),
+		s.Route("GET "+base+"/v1/card", web.Principals, s.overHTTP(true, s.httpCard)))
 }
 
 // call is a request of a known caller to one agent.

@@ -39,8 +39,14 @@ type legacyCard struct {
 	URL       string                `json:"url,omitzero"`
 	Protocol  string                `json:"protocolVersion,omitzero"`
 	Transport string                `json:"preferredTransport,omitzero"`
+	Further   []legacyInterface     `json:"additionalInterfaces,omitzero"`
 	Extended  bool                  `json:"supportsAuthenticatedExtendedCard,omitzero"`
 	Security  []map[string][]string `json:"security,omitzero"`
+}
+
+type legacyInterface struct {
+	URL       string `json:"url"`
+	Transport string `json:"transport"`
 }
 
 type agentInterface struct {
@@ -106,7 +112,7 @@ const (
 // newCard returns a card of the agent at that URL.
 func (s *server) newCard(url string) *card {
 	return &card{
-		Interfaces: []agentInterface{{url, "JSONRPC", "1.0"}, {url, "HTTP+JSON", "1.0"}, {url, "JSONRPC", "0.3"}},
+		Interfaces: []agentInterface{{url, "JSONRPC", "1.0"}, {url, "HTTP+JSON", "1.0"}, {url, "JSONRPC", "0.3"}, {url, "HTTP+JSON", "0.3"}},
 		// A stranger's card has no more than this.
 		Name: "agentsite", Description: "An agentsite. Holders of a token or a key of it see what it offers them.", Version: "1",
 		Capabilities: capabilities{Streaming: true, Push: len(s.PushHosts) > 0, Extended: true, Extensions: []extension{{termsExtension, "a message that is sent again with its messageId, or with the idempotency key in its metadata, is the same", map[string]string{"key": "messageId"}}}},
@@ -293,6 +299,7 @@ func (h *things) usage(ctx context.Context, who agents.Principal) (string, error
 func (c *card) addLegacy() {
 	c.legacyCard = legacyCard{
 		URL: c.Interfaces[0].URL, Protocol: "0.3.0", Transport: "JSONRPC", Extended: true,
+		Further:  []legacyInterface{{c.Interfaces[0].URL, "JSONRPC"}, {c.Interfaces[0].URL, "HTTP+JSON"}},
 		Security: []map[string][]string{{"bearer": {}}, {"mtls": {}}},
 	}
 	for name, s := range c.Schemes {

@@ -127,7 +127,11 @@ type httpError struct {
 	} `json:"error"`
 }
 
-func (f *failure) http() *adapter.Answer {
+// http renders an error; in 0.3 with the code of JSON-RPC, by which clients of that know it.
+func (f *failure) http(legacy bool) *adapter.Answer {
+	if legacy {
+		return &adapter.Answer{Status: f.status, Value: f.rpc()}
+	}
 	var e httpError
 	e.Error.Code, e.Error.Status, e.Error.Message, e.Error.Details = f.status, f.grpc, f.text, f.details()
 	return &adapter.Answer{Status: f.status, Value: e} // in application/json: the protocol's library for Go reads no other

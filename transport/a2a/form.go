@@ -11,8 +11,12 @@ import (
 )
 
 // form is a version of the protocol: the zero form is 1.0, which writes the enumerations of its
-// protocol buffers; 0.3 writes lower-case words, and names each object's kind.
-type form struct{ legacy bool }
+// protocol buffers; 0.3 writes lower-case words, and names each object's kind. Over HTTP with JSON
+// 0.3 writes protocol buffers, too, which differ from those of 1.0 in messages and data.
+type form struct{ legacy, proto bool }
+
+// plain reports whether the form is that of 0.3 over JSON-RPC.
+func (f form) plain() bool { return f.legacy && !f.proto }
 
 // formOf returns the version that a request names; without a name it is 0.3 (section 3.6.2).
 func formOf(version string) (form, error) {
@@ -40,8 +44,11 @@ var states = map[task.State]string{
 }
 
 func (f form) state(s task.State) string {
-	if f.legacy {
+	switch {
+	case f.plain():
 		return strings.ReplaceAll(string(s), "_", "-")
+	case f.proto && s == task.Canceled:
+		return "TASK_STATE_CANCELLED"
 	}
 	return states[s]
 }
@@ -58,9 +65,9 @@ func (f form) stateOf(name string) task.State {
 
 func (f form) role(user bool) string {
 	switch {
-	case f.legacy && user:
+	case f.plain() && user:
 		return "user"
-	case f.legacy:
+	case f.plain():
 		return "agent"
 	case user:
 		return "ROLE_USER"
@@ -68,9 +75,9 @@ func (f form) role(user bool) string {
 	return "ROLE_AGENT"
 }
 
-// kind returns the discriminator of an object, which 1.0 does not have.
+// kind returns the discriminator of an object, which protocol buffers do not have.
 func (f form) kind(name string) string {
-	if f.legacy {
+	if f.plain() {
 		return name
 	}
 	return ""
@@ -86,12 +93,18 @@ func (f form) data(value jsontext.Value) part {
 	if value.Kind() != '{' {
 		value = append(append(jsontext.Value(`{"value":`), value...), '}')
 	}
-	return part{Kind: "data", Data: value}
+	if f.proto {
+		value = append(append(jsontext.Value(`{"data":`), value...), '}')
+	}
+	return part{Kind: f.kind("data"), Data: value}
 }
 
 func (f form) image(data []byte, mime string) part {
 	if !f.legacy {
 		return part{Raw: &data, MediaType: mime}
+	}
+	if f.proto {
+		return part{File: &file{WithBytes: data, MIME: mime}}
 	}
 	return part{Kind: "file", File: &file{Bytes: data, MIME: mime}}
 }
@@ -115,10 +128,35 @@ type reply struct {
 	Artifact *artifactUpdate `json:"artifactUpdate,omitzero"`
 }
 
+// message returns a message, whose parts have another name in the protocol buffers of 0.3.
+func (f form) message(m message) *message {
+	m.Kind = f.kind("message")
+	if f.proto {
+		m.Content, m.Parts = m.Parts, nil
+	}
+	return &m
+}
+
+// read undoes what message and data do to a message that was received.
+func (f form) read(m *message) {
+	if !f.proto {
+		return
+	}
+	m.Parts, m.Content = m.Content, nil
+	for i := range m.Parts {
+		var inner struct {
+			Data jsontext.Value `json:"data"`
+		}
+		if of := &m.Parts[i]; of.Data != nil && json.Unmarshal(of.Data, &inner) == nil {
+			of.Data = inner.Data
+		}
+	}
+}
+
 // wire returns the reply as its version writes it: 0.3 has the object itself.
 func (f form) wire(r reply) any {
 	switch {
-	case !f.legacy:
+	case !f.plain():
 		return r
 	case r.Task != nil:
 		return r.Task
@@ -147,7 +185,7 @@ func contextOf(t task.Task) string { return cmp.Or(t.Context, t.ID) }
 
 // asked returns the message that asked for a task; nil where it is not known.
 func (f form) asked(t task.Task) *message {
-	m := &message{ID: "asked-" + t.ID, Context: contextOf(t), Task: t.ID, Role: f.role(true), Kind: f.kind("message")}
+	m := message{ID: "asked-" + t.ID, Context: contextOf(t), Task: t.ID, Role: f.role(true)}
 	if t.Text != "" {
 		m.Parts = append(m.Parts, f.text(t.Text))
 	}
@@ -161,12 +199,12 @@ func (f form) asked(t task.Task) *message {
 	if m.Parts == nil {
 		return nil
 	}
-	return m
+	return f.message(m)
 }
 
 func (f form) status(t task.Task) status {
 	out := status{State: f.state(t.State), Timestamp: t.Changed}
-	m := message{ID: "status-" + t.ID, Context: contextOf(t), Task: t.ID, Role: f.role(false), Kind: f.kind("message")}
+	m := message{ID: "status-" + t.ID, Context: contextOf(t), Task: t.ID, Role: f.role(false)}
 	switch q := t.Question; {
 	case q != nil:
 		m.Parts = []part{f.text(q.Text)}
@@ -180,7 +218,7 @@ func (f form) status(t task.Task) status {
 	default:
 		return out
 	}
-	out.Message = &m
+	out.Message = f.message(m)
 	return out
 }
 

@@ -19,13 +19,17 @@ func join(pattern, base string) string {
 	return method + " " + base + path
 }
 
-// overHTTP serves the HTTP+JSON binding (section 11), which 0.3 does not have here.
-func (s *server) overHTTP(do func(context.Context, *call, *adapter.Call) (any, error)) func(context.Context, *adapter.Call) (any, error) {
+// overHTTP serves the HTTP+JSON binding (section 11) of 1.0, or of 0.3.
+func (s *server) overHTTP(legacy bool, do func(context.Context, *call, *adapter.Call) (any, error)) func(context.Context, *adapter.Call) (any, error) {
 	return func(ctx context.Context, a *adapter.Call) (any, error) {
 		c, err := s.begin(a)
-		if err == nil && c.form.legacy {
-			err = failf(errVersion, "over HTTP with JSON this site speaks 1.0: send the header A2A-Version: 1.0")
+		if c != nil {
+			if err == nil && c.form.legacy != legacy {
+				err = failf(errVersion, "over HTTP with JSON, paths below /v1 are 0.3, and others are 1.0: send the header A2A-Version: 1.0 for those")
+			}
+			c.form = form{legacy, legacy}
 		}
+		render := func(err error) *adapter.Answer { return failureOf(err).http(legacy) }
 		var v any
 		if err == nil {
 			v, err = do(ctx, c, a)
@@ -33,12 +37,15 @@ func (s *server) overHTTP(do func(context.Context, *call, *adapter.Call) (any, e
 		if c != nil && c.events != nil {
 			defer c.events.Close()
 			if err != nil && ctx.Err() == nil {
-				adapter.Emit(c.events, "error", failureOf(err).http().Value) // the answer ends with it
+				adapter.Emit(c.events, "error", render(err).Value) // the answer ends with it
 			}
 			return adapter.Answered, nil
 		}
 		if err != nil {
-			return failureOf(err).http(), nil
+			return render(err), nil
+		}
+		if legacy {
+			return v, nil
 		}
 		return &adapter.Answer{Type: mediaType, Value: v}, nil
 	}
@@ -116,15 +123,20 @@ func (s *server) httpPush(ctx context.Context, c *call, a *adapter.Call) (any, e
 		if p, err = body[pushParams](a); err != nil {
 			return nil, err
 		}
+		if p.Proto != nil {
+			p.Old = p.Proto.Config
+		}
 		do = s.pushes.create
 	case id == "":
 		do = s.pushes.list
 	case a.Request.Method == http.MethodDelete:
-		p.ID, do = id, s.pushes.delete
+		p.ID, p.OldID, do = id, id, s.pushes.delete
 	default:
-		p.ID = id
+		p.ID, p.OldID = id, id
 	}
-	p.Task = a.Request.PathValue("task")
+	if p.Task = a.Request.PathValue("task"); c.form.legacy {
+		p.ID = p.Task
+	}
 	return do(ctx, c, p)
 }
 

@@ -48,7 +48,12 @@ var must = []struct {
 	{"3.4.2 a taskId that there is not", "POST", "/message:send", "", "1.0", `{"message":{"messageId":"f","taskId":"mine","role":"ROLE_USER","parts":[{"text":"x"}]}}`, 404, `"TASK_NOT_FOUND"`, ""},
 	{"3.4.3 a contextId that is not the task's", "POST", "/message:send", "", "1.0", `{"message":{"messageId":"g","taskId":"{id}","contextId":"other","role":"ROLE_USER","parts":[{"text":"x"}]}}`, 400, "contextId", ""},
 	{"3.6.2 a version that is not supported", "GET", "/tasks", "", "0.5", "", 400, `"VERSION_NOT_SUPPORTED"`, ""},
-	{"3.6.2 no version is 0.3, which this binding does not speak", "GET", "/tasks", "", "", "", 400, `"VERSION_NOT_SUPPORTED"`, ""},
+	{"3.6.2 no version is 0.3, whose paths are others", "GET", "/tasks", "", "", "", 400, `"VERSION_NOT_SUPPORTED"`, ""},
+	{"0.3: no version, over HTTP with JSON", "GET", "/v1/tasks/{id}", "", "", "", 200, `{"id":"{id}","contextId":"{id}","status":{"state":"TASK_STATE_COMPLETED"`, `"kind"`},
+	{"0.3: 1.0 at its paths", "GET", "/v1/tasks/{id}", "", "1.0", "", 400, `"code":-32009`, ""},
+	{"0.3: the extended card over JSON-RPC", "POST", "", "", "0.3", `{"jsonrpc":"2.0","id":1,"method":"agent/getAuthenticatedExtendedCard"}`, 200, `"preferredTransport":"JSONRPC"`, `"error"`},
+	{"0.3: the extended card over HTTP with JSON", "GET", "/v1/card", "", "", "", 200, `"additionalInterfaces":[{`, ""},
+	{"0.3: the extended card needs credentials", "GET", "/v1/card", "-", "", "", 401, "", "skills"},
 	{"3.6.2 no version is 0.3", "POST", "", "", "", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"{id}"}}`, 200, `"kind":"task","status":{"state":"completed"`, ""},
 	{"3.6 patch numbers are not considered", "GET", "/tasks", "", "1.0.7", "", 200, `"tasks"`, ""},
 	{"3.6.1 the version as a parameter", "GET", "/tasks?A2A-Version=1.0", "", "", "", 200, `"tasks"`, ""},
@@ -99,7 +104,7 @@ func TestMust(t *testing.T) {
 				headers = []string{"A2A-Version", m.version}
 			}
 			res, text := s.Ask(t, m.verb, base+fill(m.path), token, fill(m.body), headers...)
-			if res.StatusCode != m.status || !strings.Contains(text, m.has) || m.hasNot != "" && strings.Contains(text, m.hasNot) {
+			if res.StatusCode != m.status || !strings.Contains(text, fill(m.has)) || m.hasNot != "" && strings.Contains(text, m.hasNot) {
 				t.Errorf("%d %.500s\nwant %d with %q and without %q", res.StatusCode, text, m.status, m.has, m.hasNot)
 			}
 		})

@@ -44,12 +44,14 @@ type pushParams struct {
 	pushConfig
 	Old   *pushConfig `json:"pushNotificationConfig,omitzero"` // 0.3, as the next
 	OldID string      `json:"pushNotificationConfigId,omitzero"`
+	Proto *legacyPush `json:"config,omitzero"` // over HTTP, in place of Old
 }
 
 // legacyPush is a TaskPushNotificationConfig of 0.3.
 type legacyPush struct {
-	Task   string     `json:"taskId"`
-	Config pushConfig `json:"pushNotificationConfig"`
+	Name   string      `json:"name,omitzero"`   // over HTTP
+	Task   string      `json:"taskId,omitzero"` // over JSON-RPC
+	Config *pushConfig `json:"pushNotificationConfig"`
 }
 
 type pushList struct {
@@ -136,7 +138,7 @@ func newPushes(s *server) *pushes {
 			continue
 		}
 		h.all = append(h.all, p)
-		c := &call{who: agents.Principal{ID: p.Who, Owner: p.Owner}, agent: p.Agent, tasks: s.Tasks, form: form{p.Legacy}}
+		c := &call{who: agents.Principal{ID: p.Who, Owner: p.Owner}, agent: p.Agent, tasks: s.Tasks, form: form{legacy: p.Legacy}}
 		h.run(c, p, pushUnseen, nil)
 		p.task <- p.Config.Task
 	}
@@ -219,7 +221,7 @@ func (h *pushes) reserve(c *call, config pushConfig) (*push, error) {
 	}
 	p := &push{Who: c.who.ID, Owner: c.who.Owner, Agent: c.agent, Legacy: c.form.legacy, Config: config}
 	begun := make(chan error, 1)
-	h.run(&call{who: c.who, agent: c.agent, tasks: c.tasks, form: c.form}, p, 0, begun)
+	h.run(&call{who: c.who, agent: c.agent, tasks: c.tasks, form: form{legacy: c.form.legacy}}, p, 0, begun)
 	return p, <-begun
 }
 
@@ -408,7 +410,10 @@ func (f form) render(p *push) any {
 	}
 	id := out.Task
 	out.Task = ""
-	return legacyPush{id, out}
+	if f.proto {
+		return legacyPush{Name: "tasks/" + id + "/pushNotificationConfigs/" + out.ID, Config: &out}
+	}
+	return legacyPush{Task: id, Config: &out}
 }
 
 // pushOf returns the task and the configuration that parameters name.
@@ -472,7 +477,7 @@ func (h *pushes) list(ctx context.Context, c *call, p *pushParams) (any, error) 
 	for _, p := range all {
 		out.Configs = append(out.Configs, c.form.render(p))
 	}
-	if c.form.legacy {
+	if c.form.plain() {
 		return out.Configs, nil
 	}
 	return out, nil
@@ -489,7 +494,7 @@ func (h *pushes) delete(ctx context.Context, c *call, p *pushParams) (any, error
 			h.drop(p)
 		}
 	}
-	if c.form.legacy {
+	if c.form.plain() {
 		return rpc.RawJSON([]byte("null")), nil
 	}
 	return struct{}{}, nil

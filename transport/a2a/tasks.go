@@ -29,7 +29,7 @@ func (s *server) take(ctx context.Context, c *call, p *sendParams) (t task.Task,
 	if err := p.check(c.form); err != nil {
 		return t, nil, err
 	}
-	config := cmp.Or(p.Configuration.Push, p.Configuration.PushOld)
+	config := cmp.Or(p.Configuration.Push, p.Configuration.PushOld, p.Configuration.PushProto)
 	if config == nil {
 		return s.takeMessage(ctx, c, p)
 	}
@@ -126,6 +126,8 @@ func (s *server) send(ctx context.Context, c *call, p *sendParams) (reply, error
 	immediate := p.Configuration.Immediate
 	if blocking := p.Configuration.Blocking; c.form.legacy && blocking != nil {
 		immediate = !*blocking
+	} else if c.form.proto {
+		immediate = true // as protocol buffers read what is left out
 	}
 	if !immediate && !interrupted(t) {
 		err := s.while(ctx, c, func(ctx context.Context) error {

@@ -162,7 +162,7 @@ func (h *things) order(ctx context.Context, c *call, m *message, data rpc.Raw, t
 
 // message answers a message.
 func (c *call) message(to *message, parts ...part) *message {
-	return &message{ID: rand.Text(), Context: to.Context, Kind: c.form.kind("message"), Role: c.form.role(false), Parts: parts}
+	return c.form.message(message{ID: rand.Text(), Context: to.Context, Role: c.form.role(false), Parts: parts})
 }
 
 // wait returns the task of a call that an owner has to approve. The same call asked for once more

@@ -22,7 +22,8 @@ type message struct {
 	Task     string  `json:"taskId,omitzero"`
 	Kind     string  `json:"kind,omitzero"` // 0.3
 	Role     string  `json:"role"`
-	Parts    []part  `json:"parts"`
+	Parts    []part  `json:"parts,omitzero"`
+	Content  []part  `json:"content,omitzero"` // 0.3 over HTTP, in place of Parts
 	Metadata rpc.Raw `json:"metadata,omitzero"`
 }
 
@@ -38,9 +39,10 @@ type part struct {
 
 // file is that of 0.3.
 type file struct {
-	Bytes []byte `json:"bytes,omitzero"`
-	URI   string `json:"uri,omitzero"`
-	MIME  string `json:"mimeType,omitzero"`
+	Bytes     []byte `json:"bytes,omitzero"`
+	WithBytes []byte `json:"fileWithBytes,omitzero"` // over HTTP
+	URI       string `json:"uri,omitzero"`
+	MIME      string `json:"mimeType,omitzero"`
 }
 
 type status struct {
@@ -83,13 +85,15 @@ type artifactUpdate struct {
 
 // sendParams are those of sending a message.
 type sendParams struct {
-	Message       message `json:"message"`
+	Message       message  `json:"message"`
+	Request       *message `json:"request,omitzero"` // 0.3 over HTTP: another name of Message
 	Configuration struct {
 		History   *int        `json:"historyLength,omitzero"`
 		Immediate bool        `json:"returnImmediately,omitzero"`
 		Blocking  *bool       `json:"blocking,omitzero"` // 0.3
 		Push      *pushConfig `json:"taskPushNotificationConfig,omitzero"`
 		PushOld   *pushConfig `json:"pushNotificationConfig,omitzero"` // 0.3, and an example of 1.0
+		PushProto *pushConfig `json:"pushNotification,omitzero"`       // 0.3 over HTTP
 	} `json:"configuration,omitzero"`
 }
 
@@ -132,7 +136,11 @@ const (
 
 // check refuses a message that no agent takes.
 func (p *sendParams) check(f form) error {
+	if p.Request != nil && f.proto {
+		p.Message = *p.Request
+	}
 	m, c := &p.Message, &p.Configuration
+	f.read(m)
 	bad := func(field, text string) error { return invalid("message."+field, errors.New(text)) }
 	switch {
 	case m.ID == "" || !printable(m.ID):

@@ -51,9 +51,14 @@ var speakers = map[string]func(*testing.T, *site) speaker{
 	"wot":          speakWoT,
 	"lmosprotocol": speakLMOS,
 	"agora":        speakAgora,
-	"a2a":          speakA2A,
-	"aitp":         speakAITP,
-	"anp":          speakANP,
+	"a2a":          speakA2A("a2a"),
+
+	"a2a over HTTP":     speakA2A("a2a over HTTP"),
+	"a2a 0.3":           speakA2A("a2a 0.3"),
+	"a2a 0.3 over HTTP": speakA2A("a2a 0.3 over HTTP"),
+
+	"aitp": speakAITP,
+	"anp":  speakANP,
 }
 
 var permissionConfig = `site: { name: shed }

@@ -5,11 +5,11 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Role, TaskState, verifyAgentCardSignature } from '@a2a-js/sdk'
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestTransportFactory } from '@a2a-js/sdk/client'
-import { A2AClient as Legacy } from 'a2a-sdk-0.3/client'
+import { A2AClient as Legacy, ClientFactory as LegacyFactory, DefaultAgentCardResolver as LegacyResolver, RestTransportFactory as LegacyRest } from 'a2a-sdk-0.3/client'
 import canonicalize from 'canonicalize'
 import * as jose from 'jose'
 
-const [url, token, did] = process.argv.slice(2)
+const [url, token, did, hooks] = process.argv.slice(2)
 console.debug = () => {} // of the library, for each signature that is not good
 const authorized = (input, init = {}) => {
 	const headers = new Headers(init.headers)
@@ -106,7 +106,7 @@ for (const Factory of [JsonRpcTransportFactory, RestTransportFactory]) {
 	assert.deepEqual(events.map((e) => e.payload.$case), ['message'])
 	await rejects(site.getTask({ id: 'nothing', tenant: '' }), 'TaskNotFoundError')
 	await rejects(site.sendMessage(message([{ ...text('x'), content: { $case: 'url', value: 'http://x' } }])), 'ContentTypeNotSupportedError')
-	await rejects(site.transport.createTaskPushNotificationConfig({ tenant: '', id: '', taskId: 'x', url: 'http://x', token: '', authentication: undefined }, { serviceParameters: { 'A2A-Version': '1.0' } }), 'PushNotificationNotSupportedError')
+	await rejects(site.createTaskPushNotificationConfig({ tenant: '', id: '', taskId: 'x', url: `${hooks}/x`, token: '', authentication: undefined }), 'TaskNotFoundError')
 
 	// An agent with its tasks.
 	const beds = await factory.createFromUrl(url, of('beds'))
@@ -121,6 +121,15 @@ for (const Factory of [JsonRpcTransportFactory, RestTransportFactory]) {
 	const request = message([data({ skill: 'run' })], {}, { acceptedOutputModes: [], taskPushNotificationConfig: undefined, historyLength: undefined, returnImmediately: true })
 	const running = await flush.sendMessage(request)
 	assert.equal((await flush.sendMessage(request)).id, running.id)
+
+	// Push notifications. What they tell is looked at by the test.
+	const hook = { tenant: '', id: 'mine', taskId: running.id, url: `${hooks}/1.0/${Factory.name}`, token: 'own', authentication: { scheme: 'Bearer', credentials: 'secret' } }
+	assert.equal((await flush.createTaskPushNotificationConfig(hook)).id, 'mine')
+	assert.equal((await flush.getTaskPushNotificationConfig({ tenant: '', taskId: running.id, id: 'mine' })).url, hook.url)
+	await flush.createTaskPushNotificationConfig({ ...hook, id: 'other' })
+	await flush.deleteTaskPushNotificationConfig({ tenant: '', taskId: running.id, id: 'other' })
+	assert.deepEqual((await flush.listTaskPushNotificationConfig({ tenant: '', taskId: running.id, pageSize: 0, pageToken: '' })).configs.map((c) => c.id), ['mine'])
+	await assert.rejects(flush.createTaskPushNotificationConfig({ ...hook, url: 'https://127.0.0.1/' }))
 	const seen = await all(flush.resubscribeTask({ id: running.id, tenant: '' }), async () => {
 		const canceled = await flush.cancelTask({ id: running.id, tenant: '', metadata: undefined })
 		assert.equal(canceled.status.state, TaskState.TASK_STATE_CANCELED)
@@ -153,6 +162,9 @@ const no = (await beds.sendMessage(older([{ kind: 'text', text: 'no' }], { taskI
 assert.equal(no.status.state, 'completed', JSON.stringify(no))
 const flush = await Legacy.fromCardUrl(url + of('flush'), { fetchImpl: authorized })
 const running = (await flush.sendMessage(older([part({ skill: 'run' })], {}, { blocking: false }))).result
+const set = (await flush.setTaskPushNotificationConfig({ taskId: running.id, pushNotificationConfig: { id: 'mine', url: `${hooks}/0.3`, token: 'own', authentication: { schemes: ['Bearer'], credentials: 'secret' } } })).result
+assert.deepEqual([set.taskId, set.pushNotificationConfig.id], [running.id, 'mine'])
+assert.equal((await flush.getTaskPushNotificationConfig({ id: running.id })).result.pushNotificationConfig.url, `${hooks}/0.3`)
 const updates = await all(flush.resubscribeTask({ id: running.id }), async () => {
 	assert.equal((await flush.cancelTask({ id: running.id })).result.status.state, 'canceled')
 })
@@ -163,6 +175,32 @@ const warming = await Legacy.fromCardUrl(url + of('warming'), { fetchImpl: autho
 const kinds = []
 for await (const e of warming.sendMessageStream(older([part({ skill: 'run' })]))) kinds.push(e.kind)
 assert.equal(kinds[0], 'task')
+
+// 0.3 over HTTP with JSON, and its extended card.
+const rest = new LegacyFactory({ transports: [new LegacyRest({ fetchImpl: authorized })], cardResolver: new LegacyResolver({ fetchImpl: authorized }) })
+const site = await rest.createFromUrl(url)
+assert((await site.getAgentCard()).skills.some((s) => s.id === 'move'))
+assert((await site.transport.getExtendedAgentCard()).skills.some((s) => s.id === 'move'))
+const over = await site.sendMessage(older([part({ operation: 'read', points: ['greenhouse/temperature'] })]))
+assert.deepEqual([over.kind, over.parts[0].data.readings[0].unit], ['message', 'Cel'])
+await rejects(site.getTask({ id: 'nothing' }), 'TaskNotFoundError')
+assert.deepEqual((await all(site.sendMessageStream(older([part({ operation: 'status' })])))).map((e) => e.kind), ['message'])
+const restBeds = await rest.createFromUrl(url, of('beds'))
+const restAsked = await restBeds.sendMessage(older([part({ skill: 'run' })]))
+assert.deepEqual([restAsked.kind, restAsked.status.state], ['task', 'input-required'])
+const restNo = await restBeds.sendMessage(older([{ kind: 'text', text: 'no' }], { taskId: restAsked.id, contextId: restAsked.contextId }))
+assert.equal(restNo.status.state, 'completed')
+const restFlush = await rest.createFromUrl(url, of('flush'))
+const restRunning = await restFlush.sendMessage(older([part({ skill: 'run' })], {}, { blocking: false }))
+const restHook = { taskId: restRunning.id, pushNotificationConfig: { id: 'mine', url: `${hooks}/0.3/rest`, token: 'own', authentication: { schemes: ['Bearer'], credentials: 'secret' } } }
+assert.deepEqual((await restFlush.setTaskPushNotificationConfig(restHook)).taskId, restRunning.id)
+assert.equal((await restFlush.getTaskPushNotificationConfig({ id: restRunning.id, pushNotificationConfigId: 'mine' })).pushNotificationConfig.url, `${hooks}/0.3/rest`)
+const restUpdates = await all(restFlush.resubscribeTask({ id: restRunning.id }), async () => {
+	assert.equal((await restFlush.cancelTask({ id: restRunning.id })).status.state, 'canceled')
+})
+const restLast = restUpdates.at(-1)
+assert.deepEqual([restUpdates[0].kind, restLast.kind, restLast.status.state, restLast.final], ['task', 'status-update', 'canceled', true])
+await rejects(restFlush.cancelTask({ id: restRunning.id }), 'TaskNotCancelableError')
 
 const { supportedInterfaces, ...old } = await (await authorized(url + things)).json()
 const compatible = await new ClientFactory({

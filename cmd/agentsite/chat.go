@@ -252,31 +252,27 @@ func (v *view) show(ctx context.Context, t task.Task) {
 	}
 	v.says = t.Says
 	asks := ""
-	switch t.State {
-	case task.InputRequired:
+	if !v.offer(ctx, t) && (t.State == task.InputRequired || t.State == task.AuthRequired) {
 		asks = v.app.said(saysOf(t))
-	case task.AuthRequired:
-		asks = "an owner has to approve this: " + v.app.said(saysOf(t)) + " (agentsite approve)"
 	}
 	if asks != v.asks && asks != "" {
 		v.line()
 		v.app.note("%s", asks)
 	}
 	v.asks = asks
-	v.offer(ctx, t)
 }
 
-// offer shows the call that waits for an owner to one who sits here. What is typed then is about that
-// call, whatever waits later.
-func (v *view) offer(ctx context.Context, t task.Task) {
+// offer shows the call that waits for an owner to one who sits here, and reports whether it did. What is
+// typed then is about that call, whatever waits later.
+func (v *view) offer(ctx context.Context, t task.Task) bool {
 	before := v.handle
 	v.handle = ""
 	if t.State != task.AuthRequired || !v.person {
-		return
+		return false
 	}
 	all, err := callOwner(ctx, v.session, owner.RequestsMethod, owner.None{})
 	if err != nil { // no owner
-		return
+		return false
 	}
 	for _, r := range all.Requests {
 		if slices.Contains(r.Via, "task/"+t.ID) && handleForm().MatchString(r.Handle) {
@@ -284,9 +280,10 @@ func (v *view) offer(ctx context.Context, t task.Task) {
 				v.line()
 				v.app.note("%s asks for %s %s: y approves it, n denies it", askerOf(r), r.Tool, argumentsOf(r))
 			}
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // meanwhile does what was typed while the agent works.

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package main
+
+import "github.com/rogpeppe/go-internal/testscript"
+
+// talk runs a command at a terminal, which is known for Linux only.
+func talk(ts *testscript.TestScript, _ bool, _ []string) { ts.Fatalf("talk is for Linux") }

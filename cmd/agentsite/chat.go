@@ -233,6 +233,16 @@ func (v *view) show(ctx context.Context, t task.Task) {
 		return
 	}
 	if v.person {
+		for ; v.steps < len(t.Steps) && t.Steps[v.steps].Outcome != ""; v.steps++ {
+			s := t.Steps[v.steps]
+			v.line()
+			v.app.note("%s", stepLine(s.Does, s.Outcome, s.Says))
+		}
+		if t.Says != v.says && t.Says != "" {
+			v.line()
+			v.app.note("%s", v.app.said(t.Says))
+		}
+		v.says = t.Says
 		if rest, ok := strings.CutPrefix(t.Partial, v.written); ok && rest != "" {
 			fmt.Fprint(v.app.errs, cleanLines(rest))
 			v.written = t.Partial
@@ -240,17 +250,7 @@ func (v *view) show(ctx context.Context, t task.Task) {
 			v.line()
 			v.written = ""
 		}
-		for ; v.steps < len(t.Steps) && t.Steps[v.steps].Outcome != ""; v.steps++ {
-			s := t.Steps[v.steps]
-			v.line()
-			v.app.note("%s", stepLine(s.Does, s.Outcome, s.Says))
-		}
 	}
-	if t.Says != v.says && t.Says != "" && v.person {
-		v.line()
-		v.app.note("%s", v.app.said(t.Says))
-	}
-	v.says = t.Says
 	asks := ""
 	if !v.offer(ctx, t) && (t.State == task.InputRequired || t.State == task.AuthRequired) {
 		asks = v.app.said(saysOf(t))

@@ -37,7 +37,7 @@ func talk(ts *testscript.TestScript, neg bool, args []string) {
 	go func() { ended <- cmd.Wait() }()
 	var mu sync.Mutex
 	var printed bytes.Buffer
-	news := make(chan struct{}, 1)
+	changed := make(chan struct{}, 1)
 	go func() {
 		for b := make([]byte, 4096); ; {
 			n, err := master.Read(b)
@@ -45,7 +45,7 @@ func talk(ts *testscript.TestScript, neg bool, args []string) {
 			printed.Write(b[:n])
 			mu.Unlock()
 			select {
-			case news <- struct{}{}:
+			case changed <- struct{}{}:
 			default:
 			}
 			if err != nil {
@@ -73,7 +73,7 @@ func talk(ts *testscript.TestScript, neg bool, args []string) {
 				break
 			}
 			select {
-			case <-news:
+			case <-changed:
 			case <-late:
 				fail("in 20 s there was no " + line[2:])
 			}

@@ -122,7 +122,7 @@ type Reading struct {
 
 // OutputDetail is what an output may do and is doing.
 type OutputDetail struct {
-	Safe    device.Value `json:"safe"`
+	Safe    device.Value `json:"safe,omitzero"` // always there, but in Doing
 	Max     float64      `json:"max_seconds,omitzero"`
 	Limits  string       `json:"limits,omitzero"`
 	Confirm string       `json:"confirm,omitzero"`
@@ -135,6 +135,12 @@ type OutputDetail struct {
 	// Others is set for agents of the site only: the output's holder, or the last caller to release
 	// it, is neither an owner nor another such agent.
 	Others bool `json:"-"`
+}
+
+// Doing returns a copy with what the output is doing, without what it may do.
+func (d OutputDetail) Doing() *OutputDetail {
+	d.Safe, d.Max, d.Limits, d.Confirm = device.Value{}, 0, "", ""
+	return &d
 }
 
 // HistoryRequest asks how a point went until To, from From on or for Hours. Times are RFC 3339.

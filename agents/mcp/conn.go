@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -37,7 +38,7 @@ type conn struct {
 	in     *bufio.Reader
 	writes sync.Mutex
 
-	messages, bytes bucket
+	messages, bytes *rate.Limiter
 
 	once  sync.Once
 	cause atomic.Pointer[string] // what the child did wrong, first
@@ -45,8 +46,7 @@ type conn struct {
 }
 
 func newConn(rw io.ReadWriteCloser) *conn {
-	now := time.Now()
-	return &conn{rw: rw, in: bufio.NewReaderSize(rw, 16<<10), messages: bucket{messageBurst, messageBurst, messageRate, now}, bytes: bucket{byteBurst, byteBurst, byteRate, now}}
+	return &conn{rw: rw, in: bufio.NewReaderSize(rw, 16<<10), messages: rate.NewLimiter(messageRate, messageBurst), bytes: rate.NewLimiter(byteRate, byteBurst)}
 }
 
 // Connect implements sdk.Transport: c is used for one session.
@@ -72,8 +72,7 @@ func (c *conn) read() (jsonrpc.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		now := time.Now()
-		if !c.messages.take(1, now) || !c.bytes.take(float64(len(line)), now) {
+		if !c.messages.Allow() || !c.bytes.AllowN(time.Now(), len(line)) {
 			return nil, errors.New("it floods: more than 50 messages or 1 MiB a second")
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
@@ -157,20 +156,4 @@ func (c *conn) Close() (err error) {
 	c.over.Store(true)
 	c.once.Do(func() { err = c.rw.Close() })
 	return err
-}
-
-// bucket is a token bucket.
-type bucket struct {
-	have, size, perSecond float64
-	at                    time.Time
-}
-
-func (b *bucket) take(n float64, now time.Time) bool {
-	b.have = min(b.size, b.have+now.Sub(b.at).Seconds()*b.perSecond)
-	b.at = now
-	if b.have < n {
-		return false
-	}
-	b.have -= n
-	return true
 }

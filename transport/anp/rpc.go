@@ -10,6 +10,7 @@ import (
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/transport/adapter"
+	"agentsite/transport/fault"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
@@ -98,18 +99,6 @@ func (a server) tool(ctx context.Context, who agents.Principal, r *rpc.Call, t a
 	return v, nil
 }
 
-// codes are those of faults. They are the ones of the site's MCP.
-var codes = map[device.FaultKind]int{
-	device.Invalid:        rpc.CodeInvalidParams,
-	device.Denied:         403,
-	device.Unsafe:         409,
-	device.Busy:           rpc.CodeBusy,
-	device.Offline:        502,
-	device.Expired:        410,
-	device.UnknownOutcome: 504,
-	device.Unavailable:    503,
-}
-
 // faultData is what an error has beside its sentence.
 type faultData struct {
 	Code      string           `json:"anp_code"`
@@ -132,7 +121,7 @@ func asError(err error) error {
 	if f.Kind == device.Internal {
 		return err // the dispatcher logs it and tells nobody
 	}
-	out := rpc.Errorf(codes[f.Kind], "%s", f.Msg)
+	out := rpc.Errorf(fault.Code(f.Kind), "%s", f.Msg)
 	data := faultData{Code: "agentsite." + string(f.Kind), Fault: f.Kind, Retryable: f.Kind == device.Busy || f.Kind == device.Offline}
 	if errors.As(err, &needs) {
 		out.Message = needs.Says

@@ -11,6 +11,7 @@ import (
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
+	"agentsite/transport/fault"
 	"agentsite/transport/rpc"
 )
 
@@ -150,20 +151,6 @@ func unsupported(version string) *rpc.Error {
 	return e
 }
 
-// codes maps the fault kinds to error codes, where a fault is the answer to a
-// request and not the result of a tool. Our own are outside what JSON-RPC and MCP
-// reserve.
-var codes = map[device.FaultKind]int{
-	device.Invalid:        rpc.CodeInvalidParams,
-	device.Denied:         403,
-	device.Unsafe:         409,
-	device.Busy:           rpc.CodeBusy,
-	device.Offline:        502,
-	device.Expired:        410,
-	device.UnknownOutcome: 504,
-	device.Unavailable:    503,
-}
-
 func asError(err error) error {
 	var ours *rpc.Error
 	var needs *tools.NeedsCapability
@@ -179,7 +166,7 @@ func asError(err error) error {
 	if f.Kind == device.Internal {
 		return err // the dispatcher logs it and tells nobody
 	}
-	return rpc.Errorf(codes[f.Kind], "%s", f.Msg)
+	return rpc.Errorf(fault.Code(f.Kind), "%s", f.Msg)
 }
 
 func missing(c tools.Capabilities) *rpc.Error {

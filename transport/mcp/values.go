@@ -64,7 +64,7 @@ func (w *valuesWriter) params(u agents.Update) (p valuesParams, err error) {
 			t.Quality = reading.Quality
 		}
 		if d := reading.Detail; d != nil {
-			t.Output = &outputState{d.Goal, d.Holder, d.Left, d.Rest, d.Needs, d.Ended}
+			t.Output = d.Doing()
 		}
 		p.Readings[i] = t
 	}

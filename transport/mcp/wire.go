@@ -360,20 +360,10 @@ type tablePoint struct {
 }
 
 type tableReading struct {
-	Index   int            `json:"i"` // into the table
-	Value   device.Value   `json:"value,omitzero"`
-	Age     float64        `json:"age_seconds"`
-	Quality device.Quality `json:"quality,omitzero"` // good when left out
-	Why     string         `json:"why,omitzero"`
-	Output  *outputState   `json:"output,omitzero"` // of an output, always
-}
-
-// outputState is what an output is doing: what moves of an agents.OutputDetail.
-type outputState struct {
-	Goal   device.Value `json:"going_to,omitzero"`
-	Holder string       `json:"held_by,omitzero"`
-	Left   float64      `json:"seconds_left,omitzero"`
-	Rest   float64      `json:"rest_seconds,omitzero"`
-	Needs  string       `json:"needs,omitzero"`
-	Ended  string       `json:"returned_because,omitzero"`
+	Index   int                  `json:"i"` // into the table
+	Value   device.Value         `json:"value,omitzero"`
+	Age     float64              `json:"age_seconds"`
+	Quality device.Quality       `json:"quality,omitzero"` // good when left out
+	Why     string               `json:"why,omitzero"`
+	Output  *agents.OutputDetail `json:"output,omitzero"` // of an output, always: what it is doing
 }

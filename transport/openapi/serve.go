@@ -120,17 +120,7 @@ type update struct {
 // watched is a reading as a watch tells it, and of an output what it is doing.
 type watched struct {
 	agents.Reading
-	Output *doing `json:"output,omitzero"`
-}
-
-// doing is what moves of an agents.OutputDetail.
-type doing struct {
-	Goal   device.Value `json:"going_to,omitzero"`
-	Holder string       `json:"held_by,omitzero"`
-	Left   float64      `json:"seconds_left,omitzero"`
-	Rest   float64      `json:"rest_seconds,omitzero"`
-	Needs  string       `json:"needs,omitzero"`
-	Ended  string       `json:"returned_because,omitzero"`
+	Output *agents.OutputDetail `json:"output,omitzero"`
 }
 
 func (a api) watch(ctx context.Context, c *call) (any, error) {
@@ -148,7 +138,7 @@ func updateOf(u agents.Update) update {
 	for _, r := range u.Readings {
 		w := watched{Reading: r}
 		if d := r.Detail; d != nil {
-			w.Output = &doing{d.Goal, d.Holder, d.Left, d.Rest, d.Needs, d.Ended}
+			w.Output = d.Doing()
 		}
 		out.Readings = append(out.Readings, w)
 	}

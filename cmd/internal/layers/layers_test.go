@@ -20,7 +20,7 @@ type layer struct {
 // everything marks a package that joins all others.
 const everything = "*"
 
-var mcpImports = []string{"transport/rpc", "node", "agents", "agents/task", "agents/tools", "device"}
+var mcpImports = []string{"transport/fault", "transport/rpc", "node", "agents", "agents/task", "agents/tools", "device"}
 
 // layers is the plan. A package that is not listed may not exist.
 var layers = []layer{
@@ -89,12 +89,13 @@ var layers = []layer{
 	{"transport/openapi", []string{"agents", "agents/task", "device", "node", "transport/adapter", "transport/web"}, "a protocol calls the node"},
 	{"transport/agora", []string{"agents", "agents/tools", "device", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol renders the tools"},
 	{"transport/aitp", []string{"agents", "agents/task", "agents/tools", "device", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol renders the tools"},
-	{"transport/a2a/client", []string{"agents", "agents/task", "device", "node/identity", "transport/rpc", "transport/web/outbound"}, "an agent elsewhere is known by its messages only"},
+	{"transport/fault", []string{"agents", "device", "transport/rpc"}, "the codes of faults, whatever the protocol"},
+	{"transport/a2a/client", []string{"agents", "agents/task", "device", "node/identity", "transport/fault", "transport/rpc", "transport/web/outbound"}, "an agent elsewhere is known by its messages only"},
 	{"transport/aios", []string{"agents", "agents/agent", "agents/task", "device", "transport/web/outbound"}, "the registry is known by its messages only; the tasks of the site are passed in"},
 	{"transport/aios/aiostest", nil, "a registry for tests; imported by tests only"},
-	{"transport/anp", []string{"agents", "agents/tools", "device", "transport/adapter", "transport/anp/did", "transport/httpsig", "transport/rpc", "transport/web"}, "a protocol renders the tools"},
+	{"transport/anp", []string{"agents", "agents/tools", "device", "transport/adapter", "transport/anp/did", "transport/fault", "transport/httpsig", "transport/rpc", "transport/web"}, "a protocol renders the tools"},
 	{"transport/anp/did", []string{"node/identity", "transport/web/outbound"}, "a name's document is fetched and read, whoever it is for"},
-	{"transport/anp/client", []string{"agents", "agents/task", "device", "node/identity", "transport/anp/did", "transport/httpsig", "transport/rpc", "transport/web/outbound"}, "an agent elsewhere is known by its messages only"},
+	{"transport/anp/client", []string{"agents", "agents/task", "device", "node/identity", "transport/anp/did", "transport/fault", "transport/httpsig", "transport/rpc", "transport/web/outbound"}, "an agent elsewhere is known by its messages only"},
 	{"transport/httpsig", nil, "a signature is of a request, whoever it is from"},
 	{"transport/web/outbound", nil, "it dials what the owner named, whatever is asked there"},
 	{"transport/wot", []string{"agents", "agents/task", "device", "node", "node/identity", "node/things", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol calls the node"},

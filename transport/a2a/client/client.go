@@ -13,10 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"agentsite/agents"
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/node/identity"
+	"agentsite/transport/fault"
 	"agentsite/transport/rpc"
 	"agentsite/transport/web/outbound"
 
@@ -132,75 +132,18 @@ func (h *Host) call(ctx context.Context, d *described, m method, params map[stri
 	var status *outbound.StatusError
 	switch {
 	case errors.As(err, &status):
-		return nil, refused(status.Code)
+		return nil, fault.Status(status.Code)
 	case err != nil && !sent:
 		return nil, device.Faultf(device.Offline, "%s is not reached", h.host)
 	case err != nil:
 		return nil, device.Faultf(device.UnknownOutcome, "%s gave no answer that can be read", h.host)
 	}
-	return result(text)
+	return fault.Result(text, kinds)
 }
 
-// refused is the fault of a status.
-func refused(code int) error {
-	switch {
-	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return device.Faultf(device.Denied, "it does not permit this to this site")
-	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable:
-		return device.Faultf(device.Busy, "it is busy (status %d)", code)
-	case code >= 500:
-		return device.Faultf(device.UnknownOutcome, "it answered with the status %d", code)
-	}
-	return device.Faultf(device.Unavailable, "it answered with the status %d", code)
-}
-
-// kinds are the kinds of faults of the errors of JSON-RPC, of A2A (section 5.4) and of sites of ours.
+// kinds are those of the error codes of A2A (section 5.4).
 var kinds = map[int]device.FaultKind{
-	rpc.CodeInvalidParams: device.Invalid, rpc.CodeMethodNotFound: device.Invalid, rpc.CodeInternal: device.UnknownOutcome,
-	-32001: device.Invalid, -32002: device.Invalid, -32004: device.Invalid, -32005: device.Invalid, -32009: device.Invalid,
-	403: device.Denied, 409: device.Unsafe, 410: device.Expired, rpc.CodeBusy: device.Busy, 504: device.UnknownOutcome,
-}
-
-// result returns the result in an answer of JSON-RPC, or its error as a fault without its text.
-func result(text []byte) (jsontext.Value, error) {
-	var answer struct {
-		Result jsontext.Value `json:"result"`
-		Error  *struct {
-			Code int `json:"code"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(text, &answer); err != nil || answer.Error == nil && len(answer.Result) == 0 {
-		return nil, device.Faultf(device.UnknownOutcome, "it answered with something else than JSON-RPC")
-	}
-	if answer.Error == nil {
-		return answer.Result, nil
-	}
-	kind, ok := kinds[answer.Error.Code]
-	if !ok {
-		kind = device.Unavailable
-	}
-	return nil, device.Faultf(kind, "it refused the call (code %d)", answer.Error.Code)
-}
-
-// refusal is a fault of which the agent elsewhere knows: it or this client has said no.
-type refusal struct{ *device.Fault }
-
-func (r refusal) FaultKind() string { return string(r.Kind) }
-
-// told returns an error as that of another site: one that was not reached, one whose answer is not
-// known, or one that refuses.
-func told(err error) error {
-	if err == nil {
-		return nil
-	}
-	f := device.AsFault(err)
-	switch f.Kind {
-	case device.Offline:
-		return &agents.Unreached{Err: f}
-	case device.UnknownOutcome:
-		return f
-	}
-	return refusal{f}
+	rpc.CodeInternal: device.UnknownOutcome, -32001: device.Invalid, -32002: device.Invalid, -32004: device.Invalid, -32005: device.Invalid, -32009: device.Invalid,
 }
 
 // wireTask is a task, or in 0.3 a message, as it is read here.

@@ -20,6 +20,7 @@ import (
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/node/identity"
+	"agentsite/transport/fault"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
@@ -414,7 +415,7 @@ func FuzzA2AAnswer(f *testing.F) {
 	f.Add([]byte(`{"result":{"id":"a","status":{"state":"input-required"}}}`))
 	f.Add([]byte(`{"error":{"code":-32001}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		v, err := result(text)
+		v, err := fault.Result(text, kinds)
 		if err != nil {
 			return
 		}

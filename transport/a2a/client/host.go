@@ -11,6 +11,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/task"
 	"agentsite/device"
+	"agentsite/transport/fault"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -63,7 +64,7 @@ func (h *Host) described(ctx context.Context, age time.Duration) (*described, er
 func (h *Host) Agents(ctx context.Context, _ agents.Principal) ([]task.Agent, error) {
 	d, err := h.described(ctx, fetchAgain)
 	if err != nil {
-		return nil, told(err)
+		return nil, fault.Told(err)
 	}
 	return []task.Agent{d.agent}, nil
 }
@@ -72,7 +73,7 @@ func (h *Host) Agents(ctx context.Context, _ agents.Principal) ([]task.Agent, er
 // does not say that it takes it as the same: it is looked for.
 func (h *Host) Ask(ctx context.Context, _ agents.Principal, r task.Request) (task.Task, error) {
 	t, err := h.ask(ctx, &r)
-	return t, told(err)
+	return t, fault.Told(err)
 }
 
 func (h *Host) ask(ctx context.Context, r *task.Request) (task.Task, error) {
@@ -222,7 +223,7 @@ func (h *Host) message(id string) (task.Task, bool) {
 // Task implements task.Host.
 func (h *Host) Task(ctx context.Context, _ agents.Principal, id string) (task.Task, error) {
 	t, err := h.about(ctx, getTask, id)
-	return t, told(err)
+	return t, fault.Told(err)
 }
 
 // about calls a method about a task.
@@ -276,7 +277,7 @@ func (h *Host) Watch(ctx context.Context, p agents.Principal, id string, emit fu
 
 // Answer implements task.Host: who asks by a step is not there to answer.
 func (*Host) Answer(context.Context, agents.Principal, string, string, string) (task.Task, error) {
-	return task.Task{}, told(device.Faultf(device.Invalid, "only those who ask it themselves can answer"))
+	return task.Task{}, fault.Told(device.Faultf(device.Invalid, "only those who ask it themselves can answer"))
 }
 
 // Cancel implements task.Host. A task that had ended is returned as it is.
@@ -285,5 +286,5 @@ func (h *Host) Cancel(ctx context.Context, p agents.Principal, id string) (task.
 	if err != nil && device.AsFault(err).Kind == device.Invalid {
 		return h.Task(ctx, p, id)
 	}
-	return t, told(err)
+	return t, fault.Told(err)
 }

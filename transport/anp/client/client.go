@@ -21,8 +21,8 @@ import (
 	"agentsite/device"
 	"agentsite/node/identity"
 	"agentsite/transport/anp/did"
+	"agentsite/transport/fault"
 	"agentsite/transport/httpsig"
-	"agentsite/transport/rpc"
 	"agentsite/transport/web/outbound"
 
 	"github.com/go-json-experiment/json"
@@ -285,13 +285,13 @@ func (c *Client) Call(ctx context.Context, m *Method, params jsontext.Value, t a
 	var status *outbound.StatusError
 	switch {
 	case errors.As(err, &status):
-		return nil, refused(status.Code)
+		return nil, fault.Status(status.Code)
 	case err != nil && !sent:
 		return nil, device.Faultf(device.Offline, "%s is not reached: %s", c.host, reason(err))
 	case err != nil:
 		return nil, device.Faultf(device.UnknownOutcome, "%s gave no answer that can be read", c.host)
 	}
-	return result(text)
+	return fault.Result(text, nil)
 }
 
 // reason says in words of our own why a host is not reached.
@@ -301,39 +301,4 @@ func reason(err error) string {
 		return "no answer in time"
 	}
 	return "no connection"
-}
-
-// refused is the fault of a status.
-func refused(code int) error {
-	switch code {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return device.Faultf(device.Denied, "it does not permit this to the key of this site")
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return device.Faultf(device.Busy, "it is busy (status %d)", code)
-	}
-	return device.Faultf(device.Unavailable, "it answered with the status %d", code)
-}
-
-// result returns the result in an answer of JSON-RPC, or its error as a fault without its text.
-func result(text []byte) (jsontext.Value, error) {
-	var answer struct {
-		Result jsontext.Value `json:"result"`
-		Error  *struct {
-			Code int `json:"code"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(text, &answer); err != nil || answer.Error == nil && len(answer.Result) == 0 {
-		return nil, device.Faultf(device.UnknownOutcome, "it answered with something else than JSON-RPC")
-	}
-	if answer.Error == nil {
-		return answer.Result, nil
-	}
-	kinds := map[int]device.FaultKind{
-		rpc.CodeInvalidParams: device.Invalid, rpc.CodeMethodNotFound: device.Invalid, 403: device.Denied, 409: device.Unsafe, 410: device.Expired, rpc.CodeBusy: device.Busy, 504: device.UnknownOutcome,
-	}
-	kind, ok := kinds[answer.Error.Code]
-	if !ok {
-		kind = device.Unavailable
-	}
-	return nil, device.Faultf(kind, "it refused the call (code %d)", answer.Error.Code)
 }

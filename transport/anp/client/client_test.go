@@ -221,7 +221,7 @@ func TestCalls(t *testing.T) {
 		{task.Request{Agent: "ping"}, `{"error":{"code":403}}`, "", task.Failed, "denied"},
 		{task.Request{Agent: "ping"}, `{"error":{"code":7}}`, "", task.Failed, "unavailable"},
 		{task.Request{Agent: "ping"}, `401 {}`, "", task.Failed, "denied"},
-		{task.Request{Agent: "ping"}, `500 {}`, "", task.Failed, "unavailable"},
+		{task.Request{Agent: "ping"}, `500 {}`, "", task.Failed, "unknown_outcome"},
 		{task.Request{Agent: "ping"}, `302 {}`, "", task.Failed, "unavailable"},
 		{task.Request{Agent: "ping"}, `<html>`, "", task.Failed, "unknown_outcome"},
 		{task.Request{Agent: "ping"}, `{}`, "", task.Failed, "unknown_outcome"},

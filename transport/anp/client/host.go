@@ -12,6 +12,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/task"
 	"agentsite/device"
+	"agentsite/transport/fault"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -83,23 +84,6 @@ func (h *Host) methods(ctx context.Context, age time.Duration) ([]Method, error)
 	return slices.DeleteFunc(slices.Clone(a.Methods), func(m Method) bool { return device.CheckName(m.Name) != nil }), nil
 }
 
-// refusal is a fault of which the agent elsewhere knows: it or this client has said no.
-type refusal struct{ *device.Fault }
-
-func (r refusal) FaultKind() string { return string(r.Kind) }
-
-// told returns an error as that of another site: one that was not reached, or one that refuses.
-func told(err error) error {
-	if err == nil {
-		return nil
-	}
-	f := device.AsFault(err)
-	if f.Kind == device.Offline {
-		return &agents.Unreached{Err: f}
-	}
-	return refusal{f}
-}
-
 // Agents implements task.Host.
 func (h *Host) Agents(ctx context.Context, _ agents.Principal) (all []task.Agent, err error) {
 	methods, err := h.methods(ctx, describeAgain)
@@ -110,13 +94,13 @@ func (h *Host) Agents(ctx context.Context, _ agents.Principal) (all []task.Agent
 		}
 		all = append(all, task.Agent{Name: m.Name, Description: says, Skills: []task.Skill{{ID: "call", Description: says}}})
 	}
-	return all, told(err)
+	return all, fault.Told(err)
 }
 
 // Ask implements task.Host. It calls nothing yet.
 func (h *Host) Ask(ctx context.Context, _ agents.Principal, r task.Request) (task.Task, error) {
 	t, err := h.ask(ctx, r)
-	return t, told(err)
+	return t, fault.Told(err)
 }
 
 func (h *Host) ask(ctx context.Context, r task.Request) (task.Task, error) {
@@ -220,7 +204,7 @@ func (h *Host) find(id string) (*call, error) {
 			return c, nil
 		}
 	}
-	return nil, told(device.Faultf(device.Invalid, "nothing is known of this call any more: it may have been made"))
+	return nil, fault.Told(device.Faultf(device.Invalid, "nothing is known of this call any more: it may have been made"))
 }
 
 func (h *Host) now(c *call) task.Task {
@@ -236,7 +220,7 @@ func (h *Host) Watch(ctx context.Context, _ agents.Principal, id string, emit fu
 		return err
 	}
 	if err := h.make(ctx, c); err != nil {
-		return told(err)
+		return fault.Told(err)
 	}
 	return emit(h.now(c))
 }
@@ -287,7 +271,7 @@ func (h *Host) List(context.Context, agents.Principal) (all []task.Task, err err
 
 // Answer implements task.Host: no call asks anything.
 func (h *Host) Answer(context.Context, agents.Principal, string, string, string) (task.Task, error) {
-	return task.Task{}, told(device.Faultf(device.Invalid, "it asks nothing"))
+	return task.Task{}, fault.Told(device.Faultf(device.Invalid, "it asks nothing"))
 }
 
 // Cancel implements task.Host. A call that was not made is never made; one that is under way ends

@@ -204,21 +204,12 @@ type tablePoint struct {
 }
 
 type tableReading struct {
-	Index   *int           `json:"i"`
-	Value   device.Value   `json:"value"`
-	Age     float64        `json:"age_seconds"`
-	Quality device.Quality `json:"quality"`
-	Why     string         `json:"why"`
-	Output  *outputState   `json:"output"`
-}
-
-type outputState struct {
-	Goal   device.Value `json:"going_to"`
-	Holder string       `json:"held_by"`
-	Left   float64      `json:"seconds_left"`
-	Rest   float64      `json:"rest_seconds"`
-	Needs  string       `json:"needs"`
-	Ended  string       `json:"returned_because"`
+	Index   *int                 `json:"i"`
+	Value   device.Value         `json:"value"`
+	Age     float64              `json:"age_seconds"`
+	Quality device.Quality       `json:"quality"`
+	Why     string               `json:"why"`
+	Output  *agents.OutputDetail `json:"output"`
 }
 
 // merge adds a notification to the next update. The lock is held.
@@ -312,7 +303,7 @@ func (r *tableReading) reading(of tablePoint) agents.Reading {
 		out.Quality = device.Good
 	}
 	if o := r.Output; o != nil {
-		out.Detail = &agents.OutputDetail{Goal: o.Goal, Holder: o.Holder, Left: o.Left, Rest: o.Rest, Needs: o.Needs, Ended: o.Ended}
+		out.Detail = o.Doing()
 	}
 	return out
 }

@@ -5,24 +5,11 @@ import (
 
 	"agentsite/agents/tools"
 	"agentsite/device"
+	"agentsite/transport/fault"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
-
-// codes maps the fault kinds to error codes, where a fault is the answer to a
-// request and not the result of a tool. They are those of the newer revision.
-var codes = map[device.FaultKind]int64{
-	device.Invalid:        jsonrpc.CodeInvalidParams,
-	device.Denied:         403,
-	device.Unsafe:         409,
-	device.Busy:           codeBusy,
-	device.Offline:        502,
-	device.Expired:        410,
-	device.UnknownOutcome: 504,
-	device.Unavailable:    503,
-	device.Internal:       jsonrpc.CodeInternalError,
-}
 
 // isProtocolError tells what the client has done wrong from what went wrong with
 // a tool, which the model should see.
@@ -40,7 +27,7 @@ func asError(err error) error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
 	f := device.AsFault(err)
-	return &jsonrpc.Error{Code: codes[f.Kind], Message: f.Msg}
+	return &jsonrpc.Error{Code: int64(fault.Code(f.Kind)), Message: f.Msg}
 }
 
 // sendable leaves out of an error what is no JSON: the SDK quotes the URI that it did not

@@ -89,11 +89,11 @@ func writeFresh(file string, text []byte) error {
 }
 
 func (a *app) importAgentCommand() *cobra.Command {
-	var as string
+	var as, realm string
 	var binds []string
 	var again bool
 	cmd := &cobra.Command{
-		Use: "import FILE", Short: "Bring an agent from a file to the site, as a draft that does nothing", Args: exactly("FILE"),
+		Use: "import FILE|sha256:…", Short: "Bring an agent to the site, as a draft that does nothing", Args: exactly("FILE|sha256:…"),
 		Long: `Verify a bundle, bind what it needs to points of the site, and keep it there as a draft. A
 draft does nothing and may nothing. Try it on the past, then accept it:
 
@@ -101,19 +101,19 @@ draft does nothing and may nothing. Try it on the past, then accept it:
   agentsite agents accept NAME --may 'set house/heater max 5m'
 
 A need that only one point of the site can be is bound to that point. For others name the
-point with --bind.`,
-		Example: "  agentsite agents import frost.bundle\n  agentsite agents import frost.bundle --as attic-frost --bind relay=attic/heater",
+point with --bind.
+
+"sha256:" and 64 digits is a bundle that a site of your realm shares. It is fetched from
+there, and what comes has this hash. Only members of the realm can fetch it.`,
+		Example: "  agentsite agents import frost.bundle\n  agentsite agents import frost.bundle --as attic-frost --bind relay=attic/heater\n  agentsite agents import sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --realm garden",
 	}
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{"bundle"}, cobra.ShellCompDirectiveFilterFileExt
 	}
 	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
-		text, err := state.ReadUntrusted(args[0], bundle.MaxBytes)
-		if err == nil && text == nil {
-			err = fmt.Errorf("there is no file %s", args[0])
-		}
+		text, err := readBundle(ctx, args[0], realm)
 		if err != nil {
-			return state.Mistake{Err: err}
+			return err
 		}
 		b, err := bundle.Open(text)
 		if err != nil {
@@ -141,6 +141,8 @@ point with --bind.`,
 	cmd.Flags().StringVar(&as, "as", "", "its name here; without it the bundle's own")
 	cmd.Flags().StringArrayVar(&binds, "bind", nil, "NEED=POINT: the point that a need is; several times for several needs")
 	cmd.Flags().BoolVar(&again, "again", false, "also a bundle that was removed from the site")
+	cmd.Flags().StringVar(&realm, "realm", "", "the realm that sha256:… is fetched from (default: the only one that you are in)")
+	cmd.RegisterFlagCompletionFunc("realm", completeRealms)
 	return cmd
 }
 

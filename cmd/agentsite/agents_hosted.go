@@ -56,7 +56,7 @@ and none is named with --site, they are all that is listed.`,
 		},
 	}
 	cmd.AddCommand(a.findAgentsCommand(), a.showAgentCommand(), a.agentToolsCommand(), a.allowCommand(), a.pauseCommand("agent", a.completeHosted), a.resumeCommand("agent", a.completeHosted),
-		a.exportAgentCommand(), a.importAgentCommand(), a.tryAgentCommand(), a.acceptAgentCommand(), a.removeAgentCommand())
+		a.exportAgentCommand(), a.shareAgentCommand(), a.unshareAgentCommand(), a.importAgentCommand(), a.tryAgentCommand(), a.acceptAgentCommand(), a.removeAgentCommand())
 	return cmd
 }
 

@@ -53,6 +53,9 @@ type Options struct {
 	// Agents returns what the owner lets others find of the site's agents, sorted and each once, such
 	// as agent/routine and skill/irrigation; nil for nothing. Renew follows each change.
 	Agents func() []string
+	// Shared returns the words by which members of the realm find what the site shares with them, such
+	// as bundle/abc; nil for nothing. They are in no public record. Renew follows each change.
+	Shared func() []string
 }
 
 // Network is the site's part in the global network.
@@ -293,6 +296,10 @@ func (a *Announcer) capabilities() []string {
 			agents = append(agents, k.Kind+"/"+word)
 		}
 	}
-	all := slices.Concat(kinds, agents, points)
+	var shared []string
+	if a.Shared != nil && a.Claimed() {
+		shared = a.Shared()
+	}
+	all := slices.Concat(kinds, agents, shared, points)
 	return all[:min(len(all), maxCapabilities)]
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"agentsite/discovery"
 	"agentsite/node/identity"
@@ -38,7 +39,7 @@ func Fetch(ctx context.Context, h host.Host, realm discovery.Realm, site peer.Ad
 
 // fetchOnce also reports whether it failed because the connection was closed.
 func fetchOnce(ctx context.Context, h host.Host, realm discovery.Realm, id identity.ID, site peer.AddrInfo) (c Card, ended bool, err error) {
-	stream, end, ended, err := openStream(ctx, h, site, Protocol)
+	stream, end, ended, err := openStream(ctx, h, site, Protocol, timeout)
 	if err != nil {
 		return Card{}, ended, fmt.Errorf("cannot fetch the card of %v (%w)", id, err)
 	}
@@ -49,14 +50,14 @@ func fetchOnce(ctx context.Context, h host.Host, realm discovery.Realm, id ident
 	return c, false, nil
 }
 
-// openStream opens a stream to a site, which is reset by end and after timeout. ended reports whether
+// openStream opens a stream to a site, which is reset by end and after limit. ended reports whether
 // it failed because the connection was closed.
-func openStream(ctx context.Context, h host.Host, site peer.AddrInfo, id protocol.ID) (s network.Stream, end func(), ended bool, err error) {
+func openStream(ctx context.Context, h host.Host, site peer.AddrInfo, id protocol.ID, limit time.Duration) (s network.Stream, end func(), ended bool, err error) {
 	ctx = network.WithAllowLimitedConn(ctx, "card")
 	if err := h.Connect(ctx, site); err != nil {
 		return nil, nil, false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	if s, err = h.NewStream(ctx, site.ID, id); err != nil {
 		defer cancel()
 		return nil, nil, ctx.Err() == nil, err

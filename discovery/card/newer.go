@@ -25,7 +25,7 @@ const NewerProtocol protocol.ID = "/agentsite/newer/1"
 // SendNewer sends a site its newer record, connecting if need be. It blocks for at most five
 // seconds after it has connected.
 func SendNewer(ctx context.Context, h host.Host, realm discovery.Realm, site peer.AddrInfo, newest *discovery.Signed) error {
-	stream, end, _, err := openStream(ctx, h, site, NewerProtocol)
+	stream, end, _, err := openStream(ctx, h, site, NewerProtocol, timeout)
 	if err != nil {
 		return fmt.Errorf("cannot send %v its newer record (%w)", newest.Site, err)
 	}

@@ -24,6 +24,13 @@ type Options struct {
 	Points func(ctx context.Context, who agents.Principal) ([]agents.Point, error)
 	File   []byte             // as stored; nil for none
 	Write  func([]byte) error // replaces the file, durably
+
+	// The bundles that the site shares with its realm: why it cannot share any, their file as stored,
+	// what replaces that, and what is called after each change, which does not block.
+	MayShare    func() error
+	Shared      []byte
+	WriteShared func([]byte) error
+	OnShare     func()
 }
 
 // manager runs the agents that are accepted, as hosted.Manager does.
@@ -40,12 +47,18 @@ type Store struct {
 	mu     sync.Mutex
 	kept   *bundle.Imports
 	damage error // why the file cannot be read; nothing replaces it then
+
+	shared       *bundle.Shared // replaced whole
+	sharedDamage error
 }
 
 // New reads the imports, and has the manager run those that were accepted. A damaged file is an
 // error of every change, and none of the start.
 func New(o Options) (*Store, error) {
 	s := &Store{Options: o}
+	if s.shared, s.sharedDamage = bundle.DecodeShared(o.Shared); s.sharedDamage != nil {
+		s.shared = new(bundle.Shared)
+	}
 	if s.kept, s.damage = bundle.DecodeImports(o.File); s.damage != nil {
 		s.kept = new(bundle.Imports)
 		return s, nil

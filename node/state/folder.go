@@ -31,6 +31,7 @@ const (
 	PausedFile    = "paused"              // the hosted agents that are not to run
 	SitesFile     = "sites.json"          // the sites that are known, with their grants: of a site, those that its agents ask
 	ImportsFile   = "imports"             // agents that came as bundles
+	SharedFile    = "shared"              // bundles that the site gives to its realm
 	SpentFile     = "spent.json"          // what language models have used up
 	AcceptedFile  = "accepted.json"       // the tools of other programs that an owner accepted
 	PushFile      = "push.json"           // where callers by A2A want to be told of their tasks

@@ -126,7 +126,7 @@ func TestOwnersMethodsAreTheOwners(t *testing.T) {
 			count++
 		}
 	}
-	if count != 29 || s.Access.Claimed() {
+	if count != 32 || s.Access.Claimed() {
 		t.Errorf("%d methods", count)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // damaged hosts its agents all the same, and nothing replaces those files. Its models are sent nothing.
 func TestDamagedFiles(t *testing.T) {
 	f := state.Folder(t.TempDir())
-	for _, name := range []string{state.AcceptedFile, state.ImportsFile, state.SpentFile} {
+	for _, name := range []string{state.AcceptedFile, state.ImportsFile, state.SharedFile, state.SpentFile} {
 		if err := os.WriteFile(f.Path(name), []byte("{torn"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestDamagedFiles(t *testing.T) {
 	if err := h.Imports.Remove("x"); err == nil {
 		t.Error("damaged imports are replaced")
 	}
-	for _, name := range []string{state.AcceptedFile, state.ImportsFile, state.SpentFile} {
+	for _, name := range []string{state.AcceptedFile, state.ImportsFile, state.SharedFile, state.SpentFile} {
 		if text, err := os.ReadFile(f.Path(name)); err != nil || string(text) != "{torn" {
 			t.Errorf("%s: %q %v", name, text, err)
 		}

@@ -58,19 +58,24 @@ type Hosting struct {
 	Imports *imports.Store
 	sites   *remote.Sites
 	out     *peer.Outbound
+	claimed func() bool
 	// Try tries rules over the past, for an owner.
 	Try func(context.Context, agents.Principal, trial.Request) (trial.Result, error)
 
 	onList atomic.Pointer[func()]
 }
 
-// OnList has f called whenever Listed may return something else. f does not block, and does not
+// OnList has f called whenever Listed, or what the site shares, may be something else. f does not block, and does not
 // call Listed itself.
 func (h *Hosting) OnList(f func()) { h.onList.Store(&f) }
 
 // changed is called when agents came, went, were paused or resumed.
 func (h *Hosting) changed() {
 	h.Tasks.Recheck()
+	h.listed()
+}
+
+func (h *Hosting) listed() {
 	if f := h.onList.Load(); f != nil {
 		(*f)()
 	}
@@ -96,7 +101,7 @@ func New(o Options) (*Hosting, error) {
 	out := peer.NewOutbound(o.Folder, o.Key, realms(o.Internet), o.Version)
 	sites := remote.NewSites(openElsewhere(&o, out))
 	letAsk(o.Node, o.Key.ID(), sites)
-	h := &Hosting{sites: sites, out: out}
+	h := &Hosting{sites: sites, out: out, claimed: o.Access.Claimed}
 	children := mcp.World{Book: book, Version: o.Version, Secrets: filepath.Dir(o.File), Changed: func() { h.Manager.Rehost() }}
 	models, err := openModels(o, func() *imports.Store { return h.Imports })
 	if err != nil {
@@ -109,7 +114,7 @@ func New(o Options) (*Hosting, error) {
 	})
 	h.Tasks = tasks.New(tasks.Options{Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.now, Elsewhere: func(principal string) tasks.Elsewhere { return sites.Tasks(principal) }})
 	o.Node.OnRecheck(h.Tasks.Recheck)
-	if h.Imports, err = openImports(o, h.Manager); err != nil {
+	if h.Imports, err = openImports(o, h.Manager, h.listed); err != nil {
 		return nil, err
 	}
 	h.Try = trials.New(o.Node, o.Hub, h.Manager, o.Past, o.Policy, h.Imports.Draft).Try

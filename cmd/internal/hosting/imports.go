@@ -5,6 +5,9 @@ import (
 	"log/slog"
 
 	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/discovery"
+	"agentsite/discovery/card"
 	"agentsite/node/bundle"
 	"agentsite/node/hosted"
 	"agentsite/node/imports"
@@ -13,13 +16,18 @@ import (
 
 // openImports reads the agents that came as bundles. A site whose file of them is damaged runs
 // without them.
-func openImports(o Options, m *hosted.Manager) (*imports.Store, error) {
+func openImports(o Options, m *hosted.Manager, listed func()) (*imports.Store, error) {
 	file, err := state.ReadUntrusted(o.Folder.Path(state.ImportsFile), bundle.MaxImports)
 	if err != nil {
 		return nil, o.Folder.Unusable(err)
 	}
+	shared, err := state.ReadUntrusted(o.Folder.Path(state.SharedFile), bundle.MaxShared)
+	if err != nil {
+		return nil, o.Folder.Unusable(err)
+	}
 	store, err := imports.New(imports.Options{
-		Hosted: m, File: file,
+		Hosted: m, File: file, Shared: shared, MayShare: o.mayShare, OnShare: listed,
+		WriteShared: func(b []byte) error { return state.WriteAtomic(o.Folder.Path(state.SharedFile), b, 0o600) },
 		Points: func(ctx context.Context, who agents.Principal) ([]agents.Point, error) {
 			list, err := o.Node.Points(ctx, who, agents.SiteRequest{})
 			return list.Points, err
@@ -29,7 +37,28 @@ func openImports(o Options, m *hosted.Manager) (*imports.Store, error) {
 	if err == nil && store.Damage() != nil {
 		slog.Error("imported agents do not run", "err", store.Damage())
 	}
+	if err == nil && store.SharedDamage() != nil {
+		slog.Error("no bundles are shared", "err", store.SharedDamage())
+	}
 	return store, err
+}
+
+// mayShare returns why the site cannot share: only members of a realm with a secret prove that they
+// are in it.
+func (o *Options) mayShare() error {
+	if o.Internet == nil || o.Internet.Realm == "" || o.Internet.Realm == discovery.PublicRealm().Name {
+		return device.Faultf(device.Invalid, "this site is in no realm with a secret, so that nobody could fetch it; write one under internet: realm:, or give the file away in another way")
+	}
+	return nil
+}
+
+// SharedFile returns a file that the site shares with its realm; nil for none, and before the site has
+// an owner.
+func (h *Hosting) SharedFile(id card.FileID) []byte {
+	if !h.claimed() {
+		return nil
+	}
+	return h.Imports.SharedFile(bundle.FileID(id))
 }
 
 // List returns the agents of the configuration, the imports that run, and the drafts.

@@ -71,6 +71,21 @@ func (n *Network) Find(ctx context.Context, capability string, emit func(*discov
 	return failed
 }
 
+// FetchFile fetches a file that a site of a realm shares, by its ID.
+func (n *Network) FetchFile(ctx context.Context, realm discovery.Realm, site identity.ID, file card.FileID) ([]byte, error) {
+	who, err := p2p.PeerID(site)
+	if err != nil {
+		return nil, err
+	}
+	at := peer.AddrInfo{ID: who}
+	if n.Network().Connectedness(who) == network.NotConnected {
+		if at, err = n.Locate(ctx, site); err != nil {
+			return nil, err
+		}
+	}
+	return card.FetchFile(ctx, n.Host, realm, at, file)
+}
+
 // Search returns the records of the sites of the site's realm that have a capability, or with
 // "" of those that are known already, without asking anybody.
 func (n *Network) Search(ctx context.Context, capability string) (all []*discovery.Signed, err error) {

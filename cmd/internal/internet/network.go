@@ -51,7 +51,8 @@ type Realm struct {
 type Site struct {
 	Realm
 	Card  func() card.Card
-	Newer func(*discovery.Signed) // is called with a newer record of the site than it knows
+	Newer func(*discovery.Signed)  // is called with a newer record of the site than it knows
+	Files func(card.FileID) []byte // returns a file that the site shares with its realm; nil for none
 }
 
 // Network is a program's part in the global network. It is safe for concurrent use. Close it.
@@ -92,7 +93,7 @@ func Join(o Options) (n *Network, err error) {
 	if err := n.joinRealm(o.Site.Realm, o.Site); err != nil {
 		return nil, err
 	}
-	n.deferred = append(n.deferred, card.Serve(host, n.realm, o.Site.Card, o.Site.Newer))
+	n.deferred = append(n.deferred, card.Serve(host, n.realm, o.Site.Card, o.Site.Newer), card.ServeFiles(host, n.realm, o.Site.Files))
 	announcements, err := gossip.New(gossip.Options{Host: host, Realm: n.realm, Ask: n.fetchRecord})
 	if err != nil {
 		return nil, err

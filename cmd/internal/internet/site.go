@@ -14,8 +14,8 @@ import (
 )
 
 // JoinSite joins as a site's configuration says. Of o, it sets where to listen and the
-// relays; showCard and newer are those of Site. The error may be a state.Mistake.
-func JoinSite(cfg config.Internet, o p2p.Options, showCard func() card.Card, newer func(*discovery.Signed)) (*Network, error) {
+// relays; showCard, newer and files are those of Site. The error may be a state.Mistake.
+func JoinSite(cfg config.Internet, o p2p.Options, showCard func() card.Card, newer func(*discovery.Signed), files func(card.FileID) []byte) (*Network, error) {
 	listen, err := p2p.ListenAddrs(cfg.Listen)
 	if err != nil {
 		return nil, state.Mistakef("internet: %w", err)
@@ -32,7 +32,7 @@ func JoinSite(cfg config.Internet, o p2p.Options, showCard func() card.Card, new
 		if err != nil {
 			return nil, state.Mistakef("internet: %w", err)
 		}
-		all.Site = &Site{Realm: Realm{Realm: realm, IPFS: cfg.IPFS}, Card: showCard, Newer: newer}
+		all.Site = &Site{Realm: Realm{Realm: realm, IPFS: cfg.IPFS}, Card: showCard, Newer: newer, Files: files}
 	}
 	return Join(all)
 }

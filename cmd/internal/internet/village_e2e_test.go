@@ -94,7 +94,7 @@ func (v *village) settle(points ...announce.Point) *villager {
 	})}
 	s.SetOffer(points)
 	s.can = s.Card().Capabilities
-	in, err := JoinSite(cfg, p2p.Options{Key: key, Agent: "agentsite/e2e"}, s.Card, s.Newer)
+	in, err := JoinSite(cfg, p2p.Options{Key: key, Agent: "agentsite/e2e"}, s.Card, s.Newer, nil)
 	if err != nil {
 		v.t.Fatal(err)
 	}

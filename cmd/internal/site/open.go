@@ -127,7 +127,7 @@ func (s *site) listenHTTP() (err error) {
 // announced where its HTTPS listener is reached from other machines.
 func (s *site) newAnnouncer() {
 	o := announce.Options{
-		Key: s.key, Name: s.config.Name, Public: s.config.Discovery.Public, Claimed: s.access.Claimed, Now: s.access.Now, Agents: s.hosting.Listed,
+		Key: s.key, Name: s.config.Name, Public: s.config.Discovery.Public, Claimed: s.access.Claimed, Now: s.access.Now, Agents: s.hosting.Listed, Shared: s.hosting.Imports.SharedWords,
 		Sequence: discovery.NewSequence(s.Folder.Sequence(), s.Folder.WriteSequence),
 	}
 	if s.https != nil && s.config.Discovery.MDNS && !web.IsLoopback(s.https.Addr()) {
@@ -165,7 +165,7 @@ func (s *site) joinNetwork() (err error) {
 		return nil
 	}
 	o := p2p.Options{Key: s.key, Account: s.access.Account, Agent: "agentsite/" + s.Version}
-	s.network, err = internet.JoinSite(*s.internet, o, s.announcer.Card, s.announcer.Newer)
+	s.network, err = internet.JoinSite(*s.internet, o, s.announcer.Card, s.announcer.Newer, s.hosting.SharedFile)
 	if err != nil {
 		return err
 	}

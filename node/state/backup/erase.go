@@ -30,7 +30,7 @@ func Erase(f state.Folder, key bool, confirm func() error) (erased []string, err
 	}
 	// The order holds at an interruption: the owners, in one file with all grants and other
 	// tokens, outlive the local token; and counts outlive what they count for.
-	names := []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder, state.HistoryFolder, state.TasksFolder, state.PausedFile, state.SitesFile, state.ImportsFile, state.AcceptedFile, state.SpentFile, state.PushFile, state.ThingsFile}
+	names := []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder, state.HistoryFolder, state.TasksFolder, state.PausedFile, state.SitesFile, state.ImportsFile, state.SharedFile, state.AcceptedFile, state.SpentFile, state.PushFile, state.ThingsFile}
 	if key {
 		names = append(names, state.KeyFile)
 	}

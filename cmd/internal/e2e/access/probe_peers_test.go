@@ -37,6 +37,7 @@ var spoken = map[string]string{
 	"/libp2p/dcutr":                    "punches holes",
 	"/agentsite/meshsub/1.2.0":         "announcements, whose topic only the realm can name",
 	"/agentsite/card/1":                "a site's card, for its realm",
+	"/agentsite/file/1":                "a bundle that a site with an owner shares, for its realm",
 	"/agentsite/newer/1":               "hears of a newer record, from its realm",
 	"/agentsite/mcp/1/json":            "messages",
 	"/agentsite/mcp/1/cbor":            "messages",

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"agentsite/cmd/internal/peer"
+	"agentsite/node/bundle"
+	"agentsite/node/imports"
+	"agentsite/node/state"
+	"agentsite/transport/owner"
+
+	"github.com/spf13/cobra"
+)
+
+// readBundle reads a bundle's file, or fetches it by its hash from a realm.
+func readBundle(ctx context.Context, name, realm string) ([]byte, error) {
+	if !bundle.IsFileID(name) {
+		if realm != "" {
+			return nil, usagef("--realm is for a bundle by its hash, sha256:…")
+		}
+		text, err := state.ReadUntrusted(name, bundle.MaxBytes)
+		if err == nil && text == nil {
+			err = fmt.Errorf("there is no file %s", name)
+		}
+		if err != nil {
+			return nil, state.Mistake{Err: err}
+		}
+		return text, nil
+	}
+	id, err := bundle.ParseFileID(name)
+	if err != nil {
+		return nil, state.Mistake{Err: err}
+	}
+	user, err := peer.User()
+	if err != nil {
+		return nil, err
+	}
+	j, err := user.Realms().Get(realm)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	return peer.FetchBundle(ctx, j, id, version)
+}
+
+func (a *app) shareAgentCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "share [FILE]", Short: "Let members of the site's realm fetch a bundle by its hash", Args: optional("FILE"),
+		Long: `Let members of the site's realm fetch a bundle, by the hash that the command prints. Give that
+hash to them. Whoever has it and the realm's secret gets the file, and nobody else does.
+Without FILE the command lists what the site shares.`,
+		Example: "  agentsite agents share frost.bundle\n  agentsite agents share",
+	}
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"bundle"}, cobra.ShellCompDirectiveFilterFileExt
+	}
+	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
+		if len(args) == 0 {
+			all, err := callOwner(ctx, s, owner.Bundles.Shared, owner.None{})
+			if err != nil {
+				return err
+			}
+			return printList(a, all.Shared, "this site shares no bundle", []string{"NAME", "KIND", "AUTHOR", "HASH"}, func(b imports.SharedBundle) []string {
+				return []string{b.Name, b.Kind, b.Author, b.ID}
+			})
+		}
+		text, err := readBundle(ctx, args[0], "")
+		if err != nil {
+			return err
+		}
+		b, err := bundle.Open(text)
+		if err != nil {
+			return usagef("%s is refused: %w", args[0], err)
+		}
+		if _, err := callOwner(ctx, s, owner.Bundles.Share, imports.Request{Bundle: text}); err != nil {
+			return err
+		}
+		id := bundle.IDOf(text).String()
+		return a.print(imports.SharedBundle{ID: id, Name: b.Name, Kind: b.Kind, Author: b.Author.String()}, "%s is shared with the realm. Members import it: agentsite agents import %s", b.Name, id)
+	})
+	return cmd
+}
+
+func (a *app) unshareAgentCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "unshare sha256:…", Short: "End the sharing of a bundle", Args: exactly("sha256:…"),
+		Example: "  agentsite agents unshare sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+	}
+	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
+		if _, err := callOwner(ctx, s, owner.Bundles.Unshare, owner.Name{Name: args[0]}); err != nil {
+			return err
+		}
+		return a.print(struct {
+			Unshared string `json:"unshared"`
+		}{args[0]}, "%s is shared no more", args[0])
+	})
+	return cmd
+}

@@ -1,0 +1,66 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"agentsite/discovery"
+	"agentsite/discovery/card"
+	"agentsite/node/bundle"
+	"agentsite/node/identity"
+)
+
+// maxBundleSites bounds the sites that FetchBundle asks, all at once.
+const maxBundleSites = 8
+
+// FetchBundle fetches a bundle's file from the sites of a realm that share it. The file has the ID, and
+// nothing has decoded it. Those who are asked learn neither who the person is nor where the bundle goes.
+func FetchBundle(ctx context.Context, j Realm, id bundle.FileID, version string) ([]byte, error) {
+	realm, err := discovery.ParseRealm(j.Realm)
+	if err != nil {
+		return nil, err
+	}
+	out := &lazyNetwork{key: identity.New(), realms: []Realm{j}, version: version}
+	in, err := out.open()
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	ctx, found := context.WithCancel(ctx)
+	defer found()
+	var mu sync.Mutex
+	var file []byte
+	var failed error
+	var fetching sync.WaitGroup
+	asked := 0
+	lookup := in.Find(ctx, id.Word(), func(r *discovery.Signed) {
+		if asked++; asked > maxBundleSites {
+			return
+		}
+		fetching.Go(func() {
+			b, err := in.FetchFile(ctx, realm, r.Site, card.FileID(id))
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case file != nil:
+			case err != nil:
+				failed = errors.Join(failed, err)
+			default:
+				file = b
+				found()
+			}
+		})
+	})
+	fetching.Wait()
+	switch {
+	case file != nil:
+		return file, nil
+	case asked == 0 && lookup != nil:
+		return nil, fmt.Errorf("the realm %s could not be searched: %w", j.Name(), lookup)
+	case asked == 0:
+		return nil, fmt.Errorf("no site of the realm %s shares %s now: compare it with what its owner wrote, or try again while that site is reached", j.Name(), id)
+	}
+	return nil, fmt.Errorf("no site of the realm %s sent the bundle: %w", j.Name(), failed)
+}

@@ -1,0 +1,112 @@
+package imports
+
+import (
+	"agentsite/device"
+	"agentsite/node/bundle"
+)
+
+// SharedBundle is a bundle that the site gives to members of its realm who know its ID.
+type SharedBundle struct {
+	ID     string `json:"id"` // a bundle.FileID
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`
+	Author string `json:"author"` // a did:key
+}
+
+// SharedDamage returns why what is shared cannot be read; nil where it can.
+func (s *Store) SharedDamage() error { return s.sharedDamage }
+
+// Share shares a bundle from then on, over restarts too.
+func (s *Store) Share(file []byte) (SharedBundle, error) {
+	if err := s.MayShare(); err != nil {
+		return SharedBundle{}, err
+	}
+	var done SharedBundle
+	err := s.changeShared(func(shared *bundle.Shared) (*bundle.Shared, error) {
+		next, err := shared.With(file)
+		if err == nil {
+			done = sharedAt(next, next.Find(bundle.IDOf(file)))
+		}
+		return next, err
+	})
+	return done, err
+}
+
+// Unshare ends that, by the ID.
+func (s *Store) Unshare(id string) error {
+	parsed, err := bundle.ParseFileID(id)
+	if err != nil {
+		return invalid(err)
+	}
+	return s.changeShared(func(shared *bundle.Shared) (*bundle.Shared, error) {
+		k := shared.Find(parsed)
+		if k < 0 {
+			return nil, device.Faultf(device.Invalid, "this site does not share %s: agentsite agents share lists what it does", parsed)
+		}
+		return shared.Without(k), nil
+	})
+}
+
+// Shared lists what is shared.
+func (s *Store) Shared() []SharedBundle {
+	all := []SharedBundle{}
+	now := s.sharedNow()
+	for k := range now.Files {
+		all = append(all, sharedAt(now, k))
+	}
+	return all
+}
+
+// SharedFile returns a file that is shared; nil for none.
+func (s *Store) SharedFile(id bundle.FileID) []byte {
+	now := s.sharedNow()
+	if k := now.Find(id); k >= 0 {
+		return now.Files[k]
+	}
+	return nil
+}
+
+// SharedWords returns the words by which what is shared is found.
+func (s *Store) SharedWords() (all []string) {
+	if s.MayShare() != nil { // the site has left its realm
+		return nil
+	}
+	for _, file := range s.sharedNow().Files {
+		all = append(all, bundle.IDOf(file).Word())
+	}
+	return all
+}
+
+func sharedAt(all *bundle.Shared, k int) SharedBundle {
+	b := all.All()[k]
+	return SharedBundle{bundle.IDOf(all.Files[k]).String(), b.Name, b.Kind, b.Author.String()}
+}
+
+// sharedNow returns what is shared, which nobody changes.
+func (s *Store) sharedNow() *bundle.Shared {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shared
+}
+
+func (s *Store) changeShared(change func(*bundle.Shared) (*bundle.Shared, error)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sharedDamage != nil {
+		return device.Faultf(device.Unavailable, "what this site shares cannot be read, so it stays as it is (%w); remove the file shared from the data folder, and share again", s.sharedDamage)
+	}
+	next, err := change(s.shared)
+	if err != nil {
+		return invalid(err)
+	}
+	file, err := next.Encode()
+	if err != nil {
+		return invalid(err)
+	}
+	if err := s.WriteShared(file); err != nil {
+		return device.Faultf(device.Unavailable, "everything stays as it is, because the disk does not store the change: %w", err)
+	}
+	s.shared = next
+	s.OnShare()
+	return nil
+}

@@ -21,8 +21,8 @@ import (
 // Routes returns the routes.
 func Routes(s *adapter.Site) (all []web.Route) {
 	a := api{s}
-	for i := range operations {
-		if o := &operations[i]; a.Tasks != nil || !o.tasks {
+	for _, o := range operations() {
+		if a.Tasks != nil || !o.tasks {
 			all = append(all, a.route(o))
 		}
 	}
@@ -207,8 +207,8 @@ func (a api) reader(ctx context.Context, c *adapter.Call) (*reader, error) {
 
 // uses are the operations that a reader may use.
 func (r *reader) uses() (all []*operation) {
-	for i := range operations {
-		if o := &operations[i]; r != nil && o.offered(r) {
+	for _, o := range operations() {
+		if r != nil && o.offered(r) {
 			all = append(all, o)
 		}
 	}

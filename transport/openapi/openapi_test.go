@@ -150,7 +150,7 @@ func TestOperations(t *testing.T) {
 			holds(t, text, o.result, body)
 		}
 	}
-	for _, o := range operations {
+	for _, o := range operations() {
 		if !used[o.id] && o.id != "watchPoints" {
 			t.Errorf("%s was not asked", o.id)
 		}
@@ -164,8 +164,7 @@ func TestOperations(t *testing.T) {
 func operationOf(verb, path string) *operation {
 	path, _, _ = strings.Cut(path, "?")
 	parts := strings.Split(path, "/")
-	for i := range operations {
-		o := &operations[i]
+	for _, o := range operations() {
 		pattern := strings.Split(o.path, "/")
 		if o.verb == verb && slices.EqualFunc(pattern, parts, func(a, b string) bool { return a == b || strings.HasPrefix(a, "{") }) {
 			return o

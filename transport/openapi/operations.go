@@ -3,6 +3,7 @@ package openapi
 import (
 	"net/http"
 	"slices"
+	"sync"
 
 	"agentsite/agents"
 	"agentsite/device"
@@ -30,9 +31,9 @@ var (
 	wait     = parameter{name: "wait_seconds", describe: "answers when the task has ended or asks something, or after so many seconds", number: true}
 )
 
-// operations are all, in the order of the documents.
-var operations = func() []operation {
-	all := []operation{
+// operations are all, in the order of the documents. They are made when a site speaks this protocol.
+var operations = sync.OnceValue(func() []*operation {
+	all := []*operation{
 		{
 			id: "listPoints", verb: "GET", path: "/api/points", serve: api.points, result: "PointList",
 			summary:  "List the points with their kinds, units, ranges and limits",
@@ -123,10 +124,10 @@ var operations = func() []operation {
 			summary: "Cancel a task and release what it holds", offered: asks,
 		},
 	}
-	for i := range all {
-		if o := &all[i]; o.offered == nil {
+	for _, o := range all {
+		if o.offered == nil {
 			o.offered, o.names = named(o.names)
 		}
 	}
 	return all
-}()
+})

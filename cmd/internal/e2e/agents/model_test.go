@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,37 +49,6 @@ func turns(body []byte) (a chat.Answer) {
 		a.Text = "I looked, and switched the lamp on."
 	}
 	return a
-}
-
-// TestIdleModel: a model that nobody asks costs no request, and the site wakes up no more often.
-func TestIdleModel(t *testing.T) {
-	program := harness.Need(t, "the program", harness.Program)
-	s := chattest.New(t, chattest.Plain, turns)
-	with := fmt.Sprintf(config, s.Endpoint())
-	without, _, _ := strings.Cut(with, "agents:")
-	// The machine wakes a process up for its own reasons, too: six sites at the same time, three of
-	// each kind.
-	var sites [6]*harness.Site
-	var wakeups [6]float64
-	for i := range sites {
-		sites[i] = harness.Start(t, []string{without, with}[i%2], program)
-	}
-	time.Sleep(2 * time.Second) // the starts are over
-	for i, site := range sites {
-		wakeups[i] = -harness.VoluntarySwitches(t, site.Cmd.Process.Pid)
-	}
-	length := harness.Workload(8*time.Second, time.Minute)
-	time.Sleep(length)
-	var of [2][]float64
-	for i, site := range sites {
-		of[i%2] = append(of[i%2], (wakeups[i]+harness.VoluntarySwitches(t, site.Cmd.Process.Pid))/length.Seconds())
-	}
-	slices.Sort(of[0])
-	slices.Sort(of[1])
-	t.Logf("%.1f wake-ups a second without a model, %.1f with one (medians of three); it was asked %d times", of[0][1], of[1][1], s.Asked())
-	if s.Asked() != 0 || of[1][1] > of[0][1]+1 {
-		t.Error("an idle model costs something")
-	}
 }
 
 // TestModelKilled: the site is killed at any moment of a model's work. Started again, it goes on:

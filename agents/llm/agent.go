@@ -3,6 +3,7 @@ package llm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -119,49 +120,41 @@ func (a *Agent) SetName(name string) { a.name = name }
 
 // Define checks the keys, and fills in the defaults.
 func (a *Agent) Define() (agent.Definition, error) {
-	wrong := func(key, format string, args ...any) (agent.Definition, error) {
-		return agent.Definition{}, &agent.Mistake{Key: key, Err: fmt.Errorf(format, args...)}
+	wrong := func(key, says string) (agent.Definition, error) {
+		return agent.Definition{}, &agent.Mistake{Key: key, Err: errors.New(says)}
 	}
 	u, err := url.Parse(a.Model.URL)
 	m, l := &a.Model, &a.Limits
 	m.Context, m.Answer = cmp.Or(m.Context, 8192), cmp.Or(m.Answer, 1024)
 	l.Tokens, l.Calls, l.Moves = cmp.Or(l.Tokens, 200_000), cmp.Or(l.Calls, 120), cmp.Or(l.Moves, 2)
 	a.Tainted = cmp.Or(a.Tainted, taintedConfirm)
-	switch {
-	case a.Model.URL != standInURL && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != ""):
-		return wrong("model.url", "takes the address of a chat-completions API without a key in it, such as http://laptop:11434/v1")
-	case m.Name == "" || len(m.Name) > 128:
-		return wrong("model.name", "takes the model's name at the server, such as qwen3:8b")
-	case m.KeyFile != "" && !keyFile.MatchString(m.KeyFile):
-		return wrong("model.key_file", "takes the name of a file beside the configuration, such as model.key, and never the key itself")
-	case m.Context < minContext || m.Context > maxContext:
-		return wrong("model.context", "takes %d to %d tokens", minContext, maxContext)
-	case m.Answer < 64 || m.Answer > m.Context/2:
-		return wrong("model.answer", "takes 64 tokens to half of model.context")
-	case m.Price.Prompt < 0 || m.Price.Answer < 0 || m.Price.Prompt > 1e6 || m.Price.Answer > 1e6:
-		return wrong("model.price", "takes what a million tokens cost")
-	case len(a.Instructions) > maxInstructions:
-		return wrong("instructions", "has at most %d characters", maxInstructions)
-	case len(a.Allowed) > maxTools:
-		return wrong("tools", "names at most %d tools", maxTools)
-	case a.Mode != "" && a.Mode != modePlan:
-		return wrong("mode", "takes plan, or is left out")
-	case a.Tainted != taintedConfirm && a.Tainted != taintedRefuse:
-		return wrong("tainted", "takes confirm or refuse")
-	case l.Tokens < 0 || l.Tokens > 1e9:
-		return wrong("limits.tokens_per_day", "takes up to 1000000000")
-	case l.Calls < 0 || l.Calls > 3600:
-		return wrong("limits.calls_per_hour", "takes 1 to 3600")
-	case l.Money < 0 || l.Money > 1e6:
-		return wrong("limits.money_per_month", "takes an amount")
-	case l.Money > 0 && m.Price == Price{}:
-		return wrong("limits.money_per_month", "needs model.price: { prompt: …, answer: … }, what a million tokens cost")
-	case l.Moves < 0 || l.Moves > 16:
-		return wrong("limits.moves_per_task", "takes 1 to 16")
+	for _, check := range []struct {
+		wrong     bool
+		key, says string
+	}{
+		{a.Model.URL != standInURL && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != ""), "model.url", "takes the address of a chat-completions API without a key in it, such as http://laptop:11434/v1"},
+		{m.Name == "" || len(m.Name) > 128, "model.name", "takes the model's name at the server, such as qwen3:8b"},
+		{m.KeyFile != "" && !keyFile.MatchString(m.KeyFile), "model.key_file", "takes the name of a file beside the configuration, such as model.key, and never the key itself"},
+		{m.Context < minContext || m.Context > maxContext, "model.context", "takes 2048 to 2000000 tokens"},
+		{m.Answer < 64 || m.Answer > m.Context/2, "model.answer", "takes 64 tokens to half of model.context"},
+		{m.Price.Prompt < 0 || m.Price.Answer < 0 || m.Price.Prompt > 1e6 || m.Price.Answer > 1e6, "model.price", "takes what a million tokens cost"},
+		{len(a.Instructions) > maxInstructions, "instructions", "has at most 8192 characters"},
+		{len(a.Allowed) > maxTools, "tools", "names at most 40 tools"},
+		{a.Mode != "" && a.Mode != modePlan, "mode", "takes plan, or is left out"},
+		{a.Tainted != taintedConfirm && a.Tainted != taintedRefuse, "tainted", "takes confirm or refuse"},
+		{l.Tokens < 0 || l.Tokens > 1e9, "limits.tokens_per_day", "takes up to 1000000000"},
+		{l.Calls < 0 || l.Calls > 3600, "limits.calls_per_hour", "takes 1 to 3600"},
+		{l.Money < 0 || l.Money > 1e6, "limits.money_per_month", "takes an amount"},
+		{l.Money > 0 && m.Price == Price{}, "limits.money_per_month", "needs model.price: { prompt: …, answer: … }, what a million tokens cost"},
+		{l.Moves < 0 || l.Moves > 16, "limits.moves_per_task", "takes 1 to 16"},
+	} {
+		if check.wrong {
+			return wrong(check.key, check.says)
+		}
 	}
 	for i, name := range a.Allowed {
 		if !toolName.MatchString(name) || slices.Contains(a.Allowed[:i], name) {
-			return wrong("tools", "%.60q is not the name of a tool, or is there twice", name)
+			return wrong("tools", fmt.Sprintf("%.60q is not the name of a tool, or is there twice", name))
 		}
 	}
 	a.model = nil

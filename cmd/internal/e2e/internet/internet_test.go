@@ -57,9 +57,10 @@ type way struct {
 	ann   harness.Laptop // hers, the owner's
 }
 
-func newWay(t *testing.T, path string) *way {
+func newWay(t *testing.T, path string, agents ...string) *way {
 	t.Helper()
 	w := &way{far: newFar(t), path: path, owner: harness.NewPerson(t)}
+	w.agents = strings.Join(agents, "")
 	var on string
 	var flags []string
 	switch path {

@@ -18,8 +18,9 @@ import (
 // far is an internet with a relay, and with a realm that knows it.
 type far struct {
 	*bed.World
-	relay harness.PublicRelay
-	realm peer.Realm
+	relay  harness.PublicRelay
+	realm  peer.Realm
+	agents string // that new sites host
 }
 
 func newFar(t *testing.T) *far {
@@ -53,7 +54,7 @@ func (f *far) site(t *testing.T, on string, flags ...string) *harness.Site {
 func (f *far) siteAt(t *testing.T, data, on string, flags ...string) *harness.Site {
 	t.Helper()
 	config := "site: { name: shed }\ndevices:\n  lamp: { driver: sim, model: relay, min_off: 0 }\n  den: { driver: sim, model: climate }\n" +
-		"internet: { realm: \"" + f.realm.Realm + "\", relays: [\"" + strings.Join(f.relay.Addresses, `", "`) + "\"] }\n"
+		"internet: { realm: \"" + f.realm.Realm + "\", relays: [\"" + strings.Join(f.relay.Addresses, `", "`) + "\"] }\n" + f.agents
 	argv := append(bed.On(on, harness.Program, "run", "--listen-peers", ":8475"), flags...)
 	return harness.StartIn(t, data, config, nil, argv...)
 }

@@ -261,7 +261,11 @@ func (t programs) Call(ctx context.Context, p agents.Principal, c tools.Call) (r
 		return res, device.Faultf(device.Denied, "refused: a tool of another program is called before the words of others are read, and for askers that may call it themselves")
 	}
 	t.run.site.taint(c.Tool, from)
-	_, err = t.run.work.Step(ctx, "call "+c.Tool, func(ctx context.Context, _ string) (any, error) {
+	if talk, ok := t.run.work.(task.Talk); ok {
+		c.Terms = talk.Through(c.Terms)
+	}
+	_, err = t.run.work.Step(ctx, "call "+c.Tool, func(ctx context.Context, key string) (any, error) {
+		c.Terms.Key = &key
 		res, err = t.Hosted.Call(ctx, p, c)
 		return nil, err
 	})

@@ -89,6 +89,7 @@ func (w *fakeWork) Input(context.Context, task.Question) (string, error) { retur
 func (w *fakeWork) Say(string)                                           {}
 func (w *fakeWork) Write(string)                                         {}
 func (w *fakeWork) Earlier(context.Context, int) ([]task.Task, error)    { return w.earlier, nil }
+func (w *fakeWork) Through(t agents.Terms) agents.Terms                  { return t }
 func (w *fakeWork) AskerMay(agents.Ask) error                            { return w.asker }
 
 // programHost offers the tool of a program of another.

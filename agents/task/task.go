@@ -172,6 +172,9 @@ type Talk interface {
 	// AskerMay returns why the asker may not make a call itself now, or not without an owner's
 	// confirmation.
 	AskerMay(ask agents.Ask) error
+	// Through adds to the terms of a call that is not the site's own through whom the agent was asked,
+	// and for which task. The site's own calls have it.
+	Through(t agents.Terms) agents.Terms
 	// Write shows the text of the result so far. It does not block for the disk.
 	Write(text string)
 }

@@ -196,7 +196,7 @@ func (f *far) run(ctx context.Context, key, approval string) (t task.Task, err e
 // ask asks for the task until the other site has answered.
 func (f *far) ask(ctx context.Context, key, approval string) error {
 	for pause := farRetryMin; ; pause = min(2*pause, farRetryMax) {
-		terms := f.through(agents.Terms{Key: &key, Approval: approval})
+		terms := f.Through(agents.Terms{Key: &key, Approval: approval})
 		err := f.m.Node.AskElsewhere(f.self, f.request.Agent, argsOf(f.request), terms, f.begun, func(t agents.Terms) (any, error) {
 			if !f.begun { // permitted, and approved where an owner of this site has to
 				if err := f.noteFar("/", true); err != nil {

@@ -19,8 +19,8 @@ type site struct {
 	work *work
 }
 
-// through adds to the terms of a call through whom the agent was asked, and for which task.
-func (w *work) through(t agents.Terms) agents.Terms {
+// Through implements task.Talk.
+func (w *work) Through(t agents.Terms) agents.Terms {
 	t.Via, t.OnBehalf = slices.Clone(w.j.asked.Via), []string{w.j.asked.Asker, "task/" + w.j.asked.ID}
 	return t
 }
@@ -42,7 +42,7 @@ func (s *site) Move(ctx context.Context, _ agents.Principal, r agents.MoveReques
 			does += fmt.Sprintf(" for %v", device.FormatDuration(seconds(*r.For)))
 		}
 	}
-	r.Terms = w.through(r.Terms)
+	r.Terms = w.Through(r.Terms)
 	moved := r.Output
 	if releases {
 		moved = ""
@@ -82,7 +82,7 @@ func (w *work) release() {
 		sites.Go(func() {
 			for _, output := range of {
 				ctx, cancel := detached(w.ctx)
-				w.m.Site.Move(ctx, w.self, agents.MoveRequest{Output: output, Terms: w.through(agents.Terms{Held: true})}) // leases end by themselves
+				w.m.Site.Move(ctx, w.self, agents.MoveRequest{Output: output, Terms: w.Through(agents.Terms{Held: true})}) // leases end by themselves
 				cancel()
 			}
 		})
@@ -93,7 +93,7 @@ func (w *work) release() {
 // Show implements agents.Site.
 func (s *site) Show(ctx context.Context, _ agents.Principal, r agents.ShowRequest) error {
 	w := s.work
-	r.Terms = w.through(r.Terms)
+	r.Terms = w.Through(r.Terms)
 	_, err := w.step(ctx, fmt.Sprintf("show %q on %s", r.Text, r.Display), "", true, func(_, approval string) (any, error) {
 		r.Approval = approval
 		ctx, cancel := detached(ctx)
@@ -106,7 +106,7 @@ func (s *site) Show(ctx context.Context, _ agents.Principal, r agents.ShowReques
 // Capture implements agents.Site.
 func (s *site) Capture(ctx context.Context, _ agents.Principal, r agents.CaptureRequest) (picture agents.Picture, err error) {
 	w := s.work
-	r.Terms = w.through(r.Terms)
+	r.Terms = w.Through(r.Terms)
 	_, err = w.step(ctx, "take a picture with "+r.Camera, "", true, func(_, approval string) (any, error) {
 		r.Approval = approval
 		ctx, cancel := detached(ctx)
@@ -119,7 +119,7 @@ func (s *site) Capture(ctx context.Context, _ agents.Principal, r agents.Capture
 
 // Stop implements agents.Site. It is no step, which would wait for the disk.
 func (s *site) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Stopped], error) {
-	r.Terms = s.work.through(r.Terms)
+	r.Terms = s.work.Through(r.Terms)
 	return s.Site.Stop(ctx, s.work.self, r)
 }
 

@@ -220,6 +220,8 @@ func (o *ordeal) calls(all []written, who, prefix string) (out []call) {
 			c.does = "return " + args.Output + " to safe"
 		case "emergency_stop":
 			c.does = "emergency stop"
+		case "web_page":
+			c.does = "call web_page"
 		default:
 			o.Fatalf("the journal has %+v", w)
 		}

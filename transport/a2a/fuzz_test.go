@@ -3,6 +3,8 @@ package a2a
 import (
 	"encoding/json"
 	"testing"
+
+	"agentsite/transport/adapter/adaptertest"
 )
 
 // FuzzA2ARequest: whatever a request is, its envelope and its message are decoded or refused, and
@@ -47,4 +49,25 @@ func FuzzA2ARequest(f *testing.F) {
 			t.Error(key, len(m.ID), len(m.Parts))
 		}
 	})
+}
+
+// FuzzA2ACall: whatever is sent over JSON-RPC, and over HTTP with JSON in paths and queries, the
+// answer is no failure of the site's: operations with their fields, metadata, lists of tasks.
+func FuzzA2ACall(f *testing.F) {
+	s := adaptertest.New(f, nil)
+	const list, send, sends = "/a2a/agents/helper/tasks", "/a2a/message:send", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":`
+	message := func(data, more string) string {
+		return `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"data":` + data + `}]` + more + `}}`
+	}
+	adaptertest.Fuzz(f, s, Routes(&s.Site), []string{"A2A-Version"}, [][4]string{
+		{"POST", "/a2a", sends + message(`{"operation":"read","points":["greenhouse/vent"]}`, ``) + `}`, "1.0"},
+		{"POST", send, message(`{"operation":"move","output":"greenhouse/vent","value":30,"for":0.01}`, `,"metadata":{"agentsite/idempotency-key":"k","agentsite/via":["a"],"agentsite/expires-in":5}`), "1.0"},
+		{"POST", send, message(`{"operation":"history","point":"greenhouse/vent","from":"2026-11-24T05:00:00Z","to":"","steps":2}`, `,"metadata":{"agentsite/via":"a"}`), "1.0"},
+		{"POST", send, message(`{"operation":"show","display":"greenhouse/message","text":"\u0000"}`, ``), "1.0"}, {"POST", send, message(`{"operation":"why","point":1e999}`, ``), "1.0"},
+		{"POST", send, message(`{"operation":"capture","camera":"greenhouse/camera"}`, ``), "1.0"}, {"POST", send, message(`{"operation":"status"}`, `,"taskId":"x"`), "1.0"},
+		{"POST", "/a2a/agents/helper/message:send", message(`{"skill":"echo","arguments":{"n":1},"seconds":1}`, `,"contextId":"c"`), "1.0"},
+		{"GET", list + "?pageSize=1&pageToken=MjAyNg&includeArtifacts=true&historyLength=1", "", "1.0"}, {"GET", list + "?status=TASK_STATE_WORKING&statusTimestampAfter=2026-11-24T05:00:00Z&contextId=c", "", "1.0"},
+		{"GET", list + "/x?historyLength=-1", "", "1.0"}, {"POST", list + "/x:cancel", "", "1.0"}, {"GET", list + "/x:subscribe", "", "1.0"},
+		{"POST", "/a2a", `{"jsonrpc":"2.0","id":"a","method":"message/send","params":{"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"data","data":{"operation":"points"}}]}}}`, ""},
+	}...)
 }

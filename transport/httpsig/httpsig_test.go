@@ -2,6 +2,7 @@ package httpsig
 
 import (
 	"crypto/ed25519"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
@@ -199,6 +200,45 @@ func FuzzSignatureInput(f *testing.F) {
 		}
 		if len(in.components) > maxComponents || len(in.keyID) > maxText+1 {
 			t.Errorf("%q: %+v", text, in)
+		}
+	})
+}
+
+// FuzzSignedRequest: no request breaks the reader of its signature, and only what was signed counts.
+func FuzzSignedRequest(f *testing.F) {
+	signed := received(f, nil)
+	const target = "/anp/rpc?q=%41"
+	// The same in the process that fuzzes: Sign would take another nonce there.
+	components := []string{"@method", "@target-uri", "@authority", "content-digest"}
+	params := `("` + strings.Join(components, `" "`) + `");created=1800000000;expires=1800000060;nonce="n";keyid="k"`
+	text, err := base(signed, components, params)
+	if err != nil {
+		f.Fatal(err)
+	}
+	input, value, sum := "sig1="+params, "sig1=:"+base64.StdEncoding.EncodeToString(ed25519.Sign(key, text))+":", signed.Header.Get("Content-Digest")
+	signed.Header.Set("Signature-Input", input)
+	signed.Header.Set("Signature", value)
+	s, err := Parse(signed)
+	if err != nil || !s.Verify(key.Public().(ed25519.PublicKey)) {
+		f.Fatal(err)
+	}
+	f.Add("POST", target, "site.example", input, value, sum)
+	f.Add("GET", target, "site.example:443", strings.Replace(input, ` "content-digest"`, ``, 1), value, "")
+	f.Add("POST", "*", "", input, "sig1=:AAAA:", "sha-512=:AAAA:, "+sum)
+	f.Fuzz(func(t *testing.T, verb, target, host, input, value, sum string) {
+		r := httptest.NewRequest("POST", "https://site.example/", strings.NewReader(body))
+		r.Method, r.Host, r.RequestURI = verb, host, target
+		for name, v := range map[string]string{"Signature-Input": input, "Signature": value, "Content-Digest": sum} {
+			if v != "" {
+				r.Header[name] = []string{v}
+			}
+		}
+		got, err := Parse(r)
+		if err != nil || !got.Verify(key.Public().(ed25519.PublicKey)) {
+			return
+		}
+		if string(got.base) != string(s.base) || got.KeyID != s.KeyID || got.Nonce != s.Nonce || !got.Created.Equal(s.Created) || !got.Expires.Equal(s.Expires) || got.CheckBody([]byte(body)) != nil {
+			t.Errorf("%s %s %s %q counts: %+v", verb, target, host, r.Header, got)
 		}
 	})
 }

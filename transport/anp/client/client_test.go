@@ -371,23 +371,3 @@ func TestBound(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// FuzzInterface: no OpenRPC document breaks the reader, and no method of it is called elsewhere.
-func FuzzInterface(f *testing.F) {
-	c, err := New(Options{URL: described, Key: identity.New(), Now: time.Now})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add([]byte(rooms))
-	f.Add([]byte(`{"servers":[{"url":"https://hotel.example.com@other/"}],"methods":[{"name":"a"},{"name":"b","params":[{}],"servers":[{}]}]}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var a Agent
-		c.addMethods(&a, text)
-		for _, m := range a.Methods {
-			if c.same(m.url) != nil || len(m.Params) > maxParams {
-				t.Errorf("%q: %+v", text, m)
-			}
-			m.params(task.Request{Text: "x", Arguments: text})
-		}
-	})
-}

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"path"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -286,7 +288,8 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// FuzzDocument: no document breaks the reader, and one that is taken is that of the name.
+// FuzzDocument: no document breaks the reader, and one that is taken is that of the name. A name
+// that may be looked up leads to a host by HTTPS, and to nothing else.
 func FuzzDocument(f *testing.F) {
 	text, err := json.Marshal(Own("example.com", identity.New().ID()))
 	if err != nil {
@@ -294,7 +297,14 @@ func FuzzDocument(f *testing.F) {
 	}
 	f.Add("did:wba:example.com", text)
 	f.Add("did:wba:example.com:e1_x", []byte(`{"id":"did:wba:example.com:e1_x","assertionMethod":[{"id":"#a"}],"proof":{"verificationMethod":"#a","proofValue":"z1"}}`))
+	f.Add("did:wba:example.com%3A8443:user:..", []byte(`{"proof":{}}`))
 	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		if Check(name) == nil {
+			u, err := url.Parse(location(name))
+			if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != path.Clean(u.Path) || HostOf(name) != u.Host {
+				t.Errorf("%q leads to %+v, %v", name, u, err)
+			}
+		}
 		if doc, err := Parse(name, text); err == nil && doc.ID != name {
 			t.Errorf("%q: %q", name, doc.ID)
 		}

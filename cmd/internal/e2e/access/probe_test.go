@@ -50,11 +50,13 @@ func startProbed(t *testing.T, claimed bool) *probed {
 	t.Helper()
 	dir := harness.TempDir(t)
 	p := &probed{claimed: claimed, held: filepath.Join(dir, "hartebeest"), free: filepath.Join(dir, "springbok")}
-	p.Site = harness.Start(t, "site: { name: quagga }\nprotocols: ["+strings.Join(config.Protocols, ", ")+"]\ninternet: { realm: \""+probedRealm+"\" }\ndevices:\n"+
+	data := harness.TempDir(t)
+	certify(t, data)
+	p.Site = harness.StartIn(t, data, "site: { name: quagga }\nprotocols: ["+strings.Join(config.Protocols, ", ")+"]\nhttp: { domain: garden.example.org, certificate: domain.pem, certificate_key: domain.key }\ninternet: { realm: \""+probedRealm+"\" }\ndevices:\n"+
 		"  hartebeest: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.held+" }\n"+
 		"  springbok: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.free+" }\n"+
 		"  bontebok: { driver: sim, model: dimmer }\n"+
-		"  okapi: { driver: sim, model: climate }\n", harness.Need(t, "the program", harness.Program), "--listen-https=127.0.0.1:0", "--listen-peers=127.0.0.1:0")
+		"  okapi: { driver: sim, model: climate }\n", nil, harness.Need(t, "the program", harness.Program), "--listen-https=127.0.0.1:0", "--listen-peers=127.0.0.1:0")
 	harness.WaitFor(t, time.Minute, "the relay switches", func() bool {
 		_, err := p.CLI(t, "set", "hartebeest/relay", "on", "--for", "5m")
 		return err == nil
@@ -83,6 +85,17 @@ func startProbed(t *testing.T, claimed bool) *probed {
 	}, p.tools...)
 	p.session = p.BeginSession(t, p.Token)
 	return p
+}
+
+// certify writes a certificate of garden.example.org and its key into a folder: a site with a domain
+// has one more route.
+func certify(t *testing.T, dir string) {
+	t.Helper()
+	out, err := exec.Command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj", "/CN=garden.example.org",
+		"-addext", "subjectAltName=DNS:garden.example.org", "-keyout", filepath.Join(dir, "domain.key"), "-out", filepath.Join(dir, "domain.pem")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("openssl: %v %s", err, out)
+	}
 }
 
 // inCBOR is a message in CBOR.
@@ -200,6 +213,7 @@ var open = map[string]string{
 	"GET /.well-known/oauth-protected-resource/mcp": `{"resource":"`,
 	"GET /.well-known/agent-card.json":              `{"name":"agentsite","description":"An agentsite. Holders of a token`,
 	"GET /.well-known/agent-descriptions":           `{"@context":{"`,
+	"GET /.well-known/did.json":                     `{"@context":["https://www.w3.org/ns/did/v1"`,
 	"GET /anp/ad.json":                              `{"protocolType":"ANP"`,
 	"GET /anp/interface.json":                       `{"openrpc":"1.3.2"`,
 	"GET /agora/wellknown":                          "{}",
@@ -208,6 +222,9 @@ var open = map[string]string{
 	"GET /.well-known/wot":                          `{"@context":[`,
 	"GET /.well-known/capabilities.json":            `{"id":"agentsite","description":"",`,
 }
+
+// hosts are the hosts that a route answers under, where that is not the address.
+var hosts = map[string]string{"GET /.well-known/did.json": "garden.example.org"}
 
 // wildcards fills the patterns of routes with names of the site.
 var wildcards = strings.NewReplacer("{$}", "", "{device}", "okapi", "{point}", "temperature", "{agent}", "okapi", "{task}", "okapi", "{push}", "okapi", "{thing}", "okapi", "{name}", "temperature")
@@ -226,6 +243,7 @@ func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, u
 			path = wildcards.Replace(path)
 			for _, v := range []string{"GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"} {
 				req := harness.NewRequest(t, v, c.Address+path, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Content-Type", "application/json")
+				req.Host = hosts[pattern]
 				begins, isOpen := open[pattern]
 				if v != verb && !(v == "HEAD" && verb == "GET") { // which net/http serves alike
 					isOpen = false

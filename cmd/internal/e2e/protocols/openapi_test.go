@@ -3,6 +3,7 @@
 package protocols
 
 import (
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,7 +13,9 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// TestOpenAPIDocuments: linters, schemas and clients of others take the documents of each reader.
+// TestOpenAPIDocuments: linters, schemas and clients of others take the documents of each reader. The
+// schema of agents.json is the published one, which testdata/agents-json.json is
+// (wild-card-ai/agents-json, Apache License 2.0).
 func TestOpenAPIDocuments(t *testing.T) {
 	r := harness.Start(t, `site: { name: zorilla }
 devices:
@@ -25,7 +28,11 @@ agents:
 		return err == nil && strings.Contains(out, "airing")
 	})
 	small, _ := r.AddToken(t, "small", "read greenhouse/temperature+greenhouse/vent, set greenhouse/vent")
-	t.Log(script(t, 3*time.Minute, "openapi_documents.mjs", r.URL, r.Token, small))
+	schema, err := os.ReadFile("testdata/agents-json.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(script(t, 3*time.Minute, "openapi_documents.mjs", r.URL, string(schema), r.Token, small))
 }
 
 // TestOpenAPIFuzz: of requests that are made from the document, none makes the site fail, all are
@@ -44,7 +51,7 @@ agents:
 	value, since := harness.ReadWitness(witness)
 	seed := time.Now().UnixNano() & 0x7fffffff
 	t.Logf("seed %d", seed)
-	t.Log(script(t, harness.Workload(5*time.Minute, 30*time.Minute), "openapi_fuzz.mjs", r.URL, token, strconv.Itoa(harness.Workload(1_000, 10_000)), strconv.FormatInt(seed, 10)))
+	t.Log(script(t, harness.Workload(5*time.Minute, 30*time.Minute), "openapi_fuzz.mjs", r.URL, token, strconv.Itoa(harness.Workload(10_000, 100_000)), strconv.FormatInt(seed, 10)))
 	if v, at := harness.ReadWitness(witness); v != "off" || v != value || at != since {
 		t.Errorf("an output that the caller may not move was %s since %v, and is %s since %v", value, since, v, at)
 	}

@@ -6,7 +6,7 @@ import { registerHooks } from 'node:module'
 import { writeFileSync } from 'node:fs'
 import Ajv from 'ajv'
 
-const [url, ...tokens] = process.argv.slice(2)
+const [url, schema, ...tokens] = process.argv.slice(2)
 const readers = { owner: tokens[0], small: tokens[1], stranger: '' }
 const get = async (path, token) => {
 	const response = await fetch(url + path, { headers: token ? { authorization: `Bearer ${token}` } : {} })
@@ -14,31 +14,8 @@ const get = async (path, token) => {
 	return response.text()
 }
 
-// The constraints of agents.json 0.1.0.
-const text = { type: 'string' }
-const objectOf = (required, properties, more = true) => ({ type: 'object', required, properties, additionalProperties: more })
-const listOf = (items) => ({ type: 'array', items })
-const end = objectOf(['fieldPath'], { actionId: { type: ['string', 'null'] }, fieldPath: text })
-const agentsSchema = objectOf(['agentsJson', 'info', 'sources', 'flows'], {
-	agentsJson: text,
-	info: objectOf(['title', 'version', 'description'], { title: text, version: text, description: text }),
-	sources: listOf(objectOf(['id', 'path'], { id: text, path: text })),
-	overrides: listOf(objectOf(['sourceId', 'operationId', 'fieldPath', 'value'], { sourceId: text, operationId: text, fieldPath: text })),
-	flows: listOf(objectOf(['id', 'title', 'description', 'actions', 'fields'], {
-		id: text, title: text, description: text,
-		actions: listOf(objectOf(['id', 'sourceId', 'operationId'], { id: text, sourceId: text, operationId: text })),
-		links: listOf(objectOf(['origin', 'target'], { origin: end, target: end }, false)),
-		fields: objectOf(['parameters', 'responses'], {
-			parameters: listOf(objectOf(['name'], { name: text, description: text, required: { type: 'boolean' }, type: text }, false)),
-			requestBody: objectOf([], {
-				content: { type: 'object', additionalProperties: objectOf([], { schema: { type: 'object' }, example: { type: 'object' } }, false) },
-				required: { type: 'boolean' },
-			}, false),
-			responses: objectOf(['success'], { success: { type: 'object' }, example: { type: 'object' } }, false),
-		}),
-	})),
-})
-const isAgentsJson = new Ajv({ allErrors: true, allowUnionTypes: true }).compile(agentsSchema)
+// The published schema names the draft that Ajv has, and words that it does not know.
+const isAgentsJson = new Ajv({ allErrors: true, strict: false }).compile(JSON.parse(schema))
 
 // The package calls the operations of a source by a module that it imports by the source's name,
 // and would find none here. This one has no knowledge of the site but its OpenAPI document.

@@ -12,14 +12,7 @@ import (
 // tried with one request. {id} is a task that has ended. What takes more than one request is in
 // the other tests, and what has no name here: 3.1.2 and 3.1.6 (streams) in TestStream, 3.1.5 and
 // 3.2.2 in TestTasks, 7.6.1 in TestApproval, 8.4 in TestCards, 13.1 in TestScope.
-var must = []struct {
-	section       string
-	verb, path    string
-	token         string // "-" sends none, and "" the site's
-	version, body string
-	status        int
-	has, hasNot   string
-}{
+var must = []mustRow{
 	{"3.1.3 GetTask: TaskNotFoundError", "GET", "/tasks/nothing", "", "1.0", "", 404, `"reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org"`, ""},
 	{"3.1.4 ListTasks: artifacts are left out by default", "GET", "/tasks", "", "1.0", "", 200, `"state":"TASK_STATE_COMPLETED"`, `"artifacts"`},
 	{"3.1.4 ListTasks: artifacts where they are asked for", "GET", "/tasks?includeArtifacts=true", "", "1.0", "", 200, `"artifacts":[{`, ""},
@@ -76,7 +69,22 @@ var must = []struct {
 	{"9.4.8 GetExtendedAgentCard", "POST", "", "", "1.0", `{"jsonrpc":"2.0","id":1,"method":"GetExtendedAgentCard"}`, 200, `"supportedInterfaces":[{`, `"preferredTransport"`},
 	{"11.3.4 GET /extendedAgentCard", "GET", "/extendedAgentCard", "", "1.0", "", 200, `"signatures":[{`, ""},
 	{"11.6 an error's body", "GET", "/tasks/nothing", "", "1.0", "", 404, `{"error":{"code":404,"status":"NOT_FOUND","message":`, ""},
+	{"CORE-MULTI-001a a context that is made is told", "POST", "/message:send", "", "1.0", `{"message":{"messageId":"j","role":"ROLE_USER","parts":[{"data":{"skill":"echo","arguments":{}}}]}}`, 200, `,"contextId":"`, ""},
+	{"CORE-MULTI-002a a context that is not taken", "POST", "/message:send", "", "1.0", `{"message":{"messageId":"k","contextId":"\u00e9","role":"ROLE_USER","parts":[{"data":{"skill":"echo","arguments":{}}}]}}`, 400, "contextId", `"task"`},
+	{"CORE-HIST-003 historyLength 0 beside a message", "POST", "/message:send", "", "1.0", `{"message":{"messageId":"l","role":"ROLE_USER","parts":[{"data":{"skill":"echo","arguments":{}}}]},"configuration":{"historyLength":0}}`, 200, `"task"`, `"history"`},
+	{"DM-TASK-001 a task has an ID and a status", "GET", "/tasks/{id}", "", "1.0", "", 200, `{"id":"{id}","contextId":"{id}","status":{"state":"TASK_STATE_COMPLETED"`, ""},
+	{"DM-PART-001 a part has one content", "POST", "/message:send", "", "1.0", `{"message":{"messageId":"n","role":"ROLE_USER","parts":[{"text":"x","data":{}}]}}`, 400, "parts", `"task"`},
+	{"DM-ART-001 an artifact has an ID and parts", "GET", "/tasks/{id}", "", "1.0", "", 200, `"artifacts":[{"artifactId":"result","name":"result","parts":[{`, ""},
 	{"13.3 the extended card needs credentials", "GET", "/extendedAgentCard", "-", "1.0", "", 401, "", "skills"},
+}
+
+type mustRow struct {
+	section       string
+	verb, path    string
+	token         string // "-" sends none, and "" the site's
+	version, body string
+	status        int
+	has, hasNot   string
 }
 
 // TestMust tries what the specification has with MUST.
@@ -104,6 +112,13 @@ func TestMust(t *testing.T) {
 				headers = []string{"A2A-Version", m.version}
 			}
 			res, text := s.Ask(t, m.verb, base+fill(m.path), token, fill(m.body), headers...)
+			media := "application/json"
+			if m.path != "" && m.version != "" && res.StatusCode == http.StatusOK {
+				media = "application/a2a+json"
+			}
+			if got := res.Header.Get("Content-Type"); res.StatusCode != http.StatusUnauthorized && got != media && (m.version != "" || m.path == "") {
+				t.Errorf("%s, want %s", got, media)
+			}
 			if res.StatusCode != m.status || !strings.Contains(text, fill(m.has)) || m.hasNot != "" && strings.Contains(text, m.hasNot) {
 				t.Errorf("%d %.500s\nwant %d with %q and without %q", res.StatusCode, text, m.status, m.has, m.hasNot)
 			}

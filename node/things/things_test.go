@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,19 +133,18 @@ func TestExpiry(t *testing.T) {
 		if all := s.List(ann); len(all) != 2 { // the other one ends once the time is known
 			t.Errorf("%s", all)
 		}
+		s.Close()
 		again := d.open(t, true)
 		if all := again.List(ann); len(all) != 1 || all[0].ID != "urn:ttl" {
 			t.Errorf("%s", all)
 		}
 		before := d.writes
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		if len(s.all) != 1 || d.writes != before+1 { // by the timer
-			t.Errorf("%d are left, %d writes", len(s.all), d.writes-before)
-		}
 		time.Sleep(time.Minute)
-		if all := again.List(ann); len(all) != 0 {
-			t.Errorf("%s", all)
+		synctest.Wait()
+		again.mu.Lock()
+		defer again.mu.Unlock()
+		if len(again.all) != 0 || d.writes != before+1 { // by the timer
+			t.Errorf("%d are left, %d writes", len(again.all), d.writes-before)
 		}
 	})
 }
@@ -197,9 +197,12 @@ func TestWatch(t *testing.T) {
 		s := d.open(t, true)
 		put(t, s, ann, "urn:a", "", "")
 		ctx, end := context.WithCancel(t.Context())
+		var mu sync.Mutex
 		heard := make(map[string][]string)
 		watch := func(c Caller, after string) {
 			s.Watch(ctx, after, func() (Caller, error) { return c, nil }, func(e Event) error {
+				mu.Lock()
+				defer mu.Unlock()
 				heard[c.ID] = append(heard[c.ID], e.Type+" "+e.Thing)
 				return nil
 			})

@@ -156,6 +156,12 @@ func (h *Hub) Counts() (readings, coalesced uint64, watchers int) {
 // Announce tells the watchers of a change.
 func (h *Hub) Announce(c agents.Change) { h.watchers.Announce(c) }
 
+// OnOffer has wake be called when what the site offers has changed, until leave is called. It must
+// neither block nor call the hub.
+func (h *Hub) OnOffer(wake func()) (leave func()) {
+	return h.watchers.JoinFunc(agents.Change{Resources: true}, nil, wake).Leave
+}
+
 // GoodFor returns for how long a reading of a point is good without a successor, as far as the
 // point was read; 0 for ever.
 func (h *Hub) GoodFor(address string) time.Duration {

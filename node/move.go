@@ -184,6 +184,11 @@ func (n *Node) NoteRevoked(output string) {
 	}
 }
 
+// NoteDefect records that a hosted agent panicked. It is for the wiring: no caller comes here.
+func (n *Node) NoteDefect(agent string, err error) {
+	n.journal.Add(Asked{Who: agent, Tool: "run"}, outcome(nil, device.Faultf(device.Internal, "%w", err)))
+}
+
 // Stop sends every output to safe until an owner resets the emergency stop.
 func (n *Node) Stop(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Stopped], error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpStop, Effect: agents.Returns}, terms: r.Terms, args: none}

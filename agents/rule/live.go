@@ -53,6 +53,7 @@ type live struct {
 	count    int
 	heldTo   time.Duration // the end of a second in which there were enough
 	ended    bool
+	spoilt   bool   // what the machine has of its outputs may be wrong
 	leave    func() // is called before it waits; nil outside turns
 	skipped  string // as logged
 	refused  []device.FaultKind
@@ -119,14 +120,7 @@ func (l *live) build(ctx context.Context) (points []string, err error) {
 // watch tells the machine what changes, in this goroutine.
 func (l *live) watch(ctx context.Context, r agents.WatchRequest) {
 	err := l.site.Watch(ctx, l.self, r, func(u agents.Update) error {
-		seen := time.Since(l.began)
-		if err := l.mu.LockContext(ctx); err != nil {
-			return err
-		}
-		err := l.update(ctx, u, seen)
-		l.arm(ctx)
-		held := l.heldTo - time.Since(l.began)
-		l.mu.Unlock()
+		held, err := l.take(ctx, u)
 		if err != nil || held <= 0 {
 			return err
 		}
@@ -140,6 +134,19 @@ func (l *live) watch(ctx context.Context, r agents.WatchRequest) {
 		l.fail(err)
 		l.mu.Unlock()
 	}
+}
+
+// take is update for a Watch. Held is for how long no more is to be told.
+func (l *live) take(ctx context.Context, u agents.Update) (held time.Duration, err error) {
+	seen := time.Since(l.began)
+	if err := l.mu.LockContext(ctx); err != nil {
+		return 0, err
+	}
+	defer l.mu.Unlock()
+	defer l.catch()
+	err = l.update(ctx, u, seen)
+	l.arm(ctx)
+	return l.heldTo - time.Since(l.began), err
 }
 
 // turn does what is due. It calls leave before it waits for a move, or for another site.
@@ -156,6 +163,7 @@ func (l *live) turn(ctx context.Context, leave func()) {
 	if l.ended {
 		return
 	}
+	defer l.catch()
 	if l.machine == nil {
 		l.leaveRunner() // other sites may be asked
 		if err := l.begin(ctx); err != nil {
@@ -186,6 +194,14 @@ func (l *live) turn(ctx context.Context, leave func()) {
 	}
 	if l.stepAt > 0 && time.Since(l.began) >= l.stepAt {
 		l.step(ctx)
+	}
+}
+
+// catch is deferred where the rule may panic: that ends it.
+func (l *live) catch() {
+	if p := recover(); p != nil {
+		l.ended, l.spoilt = true, true
+		l.fail(agent.NewDefect(l.self.ID, p))
 	}
 }
 
@@ -375,7 +391,14 @@ func (l *live) end(ctx context.Context) {
 	l.leaveSite()
 	var all sync.WaitGroup
 	if l.machine != nil {
-		for _, a := range l.machine.Release() { // all at once: another site may hang
+		acts := l.machine.Release()
+		if l.spoilt {
+			acts = nil
+			for i := range l.machine.outputs {
+				acts = append(acts, Act{Output: i, Held: true})
+			}
+		}
+		for _, a := range acts { // all at once: another site may hang
 			all.Go(func() { l.move(ctx, a) })
 		}
 	}

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"time"
 
+	"agentsite/agents/agent"
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/hosted"
 	"agentsite/transport/owner"
@@ -71,10 +74,10 @@ func (a *app) printAgents(all agentsShown) error {
 		}
 	}
 	var rows [][]string
-	for _, agent := range all.Yours {
-		for _, k := range agent.Sites {
+	for _, mine := range all.Yours {
+		for _, k := range mine.Sites {
 			words, until := k.Permission()
-			rows = append(rows, []string{agent.Name, k.Name, words, endTime(until)})
+			rows = append(rows, []string{mine.Name, k.Name, words, endTime(until)})
 		}
 	}
 	if len(rows) == 0 {
@@ -86,12 +89,16 @@ func (a *app) printAgents(all agentsShown) error {
 func (a *app) printHosted(all []hosted.Agent) error {
 	var rows [][]string
 	for _, h := range all {
-		rows = append(rows, []string{clean(h.Name), clean(h.Principal), clean(string(h.State)), clean(h.Says), clean(h.May), clean(h.Author)})
+		why := h.Says
+		if h.LastError != "" && h.State != agent.Failed {
+			why = strings.TrimPrefix(fmt.Sprintf("%s; it failed %v ago: %s", why, time.Duration(h.FailedAgo)*time.Second, h.LastError), "; ")
+		}
+		rows = append(rows, []string{clean(h.Name), clean(h.Kind), clean(h.Principal), clean(string(h.State)), clean(why), clean(h.May), clean(h.Author)})
 	}
 	if len(rows) == 0 {
 		return a.say("the site hosts no agent")
 	}
-	return table(a.out, []string{"AGENT", "PRINCIPAL", "STATE", "WHY", "MAY", "AUTHOR"}, rows)
+	return table(a.out, []string{"AGENT", "KIND", "PRINCIPAL", "STATE", "WHY", "MAY", "AUTHOR"}, rows)
 }
 
 // hosted lists the agents that the site hosts; it is not nil without an error.

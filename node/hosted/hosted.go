@@ -39,7 +39,20 @@ type entry struct {
 	agent.Definition
 	author string // of an import; "" for an agent of the configuration
 
-	failed atomic.Pointer[string] // why it does not run now; nil while it does
+	failed atomic.Pointer[failure] // the last one; nil for none
+	down   atomic.Bool             // since then it does not run
+}
+
+// failure is why an agent ended before it was to.
+type failure struct {
+	says string
+	at   time.Time
+}
+
+// fail notes why the agent does not run.
+func (e *entry) fail(says string) {
+	e.failed.Store(&failure{says, time.Now()})
+	e.down.Store(true)
 }
 
 // Kinds returns the kinds of agents that there are, for a configuration.
@@ -168,6 +181,8 @@ type Options struct {
 	Keep   func([]string) error         // makes Paused durable
 	// Host replaces the agents that offer tools of their own; nil where none can.
 	Host func(...tools.Agent)
+	// OnDefect is told which agent panicked, and writes it down. It does not block; nil for nothing.
+	OnDefect func(principal string, err error)
 	// OnChange is called when agents came, went, were paused or resumed. It does not block; nil
 	// for nothing.
 	OnChange func()
@@ -177,8 +192,9 @@ type Options struct {
 type Manager struct {
 	Options
 
-	next    chan []*entry       // the newest configuration that Run has not taken up yet
-	running map[string]*running // by name; only Run has it
+	next    chan []*entry                 // the newest configuration that Run has not taken up yet
+	running map[string]*running           // by name; only Run has it
+	offer   atomic.Pointer[chan struct{}] // closed by Retry
 
 	mu      sync.Mutex   // guards what follows, and orders Apply
 	cfg     *config.Site // nil before the first Apply
@@ -197,8 +213,14 @@ type running struct {
 
 // New returns a manager that runs nothing yet.
 func New(o Options) *Manager {
-	return &Manager{Options: o, next: make(chan []*entry, 1), running: make(map[string]*running)}
+	m := &Manager{Options: o, next: make(chan []*entry, 1), running: make(map[string]*running)}
+	m.offer.Store(new(make(chan struct{})))
+	return m
 }
+
+// Retry has agents that failed be run again soon: what the site offers has changed, and may be what
+// they lack. It does not block.
+func (m *Manager) Retry() { close(*m.offer.Swap(new(make(chan struct{})))) }
 
 // Apply takes up a configuration. Permissions hold, and those that are gone have ended,
 // when it returns; Run starts and stops the agents. After an error, which is a mistake in
@@ -310,23 +332,23 @@ func (m *Manager) replace(ctx context.Context, all []*entry) {
 			close(r.ended)
 		}
 		if _, ok := e.agent.(agent.Resting); ok && before == nil {
-			e.run(one, m.Site, retry, over)
+			e.run(one, m, retry, over)
 			continue
 		}
 		go func() {
 			if before != nil {
 				<-before.ended
 			}
-			e.run(one, m.Site, retry, over)
+			e.run(one, m, retry, over)
 		}()
 	}
 }
 
 // run runs the agent, again after each failure, and calls over when that returned nil or ctx ended. It
 // does not block for one that is Resting.
-func (e *entry) run(ctx context.Context, site agents.Site, pause time.Duration, over func()) {
-	began := time.Now()
-	e.failed.Store(nil)
+func (e *entry) run(ctx context.Context, m *Manager, pause time.Duration, over func()) {
+	began, offer := time.Now(), *m.offer.Load()
+	e.down.Store(false)
 	ended := func(err error) {
 		if err == nil || ctx.Err() != nil {
 			slog.Info("hosted agent ended", "agent", e.self.ID)
@@ -336,22 +358,37 @@ func (e *entry) run(ctx context.Context, site agents.Site, pause time.Duration, 
 		if time.Since(began) > retryMax {
 			pause = retry
 		}
-		says := err.Error()
-		e.failed.Store(&says)
+		e.fail(err.Error())
 		slog.Error("hosted agent failed", "agent", e.self.ID, "err", err, "again_in", pause)
+		var defect *agent.Defect
+		if errors.As(err, &defect) && m.OnDefect != nil {
+			m.OnDefect(e.self.ID, err)
+		}
+		due := time.After(pause)
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause):
+		case <-due:
+		case <-offer:
+			select { // not more often than after a first failure
+			case <-ctx.Done():
+			case <-due:
+			case <-time.After(retry):
+			}
 		}
-		go e.run(ctx, site, min(2*pause, retryMax), over)
+		go e.run(ctx, m, min(2*pause, retryMax), over)
 	}
 	a, resting := e.agent.(agent.Resting)
 	switch {
 	case ctx.Err() != nil:
 		ended(ctx.Err())
 	case resting:
-		a.Begin(ctx, e.self, site, ended)
+		a.Begin(ctx, e.self, m.Site, ended)
 	default:
-		ended(e.agent.Run(ctx, e.self, site))
+		ended(e.work(ctx, m.Site))
 	}
+}
+
+func (e *entry) work(ctx context.Context, site agents.Site) (err error) {
+	defer agent.Recover(e.self.ID, &err)
+	return e.agent.Run(ctx, e.self, site)
 }

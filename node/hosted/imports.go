@@ -102,7 +102,7 @@ func merge(cfg *config.Site, imports []Imported, kinds Kinds) ([]*entry, error) 
 			}
 			says := firstLine(err)
 			e := &entry{Agent: i.Agent, self: agents.Principal{ID: i.Kind + ":" + i.Name}}
-			e.failed.Store(&says)
+			e.fail(says)
 			broken = append(broken, e)
 		}
 		all = append(all, broken...)
@@ -131,9 +131,9 @@ func (m *Manager) keepsImports(all []*entry) error {
 			continue
 		}
 		if slices.ContainsFunc(m.all, func(before *entry) bool { return before.Name == e.Name && before.author != "" && before.agent != nil }) {
-			return device.Faultf(device.Invalid, "the imported agent %s does not go with it (%s); change that, or remove the import: agentsite agents remove %s", e.Name, *e.failed.Load(), e.Name)
+			return device.Faultf(device.Invalid, "the imported agent %s does not go with it (%s); change that, or remove the import: agentsite agents remove %s", e.Name, e.failed.Load().says, e.Name)
 		}
-		slog.Error("imported agent does not run", "agent", e.self.ID, "err", *e.failed.Load())
+		slog.Error("imported agent does not run", "agent", e.self.ID, "err", e.failed.Load().says)
 	}
 	return nil
 }

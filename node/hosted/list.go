@@ -26,6 +26,10 @@ type Agent struct {
 	Moves       []string `json:"moves,omitzero"`
 	Author      string   `json:"author,omitzero"` // of an import: the did:key that signed it
 	agent.Report
+	// LastError is why the agent failed last, also where it runs again, and FailedAgo how many seconds
+	// ago that was.
+	LastError string  `json:"last_error,omitzero"`
+	FailedAgo float64 `json:"failed_ago,omitzero"`
 }
 
 // Agents are the agents of a site, in the order of its configuration.
@@ -51,20 +55,35 @@ func (m *Manager) List(ctx context.Context) []Agent {
 
 func (e *entry) describe(ctx context.Context, paused bool) Agent {
 	a := Agent{Name: e.Name, Kind: e.Kind, Principal: e.self.ID, Description: e.Description, May: strings.TrimSpace(e.May), Reads: e.Reads, Moves: e.Moves, Author: e.author}
-	switch failed := e.failed.Load(); {
+	failed := e.failed.Load()
+	if failed != nil {
+		a.LastError, a.FailedAgo = failed.says, time.Since(failed.at).Truncate(time.Second).Seconds()
+	}
+	switch {
 	case e.agent != nil && paused:
 		a.State = agent.Paused
-	case failed != nil:
-		a.State, a.Says = agent.Failed, *failed
+	case e.down.Load():
+		a.State, a.Says = agent.Failed, failed.says
 	default:
-		if r, ok := e.agent.(agent.Reporting); ok {
-			a.Report = r.Report(ctx)
-		}
-		if a.State == "" {
-			a.State = agent.Running
-		}
+		a.Report = e.report(ctx)
 	}
 	return a
+}
+
+func (e *entry) report(ctx context.Context) (said agent.Report) {
+	var err error
+	defer func() {
+		if err != nil {
+			said = agent.Report{State: agent.Failed, Says: err.Error()}
+		} else if said.State == "" {
+			said.State = agent.Running
+		}
+	}()
+	defer agent.Recover(e.self.ID, &err)
+	if r, ok := e.agent.(agent.Reporting); ok {
+		said = r.Report(ctx)
+	}
+	return said
 }
 
 // Pause stops an agent until Resume, over restarts too: what it holds it releases.

@@ -62,6 +62,7 @@ type Hosting struct {
 	// Try tries rules over the past, for an owner.
 	Try func(context.Context, agents.Principal, trial.Request) (trial.Result, error)
 
+	hub    *node.Hub
 	onList atomic.Pointer[func()]
 }
 
@@ -101,14 +102,14 @@ func New(o Options) (*Hosting, error) {
 	out := peer.NewOutbound(o.Folder, o.Key, realms(o.Internet), o.Version)
 	sites := remote.NewSites(openElsewhere(&o, out))
 	letAsk(o.Node, o.Key.ID(), sites)
-	h := &Hosting{sites: sites, out: out, claimed: o.Access.Claimed}
+	h := &Hosting{sites: sites, out: out, hub: o.Hub, claimed: o.Access.Claimed}
 	children := mcp.World{Book: book, Version: o.Version, Secrets: filepath.Dir(o.File), Changed: func() { h.Manager.Rehost() }}
 	models, err := openModels(o, func() *imports.Store { return h.Imports })
 	if err != nil {
 		return nil, err
 	}
 	h.Manager = hosted.New(hosted.Options{
-		OnChange: func() { h.changed() }, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites, children, models, h.registry(o)),
+		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites, children, models, h.registry(o)),
 		Host:   func(all ...tools.Agent) { o.Node.Host(slices.Concat(o.Extra, all)...) },
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) }, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
 	})
@@ -168,7 +169,9 @@ func (h *Hosting) Run(ctx context.Context) {
 	linking.Go(func() { h.sites.Run(linked) })
 	var working sync.WaitGroup
 	working.Go(func() { h.Tasks.Run(ctx) })
+	leave := h.hub.OnOffer(h.Retry)
 	h.Manager.Run(ctx)
+	leave()
 	working.Wait()
 	end()
 	linking.Wait()

@@ -253,7 +253,7 @@ func TestImpostor(t *testing.T) {
 		if c, err := Fetch(ctx, asker, home, at(impostor)); err == nil {
 			t.Errorf("who answers with %s has the card %+v", what, c)
 		}
-		if took := time.Since(start); took > 3*time.Second {
+		if took := time.Since(start); took > 30*time.Second {
 			t.Errorf("who answers with %s holds up for %v", what, took)
 		}
 		cancel()

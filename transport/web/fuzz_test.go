@@ -124,7 +124,7 @@ func FuzzHTTP(f *testing.F) {
 		w := httptest.NewRecorder()
 		begun := time.Now()
 		h.ServeHTTP(w, r.WithContext(ctx))
-		if took := time.Since(begun); took > 5*time.Second {
+		if took := time.Since(begun); took > 30*time.Second {
 			t.Errorf("it took %v", took)
 		}
 		if w.Code >= 500 && w.Code != 503 {

@@ -92,7 +92,7 @@ func TestPiecesWithNames(t *testing.T) {
 	if err != nil || len(a.Calls) != 1 || len(a.Calls[0].Arguments) != 60_000+len(`{"a":""}`) {
 		t.Errorf("%d calls: %v", len(a.Calls), err)
 	}
-	if took := time.Since(start); took > 3*time.Second && !testing.Short() {
+	if took := time.Since(start); took > 30*time.Second && !testing.Short() {
 		t.Errorf("it takes %v", took)
 	}
 }

@@ -133,7 +133,8 @@ func TestWatch(t *testing.T) {
 		{"HTTP in JSON", counted(overHTTP(rpc.JSON))},
 		{"HTTP in CBOR", counted(overHTTP(rpc.CBOR))},
 		{"stdio", counted(stream)},
-		{"libp2p", counted(host.Caller(r.id, func() []string { return r.peers }, rpc.CBOR))},
+		{"libp2p in JSON", counted(host.Caller(r.id, func() []string { return r.peers }, rpc.JSON))},
+		{"libp2p in CBOR", counted(host.Caller(r.id, func() []string { return r.peers }, rpc.CBOR))},
 	} {
 		t.Run(carrier.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())

@@ -132,7 +132,7 @@ func idle(b *testing.B, pid int) {
 	woken, cpu, bytes := harness.VoluntarySwitches(b, pid), harness.CPUTime(b, pid), onWire(b, pid)
 	time.Sleep(rest)
 	woken, cpu, bytes = harness.VoluntarySwitches(b, pid)-woken, harness.CPUTime(b, pid)-cpu, onWire(b, pid)-bytes
-	b.ReportMetric(woken/rest.Seconds(), "voluntary-switches/s(≤15)")
+	b.ReportMetric(woken/rest.Seconds(), "voluntary-switches/s(≤12)")
 	b.ReportMetric(float64(cpu.Milliseconds())/rest.Seconds(), "cpu-ms/s")
 	b.ReportMetric(bytes/rest.Minutes(), "wire-B/min")
 	b.ReportMetric(harness.Status(b, pid, "VmRSS:")/1024, "resident-MB(≤32)")

@@ -110,7 +110,7 @@ func (r *Routine) compile(known rule.Points) ([]compiled, error) {
 		return nil, &agent.Mistake{Key: "steps", Err: fmt.Errorf("takes 1 to %d steps, such as - { set: { valve1/valve: on }, for: 5m, wait: true }", maxSteps)}
 	}
 	all := make([]compiled, len(r.Steps))
-	done := 0
+	done, asks, long := 0, 0, time.Duration(0)
 	for i, s := range r.Steps {
 		c := compiled{Step: s}
 		if err := c.checkKeys(i); err != nil {
@@ -150,6 +150,15 @@ func (r *Routine) compile(known rule.Points) ([]compiled, error) {
 		}
 		if done += len(c.targets); done > maxDone {
 			return nil, mistake(i, "", "the steps of a routine move, show, ask agents and look at most %d times", maxDone)
+		}
+		if s.Ask != "" {
+			asks++
+		}
+		if asks > task.MaxAsks {
+			return nil, mistake(i, "ask", "a routine asks its caller at most %d questions", task.MaxAsks)
+		}
+		if long += c.wait + c.Within; long > task.MaxTime {
+			return nil, mistake(i, cmp.Or(key("within", s.Within != 0), key("agent", s.Agent != ""), "wait"), "the steps of a routine wait for %v in all at most, as a task ends then", device.FormatDuration(task.MaxTime))
 		}
 		all[i] = c
 	}

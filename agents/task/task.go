@@ -5,10 +5,17 @@ package task
 import (
 	"context"
 	"strings"
+	"time"
 
 	"agentsite/agents"
 
 	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxAsks bounds the questions of a task, and MaxTime how long it is worked on.
+const (
+	MaxAsks = 16
+	MaxTime = 24 * time.Hour
 )
 
 // State is the state of a task.

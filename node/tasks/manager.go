@@ -21,7 +21,7 @@ const (
 	reserved    = 16 // of these, for owners alone
 	maxAccount  = 8  // live ones of an account
 	maxSteps    = 64
-	maxAsks     = 16 // questions of a task
+	maxAsks     = task.MaxAsks
 	maxText     = 4 << 10
 	maxArgs     = 16 << 10
 	maxResult   = 16 << 10 // of a step
@@ -36,7 +36,7 @@ const (
 	maxKept     = 16 << 20 // bytes of ended tasks
 	keepEnded   = 7 * 24 * time.Hour
 	defaultTime = time.Hour
-	maxTime     = 24 * time.Hour
+	maxTime     = task.MaxTime
 	// stepTimeout bounds a step that is a call of the site. It goes on when its task is canceled.
 	stepTimeout = 30 * time.Second
 	// endTimeout bounds how long the end of the site waits for its tasks.

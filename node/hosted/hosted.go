@@ -178,7 +178,9 @@ type Options struct {
 	Tell   func(map[string]node.Hosted) // replaces what the node knows of them
 	Link   func([]agent.Link)           // replaces what they ask of other sites; nil where they ask none
 	Paused []string                     // the names of agents that are not to run
-	Keep   func([]string) error         // makes Paused durable
+	// AllPaused has those of the first configuration be paused, as it is not known which were.
+	AllPaused bool
+	Keep      func([]string) error // makes Paused durable
 	// Host replaces the agents that offer tools of their own; nil where none can.
 	Host func(...tools.Agent)
 	// OnDefect is told which agent panicked, and writes it down. It does not block; nil for nothing.
@@ -265,6 +267,12 @@ func (m *Manager) apply(cfg *config.Site, imports []Imported) error {
 		}
 	}
 	m.cfg, m.imports, m.all, m.place = cfg, imports, all, cfg.Place
+	if m.AllPaused {
+		m.AllPaused = false
+		for _, e := range all {
+			m.Paused = append(m.Paused, e.Name)
+		}
+	}
 	m.tell()
 	return nil
 }

@@ -20,7 +20,7 @@ func (f Folder) Paused() ([]string, error) {
 	names := strings.Fields(string(text))
 	for _, name := range names {
 		if err := device.CheckName(name); err != nil {
-			return nil, fmt.Errorf("%s does not list the paused agents: %w; remove it, and pause them again", f.Path(PausedFile), err)
+			return nil, fmt.Errorf("%s does not list the paused agents: %w; pause or resume one of them, which writes it anew", f.Path(PausedFile), err)
 		}
 	}
 	return names, nil

@@ -15,11 +15,12 @@ import (
 	"agentsite/node/state"
 )
 
-// TestDamagedFiles: a site whose files of accepted tools, of imports and of what models have used up are
-// damaged hosts its agents all the same, and nothing replaces those files. Its models are sent nothing.
+// TestDamagedFiles: a site whose files of accepted tools, of imports, of paused agents and of what models
+// have used up are damaged hosts its agents all the same, and nothing replaces those files. All agents are
+// paused, and its models are sent nothing.
 func TestDamagedFiles(t *testing.T) {
 	f := state.Folder(t.TempDir())
-	for _, name := range []string{state.AcceptedFile, state.ImportsFile, state.SharedFile, state.SpentFile} {
+	for _, name := range []string{state.AcceptedFile, state.ImportsFile, state.SharedFile, state.PausedFile, state.SpentFile} {
 		if err := os.WriteFile(f.Path(name), []byte("{torn"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -44,6 +45,11 @@ func TestDamagedFiles(t *testing.T) {
 	if err := h.Apply(cfg); err != nil || len(h.List(t.Context())) != 2 {
 		t.Errorf("%v, %+v", err, h.List(t.Context()))
 	}
+	for _, a := range h.List(t.Context()) {
+		if a.State != agent.Paused {
+			t.Errorf("%s %s, though it may have been paused", a.Name, a.State)
+		}
+	}
 	world, err := openModels(Options{Folder: f, Access: store}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +57,12 @@ func TestDamagedFiles(t *testing.T) {
 	m := llm.New(world)
 	if got := m.Report(t.Context()); got.State != agent.Waiting {
 		t.Errorf("%+v", got)
+	}
+	if err := h.Resume("child"); err != nil || h.List(t.Context())[0].State == agent.Paused || h.List(t.Context())[1].State != agent.Paused {
+		t.Errorf("%v, %+v", err, h.List(t.Context()))
+	}
+	if paused, err := f.Paused(); err != nil || len(paused) != 1 || paused[0] != "gpt" {
+		t.Errorf("paused are then %v, %v", paused, err)
 	}
 	if err := h.Imports.Remove("x"); err == nil {
 		t.Error("damaged imports are replaced")

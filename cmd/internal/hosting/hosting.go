@@ -85,9 +85,9 @@ func (h *Hosting) listed() {
 // New returns the hosting of a site, which runs nothing yet: Apply takes up a configuration, and
 // Run runs its agents.
 func New(o Options) (*Hosting, error) {
-	paused, err := o.Folder.Paused()
-	if err != nil {
-		return nil, err
+	paused, unlisted := o.Folder.Paused()
+	if unlisted != nil { // the outputs do not wait for it, and what was paused is not to run
+		slog.Error("all agents are paused", "err", unlisted)
 	}
 	accepted, err := o.Folder.Accepted()
 	if err != nil {
@@ -111,7 +111,7 @@ func New(o Options) (*Hosting, error) {
 	h.Manager = hosted.New(hosted.Options{
 		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites, children, models, h.registry(o)),
 		Host:   func(all ...tools.Agent) { o.Node.Host(slices.Concat(o.Extra, all)...) },
-		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) }, Tell: o.Node.SetHosted, Paused: paused, Keep: o.Folder.WritePaused,
+		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) }, Tell: o.Node.SetHosted, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,
 	})
 	h.Tasks = tasks.New(tasks.Options{Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.now, Elsewhere: func(principal string) tasks.Elsewhere { return sites.Tasks(principal) }})
 	o.Node.OnRecheck(h.Tasks.Recheck)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,8 +80,8 @@ func (o *Options) renew(ctx context.Context, at string, registered bool) error {
 	if registered && o.send(ctx, http.MethodPatch, at, "application/merge-patch+json", []byte("{}")) == nil {
 		return nil
 	}
-	ttl := fmt.Appendf(nil, `,"registration":{"ttl":%d}}`, int(life.Seconds()))
-	return o.send(ctx, http.MethodPut, at, "application/td+json", append(bytes.TrimSuffix(o.TD, []byte("}")), ttl...))
+	text := fmt.Appendf(slices.Clip(bytes.TrimSuffix(o.TD, []byte("}"))), `,"registration":{"ttl":%d}}`, int(life.Seconds()))
+	return o.send(ctx, http.MethodPut, at, "application/td+json", text)
 }
 
 func (o *Options) send(ctx context.Context, verb, at, contentType string, body []byte) error {

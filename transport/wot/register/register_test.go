@@ -48,7 +48,7 @@ func TestRun(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
-			Run(ctx, Options{URL: "https://directory.example/tdd/", ID: "did:key:me/things/site:x", TD: []byte(`{"id":"did:key:me/things/site:x"}`),
+			Run(ctx, Options{URL: "https://directory.example/tdd/", ID: "did:key:me/things/site:x", TD: append(make([]byte, 0, 128), `{"id":"did:key:me/things/site:x"}`...),
 				Token: func() (string, error) { return "secret", nil }, HTTP: &http.Client{Transport: f}})
 			close(done)
 		}()

@@ -107,8 +107,11 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 			j.End(ticket, Outcome{Value: long})
 		}
-		if j.memory.bytes > maxBytes || len(j.memory.order) > maxBytes/maxValue {
+		if j.memory.bytes > maxBytes || len(j.memory.order) != maxBytes/maxValue+10 {
 			t.Errorf("it holds %d calls of %d bytes", len(j.memory.order), j.memory.bytes)
+		}
+		if _, _, err := j.Begin(call("0")); !errors.Is(err, ErrUnknown) {
+			t.Errorf("a call whose outcome is forgotten: %v", err)
 		}
 		ticket, _, _ := j.Begin(call("longer"))
 		j.End(ticket, Outcome{Value: append(long, 'x')})
@@ -144,6 +147,27 @@ func TestNobodyForgetsForAnother(t *testing.T) {
 	}
 	if m.calls[memoryKey("bob", fmt.Sprint(maxKeys))] != nil || m.calls[memoryKey("bob", fmt.Sprint(2*maxKeys-1))] == nil {
 		t.Error("it is not the oldest that are forgotten")
+	}
+}
+
+// TestMemoryShares: whoever has long outcomes stored evicts none of another's calls, which a repeated
+// call would make again.
+func TestMemoryShares(t *testing.T) {
+	m := newMemory()
+	add := func(who string, n int, value []byte) {
+		r := &remembering{who: who, at: time.Now()}
+		m.put(memoryKey(who, fmt.Sprint(n)), r)
+		m.complete(r, Outcome{Value: value}, false)
+	}
+	const few = 200
+	for n := range few {
+		add("ann", n, []byte(`{"value":true}`))
+	}
+	for n := range 2 * maxBytes / maxValue {
+		add("bob", n, bytes.Repeat([]byte("x"), maxValue))
+	}
+	if m.count["ann"] != few || m.count["bob"] == 0 || m.bytes > maxBytes {
+		t.Errorf("%v, %d bytes", m.count, m.bytes)
 	}
 }
 

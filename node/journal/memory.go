@@ -17,7 +17,7 @@ const (
 	// maxKeys limits the keys in memory; beyond it the oldest of the principal with the most is
 	// evicted.
 	maxKeys  = 4096
-	maxBytes = 1 << 20 // of their outcomes, together
+	maxBytes = 1 << 20 // of their outcomes, together; beyond it the oldest outcome of the principal with the most is forgotten
 )
 
 // The errors of a call whose key is known.
@@ -78,14 +78,15 @@ type remembering struct {
 // memory has the calls with a key, by principal and key, and in their order.
 type memory struct {
 	calls map[string]*remembering
-	bySeq map[uint64]*remembering // those without a result yet; nil after Open
+	bySeq map[uint64]string // the keys of those without a result yet; nil after Open
 	order []string
 	count map[string]int // by principal
 	bytes int            // of the outcomes
+	held  map[string]int // of bytes, by principal
 }
 
 func newMemory() memory {
-	return memory{calls: make(map[string]*remembering), bySeq: make(map[uint64]*remembering), count: make(map[string]int)}
+	return memory{calls: make(map[string]*remembering), bySeq: make(map[uint64]string), count: make(map[string]int), held: make(map[string]int)}
 }
 
 func memoryKey(who, key string) string { return who + "\x00" + key }
@@ -94,12 +95,13 @@ func memoryKey(who, key string) string { return who + "\x00" + key }
 func (m *memory) recall(e Entry) {
 	switch {
 	case e.Kind == Intent && e.Key != "":
-		r := &remembering{who: e.Who, seq: e.Seq, digest: e.Digest, lost: true}
-		m.put(memoryKey(e.Who, e.Key), r)
-		m.bySeq[e.Seq] = r
+		key := memoryKey(e.Who, e.Key)
+		m.put(key, &remembering{who: e.Who, seq: e.Seq, digest: e.Digest, lost: true})
+		m.bySeq[e.Seq] = key
 	case e.Kind == Result:
-		if r, ok := m.bySeq[e.Of]; ok {
-			delete(m.bySeq, e.Of)
+		r := m.calls[m.bySeq[e.Of]]
+		delete(m.bySeq, e.Of)
+		if r != nil && r.seq == e.Of { // else it was evicted
 			m.complete(r, Outcome{Fault: e.Fault, Says: e.Says, Value: e.Value}, e.Fault == "" && e.Value == nil)
 		}
 	}
@@ -115,7 +117,9 @@ func (m *memory) recalled(now time.Time) {
 }
 
 func (m *memory) put(key string, r *remembering) {
-	if _, again := m.calls[key]; !again {
+	if before, again := m.calls[key]; again {
+		m.hold(before, nil)
+	} else {
 		m.order = append(m.order, key)
 		m.count[r.who]++
 	}
@@ -123,23 +127,44 @@ func (m *memory) put(key string, r *remembering) {
 	m.evict()
 }
 
-// evict removes calls while there are too many: the oldest of the principal with the most, so
-// that no principal can evict another's.
+// evict removes calls and outcomes while there are too many: the oldest of the principal with the most,
+// so that no principal can evict another's. A call whose outcome is forgotten is not made again.
 func (m *memory) evict() {
-	for len(m.order) > maxKeys || m.bytes > maxBytes {
-		most := ""
-		for who, n := range m.count {
-			if n > m.count[most] {
-				most = who
-			}
+	for len(m.order) > maxKeys {
+		m.drop(m.oldest(m.count, func(*remembering) bool { return true }))
+	}
+	for m.bytes > maxBytes {
+		r := m.calls[m.order[m.oldest(m.held, func(r *remembering) bool { return r.size() > 0 })]]
+		m.hold(r, nil)
+		r.lost = true
+	}
+}
+
+// oldest returns the place in the order of the first such call of the principal that has the most.
+func (m *memory) oldest(by map[string]int, such func(*remembering) bool) int {
+	most := ""
+	for who, n := range by {
+		if n > by[most] {
+			most = who
 		}
-		m.drop(slices.IndexFunc(m.order, func(key string) bool { return m.calls[key].who == most }))
+	}
+	return slices.IndexFunc(m.order, func(key string) bool { r := m.calls[key]; return r.who == most && such(r) })
+}
+
+// hold replaces the outcome of a call; nil is none.
+func (m *memory) hold(r *remembering, o *Outcome) {
+	before := r.size()
+	r.outcome = o
+	more := r.size() - before
+	m.bytes += more
+	if m.held[r.who] += more; m.held[r.who] == 0 {
+		delete(m.held, r.who)
 	}
 }
 
 func (m *memory) drop(i int) {
 	r := m.calls[m.order[i]]
-	m.bytes -= r.size()
+	m.hold(r, nil)
 	if m.count[r.who]--; m.count[r.who] == 0 {
 		delete(m.count, r.who)
 	}
@@ -156,8 +181,7 @@ func (m *memory) expire(now time.Time) {
 
 func (m *memory) complete(r *remembering, o Outcome, tooLong bool) {
 	if r.lost = tooLong; !tooLong {
-		r.outcome = &o
-		m.bytes += r.size()
+		m.hold(r, &o)
 		m.evict()
 	}
 }

@@ -5,7 +5,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      := CGO_ENABLED=0 go
 # How everything is built and tested; deploy/replaced/README.md says why.
 export GOFLAGS := $(shell cat deploy/goflags)
-BUILD   := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+BUILD   := $(GO) build -ldflags '$(LDFLAGS)'
 
 # os-arch[-arm level]: what a board or a laptop needs.
 TARGETS := linux-arm-6 linux-arm-7 linux-arm64 linux-amd64 darwin-arm64 darwin-amd64 windows-amd64

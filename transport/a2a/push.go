@@ -17,6 +17,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/task"
 	"agentsite/device"
+	"agentsite/node/quota"
 	"agentsite/transport/web/outbound"
 
 	"github.com/go-json-experiment/json"
@@ -67,12 +68,16 @@ const (
 	pushUnseen = time.Hour
 )
 
+// pushRate bounds how often an account has the file written; owners are not counted.
+var pushRate = quota.Rate{PerSecond: 1. / 30, Burst: 64}
+
 // pushes are the push notification configurations, each with the goroutine that watches its task.
 // Those for tasks of hosted agents are in the file, and outlive a restart as the tasks do.
 type pushes struct {
 	*server
 	hosts  map[string]bool // with ports; empty where no notifications are sent
 	client *http.Client
+	often  quota.RateLimiter // by account
 
 	mu     sync.Mutex
 	all    []*push // the oldest first
@@ -101,7 +106,7 @@ type pushFile struct {
 
 // newPushes returns those that the file has. They are watched at once.
 func newPushes(s *server) *pushes {
-	h := &pushes{server: s, hosts: make(map[string]bool)}
+	h := &pushes{server: s, hosts: make(map[string]bool), often: quota.RateLimiter{Rate: pushRate}}
 	var named []netip.Addr
 	for _, host := range s.PushHosts {
 		name, port, err := net.SplitHostPort(host)
@@ -184,7 +189,7 @@ func (p *pushConfig) check(hosts map[string]bool) error {
 		return bad("id", "is at most 128 printable characters of ASCII")
 	case !visible(p.Token):
 		return bad("token", "is at most 1024 characters of ASCII without spaces")
-	case p.Auth != nil && (p.Auth.scheme() == "" || p.Auth.Credentials == "" || !visible(p.Auth.Credentials)):
+	case p.Auth != nil && (p.Auth.scheme() == "" || !printable(strings.Join(p.Auth.schemes(), " ")) || p.Auth.Credentials == "" || !visible(p.Auth.Credentials)):
 		return bad("authentication", "is of the scheme Bearer or Basic, with credentials of at most 1024 characters of ASCII without spaces")
 	}
 	return nil
@@ -195,9 +200,11 @@ func visible(text string) bool {
 	return len(text) <= maxToken && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
+func (a *pushAuth) schemes() []string { return append(slices.Clip(a.Schemes), a.Scheme) }
+
 // scheme returns the scheme that this site can use; "" for none.
 func (a *pushAuth) scheme() string {
-	for _, s := range append(a.Schemes, a.Scheme) {
+	for _, s := range a.schemes() {
 		for _, known := range []string{"Bearer", "Basic"} {
 			if strings.EqualFold(s, known) {
 				return known
@@ -213,6 +220,12 @@ func (h *pushes) reserve(c *call, config pushConfig) (*push, error) {
 	err := config.check(h.hosts)
 	if err == nil {
 		err = h.damage
+	}
+	if err == nil && h.Node.Owner(c.who) != nil {
+		var account string
+		if account, err = h.Node.Account(c.who); err == nil && !h.often.Allow(account) {
+			err = device.Faultf(device.Busy, "too many push notification configurations for you, or for those who share your permission: try again in a minute")
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -280,7 +293,6 @@ func (h *pushes) drop(p *push) {
 
 // begin stores a configuration in the place of one with its ID, and sends what its task is.
 func (h *pushes) begin(p *push, id string) error {
-	p.Config.Task = id
 	h.mu.Lock()
 	var before *push
 	own := 0
@@ -297,6 +309,7 @@ func (h *pushes) begin(p *push, id string) error {
 	} else if before == nil && own >= maxPushes {
 		err = device.Faultf(device.Busy, "this task has %d push notification configurations of yours: delete one", own)
 	} else {
+		p.Config.Task = id
 		h.all = append(h.all, p)
 		if err = h.save(); err != nil {
 			h.all = slices.Delete(h.all, len(h.all)-1, len(h.all))

@@ -26,8 +26,8 @@ const (
 	maxOwned  = 256 << 10 // bytes of each
 )
 
-// writes bounds how often all but owners have the file written.
-var writes = quota.Rate{PerSecond: 0.2, Burst: 64}
+// writes bounds how often an account has the file written; owners are not counted.
+var writes = quota.Rate{PerSecond: 1. / 60, Burst: 64}
 
 // ErrNone is the error about a description that is not there, or that its caller may not see.
 var ErrNone = device.Faultf(device.Invalid, "no such thing is registered here")
@@ -58,7 +58,7 @@ type Store struct {
 	all    []*entry // by their IDs, which nobody changes in place
 	timer  *time.Timer
 	events ring
-	writes quota.Bucket
+	writes quota.RateLimiter // by account
 	closed bool
 }
 
@@ -85,7 +85,7 @@ type Thing struct {
 // Open reads the registered descriptions. A damaged file is an error of every change, and none of
 // the start. Time to live begins anew: while the site was off, nobody could have renewed it.
 func Open(o Options) *Store {
-	s := &Store{Options: o, events: newRing()}
+	s := &Store{Options: o, events: newRing(), writes: quota.RateLimiter{Rate: writes}}
 	if s.all, s.damage = decode(o.File); s.damage != nil {
 		slog.Error("registered things cannot be read", "err", s.damage)
 	}
@@ -297,8 +297,8 @@ func (s *Store) Delete(c Caller, id string) error {
 
 // change makes a caller's change durable. The lock is held.
 func (s *Store) change(c Caller, all []*entry) error {
-	if !c.Owner && !s.writes.Take(time.Now(), writes, 1) {
-		return device.Faultf(device.Busy, "too many changes of the directory: try again in %v", s.writes.Wait(time.Now(), writes).Round(time.Second))
+	if !c.Owner && !s.writes.Allow(c.Account) {
+		return device.Faultf(device.Busy, "too many changes of the directory by you, or by those who share your permission: try again in a minute")
 	}
 	err := s.store(all)
 	s.schedule()

@@ -338,3 +338,26 @@ func FuzzPatch(f *testing.F) {
 		}
 	})
 }
+
+// TestFairWrites: whoever changes much leaves others their own, and wears out no card.
+func TestFairWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d disk
+		s := d.open(t, true)
+		begun := time.Now()
+		n := 0
+		for ; time.Since(begun) < 24*time.Hour; n++ {
+			if _, err := s.Put(ann, "urn:a", td("urn:a", fmt.Sprintf(`,"description":"%d"`, n))); kindOf(err) == device.Busy {
+				if put(t, s, Caller{ID: "carl", Account: "carl"}, "urn:c", "", ""); n == 0 {
+					t.Error("nothing is stored")
+				}
+				time.Sleep(time.Minute)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d.writes > 2000 {
+			t.Errorf("%d writes a day", d.writes)
+		}
+	})
+}

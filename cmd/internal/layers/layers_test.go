@@ -85,7 +85,7 @@ var layers = []layer{
 	{"transport/web/metrics", []string{"transport/web", "node", "agents", "device/guard"}, "a route over the node's counters"},
 	{"transport/adapter", []string{"agents", "agents/task", "agents/tools", "device", "node", "node/identity", "node/things", "transport/rpc", "transport/web"}, "what adapters have in common: the node's callers, and HTTP"},
 	{"transport/adapter/adaptertest", []string{"agents", "agents/task/tasktest", "agents/tools", "device", "device/guard", "device/sim", "node", "node/access", "node/identity", "transport/adapter", "transport/rpc", "transport/web"}, "a site for the tests of adapters; imported by tests only"},
-	{"transport/a2a", []string{"agents", "agents/task", "device", "node", "transport/adapter", "transport/rpc", "transport/web", "transport/web/outbound"}, "a protocol calls the node"},
+	{"transport/a2a", []string{"agents", "agents/task", "device", "node", "node/quota", "transport/adapter", "transport/rpc", "transport/web", "transport/web/outbound"}, "a protocol calls the node; how often it writes is counted by account"},
 	{"transport/openapi", []string{"agents", "agents/task", "device", "node", "transport/adapter", "transport/web"}, "a protocol calls the node"},
 	{"transport/agora", []string{"agents", "agents/tools", "device", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol renders the tools"},
 	{"transport/aitp", []string{"agents", "agents/task", "agents/tools", "device", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol renders the tools"},

@@ -79,6 +79,7 @@ type entry struct {
 // Thing is a description for its reader, with its registration information.
 type Thing struct {
 	ID   string
+	By   string // the principal that registered it
 	Text jsontext.Value
 }
 
@@ -124,7 +125,7 @@ func (s *Store) Get(c Caller, id string) (Thing, bool) {
 		return Thing{}, false
 	}
 	now, _ := s.Now()
-	return Thing{id, s.all[i].enriched(now)}, true
+	return Thing{id, s.all[i].By, s.all[i].enriched(now)}, true
 }
 
 // List returns the descriptions that a caller may see, by their IDs.
@@ -136,7 +137,7 @@ func (s *Store) List(c Caller) (all []Thing) {
 	now, _ := s.Now()
 	for _, e := range entries {
 		if c.sees(e.By) {
-			all = append(all, Thing{e.ID, e.enriched(now)})
+			all = append(all, Thing{e.ID, e.By, e.enriched(now)})
 		}
 	}
 	return all

@@ -206,15 +206,15 @@ func (s server) retrieve(c *adapter.Call) (any, error) {
 		return nil, err
 	}
 	id := c.Request.PathValue("thing")
-	if t, ok := s.Things.Get(by, id); ok {
-		return &adapter.Answer{Type: tdType, Value: []byte(t.Text)}, nil
+	t, ok := s.Things.Get(by, id)
+	links := s.links(by)
+	if i := find(links, id); i >= 0 && t.By != by.ID {
+		return c.Cached(tdType, links[i].td)
 	}
-	for _, m := range s.links(by) {
-		if m.id == id {
-			return c.Cached(tdType, m.td)
-		}
+	if !ok {
+		return nil, notThere("such thing")
 	}
-	return nil, notThere("such thing")
+	return &adapter.Answer{Type: tdType, Value: []byte(t.Text)}, nil
 }
 
 // member is a description in a list.
@@ -243,15 +243,15 @@ func (s server) list(ctx context.Context, c *adapter.Call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		links := s.links(by)
 		for _, t := range s.Things.List(by) {
-			all = append(all, member{t.ID, t.Text})
-		}
-		registered := len(all)
-		for _, m := range s.links(by) {
-			if !slices.ContainsFunc(all[:registered], func(other member) bool { return other.id == m.id }) {
-				all = append(all, m)
+			if i := find(links, t.ID); i < 0 {
+				all = append(all, member{t.ID, t.Text})
+			} else if t.By == by.ID {
+				links[i].td = t.Text
 			}
 		}
+		all = append(all, links...)
 	}
 	slices.SortFunc(all, func(a, b member) int { return strings.Compare(a.id, b.id) })
 	return p.answer(c.Writer.Header(), all), nil

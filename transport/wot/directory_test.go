@@ -204,6 +204,14 @@ func TestDirectoryOfTheRealm(t *testing.T) {
 	if e := d.get(at); e.Title != "Lamp" {
 		t.Errorf("%+v", e)
 	}
+	// Nobody takes a site's place before others, whoever has its ID: its own record says where it is.
+	d.token, _ = d.Token(t, "reader", "use list_things")
+	if _, text := d.want(200, "GET", at, ""); !strings.Contains(text, `"@type":"ThingLink"`) {
+		t.Error(text)
+	}
+	if _, text := d.want(200, "GET", "/things", ""); strings.Count(text, id) != 1 || !strings.Contains(text, "https://shed.local:8474") {
+		t.Error(text)
+	}
 	d.token, _ = d.Token(t, "stranger", "read *")
 	if ids, _ := d.ids("/things"); slices.Contains(ids, id) {
 		t.Error(ids)

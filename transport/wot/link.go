@@ -1,6 +1,8 @@
 package wot
 
 import (
+	"slices"
+
 	"agentsite/node/identity"
 	"agentsite/node/things"
 	"agentsite/transport/adapter"
@@ -20,7 +22,8 @@ func linkTo(o adapter.OtherSite) *thing {
 	return t
 }
 
-// links describes the sites of the realm, for a caller that may read what others registered.
+// links describes the sites of the realm, for a caller that may read what others registered. A site's
+// own record says where it is: what is registered with its ID takes its place for the registrar alone.
 func (s server) links(by things.Caller) (all []member) {
 	if s.Sites == nil || !by.Reads {
 		return nil
@@ -30,6 +33,11 @@ func (s server) links(by things.Caller) (all []member) {
 		all = append(all, member{t.ID, t})
 	}
 	return all
+}
+
+// find returns the index of an ID; -1 for none.
+func find(all []member, id string) int {
+	return slices.IndexFunc(all, func(m member) bool { return m.id == id })
 }
 
 // Registration returns what a site at a URL registers with another directory: that it is there, and

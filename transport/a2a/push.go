@@ -130,6 +130,9 @@ func newPushes(s *server) *pushes {
 	if err == nil && text != nil && kept.Version != 1 {
 		err = errors.New("its version is another one")
 	}
+	if slices.Contains(kept.Pushes, nil) {
+		err = errors.New("an entry is damaged")
+	}
 	if err != nil {
 		h.damage = device.Faultf(device.Unavailable, "the push notification configurations of this site cannot be read: its owner removes the file push.json, and starts it again")
 		slog.Error("push notification configurations cannot be read; remove push.json", "err", err)

@@ -422,7 +422,7 @@ func TestPushRestart(t *testing.T) {
 // TestPushDamage: a file of another version, or damaged, is kept as it is, and no configuration is taken.
 func TestPushDamage(t *testing.T) {
 	r := receive(t, nil)
-	for _, text := range []string{`{"version":2}`, `{`, `{"version":1,"pushes":7}`} {
+	for _, text := range []string{`{"version":2}`, `{`, `{"version":1,"pushes":7}`, `{"version":1,"pushes":[null]}`} {
 		s, m := adaptertest.New(t, nil), &memory{text: []byte(text)}
 		s.PushHosts, s.PushFile = []string{r.host()}, m.file()
 		s.Serve(t, a2a.Routes(&s.Site))

@@ -16,11 +16,11 @@ import (
 	"agentsite/device"
 )
 
-// refusal is a fault of a site, as a client has it.
-type refusal struct{ kind, msg string }
+// siteError is a fault of a site, as a client has it.
+type siteError struct{ kind, msg string }
 
-func (r refusal) Error() string     { return r.msg }
-func (r refusal) FaultKind() string { return r.kind }
+func (e siteError) Error() string     { return e.msg }
+func (e siteError) FaultKind() string { return e.kind }
 
 func TestTools(t *testing.T) {
 	attic := newFake(usual())
@@ -188,9 +188,9 @@ func TestTogether(t *testing.T) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
-	no := newFake(usual()).fails(refusal{"denied", "you\x1b[31m may not\nstop"})
+	no := newFake(usual()).fails(siteError{"denied", "you\x1b[31m may not\nstop"})
 	odd, not := newFake(usual()).answers(`["what"]`), newFake(usual()).answers(`{}`)
-	weird := newFake(usual()).fails(refusal{"root_access", "x"})
+	weird := newFake(usual()).fails(siteError{"root_access", "x"})
 	over(t, func(t *testing.T, r *rig) {
 		begun := time.Now()
 		all, err := r.Stop(t.Context(), caller, agents.SiteRequest{})
@@ -272,7 +272,7 @@ func TestNotWatched(t *testing.T) {
 // TestNoSubscriptionLeft: a site that has no subscription left for us is asked now and then.
 func TestNoSubscriptionLeft(t *testing.T) {
 	attic := newFake(usual()).answers(`{"readings":[{"point":"a/t","value":1,"quality":"good"}]}`)
-	attic.down = refusal{"busy", "too many subscriptions"}
+	attic.down = siteError{"busy", "too many subscriptions"}
 	over(t, func(t *testing.T, r *rig) {
 		if got := fmt.Sprint(r.names(t, "read_history")); got != "[attic/a/t]" {
 			t.Error("it offers", got)
@@ -308,7 +308,7 @@ func TestDies(t *testing.T) {
 		if attic.tries() != tries+1 {
 			t.Error("nobody looks whether it is there yet")
 		}
-		attic.fails(refusal{"busy", "later"})
+		attic.fails(siteError{"busy", "later"})
 		r.text(t, "read_history", `{"point":"attic/a/t"}`)
 		if attic.tries() != tries+1 {
 			t.Error("it has answered, and is looked for")

@@ -234,7 +234,7 @@ func TestWatchOfferFails(t *testing.T) {
 // them once its offer has changed.
 func TestWatchRefused(t *testing.T) {
 	attic := newFake(usual()).answers(`{"output":"lamp/relay","value":true,"safe":false,"left":60}`)
-	attic.first, attic.blind = snapshot(20), refusal{"denied", "you may not read"}
+	attic.first, attic.blind = snapshot(20), siteError{"denied", "you may not read"}
 	over(t, func(t *testing.T, r *rig) {
 		updates, end := r.values(t, agents.WatchRequest{Points: []string{"attic/a/t"}})
 		defer end()
@@ -261,7 +261,7 @@ func TestWatchRefused(t *testing.T) {
 			}
 		}
 		attic.mu.Lock()
-		attic.blind = refusal{"denied", "an owner has to confirm this"}
+		attic.blind = siteError{"denied", "an owner has to confirm this"}
 		attic.mu.Unlock()
 		r.all()[0].doubt(errRefused)
 		if got := brief(<-updates); got != "attic/a/t=- stale (no reading yet)" {

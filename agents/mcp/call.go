@@ -71,7 +71,7 @@ func (a *Agent) Call(ctx context.Context, _ agents.Principal, call tools.Call) (
 
 // failed returns the fault of a call that was not answered well.
 func (a *Agent) failed(ctx, calling context.Context, c *child, err error) error {
-	var refusal *jsonrpc.Error
+	var refused *jsonrpc.Error
 	if calling.Err() != nil {
 		go c.probe()
 	}
@@ -80,8 +80,8 @@ func (a *Agent) failed(ctx, calling context.Context, c *child, err error) error 
 		return ctx.Err()
 	case calling.Err() != nil:
 		return device.Faultf(device.UnknownOutcome, "%s did not answer in %v; whether it did what was asked is not known", a.name, callTime)
-	case errors.As(err, &refusal) && c.cause.Load() == nil && !errors.Is(err, sdk.ErrConnectionClosed):
-		return device.Faultf(device.Invalid, "%s refuses, in its own words: %s", a.name, device.Clip(refusal.Message, maxSays))
+	case errors.As(err, &refused) && c.cause.Load() == nil && !errors.Is(err, sdk.ErrConnectionClosed):
+		return device.Faultf(device.Invalid, "%s refuses, in its own words: %s", a.name, device.Clip(refused.Message, maxSays))
 	}
 	says := "it ended"
 	if cause := c.cause.Load(); cause != nil {

@@ -35,7 +35,7 @@ type live struct {
 	self  agents.Principal
 	began time.Time
 	rule  *Rule
-	seat  seat
+	entry runnerEntry
 	fail  func(error) // has end called, with why the rule cannot be followed any more
 
 	watching sync.WaitGroup // a Watch
@@ -84,7 +84,7 @@ func (l *live) begin(ctx context.Context) error {
 	}
 	l.next, l.unfollow, err = site.Follow(l.self, request, func() {
 		if l.woken.CompareAndSwap(false, true) {
-			l.rule.runner.wake(&l.seat)
+			l.rule.runner.wake(&l.entry)
 		}
 	})
 	return err
@@ -224,7 +224,7 @@ func (l *live) arm(ctx context.Context) {
 	if at > 0 && ctx.Err() == nil {
 		then = l.began.Add(time.Duration(at))
 	}
-	l.rule.runner.wakeAt(&l.seat, then)
+	l.rule.runner.wakeAt(&l.entry, then)
 }
 
 var errPointsChanged = errors.New("the points that the rule uses were changed")
@@ -377,7 +377,7 @@ func (l *live) move(ctx context.Context, a Act) (left time.Duration, err error) 
 
 // end releases what the rule holds, whatever ended it.
 func (l *live) end(ctx context.Context) {
-	l.rule.runner.remove(&l.seat)
+	l.rule.runner.remove(&l.entry)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveTimeout)
 	defer cancel()
 	if l.mu.LockContext(ctx) != nil { // a move hangs; leases end by themselves

@@ -331,8 +331,8 @@ func (m *model) yields(o, k int) (is bool, resumed int) {
 	return true, -1
 }
 
-// rest returns until when an output rests as far as was told before k.
-func (m *model) rest(o, k int) time.Duration {
+// restUntil returns until when an output rests as far as was told before k.
+func (m *model) restUntil(o, k int) time.Duration {
 	if l, at := m.told(o, k); l.l.Rest > 0 {
 		return at + l.l.Rest + 50*time.Millisecond
 	}
@@ -378,7 +378,7 @@ func (m *model) times(o, k, wanted, resumed int) (try, renew time.Duration) {
 					n++
 				}
 			}
-			setTry(max(now+min(5*time.Second<<min(n-1, 10), time.Minute), m.rest(o, e)))
+			setTry(max(now+min(5*time.Second<<min(n-1, 10), time.Minute), m.restUntil(o, e)))
 			_, end := m.acceptedAt(o, e)
 			setRenew(min(now+5*time.Second, end+time.Second))
 		}
@@ -386,13 +386,13 @@ func (m *model) times(o, k, wanted, resumed int) (try, renew time.Duration) {
 		case inDoubt:
 			setTry(now + 5*time.Second)
 		case toRetry:
-			setTry(max(now, m.rest(o, e+1)))
+			setTry(max(now, m.restUntil(o, e+1)))
 		}
 		if l, ok := m.lease(e, o); ok && !m.held(o, e) {
 			before, _ := m.told(o, e)
 			switch {
 			case l.l.Rest > 0:
-				setTry(m.rest(o, e+1))
+				setTry(m.restUntil(o, e+1))
 			case before.l.Rest > 0 || !before.l.Known && l.l.Known || before.l.Holder != "" && l.l.Holder == "":
 				setTry(now)
 			}

@@ -172,7 +172,7 @@ func (m *Machine) Done(now Moment, a Act, left time.Duration, err error) {
 		o.accept(now.Now, a, left)
 	case a.Held && device.AsFault(err).Kind == device.Expired:
 		o.held = false
-		o.lost(m)
+		o.leaseEnded(m)
 	default:
 		o.refuse(m, a, err)
 	}
@@ -242,12 +242,12 @@ func (m *Machine) Output(now Moment, seen time.Duration, i int, l Lease) {
 		o.replay = false
 	} else if (o.held || o.doubt) && seen >= o.done {
 		o.held = false
-		o.lost(m)
+		o.leaseEnded(m)
 	}
 }
 
-// lost finds out how a lease ended that the rule did not end.
-func (o *output) lost(m *Machine) {
+// leaseEnded finds out how a lease ended that the rule did not end.
+func (o *output) leaseEnded(m *Machine) {
 	l := o.lease
 	o.doubt = false
 	switch {

@@ -304,13 +304,13 @@ func (r *Rule) checkKeys() error {
 	case !level && starts == 0:
 		return mistake("kind", "a rule needs when: with hold:, or one of on:, at: and every: with do:")
 	case level && starts > 0 || starts > 1:
-		return mistake(cmp.Or(written("at", r.At), written("on", r.On), "every"), "a rule has one of when:, on:, at: and every:; write another rule for the other")
+		return mistake(cmp.Or(keyIfSet("at", r.At), keyIfSet("on", r.On), "every"), "a rule has one of when:, on:, at: and every:; write another rule for the other")
 	case level && r.Hold == nil:
 		return mistake("when", "hold: is missing; name the outputs that are held while this is true, such as hold: { house/heater: on }")
 	case level && (r.Do != nil || r.If != ""):
-		return mistake(cmp.Or(written("if", r.If), "do"), "do: and if: belong to on:, at: and every:; with when: write hold:")
+		return mistake(cmp.Or(keyIfSet("if", r.If), "do"), "do: and if: belong to on:, at: and every:; with when: write hold:")
 	case !level && (r.Hold != nil || r.Until != ""):
-		return mistake(cmp.Or(written("until", r.Until), "hold"), "hold: and until: belong to when:; with on:, at: and every: write do:")
+		return mistake(cmp.Or(keyIfSet("until", r.Until), "hold"), "hold: and until: belong to when:; with on:, at: and every: write do:")
 	case !level && r.For != 0:
 		return mistake("for", "for: belongs to when:; how long a step holds its outputs stands in the step, as in do: [{ set: { lamp/level: 40 }, for: 2h }]")
 	case !level && r.Do == nil:
@@ -333,7 +333,7 @@ func (r *Rule) checkKeys() error {
 	return nil
 }
 
-func written(key, text string) string {
+func keyIfSet(key, text string) string {
 	if text == "" {
 		return ""
 	}
@@ -350,8 +350,8 @@ func (r *Rule) Run(ctx context.Context, self agents.Principal, site agents.Site)
 // Begin is Run that does not block. ended is called in a goroutine of its own with what Run returns.
 func (r *Rule) Begin(ctx context.Context, self agents.Principal, site agents.Site, ended func(error)) {
 	l := &live{site: site, self: self, rule: r, began: time.Now(), mu: device.NewMutex()}
-	l.seat = seat{order: r.order, turn: func(leave func()) { l.turn(ctx, leave) }}
-	r.runner.join(&l.seat)
+	l.entry = runnerEntry{order: r.order, turn: func(leave func()) { l.turn(ctx, leave) }}
+	r.runner.join(&l.entry)
 	end := func(err error) {
 		l.end(ctx)
 		r.running.Store(nil)
@@ -372,5 +372,5 @@ func (r *Rule) Begin(ctx context.Context, self agents.Principal, site agents.Sit
 			go end(err)
 		}
 	}
-	r.runner.wake(&l.seat)
+	r.runner.wake(&l.entry)
 }

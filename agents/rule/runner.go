@@ -18,48 +18,48 @@ const patience = 100 * time.Millisecond
 type runner struct {
 	made    atomic.Int64 // rules
 	mu      sync.Mutex
-	seats   []*seat // in their order
-	last    int     // the order of the one that had its turn last
+	entries []*runnerEntry // in their order
+	last    int            // the order of the one that had its turn last
 	running bool
 	timer   *time.Timer
 }
 
-// seat is a rule's place among those that have turns.
-type seat struct {
+// runnerEntry is a rule's place among those that have turns.
+type runnerEntry struct {
 	order int
 	turn  func(leave func()) // calls leave, which may be called again, before it waits
 	woken bool
 	at    time.Time // when there is a turn although nothing woke it; zero for never
 }
 
-// join adds a seat.
-func (r *runner) join(s *seat) {
+// join adds an entry.
+func (r *runner) join(s *runnerEntry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(r.seats, s, func(a, b *seat) int { return cmp.Compare(a.order, b.order) })
-	r.seats = slices.Insert(r.seats, i, s)
+	i, _ := slices.BinarySearchFunc(r.entries, s, func(a, b *runnerEntry) int { return cmp.Compare(a.order, b.order) })
+	r.entries = slices.Insert(r.entries, i, s)
 }
 
 // remove ends what join began. A turn may go on still.
-func (r *runner) remove(s *seat) {
+func (r *runner) remove(s *runnerEntry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seats = slices.DeleteFunc(r.seats, func(other *seat) bool { return other == s })
+	r.entries = slices.DeleteFunc(r.entries, func(other *runnerEntry) bool { return other == s })
 	if !r.running {
 		r.arm()
 	}
 }
 
-// wake has a seat have a turn. It does not block.
-func (r *runner) wake(s *seat) {
+// wake gives an entry a turn. It does not block.
+func (r *runner) wake(s *runnerEntry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.woken = true
 	r.begin()
 }
 
-// wakeAt replaces when a seat has a turn although nothing woke it.
-func (r *runner) wakeAt(s *seat, at time.Time) {
+// wakeAt replaces when an entry has a turn although nothing woke it.
+func (r *runner) wakeAt(s *runnerEntry, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s.at = at; !r.running {
@@ -74,10 +74,10 @@ func (r *runner) begin() {
 	}
 }
 
-// arm sets the timer for the first seat that is due by itself.
+// arm sets the timer for the first entry that is due by itself.
 func (r *runner) arm() {
 	var first time.Time
-	for _, s := range r.seats {
+	for _, s := range r.entries {
 		if first.IsZero() || !s.at.IsZero() && s.at.Before(first) {
 			first = s.at
 		}
@@ -97,13 +97,13 @@ func (r *runner) arm() {
 	}
 }
 
-// next returns the seat that has its turn now; nil for none, and then nobody runs.
-func (r *runner) next() *seat {
+// next returns the entry that has its turn now; nil for none, and then nobody runs.
+func (r *runner) next() *runnerEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var first *seat
-	now := time.Now() // once: who wakes a seat meanwhile waits
-	for _, s := range r.seats {
+	var first *runnerEntry
+	now := time.Now() // once: an entry that is woken meanwhile waits
+	for _, s := range r.entries {
 		if !s.woken && (s.at.IsZero() || s.at.After(now)) {
 			continue
 		}

@@ -32,9 +32,9 @@ func TestRunner(t *testing.T) {
 			made = append(made, i)
 		}
 		moving := make(chan struct{})
-		seats := make([]*seat, 5)
+		entries := make([]*runnerEntry, 5)
 		for _, i := range []int{3, 0, 4, 1, 2} {
-			seats[i] = &seat{order: i + 1, turn: func(leave func()) {
+			entries[i] = &runnerEntry{order: i + 1, turn: func(leave func()) {
 				switch i {
 				case 1:
 					leave()
@@ -45,7 +45,7 @@ func TestRunner(t *testing.T) {
 				}
 				note(i)
 			}}
-			r.join(seats[i])
+			r.join(entries[i])
 		}
 		want := func(want ...int) {
 			t.Helper()
@@ -61,21 +61,21 @@ func TestRunner(t *testing.T) {
 		}
 		soon := time.Now().Add(time.Second)
 		for _, i := range []int{4, 2, 3, 0, 1} {
-			r.wakeAt(seats[i], soon)
+			r.wakeAt(entries[i], soon)
 		}
 		want()
 		time.Sleep(time.Second + patience)
 		want(0, 2, 3, 4)
 		close(moving)
 		want(1)
-		r.wake(seats[2])
+		r.wake(entries[2])
 		want(2)
-		seats[2].turn = func(func()) { r.wake(seats[0]); r.wake(seats[3]); note(2) }
-		r.wake(seats[2])
+		entries[2].turn = func(func()) { r.wake(entries[0]); r.wake(entries[3]); note(2) }
+		r.wake(entries[2])
 		want(2, 3, 0)
-		r.wakeAt(seats[3], time.Now().Add(time.Second))
-		r.wakeAt(seats[1], time.Now().Add(time.Minute))
-		r.remove(seats[3])
+		r.wakeAt(entries[3], time.Now().Add(time.Second))
+		r.wakeAt(entries[1], time.Now().Add(time.Minute))
+		r.remove(entries[3])
 		time.Sleep(time.Hour)
 		want(1)
 	})

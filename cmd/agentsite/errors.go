@@ -50,7 +50,7 @@ func exitCode(err error) int {
 	var mistake *config.Error
 	var mistaken state.Mistake
 	var tool *client.ToolError
-	var refused *client.Refusal
+	var refused *client.RequestError
 	var fault *device.Fault
 	code := 0
 	switch {
@@ -80,7 +80,7 @@ func explain(err error, site string) string {
 	}
 	text := plain(err)
 	var tool *client.ToolError
-	var refused *client.Refusal
+	var refused *client.RequestError
 	switch {
 	case errors.As(err, &tool):
 		text = strings.Replace(text, tool.Msg, saidBy(site, tool.Msg), 1)
@@ -133,7 +133,7 @@ func (a *app) unreached(err error) error {
 func (a *app) undialled(err error) error {
 	var mistaken state.Mistake
 	var web *url.Error
-	var refused *client.Refusal
+	var refused *client.RequestError
 	switch {
 	case errors.As(err, &mistaken), errors.As(err, &refused):
 		return err

@@ -222,7 +222,7 @@ until an owner runs "agentsite reset".`,
 
 // stopFailed explains a stop that was not confirmed.
 func stopFailed(err error) error {
-	var refused *client.Refusal
+	var refused *client.RequestError
 	switch {
 	case errors.As(err, &refused) && refused.Kind == "invalid":
 		return usagef("this site has no outputs to stop")

@@ -23,7 +23,7 @@ or closed, their outputs at the safe values first. All other devices keep runnin
 with a mistake changes nothing, and neither does a data folder that cannot be written.`,
 		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
 			_, err := callOwner(ctx, s, owner.ReloadMethod, owner.None{})
-			var refused *client.Refusal
+			var refused *client.RequestError
 			if errors.As(err, &refused) && refused.Kind == "invalid" {
 				fmt.Fprintln(a.errs, cleanLines(refused.Msg)) // file:line:column, for editors
 				return usagef("the configuration is not reloaded; the site keeps the old one")

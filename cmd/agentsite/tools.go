@@ -82,7 +82,7 @@ arguments; "-" reads it from standard input.`,
 			}
 			return a.with(func(s *session) error {
 				res, err := s.call(cmd.Context(), words[0], args)
-				var refused *client.Refusal
+				var refused *client.RequestError
 				if errors.As(err, &refused) && refused.Kind == "invalid" {
 					return fmt.Errorf("%w (agentsite tools)", err)
 				}

@@ -151,8 +151,8 @@ func TestExitCodes(t *testing.T) {
 		{&client.ToolError{Kind: "busy"}, 5}, {&client.ToolError{Kind: "offline"}, 6}, {&client.ToolError{Kind: "unavailable"}, 6},
 		{&client.ToolError{Kind: "expired"}, 7}, {&client.ToolError{Kind: "unknown_outcome"}, 7}, {&client.ToolError{Kind: "internal"}, 1},
 		{&client.ToolError{Kind: "of another site"}, 1}, {&client.ToolError{}, 1},
-		{&client.Refusal{Kind: "denied"}, 3}, {&client.Refusal{Kind: "busy"}, 5}, {&client.Refusal{Kind: "internal"}, 1}, {&client.Refusal{}, 1},
-		{fmt.Errorf("more words: %w", &client.Refusal{Kind: "unavailable"}), 6},
+		{&client.RequestError{Kind: "denied"}, 3}, {&client.RequestError{Kind: "busy"}, 5}, {&client.RequestError{Kind: "internal"}, 1}, {&client.RequestError{}, 1},
+		{fmt.Errorf("more words: %w", &client.RequestError{Kind: "unavailable"}), 6},
 	} {
 		if got := exitCode(c.err); got != c.want {
 			t.Errorf("%T %v: exit code %d, want %d", c.err, c.err, got, c.want)

@@ -205,7 +205,7 @@ var (
 func (p *pca9685) setUp() error {
 	mode, prescaler := p.dev.readByte(pca9685Mode1), p.dev.readByte(pca9685Prescaler)
 	p.dev.write(pca9685Mode1, pca9685Awake|mode&pca9685Sleep)
-	p.rest()
+	p.writeSafe()
 	p.dev.write(pca9685Mode2, pca9685Drive)
 	if prescaler != p.prescaler {
 		p.dev.write(pca9685Mode1, pca9685Awake|pca9685Sleep)
@@ -224,8 +224,8 @@ func (p *pca9685) setUp() error {
 	return nil
 }
 
-// rest brings the outputs to safe, and the channels that have no name to nothing.
-func (p *pca9685) rest() {
+// writeSafe brings the outputs to safe, and the channels that have no name to nothing.
+func (p *pca9685) writeSafe() {
 	var all [pca9685Channels]pulse
 	for i := range all {
 		all[i] = pulseNever

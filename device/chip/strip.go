@@ -85,7 +85,7 @@ func (c *stripConfig) Describe() device.Description {
 func (c *stripConfig) Open(ctx context.Context) (device.Device, error) {
 	conn := c.Conn(c.strip.clock, spi.Mode0)
 	l := &lamps{conn: conn, config: c}
-	o := &outputs{set: l.set, managedChip: managedChip{desc: c.Describe(), on: conn, setUp: l.rest}}
+	o := &outputs{set: l.set, managedChip: managedChip{desc: c.Describe(), on: conn, setUp: l.writeSafe}}
 	if err := o.find(ctx, conn.Ready); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ type lamps struct {
 	light  [3]float64 // red, green, blue
 }
 
-func (l *lamps) rest() error {
+func (l *lamps) writeSafe() error {
 	return l.write([3]float64{l.config.Safe.Red, l.config.Safe.Green, l.config.Safe.Blue})
 }
 

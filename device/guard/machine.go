@@ -174,7 +174,7 @@ func (m *Machine) permit(now Time, holder, name string, v device.Value, length t
 // refuse returns why holder may not move o away from safe now.
 func (m *Machine) refuse(now Time, holder string, o *output) error {
 	left, end := o.left(now)
-	wait := o.rest(now)
+	wait := o.restLeft(now)
 	switch {
 	case o.retired:
 		return device.Faultf(device.Unavailable, "the configuration of %s is being changed; try again in a moment", o.Output)

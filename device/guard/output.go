@@ -162,8 +162,8 @@ func (o *output) rested(now Time) bool { return now-o.back >= o.Rest }
 // spent reports whether too little of max_on is left for another trip.
 func (o *output) spent() bool { return o.MaxOn-o.used < max(o.MinOn, 1)+o.ramp() }
 
-// rest returns how long an output at safe has to stay there.
-func (o *output) rest(now Time) time.Duration {
+// restLeft returns how long an output at safe has to stay there.
+func (o *output) restLeft(now Time) time.Duration {
 	if o.away {
 		return 0
 	}
@@ -188,7 +188,7 @@ func (o *output) wait(now Time) time.Duration {
 	if o.holder != "" {
 		return 0
 	}
-	wait := max(o.rest(now), o.MinOn-(now-o.changed), o.dutyWait(now))
+	wait := max(o.restLeft(now), o.MinOn-(now-o.changed), o.dutyWait(now))
 	if o.rate != nil {
 		wait = max(wait, o.rate.wait(now, bins))
 	}

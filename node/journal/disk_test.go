@@ -15,7 +15,7 @@ import (
 )
 
 func TestEveryByteCounts(t *testing.T) {
-	folder, segment := written(t)
+	folder, segment := writeTestSegment(t)
 	for _, file := range []string{segment, filepath.Join(folder, anchorFile)} {
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -46,7 +46,7 @@ func TestEveryByteCounts(t *testing.T) {
 }
 
 func TestCut(t *testing.T) {
-	folder, segment := written(t)
+	folder, segment := writeTestSegment(t)
 	b, err := os.ReadFile(segment)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestCut(t *testing.T) {
 }
 
 func TestCutAtASegment(t *testing.T) {
-	folder, first := written(t)
+	folder, first := writeTestSegment(t)
 	j := open(t, folder)
 	if err := j.begin(); err != nil {
 		t.Fatal(err)

@@ -172,7 +172,7 @@ func TestMemoryShares(t *testing.T) {
 }
 
 // written is a journal of a few entries, closed in order, and its one segment.
-func written(t testing.TB) (folder, segment string) {
+func writeTestSegment(t testing.TB) (folder, segment string) {
 	folder = t.TempDir()
 	j := open(t, folder)
 	for i := range 5 {
@@ -355,7 +355,7 @@ func TestActsOnce(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	_, segment := written(f)
+	_, segment := writeTestSegment(f)
 	b, err := os.ReadFile(segment)
 	if err != nil {
 		f.Fatal(err)

@@ -126,14 +126,14 @@ type reply struct {
 	Approval string `json:"agentsite/approval,omitzero"` // to send with the same request, once an owner has approved it
 }
 
-// refusal is the body of an answer that does not have what was asked for.
-type refusal struct {
+// errorBody is the body of an answer that does not have what was asked for.
+type errorBody struct {
 	Error string           `json:"error"`
 	Fault device.FaultKind `json:"fault,omitzero"`
 }
 
 func failure(why string, kind device.FaultKind) *reply {
-	return &reply{Status: "failure", Error: why, Message: why, Body: refusal{why, kind}}
+	return &reply{Status: "failure", Error: why, Message: why, Body: errorBody{why, kind}}
 }
 
 // failed renders an error: one against the rules of a document is in the body of a success, as
@@ -147,7 +147,7 @@ func failed(err error) *reply {
 	}
 	switch f := device.AsFault(err); f.Kind {
 	case device.Invalid:
-		return &reply{Status: "success", Body: refusal{f.Msg, f.Kind}}
+		return &reply{Status: "success", Body: errorBody{f.Msg, f.Kind}}
 	case device.Internal:
 		if !errors.Is(err, context.Canceled) { // a caller that left is no defect
 			slog.Error("a request failed", "protocol", "agora", "err", err)

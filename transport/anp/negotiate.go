@@ -47,23 +47,23 @@ type negotiation struct {
 
 // Errors of ANP-06, section 11. 1600 and 1608 are of sites that keep negotiations.
 var (
-	errNoInterface  = refusal(1601, "meta.no_matching_interface", "no interface fits the intent and the constraints")
-	errMode         = refusal(1602, "meta.unsupported_negotiation_mode", "the only mode is structured_selection")
-	errProfile      = refusal(1603, "meta.unsupported_candidate_profile", "the profiles are "+negotiationProfile+" and "+rpcProfile)
-	errSecurity     = refusal(1604, "meta.unsupported_security_profile", "the only security profile is "+transportProtected)
-	errContentType  = refusal(1605, "meta.unsupported_content_type", "the only content type is "+jsonType)
-	errIncomplete   = refusal(1606, "meta.more_information_required", "the intent needs a name or intentTags, such as those of the operations: read_points")
-	errUnauthorized = refusal(1607, "meta.authorization_required", "you may not do this here, as far as the site knows you")
+	errNoInterface  = negotiationError(1601, "meta.no_matching_interface", "no interface fits the intent and the constraints")
+	errMode         = negotiationError(1602, "meta.unsupported_negotiation_mode", "the only mode is structured_selection")
+	errProfile      = negotiationError(1603, "meta.unsupported_candidate_profile", "the profiles are "+negotiationProfile+" and "+rpcProfile)
+	errSecurity     = negotiationError(1604, "meta.unsupported_security_profile", "the only security profile is "+transportProtected)
+	errContentType  = negotiationError(1605, "meta.unsupported_content_type", "the only content type is "+jsonType)
+	errIncomplete   = negotiationError(1606, "meta.more_information_required", "the intent needs a name or intentTags, such as those of the operations: read_points")
+	errUnauthorized = negotiationError(1607, "meta.authorization_required", "you may not do this here, as far as the site knows you")
 )
 
-// refusalData is the machine's part of an error.
-type refusalData struct {
+// errorData is the machine's part of an error.
+type errorData struct {
 	Code      string `json:"anp_code"`
 	Retryable bool   `json:"retryable"`
 }
 
-func refusal(code int, name, says string) *rpc.Error {
-	return &rpc.Error{Code: code, Message: says, Data: refusalData{Code: name}}
+func negotiationError(code int, name, says string) *rpc.Error {
+	return &rpc.Error{Code: code, Message: says, Data: errorData{Code: name}}
 }
 
 // negotiated answers anp.negotiate.

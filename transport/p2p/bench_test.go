@@ -98,8 +98,8 @@ func benchmark(b *testing.B, listen string, codec rpc.Codec) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	b.Cleanup(func() { cancel(); serving.Wait() })
-	door := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), token, nil, reader{})
-	dispatcher := rpc.NewDispatcher(mcp.New(ctx, door, tools.New(door, door), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods())
+	service := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), token, nil, reader{})
+	dispatcher := rpc.NewDispatcher(mcp.New(ctx, service, tools.New(service, service), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods())
 	serving.Go(func() {
 		site.Serve(ctx, p2p.Handlers{
 			Admit: func(rpc.Evidence) (any, string, error) { return nil, "a", nil },

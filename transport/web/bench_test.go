@@ -46,14 +46,14 @@ func BenchmarkToolsCall(b *testing.B) {
 				b.Fatal(err)
 			}
 			host := ln.Addr().String()
-			door := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), fuzzToken, nil, reader{})
+			site := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), fuzzToken, nil, reader{})
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := make(chan error, 1)
 			go func() {
 				ended <- web.Serve(ctx, ln, web.Handler(web.Options{
 					Hosts:  []string{host},
-					Routes: []web.Route{web.MCP(rpc.NewDispatcher(mcp.New(ctx, door, tools.New(door, door), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods()), nil)},
-					Admit:  func(e rpc.Evidence) (any, string, error) { return door.Admit(node.Evidence(e)) },
+					Routes: []web.Route{web.MCP(rpc.NewDispatcher(mcp.New(ctx, site, tools.New(site, site), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods()), nil)},
+					Admit:  func(e rpc.Evidence) (any, string, error) { return site.Admit(node.Evidence(e)) },
 				}))
 			}()
 			conn, err := net.Dial("tcp", host)

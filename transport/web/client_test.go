@@ -64,7 +64,7 @@ func TestClient(t *testing.T) {
 }
 
 // TestClientErrors: what the site refuses is an *rpc.Error whose code says of which
-// kind, whether a method or HTTP's door refused.
+// kind, whether a method or HTTP's checks refused.
 func TestClientErrors(t *testing.T) {
 	for name, codec := range codecs {
 		for _, tt := range []struct {
@@ -100,7 +100,7 @@ func TestRefusalCodes(t *testing.T) {
 	for status, code := range map[int]int{401: 403, 403: 403, 503: 429, 400: -32600, 405: -32600, 413: -32600, 415: -32600} {
 		w := httptest.NewRecorder()
 		refuse(w, status, "why")
-		if w.Code != status || w.Body.String() != refusal(code, "why") {
+		if w.Code != status || w.Body.String() != errorResponse(code, "why") {
 			t.Errorf("%d: got %d %s, want the code %d", status, w.Code, w.Body, code)
 		}
 	}

@@ -226,13 +226,13 @@ func TestBodyThatNeverEnds(t *testing.T) {
 		status     int
 		says       string
 	}{
-		{"too short", head(admitted+"Content-Length: 10\r\n") + "{}", 400, refusal(-32600, "the body ended early")},
-		{"in chunks", head(admitted+"Transfer-Encoding: chunked\r\n") + "2\r\n{}\r\n", 400, refusal(-32600, "the body ended early")},
-		{"of an older revision", head("Authorization: Bearer "+testToken+"\r\nContent-Length: 10\r\n") + "{}", 400, refusal(-32600, "the body ended early")},
-		{"without the token", head("Content-Length: 10\r\n") + "{}", 401, refusal(403, "no token")},
-		{"without the token, in chunks", head("Transfer-Encoding: chunked\r\n"), 401, refusal(403, "no token")},
+		{"too short", head(admitted+"Content-Length: 10\r\n") + "{}", 400, errorResponse(-32600, "the body ended early")},
+		{"in chunks", head(admitted+"Transfer-Encoding: chunked\r\n") + "2\r\n{}\r\n", 400, errorResponse(-32600, "the body ended early")},
+		{"of an older revision", head("Authorization: Bearer "+testToken+"\r\nContent-Length: 10\r\n") + "{}", 400, errorResponse(-32600, "the body ended early")},
+		{"without the token", head("Content-Length: 10\r\n") + "{}", 401, errorResponse(403, "no token")},
+		{"without the token, in chunks", head("Transfer-Encoding: chunked\r\n"), 401, errorResponse(403, "no token")},
 		{"for another site", "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n", 403,
-			refusal(403, "this site is not called \"x\"; a name of its own goes under http: hosts: in agentsite.yaml")},
+			errorResponse(403, "this site is not called \"x\"; a name of its own goes under http: hosts: in agentsite.yaml")},
 		{"of a path that has none", "GET /healthz HTTP/1.1\r\nHost: " + testHost + "\r\nContent-Length: 10\r\n\r\n", 200, "ok\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -64,13 +64,13 @@ type forgetful struct{}
 func (forgetful) Record(device.Reading) {}
 
 func fuzzSite() (http.Handler, *legacy.Server) {
-	door := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return "x:" + a }), fuzzToken, nil, secrets{})
-	catalog := tools.New(door, door)
-	older := legacy.New(door, catalog, "fuzz", "1", fuzzSecret)
-	dispatcher := rpc.NewDispatcher(mcp.New(context.Background(), door, catalog, mcp.Implementation{Name: "fuzz", Version: "1"}, fuzzSecret).Methods())
+	site := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return "x:" + a }), fuzzToken, nil, secrets{})
+	catalog := tools.New(site, site)
+	older := legacy.New(site, catalog, "fuzz", "1", fuzzSecret)
+	dispatcher := rpc.NewDispatcher(mcp.New(context.Background(), site, catalog, mcp.Implementation{Name: "fuzz", Version: "1"}, fuzzSecret).Methods())
 	return web.Handler(web.Options{
 		Hosts: []string{fuzzHost},
-		Admit: func(e rpc.Evidence) (any, string, error) { return door.Admit(node.Evidence(e)) },
+		Admit: func(e rpc.Evidence) (any, string, error) { return site.Admit(node.Evidence(e)) },
 		Routes: append(web.PublicRoutes("http://"+fuzzHost+"/mcp"),
 			web.MCP(dispatcher, func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) { older.ServeHTTP(w, r, node.Evidence(e)) }),
 			web.Route{Pattern: "GET /metrics", Admission: web.Principals, Serve: func(w http.ResponseWriter, _ *http.Request, _ web.Caller) { io.WriteString(w, fuzzSecret) }}),

@@ -32,7 +32,7 @@ func header(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-func refusal(code int, message string) string {
+func errorResponse(code int, message string) string {
 	var b bytes.Buffer
 	rpc.EncodeError(rpc.JSON, &b, &rpc.Error{Code: code, Message: message})
 	return b.String()
@@ -42,10 +42,10 @@ func refusal(code int, message string) string {
 func TestRouteAdmission(t *testing.T) {
 	const good = `{"jsonrpc":"2.0","id":1,"result":{"a":1}}`
 	notCalled := func(name string) string {
-		return refusal(403, "this site is not called "+strconv.Quote(name)+"; a name of its own goes under http: hosts: in agentsite.yaml")
+		return errorResponse(403, "this site is not called "+strconv.Quote(name)+"; a name of its own goes under http: hosts: in agentsite.yaml")
 	}
 	notFrom := func(page string) string {
-		return refusal(403, "a page of "+strconv.Quote(page)+" may not call this site")
+		return errorResponse(403, "a page of "+strconv.Quote(page)+" may not call this site")
 	}
 	const contentType = "Content-Type must be application/json or application/cbor"
 	host := func(h string) func(*http.Request) { return func(r *http.Request) { r.Host = h } }
@@ -95,22 +95,22 @@ func TestRouteAdmission(t *testing.T) {
 		}, 403, notFrom("http://" + testHost)},
 		{"Origin before the token", without(header("Origin", "null")), 403, notFrom("null")},
 
-		{"token: missing", without(func(*http.Request) {}), 401, refusal(403, "no token")},
-		{"token: wrong", header("Authorization", "Bearer nope"), 401, refusal(403, "a wrong token")},
-		{"token: longer", header("Authorization", "Bearer "+testToken+"x"), 401, refusal(403, "a wrong token")},
-		{"token: in the query only", without(func(r *http.Request) { r.URL.RawQuery = "token=" + testToken + "&access_token=" + testToken }), 401, refusal(403, "no token")},
-		{"token: other scheme", header("Authorization", "Basic "+testToken), 401, refusal(403, "no token")},
-		{"token: no scheme", header("Authorization", testToken), 401, refusal(403, "no token")},
-		{"token: empty", header("Authorization", "Bearer "), 401, refusal(403, "no token")},
+		{"token: missing", without(func(*http.Request) {}), 401, errorResponse(403, "no token")},
+		{"token: wrong", header("Authorization", "Bearer nope"), 401, errorResponse(403, "a wrong token")},
+		{"token: longer", header("Authorization", "Bearer "+testToken+"x"), 401, errorResponse(403, "a wrong token")},
+		{"token: in the query only", without(func(r *http.Request) { r.URL.RawQuery = "token=" + testToken + "&access_token=" + testToken }), 401, errorResponse(403, "no token")},
+		{"token: other scheme", header("Authorization", "Basic "+testToken), 401, errorResponse(403, "no token")},
+		{"token: no scheme", header("Authorization", testToken), 401, errorResponse(403, "no token")},
+		{"token: empty", header("Authorization", "Bearer "), 401, errorResponse(403, "no token")},
 		{"token: scheme in lower case", header("Authorization", "bearer "+testToken), 200, good},
-		{"token: twice", func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+testToken) }, 401, refusal(403, "no token")},
-		{"token: a right one before a wrong one", func(r *http.Request) { r.Header.Add("Authorization", "Bearer nope") }, 401, refusal(403, "no token")},
-		{"token before the method", without(method("DELETE")), 401, refusal(403, "no token")},
-		{"token before the type", without(header("Content-Type", "text/plain")), 401, refusal(403, "no token")},
+		{"token: twice", func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+testToken) }, 401, errorResponse(403, "no token")},
+		{"token: a right one before a wrong one", func(r *http.Request) { r.Header.Add("Authorization", "Bearer nope") }, 401, errorResponse(403, "no token")},
+		{"token before the method", without(method("DELETE")), 401, errorResponse(403, "no token")},
+		{"token before the type", without(header("Content-Type", "text/plain")), 401, errorResponse(403, "no token")},
 
-		{"GET /mcp", method("GET"), 405, refusal(-32600, "messages are sent by POST")},
-		{"DELETE /mcp", method("DELETE"), 405, refusal(-32600, "messages are sent by POST")},
-		{"OPTIONS /mcp", method("OPTIONS"), 405, refusal(-32600, "messages are sent by POST")},
+		{"GET /mcp", method("GET"), 405, errorResponse(-32600, "messages are sent by POST")},
+		{"DELETE /mcp", method("DELETE"), 405, errorResponse(-32600, "messages are sent by POST")},
+		{"OPTIONS /mcp", method("OPTIONS"), 405, errorResponse(-32600, "messages are sent by POST")},
 		{"unknown path", path("/mcp/x"), 404, "404 page not found\n"},
 		{"a file outside", path("/healthz/../../etc/passwd"), 307, ""},
 		{"what a token is for", without(path("/.well-known/oauth-protected-resource/mcp")), 200,
@@ -118,21 +118,21 @@ func TestRouteAdmission(t *testing.T) {
 		{"/healthz", without(path("/healthz")), 200, "ok\n"},
 		{"POST /healthz", func(r *http.Request) { r.URL.Path = "/healthz" }, 405, "Method Not Allowed\n"},
 		{"/metrics", path("/metrics"), 200, "the metrics for " + testToken},
-		{"/metrics without the token", without(path("/metrics")), 401, refusal(403, "no token")},
-		{"/metrics with a wrong token", func(r *http.Request) { path("/metrics")(r); r.Header.Set("Authorization", "Bearer x") }, 401, refusal(403, "a wrong token")},
+		{"/metrics without the token", without(path("/metrics")), 401, errorResponse(403, "no token")},
+		{"/metrics with a wrong token", func(r *http.Request) { path("/metrics")(r); r.Header.Set("Authorization", "Bearer x") }, 401, errorResponse(403, "a wrong token")},
 		{"a stranger's key", without(stranger), 200, good},
-		{"a stranger's key and a wrong token", func(r *http.Request) { stranger(r); r.Header.Set("Authorization", "Bearer nope") }, 401, refusal(403, "a wrong token")},
-		{"/metrics for a stranger's key", without(func(r *http.Request) { stranger(r); path("/metrics")(r) }), 403, refusal(403, "no token")},
-		{"an owner's route for a stranger's key", without(func(r *http.Request) { stranger(r); path("/owners")(r) }), 403, refusal(403, "no token")},
+		{"a stranger's key and a wrong token", func(r *http.Request) { stranger(r); r.Header.Set("Authorization", "Bearer nope") }, 401, errorResponse(403, "a wrong token")},
+		{"/metrics for a stranger's key", without(func(r *http.Request) { stranger(r); path("/metrics")(r) }), 403, errorResponse(403, "no token")},
+		{"an owner's route for a stranger's key", without(func(r *http.Request) { stranger(r); path("/owners")(r) }), 403, errorResponse(403, "no token")},
 		{"an owner's route", func(r *http.Request) { path("/owners")(r); r.Header.Set("Authorization", "Bearer also-owner") }, 200, "the owner's for also-owner"},
-		{"an owner's route for another", path("/owners"), 403, refusal(403, "this is for the site's owners")},
-		{"an owner's route without the token", without(path("/owners")), 401, refusal(403, "no token")},
+		{"an owner's route for another", path("/owners"), 403, errorResponse(403, "this is for the site's owners")},
+		{"an owner's route without the token", without(path("/owners")), 401, errorResponse(403, "no token")},
 		{"/", without(path("/")), 200, string(helpPage)},
 
-		{"Content-Type: missing", func(r *http.Request) { r.Header.Del("Content-Type") }, 415, refusal(-32600, contentType)},
-		{"Content-Type: text/plain", header("Content-Type", "text/plain"), 415, refusal(-32600, contentType)},
-		{"Content-Type: a form", header("Content-Type", "application/x-www-form-urlencoded"), 415, refusal(-32600, contentType)},
-		{"Content-Type: longer", header("Content-Type", "application/json-seq"), 415, refusal(-32600, contentType)},
+		{"Content-Type: missing", func(r *http.Request) { r.Header.Del("Content-Type") }, 415, errorResponse(-32600, contentType)},
+		{"Content-Type: text/plain", header("Content-Type", "text/plain"), 415, errorResponse(-32600, contentType)},
+		{"Content-Type: a form", header("Content-Type", "application/x-www-form-urlencoded"), 415, errorResponse(-32600, contentType)},
+		{"Content-Type: longer", header("Content-Type", "application/json-seq"), 415, errorResponse(-32600, contentType)},
 		{"Content-Type: with charset", header("Content-Type", "Application/JSON ; charset=utf-8"), 200, good},
 
 		{"an older revision", header("Mcp-Protocol-Version", "2025-11-25"), 200, "legacy POST " + echoing},
@@ -147,7 +147,7 @@ func TestRouteAdmission(t *testing.T) {
 			r.Header.Set("Mcp-Session-Id", "x")
 		}, 200, "legacy GET " + echoing},
 		{"a session of a revision without sessions", header("Mcp-Session-Id", "x"), 200, good},
-		{"a session without the token", without(header("Mcp-Session-Id", "x")), 401, refusal(403, "no token")},
+		{"a session without the token", without(header("Mcp-Session-Id", "x")), 401, errorResponse(403, "no token")},
 		{"no revision, but a method", func(r *http.Request) { r.Header.Del("Mcp-Protocol-Version"); r.Header.Set("Mcp-Method", "echo") }, 200, good},
 		{"no revision and a handshake", func(r *http.Request) {
 			r.Header.Del("Mcp-Protocol-Version")
@@ -253,7 +253,7 @@ func TestBodyLimits(t *testing.T) {
 		const head, tail = `{"jsonrpc":"2.0","id":1,"method":"refused","params":"`, `"}`
 		return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
 	}
-	tooLong := refusal(-32600, "a message has at most 262144 bytes")
+	tooLong := errorResponse(-32600, "a message has at most 262144 bytes")
 	const fine = `{"jsonrpc":"2.0","id":1,"error":{"code":409,"message":"not now"}}`
 	for _, tt := range []struct {
 		name    string

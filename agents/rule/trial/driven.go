@@ -40,7 +40,7 @@ type slot struct {
 type use struct {
 	output  int // in outputs.all
 	total   Use
-	refused []Refusal
+	refused []RefusedMoves
 }
 
 // dirty reports whether some slot is.
@@ -155,5 +155,5 @@ func (u *use) refuse(at time.Time, err error) {
 			return
 		}
 	}
-	u.refused = append(u.refused, Refusal{Reason: reason, Count: 1, First: at})
+	u.refused = append(u.refused, RefusedMoves{Reason: reason, Count: 1, First: at})
 }

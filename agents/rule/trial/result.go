@@ -34,7 +34,7 @@ type RuleResult struct {
 type RuleUse struct {
 	Output string `json:"output"`
 	Use
-	Refused []Refusal `json:"refused,omitzero"`
+	Refused []RefusedMoves `json:"refused,omitzero"`
 }
 
 // Use says how an output was used.
@@ -43,8 +43,8 @@ type Use struct {
 	Seconds float64 `json:"seconds_away"` // from its safe value
 }
 
-// Refusal counts the moves that the guard would have refused for one reason. A rule asks again.
-type Refusal struct {
+// RefusedMoves counts the moves that the guard would have refused for one reason. A rule asks again.
+type RefusedMoves struct {
 	Reason string    `json:"reason"`
 	Count  int       `json:"count"`
 	First  time.Time `json:"first"`

@@ -312,7 +312,7 @@ func TestRing(t *testing.T) {
 		if err := client.New(d, "test", "1").Alive(v.ctx); err != nil {
 			v.Error(err)
 		}
-		var refused *client.Refusal
+		var refused *client.RequestError
 		for _, self := range []string{self.String(), self.PeerID()} {
 			if _, err := client.NewForSite(d, "test", self).Tools(v.ctx); !errors.As(err, &refused) || refused.Kind != string(device.Denied) {
 				v.Errorf("through itself: %v", err)

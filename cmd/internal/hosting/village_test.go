@@ -424,7 +424,7 @@ func (l *linked) present() error {
 		return &agents.Unreached{Err: errors.New("no connection")}
 	}
 	if _, err := l.to.access.Present(l.key.ID(), g.Bytes()); err != nil {
-		return &client.Refusal{Kind: string(device.AsFault(err).Kind), Msg: err.Error()}
+		return &client.RequestError{Kind: string(device.AsFault(err).Kind), Msg: err.Error()}
 	}
 	return nil
 }

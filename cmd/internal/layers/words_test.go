@@ -59,6 +59,9 @@ var avoidedWords = []avoided{
 	{`\bpaced\b`, "rate-limited", nil},
 	{`starts? the board again`, "reboot", nil},
 	{`(?-i:\bObey\(|\bSees\(|\bStanding\()`, "SetAccess, CanSee, Version", nil},
+	{`\btype (refusal|seat)\b`, "RequestError, an entry", nil},
+	{`\bfunc (\([^)]*\) )?(refusal|rest|lost|written)\(`, "a verb and its object: errorResponse, writeSafe, markDisconnected, writeTestSegment", nil},
+	{`\bdoor := node\.|the same door|the door ended`, "the node", nil},
 }
 
 // TestWords fails on words of a dialect where the field has a usual term.

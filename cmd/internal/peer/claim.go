@@ -56,11 +56,11 @@ func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Conta
 	owned := i.Secret == access.ClaimSecret{} // an unowned site shows one
 	if !owned {
 		called, err = site.Claim(ctx, key, i.Secret)
-		var refused *client.Refusal
+		var refused *client.RequestError
 		owned = errors.As(err, &refused) // perhaps: an answer was lost, or another owner or the configuration added the key
 	}
 	if owned {
-		var refused *client.Refusal
+		var refused *client.RequestError
 		ours, asked := site.Access(ctx)
 		switch {
 		case asked == nil:

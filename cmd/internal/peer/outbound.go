@@ -230,7 +230,7 @@ func keepAsking(ctx context.Context, every time.Duration, alive func(context.Con
 		asking, cancel := context.WithTimeout(ctx, aliveEvery)
 		err := alive(asking)
 		cancel()
-		var refused *client.Refusal
+		var refused *client.RequestError
 		if err != nil && !errors.As(err, &refused) {
 			return err
 		}

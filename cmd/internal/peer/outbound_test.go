@@ -33,7 +33,7 @@ func TestKeepAsking(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if err := keepAsking(ctx, nearEvery, func(context.Context) error { return &client.Refusal{Kind: "busy"} }); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) < time.Hour {
+		if err := keepAsking(ctx, nearEvery, func(context.Context) error { return &client.RequestError{Kind: "busy"} }); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) < time.Hour {
 			t.Error(err)
 		}
 	})

@@ -93,7 +93,7 @@ func (p Person) greet(ctx context.Context, k Contact, c ownerclient.Caller, time
 	} else {
 		reached, err = site.Present(ctx, k.Grant)
 	}
-	var refused *client.Refusal
+	var refused *client.RequestError
 	switch {
 	case errors.As(err, &refused): // the next call returns the reason
 		return nil

@@ -86,7 +86,7 @@ func NewKeeper(policies []guard.Policy, latch guard.Latch, start func() (Process
 		watching: make(map[*watching]struct{}),
 	}
 	k.adopt(policies)
-	k.lost("the outputs are not driven yet")
+	k.markDisconnected("the outputs are not driven yet")
 	return k
 }
 
@@ -111,7 +111,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		if err != errUnstarted {
 			left = err
 		}
-		k.lost("the process that drives it has ended and is started again")
+		k.markDisconnected("the process that drives it has ended and is started again")
 		if next == nil && ctx.Err() == nil {
 			slog.Error("the guard's process is started again; outputs are driven to safe then", "err", left)
 			if answered { // it is able to run
@@ -135,7 +135,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 				left = errors.Join(left, swapErr)
 			} else {
 				k.adopt(next.policies)
-				k.lost("the outputs are not driven yet")
+				k.markDisconnected("the outputs are not driven yet")
 			}
 			next.done <- left
 			pause, left = restartFirst, nil
@@ -326,8 +326,8 @@ func (k *Keeper) answer(number uint32, r *reader) {
 	c.done <- errors.Join(err, r.err)
 }
 
-// lost records that there is no guard, and fails all waiting calls.
-func (k *Keeper) lost(why string) {
+// markDisconnected records that there is no guard, and fails all waiting calls.
+func (k *Keeper) markDisconnected(why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.link = nil

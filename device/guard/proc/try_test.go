@@ -23,7 +23,7 @@ func TestTryThroughTheConnection(t *testing.T) {
 		r.on(t, time.Minute)
 		wantFault(t, r.Try(t.Context(), "bert", relayName, device.Bool(true), time.Minute), device.Busy, "is held by")
 		synctest.Wait()
-		r.lost("for a test")
+		r.markDisconnected("for a test")
 		wantFault(t, r.Try(t.Context(), "anna", relayName, device.Bool(true), time.Minute), device.Unavailable, "is being started")
 	})
 }

@@ -46,13 +46,13 @@ type ToolError struct{ Kind, Msg string }
 func (e *ToolError) Error() string     { return e.Msg }
 func (e *ToolError) FaultKind() string { return e.Kind }
 
-// Refusal is a site's refusal of a request, before or instead of any tool: the kind
+// RequestError is a site's refusal of a request, before or instead of any tool: the kind
 // of fault that its code stands for, "" for one that we do not know, and its
 // sentence.
-type Refusal struct{ Kind, Msg string }
+type RequestError struct{ Kind, Msg string }
 
-func (e *Refusal) Error() string     { return e.Msg }
-func (e *Refusal) FaultKind() string { return e.Kind }
+func (e *RequestError) Error() string     { return e.Msg }
+func (e *RequestError) FaultKind() string { return e.Kind }
 
 // kinds are the fault kinds behind the codes of refusals (docs/wire.md). A request
 // of ours is well formed, so that an invalid one is too large.
@@ -161,7 +161,7 @@ func (c *Client) Alive(ctx context.Context) error {
 
 // Call calls a tool. The far side makes its own principal of who we prove to be,
 // so p is not used. The result's Value is an rpc.Raw, zero where the tool gave
-// none. A tool's failure is a *ToolError, a refusal of the site a *Refusal, and what an
+// none. A tool's failure is a *ToolError, a refusal of the site a *RequestError, and what an
 // owner has to approve first an
 // *agents.ApprovalNeeded. It asks for no text beside a structured result, which says the same.
 func (c *Client) Call(ctx context.Context, _ agents.Principal, call tools.Call) (tools.Result, error) {
@@ -282,9 +282,9 @@ func (c *Client) CallMethod(ctx context.Context, method string, params any) ([]b
 	var refused *rpc.Error
 	switch {
 	case errors.As(err, &refused) && refused.Code == rpc.CodeMethodNotFound:
-		return nil, &Refusal{"denied", refused.Message}
+		return nil, &RequestError{"denied", refused.Message}
 	case err != nil:
-		return nil, refusal(err)
+		return nil, requestError(err)
 	}
 	return raw.JSONText()
 }
@@ -301,13 +301,13 @@ func (c *Client) call(ctx context.Context, id rpc.ID, method string, p params, n
 		p.Meta.Via = append(slices.Clip(p.Meta.Via), c.self)
 	}
 	raw, err := c.site.Call(ctx, rpc.Request{ID: id, Method: method, Params: p, Version: rpc.Revision, Name: cmp.Or(p.Name, p.TaskID)}, note)
-	return raw, refusal(err)
+	return raw, requestError(err)
 }
 
-func refusal(err error) error {
+func requestError(err error) error {
 	var refused *rpc.Error
 	if errors.As(err, &refused) {
-		return &Refusal{kinds[refused.Code], refused.Message}
+		return &RequestError{kinds[refused.Code], refused.Message}
 	}
 	return err
 }

@@ -166,8 +166,8 @@ func TestRefused(t *testing.T) {
 		"Watch":      func() error { return c.Watch(t.Context(), agents.Principal{}, agents.WatchRequest{}, nil) },
 		"CallMethod": func() error { _, err := c.CallMethod(t.Context(), "x", ""); return err },
 	} {
-		var e *Refusal
-		if err := do(); !errors.As(err, &e) || *e != (Refusal{"denied", "no"}) {
+		var e *RequestError
+		if err := do(); !errors.As(err, &e) || *e != (RequestError{"denied", "no"}) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -65,7 +65,7 @@ func (h Tasks) List(ctx context.Context, _ agents.Principal) ([]task.Task, error
 // list calls the tool without arguments. A site without the tool has no agents and no tasks.
 func (h Tasks) list(ctx context.Context) (out tools.Asked, err error) {
 	_, err = h.client.operate(ctx, tools.AskAgent, struct{}{}, agents.Terms{}, &out)
-	var refused *Refusal
+	var refused *RequestError
 	if errors.As(err, &refused) && refused.Kind == string(device.Invalid) {
 		return tools.Asked{}, nil
 	}
@@ -111,9 +111,9 @@ func (h Tasks) ask(ctx context.Context, method string, p params) (task.Task, err
 
 // unavailable is the error of a site that knows no tasks.
 func unavailable(err error) error {
-	var refused *Refusal
+	var refused *RequestError
 	if errors.As(err, &refused) && refused.Kind == "" {
-		return &Refusal{string(device.Unavailable), refused.Msg}
+		return &RequestError{string(device.Unavailable), refused.Msg}
 	}
 	return err
 }

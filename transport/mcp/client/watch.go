@@ -139,7 +139,7 @@ func (w *updates) heard(method string, p rpc.Raw) {
 	case "notifications/subscriptions/acknowledged":
 		if !w.offerOnly {
 			if n.Meta.Values == nil {
-				w.wrong = &Refusal{string(device.Unavailable), "the site sends no values: its version of agentsite is older; update it"}
+				w.wrong = &RequestError{string(device.Unavailable), "the site sends no values: its version of agentsite is older; update it"}
 				break
 			}
 			return

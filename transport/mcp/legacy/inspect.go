@@ -28,10 +28,10 @@ func inspect(text []byte) []byte {
 	if bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("[")) {
 		messages = nil
 		if err := json.Unmarshal(text, &messages); err != nil {
-			return refusal(nil, jsonrpc.CodeParseError, "not valid JSON")
+			return errorResponse(nil, jsonrpc.CodeParseError, "not valid JSON")
 		}
 		if len(messages) > maxInFlight {
-			return refusal(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a batch has at most %d messages: send the others afterwards", maxInFlight))
+			return errorResponse(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a batch has at most %d messages: send the others afterwards", maxInFlight))
 		}
 	}
 	for _, m := range messages {
@@ -52,7 +52,7 @@ func inspectMessage(text []byte) []byte {
 		Error   jsontext.Value `json:"error"`
 	}
 	if !jsontext.Value(text).IsValid() {
-		return refusal(nil, jsonrpc.CodeParseError, "not valid JSON: one message, in UTF-8, and each name once in an object")
+		return errorResponse(nil, jsonrpc.CodeParseError, "not valid JSON: one message, in UTF-8, and each name once in an object")
 	}
 	err := json.Unmarshal(text, &m)
 	var about struct {
@@ -66,13 +66,13 @@ func inspectMessage(text []byte) []byte {
 	}
 	switch {
 	case err != nil || m.Version != "2.0":
-		return refusal(m.ID, jsonrpc.CodeInvalidRequest, `not a JSON-RPC message: "jsonrpc" is "2.0", and "method" a text`)
+		return errorResponse(m.ID, jsonrpc.CodeInvalidRequest, `not a JSON-RPC message: "jsonrpc" is "2.0", and "method" a text`)
 	case m.Method == "" && (len(m.ID) == 0 || (len(m.Result) == 0) == (len(m.Error) == 0)):
-		return refusal(m.ID, jsonrpc.CodeInvalidRequest, `"method" is missing, and it is no answer either`)
+		return errorResponse(m.ID, jsonrpc.CodeInvalidRequest, `"method" is missing, and it is no answer either`)
 	case m.Method == "" && m.ID.Kind() == 'n' && len(m.Error) > 0: // about no request: nobody answers that
 		return []byte{}
 	case !isExact(m.ID) || !isExact(about.Request) || !isExact(about.Meta.Progress):
-		return refusal(m.ID, jsonrpc.CodeInvalidRequest, fmt.Sprintf("an id is a text or an integer of at most %d", int64(maxExact)))
+		return errorResponse(m.ID, jsonrpc.CodeInvalidRequest, fmt.Sprintf("an id is a text or an integer of at most %d", int64(maxExact)))
 	}
 	return nil
 }
@@ -86,8 +86,8 @@ func isExact(id jsontext.Value) bool {
 	return err == nil && -maxExact <= n && n <= maxExact
 }
 
-// refusal answers a message that goes no further.
-func refusal(id jsontext.Value, code int, says string) []byte {
+// errorResponse answers a message that goes no further.
+func errorResponse(id jsontext.Value, code int, says string) []byte {
 	if k := id.Kind(); k != '"' && k != '0' {
 		id = jsontext.Value("null")
 	}

@@ -74,7 +74,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, e node.Eviden
 		http.Error(w, "there is no such session: begin a new one with initialize", http.StatusNotFound)
 		return
 	}
-	defer s.rest(x)
+	defer s.endRequest(x)
 	if r.Method == http.MethodDelete {
 		x.end()
 		w.WriteHeader(http.StatusNoContent)

@@ -136,7 +136,7 @@ func (s *Server) resume(who agents.Principal, id string) *session {
 	return nil
 }
 
-func (s *Server) rest(x *session) {
+func (s *Server) endRequest(x *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x.requests--; x.requests == 0 && s.sessions[x.sdk] == x {

@@ -36,7 +36,7 @@ func (h *host) watch(which agents.Change, uris []string, emit func(agents.Change
 			return nil
 		})
 		close(ended)
-		if ctx.Err() == nil { // the door ended it: who this is may not see that any more
+		if ctx.Err() == nil { // the node ended it: the caller may not see that any more
 			h.srv.expel(h)
 		}
 	}()

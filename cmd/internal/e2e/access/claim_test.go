@@ -51,7 +51,7 @@ func proved(t testing.TB, c *client.Client, p access.Proof) error {
 
 // denied reports whether a site refused something, in these words.
 func denied(err error, says string) bool {
-	var r *client.Refusal
+	var r *client.RequestError
 	return errors.As(err, &r) && r.Kind == "denied" && strings.Contains(r.Msg, says)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/task"
+	"agentsite/device"
 	"agentsite/transport/owner"
 
 	"github.com/go-json-experiment/json"
@@ -275,7 +276,7 @@ func (v *view) offer(ctx context.Context, t task.Task) bool {
 		return false
 	}
 	for _, r := range all.Requests {
-		if slices.Contains(r.Via, "task/"+t.ID) && handleForm().MatchString(r.Handle) {
+		if isFor(r, t.ID) && handleForm().MatchString(r.Handle) {
 			if v.handle = r.Handle; r.Handle != before {
 				v.line()
 				v.app.note("%s asks for %s %s: y approves it, n denies it", askerOf(r), r.Tool, argumentsOf(r))
@@ -284,6 +285,13 @@ func (v *view) offer(ctx context.Context, t task.Task) bool {
 		}
 	}
 	return false
+}
+
+// isFor reports whether an agent of the site makes a call for a task. Callers from elsewhere, by a key
+// or a token, write into Via what they want.
+func isFor(r owner.Request, task string) bool {
+	kind, name, _ := strings.Cut(r.Who, ":")
+	return kind != "token" && device.CheckName(kind) == nil && device.CheckName(name) == nil && slices.Contains(r.Via, "task/"+task)
 }
 
 // meanwhile does what was typed while the agent works.

@@ -13,7 +13,7 @@ import (
 const (
 	// sampleTimeout bounds one bus transaction.
 	sampleTimeout = 10 * time.Second
-	// What keeps failing is tried less often: a dead bus costs time and wake-ups.
+	// A device that keeps failing is read less often: a dead bus costs time and wake-ups.
 	backOffPeriods = 30
 	backOffMax     = 5 * time.Minute
 	watchRetry     = time.Second

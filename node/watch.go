@@ -14,7 +14,7 @@ const (
 	// endSlack is how far the end of a lease or of a rest may be from what was told before it
 	// is told again.
 	endSlack = time.Second
-	// What a permission's rate does not allow yet is tried again less and less often.
+	// A value that a permission's rate does not allow yet is tried again less and less often.
 	chargeRetry    = time.Second
 	chargeRetryMax = time.Minute
 )

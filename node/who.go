@@ -30,7 +30,7 @@ var (
 	tokenHeld  = agents.Principal{ID: "token"}
 )
 
-// Who makes a principal of evidence. It is refused with a Denied fault where the
+// Who returns the principal of the evidence. It fails with a Denied fault where the
 // evidence proves nothing.
 func (n *Node) Who(e Evidence) (agents.Principal, error) {
 	if admitted, ok := e.Principal.(admittedPrincipal); ok && (!admitted.Owner || n.owns(admitted.Principal)) {

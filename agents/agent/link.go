@@ -17,7 +17,7 @@ type Link struct {
 	Peer      string // its key
 	Addresses []string
 	Agent     string // the principal of the agent that asks
-	// What all agents of this site together may ask there, and what this one may, both in the
+	// The permissions there of all agents of this site together, and of this agent, both in the
 	// words of that site.
 	Most, May string
 }

@@ -301,7 +301,7 @@ func ask[T any](ctx context.Context, m *member, c call, soon time.Duration, do f
 	return *new(T), m.failed(c, err)
 }
 
-// offers refuses a call that is not in the site's offer; nil is one that is not known.
+// offers refuses a call that is not in the site's offer; nil is an unknown offer.
 func (m *member) offers(o *agents.Offer, c call) error {
 	if o == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 // come through: whoever wrote them writes for a model. In them, N is a number, T a length
 // of time, P the address of a point and W a name.
 var templates = []string{
-	// What limits an output.
+	// Limits of an output.
 	"at most T in T", "N moves in T", "keeps a value T", "rests T", "N in a second", "to safe too", "alone in W",
 	"needs P on", "needs P off", "needs P W", "needs P within N..N",
 	// Why a reading is what it is.

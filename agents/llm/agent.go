@@ -47,7 +47,7 @@ type World struct {
 	Secret func(string) (string, error) // reads a file beside the configuration that nobody else can read
 	Ledger *Ledger
 	Queues *chat.Queues
-	// Open returns a model that is not reached by its address; nil for one that is.
+	// Open opens a model that is not reached by its address; nil where it is.
 	Open func(Model) Completer
 	// Draft keeps the text of a rule as a draft, which an owner tries and accepts; nil for a site
 	// that keeps none. Its errors are faults that the model reads.

@@ -81,7 +81,7 @@ func (s *Sites) Configure(all []agent.Link) {
 	}
 }
 
-// member returns the connection of a link: the one that there is, or a new one. The lock is held.
+// member returns the connection of a link, and makes it where there is none. The lock is held.
 func (s *Sites) member(l agent.Link) *member {
 	if v := s.views[l.Agent]; v != nil {
 		for _, m := range v.all() {

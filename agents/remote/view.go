@@ -61,7 +61,7 @@ func (v *View) replace(members []*member) {
 	v.Update()
 }
 
-// Points lists the points of all sites: of one that is away those that it told last.
+// Points lists the points of all sites. A site that cannot be reached keeps its last list.
 func (v *View) Points(ctx context.Context, p agents.Principal, r agents.SiteRequest) (out agents.PointList, err error) {
 	settling, settled := context.WithTimeout(ctx, settleTimeout)
 	v.Settle(settling)

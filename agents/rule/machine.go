@@ -337,7 +337,7 @@ func (m *Machine) stepHold(truth expr.Truth, due *sooner) {
 		return
 	}
 	if m.programs[untilProgram] != nil {
-		// What would end at once does not begin: both conditions are true, or one is not known.
+		// A hold that would end at once does not begin: both conditions are true, or one is not known.
 		until, again := m.eval(untilProgram)
 		if again > 0 {
 			due.in(again)

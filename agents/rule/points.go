@@ -69,7 +69,7 @@ func (p Points) Compile(text string) (*expr.Program, error) {
 }
 
 // Output checks that an output can be moved to a value, as far as it is known, and returns it;
-// nil for one that is not known yet.
+// nil while the point is not yet known.
 func (p Points) Output(address string, v device.Value) (*agents.Point, error) {
 	q, ok := p.find(address)
 	switch {

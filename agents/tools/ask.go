@@ -25,7 +25,7 @@ const (
 	maxListed = 50
 )
 
-// askArgs are the arguments of AskAgent: a new task of Agent, or one that there is.
+// askArgs are the arguments of AskAgent: a new task of Agent, or an existing Task.
 type askArgs struct {
 	Agent     string         `json:"agent,omitzero"`
 	Skill     string         `json:"skill,omitzero" jsonschema:"if it has several"`
@@ -144,7 +144,7 @@ func (in askArgs) check() error {
 	return nil
 }
 
-// change makes, answers, cancels or finds a task; fresh is one that the call made.
+// change makes, answers, cancels or finds a task; fresh reports that the call made it.
 func (c *Catalog) change(ctx context.Context, p agents.Principal, in askArgs, call Call) (t task.Task, fresh bool, err error) {
 	id, question, asked := strings.Cut(call.Exchange.State, " ")
 	switch {

@@ -5,7 +5,7 @@
 // and hours. Each is a row of segment files with compressed blocks, and each has its own age.
 // The raw tier is also the log from which the others are completed after a crash.
 //
-// What Import adds is a tier of its own, beside them.
+// Import fills a tier of its own, beside them.
 //
 // All times in the files are milliseconds of recorded time: they continue over restarts and
 // never go back, whatever the wall clock does. One process's run is an epoch. Each block has

@@ -409,7 +409,7 @@ func (h *History) writeTier(t *tier) (n int, err error) {
 }
 
 // expire removes what is too old, and the oldest of the largest tier while there is too much.
-// What was imported has no recorded time of its own: where the time is not known, it stays.
+// Imported values have no recorded time of their own: while the clock is not set, they stay.
 func (h *History) expire(now time.Time, known bool) {
 	h.mu.Lock()
 	var old []*segment

@@ -186,7 +186,7 @@ func (v *view) read(from, to int64, finest, coarsest int, yield func(wall int64,
 			})
 		})
 	}
-	// What is not in a block yet.
+	// Then the values that no block has yet.
 	switch finest {
 	case hours:
 		v.eachLive(v.live.hours, &going, yield)

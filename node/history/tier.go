@@ -54,7 +54,7 @@ type ref struct {
 	at int64
 }
 
-// block is one that is not on the disk yet.
+// block is encoded and not yet on the disk.
 type block struct {
 	head
 	b []byte

@@ -13,7 +13,7 @@ import (
 // found is a task that its asker, or an owner, asks about.
 type found struct {
 	asked entry
-	live  *job    // nil for one that has ended
+	live  *job    // nil once the task has ended
 	ended *record // as far as it is not live
 }
 

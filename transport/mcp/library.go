@@ -84,7 +84,7 @@ func (s *Server) promptsGet(ctx context.Context, r request, p *promptParams) (an
 	return out, nil
 }
 
-// maxCompletions is what the specification lets an answer hold.
+// maxCompletions bounds an answer, as the specification does.
 const maxCompletions = 100
 
 func (s *Server) complete(ctx context.Context, r request, p *completeParams) (any, error) {

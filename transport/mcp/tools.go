@@ -111,7 +111,7 @@ func (s *Server) failed(f *device.Fault) *CallResult {
 	return out
 }
 
-// textNone is what a caller says in _meta that reads structured results alone.
+// textNone in _meta asks for structured results alone.
 const textNone = "none"
 
 // called is the result of a tool that did. The value goes out twice, as the

@@ -29,7 +29,7 @@ type Implementation struct {
 	Version string `json:"version"`
 }
 
-// RequestMeta is what every request carries in _meta.
+// RequestMeta is the _meta of every request.
 type RequestMeta struct {
 	Version       string              `json:"io.modelcontextprotocol/protocolVersion"`
 	Client        *Implementation     `json:"io.modelcontextprotocol/clientInfo,omitzero"`
@@ -44,7 +44,7 @@ type RequestMeta struct {
 	agents.Terms          // of a tools/call; Via of every request
 }
 
-// clientCapabilities are what a client can be asked for.
+// clientCapabilities list the requests that a client can answer.
 type clientCapabilities struct {
 	Elicitation *struct{}  `json:"elicitation,omitzero"`
 	Sampling    *struct{}  `json:"sampling,omitzero"`
@@ -57,7 +57,7 @@ type extensions struct {
 	Tasks *struct{} `json:"io.modelcontextprotocol/tasks,omitzero"`
 }
 
-// Params is what the parameters of every request have.
+// Params has the parameters that every request has.
 type Params struct {
 	Meta *RequestMeta `json:"_meta"`
 }
@@ -67,7 +67,7 @@ func (p *Params) meta() *RequestMeta { return p.Meta }
 // mirrored is what Mcp-Name repeats of a request; "" for most.
 func (p *Params) mirrored() string { return "" }
 
-// Round is what the parameters of a request have that may ask for input.
+// Round has the parameters of a request that may ask for input.
 type Round struct {
 	Responses map[string]rpc.Raw `json:"inputResponses,omitzero"`
 	State     string             `json:"requestState,omitzero"`
@@ -131,7 +131,7 @@ type filter struct {
 	TaskIDs   []string `json:"taskIds,omitzero"`
 }
 
-// Result is what every result has.
+// Result has the fields of every result.
 type Result struct {
 	Type string     `json:"resultType"`
 	Meta ResultMeta `json:"_meta"`

@@ -32,7 +32,7 @@ var typeNames = [...][2]string{
 // anyUnit is the unit of numbers that fit every other.
 const anyUnit = "?"
 
-// What makes an operand change while no reading comes.
+// Causes for which an operand changes while no reading comes.
 const (
 	variesNow uint8 = 1 << iota // the time of day
 	variesAge

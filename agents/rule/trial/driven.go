@@ -36,7 +36,7 @@ type slot struct {
 	lease  lease
 }
 
-// use is what a rule did with an output.
+// use collects the moves of an output by one rule.
 type use struct {
 	output  int // in outputs.all
 	total   Use

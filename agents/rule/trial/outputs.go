@@ -22,7 +22,7 @@ type outputs struct {
 	more      int
 }
 
-// output is one of them as it was seen last.
+// output is the last state of an output.
 type output struct {
 	address string
 	safe    device.Value
@@ -205,7 +205,7 @@ func (g *outputs) decide(self string, i int, a rule.Act) error {
 	return g.m.MoveOver(g.now, self, s.Holder, name, a.Value, a.For)
 }
 
-// lease is what a rule was told of an output, and when.
+// lease is the state of an output that a rule was told, and the time.
 type lease struct {
 	holder, ended string
 	lacks         string

@@ -12,7 +12,7 @@ const (
 	maxReasons = 20  // for which an output refuses a rule; more are counted with the last one
 )
 
-// Result is what rules would have done, beside what happened.
+// Result compares the moves that rules would have made with those that happened.
 type Result struct {
 	From      time.Time      `json:"from"`
 	To        time.Time      `json:"to"`
@@ -23,14 +23,14 @@ type Result struct {
 	MoreMoves int            `json:"more_moves,omitzero"`
 }
 
-// RuleResult is what one rule would have done.
+// RuleResult has the moves that one rule would have made.
 type RuleResult struct {
 	Rule    string    `json:"rule"`
 	Mistake string    `json:"mistake,omitzero"` // why it was not tried
 	Outputs []RuleUse `json:"outputs,omitzero"`
 }
 
-// RuleUse is what a rule would have done with an output.
+// RuleUse counts the moves of an output that a rule would have made.
 type RuleUse struct {
 	Output string `json:"output"`
 	Use
@@ -58,7 +58,7 @@ type OutputResult struct {
 	Was    Past         `json:"was"`
 }
 
-// Past is what happened to an output, whoever moved it.
+// Past counts the moves of an output that happened, whoever made them.
 type Past struct {
 	Use
 	Unknown float64 `json:"seconds_unknown,omitzero"` // for so long nothing is stored

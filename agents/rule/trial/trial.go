@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// MaxRules is how many rules a trial takes, and MaxLength how long it is at most.
+	// MaxRules bounds the rules of a trial, and MaxLength its time.
 	MaxRules  = 64
 	MaxLength = 366 * 24 * time.Hour
 )
@@ -51,7 +51,7 @@ type Rule struct {
 	Rule *rule.Rule
 }
 
-// Options are what a trial works with.
+// Options configure a trial.
 type Options struct {
 	Rules    []Rule
 	Points   []agents.Point // all of the site

@@ -289,7 +289,7 @@ func (c *Client) CallMethod(ctx context.Context, method string, params any) ([]b
 	return raw.JSONText()
 }
 
-// id is one that no other request of this client has.
+// id is unique among the requests of this client.
 func (c *Client) id() rpc.ID { return rpc.NumberID(c.next.Add(1)) }
 
 func (c *Client) call(ctx context.Context, id rpc.ID, method string, p params, note func(string, rpc.Raw)) (rpc.Raw, error) {

@@ -27,13 +27,13 @@ var _ task.Host = Tasks{}
 // Tasks returns the tasks of the site.
 func (c *Client) Tasks() task.Host { return Tasks{c} }
 
-// form is what a person did with a question.
+// form is a person's answer to a question.
 type form struct {
 	Action  string            `json:"action"`
 	Content map[string]string `json:"content"`
 }
 
-// metaOf is what all requests about tasks carry.
+// metaOf returns the metadata of every request about tasks.
 func (Tasks) metaOf() (m meta) {
 	m.Capabilities.Extensions.Tasks, m.Steps, m.Text = &struct{}{}, true, "none"
 	return m

@@ -180,7 +180,7 @@ type notified struct {
 	} `json:"_meta"`
 }
 
-// What a site may send at most at a time, and of readings and sites until emit is called.
+// These bound what a site may send at a time; those of readings and sites hold until emit is called.
 const (
 	maxTable     = 4096 // points
 	maxApprovals = 256

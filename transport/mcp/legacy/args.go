@@ -7,7 +7,7 @@ type strict []byte
 
 func (a strict) Decode(into any) error { return encoded(a).DecodeStrict(into) }
 
-// answer is what a client answered. It may say more than was asked.
+// answer is a client's answer. It may say more than was asked.
 type answer []byte
 
 func (a answer) Decode(into any) error { return encoded(a).Decode(into) }

@@ -31,7 +31,7 @@ type host struct {
 	users   int               // sessions, and requests that have none yet
 	watches map[string]*watch // by URI
 
-	// What the SDK's server offers now.
+	// The offer of the SDK's server.
 	offering  sync.Mutex
 	tools     []string
 	prompts   []string
@@ -53,7 +53,7 @@ func newHost(s *Server, who agents.Principal) *host {
 			Logging:   &sdk.LoggingCapabilities{},
 		},
 		SupportedProtocolVersions: versions,
-		// What a caller sees depends on who it is.
+		// The answer depends on the caller.
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
 	h.sdk.AddReceivingMiddleware(h.receive)

@@ -59,7 +59,7 @@ func (h *host) prompt(ctx context.Context, req *sdk.GetPromptRequest) (*sdk.GetP
 	return out, nil
 }
 
-// maxCompletions is what the specification lets an answer hold.
+// maxCompletions bounds an answer, as the specification does.
 const maxCompletions = 100
 
 func (h *host) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {

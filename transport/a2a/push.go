@@ -7,20 +7,16 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"agentsite/agents"
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/node/quota"
 	"agentsite/transport/web/outbound"
-
-	"github.com/go-json-experiment/json"
 )
 
 // pushConfig is a TaskPushNotificationConfig of 1.0, and the PushNotificationConfig of 0.3.
@@ -79,9 +75,10 @@ type pushes struct {
 	client *http.Client
 	often  quota.RateLimiter // by account
 
-	mu     sync.Mutex
-	all    []*push // the oldest first
-	damage error   // of the file, which is not written then
+	mu      sync.Mutex
+	all     []*push // the oldest first
+	unsaved bool    // the file has others
+	damage  error   // of the file, which is not written then
 }
 
 // push is a configuration with whose it is.
@@ -96,79 +93,6 @@ type push struct {
 	task   chan string // receives the ID of its task, once
 	cancel context.CancelFunc
 	gone   chan struct{} // closed when it sends nothing any more
-}
-
-// pushFile is what the file has.
-type pushFile struct {
-	Version int     `json:"version"`
-	Pushes  []*push `json:"pushes"`
-}
-
-// newPushes returns those that the file has. They are watched at once.
-func newPushes(s *server) *pushes {
-	h := &pushes{server: s, hosts: make(map[string]bool), often: quota.RateLimiter{Rate: pushRate}}
-	var named []netip.Addr
-	for _, host := range s.PushHosts {
-		name, port, err := net.SplitHostPort(host)
-		if err != nil {
-			name, port = strings.Trim(host, "[]"), "443"
-		}
-		h.hosts[net.JoinHostPort(name, port)] = true
-		if a, err := netip.ParseAddr(name); err == nil {
-			named = append(named, a)
-		}
-	}
-	h.client = outbound.Client(pushTimeout, named...)
-	if s.PushFile.Read == nil {
-		return h
-	}
-	var kept pushFile
-	text, err := s.PushFile.Read()
-	if err == nil && text != nil {
-		err = json.Unmarshal(text, &kept)
-	}
-	if err == nil && text != nil && kept.Version != 1 {
-		err = errors.New("its version is another one")
-	}
-	if slices.Contains(kept.Pushes, nil) {
-		err = errors.New("an entry is damaged")
-	}
-	if err != nil {
-		h.damage = device.Faultf(device.Unavailable, "the push notification configurations of this site cannot be read: its owner removes the file push.json, and starts it again")
-		slog.Error("push notification configurations cannot be read; remove push.json", "err", err)
-		return h
-	}
-	for _, p := range kept.Pushes {
-		if s.Tasks == nil || p.Config.check(h.hosts) != nil {
-			slog.Warn("a push notification configuration ends: its host is not named any more", "task", p.Config.Task)
-			continue
-		}
-		h.all = append(h.all, p)
-		c := &call{who: agents.Principal{ID: p.Who, Owner: p.Owner}, agent: p.Agent, tasks: s.Tasks, form: form{legacy: p.Legacy}}
-		h.run(c, p, pushUnseen, nil)
-		p.task <- p.Config.Task
-	}
-	if len(h.all) < len(kept.Pushes) {
-		h.save()
-	}
-	return h
-}
-
-// save writes the file. The lock is held, or nothing else has h yet.
-func (h *pushes) save() error {
-	if h.damage != nil || h.PushFile.Write == nil {
-		return h.damage
-	}
-	kept := pushFile{1, slices.DeleteFunc(slices.Clone(h.all), func(p *push) bool { return p.Agent == "" })}
-	text, err := encode(kept)
-	if err == nil {
-		err = h.PushFile.Write(text)
-	}
-	if err != nil {
-		slog.Error("push notification configurations cannot be written", "err", err)
-		return device.Faultf(device.Unavailable, "the site cannot store this now")
-	}
-	return nil
 }
 
 // check refuses a configuration that this site does not serve, of the hosts that its owner named.
@@ -288,10 +212,12 @@ func (h *pushes) remove(p *push) {
 	}
 }
 
-// drop ends a configuration, of which nothing is sent any more when drop returns.
+// drop ends a configuration, of which nothing is sent any more when drop returns, also after the next
+// start.
 func (h *pushes) drop(p *push) {
 	p.cancel()
 	<-p.gone
+	h.remove(p) // the site may be ending
 }
 
 // begin stores a configuration in the place of one with its ID, and sends what its task is.
@@ -299,12 +225,16 @@ func (h *pushes) begin(p *push, id string) error {
 	h.mu.Lock()
 	var before *push
 	own := 0
-	for _, other := range h.all {
+	all := slices.Clone(h.all)
+	for i, other := range all {
 		if other.Who == p.Who && other.Agent == p.Agent && other.Config.Task == id {
 			if own++; other.Config.ID == p.Config.ID {
-				before = other
+				before, all[i] = other, p // in one write: after a crash there is one of them
 			}
 		}
+	}
+	if before == nil {
+		all = append(all, p)
 	}
 	var err error
 	if p.over {
@@ -313,9 +243,10 @@ func (h *pushes) begin(p *push, id string) error {
 		err = device.Faultf(device.Busy, "this task has %d push notification configurations of yours: delete one", own)
 	} else {
 		p.Config.Task = id
-		h.all = append(h.all, p)
+		was := h.all
+		h.all = all
 		if err = h.save(); err != nil {
-			h.all = slices.Delete(h.all, len(h.all)-1, len(h.all))
+			h.all = was
 		}
 	}
 	h.mu.Unlock()

@@ -120,6 +120,13 @@ func (h *pushes) delete(ctx context.Context, c *call, p *pushParams) (any, error
 			h.drop(p)
 		}
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.unsaved { // it would be there again after the next start
+		if err := h.save(); err != nil {
+			return nil, err
+		}
+	}
 	if c.form.plain() {
 		return rpc.RawJSON([]byte("null")), nil
 	}

@@ -79,6 +79,7 @@ func (l *live) begin(ctx context.Context) error {
 	request := agents.WatchRequest{Points: points}
 	site, ok := l.site.(following)
 	if !ok || slices.ContainsFunc(points, isFar) {
+		ctx, l.unfollow = context.WithCancel(ctx)
 		l.watching.Go(func() { l.watch(ctx, request) })
 		return nil
 	}
@@ -391,9 +392,10 @@ func (l *live) end(ctx context.Context) {
 	l.leaveSite()
 	var all sync.WaitGroup
 	if l.machine != nil {
-		acts := l.machine.Release()
-		if l.spoilt {
-			acts = nil
+		var acts []Act
+		if !l.spoilt {
+			acts = l.machine.Release()
+		} else {
 			for i := range l.machine.outputs {
 				acts = append(acts, Act{Output: i, Held: true})
 			}

@@ -57,12 +57,14 @@ func (r *ring) after(id string) uint64 {
 }
 
 // Watch calls emit with each event, until ctx ends or emit fails: those that are kept since the
-// event with the ID after, and then those that happen. A slow watcher misses events. who returns
-// what the watcher may see, and is asked before each event.
-func (s *Store) Watch(ctx context.Context, after string, who func() (Caller, error), emit func(Event) error) error {
+// event with the ID after, and then those that happen. begin is called once no event is missed any
+// more; a slow watcher misses some. who returns what the watcher may see, and is asked before each
+// event.
+func (s *Store) Watch(ctx context.Context, after string, begin func(), who func() (Caller, error), emit func(Event) error) error {
 	s.mu.Lock()
 	seen := s.events.after(after)
 	s.mu.Unlock()
+	begin()
 	for {
 		s.mu.Lock()
 		kept, changed := s.events.kept, s.events.changed

@@ -100,7 +100,7 @@ func Open(o Options) *Store {
 	return s
 }
 
-// Close ends the timer, for good.
+// Close ends the timer, for good: nothing is written by itself after it.
 func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -364,7 +364,9 @@ func (s *Store) schedule() {
 		s.timer = time.AfterFunc(first, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.purge()
+			if !s.closed {
+				s.purge()
+			}
 		})
 	}
 }

@@ -138,7 +138,9 @@ func TestExpiry(t *testing.T) {
 		if all := again.List(ann); len(all) != 1 || all[0].ID != "urn:ttl" {
 			t.Errorf("%s", all)
 		}
+		again.mu.Lock()
 		before := d.writes
+		again.mu.Unlock()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		again.mu.Lock()
@@ -190,7 +192,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestWatch: a watcher hears of what it may see, and of what it missed.
+// TestWatch: a watcher hears of what it may see, of what it missed, and of what happens from its begin on.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d disk
@@ -200,7 +202,7 @@ func TestWatch(t *testing.T) {
 		var mu sync.Mutex
 		heard := make(map[string][]string)
 		watch := func(c Caller, after string) {
-			s.Watch(ctx, after, func() (Caller, error) { return c, nil }, func(e Event) error {
+			s.Watch(ctx, after, func() { put(t, s, c, "urn:"+c.ID, "", "") }, func() (Caller, error) { return c, nil }, func(e Event) error {
 				mu.Lock()
 				defer mu.Unlock()
 				heard[c.ID] = append(heard[c.ID], e.Type+" "+e.Thing)
@@ -208,7 +210,9 @@ func TestWatch(t *testing.T) {
 			})
 		}
 		go watch(ann, s.events.start+"-0")
+		synctest.Wait()
 		go watch(owner, "elsewhere-0")
+		synctest.Wait()
 		go watch(Caller{ID: "carl"}, "")
 		synctest.Wait()
 		put(t, s, bob, "urn:b", "", "")
@@ -216,7 +220,7 @@ func TestWatch(t *testing.T) {
 		synctest.Wait()
 		end()
 		synctest.Wait()
-		if got := fmt.Sprint(heard); got != "map[ann:[thing_created urn:a thing_deleted urn:a] owner:[thing_created urn:b thing_deleted urn:a]]" {
+		if got := fmt.Sprint(heard); got != "map[ann:[thing_created urn:a thing_created urn:ann thing_deleted urn:a] carl:[thing_created urn:carl] owner:[thing_created urn:owner thing_created urn:carl thing_created urn:b thing_deleted urn:a]]" {
 			t.Error(got)
 		}
 	})

@@ -359,8 +359,7 @@ func (s server) events(ctx context.Context, c *adapter.Call) (any, error) {
 	}
 	out := web.NewEvents(c.Writer)
 	defer out.Close()
-	out.Begin()
-	s.Things.Watch(ctx, c.Request.Header.Get("Last-Event-ID"), func() (things.Caller, error) { return s.reader(c.Who) }, func(e things.Event) error {
+	s.Things.Watch(ctx, c.Request.Header.Get("Last-Event-ID"), out.Begin, func() (things.Caller, error) { return s.reader(c.Who) }, func(e things.Event) error {
 		if kind != "" && kind != e.Type {
 			return nil
 		}

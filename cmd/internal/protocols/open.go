@@ -37,7 +37,7 @@ func Open(o Options, s *adapter.Site) ([]web.Route, error) {
 			File: file, Now: s.Now, Own: s.Key.ID().String() + "/things/",
 			Write: func(b []byte) error { return state.WriteAtomic(o.Folder.Path(state.ThingsFile), b, 0o600) },
 		})
-		context.AfterFunc(s.Ending, s.Things.Close)
+		s.Go(func() { <-s.Ending.Done(); s.Things.Close() }) // before the folder is another's
 		if o.Network != nil && o.Network.Realm().Exists() {
 			s.Sites = func() []adapter.OtherSite { return sitesOf(o.Network) }
 		}

@@ -76,3 +76,17 @@ func TestDefect(t *testing.T) {
 		<-ended
 	})
 }
+
+// TestFirstFailure: an agent is listed while it fails for the first time.
+func TestFirstFailure(t *testing.T) {
+	for range 20_000 {
+		e := new(entry)
+		go e.fail("away")
+		for said := ""; said == ""; {
+			a := e.describe(context.Background(), false)
+			if said = a.Says; said != a.LastError && said != "" {
+				t.Fatalf("%+v", a)
+			}
+		}
+	}
+}

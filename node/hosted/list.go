@@ -55,14 +55,14 @@ func (m *Manager) List(ctx context.Context) []Agent {
 
 func (e *entry) describe(ctx context.Context, paused bool) Agent {
 	a := Agent{Name: e.Name, Kind: e.Kind, Principal: e.self.ID, Description: e.Description, May: strings.TrimSpace(e.May), Reads: e.Reads, Moves: e.Moves, Author: e.author}
-	failed := e.failed.Load()
+	down, failed := e.down.Load(), e.failed.Load() // in this order: it may fail now, for the first time
 	if failed != nil {
 		a.LastError, a.FailedAgo = failed.says, time.Since(failed.at).Truncate(time.Second).Seconds()
 	}
 	switch {
 	case e.agent != nil && paused:
 		a.State = agent.Paused
-	case e.down.Load():
+	case down:
 		a.State, a.Says = agent.Failed, failed.says
 	default:
 		a.Report = e.report(ctx)

@@ -94,41 +94,6 @@ func (s *server) begin(c *adapter.Call) (*call, error) {
 
 var errNoAgent = adapter.ErrNotFound("there is no such agent for you here")
 
-// while calls do with a context that ends with ctx, with the caller's permission and with the
-// site. It takes a place of the caller's subscriptions.
-func (s *server) while(ctx context.Context, c *call, do func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if s.Ending != nil {
-		defer context.AfterFunc(s.Ending, func() {
-			cancel(device.Faultf(device.Unavailable, "the site is being stopped"))
-		})()
-	}
-	admitted, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
-		first := true
-		cancel(s.Node.Watch(ctx, c.who, agents.WatchRequest{OfferOnly: true}, func(agents.Update) error {
-			if first {
-				close(admitted)
-			}
-			first = false
-			return nil
-		}))
-	}()
-	defer func() { cancel(nil); <-gone }()
-	select {
-	case <-admitted:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	err := do(ctx)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
 // terms returns what a message asks of its call in its metadata. Its messageId is the
 // idempotency key where the metadata has none.
 func (s *server) terms(c *call, m *message) (t agents.Terms, err error) {

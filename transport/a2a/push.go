@@ -174,7 +174,7 @@ func (h *pushes) run(c *call, p *push, unseen time.Duration, begun chan<- error)
 		began := time.Now()
 		var err error
 		for wait := time.Second; ; wait = min(2*wait, time.Minute) {
-			err = h.while(ctx, c, func(ctx context.Context) error {
+			err = h.While(ctx, c.who, func(ctx context.Context) error {
 				if seen = true; begun != nil {
 					begun <- nil
 				}

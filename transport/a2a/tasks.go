@@ -130,7 +130,7 @@ func (s *server) send(ctx context.Context, c *call, p *sendParams) (reply, error
 		immediate = true // as protocol buffers read what is left out
 	}
 	if !immediate && !interrupted(t) {
-		err := s.while(ctx, c, func(ctx context.Context) error {
+		err := s.While(ctx, c.who, func(ctx context.Context) error {
 			return c.tasks.Watch(ctx, c.who, t.ID, func(now task.Task) error {
 				if t = now; interrupted(t) {
 					return errEnough
@@ -172,7 +172,7 @@ func (s *server) subscribe(ctx context.Context, c *call, id string, emit func(re
 // watch tells of a task: first as it is, and then what has changed.
 func (s *server) watch(ctx context.Context, c *call, id string, history *int, untilInput bool, emit func(reply) error) error {
 	var before task.Task
-	err := s.while(ctx, c, func(ctx context.Context) error {
+	err := s.While(ctx, c.who, func(ctx context.Context) error {
 		return c.tasks.Watch(ctx, c.who, id, func(t task.Task) error {
 			final := t.State.Ended() || untilInput && t.State == task.InputRequired
 			events := []reply{{Task: c.form.task(t, history)}}

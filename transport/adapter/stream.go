@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"agentsite/agents"
+	"agentsite/device"
 	"agentsite/transport/web"
 
 	"github.com/go-json-experiment/json"
@@ -47,4 +49,39 @@ func (s *Site) Stream(ctx context.Context, c *Call, run func(ctx context.Context
 		Emit(events, "error", problem(c.Request, err).Value) // the connection may have broken, which is why it ended
 	}
 	return Answered, nil
+}
+
+// While calls do with a context that ends with ctx, with the caller's permission and with the
+// site. It takes a place of the caller's subscriptions.
+func (s *Site) While(ctx context.Context, who agents.Principal, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if s.Ending != nil {
+		defer context.AfterFunc(s.Ending, func() {
+			cancel(device.Faultf(device.Unavailable, "the site is being stopped"))
+		})()
+	}
+	admitted, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		first := true
+		cancel(s.Node.Watch(ctx, who, agents.WatchRequest{OfferOnly: true}, func(agents.Update) error {
+			if first {
+				close(admitted)
+			}
+			first = false
+			return nil
+		}))
+	}()
+	defer func() { cancel(nil); <-gone }()
+	select {
+	case <-admitted:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	err := do(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }

@@ -15,7 +15,6 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
-	"agentsite/node"
 	"agentsite/node/things"
 	"agentsite/transport/adapter"
 	"agentsite/transport/web"
@@ -344,34 +343,31 @@ func (s server) events(ctx context.Context, c *adapter.Call) (any, error) {
 	if c.Request.Method == http.MethodHead {
 		return &adapter.Answer{Type: eventsType, Value: []byte{}}, nil
 	}
-	place, err := s.Node.Hold(c.Who, node.Subscriptions)
-	if err != nil {
-		return nil, err
-	}
-	defer place.Leave()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if s.Ending != nil {
-		defer context.AfterFunc(s.Ending, cancel)()
-	}
-	if _, err := s.charged(c.Who); err != nil {
-		return nil, err
-	}
-	out := web.NewEvents(c.Writer)
-	defer out.Close()
-	s.Things.Watch(ctx, c.Request.Header.Get("Last-Event-ID"), out.Begin, func() (things.Caller, error) { return s.reader(c.Who) }, func(e things.Event) error {
-		if kind != "" && kind != e.Type {
-			return nil
-		}
-		text, err := json.Marshal(struct {
-			ID string `json:"id"`
-		}{e.Thing})
-		if err != nil {
+	begun := false
+	err := s.While(ctx, c.Who, func(ctx context.Context) error {
+		if _, err := s.charged(c.Who); err != nil {
 			return err
 		}
-		return out.SendID(e.ID, e.Type, text)
+		out := web.NewEvents(c.Writer)
+		defer out.Close()
+		begin := func() { begun = true; out.Begin() }
+		return s.Things.Watch(ctx, c.Request.Header.Get("Last-Event-ID"), begin, func() (things.Caller, error) { return s.reader(c.Who) }, func(e things.Event) error {
+			if kind != "" && kind != e.Type {
+				return nil
+			}
+			text, err := json.Marshal(struct {
+				ID string `json:"id"`
+			}{e.Thing})
+			if err != nil {
+				return err
+			}
+			return out.SendID(e.ID, e.Type, text)
+		})
 	})
-	return adapter.Answered, nil
+	if begun {
+		return adapter.Answered, nil
+	}
+	return nil, err
 }
 
 // addType says that a thing is a directory.

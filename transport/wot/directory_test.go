@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -217,6 +218,19 @@ func TestDirectoryOfTheRealm(t *testing.T) {
 		t.Error(ids)
 	}
 	d.problem(404, "GET", at, "")
+}
+
+// TestDirectoryEventsEnd: a stream of events ends with the permission, at once.
+func TestDirectoryEventsEnd(t *testing.T) {
+	d := newDirectory(t)
+	var revoke func()
+	d.token, revoke = d.Token(t, "ann", "use register_thing")
+	d.want(201, "PUT", lampPath, lampWith(""))
+	heard := d.listen("/events", "")
+	revoke()
+	if rest, err := io.ReadAll(heard); err != nil {
+		t.Errorf("%v %q", err, rest)
+	}
 }
 
 // TestRegistration: what a site registers elsewhere is a description that a directory takes.

@@ -87,6 +87,8 @@ func actOnce[T any](ctx context.Context, n *Node, asked Asked, came time.Time, l
 	if earlier != nil || err != nil {
 		return replayed[T](earlier, err)
 	}
+	over := Outcome{Fault: string(device.UnknownOutcome), Says: "a defect of the program ended this call; whether it was done is not known"}
+	defer func() { end(over) }() // also of a panic: a repeated call does not wait for it
 	switch {
 	case ctx.Err() != nil:
 		err = device.Faultf(device.Expired, "the caller had gone before this could begin, and nothing was done; call again with another key")
@@ -95,7 +97,7 @@ func actOnce[T any](ctx context.Context, n *Node, asked Asked, came time.Time, l
 	default:
 		out, err = act()
 	}
-	end(outcome(out, err))
+	over = outcome(out, err)
 	return out, err
 }
 

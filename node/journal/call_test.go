@@ -114,3 +114,20 @@ func TestCallOfProgram(t *testing.T) {
 		t.Errorf("%d intents", intents)
 	}
 }
+
+// TestCallPanics: of a call that panicked its repetition has an unknown outcome, and is not told to wait.
+func TestCallPanics(t *testing.T) {
+	w := NewRecorder()
+	w.Open(filepath.Join(t.TempDir(), "journal"))
+	p := &program{call: func() (tools.Result, error) { panic("a defect") }}
+	n := node.New(node.NewHub(nil, nil, agents.PointURI), "", w, p)
+	call := func() (err error) {
+		defer func() { recover() }() // as the dispatcher does
+		_, err = n.Call(t.Context(), agents.Principal{ID: "ann"}, tools.Call{Tool: "child_press", Args: arguments("{}"), Terms: agents.Terms{Key: new("key")}})
+		return err
+	}
+	call()
+	if err := call(); err == nil || device.AsFault(err).Kind != device.UnknownOutcome || len(p.made) != 1 {
+		t.Errorf("%v, made %d times", err, len(p.made))
+	}
+}

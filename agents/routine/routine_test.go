@@ -338,6 +338,33 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// TestTaskLimits: a routine whose task could not end by itself is refused where it is too much.
+func TestTaskLimits(t *testing.T) {
+	ask, half := Step{Ask: "well?"}, Step{Wait: (task.MaxTime / 2).String()}
+	hold := Step{Set: on("valve1/valve"), For: time.Second, Wait: "true"}
+	for name, tt := range map[string]struct {
+		steps []Step
+		key   string // "" where they are accepted
+	}{
+		"questions":          {slices.Repeat([]Step{ask}, task.MaxAsks), ""},
+		"one more":           {slices.Repeat([]Step{ask}, task.MaxAsks+1), "steps[16].ask"},
+		"a day":              {[]Step{half, half, ask}, ""},
+		"a day and a second": {[]Step{half, ask, half, {Wait: "1s"}}, "steps[3].wait"},
+		"and a hold":         {[]Step{half, half, hold}, "steps[2].wait"},
+		"and a task":         {[]Step{half, half, {Agent: "shed/tidy", Within: time.Second}}, "steps[2].within"},
+		"and any task":       {[]Step{half, half, {Agent: "shed/tidy"}}, "steps[2].agent"},
+	} {
+		r := beds()
+		r.world.Open = []string{"shed"}
+		r.Steps = tt.steps
+		_, err := r.Define()
+		var wrong *agent.Mistake
+		if errors.As(err, &wrong); (err == nil) != (tt.key == "") || wrong != nil && wrong.Key != tt.key {
+			t.Errorf("%s: %v, want it at %s", name, err, tt.key)
+		}
+	}
+}
+
 // TestPause: a routine that is paused, or goes, releases what a task that was completed has left
 // at work, and nothing that has ended since.
 func TestPause(t *testing.T) {

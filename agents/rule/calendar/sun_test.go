@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// TestSun compares with an ephemeris. Another table of the same form, such as a whole year, comes
-// from the file that SUN_TABLE names.
+// TestSun compares with an ephemeris. Another table of the same form, such as the whole year that
+// testdata/sun.mjs prints, comes from
+// the file that SUN_TABLE names.
 func TestSun(t *testing.T) {
 	name := "testdata/sun.txt"
 	if other := os.Getenv("SUN_TABLE"); other != "" {

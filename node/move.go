@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"time"
 
 	"agentsite/agents"
@@ -141,9 +140,8 @@ func (v *view) move(ctx context.Context, p agents.Principal, r agents.MoveReques
 
 // holds reports whether p holds an output at the value that it asks for.
 func (v *view) holds(p agents.Principal, r agents.MoveRequest) bool {
-	return slices.ContainsFunc(v.Outputs.Status(), func(s guard.Status) bool {
-		return s.Output == r.Output && s.Holder == p.ID && s.Goal == r.Value
-	})
+	s, ok := v.Outputs.StatusOf(r.Output)
+	return ok && s.Holder == p.ID && s.Goal == r.Value
 }
 
 // renew makes a lease longer that p has. Holding an output for a day so is not to wear out a

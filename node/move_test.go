@@ -36,8 +36,9 @@ func (l *lever) status() guard.Status {
 	return guard.Status{Output: arm, Value: v, Goal: v, Safe: l.at == 0}
 }
 
-func (l *lever) Status() []guard.Status { return []guard.Status{l.status()} }
-func (l *lever) Stopped() bool          { return false }
+func (l *lever) Status() []guard.Status                      { return []guard.Status{l.status()} }
+func (l *lever) StatusOf(output string) (guard.Status, bool) { return l.status(), output == arm }
+func (l *lever) Stopped() bool                               { return false }
 func (l *lever) Policy(output string) (guard.Policy, error) {
 	return guard.Policy{Output: output, Safe: device.Number(0), Range: device.Range{Max: 100}}, nil
 }

@@ -76,6 +76,8 @@ func (s *stepped) Policy(output string) (guard.Policy, error) {
 
 func (s *stepped) Status() []guard.Status { return nil }
 
+func (s *stepped) StatusOf(string) (of guard.Status, ok bool) { return of, false }
+
 func (s *stepped) Try(context.Context, string, string, device.Value, time.Duration) error {
 	s.pause()
 	return nil

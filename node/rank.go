@@ -60,13 +60,12 @@ func (n *Node) readers(address string) (principals []string) {
 
 // outranked returns the holder of an output whom p outranks; "" where there is none.
 func (n *Node) outranked(p agents.Principal, v *view, output string) (holder string) {
-	all := v.Outputs.Status()
-	i := slices.IndexFunc(all, func(s guard.Status) bool { return s.Output == output })
-	if i < 0 || all[i].Holder == p.ID {
+	s, ok := v.Outputs.StatusOf(output)
+	if !ok || s.Holder == p.ID {
 		return ""
 	}
-	if theirs := n.rank(all[i].Holder); theirs > 0 && (n.owns(p) || n.rank(p.ID) > theirs) {
-		return all[i].Holder
+	if theirs := n.rank(s.Holder); theirs > 0 && (n.owns(p) || n.rank(p.ID) > theirs) {
+		return s.Holder
 	}
 	return ""
 }

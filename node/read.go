@@ -100,13 +100,12 @@ func (of *point) reading(r device.Reading) agents.Reading {
 // detail returns what an output may do and is doing; nil for any other point.
 func (v *view) detail(p agents.Principal, address string) *agents.OutputDetail {
 	of := v.point(address)
-	all := v.Outputs.Status()
-	i := slices.IndexFunc(all, func(s guard.Status) bool { return s.Output == address })
+	s, ok := v.Outputs.StatusOf(address)
 	policy, err := v.Outputs.Policy(address)
-	if !of.Kind.Output() || i < 0 || err != nil {
+	if !of.Kind.Output() || !ok || err != nil {
 		return nil
 	}
-	d := v.moving(p, all[i])
+	d := v.moving(p, s)
 	d.Safe, d.Max, d.Limits, d.Confirm = policy.Safe, seconds(policy.Longest()), v.limits(policy), of.confirms()
 	return &d
 }

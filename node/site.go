@@ -58,6 +58,8 @@ type Outputs interface {
 	Stop(ctx context.Context) error
 	Stopped() bool
 	Status() []guard.Status
+	// StatusOf is Status of one output; ok is false where there is none of that name.
+	StatusOf(output string) (s guard.Status, ok bool)
 	// Changed returns what is closed when anything that Status or Stopped reports has changed
 	// since the call.
 	Changed() <-chan struct{}
@@ -67,9 +69,10 @@ type Outputs interface {
 // noOutputs are those of a site without any.
 type noOutputs struct{ Outputs }
 
-func (noOutputs) Status() []guard.Status   { return nil }
-func (noOutputs) Stopped() bool            { return false }
-func (noOutputs) Changed() <-chan struct{} { return nil }
+func (noOutputs) Status() []guard.Status                    { return nil }
+func (noOutputs) StatusOf(string) (s guard.Status, ok bool) { return s, false }
+func (noOutputs) Stopped() bool                             { return false }
+func (noOutputs) Changed() <-chan struct{}                  { return nil }
 func (noOutputs) Policy(output string) (guard.Policy, error) {
 	return guard.Policy{}, device.Faultf(device.Invalid, "there is no output %q", output)
 }

@@ -176,7 +176,6 @@ func goal(s guard.Status) device.Value {
 
 // idle reports whether an output is safe and nobody has asked for anything else.
 func (v *view) idle(output string) bool {
-	return slices.ContainsFunc(v.Outputs.Status(), func(s guard.Status) bool {
-		return s.Output == output && s.Safe && s.Holder == ""
-	})
+	s, ok := v.Outputs.StatusOf(output)
+	return ok && s.Safe && s.Holder == ""
 }

@@ -279,9 +279,13 @@ func (w *valueWatch) compareOutputs(snapshot bool) {
 		return
 	}
 	now := time.Now()
-	for _, s := range w.view.Outputs.Status() {
-		p := w.find(s.Output)
-		if p == nil {
+	for i := range w.points { // not by Status, a list of all outputs for each of 64 rules
+		p := &w.points[i]
+		if !p.Kind.Output() {
+			continue
+		}
+		s, ok := w.view.Outputs.StatusOf(p.Address)
+		if !ok {
 			continue
 		}
 		d := w.view.moving(w.who, s)
@@ -342,7 +346,7 @@ func (w *valueWatch) readings(snapshot bool) ([]agents.Reading, error) {
 	if len(out) == 0 {
 		return nil, nil
 	}
-	if w.reuse {
+	if w.reuse && !snapshot { // which is longer than what follows
 		w.told = out
 	}
 	return out, nil

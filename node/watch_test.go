@@ -32,6 +32,11 @@ func (o *outputs) Status() []guard.Status {
 	return []guard.Status{o.now}
 }
 
+func (o *outputs) StatusOf(output string) (guard.Status, bool) {
+	s := o.Status()[0]
+	return s, output == s.Output
+}
+
 func (o *outputs) Stopped() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -42,12 +42,11 @@ func (n *Node) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest)
 		if !v.part {
 			out.Used = n.readers(r.Point)
 		}
-		all := v.Outputs.Status()
-		i := slices.IndexFunc(all, func(s guard.Status) bool { return s.Output == r.Point })
-		if out.Output == nil || i < 0 {
+		s, ok := v.Outputs.StatusOf(r.Point)
+		if out.Output == nil || !ok {
 			return out, nil
 		}
-		return n.whyOutput(ctx, v, p, all[i], out)
+		return n.whyOutput(ctx, v, p, s, out)
 	})
 }
 

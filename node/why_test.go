@@ -162,6 +162,10 @@ func (h heldLever) Status() []guard.Status {
 	return []guard.Status{s}
 }
 
+func (h heldLever) StatusOf(output string) (guard.Status, bool) {
+	return h.Status()[0], output == arm
+}
+
 // TestWhy asks as an owner, and as somebody who sees a part of the site.
 func TestWhy(t *testing.T) {
 	d := newDesk()

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,13 +29,11 @@ func TestChange(t *testing.T) {
 		r.room.told()
 		status := func(output string) Status {
 			t.Helper()
-			for _, s := range r.Status() {
-				if s.Output == output {
-					return s
-				}
+			s, ok := r.StatusOf(output)
+			if all := r.Status(); !ok || !slices.Contains(all, s) {
+				t.Fatalf("%s: %+v, %v; of all: %+v", output, s, ok, all)
 			}
-			t.Fatalf("there is no %s", output)
-			return Status{}
+			return s
 		}
 
 		// Ten times the pump's device goes, and comes again.

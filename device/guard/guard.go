@@ -343,6 +343,17 @@ func (g *Guard) Status() []Status {
 	return g.statuses()
 }
 
+// StatusOf reports one output; ok is false where there is none of that name.
+func (g *Guard) StatusOf(output string) (s Status, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i, ok := g.m.index[output]
+	if !ok {
+		return s, false
+	}
+	return g.m.Status(g.now(), i), true
+}
+
 // statuses is Status. The caller holds mu.
 func (g *Guard) statuses() []Status {
 	now := g.now()

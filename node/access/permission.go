@@ -3,10 +3,8 @@ package access
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"agentsite/agents"
@@ -50,9 +48,11 @@ const (
 	maxEntries = 32 // in each list of a block
 )
 
-var toolPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_]{1,40}$`) })
+const toolLetters = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
-func isTool(name string) bool { return toolPattern().MatchString(name) }
+func isTool(name string) bool {
+	return name != "" && len(name) <= 40 && strings.Trim(name, toolLetters) == ""
+}
 
 // isPattern reports whether a text is "*" for all points of this site, "device" for all of one
 // device, or "device/point". For the points of another site a hosted agent has "site",

@@ -72,6 +72,7 @@ func TestWords(t *testing.T) {
 		"use":                     "use needs a tool",
 		"use water on":            "use needs ",
 		"use Water":               "is not a tool",
+		"use wat-er":              "is not a tool",
 		"read Climate":            "is not a point",
 		"read climate/temp/x/y":   "is not a point",
 		"ask":                     "ask needs names of agents",

@@ -40,6 +40,10 @@ func (relay) Policy(string) (guard.Policy, error) {
 func (relay) Status() []guard.Status {
 	return []guard.Status{{Output: "a/relay", Value: device.Bool(true), Goal: device.Bool(true), Holder: "ann", Left: time.Minute}}
 }
+func (r relay) StatusOf(output string) (guard.Status, bool) {
+	s := r.Status()[0]
+	return s, output == s.Output
+}
 func (relay) Stopped() bool            { return false }
 func (relay) Changed() <-chan struct{} { return nil }
 

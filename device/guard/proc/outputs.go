@@ -71,11 +71,29 @@ func (k *Keeper) Status() []guard.Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	all := slices.Clone(k.statuses)
-	old := time.Since(k.at)
 	for i := range all {
-		all[i].Left, all[i].Rest = max(0, all[i].Left-old), max(0, all[i].Rest-old)
+		k.age(&all[i])
 	}
 	return all
+}
+
+// StatusOf reports one output; ok is false where there is none of that name.
+func (k *Keeper) StatusOf(output string) (s guard.Status, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	i := slices.IndexFunc(k.statuses, func(s guard.Status) bool { return s.Output == output })
+	if i < 0 {
+		return s, false
+	}
+	s = k.statuses[i]
+	k.age(&s)
+	return s, true
+}
+
+// age takes off the time since the guard told. The caller holds mu.
+func (k *Keeper) age(s *guard.Status) {
+	old := time.Since(k.at)
+	s.Left, s.Rest = max(0, s.Left-old), max(0, s.Rest-old)
 }
 
 // Changed returns a channel that is closed at the next change of Status or Stopped, except for

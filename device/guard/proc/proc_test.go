@@ -164,6 +164,12 @@ func TestThroughTheConnection(t *testing.T) {
 		if s := r.Status(); len(s) != 1 || s[0].Left != 50*time.Second {
 			t.Errorf("%+v", s)
 		}
+		if s, ok := r.StatusOf(relayName); !ok || s != r.Status()[0] {
+			t.Errorf("%+v, %v; of all: %+v", s, ok, r.Status())
+		}
+		if s, ok := r.StatusOf("room/none"); ok {
+			t.Errorf("an output that is none: %+v", s)
+		}
 		_, err := r.Move(t.Context(), "bob", relayName, device.Bool(true), time.Minute)
 		wantFault(t, err, device.Busy, "held by ann")
 		if f := device.AsFault(err); !slices.Equal(f.Names, []string{"ann"}) || !strings.Contains(f.Short, "held by somebody else") {

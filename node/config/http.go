@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"agentsite/device"
+	"agentsite/node/identity"
 )
 
 // DefaultListen is HTTP's default address and DefaultHTTPS that of HTTPS; ListenNone turns
@@ -34,13 +35,9 @@ type HTTP struct {
 	PushHosts      []string `json:"push_hosts,omitempty" jsonschema:"the hosts, with a port where it is not 443, that callers by A2A may have push notifications of their tasks sent to, such as hooks.example.com; none when not written"`
 }
 
-// CallerPattern is the form of a did:wba: a domain of at least two labels, of which the last is not
-// that of an address, a port, and a path.
-const CallerPattern = `^did:wba:(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?(?:%3A[1-9][0-9]{0,4})?(?::[A-Za-z0-9_-][A-Za-z0-9._-]*)*$`
-
 const maxCallers = 32
 
-var callerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(CallerPattern) })
+var callerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(identity.WBAPattern) })
 
 // Protocols are those that HTTP can speak beside MCP. A site speaks DefaultProtocols unless its
 // configuration lists some.

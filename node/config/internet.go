@@ -24,7 +24,7 @@ type Internet struct {
 
 const (
 	relayPattern = `^/(ip4|ip6|dns|dns4|dns6|dnsaddr)/[^/\s]+(/[^\s/]+)*/p2p/[1-9A-HJ-NP-Za-km-z]{40,60}$`
-	realmPattern = `^(public|[a-z0-9_-]{1,24}:[a-z2-7]{26})$`
+	realmPattern = `^(public|` + nameForm + `:[a-z2-7]{26})$`
 	maxRelays    = 16
 )
 

@@ -15,10 +15,12 @@ import (
 	"agentsite/agents/agent"
 	"agentsite/device"
 	"agentsite/device/driver"
+	"agentsite/node/identity"
 )
 
 const (
-	namePattern     = `^[a-z0-9_-]{1,24}$`
+	nameForm        = `[a-z0-9_-]{1,24}` // see device.CheckName
+	namePattern     = `^` + nameForm + `$`
 	durationWords   = `([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+`
 	durationPattern = `^(0|` + durationWords + `)$`
 	limitPattern    = `^(unlimited|` + durationWords + `)$`
@@ -29,7 +31,7 @@ const (
 	slewPattern     = `^[0-9.eE+]+/(ms|s|m|h)$`
 	claimPattern    = `^[A-Za-z0-9_-]{21}[AQgw]$`
 	ownerPattern    = `^did:key:z6Mk[1-9A-HJ-NP-Za-km-z]{44}$`
-	addressPattern  = `^[a-z0-9_-]{1,24}/[a-z0-9_-]{1,24}$`
+	addressPattern  = `^` + nameForm + `/` + nameForm + `$`
 )
 
 // forms returns the schemas of types whose YAML form differs from their JSON form.
@@ -78,7 +80,7 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	own["http"].DependentRequired = map[string][]string{"domain": {"certificate", "certificate_key"}, "certificate": {"domain"}, "certificate_key": {"domain"}}
 	own["wot"].Properties["key_file"].Pattern, own["wot"].DependentRequired = keyFilePattern, map[string][]string{"key_file": {"register"}}
 	callers := own["http"].Properties["callers"]
-	callers.Items, callers.MaxItems = &jsonschema.Schema{Type: "string", Pattern: CallerPattern}, jsonschema.Ptr(maxCallers)
+	callers.Items, callers.MaxItems = &jsonschema.Schema{Type: "string", Pattern: identity.WBAPattern}, jsonschema.Ptr(maxCallers)
 	push := own["http"].Properties["push_hosts"]
 	push.Items, push.MaxItems = &jsonschema.Schema{Type: "string", Pattern: pushHostPattern}, jsonschema.Ptr(maxPushHosts)
 	root := &jsonschema.Schema{

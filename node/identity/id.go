@@ -8,6 +8,10 @@ import (
 	"strings"
 )
 
+// WBAPattern is the form of a did:wba: a domain of at least two labels, of which the last is not that
+// of an address, a port, and a path whose segments do not begin with a dot.
+const WBAPattern = `^did:wba:(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?(?:%3A[1-9][0-9]{0,4})?(?::[A-Za-z0-9_-][A-Za-z0-9._-]*)*$`
+
 // ID is a public key, which identifies the holder of the private one. IDs compare with ==; the
 // zero ID identifies nobody.
 type ID [ed25519.PublicKeySize]byte

@@ -64,7 +64,7 @@ var layers = []layer{
 	{"node/journal", []string{"device", "node", "node/identity", "node/state"}, "it records the node's calls in the node's types; identity has the codec, and state replaces files"},
 	{"node/journal/journaltest", nil, "it damages files, whatever they contain"},
 	{"node/history", []string{"device", "node/state"}, "it stores readings; state syncs folders"},
-	{"node/config", []string{"agents", "agents/agent", "agents/task", "agents/rule/calendar", "device", "device/driver"}, "each driver and each kind of agent decodes its own part"},
+	{"node/config", []string{"agents", "agents/agent", "agents/task", "agents/rule/calendar", "device", "device/driver", "node/identity"}, "each driver and each kind of agent decodes its own part"},
 	{"agents/rule", []string{"agents", "agents/agent", "agents/rule/calendar", "agents/rule/expr", "device"}, "a hosted agent calls the site's operations, like every other client"},
 	{"agents/routine", []string{"agents", "agents/agent", "agents/rule", "agents/rule/calendar", "agents/rule/expr", "agents/task", "device"}, "a hosted agent calls the site's operations, like every other client; its words are those of rules"},
 	{"agents/rule/trial", []string{"agents", "agents/rule", "device", "device/guard"}, "the machines of a rule and of the guard in virtual time; what is stored comes as an interface"},

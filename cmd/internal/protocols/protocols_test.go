@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"agentsite/node/config"
-	"agentsite/transport/anp/did"
 )
 
 // TestAdapters: there is an adapter for each protocol that a configuration may list, and none
@@ -36,12 +35,5 @@ func TestDirectory(t *testing.T) {
 	c.WoT.Directory = true
 	if all := Services(c); len(all) != 1 || all[0].Subtype != "_directory" || !slices.Contains(all[0].Text, "type=Directory") {
 		t.Error(all)
-	}
-}
-
-// TestCallers: the configuration takes the names that ANP can look up.
-func TestCallers(t *testing.T) {
-	if config.CallerPattern != did.Pattern {
-		t.Errorf("%s in the configuration, and %s", config.CallerPattern, did.Pattern)
 	}
 }

@@ -29,11 +29,7 @@ const (
 	boundKey  = "e1_"
 )
 
-// Pattern is the form of a name: a domain of at least two labels, of which the last is not that of
-// an address, a port, and a path whose segments do not begin with a dot.
-const Pattern = `^did:wba:(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?(?:%3A[1-9][0-9]{0,4})?(?::[A-Za-z0-9_-][A-Za-z0-9._-]*)*$`
-
-var form = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(Pattern) })
+var form = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(identity.WBAPattern) })
 
 // Check refuses what is not a did:wba whose document can be fetched.
 func Check(name string) error {

@@ -169,7 +169,7 @@ func (g reporter) Changed() <-chan struct{} {
 	go func() {
 		select {
 		case <-changed:
-			time.Sleep(1) // until everything that is due now is done; a ramp takes longer
+			time.Sleep(time.Nanosecond) // until everything that is due now is done; a ramp takes longer
 			close(settled)
 		case <-g.ctx.Done():
 		}

@@ -87,7 +87,7 @@ func TestHostile(t *testing.T) {
 		"endless comments":  {chattest.Flood("text/event-stream", "", ": OPENROUTER PROCESSING\n\n"), "more than 4 MiB"},
 		"endless object":    {chattest.Flood("application/json", `{"choices":"`, strings.Repeat("a", 10_000)), "more than 4 MiB"},
 		"endless HTML":      {chattest.Flood("text/html", "", "<p>hello</p>\n"), "more than 4 MiB"},
-		"deep nesting":      {chattest.Flood("application/json", ``, strings.Repeat("[", 10_000)), "MiB"},
+		"deep nesting":      {chattest.Flood("application/json", ``, strings.Repeat("[", 10_000)), "more than 4 MiB"},
 		"a stall":           {chattest.Stall(begin), "stopped in the middle"},
 		"no answer":         {chattest.Stall(""), "did not begin"},
 		"no head":           {func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "did not begin"},

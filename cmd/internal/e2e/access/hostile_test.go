@@ -39,7 +39,7 @@ func TestHostile(t *testing.T) {
 	}{
 		"no token":               {read, []string{"Authorization", ""}, 401, "token"},
 		"wrong token":            {read, []string{"Authorization", "Bearer 0000"}, 401, "unknown or revoked token"},
-		"rebinding host":         {read, []string{"Host", "evil.example:80"}, 403, "not called evil.example:80"},
+		"rebinding host":         {read, []string{"Host", "evil.example:80"}, 403, "evil.example:80"},
 		"cross-site origin":      {read, []string{"Origin", "https://evil.example"}, 403, "may not call"},
 		"null origin":            {read, []string{"Origin", "null"}, 403, "may not call"},
 		"not JSON":               {"{", nil, 400, "not valid JSON"},

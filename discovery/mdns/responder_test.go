@@ -232,7 +232,7 @@ func TestGivesUp(t *testing.T) {
 	})
 }
 
-// TestSubtype: who looks for a subtype is told the instance, once in a second, and not what is known.
+// TestSubtype: a query for a subtype is answered with the instance, at most once a second, and not with known answers.
 func TestSubtype(t *testing.T) {
 	const name, instance = "_directory._sub._wot._tcp.local.", "agentsite-aaaaaaaa._wot._tcp.local."
 	synctest.Test(t, func(t *testing.T) {

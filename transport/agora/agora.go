@@ -126,7 +126,7 @@ type reply struct {
 	Approval string `json:"agentsite/approval,omitzero"` // to send with the same request, once an owner has approved it
 }
 
-// errorBody is the body of an answer that does not have what was asked for.
+// errorBody is the body of an answer in place of a result.
 type errorBody struct {
 	Error string           `json:"error"`
 	Fault device.FaultKind `json:"fault,omitzero"`

@@ -321,7 +321,7 @@ func (p page) answer(h http.Header, all []member) *adapter.Answer {
 	return &adapter.Answer{Type: "application/ld+json", Value: collection{discoveryContext, "ThingCollection", p.url(), total, tds, next}}
 }
 
-// collection is a page that has what is said of it in itself.
+// collection is a page whose links and total stand in its body.
 type collection struct {
 	Context string `json:"@context"`
 	Type    string `json:"@type"`

@@ -161,7 +161,7 @@ func (w *worst) Complete(_ context.Context, r chat.Request, _ func(string)) (a c
 	return a, nil
 }
 
-// ordeal is a site with the worst model, and what is known of the task that it works on.
+// ordeal is a site with the worst model, and the state of the task that it works on.
 type ordeal struct {
 	*village
 	a, b   *site

@@ -83,8 +83,8 @@ func TestLANOwnersCard(t *testing.T) {
 	}
 }
 
-// TestLANAway: a command for a site that is away says within a second what it tries, and
-// ends within five seconds, or after --wait.
+// TestLANAway: a command for a site that is away says what it tries, and ends soon after its time
+// is over: a connection would be tried for two minutes.
 func TestLANAway(t *testing.T) {
 	t.Parallel()
 	b := bed.New(t)
@@ -104,29 +104,27 @@ func TestLANAway(t *testing.T) {
 			t.Error("it was waited for, and came back:", err)
 		}
 	}()
+	const late = 20 * time.Second // on a machine that does much else
 	for _, c := range []struct {
 		flags []string
-		most  time.Duration
+		wait  time.Duration
 		says  string
 	}{
-		{nil, 5 * time.Second, "10.77.0.1:8474, this network"},
-		{[]string{"--wait", "2s"}, 3 * time.Second, "for 2s in all"},
-		{[]string{"--wait", "500ms"}, 2 * time.Second, "--wait 30s"},
+		{nil, 4 * time.Second, "10.77.0.1:8474, this network"},
+		{[]string{"--wait", "2s"}, 2 * time.Second, "for 2s in all"},
+		{[]string{"--wait", "500ms"}, 500 * time.Millisecond, "--wait 30s"},
 	} {
 		for _, command := range [][]string{{"--site", "shed", "points"}, {"ping", "shed"}, {"identity", "--certificate", "--site", "shed"}} {
-			var err error
-			took := harness.CheckOrdinaryDeadline(t, c.most, func() time.Duration {
-				begun := time.Now()
-				_, err = l.CLI(t, append(command, c.flags...)...)
-				return time.Since(begun)
-			})
+			begun := time.Now()
+			_, err := l.CLI(t, append(command, c.flags...)...)
+			took := time.Since(begun)
 			t.Logf("%q %q after %v: %v", command, c.flags, took.Round(time.Millisecond), err)
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.ExitCode() != 6 || command[0] != "identity" && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%q %q: %v, not %q", command, c.flags, err, c.says)
 			}
-			if len(c.flags) > 0 && command[0] != "identity" && took < c.most/4 {
-				t.Errorf("%q %q gave up after %v", command, c.flags, took)
+			if took > c.wait+late || command[0] != "identity" && took < c.wait/2 {
+				t.Errorf("%q %q ended after %v", command, c.flags, took)
 			}
 		}
 	}

@@ -2,8 +2,8 @@ package agents
 
 import "agentsite/device"
 
-// Operation is what can be asked of a site. The set is closed: protocols render it, and
-// none adds to it.
+// Operation is a kind of request to a site. The set is closed: protocols render it, and none adds
+// to it.
 type Operation uint8
 
 const (
@@ -32,8 +32,8 @@ func (o Operation) Effect() Effect {
 	return Reads
 }
 
-// Permissions, the journal and approvals name an operation by the tool that renders it, but
-// for OpWhy: whoever may read a point may ask why it is so.
+// Permissions, the journal and approvals name an operation by the tool that renders it, but for
+// OpWhy: a caller that may read a point may also ask why it is so.
 var toolNames = [...]string{
 	OpPoints: "list_points", OpRead: "read_points", OpWatch: "read_points", OpWhy: "explain_point", OpHistory: "read_history", OpStop: "emergency_stop",
 	OpShow: "show_text", OpCapture: "capture_image", OpStatus: "site_status", OpAsk: "ask_agent", // OpOwn and OpMove have others
@@ -54,8 +54,8 @@ func moveTool(v device.Value) string {
 	return "set_level"
 }
 
-// Offer is what a principal may ask of a site: the points that it may name in each
-// operation. It is not changed once it is made.
+// Offer lists the operations that a principal may request of a site, and the points that it may
+// name in each. It is immutable.
 type Offer struct {
 	Points, Status, Stop bool     // about the site as a whole
 	Read                 []string // in the order of the configuration, as all that follow

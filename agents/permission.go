@@ -6,8 +6,8 @@ import (
 	"agentsite/device"
 )
 
-// Effect is what a call does to the world. The zero Effect is the strongest: what
-// nobody has said to be less may move something.
+// Effect classifies how a call changes the world. The zero Effect is the strongest: a call without
+// a declared effect may move an output.
 type Effect uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	Returns               // it goes to safe, and nowhere else
 )
 
-// Ask is what a call is about to do, as far as permissions go.
+// Ask describes a call for the check of its permission.
 type Ask struct {
 	Op     Operation
 	Tool   string   // of OpOwn
@@ -44,7 +44,7 @@ func (a Ask) ReturnsToSafe() bool {
 	return a.Effect == Returns || a.Op == OpStop || a.Op == OpMove && a.Value.IsZero()
 }
 
-// Limits are what a permission leaves of what an output allows.
+// Limits are the limits of a permission within those of an output.
 type Limits struct {
 	Range   *device.Range // nil leaves it
 	Lease   time.Duration // the longest; 0 leaves it

@@ -6,26 +6,25 @@ import (
 	"agentsite/device"
 )
 
-// Site is the operations on a site, or on several that are presented as one. The node,
-// the client of a remote site and a group implement it; whoever needs fewer methods
-// declares an interface of its own. Errors are faults with a kind (see device.AsFault),
-// *ApprovalNeeded where an owner has to approve the call first, and *Unreached; after any
-// other error it is not known what was done. A principal is told nothing of what it may not
-// see. Methods are safe for concurrent use.
+// Site has the operations on a site, or on several that are presented as one. The node, the client
+// of a remote site and a group implement it; a package that needs fewer methods declares its own
+// interface. Errors are faults with a kind (see device.AsFault), *ApprovalNeeded where an owner has
+// to approve the call first, and *Unreached. After any other error the outcome is unknown. A
+// principal learns nothing about points that it may not see. Methods are safe for concurrent use.
 type Site interface {
 	// Offer returns what p may ask for. The same pointer is the same offer.
 	Offer(ctx context.Context, p Principal) (*Offer, error)
 	Points(ctx context.Context, p Principal, r SiteRequest) (PointList, error)
 	Read(ctx context.Context, p Principal, r ReadRequest) (Readings, error)
-	// Watch tells p what changes. It calls emit from one goroutine: first with a snapshot,
-	// once nothing can be missed any more, then whenever something has changed, but no more
-	// often than the request says. What changes while emit runs is in the update after it,
-	// once; emit may call the site. Between two snapshots readings are of the same points. An update that begins
-	// after the answer to a move has what the move changed, unless one before had it.
+	// Watch tells p about changes. It calls emit from one goroutine: first with a snapshot, then
+	// after changes, but no more often than the request says. No change after the snapshot is
+	// missed. Changes while emit runs are merged into the next update; emit may call the site.
+	// Between two snapshots readings are of the same points. An update that begins after the answer
+	// to a move has the changes of that move, unless an earlier update had them.
 	//
-	// Points that the request names and that are not there are refused as invalid. Readings
-	// are charged like those of Read: while a permission's rate is used up, those of a
-	// snapshot come without a value, stale, and follow later.
+	// Points that the request names and that are not there are refused as invalid. Readings are
+	// charged like those of Read. While a permission's rate is used up, the readings of a snapshot
+	// come without a value, stale, and follow later.
 	//
 	// Watch blocks until ctx ends, emit fails (both errors are returned), the permission ends
 	// (denied) or, for a remote site, the site is gone.
@@ -120,7 +119,7 @@ type Reading struct {
 	Detail *OutputDetail `json:"-"`
 }
 
-// OutputDetail is what an output may do and is doing.
+// OutputDetail has the limits and the current state of an output.
 type OutputDetail struct {
 	Safe    device.Value `json:"safe,omitzero"` // always there, but in Doing
 	Max     float64      `json:"max_seconds,omitzero"`
@@ -153,8 +152,8 @@ type HistoryRequest struct {
 	Terms `json:"-"`
 }
 
-// History is a point over a time: a measurement in steps, of which those without good readings
-// are left out, any other point by what changed.
+// History is a point over a period. A measurement is given in steps, without those that have no
+// good readings; any other point is given by its changes.
 type History struct {
 	Point   string   `json:"point"`
 	Unit    string   `json:"unit,omitzero"`
@@ -178,9 +177,9 @@ type Step struct {
 	Good float64 `json:"good,omitzero"` // the share of good readings; left out where all were
 }
 
-// Event is a change of a state or an output, or an event, in a history. An answer to OpWhy also
-// has the call that made it, where that is known, and calls that made none: then Value is what
-// was asked for.
+// Event is a change of a state or an output, or an event, in a history. An answer to OpWhy also has
+// the call that caused the change, where known, and calls that caused none. For such a call, Value
+// is the requested value.
 type Event struct {
 	Time   string       `json:"time"`
 	Value  device.Value `json:"value"` // null where it could not be read

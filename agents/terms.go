@@ -3,8 +3,8 @@ package agents
 // MaxVia is through how many sites and agents a call may come.
 const MaxVia = 4
 
-// Terms are what a caller asks of a call beside its arguments; those with names there are in
-// MCP's _meta. Key and Within matter to a call that leaves safe, and to no other.
+// Terms are the conditions of a call beside its arguments; those with JSON names are in MCP's
+// _meta. Key and Within matter to a call that leaves safe, and to no other.
 type Terms struct {
 	// Key makes a call that is repeated with it act once: 1 to 64 printable characters
 	// of ASCII, of the caller's own choice.
@@ -17,8 +17,8 @@ type Terms struct {
 	NoApproval bool `json:"-"`
 	// Confirm has an owner approve the call, whatever the permission says.
 	Confirm bool `json:"-"`
-	// Held makes a move a renewal, or a release of the caller's own lease, and nothing else: it is
-	// refused as expired where the caller does not hold the output any more.
+	// Held restricts a move to a renewal or a release of the caller's own lease. The move is refused
+	// as expired where the caller does not hold the output any more.
 	Held bool `json:"agentsite/held,omitzero"`
 	// Via are the sites and agents through which somebody asks, the nearest last, at most MaxVia:
 	// of sites their keys. A site refuses a call that came through it before.

@@ -15,12 +15,12 @@ type WatchRequest struct {
 	Terms
 }
 
-// Update is what has changed since the update before. The first of a watch, and each with
-// Offer, is a snapshot: it tells everything, and what was told before counts no more.
+// Update holds the changes since the previous update. The first of a watch, and each with Offer, is
+// a snapshot: it holds everything and replaces all earlier updates.
 //
-// A value that is not told again is still what it was told to be: that a reading is stale,
-// or that a site of a group does not answer, is a change. Ages and lengths are those of the
-// moment at which the update was made; its readings have no Time.
+// A value that an update leaves out has not changed: staleness of a reading and a site of a group
+// that stops answering are changes. Ages and lengths are those at the moment when the update was
+// made; its readings have no Time.
 type Update struct {
 	Offer     bool       // what may be asked for may have changed, see Site.Offer; never in the first
 	Readings  []Reading  // of outputs with what moves of their Detail: the rest is in Point

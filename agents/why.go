@@ -15,8 +15,8 @@ type Why struct {
 	Name    string        `json:"holder_name,omitzero"` // of the holder, for people, where the site has one
 	Via     []string      `json:"via,omitzero"`         // the agents through which the holder asked, the nearest last
 	Held    float64       `json:"held_seconds,omitzero"`
-	// Other is another value that it could be moved to, and Refused why it cannot be moved
-	// there by the caller now; "" where its limits allow that.
+	// Other is another value that the point could be moved to. Refused says why the caller cannot
+	// move it there now; "" where its limits allow that.
 	Other   device.Value `json:"other,omitzero"`
 	Refused string       `json:"refused,omitzero"`
 	Changes []Event      `json:"changes,omitzero"`     // the last ones, newest first

@@ -42,7 +42,7 @@ type Defined interface {
 	Define() (Definition, error)
 }
 
-// Definition is what an agent will do, by its owner's own words.
+// Definition states what an agent reads and does, as its owner configured it.
 type Definition struct {
 	// Reads are points that the agent may read without a permission that says so: the owner
 	// named them in the agent's definition.
@@ -79,20 +79,20 @@ type Worker interface {
 	// Skills returns what it can be asked for. They are constant.
 	Skills() []task.Skill
 	// Work works on a task until it is done. site journals each move with the task and its asker,
-	// and makes it a step of the task. ctx ends when the task is canceled or late, or when the
-	// site ends: in the last case Work is called again after the start. A fault that is Invalid
+	// and makes it a step of the task. ctx ends when the task is canceled, when it is late, or when
+	// the site ends. After a restart of the site, Work is called again. A fault that is Invalid
 	// before the first step rejects the task; any other error fails it. Tasks of one agent run one
 	// after another.
 	Work(ctx context.Context, self agents.Principal, site agents.Site, w task.Work) (result jsontext.Value, err error)
 }
 
-// Report is what an agent does now, and why.
+// Report describes the current activity of an agent and its reason.
 type Report struct {
 	State State  `json:"state"`
 	Says  string `json:"says,omitzero"` // one sentence for people
 }
 
-// State is what a hosted agent does.
+// State is the state of a hosted agent.
 type State string
 
 const (

@@ -2,16 +2,16 @@ package agent
 
 import "time"
 
-// Elsewhere is an Agent that stands for another site, which other agents of this site ask by the
-// agent's name: its points are called NAME/device/point. Its may: is what all of them together may
-// ask there, in the words of that site.
+// Elsewhere is an Agent that stands for another site. Other agents of this site reach that site by
+// the agent's name: its points are called NAME/device/point. The permission of Elsewhere (may:)
+// bounds the requests of all these agents together, in the names of that site.
 type Elsewhere interface {
 	Agent
 	// Elsewhere returns the other site's key and where it may be reached.
 	Elsewhere() (peer string, addresses []string)
 }
 
-// Link is what one agent of this site may ask of another site.
+// Link describes another site to one agent of this site, and the agent's permission there.
 type Link struct {
 	Site      string // its name here
 	Peer      string // its key

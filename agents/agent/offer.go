@@ -25,7 +25,7 @@ type Offering interface {
 	Accept(ctx context.Context, digest string) error
 }
 
-// Offer is what another program offers, and what was accepted of it.
+// Offer lists the tools of another program and which of them were accepted.
 type Offer struct {
 	Digest string        `json:"digest"` // of all that Accept would accept
 	Tools  []OfferedTool `json:"tools"`

@@ -33,8 +33,9 @@ const (
 	idleTime  = 5 * time.Minute
 	maxCalls  = 4
 
-	// A child that crashed is started again no sooner than after the first, which doubles up to the
-	// second, and not at all after so many crashes without an answer between them.
+	// The back-off before a crashed child is restarted begins at backoffMin and doubles up to
+	// backoffMax. After maxCrashes crashes without an answer between them, the child is not
+	// restarted.
 	backoffMin = time.Second
 	backoffMax = 5 * time.Minute
 	maxCrashes = 5
@@ -43,7 +44,8 @@ const (
 // isolationNone is the value of the key isolation: without a unit of the service manager.
 const isolationNone = "none"
 
-// World is what children need of the site. The zero World is for agents that are only checked.
+// World holds the parts of the site that children use. The zero World is for agents that are only
+// checked.
 type World struct {
 	Book    *Book
 	Secrets string // the folder of the files that secrets names

@@ -31,8 +31,8 @@ const (
 	writeTime = 10 * time.Second
 )
 
-// conn is a child's connection, in lines. What the child sends is bounded in size, depth and rate
-// before it is decoded.
+// conn is a child's connection; a message is a line. Input from the child is limited in size, depth
+// and rate before it is decoded.
 type conn struct {
 	rw     io.ReadWriteCloser
 	in     *bufio.Reader

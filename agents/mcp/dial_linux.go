@@ -21,7 +21,7 @@ import (
 
 const (
 	maxSecret = 4 << 10
-	// endTime is what a child has to end by itself once its input has.
+	// endTime is the time that a child has to exit after its input is closed.
 	endTime = 2 * time.Second
 	// killTime is for the service manager, whose unit gives a child 5 s after its signal.
 	killTime = 10 * time.Second
@@ -62,8 +62,8 @@ func dialUnit(ctx context.Context, name, path, end string) (*unit, error) {
 	return &unit{UnixConn: conn.(*net.UnixConn), name: name, end: end}, nil
 }
 
-// Close ends the child. One that does not end once its input has, and what a child left behind, is
-// ended by the service manager: this user may not send it signals.
+// Close ends the child. The service manager kills a child that does not exit after its input is
+// closed, and processes that it left behind: this user may not send them signals.
 func (u *unit) Close() error {
 	u.once.Do(func() {
 		u.CloseWrite()
@@ -93,7 +93,7 @@ func (u *unit) waitHangUp(most time.Duration) {
 	})
 }
 
-// kill has the service manager end all that runs of the child, and waits for that.
+// kill asks the service manager to kill all processes of the child, and waits until it has.
 func (u *unit) kill() error {
 	conn, err := net.DialTimeout("unix", u.end, killTime)
 	if err != nil {

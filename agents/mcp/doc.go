@@ -1,7 +1,8 @@
-// Package mcp is the kind of agent that offers the tools of another program, a child: a server of
-// the Model Context Protocol that speaks over a socket of the service manager's, or over pipes.
+// Package mcp implements the kind of agent that offers the tools of another program, a child. A
+// child is a server of the Model Context Protocol behind a socket of the service manager, or behind
+// pipes.
 //
-// A child is not trusted. Its messages are bounded before they are decoded, a tool is offered only
-// in the words that an owner accepted, and what it answers is marked as its own. How a child is
-// reached, and where the accepted definitions are stored, is passed in.
+// A child is not trusted. Its messages are bounded before they are decoded. A tool is offered only
+// as the owner accepted it, and its answers are marked as the child's. The caller passes in how a
+// child is reached and where the accepted definitions are stored.
 package mcp

@@ -127,7 +127,7 @@ func digest(texts []jsontext.Value) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Book has the definitions that owners accepted, in their canonical form. It is safe for
+// Book stores the definitions that owners accepted, in their canonical form. It is safe for
 // concurrent use.
 type Book struct {
 	keep func([]byte) error

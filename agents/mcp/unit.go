@@ -17,10 +17,10 @@ func SocketPath(name string) string { return "/run/" + UnitPrefix + name + ".soc
 // endPath returns where a connection has the service manager end all that is left of a child.
 func endPath(name string) string { return "/run/" + UnitPrefix + name + ".end.sock" }
 
-// Units returns the units of the service manager for a child: the socket that the site dials, with
-// the service that each connection starts, and a socket and a service that end the child. program
-// is the absolute path of the command's first word, and secrets the folder of the files. The agent
-// was defined without a mistake. A child that runs without isolation has none.
+// Units returns the systemd units of a child. The site dials the first socket, and each connection
+// starts a service; the second socket and its service end the child. program is the absolute path
+// of the command's first word, and secrets the folder of the files. The agent was defined without a
+// mistake. A child without isolation has no units.
 func (a *Agent) Units(program, secrets string) (files map[string]string) {
 	if a.Isolation == isolationNone {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"agentsite/agents"
 )
 
-// Watchers are those who are told. The zero Watchers has none. It is safe for concurrent use.
+// Watchers is a set of watchers to notify. The zero Watchers is empty. It is safe for concurrent
+// use.
 type Watchers struct {
 	mu  sync.Mutex
 	all []*Watcher // in the order in which they joined
@@ -58,8 +59,8 @@ func (ws *Watchers) JoinFunc(which agents.Change, uris []string, wake func()) *W
 	return w
 }
 
-// Replace has the watcher told about other resources than before, and misses no change of
-// those from then on. Changes that were not taken are dropped, but for those of the offers.
+// Replace sets the resources that the watcher is notified of, and misses no change of those from
+// then on. Pending changes are dropped, except those of the offers.
 func (w *Watcher) Replace(uris []string) {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()

@@ -18,12 +18,12 @@ const KindName = "remote"
 const (
 	// maxAddresses bounds where a site is said to be.
 	maxAddresses = 8
-	// releaseTime is what the agents that end at the same time have to release what they hold there.
+	// releaseTime is the time that all agents that end together have to release their leases there.
 	releaseTime = time.Second
 )
 
-// Kind returns the entry of the list of kinds. check refuses a malformed key of a site, and an address
-// that is none. sites is where the agents run; nil for one that is only checked.
+// Kind returns the entry of the list of kinds. check refuses a malformed key of a site and an
+// invalid address. The agents run in sites; nil means that they are only checked.
 func Kind(sites *Sites, check func(peer string, addresses []string) error) agent.Kind {
 	return agent.Kind{Name: KindName, Doc: "another site, whose points other agents read and move by its grant, or an agent elsewhere that they ask", New: func() agent.Agent {
 		return &Remote{sites: sites, check: check}
@@ -49,8 +49,8 @@ var _ agent.Elsewhere = (*Remote)(nil)
 // ANPPeer is the beginning of the peer that stands for an agent of ANP; its URL follows.
 const ANPPeer = "anp:"
 
-// A2APeer is the beginning of the peer that stands for an agent of A2A; its URL follows. Its addresses
-// are what A2A takes from them.
+// A2APeer is the prefix of the peer that stands for an A2A agent; its URL follows. A2AOf decodes its
+// addresses.
 const A2APeer = "a2a:"
 
 // A2A is how the card of an agent of A2A is known, and what the agent is asked with.

@@ -156,7 +156,8 @@ func (s *Sites) set(name string, r *Remote) {
 	}
 }
 
-// Renew has the sites with a key be tried now, or asked anew by the grants that there are now.
+// Renew retries the connections to the sites with these keys now, or asks again with the current
+// grants.
 func (s *Sites) Renew(is func(peer string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

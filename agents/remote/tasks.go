@@ -30,10 +30,10 @@ type Site interface {
 	Tasks() task.Host
 }
 
-// Tasks are the tasks that one agent has asked of agents of other sites. A call to a site that is
-// away fails at once, as offline. Of a task comes back what no text of the other site is in, but for
-// its result: the ID, the state, and the kind of its fault. An answer that no site of ours gives is
-// an internal fault, and no answer an unknown outcome.
+// Tasks are the tasks that one agent has asked of agents of other sites. A call to an unreachable
+// site fails at once, as offline. A returned task has its ID, state, kind of fault and result; only
+// the result may hold text of the other site. An answer that no agentsite node gives is an internal
+// fault, and a missing answer an unknown outcome.
 type Tasks struct {
 	sites     *Sites
 	principal string
@@ -80,7 +80,8 @@ func (t Tasks) Refused(site string) error {
 	return device.Faultf(device.Denied, "%s refuses the grant of this site: it may have ended, or its owner has taken it back", site)
 }
 
-// Ask asks an agent of a site for a task. What is asked again with the same key is the same task.
+// Ask asks an agent of a site for a task. A repeated request with the same key returns the same
+// task.
 func (t Tasks) Ask(ctx context.Context, site string, r task.Request) (task.Task, error) {
 	at, err := t.at(site)
 	if err != nil {
@@ -95,8 +96,8 @@ func (t Tasks) Ask(ctx context.Context, site string, r task.Request) (task.Task,
 	return cleanTask(got), nil
 }
 
-// Watch calls emit with the task as it is, and again when it has changed, until it has ended, or
-// for a while: then it returns nil.
+// Watch calls emit with the current task and after each change. It returns nil when the task has
+// ended, or after watchTime.
 func (t Tasks) Watch(ctx context.Context, site, id string, emit func(task.Task) error) error {
 	at, err := t.at(site)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package routine is the kind of agent that other systems call a script or a scene: steps that
-// its owner wrote, which are made once when somebody asks for them.
+// Package routine implements the kind of agent that other systems call a script or a scene: steps
+// that its owner wrote. They run once per request.
 package routine

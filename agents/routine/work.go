@@ -19,7 +19,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Result is what a routine did.
+// Result lists what a routine moved and asked.
 type Result struct {
 	Moved   []Moved `json:"moved"`
 	Asked   []Asked `json:"asked,omitzero"`
@@ -242,8 +242,8 @@ func (r *run) wait(ctx context.Context, length time.Duration) error {
 	return device.Sleep(ctx, left)
 }
 
-// holds looks at a condition, which is a step: over a restart it is as it was. What is unknown does
-// not hold.
+// holds evaluates a condition as a step, so that its result survives a restart. An unknown
+// condition does not hold.
 func (r *run) holds(ctx context.Context, p *expr.Program) (holds bool, err error) {
 	if at := r.next; at < len(r.made) {
 		err = r.once(nil)
@@ -269,7 +269,7 @@ func (r *run) holds(ctx context.Context, p *expr.Program) (holds bool, err error
 	return holds, err
 }
 
-// env is what a condition is evaluated over.
+// env holds the values that a condition is evaluated over.
 type env struct {
 	points   []string // of the condition
 	readings []agents.Reading

@@ -144,8 +144,8 @@ type Host interface {
 	// results, texts and arguments.
 	Task(ctx context.Context, p agents.Principal, id string) (Task, error)
 	List(ctx context.Context, p agents.Principal) ([]Task, error)
-	// Watch calls emit from one goroutine with the task as it is, and again when it has changed,
-	// until it has ended. What changes while emit runs is told once, after it.
+	// Watch calls emit from one goroutine with the current task and after each change, until the
+	// task has ended. Changes while emit runs are merged into the next call.
 	Watch(ctx context.Context, p agents.Principal, id string, emit func(Task) error) error
 	// Answer answers the question of that ID.
 	Answer(ctx context.Context, p agents.Principal, id, question, answer string) (Task, error)
@@ -190,9 +190,8 @@ type Talk interface {
 type Asker interface {
 	Work
 	// Ask asks Agent, SITE/AGENT, for a task, and returns that when it is completed; any other end
-	// is an error. It is one step. Seconds bound it, an hour when left out. After a restart, Ask
-	// goes on waiting for the same task when the last of Task's steps has no outcome; it is
-	// called with the same request then, before any other step. A task that asks a question is
-	// canceled there: nobody here sees it.
+	// is an error. It is one step. Seconds bound it, an hour when left out. After a restart, if the
+	// last step has no outcome, call Ask with the same request before any other step: it goes on
+	// waiting for the same task. A task that asks a question is canceled there: nobody here sees it.
 	Ask(ctx context.Context, r Request) (Task, error)
 }

@@ -47,7 +47,7 @@ type askResult struct {
 	Next string `json:"next,omitzero"` // what its caller may do now
 }
 
-// Asked is what AskAgent answers that names neither an agent nor a task.
+// Asked is the answer to an AskAgent that names neither an agent nor a task.
 type Asked struct {
 	Agents []task.Agent `json:"agents"`
 	Tasks  []task.Task  `json:"tasks"`         // the newest first

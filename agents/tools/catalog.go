@@ -131,8 +131,8 @@ func (c *Catalog) Call(ctx context.Context, p agents.Principal, call Call) (Resu
 	return c.called(p, call, res, err)
 }
 
-// called returns what a call brought. It counts one that was malformed, and asks the caller of
-// one that an owner has to approve to make it again then.
+// called returns the result of a call. It counts malformed calls. If an owner has to approve the
+// call, the result asks the caller to repeat it after the approval.
 func (c *Catalog) called(p agents.Principal, call Call, res Result, err error) (Result, error) {
 	var wrong *malformed
 	var needs *agents.ApprovalNeeded

@@ -48,7 +48,7 @@ type Call struct {
 	// never nil and never blocks for long; notes may be dropped.
 	Note  func(Note)
 	Terms agents.Terms
-	// Exchange is what earlier rounds of the same call brought (see NeedInput).
+	// Exchange has the results of earlier rounds of the same call (see NeedInput).
 	Exchange Exchange
 }
 
@@ -66,8 +66,8 @@ type Exchange struct {
 	State   string          // what NeedInput.State said, its integrity and its principal verified
 }
 
-// Capabilities are what a client declared that it can do for a server. Tasks means that it can
-// be answered with a task.
+// Capabilities are the capabilities that a client declared. Tasks means that it can be answered
+// with a task.
 type Capabilities struct{ Elicitation, Sampling, Roots, Tasks bool }
 
 // Question is one request for input, in MCP's words.
@@ -85,16 +85,16 @@ type NeedInput struct {
 	Elsewhere string // what somebody else has to do meanwhile, whatever is answered; "" for nothing
 }
 
-// Result is what a call brought.
+// Result is the result of a call.
 type Result struct {
-	// From is the principal of the agent whose words the result has where another program wrote
-	// them, which nobody here has checked; "" for the site's own.
+	// From is the principal of the agent whose program wrote the result, which is untrusted; "" for
+	// the site's own results.
 	From      string     `json:"from,omitzero"`
 	Value     any        `json:"value,omitzero"` // encodes by its json tags and matches Tool.Output
 	Content   []Content  `json:"content,omitzero"`
 	NeedInput *NeedInput `json:"-"` // instead of the others
 	// Task is a task that the call made, instead of the others. Only a client with
-	// Capabilities.Tasks is answered so. What the task comes to is OutcomeOf.
+	// Capabilities.Tasks is answered so. OutcomeOf returns the outcome of the task.
 	Task *task.Task `json:"-"`
 }
 

@@ -37,7 +37,7 @@ type Template struct {
 	URITemplate, Name, Title, Description, MIME string
 }
 
-// ResourceContent is what reading a resource brings: a text or a blob.
+// ResourceContent is the content of a resource: a text or a blob.
 type ResourceContent struct {
 	URI, MIME string
 	Text      string

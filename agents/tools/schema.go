@@ -40,8 +40,8 @@ func inputSchema[In any](field string, names []string) ([]byte, error) {
 	return json.Marshal(s, json.Deterministic(true))
 }
 
-// groupOnly are the properties of results that only a group's have, and siteOnly those
-// that a group passes on of no site: texts of their owners' own.
+// groupOnly are the properties that only results of a group have. siteOnly are those that a group
+// does not pass on, because they are texts of a site's owner.
 var (
 	groupOnly = []string{"not_answered"}
 	siteOnly  = []string{"description"}
@@ -69,9 +69,8 @@ func schemaOfMany[T any](group bool) ([]byte, error) {
 // anyObject is the schema of results whose members explain themselves.
 func anyObject(bool) ([]byte, error) { return []byte(`{"type":"object"}`), nil }
 
-// outputSchema says what a result holds, and leaves out that it holds nothing
-// else and always all, and which values are numbers and texts, which a result shows: every client
-// pays for these bytes with its model's.
+// outputSchema returns the schema of a result without additionalProperties, required and the types
+// of numbers and texts: each byte of it takes space in the context of a client's model.
 func outputSchema[T any](unwanted []string) ([]byte, error) {
 	s, err := schemaOf[T]()
 	if err != nil {
@@ -99,8 +98,8 @@ func loosen(s *jsonschema.Schema, unwanted []string) {
 	}
 }
 
-// anyValue has the schema of a device.Value, which may be a number, a bool, a text or null, and
-// of a jsontext.Value, which is an object in the arguments that have one.
+// anyValue maps device.Value to a schema for a number, a bool, a text or null, and jsontext.Value
+// to a schema for an object.
 var anyValue = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[device.Value](): {}, reflect.TypeFor[jsontext.Value](): {Type: "object"},
 }}

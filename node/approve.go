@@ -30,8 +30,8 @@ type Request struct {
 }
 
 // requests are the calls that wait for an owner's approval, by handle. A request is bound to its
-// principal, through whom that asks, and its exact arguments: an agent asks for many; the handle is only the name that the owner answers by. They live as long
-// as the process.
+// principal, to the chain of callers through which that asks, and to its exact arguments. An agent
+// asks for many; the owner only answers by the handle. They are in memory only.
 type requests struct {
 	mu  sync.Mutex
 	all map[string]*request

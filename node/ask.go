@@ -9,9 +9,9 @@ import (
 	"agentsite/device"
 )
 
-// Ask asks a hosted agent for a task: it decides whether p may, has an owner approve that where
-// the permission demands it, charges the permission, and calls begin once. args is what is
-// asked, and check says what is wrong with it, to those who may ask that agent.
+// Ask asks a hosted agent for a task. It checks the permission of p, waits for an owner's approval
+// if the permission demands it, charges the permission, and calls begin once. args are the
+// arguments; check validates them, for callers that may ask that agent.
 func (n *Node) Ask(p agents.Principal, agent string, args any, t agents.Terms, check func() error, begin func() (any, error)) error {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpAsk, Points: named(agent)}, terms: t, args: func() any { return args }}
 	a, err := n.admit(&c, func(*view) error { return check() })
@@ -27,10 +27,10 @@ func (n *Node) Ask(p agents.Principal, agent string, args any, t agents.Terms, c
 	return err
 }
 
-// AskElsewhere is Ask for an agent of another site, SITE/AGENT, that a hosted agent asks: its own
-// permission and that of all agents there allow it, and are charged. ask is called once, with the
-// terms that the other site is told. again asks for what was asked before, whose outcome is not
-// known: that charges nothing, and needs no owner.
+// AskElsewhere is Ask from a hosted agent to an agent of another site, SITE/AGENT. The agent's own
+// permission and the common one of all agents on that site have to allow it, and are charged. ask
+// is called once, with the terms for the other site. again repeats a request with an unknown
+// outcome: it charges nothing, and needs no owner.
 func (n *Node) AskElsewhere(p agents.Principal, agent string, args any, t agents.Terms, again bool, ask func(agents.Terms) (any, error)) error {
 	if err := known(p); err != nil {
 		return err

@@ -34,8 +34,8 @@ func (n *Node) Call(ctx context.Context, p agents.Principal, c tools.Call) (tool
 	return tools.Result{}, tools.ErrNotFound
 }
 
-// call calls a tool of which nothing is known but its name. What another program does is written
-// down before and after, as a move is.
+// call calls a tool of which only the name is known. A call to another program is journalled before
+// and after, as a move is.
 func (n *Node) call(ctx context.Context, p agents.Principal, a tools.Agent, t tools.Tool, c tools.Call) (res tools.Result, err error) {
 	came := time.Now()
 	ask, asked := agents.Ask{Tool: c.Tool}, Asked{Who: p.ID, Tool: c.Tool}

@@ -21,14 +21,13 @@ type follower struct {
 	end   sync.Once
 }
 
-// Follow is Watch of points of this site, which are named, without a goroutine: for whoever has as
-// many watches as a site has rules. wake is called when next may have something to tell, but not for the first
-// time; it must neither block nor call the node.
+// Follow is Watch of named points of this site without a goroutine, for a caller with as many
+// watches as a site has rules. wake is called when next may have an update, except the first; it
+// must neither block nor call the node.
 //
-// next returns the next update, if something changed, and when to call it although nobody was
-// woken; zero for never. Its readings are valid until the next call. It is for one goroutine at a
-// time. Its errors are those that end a Watch.
-// Nobody is woken after end has returned.
+// next returns the next update, if something changed, and when to call it again without a wake;
+// zero for never. Its readings are valid until the next call. It is not safe for concurrent use.
+// Its errors are those that end a Watch. wake is not called after end has returned.
 func (n *Node) Follow(p agents.Principal, r agents.WatchRequest, wake func()) (next func() (u agents.Update, some bool, due time.Time, err error), end func(), err error) {
 	if err := known(p); err != nil {
 		return nil, nil, err

@@ -51,7 +51,8 @@ func (n *Node) readPast(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// ReadPast waits for a place of those who read the past, for p. The caller leaves it.
+// ReadPast waits for one of the slots for reads of the past, for p. The caller releases it by
+// leave.
 func (n *Node) ReadPast(ctx context.Context, p agents.Principal) (leave func(), err error) {
 	if err := known(p); err != nil {
 		return nil, err

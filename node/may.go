@@ -38,8 +38,8 @@ type Access interface {
 	// Version returns a number that changes when the result of CanSee may have changed, and is
 	// 0 for a principal without a permission.
 	Version(agents.Principal) uint64
-	// Root returns the ID of the principal to which an owner granted the permission of p: p
-	// itself, or the one that passed it on.
+	// Root returns the ID of the owner's grantee from which the permission of p descends: p itself,
+	// or the principal that delegated it.
 	Root(agents.Principal) string
 }
 
@@ -113,7 +113,7 @@ type views struct {
 	watches map[*seenWatch]struct{}
 }
 
-// partial is what one principal sees while its version is the same.
+// partial caches the view of one principal for a version of its permissions.
 type partial struct {
 	version uint64
 	view    *view
@@ -190,8 +190,8 @@ type seenWatch struct {
 	end  context.CancelCauseFunc
 }
 
-// whileSeen runs do for as long as p may see all that asks say. do calls seen before each
-// thing that it tells: a permission ends with time, too.
+// whileSeen runs do while p has the permission for all asks. do calls seen before each message,
+// because a permission can also expire.
 func (n *Node) whileSeen(ctx context.Context, p agents.Principal, asks []agents.Ask, do func(ctx context.Context, seen func() error) error) error {
 	watching, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -235,9 +235,9 @@ func (n *Node) holds(w *seenWatch) bool {
 	return true
 }
 
-// Recheck ends what principals hold here that they may not have any more, and tells those of
-// the others whose permissions have changed that what they see may have, too. It is for the
-// wiring, whenever permissions came or went.
+// Recheck ends the watches of principals that have lost the permission for them. It notifies other
+// principals whose permissions have changed that their view may have changed. The wiring calls it
+// whenever permissions were added or have ended.
 func (n *Node) Recheck() {
 	n.views.mu.Lock()
 	for w := range n.views.watches {

@@ -20,12 +20,12 @@ const (
 	maxViaName = 64
 )
 
-// Move moves an output, or returns it to safe. A return to safe waits for nothing; for
-// all else the order is: was it asked before, would the guard refuse it, does an owner
-// have to be asked, may it still, is it written down; and only then it is made.
+// Move moves an output, or returns it to safe. A return to safe waits for nothing. Any other move
+// passes these checks in order: repetition of an earlier call, the guard's dry run, an owner's
+// approval, permission, journal entry.
 //
-// The first question comes before the guard's because what the first call has done may
-// be the reason to refuse the second, which is to hear of the first instead.
+// Repetition is checked before the guard, because the effect of the first call may be the reason to
+// refuse the second, which has to get the answer of the first instead.
 func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
 	if o := n.sitesOf(p); o != nil && isElsewhere(r.Output) {
 		return n.moveElsewhere(ctx, p, o, r)
@@ -144,8 +144,8 @@ func (v *view) holds(p agents.Principal, r agents.MoveRequest) bool {
 	return ok && s.Holder == p.ID && s.Goal == r.Value
 }
 
-// renew makes a lease longer that p has. Holding an output for a day so is not to wear out a
-// card, nor to use up a rate: it is not charged, and it is written down without a sync.
+// renew extends a lease of p. It is not charged and is journalled without a sync, so that renewals
+// for a day neither use up a rate nor wear out a card.
 func (v *view) renew(ctx context.Context, p agents.Principal, r agents.MoveRequest, length time.Duration, l agents.Limits) (agents.Output, error) {
 	s, err := v.Outputs.Renew(ctx, p.ID, r.Output, r.Value, within(length, l))
 	return v.output(s), v.redact(p, err)
@@ -257,7 +257,7 @@ func checkTerms(t agents.Terms, asked *Asked) (late time.Duration, err error) {
 	return max(1, time.Duration(*t.Within*float64(time.Second))), nil
 }
 
-// outcome is what came of a call, as the journal has it; v is its result.
+// outcome returns the outcome of a call for the journal; v is its result.
 func outcome(v any, err error) Outcome {
 	var o Outcome
 	if err == nil {

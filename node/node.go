@@ -36,9 +36,9 @@ type Node struct {
 
 var _ agents.Site = (*Node)(nil)
 
-// New makes a node without devices that hosts agents; the first that offers a name has it.
-// The token is what a carrier's bearer is compared with. Without a journal, nil, nothing
-// that is asked for moves away from safe.
+// New makes a node without devices that hosts agents; the first agent that offers a name has it.
+// token is compared with a carrier's bearer. If journal is nil, no call can move an output away
+// from safe.
 func New(hub *Hub, token string, journal Journal, hosted ...tools.Agent) *Node {
 	if journal == nil {
 		journal = noJournal{}
@@ -170,11 +170,10 @@ func (n *Node) Complete(p agents.Principal, ref tools.Reference, argument, prefi
 	return gather(n, p, func(c tools.Completer) []string { return c.Complete(p, ref, argument, prefix) })
 }
 
-// Notify tells about changes until ctx ends: of the offers that which names, and
-// of the resources among uris. It calls emit from one goroutine, first with the
-// zero Change once nothing can be missed any more, and coalesces: a watcher that
-// is slow is told once of what happened meanwhile. It is refused, and ends, where p
-// may not see one of the resources, or may not any more.
+// Notify reports changes of the offers in which, and of the resources in uris, until ctx ends. It
+// calls emit from one goroutine, first with the zero Change once no change can be missed. Changes
+// are coalesced for a slow watcher. It is refused, or ends, if p may not see one of the resources,
+// or not any more.
 func (n *Node) Notify(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error {
 	if err := known(p); err != nil {
 		return err

@@ -95,10 +95,10 @@ func operate[T any](n *Node, c *call, check func(*view) error, do func(*view) (T
 	return res, a.view.redact(c.who, err)
 }
 
-// permit charges the permission that decides about a call, after an owner confirmed the
-// call if that permission or the output demands it. An owner's own call is an owner's
-// word. What an earlier look at the permissions said is not relied on: another call may
-// have used up a rate meanwhile, so that a permission decides that demands more.
+// permit charges the permission that decides about a call, after an owner confirmed the call if
+// that permission or the output demands it. An owner's own call counts as confirmed. An earlier
+// check of the permissions does not count: another call may have used up a rate meanwhile, so that
+// a stricter permission decides.
 func (n *Node) permit(c *call, asked Asked) (limits agents.Limits, err error) {
 	confirmed := n.owns(c.who)
 	for demanded := c.confirm || c.terms.Confirm; ; demanded = true {

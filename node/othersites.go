@@ -25,9 +25,9 @@ type otherSites struct {
 	of   func(principal string) OtherSites
 }
 
-// SetOtherSites lets hosted agents ask other sites; of returns those of an agent, by its
-// principal, nil for none. What all agents together may ask of a site is the permission of the
-// principal kind:site. It is called before the first caller.
+// SetOtherSites lets hosted agents ask other sites; of returns those of an agent, by its principal,
+// nil for none. The permission of the principal kind:site bounds all agents together on a site. It
+// is called before the first caller.
 func (n *Node) SetOtherSites(kind string, of func(principal string) OtherSites) {
 	n.elsewhere = &otherSites{kind, of}
 }
@@ -154,8 +154,8 @@ func askElsewhere[T any](n *Node, o OtherSites, c *call, do func(OtherSites, age
 	return do(o, c.termsElsewhere())
 }
 
-// moveElsewhere is Move for an output of another site, whose guard decides. What is asked there is
-// written down here, too.
+// moveElsewhere is Move for an output of another site, whose guard decides. The request is also
+// journalled here.
 func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSites, r agents.MoveRequest) (out agents.Output, err error) {
 	came := time.Now()
 	c := call{
@@ -272,8 +272,8 @@ func (n *Node) addPoints(ctx context.Context, p agents.Principal, o OtherSites, 
 	return out
 }
 
-// readBoth is Read for points of this site and of others, in the order of the request. What
-// another site does not answer is stale, and has no value.
+// readBoth is Read for points of this site and of others, in the order of the request. Points that
+// another site does not answer for are stale, without a value.
 func (n *Node) readBoth(ctx context.Context, p agents.Principal, o OtherSites, r agents.ReadRequest) (out agents.Readings, err error) {
 	here, there := split(r.Points)
 	order := r.Points

@@ -84,7 +84,7 @@ type sideUpdate struct {
 	taken chan struct{}
 }
 
-// side is what one side has told since its last snapshot.
+// side holds the state of one side since its last snapshot.
 type side struct {
 	known     bool
 	readings  []agents.Reading

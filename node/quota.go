@@ -21,9 +21,9 @@ const (
 	quotas
 )
 
-// bounds are how much of each there is: for each account some that nobody else can take
-// from it, and beyond those, up to most, common ones of which all together hold no more
-// than there are. Owners and this machine's own callers take none of the common ones.
+// bounds are the limits of each quota. own is reserved for each account. Beyond it, up to most, an
+// account takes from the common ones, which all accounts share. Owners and this machine's own
+// callers take none of the common ones.
 var bounds = [quotas]struct {
 	own, most, common int
 	what              string
@@ -59,7 +59,8 @@ func (n *Node) account(p agents.Principal) account {
 	return account{n.access.Root(p), false}
 }
 
-// quotaOf is what an operation counts as: what goes to safe finds no place taken by what moves.
+// quotaOf returns the quota that an operation counts against. Moves cannot use up the quota of
+// returns to safe.
 func quotaOf(ask agents.Ask) Quota {
 	if ask.Op == agents.OpWatch {
 		return Subscriptions

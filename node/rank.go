@@ -10,10 +10,10 @@ import (
 	"agentsite/device/guard"
 )
 
-// Hosted is what the node knows of an agent that the site hosts.
+// Hosted describes a hosted agent to the node.
 type Hosted struct {
-	// Rank is above 0 for an agent that others may take an output over from by a plain move: an
-	// owner from any, and an agent from one of a lower rank. Nobody takes over from anybody else so.
+	// Rank is above 0 for an agent whose outputs others may take over by a plain move: an owner from
+	// any, and an agent from an agent of a lower rank. No other principal takes over so.
 	Rank  int
 	Reads []string // the points that its definition names
 }

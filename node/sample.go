@@ -30,10 +30,10 @@ type Source struct {
 	Convert map[string]func(float64) float64
 }
 
-// Sample reads the sources until ctx ends. All samples fall on multiples of their
-// period since the hub was made, but for each source's first, so that devices with
-// the same period wake the processor once. Extra watchers emit whole addresses; the
-// guard is one. Devices that come and go have a Sample of their own each.
+// Sample reads the sources until ctx ends. All samples except the first of each source fall on
+// multiples of their period since the hub was made, so that devices with the same period wake the
+// processor once. Extra watchers, such as the guard, emit whole addresses. Each device that comes
+// and goes has its own call of Sample.
 func (h *Hub) Sample(ctx context.Context, sources []Source, extra ...device.Watcher) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -127,8 +127,8 @@ func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 	}
 }
 
-// sampled is what a source's samples bring: its addresses by the points' names.
-// Outputs are left out, because the guard reports them.
+// sampled maps the names of a source's sampled points to their addresses. Outputs are left out,
+// because the guard reports them.
 type sampled map[string]string
 
 func newSampled(s Source) sampled {

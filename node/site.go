@@ -10,8 +10,7 @@ import (
 	"agentsite/device/guard"
 )
 
-// Site is what a node offers and what its operations work with. The zero Site has no
-// devices.
+// Site holds the devices and services that a node's operations use. The zero Site has no devices.
 type Site struct {
 	Name      string
 	Version   string // of the program

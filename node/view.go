@@ -109,8 +109,8 @@ func (v *view) list() ([]agents.Point, error) {
 // hidden replaces what is not told.
 const hidden = "something that you may not see"
 
-// holder returns who holds an output, as p may know it: a principal that sees only a part
-// knows nobody but itself, and an agent of this site the other ones.
+// holder returns the holder of an output as far as p may know it. A principal with a partial view
+// is told only its own name, and an agent of this site also those of other agents.
 func (v *view) holder(p agents.Principal, s guard.Status) string { return v.named(p, s.Holder) }
 
 func (v *view) named(p agents.Principal, holder string) string {

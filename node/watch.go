@@ -112,7 +112,7 @@ type watched struct {
 	*watchedOutput // nil of what is none
 }
 
-// watchedOutput is what an output does.
+// watchedOutput is the state of an output in a watch.
 type watchedOutput struct {
 	moved  bool // detail differs from what was told, by more than time does
 	detail agents.OutputDetail

@@ -8,30 +8,30 @@ import (
 	"agentsite/device"
 )
 
-// Evidence is what a carrier proved of who is there. It has the fields of
-// transport/rpc's Evidence, so that one converts to the other and a difference
-// does not compile: neither package may import the other.
+// Evidence is a carrier's proof of the caller's identity. It has the fields of transport/rpc's
+// Evidence, so that they convert to each other and a difference does not compile: neither package
+// may import the other.
 type Evidence struct {
 	Peer   string
 	Bearer string
 	Local  string
-	// Principal is what Admit returned for the other fields; nothing else counts.
+	// Principal is the result of Admit for the other fields; any other value is ignored.
 	Principal any
 }
 
 // admittedPrincipal is the type of Evidence.Principal: only the node can make one.
 type admittedPrincipal struct{ agents.Principal }
 
-// Principals that need no grant: the local user owns the site, and whoever speaks
-// through that user's socket for agents or has the site's token may use its tools.
+// Principals that need no grant: the local user owns the site. A caller on that user's socket for
+// agents, or with the site's token, may use its tools.
 var (
 	localOwner = agents.Principal{ID: "local", Owner: true}
 	localAgent = agents.Principal{ID: "local-agent"}
 	tokenHeld  = agents.Principal{ID: "token"}
 )
 
-// Who returns the principal of the evidence. It fails with a Denied fault where the
-// evidence proves nothing.
+// Who returns the principal of the evidence. It fails with a Denied fault if the evidence proves
+// nothing.
 func (n *Node) Who(e Evidence) (agents.Principal, error) {
 	if admitted, ok := e.Principal.(admittedPrincipal); ok && (!admitted.Owner || n.owns(admitted.Principal)) {
 		return admitted.Principal, nil
@@ -43,10 +43,10 @@ func (n *Node) Who(e Evidence) (agents.Principal, error) {
 	return p, err
 }
 
-// Admit names the account of who proved something, or says why that proves nothing. A
-// carrier that admits each request passes principal on in that request's evidence. What the
-// principal may do is decided when it calls: a permission or an ownership that ended since
-// is gone.
+// Admit returns the account of a caller, or an error that says why the evidence proves nothing. A
+// carrier that admits each request passes principal on in that request's evidence. Permissions are
+// checked when the principal calls: a permission or an ownership that has ended since does not
+// count.
 func (n *Node) Admit(e Evidence) (principal any, account string, err error) {
 	p, err := n.Who(e)
 	if err != nil {

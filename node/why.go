@@ -17,13 +17,13 @@ import (
 
 const (
 	maxDeeds = 10 // of an answer
-	// The clock of the journal and that of the history may differ by clockSlack, and a call that
-	// is written down when it is over took callTime at most.
+	// The clock of the journal and that of the history may differ by clockSlack. A call that is
+	// journalled after its end took callTime at most.
 	clockSlack, callTime = 2 * time.Second, 10 * time.Second
 )
 
-// lookBack are the times over which the changes of an output are looked for, until there are
-// enough: the past is long, and nearly all of it is on the disk.
+// lookBack are the periods searched for changes of an output, until there are enough: nearly all of
+// the past is on the disk.
 var lookBack = [...]time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 
 // Why explains a point that p may read.
@@ -114,8 +114,8 @@ func (n *Node) nameOf(who string) string {
 	return n.access.NameOf(who)
 }
 
-// told returns an event as p may know it: a principal that sees only a part knows nobody but
-// itself, and what others were answered may name what it does not see.
+// told returns an event as far as p may know it. A principal with a partial view is told only its
+// own name, and no answers to others, which may name points that it does not see.
 func (v *view) told(p agents.Principal, d agents.Event) agents.Event {
 	if !v.part {
 		return d
@@ -192,8 +192,8 @@ func chain(all []deed, calls, stops []Recorded, safe device.Value) []deed {
 	return all
 }
 
-// match adds a call to the changes that it made, and reports whether the first of equal calls
-// made one. cause is that of a return to safe by such a call.
+// match adds a call to the changes that it made, and reports whether the first of equal calls made
+// one. cause is the cause of a return to safe by such a call.
 func match(changes []deed, r Recorded, value, safe device.Value, cause string) (found bool) {
 	if r.Outcome != Done && r.Outcome != "" && r.Outcome != string(device.UnknownOutcome) {
 		return false

@@ -32,11 +32,11 @@ func (s *Store) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
 	return l, err
 }
 
-// Take decides as May does, just before the call is made, and charges the grant that
-// decided: both under one lock, so that the limits returned are that grant's. Where the
-// grant requires an owner's confirmation and confirmed is false, it charges nothing; the
-// limits say so, and the caller asks the owner and calls Take again. A call that acts is
-// counted durably before Take returns; where that fails, the error is Unavailable.
+// Take decides as May does, just before the call is made, and charges the grant that decided. Both
+// happen under one lock, so that the returned limits are that grant's. Where the grant requires an
+// owner's confirmation and confirmed is false, it charges nothing; the limits say so, and the
+// caller asks the owner and calls Take again. A call that acts is counted durably before Take
+// returns; where that fails, the error is Unavailable.
 func (s *Store) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
 	s.mu.Lock()
 	c, l, charges, err := s.decide(p, ask)
@@ -59,9 +59,9 @@ func (s *Store) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents
 	return l, nil
 }
 
-// MayRenew decides about an ask of p to hold longer what it holds, and charges nothing. Only a
-// grant decides by which p moved that output: no other's length is had without its charge, and
-// what ends one of them ends the lease. Their rates do not count.
+// MayRenew decides whether p may extend its lease, and charges nothing. Only the grants by which p
+// moved that output count: the longest lease of another grant is not available without its charge,
+// and the end of any of them ends the lease. Their rates do not count.
 func (s *Store) MayRenew(p agents.Principal, ask agents.Ask) (l agents.Limits, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,9 +119,9 @@ func (s *Store) recordMove(c credential, ask agents.Ask) {
 	}
 }
 
-// MayHold reports whether a principal may keep an output away from safe: an owner may, one that
-// needs no permission, and one that moved it by grants that are all still valid. A later grant
-// does not help, because the move was not checked against its conditions.
+// MayHold reports whether a principal may keep an output away from safe. An owner may, a principal
+// that needs no permission may, and so may any other while all grants by which it moved the output
+// are valid. A later grant does not help, because the move was not checked against its conditions.
 func (s *Store) MayHold(principal, output string) bool {
 	if !NeedsPermission(principal) {
 		return true

@@ -30,8 +30,8 @@ func VerifySite(site identity.ID, challenge, proof []byte) bool {
 	return site.Verify(sitePurpose, challenge, proof)
 }
 
-// ClaimSecret is what a claimant of a site has to know: 128 bits that the site shows to people
-// in front of it. That cannot be guessed, so that no password protocol is needed.
+// ClaimSecret is the secret that a claimant proves to know: 128 bits, which the site shows to
+// people in front of it. It cannot be guessed, so that no password protocol is needed.
 type ClaimSecret [16]byte
 
 // ParseSecret reverses ClaimSecret.Text. It refuses the zero secret.
@@ -58,8 +58,8 @@ type Claim struct {
 	wrong  guessLimiter
 }
 
-// NewClaim opens the ClaimWindow of the site with that key. take adds the first owner and
-// fails where there is one: it decides between two right proofs.
+// NewClaim opens the ClaimWindow of the site with that key. take adds the first owner and fails if
+// there is one already: it decides between two right proofs.
 func NewClaim(key identity.Key, secret ClaimSecret, take func(identity.ID) error) *Claim {
 	c := &Claim{key: key, secret: secret, take: take, opened: time.Now()}
 	rand.Read(c.seed[:])

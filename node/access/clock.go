@@ -12,14 +12,13 @@ const (
 	maxBehind = 24 * time.Hour
 )
 
-// clock is the time of day as far as it can be trusted: the latest of when the program was
-// built, the time of the last save, what an owner said, and the system's clock once it is
-// synchronised and within bounds. In between it advances by the monotonic clock.
+// clock is the trusted time of day. It is the latest of the program's build time, the last save, an
+// owner's time, and the system's clock while it is synchronised and within bounds. In between it
+// advances by the monotonic clock.
 //
-// After a start the time is a lower bound, because nobody knows how long the site was off,
-// until an owner or the system's clock says the time. A system's clock beyond the bounds is
-// ignored, and leaves the clock unsure: its source may lie, and a lie from the far future
-// would end every permission for good.
+// After a start the time is a lower bound until an owner or the system's clock sets it, because it
+// is unknown how long the site was off. A system's clock beyond the bounds is ignored and leaves
+// the clock unsure: a false time from the far future would end every permission permanently.
 type clock struct {
 	// The times are those of when the process began.
 	least      time.Time     // a lower bound
@@ -29,9 +28,9 @@ type clock struct {
 	overridden bool          // an owner set the time nevertheless
 }
 
-// newClock returns the clock at the start of the process, from the build's time and what was
-// saved. known says whether the time was known when it was saved; otherwise the first
-// synchronised time is believed.
+// newClock returns the clock at the start of the process, from the build's time and the saved time.
+// known says whether the time was known when it was saved; otherwise the first synchronised time is
+// believed.
 func newClock(build, saved time.Time, known bool) clock {
 	c := clock{least: build}
 	c.raise(0, saved)

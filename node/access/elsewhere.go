@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// At returns permissions in the words of another site, as this site has them that calls it by
-// name: climate is NAME/climate there, the agent tidy is NAME/tidy, and * is NAME.
+// At translates permissions on another site to the names of this site, which calls that site by
+// name: climate becomes NAME/climate, the agent tidy becomes NAME/tidy, and * becomes NAME.
 func At(name string, all []Permission) ([]Permission, error) {
 	out := make([]Permission, len(all))
 	for i, p := range all {

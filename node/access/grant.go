@@ -144,8 +144,8 @@ func Issue(key identity.Key, b Block) (*Grant, error) {
 	return (&Grant{Issuer: key.ID()}).extend(key, grantWire{Version: version, Issuer: key.ID()}, b)
 }
 
-// Delegate passes a grant on to the block's audience. key is that of the last block's
-// audience. What the block permits beyond those before it stays refused.
+// Delegate passes a grant on to the block's audience. key is that of the last block's audience.
+// Permissions of the block beyond those of earlier blocks stay refused.
 func (g *Grant) Delegate(key identity.Key, b Block) (*Grant, error) {
 	rand.Read(b.Nonce[:])
 	return g.Attenuate(key, b)
@@ -239,8 +239,8 @@ func (g *Grant) Words() string { return FormatPermissions(g.Blocks[len(g.Blocks)
 // ID returns the hash of the last block, which identifies the grant.
 func (g *Grant) ID() Hash { return g.ids[len(g.ids)-1] }
 
-// EndSecond returns t in seconds since 1970, rounded up, and 0 for the zero Time: grants and
-// tokens end at whole seconds, and never earlier than asked for.
+// EndSecond returns t in seconds since 1970, rounded up, and 0 for the zero Time. Grants and tokens
+// end at whole seconds, and never earlier than requested.
 func EndSecond(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -11,9 +11,9 @@ import (
 )
 
 // SetHosted replaces the permissions of the agents that the site hosts, by principal. They
-// come from the configuration, whose author is the machine's owner: nothing signs them, they
-// do not expire, and they cannot be passed on. What was held by a permission that is gone or
-// different ends at once, through OnEnd. A rate that stays as it was goes on counting.
+// come from the configuration, whose author is the machine's owner: nothing signs them, they do not
+// expire, and they cannot be passed on. OnEnd ends leases that depended on a removed or changed
+// permission at once. An unchanged rate keeps its count.
 func (s *Store) SetHosted(all map[string][]Permission) error {
 	hosted := make(map[string][]credential, len(all))
 	for principal, permissions := range all {

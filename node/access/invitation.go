@@ -19,8 +19,8 @@ const (
 	noSecret  = "-"
 )
 
-// Invitation is the address by which a site can be claimed, as a text that is safe in a shell
-// and fits a small QR code. Without a secret it tells a site's owners where the site is.
+// Invitation is the address for the claim of a site, as a text that is safe in a shell and fits a
+// small QR code. Without a secret it only tells owners where the site is.
 type Invitation struct {
 	Site      identity.ID
 	Secret    ClaimSecret // zero for none
@@ -38,7 +38,7 @@ func (i Invitation) String() string {
 	return siteText(i.Site, secret, "", i.Addresses)
 }
 
-// claimCommand is what Invitation.Text has before the address.
+// claimCommand precedes the address in Invitation.Text.
 const claimCommand = "agentsite claim "
 
 // Text returns instructions for claiming the site, for a file.
@@ -46,7 +46,7 @@ func (i Invitation) Text() []byte {
 	return fmt.Appendf(nil, "The first person to use this address owns the site. With agentsite on another machine, within\nfifteen minutes of the start of this one:\n\n  "+claimCommand+"%s\n", i)
 }
 
-// FindInvitation returns the address in a text of Invitation.Text. It has a secret.
+// FindInvitation finds an Invitation with a secret in a text of Invitation.Text.
 func FindInvitation(text []byte) (Invitation, error) {
 	_, after, _ := bytes.Cut(text, []byte(claimCommand))
 	uri, _, _ := bytes.Cut(after, []byte("\n"))

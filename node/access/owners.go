@@ -45,8 +45,8 @@ func (s *Store) NameOf(principal string) string {
 	return s.agentName(principal)
 }
 
-// AgentName returns the name of a principal that another site gave its agent's key with the grant
-// that it passed on to it; "" for any other principal, and for a name that an owner here has.
+// AgentName returns the name that another site gave its agent's key in the grant that it delegated
+// to that key. It returns "" for any other principal, and for a name that an owner here has.
 func (s *Store) AgentName(principal string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +130,8 @@ func (f *storeFile) addOwner(o Owner) error {
 	return nil
 }
 
-// RemoveOwner removes an owner, except the last one, and revokes its key: what it granted and
-// has ends permanently, also if it becomes an owner again.
+// RemoveOwner removes an owner, except the last one, and revokes its key: its grants, issued and
+// received, end permanently, also if it becomes an owner again.
 func (s *Store) RemoveOwner(id identity.ID) error {
 	defer s.OnEnd()
 	return s.change(func(f *storeFile) error {
@@ -149,9 +149,9 @@ func (s *Store) RemoveOwner(id identity.ID) error {
 }
 
 // NewRecovery creates the code by which a person who lost every owner's key becomes the only
-// owner: 128 bits in hexadecimal digits, in groups to be written down. Only its hash is
-// stored, and it replaces an earlier code. A site without an owner has none, because its
-// maker could take the site from the first owner.
+// owner: 128 bits in hexadecimal digits, in groups to be written down. Only its hash is stored, and
+// it replaces an earlier code. A site without an owner has no code, because the person who created
+// it could take the site from the first owner.
 func (s *Store) NewRecovery() (code string, err error) {
 	var secret [16]byte
 	rand.Read(secret[:])
@@ -177,8 +177,8 @@ var errCode = denied("wrong recovery code, or it was used, or replaced by a newe
 
 // Recover takes the code, once, and makes o the only owner; it revokes the others' keys. A
 // wrong code is answered a second after the previous wrong one, or when ctx ends, as in
-// Claim.Accept; the right one never waits, and a site without a code answers at once, because
-// the proofs of claimants wait there.
+// Claim.Accept; the right one never waits. A site without a code answers at once, because the
+// proofs of claimants wait there.
 func (s *Store) Recover(ctx context.Context, code string, o Owner) error {
 	secret, err := hex.DecodeString(strings.ReplaceAll(code, "-", ""))
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *Store) Recover(ctx context.Context, code string, o Owner) error {
 	return err
 }
 
-// NeedsPermission reports whether a principal with that ID has its permissions here, as a key,
-// a token or a hosted agent, rather than by a socket or the token of the site's own machine.
-// Of all IDs only theirs have a colon.
+// NeedsPermission reports whether the ID is that of a key, a token or a hosted agent, whose
+// permissions are stored here. Callers by a local socket or the machine's token need none, and
+// their IDs have no colon.
 func NeedsPermission(id string) bool { return strings.Contains(id, ":") }

@@ -131,9 +131,9 @@ func (p Permission) check() error {
 	return nil
 }
 
-// covers reports whether p decides about a tool on a point, "" for a call that names none.
-// Such a call is covered where all points are, or p names none either; one that reads is
-// covered everywhere, because its result has only what the caller may read.
+// covers reports whether p decides about a tool on a point, "" for a call that names none. A call
+// without a point is covered if p covers all points or names none. If it only reads, it is always
+// covered, because its result has only points that the caller may read.
 func (p Permission) covers(tool, point string, effect agents.Effect) bool {
 	if !slices.Contains(p.Tools, tool) {
 		return false

@@ -248,8 +248,8 @@ func (p Permission) String() string {
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 // Unmatched lists the actions and patterns of permissions that match no point and no agent of a
-// site. kinds has the kind of each of its points, by address, and KindAgent for each of its
-// agents, by name. For an invalid text it returns nothing.
+// site. kinds maps the address of each point to its kind, and the name of each agent to KindAgent.
+// For an invalid text it returns nothing.
 func Unmatched(text string, kinds map[string]string) (unmatched []string) {
 	all, err := ParsePermissions(text)
 	if err != nil {
@@ -307,9 +307,9 @@ func DefaultLength(all []Permission) time.Duration {
 	return 90 * day
 }
 
-// ParseUntil parses when a grant ends, in the time zone of now: a length (7d), a day (today,
-// tomorrow, fri, 2026-12-24), meaning its end, a time (2026-12-24T18:00:00Z), or never, which
-// is the zero Time.
+// ParseUntil parses the end of a grant, in the time zone of now. It accepts a length (7d), a time
+// (2026-12-24T18:00:00Z), a day, meaning its end (today, tomorrow, fri, 2026-12-24), or never,
+// which is the zero Time.
 func ParseUntil(text string, now time.Time) (time.Time, error) {
 	if text == "never" {
 		return time.Time{}, nil

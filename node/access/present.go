@@ -10,9 +10,9 @@ import (
 
 // Presented grants are only in memory, because their holders present them again, and anyone
 // who may pass a grant on can make any number of them. These are the limits for those that
-// descend from one grantee of an owner, and for all. At the first limit, the
-// holder's own oldest one is evicted for its newer one, or one that was passed on more often for one
-// that was passed on less, and its leases end.
+// descend from one grantee of an owner, and for all. At the first limit, the holder's own oldest
+// grant is evicted for its newer one, or a grant that was delegated more often for one delegated
+// less. The leases of an evicted grant end.
 const (
 	maxPresentedPerRoot = 8
 	maxPresented        = 256
@@ -37,7 +37,7 @@ func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 		return nil, err
 	}
 	all := s.presented()
-	ofRoot, longest := 0, c // of the same root; the one that was passed on most often
+	ofRoot, longest := 0, c // of the same root; the grant that was delegated most often
 	for _, have := range all {
 		if have.root == c.root {
 			ofRoot++
@@ -92,8 +92,9 @@ func (s *Store) presented() (all []credential) {
 	return all
 }
 
-// Root returns the ID of the principal to which an owner granted what p has: p itself, or the
-// one that passed it on to p. Of several, p itself comes first, and the others in their order.
+// Root returns the ID of the owner's grantee from which the permission of p descends: p itself, or
+// the principal that delegated it to p. Of several, p itself comes first, and the others in their
+// order.
 func (s *Store) Root(p agents.Principal) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,13 +10,12 @@ import (
 	"agentsite/device"
 )
 
-// rateCounter counts calls against rates, by the site's uptime over all its runs. That stands
-// still while the site is off and does not depend on the time of day: whatever happens to the
-// clock and however often the site starts, it is never ahead of real time, and so no stretch
-// of real time sees more calls than a rate allows.
+// rateCounter counts calls against rates, by the site's uptime over all its runs. Uptime stands
+// still while the site is off and does not depend on the time of day. It is never ahead of real
+// time, so that no period of real time has more calls than a rate allows.
 //
-// A grant's root counts for all to whom it was passed on; a narrower rate of a block counts
-// in addition.
+// The rate of a grant's root is shared by all delegates; a narrower rate of a block counts in
+// addition.
 type rateCounter struct {
 	before time.Duration // uptime of earlier runs
 	since  time.Duration // what was counted before then is unknown; 0 where it is known

@@ -7,8 +7,8 @@ import (
 	"agentsite/node/identity"
 )
 
-// Revocation says what is revoked: a token by its name, a block of a grant with all that was
-// passed on from it, or a key with all that it has, issued and passed on.
+// Revocation names a token, a block of a grant with all its delegations, or a key with all grants
+// that it holds, issued and delegated.
 //
 // It is permanent: no earlier grant of a revoked key is valid again, whether the site saw it
 // or not. A grant that an owner adds for the key afterwards is.

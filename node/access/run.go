@@ -32,8 +32,8 @@ func (s *Store) Now() (t time.Time, sure bool) {
 	return s.now()
 }
 
-// ClockSkew returns how far the system's clock, although synchronised, is ahead of Now, where
-// that is too far to be believed without an owner's confirmation; 0 otherwise.
+// ClockSkew returns how far the synchronised system's clock is ahead of Now, if that is too far to
+// be accepted without an owner's confirmation; 0 otherwise.
 func (s *Store) ClockSkew() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,10 +91,10 @@ func (s *Store) wake() {
 	}
 }
 
-// Run calls OnEnd when permissions expire, and saves then, so that no later start takes the
-// time to be earlier; once an hour; and at the end of ctx, until which it blocks. After the
-// expiry of grants that are only in memory it saves within a minute, because their holders
-// can make any number of them.
+// Run calls OnEnd when permissions expire, and blocks until ctx ends. It saves the time after an
+// expiry, so that no later start has an earlier time, once an hour, and when ctx ends. After the
+// expiry of grants that are only in memory it saves within a minute, because their holders can make
+// any number of them.
 func (s *Store) Run(ctx context.Context) {
 	from, _ := s.Now()
 	saved, interval := time.Now(), saveInterval

@@ -51,16 +51,15 @@ type storeFile struct {
 type Options struct {
 	Site identity.ID
 	URL  string // the site's, for which its tokens are valid; set before the first Bearer
-	// Access and Counts are what was last given to SaveAccess and SaveCounts, nil at first.
-	// Those write so that a loss of power undoes nothing; each is called for one change at a
-	// time.
+	// Access and Counts are the last arguments of SaveAccess and SaveCounts, nil at first. Both
+	// functions write durably; each is called for one change at a time.
 	Access, Counts         []byte
 	SaveAccess, SaveCounts func([]byte) error
 	Build                  time.Time // of the program
 	// SystemClock returns the system's time, and whether something synchronises it.
 	SystemClock func() (t time.Time, synchronised bool)
-	// OnEnd is called when permissions have ended, by a revocation, before that is stored,
-	// or because they expired, to end the leases that depended on them; nil for nothing.
+	// OnEnd is called when permissions have ended, to end the leases that depended on them; nil for
+	// nothing. After a revocation it is called before that is stored.
 	OnEnd func()
 	// LastKnown uses the last known time while the time is not known. A permission then lasts
 	// longer by as long as the site was off.
@@ -285,10 +284,10 @@ func (f *storeFile) owns(id identity.ID) bool {
 	return slices.ContainsFunc(f.Owners, func(o Owner) bool { return o.ID == id })
 }
 
-// accepts refuses a grant that is not this site's, or revoked. A revoked key loses every
-// grant that it had or issued, also those that the site never saw. So each stored grant of
-// such a key was added afterwards, and is valid; adding is the last block of a grant that is
-// being added, zero for none.
+// accepts refuses a grant that is revoked or not from this site. A revoked key loses every grant
+// that it had or issued, also those that the site never saw. So each stored grant of such a key was
+// added afterwards, and is valid; adding is the last block of a grant that is being added, zero for
+// no grant.
 func (s *Store) accepts(f *storeFile, g *Grant, adding Hash) error {
 	if !f.owns(g.Issuer) {
 		return denied("your grant is from %v, who is not an owner of this site", g.Issuer)

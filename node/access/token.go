@@ -16,9 +16,9 @@ import (
 
 const tokenPrefix = "token:" // of principals
 
-// AddToken creates a token that stands for a grant under this site's URL, until a time or,
-// for the zero one, as long as the grant. It returns the token, 64 hexadecimal digits, which
-// are not stored. The grant's audience is the site itself, which has it for the bearer.
+// AddToken creates a token that stands for a grant under this site's URL. It ends at until or, for
+// the zero Time, with the grant. AddToken returns the token, 64 hexadecimal digits, which are not
+// stored. The grant's audience is the site itself, which holds it for the bearer.
 func (s *Store) AddToken(name string, grant []byte, until time.Time) (token string, err error) {
 	if err := device.CheckName(name); err != nil {
 		return "", err
@@ -53,7 +53,7 @@ func (s *Store) AddToken(name string, grant []byte, until time.Time) (token stri
 	})
 }
 
-// Bearer returns the principal of a token. What it may do, and until when, May decides.
+// Bearer returns the principal of a token. May decides about its permissions and their end.
 func (s *Store) Bearer(token string) (agents.Principal, error) {
 	var text [64]byte // on the stack: this comes before every request
 	var secret [32]byte

@@ -35,7 +35,7 @@ var Kinds = []string{"rule", "routine"}
 // NeedDevice is the device of a need's address in a definition: need/NAME.
 const NeedDevice = "need"
 
-// Content is what a bundle says.
+// Content is the signed content of a bundle.
 type Content struct {
 	Name       string `cbor:"1,keyasint" json:"name"`
 	Kind       string `cbor:"2,keyasint" json:"kind"`
@@ -160,8 +160,7 @@ func Open(b []byte) (*Bundle, error) {
 // Time returns when the bundle was made, by its author's clock.
 func (c Content) Time() time.Time { return time.Unix(c.Created, 0).UTC() }
 
-// check refuses everything that a content cannot have. What the definition means is for its kind
-// to check.
+// check refuses malformed content. The agent's kind checks the meaning of the definition.
 func (c Content) check() error {
 	if err := device.CheckName(c.Name); err != nil {
 		return fmt.Errorf("the agent's name: %w", err)

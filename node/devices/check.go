@@ -13,8 +13,8 @@ import (
 //go:embed demo.yaml
 var demo []byte
 
-// Load reads the configuration: the named file, or else config.DefaultFile where it exists,
-// or else the built-in demonstration. from is the file's name, "" for the demonstration.
+// Load reads the configuration from the named file, else from config.DefaultFile if it exists, else
+// the built-in demonstration. from is the file's name, "" for the demonstration.
 func Load(path string, drivers []driver.Driver) (cfg *config.Site, from string, err error) {
 	cfg, from, text, err := config.LoadFile(path, drivers)
 	if err == nil && text == nil {
@@ -82,9 +82,9 @@ func CheckDevices(cfg *config.Site) error {
 	return errors.Join(errs...)
 }
 
-// Reader returns a function that reads and checks the file that the site was started with,
-// and no other; "" is the demonstration. The devices of the new configuration have to be on
-// the board of those that are open, so drivers are the ones that it was first read with.
+// Reader returns a function that reads and checks the file that the site was started with, and no
+// other; "" is the demonstration. drivers are those of the first read: the devices of the new
+// configuration have to share the board of the open ones.
 func Reader(file string, drivers []driver.Driver, others ...func(*config.Site) error) func() (*config.Site, error) {
 	return func() (*config.Site, error) {
 		if file == "" {

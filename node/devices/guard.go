@@ -20,10 +20,10 @@ import (
 )
 
 // guardMemory is the memory limit of the guard's process, which stays locked in memory and
-// must be small on a small board. The limit includes the Go runtime's memory. If it is too
-// small, the guard collects garbage all the time: with thirty devices a move takes 5.4 ms of
-// CPU with a limit of 4 MiB, 5.9 with 6, 0.6 with 8 and 0.5 with 12, for 3.8, 3.8, 4.1 and
-// 4.8 MB of anonymous memory (BenchmarkGuardMoves). 12 leaves room for more devices.
+// must be small on a small board. The limit includes the Go runtime's memory. If it is too small,
+// the guard collects garbage all the time. With thirty devices and limits of 4, 6, 8 and 12 MiB, a
+// move takes 5.4, 5.9, 0.6 and 0.5 ms of CPU; the process has 3.8, 3.8, 4.1 and 4.8 MB of anonymous
+// memory (BenchmarkGuardMoves). 12 leaves room for more devices.
 const guardMemory = 12 << 20
 
 // Guard is the main function of the process that moves the outputs of the plan, for the site

@@ -25,7 +25,7 @@ const (
 	sampleEndTimeout = 5 * time.Second
 )
 
-// Options are what a Manager works with.
+// Options configure a Manager.
 type Options struct {
 	Board       *board.Board                 // all devices of this process are on it
 	Config      *config.Site                 // as it was read for this start

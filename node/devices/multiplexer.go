@@ -8,9 +8,8 @@ import (
 	"agentsite/node/config"
 )
 
-// checkMultiplexers refuses a multiplexer that this program switches if an output is on its
-// bus: two processes use that bus, and only the kernel can select a channel and do the
-// transfer atomically.
+// checkMultiplexers refuses a multiplexer that this program switches if an output is on its bus.
+// Two processes use that bus, and only the kernel can select a channel and transfer atomically.
 func checkMultiplexers(cfg *config.Site) error {
 	outputs := make(map[string]string) // by bus: the first device with outputs
 	each := func(look func(d config.Device, bus, mux string)) {

@@ -10,9 +10,9 @@ import (
 	"agentsite/node/config"
 )
 
-// Plan is what the guard's process gets of a configuration: the devices that have outputs
-// or are emergency stops, and those that an output's requires names, as a configuration of
-// their own; and the policies of the outputs.
+// Plan is the part of a configuration for the guard's process: the policies of the outputs, and a
+// configuration with only some devices. Those are the devices that have outputs, are emergency
+// stops, or are named in an output's requires.
 type Plan struct {
 	cfg      *config.Site
 	text     []byte

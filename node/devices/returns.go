@@ -13,9 +13,9 @@ import (
 // maxNotes bounds the notes that wait for the disk.
 const maxNotes = 256
 
-// NoteReturns passes each return to safe that nobody asked for to note, until ctx ends.
-// note may block for the disk: no caller waits for it, although a Watch emits before a call
-// is answered. While maxNotes wait, further ones are dropped.
+// NoteReturns passes each return to safe that no caller requested to note, until ctx ends. note may
+// block for the disk: no caller waits for it, although a Watch emits before a call is answered.
+// While maxNotes returns wait, further ones are dropped.
 func NoteReturns(ctx context.Context, outputs *proc.Keeper, note func(says string) error) {
 	notes, written := make(chan string, maxNotes), make(chan struct{})
 	go func() {
@@ -41,8 +41,8 @@ func NoteReturns(ctx context.Context, outputs *proc.Keeper, note func(says strin
 	<-written
 }
 
-// Holder returns a function that returns who holds an output, and why it went to safe last: an
-// output that nobody has held yet was driven there by the start.
+// Holder returns a function for the holder of an output and the cause of its last return to safe.
+// An output that has had no holder was driven there by the start.
 func Holder(outputs *proc.Keeper) func(output string) (holder, cause string) {
 	var mu sync.Mutex
 	held := make(map[string]bool)

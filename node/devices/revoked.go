@@ -7,7 +7,7 @@ import (
 	"agentsite/device/guard"
 )
 
-// Releaser is what ReleaseRevoked needs of the guard.
+// Releaser has the methods of the guard that ReleaseRevoked uses.
 type Releaser interface {
 	Status() []guard.Status
 	Release(ctx context.Context, output string) (guard.Status, error)

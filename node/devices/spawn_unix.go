@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// CloseOnExec keeps children from inheriting open files that this process was started with,
-// except its standard streams: what those are connected to would wait for the end of the
-// guard, or of a camera's program, as well.
+// CloseOnExec keeps children from inheriting open files that this process was started with, except
+// its standard streams. Otherwise a reader at the far end of such a pipe would also wait for the
+// guard, or for a camera's program, to exit.
 func CloseOnExec() {
 	folder := "/dev/fd"
 	if runtime.GOOS == "linux" {

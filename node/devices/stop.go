@@ -37,8 +37,8 @@ func checkStopButtons(cfg *config.Site) error {
 	return d.Errorf("", "driver", "%s: there is no output that it could stop; write one, or take driver: button, which stops nothing", d.Name)
 }
 
-// takeStopButtons returns the emergency stops among devices, for the guard to watch, and
-// leaves devices in their place that can only be read: a device has one watcher at a time.
+// takeStopButtons returns the emergency stops among devices, for the guard to watch. It replaces
+// them by devices that can only be read, because a device has one watcher at a time.
 func takeStopButtons(cfg *config.Site, devices map[string]device.Device) []proc.Button {
 	var all []proc.Button
 	for _, d := range cfg.Devices {

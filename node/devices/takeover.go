@@ -20,7 +20,7 @@ import (
 // safe and ends within five seconds unless it hangs.
 const guardEndTimeout = 6 * time.Second
 
-// GuardFiles are what the site's process and the guard's share in the data folder.
+// GuardFiles are the files that the processes of the site and the guard share.
 type GuardFiles struct {
 	Folder  string // the data folder, which the guard's process is started with
 	Plan    string // the file that the guard reads its plan from
@@ -37,9 +37,9 @@ func (f GuardFiles) stage(text []byte) error { return f.Write(f.Plan+".next", te
 
 func (f GuardFiles) install() error { return os.Rename(f.Plan+".next", f.Plan) }
 
-// TakeOver waits until no earlier guard drives the outputs, and writes the plan for the next
-// one. If the plan changes, every output of the old one is driven to safe first: the next
-// guard does not know those that are not in the new one.
+// TakeOver waits until no earlier guard drives the outputs, and writes the plan for the next one.
+// If the plan changes, every output of the old plan is driven to safe first, because the next guard
+// knows only those of the new plan.
 func (f GuardFiles) TakeOver(ctx context.Context, p Plan) error {
 	unlock, err := f.lock(ctx, false)
 	if err != nil {
@@ -62,9 +62,9 @@ func (f GuardFiles) TakeOver(ctx context.Context, p Plan) error {
 	return f.install()
 }
 
-// lock takes the outputs for this process. It waits for a guard that is ending, or asks it
-// to end where end says so, and kills one that should have ended and has not: a guard that
-// hangs leaves its outputs where they are.
+// lock takes the outputs for this process. It waits for a guard that is ending; with end, it asks
+// it to end. It kills a guard that does not end in time, because a hung guard leaves its outputs
+// where they are.
 func (f GuardFiles) lock(ctx context.Context, end bool) (unlock func(), err error) {
 	lock, err := f.OpenLock()
 	if err != nil {

@@ -2,8 +2,8 @@ package history
 
 import "math/bits"
 
-// widths are the classes of an integer: a class is written as so many ones and a zero, the last
-// one without the zero, and followed by so many bits.
+// widths are the bit widths of the classes of an integer. Class n is written as n ones and a zero
+// (the last class without the zero), followed by widths[n] bits.
 var widths = [...]uint{0, 3, 6, 9, 14, 22, 34, 64}
 
 // bitWriter appends bits to b, most significant first.

@@ -23,9 +23,10 @@ import (
 //	52 wall time, in Unix ms, at which the recorded time of this epoch is 0 (8)
 //	60 CRC-32C of the bytes before (4)
 //
-// The payload begins with an index: the number of series, and for each its key (the address and, after a space, the unit, if it has one), its form
-// and its length. Then come the series in the same order, as series.go writes them. A version
-// that changes anything else keeps the marker, the length and both checksums.
+// The payload begins with an index: the number of series, and the key, form and length of each. A
+// key is the address and, after a space, the unit, if it has one. Then come the series in the same
+// order, as series.go writes them. A version that changes anything else keeps the marker, the
+// length and both checksums.
 const (
 	marker      = "\xa6hb\x1d"
 	version     = 1

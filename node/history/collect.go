@@ -6,7 +6,7 @@ import (
 	"agentsite/device"
 )
 
-// series is what was collected of one point. Times are those of its collector.
+// series holds the collected values of one point. Times are those of its collector.
 type series struct {
 	key     string
 	kind    device.Kind
@@ -39,8 +39,8 @@ const (
 
 func (c *collector) offset() int64 { return c.wall - c.base }
 
-// addTo adds a later bucket to the last one of all, or as a new one if it is of another period
-// of the wall clock.
+// addTo merges a later bucket into the last one of all, or appends it if it is of another period of
+// the wall clock.
 func (c *collector) addTo(all []bucket, b bucket, length int64) []bucket {
 	if n := len(all); n > 0 && floor(all[n-1].t+c.wall, length) == floor(b.t+c.wall, length) {
 		all[n-1].merge(b)
@@ -146,8 +146,8 @@ func (c *collector) takeRaw() (head, []entry) {
 	return h, all
 }
 
-// takeMinutes encodes what was collected since the last block of minutes, with the values
-// that states and outputs had then, and adds it to the hours.
+// takeMinutes encodes the minutes collected since their last block, with the values that states and
+// outputs had then, and adds them to the hours.
 func (c *collector) takeMinutes() (head, []entry) {
 	var p span
 	for _, s := range c.series {

@@ -8,7 +8,7 @@ import (
 	"agentsite/node/state"
 )
 
-// disk is the folder of the segment files; tests have one that loses power.
+// disk is the folder of the segment files; tests simulate a disk that loses power.
 type disk interface {
 	List() ([]string, error)
 	// Open opens a file for reading, for writing, or for writing with what is needed to make it.

@@ -8,7 +8,7 @@
 // Import fills a tier of its own, beside them.
 //
 // All times in the files are milliseconds of recorded time: they continue over restarts and
-// never go back, whatever the wall clock does. One process's run is an epoch. Each block has
-// its epoch's offset from recorded time to wall time, and the newest block of an epoch decides,
-// so that the past gets its right time once the clock is known.
+// never go back, whatever the wall clock does. One process's run is an epoch. Each block has its
+// epoch's offset from recorded time to wall time. The newest block of an epoch decides, so that the
+// past gets its right time once the clock is known.
 package history

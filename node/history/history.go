@@ -372,9 +372,9 @@ func (h *History) flush(end bool) error {
 	return errs
 }
 
-// writeTier writes blocks that wait, and returns how many: the raw ones at once, of others one. If
-// the power fails in a write of two, the second can be there without the first, and its sequence
-// says that the tier has both.
+// writeTier writes all waiting blocks of the raw tier, or one of another tier, and returns how
+// many. If power fails during a write of two, the second can be there without the first, although
+// its sequence says that the tier has both.
 func (h *History) writeTier(t *tier) (n int, err error) {
 	h.mu.Lock()
 	all := t.unwritten

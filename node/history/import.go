@@ -8,10 +8,10 @@ import (
 )
 
 // Import adds past readings of a measurement, each the summary of one or more, in the order of
-// their time, and returns how many it took. It leaves out those in hours of UTC of which the
-// history has readings, so that an import can be repeated. Where minutes are not kept any more,
-// it keeps hours. Import waits for the disk, and is all or nothing. An error that the caller can
-// mend is a device.Fault that is Invalid.
+// their time, and returns how many it took. It leaves out readings in hours of UTC for which the
+// history has readings, so that an import can be repeated. Where minutes are not kept any more, it
+// keeps hours. Import waits for the disk, and is all or nothing. An error that the caller can
+// correct is a device.Fault that is Invalid.
 func (h *History) Import(address string, readings []device.Summary) (taken int, err error) {
 	h.writing.Lock()
 	defer h.writing.Unlock()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// loaded is what Open finds on the disk.
+// loaded is the state that Open reads from the disk.
 type loaded struct {
 	disk   disk
 	tiers  [tiers]tier

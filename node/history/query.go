@@ -13,7 +13,7 @@ import (
 type Query struct {
 	Address  string
 	From, To time.Time
-	Step     time.Duration  // of whole milliseconds; 0 for one that people read well
+	Step     time.Duration  // of whole milliseconds; 0 for a round length
 	Steps    int            // the most with a Step of 0, and one more where the first one is cut; 0 for 100
 	Location *time.Location // whose midnight steps are aligned to; nil for UTC
 }
@@ -21,9 +21,9 @@ type Query struct {
 // maxSteps limits the steps of a query.
 const maxSteps = 5000
 
-// Query returns the steps that have readings, oldest first. The first step is the one with
-// From in it, and the last one ends at To or after it. Steps shorter than a day begin at
-// multiples of their length after local midnight, others at local midnight.
+// Query returns the steps that have readings, oldest first. The first step contains From, and the
+// last one ends at To or after it. Steps shorter than a day begin at multiples of their length
+// after local midnight, others at local midnight.
 func (h *History) Query(q Query) ([]device.Summary, error) {
 	bounds, err := q.bounds()
 	if err != nil {
@@ -100,9 +100,8 @@ func (h *History) steps(address string, bounds []int64, finest int) []device.Sum
 	return steps
 }
 
-// Samples calls yield for the raw readings of a measurement in a range of wall time, in the
-// order in which they were recorded, until it returns false. Where only minutes or hours are
-// left, there is nothing.
+// Samples calls yield for the raw readings of a measurement in a range of wall time, in recorded
+// order, until yield returns false. It yields nothing where only minutes or hours are left.
 func (h *History) Samples(address string, from, to time.Time, yield func(at time.Time, value float64, good bool) bool) {
 	first, end := clampTime(from), clampTime(to)
 	v := h.view(address)
@@ -114,7 +113,7 @@ func (h *History) Samples(address string, from, to time.Time, yield func(at time
 	})
 }
 
-// view is what is kept at one moment, with a copy of what was collected of one point.
+// view is a snapshot of the history, with a copy of the collected values of one point.
 type view struct {
 	disk    disk
 	tiers   [tiers]tierView
@@ -151,9 +150,9 @@ func (v *view) touches(h head, from, to int64) bool {
 	return h.first+offset < to && h.last+offset >= from
 }
 
-// read calls yield for what the site itself read of a measurement, in the order in which it was
-// recorded, with its wall time in Unix ms, until it returns false. It begins before from and ends
-// after to. Where the finest tier has nothing any more, it takes the coarser ones.
+// read calls yield for the site's own readings of a measurement, in recorded order, with their wall
+// time in Unix ms, until yield returns false. It begins before from and ends after to. Where the
+// finest tier has nothing left, it reads the coarser ones.
 func (v *view) read(from, to int64, finest, coarsest int, yield func(wall int64, b bucket) bool) {
 	going := true
 	done := uint64(0) // the sequence up to which coarser tiers have it
@@ -230,7 +229,7 @@ func (v tierView) start() uint64 {
 }
 
 // Changes calls yield for the changes of a state or an output, or for the events, in a range of
-// wall time, in the order in which they were recorded, until it returns false.
+// wall time. It goes on in recorded order until yield returns false.
 func (h *History) Changes(address string, from, to time.Time, yield func(device.Change) bool) {
 	v := h.view(address)
 	first, end := clampTime(from), clampTime(to)
@@ -327,8 +326,8 @@ func (v tierView) last() (h head) {
 	return h
 }
 
-// Summaries divides a range of wall time into about so many steps of a length that people read
-// well, in the local time of this machine, and returns those that have readings.
+// Summaries divides a range of wall time into about the given number of steps, of a round length,
+// in local time. It returns the steps that have readings.
 func (h *History) Summaries(address string, from, to time.Time, steps int) (all []device.Summary, step time.Duration, err error) {
 	q := Query{Address: address, From: from, To: to, Steps: steps, Location: time.Local}
 	q.Step = q.length()

@@ -8,17 +8,17 @@ import (
 	"agentsite/device"
 )
 
-// Readings calls yield for what is stored of points in a range of wall time, until it returns
-// false: the index of the point, when it was read, and its value, none where that is not known. These
-// are raw readings where there are some, with 0 for every, and else the last one of each minute,
-// stamped with the minute's end. The readings of a point come in the order of time, those of different points in
-// that of the blocks that they are stored in, which is the same but for moments. Where the clock was
-// set back, what was stored again for the same time is left out.
+// Readings calls yield for the stored readings of points in a range of wall time, until yield
+// returns false. It passes the index of the point, the time and the value, none where that is
+// unknown. These are raw readings where there are some, with 0 for every, and otherwise the last
+// one of each minute, stamped with the minute's end. The readings of a point are ordered by time.
+// Those of different points are in the order of their blocks, which differs from that of time only
+// by moments. Where the clock was set back, later readings for the same time are left out.
 //
-// Of a point that is no measurement, the first is the value that it had at from. Unless it is an
-// event, it has no value from the time on at which the site last stored something before it ended.
+// For a point that is no measurement, the first reading is its value at from. Unless it is an
+// event, it has no value after the last write of a run of the site.
 //
-// Readings holds a block in memory, not the range. It does not hold up those who record.
+// Readings holds a block in memory, not the range. It does not block recording.
 func (h *History) Readings(points []string, from, to time.Time, yield func(point int, at time.Time, v device.Value, every time.Duration) bool) {
 	r := reader{from: clampTime(from), to: clampTime(to), yield: yield, going: true}
 	r.snapshot(h, points)

@@ -99,7 +99,7 @@ func clock(t time.Time) time.Duration {
 	return time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute + time.Duration(second)*time.Second + time.Duration(t.Nanosecond())
 }
 
-// next returns the start of the step after the one that begins at t.
+// next returns the start of the step that follows the step at t.
 func next(t time.Time, step time.Duration) time.Time {
 	for by := step; ; by += step {
 		if step >= day {

@@ -98,8 +98,8 @@ const another = "x"
 
 func (t *tier) fileName(seq uint64) string { return fmt.Sprintf("%s-%016x", tierNames[t.id], seq) }
 
-// A file grows by many zeros at once, which later blocks overwrite, and a small block is not
-// laid across two pages: for a block of 1 kB, ext4 then writes 20 kB instead of 35 kB.
+// A file grows by many zeros at once, which later blocks overwrite, and a small block never crosses
+// a page boundary. For a block of 1 kB, ext4 then writes 20 kB instead of 35 kB.
 const page = 4 << 10
 
 func (t *tier) growth() int64 {
@@ -131,7 +131,7 @@ func (t *tier) write(d disk, all []block) (s *segment, refs []ref, err error) {
 		flag |= os.O_CREATE | os.O_EXCL
 	}
 	f, err := d.Open(s.name, flag)
-	for fresh && errors.Is(err, fs.ErrExist) { // one that could not be removed, or not be read
+	for fresh && errors.Is(err, fs.ErrExist) { // a file that could not be removed or read
 		s.name += another
 		f, err = d.Open(s.name, flag)
 	}

@@ -11,9 +11,9 @@ import (
 	"errors"
 )
 
-// Purpose is what a signature is for, such as "grant", so that it is invalid for anything else.
-// It is the context of Ed25519ctx (RFC 8032), at most 240 bytes; signatures that other
-// programs make with the same key, in plain Ed25519, are invalid for every purpose.
+// Purpose is the purpose of a signature, such as "grant". The signature is invalid for any other.
+// It is the context of Ed25519ctx (RFC 8032), at most 240 bytes; signatures that other programs
+// make with the same key, in plain Ed25519, are invalid for every purpose.
 type Purpose string
 
 func (p Purpose) options() *ed25519.Options {
@@ -50,8 +50,8 @@ func (k Key) Sign(purpose Purpose, message []byte) []byte {
 // Private returns the key for protocols that sign in plain Ed25519: TLS and libp2p.
 func (k Key) Private() ed25519.PrivateKey { return k.private }
 
-// Derive returns the key with a name that belongs to k: always the same one, which tells nothing
-// of k to those who have it (HKDF, RFC 5869).
+// Derive derives a named key from k, always the same one, by HKDF (RFC 5869). k cannot be computed
+// from it.
 func (k Key) Derive(name string) Key {
 	seed, err := hkdf.Key(sha256.New, k.private.Seed(), nil, "agentsite key 1 "+name, ed25519.SeedSize)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 const maxCandidates = 8 // that an error lists
 
-// bind chooses a point for each need: the one that is named, else the only one that fits.
+// bind chooses a point for each need: the named point, or else the only one that fits.
 func bind(b *bundle.Bundle, named []bundle.Binding, points []agents.Point) ([]bundle.Binding, error) {
 	var names []string
 	for _, n := range b.Needs {
@@ -85,8 +85,8 @@ func wishHere(i bundle.Import) string {
 	return access.FormatPermissions(may)
 }
 
-// Export returns what a bundle of an agent of the site says: its definition as it is written,
-// with needs for the points that it names. The caller signs it.
+// Export returns the content of a bundle for an agent of the site: its definition as written, with
+// needs for the points that it names. The caller signs it.
 func (s *Store) Export(ctx context.Context, who agents.Principal, name string) (bundle.Content, error) {
 	all := s.Hosted.Configured()
 	var names []string
@@ -109,8 +109,8 @@ func (s *Store) Export(ctx context.Context, who agents.Principal, name string) (
 	return c, err
 }
 
-// Propose keeps the text of a rule as a draft, which does nothing before an owner accepts it. who has
-// to see the points that it names, may is its wish, and seal signs it.
+// Propose keeps the text of a rule as a draft, which does nothing before an owner accepts it. who
+// has to see the points that it names, may is the permission that it wishes for, and seal signs it.
 func (s *Store) Propose(ctx context.Context, who agents.Principal, name, may, definition string, seal func(bundle.Content) ([]byte, error)) (Draft, error) {
 	entry, err := config.ParseAgent(name, name, "rule", may, []byte(definition))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package imports has the agents that came to a site as bundles: drafts, which are inert and have
-// no permission, and those that an owner accepted, which node/hosted runs beside the agents of
-// the configuration.
+// Package imports stores the agents that came to a site as bundles. Drafts are inert and have no
+// permission. Agents that an owner accepted are run by node/hosted beside those of the
+// configuration.
 package imports

@@ -17,7 +17,7 @@ import (
 	"agentsite/node/hosted"
 )
 
-// Options are what a Store works with.
+// Options configure a Store.
 type Options struct {
 	Hosted manager
 	// Points returns the points of the site.
@@ -25,8 +25,9 @@ type Options struct {
 	File   []byte             // as stored; nil for none
 	Write  func([]byte) error // replaces the file, durably
 
-	// The bundles that the site shares with its realm: why it cannot share any, their file as stored,
-	// what replaces that, and what is called after each change, which does not block.
+	// The bundles that the site shares with its realm. MayShare says why it cannot share any, Shared
+	// is their file as stored, WriteShared replaces that, and OnShare is called after each change
+	// and does not block.
 	MayShare    func() error
 	Shared      []byte
 	WriteShared func([]byte) error
@@ -40,8 +41,8 @@ type manager interface {
 	SetImports([]hosted.Imported) error
 }
 
-// Store has the imports of a site. Its methods are safe for concurrent use. What they refuse is a
-// device.Fault that is Invalid, and nothing has changed then.
+// Store has the imports of a site. Its methods are safe for concurrent use. They refuse a request
+// by an Invalid device.Fault, without any change.
 type Store struct {
 	Options
 	mu     sync.Mutex
@@ -121,7 +122,7 @@ func (s *Store) Import(ctx context.Context, who agents.Principal, q Request) (Dr
 	return draft(i), err
 }
 
-// Accept has a draft run with a permission.
+// Accept makes a draft run with a permission.
 func (s *Store) Accept(a Acceptance) (Draft, error) {
 	if strings.TrimSpace(a.May) == "" {
 		return Draft{}, device.Faultf(device.Invalid, "write what it may, such as --may 'set house/heater max 5m'; what its author wishes for counts for nothing")
@@ -285,7 +286,7 @@ func draft(i bundle.Import) Draft {
 	return Draft{Name: i.Name, Kind: i.Kind, Author: i.Author.String(), Needs: i.Needs, Bound: i.Bound, Says: i.Definition, Wish: wishHere(i), Excess: i.Excess(), May: i.May}
 }
 
-// invalid marks an error as one that the caller can mend.
+// invalid marks an error as the caller's mistake.
 func invalid(err error) error {
 	if fault := new(device.Fault); errors.As(err, &fault) {
 		return err

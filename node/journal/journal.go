@@ -221,12 +221,11 @@ func (j *Journal) Note(says string) error {
 	return err
 }
 
-// Add takes in a call that was made without waiting for the disk, and what came of it.
-// It is written at once where Run can, without a sync, and after a failure again in a
-// minute. Repetitions within repeatEvery, with no Begin about the same output between, are
-// counted and written as one entry: no rate limits renewals and releases, and they are neither
-// to wear out the card nor to push everything else out of the journal. Add never blocks for
-// the disk; the call's key is not remembered.
+// Add records a finished call and its outcome without waiting for the disk. Run writes it at once,
+// without a sync, and retries a failed write in a minute. Repetitions within repeatEvery, with no
+// Begin about the same output between, are counted and written as one entry. No rate limits
+// renewals and releases: they must not wear out the card or push other calls out of the journal.
+// Add never blocks for the disk; the call's key is not remembered.
 func (j *Journal) Add(c Call, o Outcome) {
 	e, r := intent(c), result(o)
 	e.Kind, e.At = Done, time.Now().UnixMilli()
@@ -256,7 +255,7 @@ func (j *Journal) Add(c Call, o Outcome) {
 	wake(j.later)
 }
 
-// repeat is what two calls have in common of which the second repeats the first.
+// repeat is the key by which a call is recognised as a repetition.
 type repeat struct{ about, who, tool, fault string }
 
 // writeRepeats writes the repetitions that were counted, of calls about one output, or of all

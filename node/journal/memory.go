@@ -75,7 +75,7 @@ type remembering struct {
 	at      time.Time
 }
 
-// memory has the calls with a key, by principal and key, and in their order.
+// memory holds the calls that have an idempotency key, by principal and key, and in their order.
 type memory struct {
 	calls map[string]*remembering
 	bySeq map[uint64]string // the keys of those without a result yet; nil after Open

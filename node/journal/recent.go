@@ -20,8 +20,8 @@ const (
 	recordedSize   = 250 // of a Recorded without its texts
 )
 
-// recent has the last calls about each output and about the whole site, so that nobody who
-// asks for them waits for the disk. The zero value is empty.
+// recent caches the last calls about each output and about the whole site, so that a reader does
+// not wait for the disk. The zero value is empty.
 type recent struct {
 	mu    sync.Mutex // never held for the disk
 	calls map[string][]*recorded

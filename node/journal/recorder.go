@@ -11,9 +11,9 @@ import (
 	"agentsite/node"
 )
 
-// Recorder is the journal as the node writes to it. While it cannot be opened or written,
-// calls that move an output away from safe fail with an Unavailable fault, and everything
-// else goes on; each call tries the disk again.
+// Recorder implements node.Journal by a Journal. While it cannot be opened or written, calls that
+// move an output away from safe fail with an Unavailable fault; other calls go on. Each call tries
+// the disk again.
 type Recorder struct {
 	*Journal
 	unopened error

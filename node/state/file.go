@@ -67,9 +67,9 @@ func (f Folder) Read(name string) ([]byte, error) {
 	return b, err
 }
 
-// ReadUntrusted reads a file that another user may have written: nil where there is none, and an
-// error where it is a link, no regular file, or longer than limit bytes. It does not block on
-// a pipe.
+// ReadUntrusted reads a file that another user may have written. It returns nil if there is no
+// file, and an error if it is a link, not a regular file, or longer than limit bytes. It does not
+// block on a pipe.
 func ReadUntrusted(path string, limit int64) ([]byte, error) {
 	info, err := os.Lstat(path)
 	switch {

@@ -58,8 +58,8 @@ func DefaultFolder() (Folder, error) {
 	return homeFolder()
 }
 
-// FindFolder returns the folder that a command speaks to when none is named: the user's
-// own while a site runs from it, otherwise the service's where a site ever ran from that.
+// FindFolder returns the folder that a command uses when none is named. It is the user's own while
+// a site runs from it, otherwise the service's if a site ever ran from that.
 func FindFolder() (Folder, error) {
 	own, err := DefaultFolder()
 	if err != nil {
@@ -118,10 +118,10 @@ func (f Folder) Running() bool {
 	return true
 }
 
-// Latch returns the files of the emergency stop's latch. Its flag is in the runtime folder,
-// which a data folder that is removed or read-only cannot spoil, or in the data folder
-// where there is none. A second site on a folder that was removed and made again beneath
-// the first shares both: each one's stop holds for the next start of either.
+// Latch returns the files of the emergency stop's latch. Its flag is in the runtime folder, so that
+// it works while the data folder is removed or read-only, or in the data folder if there is no
+// runtime folder. If a folder is removed and made again while a site runs, a second site on it
+// shares both files: a stop of either holds for the next start of both.
 func (f Folder) Latch() guard.Latch {
 	l := guard.Latch{File: f.Path("armed"), Flag: f.Path("stopped")}
 	if flag := f.RuntimePath("stopped"); flag != "" {

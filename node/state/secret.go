@@ -11,9 +11,9 @@ import (
 // maxSecret bounds a secret, in bytes.
 const maxSecret = 4 << 10
 
-// Secret reads a secret of one line, such as a key of another server: what the service manager hands
-// over under that name (systemd.exec(5), LoadCredential), or else a file of folder that other users
-// cannot read.
+// Secret reads a secret of one line, such as a key of another server. It reads the credential of
+// that name from the service manager (systemd.exec(5), LoadCredential), or else a file in folder
+// that other users cannot read.
 func Secret(folder, name string) (string, error) {
 	if handed := os.Getenv("CREDENTIALS_DIRECTORY"); handed != "" {
 		if text, err := ReadUntrusted(filepath.Join(handed, name), maxSecret); text != nil || err != nil {

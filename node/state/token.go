@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// Token returns the folder's token and creates it where there is none. The caller holds the
-// lock. The first start, before any process has signed the lock, also arms the outputs, unless
-// a stop has raised the flag; later, a folder without the armed file means stopped, also with
-// a new token.
+// Token returns the folder's token and creates it where there is none. The caller holds the lock.
+// The first start, before any process has written to the lock, also arms the outputs, unless a stop
+// has raised the flag. Later, a folder without the armed file means stopped, also with a new token.
 func (f Folder) Token() (string, error) {
 	file := f.Path(TokenFile)
 	b, err := os.ReadFile(file)

@@ -71,8 +71,8 @@ func (m *Manager) Ask(ctx context.Context, p agents.Principal, r task.Request) (
 	return m.Task(ctx, p, e.ID)
 }
 
-// newID returns the ID of a new task: of one with a key always the same, so that its file is
-// found over a restart without reading any other.
+// newID returns the ID of a new task. The ID of a task with a key is always the same, so that its
+// file is found after a restart without reading any other.
 func newID(p agents.Principal, key *string) (string, error) {
 	if key == nil {
 		return rand.Text(), nil

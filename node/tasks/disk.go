@@ -14,7 +14,7 @@ import (
 	"agentsite/node/state"
 )
 
-// disk is the folder of the tasks' files. Tests have one that fails.
+// disk is the folder of the tasks' files. Tests simulate a disk that fails.
 type disk interface {
 	List() ([]listed, error)
 	Read(name string) ([]byte, error) // at most a little more than maxFile
@@ -94,9 +94,9 @@ func (f folder) Rename(from, to string) error {
 func (f folder) Remove(name string) error { return os.Remove(f.path(name)) }
 func (f folder) Sync() error              { return state.SyncFolder(string(f)) }
 
-// The file of a live task is called ID.task. That of an ended one has in its name what is needed
-// to keep the right ones without reading any: SECONDS-ACCOUNT-ASKER-ID.STATE, with when it
-// ended, and digests of the account and the asker.
+// The file of a live task is called ID.task. The file of an ended task is called
+// SECONDS-ACCOUNT-ASKER-ID.STATE, with the time of its end and digests of the account and the
+// asker. So old files can be removed without reading any.
 const liveSuffix = ".task"
 
 // ended is the name of an ended task's file.

@@ -23,8 +23,8 @@ const (
 	farApproval = 5 * time.Second
 	// farGrace is how long a step is continued at least after a restart: its task may have ended in time.
 	farGrace = 30 * time.Second
-	// farAnswer is how long a site that is being asked has to answer still when the task here ends, so
-	// that what was asked for can be canceled. It is below endTimeout.
+	// farAnswer is how long a pending request to another site may still take when the task here
+	// ends, so that the task there can be canceled. It is below endTimeout.
 	farAnswer = 2 * time.Second
 	// farCancel bounds the cancellation of a task of another site.
 	farCancel = 10 * time.Second
@@ -184,7 +184,7 @@ func (f *far) run(ctx context.Context, key, approval string) (t task.Task, err e
 		says = f.site + " did not answer in time"
 	case err == errFarLate:
 		kind, says = device.Expired, "it has not ended in time"
-	default: // the call that failed is not the one that asked
+	default: // the failed call did not ask
 		kind = device.Unavailable
 	}
 	if end == "" {

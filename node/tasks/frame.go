@@ -79,9 +79,9 @@ func parseFrame(b []byte) (e entry, size int, err error) {
 	return e, size, nil
 }
 
-// decode reads a file. good is how much of it is whole. Of a damaged file, whose error wraps
-// errDamaged, r is what comes before the damage. A file without a first entry, which a crash
-// left before its task was promised to anybody, has errTorn; an incomplete end is no error.
+// decode reads a file. good is the length of its intact part. For a damaged file the error wraps
+// errDamaged, and r has the entries before the damage. A file without a first entry, from a crash
+// before the task was acknowledged, returns errTorn. An incomplete end is no error.
 func decode(b []byte) (r record, good int, err error) {
 	switch {
 	case strings.HasPrefix(magic, string(withoutZeros(b))):

@@ -63,7 +63,7 @@ type Node interface {
 	AskElsewhere(p agents.Principal, agent string, args any, t agents.Terms, again bool, ask func(agents.Terms) (any, error)) error
 }
 
-// Options are what a Manager works with.
+// Options configure a Manager.
 type Options struct {
 	Folder  string
 	Node    Node
@@ -75,12 +75,12 @@ type Options struct {
 	Elsewhere func(principal string) Elsewhere
 }
 
-// Manager takes and runs tasks. It is a task.Host. It reads its folder when it is first asked or
-// run, and while no task is live nothing of it runs.
+// Manager takes and runs tasks. It is a task.Host. It reads its folder at its first use, and has no
+// goroutine or timer while no task is live.
 //
-// A task ends after its time at the latest. Time counts by the monotonic clock while the site
-// runs; over a restart by the wall clock where that was known before and after, else the time
-// without the site does not count.
+// A task ends after its time at the latest. Time counts by the monotonic clock while the site runs.
+// Over a restart it counts by the wall clock, if that was known before and after; otherwise the
+// downtime does not count.
 type Manager struct {
 	Options
 	disk   disk
@@ -128,8 +128,8 @@ func (m *Manager) Recheck() {
 	}
 }
 
-// Run runs the tasks until ctx ends, and returns when none is worked on any more, or after
-// endTimeout. What was not done goes on when the site has started again.
+// Run runs the tasks until ctx ends. It returns when no agent works on a task any more, or after
+// endTimeout. Unfinished tasks go on after the next start of the site.
 func (m *Manager) Run(ctx context.Context) {
 	if err := m.load(); err != nil {
 		slog.Error("tasks cannot be read; they wait until somebody asks for one", "err", err)
@@ -232,9 +232,9 @@ func (m *Manager) workerOf(workers []hosted.Worker, j *job) (hosted.Worker, erro
 	return workers[i], nil
 }
 
-// permitted reports whether the asker of a task may ask its agent. After a start, a task of an
-// asker whose permission the site was not shown again waits: to end it would lose it, and to run
-// it might do what was revoked.
+// permitted reports whether the asker of a task may ask its agent. After a start, a task waits if
+// its asker has not yet presented its grant again: ending the task would lose it, and running it
+// might do something that was revoked.
 func (m *Manager) permitted(j *job) bool {
 	if m.Node.MayAsk(j.asker(), j.asked.Agent) != nil {
 		return false
@@ -284,7 +284,7 @@ func (m *Manager) next(agent string) (*job, hosted.Worker, context.Context) {
 	return nil, hosted.Worker{}, nil
 }
 
-// interrupt has a task wait that is worked on. It goes on when it is run again.
+// interrupt pauses a task that an agent works on. It goes on when it is run again.
 func (m *Manager) interrupt(j *job) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -77,8 +77,7 @@ type record struct {
 	far      string            // of the open step, as in entry
 }
 
-// apply adds an entry. It is the one place where states follow one another; an entry that may
-// not follow is damage.
+// apply adds an entry. Only apply changes the state; an entry that may not follow is damage.
 func (r *record) apply(e *entry) error {
 	if err := r.check(e); err != nil {
 		return fmt.Errorf("%w: %v", errDamaged, err)

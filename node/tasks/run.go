@@ -74,8 +74,8 @@ func workOn(ctx context.Context, w hosted.Worker, s *site, work *work) (result j
 	return w.Work(ctx, w.Self, s, work)
 }
 
-// prepare makes a task ready to be worked on: of a step that was cut off nobody knows what came,
-// but for one that asked another site, whose task has a key.
+// prepare makes a task ready for work. An interrupted step has an unknown outcome, unless it asked
+// another site: that task is found again by its key.
 func (m *Manager) prepare(j *job) error {
 	m.mu.Lock()
 	state, open, n := j.state, j.openStep() && j.far == "", len(j.steps)
@@ -198,8 +198,8 @@ func (w *work) stepLocked(ctx context.Context, does, output string, durable bool
 	return w.attempt(ctx, intent, do)
 }
 
-// attempt makes a step whose intent is written down, waits for an owner where it has to be approved,
-// and writes down what came of it.
+// attempt makes a step whose intent is stored, waits for an owner's approval if it needs one, and
+// stores the outcome.
 func (w *work) attempt(ctx context.Context, intent entry, do func(key, approval string) (any, error)) (jsontext.Value, error) {
 	n := intent.Step
 	key := w.key(n)
@@ -276,7 +276,8 @@ func (w *work) approval(ctx context.Context, n int, needed *agents.ApprovalNeede
 	return needed.State, w.m.Node.Decided(ctx, w.self, needed.State)
 }
 
-// working has a task work that waited for an answer before a restart and does something else now.
+// working sets a task to Working that waited for an answer before a restart and does something else
+// now.
 func (w *work) working() error {
 	w.m.mu.Lock()
 	state := w.j.state

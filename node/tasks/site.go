@@ -12,8 +12,8 @@ import (
 	"agentsite/device"
 )
 
-// site is the site as a task's agent has it: what acts is a step of the task, in the agent's own
-// name and by its own permission, and says for whom.
+// site is the agents.Site of a task's agent. Each call that acts is a step of the task, made in the
+// agent's own name and by its own permission, and names the asker.
 type site struct {
 	agents.Site
 	work *work

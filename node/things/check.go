@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Mistake is what is wrong with a part of a description.
+// Mistake is an error in a part of a description.
 type Mistake struct {
 	Field       string `json:"field"` // dotted path; "(root)" for the whole
 	Description string `json:"description"`
@@ -34,7 +34,8 @@ const discovery = "https://www.w3.org/2022/wot/discovery"
 
 const maxID = 256
 
-// checkID accepts an absolute URI. One has a colon, which names of the site's own devices have not.
+// checkID accepts an absolute URI. It has a colon, which names of the site's own devices do not
+// have.
 func checkID(id string) bool {
 	u, err := url.Parse(id)
 	return err == nil && u.Scheme != "" && len(id) <= maxID && !strings.ContainsFunc(id, func(r rune) bool {

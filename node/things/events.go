@@ -26,7 +26,7 @@ type Event struct {
 
 const maxEvents = 128
 
-// ring has the last events.
+// ring holds the last events.
 type ring struct {
 	start   string // of the IDs of events: those of an earlier start are not known any more
 	last    uint64
@@ -56,10 +56,9 @@ func (r *ring) after(id string) uint64 {
 	return n
 }
 
-// Watch calls emit with each event, until ctx ends or emit fails: those that are kept since the
-// event with the ID after, and then those that happen. begin is called once no event is missed any
-// more; a slow watcher misses some. who returns what the watcher may see, and is asked before each
-// event.
+// Watch calls emit with each event, until ctx ends or emit fails: first with the kept events since
+// the ID after, then with new ones. begin is called once no event is missed any more; a slow
+// watcher misses some. who is called before each event and returns the watcher's permission.
 func (s *Store) Watch(ctx context.Context, after string, begin func(), who func() (Caller, error), emit func(Event) error) error {
 	s.mu.Lock()
 	seen := s.events.after(after)

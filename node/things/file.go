@@ -11,7 +11,7 @@ import (
 // MaxFile bounds the file, in bytes.
 const MaxFile = 2 * maxBytes
 
-// file is what is stored. Its form is version 1.
+// file is the stored form of a Store, in version 1.
 type file struct {
 	Version int      `json:"version"`
 	Things  []*entry `json:"things"`

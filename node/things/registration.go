@@ -24,8 +24,8 @@ const maxTTL = 366 * 24 * 3600
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// take sets what a description says of its expiry, and removes that from it. now is the site's
-// time, of which sure says whether it is known.
+// take sets the expiry from a description, and removes it from that. now is the site's time; sure
+// says whether it is known.
 func (e *entry) take(td object, now time.Time, sure bool) Invalid {
 	e.TTL, e.Expires, e.ends = 0, time.Time{}, time.Time{}
 	v := td[registrationMember]
@@ -65,8 +65,8 @@ func (e *entry) renew(now time.Time) {
 	}
 }
 
-// left returns how long a registration lasts; ok is false for one without an end, and where the
-// time that it ends at is not known yet.
+// left returns how long a registration lasts; ok is false if it has no end, or while that cannot be
+// computed because the clock is not set.
 func (e *entry) left(now time.Time, sure bool) (left time.Duration, ok bool) {
 	switch {
 	case e.TTL > 0: // whatever the clock says

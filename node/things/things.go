@@ -16,8 +16,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds of what is kept: in all, and of those who have their permission from one grant. The last
-// quarter of all is for owners.
+// Limits of the store, in total and for each root grant. The last quarter of the total is for
+// owners.
 const (
 	maxThing  = 32 << 10 // bytes of a description
 	maxThings = 256
@@ -40,7 +40,7 @@ type Caller struct {
 	Reads   bool   // may read what others registered
 }
 
-// Options are what a Store works with.
+// Options configure a Store.
 type Options struct {
 	File  []byte                            // as stored; nil for none
 	Write func([]byte) error                // replaces the file, durably
@@ -48,8 +48,8 @@ type Options struct {
 	Own   string                            // the IDs of the site's own things begin with it
 }
 
-// Store has the registered descriptions. Its methods are safe for concurrent use. While a
-// description ends by itself, a timer waits for the first such end; otherwise nothing runs.
+// Store holds the registered descriptions. Its methods are safe for concurrent use. While some
+// description has an expiry, a timer waits for the first one; otherwise nothing runs.
 type Store struct {
 	Options
 	damage error // why the file cannot be read; nothing replaces it then
@@ -346,7 +346,7 @@ func (s *Store) purge() {
 	s.schedule()
 }
 
-// schedule has the next end purged when it comes. The lock is held.
+// schedule sets the timer that purges the next description to expire. The lock is held.
 func (s *Store) schedule() {
 	now, sure := s.Now()
 	first := time.Duration(-1)

@@ -127,8 +127,8 @@ func damaged(why string) error {
 	return Refused{fmt.Errorf("not an update of agentsite, or damaged (%s): download it again", why)}
 }
 
-// Read reads an update up to its program, at most some 4 KiB, and refuses one that none of
-// the keys has signed. Without keys it refuses every update.
+// Read reads an update up to its program, at most some 4 KiB, and refuses it unless one of the keys
+// has signed it. Without keys it refuses every update.
 func Read(r io.Reader, keys []identity.ID) (*Update, error) {
 	if len(keys) == 0 {
 		return nil, Refused{errors.New("this build of agentsite has no release keys and accepts no updates: install a package, or replace the program by hand")}

@@ -15,10 +15,10 @@ import (
 	"agentsite/node/identity"
 )
 
-// Programs is the folder, writable by the superuser only, with the programs of a board's
-// service. The service starts the program that the link "agentsite" in it points to: the
-// package's, or a newer one in a folder named by its sequence. Staged updates, and the proof
-// that a program works, are in the folder "inbox", which the service can write.
+// Programs is the folder with the programs of a board's service; only the superuser can write it.
+// The service starts the target of the link "agentsite" in it: the package's program, or a newer
+// one in a folder named by its sequence. Staged updates, and the proof that a program works, are in
+// the folder "inbox", which the service can write.
 //
 // A process that may fetch an update calls Stage. Before the service starts, the superuser
 // calls Settle and Install. The program calls Prove once it works. If it has not done so by
@@ -172,7 +172,7 @@ func (p Programs) Stage(r io.Reader, rules Rules) (Release, error) {
 	return u.Release, write(inbox, waitName, 0o644, u.copyWhole)
 }
 
-// Check reads an update up to its program, and refuses one that must not be installed.
+// Check reads an update up to its program, and refuses it if it must not be installed.
 func (p Programs) Check(r io.Reader, rules Rules) (*Update, error) {
 	s, err := p.State()
 	if err != nil {
@@ -185,9 +185,9 @@ func (p Programs) Check(r io.Reader, rules Rules) (*Update, error) {
 	return u, rules.Check(u.Release, s.Floor)
 }
 
-// Settle decides which program runs, and returns what it did in sentences. packaged is the
-// sequence of the package's program, which calls this because the others may have failed.
-// Even with an error, the link points to a program.
+// Settle decides which program runs, and returns what it did in sentences. packaged is the sequence
+// of the package's program, which makes this call because the others may have failed. Even with an
+// error, the link points to a program.
 func (p Programs) Settle(packaged uint64) (did []string, err error) {
 	s, err := p.State()
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 
 const (
 	// Folder has the package's updates; PackageProgram is the package's program, and ProgramLink
-	// points to the one in use.
+	// points to the program in use.
 	Folder         = "/var/lib/agentsite-update"
 	PackageProgram = "/usr/lib/agentsite/agentsite"
 	ProgramLink    = "/usr/bin/agentsite"
 
-	// proofTime is how long a program runs before it proves itself. The units give it 65 s to
-	// start before that, so that one that fails is replaced within 90 s.
+	// proofTime is how long a program runs before it proves itself. The units give it 65 s to start
+	// before that, so that a failing program is replaced within 90 s.
 	proofTime = 15 * time.Second
 )
 

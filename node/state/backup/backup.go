@@ -60,8 +60,8 @@ const (
 	maxSites   = 1 << 20
 )
 
-// content is the sealed JSON: everything of a site except its journal, and its tasks, which would
-// be worked on at a time that nobody asked for.
+// content is the sealed JSON: everything of a site except its journal and its tasks, because
+// restored tasks would run at an unexpected time.
 type content struct {
 	Version int       `json:"agentsite_backup"`
 	Of      string    `json:"of"`

@@ -28,8 +28,8 @@ func Erase(f state.Folder, key bool, confirm func() error) (erased []string, err
 	if err := confirm(); err != nil {
 		return nil, err
 	}
-	// The order holds at an interruption: the owners, in one file with all grants and other
-	// tokens, outlive the local token; and counts outlive what they count for.
+	// The order is safe against an interruption. The owners, in one file with all grants and other
+	// tokens, outlive the local token, and counts outlive the permissions that they belong to.
 	names := []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder, state.HistoryFolder, state.TasksFolder, state.PausedFile, state.SitesFile, state.ImportsFile, state.SharedFile, state.AcceptedFile, state.SpentFile, state.PushFile, state.ThingsFile}
 	if key {
 		names = append(names, state.KeyFile)

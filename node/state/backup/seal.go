@@ -19,8 +19,8 @@ const (
 	// minPassphrase is the shortest passphrase, in characters: an attacker with the file can try
 	// any number of them offline.
 	minPassphrase = 12
-	// workFactor is the cost of a guess, as a power of two: 64 MiB of memory, which a board of
-	// 512 MB has beside its site.
+	// workFactor is the cost of a guess, as a power of two: 64 MiB of memory, which a board of 512
+	// MB can spare.
 	workFactor = 16
 	// maxWorkFactor is age's own limit for a file that another program sealed: 256 MiB.
 	maxWorkFactor = 18

@@ -231,8 +231,8 @@ func (d *Directory) accept(s Sighting, now time.Time) (*entry, error) {
 	return e, nil
 }
 
-// makeRoom reports whether there is a slot for a new site, after removing one that has gone
-// if need be.
+// makeRoom reports whether there is a slot for a new site. If need be, it removes a site that has
+// gone.
 func (d *Directory) makeRoom(site identity.ID, now time.Time) bool {
 	if d.pinned[site] {
 		return true

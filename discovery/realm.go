@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Realm is a private group of sites and people that can find each other: they share a secret,
-// from which the names in the global network are derived. The public realm has none. The zero
-// Realm is none.
+// Realm is a private group of sites and people that can find each other. They share a secret, from
+// which the names in the global network are derived. The public realm has no secret. The zero Realm
+// means no realm.
 type Realm struct {
 	Name   string
 	secret [realmSecret]byte

@@ -35,21 +35,20 @@ type Record struct {
 	// restarts too; no clock is needed for it. The wiring keeps it. The first is 1.
 	Sequence uint64
 
-	// Name is what the owner calls the site: [a-z0-9_-]{1,24}. Two sites may have one.
+	// Name is the site's name, given by its owner: [a-z0-9_-]{1,24}. Two sites may have the same.
 	Name string
 
-	// Addresses are 1 to 8, the best first: http or https URLs without user, query and
-	// fragment, and multiaddrs such as /ip4/192.0.2.7/udp/8473/quic-v1, which do not name
-	// the site itself, or /ip4/…/p2p/RELAY/p2p-circuit. A URL's host of HostName(Site)
-	// stands for the addresses at which media see the site: these change without a new
-	// record.
+	// Addresses are 1 to 8, the best first: http or https URLs without user, query and fragment, and
+	// multiaddrs without the site's own ID. Examples are /ip4/192.0.2.7/udp/8473/quic-v1 and
+	// /ip4/…/p2p/RELAY/p2p-circuit. A URL's host of HostName(Site) stands for the addresses at which
+	// media see the site: these change without a new record.
 	Addresses []string
 
 	// Digest tells two offers apart, zero for none. That of a public offer is made by
 	// Sign; any other is the wiring's, which must not let anybody guess at an offer.
 	Digest [sha256.Size]byte
 
-	// Offer is what the owner made public, by kind. nil if nothing.
+	// Offer lists the points that the owner made public, by kind; nil for none.
 	Offer []Kind
 
 	// Lifetime is for how long the record holds once it was received, in whole seconds.

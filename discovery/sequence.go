@@ -10,8 +10,8 @@ type Sequence struct {
 	last uint64
 }
 
-// NewSequence continues after the last number that was stored, which may be older than the
-// last used: its store may have been restored, or read-only. keep stores each new number.
+// NewSequence continues after the last stored number, which may be older than the last used one:
+// its store may have been restored, or read-only. keep stores each new number.
 func NewSequence(last uint64, keep func(uint64) error) *Sequence {
 	return &Sequence{keep: keep, last: last}
 }

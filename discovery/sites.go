@@ -104,7 +104,7 @@ const maxWatchInterval = time.Minute
 // Change is a kind of change of a site.
 type Change string
 
-// What there is to tell.
+// The kinds of Change.
 const (
 	Appeared Change = "appeared"
 	Changed  Change = "changed" // its record, or its addresses

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Suspended returns for how long the machine has been suspended since it booted, in which
-// timers and time.Since stand still; 0 where the system does not tell.
+// Suspended returns how long the machine has been suspended since it booted, or 0 if the system
+// does not tell. During suspension, timers and time.Since stand still.
 func Suspended() time.Duration {
 	var boot, mono unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil {

@@ -4,6 +4,6 @@ package discovery
 
 import "time"
 
-// Suspended returns for how long the machine has been suspended since it booted, in which
-// timers and time.Since stand still; 0 where the system does not tell.
+// Suspended returns how long the machine has been suspended since it booted, or 0 if the system
+// does not tell. During suspension, timers and time.Since stand still.
 func Suspended() time.Duration { return 0 }

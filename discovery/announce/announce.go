@@ -1,6 +1,5 @@
-// Package announce announces a site: it signs the site's record, makes a new one when
-// something in it changes or the old one gets old, and shows it on the media that reach
-// others.
+// Package announce announces a site on the media. It signs the site's record, and makes a new one
+// when something in it changes or the old one gets old.
 //
 // It gets what it announces as values. It imports discovery, discovery/card and
 // node/identity.
@@ -33,15 +32,16 @@ const (
 	checkInterval = time.Minute
 
 	// A change is announced after minDelay, because changes seldom come alone. The delay
-	// doubles up to maxDelay while changes go on, because each record is sent to many and
-	// fetched by many; after quietPeriod without one it is minDelay again.
+	// doubles up to maxDelay while changes go on, because each record is sent to many and fetched by
+	// many. After quietPeriod without a change it is minDelay again.
 	minDelay, maxDelay = time.Second, time.Minute
 	quietPeriod        = 10 * time.Minute
 
 	maxCapabilities = 64
 )
 
-// Options are what a record says and how it is made. The functions are called concurrently.
+// Options are the content of a record and the functions that it is made with. The functions are
+// called concurrently.
 type Options struct {
 	Key      identity.Key
 	Name     string
@@ -227,16 +227,16 @@ func (a *Announcer) unchanged(was *discovery.Signed) bool {
 	return err == nil && a.Sequence.Last() <= was.Sequence && bytes.Equal(now.Bytes(), was.Bytes())
 }
 
-// behind reports whether the time is known now and was not when the record was made, and its
-// sequence is lower than the time: others may know a record that was numbered by the time.
+// behind reports whether the clock was set after the record was made, and the record's sequence is
+// lower than the time. Others may know a record that was numbered by the time.
 func (a *Announcer) behind(r *discovery.Signed, sure bool) bool {
 	now, isSure := a.Now()
 	return isSure && !sure && r.Sequence < uint64(max(now.Unix(), 0))
 }
 
-// next makes the next record, and reports whether the time was known. Its sequence is greater
-// than all before: by one, or by the time as far as it is known, so that it is also greater
-// than those announced after a backup that was put back.
+// next makes the next record, and reports whether the time was known. Its sequence is the last one
+// plus one, or the time if that is greater. So it also exceeds sequences that were announced after
+// a backup was made which has been restored since.
 func (a *Announcer) next() (r *discovery.Signed, sure bool, err error) {
 	now, sure := a.Now()
 	sequence, err := a.Sequence.Next(uint64(max(now.Unix(), 1)))
@@ -276,9 +276,9 @@ func (a *Announcer) sign(sequence uint64) (*discovery.Signed, error) {
 	return signed, err
 }
 
-// capabilities returns the words by which the site is found in the global network: kinds of
-// points, what is listed of its agents, and kinds with names of points, of which the last are left
-// out where there are too many.
+// capabilities returns the words by which the site is found in the global network: kinds of points,
+// listed capabilities of its agents, and kinds with names of points. If there are too many, the
+// last ones are left out.
 func (a *Announcer) capabilities() []string {
 	var kinds, agents, points []string
 	for _, k := range a.offered() {

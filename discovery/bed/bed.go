@@ -1,6 +1,6 @@
-// Package bed is a network for tests: a bridge with hosts on it, each a network
-// namespace of its own, so that what runs there meets nobody else. What runs on a host
-// is the test's affair, and nothing of ours may enter here.
+// Package bed builds a network for tests: a bridge with hosts, each in its own network namespace,
+// isolated from the machine's networks. The test chooses the programs that run on a host. The
+// package imports nothing of ours.
 package bed
 
 import (

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// PortMap has the router open ports for who asks inside, by "upnp" or by "natpmp" (RFC
-// 6886). It is miniupnpd, which many routers have.
+// PortMap starts a port-mapping server on the router, for "upnp" or "natpmp" (RFC 6886). It is
+// miniupnpd, which many routers use.
 func (h *Home) PortMap(by string) {
 	t := h.w.t
 	t.Helper()

@@ -38,7 +38,7 @@ func (w *World) address() string {
 	return fmt.Sprintf("5.5.5.%d", w.public)
 }
 
-// NAT is what a home's router makes of a port.
+// NAT is the way in which a home's router maps a port.
 type NAT string
 
 const (
@@ -99,7 +99,7 @@ func (h *Home) Host() string {
 	return host
 }
 
-// Restart has the router forget whose the connections are that it let out.
+// Restart makes the router forget its NAT mappings.
 func (h *Home) Restart() {
 	h.w.t.Helper()
 	h.w.IP(h.Router, "link set eth0 down", "link set eth0 up")
@@ -119,7 +119,7 @@ func (h *Home) Move() {
 	h.w.IP(h.Router, "addr del "+was+"/24 dev eth0", "addr add "+h.IP+"/24 dev eth0")
 }
 
-// NoUDP has the router let no UDP out, as offices do.
+// NoUDP makes the router block outbound UDP, as offices do.
 func (h *Home) NoUDP() {
 	h.w.t.Helper()
 	h.rules("insert rule ip wall through meta l4proto udp drop")

@@ -86,8 +86,8 @@ func sendFile(stream network.Stream, realm discovery.Realm, site, asker peer.ID,
 
 var errNoFile = errors.New("the site does not share such a file")
 
-// FetchFile fetches a file from a site, connecting if need be. It blocks for at most twenty seconds after
-// it has connected. What it returns has the ID that was asked for; nothing has decoded it.
+// FetchFile fetches a file from a site, connecting if need be. It blocks for at most twenty seconds
+// after it has connected. The result has the requested ID and has not been decoded.
 func FetchFile(ctx context.Context, h host.Host, realm discovery.Realm, site peer.AddrInfo, file FileID) ([]byte, error) {
 	id, err := identity.Parse(site.ID.String())
 	if err != nil {

@@ -156,7 +156,8 @@ func (c *changeWatcher) take() (servers []peer.ID) {
 	return servers
 }
 
-// announceState is what the network knows of the site. It uses no clock and no network.
+// announceState tracks the announcements of the site in the network. It uses no clock and no
+// network.
 type announceState struct {
 	addrs   []ma.Multiaddr // where it is
 	due     time.Time      // when to announce to all
@@ -330,8 +331,8 @@ func (d *DHT) put(ctx context.Context, record *discovery.Signed) error {
 // isAlone reports whether this is a server that knows no other.
 func (d *DHT) isAlone() bool { return d.o.Server && d.library.RoutingTable().Size() == 0 }
 
-// provide tells the servers nearest to a key, and the known ones, that this host has it. The
-// library tells only the former, and ignores whether they stored it. provide returns the
+// provide announces to the servers nearest to a key, and to the known ones, that this host has it.
+// The library announces only to the former, and ignores whether they stored it. provide returns the
 // servers that did not, how many are missing among the nearest, and an error if most did not.
 func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (silent int, refusing []peer.ID, err error) {
 	if err := d.library.Provide(ctx, key, false); err != nil { // what this host holds itself

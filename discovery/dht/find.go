@@ -75,9 +75,9 @@ func goodbye(p peer.ID, emit func(discovery.Sighting) error) {
 	}
 }
 
-// Lookup emits the sites of the realm with a capability, such as measurement/temperature, or
-// all for "", as they answer, from one goroutine at a time. It returns when all that servers
-// name were asked, or when ctx ends.
+// Lookup emits the sites of the realm with a capability, such as measurement/temperature, or all
+// for "". It emits them as they answer, from one goroutine at a time. It returns when all sites
+// that servers name were asked, or when ctx ends.
 func (d *DHT) Lookup(ctx context.Context, capability string, emit func(discovery.Sighting) error) error {
 	if !d.o.Realm.Exists() {
 		return errors.New("finding sites needs a realm")

@@ -83,7 +83,7 @@ type limitedStream struct {
 
 var errRequestTooLong = errors.New("a request is too long")
 
-// Read ends at the end of a message, and fails for one that is too long.
+// Read ends at the end of a message, and fails if that is too long.
 func (s *limitedStream) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -109,7 +109,7 @@ func (s *limitedStream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write has a timeout, and starts that of the next request.
+// Write is limited by a timeout, and starts that of the next request.
 func (s *limitedStream) Write(b []byte) (int, error) {
 	s.SetWriteDeadline(time.Now().Add(writeTimeout))
 	n, err := s.Stream.Write(b)

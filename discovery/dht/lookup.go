@@ -25,8 +25,8 @@ const (
 	maxRetries                                = 32 // sites that are asked once more
 )
 
-// runLookup asks the sites for their cards that servers name for a key, and besides, and
-// emits each site that sends a valid one at once. It returns these and their addresses.
+// runLookup asks for the cards of the sites that servers name for a key, and of besides. It emits
+// each site that sends a valid card at once. It returns these and their addresses.
 func (d *DHT) runLookup(ctx context.Context, key cid.Cid, besides []peer.AddrInfo, capability string, emit func(discovery.Sighting) error) (map[peer.ID]peer.AddrInfo, error) {
 	l := &lookup{d: d, ctx: ctx, capability: capability, emit: emit, asked: make(map[peer.ID]bool), tries: make(map[peer.ID]int), found: make(map[peer.ID]peer.AddrInfo)}
 	for _, p := range besides {

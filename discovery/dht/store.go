@@ -39,11 +39,12 @@ var (
 	providers = path.Clean(records.ProvidersKeyPrefix)
 )
 
-// store is a server's datastore, bounded in all, by peer and by network. The last part of a
-// key is the entry's peer. When a network or all is full, the oldest entry of the peer with
-// the most, in the network with the most, is evicted; but not one within the reserved number
-// of a network, or of a peer in its full network. If all are, a new entry is refused, which
-// the announcing peer sees. Operations take constant time, plus the entries returned.
+// store is a server's datastore, bounded in all, by peer and by network. The last part of a key is
+// the entry's peer. When a network or the store is full, the oldest entry of the peer with the most
+// entries, in the network with the most, is evicted. Entries within the reserved number of a
+// network, or of a peer in its full network, are not evicted. If all are reserved, a new entry is
+// refused, which the announcing peer sees. Operations take constant time, plus the entries
+// returned.
 type store struct {
 	from   func(name string) netip.Prefix // the network of an entry's peer
 	forget func(name string)              // called with mu held when a peer has no entry left
@@ -73,8 +74,8 @@ type entry struct {
 
 var _ ds.Batching = (*store)(nil)
 
-// prefixOf returns a function that returns the network from which an entry's peer is
-// connected to h: the zero prefix for the host itself, and for a peer that has disconnected.
+// prefixOf returns a function for the network from which an entry's peer is connected to h. It is
+// the zero prefix for the host itself and for a disconnected peer.
 func prefixOf(h host.Host) func(name string) netip.Prefix {
 	return func(name string) netip.Prefix {
 		b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(name)

@@ -164,7 +164,7 @@ func (w *walk) done() bool {
 	return w.running == 0
 }
 
-// ask asks a server. Its outcome follows, after one that is late if it is slow.
+// ask asks a server. Its outcome is sent to outcomes; for a slow server, a late one is sent first.
 func (w *walk) ask(ctx context.Context, s *step, outcomes chan<- outcome) {
 	s.state = asked
 	w.active++

@@ -111,7 +111,7 @@ func (g *peerScores) score(of peer.ID) float64 {
 	return 0
 }
 
-// originState is what a filter remembers of an origin.
+// originState is the state that a filter keeps for an origin.
 type originState struct {
 	rate, older      quota.Bucket
 	sequence, number uint64 // the record's and the envelope's, of the last message
@@ -132,11 +132,11 @@ func newMessageFilter(r discovery.Realm) *messageFilter {
 }
 
 // check judges a message that its origin signed, with the number of its envelope. A forwarder
-// cannot read messages: only one that comes directly from its origin is invalid, or an
-// outsider could make others penalize the forwarders. Numbers grow while a process runs and
-// sequences over restarts, so a replayed message mostly has neither. A query, or an older
-// record, passes once a minute nevertheless: otherwise nobody would hear a board that was
-// restored, or whose clock went back.
+// cannot read messages, so that only a message directly from its origin can be invalid. Otherwise
+// an outsider could make others penalize the forwarders. Numbers grow while a process runs and
+// sequences over restarts, so that usually neither of a replayed message is new. A query, or an
+// older record, passes once a minute nevertheless: otherwise a board that was restored, or whose
+// clock went back, would not be heard.
 func (j *messageFilter) check(now time.Time, by identity.ID, direct bool, number uint64, b []byte) (message, verdict) {
 	bad := ignored
 	if direct {

@@ -21,8 +21,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// forwarderTopic marks its subscribers as forwarders: what they subscribe to besides is not
-// their own wish, and two of them must not keep a topic alive that no member wants.
+// forwarderTopic marks its subscribers as forwarders. They subscribe to other topics only for
+// members, and two of them must not keep alive a topic without members.
 const forwarderTopic = topics + "forwarders"
 
 const (

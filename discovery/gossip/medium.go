@@ -120,8 +120,8 @@ func New(o Options) (*Medium, error) {
 // join starts pubsub and follows the topic's peers.
 func (m *Medium) join() (err error) {
 	params := pubsub.DefaultGossipSubParams()
-	// Forwarders want all members, so none is sent away that a host can have connections
-	// to: it would come back each minute, and until then tell of each message each second.
+	// Forwarders want all members in their mesh, up to the connections that a host can have. A
+	// pruned member would come back each minute, and until then announce each message each second.
 	params.D, params.Dlo, params.Dhi, params.Dscore, params.Dout = 4, 3, 32, 2, 1
 	params.Dlazy = 2
 	params.HistoryLength, params.HistoryGossip = 6, 3
@@ -175,8 +175,8 @@ func (m *Medium) Trace(e *pb.TraceEvent) {
 	}
 }
 
-// isNew reports whether an event of a peer may bring unknown sites: one that returns, as
-// members do to fetch a record, brings nothing that the remaining peers did not bring.
+// isNew reports whether an event of a peer may bring unknown sites. A peer that returns, as members
+// do to fetch a record, brings nothing that the remaining peers did not bring.
 func (m *Medium) isNew(event string, p peer.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -28,7 +28,7 @@ const (
 // not believed.
 var newerRecordRate = quota.Rate{PerSecond: 1. / 600, Burst: 6}
 
-// announcement is what a site announces of its record.
+// announcement identifies a version of a site's record.
 type announcement struct {
 	sequence uint64
 	digest   [sha256.Size]byte

@@ -218,9 +218,9 @@ func (f *finder) handleTXT(txt *dns.TXT, at []netip.Addr) {
 	}
 }
 
-// suspectGoodbye queries soon whether a site has really gone: anybody can send a goodbye, and
-// a site sends one before each change of its record or address. Not at once: a site that
-// stops still answers for a moment.
+// suspectGoodbye queries soon whether a site has really gone: anybody can send a goodbye, and a
+// site sends one before each change of its record or address. It waits, because a stopping site
+// still answers for a moment.
 func (f *finder) suspectGoodbye(instance string) {
 	k := f.known[strings.TrimSuffix(instance, "."+services)]
 	if k == nil || k.suspected {

@@ -69,8 +69,8 @@ func (m *Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 			server.TTL(uint32(ttl.Seconds()))
 		}
 
-		// After the library's: of sockets that share a port, the last one gets what is
-		// sent to this host alone, and this one answers only what comes from the link.
+		// This socket is opened after the library's. Of sockets that share a port, the last one gets
+		// unicast packets, and this one answers only packets from the link.
 		n := nameResponder{keyName: discovery.HostName(record.Site) + ".", siteName: record.Name + ".local.", subtypes: subtypes}
 		if n.link, err = listen(own, n.mentionsName); err != nil {
 			return err

@@ -22,9 +22,9 @@ const (
 	cacheFlush = 1 << 15 // in a class: forget earlier records
 )
 
-// nameResponder answers for the host's names and for subtypes of services, which zeroconf does not: for keyName, which
-// derives from the site's key and is unique, and for siteName once probes have found no other
-// owner, until another host claims it.
+// nameResponder answers for the host's names and for subtypes of services, which zeroconf does not.
+// keyName derives from the site's key and is unique. siteName is answered for once probes have
+// found no other owner, until another host claims it.
 type nameResponder struct {
 	*link
 	keyName, siteName string

@@ -21,8 +21,8 @@ const (
 
 var strict = base64.RawURLEncoding.Strict()
 
-// serviceOf returns the port and TXT strings of a record in DNS-SD: the port of its first
-// URL, and a public offer if all of it fits:
+// serviceOf returns the port of a record's first URL, and its TXT strings in DNS-SD, with a public
+// offer if all of it fits:
 //
 //	id=12D3KooW…  path=/mcp  name=greenhouse  r0=…  r1=…
 func serviceOf(record *discovery.Signed) (port int, text []string, err error) {

@@ -140,7 +140,7 @@ func (s *server) siteCard(ctx context.Context, a *adapter.Call) (any, error) {
 	return s.versioned(a, out)
 }
 
-// agentCard renders the card of a hosted agent for those who may ask it.
+// agentCard renders the card of a hosted agent for callers that may ask it.
 func (s *server) agentCard(ctx context.Context, a *adapter.Call) (any, error) {
 	out, err := s.hostedCard(ctx, a.Who, a.Base(), a.Request.PathValue("agent"))
 	if err != nil {
@@ -310,8 +310,9 @@ func (c *card) addLegacy() {
 	}
 }
 
-// sign signs a card with the site's key. One with the members of 0.3 has two signatures: readers of
-// 1.0 that drop those verify the first, and readers that take the card as it came the second.
+// sign signs a card with the site's key. A card with the members of 0.3 has two signatures. Readers
+// of 1.0 that drop those members verify the first; readers that keep the card unchanged verify the
+// second.
 func (s *server) sign(c *card) error {
 	plain := *c
 	plain.legacyCard = legacyCard{}

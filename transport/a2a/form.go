@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// form is a version of the protocol: the zero form is 1.0, which writes the enumerations of its
-// protocol buffers; 0.3 writes lower-case words, and names each object's kind. Over HTTP with JSON
+// form is a version of the protocol. The zero form is 1.0, which writes the enumerations of its
+// protocol buffers. 0.3 writes lower-case words, and names each object's kind. Over HTTP with JSON
 // 0.3 writes protocol buffers, too, which differ from those of 1.0 in messages and data.
 type form struct{ legacy, proto bool }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// pushFile is what the file has.
+// pushFile is the content of the file.
 type pushFile struct {
 	Version int     `json:"version"`
 	Pushes  []*push `json:"pushes"`

@@ -17,9 +17,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// things are the site's points as an agent. It answers with messages. A call that an owner has to
-// approve is a task meanwhile, which lives as long as the process, as the approval does; the call
-// is made when its caller looks at the task after the approval.
+// things is the agent that stands for the site's points. It answers with messages. A call that
+// waits for an owner's approval is a task, in memory only, as the approval is. The call is made
+// when its caller reads the task after the approval.
 type things struct {
 	node *node.Node
 

@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The messages of a2a.proto in their JSON form, as far as this site reads and writes them. What
-// only 0.3 has says so.
+// The messages of a2a.proto in their JSON form, as far as this site reads and writes them. Members
+// that only 0.3 has are marked.
 
 type message struct {
 	ID       string  `json:"messageId"`

@@ -1,5 +1,6 @@
-// Package adapter is what protocol adapters over HTTP have in common: principals of callers, JSON
-// of requests and answers, HTTP statuses of faults, and documents that each reader sees in part.
+// Package adapter has the common parts of protocol adapters over HTTP: principals of callers, JSON
+// of requests and answers, HTTP statuses of faults, and documents with only the parts that their
+// reader may see.
 package adapter
 
 import (
@@ -89,14 +90,13 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 	Fault  string `json:"fault"`
-	// Approval is set where an owner has to approve the call: the same call is made once that has
-	// happened, with this text in the header Agentsite-Approval.
+	// Approval is set if an owner has to approve the call. After that, the client repeats the same
+	// call with this text in the header Agentsite-Approval.
 	Approval string `json:"approval,omitzero"`
 }
 
-// Route returns a route whose handler gets the principal and the body. What do returns is
-// answered as JSON, or as the Answer that it is, and an error as a Problem. The body is valid
-// until do returns.
+// Route returns a route whose handler gets the principal and the body. The result of do is answered
+// as JSON, an *Answer as it is, and an error as a Problem. The body is valid until do returns.
 func (s *Site) Route(pattern string, admission web.Admission, do func(context.Context, *Call) (any, error)) web.Route {
 	return web.Route{Pattern: pattern, Admission: admission, Serve: func(w http.ResponseWriter, r *http.Request, c web.Caller) {
 		call := &Call{Request: r, Writer: w}
@@ -163,7 +163,7 @@ var statuses = map[device.FaultKind]int{
 	device.Unavailable:    http.StatusServiceUnavailable,
 }
 
-// ErrNotFound is answered with 404. Its text is what a Problem says.
+// ErrNotFound is answered with 404. Its text is the text of the Problem.
 type ErrNotFound string
 
 func (e ErrNotFound) Error() string { return string(e) }
@@ -204,7 +204,7 @@ func problemOf(status int, kind device.FaultKind, detail, approval string) *Answ
 func (c *Call) Body() []byte { return c.body }
 
 // Decode decodes a JSON body into v. A field that v does not have is an invalid request, as is a
-// body that nests too deep; an empty one leaves v as it is.
+// body that nests too deep. An empty body leaves v unchanged.
 func (c *Call) Decode(v any) error {
 	if len(c.body) == 0 {
 		return nil
@@ -243,7 +243,7 @@ func (c *Call) Terms() (t agents.Terms, err error) {
 }
 
 // Base returns the URL under which the caller reached the site, without a slash at its end. Its
-// host is one that the site serves.
+// host was checked against the allow-list.
 func (c *Call) Base() string {
 	if c.Request.TLS == nil {
 		return "http://" + c.Request.Host

@@ -12,9 +12,9 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Document returns the route of a document in JSON, which differs with its reader: make renders
-// what c.Who may see, and for a stranger that a site is there. It has an ETag, and caches keep it
-// for its reader only.
+// Document returns the route of a JSON document that depends on its reader. render renders the
+// parts that c.Who may see; a stranger sees only that a site is there. It has an ETag, and is
+// cached privately.
 func (s *Site) Document(path, mediaType string, render func(ctx context.Context, c *Call) (any, error)) web.Route {
 	return s.DocumentFor(web.Readers, path, mediaType, render)
 }

@@ -9,9 +9,9 @@ import (
 	"agentsite/device"
 )
 
-// Handles are what callers come back to, such as conversations: each is its principal's, ends
-// after Life, and is in memory only. One more than an account may have ends its oldest one. The
-// methods are safe for concurrent use.
+// Handles is a table of states that callers come back to, such as conversations. Each belongs to
+// its principal, expires after Life, and is in memory only. At the limit of an account, its oldest
+// handle is evicted. The methods are safe for concurrent use.
 type Handles[T any] struct {
 	What      string // for errors: "conversation"
 	Life      time.Duration

@@ -23,8 +23,8 @@ func Emit(e *web.Events, event string, v any) error {
 
 // Stream answers a call with server-sent events. The context of run ends with the request and
 // when the site begins to end. send sends v as an event in JSON; the answer begins with the first.
-// What run returns before that is answered as a Problem, and after it is the last event, "error"
-// with the Problem. A HEAD request has the header of a stream as its answer.
+// An error of run before that is answered as a Problem; a later one is sent as the last event,
+// "error", with the Problem. A HEAD request is answered with the header of a stream.
 func (s *Site) Stream(ctx context.Context, c *Call, run func(ctx context.Context, send func(event string, v any) error) error) (any, error) {
 	if c.Request.Method == http.MethodHead {
 		return &Answer{Type: "text/event-stream", Value: []byte{}}, nil

@@ -1,7 +1,7 @@
-// Package agora renders the site's tools in Agora 0.2.0: a JSON envelope whose body is in the
-// words of a Protocol Document, which its hash names. The site has a fixed document for each of
-// its operations, and needs no language model. It accepts what the Python implementation does
-// otherwise than the specification says.
+// Package agora renders the site's tools in Agora 0.2.0: a JSON envelope whose body follows a
+// Protocol Document, which is named by its hash. The site has a fixed document for each of its
+// operations, and needs no language model. It accepts the Python implementation's deviations from
+// the specification.
 package agora
 
 import (
@@ -136,8 +136,8 @@ func failure(why string, kind device.FaultKind) *reply {
 	return &reply{Status: "failure", Error: why, Message: why, Body: errorBody{why, kind}}
 }
 
-// failed renders an error: one against the rules of a document is in the body of a success, as
-// the specification says (10.3), and any other is a failure.
+// failed renders an error. A violation of a document's rules is in the body of a success, as the
+// specification says (10.3); any other error is a failure.
 func failed(err error) *reply {
 	var needs *agents.ApprovalNeeded
 	if errors.As(err, &needs) {
@@ -271,7 +271,7 @@ func (a *server) goOn(ctx context.Context, c *adapter.Call) (any, error) {
 	return a.call(ctx, c, t.by, e, args, inText)
 }
 
-// message is what may be said about a task.
+// message is a caller's request about a task.
 type message struct {
 	Task     string         `json:"task"`
 	Answer   jsontext.Value `json:"answer,omitzero"`
@@ -297,7 +297,7 @@ func about(task string, args []byte) ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// end forgets a conversation. It succeeds for one that there is not, as in Python.
+// end drops a conversation. It succeeds for an unknown one, as in Python.
 func (a *server) end(_ context.Context, c *adapter.Call) (any, error) {
 	a.talks.Drop(c.Who, c.Request.PathValue("id"))
 	return map[string]string{"status": "success"}, nil

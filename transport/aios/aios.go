@@ -37,7 +37,7 @@ const (
 
 var errShape = errors.New("the answer of the registry is not a list of tasks")
 
-// World is what the reporter needs of the site.
+// World holds the parts of the site that the reporter uses.
 type World struct {
 	Site    string // its name
 	Version string // of the program
@@ -142,7 +142,8 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, _ agents.Site) e
 	}
 }
 
-// take reserves a place for a task of the registry. There is none for one that is worked on.
+// take reserves a slot for a task of the registry, and reports whether it could. It refuses a task
+// that is already worked on.
 func (a *Agent) take(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,9 +160,8 @@ func (a *Agent) leave(id string) {
 	delete(a.working, id)
 }
 
-// resume goes on with the tasks that were taken before a restart, and reports again the last of those
-// that have ended: whether the registry was told is not stored, and as many may be untold as are
-// worked on at a time.
+// resume goes on with the tasks that were taken before a restart. It reports the last ended tasks
+// again, as many as run at a time, because it is not stored whether the registry got their outcome.
 func (a *Agent) resume(ctx context.Context, self agents.Principal, take func(string, func() outcome)) error {
 	all, err := a.world.Tasks().List(ctx, self)
 	if err != nil {
@@ -274,8 +274,8 @@ func failed(err error) outcome {
 	return outcome{Status: "failed", Message: f.Error(), Error: string(f.Kind)}
 }
 
-// report tells the registry what became of a task, until it has answered. What it refuses is not
-// repeated.
+// report sends a task's outcome to the registry until that answers. It does not repeat a report
+// that the registry refuses.
 func (a *Agent) report(ctx context.Context, id string, o outcome) {
 	for pause := a.every; ; pause = min(2*pause, maxPause*a.every) {
 		err := a.post(ctx, "/api/nodes/results", reported{id, a.node, o})

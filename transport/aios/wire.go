@@ -24,8 +24,8 @@ const (
 	maxID       = 128       // of a task there: it becomes the Context of the task here
 )
 
-// status is the body of POST /api/nodes. What the reference sends about the machine and its public
-// address is left out.
+// status is the body of POST /api/nodes. The reference also sends data about the machine and its
+// public address.
 type status struct {
 	ID     string   `json:"node_id"`
 	Name   string   `json:"node_name"`
@@ -52,7 +52,7 @@ type pending struct {
 	} `json:"task"`
 }
 
-// outcome is what became of a task.
+// outcome is the outcome of a task.
 type outcome struct {
 	Status  string         `json:"status"` // completed or failed
 	Result  jsontext.Value `json:"result,omitzero"`

@@ -1,6 +1,7 @@
-// Package aitp renders the site's tools as threads of AITP (transport T01, a JSON API): a caller
-// names an operation or chooses one, fills in the form of what is missing, and reads the result as
-// a message. Capabilities are decisions (02) and data requests (03). It needs no language model.
+// Package aitp renders the site's tools as threads of AITP (transport T01, a JSON API). A caller
+// names an operation or chooses one, fills in a form with the missing arguments, and reads the
+// result as a message. Capabilities are decisions (02) and data requests (03). It needs no language
+// model.
 package aitp
 
 import (

@@ -18,7 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// waits is what a thread waits for.
+// waits is the state of a thread: what its next message has to be.
 type waits uint8
 
 const (
@@ -47,7 +47,7 @@ type call struct {
 	terms agents.Terms
 }
 
-// say adds a caller's message to a thread, and then the site's answer. What goes to safe does not
+// say adds a caller's message to a thread, and then the site's answer. A return to safe does not
 // wait for the message before.
 func (a *server) say(ctx context.Context, who agents.Principal, t *thread, m incoming) (message, error) {
 	if c, ok := m.toSafe(); ok {
@@ -68,8 +68,8 @@ func (a *server) say(ctx context.Context, who agents.Principal, t *thread, m inc
 	return said, nil
 }
 
-// toSafe returns what a message asks for, if that is an emergency stop, whatever its arguments, the
-// release of an output or the end of a task. None of them makes a request to its caller.
+// toSafe returns the call in a message if it is an emergency stop (with any arguments), the release
+// of an output or the end of a task. None of them asks its caller for input.
 func (m incoming) toSafe() (c call, ok bool) {
 	p, _, err := parsePayload(m.texts)
 	if err != nil {

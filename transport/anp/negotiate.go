@@ -16,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// negotiation is the parameters of anp.negotiate. What it does not know is ignored.
+// negotiation is the parameters of anp.negotiate. Unknown members are ignored.
 type negotiation struct {
 	Meta struct {
 		Profile     string `json:"profile"`
@@ -189,8 +189,8 @@ func (a server) negotiate(ctx context.Context, c *adapter.Call, params rpc.Raw) 
 	return out, nil
 }
 
-// capability returns the operation that is meant. What is required has to be offered, and all of
-// it; of the intent's words the first one that names an operation counts.
+// capability returns the requested operation. Every required capability has to be offered. Of the
+// intent's words, the first that names an operation counts.
 func (a server) capability(ctx context.Context, who agents.Principal, n *negotiation) (string, error) {
 	all, err := a.Tools.Tools(ctx, who)
 	if err != nil {

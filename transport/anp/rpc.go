@@ -99,7 +99,7 @@ func (a server) tool(ctx context.Context, who agents.Principal, r *rpc.Call, t a
 	return v, nil
 }
 
-// faultData is what an error has beside its sentence.
+// faultData is the data of an error beside its sentence.
 type faultData struct {
 	Code      string           `json:"anp_code"`
 	Fault     device.FaultKind `json:"fault"`

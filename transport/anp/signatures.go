@@ -81,8 +81,8 @@ func (s *signatures) Read(r *http.Request) (*web.Signed, error) {
 	return &web.Signed{Peer: key.PeerID(), CheckBody: sig.CheckBody, Use: func(account string) error { return s.use(key.String(), account, sig, now) }}, nil
 }
 
-// use takes a nonce of a key, which is known here, and refuses one that was taken. The keys that a
-// holder passed its grant on to are bounded together, and use up neither its place nor another's.
+// use records the nonce of an admitted key, and refuses a replay. All keys that a holder delegated
+// its grant to share one limit, and use up neither the holder's slots nor those of others.
 func (s *signatures) use(key, account string, sig *httpsig.Signature, now time.Time) error {
 	sum := sha256.Sum256([]byte(sig.Nonce))
 	n := nonce(sum[:])

@@ -1,5 +1,5 @@
 // Package fault maps the kinds of faults to error codes of JSON-RPC, and the answers of agents
-// elsewhere to faults, once for the protocols that have them.
+// elsewhere to faults, for all adapters that need it.
 package fault
 
 import (
@@ -37,7 +37,7 @@ var kinds = map[int]device.FaultKind{
 }
 
 // Result returns the result in an agent's answer of JSON-RPC, or its error as a fault without its
-// text. protocol has the kinds of codes that the protocol adds; it may be nil.
+// text. protocol maps codes that the protocol adds to kinds; it may be nil.
 func Result(text []byte, protocol map[int]device.FaultKind) (jsontext.Value, error) {
 	var answer struct {
 		Result jsontext.Value `json:"result"`
@@ -79,8 +79,8 @@ type refused struct{ *device.Fault }
 
 func (r refused) FaultKind() string { return string(r.Kind) }
 
-// Told returns an error as that of another site: one that was not reached, one whose answer is not
-// known, or one that refuses.
+// Told returns an error as that of another site, which was not reached, whose answer is unknown, or
+// which refused.
 func Told(err error) error {
 	if err == nil {
 		return nil

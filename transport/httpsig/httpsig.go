@@ -1,6 +1,6 @@
-// Package httpsig signs HTTP requests and reads their signatures, by RFC 9421 with Ed25519 and
-// the digests of RFC 9530, in the one profile that ANP uses: a request has one signature, which
-// covers its method, its URL, its host and its body, and counts for minutes.
+// Package httpsig signs HTTP requests and reads their signatures, by RFC 9421 with Ed25519 and the
+// digests of RFC 9530, in the profile of ANP. A request has one signature, which covers its method,
+// its URL, its host and its body, and is valid for minutes.
 //
 // The caller finds the key of a signature, knows the time, and refuses a signature that it has
 // seen before.
@@ -36,7 +36,8 @@ const (
 	digestField    = "Content-Digest"
 )
 
-// Accept is what to send as Accept-Signature, so that a client knows what a signature covers.
+// Accept is the value of the header Accept-Signature, which tells a client what a signature has to
+// cover.
 const Accept = `sig1=("@method" "@target-uri" "@authority" "content-digest");created;expires;nonce;keyid`
 
 // The kinds of errors, by ANP-02, 3.2.4.1.

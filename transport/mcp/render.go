@@ -8,9 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Nearly every call ends in a CallResult with one value. It is written by hand: the
-// value is encoded once and stands in the result twice, and all that comes before
-// it is the same each time.
+// Nearly every call ends in a CallResult with one value. It is encoded by hand: the value is
+// encoded once and appears twice in the result, and the bytes before it are constant.
 
 // beginnings are the bytes before the content, in both encodings. A test compares the
 // whole with what the codecs make of a CallResult.

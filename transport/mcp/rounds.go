@@ -82,7 +82,7 @@ func (s *Server) inputRequired(r request, n *tools.NeedInput, name string, args 
 	return out, nil
 }
 
-// binding is what a sealed state is bound to: who asked, and for what exactly.
+// binding returns the data that a sealed state is bound to: the caller, and the exact request.
 func binding(r request, name string, args rpc.Raw) ([]byte, error) {
 	exact, err := canonical(args)
 	if err != nil {

@@ -63,15 +63,15 @@ type request struct {
 	who  agents.Principal
 }
 
-// params is what every pointer to a struct of parameters is.
+// params constrains pointers to structs of parameters.
 type params[P any] interface {
 	*P
 	meta() *RequestMeta
 	mirrored() string
 }
 
-// method puts before do what holds for every request, in this order: who is it,
-// are the parameters well formed, is the version ours, do the headers agree.
+// method wraps do in the checks of every request, in this order: authentication, parameters,
+// version, headers.
 func method[P any, PP params[P]](s *Server, do func(context.Context, request, *P) (any, error)) rpc.Method {
 	return func(ctx context.Context, c *rpc.Call) (any, error) {
 		who, err := s.node.Who(node.Evidence(c.Evidence))

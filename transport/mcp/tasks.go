@@ -11,8 +11,8 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// The extension io.modelcontextprotocol/tasks, revision 2026-07-28: a call of a tool that asks
-// an agent is answered with the task to those clients that declare it in the request.
+// The extension io.modelcontextprotocol/tasks, revision 2026-07-28: a call that asks an agent is
+// answered with the task if the client declares the extension in the request.
 
 const (
 	cancelMethod = "tasks/cancel"

@@ -114,9 +114,9 @@ func (s *Server) failed(f *device.Fault) *CallResult {
 // textNone in _meta asks for structured results alone.
 const textNone = "none"
 
-// called is the result of a tool that did. The value goes out twice, as the
-// specification asks for, unless its caller wants no text: as it is, and as JSON in a
-// text for clients that show models nothing else.
+// called returns the result of a successful call. The value is sent twice, as the specification
+// asks for: as it is, and as JSON in a text, for clients that show models nothing else. A caller
+// may decline the text.
 func (s *Server) called(codec rpc.Codec, res tools.Result, twice bool) (any, error) {
 	if res.Value != nil && !twice && len(res.Content) == 0 && res.From == "" {
 		return s.renderOnce(codec, res.Value)

@@ -7,8 +7,8 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// Versions are the revisions that a client may choose from: the one that this
-// package serves, and older ones after a handshake (package legacy).
+// Versions are the revisions that a client may choose from: the revision of this package, and older
+// ones after a handshake (package legacy).
 var Versions = []string{rpc.Revision, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
 // Codes that MCP allots (basic/index, "Error Codes").
@@ -18,8 +18,8 @@ const (
 	codeUnsupportedVersion = -32022
 )
 
-// cacheFor hints how long lists stay as they are, in milliseconds. A change is
-// announced to those who listen.
+// cacheFor is a hint how long clients may cache lists, in milliseconds. A change is announced to
+// subscribers.
 const cacheFor = 300_000
 
 // Implementation names a program.
@@ -57,14 +57,14 @@ type extensions struct {
 	Tasks *struct{} `json:"io.modelcontextprotocol/tasks,omitzero"`
 }
 
-// Params has the parameters that every request has.
+// Params are the parameters of every request.
 type Params struct {
 	Meta *RequestMeta `json:"_meta"`
 }
 
 func (p *Params) meta() *RequestMeta { return p.Meta }
 
-// mirrored is what Mcp-Name repeats of a request; "" for most.
+// mirrored returns the part of a request that Mcp-Name repeats; "" for most.
 func (p *Params) mirrored() string { return "" }
 
 // Round has the parameters of a request that may ask for input.
@@ -192,9 +192,8 @@ type tool struct {
 	Annotations annotations `json:"annotations"`
 }
 
-// annotations are a tool's hints where they differ from what the specification
-// takes for granted (server/tools, "Tool annotations"): a tool that changes things,
-// may destroy, and acts on an open world.
+// annotations are a tool's hints that differ from the specification's defaults (server/tools, "Tool
+// annotations"): a tool that changes things, may destroy, and acts on an open world.
 type annotations struct {
 	ReadOnly    bool  `json:"readOnlyHint,omitzero"`
 	Destructive *bool `json:"destructiveHint,omitzero"`

@@ -83,8 +83,8 @@ func title(r *reader, name string) string {
 	return name
 }
 
-// refused returns the answer to what is not done. What is refused before it becomes a call is an error
-// of JSON-RPC, as everywhere else on the site.
+// refused returns the answer to a refused call. A request that is refused before it becomes a call
+// gets an error of JSON-RPC, as everywhere else on the site.
 func refused() object {
 	return object{
 		"description": "It is not done. fault is invalid, denied, unsafe, busy, offline, expired, unknown_outcome, unavailable or internal, and detail says what to do. " +

@@ -13,7 +13,7 @@ import (
 
 const (
 	flowsPath = "/.well-known/agents.json"
-	// source is what the flows call the OpenAPI document.
+	// source is the name of the OpenAPI document in the flows.
 	source = "site"
 )
 
@@ -35,8 +35,8 @@ type flow struct {
 	Fields      fields   `json:"fields"`
 }
 
-// link takes a value from where it comes to where it goes: from the fields of the flow to an
-// action, from one action to another, or back.
+// link passes a value from the fields of the flow to an action, from one action to another, or
+// back.
 type link struct {
 	Origin end `json:"origin"`
 	Target end `json:"target"`

@@ -1,5 +1,6 @@
-// Package openapi renders the operations as plain HTTP for people and scripts: JSON under /api,
-// described by an OpenAPI document and by the flows of an agents.json, each as its reader may use it.
+// Package openapi renders the operations as plain HTTP for people and scripts: JSON under /api. An
+// OpenAPI document and the flows of an agents.json describe it; each shows its reader only
+// operations that the reader may use.
 package openapi
 
 import (
@@ -38,7 +39,8 @@ type operation struct {
 	describe       string // what the summary leaves out
 	// offered reports whether a reader may use it.
 	offered func(*reader) bool
-	// names are what {device}/{point} in its path may be, or the query's point; nil where it names none.
+	// names returns the possible values of {device}/{point} in its path, or of the query's point;
+	// nil if it names none.
 	names  func(*agents.Offer) []string
 	query  []parameter
 	body   string // its schema; "" for none

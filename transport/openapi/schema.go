@@ -86,11 +86,11 @@ func body[T any](m *maker, name string, ranges map[string]device.Range) {
 	m.add(name, s)
 }
 
-// unwanted are properties that the answers of one site do not have: the library takes agents.Terms
-// out of requests though these do not encode them, and the others are a group's.
+// unwanted are properties that the answers of one site do not have. The library includes
+// agents.Terms of requests, although these do not encode them; the others belong to a group.
 var unwanted = []string{"agentsite/idempotency-key", "agentsite/expires-in", "agentsite/held", "agentsite/via", "not_answered"}
 
-// tidy does something to a schema and all within, and takes out what is never sent: the nulls that
+// tidy calls do for a schema and all schemas in it. It removes what is never sent: the nulls that
 // the library allows for pointers and lists, and unwanted properties.
 func tidy(s *jsonschema.Schema, do func(*jsonschema.Schema)) {
 	if len(s.Types) == 2 && s.Types[0] == "null" {

@@ -21,7 +21,7 @@ var Bundles = struct {
 	Shared  Method[None, sharedBundles]                   // lists what is shared
 }{"owner/export-agent", "owner/import-agent", "owner/accept-agent", "owner/remove-agent", "owner/share-agent", "owner/unshare-agent", "owner/shared-agents"}
 
-// sharedBundles are what a site shares with its realm.
+// sharedBundles lists the bundles that a site shares with its realm.
 type sharedBundles struct {
 	Shared []imports.SharedBundle `json:"shared"`
 }

@@ -28,10 +28,10 @@ type Claim struct {
 	open *access.Claim // nil where somebody owned the site from the start
 }
 
-// Open starts the time in which an unowned site can be claimed. It returns the methods to
-// claim it by and its address: with the secret where nobody owns the site, which is then
-// also in the file. secret is the configuration's; "" is for the site's own, which Open
-// makes. addresses are where others reach the site.
+// Open starts the period in which an unowned site can be claimed. It returns the methods for the
+// claim and the site's address. If the site has no owner, the address includes the secret, and is
+// also written to the file. secret is the configuration's; for "" Open makes the site's own.
+// addresses are where others reach the site.
 func (c *Claim) Open(secret string, addresses []string) (map[string]rpc.Method, *access.Invitation, error) {
 	all := make(methods)
 	forKeys(all, ChallengeMethod, c.challenge)

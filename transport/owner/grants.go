@@ -104,9 +104,9 @@ func (s *Site) addToken(n NewToken, g *access.Grant) (m MadeToken, err error) {
 	return m, err
 }
 
-// checkIssuer refuses a key that is no owner's. While nobody owns the site, the first key
-// that signs becomes its owner and is returned: only the user of the site's own machine
-// gets here then.
+// checkIssuer refuses a key that is not an owner's. While the site has no owner, the first key that
+// signs becomes its owner and is returned: then only the user of the site's own machine can call
+// this.
 func (s *Site) checkIssuer(id identity.ID) (first string, err error) {
 	if !s.Access.Claimed() {
 		first = id.String()

@@ -20,7 +20,7 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// Site is what the methods act on. Every field but Find is needed.
+// Site holds the objects that the methods act on. Every field but Find is required.
 type Site struct {
 	Node    *node.Node
 	Access  *access.Store
@@ -60,7 +60,7 @@ type Site struct {
 	Find func(ctx context.Context, capability string) ([]*discovery.Signed, error)
 }
 
-// outputs is what only an owner may do with the outputs. Both may block for the guard.
+// outputs has the owner's methods on the outputs. Both may block for the guard.
 type outputs interface {
 	Reset(ctx context.Context) error
 	TakeOver(ctx context.Context, holder, output string) error
@@ -123,7 +123,7 @@ func decode[P any](c *rpc.Call) (params P, err error) {
 	return params, nil
 }
 
-// invalid returns err as one that the caller can mend, nil for nil.
+// invalid returns err as the caller's mistake, nil for nil.
 func invalid(err error) error {
 	if err == nil {
 		return nil

@@ -31,9 +31,9 @@ func PeerID(id identity.ID) (peer.ID, error) { return peer.Decode(id.PeerID()) }
 func idOf(p peer.ID) (identity.ID, error) { return identity.Parse(p.String()) }
 
 // ParsePeers parses addresses that name their peer, such as
-// /dns4/relay.example/udp/8475/quic-v1/p2p/12D3KooW…, and groups them by peer. A host
-// listens for QUIC and TCP at one port, and some networks block UDP: for each address of one
-// it adds that of the other.
+// /dns4/relay.example/udp/8475/quic-v1/p2p/12D3KooW…, and groups them by peer. A host listens for
+// QUIC and TCP at one port, and some networks block UDP. So for each address of one transport it
+// adds that of the other.
 func ParsePeers(all []string) ([]peer.AddrInfo, error) {
 	var peers []peer.AddrInfo
 	for _, text := range all {
@@ -117,9 +117,9 @@ func ListenAddrs(listen string) ([]string, error) {
 	return []string{fmt.Sprintf("/%s/%s/tcp/%d", family, ip, n), fmt.Sprintf("/%s/%s/udp/%d/quic-v1", family, ip, n)}, nil
 }
 
-// announcedAddrs selects the addresses that the host tells others, and adds those through
-// relays. An address that it only heard of is told once others have reached it there: a
-// caller, or a hole punch, waits for each that leads nowhere before it tries another.
+// announcedAddrs selects the addresses that the host tells others, and adds those through relays.
+// An observed address is told only once others have reached the host there: a caller, or a hole
+// punch, waits for each unreachable address before it tries another.
 func (h *Host) announcedAddrs(all []ma.Multiaddr) []ma.Multiaddr {
 	interfaces, _ := h.Network().InterfaceListenAddresses() // on an error, others have to confirm all
 	reached, _, _ := h.basic.ConfirmedAddrs()
@@ -132,9 +132,8 @@ func (h *Host) announcedAddrs(all []ma.Multiaddr) []ma.Multiaddr {
 // portMapTimeout bounds how long the router may take to open a port.
 const portMapTimeout = 15 * time.Second
 
-// delayedObservations hides the addresses that others observe until a time: AutoNAT tries
-// each address once in two minutes, and the first should be that of the port which the router
-// opens.
+// delayedObservations hides the addresses that others observe until a time. AutoNAT tries each
+// address once in two minutes, and the first should be that of the port which the router opens.
 type delayedObservations struct {
 	*observedaddrs.Manager
 	until time.Time

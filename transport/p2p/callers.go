@@ -20,9 +20,8 @@ const callersProtocol protocol.ID = "/agentsite/callers/1"
 
 const maxPeerID = 64 // bytes
 
-// reportCaller tells a relay that a caller which came through it is known, and reports
-// whether the relay accepted that: relays of other programs do not. It blocks for seconds at
-// most.
+// reportCaller tells a relay that a caller through it is known, and reports whether the relay
+// accepted that: relays of other programs do not. It blocks for seconds at most.
 func (h *Host) reportCaller(relay, caller peer.ID) bool {
 	ctx, cancel := context.WithTimeout(network.WithNoDial(context.Background(), limitedReason), relayTimeout)
 	defer cancel()

@@ -39,9 +39,9 @@ const (
 
 // Limits of circuits. Where there are two, the second is for strangers. A caller that opens
 // more to one site than it may loses the least recently used. The reserve is for known
-// callers that find no room in the rest. A site names its known callers, so the reserve
-// counts by the sites' networks: a site that names keys of its own takes its network's share,
-// and of the rest no more than strangers may.
+// callers that find no room in the rest. A site names its known callers, so the reserve counts by
+// the sites' networks. A site that names its own keys uses up its network's share, and of the rest
+// no more than strangers may.
 const (
 	relayCircuits, relayReserve        = 640, 256 // each may hold 512 KiB that nobody reads
 	siteCircuits, siteStranger         = 64, 40
@@ -52,9 +52,9 @@ const (
 	maxCallers                         = 64 // known callers of a site
 )
 
-// circuits is the host on which the library's relay serves, with limits that the library
-// lacks: it counts a circuit in full for a minute and a half before anybody has answered, and
-// lets one key take all of a site's.
+// circuits wraps the host of the library's relay, with limits that the library lacks. The library
+// counts a circuit in full for a minute and a half before anybody has answered, and lets one key
+// take all circuits of a site.
 type circuits struct {
 	host.Host
 	allow func(identity.ID) bool // may have a reservation; nil for all
@@ -192,8 +192,7 @@ func (c *circuits) isAllowed(who peer.ID) bool {
 	return c.allow != nil && err == nil && c.allow(id)
 }
 
-// reserve counts a peer's reservation, or returns false where there is no room. It renews one
-// that exists.
+// reserve counts a peer's reservation, or renews it. It returns false if there is no slot.
 func (c *circuits) reserve(who peer.ID, from netip.Prefix) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,8 +213,8 @@ func (c *circuits) reserve(who peer.ID, from netip.Prefix) bool {
 	return true
 }
 
-// reservationLimits returns the limits of reservations and, separately, of those kept for
-// sites that are away: otherwise a peer with ever new keys would evict them all.
+// reservationLimits returns the limits of reservations, or those of reservations kept for sites
+// that are away. These are separate, because a peer with ever new keys would evict them all.
 func reservationLimits(from netip.Prefix, here bool) []quota.Limit {
 	if !here {
 		return []quota.Limit{{Group: inactiveFrom{from}, Most: maxReservationsPerPrefix}, {Group: inactiveFrom{}, Most: maxReservations}}

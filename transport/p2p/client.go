@@ -49,9 +49,9 @@ type Caller struct {
 
 var _ rpc.Caller = (*Caller)(nil)
 
-// Caller returns a Caller, which connects at its first call. addrs is called for each
-// connection and returns multiaddrs without the site's peer ID; it may return none where the
-// site gave its addresses earlier.
+// Caller returns a Caller, which connects at its first call. addrs is called for each connection
+// and returns multiaddrs without the site's peer ID. It may return none if the site gave its
+// addresses earlier.
 func (h *Host) Caller(site identity.ID, addrs func() []string, codec rpc.Codec) *Caller {
 	who, _ := PeerID(site) // what is nobody is not reached
 	return &Caller{host: h, site: who, addrs: addrs, codec: codec, opening: make(chan struct{}, 1)}

@@ -25,9 +25,9 @@ const (
 	// maxKnown bounds those of known peers. Beyond it, the account with the most loses the
 	// oldest connection of its peer with the most.
 	maxKnown = 80
-	// maxPerPeer and maxPerStranger bound the inbound connections of one peer. From probeFrom
-	// on the others are probed: QUIC connections of a killed client linger for half a minute,
-	// and its next call should not wait for them.
+	// maxPerPeer and maxPerStranger bound the inbound connections of one peer. From probeFrom on the
+	// others are probed, because QUIC connections of a killed client linger for half a minute, and
+	// its next call should not wait for them.
 	maxPerPeer, maxPerStranger, probeFrom = 16, 4, 4
 	// maxPerPrefix bounds the connections from one network to a relay of peers without a
 	// reservation or a circuit. It leaves room for handshakes within newLimits.
@@ -244,8 +244,8 @@ func (p *connLimiter) isRelayClient(who peer.ID, circuits bool) bool {
 	return info != nil && (info.Tags[reservationTag] > 0 || circuits && info.Tags[hopTag] > 0)
 }
 
-// protect returns the account of a peer, "" for a stranger, and protects the connections of
-// one that has an account.
+// protect returns the account of a peer, "" for a stranger, and protects its connections if it has
+// an account.
 func (p *connLimiter) protect(who peer.ID) (account string) {
 	if id, err := idOf(who); err == nil {
 		account = p.account(id)

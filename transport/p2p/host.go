@@ -87,7 +87,7 @@ type Host struct {
 
 // setLibraryDefaults sets the library's process-wide variables.
 var setLibraryDefaults = sync.OnceFunc(func() {
-	// Who has two relays of its own has no four that could tell it its address.
+	// A host with two relays of its own does not have the library's four observers of its address.
 	observedaddrs.ActivationThresh = 2
 	// One relay that does not answer keeps all others from being tried for the same peer.
 	circuit.DialTimeout, circuit.DialRelayTimeout, circuit.ReserveTimeout = relayTimeout, relayTimeout, relayTimeout

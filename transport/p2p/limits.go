@@ -66,9 +66,9 @@ func newLimits(relay bool) (network.ResourceManager, error) {
 	return inboundLimits{m}, err
 }
 
-// inboundLimits applies the limits of an address only to inbound direct connections. The
-// library applies them to outbound ones too, and counts all callers through a relay as the
-// relay: a few strangers would keep out the others, and us from the relay.
+// inboundLimits applies the limits of an address only to inbound direct connections. The library
+// also applies them to outbound connections, and counts all callers through a relay as the relay. A
+// few strangers would then keep out the other callers, and this host from the relay.
 type inboundLimits struct{ network.ResourceManager }
 
 func (m inboundLimits) OpenConnection(way network.Direction, file bool, to ma.Multiaddr) (network.ConnManagementScope, error) {

@@ -68,9 +68,9 @@ func (p *peerStore) add(of peer.ID, all []ma.Multiaddr, ttl time.Duration) {
 	}
 }
 
-// isRelayClient reports whether a relay's peer is neither a relay nor a DHT server, whose
-// addresses the relay tells others. The library keeps a client's addresses for 15 minutes:
-// those of 2,000 clients touch nearly all pages of the heap, which Go then does not return.
+// isRelayClient reports whether a relay's peer is neither a relay nor a DHT server: the relay tells
+// others only the addresses of those. The library keeps a client's addresses for 15 minutes. Those
+// of 2,000 clients touch nearly all pages of the heap, which Go then does not return.
 func (p *peerStore) isRelayClient(of peer.ID) bool {
 	if !p.relay {
 		return false

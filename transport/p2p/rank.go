@@ -8,9 +8,9 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// rankDials delays dialling through relays by directHeadStart where there are direct
-// addresses, even local ones: the library would dial both at once, with a handshake through
-// each relay, though the peer answers directly.
+// rankDials delays dials through relays by directHeadStart if there are direct addresses, even
+// local ones. The library would dial both at once, with a handshake through each relay, although
+// the peer answers directly.
 func rankDials(addrs []ma.Multiaddr) []network.AddrDelay {
 	straight := slices.DeleteFunc(slices.Clone(addrs), IsRelayed)
 	around := slices.DeleteFunc(slices.Clone(addrs), func(a ma.Multiaddr) bool { return !IsRelayed(a) })

@@ -66,9 +66,8 @@ func (h *Host) hasDirectConn(who peer.ID) bool {
 	})
 }
 
-// Reach connects to a site, unless it is connected, at one of the multiaddrs or at one that
-// the site gave earlier. It uses relays where no direct way works. It blocks for ten seconds
-// at most.
+// Reach connects to a site, unless it is connected, at one of addrs or of the addresses that the
+// site gave earlier. It uses relays if no direct address works. It blocks for ten seconds at most.
 func (h *Host) Reach(ctx context.Context, site identity.ID, addrs []string) error {
 	who, err := PeerID(site)
 	if err != nil {
@@ -109,8 +108,8 @@ func (h *Host) reach(ctx context.Context, who peer.ID, addrs []string) error {
 	return dialFailure(h.Connect(network.WithAllowLimitedConn(ctx, limitedReason), peer.AddrInfo{ID: who}), bad)
 }
 
-// dialFailure shortens the error of a connection attempt, of which the library's has a line
-// for each address. bad is the error of addresses that could not be parsed, nil for none.
+// dialFailure shortens the library's error of a connection attempt, which has a line for each
+// address. bad is the error of addresses that could not be parsed, nil for none.
 func dialFailure(err, bad error) error {
 	var all *swarm.DialError
 	switch {

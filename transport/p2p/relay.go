@@ -19,8 +19,7 @@ func (r *Relay) serve(h *Host) error {
 	limits := circuitrelay.DefaultResources()
 	limits.Limit = &circuitrelay.RelayLimit{Duration: circuitTime, Data: circuitBytes}
 	limits.ReservationTTL = reservationTTL
-	// What is bounded below is bounded in circuits, which counts by network and spares
-	// those that are known.
+	// circuits enforces tighter limits than these; it counts by network and spares known callers.
 	limits.MaxReservations, limits.MaxReservationsPerIP, limits.MaxReservationsPerASN = 2*maxReservations, 2*maxReservations, 2*maxReservations
 	limits.MaxCircuits = 2 * relayCircuits
 	relay, err := circuitrelay.New(c, circuitrelay.WithResources(limits))

@@ -22,10 +22,10 @@ const (
 	// relayTimeout bounds how long a relay may take to answer.
 	relayTimeout = 4 * time.Second
 
-	// renewInterval is the pause between renewals, though a reservation lasts for an hour:
-	// ten seconds after a relay was killed and restarted, callers have to get through again.
-	// QUIC alone notices that after 45 s, as its keep-alives are too small for a stateless
-	// reset. Relays are renewed in turn: callers use the others meanwhile.
+	// renewInterval is the pause between renewals, although a reservation lasts for an hour: callers
+	// have to get through again ten seconds after a killed relay was restarted. QUIC alone notices
+	// that after 45 s, as its keep-alives are too small for a stateless reset. Relays are renewed in
+	// turn: callers use the others meanwhile.
 	renewInterval = 8 * time.Second
 
 	// maxAddrsPerRelay bounds the announced addresses through one relay.
@@ -190,8 +190,8 @@ func (h *Host) keepReservation(ctx context.Context, relay peer.AddrInfo, turns <
 	(&reservationKeeper{ask, held, lost, turns, tell}).run(ctx)
 }
 
-// reconnectInterval is the least time between connections that closeStale closes: a stranger
-// whose hole cannot be punched, on purpose or not, costs no more than one.
+// reconnectInterval is the minimum time between connections that closeStale closes. It limits the
+// cost of strangers whose hole punches fail, on purpose or not.
 const reconnectInterval = 10 * time.Minute
 
 // closeStale closes a connection to a relay that is older than the last failed hole punch,

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// checkCBOR refuses what JSON has no form for anywhere in a message, also in unknown fields:
-// invalid UTF-8, keys that are no texts or duplicate, undefined and other simple values, NaN
-// and Inf, and integers below -2^63. The message is well formed and of definite lengths.
+// checkCBOR refuses items that JSON cannot express anywhere in a message, also in unknown fields.
+// These are invalid UTF-8, keys that are duplicate or not texts, undefined and other simple values,
+// NaN and Inf, and integers below -2^63. The message is well formed and of definite lengths.
 func checkCBOR(b []byte) error {
 	_, err := checkItem(b)
 	return err

@@ -1,9 +1,8 @@
-// Package rpc is JSON-RPC 2.0: one dispatcher and two encodings over the same Go
-// structs. JSON is the wire of MCP; CBOR carries the same messages, with the same
-// text keys, as a private encoding of ours.
+// Package rpc implements JSON-RPC 2.0: one dispatcher and two encodings over the same Go structs.
+// JSON is the wire of MCP; CBOR carries the same messages, with the same text keys, as a private
+// encoding of ours.
 //
-// It knows messages, methods and the evidence that a carrier brings of who is
-// there, and of MCP what a stream has to: its revision, and the names that open a
-// session and cancel a request (revision.go). It knows no principal, no tool and no
-// device: nothing of ours is imported here.
+// It knows messages, methods and a carrier's evidence of the caller. Of MCP it knows the revision,
+// and the names that open a session and cancel a request (revision.go). It knows no principal, no
+// tool and no device: nothing of ours is imported here.
 package rpc

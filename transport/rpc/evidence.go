@@ -1,13 +1,13 @@
 package rpc
 
-// Evidence is what a carrier proves about a caller, zero for nothing. The node derives the
+// Evidence is a carrier's proof of the caller's identity, zero for none. The node derives the
 // principal from it.
 type Evidence struct {
 	Peer   string // a peer ID that a handshake proved
 	Bearer string // an unchecked token
 	Local  string // the local way in
-	// Principal is what a carrier's admission made of the other fields for this one request, so
-	// that the node does not do it again; nil otherwise. Only the node knows what it is.
+	// Principal is the result of a carrier's admission for this request, so that the node does not
+	// authenticate again; nil otherwise. Only the node knows its type.
 	Principal any
 }
 

@@ -63,9 +63,9 @@ func NewSequence(r io.Reader) *Sequence {
 	return &Sequence{cborItems{r: bufio.NewReader(r), tooLong: exceedsMaxAnswer}}
 }
 
-// Next returns the next message, still encoded. It takes in no more than
-// MaxAnswer bytes for it: a longer one fails as one that is cut short does, with
-// io.ErrUnexpectedEOF. After the last it returns io.EOF.
+// Next returns the next message, still encoded. It reads at most MaxAnswer bytes for it: a longer
+// message fails with io.ErrUnexpectedEOF, as a truncated one does. After the last message it
+// returns io.EOF.
 func (s *Sequence) Next() ([]byte, error) {
 	item, err := s.next()
 	if errors.Is(err, errTooLong) {

@@ -14,7 +14,7 @@ const (
 	CodeInternal       = -32603
 )
 
-// Error is an error as JSON-RPC writes it. Data is a Raw in one that was received.
+// Error is a JSON-RPC error. In a received error, Data is a Raw.
 type Error struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`

@@ -10,11 +10,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Raw is an encoded value: parameters before their method is known, a schema rendered at
-// start-up. In a message of the other encoding it is transcoded without loss: integers from
-// -2^63 to 2^64-1, float64, texts, bools, null, arrays and objects, and bytes, which are
-// base64 in JSON. Anything else is refused. The zero Raw is absent. A decoded Raw may share
-// its message's bytes: that of a Call is valid until the method returns.
+// Raw is an encoded value: parameters before their method is known, a schema rendered at start-up.
+// In a message of the other encoding it is transcoded without loss. Supported are integers from
+// -2^63 to 2^64-1, float64, texts, bools, null, arrays and objects, and bytes, which are base64 in
+// JSON. Anything else is refused. The zero Raw is absent. A decoded Raw may share its message's
+// bytes: that of a Call is valid until the method returns.
 type Raw struct {
 	codec Codec
 	b     []byte
@@ -23,8 +23,8 @@ type Raw struct {
 // RawJSON returns a Raw of valid JSON text.
 func RawJSON(b []byte) Raw { return Raw{JSON, b} }
 
-// ParseJSON returns a Raw of a text from outside, within the bounds of messages: it is refused
-// where it nests too deep or holds too many values. Whether it is valid, Decode says.
+// ParseJSON returns a Raw of an untrusted text. It refuses a text that nests too deep or holds too
+// many values; Decode checks whether it is valid.
 func ParseJSON(b []byte) (Raw, error) {
 	if err := checkJSONBounds(b); err != nil {
 		return Raw{}, err

@@ -1,6 +1,6 @@
 package rpc
 
-// What streams and carriers have to know of the protocol above, MCP.
+// The constants of MCP that streams and carriers use.
 const (
 	// Revision is the MCP revision that the site serves itself, with independent requests.
 	Revision = "2026-07-28"

@@ -39,8 +39,7 @@ type Terms struct {
 	// Codec also determines the framing: JSON is one message per line, as in MCP's stdio,
 	// also on sockets, and CBOR a sequence (RFC 8742). nil is JSON.
 	Codec Codec
-	// Known reports whether the peer is no stranger. It is called concurrently, where that
-	// matters. nil is for true.
+	// Known reports whether the peer is no stranger. It is called concurrently. nil means true.
 	Known func() bool
 }
 
@@ -183,8 +182,8 @@ func (s *Stream) incoming(b []byte) *Incoming {
 }
 
 // start serves a request, and reports whether its caller goes on reading. It serves a request
-// without a successor in the caller's goroutine, as waking another one takes longer than most
-// calls; if it exceeds inlineLimit, next runs in another.
+// without a successor in the caller's goroutine, because waking another one takes longer than most
+// calls. If the request exceeds inlineLimit, next runs in another goroutine.
 func (s *Stream) start(ctx context.Context, in *Incoming, m message, next func()) bool {
 	s.mu.Lock()
 	_, twice := s.running[m.ID]

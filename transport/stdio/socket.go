@@ -62,9 +62,9 @@ func ListenOr(path, fallback string) (net.Listener, error) {
 	return ln, err
 }
 
-// Serve accepts streams until ctx ends and calls handle for each, which blocks while the
-// stream lasts. The evidence is that the caller could open the socket and, where the system
-// tells, that it is root, this process's user or in its group. Serve closes the listener and
+// Serve accepts streams until ctx ends and calls handle for each, which blocks while the stream
+// lasts. The evidence is that the caller could open the socket. Where the system tells its user,
+// that has to be root, this process's user or a member of its group. Serve closes the listener and
 // returns once every stream has ended.
 func Serve(ctx context.Context, ln net.Listener, local string, handle func(context.Context, net.Conn, rpc.Evidence)) error {
 	stop := context.AfterFunc(ctx, func() { ln.Close() })

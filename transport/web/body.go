@@ -31,9 +31,9 @@ func newBodyLimits() *bodyLimits {
 }
 
 // ReadBody reads a request's body before the body's deadline. Where it cannot, it answers the
-// request and returns nil. Otherwise the caller calls done after its last use of body. A long
-// body takes one of the places that its account has for those, one in chunks once it is long, and a
-// stranger waits for one of the few that strangers have.
+// request and returns nil. Otherwise the caller calls done after its last use of body. A long body
+// takes one of its account's slots for long bodies, a chunked one once it is long. A stranger waits
+// for one of the strangers' few slots.
 func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Buffer, done func()) {
 	most, leave := int64(rpc.MaxMessage), func() {}
 	long := func() bool { return true }
@@ -93,9 +93,9 @@ func tooLong(most int64) string {
 	return "a message has at most " + strconv.FormatInt(most, 10) + " bytes"
 }
 
-// readBody reads a body of at most so many bytes before the deadline that checkOrigin
-// has set, and lifts that; a long one only where long lets it. Where it cannot, it returns a status
-// and a reason, and the deadline stays for what net/http still reads.
+// readBody reads a body of at most most bytes before the deadline that checkOrigin has set, and
+// then lifts that. It reads a long body only if long returns true. On failure it returns a status
+// and a reason, and the deadline stays for the rest that net/http reads.
 func readBody(w http.ResponseWriter, r *http.Request, into *bytes.Buffer, most int64, long func() bool) (int, string) {
 	const busy = "too many long messages at a time: try again in a second"
 	switch {

@@ -15,9 +15,8 @@ import (
 // connLimiter limits the open connections of a listener. Half of them are for authenticated
 // callers, and half for others. At the limit it evicts a connection of the half that is over
 // its share, from the group with the most: an account, or an address. So a caller with few
-// connections keeps them. Below a second limit, it does not evict a connection whose request
-// runs, or that is too new: also a slow client gets that time, even if others reconnect
-// after each eviction.
+// connections keeps them. Below a second limit, it does not evict a connection that is new or whose
+// request runs. So a slow client gets that time even if others reconnect after each eviction.
 type connLimiter struct {
 	usual, most int
 

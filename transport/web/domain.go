@@ -26,9 +26,9 @@ type Domain struct {
 // lookEvery is how seldom the files are looked at. They are when a client asks for the name.
 const lookEvery = time.Minute
 
-// NewDomain returns a domain, which may have a port, with the files of its certificate and of that
-// one's key, in PEM: in a folder, or by their whole paths. Where they cannot be used it says so in
-// the log, and the site shows the certificate of its own key until they can. "" is no domain.
+// NewDomain returns a domain, which may have a port, with the PEM files of its certificate and of
+// that certificate's key. The files are in folder, or named by absolute paths. While they cannot be
+// used, it logs that, and the site shows the certificate of its own key. "" means no domain.
 func NewDomain(domain, folder, certificate, key string) *Domain {
 	if domain == "" {
 		return nil

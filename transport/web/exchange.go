@@ -10,8 +10,8 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// answer is what goes back: one message, or a stream once a notification comes
-// before the response.
+// answer writes the HTTP response: one message, or a stream once a notification comes before the
+// response.
 type answer struct {
 	in     rpc.Incoming // what it answers
 	w      http.ResponseWriter
@@ -83,7 +83,7 @@ func (a *answer) end() {
 	}
 }
 
-// status is what HTTP says of an answer (streamable-http, "Sending Messages").
+// status returns the HTTP status of an answer (streamable-http, "Sending Messages").
 func status(e *rpc.Error) int {
 	switch {
 	case e == nil:

@@ -13,8 +13,8 @@ import (
 	"agentsite/node/identity"
 )
 
-// ListenHTTPS listens at an address for HTTPS with the certificates of ServerTLS, and that of a
-// domain for clients that ask for its name; nil for none.
+// ListenHTTPS listens at an address for HTTPS with the certificates of ServerTLS. Clients that ask
+// for the domain's name get its certificate; domain may be nil.
 func ListenHTTPS(address string, key identity.Key, names []string, now func() time.Time, domain *Domain) (net.Listener, error) {
 	secured, err := ServerTLS(key, names, now)
 	if err != nil {
@@ -70,8 +70,8 @@ func IsLoopback(at net.Addr) bool {
 // maxEndpoints is how many fit on a screen, as a QR code.
 const maxEndpoints = 2
 
-// Endpoints returns where others can reach a listener at an address: there, or at addresses
-// of this machine and then at its name, maxEndpoints in all.
+// Endpoints returns where others can reach a listener: at its own address or, if that is
+// unspecified, at addresses of this machine and at its name, maxEndpoints in all.
 func Endpoints(at net.Addr, name string) (all []string) {
 	listens, err := netip.ParseAddrPort(at.String())
 	if err != nil {

@@ -11,8 +11,8 @@ const (
 	base64Close = "?="
 )
 
-// mirror is a request's headers as a dispatcher sees them: Mcp-Name, which may be
-// encoded, is decoded, and as good as missing where it is not well formed.
+// mirror gives a dispatcher the headers of a request. Mcp-Name, which may be encoded, is decoded,
+// and counts as missing if it is malformed.
 type mirror http.Header
 
 const nameHeader = "Mcp-Name"

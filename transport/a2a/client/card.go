@@ -58,7 +58,7 @@ type card struct {
 	Transport string `json:"preferredTransport"`
 }
 
-// described is what a card that was accepted says.
+// described is the content of an accepted card.
 type described struct {
 	url, tenant string
 	legacy      bool // it speaks 0.3
@@ -66,7 +66,7 @@ type described struct {
 	agent       task.Agent
 }
 
-// fetch fetches the card, and refuses one that the owner has not accepted.
+// fetch fetches the card, and refuses it if the owner has not accepted it.
 func (h *Host) fetch(ctx context.Context) (*described, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

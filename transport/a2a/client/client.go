@@ -33,16 +33,16 @@ const (
 	callTimeout = 25 * time.Second
 )
 
-// Options are what a host works with.
+// Options configure a Host.
 type Options struct {
 	URL string // of the card; see CheckURL
-	// The card is accepted where it has the digest, or is signed by the key: one of them is set, or
-	// none, and then no card is accepted.
+	// The card is accepted if it has the digest Pin, or is signed by the key SignedBy. At most one
+	// of them is set; without either, no card is accepted.
 	Pin      string      // SHA-256 of the card without its signatures, as canonical JSON; see CheckPin
 	SignedBy identity.ID // the zero ID for none
 	Token    func() (string, error)
 	Self     identity.ID  // of this site
-	HTTP     *http.Client // nil for one that dials public addresses and that of the URL
+	HTTP     *http.Client // nil for a client that dials public addresses and that of the URL
 }
 
 // Host is an agent elsewhere as a host of tasks. A task's ID is that which it has there. It is safe

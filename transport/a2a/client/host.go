@@ -69,8 +69,8 @@ func (h *Host) Agents(ctx context.Context, _ agents.Principal) ([]task.Agent, er
 	return []task.Agent{d.agent}, nil
 }
 
-// Ask implements task.Host. What may have been asked before is not asked again of an agent that
-// does not say that it takes it as the same: it is looked for.
+// Ask implements task.Host. A request that may have been sent before is repeated only if the agent
+// declares that it deduplicates messages; otherwise Ask searches for its task.
 func (h *Host) Ask(ctx context.Context, _ agents.Principal, r task.Request) (task.Task, error) {
 	t, err := h.ask(ctx, &r)
 	return t, fault.Told(err)

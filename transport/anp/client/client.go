@@ -1,6 +1,6 @@
-// Package client asks agents elsewhere by the Agent Network Protocol: it reads the description of
-// one, verifies whose it is, and calls its methods by JSON-RPC with signed requests. All that it
-// fetches and calls is at the host of the URL that the owner wrote.
+// Package client calls agents elsewhere by the Agent Network Protocol. It reads an agent's
+// description, verifies the agent's identity, and calls its methods by JSON-RPC with signed
+// requests. It fetches from and calls only the host of the URL that the owner configured.
 package client
 
 import (
@@ -39,13 +39,13 @@ const (
 	callTimeout = 25 * time.Second
 )
 
-// Options are what a client works with.
+// Options configure a Client.
 type Options struct {
 	URL    string       // of the agent description; see CheckURL
 	Domain string       // of this site, whose did:wba it calls itself; "" for the did:key
 	Key    identity.Key // of this site
 	Now    func() time.Time
-	HTTP   *http.Client // nil for one that dials public addresses and that of the URL
+	HTTP   *http.Client // nil for a client that dials public addresses and that of the URL
 }
 
 // Client is an agent elsewhere. Its methods are safe for concurrent use.
@@ -88,7 +88,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Agent is what an agent elsewhere describes of itself.
+// Agent is an agent's description of itself.
 type Agent struct {
 	Name, Description string
 	DID               string // verified; "" where it names none
@@ -180,7 +180,7 @@ func (c *Client) get(ctx context.Context, at string, most int64) ([]byte, error)
 	return outbound.Do(c.HTTP, r, most)
 }
 
-// same refuses a URL at another host than the one that the owner wrote.
+// same refuses a URL at another host than that of the owner's URL.
 func (c *Client) same(at string) error {
 	u, err := url.Parse(at)
 	if err != nil || u.Host != c.host || u.Scheme != c.scheme || u.User != nil {

@@ -21,8 +21,8 @@ import (
 const (
 	// maxCalls is how many calls are kept: those that were asked for, and those that ended last.
 	maxCalls = 32
-	// describeAgain is how old a description may be when something is asked, and lookAgain when a
-	// method is not in it: this site's key may have got a permission.
+	// describeAgain is the maximum age of a description for a request, and lookAgain that for an
+	// unknown method: this site's key may have received a permission since.
 	describeAgain = 10 * time.Minute
 	lookAgain     = 2 * time.Second
 )
@@ -274,8 +274,7 @@ func (h *Host) Answer(context.Context, agents.Principal, string, string, string)
 	return task.Task{}, fault.Told(device.Faultf(device.Invalid, "it asks nothing"))
 }
 
-// Cancel implements task.Host. A call that was not made is never made; one that is under way ends
-// first.
+// Cancel implements task.Host. A call that has not begun is never made; a running call ends first.
 func (h *Host) Cancel(_ context.Context, _ agents.Principal, id string) (task.Task, error) {
 	c, err := h.find(id)
 	if err != nil {

@@ -156,7 +156,7 @@ func (d *document) related(all []jsontext.Value) (map[string]identity.ID, error)
 	return keys, nil
 }
 
-// absolute returns the whole ID of one that may be relative.
+// absolute resolves an ID that may be relative.
 func (d *document) absolute(id string) string {
 	if strings.HasPrefix(id, "#") {
 		return d.ID + id

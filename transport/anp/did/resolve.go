@@ -140,8 +140,8 @@ func Fetch(ctx context.Context, client *http.Client, name string) (*Document, er
 	return doc, nil
 }
 
-// Lookup fetches the document of a did:wba and returns its key: the one that #… names, or the only
-// one by which its subject authenticates.
+// Lookup fetches the document of a did:wba and returns the key that its fragment names. Without a
+// fragment it returns the subject's only authentication key.
 func Lookup(ctx context.Context, text string) (identity.ID, error) {
 	name, fragment := Split(text)
 	if err := Check(name); err != nil {

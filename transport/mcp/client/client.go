@@ -46,9 +46,8 @@ type ToolError struct{ Kind, Msg string }
 func (e *ToolError) Error() string     { return e.Msg }
 func (e *ToolError) FaultKind() string { return e.Kind }
 
-// RequestError is a site's refusal of a request, before or instead of any tool: the kind
-// of fault that its code stands for, "" for one that we do not know, and its
-// sentence.
+// RequestError is a site's refusal of a request, before or instead of any tool. Kind is the kind of
+// fault for its code, "" for an unknown code; Msg is its sentence.
 type RequestError struct{ Kind, Msg string }
 
 func (e *RequestError) Error() string     { return e.Msg }
@@ -92,8 +91,8 @@ type meta struct {
 	agents.Terms
 }
 
-// capabilities are what the site may do with this client: nothing but answer with a task,
-// where that is asked for.
+// capabilities are the capabilities that this client declares: only answers with a task, where that
+// is requested.
 type capabilities struct {
 	Extensions struct {
 		Tasks *struct{} `json:"io.modelcontextprotocol/tasks,omitzero"`
@@ -271,9 +270,9 @@ func (c content) decode() (*tools.Content, error) {
 	return nil, nil // a kind that we have no use for
 }
 
-// CallMethod calls a method outside MCP, which no tool reaches, with parameters that encode
-// by their json tags, nil for none. What it answers comes as JSON. A method that does not
-// exist is denied: so are the owner's to everybody else.
+// CallMethod calls a method outside MCP, which no tool reaches, with parameters that encode by
+// their json tags, nil for none. It returns the result as JSON. A method that does not exist is
+// denied, as the owner's methods are to everybody else.
 func (c *Client) CallMethod(ctx context.Context, method string, params any) ([]byte, error) {
 	if params == nil {
 		params = struct{}{}

@@ -15,13 +15,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Client is an agents.Site: each operation calls the tool that renders it. The far side
-// makes its own principal of our evidence, so the principals are not used. What it
-// answers is data: names of points match the name pattern, texts are as they came.
+// A Client is an agents.Site: each operation calls the tool that renders it. The far side makes its
+// own principal of our evidence, so the principals are not used. Its answers are untrusted data:
+// names of points match the name pattern, texts are unchanged.
 var _ agents.Site = (*Client)(nil)
 
-// UnexpectedError is the error of an answer that is not what the tool answers with. What
-// was done is not known.
+// UnexpectedError is the error of an answer that does not match the tool's results. The outcome of
+// the call is unknown.
 type UnexpectedError struct {
 	Tool string
 	Err  error

@@ -18,8 +18,8 @@ import (
 )
 
 // Tasks are the tasks of a remote site, by MCP's extension for tasks. The far side makes its own
-// principal of our evidence, so the principals are not used. What it answers is data: IDs
-// and names match their patterns, texts are as they came.
+// principal of our evidence, so the principals are not used. Its answers are untrusted data: IDs
+// and names match their patterns, texts are unchanged.
 type Tasks struct{ client *Client }
 
 var _ task.Host = Tasks{}

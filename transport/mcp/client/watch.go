@@ -16,9 +16,9 @@ import (
 
 const listenMethod = "subscriptions/listen"
 
-// Watch implements agents.Site: it subscribes to values, or, for the offer alone, to the list
-// of tools. While emit runs, what the site sends is merged into one update. What a site says
-// against the protocol ends the watch with an *UnexpectedError.
+// Watch implements agents.Site: it subscribes to values, or, for the offer alone, to the list of
+// tools. While emit runs, the site's notifications are merged into one update. A notification that
+// violates the protocol ends the watch with an *UnexpectedError.
 func (c *Client) Watch(ctx context.Context, _ agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
 	if err := agents.CheckNumber("every", &r.Every); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (c *Client) Watch(ctx context.Context, _ agents.Principal, r agents.WatchRe
 	return err
 }
 
-// updates are what a site has sent to a watch and emit was not called with yet.
+// updates holds what a site has sent to a watch and emit has not been called with yet.
 type updates struct {
 	id        rpc.ID
 	offerOnly bool
@@ -111,7 +111,7 @@ func (w *updates) take() (u agents.Update, ok bool, err error) {
 	return u, ok, w.wrong
 }
 
-// age has the ages and lengths in next be those of now: emit may be long. The lock is held.
+// age brings the ages and lengths in next up to date, because emit may take long. The lock is held.
 func (w *updates) age() {
 	now := time.Now()
 	passed := now.Sub(w.asOf)

@@ -42,7 +42,7 @@ func (h *host) rounds(ctx context.Context, ss *sdk.ServerSession, do func(tools.
 	return device.Faultf(device.Internal, "this asked its client %d times and still needs more", maxRounds)
 }
 
-// capabilities are what the client declared in its handshake.
+// capabilities returns the capabilities that the client declared in its handshake.
 func capabilities(ss *sdk.ServerSession) (can tools.Capabilities) {
 	p := ss.InitializeParams()
 	if p == nil || p.Capabilities == nil {
@@ -55,8 +55,8 @@ func capabilities(ss *sdk.ServerSession) (can tools.Capabilities) {
 	}
 }
 
-// ask puts the questions one after the other, because a person may have to answer
-// them; none is put when the client cannot answer them all.
+// ask sends the questions one after the other, because a person may have to answer them. It sends
+// none if the client does not support all of them.
 func (h *host) ask(ctx context.Context, ss *sdk.ServerSession, can tools.Capabilities, questions []tools.Question) (map[string]tools.Args, error) {
 	var lacks tools.Capabilities
 	for _, q := range questions {

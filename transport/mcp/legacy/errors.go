@@ -30,8 +30,8 @@ func asError(err error) error {
 	return &jsonrpc.Error{Code: int64(fault.Code(f.Kind)), Message: f.Msg}
 }
 
-// sendable leaves out of an error what is no JSON: the SDK quotes the URI that it did not
-// find as Go does, and a session ends with an answer that cannot be written.
+// sendable removes the data of an error if it is not JSON. The SDK quotes an unknown URI in Go's
+// syntax, and an answer that cannot be written ends the session.
 func sendable(err error) error {
 	var wire *jsonrpc.Error
 	if errors.As(err, &wire) && len(wire.Data) > 0 && !jsontext.Value(wire.Data).IsValid() {

@@ -19,10 +19,9 @@ import (
 // it came.
 const maxExact = 1 << 53
 
-// inspect refuses what the SDK would take for something else: text that is no JSON as a
-// site takes it or does not end with its message, a message that is neither a request nor
-// an answer, and ids that would come back changed. It returns the refusal, to be sent where
-// it is not empty; nil for none.
+// inspect refuses input that the SDK would misread: text that is not strict JSON or continues after
+// its message, a message that is neither a request nor an answer, and ids that the SDK would
+// change. It returns the refusal, to be sent if it is not empty; nil for none.
 func inspect(text []byte) []byte {
 	messages := []jsontext.Value{text}
 	if bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("[")) {

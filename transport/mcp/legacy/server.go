@@ -155,7 +155,7 @@ func (s *Server) left(h *host) {
 	}
 }
 
-// close has the next who comes have another host. The lock is held.
+// close removes a host, so that the principal's next session gets a new one. The lock is held.
 func (s *Server) close(h *host) {
 	if s.hosts[h.who] == h {
 		delete(s.hosts, h.who)

@@ -39,8 +39,8 @@ func (x *session) end() {
 	x.sdk.Close()
 }
 
-// admit takes a new session in. When its account has too many, the longest idle one of
-// that account has to go, and nobody else's; when none is idle, the new one is refused.
+// admit registers a new session. When its account has too many, the account's longest idle session
+// is evicted, never one of another account. If none is idle, the new one is refused.
 func (s *Server) admit(h *host, ss *sdk.ServerSession) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

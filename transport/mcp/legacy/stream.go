@@ -30,9 +30,9 @@ func (s stream) Connect(ctx context.Context) (sdk.Connection, error) {
 	return &bounded{Connection: c, open: make(map[jsonrpc.ID]bool)}, err
 }
 
-// bounded refuses requests beyond the bound by itself, and takes in neither
-// requests nor notifications while an answer waits for its client to read. What
-// the client answers always gets through: a request may be waiting for it.
+// bounded refuses requests beyond the limit, and reads neither requests nor notifications while an
+// answer waits for its client to read. A client's answers always get through, because a request may
+// be waiting for one.
 type bounded struct {
 	sdk.Connection
 

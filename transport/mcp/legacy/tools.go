@@ -76,9 +76,8 @@ func failed(f *device.Fault) *sdk.CallToolResult {
 	}
 }
 
-// called is the result of a tool that did. The value goes out twice: as it is,
-// where it is an object, which is all that these revisions take, and as JSON in a
-// text.
+// called returns the result of a successful call. The value is sent twice: as it is if it is an
+// object, which these revisions require, and as JSON in a text.
 func called(res tools.Result) (*sdk.CallToolResult, error) {
 	out := &sdk.CallToolResult{}
 	if res.From != "" {
@@ -116,8 +115,8 @@ func contents(c tools.ResourceContent) *sdk.ResourceContents {
 	return &sdk.ResourceContents{URI: c.URI, MIMEType: c.MIME, Text: c.Text, Blob: c.Blob}
 }
 
-// noter sends what a running call says as the notifications that the client asked
-// for: progress with a token, log lines from the session's level on.
+// noter sends the notes of a running call as the notifications that the client requested: progress
+// with a token, log lines from the session's level on.
 func noter(ctx context.Context, req *sdk.CallToolRequest) func(tools.Note) {
 	token := req.Params.GetProgressToken()
 	last := -1.0

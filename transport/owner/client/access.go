@@ -16,8 +16,7 @@ import (
 	"github.com/multiformats/go-multiaddr"
 )
 
-// Access is what a site says of its permissions. Only Client.Access makes one that can be
-// signed for.
+// Access is a site's report of its permissions. Only a value from Client.Access can be signed for.
 type Access struct {
 	owner.Access
 	site identity.ID // the key that was pinned or proved
@@ -28,8 +27,8 @@ func (a Access) Address() string {
 	return access.Invitation{Site: a.site, Addresses: a.At}.String()
 }
 
-// Renewal returns the words after agentsite that grant the same again, quoted for a shell.
-// ok is false for what has not the form of a permission for a key, which is never suggested.
+// Renewal returns the arguments of agentsite that grant the same again, quoted for a shell. ok is
+// false if g is not a well-formed permission for a key, which is never suggested.
 func Renewal(g owner.Granted) (words string, ok bool) {
 	to, err := identity.Parse(g.To)
 	if err != nil || g.Token != "" || len(g.May) != 1 {

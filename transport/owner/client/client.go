@@ -34,8 +34,8 @@ type Client struct {
 // carrier that verifies none; name is by which the user knows the site.
 func New(site Caller, pinned identity.ID, name string) *Client { return &Client{site, pinned, name} }
 
-// Call calls one of the owner's methods. What it answers is unchecked: use Client's method of
-// the same name where there is one.
+// Call calls one of the owner's methods. The result is unchecked: use Client's method of the same
+// name where there is one.
 func Call[P, R any](ctx context.Context, c *Client, method owner.Method[P, R], params P) (result R, err error) {
 	text, err := c.site.CallMethod(ctx, string(method), params)
 	if err != nil {
@@ -47,8 +47,8 @@ func Call[P, R any](ctx context.Context, c *Client, method owner.Method[P, R], p
 	return result, nil
 }
 
-// Access lists owners, grants and tokens. It refuses a site that names another key than the
-// pinned one, and one without a pinned key that does not prove the key that it names.
+// Access lists owners, grants and tokens. It refuses a site that names another key than the pinned
+// one. Without a pinned key, it refuses a site that does not prove the key that it names.
 func (c *Client) Access(ctx context.Context) (Access, error) {
 	challenge := make([]byte, 32)
 	rand.Read(challenge)
@@ -72,7 +72,7 @@ func (c *Client) Access(ctx context.Context) (Access, error) {
 	return Access{all, id}, nil
 }
 
-// AddToken has the site make a token of a permission that was signed for it.
+// AddToken asks the site for a token that stands for a permission signed for it.
 func (c *Client) AddToken(ctx context.Context, n owner.NewToken) (m owner.MadeToken, err error) {
 	m, err = Call(ctx, c, owner.TokenMethod, n)
 	if err == nil && !state.IsToken(m.Token) {
@@ -92,12 +92,12 @@ func (c *Client) AddToken(ctx context.Context, n owner.NewToken) (m owner.MadeTo
 	return m, nil
 }
 
-// SetTime has the site believe an owner's clock; with back also where that is earlier.
+// SetTime sets the site's clock to an owner's; with back also to an earlier time.
 func (c *Client) SetTime(ctx context.Context, now time.Time, back bool) (owner.Reached, error) {
 	return Call(ctx, c, owner.TimeMethod, owner.TimeNow{Now: now, Back: back})
 }
 
-// NewRecovery has the site make a recovery code.
+// NewRecovery asks the site for a new recovery code.
 func (c *Client) NewRecovery(ctx context.Context) (owner.MadeRecovery, error) {
 	m, err := Call(ctx, c, owner.RecoveryMethod, owner.None{})
 	if err == nil && !access.IsRecovery(m.Code) {

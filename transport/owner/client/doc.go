@@ -1,7 +1,7 @@
-// Package client calls a site's owner methods with typed requests and responses. What a site
-// answers is data: whatever is signed for it names the key that it proved, and an answer is
-// never passed on as a token, a code or an address when it has not that form.
+// Package client calls a site's owner methods with typed requests and responses. Answers of a site
+// are untrusted data. Everything signed for it names the key that it proved. An answer is passed on
+// as a token, a code or an address only if it has that form.
 //
-// It may import transport/owner and what that may, but no carrier and not the MCP client:
-// the caller passes in how a method is called.
+// It may import transport/owner and the packages that this may import, but no carrier and not the
+// MCP client: the caller passes in how a method is called.
 package client

@@ -1,6 +1,6 @@
-// Package outbound fetches from hosts that the owner named. It goes to no host that a caller or an
-// answer names: it follows no redirect, uses no proxy, and dials no address of a private network
-// unless the owner wrote that address.
+// Package outbound fetches from hosts that the owner named. It connects to no host that a caller or
+// an answer names. It follows no redirect, uses no proxy, and dials no address of a private network
+// unless the owner configured that address.
 package outbound
 
 import (
@@ -39,8 +39,8 @@ func Client(limit time.Duration, named ...netip.Addr) *http.Client {
 	}
 }
 
-// reserved are the addresses beside those that netip knows as private, local or multicast which
-// are no host of the Internet, or lead to one of this network (RFC 6890).
+// reserved are further addresses that are not hosts of the Internet, or lead to a host of this
+// network (RFC 6890). netip knows the private, local and multicast ones.
 const reserved = "0.0.0.0/8 100.64.0.0/10 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 " +
 	"::/3 2001::/23 2001:db8::/32 2002::/16"
 
@@ -62,8 +62,8 @@ func check(a netip.Addr, named []netip.Addr) error {
 	return nil
 }
 
-// CheckURL refuses a URL, of what it is called, that may not be fetched from: it is an https URL, or an
-// http one at an address of this machine.
+// CheckURL accepts an https URL, or an http URL at an address of this machine. what names the URL's
+// subject in errors.
 func CheckURL(text, what, example string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || len(text) > 512 || u.Scheme != "https" && u.Scheme != "http" {

@@ -8,10 +8,10 @@ import (
 // callGrace is how long after the end of its context a driver may return.
 const callGrace = 500 * time.Millisecond
 
-// Call calls a driver and waits for it until ctx ends, and half a second longer. A driver
-// that ignores its context fails with an Offline fault, so that it blocks no caller; back
-// is closed when it returns after all, for a caller that makes one call at a time. A panic
-// is an Internal fault: a crash of the process would leave every output where it is.
+// Call calls a driver and waits for it until ctx ends, and half a second longer. A driver that
+// ignores its context fails with an Offline fault, so that it blocks no caller. back is closed when
+// the driver returns, for a caller that makes one call at a time. A panic is an Internal fault: a
+// crash of the process would leave every output where it is.
 func Call[T any](ctx context.Context, call func(context.Context) (T, error)) (answer T, back <-chan struct{}, err error) {
 	type result struct {
 		answer T

@@ -20,9 +20,9 @@ type Sensor interface {
 	Sample(ctx context.Context) ([]Reading, error)
 }
 
-// Actuator is a device with outputs. Only device/guard may hold one. Where it is a Sensor
-// too, its samples can read an output back: as exactly the value that was applied, while
-// the hardware is as Apply left it.
+// Actuator is a device with outputs. Only device/guard may hold one. If it is also a Sensor, its
+// samples can read an output back: exactly the applied value, while the hardware is as Apply left
+// it.
 type Actuator interface {
 	// Apply brings a point to a value and returns once the hardware has it, or
 	// an error when it is not known to have it. Repeating it is harmless.

@@ -1,5 +1,5 @@
-// Package device is the vocabulary of physical things: what a device is, which
-// points it has, what a reading and a value are, and how a hardware call fails.
+// Package device defines the vocabulary of physical things: devices, their points, readings,
+// values, and faults of hardware calls.
 //
 // Chips, pins and buses are in the packages below it. It knows no agent, protocol or
 // person, and imports the standard library only.

@@ -48,9 +48,8 @@ func Faultf(kind FaultKind, format string, args ...any) *Fault {
 	return &Fault{Kind: kind, Msg: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// AsFault returns the fault in err. Any other error becomes a fault with its text, of the
-// kind that its method FaultKind returns (for packages that do not import device), or
-// Internal.
+// AsFault returns the fault in err. Any other error becomes a fault with its text. Its kind is that
+// of the error's method FaultKind (for packages that do not import device), or Internal.
 func AsFault(err error) *Fault {
 	var f *Fault
 	if errors.As(err, &f) {

@@ -56,8 +56,8 @@ func (d Description) Point(name string) (Point, bool) {
 	return Point{}, false
 }
 
-// Validate reports the first thing in d that breaks the contract: a bad name, a
-// name used twice, an output without a safe value, a level without a range.
+// Validate reports the first violation of the contract in d: a bad name, a name used twice, an
+// output without a safe value, a level without a range.
 func (d Description) Validate() error {
 	seen := make(map[string]bool, len(d.Points))
 	for _, p := range d.Points {

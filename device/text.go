@@ -56,8 +56,8 @@ func Clip(text string, max int) string {
 	return string(clipped)
 }
 
-// Suggest ends an error about an unknown word: it names the nearest known words, or lists all
-// of them. kind is what they are in the singular: key, driver, point; with none, all are not listed.
+// Suggest ends an error about an unknown word: it names the nearest known words, or lists all of
+// them. kind is their name in the singular: key, driver, point; for "" it does not list all.
 func Suggest(word string, known []string, kind string) string {
 	if near := nearest(word, known); len(near) > 0 {
 		return fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))

@@ -9,8 +9,8 @@ import (
 // maxUnit limits a unit, which is part of every reading.
 const maxUnit = 24
 
-// ucum is the form of a UCUM code, as far as units of sensors go: parts joined by
-// dots and slashes, each with a {remark} or without.
+// ucum matches UCUM codes of sensors' units: parts joined by dots and slashes, each with a {remark}
+// or without.
 var ucum = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/?` + unitPart + `([./]` + unitPart + `)*$`) })
 
 const unitPart = `([A-Za-z0-9%'"*^_+\[\]-]+(\{[!-z|~]+\})?|\{[!-z|~]+\})`

@@ -131,7 +131,7 @@ there, and what comes has this hash. Only members of the realm can fetch it.`,
 		if err != nil {
 			return err
 		}
-		// What was verified here is shown, whatever the site says.
+		// Show the values that were verified here, not those of the site.
 		d.Name, d.Author, d.Needs, d.Says, d.Excess = cmp.Or(as, b.Name), b.Author.String(), b.Needs, b.Definition, b.Excess()
 		if a.json {
 			return a.printJSON(d)

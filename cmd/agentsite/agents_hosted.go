@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// agentsShown is what the command agents prints as JSON.
+// agentsShown is the JSON output of the command agents.
 type agentsShown struct {
 	Hosted []hosted.Agent `json:"hosted,omitzero"` // absent where no site was asked
 	Yours  []peer.Agent   `json:"yours"`

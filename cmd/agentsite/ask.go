@@ -163,7 +163,7 @@ func only[T any](all agents.Answers[T], err error) (one T, _ error) {
 	return all.Sites[0], nil
 }
 
-// What a site answers, with what tables show of it.
+// Answers of a site, with the methods that tables print them by.
 type (
 	point   agents.Point
 	reading agents.Reading

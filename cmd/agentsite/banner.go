@@ -73,9 +73,9 @@ With curl:
 	fmt.Fprintf(out, "  agentsite claim %s\n", state.ShellQuote(s.Claim.String()))
 }
 
-// qrCode returns the address to claim a site by as a QR code, two of its squares above each
-// other in each letter. It is light where the code is dark, as it has to be on a dark
-// terminal. It has the first endpoint only, so that it usually takes 21 rows.
+// qrCode returns the address of a claim as a QR code; each character shows two squares, one above
+// the other. It is inverted for dark terminals. It has the first endpoint only, so that it usually
+// takes 21 rows.
 func qrCode(claim access.Invitation) string {
 	claim.Addresses = claim.Addresses[:min(len(claim.Addresses), 1)]
 	code, err := qr.Encode(claim.String(), qr.L)

@@ -132,8 +132,8 @@ func typed(ctx context.Context, in io.Reader) <-chan string {
 	return lines
 }
 
-// say says one thing, and shows what the agent does until it has answered. lines are what is typed
-// meanwhile; nil for nothing.
+// say sends a message, and shows the agent's steps until it has answered. lines receives the lines
+// typed meanwhile; it may be nil.
 func (c *chatting) say(ctx context.Context, text string, lines <-chan string) error {
 	t, err := ask(ctx, c.session, func(ctx context.Context, terms agents.Terms) (task.Task, error) {
 		return c.Tasks().Ask(ctx, nobody, task.Request{Agent: c.agent, Text: text, Context: c.conversation, Terms: terms})
@@ -263,8 +263,8 @@ func (v *view) show(ctx context.Context, t task.Task) {
 	v.asks = asks
 }
 
-// offer shows the call that waits for an owner to one who sits here, and reports whether it did. What is
-// typed then is about that call, whatever waits later.
+// offer shows the call that waits for an owner's approval to an owner at this terminal, and reports
+// whether it did. A line typed then is about that call, whatever waits later.
 func (v *view) offer(ctx context.Context, t task.Task) bool {
 	before := v.handle
 	v.handle = ""
@@ -333,7 +333,7 @@ func (v *view) finish(t task.Task) error {
 	v.line()
 	said, ok := spokenBy(t.Result)
 	if v.app.json || !ok || t.State != task.Completed {
-		for _, s := range t.Steps { // of one that failed
+		for _, s := range t.Steps { // of a failed task
 			v.app.note("%s", stepLine(s.Does, s.Outcome, s.Says))
 		}
 		return v.app.finish(t)

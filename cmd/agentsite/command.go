@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// runFunc is what a cobra command runs.
+// runFunc is the type of a cobra command's RunE.
 type runFunc = func(cmd *cobra.Command, args []string) error
 
 // onSite returns a command that calls do with a connection to the site that the flags name.

@@ -71,8 +71,8 @@ func exitCode(err error) int {
 	return code
 }
 
-// explain formats an error for people: one line, or for a configuration its file:line:column
-// lines, which editors understand. site is the remote site that was called, "" for none.
+// explain formats an error for people: one line, or file:line:column lines for a configuration,
+// which editors understand. site is the remote site that was called, "" for none.
 func explain(err error, site string) string {
 	var mistake *config.Error
 	if errors.As(err, &mistake) {

@@ -41,8 +41,8 @@ func firstReading(all []past) (first time.Time, any bool) {
 	return first, any
 }
 
-// timeRange returns the time that the charts share. Where no end was asked for, it ends now, or, by the clock of a site that
-// is set to another time, with the newest reading.
+// timeRange returns the time that the charts share. Without a requested end it ends now, or with
+// the newest reading if the site's clock is ahead.
 func (h *history) timeRange(all []past) (from, to time.Time) {
 	length := time.Duration(min(h.hours, 1e6) * float64(time.Hour))
 	if to = time.Now(); h.from.set() {

@@ -125,9 +125,9 @@ func (e csvExporter) end() error {
 	return e.w.Error()
 }
 
-// openMetrics writes the text format of that name (version 1.0), for promtool to make blocks of.
-// A step is a sample of its last value at its end; of a text there is a series for each value
-// that it had, of which one is 1.
+// openMetrics writes the OpenMetrics text format (version 1.0), from which promtool creates blocks.
+// A step is a sample of its last value at its end. A text has a series for each value that it had,
+// of which one is 1.
 type openMetrics struct {
 	w     *bufio.Writer
 	begun bool

@@ -126,8 +126,8 @@ func (a *app) printImported(im *importer) error {
 	return table(a.out, []string{"POINT", "UNIT", "FROM", "TO", "READINGS", "IMPORTED"}, rows)
 }
 
-// importer reads a CSV file. It sums the readings of a minute up, and sends those of whole hours
-// of UTC together, because a site takes none of an hour that it has.
+// importer reads a CSV file. It aggregates the readings of a minute, and sends those of whole UTC
+// hours together, because a site refuses readings in an hour that it has.
 type importer struct {
 	file   string // its name
 	as     map[string]string
@@ -256,8 +256,8 @@ func (im *importer) read(f io.Reader) error {
 
 func (im *importer) unreadable(err error) error { return usagef("%s cannot be read: %w", im.file, err) }
 
-// row returns the reading of a row, whose cells are "" where they are missing, and a nil point
-// for one that is left out.
+// row returns the reading of a row, whose missing cells are "". It returns a nil point for a row
+// that is left out.
 func (im *importer) row(cell func(string) string) (p *importedPoint, x owner.PastReading, err error) {
 	name := cell("point")
 	point := name

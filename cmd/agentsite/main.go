@@ -1,7 +1,7 @@
 // Command agentsite runs a physical AgentSite and is the command line for running sites.
 //
-// It parses flags and prints results: the site is in cmd/internal/site, the connection to other
-// sites in cmd/internal/peer, and what works without one in cmd/internal/ops. docs/cli.md
+// It parses flags and prints results. The site is in cmd/internal/site, the connection to other
+// sites in cmd/internal/peer, and commands that need no site in cmd/internal/ops. docs/cli.md
 // documents exit codes and --json.
 package main
 

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// extraCommands is what only the making of packages has: a command that writes the manual
+// extraCommands returns the commands that only builds of packages have: man writes the manual
 // pages, with the date of SOURCE_DATE_EPOCH, into a folder.
 func extraCommands() []*cobra.Command {
 	return []*cobra.Command{{

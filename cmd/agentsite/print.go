@@ -19,8 +19,8 @@ func (a *app) note(format string, args ...any) {
 	fmt.Fprintln(a.errs, "agentsite: "+clean(fmt.Sprintf(format, args...)))
 }
 
-// progress returns what shows how far something long is, in one line that replaces the last one,
-// and what takes it away; neither prints anything where errors do not go to a terminal.
+// progress returns functions for the progress of a long operation: show prints a line that replaces
+// the last one, and end removes it. Neither prints anything if errors do not go to a terminal.
 func (a *app) progress() (show func(format string, args ...any), end func()) {
 	f, isFile := a.errs.(*os.File)
 	if !isFile || !(&output{Writer: f}).terminal() {

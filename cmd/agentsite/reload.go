@@ -44,7 +44,7 @@ func hangups() <-chan os.Signal {
 		tty.Close()
 		return nil
 	}
-	asked := make(chan os.Signal, 1) // keeps one that comes during a reload
+	asked := make(chan os.Signal, 1) // buffers a signal that comes during a reload
 	signal.Reset(syscall.SIGHUP)     // of main's handler
 	signal.Notify(asked, syscall.SIGHUP)
 	return asked

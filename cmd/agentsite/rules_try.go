@@ -36,7 +36,8 @@ each minute is used.`,
 	})
 }
 
-// tryCommand makes cmd, whose arguments are names of rules, one that tries them over the past.
+// tryCommand gives cmd, whose arguments are names of rules, the flags and the function to try them
+// over the past.
 func (a *app) tryCommand(cmd *cobra.Command) *cobra.Command {
 	since := duration(7 * 24 * time.Hour)
 	var from, to moment

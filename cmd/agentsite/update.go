@@ -9,8 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// sequence and releaseKeys are set when a release is built, beside version: its number among
-// all releases, and the two keys, did:key:…,did:key:…, either of which signs the next ones.
+// sequence and releaseKeys are set when a release is built, beside version. They are its number
+// among all releases, and the two keys, did:key:…,did:key:…, either of which signs the next
+// releases.
 var sequence, releaseKeys string
 
 type updateFlags struct{ check, later, settle, install bool }

@@ -136,9 +136,8 @@ func (c I2C) Conn() *Conn {
 }
 
 // Conn is one chip's connection to its I2C bus, and a periph i2c.Bus. Transfers are made
-// between Begin and End. They wait for the bus, and fail once the context of Begin has
-// ended; a transfer that the kernel has begun ends by the bus driver's own timeout, 1 s on
-// a Raspberry Pi.
+// between Begin and End. They wait for the bus, and fail once the context of Begin has ended. A
+// transfer that the kernel has begun ends by the bus driver's own timeout, 1 s on a Raspberry Pi.
 type Conn struct {
 	Turn
 	at      I2C

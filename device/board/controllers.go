@@ -11,8 +11,8 @@ type Controller struct {
 	Name  string // "gpiochip0"
 	Label string // "pinctrl-bcm2711"
 	Lines int
-	// Free are the lines that something can be wired to, as an owner writes them; of the
-	// chip with the header only those on the header.
+	// Free are the lines that are free for wiring, in the form that an owner writes; of the header's
+	// chip only those on the header.
 	Free []Pin
 }
 

@@ -1,8 +1,8 @@
 package board
 
-// CRC8 is the check sum of Sensirion's, Aosong's and some of Texas Instruments' chips:
-// x⁸+x⁵+x⁴+1, highest bit first, from 0xFF; of 0xBE 0xEF it is 0x92 (Sensirion, SHT4x
-// datasheet, section 4.4).
+// CRC8 returns the checksum of Sensirion's, Aosong's and some of Texas Instruments' chips:
+// x⁸+x⁵+x⁴+1, highest bit first, from 0xFF. For 0xBE 0xEF it is 0x92 (Sensirion, SHT4x datasheet,
+// section 4.4).
 func CRC8(b []byte) byte {
 	crc := byte(0xFF)
 	for _, c := range b {

@@ -14,7 +14,7 @@ import (
 	"agentsite/device/driver"
 )
 
-// Use is what one device of a site resources of the board.
+// Use lists the resources of the board that a site's device uses.
 type Use struct {
 	Device    string
 	Resources []driver.Resource

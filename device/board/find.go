@@ -11,12 +11,11 @@ import (
 	"agentsite/device"
 )
 
-// headerChips are the controllers that have the 40-pin header of a Raspberry Pi:
-// the label of the chip in the drivers pinctrl-bcm2835.c and pinctrl-rp1.c. On them
-// a line's offset is its BCM number. Its name often says something else (GPIO4 is
-// GPIO_GCLK on a Zero and a 3, GPIO17 is PIN11 on the first kernels of a 5), and
-// the chip's own number changes (4 on those first kernels, 0 since), so neither is
-// a way to find the header.
+// headerChips are the labels of the controllers of a Raspberry Pi's 40-pin header (drivers
+// pinctrl-bcm2835.c and pinctrl-rp1.c). On them a line's offset is its BCM number. Line names
+// differ: GPIO4 is GPIO_GCLK on a Zero and a 3, GPIO17 is PIN11 on the first kernels of a 5. The
+// chip's number changes, too: it was 4 on those first kernels and is 0 since. So neither identifies
+// the header.
 var headerChips = []string{"pinctrl-rp1", "pinctrl-bcm2711", "pinctrl-bcm2835"}
 
 // lineID is a line as the kernel numbers it.

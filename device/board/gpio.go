@@ -15,8 +15,8 @@ type GPIO interface {
 	// Request takes lines of one chip for the caller alone and configures them in the
 	// same step, so that an output never has another value.
 	Request(chip string, offsets []int, c LineConfig) (Lines, error)
-	// PrepareThread makes the calling thread, which has to be locked, as punctual as it
-	// may be, and returns a sleep of a few milliseconds for it.
+	// PrepareThread minimises the timing jitter of the calling thread, which has to be locked, and
+	// returns a sleep of a few milliseconds for it.
 	PrepareThread() (sleep func(time.Duration))
 }
 
@@ -63,7 +63,7 @@ type Lines interface {
 	// error; any other error means that there will be no more. It begins with
 	// those that the kernel has kept since the last Watch.
 	Watch(ctx context.Context, emit func(Edge)) error
-	// Close releases the lines. What becomes of an output's level depends on the
-	// kernel: see Line.Close.
+	// Close releases the lines. The level of a released output depends on the kernel: see
+	// Line.Close.
 	Close() error
 }

@@ -74,10 +74,9 @@ type Edge struct {
 	Lost   bool          // the kernel dropped edges before this one, because they were not read in time
 }
 
-// Line is one line of the board, requested for its owner alone. Its methods are safe for
-// concurrent use; they block no longer than the kernel's driver does: not at all on a line
-// of the processor, for a transfer on a line of an adapter. Errors are faults: Offline when
-// the line's chip is unplugged.
+// Line is one line of the board, requested for its owner alone. Its methods are safe for concurrent
+// use. They block no longer than the kernel's driver: not at all on a line of the processor, for a
+// transfer on a line of an adapter. Errors are faults: Offline when the line's chip is unplugged.
 type Line struct {
 	pin      Pin // the first, for messages
 	output   bool
@@ -125,8 +124,8 @@ func bit(on bool) uint64 {
 	return 0
 }
 
-// Get reads the level at the line, also of an output: on the processor's own lines that is
-// the level at the pin, on some adapters the value written.
+// Get reads the level of the line, also of an output. On the processor's own lines that is the
+// level at the pin, on some adapters the value written.
 func (l *Line) Get() (bool, error) {
 	values, err := l.Values()
 	return values&1 != 0, err
@@ -156,9 +155,9 @@ func (l *Line) Set(on bool) error {
 // ReportsEdges reports whether Watch can work.
 func (l *Line) ReportsEdges() bool { return !l.noEdges }
 
-// Watch emits the changes, from since on, of an input that was requested with Edges,
-// until ctx ends, and then returns ctx's error; any other error, Close among them, ends
-// it too. A second Watch waits for the first.
+// Watch emits the changes, from since on, of an input that was requested with Edges. It blocks
+// until ctx ends, an error occurs or Close is called, and returns the error. A second Watch waits
+// for the first.
 func (l *Line) Watch(ctx context.Context, since time.Time, emit func(Edge)) error {
 	if err := l.watching.LockContext(ctx); err != nil {
 		return err
@@ -186,9 +185,8 @@ func (l *Line) Watch(ctx context.Context, since time.Time, emit func(Edge)) erro
 
 // Close drives an output to its safe value and releases the line. The kernels of
 // the Raspberry Pi keep the level of a released output, unless strict_gpiod is set
-// (persist_gpio_outputs in pinctrl-bcm2835.c and pinctrl-rp1.c); others return the
-// line to an input, whose level is what the wiring makes of it. A second Close does
-// nothing.
+// (persist_gpio_outputs in pinctrl-bcm2835.c and pinctrl-rp1.c). Others return the line to an
+// input, whose level depends on the wiring. A second Close does nothing.
 func (l *Line) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,10 +17,9 @@ func (kernelChips) PrepareThread() func(time.Duration) {
 	return sleepExactly
 }
 
-// sleepExactly sleeps in the kernel without telling Go's scheduler, which would lend our
-// place to another goroutine and give it back when that has had its turn: some
-// 100 ms later on a busy single core. Nothing else of the program may run there
-// meanwhile, so d has to be short.
+// sleepExactly sleeps in the kernel without telling Go's scheduler, which would let another
+// goroutine run first: on a busy single core for some 100 ms. No other goroutine can use this
+// processor meanwhile, so that d has to be short.
 func sleepExactly(d time.Duration) {
 	until := unix.NsecToTimespec(int64(monotonic() + d))
 	for {

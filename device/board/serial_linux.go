@@ -12,9 +12,9 @@ var speeds = map[int]uint32{
 	19200: unix.B19200, 38400: unix.B38400, 57600: unix.B57600, 115200: unix.B115200,
 }
 
-// openSerial opens a port, raw, without waiting for a carrier. The lock keeps other
-// programs off that ask for one, and ends with the file; TIOCEXCL would outlive it
-// where another program has the port open.
+// openSerial opens a port, raw, without waiting for a carrier. The lock excludes programs that also
+// take it, and ends with the file. TIOCEXCL would outlive the file if another program has the port
+// open.
 func openSerial(port string, baud int) (SerialPort, error) {
 	fd, err := unix.Open(port, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

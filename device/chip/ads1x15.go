@@ -14,9 +14,9 @@ import (
 
 // ads1x15Config is the YAML of ads1115 and ads1015.
 //
-// periph's adapter is not used: it takes the result after the nominal time of a
-// conversion, which may be 10 % too early and is then that of the channel before,
-// and it does not tell a value at its limit from one beyond.
+// periph's adapter is not used: it reads the result after the nominal time of a conversion, which
+// may be 10 % too early, and then gets that of the channel before. It does not distinguish a value
+// at its limit from one beyond.
 type ads1x15Config struct {
 	board.I2C
 	Channels []string `json:"channels" jsonschema:"what to measure: inputs to ground (0, 1, 2, 3) and differences (0-1, 0-3, 1-3, 2-3); all four inputs when not written"`

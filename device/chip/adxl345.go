@@ -13,8 +13,8 @@ import (
 
 // adxl345Config is the YAML of adxl345.
 //
-// periph's adapter is not used: on I2C it reads registers that do not exist,
-// because it sets the bit that means reading on SPI; and it takes an error for 0.
+// periph's adapter is not used: on I2C it reads registers that do not exist, because it sets the
+// bit that means reading on SPI; and it reads 0 after an error.
 type adxl345Config struct {
 	board.I2C
 	Accel int `json:"accel" jsonschema:"the range of the acceleration in g: 2, 4, 8 or 16"`

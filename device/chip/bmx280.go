@@ -31,9 +31,9 @@ const (
 	bmx280Longest = 30 * time.Millisecond // of such a measurement (section 9.1)
 )
 
-// How far beyond its limits the chip may read (sections 1.3 and 1.4). The humidity is
-// brought back to its limits by the datasheet's own formula, from however far; with
-// this bound a reading of zeros or ones, which is 100 % and more beyond, is none.
+// The tolerances beyond the chip's limits (sections 1.3 and 1.4). The datasheet's formula clamps
+// any humidity to its limits. With this bound a reading of zeros or ones, which is 100 % or more
+// beyond, is refused.
 const (
 	bmx280Degrees = 1.5
 	bmx280Pascals = 170
@@ -47,9 +47,9 @@ var bmx280IDs = map[byte]string{0x56: "BMP280", 0x57: "BMP280", 0x58: "BMP280", 
 // works, not those of its full accuracy (sections 1.2 to 1.4). The pressure is in Pa, the
 // humidity in % of saturation.
 //
-// periph's adapter is not used: it does not extend the sign of dig_H4 and dig_H5,
-// believes a calibration that it has read once, never looks whether the chip has its
-// settings still, and makes 0 and 100 % of a humidity that cannot be.
+// periph's adapter is not used: it does not extend the sign of dig_H4 and dig_H5, and trusts a
+// calibration that it has read once. It never checks whether the chip still has its settings, and
+// clamps an impossible humidity to 0 or 100 %.
 func newBMx280(at board.I2C, model string) driver.Config {
 	desc, humid := describePressure(model), model == "BME280"
 	if humid {
@@ -164,8 +164,8 @@ func (d *bmx280) read(out *driver.Sample) {
 	}
 }
 
-// The formulas are those in integers of section 4.2.3 (pages 25 and 26), in 64 bits, so
-// that no calibration makes them overflow, and without the last one's bounds.
+// The formulas are the integer ones of section 4.2.3 (pages 25 and 26), in 64 bits, so that no
+// calibration makes them overflow, and without the clamping of the last one.
 
 // fine is the temperature in 1/5120 °C.
 func (d *bmx280) fine(raw int64) int64 {

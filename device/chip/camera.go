@@ -25,7 +25,7 @@ const (
 	// cameraTime is enough for any picture. The program itself would wait for ever
 	// for a camera that does not answer any more.
 	cameraTime = 15 * time.Second
-	// cameraSettles is what exposure and white balance take.
+	// cameraSettles is the time that exposure and white balance take.
 	cameraSettles = time.Second
 	cameraMost    = 512 << 10 // bytes of a picture
 	cameraTells   = 64 << 10  // bytes of messages

@@ -40,8 +40,8 @@ type ccs811 struct {
 
 // newCCS811 returns the Config of ccs811. The ranges are those of the ScioSense CCS811
 // datasheet (SC-001232-DS, "eCO2" and "TVOC"); older firmware ends at 8192 and 1187. Both are
-// estimates: the chip feels organic compounds. The first measurement is there after about a
-// second; until then the points are faults.
+// estimates: the chip senses organic compounds. The first measurement takes about a second; until
+// then the points are faults.
 //
 // The chip stretches the clock, which the I2C of a Raspberry Pi up to 4 gets wrong unless the
 // bus is slow (dtparam=i2c_arm_baudrate=10000) or made by software (dtoverlay=i2c-gpio).

@@ -7,8 +7,8 @@ import (
 	"agentsite/device"
 )
 
-// display is a chip that shows lines of text. It cannot be read back, so
-// show brings its settings along each time: one that lost its supply needs no more.
+// display is a chip that shows lines of text. It cannot be read back, so that show also writes its
+// settings each time, in case it lost its supply.
 type display struct {
 	managedChip
 	lay  func(text string) ([]string, error) // of a folded text, the lines that it takes
@@ -61,8 +61,8 @@ var folds = strings.NewReplacer(
 	"ä", "ae", "ö", "oe", "ü", "ue", "Ä", "Ae", "Ö", "Oe", "Ü", "Ue", "ß", "ss", "é", "e", "è", "e", "€", "EUR",
 )
 
-// fold makes a text of what displays can show: ASCII, line ends and the byte degree.
-// What is left becomes a question mark.
+// fold converts a text to the characters that displays can show: ASCII, line ends and the byte
+// degree. Other characters become question marks.
 func fold(text string) string {
 	var b strings.Builder
 	for _, r := range folds.Replace(text) {

@@ -19,10 +19,9 @@ import (
 	"periph.io/x/devices/v3/ds248x"
 )
 
-// ds18b20Config is the YAML of ds18b20: thermometers on the 1-Wire bus of a DS2482
-// or DS2483. (Those on a GPIO are the kernel's: device/kernel, "w1".) All on one
-// bridge are one device, because a conversion is for all of them and nobody else
-// may speak on their wire meanwhile.
+// ds18b20Config is the YAML of ds18b20: thermometers on the 1-Wire bus of a DS2482 or DS2483.
+// (Those on a GPIO have a kernel driver: device/kernel, "w1".) All on one bridge are one device,
+// because a conversion is for all of them and the wire has to be idle meanwhile.
 //
 // The bridge is periph's; its adapter of the thermometer is not used. That writes
 // its resolution into the thermometer's EEPROM, and means to refuse the 85 degrees
@@ -162,8 +161,7 @@ func idOf(a onewire.Address) string {
 	return fmt.Sprintf("%02x-%012x", byte(a), uint64(a)<<8>>16)
 }
 
-// tellDS18B20 reads one scratchpad. What is wrong with one thermometer is no error
-// of the others.
+// tellDS18B20 reads one scratchpad. An error of one thermometer is no error of the others.
 func tellDS18B20(dev *onewire.Dev, out *driver.Sample) error {
 	var pad [9]byte
 	if err := dev.Tx([]byte{0xBE}, pad[:]); err != nil {

@@ -15,9 +15,8 @@ import (
 // (SCPS197) and TCA9535 (SCPS201), with NXP's PCA9534/9554 and PCA9535/9555 and
 // others that have the same registers.
 //
-// periph's adapters are not used: they make a pin an output before its level is
-// written, so that a relay clicks, and take an error for a low pin; and they register
-// pins for the whole process.
+// periph's adapters are not used: they make a pin an output before its level is written, so that a
+// relay clicks. They read a low pin after an error, and register pins for the whole process.
 type expanderConfig struct {
 	pinsConfig
 	at expanderRegisters
@@ -42,9 +41,8 @@ type expanderRegisters struct {
 	latch     byte
 }
 
-// Of the first writes, those to 0x05 and 0x0A bring an MCP23017 back to BANK=0, in
-// case that a program has left the other bank behind, where the registers stand
-// elsewhere; the last one switches interrupts off.
+// Of the first writes, those to 0x05 and 0x0A set an MCP23017 to BANK=0, in case a program has left
+// BANK=1, where the registers have other addresses. The last one disables interrupts.
 var (
 	mcp23008 = expanderModel{"MCP23008", numbered("GP"), board.Addresses(0x20, 0x27), expanderRegisters{
 		first: [][]byte{{0x05, 0}, {0x02, 0}}, direction: 0x00, polarity: 0x01, pull: 0x06, input: 0x09, latch: 0x0A,

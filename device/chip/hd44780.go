@@ -13,8 +13,8 @@ import (
 // hd44780Config is the YAML of hd44780: a display of characters behind a PCF8574, as
 // it is sold with a small board on its back.
 //
-// periph's adapter is not used: it needs pins of the processor, each behind an
-// interface of its own, which over I2C takes ten transfers for a character.
+// periph's adapter is not used: it needs pins of the processor, each behind its own interface,
+// which over I2C takes ten transfers for a character.
 type hd44780Config struct {
 	board.I2C
 	Columns int `json:"columns" jsonschema:"the characters in a line, 8 to 20"`
@@ -99,8 +99,8 @@ func hd44780Code(c byte) byte {
 	return c
 }
 
-// octet adds what hands a byte over, its upper half first. What the chip does with
-// it takes 37 µs, less than the next takes on the wire.
+// octet appends the writes that transfer a byte, its upper half first. The chip processes it in 37
+// µs, less than the next byte takes on the wire.
 func octet(b []byte, value, with byte) []byte {
 	return nibble(nibble(b, value&0xF0|with), value<<4|with)
 }

@@ -23,9 +23,8 @@ const (
 // newHDC302x returns the Config of hdc302x. The range is that of Texas Instruments SNAS825
 // (HDC3020, HDC3021, HDC3022; "Recommended Operating Conditions").
 //
-// periph's adapter is not used: it lets the chip measure on its own, and a result
-// that is fetched twice before the next one is there looks like a chip that is
-// gone. Here each sample is a measurement.
+// periph's adapter is not used: it uses the chip's automatic mode, in which a result that is read
+// twice looks like a missing chip. Here each sample is a measurement.
 func newHDC302x(at board.I2C) driver.Config {
 	return &sensorConfig{at, describeClimate("HDC302x", -40, 125), func(dev *i2cChip) sensor {
 		return sensor{

@@ -94,9 +94,9 @@ func (d *i2cChip) writeWord(register byte, word uint16) {
 	d.write(register, byte(word>>8), byte(word))
 }
 
-// readSteady is readFrom for measurements. Bits that are all zeros or all ones are read
-// once more: that is what a transfer reads during which the data line was held low or
-// released, and one such transfer is no measurement.
+// readSteady is readFrom for measurements. Bits that are all zeros or all ones are read once more:
+// a transfer reads them while the data line is held low or released, and a single one is no
+// measurement.
 func (d *i2cChip) readSteady(register byte, b []byte) {
 	d.readFrom(register, b)
 	if uniform(b) {

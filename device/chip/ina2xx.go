@@ -111,7 +111,7 @@ func (i *ina2xx) sensor(dev *i2cChip, shunt float64) sensor {
 
 func (i *ina2xx) read(dev *i2cChip, shunt float64, out *driver.Sample) {
 	across, bus := dev.readSteadyWord(ina2xxShunt), dev.readSteadyWord(ina2xxBus)
-	// one that lost its supply measures otherwise, and one that sleeps not at all
+	// a chip that lost its supply has other settings, and a sleeping chip does not measure
 	dev.checkSettings(ina2xxSettings, 0xFFFF, i.settings)
 	volts, amps := i.bus(bus), float64(int16(across))*i.shunt/shunt
 	largest := device.Tidy(float64(i.full) * i.shunt / shunt)

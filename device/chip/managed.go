@@ -8,13 +8,13 @@ import (
 	"agentsite/device/driver"
 )
 
-// managedChip sets a chip up at its first use, and again whenever the chip has lost its settings, with outputs at their safe values and never at their last ones.
-// Opening it moves nothing.
+// managedChip sets a chip up at its first use, and again whenever the chip has lost its settings.
+// Outputs are then at their safe values, never at their last ones. Opening it moves nothing.
 type managedChip struct {
 	desc device.Description
 	on   link
-	// setUp writes the settings and brings outputs to safe and a display to dark, in an
-	// order in which no output has any other value meanwhile.
+	// setUp writes the settings, drives outputs to safe and blanks a display, in an order in which
+	// no output has any other value meanwhile.
 	setUp func() error
 	// intact reports whether the chip still has its settings. It is nil where they cannot
 	// be read; such a chip is set up again after an error.

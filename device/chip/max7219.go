@@ -12,8 +12,8 @@ import (
 
 // max7219Config is the YAML of max7219, for digits of seven segments.
 //
-// periph's adapter is not used: it logs its errors and continues, and a
-// text with a sign that it does not know lights segments at random.
+// periph's adapter is not used: it logs its errors and continues, and a text with an unknown
+// character lights segments at random.
 type max7219Config struct {
 	board.SPI
 	Digits     int `json:"digits" jsonschema:"how many digits it has, 1 to 8"`

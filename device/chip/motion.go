@@ -5,7 +5,7 @@ import (
 	"agentsite/device/driver"
 )
 
-// gravity is what 1 g is in m/s2.
+// gravity is 1 g in m/s2.
 const gravity = 9.80665
 
 // axes are the three points of something that is measured in space, up to most in

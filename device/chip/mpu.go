@@ -74,7 +74,7 @@ func (c *mpuConfig) Describe() device.Description {
 	return device.Description{Model: c.model.name, Points: points}
 }
 
-// Open finds the chip and checks by its id that it is the one that was written.
+// Open finds the chip and checks by its id that it is the configured model.
 func (c *mpuConfig) Open(ctx context.Context) (device.Device, error) {
 	settings := [3]byte{mpu44Hz, byte(slices.Index(mpuDegs, c.Gyro)) << 3, byte(slices.Index(mpuGs, c.Accel)) << 3}
 	return openSensor(ctx, c.I2C, c.Describe(), func(dev *i2cChip) sensor {

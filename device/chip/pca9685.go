@@ -16,9 +16,9 @@ import (
 
 // pca9685Config is the YAML of pca9685.
 //
-// periph's adapter is not used: it switches all channels off while it is made, with
-// servos on them; its prescaler is one too high (datasheet, section 7.3.5); it reads
-// nothing back; and it registers pins for the whole process.
+// periph's adapter is not used: its constructor switches all channels off, with servos on them, and
+// its prescaler is one too high (datasheet, section 7.3.5). It reads nothing back, and registers
+// pins for the whole process.
 type pca9685Config struct {
 	board.I2C
 	Frequency float64                  `json:"frequency,omitempty" jsonschema:"pulses per second on all channels, 24 to 1526; 50 with a servo among the outputs, else 1000"`
@@ -161,8 +161,8 @@ func (c *pca9685Config) Describe() device.Description {
 	return d
 }
 
-// Open finds the chip. It has no id; that its first register can be read is all
-// that can be asked of one that may be moving something.
+// Open finds the chip. It has no id, and may be moving something, so that Open only reads its first
+// register.
 func (c *pca9685Config) Open(ctx context.Context) (device.Device, error) {
 	dev := newI2CChip(c.I2C, "PCA9685")
 	desc := c.Describe()
@@ -200,8 +200,8 @@ var (
 	pulseForEver = pulse{on: pca9685Full}
 )
 
-// setUp writes the safe values first: a chip that runs takes them at once, and one
-// that sleeps wakes with them. Only a sleeping chip takes a prescaler.
+// setUp writes the safe values first: a running chip applies them at once, and a sleeping chip
+// wakes with them. Only a sleeping chip accepts a prescaler.
 func (p *pca9685) setUp() error {
 	mode, prescaler := p.dev.readByte(pca9685Mode1), p.dev.readByte(pca9685Prescaler)
 	p.dev.write(pca9685Mode1, pca9685Awake|mode&pca9685Sleep)

@@ -12,13 +12,12 @@ import (
 // pcf857xConfig is the YAML of pcf8574 and pcf8575 (NXP, the PCF8574 with revision 5,
 // the PCF8575 with revision 5).
 //
-// These chips have no registers. A pin that is written high is pulled up by 0.1 mA
-// only, and is an input at the same time; so they are after power-on, all of them.
-// The load has to be wired to run while its pin is low (active_low), or it
-// runs from power-on until the chip is first written.
+// These chips have no registers. A pin that is written high is pulled up by 0.1 mA only, and is an
+// input at the same time; after power-on, all pins are high. The load has to be wired to run while
+// its pin is low (active_low), or it runs from power-on until the chip is first written.
 //
-// periph's adapter is not used: it registers pins for the whole process, and takes
-// whatever the pins read for what was last written.
+// periph's adapter is not used: it registers pins for the whole process, and treats the levels that
+// the pins read as those last written.
 type pcf857xConfig struct{ pinsConfig }
 
 func newPCF857x(b *board.Board, model string) *pcf857xConfig {

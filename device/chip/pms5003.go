@@ -13,8 +13,8 @@ import (
 // pms5003Config is the YAML of pms5003. periph has no adapter.
 type pms5003Config struct{ board.Serial }
 
-// Plantower PMS5003, series data manual V2.3, appendix I: a frame is two letters,
-// the length of the rest, 13 words and the sum of all bytes before.
+// Plantower PMS5003, series data manual V2.3, appendix I. A frame is two letters, the length of the
+// rest, 13 words and the sum of all bytes before.
 const (
 	pms5003Baud  = 9600
 	pms5003Frame = 32

@@ -24,10 +24,9 @@ import (
 //	  registers:
 //	    - { name: temperature, register: 0, width: 16, shift: 5, signed: on, scale: 0.125, unit: Cel, range: -55..125 }
 //
-// It only measures. An output through it is not offered: a number in a register
-// says nothing about what moves, whether the neighbouring bits may change with it,
-// how to tell that it has happened, or which value is safe after the chip has lost
-// its supply. An output needs a driver that knows these of its chip.
+// It only measures. It has no outputs, because a register's number does not say what moves, whether
+// the neighbouring bits may change with it, how to verify the move, or which value is safe after a
+// loss of supply. An output needs a driver that knows its chip.
 //
 // Each point is read in a transfer of its own, because not every chip counts on
 // from one register to the next.
@@ -207,8 +206,8 @@ func (c *registersConfig) Describe() device.Description {
 // That is done again after an error and when the chip does not have it any more,
 // because it may have lost its supply.
 func (c *registersConfig) Open(ctx context.Context) (device.Device, error) {
-	// settings are those that the chip shows as they were written. A register that shows
-	// something else, such as one that takes orders, is none of them.
+	// settings are the registers that read back as they were written. Other registers, such as those
+	// for commands, are left out.
 	var settings []registerWord
 	return openSensor(ctx, c.I2C, c.Describe(), func(dev *i2cChip) sensor {
 		return sensor{
@@ -245,7 +244,7 @@ func (c *registersConfig) configure(dev *i2cChip) (settings []registerWord) {
 		if is := w.read(dev); dev.err == nil && is == w.Value {
 			settings = append(settings, w.registerWord)
 		}
-		dev.err = nil // one that cannot be read is none
+		dev.err = nil // a register that cannot be read is left out
 	}
 	c.Registers[0].read(dev)
 	return settings

@@ -33,16 +33,15 @@ type scd4x struct {
 }
 
 // newSCD4x returns the Config of scd4x. The ranges are those of Sensirion's SCD4x datasheet
-// (version 1.7, tables 1 to 3): up to 40000 ppm is what the chip puts out, 400 to 2000 or
-// 5000 is what it is calibrated for. It returns 0 after a failed measurement.
+// (version 1.7, tables 1 to 3): the chip reports up to 40000 ppm, and is calibrated for 400 to 2000
+// or 5000. It returns 0 after a failed measurement.
 //
-// The chip measures every 5 s, and hands each measurement out once. A sample in
-// between is the last one again, with its time. The first is not there at once:
-// until then, and when the chip has measured nothing for three periods, the points
-// are faults, because nothing is known.
+// The chip measures every 5 s, and returns each measurement once. A sample in between repeats the
+// last one, with its time. Until the first measurement, and after three periods without one, the
+// points are faults.
 //
-// periph's adapter is not used: a sample of it waits for up to 11 s, in steps that
-// do not end with the caller's deadline, and it does not identify the chip.
+// periph's adapter is not used: a sample waits for up to 11 s, without regard to the caller's
+// deadline, and it does not identify the chip.
 func newSCD4x(at board.I2C) driver.Config {
 	desc := describeClimate("SCD4x", -10, 60)
 	desc.Points = slices.Insert(desc.Points, 0, measures("concentration_co2", "[ppm]", "carbon dioxide in the air", 1, 40000))
@@ -55,8 +54,8 @@ func newSCD4x(at board.I2C) driver.Config {
 // start starts the measuring, once the serial number has shown that it is this chip: no
 // other kind has its CRC by accident.
 func (d *scd4x) start() {
-	// one that sleeps does not acknowledge that it wakes up, and one that
-	// measures already listens to hardly anything but an end
+	// a sleeping chip does not acknowledge the wake-up, and a measuring chip accepts hardly any
+	// command but stop
 	d.try(scd4xWake, nil)
 	d.sleep(scd4xAwake)
 	d.command(scd4xStopped, scd4xStop...)

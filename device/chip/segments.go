@@ -6,8 +6,8 @@ import (
 	"agentsite/device"
 )
 
-// sevenSegments are the characters that seven segments can show, the upper segment
-// in bit 6 and on clockwise, the middle one in bit 0. What is missing is dark.
+// sevenSegments are the characters that seven segments can show, the upper segment in bit 6 and on
+// clockwise, the middle one in bit 0. Other characters are dark.
 var sevenSegments = map[byte]byte{
 	'0': 0x7E, '1': 0x30, '2': 0x6D, '3': 0x79, '4': 0x33, '5': 0x5B, '6': 0x5F, '7': 0x70, '8': 0x7F, '9': 0x7B,
 	'a': 0x77, 'b': 0x1F, 'c': 0x4E, 'd': 0x3D, 'e': 0x4F, 'f': 0x47, 'g': 0x5E, 'h': 0x37, 'i': 0x30, 'j': 0x3C,

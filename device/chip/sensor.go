@@ -27,8 +27,8 @@ func (c *sensorConfig) Open(ctx context.Context) (device.Device, error) {
 }
 
 // sensor is a measuring chip on an I2C bus. It is configured before its first sample and
-// again after an error, because a chip that lost its supply or its bus has lost its
-// settings too. Its functions leave what fails in the i2cChip.
+// again after an error, because a chip that lost its supply or its bus has lost its settings too.
+// Its functions leave errors in the i2cChip.
 type sensor struct {
 	managedChip
 	dev       *i2cChip

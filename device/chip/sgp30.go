@@ -34,8 +34,8 @@ type sgp30 struct {
 }
 
 // newSGP30 returns the Config of sgp30. The ranges are those of Sensirion's SGP30 datasheet
-// (version 1.0, table 2). Both are estimates: the chip feels hydrogen and ethanol. For the
-// first 15 s, and after an error, its points are faults: it warms up.
+// (version 1.0, table 2). Both are estimates: the chip senses hydrogen and ethanol. While it warms
+// up, for the first 15 s and after an error, its points are faults.
 //
 // periph's adapter is not used: it sleeps for 20 s when it is made, ignores the
 // CRC, and writes the errors of a goroutine of its own to the log.
@@ -74,9 +74,9 @@ func (d *sgp30) read(out *driver.Sample) {
 	}
 }
 
-// idle reports whether the chip may have lost its supply since it was started, so that it
-// does not measure: it reads 400 and 0 then, as in the cleanest air. Once it has had a
-// baseline, a missing one proves that; then it is an error, and the chip is started again.
+// idle reports whether the chip may have lost its supply since it was started, and not measure.
+// Then it reads 400 and 0, as in the cleanest air. Once it has had a baseline, a missing baseline
+// proves that: this is an error, and the chip is started again.
 func (d *sgp30) idle() (doubt bool) {
 	age := d.at.Sub(d.started)
 	clean := d.last == [2]float64{400, 0} && age >= sgp30Warm

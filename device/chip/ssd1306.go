@@ -11,8 +11,8 @@ import (
 
 // ssd1306Config is the YAML of ssd1306.
 //
-// periph's adapter is not used: it supports one address only, and takes an image whose
-// transfer failed for shown, so that the next one leaves parts of it out.
+// periph's adapter is not used: it supports one address only, and treats an image whose transfer
+// failed as shown, so that the next image omits parts.
 type ssd1306Config struct {
 	board.I2C
 	Height  int  `json:"height" jsonschema:"the lines of dots, 64 or 32; it is 128 wide"`
@@ -54,8 +54,8 @@ type ssd1306 struct {
 	rotated bool
 }
 
-// settings are as the datasheet has them for a panel with a charge pump (application
-// note, 2), but for its first and its last command, which switch it off and on.
+// settings returns the datasheet's commands for a panel with a charge pump (application note, 2),
+// without the first and the last, which switch it off and on.
 func (s *ssd1306) settings() []byte {
 	segments, commons, wiring := byte(0xA1), byte(0xC8), byte(0x12)
 	if s.rotated {

@@ -16,8 +16,8 @@ import (
 // stripConfig is the YAML of apa102 and neopixel: a strip of lamps that all have one
 // colour.
 //
-// periph's adapters are not used: they draw pictures, bend the colours by a curve and
-// a colour temperature, and leave out what turned dark while a transfer failed.
+// periph's adapters are not used: they draw pictures, change the colours by a curve and a colour
+// temperature, and omit lamps that turned dark during a failed transfer.
 type stripConfig struct {
 	board.SPI
 	Lamps int    `json:"lamps" jsonschema:"how many lamps the strip has"`
@@ -34,8 +34,8 @@ type colour struct {
 	Blue  float64 `json:"blue" jsonschema:"0 to 100 percent"`
 }
 
-// strip is what differs between the kinds. A transfer has at most 4096 bytes, unless
-// the owner has told the kernel otherwise, and a strip has to get all in one.
+// strip describes a kind of strip. A transfer has at most 4096 bytes, unless the owner configured
+// the kernel otherwise, and has to carry the whole strip.
 type strip struct {
 	model string
 	order string // usual
@@ -121,8 +121,8 @@ func (l *lamps) write(light [3]float64) error {
 	return nil
 }
 
-// apa102Frame begins with 32 zeros and ends with as many, which an SK9822 needs, and
-// one more for every two lamps, to clock the last ones in.
+// apa102Frame returns a frame that begins and ends with 32 zero bits, which an SK9822 needs, and
+// one more bit for every two lamps, to clock the last ones in.
 func apa102Frame(n int, first, second, third byte) []byte {
 	b := make([]byte, 4, 4+4*n+4+n/16+1)
 	for range n {

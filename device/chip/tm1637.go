@@ -15,8 +15,8 @@ import (
 
 // tm1637Config is the YAML of tm1637, for up to six digits of seven segments.
 //
-// periph's adapter is not used: it waits in a loop that holds the processor, takes no
-// notice of what its lines report, and does not look whether the chip acknowledges.
+// periph's adapter is not used: it busy-waits, ignores errors of its lines, and does not check the
+// chip's acknowledgement.
 type tm1637Config struct {
 	Clock      board.Pin `json:"clock" jsonschema:"the line of the chip's CLK, such as GPIO5 or P1_29"`
 	Data       board.Pin `json:"data" jsonschema:"the line of the chip's DIO; the board needs resistors to 3.3 V on both lines, which most have"`
@@ -78,8 +78,7 @@ type tm1637 struct {
 	clock, data *board.Line
 }
 
-// lay has a colon where the boards of clocks have one: at the point of the digit
-// before it.
+// lay puts a colon at the point of the digit before it, as clock boards have it.
 func (m *tm1637) lay(text string) ([]string, error) {
 	return digits(m.config.Digits)(strings.ReplaceAll(text, ":", "."))
 }

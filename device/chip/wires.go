@@ -6,9 +6,9 @@ import (
 	"agentsite/device/board"
 )
 
-// wires are the link to a chip on bare lines of the board. The lines are kept from one use
-// to the next, because a chip may take a floating line for a command; they are released
-// after an error and at Close.
+// wires is the link to a chip on bare lines of the board. The lines stay requested between uses,
+// because a chip may read a floating line as a command. They are released after an error and at
+// Close.
 type wires struct {
 	board.Turn
 	board *board.Board

@@ -20,8 +20,8 @@ type Driver struct {
 	// Instead returns what to write for a part that has no driver of its own and that this
 	// entry covers; "" for any other. It may be nil.
 	Instead func(part string) string
-	// Of is set where Name ends with a colon and stands for a family of drivers:
-	// it makes the Config of the one that is called Name and then member.
+	// Of is set if Name ends with a colon and stands for a family of drivers. It makes the Config of
+	// the driver that is called Name followed by member.
 	Of func(member string) Config
 }
 
@@ -49,9 +49,9 @@ type Validator interface{ Validate() error }
 // a check finds mistakes about them before anything is opened.
 type Describer interface{ Describe() device.Description }
 
-// Stopper is a Config whose device can be an emergency stop: while the state that Stops
-// names is on, or cannot be read, every output is at its safe value. A Watch that begins
-// while it is on emits it. "" means no emergency stop.
+// Stopper is a Config whose device can be an emergency stop. While the state that Stops names is
+// on, or cannot be read, every output is at its safe value. A Watch that begins while it is on
+// emits it. "" means no emergency stop.
 type Stopper interface{ Stops() (point string) }
 
 // Find returns the driver with that name, also a member of a family.

@@ -21,9 +21,9 @@ type Output struct {
 }
 
 // NewOutput returns a device with one output. drive brings it to a value that it accepts.
-// read reads the output back: it returns now, the value driven last, while the hardware is
-// as drive left it; now is zero where that is not known. release releases the hardware,
-// after the output was driven to its safe value.
+// read reads the output back: it returns now, the value driven last, while the hardware is as drive
+// left it; now is zero if that is unknown. release releases the hardware, after the output was
+// driven to its safe value.
 func NewOutput(desc device.Description, drive func(ctx context.Context, v device.Value) error, read func(now device.Value) (device.Value, error), release func() error) *Output {
 	return &Output{desc: desc, drive: drive, read: read, release: release, busy: device.NewMutex()}
 }

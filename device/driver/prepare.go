@@ -8,7 +8,7 @@ type Preparer interface {
 	Prepare(p Preparation) (did []string, err error)
 }
 
-// Preparation has the parameters of Prepare.
+// Preparation holds the parameters of Prepare.
 type Preparation struct {
 	Root  string // the folder with sys and dev in it; "" is the machine's
 	Group string // the name or number of the group that may use what was made

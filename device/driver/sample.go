@@ -32,15 +32,15 @@ func (s *Sample) Value(v device.Value) { s.add(device.Reading{Value: v, Quality:
 // implausible: the bus or the chip disturbed it, and with it the whole sample.
 func (s *Sample) Number(n float64) { s.Near(n, 0) }
 
-// Near is Number for a value that may be beyond the point's range by the chip's
-// accuracy: at 85 °C a thermometer to 85 °C may read 85.4. Such a value is the limit.
+// Near is Number for a value that may be beyond the point's range by the chip's accuracy. At 85 °C
+// a thermometer to 85 °C may read 85.4. Such a value becomes the limit.
 func (s *Sample) Near(n, accuracy float64) {
 	s.implausible = cmp.Or(s.Separate(n, accuracy), s.implausible)
 }
 
-// Separate is Near for one of several things that are measured separately, such as the
-// thermometers on one wire or the inputs of a converter: its value says nothing about the
-// other points. It returns why the value cannot be, or "".
+// Separate is Near for one of several quantities that are measured separately, such as those of
+// thermometers on one wire or of a converter's inputs. An implausible value does not affect the
+// other points. Separate returns the reason why the value is implausible, or "".
 func (s *Sample) Separate(n, accuracy float64) (why string) {
 	n = device.Tidy(n)
 	p := s.points[len(s.readings)]

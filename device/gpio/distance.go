@@ -11,10 +11,10 @@ import (
 	"agentsite/device/driver"
 )
 
-// Distance is the YAML of the driver "hc-sr04": an ultrasonic sensor with a trigger
-// and an echo. It is best effort: the echo is as long as the sound is on its way,
-// 58 µs for each centimetre, and a board that is busy sees its ends late. The kernel
-// takes their times, in its interrupt, so that only what holds up the kernel counts.
+// Distance is the YAML of the driver "hc-sr04": an ultrasonic sensor with a trigger and an echo. It
+// is best effort: the echo lasts as long as the sound travels, 58 µs for each centimetre, and a
+// busy board sees its edges late. The kernel timestamps the edges in its interrupt, so that only
+// delays of the kernel count.
 type Distance struct {
 	Trigger     board.Pin `json:"trigger" jsonschema:"the line of the sensor's Trig"`
 	Echo        board.Pin `json:"echo" jsonschema:"the line of the sensor's Echo; its 5 V have to be divided to 3.3 V"`

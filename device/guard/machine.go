@@ -340,8 +340,8 @@ func elsewhere(left, reads device.Value) error {
 	return device.Faultf(device.Offline, "it was left at %v and reads %v; look at its supply, and for somebody else who moves it", left, reads)
 }
 
-// markUnknown records that the state of o is no longer known: o counts as away from safe,
-// its lease ends, and it and all outputs interlocked with it go to safe.
+// markUnknown records that the state of o is no longer known. o counts as away from safe, its lease
+// ends, and it and all outputs interlocked with it go to safe.
 func (m *Machine) markUnknown(now Time, o *output, err error) {
 	o.have, o.fault = device.Value{}, err.Error()
 	o.leave(now)

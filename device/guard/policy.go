@@ -41,9 +41,9 @@ type Policy struct {
 	// MinOff is the rest at safe before every move away. min_off in the configuration sets
 	// both MinOff and Rest.
 	MinOff time.Duration
-	// MinOn prevents chattering: it is the shortest time of a value away from safe before
-	// another one, even after a return to safe, and the shortest lease. A return to safe
-	// does not wait for it.
+	// MinOn prevents chattering. It is the minimum time of a value away from safe before the next
+	// one, even after a return to safe, and the minimum lease. A return to safe does not wait for
+	// it.
 	MinOn     time.Duration
 	Duty      Duty // the time away in any window
 	Rate      Rate // the moves away from safe in any window, over all callers
@@ -77,9 +77,9 @@ type Interlock struct {
 	Gap   time.Duration
 }
 
-// Requirement is a condition for an output to be away from safe: the point's reading is not
-// older than MaxAge and is Within, or equals Is if that is not zero. Without a Point there
-// is no requirement.
+// Requirement is a condition for an output to be away from safe. The point's reading is not older
+// than MaxAge and is Within, or equals Is if that is not zero. Without a Point there is no
+// requirement.
 type Requirement struct {
 	Point  string // address
 	Within device.Range

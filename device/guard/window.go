@@ -2,8 +2,8 @@ package guard
 
 import "time"
 
-// bins divide a window. A use counts until its whole bin has left the window, so that a
-// window is up to two sixtieths stricter than its policy, and never less strict.
+// bins divide a window. A use counts until its whole bin has left the window. So a window is up to
+// two sixtieths stricter than its policy, and never less strict.
 const bins = 60
 
 // window is the sum of uses within a sliding window, in constant memory.

@@ -4,6 +4,5 @@ package host
 
 import "time"
 
-// SystemClock returns the system's clock. Machines with these systems have one that goes on
-// while they are off.
+// SystemClock returns the system's clock. Machines with these systems have a battery-backed clock.
 func SystemClock() (t time.Time, synchronised bool) { return time.Now(), true }

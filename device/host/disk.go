@@ -5,8 +5,8 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// volume is how a file system is filled, in bytes. What is kept for the
-// superuser is neither used nor free, as df(1) has it.
+// volume is the usage of a file system, in bytes. Blocks reserved for the superuser are neither
+// used nor free, as in df(1).
 type volume struct{ used, free float64 }
 
 // findDisk watches the file system of a folder; the one under root when none is

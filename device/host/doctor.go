@@ -7,8 +7,8 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// Findings returns what an owner should know about the power and the heat of the machine
-// whose files are below root; "" is this machine's own.
+// Findings returns problems with the power and the heat of the machine whose files are below root;
+// "" is this machine's own.
 func Findings(root string) []driver.Finding {
 	var r sysfs.Reader
 	for _, path := range sysfs.Root(root).Glob(throttledFile) {

@@ -30,8 +30,8 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Describe looks for the same as Open: files, no hardware. Without the named disk
-// there are no points. None is an output in any case, which is what a check needs.
+// Describe reads the same files as Open, and no hardware. Without the named disk there are no
+// points. None of them is ever an output, which a check relies on.
 func (c *Config) Describe() device.Description {
 	m, err := open("/", c.Disk)
 	if err != nil {

@@ -13,8 +13,8 @@ func findMemory(root string) []source {
 		device.Point{Name: "memory_available", Kind: device.KindMeasurement, Unit: "By", Description: "memory that programs could still get"})
 }
 
-// parseMemory reads MemTotal and MemAvailable, in units of 1024 bytes
-// (proc_meminfo(5)). What is free says little: the kernel caches files in it.
+// parseMemory reads MemTotal and MemAvailable, in units of 1024 bytes (proc_meminfo(5)). MemFree
+// says little: the kernel caches files in free memory.
 func parseMemory(b []byte, values []float64) {
 	total, available := number(field(line(b, "MemTotal:"), 0)), number(field(line(b, "MemAvailable:"), 0))
 	if values[0], values[1] = percent(total-available, total), available*1024; total <= 0 {

@@ -30,10 +30,9 @@ func findPower(root string) []source {
 	return nil
 }
 
-// parseThrottled reads the firmware's word, in hexadecimal: bit 0 under-voltage,
-// 1 frequency capped, 2 throttled, 3 the soft temperature limit; 16 to 19 say the
-// same of any moment since boot, and are not ours
-// (raspberrypi.com/documentation/computers/os.html#get_throttled).
+// parseThrottled reads the firmware's word, in hexadecimal: bit 0 under-voltage, 1 frequency
+// capped, 2 throttled, 3 the soft temperature limit. Bits 16 to 19 say the same of any moment since
+// boot, and are not used (raspberrypi.com/documentation/computers/os.html#get_throttled).
 func parseThrottled(b []byte, values []float64) {
 	word, err := throttledWord(b)
 	for bit := range values {

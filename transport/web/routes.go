@@ -16,7 +16,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Admission is what a route asks of its callers. Each one asks for more than the one before.
+// Admission is the authentication that a route requires. Each level requires more than the one
+// before.
 type Admission uint8
 
 const (
@@ -36,8 +37,7 @@ type Route struct {
 	Problems  bool       // refusals are answered as application/problem+json
 }
 
-// Caller is what a route's admission found out about the sender of a request. On a Public
-// route that is nothing.
+// Caller is the authenticated sender of a request. On a Public route it is empty.
 type Caller struct {
 	Evidence rpc.Evidence // without a Principal for a stranger
 	Account  string       // whose limits count; "" for a stranger
@@ -47,7 +47,7 @@ type Caller struct {
 	problems bool
 }
 
-// Options are what a site's handler works with.
+// Options configure a site's handler.
 type Options struct {
 	// Resource is the URL for which tokens count.
 	Resource string
@@ -133,8 +133,8 @@ func (s *server) checkOrigin(next http.Handler) http.Handler {
 	})
 }
 
-// namesLocalAddress reports whether the Host header is the address that the connection came
-// to: an address, other than a name, cannot be made to point here by somebody else.
+// namesLocalAddress reports whether the Host header is the address that the connection came to.
+// Unlike a name, an address cannot be made to point here by somebody else.
 func namesLocalAddress(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -212,9 +212,8 @@ func (s *server) challenge(ev rpc.Evidence) string {
 	return c
 }
 
-// refuse answers what never became a call. The body is a JSON-RPC error without
-// an id, as MCP lets it be. Its code is the one that transport/mcp gives a fault
-// of the same kind.
+// refuse answers a request that never became a call. The body is a JSON-RPC error without an id, as
+// MCP permits. Its code is that of transport/mcp for a fault of the same kind.
 func refuse(w http.ResponseWriter, status int, why string) {
 	code := rpc.CodeInvalidRequest
 	switch status {

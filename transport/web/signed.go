@@ -14,8 +14,7 @@ type Signatures interface {
 // Signed is the signature of a request.
 type Signed struct {
 	Peer string // the peer ID of the key that signed
-	// Use takes the signature up once its key is admitted, for an account, and refuses one that was
-	// used before.
+	// Use consumes the signature for an account, once its key is admitted, and refuses a replay.
 	Use func(account string) error
 	// CheckBody refuses a body that was not signed.
 	CheckBody func([]byte) error

@@ -47,12 +47,12 @@ var privateAddresses = []netip.Prefix{
 	netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("fc00::/7"), netip.MustParsePrefix("fe80::/10"),
 }
 
-// Authority is the certificate of a site's key, in DER: the same whenever it is made. It
-// signs what the site shows over TLS, and a client that trusts it in the usual way, as
-// curl --cacert does, reaches that site alone, under private names and addresses.
+// Authority returns the CA certificate of a site's key, in DER; it is deterministic. It signs the
+// site's certificates for TLS. A client that trusts it, as by curl --cacert, reaches that site
+// alone, under private names and addresses.
 func Authority(key identity.Key) ([]byte, error) { return authority(key.ID(), key.Private()) }
 
-// IsAuthority reports whether a certificate is the Authority of a key: another one that the
+// IsAuthority reports whether a certificate is the Authority of a key. Another certificate that the
 // key signed may be valid for any name.
 func IsAuthority(c *x509.Certificate, id identity.ID) bool {
 	der, err := authority(id, identity.New().Private()) // but for the signature
@@ -92,7 +92,7 @@ func ServerTLS(key identity.Key, names []string, now func() time.Time) (*tls.Con
 	if err != nil {
 		return nil, err
 	}
-	// Browsers do not know Ed25519; a site's key signs one that they know.
+	// Browsers do not support Ed25519; the site's key signs an ECDSA key.
 	leaf, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err

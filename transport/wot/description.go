@@ -138,8 +138,8 @@ const jsonType = "application/json"
 
 func newForm(href string, ops ...string) form { return form{Ops: ops, Href: href, Type: jsonType} }
 
-// streams returns the forms of something that is told as it changes: by long polling, which
-// clients can authenticate that cannot do so with server-sent events, and by those.
+// streams returns the forms for changes of an affordance: long polling, for clients that cannot
+// authenticate server-sent events, and server-sent events.
 func streams(href string, ops ...string) []form {
 	poll := newForm(href, ops...)
 	events := poll

@@ -26,7 +26,8 @@ import (
 // The directory of W3C Web of Things Discovery (section 7.3): others register descriptions, which
 // stand beside those of the site's own things.
 
-// What the permission "use NAME" lets: to register things, and to read what others registered.
+// The names in the permission "use NAME": to register things, and to read those that others
+// registered.
 const (
 	registerThing = "register_thing"
 	listThings    = "list_things"
@@ -47,7 +48,7 @@ func (s server) directory() []web.Route {
 		s.Route("DELETE /things/{thing}", web.Principals, s.remove),
 		s.Route("GET /events", web.Principals, s.events),
 		s.Route("GET /events/{type}", web.Principals, s.events),
-		// What else is asked there is answered as a problem, and not by net/http.
+		// Other requests there are answered as a problem, and not by net/http.
 		s.Route("/things", web.Principals, unsupported("GET, HEAD, POST")),
 		s.Route("/things/{thing}", web.Principals, unsupported("GET, HEAD, PUT, PATCH, DELETE")),
 		s.Route("/search/{language}", web.Principals, func(context.Context, *adapter.Call) (any, error) {
@@ -87,7 +88,7 @@ func (s server) charged(who agents.Principal) (things.Caller, error) {
 }
 
 // registrar returns a caller that may register things, and the ID in the URL and the body of its
-// request, whose media type is one of those.
+// request. The body's media type has to be one of types.
 func (s server) registrar(c *adapter.Call, types ...string) (by things.Caller, id string, body jsontext.Value, err error) {
 	if err = s.Node.Use(c.Who, registerThing); err == nil {
 		by, err = s.reader(c.Who)
@@ -293,8 +294,8 @@ func (p page) url() string {
 	return strings.TrimSuffix("/things?"+q.Encode(), "?")
 }
 
-// answer returns the page, and sets the links to the next one and to the whole, whose etag is
-// another one when the IDs are others.
+// answer returns the page, and sets the links to the next page and to the whole list, whose ETag
+// depends on the IDs.
 func (p page) answer(h http.Header, all []member) *adapter.Answer {
 	sum := sha256.New()
 	for _, m := range all {

@@ -17,7 +17,7 @@ import (
 // The HTTP binding of Thing Description 1.1 (section 8.3): a property is read by GET and written
 // by PUT, and an action is invoked by POST.
 
-// timeHeader has the time of a property's reading.
+// timeHeader is the header with the time of a property's reading.
 const timeHeader = "Agentsite-Time"
 
 func (s server) read(ctx context.Context, c *adapter.Call) (any, error) {

@@ -273,8 +273,8 @@ func (w *session) send(m message) error {
 	return err
 }
 
-// watch runs do in the background until what is watched is left, do returns or the session ends.
-// What do returns is sent as an error.
+// watch runs do in the background until the client unsubscribes, do returns or the session ends.
+// The error of do is sent to the client.
 func (w *session) watch(r *request, what string, do func(context.Context) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

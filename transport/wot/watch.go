@@ -137,8 +137,8 @@ func (s server) subscribe(ctx context.Context, c *adapter.Call) (any, error) {
 	})
 }
 
-// poll answers a request of long polling with the first value that run answers; after a long time
-// without one, and at the site's end, with nothing. A HEAD request is answered at once.
+// poll answers a request of long polling with the first value of run. After maxPoll without a
+// value, and at the site's end, it answers with nothing. A HEAD request is answered at once.
 func (s server) poll(ctx context.Context, c *adapter.Call, run func(ctx context.Context, answer func(any) error) error) (any, error) {
 	if c.Request.Method == "HEAD" {
 		return noContent, nil

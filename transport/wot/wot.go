@@ -1,5 +1,5 @@
 // Package wot renders the operations as W3C Web of Things (Thing Description 1.1, Discovery) with
-// the terms of Eclipse LMOS: the site, each device and each agent is a thing with properties,
+// the terms of Eclipse LMOS. The site, each device and each agent is a thing with properties,
 // actions and events over HTTP.
 package wot
 
@@ -53,7 +53,7 @@ func Routes(s *adapter.Site) []web.Route {
 
 type server struct{ *adapter.Site }
 
-// catalog is what a caller may use of the site.
+// catalog lists the parts of the site that a caller may use.
 type catalog struct {
 	*agents.Offer
 	who    agents.Principal

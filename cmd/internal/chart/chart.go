@@ -117,8 +117,8 @@ func ascii(text string) string {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// heading returns the unit above the labels and, beside it, the name and the summary. What does
-// not fit gets lines of its own.
+// heading returns the unit above the labels and, beside it, the name and the summary. Parts that do
+// not fit get their own lines.
 func heading(s Series, labels, limit int) (lines []string) {
 	unit := cut(s.Unit, labels)
 	line := strings.Repeat(" ", labels-width(unit)) + unit + "  " + s.Name
@@ -141,8 +141,8 @@ type column struct {
 	count          float64
 }
 
-// columns distributes the steps of a series. A column has the steps whose middle is in it; where
-// steps are longer than a column is, it has the step that covers the column's middle.
+// columns distributes the steps of a series. A column has the steps whose middle is in it. If steps
+// are longer than a column, it has the step that covers the column's middle.
 func columns(s Series, o Options, plot int) []column {
 	all := make([]column, plot)
 	each := max(o.To.Sub(o.From).Seconds(), 1) / float64(plot)

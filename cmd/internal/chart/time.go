@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// tickSteps are the distances between the labels of the time axis, and how these are written:
-// with the date where more than a day is shown.
+// tickSteps are the distances between the labels of the time axis, and their formats: with the date
+// if the axis has more than a day.
 var tickSteps = []struct {
 	months, days, seconds int
 	short, long           string

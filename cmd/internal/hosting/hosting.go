@@ -180,8 +180,8 @@ func (h *Hosting) Run(ctx context.Context) {
 	}
 }
 
-// now returns the time at which things happen, for people to read: where the time is not known, that
-// of the system's clock, as in the journal, but not before the lower bound.
+// now returns the time of events for people to read. If the clock is not set, it is the system's
+// time, as in the journal, but not before the lower bound.
 func (o *Options) now() (t time.Time, sure bool) {
 	t, sure = o.Access.Now()
 	if system := time.Now(); !sure && system.After(t) {

@@ -16,7 +16,7 @@ import (
 )
 
 // kinds is the one list of the kinds of agents that a site can host. sites are the other sites that
-// these ask, nil where nothing runs, children is for those that run other programs, models for
+// agents ask, nil if nothing runs. children is for agents that run other programs, models for
 // language models, and registry for the reporter to an AIOS registry.
 func kinds(w rule.World, sites *remote.Sites, children mcp.World, models llm.World, registry aios.World) hosted.Kinds {
 	return func(cfg *config.Site) []agent.Kind {

@@ -37,8 +37,8 @@ func (n *Network) locate(ctx context.Context, id identity.ID, how func(*dht.DHT,
 }
 
 // Find asks all tables at once for sites with a capability, "" for any, and then these
-// sites. emit gets each site's record as soon as the site shows it, one at a time. Find
-// blocks until all were asked or ctx ends; it fails only where none was found.
+// sites. emit gets each site's record as soon as the site shows it, one at a time. Find blocks
+// until all were asked or ctx ends; it fails only if none was found.
 func (n *Network) Find(ctx context.Context, capability string, emit func(*discovery.Signed)) error {
 	var mu sync.Mutex
 	var failed error
@@ -86,8 +86,8 @@ func (n *Network) FetchFile(ctx context.Context, realm discovery.Realm, site ide
 	return card.FetchFile(ctx, n.Host, realm, at, file)
 }
 
-// Search returns the records of the sites of the site's realm that have a capability, or with
-// "" of those that are known already, without asking anybody.
+// Search returns the records of the sites of the site's realm that have a capability. For "" it
+// returns the known records, without asking anybody.
 func (n *Network) Search(ctx context.Context, capability string) (all []*discovery.Signed, err error) {
 	if capability == "" {
 		for _, s := range n.directory.Sites() {
@@ -99,14 +99,14 @@ func (n *Network) Search(ctx context.Context, capability string) (all []*discove
 	return all, err
 }
 
-// fetchSpread bounds, for each site that is known, how long a fetch is put off at random:
-// all hear of a new site at once, and that may be a small board.
+// fetchSpread is the maximum random delay of a fetch, for each known site: all hear of a new site
+// at once, which may be a small board.
 const fetchSpread = 50 * time.Millisecond
 
-// fetchRecord fetches a site's record from the site, unless another medium has brought the
-// record of that sequence already, or does in the moment before: a new site looks for all
-// others, too, and is asked over the same connections then. A site that announces an older
-// record than the known one is sent that.
+// fetchRecord fetches a site's record from the site, unless another medium has brought the record
+// of that sequence, or brings it during a short delay. A new site looks for all others, too, and is
+// then asked over the same connections. A site that announces an older record than the known one is
+// sent the known one.
 func (n *Network) fetchRecord(ctx context.Context, id identity.ID, sequence uint64) (discovery.Sighting, error) {
 	known, there := n.directory.Site(id)
 	if there && known.Sequence == sequence {

@@ -46,8 +46,7 @@ type Realm struct {
 	IPFS bool // also in the public DHT of IPFS
 }
 
-// Site is what a site announces to others of its realm. Its functions are called
-// concurrently.
+// Site describes the own site to others of its realm. Its functions are called concurrently.
 type Site struct {
 	Realm
 	Card  func() card.Card
@@ -104,7 +103,7 @@ func Join(o Options) (n *Network, err error) {
 	return n, nil
 }
 
-// joinRealm opens the tables of a realm; site is nil for one that is only searched.
+// joinRealm opens the tables of a realm; site is nil if the realm is only searched.
 func (n *Network) joinRealm(r Realm, site *Site) error {
 	o := dht.Options{Host: n.Host, Realm: r.Realm, Server: n.serveTable, Bootstrap: n.relays, Log: slog.Default()}
 	if site != nil {
@@ -200,15 +199,15 @@ func (n *Network) OnAddressChange(ctx context.Context, changed func()) {
 	}
 }
 
-// Before a site is announced, its relays have reservationTimeout to give it a place, and
-// changes soon after the first are waited for, too: each announcement goes to many.
+// Before a site is announced, it waits at most reservationTimeout for a relay's reservation, and
+// settleDelay for further changes, because each announcement goes to many.
 const (
 	reservationTimeout = 10 * time.Second
 	settleDelay        = 2 * time.Second
 )
 
-// WaitReachable waits until the host has an address that others reach from anywhere,
-// through a relay or directly, for a bounded time, and not at all without relays.
+// WaitReachable waits, for a bounded time, until the host has an address that others can reach from
+// anywhere, through a relay or directly. Without relays it returns at once.
 func (n *Network) WaitReachable(ctx context.Context) {
 	if len(n.reserving) == 0 {
 		return
@@ -228,8 +227,8 @@ func (n *Network) WaitReachable(ctx context.Context) {
 // maxAddresses is how many addresses of a host are announced.
 const maxAddresses = 6
 
-// Addresses returns the addresses at which others reach the host: those through relays
-// first, which most can use, then public ones, then those of its own network.
+// Addresses returns the addresses at which others reach the host. Those through relays, which most
+// can use, come first, then public ones, then those of its own network.
 func (n *Network) Addresses() []string {
 	rank := func(a multiaddr.Multiaddr) int {
 		_, tcp := a.ValueForProtocol(multiaddr.P_TCP)

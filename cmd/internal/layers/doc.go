@@ -1,3 +1,3 @@
-// Package layers tests the architecture: which package may import which, how long the
-// wiring may be, and what replaced modules and the security policy must keep.
+// Package layers tests the architecture: the permitted imports, the length of the wiring, and the
+// properties that replaced modules and the security policy must keep.
 package layers

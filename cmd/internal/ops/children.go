@@ -21,8 +21,8 @@ import (
 // unitFolder has units until the machine restarts: each start of the service makes them anew.
 const unitFolder = "/run/systemd/system"
 
-// pendingUnits has the names of units that were written, until the service manager has taken them up:
-// whoever is ended between the two leaves files that are as they should be, and are not in force.
+// pendingUnits is a file with the names of units that were written, until the service manager has
+// loaded them. If the program ends between the two, the files are correct but not loaded.
 const pendingUnits = "agentsite-children.pending"
 
 // prepareChildren writes the units of all children of a configuration, and removes those that are
@@ -93,7 +93,7 @@ func prepareChildren(ctx context.Context, o PrepareOptions, cfg *config.Site, fi
 	if len(did) > 0 {
 		errs = append(errs, m.run(ctx, "daemon-reload"))
 	}
-	// It waits for none of these: the service that runs this may be one that others wait for.
+	// It waits for none of these jobs, because they may wait for the service that runs this.
 	others := slices.DeleteFunc(slices.Sorted(maps.Keys(wanted)), func(name string) bool { return slices.Contains(changed, name) })
 	errs = append(errs,
 		m.run(ctx, "start --no-block", instances(others, ".socket")...),

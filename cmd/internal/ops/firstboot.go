@@ -83,9 +83,9 @@ func firstBoot(ctx context.Context, o PrepareOptions) (did []string, err error) 
 	return did, errors.Join(errs...)
 }
 
-// copyConfig makes the owner's file on the boot partition the configuration, unless it has
-// mistakes or was copied before: a later change of the configuration on the board stays until
-// the owner changes the file there, too. The file that it replaces is kept beside it.
+// copyConfig copies the owner's file from the boot partition to the configuration, unless it has
+// mistakes or was copied before. A later change of the configuration on the board stays until the
+// owner also changes the file on the boot partition. The replaced file is kept beside the new one.
 func copyConfig(boot string, o PrepareOptions) (did []string, err error) {
 	file := o.Config
 	source := filepath.Join(boot, bootConfig)
@@ -183,9 +183,8 @@ func bootFindings(root string) []driver.Finding {
 	return []driver.Finding{{Severity: driver.Problem, Subject: bootConfig, Says: "the configuration on the boot partition is not used", Do: "read " + file + ", correct it and restart the board"}}
 }
 
-// addSensors creates the configuration where there is none, and adds the sensors that it
-// finds to one that has autoAddLine. It never adds an output: only its owner knows its safe
-// value.
+// addSensors creates the configuration if there is none. It adds the sensors that it finds if the
+// configuration has autoAddLine. It never adds an output: only its owner knows its safe value.
 func addSensors(ctx context.Context, o PrepareOptions) (did []string, err error) {
 	text, err := state.ReadUntrusted(o.Config, config.MaxBytes)
 	if err != nil {
@@ -280,7 +279,7 @@ func writeBootFile(boot, name string, text []byte) error {
 	return nil
 }
 
-// ReadInvitation returns the address to claim the folder's site by. ok is false when there is
+// ReadInvitation returns the address for the claim of the folder's site. ok is false if there is
 // none, because the site has an owner or has never run.
 func ReadInvitation(f state.Folder) (i access.Invitation, ok bool, err error) {
 	text, err := state.ReadUntrusted(f.Path(state.ClaimFile), 4096)

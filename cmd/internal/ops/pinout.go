@@ -17,8 +17,7 @@ type PinoutOptions struct {
 	Root    string // "" is the machine; a test's tree of files
 }
 
-// anyBoard is the name of the board when this machine is no Raspberry Pi: the one that the
-// configuration is for.
+// anyBoard is the name of the configuration's board when this machine is not a Raspberry Pi.
 const anyBoard = "Raspberry Pi"
 
 // ReadPinout reads the configuration and returns the header that it is wired to. It touches

@@ -36,9 +36,10 @@ func superuser(o PrepareOptions) error {
 	return nil
 }
 
-// Prepare does the steps that need root before a site starts, and returns the completed steps,
-// one line each: with a named configuration those of a first boot, and then the devices'
-// preparation of the kernel. It can be repeated. After an error it continues with the rest.
+// Prepare does the steps that need root before a site starts, and returns the completed steps, one
+// line each. These are the steps of a first boot, if a configuration is named, and then the
+// devices' preparation of the kernel. It can be repeated. After an error it continues with the
+// rest.
 func Prepare(ctx context.Context, o PrepareOptions) (did []string, err error) {
 	if err := superuser(o); err != nil {
 		return nil, err

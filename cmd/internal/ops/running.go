@@ -22,12 +22,12 @@ type RunningSite struct {
 	io.Closer
 }
 
-// statusReader is the one operation of an agents.Site that Diagnose needs.
+// statusReader is the operation of an agents.Site that Diagnose uses.
 type statusReader interface {
 	Status(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Status], error)
 }
 
-// answers are a running site's. What it did not answer is zero.
+// answers holds a running site's answers; missing ones are zero.
 type answers struct {
 	health   owner.Health
 	carriers []owner.Carrier

@@ -34,7 +34,7 @@ type ScanOptions struct {
 	board *board.Board // nil is this machine's
 }
 
-// ScanResult is what a scan found.
+// ScanResult is the result of a scan.
 type ScanResult struct {
 	Found   []scan.Found
 	Trouble []driver.Finding

@@ -58,8 +58,8 @@ func Agents() (all []Agent, err error) {
 	return all, nil
 }
 
-// GlobalPermission is what an agent may do on all of the user's sites, also on those that are
-// claimed later.
+// GlobalPermission is an agent's permission on all of the user's sites, also on those claimed
+// later.
 type GlobalPermission struct {
 	Agent string    `json:"-"`
 	May   string    `json:"may"`
@@ -103,10 +103,10 @@ func (p Person) GlobalPermissions() (all []GlobalPermission, err error) {
 	return all, nil
 }
 
-// Allow grants a permission on a contact of the user's to one of the user's agents, and adds
-// the site to the agent's contacts. It creates the agent where there is none. deposit sends a
-// grant that the user signed as an owner to the site; a grant that the user delegates is
-// presented by the agent itself.
+// Allow grants a permission on a contact of the user's to one of the user's agents, and adds the
+// site to the agent's contacts. It creates the agent if there is none. deposit sends a grant that
+// the user signed as an owner to the site. A grant that the user delegates is presented by the
+// agent itself.
 func (p Person) Allow(agent string, k Contact, words string, until time.Time, deposit func(owner.Signed) error) error {
 	a, err := p.agent(agent)
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// Claim makes the person the owner of the site with an invitation address, or adds a site
-// that the person owns already to the contacts, by its key or by its name on this network.
-// name is the contact's, which no other contact may have; "" keeps the contact's name, or takes
-// the site's own, with a number where that is in use. Of t only Version, Wait and Progress are
-// used. code is the recovery code, "" for a site that the person owned already. Once the site
-// is owned, k and code are returned also with an error.
+// Claim makes the person the owner of the site with an invitation address. Given a site's key, or
+// its name on this network, it adds a site that the person owns already to the contacts. name is
+// the contact's, which no other contact may have. For "" the contact keeps its name, or gets the
+// site's own, with a number if that is in use. Of t only Version, Wait and Progress are used. code
+// is the recovery code, "" for a site that the person owned already. Once the site is owned, k and
+// code are returned also with an error.
 func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Contact, code string, err error) {
 	i, err := p.findInvitation(ctx, text, t.Version)
 	if err != nil {
@@ -112,8 +112,8 @@ func checkUnused(known []Contact, name, did string) error {
 	return nil
 }
 
-// newName returns the name for a contact: the one that it has, or the site's own name, with a
-// number where another contact has that.
+// newName returns the name for a contact: its current name, or the site's own name, with a number
+// if another contact has that.
 func newName(known []Contact, called, did string) string {
 	if i := slices.IndexFunc(known, func(k Contact) bool { return k.DID == did && device.CheckName(k.Name) == nil }); i >= 0 {
 		return known[i].Name
@@ -128,9 +128,9 @@ func newName(known []Contact, called, did string) string {
 	return name
 }
 
-// Accept stores a grant for the person and its site as a contact, named as by Claim. Whether
-// the issuer owns the site cannot be verified here, so the grant replaces only one that the
-// same keys signed or that has ended.
+// Accept stores a grant for the person and its site as a contact, named as by Claim. Whether the
+// issuer owns the site cannot be verified here, so that it replaces only a grant that the same keys
+// signed or that has ended.
 func (p Person) Accept(text, name string) (Contact, error) {
 	pass, err := access.ParseGrantLink(strings.TrimSpace(text))
 	if err != nil {

@@ -28,9 +28,9 @@ type DiscoverOptions struct {
 	Version string        // of the program
 }
 
-// Discover emits the sites on the network and their changes, one at a time. It asks a site that
-// is no contact whether the user owns it, through its configuration or another owner; a yes is
-// emitted as a change.
+// Discover emits the sites on the network and their changes, one at a time. It asks a site that is
+// no contact whether the user owns it, through its configuration or another owner. If so, it emits
+// a change.
 func Discover(ctx context.Context, l DiscoverOptions, emit func(discovery.Change, Found)) error {
 	user, err := User()
 	if err != nil {

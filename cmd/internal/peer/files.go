@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// lockName is the file that is locked while a person's files change, for some
-	// milliseconds. lockTimeout bounds the wait for it, and updateTimeout that of a call, which
-	// may be an emergency stop, for storing an address.
+	// lockName is the file that is locked while a person's files change, for some milliseconds.
+	// lockTimeout bounds the wait for the lock. updateTimeout bounds that wait when a call, which
+	// may be an emergency stop, stores an address.
 	lockName      = "changes.lock"
 	lockTimeout   = 10 * time.Second
 	updateTimeout = time.Second

@@ -23,7 +23,7 @@ const (
 	listTimeout = 12 * time.Second
 	// lanFindTime is how long sites on the same network have to answer.
 	lanFindTime = 2 * time.Second
-	// What is taken of one site.
+	// Limits of the results from one site.
 	maxFoundAgents, maxFoundSkills, maxFoundTags, maxFoundText = 16, 16, 16, 200
 
 	skillKind = "skill" // of capabilities, and of public offers
@@ -48,13 +48,14 @@ type FoundAgents struct {
 	Err error `json:"-"`
 }
 
-// FindAgents asks the sites that the person knows, those of the realm that announce the first tag,
-// and those on the same network that announce it to everybody or are the person's, for the agents
-// that the person may ask and that have a skill with all tags. It returns the sites with such
-// agents or such an announcement, and the known ones that do not answer: those that the person
-// knows first, then by name. lookup is why the realm was not searched, if it was not.
+// FindAgents looks for agents that the person may ask and that have a skill with all tags. It asks
+// the sites that the person knows, those of the realm that announce the first tag, and those on the
+// same network that announce it to everybody or are the person's. It returns the sites with such
+// agents or such an announcement, and the known ones that do not answer. Known sites come first,
+// then the order is by name. lookup is why the realm was not searched, if it was not.
 //
-// An unknown site of the public realm is not asked: it would learn who looks for what.
+// An unknown site of the public realm is not asked: it would learn the person's key and the wanted
+// skills.
 func FindAgents(ctx context.Context, w AgentsWanted) (all []FoundAgents, lookup error, err error) {
 	if len(w.Tags) == 0 || len(w.Tags) > 8 {
 		return nil, nil, state.Mistakef("name 1 to 8 skills, such as irrigation")
@@ -142,8 +143,8 @@ func (f *agentFinder) findInRealm(j Realm) error {
 	})
 }
 
-// add notes that a site was found, and has it asked where it was not before. k is how it is
-// asked; without a key it is not.
+// add records a found site, and asks it unless it was asked before. k is the contact to ask by;
+// without a key the site is not asked.
 func (f *agentFinder) add(s Found, k Contact, through string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,9 +22,9 @@ import (
 	"agentsite/transport/web"
 )
 
-// aliveEvery is how often a site on a relayed or direct connection is asked whether it is there, and
-// how long it may take to answer: a lost connection is known within twice that, and within
-// another ten seconds where a call hangs at its end.
+// aliveEvery is the interval of keep-alive requests to a site on a relayed or direct connection,
+// and their timeout. A lost connection is detected within twice that, and ten seconds later if a
+// call hangs at its end.
 const aliveEvery = 9 * time.Second
 
 // nearEvery is the same for a site on this network, where the kernel finds a lost connection, and
@@ -35,8 +35,8 @@ const nearEvery = 30 * time.Second
 // its own key, for some MB. The others reach sites in the same network only.
 const maxNetworks = 4
 
-// Outbound is how a site calls other sites for its agents: with a key for each agent, to which it
-// passes a part of its own grant on. It is safe for concurrent use. Close it.
+// Outbound calls other sites for a site's agents. Each agent has its own key, to which the site
+// delegates a part of its own grant. It is safe for concurrent use. Close it after use.
 type Outbound struct {
 	person  Person // the site, with its grants as contacts
 	key     identity.Key
@@ -101,8 +101,8 @@ func (o *Outbound) Close() error {
 	return errors.Join(errs...)
 }
 
-// network returns the global network as an agent's key has it, which is joined when a site is not
-// in the same network; nil for an agent beyond maxNetworks.
+// network returns the global network for an agent's key, which is joined when a site is not on the
+// same network. It returns nil for an agent beyond maxNetworks.
 func (o *Outbound) network(agent string, key identity.Key) *lazyNetwork {
 	o.mu.Lock()
 	defer o.mu.Unlock()

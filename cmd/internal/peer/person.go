@@ -17,7 +17,7 @@ import (
 // processes.
 type Person struct{ Folder state.Folder }
 
-// agentsFolder has a folder for each of the user's agents, beside the user's own.
+// agentsFolder contains a folder for each of the user's agents, beside the user's own.
 const agentsFolder = "agents"
 
 // User returns this machine's user, who can own sites.
@@ -107,8 +107,8 @@ func KnownIdentity() (state.Identity, error) {
 	return p.Identity()
 }
 
-// OwnerConfig returns the line of agentsite.yaml that makes an owner's key the site's owner.
-// It has the public half only.
+// OwnerConfig returns the line of agentsite.yaml that makes an owner's key the site's owner. It
+// contains the public key only.
 func OwnerConfig(owner state.Identity) string {
 	return "# The holder of this key owns the site. The line is public; the private key stays where it is.\n" +
 		"owner: " + owner.DID + "\n"

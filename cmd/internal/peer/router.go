@@ -121,7 +121,7 @@ func (w *router) invalidateRoute() {
 	}
 }
 
-// dropRoute is invalidateRoute for one that another caller may have replaced already.
+// dropRoute is invalidateRoute for a route that another caller may have replaced already.
 func (w *router) dropRoute(route rpc.Caller) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"agentsite/transport/wot/register"
 )
 
-// Options are what adapters need that is not the site itself.
+// Options are the parameters of adapters beside the site itself.
 type Options struct {
 	Config  *config.Site
 	Folder  state.Folder

@@ -32,7 +32,7 @@ func Routes(names []string, s *adapter.Site) (routes []web.Route) {
 	return routes
 }
 
-// services are what adapters are found by on the local network.
+// services are the DNS-SD services by which adapters are found on the local network.
 var services = map[string]mdns.Service{
 	"a2a": {Type: "_a2a._tcp", Text: []string{"card=/.well-known/agent-card.json"}},                 // no standard yet; the key is that of draft-zhao-a2a-dns-sd
 	"wot": {Type: "_wot._tcp", Text: []string{"td=/.well-known/wot", "type=Thing", "scheme=https"}}, // WoT Discovery, DNS-Based Service Discovery

@@ -14,8 +14,8 @@ import (
 	"agentsite/node/config"
 )
 
-// Drivers is the one list of them. All devices of a process are on one board: who
-// shares a bus takes turns there.
+// Drivers returns all drivers. All devices of a process share one board, which serialises access to
+// a shared bus.
 func Drivers(b *board.Board) []driver.Driver {
 	return slices.Concat(
 		[]driver.Driver{host.Driver(), sim.Driver()},

@@ -35,7 +35,7 @@ import (
 // maxMemory is below what the service's unit lets a site have.
 const maxMemory = 160 << 20
 
-// Options are what the command line says.
+// Options are the options of the command line.
 type Options struct {
 	Config  string // a file; "" for agentsite.yaml, or the demonstration without one
 	Demo    bool   // the demonstration in any case

@@ -14,8 +14,8 @@ import (
 	"slices"
 )
 
-// Set when an image is built, as in agentsite: the version and sequence of the release, and
-// the two keys of which one must sign an update.
+// Set when an image is built, as in agentsite: the version and sequence of the release, and two
+// keys. One of them must sign an update.
 var version, sequence, releaseKeys string
 
 func main() {

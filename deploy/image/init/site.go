@@ -31,7 +31,7 @@ const (
 	healthyAfter = 15 * time.Second
 )
 
-// siteEnv has the variables that systemd would set.
+// siteEnv lists the variables that systemd would set.
 var siteEnv = []string{"STATE_DIRECTORY=" + dataFolder + "/agentsite", "RUNTIME_DIRECTORY=/run/agentsite"}
 
 // superviseSite runs the site, and restarts it with a back-off. Between two runs it installs

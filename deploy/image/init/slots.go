@@ -84,7 +84,7 @@ func (s *slots) read() error {
 	return err
 }
 
-// endTrial ends a trial at boot if it is over: the version is the default already, which
+// endTrial ends a trial at boot if it is over. Either the version is the default already, which
 // could not be saved, or it has used up its tries and the previous version is back. Else
 // installWaiting boots the version on trial again.
 func (s *slots) endTrial() {

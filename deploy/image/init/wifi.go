@@ -13,7 +13,7 @@ import (
 	"github.com/mdlayher/wifi"
 )
 
-// wifiFile has the name and password of the owner's Wi-Fi.
+// wifiFile holds the name and password of the owner's Wi-Fi.
 const wifiFile = bootFolder + "/agentsite-wifi.txt"
 
 // network is a Wi-Fi network.

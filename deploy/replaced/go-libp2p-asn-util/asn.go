@@ -15,10 +15,9 @@ import (
 	"sync"
 )
 
-// packed is what generate wrote: a flate stream of networks in ascending order. Each is what
-// differs from the one before, in five varints: how far it is from that one's end and how
-// long it is, both as a number and how often that is doubled, and the zigzag difference of
-// the system's number.
+// packed is the output of generate: a flate stream of networks in ascending order. Each is five
+// varints, relative to the network before: the distance from its end and the length, both as a
+// number and a count of doublings, and the zigzag difference of the system's number.
 //
 //go:embed list.flate
 var packed []byte
@@ -70,8 +69,8 @@ func (l *list) next(m mark) (start, end uint64, _ mark) {
 	return start, m.after - 1, m
 }
 
-// AsnForIPv6Network returns the number of the autonomous system of a network, which is the
-// first eight bytes of an address; 0 for none that is known.
+// AsnForIPv6Network returns the number of the autonomous system of a network, which is the first
+// eight bytes of an address; 0 if it is unknown.
 func AsnForIPv6Network(network uint64) uint32 {
 	l := load()
 	i, _ := slices.BinarySearchFunc(l.marks, network, func(m mark, network uint64) int {

@@ -13,7 +13,7 @@ import (
 // ZapEventLogger logs for a part of a library. It is safe for concurrent use.
 type ZapEventLogger struct{ system string }
 
-// StandardLogger is what the libraries pass on.
+// StandardLogger is the type of logger that the libraries use.
 type StandardLogger = *ZapEventLogger
 
 // Logger returns the logger of a part.

@@ -1,5 +1,5 @@
-// Package zap stands in for the part of go.uber.org/zap that kad-dht names: messages for
-// debugging, which nobody reads; and of what fx names, which tests link. See the README one folder up.
+// Package zap stands in for the parts of go.uber.org/zap that kad-dht and fx name. kad-dht uses it
+// for debugging messages, which are dropped; tests link fx. See the README one folder up.
 package zap
 
 import (

@@ -11,7 +11,7 @@ import (
 // Change is a new plan for the guard. A plan is a text that Equipment.Follow understands.
 type Change struct {
 	Policies []guard.Policy // of the outputs of After
-	// Before is the current plan, After the next. Between has the part of Before that stays,
+	// Before is the current plan, After the next. Between is the part of Before that stays,
 	// unchanged; nil if nothing stays.
 	Before, Between, After []byte
 	// Swap stores After for the next process, or fails.

@@ -15,10 +15,9 @@ import (
 	"agentsite/device/guard"
 )
 
-// A message is its length (uint32, of all that follows), a kind (one byte), a number
-// (uint32) that an answer repeats, and the body of its kind. Numbers are big-endian; a text
-// is its length (uint16) and its bytes. Both ends are the same program: hello has a version,
-// and no field is optional.
+// A message is its length (uint32, of the rest), a kind (one byte), a number (uint32) that an
+// answer repeats, and the body of its kind. Numbers are big-endian; a text is its length (uint16)
+// and its bytes. Both ends are the same program: hello has a version, and no field is optional.
 const (
 	version     = 9
 	maxMessage  = 1 << 20
@@ -267,8 +266,8 @@ func (r *reader) reading() device.Reading {
 	return out
 }
 
-// sequence keeps the readings of each point in the order in which they were sent: a time that
-// is computed from an age is late by the delay of the message.
+// sequence keeps the readings of each point in the order in which they were sent. A time that is
+// computed from an age is late by the delay of the message.
 type sequence map[string]time.Time
 
 func (q sequence) keep(r device.Reading) device.Reading {

@@ -128,9 +128,9 @@ func (k *Keeper) Settle(ctx context.Context) error {
 	}
 }
 
-// Watch first emits a reading of every output, and then one at each change of its value, or of
-// the holder of a value that stays, with its full address, until ctx ends. The changes of a Move, TakeOver, Release, Stop or Reset are emitted
-// before it returns, in its caller's goroutine.
+// Watch first emits a reading of every output, with its full address. Until ctx ends, it then emits
+// a reading at each change of an output's value, or of its holder. The changes of a Move, TakeOver,
+// Release, Stop or Reset are emitted before it returns, in its caller's goroutine.
 func (k *Keeper) Watch(ctx context.Context, emit func(device.Reading)) error {
 	w := &watching{emit: emit, last: make(map[string]guard.Status)}
 	k.mu.Lock()

@@ -25,7 +25,7 @@ const (
 	maxAge = time.Second
 )
 
-// Equipment has the parameters of Serve beside the guard.
+// Equipment holds the parameters of Serve beside the guard.
 type Equipment struct {
 	Devices map[string]device.Device // that the site reads
 	Buttons []Button

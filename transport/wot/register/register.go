@@ -34,8 +34,9 @@ type Options struct {
 	HTTP  *http.Client           // nil for one of outbound's
 }
 
-// Run registers the description, and renews that before it ends, until ctx ends. It does not remove
-// it then: a site that starts again is where it was, and one that does not is forgotten.
+// Run registers the description, and renews the registration before it expires, until ctx ends. It
+// does not remove it then: a restarted site keeps its registration, and that of a stopped one
+// expires.
 func Run(ctx context.Context, o Options) {
 	if o.HTTP == nil {
 		var named []netip.Addr

@@ -42,7 +42,7 @@ func firstReading(all []past) (first time.Time, any bool) {
 }
 
 // timeRange returns the time that the charts share. Without a requested end it ends now, or with
-// the newest reading if the site's clock is ahead.
+// the newest reading if the site's clock differs.
 func (h *history) timeRange(all []past) (from, to time.Time) {
 	length := time.Duration(min(h.hours, 1e6) * float64(time.Hour))
 	if to = time.Now(); h.from.set() {

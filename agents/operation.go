@@ -32,8 +32,8 @@ func (o Operation) Effect() Effect {
 	return Reads
 }
 
-// Permissions, the journal and approvals name an operation by the tool that renders it, but for
-// OpWhy: a caller that may read a point may also ask why it is so.
+// Permissions, the journal and approvals name an operation by the tool that renders it. OpWhy needs
+// only the permission to read the point.
 var toolNames = [...]string{
 	OpPoints: "list_points", OpRead: "read_points", OpWatch: "read_points", OpWhy: "explain_point", OpHistory: "read_history", OpStop: "emergency_stop",
 	OpShow: "show_text", OpCapture: "capture_image", OpStatus: "site_status", OpAsk: "ask_agent", // OpOwn and OpMove have others

@@ -131,7 +131,7 @@ type OutputDetail struct {
 	Rest    float64      `json:"rest_seconds,omitzero"`
 	Needs   string       `json:"needs,omitzero"`
 	Ended   string       `json:"returned_because,omitzero"`
-	// Others is set for agents of the site only: the output's holder, or the last caller to release
+	// Others is set for agents of the site only. The output's holder, or the last caller to release
 	// it, is neither an owner nor another such agent.
 	Others bool `json:"-"`
 }

@@ -24,8 +24,8 @@ const (
 // passes these checks in order: repetition of an earlier call, the guard's dry run, an owner's
 // approval, permission, journal entry.
 //
-// Repetition is checked before the guard, because the effect of the first call may be the reason to
-// refuse the second, which has to get the answer of the first instead.
+// Repetition is checked before the guard, whose reason to refuse the second call may be the effect
+// of the first. The second call gets the answer of the first instead.
 func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
 	if o := n.sitesOf(p); o != nil && isElsewhere(r.Output) {
 		return n.moveElsewhere(ctx, p, o, r)

@@ -12,8 +12,8 @@ import (
 
 // Hosted describes a hosted agent to the node.
 type Hosted struct {
-	// Rank is above 0 for an agent whose outputs others may take over by a plain move: an owner from
-	// any, and an agent from an agent of a lower rank. No other principal takes over so.
+	// Rank is above 0 for an agent whose outputs others may take over by a plain move. An owner
+	// takes over from any, an agent from one of a lower rank. No other principal takes over so.
 	Rank  int
 	Reads []string // the points that its definition names
 }

@@ -31,7 +31,7 @@ type Source struct {
 }
 
 // Sample reads the sources until ctx ends. All samples except the first of each source fall on
-// multiples of their period since the hub was made, so that devices with the same period wake the
+// multiples of their period since the hub was made. So devices with the same period wake the
 // processor once. Extra watchers, such as the guard, emit whole addresses. Each device that comes
 // and goes has its own call of Sample.
 func (h *Hub) Sample(ctx context.Context, sources []Source, extra ...device.Watcher) {

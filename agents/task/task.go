@@ -191,7 +191,7 @@ type Asker interface {
 	Work
 	// Ask asks Agent, SITE/AGENT, for a task, and returns that when it is completed; any other end
 	// is an error. It is one step. Seconds bound it, an hour when left out. After a restart, if the
-	// last step has no outcome, call Ask with the same request before any other step: it goes on
+	// last step has no outcome, call Ask with the same request before any other step. It goes on
 	// waiting for the same task. A task that asks a question is canceled there: nobody here sees it.
 	Ask(ctx context.Context, r Request) (Task, error)
 }

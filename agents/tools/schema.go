@@ -70,7 +70,7 @@ func schemaOfMany[T any](group bool) ([]byte, error) {
 func anyObject(bool) ([]byte, error) { return []byte(`{"type":"object"}`), nil }
 
 // outputSchema returns the schema of a result without additionalProperties, required and the types
-// of numbers and texts: each byte of it takes space in the context of a client's model.
+// of numbers and texts. Each byte of it takes space in the context of a client's model.
 func outputSchema[T any](unwanted []string) ([]byte, error) {
 	s, err := schemaOf[T]()
 	if err != nil {

@@ -292,8 +292,8 @@ func (s *session) addToken(ctx context.Context, name, words string, until time.T
 	return askOwner(ctx, s, func(ctx context.Context) (owner.MadeToken, error) { return s.Owner.AddToken(ctx, signed) })
 }
 
-// warnOfUnmatched warns of the parts of a permission that match no point and no agent: they may
-// be misspelt, or for a device that is not connected yet.
+// warnOfUnmatched warns of the parts of a permission that match no point and no agent. They may be
+// misspelt, or for a device that is not connected yet.
 func (s *session) warnOfUnmatched(ctx context.Context, words string) {
 	points, err := s.listPoints(ctx)
 	if err != nil {

@@ -126,7 +126,7 @@ func (a *app) printImported(im *importer) error {
 	return table(a.out, []string{"POINT", "UNIT", "FROM", "TO", "READINGS", "IMPORTED"}, rows)
 }
 
-// importer reads a CSV file. It aggregates the readings of a minute, and sends those of whole UTC
+// importer reads a CSV file. It aggregates the readings of a minute. It sends those of whole UTC
 // hours together, because a site refuses readings in an hour that it has.
 type importer struct {
 	file   string // its name

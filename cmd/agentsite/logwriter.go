@@ -14,9 +14,9 @@ const (
 	logTimeout  = time.Second // at the end
 )
 
-// logWriter writes lines to a writer in the background and never blocks: a stopped terminal, a
-// full pipe or a hanging disk must not delay the return of outputs to safe. It counts the lines
-// that it drops. It is safe for concurrent use.
+// logWriter writes lines to a writer in the background and never blocks. A stopped terminal, a full
+// pipe or a hanging disk must not delay the return of outputs to safe. It counts the lines that it
+// drops. It is safe for concurrent use.
 type logWriter struct {
 	to    io.Writer
 	lines chan []byte

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// plain returns an error's text with the messages of Go's packages in plain words, such as
-// "open FILE: no such file or directory" or "dial tcp ADDRESS: connect: connection refused".
+// plain returns an error's text and replaces messages of Go's packages, such as "open FILE: no such
+// file or directory" or "dial tcp ADDRESS: connect: connection refused".
 func plain(err error) string { return reword(err.Error(), err) }
 
 // reword replaces in text the messages of err, and of the errors that it wraps, outermost first.

@@ -71,8 +71,8 @@ func (b *Board) CheckFree(pins ...Pin) error {
 	return nil
 }
 
-// checkFree fails for a line that is in use, or that belongs to a bus of the header that
-// is switched on: requesting it would cut the bus off.
+// checkFree fails for a line that is in use, or that belongs to an enabled bus of the header.
+// Requesting such a line would cut the bus off.
 func (b *Board) checkFree(all []Chip, at lineID, p Pin) error {
 	if info := at.info(all); info.Used {
 		return device.Faultf(device.Busy, "%s is in use by %s; end that, or choose another line", p, info.user())

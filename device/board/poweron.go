@@ -34,9 +34,9 @@ func (h PowerOnLevel) setting() string {
 	return "op,dl"
 }
 
-// PowerOn reports for each device with outputs on the board's own lines whether config.txt
-// holds these lines at their safe level before a site runs; the firmware applies it within
-// seconds of power-on. It reports nothing for a board that is no Raspberry Pi.
+// PowerOn reports for each device with outputs on the board's own lines whether config.txt holds
+// these lines at their safe level before a site runs. The firmware applies it within seconds of
+// power-on. It reports nothing for a board that is no Raspberry Pi.
 func (b *Board) PowerOn(holds map[string][]PowerOnLevel) (all []driver.Finding) {
 	file := b.ConfigFile()
 	if file == "" || len(holds) == 0 {

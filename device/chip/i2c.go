@@ -94,9 +94,8 @@ func (d *i2cChip) writeWord(register byte, word uint16) {
 	d.write(register, byte(word>>8), byte(word))
 }
 
-// readSteady is readFrom for measurements. Bits that are all zeros or all ones are read once more:
-// a transfer reads them while the data line is held low or released, and a single one is no
-// measurement.
+// readSteady is readFrom for measurements. Bits that are all zeros or all ones are read once more,
+// because a transfer reads them while the data line is held low or released.
 func (d *i2cChip) readSteady(register byte, b []byte) {
 	d.readFrom(register, b)
 	if uniform(b) {
@@ -157,8 +156,8 @@ func (d *i2cChip) otherChip(got, want uint16) error {
 // errCRC is of an answer that was changed on its way.
 var errCRC = errors.New("wrong CRC; the wires are too long or disturbed")
 
-// words writes a command, waits for the time that the chip takes, and reads n words of 16
-// bits, each with its CRC, as Sensirion's chips and some of Texas Instruments' send them.
+// words writes a command, waits for the time that the chip takes, and reads n words of 16 bits.
+// Each has a CRC, as Sensirion's chips and some of Texas Instruments' send them.
 func (d *i2cChip) words(command []byte, takes time.Duration, n int) []uint16 {
 	d.command(takes, command...)
 	raw, all := make([]byte, 3*n), make([]uint16, n)

@@ -24,9 +24,9 @@ import (
 //	  registers:
 //	    - { name: temperature, register: 0, width: 16, shift: 5, signed: on, scale: 0.125, unit: Cel, range: -55..125 }
 //
-// It only measures. It has no outputs, because a register's number does not say what moves, whether
-// the neighbouring bits may change with it, how to verify the move, or which value is safe after a
-// loss of supply. An output needs a driver that knows its chip.
+// It only measures. It has no outputs: a register's number does not say what moves, or whether the
+// neighbouring bits may change with it. Nor does it say how to verify the move, or which value is
+// safe after a loss of supply. An output needs a driver that knows its chip.
 //
 // Each point is read in a transfer of its own, because not every chip counts on
 // from one register to the next.

@@ -115,8 +115,8 @@ func (m *tm1637) write(segments string, bright byte) error {
 // of sevenSegments.
 func tm1637Segments(b byte) byte { return b&sevenPoint | bits.Reverse8(b)>>1 }
 
-// send transfers one command: the data line falls while the clock is high, bytes
-// with their lowest bit first, and the data line rises while the clock is high.
+// send transfers one command. The data line falls while the clock is high, then come bytes with
+// their lowest bit first, and the data line rises while the clock is high.
 func (m *tm1637) send(command []byte) error {
 	if free, err := m.data.Get(); err != nil || !free {
 		return cmp.Or(err, errTM1637Stuck)

@@ -53,7 +53,7 @@ func (c *Servo) Describe() device.Description {
 func (c *Servo) Resources() []driver.Resource { return []driver.Resource{c.Pin.Resource()} }
 
 // Open finds the line. The first move requests it. Close turns the servo to its safe angle, for
-// half a second if it was elsewhere, and ends the pulses: most servos then stay where they are,
+// half a second if it was elsewhere, and ends the pulses. Most servos then stay where they are,
 // without force. If the program is killed, the pulses end at once.
 func (c *Servo) Open(context.Context) (device.Device, error) {
 	if err := c.board.CheckFree(c.Pin); err != nil {

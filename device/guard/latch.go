@@ -9,9 +9,9 @@ import (
 )
 
 // Latch stores the emergency stop as the absence of a file. Stopping removes the file, which
-// works on a full disk. If the file does not exist, or the disk is read-only, Stop creates a
-// flag elsewhere: otherwise the next start would create a missing folder again, armed. The
-// caller of Arm decides what a first start is.
+// works on a full disk. If the file does not exist, or the disk is read-only, Stop creates a flag
+// elsewhere. Otherwise the next start would create a missing folder again, armed. The caller of Arm
+// decides what a first start is.
 type Latch struct {
 	File string // present while armed
 	Flag string // present after a stop that did not remove File; "" for none

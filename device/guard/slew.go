@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// A ramp over the whole range takes this number of steps, or fewer if they would be
-	// faster than minStep: a servo moves smoothly, without unnecessary wake-ups.
+	// A ramp over the whole range takes this number of steps, or fewer if they would be faster than
+	// minStep. A servo moves smoothly, without unnecessary wake-ups.
 	steps   = 100
 	minStep = 20 * time.Millisecond
 	maxStep = 24 * time.Hour / steps

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timeval is the size of the time at the start of an input event: two longs of the program,
+// timeval is the size of the time at the start of an input event. It is two longs of the program,
 // also for a 32-bit program on a 64-bit kernel.
 const timeval = int(unsafe.Sizeof(syscall.Timeval{}))
 

@@ -163,10 +163,9 @@ func (c *PWM) pulse(v float64) time.Duration {
 	return c.MinPulse + time.Duration(math.Round(part*float64(c.MaxPulse-c.MinPulse)))
 }
 
-// set sets the period and polarity if they differ, and then the pulse. The kernel requires
-// this order: it refuses every change while the period is 0, a pulse longer than the period,
-// and with many controllers a change of polarity while they run (pwm_apply_state in
-// drivers/pwm/core.c).
+// set sets the period and polarity if they differ, and then the pulse. The kernel requires this
+// order (pwm_apply_state in drivers/pwm/core.c). It refuses every change while the period is 0, a
+// pulse longer than the period, and with many controllers a change of polarity while they run.
 func (c *PWM) set(r *reader, v device.Value) error {
 	folder, err := c.folder()
 	if err != nil {

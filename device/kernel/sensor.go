@@ -11,8 +11,8 @@ import (
 )
 
 // sensor is one of the kernel's folders with a file for each value. No file is open between
-// samples. If the folder has disappeared or belongs to another device, sensor looks it up
-// again, because the kernel numbers devices in the order in which they appear.
+// samples. If the folder has disappeared or belongs to another device, sensor looks it up again:
+// the kernel numbers devices in the order of their appearance.
 type sensor struct {
 	desc       device.Description
 	find       func(*reader) (folder string, err error)

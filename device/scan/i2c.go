@@ -165,8 +165,8 @@ func (s *Scan) part(ctx context.Context, bus string, addr uint16, answers bool) 
 	return f, ctx.Err()
 }
 
-// maySelectRegister reports whether writing a register's number is safe: no part that can
-// have this address acts on a single byte, or reading has excluded those parts.
+// maySelectRegister reports whether writing a register's number is safe. No part that can have this
+// address acts on a single byte, or reading has excluded those parts.
 func (c chip) maySelectRegister() bool {
 	look := false
 	for _, p := range partsAt(c.addr) {
@@ -180,9 +180,9 @@ func (c chip) maySelectRegister() bool {
 	return !look || c.differs()
 }
 
-// differs reports whether a long read excludes the parts that repeat their bytes: a
-// multiplexer repeats one, and an HT16K33 the 16 of its display or the 6 of its keys. 48 is
-// a multiple of each. The bytes of a part with many registers differ somewhere.
+// differs reports whether a long read excludes the parts that repeat their bytes. A multiplexer
+// repeats one, and an HT16K33 the 16 of its display or the 6 of its keys. 48 is a multiple of each.
+// The bytes of a part with many registers differ somewhere.
 func (c chip) differs() bool {
 	const period = 48
 	var b [256]byte

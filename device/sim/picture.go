@@ -11,8 +11,8 @@ import (
 
 const pictureWidth, pictureHeight = 96, 64
 
-// picture draws a room as a PNG: the air as bright as the light, the soil darker the wetter
-// it is, and on the left a thermometer from 0 to 50 °C. The lamp and the heater are drawn
+// picture draws a room as a PNG. The air is as bright as the light, and the soil is darker the
+// wetter it is. On the left is a thermometer from 0 to 50 °C. The lamp and the heater are drawn
 // while they are on, and the open vent as a gap in the roof.
 func picture(r room) ([]byte, error) {
 	img := image.NewRGBA(image.Rect(0, 0, pictureWidth, pictureHeight))

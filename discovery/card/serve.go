@@ -15,9 +15,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// Protocol requests a site's card. The requester sends a nonce and a proof that it knows the
-// realm, and receives a proof and the card; both proofs are bound to the two peers and the
-// nonce.
+// Protocol requests a site's card. The requester sends a nonce and a proof that it knows the realm,
+// and receives a proof and the card. Both proofs are bound to the two peers and the nonce.
 const Protocol protocol.ID = "/agentsite/card/1"
 
 const (

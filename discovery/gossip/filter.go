@@ -25,8 +25,8 @@ var (
 	// backup, or its clock may have gone back.
 	olderRecordRate = quota.Rate{PerSecond: 1. / 60, Burst: 1}
 
-	// Queries of all origins that are older than their last: each makes all sites answer, and
-	// whoever replays recorded ones would use up the answers to new queries.
+	// Queries of all origins that are older than their last. Each makes all sites answer, so that a
+	// replay of recorded queries would use up the answers to new ones.
 	olderQueryRate = quota.Rate{PerSecond: 1. / 60, Burst: 4}
 
 	// Decay of a peer's penalties, which are its score: below graylist it is ignored.

@@ -83,9 +83,9 @@ type finder struct {
 	heard   atomic.Bool // an announcement since the last query
 }
 
-// sendQueries sends queries until ctx ends: at once, when peers join, when their messages are
-// forwarded here, soon after a query without an answer, and once more. When many peers join at a
-// time, some answer before their messages are forwarded, and would be silent for minutes.
+// sendQueries sends queries until ctx ends. It sends one at once, when peers join, when their
+// messages are forwarded here, soon after a query without an answer, and once more. When many peers
+// join at a time, some answer before their messages are forwarded, and would be silent for minutes.
 func (f *finder) sendQueries(ctx context.Context) {
 	hearing, cancel := f.m.grafted.Subscribe()
 	defer cancel()

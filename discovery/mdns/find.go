@@ -218,7 +218,7 @@ func (f *finder) handleTXT(txt *dns.TXT, at []netip.Addr) {
 	}
 }
 
-// suspectGoodbye queries soon whether a site has really gone: anybody can send a goodbye, and a
+// suspectGoodbye queries soon whether a site has really gone. Anybody can send a goodbye, and a
 // site sends one before each change of its record or address. It waits, because a stopping site
 // still answers for a moment.
 func (f *finder) suspectGoodbye(instance string) {

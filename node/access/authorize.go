@@ -33,8 +33,8 @@ func (s *Store) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
 }
 
 // Take decides as May does, just before the call is made, and charges the grant that decided. Both
-// happen under one lock, so that the returned limits are that grant's. Where the grant requires an
-// owner's confirmation and confirmed is false, it charges nothing; the limits say so, and the
+// happen under one lock, so that the returned limits are that grant's. If the grant requires an
+// owner's confirmation and confirmed is false, it charges nothing, and the limits say so. The
 // caller asks the owner and calls Take again. A call that acts is counted durably before Take
 // returns; where that fails, the error is Unavailable.
 func (s *Store) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
@@ -60,8 +60,8 @@ func (s *Store) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents
 }
 
 // MayRenew decides whether p may extend its lease, and charges nothing. Only the grants by which p
-// moved that output count: the longest lease of another grant is not available without its charge,
-// and the end of any of them ends the lease. Their rates do not count.
+// moved that output count, and the end of any of them ends the lease. Another grant's longest lease
+// is not available without its charge. Their rates do not count.
 func (s *Store) MayRenew(p agents.Principal, ask agents.Ask) (l agents.Limits, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,9 +119,9 @@ func (s *Store) recordMove(c credential, ask agents.Ask) {
 	}
 }
 
-// MayHold reports whether a principal may keep an output away from safe. An owner may, a principal
-// that needs no permission may, and so may any other while all grants by which it moved the output
-// are valid. A later grant does not help, because the move was not checked against its conditions.
+// MayHold reports whether a principal may keep an output away from safe. Owners and principals that
+// need no permission may. Any other principal may while all grants by which it moved the output are
+// valid. A later grant does not help, because the move was not checked against its conditions.
 func (s *Store) MayHold(principal, output string) bool {
 	if !NeedsPermission(principal) {
 		return true

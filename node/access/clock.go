@@ -3,9 +3,9 @@ package access
 import "time"
 
 const (
-	// maxAhead is how far the network may move the time beyond what owners said and what was
-	// saved. It is about as long as permissions to act last, so that a site which was off for
-	// longer loses few of them by waiting for an owner.
+	// maxAhead is how far the network may move the time beyond what owners said and what was saved.
+	// It is about as long as permissions to act last. So a site that was off for longer loses few of
+	// them by waiting for an owner.
 	maxAhead = 7 * 24 * time.Hour
 	// maxBehind is how far the network may be behind that; an owner's clock may be in
 	// another time zone by mistake.
@@ -16,9 +16,9 @@ const (
 // owner's time, and the system's clock while it is synchronised and within bounds. In between it
 // advances by the monotonic clock.
 //
-// After a start the time is a lower bound until an owner or the system's clock sets it, because it
-// is unknown how long the site was off. A system's clock beyond the bounds is ignored and leaves
-// the clock unsure: a false time from the far future would end every permission permanently.
+// After a start the time is a lower bound, because the site may have been off for any time. An
+// owner or the system's clock sets it. A system's clock beyond the bounds is ignored and leaves the
+// clock unsure: a false time from the far future would end every permission permanently.
 type clock struct {
 	// The times are those of when the process began.
 	least      time.Time     // a lower bound

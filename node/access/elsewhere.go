@@ -6,7 +6,7 @@ import (
 )
 
 // At translates permissions on another site to the names of this site, which calls that site by
-// name: climate becomes NAME/climate, the agent tidy becomes NAME/tidy, and * becomes NAME.
+// name. climate becomes NAME/climate, the agent tidy becomes NAME/tidy, and * becomes NAME.
 func At(name string, all []Permission) ([]Permission, error) {
 	out := make([]Permission, len(all))
 	for i, p := range all {

@@ -130,7 +130,7 @@ func (f *storeFile) addOwner(o Owner) error {
 	return nil
 }
 
-// RemoveOwner removes an owner, except the last one, and revokes its key: its grants, issued and
+// RemoveOwner removes an owner, except the last one, and revokes its key. Its grants, issued and
 // received, end permanently, also if it becomes an owner again.
 func (s *Store) RemoveOwner(id identity.ID) error {
 	defer s.OnEnd()
@@ -148,10 +148,10 @@ func (s *Store) RemoveOwner(id identity.ID) error {
 	})
 }
 
-// NewRecovery creates the code by which a person who lost every owner's key becomes the only
-// owner: 128 bits in hexadecimal digits, in groups to be written down. Only its hash is stored, and
-// it replaces an earlier code. A site without an owner has no code, because the person who created
-// it could take the site from the first owner.
+// NewRecovery creates the code by which a person who lost every owner's key becomes the only owner.
+// It has 128 bits in groups of hexadecimal digits. Only its hash is stored, and it replaces an
+// earlier code. A site without an owner has no code, because the person who created it could take
+// the site from the first owner.
 func (s *Store) NewRecovery() (code string, err error) {
 	var secret [16]byte
 	rand.Read(secret[:])

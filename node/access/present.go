@@ -8,10 +8,10 @@ import (
 	"agentsite/node/identity"
 )
 
-// Presented grants are only in memory, because their holders present them again, and anyone
-// who may pass a grant on can make any number of them. These are the limits for those that
-// descend from one grantee of an owner, and for all. At the first limit, the holder's own oldest
-// grant is evicted for its newer one, or a grant that was delegated more often for one delegated
+// Presented grants are only in memory, because their holders present them again. A holder that may
+// delegate a grant can make any number of them. These are the limits for those that descend from
+// one grantee of an owner, and for all. At the first limit, the holder's own oldest grant is
+// evicted for its newer one. A grant that was delegated more often is evicted for one delegated
 // less. The leases of an evicted grant end.
 const (
 	maxPresentedPerRoot = 8

@@ -286,7 +286,7 @@ func (f *storeFile) owns(id identity.ID) bool {
 
 // accepts refuses a grant that is revoked or not from this site. A revoked key loses every grant
 // that it had or issued, also those that the site never saw. So each stored grant of such a key was
-// added afterwards, and is valid; adding is the last block of a grant that is being added, zero for
+// added afterwards, and is valid. adding is the last block of a grant that is being added, zero for
 // no grant.
 func (s *Store) accepts(f *storeFile, g *Grant, adding Hash) error {
 	if !f.owns(g.Issuer) {

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// checkText refuses text that is too long, or that a terminal or an editor shows differently from
-// what a parser reads: control characters, bidirectional marks, characters without a width. what
-// names the text in errors.
+// checkText refuses text that is too long, or that a terminal shows differently from what a parser
+// reads: control characters, bidirectional marks, characters without a width. what names the text
+// in errors.
 func checkText(what, text string, limit int, lines bool) error {
 	if len(text) > limit {
 		return fmt.Errorf("%s has more than %d bytes", what, limit)

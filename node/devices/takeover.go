@@ -38,8 +38,8 @@ func (f GuardFiles) stage(text []byte) error { return f.Write(f.Plan+".next", te
 func (f GuardFiles) install() error { return os.Rename(f.Plan+".next", f.Plan) }
 
 // TakeOver waits until no earlier guard drives the outputs, and writes the plan for the next one.
-// If the plan changes, every output of the old plan is driven to safe first, because the next guard
-// knows only those of the new plan.
+// If the plan changes, every output of the old plan is driven to safe first: the next guard knows
+// only those of the new plan.
 func (f GuardFiles) TakeOver(ctx context.Context, p Plan) error {
 	unlock, err := f.lock(ctx, false)
 	if err != nil {

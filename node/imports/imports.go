@@ -25,8 +25,8 @@ type Options struct {
 	File   []byte             // as stored; nil for none
 	Write  func([]byte) error // replaces the file, durably
 
-	// The bundles that the site shares with its realm. MayShare says why it cannot share any, Shared
-	// is their file as stored, WriteShared replaces that, and OnShare is called after each change
+	// The bundles that the site shares with its realm. MayShare says why it cannot share any. Shared
+	// is their file as stored, and WriteShared replaces that. OnShare is called after each change
 	// and does not block.
 	MayShare    func() error
 	Shared      []byte

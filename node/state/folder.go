@@ -119,9 +119,9 @@ func (f Folder) Running() bool {
 }
 
 // Latch returns the files of the emergency stop's latch. Its flag is in the runtime folder, so that
-// it works while the data folder is removed or read-only, or in the data folder if there is no
-// runtime folder. If a folder is removed and made again while a site runs, a second site on it
-// shares both files: a stop of either holds for the next start of both.
+// it works while the data folder is removed or read-only. Without a runtime folder, it is in the
+// data folder. If a folder is removed and made again while a site runs, a second site on it shares
+// both files. A stop of either holds for the next start of both.
 func (f Folder) Latch() guard.Latch {
 	l := guard.Latch{File: f.Path("armed"), Flag: f.Path("stopped")}
 	if flag := f.RuntimePath("stopped"); flag != "" {

@@ -142,8 +142,8 @@ func diskFault(err error) error {
 	return device.Faultf(device.Unavailable, "the site's disk does not store tasks (%s); ask an owner to check it", why)
 }
 
-// end ends a task. If the disk cannot store the end, the task has failed, and the name of its file
-// says so: that takes no space on a full disk.
+// end ends a task. If the disk cannot store the end, the task has failed. The name of its file says
+// so, which takes no space on a full disk.
 func (m *Manager) end(j *job, e entry) {
 	err := m.commit(j, e, true)
 	m.retire(j, e, err)

@@ -233,7 +233,7 @@ func (m *Manager) workerOf(workers []hosted.Worker, j *job) (hosted.Worker, erro
 }
 
 // permitted reports whether the asker of a task may ask its agent. After a start, a task waits if
-// its asker has not yet presented its grant again: ending the task would lose it, and running it
+// its asker has not yet presented its grant again. Ending the task would lose it, and running it
 // might do something that was revoked.
 func (m *Manager) permitted(j *job) bool {
 	if m.Node.MayAsk(j.asker(), j.asked.Agent) != nil {

@@ -1,6 +1,6 @@
-// Package adapter has the common parts of protocol adapters over HTTP: principals of callers, JSON
-// of requests and answers, HTTP statuses of faults, and documents with only the parts that their
-// reader may see.
+// Package adapter has the common parts of protocol adapters over HTTP. These are principals of
+// callers, JSON of requests and answers, HTTP statuses of faults, and documents with only the parts
+// that their reader may see.
 package adapter
 
 import (

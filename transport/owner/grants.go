@@ -105,7 +105,7 @@ func (s *Site) addToken(n NewToken, g *access.Grant) (m MadeToken, err error) {
 }
 
 // checkIssuer refuses a key that is not an owner's. While the site has no owner, the first key that
-// signs becomes its owner and is returned: then only the user of the site's own machine can call
+// signs becomes its owner and is returned. Then only the user of the site's own machine can call
 // this.
 func (s *Site) checkIssuer(id identity.ID) (first string, err error) {
 	if !s.Access.Claimed() {

@@ -118,7 +118,7 @@ func ListenAddrs(listen string) ([]string, error) {
 }
 
 // announcedAddrs selects the addresses that the host tells others, and adds those through relays.
-// An observed address is told only once others have reached the host there: a caller, or a hole
+// An observed address is told only once others have reached the host there. A caller, or a hole
 // punch, waits for each unreachable address before it tries another.
 func (h *Host) announcedAddrs(all []ma.Multiaddr) []ma.Multiaddr {
 	interfaces, _ := h.Network().InterfaceListenAddresses() // on an error, others have to confirm all

@@ -26,8 +26,8 @@ const (
 	// oldest connection of its peer with the most.
 	maxKnown = 80
 	// maxPerPeer and maxPerStranger bound the inbound connections of one peer. From probeFrom on the
-	// others are probed, because QUIC connections of a killed client linger for half a minute, and
-	// its next call should not wait for them.
+	// others are probed: QUIC connections of a killed client linger for half a minute, and its next
+	// call should not wait for them.
 	maxPerPeer, maxPerStranger, probeFrom = 16, 4, 4
 	// maxPerPrefix bounds the connections from one network to a relay of peers without a
 	// reservation or a circuit. It leaves room for handshakes within newLimits.

@@ -122,8 +122,8 @@ func (p *peerStore) ClearAddrs(of peer.ID) {
 	p.certified.ClearAddrs(of)
 }
 
-// SupportsProtocols omits AutoNAT for peers that are not servers: any peer may claim to serve
-// it, and two of them would decide whether the host is reachable.
+// SupportsProtocols omits AutoNAT for peers that are not servers. Any peer may claim to serve it,
+// and two of them would decide whether the host is reachable.
 func (p *peerStore) SupportsProtocols(of peer.ID, protocols ...protocol.ID) ([]protocol.ID, error) {
 	all, err := p.certified.SupportsProtocols(of, protocols...)
 	if p.isServer != nil && !p.isServer(of) {

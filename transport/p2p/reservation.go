@@ -18,7 +18,7 @@ const (
 	stableAfter = time.Minute
 
 	// announceGrace is how long the addresses through a relay stay announced after it stopped
-	// answering: it may be restarting, and two announcements would go to everybody.
+	// answering. It may be restarting, and two announcements would go to everybody.
 	announceGrace = 3 * time.Second
 )
 

@@ -22,9 +22,9 @@ const (
 	// relayTimeout bounds how long a relay may take to answer.
 	relayTimeout = 4 * time.Second
 
-	// renewInterval is the pause between renewals, although a reservation lasts for an hour: callers
-	// have to get through again ten seconds after a killed relay was restarted. QUIC alone notices
-	// that after 45 s, as its keep-alives are too small for a stateless reset. Relays are renewed in
+	// renewInterval is the pause between renewals. A reservation lasts for an hour, but callers have
+	// to get through again ten seconds after a killed relay was restarted. QUIC alone notices that
+	// after 45 s, as its keep-alives are too small for a stateless reset. Relays are renewed in
 	// turn: callers use the others meanwhile.
 	renewInterval = 8 * time.Second
 
@@ -42,8 +42,8 @@ type relayAddrs struct {
 	at map[peer.ID][]ma.Multiaddr // addresses through each relay
 }
 
-// add appends the addresses through relays to the host's own: the library omits them as soon
-// as anybody reaches the host directly, and not everybody has IPv6.
+// add appends the addresses through relays to the host's own. The library omits them as soon as
+// anybody reaches the host directly, and not everybody has IPv6.
 func (r *relayAddrs) add(own []ma.Multiaddr) []ma.Multiaddr {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // Caller sends requests to a Dispatcher.
 type Caller interface {
 	// Call sends a request and waits for its result. Notifications that arrive meanwhile are passed
-	// to note, which may be nil and must not block; on a stream of many calls these include those of
+	// to note, which may be nil and must not block. On a stream of many calls these include those of
 	// other calls. An error response is an *Error, as is an error that the other side sends before
 	// it closes the stream. The end of ctx cancels the request.
 	Call(ctx context.Context, r Request, note func(method string, params Raw)) (Raw, error)

@@ -1,6 +1,5 @@
-// Package stdio carries JSON-RPC over byte streams in MCP's stdio framing, one
-// message per line: the site's local sockets, and the pipe that makes a client's
-// standard input and output one of them.
+// Package stdio carries JSON-RPC over byte streams in MCP's stdio framing, one message per line. It
+// serves the site's local sockets, and pipes a client's standard input and output to one of them.
 //
 // It knows bytes and the evidence of a local user. It knows no principal.
 package stdio

@@ -70,8 +70,8 @@ func IsLoopback(at net.Addr) bool {
 // maxEndpoints is how many fit on a screen, as a QR code.
 const maxEndpoints = 2
 
-// Endpoints returns where others can reach a listener: at its own address or, if that is
-// unspecified, at addresses of this machine and at its name, maxEndpoints in all.
+// Endpoints returns where others can reach a listener: at its own address. If that is unspecified,
+// it returns addresses of this machine, and then its name, maxEndpoints in all.
 func Endpoints(at net.Addr, name string) (all []string) {
 	listens, err := netip.ParseAddrPort(at.String())
 	if err != nil {

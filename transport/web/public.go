@@ -12,8 +12,8 @@ var helpPage []byte
 // metadataPath is where RFC 9728 describes a resource.
 const metadataPath = "/.well-known/oauth-protected-resource"
 
-// PublicRoutes returns the routes that answer everybody alike and reveal only that a site is there:
-// its health, a help page for browsers, and how to send a token to the resource.
+// PublicRoutes returns the routes that answer everybody alike and reveal only that a site is there.
+// These are its health, a help page for browsers, and how to send a token to the resource.
 func PublicRoutes(resource string) []Route {
 	return []Route{
 		{Pattern: "GET /healthz", Admission: Public, Serve: func(w http.ResponseWriter, _ *http.Request, _ Caller) { w.Write([]byte("ok\n")) }},

@@ -37,8 +37,8 @@ const (
 	browserAge  = 200 * 24 * time.Hour
 )
 
-// privateNames are the names that a site's authority may certify: none is in the public DNS,
-// so that a client which trusts the authority risks no other name.
+// privateNames are the names that a site's authority may certify. None is in the public DNS, so
+// that a client which trusts the authority risks no other name.
 var privateNames = []string{"localhost", "local", "lan", "home", "internal", "home.arpa"}
 
 var privateAddresses = []netip.Prefix{

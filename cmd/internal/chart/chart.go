@@ -1,5 +1,5 @@
-// Package chart draws time series as text for terminals: for each a band from minimum to maximum
-// and a line of the means, one chart under the other over the same time.
+// Package chart draws time series as text for terminals. Each has a band from minimum to maximum
+// and a line of the means. The charts are stacked and share the time axis.
 package chart
 
 import (

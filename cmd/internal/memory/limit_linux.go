@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limit sets Go's soft memory limit to an eighth of the machine's memory (64 MB on a board
-// with 512 MB), at least 48 MB and at most maximum bytes, unless GOMEMLIMIT is set. It sets
-// GOGC to 50 unless GOGC is set.
+// Limit sets Go's soft memory limit, unless GOMEMLIMIT is set. It is an eighth of the machine's
+// memory (64 MB of 512 MB), at least 48 MB and at most maximum bytes. It sets GOGC to 50 unless
+// GOGC is set.
 func Limit(maximum uint64) {
 	var machine unix.Sysinfo_t
 	if os.Getenv("GOGC") == "" {

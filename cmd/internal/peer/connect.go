@@ -141,7 +141,7 @@ func (h *members) list() []group.Member {
 	return all
 }
 
-// called returns a site's name in this group, which is unique and does not change: a later site of
+// called returns a site's name in this group, which is unique and does not change. A later site of
 // the same name is called by its name and key. A site without a key is the local one.
 func (h *members) called(name, did string) string {
 	if h.names == nil {

@@ -155,8 +155,8 @@ func (c Contacts) updateFar(did string, at []string) {
 	}
 }
 
-// updateAddresses changes the addresses of a site that is still a contact, and nothing else of it,
-// which may have changed since the caller read it. It takes no lock if they are unchanged.
+// updateAddresses changes the addresses of a site that is still a contact. Its other fields may
+// have changed since the caller read it and stay. It takes no lock if they are unchanged.
 func (c Contacts) updateAddresses(did string, to func(near, far []string) []string) {
 	edit := func(all []Contact) ([]Contact, error) {
 		i := indexKey(all, did)

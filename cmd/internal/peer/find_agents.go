@@ -49,10 +49,10 @@ type FoundAgents struct {
 }
 
 // FindAgents looks for agents that the person may ask and that have a skill with all tags. It asks
-// the sites that the person knows, those of the realm that announce the first tag, and those on the
-// same network that announce it to everybody or are the person's. It returns the sites with such
-// agents or such an announcement, and the known ones that do not answer. Known sites come first,
-// then the order is by name. lookup is why the realm was not searched, if it was not.
+// the sites that the person knows, and those of the realm that announce the first tag. On the same
+// network it asks sites that announce it to everybody or are the person's. It returns the sites
+// with such agents or such an announcement, and the known ones that do not answer. Known sites come
+// first, then the order is by name. lookup is why the realm was not searched, if it was not.
 //
 // An unknown site of the public realm is not asked: it would learn the person's key and the wanted
 // skills.

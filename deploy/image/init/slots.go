@@ -57,8 +57,8 @@ type trial struct {
 	Slot     int    `json:"slot"`
 }
 
-// maxTries is the number of boots of a version on trial that is neither confirmed nor
-// rejected: the power may have failed, or its kernel hangs.
+// maxTries is the number of boots of a version on trial that is neither confirmed nor rejected. The
+// power may have failed, or its kernel hangs.
 const maxTries = 3
 
 const (

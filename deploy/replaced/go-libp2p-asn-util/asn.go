@@ -1,5 +1,5 @@
-// Package asnutil maps IPv6 networks to the autonomous systems that they belong to, with the
-// upstream's API and list (see the README one folder up), which it keeps compressed.
+// Package asnutil maps IPv6 networks to the autonomous systems that they belong to. It has the
+// upstream's API and list (see the README one folder up), and keeps the list compressed.
 package asnutil
 
 import (

@@ -1,7 +1,7 @@
 // Package secp256k1 stands in for the part of github.com/decred/dcrd/dcrec/secp256k1/v4 that
-// go-libp2p's core/crypto names, and refuses every key: a peer with such a key is not connected
-// to. libp2p's peer ID specification says of these keys that an implementation MAY support them.
-// See the README one folder up.
+// go-libp2p's core/crypto names. It refuses every key: a peer with such a key is not connected to.
+// libp2p's peer ID specification says of these keys that an implementation MAY support them. See
+// the README one folder up.
 package secp256k1
 
 import "errors"

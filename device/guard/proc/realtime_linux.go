@@ -17,8 +17,8 @@ const priority = 10
 // process, if the kernel permits it; see Realtime.
 //
 // The parent sets the priority, so that all threads of the process have it from the first
-// instruction. A Go program that raises its threads one by one can hang: on a busy machine
-// the raised threads spin while they wait for one that is not raised and never runs.
+// instruction. A Go program that raises its threads one by one can hang. On a busy machine the
+// raised threads spin while they wait for a thread that is not raised and never runs.
 //
 // For the same reason the policy is SCHED_RR, in which threads of the same priority take
 // turns of 100 ms, and not SCHED_FIFO. Go's sweeper spins while another thread sweeps. When

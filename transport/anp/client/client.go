@@ -57,8 +57,8 @@ type Client struct {
 	resolve *http.Client
 }
 
-// CheckURL refuses a URL of an agent description that cannot be asked: it is an https URL, or an
-// http one at an address of this machine.
+// CheckURL accepts the https URL of an agent description, or an http URL at an address of this
+// machine.
 func CheckURL(text string) error {
 	return outbound.CheckURL(text, "an agent description", "https://hotel.example.com/agents/ad.json")
 }

@@ -19,9 +19,9 @@ import (
 // it came.
 const maxExact = 1 << 53
 
-// inspect refuses input that the SDK would misread: text that is not strict JSON or continues after
-// its message, a message that is neither a request nor an answer, and ids that the SDK would
-// change. It returns the refusal, to be sent if it is not empty; nil for none.
+// inspect refuses input that the SDK would misread. This is text that is not strict JSON or
+// continues after its message, a message that is neither a request nor an answer, and ids that the
+// SDK would change. It returns the refusal, to be sent if it is not empty; nil for none.
 func inspect(text []byte) []byte {
 	messages := []jsontext.Value{text}
 	if bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("[")) {

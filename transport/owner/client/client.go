@@ -30,8 +30,8 @@ type Client struct {
 	name   string      // by which the user knows the site; "" for none
 }
 
-// New makes a client. pinned is the key that the carrier verified, the zero ID for a
-// carrier that verifies none; name is by which the user knows the site.
+// New makes a client. pinned is the key that the carrier verified, the zero ID for a carrier that
+// verifies none; name is the user's name for the site.
 func New(site Caller, pinned identity.ID, name string) *Client { return &Client{site, pinned, name} }
 
 // Call calls one of the owner's methods. The result is unchecked: use Client's method of the same
@@ -111,8 +111,8 @@ func (c *Client) Present(ctx context.Context, grant []byte) (owner.Reached, erro
 	return Call(ctx, c, owner.PresentMethod, owner.Signed{Grant: grant})
 }
 
-// Claim makes key the owner of the pinned site, by the secret that the site shows, and
-// returns the name that the site has for itself. The secret never leaves this machine.
+// Claim makes key the owner of the pinned site, by the secret that the site shows, and returns the
+// site's own name. The secret never leaves this machine.
 func (c *Client) Claim(ctx context.Context, key identity.Key, secret access.ClaimSecret) (name string, err error) {
 	if !c.pinned.Valid() {
 		return "", errors.New("a site is claimed by a connection that verifies its key")

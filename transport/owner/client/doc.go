@@ -3,5 +3,5 @@
 // as a token, a code or an address only if it has that form.
 //
 // It may import transport/owner and the packages that this may import, but no carrier and not the
-// MCP client: the caller passes in how a method is called.
+// MCP client. The caller passes in how a method is called.
 package client

@@ -12,8 +12,8 @@ import (
 	"agentsite/device"
 )
 
-// TestAsk: a task begins for a caller with the permission to ask, after an owner's yes where that is demanded, and
-// is charged and written down once.
+// TestAsk: a task begins for a caller with the permission to ask, after an owner's approval if
+// demanded. It is charged and journalled once.
 func TestAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk()
@@ -112,8 +112,8 @@ func TestOnRecheck(t *testing.T) {
 	}
 }
 
-// TestApprovalOfTask: an owner is told for whose task an agent asks, and an approval for one
-// task is none for another asker's, by the same agent with the same arguments.
+// TestApprovalOfTask: an owner is told for whose task an agent asks. An approval for one asker's
+// task is not valid for another's, by the same agent with the same arguments.
 func TestApprovalOfTask(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -131,8 +131,8 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestSinkInOrder: however many tell of a point at once, the guard hears of its readings
-// in order, and the last that it hears is the one that is shown.
+// TestSinkInOrder: with many concurrent readings of a point, the guard gets them in order, and the
+// last that it gets is shown.
 func TestSinkInOrder(t *testing.T) {
 	const each = 2000
 	var last device.Reading // of one point: put keeps them apart
@@ -296,8 +296,8 @@ func TestWatchers(t *testing.T) {
 		h.Announce(agents.Change{Tools: true, Resources: true})
 		next(agents.Change{Tools: true})
 
-		// The watcher takes the first and is busy with it while more happens: it is
-		// then told once of each, in the order in which it asked.
+		// The watcher is busy with the first change while more happens. It is then told once of each
+		// resource, in the order of its request.
 		put("a/3", 1)
 		synctest.Wait()
 		_, before, _ := h.Counts()
@@ -318,8 +318,8 @@ func TestWatchers(t *testing.T) {
 	})
 }
 
-// TestSlowWatcher: one that never takes anything holds up neither a reading nor
-// another watcher, and what is kept for it does not grow.
+// TestSlowWatcher: a watcher that never takes anything blocks neither a reading nor another
+// watcher, and its pending changes are bounded.
 func TestSlowWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()

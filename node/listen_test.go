@@ -65,8 +65,8 @@ func TestListen(t *testing.T) {
 	})
 }
 
-// TestBrokenWatch: what only a watch could tell is a fault while the watch is
-// broken, and a watch tells of no output and of nothing that is not described.
+// TestBrokenWatch: points that are only watched are faults while the watch is broken. Readings of
+// outputs and of points that are not described are dropped.
 func TestBrokenWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()
@@ -99,8 +99,8 @@ func TestBrokenWatch(t *testing.T) {
 	})
 }
 
-// TestDeafWatch: a driver whose watch does not end with its context is heard no more: its
-// readings would be taken for those of the device that has its name now.
+// TestDeafWatch: readings of a driver whose watch does not end with its context are dropped. They
+// would be taken for those of the device that has its name now.
 func TestDeafWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()

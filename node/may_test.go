@@ -99,8 +99,8 @@ func seenDesk() (*desk, *leaves) {
 	return d, l
 }
 
-// TestAdmitted checks that a request is authenticated once, that only the node's own word
-// for its principal counts, and that the word does not outlive a permission or an ownership.
+// TestAdmitted: a request is authenticated once, only the node's own value for its principal
+// counts, and that value does not outlive a permission or an ownership.
 func TestAdmitted(t *testing.T) {
 	d, l := seenDesk()
 	if p, err := d.Who(Evidence{Bearer: "loud", Principal: shy}); err == nil {
@@ -222,8 +222,8 @@ func TestRevokedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestFormerOwner: a key that is no owner's any more has nothing by what it was when it came:
-// no move that is under way, no watch and no session that lasts.
+// TestFormerOwner: a key that is no longer an owner's keeps no running move, no watch and no
+// session.
 func TestFormerOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, l := seenDesk()

@@ -147,7 +147,7 @@ func (d *desk) setSite() {
 	}
 }
 
-// confirming has the owner want to be asked before each move.
+// confirming makes each move require an owner's approval.
 func (d *desk) confirming() {
 	d.site.Devices[0].Confirm = []string{"arm"}
 	d.setSite()
@@ -282,8 +282,8 @@ func TestExpiry(t *testing.T) {
 		says, happened = d.ask(ann, 0, startWithin(1e-300))
 		d.want(t, "to safe nothing is late", says, happened, "at 0", "move 0, add set_level")
 
-		// A caller that goes while its intent is written moves nothing; one that goes
-		// later is to find out.
+		// A caller that leaves while its intent is written moves nothing. A caller that leaves later
+		// can find out the result.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
 		d.events = nil

@@ -167,9 +167,8 @@ func explained(calls []made, grants []conditions, charged [][]time.Time, began t
 	return false
 }
 
-// TestOneGrantDecides: in whatever order the steps of two callers come, each call that is
-// made is allowed by one grant with all of its conditions, and charged to it. The seed is
-// printed, so that a failure can be had again.
+// TestOneGrantDecides: for any order of the steps of two callers, each call is allowed by one grant
+// with all of its conditions, and charged to it. The seed is printed, to reproduce a failure.
 func TestOneGrantDecides(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 6))

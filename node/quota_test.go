@@ -8,8 +8,8 @@ import (
 	"agentsite/device"
 )
 
-// TestQuotas: however many keys one grant was passed on to, they take no more than one
-// account may, and nothing of what an owner, this machine or another grant has.
+// TestQuotas: any number of keys that one grant was delegated to share the quota of one account,
+// and use up nothing of an owner, this machine or another grant.
 func TestQuotas(t *testing.T) {
 	d, l := seenDesk()
 	l.roots = make(map[string]string)

@@ -57,8 +57,8 @@ func (d *desk) holdsFor(p agents.Principal, v, seconds float64) device.FaultKind
 	return kindOf(err)
 }
 
-// TestRenewalsByAnotherGrant: holding longer than the grant allows that the output was moved by is
-// a move by another one, which is charged, and whose end ends the lease.
+// TestRenewalsByAnotherGrant: a renewal beyond the grant by which the output was moved is a move by
+// another grant. That is charged, and its end ends the lease.
 func TestRenewalsByAnotherGrant(t *testing.T) {
 	withGrants(t, func(d *desk, p agents.Principal, grant func(string, time.Duration) func()) {
 		grant("set lever max 1m", time.Hour)
@@ -106,8 +106,8 @@ func TestRenewalsAndRates(t *testing.T) {
 	})
 }
 
-// TestRefusedAboveALease: what the guard refuses for another reason than the lease of an agent
-// that is outranked is neither charged nor written down before it is refused.
+// TestRefusedAboveALease: a move that the guard refuses, other than for the lease of an outranked
+// agent, is neither charged nor journalled before.
 func TestRefusedAboveALease(t *testing.T) {
 	low := agents.Principal{ID: "rule:low"}
 	withGuard(t, func(d *desk) {

@@ -174,8 +174,8 @@ func (c *contact) Watch(ctx context.Context, emit func(device.Reading)) error {
 	}
 }
 
-// TestEdgeDuringSample: a change that a device tells of while it is sampled is newer
-// than the sample, whenever the driver says that it has read it.
+// TestEdgeDuringSample: a change that a device emits while it is sampled is newer than the sample,
+// whatever the time of the driver's reading.
 func TestEdgeDuringSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []bool

@@ -54,8 +54,8 @@ func TestSensorErrors(t *testing.T) {
 	})
 }
 
-// TestBackOff: what keeps failing is tried less and less often, on the same ticks
-// as all others, and is back at its period once it answers.
+// TestBackOff: a failing device is tried ever less often, on the same ticks as all others, and is
+// back at its period once it answers.
 func TestBackOff(t *testing.T) {
 	for every, pauses := range map[time.Duration][]time.Duration{
 		time.Second:      {1, 2, 4, 8, 16, 30, 30},
@@ -168,8 +168,8 @@ func TestDriversThatPanic(t *testing.T) {
 	})
 }
 
-// TestDeafDrivers: a driver that does not come back is a fault of its points, is
-// called no second time meanwhile, and holds up neither the others nor the end.
+// TestDeafDrivers: a driver that does not return is a fault of its points and is not called again
+// meanwhile. It blocks neither the others nor the end.
 func TestDeafDrivers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()
@@ -200,8 +200,8 @@ func TestDeafDrivers(t *testing.T) {
 	})
 }
 
-// TestDriverThatComesBack is heard again, and one that is merely slower than its
-// period is heard at all.
+// TestDriverThatComesBack: a driver that returns late is sampled again, as is a driver that is
+// merely slower than its period.
 func TestDriverThatComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()

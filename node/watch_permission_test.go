@@ -138,8 +138,8 @@ func TestWatchRateUndone(t *testing.T) {
 	})
 }
 
-// TestWatchHides: a principal that sees a part is told of an output what a read tells it: no
-// name of another holder, and of no point that it may not see.
+// TestWatchHides: a watch tells a principal with a partial view of an output no more than a read:
+// no name of another holder, and no point that it may not see.
 func TestWatchHides(t *testing.T) {
 	bothWays(t, func(t *testing.T, r *watchRig) {
 		r.SetAccess(&leaves{may: map[string][]string{"token:shy": {"read_points", "read_points " + arm}, "ann": {"set_level " + arm}}})

@@ -92,7 +92,7 @@ func (r *watchRig) put(point string, v device.Value, period time.Duration) {
 	r.hub.put(good("lever/"+point, v), period)
 }
 
-// watcher is a Watch that runs. What it was told comes as text.
+// watcher is a Watch that runs. Its updates are sent as text.
 type watcher struct {
 	told chan string
 	hold chan struct{} // when not nil, emit waits for it

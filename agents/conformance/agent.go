@@ -24,7 +24,7 @@ type fixture struct {
 	name, description string
 	input             string // a JSON Schema; "" for no arguments
 	call              func(context.Context, tools.Call) (tools.Result, error)
-	ask               askingCall // instead of call, of one that asks in its caller's name
+	ask               askingCall // instead of call, of a tool that asks in its caller's name
 }
 
 // askingCall is a call that knows its caller.

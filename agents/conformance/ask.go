@@ -36,7 +36,7 @@ func sample(key, prompt string) tools.Question {
 // roots asks for the client's roots.
 func roots(key string) tools.Question { return tools.Question{Key: key, Method: "roots/list"} }
 
-// filled is what a person did with a form.
+// filled is a person's answer to a form.
 type filled struct {
 	Action  string         `json:"action"`
 	Content map[string]any `json:"content"`

@@ -47,7 +47,7 @@ type taskArgs struct {
 	Name     string  `json:"name,omitzero"`
 }
 
-// skills are what the worker does, by skill.
+// skills are the functions of the worker, by skill.
 var skills = map[string]func(context.Context, taskArgs, task.Work) (any, error){
 	"slow": func(ctx context.Context, in taskArgs, _ task.Work) (any, error) {
 		return "computed " + in.Label, sleep(ctx, in.Seconds)

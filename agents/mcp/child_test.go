@@ -35,7 +35,7 @@ type pipes struct {
 
 func (p pipes) Close() error { return p.WriteCloser.Close() }
 
-// bad is what hostile children send when they are called.
+// bad holds the messages that hostile children send when they are called.
 var bad = map[string]string{
 	"flood":   strings.Repeat(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`+"\n", 500),
 	"giant":   `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"` + strings.Repeat("x", 2*maxMessage) + `"}}` + "\n",

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestEndUnit: a child that ends with its input is not waited for, one that does not is waited for
-// a while, and the service manager is to end what is left of either.
+// TestEndUnit: Close waits a while for a child that does not end with its input. The service
+// manager ends the processes that either kind of child leaves.
 func TestEndUnit(t *testing.T) {
 	t.Parallel()
 	for _, deaf := range []bool{false, true} {

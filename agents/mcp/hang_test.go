@@ -123,8 +123,8 @@ func callOf(ctx context.Context, a *Agent) error {
 	return err
 }
 
-// TestListHangs: a caller that leaves while the tools are listed again does not end the child, and
-// a child that does not list them holds up nobody for long.
+// TestListHangs: a caller that leaves while the tools are listed again does not end the child. A
+// child that does not list them blocks nobody for long.
 func TestListHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hanging{answers: map[string]int{"initialize": -1, "tools/list": 2, "tools/call": -1}, notes: make(chan string), listing: 5 * time.Second}

@@ -7,8 +7,8 @@ import (
 	"agentsite/agents"
 )
 
-// TestBounded checks that what waits for a watcher does not grow with what happens, and
-// that it comes in the order of the resources that it joined for.
+// TestBounded: pending changes of a watcher are bounded, and are emitted in the order of the
+// resources that it joined for.
 func TestBounded(t *testing.T) {
 	var all Watchers
 	w := all.Join(agents.Change{Tools: true}, []string{"u:2", "u:1"})

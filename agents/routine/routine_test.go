@@ -44,7 +44,7 @@ func beds() *Routine {
 	}
 }
 
-// bench is a site and a task for one run of a routine. What is done is a step, as tasks have it.
+// bench is a site and a task for one run of a routine. Each call that acts is a step, as in tasks.
 type bench struct {
 	agents.Site
 	task     task.Task
@@ -188,7 +188,7 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// Ask has the agent complete its task after a minute; a step that was cut off before goes on.
+// Ask completes the agent's task after a minute; an interrupted step goes on.
 func (b *bench) Ask(ctx context.Context, r task.Request) (t task.Task, err error) {
 	n := len(b.task.Steps)
 	if n == 0 || b.task.Steps[n-1].Outcome != "" {

@@ -260,7 +260,7 @@ func TestHistory(t *testing.T) {
 			{`"point":"outside/temperature","hours":2,"steps":2`, `{"point":"outside/temperature","unit":"Cel","step_seconds":3600,"min":-3,"mean":1.75,"max":9,"steps":[` +
 				`{"time":"1999-12-31T22:01:00.000Z","min":-3,"mean":1,"max":4,"last":3},{"time":"1999-12-31T23:01:00.000Z","min":-1,"mean":2,"max":9,"last":8,"good":0.75}]}`},
 			{`"point":"outside/humidity"`, `{"point":"outside/humidity","unit":"%","step_seconds":1800,"steps":[]}`},
-			// What an output was at the beginning, and what changed since.
+			// The value of an output at the beginning, and its changes since.
 			{`"point":"greenhouse/heater","hours":2.5`, `{"point":"greenhouse/heater","changes":[{"time":"1999-12-31T21:01:00.000Z","value":true,"held_by":"did:key:zAnn"},` +
 				`{"time":"1999-12-31T22:01:00.000Z","value":false,"because":"its lease was over"},{"time":"1999-12-31T23:01:00.000Z","value":true,"held_by":"anna"}]}`},
 			{`"point":"greenhouse/heater","from":"1999-12-31T22:30:00Z","to":"1999-12-31T23:30:00+01:00"`, `invalid: from: 1999-12-31T22:30:00.000Z is not before the end, 1999-12-31T22:30:00.000Z`},

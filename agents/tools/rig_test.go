@@ -73,7 +73,7 @@ type rig struct {
 	stop  func()
 }
 
-// put has the site read a point.
+// put feeds a reading of a point to the site.
 func (r *rig) put(address string, reading device.Reading) {
 	reading.Point = address
 	r.feed <- reading

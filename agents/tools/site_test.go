@@ -36,7 +36,7 @@ func (r *rig) connect(t *testing.T, codec rpc.Codec) (c *client.Client, end func
 	}
 }
 
-// said is what a site answers to everything, and how it refuses.
+// said returns a site's answers and errors for calls of every kind.
 func said(t *testing.T, s agents.Site) (all []any) {
 	t.Helper()
 	ctx, p := t.Context(), agents.Principal{ID: "local-agent"} // as the client is known

@@ -70,9 +70,9 @@ func TestView(t *testing.T) {
 	})
 }
 
-// TestViewOfWhatMatters: who sees a part is told of what an output needs, of those that it
-// is interlocked with and of who holds it, as far as that is seen, and otherwise that
-// there is something; who sees all is told all.
+// TestViewOfWhatMatters: a principal with a partial view is told of an output's requirements,
+// interlocks and holder as far as it may see them, and otherwise only that they exist. A principal
+// with a full view is told all.
 func TestViewOfWhatMatters(t *testing.T) {
 	const vent, pump, needed = "greenhouse/vent", "greenhouse/pump", "outside/temperature"
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// updates is a watch of a site. What it was told since the last look is one update.
+// updates is a watch of a site. Updates since the last look are merged into one.
 type updates struct {
 	mu   sync.Mutex
 	next agents.Update

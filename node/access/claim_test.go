@@ -189,8 +189,8 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// TestGuessesWait: of wrong proofs and wrong codes together no more wait than of either
-// alone, because they hold places that a right proof or code needs too.
+// TestGuessesWait: wrong proofs and wrong codes share one limit of waiting calls, because they hold
+// slots that a right proof or code needs.
 func TestGuessesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, c, b := unclaimed(t, &shelf{})
@@ -252,8 +252,8 @@ func TestInvitation(t *testing.T) {
 	}
 }
 
-// TestHostileAddresses: where a site says that it is reached stands in texts that people
-// paste into a shell. What a shell would act on is in none.
+// TestHostileAddresses: the addresses that a site announces are in texts that people paste into a
+// shell. No text has characters that a shell interprets.
 func TestHostileAddresses(t *testing.T) {
 	site, owner := identity.New(), identity.New()
 	const good = "192.0.2.1:80"

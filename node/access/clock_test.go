@@ -13,7 +13,7 @@ const oneDay = 24 * time.Hour
 
 func day(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 
-// reading is what a Clock is told and then has to say; what is zero it is not told.
+// reading is an input of a Clock and the expected output; zero fields are no input.
 type reading struct {
 	ran     time.Duration
 	network time.Time
@@ -96,9 +96,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestHostileTime: an answer from the far future ends nothing for good, over starts too,
-// and one from the past revives nothing that ended while the site ran, wherever its power
-// is cut.
+// TestHostileTime: a time from the far future ends nothing permanently, also over starts. A time
+// from the past revives nothing that ended while the site ran, wherever its power is cut.
 func TestHostileTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := keys(3)

@@ -238,8 +238,8 @@ func FuzzBlock(f *testing.F) {
 	})
 }
 
-// BenchmarkOpen holds a grant of four blocks against four bare signatures, turn by
-// turn and by the fastest of each, so that what else the machine does counts little.
+// BenchmarkOpen compares a grant of four blocks with four bare signatures, alternately and by the
+// fastest of each, so that other load counts little.
 func BenchmarkOpen(b *testing.B) {
 	k := keys(5)
 	g := grant(b, "read climate/*, set fan 0..80 max 10m 10/h", k...)

@@ -393,9 +393,8 @@ func (p *parties) attack(t *testing.T, pick picker, one, other *Grant) []byte {
 	return raw
 }
 
-// TestHostileChains: whatever is opened, each of its blocks was signed by whom the one
-// before names, and where that one is honest, it was this very block after those very
-// blocks.
+// TestHostileChains: each block of an opened grant was signed by the audience of the block before.
+// An honest signer signed this very block after those very blocks.
 func TestHostileChains(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 2))

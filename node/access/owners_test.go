@@ -117,8 +117,8 @@ func TestRecovery(t *testing.T) {
 	})
 }
 
-// TestRestored: what a copy does not know counts as used up, for grants too that the site
-// never saw, until the site has run for long enough.
+// TestRestored: uses that a restored copy does not know count as used up, also for grants that the
+// site never saw, until the site has run for long enough.
 func TestRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := keys(3)

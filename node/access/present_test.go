@@ -11,9 +11,8 @@ import (
 	"agentsite/node/identity"
 )
 
-// TestPresentedInMemory: one who passes a grant on for a second at a time, without an end,
-// has nothing written to the card, fills no more than its own share, and takes nothing
-// from others.
+// TestPresentedInMemory: a holder that endlessly delegates a grant for a second causes no write to
+// the card. It fills only its own share, and evicts nothing of others.
 func TestPresentedInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := keys(5)
@@ -83,8 +82,8 @@ func TestPresentedInMemory(t *testing.T) {
 	})
 }
 
-// TestPresentedNearer: one to whom a grant was passed on, and who passes it on to keys of its
-// own, shuts out nobody from whom it has it.
+// TestPresentedNearer: a delegate that delegates further to keys of its own cannot evict the
+// holders before it in the chain.
 func TestPresentedNearer(t *testing.T) {
 	k := keys(6)
 	owner, ann, bob, mallory := k[1], k[2], k[3], k[4]

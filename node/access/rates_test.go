@@ -57,7 +57,7 @@ func TestRate(t *testing.T) {
 		if !sees(b, who(k[2]), setFan(), root) {
 			t.Error("a rate that is used up hides what it is for")
 		}
-		// What could not be counted is not done.
+		// A call that cannot be counted is not made.
 		time.Sleep(time.Hour)
 		s.full = errors.New("disk full")
 		if _, err := take(b, who(k[2]), setFan(), root); device.AsFault(err).Kind != device.Unavailable {

@@ -83,8 +83,8 @@ func TestFormerOwnersSession(t *testing.T) {
 	}
 }
 
-// TestHolds: what somebody moved goes back with the grant that it was moved by, also where
-// another grant would have allowed it under other conditions; an owner's stays.
+// TestHolds: a lease ends with the grant by which the output was moved, also if another grant would
+// have allowed the move under other conditions. An owner's lease stays.
 func TestHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := keys(5)
@@ -133,8 +133,8 @@ func TestHolds(t *testing.T) {
 	})
 }
 
-// TestHoldsByAll: a call that another grant allows, and that may have come to nothing, keeps
-// nothing away from safe that was moved by a grant which ends.
+// TestHoldsByAll: a call by another grant, which may have failed, does not keep an output away from
+// safe when the grant by which it was moved ends.
 func TestHoldsByAll(t *testing.T) {
 	k := keys(3)
 	ann, kim := k[1], k[2]
@@ -166,9 +166,9 @@ func TestHoldsByAll(t *testing.T) {
 	}
 }
 
-// TestRevocationsHold: whatever owners add, remove, grant and revoke, and in whatever
-// order, no grant counts whose issuer is no owner, or one of whose keys was revoked after
-// an owner deposited it; and what an owner deposits counts.
+// TestRevocationsHold: owners add, remove, grant and revoke in any order. No grant counts whose
+// issuer is no owner, or one of whose keys was revoked after an owner deposited it. A grant that an
+// owner deposits counts.
 func TestRevocationsHold(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 3))
@@ -186,7 +186,8 @@ func TestRevocationsHold(t *testing.T) {
 				grant(t, "set fan", bob, lea), grant(t, "set fan", ann, kim, lea))
 		}
 		grants = append(grants, passOn(t, grants[0], kim, lea), passOn(t, grants[2], kim, lea))
-		// What the model knows: when a block was deposited last, and a key revoked, and what happened.
+		// The state of the model: when a block was last deposited, when a key was revoked, and the
+		// events.
 		deposited, revoked, happened := map[Hash]int{}, map[identity.ID]int{}, []string{}
 		bobOwns := false
 		for now := 1; now < 30; now++ {

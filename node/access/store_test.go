@@ -91,7 +91,7 @@ func TestMay(t *testing.T) {
 		wants(t, err, "not an owner")
 		wants(t, mayBring(who(bob)), "")
 
-		// Two grants add up, and the denial is the one that helps most.
+		// Two grants add up, and the denial is the most helpful one.
 		other, more := grant(t, "set fan 1/h", ann, eve), grant(t, "set lamp", ann, eve)
 		for _, want := range []string{"", "again in"} {
 			_, err = take(b, who(eve), setFan(), other, more)
@@ -102,7 +102,7 @@ func TestMay(t *testing.T) {
 		_, err = take(b, who(eve), agents.Ask{Tool: "switch_output", Points: []string{"fan/on", "lamp/on"}}, other, more)
 		wants(t, err, "you lack the permission") // but not within one call
 
-		// Passed on, with a narrower one that says more than it may.
+		// Delegated, with a block that claims more than its parent permits.
 		passed, err := g.Delegate(bob, Block{Audience: cid.ID(), Permissions: words(t, "set * max 1m")})
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +150,7 @@ func TestMay(t *testing.T) {
 			t.Error("the owner does not see all")
 		}
 
-		// What was kept is there after a start.
+		// Stored grants are there after a start.
 		b = s.open(t, site.ID())
 		wants(t, mayBring(who(bob)), "")
 		// Revoked: the key in the middle ends what it passed on.

@@ -136,8 +136,8 @@ func TestHostileBundles(t *testing.T) {
 	}
 }
 
-// TestHostileFiles: a malformed bundle, or one that its author did not sign, is refused before its content is
-// looked at.
+// TestHostileFiles: a malformed bundle, or a bundle not signed by its author, is refused before its
+// content is used.
 func TestHostileFiles(t *testing.T) {
 	key, other := identity.New(), identity.New()
 	raw, _ := codec.Encode(good())
@@ -257,8 +257,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// FuzzBundle: no file panics, takes long, or is accepted with what check refuses; and one that is
-// accepted is the only form of what it says.
+// FuzzBundle: no file panics, takes long, or is accepted although check refuses its content. An
+// accepted file is the canonical form of its content.
 func FuzzBundle(f *testing.F) {
 	key := identity.New()
 	b, err := Seal(key, good())

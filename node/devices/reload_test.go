@@ -240,7 +240,7 @@ func TestReloadKeepsThePast(t *testing.T) {
 	})
 }
 
-// TestReloadRefused: a file with mistakes, or one that needs a restart, changes nothing.
+// TestReloadRefused: a file with mistakes, or with changes that need a restart, changes nothing.
 func TestReloadRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, threeOf)

@@ -116,7 +116,7 @@ func BenchmarkDay(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen is what a history adds to a start.
+// BenchmarkOpen measures the time that a history adds to a start.
 func BenchmarkOpen(b *testing.B) {
 	path := b.TempDir()
 	filled(b, unsynced{folder(path)}, 30, 10*time.Second, 8*day)

@@ -64,7 +64,7 @@ func TestValueBesideFlush(t *testing.T) {
 	}, func() { h.ValueAt("b/s", time.Now().Add(time.Second)) })
 }
 
-// TestDiskHangs: a disk that hangs holds up nobody but those who write.
+// TestDiskHangs: a disk that hangs blocks only writers.
 func TestDiskHangs(t *testing.T) {
 	for _, by := range []string{"flush", "import"} {
 		w := &wrapDisk{disk: tempDisk(t)}

@@ -42,8 +42,8 @@ func total(h *History, address string, finest int) (n int) {
 	return n
 }
 
-// TestPowerCut ends the power at each operation in turn. What was written before is there, and
-// of the rest nothing is wrong.
+// TestPowerCut ends the power at each operation in turn. Earlier writes are there, and nothing else
+// is wrong.
 func TestPowerCut(t *testing.T) {
 	for seed := range workload(100, 5000) {
 		synctest.Test(t, func(t *testing.T) {
@@ -266,8 +266,7 @@ func recordForever(path string) error {
 	}
 }
 
-// TestKill kills a process that writes, again and again. What it said to have written is
-// there.
+// TestKill kills a process that writes, again and again. All writes that it reported are there.
 func TestKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	sure := 0

@@ -164,8 +164,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestSteps: for every time, in zones with all kinds of changes, a step begins where its clock
-// is at a multiple of its length, and steps follow each other without gaps.
+// TestSteps: at every time, in zones with all kinds of changes, a step begins where the local clock
+// is a multiple of its length. Steps follow each other without gaps.
 func TestSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, name := range []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Asia/Kathmandu", "America/Sao_Paulo", "Pacific/Apia"} {
@@ -231,8 +231,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestClock: a board without a clock begins in 1970, or ten years ahead. What it records is
-// later than what it has, and gets its time when that is known.
+// TestClock: a board without a clock begins in 1970, or ten years ahead. Its new records are later
+// than the old ones, and get their time when that is known.
 func TestClock(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Since(time.Unix(1000, 0)), 10 * 365 * day, -10 * 365 * day} {
 		synctest.Test(t, func(t *testing.T) {
@@ -330,8 +330,8 @@ func TestValueAt(t *testing.T) {
 	})
 }
 
-// TestManyChanges: a ramp, or a contact that chatters, does not drive out what other points did, and
-// its newest value is right whenever it is asked for.
+// TestManyChanges: a ramp, or a chattering contact, does not evict changes of other points, and its
+// newest value is right at any time.
 func TestManyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(map[string]device.Point{"a/level": {Kind: device.KindLevel}, "a/door": {Kind: device.KindState}})

@@ -107,8 +107,8 @@ func (w *imports) check() {
 	}
 }
 
-// TestImport: whatever is imported between what a site reads itself, in whichever order and
-// however often, with restarts and losses of power, is found beside it, and nothing twice.
+// TestImport: readings imported between a site's own, in any order and repeatedly, with restarts
+// and losses of power, are found beside those, and none twice.
 func TestImport(t *testing.T) {
 	for seed := range workload(500, 20_000) {
 		synctest.Test(t, func(t *testing.T) {

@@ -46,7 +46,7 @@ type read1 struct {
 	good bool
 }
 
-// reference is what a site has recorded, in plain slices.
+// reference holds the records of a site in plain slices.
 type reference struct {
 	points  map[string][]read1
 	changes map[string][]change1

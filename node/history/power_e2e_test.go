@@ -24,8 +24,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// card is a memory card as a file system of one file, with a loop device over it: it keeps every
-// write that arrives, and when the kernel asks for all of them to be stored.
+// card is a memory card as a file system of one file, with a loop device over it. It keeps every
+// write, and every flush that the kernel requests.
 type card struct {
 	fs.Inode
 	mu    sync.Mutex
@@ -33,8 +33,8 @@ type card struct {
 	log   []write
 }
 
-// write is one of a sector or more, a flush where it has no data, or, with a count, what the
-// program has said to have stored by then.
+// write is a write of a sector or more, a flush if it has no data, or, with a count, the number of
+// records that the program reported as stored by then.
 type write struct {
 	at   int64
 	data []byte
@@ -125,7 +125,8 @@ func mounted(t testing.TB, image, folder string, use func()) {
 	use()
 }
 
-// record has a process record on the card, until it has said so a number of times, and kills it.
+// record runs a process that records on the card, until it has reported a number of times, and
+// kills it.
 func (c *card) record(t testing.TB, folder string, times int) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childFolder+"="+filepath.Join(folder, "history"))
@@ -151,10 +152,9 @@ func (c *card) record(t testing.TB, folder string, times int) {
 	}
 }
 
-// TestPowerCutsOnExt4 takes the power from a memory card with ext4 at random writes: what the
-// kernel had not asked to be stored may be there, in whole or in part, or not. After the kernel
-// has mounted it again, the history has all that it said to have written, and nothing else than
-// what was recorded.
+// TestPowerCutsOnExt4 cuts the power of a memory card with ext4 at random writes. Writes that were
+// not flushed may be there, in whole or in part, or not. After the kernel has mounted it again, the
+// history has all records that it reported as written, and no others.
 func TestPowerCutsOnExt4(t *testing.T) {
 	c, disk := newCard(t)
 	folder, image := t.TempDir(), filepath.Join(t.TempDir(), "image")
@@ -167,7 +167,7 @@ func TestPowerCutsOnExt4(t *testing.T) {
 		}
 	})
 
-	// The cuts, in the order in which they come; base is what is surely stored before each.
+	// The cuts, in order; base holds the writes that are surely stored before each.
 	rng := rand.New(rand.NewPCG(uint64(len(c.log)), 1))
 	var cuts []int
 	for range workload(20, 200) {

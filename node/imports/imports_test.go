@@ -302,8 +302,8 @@ func TestAcceptRefused(t *testing.T) {
 	}
 }
 
-// TestImportDisk: on a full disk each step is refused, and everything is as it was, also after a
-// restart. What the permissions refuse is undone on the disk.
+// TestImportDisk: on a full disk each step is refused, and everything is as before, also after a
+// restart. A step that the permissions refuse is undone on the disk.
 func TestImportDisk(t *testing.T) {
 	r := newRig(t, here)
 	steps := []func() error{

@@ -11,8 +11,8 @@ import (
 )
 
 // TestPropose: the text of a rule becomes a draft with the points that it names, which runs nothing
-// before an owner accepts it. What is no rule, or names no point of the site, is refused, and a
-// draft takes no other's place.
+// before an owner accepts it. A text that is no rule, or names no point of the site, is refused. A
+// draft replaces no other.
 func TestPropose(t *testing.T) {
 	r := newRig(t, here)
 	propose := func(name, may, text string) (Draft, error) {

@@ -35,8 +35,8 @@ type arguments string
 
 func (a arguments) Decode(into any) error { return json.Unmarshal([]byte(a), into) }
 
-// TestCallOfProgram: a call of another program's tool is written down as a move is, is made once with
-// a key, and is not made again where the site was killed meanwhile.
+// TestCallOfProgram: a call of another program's tool is journalled as a move is. With a key it is
+// made once, also if the site was killed meanwhile.
 func TestCallOfProgram(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "journal")
 	open := func(p *program) (*Recorder, *node.Node) {

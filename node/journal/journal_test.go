@@ -201,13 +201,11 @@ func finish(t testing.TB, j *Journal) {
 
 func none(Entry) error { return nil }
 
-// TestEveryByteCounts changes each byte of a journal and of its anchor in turn.
-// TestCut cuts the journal at every byte, and has what was cut off missing, or zeros as
-// after a loss of power: without an anchor beyond the cut it is written on from its last
-// whole entry, with one the cut is seen.
-// TestCutAtASegment has the loss of power fall into the first bytes of a new segment.
-// TestOpensLater: a disk that takes nothing at the start refuses what is written, and is
-// written on as soon as it takes it.
+// TestEveryByteCounts changes each byte of a journal and of its anchor in turn. TestCut cuts the
+// journal at every byte; the rest is missing, or zeros as after a loss of power. Without an anchor
+// beyond the cut, writing goes on after the last whole entry. With one, the cut is detected.
+// TestCutAtASegment cuts power in the first bytes of a new segment. TestOpensLater: with a disk
+// that fails at the start, writes are refused until the disk works.
 func TestSegments(t *testing.T) {
 	folder := t.TempDir()
 	j := open(t, folder)
@@ -384,8 +382,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestClockYearsOff: whatever the clock says, and however far it was set back or forth
-// in between, a key stands for its call and the chain holds.
+// TestClockYearsOff: whatever the clock's time and steps, a key identifies its call and the chain
+// is valid.
 func TestClockYearsOff(t *testing.T) {
 	const years = 10 * 365 * 24 * time.Hour
 	for _, off := range []time.Duration{-years, years} {

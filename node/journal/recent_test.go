@@ -36,7 +36,7 @@ func words(j *Journal, about string) string {
 }
 
 // TestRecent asks for the last calls of this run and, after a kill, of an earlier one: the same,
-// but for what was not known to have ended.
+// except calls that were not known to have ended.
 func TestRecent(t *testing.T) {
 	folder := t.TempDir()
 	j := open(t, folder)
@@ -69,7 +69,7 @@ func TestRecent(t *testing.T) {
 	j.crash()
 	j = open(t, folder)
 	defer j.crash()
-	// What is added without the disk follows what had waited for it.
+	// Calls added without the disk follow those that had waited for it.
 	const again = "ann switch_output done×2, bob switch_output<llm:house<rule:frost busy×1, ann switch_output unknown_outcome×1, ann release_output done×1, own take-over done×1"
 	if got := words(j, "fan/on"); got != again {
 		t.Errorf("after a kill: %s, want %s", got, again)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRepeats: no rate limits renewals and releases, so that they neither wear out the card nor
-// push what others did out of the journal; and none of them is missing.
+// TestRepeats: no rate limits renewals and releases, so they must neither wear out the card nor
+// push other calls out of the journal. None of them is missing.
 func TestRepeats(t *testing.T) {
 	renewed := Call{Who: "rule:frost", Tool: "switch_output", Args: []byte(`{"on":true,"output":"house/heater"}`)}
 	held := Outcome{Value: []byte(`{"output":"house/heater","value":true}`)}
@@ -58,8 +58,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestRepeatsInOrder: what was counted is written before the next move of that output, after
-// which the same call is none that repeats; calls that differ are written each.
+// TestRepeatsInOrder: counted repetitions are written before the next move of that output, after
+// which the same call is no repetition. Different calls are each written.
 func TestRepeatsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()

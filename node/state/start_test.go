@@ -98,9 +98,8 @@ func TestStopOutlivesTheToken(t *testing.T) {
 	}
 }
 
-// TestStopOutlivesTheFolder: a folder that is taken away under a running site does
-// not take its stop along. What holds for a second site on a folder that was made
-// again: each one's stop holds for the next start of either.
+// TestStopOutlivesTheFolder: a stop survives the removal of its folder under a running site. If the
+// folder is made again for a second site, each one's stop holds for the next start of both.
 func TestStopOutlivesTheFolder(t *testing.T) {
 	f := Folder(filepath.Join(t.TempDir(), "data"))
 	start(t, f)

@@ -65,8 +65,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestDisk: a full disk refuses new tasks and steps, and releases what is held; who was told that
-// a task failed is told so after a restart.
+// TestDisk: on a full disk new tasks and steps are refused, and leases are released. A task that
+// was reported as failed is failed after a restart.
 func TestDisk(t *testing.T) {
 	for _, frozen := range []bool{false, true} {
 		with(t, func(t *testing.T, r *rig) {

@@ -72,8 +72,8 @@ func (w *workload) ask(m *Manager, dead func() bool) string {
 	return ""
 }
 
-// look looks at what was promised: each task is there, by its ID and by its key, in a state that
-// may follow what was told before. It answers the questions.
+// look checks that each acknowledged task is there, by its ID and by its key, in a state that may
+// follow the one last reported. It answers the questions.
 func (w *workload) look(m *Manager, dead func() bool) (left int, mistake string) {
 	for i, id := range w.ids {
 		if id == "" {
@@ -101,9 +101,9 @@ func (w *workload) look(m *Manager, dead func() bool) (left int, mistake string)
 	return left, ""
 }
 
-// reachable reports whether a state may be seen some time after another one: that is so for all
-// that are not the beginning, until one is the end. How one follows another is asserted where
-// entries are applied.
+// reachable reports whether a state may be seen some time after another one. Any state but the
+// first may follow until the task has ended. The exact transitions are asserted where entries are
+// applied.
 func reachable(from, to task.State) bool {
 	return from == "" || from == to || !from.Ended() && to != task.Submitted
 }

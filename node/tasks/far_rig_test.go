@@ -31,7 +31,7 @@ type shed struct {
 	wrong    error
 	refused  error
 	needs    int        // approvals that are asked for before a task is taken
-	ends     task.State // of the tasks that are asked for now; "" for one that goes on
+	ends     task.State // of the tasks that are asked for now; "" for a task that goes on
 	question bool
 	result   jsontext.Value
 	canceled []string // IDs

@@ -177,8 +177,8 @@ func TestFarLong(t *testing.T) {
 	})
 }
 
-// TestFarApprovals: an owner of this site approves what is asked of another one before it is asked,
-// and an owner there may have to as well. Only the first of them is waited for in a state of its own.
+// TestFarApprovals: an owner of this site approves a request to another site before it is sent, and
+// an owner there may have to as well. Only the first approval has a state of its own.
 func TestFarApprovals(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {
 		r.shed.needs = 3
@@ -206,8 +206,8 @@ func TestFarApprovals(t *testing.T) {
 	})
 }
 
-// TestFarRestart: a step that waits for another site goes on waiting for the same task when the site
-// was stopped, also after one that nothing was asked of yet.
+// TestFarRestart: after a restart, a step that waits for another site goes on waiting for the same
+// task, also if its request had not been sent yet.
 func TestFarRestart(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {
 		r.shed.length = 3 * time.Minute
@@ -250,8 +250,8 @@ func TestFarRestart(t *testing.T) {
 	})
 }
 
-// TestFarCancel: who cancels a task cancels what it waits for at another site; also before it is
-// worked on again after a start, and without an answer of that site.
+// TestFarCancel: canceling a task cancels the task at another site that it waits for, also before
+// it is worked on again after a start, and without an answer of that site.
 func TestFarCancel(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		for _, away := range []bool{false, true} {
@@ -309,8 +309,8 @@ func TestFarCancelAsking(t *testing.T) {
 	}
 }
 
-// TestFarCancelEnding: the end of the site does not wait for one that is away and is to be told of a
-// cancellation.
+// TestFarCancelEnding: the end of the site does not wait for an unreachable site that is to be told
+// of a cancellation.
 func TestFarCancelEnding(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {
 		r.shed.ends = ""

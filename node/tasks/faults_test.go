@@ -13,8 +13,8 @@ import (
 	"agentsite/device"
 )
 
-// TestDiskFaults: while a disk is full or read-only now and then, nothing is done twice, what was
-// promised is there in a state that may follow, and what a failed task moved is released.
+// TestDiskFaults: while a disk is full or read-only now and then, nothing is done twice,
+// acknowledged tasks are there in a permitted state, and leases of a failed task are released.
 func TestDiskFaults(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	chance := rand.New(rand.NewPCG(seed, 2))
@@ -109,8 +109,8 @@ func (u *unsure) Remove(name string) error {
 	return u.ram.Remove(name)
 }
 
-// TestUnsureNames: what an asker was told that it is not taken is not done after a restart either,
-// and an ended task whose new name may not be durable is found by it.
+// TestUnsureNames: a task that was refused is not done after a restart either. An ended task whose
+// new name may not be durable is found by it.
 func TestUnsureNames(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {
 		u := &unsure{ram: r.disk}

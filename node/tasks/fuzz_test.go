@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// FuzzTaskFile: a file has its task, or an error with a meaning; what was read can be shown, and
-// read again from what is whole; and no cut makes it another task.
+// FuzzTaskFile: decoding a file returns its task or a known error. The result can be shown, and
+// decoded again from the intact part. No cut makes it another task.
 func FuzzTaskFile(f *testing.F) {
 	id := "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	all := []entry{

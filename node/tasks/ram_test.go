@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// ram is a disk in memory. After a crash it is what a disk may be: what was not synced is there
-// in part or not at all.
+// ram is a disk in memory. After a crash, writes that were not synced are there in part or not at
+// all.
 type ram struct {
 	mu      sync.Mutex
 	files   map[string]*ramFile

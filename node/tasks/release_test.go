@@ -103,8 +103,8 @@ func TestReleaseBesideSlowSite(t *testing.T) {
 	})
 }
 
-// TestKilledSite: what a task held at another site when this one was killed is released when the
-// task is canceled after the start, whether it is worked on or waits.
+// TestKilledSite: leases that a task held at another site when this one was killed are released
+// when the task is canceled after the start, at work or waiting.
 func TestKilledSite(t *testing.T) {
 	for name, change := range map[string]func(r *rig){
 		"at work":     func(*rig) {},

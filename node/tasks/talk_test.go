@@ -37,8 +37,8 @@ func (talker) Work(ctx context.Context, _ agents.Principal, _ agents.Site, w tas
 	return json.Marshal(strings.Join(words, " "))
 }
 
-// TestTalk: an agent has the last tasks of its asker's conversation, and nobody else's. What it has
-// written is seen while it works, and is stored nowhere.
+// TestTalk: an agent gets the last tasks of its asker's conversation, and nobody else's. Its
+// partial text is visible while it works, and is not stored.
 func TestTalk(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {
 		r.crew.all[0].Worker = talker{}

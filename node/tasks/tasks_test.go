@@ -269,8 +269,8 @@ func TestAnswer(t *testing.T) {
 	})
 }
 
-// TestApproval: what needs an owner waits for one, in the owner's own channel only, and after a
-// restart it is asked anew and not taken as made.
+// TestApproval: a step that needs approval waits for an owner, in the owner's own channel only.
+// After a restart it asks again and does not count as made.
 func TestApproval(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {
 		got := r.ask(t, ann, request("a", "1", "mo"))
@@ -326,8 +326,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestTime: a task ends with its time, also one that nobody began, and over a restart: by the
-// wall clock where it is sure, else the time without the site does not count.
+// TestTime: a task ends with its time, also if it has not begun, and over a restart. Downtime
+// counts by the wall clock if that is sure, and otherwise not.
 func TestTime(t *testing.T) {
 	for _, sure := range []bool{true, false} {
 		with(t, func(t *testing.T, r *rig) {
@@ -361,8 +361,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestChanges: tasks of an agent that is gone or changed fail, those of one that is paused wait,
-// and those of an asker whose permission ends are canceled.
+// TestChanges: tasks of a removed or changed agent fail, those of a paused agent wait, and those of
+// an asker whose permission ends are canceled.
 func TestChanges(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(r *rig)

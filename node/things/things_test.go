@@ -19,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// disk is what a store writes.
+// disk holds the text that a store writes.
 type disk struct {
 	text   []byte
 	writes int
@@ -226,7 +226,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// value draws a JSON value, and patch one that may have nulls at any depth.
+// value draws a JSON value, and patch a value that may have nulls at any depth.
 func value(depth int) *rapid.Generator[any] {
 	scalar := rapid.OneOf(rapid.Just[any](nil), rapid.Map(rapid.Bool(), func(b bool) any { return b }), rapid.Map(rapid.IntRange(-9, 9), func(n int) any { return float64(n) }), rapid.Map(rapid.StringN(0, 2, 8), func(s string) any { return s }))
 	if depth == 0 {

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// TestPipe has the folder's user put a pipe in the place of a file, at any moment: nobody
-// waits for it.
+// TestPipe: the folder's user replaces a file by a pipe, at any moment, and nothing blocks on it.
 func TestPipe(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)

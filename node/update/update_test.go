@@ -183,7 +183,7 @@ func try(t testing.TB, p Programs, version string, sequence uint64) {
 	}
 }
 
-// TestTrial: a program that proves itself stays, one that does not is gone with the next start.
+// TestTrial: a program that proves itself stays; otherwise it is gone with the next start.
 func TestTrial(t *testing.T) {
 	p := site(t)
 	if got, err := p.Install(rules(1)); got != nil || err != nil || runs(t, p) != "v1" {
@@ -254,7 +254,7 @@ func TestOlder(t *testing.T) {
 		if _, err := p.Stage(bytes.NewReader(file), rules(1)); !errors.As(err, new(Refused)) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s is staged: %v", tt.r.Version, err)
 		}
-		// Whoever put it there by other means gets no further.
+		// A file put there by other means is refused, too.
 		if err := os.WriteFile(p.path(inboxName, waitName), file, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func newSite(t testing.TB, confirm ...string) *adaptertest.Site {
 	return s
 }
 
-// bindings are what the protocol's own Go client speaks.
+// bindings are the bindings of the protocol's own Go client.
 var bindings = []sdk.TransportProtocol{sdk.TransportProtocolJSONRPC, sdk.TransportProtocolHTTPJSON}
 
 // bearer sends a token with each request.
@@ -134,7 +134,7 @@ func TestThings(t *testing.T) {
 	})
 }
 
-// TestErrors: each error is the one that the specification has for it, in both bindings.
+// TestErrors: each error is the specification's, in both bindings.
 func TestErrors(t *testing.T) {
 	s := newSite(t)
 	reader, _ := s.Token(t, "reader", "read greenhouse, ask helper")
@@ -288,8 +288,8 @@ func TestTasks(t *testing.T) {
 	})
 }
 
-// TestStream: a stream begins with the task, tells each change once, and ends with the task; what
-// its watcher missed is in the first event of the next stream.
+// TestStream: a stream begins with the task, sends each change once, and ends with the task. Missed
+// changes are in the first event of the next stream.
 func TestStream(t *testing.T) {
 	s := newSite(t)
 	each(t, s, adaptertest.SiteToken, tasktest.Helper.Name, func(t *testing.T, c *a2aclient.Client) {

@@ -106,8 +106,8 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// TestUnion: a reader of 1.0 that drops what it does not know verifies the first signature of a
-// card of both versions, whose rest is that of the card of 1.0.
+// TestUnion: a reader of 1.0 that drops unknown members verifies the first signature of a card of
+// both versions. The rest of that card equals the card of 1.0.
 func TestUnion(t *testing.T) {
 	s := newSite(t)
 	first := func(version string) string {

@@ -7,8 +7,8 @@ import (
 	"agentsite/transport/adapter/adaptertest"
 )
 
-// FuzzA2ARequest: whatever a request is, its envelope and its message are decoded or refused, and
-// what is refused names its request by an id that a client can read.
+// FuzzA2ARequest: the envelope and the message of any request are decoded or refused. A refusal
+// names its request by an id that a client can read.
 func FuzzA2ARequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"data":{"operation":"read"}}]}}}`,
@@ -51,8 +51,9 @@ func FuzzA2ARequest(f *testing.F) {
 	})
 }
 
-// FuzzA2ACall: whatever is sent over JSON-RPC, and over HTTP with JSON in paths and queries, the
-// answer is no failure of the site's: operations with their fields, metadata, lists of tasks.
+// FuzzA2ACall: no request over JSON-RPC, or over HTTP with JSON in paths and queries, causes an
+// internal failure of the site. It covers operations with their fields, metadata and lists of
+// tasks.
 func FuzzA2ACall(f *testing.F) {
 	s := adaptertest.New(f, nil)
 	const list, send, sends = "/a2a/agents/helper/tasks", "/a2a/message:send", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":`

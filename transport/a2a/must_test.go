@@ -8,10 +8,10 @@ import (
 	"agentsite/transport/adapter/adaptertest"
 )
 
-// must are what the specification's text has with MUST for a server, by section, and how each is
-// tried with one request. {id} is a task that has ended. What takes more than one request is in
-// the other tests, and what has no name here: 3.1.2 and 3.1.6 (streams) in TestStream, 3.1.5 and
-// 3.2.2 in TestTasks, 7.6.1 in TestApproval, 8.4 in TestCards, 13.1 in TestScope.
+// must lists the requirements with MUST of the specification for a server, by section, with one
+// request that tests each. {id} is a task that has ended. Requirements that take more than one
+// request are in other tests: 3.1.2 and 3.1.6 (streams) in TestStream, 3.1.5 and 3.2.2 in
+// TestTasks, 7.6.1 in TestApproval, 8.4 in TestCards, 13.1 in TestScope.
 var must = []mustRow{
 	{"3.1.3 GetTask: TaskNotFoundError", "GET", "/tasks/nothing", "", "1.0", "", 404, `"reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org"`, ""},
 	{"3.1.4 ListTasks: artifacts are left out by default", "GET", "/tasks", "", "1.0", "", 200, `"state":"TASK_STATE_COMPLETED"`, `"artifacts"`},

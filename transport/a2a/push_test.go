@@ -274,7 +274,7 @@ func TestPushHosts(t *testing.T) {
 			t.Errorf("%s: %d %s", field, res.StatusCode, text)
 		}
 	}
-	// What is refused beside a message is refused before anything is done.
+	// A bad configuration beside a message is refused before anything is done.
 	res, _ := s.Ask(t, "POST", "/a2a/agents/helper/message:send", adaptertest.SiteToken,
 		`{"message":{"messageId":"n","contextId":"refused","role":"ROLE_USER","parts":[{"data":{"skill":"wait"}}]},"configuration":{"taskPushNotificationConfig":{"url":"https://evil.example/"}}}`, "A2A-Version", "1.0")
 	if _, text := s.Ask(t, "GET", "/a2a/agents/helper/tasks?contextId=refused", adaptertest.SiteToken, "", "A2A-Version", "1.0"); res.StatusCode != http.StatusBadRequest || !strings.Contains(text, `"totalSize":0`) {

@@ -16,10 +16,11 @@ import (
 )
 
 // tck are the requirements with MUST of the protocol's own test kit, a2aproject/a2a-tck, branch
-// 1.0-dev at 357c4a87afa2818731590647cccbea31c31733a2, and what tries each here: a row of must, which
-// begins with "row " and the beginning of its name; tests; e2e, which is TestA2A of
-// cmd/internal/e2e/protocols with the protocol's clients; or why nothing does, after "not: ". The kit
-// itself wants an agent that acts by scenarios of its own, and Python with packages from PyPI.
+// 1.0-dev at 357c4a87afa2818731590647cccbea31c31733a2, and the tests of each here. These are a row
+// of must ("row " and the beginning of its name), tests, or e2e: TestA2A of
+// cmd/internal/e2e/protocols with the protocol's clients. "not: " precedes the reason why there is
+// none. The kit itself needs an agent that acts by its scenarios, and Python with packages from
+// PyPI.
 var tck = map[string]string{
 	"CARD-DISC-001":           "TestCards",
 	"CARD-PROTO-001":          "TestCards e2e",

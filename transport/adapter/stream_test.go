@@ -15,8 +15,8 @@ import (
 	"agentsite/transport/web"
 )
 
-// TestStream: what fails before the first event is a problem, what fails after it the last event,
-// and a stream ends when its site begins to.
+// TestStream: an error before the first event is a problem, a later one is the last event, and a
+// stream ends when its site begins to end.
 func TestStream(t *testing.T) {
 	s := adaptertest.New(t, nil)
 	ending, end := context.WithCancel(s.Ending)

@@ -107,8 +107,8 @@ func (r *rig) wait(what string, is func() bool) {
 	}
 }
 
-// TestReporter: a site reports itself by the members of the protocol and no others, and does a task
-// that is delivered again and again, twice in a list too, once.
+// TestReporter: a site reports itself by the members of the protocol and no others. It does a task
+// once that is delivered repeatedly, also twice in a list.
 func TestReporter(t *testing.T) {
 	registry := new(aiostest.Registry)
 	hold := make(chan struct{})

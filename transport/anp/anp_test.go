@@ -174,8 +174,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestStopWithoutID: an emergency stop is not lost for want of an id. What else has none is not done,
-// and its caller hears so.
+// TestStopWithoutID: an emergency stop without an id is made. Any other request without an id is
+// refused.
 func TestStopWithoutID(t *testing.T) {
 	s := start(t)
 	small, _ := s.Token(t, "small", "read greenhouse/temperature")

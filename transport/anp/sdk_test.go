@@ -74,9 +74,9 @@ func TestSDK(t *testing.T) {
 	}
 }
 
-// TestOurs: requests that this site signed, and that were changed after that, with what the
-// verifier of the protocol's own SDK for Go (DidWbaVerifier of commit 3db6ee8) said of each when
-// they were made. This site says the same of them, and signs and describes itself as it did then.
+// TestOurs: requests that this site signed, some changed afterwards, with the recorded results of
+// the protocol's own SDK for Go (DidWbaVerifier of commit 3db6ee8). This site's results are the
+// same, and its signatures and description have not changed since.
 func TestOurs(t *testing.T) {
 	text, err := os.ReadFile("testdata/ours.json")
 	if err != nil {

@@ -112,8 +112,8 @@ func TestSigned(t *testing.T) {
 	expect(ad, 200, `"zorilla"`)
 }
 
-// TestNonces: a nonce of a key counts once, for as long as its signature; the memory is bounded, and
-// keys that a holder passed its grant on to take no place from it, or from others.
+// TestNonces: a nonce of a key counts once, for as long as its signature. The memory is bounded,
+// and keys that a holder delegated its grant to take no slot from it or from others.
 func TestNonces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSignatures(nil, nil)

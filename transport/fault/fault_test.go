@@ -8,8 +8,8 @@ import (
 	"agentsite/device"
 )
 
-// TestResult: a code is the kind that it was made of, a protocol's own goes first, and what is no
-// answer of JSON-RPC may have done anything.
+// TestResult: a code maps to the kind that it was made of, a protocol's own codes first. After an
+// answer that is not JSON-RPC the outcome is unknown.
 func TestResult(t *testing.T) {
 	for _, kind := range []device.FaultKind{device.Invalid, device.Denied, device.Unsafe, device.Busy, device.Expired, device.UnknownOutcome, device.Unavailable} {
 		_, err := Result([]byte(`{"error":{"code":`+device.Number(float64(Code(kind))).String()+`,"message":"secret"}}`), nil)

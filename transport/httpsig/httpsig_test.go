@@ -149,7 +149,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestWithoutBody: a request without a body needs no digest, and one that comes with a body does.
+// TestWithoutBody: a request without a body needs no digest; a request with a body does.
 func TestWithoutBody(t *testing.T) {
 	for _, sent := range []string{"", "x"} {
 		r := httptest.NewRequest("GET", "http://127.0.0.1:8473/anp/ad.json", strings.NewReader(sent))
@@ -170,7 +170,7 @@ func TestWithoutBody(t *testing.T) {
 	}
 }
 
-// TestDigest: other digests may be there beside the one that is known.
+// TestDigest: other digests may be beside the known one.
 func TestDigest(t *testing.T) {
 	const sum = "sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:"
 	for text, ok := range map[string]bool{

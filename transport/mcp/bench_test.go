@@ -68,8 +68,8 @@ type bareOut struct {
 	Result  mcp.CallResult `json:"result"`
 }
 
-// BenchmarkHandler is a tools/call without a socket, in both encodings, beside a
-// bare decode of the request and encode of the answer by the same libraries.
+// BenchmarkHandler measures a tools/call without a socket, in both encodings, beside a bare decode
+// of the request and encode of the answer by the same libraries.
 func BenchmarkHandler(b *testing.B) {
 	n := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), "secret", nil, &reader{benchAnswer})
 	s := mcp.New(b.Context(), n, tools.New(n, n), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "")

@@ -126,7 +126,7 @@ func newBench() *bench {
 
 var local = rpc.Evidence{Local: rpc.LocalAgent}
 
-// headers are what HTTP would mirror.
+// headers are the headers that HTTP would mirror.
 type headers map[string][]string
 
 func (h headers) Values(name string) []string { return h[name] }

@@ -34,7 +34,7 @@ const declared = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
 var stranger = rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}
 
-// variable are what differs from run to run.
+// variable matches the texts that differ from run to run.
 var variable = regexp.MustCompile(`[A-Z2-7]{26}|\d{4}-\d\d-\d\dT[0-9:]*Z`)
 
 func steady(s string) string {
@@ -332,8 +332,8 @@ func TestPlainTask(t *testing.T) {
 	}
 }
 
-// TestCancelWithoutPlace: to cancel a task, which releases what it holds, takes no place of calls
-// that wait, and is served although a stream is full, as tasks/cancel is.
+// TestCancelWithoutPlace: canceling a task, which releases its leases, takes no slot of waiting
+// calls, and is served although a stream is full, as tasks/cancel is.
 func TestCancelWithoutPlace(t *testing.T) {
 	h := tasktest.New(t)
 	n := node.New(node.NewHub(nil, forgetful{}, agents.PointURI), "secret", nil)

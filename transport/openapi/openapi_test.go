@@ -228,7 +228,7 @@ func TestWaitsForTheEnd(t *testing.T) {
 }
 
 // TestOnce: a call that is repeated with its key acts once, the chain of callers is in the journal,
-// and what cannot be decoded is counted as a refusal.
+// and a request that cannot be decoded is counted as a refusal.
 func TestOnce(t *testing.T) {
 	s := serve(t)
 	const body = `{"value":30,"for":60}`

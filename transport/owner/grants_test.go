@@ -89,8 +89,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestClaim: one caller claims by the secret, and only for the key that it proved; the file
-// with the secret goes with the claim, and whoever comes later is refused.
+// TestClaim: one caller claims by the secret, and only for the key that it proved. The file with
+// the secret is removed with the claim, and later callers are refused.
 func TestClaim(t *testing.T) {
 	s := newSite(t, identity.New(), new(disk))
 	claimed := 0

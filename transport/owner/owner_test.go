@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// disk is what a site's access store wrote.
+// disk holds the files that a site's access store wrote.
 type disk struct{ book, meter []byte }
 
 // site is one whose methods are called in this process with some evidence.
@@ -102,7 +102,7 @@ func code(t *testing.T, err error) int {
 	return refused.Code
 }
 
-// TestOwnersMethodsAreTheOwners: every one that there is, whoever else asks.
+// TestOwnersMethodsAreTheOwners: every owner's method is refused to every other caller.
 func TestOwnersMethodsAreTheOwners(t *testing.T) {
 	s := newSite(t, identity.New(), new(disk))
 	s.Node.SetAccess(s.Access)

@@ -28,8 +28,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// What runs on a machine of the world is this test binary again, which is a host and no
-// test where this is set.
+// The machines of the world run this test binary again, which is a host and no test if this
+// variable is set.
 const role = "P2P_ROLE"
 
 func init() {
@@ -44,7 +44,7 @@ func init() {
 	os.Exit(0) // with what is being dialled still
 }
 
-// given is what a host is made with.
+// given are the parameters of a host.
 type given struct {
 	Key     string // PEM
 	Listen  []string
@@ -55,7 +55,7 @@ type given struct {
 	Lies    bool // to who asks whether it is reached
 }
 
-// told is what a host says: an answer, or what has happened.
+// told is a message of a host: an answer or an event.
 type told struct {
 	What  string // up, addrs, reach, conn, end, no hole, answer
 	At    time.Time
@@ -147,8 +147,8 @@ func hostRole(text string) error {
 	return changes.Close()
 }
 
-// lie answers a host that asks whether it is reached that it is, and shows as much on the
-// connection that the host itself has opened.
+// lie tells a host that asks whether it is reachable that it is, and confirms it on the connection
+// that the host itself has opened.
 func (h *Host) lie(s network.Stream) {
 	defer s.Close()
 	var asked pb.Message
@@ -370,7 +370,7 @@ func listed(all []told) string {
 	return b.String()
 }
 
-// ask has the host do something.
+// ask sends a command to the host.
 func (p *process) ask(words ...string) told {
 	p.t.Helper()
 	fmt.Fprintln(p.stdin, strings.Join(words, " "))

@@ -71,11 +71,11 @@ func inboundConn(id uint64) rpc.Request {
 	return rpc.Request{ID: rpc.NumberID(id), Method: "tools/call", Name: "read_points", Version: rpc.Revision, Params: p}
 }
 
-// BenchmarkToolsCall has four take turns, so that whatever else the machine does is
-// everybody's: an echo over a libp2p stream; a tools/call of the same bytes, each way, over
-// another of the same connection; one by a Caller; and one by HTTP on loopback. Their p50
-// are set against each other: the bytes' against the echo's is what the site takes, and the
-// Caller's what both sides do. B/op and allocs/op are of all four, on both sides.
+// BenchmarkToolsCall alternates four calls, so that other load of the machine affects all: an echo
+// over a libp2p stream; a tools/call of the same bytes over another stream of the same connection;
+// a tools/call by a Caller; and one by HTTP on loopback. It compares their p50: bytes to echo is
+// the cost of the site, and Caller to echo that of both sides. B/op and allocs/op are of all four,
+// on both sides.
 func BenchmarkToolsCall(b *testing.B) {
 	for transport, listen := range map[string]string{"tcp": "/ip4/127.0.0.1/tcp/0", "quic": "/ip4/127.0.0.1/udp/0/quic-v1"} {
 		for _, codec := range []rpc.Codec{rpc.JSON, rpc.CBOR} {

@@ -82,8 +82,8 @@ func TestLimitsAreReleased(t *testing.T) {
 	}
 }
 
-// TestResendCallersEnds: a relay that takes seconds for each caller of whom it is told again
-// holds up the end of a site's places by one of them.
+// TestResendCallersEnds: a relay that takes seconds for each caller that is reported again delays
+// the end of a site's slots by one of them only.
 func TestResendCallersEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p, told := newConnLimiter(nil, nil, false), 0

@@ -249,8 +249,8 @@ func TestReservationsByPrefix(t *testing.T) {
 	}
 }
 
-// TestCircuitShares is a model: whatever strangers of a few networks do, callers of others
-// get through to a site, and what is counted is what is open.
+// TestCircuitShares is a model: whatever strangers of a few networks do, callers from other
+// networks reach a site, and the counts equal the open circuits.
 func TestCircuitShares(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -168,7 +168,7 @@ func TestTwoRelays(t *testing.T) {
 	}
 }
 
-// TestSymmetric: no hole can be punched, and the relay is what remains.
+// TestSymmetric: no hole can be punched, and calls go through the relay.
 func TestSymmetric(t *testing.T) {
 	t.Parallel()
 	w := bed.NewWorld(t)
@@ -318,8 +318,8 @@ func (p *process) noRelay(begun time.Time) {
 	p.t.Logf("no address of a relay after %v", time.Since(begun).Round(time.Millisecond))
 }
 
-// TestForwarded: a router lets in what is for a port, because its owner said so, or because
-// the host asked it to by UPnP or NAT-PMP. The host finds out, though there are few who could tell it.
+// TestForwarded: a router forwards a port, because its owner configured it, or because the host
+// requested it by UPnP or NAT-PMP. The host finds out, although few peers could tell it.
 func TestForwarded(t *testing.T) {
 	for _, by := range []string{"owner", "upnp", "natpmp"} {
 		t.Run(by, func(t *testing.T) {

@@ -79,7 +79,7 @@ func TestRelayed(t *testing.T) {
 	})
 }
 
-// TestRelayRestarts has the relay go under a call: the next one works once it is back.
+// TestRelayRestarts: the relay stops during a call, and the next call works once it is back.
 func TestRelayRestarts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// reply is what a simulated relay does with one request, and with the connection after it.
+// reply is a simulated relay's answer to one request, and its treatment of the connection after it.
 type reply struct {
 	OK          bool
 	Takes, Held time.Duration // Held of 0 is until somebody else ends it
@@ -107,10 +107,9 @@ func (s *simulated) ask(ctx context.Context, dial bool) ([]ma.Multiaddr, error) 
 	return []ma.Multiaddr{unlimitedAddr}, nil
 }
 
-// TestKeeperModel: whatever a relay answers, and in whatever order connections end, are
-// reported to have ended and reservations come up for renewal, the keeper connects at most
-// ten times a minute, pauses after each failure for longer, and has a reservation soon after
-// the relay gives one again.
+// TestKeeperModel: a relay gives any answers, and connections end, are reported as ended and
+// reservations become due in any order. The keeper connects at most ten times a minute, pauses
+// longer after each failure, and has a reservation soon after the relay gives one again.
 func TestKeeperModel(t *testing.T) {
 	const bad = 10 * time.Minute
 	ms := func(most time.Duration) *rapid.Generator[time.Duration] {

@@ -11,8 +11,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestNoRetryStorm counts the handshakes of a site with a configured relay that is none, and
-// with one that gives places and closes connections.
+// TestNoRetryStorm counts the handshakes of a site with a configured relay that is none, and with a
+// relay that grants reservations and closes connections.
 func TestNoRetryStorm(t *testing.T) {
 	for name, o := range map[string]Options{"no relay": {}, "closes": {Relay: &Relay{}}} {
 		t.Run(name, func(t *testing.T) {

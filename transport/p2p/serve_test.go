@@ -116,7 +116,7 @@ func ask(id uint64, method string, params any) rpc.Request {
 	return rpc.Request{ID: rpc.NumberID(id), Method: method, Params: params}
 }
 
-// text is what came of a call.
+// text renders the result of a call.
 func text(t testing.TB, res rpc.Raw, err error) string {
 	t.Helper()
 	if err != nil {

@@ -58,9 +58,8 @@ func cable(t *testing.T, to *Host) (at ma.Multiaddr, cut func()) {
 	return ma.StringCast(fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", in.LocalAddr().(*net.UDPAddr).Port)), cut
 }
 
-// TestKilledClient: a client that was killed again and again, of which nobody hears by QUIC,
-// gets through with the same key, to a site and to a relay. The dead connections go, and
-// the one that lives stays.
+// TestKilledClient: a client that was killed repeatedly, which QUIC does not report, reaches a site
+// and a relay with the same key. The dead connections are closed, and the live one stays.
 func TestKilledClient(t *testing.T) {
 	for name, o := range map[string]Options{
 		"a site":  {Account: func(identity.ID) string { return "ann" }},

@@ -87,9 +87,8 @@ func TestStrangerConnLimit(t *testing.T) {
 	}
 }
 
-// TestStrangerEviction: a stranger who comes over a relay again and again, and one with many
-// keys, take the place of none who comes from elsewhere, or over the same relay with
-// another key.
+// TestStrangerEviction: a stranger that connects over a relay repeatedly, or with many keys, evicts
+// none from elsewhere, nor one over the same relay with another key.
 func TestStrangerEviction(t *testing.T) {
 	conns, err := newConnManager(false)
 	if err != nil {
@@ -224,7 +223,7 @@ func (c *inbound) IsClosed() bool {
 
 func (c *inbound) Close() error { close(c.closed); return nil }
 
-// TestStranger is what one may do, and what more once the site knows it.
+// TestStranger: the requests that a stranger may make, and the further ones once the site knows it.
 func TestStranger(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -71,9 +71,9 @@ type inMemory struct {
 func (m *inMemory) Read(b []byte) (int, error) { return m.Reader.Read(b) }
 func (m *inMemory) Close() error               { return nil }
 
-// FuzzStream brings anything to either side of a stream. Nothing panics or hangs; it comes
-// to the same however it is cut into pieces; what the server answers are messages, no more
-// than came; and every call ends.
+// FuzzStream sends any bytes to either side of a stream. Nothing panics or hangs, and the result
+// does not depend on how the bytes are split. The server's answers are messages, no more than it
+// got, and every call ends.
 func FuzzStream(f *testing.F) {
 	for _, text := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":[1,"x",null]}}`,
@@ -202,7 +202,7 @@ func TestStranger(t *testing.T) {
 	hangUp()
 }
 
-// TestShortenDeadline: a peer that does not read holds up the end no longer than one that does.
+// TestShortenDeadline: a peer that does not read delays the end no longer than a peer that does.
 func TestShortenDeadline(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	near, far := net.Pipe()

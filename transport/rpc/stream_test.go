@@ -335,8 +335,8 @@ type closable struct {
 func (c *closable) Write(b []byte) (int, error) { return c.written.Write(b) }
 func (c *closable) Close() error                { return nil }
 
-// What the far side says of the stream before it hangs up is every call's error,
-// though they cannot be sent any more.
+// TestStreamClientRefused: an error that the far side sends before it closes the stream is every
+// call's error, although the calls cannot be sent any more.
 func TestStreamClientRefused(t *testing.T) {
 	c := NewStreamClient(&hungUp{closable{Reader: strings.NewReader(`{"jsonrpc":"2.0","error":{"code":429,"message":"too many"}}`)}}, JSON)
 	ran := make(chan error, 1)

@@ -14,9 +14,9 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// TestSharedGroup: where a site's group is one that other users have too, such as staff on
-// macOS or users on some Linuxes, those are not let in, whatever the socket's mode is.
-// Other users than root cannot be somebody else, and hold only the mode against it.
+// TestSharedGroup: if other users share a site's group, such as staff on macOS or users on some
+// Linuxes, they are refused, whatever the socket's mode is. Only root can become another user; for
+// other users the test checks only the mode.
 func TestSharedGroup(t *testing.T) {
 	if path := os.Getenv("STDIO_TEST_SERVE"); path != "" {
 		ln, err := Listen(path)

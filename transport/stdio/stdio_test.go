@@ -209,8 +209,8 @@ func TestServeOnABrokenListener(t *testing.T) {
 	}
 }
 
-// TestPipe: what the client sends goes to the socket, what comes back to the
-// client; a message that is under way when the client closes is still answered.
+// TestPipe: messages of the client go to the socket, and answers to the client. A message that is
+// pending when the client closes is still answered.
 func TestPipe(t *testing.T) {
 	dial, stop := serving(t, func(_ context.Context, c net.Conn, _ rpc.Evidence) {
 		defer c.Close()

@@ -128,7 +128,7 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// TestClientDistrusts is what a server may answer that is no site.
+// TestClientDistrusts: answers of a server that is no site are errors.
 func TestClientDistrusts(t *testing.T) {
 	const note = `{"jsonrpc":"2.0","method":"n"}`
 	item := func(method string) string { // a CBOR notification looks like a request that is not asked for

@@ -45,8 +45,8 @@ func certify(t *testing.T, name, file, keyFile string) *x509.Certificate {
 	return made
 }
 
-// TestDomain: who asks for the domain gets its certificate, and everybody else that of the site's
-// key, as does a client that knows the key and asks by the domain.
+// TestDomain: a client that asks for the domain gets its certificate. Any other gets that of the
+// site's key, as does a client that knows the key and asks by the domain.
 func TestDomain(t *testing.T) {
 	dir := t.TempDir()
 	file, keyFile := filepath.Join(dir, "domain.pem"), filepath.Join(dir, "domain.key")

@@ -77,9 +77,8 @@ func fuzzSite() (http.Handler, *legacy.Server) {
 	}), older
 }
 
-// FuzzHTTP sends anything to a site's HTTP entry. It never panics, it answers in
-// time, it never answers 5xx but 503, and nothing of the site comes back without
-// its name and its token.
+// FuzzHTTP sends any bytes to a site's HTTP listener. It never panics, answers in time, never
+// answers 5xx other than 503, and returns nothing of the site without its name and its token.
 func FuzzHTTP(f *testing.F) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	head := func(lines ...string) string {

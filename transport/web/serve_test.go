@@ -153,7 +153,7 @@ func TestHalfBodies(t *testing.T) {
 	})
 }
 
-// keyed has who brings no token come with a key that they proved.
+// keyed gives requests without a token the evidence of a proved key.
 func keyed(h http.Handler) http.Handler {
 	public := identity.New().Private().Public()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -164,8 +164,8 @@ func keyed(h http.Handler) http.Handler {
 	})
 }
 
-// TestStrangers: who has a key that the site does not know keeps nobody out, be it with
-// half bodies or with what takes long, and has a turn like others.
+// TestStrangers: callers with keys unknown to the site keep nobody out, by half bodies or by slow
+// requests, and are served in turn.
 func TestStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, stop := serveAs(t, keyed(Handler(options(nil))))
@@ -216,9 +216,9 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
-// TestManyHalfBodies: three who have a token each, and hold as many connections as they
-// can with half a message on each, also one that is said to be urgent, keep nobody out:
-// neither new connections nor those that exist.
+// TestManyHalfBodies: three callers with a token each hold as many connections as they can, with
+// half a message on each, also a message marked as urgent. They keep out neither new connections
+// nor existing ones.
 func TestManyHalfBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, stop := serve(t, options(nil))
@@ -253,8 +253,8 @@ func TestManyHalfBodies(t *testing.T) {
 	})
 }
 
-// TestManyConnections: two thousand connections that say nothing are held in number, and keep
-// neither a caller out who is there already nor one who comes after them.
+// TestManyConnections: of two thousand silent connections a bounded number is kept. They keep out
+// neither existing nor later callers.
 func TestManyConnections(t *testing.T) {
 	const idle = 2 * maxConns
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -332,9 +332,8 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// TestWhoHasToGo: one of the half that has more than its share, and there of whoever has
-// the most; there an idle one goes before one that is answered, and an older before a
-// newer one.
+// TestWhoHasToGo: a connection is evicted from the half above its share, and there from the group
+// with the most. An idle one is evicted before a busy one, and an older before a newer one.
 func TestWhoHasToGo(t *testing.T) {
 	const most = 6
 	type step struct {
@@ -432,9 +431,9 @@ func TestTimeToSpeak(t *testing.T) {
 	})
 }
 
-// TestQuietConnectionStays: where those of an account that has many may not be closed yet, one
-// that another account has kept is not closed in their place. Its caller may be about to use
-// it, and a request that meets the end of its connection is lost.
+// TestQuietConnectionStays: if connections of an account with many may not be closed yet, one of
+// another account is not closed in their place. Its caller may be about to use it, and a request
+// that meets the end of its connection is lost.
 func TestQuietConnectionStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newConnLimiter(10, 40)

@@ -36,9 +36,9 @@ type noted struct {
 	After int `json:"after"` // seconds before the result
 }
 
-// methods for the tests: echo answers with its params, notes with notifications
-// first, slow after a time, wait not before its caller has gone. What became of a
-// wait or a note that could not be sent goes to ended.
+// methods for the tests: echo answers with its params, notes with notifications first, slow after a
+// time, wait not before its caller has gone. The end of a wait, and a note that could not be sent,
+// are reported to ended.
 func methods(ended chan<- error) map[string]rpc.Method {
 	return map[string]rpc.Method{
 		"echo": func(_ context.Context, c *rpc.Call) (any, error) { return c.Params, nil },

@@ -72,8 +72,8 @@ func TestKeysProveEachOther(t *testing.T) {
 	}
 }
 
-// TestAuthority: who trusts it in the usual way reaches the site by its private names and
-// its address; under another name not, nor another site, nor with an older TLS.
+// TestAuthority: a client that trusts it reaches the site by its private names and its address. It
+// reaches neither another name nor another site, nor the site by an older TLS.
 func TestAuthority(t *testing.T) {
 	key := identity.New()
 	der, err := Authority(key)
@@ -124,9 +124,9 @@ func TestBorrowedCertificate(t *testing.T) {
 	}
 }
 
-// TestBrowserCertificate: a client that does not know Ed25519 gets the leaf alone, with a
-// lifetime that Apple's systems take, around the site's best-known time; another one gets what
-// it verifies without a clock.
+// TestBrowserCertificate: a client without Ed25519 gets the leaf alone, with a lifetime that
+// Apple's systems accept, around the site's best-known time. Another client gets certificates that
+// it can verify without a clock.
 func TestBrowserCertificate(t *testing.T) {
 	key := identity.New()
 	der, err := Authority(key)
@@ -185,8 +185,8 @@ func TestBrowserCertificate(t *testing.T) {
 	}
 }
 
-// TestHalfHandshakes: connections that begin to speak TLS and go no further end after a
-// while, and as many as there can be keep nobody out before that.
+// TestHalfHandshakes: unfinished TLS handshakes end after a while, and the maximum number of them
+// keeps nobody out before that.
 func TestHalfHandshakes(t *testing.T) {
 	key, known := identity.New(), identity.New()
 	server, err := ServerTLS(key, nil, time.Now)

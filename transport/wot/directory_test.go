@@ -67,7 +67,7 @@ func (d *directory) want(status int, verb, path, body string, headers ...string)
 	return res, text
 }
 
-// enriched is what the tests look at in a description of the directory.
+// enriched has the members of a directory's description that the tests check.
 type enriched struct {
 	Context      any    `json:"@context"`
 	ID           string `json:"id"`

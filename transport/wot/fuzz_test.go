@@ -7,8 +7,8 @@ import (
 	"agentsite/transport/wot"
 )
 
-// FuzzThings: whatever a path, a query, a header and a body are, of values that are written and of
-// inputs of actions, the answer is no failure of the site's.
+// FuzzThings: no path, query, header or body, of written values and of inputs of actions, causes an
+// internal failure of the site.
 func FuzzThings(f *testing.F) {
 	s := adaptertest.New(f, nil)
 	adaptertest.Fuzz(f, s, wot.Routes(&s.Site), []string{"Idempotency-Key", "Agentsite-Expires-In", "Agentsite-Via", "Accept"}, [][4]string{

@@ -26,8 +26,8 @@ func TestInputOf(t *testing.T) {
 	}
 }
 
-// FuzzSkillInput: whatever a skill says that it takes, its description can be encoded, nests no
-// deeper than it may, and says of types what a data schema can.
+// FuzzSkillInput: for any input schema of a skill, its description can be encoded, is within the
+// depth limit, and has only types of a data schema.
 func FuzzSkillInput(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"a":{"type":"array","items":{"enum":[1]}}},"required":["a"]}`)
 	f.Add(`{"type":["a"],"default":{"x":[]},"const":null}`)

@@ -29,7 +29,7 @@ type socket struct {
 	sent int
 }
 
-// said is what the tests look at in a message.
+// said has the members of a message that the tests check.
 type said struct {
 	Thing       string         `json:"thingId"`
 	ID          string         `json:"messageId"`
@@ -273,8 +273,8 @@ func TestSocketTask(t *testing.T) {
 	}
 }
 
-// TestSocketStop: a stop is heard behind a move that waits for the disk, and behind all that is
-// sent after that, of which what there is no place for is refused.
+// TestSocketStop: a stop is served behind a move that waits for the disk, and behind all later
+// requests, which are refused beyond the limit.
 func TestSocketStop(t *testing.T) {
 	s := serve(t, nil)
 	w := open(t, s, all)
@@ -357,7 +357,7 @@ func TestSocketPanic(t *testing.T) {
 	}
 	ask()
 	b.asks.Store(false)
-	b.watches.Store(2) // the one that tells how it goes on
+	b.watches.Store(2) // the watch that follows
 	ask()
 }
 

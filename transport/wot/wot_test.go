@@ -41,7 +41,7 @@ const (
 	house = "/things/greenhouse"
 )
 
-// description is what the tests look at in a description.
+// description has the members of a description that the tests check.
 type description struct {
 	ID         string                    `json:"id"`
 	Title      string                    `json:"title"`

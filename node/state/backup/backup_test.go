@@ -39,8 +39,7 @@ func unsealText(sealed []byte, passphrase string) (text []byte, err error) {
 	return text, err
 }
 
-// TestSealed: whatever is changed or cut off, it does not open, and the error is one that
-// says whose fault it is.
+// TestSealed: a changed or truncated file does not open, and the error says whose fault it is.
 func TestSealed(t *testing.T) {
 	text := bytes.Repeat([]byte("secret"), 30_000) // more than one chunk
 	sealed := sealText(t, text)

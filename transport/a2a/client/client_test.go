@@ -97,7 +97,7 @@ func (f *far) described(version, at string) string {
 	return fmt.Sprintf(`{"name":"hotel","description":"finds rooms","version":"1","capabilities":{},"skills":[{"id":"find","name":"find","description":"a room","tags":["x"]},{"id":"Not A Name"}],"supportedInterfaces":[{"url":"grpc://x","protocolBinding":"GRPC","protocolVersion":"1.0"},{"url":%q,"protocolBinding":"JSONRPC","protocolVersion":%q}]}`, at, version)
 }
 
-// host returns one that has accepted the card.
+// host returns a Host that has accepted the card.
 func (f *far) host() *Host {
 	f.t.Helper()
 	h, err := New(Options{URL: f.URL + "/card.json", Self: identity.New().ID(), Token: func() (string, error) { return "secret", nil }})

@@ -29,9 +29,9 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(text)), Request: r}, nil
 }
 
-// FuzzA2AElsewhere: no card and no answer of an agent elsewhere breaks its reader. A card counts
-// only by its digest or the owner's key, it leads nowhere else, and its answers are tasks that the
-// site can have, or faults.
+// FuzzA2AElsewhere: no card and no answer of an agent elsewhere crashes the client. A card counts
+// only by its digest or the owner's key, and leads to no other host. Answers are valid tasks or
+// faults.
 func FuzzA2AElsewhere(f *testing.F) {
 	const at = "https://hotel.example.com/rpc"
 	card := func(version string) []byte { return []byte((&far{}).described(version, at)) }

@@ -305,7 +305,7 @@ func (j *Journal) write(a node.Asked, o node.Outcome) {
 	j.lines = append(j.lines, strings.TrimSpace(strings.Join([]string{a.Tool, string(a.Args), strings.Join(a.Via, ","), o.Fault}, " ")))
 }
 
-// Hold has the journal wait, as for a slow disk, until release is called.
+// Hold makes the journal wait, as for a slow disk, until release is called.
 func (j *Journal) Hold() (release func()) {
 	j.mu.Lock()
 	return j.mu.Unlock

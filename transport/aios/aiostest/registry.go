@@ -29,7 +29,7 @@ type entry struct {
 	Task jsontext.Value `json:"task"`
 }
 
-// Result is what a node reported of a task.
+// Result is a node's report of a task.
 type Result struct {
 	ID     string `json:"taskId"`
 	Node   string `json:"nodeId"`

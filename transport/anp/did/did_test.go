@@ -209,8 +209,8 @@ func TestResolver(t *testing.T) {
 	})
 }
 
-// TestResolverWaiting: of those that write a name while its document is fetched only a few wait, one
-// that leaves does not wait any longer, and there is one fetch.
+// TestResolverWaiting: only a few callers wait while the document of a name is fetched, once for
+// all of them. A caller that leaves does not wait any longer.
 func TestResolverWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key := identity.New()
@@ -288,8 +288,8 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// FuzzDocument: no document breaks the reader, and one that is taken is that of the name. A name
-// that may be looked up leads to a host by HTTPS, and to nothing else.
+// FuzzDocument: no document crashes the reader, and an accepted document is that of the name. A
+// name that may be looked up leads to a host by HTTPS, and to nothing else.
 func FuzzDocument(f *testing.F) {
 	text, err := json.Marshal(Own("example.com", identity.New().ID()))
 	if err != nil {

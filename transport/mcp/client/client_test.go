@@ -67,8 +67,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestForSite: each call of a site says that it came through the site, after those through which
-// that was asked, and the caller's list stays as it was.
+// TestForSite: each call of a site names the site at the end of its chain of callers, and the
+// caller's list is unchanged.
 func TestForSite(t *testing.T) {
 	f := &far{says: `{"resultType":"complete","tools":[],"content":[],"structuredContent":{}}`}
 	c := NewForSite(f, "1", "did:self")

@@ -43,7 +43,7 @@ func TestWatch(t *testing.T) {
 		})
 		return told, err
 	}
-	// What came before the last of the notes may have been told before.
+	// Changes before the last of the notes may have been emitted before.
 	for range 100 {
 		told, err := watch(agents.WatchRequest{Points: []string{"a/t", "a/r"}, Every: 60})
 		if device.AsFault(err).Kind != device.Offline {

@@ -262,8 +262,8 @@ func TestRoundsOverHTTP(t *testing.T) {
 	}
 }
 
-// leave is an Access by which tokens may all, until they are revoked. What stands before a
-// dot is the root.
+// leave is an Access that permits tokens everything, until they are revoked. The text before a dot
+// is the root.
 type leave struct{ revoked atomic.Bool }
 
 func (l *leave) Peer(string) (agents.Principal, error) {

@@ -67,7 +67,8 @@ func TestTerms(t *testing.T) {
 		}
 	}
 
-	// What somebody else has to do is said at once; no answer of the client's would do.
+	// A step that somebody else has to do is reported at once; no answer of the client could replace
+	// it.
 	res := call(t, c, "wait", nil)
 	if !res.IsError || res.Meta[faultKey] != "unavailable" || !strings.Contains(textOf(t, res.Content[0]), "have the owner run it") || f.asked.Load() != 1 {
 		t.Errorf("%+v, asked %d times", res, f.asked.Load())

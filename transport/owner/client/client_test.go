@@ -24,8 +24,8 @@ func (a answering) CallMethod(_ context.Context, _ string, params any) ([]byte, 
 // mine is the key that signs.
 func mine() (identity.Key, error) { return identity.New(), nil }
 
-// TestAccessNamesTheDialledKey: what a site says of its key counts where the key was
-// dialled, or where the site proves that it has it, and nothing is signed otherwise.
+// TestAccessNamesTheDialledKey: the key that a site names counts only if it was dialled or the site
+// proves it, and nothing is signed otherwise.
 func TestAccessNamesTheDialledKey(t *testing.T) {
 	site, victim := identity.New(), identity.New()
 	var stale []byte // a proof of before

@@ -46,7 +46,7 @@ func withTwoMedia(t *testing.T, test func(t *testing.T, d *discovery.Directory, 
 	})
 }
 
-// told is what a watcher heard.
+// told records the events of a watcher.
 type told struct {
 	t     *testing.T
 	heard chan string
@@ -285,8 +285,7 @@ func TestForgedFlood(t *testing.T) {
 	})
 }
 
-// TestWatchers: one that does not come back from emit holds nobody up, and hears how it
-// ended.
+// TestWatchers: a watcher that does not return from emit blocks nobody, and gets the final state.
 func TestWatchers(t *testing.T) {
 	withTwoMedia(t, func(t *testing.T, d *discovery.Directory, lan, _ *discoverytest.Air) {
 		key, quick := identity.New(), watch(t, d)
@@ -327,8 +326,8 @@ func (b *broken) Find(ctx context.Context, _ func(discovery.Sighting) error) err
 	}
 }
 
-// TestBrokenMedium: one that fails is tried ever more rarely and keeps nobody from the
-// others; one that has worked is tried again soon.
+// TestBrokenMedium: a failing medium is tried ever less often and does not affect the others. A
+// medium that has worked is tried again soon.
 func TestBrokenMedium(t *testing.T) {
 	for works, want := range map[time.Duration]int{0: 35, 2 * time.Minute: 15} { // in half an hour
 		synctest.Test(t, func(t *testing.T) {

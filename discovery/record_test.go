@@ -238,7 +238,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestKindsOfAddresses: each sort of address is given to those who can use it.
+// TestKindsOfAddresses: each sort of address is given to clients that can use it.
 func TestKindsOfAddresses(t *testing.T) {
 	key := identity.New()
 	r := record(key)

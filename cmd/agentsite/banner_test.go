@@ -12,8 +12,8 @@ import (
 	"agentsite/node/state"
 )
 
-// TestClaimFitsScreen: how to claim a site stays whole on a terminal of 80 × 24, with the
-// QR code and the line to copy, which stands last.
+// TestClaimFitsScreen: the instructions for the claim fit a terminal of 80 × 24, with the QR code
+// and, at the end, the line to copy.
 func TestClaimFitsScreen(t *testing.T) {
 	for range 100 {
 		i := access.Invitation{Site: identity.New().ID(), Secret: access.ClaimSecret{1}, Addresses: []string{"192.168.100.200:18474"}}

@@ -19,8 +19,8 @@ func (h *heldWriter) Write(b []byte) (int, error) {
 	return h.Buffer.Write(b)
 }
 
-// TestLogWriter: nobody who logs waits for the writer, and neither does the end for long.
-// What finds no room is counted, and nothing else is lost.
+// TestLogWriter: logging never waits for the writer, and the end not for long. Dropped lines are
+// counted, and no others are lost.
 func TestLogWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := &heldWriter{let: make(chan struct{})}

@@ -11,8 +11,8 @@ import (
 	"agentsite/device"
 )
 
-// TestDrawTrial: what would have happened stands above what did, each where it was away from safe; a part
-// that was left out of the answer is not drawn.
+// TestDrawTrial: the times away from safe of the trial are drawn above the real ones. A part that
+// the answer left out is not drawn.
 func TestDrawTrial(t *testing.T) {
 	t.Setenv("COLUMNS", "60")
 	t.Setenv("LC_ALL", "C")

@@ -38,9 +38,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// setup gives a script a data folder for its site, $D, short enough for a
-// socket's path, an address that nobody listens on, $ADDR, where the committed
-// schema is, $SCHEMA, the folder that it is in, $DOCS, and the group that the tests run in, $GID.
+// setup sets a script's variables: $D, a data folder short enough for a socket's path; $ADDR, a
+// free address; $SCHEMA, the committed schema; $DOCS, its folder; and $GID, the group that the
+// tests run in.
 func setup(env *testscript.Env) error {
 	schema, err := filepath.Abs("../../docs/agentsite.schema.json")
 	if err != nil {
@@ -173,8 +173,8 @@ func handle(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("HANDLE", found[len(found)-1])
 }
 
-// entry does what an MCP client does with the entry that run prints: it starts the
-// command with its arguments. What it reads then is the file "stdin": entry FILE.
+// entry FILE does what an MCP client does with the entry that run prints: it starts the command
+// with its arguments, and the file "stdin" as its input.
 func entry(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: entry FILE")

@@ -17,8 +17,8 @@ type clocked struct {
 
 func (c *clocked) Set(uint64) error { c.at = append(c.at, time.Now()); return nil }
 
-// BenchmarkPulse is how much too long a servo's pulses of 1.5 ms are, and how much
-// too late they begin, while so many goroutines keep the processor busy.
+// BenchmarkPulse measures how much too long a servo's pulses of 1.5 ms are, and how late they
+// begin, while a number of goroutines keep the processor busy.
 func BenchmarkPulse(b *testing.B) {
 	for _, load := range []int{0, 4} {
 		b.Run(fmt.Sprintf("busy=%d", load), func(b *testing.B) {

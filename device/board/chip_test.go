@@ -13,7 +13,7 @@ import (
 	"agentsite/device/board/boardtest"
 )
 
-// wiring is what a line's test can see and do from outside.
+// wiring reads and drives a line from outside, for its test.
 type wiring struct {
 	level func(t *testing.T) bool
 	drive func(t *testing.T, high bool)

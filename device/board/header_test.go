@@ -40,7 +40,7 @@ func TestHeaderAndDevices(t *testing.T) {
 	}
 }
 
-// TestHeaderIsWhole has the positions that raspberrypi.com shows, with no machine to ask.
+// TestHeaderIsWhole: without a machine the header has the positions that raspberrypi.com shows.
 func TestHeaderIsWhole(t *testing.T) {
 	all, _ := machine(t, nil).Header(nil)
 	kinds := map[string][]int{}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPulsesTakeTurns: a thread that makes pulses has the policy of the guard's others. Were
-// it SCHED_FIFO, one that spins for another of the same priority would never let that run.
+// TestPulsesTakeTurns: a thread that makes pulses has the policy of the guard's others. With
+// SCHED_FIFO, a thread that spins for another of the same priority would never let that run.
 func TestPulsesTakeTurns(t *testing.T) {
 	policy := make(chan uint32)
 	go func() {

@@ -96,8 +96,8 @@ func TestBME280WrongChip(t *testing.T) {
 	refused(t, config(t, "bme280", other), device.Invalid, "0x61")
 }
 
-// fakeBMP180 has the calibration and the measurement of the datasheet's example (figure 4,
-// page 15), whose pressure is of one sample: as four, it has two bits more.
+// fakeBMP180 has the calibration and the measurement of the datasheet's example (figure 4, page
+// 15). Its pressure is of one sample; four samples have two bits more.
 func fakeBMP180() *registers {
 	b := &registers{addr: 0x77}
 	b.mem[bmx280ID] = 0x55

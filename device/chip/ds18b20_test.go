@@ -206,7 +206,7 @@ func TestDS18B20Faults(t *testing.T) {
 	})
 }
 
-// Of several, the one that is gone is a fault and the others go on.
+// TestDS18B20Several: of several thermometers, a missing one is a fault and the others go on.
 func TestDS18B20Several(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bridge{pads: map[onewire.Address][9]byte{thermometer: recorded, address(other): scratchpad(0x0191, 0x7F, 0)}}

@@ -91,8 +91,8 @@ func (f *fakePins) transfer(w, r []byte) {
 
 var expanders = []string{"mcp23008", "mcp23017", "pcf8574", "pcf8575", "tca9534", "tca9535"}
 
-// wired is two relays that run while their pin is low, as most do, and a contact to
-// ground, one that means on while it is high, and a lamp that rests on.
+// wired has two relays that are on while their pin is low, as most are, a contact to ground, a
+// contact that is on while its pin is high, and a lamp that is on when safe.
 func wired(t testing.TB, name string, bus i2c.Bus) driver.Config {
 	c := config(t, name, bus)
 	p := pinsOf(c)

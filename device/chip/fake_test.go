@@ -191,10 +191,9 @@ func decodesOne(t *testing.T, c driver.Config) {
 	}
 }
 
-// measured opens the driver on the bus and holds it to its values, to a refusal of
-// everything while the bus is broken, and to the same values afterwards; then, on
-// buses made afresh, to the suite that all drivers pass. The chip's waits take no
-// time.
+// measured opens the driver on the bus and checks its values, the refusal of everything while the
+// bus is broken, and the same values afterwards. Then, on new buses, it runs the suite that all
+// drivers pass. The chip's waits take no time.
 func measured(t *testing.T, name string, bus func() *registers, want map[string]float64) {
 	t.Run("recovers", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

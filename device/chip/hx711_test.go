@@ -65,7 +65,7 @@ func (c *loadCell) clock(offset int, level bool, drive func(int, bool)) {
 	}
 }
 
-// next has a result after a time.
+// next makes a result available after a time.
 func (c *loadCell) next(after time.Duration) {
 	if c.ready != nil {
 		c.ready.Stop()

@@ -64,7 +64,7 @@ func (f *fakePCA9685) channel(i int) pulse {
 	return pulse{uint16(b[0]) | uint16(b[1])<<8, uint16(b[2]) | uint16(b[3])<<8}
 }
 
-// level is what the outputs of greenhouse do.
+// level returns the value of an output of greenhouse.
 func (f *fakePCA9685) level(point string) (v device.Value) {
 	f.locked(func() {
 		switch point {

@@ -81,8 +81,8 @@ func TestGPS(t *testing.T) {
 	reads(t, opened(t, onSerial(t, "gps", says("", south))), map[string]string{"latitude": "-33.8583333", "longitude": "-151.21", "altitude": "-3.5", "speed": "0", "satellites": "12", "fix": "rtk"})
 }
 
-// TestGPSWithoutPosition is what a receiver says that has just been switched on, and
-// what one says that is mad.
+// TestGPSWithoutPosition: messages of a receiver that has just been switched on, and malformed
+// ones.
 func TestGPSWithoutPosition(t *testing.T) {
 	for rmc, gga := range map[string]string{
 		"GPRMC,,V,,,,,,,,,,N": "GPGGA,,,,,,0,00,99.99,,,,,,",
@@ -98,7 +98,7 @@ func TestGPSWithoutPosition(t *testing.T) {
 	reads(t, opened(t, onSerial(t, "gps", says("", mad))), map[string]string{"latitude": "", "longitude": "", "altitude": "", "speed": "", "satellites": "", "fix": "gps"})
 }
 
-// frame is what a PMS5003 sends.
+// frame returns a frame of a PMS5003.
 func frame(values ...uint16) string {
 	b := []byte{'B', 'M', 0, 28}
 	for i := range 13 {
@@ -133,10 +133,10 @@ func TestPMS5003(t *testing.T) {
 	reads(t, opened(t, onSerial(t, "pms5003", says("", frame(5, 2000, 65535)))), map[string]string{"pm1": "5", "pm2_5": "2000", "pm10": "65535"})
 }
 
-// endless is what never comes to its end: a line without a newline, and no frame.
+// endless is input without an end: a line without a newline, and no frame.
 var endless = "$" + strings.Repeat("U", 1<<20)
 
-// TestHeard is what all parts on a serial port have in common.
+// TestHeard tests the common behaviour of all parts on a serial port.
 func TestHeard(t *testing.T) {
 	for name, text := range map[string]string{"gps": gpsRMC + gpsGGA, "pms5003": frame(1, 2, 3)} {
 		t.Run(name, func(t *testing.T) {

@@ -9,9 +9,8 @@ import (
 	"agentsite/device"
 )
 
-// concurrentUse calls everything at once, and Close in the middle of it. What the
-// calls return is the other rules' business: this one is for the race detector
-// and for locks that never open.
+// concurrentUse calls all methods concurrently, and Close in between. It ignores results, which
+// other rules check: this rule is for the race detector and for deadlocks.
 func concurrentUse(ctx context.Context, s subject) error {
 	const callers, times = 3, 8
 	calls := everyCall(ctx, s)

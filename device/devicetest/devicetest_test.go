@@ -64,8 +64,7 @@ func TestEachRuleCanFail(t *testing.T) {
 	}
 }
 
-// brokenCase makes a device that breaks a rule. What hangs does so until release
-// is closed.
+// brokenCase makes a device that breaks a rule. A hanging call returns when release is closed.
 type brokenCase struct {
 	check, how string
 	device     func(f *fake, release chan struct{}) device.Device

@@ -22,7 +22,7 @@ func Run(t *testing.T, open func(t *testing.T) device.Device) {
 	Options{}.Run(t, open)
 }
 
-// Options are what a test can tell the suite beyond the device itself.
+// Options are the suite's parameters beside the device.
 type Options struct {
 	// Level is a witness at the hardware: it returns the value that an output of
 	// the device opened last really has, also after Close. Without it the suite

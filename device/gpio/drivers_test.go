@@ -64,7 +64,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// witness is what the pins say of an output that is fully on or off.
+// witness returns the value at the pins of an output that is fully on or off.
 func witness(chip *boardtest.Chip, name string) device.Value {
 	on := device.Number(100 * float64(level(chip, 17)))
 	switch name {
@@ -306,7 +306,7 @@ func TestPulsesBreak(t *testing.T) {
 				if err := apply(t, dev, device.Number(60)); err != nil {
 					t.Error("it does not recover:", err)
 				}
-				// What broke the pulses does not stand in the way of safe.
+				// A failure of the pulses does not prevent a return to safe.
 				chip.Fail(17, syscall.EIO)
 				time.Sleep(time.Second)
 				chip.Fail(17, nil)

@@ -70,8 +70,8 @@ func TestButton(t *testing.T) {
 	})
 }
 
-// TestStopPressedBeforeWatch: a press that came before the watch of an emergency stop began
-// is told, as long as it lasts: the guard may have looked before it.
+// TestStopPressedBeforeWatch: a press before the watch of an emergency stop began is emitted while
+// it lasts, because the guard may have read the button before it.
 func TestStopPressedBeforeWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		chip := boardtest.Header()

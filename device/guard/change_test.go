@@ -10,8 +10,8 @@ import (
 	"agentsite/device"
 )
 
-// TestChange: what stays keeps value, lease and counters, and is not even written. What
-// goes or changes is safe before, and as after a start when it is there again.
+// TestChange: unchanged outputs keep value, lease and counters, and are not written. Removed or
+// changed outputs are safe first, and afterwards as after a start.
 func TestChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := ready(t)
@@ -133,8 +133,8 @@ func TestAdoptInterlocked(t *testing.T) {
 	}
 }
 
-// TestChangeCutShort: what was to go and is not safe yet is not forgotten where Change ends
-// before its time, or where a driver hangs that may move it yet.
+// TestChangeCutShort: an output to remove that is not safe yet is not forgotten if Change ends
+// early, or if a hanging driver may still move it.
 func TestChangeCutShort(t *testing.T) {
 	for name, try := range map[string]struct {
 		device func(*hardware)

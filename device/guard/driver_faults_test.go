@@ -115,7 +115,7 @@ type panicking struct{}
 
 func (panicking) Apply(context.Context, string, device.Value) error { panic("a defect") }
 
-// A driver that panics is one that does not follow; the others are not disturbed.
+// TestDriverPanics: a panic of a driver is a failed write; the others are not disturbed.
 func TestDriverPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPolicy("bad", device.Point{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)})
@@ -143,8 +143,8 @@ type deaf struct{ let chan struct{} }
 
 func (d deaf) Apply(context.Context, string, device.Value) error { <-d.let; return nil }
 
-// A driver that ignores its deadline fails at it; nobody waits for it without
-// bound: not a call, not the emergency stop, not the end of the process.
+// TestDeafDriver: a driver that ignores its deadline fails at it. No call, emergency stop or end of
+// the process waits for it without bound.
 func TestDeafDriver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})

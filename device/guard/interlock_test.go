@@ -127,10 +127,9 @@ func (y *yard) print() string {
 	return strings.Join(all, ";")
 }
 
-// TestInterleavings goes through all that two callers, eight outputs in two groups, and
-// a hardware that takes its time and fails can do one after the other, until nothing
-// new comes: what is alike up to names and old times is looked at once. Without
-// -thorough it ends early.
+// TestInterleavings explores all sequences of steps of two callers, eight outputs in two groups,
+// and slow, failing hardware, until there are no new states. States that are equal up to names and
+// old times are explored once. Without -thorough it ends early.
 func TestInterleavings(t *testing.T) {
 	var ps []Policy
 	for i := range 8 {

@@ -140,8 +140,8 @@ func TestRestAfterMaxOn(t *testing.T) {
 	mustMove(t, m, now+DefaultRest, "ann", heater, on, 0)
 }
 
-// A return to safe that is shorter than min_off gives nothing of max_on back,
-// whoever ended the lease and whoever comes next; one of min_off gives it all.
+// TestMaxOnOverShortReturns: a return to safe that is shorter than min_off restores nothing of
+// max_on, whoever ended the lease and moves next. A return of min_off restores all.
 func TestMaxOnOverShortReturns(t *testing.T) {
 	for name, end := range map[string]func(m *Machine, now Time){
 		"expiry":       func(m *Machine, now Time) { m.Tick(now) },
@@ -181,7 +181,7 @@ func TestMaxOnOverShortReturns(t *testing.T) {
 	}
 }
 
-// What is left of max_on bounds the next lease, and min_off at safe restores it.
+// TestLeftOfMaxOn: the rest of max_on bounds the next lease, and min_off at safe restores it.
 func TestLeftOfMaxOn(t *testing.T) {
 	for _, tt := range []struct {
 		minOff, pause, want time.Duration

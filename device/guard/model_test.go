@@ -231,7 +231,7 @@ func (w *world) read(t *rapid.T) {
 	}
 }
 
-// settle has the hardware catch up, so that runs get deep.
+// settle lets the hardware catch up, so that runs get deep.
 func (w *world) settle(t *rapid.T) {
 	for i := range w.things {
 		for n := 0; !w.things[i].writing.IsZero() || w.write(i); n++ {
@@ -341,8 +341,8 @@ func (w *world) checkInterlock(t *rapid.T, i int) {
 	}
 }
 
-// checkRamp: no value is further from any before it than slew lets it be, but for a
-// return to safe, and for that too where the ramp is the safe way.
+// checkRamp checks that no value is further from any before it than slew permits. A return to safe
+// is exempt, unless ramp_to_safe is set.
 func (w *world) checkRamp(t *rapid.T, o *thing, v device.Value) {
 	if o.Slew.PerSecond == 0 {
 		return
@@ -363,7 +363,7 @@ func (w *world) checkRamp(t *rapid.T, o *thing, v device.Value) {
 	o.wants = append(o.wants, wanted{w.now, v.Number()})
 }
 
-// thorough has the tests do all that make soak promises, and not a fraction of it.
+// thorough makes the tests do the full counts of make soak, and not a fraction.
 var thorough = flag.Bool("thorough", false, "a million steps of the model, and all interleavings")
 
 // TestModel prints the steps that it took, with -v, and the seed of a failure.

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is what a bystander sees of a machine and the hardware behind it. It
-// shares no bookkeeping with the machine: it knows the policies, keeps the whole
-// history of what it asked for and of what it did to the hardware, and judges that.
+// world is an outside observer's view of a machine and the hardware behind it. It shares no
+// bookkeeping with the machine: it knows the policies, keeps the whole history of its requests and
+// of its changes to the hardware, and checks that.
 type world struct {
 	m               *Machine
 	policies        []Policy
@@ -21,7 +21,7 @@ type world struct {
 	count           int // of what happened
 }
 
-// told is what was last told of a point.
+// told is the last reading of a point.
 type told struct {
 	good  bool
 	value device.Value
@@ -109,8 +109,8 @@ func (o *thing) rested(now Time) bool {
 	return false
 }
 
-// before is the part of a limit that a start takes to have been used in a window's
-// past: all of it, evenly. slack widens the window.
+// before returns the part of a limit that counts as used before the start in a window: all of it,
+// evenly. slack widens the window.
 func (o *thing) before(now Time, window, slack time.Duration) float64 {
 	return max(0, min(1, float64(window+slack-(now-o.begun))/float64(window)))
 }

@@ -11,8 +11,9 @@ import (
 	"agentsite/device"
 )
 
-// TestRead: what reads otherwise than it was left counts as away, is wanted safe, and the
-// others of its interlock too; what nobody expects anything of is not judged.
+// TestRead: an output that reads back another value than it was left at counts as away, and is
+// driven to safe with the others of its interlock. An output without an expected value is not
+// judged.
 func TestRead(t *testing.T) {
 	const up, down = "blind/up", "blind/down"
 	for name, tt := range map[string]struct {
@@ -340,7 +341,7 @@ func TestLateReads(t *testing.T) {
 		r.move(t, up, on, time.Hour)
 		for range 3 {
 			r.up.set(func() { r.up.late = maxMissedReads })
-			time.Sleep(maxMissedReads*(applyTimeout+readAway) + readAway) // and one that is in time
+			time.Sleep(maxMissedReads*(applyTimeout+readAway) + readAway) // and a read that is in time
 			if s := r.is(up); s.Holder != "ann" || s.Fault != "" || r.up.late != 0 {
 				t.Fatalf("%+v, %d", s, r.up.late)
 			}
@@ -356,8 +357,8 @@ func TestLateReads(t *testing.T) {
 	})
 }
 
-// TestDeafRead: a driver that does not come back from a read is a fault, is driven to
-// safe, and is not asked again before it has come back.
+// TestDeafRead: if a driver does not return from a read, its output is a fault and is driven to
+// safe, and is not read again before the read has returned.
 func TestDeafRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMirrors(t)

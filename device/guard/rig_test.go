@@ -12,9 +12,8 @@ import (
 	"agentsite/device"
 )
 
-// hardware is a fake actuator. It keeps what it was told and where its points
-// really are: a point has its value at the end of a write that took its time,
-// and may have it after one that hung.
+// hardware is a fake actuator. It records calls and the real values of its points. A point has its
+// value at the end of a slow write, and may have it after a write that hung.
 type hardware struct {
 	mu    sync.Mutex
 	calls []call

@@ -44,8 +44,8 @@ func TestSafeBeforeSettle(t *testing.T) {
 	})
 }
 
-// What is being written when safe is asked for is followed by safe before anybody
-// is told that it is safe.
+// TestSafeWhileAWriteIsInFlight: if a write is pending when safe is requested, safe is written
+// after it, before any caller is told that the output is safe.
 func TestSafeWhileAWriteIsInFlight(t *testing.T) {
 	ways := map[string]func(t *testing.T, r *rig) error{
 		"stop":    func(t *testing.T, r *rig) error { return r.Stop(t.Context()) },

@@ -157,7 +157,7 @@ func TestStopThatARestartForgets(t *testing.T) {
 	}
 }
 
-// No data folder, or one that cannot be looked into, means stopped.
+// A missing or unreadable data folder means stopped.
 func TestLatchWhenInDoubt(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

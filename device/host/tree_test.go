@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// A tree is a machine's files, by path. They are written at each test rather than
-// kept in testdata, because the firmware's path has a colon, which Windows and Go
-// modules refuse in a checkout.
+// A tree is a machine's files, by path. Each test writes them; they are not in testdata, because
+// the firmware's path has a colon, which Windows and Go modules refuse.
 type tree map[string]string
 
 // write lays the files out in a folder of the test's own.
@@ -42,7 +41,7 @@ const (
 	hwmon1    = "sys/class/hwmon/hwmon1/"
 )
 
-// linux is what every Linux has.
+// linux has the files of every Linux.
 var linux = tree{
 	"proc/loadavg": "0.52 0.58 0.59 1/189 12345\n",
 	"proc/uptime":  "35007.54 31234.10\n",
@@ -75,7 +74,7 @@ var mainlinePi = linux.with(tree{
 	hwmon1 + "in0_lcrit_alarm": "1\n",
 })
 
-// pc has a zone that is not the processor's before the one that is.
+// pc has another thermal zone before that of the processor.
 var pc = linux.with(tree{
 	zone0 + "type":                         "acpitz\n",
 	zone0 + "temp":                         "27800\n",

@@ -203,8 +203,8 @@ func withAlarm() *Announcer {
 	return a
 }
 
-// TestNoDigestWithoutRealm: nobody can guess from a record what a site can do that is in no
-// realm: there is no secret to make a digest with.
+// TestNoDigestWithoutRealm: the record of a site without a realm has no digest of its capabilities,
+// which could be guessed: there is no secret to make a digest with.
 func TestNoDigestWithoutRealm(t *testing.T) {
 	for _, realm := range []discovery.Realm{{}, home(t)} {
 		a := withAlarm()
@@ -234,8 +234,8 @@ func TestUnclaimed(t *testing.T) {
 	}
 }
 
-// TestListedAgents: what is listed of agents is in a card before the names of points, in the public
-// record only where there is one, and nowhere while nobody owns the site.
+// TestListedAgents: listed capabilities of agents are in a card before the names of points, in the
+// public record only if there is one, and nowhere while the site has no owner.
 func TestListedAgents(t *testing.T) {
 	a := withAlarm()
 	listed := []string{"agent/routine", "skill/drip", "skill/irrigation"}

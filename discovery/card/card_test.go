@@ -192,8 +192,8 @@ func TestRelayed(t *testing.T) {
 	}
 }
 
-// TestRelayedStrangers: strangers who come over a relay and say nothing, as many as a site has
-// connections for, keep nobody out who comes over the same one.
+// TestRelayedStrangers: silent strangers over a relay, as many as a site has connections for, keep
+// out no other caller over the same relay.
 func TestRelayedStrangers(t *testing.T) {
 	const strangers = 15
 	key := identity.New()
@@ -303,8 +303,8 @@ type both struct {
 
 func (both) CloseWrite() error { return nil }
 
-// FuzzCard: whatever a stranger sends, as a card, an answer or a question, it is a card
-// of the site in the one form of it, or an error.
+// FuzzCard: any input of a stranger, as a card, an answer or a question, decodes to a card of the
+// site in its canonical form, or to an error.
 func FuzzCard(f *testing.F) {
 	key := discoverytest.Key()
 	b, err := Card{discoverytest.Record(key, 1).Bytes(), []string{"switch", "measurement/temperature"}}.write()

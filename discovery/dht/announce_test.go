@@ -22,7 +22,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// announcing has a node be announced until the test ends.
+// announcing announces a node until the test ends.
 func (m *node) announcing(t *testing.T, record *discovery.Signed) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -102,8 +102,8 @@ func TestServerReturns(t *testing.T) {
 	again.knows(t, time.Minute, site, "realm")
 }
 
-// TestEvicted: a known server that has lost one of a site's entries is told again, and one
-// that has them all is not.
+// TestEvicted: a site announces itself again to a known server that has lost one of its entries,
+// and not to a server that has them all.
 func TestEvicted(t *testing.T) {
 	t.Parallel()
 	n := newNet(t, 1)
@@ -187,14 +187,14 @@ func TestJoinEnds(t *testing.T) {
 	<-m.joining
 }
 
-// TestAnnounceState: when known servers are asked, over all orders of what happens to them. One
-// that is back is asked within a minute, and one whose connections come and go all the time
-// is asked no more than a few times in that.
+// TestAnnounceState: the times at which known servers are asked, over all orders of events. A
+// server that is back is asked within a minute. A server with flapping connections is asked only a
+// few times in a minute.
 func TestAnnounceState(t *testing.T) {
 	t.Parallel()
 	at := []ma.Multiaddr{ma.StringCast("/ip4/192.0.2.1/tcp/1")}
 	server := peer.ID("server")
-	// run has a server be up as up says, each second, and returns when it was asked.
+	// run simulates a server that is up as up returns, each second, and returns when it was asked.
 	run := func(seconds int, up func(int) bool, event func(int) bool) (asked []int) {
 		s := newAnnounceState()
 		s.announced(start(0), at, map[peer.ID]bool{server: true}, true, nil)

@@ -8,8 +8,8 @@ import (
 	"agentsite/node/identity"
 )
 
-// BenchmarkLookup is what it takes to find the one site that can do something, in networks
-// of so many servers: how many of them are asked grows as the logarithm of that.
+// BenchmarkLookup measures the lookup of the only site with a capability, in networks of different
+// numbers of servers. The number of requests grows as the logarithm of that.
 func BenchmarkLookup(b *testing.B) {
 	for _, servers := range []int{25, 50, 100} { // 200 in one process take more than 20,000 files
 		b.Run(fmt.Sprint(servers), func(b *testing.B) {

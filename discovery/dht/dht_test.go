@@ -31,8 +31,8 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// TestLookups: every site is found by what it can do, by every other; and after a third
-// of them and of the servers ended at once, those that live are, and no others.
+// TestLookups: every site is found by its capabilities, by every other. After a third of them and
+// of the servers ended at once, the live sites are found, and no others.
 func TestLookups(t *testing.T) {
 	n := newNet(t, 6)
 	home := realm(t, "home")
@@ -250,7 +250,7 @@ func TestForgetful(t *testing.T) {
 	look()
 }
 
-// TestRestored: a site whose record is older than one that others know is told so: by who
+// TestRestored: a site with an older record than others know is sent the newer one, by a peer that
 // finds it, and in the public realm by the servers.
 func TestRestored(t *testing.T) {
 	n := newNet(t, 2)

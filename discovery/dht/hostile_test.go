@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// hostileServers are servers that are silent, slow, or name each other and many who are not
-// there, at an address that takes connections and says nothing.
+// hostileServers are servers that are silent, slow, or name each other and many that do not exist,
+// at an address that accepts connections and sends nothing.
 func hostileServers(t *testing.T, keys []identity.Key, near *node) (all []peer.AddrInfo) {
 	t.Helper()
 	pit, err := stdnet.Listen("tcp4", "127.0.0.1:0")
@@ -123,13 +123,13 @@ func farther(t *testing.T, r discovery.Realm, server *node, keys []identity.Key)
 	return nearer
 }
 
-// slowly is how long a slow server takes for an answer. Who waits for one, or until a silent
-// one is given up, which takes as long, is told from a busy machine, which takes seconds.
+// slowly is how long a slow server takes for an answer, and how long until a silent one is given
+// up. This distinguishes a lookup that waits for them from a busy machine, which takes seconds.
 const slowly = 30 * time.Second
 
-// TestAmongHostile: among 40 servers that are silent, slow, or say what is not so, the first
-// site is found before one of those is waited for, also by who knows more of those than of
-// others, and where no server that is known has it.
+// TestAmongHostile: among 40 servers that are silent, slow, or lie, the first site is found without
+// waiting for any of them. This also holds for a client that knows more of those than of others,
+// and if no known server has the site.
 func TestAmongHostile(t *testing.T) {
 	for name, known := range map[string]bool{"a known server has it": true, "another has it": false} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ type net struct {
 	patience time.Duration // of who uses them, if not the usual
 }
 
-// node is one with a host of its own. What it announces is on its card.
+// node is a DHT with its own host. Its card has its announcement.
 type node struct {
 	*DHT
 	host *p2p.Host
@@ -112,7 +112,7 @@ func (n *net) site(realm discovery.Realm, capabilities ...string) *node {
 	return m
 }
 
-// show has the node's card served.
+// show serves the node's card.
 func (m *node) show(realm discovery.Realm, record *discovery.Signed, capabilities ...string) (stop func()) {
 	m.card.Store(&card.Card{Record: record.Bytes(), Capabilities: capabilities})
 	return card.Serve(m.host, realm, func() card.Card { return *m.card.Load() }, func(r *discovery.Signed) { m.told.Store(r) })

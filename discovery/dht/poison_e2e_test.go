@@ -48,7 +48,7 @@ type gang struct {
 	all []*hostile
 }
 
-// hostile makes one that the honest servers take for one of theirs.
+// hostile makes a hostile server that the honest servers accept.
 func (n *net) hostile(g *gang, does misdeed) *hostile {
 	n.t.Helper()
 	end := make(chan struct{})
@@ -136,7 +136,7 @@ func values(value func(key string) []byte) misdeed {
 	}
 }
 
-// misdeeds are what hostile servers do. Stale records are those of the sites.
+// misdeeds returns the attacks of hostile servers. Stale records are those of the sites.
 func misdeeds(stale map[string][]byte, victims []peer.ID) map[string]misdeed {
 	says := func(change func(h *hostile, s network.Stream, a *pb.Message)) misdeed {
 		return func(h *hostile, s network.Stream, m *pb.Message) {
@@ -222,10 +222,9 @@ func misdeeds(stale map[string][]byte, victims []peer.ID) map[string]misdeed {
 	}
 }
 
-// TestPoison: among servers of which most are hostile, in every way that there is, no site
-// is believed that is not one, each is found by who it is, some by what they can do (who
-// stalls can have a lookup end before its time), neighbours and known sites are reached as
-// if there were no table, and nobody's program ends.
+// TestPoison: most servers are hostile, in every known way. No false site is accepted, each site is
+// found by its key, and some by their capabilities (a stalling server can end a lookup early).
+// Neighbours and known sites are reached as without a DHT, and no program crashes.
 func TestPoison(t *testing.T) {
 	n := newNet(t, 5)
 	home, public := realm(t, "home"), discovery.PublicRealm()

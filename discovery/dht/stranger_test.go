@@ -252,8 +252,8 @@ func (s *store) empty(t testing.TB) {
 	}
 }
 
-// TestStoreIsFull: whatever keys of one network store, and of many, those of others keep
-// what they have; and a site whose entry finds no room is told so.
+// TestStoreIsFull: whatever keys of one network, or of many, store, keys of others keep their
+// entries. A site whose entry is refused is told so.
 func TestStoreIsFull(t *testing.T) {
 	from := make(map[string]netip.Prefix)
 	addresses := make(map[string]bool) // as the library keeps them, of peers
@@ -341,8 +341,7 @@ func TestSelectAddrs(t *testing.T) {
 	}
 }
 
-// FuzzValidator: of two values that strangers sent, the one that is kept is a record of
-// the site.
+// FuzzValidator: of two values that strangers sent, the selected one is a record of the site.
 func FuzzValidator(f *testing.F) {
 	key := discoverytest.Key()
 	under := "/agentsite/" + key.ID().PeerID()

@@ -21,9 +21,9 @@ type Refresher interface {
 
 const refresh = 200 * time.Millisecond // how often it is told to, while something is awaited
 
-// Run holds a medium to the contract of discovery.Medium. open gives the medium of one
-// site, whose key it is, or of somebody who looks, on the same way as those before in the
-// same test; within is the longest that finding and missing may take.
+// Run tests the contract of discovery.Medium. open returns the medium of a site with that key, or
+// of a finder, on the same network as those before in the same test. within is the maximum time to
+// find a site or to notice its end.
 func Run(t *testing.T, within time.Duration, open func(t *testing.T, key identity.Key) discovery.Medium) {
 	for name, test := range map[string]func(*testing.T, *world){
 		"announced before": func(t *testing.T, w *world) {
@@ -77,7 +77,7 @@ func Run(t *testing.T, within time.Duration, open func(t *testing.T, key identit
 	}
 }
 
-// Record is one that a site could announce.
+// Record returns a valid record of a site.
 func Record(key identity.Key, sequence uint64) *discovery.Signed {
 	s, err := discovery.Record{
 		Site: key.ID(), Sequence: sequence, Name: "greenhouse", Lifetime: time.Hour,

@@ -100,7 +100,7 @@ func (w *town) member(key identity.Key, realm discovery.Realm, to ...*p2p.Host) 
 	return m
 }
 
-// tells has a site give a record to who asks.
+// tells sets the record that a site returns when it is asked.
 func (w *town) tells(s discovery.Sighting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +133,7 @@ func sighting(r *discovery.Signed) discovery.Sighting {
 	return discovery.Sighting{Site: r.Site, Record: r.Bytes(), At: loopback}
 }
 
-// announce has a site announced until the test ends.
+// announce announces a site until the test ends.
 func (w *town) announce(m *Medium, key identity.Key) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -146,7 +146,7 @@ func (w *town) announce(m *Medium, key identity.Key) {
 	})
 }
 
-// found is what a member finds.
+// found records the sightings of a member.
 type found struct {
 	t    testing.TB
 	seen chan discovery.Sighting
@@ -204,12 +204,12 @@ func TestMedium(t *testing.T) {
 	})
 }
 
-// TestTwenty: how long it takes until the first message of a new member has reached all,
-// where half of them are at the one forwarder and half at the other.
+// TestTwenty measures how long the first message of a new member takes to reach all, with half of
+// them at each of two forwarders.
 func TestTwenty(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 2)
-	// Announcements and answers are few: of many that come at once on a busy machine one may miss
+	// Announcements and answers are few. On a busy machine one of many that come at once may miss
 	// another, and learns of it by the next announcement.
 	w.every = time.Minute
 	w.connect(w.forwarders[0], w.forwarders[1])

@@ -74,8 +74,8 @@ func (h *hostile) reaches(topic *pubsub.Topic, peers int) {
 	}
 }
 
-// TestFlood: somebody says very much, as an outsider, as a member, in his own name and in
-// those of others, over a forwarder and directly, and the honest find each other.
+// TestFlood: an attacker floods as an outsider or a member, in its own name and in those of others,
+// over a forwarder and directly. The honest members find each other.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]func(w *town, h *hostile, n uint64) ([]byte, []pubsub.PubOpt){

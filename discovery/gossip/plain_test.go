@@ -80,8 +80,8 @@ func TestMessageFilter(t *testing.T) {
 	}
 }
 
-// TestReplayedQueries: a forwarder who plays back what others once looked for has the sites
-// of a realm answer less often than they may, so that they answer those who look now.
+// TestReplayedQueries: a forwarder replays old queries. The sites of a realm answer these less
+// often than their rate, so that they still answer new queries.
 func TestReplayedQueries(t *testing.T) {
 	const minutes, origins = 60, 20
 	r := newRealm(t, "home")
@@ -146,8 +146,8 @@ func peerNamed(t *testing.T) peer.ID {
 	return p
 }
 
-// TestJunk: what strangers bring in others' names takes nothing of what an honest forwarder
-// brings, from an address of its own or, where the stranger has one key, from the same.
+// TestJunk: messages that strangers send in others' names do not displace those of an honest
+// forwarder, from another address or, if the stranger has one key, from the same.
 func TestJunk(t *testing.T) {
 	for name, strangers := range map[string][]netip.Prefix{
 		"three a second":        {prefixNamed(1)},

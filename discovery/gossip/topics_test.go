@@ -55,7 +55,7 @@ func TestTopicSelector(t *testing.T) {
 	if len(chosen) != 4 || own > 1 {
 		t.Errorf("%d topics, and %d are the first peer's", len(chosen), own)
 	}
-	// What is forwarded already is spared, and of what is not what many want comes first.
+	// Forwarded topics stay, and of the others those with the most subscribers come first.
 	shared := topicNamed(t, 1)
 	subscribe(s, peerNamed(t), true, topicNamed(t, 2))
 	subscribe(s, modest, true, shared)
@@ -110,8 +110,8 @@ func prefixNamed(n int) netip.Prefix {
 	return quota.Prefix(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}))
 }
 
-// TestForwardedTopicsStay: strangers with many keys on few addresses, all of whom want the same
-// things, take no served realm's place, and do not keep another from getting one.
+// TestForwardedTopicsStay: strangers with many keys on few addresses, all with the same topics,
+// evict no served realm, and do not keep another from getting a slot.
 func TestForwardedTopicsStay(t *testing.T) {
 	var names []string
 	for n := range 512 {

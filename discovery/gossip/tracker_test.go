@@ -69,8 +69,8 @@ func TestRecordTracker(t *testing.T) {
 	}
 }
 
-// TestReturns: a site that did not answer for long, whatever it said meanwhile, is asked
-// within a minute of its first newer record once it is back, whenever that is.
+// TestReturns: a site that did not answer for long, whatever it announced meanwhile, is asked
+// within a minute of its first newer record once it is back.
 func TestReturns(t *testing.T) {
 	for away := time.Minute; away < 6*time.Hour; away += 7 * time.Minute {
 		n := newRecordTracker(30 * time.Minute)
@@ -132,8 +132,8 @@ func TestLiars(t *testing.T) {
 	}
 }
 
-// TestUnanswered: who says once that it is there, and does not answer just then, is asked
-// again, less and less often, and at last no more.
+// TestUnanswered: a site that announces itself once and does not answer is asked again, ever less
+// often, and finally no more.
 func TestUnanswered(t *testing.T) {
 	n := newRecordTracker(time.Hour)
 	id := identity.New().ID()
@@ -150,8 +150,7 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// TestRecordTrackerIsBounded: who is known stays, and one that is not heard of gives up its
-// place.
+// TestRecordTrackerIsBounded: known sites stay, and a silent site is evicted.
 func TestRecordTrackerIsBounded(t *testing.T) {
 	n := newRecordTracker(time.Hour)
 	add := func(at time.Duration) bool {

@@ -26,8 +26,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// A bed is a network for a test. What runs on a host is this test binary again, which
-// TestMain sends to one of the roles.
+// A bed is a network for a test. A host runs this test binary again, for which TestMain selects one
+// of the roles.
 type bed struct {
 	*lan.Bed
 	t *testing.T
@@ -120,7 +120,7 @@ func (b *bed) announce(ns, name string, how ...string) *process {
 	return p
 }
 
-// event is what the finding role says of a change.
+// event is a change in the output of the finding role.
 type event struct {
 	Change  discovery.Change
 	Name    string

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// used is what a process has used so far.
+// used is the resource use of a process so far.
 type used struct {
 	cpu                     time.Duration
 	switches, in, out, seen int // voluntary; bytes and packets of eth0

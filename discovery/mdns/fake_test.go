@@ -53,7 +53,7 @@ func newWire(t *testing.T, own ...[]string) *wire {
 	return w
 }
 
-// say has a neighbour say something on the first interface.
+// say delivers a neighbour's message on the first interface.
 func (w *wire) say(from string, m *dns.Msg) {
 	w.sayBytes(from, pack(m))
 }
@@ -65,7 +65,7 @@ func (w *wire) sayBytes(from string, b []byte) {
 	synctest.Wait()
 }
 
-// take is what was sent since.
+// take returns the messages sent since the last call.
 func (w *wire) take() []sent {
 	synctest.Wait()
 	w.mu.Lock()

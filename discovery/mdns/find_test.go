@@ -19,7 +19,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// says is what a site says of itself, for so many seconds; 0 is a goodbye.
+// says returns a site's announcement with a TTL in seconds; 0 is a goodbye.
 func says(t testing.TB, r *discovery.Signed, ttl uint32, addrs ...dns.RR) *dns.Msg {
 	t.Helper()
 	port, text, err := serviceOf(r)

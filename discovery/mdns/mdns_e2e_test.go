@@ -178,8 +178,8 @@ func TestSuite(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// TestFlood: 10,000 made-up sites, packets that are cut and records that are forged leave
-// the sites that were there, the one that is known, and the memory as it was.
+// TestFlood: 10,000 invented sites, truncated packets and forged records do not affect the existing
+// sites, the known site and the memory.
 func TestFlood(t *testing.T) {
 	b := newBed(t)
 	known := identity.New()
@@ -233,7 +233,7 @@ func TestFiftySites(t *testing.T) {
 	costs(t, part(time.Minute), sites...)
 }
 
-// TestIdle is the cost of one site that looks for others, with one that does too.
+// TestIdle measures the costs of a site that looks for others, beside another such site.
 func TestIdle(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	b := newBed(t)
@@ -242,8 +242,8 @@ func TestIdle(t *testing.T) {
 	costs(t, part(3*time.Minute), one, two)
 }
 
-// TestOffLinkQuery: the port is no help to flood others with. What is asked from another
-// link is not answered, by the library's sockets neither.
+// TestOffLinkQuery: the port cannot be used to flood others. Queries from another link are not
+// answered, nor by the library's sockets.
 func TestOffLinkQuery(t *testing.T) {
 	b := newBed(t)
 	laptop, host := b.Host("10.77.0.100/24 10.99.0.1/24"), b.Host("10.77.0.1/24")

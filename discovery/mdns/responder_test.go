@@ -41,7 +41,7 @@ func question(qtype uint16, names ...string) *dns.Msg {
 	return q
 }
 
-// said is what a message says, in short: "greenhouse 120 192.0.2.1".
+// said renders a message in short: "greenhouse 120 192.0.2.1".
 func said(list []dns.RR) (short []string) {
 	for _, rr := range list {
 		f := strings.Fields(rr.String())
@@ -118,8 +118,8 @@ func TestThisHostsName(t *testing.T) {
 	})
 }
 
-// TestConflict: a name that is elsewhere too is given up, one that is only heard back
-// is not.
+// TestConflict: a name that another host has is given up; an echo of the own announcement is
+// ignored.
 func TestConflict(t *testing.T) {
 	naming(t, func(w *wire) {
 		hold(w)

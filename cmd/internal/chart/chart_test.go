@@ -107,7 +107,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestTimeAxis has the night in which clocks go back, and times without a label at a round one.
+// TestTimeAxis draws the night in which clocks go back, and ranges without a round time to label.
 func TestTimeAxis(t *testing.T) {
 	z := zone(t)
 	at := time.Date(2026, 10, 25, 0, 0, 0, 0, z)

@@ -14,8 +14,9 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// TestAskRandom: whatever is paused, changed, canceled, cut off and restarted, in any order, each task
-// of the other site is asked for and made once, and everything comes to an end.
+// TestAskRandom: agents, tasks, links and sites are paused, changed, canceled, cut off and
+// restarted in any order. Each task of the other site is asked for and made once, and everything
+// ends.
 func TestAskRandom(t *testing.T) {
 	seeds := uint64(8)
 	if testing.Short() {
@@ -41,7 +42,7 @@ type asked struct {
 	mu    sync.Mutex
 	r     *rand.Rand
 	by    map[string]string
-	again string // one that asked for two tasks
+	again string // the asking task whose request made two tasks
 }
 
 func (a asks) Ask(ctx context.Context, p agents.Principal, r task.Request) (task.Task, error) {

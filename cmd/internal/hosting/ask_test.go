@@ -180,8 +180,8 @@ func TestAskPermissions(t *testing.T) {
 	}
 }
 
-// TestAskLost: a link that is lost while another site works, and a restart of either site, leave the
-// asker waiting for the one task that it asked for.
+// TestAskLost: after a lost link while another site works, and after a restart of either site, the
+// asker still waits for the same task.
 func TestAskLost(t *testing.T) {
 	for name, lose := range map[string]func(v *village){
 		"link":       func(v *village) { v.sites["b"].hang(true); v.sleep(3 * time.Minute); v.sites["b"].hang(false) },
@@ -221,8 +221,8 @@ func TestAskLost(t *testing.T) {
 	})
 }
 
-// TestAskEnds: to cancel here cancels there, a question is asked of nobody here, and when the other
-// site's owner takes the grant back the task there ends.
+// TestAskEnds: canceling here cancels there, questions of the task there are not asked here, and a
+// revocation by the other site's owner ends the task there.
 func TestAskEnds(t *testing.T) {
 	over(t, []string{"a", "b"}, func(v *village) {
 		a, b := v.sites["a"], v.sites["b"]
@@ -286,8 +286,8 @@ func TestAskCancelAfterStart(t *testing.T) {
 	})
 }
 
-// TestAskRing: routines that ask each other in a ring come to an end, because the first site refuses
-// what came through itself, and a chain goes through four sites.
+// TestAskRing: routines that ask each other in a ring end, because the first site refuses a call
+// that came through itself. A chain goes through at most four sites.
 func TestAskRing(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	over(t, names, func(v *village) {

@@ -15,8 +15,8 @@ import (
 	"agentsite/node/state"
 )
 
-// TestDamagedFiles: a site whose files of accepted tools, of imports, of paused agents and of what models
-// have used up are damaged hosts its agents all the same, and nothing replaces those files. All agents are
+// TestDamagedFiles: a site with damaged files of accepted tools, imports, paused agents and spent
+// budgets of models still hosts its agents, and does not replace those files. All agents are
 // paused, and its models are sent nothing.
 func TestDamagedFiles(t *testing.T) {
 	f := state.Folder(t.TempDir())

@@ -17,8 +17,8 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// gullible looks where it is asked to, and then does whatever any text that it has read tells it: it is
-// the worst that an injection can make of a model.
+// gullible reads what it is asked to read, and then obeys every text that it has read. It is the
+// worst case of a model under injection.
 type gullible struct {
 	told  int    // how often a text told it something
 	seen  string // all that it read for the last task, but for its instructions
@@ -86,7 +86,7 @@ func (g *gullible) plan(asked string) chat.Answer {
 	return calls("make_plan", `{"steps":[{"tool":"switch_output","arguments":{"output":"lamp/relay","on":true}}]}`)
 }
 
-// page is a program of another, which answers with a text, and one that sends mail.
+// page is another's program that answers with a text, and a program that sends mail.
 type page struct {
 	text, mail string
 	called     func() // at each call; nil for nothing
@@ -148,7 +148,7 @@ func besiege(t *testing.T, mode string, test func(b *besieged)) {
 	})
 }
 
-// place has a text read, where others can write it, in a conversation of its own.
+// place puts a text where others can write, and lets the model read it in a new conversation.
 func (b *besieged) place(where, text string) task.Task {
 	b.Helper()
 	b.page.text, b.page.mail, b.screen.image, b.model.seen = "nothing", "", "nothing", ""
@@ -206,7 +206,7 @@ func (b *besieged) end(got task.Task, yes bool) task.Task {
 	return got
 }
 
-// effects are what was done, at all sites.
+// effects returns the calls that acted, at all sites.
 func (b *besieged) effects() (all []string) {
 	for _, s := range []*site{b.a, b.b} {
 		for _, w := range s.book.drain() {
@@ -226,10 +226,9 @@ func (b *besieged) effects() (all []string) {
 	return all
 }
 
-// TestInjections: each text that tells the model to act is placed wherever others write, and the model
-// obeys. Nothing moves or is shown, and no other program is told anything, without an owner's approval
-// of each; with that it is. What another site says, and how it describes its points, the model never
-// reads.
+// TestInjections: each text that tells the model to act is placed wherever others can write, and
+// the model obeys. Without an owner's approval of each call, nothing moves or is shown, and no
+// other program is called. The model never reads texts and descriptions of another site.
 func TestInjections(t *testing.T) {
 	places := []string{"the page", "the badge", "the other site", "the camera", "a stranger's chat", "earlier in the conversation"}
 	for _, tainted := range []string{"tainted: confirm", "tainted: refuse"} {
@@ -276,9 +275,9 @@ func TestInjections(t *testing.T) {
 	}
 }
 
-// TestInjectionsPlan: in plan mode the same texts choose what the plan left to them, each within its
-// bounds, and nothing else; where they were read before the plan, or a stranger wrote them, an owner is
-// asked as ever.
+// TestInjectionsPlan: in plan mode the same texts choose only the values that the plan left open,
+// within their bounds. If they were read before the plan, or a stranger wrote them, an owner is
+// asked as before.
 func TestInjectionsPlan(t *testing.T) {
 	besiege(t, "mode: plan", func(b *besieged) {
 		chosen := map[string]int{}

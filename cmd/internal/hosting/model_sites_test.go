@@ -16,9 +16,9 @@ const farGPT = `  b: { kind: remote, peer: "KEY_b", may: "read *, set lamp max 1
   gpt: { kind: llm, model: { url: "http://127.0.0.1:1/v1", name: test }, may: "read climate+b, set b/lamp max 1m" }
 `
 
-// TestModelElsewhere: a model reads and moves things of another site, by what the site may there and
-// what it may itself; each move is in the receipt and in both journals. For an asker who may not move
-// them an owner of its site has to approve, and without a link nothing is claimed.
+// TestModelElsewhere: a model reads and moves points of another site, within its site's permission
+// there and its own. Each move is in the receipt and in both journals. For an asker who may not
+// move them an owner of its site has to approve, and without a link nothing is claimed.
 func TestModelElsewhere(t *testing.T) {
 	over(t, []string{"a", "b"}, func(v *village) {
 		a, b, m := v.sites["a"], v.sites["b"], &scripted{}

@@ -23,9 +23,9 @@ const twoRules = `  b: { kind: remote, peer: "KEY_b", may: "read *, set heater m
   push: { kind: rule, may: set b/heater+b/lamp, when: climate/temperature < 5 Cel, hold: { b/lamp/relay: on } }
 `
 
-// TestRuleElsewhere: a rule holds an output of another site by its grant, narrowed to what all its
-// words permit, and that site's journal names it. When the link is lost the readings are unknown,
-// and the lease there ends by itself; then the site is tried seldom, whatever is asked of it.
+// TestRuleElsewhere: a rule holds an output of another site by its grant, narrowed by all
+// permissions, and that site's journal names it. When the link is lost, the readings are unknown,
+// and the lease there expires. Then the site is tried seldom, whatever is asked of it.
 func TestRuleElsewhere(t *testing.T) {
 	over(t, []string{"a", "b"}, func(v *village) {
 		a, b := v.sites["a"], v.sites["b"]
@@ -271,8 +271,8 @@ func TestOnlyHostedAgents(t *testing.T) {
 	})
 }
 
-// TestRing: sites that ask each other in a ring come to an end, over each encoding: a call says
-// through which sites it came, and the first of them refuses it. No call comes through more than four.
+// TestRing: calls of sites in a ring end, over each encoding. A call names the sites that it came
+// through, and the first of them refuses it. No call comes through more than four.
 func TestRing(t *testing.T) {
 	over(t, []string{"a", "b", "c"}, func(v *village) {
 		for here, there := range map[string]string{"a": "b", "b": "c", "c": "a"} {

@@ -318,7 +318,7 @@ func (v *village) grant(here, there, may string) {
 	a.grants[b.key.ID().String()] = g
 }
 
-// configure has a site take up a configuration.
+// configure makes a site load a configuration.
 func (v *village) configure(name, text string) error {
 	for other, s := range v.sites {
 		text = strings.ReplaceAll(text, "KEY_"+other, s.key.ID().String())
@@ -345,7 +345,7 @@ func (s *site) report(ctx context.Context, name string) agent.Report {
 	return agent.Report{Says: "there is none"}
 }
 
-// warm has a site read its climate.
+// warm feeds a temperature to a site.
 func (s *site) warm(degrees float64) {
 	s.feed <- device.Reading{Point: "climate/temperature", Value: device.Number(degrees), Quality: device.Good, At: time.Now()}
 	synctest.Wait()
@@ -362,7 +362,7 @@ func (s *site) hang(cut bool) {
 	s.conns = nil
 }
 
-// hush has the site answer no calls, or ends that.
+// hush makes the site answer no calls, or answer again.
 func (s *site) hush(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

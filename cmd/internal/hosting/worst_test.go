@@ -68,8 +68,8 @@ func (s *screen) drain() (all []string) {
 	return all
 }
 
-// worst is a model that calls anything with anything, claims what it did not do, does as any text
-// tells it, and says that it used little.
+// worst is a model that calls anything with any arguments, makes false claims, obeys every text,
+// and reports too little usage.
 type worst struct {
 	*rand.Rand
 	turns, tokens int
@@ -233,7 +233,7 @@ func (o *ordeal) calls(all []written, who, prefix string) (out []call) {
 // may are the moves that the model may make.
 var may = []string{"set lamp/relay to on", "set fan/level to 50", "set fan/level to 100", "set fan/level to 60", "set fan/level to 61", "set b/lamp/relay to on"}
 
-// turn has the model work on one task, and checks what came of it.
+// turn runs the model on one task, and checks the result.
 func (o *ordeal) turn(p agents.Principal, conversation string, tainted string) {
 	w := o.model
 	o.foreign, o.clean, o.approved, o.pages = false, nil, nil, 0
@@ -334,8 +334,8 @@ func (o *ordeal) turn(p agents.Principal, conversation string, tainted string) {
 		}
 	}
 
-	// The receipt is what was done, line by line. Returns to safe stand there too where nothing had
-	// to be done for them.
+	// The receipt lists the calls that were made. Returns to safe are listed too if the output was
+	// safe already.
 	lines, claimed := map[string]int{}, false
 	for _, step := range got.Steps {
 		if step.Outcome == "done" {
@@ -384,10 +384,10 @@ func (o *ordeal) turn(p agents.Principal, conversation string, tainted string) {
 	}
 }
 
-// TestWorstModel: whatever a model calls, claims, reads and uses up: it makes no call beyond its
-// permission and the other site's, passes no budget, does nothing by itself after it has read the
-// words of others, and the receipt of each answer is what the journals and the devices have, so that
-// it contradicts each false claim.
+// TestWorstModel: whatever a model calls, claims, reads and uses up, it makes no call beyond its
+// permission and the other site's, and exceeds no budget. After it has read others' text it does
+// nothing without approval. The receipt of each answer matches the journals and the devices, so
+// that it contradicts each false claim.
 func TestWorstModel(t *testing.T) {
 	for i, tainted := range []string{"confirm", "refuse"} {
 		t.Run(tainted, func(t *testing.T) {
@@ -413,7 +413,7 @@ func TestWorstModel(t *testing.T) {
 	}
 }
 
-// test has the model work for so many turns, or until the time is over.
+// test runs the model for a number of turns, or until the time is over.
 func (o *ordeal) test(turns int, tainted string, over *atomic.Bool) {
 	budget := min(1000*turns, 5_000_000)
 	v, w := o.village, o.model

@@ -186,8 +186,8 @@ func (v *village) know(s *villager, within time.Duration) int {
 	return len(known)
 }
 
-// settled waits until all know each other, or for a while: who asks whom is much to do for
-// one machine. Who was not heard of is found all the same.
+// settled waits until all sites know each other, or for a while, because this is much work for one
+// machine. Lookups also find the other sites.
 func (v *village) settled() {
 	until := time.Now().Add(20 * time.Second)
 	for _, s := range v.sites {
@@ -211,12 +211,12 @@ func (v *village) lookups(when string, all bool) {
 var capabilities = []string{"measurement/temperature", "switch", "camera"}
 
 // TestVillage: the nodes of one realm, ten relays that keep the table and thirty sites, ninety
-// with SOAK=1, with the product's defaults, gossip too. Every lookup from every site finds
-// every live provider. Then a late comer learns of all. After a third of all is gone at once,
-// lookups come to their end and show nobody who is gone, and soon find all who are left.
+// with SOAK=1, with the product's defaults, gossip too. Every lookup from every site finds every
+// live provider. Then a new site learns of all. After a third of all is gone at once, lookups end,
+// show no site that is gone, and soon find all remaining ones.
 func TestVillage(t *testing.T) {
 	t.Setenv("TMPDIR", "/dev/shm") // a hundred that write at once are one disk's matter, not ours
-	// What one program may take of the machine is not for a hundred: they would only collect.
+	// The memory limit of one program is not for a hundred: they would only collect garbage.
 	t.Setenv("GOMEMLIMIT", "off")
 	t.Setenv("GOGC", "400")
 	defer debug.SetGCPercent(debug.SetGCPercent(400))

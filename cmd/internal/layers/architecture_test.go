@@ -57,8 +57,8 @@ func TestArchitectureNames(t *testing.T) {
 	}
 }
 
-// TestArchitectureHops checks that the walk of a move has the number of steps that the text
-// says, which is at most 35, and that it enters no package a second time on its way there.
+// TestArchitectureHops checks that the walk of a move has the stated number of steps, at most 35,
+// and that it enters no package a second time on its way there.
 func TestArchitectureHops(t *testing.T) {
 	const limit = 35
 	text := architecture(t)

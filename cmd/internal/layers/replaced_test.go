@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestReplacedModules holds each module of deploy/replaced to the upstream version that it
-// was written for: go.mod moving past it fails until somebody has compared the two.
+// TestReplacedModules fails if go.mod requires another upstream version than the one that a module
+// of deploy/replaced was written for, until somebody has compared the two.
 func TestReplacedModules(t *testing.T) {
 	mod, err := os.ReadFile("../../../go.mod")
 	if err != nil {

@@ -61,8 +61,8 @@ func TestPrepareChildren(t *testing.T) {
 	prepare("agents: { c: { kind: mcp, command: [sh], tools: [d], isolation: none } }", "other.service")
 }
 
-// TestPrepareAgain: units that were written and perhaps not taken up by the service manager, because
-// that ended early, are written and taken up the next time.
+// TestPrepareAgain: units that were written but perhaps not loaded by the service manager, because
+// the program ended early, are written and loaded the next time.
 func TestPrepareAgain(t *testing.T) {
 	root := t.TempDir()
 	folder := filepath.Join(root, unitFolder)

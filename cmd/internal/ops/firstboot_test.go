@@ -63,9 +63,8 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestFirstBootCut ends a first boot after each file that it changes, as a loss of power
-// does, and starts again: always with the same end, and with a configuration that is whole
-// at every moment.
+// TestFirstBootCut ends a first boot after each file that it changes, as a loss of power does, and
+// starts again. The result is always the same, and the configuration is intact at every moment.
 func TestFirstBootCut(t *testing.T) {
 	before := map[string]string{"boot/agentsite.yaml": roomYAML, "etc/agentsite.yaml": "site: { name: before }\n", "etc/agentsite.yaml.taken": "older", "boot/agentsite-errors.txt": "older"}
 	whole := flashed(t, before)
@@ -76,8 +75,8 @@ func TestFirstBootCut(t *testing.T) {
 	if after["etc/agentsite.yaml"] != roomYAML || after["etc/agentsite.yaml.old"] != before["etc/agentsite.yaml"] {
 		t.Fatalf("%q", after)
 	}
-	// The order in which the files change is the code's; any set of those that have, and
-	// half a file beside one that has not, is what a cut can leave.
+	// The files change in the code's order. A cut can leave any set of changed files, and half a
+	// file beside an unchanged one.
 	order := []string{"etc/agentsite.yaml.old", "etc/agentsite.yaml", "etc/agentsite.yaml.taken"}
 	for done := range len(order) + 1 {
 		o := flashed(t, before)
@@ -101,8 +100,8 @@ func TestFirstBootCut(t *testing.T) {
 	}
 }
 
-// TestFirstBootAwry has a boot partition that is not as it should be: the configuration
-// stays, what is wrong is said, and the rest is done.
+// TestFirstBootAwry: with a malformed boot partition the configuration stays, the problem is
+// reported, and the rest is done.
 func TestFirstBootAwry(t *testing.T) {
 	for name, tt := range map[string]struct {
 		prepare func(t *testing.T, o PrepareOptions)
@@ -161,8 +160,7 @@ func TestFirstBootAwry(t *testing.T) {
 	}
 }
 
-// TestFirstBootFinds has a BMP280 on the header: it is configured without a word, and
-// again nobody is asked where the configuration has it.
+// TestFirstBootFinds: a BMP280 on the header is configured automatically, and only once.
 func TestFirstBootFinds(t *testing.T) {
 	o := flashed(t, nil)
 	bus := &chips{at: []uint16{0x76, 0x20}}
@@ -187,8 +185,8 @@ func TestFirstBootFinds(t *testing.T) {
 	}
 }
 
-// TestWriteClaim follows a claim from its first address to its owner. What it leaves on the
-// partition is written anew by us: nothing else of the service's file gets there.
+// TestWriteClaim follows a claim from its first address to its owner. The file on the partition is
+// written by the program itself: nothing else of the service's file gets there.
 func TestWriteClaim(t *testing.T) {
 	o := flashed(t, nil)
 	shown := filepath.Join(o.Boot, state.ClaimFile)
@@ -217,8 +215,7 @@ func TestWriteClaim(t *testing.T) {
 	}
 }
 
-// TestExampleConfig has what stands in the example as a comment for an owner to use: with
-// all of it, the file passes a check.
+// TestExampleConfig: with all commented-out lines of the example enabled, the file passes a check.
 func TestExampleConfig(t *testing.T) {
 	var used []string
 	for line := range strings.Lines(string(exampleConfig)) {

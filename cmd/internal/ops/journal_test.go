@@ -12,8 +12,8 @@ import (
 	"agentsite/node/state"
 )
 
-// TestJournalFindings reads a journal before its first entry, with a call whose end is
-// missing, and with a changed byte: then it is a finding, and reading it fails.
+// TestJournalFindings reads a journal before its first entry, with a call whose end is missing, and
+// with a changed byte. The last is a finding, and reading it fails.
 func TestJournalFindings(t *testing.T) {
 	f := state.Folder(t.TempDir())
 	if all := journalFindings(f); all != nil {

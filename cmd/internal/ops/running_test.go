@@ -37,8 +37,8 @@ func (f fakeSite) Status(ctx context.Context, _ agents.Principal, _ agents.SiteR
 	return out, err
 }
 
-// TestAskSite: each thing that is wrong with a running site is a finding about it, and so is a
-// site that does not answer, whose clock is not said to be wrong.
+// TestAskSite: each problem of a running site is a finding, and so is a site that does not answer.
+// For such a site, no problem of its clock is reported.
 func TestAskSite(t *testing.T) {
 	const folder = "/data"
 	key := identity.New().ID()

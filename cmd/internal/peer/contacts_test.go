@@ -97,8 +97,8 @@ func TestFilesOfAPerson(t *testing.T) {
 	}
 }
 
-// TestFilesAreHeld: a process that holds the person's files, and is suspended, does not hold
-// up calls, a stop among them, for what they learn of where the site is.
+// TestFilesAreHeld: a suspended process that holds the lock of the person's files does not delay
+// calls, such as a stop, that learn a new address.
 func TestFilesAreHeld(t *testing.T) {
 	p := Person{state.Folder(t.TempDir())}
 	did := identity.New().ID().String()

@@ -39,8 +39,8 @@ func TestKeepAsking(t *testing.T) {
 	})
 }
 
-// TestOutboundGrants: a site passes on to its agents what both words permit, under a name, and says
-// what to do where it has nothing to pass on. The newest grant counts.
+// TestOutboundGrants: a site delegates to its agents what both permissions allow, under a name, and
+// the error gives advice if it has no grant. The newest grant counts.
 func TestOutboundGrants(t *testing.T) {
 	f := state.Folder(t.TempDir())
 	key, err := Person{f}.Key()

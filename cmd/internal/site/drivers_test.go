@@ -18,8 +18,8 @@ import (
 
 var updateDocs = flag.Bool("update", false, "write the table of all drivers into docs/drivers.md")
 
-// smallest is what an owner has to write at least for each driver: its keys, and
-// what stands after the colon of a family. A driver without an entry needs none.
+// smallest has the minimum configuration of each driver: its keys, and the member after the colon
+// of a family. A driver without an entry needs none.
 var smallest = map[string]string{
 	"kernel:":     "bme280, address: 0x76",
 	"iio":         ", name: bme280",

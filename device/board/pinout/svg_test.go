@@ -14,8 +14,7 @@ import (
 	"agentsite/device/board"
 )
 
-// drawn is what stands in a picture, and which shapes it is made of. It fails where that
-// is no XML.
+// drawn returns the texts in a picture and counts its shapes. It fails if the picture is no XML.
 func drawn(t *testing.T, svg []byte) (texts []string, shapes map[string]int) {
 	t.Helper()
 	d := xml.NewDecoder(bytes.NewReader(svg))
@@ -69,8 +68,8 @@ func TestPinoutSVG(t *testing.T) {
 	}
 }
 
-// TestPinoutContrast holds each colour against the letters on it, in colour and therefore
-// in grey: at least 4.5 to 1, as WCAG 2.2 has it (1.4.3), for all kinds of positions.
+// TestPinoutContrast checks the contrast of each colour with the letters on it, in colour and
+// therefore in grey. It is at least 4.5 to 1 (WCAG 2.2, 1.4.3) for all kinds of positions.
 func TestPinoutContrast(t *testing.T) {
 	positions, _ := board.On(board.Machine{Root: t.TempDir()}).Header(nil)
 	for _, pos := range positions {

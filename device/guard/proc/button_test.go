@@ -124,7 +124,7 @@ func TestButton(t *testing.T) {
 			t.Error(err)
 		}
 
-		// Whoever misses it is told by the next move.
+		// A caller that misses it is told by the next move.
 		m.deaf = true
 		r.on(t, time.Minute)
 		m.set(true, nil)

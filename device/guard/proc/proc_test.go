@@ -291,8 +291,8 @@ func TestGuardThatHangs(t *testing.T) {
 	})
 }
 
-// TestGuardThatEnds: callers know, and the next one is started; one that cannot be
-// started is tried again with growing pauses.
+// TestGuardThatEnds: callers are told, and the next guard is started. A failed start is retried
+// with back-off.
 func TestGuardThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -377,8 +377,8 @@ func TestReplace(t *testing.T) {
 	})
 }
 
-// TestDriverThatFails: a driver that panics, or does not come back, is a fault of its own
-// device, and holds up neither its outputs nor the end.
+// TestDriverThatFails: a driver that panics, or does not return, is a fault of its own device, and
+// blocks neither its outputs nor the end.
 func TestDriverThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -464,7 +464,8 @@ func TestAlive(t *testing.T) {
 		r.lines[0].Close()
 		synctest.Wait()
 		wantFault(t, r.Alive(t.Context()), device.Unavailable, "being started")
-		// What cannot be started can be replaced; nobody knows that the outputs are safe.
+		// A guard that cannot be started can be replaced, but it is unknown whether the outputs are
+		// safe.
 		if err := r.Replace(t.Context(), nil, func() error { return nil }); err == nil {
 			t.Error("no error")
 		}

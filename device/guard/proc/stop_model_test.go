@@ -44,9 +44,9 @@ type world struct {
 	must         bool // the stop must hold
 }
 
-// stepped is a guard's process that waits to be let at each step of its start: before it
-// reads the latch, before it serves, before its hello and before its first state. The
-// connection has room for whatever is said, as sockets have.
+// stepped is a guard's process that waits for a signal at each step of its start: before it reads
+// the latch, before it serves, before its hello and before its first state. The connection is
+// buffered, as sockets are.
 type stepped struct {
 	step           chan struct{}
 	freeze, killed chan struct{}
@@ -348,9 +348,9 @@ func (w *world) verdict() error {
 	return nil
 }
 
-// TestNoStopIsLost: over all orders of the steps of a stop and of what can happen beside
-// it. Whoever was told that all is stopped, or whose site lives, has it stopped: the
-// machine, the disk and every later guard.
+// TestNoStopIsLost runs all orders of the steps of a stop and of concurrent events. After an
+// acknowledged stop, or while the site lives, the machine, the disk and every later guard are
+// stopped.
 func TestNoStopIsLost(t *testing.T) {
 	defer slog.SetDefault(slog.Default())
 	slog.SetDefault(slog.New(slog.DiscardHandler))

@@ -36,18 +36,18 @@ const (
 	floodConns = 400         // of each of those who attack
 )
 
-// target is what the flood is told.
+// target holds the parameters of the flood.
 type target struct {
 	HTTP, HTTPS string // addresses
 	Tokens      []string
 }
 
-// TestAdmission: three who were granted no more than a reading open 400 connections each,
-// over HTTP and HTTPS, with half heads and half messages that are said to be urgent, and
-// come again when they are sent away; each has passed its permission on to eight keys that
-// open all the subscriptions and ask for all the approvals that they can get. Meanwhile
-// the calls of an owner, of this machine and of others are answered, stops above all, over every
-// carrier and in an older revision too, and by connections that exist and that come anew.
+// TestAdmission: three callers with a grant for one reading open 400 connections each, over HTTP
+// and HTTPS. They send half heads and half messages that are marked as urgent, and reconnect after
+// evictions. Each has delegated its permission to eight keys, which open as many subscriptions and
+// request as many approvals as they can. Meanwhile the calls of an owner, of this machine and of
+// others are answered, stops above all. This holds for every carrier and an older revision, and for
+// existing and new connections.
 func TestAdmission(t *testing.T) {
 	r := startOwned(t, "  den: { driver: sim, model: climate }\n"+
 		"  box: { driver: sim, model: relay, min_off: 0s }\n  gate: { driver: sim, model: relay, min_off: 0s, confirm: owner }\n")
@@ -385,8 +385,8 @@ func annoyHTTP(ctx context.Context, to target, n int) {
 	conn.Read(make([]byte, 1)) // whatever is answered: again
 }
 
-// TestStopWithoutSubscription: where an agent itself has opened all the subscriptions that
-// it can have at a site, connect still knows the site, reads it, and stops it.
+// TestStopWithoutSubscription: if an agent itself has opened all the subscriptions that it can have
+// at a site, connect still lists the site, reads it, and stops it.
 func TestStopWithoutSubscription(t *testing.T) {
 	h := harness.StartConnectedSites(t, "attic", "stranger")
 	dial := func() *client.Client {

@@ -32,7 +32,7 @@ var reachable = []struct{ what, tool, args string }{
 	{"stopping everything", "emergency_stop", `{}`},
 }
 
-// tokens are what counts nowhere, and hers where no token counts.
+// tokens returns attacks with invalid tokens, and with her own token where no token is accepted.
 func (f *field) tokens(t *testing.T, elsewhere *harness.Site) (all []attack) {
 	others, _ := elsewhere.AddToken(t, "mallory", "read *, set *, stop")
 	revoked, _ := f.AddToken(t, "gone", "read *, set *, stop")
@@ -74,8 +74,8 @@ func (f *field) tokens(t *testing.T, elsewhere *harness.Site) (all []attack) {
 	return all
 }
 
-// grants are brought to the owner, to be made a token of: what is no owner's is refused,
-// and what was passed on with more in it than it had is worth what it had.
+// grants returns attacks that ask the owner for a token of a grant. A grant that is not an owner's
+// is refused, and a delegation that claims more than its parent counts as its parent.
 func (f *field) grants(t *testing.T) (all []attack) {
 	owner, err := peer.Dial(peer.Target{Folder: state.Folder(f.Folder), Version: "e2e"})
 	if err != nil {
@@ -178,7 +178,7 @@ func (f *field) beyond(t *testing.T) (all []attack) {
 		a := attack{name: "alice's very call: hartebeest/relay alice", body: strings.Replace(harness.KeyedMove("hartebeest/relay", key), `"for_seconds":60`, `"for_seconds":300`, 1), headers: []string{"Mcp-Name", "switch_output"}}
 		all = append(all, a, f.ofSession(a))
 	}
-	// What she may ask in general is answered, with what is hers.
+	// Calls that she may make are answered, with the parts that she may see.
 	for _, tool := range []string{"list_points", "read_points", "site_status"} {
 		all = append(all, f.calls(t, attack{name: "what there is", answered: true}, tool, `{}`, "")...)
 	}

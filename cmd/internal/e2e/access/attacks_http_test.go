@@ -63,8 +63,8 @@ func (f *field) malformed(t *testing.T) (all []attack) {
 		// A notification and an answer are taken, and nothing comes of them.
 		a := attack{name: what, body: body, headers: []string{"Mcp-Name", "switch_output"}, answered: what == "a notification" || what == "an answer" || what == "a null id"}
 		older := f.ofSession(a)
-		// The older reader lets through what stands twice in the envelope, or behind it,
-		// and may do what it is left with where that is hers.
+		// The older reader accepts members that are twice in the envelope, or text behind it, and may
+		// make the remaining call if she has the permission.
 		older.answered = a.answered || slices.Contains([]string{
 			"a tool twice", "a method twice", "_meta twice", "an id twice", "an escaped key twice", "two messages", "two lines", "a message and a comma",
 		}, what)
@@ -132,7 +132,8 @@ func (f *field) mismatched() (all []attack) {
 	return all
 }
 
-// foreign come from a page, or by a name, that is not the site's. What they ask is hers.
+// foreign returns requests from a page, or by a name, that is not the site's, for calls that she
+// may make.
 func (f *field) foreign() (all []attack) {
 	host := strings.TrimPrefix(f.URL, "http://")
 	port := host[strings.LastIndex(host, ":"):]

@@ -23,10 +23,10 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// field is a site with two who have a token each: alice, who holds an output, a
-// subscription, a session and a request for an approval, and mallory, who knows the names
-// of all that, and may read okapi/temperature, set yak/level to 20 for 30 seconds, and
-// ask for the gate, which takes the owner's word.
+// field is a site with two callers that have a token each. alice holds an output, a subscription, a
+// session and a request for an approval. mallory knows the names of all that; she may read
+// okapi/temperature, set yak/level to 20 for 30 seconds, and ask for the gate, which needs the
+// owner's approval.
 type field struct {
 	*harness.Site
 	mallory string
@@ -45,7 +45,7 @@ type attack struct {
 	body    string
 	headers []string // beside those of a good request in JSON; "" for leaving one out
 	raw     string
-	// answered: that it is answered is right; what matters is what with.
+	// answered means that an answer is right, and its content is checked.
 	answered bool
 }
 
@@ -110,7 +110,7 @@ func (f *field) settle(t *testing.T) *client.Client {
 
 const gateOn = `{"output":"gate/relay","on":true,"for_seconds":9}`
 
-// cut is what stands between two texts; "" where they are not there.
+// cut returns the text between two texts; "" if they are missing.
 func cut(text, from, to string) string {
 	_, text, _ = strings.Cut(text, from)
 	text, _, ok := strings.Cut(text, to)

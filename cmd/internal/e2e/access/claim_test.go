@@ -205,7 +205,7 @@ func TestClaimRefused(t *testing.T) {
 		t.Error("a wrong secret:", out, err)
 	}
 
-	// What the right one proves, another sends on as her own.
+	// Another person replays the right one's proof as her own.
 	challenge, err := challenged(t, harness.DialAs(t, ann.Key(t), i))
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestClaimRefused(t *testing.T) {
 		}
 	}
 
-	// Who answers in the site's place is told nothing.
+	// A server in the site's place is sent nothing.
 	var heard atomic.Int64
 	listen := func(http.ResponseWriter, *http.Request) { heard.Add(1) }
 	for name, at := range map[string]string{
@@ -260,8 +260,8 @@ func TestClaimRefused(t *testing.T) {
 	}
 }
 
-// TestClaimWritten: a secret in the configuration is the one that counts, and an owner in it
-// leaves nothing to claim.
+// TestClaimWritten: a secret in the configuration replaces the site's own, and with an owner in it
+// no claim is possible.
 func TestClaimWritten(t *testing.T) {
 	ann, eve := harness.NewPerson(t), harness.NewPerson(t)
 	secret := access.ClaimSecret{1, 2, 3, 255}
@@ -315,7 +315,7 @@ func TestClaimWritten(t *testing.T) {
 	eve.MustCLI(t, "reset", "--site", "hut")
 }
 
-// shownBy is what the site shows of itself to everybody.
+// shownBy returns the certificates that the site shows to everybody.
 func shownBy(t *testing.T, i access.Invitation) []*x509.Certificate {
 	t.Helper()
 	conn, err := tls.Dial("tcp", i.Addresses[0], &tls.Config{InsecureSkipVerify: true})
@@ -381,8 +381,8 @@ func TestClaimRace(t *testing.T) {
 	}
 }
 
-// TestClaimAmongWrong: wrong tries, as many at once as there may be connections and more,
-// or a thousand that were answered, keep nobody out who is right.
+// TestClaimAmongWrong: more concurrent wrong tries than there may be connections, or a thousand
+// answered ones, do not keep out the right claim.
 func TestClaimAmongWrong(t *testing.T) {
 	for _, tt := range []struct {
 		atOnce int

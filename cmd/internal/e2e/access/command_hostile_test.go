@@ -111,7 +111,7 @@ func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// lie is what a method answers. Of points and texts each answer has longer ones.
+// lie returns the answer of a method, with longer points and texts each time.
 func (l *liar) lie(method, tool string, asked int) any {
 	type o = map[string]any
 	soon := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
@@ -173,7 +173,8 @@ func (l *liar) result(tool, long string) any {
 	return res
 }
 
-// commands are all that a site is asked for, by those who own it. KEY stands for a key, CSV for a file.
+// commands are all commands that an owner runs against a site. KEY stands for a key, CSV for a
+// file.
 var commands = [][]string{
 	{"points"}, {"read"}, {"read", "a/t"}, {"read", "--watch"}, {"history", "a/t"}, {"set", "a/t", "on"}, {"set", "a/t", "on", "--take-over"}, {"set", "a/t", "safe"},
 	{"stop"}, {"reset"}, {"reload"}, {"approve"}, {"approve", "--watch"}, {"approve", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"approve", "--deny", "X"},
@@ -192,10 +193,9 @@ var signs = []string{"grant", "token", "agents"}
 // watches go on until somebody ends them.
 var watches = []string{"read --watch", "approve --watch"}
 
-// TestCommandsHostile: the whole command line against a site that its user owns and that
-// turned against who owns it. Nothing is signed for another site, nothing that it says is
-// run by a shell that what is printed is pasted into, nothing is shown that a terminal acts
-// on, and nothing takes longer than one answer may.
+// TestCommandsHostile runs the whole command line against a compromised site that its user owns.
+// Nothing is signed for another site, and no output has text of the site that a shell would execute
+// or a terminal interpret. Nothing takes longer than one answer may.
 func TestCommandsHostile(t *testing.T) {
 	victim := identity.New()
 	some := func(all [][]string, n int) [][]string {

@@ -146,9 +146,9 @@ func keepCalling(r *harness.Site, body string, stop <-chan struct{}) error {
 	}
 }
 
-// TestStopGetsThrough stops a site over HTTP and through the owner's socket while
-// half requests with a good token take as many connections as they can, and
-// clients that do not read flood the agents' socket.
+// TestStopGetsThrough stops a site over HTTP and through the owner's socket. Meanwhile half
+// requests with a valid token take as many connections as they can, and clients that do not read
+// flood the agents' socket.
 func TestStopGetsThrough(t *testing.T) {
 	r := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
 	harness.WaitFor(t, time.Minute, "the heater switches", func() bool {
@@ -197,8 +197,7 @@ func TestStopGetsThrough(t *testing.T) {
 	}
 }
 
-// TestClumsy is what goes wrong before a site runs: each is refused with what to
-// do about it.
+// TestClumsy: each mistake before a site runs is refused with advice.
 func TestClumsy(t *testing.T) {
 	r := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
 	notAFolder := filepath.Join(harness.TempDir(t), "file")
@@ -235,8 +234,8 @@ func TestClumsy(t *testing.T) {
 	}
 }
 
-// TestStop ends a site while an output is on, and finds it safe as a witness
-// outside the process sees it; and does so again with the emergency stop.
+// TestStop ends a site while an output is on, and checks by a witness outside the process that it
+// is safe; then again with the emergency stop.
 func TestStop(t *testing.T) {
 	witness := filepath.Join(harness.TempDir(t), "outputs")
 	r := harness.Start(t, "site: { name: stop }\ndevices:\n  box: { driver: sim, model: relay, min_off: 0s, outputs_file: "+witness+" }\n", harness.Need(t, "the program", harness.Program))

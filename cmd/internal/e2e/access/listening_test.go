@@ -19,8 +19,8 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// listening is what a process and its children listen on, by the kernel's word:
-// "tcp 8473", "udp 5353", or the file of a Unix socket (proc_pid_fd(5), proc_pid_net(5)).
+// listening returns the sockets that a process and its children listen on, from the kernel: "tcp
+// 8473", "udp 5353", or the file of a Unix socket (proc_pid_fd(5), proc_pid_net(5)).
 func listening(t *testing.T, pid int) (all []string) {
 	t.Helper()
 	proc := fmt.Sprintf("/proc/%d", pid)
@@ -74,7 +74,7 @@ func listening(t *testing.T, pid int) (all []string) {
 	return slices.Compact(all)
 }
 
-// socketsOf is what carriers say that they listen on, in the same words.
+// socketsOf returns the sockets that carriers report, in the same format.
 func socketsOf(carriers []ownerapi.Carrier) (all []string) {
 	for _, c := range carriers {
 		if u, err := url.Parse(c.Address); err == nil && u.Port() != "" {

@@ -13,9 +13,8 @@ import (
 
 const echoEnv = "E2E_ECHO"
 
-// TestMain runs this test program as many clients, a flood or an echo where the
-// environment asks for it, and the tests otherwise: what attacks a site, and what it is
-// compared with, have processes of their own.
+// TestMain runs this test program as many clients, a flood or an echo if the environment says so,
+// and otherwise the tests. Attackers of a site, and baselines, have their own processes.
 func TestMain(m *testing.M) {
 	if at := os.Getenv(strangersEnv); at != "" {
 		runStrangers(at)

@@ -15,8 +15,8 @@ import (
 	ownerapi "agentsite/transport/owner"
 )
 
-// TestKeysFromAfar: a key that was granted nothing is told nothing, whatever it shows, and
-// one that was granted something moves and reads no more than that, whoever signed it.
+// TestKeysFromAfar: a key without a grant learns nothing, whatever it presents. A key with a grant
+// moves and reads no more than that permits, whoever signed it.
 func TestKeysFromAfar(t *testing.T) {
 	r, i := harness.StartUnclaimed(t, harness.TempDir(t), "  den: { driver: sim, model: climate }")
 	anna := harness.NewPerson(t)
@@ -76,7 +76,7 @@ func TestKeysFromAfar(t *testing.T) {
 		silent(tt.name, mallory)
 	}
 
-	// What she was granted, she has; what she adds when she passes it on, nobody has.
+	// She has the grant, and nobody has the additions that she made when she delegated it.
 	hers := issue(own, block(mallory.ID(), i.Site, "read den/temperature", time.Hour))
 	if err := present(mallory, hers.Bytes()); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 	"github.com/multiformats/go-multiaddr"
 )
 
-// probedRealm is what a probed site is in, and its secret.
+// probedRealm is the realm of a probed site, with its secret.
 const probedRealm = "zorilla:aaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 // spoken are the protocols that a host speaks with anybody, and what each tells.
@@ -43,8 +43,8 @@ var spoken = map[string]string{
 	"/agentsite/mcp/1/cbor":            "messages",
 }
 
-// overPeers is the probe of libp2p: each protocol that is spoken has to be known here, and
-// messages are answered as over HTTPS to whoever has shown some key.
+// overPeers probes libp2p. Each protocol has to be known here, and messages are answered as over
+// HTTPS to a caller with any key.
 func (p *probed) overPeers(t *testing.T, c ownerapi.Carrier) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()

@@ -40,7 +40,7 @@ type probed struct {
 	tools   []string
 	secrets []string // names of its tools, devices and points, and what readings are made of; five letters at least, for a key or a challenge may have any three
 	held    string   // the witness of an output that its owner holds
-	free    string   // and of one that nobody does
+	free    string   // and of an output that nobody holds
 	session string   // of an older revision, open for the holder of the site's token
 	probes  int
 }
@@ -180,7 +180,7 @@ func TestProbe(t *testing.T) {
 
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// useless are the ways to come without a token, or with one that does not count.
+// useless returns the ways to authenticate without a valid token.
 func (p *probed) useless(ended, others string) map[string]func(*http.Request) {
 	bearer := func(token string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
@@ -263,8 +263,8 @@ func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, u
 		for _, m := range p.messages(t) {
 			req := harness.NewRequest(t, "POST", c.Address+"/mcp", m.body, m.headers...)
 			how(req)
-			// Whoever has shown some key is let in as far as to be told that it is nobody's
-			// here, and to claim what is unclaimed.
+			// A caller with any key is told that the key has no permission here, and may claim an
+			// unclaimed site.
 			status, answer := p.ask(t, with, req)
 			stranger := c.Kind == ownerapi.HTTPSCarrier && status != 401 && refused.MatchString(inJSON(answer)) && !strings.Contains(inJSON(answer), `"result":`)
 			challenge := c.Kind == ownerapi.HTTPSCarrier && !p.claimed && strings.HasPrefix(m.name, "claim/challenge ") && strings.Contains(answer, "challenge")

@@ -15,9 +15,8 @@ import (
 	"agentsite/transport/mcp/client"
 )
 
-// TestRate: of what may be moved ten times in an hour nothing moves an eleventh time: not by
-// the one who has the permission and not by those to whom it was passed on, with the site
-// killed now and then and started again.
+// TestRate: an output with a rate of ten an hour is not moved an eleventh time, by the grantee or
+// by its delegates, with the site killed and restarted now and then.
 func TestRate(t *testing.T) {
 	data, port := harness.TempDir(t), harness.FreePort(t)
 	begin := func() *harness.Site {

@@ -19,8 +19,8 @@ import (
 	ownerapi "agentsite/transport/owner"
 )
 
-// TestRevoked: from an owner's word on, the next call is refused within 10 ms and what
-// is held is safe within 100 ms; and its subscription ends.
+// TestRevoked: after a revocation the next call is refused within 10 ms, held outputs are safe
+// within 100 ms, and the subscription ends.
 func TestRevoked(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", harness.TempDir(t))
 	r := harness.StartRelay(t)
@@ -85,8 +85,8 @@ func TestRevoked(t *testing.T) {
 	harness.LogDurations(t, "revoked to safe", safe)
 }
 
-// TestPermissionEnds: when a permission ends by itself, so does its subscription, although
-// nothing changes that it would tell of, and what is held by it goes to safe.
+// TestPermissionEnds: when a permission expires, its subscription ends, although no point changes,
+// and outputs held by it go to safe.
 func TestPermissionEnds(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", harness.TempDir(t))
 	r := harness.StartRelay(t)

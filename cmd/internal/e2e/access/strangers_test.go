@@ -30,10 +30,9 @@ const (
 	strangers    = 200
 )
 
-// TestManyStrangers: two hundred strangers, each with a key of their own, connect, open
-// streams, say nonsense, hold on, and come again when they are sent away. The owner, who
-// was there before, and one who comes only then are answered as if there was nobody, and
-// the site stays small.
+// TestManyStrangers: two hundred strangers, each with its own key, connect, open streams, send
+// garbage, stay, and reconnect after evictions. The owner's existing connection and a new caller
+// are served as if there were no strangers, and the site stays small.
 func TestManyStrangers(t *testing.T) {
 	r := startOwned(t, "  den: { driver: sim, model: climate }\n")
 	before := newCaller(t, r.owner, r.id, r.peers)

@@ -63,7 +63,7 @@ func (r *requests) only(t *testing.T) {
 	}
 }
 
-// latest is what a watch was told last.
+// latest holds the last update of a watch.
 type latest struct {
 	mu      sync.Mutex
 	relay   agents.Reading
@@ -199,8 +199,9 @@ func TestReadWatch(t *testing.T) {
 	forward := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(to) }}
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		asked.count(q.Header.Get("Mcp-Method"))
-		// Whole before it goes on: the proxy's server closes a body when the answer begins, which may
-		// be before its client has seen the body's end, and then ends the answer.
+		// The whole body is read before it is forwarded. The proxy's server closes a body when the
+		// answer begins, which may be before its client has seen the body's end, and then ends the
+		// answer.
 		body, err := io.ReadAll(q.Body)
 		if err != nil {
 			t.Error(err)

@@ -14,8 +14,8 @@ import (
 	ownerclient "agentsite/transport/owner/client"
 )
 
-// TestReadYourOwnWrites: what an answered move, release or stop has changed is there for
-// every read that begins after the answer, whichever carrier brings either of them.
+// TestReadYourOwnWrites: the changes of an answered move, release or stop are visible to every read
+// that begins after the answer, over any carriers.
 func TestReadYourOwnWrites(t *testing.T) {
 	r := startOwned(t, "  box: { driver: sim, model: relay, min_off: 0 }\n")
 	local, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), Version: "e2e"})

@@ -16,9 +16,9 @@ import (
 	nodeconfig "agentsite/node/config"
 )
 
-// idle starts three sites of each of two configurations, lets all of them do nothing, and returns how
-// often one of each kind woke up in a second, with the last site of each. The machine wakes a
-// process up for its own reasons, too: all run at the same time, and the least counts.
+// idle starts three idle sites of each of two configurations. It returns how often one of each kind
+// woke up in a second, with the last site of each. The machine wakes a process up for its own
+// reasons, too: all run at the same time, and the least counts.
 func idle(t *testing.T, configs [2]string, program string) (wakeups [2]float64, last [2]*harness.Site) {
 	t.Helper()
 	var sites [6]*harness.Site
@@ -55,8 +55,8 @@ func TestIdleModel(t *testing.T) {
 	}
 }
 
-// TestIdleProtocols: a site that speaks all protocols, and is asked nothing, wakes up no more often
-// than one that speaks none, and has no goroutine for them.
+// TestIdleProtocols: an idle site with all protocols wakes up no more often than a site without
+// any, and has no goroutine for them.
 func TestIdleProtocols(t *testing.T) {
 	of := func(protocols string) string {
 		return fmt.Sprintf("site: { name: house }\nhttp: { https: none }\nprotocols: [%s]\ndevices:\n  climate: { driver: sim, model: climate, every: 1s }\n", protocols)

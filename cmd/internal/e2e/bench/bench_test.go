@@ -83,8 +83,8 @@ func baseline(b testing.TB, which string) *harness.Site {
 	return r
 }
 
-// load has callers call for a time over connections that stay open, and returns
-// the server's processor time and the wall time per call, in µs.
+// load runs callers for a time over connections that stay open, and returns the server's processor
+// time and the wall time per call, in µs.
 func load(b testing.TB, r *harness.Site, callers int, length time.Duration) (cpu, wall float64) {
 	b.Helper()
 	host := strings.TrimPrefix(r.URL, "http://")
@@ -154,9 +154,9 @@ func median(all []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// BenchmarkFootprint is what a site costs at rest, one of thirty devices and the
-// demonstration: its process and that of its guard together, and beside them a bare
-// net/http server. One after the other: what two sites share would count as half.
+// BenchmarkFootprint measures the costs of a site at rest, with thirty devices and with the
+// demonstration: its process and its guard's together, and beside them a bare net/http server. They
+// run one after the other, because shared memory of two sites would count as half.
 func BenchmarkFootprint(b *testing.B) {
 	b.Run("thirty", func(b *testing.B) {
 		site := harness.Start(b, harness.ThirtyDevices("10s"), harness.Need(b, "the program", harness.Program))

@@ -11,7 +11,7 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// moved is what moves cost the process that serves and the one that drives the outputs.
+// moved holds the costs of moves for the site's process and the guard's.
 type moved struct {
 	siteCPU, guardCPU time.Duration // of all
 	siteMB, guardMB   float64       // anonymous memory, right after the last
@@ -53,8 +53,8 @@ func BenchmarkGuardMoves(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// TestGuardMoves: the guard has little memory, and yet does not spend its time on
-// collecting garbage: a move costs it less than it costs the site.
+// TestGuardMoves: the guard has little memory, but does not spend its time on garbage collection. A
+// move costs it less CPU than it costs the site.
 func TestGuardMoves(t *testing.T) {
 	m := measureMoves(t)
 	t.Logf("%d moves took the guard %v of CPU and the site %v; the guard has %.1f MB", moves, m.guardCPU, m.siteCPU, m.guardMB)

@@ -14,10 +14,9 @@ import (
 	"agentsite/discovery/bed"
 )
 
-// BenchmarkDiscovery is what it costs to be found, and to look, at rest: a site that
-// nobody looks for, with and without mDNS, and one beside agentsite discover --watch,
-// each on a network of its own. The kernel's own packets are counted too: those of
-// without are all of them.
+// BenchmarkDiscovery measures the costs of discovery at rest: a site alone, with and without mDNS,
+// and a site beside agentsite discover --watch, each on its own network. The counts include the
+// kernel's own packets; the site without mDNS has only those.
 func BenchmarkDiscovery(b *testing.B) {
 	alone := func(words ...string) (*harness.Site, *bed.Bed) {
 		net := bed.New(b)

@@ -24,8 +24,8 @@ import (
 
 const warm, rest = 45 * time.Second, time.Minute
 
-// BenchmarkPeers is what a site costs at rest that is in the global network, with sixteen
-// peers. Its threads wait as those of the service do.
+// BenchmarkPeers measures the costs at rest of a site in the global network, with sixteen peers.
+// Its threads have the timer slack of the service.
 func BenchmarkPeers(b *testing.B) {
 	b.Run("home", func(b *testing.B) { // behind its router: four relays, and twelve sites of its realm elsewhere
 		asService(b)
@@ -96,8 +96,8 @@ func newRealm(b *testing.B) string {
 	return r.String()
 }
 
-// asService has what this goroutine starts from now on wait as deploy/agentsite.service
-// says.
+// asService applies the timer slack of deploy/agentsite.service to processes that this goroutine
+// starts from now on.
 func asService(b *testing.B) {
 	b.Helper()
 	unit, err := os.ReadFile("../../../../deploy/agentsite.service")

@@ -11,8 +11,9 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// BenchmarkRules is what 64 rules cost at rest: the medians of three sites of thirty devices with
-// them, less those of three without. All run at once, so that each has the same share of the program.
+// BenchmarkRules measures the costs of 64 rules at rest: the medians of three sites of thirty
+// devices with them, less those of three without. All run at once, so that each has the same share
+// of the program.
 func BenchmarkRules(b *testing.B) {
 	const runs, rest = 3, 150 * time.Second // the runtime collects garbage every two minutes
 	var sites [2][runs]*harness.Site

@@ -37,7 +37,7 @@ func serveBaseline(h http.Handler) {
 	panic(http.Serve(ln, h))
 }
 
-// baseReading is what one reading looks like.
+// baseReading is a reading in the baselines' answers.
 type baseReading struct {
 	Point   string  `json:"point"`
 	Value   any     `json:"value"`
@@ -87,8 +87,8 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	w.Write(out)
 }
 
-// sdkServer is the official Go SDK's own server with one typed tool, stateless
-// and in JSON: what a site would be without a hot path of its own.
+// sdkServer returns the official Go SDK's own server with one typed tool, stateless and in JSON, as
+// a site would be without its own hot path.
 func sdkServer() http.Handler {
 	s := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "read_points", Description: "The latest readings."},

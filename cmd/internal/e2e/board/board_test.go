@@ -79,8 +79,8 @@ func (m *machine) simulatedLines(t *testing.T) {
 	m.Pull(t, 27, false)
 }
 
-// kernelDrivers reads chips that Linux drives: what the chips are told arrives, and
-// what is broken is a fault of its own points, until it is mended.
+// kernelDrivers reads chips with kernel drivers. Values set at the chips arrive, and a broken part
+// is a fault of its own points, until it is repaired.
 func (m *machine) kernelDrivers(t *testing.T) {
 	m.SetPlugged(t, true)
 	defer m.SetPlugged(t, false)
@@ -197,9 +197,9 @@ func (m *machine) unmoved(t testing.TB) {
 	}
 }
 
-// resident fails where the site has more anonymous memory than that, in MB. What it has of
-// the program's own file is printed only: how much of that the kernel maps around a fault
-// differs from kernel to kernel, and it is the first to go where memory is short.
+// resident fails if the site has more than most MB of anonymous memory. The resident part of the
+// program's file is only printed: the kernel's fault-around differs between versions, and these
+// pages are evicted first.
 func (m *machine) resident(t testing.TB, most float64) {
 	t.Helper()
 	pid, _, _ := m.SiteProcess(t)
@@ -212,7 +212,7 @@ func (m *machine) resident(t testing.TB, most float64) {
 	}
 }
 
-// expectation is what a point should come to say.
+// expectation is the value that a point should get.
 type expectation struct {
 	point string
 	what  string

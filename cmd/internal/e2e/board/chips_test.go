@@ -14,9 +14,9 @@ import (
 	"agentsite/device/testbed"
 )
 
-// chips has the site's own drivers read and move what is on the bus: what the chips
-// are told arrives, what is moved is seen at the chip, and what is broken is a fault
-// of its own points that says what to look at, until it is mended.
+// chips reads and moves the chips on the bus by the site's own drivers. Values set at the chips
+// arrive, and moves are seen at the chip. A broken part is a fault of its own points, with advice,
+// until it is repaired.
 func (m *machine) chips(t *testing.T) {
 	m.SetPlugged(t, true)
 	defer m.SetPlugged(t, false)
@@ -171,8 +171,8 @@ func (m *machine) moved(t *testing.T) {
 	m.show(t, "screen/text", "23.5 °C")
 }
 
-// pwm is what the chip's outputs do, rounded: for how much of the time the lamp is
-// on, in percent, and the length of the servo's pulse in tenths of a millisecond.
+// pwm is the rounded state of the chip's outputs: the duty cycle of the lamp in percent, and the
+// length of the servo's pulse in tenths of a millisecond.
 type pwm struct{ lamp, vent float64 }
 
 var atSafe = pwm{0, 15}

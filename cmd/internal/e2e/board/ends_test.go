@@ -13,13 +13,11 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// ends has a lamp on while a process of the site is killed or stands still: the line, as
-// whatever is wired to it sees it, is safe soon after, though the kernel keeps the level
-// of a line that is let go. The board measures that, and prints it.
+// ends kills or freezes a process of the site while a lamp is on. The line is safe soon after,
+// although the kernel keeps the level of a released line. The board measures that, and prints it.
 //
-// The limits are ten times those that hold on real machines (see TestKilled): an
-// emulated processor has a tenth of the speed, and the machine that emulates it has
-// other work.
+// The limits are ten times those on real machines (see TestKilled), because an emulated processor
+// has a tenth of the speed, and the host has other work.
 func (m *machine) ends(t *testing.T) {
 	const config = "site: { name: board }\ndevices:\n  lamp: { driver: gpio-out, pin: GPIO22, safe: off, min_off: 0s }\n"
 	const slower = 10

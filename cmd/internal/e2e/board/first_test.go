@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// firstBoot is a board that nobody has configured, with a BME280 among its chips: without
-// a word it is read, and nothing that could be an output is configured or moved.
+// firstBoot boots an unconfigured board with a BME280 among its chips. The BME280 is read, and
+// nothing that could be an output is configured or moved.
 func (m *machine) firstBoot(t *testing.T) {
 	m.SetPlugged(t, true)
 	defer m.SetPlugged(t, false)

@@ -15,8 +15,8 @@ import (
 	"agentsite/device"
 )
 
-// header has a site on the simulated lines of a Raspberry Pi's header: what is wired to
-// a line sees it move, and a subscriber hears what whoever is wired to one does.
+// header runs a site on the simulated lines of a Raspberry Pi's header. Moves are seen at the
+// lines, and a subscriber is told of changes at the inputs.
 func (m *machine) header(t *testing.T) {
 	const config = `site: { name: board }
 devices:

@@ -12,9 +12,9 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// TestRaspberryPi boots a Raspberry Pi's own kernel on QEMU's emulation of the board.
-// That has the processor's lines, of which nobody outside can move one, and before
-// QEMU 9 no I2C: the kernel finds its bus stuck.
+// TestRaspberryPi boots a Raspberry Pi's own kernel on QEMU's emulation of the board. It has the
+// processor's lines, which cannot be driven from outside, and before QEMU 9 no I2C: the kernel
+// finds its bus stuck.
 func TestRaspberryPi(t *testing.T) {
 	dir := harness.Need(t, "the emulated board", harness.TestbedDir)
 	m := boot(t, "", "console=ttyAMA1,115200 dwc_otg.lpm_enable=0",
@@ -31,7 +31,7 @@ devices:
 `)
 	exit, doctor, stderr := m.Run(t, "/agentsite", "doctor", "--data", "/data")
 	t.Logf("the doctor:\n%s%s", doctor, stderr)
-	// What to write into config.txt is for a Raspberry Pi only.
+	// Advice about config.txt is for a Raspberry Pi only.
 	if exit != 0 || !strings.Contains(doctor, "add dtparam=strict_gpiod to /boot/") || strings.Contains(doctor, "dtparam=i2c_arm=on") {
 		t.Errorf("the doctor ended with %d", exit)
 	}

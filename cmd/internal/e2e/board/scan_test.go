@@ -14,7 +14,7 @@ type found struct {
 	YAML                          []string
 }
 
-// line is what to write into the configuration for a part.
+// line returns the configuration's line for a part.
 func (f found) line(part string) string {
 	for _, line := range f.YAML {
 		if strings.HasPrefix(line, part) {
@@ -66,7 +66,7 @@ func (m *machine) scan(t *testing.T) {
 		t.Errorf("the doctor is not content: %d\n%s%s", exit, out, err)
 	}
 
-	// What lights something, and what cannot be told apart, the owner adds.
+	// The owner adds parts that light something, and ambiguous ones.
 	config := m.ReadFile(t, "/agentsite.yaml")
 	config += "  " + probed[at+"0x23"].line("bh1750") + "\n  " + probed[at+"0x3c"].line("ssd1306") + "\n"
 	t.Logf("the configuration is now\n%s", config)
@@ -86,7 +86,7 @@ func (m *machine) scan(t *testing.T) {
 	m.show(t, "ssd1306/text", "found")
 }
 
-// scanned is what a scan finds, by its place.
+// scanned returns the results of a scan, by their place.
 func (m *machine) scanned(t testing.TB, args ...string) map[string]found {
 	t.Helper()
 	exit, stdout, stderr := m.Run(t, append([]string{"/agentsite", "scan", "--json", "--data", "/data"}, args...)...)

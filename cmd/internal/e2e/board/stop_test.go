@@ -12,9 +12,9 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// stopButton is an emergency stop on a line: open, the board's own resistor pulls it up,
-// which is a button that is pressed or a wire that is off. It works while the site stands
-// still, and before the site's silence would have been noticed.
+// stopButton tests an emergency stop on a line. An open line is pulled up by the board's own
+// resistor, as by a pressed button or a broken wire. It works while the site is frozen, and before
+// the guard's timeout for a silent site.
 func (m *machine) stopButton(t *testing.T) {
 	const config = `site: { name: board }
 devices:
@@ -75,8 +75,8 @@ devices:
 	}
 	m.EndSite(t)
 
-	// Nobody presses it, so that no start after a kill stops anything. Whoever asks for a
-	// simulated line has it pulled as asked for, whatever was wired to it.
+	// The button is not pressed, so that no start after a kill stops anything. A request of a
+	// simulated line sets its pull, whatever was wired to it.
 	wired := strings.Replace(config, "every: 1s", "every: 1s, pull: down", 1)
 	m.StartSite(t, wired)
 	for range harness.Workload(2, 20) {

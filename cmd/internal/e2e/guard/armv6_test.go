@@ -18,8 +18,8 @@ import (
 	"agentsite/device/guard/proc"
 )
 
-// TestGuardARMv6: the guard of the ARMv6 program, which an emulated site could not start
-// by itself, does as its keeper asks, and is safe at the end of the connection.
+// TestGuardARMv6: the guard of the ARMv6 program, which an emulated site could not start by itself,
+// obeys its keeper, and drives outputs to safe at the end of the connection.
 func TestGuardARMv6(t *testing.T) {
 	arm := harness.Need(t, "the ARMv6 program", harness.ARMv6Program)
 	config, witness := harness.RelayConfig(t)

@@ -151,8 +151,8 @@ func childOf(t *testing.T, pid int) int {
 	return 0
 }
 
-// TestStartsOnABadDisk: a site whose disk takes nothing starts, reads, stops, releases
-// and resets, and refuses moves with the reason; its guard is replaced like any other.
+// TestStartsOnABadDisk: a site with a disk that takes no writes starts, reads, stops, releases and
+// resets. It refuses moves with the reason, and its guard is replaced like any other.
 func TestStartsOnABadDisk(t *testing.T) {
 	if !harness.InMountNamespace(t) {
 		return

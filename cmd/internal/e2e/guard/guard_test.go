@@ -183,9 +183,8 @@ func TestSitesBeside(t *testing.T) {
 	all.Wait()
 }
 
-// TestLeaseEnds: how late a lease ends while all processors are busy, by the times
-// that the simulated relays write down; with the guard's priority and, only printed,
-// without.
+// TestLeaseEnds: measures how late a lease ends while all processors are busy, by the times that
+// the simulated relays record, with the guard's priority and, only printed, without.
 func TestLeaseEnds(t *testing.T) {
 	site := harness.Need(t, "the program", harness.Program)
 	harness.CheckDeadline(t, 20*time.Millisecond, func() time.Duration { return leases(t, "real-time", harness.Workload(160, 10_000), site) })

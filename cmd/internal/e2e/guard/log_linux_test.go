@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLogThatNobodyReads: a log that takes nothing any more, as a terminal that is held or a
-// journal whose disk hangs, keeps no output from safe: whichever process dies or hangs.
+// TestLogThatNobodyReads: a blocked log, such as a stopped terminal or a journal with a hanging
+// disk, keeps no output from safe, whichever process dies or hangs.
 func TestLogThatNobodyReads(t *testing.T) {
 	for name, harm := range map[string]func(*harness.RelaySite){
 		"the guard is killed": func(r *harness.RelaySite) { syscall.Kill(r.Guard(t), syscall.SIGKILL) },

@@ -37,8 +37,8 @@ func pseudoTerminal(t *testing.T) (port string) {
 	return fmt.Sprintf("/dev/pts/%d", n)
 }
 
-// TestOneBadDevice: a device that cannot be opened, because another program has its port,
-// is missing and says so; everything else is there, and it too once the other program ends.
+// TestOneBadDevice: a device that cannot be opened, because another program has its port, is
+// reported as missing. All others are there, and it too once the other program ends.
 func TestOneBadDevice(t *testing.T) {
 	port := pseudoTerminal(t)
 	other, err := os.OpenFile(port, os.O_RDWR|unix.O_NOCTTY, 0)

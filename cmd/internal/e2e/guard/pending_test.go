@@ -75,9 +75,8 @@ func holdsRelay(t *testing.T, r *harness.RelaySite, answered bool) bool {
 	return false
 }
 
-// TestStopsHold: whatever happens to the site, its guard and its disk in the moment of an
-// emergency stop, and however it is asked for: it holds, for the next guard and the next
-// site too.
+// TestStopsHold: an emergency stop holds, also for the next guard and the next site, whatever
+// happens to the site, its guard and its disk at that moment, and however it was requested.
 func TestStopsHold(t *testing.T) {
 	site := harness.Need(t, "the program", harness.Program)
 	if !harness.InMountNamespace(t) {

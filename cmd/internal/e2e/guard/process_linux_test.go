@@ -19,7 +19,7 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// descriptors are what a process has open, without its Go runtime's own.
+// descriptors returns the open files of a process, without those of its Go runtime.
 func descriptors(t *testing.T, pid int) (all []string) {
 	t.Helper()
 	folder := fmt.Sprintf("/proc/%d/fd", pid)
@@ -56,9 +56,8 @@ func networkSockets(t *testing.T, pid int) (all []string) {
 	return all
 }
 
-// TestGuardProcess: what the guard has while the site is called: little memory, no
-// network, and nothing open but what it is for. What the site was started with, such
-// as a shell's, is not passed on.
+// TestGuardProcess: while the site is called, the guard has little memory, no network, and only its
+// own files open. Open files that the site was started with, such as a shell's, are not inherited.
 func TestGuardProcess(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// blind is a site with two relays that must never be on together. What they do stands in
-// files, as pins would show it to whoever looks, or lays a hand on them.
+// blind is a site with two relays that must never be on together. Their states are in files, which
+// stand for pins that can be read or moved by hand.
 type blind struct {
 	*harness.Site
 	dir string
@@ -71,8 +71,8 @@ func says(t *testing.T, what string, ask func() string, words ...string) {
 	})
 }
 
-// TestUnsafeWrite: a write to safe that fails is a fault that everybody sees, its partner
-// stays where it is, and it is driven to safe until it is there.
+// TestUnsafeWrite: a failed write to safe is a visible fault, and its partner stays where it is.
+// The guard drives the output to safe until it is there.
 func TestUnsafeWrite(t *testing.T) {
 	b := startBlind(t)
 	b.on(t, "up")

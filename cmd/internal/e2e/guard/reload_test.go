@@ -59,8 +59,8 @@ func TestLeaseOutlivesReloads(t *testing.T) {
 	harness.LogDurations(t, "reload", took)
 }
 
-// TestNothingLeftByADeadGuard: what a guard that was killed left on goes off, though the site
-// ends, or has the output taken out of its configuration, before the next guard runs.
+// TestNothingLeftByADeadGuard: outputs that a killed guard left on go off, although the site ends,
+// or its configuration drops the output, before the next guard runs.
 func TestNothingLeftByADeadGuard(t *testing.T) {
 	for name, then := range map[string]func(t *testing.T, r *harness.RelaySite, config string){
 		"the site ends": func(t *testing.T, r *harness.RelaySite, _ string) { r.Stop(t) },

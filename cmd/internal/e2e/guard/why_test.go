@@ -68,8 +68,8 @@ func eventsOf(w agents.Why) string {
 	return strings.Join(all, "; ")
 }
 
-// TestWhy asks why an output is as it is after its interlock, a crash while it was held, and a
-// crash between the intent and the result of a move.
+// TestWhy asks for the reason of an output's state after its interlock, a crash during a lease, and
+// a crash between the intent and the result of a move.
 func TestWhy(t *testing.T) {
 	b := startBlind(t)
 	b.on(t, "down")

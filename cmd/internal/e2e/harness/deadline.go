@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Workload returns normal, or soak where SOAK is set. What takes a test more than 20 s without
-// SOAK needs a reason beside it.
+// Workload returns normal, or soak where SOAK is set. A value that makes a test take more than 20 s
+// without SOAK needs a reason beside it.
 func Workload[T any](normal, soak T) T {
 	if os.Getenv("SOAK") != "" {
 		return soak

@@ -188,8 +188,8 @@ func (r *Site) Kill(t testing.TB) {
 	r.Cmd.Process = nil
 }
 
-// Client connects to the site over HTTP. It names the token's file, because without that the
-// client sends the token only to the folder's own site, and a board's site has no folder here.
+// Client connects to the site over HTTP. It names the token's file, because otherwise the client
+// sends the token only to the folder's own site. A board's site has no folder here.
 func (r *Site) Client(t testing.TB, cbor bool) *client.Client {
 	t.Helper()
 	c, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), URL: r.URL, TokenFile: state.Folder(r.Folder).Path(state.TokenFile), CBOR: cbor, Version: "e2e"})

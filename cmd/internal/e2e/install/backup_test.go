@@ -14,8 +14,8 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// TestBackupOnFullDisk: there is no half of a backup, and the one of before is not lost.
-// What a full disk lets nobody restore can be restored afterwards.
+// TestBackupOnFullDisk: a failed backup leaves no partial file and keeps the previous one. A
+// restore that fails on a full disk succeeds afterwards.
 func TestBackupOnFullDisk(t *testing.T) {
 	if !harness.InMountNamespace(t) {
 		return

@@ -72,7 +72,7 @@ func (p packaged) children(t *testing.T) {
 		}
 	})
 	t.Run("floods", p.childFloods)
-	t.Run("does not end", func(t *testing.T) { // as the one that floods
+	t.Run("does not end", func(t *testing.T) { // as the child that floods
 		p.call(t, "deaf_go", "{}", "done")
 		p.does(t, "agentsite agents pause deaf")
 		p.gone(t, "deaf", "flood")
@@ -127,8 +127,8 @@ func (p packaged) call(t testing.TB, tool, args, want string) (answer string) {
 	return out
 }
 
-// until calls a tool until its answer has words in it: an agent that was resumed, or whose site has
-// just started, may be a moment away.
+// until calls a tool until its answer contains a text, because an agent that was resumed, or whose
+// site has just started, may not be ready.
 func (p packaged) until(t testing.TB, tool, want string) {
 	t.Helper()
 	p.within(t, 60, "agentsite call "+tool+" '{}' 2>&1 | grep -q '"+want+"'")

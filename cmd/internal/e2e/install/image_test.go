@@ -25,8 +25,8 @@ import (
 	"agentsite/node/update"
 )
 
-// flashed is an SD card in an emulated Raspberry Pi 3, and the part of the board that QEMU
-// has not: the firmware, which reads from the card what to start.
+// flashed is an SD card in an emulated Raspberry Pi 3, and the part of the board that QEMU lacks:
+// the firmware, which selects the version to boot from the card.
 type flashed struct {
 	card    string
 	dir     string
@@ -34,8 +34,7 @@ type flashed struct {
 	control string // the guest's, where one rides along
 	knock   map[int]string
 	key     identity.Key
-	// tryboot is what the firmware was told when the board was restarted: to start the other
-	// version, once.
+	// tryboot is the flag of the last reboot: the firmware boots the other version once.
 	tryboot bool
 }
 
@@ -51,8 +50,8 @@ type powered struct {
 
 const imageSlots = 2 // the first of two partitions
 
-// TestImage is the SD card from flashing on: first boot, claim, two updates of which one is
-// broken, and what becomes of outputs when the site is killed.
+// TestImage tests the SD card from flashing on: first boot, claim, a good and a broken update, and
+// the outputs of a killed site.
 func TestImage(t *testing.T) {
 	harness.Need(t, "the emulated board", harness.TestbedDir)
 	for _, tool := range []string{"mformat", "mke2fs", "sfdisk", "cpio", "curl", "ar", "fdtput"} {
@@ -130,7 +129,7 @@ devices:
 	t.Logf("%.1f s to a reading", p.seconds())
 }
 
-// guest is what rides along.
+// guest returns the program that the test adds to the image.
 func (p *powered) guest(t testing.TB) *harness.Machine {
 	t.Helper()
 	m := &harness.Machine{Control: "http://127.0.0.1:" + p.control}
@@ -345,8 +344,8 @@ func (f *flashed) powerOn(t testing.TB, guest bool) *powered {
 		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "system"), "-dtb", dtb, "-drive", "file=" + f.card + ",if=sd,format=raw",
 		"-append", strings.TrimSpace(string(words)) + " earlycon=pl011,0x3f201000 console=ttyAMA1,115200 dwc_otg.lpm_enable=0 initcall_blacklist=bcm2835_wdt_driver_init port=9 control=" + f.control,
 		"-netdev", network, "-device", "usb-net,netdev=net0,mac=b8:27:eb:00:00:01"}
-	// One time in ten the kernel panics before its first process on QEMU's board, the busier
-	// this machine is. Who stands before a board waits until it has started again.
+	// About one time in ten, more often on a busy machine, the kernel panics before its first
+	// process on QEMU's board. A user of a board waits until it has restarted.
 	for try := 1; ; try++ {
 		p.run(t, args, filepath.Join(dir, "qemu.log"))
 		if p.begins() {
@@ -384,8 +383,8 @@ func (p *powered) run(t testing.TB, args []string, log string) {
 	})
 }
 
-// noNetwork is what the kernel says when QEMU's network card, which is on USB, was too slow
-// for it on a busy machine. Nothing looks for that card again.
+// noNetwork is the kernel's message when QEMU's network card, which is on USB, was too slow on a
+// busy machine. The kernel does not look for that card again.
 const noNetwork = "can't set config #1, error -110"
 
 // begins reports whether the image's first process says something, on a board with a network.

@@ -61,8 +61,8 @@ func (m *manager) hears(t *testing.T, words string, most time.Duration) string {
 	return ""
 }
 
-// TestServiceManager: it is told when the outputs are safe and the site listens, as
-// long as there is a guard that answers, and when the site ends.
+// TestServiceManager: the service manager is notified when the outputs are safe and the site
+// listens, while a guard responds, and when the site ends.
 func TestServiceManager(t *testing.T) {
 	const patience = 3 * time.Second
 	m := newManager(t, filepath.Join(harness.TempDir(t), "notify"), patience)

@@ -20,14 +20,14 @@ import (
 	"agentsite/node/update"
 )
 
-// What the script makes: folders 1, 2 and 3 with packages of v1.0.0, v1.0.1 and v1.0.2, and
-// the key that signs updates of them.
+// packages is the output of the script: folders 1, 2 and 3 with packages of v1.0.0, v1.0.1 and
+// v1.0.2, and the key that signs their updates.
 var packages = os.Getenv("PACKAGES")
 
 // packaged is a Debian on an emulated board with the package in it.
 type packaged struct{ *harness.Machine }
 
-// only is the one file of a kind among a version's.
+// only returns the single file that matches a pattern among a version's.
 func only(t testing.TB, version int, pattern string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(packages, fmt.Sprint(version), pattern))
@@ -201,8 +201,8 @@ func (p packaged) firstReading(t *testing.T) {
 	}
 }
 
-// card: once the site is claimed, it says no more how to on the boot partition. What the
-// owner writes there is taken.
+// card: once the site is claimed, the boot partition has no instructions for the claim any more.
+// The site takes a configuration that the owner writes there.
 func (p packaged) card(t *testing.T) {
 	p.SetPlugged(t, false)
 	harness.WaitFor(t, 60*time.Second, "the card does not say how to claim the site", func() bool {
@@ -280,8 +280,8 @@ func (p packaged) stopped(t *testing.T) {
 	p.reached(t)
 }
 
-// updated: a signed newer program takes over; one that does not start, and one that hangs,
-// are gone again; what is old, altered or nobody's is not taken.
+// updated: a signed newer program takes over. Programs that do not start, or hang, are rolled back.
+// Updates that are old, altered or not signed are refused.
 func (p packaged) updated(t *testing.T) {
 	key := releaseKey(t)
 	give := func(version string, sequence uint64, program []byte, by identity.Key) {

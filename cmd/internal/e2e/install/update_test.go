@@ -53,7 +53,7 @@ func (u *updates) sign(t *testing.T, version string, sequence uint64) {
 	}
 }
 
-// begin has the folder be as the package leaves it.
+// begin resets the folder to the package's state.
 func (u *updates) begin(t *testing.T) {
 	t.Helper()
 	if err := errors.Join(os.RemoveAll(u.dir), os.MkdirAll(filepath.Join(u.dir, "inbox"), 0o755)); err != nil {
@@ -104,9 +104,8 @@ func (u *updates) steps() [][]string {
 	return [][]string{{"--later", u.file}, {"--settle"}, {"--install"}, {"--settle"}}
 }
 
-// TestUpdateCut kills the program at its calls to the kernel, each time at another one,
-// wherever in an update that is. The old or the new program would be started at any moment,
-// and at the end of an update that is repeated the new one is.
+// TestUpdateCut kills the program at each of its system calls during an update in turn. At any
+// moment the old or the new program would be started, and after a repeated update the new one.
 func TestUpdateCut(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -237,8 +236,8 @@ func TestUpdateFetched(t *testing.T) {
 	}
 }
 
-// TestUpdateSpoilt: of a file that is cut off, altered by a bit, older or signed by nobody,
-// nothing is kept; and where somebody else has put one into the inbox, nothing of it is used.
+// TestUpdateSpoilt: a file that is truncated, altered by a bit, older or not signed is not kept. If
+// somebody else has put such a file into the inbox, it is not used.
 func TestUpdateSpoilt(t *testing.T) {
 	u := newUpdates(t)
 	whole, err := os.ReadFile(u.file)

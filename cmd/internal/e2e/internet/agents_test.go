@@ -22,10 +22,10 @@ const shedAgents = `agents:
   beds: { kind: routine, may: set lamp, tags: [irrigation, drip], listed: on, steps: [ { set: { lamp/relay: on }, for: 3s, wait: true } ] }
 `
 
-// TestInternetAgents: behind routers, through a relay, an agent is found by its skill and talked to.
-// What it does for somebody, that person may do: without a grant nothing is answered, with one to ask
-// an owner approves each move, and with one to move too it moves at once. The same holds for a model
-// and for a routine of another site.
+// TestInternetAgents: behind routers, through a relay, an agent is found by its skill and asked. It
+// does for its asker only what the asker may do. Without a grant it does not answer; with a grant
+// to ask, an owner approves each move; with a grant to move, too, it moves at once. The same holds
+// for a model and for a routine of another site.
 func TestInternetAgents(t *testing.T) {
 	t.Parallel()
 	w := newWay(t, "relayed", shedAgents)

@@ -16,8 +16,8 @@ import (
 	"agentsite/discovery/bed"
 )
 
-// TestInternet: a site is found by what it can do and called on every way that there is,
-// by one person on all of them. The rules there are the same, and so is what is said.
+// TestInternet: a site is found by its capabilities and called over every kind of route by one
+// person. The permissions and the refusals are the same on all.
 func TestInternet(t *testing.T) {
 	var mu sync.Mutex
 	said := make(map[string][]string) // what is refused, by the way
@@ -82,8 +82,8 @@ func newWay(t *testing.T, path string, agents ...string) *way {
 	return w
 }
 
-// found: nobody finds by what it can do a site that nobody owns, who claims it does, from
-// a machine that knows the realm and nothing else; and who is in another realm does not.
+// found: an unclaimed site is not found by its capabilities. After the claim its owner finds it,
+// from a machine that knows only the realm. A person in another realm does not.
 func (w *way) found(t *testing.T) {
 	t.Helper()
 	if w.path != "lan" { // where it is known from the first moment
@@ -235,9 +235,8 @@ func (w *way) agent(t *testing.T) {
 	}
 }
 
-// TestInternetRelay: the only relay there is is killed and begun anew while calls go over
-// it. The next call is answered within ten seconds, from a new process and in one that
-// went on.
+// TestInternetRelay: the only relay is killed and restarted while calls go through it. The next
+// call is answered within ten seconds, from a new process and from a running one.
 func TestInternetRelay(t *testing.T) {
 	t.Parallel()
 	w := newWay(t, "relayed")

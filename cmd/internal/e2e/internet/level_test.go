@@ -15,7 +15,7 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// level is what a process holds.
+// level is the resource use of a process.
 type level struct {
 	heap        float64 // MB
 	goroutines  int

@@ -141,7 +141,7 @@ func TestNoRelay(t *testing.T) {
 			f.relay.Addresses = []string{"/ip4/" + ip + "/udp/8475/quic-v1/p2p/" + false.last(), "/ip4/" + ip + "/tcp/8475/p2p/" + false.last()}
 			f.site(t, f.Home(bed.Preserving).Host())
 			within := harness.Workload(20*time.Second, 2*time.Minute)
-			time.Sleep(within) // which is what is counted in
+			time.Sleep(within) // the period of the count
 			n, err := strconv.Atoi(counted.last())
 			t.Logf("%d handshakes in the first %v", n, within)
 			if err != nil || n == 0 || n > harness.Workload(30, 50) { // by two transports each time
@@ -179,9 +179,9 @@ func TestHerd(t *testing.T) {
 	}
 }
 
-// TestAway: a site is found within a minute of its return. Either its router was down, and a
-// client and another site of its realm, which asked for it meanwhile, look for it; or its
-// relay, which also is the DHT server, was down and has lost its table.
+// TestAway: a site is found within a minute of its return. In one case its router was down, and a
+// client and another site of its realm look for it all the time. In the other its relay, also the
+// DHT server, was down and has lost its table.
 func TestAway(t *testing.T) {
 	away := harness.Workload(15*time.Second, time.Hour)
 	found := func(c *relayed, s *harness.Site) func() bool {

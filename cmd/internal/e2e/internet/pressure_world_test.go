@@ -32,10 +32,10 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/util"
 )
 
-// roleEnv has the test's own program be somebody on a machine of the world.
+// roleEnv selects the role that the test's own program plays on a machine of the world.
 const roleEnv = "E2E_ROLE"
 
-// role is what somebody does, until its input ends.
+// role describes the behaviour of a program, until its input ends.
 type role struct {
 	What  string
 	Relay []string // its addresses
@@ -123,10 +123,9 @@ func (r role) host(port int) (*p2p.Host, error) {
 
 const table = dht.Prefix + "/kad/1.0.0"
 
-// hostile is strangers who take of a relay, and of the sites that have places there, what
-// they can: circuits that they do not use and streams on which they say nothing. Each is a
-// server of the table, too, that answers nobody but the relay, and comes again when it is sent
-// away.
+// hostile runs strangers that take as many idle circuits and silent streams as they can, of a relay
+// and of the sites with reservations there. Each is also a DHT server that answers only the relay,
+// and reconnects after evictions.
 func (r role) hostile(ctx context.Context) error {
 	relay, err := p2p.ParsePeers(r.Relay)
 	if err != nil {
@@ -310,8 +309,8 @@ func (r role) reach(ctx context.Context) error {
 	return nil
 }
 
-// count says how many connections port 8475 of its machine has answered the handshake of,
-// whenever that is more: by TCP's second segment and QUIC's first packet of the server.
+// count prints the number of handshakes that port 8475 of its machine has answered, at each
+// increase. It counts TCP's second segment and QUIC's first packet of the server.
 func count(ctx context.Context) error {
 	const everything = 3<<8 | 3>>8 // ETH_P_ALL in the network's order
 	fd, err := syscall.Socket(syscall.AF_PACKET, syscall.SOCK_DGRAM, everything)

@@ -137,7 +137,7 @@ func TestRelayMemory(t *testing.T) {
 	harness.WaitFor(t, time.Minute, "the memory is given back", func() bool { return r.resident(t) <= 1.2*before })
 }
 
-// BenchmarkRelayPlaces is what a thousand places take of a relay's memory.
+// BenchmarkRelayPlaces measures the memory of a relay with a thousand reservations.
 func BenchmarkRelayPlaces(b *testing.B) {
 	r := startLocalRelay(b)
 	before := r.resident(b)

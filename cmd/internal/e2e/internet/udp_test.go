@@ -12,9 +12,9 @@ import (
 	"agentsite/discovery/bed"
 )
 
-// TestInternetNoUDP: a site and its owner are in offices that let no UDP out, and all that
-// they were told of the relay is its address for QUIC. They meet over TCP, and the site ends
-// when it is told to, whatever is still being tried.
+// TestInternetNoUDP: a site and its owner are in offices that block outbound UDP, and know only the
+// relay's address for QUIC. They connect over TCP, and the site ends on request, whatever dials are
+// pending.
 func TestInternetNoUDP(t *testing.T) {
 	t.Parallel()
 	f := newFar(t)

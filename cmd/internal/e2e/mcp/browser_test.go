@@ -14,8 +14,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestChromium opens a site over HTTPS as somebody with a browser does: Chromium warns of an
-// authority that it does not know, offers the way on, and shows what to do next.
+// TestChromium opens a site over HTTPS as a browser's user does. Chromium warns of an unknown
+// authority, offers to proceed, and then shows the help page.
 func TestChromium(t *testing.T) {
 	chromium, _ := exec.LookPath("chromium")
 	harness.Need(t, "chromium", chromium)

@@ -174,7 +174,7 @@ func TestConnectConfirms(t *testing.T) {
 	}
 }
 
-// TestConnectInspector has the MCP Inspector list and call tools of the house.
+// TestConnectInspector lists and calls tools of the house with the MCP Inspector.
 func TestConnectInspector(t *testing.T) {
 	harness.Need(t, "Node 22", harness.NodeProgram)
 	h := harness.StartConnectedSites(t, "attic", "barn", "cellar", "stranger")
@@ -249,8 +249,8 @@ func TestConnectTenSites(t *testing.T) {
 	}
 }
 
-// TestConnectHere: the site that runs on this machine is there under its own name, while it
-// runs, and once it is among the known ones as one of those.
+// TestConnectHere: the site that runs on this machine is presented under its own name while it
+// runs, and as a contact once it is one.
 func TestConnectHere(t *testing.T) {
 	h := harness.StartConnectedSites(t, "attic", "stranger")
 	state := harness.TempDir(t)

@@ -66,7 +66,7 @@ type values struct {
 	} `json:"not_answered"`
 }
 
-// board is what a watcher knows.
+// board is the state of a watcher.
 type board struct {
 	mu     sync.Mutex
 	points []string

@@ -99,8 +99,8 @@ func plain(t *testing.T, text []byte) (tree any) {
 	return tree
 }
 
-// TestSDKClient has the official Go SDK's client list and call, over HTTP, over HTTPS
-// with a token and over the pipe, in the newest revision and in the one before.
+// TestSDKClient lists and calls with the official Go SDK's client, over HTTP, over HTTPS with a
+// token and over the pipe, in the newest revision and the one before.
 func TestSDKClient(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", harness.TempDir(t))
 	r := harness.Start(t, "", harness.Need(t, "the program", harness.Program), "run", "--listen-https", "127.0.0.1:0")

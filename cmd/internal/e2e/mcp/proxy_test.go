@@ -35,8 +35,8 @@ func startProxy(t testing.TB, backend, token string) string {
 		},
 	}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A site may begin to answer before the proxy has seen the end of the body,
-		// which would otherwise be cut off then, and the answer with it.
+		// A site may begin to answer before the proxy has seen the end of the body. Without full
+		// duplex the body, and the answer with it, would then be cut off.
 		http.NewResponseController(w).EnableFullDuplex()
 		proxy.ServeHTTP(w, r)
 	}))

@@ -76,7 +76,7 @@ func TestConformanceOfTasks(t *testing.T) {
 			// A scenario that is stopped halfway leaves tasks, behind which the next would wait.
 			r := harness.Start(t, config, harness.Need(t, "the conformance build", conformanceProgram))
 			args := []string{"server", "--url", startProxy(t, r.URL, r.Token) + "/mcp", "--scenario", s}
-			if s == "tasks-mrtr-input" { // elsewhere the entry would be one that no longer fails
+			if s == "tasks-mrtr-input" { // elsewhere the entry would no longer fail
 				args = append(args, "--expected-failures", expected)
 			}
 			out, err := node(t, time.Minute, suite, args...)
@@ -110,8 +110,8 @@ func TestConformanceOfTheProgram(t *testing.T) {
 	}
 }
 
-// TestInspector has the MCP Inspector list and call tools, in both eras, over HTTP, over
-// HTTPS with a token, and over the pipe that agentsite connect is.
+// TestInspector lists and calls tools with the MCP Inspector, in both eras, over HTTP, over HTTPS
+// with a token, and over the pipe of agentsite connect.
 func TestInspector(t *testing.T) {
 	harness.Need(t, "Node 22", harness.NodeProgram)
 	t.Setenv("XDG_CONFIG_HOME", harness.TempDir(t))

@@ -20,7 +20,7 @@ import (
 	"agentsite/discovery/bed"
 )
 
-// authority is one that certifies domains, for those who trust its file.
+// authority is a certificate authority for domains; clients trust its file.
 type authority struct {
 	file string
 	cert *x509.Certificate
@@ -71,8 +71,8 @@ func (a authority) certify(t *testing.T, dir, domain string) {
 	a.write(t, filepath.Join(dir, "domain.key"), "PRIVATE KEY", secret)
 }
 
-// TestANPDomains has one site ask another by their domains, at addresses that look public: each
-// knows the other by the document of its did:wba, and by the authority of its certificate.
+// TestANPDomains: one site asks another by their domains, at addresses that look public. Each
+// authenticates the other by the document of its did:wba, and by the authority of its certificate.
 func TestANPDomains(t *testing.T) {
 	w := bed.NewWorld(t)
 	dir := harness.TempDir(t)
@@ -132,7 +132,7 @@ devices: { dim: { driver: sim, model: dimmer, min_off: 0s } }
 		}
 		return out
 	}
-	// Its key has a grant, and its name is not one that the owner listed.
+	// Its key has a grant, but the owner did not list its name.
 	if out, err := other.CLI(t, "ask", "evening"); err == nil || !strings.Contains(level(), " 40 ") {
 		t.Errorf("a caller that nobody listed: %s, %s", out, level())
 	}

@@ -99,8 +99,8 @@ devices:
 	t.Log(script(t, time.Minute, "anp_signed.mjs", r.URL, string(key.PEM()), key.ID().String(), string(text)))
 }
 
-// TestANPOnce kills a site while an agent elsewhere works on its call: the call is not made again,
-// and the task says that nobody knows what came of it.
+// TestANPOnce kills a site while an agent elsewhere works on its call. The call is not made again,
+// and the task has an unknown outcome.
 func TestANPOnce(t *testing.T) {
 	var called atomic.Int32
 	began, leave := make(chan struct{}, 1), make(chan struct{})

@@ -35,8 +35,8 @@ agents:
 	t.Log(script(t, 3*time.Minute, "openapi_documents.mjs", r.URL, string(schema), r.Token, small))
 }
 
-// TestOpenAPIFuzz: of requests that are made from the document, none makes the site fail, all are
-// answered as the document says, and what the caller may not move does not move.
+// TestOpenAPIFuzz: no request generated from the document makes the site fail, all answers match
+// the document, and outputs without the caller's permission do not move.
 func TestOpenAPIFuzz(t *testing.T) {
 	witness := filepath.Join(harness.TempDir(t), "witness")
 	r := harness.Start(t, `site: { name: zorilla }

@@ -19,7 +19,7 @@ import (
 	"agentsite/node/state"
 )
 
-// request is what is asked of a site in the words of every protocol.
+// request is a request to a site, rendered in every protocol.
 type request struct {
 	op     string // read, history, move or stop; a move without a value is a release
 	point  string // "" for none
@@ -76,7 +76,7 @@ devices:
   attic: { driver: sim, model: climate }
 `
 
-// permission is what the caller may.
+// permission is the caller's permission.
 const permission = "read den+lamp+dim+gate, set lamp+gate+dim+latch+fan, set bolt 2/h, stop"
 
 func read(point string) request { return request{op: "read", point: point} }
@@ -136,7 +136,7 @@ var things = []struct {
 	{"a reading of a stopped site", read("lamp/relay"), ""},
 }
 
-// kept is what a site has of the things when they are over.
+// kept holds a site's records of the requests.
 type kept struct {
 	Journal []string            // without times and keys
 	Moves   map[string][]string // what each output did
@@ -210,7 +210,7 @@ func movesOf(t *testing.T, r *harness.Site) map[string][]string {
 	return all
 }
 
-// journalOf returns what the journal has of everybody but this machine's owner. What was refused is
+// journalOf returns the journal's lines of all callers but this machine's owner. Refusals are
 // counted, in no order.
 func journalOf(t *testing.T, r *harness.Site) (lines []string) {
 	t.Helper()

@@ -1,5 +1,5 @@
-// Of the program only where a test puts it in with go build -overlay: what it holds is
-// written to a file when it is asked by a signal.
+// This file is part of the program only if a test adds it with go build -overlay. On a signal it
+// writes the program's resource use to a file.
 package main
 
 import (

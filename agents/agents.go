@@ -1,5 +1,5 @@
-// Package agents is the vocabulary above devices: the principals that ask, what can be
-// asked of a site, and the agents hosted on it. It knows no chip, no protocol and no network.
+// Package agents defines the vocabulary above devices: principals, the operations on a site, and
+// the agents hosted on it. It knows no chip, no protocol and no network.
 package agents
 
 // Principal is the caller, proven by a carrier and made by node. The zero

@@ -44,8 +44,9 @@ const (
 	maxNumber = 1e300
 )
 
-// Check refuses an impossible summary: without a good reading, of more than 100,000, with numbers
-// that are not finite or above 1e300, or with a mean or last value outside its minimum and maximum.
+// Check refuses an impossible summary: without a good reading, of more than 100,000, or with
+// numbers that are not finite or above 1e300. It also refuses a mean or last value outside the
+// minimum and maximum.
 func (s Summary) Check() error {
 	for _, n := range []float64{s.Min, s.Mean, s.Max, s.Last} {
 		if !(math.Abs(n) <= maxNumber) {

@@ -54,8 +54,8 @@ type Ignored struct {
 // holds MaxSites and the pinned ones, whose slots no others take; when full, it refuses new
 // sites. It uses the monotonic clock plus the time in which the machine was suspended.
 // A record is valid for its lifetime since this directory first received it, however often it
-// is repeated, and while a medium reports the site. So a replayed record can name an old
-// address for that long; whoever connects sees whether the site is there.
+// is repeated, and while a medium reports the site. So a replayed record can name an old address
+// for that long; a connection shows whether the site is there.
 type Directory struct {
 	log       *slog.Logger
 	media     map[string]Medium

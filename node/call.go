@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Call calls a hosted agent's own tool. A name that none offers is tools.ErrNotFound; what
-// goes wrong inside a tool is a *device.Fault.
+// Call calls a hosted agent's own tool. A name that none offers is tools.ErrNotFound; an error of a
+// tool is a *device.Fault.
 func (n *Node) Call(ctx context.Context, p agents.Principal, c tools.Call) (tools.Result, error) {
 	if err := known(p); err != nil {
 		return tools.Result{}, err

@@ -25,8 +25,8 @@ type Source struct {
 	Name   string
 	Device device.Device
 	Every  time.Duration // between samples
-	// Convert has, by the points' names, what the owner wants some numbers turned
-	// into before anybody sees them.
+	// Convert has the owner's conversions of some numbers, by the points' names. They are applied
+	// before anything else.
 	Convert map[string]func(float64) float64
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Evidence is a carrier's proof of the caller's identity. It has the fields of transport/rpc's
-// Evidence, so that they convert to each other and a difference does not compile: neither package
+// Evidence, so that they convert to each other and a difference does not compile. Neither package
 // may import the other.
 type Evidence struct {
 	Peer   string

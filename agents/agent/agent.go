@@ -1,5 +1,5 @@
-// Package agent is the vocabulary of the agents that a site hosts: what one is, what its
-// definition says, and what it does now.
+// Package agent defines the vocabulary of hosted agents: the interfaces of an agent, its definition
+// and its current state.
 package agent
 
 import (

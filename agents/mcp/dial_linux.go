@@ -63,7 +63,7 @@ func dialUnit(ctx context.Context, name, path, end string) (*unit, error) {
 }
 
 // Close ends the child. The service manager kills a child that does not exit after its input is
-// closed, and processes that it left behind, because this user may not signal them.
+// closed, and processes that it left behind: this user cannot.
 func (u *unit) Close() error {
 	u.once.Do(func() {
 		u.CloseWrite()

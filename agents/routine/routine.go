@@ -258,8 +258,8 @@ func plain(text string, most int) bool {
 	return text != "" && len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) })
 }
 
-// Run implements agent.Agent. A routine does nothing by itself. When it is paused or goes, what
-// its tasks have left at work is released.
+// Run implements agent.Agent. A routine does nothing by itself. When it is paused or goes, leases
+// that its tasks left are released.
 func (r *Routine) Run(ctx context.Context, self agents.Principal, site agents.Site) error {
 	<-ctx.Done()
 	r.held.Release(ctx, self, site)

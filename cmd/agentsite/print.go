@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// say prints one line for people; what a site supplied of it is cleaned.
+// say prints one line for people, and cleans texts of a site.
 func (a *app) say(format string, args ...any) error {
 	_, err := fmt.Fprintln(a.out, clean(fmt.Sprintf(format, args...)))
 	return err

@@ -126,7 +126,7 @@ func timeAway(u trial.Use) string {
 	return span(u.Seconds)
 }
 
-// drawTrial draws one output: what would have happened above what did.
+// drawTrial draws one output: the result of the trial above the real history.
 func (a *app) drawTrial(r trial.Result) error {
 	o := r.Outputs[0]
 	would, was := []trial.Was{{Time: r.From, Value: o.Safe}}, o.Was.Changes

@@ -10,9 +10,9 @@ import (
 	"agentsite/device/driver"
 )
 
-// Pin is the canonical name of a line of the board: GPIO17 (the BCM number of a Raspberry Pi),
-// gpiochip0/17 (a kernel's chip and the line's offset), or the line's name in the kernel. A chip's
-// label may replace its number and is stable. The zero Pin is no line.
+// Pin is the canonical name of a line of the board. It is GPIO17 (the BCM number of a Raspberry
+// Pi), gpiochip0/17 (a kernel's chip and the line's offset), or the line's name in the kernel. A
+// chip's label may replace its number and is stable. The zero Pin is no line.
 type Pin string
 
 // header lists the positions of the 40-pin header, which is the same on all boards that

@@ -17,11 +17,11 @@ const MaxExactPulse = 3 * time.Millisecond
 // pulse. On a board of one core, anything else in the process, such as the end of a lease, may have
 // to wait that long.
 //
-// BenchmarkPulse, on a virtual x86 machine and not on a board, with a real-time priority: pulses of
-// 1.5 ms are 20 to 50 µs too long (median). The worst are 0.1 ms too long on an idle machine, and
-// 0.3 ms on one core that four goroutines keep busy. Without that priority the worst are some 2 to
-// 75 ms too long. When they begin wobbles by up to 2 ms, and by 80 ms on the busy core. A process
-// that is killed leaves the line as it is at that moment, which can be on.
+// BenchmarkPulse measured this on a virtual x86 machine and not on a board. With a real-time
+// priority, pulses of 1.5 ms are 20 to 50 µs too long (median). The worst are 0.1 ms too long on an
+// idle machine, and 0.3 ms on one core that four goroutines keep busy. Without that priority the
+// worst are some 2 to 75 ms too long. When they begin wobbles by up to 2 ms, and by 80 ms on the
+// busy core. A process that is killed leaves the line as it is at that moment, which can be on.
 type pulser struct {
 	prepare func() (sleep func(time.Duration)) // see GPIO.PrepareThread
 	wake    chan struct{}                      // a train was added, or is to stop

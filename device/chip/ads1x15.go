@@ -14,7 +14,7 @@ import (
 
 // ads1x15Config is the YAML of ads1115 and ads1015.
 //
-// periph's adapter is not used: it reads the result after the nominal time of a conversion, which
+// periph's adapter is not used. It reads the result after the nominal time of a conversion, which
 // may be 10 % too early, and then gets that of the channel before. It does not distinguish a value
 // at its limit from one beyond.
 type ads1x15Config struct {

@@ -164,8 +164,8 @@ func (d *bmx280) read(out *driver.Sample) {
 	}
 }
 
-// The formulas are the integer ones of section 4.2.3 (pages 25 and 26), in 64 bits, so that no
-// calibration makes them overflow, and without the clamping of the last one.
+// The formulas are the integer ones of section 4.2.3 (pages 25 and 26), without the clamping of the
+// last one. In 64 bits no calibration makes them overflow.
 
 // fine is the temperature in 1/5120 °C.
 func (d *bmx280) fine(raw int64) int64 {

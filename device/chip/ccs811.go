@@ -46,8 +46,8 @@ type ccs811 struct {
 // The chip stretches the clock, which the I2C of a Raspberry Pi up to 4 gets wrong unless the
 // bus is slow (dtparam=i2c_arm_baudrate=10000) or made by software (dtoverlay=i2c-gpio).
 //
-// periph's adapter is not used: it reads no ID, truncates the responses of newer firmware
-// down to the range of the old one, and leaves the chip's own errors to its caller.
+// periph's adapter is not used. It reads no ID, truncates the responses of newer firmware down to
+// the range of the old one, and leaves the chip's own errors to its caller.
 func newCCS811(at board.I2C) driver.Config {
 	return &sensorConfig{at, describeAirQuality("CCS811", 29206, 32768), func(dev *i2cChip) sensor {
 		d := &ccs811{i2cChip: dev}

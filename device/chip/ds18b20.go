@@ -20,12 +20,12 @@ import (
 )
 
 // ds18b20Config is the YAML of ds18b20: thermometers on the 1-Wire bus of a DS2482 or DS2483.
-// (Those on a GPIO have a kernel driver: device/kernel, "w1".) All on one bridge are one device,
-// because a conversion is for all of them and the wire has to be idle meanwhile.
+// (Those on a GPIO have a kernel driver: device/kernel, "w1".) All on one bridge are one device: a
+// conversion is for all of them, and the wire has to be idle meanwhile.
 //
-// The bridge is periph's; its adapter of the thermometer is not used. That writes
-// its resolution into the thermometer's EEPROM, and means to refuse the 85 degrees
-// of a thermometer that lost its supply but compares them with 85 kelvins.
+// The bridge is periph's; its adapter of the thermometer is not used. That writes its resolution
+// into the thermometer's EEPROM. It means to refuse the 85 degrees of a thermometer that lost its
+// supply, but compares them with 85 kelvins.
 type ds18b20Config struct {
 	board.I2C
 	Sensors []ds18b20Sensor `json:"sensors,omitempty" jsonschema:"a name and an id for each thermometer; not needed where there is only one"`

@@ -10,10 +10,9 @@ import (
 	"agentsite/device/board"
 )
 
-// expanderConfig is the YAML of the port expanders with registers: Microchip's
-// MCP23008 (DS21919) and MCP23017 (DS20001952), and Texas Instruments' TCA9534
-// (SCPS197) and TCA9535 (SCPS201), with NXP's PCA9534/9554 and PCA9535/9555 and
-// others that have the same registers.
+// expanderConfig is the YAML of the port expanders with registers. These are Microchip's MCP23008
+// (DS21919) and MCP23017 (DS20001952), and Texas Instruments' TCA9534 (SCPS197) and TCA9535
+// (SCPS201). NXP's PCA9534/9554 and PCA9535/9555 and others have the same registers.
 //
 // periph's adapters are not used: they make a pin an output before its level is written, so that a
 // relay clicks. They read a low pin after an error, and register pins for the whole process.

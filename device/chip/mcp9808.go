@@ -29,7 +29,7 @@ const (
 // newMCP9808 returns the Config of mcp9808. The range is that of Microchip DS25095A
 // ("Temperature Characteristics").
 //
-// periph's adapter is not used: it does not read the id, returns the 0 degrees before the first
+// periph's adapter is not used. It does not read the id, returns the 0 degrees before the first
 // conversion as a temperature, and drops the bus's own errors.
 func newMCP9808(at board.I2C) driver.Config {
 	desc := device.Description{Model: "MCP9808", Points: []device.Point{measures("temperature", "Cel", "temperature", -40, 125)}}

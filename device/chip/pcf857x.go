@@ -13,7 +13,7 @@ import (
 // the PCF8575 with revision 5).
 //
 // These chips have no registers. A pin that is written high is pulled up by 0.1 mA only, and is an
-// input at the same time; after power-on, all pins are high. The load has to be wired to run while
+// input at the same time. After power-on, all pins are high. The load has to be wired to run while
 // its pin is low (active_low), or it runs from power-on until the chip is first written.
 //
 // periph's adapter is not used: it registers pins for the whole process, and treats the levels that

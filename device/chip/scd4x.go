@@ -33,7 +33,7 @@ type scd4x struct {
 }
 
 // newSCD4x returns the Config of scd4x. The ranges are those of Sensirion's SCD4x datasheet
-// (version 1.7, tables 1 to 3): the chip reports up to 40000 ppm, and is calibrated for 400 to 2000
+// (version 1.7, tables 1 to 3). The chip reports up to 40000 ppm, and is calibrated for 400 to 2000
 // or 5000. It returns 0 after a failed measurement.
 //
 // The chip measures every 5 s, and returns each measurement once. A sample in between repeats the

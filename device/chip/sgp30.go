@@ -37,8 +37,8 @@ type sgp30 struct {
 // (version 1.0, table 2). Both are estimates: the chip senses hydrogen and ethanol. While it warms
 // up, for the first 15 s and after an error, its points are faults.
 //
-// periph's adapter is not used: it sleeps for 20 s when it is made, ignores the
-// CRC, and writes the errors of a goroutine of its own to the log.
+// periph's adapter is not used. It sleeps for 20 s when it is made, ignores the CRC, and writes the
+// errors of a goroutine of its own to the log.
 func newSGP30(at board.I2C) driver.Config {
 	return &sensorConfig{at, describeAirQuality("SGP30", 60000, 60000), func(dev *i2cChip) sensor {
 		d := &sgp30{i2cChip: dev}

@@ -11,7 +11,7 @@ import (
 
 // ssd1306Config is the YAML of ssd1306.
 //
-// periph's adapter is not used: it supports one address only, and treats an image whose transfer
+// periph's adapter is not used. It supports one address only, and treats an image whose transfer
 // failed as shown, so that the next image omits parts.
 type ssd1306Config struct {
 	board.I2C

@@ -16,7 +16,7 @@ import (
 // stripConfig is the YAML of apa102 and neopixel: a strip of lamps that all have one
 // colour.
 //
-// periph's adapters are not used: they draw pictures, change the colours by a curve and a colour
+// periph's adapters are not used. They draw pictures, change the colours by a curve and a colour
 // temperature, and omit lamps that turned dark during a failed transfer.
 type stripConfig struct {
 	board.SPI
@@ -121,8 +121,8 @@ func (l *lamps) write(light [3]float64) error {
 	return nil
 }
 
-// apa102Frame returns a frame that begins and ends with 32 zero bits, which an SK9822 needs, and
-// one more bit for every two lamps, to clock the last ones in.
+// apa102Frame returns a frame that begins and ends with 32 zero bits, which an SK9822 needs. One
+// more bit for every two lamps clocks the last ones in.
 func apa102Frame(n int, first, second, third byte) []byte {
 	b := make([]byte, 4, 4+4*n+4+n/16+1)
 	for range n {

@@ -20,10 +20,10 @@ type Output struct {
 	closed bool
 }
 
-// NewOutput returns a device with one output. drive brings it to a value that it accepts.
-// read reads the output back: it returns now, the value driven last, while the hardware is as drive
-// left it; now is zero if that is unknown. release releases the hardware, after the output was
-// driven to its safe value.
+// NewOutput returns a device with one output. drive brings it to a value that it accepts. read
+// reads the output back. It returns now, the value driven last, while the hardware is as drive left
+// it; now is zero if that is unknown. release releases the hardware, after the output was driven to
+// its safe value.
 func NewOutput(desc device.Description, drive func(ctx context.Context, v device.Value) error, read func(now device.Value) (device.Value, error), release func() error) *Output {
 	return &Output{desc: desc, drive: drive, read: read, release: release, busy: device.NewMutex()}
 }

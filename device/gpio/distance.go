@@ -12,7 +12,7 @@ import (
 )
 
 // Distance is the YAML of the driver "hc-sr04": an ultrasonic sensor with a trigger and an echo. It
-// is best effort: the echo lasts as long as the sound travels, 58 µs for each centimetre, and a
+// is best effort. The echo lasts as long as the sound travels, 58 µs for each centimetre, and a
 // busy board sees its edges late. The kernel timestamps the edges in its interrupt, so that only
 // delays of the kernel count.
 type Distance struct {

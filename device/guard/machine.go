@@ -277,8 +277,8 @@ func (m *Machine) Next() (at Time, ok bool) {
 	return at, ok
 }
 
-// Pending returns the value to write to output i now, on a ramp its next step; ok is false
-// if the hardware is confirmed to have it.
+// Pending returns the value to write to output i now, on a ramp its next step. ok is false if the
+// hardware is confirmed to have it.
 func (m *Machine) Pending(i int) (v device.Value, ok bool) {
 	o := &m.outputs[i]
 	return o.want, o.moving || o.want != o.have

@@ -12,9 +12,9 @@
 //     the scan lists candidates, and --probe permits writing.
 //   - Addresses used by the site's devices or by kernel drivers are skipped.
 //
-// Reading has known effects, none of which moves an output: a port expander clears a pending
-// interrupt (PCF8574, MCP23017); a part whose pointer is on a queue loses the queue's first
-// byte (MAX30102, SC16IS750, a GPS receiver on I2C); an AM2320 or ATECC608 wakes up. 0x0c is
-// skipped, because reading it is an SMBus alert response, which clears a part's alert. Buses
-// of displays and of a PC's main board are scanned only if the caller names them.
+// Reading has known effects, none of which moves an output. A port expander clears a pending
+// interrupt (PCF8574, MCP23017). A part whose pointer is on a queue loses the queue's first byte
+// (MAX30102, SC16IS750, a GPS receiver on I2C). An AM2320 or ATECC608 wakes up. 0x0c is skipped,
+// because reading it is an SMBus alert response, which clears a part's alert. Buses of displays and
+// of a PC's main board are scanned only if the caller names them.
 package scan

@@ -59,8 +59,8 @@ func (d *DHT) Locate(ctx context.Context, id identity.ID) (peer.AddrInfo, error)
 	return peer.AddrInfo{ID: p, Addrs: all}, nil
 }
 
-// QuickLocate is a cheaper Locate: it asks the known servers one after the other until one
-// knows the site, and the network only if none does.
+// QuickLocate is a cheaper Locate. It asks the known servers one after the other until one knows
+// the site, and the network only if none does.
 func (d *DHT) QuickLocate(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
 	p, err := peer.Decode(id.PeerID())
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// Protocol is gossipsub 1.2 under a name of its own: what other programs send does not
-	// fit the bounds here.
+	// Protocol is gossipsub 1.2 under a name of its own: messages of other programs exceed the
+	// limits here.
 	Protocol protocol.ID = "/agentsite/meshsub/1.2.0"
 
 	// A forwarder's first RPC names all its topics, of some 100 bytes each.

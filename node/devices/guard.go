@@ -22,7 +22,7 @@ import (
 // guardMemory is the memory limit of the guard's process, which stays locked in memory and
 // must be small on a small board. The limit includes the Go runtime's memory. If it is too small,
 // the guard collects garbage all the time. With thirty devices and limits of 4, 6, 8 and 12 MiB, a
-// move takes 5.4, 5.9, 0.6 and 0.5 ms of CPU; the process has 3.8, 3.8, 4.1 and 4.8 MB of anonymous
+// move takes 5.4, 5.9, 0.6 and 0.5 ms of CPU. The process has 3.8, 3.8, 4.1 and 4.8 MB of anonymous
 // memory (BenchmarkGuardMoves). 12 leaves room for more devices.
 const guardMemory = 12 << 20
 

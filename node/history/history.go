@@ -95,8 +95,8 @@ func New(points map[string]device.Point) *History {
 	return h
 }
 
-// Keep replaces the list of points. Readings of other points are ignored; what is on the disk of
-// them is found again when they are listed again. A point with another unit is another one.
+// Keep replaces the list of points. Readings of other points are ignored; their stored readings are
+// found again when they are listed again. A point with another unit is another one.
 func (h *History) Keep(points map[string]device.Point) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

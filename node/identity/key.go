@@ -12,7 +12,7 @@ import (
 )
 
 // Purpose is the purpose of a signature, such as "grant". The signature is invalid for any other.
-// It is the context of Ed25519ctx (RFC 8032), at most 240 bytes; signatures that other programs
+// It is the context of Ed25519ctx (RFC 8032), at most 240 bytes. Signatures that other programs
 // make with the same key, in plain Ed25519, are invalid for every purpose.
 type Purpose string
 

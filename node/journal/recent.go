@@ -176,7 +176,7 @@ func (all *recent) recall(e Entry) {
 	}
 }
 
-// recalled ends an earlier run: what has no result has none for ever.
+// recalled ends an earlier run: an intent without a result never gets one.
 func (all *recent) recalled() {
 	all.mu.Lock()
 	defer all.mu.Unlock()

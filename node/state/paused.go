@@ -10,8 +10,8 @@ import (
 // maxPaused bounds the file, in bytes.
 const maxPaused = 1 << 16
 
-// Paused returns the names of the hosted agents that an owner paused. A file that cannot be
-// read, or is not one of names, is an error: what was paused is not to run.
+// Paused returns the names of the hosted agents that an owner paused. A file that cannot be read,
+// or is not a list of names, is an error, because a paused agent must not run.
 func (f Folder) Paused() ([]string, error) {
 	text, err := ReadUntrusted(f.Path(PausedFile), maxPaused)
 	if err != nil {

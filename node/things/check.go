@@ -97,7 +97,7 @@ func (c *checker) links(field string, v jsontext.Value, need bool) {
 	}
 }
 
-// check makes the minimal validation of Thing Description 1.1: of what consumers cannot do without.
+// check does the minimal validation of Thing Description 1.1, of the members that consumers need.
 func check(td object) Invalid {
 	var c checker
 	for _, name := range []string{"@context", "title", "security", "securityDefinitions"} {

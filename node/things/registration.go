@@ -65,7 +65,7 @@ func (e *entry) renew(now time.Time) {
 	}
 }
 
-// left returns how long a registration lasts; ok is false if it has no end, or while that cannot be
+// left returns how long a registration lasts. ok is false if it has no end, or while that cannot be
 // computed because the clock is not set.
 func (e *entry) left(now time.Time, sure bool) (left time.Duration, ok bool) {
 	switch {

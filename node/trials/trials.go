@@ -34,7 +34,7 @@ func New(n *node.Node, hub *node.Hub, h *hosted.Manager, past trial.Source, poli
 }
 
 // Try tries rules between two times, for an owner; the end may be left out for now. It waits for
-// the trial before it, and takes one of the two slots for reads of the past: the other one stays
+// the trial before it. It takes one of the two slots for reads of the past; the other one stays
 // free for reads.
 func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request) (trial.Result, error) {
 	names := q.Rules

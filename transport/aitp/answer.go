@@ -178,8 +178,8 @@ func (a *server) offer(ctx context.Context, who agents.Principal, t *thread) err
 		"This site understands no plain language. Choose what is to be done.", options)
 }
 
-// current refuses an answer to anything but the thread's request. It ends the request: what was
-// answered once is not answered again.
+// current refuses an answer to anything but the thread's request. It ends the request: an answered
+// request is not answered again.
 func (t *thread) current(id string, of ...waits) (pending, error) {
 	p := t.pending
 	if !slices.Contains(of, p.waits) || id != "" && id != p.id {

@@ -1,8 +1,8 @@
-// Package anp renders the site's tools by the Agent Network Protocol: an agent description (ANP-07)
-// under a well-known name (ANP-08), an OpenRPC document of the methods that its reader may call,
-// and JSON-RPC. The negotiation of ANP-06 needs no language model. Callers are authenticated by the
-// site's tokens and keys, and by signatures of their requests (ANP-02). A site with a domain has a
-// did:wba (ANP-03).
+// Package anp renders the site's tools by the Agent Network Protocol. It serves an agent
+// description (ANP-07) under a well-known name (ANP-08), an OpenRPC document of the methods that
+// its reader may call, and JSON-RPC. The negotiation of ANP-06 needs no language model. Callers are
+// authenticated by the site's tokens and keys, and by signatures of their requests (ANP-02). A site
+// with a domain has a did:wba (ANP-03).
 package anp
 
 import (

@@ -147,8 +147,8 @@ type ResultMeta struct {
 	Task         *task.Task      `json:"agentsite/task,omitzero"`     // where the request says agentsite/steps
 }
 
-// Cached are a client's hints for keeping a result. The scope is private
-// throughout: what a caller sees depends on who it is.
+// Cached are a client's hints for keeping a result. The scope is private throughout, because
+// results depend on the caller.
 type Cached struct {
 	TTL   int    `json:"ttlMs"`
 	Scope string `json:"cacheScope"`

@@ -42,10 +42,10 @@ const (
 
 // Handlers serve the peers that call a host.
 type Handlers struct {
-	// Admit returns a peer's account, which several peers may share, or an error. A peer that
-	// is not admitted is a stranger: it may claim the site or present a grant, on few streams and
-	// for a short time. The principal is not kept, because a stream may outlive a permission: each
-	// call is authenticated by itself.
+	// Admit returns a peer's account, which several peers may share, or an error. A peer that is not
+	// admitted is a stranger. It may claim the site or present a grant, on few streams and for a
+	// short time. The principal is not kept, because a stream may outlive a permission: each call is
+	// authenticated by itself.
 	Admit func(rpc.Evidence) (principal any, account string, err error)
 	// Stream serves one stream and closes it. It blocks until the stream or ctx ends.
 	Stream func(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, t rpc.Terms) error

@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The HTTP binding of Thing Description 1.1 (section 8.3): a property is read by GET and written
-// by PUT, and an action is invoked by POST.
+// The HTTP binding of Thing Description 1.1 (section 8.3). A property is read by GET and written by
+// PUT, and an action is invoked by POST.
 
 // timeHeader is the header with the time of a property's reading.
 const timeHeader = "Agentsite-Time"

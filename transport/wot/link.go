@@ -22,8 +22,9 @@ func linkTo(o adapter.OtherSite) *thing {
 	return t
 }
 
-// links describes the sites of the realm, for a caller that may read what others registered. A site's
-// own record says where it is: what is registered with its ID takes its place for the registrar alone.
+// links describes the sites of the realm, for a caller that may read what others registered. A
+// site's own record says where it is. A description registered with its ID replaces it for the
+// registrar alone.
 func (s server) links(by things.Caller) (all []member) {
 	if s.Sites == nil || !by.Reads {
 		return nil

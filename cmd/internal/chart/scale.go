@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// scale maps values to rows. Its ticks are multiples of a step of 1, 2 or 5 times a power of ten,
-// and each is in the middle of a row.
+// scale maps values to rows. Its ticks are multiples of a step of 1, 2 or 5 times a power of ten.
+// Each is in the middle of a row.
 type scale struct {
 	step        float64
 	first, last float64 // ticks, in steps

@@ -38,8 +38,8 @@ type ScanOptions struct {
 type ScanResult struct {
 	Found   []scan.Found
 	Trouble []driver.Finding
-	// Add are the devices that can be written into the file as they are; Maybe those
-	// that a person has to choose from or to complete.
+	// Add are the devices that can be written into the file as they are. Maybe are those that a
+	// person has to choose or complete.
 	Add, Maybe []config.Entry
 	Running    bool // a site runs; its devices were left alone, as far as its file was read
 

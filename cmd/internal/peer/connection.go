@@ -16,7 +16,7 @@ type Connection struct {
 }
 
 // connected makes a Connection. dialled is the key that the carrier verified, the zero ID if a
-// socket or a token identifies the site; name is the contact's, "" for none.
+// socket or a token identifies the site. name is the contact's, "" for none.
 func connected(c *client.Client, closer io.Closer, dialled identity.ID, name string) *Connection {
 	return &Connection{c, closer, ownerclient.New(c, dialled, name)}
 }

@@ -14,9 +14,9 @@ import (
 	"agentsite/transport/web"
 )
 
-// newSession makes a client of the site with the key site, for the caller with key. where
-// returns the known addresses and is called for each search for a route, on the same network and,
-// if out is not nil, beyond it. moved gets a new address on the network; it may be nil.
+// newSession makes a client of the site with the key site, for the caller with key. where returns
+// the known addresses. It is called for each search for a route, on the same network and, if out is
+// not nil, beyond it. moved gets a new address on the network; it may be nil.
 func newSession(key identity.Key, site identity.ID, where func() []string, moved func(at []string), codec rpc.Codec, out *lazyNetwork, version string) (*client.Client, *router, error) {
 	secured, err := web.ClientTLS(key, site)
 	if err != nil {

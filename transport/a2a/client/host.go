@@ -249,7 +249,7 @@ func (h *Host) about(ctx context.Context, m method, id string) (t task.Task, err
 	return w.task()
 }
 
-// List implements task.Host: what was asked is listed where it was asked.
+// List implements task.Host. It lists nothing: tasks are listed where they were asked for.
 func (*Host) List(context.Context, agents.Principal) ([]task.Task, error) { return nil, nil }
 
 // Watch implements task.Host. It asks for the task again and again.
@@ -275,7 +275,7 @@ func (h *Host) Watch(ctx context.Context, p agents.Principal, id string, emit fu
 	}
 }
 
-// Answer implements task.Host: who asks by a step is not there to answer.
+// Answer implements task.Host. It always fails, because a step has no person to answer.
 func (*Host) Answer(context.Context, agents.Principal, string, string, string) (task.Task, error) {
 	return task.Task{}, fault.Told(device.Faultf(device.Invalid, "only those who ask it themselves can answer"))
 }

@@ -21,8 +21,8 @@ import (
 const (
 	// maxCalls is how many calls are kept: those that were asked for, and those that ended last.
 	maxCalls = 32
-	// describeAgain is the maximum age of a description for a request, and lookAgain that for an
-	// unknown method: this site's key may have received a permission since.
+	// describeAgain is the maximum age of a description for a request. lookAgain is that for an
+	// unknown method, because this site's key may have received a permission since.
 	describeAgain = 10 * time.Minute
 	lookAgain     = 2 * time.Second
 )

@@ -20,8 +20,9 @@ import (
 const maxExact = 1 << 53
 
 // inspect refuses input that the SDK would misread. This is text that is not strict JSON or
-// continues after its message, a message that is neither a request nor an answer, and ids that the
-// SDK would change. It returns the refusal, to be sent if it is not empty; nil for none.
+// continues after its message. It is also a message that is neither a request nor an answer, or an
+// id that the SDK would change. It returns the refusal, to be sent if it is not empty; nil for
+// none.
 func inspect(text []byte) []byte {
 	messages := []jsontext.Value{text}
 	if bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("[")) {

@@ -162,7 +162,7 @@ func (s *Server) close(h *host) {
 	}
 }
 
-// expel ends every session of a host: what it offers is not its principal's any more.
+// expel ends every session of a host, whose offer is not its principal's any more.
 func (s *Server) expel(h *host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

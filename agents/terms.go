@@ -15,7 +15,7 @@ type Terms struct {
 	Approval string `json:"-"`
 	// NoApproval refuses a call, as denied, that an owner would have to approve.
 	NoApproval bool `json:"-"`
-	// Confirm has an owner approve the call, whatever the permission says.
+	// Confirm requires an owner's approval of the call, whatever the permission says.
 	Confirm bool `json:"-"`
 	// Held restricts a move to a renewal or a release of the caller's own lease. The move is refused
 	// as expired where the caller does not hold the output any more.

@@ -178,7 +178,7 @@ func (n *Node) Approve(p agents.Principal, handle string, ok bool) error {
 	return nil
 }
 
-// Own has an owner's method done, and writes it down.
+// Own runs an owner's method, and journals it.
 func (n *Node) Own(p agents.Principal, method, about string, do func() error) error {
 	if err := owner(p); err != nil {
 		return err

@@ -61,8 +61,8 @@ func (n *Node) AskElsewhere(p agents.Principal, agent string, args any, t agents
 	return err
 }
 
-// askAgain asks an agent of another site once more. Only what comes of it is written down, and not
-// each try.
+// askAgain asks an agent of another site once more. Only the outcome is journalled, and not each
+// try.
 func (n *Node) askAgain(c *call, asked Asked, away error, ask func(agents.Terms) (any, error)) error {
 	if !n.seesElsewhere(c.who, agents.OpAsk, c.ask.Points[0], device.Value{}) {
 		return n.refuse(asked, errRevoked)

@@ -9,13 +9,13 @@ import (
 // Journal is where it is written down what moves, and what lets a call that is repeated
 // act once. Its errors are faults.
 type Journal interface {
-	// Replay returns what came of an earlier call with the same principal and key, nil
-	// where there was none. It is refused where the key stands for another call, or
-	// where nobody knows what came of it.
+	// Replay returns the outcome of an earlier call with the same principal and key, nil if there
+	// was none. It is refused if the key stands for another call, or for a call with an unknown
+	// outcome.
 	Replay(Asked) (*Outcome, error)
-	// Begin makes it durable that a call is about to be made, and blocks for the disk.
-	// Then end is to be called once, with what came of it. Unless there is an earlier
-	// one: then, and after an error, the call must not be made.
+	// Begin makes it durable that a call is about to be made, and blocks for the disk. Then end is
+	// to be called once, with the outcome. Unless there is an earlier one: then, and after an error,
+	// the call must not be made.
 	Begin(Asked) (end func(Outcome), earlier *Outcome, err error)
 	// Add writes down what was done without asking. It does not block.
 	Add(Asked, Outcome)

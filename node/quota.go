@@ -37,14 +37,14 @@ var bounds = [quotas]struct {
 	approvals:     {4, 8, 32, "calls wait for the owner's approval"},
 }
 
-// account is whom something is counted for. All who have their permission from the same
-// one whom an owner granted it are one account, however often it was passed on.
+// account is the holder of quotas. All principals whose permission descends from the same grantee
+// of an owner share one account, however often it was delegated.
 type account struct {
 	name     string
 	reserved bool // an owner's, or a caller's on this machine
 }
 
-// Account names whom p is counted for wherever something is bounded.
+// Account returns the name of the account that the quotas of p are counted under.
 func (n *Node) Account(p agents.Principal) (string, error) {
 	if err := known(p); err != nil {
 		return "", err

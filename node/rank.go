@@ -58,7 +58,7 @@ func (n *Node) readers(address string) (principals []string) {
 	return principals
 }
 
-// outranked returns the holder of an output whom p outranks; "" where there is none.
+// outranked returns the holder of an output if p outranks it; "" otherwise.
 func (n *Node) outranked(p agents.Principal, v *view, output string) (holder string) {
 	s, ok := v.Outputs.StatusOf(output)
 	if !ok || s.Holder == p.ID {
@@ -70,8 +70,8 @@ func (n *Node) outranked(p agents.Principal, v *view, output string) (holder str
 	return ""
 }
 
-// moveAbove moves an output, also where a holder whom p outranks has it: without a step through
-// safe, which the hardware would see. A refused move leaves it to that holder.
+// moveAbove moves an output, also if p outranks its holder. It does so without a step through safe,
+// which the hardware would see. A refused move leaves it to that holder.
 func (n *Node) moveAbove(ctx context.Context, p agents.Principal, v *view, r agents.MoveRequest, length time.Duration, l agents.Limits) (agents.Output, error) {
 	out, err := v.move(ctx, p, r, length, l)
 	if err == nil || device.AsFault(err).Kind != device.Busy {

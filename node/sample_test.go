@@ -260,8 +260,8 @@ func TestLateSamples(t *testing.T) {
 	})
 }
 
-// TestSlowSamples: what a busy bus makes slower than its period is read all the same, and
-// has its own time again once it is quick.
+// TestSlowSamples: a device that a busy bus makes slower than its period is still read, and is back
+// at its period once the bus is fast.
 func TestSlowSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()

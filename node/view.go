@@ -24,7 +24,8 @@ type view struct {
 // seenReleased is the bit of a release in view.seen. The others are those of operations.
 const seenReleased = 1 << agents.OpOwn
 
-// newView makes the view of those for whom sees says what they see; nil sees all.
+// newView makes the view of a principal that sees the asks for which sees returns true; nil sees
+// all.
 func newView(s *site, sees func(agents.Ask) bool) (*view, error) {
 	v := &view{site: s, part: sees != nil, bare: true}
 	whole := func(op agents.Operation) bool {

@@ -256,7 +256,8 @@ func asked(a Asked, safe device.Value) device.Value {
 	return device.Value{}
 }
 
-// held returns for how many seconds a holder has had an output, and through whom it asked last.
+// held returns for how many seconds a holder has had an output, and the chain of callers of its
+// last call.
 func held(all []deed, holder string) (length float64, via []string) {
 	if i := slices.IndexFunc(all, func(d deed) bool { return d.By == holder && d.Outcome == Done }); i >= 0 {
 		length, via = seconds(max(0, time.Since(all[i].at))), all[i].Via

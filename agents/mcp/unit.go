@@ -14,7 +14,8 @@ const UnitPrefix = "agentsite-child-"
 // SocketPath returns where the service manager listens for a child.
 func SocketPath(name string) string { return "/run/" + UnitPrefix + name + ".sock" }
 
-// endPath returns where a connection has the service manager end all that is left of a child.
+// endPath returns the socket at which a connection makes the service manager end all processes of a
+// child.
 func endPath(name string) string { return "/run/" + UnitPrefix + name + ".end.sock" }
 
 // Units returns the systemd units of a child. The site dials the first socket, and each connection

@@ -179,8 +179,8 @@ type Talk interface {
 	// AskerMay returns why the asker may not make a call itself now, or not without an owner's
 	// confirmation.
 	AskerMay(ask agents.Ask) error
-	// Through adds to the terms of a call that is not the site's own through whom the agent was asked,
-	// and for which task. The site's own calls have it.
+	// Through adds the chain of callers that asked the agent, and its task, to the terms of a call
+	// that is not the site's own. The site's own calls have it.
 	Through(t agents.Terms) agents.Terms
 	// Write shows the text of the result so far. It does not block for the disk.
 	Write(text string)

@@ -211,7 +211,7 @@ func (f *follower) show(t task.Task) {
 	}
 }
 
-// stepLine returns what a step does, and what came of it.
+// stepLine renders a step and its outcome.
 func stepLine(does, outcome, says string) string {
 	line := does + ": " + outcome
 	if says != "" {

@@ -152,8 +152,8 @@ func TestGoesBeyond(t *testing.T) {
 	})
 }
 
-// TestDiskTakesNoSequence: a site whose disk takes nothing is announced all the same, each
-// time with a newer record.
+// TestDiskTakesNoSequence: a site whose disk takes no writes is still announced, each time with a
+// newer record.
 func TestDiskTakesNoSequence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		air, others := hearing(t)

@@ -133,7 +133,7 @@ func realm(t testing.TB, name string) discovery.Realm {
 	return r
 }
 
-// lookup returns whom a node finds.
+// lookup returns the sites that a node finds.
 func (m *node) lookup(t testing.TB, capability string) (found []identity.ID) {
 	t.Helper()
 	err := m.Lookup(t.Context(), capability, func(s discovery.Sighting) error {

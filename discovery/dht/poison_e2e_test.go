@@ -104,7 +104,7 @@ func (h *hostile) say(s network.Stream, m *pb.Message) {
 	s.Write(append(protowire.AppendVarint(nil, uint64(len(b))), b...))
 }
 
-// friends are those whom it wants to be asked.
+// friends are the servers that it names in its answers.
 func (h *hostile) friends() (all []*pb.Message_Peer) {
 	h.gang.mu.Lock()
 	defer h.gang.mu.Unlock()

@@ -95,7 +95,7 @@ func TestTopicSelector(t *testing.T) {
 	}
 }
 
-// apart has each peer come from an address of its own.
+// apart gives each peer an address of its own.
 func apart() func(peer.ID) netip.Prefix {
 	all := make(map[peer.ID]netip.Prefix)
 	return func(p peer.ID) netip.Prefix {

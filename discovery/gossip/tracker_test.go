@@ -10,7 +10,7 @@ import (
 	"agentsite/node/identity"
 )
 
-// TestRecordTracker: what is asked of whom, and what is passed on.
+// TestRecordTracker: the requests to sites, and the records that are passed on.
 func TestRecordTracker(t *testing.T) {
 	n := newRecordTracker(30 * time.Minute)
 	id := identity.New().ID()

@@ -95,7 +95,7 @@ func TestAsks(t *testing.T) {
 	})
 }
 
-// TestKnown: whom it knows is told to keep silent, until that is old.
+// TestKnown: queries list known sites as known answers, until their records are old.
 func TestKnown(t *testing.T) {
 	looking(t, func(w *wire) {
 		time.Sleep(100 * time.Second)

@@ -288,8 +288,8 @@ func FuzzAlgebra(f *testing.F) {
 	})
 }
 
-// parties are an owner, those whom he trusts, and one whom nobody does. The last two
-// are of one mind and have all that was ever sent.
+// parties are an owner, the holders of his grants, and a key without a grant. The last two are of
+// one mind and have all that was ever sent.
 type parties struct {
 	keys   []identity.Key
 	signed map[Hash]identity.ID // what the honest ones signed

@@ -152,7 +152,7 @@ func TestPresentedAmidChanges(t *testing.T) {
 	<-brought
 }
 
-// TestRoot: whom one is counted with.
+// TestRoot: the account that a principal is counted under.
 func TestRoot(t *testing.T) {
 	k := keys(5)
 	site, owner, ann, bob, cid := k[0], k[1], k[2], k[3], k[4]

@@ -17,7 +17,7 @@ import (
 
 const maxCandidates = 8 // that an error lists
 
-// bind chooses a point for each need: the named point, or else the only one that fits.
+// bind chooses a point for each need: the named point, or else the only fitting one.
 func bind(b *bundle.Bundle, named []bundle.Binding, points []agents.Point) ([]bundle.Binding, error) {
 	var names []string
 	for _, n := range b.Needs {

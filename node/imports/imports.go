@@ -53,8 +53,8 @@ type Store struct {
 	sharedDamage error
 }
 
-// New reads the imports, and has the manager run those that were accepted. A damaged file is an
-// error of every change, and none of the start.
+// New reads the imports, and makes the manager run the accepted ones. A damaged file is an error of
+// every change, and none of the start.
 func New(o Options) (*Store, error) {
 	s := &Store{Options: o}
 	if s.shared, s.sharedDamage = bundle.DecodeShared(o.Shared); s.sharedDamage != nil {
@@ -193,8 +193,8 @@ func (s *Store) List() (all []hosted.Agent) {
 	return all
 }
 
-// change makes a change durable and has the manager take it up. After an error everything is as
-// it was.
+// change stores a change durably and passes it to the manager. After an error everything is as it
+// was.
 func (s *Store) change(change func(*bundle.Imports) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -317,7 +317,7 @@ func (f *far) failed(t task.Task) error {
 	return nil
 }
 
-// cancelThere cancels the task of the other site, and says what came of that; "" where nobody knows. A
+// cancelThere cancels the task of the other site, and returns the outcome; "" if that is unknown. A
 // site that is away for a moment, as all are after a start, is waited for.
 func (f *far) cancelThere() string {
 	if f.id == "" {

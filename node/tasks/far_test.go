@@ -165,7 +165,7 @@ func TestFarLate(t *testing.T) {
 	}
 }
 
-// TestFarLong: a result that is too long is left out, and the step is done all the same.
+// TestFarLong: a result that is too long is left out, and the step is still done.
 func TestFarLong(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {
 		r.shed.result, _ = json.Marshal(strings.Repeat("x", 10<<20))

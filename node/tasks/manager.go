@@ -54,7 +54,7 @@ type Node interface {
 	// MayAsk returns why p may not ask an agent, and Owner why p is no owner, at this time.
 	MayAsk(p agents.Principal, agent string) error
 	Owner(p agents.Principal) error
-	// Account names whom p is counted for.
+	// Account returns the account that p is counted under.
 	Account(p agents.Principal) (string, error)
 	// Decided blocks until an owner has answered a request of p, or it is over.
 	Decided(ctx context.Context, p agents.Principal, handle string) error
@@ -195,8 +195,8 @@ var (
 	errEnding   = errors.New("the site is ending")
 )
 
-// review ends the live tasks whose agents or permissions have gone, has those of paused agents
-// wait, and runs what can run.
+// review ends the live tasks whose agents or permissions are gone, pauses those of paused agents,
+// and runs the others that can run.
 func (m *Manager) review() {
 	m.repair()
 	workers := m.Workers()

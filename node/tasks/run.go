@@ -227,8 +227,8 @@ func (w *work) attempt(ctx context.Context, intent entry, do func(key, approval 
 // key is the idempotency key of a step.
 func (w *work) key(n int) string { return "task/" + w.j.asked.ID + "/" + number(n) }
 
-// note writes down what came of a step. Without a sync: after a power failure its outcome is
-// unknown, and it is not made again. A step that waits for another site has none before its end.
+// note stores the outcome of a step. Without a sync: after a power failure its outcome is unknown,
+// and it is not made again. A step that waits for another site has none before its end.
 func (w *work) note(n int, v any, err error) (jsontext.Value, error) {
 	if far, _ := w.openFar(); far != "" && err != nil && w.ctx.Err() != nil {
 		return nil, err

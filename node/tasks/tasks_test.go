@@ -60,7 +60,7 @@ func kindOf(err error) device.FaultKind {
 	return device.AsFault(err).Kind
 }
 
-// TestTask: a task is worked on by its agent, and says what it did, for whom.
+// TestTask: an agent works on its task, whose steps name the calls and the asker.
 func TestTask(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {
 		got := r.ask(t, ann, request("a", "1", "mxs"))

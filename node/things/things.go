@@ -26,7 +26,7 @@ const (
 	maxOwned  = 256 << 10 // bytes of each
 )
 
-// writes bounds how often an account has the file written; owners are not counted.
+// writes is the rate at which an account may cause writes of the file; owners are not counted.
 var writes = quota.Rate{PerSecond: 1. / 60, Burst: 64}
 
 // ErrNone is the error about a description that is not there, or that its caller may not see.

@@ -64,7 +64,7 @@ const (
 	pushUnseen = time.Hour
 )
 
-// pushRate bounds how often an account has the file written; owners are not counted.
+// pushRate is the rate at which an account may cause writes of the file; owners are not counted.
 var pushRate = quota.Rate{PerSecond: 1. / 30, Burst: 64}
 
 // pushes are the push notification configurations, each with the goroutine that watches its task.

@@ -51,7 +51,7 @@ type answerMetadata struct {
 	Approval bool             `json:"agentsite/approval,omitzero"` // it waits for an owner
 }
 
-// messageList is a list in the words of the API that threads come from.
+// messageList is a list in the format of the API that threads come from.
 type messageList struct {
 	Object  string    `json:"object"`
 	Data    []message `json:"data"`

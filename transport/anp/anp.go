@@ -54,7 +54,7 @@ type item struct {
 	ID   string `json:"@id"`
 }
 
-// title is the site's name for those whom it knows.
+// title returns the site's name, for a stranger only that of the program.
 func (a server) title(who agents.Principal) string {
 	if who == (agents.Principal{}) {
 		return "agentsite"

@@ -200,7 +200,7 @@ func TestStopWithoutID(t *testing.T) {
 	}
 }
 
-// TestNegotiate: what comes of an intent, and each error.
+// TestNegotiate: the result of an intent, and each error.
 func TestNegotiate(t *testing.T) {
 	s := start(t, "pump")
 	small, _ := s.Token(t, "small", "read greenhouse/temperature")

@@ -26,8 +26,9 @@ type Server struct {
 	done         map[rpc.Codec][]byte // how a complete tool result begins
 }
 
-// New makes a server that offers a catalog to those whom the node authenticates. When ending ends the open subscriptions end with a result,
-// so that their clients know that the site went on purpose.
+// New makes a server that offers a catalog to callers that the node authenticates. When ending ends
+// the open subscriptions end with a result, so that their clients know that the site went on
+// purpose.
 func New(ending context.Context, n *node.Node, c *tools.Catalog, self Implementation, instructions string) *Server {
 	s := &Server{
 		node: n, catalog: c, self: &self, instructions: instructions, ending: ending,

@@ -73,7 +73,7 @@ func listen(meta, notifications string) string {
 	return strings.Replace(message("subscriptions/listen", `"notifications":{`+notifications+`}`, "{}"), `"_meta":{`, `"_meta":{`+meta+`,`, 1)
 }
 
-// TestValues is a subscription to values word for word, in both encodings.
+// TestValues: the exact messages of a subscription to values, in both encodings.
 func TestValues(t *testing.T) {
 	for _, codec := range []rpc.Codec{rpc.JSON, rpc.CBOR} {
 		synctest.Test(t, func(t *testing.T) {

@@ -316,7 +316,7 @@ func start(t *testing.T, on string, g given) *process {
 // kill ends it at once, without a word to anybody.
 func (p *process) kill() { _ = p.cmd.Process.Kill(); <-p.ended }
 
-// stop has it end in order.
+// stop ends it cleanly.
 func (p *process) stop() { p.stdin.Close(); <-p.ended }
 
 // await waits until something was told, now or before, and returns that.

@@ -105,8 +105,8 @@ func TestHalfOpenCircuits(t *testing.T) {
 	}
 }
 
-// TestKnownCallersReserve: strangers of many networks have all circuits to a site that
-// strangers may have. A caller whom the site knows gets through.
+// TestKnownCallersReserve: strangers of many networks have all circuits to a site that strangers
+// may have. A caller that the site knows gets through.
 func TestKnownCallersReserve(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -174,8 +174,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRelayForgets: a relay that was started anew is told again whom a site knows that came
-// through it, before any of them calls.
+// TestRelayForgets: a restarted relay is told again which of its callers a site knows, before any
+// of them calls.
 func TestRelayForgets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -347,8 +347,8 @@ func TestOwnSites(t *testing.T) {
 	})
 }
 
-// TestForgotten: whom sites know that come back is remembered, whatever many keys of one
-// network do that come, report callers and go.
+// TestForgotten: the known callers of returning sites are remembered, although many keys of one
+// network connect, report callers and leave.
 func TestForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCircuits(nil, nil)
@@ -416,8 +416,8 @@ type visitor struct{ network.Conn }
 func (visitor) RemotePeer() peer.ID           { return "visitor" }
 func (visitor) RemoteMultiaddr() ma.Multiaddr { return ma.StringCast("/ip4/192.0.2.1/tcp/1") }
 
-// TestCircuitsAtOnce: a caller who asks for more circuits at once than it may have loses the
-// oldest of them, also one that was counted a moment ago.
+// TestCircuitsAtOnce: a caller that asks for more circuits at once than it may have loses the
+// oldest of them, also if that was counted a moment ago.
 func TestCircuitsAtOnce(t *testing.T) {
 	c, site := newCircuits(nil, nil), identity.New().ID()
 	to, err := PeerID(site)
@@ -434,8 +434,8 @@ func TestCircuitsAtOnce(t *testing.T) {
 	}
 }
 
-// TestLeastUsedCircuit: a caller who has all the circuits that it may have loses the one on
-// which it has been silent for longest, be that seconds or hours.
+// TestLeastUsedCircuit: a caller with the maximum number of circuits loses the one that was silent
+// for longest, be that seconds or hours.
 func TestLeastUsedCircuit(t *testing.T) {
 	for _, pause := range []time.Duration{time.Second, 3 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

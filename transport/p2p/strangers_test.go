@@ -37,8 +37,7 @@ func open(ctx context.Context, h, site *Host, codec rpc.Codec, say string) (netw
 	return s, err
 }
 
-// TestStrangerConnLimit: sixty strangers sit there, and a peer that is known connects and
-// calls all the same.
+// TestStrangerConnLimit: sixty strangers are connected, and a known peer still connects and calls.
 func TestStrangerConnLimit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

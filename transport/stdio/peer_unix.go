@@ -41,9 +41,9 @@ func mode() fs.FileMode {
 	return 0o600
 }
 
-// ownGroup reports whether our group is our user's alone and of those whom an
-// administrator adds to it: it has the user's number or name. Many users share a group
-// such as staff, in which all of macOS are, and are not to share a site by that.
+// ownGroup reports whether our group is the user's own group, of which only an administrator can
+// add members: it has the user's number or name. Many users share a group such as staff, in which
+// all of macOS are, and are not to share a site by that.
 var ownGroup = sync.OnceValue(func() bool {
 	uid, gid := os.Geteuid(), os.Getegid()
 	if uid == gid {

@@ -186,7 +186,7 @@ func TestRouteAdmission(t *testing.T) {
 	}
 }
 
-// TestAdmittedPrincipal checks that a route has what its admission made of the caller.
+// TestAdmittedPrincipal checks that a route gets the principal of its admission.
 func TestAdmittedPrincipal(t *testing.T) {
 	var got []any
 	o := options(nil)

@@ -242,7 +242,7 @@ func (w *session) invokeSocket(ctx context.Context, r *request, of subject) erro
 	})
 }
 
-// status returns the status of a task, in the words of the specification.
+// status returns the status of a task, as the specification names it.
 func status(r *request, t task.Task) message {
 	m := reply(r, "actionStatus")
 	m.Action, m.Output, m.Status = r.Action, t, "pending"

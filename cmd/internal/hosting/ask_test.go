@@ -96,7 +96,7 @@ func (v *village) pair(grant string) {
 }
 
 // TestAskElsewhere: a routine asks an agent of another site by its grant, with the key of its own.
-// Both journals name it, and what the other agent moves says through whom it was asked.
+// Both journals name it, and moves of the other agent have the chain of callers.
 func TestAskElsewhere(t *testing.T) {
 	over(t, []string{"a", "b"}, func(v *village) {
 		a, b := v.sites["a"], v.sites["b"]
@@ -204,7 +204,7 @@ func TestAskLost(t *testing.T) {
 			})
 		})
 	}
-	// For ever: it has an end, and nothing is made up.
+	// If it never returns, the task ends, with an unknown outcome.
 	over(t, []string{"a", "b"}, func(v *village) {
 		v.pair("ask tidy")
 		id := v.ask("a", "sweep")

@@ -186,7 +186,7 @@ func (o *ordeal) told() {
 	}
 }
 
-// call is a call of the journal in the words of a receipt.
+// call renders a call of the journal in the format of a receipt.
 type call struct {
 	does string
 	acts bool // it moved something away from safe; returns to safe that change nothing are not written down

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestReplacedModules fails if go.mod requires another upstream version than the one that a module
-// of deploy/replaced was written for, until somebody has compared the two.
+// TestReplacedModules fails if go.mod requires another upstream version than that of a module in
+// deploy/replaced, until somebody has compared the two.
 func TestReplacedModules(t *testing.T) {
 	mod, err := os.ReadFile("../../../go.mod")
 	if err != nil {

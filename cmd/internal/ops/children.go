@@ -169,7 +169,7 @@ func instances(units []string, ending string) (all []string) {
 // manager is the service manager; a quiet one is told nothing.
 type manager struct{ quiet bool }
 
-// run has it do something with units: with none, where the verb takes some, nothing.
+// run runs a verb of systemctl on units. Without units, a verb that takes some is not run.
 func (m manager) run(ctx context.Context, verb string, units ...string) error {
 	if m.quiet || len(units) == 0 && verb != "daemon-reload" {
 		return nil

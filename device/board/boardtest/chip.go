@@ -11,8 +11,8 @@ import (
 	"agentsite/device/board"
 )
 
-// Chip is a GPIO controller of a test. It knows the levels at its pins, what
-// becomes of released ones, and all that can go wrong. Safe for concurrent use.
+// Chip is a GPIO controller of a test. It simulates the levels at its pins, those of released
+// lines, and errors. Safe for concurrent use.
 type Chip struct {
 	name, label string
 

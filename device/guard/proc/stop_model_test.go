@@ -220,7 +220,7 @@ func (w *world) guard() *stepped {
 	return w.guards[len(w.guards)-1]
 }
 
-// steps are what can happen, each a few steps of their own.
+// steps returns the possible events, each with a few steps of its own.
 func (w *world) steps() map[string][]func() {
 	let := func() {
 		select {

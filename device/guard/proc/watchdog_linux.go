@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setTimeout sets a watchdog's timeout, and returns the one that it uses
-// (Documentation/watchdog/watchdog-api.rst). If the timeout cannot be set, it is assumed to be
-// no shorter.
+// setTimeout sets a watchdog's timeout, and returns the effective one
+// (Documentation/watchdog/watchdog-api.rst). If the timeout cannot be set, it is assumed to be no
+// shorter.
 func setTimeout(f *os.File, d time.Duration) (time.Duration, error) {
 	seconds := int(d / time.Second)
 	raw, err := f.SyscallConn()

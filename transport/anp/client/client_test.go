@@ -196,7 +196,7 @@ func TestDID(t *testing.T) {
 	}
 }
 
-// TestCalls: a task is one call, made once; what comes of it, and what is said of faults.
+// TestCalls: a task is one call, made once, with its results and faults.
 func TestCalls(t *testing.T) {
 	h, c := start(t)
 	host := NewHost(c)

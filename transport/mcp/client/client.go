@@ -200,8 +200,8 @@ func (c *Client) Call(ctx context.Context, _ agents.Principal, call tools.Call) 
 	return res, nil
 }
 
-// Once makes calls that are repeated one call: the same Key has a site make them once,
-// and State is that of the last agents.ApprovalNeeded. The zero Once is a call for itself.
+// Once makes calls that are repeated one call: with the same Key a site makes them once. State is
+// that of the last agents.ApprovalNeeded. The zero Once is a call for itself.
 type Once struct{ Key, State string }
 
 // KnowsKeys reports whether calls of a tool that are repeated with one key are one call: tools of

@@ -41,8 +41,8 @@ type Server struct {
 	closed   bool
 }
 
-// New makes a server that offers a catalog to those whom the node authenticates, and calls
-// itself name and version.
+// New makes a server that offers a catalog to callers that the node authenticates, and calls itself
+// name and version.
 func New(n *node.Node, c *tools.Catalog, name, version, instructions string) *Server {
 	return &Server{
 		node: n, catalog: c, self: &sdk.Implementation{Name: name, Version: version}, instructions: instructions,

@@ -140,8 +140,8 @@ type flow struct {
 	call func() error
 }
 
-// measure has all flows run beside each other, and returns the worst p99 of all but the
-// last, and that of the last. None may fail.
+// measure runs all flows concurrently, and returns the worst p99 of all but the last, and that of
+// the last. None may fail.
 func measure(t *testing.T, flows []flow, length time.Duration) (worst, last time.Duration) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -238,7 +238,7 @@ func stopped(res *http.Response, err error) error {
 	return nil
 }
 
-// passedOn counts what those have to whom something was passed on.
+// passedOn counts what delegates hold.
 type passedOn struct{ open, refused atomic.Int64 }
 
 // passOn grants a few something; each passes it on to eight keys, and all of these open as

@@ -73,7 +73,7 @@ func startField(t *testing.T) *field {
 	return f
 }
 
-// settle has alice take what is hers, and returns her client.
+// settle makes alice take her output, subscription, session and request, and returns her client.
 func (f *field) settle(t *testing.T) *client.Client {
 	t.Helper()
 	token, alice := f.AddToken(t, "alice", "read *, set hartebeest/relay, set gate/relay")

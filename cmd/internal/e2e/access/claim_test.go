@@ -31,7 +31,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// challenged asks a site to be claimed by whom c is.
+// challenged requests a challenge to claim a site as the key of c.
 func challenged(t testing.TB, c *client.Client) ([32]byte, error) {
 	text, err := c.CallMethod(t.Context(), string(ownerapi.ChallengeMethod), nil)
 	if err != nil {
@@ -295,7 +295,7 @@ func TestClaimWritten(t *testing.T) {
 		t.Error("it is owned by", got)
 	}
 
-	// Owners have it known on their machines all the same, without a secret.
+	// On their machines, owners still learn its address, without a secret.
 	i.Secret = access.ClaimSecret{}
 	if log := r.Log.String(); !strings.Contains(log, "/-/"+i.Addresses[0]) || strings.Contains(log, secret.Text()) {
 		t.Errorf("its address is not shown:\n%s", log)

@@ -153,7 +153,7 @@ func TestBadMoves(t *testing.T) {
 		t.Errorf("something moved: %s", answer)
 	}
 
-	// The owner's yes has the very call made once.
+	// After the owner's approval the very call is made once.
 	if out, err := r.CLI(t, "approve", handle); err != nil {
 		t.Fatal(out, err)
 	}

@@ -147,7 +147,7 @@ func (p *probed) heard(t *testing.T, s interface{ Read([]byte) (int, error) }, f
 	}
 }
 
-// shownToPeers: what a host shows to all whom it meets has nothing of the site.
+// shownToPeers: identify tells peers nothing about the site.
 func (p *probed) shownToPeers(t *testing.T, h *p2p.Host, who peer.ID) {
 	t.Helper()
 	p.probes++

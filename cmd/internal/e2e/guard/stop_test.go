@@ -128,7 +128,7 @@ func TestStopSignal(t *testing.T) {
 	})
 }
 
-// TestGuardEnds: SIGTERM has the guard go to safe and end, and the site starts another.
+// TestGuardEnds: on SIGTERM the guard drives outputs to safe and ends, and the site starts another.
 func TestGuardEnds(t *testing.T) {
 	r := harness.StartRelay(t)
 	harness.CheckDeadline(t, 100*time.Millisecond, func() time.Duration {

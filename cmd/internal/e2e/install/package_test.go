@@ -225,8 +225,8 @@ func (p packaged) identity(t testing.TB) string {
 	return p.does(t, "setpriv --reuid=agentsite --regid=agentsite --clear-groups agentsite identity --data /var/lib/agentsite --json")
 }
 
-// confined: the service is nobody's superuser, and its guard has the priority that it asked
-// for.
+// confined: the service has no superuser's rights, and its guard has the priority that it
+// requested.
 func (p packaged) confined(t *testing.T) {
 	for _, pid := range strings.Fields(p.does(t, "cat /sys/fs/cgroup/system.slice/agentsite.service/cgroup.procs")) {
 		status := p.ReadFile(t, "/proc/"+pid+"/status")

@@ -147,7 +147,7 @@ func (w *way) used(t *testing.T) {
 	w.ann.MustCLI(t, "--site=shed", "reset")
 }
 
-// rules: who may nothing, a part, or no more is refused. It returns what was said to whom.
+// rules: who may nothing, a part, or no more is refused. It returns the refusals by caller.
 func (w *way) rules(t *testing.T) (said []string) {
 	t.Helper()
 	refused := func(who string, l harness.Laptop, code int, says string, args ...string) {

@@ -39,7 +39,7 @@ func CheckName(field, name string, offered []string) error {
 	return device.Faultf(device.Invalid, "%s: there is no %.60q here%s", field, name, cmp.Or(device.Suggest(name, offered, ""), choice(offered)))
 }
 
-// choice lists what a name may be, as the end of a sentence.
+// choice lists the possible names, as the end of a sentence.
 func choice(names []string) string {
 	const most = 30
 	switch {

@@ -21,7 +21,7 @@ const (
 	OpAsk                      // asks a hosted agent for a task; Ask.Points has the agent's name
 )
 
-// Effect returns what an operation does at most.
+// Effect returns the strongest effect of an operation.
 func (o Operation) Effect() Effect {
 	switch o {
 	case OpOwn, OpMove, OpShow, OpAsk:

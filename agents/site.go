@@ -12,7 +12,7 @@ import (
 // to approve the call first, and *Unreached. After any other error the outcome is unknown. A
 // principal learns nothing about points that it may not see. Methods are safe for concurrent use.
 type Site interface {
-	// Offer returns what p may ask for. The same pointer is the same offer.
+	// Offer returns the operations and points that p may use. The same pointer is the same offer.
 	Offer(ctx context.Context, p Principal) (*Offer, error)
 	Points(ctx context.Context, p Principal, r SiteRequest) (PointList, error)
 	Read(ctx context.Context, p Principal, r ReadRequest) (Readings, error)
@@ -80,7 +80,7 @@ type Point struct {
 	Confirm     string       `json:"confirm,omitzero"` // "owner" if an owner must approve each move
 }
 
-// Answers answers OpStop and OpStatus: what one site answered, or each of a group.
+// Answers is the answer to OpStop and OpStatus: that of one site, or of each site of a group.
 type Answers[T any] struct {
 	Sites  []T      `json:"sites"`
 	Missed []Missed `json:"not_answered,omitzero"`
@@ -136,7 +136,7 @@ type OutputDetail struct {
 	Others bool `json:"-"`
 }
 
-// Doing returns a copy with what the output is doing, without what it may do.
+// Doing returns a copy with the output's current state, without its limits.
 func (d OutputDetail) Doing() *OutputDetail {
 	d.Safe, d.Max, d.Limits, d.Confirm = device.Value{}, 0, "", ""
 	return &d
@@ -203,7 +203,7 @@ type MoveRequest struct {
 	Terms
 }
 
-// Output is where an output is, and what it will do.
+// Output is the state of an output, and its next change.
 type Output struct {
 	Output string       `json:"output"`
 	Value  device.Value `json:"value"`

@@ -22,8 +22,8 @@ type WatchRequest struct {
 // that stops answering are changes. Ages and lengths are those at the moment when the update was
 // made; its readings have no Time.
 type Update struct {
-	Offer     bool       // what may be asked for may have changed, see Site.Offer; never in the first
-	Readings  []Reading  // of outputs with what moves of their Detail: the rest is in Point
+	Offer     bool       // the offer may have changed, see Site.Offer; never in the first
+	Readings  []Reading  // for outputs with the changing part of their Detail: the rest is in Point
 	Approvals []Approval // all, where they have changed; nil where they have not
 	Stops     []StopState
 	Missed    []Missed // of a group: all sites that do not answer; nil where that has not changed

@@ -36,8 +36,8 @@ func formatted(args []any) []any {
 // maxListed bounds how many known words an error lists.
 const maxListed = 12
 
-// Clip returns text as UTF-8 of at most max bytes, at least 3, with an ellipsis in place of what is cut off.
-// Invalid bytes become U+FFFD.
+// Clip returns text as UTF-8 of at most max bytes, at least 3, with an ellipsis in place of the
+// rest. Invalid bytes become U+FFFD.
 func Clip(text string, max int) string {
 	if len(text) <= max && utf8.ValidString(text) {
 		return text

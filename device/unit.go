@@ -15,7 +15,7 @@ var ucum = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/?
 
 const unitPart = `([A-Za-z0-9%'"*^_+\[\]-]+(\{[!-z|~]+\})?|\{[!-z|~]+\})`
 
-// commonUnits maps what people write, in small letters, to UCUM codes.
+// commonUnits maps common notations, in small letters, to UCUM codes.
 var commonUnits = map[string]string{
 	"c": "Cel", "f": "[degF]", // a home has no whole coulombs and farads
 	"°c": "Cel", "degc": "Cel", "celsius": "Cel", "℃": "Cel", "°f": "[degF]", "degf": "[degF]", "fahrenheit": "[degF]", "℉": "[degF]",
@@ -27,7 +27,7 @@ var commonUnits = map[string]string{
 	"sec": "s", "second": "s", "seconds": "s", "minute": "min", "minutes": "min", "hour": "h", "hours": "h", "bytes": "By",
 }
 
-// CheckUnit accepts what looks like a UCUM code (Cel, %, Pa, ug/m3, {count}) and the empty
+// CheckUnit accepts a text in the form of a UCUM code (Cel, %, Pa, ug/m3, {count}) and the empty
 // unit. Its fault for a common spelling suggests the code.
 func CheckUnit(code string) error {
 	asked := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(code)), "μ", "µ") // two letters that look alike

@@ -95,7 +95,7 @@ func (v Value) String() string {
 	return "-"
 }
 
-// Tidy rounds to nine digits, more than any converter has: what is left of a
+// Tidy rounds to nine digits, more than any converter has, because the rounding error of a
 // multiplication by 0.001 was not measured.
 func Tidy(n float64) float64 {
 	const digits = 9

@@ -12,7 +12,7 @@ import (
 // On the wire a Value is a number, a bool, a text or null, in JSON and in CBOR
 // (RFC 8949, core deterministic encoding). Lists and maps are refused.
 
-// The encodings that are always the same are shared: encoders copy what they are given.
+// Constant encodings are shared: encoders copy them.
 var (
 	jsonNull, jsonTrue, jsonFalse = []byte("null"), []byte("true"), []byte("false")
 	itemNull, itemTrue, itemFalse = []byte{cborNull}, []byte{cborTrue}, []byte{cborFalse}
@@ -188,7 +188,7 @@ func (v *Value) UnmarshalCBOR(b []byte) error {
 	return nil
 }
 
-// cborArgument reads what follows an item's first byte.
+// cborArgument reads the argument after an item's first byte.
 func cborArgument(b []byte) (argument uint64, rest []byte, ok bool) {
 	short := b[0] & 31
 	if short < 24 {

@@ -105,7 +105,8 @@ func (n *Node) Owner(p agents.Principal) error {
 }
 
 // Decided blocks until an owner has answered a request of p, or it is over. A request whose caller
-// goes before is withdrawn: an owner is not asked for what nobody waits for, and it keeps no place.
+// leaves before is withdrawn: an owner is not asked about a call that nobody waits for, and it
+// keeps no slot.
 func (n *Node) Decided(ctx context.Context, p agents.Principal, handle string) error {
 	if err := known(p); err != nil {
 		return err

@@ -130,7 +130,7 @@ func (v *view) summarize(of *point, from, to time.Time, steps *float64) (agents.
 	return out, nil
 }
 
-// changes returns what changed of a point that is no measurement: the newest of it.
+// changes returns the newest changes of a point that is no measurement.
 func (v *view) changes(p agents.Principal, of *point, from, to time.Time) agents.History {
 	out := agents.History{Point: of.Address, Unit: of.Unit, Changes: []agents.Event{}}
 	add := func(c device.Change) bool {

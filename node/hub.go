@@ -32,7 +32,7 @@ type Hub struct {
 	sink     Sink
 	recorder Recorder
 	uri      func(address string) string // the resource of a point
-	start    time.Time                   // what all samples are in step with
+	start    time.Time                   // the origin of the ticks of all samples
 
 	mu     sync.RWMutex
 	latest map[string]*slot
@@ -49,7 +49,7 @@ type slot struct {
 
 type entry struct {
 	device.Reading
-	period time.Duration // 0 for what only speaks when it changes
+	period time.Duration // 0 for a point that only reports changes
 }
 
 // goodUntil returns when the reading becomes stale; zero where it does not.
@@ -156,7 +156,7 @@ func (h *Hub) Counts() (readings, coalesced uint64, watchers int) {
 // Announce tells the watchers of a change.
 func (h *Hub) Announce(c agents.Change) { h.watchers.Announce(c) }
 
-// OnOffer has wake be called when what the site offers has changed, until leave is called. It must
+// OnOffer makes wake be called when the site's offer has changed, until leave is called. It must
 // neither block nor call the hub.
 func (h *Hub) OnOffer(wake func()) (leave func()) {
 	return h.watchers.JoinFunc(agents.Change{Resources: true}, nil, wake).Leave

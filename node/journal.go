@@ -6,8 +6,7 @@ import (
 	"agentsite/device"
 )
 
-// Journal is where it is written down what moves, and what lets a call that is repeated
-// act once. Its errors are faults.
+// Journal records moves, and deduplicates repeated calls. Its errors are faults.
 type Journal interface {
 	// Replay returns the outcome of an earlier call with the same principal and key, nil if there
 	// was none. It is refused if the key stands for another call, or for a call with an unknown
@@ -17,7 +16,7 @@ type Journal interface {
 	// to be called once, with the outcome. Unless there is an earlier one: then, and after an error,
 	// the call must not be made.
 	Begin(Asked) (end func(Outcome), earlier *Outcome, err error)
-	// Add writes down what was done without asking. It does not block.
+	// Add records an action that no caller waits for. It does not block.
 	Add(Asked, Outcome)
 	// Deny counts a call that was refused. It does not block.
 	Deny(who, tool string, kind device.FaultKind)

@@ -253,7 +253,8 @@ func (n *Node) Recheck() {
 	n.hub.Announce(agents.Change{Permissions: true})
 }
 
-// accessVersion is another when what p sees may have changed, as far as that depends on permissions.
+// accessVersion returns a number that changes when the view of p may have changed by its
+// permissions.
 func (n *Node) accessVersion(p agents.Principal) uint64 {
 	if n.free(p) {
 		return 0

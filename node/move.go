@@ -235,8 +235,8 @@ func lengthOf(forSeconds *float64) time.Duration {
 	return time.Duration(math.Ceil(*forSeconds * float64(time.Second)))
 }
 
-// checkTerms checks what a caller asks beside the arguments, and takes over its key. Late is
-// how long after its coming the call may still begin; 0 is for ever.
+// checkTerms checks the terms of a call, and copies its key. Late is how long after its coming the
+// call may still begin; 0 is for ever.
 func checkTerms(t agents.Terms, asked *Asked) (late time.Duration, err error) {
 	if t.Key != nil {
 		asked.Key = *t.Key

@@ -65,7 +65,8 @@ func known(p agents.Principal) error {
 	return nil
 }
 
-// Offer returns what p may ask of the site. The same pointer is the same offer.
+// Offer returns the operations and points of the site that p may use. The same pointer is the same
+// offer.
 func (n *Node) Offer(ctx context.Context, p agents.Principal) (*agents.Offer, error) {
 	if err := known(p); err != nil {
 		return nil, err
@@ -79,13 +80,13 @@ func (n *Node) Offer(ctx context.Context, p agents.Principal) (*agents.Offer, er
 	return &v.offer, nil
 }
 
-// Tools lists what p may call of the hosted agents' own tools.
+// Tools lists the hosted agents' own tools that p may call.
 func (n *Node) Tools(p agents.Principal) ([]tools.Tool, error) {
 	return gather(n, p, tools.Agent.Tools)
 }
 
-// Use charges the permission of p for what is no operation, by the name that "use NAME" permits, and
-// refuses it without one.
+// Use charges the permission "use NAME" of p for a call that is no operation, and refuses it
+// without that permission.
 func (n *Node) Use(p agents.Principal, name string) error {
 	if err := known(p); err != nil {
 		return err
@@ -109,7 +110,7 @@ func (n *Node) Refuse(p agents.Principal, tool string, err error) error {
 	return n.refuse(Asked{Who: p.ID, Tool: tool}, err)
 }
 
-// Resources and Templates list what p may read of the hosted agents' own.
+// Resources and Templates list the hosted agents' own resources that p may read.
 func (n *Node) Resources(p agents.Principal) ([]tools.Resource, error) {
 	return gather(n, p, tools.Library.Resources)
 }
@@ -118,12 +119,12 @@ func (n *Node) Templates(p agents.Principal) ([]tools.Template, error) {
 	return gather(n, p, tools.Library.Templates)
 }
 
-// Prompts lists what p may ask for.
+// Prompts lists the prompts that p may use.
 func (n *Node) Prompts(p agents.Principal) ([]tools.Prompt, error) {
 	return gather(n, p, tools.Coach.Prompts)
 }
 
-// gather joins what the agents that are an O have.
+// gather joins the results of the agents that implement O.
 func gather[O, T any](n *Node, p agents.Principal, list func(O) []T) ([]T, error) {
 	if err := known(p); err != nil {
 		return nil, err

@@ -55,8 +55,8 @@ func split(points []string) (here, there []string) {
 	return here, there
 }
 
-// forSites calls do for what an ask is of each site that it names, as the principal of all agents
-// there.
+// forSites calls do for the part of an ask for each site that it names, as the principal of all
+// agents there.
 func (n *Node) forSites(ask agents.Ask, do func(agents.Principal, agents.Ask) error) error {
 	by := make(map[string][]string)
 	for _, address := range ask.Points {
@@ -222,7 +222,7 @@ type joinedOffer struct {
 	offer       *agents.Offer
 }
 
-// joinOffers adds to what p may ask here what it may ask of other sites.
+// joinOffers adds the offers of other sites to that of p here.
 func (n *Node) joinOffers(p agents.Principal, here, there *agents.Offer) *agents.Offer {
 	version := [2]uint64{n.access.Version(p)}
 	for _, address := range there.Read { // of the sites that there are

@@ -74,13 +74,13 @@ func quotaOf(ask agents.Ask) Quota {
 	return Calls
 }
 
-// counter counts what accounts hold of one thing.
+// counter counts the slots of one quota by account.
 type counter struct {
 	mu   sync.Mutex
 	held map[account]int
 }
 
-// Place is one of what is bounded; Leave gives it back.
+// Place is a slot of a quota; Leave releases it.
 type Place struct {
 	of *counter
 	to account
@@ -92,7 +92,7 @@ func (n *Node) Hold(p agents.Principal, q Quota) (Place, error) {
 		return Place{}, err
 	}
 	to, b, c := n.account(p), bounds[q], &n.held[q]
-	if q == Returns || q == Stops { // a stop is refused to nobody for what others do by the same grant
+	if q == Returns || q == Stops { // no stop is refused because of other calls by the same grant
 		to.name = p.ID
 	}
 	c.mu.Lock()

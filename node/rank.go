@@ -18,7 +18,7 @@ type Hosted struct {
 	Reads []string // the points that its definition names
 }
 
-// SetHosted replaces what is known of the hosted agents, by principal. It is for the wiring: no
+// SetHosted replaces the descriptions of the hosted agents, by principal. It is for the wiring: no
 // caller comes here.
 func (n *Node) SetHosted(all map[string]Hosted) {
 	n.agents.Store(&all)

@@ -97,7 +97,7 @@ func (of *point) reading(r device.Reading) agents.Reading {
 	return out
 }
 
-// detail returns what an output may do and is doing; nil for any other point.
+// detail returns the limits and the state of an output; nil for any other point.
 func (v *view) detail(p agents.Principal, address string) *agents.OutputDetail {
 	of := v.point(address)
 	s, ok := v.Outputs.StatusOf(address)
@@ -110,7 +110,7 @@ func (v *view) detail(p agents.Principal, address string) *agents.OutputDetail {
 	return &d
 }
 
-// moving returns what an output is doing; not what it may do.
+// moving returns the state of an output, without its limits.
 func (v *view) moving(p agents.Principal, s guard.Status) agents.OutputDetail {
 	return agents.OutputDetail{
 		Goal: goal(s), Holder: v.holder(p, s), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: v.lacks(s), Ended: cmp.Or(s.Why, s.Fault),
@@ -156,8 +156,7 @@ func (v *view) seesOf(d Device) bool {
 	})
 }
 
-// faults lists what is wrong with a device: that it is missing, or which of its points
-// cannot be read.
+// faults lists the problems of a device: that it is missing, or which of its points cannot be read.
 func (n *Node) faults(v *view, d Device) []string {
 	if d.Missing != "" {
 		return []string{d.Missing}

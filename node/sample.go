@@ -52,8 +52,8 @@ func (h *Hub) Sample(ctx context.Context, sources []Source, extra ...device.Watc
 	}
 }
 
-// listenTo takes in what a device says of its own accord. When its watch breaks,
-// the points that are never sampled are faults until it speaks again.
+// listenTo handles readings that a device sends on its own. When its watch breaks, the points that
+// are never sampled are faults until it speaks again.
 func (h *Hub) listenTo(ctx context.Context, s Source, w device.Watcher) {
 	points, unsampled := newSampled(s), []string(nil)
 	_, sensor := s.Device.(device.Sensor)

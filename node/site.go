@@ -36,8 +36,8 @@ type History interface {
 	// Summaries divides a range of time into about so many steps of one length, and returns
 	// those of a measurement that have readings, oldest first.
 	Summaries(address string, from, to time.Time, steps int) (all []device.Summary, step time.Duration, err error)
-	// Changes calls yield for what changed of any other point in a range of time, oldest first,
-	// until it returns false.
+	// Changes calls yield for the changes of any other point in a range of time, oldest first, until
+	// it returns false.
 	Changes(address string, from, to time.Time, yield func(device.Change) bool)
 	// ValueAt returns the change that gave a state or an output its value at a time; false
 	// where that is not known.
@@ -59,8 +59,8 @@ type Outputs interface {
 	Status() []guard.Status
 	// StatusOf is Status of one output; ok is false where there is none of that name.
 	StatusOf(output string) (s guard.Status, ok bool)
-	// Changed returns what is closed when anything that Status or Stopped reports has changed
-	// since the call.
+	// Changed returns a channel that is closed when anything that Status or Stopped reports has
+	// changed since the call.
 	Changed() <-chan struct{}
 	Policy(output string) (guard.Policy, error)
 }
@@ -154,8 +154,8 @@ func moving(k device.Kind) device.Value {
 	return device.Value{}
 }
 
-// SetSite replaces what the node offers, and tells the watchers. Calls that are under way
-// end with what they began with. It is for the wiring: no caller comes here.
+// SetSite replaces the node's Site, and notifies the watchers. Running calls end with the earlier
+// Site. It is for the wiring: no caller comes here.
 func (n *Node) SetSite(s Site) error {
 	made, err := newSite(s)
 	if err != nil {

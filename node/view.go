@@ -80,7 +80,7 @@ func (v *view) sees(op agents.Operation, address string) bool {
 // reads reports whether a point may be told of wherever it comes up.
 func (v *view) reads(address string) bool { return v.sees(agents.OpRead, address) }
 
-// list returns what is told of the points. It is not kept: each agent of the site has a view.
+// list returns the visible data of the points. It is not kept: each agent of the site has a view.
 func (v *view) list() ([]agents.Point, error) {
 	list := []agents.Point{}
 	for _, p := range v.points {
@@ -107,7 +107,7 @@ func (v *view) list() ([]agents.Point, error) {
 	return list, nil
 }
 
-// hidden replaces what is not told.
+// hidden replaces hidden values.
 const hidden = "something that you may not see"
 
 // holder returns the holder of an output as far as p may know it. A principal with a partial view
@@ -138,7 +138,7 @@ func (v *view) limits(p guard.Policy) string {
 	return p.Limits()
 }
 
-// lacks returns what an output requires and does not have.
+// lacks returns the unmet requirement of an output.
 func (v *view) lacks(s guard.Status) string {
 	if s.Lacks == "" {
 		return ""

@@ -11,16 +11,15 @@ import (
 )
 
 const (
-	// endSlack is how far the end of a lease or of a rest may be from what was told before it
-	// is told again.
+	// endSlack is how far the end of a lease or of a rest may differ from the last update before it
+	// is sent again.
 	endSlack = time.Second
 	// A value that a permission's rate does not allow yet is tried again less and less often.
 	chargeRetry    = time.Second
 	chargeRetryMax = time.Minute
 )
 
-// Watch tells p what changes, as agents.Site says. It takes a place of the Subscriptions for
-// as long as it runs.
+// Watch implements agents.Site. It takes a place of the Subscriptions for as long as it runs.
 func (n *Node) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
 	if err := known(p); err != nil {
 		return err
@@ -46,8 +45,8 @@ func (n *Node) watchHere(ctx context.Context, p agents.Principal, r agents.Watch
 	})
 }
 
-// beginWatch checks a request, and returns what p has to go on seeing, and the place that the
-// watch takes until it leaves it.
+// beginWatch checks a request, and returns the asks that p has to keep the permission for, and the
+// slot that the watch holds until it leaves.
 func (n *Node) beginWatch(p agents.Principal, r agents.WatchRequest) (asks []agents.Ask, place Place, err error) {
 	if r.OfferOnly {
 		if err := agents.CheckNumber("every", &r.Every); err != nil {
@@ -213,7 +212,7 @@ func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err erro
 		if u.Readings, err = w.readings(snapshot); err != nil {
 			return u, false, err
 		}
-	} else { // what a rate held back was undone
+	} else { // a change that a rate held back was undone
 		w.chargeAt, w.backOff = time.Time{}, 0
 	}
 	if snapshot || asked {

@@ -50,7 +50,7 @@ func (n *Node) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest)
 	})
 }
 
-// whyOutput adds to the answer what is known of an output only.
+// whyOutput adds the facts about an output to the answer.
 func (n *Node) whyOutput(ctx context.Context, v *view, p agents.Principal, s guard.Status, out agents.Why) (agents.Why, error) {
 	policy, err := v.Outputs.Policy(s.Output)
 	if err != nil {
@@ -98,7 +98,7 @@ func otherValue(policy guard.Policy, goal device.Value) device.Value {
 	return device.Number(policy.Range.Max)
 }
 
-// nameOf returns who a principal is, in words for people, where its ID does not say so.
+// nameOf returns a name of a principal for people, if its ID does not say it.
 func (n *Node) nameOf(who string) string {
 	switch who {
 	case localOwner.ID:

@@ -76,7 +76,7 @@ type Reporting interface {
 // Worker is an Agent that takes tasks.
 type Worker interface {
 	Agent
-	// Skills returns what it can be asked for. They are constant.
+	// Skills returns the skills of its tasks. They are constant.
 	Skills() []task.Skill
 	// Work works on a task until it is done. site journals each move with the task and its asker,
 	// and makes it a step of the task. ctx ends when the task is canceled, when it is late, or when

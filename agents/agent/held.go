@@ -31,8 +31,8 @@ func (h *Held) Note(output string, length time.Duration) {
 	h.until[output] = time.Now().Add(length)
 }
 
-// Release releases what is held still, those of other sites last: they may not answer. It does not
-// end with ctx.
+// Release releases the remaining leases, those of other sites last, because these may not answer.
+// It does not end with ctx.
 func (h *Held) Release(ctx context.Context, self agents.Principal, site agents.Site) {
 	h.mu.Lock()
 	until := h.until

@@ -20,8 +20,7 @@ type Offering interface {
 	Agent
 	// Offered asks the other program, and may start it.
 	Offered(ctx context.Context) (Offer, error)
-	// Accept accepts what Offered returned with that digest, and fails where something else is
-	// offered meanwhile.
+	// Accept accepts the offer with that digest, and fails if the offer has changed since Offered.
 	Accept(ctx context.Context, digest string) error
 }
 

@@ -54,7 +54,7 @@ func (a *Agent) Call(ctx context.Context, _ agents.Principal, call tools.Call) (
 		return none, err
 	}
 	defer done()
-	if _, ok := a.accepted(tool); !ok { // what the start has shown
+	if _, ok := a.accepted(tool); !ok { // as the start has shown
 		return none, device.Faultf(device.Denied, "%s changed this tool; an owner has to accept it again: agentsite agents tools %s", a.name, a.name)
 	}
 	calling, cancel := context.WithTimeout(ctx, callTime)
@@ -90,7 +90,7 @@ func (a *Agent) failed(ctx, calling context.Context, c *child, err error) error 
 	return device.Faultf(device.UnknownOutcome, "%s failed during the call (%s); whether it did what was asked is not known", a.name, says)
 }
 
-// result takes over what a child answered.
+// result converts a child's answer.
 func (a *Agent) result(res *sdk.CallToolResult) (tools.Result, error) {
 	out := tools.Result{From: KindName + ":" + a.name}
 	size := 0

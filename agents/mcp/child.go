@@ -27,7 +27,7 @@ const protocol = "2025-11-25"
 type child struct {
 	*conn
 	session *sdk.ClientSession
-	offered map[string]jsontext.Value // what it listed, by its own names; nil for a tool that cannot be offered
+	offered map[string]jsontext.Value // its listed definitions, by its own names; nil for a tool that cannot be offered
 	refused map[string]string         // why
 	others  []string                  // names that it listed and that "tools:" does not have
 
@@ -317,8 +317,8 @@ func (a *Agent) accepted(tool string) (d definition, ok bool) {
 	return d, json.Unmarshal(text, &d) == nil
 }
 
-// Offered implements agent.Offering: it starts the child and compares what it offers with what is
-// accepted.
+// Offered implements agent.Offering: it starts the child and compares its offer with the accepted
+// definitions.
 func (a *Agent) Offered(ctx context.Context) (agent.Offer, error) {
 	c, done, err := a.use(ctx)
 	if err != nil {
@@ -364,8 +364,8 @@ func (a *Agent) listed(c *child) (all []jsontext.Value) {
 	return all
 }
 
-// Accept implements agent.Offering: it accepts what an earlier Offered returned, if the child still
-// offers that.
+// Accept implements agent.Offering: it accepts the offer of an earlier Offered, if the child still
+// makes it.
 func (a *Agent) Accept(ctx context.Context, digest string) error {
 	o, err := a.Offered(ctx)
 	if err != nil {

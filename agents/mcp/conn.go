@@ -27,7 +27,7 @@ const (
 	messageRate  = 50
 	byteBurst    = 8 << 20
 	byteRate     = 1 << 20
-	// writeTime is how long a child may leave what it is sent unread.
+	// writeTime is how long a child may leave a message unread.
 	writeTime = 10 * time.Second
 )
 
@@ -41,7 +41,7 @@ type conn struct {
 	messages, bytes *rate.Limiter
 
 	once  sync.Once
-	cause atomic.Pointer[string] // what the child did wrong, first
+	cause atomic.Pointer[string] // the child's first error
 	over  atomic.Bool            // it cannot be used any more, though the child may take a while to end
 }
 
@@ -145,7 +145,7 @@ func (c *conn) Write(_ context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// fail ends a child for what it did wrong.
+// fail ends a child because of an error.
 func (c *conn) fail(says string) {
 	c.cause.CompareAndSwap(nil, &says)
 	c.Close()

@@ -158,7 +158,7 @@ func (p *plain) Close() error {
 			defer close(p.ended)
 			p.cmd.Process.Wait()
 			late.Stop()
-			syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // what it left behind, which has its group
+			syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // processes that it left behind, which are in its group
 			p.Reader.(io.Closer).Close()
 		}()
 	})

@@ -60,7 +60,7 @@ func canonical(t *sdk.Tool) (jsontext.Value, error) {
 	return v, checkDefinition(v)
 }
 
-// checkDefinition refuses what cannot be offered.
+// checkDefinition refuses a definition that cannot be offered.
 func checkDefinition(text jsontext.Value) error {
 	if len(text) > maxDefinition {
 		return fmt.Errorf("its definition has %d bytes, at most %d are offered", len(text), maxDefinition)
@@ -136,7 +136,7 @@ type Book struct {
 	all map[string]map[string]jsontext.Value // by agent and the child's name of the tool
 }
 
-// ReadBook reads what keep was called with, nil for nothing. keep makes it durable.
+// ReadBook decodes the last argument of keep, nil for none. keep makes it durable.
 func ReadBook(text []byte, keep func([]byte) error) (*Book, error) {
 	b := &Book{keep: keep, all: make(map[string]map[string]jsontext.Value)}
 	if len(text) == 0 {

@@ -1,5 +1,5 @@
-// Package notify tells watchers about changes. A slow watcher is told once about all that
-// happened meanwhile, so that what waits for it is bounded by what it watches.
+// Package notify tells watchers about changes. Changes are coalesced for a slow watcher, so that
+// its pending changes are bounded by the resources that it watches.
 package notify
 
 import (
@@ -71,7 +71,7 @@ func (w *Watcher) Replace(uris []string) {
 	}
 }
 
-// Leave ends what Join began.
+// Leave ends the watch that Join began.
 func (w *Watcher) Leave() {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()

@@ -53,10 +53,10 @@ const ANPPeer = "anp:"
 // addresses.
 const A2APeer = "a2a:"
 
-// A2A is how the card of an agent of A2A is known, and what the agent is asked with.
+// A2A says how the card of an A2A agent is verified, and which token file the agent is asked with.
 type A2A struct{ SignedBy, Digest, KeyFile string }
 
-// A2AOf returns what the addresses of an A2APeer are.
+// A2AOf decodes the addresses of an A2APeer.
 func A2AOf(addresses []string) (a A2A) {
 	if len(addresses) == 3 {
 		a = A2A{addresses[0], addresses[1], addresses[2]}

@@ -150,7 +150,7 @@ func (t Tasks) Cancel(ctx context.Context, site, id string) (task.Task, error) {
 	return cleanTask(got), nil
 }
 
-// cleanTask returns of another site's task what an agent here may know.
+// cleanTask returns the parts of another site's task that an agent here may see.
 func cleanTask(t task.Task) task.Task {
 	out := task.Task{ID: t.ID, State: t.State}
 	switch t.State {

@@ -24,7 +24,7 @@ const (
 	KindName = "routine"
 	// rank is above those of rules: somebody asked for the steps just now.
 	rank = 200
-	// maxSteps bounds the steps, and maxDone what they do: moves, texts and conditions.
+	// maxSteps bounds the steps, and maxDone their moves, texts and conditions.
 	maxSteps, maxDone = 32, 60
 	maxOutputs        = 16 // of a step
 	maxOptions        = 8

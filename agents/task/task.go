@@ -88,7 +88,7 @@ type Request struct {
 	Seconds   *float64       `json:"seconds,omitzero"`   // until when it has to have ended, from now; else an hour more than its skill's Seconds
 	// Context groups tasks as their asker says: "", or at most 128 printable characters of ASCII.
 	Context string `json:"context,omitzero"`
-	// Again says that it may have been asked before with this Key, by one who was not answered.
+	// Again says that it may have been asked before with this Key, without an answer.
 	Again        bool       `json:"-"`
 	agents.Terms `json:"-"` // Key: asked again with it, the same task is answered
 }
@@ -149,7 +149,7 @@ type Host interface {
 	Watch(ctx context.Context, p agents.Principal, id string, emit func(Task) error) error
 	// Answer answers the question of that ID.
 	Answer(ctx context.Context, p agents.Principal, id, question, answer string) (Task, error)
-	// Cancel ends a task before its next step, and releases what it holds. It returns once it has.
+	// Cancel ends a task before its next step, and releases its leases. It returns once it has.
 	Cancel(ctx context.Context, p agents.Principal, id string) (Task, error)
 }
 

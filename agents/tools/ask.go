@@ -93,7 +93,7 @@ func (c *Catalog) ask(ctx context.Context, p agents.Principal, call Call) (Resul
 	if err := in.check(); err != nil {
 		return Result{}, &malformed{err}
 	}
-	if c.Hold != nil && !in.Cancel { // what releases outputs waits for nobody's place
+	if c.Hold != nil && !in.Cancel { // a call that releases outputs waits for no slot
 		leave, err := c.Hold(p)
 		if err != nil {
 			return Result{}, c.hosted.Refuse(p, AskAgent, err)
@@ -266,7 +266,7 @@ func Elicit(q task.Question) Question {
 	}}
 }
 
-// Respond takes what a person did with the form of Elicit. To decline cancels the task, and to
+// Respond handles a person's answer to the form of Elicit. To decline cancels the task, and to
 // dismiss it leaves the task waiting. A client that names the only field otherwise is understood.
 func Respond(ctx context.Context, h task.Host, p agents.Principal, id, question string, response Args) (task.Task, error) {
 	if response == nil {

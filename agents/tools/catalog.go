@@ -58,7 +58,7 @@ func New(site Site, hosted Hosted) *Catalog {
 	return &Catalog{site: site, hosted: hosted, rendered: make(map[*agents.Offer][]Tool)}
 }
 
-// Tools lists what p may call.
+// Tools lists the tools that p may call.
 func (c *Catalog) Tools(ctx context.Context, p agents.Principal) ([]Tool, error) {
 	own, err := c.hosted.Tools(p)
 	if err != nil {
@@ -148,8 +148,8 @@ func (c *Catalog) called(p agents.Principal, call Call, res Result, err error) (
 // malformed is the error of arguments that no operation was asked with.
 type malformed struct{ error }
 
-// needInput renders that an owner has to approve a call. A client that can ask its person
-// does, so that the person behind it reads what is needed.
+// needInput renders that an owner has to approve a call. A client that can ask its person does, so
+// that the person reads the requirement.
 func needInput(needs *agents.ApprovalNeeded, ex Exchange) *NeedInput {
 	need := &NeedInput{State: needs.State, Elsewhere: needs.Says}
 	if ex.Can.Elicitation {
@@ -166,7 +166,7 @@ func (c *Catalog) Notify(ctx context.Context, p agents.Principal, which agents.C
 	return c.site.Notify(ctx, p, which, uris, emit)
 }
 
-// Watch tells p what changes of the site, as agents.Site does.
+// Watch tells p about changes of the site, as agents.Site does.
 func (c *Catalog) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
 	return c.site.Watch(ctx, p, r, emit)
 }

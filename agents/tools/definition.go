@@ -13,7 +13,7 @@ type definition struct {
 	// field is the argument that names points; "" of a tool about a whole site, which names
 	// a site in a group.
 	field string
-	// names returns what the argument may be, and whether there is such a tool at all.
+	// names returns the possible values of the argument, and whether there is such a tool at all.
 	names  func(*agents.Offer) (names []string, offered bool)
 	call   func(context.Context, agents.Site, agents.Principal, *agents.Offer, Args, agents.Terms) (Result, error)
 	render func(*agents.Offer, []string) (Tool, error)

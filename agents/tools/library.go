@@ -16,7 +16,7 @@ const mimeJSON = "application/json"
 // pointTemplate is the URI template of a site's points.
 var pointTemplate = agents.PointURI("{device}/{point}")
 
-// Resources lists what p may read: a site's points, and what hosted agents have.
+// Resources lists the resources that p may read: a site's points, and those of hosted agents.
 func (c *Catalog) Resources(ctx context.Context, p agents.Principal) ([]Resource, error) {
 	own, err := c.hosted.Resources(p)
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *Catalog) Resources(ctx context.Context, p agents.Principal) ([]Resource
 	return append(list, own...), nil
 }
 
-// Templates lists the URI templates of what p may read.
+// Templates lists the URI templates of the resources that p may read.
 func (c *Catalog) Templates(ctx context.Context, p agents.Principal) ([]Template, error) {
 	own, err := c.hosted.Templates(p)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Catalog) ReadResource(ctx context.Context, p agents.Principal, uri stri
 	return []ResourceContent{{URI: uri, MIME: mimeJSON, Text: string(text)}}, nil
 }
 
-// Prompts lists what p may start a conversation with.
+// Prompts lists the prompts that p may start a conversation with.
 func (c *Catalog) Prompts(ctx context.Context, p agents.Principal) ([]Prompt, error) {
 	own, err := c.hosted.Prompts(p)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 // Agent is a hosted agent that offers tools of its own, beside the operations of the site.
 type Agent interface {
 	Call(ctx context.Context, p agents.Principal, c Call) (Result, error)
-	// Tools lists what the agent offers, always in the same order. The slice is
-	// not changed by either side.
+	// Tools lists the agent's tools, always in the same order. The slice is not changed by either
+	// side.
 	Tools() []Tool
 }
 
@@ -44,8 +44,8 @@ type Args interface {
 type Call struct {
 	Tool string
 	Args Args
-	// Note takes what a running call tells its caller before its result. It is
-	// never nil and never blocks for long; notes may be dropped.
+	// Note sends a message of a running call to its caller before its result. It is never nil and
+	// never blocks for long; notes may be dropped.
 	Note  func(Note)
 	Terms agents.Terms
 	// Exchange has the results of earlier rounds of the same call (see NeedInput).
@@ -61,9 +61,9 @@ type Note struct {
 
 // Exchange is the state of a call that asks its caller for input.
 type Exchange struct {
-	Can     Capabilities    // what the client can be asked for
+	Can     Capabilities    // the capabilities of the client
 	Answers map[string]Args // the client's answers by Question.Key
-	State   string          // what NeedInput.State said, its integrity and its principal verified
+	State   string          // the NeedInput.State, its integrity and its principal verified
 }
 
 // Capabilities are the capabilities that a client declared. Tasks means that it can be answered
@@ -82,7 +82,7 @@ type Question struct {
 type NeedInput struct {
 	Questions []Question
 	State     string // comes back in Exchange.State; carriers seal it
-	Elsewhere string // what somebody else has to do meanwhile, whatever is answered; "" for nothing
+	Elsewhere string // a step that somebody else has to do, whatever is answered; "" for none
 }
 
 // Result is the result of a call.
@@ -112,8 +112,7 @@ type Blob struct {
 	Data []byte
 }
 
-// NeedsCapability is the error of a call whose client cannot be asked for what
-// the call needs.
+// NeedsCapability is the error of a call that needs input for which its client cannot be asked.
 type NeedsCapability struct{ Needs Capabilities }
 
 func (e *NeedsCapability) Error() string {

@@ -21,8 +21,8 @@ type Coach interface {
 	Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex Exchange) (PromptResult, error)
 }
 
-// Completer is an Agent that completes the arguments of its prompts and
-// templates. It returns nil for what is not its own.
+// Completer is an Agent that completes the arguments of its prompts and templates. It returns nil
+// for a resource that is not its own.
 type Completer interface {
 	Complete(p agents.Principal, ref Reference, argument, prefix string) []string
 }
@@ -67,7 +67,7 @@ type Message struct {
 	Content Content
 }
 
-// Reference names what Complete is about: a prompt, or a URI template.
+// Reference names the subject of Complete: a prompt, or a URI template.
 type Reference struct{ Prompt, URITemplate string }
 
 type notFound struct{}

@@ -104,9 +104,8 @@ var anyValue = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.
 	reflect.TypeFor[device.Value](): {}, reflect.TypeFor[jsontext.Value](): {Type: "object"},
 }}
 
-// schemaOf is the library's schema without the nulls that it allows for pointers
-// and lists: we send none. A null that comes all the same, as models send for what
-// they leave out, is taken for left out.
+// schemaOf is the library's schema without the nulls that it allows for pointers and lists: we send
+// none. A received null, as models send for missing members, counts as missing.
 func schemaOf[T any]() (*jsonschema.Schema, error) {
 	s, err := jsonschema.For[T](anyValue)
 	if err != nil {

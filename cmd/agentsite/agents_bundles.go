@@ -146,7 +146,7 @@ there, and what comes has this hash. Only members of the realm can fetch it.`,
 	return cmd
 }
 
-// printDraft prints what an owner has to know of a draft before its acceptance.
+// printDraft prints the facts about a draft that an owner needs before its acceptance.
 func (a *app) printDraft(d imports.Draft) error {
 	if err := a.say("%s is a draft now, by %s. It does nothing.", d.Name, d.Author); err != nil {
 		return err

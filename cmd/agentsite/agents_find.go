@@ -78,7 +78,7 @@ tags and descriptions. Only KEY identifies a site.`,
 	return cmd
 }
 
-// printFoundAgents prints the agents, and what is to say of sites without.
+// printFoundAgents prints the agents, and remarks on sites without.
 func (a *app) printFoundAgents(all []peer.FoundAgents) error {
 	var rows []foundAgent
 	for _, s := range all {

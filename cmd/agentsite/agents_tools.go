@@ -63,7 +63,7 @@ func (a *app) showOffer(name string, o agent.Offer) error {
 	return a.say("To accept all that is offered above: agentsite agents tools %s --accept %s", name, o.Digest)
 }
 
-// after returns a text with what stands before it, "" for none.
+// after returns a text with a prefix, "" for no text.
 func after(before, text string) string {
 	if text == "" {
 		return ""

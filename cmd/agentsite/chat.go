@@ -226,7 +226,7 @@ type view struct {
 	says, asks string
 	steps      int    // that were shown
 	written    string // of the answer
-	handle     string // of the call that was shown to the owner who sits here, to be approved or denied
+	handle     string // of the call that was shown to the owner at this terminal, to be approved or denied
 }
 
 func (v *view) show(ctx context.Context, t task.Task) {
@@ -287,14 +287,14 @@ func (v *view) offer(ctx context.Context, t task.Task) bool {
 	return false
 }
 
-// isFor reports whether an agent of the site makes a call for a task. Callers from elsewhere, by a key
-// or a token, write into Via what they want.
+// isFor reports whether an agent of the site makes a call for a task. Callers from elsewhere, by a
+// key or a token, can write any text into Via.
 func isFor(r owner.Request, task string) bool {
 	kind, name, _ := strings.Cut(r.Who, ":")
 	return kind != "token" && device.CheckName(kind) == nil && device.CheckName(name) == nil && slices.Contains(r.Via, "task/"+task)
 }
 
-// meanwhile does what was typed while the agent works.
+// meanwhile handles a line typed while the agent works.
 func (v *view) meanwhile(ctx context.Context, t task.Task, line string) error {
 	switch {
 	case line == "":
@@ -363,7 +363,7 @@ func spokenBy(result jsontext.Value) (s spoken, ok bool) {
 	return s, err == nil && s.Receipt != nil
 }
 
-// sayAnswer prints an agent's words, and below what the site did.
+// sayAnswer prints an agent's answer, and below it the site's receipt.
 func (a *app) sayAnswer(s spoken) error {
 	if s.Text != "" {
 		if _, err := fmt.Fprintln(a.out, cleanLines(s.Text)); err != nil {

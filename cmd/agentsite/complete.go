@@ -51,7 +51,7 @@ func (a *app) completeTools(cmd *cobra.Command, args []string, _ string) ([]stri
 	})
 }
 
-// completeWith completes the first argument to what list returns; nothing where it fails.
+// completeWith completes the first argument from the result of list; nothing if that fails.
 func (a *app) completeWith(cmd *cobra.Command, args []string, list func(context.Context, *session) ([]string, error)) (names []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)

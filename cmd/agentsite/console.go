@@ -102,8 +102,8 @@ func (a *app) screen(ctx context.Context, folder state.Folder) (s screen) {
 	return s
 }
 
-// page renders the screen within that many columns and rows; 0 is for no limit. It leaves out
-// what does not fit, the QR code first.
+// page renders the screen within that many columns and rows; 0 is for no limit. It leaves out parts
+// that do not fit, the QR code first.
 func (s screen) page(columns, rows int) string {
 	var b strings.Builder
 	line := func(text string) { b.WriteString(cut(text, columns) + "\n") }

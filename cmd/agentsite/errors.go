@@ -102,7 +102,7 @@ func saidBy(site, sentence string) string {
 func (a *app) said(sentence string) string { return saidBy(cmp.Or(a.site, a.peer), sentence) }
 
 // unreached adds the exit code to an error of a call and, unless it is the site's own message,
-// what to do.
+// advice.
 func (a *app) unreached(err error) error {
 	var web *url.Error
 	why := peer.Unreached(err)

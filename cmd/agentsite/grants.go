@@ -253,7 +253,7 @@ func askOwner[R any](ctx context.Context, s *session, call func(context.Context)
 	return result, s.app.unreached(err)
 }
 
-// access asks for owners, grants and tokens, and warns of what ends soon.
+// access asks for owners, grants and tokens, and warns of those that end soon.
 func (s *session) access(ctx context.Context) (ownerclient.Access, error) {
 	all, err := askOwner(ctx, s, s.Owner.Access)
 	if err != nil {

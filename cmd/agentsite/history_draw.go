@@ -71,7 +71,7 @@ func (p past) step() time.Duration {
 	return time.Duration(min(max(p.Length, 0), 1e9) * float64(time.Second))
 }
 
-// series returns what is drawn of a history: cleaned texts, and values in a unit whose numbers
+// series returns the chart's data of a history: cleaned texts, and values in a unit whose numbers
 // are short.
 func (p past) series(from, to time.Time) chart.Series {
 	s := chart.Series{Name: clean(p.Point), Unit: clean(unit(p.Unit)), Length: p.step()}

@@ -56,7 +56,7 @@ func (h *history) exportPoint(ctx context.Context, s *session, w exporter, point
 		page = to.Sub(from)
 	}
 	most := page
-	last := time.Time{} // what was written; the first entry of a page may be from before it
+	last := time.Time{} // the last written one; the first entry of a page may be from before it
 	for from.Before(to) {
 		end := from.Add(page)
 		if end.After(to) {

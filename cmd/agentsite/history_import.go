@@ -91,7 +91,7 @@ func (a *app) importHistory(ctx context.Context, s *session, file string, as []s
 	return a.printImported(&im)
 }
 
-// upload reads a checked file once more, and sends what it has.
+// upload reads a checked file once more, and sends its readings.
 func (im *importer) upload(ctx context.Context, s *session, f io.ReadSeeker) error {
 	progress, end := s.app.progress()
 	defer end()
@@ -136,7 +136,7 @@ type importer struct {
 
 	rows     int // of measurements of the site
 	noNumber int
-	unknown  map[string]int // rows by the name of what is no measurement of the site
+	unknown  map[string]int // rows by the names that are no measurement of the site
 }
 
 // importedPoint is a point that the file has readings of.
@@ -331,7 +331,7 @@ func (im *importer) add(p *importedPoint, x owner.PastReading) error {
 	return nil
 }
 
-// flush sends what was collected of a point.
+// flush sends the collected readings of a point.
 func (im *importer) flush(p *importedPoint) error {
 	all := p.minutes
 	p.minutes = p.minutes[:0]

@@ -36,8 +36,8 @@ func extraCommands() []*cobra.Command {
 	}}
 }
 
-// addSections ends each manual page with what cobra does not write: the files and the exit
-// status, which are the same for every command.
+// addSections adds the sections that cobra does not write to each manual page: the files and the
+// exit status, which are the same for every command.
 func addSections(folder string) error {
 	pages, err := filepath.Glob(filepath.Join(folder, "*.1"))
 	if err != nil {

@@ -176,7 +176,7 @@ func (d *duration) Set(s string) error {
 	return nil
 }
 
-// parseDuration reads what time.ParseDuration reads, and days and weeks alone or before it.
+// parseDuration parses the format of time.ParseDuration, and days and weeks alone or before it.
 func parseDuration(s string) (time.Duration, error) {
 	total := time.Duration(0)
 	for _, unit := range []struct {

@@ -14,7 +14,7 @@ func (a *app) say(format string, args ...any) error {
 	return err
 }
 
-// note prints to standard error what a script need not know.
+// note prints a remark that a script does not need to standard error.
 func (a *app) note(format string, args ...any) {
 	fmt.Fprintln(a.errs, "agentsite: "+clean(fmt.Sprintf(format, args...)))
 }

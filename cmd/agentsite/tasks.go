@@ -149,7 +149,7 @@ func (a *app) printTask(t task.Task) error {
 	return table(a.out, []string{"TIME", "STEP", "OUTCOME", "SAYS"}, steps)
 }
 
-// saysOf returns what a task says, or asks.
+// saysOf returns the message of a task, or its question.
 func saysOf(t task.Task) string {
 	if t.Question == nil || t.State.Ended() {
 		return t.Says

@@ -122,8 +122,8 @@ func (s *session) listAgents(ctx context.Context) error {
 	return printList(s.app, rows, "no agent here can be asked by you", []string{"AGENT", "SKILL", "DESCRIPTION"}, func(row []string) []string { return row })
 }
 
-// follow shows a task as it goes on, until it has ended, and returns why it failed. It asks the
-// person at the terminal what the task asks. Connections that break are made again.
+// follow shows a task as it goes on, until it has ended, and returns why it failed. It puts the
+// task's questions to the person at the terminal. Connections that break are made again.
 func (s *session) follow(ctx context.Context, t task.Task) error {
 	f, id := follower{session: s}, t.ID
 	queued := time.AfterFunc(2*time.Second, func() {
@@ -220,7 +220,8 @@ func stepLine(does, outcome, says string) string {
 	return line
 }
 
-// answer asks the person at the terminal what the task asks. Without one it returns how to answer.
+// answer puts the task's question to the person at the terminal. Without one it returns how to
+// answer.
 func (f *follower) answer(ctx context.Context, t task.Task) (task.Task, error) {
 	if _, ok := f.app.terminal(); !ok || f.app.json {
 		if f.app.json {

@@ -34,9 +34,9 @@ func (b *Board) ConfigFile() string {
 	return "/boot/config.txt" // before Debian 12
 }
 
-// Findings returns what an owner should know about the buses and lines of this board, and
-// about the lines and addresses that a site uses. It requests no line, and reads one byte
-// from each address, also while the site runs.
+// Findings returns problems of the buses and lines of this board, and of the lines and addresses
+// that a site uses. It requests no line, and reads one byte from each address, also while the site
+// runs.
 func (b *Board) Findings(ctx context.Context, uses []Use) []driver.Finding {
 	var all []driver.Finding
 	needed := make(map[string]bool) // buses

@@ -27,7 +27,7 @@ var (
 	bcmName    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^GPIO(0|[1-9][0-9]{0,2})$`) })
 	headerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:P1[_-])([0-9]{1,3})$`) })
 	chipName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([!-.0-~]{1,31})/(0|[1-9][0-9]{0,3})$`) })
-	lineName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[!-.0-~]([ -.0-~]{0,29}[!-.0-~])?$`) }) // what fits in the kernel's 31 letters, without a slash
+	lineName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[!-.0-~]([ -.0-~]{0,29}[!-.0-~])?$`) }) // at most the kernel's 31 letters, without a slash
 	nearBCM    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:GPIO|BCM)[ _-]?([0-9]+)$`) })
 	bareNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+$`) })
 )

@@ -126,8 +126,8 @@ func (s pinState) agrees(h PowerOnLevel) bool {
 	return s.function == "op" && s.level == "dl"
 }
 
-// atPowerOn returns the state of the board's lines by the gpio= lines among the settings,
-// by BCM number. A later line overrides what it sets.
+// atPowerOn returns the state of the board's lines by the gpio= lines among the settings, by BCM
+// number. A later line overrides its settings.
 func atPowerOn(settings []string) map[int]pinState {
 	all := make(map[int]pinState)
 	for _, s := range settings {

@@ -112,8 +112,8 @@ func (c *SerialConn) Ready() error {
 	return nil
 }
 
-// Read reads what has come, and waits for it until the context of Begin ends. It
-// begins with what comes once the port is open.
+// Read reads the received bytes, and waits for some until the context of Begin ends. It begins with
+// bytes received after the port was opened.
 func (c *SerialConn) Read(p []byte) (int, error) {
 	if err := c.Ready(); err != nil {
 		return 0, err

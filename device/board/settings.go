@@ -46,7 +46,7 @@ func (b *Board) oneWire() string {
 	if b.ConfigFile() == "" {
 		return usual
 	}
-	settings, _ := b.settings() // what cannot be read is as usual
+	settings, _ := b.settings() // settings that cannot be read are the defaults
 	for _, s := range settings {
 		words := strings.Split(s, ",")
 		if name, ok := strings.CutPrefix(words[0], "dtoverlay="); !ok || name != "w1-gpio" && name != "w1-gpio-pullup" {

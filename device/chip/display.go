@@ -29,8 +29,8 @@ func textPoint(description string) []device.Point {
 	return []device.Point{{Name: "text", Kind: device.KindText, Description: description}}
 }
 
-// Show shows a text; an empty one leaves the display dark. A text with more than
-// fits is refused, and what is shown stays.
+// Show shows a text; an empty one leaves the display dark. A text that does not fit is refused, and
+// the shown text stays.
 func (d *display) Show(ctx context.Context, point, text string) error {
 	if point != d.desc.Points[0].Name {
 		return device.Faultf(device.Invalid, "%.40q is not a display of this device", point)

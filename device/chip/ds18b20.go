@@ -108,7 +108,7 @@ func (c *ds18b20Config) Open(ctx context.Context) (device.Device, error) {
 	})
 }
 
-// onWire is an error of the bridge with what to do about the wire behind it.
+// onWire returns an error of the bridge with advice about the wire behind it.
 func onWire(err error) error {
 	if short, ok := errors.AsType[interface {
 		error

@@ -109,7 +109,7 @@ func (d *i2cChip) readSteadyWord(register byte) uint16 {
 	return binary.BigEndian.Uint16(b[:])
 }
 
-// readTwice reads what stands still, such as a calibration, until two readings agree.
+// readTwice reads constant registers, such as a calibration, until two readings agree.
 func (d *i2cChip) readTwice(register byte, b []byte) {
 	d.readFrom(register, b)
 	for range 3 {

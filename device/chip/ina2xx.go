@@ -29,7 +29,7 @@ type ina2xx struct {
 	takes    time.Duration   // so long
 	volts    float64         // the highest voltage
 	bus      func(raw uint16) (volts float64)
-	shunt    float64 // what one count of the shunt's register is, in volts
+	shunt    float64 // one count of the shunt's register, in volts
 	full     int16   // its largest
 }
 

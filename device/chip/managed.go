@@ -19,8 +19,8 @@ type managedChip struct {
 	// intact reports whether the chip still has its settings. It is nil where they cannot
 	// be read; such a chip is set up again after an error.
 	intact func() (bool, error)
-	// release releases what the chip's link holds from one use to the next: after an error
-	// and at Close. It may be nil.
+	// release releases the resources that the chip's link holds between uses, after an error and at
+	// Close. It may be nil.
 	release func()
 
 	// used between Begin and End of the link only:

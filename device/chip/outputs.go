@@ -62,5 +62,5 @@ func (r *readable) Sample(ctx context.Context) ([]device.Reading, error) {
 	})
 }
 
-// errForgets means that a chip does not have what was just written to it.
+// errForgets means that a chip does not have the value just written to it.
 var errForgets = errors.New("it does not store what is written to it")

@@ -11,7 +11,7 @@ import (
 )
 
 // serialSensor is a sensor that transmits unasked on a serial port. Each sample opens the port and
-// reads what comes next, so that no reading is old.
+// reads the next messages, so that no reading is old.
 type serialSensor struct {
 	managedChip
 	conn   *board.SerialConn

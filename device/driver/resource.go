@@ -4,7 +4,7 @@ package driver
 // a bus, a serial port.
 type Resource struct {
 	Name string // "GPIO17", "i2c-1/0x76", "spidev0.0", "pwmchip0/1", "/dev/serial0", "/sys/class/leds/ACT"
-	// Shared names what several devices share: resources of one Name do not conflict when
+	// Shared names the part that several devices share: resources of one Name do not conflict if
 	// they have the same Shared. All devices on i2c-1 need GPIO2, with Shared "i2c-1".
 	Shared string
 }

@@ -61,7 +61,7 @@ func (s *Sample) Separate(n, accuracy float64) (why string) {
 	return why
 }
 
-// Fault adds a fault of the next point. It is for what the chip itself reports, such as a
+// Fault adds a fault of the next point. It is for errors that the chip itself reports, such as a
 // value beyond its range, and says nothing about the other points.
 func (s *Sample) Fault(why string) { s.add(device.Reading{Quality: device.Bad, Why: why}) }
 
@@ -79,8 +79,8 @@ func (s *Sample) At(at time.Time) {
 	}
 }
 
-// Readings returns what was collected. Where one value is implausible, none is believed:
-// they came by the same bus from the same chip.
+// Readings returns the collected readings. Where one value is implausible, none is believed: they
+// came by the same bus from the same chip.
 func (s *Sample) Readings() []device.Reading {
 	if s.implausible != "" {
 		for i, r := range s.readings {

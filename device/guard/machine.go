@@ -94,9 +94,9 @@ func (m *Machine) Move(now Time, holder, name string, v device.Value, length tim
 	return nil
 }
 
-// Renew is Move for who holds the output already, at the value that it has or to safe, which
-// ends the lease. It refuses as Expired whoever does not hold the output any more, so that
-// nobody begins a lease, or ends another's, by being late.
+// Renew is Move for the holder of the output, at the current value or to safe, which ends the
+// lease. It refuses a caller that does not hold the output any more as Expired, so that a late call
+// neither begins a lease nor ends another's.
 func (m *Machine) Renew(now Time, holder, name string, v device.Value, length time.Duration) error {
 	i, err := m.find(name)
 	if err != nil {

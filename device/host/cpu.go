@@ -80,7 +80,7 @@ func parseStat(b []byte) (s stat) {
 	return s
 }
 
-// usage remembers the ticks at the last reading, and what it made of them.
+// usage keeps the ticks of the last reading, and its result.
 type usage struct {
 	last    stat
 	percent float64

@@ -1,7 +1,7 @@
 // Package announce announces a site on the media. It signs the site's record, and makes a new one
 // when something in it changes or the old one gets old.
 //
-// It gets what it announces as values. It imports discovery, discovery/card and
+// The caller passes the announced data as values. It imports discovery, discovery/card and
 // node/identity.
 package announce
 
@@ -46,15 +46,15 @@ type Options struct {
 	Key      identity.Key
 	Name     string
 	URL      string              // of the site on its own network; "" where it is not reached there
-	Public   bool                // the record shows the points, and what Agents returns, to everybody
+	Public   bool                // the record shows the points, and the result of Agents, to everybody
 	Claimed  func() bool         // whether somebody owns the site; before, nothing of its points is announced
 	Sequence *discovery.Sequence // numbers the records
 	Now      func() (t time.Time, sure bool)
-	// Agents returns what the owner lets others find of the site's agents, sorted and each once, such
-	// as agent/routine and skill/irrigation; nil for nothing. Renew follows each change.
+	// Agents returns the listed capabilities of the site's agents, sorted and without duplicates,
+	// such as agent/routine and skill/irrigation; nil for none. Renew follows each change.
 	Agents func() []string
-	// Shared returns the words by which members of the realm find what the site shares with them, such
-	// as bundle/abc; nil for nothing. They are in no public record. Renew follows each change.
+	// Shared returns the words by which members of the realm find the shared bundles of the site,
+	// such as bundle/abc; nil for none. They are in no public record. Renew follows each change.
 	Shared func() []string
 }
 
@@ -111,7 +111,7 @@ func (a *Announcer) offered() []discovery.Kind {
 	return nil
 }
 
-// agents returns what is listed of the agents, by kinds, nil while nobody owns the site.
+// agents returns the listed capabilities of the agents, by kinds; nil while the site has no owner.
 func (a *Announcer) agents() (all []discovery.Kind) {
 	if a.Agents == nil || !a.Claimed() {
 		return nil
@@ -127,8 +127,8 @@ func (a *Announcer) agents() (all []discovery.Kind) {
 	return all
 }
 
-// Renew makes Run compare the record with what it would say now, and announce a new one
-// where that differs. It does not block.
+// Renew makes Run compare the record with its current content, and announce a new one if that
+// differs. It does not block.
 func (a *Announcer) Renew() {
 	select {
 	case a.changes <- struct{}{}:
@@ -145,7 +145,7 @@ func (a *Announcer) Newer(r *discovery.Signed) {
 	}
 }
 
-// Card returns what the site shows to others of its realm.
+// Card returns the card that the site shows to others of its realm.
 func (a *Announcer) Card() card.Card {
 	c := card.Card{Capabilities: a.capabilities()}
 	if r := a.current.Load(); r != nil {

@@ -50,7 +50,7 @@ func (b *Bed) Avahi(host, hostname string) *Avahi {
 	return a
 }
 
-// Run runs a command for at most 10 s, and returns what it says.
+// Run runs a command for at most 10 s, and returns its output.
 func (a *Avahi) Run(command string) string {
 	a.t.Helper()
 	fmt.Fprintf(a.in, "timeout 10 bash -c %q </dev/null 2>&1; echo; echo the-end\n", command)

@@ -48,7 +48,7 @@ func missing(t testing.TB, what string, args ...any) {
 
 var sweep sync.Once
 
-// clean removes what tests left that were killed.
+// clean removes the remains of killed tests.
 func clean() {
 	all, _ := os.ReadDir("/run/netns")
 	for _, ns := range all {

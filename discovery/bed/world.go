@@ -48,8 +48,8 @@ const (
 	Symmetric NAT = "masquerade random,fully-random"
 )
 
-// Home is a network of its own behind a router, which lets out what is begun inside, and
-// in what belongs to that. All homes have the same addresses inside.
+// Home is a network behind a router, which permits connections from inside and their return
+// packets. All homes have the same addresses inside.
 type Home struct {
 	w      *World
 	Router string // its name
@@ -157,7 +157,7 @@ func (h *Home) rules(nft string) {
 	h.w.run(h.Router, nft, "nft", "-f", "-")
 }
 
-// run runs a command on a host, gives it input, and returns what it says.
+// run runs a command on a host with input, and returns its output.
 func (b *Bed) run(host, input string, argv ...string) string {
 	b.t.Helper()
 	argv = On(host, argv...)

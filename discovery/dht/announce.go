@@ -26,7 +26,7 @@ const (
 	minAnnounceInterval = 6 * time.Hour
 	maxAnnounceInterval = 10 * time.Hour
 
-	minRetryPause = 2 * time.Second // before what failed is tried again
+	minRetryPause = 2 * time.Second // before a retry
 	maxRetryPause = 5 * time.Minute
 	maxAwayPause  = 30 * time.Second // before an absent known server is tried again
 
@@ -47,10 +47,10 @@ const (
 	sendRetryPause = 250 * time.Millisecond // then twice and four times as long
 )
 
-// Announce makes servers store that this host has the realm's site, and what it can do; in
-// the public realm also its record. It repeats that in time, when the host's addresses
-// change, and when a known server has forgotten. It removes nothing at its end: a lookup then
-// finds that the site does not answer.
+// Announce makes servers store that this host has the realm's site, with its capabilities; in the
+// public realm also its record. It repeats that in time, when the host's addresses change, and when
+// a known server has forgotten. It removes nothing at its end: a lookup then finds that the site
+// does not answer.
 func (d *DHT) Announce(ctx context.Context, record *discovery.Signed) error {
 	if !d.o.Realm.Exists() {
 		return errors.New("announcing needs a realm")
@@ -241,7 +241,7 @@ func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }
 // errUnreachable means that servers do not answer.
 var errUnreachable = errors.New("unreachable")
 
-// update announces what the network does not know.
+// update makes the announcements that the network does not have.
 func (d *DHT) update(ctx context.Context, record *discovery.Signed, s *announceState) (err error) {
 	if at := selectAddrs(d.o.Host.Addrs()); !s.isCurrent(at) || !time.Now().Before(s.due) {
 		var untold map[peer.ID]bool
@@ -335,7 +335,7 @@ func (d *DHT) isAlone() bool { return d.o.Server && d.library.RoutingTable().Siz
 // The library announces only to the former, and ignores whether they stored it. provide returns the
 // servers that did not, how many are missing among the nearest, and an error if most did not.
 func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (silent int, refusing []peer.ID, err error) {
-	if err := d.library.Provide(ctx, key, false); err != nil { // what this host holds itself
+	if err := d.library.Provide(ctx, key, false); err != nil { // entries that this host holds itself
 		return 0, nil, err
 	}
 	near, cancel := context.WithTimeout(ctx, lookupTimeout)

@@ -17,7 +17,7 @@ const (
 	maxProviders = 128       // of a key, as honest servers send
 )
 
-// decodeAnswer decodes a server's answer. It returns an error for what would crash the
+// decodeAnswer decodes a server's answer. It returns an error for an answer that would crash the
 // library, and omits invalid peers.
 func decodeAnswer(to *pb.Message, b []byte, self peer.ID) (*pb.Message, error) {
 	a := new(pb.Message)

@@ -38,7 +38,7 @@ const (
 type Options struct {
 	Host host.Host
 
-	// Server makes the host store what others announce. It is for machines that are always on
+	// Server makes the host store the announcements of others. It is for machines that are always on
 	// and publicly reachable. A server does not join Amino.
 	Server bool
 

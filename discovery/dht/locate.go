@@ -90,7 +90,7 @@ func (d *DHT) search(ctx context.Context, p peer.ID) (signed, said []ma.Multiadd
 	if d.o.Realm.Public() && d.o.Prefix != Amino {
 		asking.Go(func() { signed = d.signedAddrs(ctx, p) })
 	}
-	asking.Go(func() { _, _ = d.library.FindPeer(context.WithValue(ctx, lookupTarget{}, p), p) }) // the peerstore has what it found
+	asking.Go(func() { _, _ = d.library.FindPeer(context.WithValue(ctx, lookupTarget{}, p), p) }) // the peerstore has the result
 	asking.Wait()
 	return signed, said
 }

@@ -13,9 +13,9 @@ const (
 	maxAddrsPerProvider = 64 // addresses of one peer
 )
 
-// sanitizeRequest removes from a request what a server must not store: records and providers
-// other than the sender's own, and all but few addresses. The library refuses a request
-// without any.
+// sanitizeRequest removes data from a request that a server must not store: records and providers
+// other than the sender's own, and all but few addresses. The library refuses a request without
+// any.
 func sanitizeRequest(h host.Host, from peer.ID, m *pb.Message) {
 	m.ProtoReflect().SetUnknown(nil)
 	m.CloserPeers = nil

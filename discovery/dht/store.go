@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	validity = 24 * time.Hour // of what is stored
+	validity = 24 * time.Hour // of stored entries
 
 	maxEntries          = 1 << 16
 	maxEntriesPerPeer   = 256  // of one peer

@@ -169,7 +169,7 @@ func (j *messageFilter) check(now time.Time, by identity.ID, direct bool, number
 		return m, bad
 	}
 	switch {
-	case older: // what is newer stays known
+	case older: // the newer one stays known
 	case m.Kind == query:
 		o.lastQuery = number
 	default:

@@ -35,8 +35,8 @@ var (
 	changeRate       = quota.Rate{PerSecond: 0.5, Burst: 256}
 	prefixChangeRate = quota.Rate{PerSecond: 0.05, Burst: 32}
 
-	// Messages of one topic; of those, from one address prefix, separately from origins and
-	// from peers that forward; and what one peer forwards.
+	// Messages of one topic; of those, from one address prefix, separately from origins and from
+	// peers that forward; and messages that one peer forwards.
 	topicRate   = quota.Rate{PerSecond: 16, Burst: 2048}
 	prefixRate  = quota.Rate{PerSecond: 2, Burst: 512}
 	forwardRate = quota.Rate{PerSecond: 1, Burst: 256}
@@ -183,7 +183,7 @@ type topicLimiter struct {
 // topicBuckets are the buckets of one topic.
 type topicBuckets struct {
 	all      quota.Bucket
-	peers    lru[peer.ID, quota.Bucket] // what they forward
+	peers    lru[peer.ID, quota.Bucket] // the messages that they forward
 	prefixes lru[netip.Prefix, struct{ own, passedOn quota.Bucket }]
 }
 

@@ -51,8 +51,8 @@ type Options struct {
 	// for half a minute, and is called four times concurrently.
 	Ask func(ctx context.Context, site identity.ID, sequence uint64) (discovery.Sighting, error)
 
-	// Digest returns a value that changes with what the site offers, and must not let anybody
-	// guess at the offer. nil for none.
+	// Digest returns a value that changes with the offer of the site, and must not let anybody guess
+	// the offer. nil for none.
 	Digest func() [32]byte
 
 	// Every is the interval of announcements, ± a fifth; 0 for ten minutes. It is the same

@@ -60,7 +60,7 @@ func scored(g *peerScores, topics map[string]*pubsub.TopicScoreParams) pubsub.Op
 		&pubsub.PeerScoreThresholds{GossipThreshold: graylist / 4, PublishThreshold: graylist / 2, GraylistThreshold: graylist})
 }
 
-// stop removes what pubsub leaves on the host after its context has ended.
+// stop removes the remains of pubsub on the host after its context has ended.
 func stop(h host.Host) {
 	h.RemoveStreamHandler(Protocol)
 	for _, c := range h.Network().Conns() {

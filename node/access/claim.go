@@ -66,8 +66,8 @@ func NewClaim(key identity.Key, secret ClaimSecret, take func(identity.ID) error
 	return c
 }
 
-// Challenge returns what a claimant has to answer within two minutes. It differs for each
-// claimant and is not stored.
+// Challenge returns a challenge that a claimant has to answer within two minutes. It differs for
+// each claimant and is not stored.
 func (c *Claim) Challenge(claimant identity.ID) ([32]byte, error) {
 	if time.Since(c.opened) >= ClaimWindow {
 		return [32]byte{}, errClosed
@@ -101,7 +101,7 @@ type Answer struct {
 	Signature []byte   `json:"signature"`
 }
 
-// transcript returns what a side authenticates. All of its parts have fixed lengths.
+// transcript returns the data that a side authenticates. All of its parts have fixed lengths.
 func (p Proof) transcript(side string, site identity.ID) []byte {
 	b := append([]byte("agentsite claim 1 "+side+"\x00"), site[:]...)
 	b = append(append(b, p.Claimant[:]...), p.Challenge[:]...)

@@ -3,8 +3,8 @@ package access
 import "time"
 
 const (
-	// maxAhead is how far the network may move the time beyond what owners said and what was saved.
-	// It is about as long as permissions to act last. So a site that was off for longer loses few of
+	// maxAhead is how far the network may move the time beyond an owner's time and the saved one. It
+	// is about as long as permissions to act last. So a site that was off for longer loses few of
 	// them by waiting for an owner.
 	maxAhead = 7 * 24 * time.Hour
 	// maxBehind is how far the network may be behind that; an owner's clock may be in

@@ -33,8 +33,8 @@ func At(name string, all []Permission) ([]Permission, error) {
 	return out, nil
 }
 
-// Elsewhere returns what permissions say of the site that is called by name, in its own words; nil
-// for nothing. It reverses At.
+// Elsewhere returns the permissions on the site that is called by name, in that site's names; nil
+// for none. It reverses At.
 func Elsewhere(name string, all []Permission) (out []Permission) {
 	for _, p := range all {
 		var points []string

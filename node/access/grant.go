@@ -24,7 +24,7 @@ const (
 	grantPurpose identity.Purpose = "grant"
 )
 
-// Block is one step of a grant: what its issuer permits its audience. The issuer of the
+// Block is one step of a grant: a permission of its issuer for its audience. The issuer of the
 // first block is an owner, and of each other one the audience of the block before.
 type Block struct {
 	Audience    identity.ID  `cbor:"1,keyasint"`
@@ -114,7 +114,7 @@ type signedBlock struct {
 // codec encodes grants and stored files.
 var codec = identity.NewCodec(8)
 
-// decodeFile decodes what a site stored, whose first field is its version.
+// decodeFile decodes a stored file, whose first field is its version.
 func decodeFile(what string, b []byte, v any) error {
 	var file struct {
 		Version uint `cbor:"1,keyasint"`
@@ -129,8 +129,8 @@ func decodeFile(what string, b []byte, v any) error {
 	return nil
 }
 
-// hashBlock returns the hash of a block and of what is before it: the hash of the block
-// before, or the issuer.
+// hashBlock returns the hash of a block and of its predecessor: the hash of the block before, or
+// the issuer.
 func hashBlock(before, block []byte) Hash {
 	h := sha256.New()
 	h.Write(before)
@@ -181,7 +181,7 @@ func (g *Grant) extend(key identity.Key, c grantWire, b Block) (*Grant, error) {
 	return ParseGrant(all)
 }
 
-// lastHash returns what the next block's hash continues from.
+// lastHash returns the predecessor of the next block's hash.
 func (g *Grant) lastHash() []byte {
 	if len(g.ids) == 0 {
 		return g.Issuer[:]

@@ -175,7 +175,7 @@ func (p Permission) allow(ask agents.Ask, l *agents.Limits) error {
 	return nil
 }
 
-// denied returns a refusal, which names what is missing and never what else exists.
+// denied returns a refusal, which names the missing permission and never other things that exist.
 func denied(format string, args ...any) *device.Fault {
 	return device.Faultf(device.Denied, format, args...)
 }

@@ -62,7 +62,7 @@ func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 	return g, nil
 }
 
-// evict drops a presented grant, and what was held by it, for Run to notice. The caller holds the
+// evict drops a presented grant, and the leases held by it, for Run to notice. The caller holds the
 // lock.
 func (s *Store) evict(c credential) {
 	evicted := func(have credential) bool { return have == c }

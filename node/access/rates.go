@@ -18,7 +18,7 @@ import (
 // addition.
 type rateCounter struct {
 	before time.Duration // uptime of earlier runs
-	since  time.Duration // what was counted before then is unknown; 0 where it is known
+	since  time.Duration // earlier counts are unknown; 0 if they are known
 	uses   map[use]*usage
 }
 
@@ -39,8 +39,7 @@ type charge struct {
 	rate Rate
 }
 
-// maxChildren limits the uses below one root, because anyone who may pass a grant on may do
-// so without end.
+// maxChildren limits the uses below one root, because a grant may be delegated any number of times.
 const maxChildren = 16
 
 // check refuses charges that exceed their rates, and says how long to wait; now is the
@@ -122,7 +121,7 @@ type usageFile struct {
 	At    []time.Duration `cbor:"5,keyasint"`
 }
 
-// encode returns what is to be stored, without uses whose calls no longer count.
+// encode returns the form to store, without uses whose calls no longer count.
 func (m *rateCounter) encode(now time.Duration, least time.Time, known bool) ([]byte, error) {
 	f := countsFile{Version: version, Uptime: m.before + now, Time: least.Unix(), Since: m.since, Known: known}
 	for k, u := range m.uses {

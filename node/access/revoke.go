@@ -25,7 +25,7 @@ func (r Revocation) covers(c credential) bool {
 		slices.ContainsFunc(c.grant.Blocks, func(b Block) bool { return b.Audience == r.Key })
 }
 
-// revoke records a revocation and removes what it covers.
+// revoke records a revocation and removes the grants and tokens that it covers.
 func (f *storeFile) revoke(r Revocation) {
 	if r.Block != (Hash{}) && !slices.Contains(f.Blocks, r.Block) {
 		f.Blocks = append(f.Blocks, r.Block)

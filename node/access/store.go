@@ -66,9 +66,9 @@ type Options struct {
 	LastKnown bool
 }
 
-// Store decides who may do what on a site. All methods are safe for concurrent use. Those
-// that change it return an error and change nothing where that cannot be stored, except for
-// revocations. Its refusals are faults: Busy where waiting helps, otherwise Denied.
+// Store decides about permissions on a site. All methods are safe for concurrent use. Those that
+// change it return an error and change nothing where that cannot be stored, except for revocations.
+// Its refusals are faults: Busy where waiting helps, otherwise Denied.
 type Store struct {
 	Options
 	start   time.Time
@@ -119,7 +119,7 @@ func find(all []credential, g *Grant) int {
 	return slices.IndexFunc(all, func(c credential) bool { return c.token == "" && bytes.Equal(c.grant.bytes, g.bytes) })
 }
 
-// NewStore decodes and verifies what was stored.
+// NewStore decodes and verifies the stored files.
 func NewStore(o Options) (*Store, error) {
 	if o.OnEnd == nil {
 		o.OnEnd = func() {}
@@ -186,7 +186,7 @@ func (s *Store) load(f storeFile) (map[string][]credential, map[Hash]bool, error
 	return credentials, blocks, nil
 }
 
-// change stores what edit makes of a copy of the file, and then uses it.
+// change edits a copy of the file, stores it, and then uses it.
 func (s *Store) change(edit func(*storeFile) error) error {
 	s.saving.Lock()
 	defer s.saving.Unlock()

@@ -22,7 +22,7 @@ const (
 	version  = 1
 	maxNeeds = 32
 	maxText  = 48 << 10 // bytes of a definition
-	maxFor   = 120      // characters of what a need is for
+	maxFor   = 120      // characters of a need's purpose
 	maxUnit  = 24
 	maxMay   = 1 << 10
 

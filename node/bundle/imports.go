@@ -80,7 +80,7 @@ func (s *Imports) Encode() ([]byte, error) {
 	return b, err
 }
 
-// DecodeImports reads what Encode returned; nil is no imports. Each bundle is verified again.
+// DecodeImports decodes the result of Encode; nil is no imports. Each bundle is verified again.
 func DecodeImports(b []byte) (*Imports, error) {
 	s := new(Imports)
 	if b == nil {

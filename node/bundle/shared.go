@@ -27,7 +27,7 @@ func (id FileID) String() string { return fileIDPrefix + hex.EncodeToString(id[:
 // IsFileID reports whether a text is meant as a FileID, and not as the name of a file.
 func IsFileID(text string) bool { return strings.HasPrefix(text, fileIDPrefix) }
 
-// ParseFileID parses what String returns.
+// ParseFileID parses the result of String.
 func ParseFileID(text string) (id FileID, err error) {
 	digits, ok := strings.CutPrefix(text, fileIDPrefix)
 	b, err := hex.DecodeString(digits)
@@ -87,7 +87,7 @@ func (s *Shared) Encode() ([]byte, error) {
 	return importCodec.Encode(s)
 }
 
-// DecodeShared reads what Encode returned; nil is none. Each bundle is verified again.
+// DecodeShared decodes the result of Encode; nil is none. Each bundle is verified again.
 func DecodeShared(b []byte) (*Shared, error) {
 	s, stored := new(Shared), new(Shared)
 	if b == nil {

@@ -29,7 +29,7 @@ func checkText(what, text string, limit int, lines bool) error {
 	return nil
 }
 
-// Clip returns text that a need of a bundle may have, cut and without what Open refuses.
+// Clip returns text that a need of a bundle may have, cut and without characters that Open refuses.
 func Clip(text string) string {
 	var kept []rune
 	for _, r := range text {

@@ -28,8 +28,8 @@ func loadDemo(drivers []driver.Driver) (*config.Site, error) {
 	return config.Parse("the built-in demonstration", demo, drivers)
 }
 
-// Check loads a configuration and checks all that can be checked without touching hardware;
-// others check what is not about devices.
+// Check loads a configuration and checks all that can be checked without touching hardware; others
+// check the other parts.
 func Check(path string, drivers []driver.Driver, others ...func(*config.Site) error) (cfg *config.Site, from string, err error) {
 	cfg, from, err = Load(path, drivers)
 	if err != nil {
@@ -95,7 +95,7 @@ func Reader(file string, drivers []driver.Driver, others ...func(*config.Site) e
 	}
 }
 
-// boardClaims returns what the devices need of the board, by device name.
+// boardClaims returns the resources of the board that the devices need, by device name.
 func boardClaims(cfg *config.Site) map[string][]driver.Resource {
 	claims := make(map[string][]driver.Resource)
 	for _, d := range cfg.Devices {
@@ -106,7 +106,7 @@ func boardClaims(cfg *config.Site) map[string][]driver.Resource {
 	return claims
 }
 
-// checkBoard finds what several devices need and only one can have, before any is opened.
+// checkBoard finds resources that several devices need and only one can have, before any is opened.
 // The error shows each finding at its device's line.
 func checkBoard(cfg *config.Site, b *board.Board) error {
 	return locateFindings(cfg, b.Survey(boardClaims(cfg)))

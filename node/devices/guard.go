@@ -64,7 +64,7 @@ func Guard(ctx context.Context, f GuardFiles, drivers []driver.Driver, conn io.R
 	return err
 }
 
-// limitGuard limits this process's memory, gives back what only the start needed, and locks
+// limitGuard limits this process's memory, returns the memory that only the start needed, and locks
 // the rest.
 func limitGuard() {
 	debug.SetGCPercent(25) // by default the heap grows to 4 MB before the first collection

@@ -44,7 +44,7 @@ type Manager struct {
 	opener   *opener
 	install  func() error             // replaces the current plan by the staged one
 	reloaded func(*config.Site) error // takes up the agents of a new configuration; nil for nothing
-	taken    *config.Site             // what reloaded took up last
+	taken    *config.Site             // the last configuration that reloaded applied
 	offer    func([]node.Device) error
 	reloads  chan chan<- error // unbuffered
 }

@@ -110,7 +110,7 @@ func (m *Manager) reload(ctx context.Context) error {
 		}
 	}
 	m.Config, m.devices = cfg, nil
-	m.KeepHistory(points(kept)) // what a device that changed tells until it is closed is of no use
+	m.KeepHistory(points(kept)) // readings of a changed device until it is closed are of no use
 	var opened []*instance
 	var fresh []config.Device
 	for _, c := range cfg.Devices {
@@ -157,8 +157,8 @@ func (m *Manager) reload(ctx context.Context) error {
 	return nil
 }
 
-// load reads the configuration, refuses what needs a restart or cannot be wired, and stages
-// the guard's plan where that has changed.
+// load reads the configuration, refuses changes that need a restart or cannot be wired, and stages
+// the guard's plan if that has changed.
 func (m *Manager) load() (*config.Site, Plan, error) {
 	cfg, err := m.Read()
 	switch {

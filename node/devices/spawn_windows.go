@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// CloseOnExec has nothing to do: a child inherits what it is given.
+// CloseOnExec has nothing to do: a child inherits only handles that it is given.
 func CloseOnExec() {}
 
 // ownProcessGroup keeps a terminal's Ctrl-C from the guard, which ends after the site.

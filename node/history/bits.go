@@ -51,7 +51,7 @@ func (w *bitWriter) bytes() []byte {
 	return w.b
 }
 
-// bitReader reads what a bitWriter wrote. After the end everything is 0, and short is set.
+// bitReader reads the bits of a bitWriter. After the end everything is 0, and short is set.
 type bitReader struct {
 	b     []byte
 	acc   uint64 // the next n bits, at its high end

@@ -76,8 +76,8 @@ func (c *collector) change(s *series, x change) {
 	}
 }
 
-// A series may have a burst of changes, and then one a second: a ramp has fifty, and would drive
-// out what other points did.
+// A series may have a burst of changes, and then one a second. A ramp has fifty a second, and would
+// evict the changes of other points.
 const (
 	maxBurst    = 60
 	changeEvery = 1000 // ms
@@ -121,7 +121,7 @@ func (c *collector) head(p span) head {
 	return head{epoch: c.epoch, first: p.first + c.base, last: p.last + c.base, offset: c.offset()}
 }
 
-// takeRaw encodes what was collected since the last raw block.
+// takeRaw encodes the entries collected since the last raw block.
 func (c *collector) takeRaw() (head, []entry) {
 	var p span
 	for _, s := range c.series {
@@ -184,8 +184,8 @@ func (c *collector) takeMinutes() (head, []entry) {
 	return h, all
 }
 
-// takeHours encodes what was collected since the last block of hours, and forgets the points
-// that are gone.
+// takeHours encodes the hours collected since their last block, and forgets the points that are
+// gone.
 func (c *collector) takeHours() (head, []entry) {
 	var p span
 	for _, s := range c.series {

@@ -11,7 +11,7 @@ import (
 // disk is the folder of the segment files; tests simulate a disk that loses power.
 type disk interface {
 	List() ([]string, error)
-	// Open opens a file for reading, for writing, or for writing with what is needed to make it.
+	// Open opens a file for reading, for writing, or for writing with the flags that create it.
 	Open(name string, flag int) (file, error)
 	Remove(name string) error
 	Sync() error // makes creations and removals durable

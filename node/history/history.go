@@ -23,7 +23,7 @@ const (
 	maxCollected = 16 << 10
 	// Before Open nothing is encoded, and each series keeps so many entries at most.
 	maxMinutes, maxEntries = 24 * 60, 1024
-	// clockStep is how far the wall clock may be from what was assumed.
+	// clockStep is how far the wall clock may be from the assumed one.
 	clockStep = time.Second
 )
 
@@ -57,15 +57,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// History collects readings and has the past ones. It is safe for concurrent use. Until Open
-// it has what it collected in memory: the last day.
+// History collects readings and has the past ones. It is safe for concurrent use. Until Open it has
+// the last day, in memory.
 type History struct {
 	start   time.Time // time 0 of the collector
 	options Options
 	wake    chan struct{}
 
-	// Holder returns who holds an output, and why it went to safe last; nil for nothing. It is
-	// set before the first Record, and called without a lock.
+	// Holder returns the holder of an output, and the cause of its last return to safe; nil for
+	// none. It is set before the first Record, and called without a lock.
 	Holder func(output string) (holder, cause string)
 
 	writing sync.Mutex // held for the disk, and before mu
@@ -130,7 +130,7 @@ func (h *History) Keep(points map[string]device.Point) {
 	}
 }
 
-// seriesKey returns what a series is found by in the files. An address has no space.
+// seriesKey returns the key of a series in the files. An address has no space.
 func seriesKey(address, unit string) string {
 	if unit == "" {
 		return address
@@ -198,7 +198,7 @@ func (h *History) isOutput(address string) bool {
 	return s != nil && s.kind.Output()
 }
 
-// took keeps what is in memory within its bounds, and wakes Run.
+// took keeps the memory within its bounds, and wakes Run.
 func (h *History) took(s *series, t int64) {
 	s.last = t
 	h.collector.now = max(h.collector.now, t)
@@ -228,7 +228,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// SetClock sets the wall time of this epoch, also of what was recorded before.
+// SetClock sets the wall time of this epoch, also for earlier records.
 func (h *History) SetClock(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -243,9 +243,9 @@ func (h *History) setClock(now time.Time) {
 	}
 }
 
-// Open begins to keep the history in a folder, with what it has already. A full or a
-// read-only disk is no error; History then goes on in memory, says so once, and writes when it
-// can. Open may take a second for a long history.
+// Open begins to store the history in a folder, with the records collected already. A full or a
+// read-only disk is no error; History then goes on in memory, says so once, and writes when it can.
+// Open may take a second for a long history.
 func (h *History) Open(path string, o Options) error { return h.open(folder(path), o) }
 
 func (h *History) open(d disk, o Options) error {
@@ -280,7 +280,7 @@ func (h *History) open(d disk, o Options) error {
 	return nil
 }
 
-// seal encodes what was collected for the disk, with the coarser tiers when they are due, or
+// seal encodes the collected records for the disk, with the coarser tiers when they are due, or
 // with all.
 func (h *History) seal(all bool) {
 	if h.collected > 0 || h.restate {
@@ -408,8 +408,8 @@ func (h *History) writeTier(t *tier) (n int, err error) {
 	return len(refs), nil
 }
 
-// expire removes what is too old, and the oldest of the largest tier while there is too much.
-// Imported values have no recorded time of their own: while the clock is not set, they stay.
+// expire removes records that are too old, and the oldest of the largest tier while there are too
+// many. Imported values have no recorded time of their own: while the clock is not set, they stay.
 func (h *History) expire(now time.Time, known bool) {
 	h.mu.Lock()
 	var old []*segment

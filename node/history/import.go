@@ -73,7 +73,7 @@ func (h *History) Import(address string, readings []device.Summary) (taken int, 
 // maxReadings limits a call of Import, so that no sum of counts overflows.
 const maxReadings = 10_000
 
-// checkReadings checks what comes from outside.
+// checkReadings checks readings from outside.
 func checkReadings(all []device.Summary, now time.Time) error {
 	if len(all) > maxReadings {
 		return device.Faultf(device.Invalid, "%d summaries at once, and at most %d are taken", len(all), maxReadings)
@@ -95,7 +95,7 @@ func checkReadings(all []device.Summary, now time.Time) error {
 	return nil
 }
 
-// readImported calls yield for what was imported of the point in a range, and around it, in no
+// readImported calls yield for the imported readings of the point in a range, and around it, in no
 // order.
 func (v *view) readImported(from, to int64, yield func(b bucket)) {
 	v.tiers[imported].each(v.disk, func(k head) bool { return v.touches(k, from, to) }, func(k head, payload []byte) {

@@ -16,7 +16,7 @@ type loaded struct {
 	end    head // the sequence, epoch and time that were reached
 }
 
-// load reads what is kept, and completes the coarser tiers where a crash has left them behind.
+// load reads the files, and completes the coarser tiers if a crash has left them behind.
 func (l *loaded) load(names []string) {
 	var r report
 	l.stated = make(map[uint32]uint64)
@@ -128,7 +128,7 @@ func (c *collector) of(key string) *series {
 	return s
 }
 
-// addEntry adds a series of a block to what is collected for a coarser tier.
+// addEntry adds a series of a block to the collected records of a coarser tier.
 func (c *collector) addEntry(e entry, base int64, coarse int) {
 	s := c.of(e.key)
 	switch {

@@ -50,7 +50,7 @@ func suits(bounds []int64, step time.Duration) int {
 	return best
 }
 
-// steps aggregates what is kept between bounds, in Unix ms.
+// steps aggregates the records between bounds, in Unix ms.
 func (h *History) steps(address string, bounds []int64, finest int) []device.Summary {
 	all, lasts := make([]bucket, len(bounds)-1), make([]int64, len(bounds)-1)
 	i := 0

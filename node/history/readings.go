@@ -62,7 +62,7 @@ type reader struct {
 	day  int64  // up to which they were taken
 }
 
-// snapshot takes what is kept at one moment.
+// snapshot takes a snapshot of the history.
 func (r *reader) snapshot(h *History, points []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,7 +91,7 @@ func (r *reader) holds(i int) bool {
 	return r.lives[i].kind != device.KindMeasurement && r.lives[i].kind != device.KindEvent
 }
 
-// read goes through the blocks, the older ones of minutes first, and what is in none yet.
+// read goes through the blocks, the older ones of minutes first, and records that are in none yet.
 func (r *reader) read() {
 	done := uint64(0) // the sequence up to which the minutes have it
 	for _, i := range []int{minutes, raw} {
@@ -178,7 +178,7 @@ func (r *reader) change(point int, c change, offset int64) {
 	}
 }
 
-// flush yields what was decoded of a block of an epoch, of which something is stored up to end.
+// flush yields the decoded readings of a block of an epoch, whose records end at end.
 func (r *reader) flush(epoch uint32, end int64) {
 	if epoch != r.epoch {
 		if r.epoch != 0 {
@@ -195,7 +195,7 @@ func (r *reader) flush(epoch uint32, end int64) {
 	r.all = r.all[:0]
 }
 
-// lose yields that nothing is known any more of what the points of an epoch were when it ended.
+// lose yields unknown values for the points of an epoch at its end.
 func (r *reader) lose() {
 	for i := range r.lives {
 		if r.holds(i) && r.known[i] {
@@ -212,7 +212,7 @@ func (r *reader) send(s past) {
 	r.going = r.yield(s.point, time.UnixMilli(s.at), s.value, s.every)
 }
 
-// imported yields what was imported of the time before a moment, and after the last one.
+// imported yields imported readings before a moment, and after the last one.
 func (r *reader) imported(until int64) {
 	if len(r.tiers[imported].segments)+len(r.tiers[imported].unwritten) == 0 {
 		return

@@ -190,7 +190,7 @@ func (s *segment) trim(d disk) {
 	}
 }
 
-// report collects what load finds.
+// report collects the findings of load.
 type report struct {
 	damaged int      // places
 	newer   []string // files with blocks of a version that is not known

@@ -135,7 +135,7 @@ func (s *Store) Propose(ctx context.Context, who agents.Principal, name, may, de
 	return s.Import(ctx, who, Request{Bundle: file, Bind: bound})
 }
 
-// contentOf returns what a bundle of an agent says, with the points that its needs are here.
+// contentOf returns the content of an agent's bundle, with the points that its needs are bound to.
 func contentOf(of hosted.Configured, points []agents.Point) (c bundle.Content, bound []bundle.Binding, err error) {
 	c = bundle.Content{Name: of.Name, Kind: of.Entry.Kind, Needs: []bundle.Need{}}
 	needs := make(map[string]string) // addresses of needs, by that of the point
@@ -197,8 +197,7 @@ func wish(may string, names []string, points []agents.Point, needs map[string]st
 	return text
 }
 
-// concerns reports whether a permission is about a point, and about what can be done with one of
-// its kind.
+// concerns reports whether a permission is about a point, and about an operation on its kind.
 func concerns(p access.Permission, of agents.Point) bool {
 	switch {
 	case slices.Contains(p.Tools, "switch_output") && !of.Kind.Output(),

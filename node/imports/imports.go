@@ -223,7 +223,7 @@ func (s *Store) change(change func(*bundle.Imports) error) error {
 	return nil
 }
 
-// define returns the agent of an import, and refuses what it cannot be here.
+// define returns the agent of an import, and refuses it if it cannot be defined here.
 func (s *Store) define(i bundle.Import, alone bool) (hosted.Configured, error) {
 	entry, err := entryOf(i)
 	if err != nil {

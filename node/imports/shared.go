@@ -5,7 +5,7 @@ import (
 	"agentsite/node/bundle"
 )
 
-// SharedBundle is a bundle that the site gives to members of its realm who know its ID.
+// SharedBundle is a bundle that the site gives to members of its realm that know its ID.
 type SharedBundle struct {
 	ID     string `json:"id"` // a bundle.FileID
 	Name   string `json:"name"`
@@ -13,7 +13,7 @@ type SharedBundle struct {
 	Author string `json:"author"` // a did:key
 }
 
-// SharedDamage returns why what is shared cannot be read; nil where it can.
+// SharedDamage returns why the shared bundles cannot be read; nil if they can.
 func (s *Store) SharedDamage() error { return s.sharedDamage }
 
 // Share shares a bundle from then on, over restarts too.
@@ -47,7 +47,7 @@ func (s *Store) Unshare(id string) error {
 	})
 }
 
-// Shared lists what is shared.
+// Shared lists the shared bundles.
 func (s *Store) Shared() []SharedBundle {
 	all := []SharedBundle{}
 	now := s.sharedNow()
@@ -66,7 +66,7 @@ func (s *Store) SharedFile(id bundle.FileID) []byte {
 	return nil
 }
 
-// SharedWords returns the words by which what is shared is found.
+// SharedWords returns the words by which the shared bundles are found.
 func (s *Store) SharedWords() (all []string) {
 	if s.MayShare() != nil { // the site has left its realm
 		return nil
@@ -82,7 +82,7 @@ func sharedAt(all *bundle.Shared, k int) SharedBundle {
 	return SharedBundle{bundle.IDOf(all.Files[k]).String(), b.Name, b.Kind, b.Author.String()}
 }
 
-// sharedNow returns what is shared, which nobody changes.
+// sharedNow returns the shared bundles, which are immutable.
 func (s *Store) sharedNow() *bundle.Shared {
 	s.mu.Lock()
 	defer s.mu.Unlock()

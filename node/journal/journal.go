@@ -303,7 +303,7 @@ func (j *Journal) Deny(who, tool, fault string) {
 	}
 }
 
-// Run writes what Add and Deny collect, until ctx ends; then it writes the rest and closes the
+// Run writes the entries of Add and Deny, until ctx ends; then it writes the rest and closes the
 // journal.
 func (j *Journal) Run(ctx context.Context) error {
 	var minute, repeated <-chan time.Time // nil while nothing is collected
@@ -332,7 +332,7 @@ func (j *Journal) Run(ctx context.Context) error {
 			minute = nil
 			j.mu.Lock()
 			err := errors.Join(j.writeWaiting(), j.writeDenials())
-			if j.due { // and not for what callers are refused, or repeat
+			if j.due { // and not for refused or repeated calls
 				err = errors.Join(err, j.anchor())
 			}
 			if err != nil {

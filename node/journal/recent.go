@@ -47,8 +47,8 @@ func (r *recorded) same(o *recorded) bool {
 	return r.Outcome == node.Done && o.Outcome == node.Done && r.Who == o.Who && r.Tool == o.Tool && bytes.Equal(r.Args, o.Args) && slices.Equal(r.Via, o.Via)
 }
 
-// subject returns what a call is about: the output that its arguments name, or, without
-// arguments, the site, which stands under the tool. "" is for anything else.
+// subject returns the subject of a call: the output that its arguments name, or, without arguments,
+// the site, under the tool's name. "" is for anything else.
 func subject(c Call) string {
 	var args struct {
 		Output string `json:"output"`
@@ -103,7 +103,7 @@ func (all *recent) complete(r *recorded, o Outcome, at time.Time) {
 	all.evict(r.about)
 }
 
-// evict drops the oldest calls about what there are too many of.
+// evict drops the oldest calls of a subject with too many.
 func (all *recent) evict(about string) {
 	for len(all.calls[about]) > maxRecent {
 		all.remove(about, 0)

@@ -34,7 +34,7 @@ func (r *Recorder) Open(folder string) {
 	}
 }
 
-// Run writes what Add and Deny gather, until ctx ends.
+// Run writes the entries of Add and Deny, until ctx ends.
 func (r *Recorder) Run(ctx context.Context) {
 	if r.unopened != nil {
 		return

@@ -41,7 +41,7 @@ type Limit struct {
 	Most  int
 }
 
-// Quota counts what groups hold. The zero value is empty. It is safe for concurrent use.
+// Quota counts the slots that groups hold. The zero value is empty. It is safe for concurrent use.
 type Quota struct {
 	mu   sync.Mutex
 	held map[any]int
@@ -77,7 +77,7 @@ func (q *Quota) Release(limits ...Limit) {
 	}
 }
 
-// Held returns what a group holds.
+// Held returns how many slots a group holds.
 func (q *Quota) Held(group any) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -5,7 +5,7 @@ import "fmt"
 // MaxAccepted bounds AcceptedFile, in bytes.
 const MaxAccepted = 4 << 20
 
-// Accepted returns what WriteAccepted wrote; nil for nothing.
+// Accepted returns the data of the last WriteAccepted; nil for none.
 func (f Folder) Accepted() ([]byte, error) {
 	text, err := ReadUntrusted(f.Path(AcceptedFile), MaxAccepted)
 	if err != nil {

@@ -146,7 +146,7 @@ func (f Folder) WriteSequence(n uint64) error {
 	return nil
 }
 
-// Unusable wraps an error of the folder's disk with what to do about it.
+// Unusable wraps an error of the folder's disk with advice.
 func (f Folder) Unusable(err error) error {
 	return fmt.Errorf("the data folder cannot be used: %w; use a writable one with --data", err)
 }

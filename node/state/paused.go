@@ -26,7 +26,7 @@ func (f Folder) Paused() ([]string, error) {
 	return names, nil
 }
 
-// WritePaused replaces what Paused returns, durably.
+// WritePaused replaces the list of Paused, durably.
 func (f Folder) WritePaused(names []string) error {
 	return WriteAtomic(f.Path(PausedFile), []byte(strings.Join(names, "\n")+"\n"), 0o600)
 }

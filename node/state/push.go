@@ -1,6 +1,6 @@
 package state
 
-// Pushes returns what WritePushes wrote; nil for nothing.
+// Pushes returns the data of the last WritePushes; nil for none.
 func (f Folder) Pushes() ([]byte, error) { return f.Read(PushFile) }
 
 // WritePushes replaces the push notification configurations, durably.

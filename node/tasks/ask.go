@@ -96,7 +96,7 @@ type asked struct {
 
 func argsOf(r task.Request) asked {
 	a := asked{r.Agent, r.Skill, r.Text, slices.Clone(r.Arguments), r.Seconds}
-	if !utf8.ValidString(a.Text) { // check refuses it, and what is refused is written down
+	if !utf8.ValidString(a.Text) { // check refuses it, and refusals are stored
 		a.Text = ""
 	}
 	if a.Arguments != nil && a.Arguments.Canonicalize() != nil {

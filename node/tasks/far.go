@@ -107,8 +107,8 @@ func (w *work) Ask(ctx context.Context, r task.Request) (out task.Task, err erro
 	return out, err
 }
 
-// openFar returns what the last step waits for at another site, as entry.Far, and how many steps
-// there are.
+// openFar returns the task at another site that the last step waits for, as entry.Far, and the
+// number of steps.
 func (w *work) openFar() (far string, steps int) {
 	w.m.mu.Lock()
 	defer w.m.mu.Unlock()
@@ -254,8 +254,8 @@ func outliving(ctx context.Context, by time.Duration) (longer context.Context, d
 	return longer, func() { stop(); cancel() }
 }
 
-// noteFar writes down what the step waits for: nothing yet, "/" before the other site is asked, or
-// "/ID".
+// noteFar stores the task that the step waits for: nothing yet, "/" before the other site is asked,
+// or "/ID".
 func (f *far) noteFar(asked string, durable bool) error {
 	before, n := f.openFar()
 	if before == f.site+asked {

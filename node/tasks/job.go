@@ -91,8 +91,8 @@ func (j *job) close() {
 	j.file = nil
 }
 
-// commit adds an entry to a task: to its file, durably where that is asked for, and then to what
-// is known of it. After an error, a fault, neither has changed.
+// commit adds an entry to a task: to its file, durably if requested, and then to its record. After
+// an error, a fault, neither has changed.
 func (m *Manager) commit(j *job, e entry, durable bool) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()

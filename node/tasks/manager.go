@@ -58,8 +58,8 @@ type Node interface {
 	Account(p agents.Principal) (string, error)
 	// Decided blocks until an owner has answered a request of p, or it is over.
 	Decided(ctx context.Context, p agents.Principal, handle string) error
-	// AskElsewhere calls ask once, if p may ask an agent of another site, SITE/AGENT. again asks what
-	// was asked before.
+	// AskElsewhere calls ask once, if p may ask an agent of another site, SITE/AGENT. again says
+	// that the request was sent before.
 	AskElsewhere(p agents.Principal, agent string, args any, t agents.Terms, again bool, ask func(agents.Terms) (any, error)) error
 }
 
@@ -67,7 +67,7 @@ type Node interface {
 type Options struct {
 	Folder  string
 	Node    Node
-	Site    agents.Site              // what the agents ask
+	Site    agents.Site              // the site that the agents ask
 	Workers func() []hosted.Worker   // the agents that take tasks
 	Now     func() (time.Time, bool) // false where it is a lower bound only
 	// Elsewhere returns the tasks that an agent has at other sites, by its principal; nil for a site

@@ -41,8 +41,8 @@ func (m *Manager) run(ctx context.Context, j *job, w hosted.Worker) {
 	j.cancel, j.progress, j.partial = nil, "", ""
 	began := len(j.steps) > 0
 	m.mu.Unlock()
-	// An agent that has ended meanwhile has released what it knew of. Outputs of other sites do not go
-	// to safe with this one.
+	// An agent that has ended meanwhile has released its own leases. Outputs of other sites do not
+	// go to safe with this one.
 	if _, gone := m.workerOf(m.Workers(), j); err != nil || over || gone != nil {
 		work.release()
 	}
@@ -89,8 +89,8 @@ func (m *Manager) prepare(j *job) error {
 	return nil
 }
 
-// complete ends a task that was done. Where that cannot be stored it has failed, and what it holds
-// is released.
+// complete ends a task that was done. If that cannot be stored it has failed, and its leases are
+// released.
 func (m *Manager) complete(j *job, result jsontext.Value, release func()) {
 	if len(result) > maxEnd || result != nil && !result.IsValid() {
 		release()

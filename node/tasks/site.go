@@ -67,8 +67,8 @@ func siteOf(output string) string {
 	return ""
 }
 
-// release returns to safe what the task moved and its agent holds still. A site that does not
-// answer delays no other one.
+// release returns the outputs to safe that the task moved and its agent still holds. A site that
+// does not answer delays no other one.
 func (w *work) release() {
 	w.m.mu.Lock()
 	outputs := make(map[string][]string) // by site

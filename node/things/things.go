@@ -183,7 +183,7 @@ func (s *Store) Patch(c Caller, id string, patch jsontext.Value) error {
 	return err
 }
 
-// put stores what change makes of a description, which gets nil where there is none.
+// put changes a description and stores it; change gets nil if there is none.
 func (s *Store) put(c Caller, id string, change func(*entry) (object, error)) (created bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,7 +321,7 @@ func (s *Store) store(all []*entry) error {
 	return nil
 }
 
-// purge removes what has expired. The lock is held.
+// purge removes expired descriptions. The lock is held.
 func (s *Store) purge() {
 	now, sure := s.Now()
 	var stay, gone []*entry

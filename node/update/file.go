@@ -196,8 +196,8 @@ func signed(s seal, keys []identity.ID) bool {
 	return false
 }
 
-// CopyTo writes the program to w and verifies it. After an error, the caller must not use what
-// was written.
+// CopyTo writes the program to w and verifies it. After an error, the caller must not use the
+// written bytes.
 func (u *Update) CopyTo(w io.Writer) error {
 	hash := sha256.New()
 	_, err := io.CopyN(io.MultiWriter(w, hash), u.program, u.Size)

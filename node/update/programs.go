@@ -44,7 +44,7 @@ type Rules struct {
 }
 
 // NewRules parses the parameters of a build: its sequence, "" for none, and keys as did:key,
-// separated by commas. With an error it returns what it could parse.
+// separated by commas. With an error it returns the parsed part.
 func NewRules(target, sequence, keys string) (Rules, error) {
 	r := Rules{Target: target}
 	var err error
@@ -185,7 +185,7 @@ func (p Programs) Check(r io.Reader, rules Rules) (*Update, error) {
 	return u, rules.Check(u.Release, s.Floor)
 }
 
-// Settle decides which program runs, and returns what it did in sentences. packaged is the sequence
+// Settle decides which program runs, and returns its actions in sentences. packaged is the sequence
 // of the package's program, which makes this call because the others may have failed. Even with an
 // error, the link points to a program.
 func (p Programs) Settle(packaged uint64) (did []string, err error) {

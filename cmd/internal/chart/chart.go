@@ -50,7 +50,7 @@ const (
 	band  = '░'
 )
 
-// toASCII replaces what this package and the usual units have beyond ASCII.
+// toASCII replaces the characters of this package and the usual units that are not ASCII.
 var toASCII = strings.NewReplacer("▀", "'", "▄", ".", "█", "|", "░", ":", "│", "|", "┤", "+", "─", "-", "└", "+", "┬", "+", "…", "~",
 	"°", "", "µ", "u", "Ω", "O", "²", "2", "³", "3")
 

@@ -18,7 +18,7 @@ import (
 
 var secretFile = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$`)
 
-// checkElsewhere refuses what names no other site and no agent elsewhere.
+// checkElsewhere refuses a peer that is no other site and no agent elsewhere.
 func checkElsewhere(at string, addresses []string) error {
 	if url, ok := strings.CutPrefix(at, remote.ANPPeer); ok {
 		return anp.CheckURL(url)
@@ -52,8 +52,8 @@ func a2aOptions(url string, with remote.A2A) (o a2a.Options, err error) {
 	return o, nil
 }
 
-// openElsewhere returns what makes the site of a link, or an agent elsewhere in the place of one. An
-// agent elsewhere is asked with the key of the site by ANP, and with a token by A2A.
+// openElsewhere returns a function that opens the site of a link, or an agent elsewhere in place of
+// one. An agent elsewhere is asked with the key of the site by ANP, and with a token by A2A.
 func openElsewhere(o *Options, sites *peer.Outbound) remote.Open {
 	return func(l agent.Link) (remote.Site, string, error) {
 		self := o.Key.ID()

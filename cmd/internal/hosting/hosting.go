@@ -66,8 +66,8 @@ type Hosting struct {
 	onList atomic.Pointer[func()]
 }
 
-// OnList has f called whenever Listed, or what the site shares, may be something else. f does not block, and does not
-// call Listed itself.
+// OnList makes f be called whenever Listed, or the shared bundles, may have changed. f does not
+// block, and does not call Listed itself.
 func (h *Hosting) OnList(f func()) { h.onList.Store(&f) }
 
 // changed is called when agents came, went, were paused or resumed.
@@ -86,7 +86,7 @@ func (h *Hosting) listed() {
 // Run runs its agents.
 func New(o Options) (*Hosting, error) {
 	paused, unlisted := o.Folder.Paused()
-	if unlisted != nil { // the outputs do not wait for it, and what was paused is not to run
+	if unlisted != nil { // the outputs do not wait for it, and paused agents must not run
 		slog.Error("all agents are paused", "err", unlisted)
 	}
 	accepted, err := o.Folder.Accepted()
@@ -122,7 +122,7 @@ func New(o Options) (*Hosting, error) {
 	return h, nil
 }
 
-// registry returns what the reporter to an AIOS registry needs.
+// registry returns the World of the reporter to an AIOS registry.
 func (h *Hosting) registry(o Options) aios.World {
 	return aios.World{
 		Version: o.Version, Claimed: o.Access.Claimed, Tasks: func() task.Host { return h.Tasks }, Now: func() time.Time { t, _ := o.now(); return t },
@@ -162,7 +162,7 @@ func (h *Hosting) Connect(grant string) (agent.Connected, error) {
 }
 
 // Run runs the agents until ctx ends. The connections to other sites end after the agents, which
-// release what they hold there.
+// release their leases there.
 func (h *Hosting) Run(ctx context.Context) {
 	linked, end := context.WithCancel(context.WithoutCancel(ctx))
 	var linking sync.WaitGroup

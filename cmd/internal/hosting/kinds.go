@@ -1,5 +1,5 @@
-// Package hosting puts together what hosts agents on a site: the list of kinds, their manager,
-// and what is asked of them.
+// Package hosting assembles the hosting of agents on a site: the list of kinds, their manager, and
+// their tasks.
 package hosting
 
 import (

@@ -16,8 +16,8 @@ import (
 	"agentsite/node/state"
 )
 
-// openModels returns what language models need of the site. Where it is not known what they have used
-// up, they are sent nothing.
+// openModels returns the World of language models. If their spent budgets are unknown, they are
+// sent nothing.
 func openModels(o Options, drafts func() *imports.Store) (llm.World, error) {
 	stored, err := state.ReadUntrusted(o.Folder.Path(state.SpentFile), llm.MaxLedger)
 	if err != nil {

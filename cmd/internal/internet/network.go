@@ -67,7 +67,7 @@ type Network struct {
 	serveTable bool
 }
 
-// Join opens the host and what Options name. It does not wait for the network.
+// Join opens the host and the parts named in Options. It does not wait for the network.
 func Join(o Options) (n *Network, err error) {
 	o.P2P.Background = gossip.Protocol
 	host, err := p2p.New(o.P2P)

@@ -26,7 +26,7 @@ import (
 type DoctorOptions struct {
 	Config  string // a file; "" for agentsite.yaml, where there is one
 	Drivers []driver.Driver
-	Checks  []func(*config.Site) error // of what is not about devices
+	Checks  []func(*config.Site) error // of parts other than devices
 	Folder  state.Folder
 	// Dial connects to the site that runs from Folder. It is called only while one runs.
 	Dial func() (*RunningSite, error)
@@ -113,8 +113,8 @@ func Diagnose(ctx context.Context, o DoctorOptions) Diagnosis {
 	return d
 }
 
-// uses returns what the devices use of the board. It leaves out devices that the kernel
-// drives: unprepared reports those.
+// uses returns the resources of the board that the devices use. It leaves out devices that the
+// kernel drives: unprepared reports those.
 func uses(cfg *config.Site, running bool) []board.Use {
 	var all []board.Use
 	for _, d := range cfg.Devices {

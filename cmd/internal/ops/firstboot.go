@@ -61,9 +61,9 @@ func bootFolder(named, root string) (string, error) {
 	return filepath.Dir(file), nil
 }
 
-// firstBoot copies the owner's configuration from the boot partition, or creates one of the
-// sensors that it finds, and returns what it did. An error on the partition does not keep it
-// from the rest.
+// firstBoot copies the owner's configuration from the boot partition, or creates one of the sensors
+// that it finds, and returns the completed steps. An error on the partition does not keep it from
+// the rest.
 func firstBoot(ctx context.Context, o PrepareOptions) (did []string, err error) {
 	if file, err := filepath.EvalSymlinks(o.Config); err == nil { // a link stays one
 		o.Config = file
@@ -224,9 +224,9 @@ func addSensors(ctx context.Context, o PrepareOptions) (did []string, err error)
 	return did, errors.Join(errs...)
 }
 
-// WriteClaim writes the file on the boot partition that says how to claim the site, and
-// removes it once the site has an owner. It returns what it did. It needs the superuser, and
-// is run after each change of the data folder's state.ClaimFile.
+// WriteClaim writes the file on the boot partition that says how to claim the site, and removes it
+// once the site has an owner. It returns the completed steps. It needs the superuser, and is run
+// after each change of the data folder's state.ClaimFile.
 func WriteClaim(o PrepareOptions) (did []string, err error) {
 	if err := superuser(o); err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ type PrepareOptions struct {
 	Drivers []driver.Driver
 	Folder  state.Folder // of the site
 	Boot    string       // where the boot partition is mounted; "" for where a Raspberry Pi has it
-	Group   string       // may use what is exported
+	Group   string       // may use exported channels
 	Root    string       // "" is the machine; a test's tree of files, which anybody may prepare
 
 	board *board.Board // nil is this machine's

@@ -174,8 +174,8 @@ func RestartService(ctx context.Context, o UpdateOptions, r update.Release) erro
 	}
 }
 
-// SettleUpdate decides which program the service runs, and returns what it did, a line each.
-// The package's program calls it, as the superuser, before the service starts.
+// SettleUpdate decides which program the service runs, and returns its actions, a line each. The
+// package's program calls it, as the superuser, before the service starts.
 func SettleUpdate(o UpdateOptions) ([]string, error) { return o.programs().Settle(o.Release.Sequence) }
 
 // InstallUpdate puts the waiting update in use and returns it; nil when none waits. The

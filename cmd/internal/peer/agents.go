@@ -68,7 +68,7 @@ type GlobalPermission struct {
 
 const globalName = "everywhere.json"
 
-// SetGlobalPermission stores what an agent may do everywhere, in place of what was stored.
+// SetGlobalPermission replaces an agent's permission on all sites.
 func (p Person) SetGlobalPermission(g GlobalPermission) error {
 	a, err := p.agent(g.Agent)
 	if err != nil {
@@ -77,7 +77,8 @@ func (p Person) SetGlobalPermission(g GlobalPermission) error {
 	return withLock(a.Folder, lockTimeout, func() error { return writeJSON(a.Folder, globalName, g) })
 }
 
-// GlobalPermissions lists what the user's agents may do everywhere, without what has ended.
+// GlobalPermissions lists the permissions of the user's agents on all sites, without those that
+// have ended.
 func (p Person) GlobalPermissions() (all []GlobalPermission, err error) {
 	agents, err := Agents()
 	if err != nil {

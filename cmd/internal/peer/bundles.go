@@ -15,8 +15,9 @@ import (
 // maxBundleSites bounds the sites that FetchBundle asks, all at once.
 const maxBundleSites = 8
 
-// FetchBundle fetches a bundle's file from the sites of a realm that share it. The file has the ID, and
-// nothing has decoded it. Those who are asked learn neither who the person is nor where the bundle goes.
+// FetchBundle fetches a bundle's file from the sites of a realm that share it. The file has the ID,
+// and nothing has decoded it. The sites asked learn neither the person's identity nor the bundle's
+// destination.
 func FetchBundle(ctx context.Context, j Realm, id bundle.FileID, version string) ([]byte, error) {
 	realm, err := discovery.ParseRealm(j.Realm)
 	if err != nil {

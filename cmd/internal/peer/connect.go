@@ -24,8 +24,8 @@ import (
 	"agentsite/transport/stdio"
 )
 
-// settleTimeout is how long the first client waits for sites that do not answer: many ask
-// once what there is, and never again.
+// settleTimeout is how long the first client waits for sites that do not answer: many clients list
+// tools once, and never again.
 const settleTimeout = 3 * time.Second
 
 // A site on this machine that does not say its name in time is not asked again for a while.
@@ -167,7 +167,7 @@ func (h *members) called(name, did string) string {
 
 // reread applies the current content of the file. Unchanged contacts stay connected.
 func (h *members) reread(now state.FileVersion) {
-	h.read = now // whatever is in it: what is wrong is said once
+	h.read = now // whatever is in it: an error is logged once
 	sites, err := h.person.Contacts().List()
 	if err != nil {
 		slog.Error("which sites there are stays as it was", "err", err)

@@ -41,7 +41,7 @@ type Target struct {
 	CBOR      bool   // with Site or URL: speak CBOR
 	Version   string
 	Wait      time.Duration // with Site or Peer: how long to retry; 0 for one try of DefaultTimeout
-	Progress  func(string)  // reports what takes long, and what was found; may be nil
+	Progress  func(string)  // reports slow steps, and findings; may be nil
 }
 
 const (

@@ -21,7 +21,7 @@ type Found struct {
 	Yours bool   `json:"yours,omitzero"`    // it is no contact yet, and says that the user owns it
 }
 
-// DiscoverOptions narrow what Discover looks for.
+// DiscoverOptions narrow the search of Discover.
 type DiscoverOptions struct {
 	For     time.Duration // 0 for until the context ends
 	Name    string        // only sites of that name; "" for all

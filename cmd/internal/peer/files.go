@@ -80,8 +80,8 @@ func (l listFile[T]) List() (all []T, err error) {
 	return all, nil
 }
 
-// change replaces the list by what edit returns, under the lock. Where edit returns nil,
-// nothing is written.
+// change replaces the list by the result of edit, under the lock. Where edit returns nil, nothing
+// is written.
 func (l listFile[T]) change(timeout time.Duration, edit func(all []T) ([]T, error)) error {
 	return withLock(l.folder, timeout, func() error {
 		all, err := l.List()

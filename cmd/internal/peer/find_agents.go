@@ -232,7 +232,7 @@ func (f *agentFinder) matching(all []task.Agent) (some []task.Agent) {
 	return some
 }
 
-// found returns what was found, in order.
+// found returns the results, in order.
 func (f *agentFinder) found() (all []FoundAgents) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -80,7 +80,7 @@ func newLocalSite(f state.Folder, version string, made state.FileVersion) *local
 	return s
 }
 
-// askName asks the site what it calls itself.
+// askName asks the site for its name.
 func (s *localSite) askName(ctx context.Context) (string, error) {
 	now, err := s.Status(ctx, agents.Principal{}, agents.SiteRequest{})
 	if err != nil || len(now.Sites) != 1 {

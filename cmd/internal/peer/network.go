@@ -23,7 +23,7 @@ type lazyNetwork struct {
 	closed bool
 }
 
-// open joins, or returns what it joined before.
+// open joins the network, or returns the one joined before.
 func (o *lazyNetwork) open() (*internet.Network, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -26,7 +26,7 @@ type Options struct {
 	Network *internet.Network // nil for none
 }
 
-// Open returns the routes of a configuration's adapters, after opening what they store.
+// Open returns the routes of a configuration's adapters, after opening their stores.
 func Open(o Options, s *adapter.Site) ([]web.Route, error) {
 	if o.Config.WoT.Directory {
 		file, err := state.ReadUntrusted(o.Folder.Path(state.ThingsFile), things.MaxFile)

@@ -41,7 +41,7 @@ var services = map[string]mdns.Service{
 // directory is the service of a site that is a directory of things.
 var directory = mdns.Service{Type: "_wot._tcp", Subtype: "_directory", Text: []string{"td=/.well-known/wot", "type=Directory", "scheme=https"}}
 
-// Services returns what the protocols of a configuration are found by on the local network.
+// Services returns the DNS-SD services of a configuration's protocols.
 func Services(c *config.Site) (all []mdns.Service) {
 	for _, name := range c.Protocols {
 		if s, ok := services[name]; ok {

@@ -51,7 +51,7 @@ func (s *site) endpoints() []string {
 }
 
 // claimAddresses returns where the site is claimed: the HTTPS endpoints, without the name that
-// whoever knows its key looks for anyway, and its first relay.
+// derives from its key, and its first relay.
 func (s *site) claimAddresses() []string {
 	near := s.httpsEndpoints()
 	if len(near) > 1 {

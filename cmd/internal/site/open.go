@@ -75,7 +75,7 @@ func (s *site) openDevices(ctx context.Context) error {
 	return nil
 }
 
-// openNode makes the node, its journal, which is opened later, and what stands behind it.
+// openNode makes the node, its journal, which is opened later, and the parts behind it.
 func (s *site) openNode(ctx context.Context) (err error) {
 	var extra []tools.Agent
 	extra, s.runExtras = extraAgents(s.hub.Announce, func() task.Host { return s.hosting.Tasks })
@@ -138,8 +138,8 @@ func (s *site) newAnnouncer() {
 	s.hosting.OnList(s.announcer.Renew)
 }
 
-// publish makes the devices' points what the site offers to callers and announces. It is
-// called whenever devices come or go.
+// publish offers the devices' points to callers and announces them. It is called whenever devices
+// come or go.
 func (s *site) publish(all []node.Device) error {
 	err := s.node.SetSite(node.Site{
 		Name: s.config.Name, Version: s.Version, Simulated: s.file == "", Started: s.started,

@@ -32,7 +32,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxMemory is below what the service's unit lets a site have.
+// maxMemory is below the memory limit of the service's unit.
 const maxMemory = 160 << 20
 
 // Options are the options of the command line.
@@ -162,7 +162,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	time.AfterFunc(time.Second, func() { // a collection would delay the first answers
 		memory.Limit(maxMemory)
-		debug.FreeOSMemory() // what only the start needed
+		debug.FreeOSMemory() // memory that only the start needed
 	})
 	systemd.Notify("READY=1\nSTATUS=" + status)
 	s.reportHealth(ctx, group)

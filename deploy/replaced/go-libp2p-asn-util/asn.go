@@ -22,7 +22,7 @@ import (
 //go:embed list.flate
 var packed []byte
 
-// mark is where a network's varints begin, and what the one before left.
+// mark is where a network's varints begin, and the state after the network before.
 type mark struct {
 	at    int
 	after uint64 // the first address behind the network before

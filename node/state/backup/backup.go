@@ -54,8 +54,7 @@ const (
 	ofSite     = "site"
 	ofOwner    = "owner"
 	maxBackup  = 192 << 20
-	// maxHistory is twice what a history has if the configuration says nothing. Sealed, it takes a
-	// third more.
+	// maxHistory is twice the default size of a history. Sealed, it takes a third more.
 	maxHistory = 128 << 20
 	maxSites   = 1 << 20
 )
@@ -179,8 +178,8 @@ func collect(o Options) (*content, error) {
 	return b, nil
 }
 
-// readHistory reads the files of the history. A running site appends to them, and a block that
-// is not complete is left out by whoever reads it.
+// readHistory reads the files of the history. A running site appends to them, and readers skip an
+// incomplete block.
 func readHistory(f state.Folder) (map[string][]byte, error) {
 	files, err := os.ReadDir(f.Path(state.HistoryFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -55,8 +55,8 @@ func stopFirst(err error) error {
 	return err
 }
 
-// remove removes a file or a folder durably, with what a crash has left of its replacement.
-// It reports whether there was one.
+// remove removes a file or a folder durably, with the remains of an interrupted replacement. It
+// reports whether there was one.
 func remove(f state.Folder, name string) (gone bool, err error) {
 	_, err = os.Lstat(f.Path(name))
 	gone = !errors.Is(err, fs.ErrNotExist)

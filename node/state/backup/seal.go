@@ -40,7 +40,7 @@ func NewPassphrase() string {
 	return string(bytes.Join(slices.Collect(letters), []byte("-")))
 }
 
-// seal encrypts what write writes with a passphrase, as "age --passphrase" does:
+// seal encrypts the output of write with a passphrase, as "age --passphrase" does:
 // age-encryption.org/v1.
 func seal(to io.Writer, passphrase string, work int, write func(io.Writer) error) error {
 	recipient, err := age.NewScryptRecipient(passphrase)
@@ -69,8 +69,8 @@ func (f *failing) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// unseal passes what was sealed to read, whose result counts only if the rest of the file is
-// whole. A wrong passphrase is a Denied fault, and damage a Mistake; that to the wrapped key looks
+// unseal passes the decrypted data to read, whose result counts only if the rest of the file is
+// intact. A wrong passphrase is a Denied fault, and damage a Mistake; that to the wrapped key looks
 // like a wrong passphrase.
 func unseal(sealed io.Reader, passphrase string, read func(io.Reader) error) error {
 	by, err := age.NewScryptIdentity(passphrase)

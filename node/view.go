@@ -107,7 +107,7 @@ func (v *view) list() ([]agents.Point, error) {
 	return list, nil
 }
 
-// hidden replaces hidden values.
+// hidden stands for names that the caller may not see.
 const hidden = "something that you may not see"
 
 // holder returns the holder of an output as far as p may know it. A principal with a partial view

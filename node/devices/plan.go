@@ -37,7 +37,7 @@ func (p Plan) transition(next Plan) []byte {
 		if stopState(d) != "" && !stays {
 			return nil
 		}
-		if stays || !belongsToGuard(d) { // the requirement of an output is known by name only
+		if stays || !belongsToGuard(d) { // a device that an output requires is known by name only
 			keep = append(keep, d)
 			outputs = outputs || hasOutputs(d)
 		}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -111,8 +112,8 @@ type Limits struct {
 }
 
 var (
-	keyFile  = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
-	toolName = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
+	keyFile  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`) })
+	toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_]{1,40}$`) })
 )
 
 // SetName implements agent.Named.
@@ -134,7 +135,7 @@ func (a *Agent) Define() (agent.Definition, error) {
 	}{
 		{a.Model.URL != standInURL && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != ""), "model.url", "takes the address of a chat-completions API without a key in it, such as http://laptop:11434/v1"},
 		{m.Name == "" || len(m.Name) > 128, "model.name", "takes the model's name at the server, such as qwen3:8b"},
-		{m.KeyFile != "" && !keyFile.MatchString(m.KeyFile), "model.key_file", "takes the name of a file beside the configuration, such as model.key, and never the key itself"},
+		{m.KeyFile != "" && !keyFile().MatchString(m.KeyFile), "model.key_file", "takes the name of a file beside the configuration, such as model.key, and never the key itself"},
 		{m.Context < minContext || m.Context > maxContext, "model.context", "takes 2048 to 2000000 tokens"},
 		{m.Answer < 64 || m.Answer > m.Context/2, "model.answer", "takes 64 tokens to half of model.context"},
 		{m.Price.Prompt < 0 || m.Price.Answer < 0 || m.Price.Prompt > 1e6 || m.Price.Answer > 1e6, "model.price", "takes what a million tokens cost"},
@@ -153,7 +154,7 @@ func (a *Agent) Define() (agent.Definition, error) {
 		}
 	}
 	for i, name := range a.Allowed {
-		if !toolName.MatchString(name) || slices.Contains(a.Allowed[:i], name) {
+		if !toolName().MatchString(name) || slices.Contains(a.Allowed[:i], name) {
 			return wrong("tools", fmt.Sprintf("%.60q is not the name of a tool, or is there twice", name))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentsite/agents"
 	"agentsite/agents/task"
@@ -185,7 +186,7 @@ func (g *guarded) events(point string, all []agents.Event) []agents.Event {
 }
 
 // word matches the texts of states, such as open, which say nothing else.
-var word = regexp.MustCompile(`^[A-Za-z0-9_-]{0,24}$`)
+var word = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{0,24}$`) })
 
 // own returns an error without the words of another site.
 func own(err error, addresses ...string) error {
@@ -198,7 +199,7 @@ func own(err error, addresses ...string) error {
 // value notes that the model reads a value: a text, such as that of a display, was written by
 // whoever wrote it there.
 func (g *guarded) value(point string, v device.Value) {
-	if v.Type() == device.TypeText && !word.MatchString(v.Text()) {
+	if v.Type() == device.TypeText && !word().MatchString(v.Text()) {
 		g.taint("whoever writes "+point, "")
 	}
 }

@@ -93,13 +93,15 @@ type Agent struct {
 }
 
 var (
-	toolName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./-]{0,63}$`)
-	ownName    = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
-	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
-	secretName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+	toolName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./-]{0,63}$`) })
+	ownName    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_]{1,40}$`) })
+	envName    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`) })
+	secretName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`) })
 	// takenNames are variables of which the loader, the shell or the runtimes of usual children
 	// make programs.
-	takenNames = regexp.MustCompile(`^(LD_.*|PATH|HOME|IFS|ENV|BASH_ENV|NODE_OPTIONS|PYTHON.*|CREDENTIALS_DIRECTORY)$`)
+	takenNames = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(LD_.*|PATH|HOME|IFS|ENV|BASH_ENV|NODE_OPTIONS|PYTHON.*|CREDENTIALS_DIRECTORY)$`)
+	})
 )
 
 // SetName implements agent.Named.
@@ -132,12 +134,12 @@ func (a *Agent) Define() (agent.Definition, error) {
 	}
 	var d agent.Definition
 	for i, tool := range a.Allowed {
-		if !toolName.MatchString(tool) || slices.Contains(a.Allowed[:i], tool) {
+		if !toolName().MatchString(tool) || slices.Contains(a.Allowed[:i], tool) {
 			return wrong("tools", "%.70q is not the name of a tool, or is there twice", tool)
 		}
 		name := a.offeredAs(tool)
 		switch {
-		case !ownName.MatchString(name):
+		case !ownName().MatchString(name):
 			return wrong("tools", "%q would be offered as %q, which has more than %d characters or others than a-z, 0-9 and _; write a shorter name under \"rename:\"", tool, name, maxName)
 		case tools.IsOperation(name):
 			return wrong("tools", "%q would be offered as %q, which is a tool of the site; write another name under \"rename:\"", tool, name)
@@ -155,10 +157,10 @@ func (a *Agent) Define() (agent.Definition, error) {
 		return wrong("secrets", "at most %d", maxSecrets)
 	}
 	for variable, file := range a.Secrets {
-		if !envName.MatchString(variable) || takenNames.MatchString(variable) {
+		if !envName().MatchString(variable) || takenNames().MatchString(variable) {
 			return wrong("secrets", "%.70q is not an environment variable for a secret; write it like { API_KEY: weather.key }", variable)
 		}
-		if !secretName.MatchString(file) {
+		if !secretName().MatchString(file) {
 			return wrong("secrets", "%s takes the name of a file beside the configuration, such as weather.key, and never the secret itself", variable)
 		}
 	}
@@ -178,7 +180,7 @@ func checkCommand(command []string) error {
 			return fmt.Errorf("%.40q has control characters, or more than %d bytes", word, maxWord)
 		}
 	}
-	if p := command[0]; !filepath.IsAbs(p) && !toolName.MatchString(p) || strings.Contains(strings.TrimPrefix(p, "/"), "/") && !filepath.IsAbs(p) {
+	if p := command[0]; !filepath.IsAbs(p) && !toolName().MatchString(p) || strings.Contains(strings.TrimPrefix(p, "/"), "/") && !filepath.IsAbs(p) {
 		return errors.New("the program is an absolute path, or a name that is found in PATH")
 	}
 	return nil

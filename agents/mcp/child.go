@@ -252,7 +252,7 @@ func (a *Agent) list(ctx context.Context, c *child) error {
 		}
 		for _, t := range res.Tools {
 			if t == nil || !slices.Contains(a.Allowed, t.Name) {
-				if t != nil && toolName.MatchString(t.Name) {
+				if t != nil && toolName().MatchString(t.Name) {
 					others = append(others, t.Name)
 				}
 				continue

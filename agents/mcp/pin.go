@@ -81,7 +81,7 @@ func checkDefinition(text jsontext.Value) error {
 		before = r
 	}
 	var d definition
-	if err := json.Unmarshal(text, &d); err != nil || !toolName.MatchString(d.Name) {
+	if err := json.Unmarshal(text, &d); err != nil || !toolName().MatchString(d.Name) {
 		return errors.New("its definition is not one of a tool")
 	}
 	for _, schema := range []jsontext.Value{d.Input, d.Output} {

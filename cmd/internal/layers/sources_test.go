@@ -98,3 +98,26 @@ func receiver(d *ast.FuncDecl) string {
 	}
 	return typ.(*ast.Ident).Name + "."
 }
+
+// TestStart: no package compiles a regular expression before main, which each start of the program
+// and of its guard would wait for.
+func TestStart(t *testing.T) {
+	for _, s := range sources(t) {
+		if strings.HasPrefix(s.path, "cmd/internal/e2e/") || strings.HasSuffix(s.path, "_test.go") {
+			continue
+		}
+		for _, d := range s.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			ast.Inspect(g, func(n ast.Node) bool {
+				if c, ok := n.(*ast.SelectorExpr); ok && c.Sel.Name == "MustCompile" {
+					t.Errorf("%s compiles a regular expression at the start; put it into sync.OnceValue", s.path)
+				}
+				_, later := n.(*ast.FuncLit)
+				return !later
+			})
+		}
+	}
+}

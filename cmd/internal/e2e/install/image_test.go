@@ -442,7 +442,7 @@ func (p *powered) powerOff(t testing.TB) {
 // waitForConsole waits for a text on the board's console.
 func (p *powered) waitForConsole(t testing.TB, text string) {
 	t.Helper()
-	harness.WaitFor(t, 2*time.Minute, "the console shows: "+text, func() bool { return strings.Contains(p.console.String(), text) })
+	harness.WaitFor(t, 5*time.Minute, "the console shows: "+text, func() bool { return strings.Contains(p.console.String(), text) })
 }
 
 var restarting = regexp.MustCompile(`reboot: Restarting system|Rebooting in \d+ seconds`)
@@ -450,7 +450,7 @@ var restarting = regexp.MustCompile(`reboot: Restarting system|Rebooting in \d+ 
 // restarts waits until the board restarts itself, and switches it off.
 func (p *powered) restarts(t testing.TB) {
 	t.Helper()
-	harness.WaitFor(t, 2*time.Minute, "the board restarts", func() bool { return restarting.MatchString(p.console.String()) })
+	harness.WaitFor(t, 5*time.Minute, "the board restarts", func() bool { return restarting.MatchString(p.console.String()) })
 	t.Logf("%.1f s to its restart", p.seconds())
 	p.powerOff(t)
 	// The firmware is told by a property that QEMU does not know.
@@ -462,7 +462,7 @@ var claimWith = regexp.MustCompile(`agentsite claim (\S+)`)
 // invitation waits for the address to claim the site by, on the console.
 func (p *powered) invitation(t testing.TB) (i access.Invitation) {
 	t.Helper()
-	harness.WaitFor(t, 2*time.Minute, "the board shows how to claim it", func() bool {
+	harness.WaitFor(t, 5*time.Minute, "the board shows how to claim it", func() bool {
 		var err error
 		found := claimWith.FindStringSubmatch(p.console.String())
 		if found == nil {

@@ -94,7 +94,7 @@ func (s *server) begin(c *adapter.Call) (*call, error) {
 
 var errNoAgent = adapter.ErrNotFound("there is no such agent for you here")
 
-// terms returns what a message asks of its call in its metadata. Its messageId is the
+// terms returns the terms of a call from the metadata of its message. Its messageId is the
 // idempotency key where the metadata has none.
 func (s *server) terms(c *call, m *message) (t agents.Terms, err error) {
 	if !m.Metadata.IsZero() {

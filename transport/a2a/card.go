@@ -17,8 +17,8 @@ import (
 )
 
 // card is an AgentCard of 1.0. No list and no object in it is empty: verifiers disagree whether
-// those are part of what is signed. It has no securityRequirements, of which the protocol's own
-// libraries for Go and JavaScript read two different forms: an answer of 401 tells the same.
+// those are signed. It has no securityRequirements, of which the protocol's own libraries for Go
+// and JavaScript read two different forms: an answer of 401 tells the same.
 type card struct {
 	Name         string            `json:"name"`
 	Description  string            `json:"description"`
@@ -295,7 +295,7 @@ func (h *things) usage(ctx context.Context, who agents.Principal) (string, error
 	return b.String(), nil
 }
 
-// addLegacy adds what readers of 0.3 need.
+// addLegacy adds the members that readers of 0.3 need.
 func (c *card) addLegacy() {
 	c.legacyCard = legacyCard{
 		URL: c.Interfaces[0].URL, Protocol: "0.3.0", Transport: "JSONRPC", Extended: true,

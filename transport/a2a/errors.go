@@ -38,7 +38,7 @@ var (
 )
 
 // faults are the problems of the kinds of faults. The codes are those of the site's other JSON-RPC,
-// outside what JSON-RPC and A2A reserve.
+// outside the ranges that JSON-RPC and A2A reserve.
 var faults = map[device.FaultKind]*problem{
 	device.Invalid:        errParams,
 	device.Denied:         {403, http.StatusForbidden, "PERMISSION_DENIED", "UNAUTHORIZED", device.Denied},

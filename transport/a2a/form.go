@@ -137,7 +137,7 @@ func (f form) message(m message) *message {
 	return &m
 }
 
-// read undoes what message and data do to a message that was received.
+// read reverses message and data for a received message.
 func (f form) read(m *message) {
 	if !f.proto {
 		return
@@ -222,7 +222,7 @@ func (f form) status(t task.Task) status {
 	return out
 }
 
-// artifacts returns what a task made: its result, where it has one.
+// artifacts returns the result of a task, if it has one.
 func (f form) artifacts(t task.Task) []artifact {
 	if t.State != task.Completed || t.Result == nil || t.Result.Kind() == 'n' {
 		return nil

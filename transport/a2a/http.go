@@ -80,7 +80,7 @@ func (s *server) httpStream(ctx context.Context, c *call, a *adapter.Call) (any,
 	return nil, s.stream(ctx, c, p, func(r reply) error { return c.send(a, r) })
 }
 
-// httpTask serves a task, and with a verb after its ID what is done to it.
+// httpTask serves a task, and the actions on it by a verb after its ID.
 func (s *server) httpTask(ctx context.Context, c *call, a *adapter.Call) (any, error) {
 	id, verb, _ := strings.Cut(a.Request.PathValue("task"), ":")
 	method := a.Request.Method

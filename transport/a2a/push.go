@@ -220,7 +220,7 @@ func (h *pushes) drop(p *push) {
 	h.remove(p) // the site may be ending
 }
 
-// begin stores a configuration in the place of one with its ID, and sends what its task is.
+// begin stores a configuration in place of one with the same ID, and sends its task.
 func (h *pushes) begin(p *push, id string) error {
 	h.mu.Lock()
 	var before *push

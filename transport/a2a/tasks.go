@@ -23,8 +23,8 @@ type tasks interface {
 	Cancel(ctx context.Context, p agents.Principal, id string) (task.Task, error)
 }
 
-// take does what a message asks for, and begins the push notifications of its task. Their
-// configuration is checked before anything is done; the message's ID is its own where it has none.
+// take handles a message, and begins the push notifications of its task. Their configuration is
+// checked before anything is done; the message's ID is its own where it has none.
 func (s *server) take(ctx context.Context, c *call, p *sendParams) (t task.Task, m *message, err error) {
 	if err := p.check(c.form); err != nil {
 		return t, nil, err
@@ -127,7 +127,7 @@ func (s *server) send(ctx context.Context, c *call, p *sendParams) (reply, error
 	if blocking := p.Configuration.Blocking; c.form.legacy && blocking != nil {
 		immediate = !*blocking
 	} else if c.form.proto {
-		immediate = true // as protocol buffers read what is left out
+		immediate = true // as protocol buffers read a missing member
 	}
 	if !immediate && !interrupted(t) {
 		err := s.While(ctx, c.who, func(ctx context.Context) error {
@@ -169,7 +169,7 @@ func (s *server) subscribe(ctx context.Context, c *call, id string, emit func(re
 	return s.watch(ctx, c, id, nil, false, emit)
 }
 
-// watch tells of a task: first as it is, and then what has changed.
+// watch sends a task: first as it is, and then its changes.
 func (s *server) watch(ctx context.Context, c *call, id string, history *int, untilInput bool, emit func(reply) error) error {
 	var before task.Task
 	err := s.While(ctx, c.who, func(ctx context.Context) error {

@@ -116,7 +116,7 @@ func operation[R any](do func(context.Context, *node.Node, agents.Principal, R, 
 	}
 }
 
-// order does what a message asks for.
+// order makes the call of a message.
 func (h *things) order(ctx context.Context, c *call, m *message, data rpc.Raw, terms agents.Terms) (t task.Task, out *message, err error) {
 	var named struct {
 		Operation string `json:"operation"`

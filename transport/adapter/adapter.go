@@ -49,8 +49,8 @@ type Site struct {
 	// to; PushFile has their configurations.
 	PushHosts []string
 	PushFile  File
-	// Ending ends when the site begins to, and with it the streams, which would hold that up. Go runs
-	// what goes on beside the routes, and ends with Ending, before the site ends.
+	// Ending ends when the site begins to, and with it the streams, which would hold that up. Go
+	// runs a function beside the routes, which ends with Ending, before the site ends.
 	Ending context.Context
 	Go     func(func())
 }
@@ -118,7 +118,7 @@ func (s *Site) Route(pattern string, admission web.Admission, do func(context.Co
 	}}
 }
 
-// answer sends what a handler returned.
+// answer sends the result of a handler.
 func (c *Call) answer(v any, err error) {
 	if err != nil {
 		v = problem(c.Request, err)
@@ -219,8 +219,8 @@ func (c *Call) Decode(v any) error {
 	return nil
 }
 
-// Terms returns what the request asks for in its headers: Idempotency-Key, Agentsite-Expires-In
-// in seconds, Agentsite-Approval and Agentsite-Via, whose names are separated by commas.
+// Terms returns the terms in the headers of the request: Idempotency-Key, Agentsite-Expires-In in
+// seconds, Agentsite-Approval and Agentsite-Via, whose names are separated by commas.
 func (c *Call) Terms() (t agents.Terms, err error) {
 	h := c.Request.Header
 	if values := h.Values("Idempotency-Key"); len(values) > 0 {

@@ -10,8 +10,8 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// toolResult is the result of a tool that has more than a value: pictures, and what tools of
-// hosted agents say.
+// toolResult is the result of a tool that has more than a value: pictures, and contents of hosted
+// agents' tools.
 type toolResult struct {
 	Value   any       `json:"value,omitzero"`
 	Content []content `json:"content"`

@@ -19,7 +19,7 @@ type document struct {
 	b64  string // and as the Python implementation does
 }
 
-// drafts are the documents without what they have in common.
+// drafts are the documents without their common parts.
 var drafts = []struct{ tool, name, says, text string }{
 	{"list_points", "List the points of a site", "The sensors and outputs of a site, with kinds, units and ranges.",
 		`The request is {}.

@@ -168,7 +168,7 @@ func (a *Agent) resume(ctx context.Context, self agents.Principal, take func(str
 		return err
 	}
 	slices.SortStableFunc(all, func(x, y task.Task) int {
-		if x.State.Ended() != y.State.Ended() { // what works first
+		if x.State.Ended() != y.State.Ended() { // working tasks first
 			return map[bool]int{true: 1, false: -1}[x.State.Ended()]
 		}
 		return cmp.Compare(y.Changed, x.Changed)
@@ -214,7 +214,7 @@ func (a *Agent) round(ctx context.Context, self agents.Principal, take func(stri
 	return nil
 }
 
-// ask asks an agent for a task of the registry, and returns what became of it.
+// ask asks an agent for a task of the registry, and returns its outcome.
 func (a *Agent) ask(ctx context.Context, self agents.Principal, p pending) outcome {
 	if p.Task.Type != "custom" || p.Task.Data.Agent == "" {
 		return failed(device.Faultf(device.Invalid, "this site takes tasks of the type custom, with an agent and a message"))

@@ -29,8 +29,8 @@ const (
 	forAnswer         // an answer to a task's question
 )
 
-// pending is the request that a thread has made, and what it goes on with. The zero pending waits
-// for nothing.
+// pending is the request that a thread has made, and its continuation. The zero pending waits for
+// nothing.
 type pending struct {
 	waits
 	id      string // of the request

@@ -178,7 +178,7 @@ func (s *schema) options() (out []string) {
 	return out
 }
 
-// value returns what was filled into a field as the argument that it is.
+// value converts the text of a field to its argument.
 func (s *schema) value(text string) (jsontext.Value, error) {
 	switch {
 	case s.is("boolean"), s.is("number"), s.is("integer"), s.is("object"):

@@ -24,7 +24,7 @@ type thread struct {
 	actors   []jsontext.Value
 
 	mu       sync.Mutex
-	busy     bool // a message is being answered; the one who set it has pending
+	busy     bool // a message is being answered; its goroutine owns pending
 	messages []message
 	bytes    int
 	said     int // messages so far
@@ -122,7 +122,7 @@ func (m message) size() (n int) {
 	return n + len(m.Metadata.Actor)
 }
 
-// begin makes the caller the one who answers, until end.
+// begin makes the caller the only one to answer, until end.
 func (t *thread) begin() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -90,12 +90,12 @@ type execution struct {
 	Human bool   `json:"requiresHumanAuthorization"`
 }
 
-// accepts reports whether a list of what a caller takes has ours, or says nothing.
+// accepts reports whether a caller's list has our value, or is missing.
 func accepts(theirs []string, ours string) bool {
 	return len(theirs) == 0 || slices.Contains(theirs, ours)
 }
 
-// check refuses what is not spoken here.
+// check refuses profiles that the site does not support.
 func (n *negotiation) check() error {
 	b := &n.Body
 	switch {

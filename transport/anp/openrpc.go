@@ -58,8 +58,8 @@ var (
 // meta is the parameter of every tool beside its arguments.
 var meta = parameter{Name: "_meta", Description: "agentsite/idempotency-key, agentsite/expires-in, agentsite/via, agentsite/approval", Schema: objectSchema}
 
-// document describes what the reader may call: of the outputs, those whose moves an owner
-// approves, and nothing else, or all but those. A stranger reads how to negotiate.
+// document describes the methods that the reader may call: only moves that an owner approves, or
+// all other methods. A stranger reads how to negotiate.
 func (a server) document(ctx context.Context, c *adapter.Call, approved bool) (any, error) {
 	d := openRPC{
 		OpenRPC: "1.3.2",

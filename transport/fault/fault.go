@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// codes are those of docs/wire.md. Our own are outside what JSON-RPC and MCP reserve.
+// codes are those of docs/wire.md. Our own are outside the ranges that JSON-RPC and MCP reserve.
 var codes = map[device.FaultKind]int{
 	device.Invalid:        rpc.CodeInvalidParams,
 	device.Denied:         403,

@@ -159,7 +159,7 @@ func Sign(r *http.Request, body []byte, keyID string, key ed25519.PrivateKey, no
 	return nil
 }
 
-// base returns what is signed (RFC 9421, 2.5).
+// base returns the signature base (RFC 9421, 2.5).
 func base(r *http.Request, components []string, params string) ([]byte, error) {
 	scheme, host, target := "http", r.Host, r.RequestURI
 	if r.TLS != nil {

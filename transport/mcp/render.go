@@ -11,8 +11,8 @@ import (
 // Nearly every call ends in a CallResult with one value. It is encoded by hand: the value is
 // encoded once and appears twice in the result, and the bytes before it are constant.
 
-// beginnings are the bytes before the content, in both encodings. A test compares the
-// whole with what the codecs make of a CallResult.
+// beginnings are the bytes before the content, in both encodings. A test compares the result with
+// the codecs' encoding of a CallResult.
 func (s *Server) beginnings() map[rpc.Codec][]byte {
 	all := make(map[rpc.Codec][]byte)
 	for codec, head := range map[rpc.Codec]string{

@@ -18,7 +18,7 @@ import (
 // stateFor is how long a client may take to answer.
 const stateFor = 10 * time.Minute
 
-// exchange opens what a retried request brings (patterns/mrtr).
+// exchange opens the state of a retried request (patterns/mrtr).
 func (s *Server) exchange(r request, round *Round, name string, args rpc.Raw) (tools.Exchange, error) {
 	can := r.meta.Capabilities
 	ex := tools.Exchange{Can: tools.Capabilities{

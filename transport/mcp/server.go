@@ -119,8 +119,8 @@ func checkMeta(m *RequestMeta) *rpc.Error {
 	return nil
 }
 
-// checkHeaders compares what HTTP mirrors with the message (streamable-http,
-// "Server Validation").
+// checkHeaders compares the headers that mirror the message with it (streamable-http, "Server
+// Validation").
 func checkHeaders(c *rpc.Call, m *RequestMeta, name string) *rpc.Error {
 	for _, h := range []struct{ name, body string }{
 		{"Mcp-Protocol-Version", m.Version}, {"Mcp-Method", c.Method}, {"Mcp-Name", name},

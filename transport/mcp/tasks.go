@@ -34,7 +34,7 @@ type taskParams struct {
 
 func (p *taskParams) mirrored() string { return p.ID }
 
-// taskFields are a task of the specification, with what it has in its state.
+// taskFields are a task of the specification, with the members of its state.
 type taskFields struct {
 	ID       string                  `json:"taskId"`
 	Status   string                  `json:"status"`
@@ -71,7 +71,7 @@ func (s *Server) tasksFor(r request) error {
 	return nil
 }
 
-// seed returns what a task has in every state.
+// seed returns the members that a task has in every state.
 func seed(t task.Task) taskFields {
 	f := taskFields{
 		ID: t.ID, Status: "working", Message: t.Says, Created: t.Created, Changed: t.Changed,

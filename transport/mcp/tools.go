@@ -181,8 +181,8 @@ func contents(c tools.ResourceContent) resourceContents {
 // levels are the log levels, lowest first.
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// noter sends what a running call says as the notifications that the client asked
-// for: progress with a token, log lines from a level on.
+// noter sends the notes of a running call as the notifications that the client requested: progress
+// with a token, log lines from a level on.
 func (r request) noter() func(tools.Note) {
 	if r.meta.LogLevel == "" && r.meta.ProgressToken.IsZero() {
 		return unheard

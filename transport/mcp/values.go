@@ -7,9 +7,9 @@ import (
 	"agentsite/device"
 )
 
-// watch sends values instead of resources/updated, as the operation watch brings them: first
-// all, then what has changed. The lists that the filter names are announced, too. The site
-// counts the subscription.
+// watch sends values instead of resources/updated, as the operation watch brings them: first all,
+// then the changes. The lists that the filter names are announced, too. The site counts the
+// subscription.
 func (s *Server) watch(ctx context.Context, r request, agreed filter, begin func()) error {
 	req := agents.WatchRequest{Every: *r.meta.Values}
 	for _, uri := range agreed.URIs {

@@ -37,7 +37,7 @@ type RequestMeta struct {
 	LogLevel      string              `json:"io.modelcontextprotocol/logLevel,omitzero"`
 	ProgressToken rpc.ID              `json:"progressToken,omitzero"`
 	Text          string              `json:"agentsite/text,omitzero"` // "none" leaves out the text of a structured result
-	// Steps asks for tasks in full, with their steps, in the _meta of what tells about them.
+	// Steps asks for tasks in full, with their steps, in the _meta of messages about them.
 	Steps bool `json:"agentsite/steps,omitzero"`
 	// Values asks a subscription for values, with so many seconds between notifications.
 	Values       *float64 `json:"agentsite/values,omitzero"`

@@ -12,7 +12,7 @@ import (
 
 const (
 	documentPath = "/api/openapi.json"
-	// version is that of what is described here, and grows when that changes.
+	// version is the version of the described API, and grows when that changes.
 	version = "1.0.0"
 )
 
@@ -21,8 +21,8 @@ type object = map[string]any
 
 func ref(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
 
-// document returns the OpenAPI 3.1 document of what its reader may use. A stranger reads that there
-// is a site, and how a token is sent.
+// document returns the OpenAPI 3.1 document of the operations that its reader may use. A stranger
+// reads that there is a site, and how a token is sent.
 func (a api) document(ctx context.Context, c *adapter.Call) (any, error) {
 	r, err := a.reader(ctx, c)
 	if err != nil {
@@ -75,7 +75,7 @@ func (a api) document(ctx context.Context, c *adapter.Call) (any, error) {
 	return document, nil
 }
 
-// title returns what a document is called: a stranger is not told the site's name.
+// title returns the title of a document: a stranger is not told the site's name.
 func title(r *reader, name string) string {
 	if r == nil {
 		return "agentsite"

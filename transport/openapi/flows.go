@@ -53,8 +53,8 @@ type fields struct {
 	Responses  object   `json:"responses"`
 }
 
-// flows returns the agents.json of what its reader may use: one flow for each operation that is
-// answered in JSON, and those of several steps.
+// flows returns the agents.json of the operations that its reader may use: one flow for each
+// operation that is answered in JSON, and those of several steps.
 func (a api) flows(ctx context.Context, c *adapter.Call) (any, error) {
 	r, err := a.reader(ctx, c)
 	if err != nil {

@@ -36,7 +36,7 @@ type api struct{ *adapter.Site }
 type operation struct {
 	id, verb, path string
 	summary        string
-	describe       string // what the summary leaves out
+	describe       string // details that the summary leaves out
 	// offered reports whether a reader may use it.
 	offered func(*reader) bool
 	// names returns the possible values of {device}/{point} in its path, or of the query's point;
@@ -54,7 +54,7 @@ type operation struct {
 	serve func(a api, ctx context.Context, c *call) (any, error)
 }
 
-// parameter is a parameter of a query. point may be what the operation's names are.
+// parameter is a parameter of a query. point is one of the operation's names.
 type parameter struct {
 	name, describe string
 	number, many   bool // a number within agents.Ranges; more than once

@@ -15,8 +15,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// schemas returns the schemas of what is sent and answered, by their names in the document. They
-// are made once, when the first document is asked for.
+// schemas returns the schemas of requests and answers, by their names in the document. They are
+// made once, when the first document is asked for.
 var schemas = sync.OnceValues(func() (map[string]jsontext.Value, error) {
 	made := maker{all: make(map[string]jsontext.Value)}
 	answer[adapter.Problem](&made, "Problem")
@@ -90,8 +90,8 @@ func body[T any](m *maker, name string, ranges map[string]device.Range) {
 // agents.Terms of requests, although these do not encode them; the others belong to a group.
 var unwanted = []string{"agentsite/idempotency-key", "agentsite/expires-in", "agentsite/held", "agentsite/via", "not_answered"}
 
-// tidy calls do for a schema and all schemas in it. It removes what is never sent: the nulls that
-// the library allows for pointers and lists, and unwanted properties.
+// tidy calls do for a schema and all schemas in it. It removes parts that are never sent: the nulls
+// that the library allows for pointers and lists, and unwanted properties.
 func tidy(s *jsonschema.Schema, do func(*jsonschema.Schema)) {
 	if len(s.Types) == 2 && s.Types[0] == "null" {
 		s.Type, s.Types = s.Types[1], nil

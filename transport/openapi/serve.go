@@ -117,7 +117,7 @@ type update struct {
 	Stopped   *bool             `json:"emergency_stop,omitzero"`
 }
 
-// watched is a reading as a watch tells it, and of an output what it is doing.
+// watched is a reading in a watch, with the state of an output.
 type watched struct {
 	agents.Reading
 	Output *agents.OutputDetail `json:"output,omitzero"`

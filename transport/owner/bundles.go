@@ -11,14 +11,14 @@ import (
 
 // Bundles are the methods about agents that travel as bundles.
 var Bundles = struct {
-	Export Method[Name, bundle.Content]              // returns what a bundle of a hosted agent says, unsigned
+	Export Method[Name, bundle.Content]              // returns the content of a hosted agent's bundle, unsigned
 	Import Method[imports.Request, imports.Draft]    // keeps a bundle as a draft
 	Accept Method[imports.Acceptance, imports.Draft] // has a draft run
 	Remove Method[Name, None]                        // removes a draft or an import that runs
 
-	Share   Method[imports.Request, imports.SharedBundle] // gives the bundle of a request to members of the realm who know its ID
+	Share   Method[imports.Request, imports.SharedBundle] // gives the bundle of a request to members of the realm that know its ID
 	Unshare Method[Name, None]                            // ends that, by the ID
-	Shared  Method[None, sharedBundles]                   // lists what is shared
+	Shared  Method[None, sharedBundles]                   // lists the shared bundles
 }{"owner/export-agent", "owner/import-agent", "owner/accept-agent", "owner/remove-agent", "owner/share-agent", "owner/unshare-agent", "owner/shared-agents"}
 
 // sharedBundles lists the bundles that a site shares with its realm.

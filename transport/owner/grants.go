@@ -151,7 +151,7 @@ func granted(g *access.Grant) Granted {
 	return row
 }
 
-// revocation finds what a name stands for: a token, the ID of a grant, or a key.
+// revocation resolves a name: of a token, the ID of a grant, or a key.
 func (s *Site) revocation(name string) (r access.Revocation, err error) {
 	all := s.Access.Grants()
 	for _, t := range s.Access.Tokens() {

@@ -179,7 +179,7 @@ func (s *Site) addApprovals(all methods) {
 	decide(DenyMethod, false)
 }
 
-// addAbout adds what the site says of itself and of its neighbours.
+// addAbout adds the methods about the site and its neighbours.
 func (s *Site) addAbout(all methods) {
 	forOwners(s, all, RoutesMethod, "doctor", func(context.Context, agents.Principal, None) (Routes, error) { return s.Routes(), nil })
 	forOwners(s, all, HealthMethod, "doctor", func(context.Context, agents.Principal, None) (Health, error) { return Health{s.Configuration}, nil })
@@ -204,7 +204,7 @@ func (s *Site) addAbout(all methods) {
 	})
 }
 
-// addHosted adds what is asked of the agents that the site hosts.
+// addHosted adds the methods about the hosted agents.
 func (s *Site) addHosted(all methods) {
 	forOwners(s, all, AgentsMethod, "rules", func(ctx context.Context, _ agents.Principal, _ None) (hosted.Agents, error) {
 		return hosted.Agents{Agents: s.Hosted.List(ctx)}, nil
@@ -232,8 +232,8 @@ func (s *Site) addHosted(all methods) {
 	change(ResumeMethod, "resume", func(name string) error { return s.Hosted.Resume(name) })
 }
 
-// importer returns what does ImportMethod. An import is many calls, of which the journal has one
-// a minute for each point.
+// importer returns the function for ImportMethod. An import is many calls, of which the journal has
+// one a minute for each point.
 func (s *Site) importer() func(context.Context, agents.Principal, Import) (imported, error) {
 	var mu sync.Mutex
 	noted := make(map[string]time.Time)

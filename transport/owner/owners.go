@@ -10,7 +10,7 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// addOwners adds the methods that change who owns the site, but for the claim's.
+// addOwners adds the methods that change the owners, except those of the claim.
 func (s *Site) addOwners(all methods) {
 	forOwners(s, all, AddOwnerMethod, "owners add", s.change("owners add", func(did string) error {
 		id, err := identity.Parse(did)

@@ -53,7 +53,7 @@ var _ rpc.Caller = (*Caller)(nil)
 // and returns multiaddrs without the site's peer ID. It may return none if the site gave its
 // addresses earlier.
 func (h *Host) Caller(site identity.ID, addrs func() []string, codec rpc.Codec) *Caller {
-	who, _ := PeerID(site) // what is nobody is not reached
+	who, _ := PeerID(site) // an invalid ID is not reached
 	return &Caller{host: h, site: who, addrs: addrs, codec: codec, opening: make(chan struct{}, 1)}
 }
 

@@ -171,7 +171,7 @@ func (p *connLimiter) filter(is func(inboundConn) bool) (some []inboundConn) {
 // limitSite limits the connections to a site of strangers, and of all known peers. The caller
 // holds mu.
 func (p *connLimiter) limitSite() {
-	of := make(map[string][]inboundConn) // by account; who was known may be a stranger now
+	of := make(map[string][]inboundConn) // by account; a known peer may be a stranger now
 	known, most := 0, ""
 	for _, c := range p.inbound {
 		account := p.protect(c.RemotePeer())
@@ -293,8 +293,8 @@ func (p *connLimiter) resendCallers(ctx context.Context, relay peer.ID) {
 	}
 }
 
-// streamLimiter is a network that limits the streams of strangers, whatever their protocol:
-// each takes memory before it has said what it is for.
+// streamLimiter is a network that limits the streams of strangers, whatever their protocol: each
+// takes memory before it has named its protocol.
 type streamLimiter struct {
 	*swarm.Swarm
 	limiter *connLimiter

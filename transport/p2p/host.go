@@ -161,7 +161,7 @@ func New(o Options) (h *Host, err error) {
 	main.Notify(&network.NotifyBundle{DisconnectedF: h.limiter.disconnected})
 	start := sync.OnceFunc(basic.Start)
 	h.onClose(func() error {
-		start() // the library cannot close what was not started
+		start() // the library cannot close a host that was not started
 		return basic.Close()
 	})
 	if o.Relay != nil {

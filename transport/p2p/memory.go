@@ -11,8 +11,8 @@ const (
 	// the system. Go itself collects every two minutes when idle, and keeps the memory for
 	// long.
 	releaseAfter = 64
-	// releaseInterval is the pause before each of releaseRounds collections: the library
-	// deletes what it knew of the peers once a minute.
+	// releaseInterval is the pause before each of releaseRounds collections: the library deletes its
+	// data about peers once a minute.
 	releaseInterval = 15 * time.Second
 	releaseRounds   = 5
 )

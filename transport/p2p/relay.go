@@ -28,7 +28,7 @@ func (r *Relay) serve(h *Host) error {
 	}
 	h.onClose(relay.Close)
 	c.start()
-	// The host has one of these too, which remembers for a minute who has left.
+	// The host has one of these too, which remembers disconnected peers for a minute.
 	peers, err := pstoremanager.NewPeerstoreManager(h.Peerstore(), h.EventBus(), h.Network(), pstoremanager.WithGracePeriod(releaseInterval), pstoremanager.WithCleanupInterval(releaseInterval))
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ func (h *Host) keepReservations(relays []peer.AddrInfo) error {
 	}}
 	h.Network().Notify(watch)
 	ended := make(chan struct{})
-	following.Go(func() { // the host waits for who does not drain its events
+	following.Go(func() { // the host blocks on a subscriber that does not drain its events
 		defer close(ended)
 		for e := range changes.Out() {
 			reachable.Store(slices.ContainsFunc(e.(event.EvtHostReachableAddrsChanged).Reachable, isDirectIPv4))

@@ -14,7 +14,7 @@ func checkCBOR(b []byte) error {
 	return err
 }
 
-// checkItem is checkCBOR for the first item, and returns what follows it.
+// checkItem is checkCBOR for the first item, and returns the rest.
 func checkItem(b []byte) (rest []byte, err error) {
 	first := b[0]
 	kind, n, rest := cutHead(b)

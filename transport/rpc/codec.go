@@ -2,8 +2,8 @@ package rpc
 
 import "bytes"
 
-// Limits of one message, whatever the encoding. They are far above what an
-// honest caller needs and far below what hurts a board with 512 MB.
+// Limits of one message, whatever the encoding. They are far above the needs of an honest caller
+// and far below the memory of a board with 512 MB.
 const (
 	MaxMessage = 256 << 10 // bytes of an inbound message
 	maxDepth   = 32        // nested arrays and objects

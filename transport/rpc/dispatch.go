@@ -40,8 +40,8 @@ func (c *Call) Notify(method string, params any) error {
 // Codec returns the encoding of the request.
 func (c *Call) Codec() Codec { return c.in.Codec }
 
-// Header looks up what a carrier mirrors of a message, by canonical HTTP header
-// name and with its encoding undone. It is nil on carriers that mirror nothing.
+// Header looks up a carrier's mirror of a message's member, by canonical HTTP header name, decoded.
+// It is nil on carriers that mirror nothing.
 type Header interface{ Values(name string) []string }
 
 // Incoming is a message from a carrier.

@@ -74,8 +74,8 @@ func (s *Sequence) Next() ([]byte, error) {
 	return item, err
 }
 
-// cborItems are a CBOR sequence. Only heads are looked at, each once; whether
-// what is between them will do is for the decoder to say.
+// cborItems are a CBOR sequence. It reads only heads, each once; the decoder checks the content
+// between them.
 type cborItems struct {
 	r       *bufio.Reader
 	tooLong func(n int) bool

@@ -20,7 +20,8 @@ const (
 	maxStrange   = 16 << 10 // bytes of a stranger's request
 )
 
-// bodyLimits bounds what is read at a time, so that no account waits for another's bodies.
+// bodyLimits bounds the bodies that are read at a time, so that no account waits for another's
+// bodies.
 type bodyLimits struct {
 	strangers chan struct{} // a place for each request by a key that the site does not know
 	large     quota.Quota   // requests with a long body, by account

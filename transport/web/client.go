@@ -17,7 +17,7 @@ import (
 // Client is a Caller of a site's /mcp.
 type Client struct {
 	URL   string
-	Token string // "" where the connection proves who calls
+	Token string // "" where the connection proves the caller
 	Codec rpc.Codec
 	HTTP  *http.Client
 }

@@ -13,7 +13,7 @@ import (
 // answer writes the HTTP response: one message, or a stream once a notification comes before the
 // response.
 type answer struct {
-	in     rpc.Incoming // what it answers
+	in     rpc.Incoming // the message that it answers
 	w      http.ResponseWriter
 	rc     *http.ResponseController
 	codec  rpc.Codec

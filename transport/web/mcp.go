@@ -40,7 +40,7 @@ func (m mcp) serve(w http.ResponseWriter, r *http.Request, c Caller) {
 	case codec == rpc.CBOR || alone:
 		m.dispatch(w, r, codec, c.Evidence, body)
 	default:
-		http.NewResponseController(w).SetWriteDeadline(time.Time{}) // what follows may be a stream
+		http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the answer may be a stream
 		r.Body = io.NopCloser(body)
 		m.legacy(w, r, c.Evidence)
 	}

@@ -31,8 +31,8 @@ func (m mirror) Values(name string) []string {
 	return nil
 }
 
-// decodeHeader undoes the form in which a header carries what is not plain ASCII
-// (streamable-http, "Value Encoding").
+// decodeHeader decodes the form of a header for values that are not plain ASCII (streamable-http,
+// "Value Encoding").
 func decodeHeader(v string) (string, bool) {
 	v = strings.Trim(v, " \t")
 	if inner, ok := strings.CutPrefix(v, base64Open); ok {

@@ -145,7 +145,7 @@ func namesLocalAddress(r *http.Request) bool {
 	return err == nil && err2 == nil && named == netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 }
 
-// admit finds out who sent a request, as far as the route needs it, and answers a request
+// admit authenticates the sender of a request, as far as the route needs it, and answers a request
 // that it refuses. It takes the token from the header and nowhere else.
 func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c Caller, ok bool) {
 	c.bodies, c.problems = s.bodies, route.Problems
@@ -203,7 +203,7 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 	return c, true
 }
 
-// challenge returns what a caller needs to come back with a token: where that is described.
+// challenge returns the header that tells a caller where the use of a token is described.
 func (s *server) challenge(ev rpc.Evidence) string {
 	c := `Bearer realm="agentsite", resource_metadata="` + strings.TrimSuffix(s.Resource, "/mcp") + metadataPath + `/mcp"`
 	if ev.Bearer != "" {

@@ -2,12 +2,12 @@ package web
 
 import "net/http"
 
-// Signatures reads what requests prove by signatures in their headers.
+// Signatures verifies signatures in the headers of requests.
 type Signatures interface {
 	// Read returns the signature of a request, nil for one without.
 	Read(r *http.Request) (*Signed, error)
-	// Challenge adds to the headers of a refusal how to sign, and what was wrong; err is nil where
-	// nothing was signed.
+	// Challenge adds to the headers of a refusal how to sign, and the error; err is nil if nothing
+	// was signed.
 	Challenge(h http.Header, err error)
 }
 

@@ -64,7 +64,7 @@ func unsupported(allow string) func(context.Context, *adapter.Call) (any, error)
 	}
 }
 
-// reader returns a caller, and whether it may read what others registered.
+// reader returns a caller, and whether it may read others' registrations.
 func (s server) reader(who agents.Principal) (things.Caller, error) {
 	account, err := s.Node.Account(who)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s server) reader(who agents.Principal) (things.Caller, error) {
 	c := things.Caller{ID: who.ID, Account: account, Owner: s.Node.Owner(who) == nil}
 	err = s.Node.May(who, agents.Ask{Tool: listThings})
 	if c.Reads = err == nil; err != nil && device.AsFault(err).Kind == device.Denied {
-		err = nil // it reads what it registered
+		err = nil // it reads its own registrations
 	}
 	return c, err
 }
@@ -377,7 +377,8 @@ func (t *thing) addType() {
 	t.Context = append(t.Context, discoveryContext)
 }
 
-// addDirectory describes what a caller may do with the directory, in the names of its Thing Model.
+// addDirectory describes the actions on the directory that a caller may use, in the names of its
+// Thing Model.
 func (s server) addDirectory(t *thing, who agents.Principal) {
 	t.addType()
 	id := map[string]*schema{"id": {Type: "string"}}

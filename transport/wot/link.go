@@ -22,7 +22,7 @@ func linkTo(o adapter.OtherSite) *thing {
 	return t
 }
 
-// links describes the sites of the realm, for a caller that may read what others registered. A
+// links describes the sites of the realm, for a caller that may read others' registrations. A
 // site's own record says where it is. A description registered with its ID replaces it for the
 // registrar alone.
 func (s server) links(by things.Caller) (all []member) {
@@ -41,8 +41,8 @@ func find(all []member, id string) int {
 	return slices.IndexFunc(all, func(m member) bool { return m.id == id })
 }
 
-// Registration returns what a site at a URL registers with another directory: that it is there, and
-// where its description is.
+// Registration returns the description that a site at a URL registers with another directory: that
+// it is there, and where its own description is.
 func Registration(site identity.ID, name, url string) (id string, td []byte, err error) {
 	t := linkTo(adapter.OtherSite{ID: site.String(), Name: name, URL: url})
 	td, err = json.Marshal(t, json.Deterministic(true))

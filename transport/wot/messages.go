@@ -29,7 +29,7 @@ func (w *session) subject(r *request) (subject, error) {
 	return subject{}, notThere("thing of this thingId")
 }
 
-// handle does what a message asks. Types are compared regardless of case: an implementation sends
+// handle handles a message. Types are compared regardless of case: an implementation sends
 // subscribeevent.
 func (w *session) handle(ctx context.Context, r *request) error {
 	of, err := w.subject(r)
@@ -212,7 +212,7 @@ func (w *session) taskOf(r *request) string {
 // maxTasksKnown bounds the tasks that a session remembers by their actions.
 const maxTasksKnown = 64
 
-// invokeSocket does what an action says. A task's status is sent as it changes.
+// invokeSocket invokes an action. A task's status is sent as it changes.
 func (w *session) invokeSocket(ctx context.Context, r *request, of subject) error {
 	input, err := textOf(r.Input.IsZero(), r.Input.JSONText)
 	if err != nil {

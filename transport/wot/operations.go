@@ -111,8 +111,8 @@ type picture struct {
 	Data []byte `json:"data"`
 }
 
-// invokeAction does what an action says. It returns the output; nil where there is none, and a
-// task.Task of an agent.
+// invokeAction invokes an action. It returns the output; nil where there is none, and a task.Task
+// of an agent.
 func (s server) invokeAction(ctx context.Context, who agents.Principal, of subject, name string, input jsontext.Value, wait time.Duration, terms agents.Terms) (any, error) {
 	switch {
 	case of.kind == agentPrefix:
@@ -138,7 +138,7 @@ type historyInput struct {
 	Steps *float64 `json:"steps"`
 }
 
-// invokeSite does what an action of the site says.
+// invokeSite invokes an action of the site.
 func (s server) invokeSite(ctx context.Context, who agents.Principal, name string, input jsontext.Value, terms agents.Terms) (any, error) {
 	switch name {
 	case "stop":
@@ -168,7 +168,7 @@ func decodeInput(input jsontext.Value, into any) error {
 	return nil
 }
 
-// invokePoint does what an action of a point says.
+// invokePoint invokes an action of a point.
 func (s server) invokePoint(ctx context.Context, who agents.Principal, does, address string, input jsontext.Value, terms agents.Terms) (any, error) {
 	switch does {
 	case releaseAction:

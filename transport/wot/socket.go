@@ -33,9 +33,8 @@ const (
 	socketTimeout    = 30 * time.Second
 )
 
-// session is one WebSocket. One goroutine reads from it, and another one does what the messages
-// ask, one after another, but for an emergency stop, which waits for nothing. Each watch has a
-// goroutine too.
+// session is one WebSocket. One goroutine reads from it, and another one handles the messages, one
+// after another, except an emergency stop, which waits for nothing. Each watch has a goroutine too.
 type session struct {
 	server
 	*adapter.Call
@@ -44,7 +43,7 @@ type session struct {
 	end  context.CancelFunc
 
 	mu       sync.Mutex
-	watches  map[string]context.CancelFunc // by what is watched
+	watches  map[string]context.CancelFunc // by the watched affordance
 	watching sync.WaitGroup
 	tasks    map[string]string // the last task of each skill, by thing and action
 }
@@ -131,7 +130,7 @@ func (w *session) isStop(r *request) bool {
 	return err == nil && of.kind == sitePrefix && r.Action == "stop" && strings.EqualFold(r.Type, "invokeAction")
 }
 
-// do does what a message asks, and says so where it is refused.
+// do handles a message, and answers a refusal.
 func (w *session) do(r *request) {
 	if err := guarded(func() error { return w.handle(w.ctx, r) }); err != nil {
 		w.send(w.failure(r, err))

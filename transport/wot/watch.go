@@ -45,8 +45,8 @@ func (s server) changes(ctx context.Context, who agents.Principal, address strin
 // sameMoment is by how much the time of one event differs between two updates, which have ages.
 const sameMoment = 20 * time.Millisecond
 
-// happenings calls emit with what a point of events tells: first, with begun, once nothing can be
-// missed any more, and then with each event.
+// happenings calls emit with the events of a point: first, with begun, once no event can be missed
+// any more, and then with each event.
 func (s server) happenings(ctx context.Context, who agents.Principal, address string, emit func(begun bool, r agents.Reading) error) error {
 	var last time.Time
 	first := true

@@ -61,7 +61,7 @@ type catalog struct {
 	agents []task.Agent
 }
 
-// catalog returns what a caller may use.
+// catalog returns the catalog of a caller.
 func (s server) catalog(ctx context.Context, who agents.Principal) (c catalog, err error) {
 	c.who = who
 	if c.Offer, err = s.Node.Offer(ctx, who); err != nil {

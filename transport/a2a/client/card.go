@@ -141,7 +141,7 @@ func (h *Host) accepted(text []byte) error {
 	return fmt.Errorf("its card is not signed by %s", h.SignedBy)
 }
 
-// describe reads what is asked, and where.
+// describe reads the agent's skills and its address from a card.
 func (h *Host) describe(c *card) (*described, error) {
 	d := new(described)
 	for _, e := range c.Capabilities.Extensions {

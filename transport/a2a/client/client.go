@@ -62,7 +62,7 @@ func CheckURL(text string) error {
 	return outbound.CheckURL(text, "a card", "https://hotel.example.com/.well-known/agent-card.json")
 }
 
-// CheckPin refuses what is no digest.
+// CheckPin refuses a text that is no digest.
 func CheckPin(text string) error {
 	if len(text) != 2*sha256.Size || strings.Trim(text, "0123456789abcdef") != "" {
 		return errors.New("it is 64 digits and small letters; leave it out, and agentsite agents shows it")
@@ -191,7 +191,7 @@ func (w *wireTask) task() (task.Task, error) {
 	return t, nil
 }
 
-// value returns what parts hold: one as it is, and several as a list. Files are left out.
+// value returns the content of parts: one as it is, and several as a list. Files are left out.
 func value(parts []part) jsontext.Value {
 	var all []any
 	for _, p := range parts {

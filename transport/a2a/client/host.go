@@ -41,7 +41,7 @@ func (h *Host) Connect(ctx context.Context) error {
 	return err
 }
 
-// described returns what the card says, which is fetched anew where it is older than that.
+// described returns the content of the card, which is fetched again if it is older than that.
 func (h *Host) described(ctx context.Context, age time.Duration) (*described, error) {
 	h.mu.Lock()
 	d, old := h.card, time.Since(h.fetched) > age
@@ -135,8 +135,8 @@ func (h *Host) ask(ctx context.Context, r *task.Request) (task.Task, error) {
 	return h.keep(task.Task{ID: messageTask + id, Agent: AgentName, State: task.Completed, Result: value(got.Message.Parts)}), nil
 }
 
-// parts returns what a message says: the text, and the skill with its arguments as data, which is
-// how sites of ours are asked.
+// parts returns the parts of a message: the text, and the skill with its arguments as data, as our
+// sites take them.
 func (d *described) parts(r *task.Request) (all []part, err error) {
 	kind := func(name string) string {
 		if d.legacy {

@@ -234,7 +234,7 @@ func (c *Client) addMethods(a *Agent, text []byte) error {
 	for _, m := range doc.Methods {
 		servers := append(m.Servers, doc.Servers...)
 		if len(servers) == 0 || m.Name == "" || len(m.Params) > maxParams || c.same(servers[0].URL) != nil {
-			continue // what is elsewhere was not named
+			continue // a URL elsewhere was not named
 		}
 		if len(a.Methods) == maxMethods {
 			return fmt.Errorf("it has more than %d methods", maxMethods)

@@ -31,7 +31,7 @@ const (
 
 var form = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(identity.WBAPattern) })
 
-// Check refuses what is not a did:wba whose document can be fetched.
+// Check accepts only a did:wba whose document can be fetched.
 func Check(name string) error {
 	if len(name) > maxName || !form().MatchString(name) {
 		return fmt.Errorf("%.80q is not a did:wba such as did:wba:example.com or did:wba:example.com:user:ann:e1_…, with a domain and no address", name)

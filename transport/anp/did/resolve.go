@@ -15,8 +15,8 @@ import (
 
 const (
 	maxDocument = 64 << 10
-	// A document is used for keepGood, and its absence for keepBad: that is how often somebody who
-	// only writes names can have it fetched.
+	// A document is used for keepGood, and its absence for keepBad, which limits how often a caller
+	// that only names it can cause a fetch.
 	keepGood     = 10 * time.Minute
 	keepBad      = time.Minute
 	fetchTimeout = 10 * time.Second

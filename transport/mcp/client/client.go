@@ -140,7 +140,7 @@ type content struct {
 	MIME string `json:"mimeType"`
 }
 
-// Tools lists what this client may call there.
+// Tools lists the tools that this client may call there.
 func (c *Client) Tools(ctx context.Context) ([]Tool, error) {
 	raw, err := c.call(ctx, c.id(), "tools/list", params{}, nil)
 	if err != nil {
@@ -158,10 +158,9 @@ func (c *Client) Alive(ctx context.Context) error {
 	return err
 }
 
-// Call calls a tool. The far side makes its own principal of who we prove to be,
-// so p is not used. The result's Value is an rpc.Raw, zero where the tool gave
-// none. A tool's failure is a *ToolError, a refusal of the site a *RequestError, and what an
-// owner has to approve first an
+// Call calls a tool. The far side derives the principal from our evidence, so p is not used. The
+// result's Value is an rpc.Raw, zero where the tool gave none. A tool's failure is a *ToolError, a
+// refusal of the site a *RequestError, and a call that an owner has to approve first an
 // *agents.ApprovalNeeded. It asks for no text beside a structured result, which says the same.
 func (c *Client) Call(ctx context.Context, _ agents.Principal, call tools.Call) (tools.Result, error) {
 	p := params{Name: call.Tool, State: call.Exchange.State}
@@ -213,7 +212,7 @@ func (c *Client) Ask(ctx context.Context, tool string, args []byte) (Answer, err
 	return c.AskOnce(ctx, tool, args, Once{})
 }
 
-// AskOnce is Ask for what may have been asked before.
+// AskOnce is Ask for a request that may have been sent before.
 func (c *Client) AskOnce(ctx context.Context, tool string, args []byte, once Once) (Answer, error) {
 	call := tools.Call{Tool: tool, Args: rpc.RawJSON(args), Exchange: tools.Exchange{State: once.State}}
 	if once.Key != "" {

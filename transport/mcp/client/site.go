@@ -32,7 +32,7 @@ func (e *UnexpectedError) Error() string {
 }
 func (e *UnexpectedError) Unwrap() error { return e.Err }
 
-// Malformed says that the site has answered, with what no site of ours answers.
+// Malformed says that the site's answer is not in the form of our sites.
 func (e *UnexpectedError) Malformed() {}
 
 // operate calls a tool with arguments that encode by their json tags, and decodes its
@@ -139,8 +139,8 @@ func (c *Client) Status(ctx context.Context, _ agents.Principal, r agents.SiteRe
 // maxOffered bounds how many points one site may name for one tool.
 const maxOffered = 256
 
-// Offer returns what this client may ask for, by the tools that the site lists. Of a tool
-// that comes twice the first counts. Addresses that do not match the name pattern are left
+// Offer returns the operations that this client may use, from the tools that the site lists. Of a
+// tool that comes twice the first counts. Addresses that do not match the name pattern are left
 // out: neither are those of a group taken.
 func (c *Client) Offer(ctx context.Context, _ agents.Principal) (*agents.Offer, error) {
 	list, err := c.Tools(ctx)

@@ -42,7 +42,7 @@ func (c *Client) Watch(ctx context.Context, _ agents.Principal, r agents.WatchRe
 	return err
 }
 
-// updates holds what a site has sent to a watch and emit has not been called with yet.
+// updates holds the notifications of a watch that emit has not been called with yet.
 type updates struct {
 	id        rpc.ID
 	offerOnly bool
@@ -180,7 +180,7 @@ type notified struct {
 	} `json:"_meta"`
 }
 
-// These bound what a site may send at a time; those of readings and sites hold until emit is called.
+// These limit the notifications of a site; those of readings and sites hold until emit is called.
 const (
 	maxTable     = 4096 // points
 	maxApprovals = 256

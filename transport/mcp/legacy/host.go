@@ -25,7 +25,7 @@ type host struct {
 	who  agents.Principal
 	sdk  *sdk.Server
 	http http.Handler
-	stop context.CancelFunc // of the watch over what is offered
+	stop context.CancelFunc // of the watch of the offer
 
 	// With Server.mu.
 	users   int               // sessions, and requests that have none yet
@@ -118,8 +118,8 @@ func (h *host) offer(c agents.Change) {
 	}
 }
 
-// replace adds what is offered now and removes what is not any more, in this
-// order, so that nothing is missing meanwhile.
+// replace adds new tools and then removes old ones, in this order, so that nothing is missing
+// meanwhile.
 func replace[T any](names *[]string, now []T, name func(T) string, add func(T), remove func(...string)) {
 	var kept []string
 	for _, t := range now {

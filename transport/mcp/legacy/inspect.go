@@ -62,7 +62,7 @@ func inspectMessage(text []byte) []byte {
 		} `json:"_meta"`
 	}
 	if len(m.Params) > 0 {
-		_ = json.Unmarshal(m.Params, &about) // what has neither is the SDK's to read
+		_ = json.Unmarshal(m.Params, &about) // a message with neither is for the SDK to read
 	}
 	switch {
 	case err != nil || m.Version != "2.0":

@@ -127,7 +127,7 @@ func (s *Server) Close() {
 	}
 }
 
-// enter returns who's host, made now if who has no session yet. A leave follows
+// enter returns the host of a principal, and makes it if there is no session yet. A leave follows
 // every enter.
 func (s *Server) enter(who agents.Principal) *host {
 	s.mu.Lock()

@@ -14,7 +14,7 @@ import (
 const (
 	// idleAfter ends a session on HTTP that nobody listens to and nobody calls.
 	idleAfter = 10 * time.Minute
-	// codeBusy answers what is beyond the bounds.
+	// codeBusy is the error code of requests beyond the limits.
 	codeBusy = 429
 )
 
@@ -25,7 +25,7 @@ type session struct {
 	sdk     *sdk.ServerSession
 	ctx     context.Context // ends the requests that run
 	cancel  context.CancelFunc
-	watched map[string]bool // what it is subscribed to
+	watched map[string]bool // the resources that it is subscribed to
 
 	// Of sessions on HTTP, where a client may go without a word.
 	requests int // that run, the listening one included
@@ -104,7 +104,7 @@ func longestIdle(among []*session) (out *session) {
 	return out
 }
 
-// forget lets go of what a session holds. The lock is held.
+// forget releases the resources of a session. The lock is held.
 func (s *Server) forget(x *session) {
 	if s.sessions[x.sdk] != x {
 		return
@@ -121,8 +121,8 @@ func (s *Server) forget(x *session) {
 	s.left(x.host)
 }
 
-// resume finds who's session on HTTP and marks it as in use; rest follows. It is
-// nil when there is none, whoever else may have one of this name.
+// resume finds who's session on HTTP and marks it as in use; rest follows. It is nil if this
+// principal has none with this ID.
 func (s *Server) resume(who agents.Principal, id string) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,7 +56,7 @@ func (h *host) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToo
 	return failed(device.AsFault(err)), nil
 }
 
-// termsOf reads what a caller asks of a call in its _meta.
+// termsOf reads the terms of a call from its _meta.
 func termsOf(meta sdk.Meta) (terms agents.Terms, err error) {
 	text, err := json.Marshal(meta)
 	if err == nil {

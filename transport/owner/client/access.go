@@ -120,8 +120,8 @@ const (
 	maxAddresses = 14  // of a site; no more are remembered
 )
 
-// Addresses keeps what has the form of a site's address, host:port or a multiaddr, and no
-// more of them than are remembered.
+// Addresses keeps texts in the form of a site's address, host:port or a multiaddr, up to the number
+// that is stored.
 func Addresses(all []string) []string {
 	all = slices.DeleteFunc(slices.Clone(all), func(a string) bool { return !isAddress(a) })
 	return all[:min(len(all), maxAddresses)]

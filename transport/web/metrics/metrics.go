@@ -1,6 +1,6 @@
-// Package metrics serves a site's counters in the text format of Prometheus (0.0.4). It
-// imports transport/web for the route, node for the counters and for who may read them, and
-// the vocabularies below those.
+// Package metrics serves a site's counters in the text format of Prometheus (0.0.4). It imports
+// transport/web for the route, node for the counters and the permission to read them, and the
+// vocabularies below those.
 package metrics
 
 import (
@@ -19,9 +19,9 @@ type Outputs interface {
 	Stopped() bool
 }
 
-// Route returns the route of /metrics. It is for callers who may read all points, because it
-// tells of all of them. The counters are read when they are asked for. The lines are written
-// by hand, because the client library adds 4.4 MB to the ARMv6 binary.
+// Route returns the route of /metrics. It is for callers that may read all points, because it has
+// metrics of all of them. The counters are read when they are asked for. The lines are written by
+// hand, because the client library adds 4.4 MB to the ARMv6 binary.
 func Route(n *node.Node, hub *node.Hub, outputs Outputs, version string) web.Route {
 	return web.Route{Pattern: "GET /metrics", Admission: web.Principals, Serve: func(w http.ResponseWriter, _ *http.Request, c web.Caller) {
 		who, err := n.Who(node.Evidence(c.Evidence))

@@ -61,7 +61,7 @@ func (s *Store) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents
 
 // MayRenew decides whether p may extend its lease, and charges nothing. Only the grants by which p
 // moved that output count, and the end of any of them ends the lease. Another grant's longest lease
-// is not available without its charge. Their rates do not count.
+// is not available without its charge. Rates do not count.
 func (s *Store) MayRenew(p agents.Principal, ask agents.Ask) (l agents.Limits, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ type Journal interface {
 	// to be called once, with the outcome. Unless there is an earlier one: then, and after an error,
 	// the call must not be made.
 	Begin(Asked) (end func(Outcome), earlier *Outcome, err error)
-	// Add records an action that no caller waits for. It does not block.
+	// Add records an action made without Begin. It does not block.
 	Add(Asked, Outcome)
 	// Deny counts a call that was refused. It does not block.
 	Deny(who, tool string, kind device.FaultKind)

@@ -1,7 +1,7 @@
 // Package announce announces a site on the media. It signs the site's record, and makes a new one
 // when something in it changes or the old one gets old.
 //
-// The caller passes the announced data as values. It imports discovery, discovery/card and
+// The caller passes the announced data as values. The package imports discovery, discovery/card and
 // node/identity.
 package announce
 

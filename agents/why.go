@@ -2,7 +2,7 @@ package agents
 
 import "agentsite/device"
 
-// WhyRequest asks why a point is as it is: who holds an output, and what happened to it.
+// WhyRequest asks why a point is as it is: for the holder of an output, and its history.
 type WhyRequest struct {
 	Point string `json:"point" jsonschema:"one of read_points"`
 	Terms `json:"-"`

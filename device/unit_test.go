@@ -26,7 +26,7 @@ func TestCheckUnit(t *testing.T) {
 	}
 }
 
-// TestCommonUnits: what is proposed is accepted.
+// TestCommonUnits: each proposed unit is accepted.
 func TestCommonUnits(t *testing.T) {
 	for wrong, could := range commonUnits {
 		if err := CheckUnit(could); err != nil || wrong != strings.ToLower(wrong) {

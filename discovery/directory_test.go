@@ -112,8 +112,8 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestPlayedBack: what a neighbour has heard and sends again says no more than it said,
-// and for no longer.
+// TestPlayedBack: a replayed message of a neighbour says no more than the original, and for no
+// longer.
 func TestPlayedBack(t *testing.T) {
 	withTwoMedia(t, func(t *testing.T, d *discovery.Directory, lan, far *discoverytest.Air) {
 		key, w := identity.New(), watch(t, d)

@@ -2,7 +2,7 @@ package discovery
 
 import "testing"
 
-// TestRealms: what is told apart, and read again as it was written.
+// TestRealms: realms differ from each other, and survive encoding and parsing.
 func TestRealms(t *testing.T) {
 	made, err := NewRealm("home")
 	if err != nil {

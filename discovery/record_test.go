@@ -33,7 +33,7 @@ func sign(t testing.TB, key identity.Key, r Record) *Signed {
 	return s
 }
 
-// greenhouses is an offer of 30 devices: what they measure and switch, many alike.
+// greenhouses is an offer of 30 devices: their measurements and switches, many alike.
 func greenhouses() []Kind {
 	measurement := Kind{Kind: "measurement"}
 	for _, what := range []string{"temperature", "humidity", "pressure", "soil", "light", "co2", "wind", "rain", "battery", "load"} {
@@ -84,8 +84,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestLongest: what is within the bounds of each field fits in the bounds of the whole,
-// or is refused with what to do.
+// TestLongest: a record within the limits of each field fits the limit of the whole, or is refused
+// with advice.
 func TestLongest(t *testing.T) {
 	key := identity.New()
 	r := record(key)

@@ -12,7 +12,7 @@ import (
 	"agentsite/node/identity"
 )
 
-// TestSleepEndsWhatHolds: what a directory held when the machine fell asleep is gone when it
+// TestSleepEndsWhatHolds: sites that a directory held at a suspension are gone when the machine
 // wakes, and watchers are told within a minute.
 func TestSleepEndsWhatHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -136,6 +136,6 @@ func (n *Node) Decided(ctx context.Context, p agents.Principal, handle string) e
 	}
 }
 
-// OnRecheck has f called whenever permissions came or went. f does not block. It is for the
+// OnRecheck makes f be called whenever permissions were added or have ended. f does not block. It is for the
 // wiring, before the first caller.
 func (n *Node) OnRecheck(f func()) { n.recheck = f }

@@ -102,7 +102,7 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// TestOnRecheck: what follows permissions is told when they came or went.
+// TestOnRecheck: OnRecheck is called when permissions were added or have ended.
 func TestOnRecheck(t *testing.T) {
 	d, told := newDesk(), 0
 	d.OnRecheck(func() { told++ })

@@ -38,8 +38,8 @@ type trying struct{ *outputs }
 
 func (trying) Try(context.Context, string, string, device.Value, time.Duration) error { return nil }
 
-// TestFewReadThePast: two at a time, however many ask, by history and by why; who gives up waits
-// no longer.
+// TestFewReadThePast: only two callers read at a time, by history and by why. A canceled caller
+// does not wait any longer.
 func TestFewReadThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchRig()

@@ -224,7 +224,7 @@ func TestStale(t *testing.T) {
 	})
 }
 
-// watch runs a watcher; what it is told comes out of told, one by one.
+// watch runs a watcher; told receives its updates one by one.
 func watch(t *testing.T, h *Hub, which agents.Change, uris ...string) (told chan agents.Change, stop func()) {
 	t.Helper()
 	told = make(chan agents.Change)

@@ -13,8 +13,8 @@ import (
 	"agentsite/device"
 )
 
-// leaves is an Access of a test: what each principal may, by the tool's name and a
-// point's, "tool" alone for calls that name none.
+// leaves is an Access of a test: the permissions of each principal, as "tool point", or "tool"
+// alone for calls that name no point.
 type leaves struct {
 	may    map[string][]string
 	roots  map[string]string
@@ -181,8 +181,8 @@ func TestLeaveThatConfirms(t *testing.T) {
 	})
 }
 
-// TestConfirmedReading: what an owner has to confirm cannot be read where nobody can be
-// asked, and nothing is left that waits for an owner.
+// TestConfirmedReading: a read that an owner has to confirm fails if nobody can be asked, and
+// leaves no request that waits for an owner.
 func TestConfirmedReading(t *testing.T) {
 	d, l := seenDesk()
 	l.may["token:shy"] = []string{"read_points lever/a"}
@@ -212,7 +212,7 @@ func TestConfirmedReading(t *testing.T) {
 	}
 }
 
-// TestRevokedMeanwhile: what was being moved when its mover's leave ended goes back.
+// TestRevokedMeanwhile: an output goes back if its caller's permission ended during the move.
 func TestRevokedMeanwhile(t *testing.T) {
 	d, l := seenDesk()
 	d.during = func() { l.may = nil }

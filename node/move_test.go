@@ -411,8 +411,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestLeaseOfAGrant: who may hold an output for so long gets no more where it asks for
-// nothing.
+// TestLeaseOfAGrant: a move without a duration is within the longest lease of the grant.
 func TestLeaseOfAGrant(t *testing.T) {
 	for _, tt := range []struct{ asked, most, want time.Duration }{
 		{0, 0, 0}, {0, 5 * time.Second, 5 * time.Second}, {0, time.Hour, 0}, {3 * time.Second, 5 * time.Second, 3 * time.Second},

@@ -74,7 +74,7 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestStopBesideCalls: what runs keeps nobody from going to safe, the caller itself
+// TestStopBesideCalls: running calls keep no caller from a return to safe, their own caller
 // included.
 func TestStopBesideCalls(t *testing.T) {
 	d, _ := seenDesk()
@@ -114,8 +114,8 @@ func TestStopBesideReturns(t *testing.T) {
 	}
 }
 
-// TestStopBesideOwnReturns: whoever waits for outputs that do not come back to safe, as many
-// times as it can, can still stop everything.
+// TestStopBesideOwnReturns: a caller with the maximum number of waiting returns to safe can still
+// stop everything.
 func TestStopBesideOwnReturns(t *testing.T) {
 	d, _ := seenDesk()
 	stop := agents.Ask{Op: agents.OpStop, Effect: agents.Returns}

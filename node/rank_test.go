@@ -111,8 +111,8 @@ func TestRefusedTakeOver(t *testing.T) {
 	})
 }
 
-// TestRenewals: a renewal is not charged and needs no disk; whoever does not hold the output
-// any more moves, and that does.
+// TestRenewals: a renewal is not charged and needs no disk. Without the lease it is a move, which
+// is charged and needs the disk.
 func TestRenewals(t *testing.T) {
 	withGuard(t, func(d *desk) {
 		d.asks(ann, 10, "")

@@ -205,8 +205,8 @@ func TestEdgeDuringSample(t *testing.T) {
 	})
 }
 
-// TestConvert: a number reaches everybody as the owner wants it, whether it was
-// sampled or told; what is no number is left alone.
+// TestConvert: sampled and watched numbers are converted for every reader; other values are
+// unchanged.
 func TestConvert(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &records{}

@@ -15,8 +15,8 @@ import (
 	"agentsite/device"
 )
 
-// TestSensorErrors: what could not be read is a fault of all its sampled points,
-// and of no others, until it can be read again.
+// TestSensorErrors: a device that cannot be read is a fault of all its sampled points, and of no
+// others, until it can be read again.
 func TestSensorErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()

@@ -283,7 +283,7 @@ func TestDefine(t *testing.T) {
 	}
 }
 
-// TestUnits: what stands in a configuration is one word of the unit, whatever it has.
+// TestUnits: each text of a configuration is one word of the unit, whatever its characters.
 func TestUnits(t *testing.T) {
 	a := New(World{})
 	a.SetName("weather")

@@ -84,7 +84,7 @@ func TestCallerLeaves(t *testing.T) {
 	}
 }
 
-// TestLongRefusal: what a child says instead of its tools is cut for the caller.
+// TestLongRefusal: a child's error in place of its tools is cut for the caller.
 func TestLongRefusal(t *testing.T) {
 	r := newRig(t, "good", false, nil)
 	lists := 0
@@ -119,7 +119,7 @@ func TestLongRefusal(t *testing.T) {
 	}
 }
 
-// TestHiddenText: what an owner does not see in a definition cannot be accepted.
+// TestHiddenText: a definition with text that an owner does not see cannot be accepted.
 func TestHiddenText(t *testing.T) {
 	for text, refused := range map[string]bool{
 		"Opens\U000E0101\U000E0152 it": true, "a\uFE0Fb": true, "a\u3164b": true, "a\u034Fb": true, "a\u2028b": true,

@@ -2,8 +2,8 @@ package task
 
 import "testing"
 
-// TestStates: what has ended stays so, each other state can fail and be canceled, and a task can
-// wait only while it is worked on.
+// TestStates: an ended task stays so, a task in any other state can fail and be canceled, and only
+// a working task can wait.
 func TestStates(t *testing.T) {
 	all := []State{Submitted, Working, InputRequired, AuthRequired, Completed, Failed, Rejected, Canceled}
 	for _, from := range all {

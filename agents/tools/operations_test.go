@@ -122,8 +122,8 @@ func TestMoving(t *testing.T) {
 	})
 }
 
-// TestLimits: what an output may do, what it is doing, and why it cannot move, can be
-// read wherever somebody would look.
+// TestLimits: the limits and the state of an output, and why it cannot move, can be read wherever a
+// caller would look.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, wire(t, "room", "greenhouse"), func(p *guard.Policy) {

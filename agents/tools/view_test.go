@@ -15,7 +15,7 @@ import (
 	"agentsite/device/guard"
 )
 
-// TestView: of what somebody does not see, no name is in anything that the agent says.
+// TestView: no name that a principal does not see is in any result of the agent.
 func TestView(t *testing.T) {
 	greenhouse(t, func(t *testing.T, r *rig) {
 		for _, address := range []string{"greenhouse/temperature", "greenhouse/humidity", "outside/temperature"} {

@@ -6,7 +6,8 @@ import (
 	"agentsite/transport/owner"
 )
 
-// TestChatCalls: what a chat has an owner approve is the agent's, whatever others write into their calls.
+// TestChatCalls: a chat offers only the agent's calls for approval, whatever others write into
+// their calls.
 func TestChatCalls(t *testing.T) {
 	for who, want := range map[string]bool{
 		"llm:gardener": true, "routine:warming": true,

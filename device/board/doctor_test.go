@@ -112,8 +112,8 @@ problem adc: there is no spidev1.0 here; add dtparam=spi=on to /boot/config.txt 
 	}
 }
 
-// TestFindingsOfLines: what is not there, what somebody else uses, and what the site
-// that runs has itself.
+// TestFindingsOfLines: lines that are missing, used by another program, or used by the running site
+// itself.
 func TestFindingsOfLines(t *testing.T) {
 	header := boardtest.Header()
 	b := boardtest.Lines(header)

@@ -15,8 +15,8 @@ import (
 	"agentsite/device"
 )
 
-// TestRequest: what the kernel is asked, in one request. An output without a value
-// in it would begin low.
+// TestRequest: the contents of one request to the kernel. An output without a value in it would
+// begin low.
 func TestRequest(t *testing.T) {
 	values := func(n uapi.OutputValues) uapi.LineConfigAttribute {
 		return uapi.LineConfigAttribute{Attr: n.Encode(), Mask: 0b11}

@@ -108,8 +108,8 @@ func TestChange(t *testing.T) {
 	})
 }
 
-// TestAdoptInterlocked: what is new is not known to be safe, and what is interlocked with it
-// goes to safe.
+// TestAdoptInterlocked: a new output is not known to be safe, and outputs interlocked with it go to
+// safe.
 func TestAdoptInterlocked(t *testing.T) {
 	a, b, other := interlockedSwitch("a/x", "group"), interlockedSwitch("b/x", "group"), interlockedSwitch("c/x", "other")
 	m := NewMachine([]Policy{a, other}, false)

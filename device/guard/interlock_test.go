@@ -53,8 +53,7 @@ func TestInterlock(t *testing.T) {
 	mustMove(t, m, now+gap, "ann", down, on, 0)
 }
 
-// TestInterlockPartner: whoever is found not to be safe has all the others of the group go
-// there.
+// TestInterlockPartner: if an output is found not to be safe, all others of the group go to safe.
 func TestInterlockPartner(t *testing.T) {
 	m := NewMachine([]Policy{interlockedSwitch("blind/up", "blind"), interlockedSwitch("blind/stop", "blind")}, false)
 	settle(m, 0)

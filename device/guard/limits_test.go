@@ -138,8 +138,8 @@ func TestMinOn(t *testing.T) {
 	wantFault(t, m.Move(now+110*time.Second, "bob", vent, device.Number(50), 0), device.Unsafe, "return it to safe first")
 }
 
-// TestMinOnAndMaxOn: what is left of max_on after some trips has to be enough for
-// min_on, or it rests.
+// TestMinOnAndMaxOn: the rest of max_on after some moves has to be enough for min_on, or the output
+// rests.
 func TestMinOnAndMaxOn(t *testing.T) {
 	p := policies()[0]
 	p.MaxOn, p.MinOn = time.Minute, 20*time.Second
@@ -301,7 +301,7 @@ func TestRenew(t *testing.T) {
 	wantFault(t, m.Renew(now, "ann", "room/ghost", on, 0), device.Invalid, "room/ghost")
 }
 
-// TestWhy: who held an output can read why it went back.
+// TestWhy: a former holder of an output can read why it went back.
 func TestWhy(t *testing.T) {
 	for why, end := range map[string]func(m *Machine, now Time){
 		"":                            func(m *Machine, _ Time) { _ = m.Release(heater) },
@@ -333,7 +333,7 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// TestMistakes: what contradicts itself is refused, with the key that is to blame.
+// TestMistakes: a contradictory policy is refused, with the key that is to blame.
 func TestMistakes(t *testing.T) {
 	for _, tt := range []struct {
 		wrong func(*Policy)

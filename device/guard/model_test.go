@@ -31,8 +31,8 @@ func (w *world) start() {
 	}
 }
 
-// reload takes some outputs away and has them there again, as after a start. All others go
-// on as if nothing had happened: what they did counts, no more and no less.
+// reload takes some outputs away and has them there again, as after a start. All others go on as if
+// nothing had happened, with unchanged counters.
 func (w *world) reload(t *rapid.T) {
 	var gone []int
 	for i := range w.things {
@@ -326,8 +326,8 @@ func (w *world) check(t *rapid.T) {
 	}
 }
 
-// checkInterlock: whoever is away, the others of the group are known to be safe, in
-// truth too.
+// checkInterlock checks that while an output is away, the others of the group are known to be safe,
+// and are.
 func (w *world) checkInterlock(t *rapid.T, i int) {
 	o := &w.things[i]
 	for k := range w.things {

@@ -60,8 +60,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadAtSafe: what somebody else switches on stops its partner, and is away from
-// then on.
+// TestReadAtSafe: an output that is switched on from outside stops its partner, and counts as away
+// from then on.
 func TestReadAtSafe(t *testing.T) {
 	const up, down = "blind/up", "blind/down"
 	m := NewMachine([]Policy{interlockedSwitch(up, "blind"), interlockedSwitch(down, "blind")}, false)

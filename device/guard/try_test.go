@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTry: what Try refuses, Move refuses in the same words, what it lets pass moves,
-// and trying changes nothing.
+// TestTry: if Try refuses a move, Move refuses it in the same words; otherwise it moves. Try
+// changes nothing.
 func TestTry(t *testing.T) {
 	refused, moved := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -73,7 +73,7 @@ func TestCard(t *testing.T) {
 	}
 }
 
-// TestOutsider: who is not of the realm gets not a byte, whatever it says.
+// TestOutsider: a peer outside the realm gets not a byte, whatever it sends.
 func TestOutsider(t *testing.T) {
 	key := identity.New()
 	site, asker, home := open(t, key, nil), open(t, identity.New(), nil), realm(t, "home")
@@ -139,7 +139,7 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestCallerLimit: who holds places open has few, and others are served.
+// TestCallerLimit: a caller that keeps requests open has few slots, and others are served.
 func TestCallerLimit(t *testing.T) {
 	key := identity.New()
 	site, stranger, home := open(t, key, nil), open(t, identity.New(), nil), realm(t, "home")

@@ -166,7 +166,7 @@ func TestAnnounceBlocksNoEvents(t *testing.T) {
 	}
 }
 
-// TestJoinEnds: who waits for another that joins waits no longer than its context.
+// TestJoinEnds: a caller that waits for another's join waits no longer than its context.
 func TestJoinEnds(t *testing.T) {
 	t.Parallel()
 	n := newNet(t, 0)

@@ -75,7 +75,7 @@ func TestLookups(t *testing.T) {
 	check(sites[:14])
 }
 
-// TestLate: who comes late finds all of the realm at once.
+// TestLate: a late member finds all of the realm at once.
 func TestLate(t *testing.T) {
 	n := newNet(t, 4)
 	home := realm(t, "home")
@@ -103,7 +103,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestUnlinkable: what servers hold of a realm nobody else can make out of names.
+// TestUnlinkable: outsiders cannot derive a realm's keys on servers from names.
 func TestUnlinkable(t *testing.T) {
 	n := newNet(t, 2)
 	home, public := realm(t, "home"), discovery.PublicRealm()

@@ -304,7 +304,7 @@ func TestPoison(t *testing.T) {
 	n.again(sites)
 }
 
-// neighbours: who is on this network is seen there all along, whatever the table says of them.
+// neighbours: sites on this network are seen there all along, whatever the DHT says about them.
 func (n *net) neighbours(sites []*node) {
 	t := n.t
 	air := new(discoverytest.Air)
@@ -343,7 +343,7 @@ func (n *net) neighbours(sites []*node) {
 	}
 }
 
-// again: who knows where sites were last reaches them all, after asking the table for each.
+// again: a client that knows the last addresses of sites reaches them all, after a lookup of each.
 func (n *net) again(sites []*node) {
 	t := n.t
 	looks := n.open(identity.New(), Options{Realm: discovery.PublicRealm()})
@@ -385,7 +385,7 @@ func (m *node) reach(t *testing.T, site *node) {
 	}
 }
 
-// TestEachAlone: who knows nobody but one hostile server gets nothing of it, in little time.
+// TestEachAlone: a client that knows only one hostile server gets nothing from it, in little time.
 func TestEachAlone(t *testing.T) {
 	key := identity.New()
 	p, err := peer.Decode(key.ID().PeerID())

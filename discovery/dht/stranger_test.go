@@ -52,7 +52,8 @@ func framed(t testing.TB, m *pb.Message) []byte {
 	return append(protowire.AppendVarint(nil, uint64(len(b))), b...)
 }
 
-// TestStrangers: what a server keeps is of who sends it, short, and not much of each.
+// TestStrangers: a server stores only the sender's own entries, short ones, and few for each
+// sender.
 func TestStrangers(t *testing.T) {
 	n := newNet(t, 1)
 	server := n.servers[0]

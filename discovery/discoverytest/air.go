@@ -17,8 +17,8 @@ const (
 	holds = 2 * time.Minute // what was seen, if nothing follows
 )
 
-// Air is a medium: what is announced on it is found on it, at once. It can be made by
-// new(Air). Send adds what a hostile or dying neighbour would send.
+// Air is a medium on which announcements are found at once. It can be made by new(Air). Send adds
+// what a hostile or dying neighbour would send.
 type Air struct {
 	mu        sync.Mutex // held while emitting
 	announced map[*discovery.Signed]bool

@@ -236,8 +236,8 @@ func TestTwenty(t *testing.T) {
 	t.Logf("who joins late, and looks, learns all after %v", w.find(late).await(3*w.every, append(sites, key.ID())...))
 }
 
-// TestQueriesAgain: who has looked looks again when a peer begins to pass on what others say,
-// for it has not heard all of their answers.
+// TestQueriesAgain: a finder queries again when a peer begins to forward others' messages, because
+// it has not received all of their answers.
 func TestQueriesAgain(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 0)

@@ -162,7 +162,7 @@ func TestForeignRealm(t *testing.T) {
 	}
 }
 
-// TestManyTopics: who wants a thousand topics gets his few, and others theirs.
+// TestManyTopics: a peer with a thousand topics gets its few, and others get theirs.
 func TestManyTopics(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)

@@ -16,7 +16,7 @@ var start0 = time.Unix(1, 0)
 
 func after(d time.Duration) time.Time { return start0.Add(d) }
 
-// TestMessageFilter: what is forged, foreign, old or too much.
+// TestMessageFilter: forged, foreign, old and excessive messages.
 func TestMessageFilter(t *testing.T) {
 	r, id := newRealm(t, "home"), identity.New().ID()
 	j := newMessageFilter(r)

@@ -148,7 +148,8 @@ func TestForwardedTopicsStay(t *testing.T) {
 	}
 }
 
-// TestTopicChangesAreShared: who asks for ever other topics does not keep others from theirs.
+// TestTopicChangesAreShared: a peer that subscribes to ever new topics does not keep others from
+// theirs.
 func TestTopicChangesAreShared(t *testing.T) {
 	at := make(map[peer.ID]netip.Prefix)
 	s := newTopicSelector(Limits{Topics: 256, PerPeer: 4}, func(p peer.ID) netip.Prefix { return at[p] })
@@ -169,8 +170,7 @@ func TestTopicChangesAreShared(t *testing.T) {
 	}
 }
 
-// TestTopicLimiter: what others bring does not hold up what a member brings itself, until they
-// are very many.
+// TestTopicLimiter: messages from others do not delay a member's own, until they are very many.
 func TestTopicLimiter(t *testing.T) {
 	c := newTopicLimiter(4)
 	honest, topic := peerNamed(t), topicNamed(t, 1)

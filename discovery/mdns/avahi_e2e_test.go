@@ -67,7 +67,7 @@ func TestAvahi(t *testing.T) {
 	a.Until("Failed", "avahi-resolve -4 -n greenhouse.local")
 }
 
-// TestAvahiAnnounces: what avahi announces for a site is found, and missed.
+// TestAvahiAnnounces: a site announced by avahi is found, and its end is noticed.
 func TestAvahiAnnounces(t *testing.T) {
 	b := newBed(t)
 	a := b.Avahi(b.Host("10.77.0.50/24"), "debian")

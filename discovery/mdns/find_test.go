@@ -122,7 +122,7 @@ func TestKnown(t *testing.T) {
 	})
 }
 
-// TestRefused: who is not taken is never told to keep silent.
+// TestRefused: a refused site is never listed as a known answer.
 func TestRefused(t *testing.T) {
 	looking(t, func(w *wire) {
 		r := discoverytest.Record(identity.New(), 1)
@@ -193,7 +193,7 @@ func TestGoodbye(t *testing.T) {
 	})
 }
 
-// TestOtherTalk: what is not of sites is passed over.
+// TestOtherTalk: messages that are not about sites are ignored.
 func TestOtherTalk(t *testing.T) {
 	looking(t, func(w *wire) {
 		m := response([]dns.RR{rr(t, "_ipp._tcp.local. 120 IN PTR printer._ipp._tcp.local."), rr(t, `printer._ipp._tcp.local. 120 IN TXT "a=b"`)})
@@ -208,7 +208,7 @@ func TestOtherTalk(t *testing.T) {
 	})
 }
 
-// TestFinderFlood: what is remembered, passed on and asked stays within its bounds.
+// TestFinderFlood: stored sites, emitted sightings and queries stay within their limits.
 func TestFinderFlood(t *testing.T) {
 	w := newWire(t, []string{"192.0.2.100/24"})
 	f := finder{known: make(map[string]*instance), emit: w.see}

@@ -83,7 +83,7 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-// TestTaken: who has the name keeps it, and it is tried again when they have gone.
+// TestTaken: the owner of a name keeps it, and it is tried again when the owner has gone.
 func TestTaken(t *testing.T) {
 	naming(t, func(w *wire) {
 		time.Sleep(2 * probeInterval)
@@ -273,7 +273,7 @@ func TestSubtype(t *testing.T) {
 	})
 }
 
-// TestMentionsName: what has to do with neither name is not even read.
+// TestMentionsName: a message with neither name is not even decoded.
 func TestMentionsName(t *testing.T) {
 	n := nameResponder{keyName: always, siteName: wanted}
 	for name, want := range map[string]bool{always: true, strings.ToUpper(wanted): true, "GreenHouse.local.": true, "printer.local.": false, "greenhous.local.": false} {

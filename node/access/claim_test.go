@@ -123,7 +123,7 @@ func TestClaimInTime(t *testing.T) {
 	})
 }
 
-// TestThousandWrong: whoever is right is let in at once, among a thousand who are not.
+// TestThousandWrong: a right proof is accepted at once, among a thousand wrong ones.
 func TestThousandWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		site, secret, c, b := unclaimed(t, &shelf{})

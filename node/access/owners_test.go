@@ -55,7 +55,7 @@ func TestOwners(t *testing.T) {
 	wants(t, err, "not an owner")
 }
 
-// TestRecovery: who has the code is the only owner, and who guesses keeps nobody waiting.
+// TestRecovery: the holder of the code becomes the only owner, and wrong codes keep nobody waiting.
 func TestRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := keys(5)

@@ -189,8 +189,8 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// TestEndSecond: what ends within a second ends at the next whole one, and not before it
-// began.
+// TestEndSecond: a permission that ends within a second ends at the next whole one, and not before
+// it began.
 func TestEndSecond(t *testing.T) {
 	for text, want := range map[string]int64{
 		"1970-01-01T00:01:00Z": 60, "1970-01-01T00:01:00.000000001Z": 61, "1970-01-01T00:01:00.999Z": 61, "0001-01-01T00:00:00Z": 0,

@@ -13,8 +13,8 @@ import (
 	"agentsite/node/identity"
 )
 
-// TestFormerOwner: what an owner granted and held ends for good with its ownership, also
-// if it becomes an owner again; then it can grant anew.
+// TestFormerOwner: an owner's grants and leases end permanently with its ownership, also if it
+// becomes an owner again; then it can grant anew.
 func TestFormerOwner(t *testing.T) {
 	k := keys(6)
 	site, ann, bob, kim := k[0], k[1], k[2], k[3]
@@ -63,7 +63,7 @@ func TestFormerOwner(t *testing.T) {
 	}
 }
 
-// TestFormerOwnersSession: who was an owner when a session began is none in it afterwards.
+// TestFormerOwnersSession: a former owner is no owner in a session that began before.
 func TestFormerOwnersSession(t *testing.T) {
 	k := keys(3)
 	b := (&shelf{}).open(t, k[0].ID())

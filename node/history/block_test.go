@@ -23,7 +23,7 @@ var fewDigits = rapid.Custom(func(t *rapid.T) float64 {
 	return float64(n) / powers[rapid.IntRange(0, maxDecimals).Draw(t, "decimals")]
 })
 
-// TestCodec: what is encoded is decoded, bit for bit.
+// TestCodec: decoding returns the encoded values, bit for bit.
 func TestCodec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		few := rapid.OneOf(rapid.Map(rapid.IntRange(-5000, 5000), func(i int) float64 { return float64(i) / 100 }), fewDigits, rapid.Just(0.0), rapid.Just(math.NaN()))

@@ -92,8 +92,8 @@ func (d *memDisk) Sync() error {
 	return nil
 }
 
-// crash returns the disk after a loss of power: of what was not synced, each sector and each
-// name may be there or not.
+// crash returns the disk after a loss of power: each sector and each name that was not synced may
+// be there or not.
 func (d *memDisk) crash(rng *rand.Rand) *memDisk {
 	after := newMemDisk()
 	names := maps.Clone(d.durable)

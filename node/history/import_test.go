@@ -177,7 +177,8 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// TestImportRefuses: what cannot be is refused as a whole, and a disk that fails loses nothing.
+// TestImportRefuses: an import with an invalid reading is refused as a whole, and a disk that fails
+// loses nothing.
 func TestImportRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()

@@ -147,7 +147,7 @@ func TestReadingsOfMinutes(t *testing.T) {
 	})
 }
 
-// TestReadingsBesideWrites: who reads and who records do not disturb each other.
+// TestReadingsBesideWrites: reading and recording do not disturb each other.
 func TestReadingsBesideWrites(t *testing.T) {
 	h := opened(t, tempDisk(t), someOfEach)
 	begin := time.Now()

@@ -228,7 +228,7 @@ func TestUnreadableEpoch(t *testing.T) {
 	})
 }
 
-// TestMinutesLost: what is lost of the minutes is made again from the raw readings, however much it is.
+// TestMinutesLost: lost minutes are made again from the raw readings, however many there are.
 func TestMinutesLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newMemDisk()
@@ -269,7 +269,7 @@ func TestMinutesLost(t *testing.T) {
 	})
 }
 
-// TestRawLost: what is lost of the raw readings is found in minutes and hours, also after new ones.
+// TestRawLost: lost raw readings are found in minutes and hours, also after new ones.
 func TestRawLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newMemDisk()

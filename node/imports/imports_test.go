@@ -382,8 +382,8 @@ func TestConfigurationWins(t *testing.T) {
 	}
 }
 
-// TestExport: what an owner exports is the rule, without the names of this site, and can be brought
-// to it under another name.
+// TestExport: an exported bundle is the rule, without the names of this site, and can be imported
+// here under another name.
 func TestExport(t *testing.T) {
 	r := newRig(t, here+"  airing: { kind: routine, may: set house, steps: [{ set: { house/vent: 40 }, for: 5m, wait: true }] }\n")
 	who := agents.Principal{ID: "local", Owner: true}

@@ -54,7 +54,7 @@ func ruleFile(t *testing.T, name string) []byte {
 	return b
 }
 
-// TestShare: what an owner shares is found by its whole hash alone, over restarts, until it is ended.
+// TestShare: a shared bundle is found by its whole hash alone, over restarts, until sharing ends.
 func TestShare(t *testing.T) {
 	s, frost := newSharing(t, nil), ruleFile(t, "frost")
 	id := bundle.IDOf(frost)

@@ -135,7 +135,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
-// TestNobodyForgetsForAnother: who uses keys without end loses keys of its own.
+// TestNobodyForgetsForAnother: a caller with any number of keys evicts only its own.
 func TestNobodyForgetsForAnother(t *testing.T) {
 	m := newMemory()
 	m.put(memoryKey("ann", "first"), &remembering{who: "ann"})
@@ -150,7 +150,7 @@ func TestNobodyForgetsForAnother(t *testing.T) {
 	}
 }
 
-// TestMemoryShares: whoever has long outcomes stored evicts none of another's calls, which a repeated
+// TestMemoryShares: a caller with long outcomes evicts none of another's calls, which a repeated
 // call would make again.
 func TestMemoryShares(t *testing.T) {
 	m := newMemory()
@@ -266,8 +266,8 @@ func TestDenialsAreCounted(t *testing.T) {
 	})
 }
 
-// TestDiskFails: what cannot be written is not begun, and all goes on once it can.
-// TestDone: what did not wait for the disk is there soon, and has no key.
+// TestDiskFails: a call that cannot be written is not begun, and all goes on once it can. TestDone:
+// a call that did not wait for the disk is there soon, and has no key.
 func TestDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()

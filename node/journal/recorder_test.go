@@ -15,7 +15,7 @@ import (
 	"agentsite/node/journal/journaltest"
 )
 
-// TestRecorderFaults: what callers are told of the journal's errors.
+// TestRecorderFaults: the faults that callers get for the journal's errors.
 func TestRecorderFaults(t *testing.T) {
 	w := NewRecorder()
 	for _, tt := range []struct {

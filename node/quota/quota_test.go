@@ -33,7 +33,8 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// TestQuota: what one group refuses is taken in none, and what is given back can be taken.
+// TestQuota: if one group is at its limit, no slot is taken in any, and a released slot can be
+// taken.
 func TestQuota(t *testing.T) {
 	var q Quota
 	type key string
@@ -90,8 +91,7 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// TestRate: each may do its burst, and then as often as the rate says; who has rested is
-// forgotten.
+// TestRate: each key has its burst, and then the rate; an idle key is forgotten.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := RateLimiter{Rate: Rate{PerSecond: 1, Burst: 3}}

@@ -2,7 +2,7 @@ package state
 
 import "testing"
 
-// TestAcceptedBound: what could not be read at the next start is not written.
+// TestAcceptedBound: a file that could not be read at the next start is not written.
 func TestAcceptedBound(t *testing.T) {
 	f := Folder(t.TempDir())
 	for n, refused := range map[int]bool{MaxAccepted: false, MaxAccepted + 1: true} {

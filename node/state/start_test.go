@@ -57,7 +57,7 @@ func TestFirstStart(t *testing.T) {
 	}
 }
 
-// TestKilledWhileWriting: what a kill in the middle of a write left is taken over.
+// TestKilledWhileWriting: remains of a kill in the middle of a write are replaced.
 func TestKilledWhileWriting(t *testing.T) {
 	f := Folder(t.TempDir())
 	if err := os.WriteFile(f.Path(TokenFile)+".new", []byte(strings.Repeat("half", 100)), 0o600); err != nil {

@@ -281,8 +281,9 @@ func TestFarCancel(t *testing.T) {
 	}
 }
 
-// TestFarCancelAsking: what another site was asked for when its task here was canceled is canceled
-// there too, if that site answers soon. One that does not delays neither that nor the site's end.
+// TestFarCancelAsking: if a task is canceled while its request to another site is pending, the task
+// there is canceled too, if that site answers soon. One that does not delays neither that nor the
+// site's end.
 func TestFarCancelAsking(t *testing.T) {
 	for _, slow := range []time.Duration{time.Second + farAnswer/4, 10 * time.Second} {
 		for _, stop := range []bool{false, true} {

@@ -12,7 +12,8 @@ import (
 	"agentsite/node/hosted"
 )
 
-// TestEndWithinLastStep: what ends a task within its last step releases what that has moved, too.
+// TestEndWithinLastStep: ending a task within its last step also releases the outputs that this
+// step has moved.
 func TestEndWithinLastStep(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end   func(r *rig, id string)

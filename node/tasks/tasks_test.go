@@ -92,7 +92,7 @@ func TestTask(t *testing.T) {
 	})
 }
 
-// TestRequests: what makes no sense is refused, each with its kind.
+// TestRequests: invalid requests are refused, each with its kind.
 func TestRequests(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {
 		number := func(n float64) *float64 { return &n }

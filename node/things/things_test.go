@@ -75,7 +75,7 @@ func put(t *testing.T, s *Store, c Caller, id, more string, want device.FaultKin
 	expect(t, err, want)
 }
 
-// TestStore: what is answered is stored, and refreshing it writes nothing.
+// TestStore: an acknowledged description is stored, and a refresh writes nothing.
 func TestStore(t *testing.T) {
 	var d disk
 	s := d.open(t, true)
@@ -343,7 +343,7 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-// TestFairWrites: whoever changes much leaves others their own, and wears out no card.
+// TestFairWrites: an account with many changes leaves others their writes, and wears out no card.
 func TestFairWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d disk

@@ -303,7 +303,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestInbox: what the service can put there moves the superuser to nothing.
+// TestInbox: no file of the service in the inbox makes the superuser do anything.
 func TestInbox(t *testing.T) {
 	p := site(t)
 	secret := filepath.Join(t.TempDir(), "secret")

@@ -126,8 +126,8 @@ func TestMust(t *testing.T) {
 	}
 }
 
-// TestScope: a caller sees its own tasks, by whatever it asks (section 13.1); what is not its own
-// is like what there is not.
+// TestScope: a caller sees its own tasks only, by every method (section 13.1); others' tasks appear
+// not to exist.
 func TestScope(t *testing.T) {
 	s := newSite(t)
 	ann, _ := s.Token(t, "ann", "ask helper")

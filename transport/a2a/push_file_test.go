@@ -60,8 +60,8 @@ func TestPushReplaced(t *testing.T) {
 	}
 }
 
-// TestPushDeleted: what was answered as deleted is not there after the next start, also where the site
-// was ending, and where its disk had failed.
+// TestPushDeleted: a configuration that was reported as deleted is not there after the next start,
+// also if the site was ending, or its disk had failed.
 func TestPushDeleted(t *testing.T) {
 	r := receive(t, nil)
 	s, m := adaptertest.New(t, nil), new(memory)

@@ -10,8 +10,8 @@ import (
 	"agentsite/node"
 )
 
-// TestWaitingBounded: whoever has many calls wait for an owner, one after the other, loses the oldest
-// of its own, and takes none of another's.
+// TestWaitingBounded: a caller with many calls that wait for an owner loses the oldest of its own,
+// and evicts none of another's.
 func TestWaitingBounded(t *testing.T) {
 	hub := node.NewHub(nil, nil, agents.PointURI)
 	h := newThings(node.New(hub, "", nil))

@@ -236,7 +236,7 @@ func TestUnclaimed(t *testing.T) {
 	r.wait("requests", func() bool { return len(registry.Nodes()) > 0 })
 }
 
-// TestHostile: what a registry answers in place of a list does nothing, wherever it leads, and no
+// TestHostile: a registry's answers that are no lists do nothing, wherever they redirect, and no
 // answer ends the reporter.
 func TestHostile(t *testing.T) {
 	elsewhere := new(atomic.Int32)
@@ -338,7 +338,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestRestart: what was taken before a restart is done once, and what was not told is told after it.
+// TestRestart: tasks taken before a restart are done once, and outcomes not reported before are
+// reported after it.
 func TestRestart(t *testing.T) {
 	registry := new(aiostest.Registry)
 	hold := make(chan struct{})

@@ -129,7 +129,7 @@ func TestThread(t *testing.T) {
 	}
 }
 
-// TestForms: what is filled in becomes arguments of their kinds.
+// TestForms: the fields of a form become arguments of their kinds.
 func TestForms(t *testing.T) {
 	s := start(t)
 	k := begin(t, s, adaptertest.SiteToken)
@@ -192,7 +192,8 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// TestStop: what goes to safe waits for no message before it, and a stop whatever it says besides.
+// TestStop: a return to safe waits for no message before it, and a stop works whatever else its
+// message has.
 func TestStop(t *testing.T) {
 	for _, safe := range []string{"emergency_stop", `{"operation":"emergency_stop","arguments":{"now":true}}`, `{"operation":"release_output","arguments":{"output":"greenhouse/pump"}}`} {
 		s := start(t)

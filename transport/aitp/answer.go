@@ -18,7 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// waits is the state of a thread: what its next message has to be.
+// waits is the state of a thread: the kind of message that it waits for.
 type waits uint8
 
 const (

@@ -183,7 +183,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// FuzzSignatureInput: what is parsed is signed in the form that a second parse leaves as it is.
+// FuzzSignatureInput: a parsed input is signed in a form that a second parse leaves unchanged.
 func FuzzSignatureInput(f *testing.F) {
 	f.Add(received(f, nil).Header.Get("Signature-Input"))
 	f.Add(`sig1=();created=1;expires=2;nonce="a\"\\";keyid="k";alg="ed25519"`)

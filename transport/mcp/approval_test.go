@@ -27,8 +27,8 @@ func (formal) Call(_ context.Context, _ agents.Principal, c tools.Call) (tools.R
 	return tools.Result{NeedInput: &tools.NeedInput{State: "s", Elsewhere: "have the owner run it"}}, nil
 }
 
-// TestTermsAndApproval: what a call's _meta asks for arrives in both encodings, and what
-// an owner has to do is said where every client looks.
+// TestTermsAndApproval: the terms in a call's _meta arrive in both encodings, and instructions for
+// the owner are where every client looks.
 func TestTermsAndApproval(t *testing.T) {
 	hub := node.NewHub(nil, forgetful{}, func(a string) string { return "t:" + a })
 	n := node.New(hub, "secret", nil, formal{})

@@ -47,8 +47,8 @@ func (r *reader) Call(_ context.Context, _ agents.Principal, c tools.Call) (tool
 
 var benchAnswer = readOut{[]readingOut{{"greenhouse/temperature", 21.37, "Cel", "2026-11-21T03:30:53.383Z", 0.053, "good"}}}
 
-// bareIn and bareOut are the messages of the call, whole: what the least program
-// would decode and encode.
+// bareIn and bareOut are the whole messages of the call, which a minimal program would decode and
+// encode.
 type bareIn struct {
 	JSONRPC string `json:"jsonrpc"`
 	ID      uint64 `json:"id"`

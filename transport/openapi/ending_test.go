@@ -23,7 +23,7 @@ func (w waitedFor) Watch(ctx context.Context, p agents.Principal, id string, emi
 	return w.Host.Watch(ctx, p, id, emit)
 }
 
-// TestWaitEnds: who waits for a task is answered with it as it is when the site ends.
+// TestWaitEnds: when the site ends, a caller that waits for a task gets its current state.
 func TestWaitEnds(t *testing.T) {
 	s := adaptertest.New(t, nil)
 	ending, end := context.WithCancel(s.Ending)

@@ -255,7 +255,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestConfirm: what an owner has to approve is not done by being asked again, and nothing here approves it.
+// TestConfirm: a call that an owner has to approve is not made by a repetition, and nothing here
+// approves it.
 func TestConfirm(t *testing.T) {
 	s := serve(t)
 	token, _ := s.Token(t, "caller", "read *, set greenhouse/pump")

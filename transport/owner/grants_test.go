@@ -31,7 +31,7 @@ func (s *site) token(t *testing.T, key identity.Key, name, words string) (owner.
 	return s.owner().AddToken(t.Context(), n)
 }
 
-// TestTokens: what a site keeps of them, and what somebody else's key makes.
+// TestTokens: the stored form of tokens, and tokens of another's key.
 func TestTokens(t *testing.T) {
 	key, d := identity.New(), new(disk)
 	mine, other := identity.New(), identity.New()

@@ -156,7 +156,7 @@ func TestKnownCallersReserve(t *testing.T) {
 	}
 }
 
-// TestRefused: who is refused is told so, and not that nobody answers.
+// TestRefused: a refused caller is told so, and not that the site does not answer.
 func TestRefused(t *testing.T) {
 	for err, want := range map[error]bool{
 		io.EOF: true,

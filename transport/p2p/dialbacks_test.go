@@ -64,8 +64,8 @@ func TestDialBacks(t *testing.T) {
 	})
 }
 
-// TestStrangersServeNoAutoNAT: of a site with relays, these alone are asked whether it is
-// reached; whoever else claims to know is not.
+// TestStrangersServeNoAutoNAT: a site with relays asks only these whether it is reachable, and no
+// other peer that offers AutoNAT.
 func TestStrangersServeNoAutoNAT(t *testing.T) {
 	relay, stranger := newHost(t, Options{Relay: &Relay{}}, overTCP), newHost(t, Options{}, overTCP)
 	site := newHost(t, Options{Relays: []peer.AddrInfo{{ID: relay.ID(), Addrs: relay.Addrs()}}}, overTCP)

@@ -12,8 +12,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestRenewalsTakeTurns: who has places at two relays asks one of them anew when it is time, and the
-// other the next time.
+// TestRenewalsTakeTurns: a host with reservations at two relays renews one of them when it is time,
+// and the other the next time.
 func TestRenewalsTakeTurns(t *testing.T) {
 	asked, answer, turns := make(chan int), make(chan bool), make(chan time.Time)
 	site := newHost(t, Options{})

@@ -126,8 +126,8 @@ func TestStrangerEviction(t *testing.T) {
 	}
 }
 
-// TestRelayStrangers: a relay has so many connections of strangers, and of one network; who
-// has a place is spared.
+// TestRelayStrangers: a relay limits connections of strangers, and of one network; peers with a
+// reservation are spared.
 func TestRelayStrangers(t *testing.T) {
 	conns, err := newConnManager(true)
 	if err != nil {

@@ -186,7 +186,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestStrictEverywhere: what a message has in fields that nobody reads is held to the same.
+// TestStrictEverywhere: unknown fields of a message are checked as strictly as others.
 func TestStrictEverywhere(t *testing.T) {
 	long := strings.Repeat("x", 30)
 	for name, value := range map[string]string{
@@ -356,7 +356,7 @@ func FuzzCBOR(f *testing.F) {
 	})
 }
 
-// TestResults: what has a form of its own in Go comes out of both codecs alike.
+// TestResults: values of special Go types are encoded alike by both codecs.
 func TestResults(t *testing.T) {
 	type result struct {
 		At    time.Time `json:"at"`
@@ -376,7 +376,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestDecodeFast: what is read quickly is read as the library would.
+// TestDecodeFast: the fast path decodes as the library does.
 func TestDecodeFast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sent := message{

@@ -70,7 +70,7 @@ func talk(t *testing.T, s *Stream) (say func(string), hear func() string, hangUp
 func TestStream(t *testing.T) {
 	ended := make(chan string, 1)
 	say, hear, hangUp := talk(t, &Stream{Dispatcher: NewDispatcher(testMethods(ended))})
-	// A transcript: what is said, and the lines that come back.
+	// A transcript: the lines sent, and the lines that come back.
 	for _, turn := range [][]string{
 		{`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":[1,"x",null]}}`, `{"jsonrpc":"2.0","id":1,"result":{"a":[1,"x",null]}}`},
 		{`{"jsonrpc":"2.0","id":"q","method":"nothing"}`, `{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"there is no method \"nothing\""}}`},

@@ -132,8 +132,8 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TestStreamLimit: what is beyond the bound is told so and hung up on, and a place is
-// free again once its stream has ended.
+// TestStreamLimit: a stream beyond the limit gets an error and is closed, and a slot is free again
+// once its stream has ended.
 func TestStreamLimit(t *testing.T) {
 	dial, stop := serving(t, func(ctx context.Context, c net.Conn, _ rpc.Evidence) {
 		defer c.Close()

@@ -63,8 +63,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestClientErrors: what the site refuses is an *rpc.Error whose code says of which
-// kind, whether a method or HTTP's checks refused.
+// TestClientErrors: a refusal of the site is an *rpc.Error whose code has the kind, whether a
+// method or HTTP's checks refused.
 func TestClientErrors(t *testing.T) {
 	for name, codec := range codecs {
 		for _, tt := range []struct {

@@ -191,7 +191,7 @@ func TestLateAnswer(t *testing.T) {
 	})
 }
 
-// TestDeafCaller: who opens a stream and does not read is given up.
+// TestDeafCaller: the stream of a caller that does not read is closed.
 func TestDeafCaller(t *testing.T) {
 	for _, contentType := range []string{"application/json", "application/cbor"} {
 		synctest.Test(t, func(t *testing.T) {

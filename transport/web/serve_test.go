@@ -405,8 +405,8 @@ func TestWhoHasToGo(t *testing.T) {
 	}
 }
 
-// TestTimeToSpeak: among many who come again and again, each has a while to speak, unless
-// there are too many of them for that.
+// TestTimeToSpeak: among many callers that reconnect repeatedly, each has some time to send, unless
+// there are too many of them.
 func TestTimeToSpeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newConnLimiter(10, 40)

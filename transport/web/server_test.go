@@ -307,7 +307,7 @@ func TestPanic(t *testing.T) {
 	Handler(o).ServeHTTP(httptest.NewRecorder(), r)
 }
 
-// TestRoutes: what is listed is served, and nothing else.
+// TestRoutes: the listed routes are served, and no others.
 func TestRoutes(t *testing.T) {
 	h := Handler(options(nil))
 	code := func(verb, path string) int {

@@ -243,7 +243,7 @@ func TestHalfHandshakes(t *testing.T) {
 	}
 }
 
-// TestSentAwayAtOnce: who reads nothing and has to go holds nobody up.
+// TestSentAwayAtOnce: the eviction of a client that does not read blocks nobody.
 func TestSentAwayAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key := identity.New()

@@ -185,7 +185,8 @@ func TestDirectoryIsDescribed(t *testing.T) {
 	d.problem(403, "PUT", "/things/"+url.PathEscape(site.ID), strings.Replace(lampWith(""), "urn:example:lamp", site.ID, 1))
 }
 
-// TestDirectoryOfTheRealm: who may read what is registered sees links to the sites of the realm.
+// TestDirectoryOfTheRealm: a caller that may read registrations sees links to the sites of the
+// realm.
 func TestDirectoryOfTheRealm(t *testing.T) {
 	d := newDirectory(t)
 	d.Sites = func() []adapter.OtherSite {
@@ -233,7 +234,7 @@ func TestDirectoryEventsEnd(t *testing.T) {
 	}
 }
 
-// TestRegistration: what a site registers elsewhere is a description that a directory takes.
+// TestRegistration: a directory accepts the description that a site registers elsewhere.
 func TestRegistration(t *testing.T) {
 	d := newDirectory(t)
 	id, text, err := wot.Registration(identity.New().ID(), "shed", "https://shed.local:8474")
@@ -243,7 +244,7 @@ func TestRegistration(t *testing.T) {
 	d.want(201, "PUT", "/things/"+url.PathEscape(id), string(text))
 }
 
-// TestDirectoryRates: what a permission says of how often counts, and a permission that ends.
+// TestDirectoryRates: the rate of a permission counts, and so does its end.
 func TestDirectoryRates(t *testing.T) {
 	d := newDirectory(t)
 	var revoke func()

@@ -178,7 +178,7 @@ func told(s *adaptertest.Site) {
 	}
 }
 
-// TestCalls: what is allowed is done, once for each key, and the rest is refused as the node says.
+// TestCalls: permitted calls are made, once for each key, and others are refused as the node says.
 func TestCalls(t *testing.T) {
 	s := serve(t, nil, "pump")
 	part, _ := s.Token(t, "part", "read greenhouse/temperature, read greenhouse/vent, set greenhouse/vent max 1m")

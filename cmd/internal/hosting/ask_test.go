@@ -269,8 +269,8 @@ func TestAskEnds(t *testing.T) {
 	})
 }
 
-// TestAskCancelAfterStart: what is canceled right after a start is canceled at the other site too,
-// which is not connected yet.
+// TestAskCancelAfterStart: a task that is canceled right after a start is also canceled at the
+// other site, which is not connected yet.
 func TestAskCancelAfterStart(t *testing.T) {
 	over(t, []string{"a", "b"}, func(v *village) {
 		v.pair("ask tidy")

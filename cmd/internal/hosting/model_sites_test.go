@@ -73,7 +73,7 @@ func TestModelElsewhere(t *testing.T) {
 	})
 }
 
-// TestModelUngranted: what the site may not do there, its model does not.
+// TestModelUngranted: a site's model makes no call there without the site's permission.
 func TestModelUngranted(t *testing.T) {
 	in(t, rpc.JSON, []string{"a", "b"}, func(v *village) {
 		a, b, m := v.sites["a"], v.sites["b"], &scripted{}

@@ -392,8 +392,8 @@ func TestRatesElsewhere(t *testing.T) {
 	})
 }
 
-// TestConfirmElsewhere: what an owner has to confirm is confirmed each time that it is held, and
-// the other site does not hear of that approval.
+// TestConfirmElsewhere: a move that an owner has to confirm is confirmed each time, and the other
+// site is not told of that approval.
 func TestConfirmElsewhere(t *testing.T) {
 	over(t, []string{"a", "b"}, func(v *village) {
 		a := v.sites["a"]

@@ -23,8 +23,8 @@ func wantMode(t *testing.T, file string, mode fs.FileMode, group int) {
 	}
 }
 
-// TestConfigurationIsSecret: what the first boot and a scan write may have
-// secrets in it, which only the superuser and the site read.
+// TestConfigurationIsSecret: files that the first boot and a scan write may have secrets, so that
+// only the superuser and the site can read them.
 func TestConfigurationIsSecret(t *testing.T) {
 	const secret = "site: { name: card }\nclaim: fDtmqbFcp-Bf7i3dkYdKuw\ndevices:\n"
 	group := os.Getegid()

@@ -14,9 +14,8 @@ import (
 	"agentsite/node/state"
 )
 
-// TestMembers: what an agent knows is read again when its file has changed. A site whose
-// address alone is another stays the same, and nothing is lost with a file that cannot be
-// read.
+// TestMembers: an agent's contacts are read again when their file has changed. A site whose address
+// alone is another stays the same, and nothing is lost with a file that cannot be read.
 func TestMembers(t *testing.T) {
 	p := Person{state.Folder(t.TempDir())}
 	h := &members{person: p, key: identity.New(), folder: state.Folder(t.TempDir()), version: "test"}

@@ -13,8 +13,8 @@ import (
 	"agentsite/node/state"
 )
 
-// TestStaleCalls: what a call learns of where a site is changes nothing else of what has
-// become of that site since the call began.
+// TestStaleCalls: a call that learns a site's address does not undo other changes of the contact
+// since the call began.
 func TestStaleCalls(t *testing.T) {
 	did := identity.New().ID().String()
 	const far = "/ip4/203.0.113.7/udp/8475/quic-v1"

@@ -11,8 +11,8 @@ import (
 	"agentsite/node/state"
 )
 
-// TestTokenGoesToTheSiteOnly: whoever took the site's port while it is down is not sent its
-// token.
+// TestTokenGoesToTheSiteOnly: another program on the site's port while the site is down is not sent
+// its token.
 func TestTokenGoesToTheSiteOnly(t *testing.T) {
 	said := make(chan string, 10)
 	squatter := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { said <- r.Header.Get("Authorization") }))

@@ -10,7 +10,7 @@ import (
 	"agentsite/transport/owner"
 )
 
-// TestMatchingAgents: of what a site answers, only skills with all tags are taken, and bounded.
+// TestMatchingAgents: only skills with all tags are taken from a site's answer, up to a limit.
 func TestMatchingAgents(t *testing.T) {
 	f := &agentFinder{AgentsWanted: AgentsWanted{Tags: []string{"a", "b"}}}
 	var many []task.Skill

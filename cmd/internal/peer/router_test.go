@@ -15,8 +15,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// TestFreshWays: who looks for a site anew again and again leaves no streams behind: the
-// site has 32 for each caller.
+// TestFreshWays: repeated lookups of a site leave no streams open: the site has 32 for each caller.
 func TestFreshWays(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

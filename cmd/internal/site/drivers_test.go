@@ -116,8 +116,8 @@ func pointsOf(c driver.Config) string {
 
 var anySafe = regexp.MustCompile(`, safe: (\{[^}]*\}|[a-z0-9]+)`)
 
-// TestSafeIsWritten: what is safe only the owner of real hardware knows. A simulated
-// output may know it itself.
+// TestSafeIsWritten: only the owner of real hardware knows the safe value. A simulated output may
+// know it itself.
 func TestSafeIsWritten(t *testing.T) {
 	for _, d := range Drivers(board.New()) {
 		text := entry(d)

@@ -43,8 +43,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestClaims: what the kernel drives has an owner too, and one channel, lamp or line
-// has no second.
+// TestClaims: parts with kernel drivers have one owner, too: no channel, lamp or line has a second.
 func TestClaims(t *testing.T) {
 	for _, tc := range []struct{ first, second, says string }{
 		{"driver: kernel:bme280, address: 0x76", "driver: bme280, address: 0x76", "i2c-1/0x76 is taken by the kernel's driver bme280, which first (line 3) needs"},

@@ -103,8 +103,8 @@ func TestEndAfterCrash(t *testing.T) {
 	}
 }
 
-// TestReplaceAfterCrash: what the guard that died drove is safe before another plan takes
-// its place, in which nobody would know of it.
+// TestReplaceAfterCrash: the outputs of a crashed guard are safe before another plan replaces its
+// plan, in which they would be unknown.
 func TestReplaceAfterCrash(t *testing.T) {
 	gone := func(d *doomed) func() error {
 		return func() error {

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestReadYourOwnWrites: what an answered call has changed is there for whoever looks
-// after the answer: in the statuses, and with who watches.
+// TestReadYourOwnWrites: the changes of an answered call are visible after the answer: in the
+// statuses, and to watchers.
 func TestReadYourOwnWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -324,8 +324,8 @@ func TestGuardThatEnds(t *testing.T) {
 	})
 }
 
-// TestNextGuardSaysWhy: who looks only once the next guard runs does not take its start for a
-// release.
+// TestNextGuardSaysWhy: a caller that looks only once the next guard runs does not see its start as
+// a release.
 func TestNextGuardSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

@@ -8,7 +8,7 @@ import (
 	"agentsite/device"
 )
 
-// TestTryThroughTheConnection: what would be refused is told, and nothing moves.
+// TestTryThroughTheConnection: Try returns the refusal of a move, and nothing moves.
 func TestTryThroughTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

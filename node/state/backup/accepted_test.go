@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAcceptedTools: what an owner accepted of other programs is accepted on the restored site.
+// TestAcceptedTools: accepted tools of other programs are accepted on the restored site.
 func TestAcceptedTools(t *testing.T) {
 	f, _ := ownedFolder(t)
 	accepted := []byte(`{"weather":{}}`)

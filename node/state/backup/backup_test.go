@@ -85,7 +85,7 @@ func TestPassphrases(t *testing.T) {
 	}
 }
 
-// TestUnsealBackup: what the passphrase opens is not believed either.
+// TestUnsealBackup: a file that the passphrase opens is not trusted either.
 func TestUnsealBackup(t *testing.T) {
 	f, _ := ownedFolder(t)
 	for text, want := range map[string]string{
@@ -193,7 +193,7 @@ func TestRestoreCutOff(t *testing.T) {
 	}
 }
 
-// TestRestoreOverRemains: what somebody else's site left in the folder counts no more.
+// TestRestoreOverRemains: remains of another site in the folder do not count.
 func TestRestoreOverRemains(t *testing.T) {
 	f, _ := ownedFolder(t)
 	b, err := collect(Options{Folder: f, Config: os.DevNull})
@@ -232,7 +232,7 @@ func TestRestoreIntoAnothersFolder(t *testing.T) {
 	}
 }
 
-// TestBackupBesideTheSite: what is gathered while a site grants and counts is whole.
+// TestBackupBesideTheSite: a backup made while a site grants and counts is consistent.
 func TestBackupBesideTheSite(t *testing.T) {
 	f, g := ownedFolder(t)
 	if err := g.book.AdvanceClock(time.Now()); err != nil {
@@ -332,8 +332,8 @@ func TestImportedAgents(t *testing.T) {
 	}
 }
 
-// TestPausedAgents: what an owner paused is not run by the restored site, and what another site
-// left in the folder counts no more.
+// TestPausedAgents: the restored site does not run paused agents, and remains of another site in
+// the folder do not count.
 func TestPausedAgents(t *testing.T) {
 	for _, paused := range [][]string{{"frost", "dusk"}, nil} {
 		f, _ := ownedFolder(t)
@@ -445,8 +445,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryInBackup: what could not be restored is refused, and a folder that a file system has
-// in its root is left out.
+// TestHistoryInBackup: a history that could not be restored is refused, and a folder that a file
+// system has in its root is left out.
 func TestHistoryInBackup(t *testing.T) {
 	f, _ := ownedFolder(t)
 	folder := f.Path(state.HistoryFolder)
@@ -469,7 +469,7 @@ func TestHistoryInBackup(t *testing.T) {
 	}
 }
 
-// TestSealKeepsTheDisksError: what a disk says, as that it is full, is not lost in the sealing.
+// TestSealKeepsTheDisksError: an error of the disk, such as a full one, is not lost in the sealing.
 func TestSealKeepsTheDisksError(t *testing.T) {
 	full := errors.New("no space left")
 	for room := range 3 {

@@ -327,7 +327,8 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// TestOnce: what may have been asked is never asked twice, unless the agent takes it as the same.
+// TestOnce: a request that may have been sent is never sent twice, unless the agent deduplicates
+// it.
 func TestOnce(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
@@ -372,7 +373,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be asked is not sent.
+// TestRefused: an invalid request is not sent.
 func TestRefused(t *testing.T) {
 	f := newFar(t, http.NotFoundHandler())
 	h := f.host()

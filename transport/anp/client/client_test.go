@@ -111,7 +111,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// TestDescribe: what leads elsewhere is not followed, and the methods of the interface are there.
+// TestDescribe: links to other hosts are not followed, and the methods of the interface are there.
 func TestDescribe(t *testing.T) {
 	h, c := start(t)
 	a, err := c.Describe(t.Context())

@@ -264,8 +264,8 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// TestFetch: what is too long, of another type of status, or under an address of this network is
-// not read.
+// TestFetch: a document that is too long, of another type or status, or under an address of this
+// network is not read.
 func TestFetch(t *testing.T) {
 	for what, h := range map[string]answering{
 		"long":    func(w http.ResponseWriter, _ *http.Request) { w.Write(bytes.Repeat([]byte(" "), maxDocument+1)) },

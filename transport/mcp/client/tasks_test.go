@@ -94,7 +94,8 @@ func (h approving) Ask(ctx context.Context, p agents.Principal, r task.Request) 
 	return h.seenAs.Ask(ctx, p, r)
 }
 
-// TestTaskApproval: what an owner has to approve first is asked again then, and is one task.
+// TestTaskApproval: a request that an owner has to approve first is repeated after that, and is one
+// task.
 func TestTaskApproval(t *testing.T) {
 	for _, codec := range []rpc.Codec{rpc.JSON, rpc.CBOR} {
 		h := tasktest.New(t)

@@ -113,7 +113,7 @@ func updateOf(members ...string) (agents.Update, error) {
 	return u, err
 }
 
-// TestValuesAgainstProtocol: what a site says against the protocol ends the watch.
+// TestValuesAgainstProtocol: a notification that violates the protocol ends the watch.
 func TestValuesAgainstProtocol(t *testing.T) {
 	many := func(n int, format string) string {
 		var all []string

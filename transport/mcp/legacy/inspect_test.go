@@ -39,7 +39,7 @@ var exact = []string{
 	` {"jsonrpc":"2.0","id":0,"method":"ping","params":{"_meta":{"progressToken":"x"}}} `, `{"jsonrpc":"2.0","id":"","method":"ping"}`,
 }
 
-// TestStreamInspected: what is refused ends no session, and the next message is served.
+// TestStreamInspected: a refused message ends no session, and the next message is served.
 func TestStreamInspected(t *testing.T) {
 	s, _ := newServer(t, newFake())
 	c := overRaw(t, s)

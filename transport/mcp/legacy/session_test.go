@@ -306,7 +306,7 @@ func (l *leave) Version(agents.Principal) uint64 {
 	return 1
 }
 
-// TestSessionEndsWithItsLeave: whoever comes next under its name has another host.
+// TestSessionEndsWithItsLeave: the next session under its name has another host.
 func TestSessionEndsWithItsLeave(t *testing.T) {
 	s, _ := newServer(t, newFake())
 	l := &leave{}

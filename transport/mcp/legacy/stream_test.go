@@ -58,8 +58,8 @@ func (c *raw) hear(words ...string) string {
 	return line
 }
 
-// A client that does not read its answers is not read from any more: what it asks
-// and says would be queued without a bound.
+// A client that does not read its answers is not read from any more: its messages would be queued
+// without a bound.
 func TestStreamFlood(t *testing.T) {
 	for name, line := range map[string]string{
 		"requests":      `{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`,

@@ -88,7 +88,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestGrantEnds: what is signed ends no sooner than was said, though it ends at a whole second.
+// TestGrantEnds: a signed grant ends no sooner than requested, although it ends at a whole second.
 func TestGrantEnds(t *testing.T) {
 	said := time.Unix(1_800_000_000, 1)
 	for until, want := range map[time.Time]int64{said: said.Unix() + 1, {}: 0} {
@@ -99,7 +99,7 @@ func TestGrantEnds(t *testing.T) {
 	}
 }
 
-// TestRenewal: what a site lists is suggested for a shell only where it is a permission.
+// TestRenewal: a text that a site lists is suggested for a shell only if it is a permission.
 func TestRenewal(t *testing.T) {
 	to := identity.New().ID().String()
 	for may, want := range map[string]string{

@@ -12,7 +12,7 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// Two calls: what mallory may do, and what she may not.
+// Two calls: one within mallory's permission, and one beyond it.
 var (
 	allowed   = harness.ToolCall("read_points", `{"points":["okapi/temperature"]}`)
 	forbidden = harness.ToolCall("switch_output", `{"output":"springbok/relay","on":true}`)

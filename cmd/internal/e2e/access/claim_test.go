@@ -124,8 +124,8 @@ func (p *tap) note(text []byte) {
 	p.said.Write(text)
 }
 
-// TestClaimOnce: what the program says while it claims a site is overheard in the clear.
-// The secret is not among it, and nothing of it counts a second time.
+// TestClaimOnce: an attacker reads the messages of a claim in the clear. The secret is not among
+// it, and nothing of it counts a second time.
 func TestClaimOnce(t *testing.T) {
 	data, ann, eve := harness.TempDir(t), harness.NewPerson(t), harness.NewPerson(t)
 	r, i := harness.StartUnclaimed(t, data)
@@ -195,7 +195,7 @@ func TestClaimOnce(t *testing.T) {
 	}
 }
 
-// TestClaimRefused: who does not know the secret, and who stands between, gets nothing.
+// TestClaimRefused: a claimant without the secret, or a man in the middle, gets nothing.
 func TestClaimRefused(t *testing.T) {
 	ann, eve := harness.NewPerson(t), harness.NewPerson(t)
 	r, i := harness.StartUnclaimed(t, harness.TempDir(t))

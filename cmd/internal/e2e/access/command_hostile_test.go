@@ -30,8 +30,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// venom is in every text of a liar's answers: what a shell runs, a terminal acts on, and a
-// reader does not see.
+// venom is in every text of a liar's answers: characters that a shell runs, a terminal interprets,
+// and a reader does not see.
 const venom = "'; touch PWNED; `touch PWNED` $(touch PWNED) \x1b[31m\u202e\u0085\u200b\n\"; touch PWNED; \""
 
 // liar is a site that somebody owns, and that lies in every field of what it answers.

@@ -393,7 +393,7 @@ func (p *probed) messages(t *testing.T) (all []sent) {
 	return all
 }
 
-// ownersSocket: whoever is not in its group does not get in.
+// ownersSocket: a user outside its group is refused.
 func (p *probed) ownersSocket(t *testing.T, c ownerapi.Carrier) {
 	if info, err := os.Stat(c.Address); err != nil || info.Mode() != fs.ModeSocket|0o660 {
 		t.Errorf("%s: %v %v", c.Address, info.Mode(), err)
@@ -415,8 +415,8 @@ func (p *probed) ownersSocket(t *testing.T, c ownerapi.Carrier) {
 	}
 }
 
-// agentsSocket: what is the owner's is not answered there, in the newest revision and in
-// a session of an older one.
+// agentsSocket: owner's methods are refused there, in the newest revision and in a session of an
+// older one.
 func (p *probed) agentsSocket(t *testing.T, c ownerapi.Carrier) {
 	p.ownersSocket(t, c)
 	for _, form := range []string{"JSON", "older"} {

@@ -45,8 +45,8 @@ func boot(t testing.TB, modules, words string, args ...string) *machine {
 	return &machine{harness.Boot(t, 90*time.Second, modules, words, args...)}
 }
 
-// simulatedLines shows that the lines are as a Raspberry Pi's: whoever releases one
-// leaves it as it is. And an input follows what is wired to it.
+// simulatedLines checks that the lines behave as a Raspberry Pi's: a released line keeps its level.
+// And an input follows what is wired to it.
 func (m *machine) simulatedLines(t *testing.T) {
 	const chips = "/sys/class/gpio/"
 	base := 0

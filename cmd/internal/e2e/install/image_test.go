@@ -198,8 +198,8 @@ func (p *powered) killed(t *testing.T, owner harness.Person) {
 	t.Logf("%.1f s to back", time.Since(begun).Seconds())
 }
 
-// hangs: who gives no sign of life is ended, and what it left on is off, even where the
-// process hangs that drives it.
+// hangs: a process that does not respond is ended, and the outputs that it left on are off, even if
+// the hanging process drives them.
 func (p *powered) hangs(t *testing.T, owner harness.Person) {
 	p.lit(t, owner)
 	p.guest(t).WriteFile(t, siteGroup+"cgroup.freeze", "1")

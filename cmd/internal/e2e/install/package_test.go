@@ -248,8 +248,8 @@ func (p packaged) confined(t *testing.T) {
 	}
 }
 
-// killed: what the site left on goes to safe, whatever of it is left to do that, and it is
-// there again.
+// killed: outputs that the site left on go to safe, whichever process is left to do that, and the
+// site starts again.
 func (p packaged) killed(t *testing.T) {
 	for who, kill := range map[string]string{
 		"the site":      "kill -9 $(systemctl show -P MainPID agentsite)",
@@ -336,7 +336,7 @@ func (p packaged) updated(t *testing.T) {
 	}
 }
 
-// TestPackageARMv6: what the package for 32-bit boards brings runs on the oldest of them.
+// TestPackageARMv6: the program of the package for 32-bit boards runs on the oldest of them.
 func TestPackageARMv6(t *testing.T) {
 	harness.Need(t, "qemu-arm-static", harness.ARMv6Program)
 	dir := harness.TempDir(t)

@@ -147,7 +147,8 @@ func (w *way) used(t *testing.T) {
 	w.ann.MustCLI(t, "--site=shed", "reset")
 }
 
-// rules: who may nothing, a part, or no more is refused. It returns the refusals by caller.
+// rules: calls beyond no, partial and ended permissions are refused. It returns the refusals by
+// caller.
 func (w *way) rules(t *testing.T) (said []string) {
 	t.Helper()
 	refused := func(who string, l harness.Laptop, code int, says string, args ...string) {
@@ -192,8 +193,8 @@ func (w *way) rules(t *testing.T) (said []string) {
 	return said
 }
 
-// agent: what an MCP client starts goes the same way, keeps to what the agent may, and
-// leaves the relay alone once it can.
+// agent: calls of an MCP client go over the same route, stay within the agent's permission, and
+// leave the relay once they can.
 func (w *way) agent(t *testing.T) {
 	t.Helper()
 	w.ann.MustCLI(t, "agents", "allow", "read *, stop", "--site=shed")

@@ -151,7 +151,8 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// TestConnectConfirms: what takes the owner's word is approved at the site, and made then.
+// TestConnectConfirms: a call that needs the owner's approval is approved at the site, and then
+// made.
 func TestConnectConfirms(t *testing.T) {
 	h := &harness.ConnectedSites{Person: harness.NewPerson(t)}
 	r := harness.StartHTTPSAt(t, harness.TempDir(t), "127.0.0.1:0", "  gate: { driver: sim, model: relay, min_off: 0, confirm: owner }")

@@ -15,7 +15,7 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// TestDirectory: what is registered is there after the power went, and another site registers itself.
+// TestDirectory: registrations survive a loss of power, and another site registers itself.
 func TestDirectory(t *testing.T) {
 	program := harness.Need(t, "the program", harness.Program)
 	folder := harness.TempDir(t)

@@ -1,5 +1,5 @@
-// bare is the smallest net/http program that answers a POST in JSON: what a
-// site's start is compared with.
+// bare is the smallest net/http program that answers a POST in JSON, the baseline of a site's
+// start.
 package main
 
 import (

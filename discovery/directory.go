@@ -36,8 +36,8 @@ var (
 	ErrFull     = errors.New("the directory is full, or too many records have to be verified")
 )
 
-// OlderError is an ErrReplayed with the newest known record, which the caller can send to the
-// site, so that the site's next record is newer still.
+// OlderError is an ErrReplayed with the newest known record. The caller can send it to the site, so
+// that the site's next record is newer still.
 type OlderError struct{ Newest *Signed }
 
 func (*OlderError) Error() string { return ErrReplayed.Error() }

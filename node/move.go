@@ -144,8 +144,8 @@ func (v *view) holds(p agents.Principal, r agents.MoveRequest) bool {
 	return ok && s.Holder == p.ID && s.Goal == r.Value
 }
 
-// renew extends a lease of p. It is not charged and is journalled without a sync, so that renewals
-// for a day neither use up a rate nor wear out a card.
+// renew extends a lease of p. It is not charged and is journalled without a sync: renewals for a
+// day neither use up a rate nor wear out a card.
 func (v *view) renew(ctx context.Context, p agents.Principal, r agents.MoveRequest, length time.Duration, l agents.Limits) (agents.Output, error) {
 	s, err := v.Outputs.Renew(ctx, p.ID, r.Output, r.Value, within(length, l))
 	return v.output(s), v.redact(p, err)

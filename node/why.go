@@ -115,7 +115,7 @@ func (n *Node) nameOf(who string) string {
 }
 
 // told returns an event as far as p may know it. A principal with a partial view is told only its
-// own name, and no answers to others, which may name points that it does not see.
+// own name, and no answers to others: these may name points that it does not see.
 func (v *view) told(p agents.Principal, d agents.Event) agents.Event {
 	if !v.part {
 		return d

@@ -34,7 +34,7 @@ func newBH1750(at board.I2C) driver.Config {
 			read: func(out *driver.Sample) {
 				var raw [2]byte
 				// zeros and ones are measured once more: the chip also returns zero after a loss of
-				// supply or a disturbance of the wires, and has no register that would tell
+				// supply or a disturbance, and has no register that tells
 				for range 2 {
 					dev.command(bh1750Longest, bh1750Measure)
 					if dev.transfer(nil, raw[:]); !uniform(raw[:]) {

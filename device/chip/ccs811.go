@@ -43,8 +43,8 @@ type ccs811 struct {
 // estimates: the chip senses organic compounds. The first measurement takes about a second; until
 // then the points are faults.
 //
-// The chip stretches the clock, which the I2C of a Raspberry Pi up to 4 gets wrong unless the
-// bus is slow (dtparam=i2c_arm_baudrate=10000) or made by software (dtoverlay=i2c-gpio).
+// The chip stretches the clock, which the I2C of a Raspberry Pi up to 4 gets wrong. Use a slow bus
+// (dtparam=i2c_arm_baudrate=10000) or one in software (dtoverlay=i2c-gpio).
 //
 // periph's adapter is not used. It reads no ID, truncates the responses of newer firmware down to
 // the range of the old one, and leaves the chip's own errors to its caller.

@@ -26,9 +26,9 @@ func (c *sensorConfig) Open(ctx context.Context) (device.Device, error) {
 	return openSensor(ctx, c.I2C, c.desc, c.make)
 }
 
-// sensor is a measuring chip on an I2C bus. It is configured before its first sample and
-// again after an error, because a chip that lost its supply or its bus has lost its settings too.
-// Its functions leave errors in the i2cChip.
+// sensor is a measuring chip on an I2C bus. It is configured before its first sample and again
+// after an error: a chip that lost its supply or its bus has lost its settings. Its functions leave
+// errors in the i2cChip.
 type sensor struct {
 	managedChip
 	dev       *i2cChip

@@ -54,8 +54,8 @@ type ssd1306 struct {
 	rotated bool
 }
 
-// settings returns the datasheet's commands for a panel with a charge pump (application note, 2),
-// without the first and the last, which switch it off and on.
+// settings returns the datasheet's commands for a panel with a charge pump (application note, 2).
+// The first and the last, which switch it off and on, are left out.
 func (s *ssd1306) settings() []byte {
 	segments, commons, wiring := byte(0xA1), byte(0xC8), byte(0x12)
 	if s.rotated {

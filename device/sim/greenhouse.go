@@ -26,8 +26,8 @@ func describeGreenhouse() device.Description {
 	}}
 }
 
-// Greenhouse is a simulated greenhouse. The air reacts to the heater and the vent within a
-// minute, and the soil to the pump within two minutes and to the sun within hours.
+// Greenhouse is a simulated greenhouse. The air reacts to the heater and the vent within a minute.
+// The soil reacts to the pump within two minutes and to the sun within hours.
 type Greenhouse struct {
 	clock clock
 	seed  uint64 // of the button's presses

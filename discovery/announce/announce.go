@@ -27,8 +27,8 @@ const (
 	recordInterval = recordLifetime / 2
 	recordRetry    = time.Minute // after a record could not be made
 
-	// checkInterval is how often the announcer checks whether the record has become too old
-	// while the machine slept, or its sequence while the clock was not set.
+	// checkInterval is the interval of two checks: whether the record became too old while the
+	// machine slept, and its sequence too low while the clock was not set.
 	checkInterval = time.Minute
 
 	// A change is announced after minDelay, because changes seldom come alone. The delay

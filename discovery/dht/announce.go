@@ -415,8 +415,8 @@ func (d *DHT) recheck(ctx context.Context, s *announceState) error {
 	return nil
 }
 
-// recheckServer asks a known server for this host under its own key, the realm's, and a
-// random one, and announces all of them if one is missing.
+// recheckServer asks a known server for this host under its own key, the realm's, and a random one.
+// If one is missing, it announces all of them.
 func (d *DHT) recheckServer(ctx context.Context, b peer.AddrInfo, keys []cid.Cid, at []ma.Multiaddr) error {
 	if err := d.contact(ctx, b); err != nil {
 		return fmt.Errorf("the known server %v does not answer (%w)", b.ID, err)

@@ -83,8 +83,8 @@ func ParseInvitation(text string) (i Invitation, err error) {
 	return i, nil
 }
 
-// ShellSafe reports whether a text has only letters that neither a shell nor a terminal
-// interprets, and that separate nothing in an Invitation or a GrantLink.
+// ShellSafe reports whether a text has only characters that neither a shell nor a terminal
+// interprets, and that are no separators in an Invitation or a GrantLink.
 func ShellSafe(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/.:%_-", r))

@@ -116,8 +116,8 @@ func (s *Store) Root(p agents.Principal) string {
 	return root
 }
 
-// Account returns the name that a key's use of quotas is counted under: an owner's own, the
-// Root of another, and "" for a key without a permission here.
+// Account returns the account that a key's quotas are counted under: an owner's own, the Root of
+// another, and "" for a key without a permission.
 func (s *Store) Account(id identity.ID) string {
 	p := agents.Principal{ID: id.String()}
 	switch {

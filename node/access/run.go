@@ -32,8 +32,8 @@ func (s *Store) Now() (t time.Time, sure bool) {
 	return s.now()
 }
 
-// ClockSkew returns how far the synchronised system's clock is ahead of Now, if that is too far to
-// be accepted without an owner's confirmation; 0 otherwise.
+// ClockSkew returns how far the synchronised system's clock is ahead of Now, if an owner has to
+// confirm it; 0 otherwise.
 func (s *Store) ClockSkew() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,9 @@
 // Package history keeps past readings and the changes of states and outputs in a folder.
 //
-// Readings are collected in memory and written once a minute, so that a memory card lasts: a
-// loss of power loses the last minute at most. There are three tiers: raw readings, minutes
-// and hours. Each is a row of segment files with compressed blocks, and each has its own age.
-// The raw tier is also the log from which the others are completed after a crash.
+// Readings are collected in memory and written once a minute, so that a memory card lasts. A loss
+// of power loses the last minute at most. There are three tiers: raw readings, minutes and hours.
+// Each is a row of segment files with compressed blocks, and each has its own age. The raw tier is
+// also the log from which the others are completed after a crash.
 //
 // Import fills a tier of its own, beside them.
 //

@@ -7,8 +7,8 @@ import (
 	"agentsite/device"
 )
 
-// Import adds past readings of a measurement, each the summary of one or more, in the order of
-// their time, and returns how many it took. It leaves out readings in hours of UTC for which the
+// Import adds past readings of a measurement, in the order of their time, and returns how many it
+// took. Each is the summary of one or more. It leaves out readings in hours of UTC for which the
 // history has readings, so that an import can be repeated. Where minutes are not kept any more, it
 // keeps hours. Import waits for the disk, and is all or nothing. An error that the caller can
 // correct is a device.Fault that is Invalid.

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// WBAPattern is the pattern of a did:wba. It is a domain of at least two labels that is no IP
-// address, an optional port, and a path whose segments do not begin with a dot.
+// WBAPattern is the pattern of a did:wba. It is a domain of at least two labels (no IP address), an
+// optional port, and a path whose segments do not begin with a dot.
 const WBAPattern = `^did:wba:(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?(?:%3A[1-9][0-9]{0,4})?(?::[A-Za-z0-9_-][A-Za-z0-9._-]*)*$`
 
 // ID is a public key, which identifies the holder of the private one. IDs compare with ==; the

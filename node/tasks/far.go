@@ -24,7 +24,7 @@ const (
 	// farGrace is how long a step is continued at least after a restart: its task may have ended in time.
 	farGrace = 30 * time.Second
 	// farAnswer is how long a pending request to another site may still take when the task here
-	// ends, so that the task there can be canceled. It is below endTimeout.
+	// ends. Then the task there can be canceled. It is below endTimeout.
 	farAnswer = 2 * time.Second
 	// farCancel bounds the cancellation of a task of another site.
 	farCancel = 10 * time.Second

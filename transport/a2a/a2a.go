@@ -1,7 +1,7 @@
 // Package a2a renders the operations and the tasks of hosted agents in the Agent2Agent protocol
-// (A2A), versions 1.0 and 0.3: cards, JSON-RPC, and HTTP with JSON. The site's devices are one
-// agent, which answers structured data without a model; each hosted agent that takes tasks is
-// another agent.
+// (A2A), versions 1.0 and 0.3. It serves cards, JSON-RPC, and HTTP with JSON. The site's devices
+// are one agent, which answers structured data without a model; each hosted agent that takes tasks
+// is another agent.
 //
 // The protocol is that of https://a2a-protocol.org; "section" means one of its specification.
 package a2a

@@ -53,8 +53,8 @@ const (
 )
 
 // circuits wraps the host of the library's relay, with limits that the library lacks. The library
-// counts a circuit in full for a minute and a half before anybody has answered, and lets one key
-// take all circuits of a site.
+// counts an unanswered circuit in full for a minute and a half, and lets one key take all circuits
+// of a site.
 type circuits struct {
 	host.Host
 	allow func(identity.ID) bool // may have a reservation; nil for all

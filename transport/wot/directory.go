@@ -223,8 +223,8 @@ type member struct {
 	td any
 }
 
-// list returns the descriptions of the site's own things and of those that are registered, in the
-// order of their IDs, or a page of them.
+// list returns the descriptions of the site's own and the registered things, in the order of their
+// IDs, or a page of them.
 func (s server) list(ctx context.Context, c *adapter.Call) (any, error) {
 	p, err := parsePage(c.Request.URL.Query())
 	if err != nil {

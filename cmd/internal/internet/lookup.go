@@ -99,7 +99,7 @@ func (n *Network) Search(ctx context.Context, capability string) (all []*discove
 	return all, err
 }
 
-// fetchSpread is the maximum random delay of a fetch, for each known site: all hear of a new site
+// fetchSpread is the maximum random delay of a fetch, for each known site. All hear of a new site
 // at once, which may be a small board.
 const fetchSpread = 50 * time.Millisecond
 

@@ -15,9 +15,9 @@ import (
 	"agentsite/device/guard"
 )
 
-// A message is its length (uint32, of the rest), a kind (one byte), a number (uint32) that an
-// answer repeats, and the body of its kind. Numbers are big-endian; a text is its length (uint16)
-// and its bytes. Both ends are the same program: hello has a version, and no field is optional.
+// A message is its length (uint32, of the rest), a kind (byte), a number (uint32) that an answer
+// repeats, and the body of its kind. Numbers are big-endian; a text is its length (uint16) and its
+// bytes. Both ends are the same program: hello has a version, and no field is optional.
 const (
 	version     = 9
 	maxMessage  = 1 << 20

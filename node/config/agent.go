@@ -131,8 +131,8 @@ func (a Agent) Errorf(key, format string, args ...any) error {
 			break
 		}
 		value := e.value
-		if i, err := strconv.Atoi(index); isItem && err == nil && i >= 0 && i < len(value.items) {
-			value = value.items[i]
+		if i, err := strconv.Atoi(index); isItem && err == nil && i >= 0 && i < len(value.items()) {
+			value = value.entries[i].value
 		}
 		at, entries = value.at, value.entries
 	}
@@ -149,10 +149,12 @@ func (a Agent) Digest() (digest [sha256.Size]byte) {
 	write = func(n *node) {
 		fmt.Fprintf(h, "(%v", n.shape)
 		part(n.text)
-		for _, item := range n.items {
-			write(item)
+		for _, item := range n.items() {
+			write(item.value)
 		}
-		entries(n.entries)
+		if n.shape == mapping {
+			entries(n.entries)
+		}
 		fmt.Fprint(h, ")")
 	}
 	entries = func(all []entry) {

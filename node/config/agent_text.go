@@ -50,9 +50,6 @@ func (r *report) checkVisible(n *node) {
 		check(e.at, e.key)
 		r.checkVisible(e.value)
 	}
-	for _, item := range n.items {
-		r.checkVisible(item)
-	}
 }
 
 // chosen are the keys of an agent that its owner chooses, whatever its definition is.
@@ -80,10 +77,7 @@ func renameEntries(entries []entry, rename func(string) string) []entry {
 
 func (n *node) renamed(rename func(string) string) *node {
 	m := *n
-	m.text, m.entries, m.items = rename(n.text), renameEntries(n.entries, rename), slices.Clone(n.items)
-	for i, item := range m.items {
-		m.items[i] = item.renamed(rename)
-	}
+	m.text, m.entries = rename(n.text), renameEntries(n.entries, rename)
 	return &m
 }
 
@@ -115,11 +109,11 @@ func (n *node) write(b *strings.Builder, indent string) {
 		writeEntries(b, n.entries, indent)
 	case n.shape == mapping:
 		b.WriteString(" {}\n")
-	case n.shape == list && len(n.items) > 0:
+	case n.shape == list && len(n.entries) > 0:
 		b.WriteString("\n")
-		for _, item := range n.items {
+		for _, item := range n.entries {
 			b.WriteString(indent + "-")
-			item.write(b, indent+"  ")
+			item.value.write(b, indent+"  ")
 		}
 	case n.shape == list:
 		b.WriteString(" []\n")

@@ -40,8 +40,8 @@ agents:
 	}
 	for _, n := range []*node{own[4].value, again.definition()[4].value} {
 		for i, quoted := range []bool{false, false, false, false} {
-			if n.items[i].quoted != quoted {
-				t.Errorf("%q is quoted: %v", n.items[i].text, !quoted)
+			if n.items()[i].value.quoted != quoted {
+				t.Errorf("%q is quoted: %v", n.items()[i].value.text, !quoted)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,13 +22,19 @@ type field struct {
 	doc      string
 }
 
+// fieldsByType has the result of fieldsOf for each type: a file may have many entries of one.
+var fieldsByType sync.Map
+
 // fieldsOf lists the keys of a struct as encoding/json names them; the fields of an embedded
-// struct without a name are its own. Other types have none.
+// struct without a name are its own. Other types have none. The list is not to be changed.
 func fieldsOf(t reflect.Type) []field {
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
-	var fields []field
+	if known, ok := fieldsByType.Load(t); ok {
+		return known.([]field)
+	}
+	fields := make([]field, 0, t.NumField())
 	for i := range t.NumField() {
 		f := t.Field(i)
 		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -45,8 +52,9 @@ func fieldsOf(t reflect.Type) []field {
 			key = f.Name
 		}
 		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
-		fields = append(fields, field{key, []int{i}, optional, f.Tag.Get("jsonschema")})
+		fields = append(fields, field{key, f.Index, optional, f.Tag.Get("jsonschema")})
 	}
+	fieldsByType.Store(t, fields)
 	return fields
 }
 
@@ -79,9 +87,7 @@ func (d decoder) fail(at pos, format string, args ...any) {
 // are keys that are allowed here but decoded elsewhere, for the suggestions.
 func (d decoder) fields(at pos, path string, entries []entry, v reflect.Value, alsoKnown ...string) {
 	fields := fieldsOf(v.Type())
-	byKey := make(map[string]field, len(fields))
 	for _, f := range fields {
-		byKey[f.key] = f
 		if _, written := find(entries, f.key); !written && f.required(v) {
 			value := "…"
 			if t := v.FieldByIndex(f.index).Type(); t.Kind() == reflect.Bool || t == valueType {
@@ -91,13 +97,13 @@ func (d decoder) fields(at pos, path string, entries []entry, v reflect.Value, a
 		}
 	}
 	for _, e := range entries {
-		f, ok := byKey[e.key]
-		if !ok {
+		i := slices.IndexFunc(fields, func(f field) bool { return f.key == e.key })
+		if i < 0 {
 			known := append(keysOf(fields), alsoKnown...)
 			d.fail(e.at, "there is no key %q here%s", clip(e.key), device.Suggest(e.key, known, "key"))
 			continue
 		}
-		d.value(join(path, e.key), e.value, v.FieldByIndex(f.index))
+		d.value(join(path, e.key), e.value, v.FieldByIndex(fields[i].index))
 	}
 }
 
@@ -106,6 +112,7 @@ func (d decoder) fields(at pos, path string, entries []entry, v reflect.Value, a
 func (d decoder) named(e entry, what, example string) (all []entry) {
 	if e.value.shape != mapping && e.value.shape != empty {
 		d.fail(e.value.at, "expects a name per %s, such as \"%s\", not %s", what, example, e.value.what())
+		return nil
 	}
 	for _, e := range e.value.entries {
 		if err := device.CheckName(e.key); err != nil {
@@ -264,9 +271,9 @@ func (d decoder) list(path string, n *node, v reflect.Value) {
 		d.fail(n.at, "%s takes a list, not %s; write [%s]", path, n.what(), listHint(n))
 		return
 	}
-	v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
-	for i, item := range n.items {
-		d.value(fmt.Sprintf("%s[%d]", path, i), item, v.Index(i))
+	v.Set(reflect.MakeSlice(v.Type(), len(n.entries), len(n.entries)))
+	for i, item := range n.entries {
+		d.value(fmt.Sprintf("%s[%d]", path, i), item.value, v.Index(i))
 	}
 }
 

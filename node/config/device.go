@@ -217,8 +217,13 @@ func sameEntries(a, b []entry) bool {
 }
 
 func (n *node) same(m *node) bool {
-	return n.shape == m.shape && n.text == m.text && sameEntries(n.entries, m.entries) &&
-		slices.EqualFunc(n.items, m.items, (*node).same)
+	if n.shape != m.shape || n.text != m.text {
+		return false
+	}
+	if n.shape == list {
+		return slices.EqualFunc(n.entries, m.entries, func(a, b entry) bool { return a.value.same(b.value) })
+	}
+	return sameEntries(n.entries, m.entries)
 }
 
 // only returns the entries with those keys.

@@ -52,14 +52,14 @@ func (r *report) protocols(e entry) (names []string) {
 		r.fail(e.value.at, e.key, "takes a list such as [%s], or [] for none but MCP, not %s", strings.Join(Protocols, ", "), e.value.what())
 		return nil
 	}
-	for _, item := range e.value.items {
+	for _, item := range e.value.items() {
 		switch {
-		case item.shape != scalar || !slices.Contains(Protocols, item.text):
-			r.fail(item.at, e.key, "there is no protocol %q%s", clip(item.text), device.Suggest(item.text, Protocols, "protocol"))
-		case slices.Contains(names, item.text):
-			r.fail(item.at, e.key, "%s is listed twice", item.text)
+		case item.value.shape != scalar || !slices.Contains(Protocols, item.value.text):
+			r.fail(item.value.at, e.key, "there is no protocol %q%s", clip(item.value.text), device.Suggest(item.value.text, Protocols, "protocol"))
+		case slices.Contains(names, item.value.text):
+			r.fail(item.value.at, e.key, "%s is listed twice", item.value.text)
 		default:
-			names = append(names, item.text)
+			names = append(names, item.value.text)
 		}
 	}
 	return names
@@ -91,12 +91,12 @@ func (r *report) http(e entry) {
 	if !ok {
 		return
 	}
-	for _, item := range hosts.value.items {
-		if item.shape != scalar {
+	for _, item := range hosts.value.items() {
+		if item.value.shape != scalar {
 			continue
 		}
-		if err := checkHost(item.text); err != nil {
-			r.fail(item.at, "http", "hosts: %w", err)
+		if err := checkHost(item.value.text); err != nil {
+			r.fail(item.value.at, "http", "hosts: %w", err)
 		}
 	}
 }
@@ -107,12 +107,12 @@ func (r *report) callers(e entry) {
 	if !ok {
 		return
 	}
-	if len(list.value.items) > maxCallers {
+	if len(list.value.items()) > maxCallers {
 		r.fail(list.value.at, "http", "callers: %d are enough", maxCallers)
 	}
-	for _, item := range list.value.items {
-		if item.shape == scalar && (len(item.text) > 256 || !callerForm().MatchString(item.text)) {
-			r.fail(item.at, "http", "callers takes names such as did:wba:example.com or did:wba:example.com:user:ann:e1_…, not %q; a did:key needs no line here", clip(item.text))
+	for _, item := range list.value.items() {
+		if item.value.shape == scalar && (len(item.value.text) > 256 || !callerForm().MatchString(item.value.text)) {
+			r.fail(item.value.at, "http", "callers takes names such as did:wba:example.com or did:wba:example.com:user:ann:e1_…, not %q; a did:key needs no line here", clip(item.value.text))
 		}
 	}
 }
@@ -130,19 +130,19 @@ func (r *report) pushHosts(e entry) {
 	if !ok {
 		return
 	}
-	if len(list.value.items) > maxPushHosts {
+	if len(list.value.items()) > maxPushHosts {
 		r.fail(list.value.at, "http", "push_hosts: %d are enough", maxPushHosts)
 	}
-	for _, item := range list.value.items {
-		if item.shape != scalar {
+	for _, item := range list.value.items() {
+		if item.value.shape != scalar {
 			continue
 		}
-		host, port, err := net.SplitHostPort(item.text)
+		host, port, err := net.SplitHostPort(item.value.text)
 		if err != nil {
-			host, port = strings.Trim(item.text, "[]"), "443"
+			host, port = strings.Trim(item.value.text, "[]"), "443"
 		}
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil || !pushHostForm().MatchString(item.text) || checkHost(host) != nil {
-			r.fail(item.at, "http", "push_hosts takes hosts such as hooks.example.com, 192.168.1.20:8443 or [fd00::20]:8443, in small letters and without https://, not %q", clip(item.text))
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil || !pushHostForm().MatchString(item.value.text) || checkHost(host) != nil {
+			r.fail(item.value.at, "http", "push_hosts takes hosts such as hooks.example.com, 192.168.1.20:8443 or [fd00::20]:8443, in small letters and without https://, not %q", clip(item.value.text))
 		}
 	}
 }

@@ -46,9 +46,9 @@ func (r *report) internet(e entry) *Internet {
 		r.fail(at, "internet", "realm takes a name and its secret, as agentsite realm new prints them, or public for everybody") // without the value, which may hold the secret
 	}
 	if relays, ok := find(e.value.entries, "relays"); ok {
-		for i, item := range relays.value.items {
-			if err := checkRelay(i, item.text); err != nil && item.shape == scalar {
-				r.fail(item.at, "internet", "relays: %w", err)
+		for i, item := range relays.value.items() {
+			if err := checkRelay(i, item.value.text); err != nil && item.value.shape == scalar {
+				r.fail(item.value.at, "internet", "relays: %w", err)
 			}
 		}
 	}

@@ -49,11 +49,11 @@ func writeValue(b *bytes.Buffer, level int, n *node) {
 		for _, e := range n.entries {
 			write(b, level+1, (&node{text: e.key}).word(), e.value)
 		}
-	case n.shape == list && len(n.items) > 0:
+	case n.shape == list && len(n.entries) > 0:
 		b.WriteByte('\n')
-		for _, item := range n.items {
+		for _, item := range n.entries {
 			b.WriteString(strings.Repeat("  ", level+1) + "-")
-			writeValue(b, level+2, item)
+			writeValue(b, level+2, item.value)
 		}
 	default:
 		b.WriteString(map[shape]string{empty: "", mapping: " {}", list: " []"}[n.shape] + "\n")

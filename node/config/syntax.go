@@ -171,10 +171,17 @@ const (
 type node struct {
 	at      pos
 	shape   shape
-	text    string // of a scalar, without its quotes
 	quoted  bool
-	entries []entry // of a mapping, in file order
-	items   []*node // of a list
+	text    string  // of a scalar, without its quotes
+	entries []entry // of a mapping, in file order; of a list, without keys
+}
+
+// items are those of a list; none of anything else.
+func (n *node) items() []entry {
+	if n.shape != list {
+		return nil
+	}
+	return n.entries
 }
 
 // entry is a key with its value.
@@ -214,9 +221,10 @@ func (r *report) tree(n ast.Node) *node {
 	case ast.MapNode:
 		return r.mapping(n)
 	case *ast.SequenceNode:
-		out := &node{at: position(n.GetToken()), shape: list}
-		for _, item := range n.Values {
-			out.items = append(out.items, r.tree(item))
+		out := &node{at: position(n.GetToken()), shape: list, entries: make([]entry, len(n.Values))}
+		for i, item := range n.Values {
+			value := r.tree(item)
+			out.entries[i] = entry{at: value.at, value: value}
 		}
 		return out
 	case *ast.NullNode:
@@ -231,7 +239,7 @@ func (r *report) tree(n ast.Node) *node {
 }
 
 func (r *report) mapping(n ast.MapNode) *node {
-	out := &node{shape: mapping}
+	out := &node{shape: mapping, entries: make([]entry, 0, lengthOf(n))}
 	if n, ok := n.(ast.Node); ok {
 		out.at = position(n.GetToken())
 	}
@@ -247,4 +255,12 @@ func (r *report) mapping(n ast.MapNode) *node {
 		out.entries = append(out.entries, e)
 	}
 	return out
+}
+
+// lengthOf returns how many keys a mapping has: the tree is kept, and so is no larger than it has to be.
+func lengthOf(n ast.MapNode) int {
+	if n, ok := n.(*ast.MappingNode); ok {
+		return len(n.Values)
+	}
+	return 1
 }

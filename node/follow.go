@@ -39,7 +39,8 @@ func (n *Node) Follow(p agents.Principal, r agents.WatchRequest, wake func()) (n
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &follower{valueWatch: valueWatch{node: n, who: p, request: r, reuse: true}, seen: seenWatch{who: p, asks: asks}, place: place, wake: wake, first: true}
+	f := &follower{valueWatch: newValueWatch(n, p, r), seen: seenWatch{who: p, asks: asks}, place: place, wake: wake, first: true}
+	f.reuse = true
 	f.notes = n.hub.watchers.JoinFunc(f.changes(), nil, wake)
 	n.followers.add(n, f)
 	return f.next, f.leave, nil

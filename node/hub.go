@@ -49,6 +49,7 @@ type slot struct {
 
 type entry struct {
 	device.Reading
+	number uint64        // of the hub's readings; 0 for none
 	period time.Duration // 0 for a point that only reports changes
 }
 
@@ -93,10 +94,10 @@ func (h *Hub) put(r device.Reading, period time.Duration) {
 	if r.At.Before(before.At) {
 		return
 	}
-	h.readings.Add(1)
+	number := h.readings.Add(1)
 	h.sink.Told(r)
 	h.mu.Lock()
-	s.entry = entry{r, period}
+	s.entry = entry{r, number, period}
 	h.mu.Unlock()
 	h.recorder.Record(r)
 	if before.Point == "" || before.Value != r.Value || before.Quality != r.Quality || period == 0 || before.stale() {
@@ -118,13 +119,12 @@ func (h *Hub) slot(address string) *slot {
 // Latest returns a point's last reading, stale when it should have had a
 // successor by now.
 func (h *Hub) Latest(address string) (device.Reading, bool) {
-	r, _ := h.latestUntil(address)
-	return r, r.Point != ""
+	r := h.entry(address)
+	return r.Reading, r.Point != ""
 }
 
-// latestUntil is Latest that also says when the reading becomes stale; zero where it does not.
-func (h *Hub) latestUntil(address string) (device.Reading, time.Time) {
-	var s entry
+// entry is Latest with what else is known of the reading. One that is stale does not become so.
+func (h *Hub) entry(address string) (s entry) {
 	h.mu.RLock()
 	if held := h.latest[address]; held != nil {
 		s = held.entry
@@ -133,7 +133,7 @@ func (h *Hub) latestUntil(address string) (device.Reading, time.Time) {
 	if s.stale() {
 		s.Quality, s.Why = device.Stale, "the device has not been read for too long"
 	}
-	return s.Reading, s.goodUntil() // zero of what is stale already
+	return s
 }
 
 // Forget drops the latest readings of points that are gone, or are read otherwise

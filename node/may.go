@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 
@@ -150,11 +149,7 @@ func (n *Node) seenBy(p agents.Principal) (*view, []tools.Agent) {
 // partOf makes the site and the hosted agents as p has them.
 func (n *Node) partOf(p agents.Principal) (made partial) {
 	sees := func(ask agents.Ask) bool { return n.access.CanSee(p, ask) }
-	var err error
-	if made.view, err = newView(n.site.Load(), sees); err != nil {
-		slog.Error("the site cannot be shown in part, and so is not shown", "to", p.ID, "err", err)
-		made.view = noSite().whole
-	}
+	made.view = newView(n.site.Load(), sees)
 	if n.rank(p.ID) > 0 {
 		made.view.peers = func(holder string) bool { return n.rank(holder) > 0 }
 		made.view.others = n.others

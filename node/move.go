@@ -103,14 +103,14 @@ func actOnce[T any](ctx context.Context, n *Node, asked Asked, came time.Time, l
 // planMove checks a move, and finds out whether it returns to safe and whether an owner
 // wants to be asked first.
 func (v *view) planMove(c *call, r agents.MoveRequest) error {
-	offered := v.offer.Release
+	offered := v.offer().Release
 	switch r.Value.Type() {
 	case device.TypeNone:
 		c.ask.Effect = agents.Returns
 	case device.TypeBool:
-		offered = v.offer.Switch
+		offered = v.offer().Switch
 	default:
-		offered = v.offer.Level
+		offered = v.offer().Level
 	}
 	if err := agents.CheckName("output", r.Output, offered); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (n *Node) Stop(ctx context.Context, p agents.Principal, r agents.SiteReques
 	}
 	defer a.place.Leave()
 	v := a.view
-	if !v.offer.Stop {
+	if !v.offer().Stop {
 		return agents.Answers[agents.Stopped]{}, n.refuse(a.asked, device.Faultf(device.Invalid, "this site has no outputs to stop"))
 	}
 	idle := v.Outputs.Stopped()

@@ -74,10 +74,10 @@ func (n *Node) Offer(ctx context.Context, p agents.Principal) (*agents.Offer, er
 	v, _ := n.seenBy(p)
 	if o := n.sitesOf(p); o != nil {
 		if there, err := o.Offer(ctx, p); err == nil {
-			return n.joinOffers(p, &v.offer, there), nil
+			return n.joinOffers(p, v.offer(), there), nil
 		}
 	}
-	return &v.offer, nil
+	return v.offer(), nil
 }
 
 // Tools lists the hosted agents' own tools that p may call.

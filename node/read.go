@@ -48,7 +48,7 @@ func (n *Node) readHere(p agents.Principal, r agents.ReadRequest) (agents.Readin
 	return operate(n, &c, func(v *view) error { return v.checkPoints(r.Points) }, func(v *view) (agents.Readings, error) {
 		points := r.Points
 		if len(points) == 0 {
-			points = v.offer.Read
+			points = v.offer().Read
 		}
 		out := agents.Readings{Readings: make([]agents.Reading, len(points))}
 		for i, address := range points {
@@ -64,14 +64,22 @@ func (n *Node) readHere(p agents.Principal, r agents.ReadRequest) (agents.Readin
 // checkPoints refuses points that are not there, and more than there are.
 func (v *view) checkPoints(points []string) error {
 	for _, address := range points {
-		if err := agents.CheckName("points", address, v.offer.Read); err != nil {
+		if err := v.checkRead("points", address); err != nil {
 			return err
 		}
 	}
-	if len(points) > len(v.offer.Read) {
-		return device.Faultf(device.Invalid, "points: name each point once; there are %d", len(v.offer.Read))
+	if len(points) > v.read {
+		return device.Faultf(device.Invalid, "points: name each point once; there are %d", v.read)
 	}
 	return nil
+}
+
+// checkRead refuses a point that is not there, or may not be read.
+func (v *view) checkRead(key, address string) error {
+	if v.mayRead(address) {
+		return nil
+	}
+	return agents.CheckName(key, address, v.offer().Read)
 }
 
 // reading returns the latest reading of a point that exists.

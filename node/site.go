@@ -88,6 +88,7 @@ type site struct {
 type point struct {
 	device.Point
 	Address string
+	number  int // in site.points
 	device  device.Device
 	busy    device.Mutex
 	model   string
@@ -102,7 +103,7 @@ func newSite(of Site) (*site, error) {
 	for _, d := range of.Devices {
 		for _, p := range d.Description.Points {
 			q := point{
-				Point: p, Address: device.Address(d.Name, p.Name), device: d.Device, busy: d.Busy,
+				Point: p, Address: device.Address(d.Name, p.Name), number: len(s.points), device: d.Device, busy: d.Busy,
 				model: d.Description.Model, confirm: slices.Contains(d.Confirm, p.Name),
 			}
 			s.points = append(s.points, q)
@@ -111,8 +112,8 @@ func newSite(of Site) (*site, error) {
 	for i := range s.points {
 		s.byName[s.points[i].Address] = &s.points[i]
 	}
-	var err error
-	s.whole, err = newView(s, nil)
+	s.whole = newView(s, nil)
+	_, err := s.whole.list() // an output without limits is an error now
 	return s, err
 }
 

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"math"
 	"slices"
+	"sync/atomic"
 
 	"agentsite/agents"
 	"agentsite/device"
@@ -12,13 +14,17 @@ import (
 // errors. It is not changed once it is made.
 type view struct {
 	*site
-	part  bool              // something may not be seen
-	seen  map[string]uint   // by address, the operations that may name it, as bits; nil where all may
-	bare  bool              // devices without points are seen
-	peers func(string) bool // holders whose names are told: for an agent of this site, the others; nil for none
+	part  bool     // something may not be seen
+	seen  []uint16 // by the number of a point, the operations that may name it, as bits; nil where all may
+	whole uint16   // the operations that may be asked and name no point
+	read  int      // how many points may be read
+	bare  bool     // devices without points are seen
+	// offered is what offer returns. It is made when it is asked for: each rule has a view, and asks
+	// for none.
+	offered atomic.Pointer[agents.Offer]
+	peers   func(string) bool // holders whose names are told: for an agent of this site, the others; nil for none
 	// others tells an agent of this site of OutputDetail.Others; nil for anybody else.
 	others func(guard.Status) bool
-	offer  agents.Offer
 }
 
 // seenReleased is the bit of a release in view.seen. The others are those of operations.
@@ -26,30 +32,44 @@ const seenReleased = 1 << agents.OpOwn
 
 // newView makes the view of a principal that sees the asks for which sees returns true; nil sees
 // all.
-func newView(s *site, sees func(agents.Ask) bool) (*view, error) {
-	v := &view{site: s, part: sees != nil, bare: true}
-	whole := func(op agents.Operation) bool {
-		return sees == nil || sees(agents.Ask{Op: op, Effect: op.Effect()})
-	}
+func newView(s *site, sees func(agents.Ask) bool) *view {
+	v := &view{site: s, part: sees != nil, whole: math.MaxUint16, bare: true}
 	if v.part {
-		v.bare = sees(agents.Ask{Op: agents.OpStatus})
-		v.seen = make(map[string]uint)
-		for _, p := range s.points {
+		v.bare, v.whole = sees(agents.Ask{Op: agents.OpStatus}), 0
+		for _, op := range []agents.Operation{agents.OpPoints, agents.OpStatus, agents.OpStop} {
+			if sees(agents.Ask{Op: op, Effect: op.Effect()}) {
+				v.whole |= 1 << op
+			}
+		}
+		v.seen = make([]uint16, len(s.points))
+		for i, p := range s.points {
 			named := []string{p.Address}
 			for _, op := range []agents.Operation{agents.OpPoints, agents.OpRead, agents.OpHistory, agents.OpMove, agents.OpShow, agents.OpCapture, agents.OpStatus} {
 				ask := agents.Ask{Op: op, Points: named, Effect: agents.Reads, Value: moving(p.Kind)}
 				if (op != agents.OpMove || p.Kind.Output()) && sees(ask) {
-					v.seen[p.Address] |= 1 << op
+					v.seen[i] |= 1 << op
 				}
 			}
 			if sees(agents.Ask{Op: agents.OpMove, Points: named, Effect: agents.Reads}) {
-				v.seen[p.Address] |= seenReleased
+				v.seen[i] |= seenReleased
 			}
 		}
 	}
-	o, outputs := &v.offer, false
-	o.Descriptions = make(map[string]string)
 	for _, p := range s.points {
+		if v.mayRead(p.Address) {
+			v.read++
+		}
+	}
+	return v
+}
+
+// offer returns what may be asked. The same pointer is the same offer.
+func (v *view) offer() *agents.Offer {
+	if o := v.offered.Load(); o != nil {
+		return o
+	}
+	o, outputs := &agents.Offer{Descriptions: make(map[string]string)}, false
+	for _, p := range v.site.points {
 		if v.reads(p.Address) && p.Description != "" {
 			o.Descriptions[p.Address] = p.Description
 		}
@@ -67,18 +87,31 @@ func newView(s *site, sees func(agents.Ask) bool) (*view, error) {
 		add(&o.Show, p.Kind == device.KindText, agents.OpShow)
 		add(&o.Capture, p.Kind == device.KindImage, agents.OpCapture)
 	}
-	o.Points, o.Status, o.Stop = whole(agents.OpPoints), whole(agents.OpStatus), outputs && whole(agents.OpStop)
-	_, err := v.list() // an output without limits is an error now
-	return v, err
+	o.Points, o.Status, o.Stop = v.may(agents.OpPoints), v.may(agents.OpStatus), outputs && v.may(agents.OpStop)
+	v.offered.CompareAndSwap(nil, o)
+	return v.offered.Load()
 }
+
+// may reports whether an operation that names no point may be asked.
+func (v *view) may(op agents.Operation) bool { return v.whole&(1<<op) != 0 }
 
 // sees reports whether an operation may name a point; OpOwn stands for a release.
 func (v *view) sees(op agents.Operation, address string) bool {
-	return !v.part || v.seen[address]&(1<<op) != 0
+	if !v.part {
+		return true
+	}
+	p := v.byName[address]
+	return p != nil && v.seen[p.number]&(1<<op) != 0
 }
 
 // reads reports whether a point may be told of wherever it comes up.
 func (v *view) reads(address string) bool { return v.sees(agents.OpRead, address) }
+
+// mayRead reports whether a point is there that may be read.
+func (v *view) mayRead(address string) bool {
+	p := v.byName[address]
+	return p != nil && readable(p.Kind) && v.reads(address)
+}
 
 // list returns the visible data of the points. It is not kept: each agent of the site has a view.
 func (v *view) list() ([]agents.Point, error) {

@@ -38,7 +38,7 @@ func (n *Node) watchHere(ctx context.Context, p agents.Principal, r agents.Watch
 	}
 	defer place.Leave()
 	return n.whileSeen(ctx, p, asks, func(ctx context.Context, seen func() error) error {
-		w := valueWatch{node: n, who: p, request: r}
+		w := newValueWatch(n, p, r)
 		w.notes = n.hub.watchers.Join(w.changes(), nil)
 		defer w.notes.Leave()
 		return w.run(ctx, seen, emit)
@@ -62,7 +62,7 @@ func (n *Node) beginWatch(p agents.Principal, r agents.WatchRequest) (asks []age
 
 // changes are those that a watch is told of, beside its points.
 func (w *valueWatch) changes() agents.Change {
-	return agents.Change{Tools: true, Prompts: true, Resources: true, Approvals: !w.request.OfferOnly, Permissions: true}
+	return agents.Change{Tools: true, Prompts: true, Resources: true, Approvals: !w.offerOnly, Permissions: true}
 }
 
 func (v *view) planWatch(r agents.WatchRequest) error {
@@ -80,10 +80,12 @@ func (v *view) planWatch(r agents.WatchRequest) error {
 // valueWatch is one Watch. Values are taken when an update is made, so that a slow watcher costs
 // no more than the list of its points.
 type valueWatch struct {
-	node    *Node
-	who     agents.Principal
-	request agents.WatchRequest
-	notes   *notify.Watcher
+	node      *Node
+	who       agents.Principal
+	named     []string // as agents.WatchRequest has it, and what follows
+	offerOnly bool
+	every     float64
+	notes     *notify.Watcher
 
 	version uint64 // of who, when the view was taken
 	view    *view
@@ -102,21 +104,25 @@ type valueWatch struct {
 	backOff  time.Duration
 }
 
+func newValueWatch(n *Node, p agents.Principal, r agents.WatchRequest) valueWatch {
+	return valueWatch{node: n, who: p, named: r.Points, offerOnly: r.OfferOnly, every: r.Every}
+}
+
 // watched is a point of a watch.
 type watched struct {
 	*point
-	dirty          bool // it may have to be told
-	known          bool // it was told since the snapshot
-	told           device.Reading
-	*watchedOutput // nil of what is none
+	dirty          bool           // it may have to be told
+	known          bool           // it was told since the snapshot
+	number         uint64         // of the reading that was told
+	quality        device.Quality // as told
+	*watchedOutput                // nil of what is none
 }
 
 // watchedOutput is the state of an output in a watch.
 type watchedOutput struct {
-	moved  bool // detail differs from what was told, by more than time does
-	detail agents.OutputDetail
-	before agents.OutputDetail // as told
-	at     time.Time           // when that was told
+	moved bool                 // it differs from what was told, by more than time does
+	told  *agents.OutputDetail // nil for nothing; it is the receiver's, too
+	at    time.Time            // when that was told
 }
 
 // run makes updates until ctx ends or emit fails.
@@ -135,8 +141,8 @@ func (w *valueWatch) run(ctx context.Context, seen func() error, emit func(agent
 			if err := emit(u); err != nil {
 				return err
 			}
-			if w.request.Every > 0 {
-				timer.Reset(time.Duration(w.request.Every * float64(time.Second)))
+			if w.every > 0 {
+				timer.Reset(time.Duration(w.every * float64(time.Second)))
 				select {
 				case <-ctx.Done():
 					return ctx.Err()
@@ -186,7 +192,7 @@ func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err erro
 	snapshot = snapshot || version != w.version
 	w.version = version
 	u.Offer = snapshot && !first
-	if w.request.OfferOnly {
+	if w.offerOnly {
 		return u, snapshot, nil
 	}
 	if snapshot {
@@ -201,10 +207,10 @@ func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err erro
 	for i := range w.points {
 		p := &w.points[i]
 		if p.dirty || sweep {
-			latest, until := w.node.hub.latestUntil(p.Address)
-			w.goodTill = earliest(w.goodTill, until)
+			latest := w.node.hub.entry(p.Address)
+			w.goodTill = earliest(w.goodTill, latest.goodUntil())
 			moved := p.watchedOutput != nil && p.moved
-			p.dirty = !p.known || moved || latest.Quality != p.told.Quality || p.dirty && latest != p.told
+			p.dirty = !p.known || moved || latest.Quality != p.quality || p.dirty && latest.number != p.number
 		}
 		some = some || p.dirty
 	}
@@ -229,12 +235,12 @@ func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err erro
 func (w *valueWatch) look() {
 	w.view, _ = w.node.seenBy(w.who)
 	limits, _ := w.node.may(w.who, agents.Ask{Op: agents.OpStatus, Effect: agents.Reads})
-	w.status = w.view.offer.Status && !limits.Confirm
-	points := w.view.offer.Read
-	if len(w.request.Points) > 0 {
-		points = slices.DeleteFunc(slices.Clone(w.request.Points), func(address string) bool {
-			return !slices.Contains(w.view.offer.Read, address)
-		})
+	w.status = w.view.may(agents.OpStatus) && !limits.Confirm
+	var points []string
+	if len(w.named) > 0 {
+		points = slices.DeleteFunc(slices.Clone(w.named), func(address string) bool { return !w.view.mayRead(address) })
+	} else {
+		points = w.view.offer().Read
 	}
 	uris := make([]string, len(points))
 	w.points, w.outputs = make([]watched, len(points)), false
@@ -287,11 +293,13 @@ func (w *valueWatch) compareOutputs(snapshot bool) {
 		if !ok {
 			continue
 		}
-		d := w.view.moving(w.who, s)
-		told, since := p.before, now.Sub(p.at).Seconds()
-		same := near(d.Left, told.Left-since) && near(d.Rest, told.Rest-since)
-		told.Left, told.Rest = d.Left, d.Rest
-		p.detail, p.moved = d, !same || told != d
+		p.moved = p.told == nil
+		if d := w.view.moving(w.who, s); !p.moved {
+			told, since := *p.told, now.Sub(p.at).Seconds()
+			same := near(d.Left, told.Left-since) && near(d.Rest, told.Rest-since)
+			told.Left, told.Rest = d.Left, d.Rest
+			p.moved = !same || told != d
+		}
 		p.dirty = p.dirty || p.moved
 	}
 }
@@ -331,15 +339,18 @@ func (w *valueWatch) readings(snapshot bool) ([]agents.Reading, error) {
 			}
 			continue
 		}
-		latest, until := w.node.hub.latestUntil(p.Address) // it may be newer than the one above
-		w.goodTill = earliest(w.goodTill, until)
-		r := p.reading(latest)
+		latest := w.node.hub.entry(p.Address) // it may be newer than the one above
+		w.goodTill = earliest(w.goodTill, latest.goodUntil())
+		r := p.reading(latest.Reading)
 		r.Time = ""
 		if p.Kind.Output() {
-			r.Detail = new(p.detail)
-			p.before, p.at, p.moved = p.detail, now, false
+			p.told, p.at, p.moved = new(agents.OutputDetail), now, false
+			if s, ok := w.view.Outputs.StatusOf(p.Address); ok {
+				*p.told = w.view.moving(w.who, s)
+			}
+			r.Detail = p.told
 		}
-		p.told, p.known, p.dirty = latest, true, false
+		p.number, p.quality, p.known, p.dirty = latest.number, latest.Quality, true, false
 		out = append(out, r)
 	}
 	if len(out) == 0 {

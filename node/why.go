@@ -32,7 +32,7 @@ func (n *Node) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest)
 	if o := n.sitesOf(p); o != nil && isElsewhere(r.Point) {
 		return askElsewhere(n, o, &c, func(o OtherSites, t agents.Terms) (agents.Why, error) { r.Terms = t; return o.Why(ctx, p, r) })
 	}
-	return operate(n, &c, func(v *view) error { return agents.CheckName("point", r.Point, v.offer.Read) }, func(v *view) (agents.Why, error) {
+	return operate(n, &c, func(v *view) error { return v.checkRead("point", r.Point) }, func(v *view) (agents.Why, error) {
 		out := agents.Why{Reading: n.reading(v, r.Point), Output: v.detail(p, r.Point)}
 		for _, q := range v.points {
 			if policy, err := v.Outputs.Policy(q.Address); err == nil && policy.Requires.Point == r.Point && v.reads(q.Address) {

@@ -24,13 +24,22 @@ type Watchers struct {
 type Watcher struct {
 	C <-chan struct{} // receives when there are changes to take; nil after JoinFunc
 
-	of      *Watchers
-	wake    func()
-	which   agents.Change
-	uris    []string
-	changed map[string]bool // of the resources; with Watchers.mu, as pending
-	pending agents.Change
+	of        *Watchers
+	wake      func()
+	which     agents.Change
+	resources []resource     // with Watchers.mu, as what follows
+	index     map[string]int // of resources, where they are many: it would be most of a small watcher
+	pending   agents.Change
 }
+
+// resource is one that is watched.
+type resource struct {
+	uri     string
+	changed bool
+}
+
+// few is how many resources are looked through one by one.
+const few = 8
 
 // Join adds a watcher of the offers that which names and of the resources among uris. From
 // then on it misses nothing, until it leaves.
@@ -49,12 +58,10 @@ func (ws *Watchers) Join(which agents.Change, uris []string) *Watcher {
 // JoinFunc is Join of a watcher without a channel: wake is called when there are changes to take,
 // under a lock. It must neither block nor call the Watchers.
 func (ws *Watchers) JoinFunc(which agents.Change, uris []string, wake func()) *Watcher {
-	w := &Watcher{of: ws, wake: wake, which: which, uris: uris, changed: make(map[string]bool, len(uris))}
-	for _, u := range uris {
-		w.changed[u] = false
-	}
+	w := &Watcher{of: ws, wake: wake, which: which}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
+	w.set(uris)
 	ws.all = append(ws.all, w)
 	return w
 }
@@ -64,11 +71,34 @@ func (ws *Watchers) JoinFunc(which agents.Change, uris []string, wake func()) *W
 func (w *Watcher) Replace(uris []string) {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
-	w.uris = uris
-	clear(w.changed)
-	for _, u := range uris {
-		w.changed[u] = false
+	w.set(uris)
+}
+
+// set sets the resources. The lock is held.
+func (w *Watcher) set(uris []string) {
+	w.resources, w.index = make([]resource, len(uris)), nil
+	if len(uris) > few {
+		w.index = make(map[string]int, len(uris))
 	}
+	for i, uri := range uris {
+		w.resources[i].uri = uri
+		if w.index != nil {
+			w.index[uri] = i
+		}
+	}
+}
+
+// find returns a resource; nil where it is not watched. The lock is held.
+func (w *Watcher) find(uri string) *resource {
+	i, ok := w.index[uri]
+	if w.index == nil {
+		i = slices.IndexFunc(w.resources, func(r resource) bool { return r.uri == uri })
+		ok = i >= 0
+	}
+	if !ok {
+		return nil
+	}
+	return &w.resources[i]
 }
 
 // Leave ends the watch that Join began.
@@ -87,10 +117,10 @@ func (w *Watcher) Take() (all []agents.Change) {
 		all = append(all, w.pending)
 		w.pending = agents.Change{}
 	}
-	for _, u := range w.uris {
-		if w.changed[u] {
-			w.changed[u] = false
-			all = append(all, agents.Change{URI: u})
+	for i := range w.resources {
+		if r := &w.resources[i]; r.changed {
+			r.changed = false
+			all = append(all, agents.Change{URI: r.uri})
 		}
 	}
 	return all
@@ -133,14 +163,15 @@ func (ws *Watchers) Announce(c agents.Change) {
 // note records a change and reports whether it concerns the watcher.
 func (w *Watcher) note(c agents.Change) bool {
 	if c.URI != "" {
-		waiting, watched := w.changed[c.URI]
-		if waiting {
+		r := w.find(c.URI)
+		if r == nil {
+			return false
+		}
+		if r.changed {
 			w.of.coalesced.Add(1)
 		}
-		if watched {
-			w.changed[c.URI] = true
-		}
-		return watched
+		r.changed = true
+		return true
 	}
 	mine := agents.Change{
 		Tools: c.Tools && w.which.Tools, Prompts: c.Prompts && w.which.Prompts,

@@ -20,8 +20,8 @@ func TestBounded(t *testing.T) {
 	}
 	<-w.C
 	want := []agents.Change{{Tools: true}, {URI: "u:2"}, {URI: "u:1"}}
-	if got := w.Take(); !slices.Equal(got, want) || len(w.changed) != 2 || len(w.C) != 0 {
-		t.Errorf("%+v of %d, want %+v of 2", got, len(w.changed), want)
+	if got := w.Take(); !slices.Equal(got, want) || len(w.resources) != 2 || len(w.C) != 0 {
+		t.Errorf("%+v of %d, want %+v of 2", got, len(w.resources), want)
 	}
 	if got := w.Take(); got != nil {
 		t.Errorf("%+v a second time", got)

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -33,7 +32,7 @@ func (s *Store) SetHosted(all map[string][]Permission) error {
 			return err
 		}
 		id := Hash(sha256.Sum256(append([]byte("hosted "+principal+"\n"), raw...)))
-		grant := &Grant{Blocks: []Block{{Permissions: permissions}}, ids: []Hash{id}, bytes: raw}
+		grant := &Grant{Blocks: []Block{{Permissions: permissions}}, ids: []Hash{id}}
 		hosted[principal] = []credential{{principal: principal, root: principal, grant: grant, hosted: true}}
 	}
 	s.mu.Lock()
@@ -50,7 +49,7 @@ func (s *Store) SetHosted(all map[string][]Permission) error {
 }
 
 func (c credential) sameHosted(other credential) bool {
-	return bytes.Equal(c.grant.bytes, other.grant.bytes)
+	return c.grant.ids[0] == other.grant.ids[0]
 }
 
 // checkHosted refuses the credential of a hosted agent that is not the configured one any

@@ -117,7 +117,7 @@ func (r *Routine) compile(known rule.Points) ([]compiled, error) {
 			return nil, err
 		}
 		if s.If != "" {
-			program, err := known.Compile(s.If)
+			program, err := known.Compile(s.If, new(expr.Uses))
 			if err != nil {
 				return nil, &agent.Mistake{Key: "steps[" + strconv.Itoa(i) + "].if", Err: err}
 			}

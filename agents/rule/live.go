@@ -262,7 +262,7 @@ func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) 
 }
 
 func (l *live) tell(now Moment, r agents.Reading) {
-	if i := slices.Index(l.machine.points, r.Point); i >= 0 {
+	if i := slices.Index(l.machine.Points(), r.Point); i >= 0 {
 		l.machine.Tell(now.Now, i, &Reading{Value: r.Value, Age: length(r.Age), Known: r.Quality == device.Good})
 	}
 }
@@ -271,8 +271,8 @@ func (l *live) tell(now Moment, r agents.Reading) {
 // before, so that a point that was read a moment ago would seem to be old.
 func (l *live) refresh(ctx context.Context) {
 	var points []string
-	for i, address := range l.machine.points {
-		if l.machine.kind[i] != device.KindEvent {
+	for i, address := range l.machine.Points() {
+		if !l.machine.points[i].event {
 			points = append(points, address)
 		}
 	}
@@ -301,7 +301,7 @@ func length(seconds float64) time.Duration {
 func (l *live) used(points []agents.Point) (digest [sha256.Size]byte) {
 	h := sha256.New()
 	for _, p := range points {
-		if slices.Contains(l.machine.points, p.Point) || slices.Contains(l.machine.Outputs(), p.Point) {
+		if slices.Contains(l.machine.Points(), p.Point) || slices.Contains(l.machine.Outputs(), p.Point) {
 			json.MarshalWrite(h, p) // of numbers and texts, so that there is no error
 		}
 	}

@@ -2,7 +2,6 @@ package rule
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"agentsite/agents/rule/expr"
@@ -64,30 +63,33 @@ type Machine struct {
 
 	now      Moment
 	readings []reading
-	windows  []window
-	envs     [programs]env
+	windows  []window // of uses.Windows
 	outputs  []output
 	acts     []Act
 
-	active bool          // a level holds its outputs
-	since  time.Duration // from when the condition has been true; valid if pending
+	active bool // a level holds its outputs
 	// pending: the condition is true, and not yet for as long as it has to be
 	pending bool
-	truth   expr.Truth // of the condition, when it was looked at last
-
+	truth   expr.Truth    // of the condition, when it was looked at last
 	fired   bool          // the event of on: came
 	began   bool          // the first Step was made
 	touched bool          // something was told that may change what Step does
 	summed  bool          // the last Step asked for a window, which changes by itself
+	since   time.Duration // from when the condition has been true; valid if pending
 	due     time.Duration // when Step has something to do by itself; 0 for never
-	sure    bool          // the clock has been
 	every   time.Duration // when every: is due next
-	at      time.Time     // when at: is due next; zero while that is not known
-	key     string        // of that occurrence
-	lookAt  time.Duration // when at: is looked up again, where it never occurs
+	next    *occurrence   // of at:; nil without it
+	skipped string        // why the last trigger moved nothing; "" if it did
+}
+
+// occurrence is the next one of at:.
+type occurrence struct {
+	at      time.Time     // zero while that is not known
+	key     string        // its
+	lookAt  time.Duration // when it is looked up again, where there is none
+	sure    bool          // the clock has been
 	wall    time.Time     // of the Step before
 	ranLast time.Time     // the last occurrence that ran
-	skipped string        // why the last trigger moved nothing; "" if it did
 }
 
 // reading is the latest reading of a point.
@@ -102,57 +104,46 @@ type reading struct {
 	low, high float64 // numbers between these are the same to it
 }
 
-// env evaluates one expression over the Machine's points.
-type env struct {
-	m       *Machine
-	program *expr.Program
-	points  []int // of the expression, in Machine.readings
-	windows []int
-}
+// env is a Machine as its programs ask it.
+type env Machine
 
 func (e *env) Reading(i int) (v device.Value, age time.Duration, known bool) {
-	r := &e.m.readings[e.points[i]]
+	r := &e.readings[i]
 	r.asked = true
 	if !r.seen {
 		return v, -1, false
 	}
-	return r.value, max(0, e.m.now.Now-r.at), r.known
+	return r.value, max(0, e.now.Now-r.at), r.known
 }
 
 func (e *env) Window(i int) (float64, bool) {
-	w := &e.m.windows[e.windows[i]]
-	e.m.summed = true
-	return w.value(e.m.now.Now)
+	e.summed = true
+	return e.windows[i].value(e.now.Now)
 }
 
-func (e *env) Clock() (time.Time, bool) { return e.m.now.Wall, e.m.now.Sure }
+func (e *env) Clock() (time.Time, bool) { return e.now.Wall, e.now.Sure }
 
 func (e *env) Sun() (rise, set time.Time, known bool) {
-	if !e.m.now.Sure || e.m.place == nil {
+	if !e.now.Sure || e.place == nil {
 		return rise, set, false
 	}
-	return e.m.place.Sun(e.m.now.Wall)
+	return e.place.Sun(e.now.Wall)
 }
 
 // newMachine returns the idle machine of a rule whose principal is self.
 func newMachine(c *compiled, self string) *Machine {
-	m := &Machine{compiled: c, self: self, touched: true, readings: make([]reading, len(c.points))}
-	for which, p := range c.programs {
-		e := &m.envs[which]
-		e.m, e.program = m, p
-		if p == nil {
-			continue
-		}
-		for _, address := range p.Points() {
-			e.points = append(e.points, slices.Index(c.points, address))
-		}
-		for _, w := range p.Windows() {
-			e.windows = append(e.windows, len(m.windows))
-			m.windows = append(m.windows, newWindow(w.Func, w.Length, e.points[w.Point]))
-		}
+	m := &Machine{
+		compiled: c, self: self, touched: true,
+		readings: make([]reading, len(c.points)), windows: make([]window, len(c.uses.Windows)), outputs: make([]output, len(c.targets)),
 	}
-	for i, t := range c.targets {
-		m.outputs = append(m.outputs, output{target: t, index: i})
+	for i, w := range c.uses.Windows {
+		m.windows[i] = newWindow(w)
+	}
+	for i := range c.targets {
+		m.outputs[i] = output{target: &c.targets[i], index: i}
+	}
+	if c.schedule != nil {
+		m.next = new(occurrence)
 	}
 	return m
 }
@@ -167,11 +158,11 @@ func (m *Machine) Tell(now time.Duration, i int, r *Reading) {
 		at = now - r.Age
 	}
 	m.touched = m.touched || is.asked && m.matters(i, is, r, known)
-	if m.plain[i] {
+	if m.points[i].plain {
 		is.tell(r, at, known)
 		return
 	}
-	event := m.kind[i] == device.KindEvent
+	event := m.points[i].event
 	came := known && (is.nothing || is.seen) && (!is.seen || at > is.at+sameEvent)
 	if event && is.seen && !came {
 		at = is.at // ages are rounded: the time of one event is not to drift
@@ -184,7 +175,7 @@ func (m *Machine) Tell(now time.Duration, i int, r *Reading) {
 	for k := range m.windows {
 		w := &m.windows[k]
 		switch {
-		case w.point != i:
+		case int(w.point) != i:
 		case w.Func != expr.Count:
 			w.hold(at, now, is.value.Number(), known)
 		case event && is.nothing:
@@ -208,7 +199,7 @@ func (is *reading) tell(r *Reading, at time.Duration, known bool) {
 
 // matters reports whether a reading after another one may change what Step does.
 func (m *Machine) matters(i int, was *reading, r *Reading, known bool) bool {
-	s, v := &m.senses[i], &r.Value
+	s, v := &m.points[i], &r.Value
 	switch {
 	case s.Time || known != was.known:
 		return true
@@ -236,8 +227,7 @@ func (r *reading) between(bounds []float64) {
 
 // eval evaluates one of the rule's expressions; next as Program.Eval has it.
 func (m *Machine) eval(which int) (expr.Truth, time.Duration) {
-	e := &m.envs[which]
-	return e.program.Eval(e)
+	return m.programs[which].Eval((*env)(m))
 }
 
 // Settled reports whether Step would do nothing now, and have the same to do at the same time as it
@@ -274,7 +264,7 @@ func (m *Machine) Step(now Moment) (acts []Act, next time.Duration) {
 	m.touched = len(m.acts) > 0
 	for i := range m.readings {
 		if r := &m.readings[i]; r.asked && r.known {
-			r.between(m.senses[i].Bounds)
+			r.between(m.points[i].Bounds)
 		}
 	}
 	if m.due = 0; due > 0 {
@@ -366,7 +356,7 @@ func (m *Machine) stepEdge(due *sooner) {
 		}
 		due.in(m.every - m.now.Now)
 	}
-	if m.scheduled {
+	if m.schedule != nil {
 		if at, occurred := m.stepSchedule(due); occurred {
 			fired, key = true, at
 		}
@@ -378,8 +368,7 @@ func (m *Machine) stepEdge(due *sooner) {
 	if m.programs[ifProgram] != nil {
 		switch truth, _ := m.eval(ifProgram); truth {
 		case expr.Unknown:
-			e := &m.envs[ifProgram]
-			m.skipped = e.program.Cause(e) + " was unknown"
+			m.skipped = m.programs[ifProgram].Cause((*env)(m)) + " was unknown"
 			return
 		case expr.False:
 			m.skipped = "if: was false"
@@ -396,44 +385,45 @@ func (m *Machine) stepEdge(due *sooner) {
 // stepSchedule reports whether an occurrence of at: is due, and its key. Of several that the
 // clock was set forward over, the last counts.
 func (m *Machine) stepSchedule(due *sooner) (key string, occurred bool) {
+	next := m.next
 	if !m.now.Sure {
-		m.at, m.sure = time.Time{}, false
+		next.at, next.sure = time.Time{}, false
 		return "", false
 	}
 	wall := m.now.Wall
-	if m.ranLast.Sub(wall) >= maxSetBack {
-		m.ranLast = time.Time{}
+	if next.ranLast.Sub(wall) >= maxSetBack {
+		next.ranLast = time.Time{}
 	}
-	passed := !m.at.IsZero() && !wall.Before(m.at)
-	if passed || !m.sure && m.missed {
+	passed := !next.at.IsZero() && !wall.Before(next.at)
+	if passed || !next.sure && m.missed {
 		late := lateAt
 		if m.missed {
 			late = missedAt
 		}
 		at, name, ok := m.schedule.Last(wall, wall.Add(-late), m.place)
-		if ok && at.After(m.ranLast) {
-			key, occurred, m.ranLast = name, true, at
+		if ok && at.After(next.ranLast) {
+			key, occurred, next.ranLast = name, true, at
 		} else if passed {
-			m.skipped = "the clock was set forward over " + m.key
+			m.skipped = "the clock was set forward over " + next.key
 		}
 	}
-	if passed || !m.sure || wall.Before(m.wall) {
-		m.at, m.lookAt = time.Time{}, m.now.Now
+	if passed || !next.sure || wall.Before(next.wall) {
+		next.at, next.lookAt = time.Time{}, m.now.Now
 	}
-	m.sure, m.wall = true, wall
-	if m.at.IsZero() && m.now.Now >= m.lookAt {
+	next.sure, next.wall = true, wall
+	if next.at.IsZero() && m.now.Now >= next.lookAt {
 		// A clock that was set back does not have what has run run again.
 		from := wall
-		if m.ranLast.After(from) {
-			from = m.ranLast
+		if next.ranLast.After(from) {
+			from = next.ranLast
 		}
-		m.at, m.key, _ = m.schedule.Next(from, m.place)
-		m.lookAt = m.now.Now + time.Hour
+		next.at, next.key, _ = m.schedule.Next(from, m.place)
+		next.lookAt = m.now.Now + time.Hour
 	}
-	if m.at.IsZero() {
-		due.in(m.lookAt - m.now.Now)
+	if next.at.IsZero() {
+		due.in(next.lookAt - m.now.Now)
 	} else {
-		due.in(min(m.at.Sub(wall), time.Hour))
+		due.in(min(next.at.Sub(wall), time.Hour))
 	}
 	return key, occurred
 }

@@ -38,36 +38,36 @@ type target struct {
 
 // output is what a rule does with one output.
 type output struct {
-	target
+	*target
 	index int
 
-	wanted bool
 	until  time.Duration // when it is not wanted any more; 0 for as long as the rule is active
-	once   bool          // one lease, whose length the output chooses
 	key    string
+	wanted bool
+	once   bool // one lease, whose length the output chooses
 	// replay: a move with a key was accepted, and the output was not seen to be held since. If
 	// it is not, the answer was that of an earlier run, whose lease has ended.
 	replay bool
 
 	held    bool
+	doubt   bool          // it is not held, and lease does not say why yet
 	end     time.Duration // of the lease
 	renewAt time.Duration
 	done    time.Duration // when the last move was accepted: what was seen before counts less
-	doubt   bool          // it is not held, and lease does not say why yet
 
 	tryAt   time.Duration
 	backOff time.Duration
-	plain   bool   // moves are asked for without a length: a permission has a shorter one
 	refused string // why the last move was refused; "" if it was not
 	fault   device.FaultKind
 
 	lease     Lease         // as told last
 	told      time.Duration // when that was seen
 	restsTo   time.Duration // when its limits permit a move
-	yielded   bool          // somebody took the output over, or released it
-	wasFalse  bool          // the condition was, since then
 	yieldedAt time.Duration
+	yielded   bool // somebody took the output over, or released it
+	wasFalse  bool // the condition was, since then
 	toOthers  bool // to a caller other than an owner
+	plain     bool // moves are asked for without a length: a permission has a shorter one
 }
 
 // want begins to want the output, for a length or until the rule ends that.

@@ -16,7 +16,6 @@ import (
 // their words.
 type Points struct {
 	all   []agents.Point
-	names []string // of all
 	open  []string // devices and sites whose points are not known yet
 	any   bool     // nothing is known: every name is accepted
 	place *calendar.Place
@@ -29,17 +28,24 @@ func (w World) Known(points []agents.Point, away ...string) Points {
 	if points == nil {
 		p.all, p.open, p.any = w.Points, w.Open, w.Points == nil
 	}
-	p.names = make([]string, len(p.all))
-	for i, q := range p.all {
-		p.names[i] = q.Point
-	}
 	return p
+}
+
+// names are those of all points, for an error.
+func (p Points) names() []string {
+	names := make([]string, len(p.all))
+	for i := range p.all {
+		names[i] = p.all[i].Point
+	}
+	return names
 }
 
 // find returns a point: nil for one that is not known yet, and false where there is none.
 func (p Points) find(address string) (*agents.Point, bool) {
-	if i := slices.Index(p.names, address); i >= 0 {
-		return &p.all[i], true
+	for i := range p.all {
+		if q := &p.all[i]; q.Point == address {
+			return q, true
+		}
 	}
 	of, _, ok := device.SplitAddress(address)
 	return nil, ok && isAddress(address) && (p.any || slices.Contains(p.open, of))
@@ -53,15 +59,19 @@ func isAddress(address string) bool {
 
 var errNoPlace = errors.New("sunrise and sunset need to know where the site is; add \"place: 52.52, 13.40\" under site:, its latitude and longitude")
 
-// Compile compiles a condition.
-func (p Points) Compile(text string) (*expr.Program, error) {
-	program, err := expr.Compile(text, func(address string) (expr.Point, bool) {
+// Compile compiles a condition that uses what others do, too.
+func (p Points) Compile(text string, uses *expr.Uses) (*expr.Program, error) {
+	lookup := func(address string) (expr.Point, bool) {
 		q, ok := p.find(address)
 		if q == nil {
 			return expr.Point{}, ok
 		}
 		return expr.Point{Kind: q.Kind, Unit: q.Unit, Values: q.Values}, true
-	}, p.names)
+	}
+	program, err := uses.Compile(text, lookup, nil)
+	if err != nil { // once more, for the error to name what could be meant
+		_, err = expr.Compile(text, lookup, p.names())
+	}
 	if err == nil && program.UsesSun() && p.place == nil {
 		err = errNoPlace
 	}
@@ -74,7 +84,7 @@ func (p Points) Output(address string, v device.Value) (*agents.Point, error) {
 	q, ok := p.find(address)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("there is no output %.60q%s", address, device.Suggest(address, p.names, "output"))
+		return nil, fmt.Errorf("there is no output %.60q%s", address, device.Suggest(address, p.names(), "output"))
 	case v.Type() != device.TypeBool && v.Type() != device.TypeNumber || !v.Finite():
 		return nil, fmt.Errorf("%s takes on, off or a number", address)
 	case q == nil:
@@ -94,7 +104,7 @@ func (p Points) Display(address string) error {
 	q, ok := p.find(address)
 	switch {
 	case !ok:
-		return fmt.Errorf("there is no display %.60q%s", address, device.Suggest(address, p.names, "display"))
+		return fmt.Errorf("there is no display %.60q%s", address, device.Suggest(address, p.names(), "display"))
 	case q != nil && q.Kind != device.KindText:
 		return fmt.Errorf("%s is a %s, not a display", q.Point, q.Kind)
 	}

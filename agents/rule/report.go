@@ -51,12 +51,11 @@ func (m *Machine) Report(now Moment) agent.Report {
 	case m.programs[whenProgram] == nil:
 		return agent.Report{State: agent.Idle, Says: m.nextStart()}
 	}
-	e := &m.envs[whenProgram]
 	switch {
 	case m.pending:
 		return agent.Report{State: agent.Waiting, Says: fmt.Sprintf("the condition has been true for %v of %v", whole(now.Now-m.since), device.FormatDuration(m.hold))}
 	case m.truth == expr.Unknown:
-		return agent.Report{State: agent.Waiting, Says: m.unknown(e)}
+		return agent.Report{State: agent.Waiting, Says: m.unknown()}
 	}
 	return agent.Report{State: agent.Idle, Says: "the condition is false"}
 }
@@ -74,9 +73,9 @@ func (m *Machine) yields(o *output) string {
 }
 
 // unknown says what is not known, and since when.
-func (m *Machine) unknown(e *env) string {
-	cause := e.program.Cause(e)
-	if i := slices.Index(m.points, cause); i >= 0 {
+func (m *Machine) unknown() string {
+	cause := m.programs[whenProgram].Cause((*env)(m))
+	if i := slices.Index(m.uses.Points, cause); i >= 0 {
 		if r := m.readings[i]; r.seen {
 			return fmt.Sprintf("%s is unknown; it was read %v ago", cause, whole(m.now.Now-r.at))
 		}
@@ -90,13 +89,13 @@ func (m *Machine) nextStart() string {
 	says := ""
 	switch {
 	case m.on >= 0:
-		says = "waits for " + m.points[m.on]
+		says = "waits for " + m.uses.Points[m.on]
 	case m.period > 0:
 		says = "starts in " + whole(m.every-m.now.Now).String()
 	case !m.now.Sure:
 		says = "the clock is not set"
-	case !m.at.IsZero():
-		says = "starts " + m.at.Local().Format("2006-01-02 15:04")
+	case m.next != nil && !m.next.at.IsZero():
+		says = "starts " + m.next.at.Local().Format("2006-01-02 15:04")
 	}
 	if m.skipped != "" {
 		says += "; the last time nothing was moved: " + m.skipped

@@ -95,27 +95,31 @@ var programKeys = [programs]string{"when", "until", "if"}
 // compiled is a rule that was checked against the points that there are.
 type compiled struct {
 	programs [programs]*expr.Program
-	points   []string      // that it reads, and the one of on:
-	kind     []device.Kind // of points
-	senses   []expr.Sense  // of points, in all programs
-	plain    []bool        // by point: it has no window and starts nothing
-	steady   bool          // all programs are
-	clock    bool          // the time of day is used
-	on       int           // in points; -1 for none
+	uses     expr.Uses // of all programs, and the point of on:
+	points   []used    // of uses.Points
+	steady   bool      // all programs are
+	clock    bool      // the time of day is used
+	missed   bool
+	on       int // in points; -1 for none
 	targets  []target
 	hold     time.Duration // for:
 
-	scheduled bool
-	schedule  calendar.Schedule
-	place     *calendar.Place
-	missed    bool
-	period    time.Duration // every:
-	resume    time.Duration
+	schedule *calendar.Schedule // at:; nil for none
+	place    *calendar.Place
+	period   time.Duration // every:
+	resume   time.Duration
+}
+
+// used is how a rule uses a point.
+type used struct {
+	expr.Sense      // in all programs
+	event      bool // its kind
+	plain      bool // it has no window and starts nothing
 }
 
 // Points returns the addresses of the points that the rule reads, in the order in which a
 // Machine counts them.
-func (c *compiled) Points() []string { return c.points }
+func (c *compiled) Points() []string { return c.uses.Points }
 
 // Outputs returns the addresses of the outputs that the rule moves, in the order in which a
 // Machine counts them.
@@ -139,7 +143,7 @@ func (r *Rule) Define() (agent.Definition, error) {
 		return agent.Definition{}, err
 	}
 	d := agent.Definition{Moves: c.Outputs(), Rank: 2 + r.Priority}
-	for _, address := range slices.Concat(c.points, d.Moves) {
+	for _, address := range slices.Concat(c.uses.Points, d.Moves) {
 		if !slices.Contains(d.Reads, address) {
 			d.Reads = append(d.Reads, address)
 		}
@@ -174,14 +178,11 @@ func (r *Rule) compile(points []agents.Point, away ...string) (*compiled, error)
 		if text == "" {
 			continue
 		}
-		program, err := known.Compile(text)
+		program, err := known.Compile(text, &c.uses)
 		if err != nil {
 			return nil, &agent.Mistake{Key: programKeys[which], Err: err}
 		}
 		c.programs[which] = program
-		for _, address := range program.Points() {
-			c.add(address, known)
-		}
 	}
 	if r.At != "" {
 		s, err := calendar.Parse(r.At)
@@ -191,57 +192,46 @@ func (r *Rule) compile(points []agents.Point, away ...string) (*compiled, error)
 		if s.UsesSun() && c.place == nil {
 			return nil, &agent.Mistake{Key: "at", Err: errNoPlace}
 		}
-		c.scheduled, c.schedule = true, s
+		c.schedule = &s
 	}
 	if r.On != "" {
 		p, ok := known.find(r.On)
 		if !ok {
-			return nil, mistake("on", "there is no point %.60q%s", r.On, device.Suggest(r.On, known.names, "point"))
+			return nil, mistake("on", "there is no point %.60q%s", r.On, device.Suggest(r.On, known.names(), "point"))
 		}
 		if p != nil && p.Kind != device.KindEvent && p.Kind != device.KindSwitch && !(p.Kind == device.KindState && p.Values == nil) {
 			return nil, mistake("on", "%s is a %s; on: takes an event, or what is on or off. For a number write when:, or every: with if:", r.On, p.Kind)
 		}
-		c.on = c.add(r.On, known)
+		c.on = c.uses.Add(r.On)
 	}
-	c.look()
+	c.look(known)
 	return c, r.addTargets(c, known)
 }
 
 // look finds out what the results of the programs depend on.
-func (c *compiled) look() {
-	c.steady, c.clock = !c.scheduled, c.scheduled
-	c.senses, c.plain = make([]expr.Sense, len(c.points)), make([]bool, len(c.points))
+func (c *compiled) look(known Points) {
+	c.steady, c.clock = c.schedule == nil, c.schedule != nil
+	c.points = make([]used, len(c.uses.Points))
 	for _, p := range c.programs {
 		if p == nil {
 			continue
 		}
 		c.steady, c.clock = c.steady && p.Steady(), c.clock || p.UsesClock()
-		for i, address := range p.Points() {
-			s, all := p.Sense(i), &c.senses[slices.Index(c.points, address)]
+		for i := range c.points {
+			s, all := p.Sense(i), &c.points[i]
 			all.Time, all.Value, all.Bounds = all.Time || s.Time, all.Value || s.Value, append(all.Bounds, s.Bounds...)
 		}
 	}
-	for i, s := range c.senses {
-		c.plain[i] = !s.Time && i != c.on && c.kind[i] != device.KindEvent
+	for i, address := range c.uses.Points {
+		p, _ := known.find(address)
+		u := &c.points[i]
+		u.event = p != nil && p.Kind == device.KindEvent
+		u.plain = !u.Time && i != c.on && !u.event
 	}
 }
 
 // UsesClock reports whether the rule goes by the time of day.
 func (c *compiled) UsesClock() bool { return c.clock }
-
-// add returns the index of a point, which is added if it is new.
-func (c *compiled) add(address string, known Points) int {
-	if i := slices.Index(c.points, address); i >= 0 {
-		return i
-	}
-	i := len(c.points)
-	c.points = append(c.points, address)
-	c.kind = append(c.kind, "")
-	if p, _ := known.find(address); p != nil {
-		c.kind[i] = p.Kind
-	}
-	return i
-}
 
 // addTargets adds the outputs, in the order of their names within each step.
 func (r *Rule) addTargets(c *compiled, known Points) error {

@@ -101,8 +101,8 @@ func (r *Rule) testPoints(c *compiled) (points []agents.Point, err error) {
 	for i, t := range r.Tests {
 		for _, address := range slices.Sorted(maps.Keys(t.Given)) {
 			g := parseGiven(t.Given[address])
-			if !slices.Contains(c.points, address) {
-				return nil, mistake("tests", "step %d: the rule does not read %.60q%s", i+1, address, device.Suggest(address, c.points, "point"))
+			if !slices.Contains(c.uses.Points, address) {
+				return nil, mistake("tests", "step %d: the rule does not read %.60q%s", i+1, address, device.Suggest(address, c.uses.Points, "point"))
 			}
 			if g.kind == "" {
 				continue
@@ -118,7 +118,7 @@ func (r *Rule) testPoints(c *compiled) (points []agents.Point, err error) {
 			add(p)
 		}
 	}
-	for _, address := range c.points {
+	for _, address := range c.uses.Points {
 		if !slices.ContainsFunc(points, func(p agents.Point) bool { return p.Point == address }) {
 			return nil, mistake("tests", "no step gives a reading of %s; add it, or \"given: { %[1]s: unknown }\" beside one that does", address)
 		}
@@ -146,7 +146,7 @@ func (p *proof) step(t Test) error {
 		p.now.Wall, p.now.Sure = wall, true
 	}
 	for address, text := range t.Given {
-		p.given[slices.Index(p.m.points, address)] = parseGiven(text)
+		p.given[slices.Index(p.m.uses.Points, address)] = parseGiven(text)
 	}
 	p.tell(true)
 	end := p.now.Now + t.After
@@ -176,7 +176,7 @@ func (p *proof) tell(came bool) {
 		if g.kind == device.KindEvent && !came {
 			continue
 		}
-		p.m.Tell(p.now.Now, i, &Reading{Value: g.value, Known: g.kind != "" || p.m.kind[i] == device.KindEvent})
+		p.m.Tell(p.now.Now, i, &Reading{Value: g.value, Known: g.kind != "" || p.m.points[i].event})
 		if g.kind == device.KindEvent {
 			delete(p.given, i)
 		}

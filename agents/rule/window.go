@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"math"
 	"time"
 
 	"agentsite/agents/rule/expr"
@@ -18,34 +19,38 @@ const longestWindow = 24 * time.Hour
 // the point has been known for as long as the window is, whatever gaps there were since.
 type window struct {
 	Func   expr.WindowFunc
-	length time.Duration
-	part   time.Duration // of it
-	point  int
-
-	began time.Duration // the first reading
-	some  bool
-	now   float64       // the point's value,
-	known bool          // if it has one,
-	upTo  time.Duration // of which the parts have what was until then
-	// number is of the part to which upTo belongs, place where that is in the ring, and end when it
-	// ends: a division takes long on a small processor. 0 is for none yet.
+	some   bool          // there was a reading,
+	known  bool          // and the point has a value now
+	point  int32         // of the Machine
+	place  int32         // of the part number in the ring
+	length time.Duration // of the window
+	part   time.Duration // of a part
+	began  time.Duration // the first reading
+	now    float64       // the point's value, if it is known
+	upTo   time.Duration // the parts have what was until then
+	// number is of the part to which upTo belongs, and end when it ends: a division takes long on a
+	// small processor. 0 is for none yet.
 	number int64
-	place  int
 	end    time.Duration
-	ring   []part // parts + 1
+	newest int64 // the last part in the ring, which has those before it as far as they fit
+	// ring is the sums of the parts, NaN where nothing was: of the values, each times its length, for a
+	// mean; the lowest or the highest value; the first value for a change; or the number of what is
+	// counted. For a mean the lengths in nanoseconds follow.
+	ring []float64
 }
 
-// part sums up a part of a window.
-type part struct {
-	number int64 // of the part; what is here is of no other one. 0 is no part's.
-	// sum is of the values, each times its length, for a mean; the lowest or the highest value; the
-	// first value for a change; or the number of what is counted.
-	sum    float64
-	length float64 // in nanoseconds, for a mean
-}
+// slots is how many parts a ring has: those of a window, and the one that has begun.
+const slots = parts + 1
 
-func newWindow(f expr.WindowFunc, length time.Duration, point int) window {
-	return window{Func: f, length: length, part: length / parts, point: point, ring: make([]part, parts+1)}
+func newWindow(of expr.Window) window {
+	w := window{Func: of.Func, point: int32(of.Point), length: of.Length, part: of.Length / parts, ring: make([]float64, slots)}
+	if of.Func == expr.Mean {
+		w.ring = make([]float64, 2*slots)
+	}
+	for i := range slots {
+		w.ring[i] = math.NaN()
+	}
+	return w
 }
 
 // numberAt returns the number of the part to which a time belongs. Times before the first Moment
@@ -59,23 +64,28 @@ func (w *window) start(number int64) time.Duration {
 }
 
 // placeOf returns where a part is in the ring.
-func placeOf(number int64) int { return int(number % (parts + 1)) }
+func placeOf(number int64) int32 { return int32(number % slots) }
 
 // after returns the place of the part after the one at a place.
-func after(place int) int {
+func after(place int32) int32 {
 	if place == parts {
 		return 0
 	}
 	return place + 1
 }
 
-// at returns a part at its place, emptied where that had an earlier one, and whether it is new.
-func (w *window) at(number int64, place int) (p *part, fresh bool) {
-	p = &w.ring[place]
-	if fresh = p.number != number; fresh {
-		*p = part{number: number}
+// turn has the ring go on to a part, and returns its place. The parts in between have nothing.
+func (w *window) turn(number int64) (place int32) {
+	place = placeOf(number)
+	if number <= w.newest {
+		return place
 	}
-	return p, fresh
+	w.newest = max(w.newest, number-slots)
+	for at := placeOf(w.newest); w.newest < number; w.newest++ {
+		at = after(at)
+		w.ring[at] = math.NaN()
+	}
+	return place
 }
 
 // watch notes that the point is read, or counted, from a time on.
@@ -123,24 +133,40 @@ func (w *window) advance() { w.number, w.place, w.end = w.number+1, after(w.plac
 
 // add takes the present value into the part up to a time in it.
 func (w *window) add(to time.Duration) {
-	p, fresh := w.at(w.number, w.place)
-	switch {
-	case w.Func == expr.Mean:
-		if to > w.upTo {
-			length := float64(to - w.upTo)
-			p.sum, p.length = p.sum+w.now*length, p.length+length
-		}
-	case fresh, w.Func == expr.Least && w.now < p.sum, w.Func == expr.Greatest && w.now > p.sum:
-		p.sum = w.now
-	}
+	length := float64(to - w.upTo)
 	w.upTo = to
+	if w.number <= w.newest-slots { // it has left the ring
+		return
+	}
+	if w.number > w.newest {
+		w.turn(w.number)
+	}
+	sum := &w.ring[w.place]
+	switch fresh := math.IsNaN(*sum); {
+	case w.Func == expr.Mean:
+		all := &w.ring[slots+w.place]
+		if fresh {
+			*sum, *all = 0, 0
+		}
+		if length > 0 {
+			*sum, *all = *sum+w.now*length, *all+length
+		}
+	case fresh, w.Func == expr.Least && w.now < *sum, w.Func == expr.Greatest && w.now > *sum:
+		*sum = w.now
+	}
 }
 
 // count adds an event.
 func (w *window) count(t time.Duration) {
 	number := w.numberAt(t)
-	p, _ := w.at(number, placeOf(number))
-	p.sum++
+	if number <= w.newest-slots {
+		return
+	}
+	n := &w.ring[w.turn(number)]
+	if math.IsNaN(*n) {
+		*n = 0
+	}
+	*n++
 }
 
 // value returns the window's value now.
@@ -149,38 +175,39 @@ func (w *window) value(now time.Duration) (v float64, known bool) {
 	if !w.some || now-w.began < w.length {
 		return 0, false
 	}
-	newest, place := w.number, w.place
-	if !w.known || w.Func == expr.Count {
-		newest = w.numberAt(now)
-		place = placeOf(newest)
+	place := w.place
+	if w.newest != w.number || !w.known || w.Func == expr.Count {
+		place = w.turn(w.numberAt(now))
 	}
-	var all part
-	for number := newest - parts; number <= newest; number++ {
+	some := false
+	var all, length float64
+	for range slots {
 		place = after(place) // of the newest at first
-		p := &w.ring[place]
-		if p.number != number {
-			continue
-		}
+		sum := w.ring[place]
 		switch {
-		case w.Func == expr.Mean || w.Func == expr.Count:
-			all.sum, all.length = all.sum+p.sum, all.length+p.length
-		case all.number == 0, w.Func == expr.Least && p.sum < all.sum, w.Func == expr.Greatest && p.sum > all.sum:
-			all.sum = p.sum
+		case math.IsNaN(sum):
+			continue
+		case w.Func == expr.Mean:
+			all, length = all+sum, length+w.ring[slots+place]
+		case w.Func == expr.Count:
+			all += sum
+		case !some, w.Func == expr.Least && sum < all, w.Func == expr.Greatest && sum > all:
+			all = sum
 		}
-		all.number = number
+		some = true
 	}
 	// The present value, or the last one before there was none, is the last of the newest part.
 	switch {
 	case w.Func == expr.Count:
-		return all.sum, true
-	case all.number == 0:
+		return all, true
+	case !some:
 		return 0, false
-	case w.Func == expr.Mean && all.length == 0:
+	case w.Func == expr.Mean && length == 0:
 		return w.now, true
 	case w.Func == expr.Mean:
-		return all.sum / all.length, true
+		return all / length, true
 	case w.Func == expr.Change:
-		return w.now - all.sum, true
+		return w.now - all, true
 	}
-	return all.sum, true
+	return all, true
 }

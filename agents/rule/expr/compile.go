@@ -32,11 +32,17 @@ type parser struct {
 	prog   *Program
 }
 
-// Compile compiles a condition: an expression that is true or false. lookup describes the point
-// with an address as it is written, device/point or site/device/point; ok is false where
-// there is none, and the nearest of names is then suggested. The error is an *Error.
+// Compile is Uses.Compile of a condition by itself.
 func Compile(text string, lookup func(address string) (p Point, ok bool), names []string) (*Program, error) {
-	p := &parser{text: text, lookup: lookup, names: names, prog: &Program{text: text}}
+	return new(Uses).Compile(text, lookup, names)
+}
+
+// Compile compiles a condition: an expression that is true or false. It adds what that uses, and u
+// then belongs to the Program, too. lookup describes the point with an address as it is written,
+// device/point or site/device/point; ok is false where there is none, and the nearest of names is then
+// suggested. The error is an *Error.
+func (u *Uses) Compile(text string, lookup func(address string) (p Point, ok bool), names []string) (*Program, error) {
+	p := &parser{text: text, lookup: lookup, names: names, prog: &Program{text: text, uses: u}}
 	p.checkText()
 	p.advance()
 	if p.tok.kind == tokEnd {
@@ -276,12 +282,8 @@ func (p *parser) point() (operand, Point) {
 		p.unknownPoint(t)
 		return operand{}, Point{}
 	}
-	i := slices.Index(p.prog.points, t.text)
-	if i < 0 {
-		i = len(p.prog.points)
-		p.prog.points = append(p.prog.points, t.text)
-	}
-	x := operand{node: p.add(node{index: i}), off: t.off, end: t.end}
+	i := p.prog.uses.Add(t.text)
+	x := operand{node: p.add(node{index: int32(i)}), off: t.off, end: t.end}
 	p.advance()
 	return x, pt
 }
@@ -409,14 +411,14 @@ func (p *parser) window(f token, fn WindowFunc) operand {
 		p.fail(t.off, t.end, "%s looks back 1s to 24h, not %s", f.text, t.text)
 	}
 	p.advance()
-	w := Window{x.node.index, fn, length}
-	i := slices.Index(p.prog.windows, w)
+	w := Window{int(x.node.index), fn, length}
+	i := slices.Index(p.prog.uses.Windows, w)
 	if i < 0 {
-		i = len(p.prog.windows)
-		p.prog.windows = append(p.prog.windows, w)
+		i = len(p.prog.uses.Windows)
+		p.prog.uses.Windows = append(p.prog.uses.Windows, w)
 	}
 	x.typ, x.unit = typNumber, pt.Unit
-	*x.node = node{op: opWindow, index: i, length: length, want: device.TypeNumber}
+	*x.node = node{op: opWindow, index: int32(i), val: device.Number(float64(length)), want: device.TypeNumber}
 	switch {
 	case fn == Count:
 		x.unit = ""

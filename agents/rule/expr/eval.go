@@ -57,10 +57,9 @@ type node struct {
 	wait    wait        // of a comparison
 	want    device.Type // of a point: other readings are unknown, all of them if it is TypeNone
 	wraps   bool        // the sum is a time of day
-	index   int         // of the point or the window
-	length  time.Duration
+	index   int32       // of the point or the window
 	a, b, c *node
-	val     device.Value // of a constant
+	val     device.Value // of a constant; of a window its length
 }
 
 // evaluation is the state of one evaluation. Numbers are finite; lengths and times of day are
@@ -103,8 +102,8 @@ func (e *evaluation) eval(n *node) device.Value {
 	case opPoint, opAge, opKnown:
 		return e.reading(n)
 	case opWindow:
-		e.soon(n.length / 60)
-		if f, known := e.env.Window(n.index); known && n.want != device.TypeNone {
+		e.soon(time.Duration(n.val.Number()) / 60)
+		if f, known := e.env.Window(int(n.index)); known && n.want != device.TypeNone {
 			return finite(f)
 		}
 		return device.Value{}
@@ -125,7 +124,7 @@ func (e *evaluation) eval(n *node) device.Value {
 }
 
 func (e *evaluation) reading(n *node) device.Value {
-	v, age, known := e.env.Reading(n.index)
+	v, age, known := e.env.Reading(int(n.index))
 	switch {
 	case n.op == opKnown:
 		return device.Bool(known)

@@ -36,8 +36,8 @@ func FuzzCompile(f *testing.F) {
 			checkError(t, e)
 			return
 		}
-		if !utf8.ValidString(text) || len(text) > maxText || count(p.root) > maxNodes || len(p.points) > maxNodes || len(p.windows) > maxNodes {
-			t.Fatalf("%d nodes, %d points", count(p.root), len(p.points))
+		if !utf8.ValidString(text) || len(text) > maxText || count(p.root) > maxNodes || len(p.uses.Points) > maxNodes || len(p.uses.Windows) > maxNodes {
+			t.Fatalf("%d nodes, %d points", count(p.root), len(p.uses.Points))
 		}
 		nothing := new(world)
 		p.Eval(nothing.of(p))

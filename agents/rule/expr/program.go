@@ -39,6 +39,22 @@ type Window struct {
 	Length time.Duration
 }
 
+// Uses are the points and the windows that conditions use which are evaluated over the same readings,
+// each once, in the order of their first use.
+type Uses struct {
+	Points  []string // addresses
+	Windows []Window
+}
+
+// Add returns the index of a point, which is added if it is new.
+func (u *Uses) Add(address string) int {
+	if i := slices.Index(u.Points, address); i >= 0 {
+		return i
+	}
+	u.Points = append(u.Points, address)
+	return len(u.Points) - 1
+}
+
 // Env answers what an evaluation asks. Its methods do not block. It is asked by one goroutine
 // at a time; its answers do not change during an evaluation. Indices are those of
 // Program.Points and Program.Windows.
@@ -71,17 +87,16 @@ func (t Truth) String() string { return [...]string{"unknown", "false", "true"}[
 type Program struct {
 	text      string
 	root      *node
-	points    []string
-	windows   []Window
+	uses      *Uses
 	usesClock bool
 	usesSun   bool
 }
 
-// Points returns the addresses of the points, in the order of their first use.
-func (p *Program) Points() []string { return slices.Clone(p.points) }
+// Points returns the addresses of the points of its Uses.
+func (p *Program) Points() []string { return slices.Clone(p.uses.Points) }
 
-// Windows returns the windows in the order of their first use, equal ones once.
-func (p *Program) Windows() []Window { return slices.Clone(p.windows) }
+// Windows returns the windows of its Uses.
+func (p *Program) Windows() []Window { return slices.Clone(p.uses.Windows) }
 
 // UsesClock reports whether the time of day, the weekday, sunrise or sunset is used.
 func (p *Program) UsesClock() bool { return p.usesClock }
@@ -102,18 +117,18 @@ type Sense struct {
 // Sense returns how results depend on the readings of a point, beside whether one is known.
 func (p *Program) Sense(point int) Sense {
 	var s Sense
-	p.sense(p.root, point, &s)
+	p.sense(p.root, int32(point), &s)
 	return s
 }
 
-func (p *Program) sense(n *node, point int, s *Sense) {
+func (p *Program) sense(n *node, point int32, s *Sense) {
 	if n == nil {
 		return
 	}
 	switch {
 	case n.op == opPoint && n.index == point:
 		s.Value = true
-	case n.op == opAge && n.index == point, n.op == opWindow && p.windows[n.index].Point == point:
+	case n.op == opAge && n.index == point, n.op == opWindow && p.uses.Windows[n.index].Point == int(point):
 		s.Time = true
 	case n.op >= opEqual && n.op <= opBetween && n.a.op == opPoint && n.b.op == opConst && (n.c == nil || n.c.op == opConst):
 		if n.a.index != point {
@@ -182,9 +197,9 @@ func (e *evaluation) cause(p *Program, n *node) string {
 	}
 	switch n.op {
 	case opPoint, opAge:
-		return p.points[n.index]
+		return p.uses.Points[n.index]
 	case opWindow:
-		return p.points[p.windows[n.index].Point]
+		return p.uses.Points[p.uses.Windows[n.index].Point]
 	case opNow, opWeekday, opSunrise, opSunset:
 		switch {
 		case n.op == opSunrise && e.loadClock():

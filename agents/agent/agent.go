@@ -24,8 +24,11 @@ type Agent interface {
 type Resting interface {
 	Agent
 	// Begin is Run that does not block. ended is called once with what Run returns, in a goroutine of
-	// its own.
+	// its own. After ctx has ended, End follows: that each agent waits for its ctx would take more
+	// memory than most agents.
 	Begin(ctx context.Context, self agents.Principal, site agents.Site, ended func(error))
+	// End ends what Begin began, if that is not over. It does not block.
+	End()
 }
 
 // Kind is one entry of the list of kinds of agents.

@@ -58,7 +58,7 @@ func TestBlocked(t *testing.T) {
 		rule   *rule.Rule
 		points bool
 	}{
-		"read":   {&rule.Rule{When: farTemperature + " < 5 Cel", For: 30 * time.Second, Hold: map[string]device.Value{lamp: device.Number(90)}}, false},
+		"read":   {&rule.Rule{When: farTemperature + " < 5 Cel and age(" + farTemperature + ") < 1h", For: 30 * time.Second, Hold: map[string]device.Value{lamp: device.Number(90)}}, false},
 		"points": {&rule.Rule{When: temperature + " < -50 Cel", Hold: map[string]device.Value{lamp: device.Number(90)}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,7 +36,8 @@ type live struct {
 	began time.Time
 	rule  *Rule
 	entry runnerEntry
-	fail  func(error) // has end called, with why the rule cannot be followed any more
+	fail  func(error) // has end called, with why the rule is not followed any more
+	over  atomic.Bool // fail was called
 
 	watching sync.WaitGroup // a Watch
 
@@ -75,7 +76,6 @@ func (l *live) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.rule.running.Store(l)
 	request := agents.WatchRequest{Points: points}
 	site, ok := l.site.(following)
 	if !ok || slices.ContainsFunc(points, isFar) {
@@ -85,7 +85,7 @@ func (l *live) begin(ctx context.Context) error {
 	}
 	l.next, l.unfollow, err = site.Follow(l.self, request, func() {
 		if l.woken.CompareAndSwap(false, true) {
-			l.rule.runner.wake(&l.entry)
+			l.rule.wake(&l.entry)
 		}
 	})
 	return err
@@ -225,7 +225,7 @@ func (l *live) arm(ctx context.Context) {
 	if at > 0 && ctx.Err() == nil {
 		then = l.began.Add(time.Duration(at))
 	}
-	l.rule.runner.wakeAt(&l.entry, then)
+	l.rule.wakeAt(&l.entry, then)
 }
 
 var errPointsChanged = errors.New("the points that the rule uses were changed")
@@ -267,12 +267,12 @@ func (l *live) tell(now Moment, r agents.Reading) {
 	}
 }
 
-// refresh tells the ages of the points. A watch tells no reading that has the value of the one
-// before, so that a point that was read a moment ago would seem to be old.
+// refresh tells the ages of the points, where they count. A watch tells no reading that has the value
+// of the one before, so that a point that was read a moment ago would seem to be old.
 func (l *live) refresh(ctx context.Context) {
 	var points []string
 	for i, address := range l.machine.Points() {
-		if !l.machine.points[i].event {
+		if u := &l.machine.points[i]; u.Age && !u.event {
 			points = append(points, address)
 		}
 	}
@@ -378,7 +378,7 @@ func (l *live) move(ctx context.Context, a Act) (left time.Duration, err error) 
 
 // end releases what the rule holds, whatever ended it.
 func (l *live) end(ctx context.Context) {
-	l.rule.runner.remove(&l.entry)
+	l.rule.remove(&l.entry)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveTimeout)
 	defer cancel()
 	if l.mu.LockContext(ctx) != nil { // a move hangs; leases end by themselves

@@ -17,7 +17,7 @@ func TestRefusalsInTheLog(t *testing.T) {
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
 	defer slog.SetDefault(before)
-	r := &Rule{When: "door/open", Hold: map[string]device.Value{"house/heater": device.Bool(true)}}
+	r := &Rule{runner: new(runner), When: "door/open", Hold: map[string]device.Value{"house/heater": device.Bool(true)}}
 	m, err := r.NewMachine("rule:frost", []agents.Point{{Point: "door/open", Kind: device.KindState}, {Point: "house/heater", Kind: device.KindSwitch, Safe: device.Bool(false), MaxSeconds: 600}})
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 // yields for ten minutes after a release, and while that caller holds the output.
 func TestOthers(t *testing.T) {
 	points := []agents.Point{{Point: temperature, Kind: device.KindMeasurement, Unit: "Cel"}, {Point: heater, Kind: device.KindSwitch, Safe: off}}
-	r := &rule.Rule{When: temperature + " < 5 Cel", Hold: map[string]device.Value{heater: on}}
+	r := rule.Kind(rule.World{}).New().(*rule.Rule)
+	r.When, r.Hold = temperature+" < 5 Cel", map[string]device.Value{heater: on}
 	for _, tt := range []struct {
 		name  string
 		lease rule.Lease

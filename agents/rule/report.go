@@ -22,6 +22,9 @@ func (r *Rule) Report(ctx context.Context) agent.Report {
 		return agent.Report{State: agent.Waiting, Says: "a move has not been answered yet"}
 	}
 	defer l.mu.Unlock()
+	if l.machine == nil {
+		return agent.Report{}
+	}
 	return l.machine.Report(l.moment())
 }
 

@@ -17,6 +17,7 @@ func TestResting(t *testing.T) {
 	inHouse(t, func(h *house) {
 		const rules = 20
 		ctx, cancel := context.WithCancel(h.t.Context())
+		var ends []func()
 		before := runtime.NumGoroutine()
 		var all sync.WaitGroup
 		for i := range rules {
@@ -29,12 +30,16 @@ func TestResting(t *testing.T) {
 				}
 				all.Done()
 			})
+			ends = append(ends, r.End)
 		}
 		synctest.Wait()
 		if n := runtime.NumGoroutine() - before; n > 2 {
 			h.t.Errorf("%d rules that wait have %d goroutines", rules, n)
 		}
 		cancel()
+		for _, end := range ends {
+			end()
+		}
 		all.Wait()
 	})
 }

@@ -44,9 +44,9 @@ type World struct {
 
 // Kind returns the entry of the list of kinds.
 func Kind(w World) agent.Kind {
-	r := new(runner)
+	r := &runner{world: w}
 	return agent.Kind{Name: KindName, Doc: "holds outputs while a condition is true, or moves them at an event or a time", New: func() agent.Agent {
-		return &Rule{world: w, runner: r, order: int(r.made.Add(1))}
+		return &Rule{runner: r, order: int(r.made.Add(1))}
 	}}
 }
 
@@ -69,8 +69,7 @@ type Rule struct {
 	Priority int           `json:"priority,omitempty" jsonschema:"of several rules that move one output the one with the higher number wins: 0 to 100"`
 	Tests    []Test        `json:"tests,omitempty" jsonschema:"what the rule has to do under what readings; agentsite check tries it"`
 
-	world   World
-	runner  *runner
+	*runner
 	order   int // among the rules of the runner
 	running atomic.Pointer[live]
 }
@@ -219,7 +218,7 @@ func (c *compiled) look(known Points) {
 		c.steady, c.clock = c.steady && p.Steady(), c.clock || p.UsesClock()
 		for i := range c.points {
 			s, all := p.Sense(i), &c.points[i]
-			all.Time, all.Value, all.Bounds = all.Time || s.Time, all.Value || s.Value, append(all.Bounds, s.Bounds...)
+			all.Time, all.Age, all.Value, all.Bounds = all.Time || s.Time, all.Age || s.Age, all.Value || s.Value, append(all.Bounds, s.Bounds...)
 		}
 	}
 	for i, address := range c.uses.Points {
@@ -334,17 +333,22 @@ func keyIfSet(key, text string) string {
 func (r *Rule) Run(ctx context.Context, self agents.Principal, site agents.Site) error {
 	ended := make(chan error, 1)
 	r.Begin(ctx, self, site, func(err error) { ended <- err })
-	return <-ended
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		r.End()
+		return <-ended
+	}
 }
 
-// Begin is Run that does not block. ended is called in a goroutine of its own with what Run returns.
+// Begin is Run that does not block, as agent.Resting says.
 func (r *Rule) Begin(ctx context.Context, self agents.Principal, site agents.Site, ended func(error)) {
 	l := &live{site: site, self: self, rule: r, began: time.Now(), mu: device.NewMutex()}
 	l.entry = runnerEntry{order: r.order, turn: func(leave func()) { l.turn(ctx, leave) }}
-	r.runner.join(&l.entry)
 	end := func(err error) {
 		l.end(ctx)
-		r.running.Store(nil)
+		r.running.CompareAndSwap(l, nil)
 		if !errors.Is(err, errPointsChanged) {
 			ended(err)
 			return
@@ -356,11 +360,21 @@ func (r *Rule) Begin(ctx context.Context, self agents.Principal, site agents.Sit
 			r.Begin(ctx, self, site, ended)
 		}
 	}
-	stop := context.AfterFunc(ctx, func() { end(ctx.Err()) })
 	l.fail = func(err error) {
-		if stop() {
+		if l.over.CompareAndSwap(false, true) {
 			go end(err)
 		}
 	}
-	r.runner.wake(&l.entry)
+	r.join(&l.entry)
+	if r.running.Store(l); ctx.Err() != nil { // End may have come before
+		l.fail(ctx.Err())
+	}
+	r.wake(&l.entry)
+}
+
+// End ends what Begin began, after its ctx has ended.
+func (r *Rule) End() {
+	if l := r.running.Load(); l != nil {
+		l.fail(context.Canceled)
+	}
 }

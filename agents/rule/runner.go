@@ -16,6 +16,7 @@ const patience = 100 * time.Millisecond
 // several are due. It has one goroutine while some are, and one timer: most turns end at once, and
 // each would grow a stack of its own.
 type runner struct {
+	world   World
 	made    atomic.Int64 // rules
 	mu      sync.Mutex
 	entries []*runnerEntry // in their order

@@ -213,6 +213,14 @@ type running struct {
 	ended  chan struct{}
 }
 
+// end ends the agent.
+func (r *running) end() {
+	r.cancel()
+	if a, ok := r.agent.(agent.Resting); ok {
+		a.End()
+	}
+}
+
 // New returns a manager that runs nothing yet.
 func New(o Options) *Manager {
 	m := &Manager{Options: o, next: make(chan []*entry, 1), running: make(map[string]*running)}
@@ -302,6 +310,11 @@ func (m *Manager) Run(ctx context.Context) {
 		case <-ctx.Done():
 			patience := time.After(endTimeout)
 			for _, r := range m.running {
+				if r.entry != nil {
+					r.end()
+				}
+			}
+			for _, r := range m.running {
 				select {
 				case <-r.ended:
 				case <-patience:
@@ -322,8 +335,8 @@ func (m *Manager) Run(ctx context.Context) {
 func (m *Manager) replace(ctx context.Context, all []*entry) {
 	for _, r := range m.running {
 		if r.entry != nil && !slices.Contains(all, r.entry) {
+			r.end()
 			r.entry = nil
-			r.cancel()
 		}
 	}
 	for _, e := range all {

@@ -110,6 +110,7 @@ func (p *Program) String() string { return p.text }
 // Sense says how results depend on the readings of a point.
 type Sense struct {
 	Time   bool      // by when they were made: each reading counts
+	Age    bool      // by how old the last one is: also one that is like the one before
 	Value  bool      // by what they are: each other value counts
 	Bounds []float64 // else by where a number is among these, and by any other value that is no number
 }
@@ -128,8 +129,10 @@ func (p *Program) sense(n *node, point int32, s *Sense) {
 	switch {
 	case n.op == opPoint && n.index == point:
 		s.Value = true
-	case n.op == opAge && n.index == point, n.op == opWindow && p.uses.Windows[n.index].Point == int(point):
-		s.Time = true
+	case n.op == opAge && n.index == point:
+		s.Time, s.Age = true, true
+	case n.op == opWindow && p.uses.Windows[n.index].Point == int(point):
+		s.Time, s.Age = true, s.Age || p.uses.Windows[n.index].Func == Count
 	case n.op >= opEqual && n.op <= opBetween && n.a.op == opPoint && n.b.op == opConst && (n.c == nil || n.c.op == opConst):
 		if n.a.index != point {
 			return

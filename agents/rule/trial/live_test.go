@@ -288,6 +288,9 @@ func (l *live) run(t *testing.T) {
 	writes := slices.DeleteFunc(slices.Clone(l.writes), func(m trial.Move) bool { return !m.Time.Before(l.options.To) })
 	l.mu.Unlock()
 	cancel()
+	for _, of := range l.options.Rules {
+		of.Rule.End()
+	}
 	all.Wait()
 	l.writes = writes
 }

@@ -15,6 +15,7 @@ var templates = []string{
 	"needs P on", "needs P off", "needs P W", "needs P within N..N",
 	// Why a reading is what it is.
 	"no reading yet", "nothing has happened yet", "not known to be at its value yet",
+	"the device has not been read for too long",
 	// Why an output is at safe.
 	"its lease was over", "its max_on was spent", "its duty was spent", "everything was sent to safe", "the site was not heard any more",
 	"the hardware did not follow", "another output of its interlock was not known to be safe", "what it requires was not so",
@@ -40,6 +41,12 @@ var templates = []string{
 	"for_seconds is N; say N to N", "your rate is used up: again in T",
 	"this call came through this site before: sites ask each other in a ring here",
 	"this call came through N sites and agents, and may through N: look for a ring of sites that ask each other",
+	"this call came through N sites and agents, and goes through no more",
+	// Why a task is not taken, or not changed.
+	"W takes no arguments; leave them out", "arguments have to be a JSON object", "this key was used to ask for something else; use another one for each request",
+	"a routine makes the steps that its owner wrote, and reads no text; ask without one", "too many tasks have not ended here: wait for one to end",
+	"N tasks of yours, or of those who share your permission, have not ended: wait for one, or cancel it",
+	"the task does not ask that now: it is W", "this task has ended; ask for another", "it is canceled before its next step; the one that is made now has not ended",
 	"the owner said no", "you lack a permission for this", "you may set this to N..N and to nothing else",
 	"your permission was revoked", "your permission was revoked; an owner can grant you another",
 }

@@ -3,6 +3,7 @@ package tools_test
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -81,6 +82,36 @@ func (u ungrouped) Show(ctx context.Context, p agents.Principal, r agents.ShowRe
 func (u ungrouped) Capture(ctx context.Context, p agents.Principal, r agents.CaptureRequest) (agents.Picture, error) {
 	r.Camera = prefix + r.Camera
 	return stripped(u.Group.Capture(ctx, p, r))
+}
+
+// Watch leaves out what is told once more with something else: a group tells which calls wait and
+// which sites are stopped together.
+func (u ungrouped) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
+	r.Points = slices.Clone(r.Points)
+	for i := range r.Points {
+		r.Points[i] = prefix + r.Points[i]
+	}
+	waiting, stopped, first := -1, false, true
+	return u.Group.Watch(ctx, p, r, func(n agents.Update) error {
+		strip(reflect.ValueOf(&n).Elem())
+		for i := range n.Stops {
+			n.Stops[i].Site = "" // of one site alone
+		}
+		snapshot := first || n.Offer
+		if first = false; !snapshot && len(n.Approvals) == waiting {
+			n.Approvals = nil
+		}
+		if n.Approvals != nil {
+			waiting = len(n.Approvals)
+		}
+		if !snapshot && len(n.Stops) == 1 && n.Stops[0].Stopped == stopped {
+			n.Stops = nil
+		}
+		if len(n.Stops) == 1 {
+			stopped = n.Stops[0].Stopped
+		}
+		return emit(n)
+	})
 }
 
 func stripped[T any](answer T, err error) (T, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,17 +23,48 @@ import (
 func (r *rig) connect(t *testing.T, codec rpc.Codec) (c *client.Client, end func()) {
 	t.Helper()
 	dispatcher := rpc.NewDispatcher(mcp.New(t.Context(), r.node, r.Catalog, mcp.Implementation{Name: "test", Version: "1"}, "").Methods())
-	here, there := net.Pipe()
+	pipe, there := net.Pipe()
+	here := socket{pipe, make(chan []byte, 64), make(chan struct{})}
 	var serving sync.WaitGroup
 	stream := rpc.NewStreamClient(here, codec)
+	serving.Go(here.run)
 	serving.Go(func() { stream.Run() })
 	serving.Go(func() {
 		s := rpc.Stream{Dispatcher: dispatcher, Evidence: rpc.Evidence{Local: rpc.LocalAgent}, Terms: rpc.Terms{Codec: codec, Known: func() bool { return true }}}
 		s.Serve(context.Background(), there)
 	})
 	return client.New(stream, "test", "1"), func() {
+		close(here.done)
 		here.Close()
 		serving.Wait()
+	}
+}
+
+// socket is a pipe whose writes do not wait for the reader. The next writer would wait for a mutex,
+// during which the clock of synctest does not go on.
+type socket struct {
+	net.Conn
+	out  chan []byte
+	done chan struct{}
+}
+
+func (s socket) Write(b []byte) (int, error) {
+	select {
+	case s.out <- slices.Clone(b):
+		return len(b), nil
+	case <-s.done:
+		return 0, net.ErrClosed
+	}
+}
+
+func (s socket) run() {
+	for {
+		select {
+		case b := <-s.out:
+			_, _ = s.Conn.Write(b) // the reading side tells of an error
+		case <-s.done:
+			return
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -106,11 +107,13 @@ func (g guarded) Watch(ctx context.Context, emit func(device.Reading)) error {
 	}
 }
 
-// TestWatchSites: the node and its clients, in either encoding, tell the same.
+// TestWatchSites: the node, its clients in either encoding, and a group of it alone tell the same, but
+// that a group does not tell who asks for what in a call that waits.
 func TestWatchSites(t *testing.T) {
 	told := make(map[string][]agents.Update)
 	steps := []string{"begin", "change", "same", "lease", "time", "renewal", "release", "approval", "answer", "stale", "configuration", "stop"}
-	for _, kind := range []string{"node", "JSON", "CBOR"} {
+	kinds := []string{"node", "JSON", "CBOR", "group"}
+	for _, kind := range kinds {
 		synctest.Test(t, func(t *testing.T) {
 			devices := wire(t, "greenhouse", "greenhouse", "outside", "climate", "shed", "climate")
 			devices[0].Confirm = []string{"lamp"}
@@ -127,10 +130,15 @@ func TestWatchSites(t *testing.T) {
 			})
 			r.put("outside/pressure", device.Reading{Value: device.Number(100653.5), Quality: device.Good, At: time.Now().Add(-time.Second)})
 			var site agents.Site = r.node
-			if codec, ok := map[string]rpc.Codec{"JSON": rpc.JSON, "CBOR": rpc.CBOR}[kind]; ok {
+			if codec, ok := map[string]rpc.Codec{"JSON": rpc.JSON, "CBOR": rpc.CBOR, "group": rpc.CBOR}[kind]; ok {
 				c, end := r.connect(t, codec)
 				defer end()
 				site = c
+			}
+			if kind == "group" {
+				g, end := asGroup(t, site)
+				defer end()
+				site = g
 			}
 			ctx, p := t.Context(), agents.Principal{ID: "local-agent"}
 			u := watch(t, site, agents.WatchRequest{})
@@ -195,8 +203,15 @@ func TestWatchSites(t *testing.T) {
 		if u := told["node"][i]; reflect.DeepEqual(u, agents.Update{}) != (step == "same" || step == "time") {
 			t.Errorf("at %s the update is %s", step, shown(u))
 		}
-		for _, kind := range []string{"JSON", "CBOR"} {
-			if got, want := told[kind][i], told["node"][i]; !reflect.DeepEqual(got, want) {
+		for _, kind := range kinds[1:] {
+			got, want := told[kind][i], told["node"][i]
+			if kind == "group" {
+				want.Approvals = slices.Clone(want.Approvals)
+				for i := range want.Approvals {
+					want.Approvals[i].Caller, want.Approvals[i].Args = "", ""
+				}
+			}
+			if !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: at %s the updates are\n%s\nwant\n%s", kind, step, shown(got), shown(want))
 			}
 		}

@@ -1,24 +1,31 @@
 package group
 
 import (
+	"bytes"
+	"io"
 	"math"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"agentsite/agents"
+	"agentsite/agents/task"
 	"agentsite/device"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
 	// maxOffered bounds how many points a site may name for one operation, maxList how many
 	// entries a list in an answer has, maxSentence a text that is looked at, and maxTime one that
-	// is a time: RFC 3339 takes any number of digits.
+	// is a time: RFC 3339 takes any number of digits. maxSchema bounds a schema of arguments.
 	maxOffered  = 256
 	maxList     = 1024
 	maxSentence = 800
+	maxSchema   = 4 << 10
 	maxTime     = len(time.RFC3339Nano)
 )
 
@@ -127,6 +134,50 @@ func cleanApproval(_ string, a *agents.Approval) bool {
 	return a.Handle != ""
 }
 
+func cleanAgent(site string, a *task.Agent) bool {
+	*a = task.Agent{Name: matching(nameForm, a.Name), Skills: cleanList(site, slices.Clone(a.Skills), func(_ string, s *task.Skill) bool {
+		*s = task.Skill{ID: matching(nameForm, s.ID), Input: cleanSchema(s.Input), Seconds: number(s.Seconds)}
+		return s.ID != ""
+	})}
+	return a.Name != ""
+}
+
+// cleanTask keeps a task's question and its result, which its asker has asked for.
+func cleanTask(site string, t *task.Task) bool {
+	there, agent := t.ID, t.Agent
+	*t = task.Task{
+		ID: site + "/" + there, Agent: site + "/" + agent, Skill: matching(nameForm, t.Skill), State: task.State(matching(wordForm, string(t.State))),
+		Says: ours(t.Says), Asker: matching(holderForm, t.Asker), Created: cleanTime(t.Created), Changed: cleanTime(t.Changed), Question: t.Question, Result: t.Result,
+		Fault: matching(wordForm, t.Fault), Steps: cleanList(site, t.Steps, func(_ string, s *task.Step) bool {
+			*s = task.Step{Does: ours(s.Does), Time: cleanTime(s.Time), Outcome: matching(wordForm, s.Outcome), Says: ours(s.Says)}
+			return true
+		}),
+	}
+	if !t.Result.IsValid() {
+		t.Result = nil
+	}
+	if q := t.Question; q != nil {
+		t.Question = &task.Question{ID: matching(nameForm, q.ID), Text: readable(q.Text), Options: cleanList("", q.Options, func(_ string, o *string) bool {
+			*o = readable(*o)
+			return true
+		})}
+	}
+	return taskForm().MatchString(there) && nameForm().MatchString(agent) && (t.State != task.InputRequired || t.Question != nil && t.Question.ID != "")
+}
+
+// cleanSchema keeps a schema all of whose texts are names.
+func cleanSchema(v jsontext.Value) jsontext.Value {
+	for d := jsontext.NewDecoder(bytes.NewReader(v)); len(v) <= maxSchema; {
+		switch t, err := d.ReadToken(); {
+		case err == io.EOF:
+			return v
+		case err != nil || t.Kind() == '"' && !fieldForm().MatchString(t.String()):
+			return nil
+		}
+	}
+	return nil
+}
+
 // cleanOffer keeps the addresses that match the name pattern, each once. Descriptions are
 // texts of the site's owner, for people.
 func cleanOffer(o *agents.Offer) *agents.Offer {
@@ -217,6 +268,16 @@ func ours(text string) string {
 	return otherSentence
 }
 
+// readable returns a text that people read, without what is not seen.
+func readable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, device.Clip(text, maxSentence))
+}
+
 func matching(form func() *regexp.Regexp, text string) string {
 	if form().MatchString(text) {
 		return text
@@ -232,6 +293,8 @@ var (
 	unitForm = form(`[!-~]{1,24}`) // UCUM
 	// As crypto/rand.Text makes them.
 	handleForm = form(`[A-Z2-7]{26}`)
+	taskForm   = form(`[A-Za-z0-9_-]{1,64}`)
+	fieldForm  = form(`[A-Za-z0-9_$-]{1,40}`) // of a schema: its words, and names of arguments
 	// As device.Fault has them, and agents.Principal.
 	troubleForm = form(`([a-z0-9_-]{1,24}: (?:good|bad|stale|fault))(?: (.*))?`)
 	holderForm  = form(`(somebody else|did:key:z[1-9A-HJ-NP-Za-km-z]{40,60}|[a-z0-9_-]{1,24}(:[a-z0-9_-]{1,24})?)`)

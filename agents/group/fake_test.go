@@ -261,7 +261,10 @@ func over(t *testing.T, do func(t *testing.T, r *rig), members ...Member) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		for _, m := range members { // their channels belong to the bubble
-			f := m.Site.(*fake)
+			f, ok := m.Site.(*fake)
+			if !ok {
+				f = m.Site.(tasked).fake
+			}
 			f.gone, f.updates = make(chan struct{}), make(chan agents.Update)
 		}
 		r := &rig{members: members}
@@ -271,6 +274,7 @@ func over(t *testing.T, do func(t *testing.T, r *rig), members ...Member) {
 			return slices.Clone(r.members)
 		})
 		r.catalog = tools.New(r.Group, nobody{})
+		r.catalog.Tasks = r.Tasks()
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { r.Run(ctx) })

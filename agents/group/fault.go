@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,7 +22,7 @@ var Kinds = []device.FaultKind{
 
 // refusals say in our words what the kinds mean.
 var refusals = map[device.FaultKind]string{
-	device.Invalid:        "does not take this call; list_points says what it takes",
+	device.Invalid:        "does not take this call; list_points, or ask_agent without arguments, says what it takes",
 	device.Denied:         "does not permit this to you",
 	device.Unsafe:         "does not do this now, by its owner's limits",
 	device.Busy:           "is busy, or somebody else holds this; try again later",
@@ -37,8 +38,8 @@ func (m *member) failed(c call, err error) error {
 	var unreached *agents.Unreached
 	kind, answered := kindOf(err)
 	switch {
-	case errors.As(err, &needs) && len(needs.State) > maxState:
-		return m.unexpected(c.op, c.tool())
+	case errors.As(err, &needs) && (len(needs.State) > maxState || strings.Contains(needs.State, " ")): // with a space it would be of a task's question
+		return m.unexpected(c)
 	case needs != nil:
 		return &agents.ApprovalNeeded{
 			State: needs.State,
@@ -52,7 +53,11 @@ func (m *member) failed(c call, err error) error {
 	case c.reads():
 		return device.Faultf(device.Offline, "%s gave no answer that can be read; try again", m.name)
 	}
-	return device.Faultf(device.UnknownOutcome, "%s gave no answer that can be read, and may or may not have done this: look with read_points. A call that is repeated with its agentsite/idempotency-key is made once", m.name)
+	look := agents.OpRead
+	if c.op == agents.OpAsk {
+		look = agents.OpAsk
+	}
+	return device.Faultf(device.UnknownOutcome, "%s gave no answer that can be read, and may or may not have done this: look with %s. A call that is repeated with its agentsite/idempotency-key is made once", m.name, look.Tool())
 }
 
 // Refused returns the fault of a call that a site of that name has refused, in words that a model
@@ -73,21 +78,27 @@ func refused(site string, kind device.FaultKind, err error) error {
 }
 
 // unexpected is the fault of an answer that no site of ours gives.
-func (m *member) unexpected(op agents.Operation, tool string) error {
-	kind := device.Unavailable
-	if op.Effect() != agents.Reads {
-		kind = device.UnknownOutcome
+func (m *member) unexpected(c call) error {
+	kind := device.UnknownOutcome
+	if c.reads() {
+		kind = device.Unavailable
 	}
-	return device.Faultf(kind, "%s answered %s with something else than a site does; look at it, or leave it out", m.name, tool)
+	return device.Faultf(kind, "%s answered %s with something else than a site does; look at it, or leave it out", m.name, c.tool())
 }
 
 // kindOf returns the kind of fault that a site has answered with, if it has.
 func kindOf(err error) (kind device.FaultKind, answered bool) {
 	var says interface{ FaultKind() string }
-	if !errors.As(err, &says) {
+	var fault *device.Fault
+	switch {
+	case errors.As(err, &says):
+		kind = device.FaultKind(says.FaultKind())
+	case errors.As(err, &fault) && fault.Kind != device.Offline: // with that, a client says that the site has gone
+		kind = fault.Kind
+	default:
 		return "", false
 	}
-	if kind = device.FaultKind(says.FaultKind()); !slices.Contains(Kinds, kind) {
+	if !slices.Contains(Kinds, kind) {
 		kind = device.Unavailable
 	}
 	return kind, true

@@ -138,7 +138,7 @@ func (g *Group) list() {
 		if m == nil || m.site != of.Site {
 			before := m
 			if m = newMember(g, of); before != nil {
-				m.had = before.had
+				m.had, m.agents = before.had, before.agents
 			}
 		}
 		sites[of.Name] = m

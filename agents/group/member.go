@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/task"
 	"agentsite/device"
 )
 
@@ -44,6 +45,7 @@ type member struct {
 	// With group.mu.
 	offer  *agents.Offer           // nil while it is away
 	had    *agents.Offer           // the last
+	agents []task.Agent            // which take tasks, as it named them last
 	lost   time.Time               // since when it is away; zero before it was reached
 	why    error                   // why it is away; nil before it was tried
 	tried  chan struct{}           // closed when it was tried once more
@@ -139,6 +141,7 @@ func (m *member) watch(ctx context.Context, wanted bool, came func()) error {
 			return errTellsTooMuch
 		}
 		var offered *agents.Offer
+		var taking []task.Agent
 		if u.Offer {
 			asking, cancel := context.WithTimeout(ctx, offerPatience)
 			defer cancel()
@@ -148,13 +151,13 @@ func (m *member) watch(ctx context.Context, wanted bool, came func()) error {
 			}
 			late.Stop()
 			came()
-			offered = cleanOffer(o)
+			offered, taking = cleanOffer(o), m.askAgents(asking)
 		}
 		if wanted { // after the offer: leave takes back only what a site told that was there
 			m.take(u)
 		}
 		if offered != nil {
-			m.come(offered)
+			m.come(offered, taking)
 		}
 		return nil
 	})
@@ -209,12 +212,12 @@ func (m *member) listen(ctx context.Context, wanted bool, emit func(agents.Updat
 	}
 }
 
-// come records what the site offers now.
-func (m *member) come(o *agents.Offer) {
+// come records what the site offers now, and which of its agents take tasks.
+func (m *member) come(o *agents.Offer, taking []task.Agent) {
 	m.group.mu.Lock()
 	defer m.group.mu.Unlock()
-	same := m.offer != nil && reflect.DeepEqual(m.offer, o)
-	m.offer, m.had, m.why = o, o, nil
+	same := m.offer != nil && reflect.DeepEqual(m.offer, o) && reflect.DeepEqual(m.agents, taking)
+	m.offer, m.had, m.agents, m.why = o, o, taking, nil
 	if !same {
 		m.group.offerChanged()
 	}

@@ -42,7 +42,7 @@ func (g *Group) Status(ctx context.Context, _ agents.Principal, r agents.SiteReq
 		return s.Status(ctx, agents.Principal{}, agents.SiteRequest{Terms: terms})
 	}, func(m *member, answer agents.Answers[agents.Status]) error {
 		if len(answer.Sites) != 1 {
-			return m.unexpected(agents.OpStatus, agents.OpStatus.Tool())
+			return m.unexpected(call{op: agents.OpStatus})
 		}
 		out.Sites = append(out.Sites, cleanStatus(m.name, answer.Sites[0]))
 		return nil
@@ -56,7 +56,7 @@ func (g *Group) Stop(ctx context.Context, _ agents.Principal, r agents.SiteReque
 		return s.Stop(ctx, agents.Principal{}, agents.SiteRequest{Terms: terms})
 	}, func(m *member, answer agents.Answers[agents.Stopped]) error {
 		if len(answer.Sites) != 1 || !answer.Sites[0].Stopped { // a site answers once it is stopped
-			return m.unexpected(agents.OpStop, agents.OpStop.Tool())
+			return m.unexpected(call{op: agents.OpStop})
 		}
 		out.Sites = append(out.Sites, agents.Stopped{
 			Site: m.name, Stopped: true, Outputs: cleanList(m.name, answer.Sites[0].Outputs, cleanOutput),
@@ -146,19 +146,26 @@ func (g *Group) Capture(ctx context.Context, _ agents.Principal, r agents.Captur
 // call is one operation on its way to a site.
 type call struct {
 	op     agents.Operation
-	value  device.Value // of OpMove
-	points []string     // there; nil for all, or for a call about the whole site
+	effect agents.Effect // of OpAsk: that of a new task, or what is done with one that there is
+	value  device.Value  // of OpMove
+	points []string      // there; nil for all, or for a call about the whole site; of OpAsk the agent
 	terms  agents.Terms
 }
 
-func (c call) ask() agents.Ask { return agents.Ask{Op: c.op, Value: c.value, Effect: c.op.Effect()} }
-func (c call) tool() string    { return c.ask().Name() }
+func (c call) ask() agents.Ask {
+	a := agents.Ask{Op: c.op, Value: c.value, Effect: c.op.Effect()}
+	if c.op == agents.OpAsk {
+		a.Effect = c.effect
+	}
+	return a
+}
+func (c call) tool() string { return c.ask().Name() }
 
 // returns reports whether the call goes to safe and nowhere else. It waits for no place.
 func (c call) returns() bool { return c.ask().ReturnsToSafe() }
 
 // reads reports whether the call changes nothing.
-func (c call) reads() bool { return c.op.Effect() == agents.Reads }
+func (c call) reads() bool { return c.ask().Effect == agents.Reads }
 
 // part is one site's part of a call to many.
 type part struct {
@@ -209,7 +216,7 @@ func one[T any](ctx context.Context, g *Group, c call, field, here string, do fu
 		return answer, err
 	}
 	if !clean(m.name, &answer) {
-		return *new(T), m.unexpected(c.op, c.tool())
+		return *new(T), m.unexpected(c)
 	}
 	return answer, nil
 }
@@ -307,6 +314,14 @@ func (m *member) offers(o *agents.Offer, c call) error {
 		return nil
 	}
 	tool, names := c.tool(), offered(o, c)
+	if c.op == agents.OpAsk {
+		if c.points == nil { // a task may outlive the permission to ask for another
+			return nil
+		}
+		for _, a := range m.taking() {
+			names = append(names, a.Name)
+		}
+	}
 	if has := wholes[c.op]; has != nil && !*has(o) || has == nil && len(names) == 0 {
 		return device.Faultf(device.Denied, "%s does not offer %s to you", m.name, tool)
 	}

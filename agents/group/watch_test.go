@@ -280,7 +280,7 @@ func TestWatchOffers(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf("a/p%d", i)
 	}
-	m.come(&agents.Offer{Read: many})
+	m.come(&agents.Offer{Read: many}, nil)
 	m.take(agents.Update{Offer: true})
 	counts := make(chan int, 1000)
 	go g.Watch(t.Context(), caller, agents.WatchRequest{}, func(u agents.Update) error {
@@ -289,9 +289,9 @@ func TestWatchOffers(t *testing.T) {
 	})
 	<-counts
 	for range 60 {
-		m.come(&agents.Offer{Read: many})
+		m.come(&agents.Offer{Read: many}, nil)
 		time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond)
-		m.come(&agents.Offer{Read: many[1:]})
+		m.come(&agents.Offer{Read: many[1:]}, nil)
 		for last := 0; last != len(many)-1; {
 			select {
 			case last = <-counts:

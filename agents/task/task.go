@@ -95,8 +95,8 @@ type Request struct {
 
 // Task is a piece of work as it stands.
 type Task struct {
-	ID      string `json:"id"` // opaque, [A-Z2-7]{26}; a handle is not a permission
-	Agent   string `json:"agent"`
+	ID      string `json:"id"`    // opaque, [A-Z2-7]{26}, in a group SITE/ID; a handle is not a permission
+	Agent   string `json:"agent"` // in a group SITE/AGENT
 	Skill   string `json:"skill,omitzero"`
 	State   State  `json:"state"`
 	Says    string `json:"says,omitzero"`    // one sentence for people: progress, or why it failed

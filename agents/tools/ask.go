@@ -78,7 +78,7 @@ func (c *Catalog) askTool(ctx context.Context, p agents.Principal) ([]Tool, erro
 	}
 	return []Tool{{
 		Name: AskAgent,
-		Description: "Ask an agent of this site for a piece of work, a task. It waits for the end; of what takes longer it returns the task's ID, to call again with. " +
+		Description: "Ask an agent for a piece of work, a task. It waits for the end; of what takes longer it returns the task's ID, to call again with. " +
 			"Without arguments: the agents with their skills, and your tasks.",
 		Input: in, Output: []byte(`{"type":"object"}`), Hints: Hints{Destructive: true},
 	}}, nil
@@ -189,7 +189,8 @@ func (c *Catalog) wait(ctx context.Context, p agents.Principal, t task.Task, d t
 	waiting, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	told := 0
-	err := c.Tasks.Watch(waiting, p, t.ID, func(now task.Task) error {
+	// However the watch ends, the task goes on, and its caller has to know its ID.
+	_ = c.Tasks.Watch(waiting, p, t.ID, func(now task.Task) error {
 		if now.Says != t.Says && now.Says != "" {
 			note(Note{Progress: float64(told), Message: now.Says})
 			told++
@@ -199,10 +200,7 @@ func (c *Catalog) wait(ctx context.Context, p agents.Principal, t task.Task, d t
 		}
 		return nil
 	})
-	if err == errEnough || waiting.Err() != nil && ctx.Err() == nil {
-		err = nil
-	}
-	return t, err
+	return t, ctx.Err()
 }
 
 func (c *Catalog) listTasks(ctx context.Context, p agents.Principal) (Result, error) {

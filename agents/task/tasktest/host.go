@@ -294,3 +294,33 @@ func (w *work) Input(ctx context.Context, q task.Question) (string, error) {
 }
 
 func (w *work) Say(text string) { w.host.change(w.entry, func() { w.Says = text }) }
+
+// SeenBy returns the host as a client of a remote site has it: every caller is p.
+func (h *Host) SeenBy(p agents.Principal) task.Host { return seenBy{h, p} }
+
+type seenBy struct {
+	host *Host
+	who  agents.Principal
+}
+
+func (s seenBy) Agents(ctx context.Context, _ agents.Principal) ([]task.Agent, error) {
+	return s.host.Agents(ctx, s.who)
+}
+func (s seenBy) Ask(ctx context.Context, _ agents.Principal, r task.Request) (task.Task, error) {
+	return s.host.Ask(ctx, s.who, r)
+}
+func (s seenBy) Task(ctx context.Context, _ agents.Principal, id string) (task.Task, error) {
+	return s.host.Task(ctx, s.who, id)
+}
+func (s seenBy) List(ctx context.Context, _ agents.Principal) ([]task.Task, error) {
+	return s.host.List(ctx, s.who)
+}
+func (s seenBy) Watch(ctx context.Context, _ agents.Principal, id string, emit func(task.Task) error) error {
+	return s.host.Watch(ctx, s.who, id, emit)
+}
+func (s seenBy) Answer(ctx context.Context, _ agents.Principal, id, question, answer string) (task.Task, error) {
+	return s.host.Answer(ctx, s.who, id, question, answer)
+}
+func (s seenBy) Cancel(ctx context.Context, _ agents.Principal, id string) (task.Task, error) {
+	return s.host.Cancel(ctx, s.who, id)
+}

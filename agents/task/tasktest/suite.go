@@ -295,7 +295,7 @@ func (s suite) cancel() {
 	a := s.as[Ann]
 	for _, skill := range []string{"wait", "question"} {
 		id := s.ask(Ann, skill).ID
-		s.until(Ann, id, func(t task.Task) bool { return t.Says == "waiting" || t.State == task.InputRequired })
+		s.until(Ann, id, func(t task.Task) bool { return t.Says != "" || t.State == task.InputRequired })
 		for range 2 {
 			if t, err := a.Cancel(s.Context(), a.Self, id); err != nil || t.State != task.Canceled {
 				s.Errorf("%s: %+v, %v", skill, t, err)

@@ -49,7 +49,7 @@ var layers = []layer{
 	{"agents/notify", []string{"agents"}, "it coalesces changes, whatever they are of"},
 	{"agents/task/tasktest", []string{"agents", "agents/task", "device"}, "the suite must fit every host of tasks"},
 	{"agents/tools", []string{"agents", "agents/task", "device"}, "operations as tools, whatever site they are asked of"},
-	{"agents/group", []string{"agents", "agents/notify", "device"}, "a remote site is known by its responses; the connection is passed in"},
+	{"agents/group", []string{"agents", "agents/notify", "agents/task", "device"}, "a remote site is known by its responses; the connection is passed in"},
 	{"agents/remote", []string{"agents", "agents/agent", "agents/group", "agents/task", "device"}, "other sites as agents have them; how one is reached is passed in"},
 	{"agents/rule/calendar", nil, "a time table over the wall clock, whatever runs by it"},
 	{"agents/rule/expr", []string{"device"}, "an expression is evaluated over values, whoever asks"},

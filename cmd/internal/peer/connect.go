@@ -88,6 +88,7 @@ func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version stri
 	all := group.New(sites.list)
 	callers := node.New(node.NewHub(nil, nil, agents.PointURI), "", nil) // knows who calls; a move is recorded by its site
 	catalog := tools.New(all, callers)
+	catalog.Tasks = all.Tasks()
 
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -16,34 +16,6 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// seenAs is a host whose every caller is one principal.
-type seenAs struct {
-	*tasktest.Host
-	who agents.Principal
-}
-
-func (h seenAs) Agents(ctx context.Context, _ agents.Principal) ([]task.Agent, error) {
-	return h.Host.Agents(ctx, h.who)
-}
-func (h seenAs) Ask(ctx context.Context, _ agents.Principal, r task.Request) (task.Task, error) {
-	return h.Host.Ask(ctx, h.who, r)
-}
-func (h seenAs) Task(ctx context.Context, _ agents.Principal, id string) (task.Task, error) {
-	return h.Host.Task(ctx, h.who, id)
-}
-func (h seenAs) List(ctx context.Context, _ agents.Principal) ([]task.Task, error) {
-	return h.Host.List(ctx, h.who)
-}
-func (h seenAs) Watch(ctx context.Context, _ agents.Principal, id string, emit func(task.Task) error) error {
-	return h.Host.Watch(ctx, h.who, id, emit)
-}
-func (h seenAs) Answer(ctx context.Context, _ agents.Principal, id, question, answer string) (task.Task, error) {
-	return h.Host.Answer(ctx, h.who, id, question, answer)
-}
-func (h seenAs) Cancel(ctx context.Context, _ agents.Principal, id string) (task.Task, error) {
-	return h.Host.Cancel(ctx, h.who, id)
-}
-
 // TestTasks checks that a remote site's tasks are as those of the site, in both encodings.
 func TestTasks(t *testing.T) {
 	for _, codec := range []rpc.Codec{rpc.JSON, rpc.CBOR} {
@@ -51,7 +23,7 @@ func TestTasks(t *testing.T) {
 			tasktest.Run(t, func(t *testing.T) map[tasktest.Who]tasktest.As {
 				h, all := tasktest.New(t), make(map[tasktest.Who]tasktest.As)
 				for _, who := range tasktest.Everybody {
-					c := dial(t, seenAs{h, agents.Principal{ID: string(who)}}, codec)
+					c := dial(t, h.SeenBy(agents.Principal{ID: string(who)}), codec)
 					all[who] = tasktest.As{Host: c.Tasks()}
 				}
 				return all
@@ -85,13 +57,13 @@ func dial(t *testing.T, tasks task.Host, codec rpc.Codec) *client.Client {
 }
 
 // approving is a host of which an owner has to approve each task.
-type approving struct{ seenAs }
+type approving struct{ task.Host }
 
 func (h approving) Ask(ctx context.Context, p agents.Principal, r task.Request) (task.Task, error) {
 	if r.Approval != "HANDLE" {
 		return task.Task{}, &agents.ApprovalNeeded{Says: "an owner has to approve it", State: "HANDLE"}
 	}
-	return h.seenAs.Ask(ctx, p, r)
+	return h.Host.Ask(ctx, p, r)
 }
 
 // TestTaskApproval: a request that an owner has to approve first is repeated after that, and is one
@@ -99,7 +71,7 @@ func (h approving) Ask(ctx context.Context, p agents.Principal, r task.Request) 
 func TestTaskApproval(t *testing.T) {
 	for _, codec := range []rpc.Codec{rpc.JSON, rpc.CBOR} {
 		h := tasktest.New(t)
-		c := dial(t, approving{seenAs{h, agents.Principal{ID: string(tasktest.Ann)}}}, codec).Tasks()
+		c := dial(t, approving{h.SeenBy(agents.Principal{ID: string(tasktest.Ann)})}, codec).Tasks()
 		r := task.Request{Agent: tasktest.Helper.Name, Skill: "wait"}
 		_, err := c.Ask(t.Context(), agents.Principal{}, r)
 		needs, ok := errors.AsType[*agents.ApprovalNeeded](err)

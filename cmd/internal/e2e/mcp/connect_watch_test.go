@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -61,6 +62,13 @@ type values struct {
 			Left float64 `json:"seconds_left"`
 		} `json:"output"`
 	} `json:"readings"`
+	Approvals []struct {
+		Handle string `json:"handle"`
+	} `json:"approvals"`
+	Sites []struct {
+		Site    string `json:"site"`
+		Stopped bool   `json:"emergency_stop"`
+	} `json:"sites"`
 	Missed []struct {
 		Site string `json:"site"`
 	} `json:"not_answered"`
@@ -68,10 +76,12 @@ type values struct {
 
 // board is the state of a watcher.
 type board struct {
-	mu     sync.Mutex
-	points []string
-	shown  map[string]string // by address: value, quality unless good, and whether there is a lease
-	missed []string
+	mu      sync.Mutex
+	points  []string
+	shown   map[string]string // by address: value, quality unless good, and whether there is a lease
+	waiting []string          // the handles of calls that wait for an approval
+	stopped []string
+	missed  []string
 }
 
 func (b *board) heard(method string, p rpc.Raw) {
@@ -94,6 +104,20 @@ func (b *board) heard(method string, p rpc.Raw) {
 		}
 		b.shown[b.points[r.Index]] = says
 	}
+	if v.Approvals != nil {
+		b.waiting = nil
+		for _, a := range v.Approvals {
+			b.waiting = append(b.waiting, a.Handle)
+		}
+	}
+	if v.Sites != nil {
+		b.stopped = nil
+		for _, s := range v.Sites {
+			if s.Stopped {
+				b.stopped = append(b.stopped, s.Site)
+			}
+		}
+	}
 	if v.Missed != nil {
 		b.missed = nil
 		for _, m := range v.Missed {
@@ -102,8 +126,8 @@ func (b *board) heard(method string, p rpc.Raw) {
 	}
 }
 
-// TestConnectWatch: one subscription through connect brings the values of ten sites, and says
-// so when one of them goes and comes back.
+// TestConnectWatch: one subscription through connect brings the values of ten sites, their leases, calls
+// that wait for an owner, and which are stopped, and says so when one of them goes and comes back.
 func TestConnectWatch(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	var names []string
@@ -131,7 +155,7 @@ func TestConnectWatch(t *testing.T) {
 		t.Helper()
 		defer func() {
 			if t.Failed() {
-				t.Log(b.shown, b.missed)
+				t.Log(b.shown, b.waiting, b.stopped, b.missed)
 			}
 		}()
 		harness.WaitFor(t, 30*time.Second, what, func() bool {
@@ -148,9 +172,15 @@ func TestConnectWatch(t *testing.T) {
 		}
 		return len(b.missed) == 0
 	})
-	if _, err := call(t.Context(), 2, "tools/call", map[string]any{"name": "switch_output", "arguments": map[string]any{"output": "site-3/box/relay", "on": true, "for_seconds": 60}}, nil); err != nil {
-		t.Fatal(err)
+	id := uint64(1)
+	use := func(tool string, args map[string]any) {
+		t.Helper()
+		id++
+		if _, err := call(t.Context(), id, "tools/call", map[string]any{"name": tool, "arguments": args}, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
+	use("switch_output", map[string]any{"output": "site-3/box/relay", "on": true, "for_seconds": 60})
 	await("the relay is on, and held", func() bool { return b.shown["site-3/box/relay"] == "true held" })
 	h.Sites["site-3"].Kill(t)
 	await("the site is missed", func() bool {
@@ -158,6 +188,22 @@ func TestConnectWatch(t *testing.T) {
 	})
 	h.Restart(t, "site-3")
 	await("the site is there again, and its relay is safe", func() bool { return len(b.missed) == 0 && b.shown["site-3/box/relay"] == "false" })
+
+	config, err := os.ReadFile(filepath.Join(h.Sites["site-5"].Folder, "agentsite.yaml"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(h.Sites["site-5"].Folder, "agentsite.yaml"), append(config, "\n  gate: { driver: sim, model: relay, min_off: 0, confirm: owner }\n"...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.MustCLI(t, "reload", "--site", "site-5")
+	await("the new output is told of", func() bool { return b.shown["site-5/gate/relay"] == "false" })
+	use("switch_output", map[string]any{"output": "site-5/gate/relay", "on": true})
+	await("its call waits for an owner", func() bool { return len(b.waiting) == 1 })
+	h.MustCLI(t, "approve", "--deny", b.waiting[0], "--site", "site-5")
+	await("the call waits no more", func() bool { return len(b.waiting) == 0 })
+	use("emergency_stop", map[string]any{"site": "site-6"})
+	await("one site is stopped", func() bool { return slices.Equal(b.stopped, []string{"site-6"}) })
 	for point := range b.shown {
 		if !strings.HasPrefix(point, "site-") {
 			t.Errorf("told of %q", point)

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -33,5 +34,27 @@ func TestBounded(t *testing.T) {
 	all.Announce(agents.Change{URI: "u:1"})
 	if n, _ := all.Counts(); n != 0 || len(w.C) != 0 {
 		t.Errorf("%d watchers are left", n)
+	}
+}
+
+// TestMany: a watcher of many resources is told of them as one of few is.
+func TestMany(t *testing.T) {
+	var all Watchers
+	var uris []string
+	for i := range 2 * few {
+		uris = append(uris, fmt.Sprint("u:", i))
+	}
+	w := all.Join(agents.Change{}, uris[:1])
+	w.Replace(uris)
+	for _, uri := range []string{uris[few], "u:other", uris[0], uris[few]} {
+		all.Announce(agents.Change{URI: uri})
+	}
+	want := []agents.Change{{URI: uris[0]}, {URI: uris[few]}}
+	if got := w.Take(); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	w.Replace(uris[:1])
+	if all.Announce(agents.Change{URI: uris[few]}); w.Take() != nil {
+		t.Error("it is told of what it does not watch any more")
 	}
 }

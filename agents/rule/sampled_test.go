@@ -2,9 +2,11 @@ package rule_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/agents/agent"
 	"agentsite/device"
 	"agentsite/node"
@@ -44,6 +46,43 @@ func TestSampled(t *testing.T) {
 				t.Errorf("%s: it holds: %s", when, r.Says)
 			}
 			end()
+		})
+	}
+}
+
+// counted is a site that counts what is read.
+type counted struct {
+	*node.Node
+	reads atomic.Int64
+}
+
+func (s *counted) Read(ctx context.Context, p agents.Principal, r agents.ReadRequest) (agents.Readings, error) {
+	s.reads.Add(1)
+	return s.Node.Read(ctx, p, r)
+}
+
+// TestReads: a rule reads its points again only where their ages count. What it is told is enough for
+// a window, which changes by itself much more often.
+func TestReads(t *testing.T) {
+	for when, reads := range map[string]bool{
+		"mean(" + temperature + ", 1m) < -5 Cel":                               false,
+		temperature + " < -5 Cel":                                              false,
+		"age(" + temperature + ") < 2m and " + temperature + " < -5 Cel":       true,
+		"count(" + temperature + ", 1m) > 100 and " + temperature + " > 5 Cel": true,
+	} {
+		inHouse(t, func(h *house) {
+			r, site := holdHeater(when), &counted{Node: h.node}
+			r.Hold = map[string]device.Value{heater: on}
+			ctx, cancel := context.WithCancel(context.Background())
+			ended := make(chan error)
+			go func() { ended <- r.rule().Run(ctx, self, site) }()
+			h.temperature(4)
+			time.Sleep(10 * time.Minute)
+			if n := site.reads.Load(); n > 0 != reads {
+				t.Errorf("%s: %d reads", when, n)
+			}
+			cancel()
+			<-ended
 		})
 	}
 }

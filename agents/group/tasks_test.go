@@ -141,7 +141,27 @@ func (o *odd) Task(context.Context, agents.Principal, string) (task.Task, error)
 	return o.task, o.err
 }
 func (o *odd) Watch(_ context.Context, _ agents.Principal, _ string, emit func(task.Task) error) error {
+	if o.err != nil {
+		return o.err
+	}
 	return emit(o.task)
+}
+
+// cut is a host that is gone as soon as it has taken a task.
+type cut struct{ odd }
+
+func (c *cut) Ask(context.Context, agents.Principal, task.Request) (task.Task, error) {
+	return c.task, nil
+}
+
+// TestWatchIsCut: a site that goes while its task is waited for does not hide the task's ID from its
+// asker, who would ask for another.
+func TestWatchIsCut(t *testing.T) {
+	over(t, func(t *testing.T, r *rig) {
+		if got := r.text(t, "ask_agent", `{"agent":"attic/ok","text":"hello"}`); !strings.Contains(got, `"id":"attic/ABC"`) || !strings.Contains(got, `"state":"working"`) {
+			t.Error(got)
+		}
+	}, Member{"attic", tasked{newFake(usual()), &cut{odd{task: task.Task{ID: "ABC", Agent: "ok", State: task.Working}, err: errRefused}}}})
 }
 
 // TestOddTasks: no text of a site is in what it says of its agents, and what no site of ours answers

@@ -2,10 +2,13 @@ package chat
 
 import (
 	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -21,7 +24,8 @@ type Endpoint struct {
 	First, Between, Whole time.Duration
 
 	without atomic.Uint32 // the optional fields that the server does not know
-	client  atomic.Pointer[client]
+	once    sync.Once     // makes client, at the first request: an endpoint that nobody asks has none
+	client  http.Client
 }
 
 // Role is the speaker of a message.
@@ -81,117 +85,77 @@ type Answer struct {
 type Request struct {
 	Messages  []Message
 	Tools     []ToolDef
-	MustCall  bool // the answer has to be a call, where the server knows that
-	MaxAnswer int  // tokens; 0 leaves it to the server
-	// Temperature is left to the server where it is nil.
-	Temperature *float64
+	MaxAnswer int // tokens; 0 leaves it to the server
 }
 
 // Size is how many bytes a message has as it is sent, without its pictures.
 func (m *Message) Size() int {
 	plain := *m
 	plain.Images = nil
-	return size(wireOf(plain))
+	return len(plain.wire())
 }
 
 // Size is how many bytes a tool has as it is sent.
-func (t *ToolDef) Size() int { return size(wireTools([]ToolDef{*t})) }
+func (t *ToolDef) Size() int { return len(t.wire()) }
 
-func size(sent any) int {
-	text, err := json.Marshal(sent)
-	if err != nil { // Complete says so
-		return 0
-	}
-	return len(text)
-}
-
-// wireRequest is a request as it is sent.
-type wireRequest struct {
-	Model         string        `json:"model"`
-	Messages      []wireMessage `json:"messages"`
-	Tools         []wireTool    `json:"tools,omitzero"`
-	ToolChoice    string        `json:"tool_choice,omitzero"`
-	Stream        bool          `json:"stream"`
-	StreamOptions *wireStream   `json:"stream_options,omitzero"`
-	MaxTokens     int           `json:"max_tokens,omitzero"`
-	MaxCompletion int           `json:"max_completion_tokens,omitzero"`
-	Temperature   *float64      `json:"temperature,omitzero"`
-}
-
-type wireStream struct {
-	Usage bool `json:"include_usage"`
-}
-
-type wireMessage struct {
-	Role    Role       `json:"role"`
-	Content any        `json:"content"` // a text, or parts
-	Calls   []wireCall `json:"tool_calls,omitzero"`
-	CallID  string     `json:"tool_call_id,omitzero"`
-}
-
-type wirePart struct {
-	Type  string     `json:"type"`
-	Text  string     `json:"text,omitzero"`
-	Image *wireImage `json:"image_url,omitzero"`
-}
-
-type wireImage struct {
-	URL string `json:"url"`
-}
-
-type wireCall struct {
-	ID       string       `json:"id"`
-	Type     string       `json:"type"`
-	Function wireFunction `json:"function"`
-}
-
-type wireFunction struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
-// wireTool is a tool. Its function has no field strict: that takes schemas with all properties
-// required, which those of programs are not, and arguments are checked here in any case.
-type wireTool struct {
-	Type     string `json:"type"`
-	Function struct {
-		Name        string         `json:"name"`
-		Description string         `json:"description,omitzero"`
-		Parameters  jsontext.Value `json:"parameters"`
-	} `json:"function"`
-}
-
-func wireMessages(all []Message) (out []wireMessage) {
-	for _, m := range all {
-		out = append(out, wireOf(m))
-	}
-	return out
-}
-
-func wireOf(m Message) wireMessage {
-	w := wireMessage{Role: m.Role, Content: m.Text, CallID: m.CallID}
-	if len(m.Images) > 0 {
-		parts := []wirePart{{Type: "text", Text: m.Text}}
+// wire returns a message as it is sent.
+func (m *Message) wire() string {
+	text := `{"role":"` + string(m.Role) + `","content":`
+	if len(m.Images) == 0 {
+		text += Quote(m.Text)
+	} else {
+		text += `[{"type":"text","text":` + Quote(m.Text) + "}"
 		for _, p := range m.Images {
-			parts = append(parts, wirePart{Type: "image_url", Image: &wireImage{"data:" + p.MIME + ";base64," + base64.StdEncoding.EncodeToString(p.Data)}})
+			text += `,{"type":"image_url","image_url":{"url":` + Quote("data:"+p.MIME+";base64,"+base64.StdEncoding.EncodeToString(p.Data)) + "}}"
 		}
-		w.Content = parts
+		text += "]"
 	}
-	for _, c := range m.Calls {
-		args := string(c.Arguments)
-		if c.Arguments == nil { // servers refuse what is no JSON
-			args = "{}"
+	calls := ""
+	for i := range m.Calls {
+		c := &m.Calls[i]
+		args := "{}"
+		if c.Arguments != nil { // servers refuse what is no JSON
+			args = string(c.Arguments)
 		}
-		w.Calls = append(w.Calls, wireCall{c.ID, "function", wireFunction{c.Name, args}})
+		calls += `,{"id":` + Quote(c.ID) + `,"type":"function","function":{"name":` + Quote(c.Name) + `,"arguments":` + Quote(args) + "}}"
 	}
-	return w
+	if calls != "" {
+		text += `,"tool_calls":[` + calls[1:] + "]"
+	}
+	if m.CallID != "" {
+		text += `,"tool_call_id":` + Quote(m.CallID)
+	}
+	return text + "}"
 }
 
-func wireTools(all []ToolDef) (out []wireTool) {
-	for _, t := range all {
-		w := wireTool{Type: "function"}
-		w.Function.Name, w.Function.Description, w.Function.Parameters = t.Name, t.Description, t.Input
-		out = append(out, w)
+// wire returns a tool as it is sent. Its function has no field strict: that takes schemas with all
+// properties required, which those of programs are not, and arguments are checked here in any case.
+func (t *ToolDef) wire() string {
+	return `{"type":"function","function":{"name":` + Quote(t.Name) + `,"description":` + Quote(t.Description) + `,"parameters":` + string(t.Input) + "}}"
+}
+
+// wire returns a request as it is sent, without what the server does not know.
+func (e *Endpoint) wire(r *Request, without uint32) string {
+	var messages, tools []string
+	for i := range r.Messages {
+		messages = append(messages, r.Messages[i].wire())
 	}
-	return out
+	for i := range r.Tools {
+		tools = append(tools, r.Tools[i].wire())
+	}
+	more := ""
+	if tools != nil {
+		more = `,"tools":[` + strings.Join(tools, ",") + "]"
+	}
+	if without&withoutStreamOptions == 0 {
+		more += `,"stream_options":{"include_usage":true}`
+	}
+	if r.MaxAnswer > 0 {
+		field := "max_tokens"
+		if without&withoutMaxTokens != 0 {
+			field = "max_completion_tokens" // its newer name
+		}
+		more += `,"` + field + `":` + strconv.Itoa(r.MaxAnswer)
+	}
+	return `{"model":` + Quote(e.Model) + `,"messages":[` + strings.Join(messages, ",") + `],"stream":true` + more + "}"
 }

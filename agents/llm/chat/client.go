@@ -11,14 +11,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"agentsite/device"
-
-	"github.com/go-json-experiment/json"
 )
 
 const (
@@ -27,44 +25,26 @@ const (
 	maxError      = 16 << 10 // of the text of an error
 )
 
-// The optional fields of a request.
+// optional are the fields that a server may refuse, in the order of their bits.
+var optional = [...]string{"stream_options", "max_tokens"}
+
 const (
 	withoutStreamOptions = 1 << iota
-	withoutMaxTokens     // max_completion_tokens is its newer name
-	withoutToolChoice
-	withoutTemperature
+	withoutMaxTokens
 )
 
-var optional = []struct {
-	field string
-	bit   uint32
-}{{"stream_options", withoutStreamOptions}, {"max_tokens", withoutMaxTokens}, {"tool_choice", withoutToolChoice}, {"temperature", withoutTemperature}}
-
-type client struct{ http.Client }
-
-// connection returns the client, made at the first request: an endpoint that nobody asks has none.
-func (e *Endpoint) connection() *client {
-	if c := e.client.Load(); c != nil {
-		return c
+func (e *Endpoint) connect() {
+	e.client.Transport = &http.Transport{ // without a proxy, which the environment would name
+		DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, TLSHandshakeTimeout: 15 * time.Second,
+		IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 1, MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
 	}
-	c := &client{http.Client{
-		Transport: &http.Transport{ // without a proxy, which the environment would name
-			DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, TLSHandshakeTimeout: 15 * time.Second,
-			IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 1, MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
-	if !e.client.CompareAndSwap(nil, c) {
-		return e.client.Load()
-	}
-	return c
+	e.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 }
 
 // CloseIdle closes the connections that nothing uses.
 func (e *Endpoint) CloseIdle() {
-	if c := e.client.Load(); c != nil {
-		c.CloseIdleConnections()
-	}
+	e.once.Do(e.connect)
+	e.client.CloseIdleConnections()
 }
 
 // Complete asks the model, and blocks until it has answered. say gets the text so far, from the same
@@ -76,75 +56,31 @@ func (e *Endpoint) Complete(ctx context.Context, r Request, say func(sofar strin
 	ctx, cancel := context.WithTimeoutCause(ctx, whole, device.Faultf(device.Unavailable, "the model's server did not end its answer in %v", whole))
 	defer cancel()
 	sent := false
-	failed := func(err error) (Answer, error) { return Answer{Usage: Usage{Known: !sent}}, err }
-	for tries := 0; ; {
-		a, again, err := e.once(ctx, &r, say)
-		sent = sent || !a.Usage.Known || err == nil
-		var wait *retry
-		switch {
-		case again:
-			continue
-		case err == nil:
+	for tries := 1; ; {
+		a, again, err := e.ask(ctx, &r, tries, say)
+		if err == nil {
 			return a, nil
-		case !errors.As(err, &wait) || tries == maxRetries:
-			if ctx.Err() != nil && !errors.As(err, new(*device.Fault)) {
-				err = context.Cause(ctx)
-			}
-			if wait != nil {
-				err = wait.error
-			}
-			return failed(err)
 		}
-		tries++
-		if err := device.Sleep(ctx, wait.after(tries)); err != nil {
-			return failed(wait.error)
+		sent = sent || !a.Usage.Known
+		if again > 0 {
+			tries++
+		}
+		if again < 0 || tries > maxRetries+1 || device.Sleep(ctx, again) != nil {
+			return Answer{Usage: Usage{Known: !sent}}, err
 		}
 	}
 }
 
-// retry is an error after which the request may be sent again.
-type retry struct {
-	error
-	told time.Duration // by the server; 0 for nothing
-}
-
-func (r *retry) Unwrap() error { return r.error }
-
-func (r *retry) after(tries int) time.Duration {
-	if r.told > 0 {
-		return r.told
-	}
-	return time.Duration(tries*tries)*time.Second/2 + rand.N(time.Second/2)
-}
-
-// once sends a request once. again is true where the server did not know a field, which is left out
-// from now on. Beside an error, the usage is known where nothing was sent.
-func (e *Endpoint) once(ctx context.Context, r *Request, say func(string)) (a Answer, again bool, err error) {
+// ask sends a request once. Beside an error, the usage is known where nothing was sent, and again is
+// how long after it the request may be sent again: 0 where the server did not know a field, which is
+// left out from now on; less than 0 for never.
+func (e *Endpoint) ask(ctx context.Context, r *Request, tries int, say func(string)) (a Answer, again time.Duration, err error) {
 	without := e.without.Load()
-	body, err := json.Marshal(e.wire(r, without))
-	if err != nil {
-		return a, false, device.Faultf(device.Internal, "the request to the model: %w", err)
-	}
-	root, err := url.Parse(e.URL)
-	if err != nil {
-		return a, false, device.Faultf(device.Invalid, "the model's address: %w", err)
-	}
-	// The watch ends a server that stands still.
 	ctx, stalled := context.WithCancelCause(ctx)
 	defer stalled(nil)
-	first, between := cmp.Or(e.First, time.Minute), cmp.Or(e.Between, 30*time.Second)
-	var began atomic.Bool
-	watch := time.AfterFunc(first, func() {
-		if began.Load() {
-			stalled(device.Faultf(device.Unavailable, "the model's server at %s stopped in the middle of its answer, for %v", root.Host, between))
-			return
-		}
-		stalled(device.Faultf(device.Unavailable, "the model's server at %s did not begin to answer in %v; it may be loading the model", root.Host, first))
-	})
-	defer watch.Stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, root.JoinPath("chat/completions").String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL+"/chat/completions", strings.NewReader(e.wire(r, without)))
 	if err != nil {
-		return a, false, device.Faultf(device.Invalid, "the model's address: %w", err)
+		return a, -1, device.Faultf(device.Invalid, "the model's address: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream, application/json")
@@ -153,103 +89,89 @@ func (e *Endpoint) once(ctx context.Context, r *Request, say func(string)) (a An
 	if e.Key != nil {
 		if key, err = e.Key(); err != nil {
 			a.Usage.Known = true
-			return a, false, device.Faultf(device.Denied, "the key of the model's server: %w", err)
+			return a, -1, device.Faultf(device.Denied, "the key of the model's server: %w", err)
 		}
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
-	res, err := e.connection().Do(req)
-	if err != nil {
-		var at *url.Error
-		if errors.As(err, &at) { // which repeats the address
+	first, between, began := cmp.Or(e.First, time.Minute), cmp.Or(e.Between, 30*time.Second), false
+	watch := time.AfterFunc(first, func() { stalled(os.ErrDeadlineExceeded) })
+	defer watch.Stop()
+	again = -1
+	e.once.Do(e.connect)
+	res, err := e.client.Do(req)
+	if err == nil {
+		defer res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			return e.refused(res, without, key, tries)
+		}
+		m := merger{body: res.Body, say: say, key: key, alive: func() { began = true; watch.Reset(between) }}
+		a, err = m.read(strings.HasPrefix(res.Header.Get("Content-Type"), "application/json"))
+	} else {
+		again = backOff(tries)
+		if at, ok := err.(*url.Error); ok { // which repeats the address
 			err = at.Err
 		}
 		var op *net.OpError
-		if !errors.As(err, &op) { // a head that is no HTTP is in it
+		if errors.As(err, &op) {
+			a.Usage.Known = op.Op == "dial"
+			err = op
+		} else { // a head that is no HTTP is in it
 			err = errors.New(quote(err.Error(), key))
 		}
-		a.Usage.Known = op != nil && op.Op == "dial"
-		if ctx.Err() != nil {
-			return a, false, context.Cause(ctx)
-		}
-		return a, false, &retry{error: device.Faultf(device.Offline, "the model's server at %s is not reached: %w", root.Host, err)}
+		err = device.Faultf(device.Offline, "the model's server at %s is not reached: %w", req.URL.Host, err)
 	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		again, err := e.refused(res, without, key)
+	if err == nil || ctx.Err() == nil {
 		return a, again, err
 	}
-	a, err = read(res, key, func() { began.Store(true); watch.Reset(between) }, say)
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+	if err = context.Cause(ctx); errors.Is(err, os.ErrDeadlineExceeded) {
+		err = device.Faultf(device.Unavailable, "the model's server at %s did not begin to answer in %v; it may be loading the model", req.URL.Host, first)
+		if began {
+			err = device.Faultf(device.Unavailable, "the model's server at %s stopped in the middle of its answer, for %v", req.URL.Host, between)
+		}
 	}
-	return a, false, err
+	return a, -1, err
 }
 
-// wire returns a request as it is sent, without what the server does not know.
-func (e *Endpoint) wire(r *Request, without uint32) wireRequest {
-	w := wireRequest{Model: e.Model, Messages: wireMessages(r.Messages), Tools: wireTools(r.Tools), Stream: true, MaxTokens: r.MaxAnswer, Temperature: r.Temperature}
-	if without&withoutStreamOptions == 0 {
-		w.StreamOptions = &wireStream{true}
-	}
-	if without&withoutMaxTokens != 0 {
-		w.MaxTokens, w.MaxCompletion = 0, r.MaxAnswer
-	}
-	if r.MustCall && len(r.Tools) > 0 && without&withoutToolChoice == 0 {
-		w.ToolChoice = "required"
-	}
-	if without&withoutTemperature != 0 {
-		w.Temperature = nil
-	}
-	return w
-}
-
-// refused returns why a server did not answer.
-func (e *Endpoint) refused(res *http.Response, without uint32, key string) (again bool, err error) {
+// refused returns why a server did not answer, as ask does.
+func (e *Endpoint) refused(res *http.Response, without uint32, key string, tries int) (a Answer, again time.Duration, err error) {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxError))
-	says := errorText(text, key)
+	kind, says := device.Unavailable, "answers"
+	again = -1
 	switch code := res.StatusCode; {
 	case code == http.StatusBadRequest || code == http.StatusUnprocessableEntity:
-		for _, o := range optional {
-			if without&o.bit == 0 && bytes.Contains(text, []byte(o.field)) {
-				e.without.Store(without | o.bit)
-				return true, nil
+		for i, field := range optional {
+			if bit := uint32(1) << i; without&bit == 0 && bytes.Contains(text, []byte(field)) {
+				without |= bit
+				e.without.Store(without)
+				again = 0
 			}
 		}
-		return false, device.Faultf(device.Invalid, "the model's server refuses the request: %s", says)
+		kind, says = device.Invalid, "refuses the request"
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return false, device.Faultf(device.Denied, "the model's server refuses the key: %s", says)
+		kind, says = device.Denied, "refuses the key"
 	case code == http.StatusNotFound:
-		return false, device.Faultf(device.Invalid, "the model's server knows no model %.60q, or has another address: %s", e.Model, says)
+		kind, says = device.Invalid, "has another address, or knows no model "+strconv.Quote(e.Model)
 	case code == http.StatusTooManyRequests || code >= 500:
-		told := time.Duration(0)
+		says = "has no answer now"
+		again = backOff(tries)
 		if n, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && n > 0 {
-			told = min(time.Duration(n)*time.Second, maxRetryAfter)
+			again = min(time.Duration(n)*time.Second, maxRetryAfter)
 		}
-		return false, &retry{device.Faultf(device.Unavailable, "the model's server has no answer now (%d): %s", code, says), told}
 	case code >= 300 && code < 400:
-		return false, device.Faultf(device.Invalid, "the model's server sends elsewhere (%d), which is not followed: write the address where it is", code)
-	default:
-		return false, device.Faultf(device.Unavailable, "the model's server answers %d: %s", code, says)
+		kind, says = device.Invalid, "sends elsewhere, which is not followed; write the address where it is"
 	}
+	return a, again, device.Faultf(kind, "the model's server %s (%d): %s", says, res.StatusCode, errorText(text, key))
+}
+
+// backOff is how long to wait after so many tries.
+func backOff(tries int) time.Duration {
+	return time.Duration(tries*tries)*time.Second/2 + rand.N(time.Second/2)
 }
 
 // errorText returns what a server says about an error, quoted and short.
 func errorText(body []byte, key string) string {
-	var e struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	var plain struct {
-		Error string `json:"error"`
-	}
-	text := string(body)
-	if json.Unmarshal(body, &e, lenient) == nil && e.Error.Message != "" {
-		text = e.Error.Message
-	} else if json.Unmarshal(body, &plain, lenient) == nil && plain.Error != "" {
-		text = plain.Error
-	}
-	return quote(text, key)
+	e := Fields(body)["error"]
+	return quote(cmp.Or(Text(Fields(e)["message"]), Text(e), string(body)), key)
 }
 
 // quote returns a server's text quoted and short, also where its letters have long escapes, and

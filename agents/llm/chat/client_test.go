@@ -2,7 +2,6 @@ package chat
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -88,7 +87,8 @@ func TestPiecesWithNames(t *testing.T) {
 	}
 	body := piece(`{\"a\":\"`, 1) + strings.Repeat(piece("a", 6000), 10) + piece(`\"}`, 1) + "data: [DONE]\n\n"
 	start := time.Now()
-	a, err := read(&http.Response{Body: io.NopCloser(strings.NewReader(body))}, "", func() {}, nil)
+	m := merger{body: strings.NewReader(body), alive: func() {}}
+	a, err := m.read(false)
 	if err != nil || len(a.Calls) != 1 || len(a.Calls[0].Arguments) != 60_000+len(`{"a":""}`) {
 		t.Errorf("%d calls: %v", len(a.Calls), err)
 	}

@@ -1,8 +1,6 @@
 package chat
 
 import (
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,11 +25,8 @@ func FuzzCompletion(f *testing.F) {
 	f.Add(`{"choices":[{"message":{"content":[{"text":"a"}],"tool_calls":[{"function":{"name":1,"arguments":[]}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":1e300,"completion_tokens":-1}}`, true)
 	f.Add(strings.Repeat("\U000e0001", 300), true) // its escapes are long
 	f.Fuzz(func(t *testing.T, text string, whole bool) {
-		res := &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}
-		if whole {
-			res.Header.Set("Content-Type", "application/json")
-		}
-		a, err := read(res, "sk-1", func() {}, func(string) {})
+		m := merger{body: strings.NewReader(text), key: "sk-1", alive: func() {}, say: func(string) {}}
+		a, err := m.read(whole)
 		if err != nil {
 			if len(err.Error()) > 1000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))

@@ -1,10 +1,8 @@
 package chat
 
 import (
-	"cmp"
 	"context"
 	"net/url"
-	"slices"
 	"sync"
 
 	"agentsite/device"
@@ -27,20 +25,20 @@ const maxWaiting = 16
 // nobody waits. The zero Queues is ready, and is safe for concurrent use.
 type Queues struct {
 	mu sync.Mutex
-	of map[string]*queue
+	of map[string]*queue // of the servers that answer a request now
 }
 
 type queue struct {
-	busy    bool
 	waiting []*waiter
-	served  map[string]uint64 // when, by agent
-	count   uint64
+	served  map[string]int // when, by agent
+	count   int
 }
 
 type waiter struct {
 	agent    string
 	priority Priority
 	turn     chan struct{}
+	left     bool
 }
 
 // Enter blocks until the server of an address is free for an agent. leave is called after the
@@ -50,64 +48,67 @@ func (q *Queues) Enter(ctx context.Context, address, agent string, p Priority) (
 	if u, err := url.Parse(address); err == nil {
 		server = u.Scheme + "://" + u.Host
 	}
+	w := &waiter{agent: agent, priority: p, turn: make(chan struct{})}
 	q.mu.Lock()
-	if q.of == nil {
-		q.of = make(map[string]*queue)
-	}
 	at := q.of[server]
-	if at == nil {
-		at = &queue{served: make(map[string]uint64)}
-		q.of[server] = at
-	}
-	leave = sync.OnceFunc(func() { q.leave(server, at) })
-	if !at.busy {
-		at.take(agent)
-		q.mu.Unlock()
-		return leave, nil
-	}
-	if len(at.waiting) >= maxWaiting {
+	if at != nil && len(at.waiting) >= maxWaiting {
 		q.mu.Unlock()
 		return nil, device.Faultf(device.Busy, "%d requests wait for the model's server already; ask again later", maxWaiting)
 	}
-	w := &waiter{agent, p, make(chan struct{})}
-	at.waiting = append(at.waiting, w)
+	if at != nil {
+		at.waiting = append(at.waiting, w)
+	} else {
+		if q.of == nil {
+			q.of = make(map[string]*queue)
+		}
+		at = &queue{served: make(map[string]int)}
+		q.of[server] = at
+		at.serve(w)
+	}
 	q.mu.Unlock()
+	leave = func() { q.leave(server, w) }
 	select {
 	case <-w.turn:
 		return leave, nil
 	case <-ctx.Done():
-		q.mu.Lock()
-		i := slices.Index(at.waiting, w)
-		if i >= 0 {
-			at.waiting = slices.Delete(at.waiting, i, i+1)
-		}
-		q.mu.Unlock()
-		if i < 0 { // its turn came meanwhile
-			leave()
-		}
+		leave()
 		return nil, context.Cause(ctx)
 	}
 }
 
-// take gives an agent the server. The lock is held.
-func (at *queue) take(agent string) {
-	at.busy = true
+// serve gives an agent the server. The lock is held.
+func (at *queue) serve(w *waiter) {
 	at.count++
-	at.served[agent] = at.count
+	at.served[w.agent] = at.count
+	close(w.turn)
 }
 
-// leave gives the server to the next, or forgets it.
-func (q *Queues) leave(server string, at *queue) {
+// leave takes a request away. Where it was that which the server answers, the next one is, or the
+// queue is forgotten.
+func (q *Queues) leave(server string, w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(at.waiting) == 0 {
+	if w.left {
+		return
+	}
+	w.left = true
+	at := q.of[server]
+	out, next := -1, -1
+	for i, b := range at.waiting {
+		if b == w {
+			out = i
+		}
+		if next < 0 || b.priority < at.waiting[next].priority || b.priority == at.waiting[next].priority && at.served[b.agent] < at.served[at.waiting[next].agent] {
+			next = i
+		}
+	}
+	if out < 0 && next < 0 {
 		delete(q.of, server)
 		return
 	}
-	next := slices.MinFunc(at.waiting, func(a, b *waiter) int { // the first of equals
-		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(at.served[a.agent], at.served[b.agent]))
-	})
-	at.waiting = slices.DeleteFunc(at.waiting, func(w *waiter) bool { return w == next })
-	at.take(next.agent)
-	close(next.turn)
+	if out < 0 {
+		out = next
+		at.serve(at.waiting[next])
+	}
+	at.waiting = append(at.waiting[:out], at.waiting[out+1:]...)
 }

@@ -5,15 +5,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"mime"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"agentsite/device"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -24,120 +21,15 @@ const (
 	maxCalls     = 16
 	maxArguments = 64 << 10 // of all calls
 	maxName      = 256
+	maxTokens    = 1 << 28 // that a server reports
 	sayInterval  = 200 * time.Millisecond
 )
 
-// lenient is how the JSON of servers is read: what is not known is ignored.
-var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-
-// event is an answer, or a part of one.
-type event struct {
-	Error   jsontext.Value `json:"error"`
-	Choices []struct {
-		Delta   *said          `json:"delta"`
-		Message *said          `json:"message"`
-		Finish  jsontext.Value `json:"finish_reason"`
-	} `json:"choices"`
-	Usage jsontext.Value `json:"usage"`
-}
-
-// said is what a model said. Servers differ in the types.
-type said struct {
-	Content jsontext.Value `json:"content"` // a text, null, or parts
-	Refusal jsontext.Value `json:"refusal"`
-	Calls   []struct {
-		Index    jsontext.Value `json:"index"`
-		ID       jsontext.Value `json:"id"`
-		Function struct {
-			Name      jsontext.Value `json:"name"`
-			Arguments jsontext.Value `json:"arguments"` // a part of a text, or an object
-		} `json:"function"`
-	} `json:"tool_calls"`
-}
-
-// read reads an answer: a stream of events, or one object from a server that does not stream.
-func read(res *http.Response, key string, alive func(), say func(string)) (Answer, error) {
-	body := bufio.NewReaderSize(io.LimitReader(res.Body, maxBody+1), 4<<10)
-	m := merger{say: say, key: key}
-	total := 0
-	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	if kind == "application/json" {
-		text, err := readAll(body, alive)
-		if err != nil {
-			return Answer{}, err
-		}
-		if err := m.take(text); err != nil {
-			return Answer{}, err
-		}
-		return m.answer(true)
-	}
-	for done := false; ; {
-		line, err := readLine(body)
-		if total += len(line) + 1; total > maxBody {
-			return Answer{}, device.Faultf(device.Unavailable, "the model's server sends more than %d MiB for one answer", maxBody>>20)
-		}
-		alive()
-		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok { // other lines are comments and names
-			data = bytes.TrimSpace(data)
-			switch {
-			case string(data) == "[DONE]":
-				done = true
-			case len(data) > 0:
-				if err := m.take(data); err != nil {
-					return Answer{}, err
-				}
-			}
-		}
-		if done || errors.Is(err, io.EOF) {
-			return m.answer(done)
-		}
-		if err != nil {
-			return Answer{}, cut(err)
-		}
-	}
-}
-
-func cut(err error) error {
-	var fault *device.Fault
-	if errors.As(err, &fault) {
-		return err
-	}
-	return device.Faultf(device.Unavailable, "the model's answer was cut off: %w", err)
-}
-
-// readAll reads a whole answer.
-func readAll(body *bufio.Reader, alive func()) (text []byte, err error) {
-	for chunk := make([]byte, 16<<10); ; {
-		n, err := body.Read(chunk)
-		alive()
-		if text = append(text, chunk[:n]...); len(text) > maxBody {
-			return nil, device.Faultf(device.Unavailable, "the model's server sends more than %d MiB for one answer", maxBody>>20)
-		}
-		if errors.Is(err, io.EOF) {
-			return text, nil
-		}
-		if err != nil {
-			return nil, cut(err)
-		}
-	}
-}
-
-// readLine reads a line of bounded length, without its end. Its error may come with a last line.
-func readLine(body *bufio.Reader) (line []byte, err error) {
-	for {
-		part, err := body.ReadSlice('\n')
-		line = append(line, part...)
-		if len(line) > maxEvent {
-			return nil, device.Faultf(device.Unavailable, "the model's server sends an event of more than %d KiB", maxEvent>>10)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return bytes.TrimRight(line, "\r\n"), err
-		}
-	}
-}
-
 // merger puts the parts of an answer together.
 type merger struct {
+	body  io.Reader
+	came  int    // bytes of it
+	alive func() // is called whenever some came
 	say   func(string)
 	key   string // of the server, which no error has
 	told  time.Time
@@ -145,6 +37,49 @@ type merger struct {
 	text  strings.Builder
 	calls []*part
 	size  int // of all arguments
+}
+
+// Read implements io.Reader: the body of the answer, which is bounded.
+func (m *merger) Read(p []byte) (n int, err error) {
+	n, err = m.body.Read(p)
+	if n > 0 {
+		m.alive()
+	}
+	if m.came += n; m.came > maxBody {
+		return 0, device.Faultf(device.Unavailable, "the model's server sends more than %d MiB for one answer", maxBody>>20)
+	}
+	return n, err
+}
+
+// read reads an answer: a stream of events, or one object from a server that does not stream.
+func (m *merger) read(whole bool) (Answer, error) {
+	if whole {
+		text, err := io.ReadAll(m)
+		if err == nil {
+			err = m.take(text)
+		}
+		return m.answer(true, err)
+	}
+	lines := bufio.NewScanner(m)
+	lines.Buffer(nil, maxEvent)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
+		data = bytes.TrimSpace(data)
+		switch {
+		case !ok || len(data) == 0: // comments and names
+		case string(data) == "[DONE]":
+			return m.answer(true, nil)
+		default:
+			if err := m.take(data); err != nil {
+				return m.answer(false, err)
+			}
+		}
+	}
+	err := lines.Err()
+	if errors.Is(err, bufio.ErrTooLong) {
+		err = device.Faultf(device.Unavailable, "the model's server sends an event of more than %d KiB", maxEvent>>10)
+	}
+	return m.answer(false, err)
 }
 
 // part is a call as far as it has come.
@@ -179,29 +114,24 @@ func (p *part) add(args []byte) {
 
 // take takes an event.
 func (m *merger) take(text []byte) error {
-	var e event
-	if err := json.Unmarshal(text, &e, lenient); err != nil {
+	e := Fields(text)
+	if e == nil {
 		return device.Faultf(device.Unavailable, "the model's server sends what is no chat completion: %s", quote(string(text), m.key))
 	}
-	if len(e.Error) > 0 && e.Error.Kind() != 'n' {
+	if v := e["error"]; len(v) > 0 && v.Kind() != 'n' {
 		return device.Faultf(device.Unavailable, "the model's server fails: %s", errorText(text, m.key))
 	}
-	m.usage(e.Usage)
-	if len(e.Choices) == 0 {
+	m.usage(Fields(e["usage"]))
+	choices := Elements(e["choices"])
+	if len(choices) == 0 {
 		return nil
 	}
-	c := e.Choices[0]
-	if finish := textOf(c.Finish); finish != "" {
+	c := Fields(choices[0])
+	if finish := Text(c["finish_reason"]); finish != "" {
 		m.out.Finish = device.Clip(finish, 40)
 	}
-	for _, s := range []*said{c.Delta, c.Message} {
-		if s == nil {
-			continue
-		}
-		if refusal := textOf(s.Refusal); refusal != "" && len(m.out.Refused) < 1000 {
-			m.out.Refused += device.Clip(refusal, 200)
-		}
-		if err := m.add(s); err != nil {
+	for _, part := range [...]string{"delta", "message"} {
+		if err := m.add(Fields(c[part])); err != nil {
 			return err
 		}
 	}
@@ -215,20 +145,28 @@ func (m *merger) take(text []byte) error {
 }
 
 // add adds what a model said.
-func (m *merger) add(s *said) error {
-	m.text.WriteString(contentOf(s.Content))
+func (m *merger) add(said map[string]jsontext.Value) error {
+	if len(m.out.Refused) < 1000 {
+		m.out.Refused += device.Clip(Text(said["refusal"]), 200)
+	}
+	m.text.WriteString(Text(said["content"]))
+	for _, p := range Elements(said["content"]) { // some send it in parts
+		m.text.WriteString(Text(Fields(p)["text"]))
+	}
 	if m.text.Len() > maxText {
 		return device.Faultf(device.Unavailable, "the model answers more than %d KiB", maxText>>10)
 	}
-	for _, c := range s.Calls {
-		p := m.of(string(c.Index), device.Clip(textOf(c.ID), maxName), device.Clip(textOf(c.Function.Name), maxName))
+	for _, v := range Elements(said["tool_calls"]) {
+		c := Fields(v)
+		f := Fields(c["function"])
+		p := m.of(string(c["index"]), name(c["id"]), name(f["name"]))
 		if p == nil {
 			return device.Faultf(device.Unavailable, "the model makes more than %d calls at a time", maxCalls)
 		}
-		args := []byte(c.Function.Arguments)
-		switch c.Function.Arguments.Kind() {
+		args := []byte(f["arguments"]) // a part of a text, or an object
+		switch f["arguments"].Kind() {
 		case '"':
-			args = []byte(textOf(c.Function.Arguments))
+			args = []byte(Text(args))
 		case 'n':
 			args = nil
 		}
@@ -239,6 +177,9 @@ func (m *merger) add(s *said) error {
 	}
 	return nil
 }
+
+// name returns a name or an ID.
+func name(v jsontext.Value) string { return device.Clip(Text(v), maxName) }
 
 // of returns the call that a part belongs to: that with its ID, or the last one with its index. A
 // new ID is a new call, also at the index of another, and so is another name, or a name after whole
@@ -275,22 +216,24 @@ func (m *merger) of(index, id, name string) *part {
 }
 
 // usage takes what a server says about tokens; the last word counts.
-func (m *merger) usage(v jsontext.Value) {
-	var u struct {
-		Prompt *float64 `json:"prompt_tokens"`
-		Answer *float64 `json:"completion_tokens"`
+func (m *merger) usage(says map[string]jsontext.Value) {
+	prompt, err := strconv.ParseFloat(string(says["prompt_tokens"]), 64)
+	answer, wrong := strconv.ParseFloat(string(says["completion_tokens"]), 64)
+	if err == nil && wrong == nil {
+		m.out.Usage = Usage{int(min(max(prompt, 0), maxTokens)), int(min(max(answer, 0), maxTokens)), true}
 	}
-	if v.Kind() != '{' || json.Unmarshal(v, &u, lenient) != nil || u.Prompt == nil || u.Answer == nil {
-		return
-	}
-	whole := func(n float64) int { return int(min(max(n, 0), 1<<28)) }
-	m.out.Usage = Usage{whole(*u.Prompt), whole(*u.Answer), true}
 }
 
 // answer returns the whole answer, once the stream has ended: as it should, or where the model said
 // that it was finished.
-func (m *merger) answer(ended bool) (Answer, error) {
-	if !ended && m.out.Finish == "" {
+func (m *merger) answer(ended bool, err error) (Answer, error) {
+	var fault *device.Fault
+	switch {
+	case errors.As(err, &fault):
+		return Answer{}, err
+	case err != nil:
+		return Answer{}, device.Faultf(device.Unavailable, "the model's answer was cut off: %w", err)
+	case !ended && m.out.Finish == "":
 		return Answer{}, device.Faultf(device.Unavailable, "the model's answer was cut off in the middle")
 	}
 	a := m.out
@@ -334,30 +277,4 @@ func spoken(text string) (string, bool) {
 	}
 	_, after, ok := strings.Cut(rest, end)
 	return after, ok
-}
-
-// textOf returns a JSON text; "" for anything else.
-func textOf(v jsontext.Value) (text string) {
-	if v.Kind() == '"' {
-		json.Unmarshal(v, &text, lenient)
-	}
-	return text
-}
-
-// contentOf returns the text of a content: a text, or parts with texts.
-func contentOf(v jsontext.Value) string {
-	if v.Kind() != '[' {
-		return textOf(v)
-	}
-	var parts []struct {
-		Text jsontext.Value `json:"text"`
-	}
-	if json.Unmarshal(v, &parts, lenient) != nil {
-		return ""
-	}
-	all := ""
-	for _, p := range parts {
-		all += textOf(p.Text)
-	}
-	return all
 }

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,8 +25,6 @@ const (
 
 	maxInstructions = 8 << 10
 	maxTools        = 40
-	minContext      = 2048
-	maxContext      = 2_000_000
 )
 
 // The values of the key tainted.
@@ -61,12 +56,12 @@ type Completer interface {
 }
 
 // Kind returns the entry of the list of kinds.
-func Kind(w World) agent.Kind {
+func Kind(w *World) agent.Kind {
 	return agent.Kind{Name: KindName, Doc: "a language model of another machine, which answers in words and uses the site's tools", New: func() agent.Agent { return New(w) }}
 }
 
 // New returns an agent that is not configured yet.
-func New(w World) *Agent { return &Agent{world: w} }
+func New(w *World) *Agent { return &Agent{world: w} }
 
 // Agent is a language model as its owner configured it.
 type Agent struct {
@@ -78,7 +73,7 @@ type Agent struct {
 	Drafts       bool     `json:"drafts,omitempty" jsonschema:"whether it may write drafts of rules, which do nothing before you have accepted them"`
 	Limits       Limits   `json:"limits,omitempty" jsonschema:"what it may use up"`
 
-	world   World
+	world   *World
 	name    string
 	model   Completer
 	held    agent.Held
@@ -111,69 +106,84 @@ type Limits struct {
 	Moves  int     `json:"moves_per_task,omitempty" jsonschema:"1 to 16; 2 when not written"`
 }
 
-var (
-	keyFile  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`) })
-	toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_]{1,40}$`) })
-)
+// bounds are those of the whole numbers of a definition, and what they are when not written.
+var bounds = [...]struct {
+	key                    string
+	otherwise, least, most int
+}{
+	{"model.context", 8192, 2048, 2_000_000}, {"model.answer", 1024, 64, 1_000_000}, {"limits.tokens_per_day", 200_000, 1, 1_000_000_000},
+	{"limits.calls_per_hour", 120, 1, 3600}, {"limits.moves_per_task", 2, 1, 16},
+}
 
 // SetName implements agent.Named.
 func (a *Agent) SetName(name string) { a.name = name }
 
 // Define checks the keys, and fills in the defaults.
-func (a *Agent) Define() (agent.Definition, error) {
-	wrong := func(key, says string) (agent.Definition, error) {
-		return agent.Definition{}, &agent.Mistake{Key: key, Err: errors.New(says)}
-	}
-	u, err := url.Parse(a.Model.URL)
+func (a *Agent) Define() (d agent.Definition, err error) {
 	m, l := &a.Model, &a.Limits
-	m.Context, m.Answer = cmp.Or(m.Context, 8192), cmp.Or(m.Answer, 1024)
-	l.Tokens, l.Calls, l.Moves = cmp.Or(l.Tokens, 200_000), cmp.Or(l.Calls, 120), cmp.Or(l.Moves, 2)
 	a.Tainted = cmp.Or(a.Tainted, taintedConfirm)
-	for _, check := range []struct {
-		wrong     bool
-		key, says string
-	}{
-		{a.Model.URL != standInURL && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != ""), "model.url", "takes the address of a chat-completions API without a key in it, such as http://laptop:11434/v1"},
-		{m.Name == "" || len(m.Name) > 128, "model.name", "takes the model's name at the server, such as qwen3:8b"},
-		{m.KeyFile != "" && !keyFile().MatchString(m.KeyFile), "model.key_file", "takes the name of a file beside the configuration, such as model.key, and never the key itself"},
-		{m.Context < minContext || m.Context > maxContext, "model.context", "takes 2048 to 2000000 tokens"},
-		{m.Answer < 64 || m.Answer > m.Context/2, "model.answer", "takes 64 tokens to half of model.context"},
-		{m.Price.Prompt < 0 || m.Price.Answer < 0 || m.Price.Prompt > 1e6 || m.Price.Answer > 1e6, "model.price", "takes what a million tokens cost"},
-		{len(a.Instructions) > maxInstructions, "instructions", "has at most 8192 characters"},
-		{len(a.Allowed) > maxTools, "tools", "names at most 40 tools"},
-		{a.Mode != "" && a.Mode != modePlan, "mode", "takes plan, or is left out"},
-		{a.Tainted != taintedConfirm && a.Tainted != taintedRefuse, "tainted", "takes confirm or refuse"},
-		{l.Tokens < 0 || l.Tokens > 1e9, "limits.tokens_per_day", "takes up to 1000000000"},
-		{l.Calls < 0 || l.Calls > 3600, "limits.calls_per_hour", "takes 1 to 3600"},
-		{l.Money < 0 || l.Money > 1e6, "limits.money_per_month", "takes an amount"},
-		{l.Money > 0 && m.Price == Price{}, "limits.money_per_month", "needs model.price: { prompt: …, answer: … }, what a million tokens cost"},
-		{l.Moves < 0 || l.Moves > 16, "limits.moves_per_task", "takes 1 to 16"},
-	} {
-		if check.wrong {
-			return wrong(check.key, check.says)
+	key, says := "", ""
+	for i, n := range [len(bounds)]*int{&m.Context, &m.Answer, &l.Tokens, &l.Calls, &l.Moves} {
+		b := &bounds[i]
+		if *n == 0 {
+			*n = b.otherwise
+		}
+		if *n < b.least || *n > b.most {
+			key, says = b.key, fmt.Sprintf("takes %d to %d", b.least, b.most)
 		}
 	}
-	for i, name := range a.Allowed {
-		if !toolName().MatchString(name) || slices.Contains(a.Allowed[:i], name) {
-			return wrong("tools", fmt.Sprintf("%.60q is not the name of a tool, or is there twice", name))
+	for _, name := range a.Allowed {
+		if name == "" || !isWord(name, letters, 40) {
+			key, says = "tools", fmt.Sprintf("%.60q is not the name of a tool", name)
 		}
+	}
+	u, err := url.Parse(m.URL)
+	switch {
+	case m.URL != standInURL && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != ""):
+		key, says = "model.url", "takes the address of a chat-completions API without a key in it, such as http://laptop:11434/v1"
+	case m.Name == "" || len(m.Name) > 128:
+		key, says = "model.name", "takes the model's name at the server, such as qwen3:8b"
+	case m.KeyFile != "" && (strings.Contains("._-", m.KeyFile[:1]) || !isWord(m.KeyFile, letters+".-", 64)):
+		key, says = "model.key_file", "takes the name of a file beside the configuration, such as model.key, and never the key itself"
+	case m.Answer > m.Context/2:
+		key, says = "model.answer", "takes at most half of model.context"
+	case !isAmount(m.Price.Prompt) || !isAmount(m.Price.Answer):
+		key, says = "model.price", "takes what a million tokens cost"
+	case len(a.Instructions) > maxInstructions:
+		key, says = "instructions", "has at most 8192 characters"
+	case len(a.Allowed) > maxTools:
+		key, says = "tools", "names at most 40 tools"
+	case a.Mode != "" && a.Mode != modePlan:
+		key, says = "mode", "takes plan, or is left out"
+	case a.Tainted != taintedConfirm && a.Tainted != taintedRefuse:
+		key, says = "tainted", "takes confirm or refuse"
+	case !isAmount(l.Money):
+		key, says = "limits.money_per_month", "takes an amount"
+	case l.Money > 0 && m.Price.Prompt == 0 && m.Price.Answer == 0:
+		key, says = "limits.money_per_month", "needs model.price: { prompt: …, answer: … }, what a million tokens cost"
+	}
+	if key != "" {
+		return d, &agent.Mistake{Key: key, Err: errors.New(says)}
 	}
 	a.model = nil
-	if a.world.Open != nil {
+	if m.URL == standInURL {
+		a.model = new(standIn)
+	} else if a.world.Open != nil {
 		a.model = a.world.Open(*m)
-	}
-	if a.Model.URL == standInURL {
-		a.model = standIn{}
 	}
 	if a.model == nil {
 		e := &chat.Endpoint{URL: strings.TrimSuffix(m.URL, "/"), Model: m.Name}
-		if m.KeyFile != "" && a.world.Secret != nil {
+		if m.KeyFile != "" {
 			e.Key = func() (string, error) { return a.world.Secret(m.KeyFile) }
 		}
 		a.model = e
 	}
-	return agent.Definition{Rank: rank}, nil
+	d.Rank = rank
+	return d, nil
 }
+
+// isAmount reports whether a number is an amount of money.
+func isAmount(n float64) bool { return n >= 0 && n <= 1e6 }
 
 // Run implements agent.Agent. A model does nothing by itself. When it is paused or goes, what its
 // tasks have left away from safe is released.
@@ -190,7 +200,7 @@ func (a *Agent) Report(context.Context) agent.Report {
 	}
 	says := "waits to be asked"
 	if a.world.Ledger != nil {
-		used, err := a.world.Ledger.says(a.name, a.Limits)
+		used, err := a.world.Ledger.says(a)
 		if err != nil {
 			return agent.Report{State: agent.Waiting, Says: err.Error()}
 		}

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"agentsite/agents/task"
 	"agentsite/device"
 
 	"github.com/go-json-experiment/json"
@@ -12,33 +13,24 @@ const maxAnswer, maxWhole = 32 << 10, 60 << 10
 // Answer is the result of a task.
 type Answer struct {
 	Text string `json:"text"` // the model's words
-	// Receipt is what the site did for the task, by its own record: what is not here was not done,
-	// whatever Text says.
-	Receipt []Line `json:"receipt"`
-	Foreign string `json:"foreign,omitzero"` // whose words the model had read; "" for only the asker's and the owner's
-	Note    string `json:"note,omitzero"`    // what is wrong with the model's server; "" for nothing
+	// Receipt is what the site did for the task, by its own record, without results: what is not here
+	// was not done, whatever Text says.
+	Receipt []task.Step `json:"receipt"`
+	Foreign string      `json:"foreign,omitzero"` // whose words the model had read; "" for only the asker's and the owner's
+	Note    string      `json:"note,omitzero"`    // what is wrong with the model's server; "" for nothing
 }
 
-// Line is a step of the site.
-type Line struct {
-	Time    string `json:"time"`
-	Does    string `json:"does"`
-	Outcome string `json:"outcome"` // "done", or a kind of fault
-	Says    string `json:"says,omitzero"`
-}
-
-// answer is what the asker gets: the model's words, and what the site did.
-func (r *run) answer(text string) Answer {
-	a := Answer{Text: device.Clip(text, maxAnswer), Foreign: r.site.foreign, Note: r.note, Receipt: []Line{}}
-	for _, s := range r.work.Task().Steps {
-		a.Receipt = append(a.Receipt, Line{Time: s.Time, Does: s.Does, Outcome: s.Outcome, Says: s.Says})
+// answer returns what the asker gets, as JSON: the model's words, and what the site did.
+func (r *run) answer(text string) ([]byte, error) {
+	a := Answer{device.Clip(text, maxAnswer), r.work.Task().Steps, r.site.foreign, r.note}
+	for i := range a.Receipt {
+		a.Receipt[i].Result = nil
 	}
-	for len(a.Text) > 0 { // in JSON it may be longer
-		text, err := json.Marshal(a, json.Deterministic(true))
-		if err != nil || len(text) <= maxWhole {
-			break
+	for { // in JSON it may be longer
+		whole, err := json.Marshal(a, json.Deterministic(true))
+		if err != nil || len(whole) <= maxWhole || a.Text == "" {
+			return whole, err
 		}
 		a.Text = device.Clip(a.Text[:len(a.Text)/2], maxAnswer)
 	}
-	return a
 }

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/agents"
 	"agentsite/agents/llm/chat"
 	"agentsite/agents/llm/chat/chattest"
+	"agentsite/agents/tools"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -14,6 +16,9 @@ import (
 // TestCheck: a check tells a model that is fit from one that always acts, and a server that cuts the
 // beginning of what is too long from one that does not.
 func TestCheck(t *testing.T) {
+	if lampTools[0].Name != agents.OpRead.Tool() || lampTools[1].Name != tools.SwitchOutput {
+		t.Error("a site's tools have other names")
+	}
 	for name, tt := range map[string]struct {
 		eager, forgets bool
 		want           string
@@ -41,7 +46,7 @@ func TestCheck(t *testing.T) {
 				}
 				return a
 			})
-			a := New(World{})
+			a := New(&World{})
 			a.Model = Model{URL: s.Endpoint(), Name: "m"}
 			if _, err := a.Define(); err != nil {
 				t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"unicode"
 
@@ -31,14 +32,14 @@ If a call fails, say so. Never say that you did what no tool has answered. Texts
 `
 
 // system is what the model is told before the conversation.
-func (r *run) system() chat.Message {
-	text := fmt.Sprintf(rules, r.name)
-	if r.world.Now != nil {
-		if now, sure := r.world.Now(); sure {
+func (r *run) system() string {
+	text := fmt.Sprintf(rules, r.agent.name)
+	if r.agent.world.Now != nil {
+		if now, sure := r.agent.world.Now(); sure {
 			text += "It is " + now.Local().Format("Monday 2006-01-02 15:04 MST") + ".\n"
 		}
 	}
-	return chat.Message{Role: chat.System, Text: text + r.Instructions}
+	return text + r.agent.Instructions
 }
 
 // remember takes up the conversation before the task. What the model had read then is in its words.
@@ -51,21 +52,21 @@ func (r *run) remember(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range before {
-		r.earlier = append(r.earlier, chat.Message{Role: chat.User, Text: t.Text})
+	for i := range before {
+		t := &before[i]
 		var a Answer
-		if t.State != task.Completed || json.Unmarshal(t.Result, &a) != nil {
-			r.earlier = append(r.earlier, chat.Message{Role: chat.Assistant, Text: "(no answer: the task " + string(t.State) + ")"})
-			continue
+		text := "(no answer: the task " + string(t.State) + ")"
+		if t.State == task.Completed && json.Unmarshal(t.Result, &a) == nil {
+			text = a.Text
+			for i := range a.Receipt {
+				text += "\n[the site: " + a.Receipt[i].Does + ": " + a.Receipt[i].Outcome + "]"
+			}
 		}
 		if a.Foreign != "" {
 			r.site.taint(a.Foreign+", earlier in the conversation", "")
 		}
-		text := a.Text
-		for _, line := range a.Receipt {
-			text += "\n[the site: " + line.Does + ": " + line.Outcome + "]"
-		}
-		r.earlier = append(r.earlier, chat.Message{Role: chat.Assistant, Text: text})
+		add(&r.earlier, chat.User, t.Text)
+		add(&r.earlier, chat.Assistant, text)
 	}
 	return nil
 }
@@ -82,66 +83,69 @@ func restarted(before []task.Step) string {
 // fit makes a request that the model's context has room for: where it has not, the oldest of the
 // conversation is left out, then the tools that have least to do with what was asked, and then the
 // longest results. It also returns the size of the request.
-func (r *run) fit(messages []chat.Message, offered []tools.Tool) (req chat.Request, bytes int, err error) {
+func (r *run) fit(messages []chat.Message, offered []*tools.Tool) (req chat.Request, bytes int, err error) {
+	room := r.agent.Model.Context - r.agent.Model.Answer
 	earlier := len(r.earlier)
-	req = chat.Request{Messages: slices.Concat([]chat.Message{r.system()}, r.earlier, messages), MaxAnswer: r.Model.Answer}
+	req.MaxAnswer = r.agent.Model.Answer
+	add(&req.Messages, chat.System, r.system())
+	req.Messages = append(append(req.Messages, r.earlier...), messages...)
 	for _, t := range r.relevant(offered) {
 		req.Tools = append(req.Tools, chat.ToolDef{Name: t.Name, Description: t.Description, Input: t.Input})
 	}
-	lastTool := func() (name string) {
-		last := &req.Tools[len(req.Tools)-1]
-		bytes -= last.Size()
-		req.Tools = req.Tools[:len(req.Tools)-1]
-		return last.Name
-	}
-	for bytes = size(&req); tokens(bytes) > r.Model.Context-r.Model.Answer; {
+	fewer := false
+	for bytes = size(&req); tokens(bytes) > room; {
 		longest, most := 0, 500
-		for i, m := range req.Messages[earlier+1:] {
-			if m.Role == chat.Tool && len(m.Text) > most {
-				longest, most = earlier+1+i, len(m.Text)
+		for i := earlier + 1; i < len(req.Messages); i++ {
+			if m := &req.Messages[i]; m.Role == chat.Tool && len(m.Text) > most {
+				longest, most = i, len(m.Text)
 			}
 		}
+		n := len(req.Tools)
+		first := n > 1 && len(messages) == 1 // later ones would surprise it
 		switch {
 		case earlier > 1:
 			bytes -= sizeOf(&req.Messages[1]) + sizeOf(&req.Messages[2])
-			req.Messages, earlier = slices.Delete(req.Messages, 1, 3), earlier-2
-		case len(req.Tools) > 1 && len(messages) == 1: // later ones would surprise it
-			name := lastTool()
-			if r.Mode != modePlan { // a plan may have any
-				r.offered = slices.DeleteFunc(slices.Clone(r.offered), func(t tools.Tool) bool { return t.Name == name })
-			}
-		case longest > 0:
+			req.Messages, earlier = req.Messages[:1+copy(req.Messages[1:], req.Messages[3:])], earlier-2
+		case longest > 0 && !first:
 			m := &req.Messages[longest]
 			bytes -= sizeOf(m)
-			m.Text = object("error", string(device.Invalid), "says", "this result was left out: it was too long for the context")
+			m.Text = fault(device.Faultf(device.Invalid, "this result was left out: it was too long for the context"))
 			bytes += sizeOf(m)
-		case len(req.Tools) > 0:
-			lastTool()
+		case n > 0:
+			bytes -= req.Tools[n-1].Size()
+			req.Tools, fewer = req.Tools[:n-1], fewer || first
 		default:
-			return req, bytes, device.Faultf(device.Invalid, "what was asked is longer than the model's context of %d tokens has room for; ask for less, or raise model.context if the server has more", r.Model.Context)
+			return req, bytes, device.Faultf(device.Invalid, "what was asked is longer than the model's context of %d tokens has room for; ask for less, or raise model.context if the server has more", r.agent.Model.Context)
+		}
+	}
+	if fewer { // what was left out is not offered again
+		r.offered = nil
+		for i := range req.Tools {
+			r.offered = append(r.offered, find(offered, req.Tools[i].Name))
 		}
 	}
 	return req, bytes, nil
 }
 
 // relevant returns tools, those that share most words with the asker's first.
-func (r *run) relevant(offered []tools.Tool) []tools.Tool {
+func (r *run) relevant(offered []*tools.Tool) []*tools.Tool {
 	asked := words(r.task.Text)
-	score := make(map[string]int, len(offered))
-	for i, t := range offered {
+	score := make(map[*tools.Tool]int)
+	all := append([]*tools.Tool(nil), offered...)
+	for _, t := range all {
+		n := 0
 		for _, w := range words(t.Name + " " + t.Description + " " + string(t.Input)) {
 			if len(w) > 2 && slices.Contains(asked, w) {
-				score[t.Name]++
+				n++
 			}
 		}
 		if t.From == "" { // looking comes before guessing
-			score[t.Name] += 3
+			n += 3
 		}
-		score[t.Name] = score[t.Name]*100 - i
+		score[t] = n
 	}
-	out := slices.Clone(offered)
-	slices.SortStableFunc(out, func(a, b tools.Tool) int { return score[b.Name] - score[a.Name] })
-	return out
+	sort.SliceStable(all, func(i, j int) bool { return score[all[i]] > score[all[j]] })
+	return all
 }
 
 // words returns the different words of a text, in lower case.
@@ -164,9 +168,10 @@ func size(r *chat.Request) (n int) {
 
 func sizeOf(m *chat.Message) int { return m.Size() + imageTokens*len(m.Images) }
 
-func sizeOfCalls(calls []chat.Call) (n int) {
-	for _, c := range calls {
-		n += len(c.Name) + len(c.Arguments) + len(c.Broken)
+func sizeOfAnswer(a *chat.Answer) int {
+	n := len(a.Text)
+	for i := range a.Calls {
+		n += len(a.Calls[i].Name) + len(a.Calls[i].Arguments) + len(a.Calls[i].Broken)
 	}
 	return n
 }

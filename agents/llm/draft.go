@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"agentsite/agents/tools"
 	"agentsite/device"
 )
 
@@ -15,28 +16,25 @@ const (
 		`"name":{"type":"string","pattern":"^[a-z][a-z0-9_-]{0,23}$"},"definition":{"type":"string"},"may":{"type":"string","description":"what it needs, such as read climate, set house/heater max 5m"}}}`
 )
 
-// draft keeps the draft of a rule. It does nothing by itself, whatever was read before: an owner looks
-// at it.
-func (r *run) draft(ctx context.Context, args arguments) result {
-	var in struct {
-		Name       string `json:"name"`
-		Definition string `json:"definition"`
-		May        string `json:"may"`
-	}
+// draft keeps the draft of a rule, and returns what the model reads of it. It does nothing by itself,
+// whatever was read before: an owner looks at it.
+func (r *run) draft(ctx context.Context, args tools.Args) (any, error) {
+	var in map[string]string
 	if err := args.Decode(&in); err != nil {
-		return result{fault: device.Faultf(device.Invalid, "%s: %.200s", draftTool, err.Error())}
+		return nil, device.Faultf(device.Invalid, "%s: %.200s", draftTool, err.Error())
 	}
-	if err := device.CheckName(in.Name); err != nil {
-		return result{fault: err}
+	name, definition, may := in["name"], in["definition"], in["may"]
+	if len(in) != 3 || definition == "" || may == "" {
+		return nil, device.Faultf(device.Invalid, "%s takes a name, a definition, what it may, and nothing else", draftTool)
 	}
-	if r.site.foreign != "" && r.Tainted == taintedRefuse {
-		return result{fault: device.Faultf(device.Denied, "refused: it has read the words of %s", r.site.foreign)}
+	if err := device.CheckName(name); err != nil {
+		return nil, err
 	}
-	_, err := r.work.Step(ctx, "draft the rule "+in.Name, func(ctx context.Context, _ string) (any, error) {
-		return nil, r.world.Draft(ctx, r.self, in.Name, in.May, in.Definition)
+	if r.site.foreign != "" && r.agent.Tainted == taintedRefuse {
+		return nil, device.Faultf(device.Denied, "refused: it has read the words of %s", r.site.foreign)
+	}
+	_, err := r.work.Step(ctx, "draft the rule "+name, func(ctx context.Context, _ string) (any, error) {
+		return nil, r.agent.world.Draft(ctx, r.self, name, may, definition)
 	})
-	if err != nil {
-		return result{fault: err}
-	}
-	return result{value: map[string]string{"draft": in.Name, "next": fmt.Sprintf("it does nothing before an owner accepts it: agentsite agents try %s, then agentsite agents accept %[1]s --may PERMISSION", in.Name)}}
+	return fmt.Sprintf("the draft %s does nothing before an owner accepts it: agentsite agents try %[1]s, then agentsite agents accept %[1]s --may PERMISSION", name), err
 }

@@ -1,7 +1,7 @@
 package llm
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -39,11 +39,11 @@ type Ledger struct {
 
 // entry is what one agent has used up. The times only go forward, whatever the clock does.
 type entry struct {
-	Day    int64 `json:"day"` // since 1970, as the others, in UTC
+	Day    int   `json:"day"` // since 1970, as the others, in UTC
 	Tokens int   `json:"tokens"`
-	Hour   int64 `json:"hour"`
+	Hour   int   `json:"hour"`
 	Calls  int   `json:"calls"`
-	Month  int64 `json:"month"`
+	Month  int   `json:"month"`
 	Money  micro `json:"money"`
 }
 
@@ -52,10 +52,13 @@ func ReadLedger(stored []byte, now func() (time.Time, bool), keep func([]byte) e
 	l := &Ledger{now: now, keep: keep, entries: make(map[string]*entry)}
 	if len(stored) > 0 {
 		l.damage = json.Unmarshal(stored, &l.entries, json.RejectUnknownMembers(true))
-		for name, e := range l.entries {
-			if e == nil || min(e.Day, e.Hour, e.Month, int64(e.Tokens), int64(e.Calls), int64(e.Money)) < 0 {
-				l.damage = cmp.Or(l.damage, fmt.Errorf("%.40q is damaged", name))
-			}
+	}
+	if l.entries == nil {
+		l.damage = errors.New("it is empty")
+	}
+	for name, e := range l.entries {
+		if e == nil || min(e.Day, e.Hour, e.Month, e.Tokens, e.Calls) < 0 || e.Money < 0 {
+			l.damage = fmt.Errorf("%.40q is damaged", name)
 		}
 	}
 	return l, l.damage
@@ -63,41 +66,40 @@ func ReadLedger(stored []byte, now func() (time.Time, bool), keep func([]byte) e
 
 // current returns the entry of an agent at this time. The lock is held.
 func (l *Ledger) current(name string) *entry {
-	t, _ := l.now()
 	e := l.entries[name]
 	if e == nil {
 		e = &entry{}
 		l.entries[name] = e
 	}
-	if day := t.Unix() / 86400; day > e.Day {
-		e.Day, e.Tokens = day, 0
-	}
-	if hour := t.Unix() / 3600; hour > e.Hour {
+	t, _ := l.now()
+	hour := int(t.Unix() / 3600)
+	if hour > e.Hour {
 		e.Hour, e.Calls = hour, 0
 	}
-	if month := int64(t.UTC().Year())*12 + int64(t.UTC().Month()); month > e.Month {
+	if day := hour / 24; day > e.Day {
+		e.Day, e.Tokens = day, 0
+	}
+	year, month, _ := t.UTC().Date()
+	if month := year*12 + int(month); month > e.Month {
 		e.Month, e.Money = month, 0
 	}
 	return e
 }
 
 // cost returns what tokens cost.
-func (p Price) cost(prompt, answer int) micro {
+func (p *Price) cost(prompt, answer int) micro {
 	return micro(p.Prompt*float64(prompt) + p.Answer*float64(answer) + 0.999)
 }
 
-// reservation is a request that is being made.
+// reservation is a request that is being made: what was taken for it, and when.
 type reservation struct {
-	ledger           *Ledger
-	name             string
-	price            Price
-	prompt, answer   int
-	day, hour, month int64
-	cost             micro
+	ledger *Ledger
+	agent  *Agent
+	taken  entry
 }
 
 // reserve takes what a request may use at most, or refuses it where a limit would be passed.
-func (l *Ledger) reserve(name string, lim Limits, price Price, prompt, answer int) (*reservation, error) {
+func (l *Ledger) reserve(a *Agent, prompt, answer int) (*reservation, error) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	l.mu.Lock()
@@ -105,19 +107,23 @@ func (l *Ledger) reserve(name string, lim Limits, price Price, prompt, answer in
 	if err := l.unusable(); err != nil {
 		return nil, err
 	}
-	e, cost := l.current(name), price.cost(prompt, answer)
+	e, lim, cost := l.current(a.name), &a.Limits, a.Model.Price.cost(prompt, answer)
+	used := ""
 	switch {
 	case e.Tokens+prompt+answer > lim.Tokens:
-		return nil, device.Faultf(device.Unavailable, "its budget is used up: %d of %d tokens of today, and this may take %d more; tomorrow (UTC) it goes on, or with a higher limits.tokens_per_day", e.Tokens, lim.Tokens, prompt+answer)
-	case e.Calls+1 > lim.Calls:
-		return nil, device.Faultf(device.Unavailable, "its budget is used up: %d calls in this hour; in the next one it goes on, or with a higher limits.calls_per_hour", e.Calls)
+		used = fmt.Sprintf("%d of %d tokens of today, and this may take %d more; tomorrow (UTC) it goes on, or with a higher limits.tokens_per_day", e.Tokens, lim.Tokens, prompt+answer)
+	case e.Calls >= lim.Calls:
+		used = fmt.Sprintf("%d calls in this hour; in the next one it goes on, or with a higher limits.calls_per_hour", e.Calls)
 	case lim.Money > 0 && e.Money+cost > micro(lim.Money*1e6):
-		return nil, device.Faultf(device.Unavailable, "its budget is used up: %.2f of %.2f of this month, and this may cost %.4f; next month it goes on, or with a higher limits.money_per_month", float64(e.Money)/1e6, lim.Money, float64(cost)/1e6)
+		used = fmt.Sprintf("%s, and this may cost %.4f; next month it goes on, or with a higher limits.money_per_month", e.money(lim), float64(cost)/1e6)
 	}
-	r := &reservation{l, name, price, prompt, answer, e.Day, e.Hour, e.Month, cost}
-	e.Tokens, e.Calls, e.Money = e.Tokens+prompt+answer, e.Calls+1, e.Money+cost
+	if used != "" {
+		return nil, device.Faultf(device.Unavailable, "its budget is used up: %s", used)
+	}
+	r := &reservation{l, a, entry{e.Day, prompt + answer, e.Hour, 1, e.Month, cost}}
+	r.add(prompt+answer, 1, cost)
 	if err := l.store(); err != nil {
-		r.add(-1, -prompt-answer, -cost)
+		r.add(-prompt-answer, -1, -cost)
 		return nil, device.Faultf(device.Unavailable, "what it uses up cannot be written down, so that nothing is sent: %w", err)
 	}
 	return r, nil
@@ -127,7 +133,7 @@ func (l *Ledger) reserve(name string, lim Limits, price Price, prompt, answer in
 func (l *Ledger) store() error {
 	text, err := json.Marshal(l.entries, json.Deterministic(true))
 	if err == nil && len(text) > MaxLedger {
-		err = fmt.Errorf("there are too many agents")
+		err = errors.New("there are too many agents")
 	}
 	if err == nil {
 		l.mu.Unlock()
@@ -141,22 +147,21 @@ func (l *Ledger) store() error {
 // for is believed. It is written down with the next request.
 func (r *reservation) settle(u chat.Usage) {
 	prompt, answer := min(max(0, u.Prompt), maxReported), min(max(0, u.Answer), maxReported)
-	l := r.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r.add(0, prompt+answer-r.prompt-r.answer, r.price.cost(prompt, answer)-r.cost)
+	r.ledger.mu.Lock()
+	r.add(prompt+answer-r.taken.Tokens, 0, r.agent.Model.Price.cost(prompt, answer)-r.taken.Money)
+	r.ledger.mu.Unlock()
 }
 
 // add adds to what was used up in the times of the reservation. The lock is held.
-func (r *reservation) add(calls, tokens int, cost micro) {
-	e := r.ledger.current(r.name)
-	if e.Hour == r.hour {
+func (r *reservation) add(tokens, calls int, cost micro) {
+	e := r.ledger.current(r.agent.name)
+	if e.Hour == r.taken.Hour {
 		e.Calls += calls
 	}
-	if e.Day == r.day {
+	if e.Day == r.taken.Day {
 		e.Tokens += tokens
 	}
-	if e.Month == r.month {
+	if e.Month == r.taken.Month {
 		e.Money += cost
 	}
 }
@@ -169,17 +174,22 @@ func (l *Ledger) unusable() error {
 	return device.Faultf(device.Unavailable, "what was used up before is not known, so that nothing is sent to a model: %w", l.damage)
 }
 
+// money tells what was spent of a limit.
+func (e *entry) money(lim *Limits) string {
+	return fmt.Sprintf("%.2f of %.2f this month", float64(e.Money)/1e6, lim.Money)
+}
+
 // says tells what an agent has used up.
-func (l *Ledger) says(name string, lim Limits) (string, error) {
+func (l *Ledger) says(a *Agent) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.unusable(); err != nil {
 		return "", err
 	}
-	e := l.current(name)
-	text := fmt.Sprintf("%d of %d tokens today", e.Tokens, lim.Tokens)
-	if lim.Money > 0 {
-		text += fmt.Sprintf(", %.2f of %.2f this month", float64(e.Money)/1e6, lim.Money)
+	e := l.current(a.name)
+	text := fmt.Sprintf("%d of %d tokens today", e.Tokens, a.Limits.Tokens)
+	if a.Limits.Money > 0 {
+		text += ", " + e.money(&a.Limits)
 	}
 	return text, nil
 }

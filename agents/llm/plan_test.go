@@ -57,7 +57,7 @@ func planner(t *testing.T, answers ...chat.Answer) (*Agent, *spoken, *fakeSite) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := New(World{Hosted: &program{}, Now: now, Ledger: ledger, Queues: new(chat.Queues), Open: func(Model) Completer { return m }})
+	a := New(&World{Hosted: &program{}, Now: now, Ledger: ledger, Queues: new(chat.Queues), Open: func(Model) Completer { return m }})
 	a.SetName("x")
 	a.Model, a.Mode = Model{URL: "http://127.0.0.1:1/v1", Name: "m", Context: 100_000}, modePlan
 	a.Limits.Tokens = 10_000_000
@@ -164,51 +164,54 @@ func TestLedger(t *testing.T) {
 		return l
 	}
 	lim, price := Limits{Tokens: 1000, Calls: 3, Money: 0.002}, Price{Prompt: 1, Answer: 2}
+	of := func(name string, lim Limits) *Agent {
+		return &Agent{name: name, Limits: lim, Model: Model{Price: price}}
+	}
 	l := open()
-	first, err := l.reserve("a", lim, price, 400, 100)
+	first, err := l.reserve(of("a", lim), 400, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l = open() // the program was killed: what was reserved counts
-	if _, err := l.reserve("a", lim, price, 501, 0); err == nil {
+	if _, err := l.reserve(of("a", lim), 501, 0); err == nil {
 		t.Error("a restart forgets")
 	}
-	if _, err := l.reserve("b", lim, price, 501, 0); err != nil {
+	if _, err := l.reserve(of("b", lim), 501, 0); err != nil {
 		t.Error(err)
 	}
 	first.ledger = l
 	first.settle(chat.Usage{Prompt: 100, Answer: 10, Known: true})
-	if _, err := l.reserve("a", lim, price, 890, 0); err != nil {
+	if _, err := l.reserve(of("a", lim), 890, 0); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.reserve("a", lim, price, 1, 0); err == nil {
+	if _, err := l.reserve(of("a", lim), 1, 0); err == nil {
 		t.Error("the day's tokens are passed")
 	}
 	now = now.Add(-48 * time.Hour)
-	if _, err := l.reserve("a", lim, price, 1, 0); err == nil {
+	if _, err := l.reserve(of("a", lim), 1, 0); err == nil {
 		t.Error("a clock that is set back gives a budget")
 	}
 	now = now.Add(49 * time.Hour) // the next day, and month
 	for i, want := range []bool{true, true, true, false} {
-		if _, err := l.reserve("a", lim, price, 10, 10); (err == nil) != want {
+		if _, err := l.reserve(of("a", lim), 10, 10); (err == nil) != want {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
 	now = now.Add(time.Hour)
-	if _, err := l.reserve("a", Limits{Tokens: 1e9, Calls: 3, Money: 0.002}, price, 2000, 0); err == nil {
+	if _, err := l.reserve(of("a", Limits{Tokens: 1e9, Calls: 3, Money: 0.002}), 2000, 0); err == nil {
 		t.Error("the month's money is passed")
 	}
 	full = true
-	if _, err := l.reserve("a", lim, price, 1, 1); device.AsFault(err).Kind != device.Unavailable {
+	if _, err := l.reserve(of("a", lim), 1, 1); device.AsFault(err).Kind != device.Unavailable {
 		t.Errorf("not written down: %v", err)
 	}
-	for _, bad := range []string{"{", `{"a":null}`, `{"a":{"tokens":-1}}`, `[]`, `{"a":{"more":1}}`} {
+	for _, bad := range []string{"{", `{"a":null}`, `{"a":{"tokens":-1}}`, `[]`, `null`, `{"a":{"more":1}}`} {
 		l, err := ReadLedger([]byte(bad), func() (time.Time, bool) { return now, true }, keep)
 		if err == nil {
 			t.Errorf("%s is read", bad)
 			continue
 		}
-		if _, err := l.reserve("a", lim, price, 1, 1); err == nil {
+		if _, err := l.reserve(of("a", lim), 1, 1); err == nil {
 			t.Errorf("%s: something is sent", bad)
 		}
 	}
@@ -219,14 +222,14 @@ func TestLedger(t *testing.T) {
 func TestFit(t *testing.T) {
 	a, _, site := planner(t)
 	a.Model.Context, a.Model.Answer = 4096, 512
-	r := &run{Agent: a, work: &fakeWork{}, task: task.Task{Text: "is the pump on?"}}
+	r := &run{agent: a, work: &fakeWork{}, task: task.Task{Text: "is the pump on?"}}
 	r.site = &guarded{Site: site, run: r}
 	long := strings.Repeat("word ", 1000)
 	for i := range 30 {
 		r.earlier = append(r.earlier, chat.Message{Role: chat.User, Text: long}, chat.Message{Role: chat.Assistant, Text: long})
-		r.offered = append(r.offered, tools.Tool{Name: fmt.Sprint("web_", i), From: "mcp:web", Description: long[:500], Input: []byte(`{"type":"object"}`)})
+		r.offered = append(r.offered, &tools.Tool{Name: fmt.Sprint("web_", i), From: "mcp:web", Description: long[:500], Input: []byte(`{"type":"object"}`)})
 	}
-	r.offered = append(r.offered, tools.Tool{Name: "pump_tool", From: "mcp:pump", Description: "about the pump", Input: []byte(`{"type":"object"}`)})
+	r.offered = append(r.offered, &tools.Tool{Name: "pump_tool", From: "mcp:pump", Description: "about the pump", Input: []byte(`{"type":"object"}`)})
 	messages := []chat.Message{{Role: chat.User, Text: r.task.Text}}
 	req, bytes, err := r.fit(messages, r.offered)
 	if err != nil || tokens(bytes) > 4096-512 || len(req.Tools) == 0 || req.Tools[0].Name != "pump_tool" || len(req.Tools) > 25 {

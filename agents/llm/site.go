@@ -2,14 +2,11 @@ package llm
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"agentsite/agents"
 	"agentsite/agents/task"
-	"agentsite/agents/tools"
 	"agentsite/device"
 )
 
@@ -18,13 +15,13 @@ import (
 // what others wrote, an owner approves each effect, or none is made. What others wrote is a text:
 // numbers, names and what the owner wrote are not.
 type guarded struct {
-	agents.Site // of the task: what acts is a step of it
-	run         *run
-	foreign     string // whose words were read; "" for none
-	only        string // the agent whose program wrote all of them; "" for others
-	planned     bool   // the calls were fixed before any were read
-	moves       int
-	before      []task.Step // that were made before a restart
+	Site    agents.Site // of the task: what acts is a step of it
+	run     *run
+	foreign string // whose words were read; "" for none
+	only    string // the agent whose program wrote all of them; "" for others
+	planned bool   // the calls were fixed before any were read
+	moves   int
+	before  []task.Step // that were made before a restart
 }
 
 // taint notes that the model reads the words of others: of the program of the agent from, or of
@@ -64,7 +61,7 @@ func (g *guarded) allow(terms *agents.Terms, ask agents.Ask, to string) error {
 			why = "its asker may not do this without it"
 		}
 	}
-	if why != "" && g.run.Tainted == taintedRefuse {
+	if why != "" && g.run.agent.Tainted == taintedRefuse {
 		return device.Faultf(device.Denied, "refused: %s", why)
 	}
 	terms.Confirm = why != ""
@@ -72,33 +69,36 @@ func (g *guarded) allow(terms *agents.Terms, ask agents.Ask, to string) error {
 }
 
 // Move implements agents.Site.
-func (g *guarded) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (agents.Output, error) {
-	if r.Value.IsZero() {
-		out, err := g.Site.Move(ctx, p, r)
-		return out, own(err, r.Output)
+func (g *guarded) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
+	moves := !r.Value.IsZero()
+	if moves {
+		if err = g.allowMove(&r); err != nil {
+			return out, err
+		}
 	}
-	ask := agents.Ask{Op: agents.OpMove, Points: []string{r.Output}, Value: r.Value}
-	switch {
-	case g.moves >= g.run.Limits.Moves:
-		return agents.Output{}, device.Faultf(device.Denied, "refused: it makes at most %d moves for one task; tell the asker what is left to do", g.run.Limits.Moves)
-	case slices.ContainsFunc(g.before, func(s task.Step) bool {
-		does, _, _ := strings.Cut(s.Does, " for ")
-		return does == "set "+r.Output+" to "+r.Value.String()
-	}):
-		return agents.Output{}, device.Faultf(device.UnknownOutcome, "refused: this was asked for before the site restarted; it is not made again")
-	}
-	if err := g.allow(&r.Terms, ask, ""); err != nil {
-		return agents.Output{}, err
-	}
-	out, err := g.Site.Move(ctx, p, r)
+	out, err = g.Site.Move(ctx, p, r)
 	err = own(err, r.Output)
-	if err == nil {
-		g.run.held.Note(r.Output, seconds(out.Left))
+	if moves && err == nil {
+		g.run.agent.held.Note(r.Output, seconds(out.Left))
 	}
-	if err == nil || device.AsFault(err).Kind == device.UnknownOutcome {
+	if moves && (err == nil || device.AsFault(err).Kind == device.UnknownOutcome) {
 		g.moves++
 	}
 	return out, err
+}
+
+// allowMove decides about a move away from safe, as allow does.
+func (g *guarded) allowMove(r *agents.MoveRequest) error {
+	if most := g.run.agent.Limits.Moves; g.moves >= most {
+		return device.Faultf(device.Denied, "refused: it makes at most %d moves for one task; tell the asker what is left to do", most)
+	}
+	wants := "set " + r.Output + " to " + r.Value.String()
+	for i := range g.before {
+		if does, _, _ := strings.Cut(g.before[i].Does, " for "); does == wants {
+			return device.Faultf(device.UnknownOutcome, "refused: this was asked for before the site restarted; it is not made again")
+		}
+	}
+	return g.allow(&r.Terms, agents.Ask{Op: agents.OpMove, Points: []string{r.Output}, Value: r.Value}, "")
 }
 
 // Show implements agents.Site.
@@ -111,7 +111,7 @@ func (g *guarded) Show(ctx context.Context, p agents.Principal, r agents.ShowReq
 
 // Capture implements agents.Site.
 func (g *guarded) Capture(ctx context.Context, p agents.Principal, r agents.CaptureRequest) (agents.Picture, error) {
-	if g.run.Model.Images { // there may be words in it
+	if g.run.agent.Model.Images { // there may be words in it
 		g.taint("whoever stands before "+r.Camera, "")
 	}
 	picture, err := g.Site.Capture(ctx, p, r)
@@ -128,7 +128,7 @@ func (g *guarded) Stop(ctx context.Context, p agents.Principal, r agents.SiteReq
 // Points implements agents.Site. What other sites say about their points is left out.
 func (g *guarded) Points(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.PointList, error) {
 	list, err := g.Site.Points(ctx, p, r)
-	list.Points, list.Missed = slices.Clone(list.Points), missed(list.Missed)
+	list.Points, list.Missed = append([]agents.Point(nil), list.Points...), missed(list.Missed)
 	for i := range list.Points {
 		if at := &list.Points[i]; elsewhere(at.Point) {
 			at.Description, at.Device, at.Limits = "", "", ""
@@ -140,7 +140,7 @@ func (g *guarded) Points(ctx context.Context, p agents.Principal, r agents.SiteR
 // Read implements agents.Site.
 func (g *guarded) Read(ctx context.Context, p agents.Principal, r agents.ReadRequest) (agents.Readings, error) {
 	res, err := g.Site.Read(ctx, p, r)
-	res.Readings, res.Missed = slices.Clone(res.Readings), missed(res.Missed)
+	res.Readings, res.Missed = append([]agents.Reading(nil), res.Readings...), missed(res.Missed)
 	for i := range res.Readings {
 		at := &res.Readings[i]
 		g.value(at.Point, at.Value)
@@ -173,7 +173,7 @@ func (g *guarded) Why(ctx context.Context, p agents.Principal, r agents.WhyReque
 
 // events returns the changes of a point as the model reads them.
 func (g *guarded) events(point string, all []agents.Event) []agents.Event {
-	all = slices.Clone(all)
+	all = append([]agents.Event(nil), all...)
 	for i := range all {
 		e := &all[i]
 		g.value(point, e.Value)
@@ -185,8 +185,13 @@ func (g *guarded) events(point string, all []agents.Event) []agents.Event {
 	return all
 }
 
-// word matches the texts of states, such as open, which say nothing else.
-var word = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{0,24}$`) })
+// The letters of tools' names, and with the others those of states, such as half-open.
+const letters, others = "abcdefghijklmnopqrstuvwxyz0123456789_", "-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// isWord reports whether a text has at most so many letters, of those alone.
+func isWord(text, letters string, most int) bool {
+	return len(text) <= most && strings.Trim(text, letters) == ""
+}
 
 // own returns an error without the words of another site.
 func own(err error, addresses ...string) error {
@@ -199,14 +204,14 @@ func own(err error, addresses ...string) error {
 // value notes that the model reads a value: a text, such as that of a display, was written by
 // whoever wrote it there.
 func (g *guarded) value(point string, v device.Value) {
-	if v.Type() == device.TypeText && !word().MatchString(v.Text()) {
+	if v.Type() == device.TypeText && !isWord(v.Text(), letters+others, 24) {
 		g.taint("whoever writes "+point, "")
 	}
 }
 
 // missed returns the sites that did not answer, without their words.
 func missed(all []agents.Missed) []agents.Missed {
-	all = slices.Clone(all)
+	all = append([]agents.Missed(nil), all...)
 	for i := range all {
 		all[i].Why = "it does not answer"
 	}
@@ -216,59 +221,22 @@ func missed(all []agents.Missed) []agents.Missed {
 // elsewhere reports whether a point is one of another site.
 func elsewhere(address string) bool { return strings.Count(address, "/") > 1 }
 
+// Offer implements agents.Site.
+func (g *guarded) Offer(ctx context.Context, p agents.Principal) (*agents.Offer, error) {
+	return g.Site.Offer(ctx, p)
+}
+
+// Status implements agents.Site.
+func (g *guarded) Status(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Status], error) {
+	return g.Site.Status(ctx, p, r)
+}
+
+// Watch implements agents.Site.
+func (g *guarded) Watch(ctx context.Context, p agents.Principal, _ agents.WatchRequest, _ func(agents.Update) error) error {
+	return g.Notify(ctx, p, agents.Change{}, nil, nil)
+}
+
 // Notify implements tools.Site.
 func (g *guarded) Notify(context.Context, agents.Principal, agents.Change, []string, func(agents.Change) error) error {
 	return device.Faultf(device.Unavailable, "a model watches nothing")
-}
-
-// programs are the tools of other programs, each call of which is a step of the task.
-type programs struct {
-	tools.Hosted
-	run *run
-}
-
-// Tools implements tools.Hosted.
-func (t programs) Tools(p agents.Principal) ([]tools.Tool, error) {
-	if t.Hosted == nil {
-		return nil, nil
-	}
-	return t.Hosted.Tools(p)
-}
-
-// Refuse implements tools.Hosted.
-func (t programs) Refuse(p agents.Principal, tool string, err error) error {
-	if t.Hosted == nil {
-		return err
-	}
-	return t.Hosted.Refuse(p, tool, err)
-}
-
-// Call implements tools.Hosted. Whatever it brings was written by others, and what it is sent leaves
-// the site.
-func (t programs) Call(ctx context.Context, p agents.Principal, c tools.Call) (res tools.Result, err error) {
-	if t.Hosted == nil {
-		return res, tools.ErrNotFound
-	}
-	from := ""
-	for _, tool := range t.run.offered {
-		if tool.Name == c.Tool {
-			from = tool.From
-		}
-	}
-	if err := t.run.site.allow(&c.Terms, agents.Ask{Tool: c.Tool}, from); err != nil {
-		return res, err
-	}
-	if c.Terms.Confirm { // nobody can approve it
-		return res, device.Faultf(device.Denied, "refused: a tool of another program is called before the words of others are read, and for askers that may call it themselves")
-	}
-	t.run.site.taint(c.Tool, from)
-	if talk, ok := t.run.work.(task.Talk); ok {
-		c.Terms = talk.Through(c.Terms)
-	}
-	_, err = t.run.work.Step(ctx, "call "+c.Tool, func(ctx context.Context, key string) (any, error) {
-		c.Terms.Key = &key
-		res, err = t.Hosted.Call(ctx, p, c)
-		return nil, err
-	})
-	return res, err
 }

@@ -159,7 +159,7 @@ func TestTaint(t *testing.T) {
 		},
 		"a program": {
 			read: func(ctx context.Context, g *guarded) error {
-				_, err := programs{new(programHost), g.run}.Call(ctx, self, tools.Call{Tool: "web_page"})
+				_, err := g.run.program(ctx, "mcp:web", &tools.Call{Tool: "web_page"})
 				return err
 			}, want: true,
 		},
@@ -169,10 +169,9 @@ func TestTaint(t *testing.T) {
 	} {
 		for _, mode := range []string{taintedConfirm, taintedRefuse} {
 			t.Run(name+", "+mode, func(t *testing.T) {
-				site, w := tt.site, &fakeWork{asker: tt.asker}
-				r := &run{Agent: &Agent{Tainted: mode, Model: Model{Images: true}, Limits: Limits{Moves: 8}}, self: self, work: w}
+				site, w, mail := tt.site, &fakeWork{asker: tt.asker}, new(programHost)
+				r := &run{agent: &Agent{Tainted: mode, Model: Model{Images: true}, Limits: Limits{Moves: 8}, world: &World{Hosted: mail}}, self: self, work: w}
 				r.site = &guarded{Site: &site, run: r}
-				r.offered = []tools.Tool{{Name: "web_page", From: "mcp:web"}, {Name: "mail_send", From: "mcp:mail"}}
 				r.site.resume(tt.steps)
 				if tt.read != nil {
 					if err := tt.read(t.Context(), r.site); err != nil {
@@ -182,8 +181,8 @@ func TestTaint(t *testing.T) {
 				site.done = nil
 				_, moved := r.site.Move(t.Context(), self, agents.MoveRequest{Output: "heater/relay", Value: device.Bool(true)})
 				shown := r.site.Show(t.Context(), self, agents.ShowRequest{Display: "panel/text", Text: "x"})
-				mail := &programHost{}
-				_, sent := programs{mail, r}.Call(t.Context(), self, tools.Call{Tool: "mail_send"})
+				mail.called = 0
+				_, sent := r.program(t.Context(), "mcp:mail", &tools.Call{Tool: "mail_send"})
 				got := strings.Join(site.done, ", ")
 				switch {
 				case !tt.want && (got != "heater/relay on, show" || sent != nil || mail.called != 1):
@@ -209,15 +208,14 @@ func TestTaint(t *testing.T) {
 
 // TestSameProgram: what one program wrote may have the same one called again, and no other.
 func TestSameProgram(t *testing.T) {
-	r := &run{Agent: &Agent{Tainted: taintedConfirm, Limits: Limits{Moves: 2}}, work: &fakeWork{}}
-	r.site = &guarded{Site: &fakeSite{}, run: r}
-	r.offered = []tools.Tool{{Name: "web_page", From: "mcp:web"}, {Name: "web_find", From: "mcp:web"}, {Name: "mail_send", From: "mcp:mail"}}
 	host := &programHost{}
+	r := &run{agent: &Agent{Tainted: taintedConfirm, world: &World{Hosted: host}}, work: &fakeWork{}}
+	r.site = &guarded{Site: &fakeSite{}, run: r}
 	for i, tt := range []struct {
-		tool string
-		may  bool
-	}{{"web_page", true}, {"web_find", true}, {"web_page", true}, {"mail_send", false}, {"web_find", true}} {
-		_, err := programs{host, r}.Call(t.Context(), r.self, tools.Call{Tool: tt.tool})
+		from, tool string
+		may        bool
+	}{{"mcp:web", "web_page", true}, {"mcp:web", "web_find", true}, {"mcp:web", "web_page", true}, {"mcp:mail", "mail_send", false}, {"mcp:web", "web_find", true}} {
+		_, err := r.program(t.Context(), tt.from, &tools.Call{Tool: tt.tool})
 		if (err == nil) != tt.may {
 			t.Errorf("%d: %s: %v", i, tt.tool, err)
 		}
@@ -226,7 +224,7 @@ func TestSameProgram(t *testing.T) {
 		t.Errorf("%d calls", host.called)
 	}
 	r.site.value("panel/text", device.Text("two words"))
-	if _, err := (programs{host, r}).Call(t.Context(), r.self, tools.Call{Tool: "web_page"}); err == nil {
+	if _, err := r.program(t.Context(), "mcp:web", &tools.Call{Tool: "web_page"}); err == nil {
 		t.Error("after the words of others it is told more")
 	}
 }
@@ -240,7 +238,7 @@ func TestElsewhere(t *testing.T) {
 		history:  agents.History{Changes: []agents.Event{{Time: "now", Holder: bad, Cause: bad, By: bad, Via: []string{bad}, Tool: bad, Outcome: bad, Says: bad}}},
 		why:      agents.Why{Reading: agents.Reading{Why: bad}, Output: &agents.OutputDetail{Limits: bad}, Name: bad, Via: []string{bad}, Refused: bad, Needed: []string{bad}, Used: []string{bad}},
 	}
-	r := &run{Agent: &Agent{Limits: Limits{Moves: 9}}, work: &fakeWork{}}
+	r := &run{agent: &Agent{Limits: Limits{Moves: 9}}, work: &fakeWork{}}
 	g := &guarded{Site: site, run: r}
 	mine, _ := g.Why(t.Context(), r.self, agents.WhyRequest{Point: "lamp/relay"})
 	site.fails = device.Faultf(device.Denied, bad)
@@ -260,7 +258,7 @@ func TestElsewhere(t *testing.T) {
 		t.Errorf("%+v", mine)
 	}
 	for _, v := range []any{points, readings, history, why} {
-		if text := (result{value: v}).text(); strings.Contains(text, "gnore") || strings.Contains(text, "do as I say") {
+		if text, _ := r.text(&tools.Result{Value: v}); strings.Contains(text, "gnore") || strings.Contains(text, "do as I say") {
 			t.Errorf("it reads %s", text)
 		}
 	}
@@ -273,7 +271,7 @@ func TestElsewhere(t *testing.T) {
 // does not count.
 func TestMoves(t *testing.T) {
 	site := &fakeSite{}
-	r := &run{Agent: &Agent{Tainted: taintedConfirm, Limits: Limits{Moves: 2}}, work: &fakeWork{}}
+	r := &run{agent: &Agent{Tainted: taintedConfirm, Limits: Limits{Moves: 2}}, work: &fakeWork{}}
 	g := &guarded{Site: site, run: r}
 	move := func(output string) device.FaultKind {
 		_, err := g.Move(t.Context(), r.self, agents.MoveRequest{Output: output, Value: device.Bool(true)})

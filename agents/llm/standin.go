@@ -2,14 +2,13 @@ package llm
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"agentsite/agents"
 	"agentsite/agents/llm/chat"
 	"agentsite/agents/tools"
-	"agentsite/device"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,100 +22,83 @@ const standInURL = "stand-in"
 type standIn struct{}
 
 // Complete implements Completer.
-func (standIn) Complete(_ context.Context, r chat.Request, say func(string)) (a chat.Answer, err error) {
-	last := r.Messages[len(r.Messages)-1]
-	switch {
-	case last.Role == chat.Tool:
-		a.Text = "(a script, no model) " + tell(r.Messages)
-	default:
-		a = act(last.Text, r.Tools)
+func (*standIn) Complete(_ context.Context, r chat.Request, say func(string)) (a chat.Answer, err error) {
+	last := &r.Messages[len(r.Messages)-1]
+	if last.Role == chat.Tool {
+		a.Text = tell(last.Text)
+	} else if call, args := choose(last.Text, r.Tools); call != "" {
+		a.Calls = []chat.Call{{ID: "1", Name: call, Arguments: jsontext.Value(args)}}
+	} else {
+		a.Text = "I may read and move nothing here."
 	}
-	if say != nil && a.Text != "" {
-		say(a.Text)
+	if a.Text != "" {
+		a.Text = "(a script, no model) " + a.Text
+		if say != nil {
+			say(a.Text)
+		}
 	}
-	a.Usage = chat.Usage{Prompt: tokens(size(&r)), Answer: tokens(len(a.Text) + sizeOfCalls(a.Calls)), Known: true}
+	a.Usage = chat.Usage{Prompt: tokens(size(&r)), Answer: tokens(sizeOfAnswer(&a)), Known: true}
 	return a, nil
 }
 
-// act chooses a call for what was said.
-func act(text string, offered []chat.ToolDef) (a chat.Answer) {
+// choose chooses a call for what was said; "" for none.
+func choose(text string, offered []chat.ToolDef) (call, args string) {
 	said := words(text)
 	on, off := slices.Contains(said, "on") || slices.Contains(said, "open"), slices.Contains(said, "off") || slices.Contains(said, "close")
-	if output := named(said, enum(offered, tools.SwitchOutput, "output")); output != "" && on != off && !strings.Contains(text, "?") {
-		args, _ := json.Marshal(map[string]any{"output": output, "on": on}, json.Deterministic(true))
-		a.Calls = []chat.Call{{ID: "1", Name: tools.SwitchOutput, Arguments: args}}
-		return a
+	if _, output := named(said, offered, tools.SwitchOutput, "output"); output != "" && on != off && !strings.Contains(text, "?") {
+		return tools.SwitchOutput, `{"output":` + output + `,"on":` + strconv.FormatBool(on) + "}"
 	}
-	read := agents.OpRead.Tool()
-	if all := enum(offered, read, "points"); len(all) > 0 {
-		args := map[string]any{}
-		if point := named(said, all); point != "" {
-			args["points"] = []string{point}
-		}
-		text, _ := json.Marshal(args, json.Deterministic(true))
-		a.Calls = []chat.Call{{ID: "1", Name: read, Arguments: text}}
-		return a
+	some, point := named(said, offered, agents.OpRead.Tool(), "points")
+	switch {
+	case !some:
+		return "", ""
+	case point == "":
+		return agents.OpRead.Tool(), "{}"
 	}
-	a.Text = "(a script, no model) I may read and move nothing here."
-	return a
+	return agents.OpRead.Tool(), `{"points":[` + point + "]}"
 }
 
-// named returns the first of names whose device or point was said.
-func named(said, names []string) string {
-	for _, name := range names {
-		for _, w := range words(name) {
-			if len(w) > 2 && slices.Contains(said, w) {
-				return name
+// named reports whether an argument of a tool takes any names, and returns the first of them whose
+// device or point was said, as JSON.
+func named(said []string, offered []chat.ToolDef, tool, field string) (some bool, name string) {
+	for i := range offered {
+		if offered[i].Name != tool {
+			continue
+		}
+		schema := chat.Fields(chat.Fields(chat.Fields(offered[i].Input)["properties"])[field])
+		if items := schema["items"]; items != nil {
+			schema = chat.Fields(items)
+		}
+		for _, name := range chat.Elements(schema["enum"]) {
+			some = true
+			for _, w := range words(string(name)) {
+				if len(w) > 2 && slices.Contains(said, w) {
+					return some, string(name)
+				}
 			}
 		}
 	}
-	return ""
-}
-
-// enum returns the names that an argument of a tool may have.
-func enum(offered []chat.ToolDef, tool, field string) []string {
-	i := slices.IndexFunc(offered, func(t chat.ToolDef) bool { return t.Name == tool })
-	if i < 0 {
-		return nil
-	}
-	type property struct {
-		Enum  []string `json:"enum"`
-		Items struct {
-			Enum []string `json:"enum"`
-		} `json:"items"`
-	}
-	var schema struct {
-		Properties map[string]jsontext.Value `json:"properties"`
-	}
-	var p property
-	if json.Unmarshal(offered[i].Input, &schema) != nil || json.Unmarshal(schema.Properties[field], &p) != nil {
-		return nil
-	}
-	return append(p.Enum, p.Items.Enum...)
+	return some, ""
 }
 
 // tell tells what the last call brought.
-func tell(messages []chat.Message) string {
-	last := messages[len(messages)-1]
-	var got struct {
-		Error    string           `json:"error"`
-		Says     string           `json:"says"`
-		Output   string           `json:"output"`
-		Value    device.Value     `json:"value"`
-		Left     float64          `json:"seconds_left"`
-		Readings []agents.Reading `json:"readings"`
+func tell(result string) string {
+	text := jsontext.Value(result)
+	if f := chat.Fields(text); f["error"] != nil {
+		return "That was not done: " + chat.Text(f["says"])
 	}
-	switch err := json.Unmarshal([]byte(last.Text), &got); {
-	case err != nil:
-		return last.Text
-	case got.Error != "":
-		return "That was not done: " + got.Says
-	case got.Output != "":
-		return fmt.Sprintf("%s is %s now, for %.0f s.", got.Output, got.Value, got.Left)
+	var out agents.Output
+	if json.Unmarshal(text, &out) == nil && out.Output != "" {
+		return out.Output + " is " + out.Value.String() + " now, for " + strconv.FormatFloat(out.Left, 'f', 0, 64) + " s."
 	}
-	var all []string
-	for _, r := range got.Readings[:min(len(got.Readings), 8)] {
-		all = append(all, strings.TrimSpace(fmt.Sprintf("%s is %v %s", r.Point, r.Value, r.Unit)))
+	var got agents.Readings
+	if json.Unmarshal(text, &got) != nil {
+		return result
 	}
-	return strings.Join(all, ", ") + ". Say \"heater on\", or the name of a point."
+	all := ""
+	for i := range got.Readings[:min(len(got.Readings), 8)] {
+		r := &got.Readings[i]
+		all += strings.TrimSpace(r.Point+" is "+r.Value.String()+" "+r.Unit) + ", "
+	}
+	return strings.TrimSuffix(all, ", ") + ". Say \"heater on\", or the name of a point."
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"agentsite/agents"
@@ -13,7 +12,6 @@ import (
 	"agentsite/agents/tools"
 	"agentsite/device"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -23,28 +21,29 @@ const maxTurns, maxCalls = 8, 4
 
 // run is a model at work on one task.
 type run struct {
-	*Agent
-	self agents.Principal
-	work task.Work
-	site *guarded
-	task task.Task
+	agent *Agent
+	self  agents.Principal
+	work  task.Work
+	site  *guarded
+	task  task.Task
 
 	catalog  *tools.Catalog
-	offered  []tools.Tool
+	all      []*tools.Tool  // that it may use
+	offered  []*tools.Tool  // that it may call now
 	earlier  []chat.Message // of the conversation before the task
 	messages []chat.Message // of the task: the asker's words, and what followed
+	pictures []chat.Image   // that the calls of this turn have taken
 	note     string         // on the server, for the asker; "" for none
 }
 
 // Work implements agent.Worker.
 func (a *Agent) Work(ctx context.Context, self agents.Principal, site agents.Site, w task.Work) (jsontext.Value, error) {
-	t := w.Task()
-	a.working.Store(&t.ID)
+	r := &run{agent: a, self: self, work: w, task: w.Task()}
+	a.working.Store(&r.task.ID)
 	defer a.working.Store(nil)
-	if strings.TrimSpace(t.Text) == "" {
-		return nil, device.Faultf(device.Invalid, "say in words what you want: agentsite ask %s what you want", t.Agent)
+	if strings.TrimSpace(r.task.Text) == "" {
+		return nil, device.Faultf(device.Invalid, "say in words what you want: agentsite ask %s what you want", r.task.Agent)
 	}
-	r := &run{Agent: a, self: self, work: w, task: t}
 	r.site = &guarded{Site: site, run: r}
 	if err := r.begin(ctx); err != nil {
 		return nil, err
@@ -53,110 +52,123 @@ func (a *Agent) Work(ctx context.Context, self agents.Principal, site agents.Sit
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(r.answer(text), json.Deterministic(true))
+	return r.answer(text)
 }
 
 // begin lists the tools, and takes up the conversation.
 func (r *run) begin(ctx context.Context) error {
-	r.catalog = tools.New(r.site, programs{r.world.Hosted, r})
+	a := r.agent
+	r.catalog = tools.New(r.site, a.world.Hosted)
 	all, err := r.catalog.Tools(ctx, r.self)
 	if err != nil {
 		return err
 	}
-	for _, t := range all {
-		if len(r.Allowed) == 0 || slices.Contains(r.Allowed, t.Name) {
-			r.offered = append(r.offered, t)
+	for i := range all {
+		if len(a.Allowed) == 0 || slices.Contains(a.Allowed, all[i].Name) {
+			r.all = append(r.all, &all[i])
 		}
 	}
-	if r.Drafts && r.world.Draft != nil {
-		r.offered = append(r.offered, tools.Tool{Name: draftTool, Description: draftHelp, Input: []byte(draftInput)})
+	if a.Drafts && a.world.Draft != nil {
+		r.all = append(r.all, &tools.Tool{Name: draftTool, Description: draftHelp, Input: []byte(draftInput)})
 	}
 	if err := r.remember(ctx); err != nil {
 		return err
 	}
-	r.messages = []chat.Message{{Role: chat.User, Text: r.task.Text}}
+	add(&r.messages, chat.User, r.task.Text)
 	if before := r.task.Steps; len(before) > 0 {
 		r.site.resume(before)
-		r.messages = append(r.messages, chat.Message{Role: chat.User, Text: restarted(before)})
+		add(&r.messages, chat.User, restarted(before))
+	}
+	r.offered = r.all
+	if a.Mode == modePlan {
+		r.offerPlan()
 	}
 	return nil
 }
 
-// talk asks the model until it answers without a call.
+// add adds a message to a conversation.
+func add(all *[]chat.Message, role chat.Role, text string) *chat.Message {
+	*all = append(*all, chat.Message{Role: role, Text: text})
+	return &(*all)[len(*all)-1]
+}
+
+// talk asks the model until it answers without a call, or its plan is carried out.
 func (r *run) talk(ctx context.Context) (string, error) {
-	if r.Mode == modePlan {
-		return r.plan(ctx)
-	}
 	for turn := 1; ; turn++ {
-		offered := r.offered
 		if turn == maxTurns {
-			offered = nil
+			r.offered = nil
 		}
-		a, err := r.ask(ctx, r.messages, offered)
-		if err != nil {
-			return "", err
+		a, err := r.ask(ctx, r.messages, r.offered)
+		if err != nil || len(a.Calls) == 0 || turn == maxTurns {
+			return a.Text, err
 		}
-		if len(a.Calls) == 0 || turn == maxTurns {
-			return a.Text, nil
-		}
-		r.messages = append(r.messages, chat.Message{Role: chat.Assistant, Text: a.Text, Calls: a.Calls})
-		var pictures []chat.Image
-		for i, c := range a.Calls {
-			said := result{fault: device.Faultf(device.Busy, "not made: at most %d calls in one turn", maxCalls)}
-			if i < maxCalls {
-				said = r.call(ctx, c)
+		add(&r.messages, chat.Assistant, a.Text).Calls = a.Calls
+		r.pictures = nil
+		for i := range a.Calls {
+			var text string
+			switch c := &a.Calls[i]; {
+			case i >= maxCalls:
+				text = fault(device.Faultf(device.Busy, "not made: at most %d calls in one turn", maxCalls))
+			case c.Name == planTool && r.agent.Mode == modePlan:
+				steps, err := r.readPlan(c)
+				if err == nil {
+					return r.carryOut(ctx, steps)
+				}
+				text = fault(err)
+			default:
+				text, _ = r.call(ctx, c)
 			}
 			if ctx.Err() != nil {
 				return "", context.Cause(ctx)
 			}
-			pictures = append(pictures, said.pictures...)
-			r.messages = append(r.messages, chat.Message{Role: chat.Tool, CallID: c.ID, Text: said.text()})
+			add(&r.messages, chat.Tool, text).CallID = a.Calls[i].ID
 		}
-		if len(pictures) > 0 {
-			r.messages = append(r.messages, chat.Message{Role: chat.User, Text: "(the pictures that the tools took)", Images: pictures})
+		if len(r.pictures) > 0 {
+			add(&r.messages, chat.User, "(the pictures that the tools took)").Images = r.pictures
 		}
 	}
 }
 
 // ask sends the model one request, within the budget and its turn at the server.
-func (r *run) ask(ctx context.Context, messages []chat.Message, offered []tools.Tool) (chat.Answer, error) {
+func (r *run) ask(ctx context.Context, messages []chat.Message, offered []*tools.Tool) (a chat.Answer, err error) {
 	req, bytes, err := r.fit(messages, offered)
 	if err != nil {
-		return chat.Answer{}, err
+		return a, err
 	}
-	leave, err := r.world.Queues.Enter(ctx, r.Model.URL, r.name, r.priority())
+	w := r.agent.world
+	leave, err := w.Queues.Enter(ctx, r.agent.Model.URL, r.agent.name, r.priority())
 	if err != nil {
-		return chat.Answer{}, err
+		return a, err
 	}
 	defer leave()
 	// A token is at least one byte, so that no budget is passed.
-	spent, err := r.world.Ledger.reserve(r.name, r.Limits, r.Model.Price, bytes, r.Model.Answer)
+	spent, err := w.Ledger.reserve(r.agent, bytes, r.agent.Model.Answer)
 	if err != nil {
-		return chat.Answer{}, err
+		return a, err
 	}
 	r.work.Say("the model thinks")
 	var show func(string)
 	if t, ok := r.work.(task.Talk); ok {
 		show = t.Write
 	}
-	a, err := r.model.Complete(ctx, req, show)
+	a, err = r.agent.model.Complete(ctx, req, show)
 	r.work.Say("")
-	switch {
-	case err != nil:
-		if a.Usage.Known { // else it may have used all
-			spent.settle(a.Usage)
-		}
-		return a, err
-	case a.Usage.Known && a.Usage.Prompt > 0:
-		spent.settle(a.Usage)
-		r.noteCut(bytes, a.Usage.Prompt)
-	default:
-		spent.settle(chat.Usage{Prompt: tokens(bytes), Answer: tokens(len(a.Text) + sizeOfCalls(a.Calls))})
+	used := a.Usage
+	if err == nil && used.Known && used.Prompt > 0 {
+		r.noteCut(bytes, used.Prompt)
+	} else if err == nil {
+		used = chat.Usage{Prompt: tokens(bytes), Answer: tokens(sizeOfAnswer(&a)), Known: true}
 	}
-	if a.Refused != "" && a.Text == "" && len(a.Calls) == 0 {
+	if used.Known { // else it may have used all
+		spent.settle(used)
+	}
+	if err != nil || len(a.Calls) > 0 {
+		return a, err
+	}
+	if a.Refused != "" && a.Text == "" {
 		a.Text = "The model refused to answer."
 	}
-	if len(a.Calls) == 0 && prose(a.Text, offered) {
+	if prose(a.Text, offered) {
 		r.note = "the model wrote a call as words, and of words no call is made; its server has to know how the model calls: llama.cpp by --jinja, vLLM by --tool-call-parser, Ollama by the model's template"
 	}
 	return a, nil
@@ -170,23 +182,28 @@ func (r *run) noteCut(bytes, counted int) {
 		r.note = fmt.Sprintf("the server counted %d tokens of about %d that it was sent: it probably cut their beginning; raise its context (of Ollama OLLAMA_CONTEXT_LENGTH), or lower model.context", counted, tokens(bytes))
 		note = &r.note
 	}
-	r.cut.Store(note)
+	r.agent.cut.Store(note)
 }
 
 // prose reports whether a text is a call of one of the tools, which a server has not understood as one.
-func prose(text string, offered []tools.Tool) bool {
-	return slices.ContainsFunc(offered, func(t tools.Tool) bool {
-		return strings.Contains(text, "<function="+t.Name) || strings.Contains(text, strconv.Quote(t.Name)) && (strings.Contains(text, `"arguments"`) || strings.Contains(text, `"parameters"`))
-	})
+func prose(text string, offered []*tools.Tool) bool {
+	if !strings.Contains(text, `"arguments"`) && !strings.Contains(text, `"parameters"`) && !strings.Contains(text, "<function=") {
+		return false
+	}
+	for _, t := range offered {
+		if strings.Contains(text, "<function="+t.Name) || strings.Contains(text, `"`+t.Name+`"`) {
+			return true
+		}
+	}
+	return false
 }
 
 // priority is that of people, unless an agent of the site asks.
 func (r *run) priority() chat.Priority {
-	kind, _, _ := strings.Cut(r.task.Asker, ":")
-	switch kind {
-	case "rule":
+	if strings.HasPrefix(r.task.Asker, "rule:") {
 		return chat.Rule
-	case "routine":
+	}
+	if strings.HasPrefix(r.task.Asker, "routine:") {
 		return chat.Schedule
 	}
 	return chat.Chat

@@ -25,6 +25,12 @@ func (f completer) Complete(_ context.Context, r chat.Request, _ func(string)) (
 	return f(r)
 }
 
+// nobody offers no tools of programs.
+type nobody struct{ tools.Hosted }
+
+func (nobody) Tools(agents.Principal) ([]tools.Tool, error)         { return nil, nil }
+func (nobody) Refuse(_ agents.Principal, _ string, err error) error { return err }
+
 // talker returns an agent with a model.
 func talker(t *testing.T, m Completer) *Agent {
 	t.Helper()
@@ -33,7 +39,7 @@ func talker(t *testing.T, m Completer) *Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := New(World{Now: now, Ledger: ledger, Queues: new(chat.Queues), Open: func(Model) Completer { return m }})
+	a := New(&World{Hosted: nobody{}, Now: now, Ledger: ledger, Queues: new(chat.Queues), Open: func(Model) Completer { return m }})
 	a.SetName("x")
 	a.Model = Model{URL: "http://127.0.0.1:1/v1", Name: "m", Context: 100_000}
 	if _, err := a.Define(); err != nil {
@@ -164,7 +170,7 @@ func TestProse(t *testing.T) {
 	if err != nil || got.Note == "" || len(site.done) != 0 || len(got.Receipt) != 0 || !strings.Contains(got.Text, "lamp/relay") {
 		t.Errorf("%+v %v %q", got, err, site.done)
 	}
-	offered := []tools.Tool{{Name: "switch_output"}}
+	offered := []*tools.Tool{{Name: "switch_output"}}
 	for text, want := range map[string]bool{
 		`{"name": "switch_output", "parameters": {"on": true}}`:                             true,
 		"<function=switch_output>\n<parameter=on>true</parameter>":                          true,

@@ -155,7 +155,7 @@ type Host interface {
 
 // Work is a task as its agent has it.
 type Work interface {
-	// Task returns the task with the steps of before, which a restart may lie behind. A step
+	// Task returns a copy of the task, with the steps of before, which a restart may lie behind. A step
 	// without a known outcome must not be made again.
 	Task() Task
 	// Step makes durable that something is about to be done, does it, and notes its result. Moves,

@@ -22,7 +22,8 @@ func (w *work) Earlier(ctx context.Context, most int) (all []task.Task, _ error)
 	if err != nil {
 		return nil, err
 	}
-	for _, h := range heads {
+	for i := range heads {
+		h := &heads[i]
 		if h.Context != asked.Context || h.Agent != asked.Agent || h.Asker != asked.Asker || !h.State.Ended() {
 			continue
 		}

@@ -18,7 +18,7 @@ import (
 // kinds is the one list of the kinds of agents that a site can host. sites are the other sites that
 // agents ask, nil if nothing runs. children is for agents that run other programs, models for
 // language models, and registry for the reporter to an AIOS registry.
-func kinds(w rule.World, sites *remote.Sites, children mcp.World, models llm.World, registry aios.World) hosted.Kinds {
+func kinds(w rule.World, sites *remote.Sites, children mcp.World, models *llm.World, registry aios.World) hosted.Kinds {
 	return func(cfg *config.Site) []agent.Kind {
 		w := w
 		registry := registry
@@ -35,15 +35,15 @@ func kinds(w rule.World, sites *remote.Sites, children mcp.World, models llm.Wor
 
 // Kinds returns the kinds of agents, to describe them to people.
 func Kinds() []agent.Kind {
-	return kinds(rule.World{}, nil, mcp.World{}, llm.World{}, aios.World{})(new(config.Site))
+	return kinds(rule.World{}, nil, mcp.World{}, new(llm.World), aios.World{})(new(config.Site))
 }
 
 // Check checks the agents section of a configuration, and makes the tests of its rules.
 func Check(cfg *config.Site) error {
-	return hosted.Check(cfg, kinds(rule.World{}, nil, mcp.World{}, llm.World{}, aios.World{}))
+	return hosted.Check(cfg, kinds(rule.World{}, nil, mcp.World{}, new(llm.World), aios.World{}))
 }
 
 // Accept checks the agents section before a start or a reload, which wait for no tests.
 func Accept(cfg *config.Site) error {
-	return hosted.Check(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, llm.World{}, aios.World{}))
+	return hosted.Check(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}))
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agents/llm"
 	"agentsite/agents/llm/chat"
 	"agentsite/agents/task"
 	"agentsite/transport/rpc"
@@ -84,7 +83,7 @@ func TestModelUngranted(t *testing.T) {
 		}
 		v.sleep(time.Minute)
 		m.answers = []chat.Answer{calls("switch_output", `{"output":"b/lamp/relay","on":true}`), {Text: "It is on."}}
-		if got := answerOf(v.T, v.say("a", here, "c", "lamp on")); slices.ContainsFunc(got.Receipt, func(l llm.Line) bool { return l.Outcome == "done" }) || len(b.book.moves()) != 0 || b.on("lamp/relay") {
+		if got := answerOf(v.T, v.say("a", here, "c", "lamp on")); slices.ContainsFunc(got.Receipt, func(l task.Step) bool { return l.Outcome == "done" }) || len(b.book.moves()) != 0 || b.on("lamp/relay") {
 			v.Errorf("%+v", got)
 		}
 	})

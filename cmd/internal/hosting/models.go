@@ -18,10 +18,10 @@ import (
 
 // openModels returns the World of language models. If their spent budgets are unknown, they are
 // sent nothing.
-func openModels(o Options, drafts func() *imports.Store) (llm.World, error) {
+func openModels(o Options, drafts func() *imports.Store) (*llm.World, error) {
 	stored, err := state.ReadUntrusted(o.Folder.Path(state.SpentFile), llm.MaxLedger)
 	if err != nil {
-		return llm.World{}, o.Folder.Unusable(err)
+		return nil, o.Folder.Unusable(err)
 	}
 	ledger, damage := llm.ReadLedger(stored, o.Access.Now, func(text []byte) error {
 		return state.WriteAtomic(o.Folder.Path(state.SpentFile), text, 0o600)
@@ -37,26 +37,31 @@ func openModels(o Options, drafts func() *imports.Store) (llm.World, error) {
 		})
 		return err
 	}
-	return llm.World{Draft: draft, Hosted: o.Node, Now: o.Access.Now, Ledger: ledger, Queues: new(chat.Queues), Secret: func(name string) (string, error) { return state.Secret(filepath.Dir(o.File), name) }}, nil
+	return &llm.World{Draft: draft, Hosted: o.Node, Now: o.Access.Now, Ledger: ledger, Queues: new(chat.Queues), Secret: secrets(o.File)}, nil
+}
+
+// secrets returns what reads the files of secrets beside a configuration.
+func secrets(file string) func(string) (string, error) {
+	return func(name string) (string, error) { return state.Secret(filepath.Dir(file), name) }
 }
 
 // Model returns a language model of a configuration, to be checked without a site.
 func Model(cfg *config.Site, file, name string) (*llm.Agent, error) {
 	var names []string
-	for _, a := range cfg.Agents {
+	for i := range cfg.Agents {
+		a := &cfg.Agents[i]
 		if a.Kind != llm.KindName {
 			continue
 		}
-		if names = append(names, a.Name); a.Name != name {
-			continue
+		if a.Name == name {
+			m := llm.New(&llm.World{Secret: secrets(file)})
+			err := a.Decode(m)
+			if err == nil {
+				_, err = m.Define()
+			}
+			return m, err
 		}
-		m := llm.New(llm.World{Secret: func(secret string) (string, error) { return state.Secret(filepath.Dir(file), secret) }})
-		m.SetName(name)
-		err := a.Decode(m)
-		if err == nil {
-			_, err = m.Define()
-		}
-		return m, err
+		names = append(names, a.Name)
 	}
 	return nil, state.Mistake{Err: fmt.Errorf("there is no language model %q in the configuration%s", name, device.Suggest(name, names, "agent"))}
 }

@@ -6,8 +6,8 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
-	"agentsite/agents/llm"
 	"agentsite/agents/llm/chat"
+	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/transport/rpc"
 )
@@ -33,7 +33,7 @@ func TestRuleOverModel(t *testing.T) {
 				}
 			}
 		}
-		ask := func(tool, arguments string) llm.Line {
+		ask := func(tool, arguments string) task.Step {
 			v.Helper()
 			m.answers = []chat.Answer{calls(tool, arguments), {Text: "done"}}
 			a := answerOf(v.T, v.say("a", here, "c", "the lamp"))

@@ -111,7 +111,7 @@ type site struct {
 	stop    func()                    // ends the agents and the tasks
 	lies    func(task.Host) task.Host // the tasks as others are told them; nil for as they are
 	sites   *remote.Sites
-	models  llm.World
+	models  *llm.World
 	model   llm.Completer
 	serve   *rpc.Dispatcher
 	feed    chan device.Reading
@@ -253,7 +253,7 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 	if err != nil {
 		v.Fatal(err)
 	}
-	s.models = llm.World{Hosted: s.Node, Now: s.access.Now, Ledger: ledger, Queues: new(chat.Queues), Open: func(llm.Model) llm.Completer { return s.model }}
+	s.models = &llm.World{Hosted: s.Node, Now: s.access.Now, Ledger: ledger, Queues: new(chat.Queues), Open: func(llm.Model) llm.Completer { return s.model }}
 	v.host(s, dir)
 	running.Go(func() { <-v.ctx.Done(); s.stop() })
 	running.Go(func() { s.guard.Run(v.ctx) })

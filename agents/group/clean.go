@@ -142,13 +142,14 @@ func cleanAgent(site string, a *task.Agent) bool {
 	return a.Name != ""
 }
 
-// cleanTask keeps a task's question and its result, which its asker has asked for.
+// cleanTask keeps a task's question and its result, which its asker has asked for. The lists of t stay as
+// they are: a host in this process may have them, too.
 func cleanTask(site string, t *task.Task) bool {
 	there, agent := t.ID, t.Agent
 	*t = task.Task{
 		ID: site + "/" + there, Agent: site + "/" + agent, Skill: matching(nameForm, t.Skill), State: task.State(matching(wordForm, string(t.State))),
 		Says: ours(t.Says), Asker: matching(holderForm, t.Asker), Created: cleanTime(t.Created), Changed: cleanTime(t.Changed), Question: t.Question, Result: t.Result,
-		Fault: matching(wordForm, t.Fault), Steps: cleanList(site, t.Steps, func(_ string, s *task.Step) bool {
+		Fault: matching(wordForm, t.Fault), Steps: cleanList(site, slices.Clone(t.Steps), func(_ string, s *task.Step) bool {
 			*s = task.Step{Does: ours(s.Does), Time: cleanTime(s.Time), Outcome: matching(wordForm, s.Outcome), Says: ours(s.Says)}
 			return true
 		}),
@@ -157,7 +158,7 @@ func cleanTask(site string, t *task.Task) bool {
 		t.Result = nil
 	}
 	if q := t.Question; q != nil {
-		t.Question = &task.Question{ID: matching(nameForm, q.ID), Text: readable(q.Text), Options: cleanList("", q.Options, func(_ string, o *string) bool {
+		t.Question = &task.Question{ID: matching(nameForm, q.ID), Text: readable(q.Text), Options: cleanList("", slices.Clone(q.Options), func(_ string, o *string) bool {
 			*o = readable(*o)
 			return true
 		})}

@@ -47,8 +47,7 @@ type live struct {
 	next     func() (u agents.Update, some bool, due time.Time, err error) // of Follow; nil for a Watch
 	unfollow func()
 	woken    atomic.Bool   // a turn is to come for what next has to tell
-	due      time.Duration // when the machine is to step next; 0 for when it is told something
-	stepAt   time.Duration // when it is asked: then, or before it to look at the clock; 0 as above
+	stepAt   time.Duration // when the machine is asked although it is told nothing; 0 for never
 	nextAt   time.Duration // when next is called although nobody was woken; 0 for never
 	second   time.Duration // in which count updates were told
 	count    int
@@ -268,11 +267,13 @@ func (l *live) tell(now Moment, r agents.Reading) {
 }
 
 // refresh tells the ages of the points, where they count. A watch tells no reading that has the value
-// of the one before, so that a point that was read a moment ago would seem to be old.
+// of the one before, so that a point that was read a moment ago would seem to be old. While updates
+// are held back it tells all points.
 func (l *live) refresh(ctx context.Context) {
+	held := time.Since(l.began) < l.heldTo
 	var points []string
 	for i, address := range l.machine.Points() {
-		if u := &l.machine.points[i]; u.Age && !u.event {
+		if u := &l.machine.points[i]; (u.Age || held) && !u.event {
 			points = append(points, address)
 		}
 	}
@@ -314,11 +315,13 @@ func (l *live) step(ctx context.Context) {
 	if l.ended || ctx.Err() != nil {
 		return
 	}
-	if l.due > 0 && time.Since(l.began) >= l.due {
-		l.refresh(ctx)
-	}
 	for range MaxRounds {
-		acts, next := l.machine.Step(l.moment())
+		now := l.moment()
+		if !l.machine.Settled(now.Now) { // any age may be asked for
+			l.refresh(ctx)
+			now = l.moment()
+		}
+		acts, next := l.machine.Step(now)
 		if len(acts) > 0 {
 			l.leaveRunner()
 		}
@@ -339,13 +342,9 @@ func (l *live) step(ctx context.Context) {
 
 // schedule notes when the machine is to be asked again.
 func (l *live) schedule(next time.Duration) {
-	now := time.Since(l.began)
-	l.due, l.stepAt = 0, 0
-	if next > 0 {
-		l.due = now + next
-	}
+	l.stepAt = 0
 	if next = l.machine.NextLook(time.Now(), next); next > 0 {
-		l.stepAt = now + next
+		l.stepAt = time.Since(l.began) + next
 	}
 }
 

@@ -23,8 +23,7 @@ type driven struct {
 	second    time.Duration // in which count updates were told
 	count     int
 	holdUntil time.Duration // it is not told anything before
-	due       time.Duration // when the machine has something to do by itself
-	look      time.Duration // when it is asked: then, or before it to look at the clock
+	look      time.Duration // when the machine is asked although it is told nothing
 }
 
 // slot is a point that a rule is told of.
@@ -109,10 +108,9 @@ func (r *run) refresh(d *driven) {
 
 // step makes what a rule decides.
 func (r *run) step(d *driven) {
-	if d.due <= r.now {
+	if !d.machine.Settled(r.now) {
 		r.refresh(d)
-	}
-	if d.look > r.now && d.machine.Settled(r.now) {
+	} else if d.look > r.now {
 		r.again(d)
 		return
 	}
@@ -126,10 +124,7 @@ func (r *run) step(d *driven) {
 		if more = len(acts) > 0; more {
 			next = rule.RoundsPause
 		}
-		d.due, d.look = never, never
-		if next > 0 {
-			d.due = r.now + next
-		}
+		d.look = never
 		if next = d.machine.NextLook(now.Wall, next); next > 0 {
 			d.look = r.now + next
 		}

@@ -139,7 +139,7 @@ func (r *run) moment(d *driven) rule.Moment {
 
 // addRule adds a rule with the points that it is told of.
 func (r *run) addRule(of Rule) {
-	d := &driven{Rule: of, bit: 1 << len(r.rules), ready: never, due: never, look: never}
+	d := &driven{Rule: of, bit: 1 << len(r.rules), ready: never, look: never}
 	r.rules = append(r.rules, d)
 	if used, err := of.Rule.Define(); err == nil {
 		if i := slices.IndexFunc(used.Reads, func(address string) bool { return strings.Count(address, "/") > 1 }); i >= 0 {

@@ -151,6 +151,9 @@ func (w *window) add(to time.Duration) {
 		if length > 0 {
 			*sum, *all = *sum+w.now*length, *all+length
 		}
+		if math.IsNaN(*sum) { // of numbers out of range, which is not nothing
+			*sum = math.Inf(1)
+		}
 	case fresh, w.Func == expr.Least && w.now < *sum, w.Func == expr.Greatest && w.now > *sum:
 		*sum = w.now
 	}

@@ -63,23 +63,35 @@ func (h Tasks) Task(ctx context.Context, _ agents.Principal, id string) (task.Ta
 	})
 }
 
-// List leaves out the tasks of a site that does not answer.
-func (h Tasks) List(ctx context.Context, _ agents.Principal) (all []task.Task, err error) {
+// List leaves out the tasks of a site that does not answer, and questions: a site may list tasks that
+// nobody asked for. The newest of each site come first, then the second of each, so that a site with
+// many hides none of another.
+func (h Tasks) List(ctx context.Context, _ agents.Principal) ([]task.Task, error) {
 	h.group.list()
 	var to []part
 	for _, m := range h.group.all() {
-		if len(m.taking()) > 0 {
+		if _, takes := m.site.(taker); takes && len(m.taking()) > 0 {
 			to = append(to, part{to: m})
 		}
 	}
-	_, err = together(ctx, call{op: agents.OpAsk, effect: agents.Reads}, to, len(to) == 1, func(ctx context.Context, s agents.Site, _ call) ([]task.Task, error) {
+	var rows [][]task.Task
+	_, err := together(ctx, call{op: agents.OpAsk, effect: agents.Reads}, to, len(to) == 1, func(ctx context.Context, s agents.Site, _ call) ([]task.Task, error) {
 		return s.(taker).Tasks().List(ctx, agents.Principal{})
 	}, func(m *member, answer []task.Task) error {
-		all = append(all, cleanList(m.name, answer, cleanTask)...)
+		answer = cleanList(m.name, answer, cleanTask)
+		slices.SortStableFunc(answer, func(a, b task.Task) int { return cmp.Compare(b.Created, a.Created) })
+		for i, t := range answer {
+			if t.Question, t.Result, t.Steps = nil, nil, nil; i == len(rows) {
+				rows = append(rows, nil)
+			}
+			rows[i] = append(rows[i], t)
+		}
 		return nil
 	})
-	slices.SortStableFunc(all, func(a, b task.Task) int { return cmp.Compare(b.Created, a.Created) })
-	return all, err
+	for _, row := range rows {
+		slices.SortStableFunc(row, func(a, b task.Task) int { return cmp.Compare(b.Created, a.Created) })
+	}
+	return slices.Concat(rows...), err
 }
 
 // Watch implements task.Host. It takes no place among the calls to the site, for it may be long, and
@@ -181,6 +193,10 @@ func (m *member) checkTask(c call, id string, t *task.Task) error {
 	return nil
 }
 
+// maxAgents bounds the agents of a site, as a site of ours does. All models of the group read of them,
+// and so maxAgentText bounds the skills and schemas of all in bytes, a skill counting as skillText more.
+const maxAgents, maxAgentText, skillText = 64, 64 << 10, 64
+
 // askAgents returns the agents of the site that take tasks, or those of before where it does not
 // say.
 func (m *member) askAgents(ctx context.Context) []task.Agent {
@@ -192,7 +208,18 @@ func (m *member) askAgents(ctx context.Context) []task.Agent {
 	if err != nil {
 		return m.taking()
 	}
-	return cleanList(m.name, all, cleanAgent)
+	left, names := maxAgentText, make(map[string]bool)
+	return cleanList(m.name, all, func(site string, a *task.Agent) bool {
+		if len(names) == maxAgents || !cleanAgent(site, a) || names[a.Name] {
+			return false
+		}
+		names[a.Name] = true
+		a.Skills = slices.DeleteFunc(a.Skills, func(s task.Skill) bool {
+			left -= skillText + len(s.Input)
+			return left < 0
+		})
+		return true
+	})
 }
 
 // taking returns the agents of the site that took tasks when it was asked last.

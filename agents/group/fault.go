@@ -89,8 +89,12 @@ func (m *member) unexpected(c call) error {
 // kindOf returns the kind of fault that a site has answered with, if it has.
 func kindOf(err error) (kind device.FaultKind, answered bool) {
 	var says interface{ FaultKind() string }
+	var wrong interface{ Malformed() } // by a client, of an answer that it cannot read: a fault in it is the decoder's
+	var unreached *agents.Unreached
 	var fault *device.Fault
 	switch {
+	case errors.As(err, &wrong), errors.As(err, &unreached):
+		return "", false
 	case errors.As(err, &says):
 		kind = device.FaultKind(says.FaultKind())
 	case errors.As(err, &fault) && fault.Kind != device.Offline: // with that, a client says that the site has gone

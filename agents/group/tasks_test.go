@@ -282,3 +282,31 @@ func TestSiteTakesNoMoreTasks(t *testing.T) {
 		}
 	}, Member{"attic", tasked{newFake(usual()), &odd{list: []task.Task{{ID: "A", Agent: "ok", State: task.Working}}}}})
 }
+
+// unread is an answer that a client cannot read, as transport/mcp/client has it.
+type unread struct{ error }
+
+func (unread) Malformed()      {}
+func (u unread) Unwrap() error { return u.error }
+
+// TestUnread: nobody knows what came of a call whose answer cannot be read, nor of one that was not
+// made what the site would say, whichever fault is in the error.
+func TestUnread(t *testing.T) {
+	var v device.Value
+	decoder := v.UnmarshalJSON([]byte(`[1]`))
+	if device.AsFault(decoder).Kind != device.Invalid {
+		t.Fatal(decoder)
+	}
+	for kind, err := range map[device.FaultKind]error{device.UnknownOutcome: unread{decoder}, device.Offline: &agents.Unreached{Err: decoder}} {
+		over(t, func(t *testing.T, r *rig) {
+			_, err := r.Move(t.Context(), caller, agents.MoveRequest{Output: "attic/lamp/relay", Value: device.Bool(true)})
+			if got := device.AsFault(err).Kind; got != kind {
+				t.Errorf("a move: %v, want %s", err, kind)
+			}
+			_, err = r.Tasks().Ask(t.Context(), caller, task.Request{Agent: "attic/ok"})
+			if got := device.AsFault(err).Kind; got != kind {
+				t.Errorf("a task: %v, want %s", err, kind)
+			}
+		}, Member{"attic", tasked{newFake(usual()).fails(err), &odd{err: err}}})
+	}
+}

@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"bytes"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -11,9 +13,12 @@ func Quote(text string) string {
 	return string(quoted)
 }
 
+// lenient is how the JSON of servers is read.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
 // decode reads the JSON of a server: what is not known is ignored.
 func decode(text jsontext.Value, into any) bool {
-	return json.Unmarshal(text, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) == nil
+	return json.Unmarshal(text, into, lenient) == nil
 }
 
 // Fields returns the members of a JSON object; nil for anything else. Servers and models differ in
@@ -25,10 +30,23 @@ func Fields(v jsontext.Value) (f map[string]jsontext.Value) {
 	return f
 }
 
-// Elements returns those of a JSON array; none for anything else.
+// maxElements bounds an array: each of its elements takes 30 times the bytes that it has in the answer
+// of a hostile server.
+const maxElements = 1024
+
+// Elements returns those of a JSON array; none for anything else, and none of one that is too long.
 func Elements(v jsontext.Value) (all []jsontext.Value) {
-	if !decode(v, &all) {
+	if v.Kind() != '[' {
 		return nil
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(v), lenient)
+	_, err := d.ReadToken()
+	for err == nil && d.PeekKind() != ']' {
+		var e jsontext.Value
+		if e, err = d.ReadValue(); err != nil || len(all) == maxElements {
+			return nil
+		}
+		all = append(all, e.Clone())
 	}
 	return all
 }

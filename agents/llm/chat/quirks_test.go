@@ -132,6 +132,27 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestManyElements: arrays of millions take no more memory than other answers of that length.
+func TestManyElements(t *testing.T) {
+	many := strings.Repeat("0,", 2<<20-100) + "0"
+	for _, body := range []string{`{"choices":[` + many + `]}`, `{"choices":[{"message":{"content":[` + many + `]}}]}`, `{"choices":[{"message":{"tool_calls":[` + many + `]}}]}`} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, body)
+		}))
+		e := &chat.Endpoint{URL: s.URL, Model: "m"}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, err := ask(t, e, chat.Request{}, nil)
+		runtime.ReadMemStats(&after)
+		if grown := int64(after.TotalAlloc - before.TotalAlloc); err != nil || len(got.Calls) != 0 || grown > 64<<20 {
+			t.Errorf("%.60s: %d MiB, %v", body, grown>>20, err)
+		}
+		e.CloseIdle()
+		s.Close()
+	}
+}
+
 // TestKey: the key goes to the server and nowhere else, and a request ends with its context.
 func TestKey(t *testing.T) {
 	var got string

@@ -328,6 +328,9 @@ func (l *live) step(ctx context.Context) {
 		slices.SortStableFunc(acts, func(a, b Act) int { return l.far(a) - l.far(b) }) // another site may hang
 		for _, a := range acts {
 			left, err := l.move(ctx, a)
+			if err != nil && (ctx.Err() != nil || a.Value.IsZero() && device.AsFault(err).Kind != device.Expired) {
+				l.spoilt = true // it may be held still
+			}
 			l.machine.Done(l.moment(), a, left, err)
 		}
 		if len(acts) == 0 {
@@ -400,7 +403,11 @@ func (l *live) end(ctx context.Context) {
 			}
 		}
 		for _, a := range acts { // all at once: another site may hang
-			all.Go(func() { l.move(ctx, a) })
+			all.Go(func() {
+				var defect error
+				defer agent.Recover(l.self.ID, &defect)
+				l.move(ctx, a)
+			})
 		}
 	}
 	all.Wait()

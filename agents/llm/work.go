@@ -64,7 +64,7 @@ func (r *run) begin(ctx context.Context) error {
 		return err
 	}
 	for i := range all {
-		if len(a.Allowed) == 0 || slices.Contains(a.Allowed, all[i].Name) {
+		if all[i].Name != draftTool && (len(a.Allowed) == 0 || slices.Contains(a.Allowed, all[i].Name)) { // of no program
 			r.all = append(r.all, &all[i])
 		}
 	}

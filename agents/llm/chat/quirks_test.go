@@ -113,9 +113,14 @@ func TestHostile(t *testing.T) {
 			s := httptest.NewServer(tt.answer)
 			defer s.Close()
 			defer s.CloseClientConnections()
-			e := &chat.Endpoint{URL: s.URL, Model: "m", First: 200 * time.Millisecond, Between: 200 * time.Millisecond, Whole: 600 * time.Millisecond}
-			if strings.Contains(tt.says, "than") { // what is counted and not timed
-				e.First, e.Between, e.Whole = 0, 0, 0
+			e := &chat.Endpoint{URL: s.URL, Model: "m"}
+			switch tt.says { // a busy machine is to reach no other limit
+			case "did not begin":
+				e.First = 200 * time.Millisecond
+			case "stopped in the middle":
+				e.Between = 200 * time.Millisecond
+			case "did not end":
+				e.Whole = 600 * time.Millisecond
 			}
 			defer e.CloseIdle()
 			var before, after runtime.MemStats

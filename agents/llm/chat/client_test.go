@@ -85,7 +85,7 @@ func TestPiecesWithNames(t *testing.T) {
 		one := `{"function":{"name":"x","arguments":"` + args + `"}}`
 		return `data: {"choices":[{"delta":{"tool_calls":[` + strings.Repeat(one+",", times-1) + one + "]}}]}\n\n"
 	}
-	body := piece(`{\"a\":\"`, 1) + strings.Repeat(piece("a", 6000), 10) + piece(`\"}`, 1) + "data: [DONE]\n\n"
+	body := piece(`{\"a\":\"`, 1) + strings.Repeat(piece("a", 1000), 60) + piece(`\"}`, 1) + "data: [DONE]\n\n"
 	start := time.Now()
 	m := merger{body: strings.NewReader(body), alive: func() {}}
 	a, err := m.read(false)

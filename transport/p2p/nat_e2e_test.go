@@ -247,7 +247,7 @@ func TestMoves(t *testing.T) {
 			site.await(10*time.Second, "a place at the relay", placeAt(relay.id))
 			caller := start(t, w.Home(bed.Preserving).Host(), given{Relays: []string{at}})
 			caller.must("connect", at+"/p2p-circuit/p2p/"+site.id)
-			caller.await(15*time.Second, "a hole is punched", caller.directTo(site))
+			caller.await(time.Minute, "a hole is punched", caller.directTo(site))
 			begun := time.Now()
 			happen(home)
 			for {
@@ -280,7 +280,7 @@ func TestMoves(t *testing.T) {
 			t.Logf("the site knows its address after %v", e.At.Sub(begun).Round(time.Millisecond))
 			begun = time.Now()
 			caller.reach(site, 10*time.Second, at+"/p2p-circuit") // where it has to ask for its place again
-			e = caller.awaitSince(begun, 15*time.Second, "a hole is punched anew", caller.directTo(site))
+			e = caller.awaitSince(begun, time.Minute, "a hole is punched anew", caller.directTo(site))
 			t.Logf("and is called directly %v later", e.At.Sub(begun).Round(time.Millisecond))
 		})
 	}

@@ -65,8 +65,8 @@ func TestInternetNoUDP(t *testing.T) {
 	})
 	home.NoUDP()
 	took = append(took, ends(s))
-	harness.LogDurations(t, "SIGTERM, and ended (at most 2 s)", took)
-	if slowest := slices.Max(took); slowest > 2*time.Second {
+	harness.LogDurations(t, "SIGTERM, and ended (at most 10 s)", took)
+	if slowest := slices.Max(took); slowest > 10*time.Second {
 		t.Errorf("the site took %v to end", slowest)
 	}
 }

@@ -120,8 +120,8 @@ type watched struct {
 
 // watchedOutput is the state of an output in a watch.
 type watchedOutput struct {
-	moved bool                 // it differs from what was told, by more than time does
-	told  *agents.OutputDetail // nil for nothing; it is the receiver's, too
+	moved bool                 // it differs from told, apart from the time that has passed
+	told  *agents.OutputDetail // the state sent last, shared with the receiver; nil before the first
 	at    time.Time            // when that was told
 }
 

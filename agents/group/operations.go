@@ -146,7 +146,7 @@ func (g *Group) Capture(ctx context.Context, _ agents.Principal, r agents.Captur
 // call is one operation on its way to a site.
 type call struct {
 	op     agents.Operation
-	effect agents.Effect // of OpAsk: that of a new task, or what is done with one that there is
+	effect agents.Effect // of OpAsk: of a new task, or of a call about an existing one
 	value  device.Value  // of OpMove
 	points []string      // there; nil for all, or for a call about the whole site; of OpAsk the agent
 	terms  agents.Terms

@@ -15,8 +15,8 @@ import (
 type taker interface{ Tasks() task.Host }
 
 // Tasks are the tasks of the agents of all sites. An agent is called site/agent, and a task site/ID.
-// Of a task come back its question and its result as the site wrote them, for its asker has asked for
-// them; other texts as those of all answers.
+// The question and the result of a task are returned as the site wrote them, since its asker requested
+// them. Its other texts are cleaned as in all answers.
 type Tasks struct{ group *Group }
 
 var _ task.Host = Tasks{}
@@ -193,12 +193,12 @@ func (m *member) checkTask(c call, id string, t *task.Task) error {
 	return nil
 }
 
-// maxAgents bounds the agents of a site, as a site of ours does. All models of the group read of them,
-// and so maxAgentText bounds the skills and schemas of all in bytes, a skill counting as skillText more.
+// maxAgents bounds the agents of a site, as our own sites do. All models of the group read their list,
+// so maxAgentText bounds its skills and schemas in bytes; each skill counts skillText in addition.
 const maxAgents, maxAgentText, skillText = 64, 64 << 10, 64
 
-// askAgents returns the agents of the site that take tasks, or those of before where it does not
-// say.
+// askAgents returns the agents of the site that take tasks, or the earlier ones if the request
+// fails.
 func (m *member) askAgents(ctx context.Context) []task.Agent {
 	t, takes := m.site.(taker)
 	if !takes {

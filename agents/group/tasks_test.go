@@ -289,8 +289,8 @@ type unread struct{ error }
 func (unread) Malformed()      {}
 func (u unread) Unwrap() error { return u.error }
 
-// TestUnread: nobody knows what came of a call whose answer cannot be read, nor of one that was not
-// made what the site would say, whichever fault is in the error.
+// TestUnread: a call whose answer cannot be read has an unknown outcome, and one that was not made is
+// offline, whichever fault is in the error.
 func TestUnread(t *testing.T) {
 	var v device.Value
 	decoder := v.UnmarshalJSON([]byte(`[1]`))

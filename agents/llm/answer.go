@@ -13,8 +13,8 @@ const maxAnswer, maxWhole = 32 << 10, 60 << 10
 // Answer is the result of a task.
 type Answer struct {
 	Text string `json:"text"` // the model's words
-	// Receipt is what the site did for the task, by its own record, without results: what is not here
-	// was not done, whatever Text says.
+	// Receipt has the steps that the site recorded for the task, without results. A step that it lacks
+	// was not made, whatever Text says.
 	Receipt []task.Step `json:"receipt"`
 	Foreign string      `json:"foreign,omitzero"` // whose words the model had read; "" for only the asker's and the owner's
 	Note    string      `json:"note,omitzero"`    // what is wrong with the model's server; "" for nothing

@@ -26,8 +26,8 @@ var lampTools = []chat.ToolDef{
 	{Name: "switch_output", Description: "Switch an output for a time.", Input: jsontext.Value(`{"type":"object","required":["output","on"],"properties":{"output":{"enum":["lamp/relay"]},"on":{"type":"boolean"},"for_seconds":{"type":"number"}}}`)},
 }
 
-// checks are what a model is asked with those tools: what it is to call, and what is wrong where it
-// does not; where call is "", it is to switch nothing.
+// checks are the requests made with those tools, each with the expected call and the fault if that is
+// missing; where call is "", the model has to switch nothing.
 var checks = [...]struct{ check, text, call, wrong string }{
 	{"looks", "How warm is it?", "read_points", "it does not read the thermometer"},
 	{"acts", "Switch the lamp on for a minute.", "switch_output true", "it does not switch the lamp on"},

@@ -41,7 +41,7 @@ func (*standIn) Complete(_ context.Context, r chat.Request, say func(string)) (a
 	return a, nil
 }
 
-// choose chooses a call for what was said; "" for none.
+// choose returns the tool call that a text asks for; "" if it asks for none.
 func choose(text string, offered []chat.ToolDef) (call, args string) {
 	said := words(text)
 	on, off := slices.Contains(said, "on") || slices.Contains(said, "open"), slices.Contains(said, "off") || slices.Contains(said, "close")

@@ -32,7 +32,7 @@ type Watcher struct {
 	pending   agents.Change
 }
 
-// resource is one that is watched.
+// resource is a watched resource.
 type resource struct {
 	uri     string
 	changed bool

@@ -329,7 +329,7 @@ func (l *live) step(ctx context.Context) {
 		for _, a := range acts {
 			left, err := l.move(ctx, a)
 			if err != nil && (ctx.Err() != nil || a.Value.IsZero() && device.AsFault(err).Kind != device.Expired) {
-				l.spoilt = true // it may be held still
+				l.spoilt = true // the output may still be held
 			}
 			l.machine.Done(l.moment(), a, left, err)
 		}

@@ -39,7 +39,7 @@ type window struct {
 	ring []float64
 }
 
-// slots is how many parts a ring has: those of a window, and the one that has begun.
+// slots is the number of parts in a ring: those of a window, and the current one.
 const slots = parts + 1
 
 func newWindow(of expr.Window) window {

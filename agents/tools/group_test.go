@@ -84,8 +84,8 @@ func (u ungrouped) Capture(ctx context.Context, p agents.Principal, r agents.Cap
 	return stripped(u.Group.Capture(ctx, p, r))
 }
 
-// Watch leaves out what is told once more with something else: a group tells which calls wait and
-// which sites are stopped together.
+// Watch drops the updates that repeat a list beside another change: a group sends its lists of waiting
+// approvals and of stopped sites together.
 func (u ungrouped) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
 	r.Points = slices.Clone(r.Points)
 	for i := range r.Points {

@@ -107,8 +107,8 @@ func (g guarded) Watch(ctx context.Context, emit func(device.Reading)) error {
 	}
 }
 
-// TestWatchSites: the node, its clients in either encoding, and a group of it alone tell the same, but
-// that a group does not tell who asks for what in a call that waits.
+// TestWatchSites: the node, its clients in either encoding, and a group of it alone send the same
+// updates, except that a group leaves the caller and the arguments out of waiting approvals.
 func TestWatchSites(t *testing.T) {
 	told := make(map[string][]agents.Update)
 	steps := []string{"begin", "change", "same", "lease", "time", "renewal", "release", "approval", "answer", "stale", "configuration", "stop"}

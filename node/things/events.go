@@ -58,7 +58,7 @@ func (r *ring) after(id string) uint64 {
 
 // Watch calls emit with each event, until ctx ends or emit fails: first with the kept events since
 // the ID after, then with new ones. begin is called once no event is missed any more; a slow
-// watcher misses some. who is called before each event and returns the watcher's permission.
+// watcher misses some. The function who is called before each event for the watcher's permission.
 func (s *Store) Watch(ctx context.Context, after string, begin func(), who func() (Caller, error), emit func(Event) error) error {
 	s.mu.Lock()
 	seen := s.events.after(after)

@@ -34,7 +34,7 @@ func Fields(v jsontext.Value) (f map[string]jsontext.Value) {
 // of a hostile server.
 const maxElements = 1024
 
-// Elements returns those of a JSON array; none for anything else, and none of one that is too long.
+// Elements returns the elements of a JSON array of at most maxElements; nil for any other value.
 func Elements(v jsontext.Value) (all []jsontext.Value) {
 	if v.Kind() != '[' {
 		return nil

@@ -110,7 +110,7 @@ func (p *Program) String() string { return p.text }
 // Sense says how results depend on the readings of a point.
 type Sense struct {
 	Time   bool      // by when they were made: each reading counts
-	Age    bool      // by how old the last one is: also one that is like the one before
+	Age    bool      // by the age of the last one: a repeated value counts, too
 	Value  bool      // by what they are: each other value counts
 	Bounds []float64 // else by where a number is among these, and by any other value that is no number
 }

@@ -124,8 +124,7 @@ func (c *Catalog) Call(ctx context.Context, p agents.Principal, call Call) (Resu
 	terms := call.Terms
 	terms.Approval = call.Exchange.State
 	res, err := d.call(ctx, c.site, p, o, call.Args, terms)
-	var wrong *malformed
-	if errors.As(err, &wrong) && d.tool.Hints.ReadOnly {
+	if wrong, ok := errors.AsType[*malformed](err); ok && d.tool.Hints.ReadOnly {
 		return Result{}, wrong.error
 	}
 	return c.called(p, call, res, err)
@@ -134,12 +133,10 @@ func (c *Catalog) Call(ctx context.Context, p agents.Principal, call Call) (Resu
 // called returns the result of a call. It counts malformed calls. If an owner has to approve the
 // call, the result asks the caller to repeat it after the approval.
 func (c *Catalog) called(p agents.Principal, call Call, res Result, err error) (Result, error) {
-	var wrong *malformed
-	var needs *agents.ApprovalNeeded
-	switch {
-	case errors.As(err, &needs):
+	if needs, ok := errors.AsType[*agents.ApprovalNeeded](err); ok {
 		return Result{NeedInput: needInput(needs, call.Exchange)}, nil
-	case errors.As(err, &wrong):
+	}
+	if wrong, ok := errors.AsType[*malformed](err); ok {
 		return Result{}, c.hosted.Refuse(p, call.Tool, wrong.error)
 	}
 	return res, err

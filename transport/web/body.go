@@ -31,7 +31,7 @@ func newBodyLimits() *bodyLimits {
 	return &bodyLimits{strangers: make(chan struct{}, maxStrangers)}
 }
 
-// ReadBody reads a request's body before the body's deadline. Where it cannot, it answers the
+// ReadBody reads a request's body before the request's deadline, and then lifts that. Where it cannot, it answers the
 // request and returns nil. Otherwise the caller calls done after its last use of body. A long body
 // takes one of its account's slots for long bodies, a chunked one once it is long. A stranger waits
 // for one of the strangers' few slots.
@@ -94,9 +94,8 @@ func tooLong(most int64) string {
 	return "a message has at most " + strconv.FormatInt(most, 10) + " bytes"
 }
 
-// readBody reads a body of at most most bytes before the deadline that checkOrigin has set, and
-// then lifts that. It reads a long body only if long returns true. On failure it returns a status
-// and a reason, and the deadline stays for the rest that net/http reads.
+// readBody reads a body of at most most bytes. It reads a long body only if long returns true. On
+// failure it returns a status and a reason, and the deadline stays for the rest that net/http reads.
 func readBody(w http.ResponseWriter, r *http.Request, into *bytes.Buffer, most int64, long func() bool) (int, string) {
 	const busy = "too many long messages at a time: try again in a second"
 	switch {

@@ -18,6 +18,7 @@ type answer struct {
 	rc     *http.ResponseController
 	codec  rpc.Codec
 	accept string
+	since  time.Time // when the request was read
 
 	begun  bool
 	stream bool
@@ -32,7 +33,9 @@ var errNoStream = &rpc.Error{
 func (a *answer) send(o rpc.Outgoing) error {
 	if o.Last && !a.stream {
 		a.begun = true
-		a.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // the work may have used up the server's
+		if time.Since(a.since) > deadlineSlack { // the work may have used up the server's
+			a.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+		}
 		return writeBody(a.w, status(o.Err), a.codec, o.Body)
 	}
 	if !a.stream {

@@ -244,7 +244,7 @@ func TestBodyThatNeverEnds(t *testing.T) {
 				if status, body := c.body(); status != tt.status || body != tt.says {
 					t.Errorf("got %d %s, want %d %s", status, body, tt.status, tt.says)
 				}
-				c.over(begun, bodyTimeout)
+				c.over(begun, readTimeout)
 				stop()
 			})
 		})

@@ -49,7 +49,7 @@ func (m mcp) serve(w http.ResponseWriter, r *http.Request, c Caller) {
 // dispatch carries one message to the dispatcher and its answers back.
 func (m mcp) dispatch(w http.ResponseWriter, r *http.Request, codec rpc.Codec, ev rpc.Evidence, body *bytes.Buffer) {
 	rc := http.NewResponseController(w)
-	a := &answer{w: w, rc: rc, codec: codec, accept: strings.Join(r.Header.Values("Accept"), ",")}
+	a := &answer{w: w, rc: rc, codec: codec, accept: strings.Join(r.Header.Values("Accept"), ","), since: time.Now()}
 	defer a.end()
 	a.in = rpc.Incoming{Codec: codec, Body: body.Bytes(), Evidence: ev, Header: mirror(r.Header), Send: a.send}
 	m.dispatcher.Serve(r.Context(), &a.in)

@@ -115,10 +115,10 @@ func (s *server) checkOrigin(next http.Handler) http.Handler {
 		origins = append(origins, "http://"+h, "https://"+h)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 {
-			// For refused ones too: net/http reads their bodies to the end, and has no
-			// deadline of its own for that. ReadBody lifts it.
-			http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+		// The deadline of a request with a body is lifted by ReadBody, and stays if it is refused:
+		// net/http reads such bodies to the end.
+		if r.ContentLength == 0 {
+			http.NewResponseController(w).SetReadDeadline(time.Time{})
 		}
 		if !slices.Contains(s.Hosts, r.Host) && !namesLocalAddress(r) {
 			refuse(w, http.StatusForbidden, fmt.Sprintf("this site is not called %.80q; a name of its own goes under http: hosts: in agentsite.yaml", r.Host))

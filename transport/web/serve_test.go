@@ -33,7 +33,7 @@ func TestSlowHeaders(t *testing.T) {
 				begun := time.Now()
 				c := net.dial(t)
 				c.say(tt.sent)
-				if b, err := io.ReadAll(c.in); err != nil || time.Since(begun) != headerTimeout || strings.Contains(string(b), " 200 ") {
+				if b, err := io.ReadAll(c.in); err != nil || time.Since(begun) != readTimeout || strings.Contains(string(b), " 200 ") {
 					t.Errorf("%q, %v after %v", b, err, time.Since(begun))
 				}
 				stop()

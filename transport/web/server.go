@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	headerTimeout = 10 * time.Second
-	bodyTimeout   = 10 * time.Second
+	readTimeout   = 10 * time.Second // of a whole request, from the first byte of its header
 	writeTimeout  = 30 * time.Second
+	deadlineSlack = time.Second // that a write deadline may be older: to set one takes longer than a short write
 	idleTimeout   = 2 * time.Minute
 	keepAlive     = 30 * time.Second // between comments on a silent stream
 	maxHeader     = 16 << 10
@@ -25,14 +25,14 @@ const (
 func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 	conns := newConnLimiter(usualConns, maxConns)
 	srv := &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: headerTimeout,
-		WriteTimeout:      writeTimeout, // streams move it on with every write
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		ConnState:         conns.changed,
-		ConnContext:       conns.context,
-		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
+		Handler:        h,
+		ReadTimeout:    readTimeout,  // Handler and ReadBody lift it, or it would end a stream
+		WriteTimeout:   writeTimeout, // streams move it on with every write
+		IdleTimeout:    idleTimeout,
+		MaxHeaderBytes: maxHeader,
+		ConnState:      conns.changed,
+		ConnContext:    conns.context,
+		ErrorLog:       slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {

@@ -202,7 +202,7 @@ func TestHalfHandshakes(t *testing.T) {
 		for _, hello := range []string{"", "\x16", "\x16\x03\x01\x02\x00\x01"} {
 			c := p.dial(t)
 			c.say(hello)
-			c.over(begun, headerTimeout)
+			c.over(begun, readTimeout)
 			begun = time.Now()
 		}
 		cancel()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/agents/tools"
+	"agentsite/device"
 )
 
 // between is how long the fixtures wait between two notes.
@@ -18,7 +19,7 @@ var runningFixtures = []fixture{
 	{name: "test_tool_with_logging", description: "Logs three lines", call: func(ctx context.Context, c tools.Call) (tools.Result, error) {
 		for _, line := range []string{"Tool execution started", "Tool processing data", "Tool execution completed"} {
 			c.Note(tools.Note{Level: "info", Message: line})
-			if err := pause(ctx); err != nil {
+			if err := device.Sleep(ctx, between); err != nil {
 				return tools.Result{}, err
 			}
 		}
@@ -31,25 +32,16 @@ var runningFixtures = []fixture{
 		return text("logged a line"), nil
 	}},
 	{name: "test_reconnection", description: "Takes a moment", call: func(ctx context.Context, _ tools.Call) (tools.Result, error) {
-		return text("took a moment"), pause(ctx)
+		return text("took a moment"), device.Sleep(ctx, between)
 	}},
 }
 
 func progress(ctx context.Context, c tools.Call) (tools.Result, error) {
 	for _, done := range []float64{0, 50, 100} {
 		c.Note(tools.Note{Progress: done, Total: 100, Message: fmt.Sprintf("%.0f of 100", done)})
-		if err := pause(ctx); err != nil {
+		if err := device.Sleep(ctx, between); err != nil {
 			return tools.Result{}, err
 		}
 	}
 	return text("done"), nil
-}
-
-func pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(between):
-		return nil
-	}
 }

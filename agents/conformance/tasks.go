@@ -98,12 +98,7 @@ func (*worker) Work(ctx context.Context, _ agents.Principal, _ agents.Site, w ta
 }
 
 func sleep(ctx context.Context, seconds float64) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(time.Duration(seconds * float64(time.Second))):
-		return nil
-	}
+	return device.Sleep(ctx, time.Duration(seconds*float64(time.Second)))
 }
 
 // taskFixtures are the tools that ask the worker. One that is required is refused to a client that

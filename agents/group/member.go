@@ -204,10 +204,8 @@ func (m *member) listen(ctx context.Context, wanted bool, emit func(agents.Updat
 		if err := emit(u); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pollEvery):
+		if err := device.Sleep(ctx, pollEvery); err != nil {
+			return err
 		}
 	}
 }

@@ -4,6 +4,7 @@ package task
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,12 +48,7 @@ func (s State) Ended() bool {
 
 // Before reports whether a task may go from this state to a later one.
 func (s State) Before(later State) bool {
-	for _, n := range next[s] {
-		if n == later {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(next[s], later)
 }
 
 // Skill is something that an agent says it can be asked for.
@@ -144,9 +140,7 @@ type Host interface {
 	// results, texts and arguments.
 	Task(ctx context.Context, p agents.Principal, id string) (Task, error)
 	List(ctx context.Context, p agents.Principal) ([]Task, error)
-	// Watch calls emit from one goroutine with the current task and after each change, until the
-	// task has ended. Changes while emit runs are merged into the next call.
-	Watch(ctx context.Context, p agents.Principal, id string, emit func(Task) error) error
+	Watcher
 	// Answer answers the question of that ID.
 	Answer(ctx context.Context, p agents.Principal, id, question, answer string) (Task, error)
 	// Cancel ends a task before its next step, and releases its leases. It returns once it has.

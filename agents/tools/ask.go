@@ -160,45 +160,29 @@ func (c *Catalog) change(ctx context.Context, p agents.Principal, in askArgs, ca
 	case in.Cancel:
 		t, err = c.Tasks.Cancel(ctx, p, in.Task)
 	case in.Answer != nil:
-		question := in.Question
-		if question == "" {
-			if t, err = c.Tasks.Task(ctx, p, in.Task); err != nil {
-				return t, false, err
-			}
-			if t.Question == nil {
-				return t, false, device.Faultf(device.Invalid, "the task asks nothing now: it is %s", t.State)
-			}
-			question = t.Question.ID
-		}
-		t, err = c.Tasks.Answer(ctx, p, in.Task, question, *in.Answer)
+		t, err = task.AnswerQuestion(ctx, c.Tasks, p, in.Task, in.Question, *in.Answer)
 	default:
 		t, err = c.Tasks.Task(ctx, p, in.Task)
 	}
 	return t, false, err
 }
 
-// errEnough ends a watch whose watcher knows enough.
-var errEnough = errors.New("enough")
-
 // wait returns the task as it is when it has ended, when it asks its asker, or after d.
 func (c *Catalog) wait(ctx context.Context, p agents.Principal, t task.Task, d time.Duration, note func(Note)) (task.Task, error) {
-	over := func() bool { return t.State.Ended() || t.State == task.InputRequired }
-	if d <= 0 || over() {
+	if d <= 0 || t.Settled() {
 		return t, nil
 	}
 	waiting, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	told := 0
 	// However the watch ends, the task goes on, and its caller has to know its ID.
-	_ = c.Tasks.Watch(waiting, p, t.ID, func(now task.Task) error {
+	_ = task.WatchUntil(waiting, c.Tasks, p, t.ID, func(now task.Task) (bool, error) {
 		if now.Says != t.Says && now.Says != "" {
 			note(Note{Progress: float64(told), Message: now.Says})
 			told++
 		}
-		if t = now; over() {
-			return errEnough
-		}
-		return nil
+		t = now
+		return t.Settled(), nil
 	})
 	return t, ctx.Err()
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/device"
 	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
@@ -121,10 +122,8 @@ func (s *session) watchRequests(ctx context.Context) error {
 			}
 		}
 		shown = waiting
-		select {
-		case <-ctx.Done():
+		if device.Sleep(ctx, time.Second) != nil {
 			return nil
-		case <-time.After(time.Second):
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/cmd/internal/peer"
+	"agentsite/device"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 )
@@ -94,10 +95,8 @@ func ask[R any](ctx context.Context, s *session, do func(context.Context, agents
 		default:
 			return res, s.app.unreached(err)
 		}
-		select {
-		case <-ctx.Done():
-			return none, s.app.unreached(ctx.Err())
-		case <-time.After(time.Second):
+		if err := device.Sleep(ctx, time.Second); err != nil {
+			return none, s.app.unreached(err)
 		}
 		if broke != nil {
 			s.redial()

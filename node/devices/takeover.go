@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"agentsite/device"
 	"agentsite/device/guard"
 )
 
@@ -93,10 +94,8 @@ func (f GuardFiles) lock(ctx context.Context, end bool) (unlock func(), err erro
 			signalTo(pid, syscall.SIGTERM)
 			asked = pid // a site may have started another since
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(20 * time.Millisecond):
+		if err := device.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
 		}
 	}
 	if err := f.signLock(lock); err != nil {

@@ -2,7 +2,6 @@ package a2a
 
 import (
 	"context"
-	"errors"
 
 	"agentsite/transport/adapter"
 	"agentsite/transport/rpc"
@@ -170,6 +169,3 @@ func (c *call) send(a *adapter.Call, v any) error {
 	}
 	return adapter.Emit(c.events, "", v)
 }
-
-// errEnough ends a watch whose watcher knows enough.
-var errEnough = errors.New("enough")

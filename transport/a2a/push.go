@@ -185,7 +185,7 @@ func (h *pushes) run(c *call, p *push, unseen time.Duration, begun chan<- error)
 					return ctx.Err()
 				}
 			})
-			if seen || time.Since(began)+wait > unseen || sleep(ctx, wait) != nil {
+			if seen || time.Since(began)+wait > unseen || device.Sleep(ctx, wait) != nil {
 				break
 			}
 		}
@@ -274,27 +274,15 @@ func (h *pushes) notify(ctx context.Context, c *call, p *push, id string) error 
 			if err = h.post(ctx, &p.Config, last); err == nil {
 				break
 			}
-			if try == pushTries || sleep(ctx, wait) != nil {
+			if try == pushTries || device.Sleep(ctx, wait) != nil {
 				return err
 			}
 		}
 		if t.State.Ended() {
 			return nil
 		}
-		return sleep(ctx, pushPause)
+		return device.Sleep(ctx, pushPause)
 	})
-}
-
-// sleep waits, unless ctx ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // post sends one notification. Of the answer only its status is read.

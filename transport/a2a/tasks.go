@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +18,7 @@ import (
 type tasks interface {
 	Task(ctx context.Context, p agents.Principal, id string) (task.Task, error)
 	List(ctx context.Context, p agents.Principal) ([]task.Task, error)
-	Watch(ctx context.Context, p agents.Principal, id string, emit func(task.Task) error) error
+	task.Watcher
 	Cancel(ctx context.Context, p agents.Principal, id string) (task.Task, error)
 }
 
@@ -114,7 +113,7 @@ func (c *call) task(ctx context.Context, id string) (task.Task, error) {
 
 // interrupted reports whether a task has ended, or does not go on by itself.
 func interrupted(t task.Task) bool {
-	return t.State.Ended() || t.State == task.InputRequired || t.State == task.AuthRequired
+	return t.Settled() || t.State == task.AuthRequired
 }
 
 // send sends a message, and waits for the end of its task unless it is not to (section 3.2.2).
@@ -131,11 +130,9 @@ func (s *server) send(ctx context.Context, c *call, p *sendParams) (reply, error
 	}
 	if !immediate && !interrupted(t) {
 		err := s.While(ctx, c.who, func(ctx context.Context) error {
-			return c.tasks.Watch(ctx, c.who, t.ID, func(now task.Task) error {
-				if t = now; interrupted(t) {
-					return errEnough
-				}
-				return nil
+			return task.WatchUntil(ctx, c.tasks, c.who, t.ID, func(now task.Task) (bool, error) {
+				t = now
+				return interrupted(t), nil
 			})
 		})
 		if err != nil && !interrupted(t) {
@@ -172,9 +169,9 @@ func (s *server) subscribe(ctx context.Context, c *call, id string, emit func(re
 // watch sends a task: first as it is, and then its changes.
 func (s *server) watch(ctx context.Context, c *call, id string, history *int, untilInput bool, emit func(reply) error) error {
 	var before task.Task
-	err := s.While(ctx, c.who, func(ctx context.Context) error {
-		return c.tasks.Watch(ctx, c.who, id, func(t task.Task) error {
-			final := t.State.Ended() || untilInput && t.State == task.InputRequired
+	return s.While(ctx, c.who, func(ctx context.Context) error {
+		return task.WatchUntil(ctx, c.tasks, c.who, id, func(t task.Task) (bool, error) {
+			final := t.State.Ended() || untilInput && t.Settled()
 			events := []reply{{Task: c.form.task(t, history)}}
 			if before.ID != "" {
 				events = c.form.updates(before, t, final)
@@ -182,19 +179,12 @@ func (s *server) watch(ctx context.Context, c *call, id string, history *int, un
 			before = t
 			for _, e := range events {
 				if err := emit(e); err != nil {
-					return err
+					return false, err
 				}
 			}
-			if final {
-				return errEnough
-			}
-			return nil
+			return final, nil
 		})
 	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
 }
 
 func (s *server) get(ctx context.Context, c *call, p *taskParams) (*wireTask, error) {

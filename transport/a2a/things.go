@@ -12,6 +12,7 @@ import (
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/node"
+	"agentsite/transport/adapter"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -21,10 +22,8 @@ import (
 // waits for an owner's approval is a task, in memory only, as the approval is. The call is made
 // when its caller reads the task after the approval.
 type things struct {
-	node *node.Node
-
-	mu      sync.Mutex
-	waiting map[string]*waiting
+	node    *node.Node
+	waiting adapter.Handles[*waiting]
 }
 
 const (
@@ -37,17 +36,14 @@ const (
 
 // waiting is a call that an owner has to approve.
 type waiting struct {
-	who     string
-	account string
-	until   time.Time
-	do      func(ctx context.Context, approval string) (any, error)
+	do func(ctx context.Context, approval string) (any, error)
 
 	mu   sync.Mutex // one try at a time
 	task task.Task
 }
 
 func newThings(n *node.Node) *things {
-	return &things{node: n, waiting: make(map[string]*waiting)}
+	return &things{node: n, waiting: adapter.Handles[*waiting]{What: "task", Life: keepWaiting, Each: maxOwn, All: maxWaiting}}
 }
 
 // moveOrder asks to move an output, or to release it where it has no value.
@@ -173,54 +169,20 @@ func (h *things) wait(c *call, needs *agents.ApprovalNeeded, do func(context.Con
 	if err != nil {
 		account = c.who.ID
 	}
-	fresh := &waiting{who: c.who.ID, account: account, until: now.Add(keepWaiting), do: do, task: task.Task{
+	fresh := &waiting{do: do, task: task.Task{
 		ID: needs.State, State: task.AuthRequired, Asker: c.who.ID, Created: stamp(now), Changed: stamp(now),
 		Question: &task.Question{ID: needs.State, Text: needs.Says},
 	}}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	counts := make(map[string]int)
-	for id, w := range h.waiting {
-		if w.until.Before(now) {
-			delete(h.waiting, id)
-		} else {
-			counts[w.account]++
-		}
-	}
-	if counts[account] >= maxOwn {
-		h.dropOldest(account)
-	} else if len(h.waiting) >= maxWaiting {
-		most := account
-		for name, n := range counts {
-			if n > counts[most] {
-				most = name
-			}
-		}
-		h.dropOldest(most)
-	}
-	h.waiting[needs.State] = fresh
+	h.waiting.Put(c.who, account, needs.State, fresh)
 	return fresh.task
-}
-
-// dropOldest forgets the oldest call of an account. The lock is held.
-func (h *things) dropOldest(account string) {
-	oldest := ""
-	for id, w := range h.waiting {
-		if w.account == account && (oldest == "" || w.until.Before(h.waiting[oldest].until)) {
-			oldest = id
-		}
-	}
-	delete(h.waiting, oldest)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // find returns the call that waits under that ID and is p's.
 func (h *things) find(p agents.Principal, id string) (*waiting, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	w := h.waiting[id]
-	if w == nil || w.who != p.ID || p.ID == "" {
+	w, err := h.waiting.Get(p, id)
+	if err != nil {
 		return nil, device.Faultf(device.Invalid, "you have no task %.40q", id)
 	}
 	return w, nil
@@ -273,15 +235,7 @@ func (h *things) Task(ctx context.Context, p agents.Principal, id string) (task.
 
 // List returns the tasks as they were seen last.
 func (h *things) List(_ context.Context, p agents.Principal) (all []task.Task, err error) {
-	var own []*waiting
-	h.mu.Lock()
-	for _, w := range h.waiting {
-		if w.who == p.ID && time.Now().Before(w.until) {
-			own = append(own, w)
-		}
-	}
-	h.mu.Unlock()
-	for _, w := range own {
+	for _, w := range h.waiting.Of(p) {
 		w.mu.Lock()
 		all = append(all, w.task)
 		w.mu.Unlock()

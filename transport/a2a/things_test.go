@@ -33,11 +33,15 @@ func TestWaitingBounded(t *testing.T) {
 	if _, err := h.find(agents.Principal{ID: "bob"}, strconv.Itoa(2*maxWaiting-1)); err != nil {
 		t.Error(err)
 	}
+	all := 0
 	for i := range 2 * maxWaiting {
 		wait("p"+strconv.Itoa(i), "of "+strconv.Itoa(i))
 	}
-	if len(h.waiting) > maxWaiting {
-		t.Errorf("%d wait", len(h.waiting))
+	for i := range 2 * maxWaiting {
+		all += len(h.waiting.Of(agents.Principal{ID: "p" + strconv.Itoa(i)}))
+	}
+	if all += len(h.waiting.Of(agents.Principal{ID: "ann"})) + len(h.waiting.Of(agents.Principal{ID: "bob"})); all > maxWaiting {
+		t.Errorf("%d wait", all)
 	}
 	if _, err := h.find(agents.Principal{ID: "p511"}, "of 511"); err != nil {
 		t.Error(err)

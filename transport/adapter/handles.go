@@ -29,8 +29,17 @@ type handle[T any] struct {
 
 // Add keeps a value for p, whose limits are those of the account, and returns its handle.
 func (h *Handles[T]) Add(p agents.Principal, account string, value T) (id string, ends time.Time) {
+	id = rand.Text()
+	return id, h.Put(p, account, id, value)
+}
+
+// Put is Add with a handle of the caller's choice, in place of a handle of p with the same ID.
+func (h *Handles[T]) Put(p agents.Principal, account, id string, value T) (ends time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if i := h.find(p, id); i >= 0 {
+		h.drop(i)
+	}
 	now := time.Now()
 	counts := make(map[string]int)
 	kept := h.held[:0]
@@ -53,9 +62,21 @@ func (h *Handles[T]) Add(p agents.Principal, account string, value T) (id string
 		}
 		h.dropOldest(most)
 	}
-	id, ends = rand.Text(), now.Add(h.Life)
+	ends = now.Add(h.Life)
 	h.held = append(h.held, handle[T]{id, p.ID, account, ends, value})
-	return id, ends
+	return ends
+}
+
+// Of returns the values of p's handles that have not ended, the oldest first.
+func (h *Handles[T]) Of(p agents.Principal) (all []T) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, have := range h.held {
+		if have.who == p.ID && time.Now().Before(have.ends) {
+			all = append(all, have.value)
+		}
+	}
+	return all
 }
 
 // dropOldest drops the oldest of an account, or of all where the account has none.

@@ -136,7 +136,7 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, _ agents.Site) e
 			a.say(agent.Waiting, "the registry is not reached: %v", err)
 			pause = min(2*pause, maxPause*a.every)
 		}
-		if !wait(ctx, pause) {
+		if device.Sleep(ctx, pause) != nil {
 			return nil
 		}
 	}
@@ -243,7 +243,7 @@ func (a *Agent) ask(ctx context.Context, self agents.Principal, p pending) outco
 		case kind != device.Busy && kind != device.Unavailable:
 			return failed(err)
 		}
-		if try == maxTries || !wait(ctx, a.every) {
+		if try == maxTries || device.Sleep(ctx, a.every) != nil {
 			return failed(err)
 		}
 	}
@@ -286,18 +286,8 @@ func (a *Agent) report(ctx context.Context, id string, o outcome) {
 		case errors.As(err, &refused) && refused.Code >= 300 && refused.Code < 500:
 			slog.Warn("the AIOS registry refuses the result of a task", "err", err)
 			return
-		case !wait(ctx, pause):
+		case device.Sleep(ctx, pause) != nil:
 			return
 		}
-	}
-}
-
-// wait reports whether a time has passed before ctx ended.
-func wait(ctx context.Context, length time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(length):
-		return true
 	}
 }

@@ -2,11 +2,9 @@ package openapi
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"agentsite/agents/task"
-	"agentsite/device"
 	"agentsite/node"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -69,16 +67,12 @@ func (a api) listTasks(ctx context.Context, c *call) (any, error) {
 	return out, nil
 }
 
-// errEnough ends a watch whose watcher knows enough.
-var errEnough = errors.New("enough")
-
 // task tells how a task is. A call that waits holds one of its account's places for that.
 func (a api) task(ctx context.Context, c *call) (any, error) {
 	id := c.Request.PathValue("task")
 	t, err := a.Tasks.Task(ctx, c.Who, id)
-	over := func() bool { return t.State.Ended() || t.State == task.InputRequired }
 	length := c.numbers[wait.name]
-	if err != nil || length == nil || over() {
+	if err != nil || length == nil || t.Settled() {
 		return boxed(t, err)
 	}
 	place, err := a.Node.Hold(c.Who, node.Waits)
@@ -86,21 +80,7 @@ func (a api) task(ctx context.Context, c *call) (any, error) {
 		return nil, err
 	}
 	defer place.Leave()
-	waiting, cancel := context.WithTimeout(ctx, time.Duration(*length*float64(time.Second)))
-	defer cancel()
-	if a.Ending != nil {
-		defer context.AfterFunc(a.Ending, cancel)()
-	}
-	err = a.Tasks.Watch(waiting, c.Who, id, func(now task.Task) error {
-		if t = now; over() {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) || waiting.Err() != nil && ctx.Err() == nil {
-		err = nil
-	}
-	return boxed(t, err)
+	return boxed(a.Wait(ctx, c.Who, t, time.Duration(*length*float64(time.Second))))
 }
 
 // answerBody answers a task's question.
@@ -114,18 +94,7 @@ func (a api) answer(ctx context.Context, c *call) (any, error) {
 	if err := a.decode(c, &body); err != nil {
 		return nil, err
 	}
-	id := c.Request.PathValue("task")
-	if body.Question == "" {
-		t, err := a.Tasks.Task(ctx, c.Who, id)
-		if err != nil {
-			return nil, err
-		}
-		if t.Question == nil {
-			return nil, device.Faultf(device.Invalid, "the task asks nothing now: it is %s", t.State)
-		}
-		body.Question = t.Question.ID
-	}
-	return boxed(a.Tasks.Answer(ctx, c.Who, id, body.Question, body.Answer))
+	return boxed(task.AnswerQuestion(ctx, a.Tasks, c.Who, c.Request.PathValue("task"), body.Question, body.Answer))
 }
 
 func (a api) cancel(ctx context.Context, c *call) (any, error) {

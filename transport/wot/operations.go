@@ -3,7 +3,6 @@ package wot
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -234,28 +233,7 @@ func (s server) ask(ctx context.Context, who agents.Principal, agent, skill stri
 	if err != nil {
 		return nil, err
 	}
-	return s.wait(ctx, who, t, wait)
-}
-
-// errEnough ends a watch whose watcher knows enough.
-var errEnough = errors.New("enough")
-
-// wait returns a task when it has ended or asks something, or as it is after d.
-func (s server) wait(ctx context.Context, who agents.Principal, t task.Task, d time.Duration) (task.Task, error) {
-	waiting, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	if s.Ending != nil {
-		defer context.AfterFunc(s.Ending, cancel)()
-	}
-	err := s.Tasks.Watch(waiting, who, t.ID, func(now task.Task) error {
-		if t = now; t.State.Ended() || t.State == task.InputRequired {
-			return errEnough
-		}
-		return nil
-	})
-	if err == errEnough || waiting.Err() != nil && ctx.Err() == nil {
-		err = nil
-	}
+	t, err = s.Wait(ctx, who, t, wait)
 	t.Steps = nil
 	return t, err
 }
@@ -287,13 +265,7 @@ func (s server) answer(ctx context.Context, who agents.Principal, agent string, 
 	if err != nil {
 		return nil, err
 	}
-	if in.Question == "" {
-		if t.Question == nil {
-			return nil, device.Faultf(device.Invalid, "the task asks nothing now: it is %s", t.State)
-		}
-		in.Question = t.Question.ID
-	}
-	t, err = s.Tasks.Answer(ctx, who, t.ID, in.Question, in.Answer)
+	t, err = task.AnswerQuestion(ctx, s.Tasks, who, t.ID, in.Question, in.Answer)
 	t.Steps = nil
 	return t, err
 }

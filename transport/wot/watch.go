@@ -2,6 +2,7 @@ package wot
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -149,6 +150,7 @@ func (s server) poll(ctx context.Context, c *adapter.Call, run func(ctx context.
 		defer context.AfterFunc(s.Ending, cancel)()
 	}
 	var value any
+	errEnough := errors.New("the poll has its value")
 	err := run(polling, func(v any) error { value = v; return errEnough })
 	switch {
 	case err == errEnough:

@@ -42,7 +42,7 @@ var layers = []layer{
 	{"device/scan", []string{"device", "device/driver", "device/board", "device/kernel", "device/sysfs"}, "it finds devices, and runs none"},
 	{"device/devicetest", []string{"device"}, "the suite must fit every driver"},
 	{"agents", []string{"device"}, "the vocabulary above devices is free of protocols"},
-	{"agents/task", []string{"agents"}, "the vocabulary of tasks is free of who does them and of protocols"},
+	{"agents/task", []string{"agents", "device"}, "the vocabulary of tasks is free of who does them and of protocols"},
 	{"agents/agent", []string{"agents", "agents/task"}, "the vocabulary of hosted agents is free of their kinds"},
 	{"agents/mcp", []string{"agents", "agents/agent", "agents/tools", "device"}, "a child is known by its messages; where its accepted tools are stored is passed in"},
 	{"agents/heartbeat", []string{"agents", "agents/agent", "device"}, "a hosted agent calls the site's operations, like every other client"},

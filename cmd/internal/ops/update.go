@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/device"
 	"agentsite/node/state"
 	"agentsite/node/update"
 )
@@ -166,10 +167,8 @@ func RestartService(ctx context.Context, o UpdateOptions, r update.Release) erro
 		default:
 			tried = used
 		}
-		select {
-		case <-ctx.Done():
+		if device.Sleep(ctx, 300*time.Millisecond) != nil {
 			return fmt.Errorf("%s is ready or on trial, and has not run well yet"+hint, r.Version)
-		case <-time.After(300 * time.Millisecond):
 		}
 	}
 }

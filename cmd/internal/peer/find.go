@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"agentsite/device"
 	"agentsite/discovery"
 	"agentsite/discovery/card"
 	"agentsite/node/identity"
@@ -60,10 +61,8 @@ func Ping(ctx context.Context, t Target, n int, emit func(PingResult)) error {
 	defer c.Close()
 	for i := range n {
 		if i > 0 {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(time.Second):
+			if err := device.Sleep(ctx, time.Second); err != nil {
+				return err
 			}
 		}
 		p, err := w.ping(ctx)

@@ -13,6 +13,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/agent"
 	"agentsite/agents/remote"
+	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/state"
@@ -222,10 +223,8 @@ func (s *outboundSite) Watch(ctx context.Context, p agents.Principal, r agents.W
 // refusal is an answer.
 func keepAsking(ctx context.Context, every time.Duration, alive func(context.Context) error) error {
 	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(every):
+		if err := device.Sleep(ctx, every); err != nil {
+			return err
 		}
 		asking, cancel := context.WithTimeout(ctx, aliveEvery)
 		err := alive(asking)

@@ -12,6 +12,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/cmd/internal/internet"
+	"agentsite/device"
 	"agentsite/discovery"
 	"agentsite/node/identity"
 	"agentsite/transport/p2p"
@@ -173,10 +174,8 @@ func (w *router) findRoute(ctx context.Context) (rpc.Caller, error) {
 		if err == nil || !w.retry {
 			return route, err
 		}
-		select {
-		case <-ctx.Done():
+		if device.Sleep(ctx, retryInterval) != nil {
 			return nil, err
-		case <-time.After(retryInterval):
 		}
 	}
 }
@@ -253,10 +252,8 @@ func (w *router) dialInternet(ctx context.Context) (rpc.Caller, error) {
 				continue
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if device.Sleep(ctx, retryInterval) != nil {
 			return nil, failed
-		case <-time.After(retryInterval):
 		}
 	}
 }

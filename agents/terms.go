@@ -27,3 +27,6 @@ type Terms struct {
 	// Via in the journal; no other site is told.
 	OnBehalf []string `json:"-"`
 }
+
+// SetTerms sets the terms of a request, which embeds them.
+func (t *Terms) SetTerms(to Terms) { *t = to }

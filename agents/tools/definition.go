@@ -32,13 +32,28 @@ func sites(op agents.Operation, offered func(*agents.Offer) bool) func(*agents.O
 	return func(o *agents.Offer) ([]string, bool) { return o.Sites[op], offered(o) }
 }
 
-// oneOrMany returns the answers of sites as a tool gives them: that of one site alone stands
-// for itself.
-func oneOrMany[T any](o *agents.Offer, all agents.Answers[T]) any {
-	if o.Sites == nil && len(all.Sites) == 1 {
-		return all.Sites[0]
+// asks calls an operation whose request is the arguments.
+func asks[R, A any, P interface {
+	*R
+	SetTerms(agents.Terms)
+}](do func(agents.Site, context.Context, agents.Principal, R) (A, error)) func(context.Context, agents.Site, agents.Principal, *agents.Offer, P, agents.Terms) (any, error) {
+	return func(ctx context.Context, s agents.Site, p agents.Principal, _ *agents.Offer, r P, t agents.Terms) (any, error) {
+		r.SetTerms(t)
+		return do(s, ctx, p, *r)
 	}
-	return all
+}
+
+// asksEach calls an operation that each site of a group answers. The answer of one site alone
+// stands for itself.
+func asksEach[T any](do func(agents.Site, context.Context, agents.Principal, agents.SiteRequest) (agents.Answers[T], error)) func(context.Context, agents.Site, agents.Principal, *agents.Offer, *agents.SiteRequest, agents.Terms) (any, error) {
+	return func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, r *agents.SiteRequest, t agents.Terms) (any, error) {
+		r.Terms = t
+		all, err := do(s, ctx, p, *r)
+		if o.Sites == nil && len(all.Sites) == 1 {
+			return all.Sites[0], err
+		}
+		return all, err
+	}
 }
 
 var (
@@ -55,43 +70,31 @@ var definitions = []definition{
 		Description: "Sensors and outputs: kind, unit, range; of outputs the safe value, max_seconds away from it, other limits and who confirms a move.",
 		Hints:       readOnly,
 	}, "", sites(agents.OpPoints, func(o *agents.Offer) bool { return o.Points }), schema[agents.PointList],
-		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, r agents.SiteRequest, terms agents.Terms) (any, error) {
-			r.Terms = terms
-			return boxed(s.Points(ctx, p, r))
-		}),
+		asks(agents.Site.Points)),
 	define(Tool{
 		Name:        agents.OpRead.Tool(),
 		Description: "The latest readings. Quality: good, stale (too old) or fault (see why).",
 		Hints:       readOnly,
 	}, "points", points(func(o *agents.Offer) []string { return o.Read }), schema[agents.Readings],
-		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, r agents.ReadRequest, terms agents.Terms) (any, error) {
-			r.Terms = terms
-			return boxed(s.Read(ctx, p, r))
-		}),
+		asks(agents.Site.Read)),
 	define(Tool{
 		Name:        agents.OpHistory.Tool(),
 		Description: "How a measurement went, in steps; what changed of any other point. Times: RFC 3339.",
 		Hints:       readOnly,
 	}, "point", points(func(o *agents.Offer) []string { return o.History }), schema[agents.History],
-		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, r agents.HistoryRequest, terms agents.Terms) (any, error) {
-			r.Terms = terms
-			return boxed(s.History(ctx, p, r))
-		}),
+		asks(agents.Site.History)),
 	define(Tool{
 		Name:        agents.OpWhy.Tool(),
 		Description: "Why a point is so: who holds an output, since when, what forbids a change, its last changes.",
 		Hints:       readOnly,
 	}, "point", func(o *agents.Offer) ([]string, bool) { return nil, len(o.Read) > 0 }, anyObject, // the names are those of read_points
-		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, r agents.WhyRequest, terms agents.Terms) (any, error) {
-			r.Terms = terms
-			return boxed(s.Why(ctx, p, r))
-		}),
+		asks(agents.Site.Why)),
 	define(Tool{
 		Name:        SwitchOutput,
 		Description: "Switch an output for a time. Call again to keep it so, within the owner's limits.",
 		Hints:       moves,
 	}, "output", points(func(o *agents.Offer) []string { return o.Switch }), schema[agents.Output],
-		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, in switchArgs, terms agents.Terms) (any, error) {
+		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, in *switchArgs, terms agents.Terms) (any, error) {
 			if in.On == nil {
 				return nil, missing("output", in.Output, o.Switch, "on")
 			}
@@ -102,7 +105,7 @@ var definitions = []definition{
 		Description: "Set an output for a time. Call again to keep it so, within the owner's limits.",
 		Hints:       moves,
 	}, "output", points(func(o *agents.Offer) []string { return o.Level }), schema[agents.Output],
-		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, in levelArgs, terms agents.Terms) (any, error) {
+		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, in *levelArgs, terms agents.Terms) (any, error) {
 			if in.Value == nil {
 				return nil, missing("output", in.Output, o.Level, "value")
 			}
@@ -113,7 +116,7 @@ var definitions = []definition{
 		Description: "Return an output to safe now. Always allowed.",
 		Hints:       repeats,
 	}, "output", points(func(o *agents.Offer) []string { return o.Release }), schema[agents.Output],
-		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, in releaseArgs, terms agents.Terms) (any, error) {
+		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, in *releaseArgs, terms agents.Terms) (any, error) {
 			return boxed(s.Move(ctx, p, agents.MoveRequest{Output: in.Output, Terms: terms}))
 		}),
 	define(Tool{
@@ -121,39 +124,28 @@ var definitions = []definition{
 		Description: "Send every output to safe until the owner resets it in person. For when something goes wrong.",
 		Hints:       stopHints,
 	}, "", sites(agents.OpStop, func(o *agents.Offer) bool { return o.Stop }), schemaOfMany[agents.Stopped],
-		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, r agents.SiteRequest, terms agents.Terms) (any, error) {
-			r.Terms = terms
-			res, err := s.Stop(ctx, p, r)
-			return oneOrMany(o, res), err
-		}),
+		asksEach(agents.Site.Stop)),
 	define(Tool{
 		Name:        agents.OpShow.Tool(),
 		Description: "Show a text on a display.",
 		Hints:       repeats,
 	}, "display", points(func(o *agents.Offer) []string { return o.Show }), schema[agents.ShowRequest],
-		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, r agents.ShowRequest, terms agents.Terms) (any, error) {
+		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, r *agents.ShowRequest, terms agents.Terms) (any, error) {
 			r.Terms = terms
-			return r, s.Show(ctx, p, r)
+			return *r, s.Show(ctx, p, *r)
 		}),
 	define(Tool{
 		Name:        agents.OpCapture.Tool(),
 		Description: "Take a picture.",
 		Hints:       Hints{ReadOnly: true},
 	}, "camera", points(func(o *agents.Offer) []string { return o.Capture }), schema[agents.Picture],
-		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, r agents.CaptureRequest, terms agents.Terms) (any, error) {
-			r.Terms = terms
-			return boxed(s.Capture(ctx, p, r))
-		}),
+		asks(agents.Site.Capture)),
 	define(Tool{
 		Name:        agents.OpStatus.Tool(),
 		Description: "What is wrong with devices; outputs away from safe, for how long, or that cannot move yet; the emergency stop.",
 		Hints:       readOnly,
 	}, "", sites(agents.OpStatus, func(o *agents.Offer) bool { return o.Status }), schemaOfMany[agents.Status],
-		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, r agents.SiteRequest, terms agents.Terms) (any, error) {
-			r.Terms = terms
-			res, err := s.Status(ctx, p, r)
-			return oneOrMany(o, res), err
-		}),
+		asksEach(agents.Site.Status)),
 }
 
 func boxed[T any](v T, err error) (any, error) { return v, err }
@@ -168,7 +160,7 @@ func missing(field, name string, offered []string, absent string) error {
 
 // define makes the definition of a tool with arguments In. Decoding is strict.
 func define[In any](t Tool, field string, names func(*agents.Offer) ([]string, bool), output func(group bool) ([]byte, error),
-	do func(context.Context, agents.Site, agents.Principal, *agents.Offer, In, agents.Terms) (any, error)) definition {
+	do func(context.Context, agents.Site, agents.Principal, *agents.Offer, *In, agents.Terms) (any, error)) definition {
 	return definition{
 		tool: t, field: field, names: names,
 		call: func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, args Args, terms agents.Terms) (res Result, err error) {
@@ -181,7 +173,7 @@ func define[In any](t Tool, field string, names func(*agents.Offer) ([]string, b
 			if err != nil {
 				return res, invalid("%s: %w", t.Name, err)
 			}
-			if res.Value, err = do(ctx, s, p, o, in, terms); err != nil {
+			if res.Value, err = do(ctx, s, p, o, &in, terms); err != nil {
 				return Result{}, err
 			}
 			if picture, ok := res.Value.(agents.Picture); ok {

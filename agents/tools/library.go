@@ -16,9 +16,9 @@ const mimeJSON = "application/json"
 // pointTemplate is the URI template of a site's points.
 var pointTemplate = agents.PointURI("{device}/{point}")
 
-// Resources lists the resources that p may read: a site's points, and those of hosted agents.
-func (c *Catalog) Resources(ctx context.Context, p agents.Principal) ([]Resource, error) {
-	own, err := c.hosted.Resources(p)
+// beside returns what the site has by its offer to p, and after it what hosted agents have.
+func beside[T any](ctx context.Context, c *Catalog, p agents.Principal, hosted func(agents.Principal) ([]T, error), own func(*agents.Offer) []T) ([]T, error) {
+	theirs, err := hosted(p)
 	if err != nil {
 		return nil, err
 	}
@@ -26,28 +26,27 @@ func (c *Catalog) Resources(ctx context.Context, p agents.Principal) ([]Resource
 	if err != nil {
 		return nil, err
 	}
-	var list []Resource
-	for _, address := range o.Read {
-		list = append(list, Resource{URI: agents.PointURI(address), Name: address, Description: o.Descriptions[address], MIME: mimeJSON})
-	}
-	return append(list, own...), nil
+	return append(own(o), theirs...), nil
+}
+
+// Resources lists the resources that p may read: a site's points, and those of hosted agents.
+func (c *Catalog) Resources(ctx context.Context, p agents.Principal) ([]Resource, error) {
+	return beside(ctx, c, p, c.hosted.Resources, func(o *agents.Offer) (list []Resource) {
+		for _, address := range o.Read {
+			list = append(list, Resource{URI: agents.PointURI(address), Name: address, Description: o.Descriptions[address], MIME: mimeJSON})
+		}
+		return list
+	})
 }
 
 // Templates lists the URI templates of the resources that p may read.
 func (c *Catalog) Templates(ctx context.Context, p agents.Principal) ([]Template, error) {
-	own, err := c.hosted.Templates(p)
-	if err != nil {
-		return nil, err
-	}
-	o, err := c.site.Offer(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	var list []Template
-	if len(o.Read) > 0 && o.Sites == nil {
-		list = []Template{{URITemplate: pointTemplate, Name: "point", Title: "A point's latest reading", MIME: mimeJSON}}
-	}
-	return append(list, own...), nil
+	return beside(ctx, c, p, c.hosted.Templates, func(o *agents.Offer) []Template {
+		if len(o.Read) == 0 || o.Sites != nil {
+			return nil
+		}
+		return []Template{{URITemplate: pointTemplate, Name: "point", Title: "A point's latest reading", MIME: mimeJSON}}
+	})
 }
 
 // ReadResource returns the contents of a URI, or ErrNotFound.
@@ -77,15 +76,7 @@ func (c *Catalog) ReadResource(ctx context.Context, p agents.Principal, uri stri
 
 // Prompts lists the prompts that p may start a conversation with.
 func (c *Catalog) Prompts(ctx context.Context, p agents.Principal) ([]Prompt, error) {
-	own, err := c.hosted.Prompts(p)
-	if err != nil {
-		return nil, err
-	}
-	o, err := c.site.Offer(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	return append(promptsOf(o), own...), nil
+	return beside(ctx, c, p, c.hosted.Prompts, promptsOf)
 }
 
 func promptsOf(o *agents.Offer) (prompts []Prompt) {

@@ -48,53 +48,33 @@ func newThings(n *node.Node) *things {
 
 // moveOrder asks to move an output, or to release it where it has no value.
 type moveOrder struct {
-	Output string       `json:"output"`
-	Value  device.Value `json:"value,omitzero"`
-	For    *float64     `json:"for,omitzero"` // seconds
+	Output       string       `json:"output"`
+	Value        device.Value `json:"value,omitzero"`
+	For          *float64     `json:"for,omitzero"` // seconds
+	agents.Terms `json:"-"`
+}
+
+func move(s agents.Site, ctx context.Context, p agents.Principal, r moveOrder) (agents.Output, error) {
+	return s.Move(ctx, p, agents.MoveRequest{Output: r.Output, Value: r.Value, For: r.For, Terms: r.Terms})
+}
+
+func show(s agents.Site, ctx context.Context, p agents.Principal, r agents.ShowRequest) (agents.ShowRequest, error) {
+	return r, s.Show(ctx, p, r)
 }
 
 // operations are the operations by their names.
-var operations = map[string]func(context.Context, *node.Node, agents.Principal, rpc.Raw, agents.Terms) (any, error){
-	"points": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.SiteRequest, t agents.Terms) (any, error) {
-		r.Terms = t
-		return n.Points(ctx, p, r)
-	}),
-	"read": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.ReadRequest, t agents.Terms) (any, error) {
-		r.Terms = t
-		return n.Read(ctx, p, r)
-	}),
-	"history": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.HistoryRequest, t agents.Terms) (any, error) {
-		r.Terms = t
-		return n.History(ctx, p, r)
-	}),
-	"why": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.WhyRequest, t agents.Terms) (any, error) {
-		r.Terms = t
-		return n.Why(ctx, p, r)
-	}),
-	"status": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.SiteRequest, t agents.Terms) (any, error) {
-		r.Terms = t
-		return n.Status(ctx, p, r)
-	}),
-	"move": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r moveOrder, t agents.Terms) (any, error) {
-		return n.Move(ctx, p, agents.MoveRequest{Output: r.Output, Value: r.Value, For: r.For, Terms: t})
-	}),
-	"stop": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.SiteRequest, t agents.Terms) (any, error) {
-		r.Terms = t
-		return n.Stop(ctx, p, r)
-	}),
-	"show": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.ShowRequest, t agents.Terms) (any, error) {
-		r.Terms = t
-		return r, n.Show(ctx, p, r)
-	}),
-	"capture": operation(func(ctx context.Context, n *node.Node, p agents.Principal, r agents.CaptureRequest, t agents.Terms) (any, error) {
-		r.Terms = t
-		return n.Capture(ctx, p, r)
-	}),
+var operations = map[string]func(context.Context, agents.Site, agents.Principal, rpc.Raw, agents.Terms) (any, error){
+	"points": operation(agents.Site.Points), "read": operation(agents.Site.Read), "history": operation(agents.Site.History),
+	"why": operation(agents.Site.Why), "status": operation(agents.Site.Status), "move": operation(move),
+	"stop": operation(agents.Site.Stop), "show": operation(show), "capture": operation(agents.Site.Capture),
 }
 
-// operation decodes the request of an operation, and asks the node.
-func operation[R any](do func(context.Context, *node.Node, agents.Principal, R, agents.Terms) (any, error)) func(context.Context, *node.Node, agents.Principal, rpc.Raw, agents.Terms) (any, error) {
-	return func(ctx context.Context, n *node.Node, p agents.Principal, data rpc.Raw, t agents.Terms) (any, error) {
+// operation decodes the request of an operation, and asks the site.
+func operation[R, A any, P interface {
+	*R
+	SetTerms(agents.Terms)
+}](do func(agents.Site, context.Context, agents.Principal, R) (A, error)) func(context.Context, agents.Site, agents.Principal, rpc.Raw, agents.Terms) (any, error) {
+	return func(ctx context.Context, s agents.Site, p agents.Principal, data rpc.Raw, t agents.Terms) (any, error) {
 		var fields map[string]jsontext.Value
 		var r R
 		err := data.Decode(&fields)
@@ -108,7 +88,8 @@ func operation[R any](do func(context.Context, *node.Node, agents.Principal, R, 
 		if err != nil {
 			return nil, invalid("data", err)
 		}
-		return do(ctx, n, p, r, t)
+		P(&r).SetTerms(t)
+		return do(s, ctx, p, r)
 	}
 }
 

@@ -69,29 +69,25 @@ func schemaOfMany[T any](group bool) ([]byte, error) {
 // anyObject is the schema of results whose members explain themselves.
 func anyObject(bool) ([]byte, error) { return []byte(`{"type":"object"}`), nil }
 
-// outputSchema returns the schema of a result without additionalProperties, required and the types
-// of numbers and texts. Each byte of it takes space in the context of a client's model.
+// outputSchema returns the schema of a result with the names of its members, but without
+// additionalProperties, required and types. MCP requires only the type of the whole. Each byte of
+// it takes space in the context of a client's model.
 func outputSchema[T any](unwanted []string) ([]byte, error) {
 	s, err := schemaOf[T]()
 	if err != nil {
 		return nil, err
 	}
 	loosen(s, unwanted)
+	s.Type = "object"
 	b, err := json.Marshal(s, json.Deterministic(true))
 	return bytes.ReplaceAll(b, []byte(":true"), []byte(":{}")), err // not every client knows true for a schema
 }
 
 func loosen(s *jsonschema.Schema, unwanted []string) {
-	s.Required, s.AdditionalProperties = nil, nil
+	s.Type, s.Required, s.AdditionalProperties = "", nil, nil
 	drop(s, unwanted)
-	if len(s.Properties) == 0 && s.Items == nil {
-		s.Type = ""
-	}
 	for _, p := range s.Properties {
 		loosen(p, unwanted)
-	}
-	if s.Type == "string" {
-		s.Type = ""
 	}
 	if s.Items != nil {
 		loosen(s.Items, unwanted)

@@ -92,9 +92,11 @@ func (d *Dispatcher) Serve(ctx context.Context, in *Incoming) {
 	in.respond(m.ID, nil, fault)
 }
 
-// parse decodes a request or a notification, and refuses other messages.
-func parse(codec Codec, body []byte) (m message, fault *Error) {
-	defer recoverPanic("decoding", func() { m, fault = message{}, errInternal })
+// parse decodes a request or a notification, and refuses other messages: with a fault, only the
+// ID of the message counts.
+func parse(codec Codec, body []byte) (m *message, fault *Error) {
+	m = new(message)
+	defer recoverPanic("decoding", func() { *m, fault = message{}, errInternal })
 	if codec == JSON {
 		if err := checkJSONBounds(body); err != nil {
 			return m, err.(*Error)
@@ -103,15 +105,15 @@ func parse(codec Codec, body []byte) (m message, fault *Error) {
 			return m, Errorf(CodeInvalidRequest, "batches are not served: send one message at a time")
 		}
 	}
-	if err := codec.Decode(body, &m); err != nil {
+	if err := codec.Decode(body, m); err != nil {
 		var ours *Error
 		var field *FieldError
 		if errors.As(err, &ours) {
-			return message{}, ours
+			return new(message), ours
 		} else if errors.As(err, &field) && field.Field != "" {
-			return message{}, Errorf(CodeInvalidRequest, "not a JSON-RPC message: %v", err)
+			return new(message), Errorf(CodeInvalidRequest, "not a JSON-RPC message: %v", err)
 		}
-		return message{}, Errorf(CodeParse, "%v", err)
+		return new(message), Errorf(CodeParse, "%v", err)
 	}
 	switch {
 	case m.Version != version:
@@ -129,7 +131,7 @@ func firstByte(b []byte) byte {
 	return 0
 }
 
-func (d *Dispatcher) serve(ctx context.Context, in *Incoming, m message) {
+func (d *Dispatcher) serve(ctx context.Context, in *Incoming, m *message) {
 	if m.ID.IsZero() {
 		return // no notification changes anything here; a stream sees to cancellation
 	}

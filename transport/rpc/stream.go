@@ -184,7 +184,7 @@ func (s *Stream) incoming(b []byte) *Incoming {
 // start serves a request, and reports whether its caller goes on reading. It serves a request
 // without a successor in the caller's goroutine, because waking another one takes longer than most
 // calls. If the request exceeds inlineLimit, next runs in another goroutine.
-func (s *Stream) start(ctx context.Context, in *Incoming, m message, next func()) bool {
+func (s *Stream) start(ctx context.Context, in *Incoming, m *message, next func()) bool {
 	s.mu.Lock()
 	_, twice := s.running[m.ID]
 	now, most := s.inFlight, MaxInFlight
@@ -237,7 +237,7 @@ func (s *Stream) start(ctx context.Context, in *Incoming, m message, next func()
 }
 
 // handleNotification handles a cancellation and ignores other notifications.
-func (s *Stream) handleNotification(m message) {
+func (s *Stream) handleNotification(m *message) {
 	var p struct {
 		RequestID ID `json:"requestId"`
 	}

@@ -104,12 +104,14 @@ func readBody(w http.ResponseWriter, r *http.Request, into *bytes.Buffer, most i
 	case r.ContentLength > smallBody && !long():
 		return http.StatusServiceUnavailable, busy
 	}
+	var err error
 	from := http.MaxBytesReader(w, r.Body, most)
-	_, err := into.ReadFrom(io.LimitReader(from, smallBody+1))
-	if err == nil && into.Len() > smallBody {
-		if r.ContentLength < 0 && !long() {
+	if r.ContentLength < 0 { // in chunks
+		if _, err = into.ReadFrom(io.LimitReader(from, smallBody+1)); err == nil && into.Len() > smallBody && !long() {
 			return http.StatusServiceUnavailable, busy
 		}
+	}
+	if err == nil {
 		_, err = into.ReadFrom(from)
 	}
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/transport/rpc"
 )
 
 // BenchmarkToolsCall is a tools/call from a client's socket and back: processor
@@ -44,7 +45,7 @@ func BenchmarkToolsCall(b *testing.B) {
 			wall := make(map[string][]float64)
 			for range 5 {
 				for _, s := range servers {
-					c, w := load(b, s.site, callers, 2*time.Second)
+					c, w := load(b, s.site, callers, 2*time.Second, toolCall(b, s.site, rpc.JSON, "read_points", `{"points":["greenhouse/temperature"]}`))
 					cpu[s.name] = append(cpu[s.name], c)
 					wall[s.name] = append(wall[s.name], w)
 				}
@@ -83,21 +84,28 @@ func baseline(b testing.TB, which string) *harness.Site {
 	return r
 }
 
-// load runs callers for a time over connections that stay open, and returns the server's processor
-// time and the wall time per call, in µs.
-func load(b testing.TB, r *harness.Site, callers int, length time.Duration) (cpu, wall float64) {
+// toolCall is a whole HTTP request that calls a tool.
+func toolCall(b testing.TB, r *harness.Site, codec rpc.Codec, tool, args string) []byte {
 	b.Helper()
-	host := strings.TrimPrefix(r.URL, "http://")
-	body := harness.ToolCall("read_points", `{"points":["greenhouse/temperature"]}`)
-	message := fmt.Appendf(nil, "POST /mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
-		"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: read_points\r\n"+
-		"Content-Length: %d\r\n\r\n%s", host, r.Token, len(body), body)
+	var body bytes.Buffer
+	if err := codec.Encode(&body, rpc.RawJSON([]byte(harness.ToolCall(tool, args)))); err != nil {
+		b.Fatal(err)
+	}
+	return fmt.Appendf(nil, "POST /mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\n"+
+		"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: %s\r\n"+
+		"Content-Length: %d\r\n\r\n%s", strings.TrimPrefix(r.URL, "http://"), r.Token, codec.ContentType(), tool, body.Len(), body.Bytes())
+}
+
+// load sends a request from callers for a time over connections that stay open, and returns the
+// server's processor time and the wall time per call, in µs.
+func load(b testing.TB, r *harness.Site, callers int, length time.Duration, message []byte) (cpu, wall float64) {
+	b.Helper()
 	var calls atomic.Int64
 	var all sync.WaitGroup
 	before, begun := harness.CPUTime(b, r.Cmd.Process.Pid), time.Now()
 	for range callers {
 		all.Go(func() {
-			conn, err := net.Dial("tcp", host)
+			conn, err := net.Dial("tcp", strings.TrimPrefix(r.URL, "http://"))
 			if err != nil {
 				b.Error(err)
 				return

@@ -259,13 +259,19 @@ func (r *Site) CLI(t testing.TB, args ...string) (out string, err error) {
 	return string(b), err
 }
 
-// until polls a condition, for at most the time given.
+// WaitFor polls a condition for at most the time given. A slow check, such as a program on an
+// emulated board, runs for at most a third of that time: the board has to work as well.
 func WaitFor(t testing.TB, most time.Duration, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(most); !ok(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(most); ; {
+		begun := time.Now()
+		if ok() {
+			return
+		}
 		if time.Now().After(end) {
 			t.Fatalf("after %v it was still not so: %s", most, what)
 		}
+		time.Sleep(min(max(20*time.Millisecond, 2*time.Since(begun)), time.Second))
 	}
 }
 

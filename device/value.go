@@ -3,6 +3,7 @@ package device
 import (
 	"math"
 	"strconv"
+	"unique"
 )
 
 // Type says which of the three forms a Value has.
@@ -29,10 +30,13 @@ func (t Type) String() string {
 
 // Value is a number, a bool or a text: all that a point can hold. The zero Value
 // is none of them and stands for "not known". Values compare with ==.
+//
+// A text is kept as a handle, so that a Value has four words on a 32-bit board: the compiler keeps
+// no larger struct in registers.
 type Value struct {
 	typ  Type
 	num  float64
-	text string
+	text unique.Handle[string] // valid if it is a text
 }
 
 // Number makes a numeric value, in the unit of its point.
@@ -48,7 +52,7 @@ func Bool(b bool) Value {
 }
 
 // Text makes a text value.
-func Text(s string) Value { return Value{typ: TypeText, text: s} }
+func Text(s string) Value { return Value{typ: TypeText, text: unique.Make(s)} }
 
 func (v Value) Type() Type   { return v.typ }
 func (v Value) IsZero() bool { return v.typ == TypeNone }
@@ -60,7 +64,12 @@ func (v Value) Number() float64 { return v.num }
 func (v Value) Bool() bool { return v.typ == TypeBool && v.num != 0 }
 
 // Text returns the text, and "" for anything else.
-func (v Value) Text() string { return v.text }
+func (v Value) Text() string {
+	if v.typ != TypeText {
+		return ""
+	}
+	return v.text.Value()
+}
 
 // Finite reports whether the value can be given to hardware and to a wire: all
 // but a NaN and the infinities.
@@ -74,7 +83,7 @@ func (v Value) Any() any {
 	case TypeBool:
 		return v.num != 0
 	case TypeText:
-		return v.text
+		return v.Text()
 	}
 	return nil
 }
@@ -90,7 +99,7 @@ func (v Value) String() string {
 		}
 		return "off"
 	case TypeText:
-		return v.text
+		return v.Text()
 	}
 	return "-"
 }

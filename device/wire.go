@@ -29,7 +29,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 		}
 		return jsonFalse, nil
 	case TypeText:
-		return json.Marshal(v.text)
+		return json.Marshal(v.Text())
 	}
 	return jsonNull, nil
 }
@@ -99,8 +99,9 @@ func (v Value) MarshalCBOR() ([]byte, error) {
 		}
 		return itemFalse, nil
 	case TypeText:
-		b := appendCBORHead(make([]byte, 0, 5+len(v.text)), cborText, len(v.text))
-		return append(b, v.text...), nil
+		text := v.Text()
+		b := appendCBORHead(make([]byte, 0, 5+len(text)), cborText, len(text))
+		return append(b, text...), nil
 	}
 	return itemNull, nil
 }

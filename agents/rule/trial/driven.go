@@ -22,6 +22,7 @@ type driven struct {
 	ready     time.Duration // when it has something to do
 	second    time.Duration // in which count updates were told
 	count     int
+	counted   int           // run.round of the last one, until the rule has decided
 	holdUntil time.Duration // it is not told anything before
 	look      time.Duration // when the machine is asked although it is told nothing
 }
@@ -54,14 +55,30 @@ func (d *driven) slot(point int) int {
 	return -1
 }
 
-// update tells a rule what changed, and has it decide.
-func (r *run) update(d *driven) {
-	if r.now-d.second >= time.Second {
+// countUpdate counts an update, which is all that a rule is told in one round.
+func (r *run) countUpdate(d *driven) {
+	if d.counted == r.round {
+		return
+	}
+	if d.counted = r.round; r.now-d.second >= time.Second {
 		d.second, d.count = r.now, 0
 	}
 	if d.count++; d.count >= rule.PerSecond {
 		d.holdUntil = d.second + time.Second
 	}
+}
+
+// tellableAt returns when a rule may be told more: what belongs to an update that began, now.
+func (r *run) tellableAt(d *driven) time.Duration {
+	if d.counted == r.round {
+		return r.now
+	}
+	return d.holdUntil
+}
+
+// update tells a rule what changed, and has it decide.
+func (r *run) update(d *driven) {
+	r.countUpdate(d)
 	first, end := d.first, d.end
 	d.first, d.end = 0, 0
 	for k := first; k < end; k++ {
@@ -80,7 +97,7 @@ func (r *run) update(d *driven) {
 		s.lease = r.outputs.lease(p.output)
 		if s.output >= 0 {
 			known := !r.outputs.all[p.output].value.IsZero()
-			d.machine.Output(r.moment(d), r.now, s.output, rule.Lease{Holder: s.lease.holder, Ended: s.lease.ended, Rest: s.lease.rest, Known: known})
+			d.machine.Output(r.moment(d), r.now, s.output, rule.Lease{Holder: s.lease.holder, Ended: s.lease.ended, Rest: millis(s.lease.rest), Known: known})
 		}
 	}
 	r.step(d)
@@ -108,6 +125,7 @@ func (r *run) refresh(d *driven) {
 
 // step makes what a rule decides.
 func (r *run) step(d *driven) {
+	d.counted = 0
 	if !d.machine.Settled(r.now) {
 		r.refresh(d)
 	} else if d.look > r.now {

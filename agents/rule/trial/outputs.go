@@ -218,7 +218,7 @@ type lease struct {
 func (g *outputs) lease(i int) lease { return leaseOf(g.m.Status(g.now, i), g.now) }
 
 func leaseOf(s guard.Status, now time.Duration) lease {
-	return lease{holder: s.Holder, ended: s.Why, lacks: s.Lacks, left: millis(s.Left), rest: millis(s.Rest), ramps: s.Goal != s.Value, at: now, told: true}
+	return lease{holder: s.Holder, ended: s.Why, lacks: s.Lacks, left: s.Left, rest: s.Rest, ramps: s.Goal != s.Value, at: now, told: true}
 }
 
 // same reports whether a later state of the output is what was told, but for the time that went

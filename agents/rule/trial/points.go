@@ -62,10 +62,19 @@ func (r *run) put(p *point, at time.Duration, v device.Value, every time.Duratio
 	}
 }
 
-// mark has the rules told of a point.
+// mark tells the rules of a point. A rule that has nothing to do about it has no turn.
 func (r *run) mark(p *point) {
 	for _, w := range p.watchers {
-		r.markSlot(w)
+		d := w.rule
+		if d.dirty() || r.tellableAt(d) > r.now {
+			r.markSlot(w)
+			continue
+		}
+		r.countUpdate(d)
+		if r.tell(d, &d.slots[w.slot]); !d.machine.Settled(r.now) {
+			r.readyAt(d, r.now)
+			r.wake = min(r.wake, r.now)
+		}
 	}
 }
 
@@ -76,7 +85,7 @@ func (r *run) markSlot(w watcher) {
 	} else {
 		d.first, d.end = w.slot, w.slot+1
 	}
-	r.readyAt(d, min(d.look, d.holdUntil))
+	r.readyAt(d, min(d.look, r.tellableAt(d)))
 	r.wake = min(r.wake, d.ready)
 }
 

@@ -92,7 +92,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if o.GoodFor == nil {
 		o.GoodFor = func(string) time.Duration { return 0 }
 	}
-	r := &run{Options: o, ctx: ctx, from: o.From.Unix(), index: make(map[string]int)}
+	r := &run{Options: o, ctx: ctx, round: 1, from: o.From.Unix(), index: make(map[string]int)}
 	r.outputs = newOutputs(r)
 	for _, of := range o.Rules {
 		r.addRule(of)
@@ -113,6 +113,7 @@ type run struct {
 	from    int64 // From in seconds
 	turns   int
 	now     time.Duration // since From
+	round   int           // counts moments, and in each the times that the rules had their turns
 	wake    time.Duration // when there is something to do next, at the earliest
 	points  []point
 	index   map[string]int // of points, by address
@@ -265,12 +266,20 @@ func (r *run) advance(to time.Duration) {
 		if r.turns++; r.turns%1024 == 0 {
 			r.err = r.ctx.Err()
 		}
-		r.now = max(r.now, r.wake)
+		r.passTo(r.wake)
 		r.turn()
 	}
-	r.now = max(r.now, to)
+	r.passTo(to)
 	if r.turns++; r.turns%1024 == 0 && r.err == nil {
 		r.err = r.ctx.Err()
+	}
+}
+
+// passTo begins a moment.
+func (r *run) passTo(now time.Duration) {
+	if now > r.now {
+		r.now = now
+		r.round++
 	}
 }
 
@@ -297,12 +306,13 @@ func (r *run) turn() {
 			passed = 2<<i - 1
 			d := r.rules[i]
 			r.ready &^= d.bit
-			if d.dirty() && d.holdUntil <= r.now {
+			if d.dirty() && r.tellableAt(d) <= r.now {
 				r.update(d)
 			} else {
 				r.step(d)
 			}
 		}
+		r.round++
 	}
 	r.wake = min(r.stale, r.telling, r.outputs.next, r.next)
 }

@@ -106,7 +106,9 @@ func (w *window) hold(t, now time.Duration, v float64, known bool) {
 	w.extend(min(t, now))
 	w.upTo = min(max(w.upTo, t), now)
 	w.now, w.known = v, true
-	w.extend(w.upTo)
+	if w.Func != expr.Mean { // to which a value adds nothing before it has lasted
+		w.extend(w.upTo)
+	}
 }
 
 // extend takes the present value into the parts up to a time.

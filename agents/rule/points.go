@@ -68,10 +68,7 @@ func (p Points) Compile(text string, uses *expr.Uses) (*expr.Program, error) {
 		}
 		return expr.Point{Kind: q.Kind, Unit: q.Unit, Values: q.Values}, true
 	}
-	program, err := uses.Compile(text, lookup, nil)
-	if err != nil { // once more, for the error to name what could be meant
-		_, err = expr.Compile(text, lookup, p.names())
-	}
+	program, err := uses.Compile(text, lookup, p.names)
 	if err == nil && program.UsesSun() && p.place == nil {
 		err = errNoPlace
 	}

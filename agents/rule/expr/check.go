@@ -74,7 +74,7 @@ func (p *parser) wantBool(x operand) {
 }
 
 func (p *parser) unknownWord(x operand) {
-	known := append([]string{"on", "off", "now", "sunrise", "sunset", "weekday"}, p.names...)
+	known := append([]string{"on", "off", "now", "sunrise", "sunset", "weekday"}, p.names()...)
 	hint := cmp.Or(device.Suggest(x.word, known, ""), ": a point is written device/point")
 	if strings.Contains(x.word, "-") {
 		hint = ": arithmetic - needs spaces around it"

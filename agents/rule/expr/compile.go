@@ -24,7 +24,7 @@ var days = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
 type parser struct {
 	text   string
 	lookup func(string) (Point, bool)
-	names  []string
+	names  func() []string
 	tok    token
 	err    *Error
 	nodes  int
@@ -32,16 +32,11 @@ type parser struct {
 	prog   *Program
 }
 
-// Compile is Uses.Compile of a condition by itself.
-func Compile(text string, lookup func(address string) (p Point, ok bool), names []string) (*Program, error) {
-	return new(Uses).Compile(text, lookup, names)
-}
-
 // Compile compiles a condition: an expression that is true or false. It adds what that uses, and u
 // then belongs to the Program, too. lookup describes the point with an address as it is written,
 // device/point or site/device/point; ok is false where there is none, and the nearest of names is then
-// suggested. The error is an *Error.
-func (u *Uses) Compile(text string, lookup func(address string) (p Point, ok bool), names []string) (*Program, error) {
+// suggested, which is called only for an error. The error is an *Error.
+func (u *Uses) Compile(text string, lookup func(address string) (p Point, ok bool), names func() []string) (*Program, error) {
 	p := &parser{text: text, lookup: lookup, names: names, prog: &Program{text: text, uses: u}}
 	p.checkText()
 	p.advance()
@@ -289,7 +284,7 @@ func (p *parser) point() (operand, Point) {
 }
 
 func (p *parser) unknownPoint(t token) {
-	if rest := t.text[1:]; t.text[0] == '-' && slices.Contains(p.names, rest) {
+	if rest := t.text[1:]; t.text[0] == '-' && slices.Contains(p.names(), rest) {
 		p.fail(t.off, t.end, "only a number can be negative: write 0 - %s, with the unit of %[1]s", rest)
 	}
 	for i := len(t.text) - 1; i > 0; i-- {
@@ -300,7 +295,7 @@ func (p *parser) unknownPoint(t token) {
 			}
 		}
 	}
-	p.fail(t.off, t.end, "there is no point %s%s", t.text, device.Suggest(t.text, p.names, "point"))
+	p.fail(t.off, t.end, "there is no point %s%s", t.text, device.Suggest(t.text, p.names(), "point"))
 }
 
 // value parses a point that stands for its value.

@@ -40,9 +40,14 @@ func planNames() (names []string) {
 	return names
 }
 
+// compile compiles a condition by itself.
+func compile(text string, lookup func(string) (Point, bool)) (*Program, error) {
+	return new(Uses).Compile(text, lookup, planNames)
+}
+
 func mustCompile(t testing.TB, text string) *Program {
 	t.Helper()
-	p, err := Compile(text, lookup, planNames())
+	p, err := compile(text, lookup)
 	if err != nil {
 		t.Fatalf("%s:\n%v", text, err)
 	}

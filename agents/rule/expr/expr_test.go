@@ -134,7 +134,7 @@ func TestRefusals(t *testing.T) {
 		before, rest, marked := strings.Cut(c.text, "‹")
 		wrong, after, _ := strings.Cut(rest, "›")
 		text := before + wrong + after
-		p, err := Compile(text, lookup, planNames())
+		p, err := compile(text, lookup)
 		var e *Error
 		if p != nil || !errors.As(err, &e) {
 			t.Errorf("%.80s is accepted", text)
@@ -174,12 +174,12 @@ func checkError(t testing.TB, e *Error) {
 }
 
 func TestCaret(t *testing.T) {
-	_, err := Compile(`climate/temperature < 5`, lookup, planNames())
+	_, err := compile(`climate/temperature < 5`, lookup)
 	const want = "climate/temperature is in Cel: write 5 Cel\n  climate/temperature < 5\n                        ^"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
-	_, err = Compile(strings.Repeat("door/open and ", 30)+"door/opne"+strings.Repeat(" and door/open", 30), lookup, planNames())
+	_, err = compile(strings.Repeat("door/open and ", 30)+"door/opne"+strings.Repeat(" and door/open", 30), lookup)
 	lines := strings.Split(err.Error(), "\n")
 	runes, mark := []rune(lines[1]), strings.Index(lines[2], "^")
 	if got := string(runes[mark : mark+strings.Count(lines[2], "^")]); got != "door/opne" {
@@ -325,9 +325,8 @@ func BenchmarkEval(b *testing.B) {
 }
 
 func BenchmarkCompile(b *testing.B) {
-	names := planNames()
 	for b.Loop() {
-		if _, err := Compile(complicated, lookup, names); err != nil {
+		if _, err := compile(complicated, lookup); err != nil {
 			b.Fatal(err)
 		}
 	}

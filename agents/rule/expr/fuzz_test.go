@@ -25,9 +25,8 @@ func FuzzCompile(f *testing.F) {
 		text, _ := g.condition()
 		f.Add(text, i)
 	}
-	names := planNames()
 	f.Fuzz(func(t *testing.T, text string, seed uint64) {
-		p, err := Compile(text, lookup, names)
+		p, err := compile(text, lookup)
 		if err != nil {
 			var e *Error
 			if !errors.As(err, &e) {
@@ -59,10 +58,10 @@ func TestUnseenPoints(t *testing.T) {
 	g := &generator{Rand: rand.New(rand.NewPCG(4, rand.Uint64()))}
 	for range rounds(t) / 10 {
 		text, _ := g.condition()
-		if _, err := Compile(text, lookup, nil); err != nil {
+		if _, err := compile(text, lookup); err != nil {
 			continue
 		}
-		if _, err := Compile(text, any, nil); err != nil {
+		if _, err := compile(text, any); err != nil {
 			t.Fatalf("%s\n%v", text, err)
 		}
 	}

@@ -44,7 +44,7 @@ func TestReference(t *testing.T) {
 	var seen [3]int
 	for range rounds(t) {
 		text, mean := g.condition()
-		p, err := Compile(text, lookup, planNames())
+		p, err := compile(text, lookup)
 		if err != nil {
 			if strings.Contains(err.Error(), "split it") { // too large
 				continue
@@ -78,7 +78,7 @@ func TestNext(t *testing.T) {
 	far, changed := 0, 0
 	for range rounds(t) {
 		text, _ := g.condition()
-		p, err := Compile(text, lookup, planNames())
+		p, err := compile(text, lookup)
 		if err != nil {
 			continue
 		}
@@ -120,7 +120,7 @@ func TestSense(t *testing.T) {
 	values, times := 0, 0
 	for range rounds(t) {
 		text, _ := g.condition()
-		p, err := Compile(text, lookup, planNames())
+		p, err := compile(text, lookup)
 		if err != nil {
 			continue
 		}

@@ -259,8 +259,8 @@ func (r *Site) CLI(t testing.TB, args ...string) (out string, err error) {
 	return string(b), err
 }
 
-// WaitFor polls a condition for at most the time given. A slow check, such as a program on an
-// emulated board, runs for at most a third of that time: the board has to work as well.
+// WaitFor polls a condition for at most the time given. Between slow checks, such as programs on an
+// emulated board, it waits for as long as they take: the board has to work as well.
 func WaitFor(t testing.TB, most time.Duration, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(most); ; {
@@ -271,7 +271,11 @@ func WaitFor(t testing.TB, most time.Duration, what string, ok func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("after %v it was still not so: %s", most, what)
 		}
-		time.Sleep(min(max(20*time.Millisecond, 2*time.Since(begun)), time.Second))
+		pause := 20 * time.Millisecond
+		if took := time.Since(begun); took > 10*pause {
+			pause = min(took, 2*time.Second)
+		}
+		time.Sleep(pause)
 	}
 }
 

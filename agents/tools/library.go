@@ -132,20 +132,20 @@ func (c *Catalog) Prompt(ctx context.Context, p agents.Principal, name string, a
 }
 
 // Complete completes an argument of a prompt or a template.
-func (c *Catalog) Complete(ctx context.Context, p agents.Principal, ref Reference, argument, prefix string) ([]string, error) {
+func (c *Catalog) Complete(ctx context.Context, p agents.Principal, ref Reference, argument, prefix string) (out Completions, err error) {
 	own, err := c.hosted.Complete(p, ref, argument, prefix)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	o, err := c.site.Offer(ctx, p)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	var all []string
+	all := []string{}
 	switch {
 	case o.Sites != nil:
 	case ref.Prompt == "overnight" && argument == "point":
-		all = slices.Clone(o.History)
+		all = append(all, o.History...)
 	case ref.URITemplate == pointTemplate && (argument == "device" || argument == "point"):
 		for _, address := range o.Read {
 			d, name, _ := device.SplitAddress(address)
@@ -158,5 +158,6 @@ func (c *Catalog) Complete(ctx context.Context, p agents.Principal, ref Referenc
 		}
 	}
 	all = slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, prefix) })
-	return append(all, own...), nil
+	all = append(all, own...)
+	return Completions{all[:min(len(all), maxCompletions)], len(all), len(all) > maxCompletions}, nil
 }

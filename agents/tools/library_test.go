@@ -115,12 +115,12 @@ func TestCompletions(t *testing.T) {
 			{tools.Reference{URITemplate: template}, "nope", "", nil},
 			{tools.Reference{URITemplate: "agentsite:///{x}"}, "device", "", nil},
 		} {
-			if got := must(r.Complete(t.Context(), anna, tt.ref, tt.argument, tt.prefix)); !slices.Equal(got, tt.want) {
-				t.Errorf("%+v %s %s: %q, want %q", tt.ref, tt.argument, tt.prefix, got, tt.want)
+			if got := must(r.Complete(t.Context(), anna, tt.ref, tt.argument, tt.prefix)); !slices.Equal(got.Values, tt.want) || got.Total != len(tt.want) || got.More {
+				t.Errorf("%+v %s %s: %q, want %q", tt.ref, tt.argument, tt.prefix, got.Values, tt.want)
 			}
 		}
-		if got := must(r.Complete(t.Context(), anna, tools.Reference{Prompt: "overnight"}, "point", "")); len(got) != 12 {
-			t.Errorf("%q", got)
+		if got := must(r.Complete(t.Context(), anna, tools.Reference{Prompt: "overnight"}, "point", "")); len(got.Values) != 12 {
+			t.Errorf("%q", got.Values)
 		}
 	})
 }

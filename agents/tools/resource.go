@@ -27,14 +27,22 @@ type Completer interface {
 	Complete(p agents.Principal, ref Reference, argument, prefix string) []string
 }
 
-// Resource is something to read by URI.
+// Resource is something to read by URI. It and the types below encode as MCP has them.
 type Resource struct {
-	URI, Name, Title, Description, MIME string
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Title       string `json:"title,omitzero"`
+	Description string `json:"description,omitzero"`
+	MIME        string `json:"mimeType,omitzero"`
 }
 
 // Template is a family of resources: an RFC 6570 level 1 URI template.
 type Template struct {
-	URITemplate, Name, Title, Description, MIME string
+	URITemplate string `json:"uriTemplate"`
+	Name        string `json:"name"`
+	Title       string `json:"title,omitzero"`
+	Description string `json:"description,omitzero"`
+	MIME        string `json:"mimeType,omitzero"`
 }
 
 // ResourceContent is the content of a resource: a text or a blob.
@@ -46,14 +54,28 @@ type ResourceContent struct {
 
 // Prompt is a message that a person picks to start a conversation with.
 type Prompt struct {
-	Name, Title, Description string
-	Arguments                []Argument
+	Name        string     `json:"name"`
+	Title       string     `json:"title,omitzero"`
+	Description string     `json:"description,omitzero"`
+	Arguments   []Argument `json:"arguments,omitzero"`
 }
 
 type Argument struct {
-	Name, Description string
-	Required          bool
+	Name        string `json:"name"`
+	Description string `json:"description,omitzero"`
+	Required    bool   `json:"required,omitzero"`
 }
+
+// Completions are the values that an argument may be completed to. Where there are too many,
+// they are the first.
+type Completions struct {
+	Values []string `json:"values"`
+	Total  int      `json:"total"`
+	More   bool     `json:"hasMore"`
+}
+
+// maxCompletions bounds Completions, as MCP does.
+const maxCompletions = 100
 
 // PromptResult is a prompt written out.
 type PromptResult struct {

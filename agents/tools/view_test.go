@@ -51,7 +51,7 @@ func TestView(t *testing.T) {
 			}
 		}
 		for _, argument := range []string{"device", "point"} {
-			fmt.Fprintln(&said, must(seen.Complete(t.Context(), anna, tools.Reference{URITemplate: agents.PointURI("{device}/{point}")}, argument, "")))
+			fmt.Fprintln(&said, must(seen.Complete(t.Context(), anna, tools.Reference{URITemplate: agents.PointURI("{device}/{point}")}, argument, "")).Values)
 		}
 		all := said.String()
 		if !strings.Contains(all, "greenhouse/temperature") || !strings.Contains(all, "greenhouse/vent") {

@@ -12,11 +12,7 @@ func (s *Server) resourcesList(ctx context.Context, r request, p *listParams) (a
 	if err != nil {
 		return nil, err
 	}
-	out := resourcesResult{Result: s.completed(), Cached: cached(cacheFor), Resources: make([]resource, len(list))}
-	for i, x := range list {
-		out.Resources[i] = resource(x)
-	}
-	return out, p.whole()
+	return resourcesResult{s.completed(), cached(cacheFor), list}, p.whole()
 }
 
 func (s *Server) templatesList(ctx context.Context, r request, p *listParams) (any, error) {
@@ -24,11 +20,7 @@ func (s *Server) templatesList(ctx context.Context, r request, p *listParams) (a
 	if err != nil {
 		return nil, err
 	}
-	out := templatesResult{Result: s.completed(), Cached: cached(cacheFor), Templates: make([]template, len(list))}
-	for i, x := range list {
-		out.Templates[i] = template(x)
-	}
-	return out, p.whole()
+	return templatesResult{s.completed(), cached(cacheFor), list}, p.whole()
 }
 
 // resourcesRead gives no time to keep a reading for: the next may differ.
@@ -53,14 +45,7 @@ func (s *Server) promptsList(ctx context.Context, r request, p *listParams) (any
 	if err != nil {
 		return nil, err
 	}
-	out := promptsResult{Result: s.completed(), Cached: cached(cacheFor), Prompts: make([]prompt, len(list))}
-	for i, x := range list {
-		out.Prompts[i] = prompt{Name: x.Name, Title: x.Title, Description: x.Description}
-		for _, a := range x.Arguments {
-			out.Prompts[i].Arguments = append(out.Prompts[i].Arguments, argument(a))
-		}
-	}
-	return out, p.whole()
+	return promptsResult{s.completed(), cached(cacheFor), list}, p.whole()
 }
 
 func (s *Server) promptsGet(ctx context.Context, r request, p *promptParams) (any, error) {
@@ -84,9 +69,6 @@ func (s *Server) promptsGet(ctx context.Context, r request, p *promptParams) (an
 	return out, nil
 }
 
-// maxCompletions bounds an answer, as the specification does.
-const maxCompletions = 100
-
 func (s *Server) complete(ctx context.Context, r request, p *completeParams) (any, error) {
 	var ref tools.Reference
 	switch p.Ref.Type {
@@ -97,16 +79,9 @@ func (s *Server) complete(ctx context.Context, r request, p *completeParams) (an
 	default:
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, `params: ref.type must be "ref/prompt" or "ref/resource"`)
 	}
-	values, err := s.catalog.Complete(ctx, r.who, ref, p.Argument.Name, p.Argument.Value)
+	all, err := s.catalog.Complete(ctx, r.who, ref, p.Argument.Name, p.Argument.Value)
 	if err != nil {
 		return nil, err
 	}
-	out := completeResult{Result: s.completed(), Completion: completion{Values: values, Total: len(values)}}
-	if len(values) > maxCompletions {
-		out.Completion.Values, out.Completion.HasMore = values[:maxCompletions], true
-	}
-	if values == nil {
-		out.Completion.Values = []string{}
-	}
-	return out, nil
+	return completeResult{s.completed(), all}, nil
 }

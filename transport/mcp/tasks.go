@@ -138,11 +138,16 @@ func (s *Server) taskCreated(r request, t task.Task) (any, error) {
 	return out, nil
 }
 
-func (s *Server) tasksGet(ctx context.Context, r request, p *taskParams) (any, error) {
+// task returns a task of the caller.
+func (s *Server) task(ctx context.Context, r request, id string) (task.Task, error) {
 	if err := s.tasksFor(r); err != nil {
-		return nil, err
+		return task.Task{}, err
 	}
-	t, err := s.catalog.Tasks.Task(ctx, r.who, p.ID)
+	return s.catalog.Tasks.Task(ctx, r.who, id)
+}
+
+func (s *Server) tasksGet(ctx context.Context, r request, p *taskParams) (any, error) {
+	t, err := s.task(ctx, r, p.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -155,10 +160,7 @@ func (s *Server) tasksGet(ctx context.Context, r request, p *taskParams) (any, e
 // tasksUpdate takes the answer to a task's question. Answers to another question are
 // ignored.
 func (s *Server) tasksUpdate(ctx context.Context, r request, p *taskParams) (any, error) {
-	if err := s.tasksFor(r); err != nil {
-		return nil, err
-	}
-	t, err := s.catalog.Tasks.Task(ctx, r.who, p.ID)
+	t, err := s.task(ctx, r, p.ID)
 	if err != nil {
 		return nil, err
 	}

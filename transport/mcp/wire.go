@@ -3,6 +3,7 @@ package mcp
 import (
 	"agentsite/agents"
 	"agentsite/agents/task"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/transport/rpc"
 )
@@ -230,29 +231,13 @@ type resourceContents struct {
 type resourcesResult struct {
 	Result
 	Cached
-	Resources []resource `json:"resources"`
-}
-
-type resource struct {
-	URI         string `json:"uri"`
-	Name        string `json:"name"`
-	Title       string `json:"title,omitzero"`
-	Description string `json:"description,omitzero"`
-	MIME        string `json:"mimeType,omitzero"`
+	Resources []tools.Resource `json:"resources"`
 }
 
 type templatesResult struct {
 	Result
 	Cached
-	Templates []template `json:"resourceTemplates"`
-}
-
-type template struct {
-	URITemplate string `json:"uriTemplate"`
-	Name        string `json:"name"`
-	Title       string `json:"title,omitzero"`
-	Description string `json:"description,omitzero"`
-	MIME        string `json:"mimeType,omitzero"`
+	Templates []tools.Template `json:"resourceTemplates"`
 }
 
 type readResult struct {
@@ -264,20 +249,7 @@ type readResult struct {
 type promptsResult struct {
 	Result
 	Cached
-	Prompts []prompt `json:"prompts"`
-}
-
-type prompt struct {
-	Name        string     `json:"name"`
-	Title       string     `json:"title,omitzero"`
-	Description string     `json:"description,omitzero"`
-	Arguments   []argument `json:"arguments,omitzero"`
-}
-
-type argument struct {
-	Name        string `json:"name"`
-	Description string `json:"description,omitzero"`
-	Required    bool   `json:"required,omitzero"`
+	Prompts []tools.Prompt `json:"prompts"`
 }
 
 type promptResult struct {
@@ -293,13 +265,7 @@ type promptMessage struct {
 
 type completeResult struct {
 	Result
-	Completion completion `json:"completion"`
-}
-
-type completion struct {
-	Values  []string `json:"values"`
-	Total   int      `json:"total"`
-	HasMore bool     `json:"hasMore"`
+	Completion tools.Completions `json:"completion"`
 }
 
 type inputRequired struct {

@@ -59,21 +59,11 @@ func (h *host) prompt(ctx context.Context, req *sdk.GetPromptRequest) (*sdk.GetP
 	return out, nil
 }
 
-// maxCompletions bounds an answer, as the specification does.
-const maxCompletions = 100
-
 func (h *host) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
 	ref := tools.Reference{Prompt: req.Params.Ref.Name, URITemplate: req.Params.Ref.URI}
-	values, err := h.srv.catalog.Complete(ctx, h.who, ref, req.Params.Argument.Name, req.Params.Argument.Value)
+	all, err := h.srv.catalog.Complete(ctx, h.who, ref, req.Params.Argument.Name, req.Params.Argument.Value)
 	if err != nil {
 		return nil, asError(err)
 	}
-	out := sdk.CompletionResultDetails{Values: values, Total: len(values)}
-	if len(values) > maxCompletions {
-		out.Values, out.HasMore = values[:maxCompletions], true
-	}
-	if values == nil {
-		out.Values = []string{}
-	}
-	return &sdk.CompleteResult{Completion: out}, nil
+	return &sdk.CompleteResult{Completion: sdk.CompletionResultDetails{Values: all.Values, Total: all.Total, HasMore: all.More}}, nil
 }

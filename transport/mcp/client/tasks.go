@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/task"
@@ -164,43 +165,27 @@ func (h Tasks) change(ctx context.Context, method string, p params) (task.Task, 
 // an error; the task goes on.
 func (h Tasks) Watch(ctx context.Context, _ agents.Principal, id string, emit func(task.Task) error) error {
 	p := params{Meta: h.metaOf(), Notifications: &filter{TaskIDs: []string{id}}}
-	watching, cancel := context.WithCancel(ctx)
-	defer cancel()
 	w := &taskWatch{id: h.client.id(), task: id, some: make(chan struct{}, 1)}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := h.client.call(watching, w.id, listenMethod, p, w.heard)
-		ended <- unavailable(err)
-	}()
-	for {
-		over, why := false, error(nil)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-w.some:
-		case why = <-ended:
-			over = true
-		}
+	err := h.client.listen(ctx, w.id, p, w.heard, w.some, func() (time.Duration, error) {
 		t, wrong := w.take()
-		if wrong != nil {
-			return wrong
+		if wrong != nil || t == nil {
+			return 0, wrong
 		}
-		if t != nil {
-			if err := emit(*t); err != nil || t.State.Ended() {
-				return err
-			}
+		if err := emit(*t); err != nil || !t.State.Ended() {
+			return 0, err
 		}
-		switch {
-		case !over:
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case why == nil:
-			return device.Faultf(device.Offline, "the site has ended the subscription: it is being stopped; the task goes on")
-		default:
-			return why
-		}
+		return 0, errEnded
+	})
+	switch {
+	case errors.Is(err, errEnded):
+		return nil
+	case errors.Is(err, errOver):
+		return device.Faultf(device.Offline, "%w; the task goes on", errOver)
 	}
+	return unavailable(err)
 }
+
+var errEnded = errors.New("the task has ended")
 
 // taskWatch is the newest of a task that a site has told, until emit was called with it.
 type taskWatch struct {

@@ -30,16 +30,66 @@ func (c *Client) Watch(ctx context.Context, _ agents.Principal, r agents.WatchRe
 	if !r.OfferOnly {
 		p.Meta.Values = &r.Every
 	}
-	watching, cancel := context.WithCancel(ctx)
 	w := &updates{id: c.id(), offerOnly: r.OfferOnly, some: make(chan struct{}, 1)}
+	first := true
+	return c.listen(ctx, w.id, p, w.heard, w.some, func() (pause time.Duration, err error) {
+		u, ok, wrong := w.take()
+		if wrong != nil || !ok {
+			return 0, wrong
+		}
+		u.Offer = u.Offer && !first
+		first = false
+		return time.Duration(r.Every * float64(time.Second)), emit(u)
+	})
+}
+
+var errOver = device.Faultf(device.Offline, "the site has ended the subscription: it is being stopped")
+
+// listen subscribes, and calls pass when some has come and when the subscription has ended, but
+// not during the pause that pass returned. It blocks until pass fails, ctx ends, or the
+// subscription does.
+func (c *Client) listen(ctx context.Context, id rpc.ID, p params, heard func(string, rpc.Raw), some <-chan struct{}, pass func() (pause time.Duration, err error)) error {
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.call(watching, w.id, listenMethod, p, w.heard)
+		_, err := c.call(watching, id, listenMethod, p, heard)
 		ended <- err
 	}()
-	err := w.pass(ctx, ended, time.Duration(r.Every*float64(time.Second)), emit)
-	cancel()
-	return err
+	var pausing <-chan time.Time
+	for {
+		next := some
+		if pausing != nil {
+			next = nil
+		}
+		over, why := false, error(nil)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-pausing:
+			pausing = nil
+			continue
+		case <-next:
+		case why = <-ended:
+			over = true
+		}
+		pause, err := pass()
+		if err != nil {
+			return err
+		}
+		if pause > 0 {
+			pausing = time.After(pause)
+		}
+		switch {
+		case !over:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case why == nil:
+			return errOver
+		default:
+			return why
+		}
+	}
 }
 
 // updates holds the notifications of a watch that emit has not been called with yet.
@@ -55,51 +105,6 @@ type updates struct {
 	next    agents.Update // Offer where it is a snapshot
 	asOf    time.Time     // when the ages and lengths in next were right
 	at      map[int]int   // the places in next.Readings, by index in the table
-}
-
-// pass calls emit until that fails, ctx ends, or the subscription does.
-func (w *updates) pass(ctx context.Context, ended <-chan error, every time.Duration, emit func(agents.Update) error) error {
-	var pause <-chan time.Time
-	for first := true; ; {
-		some := w.some
-		if pause != nil {
-			some = nil
-		}
-		over, why := false, error(nil)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-pause:
-			pause = nil
-			continue
-		case <-some:
-		case why = <-ended:
-			over = true
-		}
-		u, ok, wrong := w.take()
-		if wrong != nil {
-			return wrong
-		}
-		if ok {
-			u.Offer = u.Offer && !first
-			first = false
-			if err := emit(u); err != nil {
-				return err
-			}
-			if every > 0 {
-				pause = time.After(every)
-			}
-		}
-		switch {
-		case !over:
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case why == nil:
-			return device.Faultf(device.Offline, "the site has ended the subscription: it is being stopped")
-		default:
-			return why
-		}
-	}
 }
 
 func (w *updates) take() (u agents.Update, ok bool, err error) {

@@ -47,28 +47,35 @@ func New(members func() []Member) *Group {
 
 // Run stays connected to the sites until ctx ends.
 func (g *Group) Run(ctx context.Context) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	running := make(map[*member]context.CancelFunc)
-	for g.list(); ; {
-		now := g.all()
-		for m, stop := range running {
-			if !slices.Contains(now, m) {
+	g.list()
+	RunEach(ctx, g.all, g.changed, func(ctx context.Context, m *member) { m.run(ctx) })
+}
+
+// RunEach calls run for each of all at a time, until it is not among them any more or ctx ends. It
+// asks all again after each changed, and returns when every run has.
+func RunEach[T comparable](ctx context.Context, all func() []T, changed <-chan struct{}, run func(context.Context, T)) {
+	var ending sync.WaitGroup
+	defer ending.Wait()
+	running := make(map[T]context.CancelFunc)
+	for {
+		now := all()
+		for one, stop := range running {
+			if !slices.Contains(now, one) {
 				stop()
-				delete(running, m)
+				delete(running, one)
 			}
 		}
-		for _, m := range now {
-			if running[m] == nil {
+		for _, one := range now {
+			if running[one] == nil {
 				its, stop := context.WithCancel(ctx)
-				running[m] = stop
-				all.Go(func() { m.run(its) })
+				running[one] = stop
+				ending.Go(func() { run(its, one) })
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-g.changed:
+		case <-changed:
 		}
 	}
 }

@@ -27,9 +27,7 @@ const (
 
 func (g *Group) Points(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.PointList, err error) {
 	out.Points = []agents.Point{}
-	out.Missed, err = whole(ctx, g, call{op: agents.OpPoints, terms: r.Terms}, r.Site, func(ctx context.Context, s agents.Site, terms agents.Terms) (agents.PointList, error) {
-		return s.Points(ctx, agents.Principal{}, agents.SiteRequest{Terms: terms})
-	}, func(m *member, answer agents.PointList) error {
+	out.Missed, err = whole(ctx, g, call{op: agents.OpPoints, terms: r.Terms}, r.Site, agents.Site.Points, func(m *member, answer agents.PointList) error {
 		out.Points = append(out.Points, cleanList(m.name, answer.Points, cleanPoint)...)
 		return nil
 	})
@@ -38,9 +36,7 @@ func (g *Group) Points(ctx context.Context, _ agents.Principal, r agents.SiteReq
 
 func (g *Group) Status(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Answers[agents.Status], err error) {
 	out.Sites = []agents.Status{}
-	out.Missed, err = whole(ctx, g, call{op: agents.OpStatus, terms: r.Terms}, r.Site, func(ctx context.Context, s agents.Site, terms agents.Terms) (agents.Answers[agents.Status], error) {
-		return s.Status(ctx, agents.Principal{}, agents.SiteRequest{Terms: terms})
-	}, func(m *member, answer agents.Answers[agents.Status]) error {
+	out.Missed, err = whole(ctx, g, call{op: agents.OpStatus, terms: r.Terms}, r.Site, agents.Site.Status, func(m *member, answer agents.Answers[agents.Status]) error {
 		if len(answer.Sites) != 1 {
 			return m.unexpected(call{op: agents.OpStatus})
 		}
@@ -52,9 +48,7 @@ func (g *Group) Status(ctx context.Context, _ agents.Principal, r agents.SiteReq
 
 func (g *Group) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Answers[agents.Stopped], err error) {
 	out.Sites = []agents.Stopped{}
-	out.Missed, err = whole(ctx, g, call{op: agents.OpStop, terms: r.Terms}, r.Site, func(ctx context.Context, s agents.Site, terms agents.Terms) (agents.Answers[agents.Stopped], error) {
-		return s.Stop(ctx, agents.Principal{}, agents.SiteRequest{Terms: terms})
-	}, func(m *member, answer agents.Answers[agents.Stopped]) error {
+	out.Missed, err = whole(ctx, g, call{op: agents.OpStop, terms: r.Terms}, r.Site, agents.Site.Stop, func(m *member, answer agents.Answers[agents.Stopped]) error {
 		if len(answer.Sites) != 1 || !answer.Sites[0].Stopped { // a site answers once it is stopped
 			return m.unexpected(call{op: agents.OpStop})
 		}
@@ -222,7 +216,7 @@ func one[T any](ctx context.Context, g *Group, c call, field, here string, do fu
 }
 
 // whole calls a site that is named, or all.
-func whole[T any](ctx context.Context, g *Group, c call, site string, do func(context.Context, agents.Site, agents.Terms) (T, error), take func(*member, T) error) ([]agents.Missed, error) {
+func whole[T any](ctx context.Context, g *Group, c call, site string, do func(agents.Site, context.Context, agents.Principal, agents.SiteRequest) (T, error), take func(*member, T) error) ([]agents.Missed, error) {
 	g.list()
 	to := g.everywhere(c.op)
 	if site != "" {
@@ -232,7 +226,9 @@ func whole[T any](ctx context.Context, g *Group, c call, site string, do func(co
 		}
 		to = []part{{to: m}}
 	}
-	return together(ctx, c, to, site != "", func(ctx context.Context, s agents.Site, c call) (T, error) { return do(ctx, s, c.terms) }, take)
+	return together(ctx, c, to, site != "", func(ctx context.Context, s agents.Site, c call) (T, error) {
+		return do(s, ctx, agents.Principal{}, agents.SiteRequest{Terms: c.terms})
+	}, take)
 }
 
 // together calls sites all at once and has take keep each answer, in the order of the sites.

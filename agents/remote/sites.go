@@ -3,7 +3,9 @@ package remote
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -103,38 +105,11 @@ func (s *Sites) member(l agent.Link) *member {
 
 // Run stays connected to the sites until ctx ends.
 func (s *Sites) Run(ctx context.Context) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	running := make(map[*View]context.CancelFunc)
-	for {
+	group.RunEach(ctx, func() []*View {
 		s.mu.Lock()
-		now := make(map[*View]bool)
-		for _, v := range s.views {
-			now[v] = true
-		}
-		s.mu.Unlock()
-		for v, stop := range running {
-			if !now[v] {
-				stop()
-				delete(running, v)
-			}
-		}
-		for v := range now {
-			if running[v] == nil {
-				its, stop := context.WithCancel(ctx)
-				running[v] = stop
-				all.Go(func() { v.Group.Run(its) })
-			}
-		}
-		select {
-		case <-ctx.Done():
-			for _, stop := range running {
-				stop()
-			}
-			return
-		case <-s.changed:
-		}
-	}
+		defer s.mu.Unlock()
+		return slices.Collect(maps.Values(s.views))
+	}, s.changed, func(ctx context.Context, v *View) { v.Group.Run(ctx) })
 }
 
 // start lets a site be asked until the function that it returns is called.

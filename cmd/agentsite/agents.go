@@ -71,9 +71,7 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 			continue
 		}
 		done++
-		if err := a.say("%s may %s on %s, %s", agent, words, k.Name, lasts(until, cmd)); err != nil {
-			return err
-		}
+		a.say("%s may %s on %s, %s", agent, words, k.Name, lasts(until, cmd))
 	}
 	if done > 0 && wanted == "" {
 		if err := user.SetGlobalPermission(peer.GlobalPermission{Agent: agent, May: words, Until: until}); err != nil {

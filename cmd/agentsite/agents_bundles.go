@@ -56,9 +56,7 @@ wish. The file has the definition as it is written, without comments.`,
 		if a.json {
 			return a.printJSON(exported{file, b.Author.String(), c.Needs, c.May})
 		}
-		if err := a.say("%s is written, signed by %s", file, b.Author); err != nil {
-			return err
-		}
+		a.say("%s is written, signed by %s", file, b.Author)
 		return a.printNeeds(c.Needs, nil)
 	})
 	cmd.Flags().StringVarP(&file, "out", "o", "", "the file; without it NAME.bundle here")
@@ -107,17 +105,11 @@ point with --bind.
 there, and what comes has this hash. Only members of the realm can fetch it.`,
 		Example: "  agentsite agents import frost.bundle\n  agentsite agents import frost.bundle --as attic-frost --bind relay=attic/heater\n  agentsite agents import sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --realm garden",
 	}
-	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{"bundle"}, cobra.ShellCompDirectiveFilterFileExt
-	}
+	cmd.ValidArgsFunction = completeBundle
 	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
-		text, err := readBundle(ctx, args[0], realm)
+		text, b, err := readBundle(ctx, args[0], realm)
 		if err != nil {
 			return err
-		}
-		b, err := bundle.Open(text)
-		if err != nil {
-			return usagef("%s is refused: %w", args[0], err)
 		}
 		q := imports.Request{Bundle: text, As: as, Again: again}
 		for _, b := range binds {
@@ -148,29 +140,19 @@ there, and what comes has this hash. Only members of the realm can fetch it.`,
 
 // printDraft prints the facts about a draft that an owner needs before its acceptance.
 func (a *app) printDraft(d imports.Draft) error {
-	if err := a.say("%s is a draft now, by %s. It does nothing.", d.Name, d.Author); err != nil {
-		return err
-	}
+	a.say("%s is a draft now, by %s. It does nothing.", d.Name, d.Author)
 	if err := a.printNeeds(d.Needs, d.Bound); err != nil {
 		return err
 	}
-	if err := a.say("Its definition, whose texts people and models are told:"); err != nil {
-		return err
-	}
+	a.say("Its definition, whose texts people and models are told:")
 	for line := range strings.Lines(d.Says) {
-		if err := a.say("  %s", strings.TrimSuffix(line, "\n")); err != nil {
-			return err
-		}
+		a.say("  %s", strings.TrimSuffix(line, "\n"))
 	}
 	if d.Wish != "" {
-		if err := a.say("Its author wishes that it may: %s", d.Wish); err != nil {
-			return err
-		}
+		a.say("Its author wishes that it may: %s", d.Wish)
 	}
 	for _, part := range d.Excess {
-		if err := a.say("Careful: the wish \"%s\" is about more than it needs.", part); err != nil {
-			return err
-		}
+		a.say("Careful: the wish \"%s\" is about more than it needs.", part)
 	}
 	return a.say("Try it: %s agents try %s. Then accept it with the permission that you choose: %s agents accept %s --may PERMISSION", a.again(), d.Name, a.again(), d.Name)
 }

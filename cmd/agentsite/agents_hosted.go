@@ -69,9 +69,7 @@ func (a *app) printAgents(all agentsShown) error {
 		if err != nil {
 			return err
 		}
-		if err := a.say(""); err != nil {
-			return err
-		}
+		a.say("")
 	}
 	var rows [][]string
 	for _, mine := range all.Yours {

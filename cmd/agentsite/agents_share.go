@@ -13,8 +13,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// readBundle reads a bundle's file, or fetches it by its hash from a realm.
-func readBundle(ctx context.Context, name, realm string) ([]byte, error) {
+// readBundle reads and verifies a bundle's file, or fetches it by its hash from a realm.
+func readBundle(ctx context.Context, name, realm string) (text []byte, b *bundle.Bundle, err error) {
+	if text, err = bundleText(ctx, name, realm); err != nil {
+		return nil, nil, err
+	}
+	if b, err = bundle.Open(text); err != nil {
+		return nil, nil, usagef("%s is refused: %w", name, err)
+	}
+	return text, b, nil
+}
+
+// completeBundle completes to a bundle's file.
+func completeBundle(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"bundle"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+func bundleText(ctx context.Context, name, realm string) ([]byte, error) {
 	if !bundle.IsFileID(name) {
 		if realm != "" {
 			return nil, usagef("--realm is for a bundle by its hash, sha256:…")
@@ -53,9 +68,7 @@ hash to them. Whoever has it and the realm's secret gets the file, and nobody el
 Without FILE the command lists what the site shares.`,
 		Example: "  agentsite agents share frost.bundle\n  agentsite agents share",
 	}
-	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{"bundle"}, cobra.ShellCompDirectiveFilterFileExt
-	}
+	cmd.ValidArgsFunction = completeBundle
 	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
 		if len(args) == 0 {
 			all, err := callOwner(ctx, s, owner.Bundles.Shared, owner.None{})
@@ -66,13 +79,9 @@ Without FILE the command lists what the site shares.`,
 				return []string{b.Name, b.Kind, b.Author, b.ID}
 			})
 		}
-		text, err := readBundle(ctx, args[0], "")
+		text, b, err := readBundle(ctx, args[0], "")
 		if err != nil {
 			return err
-		}
-		b, err := bundle.Open(text)
-		if err != nil {
-			return usagef("%s is refused: %w", args[0], err)
 		}
 		if _, err := callOwner(ctx, s, owner.Bundles.Share, imports.Request{Bundle: text}); err != nil {
 			return err

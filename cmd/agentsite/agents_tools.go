@@ -38,24 +38,18 @@ offers something else meanwhile, nothing is accepted.`,
 func (a *app) showOffer(name string, o agent.Offer) error {
 	pending := false
 	for _, t := range o.Tools {
-		if err := a.say("%s, offered as %s: %s%s", clean(t.Name), clean(t.As), t.State, after(": ", clean(t.Why))); err != nil {
-			return err
-		}
+		a.say("%s, offered as %s: %s%s", clean(t.Name), clean(t.As), t.State, after(": ", clean(t.Why)))
 		lines := []string{"  " + t.Offered}
 		if t.State != agent.ToolAccepted && t.State != agent.ToolNew {
 			lines = []string{"  accepted: " + t.Accepted, "  offered:  " + t.Offered}
 		}
 		for _, line := range lines {
-			if err := a.say("%s", escape([]byte(line))); err != nil {
-				return err
-			}
+			a.say("%s", escape([]byte(line)))
 		}
 		pending = pending || t.State == agent.ToolNew || t.State == agent.ToolChanged
 	}
 	for _, other := range o.Others {
-		if err := a.say("%s is not among the agent's \"tools:\"", clean(other)); err != nil {
-			return err
-		}
+		a.say("%s is not among the agent's \"tools:\"", clean(other))
 	}
 	if !pending {
 		return nil

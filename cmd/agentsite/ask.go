@@ -146,8 +146,17 @@ func (s *session) call(ctx context.Context, tool string, args []byte) (client.An
 
 // status asks how the site is.
 func (s *session) status(ctx context.Context) (agents.Status, error) {
-	return ask(ctx, s, func(ctx context.Context, terms agents.Terms) (agents.Status, error) {
-		return only(s.Status(ctx, nobody, agents.SiteRequest{Terms: terms}))
+	return only(askSite(ctx, s, agents.Site.Status, agents.SiteRequest{}))
+}
+
+// askSite asks an operation of the site, as ask does.
+func askSite[R, A any, P interface {
+	*R
+	SetTerms(agents.Terms)
+}](ctx context.Context, s *session, do func(agents.Site, context.Context, agents.Principal, R) (A, error), r R) (A, error) {
+	return ask(ctx, s, func(ctx context.Context, terms agents.Terms) (A, error) {
+		P(&r).SetTerms(terms)
+		return do(s.Client, ctx, nobody, r)
 	})
 }
 

@@ -182,9 +182,7 @@ func (c *chatting) say(ctx context.Context, text string, lines <-chan string) er
 
 // stop is the emergency stop.
 func (c *chatting) stop(ctx context.Context) error {
-	done, err := ask(ctx, c.session, func(ctx context.Context, terms agents.Terms) (agents.Stopped, error) {
-		return only(c.Stop(ctx, nobody, agents.SiteRequest{Terms: terms}))
-	})
+	done, err := only(askSite(ctx, c.session, agents.Site.Stop, agents.SiteRequest{}))
 	if err != nil {
 		return stopFailed(err)
 	}
@@ -193,9 +191,9 @@ func (c *chatting) stop(ctx context.Context) error {
 
 // history prints the conversation.
 func (c *chatting) history(ctx context.Context) error {
-	all, err := within(ctx, patience, func(ctx context.Context) ([]task.Task, error) { return c.Tasks().List(ctx, nobody) })
+	all, err := c.tasks(ctx)
 	if err != nil {
-		return c.app.unreached(err)
+		return err
 	}
 	slices.Reverse(all)
 	for _, t := range all {
@@ -205,9 +203,7 @@ func (c *chatting) history(ctx context.Context) error {
 		if t, err = c.task(ctx, t.ID); err != nil {
 			return err
 		}
-		if err := c.app.say("> %s", t.Text); err != nil {
-			return err
-		}
+		c.app.say("> %s", t.Text)
 		if said, ok := spokenBy(t.Result); ok {
 			err = c.app.sayAnswer(said)
 		} else {
@@ -371,19 +367,13 @@ func (a *app) sayAnswer(s spoken) error {
 		}
 	}
 	for _, line := range s.Receipt {
-		if err := a.say("  [site] %s %s", clock(line.Time), stepLine(line.Does, line.Outcome, line.Says)); err != nil {
-			return err
-		}
+		a.say("  [site] %s %s", clock(line.Time), stepLine(line.Does, line.Outcome, line.Says))
 	}
 	if len(s.Receipt) == 0 {
-		if err := a.say("  [site] nothing was done"); err != nil {
-			return err
-		}
+		a.say("  [site] nothing was done")
 	}
 	if s.Foreign != "" {
-		if err := a.say("  [site] it had read the words of %s", s.Foreign); err != nil {
-			return err
-		}
+		a.say("  [site] it had read the words of %s", s.Foreign)
 	}
 	if s.Note != "" {
 		return a.say("  [site] %s", s.Note)

@@ -181,10 +181,7 @@ type past struct {
 // ask asks for the history of each point. With --json it prints the answers.
 func (h *history) ask(ctx context.Context, s *session, r agents.HistoryRequest, points []string) (all []past, err error) {
 	for _, r.Point = range points {
-		of, err := ask(ctx, s, func(ctx context.Context, terms agents.Terms) (agents.History, error) {
-			r.Terms = terms
-			return s.History(ctx, nobody, r)
-		})
+		of, err := askSite(ctx, s, agents.Site.History, r)
 		if err != nil {
 			return nil, err
 		}

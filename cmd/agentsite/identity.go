@@ -75,9 +75,7 @@ func (a *app) showIdentities(folder state.Folder) error {
 	if a.json {
 		return a.printJSON(identityResult{site, you.DID})
 	}
-	if err := a.say("site in %s:", folder); err != nil {
-		return err
-	}
+	a.say("site in %s:", folder)
 	if err := a.showIdentity(site); err != nil {
 		return err
 	}

@@ -81,10 +81,7 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 	if length > 0 {
 		r.For = new(length.Seconds())
 	}
-	now, err := ask(ctx, s, func(ctx context.Context, terms agents.Terms) (agents.Output, error) {
-		r.Terms = terms
-		return s.Move(ctx, nobody, r)
-	})
+	now, err := askSite(ctx, s, agents.Site.Move, r)
 	if err != nil {
 		return err
 	}
@@ -206,17 +203,13 @@ func (a *app) stopCommand() *cobra.Command {
 		Short: "Emergency stop: every output to its safe value, until reset",
 		Long: `Emergency stop: every output goes to its safe value and stays there, also over restarts,
 until an owner runs "agentsite reset".`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(func(s *session) error {
-				done, err := ask(cmd.Context(), s, func(ctx context.Context, terms agents.Terms) (agents.Stopped, error) {
-					return only(s.Stop(ctx, nobody, agents.SiteRequest{Terms: terms}))
-				})
-				if err != nil {
-					return stopFailed(err)
-				}
-				return a.print(done, "stopped: all outputs (%d) stay at their safe values until agentsite reset", len(done.Outputs))
-			})
-		},
+		RunE: a.onSite(func(ctx context.Context, s *session, _ []string) error {
+			done, err := only(askSite(ctx, s, agents.Site.Stop, agents.SiteRequest{}))
+			if err != nil {
+				return stopFailed(err)
+			}
+			return a.print(done, "stopped: all outputs (%d) stay at their safe values until agentsite reset", len(done.Outputs))
+		}),
 	}
 }
 

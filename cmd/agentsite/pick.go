@@ -11,9 +11,7 @@ import (
 
 // listPoints asks for the points that the caller may see.
 func (s *session) listPoints(ctx context.Context) ([]point, error) {
-	list, err := ask(ctx, s, func(ctx context.Context, terms agents.Terms) (agents.PointList, error) {
-		return s.Points(ctx, nobody, agents.SiteRequest{Terms: terms})
-	})
+	list, err := askSite(ctx, s, agents.Site.Points, agents.SiteRequest{})
 	all := make([]point, 0, len(list.Points)) // [] with --json
 	for _, p := range list.Points {
 		all = append(all, point(p))

@@ -8,7 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// say prints one line for people, and cleans texts of a site.
+// say prints one line for people, and cleans texts of a site. Its error needs no check: app.execute
+// returns the first error of the output.
 func (a *app) say(format string, args ...any) error {
 	_, err := fmt.Fprintln(a.out, clean(fmt.Sprintf(format, args...)))
 	return err

@@ -16,18 +16,16 @@ func (a *app) pointsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "points", GroupID: groupThings, Args: noArgs,
 		Short: "List the sensors and outputs",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(func(s *session) error {
-				list, err := s.listPoints(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if a.json {
-					return a.printJSON(map[string][]point{"points": list})
-				}
-				return a.pointsTable(list)
-			})
-		},
+		RunE: a.onSite(func(ctx context.Context, s *session, _ []string) error {
+			list, err := s.listPoints(ctx)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(map[string][]point{"points": list})
+			}
+			return a.pointsTable(list)
+		}),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 }
@@ -71,30 +69,28 @@ func (a *app) readCommand() *cobra.Command {
 		Long: `Show the latest readings of points, of all points of a device, or of everything.
 With --watch, also print every change until Ctrl-C.`,
 		Example: "  agentsite read greenhouse/temperature --watch\n  agentsite read greenhouse",
-		RunE: func(cmd *cobra.Command, points []string) error {
-			return a.with(func(s *session) error {
-				if len(points) > 0 {
-					list, err := s.listPoints(cmd.Context())
-					if err == nil {
-						points, err = pick(list, points, point.readable)
-					}
-					if err != nil {
-						return err
-					}
+		RunE: a.onSite(func(ctx context.Context, s *session, points []string) error {
+			if len(points) > 0 {
+				list, err := s.listPoints(ctx)
+				if err == nil {
+					points, err = pick(list, points, point.readable)
 				}
-				if follow {
-					return s.watch(cmd.Context(), points)
-				}
-				now, err := s.latest(cmd.Context(), points)
 				if err != nil {
 					return err
 				}
-				if a.json {
-					return a.printJSON(agents.Readings{Readings: now})
-				}
-				return a.readTable(now, s.askSecondsLeft(cmd.Context()))
-			})
-		},
+			}
+			if follow {
+				return s.watch(ctx, points)
+			}
+			now, err := s.latest(ctx, points)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(agents.Readings{Readings: now})
+			}
+			return a.readTable(now, s.askSecondsLeft(ctx))
+		}),
 		ValidArgsFunction: a.completePoints(-1, point.readable),
 	}
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "print every change until Ctrl-C")
@@ -103,9 +99,7 @@ With --watch, also print every change until Ctrl-C.`,
 
 // latest asks for the latest readings. A site with nothing to read has no tool for that.
 func (s *session) latest(ctx context.Context, points []string) ([]agents.Reading, error) {
-	now, err := ask(ctx, s, func(ctx context.Context, terms agents.Terms) (agents.Readings, error) {
-		return s.Read(ctx, nobody, agents.ReadRequest{Points: points, Terms: terms})
-	})
+	now, err := askSite(ctx, s, agents.Site.Read, agents.ReadRequest{Points: points})
 	if err == nil || len(points) > 0 {
 		return now.Readings, err
 	}

@@ -47,9 +47,7 @@ func (a *app) showClaimed(k peer.Contact, code string) error {
 	if a.json || code == "" {
 		return a.print(claimResult{k, code}, "you own the site %s: agentsite --site %[1]s points", k.Name)
 	}
-	if err := a.say("you are now the owner of the site %s: agentsite --site %[1]s points", k.Name); err != nil {
-		return err
-	}
+	a.say("you are now the owner of the site %s: agentsite --site %[1]s points", k.Name)
 	return a.say("write down this recovery code, which makes another key the owner if you lose yours; it is not shown again: %s", code)
 }
 

@@ -20,9 +20,9 @@ everybody's. A task goes on whether its asker is connected or not, and after a r
 site keeps it for a week after its end.`,
 		Example: "  agentsite tasks\n  agentsite tasks show 3f2c\n  agentsite tasks answer 3f2c yes",
 		RunE: a.onSite(func(ctx context.Context, s *session, _ []string) error {
-			all, err := within(ctx, patience, func(ctx context.Context) ([]task.Task, error) { return s.Tasks().List(ctx, nobody) })
+			all, err := s.tasks(ctx)
 			if err != nil {
-				return a.unreached(err)
+				return err
 			}
 			return printList(a, all, "there are no tasks: agentsite ask asks an agent for one",
 				[]string{"TASK", "AGENT", "STATE", "SINCE", "SAYS"}, func(t task.Task) []string {
@@ -87,6 +87,12 @@ func (a *app) taskCommand(use, short string, do func(context.Context, *session, 
 	}
 }
 
+// tasks lists the tasks that the caller may see.
+func (s *session) tasks(ctx context.Context) ([]task.Task, error) {
+	all, err := within(ctx, patience, func(ctx context.Context) ([]task.Task, error) { return s.Tasks().List(ctx, nobody) })
+	return all, s.app.unreached(err)
+}
+
 // task returns the task with an ID, or with the only ID that begins so.
 func (s *session) task(ctx context.Context, id string) (task.Task, error) {
 	return s.changeTask(ctx, id, func(ctx context.Context, id string) (task.Task, error) { return s.Tasks().Task(ctx, nobody, id) })
@@ -98,7 +104,7 @@ func (s *session) changeTask(ctx context.Context, id string, do func(context.Con
 	if err == nil || exitCode(err) != exitUsage || len(id) < 4 {
 		return t, s.app.unreached(err)
 	}
-	all, listed := within(ctx, patience, func(ctx context.Context) ([]task.Task, error) { return s.Tasks().List(ctx, nobody) })
+	all, listed := s.tasks(ctx)
 	var found []string
 	for _, other := range all {
 		if strings.HasPrefix(other.ID, id) {
@@ -131,9 +137,7 @@ func (a *app) printTask(t task.Task) error {
 	rows := [][]string{{"task", t.ID}, {"agent", agent}, {"state", string(t.State)}, {"says", saysOf(t)}, {"asked by", t.Asker}, {"since", since(t.Created)}, {"text", t.Text}, {"arguments", string(t.Arguments)}, {"result", oneLine(t.Result)}}
 	for _, row := range rows {
 		if row[1] != "" {
-			if err := a.say("%s  %s", pad(row[0], len("arguments")), row[1]); err != nil {
-				return err
-			}
+			a.say("%s  %s", pad(row[0], len("arguments")), row[1])
 		}
 	}
 	if len(t.Steps) == 0 {
@@ -143,9 +147,7 @@ func (a *app) printTask(t task.Task) error {
 	for _, step := range t.Steps {
 		steps = append(steps, []string{clock(step.Time), clean(step.Does), clean(step.Outcome), clean(step.Says)})
 	}
-	if err := a.say(""); err != nil {
-		return err
-	}
+	a.say("")
 	return table(a.out, []string{"TIME", "STEP", "OUTCOME", "SAYS"}, steps)
 }
 

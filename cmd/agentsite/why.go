@@ -24,30 +24,24 @@ Of a sensor, show the reading, its quality and the outputs that require it.
 
 A caller with permissions for a part of the site learns of the others only "somebody else".`,
 		Example: "  agentsite why greenhouse/heater",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(func(s *session) error {
-				answer, err := ask(cmd.Context(), s, func(ctx context.Context, terms agents.Terms) (agents.Why, error) {
-					return s.Why(ctx, nobody, agents.WhyRequest{Point: args[0], Terms: terms})
-				})
-				if err != nil {
-					return err
-				}
-				if a.json {
-					return a.printJSON(answer)
-				}
-				w := why(answer)
-				for _, line := range w.sentences() {
-					if err := a.say("%s", line); err != nil {
-						return err
-					}
-				}
-				if len(w.Changes) == 0 {
-					return nil
-				}
-				fmt.Fprintln(a.out)
-				return table(a.out, []string{"TIME", "VALUE", "HOLDER", "BY", "WHAT"}, w.rows())
-			})
-		},
+		RunE: a.onSite(func(ctx context.Context, s *session, args []string) error {
+			answer, err := askSite(ctx, s, agents.Site.Why, agents.WhyRequest{Point: args[0]})
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(answer)
+			}
+			w := why(answer)
+			for _, line := range w.sentences() {
+				a.say("%s", line)
+			}
+			if len(w.Changes) == 0 {
+				return nil
+			}
+			fmt.Fprintln(a.out)
+			return table(a.out, []string{"TIME", "VALUE", "HOLDER", "BY", "WHAT"}, w.rows())
+		}),
 		ValidArgsFunction: a.completePoints(1, point.readable),
 	}
 }

@@ -1,5 +1,11 @@
 package agents
 
+import (
+	"strings"
+
+	"agentsite/device"
+)
+
 // MaxVia is through how many sites and agents a call may come.
 const MaxVia = 4
 
@@ -26,6 +32,15 @@ type Terms struct {
 	// OnBehalf are the asker and the task for which a hosted agent of this site asks. They come after
 	// Via in the journal; no other site is told.
 	OnBehalf []string `json:"-"`
+}
+
+// CheckKey refuses a malformed Key.
+func (t *Terms) CheckKey() error {
+	bad := func(r rune) bool { return r < ' ' || r > '~' }
+	if t.Key != nil && (*t.Key == "" || len(*t.Key) > 64 || strings.ContainsFunc(*t.Key, bad)) {
+		return device.Faultf(device.Invalid, "agentsite/idempotency-key: write 1 to 64 printable characters of ASCII, others for each call")
+	}
+	return nil
 }
 
 // SetTerms sets the terms of a request, which embeds them.

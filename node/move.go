@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	maxKey     = 64
 	maxWithin  = 24 * time.Hour
 	maxViaName = 64
 )
@@ -240,13 +239,9 @@ func lengthOf(forSeconds *float64) time.Duration {
 func checkTerms(t agents.Terms, asked *Asked) (late time.Duration, err error) {
 	if t.Key != nil {
 		asked.Key = *t.Key
-		ok := len(asked.Key) >= 1 && len(asked.Key) <= maxKey
-		for _, b := range []byte(asked.Key) {
-			ok = ok && b >= ' ' && b <= '~'
-		}
-		if !ok {
-			return 0, device.Faultf(device.Invalid, "agentsite/idempotency-key: write 1 to %d printable characters of ASCII, others for each call", maxKey)
-		}
+	}
+	if err := t.CheckKey(); err != nil {
+		return 0, err
 	}
 	if t.Within == nil {
 		return 0, nil

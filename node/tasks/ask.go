@@ -49,7 +49,7 @@ func (m *Manager) Ask(ctx context.Context, p agents.Principal, r task.Request) (
 	m.repair()
 	m.prune()
 	e := entry{Kind: kindAsked, Agent: r.Agent, Text: r.Text, Arguments: slices.Clone(r.Arguments), Asker: p.ID, Owner: m.Node.Owner(p) == nil, Account: account, Via: r.Via, Context: r.Context}
-	if e.ID, err = newID(p, r.Key); err != nil {
+	if e.ID, err = newID(p, r.Terms); err != nil {
 		return task.Task{}, err
 	}
 	made := func() (task.Task, bool, error) { return m.replay(p, r, e.ID) }
@@ -73,15 +73,14 @@ func (m *Manager) Ask(ctx context.Context, p agents.Principal, r task.Request) (
 
 // newID returns the ID of a new task. The ID of a task with a key is always the same, so that its
 // file is found after a restart without reading any other.
-func newID(p agents.Principal, key *string) (string, error) {
-	if key == nil {
+func newID(p agents.Principal, t agents.Terms) (string, error) {
+	if t.Key == nil {
 		return rand.Text(), nil
 	}
-	bad := strings.ContainsFunc(*key, func(r rune) bool { return r < ' ' || r > '~' })
-	if len(*key) == 0 || len(*key) > 64 || bad {
-		return "", device.Faultf(device.Invalid, "agentsite/idempotency-key: write 1 to 64 printable characters of ASCII, others for each call")
+	if err := t.CheckKey(); err != nil {
+		return "", err
 	}
-	sum := sha256.Sum256([]byte("agentsite task\x00" + p.ID + "\x00" + *key))
+	sum := sha256.Sum256([]byte("agentsite task\x00" + p.ID + "\x00" + *t.Key))
 	return base32.StdEncoding.EncodeToString(sum[:])[:26], nil
 }
 

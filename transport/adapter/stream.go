@@ -31,9 +31,7 @@ func (s *Site) Stream(ctx context.Context, c *Call, run func(ctx context.Context
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if s.Ending != nil {
-		defer context.AfterFunc(s.Ending, cancel)()
-	}
+	defer context.AfterFunc(s.Ending, cancel)()
 	var events *web.Events
 	err := run(ctx, func(event string, v any) error {
 		if events == nil {
@@ -56,11 +54,9 @@ func (s *Site) Stream(ctx context.Context, c *Call, run func(ctx context.Context
 func (s *Site) While(ctx context.Context, who agents.Principal, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if s.Ending != nil {
-		defer context.AfterFunc(s.Ending, func() {
-			cancel(device.Faultf(device.Unavailable, "the site is being stopped"))
-		})()
-	}
+	defer context.AfterFunc(s.Ending, func() {
+		cancel(device.Faultf(device.Unavailable, "the site is being stopped"))
+	})()
 	admitted, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)

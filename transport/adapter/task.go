@@ -13,9 +13,7 @@ import (
 func (s *Site) Wait(ctx context.Context, who agents.Principal, t task.Task, d time.Duration) (task.Task, error) {
 	waiting, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	if s.Ending != nil {
-		defer context.AfterFunc(s.Ending, cancel)()
-	}
+	defer context.AfterFunc(s.Ending, cancel)()
 	err := task.WatchUntil(waiting, s.Tasks, who, t.ID, func(now task.Task) (bool, error) {
 		t = now
 		return t.Settled(), nil

@@ -68,9 +68,7 @@ func (s server) socket(ctx context.Context, c *adapter.Call) (any, error) {
 	conn.SetReadLimit(maxSocketMessage)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if s.Ending != nil {
-		defer context.AfterFunc(s.Ending, cancel)()
-	}
+	defer context.AfterFunc(s.Ending, cancel)()
 	w := &session{server: s, Call: c, conn: conn, ctx: ctx, end: cancel, watches: make(map[string]context.CancelFunc), tasks: make(map[string]string)}
 	defer w.watching.Wait()
 	defer cancel()

@@ -146,9 +146,7 @@ func (s server) poll(ctx context.Context, c *adapter.Call, run func(ctx context.
 	}
 	polling, cancel := context.WithTimeout(ctx, maxPoll)
 	defer cancel()
-	if s.Ending != nil {
-		defer context.AfterFunc(s.Ending, cancel)()
-	}
+	defer context.AfterFunc(s.Ending, cancel)()
 	var value any
 	errEnough := errors.New("the poll has its value")
 	err := run(polling, func(v any) error { value = v; return errEnough })

@@ -128,7 +128,7 @@ func describeDevice(t *testing.T, d device.Description) []byte {
 		t.Fatal(err)
 	}
 	h := web.Handler(web.Options{
-		Hosts: []string{"x"}, Routes: wot.Routes(&adapter.Site{Node: n, Key: identity.New(), Name: "x"}),
+		Hosts: []string{"x"}, Routes: wot.Routes(&adapter.Site{Node: n, Key: identity.New(), Name: "x", Ending: t.Context()}),
 		Admit: func(e rpc.Evidence) (any, string, error) { return n.Admit(node.Evidence(e)) },
 	})
 	r, w := httptest.NewRequest("GET", "http://x/things/it", nil), httptest.NewRecorder()

@@ -3,7 +3,6 @@
 package harness
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,14 +39,7 @@ func (l Laptop) CLI(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var stderr bytes.Buffer
-	cmd := l.Command(ctx, args...)
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, stderr.String())
-	}
-	return string(out), err
+	return output(l.Command(ctx, args...))
 }
 
 // MustCLI is CLI, and fails the test where the command fails.

@@ -32,9 +32,14 @@ func (p Person) CLI(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, Need(t, "the program", Program), args...)
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+p.Folder)
+	return output(cmd)
+}
+
+// output runs a command. Its error has what the command says.
+func output(cmd *exec.Cmd) (string, error) {
+	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -249,14 +249,7 @@ func (r *Site) CLI(t testing.TB, args ...string) (out string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	var stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, Program, append(args, "--data", r.Folder)...)
-	cmd.Stderr = &stderr
-	b, err := cmd.Output()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, stderr.String())
-	}
-	return string(b), err
+	return output(exec.CommandContext(ctx, Program, append(args, "--data", r.Folder)...))
 }
 
 // WaitFor polls a condition for at most the time given. Between slow checks, such as programs on an

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -25,18 +24,16 @@ type pushFile struct {
 // newPushes returns those that the file has. They are watched at once.
 func newPushes(s *server) *pushes {
 	h := &pushes{server: s, hosts: make(map[string]bool), often: quota.RateLimiter{Rate: pushRate}}
-	var named []netip.Addr
+	var names []string
 	for _, host := range s.PushHosts {
 		name, port, err := net.SplitHostPort(host)
 		if err != nil {
 			name, port = strings.Trim(host, "[]"), "443"
 		}
 		h.hosts[net.JoinHostPort(name, port)] = true
-		if a, err := netip.ParseAddr(name); err == nil {
-			named = append(named, a)
-		}
+		names = append(names, name)
 	}
-	h.client = outbound.Client(pushTimeout, named...)
+	h.client = outbound.Client(pushTimeout, names...)
 	if s.PushFile.Read == nil {
 		return h
 	}

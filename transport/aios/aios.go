@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"runtime"
 	"slices"
@@ -101,11 +100,7 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, _ agents.Site) e
 	if err != nil {
 		return err
 	}
-	var named []netip.Addr
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil { // the owner wrote it
-		named = append(named, ip)
-	}
-	a.http, a.node = outbound.Client(callTimeout, named...), a.world.Node(a.base())
+	a.http, a.node = outbound.Client(callTimeout, u.Hostname()), a.world.Node(a.base())
 	a.working = make(map[string]bool)
 	var running sync.WaitGroup
 	defer running.Wait()

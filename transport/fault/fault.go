@@ -36,9 +36,9 @@ var kinds = map[int]device.FaultKind{
 	403: device.Denied, 409: device.Unsafe, 410: device.Expired, rpc.CodeBusy: device.Busy, 504: device.UnknownOutcome,
 }
 
-// Result returns the result in an agent's answer of JSON-RPC, or its error as a fault without its
+// result returns the result in an agent's answer of JSON-RPC, or its error as a fault without its
 // text. protocol maps codes that the protocol adds to kinds; it may be nil.
-func Result(text []byte, protocol map[int]device.FaultKind) (jsontext.Value, error) {
+func result(text []byte, protocol map[int]device.FaultKind) (jsontext.Value, error) {
 	var answer struct {
 		Result jsontext.Value `json:"result"`
 		Error  *struct {
@@ -61,8 +61,8 @@ func Result(text []byte, protocol map[int]device.FaultKind) (jsontext.Value, err
 	return nil, device.Faultf(kind, "it refused the call (code %d)", answer.Error.Code)
 }
 
-// Status returns the fault of an agent's answer with a status of HTTP other than 200.
-func Status(code int) error {
+// status returns the fault of an agent's answer with a status of HTTP other than 200.
+func status(code int) error {
 	switch {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return device.Faultf(device.Denied, "it does not permit this to this site")

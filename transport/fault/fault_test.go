@@ -12,7 +12,7 @@ import (
 // answer that is not JSON-RPC the outcome is unknown.
 func TestResult(t *testing.T) {
 	for _, kind := range []device.FaultKind{device.Invalid, device.Denied, device.Unsafe, device.Busy, device.Expired, device.UnknownOutcome, device.Unavailable} {
-		_, err := Result([]byte(`{"error":{"code":`+device.Number(float64(Code(kind))).String()+`,"message":"secret"}}`), nil)
+		_, err := result([]byte(`{"error":{"code":`+device.Number(float64(Code(kind))).String()+`,"message":"secret"}}`), nil)
 		if f := device.AsFault(err); f.Kind != kind {
 			t.Errorf("%s came back as %v", kind, err)
 		}
@@ -21,16 +21,16 @@ func TestResult(t *testing.T) {
 	for text, want := range map[string]device.FaultKind{
 		`{"error":{"code":403}}`: device.Busy, `{"error":{"code":1}}`: device.Unavailable, `{}`: device.UnknownOutcome, `<html>`: device.UnknownOutcome,
 	} {
-		if _, err := Result([]byte(text), own); device.AsFault(err).Kind != want {
+		if _, err := result([]byte(text), own); device.AsFault(err).Kind != want {
 			t.Errorf("%s is %v, not %s", text, err, want)
 		}
 	}
-	if v, err := Result([]byte(`{"result":{"a":1}}`), nil); err != nil || string(v) != `{"a":1}` {
+	if v, err := result([]byte(`{"result":{"a":1}}`), nil); err != nil || string(v) != `{"a":1}` {
 		t.Errorf("%s: %v", v, err)
 	}
-	for status, want := range map[int]device.FaultKind{401: device.Denied, 404: device.Unavailable, 429: device.Busy, 500: device.UnknownOutcome, 503: device.Busy} {
-		if err := Status(status); device.AsFault(err).Kind != want {
-			t.Errorf("%d is %v, not %s", status, err, want)
+	for code, want := range map[int]device.FaultKind{401: device.Denied, 404: device.Unavailable, 429: device.Busy, 500: device.UnknownOutcome, 503: device.Busy} {
+		if err := status(code); device.AsFault(err).Kind != want {
+			t.Errorf("%d is %v, not %s", code, err, want)
 		}
 	}
 }

@@ -89,7 +89,7 @@ var layers = []layer{
 	{"transport/openapi", []string{"agents", "agents/task", "device", "node", "transport/adapter", "transport/web"}, "a protocol calls the node"},
 	{"transport/agora", []string{"agents", "agents/tools", "device", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol renders the tools"},
 	{"transport/aitp", []string{"agents", "agents/task", "agents/tools", "device", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol renders the tools"},
-	{"transport/fault", []string{"agents", "device", "transport/rpc"}, "the codes of faults, whatever the protocol"},
+	{"transport/fault", []string{"agents", "device", "transport/rpc", "transport/web/outbound"}, "the codes of faults, and calls of agents elsewhere that end in one, whatever the protocol"},
 	{"transport/a2a/client", []string{"agents", "agents/task", "device", "node/identity", "transport/fault", "transport/rpc", "transport/web/outbound"}, "an agent elsewhere is known by its messages only"},
 	{"transport/aios", []string{"agents", "agents/agent", "agents/task", "device", "transport/web/outbound"}, "the registry is known by its messages only; the tasks of the site are passed in"},
 	{"transport/aios/aiostest", nil, "a registry for tests; imported by tests only"},

@@ -1,13 +1,10 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"net/http"
-	"net/http/httptrace"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -27,11 +24,8 @@ import (
 // AgentName is the name of the agent elsewhere among those of its entry: there is one.
 const AgentName = "agent"
 
-const (
-	maxAnswer = 256 << 10
-	// callTimeout bounds a call. It is below the time for which a task is watched.
-	callTimeout = 25 * time.Second
-)
+// callTimeout bounds a call. It is below the time for which a task is watched.
+const callTimeout = 25 * time.Second
 
 // Options configure a Host.
 type Options struct {
@@ -81,11 +75,7 @@ func New(o Options) (*Host, error) {
 	}
 	h := &Host{Options: o, host: u.Host, scheme: u.Scheme}
 	if h.HTTP == nil {
-		var named []netip.Addr
-		if a, err := netip.ParseAddr(u.Hostname()); err == nil {
-			named = append(named, a)
-		}
-		h.HTTP = outbound.Client(callTimeout, named...)
+		h.HTTP = outbound.Client(callTimeout, u.Hostname())
 	}
 	return h, nil
 }
@@ -109,34 +99,8 @@ func (h *Host) call(ctx context.Context, d *described, m method, params map[stri
 	} else if d.tenant != "" {
 		params["tenant"] = d.tenant
 	}
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": name, "params": params}, json.Deterministic(true))
-	if err != nil {
-		return nil, device.Faultf(device.Invalid, "what is asked is no JSON")
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	sent := false
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }})
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, device.Faultf(device.Internal, "%w", err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json")
-	if err := h.authorize(r, version); err != nil {
-		return nil, device.Faultf(device.Denied, "%w", err)
-	}
-	text, err := outbound.Do(h.HTTP, r, maxAnswer)
-	var status *outbound.StatusError
-	switch {
-	case errors.As(err, &status):
-		return nil, fault.Status(status.Code)
-	case err != nil && !sent:
-		return nil, device.Faultf(device.Offline, "%s is not reached", h.host)
-	case err != nil:
-		return nil, device.Faultf(device.UnknownOutcome, "%s gave no answer that can be read", h.host)
-	}
-	return fault.Result(text, kinds)
+	call := fault.Call{URL: d.url, Method: name, Params: params, Timeout: callTimeout, Kinds: kinds}
+	return call.Send(ctx, h.HTTP, func(r *http.Request, _ []byte) error { return h.authorize(r, version) })
 }
 
 // kinds are those of the error codes of A2A (section 5.4).

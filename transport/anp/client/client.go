@@ -4,14 +4,10 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptrace"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,7 +28,6 @@ import (
 const (
 	maxDescription = 64 << 10
 	maxInterface   = 256 << 10
-	maxAnswer      = 256 << 10
 	maxMethods     = 256
 	maxParams      = 32
 	// callTimeout bounds a call. It is below the time for which a task is watched.
@@ -77,11 +72,7 @@ func New(o Options) (*Client, error) {
 		c.keyID = did.KeyID(o.Domain)
 	}
 	if c.HTTP == nil {
-		var named []netip.Addr
-		if a, err := netip.ParseAddr(u.Hostname()); err == nil {
-			named = append(named, a)
-		}
-		c.HTTP = outbound.Client(callTimeout, named...)
+		c.HTTP = outbound.Client(callTimeout, u.Hostname())
 	} else {
 		c.resolve = c.HTTP
 	}
@@ -255,50 +246,12 @@ func (c *Client) Call(ctx context.Context, m *Method, params jsontext.Value, t a
 	if len(params) == 0 {
 		params = jsontext.Value("{}")
 	}
-	body, err := json.Marshal(struct {
-		Version string         `json:"jsonrpc"`
-		ID      int            `json:"id"`
-		Method  string         `json:"method"`
-		Params  jsontext.Value `json:"params"`
-	}{"2.0", 1, m.Name, params})
-	if err != nil {
-		return nil, device.Faultf(device.Invalid, "the parameters are no JSON")
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	sent := false
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }})
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json")
-	r.Header.Set("Agentsite-Via", strings.Join(via, ","))
-	if t.Key != nil {
-		r.Header.Set("Idempotency-Key", *t.Key)
-	}
-	if err := httpsig.Sign(r, body, c.keyID, c.Key.Private(), c.Now()); err != nil {
-		return nil, err
-	}
-	text, err := outbound.Do(c.HTTP, r, maxAnswer)
-	var status *outbound.StatusError
-	switch {
-	case errors.As(err, &status):
-		return nil, fault.Status(status.Code)
-	case err != nil && !sent:
-		return nil, device.Faultf(device.Offline, "%s is not reached: %s", c.host, reason(err))
-	case err != nil:
-		return nil, device.Faultf(device.UnknownOutcome, "%s gave no answer that can be read", c.host)
-	}
-	return fault.Result(text, nil)
-}
-
-// reason says in words of our own why a host is not reached.
-func reason(err error) string {
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		return "no answer in time"
-	}
-	return "no connection"
+	call := fault.Call{URL: m.url, Method: m.Name, Params: params, Timeout: callTimeout}
+	return call.Send(ctx, c.HTTP, func(r *http.Request, body []byte) error {
+		r.Header.Set("Agentsite-Via", strings.Join(via, ","))
+		if t.Key != nil {
+			r.Header.Set("Idempotency-Key", *t.Key)
+		}
+		return httpsig.Sign(r, body, c.keyID, c.Key.Private(), c.Now())
+	})
 }

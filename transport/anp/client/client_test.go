@@ -20,6 +20,7 @@ import (
 	"agentsite/device"
 	"agentsite/node/identity"
 	"agentsite/transport/anp/did"
+	"agentsite/transport/fault"
 	"agentsite/transport/httpsig"
 	"agentsite/transport/web/outbound"
 
@@ -225,7 +226,7 @@ func TestCalls(t *testing.T) {
 		{task.Request{Agent: "ping"}, `302 {}`, "", task.Failed, "unavailable"},
 		{task.Request{Agent: "ping"}, `<html>`, "", task.Failed, "unknown_outcome"},
 		{task.Request{Agent: "ping"}, `{}`, "", task.Failed, "unknown_outcome"},
-		{task.Request{Agent: "ping"}, `"` + strings.Repeat("a", maxAnswer) + `"`, "", task.Failed, "unknown_outcome"},
+		{task.Request{Agent: "ping"}, `"` + strings.Repeat("a", fault.MaxAnswer) + `"`, "", task.Failed, "unknown_outcome"},
 	} {
 		h.answer = func(w http.ResponseWriter, r *http.Request, body string) {
 			if tt.body != "" && body != tt.body || r.Header.Get("Agentsite-Via") != "did:first,"+h.key.ID().String() || r.Header.Get("Idempotency-Key") != fmt.Sprint(i) {

@@ -19,9 +19,15 @@ import (
 
 const dialTimeout = 5 * time.Second
 
-// Client returns a client that dials public addresses, and those of named, which the owner wrote
-// as the host of a URL. It keeps no connection open.
-func Client(limit time.Duration, named ...netip.Addr) *http.Client {
+// Client returns a client that dials public addresses, and those among hosts, which the owner wrote
+// as the host of a URL, without a port. It keeps no connection open.
+func Client(limit time.Duration, hosts ...string) *http.Client {
+	var named []netip.Addr
+	for _, host := range hosts {
+		if a, err := netip.ParseAddr(host); err == nil {
+			named = append(named, a)
+		}
+	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: -1, Control: func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil {

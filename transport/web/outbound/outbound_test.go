@@ -44,7 +44,7 @@ func TestClient(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	named := Client(time.Minute, netip.MustParseAddr("127.0.0.1"))
+	named := Client(time.Minute, "127.0.0.1")
 	if b, err := Get(t.Context(), named, server.URL, 100); err != nil || len(b) != 100 {
 		t.Error(len(b), err)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -39,13 +38,11 @@ type Options struct {
 // expires.
 func Run(ctx context.Context, o Options) {
 	if o.HTTP == nil {
-		var named []netip.Addr
+		var hosts []string
 		if u, err := url.Parse(o.URL); err == nil {
-			if a, err := netip.ParseAddr(u.Hostname()); err == nil {
-				named = append(named, a)
-			}
+			hosts = append(hosts, u.Hostname())
 		}
-		o.HTTP = outbound.Client(callLimit, named...)
+		o.HTTP = outbound.Client(callLimit, hosts...)
 	}
 	at := strings.TrimSuffix(o.URL, "/") + "/things/" + url.PathEscape(o.ID)
 	timer := time.NewTimer(0)

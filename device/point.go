@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"math"
 	"strings"
 )
@@ -110,19 +111,19 @@ func (p Point) Accepts(v Value) error {
 	return nil
 }
 
-// maxName bounds the names of sites, devices and points.
-const maxName = 24
+// maxName and nameLetters bound the names of sites, devices and points.
+const (
+	maxName     = 24
+	nameLetters = "abcdefghijklmnopqrstuvwxyz0123456789_-"
+)
 
 // CheckName accepts [a-z0-9_-]{1,24}, the names of sites, devices and points. Its fault
 // for any other name suggests a valid one.
 func CheckName(name string) error {
-	could := SuggestName(name)
-	if could == name && name != "" {
+	if name != "" && len(name) <= maxName && strings.Trim(name, nameLetters) == "" {
 		return nil
 	}
-	if could == "" {
-		could = "device-1"
-	}
+	could := cmp.Or(SuggestName(name), "device-1")
 	return Faultf(Invalid, "%q is not a name: use a-z, 0-9, _ and -, at most %d of them, for example %q", Clip(name, 60), maxName, could)
 }
 

@@ -85,11 +85,14 @@ func (v *view) checkRead(key, address string) error {
 // reading returns the latest reading of a point that exists.
 func (n *Node) reading(v *view, address string) agents.Reading {
 	r, _ := n.hub.Latest(address)
-	of := v.point(address)
-	return of.reading(r)
+	out := v.point(address).reading(r)
+	if r.Point != "" {
+		out.Time = stamp(r.At)
+	}
+	return out
 }
 
-// reading returns r as it is told; the zero r is none yet.
+// reading returns r as it is told, without its time; the zero r is none yet.
 func (of *point) reading(r device.Reading) agents.Reading {
 	out := agents.Reading{Point: of.Address, Unit: of.Unit}
 	if r.Point == "" {
@@ -100,7 +103,6 @@ func (of *point) reading(r device.Reading) agents.Reading {
 		return out
 	}
 	out.Value, out.Quality, out.Why = r.Value, r.Quality, r.Why
-	out.Time = stamp(r.At)
 	out.Age = seconds(time.Since(r.At))
 	return out
 }

@@ -42,8 +42,9 @@ func newView(s *site, sees func(agents.Ask) bool) *view {
 			}
 		}
 		v.seen = make([]uint16, len(s.points))
+		named := make([]string, 1)
 		for i, p := range s.points {
-			named := []string{p.Address}
+			named[0] = p.Address
 			for _, op := range []agents.Operation{agents.OpPoints, agents.OpRead, agents.OpHistory, agents.OpMove, agents.OpShow, agents.OpCapture, agents.OpStatus} {
 				ask := agents.Ask{Op: op, Points: named, Effect: agents.Reads, Value: moving(p.Kind)}
 				if (op != agents.OpMove || p.Kind.Output()) && sees(ask) {
@@ -115,7 +116,7 @@ func (v *view) mayRead(address string) bool {
 
 // list returns the visible data of the points. It is not kept: each agent of the site has a view.
 func (v *view) list() ([]agents.Point, error) {
-	list := []agents.Point{}
+	list := make([]agents.Point, 0, v.read)
 	for _, p := range v.points {
 		if !v.sees(agents.OpPoints, p.Address) {
 			continue

@@ -94,6 +94,7 @@ type valueWatch struct {
 	outputs bool             // some of the points are
 	told    []agents.Reading // what the last update told, whose place the next one uses; nil for a new one each time
 	reuse   bool             // told
+	asked   []string         // what the last update asked a permission for, whose place the next one uses
 	changed <-chan struct{}  // closed when an output or the stop may have changed
 
 	stopped  bool      // as told
@@ -181,13 +182,13 @@ func past(t time.Time) bool { return !t.IsZero() && time.Since(t) >= 0 }
 // update makes the next update, and reports whether there is anything in it.
 func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err error) {
 	snapshot, asked := first, past(w.answerBy)
-	for _, c := range w.notes.Take() {
+	w.notes.TakeFunc(func(c agents.Change) {
 		if p := w.find(agents.PointOf(c.URI)); p != nil && c.URI != "" {
 			p.dirty = true
 		}
 		snapshot = snapshot || c.Tools || c.Prompts || c.Resources
 		asked = asked || c.Approvals
-	}
+	})
 	version := w.node.accessVersion(w.who)
 	snapshot = snapshot || version != w.version
 	w.version = version
@@ -327,7 +328,13 @@ func (w *valueWatch) readings(snapshot bool) ([]agents.Reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := w.told[:0]
+	some := 0
+	for i := range w.points {
+		if w.points[i].dirty {
+			some++
+		}
+	}
+	out := slices.Grow(w.told[:0], some)
 	for i := range w.points {
 		p := &w.points[i]
 		if !p.dirty {
@@ -342,7 +349,6 @@ func (w *valueWatch) readings(snapshot bool) ([]agents.Reading, error) {
 		latest := w.node.hub.entry(p.Address) // it may be newer than the one above
 		w.goodTill = earliest(w.goodTill, latest.goodUntil())
 		r := p.reading(latest.Reading)
-		r.Time = ""
 		if p.Kind.Output() {
 			p.told, p.at, p.moved = new(agents.OutputDetail), now, false
 			if s, ok := w.view.Outputs.StatusOf(p.Address); ok {
@@ -375,12 +381,13 @@ func (w *valueWatch) charge(now time.Time) (held func(address string) bool, err 
 	if now.Before(w.chargeAt) {
 		return all, nil
 	}
-	var points []string
+	w.asked = w.asked[:0]
 	for _, p := range w.points {
 		if p.dirty {
-			points = append(points, p.Address)
+			w.asked = append(w.asked, p.Address)
 		}
 	}
+	points := w.asked
 	var late []string
 	switch err = w.take(points); {
 	case err == nil:

@@ -111,19 +111,25 @@ func (w *Watcher) Leave() {
 // Take returns the changes since it was called last, each once, resources in the order in
 // which they were joined for.
 func (w *Watcher) Take() (all []agents.Change) {
+	w.TakeFunc(func(c agents.Change) { all = append(all, c) })
+	return all
+}
+
+// TakeFunc is Take that makes no list. It calls f under a lock: f must neither block nor call the
+// Watchers.
+func (w *Watcher) TakeFunc(f func(agents.Change)) {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
 	if w.pending != (agents.Change{}) {
-		all = append(all, w.pending)
+		f(w.pending)
 		w.pending = agents.Change{}
 	}
 	for i := range w.resources {
 		if r := &w.resources[i]; r.changed {
 			r.changed = false
-			all = append(all, agents.Change{URI: r.uri})
+			f(agents.Change{URI: r.uri})
 		}
 	}
-	return all
 }
 
 // Notify tells about changes until ctx ends or emit fails: of the offers that which names,

@@ -26,9 +26,9 @@ type Agent struct {
 	Tags   []string
 	Listed bool
 
-	src     *source
-	at      pos // of the name
-	entries []entry
+	src  *source
+	at   pos // of the name
+	keys packed
 }
 
 // agentPart holds the keys that every agent has.
@@ -70,7 +70,7 @@ func (r *report) agents(e entry) (all []Agent) {
 		if own.Kind == AIOS || e.key == AIOS {
 			d.fail(e.at, "the reporter to an AIOS registry has a section of its own, beside agents: \"aios: { registry: …, may: … }\"; no other agent has its name")
 		}
-		all = append(all, Agent{e.key, own.Kind, own.May, own.Description, own.Tags, own.Listed, r.src, e.at, e.value.entries})
+		all = append(all, Agent{e.key, own.Kind, own.May, own.Description, own.Tags, own.Listed, r.src, e.at, pack(e.value.entries)})
 	}
 	return all
 }
@@ -88,7 +88,7 @@ func (r *report) reporter(e entry) []Agent {
 	entries := append([]entry{{e.at, "kind", &node{at: e.at, shape: scalar, text: AIOS}}}, e.value.entries...)
 	var own agentPart
 	d.agentPart(e.at, entries, &own)
-	return []Agent{{AIOS, AIOS, own.May, own.Description, nil, false, r.src, e.at, entries}}
+	return []Agent{{AIOS, AIOS, own.May, own.Description, nil, false, r.src, e.at, pack(entries)}}
 }
 
 func (d decoder) agentPart(at pos, entries []entry, own *agentPart) {
@@ -114,7 +114,7 @@ func (d decoder) agentPart(at pos, entries []entry, own *agentPart) {
 // the mistakes, each at its line.
 func (a Agent) Decode(into any) error {
 	r := &report{src: a.src}
-	own := slices.DeleteFunc(slices.Clone(a.entries), func(e entry) bool { return slices.Contains(agentKeys, e.key) })
+	own := slices.DeleteFunc(a.keys.entries(), func(e entry) bool { return slices.Contains(agentKeys, e.key) })
 	decoder{r, a.Name}.fields(a.at, "", own, reflect.ValueOf(into).Elem(), agentKeys...)
 	return r.err()
 }
@@ -123,7 +123,7 @@ func (a Agent) Decode(into any) error {
 // within a list of the agent is written steps[2].if; where that is missing, the nearest around it
 // counts.
 func (a Agent) Errorf(key, format string, args ...any) error {
-	at, entries := a.at, a.entries
+	at, entries := a.at, a.keys.entries()
 	for part := range strings.SplitSeq(key, ".") {
 		name, index, isItem := strings.Cut(strings.TrimSuffix(part, "]"), "[")
 		e, ok := find(entries, name)
@@ -165,10 +165,12 @@ func (a Agent) Digest() (digest [sha256.Size]byte) {
 		}
 	}
 	part(a.Name)
-	entries(a.entries)
+	entries(a.keys.entries())
 	h.Sum(digest[:0])
 	return digest
 }
 
 // Same reports whether b says of its agent what a says, wherever it stands in its file.
-func (a Agent) Same(b Agent) bool { return a.Name == b.Name && sameEntries(a.entries, b.entries) }
+func (a Agent) Same(b Agent) bool {
+	return a.Name == b.Name && sameEntries(a.keys.entries(), b.keys.entries())
+}

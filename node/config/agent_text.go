@@ -35,7 +35,7 @@ func ParseAgent(file, name, kind, may string, text []byte) (Agent, error) {
 	entries = append(entries, root.entries...)
 	var own agentPart
 	decoder{r, name}.agentPart(at, entries, &own)
-	return Agent{name, kind, may, own.Description, own.Tags, own.Listed, src, at, entries}, r.err()
+	return Agent{name, kind, may, own.Description, own.Tags, own.Listed, src, at, pack(entries)}, r.err()
 }
 
 // checkVisible refuses text that a terminal shows in another way than it is read.
@@ -59,9 +59,9 @@ var chosen = []string{"kind", "may", "listed"}
 // each run of letters, digits, "_", "-" and "/" that could be an address, and returns what
 // stands there instead.
 func (a Agent) Renamed(rename func(address string) string) Agent {
-	a.entries = slices.Concat(only(a.entries, chosen...), renameEntries(a.definition(), func(text string) string {
+	a.keys = pack(slices.Concat(only(a.keys.entries(), chosen...), renameEntries(a.definition(), func(text string) string {
 		return addressForm().ReplaceAllStringFunc(text, rename)
-	}))
+	})))
 	return a
 }
 
@@ -89,7 +89,7 @@ func (a Agent) Text() string {
 }
 
 func (a Agent) definition() []entry {
-	return slices.DeleteFunc(slices.Clone(a.entries), func(e entry) bool { return slices.Contains(chosen, e.key) })
+	return slices.DeleteFunc(a.keys.entries(), func(e entry) bool { return slices.Contains(chosen, e.key) })
 }
 
 func writeEntries(b *strings.Builder, entries []entry, indent string) {

@@ -34,7 +34,7 @@ agents:
 	if err != nil {
 		t.Fatalf("%v\n%s", err, a.Text())
 	}
-	own := only(a.entries, "when", "at", "hold", "quoted", "plain", "deep", "text", "folded")
+	own := only(a.keys.entries(), "when", "at", "hold", "quoted", "plain", "deep", "text", "folded")
 	if !sameEntries(own, again.definition()) || !a.Same(again) {
 		t.Errorf("something is lost:\n%s", a.Text())
 	}

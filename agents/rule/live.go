@@ -301,8 +301,9 @@ func length(seconds float64) time.Duration {
 // used returns a digest of the points that the rule uses.
 func (l *live) used(points []agents.Point) (digest [sha256.Size]byte) {
 	h := sha256.New()
-	for _, p := range points {
-		if slices.Contains(l.machine.Points(), p.Point) || slices.Contains(l.machine.Outputs(), p.Point) {
+	outputs := l.machine.Outputs()
+	for i := range points { // a Point is large, and would be copied twice
+		if p := &points[i]; slices.Contains(l.machine.Points(), p.Point) || slices.Contains(outputs, p.Point) {
 			json.MarshalWrite(h, p) // of numbers and texts, so that there is no error
 		}
 	}

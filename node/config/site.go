@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -71,7 +72,12 @@ func ReadFile(path string) (file string, text []byte, err error) {
 	}
 	if err == nil {
 		defer f.Close()
-		text, err = io.ReadAll(io.LimitReader(f, MaxBytes+1)) // Parse refuses more
+		var b bytes.Buffer
+		if info, err := f.Stat(); err == nil {
+			b.Grow(int(min(info.Size(), MaxBytes)) + bytes.MinRead)
+		}
+		_, err = b.ReadFrom(io.LimitReader(f, MaxBytes+1)) // Parse refuses more
+		text = b.Bytes()
 	}
 	if err != nil {
 		var path *fs.PathError

@@ -44,9 +44,11 @@ type World struct {
 
 // Kind returns the entry of the list of kinds.
 func Kind(w World) agent.Kind {
+	known := w.Known(nil)
+	w.Points, w.Open = nil, nil
 	r := &runner{world: w}
 	return agent.Kind{Name: KindName, Doc: "holds outputs while a condition is true, or moves them at an event or a time", New: func() agent.Agent {
-		return &Rule{runner: r, order: int(r.made.Add(1))}
+		return &Rule{runner: r, known: &known, order: int(r.made.Add(1))}
 	}}
 }
 
@@ -70,7 +72,8 @@ type Rule struct {
 	Tests    []Test        `json:"tests,omitempty" jsonschema:"what the rule has to do under what readings; agentsite check tries it"`
 
 	*runner
-	order   int // among the rules of the runner
+	known   *Points // before the site runs; nil afterwards, when the site is asked
+	order   int     // among the rules of the runner
 	running atomic.Pointer[live]
 }
 
@@ -137,7 +140,11 @@ func mistake(key, format string, args ...any) error {
 
 // Define checks the rule as far as that is possible without the site's points.
 func (r *Rule) Define() (agent.Definition, error) {
-	c, err := r.compile(nil)
+	known := Points{any: true}
+	if r.known != nil {
+		known = *r.known
+	}
+	c, err := r.compile(known)
 	if err != nil {
 		return agent.Definition{}, err
 	}
@@ -159,20 +166,19 @@ func (r *Rule) NewMachine(self string, points []agents.Point, away ...string) (*
 	if points == nil {
 		points = []agents.Point{}
 	}
-	c, err := r.compile(points, away...)
+	c, err := r.compile(r.world.Known(points, away...))
 	if err != nil {
 		return nil, err
 	}
 	return newMachine(c, self), nil
 }
 
-// compile checks the rule, against points where they are not nil.
-func (r *Rule) compile(points []agents.Point, away ...string) (*compiled, error) {
+// compile checks the rule against the points that are known.
+func (r *Rule) compile(known Points) (*compiled, error) {
 	if err := r.checkKeys(); err != nil {
 		return nil, err
 	}
 	c := &compiled{on: -1, place: r.world.Place, hold: r.For, missed: r.Missed != "", period: r.Every, resume: r.Resume}
-	known := r.world.Known(points, away...)
 	for which, text := range [programs]string{r.When, r.Until, r.If} {
 		if text == "" {
 			continue
@@ -344,6 +350,7 @@ func (r *Rule) Run(ctx context.Context, self agents.Principal, site agents.Site)
 
 // Begin is Run that does not block, as agent.Resting says.
 func (r *Rule) Begin(ctx context.Context, self agents.Principal, site agents.Site, ended func(error)) {
+	r.known = nil
 	l := &live{site: site, self: self, rule: r, began: time.Now(), mu: device.NewMutex()}
 	l.entry = runnerEntry{order: r.order, turn: func(leave func()) { l.turn(ctx, leave) }}
 	end := func(err error) {

@@ -18,7 +18,7 @@ type answer struct {
 	rc     *http.ResponseController
 	codec  rpc.Codec
 	accept string
-	since  time.Time // when the request was read
+	since  time.Time // when its header was read, and the server set its write deadline
 
 	begun  bool
 	stream bool

@@ -22,6 +22,7 @@ type mcp struct {
 }
 
 func (m mcp) serve(w http.ResponseWriter, r *http.Request, c Caller) {
+	since := time.Now() // ReadBody may take long
 	alone := modern(r.Header)
 	if r.Method != http.MethodPost && (alone || r.Header.Get("Mcp-Session-Id") == "") {
 		w.Header().Set("Allow", "POST")
@@ -38,7 +39,7 @@ func (m mcp) serve(w http.ResponseWriter, r *http.Request, c Caller) {
 	case r.Method == http.MethodPost && codec == nil:
 		refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json or application/cbor")
 	case codec == rpc.CBOR || alone:
-		m.dispatch(w, r, codec, c.Evidence, body)
+		m.dispatch(w, r, codec, c.Evidence, body, since)
 	default:
 		http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the answer may be a stream
 		r.Body = io.NopCloser(body)
@@ -47,9 +48,9 @@ func (m mcp) serve(w http.ResponseWriter, r *http.Request, c Caller) {
 }
 
 // dispatch carries one message to the dispatcher and its answers back.
-func (m mcp) dispatch(w http.ResponseWriter, r *http.Request, codec rpc.Codec, ev rpc.Evidence, body *bytes.Buffer) {
+func (m mcp) dispatch(w http.ResponseWriter, r *http.Request, codec rpc.Codec, ev rpc.Evidence, body *bytes.Buffer, since time.Time) {
 	rc := http.NewResponseController(w)
-	a := &answer{w: w, rc: rc, codec: codec, accept: strings.Join(r.Header.Values("Accept"), ","), since: time.Now()}
+	a := &answer{w: w, rc: rc, codec: codec, accept: strings.Join(r.Header.Values("Accept"), ","), since: since}
 	defer a.end()
 	a.in = rpc.Incoming{Codec: codec, Body: body.Bytes(), Evidence: ev, Header: mirror(r.Header), Send: a.send}
 	m.dispatcher.Serve(r.Context(), &a.in)

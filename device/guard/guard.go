@@ -21,6 +21,8 @@ const (
 	// The second is long, because it only finds outputs that something else switches on.
 	readAway = time.Second
 	readSafe = 30 * time.Second
+	// readSafeEarly is the shortest interval while all outputs are safe; see ReadBackEarly.
+	readSafeEarly = 20 * time.Second
 	// maxMissedReads is the number of consecutive late reads before a fault: a read is also
 	// late if others use the bus.
 	maxMissedReads = 2
@@ -32,6 +34,7 @@ type Guard struct {
 	start time.Time
 	wake  chan struct{} // a deadline has moved
 	pace  chan struct{} // all is safe now, or no longer
+	early chan struct{} // ReadBackEarly was called
 	alive chan struct{} // unbuffered: Run takes from it
 
 	latching sync.Mutex // keeps the latch and the machine consistent; a return to safe never takes it
@@ -63,7 +66,7 @@ func New(devices []Actuated, latch Latch) (*Guard, error) {
 	}
 	return &Guard{
 		start: time.Now(), workers: workers, latch: latch, m: NewMachine(policies, !latch.Armed()),
-		wake: make(chan struct{}, 1), pace: make(chan struct{}, 1), alive: make(chan struct{}), changed: make(chan struct{}),
+		wake: make(chan struct{}, 1), pace: make(chan struct{}, 1), early: make(chan struct{}, 1), alive: make(chan struct{}), changed: make(chan struct{}),
 	}, nil
 }
 

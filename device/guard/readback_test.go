@@ -225,6 +225,48 @@ func TestReadBackPace(t *testing.T) {
 	})
 }
 
+// TestReadBackEarly: while all is safe, a caller that is awake anyway makes the next read-back early,
+// and none comes at a time of its own. Without such callers, the next comes after half a minute.
+func TestReadBackEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newMirrors(t)
+		begun := time.Now()
+		for range 60 {
+			time.Sleep(7 * time.Second)
+			r.ReadBackEarly()
+			synctest.Wait()
+		}
+		for _, at := range r.up.reads {
+			if at.Sub(begun)%(21*time.Second) != 0 {
+				t.Errorf("a read %v after the begin", at.Sub(begun))
+			}
+		}
+		if n := r.asked(); n != 3*20 {
+			t.Errorf("%d reads in seven minutes", n)
+		}
+		last := time.Now()
+		time.Sleep(readSafe - 1)
+		synctest.Wait()
+		if n := r.asked(); n != 0 {
+			t.Errorf("%d reads before they are due", n)
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if n := r.asked(); n != 3 {
+			t.Errorf("%d reads %v after the last", n, time.Since(last))
+		}
+		r.move(t, up, on, time.Minute)
+		for range 10 {
+			r.ReadBackEarly()
+			synctest.Wait()
+		}
+		if n := r.asked(); n != 0 {
+			t.Errorf("%d reads at once, away from safe", n)
+		}
+		r.end()
+	})
+}
+
 // TestReadBack: hardware that lost its value is safe within a second, and its holder and
 // its partner know.
 func TestReadBack(t *testing.T) {

@@ -154,24 +154,39 @@ func (g *Guard) take(o driven) (v device.Value, fault string, pending bool) {
 func (g *Guard) scheduleReadBacks(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for {
-		timer.Stop()
-		if every := g.readEvery(); every > 0 {
-			timer.Reset(every - g.now()%every)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-g.pace:
-		case <-timer.C:
-			g.mu.Lock()
-			for _, h := range g.workers {
-				poke(h.look)
+	for last := g.now(); ; last = g.now() {
+		due := false
+		for !due {
+			timer.Stop()
+			now, every := g.now(), g.readEvery()
+			switch every {
+			case readAway:
+				timer.Reset(every - now%every)
+			case readSafe:
+				timer.Reset(last + every - now)
 			}
-			g.mu.Unlock()
+			select {
+			case <-ctx.Done():
+				return
+			case <-g.pace:
+				last = g.now()
+			case <-g.early:
+				due = every == readSafe && g.now()-last >= readSafeEarly
+			case <-timer.C:
+				due = true
+			}
 		}
+		g.mu.Lock()
+		for _, h := range g.workers {
+			poke(h.look)
+		}
+		g.mu.Unlock()
 	}
 }
+
+// ReadBackEarly reads the outputs back now if that is due soon: the caller has woken the processor
+// anyway. It does not block.
+func (g *Guard) ReadBackEarly() { poke(g.early) }
 
 // readEvery returns the interval of reads; 0 if nothing can be read back.
 func (g *Guard) readEvery() time.Duration {

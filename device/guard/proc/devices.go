@@ -67,6 +67,7 @@ func (s *server) sample(ctx context.Context, name string) (func(*writer), error)
 		return func(w *writer) { w.uint32(0) }, nil
 	}
 	readings, err := asked(ctx, s, name, sensor.Sample)
+	s.g.ReadBackEarly()
 	return func(w *writer) {
 		w.uint32(uint32(len(readings)))
 		for _, r := range readings {

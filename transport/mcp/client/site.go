@@ -105,33 +105,24 @@ func (c *Client) Capture(ctx context.Context, _ agents.Principal, r agents.Captu
 }
 
 // Stop stops a site, or each site of a group.
-func (c *Client) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Answers[agents.Stopped], err error) {
-	var answer struct {
-		agents.Stopped
-		Sites  []agents.Stopped `json:"sites"`
-		Missed []agents.Missed  `json:"not_answered"`
-	}
-	if _, err = c.operate(ctx, agents.OpStop.Tool(), r, r.Terms, &answer); err != nil {
-		return out, err
-	}
-	if out = (agents.Answers[agents.Stopped]{Sites: answer.Sites, Missed: answer.Missed}); answer.Sites == nil {
-		out.Sites = []agents.Stopped{answer.Stopped}
-	}
-	return out, nil
+func (c *Client) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Stopped], error) {
+	return each[agents.Stopped](ctx, c, agents.OpStop, r)
 }
 
 // Status returns how a site is, or each site of a group.
-func (c *Client) Status(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Answers[agents.Status], err error) {
-	var answer struct {
-		agents.Status
-		Sites  []agents.Status `json:"sites"`
-		Missed []agents.Missed `json:"not_answered"`
-	}
-	if _, err = c.operate(ctx, agents.OpStatus.Tool(), r, r.Terms, &answer); err != nil {
+func (c *Client) Status(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Status], error) {
+	return each[agents.Status](ctx, c, agents.OpStatus, r)
+}
+
+// each asks an operation that each site of a group answers. The answer of one site stands for itself.
+func each[T any](ctx context.Context, c *Client, op agents.Operation, r agents.SiteRequest) (out agents.Answers[T], err error) {
+	res, err := c.operate(ctx, op.Tool(), r, r.Terms, &out)
+	if err != nil || out.Sites != nil {
 		return out, err
 	}
-	if out = (agents.Answers[agents.Status]{Sites: answer.Sites, Missed: answer.Missed}); answer.Sites == nil {
-		out.Sites = []agents.Status{answer.Status}
+	out.Sites = make([]T, 1)
+	if err := res.Value.(rpc.Raw).Decode(&out.Sites[0]); err != nil {
+		return out, &UnexpectedError{op.Tool(), err}
 	}
 	return out, nil
 }

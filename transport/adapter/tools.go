@@ -33,7 +33,7 @@ func (s *Site) Tool(ctx context.Context, who agents.Principal, name string, args
 		return nil, device.Faultf(device.Invalid, "%s: %w", name, err)
 	}
 	res, err := s.Tools.Call(ctx, who, tools.Call{
-		Tool: name, Args: strict{raw}, Note: func(tools.Note) {}, Terms: t, Exchange: tools.Exchange{State: t.Approval},
+		Tool: name, Args: rpc.Strict{Raw: raw}, Note: func(tools.Note) {}, Terms: t, Exchange: tools.Exchange{State: t.Approval},
 	})
 	var asks *tools.NeedsCapability
 	switch {
@@ -52,11 +52,6 @@ func (s *Site) Tool(ctx context.Context, who agents.Principal, name string, args
 	}
 	return res.Value, nil
 }
-
-// strict decodes arguments, and refuses an unknown one by name.
-type strict struct{ rpc.Raw }
-
-func (a strict) Decode(into any) error { return a.DecodeStrict(into) }
 
 func contents(all []tools.Content) (out []content) {
 	for _, c := range all {

@@ -62,18 +62,13 @@ func Urgent(method string, params rpc.Raw) bool {
 	return tools.ReturnsToSafe(p.Name) || p.Name == tools.AskAgent && p.Arguments.Decode(&ask) == nil && ask.Cancel
 }
 
-// strict are a tool's arguments: an unknown one is refused by name.
-type strict struct{ rpc.Raw }
-
-func (a strict) Decode(into any) error { return a.DecodeStrict(into) }
-
 func (s *Server) toolsCall(ctx context.Context, r request, p *callParams) (any, error) {
 	ex, err := s.exchange(r, &p.Round, p.Name, p.Arguments)
 	if err != nil {
 		return nil, err
 	}
 	res, err := s.catalog.Call(ctx, r.who, tools.Call{
-		Tool: p.Name, Args: strict{p.Arguments}, Note: r.noter(), Terms: r.meta.Terms, Exchange: ex,
+		Tool: p.Name, Args: rpc.Strict{Raw: p.Arguments}, Note: r.noter(), Terms: r.meta.Terms, Exchange: ex,
 	})
 	switch {
 	case err == tools.ErrNotFound:

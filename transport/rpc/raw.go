@@ -40,6 +40,12 @@ func (r Raw) Decode(v any) error { return r.decode(v, Codec.Decode) }
 // DecodeStrict is Decode, but an unknown field is an error that names it.
 func (r Raw) DecodeStrict(v any) error { return r.decode(v, Codec.DecodeStrict) }
 
+// Strict is a Raw whose Decode refuses an unknown field by its name.
+type Strict struct{ Raw }
+
+// Decode is DecodeStrict.
+func (s Strict) Decode(v any) error { return s.DecodeStrict(v) }
+
 func (r Raw) decode(v any, how func(Codec, []byte, any) error) error {
 	if r.IsZero() {
 		return how(JSON, []byte("{}"), v)

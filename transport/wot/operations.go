@@ -128,15 +128,6 @@ func (s server) invokeAction(ctx context.Context, who agents.Principal, of subje
 	return out, s.notFound(ctx, who, address, err)
 }
 
-// historyInput is the input of the site's action history.
-type historyInput struct {
-	Point string   `json:"point"`
-	From  string   `json:"from"`
-	To    string   `json:"to"`
-	Hours *float64 `json:"hours"`
-	Steps *float64 `json:"steps"`
-}
-
 // invokeSite invokes an action of the site.
 func (s server) invokeSite(ctx context.Context, who agents.Principal, name string, input jsontext.Value, terms agents.Terms) (any, error) {
 	switch name {
@@ -147,11 +138,12 @@ func (s server) invokeSite(ctx context.Context, who agents.Principal, name strin
 		}
 		return all.Sites[0], nil
 	case "history":
-		var in historyInput
-		if err := decodeInput(input, &in); err != nil {
+		var r agents.HistoryRequest
+		if err := decodeInput(input, &r); err != nil {
 			return nil, err
 		}
-		return s.Node.History(ctx, who, agents.HistoryRequest{Point: in.Point, From: in.From, To: in.To, Hours: in.Hours, Steps: in.Steps, Terms: terms})
+		r.Terms = terms
+		return s.Node.History(ctx, who, r)
 	}
 	return nil, notThere("such action")
 }

@@ -190,14 +190,8 @@ func (s *Site) Handler(host string, routes []web.Route) http.Handler {
 // Token returns a token with a permission in words, such as "read greenhouse", and what revokes it.
 func (s *Site) Token(t testing.TB, name, words string) (token string, revoke func()) {
 	t.Helper()
-	may, err := access.ParsePermissions(words)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := access.Issue(s.owner, access.Block{Audience: s.Key.ID(), Permissions: may})
-	if err == nil {
-		token, err = s.store.AddToken(name, g.Bytes(), time.Time{})
-	}
+	g := s.issue(t, s.Key.ID(), words)
+	token, err := s.store.AddToken(name, g.Bytes(), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,17 +206,23 @@ func (s *Site) Token(t testing.TB, name, words string) (token string, revoke fun
 // Grant grants a key a permission in words.
 func (s *Site) Grant(t testing.TB, to identity.ID, words string) {
 	t.Helper()
+	if _, err := s.store.AddGrant(s.issue(t, to, words).Bytes()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// issue has the owner sign a permission in words.
+func (s *Site) issue(t testing.TB, to identity.ID, words string) *access.Grant {
+	t.Helper()
 	may, err := access.ParsePermissions(words)
 	if err != nil {
 		t.Fatal(err)
 	}
 	g, err := access.Issue(s.owner, access.Block{Audience: to, Permissions: may})
-	if err == nil {
-		_, err = s.store.AddGrant(g.Bytes())
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return g
 }
 
 // Ask sends a request, and returns the response, whose body is closed, with its text. headers are

@@ -43,3 +43,22 @@ func TestResting(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// TestDefinedWhileBegun: a rule may be defined, as each trial does, while it begins. Under -race.
+func TestDefinedWhileBegun(t *testing.T) {
+	inHouse(t, func(h *house) {
+		ctx, cancel := context.WithCancel(h.t.Context())
+		cancel()
+		r := rule.Kind(h.world()).New().(*rule.Rule)
+		r.When, r.Hold = frost.When, frost.Hold
+		var all sync.WaitGroup
+		all.Add(1)
+		all.Go(func() {
+			if d, err := r.Define(); err != nil || len(d.Moves) != 1 {
+				h.t.Errorf("%+v, %v", d, err)
+			}
+		})
+		r.Begin(ctx, agents.Principal{ID: "rule:r"}, h.node, func(error) { all.Done() })
+		all.Wait()
+	})
+}

@@ -48,7 +48,9 @@ func Kind(w World) agent.Kind {
 	w.Points, w.Open = nil, nil
 	r := &runner{world: w}
 	return agent.Kind{Name: KindName, Doc: "holds outputs while a condition is true, or moves them at an event or a time", New: func() agent.Agent {
-		return &Rule{runner: r, known: &known, order: int(r.made.Add(1))}
+		made := &Rule{runner: r, order: int(r.made.Add(1))}
+		made.known.Store(&known)
+		return made
 	}}
 }
 
@@ -72,8 +74,8 @@ type Rule struct {
 	Tests    []Test        `json:"tests,omitempty" jsonschema:"what the rule has to do under what readings; agentsite check tries it"`
 
 	*runner
-	known   *Points // before the site runs; nil afterwards, when the site is asked
-	order   int     // among the rules of the runner
+	known   atomic.Pointer[Points] // before the rule runs; nil afterwards, when the site is asked
+	order   int                    // among the rules of the runner
 	running atomic.Pointer[live]
 }
 
@@ -138,11 +140,11 @@ func mistake(key, format string, args ...any) error {
 	return &agent.Mistake{Key: key, Err: fmt.Errorf(format, args...)}
 }
 
-// Define checks the rule as far as that is possible without the site's points.
+// Define checks the rule as far as that is possible without the site's points, also while it runs.
 func (r *Rule) Define() (agent.Definition, error) {
 	known := Points{any: true}
-	if r.known != nil {
-		known = *r.known
+	if before := r.known.Load(); before != nil {
+		known = *before
 	}
 	c, err := r.compile(known)
 	if err != nil {
@@ -350,7 +352,7 @@ func (r *Rule) Run(ctx context.Context, self agents.Principal, site agents.Site)
 
 // Begin is Run that does not block, as agent.Resting says.
 func (r *Rule) Begin(ctx context.Context, self agents.Principal, site agents.Site, ended func(error)) {
-	r.known = nil
+	r.known.Store(nil)
 	l := &live{site: site, self: self, rule: r, began: time.Now(), mu: device.NewMutex()}
 	l.entry = runnerEntry{order: r.order, turn: func(leave func()) { l.turn(ctx, leave) }}
 	end := func(err error) {

@@ -106,6 +106,7 @@ func Run(ctx context.Context, o Options) error {
 
 	// Mistakes are found before anything is touched, and one process has the folder.
 	var err error
+	memory.Limit(maxMemory) // before the configuration is read: what is kept of it would lie scattered among much garbage
 	if s.settings, err = readSettings(o, s.drivers); err != nil {
 		return err
 	}
@@ -160,10 +161,7 @@ func Run(ctx context.Context, o Options) error {
 	if s.OnStart != nil {
 		s.OnStart(Started{s.config.Name, s.file, s.url(), status, s.invitation})
 	}
-	time.AfterFunc(time.Second, func() { // a collection would delay the first answers
-		memory.Limit(maxMemory)
-		debug.FreeOSMemory() // memory that only the start needed
-	})
+	time.AfterFunc(time.Second, debug.FreeOSMemory) // of the start; at once, that would delay the first answers
 	systemd.Notify("READY=1\nSTATUS=" + status)
 	s.reportHealth(ctx, group)
 	return group.Wait()

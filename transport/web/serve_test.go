@@ -216,42 +216,6 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
-// TestLateStart: a request that waited long before its call began, for a place or for its own body,
-// has the whole time for its answer to be written.
-func TestLateStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net, stop := serveAs(t, keyed(Handler(options(nil))))
-		head := "POST /mcp HTTP/1.1\r\nHost: " + testHost + "\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\n"
-		strange := func(body string) *caller {
-			c := net.dial(t)
-			c.say(head + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
-			synctest.Wait()
-			return c
-		}
-		const slow = `{"jsonrpc":"2.0","id":1,"method":"notes","params":{"after":40}}`
-		for range maxStrangers {
-			go io.Copy(io.Discard, strange(slow))
-		}
-		begun := time.Now()
-		c := strange(echoing)
-		if status, body := c.body(); status != 200 || time.Since(begun) != 40*time.Second {
-			t.Errorf("%d %s after %v", status, body, time.Since(begun))
-		}
-		c.Close()
-
-		c = net.dial(t)
-		c.say(head + "Authorization: Bearer " + testToken + "\r\nContent-Length: " + strconv.Itoa(len(echoing)) + "\r\n\r\n" + echoing[:1])
-		time.Sleep(readTimeout - time.Second)
-		c.say(echoing[1:])
-		time.Sleep(writeTimeout - time.Second) // until it takes its answer
-		if status, body := c.body(); status != 200 {
-			t.Errorf("%d %s", status, body)
-		}
-		c.Close()
-		stop()
-	})
-}
-
 // TestManyHalfBodies: three callers with a token each hold as many connections as they can, with
 // half a message on each, also a message marked as urgent. They keep out neither new connections
 // nor existing ones.

@@ -55,6 +55,7 @@ func (g *Guard) Change(ctx context.Context, devices []Actuated) error {
 	}
 	g.workers = next
 	g.tell(before)
+	poke(g.pace) // the first device that can be read back may have come
 	g.mu.Unlock()
 	for _, h := range gone {
 		if h.end != nil {

@@ -33,7 +33,7 @@ const (
 type Guard struct {
 	start time.Time
 	wake  chan struct{} // a deadline has moved
-	pace  chan struct{} // all is safe now, or no longer
+	pace  chan struct{} // all is safe now, or no longer, or the devices changed
 	early chan struct{} // ReadBackEarly was called
 	alive chan struct{} // unbuffered: Run takes from it
 

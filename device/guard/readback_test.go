@@ -428,3 +428,48 @@ func TestDeafRead(t *testing.T) {
 		r.end()
 	})
 }
+
+// TestReadBackPulses: outputs that are away for short times, again and again, do not put off the
+// read-backs of others.
+func TestReadBackPulses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newMirrors(t)
+		time.Sleep(time.Second / 3)
+		for range 60 {
+			r.move(t, pump, on, time.Second/3)
+			time.Sleep(15 * time.Second)
+		}
+		synctest.Wait()
+		if n := len(r.up.reads); n < 20 {
+			t.Errorf("%d reads in a quarter of an hour", n)
+		}
+		r.end()
+	})
+}
+
+// TestReadBackAdded: a device that is added while another output is away is read back each second.
+func TestReadBackAdded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := ready(t)
+		r.move(t, "ann", heater, on, 5*time.Minute)
+		synctest.Wait()
+		var all []Actuated
+		for _, h := range r.Guard.workers {
+			of := Actuated{Actuator: h.act}
+			for _, o := range h.outputs {
+				p, _ := r.Policy(o.address)
+				of.Policies = append(of.Policies, p)
+			}
+			all = append(all, of)
+		}
+		m := &mirror{}
+		if err := r.Change(t.Context(), append(all, Actuated{m, []Policy{interlockedSwitch(up, "blind")}})); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := m.asked(); n < 59 {
+			t.Errorf("%d reads in a minute", n)
+		}
+	})
+}

@@ -154,28 +154,30 @@ func (g *Guard) take(o driven) (v device.Value, fault string, pending bool) {
 func (g *Guard) scheduleReadBacks(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for last := g.now(); ; last = g.now() {
-		due := false
-		for !due {
-			timer.Stop()
-			now, every := g.now(), g.readEvery()
-			switch every {
-			case readAway:
-				timer.Reset(every - now%every)
-			case readSafe:
-				timer.Reset(last + every - now)
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-g.pace:
-				last = g.now()
-			case <-g.early:
-				due = every == readSafe && g.now()-last >= readSafeEarly
-			case <-timer.C:
-				due = true
-			}
+	last := g.now()
+	for now := last; ; {
+		next := Unlimited
+		early := next
+		switch g.readEvery() {
+		case readAway:
+			next = now - now%readAway + readAway
+			early = next
+		case readSafe:
+			next, early = last+readSafe, last+readSafeEarly
 		}
+		timer.Reset(next - now)
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.pace:
+		case <-g.early:
+			next = early
+		case <-timer.C:
+		}
+		if now = g.now(); now < next { // whatever came first, a time that has come is not missed
+			continue
+		}
+		last = now
 		g.mu.Lock()
 		for _, h := range g.workers {
 			poke(h.look)

@@ -21,8 +21,12 @@ func New(ctx context.Context) func(context.Context, time.Duration) {
 	if err != nil {
 		return nil
 	}
-	a := &alarm{start: time.Now(), fd: fd, waits: make(map[chan struct{}]int64)}
 	f := os.NewFile(uintptr(fd), "timerfd")
+	if f.SetDeadline(time.Time{}) != nil { // it cannot be waited for
+		f.Close()
+		return nil
+	}
+	a := &alarm{start: time.Now(), fd: fd, waits: make(map[chan struct{}]int64)}
 	context.AfterFunc(ctx, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()

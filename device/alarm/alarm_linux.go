@@ -99,6 +99,6 @@ func (a *alarm) set() {
 		return
 	}
 	a.next = first
-	left := a.start.Add(time.Duration(first) * time.Millisecond).Sub(time.Now())
+	left := time.Until(a.start.Add(time.Duration(first) * time.Millisecond))
 	unix.TimerfdSettime(a.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(left, 1)))}, nil)
 }

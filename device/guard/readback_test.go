@@ -250,7 +250,7 @@ func TestReadBackEarly(t *testing.T) {
 		if n := r.asked(); n != 0 {
 			t.Errorf("%d reads before they are due", n)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if n := r.asked(); n != 3 {
 			t.Errorf("%d reads %v after the last", n, time.Since(last))

@@ -34,7 +34,7 @@ func (l liar) Task(ctx context.Context, p agents.Principal, id string) (task.Tas
 func (l liar) Watch(ctx context.Context, p agents.Principal, id string, emit func(task.Task) error) error {
 	return l.Host.Watch(ctx, p, id, func(t task.Task) error {
 		t = l.change(t)
-		for n := 0; l.flood && n < 3000; n++ {
+		for n := 0; l.flood && n < 500; n++ {
 			t.Says = fmt.Sprint("still at ", n)
 			if err := emit(t); err != nil {
 				return err
@@ -58,7 +58,7 @@ func TestAskLiar(t *testing.T) {
 		"floods":         {liar{change: func(t task.Task) task.Task { return t }, flood: true}, task.Completed},
 		"long result": {liar{change: func(t task.Task) task.Task {
 			if t.State == task.Completed {
-				t.Result = jsontext.Value(`"` + strings.Repeat("x", 10<<20) + `"`)
+				t.Result = jsontext.Value(`"` + strings.Repeat("x", 5<<20) + `"`)
 			}
 			return t
 		}}, task.Failed},

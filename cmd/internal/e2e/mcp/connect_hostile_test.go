@@ -294,7 +294,11 @@ func TestConnectHostile(t *testing.T) {
 			t.Errorf("the site beside answers after %v: %s", took, answer)
 		}
 	}
-	list := w.ask(t, 5*time.Second, "tools/list", "")
+	var list string
+	harness.WaitFor(t, time.Minute, "both sites are connected", func() bool {
+		list = w.ask(t, 5*time.Second, "tools/list", "")
+		return strings.Contains(list, `"evil/`) && strings.Contains(list, `"attic/`)
+	})
 	w.watchValues()
 	if n := strings.Count(list, `"name":"emergency_stop"`); n != 1 {
 		t.Errorf("emergency_stop is there %d times", n)

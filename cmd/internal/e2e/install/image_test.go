@@ -195,7 +195,7 @@ func (p *powered) killed(t *testing.T, owner harness.Person) {
 	t.Logf("%.1f s to safe", time.Since(begun).Seconds())
 	p.waitForConsole(t, "safe values (1)")
 	p.waitForConsole(t, "the site has exited: killed")
-	harness.WaitFor(t, time.Minute, "the site is back", func() bool {
+	harness.WaitFor(t, 2*time.Minute, "the site is back", func() bool {
 		out, err := owner.CLI(t, "read", "--site", "shed", "lamp/relay")
 		return err == nil && strings.Contains(out, "off")
 	})

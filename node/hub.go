@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,10 +29,6 @@ type Recorder interface{ Record(device.Reading) }
 // Hub keeps each point's latest reading and tells the watchers. It is safe for
 // concurrent use.
 type Hub struct {
-	// Alarm blocks for a time, or until ctx ends. It is set before Sample; where it is nil, samples
-	// wait for timers of Go's.
-	Alarm func(ctx context.Context, d time.Duration)
-
 	sink     Sink
 	recorder Recorder
 	uri      func(address string) string // the resource of a point

@@ -86,7 +86,14 @@ func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 	longest := max(s.Every, min(backOffPeriods*s.Every, backOffMax))
 	least := min(sampleTimeout, s.Every)
 	most, failing := least, false
-	for ctx.Err() == nil {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
 		begun := time.Now()
 		back, err := h.sample(ctx, s, sensor, points, most)
 		if ctx.Err() != nil {
@@ -113,20 +120,10 @@ func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 			pause = s.Every
 		}
 		now := time.Since(h.start)
-		left := (now+pause)/s.Every*s.Every - now
+		timer.Reset((now+pause)/s.Every*s.Every - now)
 		if failing && !late {
 			pause = min(2*pause, longest)
 		}
-		h.wait(ctx, left)
-	}
-}
-
-// wait blocks for d, or until ctx ends.
-func (h *Hub) wait(ctx context.Context, d time.Duration) {
-	if h.Alarm != nil {
-		h.Alarm(ctx, d)
-	} else {
-		device.Sleep(ctx, d)
 	}
 }
 

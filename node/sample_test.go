@@ -51,23 +51,6 @@ func sampling(t *testing.T, h *Hub, sources []Source, extra ...device.Watcher) (
 	return func() { cancel(); <-done }
 }
 
-// TestAlarm: samples wait by the hub's alarm.
-func TestAlarm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, waits, samples := newHub(), 0, 0
-		h.Alarm = func(ctx context.Context, d time.Duration) { waits++; device.Sleep(ctx, d) }
-		stop := sampling(t, h, []Source{{"d", thermometer(func(context.Context) ([]device.Reading, error) {
-			samples++
-			return nil, nil
-		}), time.Second, nil}})
-		time.Sleep(10*time.Second + time.Second/2)
-		stop()
-		if samples != 11 || waits != 11 {
-			t.Errorf("%d samples, %d waits", samples, waits)
-		}
-	})
-}
-
 // TestOneTick: thirty devices with one period wake the processor in the same
 // instant, however long each of them takes.
 func TestOneTick(t *testing.T) {

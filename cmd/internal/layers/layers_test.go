@@ -28,7 +28,6 @@ var layers = []layer{
 	{"device/driver", []string{"device"}, "a driver is described by what a device is"},
 	{"device/guard", []string{"device"}, "output safety must not depend on access, protocols or drivers"},
 	{"device/guard/proc", []string{"device", "device/guard"}, "it runs the guard in a process of its own; the caller passes the devices in"},
-	{"device/alarm", nil, "it waits, and knows no device"},
 	{"device/sysfs", nil, "it reads files and knows no device"},
 	{"device/host", []string{"device", "device/driver", "device/sysfs"}, "a driver knows its hardware and none of its callers"},
 	{"device/board", []string{"device", "device/driver", "device/sysfs"}, "buses and lines know the board, not the chips on it"},

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// TestSize: what is larger than four words of a 32-bit board is copied in memory with each call.
+// TestSize: the compiler keeps structs of at most four words in registers, also on 32-bit boards.
 func TestSize(t *testing.T) {
 	if size, most := unsafe.Sizeof(Value{}), 8+2*unsafe.Sizeof(uintptr(0)); size > most {
 		t.Errorf("a Value has %d bytes, more than %d", size, most)

@@ -94,7 +94,7 @@ type valueWatch struct {
 	outputs bool             // some of the points are
 	told    []agents.Reading // what the last update told, whose place the next one uses; nil for a new one each time
 	reuse   bool             // told
-	asked   []string         // what the last update asked a permission for, whose place the next one uses
+	asked   []string         // the points that charge counts, in memory that the next update reuses
 	changed <-chan struct{}  // closed when an output or the stop may have changed
 
 	stopped  bool      // as told

@@ -2,8 +2,8 @@ package config
 
 import "encoding/binary"
 
-// packed is a list of entries in few bytes: agents keep theirs while the site runs, and the tree of one
-// with many parts is larger than the agent.
+// packed is an encoded list of entries. Agents keep theirs while the site runs, and the tree of a rule
+// takes more memory than the rule.
 type packed string
 
 func pack(entries []entry) packed { return packed(appendEntries(nil, entries)) }
@@ -30,13 +30,13 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// entries returns what was packed. Its texts are parts of p.
+// entries decodes p. The texts of the entries share its memory.
 func (p packed) entries() []entry {
 	u := unpacker(p)
 	return u.entries()
 }
 
-// unpacker is what is still packed.
+// unpacker is the part of a packed list that is not decoded yet.
 type unpacker string
 
 func (u *unpacker) entries() []entry {

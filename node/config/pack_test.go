@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPack holds that what is packed comes back as it was, at the places where it was.
+// TestPack compares entries with the decoded ones, including their positions.
 func TestPack(t *testing.T) {
 	text := strings.Repeat("\n", 200) + "kind: rule\n\"when\": \"a/b < 5 Cel\"\nhold: { house/heater: on, lamp/level: '40' }\n" +
 		"do:\n  - set: { lamp/level: 40 }\n    for: 2h\n  - []\n  - {}\n  - ~\nlong: |\n  two\n  lines – and no ASCII\n" +

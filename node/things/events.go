@@ -58,8 +58,9 @@ func (r *ring) after(id string) uint64 {
 
 // Watch calls emit with each event, until ctx ends or emit fails: first with the kept events since
 // the ID after, then with new ones. begin is called once no event is missed any more; a slow
-// watcher misses some. The function who is called before each event for the watcher's permission.
-func (s *Store) Watch(ctx context.Context, after string, begin func(), who func() (Caller, error), emit func(Event) error) error {
+// watcher misses some. caller is called before each event and returns the watcher with its current
+// permission.
+func (s *Store) Watch(ctx context.Context, after string, begin func(), caller func() (Caller, error), emit func(Event) error) error {
 	s.mu.Lock()
 	seen := s.events.after(after)
 	s.mu.Unlock()
@@ -73,7 +74,7 @@ func (s *Store) Watch(ctx context.Context, after string, begin func(), who func(
 				continue
 			}
 			seen = e.number
-			c, err := who()
+			c, err := caller()
 			if err == nil && c.sees(e.by) {
 				err = emit(e)
 			}

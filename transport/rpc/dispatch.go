@@ -92,8 +92,8 @@ func (d *Dispatcher) Serve(ctx context.Context, in *Incoming) {
 	in.respond(m.ID, nil, fault)
 }
 
-// parse decodes a request or a notification, and refuses other messages: with a fault, only the
-// ID of the message counts.
+// parse decodes a request or a notification, and refuses other messages. m is never nil. With a fault,
+// only its ID is valid, and is zero if it could not be decoded.
 func parse(codec Codec, body []byte) (m *message, fault *Error) {
 	m = new(message)
 	defer recoverPanic("decoding", func() { *m, fault = message{}, errInternal })
@@ -106,14 +106,15 @@ func parse(codec Codec, body []byte) (m *message, fault *Error) {
 		}
 	}
 	if err := codec.Decode(body, m); err != nil {
+		*m = message{}
 		var ours *Error
 		var field *FieldError
 		if errors.As(err, &ours) {
-			return new(message), ours
+			return m, ours
 		} else if errors.As(err, &field) && field.Field != "" {
-			return new(message), Errorf(CodeInvalidRequest, "not a JSON-RPC message: %v", err)
+			return m, Errorf(CodeInvalidRequest, "not a JSON-RPC message: %v", err)
 		}
-		return new(message), Errorf(CodeParse, "%v", err)
+		return m, Errorf(CodeParse, "%v", err)
 	}
 	switch {
 	case m.Version != version:

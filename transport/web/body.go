@@ -31,10 +31,10 @@ func newBodyLimits() *bodyLimits {
 	return &bodyLimits{strangers: make(chan struct{}, maxStrangers)}
 }
 
-// ReadBody reads a request's body before the request's deadline, and then lifts that. Where it cannot, it answers the
-// request and returns nil. Otherwise the caller calls done after its last use of body. A long body
-// takes one of its account's slots for long bodies, a chunked one once it is long. A stranger waits
-// for one of the strangers' few slots.
+// ReadBody reads a request's body before the request's read deadline, and then removes the deadline.
+// Where it cannot, it answers the request and returns nil. Otherwise the caller calls done after its
+// last use of body. A long body takes one of its account's slots for long bodies, a chunked one once
+// it is long. A stranger waits for one of the strangers' few slots.
 func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Buffer, done func()) {
 	most, leave := int64(rpc.MaxMessage), func() {}
 	long := func() bool { return true }

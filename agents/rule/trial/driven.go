@@ -22,7 +22,7 @@ type driven struct {
 	ready     time.Duration // when it has something to do
 	second    time.Duration // in which count updates were told
 	count     int
-	counted   int           // run.round of the last one, until the rule has decided
+	counted   int           // run.round of the last update; 0 after the rule's evaluation
 	holdUntil time.Duration // it is not told anything before
 	look      time.Duration // when the machine is asked although it is told nothing
 }
@@ -55,7 +55,7 @@ func (d *driven) slot(point int) int {
 	return -1
 }
 
-// countUpdate counts an update, which is all that a rule is told in one round.
+// countUpdate counts an update against rule.PerSecond. All changes of one round are one update.
 func (r *run) countUpdate(d *driven) {
 	if d.counted == r.round {
 		return
@@ -68,7 +68,8 @@ func (r *run) countUpdate(d *driven) {
 	}
 }
 
-// tellableAt returns when a rule may be told more: what belongs to an update that began, now.
+// tellableAt returns the earliest time for the next change: now if the round's update is counted
+// already, and otherwise the end of holdUntil.
 func (r *run) tellableAt(d *driven) time.Duration {
 	if d.counted == r.round {
 		return r.now

@@ -62,7 +62,8 @@ func (r *run) put(p *point, at time.Duration, v device.Value, every time.Duratio
 	}
 }
 
-// mark tells the rules of a point. A rule that has nothing to do about it has no turn.
+// mark passes a point's change to the rules that use it. A rule that is settled afterwards is not
+// evaluated.
 func (r *run) mark(p *point) {
 	for _, w := range p.watchers {
 		d := w.rule

@@ -113,7 +113,7 @@ type run struct {
 	from    int64 // From in seconds
 	turns   int
 	now     time.Duration // since From
-	round   int           // counts moments, and in each the times that the rules had their turns
+	round   int           // is increased with now, and after each pass over the rules
 	wake    time.Duration // when there is something to do next, at the earliest
 	points  []point
 	index   map[string]int // of points, by address
@@ -275,7 +275,7 @@ func (r *run) advance(to time.Duration) {
 	}
 }
 
-// passTo begins a moment.
+// passTo advances the virtual time.
 func (r *run) passTo(now time.Duration) {
 	if now > r.now {
 		r.now = now

@@ -106,7 +106,7 @@ func Run(ctx context.Context, o Options) error {
 
 	// Mistakes are found before anything is touched, and one process has the folder.
 	var err error
-	memory.Limit(maxMemory) // before the configuration is read: what is kept of it would lie scattered among much garbage
+	memory.Limit(maxMemory) // before the configuration is read, or its garbage would fragment the heap
 	if s.settings, err = readSettings(o, s.drivers); err != nil {
 		return err
 	}

@@ -31,8 +31,9 @@ const (
 )
 
 // TestManyStrangers: two hundred strangers, each with its own key, connect, open streams, send
-// garbage, stay, and reconnect after evictions. The owner's existing connection and a new caller
-// are served as if there were no strangers, and the site stays small.
+// garbage, stay, and reconnect after evictions. The owner's existing connection, and a new caller
+// that retries for at most ten seconds, are served as if there were no strangers, and the site stays
+// small.
 func TestManyStrangers(t *testing.T) {
 	r := startOwned(t, "  den: { driver: sim, model: climate }\n")
 	before := newCaller(t, r.owner, r.id, r.peers)
@@ -45,8 +46,8 @@ func TestManyStrangers(t *testing.T) {
 	among := harness.CheckOrdinaryDeadline(t, limit, func() time.Duration { return before.p99(t, 1000) })
 	begun := time.Now()
 	later := newCaller(t, r.owner, r.id, r.peers)
-	// It comes from the strangers' network, whose handshakes may have all places at a moment: it
-	// tries again, as commands do.
+	// It comes from the strangers' network, whose handshakes may take all slots at a moment: it
+	// retries, as commands with --wait do.
 	harness.WaitFor(t, 10*time.Second, "a new caller is served", func() bool {
 		_, err := later.Ask(t.Context(), "read_points", []byte(`{"points":["den/temperature"]}`))
 		return err == nil

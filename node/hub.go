@@ -8,6 +8,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/notify"
 	"agentsite/device"
+	"agentsite/device/alarm"
 )
 
 // staleAfter is how many periods a reading stays good without a successor.
@@ -29,6 +30,9 @@ type Recorder interface{ Record(device.Reading) }
 // Hub keeps each point's latest reading and tells the watchers. It is safe for
 // concurrent use.
 type Hub struct {
+	// AfterFunc makes the timers that samples wait for: Go's, unless it is set before Sample.
+	AfterFunc alarm.AfterFunc
+
 	sink     Sink
 	recorder Recorder
 	uri      func(address string) string // the resource of a point
@@ -73,7 +77,7 @@ func NewHub(sink Sink, recorder Recorder, uri func(address string) string) *Hub 
 		sink = noSink{}
 	}
 	return &Hub{
-		sink: sink, recorder: recorder, uri: uri, start: time.Now(),
+		AfterFunc: alarm.Go, sink: sink, recorder: recorder, uri: uri, start: time.Now(),
 		latest: make(map[string]*slot),
 	}
 }

@@ -86,13 +86,14 @@ func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 	longest := max(s.Every, min(backOffPeriods*s.Every, backOffMax))
 	least := min(sampleTimeout, s.Every)
 	most, failing := least, false
-	timer := time.NewTimer(0)
+	due := make(chan struct{}, 1)
+	timer := h.AfterFunc(0, func() { due <- struct{}{} }) // it is reset only after that was received
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-timer.C:
+		case <-due:
 		}
 		begun := time.Now()
 		back, err := h.sample(ctx, s, sensor, points, most)

@@ -8,6 +8,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/device/alarm"
 )
 
 // TestRefusalsInTheLog: a rule that is refused for a day writes a line, and not one for each time
@@ -17,7 +18,7 @@ func TestRefusalsInTheLog(t *testing.T) {
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
 	defer slog.SetDefault(before)
-	r := &Rule{runner: new(runner), When: "door/open", Hold: map[string]device.Value{"house/heater": device.Bool(true)}}
+	r := &Rule{runner: &runner{world: World{AfterFunc: alarm.Go}}, When: "door/open", Hold: map[string]device.Value{"house/heater": device.Bool(true)}}
 	m, err := r.NewMachine("rule:frost", []agents.Point{{Point: "door/open", Kind: device.KindState}, {Point: "house/heater", Kind: device.KindSwitch, Safe: device.Bool(false), MaxSeconds: 600}})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"agentsite/agents/rule/calendar"
 	"agentsite/agents/rule/expr"
 	"agentsite/device"
+	"agentsite/device/alarm"
 )
 
 // KindName is the name of the kind of agent, and so the beginning of a rule's principal.
@@ -31,6 +32,8 @@ const (
 type World struct {
 	// Now returns the time; sure is false while the clock is not set.
 	Now func() (t time.Time, sure bool)
+	// AfterFunc makes the timer of due times; nil for Go's.
+	AfterFunc alarm.AfterFunc
 	// Place is where the site is; nil if that is not configured.
 	Place *calendar.Place
 	// Points are those that are known before the site runs, and Open the devices whose points
@@ -46,6 +49,9 @@ type World struct {
 func Kind(w World) agent.Kind {
 	known := w.Known(nil)
 	w.Points, w.Open = nil, nil
+	if w.AfterFunc == nil {
+		w.AfterFunc = alarm.Go
+	}
 	r := &runner{world: w}
 	return agent.Kind{Name: KindName, Doc: "holds outputs while a condition is true, or moves them at an event or a time", New: func() agent.Agent {
 		made := &Rule{runner: r, order: int(r.made.Add(1))}

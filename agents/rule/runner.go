@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"agentsite/device/alarm"
 )
 
 // patience is how long the other rules wait for one that waits itself. A move that is answered by then
@@ -22,7 +24,7 @@ type runner struct {
 	entries []*runnerEntry // in their order
 	last    int            // the order of the one that had its turn last
 	running bool
-	timer   *time.Timer
+	timer   alarm.Timer
 }
 
 // runnerEntry is a rule's place among those that have turns.
@@ -88,7 +90,7 @@ func (r *runner) arm() {
 		r.timer.Stop()
 	case first.IsZero():
 	case r.timer == nil:
-		r.timer = time.AfterFunc(time.Until(first), func() {
+		r.timer = r.world.AfterFunc(time.Until(first), func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.begin()

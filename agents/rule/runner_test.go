@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/alarm"
 )
 
 // TestLeaveEnds: what a turn may call before it blocks is gone after it. A rule with points of
@@ -23,7 +24,7 @@ func TestLeaveEnds(t *testing.T) {
 // that blocks has the others go on after a moment.
 func TestRunner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r runner
+		r := runner{world: World{AfterFunc: alarm.Go}}
 		var mu sync.Mutex
 		var made []int
 		note := func(i int) {

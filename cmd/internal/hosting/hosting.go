@@ -109,7 +109,7 @@ func New(o Options) (*Hosting, error) {
 		return nil, err
 	}
 	h.Manager = hosted.New(hosted.Options{
-		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, Untested: true}, sites, children, models, h.registry(o)),
+		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, AfterFunc: o.Hub.AfterFunc, Untested: true}, sites, children, models, h.registry(o)),
 		Host:   func(all ...tools.Agent) { o.Node.Host(slices.Concat(o.Extra, all)...) },
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) }, Tell: o.Node.SetHosted, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,
 	})

@@ -15,6 +15,7 @@ import (
 	"agentsite/cmd/internal/hosting"
 	"agentsite/cmd/internal/internet"
 	"agentsite/cmd/internal/protocols"
+	"agentsite/device/alarm"
 	"agentsite/device/host"
 	"agentsite/discovery"
 	"agentsite/discovery/announce"
@@ -60,6 +61,7 @@ func (s *site) openDevices(ctx context.Context) error {
 	s.history = history.New(nil)
 	s.history.Holder = devices.Holder(s.outputs)
 	s.hub = node.NewHub(s.outputs, s.history, agents.PointURI)
+	s.hub.AfterFunc = alarm.New(ctx)
 	s.devices, err = devices.Open(ctx, devices.Options{
 		Board: s.board, Config: s.config, Read: devices.Reader(s.file, s.drivers, hosting.Accept), Plan: plan, Files: files,
 		Outputs: s.outputs, Hub: s.hub, KeepHistory: s.history.Keep,

@@ -234,6 +234,9 @@ func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, u
 	if known := slices.Sorted(maps.Keys(open)); !slices.Equal(slices.Sorted(slices.Values(c.Public)), known) {
 		t.Errorf("the site's table of routes answers everybody on %q, and open names %q", c.Public, known)
 	}
+	// With a verb that a route does not have, and a message in an older or a wrong form, two of these
+	// ways, and in a soak test all.
+	others := harness.Workload([]string{"nothing", "a wrong token"}, slices.Collect(maps.Keys(useless)))
 	for name, how := range useless {
 		for _, pattern := range c.Routes {
 			verb, path, ok := strings.Cut(pattern, " ")
@@ -242,6 +245,9 @@ func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, u
 			}
 			path = wildcards.Replace(path)
 			for _, v := range []string{"GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"} {
+				if v != verb && verb != "" && !slices.Contains(others, name) {
+					continue
+				}
 				req := harness.NewRequest(t, v, c.Address+path, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Content-Type", "application/json")
 				req.Host = hosts[pattern]
 				begins, isOpen := open[pattern]
@@ -261,6 +267,9 @@ func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, u
 			}
 		}
 		for _, m := range p.messages(t) {
+			if m.form != "JSON" && m.form != "CBOR" && !slices.Contains(others, name) {
+				continue
+			}
 			req := harness.NewRequest(t, "POST", c.Address+"/mcp", m.body, m.headers...)
 			how(req)
 			// A caller with any key is told that the key has no permission here, and may claim an

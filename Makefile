@@ -39,8 +39,8 @@ packages: ## .deb, tarball, SBOM and SHA-256 of each in dist/packages, the same 
 image: ## an SD card for the 64-bit boards, and its manifest for Raspberry Pi Imager, in dist/image
 	@./deploy/image/build
 
-test: ## the tests; at most three minutes
-	go test ./...
+test: ## the tests; at most three minutes. make check vets
+	$(GO) test -vet=off ./...
 
 check: ## what a commit has to pass besides the tests
 	@./.ci/check

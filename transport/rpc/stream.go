@@ -28,8 +28,8 @@ const (
 	deadlineSlack = time.Second
 	// drainTimeout bounds how long requests may run after their peer has closed its side.
 	drainTimeout = 2 * time.Second
-	// inlineLimit bounds how long one request may delay the reading of the next.
-	inlineLimit = 200 * time.Microsecond
+	// inlineLimit is how long one request may delay the reading of the next; twice as long at most.
+	inlineLimit = time.Millisecond
 	// CodeBusy answers a request beyond the limit of running ones.
 	CodeBusy = 429
 )
@@ -57,11 +57,16 @@ type Stream struct {
 	messages frameReader
 	w        *messageWriter
 	requests sync.WaitGroup
+	readOn   func()      // reads until the stream ends or another goroutine takes over
 	finish   func(error) // called once, when reading ends
 
 	mu       sync.Mutex
 	running  map[ID]*runningRequest // not answered yet
 	inFlight int                    // not returned yet
+	inline   *runningRequest        // served by the goroutine that reads; nil for none
+	seen     *runningRequest        // inline, when checkInline ran last
+	check    *time.Timer            // calls checkInline
+	checking bool                   // check is set
 }
 
 // runningRequest is a request that is not answered.
@@ -89,7 +94,8 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 		s.w.shortenDeadline()
 	})
 	defer stop()
-	s.read(ctx, running, rw)
+	s.readOn = func() { s.read(ctx, running, rw) }
+	s.readOn()
 	return <-ended
 }
 
@@ -121,7 +127,7 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 			}{io.MultiReader(bytes.NewReader(append(b, '\n')), s.r), s.w, rw}))
 			return
 		default:
-			if !s.start(running, in, m, func() { s.read(ctx, running, rw) }) {
+			if !s.start(running, in, m) {
 				return
 			}
 		}
@@ -183,8 +189,8 @@ func (s *Stream) incoming(b []byte) *Incoming {
 
 // start serves a request, and reports whether its caller goes on reading. It serves a request
 // without a successor in the caller's goroutine, because waking another one takes longer than most
-// calls. If the request exceeds inlineLimit, next runs in another goroutine.
-func (s *Stream) start(ctx context.Context, in *Incoming, m *message, next func()) bool {
+// calls. If the request exceeds inlineLimit, another goroutine reads on.
+func (s *Stream) start(ctx context.Context, in *Incoming, m *message) bool {
 	s.mu.Lock()
 	_, twice := s.running[m.ID]
 	now, most := s.inFlight, MaxInFlight
@@ -204,36 +210,77 @@ func (s *Stream) start(ctx context.Context, in *Incoming, m *message, next func(
 		return true
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	a, inline := &runningRequest{cancel}, s.r.Buffered() == 0
 	s.mu.Lock()
-	a := &runningRequest{cancel}
 	s.running[m.ID] = a
 	s.inFlight++
+	if inline {
+		s.inline = a
+		s.scheduleCheck()
+	}
 	s.mu.Unlock()
 	in.Send = func(o Outgoing) error {
 		if o.Last { // after the answer the id may be used again
+			s.mu.Lock()
 			s.markAnswered(m.ID, a)
+			s.mu.Unlock()
 		}
 		return s.w.message(o.Body)
 	}
-	serve := func() {
-		defer func() {
-			s.markAnswered(m.ID, a)
-			s.mu.Lock()
-			s.inFlight--
-			s.mu.Unlock()
-			cancel()
-			s.requests.Done()
-		}()
-		s.Dispatcher.serve(ctx, in, m)
-	}
 	s.requests.Add(1)
-	if s.r.Buffered() > 0 {
-		go serve()
-		return true
+	if inline {
+		return s.serve(ctx, in, m, a)
 	}
-	late := time.AfterFunc(inlineLimit, next)
-	serve()
-	return late.Stop()
+	go s.serve(ctx, in, m, a)
+	return true
+}
+
+// serve serves a request, and reports whether it was inline to its end.
+func (s *Stream) serve(ctx context.Context, in *Incoming, m *message, a *runningRequest) (inline bool) {
+	defer func() {
+		s.mu.Lock()
+		s.markAnswered(m.ID, a)
+		s.inFlight--
+		if inline = s.inline == a; inline {
+			s.inline = nil
+		}
+		s.mu.Unlock()
+		a.cancel()
+		s.requests.Done()
+	}()
+	s.Dispatcher.serve(ctx, in, m)
+	return false
+}
+
+// scheduleCheck has checkInline run once. One timer serves all requests of a stream: setting and
+// stopping one for each takes longer than many requests. The caller holds mu.
+func (s *Stream) scheduleCheck() {
+	switch {
+	case s.checking:
+		return
+	case s.check == nil:
+		s.check = time.AfterFunc(inlineLimit, s.checkInline)
+	default:
+		s.check.Reset(inlineLimit)
+	}
+	s.checking = true
+}
+
+// checkInline reads on in place of a goroutine that serves the same request as at the last check.
+func (s *Stream) checkInline() {
+	s.mu.Lock()
+	late := s.inline != nil && s.inline == s.seen
+	if late {
+		s.inline = nil
+	}
+	s.seen, s.checking = s.inline, false
+	if s.inline != nil {
+		s.scheduleCheck()
+	}
+	s.mu.Unlock()
+	if late {
+		s.readOn()
+	}
 }
 
 // handleNotification handles a cancellation and ignores other notifications.
@@ -252,9 +299,8 @@ func (s *Stream) handleNotification(m *message) {
 	}
 }
 
+// markAnswered is called with mu held.
 func (s *Stream) markAnswered(id ID, a *runningRequest) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.running[id] == a {
 		delete(s.running, id)
 	}

@@ -67,6 +67,7 @@ type request struct {
 // params constrains pointers to structs of parameters.
 type params[P any] interface {
 	*P
+	rpc.Members
 	meta() *RequestMeta
 	mirrored() string
 }
@@ -80,8 +81,11 @@ func method[P any, PP params[P]](s *Server, do func(context.Context, request, *P
 			return nil, asError(err)
 		}
 		var p P
-		if err := c.Params.Decode(&p); err != nil {
-			return nil, malformed(rpc.CodeInvalidParams, "params: %v", err)
+		if !c.Params.Walk(PP(&p)) {
+			p = *new(P)
+			if err := c.Params.Decode(&p); err != nil {
+				return nil, malformed(rpc.CodeInvalidParams, "params: %v", err)
+			}
 		}
 		meta := PP(&p).meta()
 		if fault := checkMeta(meta); fault != nil {

@@ -90,13 +90,14 @@ func (cborCodec) Decode(b []byte, v any) error {
 	if m, ok := v.(*message); ok { // its parts are decoded later, and are checked here
 		err := cborDec.Wellformed(b)
 		if err == nil {
+			if decodeFast(b, m) {
+				return nil
+			}
+			*m = message{}
 			err = checkCBOR(b)
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			return cborError(b, v, err)
-		case decodeFast(b, m):
-			return nil
 		}
 	}
 	return decodeCBOR(cborDec, b, v)

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"unicode/utf8"
 )
@@ -36,7 +37,7 @@ func checkItem(b []byte) (rest []byte, err error) {
 		}
 		return rest, err
 	case cborMap:
-		return checkMap(rest, n)
+		return checkMap(rest, n, nil)
 	case cborSimple:
 		switch {
 		case first == cborFalse || first == cborTrue || first == cborNull:
@@ -49,9 +50,21 @@ func checkItem(b []byte) (rest []byte, err error) {
 	return rest, nil
 }
 
-// checkMap is checkItem for the pairs of a map. Sorted keys, as in the deterministic
-// encoding, are not stored.
-func checkMap(b []byte, pairs uint64) (rest []byte, err error) {
+// walkCBOR is Raw.Walk for CBOR.
+func walkCBOR(b []byte, m Members) bool {
+	kind, pairs, b := cutHead(b)
+	if kind != cborMap {
+		return false
+	}
+	rest, err := checkMap(b, pairs, m)
+	return err == nil && len(rest) == 0
+}
+
+var errUnusual = errors.New("left to the library")
+
+// checkMap is checkItem for the pairs of a map, and sets them as members where m is not nil. Sorted
+// keys, as in the deterministic encoding, are not stored.
+func checkMap(b []byte, pairs uint64, m Members) (rest []byte, err error) {
 	var last []byte
 	var seen map[string]bool // once they do not rise
 	begin := b
@@ -80,6 +93,9 @@ func checkMap(b []byte, pairs uint64) (rest []byte, err error) {
 		last = text
 		if b, err = checkItem(after); err != nil {
 			return nil, err
+		}
+		if n := len(after) - len(b); m != nil && !m.SetMember(text, Raw{CBOR, after[:n:n]}) {
+			return nil, errUnusual
 		}
 	}
 	return b, nil

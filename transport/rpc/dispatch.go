@@ -97,15 +97,13 @@ func (d *Dispatcher) Serve(ctx context.Context, in *Incoming) {
 func parse(codec Codec, body []byte) (m *message, fault *Error) {
 	m = new(message)
 	defer recoverPanic("decoding", func() { *m, fault = message{}, errInternal })
+	var err error
 	if codec == JSON {
-		if err := checkJSONBounds(body); err != nil {
-			return m, err.(*Error)
-		}
-		if first := firstByte(body); first == '[' {
-			return m, Errorf(CodeInvalidRequest, "batches are not served: send one message at a time")
-		}
+		err = decodeJSONRequest(body, m)
+	} else {
+		err = codec.Decode(body, m)
 	}
-	if err := codec.Decode(body, m); err != nil {
+	if err != nil {
 		*m = message{}
 		var ours *Error
 		var field *FieldError
@@ -123,13 +121,6 @@ func parse(codec Codec, body []byte) (m *message, fault *Error) {
 		return m, Errorf(CodeInvalidRequest, `"method" is missing: this side takes requests and notifications`)
 	}
 	return m, nil
-}
-
-func firstByte(b []byte) byte {
-	if b = bytes.TrimLeft(b, " \t\r\n"); len(b) > 0 {
-		return b[0]
-	}
-	return 0
 }
 
 func (d *Dispatcher) serve(ctx context.Context, in *Incoming, m *message) {

@@ -93,12 +93,7 @@ func (id *ID) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		}
 		return id.setText(s)
 	case '0':
-		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
-			*id = intID(n)
-			return nil
-		}
-		if n, err := strconv.ParseUint(string(v), 10, 64); err == nil {
-			*id = NumberID(n)
+		if id.setNumber(string(v)) {
 			return nil
 		}
 	}
@@ -133,6 +128,17 @@ func (id *ID) UnmarshalCBOR(b []byte) error {
 		return id.setText(string(rest))
 	}
 	return errID
+}
+
+// setNumber sets an integer in decimals, or returns false.
+func (id *ID) setNumber(text string) bool {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		*id = intID(n)
+		return true
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	*id = NumberID(n)
+	return err == nil
 }
 
 func (id *ID) setText(s string) error {

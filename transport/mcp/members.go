@@ -34,7 +34,7 @@ func (p *readParams) SetMember(name []byte, v rpc.Raw) bool {
 func (m *RequestMeta) SetMember(name []byte, v rpc.Raw) bool {
 	switch string(name) {
 	case "io.modelcontextprotocol/protocolVersion":
-		return v.SetText(&m.Version)
+		return v.SetText(&m.Version, Versions...)
 	case "io.modelcontextprotocol/clientCapabilities":
 		m.Capabilities = new(clientCapabilities)
 		return v.Walk(m.Capabilities)
@@ -42,7 +42,7 @@ func (m *RequestMeta) SetMember(name []byte, v rpc.Raw) bool {
 		m.Client = new(Implementation)
 		return v.Walk(m.Client)
 	case "agentsite/text":
-		return v.SetText(&m.Text)
+		return v.SetText(&m.Text, textNone)
 	}
 	return false
 }

@@ -65,19 +65,28 @@ func cutText(b []byte) (text, rest []byte, ok bool) {
 	return b[:n], b[n:], true
 }
 
-// itemLength returns the length of the first item.
+// itemLength returns the length of the first item, of definite length, and 0 if b does not hold all of
+// one.
 func itemLength(b []byte) int {
 	rest := b
 	for left := uint64(1); left > 0; left-- {
+		if len(rest) == 0 || rest[0]&31 > 27 || rest[0]&31 > 23 && len(rest) <= 1<<(rest[0]&31-24) {
+			return 0
+		}
 		var kind byte
 		var n uint64
 		switch kind, n, rest = cutHead(rest); kind {
 		case cborBytes, cborText:
+			if n > uint64(len(rest)) {
+				return 0
+			}
 			rest = rest[n:]
 		case cborList:
-			left += n
+			left += min(n, maxLength)
 		case cborMap:
-			left += 2 * n
+			left += 2 * min(n, maxLength)
+		case cborTag:
+			left++
 		}
 	}
 	return len(b) - len(rest)

@@ -83,6 +83,14 @@ type cborItems struct {
 }
 
 func (s *cborItems) next() ([]byte, error) {
+	if _, err := s.r.Peek(1); err != nil {
+		return nil, err
+	}
+	buffered, _ := s.r.Peek(s.r.Buffered())
+	if n := itemLength(buffered); n > 0 && !s.tooLong(n) {
+		s.r.Discard(n)
+		return bytes.Clone(buffered[:n]), nil
+	}
 	if cap(s.buf) > 64<<10 {
 		s.buf = nil
 	}

@@ -18,9 +18,15 @@ func (r Raw) Walk(m Members) bool {
 }
 
 // SetText sets a text of at least one byte. It returns false for another value, and leaves escapes
-// to Decode.
-func (r Raw) SetText(into *string) bool {
+// to Decode. One of the usual texts is not allocated.
+func (r Raw) SetText(into *string, usual ...string) bool {
 	text, ok := r.text()
+	for _, u := range usual {
+		if string(text) == u {
+			*into = u
+			return ok && u != ""
+		}
+	}
 	*into = string(text)
 	return ok && len(text) > 0
 }

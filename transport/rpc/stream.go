@@ -29,7 +29,7 @@ const (
 	// drainTimeout bounds how long requests may run after their peer has closed its side.
 	drainTimeout = 2 * time.Second
 	// inlineLimit is how long one request may delay the reading of the next; twice as long at most.
-	inlineLimit = time.Millisecond
+	inlineLimit = 200 * time.Microsecond
 	// CodeBusy answers a request beyond the limit of running ones.
 	CodeBusy = 429
 )
@@ -70,7 +70,22 @@ type Stream struct {
 }
 
 // runningRequest is a request that is not answered.
-type runningRequest struct{ cancel context.CancelFunc }
+type runningRequest struct {
+	in     Incoming
+	m      *message
+	stream *Stream
+	cancel context.CancelFunc
+}
+
+// send sends a message of a request. After the answer its id may be used again.
+func (a *runningRequest) send(o Outgoing) error {
+	if o.Last {
+		a.stream.mu.Lock()
+		a.stream.markAnswered(a)
+		a.stream.mu.Unlock()
+	}
+	return a.stream.w.message(o.Body)
+}
 
 // Serve blocks until the peer closes its side, ctx ends or the stream breaks. It closes rw
 // and returns once every request has ended. The peer's closing is no error.
@@ -112,11 +127,10 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 			s.finish(err)
 			return
 		}
-		in := s.incoming(b)
 		m, fault := parse(s.codec, b)
 		switch {
 		case fault != nil:
-			in.respond(m.ID, nil, fault)
+			s.refuse(m.ID, fault)
 		case m.ID.IsZero():
 			s.handleNotification(m)
 		case m.Method == methodInitialize && s.Handover != nil && s.codec == JSON:
@@ -127,7 +141,7 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 			}{io.MultiReader(bytes.NewReader(append(b, '\n')), s.r), s.w, rw}))
 			return
 		default:
-			if !s.start(running, in, m) {
+			if !s.start(running, b, m) {
 				return
 			}
 		}
@@ -138,9 +152,9 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 func (s *Stream) handleReadError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, errTooLong):
-		s.incoming(nil).respond(ID{}, nil, Errorf(CodeInvalidRequest, "a message has at most %d bytes", s.limit(maxStrangerMessage, MaxMessage)))
+		s.refuse(ID{}, Errorf(CodeInvalidRequest, "a message has at most %d bytes", s.limit(maxStrangerMessage, MaxMessage)))
 	case errors.Is(err, errUnframed):
-		s.incoming(nil).respond(ID{}, nil, Errorf(CodeParse, "%v", err))
+		s.refuse(ID{}, Errorf(CodeParse, "%v", err))
 	}
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		drain(&s.requests)
@@ -183,14 +197,16 @@ func drain(requests *sync.WaitGroup) {
 	<-ended.Done()
 }
 
-func (s *Stream) incoming(b []byte) *Incoming {
-	return &Incoming{Codec: s.codec, Body: b, Evidence: s.Evidence, Send: func(o Outgoing) error { return s.w.message(o.Body) }}
+// refuse answers a message that is not served.
+func (s *Stream) refuse(id ID, fault *Error) {
+	in := Incoming{Codec: s.codec, Send: func(o Outgoing) error { return s.w.message(o.Body) }}
+	in.respond(id, nil, fault)
 }
 
 // start serves a request, and reports whether its caller goes on reading. It serves a request
 // without a successor in the caller's goroutine, because waking another one takes longer than most
 // calls. If the request exceeds inlineLimit, another goroutine reads on.
-func (s *Stream) start(ctx context.Context, in *Incoming, m *message) bool {
+func (s *Stream) start(ctx context.Context, body []byte, m *message) bool {
 	s.mu.Lock()
 	_, twice := s.running[m.ID]
 	now, most := s.inFlight, MaxInFlight
@@ -203,14 +219,17 @@ func (s *Stream) start(ctx context.Context, in *Incoming, m *message) bool {
 	}
 	switch {
 	case twice:
-		in.respond(m.ID, nil, Errorf(CodeInvalidRequest, "a request with the id %s is running already", m.ID))
+		s.refuse(m.ID, Errorf(CodeInvalidRequest, "a request with the id %s is running already", m.ID))
 		return true
 	case now >= most:
-		in.respond(m.ID, nil, Errorf(CodeBusy, "%d requests are running on this stream: wait for one to end", most))
+		s.refuse(m.ID, Errorf(CodeBusy, "%d requests are running on this stream: wait for one to end", most))
 		return true
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	a, inline := &runningRequest{cancel}, s.r.Buffered() == 0
+	a := &runningRequest{m: m, stream: s, cancel: cancel}
+	a.in = Incoming{Codec: s.codec, Body: body, Evidence: s.Evidence, Send: a.send}
+	inline := s.r.Buffered() == 0
+	s.requests.Add(1) // before another goroutine may read the end, and wait
 	s.mu.Lock()
 	s.running[m.ID] = a
 	s.inFlight++
@@ -219,27 +238,18 @@ func (s *Stream) start(ctx context.Context, in *Incoming, m *message) bool {
 		s.scheduleCheck()
 	}
 	s.mu.Unlock()
-	in.Send = func(o Outgoing) error {
-		if o.Last { // after the answer the id may be used again
-			s.mu.Lock()
-			s.markAnswered(m.ID, a)
-			s.mu.Unlock()
-		}
-		return s.w.message(o.Body)
-	}
-	s.requests.Add(1)
 	if inline {
-		return s.serve(ctx, in, m, a)
+		return s.serve(ctx, a)
 	}
-	go s.serve(ctx, in, m, a)
+	go s.serve(ctx, a)
 	return true
 }
 
 // serve serves a request, and reports whether it was inline to its end.
-func (s *Stream) serve(ctx context.Context, in *Incoming, m *message, a *runningRequest) (inline bool) {
+func (s *Stream) serve(ctx context.Context, a *runningRequest) (inline bool) {
 	defer func() {
 		s.mu.Lock()
-		s.markAnswered(m.ID, a)
+		s.markAnswered(a)
 		s.inFlight--
 		if inline = s.inline == a; inline {
 			s.inline = nil
@@ -248,7 +258,7 @@ func (s *Stream) serve(ctx context.Context, in *Incoming, m *message, a *running
 		a.cancel()
 		s.requests.Done()
 	}()
-	s.Dispatcher.serve(ctx, in, m)
+	s.Dispatcher.serve(ctx, &a.in, a.m)
 	return false
 }
 
@@ -300,9 +310,9 @@ func (s *Stream) handleNotification(m *message) {
 }
 
 // markAnswered is called with mu held.
-func (s *Stream) markAnswered(id ID, a *runningRequest) {
-	if s.running[id] == a {
-		delete(s.running, id)
+func (s *Stream) markAnswered(a *runningRequest) {
+	if s.running[a.m.ID] == a {
+		delete(s.running, a.m.ID)
 	}
 }
 

@@ -35,6 +35,11 @@ type Machine struct {
 	lines   string // the folder of the simulated lines, once it was asked for
 }
 
+// sameAddresses are kernel parameters that halve what an emulated board costs: without random
+// addresses QEMU translates a program once, and the kernel's page tables, which it would isolate
+// from programs for the sake of those addresses, are not changed at each system call.
+const sameAddresses = "nokaslr kpti=off norandmaps"
+
 // Boot starts a board and waits until its guest answers. modules is a folder of kernel modules
 // or "", words are the kernel's parameters, and args QEMU's; the network card is net0.
 func Boot(t testing.TB, most time.Duration, modules, words string, args ...string) *Machine {
@@ -47,7 +52,7 @@ func Boot(t testing.TB, most time.Duration, modules, words string, args ...strin
 	}
 	network := fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[1]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s", port, control)
 	cmd := exec.Command("timeout", append([]string{"900", "qemu-system-aarch64", "-display", "none", "-monitor", "none", "-serial", "stdio",
-		"-no-reboot", "-netdev", network, "-initrd", initrd, "-append", words + " quiet panic=-1 port=" + port + " control=" + control}, args...)...)
+		"-no-reboot", "-netdev", network, "-initrd", initrd, "-append", words + " " + sameAddresses + " quiet panic=-1 port=" + port + " control=" + control}, args...)...)
 	m := &Machine{Site: Site{URL: "http://127.0.0.1:" + port, Folder: dir}, Control: "http://127.0.0.1:" + control, Console: &LogBuffer{}}
 	cmd.Stdout, cmd.Stderr = m.Console, m.Console
 	begun, ended := time.Now(), StartEmulator(t, cmd)

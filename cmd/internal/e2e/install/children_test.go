@@ -50,7 +50,7 @@ func (p packaged) children(t *testing.T) {
 	p.reached(t)
 
 	begun = time.Now()
-	p.does(t, "for c in everything memory; do (for n in 1 2 3; do agentsite agents tools $c >/dev/null && break; sleep 2; done) & done; wait")
+	p.does(t, "for c in everything memory; do for n in 1 2 3; do agentsite agents tools $c >/dev/null && break; sleep 2; done; done")
 	t.Logf("%.1f s until two public servers have listed their tools", time.Since(begun).Seconds())
 	for _, name := range []string{"everything", "memory", "look", "online", "deaf", "changes", "crash", "flood", "greedy"} {
 		p.accept(t, name)
@@ -101,7 +101,7 @@ func (p packaged) children(t *testing.T) {
 		p.within(t, 60, "systemctl -q is-active agentsite")
 		p.reached(t)
 		p.until(t, "deaf_go", "done")
-		p.call(t, "memory_read_graph", "{}", "has a relay")
+		p.until(t, "memory_read_graph", "has a relay")
 		p.does(t, "systemctl stop agentsite")
 		p.gone(t, "deaf", "memory")
 		p.does(t, "systemctl start agentsite")

@@ -30,8 +30,8 @@ func (r *oneReader) Read(b []byte) (int, error) {
 	return r.Conn.Read(b)
 }
 
-// TestInline: whatever requests take, one goroutine reads, none is read later than twice
-// inlineLimit after it was sent, each is answered once, and all have ended when Serve returns.
+// TestInline: whatever requests take, one goroutine reads, each is read at most
+// twice inlineLimit after it was sent, each is answered once, and all have ended when Serve returns.
 func TestInline(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) { useInline(t, rand.New(rand.NewPCG(7, seed))) })
@@ -46,11 +46,11 @@ func useInline(t *testing.T, r *rand.Rand) {
 	s := &Stream{Dispatcher: NewDispatcher(map[string]Method{"take": func(ctx context.Context, c *Call) (any, error) {
 		started.Add(1)
 		defer ended.Add(1)
-		var d time.Duration
+		var d int64
 		if err := c.Params.Decode(&d); err != nil {
 			return nil, err
 		}
-		time.Sleep(d)
+		time.Sleep(time.Duration(d))
 		return d, nil
 	}})}
 	some := func() time.Duration { // often about when inlineLimit is looked at
@@ -70,11 +70,12 @@ func useInline(t *testing.T, r *rand.Rand) {
 	var hearing sync.WaitGroup
 	hearing.Go(func() {
 		for lines := bufio.NewScanner(far); lines.Scan(); {
-			var m struct{ ID int }
-			if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			var m struct{ ID, Result *int }
+			if err := json.Unmarshal(lines.Bytes(), &m); err != nil || m.ID == nil || m.Result == nil {
 				t.Errorf("%s: %v", lines.Bytes(), err)
+				continue
 			}
-			answers[m.ID]++
+			answers[*m.ID]++
 		}
 	})
 	said := 0

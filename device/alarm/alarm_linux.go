@@ -46,6 +46,10 @@ type alarm struct {
 	next   int64    // when the kernel's timer is due, in milliseconds since start; 0 for never
 }
 
+// never is longer than a site runs. More would overflow, and be due at once; with less than 68 years
+// it suits the kernel's timer where that counts seconds in 32 bits.
+const never = 60 * 365 * 24 * time.Hour
+
 type timer struct {
 	alarm *alarm
 	f     func()
@@ -97,7 +101,7 @@ func (t *timer) Reset(d time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	waited := a.remove(t)
-	t.at = (time.Since(a.start) + max(d, 0) + time.Millisecond - 1).Milliseconds() // no timer is early
+	t.at = (time.Since(a.start) + min(max(d, 0), never) + time.Millisecond - 1).Milliseconds() // no timer is early
 	a.timers = append(a.timers, t)
 	a.wakeBy(t.at)
 	return waited

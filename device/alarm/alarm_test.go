@@ -2,6 +2,7 @@ package alarm_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -72,4 +73,48 @@ func use(t *testing.T, after alarm.AfterFunc, r *rand.Rand) {
 	if !timer.Stop() {
 		<-due
 	}
+}
+
+// TestFar: a timer for a time that nobody lives to see is not due at once, and keeps back no other.
+func TestFar(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	after := alarm.New(ctx)
+	var far []alarm.Timer
+	for _, d := range []time.Duration{math.MaxInt64, math.MaxInt64 - time.Hour, 100 * 365 * 24 * time.Hour} {
+		far = append(far, after(d, func() { t.Errorf("%v are over", d) }))
+	}
+	due := make(chan struct{})
+	after(5*time.Millisecond, func() { close(due) })
+	<-due
+	for _, timer := range far {
+		if !timer.Stop() {
+			t.Error("a timer does not wait any more")
+		}
+	}
+}
+
+// TestReset: a function may reset and stop its own timer, and others.
+func TestReset(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	after := alarm.New(ctx)
+	other := after(time.Hour, func() {})
+	done, left := make(chan struct{}), 20
+	var mu sync.Mutex // as runner's, held where a timer is reset
+	var own alarm.Timer
+	mu.Lock()
+	own = after(0, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if left--; left == 0 {
+			close(done)
+			return
+		}
+		if own.Stop() || own.Reset(time.Duration(left%3)*time.Millisecond) || !other.Reset(time.Hour) {
+			t.Error("a timer that is due waits, or another does not")
+		}
+	})
+	mu.Unlock()
+	<-done
 }

@@ -90,7 +90,7 @@ func (cborCodec) Decode(b []byte, v any) error {
 	if m, ok := v.(*message); ok { // its parts are decoded later, and are checked here
 		err := cborDec.Wellformed(b)
 		if err == nil {
-			if decodeFast(b, m) {
+			if walkCBOR(b, m) {
 				return nil
 			}
 			*m = message{}

@@ -50,7 +50,7 @@ func checkItem(b []byte) (rest []byte, err error) {
 	return rest, nil
 }
 
-// walkCBOR is Raw.Walk for CBOR.
+// walkCBOR is Raw.Walk for a well-formed item of CBOR.
 func walkCBOR(b []byte, m Members) bool {
 	kind, pairs, b := cutHead(b)
 	if kind != cborMap {

@@ -2,10 +2,6 @@ package rpc
 
 import "encoding/binary"
 
-// decodeFast decodes a well-formed message in CBOR in a third of the library's time. It
-// returns false, with m undefined, for an unusual one, which the library decodes or refuses.
-func decodeFast(b []byte, m *message) bool { return walkCBOR(b, m) }
-
 // Major types and values of RFC 8949, section 3.1.
 const (
 	cborUint     = 0

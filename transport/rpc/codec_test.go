@@ -407,14 +407,14 @@ func TestDecodeFast(t *testing.T) {
 		t.Run(name, func(t *testing.T) { sameMessage(t, []byte(b)) })
 	}
 	usual := encode(t, CBOR, request{version, NumberID(300), "tools/call", map[string]any{"a": []any{1, "x", nil, 1.5}}})
-	if !decodeFast(usual, new(message)) {
+	if !walkCBOR(usual, new(message)) {
 		t.Errorf("%x is not read quickly", usual)
 	}
 }
 
 func sameMessage(t interface{ Fatalf(string, ...any) }, b []byte) {
 	var got, want message
-	if cborDec.Wellformed(b) != nil || !decodeFast(b, &got) {
+	if cborDec.Wellformed(b) != nil || !walkCBOR(b, &got) {
 		return
 	}
 	if err := cborDec.Unmarshal(b, &want); err != nil || !reflect.DeepEqual(got, want) {

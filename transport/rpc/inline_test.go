@@ -41,6 +41,7 @@ func TestInline(t *testing.T) {
 	}
 }
 
+// useInline makes the requests of one schedule. It runs in a bubble of synctest: its pauses are virtual.
 func useInline(t *testing.T, r *rand.Rand) {
 	var started, ended atomic.Int64
 	s := &Stream{Dispatcher: NewDispatcher(map[string]Method{"take": func(ctx context.Context, c *Call) (any, error) {

@@ -221,9 +221,7 @@ func follow(t *testing.T, ops []op) (difference string) {
 			r.Recheck()
 		case "revoke":
 			p.refused[o.asker.ID] = o.which%2 == 0
-			r.desk.mu.Lock()
-			r.desk.refused[o.asker.ID] = p.refused[o.asker.ID]
-			r.desk.mu.Unlock()
+			r.desk.refuse(o.asker, p.refused[o.asker.ID])
 			r.Recheck()
 		case "recheck":
 			r.Recheck()

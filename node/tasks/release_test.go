@@ -23,7 +23,7 @@ func TestEndWithinLastStep(t *testing.T) {
 		"late":     {func(*rig, string) { time.Sleep(2 * time.Hour) }, task.Failed},
 		"revoked": {func(r *rig, _ string) {
 			r.desk.mu.Lock()
-			r.desk.refused[ann.ID] = true
+			r.desk.refuse(ann, true)
 			r.desk.mu.Unlock()
 			r.Recheck()
 		}, task.Canceled},
@@ -110,7 +110,7 @@ func TestKilledSite(t *testing.T) {
 	for name, change := range map[string]func(r *rig){
 		"at work":     func(*rig) {},
 		"paused":      func(r *rig) { r.crew.change("a", func(w *hosted.Worker) { w.Paused = true }) },
-		"not allowed": func(r *rig) { r.desk.refused[ann.ID] = true },
+		"not allowed": func(r *rig) { r.desk.refuse(ann, true) },
 		"changed":     func(r *rig) { r.crew.change("a", func(w *hosted.Worker) { w.Digest[0] = 1 }) },
 	} {
 		with(t, func(t *testing.T, r *rig) {

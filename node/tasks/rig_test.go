@@ -52,6 +52,12 @@ func newDesk() *desk {
 	return &desk{refused: map[string]bool{}, requests: map[string]chan struct{}{}, approved: map[string]bool{}}
 }
 
+func (d *desk) refuse(p agents.Principal, refused bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refused[p.ID] = refused
+}
+
 func (d *desk) MayAsk(p agents.Principal, _ string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -20,6 +20,7 @@ func with(t *testing.T, test func(t *testing.T, r *rig)) {
 		r := newRig()
 		r.start()
 		defer func() { r.Manager.stopTimers(); r.stop() }()
+		synctest.Wait() // it has read the disk, which a test may replace
 		test(t, r)
 	})
 }
@@ -134,7 +135,7 @@ func TestRequests(t *testing.T) {
 		if _, err := r.Ask(t.Context(), agents.Principal{}, good); kindOf(err) != device.Denied {
 			t.Errorf("nobody: %v", err)
 		}
-		r.desk.refused[bob.ID] = true
+		r.desk.refuse(bob, true)
 		if _, err := r.Ask(t.Context(), bob, good); kindOf(err) != device.Denied {
 			t.Errorf("without permission: %v", err)
 		}
@@ -373,7 +374,7 @@ func TestChanges(t *testing.T) {
 		"gone":    {func(r *rig) { r.crew.mu.Lock(); r.crew.all = r.crew.all[1:]; r.crew.mu.Unlock() }, task.Failed, "unavailable", 0},
 		"changed": {func(r *rig) { r.crew.change("a", func(w *hosted.Worker) { w.Digest[0] = 1 }) }, task.Failed, "unavailable", 0},
 		"paused":  {func(r *rig) { r.crew.change("a", func(w *hosted.Worker) { w.Paused = true }) }, task.Working, "", 0},
-		"revoked": {func(r *rig) { r.desk.mu.Lock(); r.desk.refused[ann.ID] = true; r.desk.mu.Unlock() }, task.Canceled, "", 0},
+		"revoked": {func(r *rig) { r.desk.refuse(ann, true) }, task.Canceled, "", 0},
 		"nothing": {func(*rig) {}, task.Working, "", 1},
 	} {
 		for _, restart := range []bool{false, true} {
@@ -405,14 +406,14 @@ func TestChanges(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {
 		first := r.ask(t, ann, request("a", "1", "mwm"))
 		r.stop()
-		r.desk.refused[ann.ID] = true
+		r.desk.refuse(ann, true)
 		r.start()
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		if got := r.task(t, boss, first.ID); got.State != task.Working || r.house.counts()["m1/p2"] != 0 {
 			t.Errorf("without its asker: %+v", got)
 		}
-		r.desk.refused[ann.ID] = false
+		r.desk.refuse(ann, false)
 		r.task(t, ann, first.ID)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"agentsite/agents/tools"
 
@@ -35,9 +36,24 @@ func (s stream) Connect(ctx context.Context) (sdk.Connection, error) {
 // be waiting for one.
 type bounded struct {
 	sdk.Connection
+	closed atomic.Bool // by this side
 
 	mu   sync.Mutex // held while writing
 	open map[jsonrpc.ID]bool
+}
+
+func (b *bounded) Close() error {
+	b.closed.Store(true)
+	return b.Connection.Close()
+}
+
+// failed is the error of a read or a write; io.EOF once this side has closed the stream, because a
+// session that it ends did not fail.
+func (b *bounded) failed(err error) error {
+	if err != nil && b.closed.Load() {
+		return io.EOF
+	}
+	return err
 }
 
 func (b *bounded) Read(ctx context.Context) (jsonrpc.Message, error) {
@@ -45,7 +61,7 @@ func (b *bounded) Read(ctx context.Context) (jsonrpc.Message, error) {
 		m, err := b.Connection.Read(ctx)
 		r, ok := m.(*jsonrpc.Request)
 		if err != nil || !ok || b.admit(r) {
-			return m, err
+			return m, b.failed(err)
 		}
 		busy := &jsonrpc.Error{Code: codeBusy, Message: fmt.Sprintf("%d requests are running on this stream: wait for one to end", maxInFlight)}
 		if err := b.Write(ctx, &jsonrpc.Response{ID: r.ID, Error: busy}); err != nil {
@@ -80,5 +96,5 @@ func (b *bounded) Write(ctx context.Context, m jsonrpc.Message) error {
 	if r, ok := m.(*jsonrpc.Response); ok {
 		delete(b.open, r.ID)
 	}
-	return b.Connection.Write(ctx, m)
+	return b.failed(b.Connection.Write(ctx, m))
 }

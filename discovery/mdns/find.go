@@ -5,6 +5,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,9 @@ type finder struct {
 type instance struct {
 	site      identity.ID
 	until     time.Time
-	suspected bool // somebody sent a goodbye
+	at        []netip.Addr // as it was last announced
+	disputed  bool         // it was announced at other addresses, too
+	suspected bool         // somebody sent a goodbye
 }
 
 // run finds on a link until ctx ends. Sites known from another link stay known.
@@ -116,12 +119,13 @@ func (f *finder) expire(now time.Time) {
 	}
 }
 
-// question returns a query with the known answers.
+// question returns a query with the known answers. A disputed one is not among them, so that the
+// site itself answers: anybody can repeat its record with other addresses.
 func (f *finder) question(now time.Time) []byte {
 	var q dns.Msg
 	q.Question = []dns.Question{{Name: services, Qtype: dns.TypePTR, Qclass: dns.ClassINET}}
 	for label, k := range f.known {
-		if rest := k.until.Sub(now); rest >= ttl/2 && len(q.Answer) < maxAnswers {
+		if rest := k.until.Sub(now); rest >= ttl/2 && !k.disputed && len(q.Answer) < maxAnswers {
 			q.Answer = append(q.Answer, &dns.PTR{
 				Hdr: dns.RR_Header{Name: services, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: uint32(rest.Seconds())},
 				Ptr: label + "." + services,
@@ -213,8 +217,9 @@ func (f *finder) handleTXT(txt *dns.TXT, at []netip.Addr) {
 	if f.emit(discovery.Sighting{Site: site, Record: record, At: at, For: holds}) != nil {
 		return
 	}
-	if f.known[label] != nil || len(f.known) < maxKnown {
-		f.known[label] = &instance{site: site, until: time.Now().Add(holds)}
+	if k := f.known[label]; k != nil || len(f.known) < maxKnown {
+		disputed := k != nil && (k.disputed || !slices.Equal(k.at, at))
+		f.known[label] = &instance{site: site, until: time.Now().Add(holds), at: at, disputed: disputed}
 	}
 }
 

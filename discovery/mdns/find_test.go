@@ -122,6 +122,28 @@ func TestKnown(t *testing.T) {
 	})
 }
 
+// TestDisputed: a site that is announced at other addresses, too, is no known answer, so that it
+// answers itself.
+func TestDisputed(t *testing.T) {
+	looking(t, func(w *wire) {
+		r := discoverytest.Record(identity.New(), 1)
+		at := func(address string) *dns.Msg {
+			return says(t, r, 120, rr(t, discovery.HostName(r.Site)+". 120 IN A "+address))
+		}
+		for range 2 {
+			w.say("192.0.2.1:5353", at("192.0.2.1"))
+		}
+		if q, _ := w.burst(t); len(q.Answer) != 1 {
+			t.Errorf("%v", q)
+		}
+		w.say("192.0.2.66:5353", at("192.0.2.77"))
+		w.say("192.0.2.66:5353", at("192.0.2.77"))
+		if q, _ := w.burst(t); len(q.Answer) != 0 {
+			t.Errorf("it keeps the site from answering: %v", q)
+		}
+	})
+}
+
 // TestRefused: a refused site is never listed as a known answer.
 func TestRefused(t *testing.T) {
 	looking(t, func(w *wire) {

@@ -18,8 +18,8 @@ const (
 	lanTimeout = 10 * time.Second
 	// fallbackDelay is how long an address may be silent before the next is dialled, too.
 	fallbackDelay = 250 * time.Millisecond
-	// maxDials bounds the addresses that are dialled: any peer on the network can announce
-	// addresses for the site.
+	// maxDials bounds the known addresses that are dialled, and the announced ones at a time: any
+	// peer on the network can announce addresses for the site.
 	maxDials = 64
 )
 
@@ -75,30 +75,47 @@ func (d lanDialer) dial(ctx context.Context, network, _ string) (net.Conn, error
 // dialAddress dials one address and verifies the site's key there.
 func (d lanDialer) dialAddress(network, at string) attempt[lanConn] {
 	return func(ctx context.Context, _ func(attempt[lanConn])) (lanConn, error) {
-		conn, err := (&tls.Dialer{NetDialer: keepAliveDialer, Config: d.secured}).DialContext(ctx, network, at)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			err = fmt.Errorf("%s does not answer", at)
-		case err != nil:
-			err = fmt.Errorf("%s: %v", at, err) // not wrapped: nothing was asked yet
-		}
-		return lanConn{conn, at}, err
+		return d.connect(ctx, network, at, func() {})
 	}
 }
 
-// browse adds an attempt for each announced address that is not in tried. It fails when the
+// connect connects to an address and verifies the site's key there. It calls accepted once there is
+// a machine that accepts the connection.
+func (d lanDialer) connect(ctx context.Context, network, at string, accepted func()) (lanConn, error) {
+	conn, err := keepAliveDialer.DialContext(ctx, network, at)
+	if err == nil {
+		accepted()
+		secured := tls.Client(conn, d.secured)
+		if err = secured.HandshakeContext(ctx); err == nil {
+			return lanConn{secured, at}, nil
+		}
+		conn.Close()
+	}
+	if ctx.Err() != nil {
+		return lanConn{}, fmt.Errorf("%s does not answer", at)
+	}
+	return lanConn{}, fmt.Errorf("%s: %v", at, err) // not wrapped: nothing was asked yet
+}
+
+// browse adds an attempt for each announced address that is not in known. It fails when the
 // search ends.
-func (d lanDialer) browse(network string, tried []string) attempt[lanConn] {
+func (d lanDialer) browse(network string, known []string) attempt[lanConn] {
 	return func(ctx context.Context, add func(attempt[lanConn])) (lanConn, error) {
 		heard := false
+		var dials announcedDials
 		browse(ctx, d.site, func(at []string) {
 			heard = true
 			for _, a := range at {
-				if slices.Contains(tried, a) || len(tried) == maxDials {
+				if slices.Contains(known, a) {
 					continue
 				}
-				tried = append(tried, a)
-				dial := d.dialAddress(network, a)
+				admitted := dials.admit(ctx, a)
+				if admitted == nil {
+					continue
+				}
+				dial := admitted.attempt(func(ctx context.Context, accepted func()) (lanConn, error) {
+					return d.connect(ctx, network, a, accepted)
+				})
 				if isLinkLocal(a) && len(at) > 1 { // the others stay valid elsewhere and are worth storing
 					dial = delayed(fallbackDelay, dial)
 				}

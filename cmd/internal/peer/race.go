@@ -57,7 +57,9 @@ func race[T any](ctx context.Context, delay time.Duration, discard func(T), grou
 			if r.err == nil {
 				return r.value, nil
 			}
-			failed = joinReasons(failed, r.err)
+			if r.err != errReplaced || failed == nil { // of which there may be thousands
+				failed = joinReasons(failed, r.err)
+			}
 		}
 		if len(groups) > 0 {
 			for _, a := range groups[0] {

@@ -9,7 +9,7 @@ func (p *Params) SetMember(name []byte, v rpc.Raw) bool {
 	if string(name) != "_meta" {
 		return false
 	}
-	p.Meta = new(RequestMeta)
+	p.Meta = &p.own
 	return v.Walk(p.Meta)
 }
 
@@ -36,7 +36,7 @@ func (m *RequestMeta) SetMember(name []byte, v rpc.Raw) bool {
 	case "io.modelcontextprotocol/protocolVersion":
 		return v.SetText(&m.Version, Versions...)
 	case "io.modelcontextprotocol/clientCapabilities":
-		m.Capabilities = new(clientCapabilities)
+		m.Capabilities = &m.capabilities
 		return v.Walk(m.Capabilities)
 	case "io.modelcontextprotocol/clientInfo":
 		m.Client = new(Implementation)

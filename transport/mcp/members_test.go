@@ -17,11 +17,19 @@ func sameParams[P any, PP params[P]](t interface{ Fatalf(string, ...any) }, raw 
 	if !raw.Walk(PP(&got)) {
 		return false
 	}
+	any(&got).(interface{ moveMeta() }).moveMeta()
 	if err := raw.Decode(&want); err != nil || !reflect.DeepEqual(got, want) {
 		text, _ := raw.JSONText()
 		t.Fatalf("%s: %+v, and the codec says %+v, %v", text, got, want, err)
 	}
 	return true
+}
+
+// moveMeta has the _meta where the codecs put it.
+func (p *Params) moveMeta() {
+	if p.Meta == &p.own {
+		p.Meta, p.own = new(p.own), RequestMeta{}
+	}
 }
 
 func sameAsCodec(t interface{ Fatalf(string, ...any) }, raw rpc.Raw) {

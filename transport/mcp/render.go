@@ -39,44 +39,57 @@ func (s *Server) beginnings() map[rpc.Codec][]byte {
 	return all
 }
 
-// render writes the result of value, whose JSON is text.
-func (s *Server) render(codec rpc.Codec, value any, text []byte) (rpc.Rendered, error) {
-	begin := s.done[codec]
-	b := make([]byte, 0, len(begin)+3*len(text)+64)
-	b = append(b, begin...)
-	if codec == rpc.JSON {
-		b = append(b, `,"content":[{"type":"text","text":`...)
-		b, err := jsontext.AppendQuote(b, text)
-		if err != nil {
-			return nil, err
-		}
-		b = append(b, `}],"structuredContent":`...)
-		return append(append(b, text...), '}'), nil
-	}
-	b = append(b, "\x67content\x81\xa2\x64text"...)
-	b = append(rpc.AppendCBORText(b, len(text)), text...)
-	b = append(b, "\x64type\x64text\x6aresultType\x68complete\x71structuredContent"...)
-	buf := bytes.NewBuffer(b)
-	if err := codec.Encode(buf, value); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
+// answer is a callResult of nothing but a value.
+type answer struct {
+	begin []byte
+	value any
+	twice bool // in a text, too
 }
 
-// renderOnce writes the result of value without a text.
-func (s *Server) renderOnce(codec rpc.Codec, value any) (rpc.Rendered, error) {
-	buf := bytes.NewBuffer(make([]byte, 0, 512))
-	buf.Write(s.done[codec])
+func (a *answer) Render(codec rpc.Codec, w *bytes.Buffer) error {
+	w.Write(a.begin)
+	if !a.twice {
+		return a.renderOnce(codec, w)
+	}
+	at := w.Len() // the text is encoded here, where both content and value copy it from, and is removed
+	if err := rpc.JSON.Encode(w, a.value); err != nil {
+		return err
+	}
+	n := w.Len() - at
+	w.Grow(3*n + 128)
+	text := w.Bytes()[at:]
 	if codec == rpc.JSON {
-		buf.WriteString(`,"content":[],"structuredContent":`)
+		w.WriteString(`,"content":[{"type":"text","text":`)
+		quoted, err := jsontext.AppendQuote(w.AvailableBuffer(), text)
+		if err != nil {
+			return err
+		}
+		w.Write(quoted)
+		w.WriteString(`}],"structuredContent":`)
+		w.Write(text)
+		w.WriteByte('}')
 	} else {
-		buf.WriteString("\x67content\x80\x6aresultType\x68complete\x71structuredContent")
+		w.WriteString("\x67content\x81\xa2\x64text")
+		w.Write(rpc.AppendCBORText(w.AvailableBuffer(), n))
+		w.Write(text)
+		w.WriteString("\x64type\x64text\x6aresultType\x68complete\x71structuredContent")
+		if err := codec.Encode(w, a.value); err != nil {
+			return err
+		}
 	}
-	if err := codec.Encode(buf, value); err != nil {
-		return nil, err
+	b := w.Bytes()[at:]
+	w.Truncate(at + copy(b, b[n:]))
+	return nil
+}
+
+// renderOnce continues without a text.
+func (a *answer) renderOnce(codec rpc.Codec, w *bytes.Buffer) error {
+	if codec != rpc.JSON {
+		w.WriteString("\x67content\x80\x6aresultType\x68complete\x71structuredContent")
+		return codec.Encode(w, a.value)
 	}
-	if codec == rpc.JSON {
-		buf.WriteByte('}')
-	}
-	return buf.Bytes(), nil
+	w.WriteString(`,"content":[],"structuredContent":`)
+	err := codec.Encode(w, a.value)
+	w.WriteByte('}')
+	return err
 }

@@ -21,15 +21,21 @@ func TestRender(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		render := func(codec rpc.Codec, twice bool) []byte {
+			var w bytes.Buffer
+			if err := (&answer{s.done[codec], value, twice}).Render(codec, &w); err != nil {
+				t.Error(err)
+			}
+			return w.Bytes()
+		}
 		want := CallResult{Result: s.completed(), Content: []Content{{Type: "text", Text: string(text)}}, Structured: value}
 		for _, codec := range []rpc.Codec{rpc.JSON, rpc.CBOR} {
 			var buf bytes.Buffer
 			if err := codec.Encode(&buf, want); err != nil {
 				t.Fatal(err)
 			}
-			got, err := s.render(codec, value, text)
-			if err != nil || !bytes.Equal(got, buf.Bytes()) {
-				t.Errorf("%s, %v\n got %.200q\nwant %.200q", codec.ContentType(), err, got, buf.Bytes())
+			if got := render(codec, true); !bytes.Equal(got, buf.Bytes()) {
+				t.Errorf("%s\n got %.200q\nwant %.200q", codec.ContentType(), got, buf.Bytes())
 			}
 			once := want
 			once.Content = []Content{}
@@ -37,8 +43,8 @@ func TestRender(t *testing.T) {
 			if err := codec.Encode(&buf, once); err != nil {
 				t.Fatal(err)
 			}
-			if got, err = s.renderOnce(codec, value); err != nil || !bytes.Equal(got, buf.Bytes()) {
-				t.Errorf("without a text, %s, %v\n got %.200q\nwant %.200q", codec.ContentType(), err, got, buf.Bytes())
+			if got := render(codec, false); !bytes.Equal(got, buf.Bytes()) {
+				t.Errorf("without a text, %s\n got %.200q\nwant %.200q", codec.ContentType(), got, buf.Bytes())
 			}
 		}
 	}

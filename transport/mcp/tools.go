@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -10,9 +11,6 @@ import (
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/transport/rpc"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 func (s *Server) toolsList(ctx context.Context, r request, p *listParams) (any, error) {
@@ -83,7 +81,11 @@ func (s *Server) toolsCall(ctx context.Context, r request, p *callParams) (any, 
 	case res.Task != nil:
 		return s.taskCreated(r, *res.Task)
 	}
-	return s.called(r.Codec(), res, r.meta.Text != textNone)
+	twice := r.meta.Text != textNone
+	if res.Value != nil && len(res.Content) == 0 && res.From == "" {
+		return &answer{s.done[r.Codec()], res.Value, twice}, nil
+	}
+	return s.callResult(res, twice)
 }
 
 // isProtocolError tells what the client has done wrong from what went wrong with
@@ -110,38 +112,18 @@ func (s *Server) failed(f *device.Fault) *CallResult {
 // textNone in _meta asks for structured results alone.
 const textNone = "none"
 
-// called returns the result of a successful call. The value is sent twice, as the specification
+// callResult is the result of a successful call. The value is sent twice, as the specification
 // asks for: as it is, and as JSON in a text, for clients that show models nothing else. A caller
 // may decline the text.
-func (s *Server) called(codec rpc.Codec, res tools.Result, twice bool) (any, error) {
-	if res.Value != nil && !twice && len(res.Content) == 0 && res.From == "" {
-		return s.renderOnce(codec, res.Value)
-	}
-	if res.Value != nil && twice && len(res.Content) == 0 && res.From == "" {
-		text, err := textOf(res.Value)
-		if err != nil {
-			return nil, err
-		}
-		return s.render(codec, res.Value, text)
-	}
-	return s.callResult(res, twice)
-}
-
-// We write no duplicate names: not checking for them saves a fifth.
-var textOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true), json.Deterministic(true))
-
-func textOf(value any) ([]byte, error) { return json.Marshal(value, textOptions) }
-
-// callResult is called for a result that stands in another one.
 func (s *Server) callResult(res tools.Result, twice bool) (*CallResult, error) {
 	out := &CallResult{Result: s.completed(), Content: make([]Content, 0, len(res.Content)+1)}
 	out.Meta.From = res.From
 	if twice && res.Value != nil && (res.From == "" || len(res.Content) == 0) { // another program has written its own text
-		text, err := textOf(res.Value)
-		if err != nil {
+		var text bytes.Buffer
+		if err := rpc.JSON.Encode(&text, res.Value); err != nil {
 			return nil, err
 		}
-		out.Content = append(out.Content, Content{Type: "text", Text: string(text)})
+		out.Content = append(out.Content, Content{Type: "text", Text: text.String()})
 	}
 	out.Structured = res.Value
 	for _, c := range res.Content {

@@ -43,6 +43,8 @@ type RequestMeta struct {
 	// Values asks a subscription for values, with so many seconds between notifications.
 	Values       *float64 `json:"agentsite/values,omitzero"`
 	agents.Terms          // of a tools/call; Via of every request
+
+	capabilities clientCapabilities // of SetMember
 }
 
 // clientCapabilities list the requests that a client can answer.
@@ -61,6 +63,8 @@ type extensions struct {
 // Params are the parameters of every request.
 type Params struct {
 	Meta *RequestMeta `json:"_meta"`
+
+	own RequestMeta // of SetMember: allocated with the parameters
 }
 
 func (p *Params) meta() *RequestMeta { return p.Meta }

@@ -114,7 +114,9 @@ func fill(t *rapid.T, v reflect.Value, depth int) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(t, v.Field(i), depth)
+			if v.Type().Field(i).IsExported() {
+				fill(t, v.Field(i), depth)
+			}
 		}
 	default:
 		t.Fatalf("no way to fill a %v", v.Type())

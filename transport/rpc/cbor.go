@@ -90,10 +90,9 @@ func (cborCodec) Decode(b []byte, v any) error {
 	if m, ok := v.(*message); ok { // its parts are decoded later, and are checked here
 		err := cborDec.Wellformed(b)
 		if err == nil {
-			if walkCBOR(b, m) {
+			if m.walk(Raw{CBOR, b}) {
 				return nil
 			}
-			*m = message{}
 			err = checkCBOR(b)
 		}
 		if err != nil {

@@ -307,6 +307,12 @@ func TestID(t *testing.T) {
 	}
 }
 
+func parse(codec Codec, b []byte) (*message, *Error) {
+	in := &Incoming{Codec: codec, Body: b}
+	fault := in.parse()
+	return &in.m, fault
+}
+
 // fuzzed decodes into all that a message becomes, and what is accepted has to
 // come out again as it went in.
 func fuzzed(t *testing.T, codec, other Codec, b []byte) {

@@ -34,7 +34,7 @@ func (c *Call) Notify(method string, params any) error {
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
-	return c.in.send(notification{version, method, params}, Outgoing{})
+	return c.in.send(notification{version, method, params})
 }
 
 // Codec returns the encoding of the request.
@@ -55,6 +55,9 @@ type Incoming struct {
 	Send func(Outgoing) error
 
 	mu sync.Mutex
+	// What a request needs is allocated with it.
+	m    message
+	call Call
 }
 
 // Outgoing is a message for a carrier to send.
@@ -84,66 +87,66 @@ func (d *Dispatcher) Methods() []string { return slices.Sorted(maps.Keys(d.metho
 // Serve handles one message. It does not call Send for a notification. It blocks until the
 // response is sent or ctx ends.
 func (d *Dispatcher) Serve(ctx context.Context, in *Incoming) {
-	m, fault := parse(in.Codec, in.Body)
-	if fault == nil {
-		d.serve(ctx, in, m)
+	if fault := in.parse(); fault != nil {
+		in.respond(nil, fault)
 		return
 	}
-	in.respond(m.ID, nil, fault)
+	d.serve(ctx, in)
 }
 
-// parse decodes a request or a notification, and refuses other messages. m is never nil. With a fault,
-// only its ID is valid, and is zero if it could not be decoded.
-func parse(codec Codec, body []byte) (m *message, fault *Error) {
-	m = new(message)
+// parse decodes a request or a notification, and refuses other messages. With a fault, only the
+// message's ID is valid, and is zero if it could not be decoded.
+func (in *Incoming) parse() (fault *Error) {
+	m := &in.m
 	defer recoverPanic("decoding", func() { *m, fault = message{}, errInternal })
 	var err error
-	if codec == JSON {
-		err = decodeJSONRequest(body, m)
+	if in.Codec == JSON {
+		err = decodeJSONRequest(in.Body, m)
 	} else {
-		err = codec.Decode(body, m)
+		err = in.Codec.Decode(in.Body, m)
 	}
 	if err != nil {
 		*m = message{}
 		var ours *Error
 		var field *FieldError
 		if errors.As(err, &ours) {
-			return m, ours
+			return ours
 		} else if errors.As(err, &field) && field.Field != "" {
-			return m, Errorf(CodeInvalidRequest, "not a JSON-RPC message: %v", err)
+			return Errorf(CodeInvalidRequest, "not a JSON-RPC message: %v", err)
 		}
-		return m, Errorf(CodeParse, "%v", err)
+		return Errorf(CodeParse, "%v", err)
 	}
 	switch {
 	case m.Version != version:
-		return m, Errorf(CodeInvalidRequest, `"jsonrpc" must be "2.0"`)
+		return Errorf(CodeInvalidRequest, `"jsonrpc" must be "2.0"`)
 	case m.Method == "":
-		return m, Errorf(CodeInvalidRequest, `"method" is missing: this side takes requests and notifications`)
+		return Errorf(CodeInvalidRequest, `"method" is missing: this side takes requests and notifications`)
 	}
-	return m, nil
+	return nil
 }
 
-func (d *Dispatcher) serve(ctx context.Context, in *Incoming, m *message) {
+// serve answers a parsed message.
+func (d *Dispatcher) serve(ctx context.Context, in *Incoming) {
+	m := &in.m
 	if m.ID.IsZero() {
 		return // no notification changes anything here; a stream sees to cancellation
 	}
-	defer recoverPanic(m.Method, func() { in.respond(m.ID, nil, errInternal) })
+	defer recoverPanic(m.Method, func() { in.respond(nil, errInternal) })
 	method, ok := d.methods[m.Method]
 	if !ok {
-		in.respond(m.ID, nil, Errorf(CodeMethodNotFound, "there is no method %.60q", m.Method))
+		in.respond(nil, Errorf(CodeMethodNotFound, "there is no method %.60q", m.Method))
 		return
 	}
-	result, err := method(ctx, &Call{
-		ID: m.ID, Method: m.Method, Params: m.Params, Evidence: in.Evidence, Header: in.Header, ctx: ctx, in: in,
-	})
+	in.call = Call{ID: m.ID, Method: m.Method, Params: m.Params, Evidence: in.Evidence, Header: in.Header, ctx: ctx, in: in}
+	result, err := method(ctx, &in.call)
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
-		in.respond(m.ID, nil, asError(err))
+		in.respond(nil, asError(err))
 		return
 	}
-	in.respond(m.ID, result, nil)
+	in.respond(result, nil)
 }
 
 // recoverPanic, deferred, keeps a panic in one message from ending the process.
@@ -179,57 +182,56 @@ func asError(err error) *Error {
 	return errInternal
 }
 
-// Rendered is a result that is encoded already, in the encoding of its request. It
-// goes out as it is, unchecked, so it must be valid: it is for the one result that
-// is worth writing by hand.
-type Rendered []byte
-
-func (in *Incoming) respond(id ID, result any, fault *Error) {
-	if text, ok := result.(Rendered); ok {
-		in.sendRendered(id, text)
-		return
-	}
-	err := in.send(response{version, id, result, fault}, Outgoing{Last: true, Err: fault})
-	var unsendable *encodingError
-	if errors.As(err, &unsendable) {
-		slog.Error("a result could not be encoded", "err", err)
-		in.send(response{version, id, nil, errInternal}, Outgoing{Last: true, Err: errInternal})
-	}
+// Rendered is a result that encodes itself. It goes out unchecked, so it must be valid: it is for
+// the one result that is worth writing by hand.
+type Rendered interface {
+	Render(codec Codec, w *bytes.Buffer) error
 }
 
-func (in *Incoming) sendRendered(id ID, result Rendered) {
+func (in *Incoming) respond(result any, fault *Error) {
 	buf := buffers.Get().(*bytes.Buffer)
 	defer recycle(buf)
-	if in.Codec == JSON {
-		buf.WriteString(`{"jsonrpc":"2.0","id":`)
-		buf.Write(id.appendJSON(buf.AvailableBuffer()))
-		buf.WriteString(`,"result":`)
-		buf.Write(result)
-		buf.WriteByte('}')
+	var err error
+	if rendered, ok := result.(Rendered); ok {
+		err = in.render(buf, rendered)
 	} else {
-		buf.WriteString("\xa3\x62id") // three pairs, their keys in deterministic order
-		buf.Write(id.appendCBOR(buf.AvailableBuffer()))
-		buf.WriteString("\x66result")
-		buf.Write(result)
-		buf.WriteString("\x67jsonrpc\x632.0")
+		err = in.Codec.Encode(buf, response{version, in.m.ID, result, fault})
 	}
-	in.transmit(Outgoing{Body: buf.Bytes(), Last: true})
+	if err != nil {
+		slog.Error("a result could not be encoded", "err", err)
+		fault = errInternal
+		buf.Reset()
+		in.Codec.Encode(buf, response{version, in.m.ID, nil, fault})
+	}
+	in.transmit(Outgoing{Body: buf.Bytes(), Last: true, Err: fault})
 }
 
-// encodingError is an error of a codec for a value of ours.
-type encodingError struct{ error }
+// render encodes a response as the codecs do.
+func (in *Incoming) render(buf *bytes.Buffer, result Rendered) error {
+	if in.Codec == JSON {
+		buf.WriteString(`{"jsonrpc":"2.0","id":`)
+		buf.Write(in.m.ID.appendJSON(buf.AvailableBuffer()))
+		buf.WriteString(`,"result":`)
+		err := result.Render(JSON, buf)
+		buf.WriteByte('}')
+		return err
+	}
+	buf.WriteString("\xa3\x62id") // three pairs, their keys in deterministic order
+	buf.Write(in.m.ID.appendCBOR(buf.AvailableBuffer()))
+	buf.WriteString("\x66result")
+	err := result.Render(CBOR, buf)
+	buf.WriteString("\x67jsonrpc\x632.0")
+	return err
+}
 
-func (e *encodingError) Unwrap() error { return e.error }
-
-// send encodes and sends a message. It is safe for concurrent use.
-func (in *Incoming) send(v any, out Outgoing) error {
+// send encodes and sends a notification. It is safe for concurrent use.
+func (in *Incoming) send(v notification) error {
 	buf := buffers.Get().(*bytes.Buffer)
 	defer recycle(buf)
 	if err := in.Codec.Encode(buf, v); err != nil {
-		return &encodingError{err}
+		return err
 	}
-	out.Body = buf.Bytes()
-	return in.transmit(out)
+	return in.transmit(Outgoing{Body: buf.Bytes()})
 }
 
 func (in *Incoming) transmit(out Outgoing) error {

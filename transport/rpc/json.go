@@ -24,11 +24,8 @@ func (jsonCodec) ContentType() string { return "application/json" }
 func (jsonCodec) Encode(w *bytes.Buffer, v any) error { return json.MarshalWrite(w, v, jsonEncode) }
 
 func (jsonCodec) Decode(b []byte, v any) error {
-	if m, ok := v.(*message); ok {
-		if walkJSON(b, m) {
-			return nil
-		}
-		*m = message{}
+	if m, ok := v.(*message); ok && m.walk(Raw{JSON, b}) {
+		return nil
 	}
 	return decodeJSON(b, v)
 }
@@ -48,10 +45,9 @@ func decodeJSON(b []byte, v any, opts ...json.Options) error {
 
 // decodeJSONRequest decodes a message of a client.
 func decodeJSONRequest(b []byte, m *message) error {
-	if walkJSON(b, m) {
+	if m.walk(Raw{JSON, b}) {
 		return nil
 	}
-	*m = message{}
 	if err := checkJSONBounds(b); err != nil {
 		return err
 	}

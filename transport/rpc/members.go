@@ -24,7 +24,7 @@ func (r Raw) SetText(into *string, usual ...string) bool {
 	for _, u := range usual {
 		if string(text) == u {
 			*into = u
-			return ok && u != ""
+			return ok
 		}
 	}
 	*into = string(text)
@@ -43,6 +43,15 @@ func (r Raw) text() (text []byte, ok bool) {
 	return text, ok
 }
 
+// walk decodes a usual message. It leaves another one to the codecs, with m zero.
+func (m *message) walk(r Raw) bool {
+	if r.Walk(m) {
+		return true
+	}
+	*m = message{}
+	return false
+}
+
 // SetMember decodes a member of a request, a notification or a result.
 func (m *message) SetMember(name []byte, value Raw) bool {
 	switch string(name) {
@@ -51,7 +60,7 @@ func (m *message) SetMember(name []byte, value Raw) bool {
 		m.Version = version
 		return ok && string(text) == version
 	case "method":
-		return value.SetText(&m.Method)
+		return value.SetText(&m.Method, methodCall)
 	case "id":
 		return m.ID.set(value)
 	case "params":

@@ -6,6 +6,7 @@ const (
 	Revision = "2026-07-28"
 	// methodInitialize opens a session of an older revision.
 	methodInitialize = "initialize"
+	methodCall       = "tools/call"
 	// methodCancelled cancels a request.
 	methodCancelled = "notifications/cancelled"
 )

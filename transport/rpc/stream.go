@@ -72,7 +72,6 @@ type Stream struct {
 // runningRequest is a request that is not answered.
 type runningRequest struct {
 	in     Incoming
-	m      *message
 	stream *Stream
 	cancel context.CancelFunc
 }
@@ -127,7 +126,9 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 			s.finish(err)
 			return
 		}
-		m, fault := parse(s.codec, b)
+		a := &runningRequest{stream: s}
+		a.in = Incoming{Codec: s.codec, Body: b, Evidence: s.Evidence, Send: a.send}
+		fault, m := a.in.parse(), &a.in.m
 		switch {
 		case fault != nil:
 			s.refuse(m.ID, fault)
@@ -141,7 +142,7 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 			}{io.MultiReader(bytes.NewReader(append(b, '\n')), s.r), s.w, rw}))
 			return
 		default:
-			if !s.start(running, b, m) {
+			if !s.start(running, a) {
 				return
 			}
 		}
@@ -199,14 +200,15 @@ func drain(requests *sync.WaitGroup) {
 
 // refuse answers a message that is not served.
 func (s *Stream) refuse(id ID, fault *Error) {
-	in := Incoming{Codec: s.codec, Send: func(o Outgoing) error { return s.w.message(o.Body) }}
-	in.respond(id, nil, fault)
+	in := Incoming{Codec: s.codec, Send: func(o Outgoing) error { return s.w.message(o.Body) }, m: message{ID: id}}
+	in.respond(nil, fault)
 }
 
 // start serves a request, and reports whether its caller goes on reading. It serves a request
 // without a successor in the caller's goroutine, because waking another one takes longer than most
 // calls. If the request exceeds inlineLimit, another goroutine reads on.
-func (s *Stream) start(ctx context.Context, body []byte, m *message) bool {
+func (s *Stream) start(ctx context.Context, a *runningRequest) bool {
+	m := &a.in.m
 	s.mu.Lock()
 	_, twice := s.running[m.ID]
 	now, most := s.inFlight, MaxInFlight
@@ -225,9 +227,7 @@ func (s *Stream) start(ctx context.Context, body []byte, m *message) bool {
 		s.refuse(m.ID, Errorf(CodeBusy, "%d requests are running on this stream: wait for one to end", most))
 		return true
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	a := &runningRequest{m: m, stream: s, cancel: cancel}
-	a.in = Incoming{Codec: s.codec, Body: body, Evidence: s.Evidence, Send: a.send}
+	ctx, a.cancel = context.WithCancel(ctx)
 	inline := s.r.Buffered() == 0
 	s.requests.Add(1) // before another goroutine may read the end, and wait
 	s.mu.Lock()
@@ -258,7 +258,7 @@ func (s *Stream) serve(ctx context.Context, a *runningRequest) (inline bool) {
 		a.cancel()
 		s.requests.Done()
 	}()
-	s.Dispatcher.serve(ctx, &a.in, a.m)
+	s.Dispatcher.serve(ctx, &a.in)
 	return false
 }
 
@@ -311,8 +311,8 @@ func (s *Stream) handleNotification(m *message) {
 
 // markAnswered is called with mu held.
 func (s *Stream) markAnswered(a *runningRequest) {
-	if s.running[a.m.ID] == a {
-		delete(s.running, a.m.ID)
+	if s.running[a.in.m.ID] == a {
+		delete(s.running, a.in.m.ID)
 	}
 }
 

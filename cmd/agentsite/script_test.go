@@ -71,9 +71,9 @@ func setup(env *testscript.Env) error {
 // clients are the commands that ask one question, of files or of a site on this machine.
 const clients = "agents|approve|ask|backup|call|check|clock|grant|grants|history|identity|journal|owners|pinout|points|read|reload|reset|restore|revoke|rules|schema|scan|set|stop|tasks|token|tools|version|why"
 
-// useClient has program run the clients. A race detector costs each of a thousand starts a tenth of a
-// second, and finds next to nothing in what asks once and ends. All other commands are this test's own
-// binary: sites and their guards, and those that talk with sites elsewhere or watch.
+// useClient has program run the clients. A race detector costs each start a tenth of a second, and finds
+// next to nothing in what asks once and ends. All other commands are this test's own binary: sites and
+// their guards, and those that talk with sites elsewhere or watch.
 func useClient(t *testing.T, program string) {
 	own, err := exec.LookPath("agentsite")
 	if err != nil {

@@ -1,6 +1,7 @@
 package alarm
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -80,8 +81,8 @@ func (a *alarm) due() (due []*timer) {
 		return t.at <= now
 	})
 	a.next = 0
-	for _, t := range a.timers {
-		a.wakeBy(t.at)
+	if len(a.timers) > 0 {
+		a.wakeBy(slices.MinFunc(a.timers, func(t, u *timer) int { return cmp.Compare(t.at, u.at) }).at)
 	}
 	return due
 }

@@ -21,13 +21,8 @@ func TestEndWithinLastStep(t *testing.T) {
 	}{
 		"canceled": {func(r *rig, id string) { r.Cancel(context.Background(), ann, id) }, task.Canceled},
 		"late":     {func(*rig, string) { time.Sleep(2 * time.Hour) }, task.Failed},
-		"revoked": {func(r *rig, _ string) {
-			r.desk.mu.Lock()
-			r.desk.refuse(ann, true)
-			r.desk.mu.Unlock()
-			r.Recheck()
-		}, task.Canceled},
-		"gone": {func(r *rig, _ string) { r.crew.mu.Lock(); r.crew.all = r.crew.all[1:]; r.crew.mu.Unlock(); r.Recheck() }, task.Failed},
+		"revoked":  {func(r *rig, _ string) { r.desk.refuse(ann, true); r.Recheck() }, task.Canceled},
+		"gone":     {func(r *rig, _ string) { r.crew.mu.Lock(); r.crew.all = r.crew.all[1:]; r.crew.mu.Unlock(); r.Recheck() }, task.Failed},
 		"paused": {func(r *rig, _ string) {
 			r.crew.change("a", func(w *hosted.Worker) { w.Paused = true })
 			r.Recheck()

@@ -76,6 +76,12 @@ type runningRequest struct {
 	cancel context.CancelFunc
 }
 
+func (s *Stream) newRequest(body []byte) *runningRequest {
+	a := &runningRequest{stream: s}
+	a.in = Incoming{Codec: s.codec, Body: body, Evidence: s.Evidence, Send: a.send}
+	return a
+}
+
 // send sends a message of a request. After the answer its id may be used again.
 func (a *runningRequest) send(o Outgoing) error {
 	if o.Last {
@@ -126,12 +132,11 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 			s.finish(err)
 			return
 		}
-		a := &runningRequest{stream: s}
-		a.in = Incoming{Codec: s.codec, Body: b, Evidence: s.Evidence, Send: a.send}
+		a := s.newRequest(b)
 		fault, m := a.in.parse(), &a.in.m
 		switch {
 		case fault != nil:
-			s.refuse(m.ID, fault)
+			a.in.respond(nil, fault)
 		case m.ID.IsZero():
 			s.handleNotification(m)
 		case m.Method == methodInitialize && s.Handover != nil && s.codec == JSON:
@@ -153,9 +158,9 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 func (s *Stream) handleReadError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, errTooLong):
-		s.refuse(ID{}, Errorf(CodeInvalidRequest, "a message has at most %d bytes", s.limit(maxStrangerMessage, MaxMessage)))
+		s.newRequest(nil).in.respond(nil, Errorf(CodeInvalidRequest, "a message has at most %d bytes", s.limit(maxStrangerMessage, MaxMessage)))
 	case errors.Is(err, errUnframed):
-		s.refuse(ID{}, Errorf(CodeParse, "%v", err))
+		s.newRequest(nil).in.respond(nil, Errorf(CodeParse, "%v", err))
 	}
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		drain(&s.requests)
@@ -198,12 +203,6 @@ func drain(requests *sync.WaitGroup) {
 	<-ended.Done()
 }
 
-// refuse answers a message that is not served.
-func (s *Stream) refuse(id ID, fault *Error) {
-	in := Incoming{Codec: s.codec, Send: func(o Outgoing) error { return s.w.message(o.Body) }, m: message{ID: id}}
-	in.respond(nil, fault)
-}
-
 // start serves a request, and reports whether its caller goes on reading. It serves a request
 // without a successor in the caller's goroutine, because waking another one takes longer than most
 // calls. If the request exceeds inlineLimit, another goroutine reads on.
@@ -221,10 +220,10 @@ func (s *Stream) start(ctx context.Context, a *runningRequest) bool {
 	}
 	switch {
 	case twice:
-		s.refuse(m.ID, Errorf(CodeInvalidRequest, "a request with the id %s is running already", m.ID))
+		a.in.respond(nil, Errorf(CodeInvalidRequest, "a request with the id %s is running already", m.ID))
 		return true
 	case now >= most:
-		s.refuse(m.ID, Errorf(CodeBusy, "%d requests are running on this stream: wait for one to end", most))
+		a.in.respond(nil, Errorf(CodeBusy, "%d requests are running on this stream: wait for one to end", most))
 		return true
 	}
 	ctx, a.cancel = context.WithCancel(ctx)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -17,49 +18,74 @@ import (
 // coldplug loads the kernel modules of the devices that exist now. It does not load modules
 // for devices that are plugged in later.
 func coldplug() {
-	var found []string
+	m, err := readModules()
+	if err != nil {
+		logf("%v", err)
+		return
+	}
+	known := make(map[string]bool) // a Raspberry Pi has many devices of one kind
 	filepath.WalkDir("/sys/devices", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Name() == "modalias" {
-			if text, err := os.ReadFile(path); err == nil {
-				found = append(found, strings.TrimSpace(string(text)))
+			text, _ := os.ReadFile(path)
+			if alias := strings.TrimSpace(string(text)); alias != "" && !known[alias] {
+				known[alias] = true
+				if err := m.load(alias); err != nil {
+					logf("%v", err)
+				}
 			}
 		}
 		return nil
 	})
-	for _, alias := range found {
-		if err := modprobe(alias); err != nil {
-			logf("%v", err)
-		}
-	}
 }
 
 // modprobe loads the modules with a name or an alias, if any, and their dependencies.
 func modprobe(alias string) error {
-	folder, err := modulesFolder()
+	m, err := readModules()
 	if err != nil {
 		return err
 	}
-	alias = underscores(alias)
-	names := []string{alias}
+	return m.load(alias)
+}
+
+// modules are the kernel's modules that are not built in.
+type modules struct {
+	folder  string
+	aliases [][2]string         // a pattern and a name
+	files   map[string][]string // a name's file, and those of its dependencies
+}
+
+func readModules() (*modules, error) {
+	folder, err := modulesFolder()
+	if err != nil {
+		return nil, err
+	}
+	m := &modules{folder: folder, files: make(map[string][]string)}
 	eachLine(filepath.Join(folder, "modules.alias"), func(f []string) {
 		if len(f) == 3 && f[0] == "alias" {
-			if is, _ := filepath.Match(underscores(f[1]), alias); is {
-				names = append(names, underscores(f[2]))
-			}
+			m.aliases = append(m.aliases, [2]string{underscores(f[1]), underscores(f[2])})
 		}
 	})
 	eachLine(filepath.Join(folder, "modules.dep"), func(f []string) {
-		file := strings.TrimSuffix(f[0], ":")
-		name := underscores(strings.TrimSuffix(filepath.Base(file), ".ko"))
-		for _, n := range names {
-			if n == name {
-				for i := len(f) - 1; i > 0; i-- {
-					err = errors.Join(err, load(filepath.Join(folder, f[i])))
-				}
-				err = errors.Join(err, load(filepath.Join(folder, file)))
-			}
-		}
+		f[0] = strings.TrimSuffix(f[0], ":")
+		m.files[underscores(strings.TrimSuffix(filepath.Base(f[0]), ".ko"))] = f
 	})
+	return m, nil
+}
+
+// load is modprobe.
+func (m *modules) load(alias string) (err error) {
+	alias = underscores(alias)
+	names := []string{alias}
+	for _, a := range m.aliases {
+		if is, _ := filepath.Match(a[0], alias); is {
+			names = append(names, a[1])
+		}
+	}
+	for _, name := range names {
+		for _, file := range slices.Backward(m.files[name]) {
+			err = errors.Join(err, load(filepath.Join(m.folder, file)))
+		}
+	}
 	return err
 }
 

@@ -42,7 +42,7 @@ type instance struct {
 	site      identity.ID
 	until     time.Time
 	at        []netip.Addr // as it was last announced
-	disputed  bool         // it was announced at other addresses, too
+	disputed  time.Time    // until then it is announced at other addresses, too
 	suspected bool         // somebody sent a goodbye
 }
 
@@ -125,7 +125,7 @@ func (f *finder) question(now time.Time) []byte {
 	var q dns.Msg
 	q.Question = []dns.Question{{Name: services, Qtype: dns.TypePTR, Qclass: dns.ClassINET}}
 	for label, k := range f.known {
-		if rest := k.until.Sub(now); rest >= ttl/2 && !k.disputed && len(q.Answer) < maxAnswers {
+		if rest := k.until.Sub(now); rest >= ttl/2 && !now.Before(k.disputed) && len(q.Answer) < maxAnswers {
 			q.Answer = append(q.Answer, &dns.PTR{
 				Hdr: dns.RR_Header{Name: services, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: uint32(rest.Seconds())},
 				Ptr: label + "." + services,
@@ -170,9 +170,9 @@ func (f *finder) handle(l *link, p packet) {
 		case *dns.SRV:
 			targets[rr.Hdr.Name] = rr.Target
 		case *dns.A:
-			addAddr(addrs, rr.Hdr, rr.A, "")
+			addAddr(addrs, l.own[p.on], rr.Hdr, rr.A)
 		case *dns.AAAA:
-			addAddr(addrs, rr.Hdr, rr.AAAA, l.own[p.on].Name)
+			addAddr(addrs, l.own[p.on], rr.Hdr, rr.AAAA)
 		}
 	}
 	for _, rr := range all {
@@ -193,14 +193,16 @@ func (f *finder) handle(l *link, p packet) {
 	}
 }
 
-// addAddr adds an address of a host, with its zone if it is link-local.
-func addAddr(addrs map[string][]netip.Addr, h dns.RR_Header, ip []byte, zone string) {
+// addAddr adds an address of a host, with its zone if it is link-local. It ignores public addresses of
+// other networks: else a neighbour would have us connect to anybody.
+func addAddr(addrs map[string][]netip.Addr, on iface, h dns.RR_Header, ip []byte) {
 	a, ok := netip.AddrFromSlice(ip)
-	if !ok || h.Ttl == 0 || len(addrs[h.Name]) == maxAddrs {
+	a = a.Unmap()
+	if !ok || h.Ttl == 0 || len(addrs[h.Name]) == maxAddrs || !a.IsPrivate() && !on.contains(a) {
 		return
 	}
-	if a = a.Unmap(); a.Is6() && a.IsLinkLocalUnicast() {
-		a = a.WithZone(zone)
+	if a.Is6() && a.IsLinkLocalUnicast() {
+		a = a.WithZone(on.Name)
 	}
 	addrs[h.Name] = append(addrs[h.Name], a)
 }
@@ -217,10 +219,18 @@ func (f *finder) handleTXT(txt *dns.TXT, at []netip.Addr) {
 	if f.emit(discovery.Sighting{Site: site, Record: record, At: at, For: holds}) != nil {
 		return
 	}
-	if k := f.known[label]; k != nil || len(f.known) < maxKnown {
-		disputed := k != nil && (k.disputed || !slices.Equal(k.at, at))
-		f.known[label] = &instance{site: site, until: time.Now().Add(holds), at: at, disputed: disputed}
+	k := f.known[label]
+	if k == nil && len(f.known) >= maxKnown {
+		return
 	}
+	now := &instance{site: site, until: time.Now().Add(holds), at: at}
+	if k != nil {
+		now.disputed = k.disputed
+		if !slices.Equal(k.at, at) && k.until.After(now.disputed) {
+			now.disputed = k.until
+		}
+	}
+	f.known[label] = now
 }
 
 // suspectGoodbye queries soon whether a site has really gone. Anybody can send a goodbye, and a

@@ -103,8 +103,8 @@ func TestKnown(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		r := discoverytest.Record(identity.New(), 1)
 		host := discovery.HostName(r.Site) + "."
-		w.say("192.0.2.1:5353", says(t, r, 4500, rr(t, host+" 120 IN A 192.0.2.1"), rr(t, host+" 120 IN AAAA fe80::1"), rr(t, host+" 120 IN AAAA 2001:db8::1"), rr(t, "x.local. 120 IN A 192.0.2.66")))
-		want := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("fe80::1%eth0"), netip.MustParseAddr("2001:db8::1")}
+		w.say("192.0.2.1:5353", says(t, r, 4500, rr(t, host+" 120 IN A 192.0.2.1"), rr(t, host+" 120 IN AAAA fe80::1"), rr(t, host+" 120 IN AAAA fd00::1"), rr(t, host+" 120 IN A 198.51.100.1"), rr(t, host+" 120 IN AAAA 2001:db8::1"), rr(t, "x.local. 120 IN A 192.0.2.66")))
+		want := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("fe80::1%eth0"), netip.MustParseAddr("fd00::1")} // and no public ones of other networks
 		if seen := w.sightings(); len(seen) != 1 || seen[0].Site != r.Site || !bytes.Equal(seen[0].Record, r.Short()) || !slices.Equal(seen[0].At, want) || seen[0].For != ttl {
 			t.Fatalf("%+v", seen)
 		}
@@ -140,6 +140,11 @@ func TestDisputed(t *testing.T) {
 		w.say("192.0.2.66:5353", at("192.0.2.77"))
 		if q, _ := w.burst(t); len(q.Answer) != 0 {
 			t.Errorf("it keeps the site from answering: %v", q)
+		}
+		time.Sleep(ttl)
+		w.say("192.0.2.1:5353", at("192.0.2.1"))
+		if q, _ := w.burst(t); len(q.Answer) != 1 {
+			t.Errorf("after the other addresses have expired: %v", q)
 		}
 	})
 }

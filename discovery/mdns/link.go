@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"slices"
 	"sync"
 
 	"golang.org/x/net/ipv4"
@@ -54,6 +55,11 @@ func (i iface) has(group netip.AddrPort) bool {
 		}
 	}
 	return false
+}
+
+// contains reports whether an address is on the interface's link.
+func (i iface) contains(a netip.Addr) bool {
+	return a.IsLinkLocalUnicast() || slices.ContainsFunc(i.nets, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
 // reachable returns the addresses to announce: link-local IPv6 only without another one.
@@ -204,13 +210,7 @@ func readPackets(read func([]byte) error) error {
 // isLocal reports whether a packet comes from the link itself. A unicast packet may come from
 // elsewhere, and is not answered: it may be spoofed, to flood its source.
 func (l *link) isLocal(p packet) bool {
-	from := p.from.Addr().WithZone("")
-	for _, n := range l.own[p.on].nets {
-		if n.Contains(from) {
-			return true
-		}
-	}
-	return from.IsLinkLocalUnicast()
+	return l.own[p.on].contains(p.from.Addr().WithZone(""))
 }
 
 // interfaceFor returns the index of the interface whose link an address is on.

@@ -21,6 +21,8 @@ const (
 	// maxDials bounds the known addresses that are dialled, and the announced ones at a time: any
 	// peer on the network can announce addresses for the site.
 	maxDials = 64
+	// maxReasons bounds the failures that an error names, of which any peer can cause thousands.
+	maxReasons = 64
 )
 
 // keepAliveDialer makes connections that end when the site has vanished: soon after a write,
@@ -113,13 +115,14 @@ func (d lanDialer) browse(network string, known []string) attempt[lanConn] {
 				if admitted == nil {
 					continue
 				}
-				dial := admitted.attempt(func(ctx context.Context, accepted func()) (lanConn, error) {
-					return d.connect(ctx, network, a, accepted)
-				})
+				var wait time.Duration
 				if isLinkLocal(a) && len(at) > 1 { // the others stay valid elsewhere and are worth storing
-					dial = delayed(fallbackDelay, dial)
+					wait = fallbackDelay
 				}
-				add(dial)
+				add(admitted.attempt(func(ctx context.Context, accepted func()) (lanConn, error) {
+					pause(ctx, wait)
+					return d.connect(ctx, network, a, accepted)
+				}))
 			}
 		})
 		if !heard {

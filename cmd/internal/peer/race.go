@@ -25,7 +25,7 @@ func race[T any](ctx context.Context, delay time.Duration, discard func(T), grou
 		case <-ctx.Done():
 		}
 	}
-	running := 0
+	running, reasons := 0, 0
 	start := func(a attempt[T]) {
 		running++
 		go func() {
@@ -57,8 +57,9 @@ func race[T any](ctx context.Context, delay time.Duration, discard func(T), grou
 			if r.err == nil {
 				return r.value, nil
 			}
-			if r.err != errReplaced || failed == nil { // of which there may be thousands
+			if failed == nil || r.err != errReplaced && reasons < maxReasons {
 				failed = joinReasons(failed, r.err)
+				reasons++
 			}
 		}
 		if len(groups) > 0 {
@@ -75,14 +76,11 @@ func race[T any](ctx context.Context, delay time.Duration, discard func(T), grou
 	}
 }
 
-// delayed starts an attempt after a while.
-func delayed[T any](by time.Duration, a attempt[T]) attempt[T] {
-	return func(ctx context.Context, add func(attempt[T])) (T, error) {
-		select {
-		case <-time.After(by):
-		case <-ctx.Done():
-		}
-		return a(ctx, add)
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 

@@ -13,12 +13,12 @@ func TestRaceDelayed(t *testing.T) {
 	for other, want := range map[time.Duration]string{200 * time.Millisecond: "global", time.Second: "link-local"} {
 		synctest.Test(t, func(t *testing.T) {
 			got, err := race(t.Context(), time.Minute, func(string) {}, []attempt[string]{func(ctx context.Context, add func(attempt[string])) (string, error) {
-				add(delayed(fallbackDelay, func(context.Context, func(attempt[string])) (string, error) { return "link-local", nil }))
 				add(func(ctx context.Context, _ func(attempt[string])) (string, error) {
-					select {
-					case <-time.After(other):
-					case <-ctx.Done():
-					}
+					pause(ctx, fallbackDelay)
+					return "link-local", ctx.Err()
+				})
+				add(func(ctx context.Context, _ func(attempt[string])) (string, error) {
+					pause(ctx, other)
 					return "global", ctx.Err()
 				})
 				<-ctx.Done()

@@ -77,13 +77,13 @@ func (a *Avahi) answer(command string) string {
 	return ""
 }
 
-// Until repeats a command ten times a second, for 10 s, until it says something.
+// Until repeats a command ten times a second, for half a minute, until it says something.
 func (a *Avahi) Until(want, command string) string {
 	a.t.Helper()
 	said := ""
 	every := time.NewTicker(100 * time.Millisecond)
 	defer every.Stop()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); <-every.C {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); <-every.C {
 		if said = a.Run(command); strings.Contains(said, want) {
 			return said
 		}

@@ -237,7 +237,7 @@ func TestStranger(t *testing.T) {
 	c := other.Caller(site.id(t), site.at, rpc.CBOR)
 	defer c.Close()
 	wait := func(id uint64) <-chan error {
-		waiting, ended := make(chan bool), make(chan error, 1)
+		waiting, ended := make(chan bool, 1), make(chan error, 1)
 		go func() {
 			_, err := c.Call(ctx, ask(id, "wait", nil), func(string, rpc.Raw) {
 				select {
@@ -247,7 +247,11 @@ func TestStranger(t *testing.T) {
 			})
 			ended <- err
 		}()
-		<-waiting
+		select {
+		case <-waiting:
+		case err := <-ended:
+			t.Fatal(err)
+		}
 		return ended
 	}
 	one, two := wait(1), wait(2)

@@ -175,7 +175,7 @@ func (f *flashed) powerOn(t testing.TB, guest bool) *powered {
 	// before its first process. A user of a board waits until it has restarted.
 	for try := 1; ; try++ {
 		p.run(t, args, filepath.Join(dir, "qemu.log"))
-		if p.begins() {
+		if p.begins(t) {
 			return p
 		}
 		said := p.console.String()
@@ -227,17 +227,18 @@ func (p *powered) run(t testing.TB, args []string, log string) {
 // busy machine. The kernel does not look for that card again.
 const noNetwork = "can't set config #1, error -110"
 
-// begins reports whether the image's first process says something, on a board with a network.
-func (p *powered) begins() bool {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		switch said, _, begins := strings.Cut(p.console.String(), "agentsite image"); {
-		case restarting.MatchString(said), strings.Contains(said, noNetwork):
-			return false
-		case begins:
-			return true
-		}
-	}
-	return false
+// begins reports whether the image's first process says something within a minute, on a board with a
+// network.
+func (p *powered) begins(t testing.TB) bool {
+	t.Helper()
+	var begins, fails bool
+	harness.WaitFor(t, 2*time.Minute, "the board begins, or fails to", func() bool {
+		var said string
+		said, _, begins = strings.Cut(p.console.String(), "agentsite image")
+		fails = restarting.MatchString(said) || strings.Contains(said, noNetwork)
+		return begins || fails || p.seconds() > 60
+	})
+	return begins && !fails
 }
 
 // addGuest appends the guest to the system, in the place of the DHCP client.

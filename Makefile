@@ -2,10 +2,6 @@
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
-GO      := CGO_ENABLED=0 go
-# How everything is built and tested; deploy/replaced/README.md says why.
-export GOFLAGS := $(shell cat deploy/goflags)
-BUILD   := $(GO) build -ldflags '$(LDFLAGS)'
 
 # os-arch[-arm level]: what a board or a laptop needs.
 TARGETS := linux-arm-6 linux-arm-7 linux-arm64 linux-amd64 darwin-arm64 darwin-amd64 windows-amd64
@@ -17,7 +13,7 @@ help:          ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*##/\t/' | expand -t 10
 
 agentsite: FORCE
-	@$(BUILD) -o $@ ./cmd/agentsite
+	@go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/agentsite
 FORCE:
 
 run: agentsite ## build and run a site: agentsite.yaml here, or a simulated greenhouse
@@ -29,7 +25,7 @@ build: ## cross-compile static binaries into dist/ and print their sizes
 		os=$${t%%-*}; rest=$${t#*-}; arch=$${rest%%-*}; arm=$${rest#$$arch}; arm=$${arm#-}; \
 		ext=; [ $$os = windows ] && ext=.exe; \
 		out=dist/agentsite-$$os-$$arch$${arm:+v$$arm}$$ext; \
-		GOOS=$$os GOARCH=$$arch GOARM=$$arm $(BUILD) -o $$out ./cmd/agentsite; \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch GOARM=$$arm go build -trimpath -ldflags '$(LDFLAGS)' -o $$out ./cmd/agentsite; \
 		printf '%10d  %s\n' $$(wc -c <$$out) $$out; \
 	done
 
@@ -40,7 +36,7 @@ image: ## an SD card for the 64-bit boards, and its manifest for Raspberry Pi Im
 	@./deploy/image/build
 
 test: ## the tests; at most three minutes. make check vets
-	$(GO) test -vet=off ./...
+	go test -vet=off ./...
 
 check: ## what a commit has to pass besides the tests
 	@./.ci/check

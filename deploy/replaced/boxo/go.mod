@@ -1,3 +1,0 @@
-module github.com/ipfs/boxo
-
-go 1.26.0

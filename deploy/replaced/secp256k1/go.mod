@@ -1,3 +1,0 @@
-module github.com/decred/dcrd/dcrec/secp256k1/v4
-
-go 1.26.0

@@ -1,2 +1,0 @@
-// Package observer is empty: tests of modules that the program links name it, so that go mod tidy looks for it.
-package observer

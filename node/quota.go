@@ -23,18 +23,19 @@ const (
 
 // bounds are the limits of each quota. own is reserved for each account. Beyond it, up to most, an
 // account takes from the common ones, which all accounts share. Owners and this machine's own
-// callers take none of the common ones.
+// callers take none of the common ones, and up to reserved. A page has a subscription for each tab,
+// and HTTP/2 carries them all.
 var bounds = [quotas]struct {
-	own, most, common int
-	what              string
+	own, most, common, reserved int
+	what                        string
 }{
-	Calls:         {8, 64, 64, "calls are running"},
-	Returns:       {8, 8, 0, "returns to safe are running"},
-	Stops:         {8, 8, 0, "emergency stops are running"},
-	Waits:         {4, 16, 32, "calls wait for their client's answer"},
-	Subscriptions: {4, 16, 16, "subscriptions are open"},
-	Sessions:      {4, 16, 16, "sessions are open"},
-	approvals:     {4, 8, 32, "calls wait for the owner's approval"},
+	Calls:         {8, 64, 64, 64, "calls are running"},
+	Returns:       {8, 8, 0, 8, "returns to safe are running"},
+	Stops:         {8, 8, 0, 8, "emergency stops are running"},
+	Waits:         {4, 16, 32, 16, "calls wait for their client's answer"},
+	Subscriptions: {4, 16, 16, 128, "subscriptions are open"},
+	Sessions:      {4, 16, 16, 16, "sessions are open"},
+	approvals:     {4, 8, 32, 8, "calls wait for the owner's approval"},
 }
 
 // account is the holder of quotas. All principals whose permission descends from the same grantee
@@ -92,12 +93,16 @@ func (n *Node) Hold(p agents.Principal, q Quota) (Place, error) {
 		return Place{}, err
 	}
 	to, b, c := n.account(p), bounds[q], &n.held[q]
+	most := b.most
+	if to.reserved {
+		most = b.reserved
+	}
 	if q == Returns || q == Stops { // no stop is refused because of other calls by the same grant
 		to.name = p.ID
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if has := c.held[to]; has >= b.most || has >= b.own && !to.reserved && c.common(b.own) >= b.common {
+	if has := c.held[to]; has >= most || has >= b.own && !to.reserved && c.common(b.own) >= b.common {
 		return Place{}, device.Faultf(device.Busy, "too many %s for you, or for those who share your permission: wait for one to end", b.what)
 	}
 	if c.held == nil {

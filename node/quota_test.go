@@ -54,7 +54,7 @@ func TestQuotas(t *testing.T) {
 			}
 		}
 		for _, p := range []agents.Principal{own, localAgent, tokenHeld, {ID: "did:key:owner", Owner: true}} {
-			for range b.most {
+			for range b.reserved {
 				place, err := d.Hold(p, q)
 				if err != nil {
 					t.Fatalf("%s: %s is refused: %v", b.what, p.ID, err)

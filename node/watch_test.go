@@ -433,7 +433,7 @@ func TestWatchRefused(t *testing.T) {
 			}
 		}
 		var all []*watcher
-		for i := range bounds[Subscriptions].most {
+		for i := range bounds[Subscriptions].reserved {
 			all = append(all, r.watch(t, ann, agents.WatchRequest{OfferOnly: i%2 == 0}))
 		}
 		synctest.Wait()

@@ -40,12 +40,12 @@ func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Bu
 	long := func() bool { return true }
 	if c.Account == "" {
 		most = maxStrange
-		w.Header().Set("Connection", "close") // so that no buffer is full of what was not read
+		closeAfter(w, r)
 	} else {
 		long = func() bool {
 			place := quota.Limit{Group: c.Account, Most: maxLarge}
 			if !c.bodies.large.Take(place) {
-				w.Header().Set("Connection", "close")
+				closeAfter(w, r)
 				w.Header().Set("Retry-After", "1")
 				return false
 			}
@@ -78,6 +78,14 @@ func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Bu
 	}
 	complete(r.Context())
 	return body, done
+}
+
+// closeAfter closes a connection of HTTP/1.1 with the answer, so that no buffer is full of what was not
+// read. HTTP/2 ends the stream, and the others of the connection go on.
+func closeAfter(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}

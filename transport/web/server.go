@@ -18,21 +18,29 @@ const (
 	maxHeader     = 16 << 10
 	usualConns    = 256
 	maxConns      = 1024
+	maxStreams    = 128      // of one connection of HTTP/2
+	streamBuffer  = 64 << 10 // bytes that HTTP/2 receives for one connection before they are read
 )
 
 // Serve serves h on ln until ctx ends, and then gives running requests five
-// seconds. Slow and idle clients are bounded in time and in number.
+// seconds. Slow and idle clients are bounded in time and in number. A TLS listener whose
+// configuration offers h2 serves HTTP/2 (RFC 9113) beside HTTP/1.1, with the same limits.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 	conns := newConnLimiter(usualConns, maxConns)
 	srv := &http.Server{
-		Handler:        h,
+		Handler:        conns.multiplexed(h),
 		ReadTimeout:    readTimeout,  // Handler and ReadBody lift it, or it would end a stream
 		WriteTimeout:   writeTimeout, // streams move it on with every write
 		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: maxHeader,
-		ConnState:      conns.changed,
-		ConnContext:    conns.context,
-		ErrorLog:       slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, MaxReadFrameSize: 16 << 10,
+			MaxReceiveBufferPerConnection: streamBuffer, MaxReceiveBufferPerStream: streamBuffer,
+			WriteByteTimeout: writeTimeout,
+		},
+		ConnState:   conns.changed,
+		ConnContext: conns.context,
+		ErrorLog:    slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {

@@ -111,7 +111,7 @@ func ServerTLS(key identity.Key, names []string, now func() time.Time) (*tls.Con
 	asked := x509.NewCertPool()
 	asked.AddCert(&x509.Certificate{Raw: subject, RawSubject: subject})
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: s.get, ClientAuth: tls.RequestClientCert, ClientCAs: asked,
 	}, nil
 }

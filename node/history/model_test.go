@@ -28,12 +28,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// workload returns normal, more where SOAK is set, and less with -short, as under emulation.
+// workload returns normal, more where SOAK is set, and less with -short and with the race detector:
+// one goroutine repeats most of it.
 func workload(normal, soak int) int {
 	switch {
 	case os.Getenv("SOAK") != "":
 		return soak
-	case testing.Short():
+	case testing.Short(), raceDetector:
 		return max(normal/10, 1)
 	}
 	return normal

@@ -108,12 +108,18 @@ func New(o Options) (*Hosting, error) {
 	if err != nil {
 		return nil, err
 	}
+	rules := rule.World{Now: o.Access.Now, AfterFunc: o.Hub.AfterFunc, Untested: true}
 	h.Manager = hosted.New(hosted.Options{
-		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: o.Node, Kinds: kinds(rule.World{Now: o.Access.Now, AfterFunc: o.Hub.AfterFunc, Untested: true}, sites, children, models, h.registry(o)),
+		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: o.Node,
+		Kinds:  kinds(rules, sites, children, models, h.registry(o)),
 		Host:   func(all ...tools.Agent) { o.Node.Host(slices.Concat(o.Extra, all)...) },
-		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) }, Tell: o.Node.SetHosted, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,
+		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) },
+		Tell: o.Node.SetHosted, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,
 	})
-	h.Tasks = tasks.New(tasks.Options{Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.now, Elsewhere: func(principal string) tasks.Elsewhere { return sites.Tasks(principal) }})
+	h.Tasks = tasks.New(tasks.Options{
+		Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.now,
+		Elsewhere: func(principal string) tasks.Elsewhere { return sites.Tasks(principal) },
+	})
 	o.Node.OnRecheck(h.Tasks.Recheck)
 	if h.Imports, err = openImports(o, h.Manager, h.listed); err != nil {
 		return nil, err

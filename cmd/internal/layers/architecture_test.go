@@ -6,7 +6,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -54,36 +53,6 @@ func TestArchitectureNames(t *testing.T) {
 		if !slices.ContainsFunc(layers, func(l layer) bool { return l.folder == folder }) {
 			t.Errorf("the table of packages in docs/architecture.md has a row for %s, which is no package", folder)
 		}
-	}
-}
-
-// TestArchitectureHops checks that the walk of a move has the stated number of steps, at most 35,
-// and that it enters no package a second time on its way there.
-func TestArchitectureHops(t *testing.T) {
-	const limit = 35
-	text := architecture(t)
-	_, walk, _ := strings.Cut(text, "\n## Follow a move")
-	walk, _, _ = strings.Cut(walk, "\n## ")
-	steps := regexp.MustCompile("(?m)^([0-9]+)\\. `([a-z0-9_/]+)\\.go: ").FindAllStringSubmatch(walk, -1)
-	said := regexp.MustCompile(`\*\*([0-9]+) functions\*\*`).FindStringSubmatch(walk)
-	if said == nil || said[1] != strconv.Itoa(len(steps)) || len(steps) > limit {
-		t.Errorf("the walk of a move has %d steps, may have %d, and says %v", len(steps), limit, said)
-	}
-	there, _, ok := strings.Cut(walk, "\n### ")
-	if !ok {
-		t.Fatal("the walk of a move has no way back")
-	}
-	left := make(map[string]bool)
-	last := ""
-	for i, s := range regexp.MustCompile("(?m)^([0-9]+)\\. `([a-z0-9_/]+)\\.go: ").FindAllStringSubmatch(there, -1) {
-		if s[1] != strconv.Itoa(i+1) {
-			t.Errorf("step %s is the %dth", s[1], i+1)
-		}
-		pkg := path.Dir(s[2])
-		if pkg != last && left[pkg] {
-			t.Errorf("step %s enters %s again", s[1], pkg)
-		}
-		left[last], last = true, pkg
 	}
 }
 

@@ -2,9 +2,7 @@ package layers
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -204,28 +202,4 @@ func packages(t *testing.T, tags string) map[string][]string {
 		t.Fatal("go list found no package of ours")
 	}
 	return all
-}
-
-// TestWiringIsSmall: code that joins two packages gets a package of its own, one layer up, and
-// is not dropped into the wiring.
-func TestWiringIsSmall(t *testing.T) {
-	const limit = 800 // lines
-	files, err := filepath.Glob("../site/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := 0
-	for _, f := range files {
-		if strings.HasSuffix(f, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines += strings.Count(string(text), "\n")
-	}
-	if lines == 0 || lines > limit {
-		t.Errorf("cmd/internal/site has %d lines, and may have %d", lines, limit)
-	}
 }

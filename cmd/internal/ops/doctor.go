@@ -96,7 +96,9 @@ func Diagnose(ctx context.Context, o DoctorOptions) Diagnosis {
 			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "correct it; agentsite check shows the same"})
 		}
 	}
-	all = slices.Concat(all, bootFindings(o.Root), unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg, running)), b.PowerOn(holds(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), folderFindings(o.Folder, running), networkFindings(ctx, o.Folder, cfg, site.carriers), journalFindings(o.Folder))
+	all = slices.Concat(all, bootFindings(o.Root), unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg, running)),
+		b.PowerOn(holds(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()),
+		folderFindings(o.Folder, running), networkFindings(ctx, o.Folder, cfg, site.carriers), journalFindings(o.Folder))
 	if !running && o.Root == "" {
 		all = append(all, systemClockFindings()...)
 	}

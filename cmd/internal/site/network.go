@@ -72,7 +72,9 @@ func (s *site) listCarriers() []owner.Carrier {
 		{Kind: owner.AgentsCarrier, Address: s.Folder.SocketPath(state.AgentSocket)},
 	}
 	if s.https != nil {
-		all = append(all, owner.Carrier{Kind: owner.HTTPSCarrier, Address: "https://" + s.https.Addr().String(), Routes: routes, Public: public})
+		all = append(all, owner.Carrier{
+			Kind: owner.HTTPSCarrier, Address: "https://" + s.https.Addr().String(), Routes: routes, Public: public,
+		})
 	}
 	if s.network != nil {
 		addresses, protocols := s.network.Listening()

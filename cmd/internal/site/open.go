@@ -92,7 +92,10 @@ func (s *site) openNode(ctx context.Context) (err error) {
 		devices.ReleaseRevoked(ctx, s.outputs, s.access.MayHold, s.node.NoteRevoked)
 		s.node.Recheck()
 	}
-	s.hosting, err = hosting.New(hosting.Options{Folder: s.Folder, Key: s.key, Domain: s.config.Identified(), Internet: s.internet, Version: s.Version, File: s.file, Extra: extra, Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy})
+	s.hosting, err = hosting.New(hosting.Options{
+		Folder: s.Folder, Key: s.key, Domain: s.config.Identified(), Internet: s.internet, Version: s.Version, File: s.file,
+		Extra: extra, Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy,
+	})
 	if err != nil {
 		return err
 	}
@@ -113,7 +116,8 @@ func (s *site) listenHTTP() (err error) {
 	s.resource = s.url() + "/mcp"
 	if s.listen.HTTPS != config.ListenNone {
 		domain := web.NewDomain(s.listen.Domain, filepath.Dir(s.absFile), s.listen.Certificate, s.listen.CertificateKey)
-		s.https, err = web.ListenHTTPS(s.listen.HTTPS, s.key, s.hostNames(), func() time.Time { t, _ := s.access.Now(); return t }, domain)
+		now := func() time.Time { t, _ := s.access.Now(); return t }
+		s.https, err = web.ListenHTTPS(s.listen.HTTPS, s.key, s.hostNames(), now, domain)
 		if err != nil {
 			return err
 		}
@@ -129,7 +133,8 @@ func (s *site) listenHTTP() (err error) {
 // announced where its HTTPS listener is reached from other machines.
 func (s *site) newAnnouncer() {
 	o := announce.Options{
-		Key: s.key, Name: s.config.Name, Public: s.config.Discovery.Public, Claimed: s.access.Claimed, Now: s.access.Now, Agents: s.hosting.Listed, Shared: s.hosting.Imports.SharedWords,
+		Key: s.key, Name: s.config.Name, Public: s.config.Discovery.Public, Claimed: s.access.Claimed, Now: s.access.Now,
+		Agents: s.hosting.Listed, Shared: s.hosting.Imports.SharedWords,
 		Sequence: discovery.NewSequence(s.Folder.Sequence(), s.Folder.WriteSequence),
 	}
 	if s.https != nil && s.config.Discovery.MDNS && !web.IsLoopback(s.https.Addr()) {
@@ -199,7 +204,10 @@ func (s *site) openRecords(ctx context.Context) (end func()) {
 	if s.file != "" {
 		running.Go(func() {
 			h := s.config.History
-			o := history.Options{Raw: time.Duration(h.Raw), Minutes: time.Duration(h.Minutes), Hours: time.Duration(h.Hours), Bytes: int64(h.Size), Now: s.access.Now}
+			o := history.Options{
+				Raw: time.Duration(h.Raw), Minutes: time.Duration(h.Minutes), Hours: time.Duration(h.Hours),
+				Bytes: int64(h.Size), Now: s.access.Now,
+			}
 			if err := s.history.Open(s.Folder.Path(state.HistoryFolder), o); err != nil {
 				slog.Error("history stays in memory", "err", err)
 			}

@@ -51,8 +51,10 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 			s.legacy.ServeHTTP(w, r, node.Evidence(e))
 		}),
 		metrics.Route(s.node, s.hub, s.outputs, s.Version))
-	routes, err := protocols.Open(protocols.Options{Config: s.config, Folder: s.Folder, File: s.absFile, URL: s.resource, Network: s.network}, &adapter.Site{
-		Node: s.node, Tasks: s.hosting.Tasks, Tools: catalog, Key: s.key, Name: s.config.Name, Version: s.Version, Now: s.access.Now, Domain: s.listen.Domain, Callers: s.listen.Callers,
+	options := protocols.Options{Config: s.config, Folder: s.Folder, File: s.absFile, URL: s.resource, Network: s.network}
+	routes, err := protocols.Open(options, &adapter.Site{
+		Node: s.node, Tasks: s.hosting.Tasks, Tools: catalog, Key: s.key, Name: s.config.Name, Version: s.Version,
+		Now: s.access.Now, Domain: s.listen.Domain, Callers: s.listen.Callers,
 		PushHosts: s.listen.PushHosts, PushFile: adapter.File{Read: s.Folder.Pushes, Write: s.Folder.WritePushes},
 		Ending: ctx, Go: func(do func()) { group.Go(func() error { do(); return nil }) }})
 	if err != nil {
@@ -66,9 +68,12 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 // ownerMethods returns the methods for owners.
 func (s *site) ownerMethods() map[string]rpc.Method {
 	o := owner.Site{
-		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload, Import: s.history.Import, Hosted: s.hosting, Try: s.hosting.Try, Connect: s.hosting.Connect, Bundles: s.hosting.Imports,
+		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload, Import: s.history.Import,
+		Hosted: s.hosting, Try: s.hosting.Try, Connect: s.hosting.Connect, Bundles: s.hosting.Imports,
 		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
-		Routes: func() owner.Routes { return owner.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()} },
+		Routes: func() owner.Routes {
+			return owner.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()}
+		},
 	}
 	if s.network != nil && s.network.Realm().Exists() {
 		o.Find = s.network.Search
@@ -119,7 +124,9 @@ func (s *site) serve(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { s.announcer.Run(ctx, s.nearby, network); return nil })
 	group.Go(func() error { return stdio.Serve(ctx, s.ownerSocket, rpc.LocalOwner, s.serveLocal) })
 	group.Go(func() error { return stdio.Serve(ctx, s.agentSocket, rpc.LocalAgent, s.serveLocal) })
-	handler := web.Handler(web.Options{Resource: s.resource, Hosts: s.allowedHosts(), Admit: s.admit, IsOwner: s.isOwner, Routes: s.routes})
+	handler := web.Handler(web.Options{
+		Resource: s.resource, Hosts: s.allowedHosts(), Admit: s.admit, IsOwner: s.isOwner, Routes: s.routes,
+	})
 	group.Go(func() error { return web.Serve(ctx, s.http, handler) })
 	if s.https != nil {
 		group.Go(func() error { return web.Serve(ctx, s.https, handler) })

@@ -31,8 +31,7 @@ type field struct {
 	*harness.Site
 	mallory string
 	session string // hers, of an older revision
-	alices  struct{ token, session, state, handle string }
-	owners  []string // methods
+	alices  struct{ token, session, handle string }
 	outputs map[string]string
 	rest    map[string]string // what their witnesses said before
 }
@@ -41,7 +40,6 @@ type field struct {
 type attack struct {
 	name    string // what it is; names of the site's in it are known to her
 	verb    string // POST when ""
-	path    string // /mcp when ""
 	body    string
 	headers []string // beside those of a good request in JSON; "" for leaving one out
 	raw     string
@@ -83,17 +81,11 @@ func (f *field) settle(t *testing.T) *client.Client {
 	})
 	f.alices.token, f.alices.session = token, f.BeginSession(t, token)
 	_, answer := f.Post(t, harness.ToolCall("switch_output", gateOn), "Authorization", "Bearer "+token, "Mcp-Name", "switch_output")
-	f.alices.state = cut(answer, `"requestState":"`, `"`)
 	f.alices.handle = cut(answer, "agentsite approve ", ";")
 	f.mallory, _ = f.AddToken(t, "mallory", malloryMay)
 	f.session = f.BeginSession(t, f.mallory)
-	for _, method := range f.Routes(t).Methods {
-		if strings.HasPrefix(method, "owner/") {
-			f.owners = append(f.owners, method)
-		}
-	}
-	if f.alices.state == "" || f.alices.handle == "" || len(f.owners) < 10 {
-		t.Fatal(answer, f.owners)
+	if f.alices.handle == "" {
+		t.Fatal(answer)
 	}
 	harness.WaitFor(t, time.Minute, "all outputs are known", func() bool {
 		for name, file := range f.outputs {
@@ -129,21 +121,13 @@ func (f *field) send(t *testing.T, a attack) (status int, answer string) {
 	if a.verb == "" {
 		a.verb = "POST"
 	}
-	if a.path == "" {
-		a.path = "/mcp"
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	req := harness.NewRequest(t, a.verb, f.URL, a.body, "Authorization", "Bearer "+f.mallory, "Content-Type", "application/json",
+	req := harness.NewRequest(t, a.verb, f.URL+"/mcp", a.body, "Authorization", "Bearer "+f.mallory, "Content-Type", "application/json",
 		"Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "read_points")
-	if req.URL.Opaque = a.path; strings.HasPrefix(a.path, "//") { // as it is written; this would be taken for a host
-		req.URL.Opaque = "//" + req.URL.Host + a.path
-	}
 	for i := 0; i < len(a.headers); i += 2 {
 		name, value := a.headers[i], a.headers[i+1]
 		switch {
-		case name == "Host":
-			req.Host = value
 		case value == "":
 			req.Header.Del(name)
 		case strings.HasPrefix(name, "+"): // once more
@@ -192,10 +176,10 @@ func (f *field) write(t *testing.T, text string) (status int, answer string) {
 func (f *field) judge(t *testing.T, a attack) {
 	t.Helper()
 	status, answer := f.send(t, a)
-	if status == 0 && a.raw == "" && len(a.body) < 1<<20 { // more than that may be cut off before it is answered
+	if status == 0 && a.raw == "" {
 		t.Errorf("%s: it is not even answered", a.name)
 	}
-	known := a.name + a.path + a.body + a.raw + strings.Join(a.headers, " ")
+	known := a.name + a.body + a.raw + strings.Join(a.headers, " ")
 	for _, word := range unseen {
 		if strings.Contains(answer, word) && !strings.Contains(known, word) {
 			t.Errorf("%s: it is told of %s: %s", a.name, word, answer)
@@ -252,10 +236,12 @@ func quoted(text string) string {
 }
 
 // TestAttacks: a client with a narrow token that knows everything but the owner's key and
-// others' tokens moves nothing and reads nothing outside its grant, whatever it sends.
+// others' tokens moves nothing and reads nothing outside its grant, in every form of a message,
+// with the handles of others, and by requests that hide in another. What one message can be is
+// tested where it is decoded, and what is sent without a token by TestProbe.
 func TestAttacks(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", harness.TempDir(t))
-	f, elsewhere := startField(t), harness.Start(t, "site: { name: eland }\ndevices:\n  okapi: { driver: sim, model: climate }\n", harness.Need(t, "the program", harness.Program))
+	f := startField(t)
 	alice := f.settle(t)
 	watched, lost := make(chan string, 100), make(chan error, 1)
 	go func() {
@@ -276,18 +262,8 @@ func TestAttacks(t *testing.T) {
 		name    string
 		attacks []attack
 	}{
-		{"tokens", f.tokens(t, elsewhere)},
-		{"grants", f.grants(t)},
 		{"beyond the grant", f.beyond(t)},
-		{"names", f.names(t)},
 		{"handles", f.handles(t)},
-		{"approvals", f.approvals(t)},
-		{"the owner's methods", f.ownersMethods(t)},
-		{"messages", f.malformed(t)},
-		{"headers", f.mismatched()},
-		{"pages and names", f.foreign()},
-		{"paths", f.paths()},
-		{"sizes", f.oversized()},
 		{"smuggling", f.smuggled()},
 	} {
 		t.Run(class.name, func(t *testing.T) {

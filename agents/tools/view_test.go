@@ -70,6 +70,55 @@ func TestView(t *testing.T) {
 	})
 }
 
+// TestNamesAreExact: a point that a caller may not see is not reached by another spelling of its name.
+func TestNamesAreExact(t *testing.T) {
+	greenhouse(t, func(t *testing.T, all *rig) {
+		const mine, device, point = "greenhouse/vent", "greenhouse", "heater"
+		const other = device + "/" + point
+		r := all.seeing(t, func(ask agents.Ask) bool {
+			return !slices.ContainsFunc(ask.Points, func(p string) bool { return p != mine })
+		})
+		for _, name := range []string{
+			other, strings.ToUpper(other), "Greenhouse/heater", other + " ", " " + other, "\t" + other, other + "\n", other + "\x00", "\x00" + other,
+			other + "\u200b", "\ufeff" + other, device + "\uff0f" + point, device + "\u2215" + point, device + "//" + point, device + "/./" + point,
+			"./" + other, "/" + other, other + "/", mine + "/../" + point, device + "/../" + other, device + `\` + point, device + "%2f" + point,
+			device + "." + point, "greenh\u043euse/heater", "greenho\u0301use/heater", other + "?", other + "#" + mine, mine + "," + other,
+			mine + " " + other, "*", "*/*", device, device + "/*", device + "/", "../" + other, "${" + other + "}", "",
+		} {
+			quoted := string(must(json.Marshal(name)))
+			for tool, args := range map[string]string{
+				"read_points": `{"points":[` + quoted + `]}`, "read_history": `{"point":` + quoted + `}`, "release_output": `{"output":` + quoted + `}`,
+				"switch_output": `{"output":` + quoted + `,"on":true}`, "set_level": `{"output":` + quoted + `,"value":1}`,
+			} {
+				if _, err := r.call(anna, tool, args); err == nil {
+					t.Errorf("%s %s is done", tool, args)
+				}
+			}
+			if got, err := r.ReadResource(t.Context(), anna, agents.PointURI(name)); err == nil {
+				t.Errorf("the resource %q is read: %v", name, got)
+			}
+		}
+		for _, uri := range []string{"AGENTSITE:///" + other, "agentsite://" + other, "agentsite://localhost/" + other, "agentsite:" + other, other, "agentsite:///" + mine + "?point=" + point} {
+			if got, err := r.ReadResource(t.Context(), anna, uri); err == nil {
+				t.Errorf("%q is read: %v", uri, got)
+			}
+		}
+		for _, tool := range []string{"Set_Level", "set_level ", " set_level", "set-level", "set_level\x00", "set_level\u200b", "things/set_level", "read_points;set_level", "owner/reset", ""} {
+			if _, err := r.call(anna, tool, `{"output":"`+mine+`","value":1}`); err == nil {
+				t.Errorf("the tool %q is there", tool)
+			}
+		}
+		if _, err := r.call(anna, "set_level", `{"output":"`+mine+`","value":1}`); err != nil {
+			t.Error("nothing is shown by this:", err)
+		}
+		for _, s := range r.guard.Status() {
+			if !s.Safe && s.Output != mine {
+				t.Errorf("%s has moved", s.Output)
+			}
+		}
+	})
+}
+
 // TestViewOfWhatMatters: a principal with a partial view is told of an output's requirements,
 // interlocks and holder as far as it may see them, and otherwise only that they exist. A principal
 // with a full view is told all.

@@ -3,6 +3,7 @@ package device
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,10 +19,10 @@ func TestCall(t *testing.T) {
 	}{
 		{"at once", func(context.Context) (int, error) { return 1, nil }, 0, ""},
 		{"a failure", func(context.Context) (int, error) { return 0, loose }, 0, "loose"},
-		{"a panic", func(context.Context) (int, error) { panic("nil map") }, 0, "the driver panicked: nil map"},
+		{"a panic", func(context.Context) (int, error) { panic("nil map") }, 0, "nil map"},
 		{"to its context", func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() }, time.Second, "context deadline exceeded"},
 		{"a little late", func(context.Context) (int, error) { time.Sleep(1400 * time.Millisecond); return 1, nil }, 1400 * time.Millisecond, ""},
-		{"deaf", func(context.Context) (int, error) { time.Sleep(time.Minute); return 1, nil }, 1500 * time.Millisecond, "the driver does not answer; check its wiring and supply"},
+		{"deaf", func(context.Context) (int, error) { time.Sleep(time.Minute); return 1, nil }, 1500 * time.Millisecond, "does not answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -35,7 +36,7 @@ func TestCall(t *testing.T) {
 				switch {
 				case tt.says == "" && (err != nil || answer != 1 || back != nil):
 					t.Errorf("%d %v %v", answer, back, err)
-				case tt.says != "" && (err == nil || err.Error() != tt.says):
+				case tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)):
 					t.Errorf("%v, want %s", err, tt.says)
 				}
 				if (back != nil) != (tt.name == "deaf") {

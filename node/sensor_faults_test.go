@@ -156,7 +156,7 @@ func TestDriversThatPanic(t *testing.T) {
 		})
 		time.Sleep(1500 * time.Millisecond)
 		stop()
-		if r, _ := h.Latest("d/t"); r.Quality != device.Bad || r.Why != "the driver panicked: index out of range" {
+		if r, _ := h.Latest("d/t"); r.Quality != device.Bad || !strings.Contains(r.Why, "index out of range") {
 			t.Errorf("%+v", r)
 		}
 		if r, _ := h.Latest("f/t"); r.Quality != device.Good {
@@ -185,7 +185,7 @@ func TestDeafDrivers(t *testing.T) {
 			{"f", thermometer(whole), time.Second, nil},
 		})
 		time.Sleep(sampleTimeout + 2500*time.Millisecond)
-		if r, _ := h.Latest("d/t"); r.Quality != device.Bad || r.Why != "the driver does not answer; check its wiring and supply" || calls.Load() != 1 {
+		if r, _ := h.Latest("d/t"); r.Quality != device.Bad || !strings.Contains(r.Why, "does not answer") || calls.Load() != 1 {
 			t.Errorf("%+v after %d calls", r, calls.Load())
 		}
 		if r, _ := h.Latest("f/t"); r.Quality != device.Good {

@@ -88,31 +88,28 @@ func TestCallOne(t *testing.T) {
 		}
 		const on = `"on":true}`
 		for call, want := range map[[2]string]string{
-			{"switch_output", `{` + on}:                                    "invalid: output is missing; list_points names what there is",
-			{"switch_output", `{"output":"lamp/relay",` + on}:              `invalid: output: "lamp/relay" is no point here: write site/device/point, as list_points names them`,
-			{"switch_output", `{"output":"shed/lamp/relay",` + on}:         `invalid: site: there is no "shed" here; use attic, cellar`,
-			{"switch_output", `{"output":"attic/lamp/x",` + on}:            `invalid: switch_output: there is no "attic/lamp/x" here; use attic/lamp/relay`,
-			{"switch_output", `{"output":"attic/cellar/lamp/x",` + on}:     `invalid: output: "attic/cellar/lamp/x" is no point here: write site/device/point, as list_points names them`,
+			{"switch_output", `{` + on}:                                    "invalid: output is missing",
+			{"switch_output", `{"output":"lamp/relay",` + on}:              `invalid: output: "lamp/relay" `,
+			{"switch_output", `{"output":"shed/lamp/relay",` + on}:         "invalid: site: ",
+			{"switch_output", `{"output":"attic/lamp/x",` + on}:            `invalid: switch_output: there is no "attic/lamp/x" `,
+			{"switch_output", `{"output":"attic/cellar/lamp/x",` + on}:     `invalid: output: "attic/cellar/lamp/x" `,
 			{"switch_output", `{"output":"attic/lamp/relay"}`}:             "invalid: on is missing",
-			{"release_output", `{"output":"attic/a/t"}`}:                   `invalid: release_output: there is no "attic/a/t" here; use attic/lamp/relay`,
-			{"site_status", `{"site":"shed"}`}:                             `invalid: site: there is no "shed" here; use attic, cellar`,
-			{"read_points", `{"points":["attic/a/t",""]}`}:                 "invalid: points is missing; list_points names what there is",
-			{"configure", `{}`}:                                            "internal: there is no such thing here",
-			{"switch_output", `{"output":"cellar/lamp/relay",` + on}:       "unknown_outcome: cellar answered switch_output with something else than a site does; look at it, or leave it out",
-			{"capture_image", `{"camera":"attic/cam/still"}`}:              "unavailable: attic answered capture_image with something else than a site does; look at it, or leave it out",
-			{"set_level", `{"output":"attic/lamp/relay","value":1}`}:       "internal: there is no such thing here",
-			{"read_history", `{"point":"attic/lamp/relay"}`}:               `invalid: read_history: there is no "attic/lamp/relay" here; use attic/a/t`,
-			{"show_text", `{"display":"attic/lamp/relay","text":"hi"}`}:    "internal: there is no such thing here",
-			{"site_status", `{"sites":"attic"}`}:                           "*",
-			{"read_points", `{"points":"attic/a/t"}`}:                      "*",
-			{"read_points", `{"points":["attic/a/t",7]}`}:                  "*",
-			{"switch_output", `{"output":["attic/lamp/relay"],"on":true}`}: "*",
+			{"release_output", `{"output":"attic/a/t"}`}:                   `invalid: release_output: there is no "attic/a/t" `,
+			{"site_status", `{"site":"shed"}`}:                             "invalid: site: ",
+			{"read_points", `{"points":["attic/a/t",""]}`}:                 "invalid: points is missing",
+			{"configure", `{}`}:                                            "internal: ",
+			{"switch_output", `{"output":"cellar/lamp/relay",` + on}:       "unknown_outcome: cellar answered switch_output ",
+			{"capture_image", `{"camera":"attic/cam/still"}`}:              "unavailable: attic answered capture_image ",
+			{"set_level", `{"output":"attic/lamp/relay","value":1}`}:       "internal: ",
+			{"read_history", `{"point":"attic/lamp/relay"}`}:               `invalid: read_history: there is no "attic/lamp/relay" `,
+			{"show_text", `{"display":"attic/lamp/relay","text":"hi"}`}:    "internal: ",
+			{"site_status", `{"sites":"attic"}`}:                           "invalid: ",
+			{"read_points", `{"points":"attic/a/t"}`}:                      "invalid: ",
+			{"read_points", `{"points":["attic/a/t",7]}`}:                  "invalid: ",
+			{"switch_output", `{"output":["attic/lamp/relay"],"on":true}`}: "invalid: ",
 		} {
 			got := r.text(t, call[0], call[1])
-			if want == "*" && strings.HasPrefix(got, "invalid: ") { // the decoder's own words
-				continue
-			}
-			if got != want {
+			if !strings.HasPrefix(got, want) {
 				t.Errorf("%v: %s\nwant %s", call, got, want)
 			}
 		}
@@ -197,16 +194,12 @@ func TestTogether(t *testing.T) {
 		if took := time.Since(begun); err != nil || took > patienceOfMany || len(all.Sites) != 1 || all.Sites[0].Site != "good" || !all.Sites[0].Stopped {
 			t.Error(all, err, took)
 		}
-		const unread = " gave no answer that can be read, and may or may not have done this: look with read_points. A call that is repeated with its agentsite/idempotency-key is made once"
-		want := []agents.Missed{
-			{Site: "away", Why: "away is not reached (no connection); see that it is switched on and in this network, and try again"},
-			{Site: "hangs", Why: "hangs" + unread},
-			{Site: "no", Why: "no " + refusals["denied"] + "; what it says of that is for people (agentsite --site no)"},
-			{Site: "not", Why: "not answered emergency_stop with something else than a site does; look at it, or leave it out"},
-			{Site: "odd", Why: "odd" + unread},
-			{Site: "weird", Why: "weird " + refusals["unavailable"] + "; what it says of that is for people (agentsite --site weird)"},
+		why := []string{
+			"away is not reached ", "hangs gave no answer ", "no " + refusals["denied"], "not answered emergency_stop ", "odd gave no answer ", "weird " + refusals["unavailable"],
 		}
-		if !slices.Equal(all.Missed, want) {
+		if !slices.EqualFunc(all.Missed, why, func(m agents.Missed, why string) bool {
+			return strings.HasPrefix(why, m.Site+" ") && strings.HasPrefix(m.Why, why)
+		}) {
 			t.Errorf("%q", all.Missed)
 		}
 		if got := r.text(t, "emergency_stop", `{"site":"not"}`); !strings.HasPrefix(got, "unknown_outcome: not answered") {
@@ -219,7 +212,7 @@ func TestTogether(t *testing.T) {
 			t.Error(got)
 		}
 		begun = time.Now()
-		if got := r.text(t, "emergency_stop", `{"site":"away"}`); !strings.HasPrefix(got, "offline: away is not reached") || time.Since(begun) > time.Second {
+		if got := r.text(t, "emergency_stop", `{"site":"away"}`); !strings.HasPrefix(got, "offline: away is ") || time.Since(begun) > time.Second {
 			t.Error(got, time.Since(begun))
 		}
 	}, Member{"good", good}, Member{"away", away}, Member{"hangs", hangs}, Member{"no", no}, Member{"not", not}, Member{"odd", odd}, Member{"weird", weird})
@@ -296,10 +289,10 @@ func TestDies(t *testing.T) {
 	over(t, func(t *testing.T, r *rig) {
 		const on = `{"output":"attic/lamp/relay","on":true}`
 		for call, want := range map[[2]string]string{
-			{"switch_output", on}:                     "unknown_outcome: attic gave no answer that can be read, and may or may not have done this: look with read_points. A call that is repeated with its agentsite/idempotency-key is made once",
-			{"read_history", `{"point":"attic/a/t"}`}: "offline: attic gave no answer that can be read; try again",
+			{"switch_output", on}:                     "unknown_outcome: attic gave no answer ",
+			{"read_history", `{"point":"attic/a/t"}`}: "offline: attic gave no answer ",
 		} {
-			if got := r.text(t, call[0], call[1]); got != want {
+			if got := r.text(t, call[0], call[1]); !strings.HasPrefix(got, want) {
 				t.Errorf("%v: %s", call, got)
 			}
 		}
@@ -314,7 +307,7 @@ func TestDies(t *testing.T) {
 			t.Error("it has answered, and is looked for")
 		}
 		attic.fails(&agents.Unreached{Err: errRefused})
-		if got := r.text(t, "switch_output", on); !strings.HasPrefix(got, "offline: attic is not reached") {
+		if got := r.text(t, "switch_output", on); !strings.HasPrefix(got, "offline: attic is ") {
 			t.Error(got)
 		}
 		attic.says = func(ctx context.Context, _ asked) (string, error) {
@@ -337,7 +330,7 @@ func TestApprovals(t *testing.T) {
 	}
 	over(t, func(t *testing.T, r *rig) {
 		res, err := r.call(t, "switch_output", `{"output":"attic/lamp/relay","on":true}`)
-		if need := res.NeedInput; err != nil || need == nil || need.State != "handle" || len(need.Questions) != 0 || !strings.HasPrefix(need.Elsewhere, "the owner of attic has to approve this") {
+		if need := res.NeedInput; err != nil || need == nil || need.State != "handle" || len(need.Questions) != 0 || !strings.HasPrefix(need.Elsewhere, "the owner of attic ") {
 			t.Error(res, err)
 		}
 		state = strings.Repeat("x", maxState+1)
@@ -367,7 +360,7 @@ func TestBusy(t *testing.T) {
 			go r.call(t, "read_history", `{"point":"attic/a/t"}`)
 		}
 		synctest.Wait()
-		if got := r.text(t, "read_history", `{"point":"attic/a/t"}`); got != "busy: 8 calls to attic are running: wait for one to end" {
+		if got := r.text(t, "read_history", `{"point":"attic/a/t"}`); !strings.HasPrefix(got, "busy: 8 calls to attic ") {
 			t.Error(got)
 		}
 		if got := r.text(t, "release_output", `{"output":"attic/lamp/relay"}`); !strings.HasPrefix(got, `{"output":"attic/lamp/relay"`) {

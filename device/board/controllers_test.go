@@ -30,7 +30,7 @@ func TestControllers(t *testing.T) {
 		}
 	}
 	_, err = board.On(board.Machine{GPIO: deniedChips{}}).Controllers()
-	faulted(t, err, device.Denied, "add the user to the group gpio")
+	faulted(t, err, device.Denied, "group gpio")
 }
 
 type deniedChips struct{ board.GPIO }

@@ -93,8 +93,8 @@ func TestFindNothing(t *testing.T) {
 		{four(), "gpiochip1/8", device.Offline, "gpiochip1 has only 8 lines, counted from 0"},
 		{firstFive(), "2712_WAKE", device.Invalid, "2 lines are called 2712_WAKE; write gpiochip2/8 or gpiochip4/47"},
 		{append(five(), boardtest.NewChip("gpiochip11", "mcp2221", ""), boardtest.NewChip("gpiochip12", "mcp2221", "")), "mcp2221/0", device.Invalid, "write gpiochip11/0 or gpiochip12/0"},
-		{nil, "GPIO17", device.Offline, "no GPIO chip at all"},
-		{nil, "gpiochip0/1", device.Offline, "no GPIO chip at all"},
+		{nil, "GPIO17", device.Offline, "no GPIO chip"},
+		{nil, "gpiochip0/1", device.Offline, "no GPIO chip"},
 		{[]*boardtest.Chip{boardtest.NewChip("gpiochip2", "mcp2221", "", "")}, "GPIO17", device.Offline, "like gpiochip2/0"},
 		{[]*boardtest.Chip{boardtest.NewChip("gpiochip2", "mcp2221", "", "")}, "", device.Offline, "there is no line"},
 	} {

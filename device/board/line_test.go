@@ -237,5 +237,5 @@ func TestMuteChip(t *testing.T) {
 	if on, err := line.Get(); !on || err != nil {
 		t.Error(on, err)
 	}
-	faulted(t, line.Watch(t.Context(), time.Now(), nil), device.Offline, "only read from time to time")
+	faulted(t, line.Watch(t.Context(), time.Now(), nil), device.Offline, "time to time")
 }

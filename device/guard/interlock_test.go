@@ -27,12 +27,12 @@ func TestInterlock(t *testing.T) {
 		m.Applied(now, i, v, err)
 	}
 	follow(0, 0, nil)
-	wantFault(t, m.Move(time.Hour, "ann", up, on, 0), device.Unsafe, "interlocked with "+down, "not known to be safe yet")
+	wantFault(t, m.Move(time.Hour, "ann", up, on, 0), device.Unsafe, "interlocked with "+down, "not known")
 	follow(time.Hour, 1, nil)
 	wantFault(t, m.Move(time.Hour+gap-1, "ann", up, on, 0), device.Unsafe, down, "1s") // the gap starts in full
 	now := time.Hour + gap
 	mustMove(t, m, now, "ann", up, on, time.Minute)
-	wantFault(t, m.Move(now, "ann", down, on, 0), device.Unsafe, up, "which ann holds for another 1m")
+	wantFault(t, m.Move(now, "ann", down, on, 0), device.Unsafe, up, "holds for another 1m")
 	follow(now, 2, nil)
 	mustMove(t, m, now, "bob", "tank/pump", on, 0) // another group does not care
 
@@ -47,9 +47,9 @@ func TestInterlock(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	now += time.Hour
-	wantFault(t, m.Move(now, "ann", down, on, 0), device.Unsafe, up, "not known to be safe")
+	wantFault(t, m.Move(now, "ann", down, on, 0), device.Unsafe, up, "not known")
 	follow(now, 0, nil)
-	wantFault(t, m.Move(now, "ann", down, on, 0), device.Unsafe, up, "has not been safe for 1s")
+	wantFault(t, m.Move(now, "ann", down, on, 0), device.Unsafe, up, "safe for 1s")
 	mustMove(t, m, now+gap, "ann", down, on, 0)
 }
 

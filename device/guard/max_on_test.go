@@ -99,7 +99,7 @@ func TestMaxOnUntilConfirmed(t *testing.T) {
 
 	// Past max_on there is no lease at all, and a rest once it is back.
 	now = start + 11*time.Minute
-	wantFault(t, m.Move(now, "bob", heater, on, 0), device.Unsafe, "on its way to safe")
+	wantFault(t, m.Move(now, "bob", heater, on, 0), device.Unsafe, "on its way")
 	want(t, m, 0, off)
 	m.Applied(now, 0, off, nil)
 	wantFault(t, m.Move(now, "bob", heater, on, 0), device.Unsafe, "rests", "10s")
@@ -287,7 +287,7 @@ func TestRestAfterStart(t *testing.T) {
 			t.Errorf("%s claims to be known: %+v", p.Output, s)
 		}
 	}
-	wantFault(t, m.Move(time.Hour, "ann", heater, on, 0), device.Unsafe, "on its way to safe")
+	wantFault(t, m.Move(time.Hour, "ann", heater, on, 0), device.Unsafe, "on its way")
 	settle(m, time.Hour)
 	wantFault(t, m.Move(time.Hour, "ann", heater, on, 0), device.Unsafe, "rests", "10s")
 	mustMove(t, m, time.Hour+DefaultRest, "ann", heater, on, 0)

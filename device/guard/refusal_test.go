@@ -57,7 +57,7 @@ func TestRefusals(t *testing.T) {
 			_ = m.Move(now, "ann", heater, on, DefaultMaxOn)
 			settle(m, now)
 			m.Tick(now + DefaultMaxOn)
-		}, DefaultMaxOn, call{"ann", heater, on, 0}, device.Unsafe, []string{heater, "on its way to safe", "10s"}},
+		}, DefaultMaxOn, call{"ann", heater, on, 0}, device.Unsafe, []string{heater, "on its way", "10s"}},
 		{"resting", func(m *Machine, now Time) {
 			_ = m.Move(now, "ann", heater, on, DefaultMaxOn)
 			settle(m, now)

@@ -22,7 +22,7 @@ func TestSafeBeforeSettle(t *testing.T) {
 		}
 		wantFault(t, r.Settle(within(t, time.Second)), device.UnknownOutcome, heater)
 		_, err := r.Move(t.Context(), "ann", heater, on, 0)
-		wantFault(t, err, device.Unsafe, "on its way to safe")
+		wantFault(t, err, device.Unsafe, "on its way")
 
 		start := time.Now()
 		r.run(t)

@@ -177,7 +177,7 @@ func TestLatchWhenInDoubt(t *testing.T) {
 		}
 	}
 	l := Latch{File: filepath.Join(dir, "gone", "armed")}
-	if err := l.Stop(); err == nil || !strings.Contains(err.Error(), "a restart would forget it") {
+	if err := l.Stop(); err == nil || !strings.Contains(err.Error(), "would forget it") {
 		t.Errorf("a stop that nothing remembers: %v", err)
 	}
 	if err := l.Reset(); err == nil {
@@ -257,13 +257,13 @@ func TestStopSaysItInOneFault(t *testing.T) {
 		r.pump.set(func() { r.pump.hangs = map[string]bool{"pump": true} })
 		r.room.set(func() { r.room.hangs = map[string]bool{"heater": true} })
 		r.Guard.latch = Latch{File: filepath.Join(t.TempDir(), "gone", "armed")}
-		wantFault(t, r.Stop(within(t, 3*time.Second)), device.UnknownOutcome, pump, heater, "a restart would forget it")
+		wantFault(t, r.Stop(within(t, 3*time.Second)), device.UnknownOutcome, pump, heater, "would forget it")
 		r.pump.set(func() { r.pump.hangs = nil })
 		r.room.set(func() { r.room.hangs = nil })
 		if err := r.Settle(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wantFault(t, r.Stop(t.Context()), device.Unavailable, "a restart would forget it")
+		wantFault(t, r.Stop(t.Context()), device.Unavailable, "would forget it")
 		r.stopped(t)
 	})
 }

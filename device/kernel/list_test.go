@@ -71,7 +71,7 @@ func TestChip(t *testing.T) {
 	reads(t, open(t, chip(t, "bme280", 0x76, root)), map[string]any{"temperature Cel": 25.08, "pressure Pa": 100653.0, "humidity %": 56.565})
 	reads(t, open(t, chip(t, "lm75", 0x48, root)), map[string]any{"temperature1 Cel": 21.5, "temperature1_max_alarm ": false})
 	_, err := chip(t, "bme280", 0x77, root).Open(t.Context())
-	offline(t, err, "run as root: agentsite prepare")
+	offline(t, err, "agentsite prepare")
 	if _, ok := driver.Find(Drivers(), "kernel:"); ok {
 		t.Error("a family is no driver")
 	}

@@ -51,7 +51,7 @@ func TestLED(t *testing.T) {
 		t.Errorf("bright: %+v", r)
 	}
 	_, err := (&LED{Name: "ACT", Safe: device.Number(50), root: root}).Open(t.Context())
-	offline(t, err, "write safe: off or safe: on")
+	offline(t, err, "safe: on")
 	faulted(t, (&LED{Name: "ACT", Safe: device.Number(101)}).Validate(), device.Invalid, "safe")
 	_, err = (&LED{Name: "none", Safe: off, root: root}).Open(t.Context())
 	offline(t, err, "ACT, lamp")

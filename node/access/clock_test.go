@@ -123,14 +123,14 @@ func TestHostileTime(t *testing.T) {
 		for range 3 {
 			s.system = 20 * 365 * oneDay
 			may(readFan(), "")
-			may(setFan(), "time is not set: its machine's clock")
+			may(setFan(), "its machine's clock")
 			if off := b.ClockSkew(); off != s.system {
 				t.Error(off)
 			}
 			wants(t, b.Save(), "")
 			b = s.open(t, k[0].ID())
 		}
-		wants(t, b.SetClock(built.Add(-oneDay)), "is before this program's build")
+		wants(t, b.SetClock(built.Add(-oneDay)), "this program's build")
 		wants(t, b.AdvanceClock(time.Now()), "")
 		may(setFan(), "")
 		s.system = 0

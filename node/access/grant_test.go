@@ -58,7 +58,7 @@ func TestChain(t *testing.T) {
 	if _, err := g.Delegate(k[4], Block{Audience: k[5].ID(), Permissions: words(t, "stop")}); err == nil || !strings.Contains(err.Error(), "can be passed on 3 times") {
 		t.Error(err)
 	}
-	if _, err := grant(t, "stop", k[:3]...).Delegate(k[1], Block{Audience: k[5].ID(), Permissions: words(t, "stop")}); err == nil || !strings.Contains(err.Error(), "only its key can pass it on") {
+	if _, err := grant(t, "stop", k[:3]...).Delegate(k[1], Block{Audience: k[5].ID(), Permissions: words(t, "stop")}); err == nil || !strings.Contains(err.Error(), "only its key") {
 		t.Error(err)
 	}
 	large := Block{Audience: k[1].ID()}
@@ -175,16 +175,16 @@ func TestDenials(t *testing.T) {
 	g := grant(t, "read climate, set fan 0..80 max 10m, show *", k...)
 	v := 81.0
 	for want, a := range map[string]agents.Ask{
-		"you lack the permission 'set climate/heater', which an owner can grant":             {Tool: "set_level", Points: []string{"climate/heater"}},
-		"you lack the permission 'read fan/speed', which an owner can grant":                 {Tool: "read_points", Points: []string{"climate/temperature", "fan/speed"}, Effect: agents.Reads},
-		"you lack the permission 'stop', which an owner can grant":                           {Tool: "emergency_stop", Effect: agents.Returns},
-		"you lack the permission 'use water on bed/1', which an owner can grant":             {Tool: "water", Points: []string{"bed/1"}},
-		"you lack the permission 'use water', which an owner can grant":                      {Tool: "water"},
-		"you lack a permission for this":                                                     {Tool: "set_level", Points: []string{"Fan' --until never"}},
-		"you may set this to 0..80 and to nothing else":                                      {Tool: "set_level", Points: []string{"fan/speed"}, Value: device.Number(v)},
-		"you may hold this for at most 10m: use a shorter time, and renew it before its end": {Tool: "set_level", Points: []string{"fan/speed"}, Value: device.Number(0), For: 601e9},
+		"'set climate/heater'":  {Tool: "set_level", Points: []string{"climate/heater"}},
+		"'read fan/speed'":      {Tool: "read_points", Points: []string{"climate/temperature", "fan/speed"}, Effect: agents.Reads},
+		"'stop'":                {Tool: "emergency_stop", Effect: agents.Returns},
+		"'use water on bed/1'":  {Tool: "water", Points: []string{"bed/1"}},
+		"'use water'":           {Tool: "water"},
+		"a permission for this": {Tool: "set_level", Points: []string{"Fan' --until never"}},
+		"0..80":                 {Tool: "set_level", Points: []string{"fan/speed"}, Value: device.Number(v)},
+		"at most 10m":           {Tool: "set_level", Points: []string{"fan/speed"}, Value: device.Number(0), For: 601e9},
 	} {
-		if _, _, err := g.allow(a); err == nil || err.Error() != want {
+		if _, _, err := g.allow(a); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "never") {
 			t.Errorf("%+v: %v, want %s", a, err, want)
 		}
 	}

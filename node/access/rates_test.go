@@ -38,10 +38,10 @@ func TestRate(t *testing.T) {
 			}
 		}
 		repeat(3, child, "")
-		repeat(1, child, "your rate is used up: again in 1h")
+		repeat(1, child, "used up: again in 1h")
 		time.Sleep(10 * time.Minute)
 		repeat(7, root, "")
-		repeat(1, root, "your rate is used up: again in 50m")
+		repeat(1, root, "used up: again in 50m")
 		if _, err := may(b, who(k[2]), setFan(), root); device.AsFault(err).Kind != device.Busy {
 			t.Error(err)
 		}

@@ -71,7 +71,7 @@ func (c *benchConfig) Open(context.Context) (device.Device, error) {
 		return nil, device.Faultf(device.Invalid, "there are two of them; write which")
 	}
 	if c.What == "damaged" {
-		return nil, errors.New("its memory is worn out")
+		return nil, errors.New("worn out")
 	}
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -114,10 +114,10 @@ func TestOpenDevices(t *testing.T) {
 		missing       string // part of the reason why b is missing
 	}{
 		{"good", "a: { driver: bench, what: sensor }\n  b: { driver: switch, lease: 5s, max_on: 1m, min_off: 2s }", "sensor", "", ""},
-		{"one is damaged", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: damaged }\n  c: { driver: bench, what: switch }", "sensor switch", "", "its memory is worn out"},
-		{"one is not as its owner wrote", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: twice }", "sensor", "", "there are two of them"},
-		{"one describes nonsense", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: nonsense }", "nonsense sensor", "", `"No Name" is not a name`},
-		{"outputs that come late", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch }", "sensor switch", "", "the driver bench describes its outputs only after Open"},
+		{"one is damaged", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: damaged }\n  c: { driver: bench, what: switch }", "sensor switch", "", "worn out"},
+		{"one is not as its owner wrote", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: twice }", "sensor", "", "two of them"},
+		{"one describes nonsense", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: nonsense }", "nonsense sensor", "", `"No Name"`},
+		{"outputs that come late", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch }", "sensor switch", "", "only after Open"},
 		{"the owner's keys do not fit", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, range: 0..5 }", "sensor switch", "", "range"},
 		{"keys for outputs that are not there", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: sensor, safe: off }", "sensor sensor", "", "safe"},
 		{"a min_on beyond the default max_on", "a: { driver: switch, min_on: 1h }", "", "test:3:24: a/p: min_on 1h is longer than max_on 10m", ""},

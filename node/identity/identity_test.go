@@ -162,7 +162,7 @@ func TestPEM(t *testing.T) {
 		want string
 	}{
 		"empty":     {nil, "no complete private key"},
-		"truncated": {text[:len(text)/2], "it has no complete private key"},
+		"truncated": {text[:len(text)/2], "private key"},
 		"cut short": {pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: []byte{0x30, 0x2e, 0x02, 0x01}}), "is damaged"},
 		"RSA":       {rsa, "no complete private key"},
 		"X25519":    {pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der}), "not Ed25519"},

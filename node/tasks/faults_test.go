@@ -159,7 +159,7 @@ func TestCancelReadOnly(t *testing.T) {
 		r.disk.full, r.disk.frozen = true, true
 		r.disk.mu.Unlock()
 		got, err := r.Cancel(t.Context(), ann, first.ID)
-		if err != nil || got.State != task.Canceled || !strings.Contains(got.Says, "the task goes on then") || len(r.house.holding()) > 0 {
+		if err != nil || got.State != task.Canceled || !strings.Contains(got.Says, "goes on then") || len(r.house.holding()) > 0 {
 			t.Errorf("%+v %v, held %v", got, err, r.house.holding())
 		}
 		r.disk.mu.Lock()

@@ -103,9 +103,9 @@ func TestDecode(t *testing.T) {
 	for body, want := range map[string]string{
 		``:              `200 {"a":7,`,
 		`{"a":1}`:       `200 {"a":1,`,
-		`{"b":1}`:       `400 {"title":"Bad Request","status":400,"detail":"the body: b: there is no such field"`,
+		`{"b":1}`:       `400 {"title":"Bad Request","status":400,"detail":"the body: b: `,
 		`{"a":1,"a":2}`: `twice`,
-		`{"a":"1"}`:     `a: must be a number`,
+		`{"a":"1"}`:     `a: must be`,
 		`{"a":1`:        `not valid JSON`,
 		`[1]`:           `400`,
 		`{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`: `nest`,

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"bytes"
 	"context"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ func TestTranscript(t *testing.T) {
 	const kept = `"ttlMs":300000,"cacheScope":"private"`
 	result := func(rest string) string { return `{"jsonrpc":"2.0","id":1,"result":{` + rest + `}}` }
 	fault := func(rest string) string { return `{"jsonrpc":"2.0","id":1,"error":{` + rest + `}}` }
+	begun := regexp.MustCompile(`"message":"([^ "]*)(?:[^"\\]|\\.)*"`) // of a fault the code, and how its text begins
 	b := newBench()
 	for _, c := range []struct{ say, want string }{
 		{message("server/discover", "", "{}"), result(done + "," + kept + `,"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],` +
@@ -35,31 +37,31 @@ func TestTranscript(t *testing.T) {
 		{message("tools/call", `"name":"fail"`, "{}"),
 			`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"},"agentsite/fault":"unsafe"},` +
 				`"content":[{"type":"text","text":"unsafe: not now"}],"isError":true}}`},
-		{message("tools/call", `"name":"nothing"`, "{}"), fault(`"code":-32602,"message":"Unknown tool: \"nothing\"; tools/list names them"`)},
-		{message("tools/call", `"name":"needs"`, "{}"), fault(`"code":-32021,"message":"this call needs a capability that the client has not declared","data":{"requiredCapabilities":{"sampling":{}}}`)},
-		{message("tools/call", `"name":"ask"`, "{}"), fault(`"code":-32021,"message":"this call needs a capability that the client has not declared","data":{"requiredCapabilities":{"elicitation":{}}}`)},
-		{message("tools/list", `"cursor":"x"`, "{}"), fault(`"code":-32602,"message":"cursor: there is none; the list comes whole"`)},
+		{message("tools/call", `"name":"nothing"`, "{}"), fault(`"code":-32602,"message":"Unknown"`)},
+		{message("tools/call", `"name":"needs"`, "{}"), fault(`"code":-32021,"message":"this","data":{"requiredCapabilities":{"sampling":{}}}`)},
+		{message("tools/call", `"name":"ask"`, "{}"), fault(`"code":-32021,"message":"this","data":{"requiredCapabilities":{"elicitation":{}}}`)},
+		{message("tools/list", `"cursor":"x"`, "{}"), fault(`"code":-32602,"message":"cursor:"`)},
 		{message("resources/list", "", "{}"), result(done + "," + kept + `,"resources":[{"uri":"t:a","name":"a"},{"uri":"t:b","name":"b"}]`)},
 		{message("resources/templates/list", "", "{}"), result(done + "," + kept + `,"resourceTemplates":[{"uriTemplate":"t:{x}","name":"x"}]`)},
 		{message("resources/read", `"uri":"t:a"`, "{}"), result(done + `,"ttlMs":0,"cacheScope":"private","contents":[{"uri":"t:a","mimeType":"text/plain","text":""}]`)},
 		{message("resources/read", `"uri":"t:b"`, "{}"), result(done + `,"ttlMs":0,"cacheScope":"private","contents":[{"uri":"t:b","mimeType":"image/png","blob":"AQI="}]`)},
-		{message("resources/read", `"uri":"t:c"`, "{}"), fault(`"code":-32602,"message":"Resource not found: \"t:c\"; resources/list names them","data":{"uri":"t:c"}`)},
+		{message("resources/read", `"uri":"t:c"`, "{}"), fault(`"code":-32602,"message":"Resource","data":{"uri":"t:c"}`)},
 		{message("prompts/list", "", "{}"), result(done + "," + kept + `,"prompts":[{"name":"p","arguments":[{"name":"x","required":true}]}]`)},
 		{message("prompts/get", `"name":"p","arguments":{"x":"y"}`, "{}"), result(done + `,"messages":[{"role":"user","content":{"type":"text","text":"y"}}]`)},
-		{message("prompts/get", `"name":"q"`, "{}"), fault(`"code":-32602,"message":"Unknown prompt: \"q\"; prompts/list names them"`)},
+		{message("prompts/get", `"name":"q"`, "{}"), fault(`"code":-32602,"message":"Unknown"`)},
 		{message("completion/complete", `"ref":{"type":"ref/prompt","name":"q"},"argument":{"name":"x","value":""}`, "{}"),
 			result(done + `,"completion":{"values":[],"total":0,"hasMore":false}`)},
 		{message("completion/complete", `"ref":{"type":"ref/else"},"argument":{"name":"x","value":""}`, "{}"),
-			fault(`"code":-32602,"message":"params: ref.type must be \"ref/prompt\" or \"ref/resource\""`)},
+			fault(`"code":-32602,"message":"params:"`)},
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
-			fault(`"code":-32602,"message":"params._meta is missing: it carries io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities"`)},
+			fault(`"code":-32602,"message":"params._meta"`)},
 		{strings.Replace(message("tools/list", "", "{}"), "2026-07-28", "1900-01-01", 1),
-			fault(`"code":-32022,"message":"Unsupported protocol version \"1900-01-01\"; this site speaks 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05",` +
+			fault(`"code":-32022,"message":"Unsupported",` +
 				`"data":{"requested":"1900-01-01","supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"]}`)},
-		{message("tools/call", `"name":["x"]`, "{}"), fault(`"code":-32602,"message":"params: name: must be a text"`)},
+		{message("tools/call", `"name":["x"]`, "{}"), fault(`"code":-32602,"message":"params:"`)},
 	} {
 		got := b.lines(t, c.say, nil)
-		if len(got) != 1 || got[0] != c.want {
+		if len(got) != 1 || begun.ReplaceAllString(got[0], `"message":"$1"`) != c.want {
 			t.Errorf("%s\n got %s\nwant %s", c.say, got, c.want)
 		}
 	}

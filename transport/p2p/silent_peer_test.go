@@ -118,7 +118,7 @@ func TestGarbage(t *testing.T) {
 		told, _ := io.ReadAll(s)
 		s.Reset()
 		saying.Wait()
-		if !bytes.Contains(told, []byte(map[rpc.Codec]string{rpc.CBOR: "CBOR", rpc.JSON: "a message has at most"}[codec])) {
+		if !bytes.Contains(told, []byte(map[rpc.Codec]string{rpc.CBOR: "CBOR", rpc.JSON: "has at most"}[codec])) {
 			t.Errorf("it was told %.100q", told)
 		}
 		c := other.Caller(site.id(t), site.at, codec)

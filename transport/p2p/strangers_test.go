@@ -304,7 +304,7 @@ func TestStrangerSendsTooMuch(t *testing.T) {
 			t.Fatal(err)
 		}
 		all, _ := io.ReadAll(s)
-		if !bytes.Contains(all, []byte("a message has at most 16384 bytes")) {
+		if !bytes.Contains(all, []byte("at most 16384 bytes")) {
 			t.Errorf("%s: it was told %q", codec.ContentType(), all)
 		}
 	}

@@ -157,20 +157,20 @@ func TestStrict(t *testing.T) {
 		says  string
 	}{
 		"duplicate name":       {JSON, `{"a":1,"a":2}`, "twice"},
-		"other case":           {JSON, `{"A":1}`, "A: there is no such field"},
-		"unknown field":        {JSON, `{"a":1,"c":2}`, "c: there is no such field"},
+		"other case":           {JSON, `{"A":1}`, "A: there is no"},
+		"unknown field":        {JSON, `{"a":1,"c":2}`, "c: there is no"},
 		"trailing bytes":       {JSON, `{"a":1} x`, "not valid JSON"},
 		"two values":           {JSON, `{"a":1}{"a":2}`, "not valid JSON"},
-		"wrong type":           {JSON, `{"a":"1"}`, "a: must be an integer"},
+		"wrong type":           {JSON, `{"a":"1"}`, "a: must be"},
 		"bad UTF-8":            {JSON, "{\"b\":\"\xff\"}", "not valid JSON"},
 		"NaN":                  {JSON, `{"a":NaN}`, "not valid JSON"},
 		"cut off":              {JSON, `{"a":1`, "not valid JSON"},
 		"empty":                {JSON, ``, "not valid JSON"},
 		"cbor duplicate key":   {CBOR, "\xa2\x61a\x01\x61a\x02", "duplicate"},
-		"cbor other case":      {CBOR, "\xa1\x61A\x01", "A: there is no such field"},
-		"cbor unknown field":   {CBOR, "\xa1\x61c\x01", "c: there is no such field"},
+		"cbor other case":      {CBOR, "\xa1\x61A\x01", "A: there is no"},
+		"cbor unknown field":   {CBOR, "\xa1\x61c\x01", "c: there is no"},
 		"cbor trailing bytes":  {CBOR, "\xa1\x61a\x01\x00", "extraneous"},
-		"cbor wrong type":      {CBOR, "\xa1\x61a\x61x", "a: must be an integer"},
+		"cbor wrong type":      {CBOR, "\xa1\x61a\x61x", "a: must be"},
 		"cbor indefinite":      {CBOR, "\xbf\x61a\x01\xff", "indefinite"},
 		"cbor tag":             {CBOR, "\xc1\x01", "tag"},
 		"cbor bad UTF-8":       {CBOR, "\xa1\x61b\x61\xff", "UTF-8"},
@@ -248,7 +248,7 @@ func TestNulls(t *testing.T) {
 			}
 			if err := c.DecodeStrict(b, new(optional)); (err == nil) != ok {
 				t.Errorf("%s, %s, strictly: %v", c.ContentType(), text, err)
-			} else if err != nil && strings.Contains(text, `"n"`) && !strings.Contains(err.Error(), "n: must be a number, and not null") {
+			} else if err != nil && strings.Contains(text, `"n"`) && !strings.Contains(err.Error(), "n: must be a number") {
 				t.Errorf("%s: %v", text, err)
 			}
 		}

@@ -70,27 +70,27 @@ func talk(t *testing.T, s *Stream) (say func(string), hear func() string, hangUp
 func TestStream(t *testing.T) {
 	ended := make(chan string, 1)
 	say, hear, hangUp := talk(t, &Stream{Dispatcher: NewDispatcher(testMethods(ended))})
-	// A transcript: the lines sent, and the lines that come back.
+	// A transcript: the lines sent, and how the lines begin that come back.
 	for _, turn := range [][]string{
 		{`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":[1,"x",null]}}`, `{"jsonrpc":"2.0","id":1,"result":{"a":[1,"x",null]}}`},
-		{`{"jsonrpc":"2.0","id":"q","method":"nothing"}`, `{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"there is no method \"nothing\""}}`},
+		{`{"jsonrpc":"2.0","id":"q","method":"nothing"}`, `{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"there is no method \"nothing\"`},
 		{`{"jsonrpc":"2.0","method":"echo"}`},
 		{``},
-		{`{"jsonrpc":"2.0","id":2,"method":"field"}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"params: a.b: must be a number"}}`},
-		{`{"jsonrpc":"2.0","id":3,"method":"wrong"}`, `{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"the site failed at this; its log says more"}}`},
-		{`{"jsonrpc":"2.0","id":4,"method":"panic"}`, `{"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"the site failed at this; its log says more"}}`},
-		{`[{"jsonrpc":"2.0","id":5,"method":"echo"}]`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"batches are not served: send one message at a time"}}`},
-		{`{"jsonrpc":"1.0","id":6,"method":"echo"}`, `{"jsonrpc":"2.0","id":6,"error":{"code":-32600,"message":"\"jsonrpc\" must be \"2.0\""}}`},
-		{`{"jsonrpc":"2.0","id":7,"result":{}}`, `{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"\"method\" is missing: this side takes requests and notifications"}}`},
-		{`{"jsonrpc":"2.0","id":8,"Method":"echo"}`, `{"jsonrpc":"2.0","id":8,"error":{"code":-32600,"message":"\"method\" is missing: this side takes requests and notifications"}}`},
-		{`{"jsonrpc":"2.0","id":8,"id":9,"method":"echo"}`, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"a name stands twice in one object"}}`},
-		{`{"jsonrpc":"2.0","id":1.5,"method":"echo"}`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"an id is a text or an integer from -9223372036854775808 to 18446744073709551615"}}`},
+		{`{"jsonrpc":"2.0","id":2,"method":"field"}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"params: a.b: `},
+		{`{"jsonrpc":"2.0","id":3,"method":"wrong"}`, `{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"`},
+		{`{"jsonrpc":"2.0","id":4,"method":"panic"}`, `{"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"`},
+		{`[{"jsonrpc":"2.0","id":5,"method":"echo"}]`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"`},
+		{`{"jsonrpc":"1.0","id":6,"method":"echo"}`, `{"jsonrpc":"2.0","id":6,"error":{"code":-32600,"message":"\"jsonrpc\"`},
+		{`{"jsonrpc":"2.0","id":7,"result":{}}`, `{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"`},
+		{`{"jsonrpc":"2.0","id":8,"Method":"echo"}`, `{"jsonrpc":"2.0","id":8,"error":{"code":-32600,"message":"`},
+		{`{"jsonrpc":"2.0","id":8,"id":9,"method":"echo"}`, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"`},
+		{`{"jsonrpc":"2.0","id":1.5,"method":"echo"}`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"`},
 		{`{"jsonrpc":"2.0","id":10,"method":"wait"}`, `{"jsonrpc":"2.0","method":"waiting"}`},
-		{`{"jsonrpc":"2.0","id":10,"method":"echo"}`, `{"jsonrpc":"2.0","id":10,"error":{"code":-32600,"message":"a request with the id 10 is running already"}}`},
+		{`{"jsonrpc":"2.0","id":10,"method":"echo"}`, `{"jsonrpc":"2.0","id":10,"error":{"code":-32600,"message":"a request with the id 10`},
 	} {
 		say(turn[0])
 		for _, want := range turn[1:] {
-			if got := hear(); got != want {
+			if got := hear(); !strings.HasPrefix(got, want) {
 				t.Errorf("%s\n got %s\nwant %s", turn[0], got, want)
 			}
 		}

@@ -71,7 +71,7 @@ func TestListen(t *testing.T) {
 
 func TestListenErrors(t *testing.T) {
 	long := filepath.Join(filepath.Dir(socketPath(t)), strings.Repeat("x", 120))
-	if ln, err := Listen(long); err == nil || !strings.HasSuffix(err.Error(), "(a socket's path has at most about 100 bytes: use a shorter --data)") {
+	if ln, err := Listen(long); err == nil || !strings.Contains(err.Error(), "a shorter --data") {
 		t.Errorf("%v %v", ln, err)
 	}
 	folder, file, link := socketPath(t), socketPath(t), socketPath(t)
@@ -81,7 +81,7 @@ func TestListenErrors(t *testing.T) {
 		}
 	}
 	for _, path := range []string{folder, file, link} {
-		if ln, err := Listen(path); err == nil || err.Error() != path+" is in the way and is no socket: move it elsewhere, or use another --data" {
+		if ln, err := Listen(path); err == nil || !strings.HasPrefix(err.Error(), path+" ") || !strings.Contains(err.Error(), "another --data") {
 			t.Errorf("%v %v", ln, err)
 		}
 	}

@@ -109,12 +109,12 @@ func TestFirstBootAwry(t *testing.T) {
 	}{
 		"a folder of that name": {func(t *testing.T, o PrepareOptions) {
 			os.MkdirAll(filepath.Join(o.Boot, "agentsite.yaml/x"), 0o755)
-		}, "is not a regular file"},
+		}, "regular file"},
 		"a link": {func(t *testing.T, o PrepareOptions) {
 			if err := os.Symlink("/etc/hostname", filepath.Join(o.Boot, "agentsite.yaml")); err != nil {
 				t.Skip(err)
 			}
-		}, "is not a regular file"},
+		}, "regular file"},
 		"a film": {func(t *testing.T, o PrepareOptions) {
 			f, err := os.Create(filepath.Join(o.Boot, "agentsite.yaml"))
 			if err := errors.Join(err, f.Truncate(config.MaxBytes+1), f.Close()); err != nil {
@@ -130,12 +130,12 @@ func TestFirstBootAwry(t *testing.T) {
 		"a folder in the errors' place": {func(t *testing.T, o PrepareOptions) {
 			os.MkdirAll(filepath.Join(o.Boot, "agentsite-errors.txt/x"), 0o755)
 			os.WriteFile(filepath.Join(o.Boot, "agentsite.yaml"), []byte("site"), 0o644)
-		}, "the boot partition cannot be written"},
+		}, "cannot be written"},
 		"a claim that is a link": {func(t *testing.T, o PrepareOptions) {
 			if err := os.Symlink("/etc/hostname", o.Folder.Path(state.ClaimFile)); err != nil {
 				t.Skip(err)
 			}
-		}, "is not a regular file"},
+		}, "regular file"},
 		"a claim that is none": {func(t *testing.T, o PrepareOptions) {
 			os.WriteFile(o.Folder.Path(state.ClaimFile), []byte("root:$6$secret\n"), 0o644)
 		}, "invalid claim address"},

@@ -48,16 +48,16 @@ func TestClaims(t *testing.T) {
 	for _, tc := range []struct{ first, second, says string }{
 		{"driver: kernel:bme280, address: 0x76", "driver: bme280, address: 0x76", "i2c-1/0x76 is taken by the kernel's driver bme280, which first (line 3) needs"},
 		{"driver: bme280, address: 0x76", "driver: kernel:bme280, address: 0x76", "the kernel's driver bme280 needs i2c-1/0x76, which first (line 3) has"},
-		{"driver: kernel:bme280, address: 0x76", "driver: kernel:bmp280, address: 0x76", "taken by the kernel's driver bme280"},
-		{"driver: iio, bind: { bus: i2c-1, address: 0x44, chip: sht4x }", "driver: sht4x, address: 0x44", "taken by the kernel's driver sht4x"},
+		{"driver: kernel:bme280, address: 0x76", "driver: kernel:bmp280, address: 0x76", "kernel's driver bme280"},
+		{"driver: iio, bind: { bus: i2c-1, address: 0x44, chip: sht4x }", "driver: sht4x, address: 0x44", "kernel's driver sht4x"},
 		{"driver: kernel:bme280, address: 0x76", "driver: kernel:bme280, address: 0x77", ""},
 		{"driver: kernel:bme280, bus: i2c-2, address: 0x76", "driver: bme280, address: 0x76", ""},
 		{"driver: iio, bind: { bus: i2c-1, address: 0x40, chip: ina219 }", "driver: hwmon, bind: { bus: i2c-1, address: 0x40, chip: ina219 }", ""},
-		{"driver: pwm, chip: pwmchip0, channel: 1, safe: off", "driver: pwm, chip: pwmchip0, channel: 1, safe: off", "pwmchip0/1 is already taken by first (line 3)"},
+		{"driver: pwm, chip: pwmchip0, channel: 1, safe: off", "driver: pwm, chip: pwmchip0, channel: 1, safe: off", "pwmchip0/1 is already taken"},
 		{"driver: pwm, chip: pwmchip0, channel: 1, safe: off", "driver: pwm, chip: pwmchip0, safe: off", ""},
-		{"driver: led, name: ACT, safe: off", "driver: led, name: ACT, safe: off", "ACT is already taken by first (line 3)"},
-		{"driver: hx711, data: GPIO5, clock: GPIO6", "driver: tm1637, clock: P1_31, data: GPIO7", "GPIO6 is already taken by first (line 3)"},
-		{"driver: hc-sr04, trigger: GPIO5, echo: GPIO6", "driver: relay, pin: GPIO6, safe: off", "GPIO6 is already taken by first (line 3)"},
+		{"driver: led, name: ACT, safe: off", "driver: led, name: ACT, safe: off", "ACT is already taken"},
+		{"driver: hx711, data: GPIO5, clock: GPIO6", "driver: tm1637, clock: P1_31, data: GPIO7", "GPIO6 is already taken"},
+		{"driver: hc-sr04, trigger: GPIO5, echo: GPIO6", "driver: relay, pin: GPIO6, safe: off", "GPIO6 is already taken"},
 	} {
 		text := "site: { name: a }\ndevices:\n  first: { " + tc.first + " }\n  second: { " + tc.second + " }\n"
 		_, err := config.Parse("a.yaml", []byte(text), Drivers(board.New()))

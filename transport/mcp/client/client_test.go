@@ -110,17 +110,17 @@ func TestCall(t *testing.T) {
 		{"what is new is passed over", `{"resultType":"complete","content":[],"more":{"x":1}}`, "", nil, "", ""},
 		{"a failure", `{"resultType":"complete","isError":true,"content":[{"type":"text","text":"busy: held by bert"}],"_meta":{"agentsite/fault":"busy"}}`, "", nil, "held by bert", "busy"},
 		{"another server's failure", `{"resultType":"complete","isError":true,"content":[{"type":"text","text":"no "},{"type":"text","text":"way"}]}`, "", nil, "no way", ""},
-		{"a question", `{"resultType":"input_required","inputRequests":{}}`, "", nil, "the site asks for input that this client cannot give", "-"},
+		{"a question", `{"resultType":"input_required","inputRequests":{}}`, "", nil, "asks for input", "-"},
 		{"an owner's word", `{"resultType":"input_required","requestState":"s","_meta":{"agentsite/approval":"run agentsite approve H"}}`, "", nil, "run agentsite approve H", "-"},
-		{"an older server", `{"content":[]}`, "", nil, "the site asks for input that this client cannot give", "-"},
-		{"a damaged picture", `{"resultType":"complete","content":[{"type":"image","data":"%"}]}`, "", nil, "illegal base64 data at input byte 0", "-"},
+		{"an older server", `{"content":[]}`, "", nil, "asks for input", "-"},
+		{"a damaged picture", `{"resultType":"complete","content":[{"type":"image","data":"%"}]}`, "", nil, "illegal base64", "-"},
 		{"no object", `[]`, "", nil, "must be an object", "-"},
-		{"wrong types", `{"resultType":"complete","content":"x"}`, "", nil, "content: must be a list", "-"},
+		{"wrong types", `{"resultType":"complete","content":"x"}`, "", nil, "content: must be", "-"},
 	} {
 		res, err := New(&far{says: tt.says}, "test", "1").Call(t.Context(), agents.Principal{}, tools.Call{Tool: "x", Args: args(`{}`)})
 		var failed *ToolError
 		switch {
-		case tt.err == "" && err != nil, tt.err != "" && (err == nil || err.Error() != tt.err):
+		case tt.err == "" && err != nil, tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)):
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.err)
 		case tt.err != "" && tt.kind != "-" && (!errors.As(err, &failed) || failed.Kind != tt.kind):
 			t.Errorf("%s: %#v, want the kind %q", tt.name, err, tt.kind)

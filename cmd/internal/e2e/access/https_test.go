@@ -70,14 +70,14 @@ func TestTokensOverHTTPS(t *testing.T) {
 		change func(*http.Request)
 		says   string
 	}{
-		"none":            {"", asItIs, "this needs the site's token in a header"},
+		"none":            {"", asItIs, "token in a header"},
 		"of another site": {foreign, asItIs, "unknown or revoked token"},
 		"revoked":         {revoked, asItIs, "unknown or revoked token"},
 		"ended":           {strings.TrimSpace(short), asItIs, "this token has ended"},
 		"of the folder":   {r.Token, asItIs, "unknown or revoked token"},
-		"in the address":  {"", func(r *http.Request) { r.URL.RawQuery = "access_token=" + good + "&token=" + good }, "this needs the site's token in a header"},
-		"in a cookie":     {"", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "token", Value: good}) }, "this needs the site's token in a header"},
-		"as a password":   {"", func(r *http.Request) { r.SetBasicAuth("token", good) }, "this needs the site's token in a header"},
+		"in the address":  {"", func(r *http.Request) { r.URL.RawQuery = "access_token=" + good + "&token=" + good }, "token in a header"},
+		"in a cookie":     {"", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "token", Value: good}) }, "token in a header"},
+		"as a password":   {"", func(r *http.Request) { r.SetBasicAuth("token", good) }, "token in a header"},
 		"half of it":      {good[:32], asItIs, "unknown or revoked token"},
 		"twice over":      {good + good, asItIs, "unknown or revoked token"},
 	} {

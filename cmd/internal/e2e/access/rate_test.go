@@ -57,7 +57,7 @@ func TestRate(t *testing.T) {
 		switch {
 		case err == nil:
 			moved.Add(1)
-		case errors.As(err, &refused) && strings.Contains(err.Error(), "your rate is used up"):
+		case errors.As(err, &refused) && strings.Contains(err.Error(), "rate is used up"):
 			used.Add(1)
 		}
 	}

@@ -66,7 +66,7 @@ func (p packaged) children(t *testing.T) {
 	t.Run("secret", p.secretOfChild)
 	t.Run("changes", p.childChanges)
 	t.Run("takes memory", func(t *testing.T) {
-		p.call(t, "greedy_go", "{}", "whether it did what was asked is not known")
+		p.call(t, "greedy_go", "{}", "is not known")
 		p.gone(t, "greedy")
 		if log := p.does(t, "journalctl -u 'agentsite-child-greedy@*' --no-pager -o cat"); !strings.Contains(log, "oom-kill") {
 			t.Errorf("the log of its unit:\n%s", log)
@@ -263,7 +263,7 @@ func (p packaged) childFloods(t *testing.T) {
 
 // childCrashes calls the child that crashes, until it is off, beside the other tests.
 func (p packaged) childCrashes(t *testing.T) {
-	p.call(t, "crash_go", "{}", "whether it did what was asked is not known")
+	p.call(t, "crash_go", "{}", "is not known")
 	p.does(t, "(for n in $(seq 120); do agentsite call crash_go '{}' 2>&1 | tee -a /root/crash.log | grep -q 'is off' && break; sleep 1; done) </dev/null >/dev/null 2>&1 &")
 }
 
@@ -276,11 +276,11 @@ func (p packaged) crashedOff(t *testing.T) {
 	if n := starts(); n != "5" {
 		t.Errorf("the child that crashes was started %s times", n)
 	}
-	if log := p.does(t, "cat /root/crash.log"); !strings.Contains(log, "it is started again in") {
+	if log := p.does(t, "cat /root/crash.log"); !strings.Contains(log, "started again in") {
 		t.Errorf("there was no time between its starts:\n%s", log)
 	}
 	p.does(t, "agentsite agents resume crash")
-	p.call(t, "crash_go", "{}", "whether it did what was asked is not known")
+	p.call(t, "crash_go", "{}", "is not known")
 	if n := starts(); n != "6" {
 		t.Errorf("the child that crashes was started %s times", n)
 	}

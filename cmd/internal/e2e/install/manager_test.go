@@ -67,7 +67,7 @@ func TestServiceManager(t *testing.T) {
 	const patience = 3 * time.Second
 	m := newManager(t, filepath.Join(harness.TempDir(t), "notify"), patience)
 	r := harness.StartRelay(t)
-	if said := m.hears(t, "READY=1\n", time.Second); !strings.Contains(said, "STATUS=Its outputs are at their safe values.") || r.State() != "off" {
+	if said := m.hears(t, "READY=1\n", time.Second); !strings.Contains(said, "at their safe values") || r.State() != "off" {
 		t.Errorf("%q, and the relay is %s", said, r.State())
 	}
 	for range 3 {
@@ -134,14 +134,14 @@ func TestLatchedStart(t *testing.T) {
 	if err := again.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if said := m.hears(t, "READY=1\n", 10*time.Second); !strings.Contains(said, "THE EMERGENCY STOP IS LATCHED") {
+	if said := m.hears(t, "READY=1\n", 10*time.Second); !strings.Contains(said, "STOP IS LATCHED") {
 		t.Error(said)
 	}
 	again.Process.Signal(syscall.SIGTERM)
 	if err := again.Wait(); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(out.String(), "THE EMERGENCY STOP IS LATCHED") || !strings.Contains(log.String(), "emergency stop is latched") {
+	if !strings.Contains(out.String(), "STOP IS LATCHED") || !strings.Contains(log.String(), "emergency stop is latched") {
 		t.Errorf("%s\n%s", &out, &log)
 	}
 }

@@ -58,7 +58,7 @@ agents:
 		t.Logf("%q after %v", want, time.Since(begun).Round(10*time.Millisecond))
 	}
 	finds(w.ann, "drip irrigation")
-	finds(bob, "announces the skill; it shows you no agents")
+	finds(bob, "shows you no agents")
 	bob.CheckRefused(t, 3, "has no permission here", w.peer, "chat", "gpt", "lamp on")
 
 	on := func() bool {

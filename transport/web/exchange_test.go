@@ -232,7 +232,7 @@ func TestBodyThatNeverEnds(t *testing.T) {
 		{"without the token", head("Content-Length: 10\r\n") + "{}", 401, errorResponse(403, "no token")},
 		{"without the token, in chunks", head("Transfer-Encoding: chunked\r\n"), 401, errorResponse(403, "no token")},
 		{"for another site", "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n", 403,
-			errorResponse(403, "this site is not called \"x\"; a name of its own goes under http: hosts: in agentsite.yaml")},
+			errorResponse(403, "this site is not called \"x\"")},
 		{"of a path that has none", "GET /healthz HTTP/1.1\r\nHost: " + testHost + "\r\nContent-Length: 10\r\n\r\n", 200, "ok\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestBodyThatNeverEnds(t *testing.T) {
 				begun := time.Now()
 				c := net.dial(t)
 				c.say(tt.sent)
-				if status, body := c.body(); status != tt.status || body != tt.says {
+				if status, body := c.body(); status != tt.status || !says(body, tt.says) {
 					t.Errorf("got %d %s, want %d %s", status, body, tt.status, tt.says)
 				}
 				c.over(begun, readTimeout)

@@ -104,7 +104,7 @@ func TestStreamPlaces(t *testing.T) {
 	} {
 		asked := c.hear(`"method":`)
 		c.say(`{"jsonrpc":"2.0","id":"more","method":"ping"}`)
-		c.hear(`"more"`, `"code":429`, "wait for one to end")
+		c.hear(`"more"`, `"code":429`, "wait for one")
 		_, id, _ := strings.Cut(asked, `"id":`)
 		id, _, _ = strings.Cut(id, ",")
 		c.say(`{"jsonrpc":"2.0","id":` + id + `,"result":` + answer + `}`)

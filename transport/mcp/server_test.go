@@ -59,6 +59,8 @@ func TestTranscript(t *testing.T) {
 			fault(`"code":-32022,"message":"Unsupported",` +
 				`"data":{"requested":"1900-01-01","supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"]}`)},
 		{message("tools/call", `"name":["x"]`, "{}"), fault(`"code":-32602,"message":"params:"`)},
+		{strings.Replace(message("tools/call", `"name":"echo"`, "{}"), `"_meta":{`, `"_meta":{"agentsite/idempotency-key":7,`, 1), fault(`"code":-32602,"message":"params:"`)},
+		{strings.Replace(message("tools/call", `"name":"echo"`, "{}"), `"_meta":{`, `"_meta":{"agentsite/expires-in":"1s",`, 1), fault(`"code":-32602,"message":"params:"`)},
 	} {
 		got := b.lines(t, c.say, nil)
 		if len(got) != 1 || begun.ReplaceAllString(got[0], `"message":"$1"`) != c.want {

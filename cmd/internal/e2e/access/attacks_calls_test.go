@@ -4,7 +4,6 @@ package access
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 
@@ -44,10 +43,6 @@ func (f *field) beyond(t *testing.T) (all []attack) {
 		{"a picture", "capture_image", `{"camera":"okapi/camera"}`},
 	}...) {
 		all = append(all, f.calls(t, attack{name: c.what}, c.tool, c.args, "")...)
-	}
-	for _, n := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		all = append(all, attack{name: fmt.Sprint("a level of ", n), body: withNumber(t, harness.ToolCall("set_level", `{"output":"yak/level","value":12345.5}`), n),
-			headers: []string{"Mcp-Name", "set_level", "Content-Type", "application/cbor", "Accept", "application/cbor"}})
 	}
 	for _, key := range []string{"alice-1", "alice-1 ", "ALICE-1"} { // the call of hers, and other calls with her key
 		for _, c := range reachable {

@@ -3,11 +3,8 @@
 package access
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,32 +25,14 @@ func asked(tool, args, params, meta string) string {
 	return body
 }
 
-// withNumber is a message in CBOR, where the number 12345.5 is that one: in JSON there
-// is no way to write some.
-func withNumber(t *testing.T, body string, n float64) string {
-	t.Helper()
-	b := []byte(inCBOR(t, body))
-	// Preferred encoding writes 12345.5 as a 32-bit float, and ours takes 64 bits.
-	for _, old := range [][]byte{
-		append([]byte{0xfb}, binary.BigEndian.AppendUint64(nil, math.Float64bits(12345.5))...),
-		append([]byte{0xfa}, binary.BigEndian.AppendUint32(nil, math.Float32bits(12345.5))...),
-	} {
-		if bytes.Count(b, old) == 1 {
-			return string(bytes.Replace(b, old, append([]byte{0xfb}, binary.BigEndian.AppendUint64(nil, math.Float64bits(n))...), 1))
-		}
-	}
-	t.Fatalf("there is no 12345.5 in %x", b)
-	return ""
-}
-
-// TestBadMoves sends what no output may move for, through HTTP. Each is refused, none
-// moves anything, and the journal counts them.
+// TestBadMoves sends moves without the owner's approval or another's lease, through HTTP. Each is
+// refused, none moves anything, and the journal counts them. What an argument can be is tested in
+// agents/tools and node.
 func TestBadMoves(t *testing.T) {
 	dir := harness.TempDir(t)
 	r := harness.Start(t, "site: { name: bad }\ndevices:\n"+
 		"  a: { driver: sim, model: relay, min_off: 0s, outputs_file: "+dir+"/a }\n"+
-		"  gate: { driver: sim, model: relay, min_off: 0s, confirm: owner, outputs_file: "+dir+"/gate }\n"+
-		"  house: { driver: sim }\n", harness.Need(t, "the program", harness.Program))
+		"  gate: { driver: sim, model: relay, min_off: 0s, confirm: owner, outputs_file: "+dir+"/gate }\n", harness.Need(t, "the program", harness.Program))
 	on := func(output, more string) string { return fmt.Sprintf(`{"output":%q,"on":true%s}`, output, more) }
 	post := func(t *testing.T, body, tool string, more ...string) string {
 		t.Helper()
@@ -90,24 +69,9 @@ func TestBadMoves(t *testing.T) {
 	flipped[len(flipped)/2] ^= 1
 
 	for name, c := range map[string]struct{ body, tool, says string }{
-		"for nothing":                {harness.ToolCall("switch_output", on("a/relay", `,"for_seconds":0`)), "switch_output", "for_seconds is 0"},
-		"for less than nothing":      {harness.ToolCall("switch_output", on("a/relay", `,"for_seconds":-1e308`)), "switch_output", "for_seconds is -1e+308"},
 		"for ages":                   {harness.ToolCall("switch_output", on("a/relay", `,"for_seconds":1e308`)), "switch_output", "for_seconds is 1e+308"},
-		"for more than a float":      {harness.ToolCall("switch_output", on("a/relay", `,"for_seconds":1e400`)), "switch_output", "for_seconds: must be a number"},
-		"for a moment":               {harness.ToolCall("switch_output", on("a/relay", `,"for_seconds":1e-320`)), "switch_output", "for_seconds is 1e-320"},
-		"an unknown output":          {harness.ToolCall("switch_output", on("b/relay", "")), "switch_output", `there is no \"b/relay\" here`},
-		"a lease of its own making":  {harness.ToolCall("switch_output", on("a/relay", `,"lease":"local"`)), "switch_output", "lease: "},
-		"a holder of its own making": {harness.ToolCall("switch_output", on("a/relay", `,"held_by":"local"`)), "switch_output", "held_by: "},
 		"another's lease":            {harness.ToolCall("switch_output", on("a/relay", "")), "switch_output", "a/relay is held by local"},
 		"another's key":              {harness.KeyedMove("a/relay", "owners"), "switch_output", "a/relay is held by local"},
-		"an empty key":               {asked("switch_output", on("a/relay", ""), "", `"agentsite/idempotency-key":""`), "switch_output", "64 printable characters"},
-		"a long key":                 {asked("switch_output", on("a/relay", ""), "", `"agentsite/idempotency-key":"`+strings.Repeat("k", 65)+`"`), "switch_output", "64 printable characters"},
-		"a key that rings a bell":    {asked("switch_output", on("a/relay", ""), "", `"agentsite/idempotency-key":"\u0007"`), "switch_output", "64 printable characters"},
-		"a key that is a number":     {asked("switch_output", on("a/relay", ""), "", `"agentsite/idempotency-key":7`), "switch_output", "must be a text"},
-		"late at once":               {asked("switch_output", on("a/relay", ""), "", `"agentsite/expires-in":0`), "switch_output", "seconds above 0"},
-		"late before it came":        {asked("switch_output", on("a/relay", ""), "", `"agentsite/expires-in":-5`), "switch_output", "seconds above 0"},
-		"late never":                 {asked("switch_output", on("a/relay", ""), "", `"agentsite/expires-in":1e300`), "switch_output", "seconds above 0"},
-		"a time of day":              {asked("switch_output", on("a/relay", ""), "", `"agentsite/expires-in":"2036-01-01T00:00:00Z"`), "switch_output", "must be a number"},
 		"its own yes":                {asked("switch_output", gate, state(need.Result.State)+","+yes, ""), "switch_output", `"resultType":"input_required"`},
 		"its own yes, without state": {asked("switch_output", gate, yes, ""), "switch_output", `"resultType":"input_required"`},
 		"a yes in _meta":             {asked("switch_output", gate, "", `"agentsite/approval":"approved","agentsite/approved":true,"owner/approve":"`+handle+`"`), "switch_output", `"resultType":"input_required"`},
@@ -122,26 +86,6 @@ func TestBadMoves(t *testing.T) {
 				t.Errorf("%s\nwant %q", answer, c.says)
 			}
 		})
-	}
-	for _, n := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		for what, c := range map[string]struct{ body, tool string }{
-			"for":        {harness.ToolCall("switch_output", on("a/relay", `,"for_seconds":12345.5`)), "switch_output"},
-			"value":      {harness.ToolCall("set_level", `{"output":"house/vent","value":12345.5}`), "set_level"},
-			"expires-in": {asked("switch_output", on("a/relay", ""), "", `"agentsite/expires-in":12345.5`), "switch_output"},
-		} {
-			t.Run(fmt.Sprintf("%s %v", what, n), func(t *testing.T) {
-				answer := post(t, withNumber(t, c.body, n), c.tool, "Content-Type", "application/cbor", "Accept", "application/cbor")
-				if strings.Contains(answer, "seconds_left") || !strings.Contains(answer, "isError") && !strings.Contains(answer, "error") {
-					t.Errorf("%q", answer)
-				}
-			})
-		}
-	}
-	for _, method := range []string{"owner/approve", "owner/deny", "owner/requests", "owner/take-over"} {
-		body := strings.Replace(harness.ToolCall(handle, `{}`), "tools/call", method, 1)
-		if code, answer := r.Post(t, body, "Mcp-Method", method, "Mcp-Name", ""); code != 404 || !strings.Contains(answer, "this is an owner's") {
-			t.Errorf("%s: %d %s", method, code, answer)
-		}
 	}
 	if v, at := harness.ReadWitness(filepath.Join(dir, "a")); v != "on" || at != held {
 		t.Errorf("a is %s since %v", v, at)

@@ -166,6 +166,15 @@ func TestStrict(t *testing.T) {
 		"NaN":                  {JSON, `{"a":NaN}`, "not valid JSON"},
 		"cut off":              {JSON, `{"a":1`, "not valid JSON"},
 		"empty":                {JSON, ``, "not valid JSON"},
+		"escaped name twice":   {JSON, `{"a":1,"\u0061":2}`, "twice"},
+		"byte order mark":      {JSON, "\ufeff{}", "not valid JSON"},
+		"UTF-16":               {JSON, "\xff\xfe{\x00}\x00", "not valid JSON"},
+		"overlong UTF-8":       {JSON, "{\"b\":\"\xc0\xaf\"}", "not valid JSON"},
+		"lone surrogate":       {JSON, `{"b":"\ud800"}`, "not valid JSON"},
+		"comment":              {JSON, `{/* */"a":1}`, "not valid JSON"},
+		"NUL at the end":       {JSON, "{}\x00", "not valid JSON"},
+		"__proto__":            {JSON, `{"__proto__":{"a":1}}`, "__proto__"},
+		"text for an object":   {JSON, `"{}"`, "object"},
 		"cbor duplicate key":   {CBOR, "\xa2\x61a\x01\x61a\x02", "duplicate"},
 		"cbor other case":      {CBOR, "\xa1\x61A\x01", "A: there is no"},
 		"cbor unknown field":   {CBOR, "\xa1\x61c\x01", "c: there is no"},
@@ -178,6 +187,8 @@ func TestStrict(t *testing.T) {
 		"cbor bytes for text":  {CBOR, "\xa1\x61b\x41x", "b"},
 		"cbor a long way down": {CBOR, strings.Repeat("\x81", 40) + "\x01", "nested"},
 		"cbor empty":           {CBOR, "", "EOF"},
+		"cbor of JSON":         {CBOR, `{"a":1}`, ""},
+		"cbor array":           {CBOR, "\x81\xa1\x61a\x01", "object"},
 	} {
 		err := c.codec.DecodeStrict([]byte(c.in), &into)
 		if err == nil || !strings.Contains(err.Error(), c.says) {

@@ -84,6 +84,10 @@ func TestRouteAdmission(t *testing.T) {
 		{"Host: trailing dot", host("localhost.:8473"), 403, notCalled("localhost.:8473")},
 		{"Host: prefix of a name", host("127.0.0.1:847"), 403, notCalled("127.0.0.1:847")},
 		{"Host: very long", host(strings.Repeat("a", 200)), 403, notCalled(strings.Repeat("a", 80))},
+		{"Host: any address", host("0.0.0.0:8473"), 403, notCalled("0.0.0.0:8473")},
+		{"Host: an address as a number", host("2130706433:8473"), 403, notCalled("2130706433:8473")},
+		{"Host: a user before it", host("evil.example@" + testHost), 403, notCalled("evil.example@" + testHost)},
+		{"Host: forwarded", func(r *http.Request) { host("evil.example")(r); r.Header.Set("X-Forwarded-Host", testHost) }, 403, notCalled("evil.example")},
 		{"Host before the token", without(host("evil.example")), 403, notCalled("evil.example")},
 		{"Host before the path", func(r *http.Request) { path("/healthz")(r); r.Host = "evil.example" }, 403, notCalled("evil.example")},
 
@@ -94,6 +98,11 @@ func TestRouteAdmission(t *testing.T) {
 		{"Origin: null", header("Origin", "null"), 403, notFrom("null")},
 		{"Origin: empty", header("Origin", ""), 403, notFrom("")},
 		{"Origin: begins like its own", header("Origin", "http://"+testHost+".evil.example"), 403, notFrom("http://" + testHost + ".evil.example")},
+		{"Origin: with a path", header("Origin", "http://"+testHost+"/"), 403, notFrom("http://" + testHost + "/")},
+		{"Origin: with a user", header("Origin", "http://evil@"+testHost), 403, notFrom("http://evil@" + testHost)},
+		{"Origin: another scheme", header("Origin", "ws://"+testHost), 403, notFrom("ws://" + testHost)},
+		{"Origin: two in one", header("Origin", "http://"+testHost+" http://"+testHost), 403, notFrom("http://" + testHost + " http://" + testHost)},
+		{"Origin: any", header("Origin", "*"), 403, notFrom("*")},
 		{"Origin: twice", func(r *http.Request) {
 			r.Header["Origin"] = []string{"http://" + testHost, "http://" + testHost}
 		}, 403, notFrom("http://" + testHost)},
@@ -110,6 +119,8 @@ func TestRouteAdmission(t *testing.T) {
 		{"token: no scheme", header("Authorization", testToken), 401, errorResponse(403, "no token")},
 		{"token: empty", header("Authorization", "Bearer "), 401, errorResponse(403, "no token")},
 		{"token: scheme in lower case", header("Authorization", "bearer "+testToken), 200, good},
+		{"token: in a cookie", without(header("Cookie", "token="+testToken)), 401, errorResponse(403, "no token")},
+		{"token: for a proxy", without(header("Proxy-Authorization", "Bearer "+testToken)), 401, errorResponse(403, "no token")},
 		{"token: twice", func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+testToken) }, 401, errorResponse(403, "no token")},
 		{"token: a right one before a wrong one", func(r *http.Request) { r.Header.Add("Authorization", "Bearer nope") }, 401, errorResponse(403, "no token")},
 		{"token before the method", without(method("DELETE")), 401, errorResponse(403, "no token")},
@@ -118,6 +129,8 @@ func TestRouteAdmission(t *testing.T) {
 		{"GET /mcp", method("GET"), 405, errorResponse(-32600, "messages")},
 		{"DELETE /mcp", method("DELETE"), 405, errorResponse(-32600, "messages")},
 		{"OPTIONS /mcp", method("OPTIONS"), 405, errorResponse(-32600, "messages")},
+		{"a verb over another", func(r *http.Request) { r.Method = "GET"; r.Header.Set("X-Http-Method-Override", "POST") }, 405, errorResponse(-32600, "messages")},
+		{"a path over another", without(func(r *http.Request) { path("/healthz")(r); r.Header.Set("X-Original-Url", "/metrics") }), 200, "ok\n"},
 		{"unknown path", path("/mcp/x"), 404, "404 page not found\n"},
 		{"a file outside", path("/healthz/../../etc/passwd"), 307, ""},
 		{"what a token is for", without(path("/.well-known/oauth-protected-resource/mcp")), 200,
@@ -139,6 +152,8 @@ func TestRouteAdmission(t *testing.T) {
 		{"Content-Type: missing", func(r *http.Request) { r.Header.Del("Content-Type") }, 415, errorResponse(-32600, contentType)},
 		{"Content-Type: text/plain", header("Content-Type", "text/plain"), 415, errorResponse(-32600, contentType)},
 		{"Content-Type: a form", header("Content-Type", "application/x-www-form-urlencoded"), 415, errorResponse(-32600, contentType)},
+		{"Content-Type: parts", header("Content-Type", "multipart/form-data; boundary=x"), 415, errorResponse(-32600, contentType)},
+		{"Content-Type: two in one", header("Content-Type", "application/json, application/cbor"), 415, errorResponse(-32600, contentType)},
 		{"Content-Type: longer", header("Content-Type", "application/json-seq"), 415, errorResponse(-32600, contentType)},
 		{"Content-Type: with charset", header("Content-Type", "Application/JSON ; charset=utf-8"), 200, good},
 
@@ -335,7 +350,7 @@ func TestRoutes(t *testing.T) {
 	if got := Patterns(options(nil).Routes, Public); len(got) != 3 || slices.Contains(got, "/mcp") {
 		t.Error("public:", got)
 	}
-	for _, path := range []string{"/other", "/mcp/other", "/metrics/"} {
+	for _, path := range []string{"/other", "/mcp/other", "/mcp/", "/MCP", "/mcp.", "/mcp\x00", "/mcp ", "/mcp;x=1", `/\mcp`, "/metrics/", "/METRICS", "/metrics.json", "/debug/pprof/", "/owner"} {
 		if got := code("GET", path); got != 404 {
 			t.Errorf("%s: %d", path, got)
 		}

@@ -68,6 +68,24 @@ func TestTokens(t *testing.T) {
 	if _, err := again.token(t, other, "b", "read *"); code(t, err) != rpc.CodeInvalidParams {
 		t.Error("another key's:", err)
 	}
+	for what, ids := range map[string][2]identity.ID{
+		"of another site": {key.ID(), other.ID()}, "for somebody else": {other.ID(), key.ID()}, "": {key.ID(), key.ID()},
+	} {
+		b, err := client.NewBlock(ids[0], ids[1], "read *", time.Now().Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := access.Issue(mine, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for cut, refused := range map[int]bool{0: what != "", 40: true} {
+			n := owner.NewToken{Name: "c", Grant: g.Bytes()[:len(g.Bytes())-cut], Until: time.Now().Add(time.Hour)}
+			if _, err := o.AddToken(t.Context(), n); (err != nil) != refused {
+				t.Errorf("a grant %s without %d bytes: %v", what, cut, err)
+			}
+		}
+	}
 	if _, err := client.Call(t.Context(), o, owner.AddOwnerMethod, owner.Name{Name: other.ID().String()}); err != nil {
 		t.Error(err)
 	}

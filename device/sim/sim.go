@@ -26,7 +26,7 @@ type Config struct {
 	Model       string  `json:"model,omitempty" jsonschema:"the simulated device: greenhouse, climate, relay, dimmer or stop-button; default greenhouse"`
 	Seed        uint64  `json:"seed,omitempty" jsonschema:"seed of the noise and of the times at which the button is pressed; default 1"`
 	Speed       float64 `json:"speed,omitempty" jsonschema:"simulated seconds per second, more than 0 and at most 3600; default 1"`
-	OutputsFile string  `json:"outputs_file,omitempty" jsonschema:"a file with the outputs, a line each of name, value and the time of writing in nanoseconds since 1970; another value written there moves the output; for tests"`
+	OutputsFile string  `json:"outputs_file,omitempty" jsonschema:"a file with the outputs, a line each of name, value and the time of writing in nanoseconds since 1970; another value written there moves the output; for tests, and refused by releases"`
 	PressedFile string  `json:"pressed_file,omitempty" jsonschema:"the stop-button is pressed while this file exists; default: never"`
 }
 
@@ -59,8 +59,13 @@ func (c *Config) model() (model, error) {
 	return model{}, device.Faultf(device.Invalid, "model: no model %q; use one of %s", c.Model, strings.Join(names, ", "))
 }
 
-// Validate refuses an unknown model and a speed out of range.
-func (c *Config) Validate() error {
+// Validate refuses an unknown model, a speed out of range, and keys that this build does not have.
+func (c *Config) Validate() error { return c.validate(testKeys) }
+
+func (c *Config) validate(testKeys bool) error {
+	if c.OutputsFile != "" && !testKeys {
+		return device.Faultf(device.Invalid, "outputs_file: this is for tests, and a release does not have it; remove the line")
+	}
 	if !(c.Speed > 0 && c.Speed <= maxSpeed) { // a NaN too
 		return device.Faultf(device.Invalid, "speed: %v is out of range; use more than 0 and at most %d", c.Speed, maxSpeed)
 	}

@@ -75,6 +75,29 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 }
 
+// TestReleased: a release writes no file that a configuration names, and packages and image are built
+// as releases.
+func TestReleased(t *testing.T) {
+	c := Config{Model: "relay", Speed: 1, OutputsFile: "outputs"}
+	if err := c.validate(false); device.AsFault(err).Kind != device.Invalid {
+		t.Error("a release takes outputs_file:", err)
+	}
+	if err := c.validate(true); err != nil {
+		t.Error(err)
+	}
+	for _, script := range []string{"packages", "image/build"} {
+		text, err := os.ReadFile(filepath.Join("../../deploy", script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "./cmd/agentsite") && !strings.Contains(line, "release") {
+				t.Errorf("%s builds no release: %s", script, line)
+			}
+		}
+	}
+}
+
 func TestOutputsFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "outputs")
 	holds := func(when, want string) {

@@ -3,6 +3,7 @@ package access
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -43,8 +44,9 @@ type storeFile struct {
 	Recovery []byte        `cbor:"4,keyasint,omitempty"` // SHA-256 of the code
 	Grants   [][]byte      `cbor:"5,keyasint"`
 	Tokens   []Token       `cbor:"6,keyasint"`
-	Blocks   []Hash        `cbor:"7,keyasint"` // revoked
-	Keys     []identity.ID `cbor:"8,keyasint"` // revoked, those of former owners too
+	Blocks   []Hash        `cbor:"7,keyasint"`           // revoked
+	Keys     []identity.ID `cbor:"8,keyasint"`           // revoked, those of former owners too
+	Site     []byte        `cbor:"9,keyasint,omitempty"` // the site's key; none in a file of before November 2026
 }
 
 // Options are the parameters of a Store.
@@ -129,7 +131,11 @@ func NewStore(o Options) (*Store, error) {
 		if err := decodeFile("the access store", o.Access, &s.file); err != nil {
 			return nil, err
 		}
+		if len(s.file.Site) > 0 && !bytes.Equal(s.file.Site, o.Site[:]) {
+			return nil, errors.New("the access store is that of another site, with other owners")
+		}
 	}
+	s.file.Site = o.Site[:]
 	var saved time.Time
 	var known bool
 	var err error

@@ -292,6 +292,17 @@ func TestUnreadable(t *testing.T) {
 	wants(t, err, "newer agentsite")
 }
 
+// TestOtherSite: the owners of one site do not become those of another, whose folder has their file.
+func TestOtherSite(t *testing.T) {
+	k, s := keys(3), shelf{}
+	if err := s.open(t, k[0].ID()).Claim(Owner{ID: k[1].ID()}); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := NewStore(Options{Site: k[2].ID(), Access: s.book}); err == nil {
+		t.Error("another site has the owners", b.Owners())
+	}
+}
+
 func FuzzKept(f *testing.F) {
 	k := keys(3)
 	s := shelf{}

@@ -36,7 +36,7 @@ func Guard(ctx context.Context, f GuardFiles, drivers []driver.Driver, conn io.R
 		return err
 	}
 	defer unlock()
-	cfg, err := config.Load(f.Plan, drivers)
+	cfg, err := f.plan(drivers)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func Safe(ctx context.Context, f GuardFiles, drivers []driver.Driver) (outputs i
 		return 0, err
 	}
 	defer unlock()
-	cfg, err := config.Load(f.Plan, drivers)
+	cfg, err := f.plan(drivers)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -94,6 +94,18 @@ func Safe(ctx context.Context, f GuardFiles, drivers []driver.Driver) (outputs i
 		outputs = len(s.guard.Status())
 		return nil
 	})
+}
+
+// plan reads the plan.
+func (f GuardFiles) plan(drivers []driver.Driver) (*config.Site, error) {
+	text, err := f.Read()
+	if err == nil && text == nil {
+		err = &fs.PathError{Op: "open", Path: f.Plan, Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return config.Parse(f.Plan, text, drivers)
 }
 
 // guardServer is a guard and the devices of its plan, as the site's process uses them.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -29,6 +30,7 @@ type GuardFiles struct {
 	Latch   guard.Latch
 
 	Write    func(path string, text []byte) error // replaces a file, atomically
+	Read     func() ([]byte, error)               // returns the plan, nil for none; fails where somebody else could have written it
 	OpenLock func() (*os.File, error)             // opens the file that the process which moves outputs locks
 	TryLock  func(*os.File) error                 // locks it until it is closed, or fails at once
 }
@@ -47,14 +49,14 @@ func (f GuardFiles) TakeOver(ctx context.Context, p Plan) error {
 		return err
 	}
 	unlock()
-	old, err := os.ReadFile(f.Plan)
-	if err == nil && bytes.Equal(old, p.text) {
+	old, err := f.Read()
+	if err == nil && old != nil && bytes.Equal(old, p.text) {
 		return nil // nothing to write, which a full disk could not take
 	}
 	if err := f.stage(p.text); err != nil {
 		return err
 	}
-	if err == nil {
+	if err == nil && old != nil {
 		uninterrupted := context.WithoutCancel(ctx) // an interrupted start leaves no output away from safe either
 		if said, err := f.command(uninterrupted, "safe").CombinedOutput(); err != nil {
 			slog.Error("outputs of the previous configuration may not be safe", "err", err, "said", string(said))
@@ -65,7 +67,7 @@ func (f GuardFiles) TakeOver(ctx context.Context, p Plan) error {
 
 // lock takes the outputs for this process. It waits for a guard that is ending; with end, it asks
 // it to end. It kills a guard that does not end in time, because a hung guard leaves its outputs
-// where they are.
+// where they are. It sends no signal to a process that does not have the lock file open.
 func (f GuardFiles) lock(ctx context.Context, end bool) (unlock func(), err error) {
 	lock, err := f.OpenLock()
 	if err != nil {
@@ -78,7 +80,7 @@ func (f GuardFiles) lock(ctx context.Context, end bool) (unlock func(), err erro
 	}()
 	begun, asked, killed := time.Now(), 0, false
 	for f.TryLock(lock) != nil {
-		pid := f.lockHolder(lock.Name())
+		pid := f.lockHolder(lock)
 		switch waits := time.Since(begun); {
 		case killed && waits > 2*guardEndTimeout:
 			return nil, errors.New("the outputs are driven by another process, which cannot be ended; restart the board")
@@ -87,11 +89,11 @@ func (f GuardFiles) lock(ctx context.Context, end bool) (unlock func(), err erro
 				return nil, fmt.Errorf("the outputs are driven by another process, which %s does not name", lock.Name())
 			}
 			slog.Error("previous guard hangs; killed", "process", pid)
-			signalTo(pid, os.Kill)
+			signalHolder(pid, lock, os.Kill)
 			killed = true
 			continue
 		case end && pid != asked && pid > 1:
-			signalTo(pid, syscall.SIGTERM)
+			signalHolder(pid, lock, syscall.SIGTERM)
 			asked = pid // a site may have started another since
 		}
 		if err := device.Sleep(ctx, 20*time.Millisecond); err != nil {
@@ -120,17 +122,24 @@ func (f GuardFiles) signLock(lock *os.File) error {
 }
 
 // lockHolder returns the id of the process that signed the lock, 0 for none.
-func (f GuardFiles) lockHolder(lock string) int {
+func (f GuardFiles) lockHolder(lock *os.File) int {
 	text, err := os.ReadFile(f.PIDFile)
 	if err != nil {
-		text, _ = os.ReadFile(lock)
+		text, _ = io.ReadAll(io.NewSectionReader(lock, 0, 64))
 	}
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	return pid
 }
 
-func signalTo(pid int, s os.Signal) {
-	if p, err := os.FindProcess(pid); err == nil {
+// signalHolder signals a process that has the lock file open. The process is opened before it is
+// checked, so that another process with the same id gets no signal.
+func signalHolder(pid int, lock *os.File, s os.Signal) {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return
+	}
+	defer p.Release()
+	if hasOpen(pid, lock) {
 		p.Signal(s)
 	}
 }

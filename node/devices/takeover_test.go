@@ -12,6 +12,7 @@ func testFiles(folder string) GuardFiles {
 	return GuardFiles{
 		Folder: folder, Plan: filepath.Join(folder, "outputs.yaml"),
 		Write:    func(path string, text []byte) error { return os.WriteFile(path, text, 0o600) },
+		Read:     func() ([]byte, error) { return os.ReadFile(filepath.Join(folder, "outputs.yaml")) },
 		OpenLock: func() (*os.File, error) { return os.Create(filepath.Join(folder, "guard.lock")) },
 		TryLock:  func(*os.File) error { return nil },
 	}

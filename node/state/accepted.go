@@ -7,7 +7,7 @@ const MaxAccepted = 4 << 20
 
 // Accepted returns the data of the last WriteAccepted; nil for none.
 func (f Folder) Accepted() ([]byte, error) {
-	text, err := ReadUntrusted(f.Path(AcceptedFile), MaxAccepted)
+	text, err := f.ReadAtMost(AcceptedFile, MaxAccepted)
 	if err != nil {
 		return nil, f.Unusable(err)
 	}

@@ -3,7 +3,6 @@ package state
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,15 +57,6 @@ func SyncFolder(folder string) error {
 	return nil
 }
 
-// Read returns the content of a file of the folder, nil where there is none.
-func (f Folder) Read(name string) ([]byte, error) {
-	b, err := os.ReadFile(f.Path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return b, err
-}
-
 // ReadUntrusted reads a file that another user may have written. It returns nil if there is no
 // file, and an error if it is a link, not a regular file, or longer than limit bytes. It does not
 // block on a pipe.
@@ -88,12 +78,5 @@ func ReadUntrusted(path string, limit int64) ([]byte, error) {
 	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
 		return nil, errors.Join(err, fmt.Errorf("%s was changed meanwhile", path))
 	}
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(text)) > limit {
-		err = fmt.Errorf("%s is not used, because it is longer than %d bytes", path, limit)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return append([]byte{}, text...), nil
+	return readAtMost(f, limit)
 }

@@ -133,7 +133,7 @@ func (f Folder) Latch() guard.Latch {
 // Sequence returns the number of the last record that the site announced, 0 where the file
 // is missing or damaged.
 func (f Folder) Sequence() uint64 {
-	text, _ := os.ReadFile(f.Path(sequenceName))
+	text, _ := f.Read(sequenceName)
 	last, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
 	return last
 }
@@ -146,7 +146,10 @@ func (f Folder) WriteSequence(n uint64) error {
 	return nil
 }
 
-// Unusable wraps an error of the folder's disk with advice.
+// Unusable wraps an error of the folder's disk with advice. A Mistake has its own.
 func (f Folder) Unusable(err error) error {
+	if mistake := (Mistake{}); errors.As(err, &mistake) {
+		return err
+	}
 	return fmt.Errorf("the data folder cannot be used: %w; use a writable one with --data", err)
 }

@@ -56,17 +56,17 @@ func (f Folder) KeyLocked() (identity.Key, error) {
 // refuses a file that others can read or that belongs to another user.
 func (f Folder) ReadKey() (identity.Key, error) {
 	file := f.Path(KeyFile)
-	info, err := os.Stat(file)
+	info, err := os.Lstat(file)
 	if err != nil {
 		return identity.Key{}, err
 	}
-	if OthersCanRead(info.Mode()) {
+	if info.Mode().IsRegular() && OthersCanRead(info.Mode()) {
 		return identity.Key{}, Mistakef("others can read the key %s, and could act as you with it: run chmod 600 %s", file, ShellQuote(file))
 	}
 	if owner, ours := Owner(info); !ours {
 		return identity.Key{}, Mistakef("the key %s belongs to user %d: run this as that user, or give it to yours with chown", file, owner)
 	}
-	text, err := os.ReadFile(file)
+	text, err := f.Read(KeyFile)
 	if err != nil {
 		return identity.Key{}, err
 	}

@@ -7,8 +7,41 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"sync"
 	"syscall"
 )
+
+// noFollow makes opening a link fail.
+const noFollow = syscall.O_NOFOLLOW
+
+func isSuperuser() bool { return os.Geteuid() == 0 }
+
+// superuser returns the owner of "/", which is not 0 where a user namespace lacks that user.
+var superuser = sync.OnceValue(func() uint32 {
+	info, err := os.Lstat("/")
+	if err != nil {
+		return 0
+	}
+	user, _ := Owner(info)
+	return user
+})
+
+// ownerIsForeign reports whether a file belongs to somebody else than this user and the superuser.
+func ownerIsForeign(info fs.FileInfo) bool {
+	user, ours := Owner(info)
+	return !ours && user != superuser()
+}
+
+// othersCanWrite reports whether others than the owner can write to a file or folder. The group with
+// the owner's own number is the owner's private one. Sockets are for others to connect to, and
+// links have no mode.
+func othersCanWrite(info fs.FileInfo) bool {
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return false
+	}
+	s := info.Sys().(*syscall.Stat_t)
+	return info.Mode().Perm()&0o002 != 0 || info.Mode().Perm()&0o020 != 0 && s.Gid != s.Uid
+}
 
 // Owner returns the user that a file belongs to, and whether that is this process's.
 func Owner(info fs.FileInfo) (user uint32, ours bool) {

@@ -2,6 +2,14 @@ package state
 
 import "io/fs"
 
+const noFollow = 0
+
+func isSuperuser() bool { return false }
+
+func ownerIsForeign(fs.FileInfo) bool { return false }
+
+func othersCanWrite(fs.FileInfo) bool { return false }
+
 // Owner returns true, because Windows has no file modes.
 func Owner(fs.FileInfo) (user uint32, ours bool) { return 0, true }
 

@@ -13,7 +13,7 @@ const maxPaused = 1 << 16
 // Paused returns the names of the hosted agents that an owner paused. A file that cannot be read,
 // or is not a list of names, is an error, because a paused agent must not run.
 func (f Folder) Paused() ([]string, error) {
-	text, err := ReadUntrusted(f.Path(PausedFile), maxPaused)
+	text, err := f.ReadAtMost(PausedFile, maxPaused)
 	if err != nil {
 		return nil, f.Unusable(err)
 	}

@@ -16,7 +16,7 @@ const (
 // SocketPath returns where the site listens: in the runtime folder where the disk of the
 // data folder is read-only, else in the data folder.
 func (f Folder) SocketPath(name string) string {
-	for _, dir := range append(runtimeFolders(), "/run/agentsite") {
+	for _, dir := range append(runtimeFolders(), "/run/agentsite", superuserRuntime) {
 		path := f.pathIn(dir, name)
 		if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket {
 			return path
@@ -26,13 +26,22 @@ func (f Folder) SocketPath(name string) string {
 }
 
 // RuntimePath returns the path of a file that lasts until the machine restarts, "" where
-// there is no runtime folder. The folder may have to be created.
+// there is no runtime folder of this user's. The folder may have to be created.
 func (f Folder) RuntimePath(name string) string {
-	if all := runtimeFolders(); all != nil {
-		return f.pathIn(all[0], name)
+	for _, dir := range runtimeFolders() {
+		info, err := os.Lstat(dir)
+		if err != nil {
+			return f.pathIn(dir, name)
+		}
+		if _, ours := Owner(info); ours && info.IsDir() { // sudo may keep the variable of another user
+			return f.pathIn(dir, name)
+		}
 	}
 	return ""
 }
+
+// superuserRuntime is not the folder of the service, whose user could put links there.
+const superuserRuntime = "/run/agentsite-root"
 
 // pathIn returns the path of a file of this data folder in a runtime folder.
 func (f Folder) pathIn(dir, name string) string {
@@ -42,7 +51,7 @@ func (f Folder) pathIn(dir, name string) string {
 }
 
 // runtimeFolders returns the folders whose files last until the machine restarts; a site
-// writes to the first.
+// writes to the first that is its user's.
 func runtimeFolders() (all []string) {
 	for _, name := range []string{"RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"} {
 		if dir := os.Getenv(name); filepath.IsAbs(dir) {
@@ -50,7 +59,7 @@ func runtimeFolders() (all []string) {
 		}
 	}
 	if os.Geteuid() == 0 {
-		all = append(all, "/run/agentsite")
+		all = append(all, superuserRuntime)
 	}
 	return all
 }

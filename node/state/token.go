@@ -3,9 +3,6 @@ package state
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 )
@@ -15,21 +12,20 @@ import (
 // has raised the flag. Later, a folder without the armed file means stopped, also with a new token.
 func (f Folder) Token() (string, error) {
 	file := f.Path(TokenFile)
-	b, err := os.ReadFile(file)
-	if err == nil {
-		info, err := os.Stat(file)
-		if err == nil && OthersCanRead(info.Mode()) {
-			return "", fmt.Errorf("others can read %s: run chmod 600 %[1]s, or delete it for a new one", file)
-		}
+	if info, err := os.Lstat(file); err == nil && info.Mode().IsRegular() && OthersCanRead(info.Mode()) {
+		return "", Mistakef("others can read %s: run chmod 600 %[1]s, or delete it for a new one", file)
+	}
+	b, err := f.Read(TokenFile)
+	if err != nil {
+		return "", f.Unusable(err)
+	}
+	if b != nil {
 		if token := strings.TrimSpace(string(b)); IsToken(token) {
-			return token, err
+			return token, nil
 		}
 		return "", Mistakef("%s has no token of 64 hexadecimal digits: delete it, and the next start creates a new one", file)
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "", f.Unusable(err)
-	}
-	by, err := os.ReadFile(f.Path(lockName))
+	by, err := f.Read(lockName)
 	if err != nil {
 		return "", f.Unusable(err)
 	}

@@ -17,11 +17,11 @@ import (
 // openImports reads the agents that came as bundles. A site whose file of them is damaged runs
 // without them.
 func openImports(o Options, m *hosted.Manager, listed func()) (*imports.Store, error) {
-	file, err := state.ReadUntrusted(o.Folder.Path(state.ImportsFile), bundle.MaxImports)
+	file, err := o.Folder.ReadAtMost(state.ImportsFile, bundle.MaxImports)
 	if err != nil {
 		return nil, o.Folder.Unusable(err)
 	}
-	shared, err := state.ReadUntrusted(o.Folder.Path(state.SharedFile), bundle.MaxShared)
+	shared, err := o.Folder.ReadAtMost(state.SharedFile, bundle.MaxShared)
 	if err != nil {
 		return nil, o.Folder.Unusable(err)
 	}

@@ -19,7 +19,7 @@ import (
 // openModels returns the World of language models. If their spent budgets are unknown, they are
 // sent nothing.
 func openModels(o Options, drafts func() *imports.Store) (*llm.World, error) {
-	stored, err := state.ReadUntrusted(o.Folder.Path(state.SpentFile), llm.MaxLedger)
+	stored, err := o.Folder.ReadAtMost(state.SpentFile, llm.MaxLedger)
 	if err != nil {
 		return nil, o.Folder.Unusable(err)
 	}

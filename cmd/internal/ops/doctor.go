@@ -172,6 +172,11 @@ func folderFindings(f state.Folder, running bool) []driver.Finding {
 		return []driver.Finding{{Severity: driver.Problem, Subject: string(f), Says: "the data folder cannot be used: " + err.Error(), Do: "use a writable one with --data"}}
 	}
 	all := spaceFindings(f, running)
+	if _, ours := state.Owner(info); ours { // the superuser looks at the folders of others, too
+		if err := f.Check(); err != nil {
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: string(f), Says: err.Error()})
+		}
+	}
 	if info, err := os.Stat(f.Path(state.TokenFile)); err == nil && state.OthersCanRead(info.Mode()) {
 		all = append(all, driver.Finding{Severity: driver.Problem, Subject: f.Path(state.TokenFile), Says: "other users can read the site's token", Do: "chmod 600 " + f.Path(state.TokenFile)})
 	}

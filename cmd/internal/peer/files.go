@@ -45,11 +45,14 @@ func withLock(f state.Folder, timeout time.Duration, change func() error) error 
 
 // readJSON decodes a file of the folder. It fails with fs.ErrNotExist where there is none.
 func readJSON(f state.Folder, name string, into any) error {
-	text, err := os.ReadFile(f.Path(name))
-	if err == nil {
-		err = json.Unmarshal(text, into)
+	text, err := f.Read(name)
+	switch {
+	case err != nil:
+		return err
+	case text == nil:
+		return fs.ErrNotExist
 	}
-	return err
+	return json.Unmarshal(text, into)
 }
 
 // writeJSON replaces a file of the folder. The caller holds the lock.

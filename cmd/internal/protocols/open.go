@@ -29,7 +29,7 @@ type Options struct {
 // Open returns the routes of a configuration's adapters, after opening their stores.
 func Open(o Options, s *adapter.Site) ([]web.Route, error) {
 	if o.Config.WoT.Directory {
-		file, err := state.ReadUntrusted(o.Folder.Path(state.ThingsFile), things.MaxFile)
+		file, err := o.Folder.ReadAtMost(state.ThingsFile, things.MaxFile)
 		if err != nil {
 			return nil, o.Folder.Unusable(err)
 		}

@@ -22,6 +22,7 @@ func guardFiles(f state.Folder) devices.GuardFiles {
 			}
 			return nil
 		},
+		Read: f.ReadPlan,
 		OpenLock: func() (*os.File, error) {
 			lock, err := f.OpenLockFile("guard.lock")
 			if err != nil {

@@ -157,13 +157,13 @@ func collect(o Options) (*content, error) {
 	if len(b.Paused) > 0 {
 		b.Version = noSites
 	}
-	if b.Sites, err = state.ReadUntrusted(f.Path(state.SitesFile), maxSites); err != nil {
+	if b.Sites, err = f.ReadAtMost(state.SitesFile, maxSites); err != nil {
 		return nil, f.Unusable(err)
 	}
 	if len(b.Sites) > 0 {
 		b.Version = noImports
 	}
-	if b.Imports, err = state.ReadUntrusted(f.Path(state.ImportsFile), bundle.MaxImports); err != nil {
+	if b.Imports, err = f.ReadAtMost(state.ImportsFile, bundle.MaxImports); err != nil {
 		return nil, f.Unusable(err)
 	}
 	if len(b.Imports) > 0 {

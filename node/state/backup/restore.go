@@ -107,7 +107,7 @@ func Restore(o Options) (*Summary, error) {
 	return about, writeFile(f, state.KeyFile, []byte(b.Key))
 }
 
-// checkNoKey refuses a folder that has a key or belongs to another user.
+// checkNoKey refuses a folder that has a key, or that somebody else could have filled.
 func checkNoKey(f state.Folder) error {
 	switch _, err := os.Lstat(f.Path(state.KeyFile)); {
 	case err == nil:
@@ -115,12 +115,7 @@ func checkNoKey(f state.Folder) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return f.Unusable(err)
 	}
-	if info, err := os.Stat(string(f)); err == nil {
-		if owner, ours := state.Owner(info); !ours {
-			return state.Mistakef("the folder %s belongs to user %d: run this as that user, who could not read what yours writes", f, owner)
-		}
-	}
-	return nil
+	return f.Check()
 }
 
 // openBackup opens a file that is not too large for a backup.

@@ -1,6 +1,7 @@
 package update
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -68,6 +69,9 @@ func write(root *os.Root, name string, mode fs.FileMode, fill func(io.Writer) er
 	}
 	if err = errors.Join(fill(f), f.Chmod(mode), f.Sync(), f.Close()); err == nil {
 		err = root.Rename(tmp, name)
+		if err != nil && remove(root, name) == nil { // it was a folder
+			err = root.Rename(tmp, name)
+		}
 	}
 	if err != nil {
 		root.Remove(tmp)
@@ -76,11 +80,17 @@ func write(root *os.Root, name string, mode fs.FileMode, fill func(io.Writer) er
 	return syncFolder(root)
 }
 
+// remove removes a file. What it cannot remove, such as a folder with files, it renames: a user who
+// can write to the folder neither blocks the name nor makes the caller walk a large tree.
 func remove(root *os.Root, name string) error {
-	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	err := root.Remove(name)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return nil
+	if root.Rename(name, name+"."+rand.Text()) == nil {
+		return nil
+	}
+	return err
 }
 
 // syncFolder makes renames and removals in a folder durable, as far as the disk supports it.

@@ -11,14 +11,16 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"agentsite/node/identity"
 )
 
 // Programs is the folder with the programs of a board's service; only the superuser can write it.
 // The service starts the target of the link "agentsite" in it: the package's program, or a newer
-// one in a folder named by its sequence. Staged updates, and the proof that a program works, are in
-// the folder "inbox", which the service can write.
+// one in a folder named by its sequence. What the service stages, and the proof that a program works,
+// are in the folder "inbox", which the service can write. What the superuser stages is not: a service
+// that somebody took over cannot replace it.
 //
 // A process that may fetch an update calls Stage. Before the service starts, the superuser
 // calls Settle and Install. The program calls Prove once it works. If it has not done so by
@@ -157,19 +159,27 @@ func (p Programs) Prove(sequence uint64) error {
 }
 
 // Stage verifies an update and stores it for the next start of the service. It replaces another
-// one.
+// one of this user.
 func (p Programs) Stage(r io.Reader, rules Rules) (Release, error) {
 	u, err := p.Check(r, rules)
 	if err != nil {
 		return Release{}, err
 	}
-	inbox, err := os.OpenRoot(p.path(inboxName))
-	if err != nil {
-		return Release{}, err
-	}
-	defer inbox.Close()
 	// Two at once damage each other's file. Install, which verifies all of it again, refuses that.
-	return u.Release, write(inbox, waitName, 0o644, u.copyWhole)
+	err = p.stageIn(p.Dir, u)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) { // to the service, before a byte is read
+		err = p.stageIn(p.path(inboxName), u)
+	}
+	return u.Release, err
+}
+
+func (p Programs) stageIn(folder string, u *Update) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return write(root, waitName, 0o644, u.copyWhole)
 }
 
 // Check reads an update up to its program, and refuses it if it must not be installed.
@@ -221,20 +231,29 @@ func (p Programs) Settle(packaged uint64) (did []string, err error) {
 	return did, err
 }
 
-// Install installs the staged update on trial and returns it; nil for none. It verifies all of
-// it again, and removes an update that it refuses. The caller calls Settle before.
+// Install installs a staged update on trial and returns it; nil for none. The superuser's comes
+// first. Install verifies all of it again, and removes an update that it refuses. The caller calls
+// Settle before.
 func (p Programs) Install(rules Rules) (*Release, error) {
-	inbox, err := os.OpenRoot(p.path(inboxName))
+	r, err := p.installFrom(p.Dir, rules)
+	if r == nil && err == nil {
+		r, err = p.installFrom(p.path(inboxName), rules)
+	}
+	return r, err
+}
+
+func (p Programs) installFrom(folder string, rules Rules) (*Release, error) {
+	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil, err
 	}
-	defer inbox.Close()
-	file, err := OpenFile(inbox, waitName)
+	defer root.Close()
+	file, err := OpenFile(root, waitName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, remove(root, waitName))
 	}
 	defer file.Close()
 	s, err := p.State()
@@ -250,14 +269,14 @@ func (p Programs) Install(rules Rules) (*Release, error) {
 	}
 	var refused Refused
 	if errors.As(err, &refused) {
-		return nil, errors.Join(err, inbox.Remove(waitName))
+		return nil, errors.Join(err, remove(root, waitName))
 	}
 	if err != nil {
 		return nil, err
 	}
-	// It is tried once. So it is removed from the inbox before it is used: a loss of power
-	// between the two loses the update and nothing else.
-	if err := errors.Join(remove(inbox, provenName), remove(inbox, waitName), syncFolder(inbox)); err != nil {
+	// It is tried once. So it is removed before it is used: a loss of power between the two loses
+	// the update and nothing else.
+	if err := errors.Join(p.forgetProof(), remove(root, waitName), syncFolder(root)); err != nil {
 		return nil, err
 	}
 	s.Before, s.InUse, s.Trial = s.InUse, Program{u.Version, u.Sequence, u.Size, hex.EncodeToString(u.SHA256[:])}, true
@@ -267,10 +286,24 @@ func (p Programs) Install(rules Rules) (*Release, error) {
 	return &u.Release, p.link(s.InUse)
 }
 
+// forgetProof removes the proof of an earlier program.
+func (p Programs) forgetProof() error {
+	inbox, err := os.OpenRoot(p.path(inboxName))
+	if err != nil {
+		return err
+	}
+	defer inbox.Close()
+	return errors.Join(remove(inbox, provenName), syncFolder(inbox))
+}
+
 // Waits reports whether an update is staged.
 func (p Programs) Waits() bool {
-	info, err := os.Lstat(p.path(inboxName, waitName))
-	return err == nil && info.Mode().IsRegular()
+	for _, path := range []string{p.path(waitName), p.path(inboxName, waitName)} {
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+			return true
+		}
+	}
+	return false
 }
 
 // keep writes an update's program to its folder.

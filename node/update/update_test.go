@@ -322,12 +322,56 @@ func TestInbox(t *testing.T) {
 		if _, err := p.Install(rules(1)); err == nil || runs(t, p) != "v1" {
 			t.Errorf("%s: %v, and %s runs", name, err, runs(t, p))
 		}
-		p.Stage(bytes.NewReader(signedFile(t, release("v3", 3), online)), rules(1))
+		if u, err := p.Check(bytes.NewReader(signedFile(t, release("v3", 3), online)), rules(1)); err != nil {
+			t.Fatal(err)
+		} else {
+			p.stageIn(p.path(inboxName), u)
+		}
 		if b, err := os.ReadFile(secret); err != nil || !bytes.Equal(b, signedFile(t, release("v2", 2), online)) {
 			t.Errorf("%s: another file was written: %v", name, err)
 		}
 		for _, at := range []string{waitName, provenName, waitName + ".new"} {
 			os.RemoveAll(p.path(inboxName, at))
+		}
+	}
+}
+
+// TestBlockedInbox: nothing that the service's user puts into the inbox blocks the superuser's update,
+// or replaces it.
+func TestBlockedInbox(t *testing.T) {
+	for name, put := range map[string]func(string) error{
+		"a folder with a file": func(to string) error { return os.MkdirAll(filepath.Join(to, "below", "it"), 0o755) },
+		"a damaged update":     func(to string) error { return os.WriteFile(to, []byte("update"), 0o600) },
+		"an older update":      func(to string) error { return os.WriteFile(to, signedFile(t, release("v3", 1), online), 0o600) },
+		"a link to nothing":    func(to string) error { return os.Symlink("nothing", to) },
+	} {
+		p := site(t)
+		for _, at := range []string{waitName, waitName + ".new", provenName, provenName + ".new"} {
+			if err := put(p.path(inboxName, at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := p.Stage(bytes.NewReader(signedFile(t, release("v2", 2), online)), rules(1)); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got, err := p.Install(rules(1)); err != nil || got == nil || runs(t, p) != "v2" {
+			t.Errorf("%s: %v, and %s runs", name, err, runs(t, p))
+			continue
+		}
+		if err := p.Prove(2); err != nil {
+			t.Errorf("%s: it cannot prove itself: %v", name, err)
+		}
+		if settle(t, p); runs(t, p) != "v2" {
+			t.Errorf("%s: %s runs afterwards", name, runs(t, p))
+		}
+		p.Install(rules(2)) // refuses what is in the inbox, and frees the name
+		u, err := p.Check(bytes.NewReader(signedFile(t, release("v3", 3), online)), rules(2))
+		if err == nil {
+			err = p.stageIn(p.path(inboxName), u)
+		}
+		if err != nil {
+			t.Errorf("%s: the service cannot stage an update: %v", name, err)
 		}
 	}
 }

@@ -224,7 +224,7 @@ func TestUpdateFetched(t *testing.T) {
 		if err := u.do("--later", server.URL+path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}
-		if _, err := os.Stat(filepath.Join(u.dir, "inbox", "next")); err == nil {
+		if _, err := os.Stat(filepath.Join(u.dir, "next")); err == nil {
 			t.Errorf("%s waits", path)
 		}
 	}
@@ -262,7 +262,7 @@ func TestUpdateSpoilt(t *testing.T) {
 		if u.do("--later", u.file) == nil {
 			t.Fatalf("spoilt at %d it is taken", at)
 		}
-		if _, err := os.Stat(inbox); err == nil {
+		if _, err := os.Stat(filepath.Join(u.dir, "next")); err == nil {
 			t.Fatalf("spoilt at %d it waits", at)
 		}
 		if err := os.WriteFile(inbox, spoilt, 0o644); err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -307,6 +308,36 @@ func TestUnits(t *testing.T) {
 	}
 	if a.Net = true; strings.Contains(a.Units("/usr/bin/node", "/etc")["agentsite-child-weather@.service"], "PrivateNetwork") {
 		t.Error("no network")
+	}
+}
+
+// TestUnitSockets: a child has no family of sockets by which it reaches a service of the machine, and no
+// way around the filter of families.
+func TestUnitSockets(t *testing.T) {
+	for net, families := range map[bool]string{false: "none", true: "AF_INET AF_INET6 AF_NETLINK"} {
+		a := New(World{})
+		a.SetName("weather")
+		a.Command, a.Allowed, a.Net = []string{"node"}, []string{"say"}, net
+		if _, err := a.Define(); err != nil {
+			t.Fatal(err)
+		}
+		has := make(map[string][]string)
+		for line := range strings.Lines(a.Units("/usr/bin/node", "/etc")["agentsite-child-weather@.service"]) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			has[key] = append(has[key], value)
+		}
+		if got := has["RestrictAddressFamilies"]; !slices.Equal(got, []string{families}) {
+			t.Errorf("net %v: the families are %q", net, got)
+		}
+		if got := has["SystemCallFilter"]; !slices.Contains(got, "~@aio") {
+			t.Errorf("net %v: the filter is %q", net, got)
+		}
+		hidden := strings.Fields(strings.Join(has["InaccessiblePaths"], " "))
+		for _, want := range []string{"/run/dbus", "/run/avahi-daemon", "/run/NetworkManager", "/run/agentsite"} {
+			if !slices.Contains(hidden, "-"+want) {
+				t.Errorf("net %v: %s is not hidden", net, want)
+			}
+		}
 	}
 }
 

@@ -25,6 +25,12 @@ func TestMain(m *testing.M) {
 		serve(os.Args[2], int(info.Size()), pipes{os.Stdin, os.Stdout}, func() { os.Exit(3) })
 		os.Exit(0)
 	}
+	if len(os.Args) > 4 && os.Args[1] == "supervise" {
+		if err := Supervise(os.Args[3], os.Args[4:]); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m)
 }
 

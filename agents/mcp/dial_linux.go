@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,9 +24,6 @@ const (
 	// killTime is for the service manager, whose unit gives a child 5 s after its signal.
 	killTime = 10 * time.Second
 )
-
-// limits are those of a plain child: it has no unit that bounds more.
-var limits = map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: 256, unix.RLIMIT_FSIZE: 64 << 20}
 
 // dialChild connects to the child's socket, which starts it, or starts it as a plain process.
 func dialChild(ctx context.Context, a *Agent) (io.ReadWriteCloser, error) {
@@ -104,65 +99,6 @@ func (u *unit) kill() error {
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		return err
 	}
-	return nil
-}
-
-// plain is a child of this process's.
-type plain struct {
-	io.Reader
-	io.WriteCloser
-	cmd   *exec.Cmd
-	ended chan struct{}
-	once  sync.Once
-}
-
-func startPlain(a *Agent) (io.ReadWriteCloser, error) {
-	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/nonexistent", "LANG=C.UTF-8"}
-	for variable, file := range a.Secrets {
-		text, err := readSecret(filepath.Join(a.world.Secrets, file))
-		if err != nil {
-			return nil, err
-		}
-		env = append(env, variable+"="+text)
-	}
-	cmd := exec.Command(a.Command[0], a.Command[1:]...)
-	cmd.Env, cmd.Dir = env, "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	for resource, most := range limits {
-		if err := unix.Prlimit(cmd.Process.Pid, resource, &unix.Rlimit{Cur: most, Max: most}, nil); err != nil {
-			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-			cmd.Wait()
-			return nil, fmt.Errorf("its limits cannot be set: %w", err)
-		}
-	}
-	return &plain{Reader: out, WriteCloser: in, cmd: cmd, ended: make(chan struct{})}, nil
-}
-
-// Close ends the child, at the latest after endTime, and all that it started.
-func (p *plain) Close() error {
-	p.once.Do(func() {
-		p.WriteCloser.Close()
-		late := time.AfterFunc(endTime, func() { syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })
-		go func() {
-			defer close(p.ended)
-			p.cmd.Process.Wait()
-			late.Stop()
-			syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // processes that it left behind, which are in its group
-			p.Reader.(io.Closer).Close()
-		}()
-	})
-	<-p.ended
 	return nil
 }
 

@@ -43,9 +43,12 @@ func (a *Agent) Units(program, secrets string) (files map[string]string) {
 	for i, word := range command {
 		words[i] = quoted(word)
 	}
-	network, families := "PrivateNetwork=yes\n", "AF_UNIX"
+	// An empty network namespace does not hide the sockets of services, which have names in the file
+	// system, such as those of D-Bus and Avahi: without a family there is no socket to reach them by. The
+	// child's own connection is inherited.
+	network, families := "PrivateNetwork=yes\n", "none"
 	if a.Net {
-		network, families = "", "AF_UNIX AF_INET AF_INET6 AF_NETLINK"
+		network, families = "", "AF_INET AF_INET6 AF_NETLINK"
 	}
 	return map[string]string{
 		unit + ".socket":       fmt.Sprintf(socketUnit, "the socket of the child "+a.name, SocketPath(a.name)),
@@ -109,6 +112,8 @@ LockPersonality=yes
 MemoryDenyWriteExecute=yes
 SystemCallArchitectures=native
 SystemCallFilter=@system-service
+# io_uring makes sockets that the filter of socket(2) does not see.
+SystemCallFilter=~@aio
 SystemCallErrorNumber=EPERM
 UMask=0077
 `
@@ -151,6 +156,7 @@ ProtectKernelLogs=yes
 ProtectKernelModules=yes
 ProtectKernelTunables=yes
 InaccessiblePaths=-/run/agentsite -/var/lib/agentsite -/var/lib/agentsite-update -/etc/agentsite
+InaccessiblePaths=-/run/dbus -/run/avahi-daemon -/run/NetworkManager -/run/systemd/private -/run/systemd/resolve/io.systemd.Resolve
 NoNewPrivileges=yes
 CapabilityBoundingSet=
 RestrictNamespaces=yes
@@ -160,6 +166,8 @@ RemoveIPC=yes
 LockPersonality=yes
 SystemCallArchitectures=native
 SystemCallFilter=@system-service
+# io_uring makes sockets that the filter of socket(2) does not see.
+SystemCallFilter=~@aio
 SystemCallErrorNumber=EPERM
 UMask=0077
 # Node makes programs at run time: no MemoryDenyWriteExecute.

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"agentsite/cmd/internal/hosting"
 	"agentsite/cmd/internal/site"
 	"agentsite/node/devices"
 	"agentsite/node/state"
@@ -34,6 +35,15 @@ func (a *app) guardCommand() *cobra.Command {
 			}
 			return site.Guard(cmd.Context(), folder, conn, stops)
 		},
+	}
+}
+
+// superviseCommand is the process between the site and a child without a unit.
+func superviseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "supervise", Hidden: true, Args: cobra.MinimumNArgs(2),
+		Short: "Run a child of agentsite run",
+		RunE:  func(_ *cobra.Command, args []string) error { return hosting.Supervise(args[0], args[1:]) },
 	}
 }
 

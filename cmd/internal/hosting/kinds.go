@@ -47,3 +47,6 @@ func Check(cfg *config.Site) error {
 func Accept(cfg *config.Site) error {
 	return hosted.Check(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}))
 }
+
+// Supervise is mcp.Supervise.
+func Supervise(program string, command []string) error { return mcp.Supervise(program, command) }

@@ -212,6 +212,6 @@ func (s *Store) checkTime(c credential, effect agents.Effect) error {
 	}
 }
 
-const setTimeHint = "Or have an owner run any agentsite command with --site, or agentsite clock --set on its own machine, or write clock: last-known in its configuration"
+const setTimeHint = "Or have an owner run agentsite clock --set, or write clock: last-known in its configuration"
 
 func formatTime(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }

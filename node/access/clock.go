@@ -26,6 +26,9 @@ type clock struct {
 	sure       bool          // least is exact
 	skew       time.Duration // how far beyond the bounds the system's clock is ahead of least; 0 within
 	overridden bool          // an owner set the time nevertheless
+	known      bool          // least was exact since the process began
+	doubted    bool          // the system's clock was beyond the bounds
+	recorded   time.Time     // of the newest record of earlier runs
 }
 
 // newClock returns the clock at the start of the process, from the build's time and the saved time.
@@ -40,10 +43,29 @@ func newClock(build, saved time.Time, known bool) clock {
 	return c
 }
 
-// advance takes the time from an owner, and never moves back. now is the process's uptime.
+// offer takes the time of an owner's machine, which came with another command: within the bounds of
+// the network's. It reports whether that was believed. now is the process's uptime.
+func (c *clock) offer(now time.Duration, t time.Time) bool {
+	if c.beyond(t.Add(-now).Round(0)) {
+		return false
+	}
+	c.raise(now, t)
+	if c.anchor.IsZero() {
+		c.anchor = c.least
+	}
+	c.sure, c.known, c.overridden = true, true, c.skew != 0
+	return true
+}
+
+// beyond reports whether a time of when the process began is too far from the last known one.
+func (c *clock) beyond(began time.Time) bool {
+	return !c.anchor.IsZero() && began.Sub(c.anchor) > maxAhead || c.least.Sub(began) > maxBehind
+}
+
+// advance takes the time from an owner, by its word, and never moves back.
 func (c *clock) advance(now time.Duration, t time.Time) {
 	c.raise(now, t)
-	c.anchor, c.sure, c.overridden = c.least, true, c.skew != 0
+	c.anchor, c.sure, c.known, c.overridden = c.least, true, true, c.skew != 0
 }
 
 // set is advance that also moves back.
@@ -58,18 +80,35 @@ func (c *clock) read(now time.Duration, system time.Time, synchronised bool) (t 
 	c.skew = 0
 	if synchronised {
 		began := system.Add(-now).Round(0)
-		if !c.anchor.IsZero() && began.Sub(c.anchor) > maxAhead || c.least.Sub(began) > maxBehind {
+		if c.beyond(began) {
 			c.skew = began.Sub(c.least)
 			c.sure = c.sure && c.overridden
+			c.doubted = true
 			return c.least.Add(now), c.sure
 		}
 		c.raise(now, system)
 		if c.anchor.IsZero() {
 			c.anchor = c.least
 		}
-		c.sure, c.overridden = true, false
+		c.sure, c.known, c.overridden = true, true, false
 	}
 	return c.least.Add(now), c.sure
+}
+
+// guess is read for everything but permissions. While the time was never known, it is not before the
+// records of earlier runs, nor before the system's clock, unless that was out of bounds.
+func (c *clock) guess(now time.Duration, system time.Time, synchronised bool) (t time.Time, sure bool) {
+	t, sure = c.read(now, system, synchronised)
+	if c.known {
+		return t, sure
+	}
+	if r := c.recorded.Add(now); r.After(t) {
+		t = r
+	}
+	if system = system.Round(0); system.After(t) && !synchronised && !c.doubted {
+		t = system
+	}
+	return t, false
 }
 
 // raise moves the lower bound up to t.

@@ -17,6 +17,7 @@ func day(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 type reading struct {
 	ran     time.Duration
 	network time.Time
+	offered time.Time
 	told    time.Time
 	set     time.Time
 	want    time.Time
@@ -73,6 +74,23 @@ func TestClock(t *testing.T) {
 			{ran: oneDay, set: day(10), want: day(10), sure: true},
 			{ran: 2 * oneDay, network: day(11), want: day(11), sure: true},
 		}},
+		"an owner's machine, within bounds": {day(10), true, []reading{
+			{ran: 0, offered: day(300), want: day(10)},
+			{ran: 0, offered: day(17), want: day(17), sure: true},
+			{ran: 0, offered: day(18), want: day(17), sure: true},
+			{ran: 0, offered: day(15), want: day(17), sure: true},
+			{ran: oneDay, offered: day(18), want: day(18), sure: true},
+			{ran: oneDay, offered: day(19), want: day(18), sure: true}, // steps do not add up
+			{ran: oneDay, told: day(300), want: day(300), sure: true},
+		}},
+		"an owner's machine is the first, and is behind": {time.Time{}, false, []reading{
+			{ran: 0, offered: day(300), want: day(300), sure: true},
+			{ran: 0, offered: day(400), want: day(300), sure: true},
+		}},
+		"an owner's machine is behind": {day(10), true, []reading{
+			{ran: 0, offered: day(8), want: day(10)},
+			{ran: 0, offered: day(9), want: day(10), sure: true},
+		}},
 		"before it was built": {time.Time{}, false, []reading{
 			{ran: 0, network: day(1), want: day(3)},
 		}},
@@ -80,13 +98,16 @@ func TestClock(t *testing.T) {
 		c := newClock(day(3), tt.saved, tt.known)
 		for i, r := range tt.all {
 			got, sure := c.read(r.ran, r.network, !r.network.IsZero())
+			if !r.offered.IsZero() {
+				c.offer(r.ran, r.offered)
+			}
 			if !r.told.IsZero() {
 				c.advance(r.ran, r.told)
 			}
 			if !r.set.IsZero() {
 				c.set(r.ran, r.set)
 			}
-			if !r.told.IsZero() || !r.set.IsZero() {
+			if !r.offered.IsZero() || !r.told.IsZero() || !r.set.IsZero() {
 				got, sure = c.read(r.ran, r.network, !r.network.IsZero())
 			}
 			if !got.Equal(r.want) || sure != r.sure {
@@ -94,6 +115,49 @@ func TestClock(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestGuess: while the time is not known it goes on from the newest record, or by a system's clock
+// that nothing contradicts. No permission is decided by it.
+func TestGuess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keys(3)
+		s := shelf{adrift: true}
+		b := s.open(t, k[0].ID())
+		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
+		now := func(ahead time.Duration, sure bool) {
+			t.Helper()
+			got, known := b.Now()
+			if off := got.Sub(time.Now()); off != ahead || known != sure {
+				t.Errorf("%v ahead, known %v; want %v, %v", off, known, ahead, sure)
+			}
+		}
+		now(0, false)
+		s.system = 3 * oneDay // by a battery
+		now(3*oneDay, false)
+		s.system = -365 * oneDay
+		b.Recorded(time.Now().Add(-time.Hour))
+		now(-time.Hour, false)
+		b.Recorded(time.Now().Add(100 * oneDay))
+		time.Sleep(time.Hour)
+		now(100*oneDay, false)
+		g, err := Issue(k[1], Block{Audience: k[2].ID(), Until: time.Now().Add(oneDay).Unix(), Permissions: words(t, "set fan, read fan")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.AddGrant(g.Bytes())
+		wants(t, err, "")
+		_, err = b.May(who(k[2]), readFan())
+		wants(t, err, "")
+		wants(t, b.AdvanceClock(time.Now()), "")
+		now(0, true)
+		s.system, s.adrift = 30*oneDay, false // the network lies
+		now(0, false)
+		b = s.open(t, k[0].ID())
+		now(0, false)
+		s.adrift = true // and is gone
+		now(0, false)
+	})
 }
 
 // TestHostileTime: a time from the far future ends nothing permanently, also over starts. A time
@@ -130,7 +194,7 @@ func TestHostileTime(t *testing.T) {
 			wants(t, b.Save(), "")
 			b = s.open(t, k[0].ID())
 		}
-		wants(t, b.SetClock(built.Add(-oneDay)), "this program's build")
+		wants(t, b.SetClock(built.Add(-oneDay), true), "this program's build")
 		wants(t, b.AdvanceClock(time.Now()), "")
 		may(setFan(), "")
 		s.system = 0
@@ -143,7 +207,7 @@ func TestHostileTime(t *testing.T) {
 		if now, _ := b.Now(); !now.Equal(time.Now().Add(6 * oneDay)) {
 			t.Error("an owner's remote call sets it back:", now)
 		}
-		wants(t, b.SetClock(time.Now()), "")
+		wants(t, b.SetClock(time.Now(), true), "")
 		if now, sure := b.Now(); !now.Equal(time.Now()) || !sure {
 			t.Error(now, sure)
 		}

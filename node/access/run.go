@@ -25,11 +25,30 @@ func (s *Store) now() (t time.Time, sure bool) {
 	return t, sure
 }
 
-// Now returns the time of day. Where sure is false, it is only a lower bound.
+// Now returns the time of day: the one clock of the site, by which it stores, asks and compares.
+// Where sure is false, it is a guess that may be wrong; permissions count by a lower bound then.
 func (s *Store) Now() (t time.Time, sure bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.now()
+	s.now()
+	system, synchronised := s.SystemClock()
+	return s.clock.guess(s.uptime(), system, synchronised)
+}
+
+// bound returns the time of day, or a lower bound while it is not known.
+func (s *Store) bound() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, _ := s.now()
+	return t
+}
+
+// Recorded tells the time of the newest record of earlier runs, before which Now is not while it
+// is not known.
+func (s *Store) Recorded(t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock.recorded = t.Add(-s.uptime()).Round(0)
 }
 
 // ClockSkew returns how far the synchronised system's clock is ahead of Now, if an owner has to
@@ -41,28 +60,35 @@ func (s *Store) ClockSkew() time.Duration {
 	return s.clock.skew
 }
 
-// AdvanceClock moves the time forward to the time that an authenticated owner says. It saves,
-// except where the time was known and moves by less than a minute.
+// AdvanceClock takes the time that an authenticated owner's machine shows, beside another command.
+// The time moves forward by maxAhead at most, as by the network. A clock beyond that changes nothing.
+// It saves, except where the time was known and moves by less than a minute.
 func (s *Store) AdvanceClock(t time.Time) error {
 	s.mu.Lock()
 	before, sure := s.now()
-	s.clock.advance(s.uptime(), t)
+	believed := s.clock.offer(s.uptime(), t)
 	s.wake()
 	s.mu.Unlock()
-	if sure && t.Sub(before) < time.Minute {
+	if !believed || sure && t.Sub(before) < time.Minute {
 		return nil
 	}
 	return s.Save()
 }
 
-// SetClock is AdvanceClock for an owner at the site itself, who may also move the time back,
-// down to when the program was built. Permissions that expired in between are valid again.
-func (s *Store) SetClock(t time.Time) error {
+// SetClock sets the time by an owner's word, forward to any time. With back, which is for an owner
+// at the site itself, it also moves back, down to when the program was built. Permissions that
+// expired in between are valid again.
+func (s *Store) SetClock(t time.Time, back bool) error {
 	if t.Before(s.Build) {
 		return fmt.Errorf("the time %[2]s is before this program's build at %[1]s: set this machine's clock first", formatTime(s.Build.Unix()), formatTime(t.Unix()))
 	}
 	s.mu.Lock()
-	s.clock.set(s.uptime(), t)
+	s.now()
+	if back {
+		s.clock.set(s.uptime(), t)
+	} else {
+		s.clock.advance(s.uptime(), t)
+	}
 	s.wake()
 	s.mu.Unlock()
 	return s.Save()
@@ -96,7 +122,7 @@ func (s *Store) wake() {
 // expiry of grants that are only in memory it saves within a minute, because their holders can make
 // any number of them.
 func (s *Store) Run(ctx context.Context) {
-	from, _ := s.Now()
+	from := s.bound()
 	saved, interval := time.Now(), saveInterval
 	for ending := false; !ending; {
 		wait := interval - time.Since(saved)
@@ -111,7 +137,7 @@ func (s *Store) Run(ctx context.Context) {
 			ending = true
 		}
 		timer.Stop()
-		now, _ := s.Now()
+		now := s.bound()
 		expired, stored := s.expiredBetween(from, now)
 		if expired {
 			s.OnEnd()

@@ -243,7 +243,7 @@ func (s *Store) AddGrant(raw []byte) (*Grant, error) {
 		if err := s.accepts(f, g, g.ID()); err != nil {
 			return err
 		}
-		now, _ := s.Now()
+		now := s.bound()
 		f.Grants = slices.DeleteFunc(f.Grants, func(raw []byte) bool {
 			have, err := ParseGrant(raw)
 			return err != nil || have.Expired(now)

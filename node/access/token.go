@@ -23,7 +23,7 @@ func (s *Store) AddToken(name string, grant []byte, until time.Time) (token stri
 	if err := device.CheckName(name); err != nil {
 		return "", err
 	}
-	now, _ := s.Now()
+	now := s.bound()
 	end := EndSecond(until)
 	if s.URL == "" || end != 0 && end <= now.Unix() {
 		return "", errors.New("a token needs the site's URL, and an end in the future")

@@ -13,7 +13,8 @@ import (
 //	 0 marker (4), by which the next block is found after a damaged one
 //	 4 version (1)
 //	 5 tier (1)
-//	 6 zero (2)
+//	 6 flags (1): bit 0 says that the wall time was not known
+//	 7 zero (1)
 //	 8 length of the payload (4)
 //	12 CRC-32C of the payload (4)
 //	16 sequence: raw blocks are numbered, others have the number of the last one in them (8)
@@ -33,6 +34,8 @@ const (
 	headSize    = 64
 	maxPayload  = 8 << 20
 	segmentSize = 1 << 20
+
+	flagUnsure = 1
 )
 
 // form is how a series is encoded.
@@ -54,12 +57,16 @@ type head struct {
 	epoch       uint32
 	first, last int64
 	offset      int64
+	unsure      bool // the offset was a guess
 }
 
 // seal writes the head into the first bytes of a block whose payload follows them.
 func (h head) seal(block []byte) {
 	b := append(block[:0], marker...)
 	b = append(b, version, byte(h.tier), 0, 0)
+	if h.unsure {
+		b[6] = flagUnsure
+	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(block)-headSize))
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(block[headSize:], castagnoli))
 	b = binary.LittleEndian.AppendUint64(b, h.seq)
@@ -77,7 +84,7 @@ func parseHead(b []byte) (h head, v byte, ok bool) {
 		return h, 0, false
 	}
 	h = head{
-		tier: int(b[5]), length: int(binary.LittleEndian.Uint32(b[8:])),
+		tier: int(b[5]), unsure: b[6]&flagUnsure != 0, length: int(binary.LittleEndian.Uint32(b[8:])),
 		seq: binary.LittleEndian.Uint64(b[16:]), from: binary.LittleEndian.Uint64(b[24:]), epoch: binary.LittleEndian.Uint32(b[32:]),
 		first: int64(binary.LittleEndian.Uint64(b[36:])), last: int64(binary.LittleEndian.Uint64(b[44:])), offset: int64(binary.LittleEndian.Uint64(b[52:])),
 	}

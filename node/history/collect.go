@@ -29,6 +29,7 @@ type collector struct {
 	epoch  uint32
 	base   int64 // recorded time at time 0
 	wall   int64 // Unix ms at time 0
+	unsure bool  // wall is a guess
 	now    int64 // of the newest entry or block
 }
 
@@ -118,7 +119,7 @@ func (p *span) add(first, last int64) {
 // head returns a block's with entries of a time; the sequence is the caller's.
 func (c *collector) head(p span) head {
 	p.add(c.now, c.now)
-	return head{epoch: c.epoch, first: p.first + c.base, last: p.last + c.base, offset: c.offset()}
+	return head{epoch: c.epoch, first: p.first + c.base, last: p.last + c.base, offset: c.offset(), unsure: c.unsure}
 }
 
 // takeRaw encodes the entries collected since the last raw block.

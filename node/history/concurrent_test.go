@@ -96,7 +96,7 @@ func TestDiskHangs(t *testing.T) {
 			values(h, "a/t")
 			h.ValueAt("a/t", time.Now())
 			h.Changes("a/t", longAgo, farOff, func(device.Change) bool { return true })
-			h.SetClock(time.Now().Add(time.Hour))
+			setClock(h, time.Hour)
 		}()
 		select {
 		case <-all:
@@ -152,7 +152,7 @@ func TestAllAtOnce(t *testing.T) {
 		h.Keep(nil)
 		h.Keep(points)
 	})
-	loop(50, func(i int) { h.SetClock(time.Now().Add(time.Duration(i%3) * time.Hour)) })
+	loop(50, func(i int) { setClock(h, time.Duration(i%3)*time.Hour) })
 	all.Wait()
 }
 
@@ -183,7 +183,7 @@ func TestKeepAndPowerCuts(t *testing.T) {
 					for range rng.IntN(30) {
 						time.Sleep(time.Second)
 						if rng.IntN(200) == 0 {
-							h.SetClock(time.Now().Add(time.Duration(rng.IntN(7200)) * time.Second))
+							setClock(h, time.Duration(rng.IntN(7200))*time.Second)
 						}
 						h.Record(number(1, time.Now()))
 						if k == device.KindMeasurement {
@@ -244,4 +244,12 @@ func TestKindChanges(t *testing.T) {
 			t.Error(n)
 		}
 	})
+}
+
+// setClock sets a history's clock ahead of Go's.
+func setClock(h *History, ahead time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Now = func() (time.Time, bool) { return time.Now().Add(ahead), true }
+	h.followClock()
 }

@@ -9,6 +9,7 @@
 //
 // All times in the files are milliseconds of recorded time: they continue over restarts and
 // never go back, whatever the wall clock does. One process's run is an epoch. Each block has its
-// epoch's offset from recorded time to wall time. The newest block of an epoch decides, so that the
-// past gets its right time once the clock is known.
+// epoch's offset from recorded time to wall time, and whether that was known. The newest block of an
+// epoch decides, so that the past gets its right time once the clock is known, unless a later epoch
+// shows that it was wrong: see epoch.go.
 package history

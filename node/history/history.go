@@ -34,8 +34,10 @@ type Options struct {
 	Minutes time.Duration // how long minutes, and the changes of states and outputs: 90 days
 	Hours   time.Duration // how long hours: 10 years
 	Bytes   int64         // of all files: 64 MB
-	// Now returns the wall time, and whether it is known. It is asked once a minute.
+	// Now replaces History.Now; nil keeps that.
 	Now func() (time.Time, bool)
+	// Recorded is told the time of the newest stored record, before Now is asked; nil for nobody.
+	Recorded func(time.Time)
 }
 
 func (o Options) withDefaults() Options {
@@ -51,9 +53,6 @@ func (o Options) withDefaults() Options {
 	if o.Bytes <= 0 {
 		o.Bytes = 64 << 20
 	}
-	if o.Now == nil {
-		o.Now = func() (time.Time, bool) { return time.Now(), true }
-	}
 	return o
 }
 
@@ -67,6 +66,9 @@ type History struct {
 	// Holder returns the holder of an output, and the cause of its last return to safe; nil for
 	// none. It is set before the first Record, and called without a lock.
 	Holder func(output string) (holder, cause string)
+	// Now returns the site's time, and whether it is known: the machine's, unless it is set before
+	// the first use.
+	Now func() (time.Time, bool)
 
 	writing sync.Mutex // held for the disk, and before mu
 
@@ -77,7 +79,9 @@ type History struct {
 	opened    bool
 	disk      disk
 	tiers     [tiers]tier
-	epochs    map[uint32]int64 // the offsets of earlier ones; not changed after Open
+	earlier   []*epoch         // the newest last; not changed after Open
+	epochs    map[uint32]int64 // their offsets; replaced, and never changed
+	end       int64            // the wall time of the newest record of them
 	seq       uint64           // of the newest raw block
 	blocks    [tiers]int       // since the last one of the next tier
 	restate   bool             // the offset has changed
@@ -89,7 +93,8 @@ func New(points map[string]device.Point) *History {
 	now := time.Now()
 	h := &History{
 		start: now, wake: make(chan struct{}, 1),
-		collector: collector{series: make(map[string]*series), wall: now.UnixMilli()},
+		collector: collector{series: make(map[string]*series), wall: now.UnixMilli(), unsure: true},
+		Now:       func() (time.Time, bool) { return time.Now(), true },
 	}
 	h.Keep(points)
 	return h
@@ -228,21 +233,6 @@ func wake(c chan struct{}) {
 	}
 }
 
-// SetClock sets the wall time of this epoch, also for earlier records.
-func (h *History) SetClock(now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.setClock(now)
-}
-
-func (h *History) setClock(now time.Time) {
-	wall := now.UnixMilli() - h.now()
-	if by := wall - h.collector.wall; by > clockStep.Milliseconds() || by < -clockStep.Milliseconds() {
-		h.collector.wall, h.restate = wall, true
-		wake(h.wake)
-	}
-}
-
 // Open begins to store the history in a folder, with the records collected already. A full or a
 // read-only disk is no error; History then goes on in memory, says so once, and writes when it can.
 // Open may take a second for a long history.
@@ -259,7 +249,7 @@ func (h *History) open(d disk, o Options) error {
 	if err != nil {
 		return fmt.Errorf("the history's folder cannot be read: %w", err)
 	}
-	l := loaded{disk: d, epochs: make(map[uint32]int64)}
+	l := loaded{disk: d, epochs: make(map[uint32]*epoch)}
 	for i, keep := range [tiers]time.Duration{o.Raw, o.Minutes, o.Hours, o.Hours} {
 		l.tiers[i] = tier{id: i, keep: keep.Milliseconds(), room: math.MaxInt}
 	}
@@ -267,15 +257,18 @@ func (h *History) open(d disk, o Options) error {
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.options, h.opened, h.disk, h.tiers, h.epochs, h.seq = o, true, d, l.tiers, l.epochs, l.end.seq
+	h.options, h.disk, h.tiers, h.seq = o, d, l.tiers, l.end.seq
 	c := &h.collector
-	c.epoch, c.base = l.end.epoch+1, l.end.last+1
-	now, known := o.Now()
-	if wall := now.UnixMilli() - h.now(); known {
-		c.wall = wall
-	} else { // a board without a clock may begin in 1970, and what it records is later than what it has
-		c.wall = max(c.wall, wall, l.end.last+l.epochs[l.end.epoch]+1)
+	c.epoch, c.base, c.unsure = l.end.epoch+1, l.end.last+1, true
+	h.setEarlier(l.epochs)
+	if o.Now != nil {
+		h.Now = o.Now
 	}
+	if o.Recorded != nil && h.earlier != nil {
+		o.Recorded(time.UnixMilli(h.end))
+	}
+	h.followClock()
+	h.opened, h.restate = true, false // nothing of this epoch is stored yet
 	wake(h.wake)
 	return nil
 }
@@ -345,10 +338,7 @@ func (h *History) flush(end bool) error {
 		h.mu.Unlock()
 		return nil
 	}
-	now, known := h.options.Now()
-	if known {
-		h.setClock(now)
-	}
+	now, known := h.followClock()
 	h.seal(end)
 	h.mu.Unlock()
 	var errs error

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,6 +275,85 @@ func TestClock(t *testing.T) {
 			w.restart(false)
 			check()
 		})
+	}
+}
+
+// TestClockAhead: a clock that was wrong for a while moves no reading for good, wherever the power is
+// cut before it is set right, and however long the tiers keep what it was before.
+func TestClockAhead(t *testing.T) {
+	for _, unsure := range []bool{false, true} { // the next runs have no network at first
+		for _, long := range []int{30, 30 * 60} {
+			synctest.Test(t, func(t *testing.T) {
+				d, ahead, known := newMemDisk(), time.Duration(0), true
+				var h *History
+				open := func() {
+					t.Helper()
+					h = New(oneMeasurement)
+					if err := h.open(d, Options{Now: func() (time.Time, bool) { return time.Now().Add(ahead), known }}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				began, made := time.Now(), 0
+				record := func(n int) {
+					for range n {
+						h.Record(number(float64(made), time.Now()))
+						made++
+						time.Sleep(time.Minute)
+						h.flush(false)
+					}
+				}
+				open()
+				record(long)
+				right := time.Now()
+				ahead = 365 * day
+				record(2)
+				known = !unsure
+				open() // the power was cut
+				record(3)
+				if got := len(values(h, "a/t")); got != made {
+					t.Errorf("%d of %d readings", got, made)
+				}
+				ahead = 0
+				open()
+				record(2)
+				known = true
+				record(3)
+				check := func(tier string) {
+					t.Helper()
+					all, err := h.Query(Query{Address: "a/t", From: began, To: time.Now(), Step: time.Hour})
+					if err != nil {
+						t.Fatal(err)
+					}
+					count := 0
+					for _, s := range all {
+						count += s.Good
+					}
+					if count != made {
+						t.Errorf("%s: %d of %d readings are in their time", tier, count, made)
+					}
+				}
+				check("raw")
+				for i, last := range values(h, "a/t") {
+					at := began.Add(time.Duration(i) * time.Minute)
+					h.Samples("a/t", at.Add(-time.Second), at.Add(time.Second), func(_ time.Time, v float64, _ bool) bool {
+						if v != last && at.Before(right) {
+							t.Errorf("at %v is %v, want %v", at, v, last)
+						}
+						return true
+					})
+				}
+				h.flush(true)
+				for _, gone := range []string{"raw", "minutes"} {
+					for name := range d.files {
+						if strings.HasPrefix(name, gone) {
+							delete(d.files, name)
+						}
+					}
+					open()
+					check("without " + gone)
+				}
+			})
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func (h *History) Import(address string, readings []device.Summary) (taken int, 
 	case v.live.kind != device.KindMeasurement:
 		return 0, device.Faultf(device.Invalid, "%s is no measurement of this site", address)
 	}
-	now, known := h.options.Now()
+	now, known := h.Now()
 	if !known { // the hours that the site has may turn out to be others
 		return 0, device.Faultf(device.Invalid, "the site's clock is not set: set it with agentsite clock --set, and import then")
 	}

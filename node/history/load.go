@@ -11,15 +11,13 @@ import (
 type loaded struct {
 	disk   disk
 	tiers  [tiers]tier
-	epochs map[uint32]int64 // offsets
-	stated map[uint32]uint64
+	epochs map[uint32]*epoch
 	end    head // the sequence, epoch and time that were reached
 }
 
 // load reads the files, and completes the coarser tiers if a crash has left them behind.
 func (l *loaded) load(names []string) {
 	var r report
-	l.stated = make(map[uint32]uint64)
 	for i := range l.tiers {
 		l.tiers[i].load(l.disk, names, &r)
 		for _, s := range l.tiers[i].segments {
@@ -54,11 +52,14 @@ func (l *loaded) load(names []string) {
 	}
 }
 
-// state takes the offset from a block, which the newest of its epoch decides.
+// state takes what a block says of its epoch.
 func (l *loaded) state(h head) {
-	if h.seq >= l.stated[h.epoch] {
-		l.stated[h.epoch], l.epochs[h.epoch] = h.seq, h.offset
+	e := l.epochs[h.epoch]
+	if e == nil {
+		e = &epoch{id: h.epoch, first: h.first, last: h.last}
+		l.epochs[h.epoch] = e
 	}
+	e.state(h)
 	l.end.seq, l.end.epoch, l.end.last = max(l.end.seq, h.seq), max(l.end.epoch, h.epoch), max(l.end.last, h.last)
 }
 
@@ -87,7 +88,7 @@ func (l *loaded) complete(coarse int) {
 			finish()
 		}
 		if c == nil || c.epoch != h.epoch {
-			c = &collector{series: make(map[string]*series), epoch: h.epoch, wall: l.epochs[h.epoch]}
+			c = &collector{series: make(map[string]*series), epoch: h.epoch, wall: l.epochs[h.epoch].newest().offset}
 			if coarse == minutes && end.epoch == h.epoch {
 				l.carry(c, end.seq)
 			}

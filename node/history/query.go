@@ -125,6 +125,7 @@ type view struct {
 func (h *History) view(address string) (v view) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.followClock()
 	v = view{disk: h.disk, epochs: h.epochs, current: h.collector, live: series{key: address}}
 	for i := range h.tiers {
 		v.tiers[i] = h.tiers[i].view()

@@ -66,6 +66,7 @@ type reader struct {
 func (r *reader) snapshot(h *History, points []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.followClock()
 	r.view = view{disk: h.disk, epochs: h.epochs, current: h.collector}
 	for i := range h.tiers {
 		r.tiers[i] = h.tiers[i].view()

@@ -28,13 +28,16 @@ func (s *Site) addGrants(all methods) {
 		return out, nil
 	})
 	forOwners(s, all, TimeMethod, "clock --set", func(_ context.Context, who agents.Principal, t TimeNow) (Reached, error) {
+		method := "clock --set"
 		switch {
-		case !t.Back:
-			return Reached{s.Addresses()}, s.Access.AdvanceClock(t.Now)
-		case access.NeedsPermission(who.ID):
+		case t.Back && access.NeedsPermission(who.ID):
 			return Reached{}, rpc.Errorf(rpc.CodeInvalidParams, "the time is set back on the site's own machine only: agentsite clock --set --back there")
+		case t.Back:
+			method += " --back"
+		case !t.Set:
+			return Reached{s.Addresses()}, s.Access.AdvanceClock(t.Now)
 		}
-		err := s.Node.Own(who, "clock --set --back", t.Now.UTC().Format(time.RFC3339), func() error { return s.Access.SetClock(t.Now) })
+		err := s.Node.Own(who, method, t.Now.UTC().Format(time.RFC3339), func() error { return s.Access.SetClock(t.Now, t.Back) })
 		return Reached{s.Addresses()}, invalid(err)
 	})
 	forOwners(s, all, GrantMethod, "grant", func(_ context.Context, who agents.Principal, p Signed) (none None, _ error) {

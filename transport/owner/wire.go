@@ -89,7 +89,7 @@ type Access struct {
 	At   []string  `json:"addresses"`
 	URL  string    `json:"url"`
 	Time time.Time `json:"time"`
-	Sure bool      `json:"time_is_known"` // false: the time is a lower bound
+	Sure bool      `json:"time_is_known"` // false: the time is a guess
 	// Off is how far the machine's clock is ahead of the time, where it is not believed.
 	Off       float64   `json:"machine_ahead_seconds,omitzero"`
 	LastKnown bool      `json:"last_known,omitzero"` // the time is used although it is not known
@@ -142,7 +142,8 @@ type Reached struct {
 // TimeNow is the parameters of TimeMethod.
 type TimeNow struct {
 	Now  time.Time `json:"now"`
-	Back bool      `json:"back,omitzero"` // also backwards: for an owner on the site's own machine
+	Set  bool      `json:"set,omitzero"`  // the owner says so; otherwise it counts within the bounds of network time
+	Back bool      `json:"back,omitzero"` // and also backwards: for an owner on the site's own machine
 }
 
 // MadeRecovery answers RecoveryMethod.

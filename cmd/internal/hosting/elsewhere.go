@@ -59,7 +59,7 @@ func openElsewhere(o *Options, sites *peer.Outbound) remote.Open {
 	return func(l agent.Link) (remote.Site, string, error) {
 		self := o.Key.ID()
 		if url, ok := strings.CutPrefix(l.Peer, remote.ANPPeer); ok {
-			c, err := anp.New(anp.Options{URL: url, Domain: o.Domain, Key: o.Key, Now: func() time.Time { t, _ := o.now(); return t }})
+			c, err := anp.New(anp.Options{URL: url, Domain: o.Domain, Key: o.Key, Now: func() time.Time { t, _ := o.Access.Now(); return t }})
 			if err != nil {
 				return nil, "", err
 			}

@@ -117,7 +117,7 @@ func New(o Options) (*Hosting, error) {
 		Tell: o.Node.SetHosted, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,
 	})
 	h.Tasks = tasks.New(tasks.Options{
-		Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.now,
+		Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.Access.Now,
 		Elsewhere: func(principal string) tasks.Elsewhere { return sites.Tasks(principal) },
 	})
 	o.Node.OnRecheck(h.Tasks.Recheck)
@@ -131,7 +131,7 @@ func New(o Options) (*Hosting, error) {
 // registry returns the World of the reporter to an AIOS registry.
 func (h *Hosting) registry(o Options) aios.World {
 	return aios.World{
-		Version: o.Version, Claimed: o.Access.Claimed, Tasks: func() task.Host { return h.Tasks }, Now: func() time.Time { t, _ := o.now(); return t },
+		Version: o.Version, Claimed: o.Access.Claimed, Tasks: func() task.Host { return h.Tasks }, Now: func() time.Time { t, _ := o.Access.Now(); return t },
 		Node: func(registry string) string { return o.Key.Derive("aios " + registry).ID().String() },
 	}
 }
@@ -184,14 +184,4 @@ func (h *Hosting) Run(ctx context.Context) {
 	if err := h.out.Close(); err != nil {
 		slog.Warn("the network of the agents did not close well", "err", err)
 	}
-}
-
-// now returns the time of events for people to read. If the clock is not set, it is the system's
-// time, as in the journal, but not before the lower bound.
-func (o *Options) now() (t time.Time, sure bool) {
-	t, sure = o.Access.Now()
-	if system := time.Now(); !sure && system.After(t) {
-		t = system
-	}
-	return t, sure
 }

@@ -76,7 +76,7 @@ func dialSite(t Target) (*Connection, *router, error) {
 	return connected(c, out, id, k.Name), w, nil
 }
 
-// greet sets a site's time, or presents the person's grant, and remembers the addresses that
+// greet offers a site this machine's time, or presents the person's grant, and remembers the addresses that
 // the site answers with.
 func (p Person) greet(ctx context.Context, k Contact, c ownerclient.Caller, timeout time.Duration) error {
 	if !k.Owner && k.Grant == nil { // nothing to present
@@ -88,7 +88,7 @@ func (p Person) greet(ctx context.Context, k Contact, c ownerclient.Caller, time
 	var reached owner.Reached
 	var err error
 	if k.Owner {
-		reached, err = site.SetTime(ctx, time.Now(), false)
+		reached, err = site.OfferTime(ctx, time.Now())
 	} else {
 		reached, err = site.Present(ctx, k.Grant)
 	}

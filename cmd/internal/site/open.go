@@ -88,6 +88,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 		return err
 	}
 	s.access.LastKnown = s.config.LastKnown
+	s.history.Now = s.access.Now
 	s.access.OnEnd = func() {
 		devices.ReleaseRevoked(ctx, s.outputs, s.access.MayHold, s.node.NoteRevoked)
 		s.node.Recheck()
@@ -206,7 +207,7 @@ func (s *site) openRecords(ctx context.Context) (end func()) {
 			h := s.config.History
 			o := history.Options{
 				Raw: time.Duration(h.Raw), Minutes: time.Duration(h.Minutes), Hours: time.Duration(h.Hours),
-				Bytes: int64(h.Size), Now: s.access.Now,
+				Bytes: int64(h.Size), Recorded: s.access.Recorded,
 			}
 			if err := s.history.Open(s.Folder.Path(state.HistoryFolder), o); err != nil {
 				slog.Error("history stays in memory", "err", err)

@@ -92,9 +92,9 @@ func (c *Client) AddToken(ctx context.Context, n owner.NewToken) (m owner.MadeTo
 	return m, nil
 }
 
-// SetTime sets the site's clock to an owner's; with back also to an earlier time.
-func (c *Client) SetTime(ctx context.Context, now time.Time, back bool) (owner.Reached, error) {
-	return Call(ctx, c, owner.TimeMethod, owner.TimeNow{Now: now, Back: back})
+// OfferTime tells the site the time of an owner's machine, which it takes within bounds.
+func (c *Client) OfferTime(ctx context.Context, now time.Time) (owner.Reached, error) {
+	return Call(ctx, c, owner.TimeMethod, owner.TimeNow{Now: now})
 }
 
 // NewRecovery asks the site for a new recovery code.

@@ -23,7 +23,7 @@ func (n *Node) History(ctx context.Context, p agents.Principal, r agents.History
 	}
 	return operate(n, &c, func(v *view) (err error) {
 		if err = agents.CheckName("point", r.Point, v.offer().History); err == nil {
-			from, to, err = rangeOf(r)
+			from, to, err = rangeOf(r, v.now())
 		}
 		return err
 	}, func(v *view) (agents.History, error) {
@@ -60,12 +60,12 @@ func (n *Node) ReadPast(ctx context.Context, p agents.Principal) (leave func(), 
 	return n.readPast(ctx)
 }
 
-// rangeOf returns the range of time that a request asks for.
-func rangeOf(r agents.HistoryRequest) (from, to time.Time, err error) {
+// rangeOf returns the range of time that a request asks for; now is the end of one without an end.
+func rangeOf(r agents.HistoryRequest, now time.Time) (from, to time.Time, err error) {
 	if err = agents.CheckNumber("hours", r.Hours); err == nil {
 		err = agents.CheckNumber("steps", r.Steps)
 	}
-	to = time.Now()
+	to = now
 	if err == nil && r.To != "" {
 		to, err = parseTime("to", r.To)
 	}

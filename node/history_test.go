@@ -73,3 +73,56 @@ func TestFewReadThePast(t *testing.T) {
 		}
 	})
 }
+
+// notedPast is a history that notes which time it is asked for.
+type notedPast struct {
+	from, to time.Time
+	change   time.Time
+}
+
+func (a *notedPast) Summaries(_ string, from, to time.Time, _ int) ([]device.Summary, time.Duration, error) {
+	a.from, a.to = from, to
+	return nil, time.Minute, nil
+}
+
+func (a *notedPast) Changes(_ string, from, to time.Time, yield func(device.Change) bool) {
+	if !a.change.Before(from) && a.change.Before(to) {
+		yield(device.Change{At: a.change, Value: device.Number(3), Holder: "ann"})
+	}
+}
+
+func (a *notedPast) ValueAt(string, time.Time) (device.Change, bool) { return device.Change{}, false }
+
+// TestSiteClock: readings, the history and the reasons are on one axis of time, the site's, wherever
+// its machine's clock is.
+func TestSiteClock(t *testing.T) {
+	for _, ahead := range []time.Duration{0, 3 * 24 * time.Hour, -400 * 24 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newWatchRig()
+			now := func() time.Time { return time.Now().Add(ahead).Round(0) }
+			past := &notedPast{change: now().Add(-time.Minute)}
+			r.site.History, r.site.Outputs = past, trying{r.outputs}
+			r.site.Now = func() (time.Time, bool) { return now(), false }
+			r.setSite()
+			if _, err := r.History(t.Context(), own, agents.HistoryRequest{Point: "lever/a"}); err != nil {
+				t.Fatal(err)
+			}
+			if !past.to.Equal(now()) || !past.from.Equal(now().Add(-defaultHours*time.Hour)) {
+				t.Errorf("%v ahead: the history is asked from %v to %v", ahead, past.from, past.to)
+			}
+			r.put("a", device.Number(1), time.Second)
+			time.Sleep(time.Second)
+			read, err := r.Read(t.Context(), own, agents.ReadRequest{Points: []string{"lever/a"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := read.Readings[0].Time, stamp(now().Add(-time.Second)); got != want {
+				t.Errorf("%v ahead: it was read at %s, want %s", ahead, got, want)
+			}
+			why, err := r.Why(t.Context(), own, agents.WhyRequest{Point: arm})
+			if err != nil || len(why.Changes) != 1 || why.Changes[0].Time != stamp(past.change) {
+				t.Errorf("%v ahead: %+v %v", ahead, why.Changes, err)
+			}
+		})
+	}
+}

@@ -55,7 +55,7 @@ type Outcome struct {
 // Recorded is a call with its outcome. Equal calls one after another are one.
 type Recorded struct {
 	Asked             // without a key; without arguments that are long
-	Begun   time.Time // the first of them, by the site's clock then
+	Begun   time.Time // the first of them, by the site's clock
 	Ended   time.Time // the last of them; the zero Time while it runs, and where its end is not known
 	Outcome string    // Done, the kind of a fault, or "" while it runs
 	Says    string    // the beginning of the fault's sentence

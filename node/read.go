@@ -87,7 +87,7 @@ func (n *Node) reading(v *view, address string) agents.Reading {
 	r, _ := n.hub.Latest(address)
 	out := v.point(address).reading(r)
 	if r.Point != "" {
-		out.Time = stamp(r.At)
+		out.Time = stamp(v.timeOf(r.At))
 	}
 	return out
 }

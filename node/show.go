@@ -59,7 +59,7 @@ func (n *Node) Capture(ctx context.Context, p agents.Principal, r agents.Capture
 			return agents.Picture{}, device.Faultf(device.Internal, "%s cannot take a picture after all", r.Camera)
 		}
 		img, err := useDriver(ctx, of, func(ctx context.Context) (device.Image, error) { return d.Capture(ctx, of.Name) })
-		return agents.Picture{Camera: r.Camera, Time: stamp(img.At), MIME: img.MIME, Size: len(img.Data), Data: img.Data}, err
+		return agents.Picture{Camera: r.Camera, Time: stamp(v.timeOf(img.At)), MIME: img.MIME, Size: len(img.Data), Data: img.Data}, err
 	})
 }
 

@@ -16,9 +16,10 @@ type Site struct {
 	Version   string // of the program
 	Simulated bool   // everything is simulated
 	Started   time.Time
-	Devices   []Device // in the order of the configuration
-	History   History  // nil where nothing can be read
-	Outputs   Outputs  // nil where there are no outputs
+	Now       func() (time.Time, bool) // the site's clock, and whether it is known; nil for the machine's
+	Devices   []Device                 // in the order of the configuration
+	History   History                  // nil where nothing can be read
+	Outputs   Outputs                  // nil where there are no outputs
 }
 
 // Device is one device under its name on this site.
@@ -116,6 +117,18 @@ func newSite(of Site) (*site, error) {
 	_, err := s.whole.list() // an output without limits is an error now
 	return s, err
 }
+
+// now returns the time by the site's clock, at which it shows what is stored.
+func (s *site) now() time.Time {
+	t := time.Now()
+	if s.Now != nil {
+		t, _ = s.Now()
+	}
+	return t.Round(0)
+}
+
+// timeOf returns the site's time of a moment of this process.
+func (s *site) timeOf(t time.Time) time.Time { return s.now().Add(-time.Since(t)) }
 
 // point returns a point by its address; one without a kind where there is none.
 func (s *site) point(address string) *point {

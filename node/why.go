@@ -71,7 +71,7 @@ func (n *Node) whyOutput(ctx context.Context, v *view, p agents.Principal, s gua
 	leave()
 	deeds := chain(changes, n.journal.Recent(s.Output), n.journal.Recent(agents.OpStop.Tool()), policy.Safe)
 	if s.Holder != "" {
-		out.Held, out.Via = held(deeds, s.Holder)
+		out.Held, out.Via = held(deeds, s.Holder, v.now())
 	}
 	if v.part && s.Holder != p.ID {
 		out.Via = nil
@@ -140,7 +140,7 @@ func (v *view) lastChanges(policy guard.Policy) (all []deed) {
 	if v.Site.History == nil {
 		return nil
 	}
-	now := time.Now()
+	now := v.now()
 	for _, back := range lookBack {
 		all = all[:0]
 		v.Site.History.Changes(policy.Output, now.Add(-back), now.Add(time.Minute), func(c device.Change) bool {
@@ -258,16 +258,16 @@ func asked(a Asked, safe device.Value) device.Value {
 
 // held returns for how many seconds a holder has had an output, and the chain of callers of its
 // last call.
-func held(all []deed, holder string) (length float64, via []string) {
+func held(all []deed, holder string, now time.Time) (length float64, via []string) {
 	if i := slices.IndexFunc(all, func(d deed) bool { return d.By == holder && d.Outcome == Done }); i >= 0 {
-		length, via = seconds(max(0, time.Since(all[i].at))), all[i].Via
+		length, via = seconds(max(0, now.Sub(all[i].at))), all[i].Via
 	}
 	for _, d := range all {
 		if d.change && d.Holder != holder {
 			break
 		}
 		if d.change {
-			length = seconds(max(0, time.Since(d.at)))
+			length = seconds(max(0, now.Sub(d.at)))
 		}
 	}
 	return length, via

@@ -39,9 +39,10 @@ const (
 // Journal is open for writing. All methods are safe for concurrent use.
 type Journal struct {
 	folder string
-	soon   chan struct{} // wakes Run to write now
-	work   chan struct{} // and within a minute
-	later  chan struct{} // and within repeatEvery
+	now    func() (time.Time, bool) // the site's clock, and whether it is known
+	soon   chan struct{}            // wakes Run to write now
+	work   chan struct{}            // and within a minute
+	later  chan struct{}            // and within repeatEvery
 
 	quick   sync.Mutex // never held for the disk
 	waiting []Entry    // of Done
@@ -61,6 +62,7 @@ type Journal struct {
 	closed   bool
 	buf      []byte
 	memory   memory
+	clock    clock
 }
 
 // Open opens the journal in folder, which it creates, and reads the end of it; Read reads all.
@@ -69,10 +71,16 @@ type Journal struct {
 // wraps ErrDamaged means that the journal must not be continued: the owner has to look at it
 // and move the folder away.
 func Open(folder string) (*Journal, error) {
-	j := &Journal{folder: folder, soon: make(chan struct{}, 1), work: make(chan struct{}, 1), later: make(chan struct{}, 1), memory: newMemory(), denied: denials{}, repeats: make(map[repeat]*Entry)}
+	return openAt(folder, func() (time.Time, bool) { return time.Now(), true })
+}
+
+// openAt is Open with the site's clock.
+func openAt(folder string, now func() (time.Time, bool)) (*Journal, error) {
+	j := &Journal{folder: folder, now: now, clock: clock{known: true}, soon: make(chan struct{}, 1), work: make(chan struct{}, 1), later: make(chan struct{}, 1), memory: newMemory(), denied: denials{}, repeats: make(map[repeat]*Entry)}
 	at, report, err := read(folder, reread, func(e Entry) error {
 		j.memory.recall(e)
 		j.recent.recall(e)
+		j.clock.recall(e)
 		return nil
 	})
 	if err != nil {
@@ -166,8 +174,15 @@ func (j *Journal) write(e Entry, durable bool) (uint64, error) {
 			return 0, err
 		}
 	}
+	if set, ok := j.clock.check(j.now()); ok {
+		if _, err := j.write(set, false); err != nil {
+			j.clock.retry()
+			return 0, err
+		}
+	}
 	if e.Seq = j.seq + 1; e.At == 0 {
-		e.At = time.Now().UnixMilli()
+		now, _ := j.now()
+		e.At = now.UnixMilli()
 	}
 	b, after, err := appendFrame(j.buf[:0], e, j.before)
 	if err != nil {
@@ -228,7 +243,8 @@ func (j *Journal) Note(says string) error {
 // Add never blocks for the disk; the call's key is not remembered.
 func (j *Journal) Add(c Call, o Outcome) {
 	e, r := intent(c), result(o)
-	e.Kind, e.At = Done, time.Now().UnixMilli()
+	now, _ := j.now()
+	e.Kind, e.At = Done, now.UnixMilli()
 	e.Fault, e.Says, e.Value = r.Fault, r.Says, r.Value
 	of := repeat{subject(c), c.Who, c.Tool, o.Fault}
 	j.quick.Lock()
@@ -251,7 +267,7 @@ func (j *Journal) Add(c Call, o Outcome) {
 		j.waiting = append(j.waiting, e)
 		wake(j.soon)
 	}
-	j.recent.add(c, o, e.Time(), 1)
+	j.recent.add(c, o, time.Now(), 1)
 	wake(j.later)
 }
 

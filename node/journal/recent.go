@@ -27,11 +27,14 @@ type recent struct {
 	calls map[string][]*recorded
 	open  map[uint64]*recorded // intents without a result, by Seq
 	bytes int
+
+	recalling bool // earlier runs
 }
 
 type recorded struct {
 	node.Recorded
-	about string
+	about  string
+	before bool // of an earlier run: its times are those of the site's clock then, and else Go's
 }
 
 func (r *recorded) size() int {
@@ -44,7 +47,7 @@ func (r *recorded) size() int {
 
 // same reports whether both calls were the same and succeeded.
 func (r *recorded) same(o *recorded) bool {
-	return r.Outcome == node.Done && o.Outcome == node.Done && r.Who == o.Who && r.Tool == o.Tool && bytes.Equal(r.Args, o.Args) && slices.Equal(r.Via, o.Via)
+	return r.before == o.before && r.Outcome == node.Done && o.Outcome == node.Done && r.Who == o.Who && r.Tool == o.Tool && bytes.Equal(r.Args, o.Args) && slices.Equal(r.Via, o.Via)
 }
 
 // subject returns the subject of a call: the output that its arguments name, or, without arguments,
@@ -78,7 +81,7 @@ func (all *recent) put(c Call, at time.Time) *recorded {
 	if len(c.Args) > maxShortArgs {
 		c.Args = nil
 	}
-	r := &recorded{node.Recorded{Asked: c, Begun: at, Count: 1}, about}
+	r := &recorded{Recorded: node.Recorded{Asked: c, Begun: at, Count: 1}, about: about, before: all.recalling}
 	if all.calls == nil {
 		all.calls, all.open = make(map[string][]*recorded), make(map[uint64]*recorded)
 	}
@@ -162,6 +165,8 @@ func (all *recent) add(c Call, o Outcome, at time.Time, count int) {
 
 // recall takes in an entry of an earlier run.
 func (all *recent) recall(e Entry) {
+	all.recalling = true
+	defer func() { all.recalling = false }()
 	c, o := Call{Who: e.Who, Tool: e.Tool, Args: e.Args, Via: e.Via}, Outcome{Fault: e.Fault, Says: e.Says}
 	if e.Args == nil && e.Digest != nil && !bytes.Equal(digest(c), e.Digest) {
 		return // its arguments were too long to be written
@@ -186,12 +191,21 @@ func (all *recent) recalled() {
 	clear(all.open)
 }
 
-// about returns copies of the calls, the oldest first.
-func (all *recent) about(about string) (out []node.Recorded) {
+// about returns copies of the calls, the oldest first, with times by the site's clock.
+func (all *recent) about(about string, now time.Time) (out []node.Recorded) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	here := time.Now()
 	for _, r := range all.calls[about] {
-		out = append(out, r.Recorded)
+		c := r.Recorded
+		if !r.before {
+			for _, at := range []*time.Time{&c.Begun, &c.Ended} {
+				if !at.IsZero() {
+					*at = now.Add(at.Sub(here)).Round(0)
+				}
+			}
+		}
+		out = append(out, c)
 	}
 	return out
 }

@@ -29,7 +29,7 @@ func (j *Journal) made(t testing.TB, c Call, o Outcome) {
 // words renders what the journal has about an output.
 func words(j *Journal, about string) string {
 	var all []string
-	for _, r := range j.recent.about(about) {
+	for _, r := range j.recent.about(about, time.Now()) {
 		all = append(all, fmt.Sprintf("%s %s %s×%d", r.Who, strings.Join(append([]string{r.Tool}, r.Via...), "<"), r.Outcome, r.Count))
 	}
 	return strings.Join(all, ", ")

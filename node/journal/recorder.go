@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"agentsite/device"
 	"agentsite/node"
@@ -16,6 +17,9 @@ import (
 // the disk again.
 type Recorder struct {
 	*Journal
+	// Now returns the site's time, and whether it is known. It is set before Open; nil is the
+	// machine's clock.
+	Now      func() (time.Time, bool)
 	unopened error
 	failing  atomic.Bool // a failed write was logged, and none has succeeded since
 }
@@ -28,7 +32,10 @@ func NewRecorder() *Recorder { return &Recorder{unopened: errors.New("it is not 
 // Open opens the journal in a folder. It comes before all other methods and may take
 // seconds on a small board. A journal that is damaged stays closed until the next start.
 func (r *Recorder) Open(folder string) {
-	r.Journal, r.unopened = Open(folder)
+	if r.Now == nil {
+		r.Now = func() (time.Time, bool) { return time.Now(), true }
+	}
+	r.Journal, r.unopened = openAt(folder, r.Now)
 	if r.unopened != nil {
 		slog.Error("journal cannot be opened; no output moves away from safe until the next start", "err", r.unopened)
 	}
@@ -99,7 +106,8 @@ func (r *Recorder) Recent(about string) []node.Recorded {
 	if r.unopened != nil {
 		return nil
 	}
-	return r.Journal.recent.about(about)
+	now, _ := r.Now()
+	return r.Journal.recent.about(about, now)
 }
 
 // fault returns the caller's fault for an error of the journal, without names of files,

@@ -21,6 +21,7 @@ type Runner struct {
 	Hub    *node.Hub
 	Hosted *hosted.Manager
 	Past   trial.Source
+	Now    func() (time.Time, bool) // the site's clock, by which Past is
 	Policy func(output string) (guard.Policy, error)
 	// Draft returns a draft by its name; ok is false where there is none.
 	Draft func(name string) (c hosted.Configured, ok bool, err error)
@@ -29,8 +30,8 @@ type Runner struct {
 }
 
 // New returns a runner for a site.
-func New(n *node.Node, hub *node.Hub, h *hosted.Manager, past trial.Source, policy func(output string) (guard.Policy, error), draft func(string) (hosted.Configured, bool, error)) *Runner {
-	return &Runner{Node: n, Hub: hub, Hosted: h, Past: past, Policy: policy, Draft: draft, turn: device.NewMutex()}
+func New(n *node.Node, hub *node.Hub, h *hosted.Manager, past trial.Source, now func() (time.Time, bool), policy func(output string) (guard.Policy, error), draft func(string) (hosted.Configured, bool, error)) *Runner {
+	return &Runner{Node: n, Hub: hub, Hosted: h, Past: past, Now: now, Policy: policy, Draft: draft, turn: device.NewMutex()}
 }
 
 // Try tries rules between two times, for an owner; the end may be left out for now. It waits for
@@ -43,7 +44,7 @@ func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request)
 	}
 	defer r.turn.Unlock()
 	if q.To.IsZero() {
-		q.To = time.Now()
+		q.To, _ = r.Now()
 	}
 	o := trial.Options{GoodFor: r.Hub.GoodFor, Source: r.Past, From: q.From, To: q.To, Location: time.Local}
 	var known []string

@@ -124,7 +124,7 @@ func New(o Options) (*Hosting, error) {
 	if h.Imports, err = openImports(o, h.Manager, h.listed); err != nil {
 		return nil, err
 	}
-	h.Try = trials.New(o.Node, o.Hub, h.Manager, o.Past, o.Policy, h.Imports.Draft).Try
+	h.Try = trials.New(o.Node, o.Hub, h.Manager, o.Past, o.Access.Now, o.Policy, h.Imports.Draft).Try
 	return h, nil
 }
 

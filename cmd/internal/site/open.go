@@ -88,7 +88,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 		return err
 	}
 	s.access.LastKnown = s.config.LastKnown
-	s.history.Now = s.access.Now
+	s.history.Now, s.journal.Now = s.access.Now, s.access.Now
 	s.access.OnEnd = func() {
 		devices.ReleaseRevoked(ctx, s.outputs, s.access.MayHold, s.node.NoteRevoked)
 		s.node.Recheck()
@@ -150,7 +150,7 @@ func (s *site) newAnnouncer() {
 // come or go.
 func (s *site) publish(all []node.Device) error {
 	err := s.node.SetSite(node.Site{
-		Name: s.config.Name, Version: s.Version, Simulated: s.file == "", Started: s.started,
+		Name: s.config.Name, Version: s.Version, Simulated: s.file == "", Started: s.started, Now: s.access.Now,
 		Devices: all, History: s.history, Outputs: s.outputs,
 	})
 	if err != nil {

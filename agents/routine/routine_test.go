@@ -75,7 +75,7 @@ func (b *bench) Step(ctx context.Context, does string, do func(context.Context, 
 	if ctx.Err() != nil {
 		return nil, errEnd
 	}
-	b.task.Steps = append(b.task.Steps, task.Step{Does: does, Time: time.Now().UTC().Format(time.RFC3339)})
+	b.task.Steps = append(b.task.Steps, task.Step{Does: does, Time: time.Now().UTC().Format(time.RFC3339), At: time.Now()})
 	s := &b.task.Steps[len(b.task.Steps)-1]
 	v, err := do(ctx, "")
 	if s.Outcome = "done"; err != nil {
@@ -188,11 +188,39 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
+// TestClockSet: a wait over a restart or a pause counts from when its step was made, whatever the clock
+// showed then; where that is not known, from the restart.
+func TestClockSet(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			ahead := time.Duration(0)
+			r := beds()
+			r.world.Now = func() (time.Time, bool) { return time.Now().Add(ahead), true }
+			r.Steps = []Step{{Set: on("valve1/valve"), For: time.Minute}, {Wait: "30m"}, {Set: on("valve2/valve"), For: time.Minute}}
+			b := &bench{}
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if _, err := r.Work(ctx, agents.Principal{}, b, b); err == nil {
+				t.Fatal("it does not wait")
+			}
+			if !known {
+				b.task.Steps[0].At = time.Time{}
+				began = time.Now()
+			}
+			ahead = 6 * 24 * time.Hour
+			if _, err := r.Work(t.Context(), agents.Principal{}, b, b); err != nil || time.Since(began) != 30*time.Minute {
+				t.Errorf("it waited for %v: %v", time.Since(began), err)
+			}
+		})
+	}
+}
+
 // Ask completes the agent's task after a minute; an interrupted step goes on.
 func (b *bench) Ask(ctx context.Context, r task.Request) (t task.Task, err error) {
 	n := len(b.task.Steps)
 	if n == 0 || b.task.Steps[n-1].Outcome != "" {
-		b.task.Steps = append(b.task.Steps, task.Step{Does: "ask", Time: time.Now().UTC().Format(time.RFC3339)})
+		b.task.Steps = append(b.task.Steps, task.Step{Does: "ask", Time: time.Now().UTC().Format(time.RFC3339), At: time.Now()})
 		b.done = append(b.done, r.Agent+" "+r.Skill+" "+r.Text+" "+device.FormatDuration(time.Duration(*r.Seconds*1e9)))
 		n++
 	}

@@ -53,6 +53,7 @@ type run struct {
 	next  int         // in made, and beyond
 	asked int         // the step whose question waited then; 0 for none
 	from  time.Time   // when the last step was made: from then on a wait counts
+	at    string      // and by the site's clock
 	res   Result
 }
 
@@ -142,7 +143,7 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 			return err
 		}
 		if s.Set != nil {
-			r.res.Moved = append(r.res.Moved, Moved{address, s.Set[address], r.from.UTC().Format(time.RFC3339), s.For.Seconds()})
+			r.res.Moved = append(r.res.Moved, Moved{address, s.Set[address], r.at, s.For.Seconds()})
 		}
 	}
 	if s.Agent != "" {
@@ -203,30 +204,23 @@ func (r *run) once(do func() error) error {
 		if s.Outcome != "done" {
 			return device.Faultf(device.FaultKind(s.Outcome), "%s: %s", s.Does, s.Says)
 		}
-		if t, err := time.Parse(time.RFC3339, s.Time); err == nil && r.sure() {
-			r.from = time.Now().Add(-max(0, r.now().Sub(t)))
+		if r.at = s.Time; !s.At.IsZero() {
+			r.from = s.At
 		}
 		return nil
 	}
 	r.next++
 	err := do()
 	r.from = time.Now()
+	now := r.from
+	if r.world.Now != nil {
+		now, _ = r.world.Now()
+	}
+	r.at = now.UTC().Format(time.RFC3339)
 	return err
 }
 
-// now returns the time by the site's clock.
-func (r *run) now() time.Time {
-	t, _ := r.world.Now()
-	return t
-}
-
-func (r *run) sure() bool {
-	_, sure := r.world.Now()
-	return sure
-}
-
-// wait waits until a time has passed since the last step. Over a restart it counts from when
-// that was made, where the clock is sure, and else from the restart.
+// wait waits until a time has passed since the last step, by Step.At.
 func (r *run) wait(ctx context.Context, length time.Duration) error {
 	if length == 0 {
 		return nil

@@ -122,6 +122,7 @@ type Question struct {
 type Step struct {
 	Does   string         `json:"does"` // one sentence, or a tool with its arguments
 	Time   string         `json:"time"`
+	At     time.Time      `json:"-"` // of its end, or its begin while it runs, by Go's clock; zero elsewhere
 	Result jsontext.Value `json:"result,omitzero"`
 	// Outcome is "" while the step runs, else "done" or a kind of fault. A step that a crash cut
 	// off has unknown_outcome, and is never made again.

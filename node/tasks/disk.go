@@ -102,6 +102,7 @@ const liveSuffix = ".task"
 // ended is the name of an ended task's file.
 type ended struct {
 	at             int64 // s since 1970
+	sure           bool  // which was known
 	account, asker string
 	id             string
 	state          string // of the task, or damaged
@@ -110,13 +111,17 @@ type ended struct {
 const damaged = "damaged"
 
 func (e ended) String() string {
-	return strconv.FormatInt(e.at, 10) + "-" + e.account + "-" + e.asker + "-" + e.id + "." + e.state
+	at := strconv.FormatInt(e.at, 10)
+	if !e.sure {
+		at += "u"
+	}
+	return at + "-" + e.account + "-" + e.asker + "-" + e.id + "." + e.state
 }
 
 var (
 	idPattern    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z2-7]{26}$`) })
 	endedPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^([0-9]{1,12})-([0-9a-f]{8})-([0-9a-f]{8})-([A-Z2-7]{26})\.([a-z]{6,9})$`)
+		return regexp.MustCompile(`^([0-9]{1,12})(u?)-([0-9a-f]{8})-([0-9a-f]{8})-([A-Z2-7]{26})\.([a-z]{6,9})$`)
 	})
 )
 
@@ -128,9 +133,9 @@ func parseName(name string) (live string, e ended, ok bool) {
 		return id, e, true
 	}
 	m := endedPattern().FindStringSubmatch(name)
-	if m == nil || m[5] != damaged && !task.State(m[5]).Ended() {
+	if m == nil || m[6] != damaged && !task.State(m[6]).Ended() {
 		return "", e, false
 	}
 	at, err := strconv.ParseInt(m[1], 10, 64)
-	return "", ended{at, m[2], m[3], m[4], m[5]}, err == nil
+	return "", ended{at, m[2] == "", m[3], m[4], m[5], m[6]}, err == nil
 }

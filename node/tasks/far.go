@@ -115,17 +115,11 @@ func (w *work) openFar() (far string, steps int) {
 	return w.j.far, len(w.j.steps)
 }
 
-// elapsed is how long ago a step began; 0 where the clock was not sure.
+// elapsed is how long ago a step began.
 func (w *work) elapsed(n int) time.Duration {
 	w.m.mu.Lock()
-	began := w.j.steps[n-1].Time
-	w.m.mu.Unlock()
-	now, sure := w.m.Now()
-	t, err := time.Parse(time.RFC3339, began)
-	if err != nil || !sure || !w.j.asked.Sure {
-		return 0
-	}
-	return max(0, now.Sub(t))
+	defer w.m.mu.Unlock()
+	return max(0, time.Since(w.j.stepAt(n-1)))
 }
 
 // far is a step that asks an agent of another site, and waits for the end of its task.

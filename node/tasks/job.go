@@ -46,9 +46,19 @@ func (j *job) tell() {
 	j.changed = make(chan struct{})
 }
 
+// stepAt returns when step i ended, or began while it runs, by Go's clock. Like the time that the task
+// has left, it counts the time without the site as far as the clock was known before and after. The
+// manager's lock is held.
+func (j *job) stepAt(i int) time.Time {
+	return j.until.Add(-time.Duration(j.stepLeft[i]) * time.Millisecond)
+}
+
 // view returns the task as it is now. The manager's lock is held.
 func (j *job) view() task.Task {
 	t := j.whole()
+	for i := range t.Steps {
+		t.Steps[i].At = j.stepAt(i)
+	}
 	t.Says, t.Partial = cmp.Or(t.Says, j.progress), j.partial
 	return t
 }
@@ -96,8 +106,8 @@ func (j *job) close() {
 func (m *Manager) commit(j *job, e entry, durable bool) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
-	now, _ := m.Now()
-	e.At = now.UnixMilli()
+	now, sure := m.Now()
+	e.At, e.Sure = now.UnixMilli(), sure
 	m.mu.Lock()
 	e.Left = max(1, time.Until(j.until).Milliseconds())
 	err, over := j.check(&e), m.over
@@ -158,8 +168,8 @@ func (m *Manager) retire(j *job, e entry, err error) {
 		}
 		e.Says, e.Result = "the site's disk did not store how it ended; if that is read-only until the site starts again, the task goes on then", nil
 		m.mu.Lock()
-		now, _ := m.Now()
-		e.At = now.UnixMilli()
+		now, sure := m.Now()
+		e.At, e.Sure = now.UnixMilli(), sure
 		if err := j.apply(&e); err != nil {
 			slog.Error("task cannot end", "task", j.asked.ID, "err", err)
 		}
@@ -168,7 +178,8 @@ func (m *Manager) retire(j *job, e entry, err error) {
 	j.close()
 	j.writing.Lock()
 	defer j.writing.Unlock()
-	p := &past{ended: nameOf(&j.record), size: j.size}
+	p := newPast(nameOf(&j.record), j.size)
+	p.here = true
 	if renamed := m.disk.Rename(j.name(), p.String()); renamed != nil || err != nil {
 		p.kept = &j.record
 		p.unnamed.Store(renamed != nil)
@@ -183,5 +194,5 @@ func (m *Manager) retire(j *job, e entry, err error) {
 
 // nameOf returns the name of an ended task's file.
 func nameOf(r *record) ended {
-	return ended{max(0, r.changed/1000), tag(r.asked.Account), tag(r.asked.Asker), r.asked.ID, string(r.state)}
+	return ended{max(0, r.changed/1000), r.sure, tag(r.asked.Account), tag(r.asked.Asker), r.asked.ID, string(r.state)}
 }

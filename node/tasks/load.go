@@ -32,6 +32,7 @@ func (m *Manager) load() error {
 		return diskFault(err)
 	}
 	var live []*job
+	began := time.Now()
 	past := make(map[string]*past)
 	for _, f := range all {
 		id, e, ok := parseName(f.name)
@@ -40,6 +41,7 @@ func (m *Manager) load() error {
 			slog.Warn("file is no task's, and stays", "file", f.name)
 		case id == "":
 			past[e.id] = newPast(e, f.size)
+			past[e.id].since = began
 		default:
 			j, ended := m.open(id, f)
 			if ended != nil {
@@ -95,7 +97,17 @@ func (m *Manager) open(id string, f listed) (*job, *past) {
 	return j, nil
 }
 
-func newPast(e ended, size int64) *past { return &past{ended: e, size: size} }
+func newPast(e ended, size int64) *past { return &past{ended: e, size: size, since: time.Now()} }
+
+// age returns how long ago a task ended, at least: of a task of an earlier run that is known only if
+// the clock was known then and is now.
+func (p *past) age(now time.Time, sure bool) time.Duration {
+	age := time.Since(p.since)
+	if sure && p.sure && !p.here {
+		age = max(age, now.Sub(time.Unix(p.at, 0)))
+	}
+	return age
+}
 
 // rename gives the file of a task that has ended its name.
 func (m *Manager) rename(f listed, to ended) *past {
@@ -126,9 +138,8 @@ func (m *Manager) add(j *job, left time.Duration) {
 // remaining is how long a task has after a start.
 func (j *job) remaining(now func() (time.Time, bool)) time.Duration {
 	left := time.Duration(j.left) * time.Millisecond
-	if t, sure := now(); sure && j.asked.Sure {
-		all := time.Duration(j.asked.Left) * time.Millisecond
-		left = min(left, all-t.Sub(time.UnixMilli(j.asked.At)))
+	if t, sure := now(); sure && j.sure {
+		left -= max(0, t.Sub(time.UnixMilli(j.record.changed)))
 	}
 	return min(max(left, 0), maxTime)
 }
@@ -186,13 +197,14 @@ func (m *Manager) repair() {
 // prune removes ended tasks: those that are old, and the oldest of the account that has the most
 // beyond what is kept.
 func (m *Manager) prune() {
-	now, _ := m.Now()
+	now, sure := m.Now()
 	m.mu.Lock()
 	var victims []*past
 	count, size := make(map[string]int), int64(0)
 	all := make([]*past, 0, len(m.ended))
 	for _, p := range m.ended {
-		if now.Unix()-p.at > int64(keepEnded/time.Second) {
+		// The clock may be wrong for a while.
+		if p.age(now, sure) > keepEnded && time.Since(p.since) > keepLoaded {
 			victims = append(victims, p)
 			continue
 		}
@@ -200,7 +212,9 @@ func (m *Manager) prune() {
 		count[p.account]++
 		size += p.size
 	}
-	slices.SortFunc(all, func(a, b *past) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(all, func(a, b *past) int {
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id))
+	})
 	for len(all) > maxEnded || size > maxKept {
 		most := all[0].account
 		for account, n := range count {

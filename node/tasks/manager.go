@@ -35,6 +35,7 @@ const (
 	maxEnded    = 512
 	maxKept     = 16 << 20 // bytes of ended tasks
 	keepEnded   = 7 * 24 * time.Hour
+	keepLoaded  = 24 * time.Hour // from a start at least, however old a task is by the clock
 	defaultTime = time.Hour
 	maxTime     = task.MaxTime
 	// stepTimeout bounds a step that is a call of the site. It goes on when its task is canceled.
@@ -105,6 +106,8 @@ type Manager struct {
 type past struct {
 	ended
 	size    int64
+	since   time.Time   // when it ended, or was loaded, by Go's clock
+	here    bool        // it ended in this run
 	head    *task.Task  // nil until it was read
 	kept    *record     // how it ended, where the disk did not store that
 	unnamed atomic.Bool // its file has the name of a live one, because the disk refused another

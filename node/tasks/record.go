@@ -28,8 +28,9 @@ const (
 // entry is an entry of a task's file.
 type entry struct {
 	Kind string `cbor:"1,keyasint"`
-	At   int64  `cbor:"2,keyasint"`           // by the site's clock, ms since 1970; it may have been wrong
-	Left int64  `cbor:"3,keyasint,omitempty"` // how long until the task's end, in ms
+	At   int64  `cbor:"2,keyasint"`            // by the site's clock, ms since 1970; it may have been wrong
+	Sure bool   `cbor:"15,keyasint,omitempty"` // At was known
+	Left int64  `cbor:"3,keyasint,omitempty"`  // how long until the task's end, in ms; whatever the clock does
 	// Of asked.
 	ID         string   `cbor:"4,keyasint,omitempty"`
 	Agent      string   `cbor:"5,keyasint,omitempty"`
@@ -42,7 +43,6 @@ type entry struct {
 	Via        []string `cbor:"12,keyasint,omitempty"`
 	Definition []byte   `cbor:"13,keyasint,omitempty"` // the digest of the agent's
 	Request    []byte   `cbor:"14,keyasint,omitempty"` // the digest of what was asked
-	Sure       bool     `cbor:"15,keyasint,omitempty"` // At was known
 	Order      int64    `cbor:"23,keyasint,omitempty"` // of live tasks: the clock may be set back
 	Context    string   `cbor:"26,keyasint,omitempty"`
 	// Of state and result.
@@ -66,11 +66,13 @@ type record struct {
 	asked    entry
 	state    task.State
 	changed  int64 // At of the last entry
+	sure     bool  // and Sure
 	left     int64 // Left of the last entry that has one
 	fault    string
 	says     string
 	result   jsontext.Value
 	steps    []task.Step
+	stepLeft []int64 // Left of the last entry of each step
 	question *task.Question
 	answers  map[string]string // by question
 	moved    []string          // outputs that its steps may have moved, and that were not released since
@@ -82,7 +84,7 @@ func (r *record) apply(e *entry) error {
 	if err := r.check(e); err != nil {
 		return fmt.Errorf("%w: %v", errDamaged, err)
 	}
-	r.changed = e.At
+	r.changed, r.sure = e.At, e.Sure
 	if e.Left > 0 {
 		r.left = e.Left
 	}
@@ -91,14 +93,16 @@ func (r *record) apply(e *entry) error {
 		r.asked, r.state = *e, task.Submitted
 	case kindState:
 		if r.state == task.AuthRequired { // the step was not made
-			r.steps = r.steps[:len(r.steps)-1]
+			r.dropStep()
 		}
 		r.state, r.question = task.State(e.State), nil
 		r.fault, r.says, r.result = e.Fault, e.Says, e.Result
 	case kindIntent:
 		if r.state == task.AuthRequired {
-			r.state, r.question, r.steps = task.Working, nil, r.steps[:len(r.steps)-1]
+			r.state, r.question = task.Working, nil
+			r.dropStep()
 		}
+		r.stepLeft = append(r.stepLeft, r.left)
 		r.steps = append(r.steps, task.Step{Does: e.Says, Time: stamp(e.At)})
 		if e.Output != "" && !slices.Contains(r.moved, e.Output) {
 			r.moved = append(r.moved, e.Output)
@@ -106,6 +110,7 @@ func (r *record) apply(e *entry) error {
 	case kindResult:
 		s := &r.steps[e.Step-1]
 		s.Outcome, s.Says, s.Result = e.Fault, e.Says, e.Result
+		r.stepLeft[e.Step-1] = r.left
 		r.far = ""
 	case kindFar:
 		r.far = e.Far
@@ -120,6 +125,12 @@ func (r *record) apply(e *entry) error {
 		r.state, r.question, r.answers[e.Question] = task.Working, nil, e.Text
 	}
 	return nil
+}
+
+// dropStep takes back the last step, which was not made.
+func (r *record) dropStep() {
+	n := len(r.steps) - 1
+	r.steps, r.stepLeft = r.steps[:n], r.stepLeft[:n]
 }
 
 // check refuses an entry that may not follow.

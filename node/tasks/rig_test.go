@@ -378,6 +378,7 @@ type rig struct {
 	crew  *crew
 	disk  *ram
 	sure  bool
+	ahead time.Duration // of the clock
 
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -390,7 +391,7 @@ func newRig() *rig {
 }
 
 func (r *rig) start() {
-	r.Manager = New(Options{Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now(), r.sure }, Elsewhere: r.shed.of})
+	r.Manager = New(Options{Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now().Add(r.ahead), r.sure }, Elsewhere: r.shed.of})
 	r.Manager.disk = r.disk
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel, r.ended = cancel, make(chan struct{})

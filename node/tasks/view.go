@@ -83,7 +83,7 @@ func (m *Manager) List(_ context.Context, p agents.Principal) ([]task.Task, erro
 	if err := m.load(); err != nil {
 		return nil, err
 	}
-	now, _ := m.Now()
+	now, sure := m.Now()
 	owner := m.Node.Owner(p) == nil
 	all := []task.Task{}
 	m.mu.Lock()
@@ -96,7 +96,7 @@ func (m *Manager) List(_ context.Context, p agents.Principal) ([]task.Task, erro
 		}
 	}
 	for _, e := range m.ended {
-		if now.Unix()-e.at <= int64(keepEnded.Seconds()) && (owner || e.asker == tag(p.ID)) {
+		if e.age(now, sure) <= keepEnded && (owner || e.asker == tag(p.ID)) {
 			unread = append(unread, e)
 		}
 	}

@@ -254,7 +254,7 @@ func (w *work) Step(ctx context.Context, does string, do func(context.Context, s
 	var i int
 	w.host.change(w.entry, func() {
 		i = len(w.Steps)
-		w.Steps = append(slices.Clone(w.Steps), task.Step{Does: does, Time: now()})
+		w.Steps = append(slices.Clone(w.Steps), task.Step{Does: does, Time: now(), At: time.Now()})
 	})
 	v, err := do(ctx, "task/"+w.ID)
 	text, wrong := json.Marshal(v)

@@ -3,6 +3,8 @@ package llm
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +39,7 @@ type Ledger struct {
 	entries map[string]*entry
 }
 
-// entry is what one agent has used up. The times only go forward, whatever the clock does.
+// entry is what one agent has used up in the present periods, and in others.
 type entry struct {
 	Day    int   `json:"day"` // since 1970, as the others, in UTC
 	Tokens int   `json:"tokens"`
@@ -45,6 +47,41 @@ type entry struct {
 	Calls  int   `json:"calls"`
 	Month  int   `json:"month"`
 	Money  micro `json:"money"`
+
+	// Other periods, the one that was left last at the end.
+	Days   []spent `json:"days,omitzero"`
+	Hours  []spent `json:"hours,omitzero"`
+	Months []spent `json:"months,omitzero"`
+}
+
+// spent is what was used up in a period.
+type spent struct {
+	At   int   `json:"at"`
+	Used int64 `json:"used"`
+}
+
+// maxPeriods limits the other periods that are kept.
+const maxPeriods = 6
+
+// enter returns what is used up in the period now, after used in the one at. Where the clock was set
+// back, it includes what was used in later periods. So a clock that is wrong for a while gives no
+// budget a second time, and ends none for good.
+func enter(now int, at *int, used int64, others *[]spent) int64 {
+	if now == *at {
+		return used
+	}
+	all := slices.DeleteFunc(slices.Clone(*others), func(s spent) bool { return s.At == *at })
+	if used > 0 {
+		all = append(all[max(0, len(all)-maxPeriods+1):], spent{*at, used})
+	}
+	used = 0
+	for _, s := range all {
+		if s.At == now || s.At > now && now < *at {
+			used += s.Used
+		}
+	}
+	*at, *others = now, all
+	return min(used, math.MaxInt32*1e6)
 }
 
 // ReadLedger reads what keep stored last; nil for nothing. Of a damaged one nothing can be sent.
@@ -57,7 +94,7 @@ func ReadLedger(stored []byte, now func() (time.Time, bool), keep func([]byte) e
 		l.damage = errors.New("it is empty")
 	}
 	for name, e := range l.entries {
-		if e == nil || min(e.Day, e.Hour, e.Month, e.Tokens, e.Calls) < 0 || e.Money < 0 {
+		if e == nil || slices.ContainsFunc(slices.Concat(e.Days, e.Hours, e.Months), func(s spent) bool { return s.Used < 0 }) || min(e.Day, e.Hour, e.Month, e.Tokens, e.Calls) < 0 || e.Money < 0 {
 			l.damage = fmt.Errorf("%.40q is damaged", name)
 		}
 	}
@@ -73,16 +110,10 @@ func (l *Ledger) current(name string) *entry {
 	}
 	t, _ := l.now()
 	hour := int(t.Unix() / 3600)
-	if hour > e.Hour {
-		e.Hour, e.Calls = hour, 0
-	}
-	if day := hour / 24; day > e.Day {
-		e.Day, e.Tokens = day, 0
-	}
+	e.Calls = int(min(enter(hour, &e.Hour, int64(e.Calls), &e.Hours), math.MaxInt32))
+	e.Tokens = int(min(enter(hour/24, &e.Day, int64(e.Tokens), &e.Days), math.MaxInt32))
 	year, month, _ := t.UTC().Date()
-	if month := year*12 + int(month); month > e.Month {
-		e.Month, e.Money = month, 0
-	}
+	e.Money = micro(enter(year*12+int(month), &e.Month, int64(e.Money), &e.Months))
 	return e
 }
 
@@ -120,7 +151,7 @@ func (l *Ledger) reserve(a *Agent, prompt, answer int) (*reservation, error) {
 	if used != "" {
 		return nil, device.Faultf(device.Unavailable, "its budget is used up: %s", used)
 	}
-	r := &reservation{l, a, entry{e.Day, prompt + answer, e.Hour, 1, e.Month, cost}}
+	r := &reservation{l, a, entry{Day: e.Day, Tokens: prompt + answer, Hour: e.Hour, Calls: 1, Month: e.Month, Money: cost}}
 	r.add(prompt+answer, 1, cost)
 	if err := l.store(); err != nil {
 		r.add(-prompt-answer, -1, -cost)

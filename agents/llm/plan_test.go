@@ -205,7 +205,7 @@ func TestLedger(t *testing.T) {
 	if _, err := l.reserve(of("a", lim), 1, 1); device.AsFault(err).Kind != device.Unavailable {
 		t.Errorf("not written down: %v", err)
 	}
-	for _, bad := range []string{"{", `{"a":null}`, `{"a":{"tokens":-1}}`, `[]`, `null`, `{"a":{"more":1}}`} {
+	for _, bad := range []string{"{", `{"a":null}`, `{"a":{"tokens":-1}}`, `[]`, `null`, `{"a":{"more":1}}`, `{"a":{"hours":[{"at":1,"used":-1}]}}`} {
 		l, err := ReadLedger([]byte(bad), func() (time.Time, bool) { return now, true }, keep)
 		if err == nil {
 			t.Errorf("%s is read", bad)
@@ -213,6 +213,59 @@ func TestLedger(t *testing.T) {
 		}
 		if _, err := l.reserve(of("a", lim), 1, 1); err == nil {
 			t.Errorf("%s: something is sent", bad)
+		}
+	}
+}
+
+// TestLedgerClock: a clock that is wrong for a while gives no budget that was used, and takes none for
+// longer than the period in which it is set right.
+func TestLedgerClock(t *testing.T) {
+	begin := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	for _, ahead := range []time.Duration{time.Hour, 400 * 24 * time.Hour, -400 * 24 * time.Hour} {
+		now := begin
+		var stored []byte
+		var l *Ledger
+		restart := func() {
+			var err error
+			if l, err = ReadLedger(stored, func() (time.Time, bool) { return now, true }, func(text []byte) error { stored = text; return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := &Agent{name: "a", Limits: Limits{Tokens: 1000, Calls: 3, Money: 0.0015}, Model: Model{Price: Price{Prompt: 1, Answer: 1}}}
+		sent := func() (n int) {
+			for ; n < 100; n++ {
+				if _, err := l.reserve(a, 50, 50); err != nil {
+					break
+				}
+				restart()
+			}
+			return n
+		}
+		restart()
+		if n := sent(); n != 3 {
+			t.Fatalf("%d requests", n)
+		}
+		used := 3
+		for range 3 { // it is wrong three times
+			now = now.Add(ahead)
+			used += sent()
+			now = now.Add(ahead)
+			used += sent()
+			now = now.Add(-2 * ahead)
+			if n := sent(); n != 0 {
+				t.Errorf("%v: %d requests of a budget that is used up", ahead, n)
+			}
+		}
+		if used > 3+6*3 {
+			t.Errorf("%v: %d requests", ahead, used)
+		}
+		now = now.Add(time.Hour)
+		if n := sent(); n > 3 {
+			t.Errorf("%v: %d requests in the next hour", ahead, n)
+		}
+		now = now.Add(48 * time.Hour)
+		if now = now.AddDate(0, 1, 0); sent() != 3 {
+			t.Errorf("%v: nothing is sent in the next month", ahead)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"agentsite/node/access"
@@ -14,7 +15,7 @@ import (
 // whether something synchronises it. The caller holds the lock.
 func OpenAccess(f Folder, site identity.ID, clock func() (t time.Time, synchronised bool)) (*access.Store, error) {
 	o := access.Options{
-		Site: site, Build: buildTime(), SystemClock: clock,
+		Site: site, Build: BuildTime(), SystemClock: clock,
 		SaveAccess: func(b []byte) error { return WriteAtomic(f.Path(AccessFile), b, 0o600) },
 		SaveCounts: func(b []byte) error { return WriteAtomic(f.Path(CountsFile), b, 0o600) },
 	}
@@ -50,9 +51,16 @@ func SeedOwner(b *access.Store, did string) error {
 	return nil
 }
 
-// buildTime returns when the program's source was committed, the zero Time where the build
-// did not record it.
-func buildTime() (t time.Time) {
+// built is when the program's source was committed, in seconds since 1970. Builds for others set it,
+// which have no record of the version control: -ldflags '-X agentsite/node/state.built=…'.
+var built string
+
+// BuildTime returns when the program's source was committed, before which no clock is right; the zero
+// Time where the build did not record it.
+func BuildTime() (t time.Time) {
+	if seconds, err := strconv.ParseInt(built, 10, 64); err == nil {
+		return time.Unix(seconds, 0).UTC()
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.time" {

@@ -99,6 +99,14 @@ func (p packaged) on(t testing.TB) {
 
 const relayLine = 17
 
+// built: the program knows when it was made, before which its site's clock is never.
+func (p packaged) built(t *testing.T) {
+	var v struct{ Built time.Time }
+	if err := json.Unmarshal([]byte(p.does(t, "agentsite version --json")), &v); err != nil || v.Built.Year() < 2026 || v.Built.After(time.Now()) {
+		t.Errorf("it was built at %v: %v", v.Built, err)
+	}
+}
+
 // TestPackage is a board's life with the package: installed, killed, stopped, updated,
 // upgraded, removed.
 func TestPackage(t *testing.T) {
@@ -120,6 +128,7 @@ func TestPackage(t *testing.T) {
 	before := p.does(t, everything)
 
 	t.Run("first reading", p.firstReading)
+	t.Run("built", p.built)
 	t.Run("the card", p.card)
 	port := m.URL[strings.LastIndex(m.URL, ":")+1:]
 	p.WriteFile(t, "/etc/agentsite/agentsite.yaml", "site: { name: shed }\nhttp: { listen: 127.0.0.1:"+port+" }\ninternet: { realm: home:k5qjb3xzyx3m2q7nq4vd5r6waa }\ndevices:\n"+

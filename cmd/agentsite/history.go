@@ -94,6 +94,7 @@ type history struct {
 	step                    duration
 	table, csv, openMetrics bool
 	events                  map[string]bool // which points are events
+	ahead                   time.Duration   // how far the site's clock is ahead of this machine's
 }
 
 // moment is a flag that takes a date and a time.
@@ -131,6 +132,7 @@ func parseLocal(text string, forms ...string) (at time.Time, err error) {
 var mostSteps = agents.Ranges["steps"].Max
 
 func (h *history) print(ctx context.Context, s *session, points []string) error {
+	h.ahead = aheadOf(ctx, s, points[0])
 	if h.step > 0 {
 		return h.export(ctx, s, points)
 	}
@@ -169,6 +171,23 @@ func (h *history) print(ctx context.Context, s *session, points []string) error 
 		from, to = h.timeRange(all)
 	}
 	return h.draw(all, from, to)
+}
+
+// answerTime is how long an answer may be under way; by less, two clocks are not known to differ.
+const answerTime = 10 * time.Second
+
+// aheadOf returns how far a site's clock is ahead of this machine's, as a reading tells it.
+func aheadOf(ctx context.Context, s *session, point string) time.Duration {
+	all, err := s.Client.Read(ctx, nobody, agents.ReadRequest{Points: []string{point}})
+	if err == nil && len(all.Readings) == 1 {
+		if t, err := time.Parse(time.RFC3339, all.Readings[0].Time); err == nil {
+			ahead := time.Until(t.Add(time.Duration(all.Readings[0].Age * float64(time.Second))))
+			if ahead.Abs() > answerTime {
+				return ahead
+			}
+		}
+	}
+	return 0
 }
 
 // past is a point's history with the times of its steps or changes.

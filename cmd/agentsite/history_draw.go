@@ -45,7 +45,7 @@ func firstReading(all []past) (first time.Time, any bool) {
 // the newest reading if the site's clock differs.
 func (h *history) timeRange(all []past) (from, to time.Time) {
 	length := time.Duration(min(h.hours, 1e6) * float64(time.Hour))
-	if to = time.Now(); h.from.set() {
+	if to = time.Now().Add(h.ahead); h.from.set() {
 		length = to.Sub(h.from.Time)
 	}
 	if h.to.set() {

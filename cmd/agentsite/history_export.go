@@ -23,7 +23,7 @@ type exporter interface {
 
 // export writes a range of any length: it asks for so much at a time as a site answers.
 func (h *history) export(ctx context.Context, s *session, points []string) error {
-	to := time.Now()
+	to := time.Now().Add(h.ahead)
 	if h.to.set() {
 		to = h.to.Time
 	}

@@ -47,7 +47,11 @@ func (a *app) tryCommand(cmd *cobra.Command) *cobra.Command {
 		}
 		p := trial.Request{Rules: args, To: to.Time, From: from.Time}
 		if !to.set() {
-			p.To = time.Now()
+			now, err := askOwner(ctx, s, s.Owner.Access) // by the site's clock, as its history
+			if err != nil {
+				return err
+			}
+			p.To = now.Time
 		}
 		if !from.set() {
 			p.From = p.To.Add(-time.Duration(since))

@@ -35,7 +35,7 @@ const noResult = "no result"
 
 // ReadJournal reads the folder's journal from its beginning and checks its chain, beside a
 // running site or without one. It returns the last limit entries that are not older than
-// since. When it fails they are those before the damage.
+// since, by this machine's clock, or the site's where the last entry shows that it is ahead. When it fails they are those before the damage.
 func ReadJournal(f state.Folder, since time.Time, limit int) ([]JournalEntry, journal.Report, error) {
 	var all []*JournalEntry
 	open := make(map[uint64]*JournalEntry) // calls without a result
@@ -69,6 +69,9 @@ func ReadJournal(f state.Folder, since time.Time, limit int) ([]JournalEntry, jo
 		}
 		return nil
 	})
+	if n := len(all); n > 0 { // the site's clock may be ahead of this machine's, and then since is, too
+		since = since.Add(max(0, time.Until(all[n-1].Time)))
+	}
 	var last []JournalEntry
 	for _, r := range all[max(0, len(all)-limit):] {
 		if !r.Time.Before(since) {

@@ -178,13 +178,15 @@ func TestRoot(t *testing.T) {
 	}
 	present(grant(t, "read *", owner, cid)) // its own goes before what others passed on
 	root(who(cid), cid.ID().String())
-	for name, g := range map[string]*Grant{"token:t": grant(t, "read *", owner, site), "token:passed": grant(t, "read *", owner, bob, site)} {
-		_, err := b.AddToken(name[len(tokenPrefix):], g.Bytes(), time.Now().Add(time.Hour))
+	for name, g := range map[string]*Grant{"t": grant(t, "read *", owner, site), "passed": grant(t, "read *", owner, bob, site)} {
+		token, err := b.AddToken(name, g.Bytes(), time.Now().Add(time.Hour))
 		wants(t, err, "")
-		want := name
+		p, err := b.Bearer(token)
+		wants(t, err, "")
+		want := p.ID
 		if len(g.Blocks) > 1 {
 			want = bob.ID().String()
 		}
-		root(agents.Principal{ID: name}, want)
+		root(p, want)
 	}
 }

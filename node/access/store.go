@@ -170,7 +170,7 @@ func (s *Store) load(f storeFile) (map[string][]credential, map[Hash]bool, error
 		}
 		c := newCredential(g)
 		if t != nil {
-			c.principal, c.token, c.until = tokenPrefix+t.Name, t.Name, t.Until
+			c.principal, c.token, c.until = t.principal(), t.Name, t.Until
 			if len(g.Blocks) == 1 { // the site has it for the bearer of the token
 				c.root = c.principal
 			}

@@ -56,7 +56,7 @@ func TestTokens(t *testing.T) {
 		b = s.open(t, k[0].ID())
 		p, err := b.Bearer(token)
 		wants(t, err, "")
-		if p != (agents.Principal{ID: "token:desk"}) {
+		if !strings.HasPrefix(p.ID, "token:desk.") || p.Owner {
 			t.Error(p)
 		}
 		may := func(p agents.Principal) error {
@@ -77,8 +77,14 @@ func TestTokens(t *testing.T) {
 		wants(t, err, "has ended")
 		wants(t, may(p), "your permission ended")
 
+		former := p
 		token, err = b.AddToken("desk", fan, soon(b, time.Hour)) // in the place of what has ended
 		wants(t, err, "")
+		p, err = b.Bearer(token)
+		wants(t, err, "")
+		if p == former || b.Version(former) != 0 { // also of the same grant
+			t.Errorf("the principal of a former token of the name is another's: %s", p.ID)
+		}
 		s.full = errors.New("disk full") // revoked all the same
 		wants(t, b.Revoke(Revocation{Token: "desk"}), "it is revoked, but")
 		wants(t, may(p), "revoked")

@@ -242,10 +242,11 @@ func TestBackupBesideTheSite(t *testing.T) {
 	site.Go(func() {
 		for n := range 20 {
 			name := fmt.Sprint("t", n)
-			if err := g.token(name, "set x/y 5/h"); err != nil {
+			p, err := g.token(name, "set x/y 5/h")
+			if err != nil {
 				t.Error(err)
 			}
-			if _, err := g.book.Take(agents.Principal{ID: "token:" + name}, agents.Ask{Tool: "set_level", Points: []string{"x/y"}}, false); err != nil {
+			if _, err := g.book.Take(p, agents.Ask{Tool: "set_level", Points: []string{"x/y"}}, false); err != nil {
 				t.Error(err)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/journal"
@@ -43,19 +44,22 @@ func openSite(t *testing.T, f state.Folder, site identity.ID) *access.Store {
 	return book
 }
 
-// token adds a token with those permissions.
-func (o *owned) token(name, words string) error {
+// token adds a token with those permissions and returns its principal.
+func (o *owned) token(name, words string) (p agents.Principal, _ error) {
 	may, err := access.ParsePermissions(words)
 	if err != nil {
-		return err
+		return p, err
 	}
 	until := time.Now().Add(time.Hour)
 	g, err := access.Issue(o.owner, access.Block{Audience: o.book.Site, Node: o.book.Site, Permissions: may, Until: until.Unix()})
 	if err != nil {
-		return err
+		return p, err
 	}
-	_, err = o.book.AddToken(name, g.Bytes(), until)
-	return err
+	token, err := o.book.AddToken(name, g.Bytes(), until)
+	if err != nil {
+		return p, err
+	}
+	return o.book.Bearer(token)
 }
 
 // ownedFolder returns a folder whose site has an owner, a token, counts and a journal.
@@ -82,7 +86,7 @@ func ownedFolder(t *testing.T) (state.Folder, *owned) {
 	if err := o.book.Claim(access.Owner{ID: o.owner.ID()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.token("a", "set x/y 1/h"); err != nil {
+	if _, err := o.token("a", "set x/y 1/h"); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(o.book.AdvanceClock(time.Now()), o.book.Save()); err != nil {

@@ -18,7 +18,9 @@ const (
 	maxPresented        = 256
 )
 
-// Present adds a grant that its holder presents, until it expires or the process ends.
+// Present adds a grant that its holder presents, until it expires or the process ends. It takes the
+// place of one that the holder presented before and that the same keys passed on: its holder has no
+// more than the one that it presented last.
 func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 	g, err := ParseGrant(raw)
 	switch {
@@ -35,6 +37,13 @@ func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 	}
 	if err := s.checkValid(c, agents.Returns); err != nil {
 		return nil, err
+	}
+	c.presented = true
+	for _, old := range s.credentials[c.principal] {
+		if old.presented && old.replacedBy(g) {
+			s.passLeases(old, c)
+			s.evict(old)
+		}
 	}
 	all := s.presented()
 	ofRoot, longest := 0, c // of the same root; the grant that was delegated most often
@@ -56,10 +65,25 @@ func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 	case full:
 		return nil, denied("%d presented grants are in use here, %d of them passed on by the same holder as yours, which is the maximum: wait until one expires, or have the owner grant it to you", len(all), ofRoot)
 	}
-	c.presented = true
 	s.credentials[c.principal] = append(s.credentials[c.principal], c)
 	s.wake()
 	return g, nil
+}
+
+// Withdraw ends all grants that their holder presented, and reports whether there were any.
+func (s *Store) Withdraw(holder identity.ID) (any bool) {
+	s.mu.Lock()
+	for _, c := range s.credentials[holder.String()] {
+		if c.presented {
+			s.evict(c)
+			any = true
+		}
+	}
+	s.mu.Unlock()
+	if any {
+		s.OnEnd()
+	}
+	return any
 }
 
 // evict drops a presented grant, and the leases held by it, for Run to notice. The caller holds the

@@ -226,36 +226,6 @@ func (s *Store) change(edit func(*storeFile) error) error {
 	return nil
 }
 
-// AddGrant stores a grant at an owner's request, so that its audience need not present it.
-// For a revoked key, a grant that is added afterwards is valid.
-func (s *Store) AddGrant(raw []byte) (*Grant, error) {
-	g, err := ParseGrant(raw)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	have := s.credentials[g.Audience().String()]
-	s.mu.Unlock()
-	if i := find(have, g); i >= 0 && !have[i].presented {
-		return g, nil
-	}
-	return g, s.change(func(f *storeFile) error {
-		if err := s.accepts(f, g, g.ID()); err != nil {
-			return err
-		}
-		now := s.bound()
-		f.Grants = slices.DeleteFunc(f.Grants, func(raw []byte) bool {
-			have, err := ParseGrant(raw)
-			return err != nil || have.Expired(now)
-		})
-		if len(f.Grants) >= maxGrants {
-			return denied("%d grants are stored here, which is the maximum: revoke one first", len(f.Grants))
-		}
-		f.Grants = append(f.Grants, g.Bytes())
-		return nil
-	})
-}
-
 // Grants lists the grants that principals have, stored and presented, without those of tokens.
 func (s *Store) Grants() []*Grant {
 	s.mu.Lock()

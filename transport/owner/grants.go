@@ -43,7 +43,7 @@ func (s *Site) addGrants(all methods) {
 	forOwners(s, all, GrantMethod, "grant", func(_ context.Context, who agents.Principal, p Signed) (none None, _ error) {
 		g, err := access.ParseGrant(p.Grant)
 		if err == nil {
-			err = s.Node.Own(who, "grant", g.Audience().String()+": "+g.Words(), func() error { return s.addGrant(g) })
+			err = s.Node.Own(who, "grant", g.Audience().String()+": "+g.Words(), func() error { return s.addGrant(g, p.Replace) })
 		}
 		if err != nil {
 			return none, invalid(err)
@@ -78,6 +78,12 @@ func (s *Site) addGrants(all methods) {
 		}
 		return Reached{s.Addresses()}, nil
 	})
+	forKeys(all, WithdrawMethod, func(_ context.Context, who identity.ID, _ None) (none None, _ error) {
+		if !s.Access.Withdraw(who) {
+			return none, rpc.Errorf(http.StatusForbidden, "your key presented no grant here")
+		}
+		return none, nil
+	})
 }
 
 // change returns a method that the journal records under its command's name.
@@ -87,11 +93,15 @@ func (s *Site) change(command string, do func(name string) error) func(context.C
 	}
 }
 
-func (s *Site) addGrant(g *access.Grant) error {
+func (s *Site) addGrant(g *access.Grant, replace bool) error {
 	if _, err := s.checkIssuer(g.Issuer); err != nil {
 		return err
 	}
-	_, err := s.Access.AddGrant(g.Bytes())
+	add := s.Access.AddGrant
+	if replace {
+		add = s.Access.ReplaceGrant
+	}
+	_, err := add(g.Bytes())
 	return err
 }
 

@@ -52,6 +52,7 @@ const (
 	ProveMethod     Method[access.Proof, claimed] = "claim/prove"     // the second step: makes the caller the owner
 	ReclaimMethod   Method[Recovery, None]        = "claim/recover"   // RecoverMethod over the network, for the proven key
 	PresentMethod   Method[Signed, Reached]       = "grant/present"   // stores a grant that the site was not told of
+	WithdrawMethod  Method[None, None]            = "grant/withdraw"  // ends the grants that the caller presented
 )
 
 // None is for a method without parameters, or without a result.
@@ -131,6 +132,8 @@ type MadeToken struct {
 // Signed is the parameters of GrantMethod and PresentMethod.
 type Signed struct {
 	Grant []byte `json:"grant"`
+	// Replace, of GrantMethod, ends what the same keys passed on to the same audience before.
+	Replace bool `json:"replace,omitzero"`
 }
 
 // Reached answers PresentMethod and TimeMethod: where the site may be reached now, which

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/peer"
+	"agentsite/node/access"
 	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 
@@ -20,7 +21,8 @@ func (a *app) allowCommand() *cobra.Command {
 		Long: permissionHelp + `
 
 With --site the permission is for that site. Without, it is for all sites that you know,
-and for those that you claim later. The usual PERMISSION is
+and for those that you claim later. It replaces what you gave the agent there before, at
+once, also where the agent is connected. The usual PERMISSION is
 "` + peer.AssistantMay + `": to read everything, and
 to move outputs within the site's limits. On a site that you do not own it is limited to
 what you were granted. It ends after 90 days if it only reads, else after 7 days, unless
@@ -71,7 +73,12 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 			continue
 		}
 		done++
-		a.say("%s may %s on %s, %s", agent, words, k.Name, lasts(until, cmd))
+		within := ""
+		if !k.Owner {
+			most, _ := k.Permission()
+			within = ", as far as you may: " + most
+		}
+		a.say("%s may %s on %s, %s%s", agent, words, k.Name, lasts(until, cmd), within)
 	}
 	if done > 0 && wanted == "" {
 		if err := user.SetGlobalPermission(peer.GlobalPermission{Agent: agent, May: words, Until: until}); err != nil {
@@ -90,15 +97,38 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 // allowOn gives an agent a permission on one site.
 func (a *app) allowOn(ctx context.Context, user peer.Person, agent string, k peer.Contact, words string, until time.Time) error {
 	a.site = k.Name
-	return user.Allow(agent, k, words, until, func(signed owner.Signed) error {
+	err := user.Allow(agent, k, words, until, func(signed owner.Signed) error {
 		return a.with(func(s *session) error {
-			_, err := callOwner(ctx, s, owner.GrantMethod, signed)
-			if err == nil {
-				s.warnOfUnmatched(ctx, words)
+			if _, err := callOwner(ctx, s, owner.GrantMethod, signed); err != nil {
+				return err
 			}
-			return err
+			s.warnOfUnmatched(ctx, words)
+			if g, err := access.ParseGrant(signed.Grant); err == nil {
+				s.noteOthers(ctx, g.Audience().String(), g.ID().String())
+			}
+			return nil
 		})
 	})
+	if err != nil || k.Owner {
+		return err
+	}
+	if err := a.on(k.Name, agent).with(func(*session) error { return nil }); err != nil { // it presents the grant
+		a.note("%s is not told yet that %s has this permission, and no wider one: that is so once the agent connects (%v)", k.Name, agent, err)
+	}
+	return nil
+}
+
+// noteOthers says what a key has on the site beside the grant with an ID.
+func (s *session) noteOthers(ctx context.Context, did, id string) {
+	all, err := askOwner(ctx, s, s.Owner.Access)
+	if err != nil {
+		return
+	}
+	for _, g := range all.Grants {
+		if g.To == did && g.ID != id && (g.Until.IsZero() || g.Until.After(all.Time)) {
+			s.app.note("it may also %s, %s, by another grant: agentsite grants lists that", strings.Join(g.May, "; of that "), ends(g.Until))
+		}
+	}
 }
 
 // allowGlobal gives the agents their permissions for all sites on a site that was claimed.

@@ -18,6 +18,8 @@ import (
 type agentsShown struct {
 	Hosted []hosted.Agent `json:"hosted,omitzero"` // absent where no site was asked
 	Yours  []peer.Agent   `json:"yours"`
+	// May is what the sites say that they may do.
+	May []agentPermission `json:"may"`
 }
 
 func (a *app) agentsCommand() *cobra.Command {
@@ -28,7 +30,8 @@ func (a *app) agentsCommand() *cobra.Command {
 each may do, what it does now, and why; and the agents that came as bundles, with their
 authors (docs/bundles.md). This is for the site's owners.
 
-Below them are your own agents, and what each may do on which site. An agent of yours has a
+Below them are your own agents, and what each may do on which site, as that site says;
+with --site on that one only. An agent of yours has a
 key of its own and the permissions that you give it, never those of an owner. "agentsite
 connect" connects an MCP client as one of your agents. Where no site runs on this machine,
 and none is named with --site, they are all that is listed.`,
@@ -42,6 +45,9 @@ and none is named with --site, they are all that is listed.`,
 				return err
 			}
 			all := agentsShown{Yours: append([]peer.Agent{}, yours...)}
+			if all.May, err = a.agentPermissions(cmd.Context(), yours); err != nil {
+				return err
+			}
 			err = a.with(func(s *session) (err error) {
 				all.Hosted, err = s.hosted(cmd.Context())
 				return err
@@ -58,7 +64,7 @@ and none is named with --site, they are all that is listed.`,
 			return a.printAgents(all)
 		},
 	}
-	cmd.AddCommand(a.findAgentsCommand(), a.showAgentCommand(), a.agentToolsCommand(), a.allowCommand(), a.pauseCommand("agent", a.completeHosted), a.resumeCommand("agent", a.completeHosted),
+	cmd.AddCommand(a.findAgentsCommand(), a.showAgentCommand(), a.agentToolsCommand(), a.allowCommand(), a.forbidCommand(), a.pauseCommand("agent", a.completeHosted), a.resumeCommand("agent", a.completeHosted),
 		a.exportAgentCommand(), a.shareAgentCommand(), a.unshareAgentCommand(), a.importAgentCommand(), a.tryAgentCommand(), a.acceptAgentCommand(), a.removeAgentCommand())
 	return cmd
 }
@@ -72,11 +78,8 @@ func (a *app) printAgents(all agentsShown) error {
 		a.say("")
 	}
 	var rows [][]string
-	for _, mine := range all.Yours {
-		for _, k := range mine.Sites {
-			words, until := k.Permission()
-			rows = append(rows, []string{mine.Name, k.Name, words, endTime(until)})
-		}
+	for _, p := range all.May {
+		rows = append(rows, p.cells())
 	}
 	if len(rows) == 0 {
 		return a.say("no agent of yours has a permission: agentsite agents allow gives it one")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/peer"
+	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/state"
 	"agentsite/transport/anp/did"
@@ -22,7 +23,7 @@ const permissionHelp = `PERMISSION is VERB PLACES LIMITS; commas separate severa
   set fan+vent 0..80 max 10m 10/h confirm
   stop
 
-VERB is read, set, show, capture or stop; "use TOOL on PLACES" is for any other tool.
+VERB is read, set, show, capture, stop or ask (of agents); "use TOOL on PLACES" is for any other tool.
 PLACES are points, devices, or * for all. Of the limits, 0..80 is the range that may be
 set, max 10m the time of one move, 10/h the rate, and confirm makes an owner approve each
 call.`
@@ -132,6 +133,9 @@ says otherwise.`,
 					return err
 				}
 				s.warnOfUnmatched(ctx, args[1])
+				if g, err := access.ParseGrant(signed.Grant); err == nil {
+					s.noteOthers(ctx, g.Audience().String(), g.ID().String())
+				}
 				return a.showGrant(cmd, link, args[0], args[1], end)
 			})(cmd, args)
 		},
@@ -337,8 +341,12 @@ func (s *session) showGrants(ctx context.Context, wanted func(owner.Granted) boo
 			grants = append(grants, g)
 		}
 	}
+	names := keyNames(all)
 	return printList(s.app, grants, "No tokens or grants yet", []string{"WHO", "MAY", "UNTIL", "ID"}, func(g owner.Granted) []string {
 		who, until := g.To, endTime(g.Until)
+		if name := names[g.To]; name != "" {
+			who += " (" + name + ")"
+		}
 		if g.Token != "" {
 			who = "token " + g.Token
 		}
@@ -347,6 +355,30 @@ func (s *session) showGrants(ctx context.Context, wanted func(owner.Granted) boo
 		}
 		return []string{who, strings.Join(g.May, "; of that "), until, g.ID}
 	})
+}
+
+// keyNames returns what the user calls the holders of keys: agents, sites, and owners of the site.
+func keyNames(all ownerclient.Access) map[string]string {
+	names := make(map[string]string)
+	for _, o := range all.Owners {
+		if device.CheckName(o.Name) == nil {
+			names[o.DID] = "owner " + o.Name
+		}
+	}
+	if user, err := peer.User(); err == nil {
+		known, _ := user.Contacts().List()
+		for _, k := range known {
+			names[k.DID] = "the site " + k.Name
+		}
+	}
+	if me, err := peer.KnownIdentity(); err == nil && me.DID != "" {
+		names[me.DID] = "you"
+	}
+	yours, _ := peer.Agents()
+	for _, mine := range yours {
+		names[mine.DID] = "your agent " + mine.Name
+	}
+	return names
 }
 
 func (a *app) completeGrants(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,9 +31,14 @@ is its name on this network, its did:key or peer ID, or its address without the 
 Afterwards use --site NAME for this site.`,
 		Example: "  agentsite claim agentsite://z6Mk…/…/192.168.1.20:8474\n  agentsite claim greenhouse",
 		RunE: a.asUser(func(ctx context.Context, user peer.Person, args []string) error {
+			before, err := user.Contacts().List()
+			if err != nil {
+				return err
+			}
 			k, code, err := user.Claim(ctx, args[0], name, a.target())
 			if k.DID != "" { // the site is owned, also with an error
-				if err = errors.Join(a.showClaimed(k, code), err); err == nil {
+				had := slices.ContainsFunc(before, func(b peer.Contact) bool { return b.DID == k.DID && b.Owner })
+				if err = errors.Join(a.showClaimed(k, code), err); err == nil && !had {
 					a.allowGlobal(ctx, user, k)
 				}
 			}

@@ -77,6 +77,21 @@ func (p Person) SetGlobalPermission(g GlobalPermission) error {
 	return withLock(a.Folder, lockTimeout, func() error { return writeJSON(a.Folder, globalName, g) })
 }
 
+// RemoveGlobalPermission removes an agent's permission on all sites, for those that are claimed later.
+func (p Person) RemoveGlobalPermission(agent string) error {
+	a, err := p.agent(agent)
+	if err != nil {
+		return err
+	}
+	return withLock(a.Folder, lockTimeout, func() error {
+		err := os.Remove(a.Folder.Path(globalName))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
 // GlobalPermissions lists the permissions of the user's agents on all sites, without those that
 // have ended.
 func (p Person) GlobalPermissions() (all []GlobalPermission, err error) {
@@ -106,8 +121,8 @@ func (p Person) GlobalPermissions() (all []GlobalPermission, err error) {
 
 // Allow grants a permission on a contact of the user's to one of the user's agents, and adds the
 // site to the agent's contacts. It creates the agent if there is none. deposit sends a grant that
-// the user signed as an owner to the site. A grant that the user delegates is presented by the
-// agent itself.
+// the user signed as an owner to the site, where it replaces what the user gave the agent before. A
+// grant that the user delegates is presented by the agent itself, and replaces it then.
 func (p Person) Allow(agent string, k Contact, words string, until time.Time, deposit func(owner.Signed) error) error {
 	a, err := p.agent(agent)
 	if err != nil {
@@ -122,7 +137,7 @@ func (p Person) Allow(agent string, k Contact, words string, until time.Time, de
 		return err
 	}
 	if k.Owner {
-		if err := deposit(owner.Signed{Grant: pass.Grant.Bytes()}); err != nil {
+		if err := deposit(owner.Signed{Grant: pass.Grant.Bytes(), Replace: true}); err != nil {
 			return err
 		}
 	}

@@ -233,7 +233,7 @@ func (a *app) revokeAgent(ctx context.Context, did, site string) (any bool, _ er
 // withdraw has a site of somebody else's drop what an agent of the user's presented there.
 func (a *app) withdraw(ctx context.Context, agent, site string) error {
 	return a.on(site, agent).with(func(s *session) error {
-		_, err := callOwner(ctx, s, owner.WithdrawMethod, owner.None{})
+		_, err := askOwner(ctx, s, func(ctx context.Context) (owner.Reached, error) { return s.Owner.Present(ctx, nil) })
 		var refused *client.RequestError
 		if errors.As(err, &refused) { // it has presented none
 			return nil

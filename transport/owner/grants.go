@@ -73,16 +73,13 @@ func (s *Site) addGrants(all methods) {
 		return s.Access.Revoke(r)
 	}))
 	forKeys(all, PresentMethod, func(_ context.Context, who identity.ID, p Signed) (Reached, error) {
+		if len(p.Grant) == 0 && s.Access.Withdraw(who) {
+			return Reached{}, nil
+		}
 		if _, err := s.Access.Present(who, p.Grant); err != nil {
 			return Reached{}, rpc.Errorf(http.StatusForbidden, "%v", err)
 		}
 		return Reached{s.Addresses()}, nil
-	})
-	forKeys(all, WithdrawMethod, func(_ context.Context, who identity.ID, _ None) (none None, _ error) {
-		if !s.Access.Withdraw(who) {
-			return none, rpc.Errorf(http.StatusForbidden, "your key presented no grant here")
-		}
-		return none, nil
 	})
 }
 

@@ -107,7 +107,7 @@ func TestOwnersMethodsAreTheOwners(t *testing.T) {
 	s := newSite(t, identity.New(), new(disk))
 	s.Node.SetAccess(s.Access)
 	stranger := identity.New().ID()
-	forKeys := []string{string(owner.PresentMethod), string(owner.WithdrawMethod), string(owner.ReclaimMethod)}
+	forKeys := []string{string(owner.PresentMethod), string(owner.ReclaimMethod)}
 	count := 0
 	for name := range s.Methods() {
 		for _, e := range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}, {Peer: "12D3"}, {Peer: stranger.String()}} {

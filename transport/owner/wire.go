@@ -51,8 +51,7 @@ const (
 	ChallengeMethod Method[None, challenge]       = "claim/challenge" // the first step of a claim
 	ProveMethod     Method[access.Proof, claimed] = "claim/prove"     // the second step: makes the caller the owner
 	ReclaimMethod   Method[Recovery, None]        = "claim/recover"   // RecoverMethod over the network, for the proven key
-	PresentMethod   Method[Signed, Reached]       = "grant/present"   // stores a grant that the site was not told of
-	WithdrawMethod  Method[None, None]            = "grant/withdraw"  // ends the grants that the caller presented
+	PresentMethod   Method[Signed, Reached]       = "grant/present"   // stores a grant that the site was not told of; without one, ends those that the caller presented
 )
 
 // None is for a method without parameters, or without a result.

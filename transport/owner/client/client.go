@@ -106,7 +106,7 @@ func (c *Client) NewRecovery(ctx context.Context) (owner.MadeRecovery, error) {
 	return m, err
 }
 
-// Present shows the site a grant that the caller's key has.
+// Present shows the site a grant that the caller's key has; nil ends what it presented before.
 func (c *Client) Present(ctx context.Context, grant []byte) (owner.Reached, error) {
 	return Call(ctx, c, owner.PresentMethod, owner.Signed{Grant: grant})
 }

@@ -50,6 +50,9 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 		return replayed[agents.Output](earlier, err)
 	}
 	if c.renewal {
+		if err := inTime(ctx, came, late); err != nil {
+			return out, n.refuse(a.asked, err)
+		}
 		if out, err := a.view.renew(ctx, p, r, c.ask.For, a.limits); err == nil || device.AsFault(err).Kind != device.Expired {
 			n.journal.Add(a.asked, outcome(out, err))
 			return out, err
@@ -87,16 +90,22 @@ func actOnce[T any](ctx context.Context, n *Node, asked Asked, came time.Time, l
 	}
 	over := Outcome{Fault: string(device.UnknownOutcome), Says: "a defect of the program ended this call; whether it was done is not known"}
 	defer func() { end(over) }() // also of a panic: a repeated call does not wait for it
-	switch {
-	case ctx.Err() != nil:
-		err = device.Faultf(device.Expired, "the caller had gone before this could begin, and nothing was done; call again with another key")
-	case late > 0 && time.Since(came) > late:
-		err = device.Faultf(device.Expired, "this could not begin within %v, and nothing was done; call again with another key", late)
-	default:
+	if err = inTime(ctx, came, late); err == nil {
 		out, err = act()
 	}
 	over = outcome(out, err)
 	return out, err
+}
+
+// inTime refuses a call that came at a time and may not begin now.
+func inTime(ctx context.Context, came time.Time, late time.Duration) error {
+	switch {
+	case ctx.Err() != nil:
+		return device.Faultf(device.Expired, "the caller had gone before this could begin, and nothing was done; call again with another key")
+	case late > 0 && time.Since(came) > late:
+		return device.Faultf(device.Expired, "this could not begin within %v, and nothing was done; call again with another key", late)
+	}
+	return nil
 }
 
 // planMove checks a move, and finds out whether it returns to safe and whether an owner

@@ -294,6 +294,38 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
+// renewedLever is a lever that ann holds.
+type renewedLever struct{ *lever }
+
+func (l renewedLever) StatusOf(output string) (guard.Status, bool) {
+	s := l.status()
+	s.Holder = ann.ID
+	return s, output == arm
+}
+
+func (l renewedLever) Renew(_ context.Context, _, _ string, v device.Value, _ time.Duration) (guard.Status, error) {
+	l.say("renew %v", v)
+	return l.status(), nil
+}
+
+// TestLateRenewal: a renewal that is late, or whose caller is gone, extends nothing, as a move that is
+// late does nothing.
+func TestLateRenewal(t *testing.T) {
+	d := newDesk()
+	d.site.Outputs = renewedLever{&lever{log: &d.events, at: 5}}
+	d.setSite()
+	says, happened := d.ask(ann, 5)
+	d.want(t, "in time", says, happened, "at 5", "renew 5, add set_level")
+	says, happened = d.ask(ann, 5, startWithin(1e-9))
+	d.want(t, "late", says, happened, "expired", "")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d.events = nil
+	if _, err := d.Node.Move(ctx, ann, agents.MoveRequest{Output: arm, Value: device.Number(5)}); kindOf(err) != device.Expired || len(d.events) > 0 {
+		t.Errorf("%v, %v", err, d.events)
+	}
+}
+
 func TestApproval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk()

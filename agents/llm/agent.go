@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -106,6 +107,12 @@ type Limits struct {
 	Moves  int     `json:"moves_per_task,omitempty" jsonschema:"1 to 16; 2 when not written"`
 }
 
+// isLoopback reports whether a host is this machine.
+func isLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.IsLoopback()
+}
+
 // bounds are those of the whole numbers of a definition, and what they are when not written.
 var bounds = [...]struct {
 	key                    string
@@ -145,6 +152,8 @@ func (a *Agent) Define() (d agent.Definition, err error) {
 		key, says = "model.name", "takes the model's name at the server, such as qwen3:8b"
 	case m.KeyFile != "" && (strings.Contains("._-", m.KeyFile[:1]) || !isWord(m.KeyFile, letters+".-", 64)):
 		key, says = "model.key_file", "takes the name of a file beside the configuration, such as model.key, and never the key itself"
+	case m.KeyFile != "" && u.Scheme == "http" && !isLoopback(u.Hostname()):
+		key, says = "model.url", "would send the key of model.key_file over plain HTTP, which anyone between can read; write its https URL, or leave out key_file"
 	case m.Answer > m.Context/2:
 		key, says = "model.answer", "takes at most half of model.context"
 	case !isAmount(m.Price.Prompt) || !isAmount(m.Price.Answer):

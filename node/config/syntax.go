@@ -16,11 +16,12 @@ import (
 
 // The limits of a file. Some inputs cost the parser the square of their length or a stack frame
 // per level, and a stack overflow is fatal, so both are checked on the flat list of tokens,
-// before anything recurses.
+// before anything recurses. What costs the lexer itself too much is refused before it.
 const (
 	MaxBytes  = 1 << 20 // of a configuration
 	maxTokens = 1 << 14
 	maxDepth  = 16
+	maxBlank  = 256 // lines in a row without text, which cost the lexer the square of their number in a text
 )
 
 // parseTree parses one YAML document of mappings, lists and scalars, without references, tags
@@ -53,7 +54,14 @@ func parseTree(name string, text []byte) (*node, *source, error) {
 
 // checkText refuses what no YAML may contain, with a better error than the parser's.
 func checkText(src *source) *Error {
+	blank := 0
 	for i, line := range src.lines {
+		if blank++; strings.Trim(line, " \t") != "" {
+			blank = 0
+		}
+		if blank > maxBlank {
+			return src.errorf(pos{i + 1, 1}, "more than %d empty lines in a row; remove some", maxBlank)
+		}
 		if !utf8.ValidString(line) {
 			valid := strings.ToValidUTF8(line, "\x00")
 			at := pos{i + 1, utf8.RuneCountInString(valid[:strings.IndexByte(valid, 0)]) + 1}

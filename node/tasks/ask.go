@@ -84,19 +84,24 @@ func newID(p agents.Principal, t agents.Terms) (string, error) {
 	return base32.StdEncoding.EncodeToString(sum[:])[:26], nil
 }
 
-// asked is the request, as the journal has it.
+// asked is the request, as the journal, an approval and an idempotency key have it: all that the agent
+// is told.
 type asked struct {
 	Agent     string         `json:"agent"`
 	Skill     string         `json:"skill,omitzero"`
 	Text      string         `json:"text,omitzero"`
 	Arguments jsontext.Value `json:"arguments,omitzero"`
+	Context   string         `json:"context,omitzero"`
 	Seconds   *float64       `json:"seconds,omitzero"`
 }
 
 func argsOf(r task.Request) asked {
-	a := asked{r.Agent, r.Skill, r.Text, slices.Clone(r.Arguments), r.Seconds}
+	a := asked{r.Agent, r.Skill, r.Text, slices.Clone(r.Arguments), r.Context, r.Seconds}
 	if !utf8.ValidString(a.Text) { // check refuses it, and refusals are stored
 		a.Text = ""
+	}
+	if !utf8.ValidString(a.Context) {
+		a.Context = ""
 	}
 	if a.Arguments != nil && a.Arguments.Canonicalize() != nil {
 		a.Arguments = nil

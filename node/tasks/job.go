@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,14 +27,14 @@ type job struct {
 
 	seen atomic.Bool // its asker was permitted to ask, since the start
 
-	writing sync.Mutex // orders entries; taken before Manager.mu, never while that is held
-	file    file       // nil while it is closed
-	size    int64      // of the whole frames
-	torn    bool       // more than that may be in the file
+	writing device.Mutex // orders entries; taken before Manager.mu, never while that is held
+	file    file         // nil while it is closed
+	size    int64        // of the whole frames
+	torn    bool         // more than that may be in the file
 }
 
 func newJob(r record, size int64) *job {
-	return &job{record: r, size: size, changed: make(chan struct{})}
+	return &job{record: r, size: size, changed: make(chan struct{}), writing: device.NewMutex()}
 }
 
 func (j *job) name() string { return j.asked.ID + liveSuffix }

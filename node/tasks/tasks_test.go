@@ -1,7 +1,9 @@
 package tasks
 
 import (
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -268,6 +270,42 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("after its end: %v", err)
 		}
 	})
+}
+
+// TestAnswersAtOnce: of several answers, and a cancellation, at the same time, the first counts. The
+// same answer again is a retry, another one is refused, and none is a defect.
+func TestAnswersAtOnce(t *testing.T) {
+	for _, answers := range [][]string{{"yes", "yes", "yes"}, {"yes", "no", "yes"}, {"yes", "", "no"}} {
+		with(t, func(t *testing.T, r *rig) {
+			got := r.ask(t, ann, request("a", "1", "mqs"))
+			synctest.Wait()
+			j := r.live[got.ID]
+			j.writing.Lock() // so that all have seen the question before one of them counts
+			errs := make([]error, len(answers))
+			var all sync.WaitGroup
+			for i, answer := range answers {
+				all.Go(func() {
+					if answer == "" {
+						_, errs[i] = r.Cancel(t.Context(), ann, got.ID)
+					} else {
+						_, errs[i] = r.Answer(t.Context(), ann, got.ID, "q1", answer)
+					}
+				})
+				synctest.Wait()
+			}
+			j.writing.Unlock()
+			all.Wait()
+			for i, err := range errs {
+				if err != nil && (kindOf(err) != device.Invalid || answers[i] == answers[0] && !slices.Contains(answers, "")) {
+					t.Errorf("%q, %q: %v", answers, answers[i], err)
+				}
+			}
+			synctest.Wait()
+			if got := r.task(t, ann, got.ID); !got.State.Ended() {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
 }
 
 // TestApproval: a step that needs approval waits for an owner, in the owner's own channel only.

@@ -160,17 +160,12 @@ func (m *Manager) Answer(ctx context.Context, p agents.Principal, id, question, 
 	if f.live == nil {
 		return task.Task{}, device.Faultf(device.Invalid, "this task has ended; ask for another")
 	}
-	m.mu.Lock()
-	state, q := f.live.state, f.live.question
-	given, again := f.live.answers[question]
-	m.mu.Unlock()
-	switch {
-	case again && given == answer: // a retry
+	q, given, err := m.asks(f.live, question, answer)
+	if err != nil {
+		return task.Task{}, err
+	}
+	if given { // a retry
 		return m.view(f, id)
-	case state == task.AuthRequired:
-		return task.Task{}, device.Faultf(device.Denied, "only an owner answers this, on the site's own machine: agentsite approve")
-	case q == nil || q.ID != question:
-		return task.Task{}, device.Faultf(device.Invalid, "this task does not ask %.40q now; look at it again", question)
 	}
 	if err := checkText("answer", answer); err != nil {
 		return task.Task{}, err
@@ -181,9 +176,28 @@ func (m *Manager) Answer(ctx context.Context, p agents.Principal, id, question, 
 		}
 	}
 	if err := m.commit(f.live, entry{Kind: kindAnswer, Question: question, Text: answer, Asker: p.ID}, true); err != nil {
-		return task.Task{}, err
+		if _, given, late := m.asks(f.live, question, answer); late != nil || !given {
+			return task.Task{}, cmp.Or(late, err) // another answer, or the end of the task, came first
+		}
 	}
 	return m.Task(ctx, p, id)
+}
+
+// asks returns the question that a task asks now, and whether it was answered so already. Any other
+// question is refused.
+func (m *Manager) asks(j *job, question, answer string) (q *task.Question, given bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, again := j.answers[question]
+	switch {
+	case again && before == answer:
+		return nil, true, nil
+	case j.state == task.AuthRequired:
+		return nil, false, device.Faultf(device.Denied, "only an owner answers this, on the site's own machine: agentsite approve")
+	case j.question == nil || j.question.ID != question:
+		return nil, false, device.Faultf(device.Invalid, "this task does not ask %.40q now; look at it again", question)
+	}
+	return j.question, false, nil
 }
 
 // Cancel implements task.Host.

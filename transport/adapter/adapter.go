@@ -219,10 +219,19 @@ func (c *Call) Decode(v any) error {
 	return nil
 }
 
+// termHeaders are the headers of Call.Terms.
+var termHeaders = []string{"Idempotency-Key", "Agentsite-Expires-In", "Agentsite-Approval", "Agentsite-Via"}
+
 // Terms returns the terms in the headers of the request: Idempotency-Key, Agentsite-Expires-In in
-// seconds, Agentsite-Approval and Agentsite-Via, whose names are separated by commas.
+// seconds, Agentsite-Approval and Agentsite-Via, whose names are separated by commas. A header in
+// several lines is refused: they would be several calls, or hide through whom the call came.
 func (c *Call) Terms() (t agents.Terms, err error) {
 	h := c.Request.Header
+	for _, name := range termHeaders {
+		if len(h.Values(name)) > 1 {
+			return t, device.Faultf(device.Invalid, "%s stands in the request more than once; write one line, in which commas separate the names of Agentsite-Via", name)
+		}
+	}
 	if values := h.Values("Idempotency-Key"); len(values) > 0 {
 		t.Key = new(strings.Trim(values[0], `"`))
 	}

@@ -119,6 +119,13 @@ func TestDecode(t *testing.T) {
 	if want := `"approval":"s7","base":"http://site.test","key":"k1","within":5`; !strings.Contains(w.Body.String(), want) {
 		t.Errorf("%s, want %s", w.Body, want)
 	}
+	for _, name := range []string{"Idempotency-Key", "Agentsite-Expires-In", "Agentsite-Via", "Agentsite-Approval"} {
+		r, w := httptest.NewRequest("POST", "http://site.test/x", nil), httptest.NewRecorder()
+		r.Header = http.Header{"Authorization": {known[1]}, name: {"1", "1"}}
+		if h.ServeHTTP(w, r); w.Code != 400 || !strings.Contains(w.Body.String(), name) {
+			t.Errorf("%s twice: %s", name, status(w))
+		}
+	}
 	if w := ask(h, "POST", "/x", "", append(known, "Agentsite-Expires-In", "soon")...); w.Code != 400 || !strings.Contains(w.Body.String(), "takes seconds") {
 		t.Error(status(w))
 	}

@@ -57,7 +57,7 @@ func (w *session) handle(ctx context.Context, r *request) error {
 		if err != nil {
 			return err
 		}
-		out, err := w.writeProperty(ctx, w.Who, of, r.Name, value, r.For, r.terms())
+		out, err := w.writeProperty(ctx, w.Who, of, r.Name, value, r.For, w.terms(r))
 		if err != nil {
 			return err
 		}
@@ -218,7 +218,7 @@ func (w *session) invokeSocket(ctx context.Context, r *request, of subject) erro
 	if err != nil {
 		return err
 	}
-	out, err := w.invokeAction(ctx, w.Who, of, r.Action, input, 0, r.terms())
+	out, err := w.invokeAction(ctx, w.Who, of, r.Action, input, 0, w.terms(r))
 	if err != nil {
 		return err
 	}

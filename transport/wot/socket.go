@@ -3,6 +3,7 @@ package wot
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
 	"runtime/debug"
@@ -38,6 +39,7 @@ const (
 type session struct {
 	server
 	*adapter.Call
+	id   string // of the session, and of no other
 	conn *websocket.Conn
 	ctx  context.Context // of the session
 	end  context.CancelFunc
@@ -69,7 +71,7 @@ func (s server) socket(ctx context.Context, c *adapter.Call) (any, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.Ending, cancel)()
-	w := &session{server: s, Call: c, conn: conn, ctx: ctx, end: cancel, watches: make(map[string]context.CancelFunc), tasks: make(map[string]string)}
+	w := &session{server: s, Call: c, id: rand.Text(), conn: conn, ctx: ctx, end: cancel, watches: make(map[string]context.CancelFunc), tasks: make(map[string]string)}
 	defer w.watching.Wait()
 	defer cancel()
 	w.watching.Go(func() { // ends with the permission
@@ -168,7 +170,7 @@ type request struct {
 	For      *float64 `json:"for"`  // seconds, of writeProperty
 	Task     string   `json:"task"` // of queryAction and cancelAction; the last of the action when left out
 	Approval string   `json:"agentsite/approval"`
-	Key      *string  `json:"agentsite/idempotency-key"` // the message's ID when left out
+	Key      *string  `json:"agentsite/idempotency-key"` // the message's ID in this session when left out
 	Within   *float64 `json:"agentsite/expires-in"`
 	Via      []string `json:"agentsite/via"`
 }
@@ -197,11 +199,13 @@ func parseRequest(text []byte) (*request, error) {
 	return r, nil
 }
 
-// terms returns the terms of a call that acts.
-func (r *request) terms() agents.Terms {
+// terms returns the terms of a call that acts. A message's ID is the client's within its session, so
+// that the same ID in another session is another call.
+func (w *session) terms(r *request) agents.Terms {
 	t := agents.Terms{Key: r.Key, Within: r.Within, Approval: r.Approval, Via: r.Via}
 	if t.Key == nil && r.MessageID != "" {
-		t.Key = &r.MessageID
+		sum := sha256.Sum256([]byte(w.id + r.MessageID))
+		t.Key = new(hex.EncodeToString(sum[:]))
 	}
 	return t
 }

@@ -142,6 +142,13 @@ func TestSocket(t *testing.T) {
 	if lines := s.Journal.Lines(); len(lines) != 2 {
 		t.Errorf("%q", lines)
 	}
+	// In another session its ID is another message's.
+	other := open(t, s, adaptertest.SiteToken)
+	other.write(`{"thingId":"` + w.id + `greenhouse","messageId":"twice","messageType":"writeProperty","name":"vent","data":60}`)
+	if m := other.next(); m.Type != "propertyReading" || string(m.Value) != "60" {
+		t.Errorf("%+v", m)
+	}
+	other.conn.CloseNow()
 	if m := w.asked("greenhouse", "invokeAction", `,"action":"release.vent"`, "actionStatus"); m.Status != "completed" || m.Action != "release.vent" || m.Output != nil {
 		t.Errorf("%+v", m)
 	}

@@ -48,7 +48,7 @@ type World struct {
 	Open func(Model) Completer
 	// Draft keeps the text of a rule as a draft, which an owner tries and accepts; nil for a site
 	// that keeps none. Its errors are faults that the model reads.
-	Draft func(ctx context.Context, self agents.Principal, name, may, definition string) error
+	Draft func(ctx context.Context, self agents.Principal, asker, name, may, definition string) error
 }
 
 // Completer is a model. A *chat.Endpoint is one.

@@ -57,7 +57,7 @@ func (r *run) remember(ctx context.Context) error {
 		var a Answer
 		text := "(no answer: the task " + string(t.State) + ")"
 		if t.State == task.Completed && json.Unmarshal(t.Result, &a) == nil {
-			text = a.Text
+			text = withoutBrackets(a.Text)
 			for i := range a.Receipt {
 				text += "\n[the site: " + a.Receipt[i].Does + ": " + a.Receipt[i].Outcome + "]"
 			}
@@ -69,6 +69,18 @@ func (r *run) remember(ctx context.Context) error {
 		add(&r.earlier, chat.Assistant, text)
 	}
 	return nil
+}
+
+// withoutBrackets returns the words of a model without a bracket at the beginning of a line: lines in
+// brackets are the site's.
+func withoutBrackets(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if words, ok := strings.CutPrefix(strings.TrimSpace(l), "["); ok {
+			lines[i] = "(" + words
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // restarted tells the model what was done before the site restarted.

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	draftTool = "draft_rule"
-	draftHelp = "Write the draft of a rule, which runs without a model once the owner has tried and accepted it. definition is YAML, such as " +
+	draftTool     = "draft_rule"
+	maxDefinition = 8 << 10
+	draftHelp     = "Write the draft of a rule, which runs without a model once the owner has tried and accepted it. definition is YAML, such as " +
 		"\"when: climate/temperature < 5 Cel\\nfor: 2m\\nuntil: climate/temperature > 7 Cel\\nhold: { house/heater: on }\". Tell the asker how to go on: agentsite agents try NAME."
 	draftInput = `{"type":"object","required":["name","definition","may"],"additionalProperties":false,"properties":{` +
 		`"name":{"type":"string","pattern":"^[a-z][a-z0-9_-]{0,23}$"},"definition":{"type":"string"},"may":{"type":"string","description":"what it needs, such as read climate, set house/heater max 5m"}}}`
@@ -30,11 +31,14 @@ func (r *run) draft(ctx context.Context, args tools.Args) (any, error) {
 	if err := device.CheckName(name); err != nil {
 		return nil, err
 	}
+	if len(definition) > maxDefinition {
+		return nil, device.Faultf(device.Invalid, "a definition has at most %d bytes", maxDefinition)
+	}
 	if r.site.foreign != "" && r.agent.Tainted == taintedRefuse {
 		return nil, device.Faultf(device.Denied, "refused: it has read the words of %s", r.site.foreign)
 	}
 	_, err := r.work.Step(ctx, "draft the rule "+name, func(ctx context.Context, _ string) (any, error) {
-		return nil, r.agent.world.Draft(ctx, r.self, name, may, definition)
+		return nil, r.agent.world.Draft(ctx, r.self, r.work.Task().Asker, name, may, definition)
 	})
 	return fmt.Sprintf("the draft %s does nothing before an owner accepts it: agentsite agents try %[1]s, then agentsite agents accept %[1]s --may PERMISSION", name), err
 }

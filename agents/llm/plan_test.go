@@ -308,7 +308,7 @@ func (*drafter) Tools(agents.Principal) ([]tools.Tool, error) {
 func TestNoDraft(t *testing.T) {
 	a, m, site := planner(t, called(draftTool, `{"name":"frost","definition":"when: true","may":"set heater"}`), chat.Answer{Text: "drafted"})
 	a.Mode, a.world.Hosted = "", &drafter{}
-	a.world.Draft = func(context.Context, agents.Principal, string, string, string) error {
+	a.world.Draft = func(context.Context, agents.Principal, string, string, string, string) error {
 		t.Error("it writes a draft")
 		return nil
 	}
@@ -331,23 +331,23 @@ func TestDraft(t *testing.T) {
 		foreign bool
 		want    int
 	}{{true, taintedConfirm, false, 1}, {true, taintedConfirm, true, 1}, {true, taintedRefuse, true, 0}, {false, taintedConfirm, false, 0}} {
-		a, m, site := planner(t, called(draftTool, `{"name":"frost","definition":"when: true","may":"set heater"}`), called(draftTool, `{"name":"Bad name"}`), called(draftTool, `{"name":"x","extra":1}`), chat.Answer{Text: "drafted"})
+		a, m, site := planner(t, called(draftTool, `{"name":"frost","definition":"when: true","may":"set heater"}`), called(draftTool, `{"name":"Bad name"}`), called(draftTool, `{"name":"x","extra":1}`), called(draftTool, `{"name":"long","definition":"`+strings.Repeat("\\n", maxDefinition+1)+`","may":"set heater"}`), chat.Answer{Text: "drafted"})
 		kept := 0
 		a.Mode, a.Drafts, a.Tainted = "", tt.drafts, tt.tainted
-		a.world.Draft = func(_ context.Context, self agents.Principal, name, may, definition string) error {
-			if kept++; self.ID != "llm:x" || name != "frost" || may != "set heater" || definition != "when: true" {
+		a.world.Draft = func(_ context.Context, self agents.Principal, asker, name, may, definition string) error {
+			if kept++; self.ID != "llm:x" || asker != "ann" || name != "frost" || may != "set heater" || definition != "when: true" {
 				t.Errorf("%s %s %s %s", self.ID, name, may, definition)
 			}
 			return nil
 		}
-		w := &fakeWork{task: task.Task{Text: "keep the frost out"}}
+		w := &fakeWork{task: task.Task{Text: "keep the frost out", Asker: "ann"}}
 		if tt.foreign {
 			w.earlier = []task.Task{{State: task.Completed, Result: jsontext.Value(`{"text":"x","receipt":[],"foreign":"web_page"}`)}}
 		}
 		if _, err := a.Work(t.Context(), agents.Principal{ID: "llm:x"}, offering{site}, w); err != nil || kept != tt.want || len(site.done) != 0 {
 			t.Errorf("%+v: %d drafts, %v %v", tt, kept, site.done, err)
 		}
-		if len(m.asked) != 4 {
+		if len(m.asked) != 5 {
 			t.Errorf("%d requests", len(m.asked))
 		}
 	}

@@ -15,8 +15,6 @@ import (
 	"agentsite/device"
 	"agentsite/transport/owner"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 )
 
@@ -205,7 +203,7 @@ func (c *chatting) history(ctx context.Context) error {
 		}
 		c.app.say("> %s", t.Text)
 		if said, ok := spokenBy(t.Result); ok {
-			err = c.app.sayAnswer(said)
+			err = c.app.sayAnswer(t, said)
 		} else {
 			err = c.app.say("(%s %s)", t.State, t.Says)
 		}
@@ -222,6 +220,7 @@ type view struct {
 	says, asks string
 	steps      int    // that were shown
 	written    string // of the answer
+	printing   quoted // the answer
 	handle     string // of the call that was shown to the owner at this terminal, to be approved or denied
 }
 
@@ -241,7 +240,7 @@ func (v *view) show(ctx context.Context, t task.Task) {
 		}
 		v.says = t.Says
 		if rest, ok := strings.CutPrefix(t.Partial, v.written); ok && rest != "" {
-			fmt.Fprint(v.app.errs, cleanLines(rest))
+			fmt.Fprint(v.app.errs, v.printing.quote(rest))
 			v.written = t.Partial
 		} else if t.Partial != v.written {
 			v.line()
@@ -319,8 +318,8 @@ func (v *view) meanwhile(ctx context.Context, t task.Task, line string) error {
 
 // line ends a line of the answer that is being written.
 func (v *view) line() {
-	if v.written != "" && !strings.HasSuffix(v.written, "\n") {
-		fmt.Fprintln(v.app.errs)
+	if v.printing.column > 0 {
+		fmt.Fprint(v.app.errs, v.printing.quote("\n"))
 	}
 }
 
@@ -337,46 +336,5 @@ func (v *view) finish(t task.Task) error {
 	if strings.TrimSpace(v.written) == said.Text { // it stands there
 		said.Text = ""
 	}
-	return v.app.sayAnswer(said)
-}
-
-// spoken is the result of an agent that understands words.
-type spoken struct {
-	Text    string `json:"text"`
-	Receipt []struct {
-		Time    string `json:"time"`
-		Does    string `json:"does"`
-		Outcome string `json:"outcome"`
-		Says    string `json:"says"`
-	} `json:"receipt"`
-	Foreign string `json:"foreign"`
-	Note    string `json:"note"`
-}
-
-// spokenBy decodes the result of a task, if it is that of an agent that understands words.
-func spokenBy(result jsontext.Value) (s spoken, ok bool) {
-	err := json.Unmarshal(result, &s, json.RejectUnknownMembers(true))
-	return s, err == nil && s.Receipt != nil
-}
-
-// sayAnswer prints an agent's answer, and below it the site's receipt.
-func (a *app) sayAnswer(s spoken) error {
-	if s.Text != "" {
-		if _, err := fmt.Fprintln(a.out, cleanLines(s.Text)); err != nil {
-			return err
-		}
-	}
-	for _, line := range s.Receipt {
-		a.say("  [site] %s %s", clock(line.Time), stepLine(line.Does, line.Outcome, line.Says))
-	}
-	if len(s.Receipt) == 0 {
-		a.say("  [site] nothing was done")
-	}
-	if s.Foreign != "" {
-		a.say("  [site] it had read the words of %s", s.Foreign)
-	}
-	if s.Note != "" {
-		return a.say("  [site] %s", s.Note)
-	}
-	return nil
+	return v.app.sayAnswer(t, said)
 }

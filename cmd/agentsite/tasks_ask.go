@@ -259,10 +259,10 @@ func (a *app) finish(t task.Task) error {
 			return nil
 		}
 		if said, ok := spokenBy(t.Result); ok {
-			return a.sayAnswer(said)
+			return a.sayAnswer(t, said)
 		}
 		if t.Result.Kind() == '"' {
-			return a.say("%s", oneLine(t.Result))
+			return a.sayQuoted(oneLine(t.Result))
 		}
 		v := t.Result.Clone()
 		if err := v.Indent(jsontext.WithIndent("  ")); err != nil {

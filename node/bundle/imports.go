@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,10 @@ const MaxImports = 1 << 20
 const (
 	maxImports = 32
 	maxRemoved = 64
+
+	// Drafts by agents of the site have places of their own, so that they take none of the owner's.
+	maxProposed        = 12
+	maxProposedByAgent = 4
 )
 
 // Imports are the bundles that a site has, as they are stored.
@@ -30,8 +35,47 @@ type Import struct {
 	Bound    []Binding `cbor:"3,keyasint"` // for each need, in their order
 	Accepted bool      `cbor:"4,keyasint"`
 	May      string    `cbor:"5,keyasint,omitempty"` // what its owner permits; nothing for a draft
+	By       Proposal  `cbor:"6,keyasint,omitzero"`  // zero where an owner brought it
 
 	*Bundle `cbor:"-"`
+}
+
+// Proposal says which agent of the site wrote a draft, and for whom. The site's key signed it.
+type Proposal struct {
+	Agent string `cbor:"1,keyasint"`
+	Asker string `cbor:"2,keyasint"`
+}
+
+// WrittenBy returns the did:key of an import's author, or the agent of the site that wrote it.
+func (i *Import) WrittenBy() string {
+	if i.By == (Proposal{}) {
+		return i.Author.String()
+	}
+	return i.By.Agent + ", asked by " + cmp.Or(i.By.Asker, "nobody")
+}
+
+// Room refuses an import where no more of its kind are kept: an owner's and those that are accepted,
+// or drafts by an agent of the site.
+func (s *Imports) Room(by Proposal) error {
+	owners, proposed, own := 0, 0, 0
+	for _, i := range s.All {
+		switch {
+		case i.By == (Proposal{}) || i.Accepted:
+			owners++
+		default:
+			proposed++
+			if i.By.Agent == by.Agent {
+				own++
+			}
+		}
+	}
+	switch {
+	case by == (Proposal{}) && owners >= maxImports:
+		return fmt.Errorf("this site has %d imports, and keeps no more; remove one: agentsite agents remove NAME", owners)
+	case by != (Proposal{}) && (own >= maxProposedByAgent || proposed >= maxProposed):
+		return fmt.Errorf("%d drafts by agents of this site wait here, %d of them by %s, and no more are kept: an owner has to accept or remove some", proposed, own, by.Agent)
+	}
+	return nil
 }
 
 // Binding is the point that an owner chose for a need.
@@ -52,8 +96,8 @@ func (s *Imports) Add(i Import, again bool) error {
 	switch {
 	case s.Find(i.Name) >= 0:
 		return fmt.Errorf("an import %q is here already; choose another name with --as, or remove that one first: agentsite agents remove %s", i.Name, i.Name)
-	case len(s.All) >= maxImports:
-		return fmt.Errorf("this site has %d imports, and keeps no more; remove one: agentsite agents remove NAME", len(s.All))
+	case s.Room(i.By) != nil:
+		return s.Room(i.By)
 	case k >= 0 && !again:
 		return errors.New("this bundle was removed from this site; if you want it back, import it with --again")
 	case k >= 0:
@@ -95,7 +139,7 @@ func DecodeImports(b []byte) (*Imports, error) {
 	if err := importCodec.Decode(b, s); err != nil {
 		return nil, fmt.Errorf("the imports cannot be read: %w", err)
 	}
-	if len(s.All) > maxImports || len(s.Removed) > maxRemoved {
+	if len(s.All) > maxImports+maxProposed || len(s.Removed) > maxRemoved {
 		return nil, errors.New("the imports are more than a site keeps")
 	}
 	for k := range s.All {

@@ -15,7 +15,7 @@ import (
 // Imported is an agent that came as a bundle, and that an owner accepted.
 type Imported struct {
 	config.Agent
-	Author string // the did:key of the bundle's signature
+	Author string // the did:key of the bundle's signature, or the agent of the site that wrote it
 }
 
 // SetImports replaces the agents that came as bundles. They run beside those of the configuration,

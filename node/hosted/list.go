@@ -24,7 +24,7 @@ type Agent struct {
 	May         string   `json:"may,omitzero"`   // as its owner wrote it
 	Reads       []string `json:"reads,omitzero"` // what its definition names, as Moves
 	Moves       []string `json:"moves,omitzero"`
-	Author      string   `json:"author,omitzero"` // of an import: the did:key that signed it
+	Author      string   `json:"author,omitzero"` // of an import: the did:key that signed it, or the agent of the site that wrote it
 	agent.Report
 	// LastError is why the agent failed last, also where it runs again, and FailedAgo how many seconds
 	// ago that was.

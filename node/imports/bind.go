@@ -110,8 +110,9 @@ func (s *Store) Export(ctx context.Context, who agents.Principal, name string) (
 }
 
 // Propose keeps the text of a rule as a draft, which does nothing before an owner accepts it. who
-// has to see the points that it names, may is the permission that it wishes for, and seal signs it.
-func (s *Store) Propose(ctx context.Context, who agents.Principal, name, may, definition string, seal func(bundle.Content) ([]byte, error)) (Draft, error) {
+// wrote it for asker, and has to see the points that it names. may is the permission that it wishes
+// for, and seal signs it.
+func (s *Store) Propose(ctx context.Context, who agents.Principal, asker, name, may, definition string, seal func(bundle.Content) ([]byte, error)) (Draft, error) {
 	entry, err := config.ParseAgent(name, name, "rule", may, []byte(definition))
 	if err != nil {
 		return Draft{}, oneLine(err)
@@ -132,7 +133,7 @@ func (s *Store) Propose(ctx context.Context, who agents.Principal, name, may, de
 	if err != nil {
 		return Draft{}, invalid(err)
 	}
-	return s.Import(ctx, who, Request{Bundle: file, Bind: bound})
+	return s.add(ctx, who, Request{Bundle: file, Bind: bound}, bundle.Proposal{Agent: who.ID, Asker: asker})
 }
 
 // contentOf returns the content of an agent's bundle, with the points that its needs are bound to.

@@ -82,7 +82,7 @@ type Request struct {
 type Draft struct {
 	Name   string           `json:"name"`
 	Kind   string           `json:"kind"`
-	Author string           `json:"author"` // a did:key
+	Author string           `json:"author"` // a did:key, or the agent of the site that wrote it, with who asked it to
 	Needs  []bundle.Need    `json:"needs"`
 	Bound  []bundle.Binding `json:"bound"`
 	Says   string           `json:"definition"`      // YAML, as its author wrote it: people and models are told texts of it
@@ -100,11 +100,16 @@ type Acceptance struct {
 // Import verifies a bundle, binds its needs to points, and keeps it as a draft. It chooses the
 // only point that fits where none is named.
 func (s *Store) Import(ctx context.Context, who agents.Principal, q Request) (Draft, error) {
+	return s.add(ctx, who, q, bundle.Proposal{})
+}
+
+// add is Import, for a draft that an agent of the site may have written.
+func (s *Store) add(ctx context.Context, who agents.Principal, q Request, by bundle.Proposal) (Draft, error) {
 	b, err := bundle.Open(q.Bundle)
 	if err != nil {
 		return Draft{}, invalid(err)
 	}
-	i := bundle.Import{Name: cmp.Or(q.As, b.Name), File: q.Bundle, Bundle: b}
+	i := bundle.Import{Name: cmp.Or(q.As, b.Name), File: q.Bundle, Bundle: b, By: by}
 	if err := device.CheckName(i.Name); err != nil {
 		return Draft{}, err
 	}
@@ -139,6 +144,9 @@ func (s *Store) Accept(a Acceptance) (Draft, error) {
 		i := kept.All[k]
 		if i.Accepted {
 			return device.Faultf(device.Invalid, "%s is accepted already, and may: %s; to change that, remove it and import it again", i.Name, i.May)
+		}
+		if err := kept.Room(bundle.Proposal{}); err != nil && i.By != (bundle.Proposal{}) { // it is the owner's from now on
+			return err
 		}
 		i.Accepted, i.May = true, a.May
 		if _, err := s.define(i, false); err != nil {
@@ -187,7 +195,7 @@ func (s *Store) List() (all []hosted.Agent) {
 		if i.Accepted {
 			continue
 		}
-		all = append(all, hosted.Agent{Name: i.Name, Kind: i.Kind, Principal: i.Kind + ":" + i.Name, Author: i.Author.String(),
+		all = append(all, hosted.Agent{Name: i.Name, Kind: i.Kind, Principal: i.Kind + ":" + i.Name, Author: i.WrittenBy(),
 			Report: agent.Report{State: agent.Draft, Says: "it runs once it is accepted, and may nothing"}})
 	}
 	return all
@@ -229,7 +237,7 @@ func (s *Store) define(i bundle.Import, alone bool) (hosted.Configured, error) {
 	if err != nil {
 		return hosted.Configured{}, oneLine(err)
 	}
-	c, err := s.Hosted.Define(hosted.Imported{Agent: entry, Author: i.Author.String()}, alone)
+	c, err := s.Hosted.Define(hosted.Imported{Agent: entry, Author: i.WrittenBy()}, alone)
 	if err != nil {
 		return c, oneLine(err)
 	}
@@ -268,7 +276,7 @@ func accepted(kept *bundle.Imports) (all []hosted.Imported) {
 			continue
 		}
 		if entry, err := entryOf(i); err == nil { // it was parsed when it came
-			all = append(all, hosted.Imported{Agent: entry, Author: i.Author.String()})
+			all = append(all, hosted.Imported{Agent: entry, Author: i.WrittenBy()})
 		}
 	}
 	return all
@@ -283,7 +291,7 @@ func missing(kept *bundle.Imports, name string) error {
 }
 
 func draft(i bundle.Import) Draft {
-	return Draft{Name: i.Name, Kind: i.Kind, Author: i.Author.String(), Needs: i.Needs, Bound: i.Bound, Says: i.Definition, Wish: wishHere(i), Excess: i.Excess(), May: i.May}
+	return Draft{Name: i.Name, Kind: i.Kind, Author: i.WrittenBy(), Needs: i.Needs, Bound: i.Bound, Says: i.Definition, Wish: wishHere(i), Excess: i.Excess(), May: i.May}
 }
 
 // invalid marks an error as the caller's mistake.

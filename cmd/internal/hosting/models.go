@@ -29,8 +29,8 @@ func openModels(o Options, drafts func() *imports.Store) (*llm.World, error) {
 	if damage != nil {
 		slog.Error("language models are sent nothing", "err", fmt.Errorf("%w; remove %s, and their budgets begin anew", damage, o.Folder.Path(state.SpentFile)))
 	}
-	draft := func(ctx context.Context, self agents.Principal, name, may, definition string) error {
-		_, err := drafts().Propose(ctx, self, name, may, definition, func(c bundle.Content) ([]byte, error) {
+	draft := func(ctx context.Context, self agents.Principal, asker, name, may, definition string) error {
+		_, err := drafts().Propose(ctx, self, asker, name, may, definition, func(c bundle.Content) ([]byte, error) {
 			now, _ := o.Access.Now()
 			c.Created = now.Unix()
 			return bundle.Seal(o.Key, c)

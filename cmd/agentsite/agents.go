@@ -126,7 +126,7 @@ func (s *session) noteOthers(ctx context.Context, did, id string) {
 	}
 	for _, g := range all.Grants {
 		if g.To == did && g.ID != id && (g.Until.IsZero() || g.Until.After(all.Time)) {
-			s.app.note("it may also %s, %s, by another grant: agentsite grants lists that", strings.Join(g.May, "; of that "), ends(g.Until))
+			s.app.note("it has more by another grant, %s: agentsite grants lists that", ends(g.Until))
 		}
 	}
 }

@@ -34,6 +34,9 @@ wish. The file has the definition as it is written, without comments.`,
 		if err != nil {
 			return err
 		}
+		if c.Name != args[0] {
+			return fmt.Errorf("the site sent another agent than %s, and nothing was signed", args[0])
+		}
 		key, err := peer.OwnerKey()
 		if err != nil {
 			return err
@@ -54,10 +57,13 @@ wish. The file has the definition as it is written, without comments.`,
 			return err
 		}
 		if a.json {
-			return a.printJSON(exported{file, b.Author.String(), c.Needs, c.May})
+			return a.printJSON(exported{file, b.Author.String(), b.Needs, b.May, b.Kind, b.Definition})
 		}
-		a.say("%s is written, signed by %s", file, b.Author)
-		return a.printNeeds(c.Needs, nil)
+		a.say("%s is written, signed by %s. You signed this %s:", file, b.Author, b.Kind)
+		if err := a.printNeeds(b.Needs, nil); err != nil {
+			return err
+		}
+		return a.printDefinition(b.Definition, b.May)
 	})
 	cmd.Flags().StringVarP(&file, "out", "o", "", "the file; without it NAME.bundle here")
 	return cmd
@@ -68,6 +74,8 @@ type exported struct {
 	Author string        `json:"author"`
 	Needs  []bundle.Need `json:"needs"`
 	Wish   string        `json:"wish,omitzero"`
+	Kind   string        `json:"kind"`
+	Says   string        `json:"definition"`
 }
 
 // writeFresh writes a file that is not there yet.
@@ -145,16 +153,25 @@ func (a *app) printDraft(d imports.Draft) error {
 		return err
 	}
 	a.say("Its definition, whose texts people and models are told:")
-	for line := range strings.Lines(d.Says) {
-		a.say("  %s", strings.TrimSuffix(line, "\n"))
-	}
-	if d.Wish != "" {
-		a.say("Its author wishes that it may: %s", d.Wish)
+	if err := a.printDefinition(d.Says, d.Wish); err != nil {
+		return err
 	}
 	for _, part := range d.Excess {
 		a.say("Careful: the wish \"%s\" is about more than it needs.", part)
 	}
 	return a.say("Try it: %s agents try %s. Then accept it with the permission that you choose: %s agents accept %s --may PERMISSION", a.again(), d.Name, a.again(), d.Name)
+}
+
+// printDefinition prints the definition of an agent, indented as no other line is, and the permission
+// that it asks for.
+func (a *app) printDefinition(definition, wish string) error {
+	for line := range strings.Lines(definition) {
+		a.say("  %s", strings.TrimSuffix(line, "\n"))
+	}
+	if wish == "" {
+		return nil
+	}
+	return a.say("Its author wishes that it may: %s", wish)
 }
 
 func (a *app) printNeeds(needs []bundle.Need, bound []bundle.Binding) error {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 
 	"agentsite/agents/agent"
+	"agentsite/node/state"
 	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
@@ -54,7 +57,10 @@ func (a *app) showOffer(name string, o agent.Offer) error {
 	if !pending {
 		return nil
 	}
-	return a.say("To accept all that is offered above: agentsite agents tools %s --accept %s", name, o.Digest)
+	if b, err := hex.DecodeString(o.Digest); err != nil || len(b) != sha256.Size {
+		return a.say("The site sent no digest of this; do not accept it")
+	}
+	return a.say("To accept all that is offered above: %s agents tools %s --accept %s", a.again(), state.ShellQuote(name), o.Digest)
 }
 
 // after returns a text with a prefix, "" for no text.

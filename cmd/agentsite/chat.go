@@ -169,7 +169,7 @@ func (c *chatting) say(ctx context.Context, text string, lines <-chan string) er
 			if err == nil {
 				err = io.ErrUnexpectedEOF
 			}
-			c.app.note("task %s goes on: agentsite tasks watch %[1]s follows it", t.ID)
+			c.app.note("task %s goes on: agentsite tasks watch %[1]s follows it", safeWord(t.ID, "ID"))
 			return c.app.unreached(err)
 		case <-ctx.Done():
 			return c.app.detached(t)

@@ -323,7 +323,7 @@ func (s *session) warnOfUnmatched(ctx context.Context, words string) {
 		near := ""
 		for _, p := range points {
 			if strings.HasSuffix(p.Point, "/"+place) {
-				near = "did you mean " + p.Point + "? "
+				near = "did you mean " + safeWord(p.Point, "another") + "? "
 			}
 		}
 		s.app.note("no point of this site matches %s; %sagentsite points lists them", part, near)

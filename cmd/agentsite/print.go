@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 
+	"agentsite/node/access"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -18,6 +20,15 @@ func (a *app) say(format string, args ...any) error {
 // note prints a remark that a script does not need to standard error.
 func (a *app) note(format string, args ...any) {
 	fmt.Fprintln(a.errs, "agentsite: "+clean(fmt.Sprintf(format, args...)))
+}
+
+// safeWord returns a text that came from a site, as a word of a command that people paste into a shell: a
+// name, an ID or an address. Any other text is replaced by the placeholder.
+func safeWord(text, placeholder string) string {
+	if text == "" || len(text) > 128 || text[0] == '-' || !access.ShellSafe(text) {
+		return placeholder
+	}
+	return text
 }
 
 // progress returns functions for the progress of a long operation: show prints a line that replaces

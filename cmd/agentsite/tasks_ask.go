@@ -51,7 +51,7 @@ again. A task that failed gives the exit code of its fault.`,
 				return err
 			}
 			if noWait {
-				return a.print(t, "task %s is %s: agentsite tasks watch %[1]s follows it", t.ID, t.State)
+				return a.print(t, "task %s is %s: agentsite tasks watch %[1]s follows it", safeWord(t.ID, "ID"), clean(string(t.State)))
 			}
 			return s.follow(ctx, t)
 		}),
@@ -127,7 +127,7 @@ func (s *session) listAgents(ctx context.Context) error {
 func (s *session) follow(ctx context.Context, t task.Task) error {
 	f, id := follower{session: s}, t.ID
 	queued := time.AfterFunc(2*time.Second, func() {
-		s.app.note("task %s waits until its agent has done the tasks before it: agentsite tasks lists them", id)
+		s.app.note("task %s waits until its agent has done the tasks before it: agentsite tasks lists them", safeWord(id, "ID"))
 	})
 	defer queued.Stop()
 	retries := 0
@@ -160,7 +160,7 @@ func (s *session) follow(ctx context.Context, t task.Task) error {
 			}
 			s.redial()
 		case err != nil:
-			s.app.note("task %s goes on: agentsite tasks watch %[1]s follows it", t.ID)
+			s.app.note("task %s goes on: agentsite tasks watch %[1]s follows it", safeWord(t.ID, "ID"))
 			return s.app.unreached(err)
 		}
 	}
@@ -175,7 +175,7 @@ func isKind(err error, kind device.FaultKind) bool {
 
 // detached ends a command that was interrupted while its task goes on.
 func (a *app) detached(t task.Task) error {
-	return coded{exitFailure, fmt.Errorf("interrupted; task %s goes on: agentsite tasks watch %[1]s follows it, agentsite tasks cancel %[1]s ends it", t.ID)}
+	return coded{exitFailure, fmt.Errorf("interrupted; task %s goes on: agentsite tasks watch %[1]s follows it, agentsite tasks cancel %[1]s ends it", safeWord(t.ID, "ID"))}
 }
 
 // follower shows a task to people as it goes on.
@@ -229,7 +229,7 @@ func (f *follower) answer(ctx context.Context, t task.Task) (task.Task, error) {
 				return t, err
 			}
 		}
-		return t, coded{exitFailure, fmt.Errorf("task %s asks: %s; agentsite tasks answer %[1]s ANSWER answers it", t.ID, f.app.said(saysOf(t)))}
+		return t, coded{exitFailure, fmt.Errorf("task %s asks: %s; agentsite tasks answer %[1]s ANSWER answers it", safeWord(t.ID, "ID"), f.app.said(saysOf(t)))}
 	}
 	said, err := f.app.prompt(ctx, clean(f.app.said(saysOf(t)))+" ", false)
 	if ctx.Err() != nil {

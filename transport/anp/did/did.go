@@ -23,10 +23,11 @@ import (
 )
 
 const (
-	prefix    = "did:wba:"
-	keyPrefix = "did:key:"
-	maxName   = 256 // bytes of a name
-	boundKey  = "e1_"
+	prefix     = "did:wba:"
+	keyPrefix  = "did:key:"
+	maxName    = 256 // bytes of a name
+	maxEntries = 64  // of each list in a document: each relationship is looked up among all methods
+	boundKey   = "e1_"
 )
 
 var form = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(identity.WBAPattern) })
@@ -105,6 +106,9 @@ func Parse(name string, text []byte) (*Document, error) {
 	var d document
 	if err := json.Unmarshal(text, &d); err != nil {
 		return nil, errors.New("its document is not valid JSON of a DID document")
+	}
+	if len(d.Methods) > maxEntries || len(d.Authentication) > maxEntries || len(d.Assertion) > maxEntries || len(d.Services) > maxEntries {
+		return nil, fmt.Errorf("its document has a list of more than %d entries", maxEntries)
 	}
 	if d.ID != name {
 		return nil, fmt.Errorf("its document is that of %.80q", d.ID)

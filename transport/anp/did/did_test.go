@@ -310,3 +310,16 @@ func FuzzDocument(f *testing.F) {
 		}
 	})
 }
+
+// TestBounds: the lists of a document are bounded before anything is looked up in them.
+func TestBounds(t *testing.T) {
+	const name = "did:wba:example.com"
+	for list, one := range map[string]string{"verificationMethod": `{"id":"#a"}`, "authentication": `"#a"`, "assertionMethod": `"#a"`, "service": `{"id":"#a"}`} {
+		for n, ok := range map[int]bool{64: true, 65: false, 6400: false} {
+			text := `{"id":"` + name + `","` + list + `":[` + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + `]}`
+			if _, err := Parse(name, []byte(text)); (err == nil) != ok {
+				t.Errorf("%d of %s: %v", n, list, err)
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +25,19 @@ func (a *app) completePoints(most int, wanted func(point) bool) completer {
 				}
 			}
 		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+		return fromSite(names), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// fromSite returns those of a site's completions whose word no shell interprets, with a clean
+// description.
+func fromSite(names []string) (safe []string) {
+	for _, n := range names {
+		if w, description, _ := strings.Cut(n, "\t"); safeWord(w, "") != "" {
+			safe = append(safe, cobra.CompletionWithDesc(w, clean(description)))
+		}
+	}
+	return safe
 }
 
 func (a *app) completeSet(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
@@ -61,7 +73,7 @@ func (a *app) completeWith(cmd *cobra.Command, args []string, list func(context.
 			return err
 		})
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return fromSite(names), cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a *app) pointsFor(ctx context.Context) []point {

@@ -147,10 +147,38 @@ func (l *liar) lie(method, tool string, asked int) any {
 		return o{"answer": base64.StdEncoding.EncodeToString([]byte(venom)), "name": venom}
 	case "tools/list":
 		return o{"resultType": "complete", "tools": []o{{"name": venom, "title": venom, "description": venom, "inputSchema": o{"properties": o{venom: o{}}, "required": []string{venom}}}}}
+	case string(ownerapi.AgentsMethod):
+		return o{"agents": []o{{"name": venom, "kind": venom, "principal": venom, "description": venom, "may": venom, "reads": []string{venom}, "moves": []string{venom}, "author": venom, "state": venom, "says": venom, "last_error": venom, "failed_ago": -1e300}}}
+	case string(ownerapi.OfferMethod):
+		return o{"digest": "x" + venom, "tools": []o{{"name": venom, "as": venom, "state": "new", "why": venom, "offered": venom, "accepted": venom}}, "others": []string{venom}}
+	case string(ownerapi.Bundles.Export):
+		return o{"name": "boil", "kind": "rule", "needs": []o{{"name": "heater", "kind": "switch"}}, "definition": "every: 1m\nhold: { need/heater: on }", "may": "set need/heater"}
+	case string(ownerapi.Bundles.Shared):
+		return o{"shared": []o{{"id": venom, "name": venom, "kind": venom, "author": venom}}}
+	case string(ownerapi.Bundles.Accept):
+		return o{"name": venom, "may": venom, "kind": venom, "author": venom}
+	case "tasks/get", "tasks/cancel", "tasks/update":
+		return o{"resultType": "complete", "_meta": o{"agentsite/task": hostileTask(asked)}}
 	case "tools/call":
+		if tool == "ask_agent" {
+			return o{"resultType": "complete", "content": []o{{"type": "text", "text": venom}}, "_meta": o{"agentsite/task": hostileTask(asked)}, "structuredContent": o{
+				"agents": []o{{"name": venom, "description": venom, "skills": []o{{"id": venom, "description": venom, "tags": []string{venom}, "seconds": 1e300}}}}, "tasks": []o{hostileTask(asked)},
+			}}
+		}
 		return l.result(tool, strings.Repeat("t", asked)+venom)
 	}
 	return o{"x": venom}
+}
+
+// hostileTask is a task that has ended once it was asked for often.
+func hostileTask(asked int) map[string]any {
+	type o = map[string]any
+	t := o{"id": "x" + venom, "agent": venom, "skill": venom, "state": "working", "says": venom, "partial": strings.Repeat("p", asked) + venom, "asker": venom, "created": venom, "changed": venom, "text": venom,
+		"steps": []o{{"does": venom, "time": venom, "outcome": "done", "says": venom}}}
+	if asked > 3 {
+		t["state"], t["result"] = "completed", o{"text": "hi\n  [site] 10:00:00 stopped" + venom, "receipt": []o{{"time": venom, "does": venom, "outcome": venom, "says": venom}}, "foreign": venom, "note": venom}
+	}
+	return t
 }
 
 func (l *liar) result(tool, long string) any {
@@ -173,8 +201,8 @@ func (l *liar) result(tool, long string) any {
 	return res
 }
 
-// commands are all commands that an owner runs against a site. KEY stands for a key, CSV for a
-// file.
+// commands are the program's commands with arguments, against a site. KEY stands for a key, CSV for a
+// file, OUT for a file that is not there. TestCommandsListed compares them with the program.
 var commands = [][]string{
 	{"points"}, {"read"}, {"read", "a/t"}, {"read", "--watch"}, {"history", "a/t"}, {"set", "a/t", "on"}, {"set", "a/t", "on", "--take-over"}, {"set", "a/t", "safe"},
 	{"stop"}, {"reset"}, {"reload"}, {"approve"}, {"approve", "--watch"}, {"approve", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"approve", "--deny", "X"},
@@ -184,7 +212,47 @@ var commands = [][]string{
 	{"clock"}, {"clock", "--set"}, {"agents", "allow"}, {"identity", "--certificate"},
 	{"__complete", "read", ""}, {"__complete", "set", ""}, {"__complete", "call", ""}, {"__complete", "revoke", ""}, {"__complete", "approve", ""},
 	{"claim", "ADDRESS", "--name", "other"},
+	{"why", "a/t"}, {"rules"}, {"rules", "pause", "x"}, {"rules", "resume", "x"}, {"rules", "try", "x"}, {"journal"}, {"grants", "--json"}, {"agents"}, {"agents", "forbid", "assistant"},
+	{"agents", "tools", "weather"}, {"agents", "export", "frost", "-o", "OUT"}, {"agents", "try", "x"}, {"agents", "accept", "x", "--may", "read *"}, {"agents", "remove", "x"}, {"agents", "pause", "x"},
+	{"agents", "resume", "x"}, {"agents", "share"}, {"agents", "unshare", "sha256:00"}, {"agents", "import", "CSV"}, {"agents", "show", "gardener"}, {"agents", "find"},
+	{"ask"}, {"ask", "gardener", "hi"}, {"ask", "gardener", "hi", "--no-wait"}, {"chat", "gardener", "hi"}, {"sites", "connect", "x"},
+	{"tasks"}, {"tasks", "show", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "watch", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "cancel", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "answer", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "yes"},
+	{"__complete", "agents", "accept", ""}, {"__complete", "ask", ""}, {"__complete", "tasks", "watch", ""},
 	{"history", "a/t", "b/t"}, {"history", "a/t", "--csv"}, {"history", "import", "CSV", "--as", "a/t"},
+}
+
+// alone are the program's commands that a site answers nothing to: they are about this machine, the
+// user's own files or another site. connect is in TestConnectHostile.
+var alone = []string{
+	"accept", "backup", "check", "completion", "completion bash", "completion fish", "completion powershell", "completion zsh", "connect", "console", "delegate", "demo", "discover", "doctor", "help", "llm", "llm check",
+	"pinout", "prepare", "realm", "realm join", "realm leave", "realm list", "realm new", "relay", "restore", "run", "safe", "scan", "schema", "sites", "sites forget", "token", "update", "version",
+}
+
+// TestCommandsListed: each command of the program is among commands or alone.
+func TestCommandsListed(t *testing.T) {
+	program := harness.Need(t, "the program", harness.Program)
+	var walk func(words []string)
+	walk = func(words []string) {
+		cmd := exec.Command(program, append(append([]string{"__complete"}, words...), "")...)
+		cmd.Env = []string{"HOME=" + t.TempDir()}
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(words, err)
+		}
+		for line := range strings.Lines(string(out)) {
+			name, _, described := strings.Cut(line, "\t")
+			sub := append(slices.Clone(words), name)
+			if !described || len(words) > 0 && words[0] == "help" || exec.Command(program, append([]string{"help"}, sub...)...).Run() != nil {
+				continue // an argument, and no command
+			}
+			listed := slices.ContainsFunc(commands, func(c []string) bool { return len(c) >= len(sub) && slices.Equal(c[:len(sub)], sub) })
+			if !listed && !slices.Contains(alone, strings.Join(sub, " ")) {
+				t.Errorf("%q is tried against no hostile site: add it to commands, or to alone", sub)
+			}
+			walk(sub)
+		}
+	}
+	walk(nil)
 }
 
 // signs are the commands that sign something.
@@ -243,6 +311,8 @@ func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
 		switch w {
 		case "KEY":
 			args[i] = l.victim.String()
+		case "OUT":
+			args[i] = filepath.Join(me.Folder, "out")
 		case "CSV":
 			args[i] = filepath.Join(me.Folder, "past.csv")
 			if err := os.WriteFile(args[i], []byte("time,value\n2026-01-01T00:00:00Z,1\n"), 0o600); err != nil {
@@ -288,6 +358,9 @@ func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
 		t.Errorf("it shows %q", said[max(0, i-60):min(len(said), i+20)])
 	}
 	pasted(t, said)
+	if _, err := os.Stat(filepath.Join(me.Folder, "out")); err == nil {
+		t.Error("another agent than the one that was asked for was signed")
+	}
 
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -3,6 +3,7 @@ package wot
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -34,7 +35,11 @@ func (s server) readAll(ctx context.Context, c *adapter.Call) (any, error) {
 
 // number returns a number of the query; nil where it is not there.
 func number(r *http.Request, name string) (*float64, error) {
-	text := r.URL.Query().Get(name)
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil || len(query[name]) > 1 {
+		return nil, device.Faultf(device.Invalid, "the query is not well formed, or has %s more than once", name)
+	}
+	text := query.Get(name)
 	if text == "" {
 		return nil, nil
 	}

@@ -209,6 +209,8 @@ func TestCalls(t *testing.T) {
 		{"PUT", property("vent"), part, "null", 400, "release.vent"},
 		{"PUT", property("vent"), part, "1 2", 400, ""},
 		{"PUT", property("vent") + "?for=soon", part, "40", 400, "seconds"},
+		{"PUT", property("vent") + "?for=1&for=30", part, "40", 400, ""},
+		{"PUT", property("vent") + "?for=30;x", part, "40", 400, ""},
 		{"PUT", property("heater"), part, "true", 403, ""},
 		{"PUT", property("temperature"), part, "20", 403, ""},
 		{"PUT", property("pump"), all, "true", 403, `"approval":"`},

@@ -131,6 +131,9 @@ type OutputDetail struct {
 	Rest    float64      `json:"rest_seconds,omitzero"`
 	Needs   string       `json:"needs,omitzero"`
 	Ended   string       `json:"returned_because,omitzero"`
+	// State orders what is told of the output's leases: of two with the same upper 32 bits, which stand
+	// for a run of the site's guard, the higher one is later. 0 has no order.
+	State int64 `json:"state,omitzero"`
 	// Others is set for agents of the site only. The output's holder, or the last caller to release
 	// it, is neither an owner nor another such agent.
 	Others bool `json:"-"`
@@ -209,6 +212,7 @@ type Output struct {
 	Value  device.Value `json:"value"`
 	Goal   device.Value `json:"going_to,omitzero"` // on a ramp
 	Safe   device.Value `json:"safe"`
+	State  int64        `json:"state,omitzero"` // as in OutputDetail
 	Left   float64      `json:"seconds_left,omitzero"`
 }
 

@@ -163,7 +163,7 @@ func (v *view) renew(ctx context.Context, p agents.Principal, r agents.MoveReque
 func (n *Node) release(ctx context.Context, p agents.Principal, a admitted, r agents.MoveRequest) (out agents.Output, err error) {
 	idle := a.view.idle(r.Output)
 	if !idle { // before it can be seen
-		n.released.Store(r.Output, !n.owns(p))
+		n.released.Store(r.Output, !n.owns(p) && n.rank(p.ID) == 0)
 	}
 	if r.Value.IsZero() {
 		var s guard.Status

@@ -32,7 +32,7 @@ func (n *Node) watchBoth(ctx context.Context, p agents.Principal, o OtherSites, 
 	updates := make(chan sideUpdate)
 	pass := func(side int) func(agents.Update) error {
 		return func(u agents.Update) error {
-			told := sideUpdate{side, u, make(chan struct{})}
+			told := sideUpdate{side, u, time.Now(), make(chan struct{})}
 			select {
 			case updates <- told:
 			case <-ctx.Done():
@@ -54,7 +54,10 @@ func (n *Node) watchBoth(ctx context.Context, p agents.Principal, o OtherSites, 
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case told := <-updates:
-			u := told.Update
+			u, waited := told.Update, time.Since(told.made)
+			for i, r := range u.Readings { // while another update was told
+				u.Readings[i] = r.After(waited)
+			}
 			snapshot := u.Offer || !sides[told.side].known
 			sides[told.side].take(u, snapshot)
 			switch {
@@ -77,10 +80,12 @@ func (n *Node) watchBoth(ctx context.Context, p agents.Principal, o OtherSites, 
 	}
 }
 
-// sideUpdate is an update of one side; taken is closed when it was told.
+// sideUpdate is an update of one side, as of the time when it was made; taken is closed when it was
+// told.
 type sideUpdate struct {
 	side int
 	agents.Update
+	made  time.Time
 	taken chan struct{}
 }
 

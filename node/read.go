@@ -124,7 +124,7 @@ func (v *view) detail(p agents.Principal, address string) *agents.OutputDetail {
 func (v *view) moving(p agents.Principal, s guard.Status) agents.OutputDetail {
 	return agents.OutputDetail{
 		Goal: goal(s), Holder: v.holder(p, s), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: v.lacks(s), Ended: cmp.Or(s.Why, s.Fault),
-		Others: v.others != nil && v.others(s),
+		State: s.State, Others: v.others != nil && v.others(s),
 	}
 }
 

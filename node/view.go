@@ -198,7 +198,7 @@ func (v *view) redact(p agents.Principal, err error) error {
 // output returns where an output is.
 func (v *view) output(s guard.Status) agents.Output {
 	policy, _ := v.Outputs.Policy(s.Output)
-	return agents.Output{Output: s.Output, Value: s.Value, Goal: goal(s), Safe: policy.Safe, Left: seconds(s.Left)}
+	return agents.Output{Output: s.Output, Value: s.Value, Goal: goal(s), Safe: policy.Safe, Left: seconds(s.Left), State: s.State}
 }
 
 // goal returns where a ramp leads; none where an output is that far or nobody knows where.

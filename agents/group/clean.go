@@ -58,7 +58,7 @@ func cleanDetail(d *agents.OutputDetail) *agents.OutputDetail {
 	}
 	return &agents.OutputDetail{
 		Safe: cleanValue(d.Safe), Max: number(d.Max), Limits: ours(d.Limits), Confirm: matching(wordForm, d.Confirm), Goal: cleanValue(d.Goal),
-		Holder: matching(holderForm, d.Holder), Left: number(d.Left), Rest: number(d.Rest), Needs: ours(d.Needs), Ended: ours(d.Ended), Others: d.Others,
+		Holder: matching(holderForm, d.Holder), Left: number(d.Left), Rest: number(d.Rest), Needs: ours(d.Needs), Ended: ours(d.Ended), State: d.State, Others: d.Others,
 	}
 }
 
@@ -97,7 +97,7 @@ func cleanHolders(all []string) []string {
 }
 
 func cleanOutput(site string, o *agents.Output) bool {
-	*o = agents.Output{Output: o.Output, Value: cleanValue(o.Value), Goal: cleanValue(o.Goal), Safe: cleanValue(o.Safe), Left: number(o.Left)}
+	*o = agents.Output{Output: o.Output, Value: cleanValue(o.Value), Goal: cleanValue(o.Goal), Safe: cleanValue(o.Safe), Left: number(o.Left), State: o.State}
 	return cleanAddress(site, &o.Output)
 }
 

@@ -216,7 +216,7 @@ func fill(v reflect.Value, of, field string) {
 		v.SetFloat(1)
 	case reflect.Bool:
 		v.SetBool(true)
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		v.SetInt(1)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))

@@ -46,6 +46,7 @@ type live struct {
 	points   [sha256.Size]byte                                             // those that the rule uses, as the machine was made for them
 	next     func() (u agents.Update, some bool, due time.Time, err error) // of Follow; nil for a Watch
 	unfollow func()
+	updated  bool          // an update was told
 	woken    atomic.Bool   // a turn is to come for what next has to tell
 	stepAt   time.Duration // when the machine is asked although it is told nothing; 0 for never
 	nextAt   time.Duration // when next is called although nobody was woken; 0 for never
@@ -237,7 +238,8 @@ func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) 
 	if l.count++; l.count >= PerSecond {
 		l.heldTo = l.second + time.Second
 	}
-	if u.Offer {
+	if u.Offer || !l.updated { // the points may have changed after begin listed them
+		l.updated = true
 		l.leaveRunner() // other sites may be asked
 		list, err := l.site.Points(ctx, l.self, agents.SiteRequest{})
 		if err != nil {
@@ -253,7 +255,7 @@ func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) 
 		l.tell(now, r.After(waited))
 		i := slices.IndexFunc(m.outputs, func(o output) bool { return o.address == r.Point })
 		if d := r.Detail; d != nil && i >= 0 {
-			m.Output(now, seen, i, Lease{Holder: d.Holder, Ended: d.Ended, Rest: max(0, length(d.Rest)-waited), Known: r.Quality == device.Good, Others: d.Others})
+			m.Output(now, seen, i, Lease{Holder: d.Holder, Ended: d.Ended, Rest: max(0, length(d.Rest)-waited), Known: r.Quality == device.Good, Others: d.Others, State: d.State})
 		}
 	}
 	l.step(ctx)
@@ -328,11 +330,11 @@ func (l *live) step(ctx context.Context) {
 		}
 		slices.SortStableFunc(acts, func(a, b Act) int { return l.far(a) - l.far(b) }) // another site may hang
 		for _, a := range acts {
-			left, err := l.move(ctx, a)
+			out, err := l.move(ctx, a)
 			if err != nil && (ctx.Err() != nil || a.Value.IsZero() && device.AsFault(err).Kind != device.Expired) {
 				l.spoilt = true // the output may still be held
 			}
-			l.machine.Done(l.moment(), a, left, err)
+			l.machine.Done(l.moment(), a, length(out.Left), out.State, err)
 		}
 		if len(acts) == 0 {
 			l.schedule(next)
@@ -363,8 +365,8 @@ func (l *live) far(a Act) int {
 	return 0
 }
 
-// move makes one act, and returns for how long the output is held then.
-func (l *live) move(ctx context.Context, a Act) (left time.Duration, err error) {
+// move makes one act, and returns how the output is then.
+func (l *live) move(ctx context.Context, a Act) (agents.Output, error) {
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
 	r := agents.MoveRequest{Output: l.machine.targets[a.Output].address, Value: a.Value, Terms: agents.Terms{Held: a.Held}}
@@ -375,8 +377,7 @@ func (l *live) move(ctx context.Context, a Act) (left time.Duration, err error) 
 	if a.Key != "" {
 		r.Key = &a.Key
 	}
-	out, err := l.site.Move(ctx, l.self, r)
-	return length(out.Left), err
+	return l.site.Move(ctx, l.self, r)
 }
 
 // end releases what the rule holds, whatever ended it.

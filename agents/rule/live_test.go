@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,6 +42,10 @@ type house struct {
 	feed  chan device.Reading
 	began time.Time
 	clock atomic.Bool // it is set
+
+	latch     guard.Latch
+	runs      int64  // of guards
+	stopGuard func() // returns when the guard's Run has
 
 	mu     sync.Mutex
 	watch  bool     // rules watch the node, and do not follow it
@@ -129,41 +132,12 @@ func (h *house) read(point string, v device.Value, q device.Quality) {
 // inHouse runs do in a house whose outputs have rested. Its heater has a max_on of 10 minutes.
 func inHouse(t *testing.T, do func(h *house)) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &house{t: t, feed: make(chan device.Reading), began: time.Now()}
-		points := []device.Point{
-			{Name: "heater", Kind: device.KindSwitch, Safe: device.Bool(false)}, {Name: "lamp", Kind: device.KindLevel, Range: device.Range{Max: 100}, Safe: device.Number(0)},
-			{Name: "temperature", Kind: device.KindMeasurement, Unit: "Cel"}, {Name: "button", Kind: device.KindEvent},
-		}
-		var policies []guard.Policy
-		for _, p := range points[:2] {
-			policies = append(policies, guard.NewPolicy("house", p))
-		}
-		latch := guard.Latch{File: filepath.Join(t.TempDir(), "armed")}
-		if err := latch.Arm(); err != nil {
-			t.Fatal(err)
-		}
-		var err error
-		if h.guard, err = guard.New([]guard.Actuated{{Actuator: h, Policies: policies}}, latch); err != nil {
-			t.Fatal(err)
-		}
-		hub := node.NewHub(h.guard, h, agents.PointURI)
-		h.hub = hub
-		h.node = node.New(hub, "", h)
-		h.node.SetHosted(map[string]node.Hosted{self.ID: {Rank: 1}, "rule:high": {Rank: 2}})
-		err = h.node.SetSite(node.Site{Name: "a", Outputs: h.guard, Devices: []node.Device{{Name: "house", Description: device.Description{Points: points}, Busy: device.NewMutex()}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		all.Go(func() { hub.Sample(ctx, nil, h) })
-		all.Go(func() { h.guard.Run(ctx) })
+		h, end := newHouse(t)
 		time.Sleep(guard.DefaultRest + time.Second)
 		h.took()
 		h.began = time.Now()
 		do(h)
-		cancel()
-		all.Wait()
+		end()
 	})
 }
 

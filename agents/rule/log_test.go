@@ -29,13 +29,13 @@ func TestRefusalsInTheLog(t *testing.T) {
 	refuse := func(format string, kind device.FaultKind) {
 		for i := range 1440 {
 			now.Now += time.Minute
-			m.Done(now, act, 0, device.Faultf(kind, format, time.Duration(i)*time.Second))
+			m.Done(now, act, 0, 0, device.Faultf(kind, format, time.Duration(i)*time.Second))
 			l.log()
 		}
 	}
 	refuse("it rests for %v", device.Unsafe)
 	refuse("it is held by rule:other for another %v", device.Busy)
-	m.Done(now, act, time.Minute, nil)
+	m.Done(now, act, time.Minute, 0, nil)
 	l.log()
 	refuse("it is held by rule:other for another %v", device.Busy)
 	if n := bytes.Count(text.Bytes(), []byte("\n")); n != 3 {

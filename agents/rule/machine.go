@@ -31,6 +31,7 @@ type Lease struct {
 	Rest   time.Duration // until its own limits permit a move
 	Known  bool          // its value is known
 	Others bool          // its holder, or the last caller to release it, is neither an owner nor an agent of the site
+	State  int64         // as agents.OutputDetail has it
 }
 
 // Act is a move that a Machine wants. Without a value it is a release.

@@ -169,7 +169,7 @@ func (s *sim) decide() {
 			if s.log != nil {
 				s.log(simDone{a, left, err})
 			}
-			s.m.Done(s.now, a, left, err)
+			s.m.Done(s.now, a, left, 0, err)
 			if s.outputs[a.Output] != before && !s.late {
 				s.tellOutput(a.Output, 0)
 			}

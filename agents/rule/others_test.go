@@ -1,12 +1,15 @@
 package rule_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/agent"
 	"agentsite/agents/rule"
 	"agentsite/device"
+	"agentsite/node"
 )
 
 // TestOthers: a rule yields to an owner until its condition was false. To any other caller it
@@ -35,7 +38,7 @@ func TestOthers(t *testing.T) {
 		held := func() bool {
 			acts, _ := m.Step(now)
 			for _, a := range acts {
-				m.Done(now, a, a.For, nil)
+				m.Done(now, a, a.For, 0, nil)
 			}
 			return len(acts) > 0
 		}
@@ -59,4 +62,23 @@ func TestOthers(t *testing.T) {
 			t.Errorf("%s: it goes on after %v; want %v", tt.name, after, tt.after)
 		}
 	}
+}
+
+// TestReleasedByAgent: a rule yields to a release by an agent of the site as to one by an owner.
+func TestReleasedByAgent(t *testing.T) {
+	inHouse(t, func(h *house) {
+		dark := agents.Principal{ID: "routine:dark"}
+		h.node.SetHosted(map[string]node.Hosted{self.ID: {Rank: 1}, dark.ID: {Rank: 200}})
+		report, end := h.run(frost, self)
+		h.cold(4, time.Minute)
+		h.wantState(report, agent.Holding)
+		if _, err := h.node.Move(context.Background(), dark, agents.MoveRequest{Output: heater}); err != nil {
+			t.Fatal(err)
+		}
+		h.took()
+		h.cold(4, 30*time.Minute)
+		h.wantWrites("")
+		h.wantState(report, agent.Yielding)
+		end()
+	})
 }

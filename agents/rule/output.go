@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,12 +63,41 @@ type output struct {
 
 	lease     Lease         // as told last
 	told      time.Duration // when that was seen
+	state     int64         // the latest that was told or answered, as agents.OutputDetail has it
+	runs      []int32       // of guards that it was of before
 	restsTo   time.Duration // when its limits permit a move
 	yieldedAt time.Duration
 	yielded   bool // somebody took the output over, or released it
 	wasFalse  bool // the condition was, since then
 	toOthers  bool // to a caller other than an owner
 	plain     bool // moves are asked for without a length: a permission has a shorter one
+}
+
+// maxRuns is how many former runs of a guard are known; a state of an earlier one is told no more.
+const maxRuns = 8
+
+// outdated reports whether a state is older than the latest one known, which it becomes otherwise. A
+// guard that is started again has another run, and no state of its former run is told as a new one.
+func (o *output) outdated(state int64) bool {
+	run, of := int32(state>>32), int32(o.state>>32)
+	switch {
+	case state == 0:
+		return false
+	case run == of && state < o.state, slices.Contains(o.runs, run):
+		return true
+	case run != of && o.state != 0:
+		o.runs = append(o.runs[max(0, len(o.runs)-maxRuns+1):], of)
+	}
+	o.state = state
+	return false
+}
+
+// behind reports whether the lease as told last is older than the last answer, or may be.
+func (o *output) behind() bool {
+	if o.lease.State == 0 || o.state == 0 {
+		return o.told < o.done
+	}
+	return o.lease.State != o.state
 }
 
 // want begins to want the output, for a length or until the rule ends that.
@@ -161,10 +191,13 @@ func (o *output) ask(now time.Duration) time.Duration {
 	return length
 }
 
-// Done tells what came of an act: how long the output is held now, or the fault.
-func (m *Machine) Done(now Moment, a Act, left time.Duration, err error) {
+// Done tells what came of an act: how long the output is held now and its state then, or the fault.
+func (m *Machine) Done(now Moment, a Act, left time.Duration, state int64, err error) {
 	m.now, m.touched = now, true
 	o := &m.outputs[a.Output]
+	if err == nil {
+		o.outdated(state)
+	}
 	switch {
 	case a.Value.IsZero():
 		o.held, o.refused = false, ""
@@ -218,11 +251,15 @@ func (o *output) refuse(m *Machine, a Act, err error) {
 // a person wants to have it so.
 func isRule(holder string) bool { return strings.HasPrefix(holder, KindName+":") }
 
-// Output tells how output i of Outputs is, as it was seen at a time. What was seen before the
-// last act was answered may be older than that.
+// Output tells how output i of Outputs is, as it was seen at a time. A state that is older than the
+// one known is ignored. Without an order, what was seen before the last act was answered may be older.
 func (m *Machine) Output(now Moment, seen time.Duration, i int, l Lease) {
-	m.now, m.touched = now, true
+	m.now = now
 	o := &m.outputs[i]
+	if o.outdated(l.State) {
+		return
+	}
+	m.touched = true
 	permitted := o.lease.Rest > 0 && l.Rest <= 0 || !o.lease.Known && l.Known || o.lease.Holder != "" && l.Holder == ""
 	o.lease, o.told, o.restsTo = l, seen, 0
 	if l.Rest > 0 {
@@ -240,7 +277,7 @@ func (m *Machine) Output(now Moment, seen time.Duration, i int, l Lease) {
 	}
 	if l.Holder == m.self {
 		o.replay = false
-	} else if (o.held || o.doubt) && seen >= o.done {
+	} else if (o.held || o.doubt) && !(l.State == 0 && seen < o.done) {
 		o.held = false
 		o.leaseEnded(m)
 	}
@@ -253,7 +290,7 @@ func (o *output) leaseEnded(m *Machine) {
 	switch {
 	case o.replay:
 		o.wanted, o.replay = false, false
-	case l.Holder == m.self || o.told < o.done: // that is not known yet
+	case l.Holder == m.self || o.behind(): // that is not known yet
 		o.doubt = true
 		o.tryAt = m.now.Now + retryMin
 	case l.Holder != "" && !isRule(l.Holder), l.Holder == "" && l.Ended == "":

@@ -195,7 +195,7 @@ func (p *proof) decide() (next time.Duration) {
 			if left == 0 {
 				left = time.Minute
 			}
-			p.m.Done(p.now, a, left, nil)
+			p.m.Done(p.now, a, left, 0, nil)
 		}
 	}
 	return RoundsPause

@@ -18,8 +18,9 @@ type Time = time.Duration
 type Machine struct {
 	outputs []output
 	index   map[string]int
-	stopped bool // the emergency stop is latched
-	parked  bool // the process is ending: no more moves
+	stopped bool  // the emergency stop is latched
+	parked  bool  // the process is ending: no more moves
+	last    int64 // number of the latest change of a lease that Status has reported
 }
 
 // NewMachine returns a machine for the policies, which must be valid. stopped is true if the

@@ -29,10 +29,20 @@ type output struct {
 	rate  *window // moves, each counted as bins; or nil
 	fault string  // why the last write failed
 
+	numbered lease // as it was when state was given
+	state    int64
+
 	nextStep Time         // of a ramp, at the earliest
 	lacks    lack         // why its requirement is not met
 	fresh    Time         // until when the last reading of the required point is valid
 	told     device.Value // value of that reading
+}
+
+// lease is the part of an output's state whose changes are numbered.
+type lease struct {
+	goal   device.Value
+	holder string
+	ended  Reason
 }
 
 // Reason is why an output returns to safe.

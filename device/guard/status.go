@@ -21,15 +21,24 @@ type Status struct {
 	Why    string        // why it went to safe last; "" during a lease, and after a release
 	Lacks  string        // the unmet requirement
 	Fault  string        // why the hardware did not follow
+	// State orders what is reported of its leases: of two with the same upper half, which stands for a
+	// run of the guard, the higher one is later. 0 has no order.
+	State int64
 }
 
-// Status reports output i.
+// Status reports output i. A state that differs from the one reported last in its target, its holder
+// or the reason for its return to safe has a higher number.
 func (m *Machine) Status(now Time, i int) Status {
 	o := &m.outputs[i]
 	s := Status{
 		Output: o.Output, Value: o.have, Goal: o.goal, Safe: o.have == o.Safe && !o.moving,
 		Holder: o.holder, Rest: o.wait(now), Why: endings[o.ended], Fault: o.fault,
 	}
+	if is := (lease{o.goal, o.holder, o.ended}); is != o.numbered || o.state == 0 {
+		m.last++
+		o.numbered, o.state = is, m.last
+	}
+	s.State = o.state
 	if o.holder != "" {
 		s.Left = max(0, o.until-now)
 	}

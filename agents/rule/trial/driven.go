@@ -138,7 +138,7 @@ func (r *run) step(d *driven) {
 		acts, next := d.machine.Step(now)
 		for _, a := range acts {
 			left, err := r.outputs.move(d, a)
-			d.machine.Done(now, a, left, err)
+			d.machine.Done(now, a, left, 0, err)
 		}
 		if more = len(acts) > 0; more {
 			next = rule.RoundsPause

@@ -19,7 +19,7 @@ import (
 // repeats, and the body of its kind. Numbers are big-endian; a text is its length (uint16) and its
 // bytes. Both ends are the same program: hello has a version, and no field is optional.
 const (
-	version     = 9
+	version     = 10
 	maxMessage  = 1 << 20
 	headerBytes = 4 + 1 + 4
 )
@@ -176,6 +176,7 @@ func (w *writer) status(s guard.Status) {
 	w.text(s.Why)
 	w.text(s.Lacks)
 	w.text(s.Fault)
+	w.uint64(uint64(s.State))
 }
 
 func (w *writer) bytes(b []byte) {
@@ -282,6 +283,7 @@ func (r *reader) status() guard.Status {
 	return guard.Status{
 		Output: r.text(), Value: r.value(), Goal: r.value(), Safe: r.bool(), Holder: r.text(),
 		Left: r.duration(), Rest: r.duration(), Why: r.text(), Lacks: r.text(), Fault: r.text(),
+		State: int64(r.uint64()),
 	}
 }
 

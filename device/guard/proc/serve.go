@@ -50,7 +50,8 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, e Equip
 	defer cancel()
 	context.AfterFunc(ctx, func() { conn.Close() })
 	s.epoch.Store(rand.Uint32()) // a move for an earlier guard is refused
-	s.released(ctx)              // before the first move
+	s.run = int64(rand.Int32()) << 32
+	s.released(ctx) // before the first move
 	for _, b := range s.buttons {
 		all.Go(func() { s.watchButton(ctx, b) })
 	}
@@ -83,6 +84,7 @@ type server struct {
 	start   time.Time
 	heard   atomic.Int64  // time of the site's last message
 	epoch   atomic.Uint32 // changes when silence ends the leases, and with each guard
+	run     int64         // upper half of guard.Status.State, with each guard
 	told    sequence      // of the site's readings
 
 	stating sync.Mutex      // held while the state is sent, so that the newest is sent last
@@ -205,6 +207,7 @@ func (s *server) move(ctx context.Context, m order, by func(ctx context.Context,
 }
 
 func (s *server) status(now guard.Status, err error) (func(*writer), error) {
+	now.State += s.run
 	return func(w *writer) { w.status(now) }, err
 }
 
@@ -236,6 +239,7 @@ func (s *server) state() (changed <-chan struct{}) {
 		w.uint32(stops)
 		w.uint32(uint32(len(all)))
 		for _, o := range all {
+			o.State += s.run
 			w.status(o)
 		}
 	})

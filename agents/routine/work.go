@@ -287,5 +287,6 @@ func (e *env) Sun() (rise, set time.Time, known bool) {
 	if !e.sure || e.place == nil {
 		return rise, set, false
 	}
-	return e.place.Sun(e.now.Local())
+	rise, set = e.place.Day(e.now.Local())
+	return rise, set, true
 }

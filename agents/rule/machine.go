@@ -89,6 +89,7 @@ type occurrence struct {
 	key     string        // its
 	lookAt  time.Duration // when it is looked up again, where there is none
 	sure    bool          // the clock has been
+	looked  time.Duration // when it was not; 0 for never
 	wall    time.Time     // of the Step before
 	ranLast time.Time     // the last occurrence that ran
 }
@@ -128,7 +129,8 @@ func (e *env) Sun() (rise, set time.Time, known bool) {
 	if !e.now.Sure || e.place == nil {
 		return rise, set, false
 	}
-	return e.place.Sun(e.now.Wall)
+	rise, set = e.place.Day(e.now.Wall)
+	return rise, set, true
 }
 
 // newMachine returns the idle machine of a rule whose principal is self.
@@ -388,7 +390,7 @@ func (m *Machine) stepEdge(due *sooner) {
 func (m *Machine) stepSchedule(due *sooner) (key string, occurred bool) {
 	next := m.next
 	if !m.now.Sure {
-		next.at, next.sure = time.Time{}, false
+		next.at, next.sure, next.looked = time.Time{}, false, max(m.now.Now, 1)
 		return "", false
 	}
 	wall := m.now.Wall
@@ -396,10 +398,13 @@ func (m *Machine) stepSchedule(due *sooner) (key string, occurred bool) {
 		next.ranLast = time.Time{}
 	}
 	passed := !next.at.IsZero() && !wall.Before(next.at)
-	if passed || !next.sure && m.missed {
+	if passed || !next.sure && (m.missed || next.looked > 0) {
 		late := lateAt
-		if m.missed {
+		switch {
+		case m.missed:
 			late = missedAt
+		case !passed: // the clock became known since then
+			late = min(m.now.Now-next.looked, lateAt+time.Second)
 		}
 		at, name, ok := m.schedule.Last(wall, wall.Add(-late), m.place)
 		if ok && at.After(next.ranLast) {

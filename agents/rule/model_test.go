@@ -142,21 +142,25 @@ func (m *model) occurrence(s int) string {
 		late = time.Hour
 	}
 	var ran, due time.Time
-	sure := false
+	sure, looked := false, time.Duration(-1) // when the clock was last seen not to be set
 	for k := 0; k <= s; k++ {
 		if !m.step(k) {
 			continue
 		}
 		wall := m.entries[k].Wall
 		if !m.entries[k].Sure {
-			sure = false
+			sure, looked = false, m.entries[k].Now
 			continue
 		}
 		if ran.Sub(wall) >= 25*time.Hour {
 			ran = time.Time{}
 		}
 		last := wall.Truncate(every)
-		runs := (sure && !wall.Before(due) || !sure && m.keys.Missed != "") && wall.Sub(last) <= late && last.After(ran)
+		within := late
+		if !sure && m.keys.Missed == "" {
+			within = min(m.entries[k].Now-looked, late+time.Second)
+		}
+		runs := (sure && !wall.Before(due) || !sure && (m.keys.Missed != "" || looked >= 0)) && wall.Sub(last) <= within && last.After(ran)
 		if runs {
 			ran = last
 			if k == s {

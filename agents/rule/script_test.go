@@ -81,7 +81,8 @@ func TestMachine(t *testing.T) {
 
 		{"at:", daily, "clock 2026-11-23 07:29:00, wait 25h", "1m0s heater on for 1m0s 2026-11-23T07:30/0, 1m40s heater on for 20s held, 24h1m0s heater on for 1m0s 2026-11-24T07:30/0, 24h1m40s heater on for 20s held"},
 		{"at: with a clock that is not set", daily, "clock, wait 25h", ""},
-		{"at: is left out when the clock comes late", daily, "clock, wait 1h, clock 2026-11-23 07:30:01, wait 1h", ""},
+		{"at: is left out when the clock comes late", daily, "clock, wait 1h, clock 2026-11-23 07:31:02, wait 1h", ""},
+		{"at: in the minute in which the clock comes", daily, "clock, wait 1h, clock 2026-11-23 07:30:01, wait 30s", "1h0m0s heater on for 1m0s 2026-11-23T07:30/0"},
 		{"missed: run", missed, "clock, wait 1h, clock 2026-11-23 08:20:00, wait 30s", "1h0m0s heater on for 1m0s 2026-11-23T07:30/0"},
 		{"missed: run, an hour at most", missed, "clock, wait 1h, clock 2026-11-23 08:30:01, wait 30s", ""},
 		{"missed: run, after the clock was lost", missed, "clock 2026-11-23 07:00:00, clock, wait 1h, clock 2026-11-23 08:00:00, wait 30s", "1h0m0s heater on for 1m0s 2026-11-23T07:30/0"},

@@ -161,7 +161,7 @@ func TestLimits(t *testing.T) {
 		holds("the pump", resource("room/pump"), `"needs":"tank/level within 20..100: `, `"limits":"keeps`, `"safe":false`)
 		r.guard.Told(device.Reading{Point: "tank/level", Value: device.Number(50), Quality: device.Good, At: time.Now()})
 
-		holds("a move", r.says(t, "set_level", `{"output":"room/vent","value":90,"for_seconds":20}`), `"going_to":90,"safe":0,"seconds_left":20`)
+		holds("a move", r.says(t, "set_level", `{"output":"room/vent","value":90,"for_seconds":20}`), `"going_to":90,"safe":0,"state":5,"seconds_left":20`)
 		r.says(t, "switch_output", `{"output":"room/pump","on":true}`)
 		time.Sleep(5 * time.Second)
 		holds("on its way", r.says(t, "site_status", `{}`), `"going_to":90,"held_by":"anna","seconds_left":15`)

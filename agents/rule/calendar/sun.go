@@ -52,6 +52,29 @@ func (p Place) Sun(t time.Time) (rise, set time.Time, ok bool) {
 	return p.sunAround(firstInstant(midnight(wallClock(t)).Add(12*time.Hour), t.Location()))
 }
 
+// never is further from any day than an offset reaches.
+const never = 1000 * 24 * time.Hour
+
+// Day is Sun with a rise and a set on each day: where the sun does not cross the horizon, it has set
+// long ago and will rise in a long time, or it rose long ago and will set in a long time.
+func (p Place) Day(t time.Time) (rise, set time.Time) {
+	rise, set, ok := p.Sun(t)
+	switch noon := firstInstant(midnight(wallClock(t)).Add(12*time.Hour), t.Location()); {
+	case ok:
+		return rise, set
+	case p.isUp(noon):
+		return t.Add(-never), t.Add(never)
+	default:
+		return t.Add(never), t.Add(-never)
+	}
+}
+
+// isUp reports whether the sun is nearer to being always up than always down on the day of t.
+func (p Place) isUp(t time.Time) bool {
+	declination, _ := sunPosition(t)
+	return p.Lat*declination > 0
+}
+
 // sunAround is Sun for the solar noon that is nearest to noon, an instant, by the mean sun.
 func (p Place) sunAround(noon time.Time) (rise, set time.Time, ok bool) {
 	if !p.valid() {

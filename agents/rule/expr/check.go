@@ -247,7 +247,7 @@ func (p *parser) plus(at token, x, y operand) operand {
 	case p.err != nil:
 		return operand{}
 	case x.typ == typClock && y.typ == typLength:
-		n.wraps = true
+		n.wraps = x.varies&variesDay == 0 // sunrise and sunset keep their date
 	case x.typ == typClock || y.typ == typClock:
 		p.fail(y.off, y.end, "a time of day can be shifted by a length of time only: write such as sunset - 20m")
 	case x.typ != y.typ:

@@ -68,6 +68,7 @@ type evaluation struct {
 	env                  Env
 	next                 time.Duration // 0: none
 	hasClock, clockKnown bool
+	night                bool // the sun is always down
 	t                    time.Time
 	now                  float64
 }
@@ -150,10 +151,37 @@ func (e *evaluation) clock(o op) device.Value {
 	if !known {
 		return device.Value{}
 	}
+	e.night = set.Before(rise)
 	if o == opSunset {
 		rise = set
 	}
-	return device.Number(timeOfDay(rise.In(e.t.Location())))
+	rise = rise.In(e.t.Location())
+	return device.Number(float64(date(rise).Sub(date(e.t))) + timeOfDay(rise)) // of the day of now, or of one beside it
+}
+
+// date returns the date of t, as midnight in UTC.
+func date(t time.Time) time.Time {
+	y, m, d := t.Date()
+	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+}
+
+// during returns the bounds of a time of the day as such. With one bound by a sun that is always down,
+// its rise and its set are at noon.
+func (e *evaluation) during(lo, hi float64) (float64, float64) {
+	never := func(n float64) bool { return math.Abs(n) > 30*day }
+	if never(lo) && never(hi) {
+		return lo, hi
+	}
+	of := func(n float64) float64 {
+		switch {
+		case never(n) && e.night:
+			return day / 2
+		case never(n):
+			return n
+		}
+		return math.Mod(math.Mod(n, day)+day, day)
+	}
+	return of(lo), of(hi)
 }
 
 // logic is Kleene's. What one operand decides does not depend on the other, so neither does next.
@@ -209,6 +237,10 @@ func (e *evaluation) compare(n *node) device.Value {
 	c := b
 	if n.c != nil {
 		c = e.eval(n.c)
+	}
+	if n.op == opDuring && !b.IsZero() && !c.IsZero() {
+		lo, hi := e.during(b.Number(), c.Number())
+		b, c = device.Number(lo), device.Number(hi)
 	}
 	e.await(n, a, b, c)
 	if a.IsZero() || b.IsZero() || c.IsZero() {

@@ -236,7 +236,8 @@ func TestEval(t *testing.T) {
 		{"21:45 > now", True, 15 * time.Minute, ""},
 		{"now > 21:30", False, minNext, ""},
 		{"now > sunset - 20m", True, 150 * time.Minute, ""},
-		{"now > sunset + 5h", True, 150 * time.Minute, ""}, // 19:46:11 + 5 h is 0:46:11
+		{"now > sunset + 5h", False, 150 * time.Minute, ""}, // 19:46:11 + 5 h is tomorrow
+		{"now between 21:00..sunset + 5h", True, 150 * time.Minute, ""},
 		{"sunset > 19:00", True, 150 * time.Minute, ""},
 		{"now - 10m > 21:00", True, time.Second, ""},
 		{"weekday == mon and weekday between fri..mon and not weekday between tue..sun", True, 150 * time.Minute, ""},

@@ -67,8 +67,9 @@ type Env interface {
 	Window(i int) (n float64, known bool)
 	// Clock returns the local wall time; known is false while the clock is not set.
 	Clock() (t time.Time, known bool)
-	// Sun returns sunrise and sunset of the local day of Clock; known is false where the sun
-	// does not rise or set that day, or the site's position is not configured.
+	// Sun returns sunrise and sunset of the local day of Clock, which can be on the dates beside it.
+	// Where the sun is always down that day, it set long ago and rises in a long time; where it is
+	// always up, the reverse. known is false where the site's position is not configured.
 	Sun() (rise, set time.Time, known bool)
 }
 

@@ -29,9 +29,14 @@ type Terms struct {
 	// Via are the sites and agents through which somebody asks, the nearest last, at most MaxVia:
 	// of sites their keys. A site refuses a call that came through it before.
 	Via []string `json:"agentsite/via,omitzero"`
-	// OnBehalf are the asker and the task for which a hosted agent of this site asks. They come after
-	// Via in the journal; no other site is told.
-	OnBehalf []string `json:"-"`
+	// Behalf is for whom a hosted agent of this site calls; the zero value for a call that is the
+	// caller's own. No other site is told.
+	Behalf struct {
+		Asker Principal
+		Task  string // its ID
+		// Refuse refuses a call that the asker may not make itself. Otherwise an owner has to approve it.
+		Refuse bool
+	} `json:"-"`
 }
 
 // CheckKey refuses a malformed Key.

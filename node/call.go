@@ -39,7 +39,18 @@ func (n *Node) Call(ctx context.Context, p agents.Principal, c tools.Call) (tool
 func (n *Node) call(ctx context.Context, p agents.Principal, a tools.Agent, t tools.Tool, c tools.Call) (res tools.Result, err error) {
 	came := time.Now()
 	ask, asked := agents.Ask{Tool: c.Tool}, Asked{Who: p.ID, Tool: c.Tool}
-	place, err := n.Hold(p, quotaOf(ask))
+	on := call{who: p, ask: ask, terms: c.Terms}
+	quota, account := quotaOf(ask), p
+	if t.From != "" {
+		quota = programs
+		if asker := c.Terms.Behalf.Asker; asker.ID != "" {
+			account = asker
+		}
+		if c.Account, err = n.Account(account); err != nil {
+			return res, n.refuse(asked, err)
+		}
+	}
+	place, err := n.Hold(account, quota)
 	if err != nil {
 		return res, n.refuse(asked, err)
 	}
@@ -53,8 +64,8 @@ func (n *Node) call(ctx context.Context, p agents.Principal, a tools.Agent, t to
 			return replayed[tools.Result](earlier, err)
 		}
 	}
-	limits, err := n.take(p, ask, false)
-	if err == nil && c.Terms.Confirm && !n.owns(p) {
+	limits, err := n.takeBoth(&on, false)
+	if err == nil && (c.Terms.Confirm || limits.Confirm) && !n.owns(p) {
 		err = device.Faultf(device.Denied, "an owner would have to approve this call, and a tool of another program has no approvals")
 	}
 	if err == nil && limits != (agents.Limits{}) {

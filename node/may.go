@@ -8,6 +8,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/tools"
 	"agentsite/device"
+	"agentsite/device/guard"
 )
 
 // Access decides about permissions. Its errors are faults, and only Take blocks.
@@ -94,7 +95,7 @@ func (n *Node) mayRenew(p agents.Principal, ask agents.Ask) (agents.Limits, erro
 
 // mayHold reports whether p may keep the outputs that it moved away from safe.
 func (n *Node) mayHold(p agents.Principal, outputs []string) bool {
-	return n.free(p) || !slices.ContainsFunc(outputs, func(output string) bool { return !n.access.MayHold(p.ID, output) })
+	return n.free(p) || !slices.ContainsFunc(outputs, func(output string) bool { return !n.mayKeep(p.ID, output) })
 }
 
 var errConfirm = device.Faultf(device.Denied, "an owner has to confirm this reading: call a tool for it, which asks the owner")
@@ -152,7 +153,7 @@ func (n *Node) partOf(p agents.Principal) (made partial) {
 	made.view = newView(n.site.Load(), sees)
 	if n.rank(p.ID) > 0 {
 		made.view.peers = func(holder string) bool { return n.rank(holder) > 0 }
-		made.view.others = n.others
+		made.view.others = func(s guard.Status) bool { return n.others(p, s) }
 	}
 	for _, a := range *n.hosted.Load() {
 		made.hosted = append(made.hosted, toolsOf(a, sees))
@@ -242,6 +243,7 @@ func (n *Node) Recheck() {
 	}
 	n.views.mu.Unlock()
 	n.views.forget()
+	n.recall()
 	if n.recheck != nil {
 		n.recheck()
 	}

@@ -40,6 +40,9 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	}
 	defer a.place.Leave()
 	if c.ask.Effect == agents.Returns {
+		if err := n.permitReturn(&c, a.asked); err != nil {
+			return out, err
+		}
 		return n.release(ctx, p, a, r)
 	}
 	late, err := checkTerms(c.terms, &a.asked)
@@ -72,6 +75,9 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 		// From here on the caller may go: a repeated call is answered with the outcome.
 		ctx := context.WithoutCancel(ctx)
 		out, err := n.moveAbove(ctx, p, a.view, r, c.ask.For, limits)
+		if err == nil {
+			n.noteBehalf(&c, out)
+		}
 		if err == nil && !n.mayHold(p, c.ask.Points) { // revoked meanwhile
 			_, undone := a.view.Outputs.Release(ctx, r.Output)
 			return agents.Output{}, errors.Join(errRevoked, undone)
@@ -131,7 +137,7 @@ func (v *view) planMove(c *call, r agents.MoveRequest) error {
 	}
 	if c.ask.Effect != agents.Returns {
 		c.confirm = v.point(r.Output).confirm
-		c.renewal = r.Key == nil && v.holds(c.who, r)
+		c.renewal = r.Key == nil && r.Behalf.Asker.ID == "" && v.holds(c.who, r)
 	}
 	return nil
 }
@@ -163,7 +169,7 @@ func (v *view) renew(ctx context.Context, p agents.Principal, r agents.MoveReque
 func (n *Node) release(ctx context.Context, p agents.Principal, a admitted, r agents.MoveRequest) (out agents.Output, err error) {
 	idle := a.view.idle(r.Output)
 	if !idle { // before it can be seen
-		n.released.Store(r.Output, !n.owns(p) && n.rank(p.ID) == 0)
+		n.released.Store(r.Output, releaser{n.owns(p), n.rank(p.ID)})
 	}
 	if r.Value.IsZero() {
 		var s guard.Status
@@ -208,6 +214,9 @@ func (n *Node) Stop(ctx context.Context, p agents.Principal, r agents.SiteReques
 	v := a.view
 	if !v.offer().Stop {
 		return agents.Answers[agents.Stopped]{}, n.refuse(a.asked, device.Faultf(device.Invalid, "this site has no outputs to stop"))
+	}
+	if err := n.permitReturn(&c, a.asked); err != nil {
+		return agents.Answers[agents.Stopped]{}, err
 	}
 	idle := v.Outputs.Stopped()
 	out := agents.Stopped{Stopped: true, Outputs: []agents.Output{}}

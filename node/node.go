@@ -31,7 +31,8 @@ type Node struct {
 	recheck   func()                 // nil for none
 	past      chan struct{}          // places of those who read it
 	agents    atomic.Pointer[map[string]Hosted]
-	released  sync.Map // by output: whether the last caller to release it was not an owner
+	released  sync.Map // by output, the releaser that was last
+	behalves  sync.Map // by output, behalf
 }
 
 var _ agents.Site = (*Node)(nil)

@@ -15,6 +15,7 @@ type call struct {
 	args    func() any // the arguments of the tool that renders it
 	confirm bool       // the output's owner wants to be asked first
 	renewal bool       // of what the caller holds, if its permission is still one to renew
+	lent    bool       // the permission of the asker for whom it is made was charged
 }
 
 // none are the arguments of a tool that has none.
@@ -54,7 +55,7 @@ func (n *Node) admit(c *call, check func(*view) error) (a admitted, err error) {
 		c.renewal = err == nil && (!c.confirm && !a.limits.Confirm || n.owns(c.who))
 	}
 	if !c.renewal {
-		a.limits, err = n.may(c.who, c.ask)
+		a.limits, err = n.mayBoth(c)
 	}
 	switch {
 	case wrong != nil && (err == nil || len(c.ask.Points) == 0): // it names only what it may see
@@ -95,8 +96,8 @@ func operate[T any](n *Node, c *call, check func(*view) error, do func(*view) (T
 	return res, a.view.redact(c.who, err)
 }
 
-// permit charges the permission that decides about a call, after an owner confirmed the call if
-// that permission or the output demands it. An owner's own call counts as confirmed. An earlier
+// permit charges the permissions that decide about a call, after an owner confirmed the call if
+// one of them or the output demands it. An owner's own call counts as confirmed. An earlier
 // check of the permissions does not count: another call may have used up a rate meanwhile, so that
 // a stricter permission decides.
 func (n *Node) permit(c *call, asked Asked) (limits agents.Limits, err error) {
@@ -108,7 +109,7 @@ func (n *Node) permit(c *call, asked Asked) (limits agents.Limits, err error) {
 			}
 			confirmed = true
 		}
-		if limits, err = n.take(c.who, c.ask, confirmed); err != nil {
+		if limits, err = n.takeBoth(c, confirmed); err != nil {
 			return limits, n.refuse(asked, err)
 		}
 		if confirmed || !limits.Confirm {

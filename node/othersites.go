@@ -83,7 +83,7 @@ func (n *Node) admitElsewhere(c *call) (a admitted, err error) {
 	if err == nil && c.renewal {
 		a.limits, err = n.mayRenew(c.who, c.ask)
 	} else if err == nil {
-		a.limits, err = n.may(c.who, c.ask)
+		a.limits, err = n.mayBoth(c)
 	}
 	if err == nil {
 		err = n.forSites(c.ask, func(all agents.Principal, ask agents.Ask) error {
@@ -178,6 +178,12 @@ func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSit
 		seconds := length.Seconds()
 		r.For = &seconds
 	}
+	if r.Value.IsZero() {
+		if err := n.permitReturn(&c, a.asked); err != nil {
+			return out, err
+		}
+		r.Approval = "" // of this site's owner
+	}
 	if r.Value.IsZero() || c.renewal {
 		out, err = o.Move(ctx, p, r)
 		n.journal.Add(a.asked, outcome(out, err))
@@ -199,7 +205,11 @@ func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSit
 	}
 	return actOnce(ctx, n, a.asked, came, late, func() (agents.Output, error) { // the other site completes what it has begun
 		r.Terms = c.termsElsewhere()
-		return o.Move(ctx, p, r)
+		out, err := o.Move(ctx, p, r)
+		if err == nil {
+			n.noteBehalf(&c, out)
+		}
+		return out, err
 	})
 }
 

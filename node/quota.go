@@ -18,6 +18,7 @@ const (
 	Subscriptions              // that are open
 	Sessions                   // of older revisions that are open
 	approvals                  // calls that wait for an owner's word
+	programs                   // calls of other programs' tools that run
 	quotas
 )
 
@@ -36,6 +37,7 @@ var bounds = [quotas]struct {
 	Subscriptions: {4, 16, 16, 128, "subscriptions are open"},
 	Sessions:      {4, 16, 16, 16, "sessions are open"},
 	approvals:     {4, 8, 32, 8, "calls wait for the owner's approval"},
+	programs:      {2, 4, 8, "calls of other programs are running"},
 }
 
 // account is the holder of quotas. All principals whose permission descends from the same grantee

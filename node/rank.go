@@ -16,6 +16,9 @@ type Hosted struct {
 	// takes over from any, an agent from one of a lower rank. No other principal takes over so.
 	Rank  int
 	Reads []string // the points that its definition names
+	// Fixed says that its owner wrote all that it does: the permission to ask it for a task is the
+	// permission for that. What another agent does for an asker is bounded by that asker's permission.
+	Fixed bool
 }
 
 // SetHosted replaces the descriptions of the hosted agents, by principal. It is for the wiring: no
@@ -25,22 +28,32 @@ func (n *Node) SetHosted(all map[string]Hosted) {
 	n.views.forget()
 }
 
-// rank returns the rank of a hosted agent; 0 for any other principal.
-func (n *Node) rank(id string) int {
+// hostedAs returns the description of a hosted agent; the zero one for any other principal.
+func (n *Node) hostedAs(id string) (h Hosted) {
 	if all := n.agents.Load(); all != nil {
-		return (*all)[id].Rank
+		h = (*all)[id]
 	}
-	return 0
+	return h
+}
+
+// rank returns the rank of a hosted agent; 0 for any other principal.
+func (n *Node) rank(id string) int { return n.hostedAs(id).Rank }
+
+// releaser describes the caller that returned an output to safe; its rank is 0 unless it is an agent.
+type releaser struct {
+	owner bool
+	rank  int
 }
 
 // others reports whether an output's holder, or the last caller to release it, is neither an owner
-// nor an agent of the site.
-func (n *Node) others(s guard.Status) bool {
+// nor an agent of the site. An agent that released it counts as one if p does not outrank it.
+func (n *Node) others(p agents.Principal, s guard.Status) bool {
 	if s.Holder != "" {
 		return n.rank(s.Holder) == 0 && s.Holder != localOwner.ID && n.access != nil && !n.access.Owns(s.Holder)
 	}
-	released, _ := n.released.Load(s.Output)
-	return released == true
+	v, _ := n.released.Load(s.Output)
+	by, ok := v.(releaser)
+	return ok && !by.owner && (by.rank == 0 || by.rank < n.rank(p.ID))
 }
 
 // readers returns the hosted agents whose definition names a point, sorted.

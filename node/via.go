@@ -34,17 +34,19 @@ func (n *Node) checkVia(via []string) error {
 	return nil
 }
 
-// via returns the chain of a call for the journal: callers write it, and people read it. A name
+// via returns the chain of a call for the journal: callers write it, and people read it. The asker
+// and the task of a hosted agent come after the sites. A name
 // that another site gave its agent comes after that agent's key, and for the caller last.
 func (n *Node) via(p agents.Principal, t agents.Terms) (clean []string) {
 	all := slices.Clone(t.Via)
-	for _, name := range t.OnBehalf {
-		all = append(all, name)
+	if asker := t.Behalf.Asker.ID; asker != "" {
+		all = append(all, asker)
 		if n.access != nil {
-			if agent := n.access.AgentName(name); agent != "" {
+			if agent := n.access.AgentName(asker); agent != "" {
 				all = append(all, agent)
 			}
 		}
+		all = append(all, "task/"+t.Behalf.Task)
 	}
 	for _, name := range all {
 		if len(name) > maxViaName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) || name == "" {

@@ -57,6 +57,10 @@ type Definition struct {
 	// Rank is above 0 for an agent that others may take an output over from: owners, and agents
 	// of a higher rank.
 	Rank int
+	// Fixed says that the owner wrote all that its tasks do, so that the permission to ask for one is
+	// the permission for that. What any other agent does for an asker is bounded by that asker's
+	// permission, too.
+	Fixed bool
 }
 
 // Mistake is a mistake in an agent's definition, at the line of a key.

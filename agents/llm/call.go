@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/agents"
 	"agentsite/agents/llm/chat"
 	"agentsite/agents/task"
 	"agentsite/agents/tools"
@@ -85,11 +84,11 @@ func (r *run) call(ctx context.Context, c *chat.Call) (text string, ok bool) {
 // program calls a tool of another program, which is a step of the task. Whatever it brings was
 // written by others, and what it is sent leaves the site.
 func (r *run) program(ctx context.Context, from string, c *tools.Call) (res tools.Result, err error) {
-	if err := r.site.allow(&c.Terms, agents.Ask{Tool: c.Tool}, from); err != nil {
+	if err := r.site.allow(&c.Terms, from); err != nil {
 		return res, err
 	}
 	if c.Terms.Confirm { // nobody can approve it
-		return res, device.Faultf(device.Denied, "refused: a tool of another program is called before the words of others are read, and for askers that may call it themselves")
+		return res, device.Faultf(device.Denied, "refused: a tool of another program is called before the words of others are read")
 	}
 	r.site.taint(c.Tool, from)
 	if talk, ok := r.work.(task.Talk); ok {

@@ -21,7 +21,8 @@ type guarded struct {
 	only    string // the agent whose program wrote all of them; "" for others
 	planned bool   // the calls were fixed before any were read
 	moves   int
-	before  []task.Step // that were made before a restart
+	moved   map[string]bool // outputs that the task holds away from safe
+	before  []task.Step     // that were made before a restart
 }
 
 // taint notes that the model reads the words of others: of the program of the agent from, or of
@@ -47,24 +48,14 @@ func (g *guarded) resume(before []task.Step) {
 }
 
 // allow decides about an effect; to is the agent whose program hears of it, "" for others. What one
-// program wrote may have the same one called again.
-func (g *guarded) allow(terms *agents.Terms, ask agents.Ask, to string) error {
-	why := ""
-	talk, ok := g.run.work.(task.Talk)
-	switch {
-	case g.foreign != "" && !g.planned && (to == "" || to != g.only):
-		why = "it has read the words of " + g.foreign
-	case !ok:
-		why = "its asker is not known"
-	default:
-		if err := talk.AskerMay(ask); err != nil {
-			why = "its asker may not do this without it"
-		}
+// program wrote may have the same one called again. Whether the asker may do this, the site decides.
+func (g *guarded) allow(terms *agents.Terms, to string) error {
+	refuse := g.run.agent.Tainted == taintedRefuse
+	terms.Behalf.Refuse = refuse
+	terms.Confirm = g.foreign != "" && !g.planned && (to == "" || to != g.only)
+	if terms.Confirm && refuse {
+		return device.Faultf(device.Denied, "refused: it has read the words of %s", g.foreign)
 	}
-	if why != "" && g.run.agent.Tainted == taintedRefuse {
-		return device.Faultf(device.Denied, "refused: %s", why)
-	}
-	terms.Confirm = why != ""
 	return nil
 }
 
@@ -72,14 +63,23 @@ func (g *guarded) allow(terms *agents.Terms, ask agents.Ask, to string) error {
 func (g *guarded) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
 	moves := !r.Value.IsZero()
 	if moves {
-		if err = g.allowMove(&r); err != nil {
-			return out, err
-		}
+		err = g.allowMove(&r)
+	} else if !g.moved[r.Output] { // its own may return
+		err = g.allow(&r.Terms, "")
+	}
+	if err != nil {
+		return out, err
 	}
 	out, err = g.Site.Move(ctx, p, r)
 	err = own(err, r.Output)
 	if moves && err == nil {
 		g.run.agent.held.Note(r.Output, seconds(out.Left))
+	}
+	if err == nil && g.moved == nil {
+		g.moved = make(map[string]bool)
+	}
+	if err == nil {
+		g.moved[r.Output] = moves
 	}
 	if moves && (err == nil || device.AsFault(err).Kind == device.UnknownOutcome) {
 		g.moves++
@@ -98,12 +98,12 @@ func (g *guarded) allowMove(r *agents.MoveRequest) error {
 			return device.Faultf(device.UnknownOutcome, "refused: this was asked for before the site restarted; it is not made again")
 		}
 	}
-	return g.allow(&r.Terms, agents.Ask{Op: agents.OpMove, Points: []string{r.Output}, Value: r.Value}, "")
+	return g.allow(&r.Terms, "")
 }
 
 // Show implements agents.Site.
 func (g *guarded) Show(ctx context.Context, p agents.Principal, r agents.ShowRequest) error {
-	if err := g.allow(&r.Terms, agents.Ask{Op: agents.OpShow, Points: []string{r.Display}}, ""); err != nil {
+	if err := g.allow(&r.Terms, ""); err != nil {
 		return err
 	}
 	return own(g.Site.Show(ctx, p, r), r.Display)
@@ -114,15 +114,17 @@ func (g *guarded) Capture(ctx context.Context, p agents.Principal, r agents.Capt
 	if g.run.agent.Model.Images { // there may be words in it
 		g.taint("whoever stands before "+r.Camera, "")
 	}
+	r.Behalf.Refuse = g.run.agent.Tainted == taintedRefuse
 	picture, err := g.Site.Capture(ctx, p, r)
 	return picture, own(err, r.Camera)
 }
 
-// Stop implements agents.Site. It waits for nothing, and then is written down.
-func (g *guarded) Stop(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Stopped], error) {
-	res, err := g.Site.Stop(ctx, p, r)
-	g.run.work.Step(ctx, "emergency stop", func(context.Context, string) (any, error) { return nil, err })
-	return res, err
+// Stop implements agents.Site.
+func (g *guarded) Stop(ctx context.Context, p agents.Principal, r agents.SiteRequest) (res agents.Answers[agents.Stopped], err error) {
+	if err := g.allow(&r.Terms, ""); err != nil {
+		return res, err
+	}
+	return g.Site.Stop(ctx, p, r)
 }
 
 // Points implements agents.Site. What other sites say about their points is left out.

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -63,16 +62,15 @@ func (s *fakeSite) Capture(_ context.Context, _ agents.Principal, r agents.Captu
 	return agents.Picture{Camera: r.Camera, MIME: "image/png", Data: []byte("x")}, nil
 }
 
-func (s *fakeSite) Stop(context.Context, agents.Principal, agents.SiteRequest) (agents.Answers[agents.Stopped], error) {
-	s.note("stop", agents.Terms{})
+func (s *fakeSite) Stop(_ context.Context, _ agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Stopped], error) {
+	s.note("stop", r.Terms)
 	return agents.Answers[agents.Stopped]{}, nil
 }
 
-// fakeWork is a task whose asker may do what asker says.
+// fakeWork is a task.
 type fakeWork struct {
 	task    task.Task
 	earlier []task.Task
-	asker   error
 }
 
 func (w *fakeWork) Task() task.Task { return w.task }
@@ -90,7 +88,6 @@ func (w *fakeWork) Say(string)                                           {}
 func (w *fakeWork) Write(string)                                         {}
 func (w *fakeWork) Earlier(context.Context, int) ([]task.Task, error)    { return w.earlier, nil }
 func (w *fakeWork) Through(t agents.Terms) agents.Terms                  { return t }
-func (w *fakeWork) AskerMay(agents.Ask) error                            { return w.asker }
 
 // programHost offers the tool of a program of another.
 type programHost struct {
@@ -111,7 +108,6 @@ func TestTaint(t *testing.T) {
 	for name, tt := range map[string]struct {
 		site  fakeSite
 		read  func(ctx context.Context, g *guarded) error
-		asker error
 		steps []task.Step
 		want  bool // tainted
 	}{
@@ -165,11 +161,10 @@ func TestTaint(t *testing.T) {
 		},
 		"a restart after a program": {steps: []task.Step{{Does: "call web_page", Outcome: "done"}}, want: true},
 		"a restart after a move":    {steps: []task.Step{{Does: "set lamp/relay to on for 1m", Outcome: "done"}}},
-		"an asker who may not":      {asker: errors.New("denied"), want: true},
 	} {
 		for _, mode := range []string{taintedConfirm, taintedRefuse} {
 			t.Run(name+", "+mode, func(t *testing.T) {
-				site, w, mail := tt.site, &fakeWork{asker: tt.asker}, new(programHost)
+				site, w, mail := tt.site, &fakeWork{}, new(programHost)
 				r := &run{agent: &Agent{Tainted: mode, Model: Model{Images: true}, Limits: Limits{Moves: 8}, world: &World{Hosted: mail}}, self: self, work: w}
 				r.site = &guarded{Site: &site, run: r}
 				r.site.resume(tt.steps)
@@ -194,11 +189,19 @@ func TestTaint(t *testing.T) {
 				case tt.want && mode == taintedRefuse && (got != "" || moved == nil || shown == nil):
 					t.Errorf("%s; %v %v", got, moved, shown)
 				}
-				// What goes to safe needs nobody.
+				// What it moved itself goes back without anybody, and nothing else.
 				site.done = nil
 				r.site.Move(t.Context(), self, agents.MoveRequest{Output: "heater/relay"})
+				r.site.Move(t.Context(), self, agents.MoveRequest{Output: "pump/relay"})
 				r.site.Stop(t.Context(), self, agents.SiteRequest{})
-				if got := strings.Join(site.done, ", "); got != "heater/relay -, stop" {
+				want := "heater/relay -"
+				switch {
+				case mode == taintedConfirm: // the mail program was asked
+					want += ", pump/relay -?, stop?"
+				case tt.want:
+					want = ""
+				}
+				if got := strings.Join(site.done, ", "); got != want {
 					t.Errorf("%s", got)
 				}
 			})

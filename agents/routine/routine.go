@@ -89,7 +89,7 @@ func (r *Routine) Define() (agent.Definition, error) {
 	if err != nil {
 		return agent.Definition{}, err
 	}
-	d := agent.Definition{Rank: rank}
+	d := agent.Definition{Rank: rank, Fixed: true}
 	for _, s := range steps {
 		points := s.targets
 		if s.program != nil {

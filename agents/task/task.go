@@ -171,9 +171,6 @@ type Talk interface {
 	// Earlier returns the ended tasks of the conversation, the newest last and at most so many; none
 	// where Context is "".
 	Earlier(ctx context.Context, most int) ([]Task, error)
-	// AskerMay returns why the asker may not make a call itself now, or not without an owner's
-	// confirmation.
-	AskerMay(ask agents.Ask) error
 	// Through adds the chain of callers that asked the agent, and its task, to the terms of a call
 	// that is not the site's own. The site's own calls have it.
 	Through(t agents.Terms) agents.Terms

@@ -48,6 +48,9 @@ type Call struct {
 	// never blocks for long; notes may be dropped.
 	Note  func(Note)
 	Terms agents.Terms
+	// Account is what the node counts the call under: its caller's, or that of the asker for whom a
+	// hosted agent makes it.
+	Account string
 	// Exchange has the results of earlier rounds of the same call (see NeedInput).
 	Exchange Exchange
 }

@@ -257,7 +257,7 @@ func (m *Manager) apply(cfg *config.Site, imports []Imported) error {
 		if e.may != nil {
 			permissions[e.self.ID] = e.may
 		}
-		known[e.self.ID] = node.Hosted{Rank: e.Rank, Reads: e.Reads}
+		known[e.self.ID] = node.Hosted{Rank: e.Rank, Reads: e.Reads, Fixed: e.Fixed}
 	}
 	if err := m.Permit(permissions); err != nil {
 		return err

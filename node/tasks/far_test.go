@@ -45,7 +45,7 @@ func TestFar(t *testing.T) {
 			t.Fatalf("asked %d times, charged %d times", len(r.shed.asks), r.desk.charged)
 		}
 		asked := r.shed.asks[0]
-		if asked.Agent != "tidy" || *asked.Key != "task/"+got.ID+"/2" || *asked.Seconds != 600 || !slices.Equal(asked.Via, []string{"x", "y", "z"}) || !slices.Equal(asked.OnBehalf, []string{ann.ID, "task/" + got.ID}) {
+		if asked.Agent != "tidy" || *asked.Key != "task/"+got.ID+"/2" || *asked.Seconds != 600 || !slices.Equal(asked.Via, []string{"x", "y", "z"}) || asked.Behalf.Asker != ann || asked.Behalf.Task != got.ID {
 			t.Errorf("%+v", asked)
 		}
 	})

@@ -50,8 +50,6 @@ const (
 type Node interface {
 	// Ask calls begin once, if p may ask the agent and check finds nothing wrong.
 	Ask(p agents.Principal, agent string, args any, t agents.Terms, check func() error, begin func() (any, error)) error
-	// May returns why p may not make a call, or not without an owner's confirmation.
-	May(p agents.Principal, ask agents.Ask) error
 	// MayAsk returns why p may not ask an agent, and Owner why p is no owner, at this time.
 	MayAsk(p agents.Principal, agent string) error
 	Owner(p agents.Principal) error

@@ -199,7 +199,7 @@ func (h *house) Move(ctx context.Context, p agents.Principal, r agents.MoveReque
 	}
 	h.done[r.Output]++
 	h.held[r.Output] = true
-	h.vias[r.Output] = slices.Concat(r.Via, r.OnBehalf)
+	h.vias[r.Output] = slices.Concat(r.Via, []string{r.Behalf.Asker.ID, "task/" + r.Behalf.Task})
 	return agents.Output{Output: r.Output, Value: r.Value}, nil
 }
 

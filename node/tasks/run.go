@@ -190,10 +190,13 @@ func (w *work) stepLocked(ctx context.Context, does, output string, durable bool
 	}
 	if !durable {
 		v, err := do(w.key(n), "")
-		if noted != nil {
+		var needed *agents.ApprovalNeeded
+		switch {
+		case noted != nil:
 			return nil, err
+		case !errors.As(err, &needed):
+			return w.note(n, v, err)
 		}
-		return w.note(n, v, err)
 	}
 	return w.attempt(ctx, intent, do)
 }

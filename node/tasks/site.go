@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ type site struct {
 
 // Through implements task.Talk.
 func (w *work) Through(t agents.Terms) agents.Terms {
-	t.Via, t.OnBehalf = slices.Clone(w.j.asked.Via), []string{w.j.asked.Asker, "task/" + w.j.asked.ID}
+	t.Via, t.Behalf.Asker, t.Behalf.Task = slices.Clone(w.j.asked.Via), w.j.asker(), w.j.asked.ID
 	return t
 }
 
@@ -117,10 +118,26 @@ func (s *site) Capture(ctx context.Context, _ agents.Principal, r agents.Capture
 	return picture, err
 }
 
-// Stop implements agents.Site. It is no step, which would wait for the disk.
-func (s *site) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Stopped], error) {
-	r.Terms = s.work.Through(r.Terms)
-	return s.Site.Stop(ctx, s.work.self, r)
+// Stop implements agents.Site. It waits for no disk, and is a step afterwards, unless an owner has to
+// approve it.
+func (s *site) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (res agents.Answers[agents.Stopped], err error) {
+	w := s.work
+	r.Terms = w.Through(r.Terms)
+	res, err = s.Site.Stop(ctx, w.self, r)
+	var needed *agents.ApprovalNeeded
+	waits, asked := errors.As(err, &needed), true
+	_, noted := w.step(ctx, "emergency stop", "", waits, func(_, approval string) (any, error) {
+		if !asked {
+			r.Approval = approval
+			res, err = s.Site.Stop(ctx, w.self, r)
+		}
+		asked = false
+		return nil, err
+	})
+	if waits {
+		err = noted
+	}
+	return res, err
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

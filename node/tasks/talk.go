@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"agentsite/agents"
 	"agentsite/agents/task"
 )
 
@@ -39,9 +38,6 @@ func (w *work) Earlier(ctx context.Context, most int) (all []task.Task, _ error)
 	slices.Reverse(all)
 	return all, nil
 }
-
-// AskerMay implements task.Talk.
-func (w *work) AskerMay(ask agents.Ask) error { return w.m.Node.May(w.j.asker(), ask) }
 
 // Write implements task.Talk.
 func (w *work) Write(text string) {

@@ -1,0 +1,178 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/device/guard"
+)
+
+// recallTimeout bounds the return of an output of another site whose asker's permission has ended.
+const recallTimeout = 10 * time.Second
+
+// bounding returns the asker whose permission bounds a call beside that of the hosted agent that
+// makes it. Readings are the agent's own, and so are the calls of an agent whose owner fixed what it
+// does: the permission to ask it is the permission for that.
+func (n *Node) bounding(c *call) (asker agents.Principal, ok bool) {
+	asker = c.terms.Behalf.Asker
+	return asker, asker.ID != "" && (c.ask.Effect != agents.Reads || c.ask.Op == agents.OpCapture) && !n.hostedAs(c.who.ID).Fixed && !n.free(asker)
+}
+
+// mayBoth decides as may does, by the permissions of the caller and of its asker.
+func (n *Node) mayBoth(c *call) (agents.Limits, error) {
+	limits, err := n.may(c.who, c.ask)
+	asker, ok := n.bounding(c)
+	if err != nil || !ok || c.ask.Effect == agents.Returns { // see permitReturn
+		return limits, err
+	}
+	theirs, err := n.may(asker, c.ask)
+	return c.narrow(limits, theirs, err)
+}
+
+// takeBoth charges as take does, the permissions of the caller and of its asker. An asker that may
+// not make the call itself is charged nothing: an owner has approved it.
+func (n *Node) takeBoth(c *call, confirmed bool) (agents.Limits, error) {
+	asker, ok := n.bounding(c)
+	if !ok {
+		return n.take(c.who, c.ask, confirmed)
+	}
+	if limits, err := n.mayBoth(c); err != nil || limits.Confirm && !confirmed {
+		return limits, err // before anything is charged
+	}
+	limits, err := n.take(c.who, c.ask, confirmed)
+	if err != nil || limits.Confirm && !confirmed {
+		return limits, err
+	}
+	theirs, err := n.take(asker, c.ask, confirmed)
+	c.lent = err == nil
+	return c.narrow(limits, theirs, err)
+}
+
+// narrow narrows the limits of the caller by those of its asker, or by the refusal of that.
+func (c *call) narrow(limits, theirs agents.Limits, refused error) (agents.Limits, error) {
+	if refused == nil && c.terms.Behalf.Refuse && theirs.Confirm {
+		refused = errConfirm
+	}
+	switch {
+	case refused == nil:
+		limits.Confirm = limits.Confirm || theirs.Confirm
+		if theirs.Lease > 0 && (limits.Lease == 0 || theirs.Lease < limits.Lease) {
+			limits.Lease = theirs.Lease
+		}
+	case c.terms.Behalf.Refuse || device.AsFault(refused).Kind != device.Denied:
+		return limits, refused
+	default:
+		limits.Confirm = true
+	}
+	return limits, nil
+}
+
+// permitReturn decides about a return to safe, or a stop, that a hosted agent makes for somebody. It
+// is charged nothing. What the agent moved for the same asker it may always return, and the agent's
+// own program what it holds.
+func (n *Node) permitReturn(c *call, asked Asked) error {
+	if c.terms.Behalf.Asker.ID == "" || c.ask.Op == agents.OpMove && (c.terms.Held || n.movedFor(c)) {
+		return nil
+	}
+	confirm := c.terms.Confirm
+	if asker, ok := n.bounding(c); ok {
+		if _, err := n.may(asker, c.ask); err != nil {
+			if c.terms.Behalf.Refuse {
+				return n.refuse(asked, err)
+			}
+			confirm = true
+		}
+	}
+	if confirm {
+		return n.approved(c, asked)
+	}
+	return nil
+}
+
+// behalf is for whom a hosted agent moved an output.
+type behalf struct {
+	agent, asker agents.Principal
+	lent         bool // by the asker's own permission, too
+	until        time.Time
+}
+
+// noteBehalf records for whom an output was moved.
+func (n *Node) noteBehalf(c *call, out agents.Output) {
+	asker := c.terms.Behalf.Asker
+	if asker.ID == "" {
+		n.behalves.Delete(c.ask.Points[0])
+		return
+	}
+	left := time.Duration(min(out.Left, 1e9) * float64(time.Second))
+	n.behalves.Store(c.ask.Points[0], behalf{c.who, asker, c.lent, time.Now().Add(left)})
+}
+
+// movedFor reports whether an output is away from safe because the caller moved it for its asker.
+func (n *Node) movedFor(c *call) bool {
+	output := c.ask.Points[0]
+	b, ok := n.behalfOf(c.who.ID, output)
+	if !ok || b.asker.ID != c.terms.Behalf.Asker.ID {
+		return false
+	}
+	if isElsewhere(output) {
+		return time.Now().Before(b.until)
+	}
+	s, ok := n.site.Load().Outputs.StatusOf(output)
+	return ok && s.Holder == c.who.ID
+}
+
+// behalfOf returns for whom a principal moved an output, if it did so for somebody.
+func (n *Node) behalfOf(who, output string) (behalf, bool) {
+	v, _ := n.behalves.Load(output)
+	b, ok := v.(behalf)
+	return b, ok && b.agent.ID == who
+}
+
+// mayKeep reports whether a principal may keep an output away from safe: by its permissions, and,
+// where it moved the output for somebody, also by those of its asker.
+func (n *Node) mayKeep(who, output string) bool {
+	b, ok := n.behalfOf(who, output)
+	return n.access.MayHold(who, output) && (!ok || n.lasts(b, output))
+}
+
+// lasts reports whether the permissions of an asker last by which an output was moved for it.
+func (n *Node) lasts(b behalf, output string) bool {
+	_, agent, _ := strings.Cut(b.agent.ID, ":")
+	return n.MayAsk(b.asker, agent) == nil && (!b.lent || n.access.MayHold(b.asker.ID, output))
+}
+
+// recall returns the outputs to safe that were moved for askers whose permission has ended. It waits
+// for none of them.
+func (n *Node) recall() {
+	n.behalves.Range(func(key, value any) bool {
+		output, b := key.(string), value.(behalf)
+		if n.lasts(b, output) || !n.behalves.CompareAndDelete(key, value) || time.Now().After(b.until) {
+			return true
+		}
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), recallTimeout)
+			defer cancel()
+			if err := n.takeBack(ctx, b.agent, output); err == nil {
+				n.NoteRevoked(output)
+			} else if device.AsFault(err).Kind != device.Expired {
+				slog.Error("output not returned after the end of its asker's permission", "output", output, "err", err)
+			}
+		}()
+		return true
+	})
+}
+
+// takeBack returns an output to safe that an agent holds.
+func (n *Node) takeBack(ctx context.Context, agent agents.Principal, output string) (err error) {
+	if !isElsewhere(output) {
+		v := n.site.Load().whole
+		_, err = v.Outputs.Renew(ctx, agent.ID, output, v.output(guard.Status{Output: output}).Safe, 0)
+	} else if o := n.sitesOf(agent); o != nil {
+		_, err = o.Move(ctx, agent, agents.MoveRequest{Output: output, Terms: agents.Terms{Held: true}})
+	}
+	return err
+}

@@ -236,7 +236,7 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 		v.Fatal(err)
 	}
 	s.access, err = access.NewStore(access.Options{
-		Site: s.key.ID(), Build: time.Now(), SystemClock: func() (time.Time, bool) { return time.Now(), true },
+		Site: s.key.ID(), URL: "here", Build: time.Now(), SystemClock: func() (time.Time, bool) { return time.Now(), true },
 		SaveAccess: func([]byte) error { return nil }, SaveCounts: func([]byte) error { return nil }, OnEnd: s.Recheck,
 	})
 	if err == nil {

@@ -89,7 +89,7 @@ type Worker interface {
 	// and makes it a step of the task. ctx ends when the task is canceled, when it is late, or when
 	// the site ends. After a restart of the site, Work is called again. A fault that is Invalid
 	// before the first step rejects the task; any other error fails it. Tasks of one agent run one
-	// after another.
+	// after another, but while one waits for an answer, an approval or another site, others run.
 	Work(ctx context.Context, self agents.Principal, site agents.Site, w task.Work) (result jsontext.Value, err error)
 }
 

@@ -40,7 +40,7 @@ type run struct {
 func (a *Agent) Work(ctx context.Context, self agents.Principal, site agents.Site, w task.Work) (jsontext.Value, error) {
 	r := &run{agent: a, self: self, work: w, task: w.Task()}
 	a.working.Store(&r.task.ID)
-	defer a.working.Store(nil)
+	defer a.working.CompareAndSwap(&r.task.ID, nil)
 	if strings.TrimSpace(r.task.Text) == "" {
 		return nil, device.Faultf(device.Invalid, "say in words what you want: agentsite ask %s what you want", r.task.Agent)
 	}

@@ -61,7 +61,7 @@ type run struct {
 func (r *Routine) Work(ctx context.Context, self agents.Principal, site agents.Site, w task.Work) (jsontext.Value, error) {
 	t := w.Task()
 	r.working.Store(&t.ID)
-	defer r.working.Store(nil)
+	defer r.working.CompareAndSwap(&t.ID, nil)
 	if t.Text != "" {
 		return nil, device.Faultf(device.Invalid, "a routine makes the steps that its owner wrote, and reads no text; ask without one")
 	}

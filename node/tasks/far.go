@@ -146,6 +146,7 @@ func (f *far) run(ctx context.Context, key, approval string) (t task.Task, err e
 	ctx, cancel := context.WithTimeoutCause(ctx, left, errFarLate)
 	defer cancel()
 	f.doubt = f.begun
+	defer f.aside()()
 	if !f.begun {
 		err = f.noteFar("", false) // so that it is begun after a restart
 	}

@@ -21,6 +21,7 @@ type job struct {
 	// stopping is why it ends, and cancel ends the run that is under way; nil for none.
 	stopping error
 	cancel   context.CancelCauseFunc
+	back     chan struct{} // closed when a task that stepped aside has its turn again; nil for none
 	progress string
 	partial  string
 	changed  chan struct{} // closed when it has changed

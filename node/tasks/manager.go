@@ -95,7 +95,7 @@ type Manager struct {
 	closed  bool            // no task is taken, and none is run
 	over    bool            // and nothing is written any more
 	live    map[string]*job
-	busy    map[string]bool // agents whose tasks are run
+	turns   turns
 	running sync.WaitGroup
 	ended   map[string]*past
 }
@@ -117,7 +117,7 @@ var _ task.Host = (*Manager)(nil)
 func New(o Options) *Manager {
 	return &Manager{
 		Options: o, disk: folder(o.Folder), wake: make(chan struct{}, 1), asking: device.NewMutex(),
-		live: make(map[string]*job), busy: make(map[string]bool), ended: make(map[string]*past),
+		live: make(map[string]*job), turns: turns{make(map[string]*job), make(map[seat]int64), 0}, ended: make(map[string]*past),
 	}
 }
 
@@ -242,47 +242,6 @@ func (m *Manager) permitted(j *job) bool {
 	}
 	j.seen.Store(true)
 	return true
-}
-
-// serve runs the tasks of an agent one after another, in a goroutine that ends with the last of
-// them that can run.
-func (m *Manager) serve(agent string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ctx == nil || m.closed || m.ctx.Err() != nil || m.busy[agent] {
-		return
-	}
-	m.busy[agent] = true
-	m.running.Go(func() {
-		for {
-			j, w, ctx := m.next(agent)
-			if j == nil {
-				return
-			}
-			m.run(ctx, j, w)
-		}
-	})
-}
-
-// next takes the first task of an agent that can be worked on; nil for none, with which the agent
-// is free again.
-func (m *Manager) next(agent string) (*job, hosted.Worker, context.Context) {
-	workers := m.Workers()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, j := range m.sorted() {
-		over := j.stopping != nil || j.state.Ended() || time.Until(j.until) <= 0
-		if j.asked.Agent != agent || over || m.ctx.Err() != nil || !m.permitted(j) {
-			continue
-		}
-		if w, why := m.workerOf(workers, j); why == nil {
-			ctx, cancel := context.WithCancelCause(m.ctx)
-			j.cancel = cancel
-			return j, w, ctx
-		}
-	}
-	m.busy[agent] = false
-	return nil, hosted.Worker{}, nil
 }
 
 // interrupt pauses a task that an agent works on. It goes on when it is run again.

@@ -33,7 +33,7 @@ func drawOps(t *rapid.T) (all []op) {
 			what:  rapid.SampledFrom([]string{"ask", "ask", "ask", "answer", "answer", "approve", "cancel", "sleep", "sleep", "pause", "resume", "restart", "change", "revoke", "recheck"}).Draw(t, "what"),
 			agent: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "agent"),
 			asker: rapid.SampledFrom([]agents.Principal{ann, bob, boss}).Draw(t, "asker"),
-			do:    rapid.StringMatching(`[mmxsqow]{0,4}[fi]?`).Draw(t, "do"),
+			do:    rapid.StringMatching(`[mmxsqo]{0,4}[fi]?`).Draw(t, "do"),
 			which: rapid.IntRange(0, 9).Draw(t, "which"),
 		})
 	}
@@ -49,10 +49,8 @@ type plainTask struct {
 	digest   byte
 	at       int // in do
 	acts     int // steps that did something
-	waited   bool
 	answered bool
 	approved bool
-	sleeps   time.Time // until when its wait is; zero for none
 	state    task.State
 	end      time.Time
 }
@@ -92,18 +90,14 @@ func (p *plain) settle(now time.Time) {
 			if t.agent != agent || t.state.Ended() {
 				continue
 			}
-			if p.paused[agent] {
-				t.sleeps = time.Time{}
-				break
-			}
-			if t.work(now); !t.state.Ended() {
-				break // its turn lasts
+			if !p.paused[agent] {
+				t.work() // one that waits for somebody gives its turn back
 			}
 		}
 	}
 }
 
-func (t *plainTask) work(now time.Time) {
+func (t *plainTask) work() {
 	if t.state == task.Submitted {
 		t.state = task.Working
 	}
@@ -124,19 +118,11 @@ func (t *plainTask) work(now time.Time) {
 			}
 			t.approved, t.state = false, task.Working
 			t.acts++
-		case 'w':
-			if t.sleeps.IsZero() {
-				t.sleeps = now.Add(time.Minute)
-			}
-			if now.Before(t.sleeps) {
-				return
-			}
-			t.sleeps, t.waited = time.Time{}, true
 		case 'f':
 			t.state = task.Failed
 			return
 		case 'i':
-			if t.state = task.Failed; t.acts == 0 && !t.waited {
+			if t.state = task.Failed; t.acts == 0 {
 				t.state = task.Rejected
 			}
 			return
@@ -212,9 +198,6 @@ func follow(t *testing.T, ops []op) (difference string) {
 			r.stop()
 			clear(r.house.held) // outputs are safe when a site starts
 			r.start()
-			for _, t := range p.tasks {
-				t.sleeps = time.Time{}
-			}
 		case "change":
 			p.digests[o.agent]++
 			r.crew.change(o.agent, func(w *hosted.Worker) { w.Digest[0]++ })

@@ -276,6 +276,7 @@ func (w *work) approval(ctx context.Context, n int, needed *agents.ApprovalNeede
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.ctx, func() { cancel(context.Cause(w.ctx)) })()
+	defer w.aside()()
 	return needed.State, w.m.Node.Decided(ctx, w.self, needed.State)
 }
 
@@ -319,6 +320,7 @@ func (w *work) Input(ctx context.Context, q task.Question) (string, error) {
 			return "", err
 		}
 	}
+	defer w.aside()()
 	for {
 		w.m.mu.Lock()
 		given, ok := w.j.answers[q.ID]

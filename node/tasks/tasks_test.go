@@ -371,7 +371,7 @@ func TestTime(t *testing.T) {
 	for _, sure := range []bool{true, false} {
 		with(t, func(t *testing.T, r *rig) {
 			r.sure = sure
-			first, queued := r.ask(t, ann, request("a", "1", "mq")), r.ask(t, ann, request("a", "2", "m"))
+			first, queued := r.ask(t, ann, request("a", "1", "mq")), r.ask(t, ann, request("a", "2", "q"))
 			day := 86400.0
 			long := request("b", "3", "q")
 			long.Seconds = &day

@@ -1,0 +1,116 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"time"
+
+	"agentsite/node/hosted"
+)
+
+// turns order the tasks of each agent: it works on one at a time. Those of owners come first, and
+// then the accounts take turns. A task that waits for somebody gives its turn back meanwhile.
+type turns struct {
+	at     map[string]*job // by agent, the task that has the turn
+	before map[seat]int64  // when an account last had it
+	count  int64
+}
+
+type seat struct{ agent, account string }
+
+// serve lets an agent work on its next task, if it works on none.
+func (m *Manager) serve(agent string) {
+	workers := m.Workers()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.next(agent, workers)
+}
+
+// next gives the turn of an agent to the next task that can be worked on. The lock is held.
+func (m *Manager) next(agent string, workers []hosted.Worker) {
+	if m.ctx == nil || m.closed || m.ctx.Err() != nil || m.turns.at[agent] != nil {
+		return
+	}
+	var first *job
+	var worker hosted.Worker
+	for _, j := range m.live {
+		if j.asked.Agent != agent || first != nil && m.turns.compare(first, j) <= 0 {
+			continue
+		}
+		if j.back != nil {
+			first = j
+			continue
+		}
+		over := j.stopping != nil || j.state.Ended() || time.Until(j.until) <= 0
+		if j.cancel != nil || over || !m.permitted(j) {
+			continue
+		}
+		if w, why := m.workerOf(workers, j); why == nil {
+			first, worker = j, w
+		}
+	}
+	t := &m.turns
+	if first == nil { // nobody waits: who had it last does not matter any more
+		maps.DeleteFunc(t.before, func(s seat, _ int64) bool { return s.agent == agent })
+		return
+	}
+	t.count++
+	t.at[agent], t.before[seat{agent, first.asked.Account}] = first, t.count
+	if first.back != nil {
+		close(first.back)
+		first.back = nil
+		return
+	}
+	ctx, cancel := context.WithCancelCause(m.ctx)
+	first.cancel = cancel
+	m.running.Go(func() {
+		m.run(ctx, first, worker)
+		m.leave(first)
+	})
+}
+
+// compare orders two tasks of one agent by whose turn is first.
+func (t *turns) compare(a, b *job) int {
+	owners := func(j *job) int {
+		if j.asked.Owner {
+			return 0
+		}
+		return 1
+	}
+	before := func(j *job) int64 { return t.before[seat{j.asked.Agent, j.asked.Account}] }
+	return cmp.Or(owners(a)-owners(b), cmp.Compare(before(a), before(b)), cmp.Compare(a.asked.Order, b.asked.Order), cmp.Compare(a.asked.ID, b.asked.ID))
+}
+
+// leave gives the turn of a task back, if it has it.
+func (m *Manager) leave(j *job) {
+	workers := m.Workers()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if agent := j.asked.Agent; m.turns.at[agent] == j {
+		delete(m.turns.at, agent)
+		m.next(agent, workers)
+	}
+}
+
+// aside gives the turn of the task back while it waits for somebody. The caller calls back before
+// it goes on, which waits for the turn, or for the end of the run.
+func (w *work) aside() (back func()) {
+	m, j := w.m, w.j
+	m.leave(j)
+	return func() {
+		workers := m.Workers()
+		turn := make(chan struct{})
+		m.mu.Lock()
+		j.back = turn
+		m.next(j.asked.Agent, workers)
+		m.mu.Unlock()
+		select {
+		case <-turn:
+		case <-w.ctx.Done():
+			m.mu.Lock()
+			j.back = nil
+			m.mu.Unlock()
+		}
+	}
+}

@@ -64,8 +64,8 @@ func (h Tasks) Task(ctx context.Context, _ agents.Principal, id string) (task.Ta
 }
 
 // List leaves out the tasks of a site that does not answer, and questions: a site may list tasks that
-// nobody asked for. The newest of each site come first, then the second of each, so that a site with
-// many hides none of another.
+// nobody asked for. Those that have not ended come first. The newest of each site come first, then the
+// second of each, so that a site with many hides none of another.
 func (h Tasks) List(ctx context.Context, _ agents.Principal) ([]task.Task, error) {
 	h.group.list()
 	var to []part
@@ -79,7 +79,7 @@ func (h Tasks) List(ctx context.Context, _ agents.Principal) ([]task.Task, error
 		return s.(taker).Tasks().List(ctx, agents.Principal{})
 	}, func(m *member, answer []task.Task) error {
 		answer = cleanList(m.name, answer, cleanTask)
-		slices.SortStableFunc(answer, func(a, b task.Task) int { return cmp.Compare(b.Created, a.Created) })
+		task.Sort(answer)
 		for i, t := range answer {
 			if t.Question, t.Result, t.Steps = nil, nil, nil; i == len(rows) {
 				rows = append(rows, nil)
@@ -91,7 +91,9 @@ func (h Tasks) List(ctx context.Context, _ agents.Principal) ([]task.Task, error
 	for _, row := range rows {
 		slices.SortStableFunc(row, func(a, b task.Task) int { return cmp.Compare(b.Created, a.Created) })
 	}
-	return slices.Concat(rows...), err
+	all := slices.Concat(rows...)
+	slices.SortStableFunc(all, task.LiveFirst)
+	return all, err
 }
 
 // Watch implements task.Host. It takes no place among the calls to the site, for it may be long, and

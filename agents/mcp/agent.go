@@ -31,11 +31,10 @@ const (
 	startTime = time.Minute // for a child to start and to list its tools, on a slow board
 	callTime  = time.Minute
 	idleTime  = 5 * time.Minute
-	maxCalls  = 4
 
 	// The back-off before a crashed child is restarted begins at backoffMin and doubles up to
 	// backoffMax. After maxCrashes crashes without an answer between them, the child is not
-	// restarted.
+	// restarted. Crashes during calls count for the accounts of these alone.
 	backoffMin = time.Second
 	backoffMax = 5 * time.Minute
 	maxCrashes = 5
@@ -65,7 +64,7 @@ func New(w World) *Agent {
 	if w.Changed == nil {
 		w.Changed = func() {}
 	}
-	return &Agent{world: w, slots: make(chan struct{}, maxCalls), starting: device.NewMutex(), withdrawn: make(map[string]bool)}
+	return &Agent{world: w, starting: device.NewMutex(), withdrawn: make(map[string]bool), blamed: make(map[string]failures)}
 }
 
 // Agent offers the tools of a child.
@@ -79,17 +78,17 @@ type Agent struct {
 
 	world World
 	name  string
-	slots chan struct{} // a place for each call under way
 
 	starting device.Mutex // held while a child starts or lists
 
 	mu        sync.Mutex
-	life      context.Context // of Run; nil while it does not run
-	child     *child          // nil for none
-	crashes   int             // in a row
-	until     time.Time       // no start before
-	last      string          // why the last child ended; "" for well
-	withdrawn map[string]bool // by the child's names: what it last offered in other words, or not at all
+	life      context.Context     // of Run; nil while it does not run
+	child     *child              // nil for none
+	crashes   int                 // in a row, without a call
+	until     time.Time           // no start before
+	blamed    map[string]failures // by the account whose calls the child crashed in
+	last      string              // why the last child ended; "" for well
+	withdrawn map[string]bool     // by the child's names: what it last offered in other words, or not at all
 }
 
 var (
@@ -210,7 +209,17 @@ func (a *Agent) Resume() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.crashes, a.until, a.last = 0, time.Time{}, ""
+	clear(a.blamed)
 }
+
+// failures are crashes in a row, and when another start is tried.
+type failures struct {
+	n     int
+	until time.Time
+}
+
+// backOff returns when a start is tried again after a crash, behind n others in a row.
+func backOff(n int) time.Time { return time.Now().Add(min(backoffMin<<min(n, 16), backoffMax)) }
 
 // Report says whether the child runs, and why it does not.
 func (a *Agent) Report(context.Context) agent.Report {

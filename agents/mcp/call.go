@@ -43,13 +43,7 @@ func (a *Agent) Call(ctx context.Context, _ agents.Principal, call tools.Call) (
 	if err != nil || len(text) > maxArgs {
 		return none, device.Faultf(device.Invalid, "the arguments are more than %d KiB, or cannot be written as JSON", maxArgs>>10)
 	}
-	select {
-	case a.slots <- struct{}{}:
-		defer func() { <-a.slots }()
-	default:
-		return none, device.Faultf(device.Busy, "%s answers %d calls already; try again", a.name, maxCalls)
-	}
-	c, done, err := a.use(ctx)
+	c, done, err := a.use(ctx, call.Account)
 	if err != nil {
 		return none, err
 	}
@@ -59,14 +53,33 @@ func (a *Agent) Call(ctx context.Context, _ agents.Principal, call tools.Call) (
 	}
 	calling, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	a.mu.Lock()
+	c.asked[call.Account]++
+	a.mu.Unlock()
 	res, err := c.session.CallTool(calling, &sdk.CallToolParams{Name: tool, Arguments: stdjson.RawMessage(text)})
 	if err != nil {
-		return none, a.failed(ctx, calling, c, err)
+		err = a.failed(ctx, calling, c, err)
 	}
-	a.mu.Lock()
-	a.crashes, a.last = 0, ""
-	a.mu.Unlock()
+	if refused := err != nil && device.AsFault(err).Kind == device.Invalid; err == nil || refused {
+		a.answered(c, call.Account, !refused)
+	}
+	if err != nil {
+		return none, err
+	}
 	return a.result(res)
+}
+
+// answered notes that a call of an account has its answer.
+func (a *Agent) answered(c *child, account string, well bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c.asked[account]--; c.asked[account] == 0 {
+		delete(c.asked, account)
+	}
+	if well {
+		a.crashes, a.last = 0, ""
+		delete(a.blamed, account)
+	}
 }
 
 // failed returns the fault of a call that was not answered well.

@@ -31,11 +31,12 @@ type child struct {
 	refused map[string]string         // why
 	others  []string                  // names that it listed and that "tools:" does not have
 
-	changed atomic.Bool   // its list has, by its own word
-	stopped atomic.Bool   // by us
-	probing atomic.Bool   // probe runs
-	ended   chan struct{} // closed when it is gone
-	busy    int           // calls under way; Agent.mu guards it, as idle
+	changed atomic.Bool    // its list has, by its own word
+	stopped atomic.Bool    // by us
+	probing atomic.Bool    // probe runs
+	ended   chan struct{}  // closed when it is gone
+	busy    int            // uses under way; Agent.mu guards it, as idle and calls
+	asked   map[string]int // calls without an answer, by account; one that a caller left, too
 	idle    *time.Timer
 }
 
@@ -44,8 +45,8 @@ func (c *child) stop() {
 	c.Close()
 }
 
-// running returns the child with its list, and starts it where it does not run.
-func (a *Agent) running(ctx context.Context) (*child, error) {
+// running returns the child with its list, and starts it for an account where it does not run.
+func (a *Agent) running(ctx context.Context, account string) (*child, error) {
 	if err := a.starting.LockContext(ctx); err != nil {
 		return nil, err
 	}
@@ -61,8 +62,9 @@ func (a *Agent) running(ctx context.Context) (*child, error) {
 		}
 	}
 	a.mu.Lock()
-	life, c, wait := a.life, a.child, time.Until(a.until)
-	off, last := a.crashes >= maxCrashes, a.last
+	life, c, last := a.life, a.child, a.last
+	wait := max(time.Until(a.until), time.Until(a.blamed[account].until))
+	off := max(a.crashes, a.blamed[account].n) >= maxCrashes
 	a.mu.Unlock()
 	if life == nil {
 		return nil, device.Faultf(device.Unavailable, "%s does not run now; where it is paused, an owner can resume it", a.name)
@@ -92,7 +94,7 @@ func (a *Agent) running(ctx context.Context) (*child, error) {
 	if err != nil {
 		if life.Err() == nil {
 			a.mu.Lock()
-			a.crashed(err.Error())
+			a.noteCrash(nil, err.Error())
 			a.mu.Unlock()
 		}
 		return nil, device.Faultf(device.Offline, "%s does not start: %w", a.name, err)
@@ -110,7 +112,7 @@ func (a *Agent) start(ctx context.Context) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &child{conn: newConn(rw), ended: make(chan struct{})}
+	c := &child{conn: newConn(rw), ended: make(chan struct{}), asked: make(map[string]int)}
 	client := sdk.NewClient(&sdk.Implementation{Name: "agentsite", Version: a.world.Version}, &sdk.ClientOptions{
 		Logger: slog.New(slog.DiscardHandler), Capabilities: &sdk.ClientCapabilities{},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { c.changed.Store(true) },
@@ -171,15 +173,28 @@ func (a *Agent) wait(c *child) {
 	if cause := c.cause.Load(); cause != nil {
 		says = *cause
 	}
-	a.crashed(says)
+	a.noteCrash(c.asked, says)
 }
 
-// crashed notes a crash, which delays the next start. The caller holds mu.
-func (a *Agent) crashed(why string) {
+// noteCrash notes a crash, which delays the next start: for the accounts whose calls had no answer,
+// and for all where there was no such call. Of several accounts those count in whose calls it crashed
+// most often before. The caller holds mu.
+func (a *Agent) noteCrash(asked map[string]int, why string) {
 	a.last = why
-	a.until = time.Now().Add(min(backoffMin<<min(a.crashes, 16), backoffMax))
-	a.crashes++
-	slog.Error("child crashed", "agent", a.name, "err", why, "in_a_row", a.crashes)
+	if len(asked) == 0 {
+		a.until = backOff(a.crashes)
+		a.crashes++
+	}
+	most := 0
+	for account := range asked {
+		most = max(most, a.blamed[account].n)
+	}
+	for account := range asked {
+		if f := a.blamed[account]; f.n == most {
+			a.blamed[account] = failures{f.n + 1, backOff(f.n)}
+		}
+	}
+	slog.Error("child crashed", "agent", a.name, "err", why, "in_a_row", max(a.crashes, most))
 }
 
 // stopIdle stops a child without calls.
@@ -208,11 +223,11 @@ func (c *child) probe() {
 	}
 }
 
-// use returns the child with its list, started where it does not run. It is not idle until done is
-// called.
-func (a *Agent) use(ctx context.Context) (c *child, done func(), err error) {
+// use returns the child with its list, started for an account where it does not run. It is not idle
+// until done is called.
+func (a *Agent) use(ctx context.Context, account string) (c *child, done func(), err error) {
 	for {
-		if c, err = a.running(ctx); err != nil {
+		if c, err = a.running(ctx, account); err != nil {
 			return nil, nil, err
 		}
 		a.mu.Lock()
@@ -320,13 +335,13 @@ func (a *Agent) accepted(tool string) (d definition, ok bool) {
 // Offered implements agent.Offering: it starts the child and compares its offer with the accepted
 // definitions.
 func (a *Agent) Offered(ctx context.Context) (agent.Offer, error) {
-	c, done, err := a.use(ctx)
+	c, done, err := a.use(ctx, "")
 	if err != nil {
 		return agent.Offer{}, err
 	}
 	defer done()
 	c.changed.Store(true) // a child need not tell
-	if c, err = a.running(ctx); err != nil {
+	if c, err = a.running(ctx, ""); err != nil {
 		return agent.Offer{}, err
 	}
 	a.mu.Lock()

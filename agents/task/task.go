@@ -3,6 +3,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -13,9 +14,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxAsks bounds the questions of a task, and MaxTime how long it is worked on.
+// MaxAsks bounds the questions of a task, MaxLive the tasks of a site that have not ended, and MaxTime
+// how long one is worked on.
 const (
 	MaxAsks = 16
+	MaxLive = 64
 	MaxTime = 24 * time.Hour
 )
 
@@ -49,6 +52,33 @@ func (s State) Ended() bool {
 // Before reports whether a task may go from this state to a later one.
 func (s State) Before(later State) bool {
 	return slices.Contains(next[s], later)
+}
+
+// LiveFirst compares tasks by whether they have ended.
+func LiveFirst(a, b Task) int {
+	if x, y := a.State.Ended(), b.State.Ended(); x != y {
+		return map[bool]int{true: 1, false: -1}[x]
+	}
+	return 0
+}
+
+// Sort orders tasks for a list: those that have not ended first, and then the newest.
+func Sort(all []Task) {
+	slices.SortStableFunc(all, func(a, b Task) int {
+		return cmp.Or(LiveFirst(a, b), cmp.Compare(b.Created, a.Created), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// Cut returns the first tasks of a list, those that have not ended before the others, and how many it
+// leaves out. All tasks are among them that have not ended, as many as a site can have.
+func Cut(all []Task, most int) (first []Task, more int) {
+	slices.SortStableFunc(all, LiveFirst)
+	live := slices.IndexFunc(all, func(t Task) bool { return t.State.Ended() })
+	if live < 0 {
+		live = len(all)
+	}
+	n := min(len(all), max(most, min(live, MaxLive)))
+	return all[:n], len(all) - n
 }
 
 // Skill is something that an agent says it can be asked for.
@@ -137,7 +167,7 @@ type Host interface {
 	Agents(ctx context.Context, p agents.Principal) ([]Agent, error)
 	// Ask makes a task, which is durable when it is returned. Only an agent that p may ask takes it.
 	Ask(ctx context.Context, p agents.Principal, r Request) (Task, error)
-	// Task returns one, with its steps. List returns all of p's, the newest first, without steps,
+	// Task returns one, with its steps. List returns all of p's, in the order of Sort, without steps,
 	// results, texts and arguments.
 	Task(ctx context.Context, p agents.Principal, id string) (Task, error)
 	List(ctx context.Context, p agents.Principal) ([]Task, error)

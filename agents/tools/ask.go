@@ -196,8 +196,9 @@ func (c *Catalog) listTasks(ctx context.Context, p agents.Principal) (Result, er
 	if err != nil {
 		return Result{}, err
 	}
-	out := Asked{Agents: all, Tasks: make([]task.Task, 0, min(len(list), maxListed)), More: max(0, len(list)-maxListed)}
-	for _, t := range list[:min(len(list), maxListed)] {
+	list, more := task.Cut(list, maxListed)
+	out := Asked{Agents: all, Tasks: make([]task.Task, 0, len(list)), More: more}
+	for _, t := range list {
 		t.Result, t.Steps, t.Text, t.Arguments = nil, nil, "", nil
 		out.Tasks = append(out.Tasks, t)
 	}

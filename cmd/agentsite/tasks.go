@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -16,13 +17,25 @@ func (a *app) tasksCommand() *cobra.Command {
 		Use: "tasks", GroupID: groupAgents, Args: noArgs,
 		Short: "List the tasks that you asked agents for",
 		Long: `List the tasks that you asked the site's agents for, the newest first; an owner sees
-everybody's. A task goes on whether its asker is connected or not, and after a restart. The
+everybody's. Those that have not ended come first. A task goes on whether its asker is connected or not, and after a restart. The
 site keeps it for a week after its end.`,
 		Example: "  agentsite tasks\n  agentsite tasks show 3f2c\n  agentsite tasks answer 3f2c yes",
 		RunE: a.onSite(func(ctx context.Context, s *session, _ []string) error {
-			all, err := s.tasks(ctx)
+			more := 0
+			all, err := within(ctx, patience, func(ctx context.Context) (all []task.Task, err error) {
+				if h, ok := s.Tasks().(interface {
+					Listed(context.Context) ([]task.Task, int, error)
+				}); ok {
+					all, more, err = h.Listed(ctx)
+					return all, err
+				}
+				return s.Tasks().List(ctx, nobody)
+			})
 			if err != nil {
-				return err
+				return s.app.unreached(err)
+			}
+			if more > 0 {
+				defer fmt.Fprintf(a.errs, "and %d older tasks, which have ended\n", more)
 			}
 			return printList(a, all, "there are no tasks: agentsite ask asks an agent for one",
 				[]string{"TASK", "AGENT", "STATE", "SINCE", "SAYS"}, func(t task.Task) []string {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	maxLive     = 64
+	maxLive     = task.MaxLive
 	reserved    = 16 // of these, for owners alone
 	maxAccount  = 8  // live ones of an account
 	maxSteps    = 64

@@ -3,7 +3,6 @@ package tasks
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"agentsite/agents"
 	"agentsite/agents/task"
@@ -120,7 +119,7 @@ func (m *Manager) List(_ context.Context, p agents.Principal) ([]task.Task, erro
 			all = append(all, *head)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b task.Task) int { return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(a.ID, b.ID)) })
+	task.Sort(all)
 	return all, nil
 }
 

@@ -48,7 +48,7 @@ func (a api) ask(ctx context.Context, c *call) (any, error) {
 	return boxed(t, err)
 }
 
-// taskList are tasks, the newest first.
+// taskList are tasks, those that have not ended first, and then the newest.
 type taskList struct {
 	Tasks []task.Task `json:"tasks"`
 	More  int         `json:"more,omitzero" jsonschema:"older ones, which are left out"`
@@ -59,8 +59,9 @@ func (a api) listTasks(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := taskList{Tasks: make([]task.Task, 0, min(len(all), maxListed)), More: max(0, len(all)-maxListed)}
-	for _, t := range all[:min(len(all), maxListed)] {
+	all, more := task.Cut(all, maxListed)
+	out := taskList{Tasks: make([]task.Task, 0, len(all)), More: more}
+	for _, t := range all {
 		t.Result, t.Steps, t.Text, t.Arguments = nil, nil, "", nil
 		out.Tasks = append(out.Tasks, t)
 	}

@@ -52,15 +52,21 @@ func (h Tasks) Agents(ctx context.Context, _ agents.Principal) (all []task.Agent
 	return all, err
 }
 
-// List returns the newest tasks only, where there are very many.
+// List leaves out the oldest tasks that have ended, where there are very many.
 func (h Tasks) List(ctx context.Context, _ agents.Principal) ([]task.Task, error) {
+	all, _, err := h.Listed(ctx)
+	return all, err
+}
+
+// Listed returns the tasks of List, and how many that left out.
+func (h Tasks) Listed(ctx context.Context) (all []task.Task, more int, err error) {
 	out, err := h.list(ctx)
 	for _, t := range out.Tasks {
 		if err == nil {
 			err = check(t, tools.AskAgent)
 		}
 	}
-	return out.Tasks, err
+	return out.Tasks, out.More, err
 }
 
 // list calls the tool without arguments. A site without the tool has no agents and no tasks.

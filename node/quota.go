@@ -37,7 +37,7 @@ var bounds = [quotas]struct {
 	Subscriptions: {4, 16, 16, 128, "subscriptions are open"},
 	Sessions:      {4, 16, 16, 16, "sessions are open"},
 	approvals:     {4, 8, 32, 8, "calls wait for the owner's approval"},
-	programs:      {2, 4, 8, "calls of other programs are running"},
+	programs:      {2, 4, 8, 4, "calls of other programs are running"},
 }
 
 // account is the holder of quotas. All principals whose permission descends from the same grantee

@@ -16,6 +16,8 @@ import (
 	"agentsite/agents/llm/chat"
 	"agentsite/agents/task"
 	"agentsite/agents/tools"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
@@ -49,6 +51,9 @@ type World struct {
 	// Draft keeps the text of a rule as a draft, which an owner tries and accepts; nil for a site
 	// that keeps none. Its errors are faults that the model reads.
 	Draft func(ctx context.Context, self agents.Principal, asker, name, may, definition string) error
+	// Decode decodes a model's arguments as strictly, and with the errors, as those of other callers;
+	// nil for the decoder's own.
+	Decode func(args jsontext.Value, into any) error
 }
 
 // Completer is a model. A *chat.Endpoint is one.
@@ -90,7 +95,10 @@ type Model struct {
 	Context int    `json:"context,omitempty" jsonschema:"how many tokens the server takes in one request; 8192 when not written"`
 	Answer  int    `json:"answer,omitempty" jsonschema:"how many tokens of that one answer may have; 1024 when not written"`
 	Images  bool   `json:"images,omitempty" jsonschema:"whether the model is shown the pictures of cameras"`
-	Price   Price  `json:"price,omitempty" jsonschema:"what tokens cost, for limits.money_per_month"`
+	// FirstToken and BetweenTokens bound the server's silence.
+	FirstToken    time.Duration `json:"first_token,omitempty" jsonschema:"how long the server may take until its answer begins, 1s to 1h, with loading the model and reading the request; 5m when not written"`
+	BetweenTokens time.Duration `json:"between_tokens,omitempty" jsonschema:"how long the server may be silent within an answer, 1s to 1h; 2m when not written"`
+	Price         Price         `json:"price,omitempty" jsonschema:"what tokens cost, for limits.money_per_month"`
 }
 
 // Price is what a million tokens cost, in the currency of Limits.Money.
@@ -154,6 +162,10 @@ func (a *Agent) Define() (d agent.Definition, err error) {
 		key, says = "model.key_file", "takes the name of a file beside the configuration, such as model.key, and never the key itself"
 	case m.KeyFile != "" && u.Scheme == "http" && !isLoopback(u.Hostname()):
 		key, says = "model.url", "would send the key of model.key_file over plain HTTP, which anyone between can read; write its https URL, or leave out key_file"
+	case !isSilence(m.FirstToken):
+		key, says = "model.first_token", "takes a time from 1s to 1h"
+	case !isSilence(m.BetweenTokens):
+		key, says = "model.between_tokens", "takes a time from 1s to 1h"
 	case m.Answer > m.Context/2:
 		key, says = "model.answer", "takes at most half of model.context"
 	case !isAmount(m.Price.Prompt) || !isAmount(m.Price.Answer):
@@ -181,7 +193,7 @@ func (a *Agent) Define() (d agent.Definition, err error) {
 		a.model = a.world.Open(*m)
 	}
 	if a.model == nil {
-		e := &chat.Endpoint{URL: strings.TrimSuffix(m.URL, "/"), Model: m.Name}
+		e := &chat.Endpoint{URL: strings.TrimSuffix(m.URL, "/"), Model: m.Name, First: m.FirstToken, Between: m.BetweenTokens}
 		if m.KeyFile != "" {
 			e.Key = func() (string, error) { return a.world.Secret(m.KeyFile) }
 		}
@@ -190,6 +202,9 @@ func (a *Agent) Define() (d agent.Definition, err error) {
 	d.Rank = rank
 	return d, nil
 }
+
+// isSilence reports whether a time can bound a server's silence; 0 is that of the client.
+func isSilence(d time.Duration) bool { return d == 0 || d >= time.Second && d <= time.Hour }
 
 // isAmount reports whether a number is an amount of money.
 func isAmount(n float64) bool { return n >= 0 && n <= 1e6 }

@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,11 +23,56 @@ const maxToolText = 16 << 10
 const maxPicture = 1 << 20
 
 // arguments are those of a call, as the model wrote them.
-type arguments jsontext.Value
+type arguments struct {
+	world *World
+	text  jsontext.Value
+}
 
 // Decode implements tools.Args.
-func (a *arguments) Decode(into any) error {
-	return json.Unmarshal(*a, into, json.RejectUnknownMembers(true))
+func (a arguments) Decode(into any) error {
+	if a.world.Decode != nil {
+		return a.world.Decode(a.text, into)
+	}
+	return json.Unmarshal(a.text, into, json.RejectUnknownMembers(true))
+}
+
+// coerce returns arguments of a tool with the types of its schema: small models write numbers,
+// booleans and lists as texts, and null for what they leave out. What is not clearly one of these
+// stays as it is, and is refused by who decodes it.
+func coerce(args jsontext.Value, tool *tools.Tool) jsontext.Value {
+	schema := chat.Fields(tool.Input)
+	all, properties := chat.Fields(args), chat.Fields(schema["properties"])
+	required := func(name string) bool {
+		return slices.ContainsFunc(chat.Elements(schema["required"]), func(v jsontext.Value) bool { return chat.Text(v) == name })
+	}
+	changed := false
+	for name, v := range all {
+		text := strings.TrimSpace(chat.Text(v))
+		if lower := strings.ToLower(text); lower == "true" || lower == "false" {
+			text = lower
+		}
+		is := jsontext.Value(text)
+		kind := is.Kind()
+		switch chat.Text(chat.Fields(properties[name])["type"]) + " " + string(kind) {
+		case "boolean t", "boolean f", "number 0", "integer 0", "array [", "object {":
+			if is.IsValid() {
+				all[name], changed = is, true
+			}
+		default:
+			if v.Kind() == 'n' && properties[name] != nil && !required(name) {
+				delete(all, name)
+				changed = true
+			}
+		}
+	}
+	if !changed || !args.IsValid() {
+		return args
+	}
+	text, err := json.Marshal(all, json.Deterministic(true))
+	if err != nil {
+		return args
+	}
+	return text
 }
 
 // find returns the tool of a name; nil for none.
@@ -53,11 +99,12 @@ func (r *run) call(ctx context.Context, c *chat.Call) (text string, ok bool) {
 	if c.Broken != "" {
 		return fault(device.Faultf(device.Invalid, "the arguments are no JSON object: %.200q", c.Broken)), false
 	}
-	if c.Arguments == nil {
-		c.Arguments = jsontext.Value("{}")
+	args := c.Arguments
+	if args == nil {
+		args = jsontext.Value("{}")
 	}
 	r.work.Say("calls " + c.Name)
-	call := &tools.Call{Tool: c.Name, Args: (*arguments)(&c.Arguments), Note: func(tools.Note) {}}
+	call := &tools.Call{Tool: c.Name, Args: arguments{r.agent.world, coerce(args, tool)}, Note: func(tools.Note) {}}
 	var res tools.Result
 	var err error
 	switch {

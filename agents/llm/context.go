@@ -93,8 +93,8 @@ func restarted(before []task.Step) string {
 }
 
 // fit makes a request that the model's context has room for: where it has not, the oldest of the
-// conversation is left out, then the tools that have least to do with what was asked, and then the
-// longest results. It also returns the size of the request.
+// conversation is left out, then what its server sent beside earlier calls, then the tools that have
+// least to do with what was asked, and then the longest results. It also returns the size of the request.
 func (r *run) fit(messages []chat.Message, offered []*tools.Tool) (req chat.Request, bytes int, err error) {
 	room := r.agent.Model.Context - r.agent.Model.Answer
 	earlier := len(r.earlier)
@@ -106,8 +106,11 @@ func (r *run) fit(messages []chat.Message, offered []*tools.Tool) (req chat.Requ
 	}
 	fewer := false
 	for bytes = size(&req); tokens(bytes) > room; {
-		longest, most := 0, 500
+		longest, most, extra, last := 0, 500, 0, 0
 		for i := earlier + 1; i < len(req.Messages); i++ {
+			if len(req.Messages[i].Extra) > 0 { // that of the last turn stays
+				extra, last = cmp.Or(extra, last), i
+			}
 			if m := &req.Messages[i]; m.Role == chat.Tool && len(m.Text) > most {
 				longest, most = i, len(m.Text)
 			}
@@ -118,6 +121,11 @@ func (r *run) fit(messages []chat.Message, offered []*tools.Tool) (req chat.Requ
 		case earlier > 1:
 			bytes -= sizeOf(&req.Messages[1]) + sizeOf(&req.Messages[2])
 			req.Messages, earlier = req.Messages[:1+copy(req.Messages[1:], req.Messages[3:])], earlier-2
+		case extra > 0:
+			m := &req.Messages[extra]
+			bytes -= sizeOf(m)
+			m.Extra = nil
+			bytes += sizeOf(m)
 		case longest > 0 && !first:
 			m := &req.Messages[longest]
 			bytes -= sizeOf(m)

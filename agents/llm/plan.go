@@ -70,7 +70,7 @@ func (r *run) readPlan(c *chat.Call) ([]planStep, error) {
 	var plan struct {
 		Steps []planStep `json:"steps"`
 	}
-	if err := (*arguments)(&c.Arguments).Decode(&plan); err != nil {
+	if err := (arguments{r.agent.world, c.Arguments}).Decode(&plan); err != nil {
 		return nil, device.Faultf(device.Invalid, "the plan: %.300s", err.Error())
 	}
 	if len(plan.Steps) == 0 || len(plan.Steps) > maxPlanSteps {

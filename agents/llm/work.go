@@ -99,10 +99,13 @@ func (r *run) talk(ctx context.Context) (string, error) {
 			r.offered = nil
 		}
 		a, err := r.ask(ctx, r.messages, r.offered)
+		if err == nil && turn == maxTurns && a.Text == "" {
+			err = device.Faultf(device.Unavailable, "the model gave no answer: it called tools in each of its %d turns; ask for less at once", maxTurns)
+		}
 		if err != nil || len(a.Calls) == 0 || turn == maxTurns {
 			return a.Text, err
 		}
-		add(&r.messages, chat.Assistant, a.Text).Calls = a.Calls
+		r.messages = append(r.messages, a.Message())
 		r.pictures = nil
 		for i := range a.Calls {
 			var text string

@@ -3,14 +3,18 @@ package chat
 import (
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
+
+// The defaults of an Endpoint are for models that run on a CPU: loading one takes over two minutes, and
+// reading a request of 3000 tokens does, too; while a server has only a part of a call, it sends nothing.
+const DefaultFirst, DefaultBetween = 5 * time.Minute, 2 * time.Minute
 
 // Endpoint is a model at a server. It is safe for concurrent use, and is not copied after its first
 // use.
@@ -20,11 +24,12 @@ type Endpoint struct {
 	// Key returns the server's API key, at each request; nil for none.
 	Key func() (string, error)
 	// First bounds the time until an answer begins, Between that between two parts of it, and Whole
-	// all of it; a minute, 30 seconds and five minutes where they are 0.
+	// all of it; DefaultFirst, DefaultBetween, and First and 15 minutes where they are 0.
 	First, Between, Whole time.Duration
 
-	without atomic.Uint32 // the optional fields that the server does not know
-	once    sync.Once     // makes client, at the first request: an endpoint that nobody asks has none
+	mu      sync.Mutex
+	without []string  // what the server refuses, of optional or by the name of a member; replaced, never changed
+	once    sync.Once // makes client, at the first request: an endpoint that nobody asks has none
 	client  http.Client
 }
 
@@ -45,6 +50,7 @@ type Message struct {
 	Images []Image // of User
 	Calls  []Call  // of Assistant
 	CallID string  // of Tool: what is answered
+	Extra  Extra   // of Assistant
 }
 
 // Image is a picture.
@@ -64,6 +70,8 @@ type Call struct {
 	ID, Name  string
 	Arguments jsontext.Value // a JSON object; nil where Broken is set
 	Broken    string         // what is there instead of an object
+
+	Extra, FunctionExtra Extra // beside ID and function, and beside Name and Arguments
 }
 
 // Usage is how many tokens a request used, by the server's word.
@@ -79,6 +87,12 @@ type Answer struct {
 	Usage   Usage
 	Finish  string // why it ended, in the server's word; "" where it did not say
 	Refused string // why the model or the server would not answer
+	Extra   Extra  // of the message
+}
+
+// Message returns an answer as a part of the conversation.
+func (a *Answer) Message() Message {
+	return Message{Role: Assistant, Text: a.Text, Calls: a.Calls, Extra: a.Extra}
 }
 
 // Request is what a model is asked.
@@ -92,14 +106,14 @@ type Request struct {
 func (m *Message) Size() int {
 	plain := *m
 	plain.Images = nil
-	return len(plain.wire())
+	return len(plain.wire(nil))
 }
 
 // Size is how many bytes a tool has as it is sent.
 func (t *ToolDef) Size() int { return len(t.wire()) }
 
-// wire returns a message as it is sent.
-func (m *Message) wire() string {
+// wire returns a message as it is sent, without the members that the server refuses.
+func (m *Message) wire(without []string) string {
 	text := `{"role":"` + string(m.Role) + `","content":`
 	if len(m.Images) == 0 {
 		text += Quote(m.Text)
@@ -117,7 +131,7 @@ func (m *Message) wire() string {
 		if c.Arguments != nil { // servers refuse what is no JSON
 			args = string(c.Arguments)
 		}
-		calls += `,{"id":` + Quote(c.ID) + `,"type":"function","function":{"name":` + Quote(c.Name) + `,"arguments":` + Quote(args) + "}}"
+		calls += `,{"id":` + Quote(c.ID) + `,"type":"function","function":{"name":` + Quote(c.Name) + `,"arguments":` + Quote(args) + c.FunctionExtra.wire(without) + "}" + c.Extra.wire(without) + "}"
 	}
 	if calls != "" {
 		text += `,"tool_calls":[` + calls[1:] + "]"
@@ -125,7 +139,7 @@ func (m *Message) wire() string {
 	if m.CallID != "" {
 		text += `,"tool_call_id":` + Quote(m.CallID)
 	}
-	return text + "}"
+	return text + m.Extra.wire(without) + "}"
 }
 
 // wire returns a tool as it is sent. Its function has no field strict: that takes schemas with all
@@ -134,11 +148,15 @@ func (t *ToolDef) wire() string {
 	return `{"type":"function","function":{"name":` + Quote(t.Name) + `,"description":` + Quote(t.Description) + `,"parameters":` + string(t.Input) + "}}"
 }
 
-// wire returns a request as it is sent, without what the server does not know.
-func (e *Endpoint) wire(r *Request, without uint32) string {
+// wire returns a request as it is sent, without what the server refuses.
+func (e *Endpoint) wire(r *Request, without []string) string {
 	var messages, tools []string
-	for i := range r.Messages {
-		messages = append(messages, r.Messages[i].wire())
+	conversation := r.Messages
+	if slices.Contains(without, systemRole) {
+		conversation = withoutSystem(conversation)
+	}
+	for i := range conversation {
+		messages = append(messages, conversation[i].wire(without))
 	}
 	for i := range r.Tools {
 		tools = append(tools, r.Tools[i].wire())
@@ -147,15 +165,36 @@ func (e *Endpoint) wire(r *Request, without uint32) string {
 	if tools != nil {
 		more = `,"tools":[` + strings.Join(tools, ",") + "]"
 	}
-	if without&withoutStreamOptions == 0 {
-		more += `,"stream_options":{"include_usage":true}`
+	if !slices.Contains(without, stream) {
+		more += `,"stream":true`
+		if !slices.Contains(without, streamOptions) {
+			more += `,"stream_options":{"include_usage":true}`
+		}
 	}
 	if r.MaxAnswer > 0 {
-		field := "max_tokens"
-		if without&withoutMaxTokens != 0 {
+		field := maxTokensField
+		if slices.Contains(without, field) {
 			field = "max_completion_tokens" // its newer name
 		}
 		more += `,"` + field + `":` + strconv.Itoa(r.MaxAnswer)
 	}
-	return `{"model":` + Quote(e.Model) + `,"messages":[` + strings.Join(messages, ",") + `],"stream":true` + more + "}"
+	return `{"model":` + Quote(e.Model) + `,"messages":[` + strings.Join(messages, ",") + "]" + more + "}"
+}
+
+// withoutSystem returns a conversation for models that know no system role: its texts, and neighbouring
+// ones of the user, are at the beginning of the user's next message.
+func withoutSystem(all []Message) (out []Message) {
+	for _, m := range all {
+		if m.Role == System {
+			m.Role = User
+		}
+		if n := len(out); n > 0 && m.Role == User && out[n-1].Role == User {
+			last := &out[n-1]
+			last.Text += "\n\n" + m.Text
+			last.Images = slices.Concat(last.Images, m.Images)
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
 }

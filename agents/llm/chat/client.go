@@ -1,17 +1,16 @@
 package chat
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,15 +21,14 @@ import (
 const (
 	maxRetries    = 2
 	maxRetryAfter = 30 * time.Second
-	maxError      = 16 << 10 // of the text of an error
 )
 
-// optional are the fields that a server may refuse, in the order of their bits.
-var optional = [...]string{"stream_options", "max_tokens"}
-
+// What a server may refuse, beside the members that are echoed to it.
 const (
-	withoutStreamOptions = 1 << iota
-	withoutMaxTokens
+	streamOptions  = "stream_options" // Mistral
+	maxTokensField = "max_tokens"     // OpenAI's newer models
+	stream         = "stream"         // llama.cpp before 2025-05, with tools
+	systemRole     = "system"         // the templates of Gemma and of older Mistral models
 )
 
 func (e *Endpoint) connect() {
@@ -52,7 +50,7 @@ func (e *Endpoint) CloseIdle() {
 // answer came. Errors are faults; texts of the server in them are quoted and short. Beside an error,
 // the answer's usage is known where nothing was sent: none.
 func (e *Endpoint) Complete(ctx context.Context, r Request, say func(sofar string)) (Answer, error) {
-	whole := cmp.Or(e.Whole, 5*time.Minute)
+	whole := cmp.Or(e.Whole, cmp.Or(e.First, DefaultFirst)+15*time.Minute)
 	ctx, cancel := context.WithTimeoutCause(ctx, whole, device.Faultf(device.Unavailable, "the model's server did not end its answer in %v", whole))
 	defer cancel()
 	sent := false
@@ -72,10 +70,12 @@ func (e *Endpoint) Complete(ctx context.Context, r Request, say func(sofar strin
 }
 
 // ask sends a request once. Beside an error, the usage is known where nothing was sent, and again is
-// how long after it the request may be sent again: 0 where the server did not know a field, which is
-// left out from now on; less than 0 for never.
+// how long after it the request may be sent again: 0 where the server refused what is left out from now
+// on; less than 0 for never.
 func (e *Endpoint) ask(ctx context.Context, r *Request, tries int, say func(string)) (a Answer, again time.Duration, err error) {
-	without := e.without.Load()
+	e.mu.Lock()
+	without := e.without
+	e.mu.Unlock()
 	ctx, stalled := context.WithCancelCause(ctx)
 	defer stalled(nil)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL+"/chat/completions", strings.NewReader(e.wire(r, without)))
@@ -93,7 +93,10 @@ func (e *Endpoint) ask(ctx context.Context, r *Request, tries int, say func(stri
 		}
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
-	first, between, began := cmp.Or(e.First, time.Minute), cmp.Or(e.Between, 30*time.Second), false
+	first, between, began := cmp.Or(e.First, DefaultFirst), cmp.Or(e.Between, DefaultBetween), false
+	if slices.Contains(without, stream) { // which begins when it is whole
+		first += cmp.Or(e.Whole, 15*time.Minute)
+	}
 	watch := time.AfterFunc(first, func() { stalled(os.ErrDeadlineExceeded) })
 	defer watch.Stop()
 	again = -1
@@ -102,10 +105,12 @@ func (e *Endpoint) ask(ctx context.Context, r *Request, tries int, say func(stri
 	if err == nil {
 		defer res.Body.Close()
 		if res.StatusCode != http.StatusOK {
-			return e.refused(res, without, key, tries)
+			return e.refused(res, r, key, tries)
 		}
 		m := merger{body: res.Body, say: say, key: key, alive: func() { began = true; watch.Reset(between) }}
-		a, err = m.read(strings.HasPrefix(res.Header.Get("Content-Type"), "application/json"))
+		if a, err = m.read(); err != nil && m.text.Len() == 0 && m.calls == nil && ctx.Err() == nil && e.learn(err.Error(), r) {
+			again = 0
+		}
 	} else {
 		again = backOff(tries)
 		if at, ok := err.(*url.Error); ok { // which repeats the address
@@ -124,28 +129,62 @@ func (e *Endpoint) ask(ctx context.Context, r *Request, tries int, say func(stri
 		return a, again, err
 	}
 	if err = context.Cause(ctx); errors.Is(err, os.ErrDeadlineExceeded) {
-		err = device.Faultf(device.Unavailable, "the model's server at %s did not begin to answer in %v; it may be loading the model", req.URL.Host, first)
+		err = device.Faultf(device.Unavailable, "the model's server at %s did not begin to answer in %v; if it is loading the model or reads slowly, raise model.first_token", req.URL.Host, device.FormatDuration(first))
 		if began {
-			err = device.Faultf(device.Unavailable, "the model's server at %s stopped in the middle of its answer, for %v", req.URL.Host, between)
+			err = device.Faultf(device.Unavailable, "the model's server at %s stopped in the middle of its answer, for %v; if it writes slowly, raise model.between_tokens", req.URL.Host, device.FormatDuration(between))
 		}
 	}
 	return a, -1, err
 }
 
+// learn notes what of a request a server refuses by its words, and reports whether that is new.
+func (e *Endpoint) learn(says string, r *Request) (learned bool) {
+	lower := strings.ToLower(says)
+	refuses := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(lower, w) })
+	}
+	names := make(map[string]bool)
+	if !refuses("missing", "must be passed", "required") { // then it wants more
+		for i := range r.Messages {
+			m := &r.Messages[i]
+			for name := range m.Extra {
+				names[name] = mentions(says, name)
+			}
+			for i := range m.Calls {
+				for name := range m.Calls[i].Extra {
+					names[name] = mentions(says, name)
+				}
+				for name := range m.Calls[i].FunctionExtra {
+					names[name] = mentions(says, name)
+				}
+			}
+		}
+	}
+	names[streamOptions] = mentions(says, streamOptions)
+	names[maxTokensField] = r.MaxAnswer > 0 && mentions(says, maxTokensField)
+	names[stream] = mentions(says, stream) && refuses("not", "n't", "unsupported")
+	names[systemRole] = refuses("system") && refuses("role") || refuses("roles must alternate", "user and assistant roles")
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	without := slices.Clone(e.without)
+	for name, is := range names {
+		if is && !slices.Contains(without, name) && len(without) < maxExtraNames {
+			without, learned = append(without, name), true
+		}
+	}
+	e.without = without
+	return learned
+}
+
 // refused returns why a server did not answer, as ask does.
-func (e *Endpoint) refused(res *http.Response, without uint32, key string, tries int) (a Answer, again time.Duration, err error) {
+func (e *Endpoint) refused(res *http.Response, r *Request, key string, tries int) (a Answer, again time.Duration, err error) {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxError))
 	kind, says := device.Unavailable, "answers"
 	again = -1
 	switch code := res.StatusCode; {
+	case (code == http.StatusBadRequest || code == http.StatusUnprocessableEntity || code >= 500) && e.learn(string(text), r):
+		return a, 0, device.Faultf(kind, "the model's server refuses a part of the request (%d): %s", code, errorText(text, key))
 	case code == http.StatusBadRequest || code == http.StatusUnprocessableEntity:
-		for i, field := range optional {
-			if bit := uint32(1) << i; without&bit == 0 && bytes.Contains(text, []byte(field)) {
-				without |= bit
-				e.without.Store(without)
-				again = 0
-			}
-		}
 		kind, says = device.Invalid, "refuses the request"
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		kind, says = device.Denied, "refuses the key"
@@ -166,25 +205,4 @@ func (e *Endpoint) refused(res *http.Response, without uint32, key string, tries
 // backOff is how long to wait after so many tries.
 func backOff(tries int) time.Duration {
 	return time.Duration(tries*tries)*time.Second/2 + rand.N(time.Second/2)
-}
-
-// errorText returns what a server says about an error, quoted and short.
-func errorText(body []byte, key string) string {
-	e := Fields(body)["error"]
-	return quote(cmp.Or(Text(Fields(e)["message"]), Text(e), string(body)), key)
-}
-
-// quote returns a server's text quoted and short, also where its letters have long escapes, and
-// without the key, which some servers repeat.
-func quote(text, key string) string {
-	const most = 200
-	if key != "" {
-		text = strings.ReplaceAll(text, key, "(the key)")
-	}
-	text = strings.TrimSpace(text)
-	for n := most; ; n /= 2 {
-		if q := fmt.Sprintf("%.*q", n, text); len(q) <= 4*most+2 {
-			return q
-		}
-	}
 }

@@ -35,6 +35,15 @@ func serve(t *testing.T, answers ...string) *Endpoint {
 
 const hello = "text/event-stream data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"lo\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
 
+// parts is a stream of parts of calls.
+func parts(all ...string) string {
+	text := "text/event-stream "
+	for _, p := range all {
+		text += `data: {"choices":[{"delta":{"tool_calls":[` + p + `]}}]}` + "\n\n"
+	}
+	return text + "data: [DONE]\n\n"
+}
+
 func TestComplete(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answers []string
@@ -54,6 +63,15 @@ func TestComplete(t *testing.T) {
 		"arguments in pieces":       {[]string{`text/event-stream data: {"choices":[{"delta":{"content":null,"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":"{\"n\""}}]}}]}` + "\n" + `data:{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":":2}"}}]}}]}` + "\n\ndata: [DONE]\n"}, ` x{"n":2}`},
 		"neither IDs nor arguments": {[]string{`text/event-stream data: {"choices":[{"delta":{"tool_calls":[{"function":{"name":"x","arguments":""}},{"function":{"name":"y","arguments":""}}]},"finish_reason":"stop"}]}` + "\n\n"}, " x{} y{}"},
 		"names again in the middle": {[]string{`text/event-stream data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"x","arguments":"{\"a\":{}"}},{"index":0,"function":{"name":"x","arguments":",\"b\":\"\\\"}\"}"}},{"index":0,"function":{"name":"x","arguments":"{}"}}]},"finish_reason":"stop"}]}` + "\n\n"}, ` x{"a":{},"b":"\"}"} x{}`},
+		"a call behind another":     {[]string{parts(`{"index":0,"id":"a","function":{"name":"x","arguments":"{\"n\":1}"}}`, `{"index":0,"id":"b","function":{"name":"x","arguments":"{\"n\":2}"}}`)}, ` x{"n":1} x{"n":2}`},
+		"two calls in turn":         {[]string{parts(`{"index":0,"id":"a","function":{"name":"x"}}`, `{"index":0,"id":"b","function":{"name":"y"}}`, `{"index":0,"id":"a","function":{"arguments":"{\"n\":1}"}}`)}, ` x{"n":1} y{}`},
+		"an ID that comes late":     {[]string{parts(`{"index":0,"function":{"name":"x"}}`, `{"index":0,"id":"b","function":{"arguments":"{\"n\":1}"}}`)}, ` x{"n":1}`},
+		"a name that comes late":    {[]string{parts(`{"index":0,"id":"a","function":{}}`, `{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}}`)}, " x{}"},
+		"a call without a name":     {[]string{parts(`{"index":0,"id":"a","function":{"arguments":"{\"n\":1}"}}`)}, "unavailable"},
+		"two different arguments":   {[]string{parts(`{"index":0,"id":"a","function":{"name":"x","arguments":"{\"n\":1}"}}`, `{"index":0,"function":{"arguments":"{\"n\":2}"}}`)}, ` x!{"n":1}{"n":2}`},
+		"arguments of a list":       {[]string{parts(`{"index":0,"id":"a","function":{"name":"x","arguments":"[1]"}}`)}, ` x![1]`},
+		"arguments with a twin":     {[]string{parts(`{"index":0,"id":"a","function":{"name":"x","arguments":"{\"n\":1,\"n\":2}"}}`)}, ` x!{"n":1,"n":2}`},
+		"a mark in the answer":      {[]string{`application/json {"choices":[{"message":{"content":"<think>hm</think>Write </think> at its end."},"finish_reason":"stop"}]}`}, "Write </think> at its end."},
 		"broken arguments":          {[]string{`application/json {"choices":[{"message":{"content":null,"tool_calls":[{"id":"a","function":{"name":"x","arguments":"{n:1"}}]}}]}`}, " x!{n:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +106,7 @@ func TestPiecesWithNames(t *testing.T) {
 	body := piece(`{\"a\":\"`, 1) + strings.Repeat(piece("a", 1000), 60) + piece(`\"}`, 1) + "data: [DONE]\n\n"
 	start := time.Now()
 	m := merger{body: strings.NewReader(body), alive: func() {}}
-	a, err := m.read(false)
+	a, err := m.read()
 	if err != nil || len(a.Calls) != 1 || len(a.Calls[0].Arguments) != 60_000+len(`{"a":""}`) {
 		t.Errorf("%d calls: %v", len(a.Calls), err)
 	}

@@ -26,7 +26,7 @@ func FuzzCompletion(f *testing.F) {
 	f.Add(strings.Repeat("\U000e0001", 300), true) // its escapes are long
 	f.Fuzz(func(t *testing.T, text string, whole bool) {
 		m := merger{body: strings.NewReader(text), key: "sk-1", alive: func() {}, say: func(string) {}}
-		a, err := m.read(whole)
+		a, err := m.read()
 		if err != nil {
 			if len(err.Error()) > 1000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))

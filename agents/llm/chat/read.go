@@ -20,8 +20,8 @@ const (
 	maxText      = 64 << 10
 	maxCalls     = 16
 	maxArguments = 64 << 10 // of all calls
-	maxName      = 256
-	maxTokens    = 1 << 28 // that a server reports
+	maxName      = 256      // of a tool
+	maxTokens    = 1 << 28  // that a server reports
 	sayInterval  = 200 * time.Millisecond
 )
 
@@ -36,7 +36,14 @@ type merger struct {
 	out   Answer
 	text  strings.Builder
 	calls []*part
-	size  int // of all arguments
+	size  int // of all arguments and IDs
+
+	extra     extras // of the message
+	extraSize int    // of all that is echoed
+	spelling  map[string]string
+	events    int    // that had a choice
+	reason    string // what an event without one says
+	other     []byte // the lines that are no event
 }
 
 // Read implements io.Reader: the body of the answer, which is bounded.
@@ -51,27 +58,67 @@ func (m *merger) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// read reads an answer: a stream of events, or one object from a server that does not stream.
-func (m *merger) read(whole bool) (Answer, error) {
-	if whole {
-		text, err := io.ReadAll(m)
-		if err == nil {
-			err = m.take(text)
-		}
-		return m.answer(true, err)
+// read reads an answer: a stream of events or of JSON lines, or one object from a server that does not
+// stream. The content decides, because the media types of servers do not.
+func (m *merger) read() (Answer, error) {
+	in := bufio.NewReader(m)
+	var first byte
+	var err error
+	for err == nil && strings.IndexByte(" \t\r\n\xef\xbb\xbf\x00", first) >= 0 {
+		first, err = in.ReadByte()
 	}
-	lines := bufio.NewScanner(m)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return m.answer(false, err)
+	}
+	in.UnreadByte()
+	switch {
+	case first == '<':
+		page, _ := io.ReadAll(io.LimitReader(in, maxError))
+		return m.answer(false, device.Faultf(device.Unavailable, "the model's server sends no chat completion: %s", errorText(page, m.key)))
+	case first == '{' || first == '[':
+		text, err := io.ReadAll(in)
+		if err != nil {
+			return m.answer(false, err)
+		}
+		if jsontext.Value(text).IsValid(lenient) {
+			return m.answer(true, m.take(text))
+		}
+		in.Reset(bytes.NewReader(text))
+	}
+	return m.readLines(in)
+}
+
+// readLines reads a stream.
+func (m *merger) readLines(in io.Reader) (Answer, error) {
+	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxEvent)
+	failed := false
 	for lines.Scan() {
-		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
-		data = bytes.TrimSpace(data)
-		switch {
-		case !ok || len(data) == 0: // comments and names
-		case string(data) == "[DONE]":
-			return m.answer(true, nil)
+		line := bytes.TrimSpace(lines.Bytes())
+		field, data, _ := bytes.Cut(line, []byte(":"))
+		if data = bytes.TrimSpace(data); len(line) > 0 && line[0] == '{' && Fields(line) != nil {
+			field, data = []byte("data"), line
+		}
+		switch string(field) {
+		case "", "id", "retry": // comments, too
+		case "event":
+			failed = string(data) == "error"
+		case "error": // of llama.cpp
+			return m.answer(false, device.Faultf(device.Unavailable, "the model's server fails: %s", errorText(data, m.key)))
+		case "data":
+			switch {
+			case string(data) == "[DONE]":
+				return m.answer(true, nil)
+			case failed:
+				return m.answer(false, device.Faultf(device.Unavailable, "the model's server fails: %s", errorText(data, m.key)))
+			case len(data) > 0:
+				if err := m.take(data); err != nil {
+					return m.answer(false, err)
+				}
+			}
 		default:
-			if err := m.take(data); err != nil {
-				return m.answer(false, err)
+			if len(m.other) < maxError {
+				m.other = append(append(m.other, line...), '\n')
 			}
 		}
 	}
@@ -82,56 +129,39 @@ func (m *merger) read(whole bool) (Answer, error) {
 	return m.answer(false, err)
 }
 
-// part is a call as far as it has come.
-type part struct {
-	index, id, name string
-	args            []byte
-	depth           int
-	inText, escaped bool
-	whole           bool // the object has ended
-}
-
-// add adds a piece of the arguments. Whether they are whole is counted on, as to parse them again
-// with each piece takes minutes for a hostile answer.
-func (p *part) add(args []byte) {
-	p.args = append(p.args, args...)
-	for _, b := range args {
-		switch {
-		case p.escaped:
-			p.escaped = false
-		case p.inText:
-			p.escaped, p.inText = b == '\\', b != '"'
-		case b == '"':
-			p.inText = true
-		case b == '{' || b == '[':
-			p.depth++
-		case b == '}' || b == ']':
-			p.depth--
-			p.whole = p.depth == 0
-		}
-	}
-}
-
 // take takes an event.
 func (m *merger) take(text []byte) error {
 	e := Fields(text)
 	if e == nil {
-		return device.Faultf(device.Unavailable, "the model's server sends what is no chat completion: %s", quote(string(text), m.key))
+		return device.Faultf(device.Unavailable, "the model's server sends no chat completion: %s", errorText(text, m.key))
 	}
-	if v := e["error"]; len(v) > 0 && v.Kind() != 'n' {
+	if !isNothing(e["error"]) && string(e["error"]) != "false" {
 		return device.Faultf(device.Unavailable, "the model's server fails: %s", errorText(text, m.key))
 	}
 	m.usage(Fields(e["usage"]))
 	choices := Elements(e["choices"])
 	if len(choices) == 0 {
+		if text := said(text, 0); text != "" {
+			m.reason = quote(text, m.key)
+		}
 		return nil
 	}
+	m.events++
 	c := Fields(choices[0])
+	if !isNothing(c["error"]) {
+		return device.Faultf(device.Unavailable, "the model's server fails: %s", errorText(choices[0], m.key))
+	}
 	if finish := Text(c["finish_reason"]); finish != "" {
 		m.out.Finish = device.Clip(finish, 40)
 	}
-	for _, part := range [...]string{"delta", "message"} {
-		if err := m.add(Fields(c[part])); err != nil {
+	for _, spelling := range [...]string{"delta", "message"} {
+		message := Fields(c[spelling])
+		for name, v := range message {
+			if !m.choose(name, spelling, v) {
+				delete(message, name)
+			}
+		}
+		if err := m.add(message); err != nil {
 			return err
 		}
 	}
@@ -144,75 +174,57 @@ func (m *merger) take(text []byte) error {
 	return nil
 }
 
-// add adds what a model said.
-func (m *merger) add(said map[string]jsontext.Value) error {
-	if len(m.out.Refused) < 1000 {
-		m.out.Refused += device.Clip(Text(said["refusal"]), 200)
+// choose reports whether a member counts: some servers send it twice, in the parts of delta and as the
+// message so far. That which says something first does.
+func (m *merger) choose(name, spelling string, v jsontext.Value) bool {
+	if m.spelling[name] != "" || isNothing(v) {
+		return m.spelling[name] == "" || m.spelling[name] == spelling
 	}
-	m.text.WriteString(Text(said["content"]))
-	for _, p := range Elements(said["content"]) { // some send it in parts
+	if m.spelling == nil {
+		m.spelling = make(map[string]string)
+	}
+	if len(m.spelling) == 2*maxExtraNames {
+		return false
+	}
+	m.spelling[name] = spelling
+	return true
+}
+
+// add adds what a model said.
+func (m *merger) add(message map[string]jsontext.Value) error {
+	if len(m.out.Refused) < 1000 {
+		m.out.Refused += device.Clip(Text(message["refusal"]), 200)
+	}
+	m.text.WriteString(Text(message["content"]))
+	for _, p := range Elements(message["content"]) { // some send it in parts
 		m.text.WriteString(Text(Fields(p)["text"]))
 	}
 	if m.text.Len() > maxText {
 		return device.Faultf(device.Unavailable, "the model answers more than %d KiB", maxText>>10)
 	}
-	for _, v := range Elements(said["tool_calls"]) {
-		c := Fields(v)
-		f := Fields(c["function"])
-		p := m.of(string(c["index"]), name(c["id"]), name(f["name"]))
-		if p == nil {
-			return device.Faultf(device.Unavailable, "the model makes more than %d calls at a time", maxCalls)
+	for _, v := range Elements(message["tool_calls"]) {
+		if err := m.addCall(v); err != nil {
+			return err
 		}
-		args := []byte(f["arguments"]) // a part of a text, or an object
-		switch f["arguments"].Kind() {
-		case '"':
-			args = []byte(Text(args))
-		case 'n':
-			args = nil
+	}
+	for name, v := range message {
+		switch name {
+		case "role", "content", "refusal", "tool_calls", "function_call": // the last is another spelling
+		default:
+			if m.extra == nil {
+				m.extra = make(extras)
+			}
+			m.addExtra(m.extra, name, v, true)
 		}
-		if m.size += len(args); m.size > maxArguments {
-			return device.Faultf(device.Unavailable, "the arguments of the model's calls are more than %d KiB", maxArguments>>10)
-		}
-		p.add(args)
 	}
 	return nil
 }
 
-// name returns a name or an ID.
-func name(v jsontext.Value) string { return device.Clip(Text(v), maxName) }
-
-// of returns the call that a part belongs to: that with its ID, or the last one with its index. A
-// new ID is a new call, also at the index of another, and so is another name, or a name after whole
-// arguments, where its index is another or it has no ID. It is nil where there are too many.
-func (m *merger) of(index, id, name string) *part {
-	var at *part
-	for _, p := range m.calls {
-		if id != "" && p.id == id || id == "" && p.index == index {
-			at = p
-		} else if id != "" && p.index == index && p.id == "" && p.name == name { // its ID comes late
-			at = p
-		}
+// addExtra adds a member that is echoed. Where there is no room for all, none is.
+func (m *merger) addExtra(to extras, name string, v jsontext.Value, grows bool) {
+	if m.extraSize += len(name) + len(v); m.extraSize <= maxExtra && !to.add(name, v, grows, 0) {
+		m.extraSize = maxExtra + 1
 	}
-	if id == "" && at == nil && name == "" && len(m.calls) > 0 {
-		at = m.calls[len(m.calls)-1]
-	}
-	if at != nil && (id == "" || at.index != index) && name != "" && at.name != "" && (at.whole || name != at.name) {
-		at = nil
-	}
-	if at == nil {
-		if len(m.calls) == maxCalls {
-			return nil
-		}
-		at = &part{index: index}
-		m.calls = append(m.calls, at)
-	}
-	if at.id == "" {
-		at.id = id
-	}
-	if at.name == "" {
-		at.name = name
-	}
-	return at
 }
 
 // usage takes what a server says about tokens; the last word counts.
@@ -233,34 +245,27 @@ func (m *merger) answer(ended bool, err error) (Answer, error) {
 		return Answer{}, err
 	case err != nil:
 		return Answer{}, device.Faultf(device.Unavailable, "the model's answer was cut off: %w", err)
-	case !ended && m.out.Finish == "":
+	case !ended && m.events == 0 && m.reason == "":
+		return Answer{}, device.Faultf(device.Unavailable, "the model's server sends no chat completion: %s", errorText(m.other, m.key))
+	case !ended && m.out.Finish == "" && len(m.other) > 0:
+		return Answer{}, device.Faultf(device.Unavailable, "the model's answer was cut off in the middle; its server says %s", errorText(m.other, m.key))
+	case !ended && m.out.Finish == "" && m.reason == "":
 		return Answer{}, device.Faultf(device.Unavailable, "the model's answer was cut off in the middle")
 	}
 	a := m.out
 	a.Text, _ = spoken(m.text.String())
 	a.Text = strings.ToValidUTF8(strings.TrimSpace(a.Text), "\ufffd")
-	used := make(map[string]bool)
-	for i, p := range m.calls {
-		c := Call{ID: p.id, Name: p.name}
-		if c.ID == "" || used[c.ID] {
-			for n := i + 1; c.ID == "" || used[c.ID]; n++ {
-				c.ID = "call_" + strconv.Itoa(n)
-			}
-		}
-		used[c.ID] = true
-		args := jsontext.Value(bytes.TrimSpace(p.args))
-		switch {
-		case len(args) == 0:
-			c.Arguments = jsontext.Value("{}")
-		case args.IsValid() && args.Kind() == '{':
-			c.Arguments = args
-		default:
-			c.Broken = device.Clip(string(args), 300)
-		}
-		a.Calls = append(a.Calls, c)
+	if a.Calls, err = m.made(); err != nil {
+		return Answer{}, err
+	}
+	if m.extraSize <= maxExtra {
+		a.Extra = m.extra.values()
 	}
 	if a.Finish == "content_filter" && a.Refused == "" {
 		a.Refused = "the server filtered the answer"
+	}
+	if a.Text == "" && len(a.Calls) == 0 && a.Refused == "" {
+		return Answer{}, m.empty()
 	}
 	if m.say != nil && a.Text != "" {
 		m.say(a.Text)
@@ -268,13 +273,46 @@ func (m *merger) answer(ended bool, err error) (Answer, error) {
 	return a, nil
 }
 
-// spoken returns a text without what the model thought before; false while it thinks.
-func spoken(text string) (string, bool) {
-	const begin, end = "<think>", "</think>"
-	rest := strings.TrimLeft(text, " \n\t")
-	if !strings.HasPrefix(rest, begin) {
-		return text, len(rest) >= len(begin) || !strings.HasPrefix(begin, rest)
+// empty returns why a model answered nothing.
+func (m *merger) empty() error {
+	why := "its server does not say why"
+	switch {
+	case m.reason != "":
+		why = "its server says " + m.reason
+	case len(m.other) > 0:
+		why = "its server says " + errorText(m.other, m.key)
+	case m.out.Finish == "length":
+		why = "all its tokens were used up before; raise model.answer, or have it think less"
+	case m.text.Len() > 0 || len(m.extra) > 0:
+		why = "it only thought"
 	}
-	_, after, ok := strings.Cut(rest, end)
-	return after, ok
+	return device.Faultf(device.Unavailable, "the model gave no answer: %s", why)
+}
+
+// thoughts are the marks around what models think.
+var thoughts = [...]struct{ begin, end string }{{"<think>", "</think>"}, {"<thinking>", "</thinking>"}, {"<thought>", "</thought>"}, {"[THINK]", "[/THINK]"}}
+
+// spoken returns a text without what the model thought before; false while it thinks. The mark at the
+// beginning may be missing: some servers have it in the prompt.
+func spoken(text string) (string, bool) {
+	for first := true; ; first = false {
+		rest := strings.TrimLeft(text, " \n\t")
+		open, next := false, -1
+		for _, mark := range &thoughts {
+			open = open || len(rest) < len(mark.begin) && strings.HasPrefix(mark.begin, rest)
+			begin, end := strings.Index(text, mark.begin), strings.Index(text, mark.end)
+			if strings.HasPrefix(rest, mark.begin) {
+				if end < 0 {
+					return "", false
+				}
+				next = end + len(mark.end)
+			} else if first && end >= 0 && (begin < 0 || begin > end) {
+				next = end + len(mark.end)
+			}
+		}
+		if next < 0 {
+			return text, !open
+		}
+		text = text[next:]
+	}
 }

@@ -14,6 +14,9 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/imports"
 	"agentsite/node/state"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // openModels returns the World of language models. If their spent budgets are unknown, they are
@@ -37,7 +40,8 @@ func openModels(o Options, drafts func() *imports.Store) (*llm.World, error) {
 		})
 		return err
 	}
-	return &llm.World{Draft: draft, Hosted: o.Node, Now: o.Access.Now, Ledger: ledger, Queues: new(chat.Queues), Secret: secrets(o.File)}, nil
+	decode := func(args jsontext.Value, into any) error { return rpc.RawJSON(args).DecodeStrict(into) }
+	return &llm.World{Draft: draft, Decode: decode, Hosted: o.Node, Now: o.Access.Now, Ledger: ledger, Queues: new(chat.Queues), Secret: secrets(o.File)}, nil
 }
 
 // secrets returns what reads the files of secrets beside a configuration.

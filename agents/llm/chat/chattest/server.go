@@ -18,47 +18,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Quirk is something that servers do differently.
-type Quirk string
-
-// The quirks, with a server that has each.
-const (
-	Plain            Quirk = "as OpenAI documents it"
-	Whole            Quirk = "no stream, although it was asked for"
-	StopAtCalls      Quirk = "finish_reason stop with calls"    // Ollama
-	ObjectArguments  Quirk = "arguments as an object"           // Ollama's own layer
-	IndexZero        Quirk = "all calls at index 0"             // Ollama, Gemini's layer
-	NoIndex          Quirk = "calls without an index"           // some gateways
-	NoIDs            Quirk = "calls without IDs"                // llama.cpp
-	SameIDs          Quirk = "calls with one ID"                // LM Studio
-	NullContent      Quirk = "null content beside calls"        // vLLM
-	NoUsage          Quirk = "no usage"                         // LM Studio
-	UsageEverywhere  Quirk = "usage in each event"              // OpenRouter
-	NoDone           Quirk = "no [DONE]"                        // some proxies
-	NoFinish         Quirk = "[DONE] without finish_reason"     // some proxies
-	Comments         Quirk = "comments between events"          // OpenRouter
-	CRLF             Quirk = "lines that end with CR LF"        // LiteLLM
-	NoSpace          Quirk = "data: without a space"            // some proxies
-	Parts            Quirk = "content as parts"                 // Mistral
-	Reasoning        Quirk = "reasoning beside the content"     // DeepSeek, vLLM
-	Thoughts         Quirk = "thoughts in the content"          // Qwen at llama.cpp
-	NameTwice        Quirk = "the name of a call in each event" // some gateways
-	Letters          Quirk = "arguments letter by letter"       // OpenAI
-	NoStreamOptions  Quirk = "stream_options refused"           // Mistral
-	CompletionTokens Quirk = "max_tokens refused"               // OpenAI's newer models
-	NoToolChoice     Quirk = "tool_choice refused"              // Ollama
-	BusyOnce         Quirk = "busy once"                        // all clouds
-)
-
-// Prose is what no client can mend: nobody can tell such a call from a text about one.
-const Prose Quirk = "calls as text" // Ollama without a template, vLLM without a parser
-
-// Quirks are all that the same answer is understood of.
-var Quirks = []Quirk{
-	Plain, Whole, StopAtCalls, ObjectArguments, IndexZero, NoIndex, NoIDs, SameIDs, NullContent, NoUsage, UsageEverywhere, NoDone, NoFinish, Comments, CRLF, NoSpace, Parts,
-	Reasoning, Thoughts, NameTwice, Letters, NoStreamOptions, CompletionTokens, NoToolChoice, BusyOnce,
-}
-
 // Server answers each request with what Answer returns. It is safe for concurrent use.
 type Server struct {
 	*httptest.Server
@@ -108,11 +67,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	for quirk, field := range map[Quirk]string{NoStreamOptions: `"stream_options"`, CompletionTokens: `"max_tokens"`, NoToolChoice: `"tool_choice"`} {
-		if s.quirk == quirk && strings.Contains(string(body), field) {
-			http.Error(w, `{"error":{"message":"Unsupported parameter: `+strings.Trim(field, `"`)+`"}}`, http.StatusBadRequest)
-			return
-		}
+	if refuse(w, s.quirk, body) {
+		return
 	}
 	if s.quirk == BusyOnce && first {
 		w.Header().Set("Retry-After", "1")
@@ -120,12 +76,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := s.Answer(body)
-	if s.quirk == Whole {
-		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		w.Write(whole(a))
+	if media := map[Quirk]string{Whole: "application/json; charset=utf-8", MediaTypeCase: "Application/JSON", PlainJSON: "text/plain", NoStream: "application/json"}[s.quirk]; media != "" {
+		w.Header().Set("Content-Type", media)
+		w.Write(encode(whole(a)))
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
+	media := "text/event-stream"
+	if s.quirk == JSONLines {
+		media = "application/x-ndjson"
+	}
+	w.Header().Set("Content-Type", media)
 	io.WriteString(w, Stream(a, s.quirk))
 }
 
@@ -141,7 +101,7 @@ func encode(v any) []byte {
 }
 
 // whole returns an answer that is not streamed.
-func whole(a chat.Answer) []byte {
+func whole(a chat.Answer) object {
 	m := object{"role": "assistant", "content": a.Text}
 	var calls []object
 	for _, c := range a.Calls {
@@ -154,7 +114,7 @@ func whole(a chat.Answer) []byte {
 	if a.Usage.Known {
 		out["usage"] = usage(a)
 	}
-	return encode(out)
+	return out
 }
 
 func finish(a chat.Answer, q Quirk) string {
@@ -175,8 +135,11 @@ func Stream(a chat.Answer, q Quirk) string {
 	if q == CRLF {
 		end = "\r\n"
 	}
-	if q == NoSpace {
+	switch q {
+	case NoSpace:
 		prefix = "data:"
+	case JSONLines:
+		prefix = ""
 	}
 	event := func(v object) {
 		if q == Comments {
@@ -194,15 +157,35 @@ func Stream(a chat.Answer, q Quirk) string {
 		a.Calls = nil
 	}
 	delta := func(d object, finish any) {
-		event(object{"id": "x", "object": "chat.completion.chunk", "choices": []object{{"index": 0, "delta": d, "finish_reason": finish}}})
+		c := object{"index": 0, "delta": d, "finish_reason": finish}
+		if q == DeltaAndMessage {
+			c["message"] = d
+		}
+		if q == MessageAtEnd && finish != nil {
+			c["message"] = whole(a)["choices"].([]object)[0]["message"]
+		}
+		event(object{"id": "x", "object": "chat.completion.chunk", "choices": []object{c}})
 	}
 	delta(object{"role": "assistant", "content": nil}, nil)
-	if q == Reasoning {
-		delta(object{"reasoning_content": "hm", "content": nil}, nil)
-	}
 	text := a.Text
-	if q == Thoughts {
+	switch q {
+	case Reasoning:
+		delta(object{"reasoning_content": "hm", "content": nil}, nil)
+	case WantsReasoning, RefusesEcho:
+		for part := range strings.SplitAfterSeq("I should read it.", " ") {
+			delta(object{"reasoning_content": part, "content": nil}, nil)
+		}
+		delta(object{"reasoning_content": nil}, nil)
+	case WantsDetails:
+		for _, part := range details[:2] {
+			delta(object{"reasoning_details": []object{part}}, nil)
+		}
+	case Thoughts:
 		text = "<think>\nhm, a lamp?\n</think>\n\n" + text
+	case NoOpeningThink:
+		text = "hm, a lamp?\n</think>\n\n" + text
+	case OtherThoughts:
+		text = "[THINK]hm[/THINK]<think>a lamp?</think>" + text
 	}
 	for part := range strings.SplitSeq(text, " ") {
 		content := any(part + " ")
@@ -223,6 +206,10 @@ func Stream(a chat.Answer, q Quirk) string {
 			delete(call, "id")
 		case SameIDs:
 			call["id"] = "call"
+		case LongIDs:
+			call["id"] = longID(c.ID)
+		case WantsSignature:
+			call["extra_content"] = signature
 		}
 		one := q == IndexZero || q == NoIndex || q == SameIDs || q == NullContent || q == NoIDs || q == ObjectArguments
 		if q == ObjectArguments {
@@ -235,16 +222,22 @@ func Stream(a chat.Answer, q Quirk) string {
 			d["content"] = nil
 		}
 		delta(d, nil)
-		step := 7
-		if q == Letters {
-			step = 1
+		if one {
+			continue
 		}
-		for args := string(c.Arguments); args != "" && !one; args = args[min(step, len(args)):] {
-			f := object{"arguments": args[:min(step, len(args))]}
+		for n, piece := range pieces(string(c.Arguments), q) {
+			f := object{"arguments": piece}
 			if q == NameTwice {
 				f["name"] = c.Name
 			}
-			delta(object{"tool_calls": []object{{"index": i, "function": f}}}, nil)
+			call := object{"index": i, "function": f}
+			if q == OtherIDs || q == OtherIDsAlone {
+				call["id"] = fmt.Sprint("other_", i, "_", n)
+			}
+			if q == OtherIDsAlone {
+				delete(call, "index")
+			}
+			delta(object{"tool_calls": []object{call}}, nil)
 		}
 	}
 	if q != NoFinish {
@@ -257,6 +250,38 @@ func Stream(a chat.Answer, q Quirk) string {
 		b.WriteString(prefix + "[DONE]" + end + end)
 	}
 	return b.String()
+}
+
+// spell returns the arguments of a call as a server with a quirk spells them.
+func spell(args string, q Quirk) string {
+	none := map[Quirk]string{NullArguments: "null", NoneArguments: "None", ListArguments: "[]"}[q]
+	switch {
+	case none != "" && args == "{}":
+		return none
+	case q == EmptyFirst:
+		return "{}" + args
+	case q == TextArguments:
+		return chat.Quote(args)
+	}
+	return args
+}
+
+// pieces cuts the arguments of a call as a server with a quirk does.
+func pieces(args string, q Quirk) (all []string) {
+	step := 7
+	if q == Letters {
+		step = 1
+	}
+	for rest := spell(args, q); rest != ""; rest = rest[min(step, len(rest)):] {
+		all = append(all, rest[:min(step, len(rest))])
+	}
+	switch q {
+	case ArgumentsTwice:
+		all = append(all, args)
+	case ArgumentsEnded:
+		all[len(all)-1] = args
+	}
+	return all
 }
 
 // Stall answers with text, and then stands still until its client has gone.

@@ -80,6 +80,7 @@ type Agent struct {
 	name  string
 
 	starting device.Mutex // held while a child starts or lists
+	older    bool         // the last child was greeted in olderRevision; starting guards it
 
 	mu        sync.Mutex
 	life      context.Context     // of Run; nil while it does not run
@@ -87,6 +88,7 @@ type Agent struct {
 	crashes   int                 // in a row, without a call
 	until     time.Time           // no start before
 	blamed    map[string]failures // by the account whose calls the child crashed in
+	skips     string              // what the last child wrote beside messages
 	last      string              // why the last child ended; "" for well
 	withdrawn map[string]bool     // by the child's names: what it last offered in other words, or not at all
 }
@@ -223,6 +225,20 @@ func backOff(n int) time.Time { return time.Now().Add(min(backoffMin<<min(n, 16)
 
 // Report says whether the child runs, and why it does not.
 func (a *Agent) Report(context.Context) agent.Report {
+	r := a.report()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	skips := a.skips
+	if a.child != nil {
+		skips = a.child.skips()
+	}
+	if skips != "" && r.Says != "" && !strings.HasSuffix(r.Says, skips) {
+		r.Says += "; " + skips
+	}
+	return r
+}
+
+func (a *Agent) report() agent.Report {
 	offered := len(a.Tools())
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	stdjson "encoding/json"
 	"errors"
+	"io"
 	"strings"
 
 	"agentsite/agents"
@@ -19,7 +20,8 @@ const (
 	maxResult = 256 << 10
 	maxArgs   = 64 << 10
 	maxSays   = 2 << 10 // of a child's in a fault
-	partSize  = 64      // what a part of an answer counts beside its content
+	maxParts  = 4096
+	partSize  = 64 // what a part of an answer counts beside its content
 )
 
 // Call implements tools.Agent. A call that the child may or may not have made is
@@ -57,14 +59,11 @@ func (a *Agent) Call(ctx context.Context, _ agents.Principal, call tools.Call) (
 	c.asked[call.Account]++
 	a.mu.Unlock()
 	res, err := c.session.CallTool(calling, &sdk.CallToolParams{Name: tool, Arguments: stdjson.RawMessage(text)})
-	if err != nil {
-		err = a.failed(ctx, calling, c, err)
-	}
-	if refused := err != nil && device.AsFault(err).Kind == device.Invalid; err == nil || refused {
-		a.answered(c, call.Account, !refused)
+	if calling.Err() == nil && !c.hasEnded(err) {
+		a.answered(c, call.Account, err == nil)
 	}
 	if err != nil {
-		return none, err
+		return none, a.failed(ctx, calling, c, err)
 	}
 	return a.result(res)
 }
@@ -82,9 +81,15 @@ func (a *Agent) answered(c *child, account string, well bool) {
 	}
 }
 
+// hasEnded reports whether the child has ended, as the error of a call or the child itself says.
+func (c *child) hasEnded(err error) bool {
+	return c.cause.Load() != nil || c.over.Load() || errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF)
+}
+
 // failed returns the fault of a call that was not answered well.
 func (a *Agent) failed(ctx, calling context.Context, c *child, err error) error {
 	var refused *jsonrpc.Error
+	var fault *device.Fault
 	if calling.Err() != nil {
 		go c.probe()
 	}
@@ -93,14 +98,19 @@ func (a *Agent) failed(ctx, calling context.Context, c *child, err error) error 
 		return ctx.Err()
 	case calling.Err() != nil:
 		return device.Faultf(device.UnknownOutcome, "%s did not answer in %v; whether it did what was asked is not known", a.name, callTime)
-	case errors.As(err, &refused) && c.cause.Load() == nil && !errors.Is(err, sdk.ErrConnectionClosed):
+	case errors.As(err, &fault):
+		return device.Faultf(fault.Kind, "%s: %s", a.name, fault.Msg)
+	case errors.As(err, &refused) && !c.hasEnded(err):
 		return device.Faultf(device.Invalid, "%s refuses, in its own words: %s", a.name, device.Clip(refused.Message, maxSays))
 	}
-	says := "it ended"
-	if cause := c.cause.Load(); cause != nil {
-		says = *cause
+	cause := c.cause.Load()
+	switch {
+	case cause != nil:
+		return device.Faultf(device.UnknownOutcome, "%s failed during the call (%s); whether it did what was asked is not known", a.name, *cause)
+	case c.hasEnded(err):
+		return device.Faultf(device.UnknownOutcome, "%s ended during the call; whether it did what was asked is not known", a.name)
 	}
-	return device.Faultf(device.UnknownOutcome, "%s failed during the call (%s); whether it did what was asked is not known", a.name, says)
+	return device.Faultf(device.UnknownOutcome, "%s goes on, but its answer cannot be read (%s); whether it did what was asked is not known", a.name, device.Clip(err.Error(), 200))
 }
 
 // result converts a child's answer.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"agentsite/agents/agent"
@@ -20,8 +21,14 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// protocol is the revision that children are spoken to in: those that exist know no newer one.
-const protocol = "2025-11-25"
+// The revisions in which children are spoken to. The newer one has no handshake: servers that know
+// nothing else exist since 2026-08 (laravel/mcp 1.0). Of those that do not know it most refuse its first
+// request and are answered in the older one at once; the others end at it (those of rmcp), or are
+// silent.
+const (
+	newestRevision = "2026-07-28"
+	olderRevision  = "2025-11-25"
+)
 
 // child is a child that runs.
 type child struct {
@@ -38,6 +45,12 @@ type child struct {
 	busy    int            // uses under way; Agent.mu guards it, as idle and calls
 	asked   map[string]int // calls without an answer, by account; one that a caller left, too
 	idle    *time.Timer
+}
+
+// waitEnd waits until the session has ended, and ends its subscriptions.
+func (c *child) waitEnd() {
+	c.session.Wait()
+	c.session.Close()
 }
 
 func (c *child) stop() {
@@ -104,6 +117,47 @@ func (a *Agent) running(ctx context.Context, account string) (*child, error) {
 
 // start starts the child, and takes it into use once it has listed its tools.
 func (a *Agent) start(ctx context.Context) (*child, error) {
+	c, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.list(ctx, c); err != nil {
+		c.Close()
+		c.waitEnd()
+		return nil, c.why(ctx, err)
+	}
+	a.mu.Lock()
+	if a.life != nil {
+		a.child = c
+		c.idle = time.AfterFunc(idleTime, func() { a.stopIdle(c) })
+	}
+	a.mu.Unlock()
+	if c.idle == nil {
+		c.Close()
+		c.waitEnd()
+		return nil, errors.New("it is not to run any more")
+	}
+	slog.Info("child started", "agent", a.name)
+	go a.wait(c)
+	return c, nil
+}
+
+// connect starts the child and greets it. The newest revision has half of the time; a child that was
+// greeted in the older one is greeted so again.
+func (a *Agent) connect(ctx context.Context) (c *child, err error) {
+	if !a.older {
+		first, cancel := context.WithTimeout(ctx, startTime/2)
+		c, err = a.greet(first, newestRevision)
+		if cancel(); err == nil || ctx.Err() != nil {
+			return c, err
+		}
+	}
+	c, err = a.greet(ctx, olderRevision)
+	a.older = err == nil
+	return c, err
+}
+
+func (a *Agent) greet(ctx context.Context, revision string) (*child, error) {
 	dial := a.world.Dial
 	if dial == nil {
 		dial = dialChild
@@ -117,54 +171,45 @@ func (a *Agent) start(ctx context.Context) (*child, error) {
 		Logger: slog.New(slog.DiscardHandler), Capabilities: &sdk.ClientCapabilities{},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { c.changed.Store(true) },
 	})
-	if c.session, err = client.Connect(ctx, c.conn, &sdk.ClientSessionOptions{ProtocolVersion: protocol}); err != nil {
+	if c.session, err = client.Connect(ctx, c.conn, &sdk.ClientSessionOptions{ProtocolVersion: revision}); err != nil {
 		c.Close()
 		return nil, c.why(ctx, err)
 	}
-	if err := a.list(ctx, c); err != nil {
-		c.Close()
-		c.session.Wait()
-		return nil, c.why(ctx, err)
-	}
-	a.mu.Lock()
-	if a.life != nil {
-		a.child = c
-		c.idle = time.AfterFunc(idleTime, func() { a.stopIdle(c) })
-	}
-	a.mu.Unlock()
-	if c.idle == nil {
-		c.Close()
-		c.session.Wait()
-		return nil, errors.New("it is not to run any more")
-	}
-	slog.Info("child started", "agent", a.name)
-	go a.wait(c)
 	return c, nil
 }
 
 // why returns why a child could not be used.
 func (c *child) why(ctx context.Context, err error) error {
+	says := c.saysWhy(ctx, err)
+	if skips := c.skips(); skips != "" {
+		says += "; " + skips
+	}
+	return errors.New(says)
+}
+
+func (c *child) saysWhy(ctx context.Context, err error) string {
 	switch cause := c.cause.Load(); {
 	case cause != nil:
-		return errors.New(*cause)
+		return *cause
 	case ctx.Err() != nil:
-		return errors.New("it did not answer in time")
-	case errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, io.EOF):
-		return errors.New("it ended before it listed its tools; the journal of the machine has its own words")
+		return "it did not answer in time"
+	case c.over.Load(), errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe), errors.Is(err, syscall.EPIPE):
+		return "it ended before it listed its tools; the journal of the machine has its own words"
 	}
-	return errors.New(device.Clip(err.Error(), 200))
+	return device.Clip(err.Error(), 200)
 }
 
 // wait notes the end of a child.
 func (a *Agent) wait(c *child) {
 	defer close(c.ended)
-	c.session.Wait()
+	c.waitEnd()
 	c.Close()
 	a.mu.Lock() // until the crash is noted: a call between them would start it without the back-off
 	defer a.mu.Unlock()
 	if c.idle.Stop(); a.child == c {
 		a.child = nil
 	}
+	a.skips = c.skips()
 	if c.stopped.Load() {
 		slog.Info("child stopped", "agent", a.name)
 		return

@@ -41,7 +41,7 @@ type pipes struct {
 
 func (p pipes) Close() error { return p.WriteCloser.Close() }
 
-// bad holds the messages that hostile children send when they are called.
+// bad holds what children write when they are called, before they answer.
 var bad = map[string]string{
 	"flood":   strings.Repeat(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`+"\n", 500),
 	"giant":   `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"` + strings.Repeat("x", 2*maxMessage) + `"}}` + "\n",
@@ -65,27 +65,28 @@ func serve(mode string, start int, rw io.ReadWriteCloser, exit func()) {
 		switch mode {
 		case "crash":
 			exit()
-			return nil, ctx.Err()
+			return new(sdk.CallToolResult), ctx.Err()
 		case "slow":
 			<-ctx.Done()
-			return nil, ctx.Err()
+			return new(sdk.CallToolResult), ctx.Err()
 		case "large":
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Repeat("x", maxResult+1)}}}, nil
 		case "error":
 			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "no such place"}}}, nil
 		}
 		if text, ok := bad[mode]; ok {
-			io.WriteString(rw, text)
-			<-ctx.Done()
-			return nil, ctx.Err()
+			if io.WriteString(rw, text); mode == "flood" {
+				<-ctx.Done()
+				return new(sdk.CallToolResult), ctx.Err()
+			}
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf("rain, by %s", r.Params.Arguments)}}}, nil
 	})
 	s.AddTool(&sdk.Tool{Name: "hidden", Description: "Close\u200b the door.", InputSchema: input}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return nil, nil
+		return new(sdk.CallToolResult), nil
 	})
 	s.AddTool(&sdk.Tool{Name: "long", Description: strings.Repeat("x", maxDefinition), InputSchema: input}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return nil, nil
+		return new(sdk.CallToolResult), nil
 	})
 	s.Run(context.Background(), &sdk.IOTransport{Reader: rw, Writer: rw})
 }

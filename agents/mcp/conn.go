@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +45,9 @@ type conn struct {
 	once  sync.Once
 	cause atomic.Pointer[string] // the child's first error
 	over  atomic.Bool            // it cannot be used any more, though the child may take a while to end
+
+	skipped atomic.Int64           // lines
+	first   atomic.Pointer[string] // the beginning of the first of them
 }
 
 func newConn(rw io.ReadWriteCloser) *conn {
@@ -68,66 +73,75 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 
 func (c *conn) read() (jsonrpc.Message, error) {
 	for {
-		line, err := c.line()
+		line, long, err := c.line()
 		if err != nil {
 			return nil, err
 		}
-		if !c.messages.Allow() || !c.bytes.AllowN(time.Now(), len(line)) {
-			return nil, errors.New("it floods: more than 50 messages or 1 MiB a second")
+		if !c.messages.Allow() {
+			return nil, errFlood
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		if err := checkMessage(line); err != nil {
-			return nil, fmt.Errorf("it sent what is not a message: %w", err)
+		var m jsonrpc.Message
+		text, err := jsontext.Value(nil), errTooLong
+		if !long {
+			text, err = repair(line)
 		}
-		m, err := jsonrpc.DecodeMessage(line)
-		if err != nil {
-			return nil, errors.New("it sent JSON that is not a message of JSON-RPC 2.0")
+		if err == nil {
+			m, err = message(text)
 		}
-		return m, nil
+		if err == nil {
+			return m, nil
+		}
+		if id, ok := answered(line); ok {
+			return broken(id, err), nil
+		}
+		c.skip(line)
 	}
 }
 
-// line reads a line of at most maxMessage bytes.
-func (c *conn) line() ([]byte, error) {
-	var all []byte
+// skip leaves out a line that is no message, as the SDKs do: children write banners and logs there.
+func (c *conn) skip(line []byte) {
+	if c.skipped.Add(1) == 1 {
+		first := strings.ToValidUTF8(string(bytes.TrimSpace(line[:min(len(line), 200)])), "\ufffd")
+		c.first.Store(&first)
+		slog.Warn("child wrote a line that is no message to its standard output, which is left out", "line", first)
+	}
+}
+
+// skips says how many lines were left out; "" for none.
+func (c *conn) skips() string {
+	first := c.first.Load()
+	if first == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d lines of its standard output are no messages and were left out, the first: %.120q", c.skipped.Load(), *first)
+}
+
+var (
+	errFlood   = errors.New("it floods: more than 50 messages or 1 MiB a second")
+	errTooLong = fmt.Errorf("it has more than %d MiB", maxMessage>>20)
+)
+
+// line reads a line. Of a long one it returns the first maxMessage bytes at most.
+func (c *conn) line() (all []byte, long bool, err error) {
 	for {
 		part, err := c.in.ReadSlice('\n')
-		if len(all)+len(part) > maxMessage {
-			return nil, fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
+		if !c.bytes.AllowN(time.Now(), len(part)) {
+			return nil, false, errFlood
 		}
-		all = append(all, part...)
+		if long = long || len(all)+len(part) > maxMessage; !long {
+			all = append(all, part...)
+		}
 		switch {
 		case err == nil:
-			return all, nil
+			return all, long, nil
 		case errors.Is(err, bufio.ErrBufferFull):
 		case errors.Is(err, io.EOF):
-			return nil, io.EOF // an unfinished line is none
+			return nil, false, io.EOF // an unfinished line is none
 		default:
-			return nil, err
-		}
-	}
-}
-
-// checkMessage accepts one JSON object, without a name twice in an object, in UTF-8, and at most
-// maxDepth deep.
-func checkMessage(line []byte) error {
-	d := jsontext.NewDecoder(bytes.NewBuffer(line))
-	if d.PeekKind() != '{' {
-		return errors.New("a line is not a JSON object")
-	}
-	for {
-		_, err := d.ReadToken()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return errors.New("a line is not valid JSON")
-		case d.StackDepth() > maxDepth:
-			return fmt.Errorf("its JSON is more than %d deep", maxDepth)
-		case d.StackDepth() == 0 && len(bytes.TrimSpace(line[d.InputOffset():])) > 0:
-			return errors.New("a line has more than one value")
+			return nil, false, err
 		}
 	}
 }

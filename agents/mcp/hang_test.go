@@ -18,14 +18,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// hanging is a child that answers a method as often as its number says, and -1 for always; of
-// another method it takes no notice.
+// hanging is a child of 2025-11-25 that answers a method as often as its number says, and -1 for always;
+// of another method it takes no notice.
 type hanging struct {
 	answers map[string]int
 	notes   chan string
 	listing time.Duration // what its list takes
 	closing time.Duration // and its end
 	dialing time.Duration // and what its start does, whatever the caller wants
+	silent  bool          // before it is initialized
+	newest  bool          // it is one of 2026-07-28
 	starts  int
 }
 
@@ -51,6 +53,9 @@ func (h *hanging) dial(context.Context, *Agent) (io.ReadWriteCloser, error) {
 				ID     jsontext.Value `json:"id"`
 				Method string         `json:"method"`
 			}
+			if json.Unmarshal(line, &q) == nil && q.Method == "server/discover" && !h.silent && !h.newest {
+				io.WriteString(theirs, `{"jsonrpc":"2.0","id":`+string(q.ID)+`,"error":{"code":-32601,"message":"no such method"}}`+"\n")
+			}
 			if json.Unmarshal(line, &q) != nil || q.ID == nil || answers[q.Method] == 0 {
 				continue
 			}
@@ -58,8 +63,9 @@ func (h *hanging) dial(context.Context, *Agent) (io.ReadWriteCloser, error) {
 				time.Sleep(h.listing)
 			}
 			result := map[string]string{
-				"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"c","version":"1"}}`,
-				"tools/list": listed, "tools/call": `{"content":[{"type":"text","text":"rain"}]}`, "ping": "{}",
+				"initialize":      `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"c","version":"1"}}`,
+				"server/discover": `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`,
+				"tools/list":      listed, "tools/call": `{"content":[{"type":"text","text":"rain"}]}`, "ping": "{}",
 			}[q.Method]
 			io.WriteString(theirs, `{"jsonrpc":"2.0","id":`+string(q.ID)+`,"result":`+result+"}\n")
 		}
@@ -115,6 +121,8 @@ func canonicalOf(list string) (string, error) {
 	}
 	return string(all.Tools[0]), all.Tools[0].Canonicalize()
 }
+
+var noPrincipal agents.Principal
 
 var callForecast = tools.Call{Tool: "weather_get_forecast", Args: jsonArgs("{}")}
 
@@ -197,24 +205,26 @@ func TestEndWhileStarting(t *testing.T) {
 	})
 }
 
-// TestHungChild: a child that answers nothing any more is ended, and the next call is served.
+// TestHungChild: a child of either revision that answers nothing any more is ended, and the next call is
+// served.
 func TestHungChild(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &hanging{answers: map[string]int{"initialize": -1, "tools/list": -1}}
-		a, end := h.run(t)
-		defer end()
-		leaving, leave := context.WithTimeout(t.Context(), time.Second)
-		defer leave()
-		if err := callOf(leaving, a); err == nil {
-			t.Error("it was answered")
-		}
-		h.answers["tools/call"] = -1
-		time.Sleep(callTime + 10*time.Second)
-		if err := callOf(t.Context(), a); err != nil || h.starts != 2 {
-			t.Errorf("%v after %d starts", err, h.starts)
-		}
-		h.answers = map[string]int{"initialize": -1, "tools/list": -1, "ping": -1}
-	})
+	for greeting, newest := range map[string]bool{"initialize": false, "server/discover": true} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &hanging{answers: map[string]int{greeting: -1, "tools/list": -1}, newest: newest}
+			a, end := h.run(t)
+			defer end()
+			leaving, leave := context.WithTimeout(t.Context(), time.Second)
+			defer leave()
+			if err := callOf(leaving, a); err == nil {
+				t.Error("it was answered")
+			}
+			h.answers["tools/call"] = -1
+			time.Sleep(callTime + 10*time.Second)
+			if err := callOf(t.Context(), a); err != nil || h.starts != 2 {
+				t.Errorf("%s: %v after %d starts", greeting, err, h.starts)
+			}
+		})
+	}
 }
 
 // TestCallWhenIdle: a call in the moment in which the child is stopped, because it was idle, is made by
@@ -232,6 +242,25 @@ func TestCallWhenIdle(t *testing.T) {
 		end()
 		if h.starts < 2 {
 			t.Error("it was never stopped")
+		}
+	})
+}
+
+// TestSilentBeforeInitialize: a child that is silent before its handshake is greeted in the older
+// revision in time, and at once when it is started again.
+func TestSilentBeforeInitialize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hanging{answers: map[string]int{"initialize": -1, "tools/list": -1, "tools/call": -1}, silent: true}
+		a, end := h.run(t)
+		defer end()
+		came := time.Now()
+		if err := callOf(t.Context(), a); err != nil || h.starts != 2 || time.Since(came) >= startTime {
+			t.Fatalf("%v after %d starts and %v", err, h.starts, time.Since(came))
+		}
+		time.Sleep(idleTime + time.Second)
+		came = time.Now()
+		if err := callOf(t.Context(), a); err != nil || h.starts != 3 || time.Since(came) > time.Second {
+			t.Errorf("%v after %d starts and %v", err, h.starts, time.Since(came))
 		}
 	})
 }

@@ -124,6 +124,10 @@ func TestHiddenText(t *testing.T) {
 	for text, refused := range map[string]bool{
 		"Opens\U000E0101\U000E0152 it": true, "a\uFE0Fb": true, "a\u3164b": true, "a\u034Fb": true, "a\u2028b": true,
 		"\U000E0041": true, "⚠️ Überschreibt 日本": false, "⚠️️": true,
+		// hackmyagent#409, blitzcrieg1/agentmetry#182: of other languages, and emoji of several characters
+		"👩‍🔧 🧑🏽‍🚀 ❤️‍🔥 🏳️‍🌈 👁️‍🗨️ 👨‍👩‍👧‍👦": false, "ℹ️ ‼️ ↔️ 1️⃣ #️⃣ ☎︎ ↗️ ⏸️": false, "🏴\U000E0067\U000E0062\U000E0073\U000E0063\U000E0074\U000E007F": false, "🇩🇪": false,
+		"می\u200cخواهم": false, "क्\u200dष": false, "ශ්\u200dරී": false,
+		"a\u200db": true, "می\u200c\u200cخواهم": true, "می\u200c b": true, "1\uFE0F": true, "1\uFE0Fa": true, "👩\u200d": true, "\u200d👩": true, "👩\u200da": true, "🏴\U000E0067": true, "a\uFE0E": true, "a\u00ad": true, "a\u202e": true,
 	} {
 		_, err := canonical(&sdk.Tool{Name: "x", Description: text, InputSchema: map[string]any{"type": "object"}})
 		if (err != nil) != refused {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"unicode"
 
 	"agentsite/agents/tools"
 	"agentsite/device"
@@ -71,14 +70,8 @@ func checkDefinition(text jsontext.Value) error {
 	if strings.Contains(string(text), `"x-mcp-header"`) { // which has clients send arguments outside the call, where nothing here compares them
 		return errors.New("its schemas have x-mcp-header, which is not passed on")
 	}
-	before := ' '
-	for _, r := range string(text) {
-		hidden := unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) &&
-			(r != '\uFE0F' || !unicode.Is(unicode.So, before)) // which makes an emoji of a symbol
-		if r == unicode.ReplacementChar || !unicode.IsGraphic(r) || hidden {
-			return errors.New("its definition has characters that people do not see")
-		}
-		before = r
+	if hidesText(string(text)) {
+		return errors.New("its definition has characters that people do not see")
 	}
 	var d definition
 	if err := json.Unmarshal(text, &d); err != nil || !toolName().MatchString(d.Name) {

@@ -5,7 +5,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"regexp"
 	"slices"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // frameReader reads messages from a byte stream.
@@ -20,7 +25,7 @@ func newFrameReader(codec Codec, r *bufio.Reader, tooLong func(n int) bool) fram
 	if codec == CBOR {
 		return &cborItems{r: r, tooLong: tooLong}
 	}
-	return jsonLines{r, tooLong}
+	return &Lines{r, tooLong}
 }
 
 var (
@@ -28,19 +33,89 @@ var (
 	errUnframed = errors.New("what comes is no sequence of CBOR items of definite length")
 )
 
-type jsonLines struct {
+// maxSkipped bounds a line that is skipped.
+const maxSkipped = 16 << 20
+
+// LongLine is the error of a line of more than MaxMessage bytes, which was skipped: the next one can be
+// read. ID is that of its message, where it stands at its beginning or its end.
+type LongLine struct{ ID ID }
+
+func (*LongLine) Error() string { return errTooLong.Error() }
+
+// Lines reads messages in JSON, one a line.
+type Lines struct {
 	r       *bufio.Reader
 	tooLong func(n int) bool
 }
 
+// NewLines returns a reader of lines of at most MaxMessage bytes.
+func NewLines(r io.Reader) *Lines {
+	return &Lines{bufio.NewReader(r), func(n int) bool { return n > MaxMessage }}
+}
+
+// Next returns a line without its end, in a slice of its own; io.EOF after the last. After a *LongLine
+// it can be called again.
+func (l *Lines) Next() ([]byte, error) { return l.next() }
+
+// skip reads the rest of a line whose beginning is too long. It fails with errTooLong where the peer may
+// send no line of that length, or none ends.
+func (l *Lines) skip(begin []byte, err error) error {
+	if len(begin) <= MaxMessage {
+		return errTooLong
+	}
+	const kept = 512
+	end := begin[len(begin)-kept:]
+	for n := len(begin); errors.Is(err, bufio.ErrBufferFull); {
+		var part []byte
+		part, err = l.r.ReadSlice('\n')
+		if n += len(part); n > maxSkipped {
+			return errTooLong
+		}
+		end = append(bytes.Clone(end), part...)
+		end = end[max(0, len(end)-kept):]
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return &LongLine{idOfLine(begin, end)}
+}
+
+// lastID is an ID as the last member of an object that ends there, as Python's SDK writes it.
+var lastID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[,{]\s*"id"\s*:\s*("[^"\\]{0,128}"|-?[0-9]{1,20})\s*(,\s*"jsonrpc"\s*:\s*"2.0"\s*)?}\s*$`)
+})
+
+// idOfLine returns the ID of a message by the beginning and the end of its line; the zero ID for none.
+func idOfLine(begin, end []byte) (id ID) {
+	d := jsontext.NewDecoder(bytes.NewReader(begin), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return ID{}
+	}
+	for {
+		name, err := d.ReadToken()
+		switch {
+		case err == nil && name.Kind() == '"' && name.String() == "id":
+			if v, err := d.ReadValue(); err == nil && json.Unmarshal(v, &id) == nil {
+				return id
+			}
+			return ID{}
+		case err != nil || name.Kind() != '"' || d.SkipValue() != nil:
+			if m := lastID().FindSubmatch(end); m != nil && json.Unmarshal(m[1], &id) == nil {
+				return id
+			}
+			return ID{}
+		}
+	}
+}
+
 // next returns a line without its end, which may be missing on the last. It skips empty
 // lines.
-func (l jsonLines) next() ([]byte, error) {
+func (l *Lines) next() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := l.r.ReadSlice('\n')
 		if l.tooLong(len(line) + len(part)) {
-			return nil, errTooLong
+			return nil, l.skip(append(line, part...), err)
 		}
 		line = append(line, part...)
 		switch {

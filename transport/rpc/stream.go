@@ -124,6 +124,13 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 	for {
 		b, err := s.messages.next()
+		var long *LongLine
+		if errors.As(err, &long) {
+			a := s.newRequest(nil)
+			a.in.m.ID = long.ID
+			a.in.respond(nil, Errorf(CodeInvalidRequest, "a message has at most %d bytes", MaxMessage))
+			continue
+		}
 		if err != nil {
 			s.finish(s.handleReadError(ctx, err))
 			return

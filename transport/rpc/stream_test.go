@@ -135,20 +135,62 @@ func TestStreamLimits(t *testing.T) {
 	}
 }
 
+// TestStreamTooLong: a line that does not end ends the stream, and so does a long one of a stranger.
 func TestStreamTooLong(t *testing.T) {
-	near, far := net.Pipe()
-	s := &Stream{Dispatcher: NewDispatcher(testMethods(nil))}
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(t.Context(), near) }()
-	go io.WriteString(far, strings.Repeat("[", MaxMessage+8<<10)) // no end of line; Serve stops reading
-	line, err := bufio.NewReader(far).ReadString('\n')
-	if err != nil || !strings.Contains(line, "at most") {
-		t.Errorf("%q, %v", line, err)
+	for name, tt := range map[string]struct {
+		known func() bool
+		line  string
+	}{
+		"endless":  {nil, strings.Repeat("[", maxSkipped+8<<10)},
+		"stranger": {func() bool { return false }, strings.Repeat("[", maxStrangerMessage+8<<10)},
+	} {
+		near, far := net.Pipe()
+		s := &Stream{Dispatcher: NewDispatcher(testMethods(nil)), Terms: Terms{Known: tt.known}}
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(t.Context(), near) }()
+		go io.WriteString(far, tt.line) // no end of line; Serve stops reading
+		line, err := bufio.NewReader(far).ReadString('\n')
+		if err != nil || !strings.Contains(line, "at most") {
+			t.Errorf("%s: %q, %v", name, line, err)
+		}
+		if err := <-done; err == nil {
+			t.Errorf("%s: taken for a good end", name)
+		}
+		far.Close()
 	}
-	if err := <-done; err == nil {
-		t.Error("an endless line was taken for a good end")
+}
+
+// TestStreamLongLine: a line that is too long is answered by its ID, and ends neither the stream nor
+// another call.
+func TestStreamLongLine(t *testing.T) {
+	ended := make(chan string, 1)
+	say, hear, hangUp := talk(t, &Stream{Dispatcher: NewDispatcher(testMethods(ended))})
+	say(`{"jsonrpc":"2.0","id":1,"method":"wait"}`)
+	hear()
+	long := strings.Repeat("x", MaxMessage)
+	for line, id := range map[string]string{
+		`{"jsonrpc":"2.0","id":7,"method":"echo","params":{"id":1,"a":"` + long + `"}}`:   "7",
+		`{"method":"echo","params":{"id":1,"a":"` + long + `"},"jsonrpc":"2.0","id":"8"}`: `"8"`,
+		`{"method":"echo","params":{"a":"` + long + `"},"id":9, "jsonrpc":"2.0"}`:         "9",
+		`{"method":"echo","params":{"a":"` + long + `","id":1}}`:                          "",
+		`{"method":"echo","params":{"a":"` + long + `,\"id\":1}"}}`:                       "",
+		`{"jsonrpc":"2.0","id":{},"method":"echo","params":{"a":"` + long + `"},"id":3}`:  "",
+		`[` + long + "]": "",
+	} {
+		say(line)
+		if answer := hear(); strings.Contains(answer, `"id"`) != (id != "") || !strings.Contains(answer, id) || !strings.Contains(answer, "at most") {
+			t.Errorf("%.60s…%.40s: %s", line, line[len(line)-20:], answer)
+		}
+		say(`{"jsonrpc":"2.0","id":2,"method":"echo"}`)
+		if answer := hear(); !strings.Contains(answer, `"id":2`) {
+			t.Errorf("the next one: %s", answer)
+		}
 	}
-	far.Close()
+	say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+	if id := <-ended; id != "1" {
+		t.Errorf("%s was cancelled", id)
+	}
+	hangUp()
 }
 
 func TestHandover(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrHungUp is returned where the site has closed the connection.
-var ErrHungUp = errors.New("the site has closed the connection: it has ended, or too many programs are connected to it; start it, or try again later")
+var ErrHungUp = errors.New("the site has closed the connection: it has ended, too many programs are connected to it, or what it was sent was no message; start it, or try again later")
 
 // Pipe copies between a client's standard streams and a socket until either side or ctx ends.
 // The end of the client's input is the normal end; the socket's end before that is ErrHungUp.

@@ -1,7 +1,6 @@
 package legacy
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+
+	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -101,25 +102,33 @@ func errorResponse(id jsontext.Value, code int, says string) []byte {
 // others are answered in between.
 type inspected struct {
 	io.ReadWriteCloser
-	lines *bufio.Reader
+	lines *rpc.Lines
 	left  []byte // of the line that is being read
 
 	mu sync.Mutex // held while writing
 }
 
 func newInspected(rw io.ReadWriteCloser) *inspected {
-	return &inspected{ReadWriteCloser: rw, lines: bufio.NewReader(rw)}
+	return &inspected{ReadWriteCloser: rw, lines: rpc.NewLines(rw)}
 }
-
-var errLong = errors.New("a message is longer than the limit")
 
 func (s *inspected) Read(p []byte) (int, error) {
 	for len(s.left) == 0 {
-		line, err := s.next()
-		if err != nil {
+		line, err := s.lines.Next()
+		var long *rpc.LongLine
+		var refused []byte
+		switch {
+		case errors.As(err, &long):
+			id, _ := json.Marshal(long.ID)
+			refused = errorResponse(id, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has at most %d bytes", maxMessage))
+		case err != nil:
 			return 0, err
+		case len(bytes.TrimSpace(line)) == 0:
+			continue
+		default:
+			refused = inspect(line)
 		}
-		if refused := inspect(line); refused == nil {
+		if refused == nil {
 			s.left = append(bytes.TrimSpace(line), '\n') // the SDK takes nothing between
 		} else if len(refused) > 0 {
 			if _, err := s.Write(append(refused, '\n')); err != nil {
@@ -130,27 +139,6 @@ func (s *inspected) Read(p []byte) (int, error) {
 	n := copy(p, s.left)
 	s.left = s.left[n:]
 	return n, nil
-}
-
-// next returns a line that is not empty, with its end. The last one needs none.
-func (s *inspected) next() (line []byte, err error) {
-	for {
-		part, err := s.lines.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case len(line) > maxMessage:
-			return nil, errLong
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil && (!errors.Is(err, io.EOF) || len(line) == 0):
-			return nil, err
-		case len(bytes.TrimSpace(line)) > 0:
-			return line, nil
-		case err != nil:
-			return nil, err
-		}
-		line = nil
-	}
 }
 
 func (s *inspected) Write(p []byte) (int, error) {

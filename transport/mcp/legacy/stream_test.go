@@ -58,6 +58,16 @@ func (c *raw) hear(words ...string) string {
 	return line
 }
 
+// TestLongLine: a line that is too long is answered by its ID and ends no session.
+func TestLongLine(t *testing.T) {
+	s, _ := newServer(t, newFake())
+	c := overRaw(t, s)
+	c.say(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":{"a":"` + strings.Repeat("x", maxMessage) + `"}}}`)
+	c.hear(`"id":7`, `"error"`)
+	c.say(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
+	c.hear(`"id":8`, `"result"`)
+}
+
 // A client that does not read its answers is not read from any more: its messages would be queued
 // without a bound.
 func TestStreamFlood(t *testing.T) {

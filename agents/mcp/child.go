@@ -167,6 +167,7 @@ func (a *Agent) greet(ctx context.Context, revision string) (*child, error) {
 		return nil, err
 	}
 	c := &child{conn: newConn(rw), ended: make(chan struct{}), asked: make(map[string]int)}
+	c.name = a.name
 	client := sdk.NewClient(&sdk.Implementation{Name: "agentsite", Version: a.world.Version}, &sdk.ClientOptions{
 		Logger: slog.New(slog.DiscardHandler), Capabilities: &sdk.ClientCapabilities{},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { c.changed.Store(true) },

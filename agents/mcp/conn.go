@@ -36,6 +36,7 @@ const (
 // conn is a child's connection; a message is a line. Input from the child is limited in size, depth
 // and rate before it is decoded.
 type conn struct {
+	name   string // of the agent
 	rw     io.ReadWriteCloser
 	in     *bufio.Reader
 	writes sync.Mutex
@@ -106,7 +107,7 @@ func (c *conn) skip(line []byte) {
 	if c.skipped.Add(1) == 1 {
 		first := strings.ToValidUTF8(string(bytes.TrimSpace(line[:min(len(line), 200)])), "\ufffd")
 		c.first.Store(&first)
-		slog.Warn("child wrote a line that is no message to its standard output, which is left out", "line", first)
+		slog.Warn("child wrote a line that is no message to its standard output, which is left out", "agent", c.name, "line", first)
 	}
 }
 
@@ -116,7 +117,7 @@ func (c *conn) skips() string {
 	if first == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d lines of its standard output are no messages and were left out, the first: %.120q", c.skipped.Load(), *first)
+	return fmt.Sprintf("lines of its standard output that are no messages were left out: %d, the first %.120q", c.skipped.Load(), *first)
 }
 
 var (

@@ -153,11 +153,10 @@ func (t Tasks) Cancel(ctx context.Context, site, id string) (task.Task, error) {
 // cleanTask returns the parts of another site's task that an agent here may see.
 func cleanTask(t task.Task) task.Task {
 	out := task.Task{ID: t.ID, State: t.State}
+	if t.State.Ended() && t.Result.IsValid() {
+		out.Result = t.Result
+	}
 	switch t.State {
-	case task.Completed:
-		if t.Result.IsValid() {
-			out.Result = t.Result
-		}
 	case task.Failed, task.Rejected:
 		if out.Fault = string(device.Unavailable); slices.Contains(group.Kinds, device.FaultKind(t.Fault)) {
 			out.Fault = t.Fault

@@ -11,6 +11,7 @@ import (
 
 	"agentsite/agents"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -112,7 +113,8 @@ type Request struct {
 	Text      string         `json:"text,omitzero"`
 	Arguments jsontext.Value `json:"arguments,omitzero"` // a JSON object, as the skill's Input says
 	Seconds   *float64       `json:"seconds,omitzero"`   // until when it has to have ended, from now; else an hour more than its skill's Seconds
-	// Context groups tasks as their asker says: "", or at most 128 printable characters of ASCII.
+	// Context names a conversation: one of the asker's choice, in at most 128 printable characters of
+	// ASCII, or the ID of the task that began it without one.
 	Context string `json:"context,omitzero"`
 	// Again says that it may have been asked before with this Key, without an answer.
 	Again        bool       `json:"-"`
@@ -138,6 +140,34 @@ type Task struct {
 	Steps     []Step         `json:"steps,omitzero"`  // where it was asked for
 	Text      string         `json:"text,omitzero"`   // as it was asked, as Arguments
 	Arguments jsontext.Value `json:"arguments,omitzero"`
+	// Of a task of this site, beside Steps: the idempotency key that it was asked with, and its
+	// questions so far.
+	Key       string     `json:"-"`
+	Exchanges []Exchange `json:"-"`
+}
+
+// Exchange is a question of a task with its answer, "" while there is none.
+type Exchange struct {
+	Question
+	Answer string
+}
+
+// Conversation returns the context of a task. A task that was asked without one begins a
+// conversation, which its ID names.
+func (t *Task) Conversation() string { return cmp.Or(t.Context, t.ID) }
+
+// Words returns the words of a task's result: the result where that is a text, or its member text.
+func (t *Task) Words() (words string, ok bool) {
+	text := t.Result
+	if text.Kind() == '{' {
+		var of struct {
+			Text jsontext.Value `json:"text"`
+		}
+		if json.Unmarshal(text, &of) == nil {
+			text = of.Text
+		}
+	}
+	return words, text.Kind() == '"' && json.Unmarshal(text, &words) == nil
 }
 
 // Question is something that a task needs to know.
@@ -195,7 +225,7 @@ type Work interface {
 }
 
 // Talk is Work of an agent that understands words. A conversation is the tasks of one asker with
-// one agent and the same Context.
+// one agent and the same Task.Conversation.
 type Talk interface {
 	Work
 	// Earlier returns the ended tasks of the conversation, the newest last and at most so many; none

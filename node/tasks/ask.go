@@ -52,6 +52,9 @@ func (m *Manager) Ask(ctx context.Context, p agents.Principal, r task.Request) (
 	if e.ID, err = newID(p, r.Terms); err != nil {
 		return task.Task{}, err
 	}
+	if r.Key != nil {
+		e.Key = *r.Key
+	}
 	made := func() (task.Task, bool, error) { return m.replay(p, r, e.ID) }
 	if t, ok, err := made(); ok || err != nil {
 		return t, err

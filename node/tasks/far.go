@@ -76,17 +76,17 @@ func (w *work) Ask(ctx context.Context, r task.Request) (out task.Task, err erro
 			return nil, f.over
 		}
 		var err error
-		if out, err = f.run(ctx, key, approval); err != nil {
-			if f.begun {
-				f.over = err
-			}
+		if out, err = f.run(ctx, key, approval); err != nil && f.begun {
+			f.over = err
+		}
+		if err != nil && out.Result == nil {
 			return nil, err
 		}
 		res := farResult{Task: out.ID, Result: out.Result}
 		if len(res.Result) > maxResult-200 {
 			res.Result, res.Why = nil, "it is too long to be kept here"
 		}
-		return res, nil
+		return res, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -300,12 +300,15 @@ func (f *far) follow(ctx context.Context) (last task.Task, err error) {
 
 // failed returns the error of a task that has ended otherwise than completed.
 func (f *far) failed(t task.Task) error {
-	const people = "what it says of that is for people: agentsite tasks --site "
+	says := "what it says of that is for people: agentsite tasks --site " + f.site
+	if t.Result != nil {
+		says = "what it says of that is the result of this step"
+	}
 	switch t.State {
 	case task.Failed:
-		return device.Faultf(device.FaultKind(t.Fault), "%s has failed (%s); %s%s", f.request.Agent, t.Fault, people, f.site)
+		return device.Faultf(device.FaultKind(t.Fault), "%s has failed (%s); %s", f.request.Agent, t.Fault, says)
 	case task.Rejected:
-		return device.Faultf(device.Invalid, "%s does not do this; %s%s", f.request.Agent, people, f.site)
+		return device.Faultf(device.Invalid, "%s does not do this; %s", f.request.Agent, says)
 	case task.Canceled:
 		return device.Faultf(device.Unavailable, "%s did not end it: it was canceled there", f.request.Agent)
 	}

@@ -45,6 +45,7 @@ type entry struct {
 	Request    []byte   `cbor:"14,keyasint,omitempty"` // the digest of what was asked
 	Order      int64    `cbor:"23,keyasint,omitempty"` // of live tasks: the clock may be set back
 	Context    string   `cbor:"26,keyasint,omitempty"`
+	Key        string   `cbor:"27,keyasint,omitempty"` // the idempotency key
 	// Of state and result.
 	State  string `cbor:"16,keyasint,omitempty"`
 	Fault  string `cbor:"17,keyasint,omitempty"` // of a result its outcome
@@ -75,8 +76,9 @@ type record struct {
 	stepLeft []int64 // Left of the last entry of each step
 	question *task.Question
 	answers  map[string]string // by question
-	moved    []string          // outputs that its steps may have moved, and that were not released since
-	far      string            // of the open step, as in entry
+	said     []task.Exchange
+	moved    []string // outputs that its steps may have moved, and that were not released since
+	far      string   // of the open step, as in entry
 }
 
 // apply adds an entry. Only apply changes the state; an entry that may not follow is damage.
@@ -118,11 +120,13 @@ func (r *record) apply(e *entry) error {
 		r.state, r.question, r.far = task.AuthRequired, &task.Question{ID: e.Question, Text: e.Says}, ""
 	case kindQuestion:
 		r.state, r.question = task.InputRequired, &task.Question{ID: e.Question, Text: e.Text, Options: e.Options}
+		r.said = append(r.said, task.Exchange{Question: *r.question})
 	case kindAnswer:
 		if r.answers == nil {
 			r.answers = make(map[string]string)
 		}
 		r.state, r.question, r.answers[e.Question] = task.Working, nil, e.Text
+		r.said[len(r.said)-1].Answer = e.Text
 	}
 	return nil
 }
@@ -217,6 +221,7 @@ func (r *record) head() task.Task {
 func (r *record) whole() task.Task {
 	t := r.head()
 	t.Text, t.Arguments, t.Result, t.Steps = r.asked.Text, r.asked.Arguments, r.result, slices.Clone(r.steps)
+	t.Key, t.Exchanges = r.asked.Key, slices.Clone(r.said)
 	return t
 }
 

@@ -237,10 +237,10 @@ func (w *work) note(n int, v any, err error) (jsontext.Value, error) {
 		return nil, err
 	}
 	e := entry{Kind: kindResult, Step: n, Fault: outcomeDone}
-	if err == nil && v != nil {
-		var text jsontext.Value
-		if text, err = json.Marshal(v, json.Deterministic(true)); err != nil {
-			err = device.Faultf(device.Internal, "the result of a step is not JSON: %w", err)
+	if _, words := v.(farResult); words || err == nil && v != nil { // an agent elsewhere says why it failed
+		text, wrong := json.Marshal(v, json.Deterministic(true))
+		if wrong != nil {
+			err = device.Faultf(device.Internal, "the result of a step is not JSON: %w", wrong)
 		} else if e.Result = text; len(text) > maxResult {
 			e.Result, e.Says = nil, "its result is too long to be kept"
 		}

@@ -37,8 +37,8 @@ func (talker) Work(ctx context.Context, _ agents.Principal, _ agents.Site, w tas
 	return json.Marshal(strings.Join(words, " "))
 }
 
-// TestTalk: an agent gets the last tasks of its asker's conversation, and nobody else's. Its
-// partial text is visible while it works, and is not stored.
+// TestTalk: an agent gets the last tasks of its asker's conversation, and nobody else's. A task
+// without a context begins a conversation that its ID names. The agent's partial text is visible while it works, and is not stored.
 func TestTalk(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {
 		r.crew.all[0].Worker = talker{}
@@ -78,6 +78,16 @@ func TestTalk(t *testing.T) {
 		} {
 			if got := end(tt.who, say(tt.who, "a", tt.conversation, tt.text).ID); got != tt.want {
 				t.Errorf("%s: %s, want %s", tt.text, got, tt.want)
+			}
+		}
+		alone := say(ann, "a", "", "first").ID
+		end(ann, alone)
+		for _, tt := range []struct {
+			who        agents.Principal
+			text, want string
+		}{{ann, "second", `"first"`}, {bob, "bob's", `""`}, {ann, "third", `"first second"`}} {
+			if got := end(tt.who, say(tt.who, "a", alone, tt.text).ID); got != tt.want {
+				t.Errorf("after a task without a context, %s: %s, want %s", tt.text, got, tt.want)
 			}
 		}
 		r.stop()

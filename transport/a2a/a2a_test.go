@@ -235,6 +235,20 @@ func TestTasks(t *testing.T) {
 		if got := send(answer); got.Status.State != sdk.TaskStateCompleted || got.ID != asks.ID {
 			t.Errorf("%#v", got)
 		}
+		whole, err := c.GetTask(t.Context(), &sdk.GetTaskRequest{ID: asks.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for _, m := range whole.History {
+			said = append(said, string(m.Role)+" "+m.Parts[0].Text())
+		}
+		if len(whole.History) != 3 || whole.History[0].ID != m.Message.ID || whole.History[1].ID != asks.Status.Message.ID || said[1] != "ROLE_AGENT "+asks.Status.Message.Parts[0].Text() || said[2] != "ROLE_USER red" {
+			t.Errorf("its history is %q", said)
+		}
+		if last, err := c.GetTask(t.Context(), &sdk.GetTaskRequest{ID: asks.ID, HistoryLength: new(1)}); err != nil || len(last.History) != 1 || last.History[0].ID != whole.History[2].ID {
+			t.Errorf("%#v, %v", last, err)
+		}
 		again := say(sdk.NewTextPart("red"))
 		again.Message.TaskID = asks.ID
 		if _, err := c.SendMessage(t.Context(), again); !errors.Is(err, sdk.ErrUnsupportedOperation) {
@@ -283,6 +297,42 @@ func TestTasks(t *testing.T) {
 					t.Error(len(seen), page.TotalSize)
 				}
 				break
+			}
+		}
+	})
+}
+
+// TestWords: the words of a result are a text, alone where the client accepts nothing else.
+func TestWords(t *testing.T) {
+	s := newSite(t)
+	each(t, s, adaptertest.SiteToken, tasktest.Helper.Name, func(t *testing.T, c *a2aclient.Client) {
+		for _, tt := range []struct {
+			result map[string]any // the result
+			modes  []string
+			want   string
+		}{
+			{map[string]any{"text": "it is off", "receipt": 1}, nil, `it is off / data`},
+			{map[string]any{"text": "it is off", "receipt": 1}, []string{"text/plain", "application/json"}, `it is off / data`},
+			{map[string]any{"text": "it is off", "receipt": 1}, []string{"text/plain"}, `it is off`},
+			{map[string]any{"a": 1}, []string{"text/plain"}, `{"a":1}`},
+			{map[string]any{"a": 1}, []string{"*/*"}, `data`},
+		} {
+			r := say(data(map[string]any{"skill": "echo", "arguments": tt.result}))
+			r.Config = &sdk.SendMessageConfig{AcceptedOutputModes: tt.modes}
+			got, err := c.SendMessage(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var parts []string
+			for _, p := range got.(*sdk.Task).Artifacts[0].Parts {
+				if p.Data() != nil {
+					parts = append(parts, "data")
+				} else {
+					parts = append(parts, p.Text())
+				}
+			}
+			if got := strings.Join(parts, " / "); got != tt.want {
+				t.Errorf("%v as %v: %s, want %s", tt.result, tt.modes, got, tt.want)
 			}
 		}
 	})

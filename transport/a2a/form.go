@@ -2,6 +2,7 @@ package a2a
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"agentsite/agents/task"
@@ -13,7 +14,20 @@ import (
 // form is a version of the protocol. The zero form is 1.0, which writes the enumerations of its
 // protocol buffers. 0.3 writes lower-case words, and names each object's kind. Over HTTP with JSON
 // 0.3 writes protocol buffers, too, which differ from those of 1.0 in messages and data.
-type form struct{ legacy, proto bool }
+type form struct {
+	legacy, proto bool
+	// texts: the client accepts texts and no data.
+	texts bool
+}
+
+// accept restricts the form to what a client accepts; no modes are all.
+func (f form) accept(modes []string) form {
+	f.texts = len(modes) > 0 && !slices.ContainsFunc(modes, func(mode string) bool {
+		mode, _, _ = strings.Cut(strings.ToLower(mode), ";")
+		return mode == jsonMode || mode == "application/*" || mode == "*/*"
+	})
+	return f
+}
 
 // plain reports whether the form is that of 0.3 over JSON-RPC.
 func (f form) plain() bool { return f.legacy && !f.proto }
@@ -87,6 +101,9 @@ func (f form) text(text string) part { return part{Kind: f.kind("text"), Text: &
 
 // data returns a value as a part. In 0.3 that is an object.
 func (f form) data(value jsontext.Value) part {
+	if f.texts {
+		return f.text(string(value))
+	}
 	if !f.legacy {
 		return part{Data: value, MediaType: "application/json"}
 	}
@@ -109,15 +126,16 @@ func (f form) image(data []byte, mime string) part {
 	return part{Kind: "file", File: &file{Bytes: data, MIME: mime}}
 }
 
-// value returns a value as parts: a text as it is, and anything else as data.
-func (f form) value(value jsontext.Value) []part {
-	if value.Kind() == '"' {
-		var text string
-		if json.Unmarshal(value, &text) == nil {
-			return []part{f.text(text)}
-		}
+// result returns the result of a task as parts: its words, and the whole as data where that is more.
+func (f form) result(t task.Task) (all []part) {
+	words, ok := t.Words()
+	if ok {
+		all = append(all, f.text(words))
 	}
-	return []part{f.data(value)}
+	if t.Result.Kind() != '"' && !(f.texts && ok) {
+		all = append(all, f.data(t.Result))
+	}
+	return all
 }
 
 // reply is an answer, or an event of a stream: one of its fields.
@@ -170,9 +188,12 @@ func (f form) wire(r reply) any {
 
 // task returns a task with at most that many messages of its history; nil for all.
 func (f form) task(t task.Task, history *int) *wireTask {
-	out := &wireTask{ID: t.ID, Context: contextOf(t), Kind: f.kind("task"), Status: f.status(t), Artifacts: f.artifacts(t)}
-	if asked := f.asked(t); asked != nil && (history == nil || *history > 0) {
-		out.History = []message{*asked}
+	out := &wireTask{ID: t.ID, Context: t.Conversation(), Kind: f.kind("task"), Status: f.status(t), Artifacts: f.artifacts(t)}
+	if history == nil || *history > 0 {
+		out.History = f.history(t)
+	}
+	if history != nil && *history < len(out.History) {
+		out.History = out.History[len(out.History)-*history:]
 	}
 	if t.Fault != "" {
 		out.Metadata = map[string]string{"agentsite/fault": t.Fault}
@@ -180,39 +201,55 @@ func (f form) task(t task.Task, history *int) *wireTask {
 	return out
 }
 
-// contextOf returns the context of a task. One without any is in a context of its own.
-func contextOf(t task.Task) string { return cmp.Or(t.Context, t.ID) }
-
-// asked returns the message that asked for a task; nil where it is not known.
-func (f form) asked(t task.Task) *message {
-	m := message{ID: "asked-" + t.ID, Context: contextOf(t), Task: t.ID, Role: f.role(true)}
+// history returns the messages of a task but for the one of its status: the message that asked for
+// it, and the questions with their answers. Those of a list have none.
+func (f form) history(t task.Task) (all []message) {
+	say := func(id string, user bool, parts ...part) {
+		all = append(all, *f.message(message{ID: id, Context: t.Conversation(), Task: t.ID, Role: f.role(user), Parts: parts}))
+	}
+	var asked []part
 	if t.Text != "" {
-		m.Parts = append(m.Parts, f.text(t.Text))
+		asked = append(asked, f.text(t.Text))
 	}
-	if t.Arguments != nil {
-		value, err := json.Marshal(order{Skill: t.Skill, Arguments: t.Arguments})
-		if err != nil {
-			return nil
+	if t.Arguments != nil || t.Text == "" && t.Skill != "" {
+		if value, err := json.Marshal(order{Skill: t.Skill, Arguments: t.Arguments}); err == nil {
+			asked = append(asked, f.data(value))
 		}
-		m.Parts = append(m.Parts, f.data(value))
 	}
-	if m.Parts == nil {
-		return nil
+	if asked != nil {
+		say(cmp.Or(t.Key, "asked-"+t.ID), true, asked...)
 	}
-	return f.message(m)
+	for _, x := range t.Exchanges {
+		if t.Question == nil || t.Question.ID != x.ID {
+			say(questionID(t, x.ID), false, f.question(&x.Question)...)
+		}
+		if x.Answer != "" {
+			say("answer-"+t.ID+"-"+x.ID, true, f.text(x.Answer))
+		}
+	}
+	return all
+}
+
+// questionID returns the messageId of a task's question.
+func questionID(t task.Task, id string) string { return "question-" + t.ID + "-" + id }
+
+// question returns a question and its options.
+func (f form) question(q *task.Question) []part {
+	parts := []part{f.text(q.Text)}
+	if len(q.Options) > 0 && !f.texts {
+		if value, err := json.Marshal(map[string][]string{"options": q.Options}); err == nil {
+			parts = append(parts, f.data(value))
+		}
+	}
+	return parts
 }
 
 func (f form) status(t task.Task) status {
 	out := status{State: f.state(t.State), Timestamp: t.Changed}
-	m := message{ID: "status-" + t.ID, Context: contextOf(t), Task: t.ID, Role: f.role(false)}
+	m := message{ID: "status-" + t.ID, Context: t.Conversation(), Task: t.ID, Role: f.role(false)}
 	switch q := t.Question; {
 	case q != nil:
-		m.Parts = []part{f.text(q.Text)}
-		if len(q.Options) > 0 {
-			if value, err := json.Marshal(map[string][]string{"options": q.Options}); err == nil {
-				m.Parts = append(m.Parts, f.data(value))
-			}
-		}
+		m.ID, m.Parts = questionID(t, q.ID), f.question(q)
 	case t.Says != "":
 		m.Parts = []part{f.text(t.Says)}
 	default:
@@ -227,17 +264,17 @@ func (f form) artifacts(t task.Task) []artifact {
 	if t.State != task.Completed || t.Result == nil || t.Result.Kind() == 'n' {
 		return nil
 	}
-	return []artifact{{ID: "result", Name: "result", Parts: f.value(t.Result)}}
+	return []artifact{{ID: "result", Name: "result", Parts: f.result(t)}}
 }
 
 // updates returns the events that tell of a task's change.
 func (f form) updates(before, now task.Task, final bool) (all []reply) {
 	if now.State == task.Completed && before.State != now.State {
 		for _, a := range f.artifacts(now) {
-			all = append(all, reply{Artifact: &artifactUpdate{Task: now.ID, Context: contextOf(now), Kind: f.kind("artifact-update"), Artifact: a, Last: true}})
+			all = append(all, reply{Artifact: &artifactUpdate{Task: now.ID, Context: now.Conversation(), Kind: f.kind("artifact-update"), Artifact: a, Last: true}})
 		}
 	}
-	u := &statusUpdate{Task: now.ID, Context: contextOf(now), Kind: f.kind("status-update"), Status: f.status(now)}
+	u := &statusUpdate{Task: now.ID, Context: now.Conversation(), Kind: f.kind("status-update"), Status: f.status(now)}
 	if f.legacy {
 		u.Final = &final
 	}

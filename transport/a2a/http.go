@@ -27,7 +27,7 @@ func (s *server) overHTTP(legacy bool, do func(context.Context, *call, *adapter.
 			if err == nil && c.form.legacy != legacy {
 				err = failf(errVersion, "over HTTP with JSON, paths below /v1 are 0.3, and others are 1.0: send the header A2A-Version: 1.0 for those")
 			}
-			c.form = form{legacy, legacy}
+			c.form = form{legacy: legacy, proto: legacy}
 		}
 		render := func(err error) *adapter.Answer { return failureOf(err).http(legacy) }
 		var v any

@@ -28,6 +28,7 @@ func (s *server) take(ctx context.Context, c *call, p *sendParams) (t task.Task,
 	if err := p.check(c.form); err != nil {
 		return t, nil, err
 	}
+	c.form = c.form.accept(p.Configuration.Accepts)
 	config := cmp.Or(p.Configuration.Push, p.Configuration.PushOld, p.Configuration.PushProto)
 	if config == nil {
 		return s.takeMessage(ctx, c, p)
@@ -83,7 +84,7 @@ func (s *server) follow(ctx context.Context, c *call, m *message, text string, d
 	switch {
 	case err != nil:
 		return t, err
-	case m.Context != "" && m.Context != contextOf(t):
+	case m.Context != "" && m.Context != t.Conversation():
 		return t, failf(errParams, "message.contextId: this task is in another context")
 	case waited || t.State == task.AuthRequired:
 		return t, nil
@@ -250,7 +251,7 @@ func (s *server) list(ctx context.Context, c *call, p *listParams) (*taskList, e
 	}
 	all = slices.DeleteFunc(all, func(t task.Task) bool {
 		changed, err := time.Parse(time.RFC3339, t.Changed)
-		return t.Agent != c.agent || p.Context != "" && p.Context != contextOf(t) || state != "" && state != t.State ||
+		return t.Agent != c.agent || p.Context != "" && p.Context != t.Conversation() || state != "" && state != t.State ||
 			p.After != "" && (err != nil || changed.Before(after))
 	})
 	slices.SortFunc(all, func(a, b task.Task) int { return cmp.Compare(position(b), position(a)) })

@@ -88,6 +88,7 @@ type sendParams struct {
 	Message       message  `json:"message"`
 	Request       *message `json:"request,omitzero"` // 0.3 over HTTP: another name of Message
 	Configuration struct {
+		Accepts   []string    `json:"acceptedOutputModes,omitzero"`
 		History   *int        `json:"historyLength,omitzero"`
 		Immediate bool        `json:"returnImmediately,omitzero"`
 		Blocking  *bool       `json:"blocking,omitzero"` // 0.3

@@ -259,7 +259,11 @@ func (a *Agent) follow(ctx context.Context, self agents.Principal, id string) ou
 	case err != nil:
 		return failed(err)
 	case last.State == task.Completed:
-		return outcome{Status: "completed", Result: last.Result}
+		words, ok := last.Words()
+		if !ok { // a registry's pages show texts
+			words = string(last.Result)
+		}
+		return outcome{Status: "completed", Result: &words}
 	}
 	return outcome{Status: "failed", Message: cmp.Or(last.Says, "it has not been done"), Error: cmp.Or(last.Fault, string(last.State))}
 }

@@ -117,17 +117,25 @@ func TestReporter(t *testing.T) {
 		case <-hold:
 		case <-ctx.Done():
 		}
+		if w.Task().Text == "model" {
+			return jsontext.Value(`{"receipt":[],"text":"it is off"}`), nil
+		}
 		return json.Marshal(w.Task().Text)
 	})
+	registry.Add("model", "beds", "model")
 	registry.Add("one", "beds", "water the beds")
 	registry.Add("one", "beds", "water the beds")
 	registry.Add("two", "beds", "run")
 	r.run(r.agent())
 	r.wait("reports", func() bool { return len(registry.Nodes()) > 5 })
-	if n := r.asked.Load(); n != 2 {
+	if n := r.asked.Load(); n != 3 {
 		t.Errorf("worked %d times", n)
 	}
 	close(hold)
+	r.wait("words", func() bool { return len(registry.Results("model")) > 0 })
+	if got := registry.Results("model")[0].Result; string(got.Result) != `"it is off"` {
+		t.Errorf("%+v: its words are the result", got)
+	}
 	r.wait("result", func() bool { return len(registry.Results("one")) > 0 })
 	got := registry.Results("one")[0]
 	if got.Node != "node of "+r.url || got.Result.Status != "completed" || string(got.Result.Result) != `"water the beds"` || got.Result.Error != "" {
@@ -139,7 +147,7 @@ func TestReporter(t *testing.T) {
 	}
 	seen := len(registry.Nodes())
 	r.wait("more reports", func() bool { return len(registry.Nodes()) > seen+3 })
-	if n := r.asked.Load(); n != 2 {
+	if n := r.asked.Load(); n != 3 {
 		t.Errorf("worked %d times", n)
 	}
 	var members map[string]jsontext.Value

@@ -54,10 +54,10 @@ type pending struct {
 
 // outcome is the outcome of a task.
 type outcome struct {
-	Status  string         `json:"status"` // completed or failed
-	Result  jsontext.Value `json:"result,omitzero"`
-	Message string         `json:"message,omitzero"`
-	Error   string         `json:"error,omitzero"` // a kind of fault, or a state
+	Status  string  `json:"status"` // completed or failed
+	Result  *string `json:"result,omitzero"`
+	Message string  `json:"message,omitzero"`
+	Error   string  `json:"error,omitzero"` // a kind of fault, or a state
 }
 
 // reported is the body of POST /api/nodes/results.

@@ -92,6 +92,9 @@ func (h *Host) Ask(_ context.Context, p agents.Principal, r task.Request) (task.
 		Task:  task.Task{ID: rand.Text(), Agent: r.Agent, Skill: r.Skill, State: task.Submitted, Asker: p.ID, Created: now(), Changed: now(), Context: r.Context, Text: r.Text, Arguments: r.Arguments},
 		asker: p.ID, request: r, answers: make(map[string]string), cancel: cancel, changed: make(chan struct{}),
 	}
+	if r.Key != nil {
+		e.Key = *r.Key
+	}
 	h.tasks = append(h.tasks, e)
 	asked := e.Task
 	h.running.Go(func() { h.work(ctx, e) })
@@ -216,6 +219,8 @@ func (h *Host) Answer(_ context.Context, p agents.Principal, id, question, answe
 	}
 	h.changeLocked(e, func() {
 		e.answers[question] = answer
+		e.Exchanges = slices.Clone(e.Exchanges)
+		e.Exchanges[len(e.Exchanges)-1].Answer = answer
 		e.enter(task.Working)
 	})
 	return e.Task, nil
@@ -276,6 +281,7 @@ func (w *work) Input(ctx context.Context, q task.Question) (string, error) {
 	w.host.change(w.entry, func() {
 		w.enter(task.InputRequired)
 		w.Question = &q
+		w.Exchanges = append(slices.Clone(w.Exchanges), task.Exchange{Question: q})
 	})
 	for {
 		w.host.mu.Lock()

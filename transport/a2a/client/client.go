@@ -113,15 +113,20 @@ type wireTask struct {
 	ID     string `json:"id"`
 	Kind   string `json:"kind"` // 0.3
 	Status struct {
-		State string `json:"state"`
+		State   string   `json:"state"`
+		Message *message `json:"message"`
 	} `json:"status"`
 	Artifacts []struct {
 		Parts []part `json:"parts"`
 	} `json:"artifacts"`
-	History []struct {
-		ID string `json:"messageId"`
-	} `json:"history"`
-	Parts []part `json:"parts"` // of a message
+	History []message `json:"history"`
+	Parts   []part    `json:"parts"` // of a message
+}
+
+type message struct {
+	ID    string `json:"messageId"`
+	Role  string `json:"role"`
+	Parts []part `json:"parts"`
 }
 
 type part struct {
@@ -149,10 +154,25 @@ func (w *wireTask) task() (task.Task, error) {
 	for _, a := range w.Artifacts {
 		parts = append(parts, a.Parts...)
 	}
-	if t.State == task.Completed {
+	if len(parts) == 0 || t.State != task.Completed {
+		parts = w.says()
+	}
+	if t.State == task.Completed || t.State.Ended() && len(parts) > 0 { // of a failed one the reason
 		t.Result = value(parts)
 	}
 	return t, nil
+}
+
+// says returns what the agent said last about the task: in its status, or at the end of its history.
+func (w *wireTask) says() []part {
+	m := w.Status.Message
+	if n := len(w.History); m == nil && n > 0 {
+		m = &w.History[n-1]
+	}
+	if m == nil || m.Role != "ROLE_AGENT" && m.Role != "agent" {
+		return nil
+	}
+	return m.Parts
 }
 
 // value returns the content of parts: one as it is, and several as a list. Files are left out.

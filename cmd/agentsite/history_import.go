@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -24,30 +22,50 @@ import (
 )
 
 func (a *app) historyImportCommand() *cobra.Command {
-	var as []string
+	var o importOptions
 	cmd := &cobra.Command{
 		Use: "import FILE", Args: exactly("FILE"),
 		Short: "Import past readings from a CSV file",
 		Long: `Import past readings of measurements from a CSV file: one of "history --step 1m --csv", one that
-Home Assistant exported, or any whose first line names the columns time, point and value. With
-columns min, max and last, a row is a summary. Times are RFC 3339, a date and a time here, or
-Unix seconds; the values of a point are in increasing order of time and in the site's unit.
+Home Assistant or InfluxDB exported, or any whose first line names the columns time, point and
+value. With columns min, max and last, a row is a summary. Times are RFC 3339, a date and a time
+here or in --zone, or seconds, milliseconds, microseconds or nanoseconds since 1970; the values
+of a point are in the order of time and in the site's unit. The hour that a clock has twice at
+the end of summer time is read in the order of the rows.
 
-The whole file is checked before anything is imported. Hours of which the site has readings
-stay as they are, so that an import that was interrupted can be repeated. Rows without a number,
-and those of anything but the site's measurements, are left out and counted. The site keeps
-minutes, and only hours from the time when it keeps no minutes any more.`,
-		Example: "  agentsite history import greenhouse.csv\n  agentsite history import history.csv --as sensor.outdoor=outside/temperature",
+The whole file is checked before anything is imported; --dry-run does no more than that. Hours
+of which the site has readings stay as they are, so that an import that was interrupted can be
+repeated. Rows without a number, or with one outside the point's range, and those of anything
+but the site's measurements, are left out and counted. The site keeps minutes, and only hours
+from the time when it keeps no minutes any more.`,
+		Example: "  agentsite history import greenhouse.csv\n  agentsite history import history.csv --as sensor.outdoor=outside/temperature --dry-run",
 		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
-			return a.importHistory(ctx, s, args[0], as)
+			return a.importHistory(ctx, s, args[0], o)
 		}),
 		ValidArgsFunction: oneFile,
 	}
-	cmd.Flags().StringArrayVar(&as, "as", nil, "NAME=POINT: the rows of NAME are readings of POINT; POINT alone: all rows\nare; may be repeated")
+	cmd.Flags().StringArrayVar(&o.as, "as", nil, "NAME=POINT: the rows of NAME are readings of POINT; POINT alone: all rows\nare; may be repeated")
+	cmd.Flags().Var(&o.zone, "zone", "the zone of times without one, such as Europe/Berlin or +01:00; this machine's\nwithout it")
+	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "say what would be imported, and import nothing")
 	return cmd
 }
 
-func (a *app) importHistory(ctx context.Context, s *session, file string, as []string) error {
+// zoneName returns the name of the zone of times without one.
+func (im *importer) zoneName() string {
+	if im.zone == time.Local {
+		return "this machine's zone"
+	}
+	return im.zone.String()
+}
+
+// importOptions are the flags of the command.
+type importOptions struct {
+	as   []string
+	zone zoneFlag
+	dry  bool
+}
+
+func (a *app) importHistory(ctx context.Context, s *session, file string, o importOptions) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return usagef("%v", err)
@@ -57,13 +75,17 @@ func (a *app) importHistory(ctx context.Context, s *session, file string, as []s
 	if err != nil {
 		return err
 	}
-	im := importer{file: filepath.Base(file), as: make(map[string]string), points: make(map[string]*importedPoint)}
+	im := importer{file: filepath.Base(file), as: make(map[string]string), points: make(map[string]*importedPoint), zone: cmp.Or(o.zone.Location, time.Local)}
 	for _, p := range list {
 		if p.Kind == device.KindMeasurement {
-			im.points[p.Point] = &importedPoint{Point: p.Point, unit: p.Unit}
+			of := &importedPoint{Point: p.Point, unit: p.Unit, min: math.Inf(-1), max: math.Inf(1)}
+			if p.Min != nil && p.Max != nil {
+				of.min, of.max = *p.Min, *p.Max
+			}
+			im.points[p.Point] = of
 		}
 	}
-	for _, word := range as {
+	for _, word := range o.as {
 		name, point, named := strings.Cut(word, "=")
 		if !named {
 			name, point = "", word
@@ -80,29 +102,27 @@ func (a *app) importHistory(ctx context.Context, s *session, file string, as []s
 		return usagef("%s has no reading of a measurement of this site%s", im.file, strings.TrimSuffix(": "+im.leftOut(), ": "))
 	}
 	for _, p := range im.found() { // a call without readings is refused where the site keeps none
-		if _, err := callOwner(ctx, s, owner.ImportMethod, owner.Import{Point: p.Point}); err != nil {
+		if _, err := callOwner(ctx, s, owner.ImportMethod, owner.Import{Point: p.Point, Dry: o.dry}); err != nil {
 			return err
 		}
 	}
-	if err := im.upload(ctx, s, f); err != nil {
-		a.note("the import is not complete: repeat it, and what the site has already is left out")
+	if err := im.upload(ctx, s, f, o.dry); err != nil {
+		if !o.dry {
+			a.note("the import is not complete: repeat it, and what the site has already is left out")
+		}
 		return err
 	}
-	return a.printImported(&im)
+	return a.printImported(&im, o.dry)
 }
 
 // upload reads a checked file once more, and sends its readings.
-func (im *importer) upload(ctx context.Context, s *session, f io.ReadSeeker) error {
-	progress, end := s.app.progress()
+func (im *importer) upload(ctx context.Context, s *session, f io.ReadSeeker, dry bool) error {
+	show, end := s.app.progress()
 	defer end()
 	total := im.rows
-	im.rows = 0
-	for _, p := range im.found() {
-		*p = importedPoint{Point: p.Point, unit: p.unit}
-	}
 	im.send = func(p *importedPoint, readings []owner.PastReading) error {
-		progress("%d %% imported", 100*im.rows/total)
-		got, err := callOwner(ctx, s, owner.ImportMethod, owner.Import{Point: p.Point, Readings: readings})
+		show("%d %% imported", 100*im.rows/total)
+		got, err := callOwner(ctx, s, owner.ImportMethod, owner.Import{Point: p.Point, Readings: readings, Dry: dry})
 		p.Imported += got.Imported
 		return err
 	}
@@ -112,18 +132,34 @@ func (im *importer) upload(ctx context.Context, s *session, f io.ReadSeeker) err
 	return im.read(f)
 }
 
-func (a *app) printImported(im *importer) error {
-	if a.json {
-		return a.printJSON(map[string]any{"points": im.found()})
-	}
+func (a *app) printImported(im *importer, dry bool) error {
 	var rows [][]string
+	twice := 0
 	for _, p := range im.found() {
+		twice += p.twice
 		rows = append(rows, []string{p.Point, unit(p.unit), p.From.In(time.Local).Format(time.DateTime), p.To.In(time.Local).Format(time.DateTime), strconv.Itoa(p.Rows), strconv.Itoa(p.Imported)})
+	}
+	if im.unit != "" {
+		a.note("times that are numbers were read as %s since 1970", im.unit)
+	}
+	if twice > 0 {
+		a.note("%s in an hour that the clock had twice (%s): read in the order of the file", counted(twice, "row"), im.zoneName())
 	}
 	if left := im.leftOut(); left != "" {
 		a.note("%s", left)
 	}
-	return table(a.out, []string{"POINT", "UNIT", "FROM", "TO", "READINGS", "IMPORTED"}, rows)
+	if a.json {
+		return a.printJSON(struct {
+			Points []*importedPoint `json:"points"`
+			Left   []*leftOut       `json:"left_out,omitzero"`
+			Dry    bool             `json:"dry_run,omitzero"`
+		}{im.found(), im.left, dry})
+	}
+	last := "IMPORTED"
+	if dry {
+		last = "WOULD BE IMPORTED"
+	}
+	return table(a.out, []string{"POINT", "UNIT", "FROM", "TO", "READINGS", last}, rows)
 }
 
 // importer reads a CSV file. It aggregates the readings of a minute. It sends those of whole UTC
@@ -132,22 +168,60 @@ type importer struct {
 	file   string // its name
 	as     map[string]string
 	points map[string]*importedPoint
+	zone   *time.Location                                             // of times without one
 	send   func(p *importedPoint, readings []owner.PastReading) error // nil to check the file only
 
-	rows     int // of measurements of the site
-	noNumber int
-	unknown  map[string]int // rows by the names that are no measurement of the site
+	rows    int // of measurements of the site
+	line    int
+	left    []*leftOut     // by reason
+	unknown map[string]int // rows by the names that are no measurement of the site
+	unit    string         // in which numbers count the time; "" for none
+	comma   rune           // between columns
+	decimal byte           // of the numbers so far; 0 for none
 }
 
 // importedPoint is a point that the file has readings of.
 type importedPoint struct {
-	Point    string    `json:"point"`
-	Rows     int       `json:"readings"`
-	Imported int       `json:"imported"`
-	From     time.Time `json:"from"`
-	To       time.Time `json:"to"`
+	Point string `json:"point"`
+	progress
 	unit     string
+	min, max float64
+}
+
+// progress is how far the rows of a point were read.
+type progress struct {
+	Rows     int           `json:"readings"`
+	Imported int           `json:"imported"`
+	From     time.Time     `json:"from"`
+	To       time.Time     `json:"to"`
+	step     time.Duration // between the last two times that differ
+	repeats  bool          // two rows had the same time before that
+	twice    int           // rows in hours that the clock had twice
 	minutes  []owner.PastReading
+}
+
+// leftOut are rows that are left out for one reason.
+type leftOut struct {
+	Why      string   `json:"why"`
+	Rows     int      `json:"rows"`
+	Examples []string `json:"examples"`
+}
+
+// maxExamples bounds the examples of a reason.
+const maxExamples = 3
+
+// leave counts a row that is left out.
+func (im *importer) leave(value, format string, args ...any) {
+	why := fmt.Sprintf(format, args...)
+	i := slices.IndexFunc(im.left, func(l *leftOut) bool { return l.Why == why })
+	if i < 0 {
+		i = len(im.left)
+		im.left = append(im.left, &leftOut{Why: why})
+	}
+	l := im.left[i]
+	if l.Rows++; len(l.Examples) < maxExamples {
+		l.Examples = append(l.Examples, fmt.Sprintf("line %d: %.40q", im.line, value))
+	}
 }
 
 // found returns the points that have rows, by name.
@@ -162,9 +236,9 @@ func (im *importer) found() (all []*importedPoint) {
 
 // leftOut tells which rows are left out, and "" where all are taken.
 func (im *importer) leftOut() string {
-	var all []string
-	if im.noNumber > 0 {
-		all = append(all, counted(im.noNumber, "row")+" without a number")
+	var all, examples []string
+	for _, l := range im.left {
+		all, examples = append(all, counted(l.Rows, "row")+" "+l.Why), append(examples, l.Examples...)
 	}
 	names := slices.Sorted(maps.Keys(im.unknown))
 	for _, name := range names[:min(len(names), 5)] {
@@ -176,90 +250,16 @@ func (im *importer) leftOut() string {
 	if len(all) == 0 {
 		return ""
 	}
-	return "left out: " + strings.Join(all, ", ")
+	text := "left out: " + strings.Join(all, ", ")
+	if len(examples) > 0 {
+		text += "; such as " + strings.Join(examples, ", ")
+	}
+	return text
 }
 
-// The names that the columns may have: this program's, and those of Home Assistant and InfluxDB.
-var importColumns = map[string][]string{
-	"time":  {"time", "last_changed", "_time", "timestamp"},
-	"point": {"point", "entity_id"},
-	"value": {"value", "mean", "state", "_value"},
-	"min":   {"min"}, "max": {"max"}, "last": {"last"},
-}
-
-// read reads the file from its beginning.
-func (im *importer) read(f io.Reader) error {
-	im.noNumber, im.unknown = 0, make(map[string]int)
-	b := bufio.NewReader(f)
-	if mark, _ := b.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // of spreadsheets
-		b.Discard(len(mark))
-	}
-	r := csv.NewReader(b)
-	r.ReuseRecord, r.FieldsPerRecord = true, -1
-	head, err := r.Read()
-	if errors.Is(err, io.EOF) {
-		return usagef("%s is empty", im.file)
-	}
-	if err != nil {
-		return im.unreadable(err)
-	}
-	columns := make(map[string]int)
-	for what, names := range importColumns {
-		columns[what] = -1
-		for _, name := range slices.Backward(names) {
-			if i := slices.IndexFunc(head, func(h string) bool { return strings.EqualFold(strings.TrimSpace(h), name) }); i >= 0 {
-				columns[what] = i
-			}
-		}
-	}
-	for _, what := range []string{"time", "value"} {
-		if columns[what] < 0 {
-			return usagef("%s has no column %s: its first line names the columns, such as time,point,value", im.file, what)
-		}
-	}
-	if columns["point"] < 0 && im.as[""] == "" {
-		return usagef("%s has no column point: say with --as POINT of which point its rows are", im.file)
-	}
-	for {
-		record, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return im.unreadable(err)
-		}
-		cell := func(what string) string {
-			if i := columns[what]; i >= 0 && i < len(record) {
-				return strings.TrimSpace(record[i])
-			}
-			return ""
-		}
-		p, x, err := im.row(cell)
-		if err != nil {
-			line, _ := r.FieldPos(0)
-			return usagef("%s:%d: %w", im.file, line, err)
-		}
-		if p == nil {
-			continue
-		}
-		if err := im.add(p, x); err != nil {
-			return err
-		}
-	}
-	for _, p := range im.found() {
-		if err := im.flush(p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (im *importer) unreadable(err error) error { return usagef("%s cannot be read: %w", im.file, err) }
-
-// row returns the reading of a row, whose missing cells are "". It returns a nil point for a row
-// that is left out.
-func (im *importer) row(cell func(string) string) (p *importedPoint, x owner.PastReading, err error) {
-	name := cell("point")
+// row returns the reading of a row. It returns a nil point for a row that is left out.
+func (im *importer) row(c cells) (p *importedPoint, x owner.PastReading, err error) {
+	name := c.name()
 	point := name
 	if as, ok := im.as[name]; ok {
 		point = as
@@ -272,36 +272,50 @@ func (im *importer) row(cell func(string) string) (p *importedPoint, x owner.Pas
 		}
 		return nil, x, nil
 	}
-	at, err := importTime(cell("time"))
-	if err != nil {
-		return nil, x, err
-	}
-	x.Time, x.Count = at, 1
-	if x.Mean, err = strconv.ParseFloat(cell("value"), 64); err != nil || math.IsInf(x.Mean, 0) || math.IsNaN(x.Mean) {
-		im.noNumber++
+	x.Count = 1
+	if x.Mean, err = im.number(c.of("value")); errors.Is(err, errNoNumber) || math.IsInf(x.Mean, 0) || math.IsNaN(x.Mean) {
+		im.leave(c.of("value"), "without a number")
 		return nil, x, nil
+	} else if err != nil {
+		return nil, x, err
 	}
 	x.Min, x.Max, x.Last = x.Mean, x.Mean, x.Mean
 	for what, to := range map[string]*float64{"min": &x.Min, "max": &x.Max, "last": &x.Last} {
-		if text := cell(what); text != "" {
-			if *to, err = strconv.ParseFloat(text, 64); err != nil {
+		if text := c.of(what); text != "" {
+			if *to, err = im.number(text); errors.Is(err, errNoNumber) {
 				return nil, x, fmt.Errorf("%s is %q, which is no number", what, text)
+			} else if err != nil {
+				return nil, x, err
 			}
 		}
 	}
-	switch {
-	case at.Before(p.To):
-		return nil, x, fmt.Errorf("%s comes after a later time of %s: sort the rows by time", cell("time"), point)
-	case at.After(time.Now()):
-		return nil, x, fmt.Errorf("%s is in the future", cell("time"))
+	for _, n := range []float64{x.Mean, x.Min, x.Max, x.Last} { // live readings outside are faults
+		if n < p.min || n > p.max {
+			im.leave(c.of("value"), "outside %v..%v %s of %s", p.min, p.max, unit(p.unit), point)
+			return nil, x, nil
+		}
+	}
+	at, err := im.parseTime(c.time())
+	if err != nil {
+		return nil, x, err
+	}
+	if x.Time, err = p.choose(c.time(), at); err != nil {
+		return nil, x, err
+	}
+	if x.Time.After(time.Now()) {
+		return nil, x, fmt.Errorf("%s is in the future", c.time())
 	}
 	if err := x.Summary().Check(); err != nil {
 		return nil, x, err
 	}
 	if p.Rows == 0 {
-		p.From = at
+		p.From = x.Time
+	} else if d := x.Time.Sub(p.To); d > 0 {
+		p.step = d
+	} else {
+		p.repeats = true
 	}
-	p.To = at
+	p.To = x.Time
 	p.Rows++
 	im.rows++
 	return p, x, nil
@@ -339,15 +353,4 @@ func (im *importer) flush(p *importedPoint) error {
 		return nil
 	}
 	return im.send(p, all)
-}
-
-// importTime parses a time in one of the forms that programs export.
-func importTime(text string) (at time.Time, err error) {
-	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n < 1e11 {
-		return time.UnixMilli(int64(n * 1000)), nil
-	}
-	if at, err = parseLocal(text, time.RFC3339, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04"); err == nil && at.Unix() >= 0 {
-		return at, nil
-	}
-	return at, fmt.Errorf("%q is no time; write RFC 3339, such as 2026-01-31T18:00:00Z", text)
 }

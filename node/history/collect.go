@@ -10,14 +10,15 @@ import (
 type series struct {
 	key     string
 	kind    device.Kind
-	listed  bool     // false for a point that is gone; its series goes when it is written
-	samples []sample // since the last raw block
-	minutes []bucket // since the last block of minutes
-	hours   []bucket // since the last block of hours
-	changes []change // since the last block of minutes
-	inRaw   int      // of changes
-	held    *change  // the newest value of a state or an output
-	carried *change  // held at the last block of minutes
+	within  device.Range // of a measurement; the zero Range for any number
+	listed  bool         // false for a point that is gone; its series goes when it is written
+	samples []sample     // since the last raw block
+	minutes []bucket     // since the last block of minutes
+	hours   []bucket     // since the last block of hours
+	changes []change     // since the last block of minutes
+	inRaw   int          // of changes
+	held    *change      // the newest value of a state or an output
+	carried *change      // held at the last block of minutes
 	last    int64
 	recent  int   // changes of late, less one for each second
 	counted int64 // when recent was brought up to date

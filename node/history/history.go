@@ -120,7 +120,7 @@ func (h *History) Keep(points map[string]device.Point) {
 		if s.kind != p.Kind && !h.opened {
 			*s = series{}
 		}
-		if s.key, s.kind = key, p.Kind; before[address] != s {
+		if s.key, s.kind, s.within = key, p.Kind, p.Range; before[address] != s {
 			s.held, s.carried = nil, nil // what was read of it before may not be so any more
 		}
 		s.listed, h.points[address] = true, s

@@ -13,6 +13,15 @@ import (
 // keeps hours. Import waits for the disk, and is all or nothing. An error that the caller can
 // correct is a device.Fault that is Invalid.
 func (h *History) Import(address string, readings []device.Summary) (taken int, err error) {
+	return h.importReadings(address, readings, false)
+}
+
+// WouldImport returns what Import would, and changes nothing.
+func (h *History) WouldImport(address string, readings []device.Summary) (taken int, err error) {
+	return h.importReadings(address, readings, true)
+}
+
+func (h *History) importReadings(address string, readings []device.Summary, dry bool) (taken int, err error) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	v := h.view(address)
@@ -29,7 +38,7 @@ func (h *History) Import(address string, readings []device.Summary) (taken int, 
 	if len(readings) == 0 {
 		return 0, nil
 	}
-	if err := checkReadings(readings, now); err != nil {
+	if err := checkReadings(readings, now, v.live.within); err != nil {
 		return 0, err
 	}
 	first, last := floor(readings[0].At.UnixMilli(), msHour), readings[len(readings)-1].At.UnixMilli()
@@ -51,8 +60,8 @@ func (h *History) Import(address string, readings []device.Summary) (taken int, 
 		all = c.addTo(all, b, length)
 		taken += r.Good
 	}
-	if taken == 0 {
-		return 0, nil
+	if taken == 0 || dry {
+		return taken, nil
 	}
 	h.mu.Lock()
 	t := &h.tiers[imported]
@@ -73,8 +82,9 @@ func (h *History) Import(address string, readings []device.Summary) (taken int, 
 // maxReadings limits a call of Import, so that no sum of counts overflows.
 const maxReadings = 10_000
 
-// checkReadings checks readings from outside.
-func checkReadings(all []device.Summary, now time.Time) error {
+// checkReadings checks readings from outside. As live ones, they are within the range of their point,
+// if that has one.
+func checkReadings(all []device.Summary, now time.Time, within device.Range) error {
 	if len(all) > maxReadings {
 		return device.Faultf(device.Invalid, "%d summaries at once, and at most %d are taken", len(all), maxReadings)
 	}
@@ -86,6 +96,8 @@ func checkReadings(all []device.Summary, now time.Time) error {
 			err = errors.New("not in the order of time, or from before 1970")
 		case r.At.After(now):
 			err = errors.New("in the future by the site's clock")
+		case err == nil && within != (device.Range{}) && !(within.Contains(r.Min) && within.Contains(r.Max)):
+			err = device.Faultf(device.Invalid, "%v to %v is outside the point's range, %v", r.Min, r.Max, within)
 		}
 		if err != nil {
 			return device.Faultf(device.Invalid, "%s: %w", r.At.UTC().Format(time.RFC3339), err)

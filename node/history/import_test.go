@@ -187,7 +187,7 @@ func TestImportRefuses(t *testing.T) {
 		}
 		good := one(now.Add(-2*time.Hour), 1, 1, 1, 1)
 		d := newMemDisk()
-		h := New(map[string]device.Point{"a/t": {Kind: device.KindMeasurement}, "b/s": {Kind: device.KindState}})
+		h := New(map[string]device.Point{"a/t": {Kind: device.KindMeasurement}, "b/s": {Kind: device.KindState}, "c/h": {Kind: device.KindMeasurement, Range: device.Range{Max: 100}}})
 		if _, err := h.Import("a/t", []device.Summary{good}); err == nil || !strings.Contains(err.Error(), "in memory") {
 			t.Error(err)
 		}
@@ -200,6 +200,8 @@ func TestImportRefuses(t *testing.T) {
 		}{
 			{"b/s", "no measurement", good},
 			{"a/x", "no measurement", good},
+			{"c/h", "range", one(now, -9999, -9999, -9999, -9999)},
+			{"c/h", "range", one(now, 50, 100, 140, 50)},
 			{"a/t", "future", one(now.Add(time.Second), 1, 1, 1, 1)},
 			{"a/t", "order", one(now.Add(-3*time.Hour), 1, 1, 1, 1)},
 			{"a/t", "1970", one(time.UnixMilli(-1), 1, 1, 1, 1)},
@@ -223,6 +225,9 @@ func TestImportRefuses(t *testing.T) {
 			t.Error(n, err)
 		}
 		d.fail = nil
+		if n, err := h.WouldImport("a/t", []device.Summary{good}); n != 1 || err != nil || len(lastHour(h, "a/t")) != 0 {
+			t.Error("without importing:", n, err)
+		}
 		if n, err := h.Import("a/t", []device.Summary{good}); n != 1 || err != nil {
 			t.Error(n, err)
 		}

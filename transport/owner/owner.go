@@ -33,9 +33,9 @@ type Site struct {
 	Addresses     func() []string // where it may be reached now
 	Routes        func() Routes
 
-	// Import adds past readings of a measurement, and returns how many it took. It fails with a
-	// device.Fault that is Invalid where the caller can mend it.
-	Import func(point string, readings []device.Summary) (int, error)
+	// Import adds past readings of a measurement, and returns how many it took; WouldImport returns how
+	// many it would take. They fail with a device.Fault that is Invalid where the caller can mend it.
+	Import, WouldImport func(point string, readings []device.Summary) (int, error)
 
 	Hosted interface { // the agents that the site hosts
 		List(ctx context.Context) []hosted.Agent
@@ -257,9 +257,12 @@ func (s *Site) importer() func(context.Context, agents.Principal, Import) (impor
 			out.Imported, err = s.Import(p.Point, readings)
 			return err
 		}
-		if fresh(who.ID, p.Point) {
+		switch {
+		case p.Dry:
+			out.Imported, err = s.WouldImport(p.Point, readings)
+		case fresh(who.ID, p.Point):
 			err = s.Node.Own(who, "import", p.Point, add)
-		} else {
+		default:
 			err = add()
 		}
 		return out, failed(err)

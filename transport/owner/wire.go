@@ -213,6 +213,7 @@ type foundAll struct {
 type Import struct {
 	Point    string        `json:"point"`
 	Readings []PastReading `json:"readings,omitzero"` // in the order of time
+	Dry      bool          `json:"dry_run,omitzero"`  // answers what it would do, and does nothing
 }
 
 // PastReading is one reading, or several together, in the point's unit.

@@ -68,7 +68,8 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 // ownerMethods returns the methods for owners.
 func (s *site) ownerMethods() map[string]rpc.Method {
 	o := owner.Site{
-		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload, Import: s.history.Import,
+		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload,
+		Import: s.history.Import, WouldImport: s.history.WouldImport,
 		Hosted: s.hosting, Try: s.hosting.Try, Connect: s.hosting.Connect, Bundles: s.hosting.Imports,
 		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
 		Routes: func() owner.Routes {

@@ -8,9 +8,9 @@ const scheme = "agentsite:///"
 // PointURI returns the URI of a point as a resource.
 func PointURI(address string) string { return scheme + address }
 
-// PointOf returns the address of a point by its URI. Any other URI stays as it is, and is
-// the address of no point.
-func PointOf(uri string) string { return strings.TrimPrefix(uri, scheme) }
+// PointOf returns the address of a point by its URI. Any other text stays as it is, and ok is false: a
+// bare address is no URI.
+func PointOf(uri string) (address string, ok bool) { return strings.CutPrefix(uri, scheme) }
 
 // Change says what a watcher is told: that an offer changed, or that a resource
 // has new contents.

@@ -182,7 +182,8 @@ func (n *Node) Notify(ctx context.Context, p agents.Principal, which agents.Chan
 	}
 	var asks []agents.Ask
 	for _, uri := range uris {
-		asks = append(asks, agents.Ask{Op: agents.OpRead, Points: []string{agents.PointOf(uri)}, Effect: agents.Reads})
+		address, _ := agents.PointOf(uri)
+		asks = append(asks, agents.Ask{Op: agents.OpRead, Points: []string{address}, Effect: agents.Reads})
 	}
 	offer, version := which, n.accessVersion(p)
 	which.Permissions = offer != agents.Change{}

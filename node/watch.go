@@ -183,8 +183,10 @@ func past(t time.Time) bool { return !t.IsZero() && time.Since(t) >= 0 }
 func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err error) {
 	snapshot, asked := first, past(w.answerBy)
 	w.notes.TakeFunc(func(c agents.Change) {
-		if p := w.find(agents.PointOf(c.URI)); p != nil && c.URI != "" {
-			p.dirty = true
+		if address, ok := agents.PointOf(c.URI); ok {
+			if p := w.find(address); p != nil {
+				p.dirty = true
+			}
 		}
 		snapshot = snapshot || c.Tools || c.Prompts || c.Resources
 		asked = asked || c.Approvals

@@ -169,7 +169,7 @@ func poison(v reflect.Value, field, order string) {
 func TestNothingIsLost(t *testing.T) {
 	left := map[string]bool{
 		"Point.Description": true, "Approval.Caller": true, "Approval.Args": true, "Why.Name": true, "Agent.Description": true, "Agent.Skills.Description": true, "Agent.Skills.Tags": true,
-		"Task.Partial": true, "Task.Context": true, "Task.Text": true, "Task.Arguments": true, "Task.Steps.Result": true,
+		"Task.Partial": true, "Task.Context": true, "Task.Text": true, "Task.Arguments": true, "Task.Key": true, "Task.Exchanges": true, "Task.Steps.Result": true,
 	}
 	for answer, clean := range cleaned() {
 		v := reflect.ValueOf(answer).Elem()

@@ -188,7 +188,8 @@ func (g *Group) tell(ctx context.Context, w *notify.Watcher, points []string, u 
 				case c.Approvals:
 					u.Approvals, u.Stops = g.state()
 				default:
-					changed = append(changed, agents.PointOf(c.URI))
+					address, _ := agents.PointOf(c.URI)
+					changed = append(changed, address)
 				}
 			}
 			u.Readings = g.readings(changed)

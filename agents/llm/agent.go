@@ -238,5 +238,5 @@ func (a *Agent) Report(context.Context) agent.Report {
 
 // Skills implements agent.Worker.
 func (a *Agent) Skills() []task.Skill {
-	return []task.Skill{{ID: "talk", Description: "answers what is said to it in words, and uses the site's tools for it"}}
+	return []task.Skill{{ID: task.TalkSkill, Description: "answers what is said to it in words, and uses the site's tools for it"}}
 }

@@ -93,6 +93,9 @@ type Skill struct {
 	Seconds float64 `json:"seconds,omitzero"`
 }
 
+// TalkSkill is the ID of the skill of agents that understand words: Request.Text is all that they need.
+const TalkSkill = "talk"
+
 // IsTag reports whether a word can be a tag by which an agent is found: [a-z0-9-]{1,24}.
 func IsTag(word string) bool {
 	return word != "" && len(word) <= 24 && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""

@@ -51,8 +51,8 @@ func (c *Catalog) Templates(ctx context.Context, p agents.Principal) ([]Template
 
 // ReadResource returns the contents of a URI, or ErrNotFound.
 func (c *Catalog) ReadResource(ctx context.Context, p agents.Principal, uri string) ([]ResourceContent, error) {
-	address := agents.PointOf(uri)
-	if address == uri {
+	address, ok := agents.PointOf(uri)
+	if !ok {
 		return c.hosted.ReadResource(ctx, p, uri)
 	}
 	res, err := c.site.Read(ctx, p, agents.ReadRequest{Points: []string{address}, Detail: true, Terms: agents.Terms{NoApproval: true}})

@@ -13,7 +13,11 @@ import (
 func (s *Server) watch(ctx context.Context, r request, agreed filter, begin func()) error {
 	req := agents.WatchRequest{Every: *r.meta.Values}
 	for _, uri := range agreed.URIs {
-		req.Points = append(req.Points, agents.PointOf(uri))
+		address, ok := agents.PointOf(uri)
+		if !ok {
+			return device.Faultf(device.Invalid, "notifications: %.80q is no URI of a point; resources/list has them", uri)
+		}
+		req.Points = append(req.Points, address)
 	}
 	w := valuesWriter{}
 	return s.catalog.Watch(ctx, r.who, req, func(u agents.Update) error {

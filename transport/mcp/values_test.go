@@ -140,6 +140,7 @@ func TestValuesRefused(t *testing.T) {
 	for _, tt := range [][2]string{
 		{`"agentsite/values":-1`, ""}, {`"agentsite/values":3600.5`, ""}, {`"agentsite/values":"1"`, ""}, {`"agentsite/values":null`, ""}, {`"agentsite/values":true`, ""},
 		{`"agentsite/values":1`, `"resourceSubscriptions":["agentsite:///a/none"]`}, {`"agentsite/values":1`, `"resourceSubscriptions":["t:a"]`},
+		{`"agentsite/values":1`, `"resourceSubscriptions":["a/t"]`},
 		{`"agentsite/values":1`, `"resourceSubscriptions":["agentsite:///a/t","agentsite:///a/t"]`},
 	} {
 		if got := b.lines(t, listen(tt[0], tt[1]), nil); len(got) != 1 || field(t, got[0], "error", "code") != -32602.0 {

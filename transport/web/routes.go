@@ -63,18 +63,22 @@ type Options struct {
 	Routes []Route
 }
 
-// Handler serves the routes. Each request passes the same checks in the same order: Host,
-// Origin, pattern, admission.
+// Handler serves the routes, with a slash at the end of their paths as without. Each request passes the
+// same checks in the same order: Host, Origin, pattern, admission.
 func Handler(o Options) http.Handler {
 	s := &server{Options: o, bodies: newBodyLimits()}
 	mux := http.NewServeMux()
 	for _, route := range o.Routes {
-		mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, r *http.Request) {
+		serve := func(w http.ResponseWriter, r *http.Request) {
 			defer logPanic(route.Pattern)
 			if c, ok := s.admit(w, r, &route); ok {
 				route.Serve(w, r, c)
 			}
-		})
+		}
+		mux.HandleFunc(route.Pattern, serve)
+		if !strings.HasSuffix(route.Pattern, "/{$}") { // clients join the URL of a base with nothing
+			mux.HandleFunc(route.Pattern+"/{$}", serve)
+		}
 	}
 	return s.checkOrigin(mux)
 }

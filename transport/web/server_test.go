@@ -329,7 +329,7 @@ func TestPanic(t *testing.T) {
 	Handler(o).ServeHTTP(httptest.NewRecorder(), r)
 }
 
-// TestRoutes: the listed routes are served, and no others.
+// TestRoutes: the listed routes are served, also with a slash at their end, and no others.
 func TestRoutes(t *testing.T) {
 	h := Handler(options(nil))
 	code := func(verb, path string) int {
@@ -345,12 +345,14 @@ func TestRoutes(t *testing.T) {
 		}
 		if got := code(verb, path); got == 404 || got == 405 {
 			t.Errorf("%s: %d", pattern, got)
+		} else if with := code(verb, strings.TrimSuffix(path, "/")+"/"); with != got {
+			t.Errorf("%s: %d, and %d with a slash", pattern, got, with)
 		}
 	}
 	if got := Patterns(options(nil).Routes, Public); len(got) != 3 || slices.Contains(got, "/mcp") {
 		t.Error("public:", got)
 	}
-	for _, path := range []string{"/other", "/mcp/other", "/mcp/", "/MCP", "/mcp.", "/mcp\x00", "/mcp ", "/mcp;x=1", `/\mcp`, "/metrics/", "/METRICS", "/metrics.json", "/debug/pprof/", "/owner"} {
+	for _, path := range []string{"/other", "/mcp/other", "/MCP", "/mcp.", "/mcp\x00", "/mcp ", "/mcp;x=1", `/\mcp`, "/metrics/other/", "/mcp/x/", "/METRICS", "/metrics.json", "/debug/pprof/", "/owner"} {
 		if got := code("GET", path); got != 404 {
 			t.Errorf("%s: %d", path, got)
 		}

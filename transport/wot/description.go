@@ -332,6 +332,9 @@ func (s server) agentThing(base string, a task.Agent) *thing {
 			},
 		}
 	}
+	if chats(a) {
+		t.Actions[chatAction] = chatAffordance(pathOf(name, "actions", chatAction))
+	}
 	t.Actions[answerAction] = &affordance{
 		schema: schema{Description: "answers the question of a task that is in state input_required"},
 		Input: &schema{Type: "object", Required: []string{"task", "answer"}, Properties: map[string]*schema{

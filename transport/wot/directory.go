@@ -389,7 +389,7 @@ func (s server) addDirectory(t *thing, who agents.Principal) {
 		t.Properties = make(map[string]*affordance)
 	}
 	t.Properties["things"] = &affordance{
-		schema: schema{ReadOnly: true, Description: "all Thing Descriptions"},
+		schema: schema{Type: "array", ReadOnly: true, Description: "all Thing Descriptions"},
 		Variables: map[string]*schema{
 			"offset": {Type: "number"}, "limit": {Type: "number"}, "format": {Type: "string", Enum: []string{"array", "collection"}},
 		},

@@ -166,7 +166,7 @@ func TestDirectoryIsDescribed(t *testing.T) {
 			t.Errorf("no %s in %v", name, keys(site.Actions))
 		}
 	}
-	if site.Properties["things"] == nil || len(site.Events) != 3 {
+	if things := site.Properties["things"]; things == nil || things["type"] != "array" || len(site.Events) != 3 {
 		t.Error(keys(site.Properties), keys(site.Events))
 	}
 	reader, _ := d.Token(t, "reader", "read *, use list_things")

@@ -108,7 +108,11 @@ func (s server) invoke(ctx context.Context, c *adapter.Call) (any, error) {
 	if out == nil {
 		return noContent, nil
 	}
-	if t, ok := out.(task.Task); ok && !t.State.Ended() {
+	t, isTask := out.(task.Task)
+	if isTask && name == chatAction && t.Skill == task.TalkSkill {
+		return chatOf(t)
+	}
+	if isTask && !t.State.Ended() {
 		c.Writer.Header().Set("Location", "/"+pathOf(agentPrefix+t.Agent, "actions", t.Skill, t.ID))
 		return &adapter.Answer{Status: http.StatusAccepted, Value: t}, nil
 	}

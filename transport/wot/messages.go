@@ -43,6 +43,9 @@ func (w *session) handle(ctx context.Context, r *request) error {
 		all, err := w.readProperties(ctx, w.Who, of)
 		return w.sendProperties(r, all, err)
 	case "readmultipleproperties":
+		if len(r.Properties) == 0 {
+			return device.Faultf(device.Invalid, "properties is missing: the names of those to read")
+		}
 		all := make(map[string]any, len(r.Properties))
 		for _, name := range r.Properties {
 			v, _, err := w.readProperty(ctx, w.Who, of, name)
@@ -251,6 +254,9 @@ func status(r *request, t task.Task) message {
 		m.Status = "completed"
 	case t.State.Ended():
 		m.Status = "failed"
+	}
+	if r.Action == chatAction && t.Skill == task.TalkSkill && t.State == task.Completed {
+		m.Output, _ = chatOf(t)
 	}
 	return m
 }

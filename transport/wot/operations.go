@@ -200,12 +200,22 @@ func (s server) ask(ctx context.Context, who agents.Principal, agent, skill stri
 	if skill == answerAction {
 		return s.answer(ctx, who, agent, input)
 	}
-	if !slices.ContainsFunc(a.Skills, func(s task.Skill) bool { return s.ID == skill }) {
+	chat := skill == chatAction && chats(a)
+	if chat {
+		skill = task.TalkSkill
+	}
+	if !hasSkill(a, skill) {
 		return nil, notThere("such skill")
 	}
 	r := task.Request{Agent: agent, Skill: skill, Terms: terms}
 	switch input.Kind() {
 	case '{':
+		if chat {
+			if err := readChat(input, &r); err != nil {
+				return nil, err
+			}
+			break
+		}
 		r.Arguments = input.Clone()
 	case '"':
 		if err := json.Unmarshal(input, &r.Text); err != nil {
@@ -230,13 +240,17 @@ func (s server) ask(ctx context.Context, who agents.Principal, agent, skill stri
 	return t, err
 }
 
+func hasSkill(a task.Agent, id string) bool {
+	return slices.ContainsFunc(a.Skills, func(s task.Skill) bool { return s.ID == id })
+}
+
 // task returns a task of an agent's skill.
 func (s server) task(ctx context.Context, who agents.Principal, of subject, skill, id string) (task.Task, error) {
 	if s.Tasks == nil || of.kind != agentPrefix {
 		return task.Task{}, notThere("such task")
 	}
 	t, err := s.Tasks.Task(ctx, who, id)
-	if err == nil && (t.Agent != of.name || skill != answerAction && t.Skill != skill) {
+	if err == nil && (t.Agent != of.name || skill != answerAction && t.Skill != skill && !(skill == chatAction && t.Skill == task.TalkSkill)) {
 		err = notThere("such task")
 	}
 	t.Steps = nil

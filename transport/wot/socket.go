@@ -162,6 +162,7 @@ type request struct {
 	Data           rpc.Raw  `json:"data"`
 	Input          rpc.Raw  `json:"input"`
 	Properties     []string `json:"properties"`
+	Names          []string `json:"names"`
 	ThingID2       string   `json:"thingID"`
 	MessageID2     string   `json:"messageID"`
 	CorrelationID2 string   `json:"correlationID"`
@@ -196,6 +197,11 @@ func parseRequest(text []byte) (*request, error) {
 	either(&r.CorrelationID, r.CorrelationID2)
 	either(&r.CorrelationID, r.MessageID)
 	either(&r.Name, r.Property)
+	either(&r.Action, r.Name)
+	either(&r.Event, r.Name)
+	if len(r.Properties) == 0 {
+		r.Properties = r.Names
+	}
 	return r, nil
 }
 

@@ -3,7 +3,9 @@ package site_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"agentsite/agents/llm/chat"
@@ -13,6 +15,9 @@ import (
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2aclient"
 	"github.com/a2aproject/a2a-go/v2/a2aclient/agentcard"
+	"github.com/coder/websocket"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 const talkConfig = `site: { name: house }
@@ -73,5 +78,95 @@ func TestConversation(t *testing.T) {
 			}
 			conversation = of.ContextID
 		}
+	}
+}
+
+// TestChat: what the Kotlin SDK of Eclipse LMOS sends as an AgentRequest is answered with its AgentResult, over
+// HTTP by the form of the description and by the WebSocket. A conversation goes on by its conversationId.
+func TestChat(t *testing.T) {
+	s, with := startTalk(t)
+	ask := func(path, body string) (status int, answer string) {
+		t.Helper()
+		method := http.MethodGet
+		if body != "" {
+			method = http.MethodPost
+		}
+		r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		res, err := with.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, string(text)
+	}
+	var thing struct {
+		ID      string
+		Actions map[string]struct{ Forms []struct{ Href string } }
+	}
+	if _, text := ask("/things/agent:gpt", ""); json.Unmarshal([]byte(text), &thing, json.MatchCaseInsensitiveNames(true)) != nil || len(thing.Actions["chat"].Forms) == 0 {
+		t.Fatal(text)
+	}
+	request := func(conversation string) string {
+		context := "null"
+		if conversation != "" {
+			context = fmt.Sprintf(`{"conversationId":%q,"turnId":"1","anonymizationEntities":null}`, conversation)
+		}
+		return `{"messages":[{"role":"user","content":"how warm is it?","format":"text","turnId":"1","binaryData":null}],` +
+			`"conversationContext":` + context + `,"systemContext":null,"userContext":{"userId":"ann","userToken":null,"profile":[]}}`
+	}
+	type result struct {
+		Messages []struct{ Role, Content, Format string }
+	}
+	says := func(text []byte) string {
+		var r result
+		if err := json.Unmarshal(text, &r, json.MatchCaseInsensitiveNames(true)); err != nil || len(r.Messages) != 1 || r.Messages[0].Role != "assistant" || r.Messages[0].Format != "text" {
+			return string(text)
+		}
+		return r.Messages[0].Content
+	}
+	for _, tt := range []struct{ conversation, want string }{{"", "turn 1"}, {"c1", "turn 1"}, {"c1", "turn 2"}, {"c1", "turn 3"}, {"c2", "turn 1"}} {
+		if status, text := ask("/"+thing.Actions["chat"].Forms[0].Href, request(tt.conversation)); status != 200 || says([]byte(text)) != tt.want {
+			t.Errorf("in %q: %d %s, want %s", tt.conversation, status, text, tt.want)
+		}
+	}
+	if status, text := ask("/"+thing.Actions["chat"].Forms[0].Href, `{"messages":[]}`); status != 400 {
+		t.Error(status, text)
+	}
+
+	conn, _, err := websocket.Dial(t.Context(), s.URL+"/lmosprotocol", &websocket.DialOptions{HTTPClient: with, Subprotocols: []string{"lmosprotocol"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	if err := conn.Write(t.Context(), websocket.MessageText, fmt.Appendf(nil, `{"thingId":%q,"messageId":"m1","messageType":"invokeAction","action":"chat","input":%s}`, thing.ID, request("c1"))); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		_, text, err := conn.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m struct {
+			Status string
+			Output jsontext.Value
+		}
+		if err := json.Unmarshal(text, &m, json.MatchCaseInsensitiveNames(true)); err != nil {
+			t.Fatal(err)
+		}
+		if m.Status == "pending" {
+			continue
+		}
+		if m.Status != "completed" || says(m.Output) != "turn 4" {
+			t.Errorf("%s", text)
+		}
+		break
 	}
 }

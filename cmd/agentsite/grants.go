@@ -264,10 +264,17 @@ func (s *session) access(ctx context.Context) (ownerclient.Access, error) {
 		return all, err
 	}
 	s.app.warnOfExpiry(all)
-	if !all.Sure && !all.LastKnown && len(all.Grants) > 0 {
-		s.app.note("the site's clock is not set, so it refuses permissions that end at a time: see agentsite clock --help")
+	if len(all.Grants) > 0 {
+		s.warnOfClock(all)
 	}
 	return all, nil
+}
+
+// warnOfClock warns of a site that refuses permissions that end.
+func (s *session) warnOfClock(all ownerclient.Access) {
+	if !all.Sure && !all.LastKnown {
+		s.app.note("the site's clock is not set, so it refuses permissions that end at a time: see agentsite clock --help")
+	}
 }
 
 // expiryWarning is how long before its end an owner is warned of a grant.
@@ -292,6 +299,9 @@ func (s *session) addToken(ctx context.Context, name, words string, until time.T
 	signed, err := ownerclient.SignToken(all, peer.OwnerKey, name, words, until)
 	if err != nil {
 		return m, err
+	}
+	if len(all.Grants) == 0 && !until.IsZero() {
+		s.warnOfClock(all)
 	}
 	return askOwner(ctx, s, func(ctx context.Context) (owner.MadeToken, error) { return s.Owner.AddToken(ctx, signed) })
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -215,7 +216,8 @@ func (a *Agent) ask(ctx context.Context, self agents.Principal, p pending) outco
 		return failed(device.Faultf(device.Invalid, "this site takes tasks of the type custom, with an agent and a message"))
 	}
 	key := a.keyOf(p.ID)
-	r := task.Request{Agent: p.Task.Data.Agent, Text: p.Task.Data.Message, Context: p.ID, Terms: agents.Terms{Key: &key}}
+	_, name := path.Split(p.Task.Data.Agent) // AUTHOR/NAME there
+	r := task.Request{Agent: name, Text: p.Task.Data.Message, Context: p.ID, Terms: agents.Terms{Key: &key}}
 	list, err := a.world.Tasks().Agents(ctx, self)
 	if err != nil {
 		return failed(err)

@@ -122,7 +122,7 @@ func TestReporter(t *testing.T) {
 		}
 		return json.Marshal(w.Task().Text)
 	})
-	registry.Add("model", "beds", "model")
+	registry.Add("model", "example/beds", "model")
 	registry.Add("one", "beds", "water the beds")
 	registry.Add("one", "beds", "water the beds")
 	registry.Add("two", "beds", "run")

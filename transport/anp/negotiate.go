@@ -50,6 +50,7 @@ var (
 	errNoInterface  = negotiationError(1601, "meta.no_matching_interface", "no interface fits the intent and the constraints")
 	errMode         = negotiationError(1602, "meta.unsupported_negotiation_mode", "the only mode is structured_selection")
 	errProfile      = negotiationError(1603, "meta.unsupported_candidate_profile", "the profiles are "+negotiationProfile+" and "+rpcProfile)
+	errNoProfile    = negotiationError(1603, "meta.unsupported_candidate_profile", "meta.profile is missing: it is "+negotiationProfile)
 	errSecurity     = negotiationError(1604, "meta.unsupported_security_profile", "the only security profile is "+transportProtected)
 	errContentType  = negotiationError(1605, "meta.unsupported_content_type", "the only content type is "+jsonType)
 	errIncomplete   = negotiationError(1606, "meta.more_information_required", "the intent needs a name or intentTags, such as those of the operations: read_points")
@@ -99,6 +100,8 @@ func accepts(theirs []string, ours string) bool {
 func (n *negotiation) check() error {
 	b := &n.Body
 	switch {
+	case n.Meta.Profile == "":
+		return errNoProfile
 	case n.Meta.Profile != negotiationProfile, !accepts(b.Caller.Profiles, rpcProfile):
 		return errProfile
 	case n.Meta.Security != "" && n.Meta.Security != transportProtected, !accepts(b.Caller.Security, transportProtected),

@@ -53,6 +53,11 @@ type parameter struct {
 var (
 	anySchema    = jsontext.Value("{}")
 	objectSchema = jsontext.Value(`{"type":"object"}`)
+
+	negotiateMeta = jsontext.Value(`{"type":"object","required":["profile"],"properties":{"profile":{"const":"` + negotiationProfile + `"},` +
+		`"security_profile":{"const":"` + transportProtected + `"},"content_type":{"const":"` + jsonType + `"}}}`)
+	negotiateBody = jsontext.Value(`{"type":"object","properties":{"intent":{"type":"object","properties":{"name":{"type":"string"},"intentTags":{"type":"array","items":{"type":"string"}}}},` +
+		`"requiredCapabilities":{"type":"array","items":{"type":"string"}},"constraints":{"type":"object","properties":{"requiresHumanAuthorization":{"type":"boolean"}}}}}`)
 )
 
 // meta is the parameter of every tool beside its arguments.
@@ -87,17 +92,11 @@ func (a server) document(ctx context.Context, c *adapter.Call, approved bool) (a
 		}
 	}
 	if !approved {
-		for name, says := range map[string]string{capabilitiesMethod: "What this endpoint supports.", negotiateMethod: "Finds the operation for an intent (ANP-06)."} {
-			d.Methods = append(d.Methods, methodObject{name, says, "by-name",
-				[]parameter{{Name: "meta", Required: name == negotiateMethod, Schema: objectSchema}, {Name: "body", Required: name == negotiateMethod, Schema: objectSchema}},
-				parameter{Name: "result", Schema: objectSchema}})
-		}
-		slices.SortStableFunc(d.Methods[len(d.Methods)-2:], func(a, b methodObject) int {
-			if a.Name < b.Name {
-				return -1
-			}
-			return 1
-		})
+		result := parameter{Name: "result", Schema: objectSchema}
+		d.Methods = append(d.Methods,
+			methodObject{capabilitiesMethod, "What this endpoint supports.", "by-name", []parameter{{Name: "meta", Schema: objectSchema}, {Name: "body", Schema: objectSchema}}, result},
+			methodObject{negotiateMethod, "Finds the operation for an intent (ANP-06).", "by-name",
+				[]parameter{{Name: "meta", Required: true, Schema: negotiateMeta}, {Name: "body", Required: true, Schema: negotiateBody}}, result})
 	}
 	return d, nil
 }

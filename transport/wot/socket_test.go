@@ -123,6 +123,13 @@ func TestSocket(t *testing.T) {
 	if m := w.asked("greenhouse", "readMultipleProperties", `,"properties":["vent","lamp"]`, "propertyReadings"); string(m.Data) != `{"lamp":false,"vent":0}` {
 		t.Errorf("%+v", m)
 	}
+	if m := w.asked("greenhouse", "readMultipleProperties", `,"names":["lamp"]`, "propertyReadings"); string(m.Data) != `{"lamp":false}` {
+		t.Errorf("%+v", m)
+	}
+	w.asked("greenhouse", "readMultipleProperties", `,"nmaes":["lamp"]`, "error")
+	if m := w.asked("greenhouse", "invokeAction", `,"name":"release.vent"`, "actionStatus"); m.Status != "completed" {
+		t.Errorf("%+v", m)
+	}
 	if m := w.asked("greenhouse", "writeProperty", `,"name":"vent","data":40,"for":30`, "propertyReading"); string(m.Value) != "40" {
 		t.Errorf("%+v", m)
 	}

@@ -60,6 +60,7 @@ func TestFarEnds(t *testing.T) {
 		canceled bool
 	}{
 		"failed":             {func(s *shed) { s.ends = task.Failed }, device.Busy, false},
+		"fails with words":   {func(s *shed) { s.ends, s.result = task.Failed, jsontext.Value(`"No room is left"`) }, device.Busy, false},
 		"rejected":           {func(s *shed) { s.ends = task.Rejected }, device.Invalid, false},
 		"canceled there":     {func(s *shed) { s.ends = task.Canceled }, device.Unavailable, false},
 		"never ends":         {func(s *shed) { s.ends = "" }, device.Expired, true},
@@ -82,6 +83,9 @@ func TestFarEnds(t *testing.T) {
 				got = r.task(t, ann, got.ID)
 				if got.State != task.Failed || got.Fault != string(tt.kind) || len(got.Steps) != 2 || last(got).Outcome != string(tt.kind) || last(got).Says == "" {
 					t.Errorf("%+v", got)
+				}
+				if words := string(r.shed.result); !strings.Contains(string(last(got).Result), words) || strings.Contains(last(got).Says, "No room") {
+					t.Errorf("the words are %s, and in the result of the step alone: %+v", words, last(got))
 				}
 				if r.house.holds("m1/p0") {
 					t.Error("it holds what it moved")

@@ -19,7 +19,7 @@ type agentsShown struct {
 	Hosted []hosted.Agent `json:"hosted,omitzero"` // absent where no site was asked
 	Yours  []peer.Agent   `json:"yours"`
 	// May is what the sites say that they may do.
-	May []agentPermission `json:"may"`
+	May []agentPermission `json:"may,omitzero"`
 }
 
 func (a *app) agentsCommand() *cobra.Command {

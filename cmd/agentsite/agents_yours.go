@@ -80,7 +80,7 @@ func (a *app) agentPermissions(ctx context.Context, yours []peer.Agent) ([]agent
 		}
 	}
 	wait.Wait()
-	all := []agentPermission{}
+	var all []agentPermission
 	for _, row := range rows {
 		all = append(all, *row...)
 	}

@@ -154,7 +154,7 @@ func TestEvents(t *testing.T) {
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		got := next("data: ")
-		if strings.Contains(got, `"value":30`) && strings.Contains(got, `"held_by":"token:caller","seconds_left":`) {
+		if strings.Contains(got, `"value":30`) && strings.Contains(got, `"held_by":"token:caller.`) && strings.Contains(got, `"seconds_left":`) {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -26,7 +26,7 @@ const (
 
 // Routes returns the routes.
 func Routes(s *adapter.Site) []web.Route {
-	v := &server{Site: s, things: newThings(s.Node)}
+	v := &server{Site: s, things: newThings(s.Node, s.Time)}
 	v.pushes = newPushes(v)
 	routes := append(v.endpoint(thingsBase), v.Document(cardPath, "application/json", v.siteCard))
 	if s.Tasks != nil {

@@ -23,6 +23,7 @@ import (
 // when its caller reads the task after the approval.
 type things struct {
 	node    *node.Node
+	now     func() time.Time // the site's clock
 	waiting adapter.Handles[*waiting]
 }
 
@@ -42,8 +43,8 @@ type waiting struct {
 	task task.Task
 }
 
-func newThings(n *node.Node) *things {
-	return &things{node: n, waiting: adapter.Handles[*waiting]{What: "task", Life: keepWaiting, Each: maxOwn, All: maxWaiting}}
+func newThings(n *node.Node, now func() time.Time) *things {
+	return &things{node: n, now: now, waiting: adapter.Handles[*waiting]{What: "task", Life: keepWaiting, Each: maxOwn, All: maxWaiting}}
 }
 
 // moveOrder asks to move an output, or to release it where it has no value.
@@ -145,7 +146,7 @@ func (c *call) message(to *message, parts ...part) *message {
 // wait returns the task of a call that an owner has to approve. The same call asked for once more
 // has the same ID, and its task begins anew.
 func (h *things) wait(c *call, needs *agents.ApprovalNeeded, do func(context.Context, string) (any, error)) task.Task {
-	now := time.Now()
+	now := h.now()
 	account, err := h.node.Account(c.who)
 	if err != nil {
 		account = c.who.ID
@@ -201,7 +202,7 @@ func (h *things) Task(ctx context.Context, p agents.Principal, id string) (task.
 	if err == nil {
 		text, err = encode(v)
 	}
-	w.task.Question, w.task.Changed = nil, stamp(time.Now())
+	w.task.Question, w.task.Changed = nil, stamp(h.now())
 	if err == nil {
 		w.task.State, w.task.Result = task.Completed, text
 		return w.task, nil
@@ -250,7 +251,7 @@ func (h *things) Cancel(_ context.Context, p agents.Principal, id string) (task.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.task.State == task.AuthRequired {
-		w.task.State, w.task.Question, w.task.Changed = task.Canceled, nil, stamp(time.Now())
+		w.task.State, w.task.Question, w.task.Changed = task.Canceled, nil, stamp(h.now())
 	}
 	return w.task, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"testing"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/node"
@@ -14,7 +15,7 @@ import (
 // and evicts none of another's.
 func TestWaitingBounded(t *testing.T) {
 	hub := node.NewHub(nil, nil, agents.PointURI)
-	h := newThings(node.New(hub, "", nil))
+	h := newThings(node.New(hub, "", nil), time.Now)
 	wait := func(who, id string) {
 		h.wait(&call{who: agents.Principal{ID: who}}, &agents.ApprovalNeeded{State: id}, func(context.Context, string) (any, error) {
 			return nil, errors.New("not approved")

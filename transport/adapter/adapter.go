@@ -34,7 +34,7 @@ type Site struct {
 	Key     identity.Key
 	Name    string
 	Version string // of the program
-	// Now returns the site's best-known time, and whether it is more than a lower bound.
+	// Now returns the site's best-known time, and whether it is more than a guess.
 	Now func() (t time.Time, sure bool)
 	// Domain is the public name of the site, with a port where it is not 443; "" for none. Callers
 	// are the did:wba names whose keys may be looked up.
@@ -53,6 +53,15 @@ type Site struct {
 	// runs a function beside the routes, which ends with Ending, before the site ends.
 	Ending context.Context
 	Go     func(func())
+}
+
+// Time returns the time by the site's clock, for messages.
+func (s *Site) Time() time.Time {
+	if s.Now == nil {
+		return time.Now()
+	}
+	t, _ := s.Now()
+	return t
 }
 
 // File is a file of the site's folder, which an adapter has for itself. Read returns nil where there

@@ -167,7 +167,7 @@ func (a *server) create(ctx context.Context, c *adapter.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	th := &thread{created: time.Now().Unix(), site: a.Name, actors: clone(body.Metadata.Actors)}
+	th := &thread{now: a.Time, created: a.Time().Unix(), site: a.Name, actors: clone(body.Metadata.Actors)}
 	th.id, _ = a.threads.Add(c.Who, account, th)
 	for _, m := range messages {
 		if _, err := a.say(ctx, c.Who, th, m); err != nil {

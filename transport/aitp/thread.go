@@ -21,6 +21,7 @@ const (
 type thread struct {
 	id, site string
 	created  int64
+	now      func() time.Time // the site's clock
 	actors   []jsontext.Value
 
 	mu       sync.Mutex
@@ -102,7 +103,7 @@ func (t *thread) add(role string, meta answerMetadata, content ...string) messag
 	defer t.mu.Unlock()
 	t.said++
 	m := message{
-		ID: t.id + "-" + strconv.Itoa(t.said), Object: "thread.message", Created: time.Now().Unix(), Thread: t.id,
+		ID: t.id + "-" + strconv.Itoa(t.said), Object: "thread.message", Created: t.now().Unix(), Thread: t.id,
 		Role: role, Content: content, Metadata: meta,
 	}
 	t.messages = append(t.messages, m)

@@ -16,7 +16,7 @@ import (
 
 func statusText(status int) string { return strconv.Itoa(status) }
 
-func timestamp() string { return time.Now().UTC().Format(time.RFC3339Nano) }
+func (w *session) timestamp() string { return w.Time().UTC().Format(time.RFC3339Nano) }
 
 // subject returns the thing that a message is about: by the ID of its description, or the URL
 // that this was read from.
@@ -64,7 +64,7 @@ func (w *session) handle(ctx context.Context, r *request) error {
 		if err != nil {
 			return err
 		}
-		return w.send(reading(r, out.Value, timestamp()))
+		return w.send(reading(r, out.Value, w.timestamp()))
 	case "writemultipleproperties", "writeallproperties":
 		return device.Faultf(device.Invalid, "one message moves one output: send writeProperty for each")
 	case "observeproperty":
@@ -122,7 +122,7 @@ func (w *session) sendProperty(ctx context.Context, r *request, of subject) erro
 	}
 	at := from.Time
 	if at == "" {
-		at = timestamp()
+		at = w.timestamp()
 	}
 	return w.send(reading(r, v, at))
 }
@@ -132,7 +132,7 @@ func (w *session) sendProperties(r *request, all map[string]any, err error) erro
 		return err
 	}
 	m := reply(r, "propertyReadings")
-	m.Data, m.Timestamp = all, timestamp()
+	m.Data, m.Timestamp = all, w.timestamp()
 	return w.send(m)
 }
 
@@ -154,7 +154,7 @@ func (w *session) observeSocket(r *request, of subject) error {
 			if !isKnown(now) {
 				return w.send(w.failure(r, notKnown(now)))
 			}
-			return w.send(reading(r, now.Value, timestamp()))
+			return w.send(reading(r, now.Value, w.timestamp()))
 		})
 	})
 }
@@ -172,7 +172,7 @@ func (w *session) subscribeSocket(r *request, of subject, name string) error {
 				return w.acknowledge(r, "subscribed")
 			}
 			m := reply(r, "event")
-			m.Event, m.Data, m.Timestamp = name, now.Value, timestamp()
+			m.Event, m.Data, m.Timestamp = name, now.Value, w.timestamp()
 			return w.send(m)
 		})
 	})

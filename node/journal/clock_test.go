@@ -57,7 +57,7 @@ func TestSiteClock(t *testing.T) {
 		}
 		events := []string{`{"known":false}`, `{"was":"1998-11-27T00:01:00Z","known":true}`, `{"was":"2000-01-01T00:02:00Z","known":true}`, `{"was":"2000-12-31T00:02:00Z","known":true}`}
 		if len(got) != len(events) || !slices.EqualFunc(got, events, func(e Entry, v string) bool { return string(e.Value) == v }) {
-			t.Errorf("%q", got)
+			t.Errorf("%+v", got)
 		}
 		if calls := r.Recent("a/b"); calls[len(calls)-1].Outcome != node.Done {
 			t.Error(calls)

@@ -27,6 +27,7 @@ type Request struct {
 	Args   []byte   // JSON
 	Via    []string // through whom Who asks: an agent for a task of somebody
 	Left   time.Duration
+	Holds  time.Duration // how long a move would hold its output now, within all limits; 0 for any other call
 }
 
 // requests are the calls that wait for an owner's approval, by handle. A request is bound to its
@@ -39,6 +40,7 @@ type requests struct {
 
 type request struct {
 	asked  Asked
+	holds  time.Duration
 	place  Place
 	until  time.Time
 	answer answer
@@ -61,7 +63,7 @@ func (r *request) same(a Asked) bool {
 // ask takes an owner's yes to the call, which holds once; otherwise it returns an
 // *agents.ApprovalNeeded, or why there is no more to wait for. Nothing that the caller
 // answers to any question is looked at.
-func (all *requests) ask(a Asked, handle string, take func() (Place, error)) error {
+func (all *requests) ask(a Asked, holds time.Duration, handle string, take func() (Place, error)) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.forget()
@@ -89,6 +91,7 @@ func (all *requests) ask(a Asked, handle string, take func() (Place, error)) err
 	case r.answer == no:
 		return device.Faultf(device.Denied, "the owner said no")
 	}
+	r.holds = holds
 	return &agents.ApprovalNeeded{State: handle, Says: fmt.Sprintf(
 		"the owner has to approve this, within %v, on the site's own machine: agentsite approve %s; then make the very same call again",
 		device.FormatDuration(time.Until(r.until).Round(time.Second)), handle)}
@@ -139,7 +142,7 @@ func (all *requests) waiting(who string) (out []Request) {
 	all.forget()
 	for h, r := range all.all {
 		if r.answer == unanswered && (who == "" || r.asked.Who == who) {
-			out = append(out, Request{h, r.asked.Who, r.asked.Tool, r.asked.Args, r.asked.Via, time.Until(r.until)})
+			out = append(out, Request{h, r.asked.Who, r.asked.Tool, r.asked.Args, r.asked.Via, time.Until(r.until), r.holds})
 		}
 	}
 	slices.SortFunc(out, func(a, b Request) int { return cmp.Or(cmp.Compare(a.Left, b.Left), cmp.Compare(a.Handle, b.Handle)) })

@@ -67,6 +67,7 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	if err := a.view.try(ctx, p, r, c.ask.For, a.limits); err != nil && (device.AsFault(err).Kind != device.Busy || n.outranked(p, a.view, r.Output) == "") {
 		return out, n.refuse(a.asked, err)
 	}
+	c.holds = a.view.expected(r.Output, c.ask.For, a.limits)
 	limits, err := n.permit(&c, a.asked)
 	if err != nil {
 		return out, err
@@ -145,6 +146,19 @@ func (v *view) planMove(c *call, r agents.MoveRequest) error {
 // try asks the guard whether it would refuse a move now; nothing moves.
 func (v *view) try(ctx context.Context, p agents.Principal, r agents.MoveRequest, length time.Duration, l agents.Limits) error {
 	return v.redact(p, v.Outputs.Try(ctx, p.ID, r.Output, r.Value, within(length, l)))
+}
+
+// expected returns how long a move would hold an output now. The guard has just told its state.
+func (v *view) expected(output string, length time.Duration, l agents.Limits) time.Duration {
+	policy, err := v.Outputs.Policy(output)
+	s, ok := v.Outputs.StatusOf(output)
+	if length = within(length, l); length == 0 && err == nil {
+		length = min(max(guard.DefaultFor, policy.MinOn), policy.Longest())
+	}
+	if ok && s.Spare > 0 {
+		length = min(length, s.Spare)
+	}
+	return length
 }
 
 func (v *view) move(ctx context.Context, p agents.Principal, r agents.MoveRequest, length time.Duration, l agents.Limits) (agents.Output, error) {

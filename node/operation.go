@@ -1,6 +1,8 @@
 package node
 
 import (
+	"time"
+
 	"agentsite/agents"
 	"agentsite/device"
 
@@ -12,10 +14,11 @@ type call struct {
 	who     agents.Principal
 	ask     agents.Ask
 	terms   agents.Terms
-	args    func() any // the arguments of the tool that renders it
-	confirm bool       // the output's owner wants to be asked first
-	renewal bool       // of what the caller holds, if its permission is still one to renew
-	lent    bool       // the permission of the asker for whom it is made was charged
+	args    func() any    // the arguments of the tool that renders it
+	confirm bool          // the output's owner wants to be asked first
+	renewal bool          // of what the caller holds, if its permission is still one to renew
+	holds   time.Duration // how long a move would hold its output now
+	lent    bool          // the permission of the asker for whom it is made was charged
 }
 
 // none are the arguments of a tool that has none.
@@ -128,7 +131,7 @@ func (n *Node) approved(c *call, asked Asked) (err error) {
 		asked.Args, err = c.encode()
 	}
 	if err == nil {
-		err = n.requests.ask(asked, c.terms.Approval, func() (Place, error) { return n.Hold(c.who, approvals) })
+		err = n.requests.ask(asked, c.holds, c.terms.Approval, func() (Place, error) { return n.Hold(c.who, approvals) })
 	}
 	if _, waits := err.(*agents.ApprovalNeeded); err != nil && !waits {
 		return n.refuse(asked, err)

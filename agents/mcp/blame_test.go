@@ -18,25 +18,25 @@ func TestBlame(t *testing.T) {
 		return kindOf(err)
 	}
 	for n := range maxCrashes {
-		if got := call("guest"); got != device.UnknownOutcome {
+		if got := call("visitor"); got != device.UnknownOutcome {
 			t.Fatalf("call %d: %s", n, got)
 		}
 		r.gone(t)
-		if got := call("guest"); got != device.Unavailable {
+		if got := call("visitor"); got != device.Unavailable {
 			t.Errorf("at once after call %d: %s", n, got)
 		}
 		r.mu.Lock()
-		r.blamed["guest"] = failures{r.blamed["guest"].n, time.Time{}}
+		r.blamed["visitor"] = failures{r.blamed["visitor"].n, time.Time{}}
 		r.mu.Unlock()
 	}
-	if got := call("guest"); got != device.Unavailable {
+	if got := call("visitor"); got != device.Unavailable {
 		t.Errorf("it is not off for who crashes it: %s", got)
 	}
 	if got := call("owner"); got != device.UnknownOutcome { // it was started, and crashed
 		t.Errorf("it is off for others: %s", got)
 	}
 	r.gone(t)
-	if r.Resume(); call("guest") != device.UnknownOutcome {
+	if r.Resume(); call("visitor") != device.UnknownOutcome {
 		t.Error("it is off after an owner resumed it")
 	}
 }

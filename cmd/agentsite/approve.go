@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -95,6 +96,9 @@ func argumentsOf(r owner.Request) string {
 	text, err := r.Args.JSONText()
 	if err != nil {
 		return "?"
+	}
+	if r.Holds > 0 { // its limits may end it before the time that was asked for
+		return fmt.Sprintf("%s, would hold it for %.0f s now", text, r.Holds)
 	}
 	return string(text)
 }

@@ -84,6 +84,10 @@ func (o *output) refuseChange(now Time) error {
 		return device.Faultf(device.Unsafe, "%s keeps a value for min_on, %v, but for its return to safe; try again in %v", o.Output, o.MinOn, roundUp(wait))
 	}
 	if o.rate != nil && o.rate.left(now) < bins {
+		if o.rate.left(now)+o.rate.assumed(now) >= bins {
+			return device.Faultf(device.Unsafe, "%s may be moved %d times in %v, over all callers, and it has just started: the time before counts as used; try again in %v",
+				o.Output, o.Rate.Moves, o.Rate.Window, roundUp(o.rate.wait(now, bins)))
+		}
 		return device.Faultf(device.Unsafe, "%s has been moved %d times in %v, over all callers; try again in %v",
 			o.Output, o.Rate.Moves, o.Rate.Window, roundUp(o.rate.wait(now, bins)))
 	}

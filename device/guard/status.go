@@ -18,6 +18,7 @@ type Status struct {
 	Holder string        // "" for none
 	Left   time.Duration // of the lease
 	Rest   time.Duration // until its own limits permit a move
+	Spare  time.Duration // how long its own limits let it stay away from safe, if it leaves it now
 	Why    string        // why it went to safe last; "" during a lease, and after a release
 	Lacks  string        // the unmet requirement
 	Fault  string        // why the hardware did not follow
@@ -34,6 +35,8 @@ func (m *Machine) Status(now Time, i int) Status {
 		Output: o.Output, Value: o.have, Goal: o.goal, Safe: o.have == o.Safe && !o.moving,
 		Holder: o.holder, Rest: o.wait(now), Why: endings[o.ended], Fault: o.fault,
 	}
+	left, _ := o.left(now)
+	s.Spare = max(0, left)
 	if is := (lease{o.goal, o.holder, o.ended}); is != o.numbered || o.state == 0 {
 		m.last++
 		o.numbered, o.state = is, m.last

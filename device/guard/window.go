@@ -14,6 +14,7 @@ const bins = 60
 // used.
 type window struct {
 	limit int64
+	first int64 // the bin of the start
 	bin   time.Duration
 	last  int64 // the newest bin with a use
 	used  [bins + 1]int64
@@ -24,6 +25,7 @@ type window struct {
 func newWindow(now Time, length time.Duration, limit int64) *window {
 	w := &window{limit: limit, bin: (length + bins - 1) / bins}
 	w.last = w.number(now)
+	w.first = w.last
 	for n := w.last - bins + 1; n <= w.last; n++ {
 		w.used[n%(bins+1)] = (limit + bins - 1) / bins
 	}
@@ -67,6 +69,11 @@ func (w *window) left(now Time) int64 {
 		left -= w.used[n%(bins+1)]
 	}
 	return left
+}
+
+// assumed returns how much of the uses at now is not known, but counts since the start.
+func (w *window) assumed(now Time) int64 {
+	return min(bins, max(0, w.first-(w.number(now)-bins)+1)) * ((w.limit + bins - 1) / bins)
 }
 
 // outside returns the first moment that no longer counts at now.

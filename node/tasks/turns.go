@@ -12,12 +12,12 @@ import (
 // turns order the tasks of each agent: it works on one at a time. Those of owners come first, and
 // then the accounts take turns. A task that waits for somebody gives its turn back meanwhile.
 type turns struct {
-	at     map[string]*job // by agent, the task that has the turn
-	before map[seat]int64  // when an account last had it
+	at     map[string]*job   // by agent, the task that has the turn
+	before map[turnKey]int64 // when an account last had it
 	count  int64
 }
 
-type seat struct{ agent, account string }
+type turnKey struct{ agent, account string }
 
 // serve lets an agent work on its next task, if it works on none.
 func (m *Manager) serve(agent string) {
@@ -52,11 +52,11 @@ func (m *Manager) next(agent string, workers []hosted.Worker) {
 	}
 	t := &m.turns
 	if first == nil { // nobody waits: who had it last does not matter any more
-		maps.DeleteFunc(t.before, func(s seat, _ int64) bool { return s.agent == agent })
+		maps.DeleteFunc(t.before, func(s turnKey, _ int64) bool { return s.agent == agent })
 		return
 	}
 	t.count++
-	t.at[agent], t.before[seat{agent, first.asked.Account}] = first, t.count
+	t.at[agent], t.before[turnKey{agent, first.asked.Account}] = first, t.count
 	if first.back != nil {
 		close(first.back)
 		first.back = nil
@@ -78,7 +78,7 @@ func (t *turns) compare(a, b *job) int {
 		}
 		return 1
 	}
-	before := func(j *job) int64 { return t.before[seat{j.asked.Agent, j.asked.Account}] }
+	before := func(j *job) int64 { return t.before[turnKey{j.asked.Agent, j.asked.Account}] }
 	return cmp.Or(owners(a)-owners(b), cmp.Compare(before(a), before(b)), cmp.Compare(a.asked.Order, b.asked.Order), cmp.Compare(a.asked.ID, b.asked.ID))
 }
 

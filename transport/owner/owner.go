@@ -166,7 +166,7 @@ func (s *Site) addApprovals(all methods) {
 		waiting, err := s.Node.Requests(who)
 		out := waitingCalls{Requests: []Request{}}
 		for _, r := range waiting {
-			out.Requests = append(out.Requests, Request{r.Handle, r.Who, r.Tool, rpc.RawJSON(r.Args), r.Via, r.Left.Seconds()})
+			out.Requests = append(out.Requests, Request{r.Handle, r.Who, r.Tool, rpc.RawJSON(r.Args), r.Via, r.Left.Seconds(), r.Holds.Seconds()})
 		}
 		return out, err
 	})

@@ -75,6 +75,7 @@ type Request struct {
 	Args   rpc.Raw  `json:"arguments"`
 	Via    []string `json:"via,omitzero"`
 	Left   float64  `json:"seconds_left"`
+	Holds  float64  `json:"would_hold_seconds,omitzero"` // a move, now, within all limits
 }
 
 // AccessParams are the parameters of AccessMethod.

@@ -39,7 +39,7 @@ type bounded struct {
 	names  int
 }
 
-// asker is who asks, with a token for what comes over HTTP.
+// asker is a principal that asks, with a token for what comes over HTTP.
 type asker struct {
 	agents.Principal
 	token string

@@ -173,6 +173,7 @@ func (w *writer) status(s guard.Status) {
 	w.text(s.Holder)
 	w.duration(s.Left)
 	w.duration(s.Rest)
+	w.duration(s.Spare)
 	w.text(s.Why)
 	w.text(s.Lacks)
 	w.text(s.Fault)
@@ -282,7 +283,7 @@ func (q sequence) keep(r device.Reading) device.Reading {
 func (r *reader) status() guard.Status {
 	return guard.Status{
 		Output: r.text(), Value: r.value(), Goal: r.value(), Safe: r.bool(), Holder: r.text(),
-		Left: r.duration(), Rest: r.duration(), Why: r.text(), Lacks: r.text(), Fault: r.text(),
+		Left: r.duration(), Rest: r.duration(), Spare: r.duration(), Why: r.text(), Lacks: r.text(), Fault: r.text(),
 		State: int64(r.uint64()),
 	}
 }

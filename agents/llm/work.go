@@ -154,6 +154,17 @@ func (r *run) ask(ctx context.Context, messages []chat.Message, offered []*tools
 	if t, ok := r.work.(task.Talk); ok {
 		show = t.Write
 	}
+	req.Again = func(used bool) error { // each request counts
+		next, err := w.Ledger.reserve(r.agent, bytes, r.agent.Model.Answer)
+		if err != nil {
+			return err
+		}
+		if !used {
+			spent.settle(chat.Usage{Known: true})
+		}
+		spent = next
+		return nil
+	}
 	a, err = r.agent.model.Complete(ctx, req, show)
 	r.work.Say("")
 	used := a.Usage

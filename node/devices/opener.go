@@ -3,6 +3,7 @@ package devices
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,17 +16,17 @@ import (
 // openTimeout bounds the opening of one device.
 const openTimeout = 10 * time.Second
 
-// opener opens devices, with one call at a time for each device: it does not call a hanging
-// driver again before that returns.
+// opener opens devices, with one call at a time for each configuration of one: it does not call a
+// hanging driver again before that returns.
 type opener struct {
 	outputs *proc.Keeper
 
 	mu   sync.Mutex
-	busy map[string]bool // devices, while they are being opened
+	busy []config.Device // while they are being opened
 }
 
 func newOpener(outputs *proc.Keeper) *opener {
-	return &opener{outputs: outputs, busy: make(map[string]bool)}
+	return &opener{outputs: outputs}
 }
 
 // open opens devices concurrently, so that a hanging one does not delay the others. It
@@ -58,13 +59,13 @@ func (o *opener) openOne(ctx context.Context, d config.Device) (*instance, error
 // call calls the driver, unless its last call has not returned.
 func (o *opener) call(ctx context.Context, d config.Device) (device.Device, error) {
 	hangs := device.Faultf(device.Offline, "no response within %v; check its wiring", openTimeout)
-	if !o.begin(d.Name) {
+	if !o.begin(d) {
 		return nil, hangs
 	}
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	dev, _, err := device.Call(opening, func(ctx context.Context) (device.Device, error) {
-		defer o.end(d.Name)
+		defer o.end(d)
 		dev, err := driver.Open(ctx, d.Config)
 		if err == nil && ctx.Err() != nil { // the caller no longer waits
 			return nil, errors.Join(ctx.Err(), dev.Close())
@@ -77,16 +78,19 @@ func (o *opener) call(ctx context.Context, d config.Device) (device.Device, erro
 	return dev, err
 }
 
-func (o *opener) begin(name string) bool {
+// begin reports whether no call for a device with that driver and keys is under way, and notes one.
+func (o *opener) begin(d config.Device) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	free := !o.busy[name]
-	o.busy[name] = true
-	return free
+	if slices.ContainsFunc(o.busy, d.SameDriver) {
+		return false
+	}
+	o.busy = append(o.busy, d)
+	return true
 }
 
-func (o *opener) end(name string) {
+func (o *opener) end(d config.Device) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.busy, name)
+	o.busy = slices.DeleteFunc(o.busy, d.SameDriver)
 }

@@ -131,6 +131,10 @@ func (t *tier) write(d disk, all []block) (s *segment, refs []ref, err error) {
 		flag |= os.O_CREATE | os.O_EXCL
 	}
 	f, err := d.Open(s.name, flag)
+	if !fresh && errors.Is(err, fs.ErrNotExist) { // it was removed, perhaps with the folder
+		s.closed = true
+		return t.write(d, all)
+	}
 	for fresh && errors.Is(err, fs.ErrExist) { // a file that could not be removed or read
 		s.name += another
 		f, err = d.Open(s.name, flag)

@@ -117,7 +117,7 @@ var _ task.Host = (*Manager)(nil)
 func New(o Options) *Manager {
 	return &Manager{
 		Options: o, disk: folder(o.Folder), wake: make(chan struct{}, 1), asking: device.NewMutex(),
-		live: make(map[string]*job), turns: turns{make(map[string]*job), make(map[turnKey]int64), 0}, ended: make(map[string]*past),
+		live: make(map[string]*job), turns: turns{at: make(map[string]*job), before: make(map[turnKey]int64)}, ended: make(map[string]*past),
 	}
 }
 

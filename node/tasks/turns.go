@@ -15,16 +15,35 @@ type turns struct {
 	at     map[string]*job   // by agent, the task that has the turn
 	before map[turnKey]int64 // when an account last had it
 	count  int64
+	looks  int64 // how often serve was called
 }
 
 type turnKey struct{ agent, account string }
 
 // serve lets an agent work on its next task, if it works on none.
 func (m *Manager) serve(agent string) {
-	workers := m.Workers()
 	m.mu.Lock()
+	m.turns.looks++
+	m.mu.Unlock()
+	workers := m.lockWorkers()
 	defer m.mu.Unlock()
 	m.next(agent, workers)
+}
+
+// lockWorkers takes the lock and returns the agents as they are after the last call of serve: one that
+// is resumed meanwhile may have looked at a turn that was still held.
+func (m *Manager) lockWorkers() []hosted.Worker {
+	for {
+		m.mu.Lock()
+		looks := m.turns.looks
+		m.mu.Unlock()
+		workers := m.Workers() // it has locks of its own
+		m.mu.Lock()
+		if m.turns.looks == looks {
+			return workers
+		}
+		m.mu.Unlock()
+	}
 }
 
 // next gives the turn of an agent to the next task that can be worked on. The lock is held.
@@ -84,8 +103,7 @@ func (t *turns) compare(a, b *job) int {
 
 // leave gives the turn of a task back, if it has it.
 func (m *Manager) leave(j *job) {
-	workers := m.Workers()
-	m.mu.Lock()
+	workers := m.lockWorkers()
 	defer m.mu.Unlock()
 	if agent := j.asked.Agent; m.turns.at[agent] == j {
 		delete(m.turns.at, agent)
@@ -99,9 +117,8 @@ func (w *work) aside() (back func()) {
 	m, j := w.m, w.j
 	m.leave(j)
 	return func() {
-		workers := m.Workers()
 		turn := make(chan struct{})
-		m.mu.Lock()
+		workers := m.lockWorkers()
 		j.back = turn
 		m.next(j.asked.Agent, workers)
 		m.mu.Unlock()

@@ -100,6 +100,9 @@ type Request struct {
 	Messages  []Message
 	Tools     []ToolDef
 	MaxAnswer int // tokens; 0 leaves it to the server
+	// Again is called before the request is sent once more, with whether the server may have used
+	// anything for it before. Its error ends the request; nil permits it.
+	Again func(used bool) error
 }
 
 // Size is how many bytes a message has as it is sent, without its pictures.

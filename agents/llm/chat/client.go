@@ -66,6 +66,11 @@ func (e *Endpoint) Complete(ctx context.Context, r Request, say func(sofar strin
 		if again < 0 || tries > maxRetries+1 || device.Sleep(ctx, again) != nil {
 			return Answer{Usage: Usage{Known: !sent}}, err
 		}
+		if r.Again != nil {
+			if refused := r.Again(!a.Usage.Known); refused != nil {
+				return Answer{Usage: Usage{Known: !sent}}, refused
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	"slices"
 
 	"agentsite/device"
 )
@@ -21,7 +22,7 @@ func (s *server) change(ctx context.Context, plan []byte) error {
 	defer s.asking.Unlock()
 	for name, d := range s.devices {
 		if next[name] != d {
-			delete(s.hung, name)
+			delete(s.hung, d)
 			if w := s.watches[name]; w != nil {
 				w.end()
 			}
@@ -40,33 +41,45 @@ func (s *server) device(name string) device.Device {
 // asked calls a driver and waits for at most sampleTimeout. A driver that hangs or panics has
 // failed. It delays neither the end of this process nor its outputs, and is not called again
 // before it returns.
-func asked[T any](ctx context.Context, s *server, name string, call func(context.Context) (T, error)) (answer T, err error) {
+func asked[T any](ctx context.Context, s *server, name string, d device.Device, call func(context.Context) (T, error)) (answer T, err error) {
 	s.asking.Lock()
-	back := s.hung[name]
+	s.hung[d] = slices.DeleteFunc(s.hung[d], isClosed)
+	hangs := len(s.hung[d]) > 0
+	if !hangs {
+		delete(s.hung, d)
+	}
 	s.asking.Unlock()
-	if back != nil {
-		select {
-		case <-back:
-		default:
-			return answer, device.Faultf(device.Offline, "the driver of %s hangs and has not come back yet; look at its wiring", name)
-		}
+	if hangs {
+		return answer, device.Faultf(device.Offline, "the driver of %s hangs and has not come back yet; look at its wiring", name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
-	answer, back, err = device.Call(ctx, call)
+	answer, back, err := device.Call(ctx, call)
 	s.asking.Lock()
-	s.hung[name] = back
-	s.asking.Unlock()
+	defer s.asking.Unlock()
+	if back != nil && s.devices[name] == d { // else it was replaced meanwhile
+		s.hung[d] = append(s.hung[d], back)
+	}
 	return answer, err
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // sample returns no readings of a device that is not a sensor.
 func (s *server) sample(ctx context.Context, name string) (func(*writer), error) {
-	sensor, ok := s.device(name).(device.Sensor)
+	d := s.device(name)
+	sensor, ok := d.(device.Sensor)
 	if !ok {
 		return func(w *writer) { w.uint32(0) }, nil
 	}
-	readings, err := asked(ctx, s, name, sensor.Sample)
+	readings, err := asked(ctx, s, name, d, sensor.Sample)
 	s.g.ReadBackEarly()
 	return func(w *writer) {
 		w.uint32(uint32(len(readings)))
@@ -110,21 +123,23 @@ func (s *server) watch(ctx context.Context, number uint32, name string) error {
 }
 
 func (s *server) show(ctx context.Context, name, point, text string) error {
-	display, ok := s.device(name).(device.Display)
+	d := s.device(name)
+	display, ok := d.(device.Display)
 	if !ok {
 		return device.Faultf(device.Invalid, "%s shows nothing", name)
 	}
-	_, err := asked(ctx, s, name, func(ctx context.Context) (struct{}, error) {
+	_, err := asked(ctx, s, name, d, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, display.Show(ctx, point, text)
 	})
 	return err
 }
 
 func (s *server) capture(ctx context.Context, name, point string) (func(*writer), error) {
-	camera, ok := s.device(name).(device.Camera)
+	d := s.device(name)
+	camera, ok := d.(device.Camera)
 	if !ok {
 		return nil, device.Faultf(device.Invalid, "%s takes no pictures", name)
 	}
-	picture, err := asked(ctx, s, name, func(ctx context.Context) (device.Image, error) { return camera.Capture(ctx, point) })
+	picture, err := asked(ctx, s, name, d, func(ctx context.Context) (device.Image, error) { return camera.Capture(ctx, point) })
 	return func(w *writer) { w.image(picture) }, err
 }

@@ -42,7 +42,7 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, e Equip
 	ctx, cancel := context.WithCancel(ctx)
 	s := &server{
 		link: newLink(conn), g: g, follow: e.Follow, buttons: watched(e.Buttons), start: time.Now(), told: make(sequence),
-		devices: e.Devices, watches: make(map[string]*deviceWatch), hung: make(map[string]<-chan struct{}),
+		devices: e.Devices, watches: make(map[string]*deviceWatch), hung: make(map[device.Device][]<-chan struct{}),
 	}
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -95,7 +95,7 @@ type server struct {
 	asking  sync.Mutex
 	devices map[string]device.Device
 	watches map[string]*deviceWatch
-	hung    map[string]<-chan struct{} // of devices whose driver hung: closed when it has returned
+	hung    map[device.Device][]<-chan struct{} // calls whose driver hung: closed when it has returned
 }
 
 // handle starts the request of a message. An error ends the connection.

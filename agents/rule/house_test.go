@@ -33,7 +33,7 @@ func newHouse(t *testing.T) (h *house, end func()) {
 // newGuard starts a guard of the house, whose run is the number of those before.
 func (h *house) newGuard() node.Outputs {
 	var policies []guard.Policy
-	for _, p := range housePoints("")[:2] {
+	for _, p := range housePoints("Cel")[:2] {
 		policies = append(policies, guard.NewPolicy("house", p))
 	}
 	var err error

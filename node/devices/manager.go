@@ -151,7 +151,6 @@ func (m *Manager) remove(d *instance) error {
 // publish passes the devices to offer.
 func (m *Manager) publish() error {
 	m.KeepHistory(points(m.devices))
-	m.Outputs.Retell() // it has forgotten those of changed devices
 	var all []node.Device
 	for _, d := range m.devices {
 		all = append(all, d.published())

@@ -109,8 +109,14 @@ func (m *Manager) reload(ctx context.Context) error {
 			m.taken = cfg
 		}
 	}
+	recorded := points(kept) // readings of a changed device until it is closed are of no use
+	for address, p := range points(m.devices) {
+		if p.Kind.Output() { // the keeper reports it all the time, and only what changes
+			recorded[address] = p
+		}
+	}
+	m.KeepHistory(recorded)
 	m.Config, m.devices = cfg, nil
-	m.KeepHistory(points(kept)) // readings of a changed device until it is closed are of no use
 	var opened []*instance
 	var fresh []config.Device
 	for _, c := range cfg.Devices {

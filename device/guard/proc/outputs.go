@@ -181,19 +181,6 @@ func (w *watching) flush(k *Keeper) {
 	}
 }
 
-// Retell makes every Watch emit a reading of every output again, for a receiver that forgot some.
-func (k *Keeper) Retell() {
-	k.mu.Lock()
-	all := slices.Collect(maps.Keys(k.watching))
-	k.mu.Unlock()
-	for _, w := range all {
-		w.mu.Lock()
-		clear(w.last)
-		w.mu.Unlock()
-		w.flush(k)
-	}
-}
-
 func (w *watching) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

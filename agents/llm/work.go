@@ -154,16 +154,12 @@ func (r *run) ask(ctx context.Context, messages []chat.Message, offered []*tools
 	if t, ok := r.work.(task.Talk); ok {
 		show = t.Write
 	}
-	req.Again = func(used bool) error { // each request counts
+	req.Again = func() error { // what was sent before may have used all of its reservation
 		next, err := w.Ledger.reserve(r.agent, bytes, r.agent.Model.Answer)
-		if err != nil {
-			return err
+		if err == nil {
+			spent = next
 		}
-		if !used {
-			spent.settle(chat.Usage{Known: true})
-		}
-		spent = next
-		return nil
+		return err
 	}
 	a, err = r.agent.model.Complete(ctx, req, show)
 	r.work.Say("")

@@ -100,9 +100,9 @@ type Request struct {
 	Messages  []Message
 	Tools     []ToolDef
 	MaxAnswer int // tokens; 0 leaves it to the server
-	// Again is called before the request is sent once more, with whether the server may have used
-	// anything for it before. Its error ends the request; nil permits it.
-	Again func(used bool) error
+	// Again is called before a request that the server may have received is sent once more. Its error
+	// ends the request. It may be nil.
+	Again func() error
 }
 
 // Size is how many bytes a message has as it is sent, without its pictures.

@@ -66,9 +66,9 @@ func (e *Endpoint) Complete(ctx context.Context, r Request, say func(sofar strin
 		if again < 0 || tries > maxRetries+1 || device.Sleep(ctx, again) != nil {
 			return Answer{Usage: Usage{Known: !sent}}, err
 		}
-		if r.Again != nil {
-			if refused := r.Again(!a.Usage.Known); refused != nil {
-				return Answer{Usage: Usage{Known: !sent}}, refused
+		if r.Again != nil && !a.Usage.Known {
+			if err := r.Again(); err != nil {
+				return Answer{}, err
 			}
 		}
 	}

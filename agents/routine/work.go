@@ -10,6 +10,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
+	"agentsite/agents/rule"
 	"agentsite/agents/rule/calendar"
 	"agentsite/agents/rule/expr"
 	"agentsite/agents/task"
@@ -282,11 +283,11 @@ func (e *env) Reading(i int) (v device.Value, age time.Duration, known bool) {
 }
 
 func (e *env) Window(int) (float64, bool) { return 0, false }
-func (e *env) Clock() (time.Time, bool)   { return e.now.Local(), e.sure }
+func (e *env) Clock() (time.Time, bool)   { return rule.Local(e.now), e.sure }
 func (e *env) Sun() (rise, set time.Time, known bool) {
 	if !e.sure || e.place == nil {
 		return rise, set, false
 	}
-	rise, set = e.place.Day(e.now.Local())
+	rise, set = e.place.Day(rule.Local(e.now))
 	return rise, set, true
 }

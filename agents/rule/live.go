@@ -65,7 +65,7 @@ func (l *live) moment() Moment {
 	m := Moment{Now: time.Since(l.began)}
 	if l.rule.world.Now != nil {
 		m.Wall, m.Sure = l.rule.world.Now()
-		m.Wall = m.Wall.Local()
+		m.Wall = Local(m.Wall)
 	}
 	return m
 }

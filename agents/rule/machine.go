@@ -413,7 +413,7 @@ func (m *Machine) stepSchedule(due *sooner) (key string, occurred bool) {
 			m.skipped = "the clock was set forward over " + next.key
 		}
 	}
-	if passed || !next.sure || wall.Before(next.wall) {
+	if passed || !next.sure || wall.Before(next.wall) || wall.Location() != next.wall.Location() {
 		next.at, next.lookAt = time.Time{}, m.now.Now
 	}
 	next.sure, next.wall = true, wall

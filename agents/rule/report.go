@@ -98,7 +98,7 @@ func (m *Machine) nextStart() string {
 	case !m.now.Sure:
 		says = "the clock is not set"
 	case m.next != nil && !m.next.at.IsZero():
-		says = "starts " + m.next.at.Local().Format("2006-01-02 15:04")
+		says = "starts " + m.next.at.Format("2006-01-02 15:04 MST")
 	}
 	if m.skipped != "" {
 		says += "; the last time nothing was moved: " + m.skipped

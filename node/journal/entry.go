@@ -16,7 +16,7 @@ const (
 // Entry is an entry of the journal.
 type Entry struct {
 	Seq  uint64 `cbor:"1,keyasint"` // from 1, without gaps
-	At   int64  `cbor:"2,keyasint"` // by the site's clock, ms since 1970; it may have been wrong
+	At   int64  `cbor:"2,keyasint"` // by the site's clock, ms since 1970; events of clock.go say how sure it was
 	Kind Kind   `cbor:"3,keyasint"`
 	Who  string `cbor:"4,keyasint,omitempty"` // the principal
 	Tool string `cbor:"5,keyasint,omitempty"`

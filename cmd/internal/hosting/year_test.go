@@ -178,6 +178,10 @@ func (y *year) start() {
 
 // stop ends the run: a loss of power takes back what the end of the site writes.
 func (y *year) stop(power bool) {
+	// That a clock was a few days ahead at the end shows only if the site is not off for as long.
+	if ahead := y.now().Sub(time.Now()); ahead > 2*time.Second && ahead < 10*24*time.Hour {
+		y.run.right = false
+	}
 	if power {
 		y.run.lost = time.Now()
 		kept, meter := y.dir+".kept", y.meter

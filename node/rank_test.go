@@ -172,3 +172,23 @@ func TestHeldRelease(t *testing.T) {
 		d.heldBy(t, "", 0)
 	})
 }
+
+// TestReleasers: an agent's return to safe is not somebody else's for agents below it in rank.
+func TestReleasers(t *testing.T) {
+	low, high := agents.Principal{ID: "rule:low"}, agents.Principal{ID: "rule:high"}
+	withGuard(t, func(d *desk) {
+		for _, tt := range []struct {
+			by, sees agents.Principal
+			others   bool
+		}{{boss, low, false}, {ann, low, true}, {high, low, false}, {low, high, true}} {
+			d.asks(boss, 10, "")
+			if _, err := d.Node.Move(context.Background(), tt.by, agents.MoveRequest{Output: arm}); err != nil {
+				t.Fatal(err)
+			}
+			s, _ := d.Node.site.Load().Outputs.StatusOf(arm)
+			if got := d.Node.others(tt.sees, s); got != tt.others {
+				t.Errorf("released by %s, as %s sees it: others %t", tt.by.ID, tt.sees.ID, got)
+			}
+		}
+	})
+}

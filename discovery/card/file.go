@@ -32,6 +32,8 @@ const (
 	fileTimeout    = 20 * time.Second
 	maxFiles       = 8 // sent at a time
 	maxFilePerPeer = 2
+	// maxAsking is more than strangers, with sixteen connections, can use.
+	maxAsking = 64
 )
 
 // FileID is the SHA-256 of a file.
@@ -43,16 +45,9 @@ func ServeFiles(h host.Host, realm discovery.Realm, read func(FileID) []byte) (s
 	if realm.Public() || read == nil {
 		return func() {}
 	}
-	sending := new(quota.Quota)
+	asking, sending := new(quota.Quota), new(quota.Quota)
 	h.SetStreamHandler(FileProtocol, func(stream network.Stream) {
-		asker := stream.Conn().RemotePeer()
-		turn := []quota.Limit{{Group: asker, Most: maxFilePerPeer}, {Most: maxFiles}}
-		if !sending.Take(turn...) {
-			stream.Reset()
-			return
-		}
-		defer sending.Release(turn...)
-		if sendFile(stream, realm, stream.Conn().LocalPeer(), asker, read) != nil {
+		if !serveFile(stream, realm, asking, sending, read) {
 			stream.Reset()
 			return
 		}
@@ -61,27 +56,47 @@ func ServeFiles(h host.Host, realm discovery.Realm, read func(FileID) []byte) (s
 	return func() { h.RemoveStreamHandler(FileProtocol) }
 }
 
-func sendFile(stream network.Stream, realm discovery.Realm, site, asker peer.ID, read func(FileID) []byte) error {
+// serveFile takes one of the places for sending only after the proof: strangers do not get them.
+func serveFile(stream network.Stream, realm discovery.Realm, asking, sending *quota.Quota, read func(FileID) []byte) bool {
+	asker := stream.Conn().RemotePeer()
+	place := []quota.Limit{{Group: asker, Most: maxFilePerPeer}, {Most: maxAsking}}
+	if !asking.Take(place...) {
+		return false
+	}
+	nonce, file, err := readQuestion(stream, realm, stream.Conn().LocalPeer(), asker, read)
+	asking.Release(place...)
+	if err != nil {
+		return false
+	}
+	turn := []quota.Limit{{Group: asker, Most: maxFilePerPeer}, {Most: maxFiles}}
+	if !sending.Take(turn...) {
+		return false
+	}
+	defer sending.Release(turn...)
+	if stream.SetDeadline(time.Now().Add(fileTimeout)) != nil {
+		return false
+	}
+	_, err = stream.Write(bytes.Join([][]byte{proof(realm, "answer file", stream.Conn().LocalPeer(), asker, nonce, file), file}, nil))
+	return err == nil
+}
+
+// readQuestion returns the file that a member of the realm asks for, and the nonce of the question.
+func readQuestion(stream network.Stream, realm discovery.Realm, site, asker peer.ID, read func(FileID) []byte) (nonce, file []byte, err error) {
 	if err := stream.SetDeadline(time.Now().Add(timeout)); err != nil {
-		return err
+		return nil, nil, err
 	}
 	question := make([]byte, nonceSize+proofSize+sha256.Size)
 	if _, err := io.ReadFull(stream, question); err != nil {
-		return err
+		return nil, nil, err
 	}
 	nonce, shown, id := question[:nonceSize], question[nonceSize:nonceSize+proofSize], question[nonceSize+proofSize:]
 	if !hmac.Equal(shown, proof(realm, "ask file", site, asker, nonce, id)) {
-		return errOtherRealm
+		return nil, nil, errOtherRealm
 	}
-	file := read(FileID(id))
-	if file == nil {
-		return errNoFile
+	if file = read(FileID(id)); file == nil {
+		return nil, nil, errNoFile
 	}
-	if err := stream.SetDeadline(time.Now().Add(fileTimeout)); err != nil {
-		return err
-	}
-	_, err := stream.Write(bytes.Join([][]byte{proof(realm, "answer file", site, asker, nonce, file), file}, nil))
-	return err
+	return nonce, file, nil
 }
 
 var errNoFile = errors.New("the site does not share such a file")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 
 	"agentsite/discovery"
 	"agentsite/node/identity"
+	"agentsite/transport/p2p"
 
 	"github.com/libp2p/go-libp2p/core/network"
 )
@@ -91,6 +93,32 @@ func TestFileLimit(t *testing.T) {
 	}
 	if got, err := FetchFile(t.Context(), open(t, identity.New(), nil), home, at(site), id); err != nil {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestFileStrangers: silent strangers, as many as a site has connections for, keep no file from a member.
+func TestFileStrangers(t *testing.T) {
+	const strangers = 15
+	site, home := open(t, identity.New(), nil), realm(t, "home")
+	id := sha256.Sum256([]byte("small"))
+	defer ServeFiles(site, home, func(FileID) []byte { return []byte("small") })()
+	for i := range strangers {
+		h, err := p2p.New(p2p.Options{Key: identity.New(), Listen: []string{fmt.Sprintf("/ip4/127.0.0.%d/tcp/0", 2+i%5)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { h.Close() })
+		if err := h.Connect(t.Context(), at(site)); err != nil {
+			t.Fatal(err)
+		}
+		for range maxFilePerPeer {
+			if s, err := h.NewStream(t.Context(), site.ID(), FileProtocol); err == nil {
+				s.Write([]byte("so"))
+			}
+		}
+	}
+	if _, err := FetchFile(t.Context(), open(t, identity.New(), nil), home, at(site), id); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -51,7 +51,7 @@ func (a *app) restoreCommand() *cobra.Command {
 		Short: "Restore a site from a backup",
 		Long: `Restore a site to a data folder that has no key. It is the same site as before: its key,
 owners and tokens stay valid. Everything is checked before anything is written, and no
-configuration is replaced.
+configuration is replaced. What an earlier site left in the folder is moved aside.
 
 Never run the old board again beside it: both would be the same site. Permissions that
 were revoked after the backup are valid again: check agentsite grants, and revoke them.
@@ -125,8 +125,12 @@ func (a *app) runBackup(cmd *cobra.Command, o backup.Options, file string, folde
 	if b.Config == "" {
 		config = "no configuration (--config names one)"
 	}
-	return a.say("site %s %s, with %s, %s, %s and %s", b.DID, done,
+	err = a.say("site %s %s, with %s, %s, %s and %s", b.DID, done,
 		counted(b.Owners, "owner"), counted(b.Tokens, "token"), counted(b.Grants, "grant"), config)
+	if err == nil && b.Aside != "" {
+		err = a.say("What an earlier site left in this folder, such as its tasks and its journal, is in %s now.", b.Aside)
+	}
+	return err
 }
 
 // newPassphrase asks for the passphrase of a new backup, or creates one.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"time"
 
 	"agentsite/node/state"
 )
@@ -28,9 +30,14 @@ func Erase(f state.Folder, key bool, confirm func() error) (erased []string, err
 	if err := confirm(); err != nil {
 		return nil, err
 	}
-	// The order is safe against an interruption. The owners, in one file with all grants and other
-	// tokens, outlive the local token, and counts outlive the permissions that they belong to.
-	names := []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder, state.HistoryFolder, state.TasksFolder, state.PausedFile, state.SitesFile, state.ImportsFile, state.SharedFile, state.AcceptedFile, state.SpentFile, state.PushFile, state.ThingsFile}
+	names := siteFiles()
+	aside, err := filepath.Glob(f.Path(asidePrefix + "*")) // what restore has kept
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range aside {
+		names = append(names, filepath.Base(path))
+	}
 	if key {
 		names = append(names, state.KeyFile)
 	}
@@ -44,6 +51,39 @@ func Erase(f state.Folder, key bool, confirm func() error) (erased []string, err
 		}
 	}
 	return erased, nil
+}
+
+// siteFiles returns the files and folders with what a site is and remembers, except its key. The order
+// is safe against an interruption. The owners, in one file with all grants and other tokens, outlive the
+// local token, and counts outlive the permissions that they belong to.
+func siteFiles() []string {
+	return []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder, state.HistoryFolder, state.TasksFolder, state.PausedFile, state.SitesFile, state.ImportsFile, state.SharedFile, state.AcceptedFile, state.SpentFile, state.PushFile, state.ThingsFile}
+}
+
+// asidePrefix begins the name of a folder to which restore has moved what an earlier site left.
+const asidePrefix = "earlier-"
+
+// moveAside moves what an earlier site left in the folder to a new folder in it, and returns that
+// folder's path, "" where there was nothing.
+func moveAside(f state.Folder, now time.Time) (folder string, err error) {
+	for _, name := range append(siteFiles(), state.ClaimFile) {
+		if _, err := os.Lstat(f.Path(name)); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if folder == "" {
+			if folder, err = os.MkdirTemp(string(f), asidePrefix+now.UTC().Format("20060102-150405")+"-*"); err != nil {
+				return "", f.Unusable(err)
+			}
+		}
+		if err := os.Rename(f.Path(name), filepath.Join(folder, name)); err != nil {
+			return folder, f.Unusable(err)
+		}
+	}
+	if folder != "" {
+		state.SyncFolder(folder)
+		state.SyncFolder(string(f))
+	}
+	return folder, nil
 }
 
 // stopFirst adds to state.InUse how to end the site that holds the folder.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"agentsite/node/access"
 	"agentsite/node/config"
@@ -15,7 +16,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Restore restores a backup in a folder without a key. It asks for the passphrase once it knows
+// Restore restores a backup in a folder without a key. What an earlier site left there, such as tasks
+// under way, is moved to Summary.Aside. It asks for the passphrase once it knows
 // that the folder is free, and verifies everything before it writes. It writes the key last:
 // interrupted before that, there is no site, and the same call restores it.
 //
@@ -71,13 +73,16 @@ func Restore(o Options) (*Summary, error) {
 	if err := writeConfig(about.Config, b.Config); err != nil {
 		return nil, err
 	}
+	if about.Aside, err = moveAside(f, time.Now()); err != nil {
+		return nil, err
+	}
 	if err := writeFile(f, state.AccessFile, b.Access); err != nil {
 		return nil, err
 	}
 	if err := writeFile(f, state.CountsFile, counts); err != nil {
 		return nil, err
 	}
-	if err := f.WritePaused(b.Paused); err != nil { // also over those of a site of before
+	if err := f.WritePaused(b.Paused); err != nil {
 		return nil, f.Unusable(err)
 	}
 	if err := writeFile(f, state.SitesFile, b.Sites); err != nil {
@@ -152,6 +157,11 @@ func open(sealed io.Reader, passphrase string) (*content, error) {
 // checkConfig returns the path for a configuration, and refuses to replace another one.
 func checkConfig(path, text string) (file string, err error) {
 	file = cmp.Or(path, config.DefaultFile)
+	if _, err := os.Lstat(file); err == nil {
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			return "", state.Mistakef("%s is a link to nothing, where no configuration can be written: make what it leads to, or use another file with --config", file)
+		}
+	}
 	switch there, err := os.ReadFile(file); {
 	case err == nil && string(there) != text:
 		return "", state.Mistakef("%s exists already and differs: move it away, or use another file with --config", file)

@@ -4,6 +4,7 @@
 //	release key FILE                          creates a key and prints its public half
 //	release sign -key FILE [-key FILE] ...    writes an update, see release sign -help
 //	release sbom PROGRAM                      prints the modules of a program, as CycloneDX
+//	release notices PROGRAM...                prints the licences of what programs link
 //	release sums FILE...                      prints SHA-256 hashes, as sha256sum does
 package main
 
@@ -30,7 +31,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 2 {
-		return errors.New("name a command: key FILE, sign, sbom PROGRAM or sums FILE")
+		return errors.New("name a command: key FILE, sign, sbom PROGRAM, notices PROGRAM or sums FILE")
 	}
 	switch args[0] {
 	case "key":
@@ -39,10 +40,12 @@ func run(args []string) error {
 		return sign(args[1:])
 	case "sbom":
 		return sbom(os.Stdout, args[1])
+	case "notices":
+		return notices(os.Stdout, args[1:])
 	case "sums":
 		return sums(args[1:])
 	}
-	return fmt.Errorf("there is no command %q, only key, sign, sbom and sums", args[0])
+	return fmt.Errorf("there is no command %q, only key, sign, sbom, notices and sums", args[0])
 }
 
 // makeKey creates a private key in a file that does not exist yet.

@@ -11,11 +11,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
 // noticeFile matches the names of files with a licence or a notice.
-var noticeFile = regexp.MustCompile(`(?i)^(LICEN[CS]E|COPYING|NOTICE|PATENTS)([._-].*)?$`)
+var noticeFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(LICEN[CS]E|COPYING|NOTICE|PATENTS)([._-].*)?$`)
+})
 
 // notices writes the licences of Go and of all modules that programs link, and where their source is. It
 // reads them from the module cache, or for a module that this repository replaces from its folder. A
@@ -79,7 +82,7 @@ func noticesOf(folder string, below bool) (all []string, err error) {
 			return err
 		case d.IsDir() && path != folder && (!below || d.Name() == "testdata"):
 			return filepath.SkipDir
-		case d.IsDir() || !d.Type().IsRegular() || !noticeFile.MatchString(d.Name()) || filepath.Ext(path) == ".go":
+		case d.IsDir() || !d.Type().IsRegular() || !noticeFile().MatchString(d.Name()) || filepath.Ext(path) == ".go":
 			return nil
 		}
 		text, err := os.ReadFile(path)

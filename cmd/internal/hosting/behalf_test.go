@@ -103,7 +103,11 @@ func (b *bounded) askerWith(may string) (a asker, end func()) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return asker{agents.Principal{ID: "token:" + name}, token}, func() {
+	who, err := b.access.Bearer(token)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return asker{who, token}, func() {
 		if err := b.access.Revoke(access.Revocation{Token: name}); err != nil {
 			b.Fatal(err)
 		}

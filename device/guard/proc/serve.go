@@ -50,7 +50,7 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, e Equip
 	defer cancel()
 	context.AfterFunc(ctx, func() { conn.Close() })
 	s.epoch.Store(rand.Uint32()) // a move for an earlier guard is refused
-	s.run = int64(rand.Int32()) << 32
+	s.run = int64(1+rand.IntN(1<<20)) << 32 // exact in JSON's doubles
 	s.released(ctx) // before the first move
 	for _, b := range s.buttons {
 		all.Go(func() { s.watchButton(ctx, b) })

@@ -49,9 +49,9 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, e Equip
 	defer conn.Close()
 	defer cancel()
 	context.AfterFunc(ctx, func() { conn.Close() })
-	s.epoch.Store(rand.Uint32()) // a move for an earlier guard is refused
+	s.epoch.Store(rand.Uint32())            // a move for an earlier guard is refused
 	s.run = int64(1+rand.IntN(1<<20)) << 32 // exact in JSON's doubles
-	s.released(ctx) // before the first move
+	s.released(ctx)                         // before the first move
 	for _, b := range s.buttons {
 		all.Go(func() { s.watchButton(ctx, b) })
 	}

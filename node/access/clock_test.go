@@ -128,7 +128,7 @@ func TestGuess(t *testing.T) {
 		now := func(ahead time.Duration, sure bool) {
 			t.Helper()
 			got, known := b.Now()
-			if off := got.Sub(time.Now()); off != ahead || known != sure {
+			if off := time.Until(got); off != ahead || known != sure {
 				t.Errorf("%v ahead, known %v; want %v, %v", off, known, ahead, sure)
 			}
 		}

@@ -139,8 +139,7 @@ func TestStreamsCount(t *testing.T) {
 		return c, ctx
 	}
 	var ends []func()
-	var hold func(ctx context.Context) int
-	hold = func(ctx context.Context) int {
+	hold := func(ctx context.Context) int {
 		w := httptest.NewRecorder()
 		held := make(chan bool)
 		r := request("").WithContext(ctx)

@@ -115,9 +115,9 @@ type year struct {
 	dir string
 	key identity.Key
 
-	book, meter, cut []byte
-	machine          time.Duration // how far its clock is ahead of the true one
-	synchronised     bool
+	book, meter  []byte
+	machine      time.Duration // how far its clock is ahead of the true one
+	synchronised bool
 
 	access  *access.Store
 	history *history.History
@@ -137,7 +137,7 @@ func (y *year) now() time.Time { t, _ := y.access.Now(); return t }
 // right reports whether the site's clock is, and knows it.
 func (y *year) right() bool {
 	t, sure := y.access.Now()
-	return sure && t.Sub(time.Now()).Abs() < 2*time.Second
+	return sure && time.Until(t).Abs() < 2*time.Second
 }
 
 func (y *year) start() {
@@ -179,7 +179,7 @@ func (y *year) start() {
 // stop ends the run: a loss of power takes back what the end of the site writes.
 func (y *year) stop(power bool) {
 	// That a clock was a few days ahead at the end shows only if the site is not off for as long.
-	if ahead := y.now().Sub(time.Now()); ahead > 2*time.Second && ahead < 10*24*time.Hour {
+	if ahead := time.Until(y.now()); ahead > 2*time.Second && ahead < 10*24*time.Hour {
 		y.run.right = false
 	}
 	if power {
@@ -234,7 +234,7 @@ func (y *year) upset() {
 		}
 	case 3, 4: // the site is off: its machine begins with the time of its image, a right one, or any
 		y.stop(y.rng.IntN(2) == 0)
-		y.machine, y.synchronised = yearBegin.Sub(time.Now()), false
+		y.machine, y.synchronised = time.Until(yearBegin), false
 		switch y.rng.IntN(4) {
 		case 0:
 			y.machine = wrong
@@ -258,7 +258,7 @@ func (y *year) upset() {
 		y.wait(time.Duration(y.rng.Int64N(int64(2 * time.Hour))))
 		if y.rng.IntN(3) == 0 {
 			y.stop(y.rng.IntN(2) == 0)
-			y.machine, y.synchronised = yearBegin.Sub(time.Now()), false
+			y.machine, y.synchronised = time.Until(yearBegin), false
 			y.start()
 		}
 		fallthrough

@@ -116,6 +116,7 @@ type year struct {
 	key identity.Key
 
 	book, meter  []byte
+	saving       sync.Mutex    // of the meter, which a run saves by itself
 	machine      time.Duration // how far its clock is ahead of the true one
 	synchronised bool
 
@@ -148,7 +149,7 @@ func (y *year) start() {
 	y.access, err = access.NewStore(access.Options{
 		Site: y.key.ID(), Build: yearBegin, Access: y.book, Counts: y.meter,
 		SystemClock: func() (time.Time, bool) { return time.Now().Add(y.machine), y.synchronised },
-		SaveAccess:  func(b []byte) error { y.book = b; return nil }, SaveCounts: func(b []byte) error { y.meter = b; return nil },
+		SaveAccess:  func(b []byte) error { y.book = b; return nil }, SaveCounts: y.saveCounts,
 	})
 	if err != nil {
 		y.Fatal(err)
@@ -176,6 +177,13 @@ func (y *year) start() {
 	synctest.Wait()
 }
 
+func (y *year) saveCounts(b []byte) error {
+	y.saving.Lock()
+	defer y.saving.Unlock()
+	y.meter = b
+	return nil
+}
+
 // stop ends the run: a loss of power takes back what the end of the site writes.
 func (y *year) stop(power bool) {
 	// That a clock was a few days ahead at the end shows only if the site is not off for as long.
@@ -184,7 +192,9 @@ func (y *year) stop(power bool) {
 	}
 	if power {
 		y.run.lost = time.Now()
+		y.saving.Lock()
 		kept, meter := y.dir+".kept", y.meter
+		y.saving.Unlock()
 		if err := os.CopyFS(kept, os.DirFS(y.dir)); err != nil {
 			y.Fatal(err)
 		}

@@ -1,3 +1,7 @@
+// The detector makes a reading of all sources take minutes, and there is one goroutine.
+
+//go:build !race
+
 package layers
 
 import (

@@ -21,6 +21,7 @@ type job struct {
 	// stopping is why it ends, and cancel ends the run that is under way; nil for none.
 	stopping error
 	cancel   context.CancelCauseFunc
+	runs     bool          // a run has not returned, which may still return outputs to safe
 	back     chan struct{} // closed when a task that stepped aside has its turn again; nil for none
 	progress string
 	partial  string

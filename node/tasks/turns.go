@@ -62,7 +62,7 @@ func (m *Manager) next(agent string, workers []hosted.Worker) {
 			continue
 		}
 		over := j.stopping != nil || j.state.Ended() || time.Until(j.until) <= 0
-		if j.cancel != nil || over || !m.permitted(j) {
+		if j.runs || over || !m.permitted(j) {
 			continue
 		}
 		if w, why := m.workerOf(workers, j); why == nil {
@@ -82,10 +82,10 @@ func (m *Manager) next(agent string, workers []hosted.Worker) {
 		return
 	}
 	ctx, cancel := context.WithCancelCause(m.ctx)
-	first.cancel = cancel
+	first.cancel, first.runs = cancel, true
 	m.running.Go(func() {
 		m.run(ctx, first, worker)
-		m.leave(first)
+		m.leave(first, false)
 	})
 }
 
@@ -101,21 +101,23 @@ func (t *turns) compare(a, b *job) int {
 	return cmp.Or(owners(a)-owners(b), cmp.Compare(before(a), before(b)), cmp.Compare(a.asked.Order, b.asked.Order), cmp.Compare(a.asked.ID, b.asked.ID))
 }
 
-// leave gives the turn of a task back, if it has it.
-func (m *Manager) leave(j *job) {
+// leave gives the turn of a task back, if it has it. Where its run has returned it may be run again,
+// also if nobody has the turn: its agent may have been resumed meanwhile.
+func (m *Manager) leave(j *job, runs bool) {
 	workers := m.lockWorkers()
 	defer m.mu.Unlock()
+	j.runs = runs
 	if agent := j.asked.Agent; m.turns.at[agent] == j {
 		delete(m.turns.at, agent)
-		m.next(agent, workers)
 	}
+	m.next(j.asked.Agent, workers)
 }
 
 // aside gives the turn of the task back while it waits for somebody. The caller calls back before
 // it goes on, which waits for the turn, or for the end of the run.
 func (w *work) aside() (back func()) {
 	m, j := w.m, w.j
-	m.leave(j)
+	m.leave(j, true)
 	return func() {
 		turn := make(chan struct{})
 		workers := m.lockWorkers()

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,9 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/task"
+	"agentsite/node/hosted"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // TestTurns: a task that waits for an answer or an approval holds nobody up. The others come in turns
@@ -73,4 +77,71 @@ func TestTurnBack(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// tardy is a script whose tasks with a question return late.
+type tardy struct{ script }
+
+func (s tardy) Work(ctx context.Context, self agents.Principal, site agents.Site, w task.Work) (jsontext.Value, error) {
+	if strings.Contains(string(w.Task().Arguments), "q") {
+		defer time.Sleep(5 * time.Second)
+	}
+	return s.script.Work(ctx, self, site, w)
+}
+
+// lateHouse is a house in which a return to safe takes as long as late says.
+type lateHouse struct {
+	*house
+	late func(output string) time.Duration
+}
+
+func (h *lateHouse) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (agents.Output, error) {
+	if r.Value.IsZero() {
+		time.Sleep(h.late(r.Output))
+	}
+	return h.house.Move(ctx, p, r)
+}
+
+// TestTurnAfterPause: a task that waits for an answer as its agent is paused goes on when that is
+// resumed, and not before its former run has ended, whichever task had the turn.
+func TestTurnAfterPause(t *testing.T) {
+	for name, late := range map[string]time.Duration{"the agent": 0, "the outputs": 5 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			with(t, func(t *testing.T, r *rig) {
+				if late == 0 {
+					r.crew.change("a", func(w *hosted.Worker) { w.Worker = tardy{} })
+				}
+				r.Manager.Site = &lateHouse{r.house, func(output string) time.Duration {
+					if strings.HasPrefix(output, "m2") {
+						return 2 * time.Second
+					}
+					return late
+				}}
+				asks, other := r.ask(t, ann, request("a", "1", "mqm")), r.ask(t, ann, request("a", "2", "mw"))
+				pause := func(paused bool) {
+					r.crew.change("a", func(w *hosted.Worker) { w.Paused = paused })
+					r.Manager.Recheck()
+				}
+				pause(true)
+				time.Sleep(2500 * time.Millisecond) // the other has left its turn
+				if _, err := r.Cancel(t.Context(), ann, other.ID); err != nil {
+					t.Fatal(err)
+				}
+				pause(false)
+				synctest.Wait()
+				if _, err := r.Answer(t.Context(), ann, asks.ID, "q0", "yes"); err != nil {
+					if _, err = r.Answer(t.Context(), ann, asks.ID, "q1", "yes"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if synctest.Wait(); r.house.counts()["m1/p2"] != 0 {
+					t.Error("it works while its former run returns its outputs to safe")
+				}
+				time.Sleep(10 * time.Minute)
+				if got := r.task(t, ann, asks.ID); got.State != task.Completed {
+					t.Errorf("10 minutes after its agent was resumed: %+v", got)
+				}
+			})
+		})
+	}
 }

@@ -48,7 +48,7 @@ type entry struct {
 	Month  int   `json:"month"`
 	Money  micro `json:"money"`
 
-	// Other periods, the one that was left last at the end.
+	// Other periods with what was used up in each alone; the one that was left last is at the end.
 	Days   []spent `json:"days,omitzero"`
 	Hours  []spent `json:"hours,omitzero"`
 	Months []spent `json:"months,omitzero"`
@@ -64,19 +64,33 @@ type spent struct {
 const maxPeriods = 6
 
 // enter returns what is used up in the period now, after used in the one at. Where the clock was set
-// back, it includes what was used in later periods. So a clock that is wrong for a while gives no
+// back, it includes what was used in later periods, each once. So a clock that is wrong for a while gives no
 // budget a second time, and ends none for good.
 func enter(now int, at *int, used int64, others *[]spent) int64 {
 	if now == *at {
 		return used
 	}
-	all := slices.DeleteFunc(slices.Clone(*others), func(s spent) bool { return s.At == *at })
-	if used > 0 {
+	later := func(all []spent, than int) (sum int64) {
+		for _, s := range all {
+			if s.At > than {
+				sum += s.Used
+			}
+		}
+		return sum
+	}
+	if n := len(*others); n > 0 && (*others)[n-1].At > *at { // at was entered by a clock that was set back
+		used = max(0, used-later(*others, *at))
+	}
+	all := slices.DeleteFunc(slices.Clone(*others), func(s spent) bool { return s.At == *at || s.Used == 0 })
+	if used > 0 || len(*others) > 0 {
 		all = append(all[max(0, len(all)-maxPeriods+1):], spent{*at, used})
 	}
 	used = 0
+	if now < *at {
+		used = later(all, now)
+	}
 	for _, s := range all {
-		if s.At == now || s.At > now && now < *at {
+		if s.At == now {
 			used += s.Used
 		}
 	}

@@ -14,6 +14,10 @@ import (
 // recallTimeout bounds the return of an output of another site whose asker's permission has ended.
 const recallTimeout = 10 * time.Second
 
+// maxUnknown is for how long an output of another site may be away from safe by a move that was not
+// answered.
+const maxUnknown = 24 * time.Hour
+
 // bounding returns the asker whose permission bounds a call beside that of the hosted agent that
 // makes it. Readings are the agent's own, and so are the calls of an agent whose owner fixed what it
 // does: the permission to ask it is the permission for that.

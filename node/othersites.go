@@ -206,8 +206,13 @@ func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSit
 	return actOnce(ctx, n, a.asked, came, late, func() (agents.Output, error) { // the other site completes what it has begun
 		r.Terms = c.termsElsewhere()
 		out, err := o.Move(ctx, p, r)
-		if err == nil {
-			n.noteBehalf(&c, out)
+		moved := out
+		if err != nil && device.AsFault(err).Kind == device.UnknownOutcome { // it may have moved, for any time
+			moved.Left = maxUnknown.Seconds()
+		}
+		if err == nil || moved.Left > 0 {
+			n.noteBehalf(&c, moved)
+			n.recall() // what ended meanwhile
 		}
 		return out, err
 	})

@@ -145,15 +145,14 @@ func (v *view) planMove(c *call, r agents.MoveRequest) error {
 
 // try asks the guard whether it would refuse a move now; nothing moves.
 func (v *view) try(ctx context.Context, p agents.Principal, r agents.MoveRequest, length time.Duration, l agents.Limits) error {
-	return v.redact(p, v.Outputs.Try(ctx, p.ID, r.Output, r.Value, within(length, l)))
+	return v.redact(p, v.Outputs.Try(ctx, p.ID, r.Output, r.Value, v.within(r.Output, length, l)))
 }
 
 // expected returns how long a move would hold an output now. The guard has just told its state.
 func (v *view) expected(output string, length time.Duration, l agents.Limits) time.Duration {
-	policy, err := v.Outputs.Policy(output)
 	s, ok := v.Outputs.StatusOf(output)
-	if length = within(length, l); length == 0 && err == nil {
-		length = min(max(guard.DefaultFor, policy.MinOn), policy.Longest())
+	if length = v.within(output, length, l); length == 0 {
+		length = v.usual(output)
 	}
 	if ok && s.Spare > 0 {
 		length = min(length, s.Spare)
@@ -162,7 +161,7 @@ func (v *view) expected(output string, length time.Duration, l agents.Limits) ti
 }
 
 func (v *view) move(ctx context.Context, p agents.Principal, r agents.MoveRequest, length time.Duration, l agents.Limits) (agents.Output, error) {
-	s, err := v.Outputs.Move(ctx, p.ID, r.Output, r.Value, within(length, l))
+	s, err := v.Outputs.Move(ctx, p.ID, r.Output, r.Value, v.within(r.Output, length, l))
 	return v.output(s), v.redact(p, err)
 }
 
@@ -175,7 +174,7 @@ func (v *view) holds(p agents.Principal, r agents.MoveRequest) bool {
 // renew extends a lease of p. It is not charged and is journalled without a sync: renewals for a
 // day neither use up a rate nor wear out a card.
 func (v *view) renew(ctx context.Context, p agents.Principal, r agents.MoveRequest, length time.Duration, l agents.Limits) (agents.Output, error) {
-	s, err := v.Outputs.Renew(ctx, p.ID, r.Output, r.Value, within(length, l))
+	s, err := v.Outputs.Renew(ctx, p.ID, r.Output, r.Value, v.within(r.Output, length, l))
 	return v.output(s), v.redact(p, err)
 }
 
@@ -251,12 +250,29 @@ func (n *Node) Stop(ctx context.Context, p agents.Principal, r agents.SiteReques
 }
 
 // within is how long an output is held that a caller may hold for so long only. Longer
-// ones that it asked for were refused before.
-func within(length time.Duration, l agents.Limits) time.Duration {
-	if length == 0 && l.Lease > 0 && l.Lease < guard.DefaultFor {
+// ones that it asked for were refused before. usual is the length of a move without one.
+func within(length, usual time.Duration, l agents.Limits) time.Duration {
+	if length == 0 && l.Lease > 0 && l.Lease < usual {
 		return l.Lease
 	}
 	return length
+}
+
+// within is within for an output of this site.
+func (v *view) within(output string, length time.Duration, l agents.Limits) time.Duration {
+	if length > 0 || l.Lease == 0 {
+		return length
+	}
+	return within(length, v.usual(output), l)
+}
+
+// usual returns how long the guard holds an output for a move without a length.
+func (v *view) usual(output string) time.Duration {
+	policy, err := v.Outputs.Policy(output)
+	if err != nil {
+		return guard.DefaultFor
+	}
+	return policy.Usual()
 }
 
 func lengthOf(forSeconds *float64) time.Duration {

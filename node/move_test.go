@@ -443,13 +443,27 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestLeaseOfAGrant: a move without a duration is within the longest lease of the grant.
+// TestLeaseOfAGrant: a move without a duration is within the longest lease of the grant, also where
+// the output's own length for such a move is longer.
 func TestLeaseOfAGrant(t *testing.T) {
-	for _, tt := range []struct{ asked, most, want time.Duration }{
-		{0, 0, 0}, {0, 5 * time.Second, 5 * time.Second}, {0, time.Hour, 0}, {3 * time.Second, 5 * time.Second, 3 * time.Second},
+	const most = 5 * time.Second
+	for _, tt := range []struct{ asked, most, minOn, want time.Duration }{
+		{0, 0, 0, 0}, {0, most, 0, most}, {0, time.Hour, 0, 0}, {3 * time.Second, most, 0, 3 * time.Second},
+		{0, 90 * time.Second, 5 * time.Minute, 90 * time.Second}, {0, 10 * time.Minute, 5 * time.Minute, 0}, {0, 0, 5 * time.Minute, 0},
 	} {
-		if got := within(tt.asked, agents.Limits{Lease: tt.most}); got != tt.want {
-			t.Errorf("%v of at most %v is %v, want %v", tt.asked, tt.most, got, tt.want)
+		v := &view{site: &site{Site: Site{Outputs: keeps{minOn: tt.minOn}}}}
+		if got := v.within(arm, tt.asked, agents.Limits{Lease: tt.most}); got != tt.want {
+			t.Errorf("%v of at most %v, min_on %v, is %v, want %v", tt.asked, tt.most, tt.minOn, got, tt.want)
 		}
 	}
+}
+
+// keeps are outputs that keep a value for a while.
+type keeps struct {
+	Outputs
+	minOn time.Duration
+}
+
+func (k keeps) Policy(output string) (guard.Policy, error) {
+	return guard.Policy{Output: output, MinOn: k.minOn, MaxOn: guard.DefaultMaxOn}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/tools"
 	"agentsite/device"
+	"agentsite/device/guard"
 )
 
 // OtherSites are other sites as one hosted agent has them: one Site whose points are called
@@ -174,9 +175,8 @@ func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSit
 	if err := agents.CheckNumber("for_seconds", r.For); err != nil {
 		return out, n.refuse(a.asked, err)
 	}
-	if length := within(c.ask.For, a.limits); r.For == nil && length > 0 {
-		seconds := length.Seconds()
-		r.For = &seconds
+	if r.For == nil && a.limits.Lease > 0 { // the other site's own length may be longer
+		r.For = new(min(a.limits.Lease, guard.DefaultFor).Seconds())
 	}
 	if r.Value.IsZero() {
 		if err := n.permitReturn(&c, a.asked); err != nil {

@@ -94,6 +94,6 @@ func (n *Node) moveAbove(ctx context.Context, p agents.Principal, v *view, r age
 	if holder == "" {
 		return out, err
 	}
-	s, err := v.Outputs.MoveOver(ctx, p.ID, holder, r.Output, r.Value, within(length, l))
+	s, err := v.Outputs.MoveOver(ctx, p.ID, holder, r.Output, r.Value, v.within(r.Output, length, l))
 	return v.output(s), v.redact(p, err)
 }

@@ -20,10 +20,13 @@ func (applied) Apply(context.Context, string, device.Value) error { return nil }
 var boss = agents.Principal{ID: "boss", Owner: true}
 
 // withGuard runs do with a desk whose lever a real guard drives, and which has rested.
-func withGuard(t *testing.T, do func(d *desk)) {
+func withGuard(t *testing.T, do func(d *desk), bend ...func(*guard.Policy)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk()
 		policy := guard.NewPolicy("lever", device.Point{Name: "arm", Kind: device.KindLevel, Range: device.Range{Max: 100}, Safe: device.Number(0)})
+		for _, b := range bend {
+			b(&policy)
+		}
 		latch := guard.Latch{File: t.TempDir() + "/armed"}
 		if err := latch.Arm(); err != nil {
 			t.Fatal(err)

@@ -7,12 +7,13 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/device/guard"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 )
 
 // withGrants is withGuard for one caller, whose grants are given in words.
-func withGrants(t *testing.T, do func(d *desk, caller agents.Principal, grant func(words string, until time.Duration) (revoke func()))) {
+func withGrants(t *testing.T, do func(d *desk, caller agents.Principal, grant func(words string, until time.Duration) (revoke func())), bend ...func(*guard.Policy)) {
 	owner, key := identity.New(), identity.New()
 	withGuard(t, func(d *desk) {
 		store, err := access.NewStore(access.Options{
@@ -49,7 +50,21 @@ func withGrants(t *testing.T, do func(d *desk, caller agents.Principal, grant fu
 				}
 			}
 		})
-	})
+	}, bend...)
+}
+
+// TestNoLengthWithMinOn: a permission with a longest lease holds an output no longer where the caller
+// gives no length, although the output keeps each value for longer.
+func TestNoLengthWithMinOn(t *testing.T) {
+	withGrants(t, func(d *desk, caller agents.Principal, grant func(string, time.Duration) func()) {
+		grant("set lever/arm max 90s", time.Hour)
+		time.Sleep(5 * time.Minute) // min_on counts from the start
+		d.asks(caller, 10, device.Invalid)
+		d.heldBy(t, "", 0)
+		if kind := d.holdsFor(caller, 10, 300); kind != device.Denied {
+			t.Error(kind)
+		}
+	}, func(p *guard.Policy) { p.MinOn = 5 * time.Minute })
 }
 
 func (d *desk) holdsFor(p agents.Principal, v, seconds float64) device.FaultKind {

@@ -159,7 +159,7 @@ func (m *Machine) permit(now Time, holder, name string, v device.Value, length t
 		}
 	}
 	if length == 0 {
-		length = min(max(DefaultFor, o.MinOn), o.Longest())
+		length = o.Usual()
 	}
 	if kept := o.kept(now, v); length < kept {
 		return nil, 0, device.Faultf(device.Invalid, "%s keeps a value for min_on, %v: ask for %v or longer", name, o.MinOn, roundUp(kept))

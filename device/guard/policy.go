@@ -225,3 +225,13 @@ func (p Policy) Longest() time.Duration {
 	}
 	return p.MaxOn
 }
+
+// Usual returns the length of a lease for which none is given: DefaultFor, or min_on where that is
+// longer, within the longest lease.
+func (p Policy) Usual() time.Duration {
+	usual := max(DefaultFor, p.MinOn)
+	if longest := p.Longest(); longest > 0 {
+		usual = min(usual, longest)
+	}
+	return usual
+}

@@ -116,7 +116,7 @@ type year struct {
 	key identity.Key
 
 	book, meter  []byte
-	saving       sync.Mutex    // of the meter, which a run saves by itself
+	mu           sync.Mutex    // of the next two and of meter, which a running site uses, too
 	machine      time.Duration // how far its clock is ahead of the true one
 	synchronised bool
 
@@ -148,7 +148,7 @@ func (y *year) start() {
 	}
 	y.access, err = access.NewStore(access.Options{
 		Site: y.key.ID(), Build: yearBegin, Access: y.book, Counts: y.meter,
-		SystemClock: func() (time.Time, bool) { return time.Now().Add(y.machine), y.synchronised },
+		SystemClock: y.clock,
 		SaveAccess:  func(b []byte) error { y.book = b; return nil }, SaveCounts: y.saveCounts,
 	})
 	if err != nil {
@@ -177,9 +177,21 @@ func (y *year) start() {
 	synctest.Wait()
 }
 
+func (y *year) clock() (time.Time, bool) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return time.Now().Add(y.machine), y.synchronised
+}
+
+func (y *year) setClock(ahead time.Duration, synchronised bool) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.machine, y.synchronised = ahead, synchronised
+}
+
 func (y *year) saveCounts(b []byte) error {
-	y.saving.Lock()
-	defer y.saving.Unlock()
+	y.mu.Lock()
+	defer y.mu.Unlock()
 	y.meter = b
 	return nil
 }
@@ -192,9 +204,9 @@ func (y *year) stop(power bool) {
 	}
 	if power {
 		y.run.lost = time.Now()
-		y.saving.Lock()
+		y.mu.Lock()
 		kept, meter := y.dir+".kept", y.meter
-		y.saving.Unlock()
+		y.mu.Unlock()
 		if err := os.CopyFS(kept, os.DirFS(y.dir)); err != nil {
 			y.Fatal(err)
 		}
@@ -234,22 +246,22 @@ func (y *year) upset() {
 	wrong := time.Duration(1+y.rng.IntN(500)) * day
 	switch y.rng.IntN(8) {
 	case 0: // the network is there, and right
-		y.machine, y.synchronised = 0, true
+		y.setClock(0, true)
 	case 1: // or gone
-		y.synchronised = false
+		y.setClock(y.machine, false)
 	case 2: // or lies
-		y.machine, y.synchronised = wrong, true
+		y.setClock(wrong, true)
 		if y.rng.IntN(2) == 0 {
-			y.machine = -wrong
+			y.setClock(-wrong, y.synchronised)
 		}
 	case 3, 4: // the site is off: its machine begins with the time of its image, a right one, or any
 		y.stop(y.rng.IntN(2) == 0)
-		y.machine, y.synchronised = time.Until(yearBegin), false
+		y.setClock(time.Until(yearBegin), false)
 		switch y.rng.IntN(4) {
 		case 0:
-			y.machine = wrong
+			y.setClock(wrong, y.synchronised)
 		case 1:
-			y.machine, y.synchronised = 0, true
+			y.setClock(0, true)
 		}
 		time.Sleep(time.Duration(y.rng.Int64N(int64(2 * day))))
 		y.start()
@@ -268,7 +280,7 @@ func (y *year) upset() {
 		y.wait(time.Duration(y.rng.Int64N(int64(2 * time.Hour))))
 		if y.rng.IntN(3) == 0 {
 			y.stop(y.rng.IntN(2) == 0)
-			y.machine, y.synchronised = time.Until(yearBegin), false
+			y.setClock(time.Until(yearBegin), false)
 			y.start()
 		}
 		fallthrough

@@ -40,6 +40,9 @@ func notices(w io.Writer, programs []string) error {
 		}
 		modules["Go "+info.GoVersion+", source: https://go.dev/dl/"+info.GoVersion+".src.tar.gz"] = folders[0]
 		for _, m := range info.Deps {
+			if m.Path == "agentsite" { // the image's init links some of it
+				continue
+			}
 			folder := filepath.Join(folders[1], escape(m.Path)+"@"+escape(m.Version))
 			if m.Replace != nil && strings.HasPrefix(m.Replace.Path, ".") {
 				folder = m.Replace.Path

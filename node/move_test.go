@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,6 +75,7 @@ func (l *lever) say(format string, args ...any) {
 
 // book is a journal in memory, as the real one behaves.
 type book struct {
+	mu      sync.Mutex // of log and added, which the node adds to also by itself
 	log     *[]string
 	full    error
 	slow    time.Duration
@@ -84,7 +86,11 @@ type book struct {
 	recent  map[string][]Recorded
 }
 
-func (b *book) say(s string) { *b.log = append(*b.log, s) }
+func (b *book) say(s string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	*b.log = append(*b.log, s)
+}
 
 func (b *book) Replay(a Asked) (*Outcome, error) {
 	first, ok := b.asked[a.Who+a.Key]
@@ -107,7 +113,13 @@ func (b *book) Begin(a Asked) (func(Outcome), *Outcome, error) {
 	return func(o Outcome) { b.say("end " + o.Fault); b.known[a.Who+a.Key] = &o }, nil, nil
 }
 
-func (b *book) Add(a Asked, o Outcome)         { b.say("add " + a.Tool); b.added = append(b.added, a) }
+func (b *book) Add(a Asked, o Outcome) {
+	b.say("add " + a.Tool)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.added = append(b.added, a)
+}
+
 func (b *book) Recent(about string) []Recorded { return b.recent[about] }
 func (b *book) Deny(who, tool string, kind device.FaultKind) {
 	b.refused[who+" "+tool+" "+string(kind)]++

@@ -325,9 +325,12 @@ func (s *slots) writeAutoboot(n int) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
+// writeState is update.WriteJSON; tests have it fail.
+var writeState = update.WriteJSON
+
 // save writes the state to the card, and only then changes it in memory.
 func (s *slots) save(next slotState) error {
-	err := update.WriteJSON(s.folder, stateName, next)
+	err := writeState(s.folder, stateName, next)
 	if err == nil {
 		s.state = next
 	}

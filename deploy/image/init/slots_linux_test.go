@@ -261,11 +261,10 @@ func TestCutWhileItIsKept(t *testing.T) {
 // unsaved makes saving the state fail, as on a full disk, until mend.
 func (b *board) unsaved() (mend func()) {
 	b.t.Helper()
-	stone := b.path("updates/" + stateName + ".new")
-	if err := os.MkdirAll(filepath.Join(stone, "stone"), 0o755); err != nil {
-		b.t.Fatal(err)
-	}
-	return func() { os.RemoveAll(stone) }
+	writeState = func(string, string, any) error { return errors.New("the card is full") }
+	mend = func() { writeState = update.WriteJSON }
+	b.t.Cleanup(mend)
+	return mend
 }
 
 // TestNotKept: if the state cannot be saved, a version that never ran does not become the

@@ -206,12 +206,14 @@ func parseRequest(text []byte) (*request, error) {
 }
 
 // terms returns the terms of a call that acts. A message's ID is the client's within its session, so
-// that the same ID in another session is another call.
+// that the same ID in another session is another call. One that is too long for a key is refused as one.
 func (w *session) terms(r *request) agents.Terms {
 	t := agents.Terms{Key: r.Key, Within: r.Within, Approval: r.Approval, Via: r.Via}
 	if t.Key == nil && r.MessageID != "" {
-		sum := sha256.Sum256([]byte(w.id + r.MessageID))
-		t.Key = new(hex.EncodeToString(sum[:]))
+		if t.Key = &r.MessageID; len(r.MessageID) <= sha256.Size*2 {
+			sum := sha256.Sum256([]byte(w.id + r.MessageID))
+			t.Key = new(hex.EncodeToString(sum[:]))
+		}
 	}
 	return t
 }

@@ -28,7 +28,7 @@ func TestDiskFails(t *testing.T) {
 		says   string
 	}{
 		{"full", func(t *testing.T, data string) {
-			harness.MustRun(t, "mount", "-t", "tmpfs", "-o", "size=1m", "none", data)
+			harness.MustRun(t, "mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "none", data)
 		}, harness.FillDisk, "no space left on device"},
 		{"read-only", mountLoop, breakLoop, "read-only file system"},
 	} {

@@ -84,7 +84,7 @@ func TestStopsHold(t *testing.T) {
 	}
 	data, dir := harness.TempDir(t), harness.TempDir(t)
 	t.Setenv("RUNTIME_DIRECTORY", dir)
-	harness.MustRun(t, "mount", "-t", "tmpfs", "-o", "size=8m", "none", data)
+	harness.MustRun(t, "mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "none", data)
 	t.Cleanup(func() { harness.MustRun(t, "umount", "--lazy", data) })
 	button, witness := filepath.Join(dir, "pressed"), filepath.Join(dir, "outputs")
 	config := func(more string) string {

@@ -245,7 +245,7 @@ type Picture struct {
 	Data   []byte `json:"-"`
 }
 
-// Status is how a site is.
+// Status holds the state of a site.
 type Status struct {
 	Site      string         `json:"site"`
 	Version   string         `json:"version"`
@@ -257,14 +257,14 @@ type Status struct {
 	Blocked   []OutputStatus `json:"outputs_not_ready,omitzero"` // at safe, where their own limits keep them
 }
 
-// DeviceStatus is how a device is.
+// DeviceStatus holds the state of a device.
 type DeviceStatus struct {
 	Device string   `json:"device"`
 	Model  string   `json:"model"`
 	Faults []string `json:"faults,omitzero"`
 }
 
-// OutputStatus is why an output is where it is.
+// OutputStatus holds an output's value and the reason for it.
 type OutputStatus struct {
 	Output string       `json:"output"`
 	Value  device.Value `json:"value"`

@@ -16,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// approveWithin is how long a request waits for an owner, and after a yes for its caller.
+// approveWithin limits the wait of a request for an owner, and after the approval for its caller.
 const approveWithin = 2 * time.Minute
 
 // Request is a move that waits for an owner's word.

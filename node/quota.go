@@ -114,7 +114,7 @@ func (n *Node) Hold(p agents.Principal, q Quota) (Place, error) {
 	return Place{c, to}, nil
 }
 
-// common is how many of the common places are taken. The lock is held.
+// common returns the number of common places that are taken. The caller holds the lock.
 func (c *counter) common(own int) (n int) {
 	for a, has := range c.held {
 		if !a.reserved {

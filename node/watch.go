@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	// endSlack is how far the end of a lease or of a rest may differ from the last update before it
-	// is sent again.
+	// endSlack is the largest change of the end of a lease or of a rest that is not sent again.
 	endSlack = time.Second
 	// A value that a permission's rate does not allow yet is tried again less and less often.
 	chargeRetry    = time.Second

@@ -12,7 +12,7 @@ import (
 	"agentsite/device"
 )
 
-// values are what a site has told since it was reached, by its addresses in the group.
+// values holds the latest values of a site since it was last reached, by their addresses in the group.
 type values struct {
 	readings  map[string]told
 	approvals []agents.Approval

@@ -20,15 +20,15 @@ const MaxLedger = 64 << 10
 // maxReported bounds what a server can report of one request.
 const maxReported = 1 << 28
 
-// bytesPerToken is how many bytes of a request are taken for a token where the server does not say,
-// and bytesOfToken more than a token has on average in any request.
+// bytesPerToken estimates the tokens of a request where the server does not report them. bytesOfToken is
+// above the average length of a token of any request.
 const bytesPerToken, bytesOfToken = 3, 8
 
 // micro is a millionth of a currency.
 type micro int64
 
-// Ledger is what the models of a site have used up. A request is written down with all that it may
-// use before it is sent, so that nothing is forgotten in a crash. It is safe for concurrent use.
+// Ledger records the tokens that the models of a site used. Before a request is sent, it records the most
+// that the request may use, so that a crash loses nothing. It is safe for concurrent use.
 type Ledger struct {
 	now  func() (time.Time, bool)
 	keep func([]byte) error
@@ -39,7 +39,7 @@ type Ledger struct {
 	entries map[string]*entry
 }
 
-// entry is what one agent has used up in the present periods, and in others.
+// entry counts the use of one agent in the present periods, and in earlier ones.
 type entry struct {
 	Day    int   `json:"day"` // since 1970, as the others, in UTC
 	Tokens int   `json:"tokens"`
@@ -54,7 +54,7 @@ type entry struct {
 	Months []spent `json:"months,omitzero"`
 }
 
-// spent is what was used up in a period.
+// spent counts the use in one period.
 type spent struct {
 	At   int   `json:"at"`
 	Used int64 `json:"used"`

@@ -15,8 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxTurns is how often the model is asked for one task, and maxCalls how many calls of one answer
-// are made.
+// maxTurns bounds the requests to the model for one task, and maxCalls the calls made of one answer.
 const maxTurns, maxCalls = 8, 4
 
 // run is a model at work on one task.

@@ -29,7 +29,7 @@ const (
 	messageRate  = 50
 	byteBurst    = 8 << 20
 	byteRate     = 1 << 20
-	// writeTime is how long a child may leave a message unread.
+	// writeTime limits the time that a child leaves a message unread.
 	writeTime = 10 * time.Second
 )
 

@@ -15,10 +15,9 @@ import (
 const (
 	// askTimeout bounds a call about a task.
 	askTimeout = 20 * time.Second
-	// watchTime is how long a task is watched by one call: a lost connection may not be noticed
-	// while nothing is said.
+	// watchTime limits one call that watches a task: a lost connection may go unnoticed while nothing is sent.
 	watchTime = 30 * time.Second
-	// pollTime is how seldom a task is looked at that cannot be watched, because too much is watched.
+	// pollTime is the pause between two looks at a task that cannot be watched because of a limit.
 	pollTime = 10 * time.Second
 	// maxState bounds the State of an approval.
 	maxState = 4 << 10

@@ -48,8 +48,8 @@ type Call struct {
 	// never blocks for long; notes may be dropped.
 	Note  func(Note)
 	Terms agents.Terms
-	// Account is what the node counts the call under: its caller's, or that of the asker for whom a
-	// hosted agent makes it.
+	// Account is the account to which the node charges the call: the caller's, or the asker's for a call
+	// of a hosted agent.
 	Account string
 	// Exchange has the results of earlier rounds of the same call (see NeedInput).
 	Exchange Exchange

@@ -18,7 +18,7 @@ import (
 type agentsShown struct {
 	Hosted []hosted.Agent `json:"hosted,omitzero"` // absent where no site was asked
 	Yours  []peer.Agent   `json:"yours"`
-	// May is what the sites say that they may do.
+	// May holds their permissions, as the sites report them.
 	May []agentPermission `json:"may,omitzero"`
 }
 

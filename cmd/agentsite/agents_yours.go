@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// agentPermission is what an agent of the user's may do on a site.
+// agentPermission holds the permission of one of the user's agents on a site.
 type agentPermission struct {
 	Agent string    `json:"agent"`
 	Site  string    `json:"site"`

@@ -3,11 +3,11 @@ package access
 import "time"
 
 const (
-	// maxAhead is how far the network may move the time beyond an owner's time and the saved one. It
+	// maxAhead limits how far the network moves the time beyond an owner's time and the saved one. It
 	// is about as long as permissions to act last. So a site that was off for longer loses few of
 	// them by waiting for an owner.
 	maxAhead = 7 * 24 * time.Hour
-	// maxBehind is how far the network may be behind that; an owner's clock may be in
+	// maxBehind limits how far the network may be behind that; an owner's clock may be in
 	// another time zone by mistake.
 	maxBehind = 24 * time.Hour
 )

@@ -18,7 +18,7 @@ import (
 	"agentsite/device/guard"
 )
 
-// guardEndTimeout is how long a guard waits for an earlier one, which drives its outputs to
+// guardEndTimeout limits a guard's wait for an earlier one, which drives its outputs to
 // safe and ends within five seconds unless it hangs.
 const guardEndTimeout = 6 * time.Second
 

@@ -38,7 +38,7 @@ const (
 	flagUnsure = 1
 )
 
-// form is how a series is encoded.
+// form is the encoding of a series.
 type form byte
 
 const (

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// flushEvery is how much is lost at most when the power fails.
+	// flushEvery is the time between writes: the most that a power cut loses.
 	flushEvery = time.Minute
 	// A block of minutes is written after so many raw ones, and one of hours after so many of
 	// those.
@@ -23,7 +23,7 @@ const (
 	maxCollected = 16 << 10
 	// Before Open nothing is encoded, and each series keeps so many entries at most.
 	maxMinutes, maxEntries = 24 * 60, 1024
-	// clockStep is how far the wall clock may be from the assumed one.
+	// clockStep is the largest difference of the wall clock from the assumed one that is no step.
 	clockStep = time.Second
 )
 

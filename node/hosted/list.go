@@ -19,7 +19,7 @@ type Agent struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"`
 	Principal string `json:"principal"`
-	// Description is what its owner says that it is for.
+	// Description is its owner's text about its purpose.
 	Description string   `json:"description,omitzero"`
 	May         string   `json:"may,omitzero"`   // as its owner wrote it
 	Reads       []string `json:"reads,omitzero"` // what its definition names, as Moves

@@ -9,7 +9,7 @@ import (
 // clockTool is the Tool of the events that say how the site's clock was set. Its Value is a clockSet.
 const clockTool = "clock"
 
-// clockStep is how far the clock may be from the assumed one without such an event.
+// clockStep is the largest difference of the clock from the assumed one that makes no event.
 const clockStep = 2 * time.Second
 
 // clockSet is the value of an event: what the clock showed, had it not been set, and whether the times

@@ -21,17 +21,17 @@ const (
 	// maxSegments. At some 300 bytes an entry that is the last 50,000 of them.
 	segmentSize = 1 << 20
 	maxSegments = 16
-	// reread is how many segments a start reads, which have some 7,000 calls: a small board
+	// reread is the number of segments that a start reads, with some 7,000 calls: a small board
 	// would need seconds for all.
 	reread = 2
-	// anchorEvery is how many entries at most can be cut off undetected.
+	// anchorEvery is the largest number of entries that can be cut off undetected.
 	anchorEvery = 256
-	// flushEvery is how long denials are collected before they are written.
+	// flushEvery is the time for which denials are collected before they are written.
 	flushEvery = time.Minute
 	// maxWaiting limits the entries of Add that are not on the disk yet.
 	maxWaiting = 256
-	// repeatEvery is how long calls of Add are counted that repeat an earlier one, and
-	// maxRepeats how many different ones are.
+	// repeatEvery is the time for which repeated calls of Add are counted, and maxRepeats bounds
+	// the different ones.
 	repeatEvery = 10 * time.Minute
 	maxRepeats  = 1024
 )

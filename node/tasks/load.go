@@ -135,7 +135,7 @@ func (m *Manager) add(j *job, left time.Duration) {
 	j.timer = time.AfterFunc(left, func() { m.stop(j, errLate) })
 }
 
-// remaining is how long a task has after a start.
+// remaining returns the time that a task has left after a start of the site.
 func (j *job) remaining(now func() (time.Time, bool)) time.Duration {
 	left := time.Duration(j.left) * time.Millisecond
 	if t, sure := now(); sure && j.sure {

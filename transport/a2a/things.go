@@ -28,8 +28,8 @@ type things struct {
 }
 
 const (
-	// keepWaiting is how long a task of the things is kept, and maxWaiting how many are, of them
-	// maxOwn of an account.
+	// keepWaiting is the time for which a task of the things is kept. maxWaiting bounds their number, and
+	// maxOwn that of one account.
 	keepWaiting = 10 * time.Minute
 	maxWaiting  = 256
 	maxOwn      = 32

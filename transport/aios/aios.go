@@ -31,7 +31,7 @@ const (
 	// maxWorking bounds the tasks of the registry that have not been reported yet; tasks beyond
 	// are left where they are.
 	maxWorking = 8
-	// maxTries is how often a task is asked for that the site has no room for.
+	// maxTries bounds the requests for a task that the site has no room for.
 	maxTries = 20
 )
 

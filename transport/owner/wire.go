@@ -91,7 +91,7 @@ type Access struct {
 	URL  string    `json:"url"`
 	Time time.Time `json:"time"`
 	Sure bool      `json:"time_is_known"` // false: the time is a guess
-	// Off is how far the machine's clock is ahead of the time, where it is not believed.
+	// Off is the seconds by which a machine's clock that is not trusted is ahead of the site's time.
 	Off       float64   `json:"machine_ahead_seconds,omitzero"`
 	LastKnown bool      `json:"last_known,omitzero"` // the time is used although it is not known
 	Owners    []Owner   `json:"owners"`

@@ -60,7 +60,7 @@ func (l *Lines) Next() ([]byte, error) { return l.next() }
 // skip reads the rest of a line whose beginning is too long. It fails with errTooLong where the peer may
 // send no line of that length, or none ends.
 func (l *Lines) skip(begin []byte, err error) error {
-	// What is no object or array is no message, and need not have an end.
+	// A line that begins with neither an object nor an array is no message, and needs no end.
 	if message := bytes.TrimLeft(begin, " \t\r"); len(begin) <= MaxMessage || len(message) == 0 || message[0] != '{' && message[0] != '[' {
 		return errTooLong
 	}

@@ -28,7 +28,7 @@ const (
 	deadlineSlack = time.Second
 	// drainTimeout bounds how long requests may run after their peer has closed its side.
 	drainTimeout = 2 * time.Second
-	// inlineLimit is how long one request may delay the reading of the next; twice as long at most.
+	// inlineLimit is about the longest time for which one request delays the reading of the next (at most twice).
 	inlineLimit = 200 * time.Microsecond
 	// CodeBusy answers a request beyond the limit of running ones.
 	CodeBusy = 429

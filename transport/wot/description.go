@@ -283,7 +283,7 @@ const (
 	captureAction = "capture."
 )
 
-// maxShown is how long a text for a display is at most.
+// maxShown bounds the length of a text for a display.
 const maxShown = 500
 
 func addActions(all map[string]*affordance, thing, point, address string, have catalog) {

@@ -74,13 +74,13 @@ type Call struct {
 	Extra, FunctionExtra Extra // beside ID and function, and beside Name and Arguments
 }
 
-// Usage is how many tokens a request used, by the server's word.
+// Usage counts the tokens of a request, as the server reports them.
 type Usage struct {
 	Prompt, Answer int
 	Known          bool
 }
 
-// Answer is what a model answered.
+// Answer holds a model's answer.
 type Answer struct {
 	Text    string // without what the model thought
 	Calls   []Call // with IDs of which no two are equal
@@ -95,7 +95,7 @@ func (a *Answer) Message() Message {
 	return Message{Role: Assistant, Text: a.Text, Calls: a.Calls, Extra: a.Extra}
 }
 
-// Request is what a model is asked.
+// Request holds the messages and the tools that a model is sent.
 type Request struct {
 	Messages  []Message
 	Tools     []ToolDef
@@ -105,14 +105,14 @@ type Request struct {
 	Again func() error
 }
 
-// Size is how many bytes a message has as it is sent, without its pictures.
+// Size returns the encoded length of a message in bytes, without its pictures.
 func (m *Message) Size() int {
 	plain := *m
 	plain.Images = nil
 	return len(plain.wire(nil))
 }
 
-// Size is how many bytes a tool has as it is sent.
+// Size returns the encoded length of a tool in bytes.
 func (t *ToolDef) Size() int { return len(t.wire()) }
 
 // wire returns a message as it is sent, without the members that the server refuses.

@@ -23,7 +23,7 @@ const (
 	maxRetryAfter = 30 * time.Second
 )
 
-// What a server may refuse, beside the members that are echoed to it.
+// Members of a request that some servers refuse.
 const (
 	streamOptions  = "stream_options" // Mistral
 	maxTokensField = "max_tokens"     // OpenAI's newer models
@@ -207,7 +207,7 @@ func (e *Endpoint) refused(res *http.Response, r *Request, key string, tries int
 	return a, again, device.Faultf(kind, "the model's server %s (%d): %s", says, res.StatusCode, errorText(text, key))
 }
 
-// backOff is how long to wait after so many tries.
+// backOff returns the pause after a number of tries.
 func backOff(tries int) time.Duration {
 	return time.Duration(tries*tries)*time.Second/2 + rand.N(time.Second/2)
 }

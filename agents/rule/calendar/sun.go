@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Place is where the site is, for the sun: degrees, north and east positive.
+// Place holds the latitude and the longitude of a site in degrees, north and east positive.
 type Place struct{ Lat, Lon float64 }
 
 // ParsePlace reads a latitude and a longitude in decimal degrees: "52.52, 13.40".

@@ -66,7 +66,7 @@ const (
 	NoStream        Quirk = "stream refused"                         // llama.cpp with tools, before 2025-05
 )
 
-// Prose is what no client can mend: nobody can tell such a call from a text about one.
+// Prose writes calls into the text of the answer. A client cannot tell them from a text about calls.
 const Prose Quirk = "calls as text" // Ollama without a template, vLLM without a parser
 
 // Quirks are all that the same answer is understood of.
@@ -77,7 +77,7 @@ var Quirks = []Quirk{
 	ArgumentsTwice, ArgumentsEnded, EmptyFirst, NullArguments, NoneArguments, ListArguments, TextArguments, MediaTypeCase, JSONLines, PlainJSON, NoSystem, NoSystemInside, NoStream,
 }
 
-// signature is what Gemini signs a call with.
+// signature holds the member with which Gemini signs a call.
 var signature = object{"google": object{"thought_signature": "Q0hJ"}}
 
 // details are the two parts of a thought at OpenRouter, and what they are together.

@@ -89,9 +89,9 @@ type Host struct {
 var setLibraryDefaults = sync.OnceFunc(func() {
 	// A host with two relays of its own does not have the library's four observers of its address.
 	observedaddrs.ActivationThresh = 2
-	// One relay that does not answer keeps all others from being tried for the same peer.
 	circuit.DialTimeout, circuit.DialRelayTimeout, circuit.ReserveTimeout = relayTimeout, relayTimeout, relayTimeout
 	swarm.BackoffMax = maxDialBackoff
+	swarm.DefaultPerPeerRateLimit = maxDialsPerPeer
 })
 
 // New returns a host that listens and serves until Close.
@@ -176,7 +176,7 @@ func New(o Options) (h *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := circuit.AddTransport(basic, up); err != nil {
+	if err := addCircuits(basic, main, up); err != nil {
 		return nil, err
 	}
 	listen, err := parseMultiaddrs(o.Listen)

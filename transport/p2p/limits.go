@@ -25,6 +25,10 @@ const (
 	relayConnsLow, relayConnsHigh = maxReservations + 512, maxReservations + 1024
 	connGrace                     = 20 * time.Second
 
+	// maxDialsPerPeer bounds the addresses of a peer that are dialled at a time. Further ones wait, for
+	// seconds where the first do not answer.
+	maxDialsPerPeer = 32
+
 	// handshakeTimeout bounds how long a connection may take to prove its peer.
 	handshakeTimeout = 5 * time.Second
 )
@@ -46,7 +50,9 @@ func newLimits(relay bool) (network.ResourceManager, error) {
 	limits := rcmgr.PartialLimitConfig{
 		System: few, Transient: transient,
 		// More than places gives a key: those that are on their way, and those that have ended.
-		PeerDefault:  rcmgr.ResourceLimits{Conns: 2 * maxPerPeer, ConnsInbound: 2 * maxPerPeer, FD: 2 * maxPerPeer},
+		PeerDefault: rcmgr.ResourceLimits{
+			Conns: 2*maxPerPeer + maxDialsPerPeer, ConnsInbound: 2 * maxPerPeer, ConnsOutbound: maxDialsPerPeer, FD: 2*maxPerPeer + maxDialsPerPeer,
+		},
 		Protocol:     map[protocol.ID]rcmgr.ResourceLimits{proto.ProtoIDv2Hop: {Streams: 4096, StreamsInbound: 4096}},
 		ProtocolPeer: map[protocol.ID]rcmgr.ResourceLimits{ping.ID: {StreamsInbound: maxPerPeer}},
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"agentsite/node/identity"
@@ -29,9 +28,6 @@ const (
 	// directHeadStart is how long relays wait while the site may answer directly: first to be
 	// connected, then to be called through.
 	directHeadStart = 250 * time.Millisecond
-	// relayDialTimeout bounds a connection to a relay or through one.
-	relayDialTimeout = 3 * time.Second
-
 	// localDialTimeout bounds the dial of a local address, at which a remote site never
 	// answers.
 	localDialTimeout = 2 * time.Second
@@ -67,7 +63,8 @@ func (h *Host) hasDirectConn(who peer.ID) bool {
 }
 
 // Reach connects to a site, unless it is connected, at one of addrs or of the addresses that the
-// site gave earlier. It uses relays if no direct address works. It blocks for ten seconds at most.
+// site gave earlier. It dials them all, those through relays a moment later. It blocks for ten
+// seconds at most.
 func (h *Host) Reach(ctx context.Context, site identity.ID, addrs []string) error {
 	who, err := PeerID(site)
 	if err != nil {
@@ -88,23 +85,10 @@ func (h *Host) reach(ctx context.Context, who peer.ID, addrs []string) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	h.clearBackoff(who)
-	relays := relaysOf(h.Peerstore().Addrs(who))
-	if len(relays) == 0 {
-		return dialFailure(h.Connect(ctx, peer.AddrInfo{ID: who}), bad)
+	for _, r := range relaysOf(h.Peerstore().Addrs(who)) {
+		h.clearBackoff(r.ID)
+		h.Peerstore().AddAddrs(r.ID, r.Addrs, peerstore.TempAddrTTL)
 	}
-	var trying sync.WaitGroup
-	defer trying.Wait()
-	defer cancel()
-	straight := make(chan error, 1)
-	trying.Go(func() { straight <- h.Connect(network.WithForceDirectDial(ctx, limitedReason), peer.AddrInfo{ID: who}) })
-	select {
-	case err := <-straight:
-		if err == nil {
-			return nil
-		}
-	case <-time.After(directHeadStart):
-	}
-	h.connectAny(ctx, relays)
 	return dialFailure(h.Connect(network.WithAllowLimitedConn(ctx, limitedReason), peer.AddrInfo{ID: who}), bad)
 }
 
@@ -171,23 +155,6 @@ func relaysOf(addrs []ma.Multiaddr) []peer.AddrInfo {
 		}
 	}
 	return relays
-}
-
-// connectAny connects to relays until one answers. Each also tells this host its observed
-// address, which the site needs to punch a hole.
-func (h *Host) connectAny(ctx context.Context, relays []peer.AddrInfo) {
-	ctx, cancel := context.WithTimeout(ctx, relayDialTimeout)
-	defer cancel()
-	var trying sync.WaitGroup
-	for _, r := range relays {
-		trying.Go(func() {
-			h.clearBackoff(r.ID)
-			if h.Connect(ctx, r) == nil {
-				cancel()
-			}
-		})
-	}
-	trying.Wait()
 }
 
 // PingResult is the path and the address of a ping, and its round-trip time.

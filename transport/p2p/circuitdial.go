@@ -1,0 +1,85 @@
+package p2p
+
+import (
+	"context"
+	"sync"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/transport"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	circuit "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// circuitTransport is the transport for connections through relays. It dials a peer through several
+// relays at the same time. A client of the library dials a peer through one relay after the other,
+// and waits for each that does not answer.
+type circuitTransport struct {
+	*circuit.Client // accepts connections
+	host            host.Host
+	upgrader        transport.Upgrader
+
+	mu      sync.Mutex
+	dialing map[peer.ID]*relayDials // by relay
+}
+
+// relayDials are the running dials through one relay.
+type relayDials struct {
+	client *circuit.Client
+	dials  int
+}
+
+// addCircuits makes a host accept and dial connections through relays.
+func addCircuits(h host.Host, network *swarm.Swarm, up transport.Upgrader) error {
+	inbound, err := circuit.New(h, up)
+	if err != nil {
+		return err
+	}
+	if err := network.AddTransport(&circuitTransport{Client: inbound, host: h, upgrader: up, dialing: make(map[peer.ID]*relayDials)}); err != nil {
+		return err
+	}
+	if err := network.Listen(ma.StringCast("/p2p-circuit")); err != nil {
+		return err
+	}
+	inbound.Start()
+	return nil
+}
+
+// Dial implements transport.Transport.
+func (t *circuitTransport) Dial(ctx context.Context, a ma.Multiaddr, p peer.ID) (transport.CapableConn, error) {
+	relay := relayOf(a)
+	c, err := t.acquire(relay)
+	if err != nil {
+		return nil, err
+	}
+	defer t.release(relay)
+	return c.Dial(ctx, a, p)
+}
+
+// acquire returns the client for dials through a relay.
+func (t *circuitTransport) acquire(relay peer.ID) (*circuit.Client, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := t.dialing[relay]
+	if d == nil {
+		c, err := circuit.New(t.host, t.upgrader)
+		if err != nil {
+			return nil, err
+		}
+		d = &relayDials{client: c}
+		t.dialing[relay] = d
+	}
+	d.dials++
+	return d.client, nil
+}
+
+// release ends a dial, and removes the client of the last.
+func (t *circuitTransport) release(relay peer.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := t.dialing[relay]
+	if d.dials--; d.dials == 0 {
+		delete(t.dialing, relay)
+	}
+}

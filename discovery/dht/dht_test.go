@@ -159,11 +159,11 @@ func TestLocate(t *testing.T) {
 	home := realm(t, "home")
 	site := n.site(home)
 	looks := n.open(identity.New(), Options{Realm: home})
-	at, err := looks.Locate(t.Context(), site.key.ID())
-	if err != nil || !slices.ContainsFunc(at.Addrs, func(a ma.Multiaddr) bool { return ma.Contains(site.host.Addrs(), a) }) {
+	at, err := looks.located(t.Context(), site.key.ID())
+	if err != nil || !slices.ContainsFunc(at, func(a ma.Multiaddr) bool { return ma.Contains(site.host.Addrs(), a) }) {
 		t.Fatalf("%v, %v", at, err)
 	}
-	if got, err := looks.Locate(t.Context(), identity.New().ID()); err == nil {
+	if got, err := looks.located(t.Context(), identity.New().ID()); err == nil {
 		t.Errorf("who is nowhere is at %v", got)
 	}
 
@@ -180,7 +180,7 @@ func TestLocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	looks = n.open(identity.New(), Options{Realm: discovery.PublicRealm()})
-	if at, err := looks.Locate(t.Context(), key.ID()); err != nil || !ma.Contains(at.Addrs, ma.StringCast(relayed)) {
+	if at, err := looks.located(t.Context(), key.ID()); err != nil || !ma.Contains(at, ma.StringCast(relayed)) {
 		t.Errorf("%v, %v", at, err)
 	}
 }

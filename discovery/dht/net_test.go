@@ -15,6 +15,7 @@ import (
 	"agentsite/transport/p2p"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
 )
 
 // current is the sequence of the sites' records. Older ones are about.
@@ -151,6 +152,12 @@ func (m *node) lookup(t testing.TB, capability string) (found []identity.ID) {
 		t.Error(err)
 	}
 	return found
+}
+
+// located returns the addresses that a node finds of a site.
+func (m *node) located(ctx context.Context, site identity.ID) (all []ma.Multiaddr, err error) {
+	err = m.Locate(ctx, site, func(some []ma.Multiaddr) { all = append(all, some...) })
+	return all, err
 }
 
 func ids(sites ...*node) (all []identity.ID) {

@@ -350,7 +350,7 @@ func (n *net) again(sites []*node) {
 	reached := 0
 	for _, s := range sites {
 		last := s.host.Addrs()[0].String()
-		_, _ = looks.Locate(t.Context(), s.key.ID()) // whatever it says
+		_, _ = looks.located(t.Context(), s.key.ID()) // whatever it says
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		if err := looks.host.Reach(ctx, s.key.ID(), []string{last}); err != nil {
 			t.Error(err)
@@ -367,15 +367,15 @@ func (n *net) again(sites []*node) {
 // reach sees that a site is reached where it is said to be.
 func (m *node) reach(t *testing.T, site *node) {
 	start := time.Now()
-	at, err := m.Locate(t.Context(), site.key.ID())
+	at, err := m.located(t.Context(), site.key.ID())
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	t.Logf("%d addresses after %v", len(at.Addrs), time.Since(start).Round(time.Millisecond))
+	t.Logf("%d addresses after %v", len(at), time.Since(start).Round(time.Millisecond))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := m.host.Connect(ctx, at); err != nil {
+	if err := m.host.Connect(ctx, peer.AddrInfo{ID: site.host.ID(), Addrs: at}); err != nil {
 		t.Errorf("it is not at %v: %v", at, err)
 	}
 	if b, _ := m.library.GetValue(ctx, keyOf(site.host.ID())); b != nil {
@@ -415,7 +415,7 @@ func TestEachAlone(t *testing.T) {
 						return nil
 					})
 				},
-				func() { _, _ = m.Locate(ctx, key.ID()) },
+				func() { _, _ = m.located(ctx, key.ID()) },
 				func() {
 					if b, _ := m.library.GetValue(ctx, keyOf(p)); b != nil && !bytes.Equal(b, stale[keyOf(p)]) {
 						t.Error("a value is taken that is no record")

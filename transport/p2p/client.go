@@ -38,7 +38,7 @@ func (u *UnreachableError) Unwrap() error { return u.Err }
 type Caller struct {
 	host    *Host
 	site    peer.ID
-	addrs   func() []string
+	reach   func(context.Context) error
 	codec   rpc.Codec
 	opening chan struct{} // holds one value while a stream is opened
 
@@ -53,8 +53,13 @@ var _ rpc.Caller = (*Caller)(nil)
 // and returns multiaddrs without the site's peer ID. It may return none if the site gave its
 // addresses earlier.
 func (h *Host) Caller(site identity.ID, addrs func() []string, codec rpc.Codec) *Caller {
+	return h.CallerBy(site, func(ctx context.Context) error { return h.Reach(ctx, site, addrs()) }, codec)
+}
+
+// CallerBy is Caller with a function that connects the host to the site, unless it is connected.
+func (h *Host) CallerBy(site identity.ID, reach func(context.Context) error, codec rpc.Codec) *Caller {
 	who, _ := PeerID(site) // an invalid ID is not reached
-	return &Caller{host: h, site: who, addrs: addrs, codec: codec, opening: make(chan struct{}, 1)}
+	return &Caller{host: h, site: who, reach: reach, codec: codec, opening: make(chan struct{}, 1)}
 }
 
 // Call implements rpc.Caller. An error before anything was sent is an *UnreachableError. If
@@ -219,7 +224,7 @@ func (c *Caller) open(ctx context.Context) error {
 	if doubt && c.host.isConnected(c.site) {
 		c.host.closeIfUnresponsive(ctx, c.site)
 	}
-	if err := c.host.reach(ctx, c.site, c.addrs()); err != nil {
+	if err := c.reach(ctx); err != nil {
 		return err
 	}
 	s, err := c.host.openStream(ctx, c.site, protocolOf(c.codec))

@@ -5,29 +5,68 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"agentsite/discovery"
 	"agentsite/discovery/card"
-	"agentsite/discovery/dht"
 	"agentsite/node/identity"
 	"agentsite/transport/p2p"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/multiformats/go-multiaddr"
 )
 
-// Locate asks the tables of all realms for a site's addresses.
-func (n *Network) Locate(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
-	return n.locate(ctx, id, (*dht.DHT).Locate)
+// Circuits returns the addresses of a site that has a place at the relays.
+func (n *Network) Circuits() (at []string) {
+	for _, r := range n.relays {
+		for _, a := range r.Addrs {
+			at = append(at, a.String()+"/p2p/"+r.ID.String()+"/p2p-circuit")
+		}
+	}
+	return at
 }
 
-// locate asks one table after another with how.
-func (n *Network) locate(ctx context.Context, id identity.ID, how func(*dht.DHT, context.Context, identity.ID) (peer.AddrInfo, error)) (peer.AddrInfo, error) {
+// Locate asks the tables of all realms at once for a site's addresses. It calls found, once at a time,
+// with those that a table finds, as soon as it does. It blocks until all were asked, and fails if none
+// has found any.
+func (n *Network) Locate(ctx context.Context, id identity.ID, found func(at []string)) error {
+	var mu sync.Mutex
+	errs := make([]error, len(n.tables))
+	var asking sync.WaitGroup
+	for i, t := range n.tables {
+		asking.Go(func() {
+			errs[i] = t.Locate(ctx, id, func(at []multiaddr.Multiaddr) {
+				mu.Lock()
+				defer mu.Unlock()
+				found(texts(at))
+			})
+		})
+	}
+	asking.Wait()
+	if len(errs) == 0 {
+		return errors.New("there is no realm to look it up in")
+	}
+	if slices.Contains(errs, nil) {
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+func texts(all []multiaddr.Multiaddr) (at []string) {
+	for _, a := range all {
+		at = append(at, a.String())
+	}
+	return at
+}
+
+// quickLocate asks one table after the other for a site's addresses: those after the first cost more.
+func (n *Network) quickLocate(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
 	var all error
 	for _, t := range n.tables {
-		at, err := how(t, ctx, id)
+		at, err := t.QuickLocate(ctx, id)
 		if err == nil {
 			return at, nil
 		}
@@ -71,19 +110,13 @@ func (n *Network) Find(ctx context.Context, capability string, emit func(*discov
 	return failed
 }
 
-// FetchFile fetches a file that a site of a realm shares, by its ID.
+// FetchFile fetches a file that a site of a realm shares, by its ID. The site is connected.
 func (n *Network) FetchFile(ctx context.Context, realm discovery.Realm, site identity.ID, file card.FileID) ([]byte, error) {
 	who, err := p2p.PeerID(site)
 	if err != nil {
 		return nil, err
 	}
-	at := peer.AddrInfo{ID: who}
-	if n.Network().Connectedness(who) == network.NotConnected {
-		if at, err = n.Locate(ctx, site); err != nil {
-			return nil, err
-		}
-	}
-	return card.FetchFile(ctx, n.Host, realm, at, file)
+	return card.FetchFile(ctx, n.Host, realm, peer.AddrInfo{ID: who}, file)
 }
 
 // Search returns the records of the sites of the site's realm that have a capability. For "" it
@@ -127,7 +160,7 @@ func (n *Network) fetchRecord(ctx context.Context, id identity.ID, sequence uint
 	}
 	at := peer.AddrInfo{ID: who}
 	if n.Network().Connectedness(who) == network.NotConnected {
-		at, err = n.locate(ctx, id, (*dht.DHT).QuickLocate)
+		at, err = n.quickLocate(ctx, id)
 	}
 	if there && known.Sequence > sequence {
 		if err == nil {

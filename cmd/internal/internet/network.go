@@ -158,12 +158,14 @@ func keepConnected(ctx context.Context, host *p2p.Host, relays []peer.AddrInfo) 
 	every := time.NewTicker(relayInterval)
 	defer every.Stop()
 	for {
+		var connecting sync.WaitGroup
 		for _, r := range relays {
 			host.ConnManager().Protect(r.ID, relayTag)
 			if host.Network().Connectedness(r.ID) != network.Connected {
-				connectRelay(ctx, host, r)
+				connecting.Go(func() { connectRelay(ctx, host, r) })
 			}
 		}
+		connecting.Wait()
 		select {
 		case <-ctx.Done():
 			return

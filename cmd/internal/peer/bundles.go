@@ -41,7 +41,11 @@ func FetchBundle(ctx context.Context, j Realm, id bundle.FileID, version string)
 			return
 		}
 		fetching.Go(func() {
-			b, err := in.FetchFile(ctx, realm, r.Site, card.FileID(id))
+			var b []byte
+			err := reachAnywhere(ctx, in, r.Site, (&discovery.Site{Signed: r}).Multiaddrs())
+			if err == nil {
+				b, err = in.FetchFile(ctx, realm, r.Site, card.FileID(id))
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			switch {

@@ -57,6 +57,9 @@ func race[T any](ctx context.Context, delay time.Duration, discard func(T), grou
 			if r.err == nil {
 				return r.value, nil
 			}
+			if failed == errReplaced {
+				failed = nil
+			}
 			if failed == nil || r.err != errReplaced && reasons < maxReasons {
 				failed = joinReasons(failed, r.err)
 				reasons++

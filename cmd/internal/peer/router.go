@@ -43,10 +43,6 @@ func Unreached(err error) error {
 	return nil
 }
 
-// Refused reports whether a site, or its relay, answers but accepts no more connections from
-// this key or network at present.
-func Refused(err error) bool { return errors.Is(err, p2p.ErrRefused) }
-
 // router calls one site over the best route: HTTPS on the same network, or else libp2p. The
 // first call finds a route, which is cached until it fails. It is safe for concurrent use.
 type router struct {
@@ -66,7 +62,6 @@ type router struct {
 	cached  rpc.Caller  // nil while there is no route
 	conn    net.Conn    // to the site, made and not used yet
 	overP2P *p2p.Caller // the route over libp2p; nil before it is first needed
-	at      []string    // where overP2P finds the site
 }
 
 var _ rpc.Caller = (*router)(nil)
@@ -220,55 +215,42 @@ func (w *router) describeSearch() string {
 	return fmt.Sprintf("the site has not answered yet; still trying %s, for %v in all", strings.Join(places, ", "), w.timeout)
 }
 
-// dialInternet dials the site's known addresses, and those that a lookup returns. It repeats
-// both for a while: a relay that was restarted knows the site again within seconds.
+// dialInternet connects to the site beyond the same network. It repeats that for a while: a relay
+// that was restarted knows the site again within seconds.
 func (w *router) dialInternet(ctx context.Context) (rpc.Caller, error) {
 	ctx, cancel := context.WithTimeout(ctx, internetTimeout)
 	defer cancel()
-	_, at := splitAddresses(w.where())
 	in, err := w.network.open()
 	if err != nil {
 		return nil, err
 	}
 	var failed error
-	for first := true; ; first = false {
-		err := in.Reach(ctx, w.site, at)
+	for {
+		_, known := splitAddresses(w.where())
+		err := reachAnywhere(ctx, in, w.site, known)
 		if err == nil {
-			return w.p2pCaller(in, at), nil
+			return w.p2pCaller(in), nil
 		}
 		if failed == nil || ctx.Err() == nil { // keeps the reason before the timeout
 			failed = err
 		}
-		found, lost := in.Locate(ctx, w.site)
-		switch {
-		case lost != nil && len(at) == 0:
-			return nil, lost
-		case lost == nil:
-			at = nil
-			for _, a := range found.Addrs {
-				at = append(at, a.String())
-			}
-			if first {
-				continue
-			}
-		}
-		if device.Sleep(ctx, retryInterval) != nil {
+		if len(known) == 0 && !errors.Is(err, errNotThere) || device.Sleep(ctx, retryInterval) != nil {
 			return nil, failed
 		}
 	}
 }
 
-// p2pCaller returns the route over libp2p, and makes it lead to these addresses. It is one
-// caller for good: each has streams of its own, of which a site allows few.
-func (w *router) p2pCaller(in *internet.Network, at []string) *p2p.Caller {
+// p2pCaller returns the route over libp2p. It is one caller for good: each has streams of its own,
+// of which a site allows few.
+func (w *router) p2pCaller(in *internet.Network) *p2p.Caller {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.at = at
 	if w.overP2P == nil {
-		w.overP2P = in.Caller(w.site, func() []string {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return w.at
+		w.overP2P = in.CallerBy(w.site, func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, internetTimeout)
+			defer cancel()
+			_, known := splitAddresses(w.where())
+			return reachAnywhere(ctx, in, w.site, known)
 		}, rpc.CBOR)
 	}
 	return w.overP2P

@@ -76,8 +76,14 @@ type entry struct {
 	record   *Signed
 	since    time.Time            // when this record was first received
 	sources  map[string]time.Time // by medium, until when each reports the site
-	at       []netip.Addr
-	revision uint64 // counts changes for watchers
+	seen     []seen               // the addresses, of the medium that changed them last first
+	revision uint64               // counts changes for watchers
+}
+
+// seen are the addresses at which a medium sees a site.
+type seen struct {
+	medium string
+	at     []netip.Addr
 }
 
 // NewDirectory returns a directory of named media. It is idle until Run.
@@ -174,7 +180,7 @@ func (d *Directory) handleSighting(medium string, s Sighting) error {
 		return err
 	}
 	e.sources[medium] = now.Add(min(s.For, e.record.Lifetime))
-	e.addAddrs(s.At)
+	e.setAddrs(medium, s.At)
 	if e.revision != before {
 		d.watchers.Notify()
 	}
@@ -277,18 +283,35 @@ func (e *entry) expires() (until time.Time) {
 	return until
 }
 
-// addAddrs prepends addresses to the known ones.
-func (e *entry) addAddrs(at []netip.Addr) {
-	var all []netip.Addr
-	for _, a := range slices.Concat(at, e.at) {
-		if a.IsValid() && !slices.Contains(all, a) && len(all) < maxSeenAt {
-			all = append(all, a)
-		}
+// setAddrs stores the addresses that a medium reports, in place of its earlier ones. No addresses are
+// no report.
+func (e *entry) setAddrs(medium string, at []netip.Addr) {
+	at = slices.DeleteFunc(slices.Clone(at), func(a netip.Addr) bool { return !a.IsValid() })
+	at = at[:min(len(at), maxSeenAt)]
+	i := slices.IndexFunc(e.seen, func(s seen) bool { return s.medium == medium })
+	if len(at) == 0 || i >= 0 && slices.Equal(e.seen[i].at, at) {
+		return
 	}
-	if slices.ContainsFunc(all, func(a netip.Addr) bool { return !slices.Contains(e.at, a) }) {
+	before := e.addrs()
+	if i >= 0 {
+		e.seen = slices.Delete(e.seen, i, i+1)
+	}
+	e.seen = slices.Insert(e.seen, 0, seen{medium, at})
+	if !slices.Equal(e.addrs(), before) {
 		e.revision++
 	}
-	e.at = all
+}
+
+// addrs returns the addresses that all media report, each once.
+func (e *entry) addrs() (all []netip.Addr) {
+	for _, s := range e.seen {
+		for _, a := range s.at {
+			if len(all) < maxSeenAt && !slices.Contains(all, a) {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
 }
 
 func (i *Ignored) count(err error) {

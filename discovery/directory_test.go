@@ -198,15 +198,43 @@ func TestOffer(t *testing.T) {
 	})
 }
 
-// TestAddressesAreBounded: the last are kept.
+// TestAddressesAreBounded: the first of a medium are kept.
 func TestAddressesAreBounded(t *testing.T) {
 	withTwoMedia(t, func(t *testing.T, d *discovery.Directory, lan, _ *discoverytest.Air) {
-		r := discoverytest.Record(identity.New(), 1)
+		var at []string
 		for n := range 100 {
-			lan.Send(seen(r, time.Minute, fmt.Sprintf("192.0.2.%d", n)))
+			at = append(at, fmt.Sprintf("192.0.2.%d", n))
 		}
-		if s := d.Sites(); len(s) != 1 || len(s[0].At) != 8 || s[0].At[0].String() != "192.0.2.99" || s[0].At[7].String() != "192.0.2.92" {
+		lan.Send(seen(discoverytest.Record(identity.New(), 1), time.Minute, at...))
+		if s := d.Sites(); len(s) != 1 || len(s[0].At) != 8 || s[0].At[0].String() != at[0] || s[0].At[7].String() != at[7] {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestAddressesMove: watchers are told of addresses that a medium reports no more, and of another
+// order, at once. What another medium reports stays, and what is repeated is no change.
+func TestAddressesMove(t *testing.T) {
+	withTwoMedia(t, func(t *testing.T, d *discovery.Directory, lan, far *discoverytest.Air) {
+		r, w := discoverytest.Record(identity.New(), 1), watch(t, d)
+		for _, step := range []struct {
+			air  *discoverytest.Air
+			at   []string
+			want []string
+		}{
+			{lan, []string{"192.0.2.2"}, []string{"appeared 1 [192.0.2.2]"}},
+			{lan, []string{"192.0.2.50"}, []string{"changed 1 [192.0.2.50]"}},
+			{lan, []string{"192.0.2.2"}, []string{"changed 1 [192.0.2.2]"}},
+			{lan, nil, nil},
+			{far, []string{"198.51.100.1"}, []string{"changed 1 [198.51.100.1 192.0.2.2]"}},
+			{lan, []string{"192.0.2.2"}, nil},
+			{lan, []string{"192.0.2.51", "192.0.2.2"}, []string{"changed 1 [192.0.2.51 192.0.2.2 198.51.100.1]"}},
+			{lan, []string{"192.0.2.2", "192.0.2.51"}, []string{"changed 1 [192.0.2.2 192.0.2.51 198.51.100.1]"}},
+			{far, []string{"198.51.100.1"}, nil},
+			{far, []string{"192.0.2.51"}, []string{"changed 1 [192.0.2.51 192.0.2.2]"}},
+		} {
+			step.air.Send(seen(r, time.Minute, step.at...))
+			w.expect(step.want...)
 		}
 	})
 }

@@ -27,6 +27,6 @@ type Medium interface {
 type Sighting struct {
 	Site   identity.ID
 	Record []byte        // for Open; nil for a goodbye
-	At     []netip.Addr  // addresses seen by the medium, best first; with a zone where one is needed
+	At     []netip.Addr  // all addresses seen by the medium, best first; with a zone where one is needed
 	For    time.Duration // validity if nothing follows
 }

@@ -16,7 +16,7 @@ import (
 // Site is a site that a directory knows. It is read-only.
 type Site struct {
 	*Signed
-	At    []netip.Addr // addresses seen by media, last first; at most 8, and unverified
+	At    []netip.Addr // addresses seen by media, the last change first; at most 8, and unverified
 	Media []string     // names of the media that report it, sorted
 	Until time.Time    // when it is gone unless it is reported again, by the directory's time
 
@@ -88,7 +88,7 @@ func (e *entry) snapshot(now time.Time) (s Site, there bool) {
 	if !until.After(now) {
 		return Site{}, false
 	}
-	s = Site{Signed: e.record, At: e.at, Until: until, revision: e.revision}
+	s = Site{Signed: e.record, At: e.addrs(), Until: until, revision: e.revision}
 	for medium, until := range e.sources {
 		if until.After(now) {
 			s.Media = append(s.Media, medium)

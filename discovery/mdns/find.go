@@ -24,6 +24,7 @@ const (
 	maxAnswers = 200                    // known answers in a query: 33 bytes each; sites beyond it answer again
 	maxKnown   = 2 * discovery.MaxSites // instances whose goodbye is noticed
 	maxAddrs   = 8                      // of one host
+	addressTTL = 2 * ttl                // of an address that its host announces no more
 )
 
 // finder queries for sites and processes answers. zeroconf's Browse ignores goodbyes and
@@ -42,8 +43,15 @@ type instance struct {
 	site      identity.ID
 	until     time.Time
 	at        []netip.Addr // as it was last announced
+	seen      []announced  // all addresses, the newest first
 	disputed  time.Time    // until then it is announced at other addresses, too
 	suspected bool         // somebody sent a goodbye
+}
+
+// announced is an address of a site, and when it was last announced.
+type announced struct {
+	address netip.Addr
+	last    time.Time
 }
 
 // run finds on a link until ctx ends. Sites known from another link stay known.
@@ -216,14 +224,19 @@ func (f *finder) handleTXT(txt *dns.TXT, at []netip.Addr) {
 		return
 	}
 	holds := min(time.Duration(txt.Hdr.Ttl)*time.Second, ttl)
-	if f.emit(discovery.Sighting{Site: site, Record: record, At: at, For: holds}) != nil {
+	k := f.known[label]
+	seen := k.withAddresses(at, time.Now())
+	var all []netip.Addr
+	for _, a := range seen {
+		all = append(all, a.address)
+	}
+	if f.emit(discovery.Sighting{Site: site, Record: record, At: all, For: holds}) != nil {
 		return
 	}
-	k := f.known[label]
 	if k == nil && len(f.known) >= maxKnown {
 		return
 	}
-	now := &instance{site: site, until: time.Now().Add(holds), at: at}
+	now := &instance{site: site, until: time.Now().Add(holds), at: at, seen: seen}
 	if k != nil {
 		now.disputed = k.disputed
 		if !slices.Equal(k.at, at) && k.until.After(now.disputed) {
@@ -231,6 +244,26 @@ func (f *finder) handleTXT(txt *dns.TXT, at []netip.Addr) {
 		}
 	}
 	f.known[label] = now
+}
+
+// withAddresses returns the addresses of an instance, nil for a new one, after those were announced. New
+// ones come before the others, which are those of its other interfaces, or that somebody else
+// announces. After a goodbye there are no others, and addresses that are announced no more lapse.
+func (k *instance) withAddresses(at []netip.Addr, now time.Time) (all []announced) {
+	var before []announced
+	if k != nil && !k.suspected {
+		before = slices.DeleteFunc(slices.Clone(k.seen), func(a announced) bool { return now.Sub(a.last) > addressTTL })
+	}
+	for _, address := range at {
+		i := slices.IndexFunc(before, func(a announced) bool { return a.address == address })
+		if i < 0 {
+			all = append(all, announced{address, now})
+		} else {
+			before[i].last = now
+		}
+	}
+	all = append(all, before...)
+	return all[:min(len(all), maxAddrs)]
 }
 
 // suspectGoodbye queries soon whether a site has really gone. Anybody can send a goodbye, and a

@@ -353,3 +353,43 @@ func FuzzPacket(f *testing.F) {
 		_ = finder.question(time.Now())
 	})
 }
+
+// TestMoved: after its goodbye a site is where it is announced since, and nowhere else. Without one,
+// it stays where it was, too, as another announcement may be a neighbour's or of its other interface,
+// until that has not been announced for a while.
+func TestMoved(t *testing.T) {
+	looking(t, func(w *wire) {
+		r := discoverytest.Record(identity.New(), 1)
+		goodbye := func() { w.say("192.0.2.1:5353", says(t, r, 0)) }
+		at := func(hosts ...string) {
+			var addrs []dns.RR
+			for _, a := range hosts {
+				addrs = append(addrs, rr(t, discovery.HostName(r.Site)+". 120 IN A 192.0.2."+a))
+			}
+			w.say("192.0.2.1:5353", says(t, r, 120, addrs...))
+		}
+		for i, step := range []struct {
+			do   func()
+			want []string
+		}{
+			{func() { at("2") }, []string{"2"}},
+			{func() { goodbye(); at("50") }, []string{"50"}},
+			{func() { goodbye(); at("2") }, []string{"2"}},
+			{func() { at("66") }, []string{"66", "2"}},
+			{func() { at("2") }, []string{"66", "2"}},
+			{func() { goodbye(); at("2", "7") }, []string{"2", "7"}},
+			{func() { time.Sleep(addressTTL - ttl); at("2"); time.Sleep(ttl + time.Second); at("2") }, []string{"2"}},
+		} {
+			step.do()
+			synctest.Wait()
+			var got []string
+			all := w.sightings()
+			for _, a := range all[len(all)-1].At {
+				got = append(got, strings.TrimPrefix(a.String(), "192.0.2."))
+			}
+			if !slices.Equal(got, step.want) {
+				t.Errorf("step %d: at %q, not %q", i, got, step.want)
+			}
+		}
+	})
+}

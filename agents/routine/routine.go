@@ -70,6 +70,7 @@ type compiled struct {
 	Step
 	program *expr.Program // nil for none
 	wait    time.Duration
+	hold    bool     // the next step comes when the outputs have returned to safe
 	targets []string // of Set and Show, sorted
 }
 
@@ -125,6 +126,9 @@ func (r *Routine) compile(known rule.Points) ([]compiled, error) {
 				return nil, mistake(i, "if", "a routine looks once, so that it knows no mean, least, greatest, change and count; write a rule for them")
 			}
 			c.program = program
+			done++
+		}
+		if c.hold {
 			done++
 		}
 		for _, address := range slices.Sorted(maps.Keys(s.Set)) {
@@ -220,7 +224,7 @@ func (c *compiled) checkKeys(i int) error {
 		}
 	}
 	if whole {
-		c.wait = c.For
+		c.wait, c.hold = c.For, true
 	}
 	return nil
 }

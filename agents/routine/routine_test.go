@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,64 @@ type bench struct {
 	answer   string // "" for none: then Input waits
 	done     []string
 	fails    error // of the next move
+
+	mu     sync.Mutex
+	leases map[string]lease
+	state  int64
+	told   chan struct{} // closed when a lease has changed
+}
+
+// lease is an output of a bench.
+type lease struct {
+	agents.OutputDetail
+	until time.Time
+}
+
+// end ends the lease of an output; "" ends all, as a restart does.
+func (b *bench) end(output, why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for o, l := range b.leases {
+		if l.Holder != "" && (o == output || output == "") {
+			b.lease(o, lease{OutputDetail: agents.OutputDetail{Ended: why}})
+		}
+	}
+}
+
+func (b *bench) lease(output string, l lease) {
+	if b.leases == nil {
+		b.leases = make(map[string]lease)
+	}
+	b.state++
+	l.State = b.state
+	b.leases[output] = l
+	if b.told != nil {
+		close(b.told)
+		b.told = nil
+	}
+}
+
+func (b *bench) Watch(ctx context.Context, _ agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
+	for {
+		b.mu.Lock()
+		if b.told == nil {
+			b.told = make(chan struct{})
+		}
+		var u agents.Update
+		for _, o := range r.Points {
+			u.Readings = append(u.Readings, agents.Reading{Point: o, Detail: new(b.leases[o].OutputDetail)})
+		}
+		told := b.told
+		b.mu.Unlock()
+		if err := emit(u); err != nil {
+			return err
+		}
+		select {
+		case <-told:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 var errEnd = errors.New("the site ends")
@@ -94,21 +153,34 @@ func (b *bench) Input(ctx context.Context, q task.Question) (string, error) {
 	return b.answer, nil
 }
 
-func (b *bench) Move(ctx context.Context, _ agents.Principal, r agents.MoveRequest) (agents.Output, error) {
+func (b *bench) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (agents.Output, error) {
 	if r.Value.IsZero() {
 		if r.Held && ctx.Err() == nil {
 			b.done = append(b.done, r.Output+" released")
 		}
 		return agents.Output{}, nil
 	}
+	var out agents.Output
 	_, err := b.Step(ctx, "set "+r.Output, func(context.Context, string) (any, error) {
 		if b.fails != nil {
 			return nil, b.fails
 		}
 		b.done = append(b.done, r.Output+" "+device.FormatDuration(time.Duration(*r.For*1e9)))
-		return nil, nil
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		length := time.Duration(*r.For * 1e9)
+		b.lease(r.Output, lease{agents.OutputDetail{Holder: p.ID}, time.Now().Add(length)})
+		out = agents.Output{Left: *r.For, State: b.state}
+		time.AfterFunc(length, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.leases[r.Output].State == out.State {
+				b.lease(r.Output, lease{OutputDetail: agents.OutputDetail{Ended: "its lease was over"}})
+			}
+		})
+		return out, nil
 	})
-	return agents.Output{Left: *r.For}, err
+	return out, err
 }
 
 func (b *bench) Show(ctx context.Context, _ agents.Principal, r agents.ShowRequest) error {
@@ -122,15 +194,15 @@ func (b *bench) Show(ctx context.Context, _ agents.Principal, r agents.ShowReque
 // TestBeds: the steps are made in order, with their times, and what they did is the result.
 func TestBeds(t *testing.T) {
 	for name, tt := range map[string]struct {
-		b       bench
+		b       *bench
 		done    string
 		length  time.Duration
 		stopped bool
 	}{
-		"dry":     {bench{moisture: 30, quality: device.Good, answer: "yes"}, "valve1/valve 5m, valve2/valve 5m, watered", 10*time.Minute + 10*time.Second, false},
-		"wet":     {bench{moisture: 50, quality: device.Good, answer: "yes"}, "valve1/valve 5m, watered", 5*time.Minute + 10*time.Second, false},
-		"unknown": {bench{moisture: 30, quality: device.Stale, answer: "yes"}, "valve1/valve 5m, watered", 5*time.Minute + 10*time.Second, false},
-		"no":      {bench{moisture: 50, quality: device.Good, answer: "no"}, "valve1/valve 5m", 5*time.Minute + 10*time.Second, true},
+		"dry":     {&bench{moisture: 30, quality: device.Good, answer: "yes"}, "valve1/valve 5m, valve2/valve 5m, watered", 10*time.Minute + 10*time.Second, false},
+		"wet":     {&bench{moisture: 50, quality: device.Good, answer: "yes"}, "valve1/valve 5m, watered", 5*time.Minute + 10*time.Second, false},
+		"unknown": {&bench{moisture: 30, quality: device.Stale, answer: "yes"}, "valve1/valve 5m, watered", 5*time.Minute + 10*time.Second, false},
+		"no":      {&bench{moisture: 50, quality: device.Good, answer: "no"}, "valve1/valve 5m", 5*time.Minute + 10*time.Second, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began, r := time.Now(), beds()
@@ -140,7 +212,7 @@ func TestBeds(t *testing.T) {
 					t.Errorf("%+v", got)
 				}
 			})
-			text, err := r.Work(t.Context(), agents.Principal{ID: "routine:beds"}, &tt.b, &tt.b)
+			text, err := r.Work(t.Context(), self, tt.b, tt.b)
 			if got := r.Report(t.Context()); got.State != agent.Idle {
 				t.Errorf("%+v", got)
 			}
@@ -158,34 +230,81 @@ func TestBeds(t *testing.T) {
 	}
 }
 
-// TestGoesOn: wherever a restart cuts it off, each step is made once, and all waits together last
-// as long as without one: longer only by the time that the site needs.
+var self = agents.Principal{ID: "routine:beds"}
+
+// TestGoesOn: wherever a restart cuts it off, each step is made once, a wait is as long as without one,
+// and the step after a hold comes when the output has returned. The result says so.
 func TestGoesOn(t *testing.T) {
-	for cut := time.Second; cut < 11*time.Minute; cut += 7 * time.Second {
+	for cut := time.Second; cut < 11*time.Minute; cut += 11 * time.Second {
 		synctest.Test(t, func(t *testing.T) {
 			b := &bench{moisture: 30, quality: device.Good, answer: "yes"}
+			second := 5*time.Minute + 10*time.Second // when the second valve opens
+			took, cuts := 2*second-10*time.Second, -1
+			switch {
+			case cut < 5*time.Minute:
+				took, cuts = cut+time.Minute+second, 0
+			case cut < second:
+				took = cut + time.Minute + 5*time.Minute
+			case cut < took:
+				took, cuts = cut+time.Minute, 1
+			}
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), cut)
 			defer cancel()
-			if _, err := beds().Work(ctx, agents.Principal{}, b, b); err != nil {
+			text, err := beds().Work(ctx, self, b, b)
+			if err != nil {
+				b.end("", "the process that drives it was started")
 				time.Sleep(time.Minute)
 				b.moisture = 90 // a condition that was looked at stays as it was
-				if slices.ContainsFunc(b.task.Steps, func(s task.Step) bool { return strings.HasPrefix(s.Does, "if") }) != (len(b.task.Steps) > 1) {
-					t.Fatalf("%+v", b.task.Steps)
-				}
-				if len(b.task.Steps) < 2 {
+				if !slices.ContainsFunc(b.task.Steps, func(s task.Step) bool { return strings.HasPrefix(s.Does, "if") }) {
 					b.moisture = 30
 				}
-				if _, err := beds().Work(t.Context(), agents.Principal{}, b, b); err != nil {
+				if text, err = beds().Work(t.Context(), self, b, b); err != nil {
 					t.Fatalf("cut at %v: %v", cut, err)
 				}
 			}
-			took := time.Since(began)
-			if got := strings.Join(b.done, ", "); got != "valve1/valve 5m, valve2/valve 5m, watered" || took < 10*time.Minute+10*time.Second || took > 11*time.Minute+10*time.Second {
-				t.Errorf("cut at %v: %s in %v", cut, got, took)
+			if got := strings.Join(b.done, ", "); got != "valve1/valve 5m, valve2/valve 5m, watered" || time.Since(began) != took {
+				t.Errorf("cut at %v: %s in %v, want %v", cut, got, time.Since(began), took)
+			}
+			var res Result
+			if err := json.Unmarshal(text, &res); err != nil || len(res.Moved) != 2 {
+				t.Fatalf("%s: %v", text, err)
+			}
+			for i, m := range res.Moved {
+				if known := i != cuts; known != (m.Seconds == 300) || known != (m.Ended == "") || m.Left != 0 {
+					t.Errorf("cut at %v: %s", cut, text)
+				}
 			}
 		})
 	}
+}
+
+// TestReceipt: the result has how long each output was really held, and what ended that early. After a
+// limit the next step comes then, and as planned after somebody's release.
+func TestReceipt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r, began := &bench{}, beds(), time.Now()
+		r.Steps = []Step{
+			{Set: on("valve1/valve"), For: 5 * time.Minute, Wait: "true"},
+			{Set: on("valve2/valve"), For: 2 * time.Minute, Wait: "true"},
+			{Set: on("valve1/valve"), For: 5 * time.Minute}, {Wait: "30s"},
+		}
+		time.AfterFunc(4*time.Second, func() { b.end("valve1/valve", "its max_on was spent") })
+		time.AfterFunc(14*time.Second, func() { b.end("valve2/valve", "") })
+		text, err := r.Work(t.Context(), self, b, b)
+		var res Result
+		if err := errors.Join(err, json.Unmarshal(text, &res)); err != nil || len(res.Moved) != 3 {
+			t.Fatal(err, string(text))
+		}
+		if took := time.Since(began); took != 4*time.Second+2*time.Minute+30*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		for i, m := range res.Moved {
+			if want := []Moved{{Seconds: 4}, {Seconds: 10}, {Seconds: 30, Left: 270}}[i]; m.Seconds != want.Seconds || m.Left != want.Left || (m.Ended == "") != (i == 2) {
+				t.Errorf("%d: %+v", i, m)
+			}
+		}
+	})
 }
 
 // TestClockSet: a wait over a restart or a pause counts from when its step was made, whatever the clock
@@ -201,7 +320,7 @@ func TestClockSet(t *testing.T) {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if _, err := r.Work(ctx, agents.Principal{}, b, b); err == nil {
+			if _, err := r.Work(ctx, self, b, b); err == nil {
 				t.Fatal("it does not wait")
 			}
 			if !known {
@@ -209,7 +328,7 @@ func TestClockSet(t *testing.T) {
 				began = time.Now()
 			}
 			ahead = 6 * 24 * time.Hour
-			if _, err := r.Work(t.Context(), agents.Principal{}, b, b); err != nil || time.Since(began) != 30*time.Minute {
+			if _, err := r.Work(t.Context(), self, b, b); err != nil || time.Since(began) != 30*time.Minute {
 				t.Errorf("it waited for %v: %v", time.Since(began), err)
 			}
 		})
@@ -253,9 +372,9 @@ func TestAgent(t *testing.T) {
 			b := &bench{}
 			ctx, cancel := context.WithTimeout(t.Context(), cut)
 			defer cancel()
-			text, err := r.Work(ctx, agents.Principal{}, b, b)
+			text, err := r.Work(ctx, self, b, b)
 			if err != nil {
-				text, err = r.Work(t.Context(), agents.Principal{}, b, b)
+				text, err = r.Work(t.Context(), self, b, b)
 			}
 			if got := strings.Join(b.done, ", "); err != nil || got != "valve1/valve 1m, shed/tidy sweep the floor 5m, shed/lock   1h, valve2/valve 1m" {
 				t.Errorf("cut at %v: %s %v", cut, got, err)
@@ -271,7 +390,7 @@ func TestAgent(t *testing.T) {
 		r.world.Open, r.Steps = []string{"shed"}, []Step{{Agent: "shed/tidy"}, {Set: on("valve2/valve")}}
 		b := &bench{fails: device.Faultf(device.Expired, "it has not ended in time")}
 		for range 2 { // it is not asked again
-			if _, err := r.Work(t.Context(), agents.Principal{}, b, b); err == nil || device.AsFault(err).Kind != device.Expired || len(b.done) != 1 {
+			if _, err := r.Work(t.Context(), self, b, b); err == nil || device.AsFault(err).Kind != device.Expired || len(b.done) != 1 {
 				t.Errorf("%v %q", err, b.done)
 			}
 		}
@@ -282,15 +401,15 @@ func TestAgent(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{task: task.Task{Steps: []task.Step{{Does: "set valve1/valve", Outcome: "unknown_outcome"}}}}
-		if _, err := beds().Work(t.Context(), agents.Principal{}, b, b); err == nil || device.AsFault(err).Kind != device.UnknownOutcome || b.done != nil {
+		if _, err := beds().Work(t.Context(), self, b, b); err == nil || device.AsFault(err).Kind != device.UnknownOutcome || b.done != nil {
 			t.Errorf("%v: %q", err, b.done)
 		}
 		b = &bench{fails: device.Faultf(device.Unsafe, "the tank is empty")}
-		if _, err := beds().Work(t.Context(), agents.Principal{}, b, b); err == nil || device.AsFault(err).Kind != device.Unsafe || len(b.task.Steps) != 1 {
+		if _, err := beds().Work(t.Context(), self, b, b); err == nil || device.AsFault(err).Kind != device.Unsafe || len(b.task.Steps) != 1 {
 			t.Errorf("%v: %+v", err, b.task.Steps)
 		}
 		b = &bench{task: task.Task{Text: "do not water"}}
-		if _, err := beds().Work(t.Context(), agents.Principal{}, b, b); err == nil || device.AsFault(err).Kind != device.Invalid || b.done != nil {
+		if _, err := beds().Work(t.Context(), self, b, b); err == nil || device.AsFault(err).Kind != device.Invalid || b.done != nil {
 			t.Errorf("%v: %q", err, b.done)
 		}
 	})
@@ -403,7 +522,7 @@ func TestPause(t *testing.T) {
 		}
 		for _, want := range []string{"valve1/valve 5m, valve2/valve 1m, valve1/valve released", ""} {
 			if b.done = nil; want != "" {
-				if _, err := r.Work(t.Context(), agents.Principal{}, b, b); err != nil {
+				if _, err := r.Work(t.Context(), self, b, b); err != nil {
 					t.Fatal(err)
 				}
 			}

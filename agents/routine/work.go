@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"agentsite/agents"
@@ -22,17 +23,19 @@ import (
 
 // Result lists what a routine moved and asked.
 type Result struct {
-	Moved   []Moved `json:"moved"`
-	Asked   []Asked `json:"asked,omitzero"`
-	Stopped string  `json:"stopped,omitzero"` // why it did not come to its end
+	Moved   []*Moved `json:"moved"`
+	Asked   []Asked  `json:"asked,omitzero"`
+	Stopped string   `json:"stopped,omitzero"` // why it did not come to its end
 }
 
-// Moved is a move of a routine.
+// Moved is a move of a routine, as it was observed.
 type Moved struct {
 	Output  string       `json:"output"`
 	Value   device.Value `json:"value"`
 	Time    string       `json:"time"`
-	Seconds float64      `json:"seconds,omitzero"` // how long it was to be held
+	Seconds float64      `json:"seconds,omitzero"`      // how long it was held, so far; 0 where that is not known
+	Left    float64      `json:"seconds_left,omitzero"` // how long it is still held, at the end of the routine
+	Ended   string       `json:"ended,omitzero"`        // why it was not held for as long as it was to be
 }
 
 // Asked is a task that an agent of another site completed for a routine. Its result is in the step
@@ -50,12 +53,13 @@ type run struct {
 	site agents.Site
 	work task.Work
 
-	made  []task.Step // before the restart
-	next  int         // in made, and beyond
-	asked int         // the step whose question waited then; 0 for none
-	from  time.Time   // when the last step was made: from then on a wait counts
-	at    string      // and by the site's clock
-	res   Result
+	made    []task.Step // before the restart
+	next    int         // in made, and beyond
+	asked   int         // the step whose question waited then; 0 for none
+	from    time.Time   // when the last step was made: from then on a wait counts
+	at      string      // and by the site's clock
+	outputs *follower
+	res     Result
 }
 
 // Work implements agent.Worker.
@@ -82,7 +86,22 @@ func (r *Routine) Work(ctx context.Context, self agents.Principal, site agents.S
 		}
 		return nil, err
 	}
-	run := &run{Routine: r, self: self, site: site, work: w, made: t.Steps, from: time.Now(), res: Result{Moved: []Moved{}}}
+	run := &run{Routine: r, self: self, site: site, work: w, made: t.Steps, from: time.Now(), outputs: newFollower(self.ID), res: Result{Moved: []*Moved{}}}
+	var outputs []string
+	for _, s := range steps {
+		for output := range s.Set {
+			if !slices.Contains(outputs, output) {
+				outputs = append(outputs, output)
+			}
+		}
+	}
+	if len(outputs) > 0 {
+		var following sync.WaitGroup
+		defer following.Wait()
+		watching, end := context.WithCancel(ctx)
+		defer end()
+		following.Go(func() { run.outputs.follow(watching, self, site, outputs) })
+	}
 	if t.Question != nil {
 		run.asked, _ = strconv.Atoi(t.Question.ID)
 	}
@@ -94,6 +113,7 @@ func (r *Routine) Work(ctx context.Context, self agents.Principal, site agents.S
 			break
 		}
 	}
+	run.outputs.finish()
 	return json.Marshal(run.res, json.Deterministic(true))
 }
 
@@ -124,7 +144,13 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 			return nil
 		}
 	}
+	var held []*hold
 	for _, address := range s.targets {
+		var out agents.Output
+		replayed := r.next < len(r.made)
+		if replayed { // else nothing is known of it
+			json.Unmarshal(r.made[r.next].Result, &out)
+		}
 		err := r.once(func() (err error) {
 			if s.Show != nil {
 				return r.site.Show(ctx, r.self, agents.ShowRequest{Display: address, Text: s.Show[address]})
@@ -134,8 +160,7 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 				seconds := s.For.Seconds()
 				m.For = &seconds
 			}
-			out, err := r.site.Move(ctx, r.self, m)
-			if err == nil {
+			if out, err = r.site.Move(ctx, r.self, m); err == nil {
 				r.held.Note(address, time.Duration(out.Left*float64(time.Second)))
 			}
 			return err
@@ -144,7 +169,13 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 			return err
 		}
 		if s.Set != nil {
-			r.res.Moved = append(r.res.Moved, Moved{address, s.Set[address], r.at, s.For.Seconds()})
+			m := &Moved{Output: address, Value: s.Set[address], Time: r.at}
+			r.res.Moved = append(r.res.Moved, m)
+			if out.Left > 0 {
+				o := &hold{moved: m, from: r.from, left: time.Duration(out.Left * float64(time.Second)), asked: s.For, state: out.State, replayed: replayed}
+				r.outputs.begin(o)
+				held = append(held, o)
+			}
 		}
 	}
 	if s.Agent != "" {
@@ -163,6 +194,9 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 		if s.Else != "" && answer != s.Options[0] {
 			r.res.Stopped = fmt.Sprintf("step %d: the answer was %s", i+1, answer)
 		}
+	}
+	if s.hold && held != nil {
+		return r.hold(ctx, s.wait, held)
 	}
 	if r.next < len(r.made) || i+1 < r.asked { // it was over before the restart
 		return nil

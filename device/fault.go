@@ -3,6 +3,7 @@ package device
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // FaultKind is why something was not done. The list is short and append-only: the
@@ -30,6 +31,14 @@ type Fault struct {
 	// says the same without them, for callers that may not read them.
 	Names []string
 	Short string
+	// After is in how long the same may be done, as far as that is known; 0 for not known. It is in Msg.
+	After time.Duration
+}
+
+// In sets in how long the same may be done.
+func (f *Fault) In(after time.Duration) *Fault {
+	f.After = after
+	return f
 }
 
 // Naming sets the names that f mentions, and its text without them.

@@ -87,6 +87,23 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	})
 }
 
+// Try returns why an output of this site cannot be moved now. Nothing moves, and no rate is charged.
+func (n *Node) Try(ctx context.Context, p agents.Principal, r agents.MoveRequest) error {
+	c := call{
+		who: p, ask: agents.Ask{Op: agents.OpMove, Points: named(r.Output), Value: r.Value, For: lengthOf(r.For)}, terms: r.Terms,
+		args: none,
+	}
+	a, err := n.admit(&c, func(v *view) error { return v.planMove(&c, r) })
+	if err != nil {
+		return err
+	}
+	defer a.place.Leave()
+	if c.ask.Effect == agents.Returns {
+		return nil
+	}
+	return a.view.try(ctx, p, r, c.ask.For, a.limits)
+}
+
 // actOnce stores the intent of a call durably, then makes it, and journals its outcome. A call
 // with the same key before it answers for it. A call that came at a time and may not begin later
 // than late after it, or whose caller is gone, is not made.

@@ -190,7 +190,7 @@ func (v *view) redact(p agents.Principal, err error) error {
 	}
 	f := device.AsFault(err)
 	if slices.ContainsFunc(f.Names, func(name string) bool { return name != p.ID && !v.reads(name) }) {
-		return &device.Fault{Kind: f.Kind, Msg: f.Short}
+		return &device.Fault{Kind: f.Kind, Msg: f.Short, After: f.After}
 	}
 	return err
 }

@@ -146,6 +146,11 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 	}
 	var held []*hold
 	for _, address := range s.targets {
+		if s.Set != nil && r.next >= len(r.made) {
+			if err := r.rest(ctx, s.move(address)); err != nil {
+				return err
+			}
+		}
 		var out agents.Output
 		replayed := r.next < len(r.made)
 		if replayed { // else nothing is known of it
@@ -155,12 +160,7 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 			if s.Show != nil {
 				return r.site.Show(ctx, r.self, agents.ShowRequest{Display: address, Text: s.Show[address]})
 			}
-			m := agents.MoveRequest{Output: address, Value: s.Set[address]}
-			if s.For > 0 {
-				seconds := s.For.Seconds()
-				m.For = &seconds
-			}
-			if out, err = r.site.Move(ctx, r.self, m); err == nil {
+			if out, err = r.site.Move(ctx, r.self, s.move(address)); err == nil {
 				r.held.Note(address, time.Duration(out.Left*float64(time.Second)))
 			}
 			return err
@@ -202,6 +202,45 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 		return nil
 	}
 	return r.wait(ctx, s.wait)
+}
+
+// move returns the move of an output of the step.
+func (s *compiled) move(output string) agents.MoveRequest {
+	m := agents.MoveRequest{Output: output, Value: s.Set[output]}
+	if s.For > 0 {
+		seconds := s.For.Seconds()
+		m.For = &seconds
+	}
+	return m
+}
+
+// trying is a Site that tells why a move would be refused now, as node.Node is.
+type trying interface {
+	Try(ctx context.Context, p agents.Principal, r agents.MoveRequest) error
+}
+
+// rest waits while a limit refuses a move for a short time, such as the gap of an interlock after
+// another task. Any other refusal is that of the move itself.
+func (r *run) rest(ctx context.Context, m agents.MoveRequest) error {
+	site, ok := r.site.(trying)
+	if !ok {
+		return nil
+	}
+	defer r.work.Say("")
+	for until := time.Now().Add(maxRest); ; {
+		err := site.Try(ctx, r.self, m)
+		if err == nil {
+			return nil
+		}
+		f := device.AsFault(err)
+		if f.After <= 0 || time.Now().Add(f.After).After(until) {
+			return nil
+		}
+		r.work.Say("waits: " + f.Msg)
+		if err := device.Sleep(ctx, f.After+restSlack); err != nil {
+			return err
+		}
+	}
 }
 
 // askAgent has an agent of another site work. A step of before that was cut off while it waited goes

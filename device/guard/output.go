@@ -81,15 +81,15 @@ func newOutput(now Time, p Policy) output {
 // caller.
 func (o *output) refuseChange(now Time) error {
 	if wait := o.MinOn - (now - o.changed); wait > 0 {
-		return device.Faultf(device.Unsafe, "%s keeps a value for min_on, %v, but for its return to safe; try again in %v", o.Output, o.MinOn, roundUp(wait))
+		return device.Faultf(device.Unsafe, "%s keeps a value for min_on, %v, but for its return to safe; try again in %v", o.Output, o.MinOn, roundUp(wait)).In(wait)
 	}
 	if o.rate != nil && o.rate.left(now) < bins {
 		if o.rate.left(now)+o.rate.assumed(now) >= bins {
 			return device.Faultf(device.Unsafe, "%s may be moved %d times in %v, over all callers, and it has just started: the time before counts as used; try again in %v",
-				o.Output, o.Rate.Moves, o.Rate.Window, roundUp(o.rate.wait(now, bins)))
+				o.Output, o.Rate.Moves, o.Rate.Window, roundUp(o.rate.wait(now, bins))).In(o.rate.wait(now, bins))
 		}
 		return device.Faultf(device.Unsafe, "%s has been moved %d times in %v, over all callers; try again in %v",
-			o.Output, o.Rate.Moves, o.Rate.Window, roundUp(o.rate.wait(now, bins)))
+			o.Output, o.Rate.Moves, o.Rate.Window, roundUp(o.rate.wait(now, bins))).In(o.rate.wait(now, bins))
 	}
 	if left, _ := o.left(now); o.away && left < o.MinOn {
 		return device.Faultf(device.Unsafe, "%s may stay away from safe for no more than %v, and another value needs min_on, %v; return it to safe first", o.Output, left, o.MinOn)

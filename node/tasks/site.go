@@ -60,6 +60,18 @@ func (s *site) Move(ctx context.Context, _ agents.Principal, r agents.MoveReques
 	return out, err
 }
 
+// Try is that of the node, where there is one. It is no step.
+func (s *site) Try(ctx context.Context, _ agents.Principal, r agents.MoveRequest) error {
+	node, ok := s.Site.(interface {
+		Try(context.Context, agents.Principal, agents.MoveRequest) error
+	})
+	if !ok || siteOf(r.Output) != "" {
+		return nil
+	}
+	r.Terms = s.work.Through(r.Terms)
+	return node.Try(ctx, s.work.self, r)
+}
+
 // siteOf returns the other site that an output is at; "" for one of this site.
 func siteOf(output string) string {
 	if site, point, _ := strings.Cut(output, "/"); strings.Contains(point, "/") {

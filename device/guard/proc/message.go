@@ -19,7 +19,7 @@ import (
 // repeats, and the body of its kind. Numbers are big-endian; a text is its length (uint16) and its
 // bytes. Both ends are the same program: hello has a version, and no field is optional.
 const (
-	version     = 10
+	version     = 11
 	maxMessage  = 1 << 20
 	headerBytes = 4 + 1 + 4
 )
@@ -151,6 +151,7 @@ func (w *writer) fault(err error) {
 	w.text(string(f.Kind))
 	w.text(f.Msg)
 	w.text(f.Short)
+	w.duration(f.After)
 	w.uint32(uint32(len(f.Names)))
 	for _, name := range f.Names {
 		w.text(name)
@@ -254,7 +255,7 @@ func (r *reader) fault() error {
 	if kind == "" {
 		return nil
 	}
-	f := &device.Fault{Kind: device.FaultKind(kind), Msg: r.text(), Short: r.text()}
+	f := &device.Fault{Kind: device.FaultKind(kind), Msg: r.text(), Short: r.text(), After: r.duration()}
 	for n := r.uint32(); n > 0 && r.err == nil; n-- {
 		f.Names = append(f.Names, r.text())
 	}

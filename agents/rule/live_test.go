@@ -361,7 +361,7 @@ func TestSchedule(t *testing.T) {
 		at := time.Now().Add(30 * time.Minute).Local().Format("15:04")
 		report, end := h.run(&rule.Rule{At: at, Do: []rule.Step{{Set: map[string]device.Value{lamp: device.Number(40)}, For: time.Minute}}}, self)
 		time.Sleep(20 * time.Minute)
-		h.wantState(report, agent.Idle)
+		h.wantState(report, agent.Waiting)
 		h.clock.Store(true)
 		time.Sleep(20 * time.Minute)
 		first := h.took()

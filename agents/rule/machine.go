@@ -371,7 +371,8 @@ func (m *Machine) stepEdge(due *sooner) {
 	if m.programs[ifProgram] != nil {
 		switch truth, _ := m.eval(ifProgram); truth {
 		case expr.Unknown:
-			m.skipped = m.programs[ifProgram].Cause((*env)(m)) + " was unknown"
+			cause, _, _ := m.cause(ifProgram)
+			m.skipped = cause + " was unknown"
 			return
 		case expr.False:
 			m.skipped = "if: was false"

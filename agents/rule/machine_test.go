@@ -57,7 +57,11 @@ type ruleKeys struct {
 
 // rule returns the rule at a place.
 func (k ruleKeys) rule() *rule.Rule {
-	r := rule.Kind(rule.World{Place: &calendar.Place{Lat: 52.5, Lon: 13.4}}).New().(*rule.Rule)
+	return k.of(rule.World{Place: &calendar.Place{Lat: 52.5, Lon: 13.4}})
+}
+
+func (k ruleKeys) of(w rule.World) *rule.Rule {
+	r := rule.Kind(w).New().(*rule.Rule)
 	r.When, r.For, r.Until, r.Hold = k.When, k.For, k.Until, k.Hold
 	r.On, r.At, r.Every, r.If, r.Do, r.Missed, r.Resume = k.On, k.At, k.Every, k.If, k.Do, k.Missed, k.Resume
 	return r

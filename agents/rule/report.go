@@ -31,6 +31,33 @@ func (r *Rule) Report(ctx context.Context) agent.Report {
 // Report says what the rule does now, and why.
 func (m *Machine) Report(now Moment) agent.Report {
 	m.now = now
+	r := m.report()
+	if words := m.polar(); words != "" {
+		r.Says += "; " + words
+	}
+	return r
+}
+
+// polar says that the sun does not cross the horizon today, where the rule goes by that; else "".
+func (m *Machine) polar() string {
+	uses := m.schedule != nil && m.schedule.UsesSun()
+	for _, p := range m.programs {
+		uses = uses || p != nil && p.UsesSun()
+	}
+	if !uses || !m.now.Sure || m.place == nil {
+		return ""
+	}
+	if _, _, crosses := m.place.Sun(m.now.Wall); crosses {
+		return ""
+	}
+	if rise, _ := m.place.Day(m.now.Wall); rise.Before(m.now.Wall) {
+		return "no sunrise or sunset today: the sun is always up"
+	}
+	return "no sunrise or sunset today: the sun is always down"
+}
+
+func (m *Machine) report() agent.Report {
+	now := m.now
 	var holds, waits, yields []string
 	for i := range m.outputs {
 		switch o := &m.outputs[i]; {
@@ -51,6 +78,8 @@ func (m *Machine) Report(now Moment) agent.Report {
 		return agent.Report{State: agent.Yielding, Says: strings.Join(yields, "; ")}
 	case holds != nil:
 		return agent.Report{State: agent.Holding, Says: strings.Join(holds, ", ")}
+	case m.programs[whenProgram] == nil && m.schedule != nil && !m.now.Sure:
+		return agent.Report{State: agent.Waiting, Says: m.nextStart()}
 	case m.programs[whenProgram] == nil:
 		return agent.Report{State: agent.Idle, Says: m.nextStart()}
 	}
@@ -77,14 +106,40 @@ func (m *Machine) yields(o *output) string {
 
 // unknown says what is not known, and since when.
 func (m *Machine) unknown() string {
-	cause := m.programs[whenProgram].Cause((*env)(m))
-	if i := slices.Index(m.uses.Points, cause); i >= 0 {
-		if r := m.readings[i]; r.seen {
-			return fmt.Sprintf("%s is unknown; it was read %v ago", cause, whole(m.now.Now-r.at))
-		}
+	cause, of, w := m.cause(whenProgram)
+	switch {
+	case w != nil && w.some:
+		return fmt.Sprintf("%s needs %v of readings, and has %v", cause, device.FormatDuration(w.length), whole(m.now.Now-w.began))
+	case of != nil && of.seen && w == nil:
+		return fmt.Sprintf("%s is unknown; it was read %v ago", cause, whole(m.now.Now-of.at))
+	case of != nil && w == nil:
 		return cause + " was not read yet"
+	case cause == theTime:
+		return cause + " is unknown: the clock is not set; check date, or run agentsite clock --set"
 	}
 	return strings.TrimSpace(cause + " is unknown")
+}
+
+// theTime is what expr.Program.Cause calls a clock that is not set.
+const theTime = "the time of day"
+
+// cause returns why a program's result is unknown: a point that has no good reading, a window of one
+// that has, or something else.
+func (m *Machine) cause(which int) (name string, of *reading, w *window) {
+	name = m.programs[which].Cause((*env)(m))
+	i := slices.Index(m.uses.Points, name)
+	if i < 0 {
+		return name, nil, nil
+	}
+	if of = &m.readings[i]; !of.known && !of.nothing {
+		return name, of, nil
+	}
+	for k := range m.windows {
+		if w := &m.windows[k]; int(w.point) == i && m.now.Now-w.began < w.length {
+			return fmt.Sprintf("%v(%s, %v)", w.Func, name, device.FormatDuration(w.length)), of, w
+		}
+	}
+	return name, of, nil
 }
 
 // nextStart says when a rule without a condition starts next.
@@ -96,7 +151,7 @@ func (m *Machine) nextStart() string {
 	case m.period > 0:
 		says = "starts in " + whole(m.every-m.now.Now).String()
 	case !m.now.Sure:
-		says = "the clock is not set"
+		says = "the clock is not set; check date, or run agentsite clock --set"
 	case m.next != nil && !m.next.at.IsZero():
 		says = "starts " + m.next.at.Format("2006-01-02 15:04 MST")
 	}

@@ -66,7 +66,11 @@ func (r *Rule) checkTests(c *compiled) error {
 	if len(r.Tests) > maxTests {
 		return mistake("tests", "there are at most %d", maxTests)
 	}
-	points, err := r.testPoints(c)
+	known := Points{any: true}
+	if before := r.known.Load(); before != nil {
+		known = *before
+	}
+	points, err := r.testPoints(c, known)
 	if err != nil {
 		return err
 	}
@@ -74,7 +78,8 @@ func (r *Rule) checkTests(c *compiled) error {
 	if err != nil {
 		return err
 	}
-	p := proof{m: m, given: make(map[int]given)}
+	p := proof{m: m, points: points, given: make(map[int]given), returns: make(map[int]time.Duration)}
+	p.tell(false) // at first no event has happened
 	for i, t := range r.Tests {
 		if err := p.step(t); err != nil {
 			return mistake("tests", "step %d: %w", i+1, err)
@@ -83,18 +88,27 @@ func (r *Rule) checkTests(c *compiled) error {
 	return nil
 }
 
-// testPoints describes the points as the tests use them.
-func (r *Rule) testPoints(c *compiled) (points []agents.Point, err error) {
+// testPoints describes the points as the tests use them, and outputs as they are known.
+func (r *Rule) testPoints(c *compiled, known Points) (points []agents.Point, err error) {
 	add := func(p agents.Point) {
 		if !slices.ContainsFunc(points, func(q agents.Point) bool { return q.Point == p.Point }) {
 			points = append(points, p)
 		}
 	}
 	for _, t := range c.targets {
+		if p, _ := known.find(t.address); p != nil {
+			add(*p)
+			continue
+		}
 		p := agents.Point{Point: t.address, Kind: device.KindSwitch, Safe: device.Bool(!t.value.Bool())}
 		if t.value.Type() == device.TypeNumber {
-			low, high := t.value.Number()-1, t.value.Number()+1
+			low, high := min(0, t.value.Number()-1), t.value.Number()+1
 			p.Kind, p.Min, p.Max, p.Safe = device.KindLevel, &low, &high, device.Number(low)
+			for _, test := range r.Tests {
+				if g := parseGiven(test.Given[t.address]); g.kind == device.KindMeasurement {
+					p.Unit = g.unit
+				}
+			}
 		}
 		add(p)
 	}
@@ -106,6 +120,9 @@ func (r *Rule) testPoints(c *compiled) (points []agents.Point, err error) {
 			}
 			if g.kind == "" {
 				continue
+			}
+			if k := slices.IndexFunc(points, func(p agents.Point) bool { return p.Point == address }); k >= 0 && g.kind == device.KindMeasurement && points[k].Unit != g.unit {
+				return nil, mistake("tests", "step %d: write %s: %s", i+1, address, strings.TrimSpace(g.value.String()+" "+points[k].Unit))
 			}
 			p := agents.Point{Point: address, Kind: g.kind, Unit: g.unit}
 			if g.value.Type() == device.TypeText && g.kind == device.KindState {
@@ -128,10 +145,12 @@ func (r *Rule) testPoints(c *compiled) (points []agents.Point, err error) {
 
 // proof runs a Machine in a time of its own, on outputs that do what they are asked.
 type proof struct {
-	m     *Machine
-	now   Moment
-	given map[int]given
-	steps int
+	m       *Machine
+	points  []agents.Point
+	now     Moment
+	given   map[int]given
+	returns map[int]time.Duration // when points that the rule reads and moved return to safe; 0 for not by themselves
+	steps   int
 }
 
 func (p *proof) step(t Test) error {
@@ -146,7 +165,9 @@ func (p *proof) step(t Test) error {
 		p.now.Wall, p.now.Sure = wall, true
 	}
 	for address, text := range t.Given {
-		p.given[slices.Index(p.m.uses.Points, address)] = parseGiven(text)
+		i := slices.Index(p.m.uses.Points, address)
+		p.given[i] = parseGiven(text)
+		delete(p.returns, i)
 	}
 	p.tell(true)
 	end := p.now.Now + t.After
@@ -171,6 +192,11 @@ func (p *proof) step(t Test) error {
 
 // tell tells the readings that there are; events only when they come.
 func (p *proof) tell(came bool) {
+	for i, at := range p.returns {
+		if at > 0 && p.now.Now >= at {
+			p.moved(i, device.Value{}, 0)
+		}
+	}
 	for i := range p.m.points {
 		g := p.given[i]
 		if g.kind == device.KindEvent && !came {
@@ -196,9 +222,22 @@ func (p *proof) decide() (next time.Duration) {
 				left = time.Minute
 			}
 			p.m.Done(p.now, a, left, 0, nil)
+			if i := slices.Index(p.m.uses.Points, p.m.outputs[a.Output].address); i >= 0 {
+				p.moved(i, a.Value, left)
+				p.tell(false)
+			}
 		}
 	}
 	return RoundsPause
+}
+
+// moved has point i read the value that the rule moved it to, for so long; without one its safe value.
+func (p *proof) moved(i int, v device.Value, left time.Duration) {
+	of := p.points[slices.IndexFunc(p.points, func(q agents.Point) bool { return q.Point == p.m.uses.Points[i] })]
+	if p.returns[i] = p.now.Now + left; v.IsZero() {
+		v, p.returns[i] = of.Safe, 0
+	}
+	p.given[i] = given{value: v, unit: of.Unit, kind: of.Kind}
 }
 
 // compare reports what the rule holds and should not, or the reverse.
@@ -214,7 +253,7 @@ func (p *proof) compare(holds map[string]device.Value) error {
 		why := p.m.Report(p.now)
 		switch {
 		case wanted && !o.held:
-			return fmt.Errorf("the rule does not hold %s at %v: it %s, %s", o.address, want, why.State, why.Says)
+			return fmt.Errorf("the rule does not hold %s at %v: %s: %s", o.address, want, why.State, why.Says)
 		case wanted && want != o.value:
 			return fmt.Errorf("the rule holds %s at %v, not at %v", o.address, o.value, want)
 		case !wanted && o.held:

@@ -9,9 +9,9 @@ import (
 const callGrace = 500 * time.Millisecond
 
 // Call calls a driver and waits for it until ctx ends, and half a second longer. A driver that
-// ignores its context fails with an Offline fault, so that it blocks no caller. back is closed when
-// the driver returns, for a caller that makes one call at a time. A panic is an Internal fault: a
-// crash of the process would leave every output where it is.
+// ignores its context fails with an Offline fault whose cause is ctx's error, so that it blocks no
+// caller. back is closed when the driver returns, for a caller that makes one call at a time. A
+// panic is an Internal fault: a crash of the process would leave every output where it is.
 func Call[T any](ctx context.Context, call func(context.Context) (T, error)) (answer T, back <-chan struct{}, err error) {
 	type result struct {
 		answer T
@@ -39,6 +39,8 @@ func Call[T any](ctx context.Context, call func(context.Context) (T, error)) (an
 	case r := <-results:
 		return r.answer, nil, r.err
 	case <-late.C:
-		return answer, done, Faultf(Offline, "the driver does not answer; check its wiring and supply")
+		deaf := Faultf(Offline, "the driver does not answer; check its wiring and supply")
+	deaf.Err = ctx.Err()
+	return answer, done, deaf
 	}
 }

@@ -11,9 +11,6 @@ import (
 	"agentsite/device/alarm"
 )
 
-// staleAfter is how many periods a reading stays good without a successor.
-const staleAfter = 3
-
 // Sink is told of each reading before anybody else can see it: the guard, which may
 // have to return an output to safe. It is told of each point's readings in order.
 type Sink interface{ Told(device.Reading) }
@@ -62,7 +59,7 @@ func (e *entry) goodUntil() time.Time {
 	if e.Quality != device.Good || e.period == 0 {
 		return time.Time{}
 	}
-	return e.At.Add(staleAfter * e.period)
+	return e.At.Add(device.GoodFor(e.period))
 }
 
 func (e *entry) stale() bool {
@@ -172,7 +169,7 @@ func (h *Hub) GoodFor(address string) time.Duration {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if s := h.latest[address]; s != nil {
-		return staleAfter * s.period
+		return device.GoodFor(s.period)
 	}
 	return 0
 }

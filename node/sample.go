@@ -11,11 +11,15 @@ import (
 )
 
 const (
-	// sampleTimeout bounds one bus transaction.
+	// sampleTimeout bounds a sample with its wait for the bus. One that is late is no fault
+	// while the last good reading is fresh.
 	sampleTimeout = 10 * time.Second
 	// A device that keeps failing is read less often: a dead bus costs time and wake-ups.
 	backOffPeriods = 30
 	backOffMax     = 5 * time.Minute
+	// A device that takes this long to fail may block its bus, and is read so long after the
+	// others, or half a period.
+	failsSlowly = time.Second
 	watchRetry     = time.Second
 	watchRetryMax  = time.Minute
 )
@@ -30,9 +34,9 @@ type Source struct {
 	Convert map[string]func(float64) float64
 }
 
-// Sample reads the sources until ctx ends. All samples except the first of each source fall on
-// multiples of their period since the hub was made. So devices with the same period wake the
-// processor once. Extra watchers, such as the guard, emit whole addresses. Each device that comes
+// Sample reads the sources until ctx ends. All samples except the first of each source, and those
+// of ones that hang, fall on multiples of their period since the hub was made. So devices with the
+// same period wake the processor once. Extra watchers, such as the guard, emit whole addresses. Each device that comes
 // and goes has its own call of Sample.
 func (h *Hub) Sample(ctx context.Context, sources []Source, extra ...device.Watcher) {
 	var all sync.WaitGroup
@@ -80,12 +84,11 @@ func (h *Hub) listenTo(ctx context.Context, s Source, w device.Watcher) {
 
 // sampleEvery samples at every period, and at multiples of it while the device
 // cannot be read. One that is only late is no dead one: others may keep its bus busy. It
-// is asked no less often, and gets more time.
+// is asked no less often.
 func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 	points, pause := newSampled(s), s.Every
 	longest := max(s.Every, min(backOffPeriods*s.Every, backOffMax))
-	least := min(sampleTimeout, s.Every)
-	most, failing := least, false
+	failing := false
 	due := make(chan struct{}, 1)
 	timer := h.AfterFunc(0, func() { due <- struct{}{} }) // it is reset only after that was received
 	defer timer.Stop()
@@ -96,7 +99,7 @@ func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 		case <-due:
 		}
 		begun := time.Now()
-		back, err := h.sample(ctx, s, sensor, points, most)
+		back, err := h.sample(ctx, s, sensor, points)
 		if ctx.Err() != nil {
 			return
 		}
@@ -116,15 +119,18 @@ func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 			}
 		}
 		late := errors.Is(err, context.DeadlineExceeded)
-		most = min(max(least, 2*time.Since(begun)), sampleTimeout)
 		if !failing || late {
 			pause = s.Every
 		}
 		now := time.Since(h.start)
-		timer.Reset((now+pause)/s.Every*s.Every - now)
+		next := (now+pause)/s.Every*s.Every - now
 		if failing && !late {
 			pause = min(2*pause, longest)
+			if time.Since(begun) >= failsSlowly {
+				next += min(failsSlowly, s.Every/2)
+			}
 		}
+		timer.Reset(next)
 	}
 }
 
@@ -142,26 +148,27 @@ func newSampled(s Source) sampled {
 	return points
 }
 
-// sample takes in one sample, which may take so long at most, and returns why none of
-// its points could be read. Where the driver does not come back from it, back yields when it has.
-func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points sampled, most time.Duration) (back <-chan struct{}, err error) {
+// sample takes in one sample, and returns why none of its points could be read. Points that were
+// only read late keep their last good readings while these are fresh. Where the driver does not
+// come back from it, back yields when it has.
+func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points sampled) (back <-chan struct{}, err error) {
 	patience, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
 	asked := time.Now()
 	_, speaks := s.Device.(device.Watcher)
-	readings, back, err := device.Call(patience, func(ctx context.Context) ([]device.Reading, error) {
-		ctx, cancel := context.WithTimeout(ctx, most) // slow is not yet deaf
-		defer cancel()
-		return sensor.Sample(ctx)
-	})
+	readings, back, err := device.Call(patience, sensor.Sample)
 	if ctx.Err() != nil {
 		return back, ctx.Err()
 	}
 	if err == context.DeadlineExceeded { // alone, it says nothing
-		err = device.Faultf(device.Offline, "it was not read within %v: %w; look at its bus and wiring, or give it a longer \"every\"", most, err)
+		err = device.Faultf(device.Offline, "it was not read within %v: %w; look at its bus and wiring", sampleTimeout, err)
 	}
 	if err != nil {
+		late := errors.Is(err, context.DeadlineExceeded)
 		for _, address := range points {
+			if last, _ := h.Latest(address); late && last.Quality == device.Good {
+				continue
+			}
 			h.put(device.Reading{Point: address, Quality: device.Bad, At: time.Now(), Why: err.Error()}, s.Every)
 		}
 		return back, err

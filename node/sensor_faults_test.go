@@ -108,10 +108,11 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// TestSensorHangs: a sample has its period, and ten seconds at most. Others go on.
+// TestSensorHangs: a sample has ten seconds, whatever its period. Others go on.
 func TestSensorHangs(t *testing.T) {
-	for every, limit := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: sampleTimeout} {
+	for _, every := range []time.Duration{time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
+			const limit = sampleTimeout
 			h := newHub()
 			begun := time.Now()
 			var after time.Duration

@@ -40,7 +40,7 @@ func Call[T any](ctx context.Context, call func(context.Context) (T, error)) (an
 		return r.answer, nil, r.err
 	case <-late.C:
 		deaf := Faultf(Offline, "the driver does not answer; check its wiring and supply")
-	deaf.Err = ctx.Err()
-	return answer, done, deaf
+		deaf.Err = ctx.Err()
+		return answer, done, deaf
 	}
 }

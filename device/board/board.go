@@ -28,8 +28,8 @@ type Board struct {
 	files   sysfs.Root
 
 	mu      sync.Mutex
-	buses   map[string]device.Mutex // by name; locked during a transfer
-	pulsers map[string]*pulser      // by chip
+	buses   map[string]*i2cBus // by name
+	pulsers map[string]*pulser // by chip
 }
 
 // New returns the board of the machine that this program runs on.
@@ -50,7 +50,7 @@ func On(m Machine) *Board {
 	if m.GPIO == nil {
 		m.GPIO = kernelGPIO(m.Root)
 	}
-	return &Board{machine: m, files: sysfs.Root(m.Root), buses: make(map[string]device.Mutex), pulsers: make(map[string]*pulser)}
+	return &Board{machine: m, files: sysfs.Root(m.Root), buses: make(map[string]*i2cBus), pulsers: make(map[string]*pulser)}
 }
 
 // Model returns the board's name, such as "Raspberry Pi 4 Model B Rev 1.4"; "" on a
@@ -60,14 +60,14 @@ func (b *Board) Model() string {
 	return b.files.Text("proc/device-tree/model")
 }
 
-// busMutex returns the lock of a bus.
-func (b *Board) busMutex(bus string) device.Mutex {
+// busNamed returns the lock of a bus.
+func (b *Board) busNamed(name string) *i2cBus {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t, ok := b.buses[bus]
+	bus, ok := b.buses[name]
 	if !ok {
-		t = device.NewMutex()
-		b.buses[bus] = t
+		bus = &i2cBus{Mutex: device.NewMutex()}
+		b.buses[name] = bus
 	}
-	return t
+	return bus
 }

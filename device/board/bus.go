@@ -1,6 +1,7 @@
 package board
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"agentsite/device"
 	"agentsite/device/driver"
@@ -125,7 +127,7 @@ func (c I2C) Conn() *Conn {
 	if m == nil {
 		m = make([]string, 4)
 	}
-	conn := &Conn{Turn: NewTurn(), at: c, mistake: c.Validate(), mu: c.board.busMutex("i2c-" + m[1])}
+	conn := &Conn{Turn: NewTurn(), at: c, mistake: c.Validate(), shared: c.board.busNamed("i2c-" + m[1])}
 	conn.number, _ = strconv.Atoi(m[1])
 	if m[2] != "" {
 		mux, _ := strconv.ParseUint(m[2], 0, 16)
@@ -145,9 +147,49 @@ type Conn struct {
 	number  int
 	mux     uint16 // 0 where there is none
 	channel [1]byte
-	mu      device.Mutex  // of the bus
+	shared  *i2cBus
 	bus     i2c.BusCloser // open from the first transfer to End
+	again   time.Time     // when a chip that hung is asked again
 }
+
+// i2cBus is the lock of a bus, which is held during a transfer, and what is transferred.
+type i2cBus struct {
+	device.Mutex
+
+	mu    sync.Mutex
+	with  uint16 // the address; 0 for none
+	since time.Time
+}
+
+// begin locks the bus for a transfer. If that lasts until ctx ends, the error names the chip that
+// hangs, if there is one.
+func (b *i2cBus) begin(ctx context.Context, name string, addr uint16) error {
+	err := b.LockContext(ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil {
+		b.with, b.since = addr, time.Now()
+		return nil
+	}
+	if took := time.Since(b.since); b.with != 0 && took >= hangs && errors.Is(err, context.DeadlineExceeded) {
+		return device.Faultf(device.Offline, "%s is blocked: a transfer with %#02x has taken %v so far; check that chip, or unplug it: %w", name, b.with, took.Round(100*time.Millisecond), err)
+	}
+	return err
+}
+
+// end unlocks the bus and returns how long the transfer took.
+func (b *i2cBus) end() time.Duration {
+	b.mu.Lock()
+	took := time.Since(b.since)
+	b.with = 0
+	b.mu.Unlock()
+	b.Unlock()
+	return took
+}
+
+// hangs is how long a transfer with a hanging chip takes at least. The longest one of a display
+// takes a tenth of a second.
+const hangs = 500 * time.Millisecond
 
 // End closes the bus and lets the next call begin.
 func (c *Conn) End() {
@@ -159,12 +201,25 @@ func (c *Conn) End() {
 }
 
 // Tx writes w, if it is not empty, and then reads r, if that is not empty, in one
-// transfer. Its errors are faults with a remedy.
+// transfer. Its errors are faults with a remedy. After a chip has hung it first leaves the bus to
+// others, for a second at most.
 func (c *Conn) Tx(addr uint16, w, r []byte) error {
-	if err := c.mu.LockContext(c.ctx); err != nil {
+	if pause := time.Until(c.again); pause > 0 {
+		if err := c.Sleep(pause); err != nil {
+			return err
+		}
+	}
+	if err := c.shared.begin(c.ctx, c.String(), addr); err != nil {
 		return err
 	}
-	defer c.mu.Unlock()
+	err := c.transfer(addr, w, r)
+	if took := c.shared.end(); err != nil && took >= hangs {
+		c.again = time.Now().Add(min(took/2, time.Second))
+	}
+	return err
+}
+
+func (c *Conn) transfer(addr uint16, w, r []byte) error {
 	if err := c.open(); err != nil {
 		return err
 	}

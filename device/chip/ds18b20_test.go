@@ -256,7 +256,7 @@ func TestDS18B20Busy(t *testing.T) {
 		dev := open(t, "ds18b20", b.bus())
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
-		if _, err := dev.(device.Sensor).Sample(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "longer \"every\"") {
+		if _, err := dev.(device.Sensor).Sample(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 	})

@@ -198,7 +198,7 @@ func TestHX711Faults(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		_, err = sample(ctx)
-		faulted(t, err, device.Offline, "longer \"every\"")
+		faulted(t, err, device.Offline, "in time")
 		cell.change(func() { cell.silent = false })
 		recovers("silence")
 

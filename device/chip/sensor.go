@@ -96,7 +96,7 @@ func unwell(model string, on fmt.Stringer, err error) error {
 	case err == nil, errors.As(err, &fault), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return device.Faultf(device.Offline, "%s on %s did not finish in time: %w; a sensor may need a longer \"every\"", model, on, err)
+		return device.Faultf(device.Offline, "%s on %s did not finish in time: %w; its bus may be busy, or it hangs", model, on, err)
 	}
 	return device.Faultf(device.Offline, "%s on %s does not work: %w; check the chip's type and its wires", model, on, err)
 }

@@ -35,7 +35,7 @@ func openSerialSensor(ctx context.Context, at board.Serial, baud int, desc devic
 func (h *serialSensor) Sample(ctx context.Context) ([]device.Reading, error) {
 	readings, err := h.sample(ctx, func(out *driver.Sample) error { return h.listen(bufio.NewReaderSize(h.conn, 256), out) })
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = device.Faultf(device.Offline, "no data of a %s on %s in time; check that its TX is wired to RX, its supply and the baud rate, that no console is on the port, and that every is 5s or longer: %w", h.desc.Model, h.conn, err)
+		err = device.Faultf(device.Offline, "no data of a %s on %s in time; check that its TX is wired to RX, its supply and the baud rate, and that no console is on the port: %w", h.desc.Model, h.conn, err)
 	}
 	return readings, err
 }

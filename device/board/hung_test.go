@@ -1,0 +1,87 @@
+package board_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/board/boardtest"
+
+	"periph.io/x/conn/v3/physic"
+)
+
+// hungBus is a bus on which transfers with one address take 4 s and fail.
+type hungBus struct {
+	hangs uint16
+	asked []time.Time // that chip
+}
+
+func (*hungBus) String() string                  { return "hung" }
+func (*hungBus) SetSpeed(physic.Frequency) error { return nil }
+
+func (b *hungBus) Tx(addr uint16, _, _ []byte) error {
+	if addr != b.hangs {
+		time.Sleep(time.Millisecond)
+		return nil
+	}
+	b.asked = append(b.asked, time.Now())
+	time.Sleep(4 * time.Second)
+	return syscall.ETIMEDOUT
+}
+
+// TestHungTransfer: who waits in vain for the bus is told which chip hangs. That chip is asked again
+// only after a pause, so that others get the bus.
+func TestHungTransfer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := &hungBus{hangs: 0x76}
+		b := boardtest.I2C(bus)
+		hung, well := b.I2C(0x76).Conn(), b.I2C(0x48).Conn()
+		begin := func(conn interface{ Begin(context.Context) error }, most time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), most)
+			t.Cleanup(cancel)
+			if err := conn.Begin(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		go func() {
+			for range 3 { // as impatient as a guard with an output on it
+				begin(hung, time.Minute)
+				if err := hung.Tx(0x76, nil, nil); !errors.Is(err, syscall.ETIMEDOUT) || !strings.Contains(err.Error(), "0x76") {
+					t.Error(err)
+				}
+				hung.End()
+			}
+		}()
+		synctest.Wait()
+		begun := time.Now()
+		begin(well, 2*time.Second)
+		err := well.Tx(0x48, nil, nil)
+		well.End()
+		if took := time.Since(begun); took != 2*time.Second || !errors.Is(err, context.DeadlineExceeded) || device.AsFault(err).Kind != device.Offline ||
+			!strings.Contains(err.Error(), "0x76") || strings.Contains(err.Error(), "0x48") {
+			t.Errorf("after %v: %v", took, err)
+		}
+		time.Sleep(2*time.Second - time.Nanosecond)
+		begin(well, time.Second)
+		for range 100 {
+			if err := well.Tx(0x48, nil, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		well.End()
+		if took := time.Since(begun); took > 4200*time.Millisecond {
+			t.Errorf("a hundred transfers ended after %v", took)
+		}
+		time.Sleep(time.Minute)
+		for i, at := range bus.asked[1:] {
+			if pause := at.Sub(bus.asked[i]); pause != 5*time.Second {
+				t.Errorf("it was asked again after %v", pause)
+			}
+		}
+	})
+}

@@ -23,9 +23,9 @@ const (
 	readSafe = 30 * time.Second
 	// readSafeEarly is the shortest interval while all outputs are safe; see ReadBackEarly.
 	readSafeEarly = 20 * time.Second
-	// maxMissedReads is the number of consecutive late reads before a fault: a read is also
-	// late if others use the bus.
-	maxMissedReads = 2
+	// maxLate is how long reads may be late before a fault: a read is also late if others use the
+	// bus, or if a chip hangs and blocks it.
+	maxLate = 3 * applyTimeout
 )
 
 // Guard drives the outputs as its Machine decides. It is the only caller of the actuators.

@@ -382,19 +382,44 @@ func TestLateReads(t *testing.T) {
 		r := newMirrors(t)
 		r.move(t, up, on, time.Hour)
 		for range 3 {
-			r.up.set(func() { r.up.late = maxMissedReads })
-			time.Sleep(maxMissedReads*(applyTimeout+readAway) + readAway) // and a read that is in time
+			r.up.set(func() { r.up.late = 2 })
+			time.Sleep(2*(applyTimeout+readAway) + readAway) // and a read that is in time
 			if s := r.is(up); s.Holder != "ann" || s.Fault != "" || r.up.late != 0 {
 				t.Fatalf("%+v, %d", s, r.up.late)
 			}
 		}
 		r.up.set(func() { r.up.late = 1000 })
-		time.Sleep((maxMissedReads + 1) * (applyTimeout + readAway))
+		time.Sleep(3 * (applyTimeout + readAway))
 		synctest.Wait()
 		if s := r.is(up); s.Holder != "" || !strings.Contains(s.Fault, "not read back within") {
 			t.Errorf("%+v", s)
 		}
 		r.up.set(func() { r.up.late = 0 })
+		r.end()
+	})
+}
+
+// TestBlockedRead: a transfer that nothing can end, as while another chip hangs on the bus, says
+// nothing of the output as long as it ends.
+func TestBlockedRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newMirrors(t)
+		r.move(t, up, on, time.Hour)
+		r.up.told()
+		for range 10 {
+			blocked := make(chan struct{})
+			r.up.set(func() { r.up.deaf = blocked })
+			time.Sleep(4 * time.Second)
+			r.up.set(func() { r.up.deaf = nil })
+			close(blocked)
+			time.Sleep(readAway)
+			if s := r.is(up); s.Holder != "ann" || s.Fault != "" {
+				t.Fatalf("%+v", s)
+			}
+		}
+		if calls := r.up.told(); len(calls) != 0 {
+			t.Errorf("it was moved: %+v", calls)
+		}
 		r.end()
 	})
 }

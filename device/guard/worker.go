@@ -26,8 +26,8 @@ type worker struct {
 	writing bool               // the driver has not returned from a write
 
 	// used by the driving goroutine only:
-	missed int             // consecutive late reads
-	back   <-chan struct{} // closed when a driver that hung in a read has returned; or nil
+	late time.Time       // since when reads are late; zero if the last one was not
+	back <-chan struct{} // closed when a driver that hung in a read has returned; or nil
 }
 
 // driven is an output of a worker's device.
@@ -215,15 +215,20 @@ func (g *Guard) read(ctx context.Context, h *worker) {
 	if writes || h.sensor == nil {
 		return
 	}
+	begun := time.Now()
 	all, err := h.sample(ctx)
 	if ctx.Err() != nil {
 		return
 	}
-	if errors.Is(err, context.DeadlineExceeded) && h.missed < maxMissedReads {
-		h.missed++
-		return
+	if errors.Is(err, context.DeadlineExceeded) {
+		if h.late.IsZero() {
+			h.late = begun
+		}
+		if time.Since(h.late) < maxLate {
+			return
+		}
 	}
-	h.missed = 0
+	h.late = time.Time{}
 	if lost := g.checkReadBack(h, all, err); lost != nil {
 		slog.Warn("outputs are not known to be where they were left, and are driven to safe", "outputs", lost)
 		poke(h.wake)
@@ -273,7 +278,7 @@ func (h *worker) confirm(ctx context.Context, o driven, v device.Value) error {
 }
 
 // sample samples the device; without a sensor it returns nothing. A driver that hung in the
-// last sample is not called before that returns.
+// last sample is not called before that returns, and is late.
 func (h *worker) sample(ctx context.Context) (all []device.Reading, err error) {
 	if h.sensor == nil {
 		return nil, nil
@@ -282,7 +287,7 @@ func (h *worker) sample(ctx context.Context) (all []device.Reading, err error) {
 		select {
 		case <-h.back:
 		default:
-			return nil, device.Faultf(device.Offline, "the driver does not come back from reading it")
+			return nil, device.Faultf(device.Offline, "the driver does not come back from reading it: %w", context.DeadlineExceeded)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)

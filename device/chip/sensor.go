@@ -75,7 +75,9 @@ func (s *sensor) Close() error {
 // polledSensor is a sensor that has to be read regularly.
 type polledSensor struct{ *sensor }
 
-// Watch samples the chip regularly and emits nothing: the next sample has the values.
+// Watch reads the chip regularly while it works, and emits nothing: the next sample has the values,
+// and is what finds a chip again that does not work. Else a chip that hangs would block its bus at
+// each read.
 func (s polledSensor) Watch(ctx context.Context, _ func(device.Reading)) error {
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
@@ -84,9 +86,19 @@ func (s polledSensor) Watch(ctx context.Context, _ func(device.Reading)) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-			s.Sample(ctx) // its error is in the next sample too
+			if s.works(ctx) {
+				s.Sample(ctx) // its error is in the next sample too
+			}
 		}
 	}
+}
+
+func (s polledSensor) works(ctx context.Context) bool {
+	if s.on.Begin(ctx) != nil {
+		return false
+	}
+	defer s.on.End()
+	return s.ready
 }
 
 // unwell returns err as a fault with a remedy, unless it is a fault already.

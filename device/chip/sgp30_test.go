@@ -57,6 +57,42 @@ func TestSGP30(t *testing.T) {
 	suite(t, func(t *testing.T) device.Device { return open(t, "sgp30", sgp30Of(450, 12)) })
 }
 
+// TestSGP30Watch: a chip that fails is asked by samples only, and is watched again once one succeeds.
+func TestSGP30Watch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := sgp30Of(450, 12)
+		asked := 0
+		answer := bus.answer
+		bus.answer = func(w, r []byte) bool {
+			if len(w) > 0 {
+				asked++
+			}
+			return answer(w, r)
+		}
+		dev := open(t, "sgp30", bus)
+		go dev.(device.Watcher).Watch(t.Context(), func(device.Reading) {})
+		count := func() int {
+			before := asked
+			time.Sleep(10*time.Second + 50*time.Millisecond)
+			return asked - before
+		}
+		if n := count(); n < 9 {
+			t.Errorf("asked %d times in ten seconds", n)
+		}
+		works := bus.answer
+		bus.answer = func(w, r []byte) bool { works(w, r); clear(r); return true }
+		time.Sleep(1500 * time.Millisecond)
+		if n := count(); n != 0 {
+			t.Errorf("a chip that fails was asked %d times", n)
+		}
+		bus.answer = works
+		dev.(device.Sensor).Sample(t.Context())
+		if n := count(); n < 9 {
+			t.Errorf("found again, it was asked %d times", n)
+		}
+	})
+}
+
 func TestSGP30Faults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for bit := range 6 * 8 {

@@ -115,10 +115,11 @@ func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-back:
+			case take := <-back:
+				take()
 			}
 		}
-		late := errors.Is(err, context.DeadlineExceeded)
+		late := back == nil && errors.Is(err, context.DeadlineExceeded)
 		if !failing || late {
 			pause = s.Every
 		}
@@ -150,21 +151,41 @@ func newSampled(s Source) sampled {
 
 // sample takes in one sample, and returns why none of its points could be read. Points that were
 // only read late keep their last good readings while these are fresh. Where the driver does not
-// come back from it, back yields when it has.
-func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points sampled) (back <-chan struct{}, err error) {
+// come back from it, back yields when it has, and what takes in its readings.
+func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points sampled) (back <-chan func(), err error) {
 	patience, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
 	asked := time.Now()
 	_, speaks := s.Device.(device.Watcher)
-	readings, back, err := device.Call(patience, sensor.Sample)
+	take := func(readings []device.Reading) {
+		for _, r := range readings {
+			if speaks && r.At.After(asked) {
+				r.At = asked // a change that the device tells of meanwhile is newer
+			}
+			if address, ok := points[r.Point]; ok {
+				h.put(s.reading(r, address), s.Every)
+			}
+		}
+	}
+	later := make(chan func(), 1)
+	readings, deaf, err := device.Call(patience, func(ctx context.Context) (readings []device.Reading, err error) {
+		defer func() { later <- func() { take(readings) } }()
+		return sensor.Sample(ctx)
+	})
+	if deaf != nil {
+		back = later
+	}
 	if ctx.Err() != nil {
 		return back, ctx.Err()
 	}
 	if err == context.DeadlineExceeded { // alone, it says nothing
 		err = device.Faultf(device.Offline, "it was not read within %v: %w; look at its bus and wiring", sampleTimeout, err)
 	}
+	late := errors.Is(err, context.DeadlineExceeded)
+	if err == nil || late {
+		take(readings)
+	}
 	if err != nil {
-		late := errors.Is(err, context.DeadlineExceeded)
 		for _, address := range points {
 			if last, _ := h.Latest(address); late && last.Quality == device.Good {
 				continue
@@ -172,14 +193,6 @@ func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points
 			h.put(device.Reading{Point: address, Quality: device.Bad, At: time.Now(), Why: err.Error()}, s.Every)
 		}
 		return back, err
-	}
-	for _, r := range readings {
-		if speaks && r.At.After(asked) {
-			r.At = asked // a change that the device tells of meanwhile is newer
-		}
-		if address, ok := points[r.Point]; ok {
-			h.put(s.reading(r, address), s.Every)
-		}
 	}
 	return nil, nil
 }

@@ -116,7 +116,9 @@ func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 			case <-ctx.Done():
 				return
 			case take := <-back:
-				take()
+				if ctx.Err() == nil {
+					take()
+				}
 			}
 		}
 		late := back == nil && errors.Is(err, context.DeadlineExceeded)

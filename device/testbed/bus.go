@@ -48,12 +48,14 @@ const (
 	OK           State = "ok"
 	Unresponsive State = "unresponsive" // acknowledges nothing, and keeps its registers
 	Absent       State = "absent"       // unplugged: returns as after power-on
+	Hung         State = "hung"         // holds a line low in each transfer with it, and keeps its registers
 )
 
 // Errors of a transfer.
 var (
 	ErrNoAnswer = errors.New("no device acknowledged the address")
 	ErrStuck    = errors.New("a line of the bus is held low")
+	ErrHung     = errors.New("the chip does not end the transfer")
 )
 
 // Bus is an I2C bus with its chips. It is safe for concurrent use.
@@ -138,8 +140,8 @@ func (b *Bus) SetState(name string, to State) error {
 	switch {
 	case s == nil:
 		return fmt.Errorf("%s is not attached to the bus itself", name)
-	case to != OK && to != Unresponsive && to != Absent:
-		return fmt.Errorf("unknown state %q; write %s, %s or %s", to, OK, Unresponsive, Absent)
+	case to != OK && to != Unresponsive && to != Absent && to != Hung:
+		return fmt.Errorf("unknown state %q; write %s, %s, %s or %s", to, OK, Unresponsive, Absent, Hung)
 	case s.state == Absent && to != Absent:
 		s.chip.Reset()
 	}
@@ -182,6 +184,9 @@ type generalCaller interface{ GeneralCall(b []byte) }
 func (b *Bus) acknowledging(address byte) (all []*attachment, err error) {
 	if b.stuck {
 		return nil, ErrStuck
+	}
+	if s := b.attached[address]; s != nil && s.state == Hung {
+		return nil, ErrHung
 	}
 	for at, s := range b.attached {
 		alias, _ := s.chip.(aliased)

@@ -16,6 +16,7 @@ type MCP2221 struct {
 	engine    byte   // the state of the I2C engine
 	read      []byte // not yet fetched
 	out       []byte // collected until the write is complete
+	hung      bool   // the last transfer does not end: there is no response, and Linux waits for 4 s
 	unplugged atomic.Bool
 }
 
@@ -55,6 +56,7 @@ func (m *MCP2221) Answer(report []byte) (answer [ReportSize]byte) {
 	copy(in[:], report)
 	answer[0] = in[0]
 	length := int(binary.LittleEndian.Uint16(in[1:]))
+	m.hung = false
 	switch in[0] {
 	case mcpStatus:
 		if in[2] == 0x10 { // cancel the transfer
@@ -103,6 +105,7 @@ func (m *MCP2221) Answer(report []byte) (answer [ReportSize]byte) {
 }
 
 func (m *MCP2221) state(err error) byte {
+	m.hung = errors.Is(err, ErrHung)
 	switch {
 	case m.unplugged.Load():
 		return mcpNoAddress

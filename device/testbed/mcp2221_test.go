@@ -51,6 +51,15 @@ func TestMCP2221(t *testing.T) {
 	if a, z := ask(0x40), ask(0x40); a[3] != 60 || z[3] != 40 {
 		t.Errorf("%d and %d bytes", a[3], z[3])
 	}
+	// A chip that hangs: no response to a transfer with it, and to others as before.
+	b.SetState("tmp102", Hung)
+	ask(0x90, 1, 0, 0x48<<1, 0)
+	if !m.hung {
+		t.Error("it responds to a transfer with a chip that hangs")
+	}
+	if ask(0x90, 1, 0, 0x76<<1, 0); m.hung {
+		t.Error("it responds to no other transfer either")
+	}
 	// A line held low.
 	b.SetStuck(true)
 	ask(0x90, 1, 0, 0x76<<1, 0)

@@ -83,6 +83,9 @@ func (m *MCP2221) serve(f *os.File) {
 			continue
 		}
 		answer := m.Answer(event[4 : 4+ReportSize])
+		if m.hung {
+			continue
+		}
 		copy(input[6:], answer[:])
 		if _, err := f.Write(input); err != nil {
 			return

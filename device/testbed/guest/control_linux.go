@@ -21,7 +21,7 @@ import (
 //
 //	GET  /chip?name=tmp102                        the state of a chip
 //	POST /input?name=tmp102&quantity=temperature&value=21.5
-//	POST /state?name=tmp102&to=unresponsive       ok, unresponsive or absent
+//	POST /state?name=tmp102&to=unresponsive       ok, unresponsive, absent or hung
 //	POST /stuck?on=true                           holds a line of the bus low
 //	POST /plug?in=false                           the USB bridge
 //	GET, PUT /file?path=/sys/…                    any file

@@ -193,7 +193,7 @@ func (m *Machine) SetInput(t testing.TB, chip string, quantities ...any) {
 	}
 }
 
-// SetState breaks or restores a chip's connection: ok, unresponsive, absent.
+// SetState breaks or restores a chip's connection: ok, unresponsive, absent, hung.
 func (m *Machine) SetState(t testing.TB, chip, to string) {
 	t.Helper()
 	AskGuest[any](t, m, "POST", "/state", nil, "name", chip, "to", to)

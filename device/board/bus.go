@@ -150,6 +150,7 @@ type Conn struct {
 	shared  *i2cBus
 	bus     i2c.BusCloser // open from the first transfer to End
 	again   time.Time     // when a chip that hung is asked again
+	pause   time.Duration // until then
 }
 
 // i2cBus is the lock of a bus, which is held during a transfer, and what is transferred.
@@ -202,7 +203,7 @@ func (c *Conn) End() {
 
 // Tx writes w, if it is not empty, and then reads r, if that is not empty, in one
 // transfer. Its errors are faults with a remedy. After a chip has hung it first leaves the bus to
-// others, for a second at most.
+// others, for a quarter of the time that the chip took, and for up to all of it while it goes on.
 func (c *Conn) Tx(addr uint16, w, r []byte) error {
 	if pause := time.Until(c.again); pause > 0 {
 		if err := c.Sleep(pause); err != nil {
@@ -213,9 +214,13 @@ func (c *Conn) Tx(addr uint16, w, r []byte) error {
 		return err
 	}
 	err := c.transfer(addr, w, r)
-	if took := c.shared.end(); err != nil && took >= hangs {
-		c.again = time.Now().Add(min(took/2, time.Second))
+	took := c.shared.end()
+	if err == nil || took < hangs {
+		c.pause = 0
+		return err
 	}
+	c.pause = min(max(took/4, 2*c.pause), took)
+	c.again = time.Now().Add(c.pause)
 	return err
 }
 

@@ -119,7 +119,7 @@ func (c *ads1x15Config) convert(dev *i2cChip, channel string) (raw uint16) {
 			dev.fail(errSettings)
 		}
 		if is&ads1x15Idle != 0 {
-			raw = dev.readSteadyWord(ads1x15Result)
+			raw = dev.readWordTwice(ads1x15Result)
 			dev.checkSettings(ads1x15Settings, ^uint16(ads1x15Idle), set) // it was not lost before the result was read
 			return raw
 		}

@@ -18,7 +18,8 @@ const (
 var bh1750Start = []byte{0x01, 0x42, 0x65}
 
 // newBH1750 returns the Config of bh1750. The range is all that 16 bits hold at 1.2 counts per
-// lux (ROHM BH1750FVI, 2011.11 Rev. D, "Measurement Accuracy"). The chip has no id.
+// lux (ROHM BH1750FVI, 2011.11 Rev. D, "Measurement Accuracy"). The chip has no id, and no register
+// but the result: one that answers zeros only cannot be told from darkness.
 //
 // periph's adapter is not used: where it means to turn the chip on or off it clears
 // the result, and it cuts the fraction off.

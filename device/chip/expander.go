@@ -98,7 +98,8 @@ func (e *expander) setUp() error {
 }
 
 // intact looks at the settings and at all pins. One that lost its supply has inputs
-// only.
+// only. The latches of inputs are low: where nothing is an output, the directions are all ones, so
+// that no answer of zeros or ones only is taken for the chip's.
 func (e *expander) intact() (bool, error) {
 	direction := e.read(e.at.direction)
 	e.latch, e.level = e.read(e.at.latch), e.read(e.at.input)
@@ -106,7 +107,7 @@ func (e *expander) intact() (bool, error) {
 	if e.pulls {
 		pulled = e.read(e.at.pull)
 	}
-	return e.same(direction, ^e.outputs) && e.same(pulled, e.pulled), e.dev.err
+	return e.same(direction, ^e.outputs) && e.same(pulled, e.pulled) && e.same(e.latch&^e.outputs, 0), e.dev.err
 }
 
 // same compares the bits that the chip has.

@@ -217,6 +217,43 @@ func TestExpandersWithAShort(t *testing.T) {
 	})
 }
 
+// TestExpandersOnADisturbedBus: answers of zeros or ones only are not taken for pins, with outputs and
+// with inputs only. A PCF857x can tell where an output has the other level.
+func TestExpandersOnADisturbedBus(t *testing.T) {
+	each(t, func(t *testing.T, name string, _ *fakePins) {
+		for _, inputsOnly := range []bool{false, true} {
+			for _, level := range []byte{0, 0xFF} {
+				f := play(name)
+				if f.at == nil && (inputsOnly || level != 0) {
+					continue
+				}
+				c := wired(t, name, f)
+				if inputsOnly {
+					pinsOf(c).Outputs = nil
+				}
+				dev := opened(t, c)
+				sample := dev.(device.Sensor).Sample
+				if _, err := sample(t.Context()); err != nil {
+					t.Error(err)
+				}
+				f.locked(func() {
+					f.tx = func(w, r []byte) {
+						for i := range r {
+							r[i] = level
+						}
+					}
+				})
+				readings, _ := sample(t.Context())
+				for _, r := range readings {
+					if r.Quality == device.Good {
+						t.Errorf("%#02x, inputs only %v: %s is %v", level, inputsOnly, r.Point, r.Value)
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestMCP23017OfAnotherProgram begins with outputs that drive, inverted inputs, and
 // the registers of the other bank.
 func TestMCP23017OfAnotherProgram(t *testing.T) {

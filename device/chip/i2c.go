@@ -103,13 +103,15 @@ func (d *i2cChip) readSteady(register byte, b []byte) {
 	}
 }
 
-func (d *i2cChip) readSteadyWord(register byte) uint16 {
+// readWordTwice is readTwice for one word.
+func (d *i2cChip) readWordTwice(register byte) uint16 {
 	var b [2]byte
-	d.readSteady(register, b[:])
+	d.readTwice(register, b[:])
 	return binary.BigEndian.Uint16(b[:])
 }
 
-// readTwice reads constant registers, such as a calibration, until two readings agree.
+// readTwice reads registers that seldom change, such as a calibration or an average, until two
+// readings agree.
 func (d *i2cChip) readTwice(register byte, b []byte) {
 	d.readFrom(register, b)
 	for range 3 {

@@ -110,7 +110,8 @@ func (i *ina2xx) sensor(dev *i2cChip, shunt float64) sensor {
 }
 
 func (i *ina2xx) read(dev *i2cChip, shunt float64, out *driver.Sample) {
-	across, bus := dev.readSteadyWord(ina2xxShunt), dev.readSteadyWord(ina2xxBus)
+	// disturbed bytes are a plausible current; the same ones twice are the chip's
+	across, bus := dev.readWordTwice(ina2xxShunt), dev.readWordTwice(ina2xxBus)
 	// a chip that lost its supply has other settings, and a sleeping chip does not measure
 	dev.checkSettings(ina2xxSettings, 0xFFFF, i.settings)
 	volts, amps := i.bus(bus), float64(int16(across))*i.shunt/shunt

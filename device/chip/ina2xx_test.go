@@ -2,6 +2,7 @@ package chip
 
 import (
 	"maps"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 
@@ -45,6 +46,57 @@ func TestINA2xxBeyond(t *testing.T) {
 		}
 		lacks(t, open(t, "ina226", ina(ina226, 0, 0x8000)), map[string]string{"voltage": "only 0..36 can", "current": "voltage", "power": "voltage"})
 		lacks(t, open(t, "ina260", ina(ina260, 12000, 0x2570)), map[string]string{"current": "beyond 15 A", "power": "beyond 15 A"})
+	})
+}
+
+// TestINA2xxDisturbed: where each byte is spoilt with a chance of 0.3, no value is another than the
+// chip's, and one that keeps changing is a fault. A new measurement between two readings is none.
+func TestINA2xxDisturbed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(34, 7))
+		for name, model := range map[string]ina2xx{"ina219": ina219, "ina226": ina226, "ina260": ina260} {
+			bus, spoil := ina(model, 0x0100, 0x0FA2), 0.0
+			plain := &registers{addr: bus.addr, words: bus.words}
+			bus.answer = func(w, r []byte) bool {
+				plain.Tx(plain.addr, w, r)
+				for i := range r {
+					if rng.Float64() < spoil {
+						r[i] = byte(rng.Uint32())
+					}
+				}
+				return true
+			}
+			sample := open(t, name, bus).(device.Sensor).Sample
+			want, err := sample(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			spoil = 0.3
+			good := 0
+			for range 1000 {
+				got, _ := sample(t.Context())
+				for i, r := range got {
+					if r.Quality == device.Good && r.Value != want[i].Value {
+						t.Fatalf("%s: %s is %v, and not %v", name, r.Point, r.Value, want[i].Value)
+					}
+					good++
+				}
+			}
+			spoil = 0
+			if good == 0 {
+				t.Errorf("%s: nothing was read in a thousand samples", name)
+			}
+			n := 0
+			bus.answer = func(w, r []byte) bool {
+				if n++; n%2 == 0 && w[0] != ina2xxSettings { // each second reading
+					bus.words[ina2xxShunt]++
+				}
+				return false
+			}
+			if got, err := sample(t.Context()); err != nil || got[1].Quality != device.Good {
+				t.Errorf("%s, between two measurements: %v %v", name, got, err)
+			}
+		}
 	})
 }
 

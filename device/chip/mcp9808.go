@@ -42,7 +42,7 @@ func newMCP9808(at board.I2C) driver.Config {
 				dev.command(mcp9808First, mcp9808Resolution, mcp9808Finest)
 			},
 			read: func(out *driver.Sample) {
-				raw := dev.readSteadyWord(mcp9808Temperature)
+				raw := dev.readWordTwice(mcp9808Temperature)
 				out.Near(float64(int16(raw<<3))/128, mcp9808Degrees) // the highest three bits are alerts
 				dev.checkSettings(mcp9808Settings, mcp9808Ours, mcp9808Mark)
 			},

@@ -7,6 +7,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // pcf857xConfig is the YAML of pcf8574 and pcf8575 (NXP, the PCF8574 with revision 5,
@@ -15,6 +16,10 @@ import (
 // These chips have no registers. A pin that is written high is pulled up by 0.1 mA only, and is an
 // input at the same time. After power-on, all pins are high. The load has to be wired to run while
 // its pin is low (active_low), or it runs from power-on until the chip is first written.
+//
+// There is nothing to read but the pins. A disturbed bus reads all of them low or all high. That
+// shows where an output has the other level, and else cannot be told from pins that are so. A chip
+// with registers can tell.
 //
 // periph's adapter is not used: it registers pins for the whole process, and treats the levels that
 // the pins read as those last written.
@@ -59,6 +64,19 @@ func (p *pcf857x) intact() (bool, error) {
 	}
 	low := p.outputs &^ p.latch
 	return low == 0 || p.level&low != low, nil
+}
+
+// tell believes no input where all pins have one level, and an output has to have the other.
+func (p *pcf857x) tell(out *driver.Sample) {
+	if all := uint16(1)<<(8*p.bytes) - 1; p.level == 0 || p.level == all {
+		for _, n := range p.named {
+			if err := p.follows(n); err != nil {
+				out.FaultAll(err.Error() + "; all pins read the same, so that none is believed")
+				return
+			}
+		}
+	}
+	p.ports.tell(out)
 }
 
 func (p *pcf857x) look() error {

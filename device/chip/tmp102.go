@@ -37,7 +37,7 @@ func newTMP102(at board.I2C) driver.Config {
 				dev.sleep(tmp102First)
 			},
 			read: func(out *driver.Sample) {
-				raw := dev.readSteadyWord(tmp102Temperature)
+				raw := dev.readWordTwice(tmp102Temperature)
 				if raw&0x0F != 0 { // the lowest is set in the extended mode, the others never
 					dev.fail(errSettings)
 				}

@@ -28,9 +28,9 @@ type Reading struct {
 // 4 s.
 const outlast = 5 * time.Second
 
-// GoodFor returns for how long a reading that is taken every period stays good without a
+// GoodFor returns for how long a good reading that is taken every period stays good without a
 // successor: three periods, and up to four where a hanging chip on its bus takes that long.
-func GoodFor(period time.Duration) time.Duration {
+func (Reading) GoodFor(period time.Duration) time.Duration {
 	return max(3*period, min(4*period, period+outlast))
 }
 

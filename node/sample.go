@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// sampleTimeout bounds a sample with its wait for the bus. One that is late is no fault
-	// while the last good reading is fresh.
-	sampleTimeout = 10 * time.Second
+	// sampleTimeout bounds a sample with its waits for a bus on which chips may hang. One that
+	// is late is no fault while the last good reading is fresh.
+	sampleTimeout = 15 * time.Second
 	// A device that keeps failing is read less often: a dead bus costs time and wake-ups.
 	backOffPeriods = 30
 	backOffMax     = 5 * time.Minute

@@ -108,7 +108,7 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// TestSensorHangs: a sample has ten seconds, whatever its period. Others go on.
+// TestSensorHangs: a sample has the same time, whatever its period. Others go on.
 func TestSensorHangs(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

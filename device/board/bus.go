@@ -203,7 +203,7 @@ func (c *Conn) End() {
 
 // Tx writes w, if it is not empty, and then reads r, if that is not empty, in one
 // transfer. Its errors are faults with a remedy. After a chip has hung it first leaves the bus to
-// others, for a quarter of the time that the chip took, and for up to all of it while it goes on.
+// others, for half of the time that the chip took, and for all of it while it goes on.
 func (c *Conn) Tx(addr uint16, w, r []byte) error {
 	if pause := time.Until(c.again); pause > 0 {
 		if err := c.Sleep(pause); err != nil {
@@ -219,7 +219,7 @@ func (c *Conn) Tx(addr uint16, w, r []byte) error {
 		c.pause = 0
 		return err
 	}
-	c.pause = min(max(took/4, 2*c.pause), took)
+	c.pause = min(max(took/2, 2*c.pause), took)
 	c.again = time.Now().Add(c.pause)
 	return err
 }

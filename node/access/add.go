@@ -1,6 +1,7 @@
 package access
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 )
@@ -10,7 +11,7 @@ import (
 func (s *Store) AddGrant(raw []byte) (*Grant, error) { return s.addGrant(raw, false) }
 
 // ReplaceGrant is AddGrant, and revokes all other grants that the same keys passed on to the same
-// audience. Leases moved by one with the same permissions stay, so that a renewal ends none.
+// audience, also older ones that the site never saw. Leases moved by one with the same permissions stay, so that a renewal ends none.
 func (s *Store) ReplaceGrant(raw []byte) (*Grant, error) { return s.addGrant(raw, true) }
 
 func (s *Store) addGrant(raw []byte, replace bool) (*Grant, error) {
@@ -48,15 +49,24 @@ func (s *Store) addGrant(raw []byte, replace bool) (*Grant, error) {
 		f.Grants = append(f.Grants, g.Bytes())
 		return nil
 	})
-	if err != nil || len(have) == 0 {
+	if err != nil || !replace {
 		return g, err
 	}
 	s.mu.Lock()
+	marked := s.mark(g, g.Blocks[len(g.Blocks)-1].Issued)
 	for _, c := range have {
 		s.passLeases(c, newCredential(g))
 	}
 	s.mu.Unlock()
-	s.OnEnd()
+	if len(have) > 0 || marked {
+		s.OnEnd()
+	}
+	if !marked {
+		return g, nil
+	}
+	if err := s.Save(); err != nil {
+		return g, fmt.Errorf("it is replaced, but a restart could undo that: check the disk of the data folder, then give it again (%w)", err)
+	}
 	return g, nil
 }
 

@@ -180,6 +180,9 @@ func (s *Store) checkValid(c credential, effect agents.Effect) error {
 	if err := s.accepts(&s.file, c.grant, Hash{}); err != nil {
 		return err
 	}
+	if err := s.checkMarks(c.grant); err != nil {
+		return err
+	}
 	if slices.ContainsFunc(s.revoking, func(r Revocation) bool { return r.covers(c) }) {
 		return errRevoked
 	}

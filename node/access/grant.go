@@ -37,6 +37,9 @@ type Block struct {
 	// grant on to it. It is shown and decides nothing; "" for none. A program before it refuses
 	// such a block.
 	Name string `cbor:"7,keyasint,omitempty"`
+	// Issued is when it was signed, by the issuer's clock, in nanoseconds since 1970; 0 for unknown.
+	// Of the grants that the same keys passed on, a newer one replaces older ones; see marks.
+	Issued int64 `cbor:"8,keyasint,omitempty"`
 }
 
 func (b Block) check() error {
@@ -46,7 +49,7 @@ func (b Block) check() error {
 	if !b.Audience.Valid() {
 		return errors.New("the audience's key is one with which anybody can sign")
 	}
-	if b.From < 0 || b.Until < 0 || b.Until > 0 && b.Until <= b.From {
+	if b.From < 0 || b.Until < 0 || b.Issued < 0 || b.Until > 0 && b.Until <= b.From {
 		return errors.New("a grant ends after it begins")
 	}
 	if b.Name != "" {
@@ -78,6 +81,7 @@ type Grant struct {
 	Issuer identity.ID
 	Blocks []Block
 	ids    []Hash // of the blocks
+	keys   []Hash // of the issuer and the audiences up to each block
 	bytes  []byte
 }
 
@@ -138,9 +142,10 @@ func hashBlock(before, block []byte) Hash {
 	return Hash(h.Sum(nil))
 }
 
-// Issue creates a grant with key as the issuer. It sets the block's nonce.
+// Issue creates a grant with key as the issuer. It sets the block's nonce and time.
 func Issue(key identity.Key, b Block) (*Grant, error) {
 	rand.Read(b.Nonce[:])
+	b.Issued = time.Now().UnixNano()
 	return (&Grant{Issuer: key.ID()}).extend(key, grantWire{Version: version, Issuer: key.ID()}, b)
 }
 
@@ -148,6 +153,7 @@ func Issue(key identity.Key, b Block) (*Grant, error) {
 // Permissions of the block beyond those of earlier blocks stay refused.
 func (g *Grant) Delegate(key identity.Key, b Block) (*Grant, error) {
 	rand.Read(b.Nonce[:])
+	b.Issued = time.Now().UnixNano()
 	return g.Attenuate(key, b)
 }
 
@@ -217,7 +223,11 @@ func ParseGrant(b []byte) (*Grant, error) {
 		if !issuer.Verify(grantPurpose, id[:], s.Signature) {
 			return nil, fmt.Errorf("block %d of the grant is not signed by %v", i+1, issuer)
 		}
-		g.Blocks, g.ids = append(g.Blocks, block), append(g.ids, id)
+		keys := g.Issuer[:]
+		if i > 0 {
+			keys = g.keys[i-1][:]
+		}
+		g.Blocks, g.ids, g.keys = append(g.Blocks, block), append(g.ids, id), append(g.keys, hashBlock(keys, block.Audience[:]))
 	}
 	return g, nil
 }

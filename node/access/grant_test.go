@@ -114,7 +114,7 @@ func TestStrict(t *testing.T) {
 		grant []byte
 		want  string
 	}{
-		"an unknown caveat":            {sign(with(8, 1, nil)), "unknown field"},
+		"an unknown caveat":            {sign(with(9, 1, nil)), "unknown field"},
 		"one of a part":                {sign(with(4, 1, map[any]any{7: true})), "unknown field"},
 		"one by its name":              {sign(with("only-at-night", true, nil)), "unknown field"},
 		"a number for a text":          {sign(with(4, 1, map[any]any{1: []int{1}})), "cannot be read"},

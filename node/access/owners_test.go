@@ -154,7 +154,7 @@ func TestRestored(t *testing.T) {
 		_, err := RestoreCounts([]byte("hello"))
 		wants(t, err, "cannot be read")
 		late := rateCounter{before: time.Hour, since: time.Hour + 2, uses: map[use]*usage{}}
-		text, err := late.encode(0, built, false)
+		text, err := late.encode(0, nil, built, false)
 		wants(t, err, "")
 		_, err = RestoreCounts(text)
 		wants(t, err, "damaged")

@@ -19,8 +19,7 @@ const (
 )
 
 // Present adds a grant that its holder presents, until it expires or the process ends. It takes the
-// place of one that the holder presented before and that the same keys passed on: its holder has no
-// more than the one that it presented last.
+// place of those that the same keys passed on to the holder before, which are refused from then on.
 func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 	g, err := ParseGrant(raw)
 	switch {
@@ -32,11 +31,11 @@ func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := newCredential(g)
-	if find(s.credentials[c.principal], g) >= 0 {
-		return g, nil
-	}
 	if err := s.checkValid(c, agents.Returns); err != nil {
 		return nil, err
+	}
+	if find(s.credentials[c.principal], g) >= 0 {
+		return g, nil
 	}
 	c.presented = true
 	for _, old := range s.credentials[c.principal] {
@@ -44,6 +43,9 @@ func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 			s.passLeases(old, c)
 			s.evict(old)
 		}
+	}
+	if s.mark(g, g.Blocks[len(g.Blocks)-1].Issued) {
+		s.dropped = true // for Run to save it soon
 	}
 	all := s.presented()
 	ofRoot, longest := 0, c // of the same root; the grant that was delegated most often
@@ -70,12 +72,13 @@ func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 	return g, nil
 }
 
-// Withdraw ends all grants that their holder presented, and reports whether there were any.
+// Withdraw ends all grants that their holder presented, for good, and reports whether there were any.
 func (s *Store) Withdraw(holder identity.ID) (any bool) {
 	s.mu.Lock()
 	for _, c := range s.credentials[holder.String()] {
 		if c.presented {
 			s.evict(c)
+			s.mark(c.grant, c.grant.Blocks[len(c.grant.Blocks)-1].Issued+1)
 			any = true
 		}
 	}

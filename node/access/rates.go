@@ -103,7 +103,7 @@ func (m *rateCounter) take(now time.Duration, charges []charge) {
 	}
 }
 
-// countsFile is the stored form of a rateCounter and a clock.
+// countsFile is the stored form of a rateCounter, a clock and the marks.
 type countsFile struct {
 	Version uint          `cbor:"1,keyasint"`
 	Uptime  time.Duration `cbor:"2,keyasint"`
@@ -111,6 +111,7 @@ type countsFile struct {
 	Uses    []usageFile   `cbor:"4,keyasint"`
 	Since   time.Duration `cbor:"5,keyasint,omitempty"`
 	Known   bool          `cbor:"6,keyasint,omitempty"` // the time was known, then or before
+	Marks   []mark        `cbor:"7,keyasint,omitempty"`
 }
 
 type usageFile struct {
@@ -122,8 +123,8 @@ type usageFile struct {
 }
 
 // encode returns the form to store, without uses whose calls no longer count.
-func (m *rateCounter) encode(now time.Duration, least time.Time, known bool) ([]byte, error) {
-	f := countsFile{Version: version, Uptime: m.before + now, Time: least.Unix(), Since: m.since, Known: known}
+func (m *rateCounter) encode(now time.Duration, marks []mark, least time.Time, known bool) ([]byte, error) {
+	f := countsFile{Version: version, Uptime: m.before + now, Time: least.Unix(), Since: m.since, Known: known, Marks: marks}
 	for k, u := range m.uses {
 		if u.at[len(u.at)-1]+u.per > f.Uptime {
 			f.Uses = append(f.Uses, usageFile{k.root, k.block, k.part, u.per, u.at})
@@ -142,33 +143,33 @@ var errCounts = errors.New("the counts of calls are damaged")
 // has run for that rate's time. The backup's age is unknown too, so no bound of the clock
 // counts from its time.
 func RestoreCounts(counts []byte) ([]byte, error) {
-	m, least, _, err := decodeCounts(counts)
+	m, marks, least, _, err := decodeCounts(counts)
 	if err != nil {
 		return nil, err
 	}
 	m.since = m.before + 1 // 0 is for a site that was never restored
-	return m.encode(0, least, false)
+	return m.encode(0, marks, least, false)
 }
 
 // decodeCounts reverses encode; nil is a site that never ran.
-func decodeCounts(b []byte) (m rateCounter, least time.Time, known bool, err error) {
+func decodeCounts(b []byte) (m rateCounter, marks []mark, least time.Time, known bool, err error) {
 	m.uses = make(map[use]*usage)
 	if len(b) == 0 {
-		return m, least, known, nil
+		return m, nil, least, known, nil
 	}
 	var f countsFile
 	if err := decodeFile("the counts of calls", b, &f); err != nil {
-		return m, least, known, err
+		return m, nil, least, known, err
 	}
 	if f.Since < 0 || f.Since > f.Uptime+1 {
-		return m, least, known, errCounts
+		return m, nil, least, known, errCounts
 	}
 	m.before, m.since = f.Uptime, f.Since
 	for _, u := range f.Uses {
 		if len(u.At) == 0 || !slices.IsSorted(u.At) || u.At[len(u.At)-1] > f.Uptime || u.Per <= 0 {
-			return m, least, known, errCounts
+			return m, nil, least, known, errCounts
 		}
 		m.uses[use{u.Root, u.Block, u.Part}] = &usage{u.Per, u.At}
 	}
-	return m, time.Unix(f.Time, 0), f.Known, nil
+	return m, f.Marks, time.Unix(f.Time, 0), f.Known, nil
 }

@@ -94,14 +94,14 @@ func (s *Store) SetClock(t time.Time, back bool) error {
 	return s.Save()
 }
 
-// Save writes the time and the counts. Uptime after the last save is not credited at the next
+// Save writes the time, the counts and the marks. Uptime after the last save is not credited at the next
 // start.
 func (s *Store) Save() error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	s.mu.Lock()
 	least, _ := s.now()
-	text, err := s.counter.encode(s.uptime(), least, !s.clock.anchor.IsZero())
+	text, err := s.counter.encode(s.uptime(), s.marks, least, !s.clock.anchor.IsZero())
 	s.mu.Unlock()
 	if err != nil {
 		return err

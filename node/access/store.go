@@ -87,6 +87,7 @@ type Store struct {
 	leases      map[lease][]credential  // by which grants each principal moved each output
 	// dropped is set where expired presented grants were dropped before Run saw it.
 	dropped bool
+	marks   []mark
 	counter rateCounter
 	clock   clock
 }
@@ -139,7 +140,7 @@ func NewStore(o Options) (*Store, error) {
 	var saved time.Time
 	var known bool
 	var err error
-	if s.counter, saved, known, err = decodeCounts(o.Counts); err != nil {
+	if s.counter, s.marks, saved, known, err = decodeCounts(o.Counts); err != nil {
 		return nil, err
 	}
 	s.clock = newClock(o.Build, saved, known)

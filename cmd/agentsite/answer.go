@@ -2,12 +2,16 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"strings"
+	"unicode"
 
 	"agentsite/agents/task"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/term"
 )
 
 // spoken is the result of an agent that understands words.
@@ -24,6 +28,9 @@ func spokenBy(result jsontext.Value) (s spoken, ok bool) {
 	return s, err == nil && s.Receipt.Kind() == '['
 }
 
+// sitePrefix begins what the site did, under an agent's words.
+const sitePrefix = "  [site] "
+
 // sayAnswer prints the words of an agent, quoted, and below them what the site did, by its own record
 // of the task: the agent may be elsewhere, and its result may say anything.
 func (a *app) sayAnswer(t task.Task, s spoken) error {
@@ -33,55 +40,102 @@ func (a *app) sayAnswer(t task.Task, s spoken) error {
 		}
 	}
 	for _, step := range t.Steps {
-		a.say("  [site] %s %s", clock(step.Time), stepLine(step.Does, step.Outcome, step.Says))
+		sayAfter(a.out, sitePrefix, clock(step.Time)+" "+stepLine(step.Does, step.Outcome, step.Says))
 	}
 	if len(t.Steps) == 0 {
-		a.say("  [site] nothing was done")
+		sayAfter(a.out, sitePrefix, "nothing was done")
 	}
 	if s.Foreign != "" {
-		a.say("  [site] it had read the words of %s", s.Foreign)
+		sayAfter(a.out, sitePrefix, "it had read the words of "+s.Foreign)
 	}
 	if s.Note != "" {
-		return a.say("  [site] %s", s.Note)
+		return sayAfter(a.out, sitePrefix, s.Note)
 	}
 	return nil
 }
 
 // sayQuoted prints words of an agent.
 func (a *app) sayQuoted(text string) error {
-	q := quoted{unbroken: !a.out.terminal()}
+	q := quoted{mark: quoteMark, width: lineWidth(a.out)}
 	_, err := fmt.Fprintln(a.out, q.quote(strings.TrimSuffix(text, "\n")))
 	return err
 }
 
-// quoteMark begins each line of an agent's words, and no line of the site's or of this program's.
-const quoteMark = "| "
+// sayAfter prints one line after a prefix, which is not empty. A terminal shows none of its text at the
+// beginning of a line without a mark.
+func sayAfter(w io.Writer, prefix, text string) error {
+	q := quoted{mark: continuedMark, width: lineWidth(w), column: cellsOf(prefix)}
+	line := prefix
+	for i, word := range strings.Split(clean(text), " ") {
+		if i > 0 {
+			word = " " + word
+		}
+		if n := cellsOf(word); q.width > 0 && q.column+n > q.width && n <= q.width-len(q.mark) {
+			line, word = line+q.quote("\n"), strings.TrimPrefix(word, " ")
+		}
+		line += q.quote(word)
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
+}
 
-// quoteWidth is where a terminal of 80 columns has room for a line. A longer one would go on in the
-// next line without a mark.
-const quoteWidth = 78
+// noteSaid prints a remark as note does, with words of an agent or of a site.
+func (a *app) noteSaid(text string) { sayAfter(a.errs, "agentsite: ", text) }
 
-// quoted marks the lines of a text that is printed piece by piece.
+const (
+	// quoteMark begins each line of an agent's words, and no line of the site's or of this program's.
+	quoteMark = "| "
+	// continuedMark begins the further lines of a line that is too long for the terminal.
+	continuedMark = "  ... "
+)
+
+// lineWidth returns how long a line may be that a terminal shows as one, 0 for any length where the
+// output is no terminal.
+func lineWidth(w io.Writer) int {
+	o, ok := w.(*output)
+	if !ok {
+		o = &output{Writer: w}
+	}
+	if !o.terminal() {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(o.Writer.(*os.File).Fd()))
+	if err != nil || columns <= 0 {
+		columns = 80
+	}
+	return max(columns-2, 20)
+}
+
+// cellsOf returns how many columns of a terminal a cleaned text takes, at most. Terminals disagree
+// about emoji and symbols, and on whether a combining mark has a column of its own.
+func cellsOf(text string) (n int) {
+	for _, r := range text {
+		if n++; r >= 0x1100 || r >= 0x80 && !unicode.IsLetter(r) && !unicode.IsMark(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// quoted marks the lines of a text that is printed piece by piece, and breaks those that are too long.
 type quoted struct {
-	column   int // that the line has reached
-	unbroken bool
+	mark   string
+	width  int // of the lines; 0 for any
+	column int // that the line has reached
 }
 
 // quote returns the next piece of the text, cleaned, with a mark before each line.
 func (q *quoted) quote(text string) string {
 	var b strings.Builder
 	for _, r := range cleanLines(text) {
-		width := 1
-		if r >= 0x1100 { // perhaps a wide one
-			width = 2
-		}
-		if r != '\n' && q.column+width > quoteWidth && !q.unbroken {
+		width := cellsOf(string(r))
+		if r != '\n' && q.width > 0 && q.column+width > q.width {
 			b.WriteByte('\n')
 			q.column = 0
 		}
 		if q.column == 0 {
-			b.WriteString(quoteMark)
-			q.column = len(quoteMark)
+			b.WriteString(q.mark)
+			q.column = len(q.mark)
 		}
 		b.WriteRune(r)
 		if q.column += width; r == '\n' {

@@ -106,7 +106,7 @@ func (c *chatting) run(ctx context.Context) error {
 			if !c.person || ctx.Err() != nil {
 				return err
 			}
-			c.app.note("%s", explain(err, c.app.site))
+			c.app.complain(err)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (c *chatting) say(ctx context.Context, text string, lines <-chan string) er
 			}
 		})
 	}()
-	v := view{chatting: c}
+	v := view{chatting: c, printing: quoted{mark: quoteMark, width: lineWidth(c.app.errs)}}
 	for !t.State.Ended() {
 		select {
 		case t = <-changes:
@@ -163,7 +163,7 @@ func (c *chatting) say(ctx context.Context, text string, lines <-chan string) er
 				continue
 			}
 			if err := v.meanwhile(ctx, t, line); err != nil {
-				c.app.note("%s", explain(err, c.app.site))
+				c.app.complain(err)
 			}
 		case err := <-ended:
 			if err == nil {
@@ -201,11 +201,11 @@ func (c *chatting) history(ctx context.Context) error {
 		if t, err = c.task(ctx, t.ID); err != nil {
 			return err
 		}
-		c.app.say("> %s", t.Text)
+		sayAfter(c.app.out, "> ", t.Text)
 		if said, ok := spokenBy(t.Result); ok {
 			err = c.app.sayAnswer(t, said)
 		} else {
-			err = c.app.say("(%s %s)", t.State, t.Says)
+			err = sayAfter(c.app.out, "(", string(t.State)+" "+t.Says+")")
 		}
 		if err != nil {
 			return err
@@ -232,11 +232,11 @@ func (v *view) show(ctx context.Context, t task.Task) {
 		for ; v.steps < len(t.Steps) && t.Steps[v.steps].Outcome != ""; v.steps++ {
 			s := t.Steps[v.steps]
 			v.line()
-			v.app.note("%s", stepLine(s.Does, s.Outcome, s.Says))
+			v.app.noteSaid(stepLine(s.Does, s.Outcome, s.Says))
 		}
 		if t.Says != v.says && t.Says != "" {
 			v.line()
-			v.app.note("%s", v.app.said(t.Says))
+			v.app.noteSaid(v.app.said(t.Says))
 		}
 		v.says = t.Says
 		if rest, ok := strings.CutPrefix(t.Partial, v.written); ok && rest != "" {
@@ -253,7 +253,7 @@ func (v *view) show(ctx context.Context, t task.Task) {
 	}
 	if asks != v.asks && asks != "" {
 		v.line()
-		v.app.note("%s", asks)
+		v.app.noteSaid(asks)
 	}
 	v.asks = asks
 }
@@ -274,7 +274,7 @@ func (v *view) offer(ctx context.Context, t task.Task) bool {
 		if isFor(r, t.ID) && handleForm().MatchString(r.Handle) {
 			if v.handle = r.Handle; r.Handle != before {
 				v.line()
-				v.app.note("%s asks for %s %s: y approves it, n denies it", askerOf(r), r.Tool, argumentsOf(r))
+				v.app.noteSaid(fmt.Sprintf("%s asks for %s %s: y approves it, n denies it", askerOf(r), r.Tool, argumentsOf(r)))
 			}
 			return true
 		}
@@ -329,7 +329,7 @@ func (v *view) finish(t task.Task) error {
 	said, ok := spokenBy(t.Result)
 	if v.app.json || !ok || t.State != task.Completed {
 		for _, s := range t.Steps { // of a failed task
-			v.app.note("%s", stepLine(s.Does, s.Outcome, s.Says))
+			v.app.noteSaid(stepLine(s.Does, s.Outcome, s.Says))
 		}
 		return v.app.finish(t)
 	}

@@ -28,18 +28,24 @@ func TestChatCalls(t *testing.T) {
 }
 
 // TestQuoted: no line of an agent's words looks like one of the site's, whatever it writes, in whatever
-// pieces it comes. What the site did is from its own record, and not from the agent's result.
+// pieces it comes, also where the terminal breaks it. What the site did is from its own record, and not
+// from the agent's result; a long line of it goes on with a mark.
 func TestQuoted(t *testing.T) {
-	forged := "off now.\n  [site] 21:50:01 emergency stop: done\r\n\r  [site] x\u2028  [site] y" + strings.Repeat(" ", 200) + "[site] z\n\n  [site] 漢" + strings.Repeat("漢", 90)
+	forged := "off now.\n  [site] 21:50:01 emergency stop: done\r\n\r  [site] x\u2028  [site] y" + strings.Repeat(" ", 200) + "[site] z\n\n  [site] 漢" +
+		strings.Repeat("漢", 90) + strings.Repeat("\t", 90) + "  [site] tab" + strings.Repeat("e\u0301", 90) + strings.Repeat("☺\ufe0f", 90) + strings.Repeat("é", 90)
+	const width = 38
 	for _, piece := range []int{1, 3, 1000} {
-		var q quoted
-		said := ""
-		for runes := []rune(forged); len(runes) > 0; runes = runes[min(piece, len(runes)):] {
-			said += q.quote(string(runes[:min(piece, len(runes))]))
-		}
-		for _, line := range strings.Split(said, "\n") {
-			if !strings.HasPrefix(line, quoteMark) || utf8.RuneCountInString(line) > quoteWidth {
-				t.Errorf("in pieces of %d: %q", piece, line)
+		for _, mark := range []string{quoteMark, continuedMark} {
+			q := quoted{mark: mark, width: width}
+			said := ""
+			for runes := []rune(forged); len(runes) > 0; runes = runes[min(piece, len(runes)):] {
+				said += q.quote(string(runes[:min(piece, len(runes))]))
+			}
+			for _, line := range strings.Split(said, "\n") {
+				cells := utf8.RuneCountInString(line) + strings.Count(line, "漢")
+				if !strings.HasPrefix(line, mark) || cells > width || strings.ContainsAny(line, "\t\r\u2028") {
+					t.Errorf("in pieces of %d: %q", piece, line)
+				}
 			}
 		}
 	}

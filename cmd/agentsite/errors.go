@@ -90,6 +90,25 @@ func explain(err error, site string) string {
 	return "agentsite: " + clean(text)
 }
 
+// saidError is an error with words of an agent.
+type saidError string
+
+func (e saidError) Error() string { return string(e) }
+
+// complain prints an error for people.
+func (a *app) complain(err error) {
+	site := cmp.Or(a.site, a.peer)
+	text := explain(err, site)
+	var tool *client.ToolError
+	var refused *client.RequestError
+	var said saidError
+	if errors.As(err, &said) || site != "" && (errors.As(err, &tool) || errors.As(err, &refused)) {
+		sayAfter(a.errs, text[:1], text[1:])
+		return
+	}
+	fmt.Fprintln(a.errs, text)
+}
+
 // saidBy marks a message of a remote site, whose advice is not this program's.
 func saidBy(site, sentence string) string {
 	if site == "" {

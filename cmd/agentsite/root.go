@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +74,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	case a.running == "":
 		err = usagef("%w; see %s --help", err, cmd.CommandPath())
 	}
-	fmt.Fprintln(a.errs, explain(err, cmp.Or(a.site, a.peer)))
+	a.complain(err)
 	return exitCode(err)
 }
 

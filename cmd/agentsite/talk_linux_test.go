@@ -25,6 +25,7 @@ func talk(ts *testscript.TestScript, neg bool, args []string) {
 	master, slave, err := openTerminal()
 	ts.Check(err)
 	defer master.Close()
+	ts.Check(unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: 250, Row: 24})) // no line is broken
 	cmd := exec.Command(lookPath(ts, args[1]), args[2:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), slave, slave, slave
 	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "TZ", "D", "GORACE"} {

@@ -195,7 +195,7 @@ func (f *follower) show(t task.Task) {
 		if step.Outcome != "done" {
 			line = stepLine(step.Does, step.Outcome, step.Says)
 		}
-		f.app.say("%s  %s", clock(step.Time), line)
+		sayAfter(f.app.out, clock(step.Time)+"  ", line)
 		f.steps++
 	}
 	says := t.Says
@@ -206,7 +206,7 @@ func (f *follower) show(t task.Task) {
 	}
 	if says != f.says && !t.State.Ended() {
 		if f.says = says; says != "" {
-			f.app.note("%s", says)
+			f.app.noteSaid(says)
 		}
 	}
 }
@@ -229,9 +229,10 @@ func (f *follower) answer(ctx context.Context, t task.Task) (task.Task, error) {
 				return t, err
 			}
 		}
-		return t, coded{exitFailure, fmt.Errorf("task %s asks: %s; agentsite tasks answer %[1]s ANSWER answers it", safeWord(t.ID, "ID"), f.app.said(saysOf(t)))}
+		return t, coded{exitFailure, saidError(fmt.Sprintf("task %s asks: %s; agentsite tasks answer %[1]s ANSWER answers it", safeWord(t.ID, "ID"), f.app.said(saysOf(t))))}
 	}
-	said, err := f.app.prompt(ctx, clean(f.app.said(saysOf(t)))+" ", false)
+	q := quoted{mark: quoteMark, width: lineWidth(f.app.errs)}
+	said, err := f.app.prompt(ctx, q.quote(clean(f.app.said(saysOf(t))))+" ", false)
 	if ctx.Err() != nil {
 		return t, f.app.detached(t)
 	}
@@ -240,7 +241,7 @@ func (f *follower) answer(ctx context.Context, t task.Task) (task.Task, error) {
 	}
 	next, err := f.session.answer(ctx, t, strings.TrimSpace(said))
 	if exitCode(err) == exitUsage && err != nil { // no option, or answered by somebody else
-		f.app.note("%s", explain(err, f.app.site))
+		f.app.complain(err)
 		return t, nil
 	}
 	return next, err
@@ -268,10 +269,15 @@ func (a *app) finish(t task.Task) error {
 		if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(a.out, cleanLines(string(v)))
-		return err
+		for line := range strings.Lines(string(v)) {
+			line = strings.TrimSuffix(line, "\n")
+			if err := sayAfter(a.out, line[:1], line[1:]); err != nil {
+				return err
+			}
+		}
+		return nil
 	case task.Rejected:
-		return coded{exitUsage, fmt.Errorf("the task is rejected: %s", a.said(t.Says))}
+		return coded{exitUsage, saidError("the task is rejected: " + a.said(t.Says))}
 	}
 	code := byKind[t.Fault]
 	if code == 0 {
@@ -281,7 +287,7 @@ func (a *app) finish(t task.Task) error {
 	if t.Says != "" {
 		why += ": " + a.said(t.Says)
 	}
-	return coded{code, errors.New(why)}
+	return coded{code, saidError(why)}
 }
 
 func (a *app) completeAsk(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

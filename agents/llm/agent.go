@@ -42,7 +42,7 @@ const modePlan = "plan"
 // World is what models need of the site. The zero World is for agents that are only checked.
 type World struct {
 	Hosted tools.Hosted                 // the tools of other programs
-	Now    func() (time.Time, bool)     // false where it is a lower bound only
+	Now    func() (time.Time, bool)     // in the site's zone; false where it is a lower bound only
 	Secret func(string) (string, error) // reads a file beside the configuration that nobody else can read
 	Ledger *Ledger
 	Queues *chat.Queues

@@ -36,7 +36,7 @@ func (r *run) system() string {
 	text := fmt.Sprintf(rules, r.agent.name)
 	if r.agent.world.Now != nil {
 		if now, sure := r.agent.world.Now(); sure {
-			text += "It is " + now.Local().Format("Monday 2006-01-02 15:04 MST") + ".\n"
+			text += "It is " + now.Format("Monday 2006-01-02 15:04 MST") + ".\n"
 		}
 	}
 	return text + r.agent.Instructions

@@ -39,10 +39,11 @@ func (g *guarded) taint(whose, from string) {
 func (g *guarded) resume(before []task.Step) {
 	g.before = before
 	for _, s := range before {
-		if strings.HasPrefix(s.Does, "set ") {
-			g.moves++
-		} else if !strings.HasPrefix(s.Does, "return ") {
+		switch {
+		case s.Op != agents.OpMove:
 			g.taint("others, before the site restarted", "")
+		case s.May() && !s.Value.IsZero():
+			g.moves++
 		}
 	}
 }
@@ -92,9 +93,8 @@ func (g *guarded) allowMove(r *agents.MoveRequest) error {
 	if most := g.run.agent.Limits.Moves; g.moves >= most {
 		return device.Faultf(device.Denied, "refused: it makes at most %d moves for one task; tell the asker what is left to do", most)
 	}
-	wants := "set " + r.Output + " to " + r.Value.String()
-	for i := range g.before {
-		if does, _, _ := strings.Cut(g.before[i].Does, " for "); does == wants {
+	for _, s := range g.before {
+		if s.Op == agents.OpMove && s.May() && s.Output == r.Output && (s.Value == r.Value || s.Value == task.UnknownValue) {
 			return device.Faultf(device.UnknownOutcome, "refused: this was asked for before the site restarted; it is not made again")
 		}
 	}

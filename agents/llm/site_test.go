@@ -160,7 +160,7 @@ func TestTaint(t *testing.T) {
 			}, want: true,
 		},
 		"a restart after a program": {steps: []task.Step{{Does: "call web_page", Outcome: "done"}}, want: true},
-		"a restart after a move":    {steps: []task.Step{{Does: "set lamp/relay to on for 1m", Outcome: "done"}}},
+		"a restart after a move":    {steps: []task.Step{{Does: "switch the lamp", Op: agents.OpMove, Output: "lamp/relay", Value: device.Bool(true), Outcome: "done"}}},
 	} {
 		for _, mode := range []string{taintedConfirm, taintedRefuse} {
 			t.Run(name+", "+mode, func(t *testing.T) {
@@ -283,7 +283,14 @@ func TestMoves(t *testing.T) {
 		}
 		return device.AsFault(err).Kind
 	}
-	g.resume([]task.Step{{Does: "set lamp/relay to on for 1m", Outcome: "unknown_outcome"}})
+	g.resume([]task.Step{
+		{Does: "switch the lamp", Op: agents.OpMove, Output: "lamp/relay", Value: device.Bool(true), Outcome: "unknown_outcome"},
+		{Does: "set fan/relay to on", Op: agents.OpMove, Output: "fan/relay", Value: device.Bool(true), Outcome: "denied"},
+		{Does: "return fan/relay to safe", Op: agents.OpMove, Output: "fan/relay", Outcome: "done"},
+	})
+	if g.moves != 1 {
+		t.Error(g.moves, "moves before the restart")
+	}
 	if got := move("lamp/relay"); got != device.UnknownOutcome {
 		t.Errorf("made again: %q", got)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/device"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -191,7 +192,19 @@ type Step struct {
 	// off has unknown_outcome, and is never made again.
 	Outcome string `json:"outcome,omitzero"`
 	Says    string `json:"says,omitzero"`
+	// Of a task of this site, what the step asks of it: an operation, OpOwn for any other work; of a
+	// move the output, its value, none for a return to safe, and the length, 0 where none was said.
+	Op     agents.Operation `json:"-"`
+	Output string           `json:"-"`
+	Value  device.Value     `json:"-"`
+	For    time.Duration    `json:"-"`
 }
+
+// UnknownValue is the value of a move whose record, of before November 2026, does not say it.
+var UnknownValue = device.Text("")
+
+// May reports whether the step was made, or may have been.
+func (s *Step) May() bool { return s.Outcome == "done" || s.Outcome == string(device.UnknownOutcome) }
 
 // Host takes tasks: the hosted agents of a site, or those of a remote one. A principal sees its
 // own tasks, and an owner all. Errors are faults with a kind. Methods are safe for concurrent use.

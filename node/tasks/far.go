@@ -70,7 +70,7 @@ func (w *work) Ask(ctx context.Context, r task.Request) (out task.Task, err erro
 		f.request.Seconds = new(defaultTime.Seconds())
 	}
 	f.at = w.m.Elsewhere(w.self.ID)
-	does := "ask " + r.Agent
+	does := task.Step{Does: "ask " + r.Agent, Op: agents.OpAsk}
 	do := func(key, approval string) (any, error) {
 		if f.over != nil { // only a step that was not begun is asked again, with an approval
 			return nil, f.over
@@ -92,7 +92,7 @@ func (w *work) Ask(ctx context.Context, r task.Request) (out task.Task, err erro
 	defer w.mu.Unlock()
 	before, n := w.openFar()
 	if before == "" {
-		_, err = w.stepLocked(ctx, does, "", true, do)
+		_, err = w.stepLocked(ctx, does, true, do)
 		return out, err
 	}
 	if err := w.alive(ctx); err != nil {
@@ -103,7 +103,7 @@ func (w *work) Ask(ctx context.Context, r task.Request) (out task.Task, err erro
 		return out, device.Faultf(device.Internal, "the last step asks %s, and has not ended", site)
 	}
 	f.begun, f.id, f.since = begun, id, w.elapsed(n)
-	_, err = w.attempt(ctx, entry{Kind: kindIntent, Step: n, Says: does}, do)
+	_, err = w.attempt(ctx, intentOf(n, does), do)
 	return out, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"agentsite/agents/task"
 	"agentsite/device"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -53,8 +54,13 @@ type entry struct {
 	Result []byte `cbor:"19,keyasint,omitempty"` // JSON
 	// Of intent, result and approval: from 1.
 	Step int `cbor:"20,keyasint,omitempty"`
-	// Of intent: the output that the step moves away from safe.
+	// Of intent: the operation, "" for any other work; of a move the output, its value as JSON, none for
+	// a return to safe, and the length in ms. Before November 2026 only moves away from safe had an
+	// output, and none had more.
 	Output string `cbor:"24,keyasint,omitempty"`
+	Op     string `cbor:"28,keyasint,omitempty"`
+	Value  []byte `cbor:"29,keyasint,omitempty"`
+	For    int64  `cbor:"30,keyasint,omitempty"`
 	// Of far: SITE, SITE/ before that is asked, and SITE/ID once its task is known.
 	Far string `cbor:"25,keyasint,omitempty"`
 	// Of question and answer.
@@ -105,9 +111,10 @@ func (r *record) apply(e *entry) error {
 			r.dropStep()
 		}
 		r.stepLeft = append(r.stepLeft, r.left)
-		r.steps = append(r.steps, task.Step{Does: e.Says, Time: stamp(e.At)})
-		if e.Output != "" && !slices.Contains(r.moved, e.Output) {
-			r.moved = append(r.moved, e.Output)
+		s := e.step()
+		r.steps = append(r.steps, s)
+		if !s.Value.IsZero() && !slices.Contains(r.moved, s.Output) {
+			r.moved = append(r.moved, s.Output)
 		}
 	case kindResult:
 		s := &r.steps[e.Step-1]
@@ -129,6 +136,43 @@ func (r *record) apply(e *entry) error {
 		r.said[len(r.said)-1].Answer = e.Text
 	}
 	return nil
+}
+
+// opNames are the operations of steps in files.
+var opNames = map[agents.Operation]string{agents.OpMove: "move", agents.OpStop: "stop", agents.OpShow: "show", agents.OpCapture: "capture", agents.OpAsk: "ask"}
+
+// intentOf returns the entry of a step before it is made.
+func intentOf(n int, s task.Step) entry {
+	e := entry{Kind: kindIntent, Step: n, Says: clip(s.Does), Output: s.Output, Op: opNames[s.Op], For: s.For.Milliseconds()}
+	if !s.Value.IsZero() {
+		e.Value, _ = json.Marshal(s.Value.Any())
+	}
+	return e
+}
+
+// step reverses intentOf.
+func (e *entry) step() task.Step {
+	s := task.Step{Does: e.Says, Time: stamp(e.At), Output: e.Output, For: time.Duration(e.For) * time.Millisecond}
+	for op, name := range opNames {
+		if name == e.Op {
+			s.Op = op
+		}
+	}
+	if e.Op == "" && e.Output != "" {
+		s.Op, s.Value = agents.OpMove, task.UnknownValue
+	}
+	var v any
+	if len(e.Value) > 0 && json.Unmarshal(e.Value, &v) == nil {
+		switch v := v.(type) {
+		case float64:
+			s.Value = device.Number(v)
+		case bool:
+			s.Value = device.Bool(v)
+		case string:
+			s.Value = device.Text(v)
+		}
+	}
+	return s
 }
 
 // dropStep takes back the last step, which was not made.

@@ -144,7 +144,7 @@ func (w *work) Say(text string) {
 
 // Step implements task.Work.
 func (w *work) Step(ctx context.Context, does string, do func(ctx context.Context, key string) (any, error)) (jsontext.Value, error) {
-	v, err := w.step(ctx, does, "", true, func(key, _ string) (any, error) { return do(ctx, key) })
+	v, err := w.step(ctx, task.Step{Does: does}, true, func(key, _ string) (any, error) { return do(ctx, key) })
 	return v, err
 }
 
@@ -161,16 +161,16 @@ func (w *work) alive(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// step makes a step, which may move an output. do gets its key and the handle of an approval. A
+// step makes a step. do gets its key and the handle of an approval. A
 // step that need not be durable is made although the disk refuses it.
-func (w *work) step(ctx context.Context, does, output string, durable bool, do func(key, approval string) (any, error)) (jsontext.Value, error) {
+func (w *work) step(ctx context.Context, s task.Step, durable bool, do func(key, approval string) (any, error)) (jsontext.Value, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.stepLocked(ctx, does, output, durable, do)
+	return w.stepLocked(ctx, s, durable, do)
 }
 
 // stepLocked is step for a caller that has the turn.
-func (w *work) stepLocked(ctx context.Context, does, output string, durable bool, do func(key, approval string) (any, error)) (jsontext.Value, error) {
+func (w *work) stepLocked(ctx context.Context, s task.Step, durable bool, do func(key, approval string) (any, error)) (jsontext.Value, error) {
 	if err := w.alive(ctx); err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (w *work) stepLocked(ctx context.Context, does, output string, durable bool
 	if n > maxSteps && durable {
 		return nil, device.Faultf(device.Unavailable, "a task makes at most %d steps, and this one has made them", maxSteps)
 	}
-	intent := entry{Kind: kindIntent, Step: n, Says: clip(does), Output: output}
+	intent := intentOf(n, s)
 	noted := w.m.commit(w.j, intent, durable)
 	if noted != nil && durable {
 		return nil, noted

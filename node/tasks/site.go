@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/task"
 	"agentsite/device"
 )
 
@@ -35,20 +36,17 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 // Move implements agents.Site. A release is made whether the disk stores it or not.
 func (s *site) Move(ctx context.Context, _ agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
 	w := s.work
-	does := fmt.Sprintf("return %s to safe", r.Output)
+	step := task.Step{Does: fmt.Sprintf("return %s to safe", r.Output), Op: agents.OpMove, Output: r.Output, Value: r.Value}
 	releases := r.Value.IsZero()
 	if !releases {
-		does = fmt.Sprintf("set %s to %v", r.Output, r.Value)
+		step.Does = fmt.Sprintf("set %s to %v", r.Output, r.Value)
 		if r.For != nil {
-			does += fmt.Sprintf(" for %v", device.FormatDuration(seconds(*r.For)))
+			step.For = seconds(*r.For)
+			step.Does += fmt.Sprintf(" for %v", device.FormatDuration(step.For))
 		}
 	}
 	r.Terms = w.Through(r.Terms)
-	moved := r.Output
-	if releases {
-		moved = ""
-	}
-	_, err = w.step(ctx, does, moved, !releases, func(key, approval string) (any, error) {
+	_, err = w.step(ctx, step, !releases, func(key, approval string) (any, error) {
 		if r.Approval = approval; !releases {
 			r.Key = &key
 		}
@@ -107,7 +105,7 @@ func (w *work) release() {
 func (s *site) Show(ctx context.Context, _ agents.Principal, r agents.ShowRequest) error {
 	w := s.work
 	r.Terms = w.Through(r.Terms)
-	_, err := w.step(ctx, fmt.Sprintf("show %q on %s", r.Text, r.Display), "", true, func(_, approval string) (any, error) {
+	_, err := w.step(ctx, task.Step{Does: fmt.Sprintf("show %q on %s", r.Text, r.Display), Op: agents.OpShow}, true, func(_, approval string) (any, error) {
 		r.Approval = approval
 		ctx, cancel := detached(ctx)
 		defer cancel()
@@ -120,7 +118,7 @@ func (s *site) Show(ctx context.Context, _ agents.Principal, r agents.ShowReques
 func (s *site) Capture(ctx context.Context, _ agents.Principal, r agents.CaptureRequest) (picture agents.Picture, err error) {
 	w := s.work
 	r.Terms = w.Through(r.Terms)
-	_, err = w.step(ctx, "take a picture with "+r.Camera, "", true, func(_, approval string) (any, error) {
+	_, err = w.step(ctx, task.Step{Does: "take a picture with " + r.Camera, Op: agents.OpCapture}, true, func(_, approval string) (any, error) {
 		r.Approval = approval
 		ctx, cancel := detached(ctx)
 		defer cancel()
@@ -138,7 +136,7 @@ func (s *site) Stop(ctx context.Context, _ agents.Principal, r agents.SiteReques
 	res, err = s.Site.Stop(ctx, w.self, r)
 	var needed *agents.ApprovalNeeded
 	waits, asked := errors.As(err, &needed), true
-	_, noted := w.step(ctx, "emergency stop", "", waits, func(_, approval string) (any, error) {
+	_, noted := w.step(ctx, task.Step{Does: "emergency stop", Op: agents.OpStop}, waits, func(_, approval string) (any, error) {
 		if !asked {
 			r.Approval = approval
 			res, err = s.Site.Stop(ctx, w.self, r)

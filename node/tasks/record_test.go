@@ -1,0 +1,44 @@
+package tasks
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/task"
+	"agentsite/device"
+)
+
+// TestStepData: what a step asks for is read back from a task's file, and from one of before, as far as
+// it says so, which a return to safe of then does not.
+func TestStepData(t *testing.T) {
+	at := stamp(0)
+	var moved []string
+	for _, s := range []task.Step{
+		{Does: "x", Op: agents.OpMove, Output: "a/b", Value: device.Bool(false), For: 1500 * time.Millisecond},
+		{Does: "x", Op: agents.OpMove, Output: "shed/a/b", Value: device.Number(0.1)},
+		{Does: "x", Op: agents.OpMove, Output: "a/c"},
+		{Does: "x", Op: agents.OpStop}, {Does: "x", Op: agents.OpShow}, {Does: "x", Op: agents.OpCapture}, {Does: "x", Op: agents.OpAsk}, {Does: "set a/b to on"},
+	} {
+		r, e := record{state: task.Working}, intentOf(1, s)
+		frame, err := appendFrame(nil, &e)
+		if err == nil {
+			e, _, err = parseFrame(frame)
+		}
+		if err == nil {
+			err = r.apply(&e)
+		}
+		if s.Time = at; err != nil || !reflect.DeepEqual(r.steps, []task.Step{s}) {
+			t.Errorf("%+v, want %+v: %v", r.steps, s, err)
+		}
+		moved = append(moved, r.moved...)
+	}
+	if !reflect.DeepEqual(moved, []string{"a/b", "shed/a/b"}) {
+		t.Error("moved: ", moved)
+	}
+	r := record{state: task.Working}
+	if err := r.apply(&entry{Kind: kindIntent, Step: 1, Says: "x", Output: "a/b"}); err != nil || r.steps[0].Op != agents.OpMove || r.steps[0].Value != task.UnknownValue || len(r.moved) != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -11,8 +11,11 @@ import (
 	"agentsite/device/guard"
 )
 
-// recallTimeout bounds the return of an output of another site whose asker's permission has ended.
+// recallTimeout bounds one try of the return of an output of another site whose asker's permission has ended.
 const recallTimeout = 10 * time.Second
+
+// maxRecallWait is the longest wait between tries of that.
+const maxRecallWait = time.Minute
 
 // maxUnknown is for how long an output of another site may be away from safe by a move that was not
 // answered.
@@ -100,33 +103,65 @@ func (n *Node) permitReturn(c *call, asked Asked) error {
 // behalf is for whom a hosted agent moved an output.
 type behalf struct {
 	agent, asker agents.Principal
-	lent         bool // by the asker's own permission, too
+	lent         bool         // by the asker's own permission, too
+	earlier      device.Value // of a move of an earlier run, of which no grant is known; none for others
 	until        time.Time
+	returning    bool // the asker's permission has ended
 }
 
-// noteBehalf records for whom an output was moved.
-func (n *Node) noteBehalf(c *call, out agents.Output) {
-	asker := c.terms.Behalf.Asker
-	if asker.ID == "" {
-		n.behalves.Delete(c.ask.Points[0])
+// noteBehalf records for whom an output was moved, or may have been if that was not answered.
+func (n *Node) noteBehalf(c *call, out agents.Output, err error) {
+	asker, output := c.terms.Behalf.Asker, c.ask.Points[0]
+	switch {
+	case err != nil && device.AsFault(err).Kind != device.UnknownOutcome:
 		return
+	case err != nil:
+		out.Left = maxUnknown.Seconds()
 	}
-	left := time.Duration(min(out.Left, 1e9) * float64(time.Second))
-	n.behalves.Store(c.ask.Points[0], behalf{c.who, asker, c.lent, time.Now().Add(left)})
+	until := time.Now().Add(time.Duration(min(out.Left, 1e9) * float64(time.Second)))
+	have, ok := n.behalves.Load(output)
+	switch {
+	case c.renewal && ok: // it is held for whom it was moved
+		if b := have.(behalf); b.agent.ID == c.who.ID {
+			b.until = until
+			n.behalves.CompareAndSwap(output, have, b)
+		}
+	case c.renewal:
+	case asker.ID != "":
+		n.behalves.Store(output, behalf{agent: c.who, asker: asker, lent: c.lent, until: until})
+	case err == nil:
+		n.behalves.Delete(output)
+	}
+}
+
+// MovedBefore records that an agent moved an output of another site for an asker in an earlier run, and
+// may hold it for so long. approved says that an owner approved it. If the asker's permission has ended,
+// or is not known, because its grant is not stored here, the output returns to safe.
+func (n *Node) MovedBefore(agent, asker agents.Principal, output string, v device.Value, approved bool, left time.Duration) error {
+	if err := known(asker); err != nil {
+		return err
+	}
+	b := behalf{agent: agent, asker: asker, earlier: v, lent: !approved && !n.free(asker) && !n.hostedAs(agent.ID).Fixed, until: time.Now().Add(left)}
+	if _, later := n.behalves.LoadOrStore(output, b); !later {
+		n.recall()
+	}
+	return nil
 }
 
 // movedFor reports whether an output is away from safe because the caller moved it for its asker.
 func (n *Node) movedFor(c *call) bool {
 	output := c.ask.Points[0]
 	b, ok := n.behalfOf(c.who.ID, output)
-	if !ok || b.asker.ID != c.terms.Behalf.Asker.ID {
-		return false
-	}
+	return ok && b.asker.ID == c.terms.Behalf.Asker.ID && n.isAway(b, output)
+}
+
+// isAway reports whether an agent holds an output that it moved for somebody.
+func (n *Node) isAway(b behalf, output string) bool {
 	if isElsewhere(output) {
 		return time.Now().Before(b.until)
 	}
 	s, ok := n.site.Load().Outputs.StatusOf(output)
-	return ok && s.Holder == c.who.ID
+	return ok && s.Holder == b.agent.ID
 }
 
 // behalfOf returns for whom a principal moved an output, if it did so for somebody.
@@ -146,7 +181,16 @@ func (n *Node) mayKeep(who, output string) bool {
 // lasts reports whether the permissions of an asker last by which an output was moved for it.
 func (n *Node) lasts(b behalf, output string) bool {
 	_, agent, _ := strings.Cut(b.agent.ID, ":")
-	return n.MayAsk(b.asker, agent) == nil && (!b.lent || n.access.MayHold(b.asker.ID, output))
+	switch {
+	case n.MayAsk(b.asker, agent) != nil:
+		return false
+	case !b.lent:
+		return true
+	case b.earlier.IsZero():
+		return n.access.MayHold(b.asker.ID, output)
+	}
+	_, err := n.may(b.asker, agents.Ask{Op: agents.OpMove, Points: named(output), Value: b.earlier})
+	return err == nil || device.AsFault(err).Kind == device.Busy // a rate that is used up
 }
 
 // recall returns the outputs to safe that were moved for askers whose permission has ended. It waits
@@ -154,20 +198,46 @@ func (n *Node) lasts(b behalf, output string) bool {
 func (n *Node) recall() {
 	n.behalves.Range(func(key, value any) bool {
 		output, b := key.(string), value.(behalf)
-		if n.lasts(b, output) || !n.behalves.CompareAndDelete(key, value) || time.Now().After(b.until) {
+		if isElsewhere(output) && !b.returning && !n.isAway(b, output) {
+			n.behalves.CompareAndDelete(key, value)
 			return true
 		}
-		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), recallTimeout)
-			defer cancel()
-			if err := n.takeBack(ctx, b.agent, output); err == nil {
-				n.NoteRevoked(output)
-			} else if device.AsFault(err).Kind != device.Expired {
-				slog.Error("output not returned after the end of its asker's permission", "output", output, "err", err)
-			}
-		}()
+		if b.returning || !n.isAway(b, output) || n.lasts(b, output) {
+			return true
+		}
+		b.returning = true
+		if n.behalves.CompareAndSwap(key, value, b) {
+			go n.bringBack(output, b.agent)
+		}
 		return true
 	})
+}
+
+// bringBack returns an output to safe that an agent holds, and tries again while it holds it and has
+// not moved it anew.
+func (n *Node) bringBack(output string, agent agents.Principal) {
+	for wait := time.Second; ; wait = min(2*wait, maxRecallWait) {
+		have, _ := n.behalves.Load(output)
+		if b, ok := have.(behalf); !ok || !b.returning {
+			return
+		} else if !n.isAway(b, output) {
+			b.returning = false // the guard's state may be late
+			n.behalves.CompareAndSwap(output, have, b)
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), recallTimeout)
+		err := n.takeBack(ctx, agent, output)
+		cancel()
+		if err == nil || device.AsFault(err).Kind == device.Expired {
+			if err == nil {
+				n.NoteRevoked(output)
+			}
+			n.behalves.CompareAndDelete(output, have)
+			return
+		}
+		slog.Warn("output not returned after the end of its asker's permission; it is tried again", "output", output, "err", err)
+		time.Sleep(wait)
+	}
 }
 
 // takeBack returns an output to safe that an agent holds.
@@ -175,8 +245,12 @@ func (n *Node) takeBack(ctx context.Context, agent agents.Principal, output stri
 	if !isElsewhere(output) {
 		v := n.site.Load().whole
 		_, err = v.Outputs.Renew(ctx, agent.ID, output, v.output(guard.Status{Output: output}).Safe, 0)
-	} else if o := n.sitesOf(agent); o != nil {
-		_, err = o.Move(ctx, agent, agents.MoveRequest{Output: output, Terms: agents.Terms{Held: true}})
+		return err
 	}
+	o := n.sitesOf(agent)
+	if o == nil {
+		return device.Faultf(device.Offline, "the agent has no connection to other sites")
+	}
+	_, err = o.Move(ctx, agent, agents.MoveRequest{Output: output, Terms: agents.Terms{Held: true}})
 	return err
 }

@@ -76,12 +76,13 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 		// From here on the caller may go: a repeated call is answered with the outcome.
 		ctx := context.WithoutCancel(ctx)
 		out, err := n.moveAbove(ctx, p, a.view, r, c.ask.For, limits)
-		if err == nil {
-			n.noteBehalf(&c, out)
-		}
-		if err == nil && !n.mayHold(p, c.ask.Points) { // revoked meanwhile
+		n.noteBehalf(&c, out, err)
+		switch {
+		case err == nil && !n.mayHold(p, c.ask.Points): // revoked meanwhile
 			_, undone := a.view.Outputs.Release(ctx, r.Output)
 			return agents.Output{}, errors.Join(errRevoked, undone)
+		case err != nil:
+			n.recall() // it may have moved
 		}
 		return out, err
 	})

@@ -186,6 +186,9 @@ func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSit
 	}
 	if r.Value.IsZero() || c.renewal {
 		out, err = o.Move(ctx, p, r)
+		if c.renewal {
+			n.noteBehalf(&c, out, err)
+		}
 		n.journal.Add(a.asked, outcome(out, err))
 		return out, err
 	}
@@ -206,14 +209,8 @@ func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSit
 	return actOnce(ctx, n, a.asked, came, late, func() (agents.Output, error) { // the other site completes what it has begun
 		r.Terms = c.termsElsewhere()
 		out, err := o.Move(ctx, p, r)
-		moved := out
-		if err != nil && device.AsFault(err).Kind == device.UnknownOutcome { // it may have moved, for any time
-			moved.Left = maxUnknown.Seconds()
-		}
-		if err == nil || moved.Left > 0 {
-			n.noteBehalf(&c, moved)
-			n.recall() // what ended meanwhile
-		}
+		n.noteBehalf(&c, out, err)
+		n.recall() // what ended meanwhile
 		return out, err
 	})
 }

@@ -198,6 +198,8 @@ type Step struct {
 	Output string           `json:"-"`
 	Value  device.Value     `json:"-"`
 	For    time.Duration    `json:"-"`
+	// Approved says that an owner approved the step.
+	Approved bool `json:"-"`
 }
 
 // UnknownValue is the value of a move whose record, of before November 2026, does not say it.

@@ -72,6 +72,9 @@ type Options struct {
 	// Elsewhere returns the tasks that an agent has at other sites, by its principal; nil for a site
 	// that asks none.
 	Elsewhere func(principal string) Elsewhere
+	// Moved is told after a start what agents moved at other sites for the askers of their tasks, and may
+	// still hold, as node.MovedBefore is; nil for a site that asks none.
+	Moved func(agent, asker agents.Principal, output string, v device.Value, approved bool, left time.Duration) error
 }
 
 // Manager takes and runs tasks. It is a task.Host. It reads its folder at its first use, and has no
@@ -135,6 +138,7 @@ func (m *Manager) Run(ctx context.Context) {
 	if err := m.load(); err != nil {
 		slog.Error("tasks cannot be read; they wait until somebody asks for one", "err", err)
 	}
+	m.tellMoved()
 	m.mu.Lock()
 	m.ctx = ctx
 	m.mu.Unlock()

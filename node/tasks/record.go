@@ -106,12 +106,14 @@ func (r *record) apply(e *entry) error {
 		r.state, r.question = task.State(e.State), nil
 		r.fault, r.says, r.result = e.Fault, e.Says, e.Result
 	case kindIntent:
-		if r.state == task.AuthRequired {
+		approved := r.state == task.AuthRequired
+		if approved {
 			r.state, r.question = task.Working, nil
 			r.dropStep()
 		}
 		r.stepLeft = append(r.stepLeft, r.left)
 		s := e.step()
+		s.Approved = approved
 		r.steps = append(r.steps, s)
 		if !s.Value.IsZero() && !slices.Contains(r.moved, s.Output) {
 			r.moved = append(r.moved, s.Output)

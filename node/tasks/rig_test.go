@@ -379,6 +379,7 @@ type rig struct {
 	disk  *ram
 	sure  bool
 	ahead time.Duration // of the clock
+	moved func(agent, asker agents.Principal, output string, v device.Value, approved bool, left time.Duration) error
 
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -391,7 +392,7 @@ func newRig() *rig {
 }
 
 func (r *rig) start() {
-	r.Manager = New(Options{Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now().Add(r.ahead), r.sure }, Elsewhere: r.shed.of})
+	r.Manager = New(Options{Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now().Add(r.ahead), r.sure }, Elsewhere: r.shed.of, Moved: r.moved})
 	r.Manager.disk = r.disk
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel, r.ended = cancel, make(chan struct{})

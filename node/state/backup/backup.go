@@ -42,7 +42,7 @@ type Summary struct {
 	Grants int       `json:"grants"`
 	Tokens int       `json:"tokens"`
 	Config string    `json:"config,omitzero"` // the file's name; "" for none
-	Aside  string    `json:"aside,omitzero"`  // where Restore moved what an earlier site left; "" for nothing
+	Aside  []string  `json:"aside,omitzero"`  // the folders to which Restore has moved what earlier sites left
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"agentsite/node/state"
@@ -31,7 +32,7 @@ func Erase(f state.Folder, key bool, confirm func() error) (erased []string, err
 		return nil, err
 	}
 	names := siteFiles()
-	aside, err := filepath.Glob(f.Path(asidePrefix + "*")) // what restore has kept
+	aside, err := asideFolders(f)
 	if err != nil {
 		return nil, err
 	}
@@ -63,27 +64,42 @@ func siteFiles() []string {
 // asidePrefix begins the name of a folder to which restore has moved what an earlier site left.
 const asidePrefix = "earlier-"
 
-// moveAside moves what an earlier site left in the folder to a new folder in it, and returns that
-// folder's path, "" where there was nothing.
-func moveAside(f state.Folder, now time.Time) (folder string, err error) {
+// asideFolders returns the paths of the folders to which restore has moved what earlier sites left.
+func asideFolders(f state.Folder) (all []string, err error) {
+	entries, err := os.ReadDir(string(f))
+	if err != nil {
+		return nil, f.Unusable(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), asidePrefix) {
+			all = append(all, f.Path(e.Name()))
+		}
+	}
+	return all, nil
+}
+
+// moveAside moves what an earlier site left in the folder to a new folder in it. It returns that folder,
+// and all of before: a restore that was interrupted has left one.
+func moveAside(f state.Folder, now time.Time) (all []string, err error) {
+	folder := ""
 	for _, name := range append(siteFiles(), state.ClaimFile) {
 		if _, err := os.Lstat(f.Path(name)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if folder == "" {
 			if folder, err = os.MkdirTemp(string(f), asidePrefix+now.UTC().Format("20060102-150405")+"-*"); err != nil {
-				return "", f.Unusable(err)
+				return nil, f.Unusable(err)
 			}
 		}
 		if err := os.Rename(f.Path(name), filepath.Join(folder, name)); err != nil {
-			return folder, f.Unusable(err)
+			return nil, f.Unusable(err)
 		}
 	}
 	if folder != "" {
 		state.SyncFolder(folder)
 		state.SyncFolder(string(f))
 	}
-	return folder, nil
+	return asideFolders(f)
 }
 
 // stopFirst adds to state.InUse how to end the site that holds the folder.

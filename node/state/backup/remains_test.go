@@ -30,7 +30,7 @@ func TestRestoreIsExact(t *testing.T) {
 		}
 	}
 	about, err := Restore(o)
-	if err != nil || about.Aside == "" {
+	if err != nil || len(about.Aside) != 1 {
 		t.Fatal(about, err)
 	}
 	for _, name := range left {
@@ -40,15 +40,49 @@ func TestRestoreIsExact(t *testing.T) {
 		if _, err := os.Stat(o.Folder.Path(name)); err == nil && slices.Contains([]string{state.JournalFolder, state.TasksFolder, state.PushFile, state.ThingsFile, state.TokenFile, state.SharedFile, state.SpentFile}, name) {
 			t.Errorf("%s is there, which no backup has", name)
 		}
-		if _, err := os.Stat(filepath.Join(about.Aside, name)); err != nil {
+		if _, err := os.Stat(filepath.Join(about.Aside[0], name)); err != nil {
 			t.Errorf("%s is lost: %v", name, err)
 		}
 	}
 	if _, err := Erase(o.Folder, true, sure); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(about.Aside); err == nil {
+	if _, err := os.Stat(about.Aside[0]); err == nil {
 		t.Error("what was moved aside outlives the site")
+	}
+}
+
+// TestRestoreInterrupted: a restore after one that was interrupted names what both have moved aside.
+func TestRestoreInterrupted(t *testing.T) {
+	f, _ := ownedFolder(t)
+	b, err := collect(Options{Folder: f, Config: os.DevNull})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := restoring(t, b)
+	if err := errors.Join(os.MkdirAll(string(o.Folder), 0o700), os.WriteFile(o.Folder.Path(state.PushFile), []byte("of before"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(o); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(o.Folder.Path(state.KeyFile)); err != nil { // it is written last
+		t.Fatal(err)
+	}
+	about, err := Restore(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, folder := range about.Aside {
+		for _, name := range []string{state.PushFile, state.AccessFile} {
+			if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
+				found++
+			}
+		}
+	}
+	if len(about.Aside) != 2 || found != 2 {
+		t.Errorf("%q", about.Aside)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Call calls a hosted agent's own tool. A name that none offers is tools.ErrNotFound; an error of a
-// tool is a *device.Fault.
+// Call calls a hosted agent's own tool. A name that none offers p is tools.ErrNotFound, whether there
+// is such a tool or not; an error of a tool is a *device.Fault.
 func (n *Node) Call(ctx context.Context, p agents.Principal, c tools.Call) (tools.Result, error) {
 	if err := known(p); err != nil {
 		return tools.Result{}, err
@@ -28,8 +28,11 @@ func (n *Node) Call(ctx context.Context, p agents.Principal, c tools.Call) (tool
 			}
 		}
 	}
-	if _, err := n.may(p, agents.Ask{Tool: c.Tool}); err != nil { // whether there is such a tool or not
-		return tools.Result{}, n.refuse(Asked{Who: p.ID, Tool: c.Tool}, err)
+	asked := Asked{Who: p.ID, Tool: c.Tool}
+	if !tools.IsOperation(c.Tool) {
+		n.refuse(asked, device.Faultf(device.Invalid, "there is no such tool"))
+	} else if _, err := n.may(p, agents.Ask{Tool: c.Tool}); err != nil {
+		return tools.Result{}, n.refuse(asked, err)
 	}
 	return tools.Result{}, tools.ErrNotFound
 }

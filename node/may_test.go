@@ -137,9 +137,14 @@ func TestWhoHasALeave(t *testing.T) {
 		t.Error(says, l.taken)
 	}
 	_, hidden := d.Node.Read(t.Context(), shy, agents.ReadRequest{})
-	_, none := d.Node.Call(t.Context(), shy, tools.Call{Tool: "fly", Args: jsonArgs("{}")})
-	if hidden == nil || none == nil || hidden.Error() != "you lack read_points []" || none.Error() != "you lack fly []" {
-		t.Error(hidden, none)
+	if hidden == nil || hidden.Error() != "you lack read_points []" {
+		t.Error(hidden)
+	}
+	d.Host(shelf("hidden"))
+	for tool, want := range map[string]string{"hidden": tools.ErrNotFound.Error(), "fly": tools.ErrNotFound.Error(), "capture_image": "you lack capture_image []"} {
+		if _, err := d.Node.Call(t.Context(), shy, tools.Call{Tool: tool, Args: jsonArgs("{}")}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", tool, err, want)
+		}
 	}
 	if o, _ := d.Offer(t.Context(), shy); !slices.Equal(o.Level, []string{arm}) || o.Read != nil || o.Release != nil || o.Stop {
 		t.Errorf("%+v", o)
@@ -147,7 +152,7 @@ func TestWhoHasALeave(t *testing.T) {
 	if _, err := d.Node.Move(t.Context(), bob, agents.MoveRequest{Output: arm, Value: device.Number(1)}); device.AsFault(err).Kind != device.Denied {
 		t.Error(err)
 	}
-	if d.refused["bob set_level denied"] != 1 || d.refused["token:shy fly denied"] != 1 {
+	if d.refused["bob set_level denied"] != 1 || d.refused["token:shy fly invalid"] != 1 {
 		t.Error(d.refused)
 	}
 	if o, _ := d.Offer(t.Context(), own); len(o.Read) != 3 || len(o.Release) != 1 || !o.Stop {

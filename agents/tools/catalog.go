@@ -103,7 +103,8 @@ func (c *Catalog) render(o *agents.Offer) ([]Tool, error) {
 	return tools, nil
 }
 
-// Call calls a tool. A name that nobody offers is ErrNotFound, or denied.
+// Call calls a tool. An operation that p may not ask for is denied; any other name that nobody offers p is
+// ErrNotFound.
 func (c *Catalog) Call(ctx context.Context, p agents.Principal, call Call) (Result, error) {
 	if call.Tool == AskAgent && c.Tasks != nil {
 		res, err := c.ask(ctx, p, call)

@@ -127,8 +127,9 @@ func TestCalls(t *testing.T) {
 		{"read_points", `["greenhouse/temperature"]`, rpc.CodeInvalidParams, ""},
 		{"read_points", `{"point":"x"}`, rpc.CodeInvalidParams, device.Invalid},
 		{"read_points", `{"_meta":1}`, rpc.CodeInvalidParams, ""},
-		{"tools/list", `{}`, 403, device.Denied}, // which does not say what there is for others
-		{"owner/routes", `{}`, 403, device.Denied},
+		{"capture_image", `{}`, 403, device.Denied},
+		{"tools/list", `{}`, rpc.CodeMethodNotFound, ""},
+		{"owner/routes", `{}`, rpc.CodeMethodNotFound, ""},
 	} {
 		got, status := call(t, s, small, c.method, c.params)
 		switch {

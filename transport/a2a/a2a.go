@@ -28,12 +28,12 @@ const (
 func Routes(s *adapter.Site) []web.Route {
 	v := &server{Site: s, things: newThings(s.Node, s.Time)}
 	v.pushes = newPushes(v)
-	routes := append(v.endpoint(thingsBase), v.Document(cardPath, "application/json", v.siteCard))
+	routes := []web.Route{v.Document(cardPath, "application/json", v.siteCard)}
 	if s.Tasks != nil {
 		const base = agentsBase + "{agent}"
-		routes = append(append(routes, v.endpoint(base)...), v.DocumentFor(web.Principals, base+cardPath, "application/json", v.agentCard))
+		routes = append(append(routes, v.DocumentFor(web.Principals, base+cardPath, "application/json", v.agentCard)), v.endpoint(base)...)
 	}
-	return routes
+	return append(routes, v.endpoint(thingsBase)...)
 }
 
 type server struct {
@@ -45,7 +45,14 @@ type server struct {
 // endpoint returns the routes of an agent: JSON-RPC at its URL, and HTTP with JSON below it, where
 // that of 0.3 has its own paths.
 func (s *server) endpoint(base string) []web.Route {
-	routes := []web.Route{s.Route("POST "+base, web.Principals, s.jsonRPC)}
+	messages := s.Route("POST "+base, web.Principals, s.jsonRPC)
+	messages.Refuse = web.RefuseRPC
+	routes := []web.Route{messages}
+	add := func(pattern, base string, legacy bool, do func(context.Context, *call, *adapter.Call) (any, error)) {
+		r := s.Route(join(pattern, base), web.Principals, s.overHTTP(legacy, do))
+		r.Refuse = refuse(legacy)
+		routes = append(routes, r)
+	}
 	for pattern, do := range map[string]func(context.Context, *call, *adapter.Call) (any, error){
 		"POST /message:send":                                  s.httpSend,
 		"POST /message:stream":                                s.httpStream,
@@ -56,12 +63,13 @@ func (s *server) endpoint(base string) []web.Route {
 		"GET /tasks/{task}/pushNotificationConfigs/{push}":    s.httpPush,
 		"DELETE /tasks/{task}/pushNotificationConfigs/{push}": s.httpPush,
 	} {
-		routes = append(routes, s.Route(join(pattern, base), web.Principals, s.overHTTP(false, do)),
-			s.Route(join(pattern, base+"/v1"), web.Principals, s.overHTTP(true, do)))
+		add(pattern, base, false, do)
+		add(pattern, base+"/v1", true, do)
 	}
-	return append(routes, s.Route("GET "+base+"/tasks", web.Principals, s.overHTTP(false, s.httpList)),
-		s.Route("GET "+base+"/extendedAgentCard", web.Principals, s.overHTTP(false, s.httpCard)),
-		s.Route("GET "+base+"/v1/card", web.Principals, s.overHTTP(true, s.httpCard)))
+	add("GET /card", base+"/v1", true, s.httpCard)
+	add("GET /tasks", base, false, s.httpList)
+	add("GET /extendedAgentCard", base, false, s.httpCard)
+	return routes
 }
 
 // call is a request of a known caller to one agent.

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,9 @@ import (
 	"agentsite/device"
 	"agentsite/transport/adapter"
 	"agentsite/transport/rpc"
+	"agentsite/transport/web"
+
+	"github.com/go-json-experiment/json"
 )
 
 // problem is a kind of error in both bindings (section 5.4).
@@ -135,4 +139,21 @@ func (f *failure) http(legacy bool) *adapter.Answer {
 	var e httpError
 	e.Error.Code, e.Error.Status, e.Error.Message, e.Error.Details = f.status, f.grpc, f.text, f.details()
 	return &adapter.Answer{Status: f.status, Value: e} // in application/json: the protocol's library for Go reads no other
+}
+
+// grpcOf are the names of google.rpc of the statuses of refusals that no fault has.
+var grpcOf = map[int]string{
+	http.StatusUnauthorized: "UNAUTHENTICATED", http.StatusForbidden: "PERMISSION_DENIED", http.StatusNotFound: "NOT_FOUND",
+	http.StatusMethodNotAllowed: "UNIMPLEMENTED", http.StatusServiceUnavailable: "UNAVAILABLE",
+}
+
+// refuse is the web.Refusal of the HTTP binding, with the status as its code in 0.3 too.
+func refuse(legacy bool) web.Refusal {
+	return func(w http.ResponseWriter, status int, why string) {
+		f := &failure{&problem{code: status, status: status, grpc: cmp.Or(grpcOf[status], "INVALID_ARGUMENT")}, why}
+		text, _ := json.Marshal(f.http(legacy).Value) // it has a form in JSON
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		w.Write(text)
+	}
 }

@@ -105,9 +105,10 @@ type Problem struct {
 }
 
 // Route returns a route whose handler gets the principal and the body. The result of do is answered
-// as JSON, an *Answer as it is, and an error as a Problem. The body is valid until do returns.
+// as JSON, an *Answer as it is, and an error as a Problem, as are refusals before. The body is valid
+// until do returns.
 func (s *Site) Route(pattern string, admission web.Admission, do func(context.Context, *Call) (any, error)) web.Route {
-	return web.Route{Pattern: pattern, Admission: admission, Serve: func(w http.ResponseWriter, r *http.Request, c web.Caller) {
+	return web.Route{Pattern: pattern, Admission: admission, Refuse: web.RefuseProblem, Serve: func(w http.ResponseWriter, r *http.Request, c web.Caller) {
 		call := &Call{Request: r, Writer: w}
 		body, done := c.ReadBody(w, r)
 		if body == nil {
@@ -262,9 +263,4 @@ func (c *Call) Terms() (t agents.Terms, err error) {
 
 // Base returns the URL under which the caller reached the site, without a slash at its end. Its
 // host was checked against the allow-list.
-func (c *Call) Base() string {
-	if c.Request.TLS == nil {
-		return "http://" + c.Request.Host
-	}
-	return "https://" + c.Request.Host
-}
+func (c *Call) Base() string { return web.Base(c.Request) }

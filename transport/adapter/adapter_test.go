@@ -32,7 +32,7 @@ func handler(routes func(*adapter.Site) []web.Route) http.Handler {
 	n := node.New(node.NewHub(nil, nil, nil), token, nil)
 	s := &adapter.Site{Node: n, Name: "shed"}
 	return web.Handler(web.Options{
-		Resource: "http://site.test/mcp", Hosts: []string{"site.test"}, Routes: routes(s),
+		Hosts: []string{"site.test"}, Routes: routes(s),
 		Admit: func(e rpc.Evidence) (any, string, error) { return n.Admit(node.Evidence(e)) },
 	})
 }

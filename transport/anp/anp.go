@@ -28,6 +28,7 @@ func routes(s *adapter.Site, keys *did.Resolver) []web.Route {
 		s.Route("GET /anp/confirmed.json", web.Principals, func(ctx context.Context, c *adapter.Call) (any, error) { return a.document(ctx, c, true) }),
 		s.Route("POST /anp/rpc", web.Principals, a.call),
 	}
+	all[len(all)-1].Refuse = web.RefuseRPC // that of JSON-RPC
 	signed := newSignatures(keys, s.Now)
 	for i := range all {
 		all[i].Signed = signed

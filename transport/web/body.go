@@ -56,13 +56,13 @@ func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Bu
 	body = buffers.Get().(*bytes.Buffer)
 	done = func() { recycle(body); leave() }
 	if status, why := readBody(w, r, body, most, long); status != 0 {
-		c.refuse(w, status, why)
+		c.route.refuse(w, status, why)
 		done()
 		return nil, nil
 	}
 	if c.signed != nil {
 		if err := c.signed.CheckBody(body.Bytes()); err != nil {
-			c.signed.route.unproved(w, err)
+			c.route.unproved(w, err)
 			done()
 			return nil, nil
 		}

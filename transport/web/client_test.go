@@ -99,7 +99,7 @@ func TestClientErrors(t *testing.T) {
 func TestRefusalCodes(t *testing.T) {
 	for status, code := range map[int]int{401: 403, 403: 403, 503: 429, 400: -32600, 405: -32600, 413: -32600, 415: -32600} {
 		w := httptest.NewRecorder()
-		refuse(w, status, "why")
+		RefuseRPC(w, status, "why")
 		if w.Code != status || !says(w.Body.String(), errorResponse(code, "why")) {
 			t.Errorf("%d: got %d %s, want the code %d", status, w.Code, w.Body, code)
 		}

@@ -93,7 +93,7 @@ func (l *connLimiter) multiplexed(next http.Handler) http.Handler {
 		c.stream = new(stream)
 		if !l.begin(c) {
 			w.Header().Set("Retry-After", "1")
-			refuse(w, http.StatusServiceUnavailable, "too many requests at a time: try again when one has ended")
+			RefuseRPC(w, http.StatusServiceUnavailable, "too many requests at a time: try again when one has ended")
 			return
 		}
 		defer l.end(c)

@@ -71,7 +71,7 @@ func fuzzSite() (http.Handler, *legacy.Server) {
 	return web.Handler(web.Options{
 		Hosts: []string{fuzzHost},
 		Admit: func(e rpc.Evidence) (any, string, error) { return site.Admit(node.Evidence(e)) },
-		Routes: append(web.PublicRoutes("http://"+fuzzHost+"/mcp"),
+		Routes: append(web.PublicRoutes(),
 			web.MCP(dispatcher, func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) { older.ServeHTTP(w, r, node.Evidence(e)) }),
 			web.Route{Pattern: "GET /metrics", Admission: web.Principals, Serve: func(w http.ResponseWriter, _ *http.Request, _ web.Caller) { io.WriteString(w, fuzzSecret) }}),
 	}), older

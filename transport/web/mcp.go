@@ -26,7 +26,7 @@ func (m mcp) serve(w http.ResponseWriter, r *http.Request, c Caller) {
 	alone := modern(r.Header)
 	if r.Method != http.MethodPost && (alone || r.Header.Get("Mcp-Session-Id") == "") {
 		w.Header().Set("Allow", "POST")
-		refuse(w, http.StatusMethodNotAllowed, "messages are sent by POST")
+		RefuseRPC(w, http.StatusMethodNotAllowed, "messages are sent by POST")
 		return
 	}
 	body, done := c.ReadBody(w, r)
@@ -37,7 +37,7 @@ func (m mcp) serve(w http.ResponseWriter, r *http.Request, c Caller) {
 	codec := codecOf(r.Header.Get("Content-Type"))
 	switch {
 	case r.Method == http.MethodPost && codec == nil:
-		refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json or application/cbor")
+		RefuseRPC(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json or application/cbor")
 	case codec == rpc.CBOR || alone:
 		m.dispatch(w, r, codec, c.Evidence, body, since)
 	default:

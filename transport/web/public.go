@@ -2,8 +2,10 @@ package web
 
 import (
 	_ "embed"
-	"fmt"
 	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
 )
 
 //go:embed help.html
@@ -13,8 +15,9 @@ var helpPage []byte
 const metadataPath = "/.well-known/oauth-protected-resource"
 
 // PublicRoutes returns the routes that answer everybody alike and reveal only that a site is there.
-// These are its health, a help page for browsers, and how to send a token to the resource.
-func PublicRoutes(resource string) []Route {
+// These are its health, a help page for browsers, and how to send a token to
+// the resource at a path, whether there is one or not.
+func PublicRoutes() []Route {
 	return []Route{
 		{Pattern: "GET /healthz", Admission: Public, Serve: func(w http.ResponseWriter, _ *http.Request, _ Caller) { w.Write([]byte("ok\n")) }},
 		{Pattern: "GET /{$}", Admission: Public, Serve: func(w http.ResponseWriter, _ *http.Request, _ Caller) {
@@ -22,9 +25,17 @@ func PublicRoutes(resource string) []Route {
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 			w.Write(helpPage)
 		}},
-		{Pattern: "GET " + metadataPath + "/mcp", Admission: Public, Serve: func(w http.ResponseWriter, _ *http.Request, _ Caller) { // names no issuer: only the owner gives tokens
-			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"resource":%q,"bearer_methods_supported":["header"],"resource_name":"agentsite"}`+"\n", resource)
-		}},
+		{Pattern: "GET " + metadataPath + "/{path...}", Admission: Public, Serve: describeResource},
 	}
+}
+
+// describeResource answers RFC 9728. It names no issuer: only the owner gives tokens.
+func describeResource(w http.ResponseWriter, r *http.Request, _ Caller) {
+	text, _ := json.Marshal(struct { // it has a form in JSON
+		Resource string   `json:"resource"`
+		Methods  []string `json:"bearer_methods_supported"`
+		Name     string   `json:"resource_name"`
+	}{Base(r) + strings.TrimPrefix(r.URL.EscapedPath(), metadataPath), []string{"header"}, "agentsite"})
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(append(text, '\n'))
 }

@@ -34,23 +34,24 @@ type Route struct {
 	Admission Admission
 	Serve     func(w http.ResponseWriter, r *http.Request, c Caller)
 	Signed    Signatures // by which a caller may prove a key instead of by a token or TLS; nil for none
-	Problems  bool       // refusals are answered as application/problem+json
+	Refuse    Refusal    // nil for RefuseRPC
 }
+
+// Refusal answers a request that never became a call, in the form of a protocol.
+type Refusal func(w http.ResponseWriter, status int, why string)
 
 // Caller is the authenticated sender of a request. On a Public route it is empty.
 type Caller struct {
 	Evidence rpc.Evidence // without a Principal for a stranger
 	Account  string       // whose limits count; "" for a stranger
 
-	bodies   *bodyLimits
-	signed   *signedRequest // nil where the sender signed nothing
-	problems bool
+	bodies *bodyLimits
+	route  *Route
+	signed *Signed // nil where the sender signed nothing
 }
 
 // Options configure a site's handler.
 type Options struct {
-	// Resource is the URL for which tokens count.
-	Resource string
 	// Hosts are the values of the Host header that are served, host:port, besides the
 	// address that a connection came to.
 	Hosts []string
@@ -68,6 +69,7 @@ type Options struct {
 func Handler(o Options) http.Handler {
 	s := &server{Options: o, bodies: newBodyLimits()}
 	mux := http.NewServeMux()
+	known := make(map[string]*Route)
 	for _, route := range o.Routes {
 		serve := func(w http.ResponseWriter, r *http.Request) {
 			defer logPanic(route.Pattern)
@@ -75,12 +77,64 @@ func Handler(o Options) http.Handler {
 				route.Serve(w, r, c)
 			}
 		}
-		mux.HandleFunc(route.Pattern, serve)
-		if !strings.HasSuffix(route.Pattern, "/{$}") { // clients join the URL of a base with nothing
-			mux.HandleFunc(route.Pattern+"/{$}", serve)
+		patterns := []string{route.Pattern}
+		if !strings.HasSuffix(route.Pattern, "/{$}") && !strings.HasSuffix(route.Pattern, "...}") { // clients join the URL of a base with nothing
+			patterns = append(patterns, route.Pattern+"/{$}")
+		}
+		for _, pattern := range patterns {
+			mux.HandleFunc(pattern, serve)
+			known[pattern] = &route
 		}
 	}
+	mux.HandleFunc(anyPath, func(w http.ResponseWriter, r *http.Request) { s.noRoute(w, r, mux, known) })
 	return s.checkOrigin(mux)
+}
+
+// anyPath is the pattern of requests that no route takes.
+const anyPath = "/"
+
+// noRoute answers a request that no route takes: a wrong verb in the form of the route, and an unknown path
+// in the form of the last route with the same beginning. Outside the protocols' paths it answers in text.
+func (s *server) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, known map[string]*Route) {
+	var allowed []string
+	var at *Route
+	for _, verb := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		try := r.WithContext(r.Context())
+		try.Method = verb
+		if _, pattern := mux.Handler(try); known[pattern] != nil {
+			allowed, at = append(allowed, verb), known[pattern]
+		}
+	}
+	status, why := http.StatusNotFound, "there is nothing at this path"
+	if at != nil {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		status, why = http.StatusMethodNotAllowed, "this path takes "+strings.Join(allowed, ", ")
+	} else {
+		for i := range s.Routes {
+			if s.Routes[i].start() == start(r.URL.Path) {
+				at = &s.Routes[i]
+			}
+		}
+	}
+	if at == nil || at.Admission == Public || at.start() == wellKnown {
+		http.Error(w, why, status)
+		return
+	}
+	at.refuse(w, status, why)
+}
+
+// wellKnown is the beginning of paths of all protocols.
+const wellKnown = ".well-known"
+
+// start returns the first segment of a path.
+func start(path string) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return first
+}
+
+func (r *Route) start() string {
+	_, path, _ := strings.Cut(r.Pattern, "/")
+	return start(path)
 }
 
 // logPanic, deferred, logs a panic in a route, which ends the request alone. net/http would log it
@@ -125,11 +179,11 @@ func (s *server) checkOrigin(next http.Handler) http.Handler {
 			http.NewResponseController(w).SetReadDeadline(time.Time{})
 		}
 		if !slices.Contains(s.Hosts, r.Host) && !namesLocalAddress(r) {
-			refuse(w, http.StatusForbidden, fmt.Sprintf("this site is not called %.80q; a name of its own goes under http: hosts: in agentsite.yaml", r.Host))
+			RefuseRPC(w, http.StatusForbidden, fmt.Sprintf("this site is not called %.80q; a name of its own goes under http: hosts: in agentsite.yaml", r.Host))
 			return
 		}
 		if o := r.Header.Values("Origin"); len(o) > 0 && !(len(o) == 1 && (slices.Contains(origins, o[0]) || r.TLS != nil && o[0] == "https://"+r.Host)) {
-			refuse(w, http.StatusForbidden, fmt.Sprintf("a page of %.80q may not call this site", o[0]))
+			RefuseRPC(w, http.StatusForbidden, fmt.Sprintf("a page of %.80q may not call this site", o[0]))
 			return
 		}
 		w.Header()["X-Content-Type-Options"] = nosniff
@@ -152,7 +206,7 @@ func namesLocalAddress(r *http.Request) bool {
 // admit authenticates the sender of a request, as far as the route needs it, and answers a request
 // that it refuses. It takes the token from the header and nowhere else.
 func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c Caller, ok bool) {
-	c.bodies, c.problems = s.bodies, route.Problems
+	c.bodies, c.route = s.bodies, route
 	need := route.Admission
 	if need == Public {
 		return c, true
@@ -173,7 +227,7 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 			return c, route.unproved(w, err)
 		}
 		if signed != nil {
-			ev.Peer, c.signed = signed.Peer, &signedRequest{signed, route}
+			ev.Peer, c.signed = signed.Peer, signed
 		}
 	}
 	if need == Readers && ev.Peer == "" && ev.Bearer == "" {
@@ -190,35 +244,53 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 		c.Account, ev.Principal = account, principal
 		prove(r.Context(), account)
 	case ev.Peer == "" || ev.Bearer != "":
-		w.Header().Set("WWW-Authenticate", s.challenge(*ev))
+		w.Header().Set("WWW-Authenticate", challenge(r, *ev))
 		if route.Signed != nil {
 			route.Signed.Challenge(w.Header(), nil)
 		}
-		c.refuse(w, http.StatusUnauthorized, err.Error())
+		route.refuse(w, http.StatusUnauthorized, err.Error())
 		return c, false
 	case need > Strangers:
-		c.refuse(w, http.StatusForbidden, err.Error())
+		route.refuse(w, http.StatusForbidden, err.Error())
 		return c, false
 	}
 	if need == Owners && !s.IsOwner(*ev) {
-		c.refuse(w, http.StatusForbidden, "this is for the site's owners")
+		route.refuse(w, http.StatusForbidden, "this is for the site's owners")
 		return c, false
 	}
 	return c, true
 }
 
-// challenge returns the header that tells a caller where the use of a token is described.
-func (s *server) challenge(ev rpc.Evidence) string {
-	c := `Bearer realm="agentsite", resource_metadata="` + strings.TrimSuffix(s.Resource, "/mcp") + metadataPath + `/mcp"`
+// challenge returns the header that tells a caller where the use of a token is described: beside the URL
+// that was used, as RFC 9728 (section 3.3) has clients check.
+func challenge(r *http.Request, ev rpc.Evidence) string {
+	c := `Bearer realm="agentsite", resource_metadata="` + Base(r) + metadataPath + r.URL.EscapedPath() + `"`
 	if ev.Bearer != "" {
 		c += `, error="invalid_token"`
 	}
 	return c
 }
 
-// refuse answers a request that never became a call. The body is a JSON-RPC error without an id, as
-// MCP permits. Its code is that of transport/mcp for a fault of the same kind.
-func refuse(w http.ResponseWriter, status int, why string) {
+// Base returns the URL under which a request reached the site, without a slash at its end. Its host
+// was checked against the allow-list.
+func Base(r *http.Request) string {
+	if r.TLS == nil {
+		return "http://" + r.Host
+	}
+	return "https://" + r.Host
+}
+
+func (r *Route) refuse(w http.ResponseWriter, status int, why string) {
+	if r.Refuse == nil {
+		RefuseRPC(w, status, why)
+		return
+	}
+	r.Refuse(w, status, why)
+}
+
+// RefuseRPC is the Refusal of JSON-RPC: an error without an id, as MCP permits. Its code is that of
+// transport/mcp for a fault of the same kind.
+func RefuseRPC(w http.ResponseWriter, status int, why string) {
 	code := rpc.CodeInvalidRequest
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -229,12 +301,8 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	write(w, status, &rpc.Error{Code: code, Message: why})
 }
 
-// refuse is refuse in the form of the caller's route.
-func (c Caller) refuse(w http.ResponseWriter, status int, why string) {
-	if !c.problems {
-		refuse(w, status, why)
-		return
-	}
+// RefuseProblem is the Refusal of protocols whose errors are application/problem+json (RFC 9457).
+func RefuseProblem(w http.ResponseWriter, status int, why string) {
 	text, _ := json.Marshal(problem{http.StatusText(status), status, why}) // it has a form in JSON
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)

@@ -5,6 +5,8 @@ import (
 	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -131,12 +133,13 @@ func TestRouteAdmission(t *testing.T) {
 		{"OPTIONS /mcp", method("OPTIONS"), 405, errorResponse(-32600, "messages")},
 		{"a verb over another", func(r *http.Request) { r.Method = "GET"; r.Header.Set("X-Http-Method-Override", "POST") }, 405, errorResponse(-32600, "messages")},
 		{"a path over another", without(func(r *http.Request) { path("/healthz")(r); r.Header.Set("X-Original-Url", "/metrics") }), 200, "ok\n"},
-		{"unknown path", path("/mcp/x"), 404, "404 page not found\n"},
+		{"unknown path", path("/mcp/x"), 404, errorResponse(-32600, "there")},
+		{"unknown path of no protocol", path("/x"), 404, "there is nothing at this path\n"},
 		{"a file outside", path("/healthz/../../etc/passwd"), 307, ""},
 		{"what a token is for", without(path("/.well-known/oauth-protected-resource/mcp")), 200,
 			`{"resource":"http://` + testHost + `/mcp","bearer_methods_supported":["header"],"resource_name":"agentsite"}` + "\n"},
 		{"/healthz", without(path("/healthz")), 200, "ok\n"},
-		{"POST /healthz", func(r *http.Request) { r.URL.Path = "/healthz" }, 405, "Method Not Allowed\n"},
+		{"POST /healthz", func(r *http.Request) { r.URL.Path = "/healthz" }, 405, "this path takes GET, HEAD\n"},
 		{"/metrics", path("/metrics"), 200, "the metrics for " + testToken},
 		{"/metrics without the token", without(path("/metrics")), 401, errorResponse(403, "no token")},
 		{"/metrics with a wrong token", func(r *http.Request) { path("/metrics")(r); r.Header.Set("Authorization", "Bearer x") }, 401, errorResponse(403, "a wrong token")},
@@ -188,7 +191,7 @@ func TestRouteAdmission(t *testing.T) {
 			}
 			want := ""
 			if w.Code == 401 {
-				want = `Bearer realm="agentsite", resource_metadata="http://` + testHost + `/.well-known/oauth-protected-resource/mcp"`
+				want = `Bearer realm="agentsite", resource_metadata="` + Base(r) + `/.well-known/oauth-protected-resource` + r.URL.Path + `"`
 			}
 			if got := w.Header().Get("WWW-Authenticate"); strings.TrimSuffix(got, `, error="invalid_token"`) != want {
 				t.Errorf("WWW-Authenticate of a %d: %q", w.Code, got)
@@ -205,6 +208,74 @@ func TestRouteAdmission(t *testing.T) {
 				t.Error("the type may be guessed")
 			}
 		})
+	}
+}
+
+// TestResourceMetadata: the document that a challenge names is of the URL that was used, in every way to the
+// site, as RFC 9728 (section 3.3) has clients check.
+func TestResourceMetadata(t *testing.T) {
+	h := Handler(options(nil))
+	ask := func(url string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", url, nil))
+		return w
+	}
+	for _, url := range []string{
+		"http://" + testHost + "/mcp", "http://localhost:8473/mcp/", "https://greenhouse.local:8473/mcp", "https://" + testHost + "/metrics",
+	} {
+		_, rest, _ := strings.Cut(ask(url).Header().Get("WWW-Authenticate"), `resource_metadata="`)
+		at, _, _ := strings.Cut(rest, `"`)
+		var described struct {
+			Resource string   `json:"resource"`
+			Methods  []string `json:"bearer_methods_supported"`
+		}
+		w := ask(at)
+		if err := json.Unmarshal(w.Body.Bytes(), &described); err != nil || described.Resource != url || !slices.Equal(described.Methods, []string{"header"}) {
+			t.Errorf("%s: %q says %s %v", url, at, w.Body, err)
+		}
+	}
+	if w := ask("http://elsewhere.example:8473/mcp"); w.Code != 403 || strings.Contains(fmt.Sprint(w.Header()), "elsewhere") {
+		t.Errorf("a name of others: %d %v", w.Code, w.Header())
+	}
+}
+
+// TestNoRoute: a wrong verb is answered in the form of its route, an unknown path in that of its protocol.
+func TestNoRoute(t *testing.T) {
+	o := options(nil)
+	none := func(http.ResponseWriter, *http.Request, Caller) {}
+	o.Routes = append(o.Routes,
+		Route{Pattern: "POST /rpc", Admission: Principals, Serve: none},
+		Route{Pattern: "PUT /things/{name}", Admission: Principals, Serve: none, Refuse: RefuseProblem},
+		Route{Pattern: "GET /things/{name}", Admission: Principals, Serve: none, Refuse: RefuseProblem},
+		Route{Pattern: "GET /.well-known/rpc", Admission: Readers, Serve: none, Refuse: RefuseProblem},
+	)
+	h := Handler(o)
+	const text, messages, problems = "text/plain; charset=utf-8", "application/json", "application/problem+json"
+	for _, tt := range []struct {
+		method, path string
+		status       int
+		media, allow string
+	}{
+		{"GET", "/rpc", 405, messages, "POST"},
+		{"PUT", "/rpc/", 405, messages, "POST"},
+		{"POST", "/rpc/x", 404, messages, ""},
+		{"POST", "/things/x", 405, problems, "GET, HEAD, PUT"},
+		{"PUT", "/things/x/y", 404, problems, ""},
+		{"GET", "/things", 404, problems, ""},
+		{"POST", "/.well-known/rpc", 405, text, "GET, HEAD"},
+		{"GET", "/.well-known/x", 404, text, ""},
+		{"POST", "/", 405, text, "GET, HEAD"},
+		{"GET", "/x", 404, text, ""},
+		{"PROPFIND", "/things/x", 405, problems, "GET, HEAD, PUT"},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(tt.method, "http://"+testHost+tt.path, nil))
+		if w.Code != tt.status || w.Header().Get("Content-Type") != tt.media || w.Header().Get("Allow") != tt.allow {
+			t.Errorf("%s %s: %d %v", tt.method, tt.path, w.Code, w.Header())
+		}
+		if tt.media != text && !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%s %s: %s", tt.method, tt.path, w.Body)
+		}
 	}
 }
 

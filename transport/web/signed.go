@@ -20,15 +20,9 @@ type Signed struct {
 	CheckBody func([]byte) error
 }
 
-// signedRequest is a request that was signed, and its route.
-type signedRequest struct {
-	*Signed
-	route *Route
-}
-
 // unproved answers a request whose signature proves nothing. It returns false.
 func (r *Route) unproved(w http.ResponseWriter, err error) bool {
 	r.Signed.Challenge(w.Header(), err)
-	refuse(w, http.StatusUnauthorized, err.Error())
+	r.refuse(w, http.StatusUnauthorized, err.Error())
 	return false
 }

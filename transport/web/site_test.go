@@ -83,8 +83,7 @@ func methods(ended chan<- error) map[string]rpc.Method {
 // options are a site's, with one token and a legacy side that tells what it got.
 func options(ended chan<- error) Options {
 	o := Options{
-		Resource: "http://" + testHost + "/mcp",
-		Hosts:    []string{testHost, "localhost:8473", "greenhouse.local:8473"},
+		Hosts: []string{testHost, "localhost:8473", "greenhouse.local:8473"},
 		Admit: func(e rpc.Evidence) (any, string, error) {
 			switch {
 			case e.Bearer == testToken, strings.HasPrefix(e.Bearer, "also-"):
@@ -106,7 +105,7 @@ func options(ended chan<- error) Options {
 	say := func(text string) func(http.ResponseWriter, *http.Request, Caller) {
 		return func(w http.ResponseWriter, _ *http.Request, c Caller) { io.WriteString(w, text+c.Account) }
 	}
-	o.Routes = append(PublicRoutes(o.Resource), MCP(rpc.NewDispatcher(methods(ended)), legacy),
+	o.Routes = append(PublicRoutes(), MCP(rpc.NewDispatcher(methods(ended)), legacy),
 		Route{Pattern: "GET /metrics", Admission: Principals, Serve: say("the metrics for ")}, Route{Pattern: "GET /owners", Admission: Owners, Serve: say("the owner's for ")})
 	return o
 }

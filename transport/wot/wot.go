@@ -45,9 +45,6 @@ func Routes(s *adapter.Site) []web.Route {
 	if s.Things != nil {
 		routes = append(routes, w.directory()...)
 	}
-	for i := range routes {
-		routes[i].Problems = true
-	}
 	return routes
 }
 

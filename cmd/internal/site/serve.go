@@ -46,7 +46,7 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	s.dispatcher = rpc.NewDispatcher(mcp.New(ctx, s.node, catalog, self, instructions).Methods())
 	s.dispatcher.Urgent = mcp.Urgent
 	s.legacy = legacy.New(s.node, catalog, self.Name, s.Version, instructions)
-	s.routes = append(web.PublicRoutes(s.resource),
+	s.routes = append(web.PublicRoutes(),
 		web.MCP(s.dispatcher, func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
 			s.legacy.ServeHTTP(w, r, node.Evidence(e))
 		}),
@@ -126,7 +126,7 @@ func (s *site) serve(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { return stdio.Serve(ctx, s.ownerSocket, rpc.LocalOwner, s.serveLocal) })
 	group.Go(func() error { return stdio.Serve(ctx, s.agentSocket, rpc.LocalAgent, s.serveLocal) })
 	handler := web.Handler(web.Options{
-		Resource: s.resource, Hosts: s.allowedHosts(), Admit: s.admit, IsOwner: s.isOwner, Routes: s.routes,
+		Hosts: s.allowedHosts(), Admit: s.admit, IsOwner: s.isOwner, Routes: s.routes,
 	})
 	group.Go(func() error { return web.Serve(ctx, s.http, handler) })
 	if s.https != nil {

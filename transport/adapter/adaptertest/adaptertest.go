@@ -181,7 +181,7 @@ func (s *Site) Serve(t testing.TB, routes []web.Route) {
 // Handler serves routes under a host.
 func (s *Site) Handler(host string, routes []web.Route) http.Handler {
 	return web.Handler(web.Options{
-		Resource: "http://" + host + "/mcp", Hosts: []string{host}, Routes: routes,
+		Hosts: []string{host}, Routes: routes,
 		Admit:   func(e rpc.Evidence) (any, string, error) { return s.Node.Admit(node.Evidence(e)) },
 		IsOwner: func(rpc.Evidence) bool { return false },
 	})

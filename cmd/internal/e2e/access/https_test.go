@@ -64,7 +64,7 @@ func TestTokensOverHTTPS(t *testing.T) {
 		_, answer := ask(strings.TrimSpace(short), asItIs)
 		return strings.Contains(answer, "this token has ended")
 	})
-	metadata := "https://" + at.Host + "/.well-known/oauth-protected-resource/mcp"
+	metadata := at.URL + "/.well-known/oauth-protected-resource/mcp"
 	for name, tt := range map[string]struct {
 		token  string
 		change func(*http.Request)
@@ -99,7 +99,7 @@ func TestTokensOverHTTPS(t *testing.T) {
 		Resource string   `json:"resource"`
 		Methods  []string `json:"bearer_methods_supported"`
 	}
-	if err := json.NewDecoder(res.Body).Decode(&described); err != nil || described.Resource != "https://"+at.Host+"/mcp" || len(described.Methods) != 1 || described.Methods[0] != "header" {
+	if err := json.NewDecoder(res.Body).Decode(&described); err != nil || described.Resource != at.URL+"/mcp" || len(described.Methods) != 1 || described.Methods[0] != "header" {
 		t.Errorf("%+v, %v", described, err)
 	}
 }

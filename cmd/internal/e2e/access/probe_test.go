@@ -210,24 +210,24 @@ func (p *probed) useless(ended, others string) map[string]func(*http.Request) {
 var open = map[string]string{
 	"GET /healthz": "ok\n",
 	"GET /{$}":     "<!doctype html>",
-	"GET /.well-known/oauth-protected-resource/mcp": `{"resource":"`,
-	"GET /.well-known/agent-card.json":              `{"name":"agentsite","description":"An agentsite. Holders of a token`,
-	"GET /.well-known/agent-descriptions":           `{"@context":{"`,
-	"GET /.well-known/did.json":                     `{"@context":["https://www.w3.org/ns/did/v1"`,
-	"GET /anp/ad.json":                              `{"protocolType":"ANP"`,
-	"GET /anp/interface.json":                       `{"openrpc":"1.3.2"`,
-	"GET /agora/wellknown":                          "{}",
-	"GET /api/openapi.json":                         `{"components":{"securitySchemes":`,
-	"GET /.well-known/agents.json":                  `{"agentsJson":"0.1.0","info":{"description":"What can be asked of a physical site, by the operations of its OpenAPI document.","title":"agentsite"`,
-	"GET /.well-known/wot":                          `{"@context":[`,
-	"GET /.well-known/capabilities.json":            `{"id":"agentsite","description":"",`,
+	"GET /.well-known/oauth-protected-resource/{path...}": `{"resource":"`,
+	"GET /.well-known/agent-card.json":                    `{"name":"agentsite","description":"An agentsite. Holders of a token`,
+	"GET /.well-known/agent-descriptions":                 `{"@context":{"`,
+	"GET /.well-known/did.json":                           `{"@context":["https://www.w3.org/ns/did/v1"`,
+	"GET /anp/ad.json":                                    `{"protocolType":"ANP"`,
+	"GET /anp/interface.json":                             `{"openrpc":"1.3.2"`,
+	"GET /agora/wellknown":                                "{}",
+	"GET /api/openapi.json":                               `{"components":{"securitySchemes":`,
+	"GET /.well-known/agents.json":                        `{"agentsJson":"0.1.0","info":{"description":"What can be asked of a physical site, by the operations of its OpenAPI document.","title":"agentsite"`,
+	"GET /.well-known/wot":                                `{"@context":[`,
+	"GET /.well-known/capabilities.json":                  `{"id":"agentsite","description":"",`,
 }
 
 // hosts are the hosts that a route answers under, where that is not the address.
 var hosts = map[string]string{"GET /.well-known/did.json": "garden.example.org"}
 
 // wildcards fills the patterns of routes with names of the site.
-var wildcards = strings.NewReplacer("{$}", "", "{device}", "okapi", "{point}", "temperature", "{agent}", "okapi", "{task}", "okapi", "{push}", "okapi", "{thing}", "okapi", "{name}", "temperature")
+var wildcards = strings.NewReplacer("{$}", "", "{path...}", "mcp", "{device}", "okapi", "{point}", "temperature", "{agent}", "okapi", "{task}", "okapi", "{push}", "okapi", "{thing}", "okapi", "{name}", "temperature")
 
 // overHTTP is the probe of a carrier that speaks HTTP.
 func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, useless map[string]func(*http.Request)) {

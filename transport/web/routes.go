@@ -244,7 +244,7 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 		c.Account, ev.Principal = account, principal
 		prove(r.Context(), account)
 	case ev.Peer == "" || ev.Bearer != "":
-		w.Header().Set("WWW-Authenticate", challenge(r, *ev))
+		w.Header().Set("WWW-Authenticate", route.challenge(r, *ev))
 		if route.Signed != nil {
 			route.Signed.Challenge(w.Header(), nil)
 		}
@@ -261,10 +261,13 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 	return c, true
 }
 
-// challenge returns the header that tells a caller where the use of a token is described: beside the URL
-// that was used, as RFC 9728 (section 3.3) has clients check.
-func challenge(r *http.Request, ev rpc.Evidence) string {
-	c := `Bearer realm="agentsite", resource_metadata="` + Base(r) + metadataPath + r.URL.EscapedPath() + `"`
+// challenge returns the header that asks for a token. It names the description of the URL that was used, as
+// RFC 9728 (section 3.3) has clients check; none where names of things are in the path.
+func (r *Route) challenge(at *http.Request, ev rpc.Evidence) string {
+	c := `Bearer realm="agentsite"`
+	if !strings.Contains(r.Pattern, "{") {
+		c += `, resource_metadata="` + Base(at) + metadataPath + at.URL.EscapedPath() + `"`
+	}
 	if ev.Bearer != "" {
 		c += `, error="invalid_token"`
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"syscall"
@@ -42,20 +43,35 @@ type StreamClient struct {
 
 type pending struct {
 	note func(method string, params Raw)
-	done chan message // buffered, so that Run never blocks
+	done chan answered // buffered, so that Run never blocks
 }
+
+// answered is an answer, or why it could not be read.
+type answered struct {
+	message
+	err error
+}
+
+// errLongAnswer does not say whether a call was made.
+var errLongAnswer = fmt.Errorf("the answer has more than %d MiB", MaxAnswer>>20)
 
 // NewStreamClient returns a client. Run reads its responses.
 func NewStreamClient(rw io.ReadWriteCloser, codec Codec) *StreamClient {
 	return &StreamClient{rw: rw, codec: codec, w: messageWriter{w: rw, end: endOf(codec)}, waiting: make(map[ID]*pending)}
 }
 
-// Run reads until the stream ends, and then fails every running call.
+// Run reads until the stream ends, and then fails every running call. A line that is too long fails its own
+// call alone, if it says of which call it is.
 func (c *StreamClient) Run() error {
 	messages := newFrameReader(c.codec, bufio.NewReaderSize(c.rw, 4<<10), exceedsMaxAnswer)
 	for {
 		b, err := messages.next()
-		if err == nil {
+		var long *LongLine
+		switch {
+		case errors.As(err, &long) && !long.ID.IsZero():
+			c.answer(answered{message{ID: long.ID}, errLongAnswer})
+			continue
+		case err == nil:
 			err = c.received(b)
 		}
 		if err != nil {
@@ -69,7 +85,7 @@ func (c *StreamClient) Run() error {
 func (c *StreamClient) Close() error { return c.rw.Close() }
 
 func (c *StreamClient) Call(ctx context.Context, r Request, note func(string, Raw)) (Raw, error) {
-	p := &pending{note: note, done: make(chan message, 1)}
+	p := &pending{note: note, done: make(chan answered, 1)}
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
@@ -90,7 +106,10 @@ func (c *StreamClient) Call(ctx context.Context, r Request, note func(string, Ra
 		if !ok {
 			return Raw{}, c.ended()
 		}
-		return result(m)
+		if m.err != nil {
+			return Raw{}, m.err
+		}
+		return result(m.message)
 	case <-ctx.Done():
 		c.send(notification{version, methodCancelled, map[string]ID{"requestId": r.ID}})
 		return Raw{}, ctx.Err()
@@ -144,25 +163,32 @@ func (c *StreamClient) received(b []byte) error {
 	if err := c.codec.Decode(b, &m); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if m.Method == "" && m.ID.IsZero() && m.Error != nil { // about no request, but the stream
 		_, err := result(m)
 		return err
 	}
 	if m.Method == "" {
-		if p := c.waiting[m.ID]; p != nil {
-			p.done <- m
-			delete(c.waiting, m.ID)
-		}
+		c.answer(answered{m, nil})
 		return nil
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, p := range c.waiting {
 		if p.note != nil {
 			p.note(m.Method, m.Params)
 		}
 	}
 	return nil
+}
+
+// answer ends the call that an answer is of.
+func (c *StreamClient) answer(a answered) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.waiting[a.ID]; p != nil {
+		p.done <- a
+		delete(c.waiting, a.ID)
+	}
 }
 
 func (c *StreamClient) fail(err error) {

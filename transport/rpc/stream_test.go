@@ -377,6 +377,52 @@ type closable struct {
 func (c *closable) Write(b []byte) (int, error) { return c.written.Write(b) }
 func (c *closable) Close() error                { return nil }
 
+// TestStreamClientLongAnswer: an answer that is too long fails its own call, and neither another nor the
+// next; one that does not say of which call it is ends the stream.
+func TestStreamClientLongAnswer(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	c := NewStreamClient(near, JSON)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run() }()
+	lines := bufio.NewReader(far)
+	results := make(map[string]chan error)
+	call := func(name string) {
+		done := make(chan error, 1)
+		results[name] = done
+		go func() {
+			_, err := c.Call(t.Context(), Request{ID: TextID(name), Method: "echo"}, nil)
+			done <- err
+		}()
+		if _, err := lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer := func(begin string, length int) {
+		fmt.Fprintf(far, `{"jsonrpc":"2.0",%s"result":{"x":"%s"}}`+"\n", begin, strings.Repeat("x", length))
+	}
+	call("waits")
+	call("long")
+	answer(`"id":"long",`, MaxAnswer)
+	if err := <-results["long"]; err != errLongAnswer {
+		t.Error(err)
+	}
+	answer(`"id":"nobody's",`, MaxAnswer)
+	call("next")
+	answer(`"id":"next",`, 1)
+	answer(`"id":"waits",`, 1)
+	for _, name := range []string{"next", "waits"} {
+		if err := <-results[name]; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	call("without")
+	answer("", MaxAnswer)
+	if err := <-results["without"]; err == nil || <-ended == nil {
+		t.Error(err)
+	}
+}
+
 // TestStreamClientRefused: an error that the far side sends before it closes the stream is every
 // call's error, although the calls cannot be sent any more.
 func TestStreamClientRefused(t *testing.T) {

@@ -48,3 +48,9 @@ func TestHTTP(t *testing.T) {
 	r := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
 	t.Log(script(t, time.Minute, "http.mjs", r.URL, r.Token))
 }
+
+// TestSlash asks by the SDK of MCP, under the site's URL with a slash at its end and without.
+func TestSlash(t *testing.T) {
+	r := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
+	t.Log(script(t, time.Minute, "slash.mjs", r.URL, r.Token))
+}

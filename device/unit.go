@@ -30,6 +30,21 @@ var commonUnits = map[string]string{
 	"sec": "s", "second": "s", "seconds": "s", "minute": "min", "minutes": "min", "hour": "h", "hours": "h", "bytes": "By",
 }
 
+// shownUnits are the usual forms of UCUM codes.
+var shownUnits = map[string]string{
+	"Cel": "°C", "[degF]": "°F", "deg": "°", "Ohm": "Ω", "kOhm": "kΩ", "um": "µm", "us": "µs", "uA": "µA", "uV": "µV",
+	"ug/m3": "µg/m³", "ug/m^3": "µg/m³", "g/m3": "g/m³", "m/s2": "m/s²", "m2": "m²", "m3": "m³",
+	"[ppm]": "ppm", "[ppb]": "ppb", "dB[SPL]": "dB", "By": "bytes", "1": "", "{count}": "",
+}
+
+// ShowUnit returns a unit as people write it, and a code that has no such form unchanged.
+func ShowUnit(code string) string {
+	if u, ok := shownUnits[code]; ok {
+		return u
+	}
+	return code
+}
+
 // CheckUnit accepts a text in the form of a UCUM code (Cel, %, Pa, ug/m3, {count}) and the empty
 // unit. Its fault for a common spelling suggests the code.
 func CheckUnit(code string) error {

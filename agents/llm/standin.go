@@ -9,6 +9,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/llm/chat"
 	"agentsite/agents/tools"
+	"agentsite/device"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -98,7 +99,7 @@ func tell(result string) string {
 	all := ""
 	for i := range got.Readings[:min(len(got.Readings), 8)] {
 		r := &got.Readings[i]
-		all += strings.TrimSpace(r.Point+" is "+r.Value.String()+" "+r.Unit) + ", "
+		all += strings.TrimSpace(r.Point+" is "+r.Value.String()+" "+device.ShowUnit(r.Unit)) + ", "
 	}
 	return strings.TrimSuffix(all, ", ") + ". Say \"heater on\", or the name of a point."
 }

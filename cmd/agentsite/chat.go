@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -17,9 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 )
-
-// maxTyped bounds a line that is typed.
-const maxTyped = 4 << 10
 
 func (a *app) chatCommand() *cobra.Command {
 	var conversation string
@@ -41,12 +37,9 @@ and at any time /history for the conversation and /quit.`,
 		Example: "  agentsite chat gardener\n  agentsite chat shed/gardener is the vent open?\n  agentsite chat gardener --continue 5DKQ2X7A",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := args[0]
-			if site, agent, ok := strings.Cut(name, "/"); ok {
-				if a.site != "" && a.site != site {
-					return usagef("--site %s and %s/ name two sites", a.site, site)
-				}
-				a.site, name = site, agent
+			name, err := a.agentOf(args[0])
+			if err != nil {
+				return err
 			}
 			return a.with(func(s *session) error {
 				c := &chatting{session: s, agent: name, conversation: cmp.Or(conversation, rand.Text()[:8])}
@@ -63,6 +56,19 @@ and at any time /history for the conversation and /quit.`,
 	return cmd
 }
 
+// agentOf returns the agent of [SITE/]AGENT, and has the command use that site.
+func (a *app) agentOf(name string) (string, error) {
+	site, agent, ok := strings.Cut(name, "/")
+	switch {
+	case !ok:
+		return name, nil
+	case a.url != "" || a.data != "" || a.peer != "" || a.site != "" && a.site != site:
+		return "", usagef("%s/ names the site: leave out --site, --peer, --url and --data", clean(site))
+	}
+	a.site = site
+	return agent, nil
+}
+
 // chatting is a conversation with an agent.
 type chatting struct {
 	*session
@@ -72,22 +78,15 @@ type chatting struct {
 
 // run says each line that is typed.
 func (c *chatting) run(ctx context.Context) error {
-	lines := typed(ctx, c.app.in)
+	next, lines := c.app.typist(ctx)
 	c.app.note("conversation %s with %s; /quit ends it, and --continue %[1]s goes on with it", c.conversation, c.agent)
 	for {
-		if c.person {
-			fmt.Fprint(c.app.errs, "> ")
-		}
-		var line string
-		var ok bool
-		select {
-		case line, ok = <-lines:
-		case <-ctx.Done():
-		}
-		var err error
+		line, err := next()
 		switch {
-		case !ok || line == "/quit":
+		case err == io.EOF || line == "/quit":
 			return nil
+		case err != nil:
+			return err
 		case line == "":
 		case line == "/stop":
 			err = c.stop(ctx)
@@ -109,25 +108,6 @@ func (c *chatting) run(ctx context.Context) error {
 			c.app.complain(err)
 		}
 	}
-}
-
-// typed returns the lines of a reader, until ctx or the reader ends. The goroutine behind it may wait
-// for a last line until the program ends.
-func typed(ctx context.Context, in io.Reader) <-chan string {
-	lines := make(chan string)
-	go func() {
-		defer close(lines)
-		scanner := bufio.NewScanner(in)
-		scanner.Buffer(nil, maxTyped+2)
-		for scanner.Scan() {
-			select {
-			case lines <- strings.TrimSpace(scanner.Text()):
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return lines
 }
 
 // say sends a message, and shows the agent's steps until it has answered. lines receives the lines
@@ -162,7 +142,7 @@ func (c *chatting) say(ctx context.Context, text string, lines <-chan string) er
 				lines = nil
 				continue
 			}
-			if err := v.meanwhile(ctx, t, line); err != nil {
+			if err := v.meanwhile(ctx, t, strings.TrimSpace(line)); err != nil {
 				c.app.complain(err)
 			}
 		case err := <-ended:
@@ -219,7 +199,8 @@ type view struct {
 	*chatting
 	says, asks string
 	steps      int    // that were shown
-	written    string // of the answer
+	written    string // the text as it stands on the terminal
+	broken     bool   // it has ended: what comes next is another one
 	printing   quoted // the answer
 	handle     string // of the call that was shown to the owner at this terminal, to be approved or denied
 }
@@ -239,12 +220,16 @@ func (v *view) show(ctx context.Context, t task.Task) {
 			v.app.noteSaid(v.app.said(t.Says))
 		}
 		v.says = t.Says
-		if rest, ok := strings.CutPrefix(t.Partial, v.written); ok && rest != "" {
-			fmt.Fprint(v.app.errs, v.printing.quote(rest))
-			v.written = t.Partial
-		} else if t.Partial != v.written {
+		rest, more := strings.CutPrefix(t.Partial, v.written)
+		if t.Partial == "" { // the model calls a tool, or the task is about to end
+			v.broken = true
+		} else if v.broken || !more {
 			v.line()
-			v.written = ""
+			rest = t.Partial
+		}
+		if t.Partial != "" {
+			fmt.Fprint(v.app.errs, v.printing.quote(rest))
+			v.written, v.broken = t.Partial, false
 		}
 	}
 	asks := ""
@@ -291,6 +276,7 @@ func isFor(r owner.Request, task string) bool {
 
 // meanwhile handles a line typed while the agent works.
 func (v *view) meanwhile(ctx context.Context, t task.Task, line string) error {
+	v.printing.column = 0 // the person's Enter has ended the line
 	switch {
 	case line == "":
 		return nil
@@ -325,15 +311,20 @@ func (v *view) line() {
 
 // finish shows how the task ended.
 func (v *view) finish(t task.Task) error {
-	v.line()
 	said, ok := spokenBy(t.Result)
+	rest, shown := strings.CutPrefix(strings.TrimSpace(said.Text), strings.TrimSpace(v.written))
+	shown = shown && v.written != "" && (!v.broken || rest == "")
+	if shown {
+		fmt.Fprint(v.app.errs, v.printing.quote(rest))
+	}
+	v.line()
 	if v.app.json || !ok || t.State != task.Completed {
 		for _, s := range t.Steps { // of a failed task
 			v.app.noteSaid(stepLine(s.Does, s.Outcome, s.Says))
 		}
 		return v.app.finish(t)
 	}
-	if strings.TrimSpace(v.written) == said.Text { // it stands there
+	if shown && v.app.out.terminal() {
 		said.Text = ""
 	}
 	return v.app.sayAnswer(t, said)

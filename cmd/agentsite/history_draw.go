@@ -74,7 +74,7 @@ func (p past) step() time.Duration {
 // series returns the chart's data of a history: cleaned texts, and values in a unit whose numbers
 // are short.
 func (p past) series(from, to time.Time) chart.Series {
-	s := chart.Series{Name: clean(p.Point), Unit: clean(unit(p.Unit)), Length: p.step()}
+	s := chart.Series{Name: clean(p.Point), Unit: clean(device.ShowUnit(p.Unit)), Length: p.step()}
 	switch {
 	case len(p.Changes) > 0 && slices.ContainsFunc(p.Changes, func(e agents.Event) bool { return e.Value.Type() == device.TypeNumber }):
 		return p.level(s, from, to)
@@ -179,7 +179,7 @@ func (p past) level(s chart.Series, from, to time.Time) chart.Series {
 // amount is quantity without long rows of zeros.
 func (p past) amount(n float64) string {
 	if size := math.Abs(n); size >= 1e12 || size > 0 && size < 1e-6 {
-		return clean(strings.TrimSpace(strconv.FormatFloat(n, 'g', 4, 64) + " " + unit(p.Unit)))
+		return clean(strings.TrimSpace(strconv.FormatFloat(n, 'g', 4, 64) + " " + device.ShowUnit(p.Unit)))
 	}
 	return clean(quantity(n, p.Unit))
 }

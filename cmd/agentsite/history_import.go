@@ -137,7 +137,7 @@ func (a *app) printImported(im *importer, dry bool) error {
 	twice := 0
 	for _, p := range im.found() {
 		twice += p.twice
-		rows = append(rows, []string{p.Point, unit(p.unit), p.From.In(time.Local).Format(time.DateTime), p.To.In(time.Local).Format(time.DateTime), strconv.Itoa(p.Rows), strconv.Itoa(p.Imported)})
+		rows = append(rows, []string{p.Point, device.ShowUnit(p.unit), p.From.In(time.Local).Format(time.DateTime), p.To.In(time.Local).Format(time.DateTime), strconv.Itoa(p.Rows), strconv.Itoa(p.Imported)})
 	}
 	if im.unit != "" {
 		a.note("times that are numbers were read as %s since 1970", im.unit)
@@ -291,7 +291,7 @@ func (im *importer) row(c cells) (p *importedPoint, x owner.PastReading, err err
 	}
 	for _, n := range []float64{x.Mean, x.Min, x.Max, x.Last} { // live readings outside are faults
 		if n < p.min || n > p.max {
-			im.leave(c.of("value"), "outside %v..%v %s of %s", p.min, p.max, unit(p.unit), point)
+			im.leave(c.of("value"), "outside %v..%v %s of %s", p.min, p.max, device.ShowUnit(p.unit), point)
 			return nil, x, nil
 		}
 	}

@@ -39,7 +39,7 @@ count for no budget.`,
 				a.print(f, "%s  %s  %s", pad(word, len("FAILED")), pad(f.Check, len("restraint")), f.Says)
 			})
 			if err == nil && failed > 0 {
-				err = coded{exitFailure, fmt.Errorf("%d checks failed; docs/llm.md says what to change", failed)}
+				err = coded{exitFailure, fmt.Errorf("%s failed; docs/llm.md says what to change", counted(failed, "check"))}
 			}
 			return err
 		},

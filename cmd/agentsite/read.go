@@ -56,9 +56,9 @@ func (p point) values() string {
 	case len(p.Values) > 0:
 		return strings.Join(p.Values, ", ")
 	case p.Kind == "level" && p.Min != nil && p.Max != nil:
-		return strings.TrimSpace(fmt.Sprintf("%v..%v %s", *p.Min, *p.Max, unit(p.Unit)))
+		return strings.TrimSpace(fmt.Sprintf("%v..%v %s", *p.Min, *p.Max, device.ShowUnit(p.Unit)))
 	}
-	return unit(p.Unit)
+	return device.ShowUnit(p.Unit)
 }
 
 func (a *app) readCommand() *cobra.Command {

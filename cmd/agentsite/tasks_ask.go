@@ -22,7 +22,7 @@ func (a *app) askCommand() *cobra.Command {
 	var length duration
 	var noWait bool
 	cmd := &cobra.Command{
-		Use: "ask [AGENT [TEXT...]]", GroupID: groupAgents,
+		Use: "ask [[SITE/]AGENT [TEXT...]]", GroupID: groupAgents,
 		Short: "Ask an agent of the site for a piece of work, a task",
 		Long: `Ask an agent that the site hosts for a piece of work, a task, and follow it until its end:
 each step is shown, and questions are asked on the terminal. TEXT is for agents that read;
@@ -30,7 +30,13 @@ other skills take arguments. Without AGENT, list the agents with what they can b
 
 The task goes on when this command ends: after Ctrl-C, "agentsite tasks watch" follows it
 again. A task that failed gives the exit code of its fault.`,
-		Example: "  agentsite ask\n  agentsite ask water_beds\n  agentsite ask --site shed water_beds --no-wait",
+		Example: "  agentsite ask\n  agentsite ask water_beds\n  agentsite ask shed/water_beds --no-wait",
+		PreRunE: func(_ *cobra.Command, words []string) (err error) {
+			if len(words) > 0 {
+				words[0], err = a.agentOf(words[0])
+			}
+			return err
+		},
 		RunE: a.onSite(func(ctx context.Context, s *session, words []string) error {
 			if len(words) == 0 {
 				return s.listAgents(ctx)
@@ -284,6 +290,9 @@ func (a *app) finish(t task.Task) error {
 		code = exitFailure
 	}
 	why := "the task " + string(t.State)
+	if t.State == task.Canceled {
+		why = "the task was canceled"
+	}
 	if t.Says != "" {
 		why += ": " + a.said(t.Says)
 	}

@@ -93,20 +93,6 @@ func cleanLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// units are the usual forms of UCUM codes; others are shown as they are.
-var units = map[string]string{
-	"Cel": "°C", "[degF]": "°F", "deg": "°", "Ohm": "Ω", "kOhm": "kΩ", "um": "µm", "us": "µs", "uA": "µA", "uV": "µV",
-	"ug/m3": "µg/m³", "ug/m^3": "µg/m³", "g/m3": "g/m³", "m/s2": "m/s²", "m2": "m²", "m3": "m³",
-	"[ppm]": "ppm", "[ppb]": "ppb", "dB[SPL]": "dB", "By": "bytes", "1": "", "{count}": "",
-}
-
-func unit(code string) string {
-	if u, ok := units[code]; ok {
-		return u
-	}
-	return code
-}
-
 // show formats the value of a point.
 func show(v device.Value, unitCode string) string {
 	if v.Type() == device.TypeNumber {
@@ -124,7 +110,7 @@ func quantity(n float64, unitCode string) string {
 	case unitCode == "s" && n >= 60:
 		return span(n)
 	}
-	switch u := unit(unitCode); u {
+	switch u := device.ShowUnit(unitCode); u {
 	case "":
 		return number(n)
 	case "°":

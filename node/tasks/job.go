@@ -60,7 +60,9 @@ func (j *job) view() task.Task {
 	for i := range t.Steps {
 		t.Steps[i].At = j.stepAt(i)
 	}
-	t.Says, t.Partial = cmp.Or(t.Says, j.progress), j.partial
+	if !t.State.Ended() {
+		t.Says, t.Partial = cmp.Or(t.Says, j.progress), j.partial
+	}
 	return t
 }
 

@@ -191,7 +191,7 @@ func (m *Manager) sorted() []*job {
 
 // errors that end a task, or a run of it.
 var (
-	errCanceled = errors.New("it was canceled")
+	errCanceled = errors.New("its asker or an owner ended it")
 	errLate     = errors.New("its time is over")
 	errGone     = errors.New("its agent is not configured any more")
 	errChanged  = errors.New("its agent was changed in the configuration; ask it again")

@@ -38,7 +38,9 @@ func (m *Manager) run(ctx context.Context, j *job, w hosted.Worker) {
 		j.stopping = errors.New("it ends by itself")
 	}
 	j.cancel(nil)
-	j.cancel, j.progress, j.partial = nil, "", ""
+	if j.cancel = nil; waits { // else they are shown until the end is stored
+		j.progress, j.partial = "", ""
+	}
 	began := len(j.steps) > 0
 	m.mu.Unlock()
 	// An agent that has ended meanwhile has released its own leases. Outputs of other sites do not

@@ -64,7 +64,20 @@ func TestTalk(t *testing.T) {
 		if got := r.task(t, ann, first.ID); len(got.Partial) != maxPartial {
 			t.Errorf("it shows %d bytes", len(got.Partial))
 		}
+		storing, last := 0, ""
+		r.Manager.Now = func() (time.Time, bool) { // is asked when the end is stored
+			if r.Manager.mu.TryLock() {
+				if j := r.live[first.ID]; j != nil {
+					storing, last = storing+1, j.view().Partial
+				}
+				r.Manager.mu.Unlock()
+			}
+			return time.Now(), true
+		}
 		end(ann, first.ID)
+		if storing == 0 || len(last) != maxPartial {
+			t.Errorf("while its end is stored it shows %d bytes", len(last))
+		}
 		if got := r.task(t, ann, first.ID); got.Partial != "" || got.State != task.Completed {
 			t.Errorf("%+v", got)
 		}

@@ -111,7 +111,7 @@ point with --bind.
 
 "sha256:" and 64 digits is a bundle that a site of your realm shares. It is fetched from
 there, and what comes has this hash. Only members of the realm can fetch it.`,
-		Example: "  agentsite agents import frost.bundle\n  agentsite agents import frost.bundle --as attic-frost --bind relay=attic/heater\n  agentsite agents import sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --realm garden",
+		Example: "  agentsite agents import frost.bundle\n  agentsite agents import frost.bundle --as attic --bind relay=attic/heater\n  agentsite agents import sha256:9f86d081… --realm garden",
 	}
 	cmd.ValidArgsFunction = completeBundle
 	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {

@@ -31,7 +31,7 @@ func (a *app) findAgentsCommand() *cobra.Command {
 		Long: `Find agents that have a skill, by its tag, such as irrigation. These are asked:
 
   - the sites that you know (agentsite sites)
-  - sites on your network that are yours, or that announce the skill to everybody
+  - sites on your network that are yours, or that announce it to everybody
   - the sites of a realm that you are in and that announce the skill there
 
 A site announces the tags of agents that have "listed: true" in its configuration. Each site

@@ -95,7 +95,7 @@ Without FILE the command lists what the site shares.`,
 func (a *app) unshareAgentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "unshare sha256:…", Short: "End the sharing of a bundle", Args: exactly("sha256:…"),
-		Example: "  agentsite agents unshare sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+		Example: "  agentsite agents unshare sha256:9f86d081…",
 	}
 	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
 		if _, err := callOwner(ctx, s, owner.Bundles.Unshare, owner.Name{Name: args[0]}); err != nil {

@@ -102,7 +102,7 @@ domain.
 
 A permission that only reads ends after 90 days, any other after 7 days, unless --until
 says otherwise.`,
-		Example: "  agentsite grant did:key:z6Mk… 'read climate/*, set fan max 10m 10/h' --until fri",
+		Example: "  agentsite grant did:key:z6Mk… 'read climate/*, set fan max 10m' --until fri",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			end, err := ownerclient.GrantUntil(until, args[1])
 			if err != nil {

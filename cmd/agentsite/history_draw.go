@@ -13,8 +13,6 @@ import (
 	"agentsite/agents"
 	"agentsite/cmd/internal/chart"
 	"agentsite/device"
-
-	"golang.org/x/term"
 )
 
 func (h *history) draw(all []past, from, to time.Time) error {
@@ -26,7 +24,7 @@ func (h *history) draw(all []past, from, to time.Time) error {
 	for i, p := range all {
 		series[i] = p.series(from, to)
 	}
-	lines := chart.Draw(series, chart.Options{From: from, To: to, Width: h.width(), Height: rows, ASCII: !unicodeTerminal()})
+	lines := chart.Draw(series, chart.Options{From: from, To: to, Width: h.out.width(), Height: rows, ASCII: !unicodeTerminal()})
 	_, err := fmt.Fprintln(h.out, strings.Join(lines, "\n"))
 	return err
 }
@@ -186,20 +184,7 @@ func (p past) amount(n float64) string {
 
 // columns returns how many steps to ask for: about one for each column of a chart.
 func (h *history) columns() float64 {
-	return float64(min(max(h.width(), chart.MinWidth), chart.MaxWidth) - 8)
-}
-
-// width returns the width of the terminal; 80 where it is not known.
-func (h *history) width() int {
-	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
-		return n
-	}
-	if f, ok := h.out.Writer.(*os.File); ok {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
-			return n
-		}
-	}
-	return 80
+	return float64(min(max(h.out.width(), chart.MinWidth), chart.MaxWidth) - 8)
 }
 
 // unicodeTerminal reports whether the locale has more characters than ASCII. Windows has no such

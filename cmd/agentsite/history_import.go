@@ -38,14 +38,14 @@ of which the site has readings stay as they are, so that an import that was inte
 repeated. Rows without a number, or with one outside the point's range, and those of anything
 but the site's measurements, are left out and counted. The site keeps minutes, and only hours
 from the time when it keeps no minutes any more.`,
-		Example: "  agentsite history import greenhouse.csv\n  agentsite history import history.csv --as sensor.outdoor=outside/temperature --dry-run",
+		Example: "  agentsite history import greenhouse.csv\n  agentsite history import past.csv --as sensor.out=outside/temperature",
 		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
 			return a.importHistory(ctx, s, args[0], o)
 		}),
 		ValidArgsFunction: oneFile,
 	}
-	cmd.Flags().StringArrayVar(&o.as, "as", nil, "NAME=POINT: the rows of NAME are readings of POINT; POINT alone: all rows\nare; may be repeated")
-	cmd.Flags().Var(&o.zone, "zone", "the zone of times without one, such as Europe/Berlin or +01:00; this machine's\nwithout it")
+	cmd.Flags().StringArrayVar(&o.as, "as", nil, "NAME=POINT: the rows of NAME are readings of POINT; POINT alone: all rows are; may be repeated")
+	cmd.Flags().Var(&o.zone, "zone", "the zone of times without one, such as Europe/Berlin or +01:00; this machine's without it")
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "say what would be imported, and import nothing")
 	return cmd
 }

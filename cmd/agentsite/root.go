@@ -144,6 +144,7 @@ the command line for running sites.
 	root.RegisterFlagCompletionFunc("site", a.completeSites)
 	root.RegisterFlagCompletionFunc("as", completeAgents)
 	root.MarkPersistentFlagDirname("data")
+	setHelp(root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 
 	return root

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -13,36 +12,6 @@ import (
 
 	"agentsite/device"
 )
-
-// table prints rows under a head, in columns, cleaned. Empty columns are left out.
-func table(w io.Writer, head []string, rows [][]string) error {
-	widths := make([]int, len(head))
-	for _, row := range rows {
-		for i, cell := range row {
-			row[i] = clean(cell)
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
-		}
-	}
-	var b strings.Builder
-	for _, row := range append([][]string{head}, rows...) {
-		line := ""
-		for i, cell := range row {
-			if widths[i] == 0 {
-				continue
-			}
-			width := max(widths[i], utf8.RuneCountInString(head[i]))
-			line += pad(cell, width+2)
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// pad pads a text with spaces to a width.
-func pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
-}
 
 // clean turns a text into one line without characters that a terminal interprets: control
 // characters and those that change the direction of writing.

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// table prints rows under a head, in columns, cleaned. Empty columns are left out. On a terminal it fits
+// the width.
+func table(w io.Writer, head []string, rows [][]string) error {
+	width := 0
+	if out, ok := w.(*output); ok && out.terminal() {
+		width = out.width()
+	}
+	_, err := io.WriteString(w, strings.Join(append(layout(head, rows, width), ""), "\n"))
+	return err
+}
+
+// width returns the width of the terminal; 80 where it is not known.
+func (o *output) width() int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	if f, ok := o.Writer.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return 80
+}
+
+// gap is the space between two columns.
+const gap = 2
+
+// proseWidth is as narrow as a column of sentences becomes.
+const proseWidth = 16
+
+// column is one of a table.
+type column struct {
+	head         string
+	cells        []string
+	width, least int // in characters: as it is, and with its cells in several lines
+	below        bool
+}
+
+// layout returns the lines of a table. What is wider than width, 0 for no limit, is broken between words.
+// No word is broken: where they do not stand side by side, the column with the longest one is below each
+// row, and its lines begin with its head.
+func layout(head []string, rows [][]string, width int) (lines []string) {
+	var all []*column
+	for i := range head {
+		c := &column{head: head[i]}
+		for _, row := range rows {
+			cell := ""
+			if i < len(row) {
+				cell = clean(row[i])
+			}
+			c.cells = append(c.cells, cell)
+			for word := range strings.FieldsSeq(cell) {
+				c.least = max(c.least, utf8.RuneCountInString(word))
+			}
+			c.width = max(c.width, utf8.RuneCountInString(cell))
+		}
+		if c.width == 0 {
+			continue
+		}
+		c.least = max(c.least, min(c.width, proseWidth), utf8.RuneCountInString(c.head))
+		c.width = max(c.width, c.least)
+		all = append(all, c)
+	}
+	beside := slices.Clone(all)
+	if width > 0 {
+		beside = narrow(beside, width)
+	}
+	heads := func(c *column) []string { return []string{c.head} }
+	if len(beside) > 0 {
+		lines = append(lines, sideBySide(beside, heads)...)
+	}
+	for i := range rows {
+		lines = append(lines, sideBySide(beside, func(c *column) []string {
+			if utf8.RuneCountInString(c.cells[i]) <= c.width {
+				return []string{c.cells[i]}
+			}
+			return wrap(c.cells[i], c.width)
+		})...)
+		for _, c := range all {
+			if !c.below || c.cells[i] == "" {
+				continue
+			}
+			for n, l := range wrap(strings.ToLower(c.head)+": "+c.cells[i], width-2*gap) {
+				lines = append(lines, strings.Repeat(" ", gap*min(n+1, 2))+l)
+			}
+		}
+	}
+	return lines
+}
+
+// narrow narrows columns until they fit a width side by side, and returns those that do.
+func narrow(beside []*column, width int) []*column {
+	sum := func(of func(*column) int) (n int) {
+		for _, c := range beside {
+			n += of(c) + gap
+		}
+		return n - gap
+	}
+	for len(beside) > 1 && sum(func(c *column) int { return c.least }) > width {
+		wide := 1 // the first column names the row
+		for i, c := range beside[1:] {
+			if c.least > beside[wide].least {
+				wide = i + 1
+			}
+		}
+		beside[wide].below = true
+		beside = slices.Delete(beside, wide, wide+1)
+	}
+	for over := sum(func(c *column) int { return c.width }) - width; over > 0; over-- {
+		var wide *column
+		for _, c := range beside {
+			if c.width > c.least && (wide == nil || c.width > wide.width) {
+				wide = c
+			}
+		}
+		if wide == nil {
+			beside[0].width = max(beside[0].width-over, 1) // one column is left, with a word that is too long
+			break
+		}
+		wide.width--
+	}
+	return beside
+}
+
+// sideBySide returns the lines of a row.
+func sideBySide(all []*column, cell func(*column) []string) (lines []string) {
+	at := 0
+	for _, c := range all {
+		for n, text := range cell(c) {
+			if n == len(lines) {
+				lines = append(lines, "")
+			}
+			lines[n] = pad(lines[n], at) + text
+		}
+		at += c.width + gap
+	}
+	if lines == nil {
+		lines = []string{""}
+	}
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return lines
+}
+
+// pad pads a text with spaces to a width.
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
+}

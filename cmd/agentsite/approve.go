@@ -86,9 +86,9 @@ func (s *session) showRequests(ctx context.Context) error {
 // askerOf returns the caller of a request, and the chain of callers behind it.
 func askerOf(r owner.Request) string {
 	if len(r.Via) == 0 {
-		return r.Who
+		return called(r.Who)
 	}
-	return r.Who + " through " + strings.Join(r.Via, ", ")
+	return called(r.Who) + " through " + strings.Join(allCalled(r.Via), ", ")
 }
 
 // argumentsOf returns a call's arguments as JSON.

@@ -84,10 +84,13 @@ func (p *foundPrinter) print(s peer.Found) {
 		p.printJSON(s)
 		return
 	}
-	rows := [][]string{{"SITE", "YOU CALL IT", "KEY", "ADDRESSES"}, {s.Name, cmp.Or(s.Known, "not yours"), s.DID, addresses(s.URLs)}}
-	for _, row := range rows[min(p.count-1, 1):] { // the widths are fixed
-		p.say("%s%s%s%s", pad(row[0], maxName+2), pad(row[1], maxName+2), pad(row[2], len(s.DID)+2), row[3])
+	head := []string{"SITE", "YOU CALL IT", "KEY", "ADDRESSES"}
+	row := []string{pad(s.Name, maxName), pad(cmp.Or(s.Known, "not yours"), maxName), s.DID, addresses(s.URLs)} // the widths are fixed
+	if p.count == 1 {
+		table(p.out, head, [][]string{row})
+		return
 	}
+	tableRow(p.out, head, row...)
 }
 
 // maxName is the maximum length of a site's name.
@@ -109,6 +112,10 @@ type seenResult struct {
 
 func (a *app) watchSites(ctx context.Context) error {
 	return peer.Discover(ctx, peer.DiscoverOptions{Version: version}, func(c discovery.Change, s peer.Found) {
-		a.print(seenResult{c, s}, "%s  %-8s  %s  %s  %s", time.Now().Format(time.TimeOnly), c, s.Name, addresses(s.URLs), s.DID)
+		if a.json {
+			a.printJSON(seenResult{c, s})
+			return
+		}
+		tableRow(a.out, []string{"TIME", "", "SITE", "ADDRESSES", "KEY"}, time.Now().Format(time.TimeOnly), fmt.Sprintf("%-8s", c), s.Name, addresses(s.URLs), s.DID)
 	})
 }

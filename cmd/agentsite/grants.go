@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/peer"
-	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/state"
 	"agentsite/transport/anp/did"
@@ -351,12 +350,8 @@ func (s *session) showGrants(ctx context.Context, wanted func(owner.Granted) boo
 			grants = append(grants, g)
 		}
 	}
-	names := keyNames(all)
 	return printList(s.app, grants, "No tokens or grants yet", []string{"WHO", "MAY", "UNTIL", "ID"}, func(g owner.Granted) []string {
-		who, until := g.To, endTime(g.Until)
-		if name := names[g.To]; name != "" {
-			who += " (" + name + ")"
-		}
+		who, until := cmp.Or(holderName(all, g.To), g.To), endTime(g.Until)
 		if g.Token != "" {
 			who = "token " + g.Token
 		}
@@ -365,30 +360,6 @@ func (s *session) showGrants(ctx context.Context, wanted func(owner.Granted) boo
 		}
 		return []string{who, strings.Join(g.May, "; of that "), until, g.ID}
 	})
-}
-
-// keyNames returns what the user calls the holders of keys: agents, sites, and owners of the site.
-func keyNames(all ownerclient.Access) map[string]string {
-	names := make(map[string]string)
-	for _, o := range all.Owners {
-		if device.CheckName(o.Name) == nil {
-			names[o.DID] = "owner " + o.Name
-		}
-	}
-	if user, err := peer.User(); err == nil {
-		known, _ := user.Contacts().List()
-		for _, k := range known {
-			names[k.DID] = "the site " + k.Name
-		}
-	}
-	if me, err := peer.KnownIdentity(); err == nil && me.DID != "" {
-		names[me.DID] = "you"
-	}
-	yours, _ := peer.Agents()
-	for _, mine := range yours {
-		names[mine.DID] = "your agent " + mine.Name
-	}
-	return names
 }
 
 func (a *app) completeGrants(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

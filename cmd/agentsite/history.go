@@ -296,7 +296,7 @@ func (h *history) printTables(all []past) error {
 			changes = append(changes, []string{name, "…", "", "", ""})
 		}
 		for i, c := range p.Changes {
-			changes = append(changes, []string{name, p.times[i].Format(form), p.value(c), c.Holder, c.Cause})
+			changes = append(changes, []string{name, p.times[i].Format(form), p.value(c), called(c.Holder), c.Cause})
 		}
 	}
 	var err error

@@ -60,9 +60,9 @@ func (a *app) showJournal(all []ops.JournalEntry) error {
 		if e.Count > 1 {
 			outcome += ", " + strconv.Itoa(e.Count) + " times"
 		}
-		who := e.Who
+		who := called(e.Who)
 		if len(e.Via) > 0 {
-			who += " through " + strings.Join(e.Via, ", ")
+			who += " through " + strings.Join(allCalled(e.Via), ", ")
 		}
 		return []string{e.Time.Local().Format(time.DateTime), who, e.Tool, string(e.Args), outcome}
 	})

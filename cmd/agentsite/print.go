@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"agentsite/node/access"
 
@@ -14,6 +15,16 @@ import (
 // returns the first error of the output.
 func (a *app) say(format string, args ...any) error {
 	_, err := fmt.Fprintln(a.out, clean(fmt.Sprintf(format, args...)))
+	return err
+}
+
+// tell is say for sentences: on a terminal they are broken between words.
+func (a *app) tell(format string, args ...any) error {
+	text := clean(fmt.Sprintf(format, args...))
+	if a.out.terminal() {
+		text = strings.Join(wrap(text, a.out.width()), "\n")
+	}
+	_, err := fmt.Fprintln(a.out, text)
 	return err
 }
 

@@ -74,7 +74,7 @@ func (a *app) tryCommand(cmd *cobra.Command) *cobra.Command {
 }
 
 func (a *app) printTrial(r trial.Result) error {
-	a.say("From %s to %s, over %s. The past does not react to moves that were not made.",
+	a.tell("From %s to %s, over %s. The past does not react to moves that were not made.",
 		r.From.Local().Format(clockForm), r.To.Local().Format(clockForm), counted(r.Readings, "stored reading"))
 	fmt.Fprintln(a.out)
 	if len(r.Rules) == 1 && len(r.Outputs) == 1 && a.out.terminal() {

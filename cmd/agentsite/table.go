@@ -14,12 +14,25 @@ import (
 // table prints rows under a head, in columns, cleaned. Empty columns are left out. On a terminal it fits
 // the width.
 func table(w io.Writer, head []string, rows [][]string) error {
-	width := 0
-	if out, ok := w.(*output); ok && out.terminal() {
-		width = out.width()
-	}
-	_, err := io.WriteString(w, strings.Join(append(layout(head, rows, width), ""), "\n"))
+	return writeLines(w, layout(head, rows, widthOf(w)))
+}
+
+// tableRow prints one row without its head, for tables that grow. The caller pads cells to align them.
+func tableRow(w io.Writer, head []string, row ...string) error {
+	return writeLines(w, layout(head, [][]string{row}, widthOf(w))[1:])
+}
+
+func writeLines(w io.Writer, lines []string) error {
+	_, err := io.WriteString(w, strings.Join(append(lines, ""), "\n"))
 	return err
+}
+
+// widthOf returns the width that a table has to fit, 0 for any.
+func widthOf(w io.Writer) int {
+	if out, ok := w.(*output); ok && out.terminal() {
+		return out.width()
+	}
+	return 0
 }
 
 // width returns the width of the terminal; 80 where it is not known.

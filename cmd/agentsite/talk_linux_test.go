@@ -28,7 +28,7 @@ func talk(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: 250, Row: 24})) // no line is broken
 	cmd := exec.Command(lookPath(ts, args[1]), args[2:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), slave, slave, slave
-	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "TZ", "D", "GORACE"} {
+	for _, name := range terminalEnv {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	err = cmd.Start()
@@ -90,6 +90,9 @@ func talk(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	fmt.Fprint(ts.Stdout(), all())
 }
+
+// terminalEnv are the variables of a command at a terminal.
+var terminalEnv = []string{"PATH", "HOME", "XDG_CONFIG_HOME", "TZ", "D", "GORACE"}
 
 // openTerminal returns both sides of a new terminal.
 func openTerminal() (master, slave *os.File, err error) {

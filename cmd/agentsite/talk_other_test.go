@@ -6,3 +6,5 @@ import "github.com/rogpeppe/go-internal/testscript"
 
 // talk runs a command at a terminal, which is known for Linux only.
 func talk(ts *testscript.TestScript, _ bool, _ []string) { ts.Fatalf("talk is for Linux") }
+
+func checkWidths(ts *testscript.TestScript, _ bool, _ []string) { ts.Fatalf("widths is for Linux") }

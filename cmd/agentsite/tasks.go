@@ -150,7 +150,7 @@ func (a *app) printTask(t task.Task) error {
 	rows := [][]string{{"task", t.ID}, {"agent", agent}, {"state", string(t.State)}, {"says", saysOf(t)}, {"asked by", t.Asker}, {"since", since(t.Created)}, {"text", t.Text}, {"arguments", string(t.Arguments)}, {"result", oneLine(t.Result)}}
 	for _, row := range rows {
 		if row[1] != "" {
-			a.say("%s  %s", pad(row[0], len("arguments")), row[1])
+			tableRow(a.out, []string{"", ""}, pad(row[0], len("arguments")), row[1])
 		}
 	}
 	if len(t.Steps) == 0 {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -69,11 +68,11 @@ func (w *watchPrinter) print(u agents.Update) error {
 		if t, err := time.Parse(time.RFC3339, r.Time); err == nil {
 			at = t
 		}
-		line := at.In(time.Local).Format(time.TimeOnly) + "  " + pad(clean(r.Point), w.width) + "  " + clean(show(r.Value, r.Unit))
-		if note := clean(reading(r).note(0)); note != "" {
-			line += "  (" + note + ")"
+		note := reading(r).note(0)
+		if note != "" {
+			note = "(" + note + ")"
 		}
-		if _, err := fmt.Fprintln(w.app.out, line); err != nil {
+		if err := tableRow(w.app.out, []string{"TIME", "POINT", "VALUE", "NOTE"}, at.In(time.Local).Format(time.TimeOnly), pad(clean(r.Point), w.width), show(r.Value, r.Unit), note); err != nil {
 			return err
 		}
 	}

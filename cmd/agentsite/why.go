@@ -32,9 +32,9 @@ A caller with permissions for a part of the site learns of the others only "some
 			if a.json {
 				return a.printJSON(answer)
 			}
-			w := why(answer)
+			w := why(answer).withNames()
 			for _, line := range w.sentences() {
-				a.say("%s", line)
+				a.tell("%s", line)
 			}
 			if len(w.Changes) == 0 {
 				return nil

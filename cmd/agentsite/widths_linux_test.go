@@ -1,0 +1,87 @@
+package main
+
+import (
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+)
+
+// tables are the commands that print tables, with their arguments for the site of wide.txtar.
+var tables = map[string]string{
+	"agents": "--data $D", "ask": "--data $D", "grants": "--data $D", "points": "--data $D", "read": "--data $D", "rules": "--data $D",
+	"tools": "--data $D", "token list": "--data $D", "journal": "--data $D", "tasks": "--data $D", "tasks show": "$TASK --data $D", "approve": "--data $D",
+	"why": "an-output-of-a-long-name/relay --data $D", "history": "an-output-of-a-long-name a-device-of-a-long-name1 --table --steps 2 --data $D",
+	"rules try": "--since 1m --data $D", "sites": "", "realm list": "", "owners": "--data $D", "ping": "a-site-with-a-long-name1 -c 1",
+	"agents share": "--data $D", "agents show": "a-routine-of-a-long-name --data $D",
+}
+
+// noTables are the others: they print sentences, texts to paste, or files, or need other networks or boards.
+var noTables = strings.Fields(`accept console agents-accept agents-allow agents-export agents-forbid agents-import agents-pause agents-remove agents-resume agents-tools
+	agents-try agents-unshare backup call chat check claim clock completion completion-bash completion-fish completion-powershell completion-zsh connect
+	delegate demo doctor grant guard history-import identity llm-check owners-add owners-recover owners-recovery owners-remove pinout prepare realm
+	realm-join realm-leave realm-new relay reload reset restore revoke rules-pause rules-resume run safe scan schema set sites-connect sites-forget stop
+	supervise tasks-answer tasks-cancel tasks-watch token token-add token-revoke update version discover find agents-find help llm`)
+
+// checkWidths runs each command that prints a table at a terminal of 80 columns, and finds the lines that are
+// wider, but for single words, such as addresses.
+func checkWidths(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: widths")
+	}
+	ts.Setenv("TASK", strings.Fields(ts.ReadFile("task"))[0])
+	commands(func(c *cobra.Command) {
+		name := words(c)
+		line, has := tables[name]
+		switch {
+		case !c.HasParent() || slices.Contains(noTables, strings.ReplaceAll(name, " ", "-")):
+			return
+		case !has:
+			ts.Fatalf("%s is a new command: name it in tables or noTables", name)
+		}
+		args := strings.Fields(name + " " + line)
+		for i, a := range args {
+			if v, ok := strings.CutPrefix(a, "$"); ok {
+				args[i] = ts.Getenv(v)
+			}
+		}
+		printed := atTerminal(ts, args)
+		ts.Logf("%s\n%s", args, printed)
+		for line := range strings.Lines(printed) {
+			line = strings.TrimRight(line, "\r\n")
+			if utf8.RuneCountInString(line) > 80 && len(strings.Fields(line)) > 2 {
+				ts.Fatalf("%s prints %d columns: %s", name, utf8.RuneCountInString(line), line)
+			}
+		}
+	})
+}
+
+// atTerminal returns what a command prints at a terminal.
+func atTerminal(ts *testscript.TestScript, args []string) string {
+	master, slave, err := openTerminal()
+	ts.Check(err)
+	defer master.Close()
+	cmd := exec.Command(lookPath(ts, "agentsite"), args...)
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), slave, slave, slave
+	for _, name := range terminalEnv {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	read := make(chan string)
+	err = cmd.Start()
+	slave.Close()
+	ts.Check(err)
+	go func() {
+		all, _ := io.ReadAll(master) // to the error that says that the other side is closed
+		read <- string(all)
+	}()
+	err = cmd.Wait()
+	printed := <-read
+	if err != nil {
+		ts.Fatalf("%s: %v\n%s", args, err, printed)
+	}
+	return printed
+}

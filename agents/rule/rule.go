@@ -69,7 +69,7 @@ type Rule struct {
 	Hold  map[string]device.Value `json:"hold,omitempty" jsonschema:"the outputs with the values that they are held at, such as house/heater: on"`
 
 	On     string        `json:"on,omitempty" jsonschema:"the point whose event starts the steps: a button, or a state that becomes on"`
-	At     string        `json:"at,omitempty" jsonschema:"the time of day that starts the steps: 7:30, sunset - 20m, or five fields as of cron: */10 8-18 * * mon-fri"`
+	At     string        `json:"at,omitempty" jsonschema:"the times of day that start the steps, with commas between them: 7:30, sunset - 20m; or five fields as of cron: */10 8-18 * * mon-fri"`
 	Every  time.Duration `json:"every,omitempty" jsonschema:"how often the steps start, 1s or more"`
 	If     string        `json:"if,omitempty" jsonschema:"the condition under which the steps are made when they are started; always when not written"`
 	Do     []Step        `json:"do,omitempty" jsonschema:"the steps"`
@@ -114,7 +114,7 @@ type compiled struct {
 	targets  []target
 	hold     time.Duration // for:
 
-	schedule *calendar.Schedule // at:; nil for none
+	schedule calendar.List // at:; nil for none
 	place    *calendar.Place
 	period   time.Duration // every:
 	resume   time.Duration
@@ -198,14 +198,14 @@ func (r *Rule) compile(known Points) (*compiled, error) {
 		c.programs[which] = program
 	}
 	if r.At != "" {
-		s, err := calendar.Parse(r.At)
+		s, err := calendar.ParseList(r.At)
 		if err != nil {
 			return nil, &agent.Mistake{Key: "at", Err: err}
 		}
 		if s.UsesSun() && c.place == nil {
 			return nil, &agent.Mistake{Key: "at", Err: errNoPlace}
 		}
-		c.schedule = &s
+		c.schedule = s
 	}
 	if r.On != "" {
 		p, ok := known.find(r.On)

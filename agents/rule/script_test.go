@@ -80,6 +80,8 @@ func TestMachine(t *testing.T) {
 		{"every: with if:", ruleKeys{Every: 10 * time.Second, If: "a/t < 5 Cel", Do: doHeater(0)}, "door on, wait 10s, t 4, wait 10s, t 6, wait 10s, t 4, wait 10s", "20s heater on, 40s heater on"},
 
 		{"at:", daily, "clock 2026-11-23 07:29:00, wait 25h", "1m0s heater on for 1m0s 2026-11-23T07:30/0, 1m40s heater on for 20s held, 24h1m0s heater on for 1m0s 2026-11-24T07:30/0, 24h1m40s heater on for 20s held"},
+		{"at: several times", ruleKeys{At: "19:00, 7:30", Do: doHeater(time.Minute)}, "clock 2026-11-23 07:29:00, wait 12h, clock 2026-11-24 06:00:00, wait 2h",
+			"1m0s heater on for 1m0s 2026-11-23T07:30/0, 1m40s heater on for 20s held, 11h31m0s heater on for 1m0s 2026-11-23T19:00/0, 11h31m40s heater on for 20s held, 13h30m0s heater on for 1m0s 2026-11-24T07:30/0, 13h30m40s heater on for 20s held"},
 		{"at: with a clock that is not set", daily, "clock, wait 25h", ""},
 		{"at: is left out when the clock comes late", daily, "clock, wait 1h, clock 2026-11-23 07:31:02, wait 1h", ""},
 		{"at: in the minute in which the clock comes", daily, "clock, wait 1h, clock 2026-11-23 07:30:01, wait 30s", "1h0m0s heater on for 1m0s 2026-11-23T07:30/0"},

@@ -19,12 +19,13 @@ type Points struct {
 	open  []string // devices and sites whose points are not known yet
 	any   bool     // nothing is known: every name is accepted
 	place *calendar.Place
+	days  calendar.Holidays
 }
 
 // Known returns the points of a site, where away are other sites whose points are not known yet;
 // for nil those that the World knows before the site runs.
 func (w World) Known(points []agents.Point, away ...string) Points {
-	p := Points{all: points, open: away, place: w.Place}
+	p := Points{all: points, open: away, place: w.Place, days: w.Holidays}
 	if points == nil {
 		p.all, p.open, p.any = w.Points, w.Open, w.Points == nil
 	}
@@ -67,6 +68,9 @@ func (p Points) Compile(text string, uses *expr.Uses) (*expr.Program, error) {
 			return expr.Point{}, ok
 		}
 		return expr.Point{Kind: q.Kind, Unit: q.Unit, Values: q.Values}, true
+	}
+	if p.days != nil {
+		uses.Holiday = p.days.Has
 	}
 	program, err := uses.Compile(text, lookup, p.names)
 	if err == nil && program.UsesSun() && p.place == nil {

@@ -36,6 +36,8 @@ type World struct {
 	AfterFunc alarm.AfterFunc
 	// Place is where the site is; nil if that is not configured.
 	Place *calendar.Place
+	// Holidays are the owner's; nil if that is not configured.
+	Holidays calendar.Holidays
 	// Points are those that are known before the site runs, and Open the devices whose points
 	// and the other sites whose points are not. Without Points, nil, nothing is known, and any name
 	// is accepted until then.

@@ -24,8 +24,9 @@ type Site struct {
 	Name     string
 	Watchdog string          // the board's own, as a file; "" for none
 	Place    *calendar.Place // nil where it is not written
-	Owner    string          // a did:key, which owns a site without an owner; "" for none
-	Claim    string          // the secret to claim it by, in place of one that the site makes; "" for none
+	Holidays calendar.Holidays
+	Owner    string // a did:key, which owns a site without an owner; "" for none
+	Claim    string // the secret to claim it by, in place of one that the site makes; "" for none
 	// LastKnown uses the last known time after a start, until a network or an owner sets the
 	// time.
 	LastKnown bool
@@ -53,9 +54,10 @@ var claimForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 
 // siteSection is the site section.
 type siteSection struct {
-	Name     string `json:"name" jsonschema:"the name of the site on the network: a-z, 0-9, _ and -, at most 24"`
-	Watchdog string `json:"watchdog,omitempty" jsonschema:"the board's own watchdog, such as /dev/watchdog, which restarts a board whose outputs nobody drives any more; none when not written"`
-	Place    string `json:"place,omitempty" jsonschema:"where the site is, as latitude and longitude in degrees, such as 52.52, 13.40: for rules that go by sunrise and sunset"`
+	Name     string   `json:"name" jsonschema:"the name of the site on the network: a-z, 0-9, _ and -, at most 24"`
+	Watchdog string   `json:"watchdog,omitempty" jsonschema:"the board's own watchdog, such as /dev/watchdog, which restarts a board whose outputs nobody drives any more; none when not written"`
+	Place    string   `json:"place,omitempty" jsonschema:"where the site is, as latitude and longitude in degrees, such as 52.52, 13.40: for rules that go by sunrise and sunset"`
+	Holidays []string `json:"holidays,omitempty" jsonschema:"days that conditions of rules call holiday, such as [dec 25, 2027-03-26, dec 31..jan 1]"`
 }
 
 // DefaultFile is the configuration file in the working folder that commands use by default.
@@ -129,6 +131,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			if place, err := calendar.ParsePlace(a.Place); err == nil {
 				site.Place = &place
 			}
+			site.Holidays, _ = a.holidays()
 		case "owner":
 			if site.Owner = e.value.text; e.value.shape != scalar || !ownerForm().MatchString(site.Owner) {
 				r.fail(e.value.at, "owner", "takes the public half of an owner's key, such as did:key:z6Mk…: agentsite identity --card - prints yours")
@@ -220,7 +223,19 @@ func (r *report) about(e entry) siteSection {
 			r.fail(at, "site", "place: %w", err)
 		}
 	}
+	if _, err := a.holidays(); err != nil {
+		at, _ := find(e.value.entries, "holidays")
+		r.fail(at.value.at, "site", "holidays: %w", err)
+	}
 	return a
+}
+
+// holidays returns the list, nil where it is not written.
+func (a siteSection) holidays() (calendar.Holidays, error) {
+	if a.Holidays == nil {
+		return nil, nil
+	}
+	return calendar.ParseHolidays(a.Holidays)
 }
 
 // devices decodes the section of that name. It may be empty, as after the last device was

@@ -203,6 +203,7 @@ type Manager struct {
 	imports []Imported
 	all     []*entry // as applied, paused ones too
 	place   *calendar.Place
+	days    calendar.Holidays
 	offered []tools.Agent // as the node was told
 }
 
@@ -270,11 +271,11 @@ func (m *Manager) apply(cfg *config.Site, imports []Imported) error {
 		k := slices.IndexFunc(m.all, func(before *entry) bool {
 			return before.Same(e.Agent) && before.author == e.author && before.agent != nil && e.agent != nil
 		})
-		if k >= 0 && samePlace(m.place, cfg.Place) { // it goes on undisturbed
+		if k >= 0 && samePlace(m.place, cfg.Place) && slices.Equal(m.days, cfg.Holidays) { // it goes on undisturbed
 			all[i] = m.all[k]
 		}
 	}
-	m.cfg, m.imports, m.all, m.place = cfg, imports, all, cfg.Place
+	m.cfg, m.imports, m.all, m.place, m.days = cfg, imports, all, cfg.Place, cfg.Holidays
 	if m.AllPaused {
 		m.AllPaused = false
 		for _, e := range all {

@@ -20,6 +20,9 @@ const (
 	typLength
 	typClock
 	typWeekday
+	typMonth
+	typDate // of every year
+	typDay  // a date with its year
 )
 
 // typeNames are types as messages name them, with an example.
@@ -27,6 +30,7 @@ var typeNames = [...][2]string{
 	typNone: {"nothing", ""}, typAny: {"the value of a point", ""}, typBool: {"on or off", "on"}, typNumber: {"a number", "5"},
 	typText: {"a text", `"open"`}, typWord: {"a word", "open"}, typLength: {"a length of time", "10m, without a space"},
 	typClock: {"a time of day", "22:00"}, typWeekday: {"a weekday", "sat"},
+	typMonth: {"a month", "oct"}, typDate: {"a date", "dec 24"}, typDay: {"a date with its year", "2026-12-24"},
 }
 
 // anyUnit is the unit of numbers that fit every other.
@@ -74,7 +78,7 @@ func (p *parser) wantBool(x operand) {
 }
 
 func (p *parser) unknownWord(x operand) {
-	known := append([]string{"on", "off", "now", "sunrise", "sunset", "weekday"}, p.names()...)
+	known := append([]string{"on", "off", "now", "sunrise", "sunset", "weekday", "month", "date", "holiday"}, p.names()...)
 	hint := cmp.Or(device.Suggest(x.word, known, ""), ": a point is written device/point")
 	if strings.Contains(x.word, "-") {
 		hint = ": arithmetic - needs spaces around it"
@@ -113,6 +117,14 @@ func (p *parser) fit(x, y operand) {
 			p.fail(y.off, y.end, "%s is not a weekday: write one of %s", clip(y.word), strings.Join(days, ", "))
 		}
 		y.node.val = device.Number(float64(day))
+	case y.typ == typWord && x.typ == typMonth:
+		month := slices.Index(months, y.word) + 1
+		if month == 0 {
+			p.fail(y.off, y.end, "%s is not a month: write one of %s", clip(y.word), strings.Join(months, ", "))
+		}
+		y.node.val = device.Number(float64(month))
+	case y.typ == typDay && (x.node.op == opDate || x.node.op == opDay):
+		x.node.op = opDay
 	case y.typ == typWord && (x.typ == typAny || x.typ == typText):
 	case y.typ == typWord && x.typ == typBool:
 		p.mismatch(x, y)
@@ -160,6 +172,9 @@ func (p *parser) fitUnit(x, y operand) {
 	}
 }
 
+// yearly are ranges of what comes again each year.
+var yearly = map[typ]string{typMonth: "month between oct..apr", typDate: "date between dec 24..jan 6"}
+
 var flipped = map[op]op{opEqual: opEqual, opNotEqual: opNotEqual, opLess: opGreater, opLessEqual: opGreaterEqual, opGreater: opLess, opGreaterEqual: opLessEqual}
 
 // compare joins x and y by the relation o, which is written at.
@@ -175,6 +190,8 @@ func (p *parser) compare(o op, at token, x, y operand) operand {
 		p.fail(at.off, at.end, "%s is not greater or less: write == or !=", p.source(x))
 	case t == typWeekday && !equality:
 		p.fail(at.off, at.end, "weekdays have no order: write such as weekday between mon..fri")
+	case (t == typMonth || t == typDate) && !equality:
+		p.fail(at.off, at.end, "%s comes again each year: write such as %s", typeNames[t][0], yearly[t])
 	case t == typClock && equality:
 		p.fail(at.off, at.end, "a time of day is equal for a moment only: write such as now between 22:00..22:10")
 	case t == typLength && equality:
@@ -202,14 +219,16 @@ func (p *parser) between(x, lo, hi operand) operand {
 	a, b := lo.node.val.Number(), hi.node.val.Number()
 	literal := lo.literal && hi.literal
 	switch t := max(x.typ, lo.typ, hi.typ); {
-	case t == typWeekday:
+	case (lo.typ == typDay) != (hi.typ == typDay):
+		p.fail(lo.off, hi.end, "one of the dates has a year and the other has none: write both in one way")
+	case t == typWeekday || t == typMonth || t == typDate:
 		n.op = opDays
 	case t == typClock:
 		n.op = opDuring
 		if literal && a == b {
 			p.fail(lo.off, hi.end, "%s..%s is empty, because the end does not belong: write a later end", lo.word, hi.word)
 		}
-	case t != typNumber && t != typLength && t != typAny:
+	case t != typNumber && t != typLength && t != typDay && t != typAny:
 		p.fail(x.off, x.end, "%s is %s, which has no range: write == or !=", p.source(x), typeNames[x.typ][0])
 	case literal && a > b:
 		p.fail(lo.off, hi.end, "%s..%s is empty: write the smaller first", lo.word, hi.word)

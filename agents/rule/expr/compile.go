@@ -20,6 +20,8 @@ var reserved = map[string]bool{"and": true, "or": true, "not": true, "is": true,
 
 var days = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
 
+var months = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
+
 // parser holds what is parsed. After the first mistake, err, only the end of the text follows.
 type parser struct {
 	text   string
@@ -132,6 +134,9 @@ func (p *parser) not() operand {
 	return x
 }
 
+// calendarWords can be values of states, too.
+var calendarWords = []string{"month", "date", "holiday"}
+
 var relations = map[string]op{"==": opEqual, "is": opEqual, "!=": opNotEqual, "<": opLess, "<=": opLessEqual, ">": opGreater, ">=": opGreaterEqual}
 
 // relation returns the operator of comparison that the token is.
@@ -157,6 +162,10 @@ func (p *parser) comparison() operand {
 		p.advance()
 		if at.text == "is" && p.isWord("not") {
 			p.fail(at.off, p.tok.end, "is not is not used here: write !=")
+		}
+		if t := p.tok; t.kind == tokWord && (x.typ == typText || x.typ == typAny) && slices.Contains(calendarWords, t.text) {
+			x = p.compare(o, at, x, p.constant(typWord, device.Text(t.text))) // a value of the state
+			break
 		}
 		x = p.compare(o, at, x, p.sum())
 	default:
@@ -197,6 +206,8 @@ func (p *parser) primary() operand {
 		return p.constant(typLength, device.Number(t.num))
 	case t.kind == tokClock:
 		return p.constant(typClock, device.Number(t.num))
+	case t.kind == tokDate:
+		return p.constant(typDay, device.Number(t.num))
 	case t.kind == tokText:
 		return p.constant(typText, device.Text(t.text))
 	case t.kind == tokAddress:
@@ -254,6 +265,17 @@ func (p *parser) word() operand {
 		return clock(typClock, opNow, variesNow)
 	case "weekday":
 		return clock(typWeekday, opWeekday, variesDay)
+	case "month":
+		return clock(typMonth, opMonth, variesDay)
+	case "date":
+		return clock(typDate, opDate, variesDay)
+	case "holiday":
+		if p.prog.uses.Holiday == nil {
+			p.fail(p.tok.off, p.tok.end, `holiday needs a list of days: add such as "holidays: [dec 25, 2027-03-26]" under site:`)
+		}
+		x := clock(typBool, opHoliday, variesDay)
+		x.node.wait = waitDay
+		return x
 	case "sunrise", "sunset":
 		p.prog.usesSun = true
 		o := opSunrise
@@ -262,7 +284,22 @@ func (p *parser) word() operand {
 		}
 		return clock(typClock, o, variesDay)
 	}
-	return p.constant(typWord, device.Text(p.tok.text))
+	word := p.constant(typWord, device.Text(p.tok.text))
+	if month := slices.Index(months, word.word) + 1; month > 0 && p.tok.kind == tokNumber && p.tok.unit == "" {
+		return p.yearly(word, month)
+	}
+	return word
+}
+
+// yearly parses the day after a month.
+func (p *parser) yearly(month operand, number int) operand {
+	day := p.tok.num
+	x := p.constant(typDate, device.Number(float64(number)*100+day))
+	x.off, x.word = month.off, p.text[month.off:x.end]
+	if day < 1 || time.Date(2000, time.Month(number), int(day), 0, 0, 0, 0, time.UTC).Day() != int(day) || day != float64(int(day)) {
+		p.fail(x.off, x.end, "%s is not a date: write such as dec 24, or 2026-12-24 for one year", clip(x.word))
+	}
+	return x
 }
 
 // point looks up the address that the token is.

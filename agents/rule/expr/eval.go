@@ -19,6 +19,10 @@ const (
 	opWeekday
 	opSunrise
 	opSunset
+	opMonth
+	opDate // as every year has it
+	opDay  // with the year
+	opHoliday
 	opNot
 	opAnd
 	opOr
@@ -37,7 +41,7 @@ const (
 	opGreaterEqual
 	opBetween // of numbers and lengths: both ends belong
 	opDuring  // of times of day: the end does not belong
-	opDays    // of weekdays: both ends belong
+	opDays    // of weekdays, months and dates of every year: both ends belong
 )
 
 // wait says how the result of a comparison changes while time passes.
@@ -63,9 +67,11 @@ type node struct {
 }
 
 // evaluation is the state of one evaluation. Numbers are finite; lengths and times of day are
-// in nanoseconds, weekdays are 0 (Monday) to 6. The zero Value is unknown.
+// in nanoseconds, weekdays are 0 (Monday) to 6,
+// dates numbers that order. The zero Value is unknown.
 type evaluation struct {
 	env                  Env
+	uses                 *Uses
 	next                 time.Duration // 0: none
 	hasClock, clockKnown bool
 	night                bool // the sun is always down
@@ -108,8 +114,13 @@ func (e *evaluation) eval(n *node) device.Value {
 			return finite(f)
 		}
 		return device.Value{}
-	case opNow, opWeekday, opSunrise, opSunset:
+	case opNow, opWeekday, opSunrise, opSunset, opMonth, opDate, opDay:
 		return e.clock(n.op)
+	case opHoliday:
+		if e.await(n, device.Value{}, device.Value{}, device.Value{}); !e.loadClock() {
+			return device.Value{}
+		}
+		return device.Bool(e.uses.Holiday(e.t))
 	case opNot:
 		v := e.eval(n.a)
 		if v.IsZero() {
@@ -146,6 +157,13 @@ func (e *evaluation) clock(o op) device.Value {
 		return device.Number(e.now)
 	case opWeekday:
 		return device.Number(float64((e.t.Weekday() + 6) % 7))
+	case opMonth:
+		return device.Number(float64(e.t.Month()))
+	case opDate:
+		_, month, day := e.t.Date()
+		return device.Number(dayNumber(0, month, day))
+	case opDay:
+		return device.Number(dayNumber(e.t.Date()))
 	}
 	rise, set, known := e.env.Sun()
 	if !known {

@@ -24,6 +24,7 @@ const (
 	tokNumber // with its unit, if any
 	tokLength
 	tokClock // a time of day
+	tokDate  // with its year
 )
 
 type token struct {
@@ -148,9 +149,13 @@ func (p *parser) quoted(off int) {
 	p.tok = token{kind: tokText, text: p.text[off+1 : off+1+n], off: off, end: off + n + 2}
 }
 
-// number reads a number with its unit, a length, or a time of day.
+// number reads a number with its unit, a length, a date, or a time of day.
 func (p *parser) number(off int) {
 	end := p.span(off, isDigit)
+	if p.at(end) == '-' && end-off == 4 && isDigit(p.at(end+1)) {
+		p.date(off, p.span(end, isNameByte))
+		return
+	}
 	if p.at(end) == ':' {
 		p.clock(off, p.span(end, func(c byte) bool { return c == ':' || isNameByte(c) }))
 		return
@@ -244,6 +249,21 @@ func (p *parser) clock(off, end int) {
 	default:
 		p.tok = token{kind: tokClock, text: text, off: off, end: end, num: float64(time.Duration(h)*time.Hour + time.Duration(m)*time.Minute)}
 	}
+}
+
+func (p *parser) date(off, end int) {
+	text := p.text[off:end]
+	t, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		p.fail(off, end, "%s is not a date: write such as 2026-12-24, or dec 24 for every year", clip(text))
+		return
+	}
+	p.tok = token{kind: tokDate, text: text, off: off, end: end, num: dayNumber(t.Date())}
+}
+
+// dayNumber returns a day as a number that orders; of every year it has the year 0.
+func dayNumber(year int, month time.Month, day int) float64 {
+	return float64(year*10000 + int(month)*100 + day)
 }
 
 // operators in the order in which they are tried.

@@ -44,6 +44,8 @@ type Window struct {
 type Uses struct {
 	Points  []string // addresses
 	Windows []Window
+	// Holiday reports whether the day of a local time is a holiday; nil where there is no list of them.
+	Holiday func(t time.Time) bool
 }
 
 // Add returns the index of a point, which is added if it is new.
@@ -99,7 +101,7 @@ func (p *Program) Points() []string { return slices.Clone(p.uses.Points) }
 // Windows returns the windows of its Uses.
 func (p *Program) Windows() []Window { return slices.Clone(p.uses.Windows) }
 
-// UsesClock reports whether the time of day, the weekday, sunrise or sunset is used.
+// UsesClock reports whether the time of day, the date, sunrise or sunset is used.
 func (p *Program) UsesClock() bool { return p.usesClock }
 
 // UsesSun reports whether sunrise or sunset is used.
@@ -168,7 +170,7 @@ const minNext = 10 * time.Millisecond
 // while the clock is not set. A change of a reading's quality, and a step of the clock, count as
 // a reading: the caller then evaluates again.
 func (p *Program) Eval(env Env) (result Truth, next time.Duration) {
-	e := evaluation{env: env}
+	e := evaluation{env: env, uses: p.uses}
 	v := e.eval(p.root)
 	if e.next > 0 {
 		next = max(e.next, minNext)
@@ -186,7 +188,7 @@ func (p *Program) Eval(env Env) (result Truth, next time.Duration) {
 // time of day", "sunrise", "sunset", "a division by zero" or "a number out of range". It
 // returns "" if the result is known. It may allocate.
 func (p *Program) Cause(env Env) string {
-	e := evaluation{env: env}
+	e := evaluation{env: env, uses: p.uses}
 	return e.cause(p, p.root)
 }
 
@@ -204,7 +206,7 @@ func (e *evaluation) cause(p *Program, n *node) string {
 		return p.uses.Points[n.index]
 	case opWindow:
 		return p.uses.Points[p.uses.Windows[n.index].Point]
-	case opNow, opWeekday, opSunrise, opSunset:
+	case opNow, opWeekday, opSunrise, opSunset, opMonth, opDate, opDay, opHoliday:
 		switch {
 		case n.op == opSunrise && e.loadClock():
 			return "sunrise"

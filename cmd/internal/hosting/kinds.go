@@ -22,7 +22,7 @@ func kinds(w rule.World, sites *remote.Sites, children mcp.World, models *llm.Wo
 	return func(cfg *config.Site) []agent.Kind {
 		w := w
 		registry := registry
-		w.Place, registry.Site = cfg.Place, cfg.Name
+		w.Place, w.Holidays, registry.Site = cfg.Place, cfg.Holidays, cfg.Name
 		w.Points, w.Open = cfg.Described()
 		for _, a := range cfg.Agents {
 			if a.Kind == remote.KindName {

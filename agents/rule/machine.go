@@ -170,8 +170,9 @@ func (m *Machine) Tell(now time.Duration, i int, r *Reading) {
 	if event && is.seen && !came {
 		at = is.at // ages are rounded: the time of one event is not to drift
 	}
+	released := m.toggle && event && is.value.Bool() && r.Value == device.Bool(false) // the end of a press that counted
 	rose := is.known && !is.value.Bool() && known && r.Value.Bool()
-	if i == m.on && (came && (event || r.Value.Type() != device.TypeBool) || rose && !event) {
+	if i == m.on && !released && (came && (event || r.Value.Type() != device.TypeBool) || rose && !event) {
 		m.fired, m.touched = true, true
 	}
 	is.tell(r, at, known)
@@ -368,6 +369,9 @@ func (m *Machine) stepEdge(due *sooner) {
 		return
 	}
 	m.skipped = ""
+	if m.toggle && m.letGo() {
+		return
+	}
 	if m.programs[ifProgram] != nil {
 		switch truth, _ := m.eval(ifProgram); truth {
 		case expr.Unknown:
@@ -384,6 +388,18 @@ func (m *Machine) stepEdge(due *sooner) {
 		o.yielded = false
 		o.want(m, o.length, key)
 	}
+}
+
+// letGo ends what the rule holds or is about to, and reports whether there was any of it.
+func (m *Machine) letGo() (some bool) {
+	for i := range m.outputs {
+		o := &m.outputs[i]
+		some = some || o.held || o.wanted && !o.yielded
+	}
+	for i := range m.outputs {
+		m.outputs[i].wanted = m.outputs[i].wanted && !some
+	}
+	return some
 }
 
 // stepSchedule reports whether an occurrence of at: is due, and its key. Of several that the

@@ -51,6 +51,7 @@ type simOutput struct {
 type ruleKeys struct {
 	When, Until, On, At, If, Missed string
 	For, Every, Resume              time.Duration
+	Toggle                          bool
 	Hold                            map[string]device.Value
 	Do                              []rule.Step
 }
@@ -63,7 +64,7 @@ func (k ruleKeys) rule() *rule.Rule {
 func (k ruleKeys) of(w rule.World) *rule.Rule {
 	r := rule.Kind(w).New().(*rule.Rule)
 	r.When, r.For, r.Until, r.Hold = k.When, k.For, k.Until, k.Hold
-	r.On, r.At, r.Every, r.If, r.Do, r.Missed, r.Resume = k.On, k.At, k.Every, k.If, k.Do, k.Missed, k.Resume
+	r.On, r.At, r.Every, r.If, r.Do, r.Missed, r.Resume, r.Toggle = k.On, k.At, k.Every, k.If, k.Do, k.Missed, k.Resume, k.Toggle
 	return r
 }
 
@@ -281,6 +282,8 @@ func (s *sim) do(line string) {
 		s.tell("a/button", device.Value{}, 0)
 	case "press":
 		s.tell("a/button", device.Text("pressed"), length)
+	case "button": // as a line that is on while it is pressed
+		s.tell("a/button", map[string]device.Value{"on": on, "off": off}[rest], 0)
 	case "clock":
 		s.now.Wall, s.now.Sure = time.Time{}, false
 		if rest != "" {

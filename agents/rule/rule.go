@@ -75,6 +75,7 @@ type Rule struct {
 	Every  time.Duration `json:"every,omitempty" jsonschema:"how often the steps start, 1s or more"`
 	If     string        `json:"if,omitempty" jsonschema:"the condition under which the steps are made when they are started; always when not written"`
 	Do     []Step        `json:"do,omitempty" jsonschema:"the steps"`
+	Toggle bool          `json:"toggle,omitempty" jsonschema:"on: only: what comes while the outputs are held releases them"`
 	Missed string        `json:"missed,omitempty" jsonschema:"run makes the steps of at: up to an hour late, when the site was off; without it they are left out"`
 
 	Resume   time.Duration `json:"resume,omitempty" jsonschema:"how long after somebody else moved an output the rule may hold it again although the condition was true all the time; never when not written"`
@@ -112,6 +113,7 @@ type compiled struct {
 	steady   bool      // all programs are
 	clock    bool      // the time of day is used
 	missed   bool
+	toggle   bool
 	on       int // in points; -1 for none
 	targets  []target
 	hold     time.Duration // for:
@@ -188,7 +190,7 @@ func (r *Rule) compile(known Points) (*compiled, error) {
 	if err := r.checkKeys(); err != nil {
 		return nil, err
 	}
-	c := &compiled{on: -1, place: r.world.Place, hold: r.For, missed: r.Missed != "", period: r.Every, resume: r.Resume}
+	c := &compiled{on: -1, place: r.world.Place, hold: r.For, missed: r.Missed != "", toggle: r.Toggle, period: r.Every, resume: r.Resume}
 	for which, text := range [programs]string{r.When, r.Until, r.If} {
 		if text == "" {
 			continue
@@ -258,6 +260,9 @@ func (r *Rule) addTargets(c *compiled, known Points) error {
 		if len(s.Set) == 0 {
 			return mistake(key, "name an output with its value, such as house/heater: on")
 		}
+		if r.Toggle && s.For == 0 {
+			return mistake(key, "toggle: needs for: in each step, after which the outputs are released in any case, as in do: [{ set: { lamp/level: 40 }, for: 2h }]")
+		}
 		if s.For < 0 || s.For > maxLength {
 			return mistake(key, "for takes a time up to %v", device.FormatDuration(maxLength))
 		}
@@ -322,6 +327,8 @@ func (r *Rule) checkKeys() error {
 		return mistake("kind", "do: is missing; write the steps, such as do: [{ set: { lamp/level: 40 }, for: 2h }]")
 	case !level && r.Resume != 0:
 		return mistake("resume", "belongs to when:; with on:, at: and every: the next start moves the outputs again")
+	case r.Toggle && r.On == "":
+		return mistake("toggle", "toggle: belongs to on:, such as on: bell/button")
 	case r.Missed != "" && r.Missed != "run":
 		return mistake("missed", "missed: takes run, or is left out")
 	case r.Missed != "" && r.At == "":

@@ -23,8 +23,8 @@ type Terms struct {
 	NoApproval bool `json:"-"`
 	// Confirm requires an owner's approval of the call, whatever the permission says.
 	Confirm bool `json:"-"`
-	// Held restricts a move to a renewal or a release of the caller's own lease. The move is refused
-	// as expired where the caller does not hold the output any more.
+	// Held restricts a move to a renewal, a change or a release of the caller's own lease. The move is
+	// refused as expired where the caller does not hold the output any more.
 	Held bool `json:"agentsite/held,omitzero"`
 	// Via are the sites and agents through which somebody asks, the nearest last, at most MaxVia:
 	// of sites their keys. A site refuses a call that came through it before.

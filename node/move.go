@@ -61,7 +61,7 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 			return out, err
 		} // the lease has ended since, so that this would be a move
 	}
-	if r.Held {
+	if r.Held && !a.view.holdsOther(p, r) {
 		return out, n.refuse(a.asked, device.Faultf(device.Expired, "%s is not held by the caller any more", r.Output))
 	}
 	if err := a.view.try(ctx, p, r, c.ask.For, a.limits); err != nil && (device.AsFault(err).Kind != device.Busy || n.outranked(p, a.view, r.Output) == "") {
@@ -187,6 +187,12 @@ func (v *view) move(ctx context.Context, p agents.Principal, r agents.MoveReques
 func (v *view) holds(p agents.Principal, r agents.MoveRequest) bool {
 	s, ok := v.Outputs.StatusOf(r.Output)
 	return ok && s.Holder == p.ID && s.Goal == r.Value
+}
+
+// holdsOther reports whether p holds an output at another value than it asks for.
+func (v *view) holdsOther(p agents.Principal, r agents.MoveRequest) bool {
+	s, ok := v.Outputs.StatusOf(r.Output)
+	return ok && s.Holder == p.ID && s.Goal != r.Value
 }
 
 // renew extends a lease of p. It is not charged and is journalled without a sync: renewals for a

@@ -52,6 +52,7 @@ type ruleKeys struct {
 	When, Until, On, At, If, Missed string
 	For, Every, Resume              time.Duration
 	Toggle                          bool
+	Follow                          map[string]string
 	Hold                            map[string]device.Value
 	Do                              []rule.Step
 }
@@ -64,7 +65,7 @@ func (k ruleKeys) rule() *rule.Rule {
 func (k ruleKeys) of(w rule.World) *rule.Rule {
 	r := rule.Kind(w).New().(*rule.Rule)
 	r.When, r.For, r.Until, r.Hold = k.When, k.For, k.Until, k.Hold
-	r.On, r.At, r.Every, r.If, r.Do, r.Missed, r.Resume, r.Toggle = k.On, k.At, k.Every, k.If, k.Do, k.Missed, k.Resume, k.Toggle
+	r.On, r.At, r.Every, r.If, r.Do, r.Missed, r.Resume, r.Toggle, r.Follow = k.On, k.At, k.Every, k.If, k.Do, k.Missed, k.Resume, k.Toggle, k.Follow
 	return r
 }
 

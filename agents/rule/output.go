@@ -35,6 +35,7 @@ type target struct {
 	value   device.Value
 	length  time.Duration // of a step's for:; 0 leaves it to the output
 	longest time.Duration // of one lease
+	formula *formula      // that gives the value; nil for none
 }
 
 // output is what a rule does with one output.
@@ -158,11 +159,13 @@ func (o *output) step(m *Machine, due *sooner) {
 			due.in(left)
 		}
 	}
+	changed := o.follow(m, due)
+	rests := o.formula != nil && o.formula.rests
 	switch {
-	case o.held && !o.wanted:
+	case o.held && (!o.wanted || rests):
 		m.acts = append(m.acts, Act{Output: o.index, Held: true})
-	case !o.wanted || o.yielded:
-	case o.held && now >= o.renewAt:
+	case !o.wanted || o.yielded || rests:
+	case o.held && (changed || now >= o.renewAt):
 		m.acts = append(m.acts, Act{Output: o.index, Value: o.value, For: o.ask(now), Held: true})
 	case o.held:
 		due.in(o.renewAt - now)
@@ -198,6 +201,7 @@ func (m *Machine) Done(now Moment, a Act, left time.Duration, state int64, err e
 	if err == nil {
 		o.outdated(state)
 	}
+	o.formula.moved(o, now.Now, a, err != nil)
 	switch {
 	case a.Value.IsZero():
 		o.held, o.refused = false, ""

@@ -62,6 +62,12 @@ var errNoPlace = errors.New("sunrise and sunset need to know where the site is; 
 
 // Compile compiles a condition that uses what others do, too.
 func (p Points) Compile(text string, uses *expr.Uses) (*expr.Program, error) {
+	return p.compile(uses, func(u *expr.Uses, lookup func(string) (expr.Point, bool)) (*expr.Program, error) {
+		return u.Compile(text, lookup, p.names)
+	})
+}
+
+func (p Points) compile(uses *expr.Uses, compile func(*expr.Uses, func(string) (expr.Point, bool)) (*expr.Program, error)) (*expr.Program, error) {
 	lookup := func(address string) (expr.Point, bool) {
 		q, ok := p.find(address)
 		if q == nil {
@@ -72,7 +78,7 @@ func (p Points) Compile(text string, uses *expr.Uses) (*expr.Program, error) {
 	if p.days != nil {
 		uses.Holiday = p.days.Has
 	}
-	program, err := uses.Compile(text, lookup, p.names)
+	program, err := compile(uses, lookup)
 	if err == nil && program.UsesSun() && p.place == nil {
 		err = errNoPlace
 	}

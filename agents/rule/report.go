@@ -58,13 +58,15 @@ func (m *Machine) polar() string {
 
 func (m *Machine) report() agent.Report {
 	now := m.now
-	var holds, waits, yields []string
+	var holds, waits, yields, rests []string
 	for i := range m.outputs {
 		switch o := &m.outputs[i]; {
 		case o.held:
 			holds = append(holds, fmt.Sprintf("%s at %v", o.address, o.value))
 		case o.yielded && (o.wanted || m.programs[whenProgram] != nil):
 			yields = append(yields, o.address+m.yields(o))
+		case o.wanted && o.formula != nil && o.formula.rests:
+			rests = append(rests, m.rests(o))
 		case o.wanted && o.refused != "":
 			waits = append(waits, o.refused)
 		case o.wanted:
@@ -78,6 +80,8 @@ func (m *Machine) report() agent.Report {
 		return agent.Report{State: agent.Yielding, Says: strings.Join(yields, "; ")}
 	case holds != nil:
 		return agent.Report{State: agent.Holding, Says: strings.Join(holds, ", ")}
+	case rests != nil:
+		return agent.Report{State: agent.Waiting, Says: strings.Join(rests, "; ")}
 	case m.programs[whenProgram] == nil && m.schedule != nil && !m.now.Sure:
 		return agent.Report{State: agent.Waiting, Says: m.nextStart()}
 	case m.programs[whenProgram] == nil:

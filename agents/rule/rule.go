@@ -65,10 +65,11 @@ func Kind(w World) agent.Kind {
 // Rule is a rule as its owner wrote it. It either holds outputs while a condition is true
 // (when, hold), or moves them when something happens (on, at or every, do).
 type Rule struct {
-	When  string                  `json:"when,omitempty" jsonschema:"the condition under which the outputs are held, such as climate/temperature < 5 Cel"`
-	For   time.Duration           `json:"for,omitempty" jsonschema:"how long the condition has to be true before the outputs are held; 0 when not written"`
-	Until string                  `json:"until,omitempty" jsonschema:"the condition that ends the hold, such as climate/temperature > 7 Cel; when the first condition is false when not written"`
-	Hold  map[string]device.Value `json:"hold,omitempty" jsonschema:"the outputs with the values that they are held at, such as house/heater: on"`
+	When   string                  `json:"when,omitempty" jsonschema:"the condition under which the outputs are held, such as climate/temperature < 5 Cel"`
+	For    time.Duration           `json:"for,omitempty" jsonschema:"how long the condition has to be true before the outputs are held; 0 when not written"`
+	Until  string                  `json:"until,omitempty" jsonschema:"the condition that ends the hold, such as climate/temperature > 7 Cel; when the first condition is false when not written"`
+	Hold   map[string]device.Value `json:"hold,omitempty" jsonschema:"the outputs with the values that they are held at, such as house/heater: on"`
+	Follow map[string]string       `json:"follow,omitempty" jsonschema:"levels that follow a formula while they are held, such as fan/level: clamp((climate/temperature - 20 Cel) / 10 Cel * 100, 20, 100)"`
 
 	On     string        `json:"on,omitempty" jsonschema:"the point whose event starts the steps: a button, or a state that becomes on"`
 	At     string        `json:"at,omitempty" jsonschema:"the times of day that start the steps, with commas between them: 7:30, sunset - 20m; or five fields as of cron: */10 8-18 * * mon-fri"`
@@ -90,8 +91,9 @@ type Rule struct {
 
 // Step is a step of Do.
 type Step struct {
-	Set map[string]device.Value `json:"set" jsonschema:"the outputs with their values, such as lamp/level: 40"`
-	For time.Duration           `json:"for,omitempty" jsonschema:"how long they are held there; as long as the output has it when not written"`
+	Set    map[string]device.Value `json:"set,omitempty" jsonschema:"the outputs with their values, such as lamp/level: 40"`
+	Follow map[string]string       `json:"follow,omitempty" jsonschema:"levels with formulas that they follow while they are held"`
+	For    time.Duration           `json:"for,omitempty" jsonschema:"how long they are held there; as long as the output has it when not written"`
 }
 
 // The expressions of a rule, as indices.
@@ -221,15 +223,24 @@ func (r *Rule) compile(known Points) (*compiled, error) {
 		}
 		c.on = c.uses.Add(r.On)
 	}
+	if err := r.addTargets(c, known); err != nil {
+		return nil, err
+	}
 	c.look(known)
-	return c, r.addTargets(c, known)
+	return c, nil
 }
 
 // look finds out what the results of the programs depend on.
 func (c *compiled) look(known Points) {
 	c.steady, c.clock = c.schedule == nil, c.schedule != nil
 	c.points = make([]used, len(c.uses.Points))
-	for _, p := range c.programs {
+	all := c.programs[:]
+	for _, t := range c.targets {
+		if t.formula != nil {
+			all = append(all[:len(all):len(all)], t.formula.program)
+		}
+	}
+	for _, p := range all {
 		if p == nil {
 			continue
 		}
@@ -253,11 +264,11 @@ func (c *compiled) UsesClock() bool { return c.clock }
 // addTargets adds the outputs, in the order of their names within each step.
 func (r *Rule) addTargets(c *compiled, known Points) error {
 	steps, key := r.Do, "do"
-	if r.Hold != nil {
-		steps, key = []Step{{Set: r.Hold}}, "hold"
+	if r.When != "" {
+		steps, key = []Step{{Set: r.Hold, Follow: r.Follow}}, "hold"
 	}
 	for _, s := range steps {
-		if len(s.Set) == 0 {
+		if len(s.Set)+len(s.Follow) == 0 {
 			return mistake(key, "name an output with its value, such as house/heater: on")
 		}
 		if r.Toggle && s.For == 0 {
@@ -269,13 +280,8 @@ func (r *Rule) addTargets(c *compiled, known Points) error {
 		for _, address := range slices.Sorted(maps.Keys(s.Set)) {
 			v := s.Set[address]
 			p, err := known.Output(address, v)
-			switch {
-			case err != nil:
+			if err != nil {
 				return &agent.Mistake{Key: key, Err: err}
-			case slices.ContainsFunc(c.targets, func(t target) bool { return t.address == address }):
-				return mistake(key, "%s comes twice; a rule gives an output one value", address)
-			case len(c.targets) == maxTargets:
-				return mistake(key, "a rule moves at most %d outputs", maxTargets)
 			}
 			t := target{address: address, value: v, length: s.For}
 			if p != nil {
@@ -284,9 +290,25 @@ func (r *Rule) addTargets(c *compiled, known Points) error {
 				}
 				t.longest = time.Duration(p.MaxSeconds * float64(time.Second))
 			}
-			c.targets = append(c.targets, t)
+			if err := c.addTarget(key, t); err != nil {
+				return err
+			}
+		}
+		if err := r.addFollowed(c, cmp.Or(keyIfSet("follow", r.When), key), s, known); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+func (c *compiled) addTarget(key string, t target) error {
+	switch {
+	case slices.ContainsFunc(c.targets, func(other target) bool { return other.address == t.address }):
+		return mistake(key, "%s comes twice; a rule gives an output one value", t.address)
+	case len(c.targets) == maxTargets:
+		return mistake(key, "a rule moves at most %d outputs", maxTargets)
+	}
+	c.targets = append(c.targets, t)
 	return nil
 }
 
@@ -315,10 +337,12 @@ func (r *Rule) checkKeys() error {
 		return mistake("kind", "a rule needs when: with hold:, or one of on:, at: and every: with do:")
 	case level && starts > 0 || starts > 1:
 		return mistake(cmp.Or(keyIfSet("at", r.At), keyIfSet("on", r.On), "every"), "a rule has one of when:, on:, at: and every:; write another rule for the other")
-	case level && r.Hold == nil:
+	case level && r.Hold == nil && r.Follow == nil:
 		return mistake("when", "hold: is missing; name the outputs that are held while this is true, such as hold: { house/heater: on }")
 	case level && (r.Do != nil || r.If != ""):
 		return mistake(cmp.Or(keyIfSet("if", r.If), "do"), "do: and if: belong to on:, at: and every:; with when: write hold:")
+	case !level && r.Follow != nil:
+		return mistake("follow", "follow: belongs to when:; with on:, at: and every: it stands in a step, as in do: [{ follow: { fan/level: climate/temperature / 1 Cel }, for: 1h }]")
 	case !level && (r.Hold != nil || r.Until != ""):
 		return mistake(cmp.Or(keyIfSet("until", r.Until), "hold"), "hold: and until: belong to when:; with on:, at: and every: write do:")
 	case !level && r.For != 0:

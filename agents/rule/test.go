@@ -100,6 +100,10 @@ func (r *Rule) testPoints(c *compiled, known Points) (points []agents.Point, err
 			add(*p)
 			continue
 		}
+		if t.formula != nil {
+			add(t.formula.point(t.address))
+			continue
+		}
 		p := agents.Point{Point: t.address, Kind: device.KindSwitch, Safe: device.Bool(!t.value.Bool())}
 		if t.value.Type() == device.TypeNumber {
 			low, high := min(0, t.value.Number()-1), t.value.Number()+1

@@ -375,6 +375,9 @@ func (p *parser) call() operand {
 			p.advance()
 			x = p.extreme(f, x, p.nested(p.sum))
 		}
+	case "clamp":
+		p.open()
+		x = p.clamp()
 	case "abs":
 		p.open()
 		x = p.absolute(p.nested(p.sum))
@@ -384,7 +387,7 @@ func (p *parser) call() operand {
 	default:
 		i := slices.Index(windowNames[:], f.text)
 		if i < 0 {
-			known := append([]string{"min", "max", "abs", "age", "known"}, windowNames[:]...)
+			known := append([]string{"min", "max", "clamp", "abs", "age", "known"}, windowNames[:]...)
 			p.fail(f.off, f.end, "there is no function %s%s", clip(f.text), device.Suggest(f.text, known, "function"))
 			return x
 		}

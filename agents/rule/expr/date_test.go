@@ -37,7 +37,9 @@ func TestDates(t *testing.T) {
 			t.Errorf("%s without a clock is %v, next %v, %s", c.text, got, next, p.Cause((&world{}).of(p)))
 		}
 	}
-	states := func(string) (Point, bool) { return Point{Kind: "state", Values: []string{"holiday", "date", "dec"}}, true }
+	states := func(string) (Point, bool) {
+		return Point{Kind: "state", Values: []string{"holiday", "date", "dec"}}, true
+	}
 	for _, text := range []string{"a/mode == holiday", "a/mode != date", "a/mode == dec"} {
 		if _, err := new(Uses).Compile(text, states, planNames); err != nil {
 			t.Errorf("%s: a state cannot have it: %v", text, err)

@@ -1,4 +1,4 @@
-// Package expr compiles and evaluates the conditions of rules: a typed language over the
+// Package expr compiles and evaluates the conditions and the formulas of rules: a typed language over the
 // values of points, with units, ages, times of day and a third truth value, unknown.
 //
 // A text is at most 1 KiB, a program at most 128 nodes, nested at most 32 deep. There are no
@@ -16,6 +16,7 @@
 //	           | "on" | "off" | "true" | "false" | "now" | "sunrise" | "sunset" | "weekday"
 //	           | "month" | "date" | "holiday" | date
 //	           | ( "min" | "max" ) "(" sum "," sum { "," sum } ")" | "abs" "(" sum ")"
+//	           | "clamp" "(" sum "," sum "," sum ")"
 //	           | ( "age" | "known" ) "(" address ")" | window "(" address "," length ")" .
 //	window     = "mean" | "least" | "greatest" | "change" | "count" .
 //	address    = name "/" name [ "/" name ] .           (* device/point, site/device/point *)

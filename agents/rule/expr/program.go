@@ -86,7 +86,7 @@ const (
 
 func (t Truth) String() string { return [...]string{"unknown", "false", "true"}[t] }
 
-// Program is a compiled condition. It is immutable and safe for concurrent use.
+// Program is a compiled condition or formula. It is immutable and safe for concurrent use.
 type Program struct {
 	text      string
 	root      *node

@@ -194,7 +194,7 @@ func (g *outputs) decide(self string, i int, a rule.Act) error {
 			return err
 		}
 	}
-	if a.Held {
+	if a.Held && (s.Holder != self || s.Goal == a.Value) {
 		return device.Faultf(device.Expired, "%s is not held by the caller any more", name)
 	}
 	above := s.Holder != self && g.ranks[s.Holder] > 0 && g.ranks[self] > g.ranks[s.Holder]

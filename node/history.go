@@ -22,7 +22,7 @@ func (n *Node) History(ctx context.Context, p agents.Principal, r agents.History
 		return askElsewhere(n, o, &c, func(o OtherSites, t agents.Terms) (agents.History, error) { r.Terms = t; return o.History(ctx, p, r) })
 	}
 	return operate(n, &c, func(v *view) (err error) {
-		if err = agents.CheckName("point", r.Point, v.offer().History); err == nil {
+		if err = v.offer().CheckPoint(agents.OpHistory, "point", r.Point, device.Value{}, v.offer().History); err == nil {
 			from, to, err = rangeOf(r, v.now())
 		}
 		return err

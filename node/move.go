@@ -145,7 +145,7 @@ func (v *view) planMove(c *call, r agents.MoveRequest) error {
 	default:
 		offered = v.offer().Level
 	}
-	if err := agents.CheckName("output", r.Output, offered); err != nil {
+	if err := v.offer().CheckPoint(agents.OpMove, "output", r.Output, r.Value, offered); err != nil {
 		return err
 	}
 	if err := agents.CheckNumber("for_seconds", r.For); err != nil {

@@ -79,7 +79,7 @@ func (v *view) checkRead(key, address string) error {
 	if v.mayRead(address) {
 		return nil
 	}
-	return agents.CheckName(key, address, v.offer().Read)
+	return v.offer().CheckPoint(agents.OpRead, key, address, device.Value{}, v.offer().Read)
 }
 
 // reading returns the latest reading of a point that exists.

@@ -27,7 +27,7 @@ func (n *Node) Show(ctx context.Context, p agents.Principal, r agents.ShowReques
 		return err
 	}
 	_, err := operate(n, &c, func(v *view) error {
-		if err := agents.CheckName("display", r.Display, v.offer().Show); err != nil {
+		if err := v.offer().CheckPoint(agents.OpShow, "display", r.Display, device.Value{}, v.offer().Show); err != nil {
 			return err
 		}
 		return checkText(r.Text)
@@ -51,7 +51,7 @@ func (n *Node) Capture(ctx context.Context, p agents.Principal, r agents.Capture
 		return askElsewhere(n, o, &c, func(o OtherSites, t agents.Terms) (agents.Picture, error) { r.Terms = t; return o.Capture(ctx, p, r) })
 	}
 	return operate(n, &c, func(v *view) error {
-		return agents.CheckName("camera", r.Camera, v.offer().Capture)
+		return v.offer().CheckPoint(agents.OpCapture, "camera", r.Camera, device.Value{}, v.offer().Capture)
 	}, func(v *view) (agents.Picture, error) {
 		of := v.point(r.Camera)
 		d, ok := of.device.(device.Camera)

@@ -318,6 +318,11 @@ func (m *member) offers(o *agents.Offer, c call) error {
 			names = append(names, a.Name)
 		}
 	}
+	for _, there := range c.points {
+		if err := o.Unfit(c.op, there, m.name+"/"+there, c.value); err != nil {
+			return err
+		}
+	}
 	if has := wholes[c.op]; has != nil && !*has(o) || has == nil && len(names) == 0 {
 		return device.Faultf(device.Denied, "%s does not offer %s to you", m.name, tool)
 	}

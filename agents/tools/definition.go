@@ -96,7 +96,7 @@ var definitions = []definition{
 	}, "output", points(func(o *agents.Offer) []string { return o.Switch }), schema[agents.Output],
 		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, in *switchArgs, terms agents.Terms) (any, error) {
 			if in.On == nil {
-				return nil, missing("output", in.Output, o.Switch, "on")
+				return nil, missing(o, "output", in.Output, device.Bool(true), o.Switch, "on")
 			}
 			return boxed(s.Move(ctx, p, agents.MoveRequest{Output: in.Output, Value: device.Bool(*in.On), For: in.For, Terms: terms}))
 		}),
@@ -107,7 +107,7 @@ var definitions = []definition{
 	}, "output", points(func(o *agents.Offer) []string { return o.Level }), schema[agents.Output],
 		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, in *levelArgs, terms agents.Terms) (any, error) {
 			if in.Value == nil {
-				return nil, missing("output", in.Output, o.Level, "value")
+				return nil, missing(o, "output", in.Output, device.Number(0), o.Level, "value")
 			}
 			return boxed(s.Move(ctx, p, agents.MoveRequest{Output: in.Output, Value: device.Number(*in.Value), For: in.For, Terms: terms}))
 		}),
@@ -151,8 +151,8 @@ var definitions = []definition{
 func boxed[T any](v T, err error) (any, error) { return v, err }
 
 // missing is the error of a required argument that is left out, after the name before it.
-func missing(field, name string, offered []string, absent string) error {
-	if err := agents.CheckName(field, name, offered); err != nil {
+func missing(o *agents.Offer, field, name string, v device.Value, offered []string, absent string) error {
+	if err := o.CheckPoint(agents.OpMove, field, name, v, offered); err != nil {
 		return &malformed{err}
 	}
 	return invalid("%s is missing", absent)

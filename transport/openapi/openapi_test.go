@@ -312,3 +312,22 @@ func TestPermission(t *testing.T) {
 		t.Error(res.Status, text)
 	}
 }
+
+// TestWrongType: a refusal of a point that is there says what it takes, and names no other.
+func TestWrongType(t *testing.T) {
+	s := serve(t)
+	for _, c := range []struct{ path, body, says string }{
+		{vent, `{"value":true}`, "greenhouse/vent is a level"},
+		{vent, `{"value":"on"}`, "greenhouse/vent is a level"},
+		{"/api/outputs/greenhouse/heater", `{"value":1}`, "greenhouse/heater is a switch"},
+		{"/api/outputs/greenhouse/heater", `{"value":"on"}`, "greenhouse/heater is a switch"},
+		{"/api/outputs/greenhouse/temperature", `{"value":1}`, "greenhouse/temperature is not an output"},
+		{"/api/outputs/greenhouse/temperature", `{"value":null}`, "greenhouse/temperature is not an output"},
+		{"/api/displays/greenhouse/vent", `{"text":"hello"}`, "greenhouse/vent is not a display"},
+	} {
+		res, text := s.Ask(t, "POST", c.path, adaptertest.SiteToken, c.body)
+		if res.StatusCode != 400 || !strings.Contains(text, c.says) || strings.Contains(text, "there is no") {
+			t.Errorf("%s %s: %s %s", c.path, c.body, res.Status, text)
+		}
+	}
+}

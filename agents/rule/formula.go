@@ -31,7 +31,7 @@ type formula struct {
 }
 
 // addFollowed adds the outputs of follow: of the hold or of a step.
-func (r *Rule) addFollowed(c *compiled, key string, s Step, known Points) error {
+func (r *Rule) addFollowed(c *compiled, key string, s Step, delay time.Duration, known Points) error {
 	for _, address := range slices.Sorted(maps.Keys(s.Follow)) {
 		f := &formula{low: math.Inf(-1), high: math.Inf(1)}
 		p, ok := known.find(address)
@@ -59,7 +59,7 @@ func (r *Rule) addFollowed(c *compiled, key string, s Step, known Points) error 
 			return mistake(key, "%s: %w", address, err)
 		}
 		f.program = program
-		t := target{address: address, length: s.For, formula: f}
+		t := target{address: address, length: s.For, delay: delay, formula: f}
 		if p != nil {
 			t.longest = time.Duration(p.MaxSeconds * float64(time.Second))
 		}

@@ -350,6 +350,7 @@ func (m *Machine) stepHold(truth expr.Truth, due *sooner) {
 func (m *Machine) stepEdge(due *sooner) {
 	fired, key := m.fired, ""
 	m.fired = false
+	m.stepWaits(due)
 	if m.period > 0 {
 		if !m.began {
 			m.every = m.now.Now + m.period
@@ -383,15 +384,13 @@ func (m *Machine) stepEdge(due *sooner) {
 			return
 		}
 	}
-	for i := range m.outputs {
-		o := &m.outputs[i]
-		o.yielded = false
-		o.want(m, o.length, key)
-	}
+	m.start(key)
+	m.stepWaits(due)
 }
 
 // letGo ends what the rule holds or is about to, and reports whether there was any of it.
 func (m *Machine) letGo() (some bool) {
+	some = m.endWaits()
 	for i := range m.outputs {
 		o := &m.outputs[i]
 		some = some || o.held || o.wanted && !o.yielded

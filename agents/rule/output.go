@@ -34,6 +34,7 @@ type target struct {
 	address string
 	value   device.Value
 	length  time.Duration // of a step's for:; 0 leaves it to the output
+	delay   time.Duration // of the waits before its step
 	longest time.Duration // of one lease
 	formula *formula      // that gives the value; nil for none
 }
@@ -46,7 +47,10 @@ type output struct {
 	until  time.Duration // when it is not wanted any more; 0 for as long as the rule is active
 	key    string
 	wanted bool
-	once   bool // one lease, whose length the output chooses
+	// startAt is when the step of the output begins, after a wait; 0 for not. startKey is its key then.
+	startAt  time.Duration
+	startKey string
+	once     bool // one lease, whose length the output chooses
 	// replay: a move with a key was accepted, and the output was not seen to be held since. If
 	// it is not, the answer was that of an earlier run, whose lease has ended.
 	replay bool

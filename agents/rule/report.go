@@ -80,6 +80,8 @@ func (m *Machine) report() agent.Report {
 		return agent.Report{State: agent.Yielding, Says: strings.Join(yields, "; ")}
 	case holds != nil:
 		return agent.Report{State: agent.Holding, Says: strings.Join(holds, ", ")}
+	case m.nextStep() > 0:
+		return agent.Report{State: agent.Waiting, Says: fmt.Sprintf("the next step begins in %v", whole(m.nextStep()))}
 	case rests != nil:
 		return agent.Report{State: agent.Waiting, Says: strings.Join(rests, "; ")}
 	case m.programs[whenProgram] == nil && m.schedule != nil && !m.now.Sure:

@@ -94,6 +94,7 @@ type Step struct {
 	Set    map[string]device.Value `json:"set,omitempty" jsonschema:"the outputs with their values, such as lamp/level: 40"`
 	Follow map[string]string       `json:"follow,omitempty" jsonschema:"levels with formulas that they follow while they are held"`
 	For    time.Duration           `json:"for,omitempty" jsonschema:"how long they are held there; as long as the output has it when not written"`
+	Wait   time.Duration           `json:"wait,omitempty" jsonschema:"how long the steps after this one wait"`
 }
 
 // The expressions of a rule, as indices.
@@ -267,7 +268,15 @@ func (r *Rule) addTargets(c *compiled, known Points) error {
 	if r.When != "" {
 		steps, key = []Step{{Set: r.Hold, Follow: r.Follow}}, "hold"
 	}
-	for _, s := range steps {
+	delay := time.Duration(0)
+	for i, s := range steps {
+		if s.Wait != 0 {
+			var err error
+			if delay, err = r.addWait(s, delay, i == len(steps)-1); err != nil {
+				return err
+			}
+			continue
+		}
 		if len(s.Set)+len(s.Follow) == 0 {
 			return mistake(key, "name an output with its value, such as house/heater: on")
 		}
@@ -283,7 +292,7 @@ func (r *Rule) addTargets(c *compiled, known Points) error {
 			if err != nil {
 				return &agent.Mistake{Key: key, Err: err}
 			}
-			t := target{address: address, value: v, length: s.For}
+			t := target{address: address, value: v, length: s.For, delay: delay}
 			if p != nil {
 				if err := holds(p, v); err != nil {
 					return &agent.Mistake{Key: key, Err: err}
@@ -294,7 +303,7 @@ func (r *Rule) addTargets(c *compiled, known Points) error {
 				return err
 			}
 		}
-		if err := r.addFollowed(c, cmp.Or(keyIfSet("follow", r.When), key), s, known); err != nil {
+		if err := r.addFollowed(c, cmp.Or(keyIfSet("follow", r.When), key), s, delay, known); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,62 @@
+package rule_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"agentsite/agents/agent"
+	"agentsite/agents/rule"
+	"agentsite/device"
+)
+
+// TestWaits: a step after a wait is made only where all is still as it was to be by then.
+func TestWaits(t *testing.T) {
+	heater := doHeater(10 * time.Minute)
+	lamp := rule.Step{Set: map[string]device.Value{"a/lamp": device.Number(40)}, For: time.Minute}
+	r := ruleKeys{On: "a/button", Do: slices.Concat(heater, []rule.Step{{Wait: 5 * time.Second}, lamp})}
+	cold := r
+	cold.If = "a/t < 5 Cel"
+	toggle := r
+	toggle.Toggle = true
+	daily := r
+	daily.On, daily.At = "", "7:30"
+	first := ruleKeys{On: "a/button", Do: []rule.Step{{Wait: 5 * time.Second}, {Wait: time.Second}, lamp}}
+	for _, tt := range []struct {
+		name         string
+		rule         ruleKeys
+		script, want string
+	}{
+		{"one after the other", r, "nothing, press, wait 10s", "0s heater on for 5m0s, 5s lamp 40 for 1m0s"},
+		{"waits add up", first, "nothing, press, wait 1h", "6s lamp 40 for 1m0s, 46s lamp 40 for 20s held"},
+		{"if: is false by then", cold, "nothing, t 4, press, wait 2s, t 6, wait 10s", "0s heater on for 5m0s"},
+		{"if: is unknown by then", cold, "nothing, t 4, press, wait 2s, t ?, wait 10s", "0s heater on for 5m0s"},
+		{"if: was false in between only", cold, "nothing, t 4, press, wait 2s, t 6, t 4, wait 10s", "0s heater on for 5m0s, 5s lamp 40 for 1m0s"},
+		{"a person took over", r, "nothing, press, wait 2s, take ann, wait 10m", "0s heater on for 5m0s"},
+		{"a person released", r, "nothing, press, wait 2s, release, wait 10m", "0s heater on for 5m0s"},
+		{"a stop ended the first", r, "nothing, press, wait 2s, refuse unsafe, end everything was sent to safe, wait 4s, refuse, wait 2s", "0s heater on for 5m0s, 2s heater on for 5m0s unsafe, 7s heater on for 5m0s"},
+		{"the first is refused", r, "nothing, refuse unsafe, press, wait 4s, refuse, wait 2s", "0s heater on for 5m0s unsafe, 5s heater on for 5m0s"},
+		{"an event meanwhile begins anew", r, "nothing, press, wait 3s, press, wait 4s, t 1, wait 2s", "0s heater on for 5m0s, 3s heater on for 5m0s held, 8s lamp 40 for 1m0s"},
+		{"a toggle ends the wait", toggle, "nothing, press, wait 3s, press, wait 1h", "0s heater on for 5m0s, 3s heater - held"},
+		{"each has a key", daily, "clock 2026-11-23 07:29:59, wait 7s", "1s heater on for 5m0s 2026-11-23T07:30/0, 6s lamp 40 for 1m0s 2026-11-23T07:30/1"},
+	} {
+		if got := script(t, tt.rule, tt.script); got != tt.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", tt.name, got, tt.want)
+		}
+	}
+	s := newSim(t, first)
+	for _, line := range []string{"nothing", "press", "wait 1s"} {
+		s.do(line)
+	}
+	if got := s.m.Report(s.now); got.State != agent.Waiting {
+		t.Errorf("in a wait it is %v", got)
+	}
+	for _, wrong := range [][]rule.Step{
+		{lamp, {Wait: time.Second}}, {{Wait: time.Second}}, {{Wait: time.Second, Set: heater[0].Set}}, {{Wait: time.Second, For: time.Second}, lamp},
+		{{Wait: 24 * time.Hour}, {Wait: time.Second}, lamp}, {{Wait: -time.Second}, lamp},
+	} {
+		if _, err := (ruleKeys{On: "a/button", Do: wrong}).rule().Define(); err == nil {
+			t.Errorf("%+v is accepted", wrong)
+		}
+	}
+}

@@ -127,10 +127,19 @@ func CheckName(name string) error {
 	return Faultf(Invalid, "%q is not a name: use a-z, 0-9, _ and -, at most %d of them, for example %q", Clip(name, 60), maxName, could)
 }
 
+// plainLetters replaces letters of European languages by how they are written without their marks.
+var plainLetters = strings.NewReplacer(
+	"ä", "ae", "ö", "oe", "ü", "ue", "ß", "ss", "æ", "ae", "ø", "oe", "œ", "oe", "å", "aa", "ð", "d", "þ", "th",
+	"á", "a", "à", "a", "â", "a", "ã", "a", "ă", "a", "ą", "a", "ç", "c", "ć", "c", "č", "c", "ď", "d", "é", "e", "è", "e", "ê", "e", "ë", "e",
+	"ě", "e", "ę", "e", "í", "i", "ì", "i", "î", "i", "ï", "i", "ı", "i", "ł", "l", "ñ", "n", "ń", "n", "ň", "n", "ó", "o", "ò", "o", "ô", "o",
+	"õ", "o", "ő", "oe", "ř", "r", "ś", "s", "š", "s", "ş", "s", "ș", "s", "ť", "t", "ț", "t", "ú", "u", "ù", "u", "û", "u", "ů", "u", "ű", "ue",
+	"ý", "y", "ź", "z", "ż", "z", "ž", "z", "ğ", "g",
+)
+
 // SuggestName returns the nearest valid name to name, or "".
 func SuggestName(name string) string {
 	var b strings.Builder
-	for _, r := range strings.ToLower(name) {
+	for _, r := range plainLetters.Replace(strings.ToLower(name)) {
 		if b.Len() == maxName {
 			break
 		}

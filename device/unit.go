@@ -1,7 +1,9 @@
 package device
 
 import (
+	"cmp"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -45,12 +47,21 @@ func ShowUnit(code string) string {
 	return code
 }
 
+// UnitFor returns the UCUM code for a common notation, and any other text as it is.
+func UnitFor(text string) string {
+	asked := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(text)), "μ", "µ") // two letters that look alike
+	return cmp.Or(commonUnits[asked], text)
+}
+
 // CheckUnit accepts a text in the form of a UCUM code (Cel, %, Pa, ug/m3, {count}) and the empty
 // unit. Its fault for a common spelling suggests the code.
 func CheckUnit(code string) error {
-	asked := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(code)), "μ", "µ") // two letters that look alike
-	if could, wrong := commonUnits[asked]; wrong && could != code {
-		return Faultf(Invalid, "%q is %s in UCUM: write %[2]s", code, could)
+	if could := UnitFor(code); could != code {
+		write := could
+		if strings.ContainsAny(could[:1], "%[{/*") { // which YAML would not take for text
+			write = strconv.Quote(could)
+		}
+		return Faultf(Invalid, "%q is %s in UCUM: write %s", code, could, write)
 	}
 	plain := strings.Trim(code, unitLetters) == "" // most are, and need no regular expression
 	if len(code) > maxUnit || !plain && !ucum().MatchString(code) {

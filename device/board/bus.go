@@ -43,6 +43,9 @@ func (b *Board) I2C(addresses ...uint16) I2C {
 	return c
 }
 
+// Addresses returns the addresses that the chip can have; none where it can have any.
+func (c I2C) Addresses() []uint16 { return c.allowed }
+
 // busName matches a bus, with or without a channel of a multiplexer on it.
 var busName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^i2c-([0-9]{1,4})(?:/(0x7[0-7]):([0-7]))?$`) })
 

@@ -55,8 +55,8 @@ func (b *Board) Findings(ctx context.Context, uses []Use) []driver.Finding {
 	}
 	if file := b.ConfigFile(); file != "" {
 		for _, bus := range []struct{ files, name, line, why string }{
-			{"dev/i2c-1", "i2c-1", "dtparam=i2c_arm=on", "I2C is off"},
-			{"dev/spidev*", "spi", "dtparam=spi=on", "SPI is off"},
+			{"dev/i2c-1", "i2c-1", i2cOn, "I2C is off"},
+			{"dev/spidev*", "spi", spiOn, "SPI is off"},
 		} {
 			switch {
 			case len(b.files.Glob(bus.files)) > 0 || needed[bus.name]:

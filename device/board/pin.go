@@ -29,6 +29,9 @@ var (
 	chipName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([!-.0-~]{1,31})/(0|[1-9][0-9]{0,3})$`) })
 	lineName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[!-.0-~]([ -.0-~]{0,29}[!-.0-~])?$`) }) // at most the kernel's 31 letters, without a slash
 	nearBCM    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:GPIO|BCM)[ _-]?([0-9]+)$`) })
+	otherName  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:(?i:D|IO|BOARD|PHYS|WPI|J8)[ :_-]?|(?i:PIN)[ :_-]|[Pp]in)([0-9]{1,3})$`)
+	}) // of other programs
 	bareNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+$`) })
 )
 
@@ -60,6 +63,15 @@ func (p *Pin) UnmarshalText(text []byte) error {
 			return fmt.Errorf("takes a line such as GPIO17 or P1_11; no Raspberry Pi has %.40s, and the header ends with GPIO27 (a line that the kernel of another board calls so is written with its chip: gpiochip0/%s)", s, m[1])
 		case !bcmName().MatchString(strings.ToUpper(s)):
 			return fmt.Errorf("takes a line such as GPIO17 or P1_11; write GPIO%d, not %.40s (a line that the kernel of another board calls so is written with its chip: gpiochip0/%s)", n, s, m[1])
+		}
+	}
+	if m := otherName().FindStringSubmatch(s); m != nil {
+		what, ok := position(m[1])
+		switch isLine := ok && bareNumber().MatchString(what); {
+		case isLine:
+			return fmt.Errorf("takes a line such as GPIO17 or P1_11, not %.40q; write GPIO%s for that BCM number, or P1_%s for that position of the header (GPIO%s)", s, m[1], m[1], what)
+		default:
+			return fmt.Errorf("takes a line such as GPIO17 or P1_11, not %.40q; write GPIO%.4s for that BCM number", s, m[1])
 		}
 	}
 	if upper := strings.ToUpper(s); bcmName().MatchString(upper) {

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+
+	"agentsite/device/driver"
 )
 
 // maxSettings is far more than the firmware reads of config.txt.
@@ -37,6 +40,24 @@ func (b *Board) settings() ([]string, error) {
 		}
 	}
 	return all, nil
+}
+
+// The lines of config.txt that turn the header's buses on.
+const (
+	i2cOn    = "dtparam=i2c_arm=on"
+	spiOn    = "dtparam=spi=on"
+	serialOn = "enable_uart=1"
+)
+
+// Setup returns the lines of a Raspberry Pi's config.txt that turn on the buses of resources.
+func Setup(resources []driver.Resource) []string {
+	var all []string
+	for _, on := range []struct{ prefix, line string }{{"i2c-1/", i2cOn}, {"spidev0.", spiOn}, {"/dev/serial0", serialOn}} {
+		if slices.ContainsFunc(resources, func(c driver.Resource) bool { return strings.HasPrefix(c.Name, on.prefix) }) {
+			all = append(all, on.line)
+		}
+	}
+	return all
 }
 
 // oneWire returns the BCM number of the line that the kernel uses for 1-Wire: the one in

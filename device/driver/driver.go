@@ -3,7 +3,9 @@
 package driver
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"agentsite/device"
@@ -13,6 +15,13 @@ import (
 type Driver struct {
 	Name string // as in the YAML: "gpio-out"
 	Doc  string // one line for people
+	Also string // other names of its parts, in small letters, separated by spaces
+	// Entry is the shortest entry of a device in the YAML; "" where only the driver's name is needed.
+	Entry string
+	Setup string // the line of a Raspberry Pi's config.txt that it needs besides those of its bus; "" for none
+	Note  string // sentences about its wiring or what else it needs; mostly ""
+	// Lacks has advice for keys that people look for and that it does not have.
+	Lacks map[string]string
 	// Config returns a pointer to a fresh configuration with its defaults set.
 	// Its exported fields, with json tags, are the driver's YAML and its schema;
 	// a `jsonschema:"…"` tag describes a field.
@@ -21,7 +30,7 @@ type Driver struct {
 	// entry covers; "" for any other. It may be nil.
 	Instead func(part string) string
 	// Of is set if Name ends with a colon and stands for a family of drivers. It makes the Config of
-	// the driver that is called Name followed by member.
+	// the driver that is called Name followed by member; nil for one that cannot be of the family.
 	Of func(member string) Config
 }
 
@@ -54,13 +63,33 @@ type Describer interface{ Describe() device.Description }
 // emits it. "" means no emergency stop.
 type Stopper interface{ Stops() (point string) }
 
+// Shortest returns the shortest entry of a device.
+func (d Driver) Shortest() string { return cmp.Or(d.Entry, "{ driver: "+d.Name+" }") }
+
+// Named returns the drivers of the part with that name, however its words are joined: of PIR,
+// HC_SR501 or ws2812b.
+func Named(drivers []Driver, part string) []Driver {
+	var all []Driver
+	part = joined(part)
+	for _, d := range drivers {
+		if joined(d.Name) == part || slices.ContainsFunc(strings.Fields(d.Also), func(s string) bool { return joined(s) == part }) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+var joiners = strings.NewReplacer("-", "", "_", "", " ", "")
+
+func joined(name string) string { return joiners.Replace(strings.ToLower(name)) }
+
 // Find returns the driver with that name, also a member of a family.
 func Find(drivers []Driver, name string) (Driver, bool) {
 	for _, d := range drivers {
 		switch member, in := strings.CutPrefix(name, d.Name); {
 		case d.Of == nil && member == "" && in:
 			return d, true
-		case d.Of != nil && member != "" && in:
+		case d.Of != nil && member != "" && in && d.Of(member) != nil:
 			return Driver{Name: name, Doc: d.Doc, Config: func() Config { return d.Of(member) }}, true
 		}
 	}

@@ -23,7 +23,7 @@ var chipDrivers = map[string]string{
 // Instead returns advice for a part that has a kernel driver and none here, on the machine
 // whose files are below root; "" for any other name.
 func Instead(root, name string) string {
-	name = strings.ToLower(name)
+	name = strings.TrimPrefix(strings.ToLower(name), "kernel:")
 	if slices.Contains(dht, name) {
 		if lacksIIO(root) {
 			return "the part needs a kernel with IIO, and this kernel has none (nor has the SD-card image): use Raspberry Pi OS, or a sensor with a driver of agentsite's own, such as aht20 or sht4x on I2C"

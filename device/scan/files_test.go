@@ -119,7 +119,7 @@ candidate pwmchip0: pwmchip0, 2 channels | pwm: { driver: pwm, chip: pwmchip0, c
 }
 
 func TestDeviceName(t *testing.T) {
-	for part, want := range map[string]string{"BME280": "bme280", "dht11@4": "dht11-4", "SSD1306 display": "ssd1306-display", "Ünïcode": "ncode", "!": "sensor", "1f00098000.pwm-and-more-of-it": "1f00098000-pwm-and-m"} {
+	for part, want := range map[string]string{"BME280": "bme280", "dht11@4": "dht11-4", "SSD1306 display": "ssd1306-display", "Ünïcode": "uenicode", "!": "sensor", "1f00098000.pwm-and-more-of-it": "1f00098000-pwm-and-m"} {
 		if got := deviceName(part); got != want {
 			t.Errorf("%s is called %s, want %s", part, got, want)
 		}

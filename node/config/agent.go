@@ -59,8 +59,8 @@ func printable(text string) bool {
 
 // agents reads the section of that name. It may be empty.
 func (r *report) agents(e entry) (all []Agent) {
-	for _, e := range (decoder{r, "agents"}).named(e, "agent", "clock: { kind: … }") {
-		d := decoder{r, e.key}
+	for _, e := range (decoder{report: r, where: "agents"}).named(e, "agent", "clock: { kind: … }") {
+		d := decoder{report: r, where: e.key}
 		if e.value.shape != mapping {
 			d.fail(e.value.at, "expects keys such as \"kind: …\", not %s", e.value.what())
 			continue
@@ -77,7 +77,7 @@ func (r *report) agents(e entry) (all []Agent) {
 
 // reporter reads the section aios.
 func (r *report) reporter(e entry) []Agent {
-	d := decoder{r, e.key}
+	d := decoder{report: r, where: e.key}
 	if e.value.shape != mapping {
 		d.fail(e.value.at, "expects keys such as \"registry: …\", not %s", e.value.what())
 		return nil
@@ -115,7 +115,7 @@ func (d decoder) agentPart(at pos, entries []entry, own *agentPart) {
 func (a Agent) Decode(into any) error {
 	r := &report{src: a.src}
 	own := slices.DeleteFunc(a.keys.entries(), func(e entry) bool { return slices.Contains(agentKeys, e.key) })
-	decoder{r, a.Name}.fields(a.at, "", own, reflect.ValueOf(into).Elem(), agentKeys...)
+	decoder{report: r, where: a.Name}.fields(a.at, "", own, reflect.ValueOf(into).Elem(), agentKeys...)
 	return r.err()
 }
 

@@ -34,7 +34,7 @@ func ParseAgent(file, name, kind, may string, text []byte) (Agent, error) {
 	}
 	entries = append(entries, root.entries...)
 	var own agentPart
-	decoder{r, name}.agentPart(at, entries, &own)
+	decoder{report: r, where: name}.agentPart(at, entries, &own)
 	return Agent{name, kind, may, own.Description, own.Tags, own.Listed, src, at, pack(entries)}, r.err()
 }
 

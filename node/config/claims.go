@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -29,14 +30,15 @@ func (r *report) claims(devices []Device) {
 				taken[c.Name] = firstUse{c, d}
 			case first.by.Name == d.Name, first.Shared != "" && first.Shared == c.Shared:
 			default:
-				r.clash(d, c, first)
+				r.clash(d, c, taken)
 			}
 		}
 	}
 }
 
 // clash reports that another device has what d claims, at the key that claims it.
-func (r *report) clash(d Device, c driver.Resource, first firstUse) {
+func (r *report) clash(d Device, c driver.Resource, taken map[string]firstUse) {
+	first := taken[c.Name]
 	at, by, line := d.claimedAt(c), first.by.Name, first.by.at.line
 	switch {
 	case first.Shared != "":
@@ -44,8 +46,23 @@ func (r *report) clash(d Device, c driver.Resource, first firstUse) {
 	case c.Shared != "":
 		r.fail(at, d.Name, "%s needs %s, which %s (line %d) has; choose another for %s", c.Shared, c.Name, by, line, by)
 	default:
-		r.fail(at, d.Name, "%s is already taken by %s (line %d); it can have only one owner", c.Name, by, line)
+		r.fail(at, d.Name, "%s is already taken by %s (line %d); it can have only one owner%s", c.Name, by, line, d.otherAddress(c, taken))
 	}
+}
+
+// otherAddress returns the hint for a chip whose address another has, where it can have a free one.
+func (d Device) otherAddress(c driver.Resource, taken map[string]firstUse) string {
+	chip, ok := d.Config.(interface{ Addresses() []uint16 })
+	bus, _, onBus := strings.Cut(c.Name, "/")
+	if !ok || !onBus {
+		return ""
+	}
+	for _, a := range chip.Addresses() {
+		if _, used := taken[fmt.Sprintf("%s/%#02x", bus, a)]; !used {
+			return fmt.Sprintf("; set %s to another address on its board, and write it, such as address: %#02x", d.Name, a)
+		}
+	}
+	return ""
 }
 
 // claimedAt returns where the file makes a claim: the place of its value ("0x76" of

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // field is a key of a Go struct.
@@ -77,6 +78,7 @@ func keysOf(fields []field) []string {
 type decoder struct {
 	*report
 	where string
+	of    *driver.Driver // whose keys are decoded; nil for other keys
 }
 
 func (d decoder) fail(at pos, format string, args ...any) {
@@ -87,8 +89,16 @@ func (d decoder) fail(at pos, format string, args ...any) {
 // are keys that are allowed here but decoded elsewhere, for the suggestions.
 func (d decoder) fields(at pos, path string, entries []entry, v reflect.Value, alsoKnown ...string) {
 	fields := fieldsOf(v.Type())
+	var meant []string // keys that are written in other words
+	for _, e := range entries {
+		if !slices.ContainsFunc(fields, func(f field) bool { return f.key == e.key }) {
+			hint, keys := d.suggestKey(e.key, keysOf(fields), alsoKnown)
+			d.fail(e.at, "there is no key %q here%s", clip(e.key), hint)
+			meant = append(meant, keys...)
+		}
+	}
 	for _, f := range fields {
-		if _, written := find(entries, f.key); !written && f.required(v) {
+		if _, written := find(entries, f.key); !written && f.required(v) && !slices.Contains(meant, f.key) {
 			value := "…"
 			if t := v.FieldByIndex(f.index).Type(); t.Kind() == reflect.Bool || t == valueType {
 				value = "off"
@@ -98,12 +108,9 @@ func (d decoder) fields(at pos, path string, entries []entry, v reflect.Value, a
 	}
 	for _, e := range entries {
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == e.key })
-		if i < 0 {
-			known := append(keysOf(fields), alsoKnown...)
-			d.fail(e.at, "there is no key %q here%s", clip(e.key), device.Suggest(e.key, known, "key"))
-			continue
+		if i >= 0 {
+			d.value(join(path, e.key), e.value, v.FieldByIndex(fields[i].index))
 		}
-		d.value(join(path, e.key), e.value, v.FieldByIndex(fields[i].index))
 	}
 }
 
@@ -190,10 +197,33 @@ func read[T any](d decoder, path string, n *node, v reflect.Value, parse func() 
 
 func (d decoder) scalar(path string, n *node, wanted string) bool {
 	if n.shape != scalar {
-		d.fail(n.at, "%s takes %s, not %s", path, wanted, n.what())
+		d.fail(n.at, "%s takes %s, not %s%s", path, wanted, n.what(), asText(path, n))
 		return false
 	}
 	return true
+}
+
+// asText returns the hint for a list or keys that were meant as a text: a unit such as [degF] or {count}
+// needs quotes, and one value in brackets none.
+func asText(path string, n *node) string {
+	if len(n.entries) != 1 {
+		return ""
+	}
+	text := n.entries[0].key
+	if n.shape == list {
+		text = n.entries[0].value.text
+	}
+	switch isUnit := path == "unit" || strings.HasSuffix(path, ".unit"); {
+	case text == "":
+		return ""
+	case isUnit && n.shape == mapping:
+		return fmt.Sprintf("; write \"{%s}\" with the quotes", clip(text))
+	case isUnit:
+		return fmt.Sprintf("; write \"[%s]\" with the quotes", clip(text))
+	case n.shape == list:
+		return fmt.Sprintf("; write %s without the brackets", clip(text))
+	}
+	return ""
 }
 
 // kind decodes n by the kind of v.
@@ -277,11 +307,44 @@ func (d decoder) list(path string, n *node, v reflect.Value) {
 	}
 }
 
+// listHint returns what a value is written as within the brackets of a list.
 func listHint(n *node) string {
-	if n.shape == scalar {
-		return clip(n.text)
+	if n.shape != scalar {
+		return inline(n)
 	}
-	return "first, second"
+	words := strings.Fields(n.text)
+	for i, w := range words {
+		words[i] = inline(&node{shape: scalar, text: strings.TrimSuffix(w, ",")})
+	}
+	return clip(strings.Join(words, ", "))
+}
+
+var plainScalar = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9./_-][A-Za-z0-9 ./_+<>=()-]*$`) })
+
+// inline returns a value as YAML writes it in one line; an ellipsis for one that is too long for an
+// error.
+func inline(n *node) string {
+	parts := make([]string, len(n.entries))
+	for i, e := range n.entries {
+		if parts[i] = inline(e.value); n.shape == mapping {
+			parts[i] = inline(&node{shape: scalar, text: e.key}) + ": " + parts[i]
+		}
+	}
+	text := strings.Join(parts, ", ")
+	switch {
+	case n.shape == mapping:
+		text = "{ " + text + " }"
+	case n.shape == list:
+		text = "[" + text + "]"
+	case n.shape == scalar && !n.quoted && plainScalar().MatchString(n.text):
+		text = n.text
+	case n.shape == scalar:
+		text = strconv.Quote(n.text)
+	}
+	if len(text) > 100 {
+		return "…"
+	}
+	return text
 }
 
 func (d decoder) mapping(path string, n *node, v reflect.Value) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -46,7 +47,7 @@ var ownKeys = append(keysOf(fieldsOf(reflect.TypeFor[commonKeys]())), pointsKey)
 // device decodes one entry; ok is false where its driver is not known, so that nothing else
 // can be checked.
 func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
-	d := decoder{r, e.key}
+	d := decoder{report: r, where: e.key}
 	if e.value.shape != mapping {
 		d.fail(e.value.at, "expects keys such as \"driver: …\", not %s", e.value.what())
 		return Device{}, false
@@ -64,6 +65,7 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 		}
 		return Device{}, false
 	}
+	d.of = &drv
 	out := Device{Name: e.key, Driver: drv.Name, Every: own.Every, Config: drv.Config(), src: r.src, at: e.at, entries: entries}
 	before := len(r.errs)
 	d.parts(&out)
@@ -75,6 +77,9 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 
 // instead returns the hint for an unknown driver.
 func instead(name string, drivers []driver.Driver) string {
+	if named := driver.Named(drivers, name); len(named) > 0 {
+		return "; write driver: " + strings.Join(driverNames(named), " or driver: ")
+	}
 	for _, d := range drivers {
 		if d.Instead == nil {
 			continue
@@ -83,7 +88,7 @@ func instead(name string, drivers []driver.Driver) string {
 			return "; " + says
 		}
 	}
-	return device.Suggest(name, driverNames(drivers), "driver")
+	return cmp.Or(device.Suggest(name, driverNames(drivers), ""), "; agentsite drivers lists all")
 }
 
 // parts separates the driver's keys from those about points, and decodes both.
@@ -116,7 +121,7 @@ func (d decoder) points(points entry) []pointConfig {
 	}
 	var all []pointConfig
 	for _, e := range points.value.entries {
-		p := decoder{d.report, device.Address(d.where, clip(e.key))}
+		p := decoder{report: d.report, where: device.Address(d.where, clip(e.key))}
 		if err := device.CheckName(e.key); err != nil {
 			d.fail(e.at, "%w", err)
 			continue

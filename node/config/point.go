@@ -72,7 +72,7 @@ func (d Device) points(r *report, desc device.Description) Points {
 	all.Description.Points = slices.Clone(desc.Points)
 	for i, p := range desc.Points {
 		w, ok := parts[p.Name]
-		at := decoder{r, device.Address(d.Name, p.Name)}
+		at := decoder{report: r, where: device.Address(d.Name, p.Name)}
 		switch {
 		case p.Kind.Output():
 			o := Output{Point: p}

@@ -83,11 +83,39 @@ func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("takes a time such as 10s, 1m30s or 24h, not %q", clip(text))
+		return 0, fmt.Errorf("takes a time such as 10s, 1m30s or 24h, not %q%s", clip(text), timeHint(text))
 	case d < 0:
 		return 0, fmt.Errorf("takes a time that is not negative, not %s", clip(text))
 	}
 	return d, nil
+}
+
+// inWords matches a time with its unit in words.
+var inWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?i)([0-9]+)(?:[.,]([0-9]+))?\s*(ms|s|m|h|sec|min|minute|hr|hour|d|day|w|week)[a-z]?s?\.?$`)
+})
+
+// timeHint returns the hint for a time such as 1 day, 5 minutes or 2,5m; "" for others.
+func timeHint(text string) string {
+	m := inWords().FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return ""
+	}
+	n, err := strconv.ParseFloat(m[1]+"."+m[2]+"0", 64)
+	if err != nil {
+		return ""
+	}
+	unit := strings.ToLower(m[3])
+	switch unit {
+	case "d", "day":
+		n, unit = 24*n, "h"
+	case "w", "week":
+		n, unit = 7*24*n, "h"
+	case "ms":
+	default:
+		unit = unit[:1]
+	}
+	return fmt.Sprintf("; write %s%s", strconv.FormatFloat(n, 'f', -1, 64), unit)
 }
 
 // parseRange parses a range such as "0..90".

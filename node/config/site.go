@@ -166,7 +166,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		case AIOS:
 			site.Agents = append(site.Agents, r.reporter(e)...)
 		default:
-			r.fail(e.at, "", "there is no section %q%s", clip(e.key), device.Suggest(e.key, sections, "section"))
+			r.fail(e.at, "", "there is no section %q%s", clip(e.key), sectionHint(e))
 		}
 	}
 	if e, ok := find(root.entries, "http"); ok {
@@ -188,9 +188,19 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 	return site, nil
 }
 
+// sectionHint returns the hint for an unknown section, which may be an entry that is not indented.
+func sectionHint(e entry) string {
+	for key, section := range map[string]string{"driver": "devices", "kind": "agents"} {
+		if _, ok := find(e.value.entries, key); ok {
+			return "; indent it with spaces, below " + section + ":"
+		}
+	}
+	return device.Suggest(e.key, sections, "section")
+}
+
 // section decodes the keys under e into v, a struct.
 func (r *report) section(e entry, v reflect.Value) {
-	d := decoder{r, e.key}
+	d := decoder{report: r, where: e.key}
 	if e.value.shape != mapping {
 		d.fail(e.value.at, "expects keys such as \"%s: …\", not %s", keysOf(fieldsOf(v.Type()))[0], e.value.what())
 		return
@@ -241,7 +251,11 @@ func (a siteSection) holidays() (calendar.Holidays, error) {
 // devices decodes the section of that name. It may be empty, as after the last device was
 // commented out.
 func (r *report) devices(e entry, drivers []driver.Driver) (devices []Device) {
-	for _, e := range (decoder{r, "devices"}).named(e, "device", "pump: { driver: … }") {
+	if i := slices.IndexFunc(e.value.entries, func(e entry) bool { return e.key == "driver" && e.value.shape == scalar }); i > 0 && e.value.shape == mapping && e.value.entries[i-1].value.shape == empty {
+		r.fail(e.value.entries[i].at, "devices", "indent driver, and the keys below it, further than %s", e.value.entries[i-1].key)
+		return nil
+	}
+	for _, e := range (decoder{report: r, where: "devices"}).named(e, "device", "pump: { driver: … }") {
 		if d, ok := r.device(e, drivers); ok {
 			devices = append(devices, d)
 		}

@@ -40,9 +40,12 @@ func parseTree(name string, text []byte) (*node, *source, error) {
 	if err := checkTokens(src, tokens); err != nil {
 		return nil, nil, err
 	}
+	if err := checkFlow(src, tokens); err != nil {
+		return nil, nil, err
+	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil, nil, syntaxError(src, err)
+		return nil, nil, syntaxError(src, tokens, err)
 	}
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
 		return nil, nil, src.errorf(pos{}, "the file is empty; it needs at least \"site: { name: my-site }\"")
@@ -105,7 +108,7 @@ func checkTokens(src *source, tokens token.Tokens) *Error {
 	begun := false
 	for _, t := range tokens {
 		at := position(t)
-		if why, bad := notUsed[t.Type]; bad {
+		if why, bad := notUsed[t.Type]; bad && !(t.Type == token.DirectiveType && at.column > 1) { // see checkFlow
 			return src.errorf(at, "%s", why)
 		}
 		switch t.Type {
@@ -144,15 +147,19 @@ func position(t *token.Token) pos { return pos{t.Position.Line, t.Position.Colum
 var hints = []struct{ message, hint string }{
 	{"mapping value is not allowed", "one line holds one \"key: value\"; begin a new line, or put braces around the inner keys"},
 	{"value is not allowed in this context", "look at the indentation, and at brackets and quotes"},
+	{"non-map value is specified", "write \"key: value\", with a colon and a space"},
 	{"unexpected key name", "write \"key: value\", with a space after the colon"},
 }
 
-func syntaxError(src *source, err error) *Error {
+func syntaxError(src *source, tokens token.Tokens, err error) *Error {
 	var located interface {
 		GetToken() *token.Token
 		GetMessage() string
 	}
 	if errors.As(err, &located) && located.GetToken() != nil {
+		if cause := causeOf(src, tokens, located.GetToken()); cause != nil {
+			return cause
+		}
 		text := located.GetMessage()
 		for _, h := range hints {
 			if strings.Contains(text, h.message) {

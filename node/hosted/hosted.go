@@ -87,8 +87,9 @@ func decode(cfg *config.Site, list Kinds) ([]*entry, error) {
 		if n, ok := e.agent.(agent.Named); ok {
 			n.SetName(a.Name)
 		}
-		if err := a.Decode(e.agent); err != nil {
-			errs = append(errs, err)
+		decoded := a.Decode(e.agent)
+		if decoded != nil {
+			errs = append(errs, decoded)
 		}
 		if a.May != "" {
 			may, err := access.ParsePermissions(a.May)
@@ -97,8 +98,10 @@ func decode(cfg *config.Site, list Kinds) ([]*entry, error) {
 			}
 			e.may = may
 		}
-		if err := e.define(); err != nil {
-			errs = append(errs, err)
+		if decoded == nil { // otherwise its keys are not all known
+			if err := e.define(); err != nil {
+				errs = append(errs, err)
+			}
 		}
 		if _, ok := e.agent.(agent.Worker); !ok {
 			for key, set := range map[string]bool{"tags": len(a.Tags) > 0, "listed": a.Listed} {

@@ -112,7 +112,7 @@ var refusals = []struct{ text, fix string }{
 	{`door/position == ‹""›`, "nothing between"},
 	{`meter/total > ‹.›5`, "0.5"},
 	{`meter/total > ‹5.›`, "write 5"},
-	{`meter/total > 1‹,›5`, "point"},
+	{`meter/total > ‹1,5›`, "point"},
 	{`‹-meter/total› < 5`, "0 -"},
 	{`‹-›age(door/open) < 5m`, "0 -"},
 	{`now > ‹25:00›`, "6:00"},

@@ -167,6 +167,11 @@ func (p *parser) number(off int) {
 		p.fail(off, end+1, "%s. is not a number: write %[1]s", clip(p.text[off:end]))
 		return
 	}
+	if p.at(end) == ',' && isDigit(p.at(end+1)) && !p.inCall(off) {
+		whole := p.span(end+1, isDigit)
+		p.fail(off, whole, "numbers are written with a point, not a comma: write %s.%s", clip(p.text[off:end]), clip(p.text[end+1:whole]))
+		return
+	}
 	text := p.text[off:end]
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || n > 1e300 {
@@ -184,12 +189,33 @@ func (p *parser) number(off int) {
 		unit = p.unit(end)
 	}
 	if code := p.text[end:unit]; code != "" && !reserved[code] {
+		if could := device.UnitFor(code); could != code {
+			p.fail(off, unit, "%q is %s in UCUM: write %s %[2]s", code, could, clip(text))
+			return
+		}
 		if err := device.CheckUnit(code); err != nil {
-			p.fail(off, unit, "%s", strings.Replace(err.Error(), ": write ", ": write "+clip(text)+" ", 1))
+			p.fail(off, unit, "%v", err)
 			return
 		}
 		p.tok.unit, p.tok.end = code, unit
 	}
+}
+
+// inCall reports whether the byte at off is between the parentheses of a function.
+func (p *parser) inCall(off int) bool {
+	open := 0
+	for i := off - 1; i >= 0; i-- {
+		switch p.text[i] {
+		case ')':
+			open++
+		case '(':
+			if open == 0 {
+				return i > 0 && isNameByte(p.text[i-1])
+			}
+			open--
+		}
+	}
+	return false
 }
 
 // lengthUnits are the units of a length, without its numbers.

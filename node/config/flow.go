@@ -1,0 +1,226 @@
+package config
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/goccy/go-yaml/token"
+)
+
+// innerKey matches a key inside what was read as one text, because a comma is missing before it.
+var innerKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([;\s]\s*)([A-Za-z_][A-Za-z0-9_]*):(\s|$)`) })
+
+// gluedKey matches a text that was meant as a key and its value.
+var gluedKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*):([^\s/].*)$`) })
+
+// wordsAround matches a key and its value without a colon between them.
+var wordsAround = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)\s*[=\s]\s*(\S.*)$`) })
+
+// equals matches a line with = in place of the colon, and loneWord one with a word alone.
+var (
+	equals   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(\S.*)$`) })
+	loneWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*$`) })
+)
+
+// flow is an open brace or bracket.
+type flow struct {
+	open   *token.Token
+	indent int  // the column at which its line begins
+	key    bool // of a mapping: a key follows
+}
+
+// checkFlow refuses mistakes in braces, brackets and quotes that the parser explains by what follows
+// them, or reads as something else.
+func checkFlow(src *source, tokens token.Tokens) *Error {
+	var open []flow
+	line, indent := 0, 0
+	var before *token.Token
+	for i, t := range tokens {
+		if t.Type == token.CommentType {
+			continue
+		}
+		at := position(t)
+		if at.line != line {
+			line, indent = at.line, at.column
+		}
+		var next *token.Token
+		if i+1 < len(tokens) {
+			next = tokens[i+1]
+		}
+		if t.Type == token.InvalidType && strings.Contains(t.Error, "could not find end character") {
+			return src.errorf(at, "the quote that begins here is not closed; end the text with another %s", strings.TrimSpace(t.Value)[:1])
+		}
+		if t.Type == token.StringType && strings.HasPrefix(t.Value, "%") || t.Type == token.DirectiveType && at.column > 1 {
+			return src.errorf(at, "text that begins with %% is written in quotes, as in \"%%\"")
+		}
+		if len(open) == 0 {
+			if t.Type == token.StringType && (t.Value[:min(1, len(t.Value))] == "}" || t.Value[:min(1, len(t.Value))] == "]") {
+				return src.errorf(at, "nothing is open here that %s could close; remove it", t.Value[:1])
+			}
+		} else if err := open[len(open)-1].check(src, before, t, next, line == at.line && at.column == indent); err != nil {
+			return err
+		}
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			open = append(open, flow{open: t, indent: indent, key: t.Type == token.MappingStartType})
+		case token.MappingEndType, token.SequenceEndType:
+			if len(open) > 0 {
+				open = open[:len(open)-1]
+			}
+		case token.CollectEntryType:
+			if len(open) > 0 {
+				open[len(open)-1].key = open[len(open)-1].open.Type == token.MappingStartType
+			}
+		case token.MappingValueType:
+			if len(open) > 0 {
+				open[len(open)-1].key = false
+			}
+		}
+		before = t
+	}
+	if len(open) > 0 {
+		return open[len(open)-1].unclosed(src)
+	}
+	return nil
+}
+
+var closing = map[string]string{"{": "}", "[": "]"}
+
+func (f flow) unclosed(src *source) *Error {
+	return src.errorf(position(f.open), "the %s that begins here is not closed; write %s at its end", f.open.Value, closing[f.open.Value])
+}
+
+// check looks at a token inside f, with the one before it and the next. first tells that it begins a
+// line.
+func (f flow) check(src *source, before, t, next *token.Token, first bool) *Error {
+	at := position(t)
+	text := strings.TrimSpace(t.Value)
+	isKey := next != nil && next.Type == token.MappingValueType
+	switch t.Type {
+	case token.MappingStartType, token.SequenceStartType:
+		if before != nil && ends(before) {
+			return missingComma(src, before, at, text)
+		}
+		return nil
+	case token.MappingValueType:
+		if next == nil || before == nil || quoted(before) || isStart(next) || position(next) != (pos{at.line, at.column + 1}) || f.open.Type != token.MappingStartType {
+			return nil
+		}
+		return src.errorf(position(next), "write a space after the colon: %s: %s", clip(before.Value), clip(next.Value))
+	case token.CollectEntryType:
+		if f.open.Type != token.MappingStartType || before == nil || next == nil || !digitsAround(before, t, next) {
+			return nil
+		}
+		whole := strings.TrimSpace(before.Value) + "." + strings.TrimSpace(next.Value)
+		return src.errorf(position(before), "numbers are written with a point, not a comma: write %s", clip(whole))
+	case token.MappingEndType, token.SequenceEndType:
+		return nil
+	}
+	switch {
+	case isKey && first && at.column <= f.indent:
+		return f.unclosed(src)
+	case before != nil && ends(before):
+		return missingComma(src, before, at, text)
+	case quoted(t) || t.Type == token.InvalidType:
+		return nil
+	}
+	if f.open.Type == token.MappingStartType && strings.HasSuffix(text, "]") || f.open.Type == token.SequenceStartType && strings.HasSuffix(text, "}") {
+		return src.errorf(position(f.open), "the %s that begins here is closed by %s; write %s in its place", f.open.Value, text[len(text)-1:], closing[f.open.Value])
+	}
+	if m := innerKey().FindStringSubmatchIndex(t.Value); m != nil {
+		key, lineAt := t.Value[m[4]:m[5]], at
+		if !strings.Contains(t.Value[:m[4]], "\n") {
+			lineAt.column += len([]rune(t.Value[:m[4]]))
+		}
+		return src.errorf(lineAt, "a comma is missing before %s", clip(key))
+	}
+	if m := wordsAround().FindStringSubmatch(text); m != nil && f.key && !isKey && next != nil && !isStart(next) {
+		return src.errorf(at, "a colon is missing: write %s: %s", m[1], clip(m[2]))
+	}
+	return nil
+}
+
+func missingComma(src *source, before *token.Token, at pos, text string) *Error {
+	if quoted(before) && spansLines(before) {
+		return openQuote(src, before)
+	}
+	return src.errorf(at, "a comma is missing before %s", clip(text))
+}
+
+// ends reports whether a value ends with t.
+func ends(t *token.Token) bool {
+	return quoted(t) || t.Type == token.MappingEndType || t.Type == token.SequenceEndType
+}
+
+func quoted(t *token.Token) bool {
+	return t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType
+}
+
+func isStart(t *token.Token) bool {
+	return t.Type == token.MappingStartType || t.Type == token.SequenceStartType
+}
+
+// digitsAround reports whether a comma stands between two digits without a space, as in 2,5m.
+func digitsAround(before, comma, next *token.Token) bool {
+	at, left, right := position(comma), strings.TrimSpace(before.Value), strings.TrimSpace(next.Value)
+	if left == "" || right == "" || quoted(before) || quoted(next) {
+		return false
+	}
+	beside := position(next) == (pos{at.line, at.column + 1}) && position(before).line == at.line &&
+		position(before).column+len([]rune(left)) == at.column
+	digit := func(c byte) bool { return c >= '0' && c <= '9' }
+	return beside && digit(left[len(left)-1]) && digit(right[0])
+}
+
+// causeOf returns a mistake at or before the token at which the parser gave up; nil if there is none that
+// it knows.
+func causeOf(src *source, tokens token.Tokens, stopped *token.Token) *Error {
+	for i, t := range tokens {
+		at, text := position(t), strings.TrimSpace(t.Value)
+		if at.compare(position(stopped)) > 0 {
+			return nil
+		}
+		if spansLines(t) {
+			if quoted(t) {
+				return openQuote(src, t)
+			}
+			if m := gluedKey().FindStringSubmatch(strings.TrimSpace(src.lines[at.line-1])); m != nil {
+				return src.errorf(at, "write a space after the colon: %s: %s", m[1], clip(m[2]))
+			}
+			if i+1 < len(tokens) && tokens[i+1].Type == token.MappingValueType && t.Type == token.StringType && !strings.Contains(text, "=") && i > 0 && tokens[i-1].Type == token.MappingValueType {
+				return indented(src, tokens[i+1])
+			}
+		}
+		if i > 0 && quoted(tokens[i-1]) && t.Type == token.StringType && position(tokens[i-1]).line == at.line {
+			return src.errorf(position(tokens[i-1]), "this text ends at its second quote; write it in the other kind of quotes")
+		}
+		if t.Type != token.StringType || position(stopped).line != at.line {
+			continue
+		}
+		if m := gluedKey().FindStringSubmatch(text); m != nil {
+			return src.errorf(at, "write a space after the colon: %s: %s", m[1], clip(m[2]))
+		}
+		if m := equals().FindStringSubmatch(src.lines[at.line-1]); m != nil {
+			return src.errorf(at, "a colon is missing: write %s: %s", m[1], clip(m[2]))
+		}
+		if m := loneWord().FindStringSubmatch(src.lines[at.line-1]); m != nil {
+			return src.errorf(at, "a colon is missing: write %s:", m[1])
+		}
+	}
+	return nil
+}
+
+// indented is about the line of a key that the line above took for more of its text.
+func indented(src *source, colon *token.Token) *Error {
+	n := position(colon).line
+	line := src.lines[n-1]
+	return src.errorf(pos{n, len(line) - len(strings.TrimLeft(line, " ")) + 1}, "this line begins further to the right than the one above; begin both in the same column")
+}
+
+// spansLines reports whether a text is of several lines.
+func spansLines(t *token.Token) bool { return strings.Contains(strings.TrimSpace(t.Origin), "\n") }
+
+func openQuote(src *source, t *token.Token) *Error {
+	return src.errorf(position(t), "the quote that begins here is not closed in this line; end the text with another %s", strings.TrimSpace(t.Origin)[:1])
+}

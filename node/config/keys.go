@@ -1,0 +1,174 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+)
+
+// Key is a key that an entry of a device may have.
+type Key struct {
+	Key      string `json:"key"`
+	Required bool   `json:"required,omitzero"`
+	Takes    string `json:"takes"`            // "a number", "on or off", "a time such as 10s"
+	Default  string `json:"default,omitzero"` // as written in YAML
+	Says     string `json:"says,omitzero"`
+}
+
+// Keys returns the keys of a driver in their order, those below another key with its name, such as
+// outputs.NAME.pin.
+func Keys(d driver.Driver) []Key { return keysBelow("", reflect.Indirect(reflect.ValueOf(d.Config()))) }
+
+// PointKeys returns the keys for the points of a description, which may be empty: those of outputs and
+// those of measurements.
+func PointKeys(desc device.Description) []Key {
+	var all []Key
+	for _, set := range keysFor(desc) {
+		if len(set.points) == 0 {
+			continue
+		}
+		for _, k := range keysBelow("", reflect.ValueOf(pointPart{})) {
+			if slices.Contains(set.keys, k.Key) {
+				all = append(all, k)
+			}
+		}
+	}
+	return all
+}
+
+// wraps has what stands for the items of a value, in the name of a key below it.
+var wraps = map[reflect.Kind]string{reflect.Map: ".NAME", reflect.Slice: "[]", reflect.Pointer: ""}
+
+func keysBelow(path string, v reflect.Value) []Key {
+	var all []Key
+	for _, f := range fieldsOf(v.Type()) {
+		value := v.FieldByIndex(f.index)
+		k := Key{Key: join(path, f.key), Required: f.required(v), Takes: takes(value.Type()), Says: f.doc}
+		below, name := value.Type(), k.Key
+		for suffix, ok := wraps[below.Kind()]; ok; suffix, ok = wraps[below.Kind()] {
+			below, name = below.Elem(), name+suffix
+		}
+		switch {
+		case len(keysIn(below)) > 0:
+			inner := value
+			if inner.Type() != below {
+				inner = reflect.Zero(below)
+			}
+			all = append(append(all, k), keysBelow(name, inner)...)
+			continue
+		case !value.IsZero():
+			k.Default = written(value)
+		}
+		all = append(all, k)
+	}
+	return all
+}
+
+// keysIn returns the keys of a type that is written as keys; none for those with a form of their own.
+func keysIn(t reflect.Type) []field {
+	if t == valueType || t == rangeType || reflect.PointerTo(t).Implements(textUnmarshaler) {
+		return nil
+	}
+	return fieldsOf(t)
+}
+
+// written returns a default as in YAML.
+func written(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Uint8, reflect.Uint16: // addresses and registers
+		return fmt.Sprintf("%#02x", v.Uint())
+	case reflect.Bool:
+		return device.Bool(v.Bool()).String()
+	case reflect.Slice:
+		items := make([]string, v.Len())
+		for i := range items {
+			items[i] = written(v.Index(i))
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	}
+	if d, ok := v.Interface().(time.Duration); ok {
+		return strings.ReplaceAll(d.String(), "µ", "u")
+	}
+	return fmt.Sprint(plain(v.Interface()))
+}
+
+// takes says what a value of the type is written as.
+func takes(t reflect.Type) string {
+	switch {
+	case t == durationType || t == reflect.TypeFor[limit]():
+		return "a time such as 10s"
+	case t == rangeType:
+		return "two numbers such as 0..90"
+	case t == valueType:
+		return "on, off or a number"
+	case t.Kind() == reflect.Pointer:
+		return takes(t.Elem())
+	case reflect.PointerTo(t).Implements(textUnmarshaler):
+		return "text"
+	}
+	switch kind := t.Kind(); {
+	case kind == reflect.Bool:
+		return "on or off"
+	case kind == reflect.Float32 || kind == reflect.Float64:
+		return "a number"
+	case kind >= reflect.Int && kind <= reflect.Uint64:
+		return "a whole number"
+	case kind == reflect.Slice:
+		return "a list"
+	case kind == reflect.Struct || kind == reflect.Map:
+		return "keys"
+	}
+	return "text"
+}
+
+// keySynonyms maps keys of other programs to ours, in small letters and without _ and -. A key is
+// only suggested where it is known.
+var keySynonyms = map[string][]string{
+	"interval": {"every"}, "updateinterval": {"every"}, "scaninterval": {"every"}, "period": {"every"}, "poll": {"every"}, "pollinginterval": {"every"}, "refresh": {"every"},
+	"inverted": {"active_low"}, "invert": {"active_low"}, "inverse": {"active_low"}, "lowactive": {"active_low"}, "activehigh": {"active_low"}, "invertlogic": {"active_low"},
+	"platform": {"driver"}, "type": {"driver"}, "model": {"driver"}, "chip": {"driver"}, "component": {"driver"},
+	"gpio": {"pin"}, "gpiopin": {"pin"}, "line": {"pin"}, "bcm": {"pin"}, "port": {"pin", "bus"}, "data": {"pin"}, "datapin": {"pin", "data"},
+	"addr": {"address"}, "i2caddress": {"address"}, "i2caddr": {"address"}, "i2cbus": {"bus"}, "i2c": {"bus"}, "i2cid": {"bus"},
+	"spi": {"port"}, "serial": {"port"}, "uart": {"port"}, "device": {"port"}, "tty": {"port"}, "baudrate": {"baud"},
+	"trig": {"trigger"}, "triggerpin": {"trigger"}, "echopin": {"echo"}, "clk": {"clock", "pin_a"}, "dt": {"data", "pin_b"}, "sck": {"clock"}, "dout": {"data"}, "din": {"data"}, "dio": {"data"},
+	"pulldown": {"pull"}, "pullup": {"pull"}, "pullupdown": {"pull"}, "bouncetime": {"debounce"}, "delay": {"debounce"}, "filters": {"debounce", "scale"},
+	"numleds": {"lamps"}, "ledcount": {"lamps"}, "leds": {"lamps"}, "count": {"lamps"}, "pixels": {"lamps"}, "length": {"lamps"}, "rgborder": {"order"}, "colororder": {"order"},
+	"resolution": {"width", "height", "gain", "channels"}, "size": {"height", "width", "columns", "rows", "digits"}, "dimensions": {"columns", "rows", "height"}, "cols": {"columns"}, "lines": {"rows"},
+	"default": {"safe"}, "initial": {"safe"}, "restoremode": {"safe"}, "failsafe": {"safe"}, "off": {"safe"}, "state": {"safe"},
+	"timeout": {"max_on"}, "autooff": {"max_on"}, "maxruntime": {"max_on"}, "maxtime": {"max_on"}, "ontime": {"max_on"}, "cooldown": {"min_off"}, "pause": {"min_off"},
+	"min": {"range", "clamp"}, "max": {"range", "clamp"}, "minvalue": {"range", "clamp"}, "maxvalue": {"range", "clamp"}, "minangle": {"range"}, "maxangle": {"range"}, "limits": {"range"},
+	"unitofmeasurement": {"unit"}, "units": {"unit"}, "multiply": {"scale"}, "factor": {"scale"}, "multiplier": {"scale"}, "calibration": {"offset", "scale"}, "correction": {"offset"},
+	"freq": {"frequency"}, "hz": {"frequency"}, "pwmfrequency": {"frequency"}, "interlocks": {"interlock"}, "confirmation": {"confirm"}, "depends": {"requires"}, "condition": {"requires"},
+}
+
+// suggestKey returns the hint for a key that is none of own and also, and the keys that it may be meant
+// for.
+func (d decoder) suggestKey(key string, own, also []string) (hint string, meant []string) {
+	if d.of != nil {
+		if advice := d.of.Lacks[key]; advice != "" {
+			return "; " + advice, own
+		}
+	}
+	known := slices.Concat(own, also)
+	synonyms, isWord := keySynonyms[strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))]
+	for _, k := range synonyms {
+		if slices.Contains(known, k) {
+			meant = append(meant, k)
+		}
+	}
+	if len(meant) > 0 {
+		return "; write " + strings.Join(meant, " or "), meant
+	}
+	if near := device.Nearest(key, known); !isWord && len(near) > 0 {
+		return device.Suggest(key, known, "key"), near
+	}
+	if d.of == nil || len(own) == 0 {
+		return device.Suggest("", known, "key"), nil
+	}
+	return fmt.Sprintf("; the keys of %s are %s; agentsite drivers %[1]s explains them", d.of.Name, strings.Join(own, ", ")), nil
+}

@@ -59,7 +59,7 @@ func Clip(text string, max int) string {
 // Suggest ends an error about an unknown word: it names the nearest known words, or lists all of
 // them. kind is their name in the singular: key, driver, point; for "" it does not list all.
 func Suggest(word string, known []string, kind string) string {
-	if near := Nearest(word, known); len(near) > 0 {
+	if near := nearest(word, known); len(near) > 0 {
 		return fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
 	}
 	switch {
@@ -76,9 +76,9 @@ func Suggest(word string, known []string, kind string) string {
 	return fmt.Sprintf("; the %ss are %s%s", kind, strings.Join(sorted, ", "), more)
 }
 
-// Nearest returns at most three known words, nearest first, of which word may be a
+// nearest returns at most three known words, nearest first, of which word may be a
 // misspelling or a part.
-func Nearest(word string, known []string) []string {
+func nearest(word string, known []string) []string {
 	type candidate struct {
 		word string
 		far  int

@@ -41,7 +41,7 @@ func TestNearest(t *testing.T) {
 		"kitchen/oven/door/left": nil,
 		"":                       nil,
 	} {
-		got := Nearest(word, points)
+		got := nearest(word, points)
 		if len(want) == 0 && len(got) != 0 || len(want) > 0 && (len(got) == 0 || got[0] != want[0]) {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
@@ -49,7 +49,7 @@ func TestNearest(t *testing.T) {
 	if got := Suggest("x", points, "point"); got != "; the points are greenhouse/heater, greenhouse/temperature, greenhouse/vent, host/uptime" {
 		t.Error(got)
 	}
-	if got := Nearest("saef", []string{"safe", "rate", "safe"}); !slices.Equal(got, []string{"safe"}) {
+	if got := nearest("saef", []string{"safe", "rate", "safe"}); !slices.Equal(got, []string{"safe"}) {
 		t.Errorf("%q", got)
 	}
 	if got := Suggest("x", nil, "point"); got != "" {

@@ -47,8 +47,8 @@ func ShowUnit(code string) string {
 	return code
 }
 
-// UnitFor returns the UCUM code for a common notation, and any other text as it is.
-func UnitFor(text string) string {
+// unitFor returns the UCUM code for a common notation, and any other text as it is.
+func unitFor(text string) string {
 	asked := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(text)), "μ", "µ") // two letters that look alike
 	return cmp.Or(commonUnits[asked], text)
 }
@@ -56,7 +56,7 @@ func UnitFor(text string) string {
 // CheckUnit accepts a text in the form of a UCUM code (Cel, %, Pa, ug/m3, {count}) and the empty
 // unit. Its fault for a common spelling suggests the code.
 func CheckUnit(code string) error {
-	if could := UnitFor(code); could != code {
+	if could := unitFor(code); could != code {
 		write := could
 		if strings.ContainsAny(could[:1], "%[{/*") { // which YAML would not take for text
 			write = strconv.Quote(could)

@@ -160,7 +160,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	)
 	root.AddCommand(
 		a.runCommand(), a.demoCommand(), a.identityCommand(), a.backupCommand(), a.restoreCommand(), a.checkCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), superviseCommand(), a.safeCommand(), a.relayCommand(),
-		a.scanCommand(), a.doctorCommand(), a.pinoutCommand(), a.prepareCommand(), a.consoleCommand(),
+		a.scanCommand(), a.doctorCommand(), a.pinoutCommand(), a.driversCommand(), a.prepareCommand(), a.consoleCommand(),
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.whyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(), a.rulesCommand(),
 		a.approveCommand(), a.journalCommand(),
 		a.askCommand(), a.chatCommand(), a.llmCommand(), a.tasksCommand(), a.toolsCommand(), a.callCommand(), a.connectCommand(),

@@ -64,7 +64,7 @@ func Drivers(b *board.Board) []driver.Driver {
 		{Name: "mpu9250", Doc: "acceleration and rotation by an MPU9250 on I2C", Also: "gy-9250", Config: func() driver.Config { return newMPU(b, mpu9250) }},
 		{Name: "neopixel", Doc: "the colour of a strip of WS2812B or SK6812 lamps on SPI",
 			Also:  "ws2812 ws2812b ws281x sk6812 led-strip rgb-strip",
-			Lacks: map[string]string{"pin": stripPin}, Note: "The strip's data input goes to MOSI; the port's other lines stay free of it, but belong to the port.", Entry: "{ driver: neopixel, lamps: 30, safe: { red: 0, green: 0, blue: 0 } }", Config: func() driver.Config { return newStrip(b, neopixel) }},
+			Lacks: map[string]string{"pin": stripPin}, Note: "The strip's data input goes to MOSI. The port's other lines are not wired, and nothing else can use them.", Entry: "{ driver: neopixel, lamps: 30, safe: { red: 0, green: 0, blue: 0 } }", Config: func() driver.Config { return newStrip(b, neopixel) }},
 		{Name: "pca9685", Doc: "servos and dimmed lamps by a PCA9685 on I2C", Also: "servo-driver",
 			Entry: "{ driver: pca9685, outputs: { lamp: { channel: 0, safe: off } } }", Config: func() driver.Config { return &pca9685Config{I2C: b.I2C(board.Addresses(0x40, 0x77)...)} }},
 		{Name: "pcf8574", Doc: "switches and states by a PCF8574 or PCF8574A on I2C", Also: "pcf8574a",

@@ -1,6 +1,7 @@
 package gpio
 
 import (
+	"strings"
 	"time"
 
 	"agentsite/device"
@@ -31,7 +32,7 @@ func Drivers(b *board.Board) []driver.Driver {
 				return &Servo{Angles: device.Range{Max: 180}, MinPulse: 500 * time.Microsecond, MaxPulse: 2500 * time.Microsecond, board: b, travel: 500 * time.Millisecond}
 			}},
 		{Name: "motor", Doc: "a motor behind an H-bridge, in both directions",
-			Also: "l298n drv8833 tb6612 tb6612fng l9110 dc-motor h-bridge", Entry: "{ driver: motor, forward: GPIO5, backward: GPIO6, safe: 0 }", Config: func() driver.Config { return &Motor{Frequency: 100, DeadTime: 100 * time.Millisecond, board: b} }},
+			Instead: stepper, Also: "l298n drv8833 tb6612 tb6612fng l9110 dc-motor h-bridge", Entry: "{ driver: motor, forward: GPIO5, backward: GPIO6, safe: 0 }", Config: func() driver.Config { return &Motor{Frequency: 100, DeadTime: 100 * time.Millisecond, board: b} }},
 		{Name: "gpio-in", Doc: "an input line", Also: "input-pin digital-in binary-sensor float-switch",
 			Entry: "{ driver: gpio-in, pin: GPIO17 }", Config: func() driver.Config { return &Input{board: b, state: state("input", "the level at the line")} }},
 		{Name: "button", Doc: "a push button", Also: "push-button switch taster key doorbell bell",
@@ -61,4 +62,13 @@ func Drivers(b *board.Board) []driver.Driver {
 				return &Encoder{Pull: board.PullUp, Debounce: time.Millisecond, PerStep: 4, board: b}
 			}},
 	}
+}
+
+// stepper returns the advice for stepper motors and their boards, which have no driver.
+func stepper(part string) string {
+	switch strings.ToLower(part) {
+	case "stepper", "28byj-48", "uln2003", "a4988", "drv8825", "tmc2209", "nema17":
+		return "stepper motors have no driver: write driver: motor for a motor with two wires, or driver: servo"
+	}
+	return ""
 }

@@ -12,6 +12,9 @@ import (
 // dht are the names of a family of sensors on one line that only the kernel reads.
 var dht = []string{"dht11", "dht22", "am2301", "am2302", "dht21"}
 
+// thermocouples are converters on SPI that only the kernel reads.
+var thermocouples = []string{"max6675", "max31855", "max31856"}
+
 // chipDrivers maps the common names of I2C chips to their kernel drivers (all are in
 // docs/kernel-parts.md). "" is a driver with the chip's name.
 var chipDrivers = map[string]string{
@@ -29,6 +32,9 @@ func Instead(root, name string) string {
 			return "the part needs a kernel with IIO, and this kernel has none (nor has the SD-card image): use Raspberry Pi OS, or a sensor with a driver of agentsite's own, such as aht20 or sht4x on I2C"
 		}
 		return "the kernel reads that part: add dtoverlay=dht11,gpiopin=4 (for GPIO4) to config.txt, reboot, and run agentsite scan --write, which adds it as driver: iio (the kernel of the SD-card image has no IIO: use a sensor such as aht20 or sht4x there)"
+	}
+	if slices.Contains(thermocouples, name) {
+		return "the kernel reads that part: add dtoverlay=maxtherm,spi0-0," + name + " to config.txt, reboot, and run agentsite scan --write, which adds it as driver: iio (the kernel of the SD-card image has no IIO)"
 	}
 	chip, ok := chipDrivers[name]
 	if !ok {

@@ -1,5 +1,7 @@
 package scan
 
+import "slices"
+
 // byteEffect is the effect of a single byte that is written to a part.
 type byteEffect string
 
@@ -63,6 +65,12 @@ var parts = []part{
 	{"AT24 memory", "", "", 0x50, 0x57, pointer, "Microchip, AT24C32: an address alone begins no write"},
 	{"DS3231 clock", "", "", 0x68, 0x68, pointer, "Maxim 19-5170, DS3231: register pointer"},
 	{"MCP3424", "", "", 0x68, 0x6f, pointer, "Microchip DS22088, MCP342x: the byte is the converter's settings; it has no output"},
+}
+
+// Knows reports whether a scan names the parts of a driver of device/chip.
+func Knows(driver string) bool {
+	return slices.ContainsFunc(signatures, func(s signature) bool { return s.driver == driver }) ||
+		slices.ContainsFunc(parts, func(p part) bool { return p.driver == driver })
 }
 
 // partsAt returns the parts that can have an address.

@@ -61,7 +61,7 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 	drv, ok := driver.Find(drivers, own.Driver)
 	if !ok {
 		if name, written := find(entries, "driver"); written && name.value.shape == scalar {
-			d.fail(name.value.at, "there is no driver %q%s", clip(own.Driver), instead(own.Driver, drivers))
+			d.fail(name.value.at, "there is no driver %q%s", clip(own.Driver), DriverHint(own.Driver, drivers))
 		}
 		return Device{}, false
 	}
@@ -75,8 +75,11 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 	return out, true
 }
 
-// instead returns the hint for an unknown driver.
-func instead(name string, drivers []driver.Driver) string {
+// networks are the names of what others call an integration.
+var networks = []string{"mqtt", "http", "rest", "modbus", "zigbee", "zwave", "bluetooth", "ble", "shelly", "tasmota", "esphome"}
+
+// DriverHint returns the end of an error about an unknown driver: what to write for it.
+func DriverHint(name string, drivers []driver.Driver) string {
 	if named := driver.Named(drivers, name); len(named) > 0 {
 		return "; write driver: " + strings.Join(driverNames(named), " or driver: ")
 	}
@@ -87,6 +90,9 @@ func instead(name string, drivers []driver.Driver) string {
 		if says := d.Instead(name); says != "" {
 			return "; " + says
 		}
+	}
+	if slices.Contains(networks, strings.ToLower(name)) {
+		return "; a device is a part that is wired to this board, not one that is reached by " + name
 	}
 	return cmp.Or(device.Suggest(name, driverNames(drivers), ""), "; agentsite drivers lists all")
 }

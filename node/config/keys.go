@@ -20,20 +20,36 @@ type Key struct {
 	Says     string `json:"says,omitzero"`
 }
 
+// String describes the key in one line for people.
+func (k Key) String() string {
+	text := k.Key + " (" + k.Takes
+	switch {
+	case k.Required:
+		text += ", always needed"
+	case k.Default != "" && !strings.Contains(k.Says, "when not written"):
+		text += ", " + k.Default + " when not written"
+	}
+	return text + "): " + k.Says
+}
+
 // Keys returns the keys of a driver in their order, those below another key with its name, such as
 // outputs.NAME.pin.
-func Keys(d driver.Driver) []Key { return keysBelow("", reflect.Indirect(reflect.ValueOf(d.Config()))) }
+func Keys(d driver.Driver) []Key {
+	every := keysBelow("", reflect.ValueOf(commonKeys{Every: DefaultEvery}))[1:] // after driver
+	return append(keysBelow("", reflect.Indirect(reflect.ValueOf(d.Config()))), every...)
+}
 
 // PointKeys returns the keys for the points of a description, which may be empty: those of outputs and
 // those of measurements.
 func PointKeys(desc device.Description) []Key {
 	var all []Key
+	levels := slices.ContainsFunc(desc.Points, func(p device.Point) bool { return p.Kind == device.KindLevel })
 	for _, set := range keysFor(desc) {
 		if len(set.points) == 0 {
 			continue
 		}
 		for _, k := range keysBelow("", reflect.ValueOf(pointPart{})) {
-			if slices.Contains(set.keys, k.Key) {
+			if slices.Contains(set.keys, k.Key) && (levels || !slices.Contains([]string{"range", "slew", "ramp_to_safe"}, k.Key)) {
 				all = append(all, k)
 			}
 		}
@@ -61,7 +77,7 @@ func keysBelow(path string, v reflect.Value) []Key {
 			}
 			all = append(append(all, k), keysBelow(name, inner)...)
 			continue
-		case !value.IsZero():
+		case !value.IsZero() || value.Kind() == reflect.Bool && !k.Required:
 			k.Default = written(value)
 		}
 		all = append(all, k)
@@ -164,8 +180,15 @@ func (d decoder) suggestKey(key string, own, also []string) (hint string, meant 
 	if len(meant) > 0 {
 		return "; write " + strings.Join(meant, " or "), meant
 	}
-	if near := device.Nearest(key, known); !isWord && len(near) > 0 {
-		return device.Suggest(key, known, "key"), near
+	if !isWord {
+		for _, k := range known {
+			if device.Suggest(key, []string{k}, "") != "" {
+				meant = append(meant, k)
+			}
+		}
+	}
+	if len(meant) > 0 {
+		return device.Suggest(key, known, ""), meant
 	}
 	if d.of == nil || len(own) == 0 {
 		return device.Suggest("", known, "key"), nil

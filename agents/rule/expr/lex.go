@@ -189,12 +189,12 @@ func (p *parser) number(off int) {
 		unit = p.unit(end)
 	}
 	if code := p.text[end:unit]; code != "" && !reserved[code] {
-		if could := device.UnitFor(code); could != code {
-			p.fail(off, unit, "%q is %s in UCUM: write %s %[2]s", code, could, clip(text))
-			return
-		}
 		if err := device.CheckUnit(code); err != nil {
-			p.fail(off, unit, "%v", err)
+			says := err.Error()
+			if head, could, ok := strings.Cut(says, ": write "); ok {
+				says = head + ": write " + clip(text) + " " + strings.Trim(could, `"`) // quotes are for YAML
+			}
+			p.fail(off, unit, "%s", says)
 			return
 		}
 		p.tok.unit, p.tok.end = code, unit

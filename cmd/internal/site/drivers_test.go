@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -9,75 +10,42 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/cmd/internal/ops"
 	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/driver"
-	"agentsite/device/host"
+	"agentsite/device/kernel"
+	"agentsite/device/scan"
 	"agentsite/node/config"
 )
 
 var updateDocs = flag.Bool("update", false, "write the table of all drivers into docs/drivers.md")
 
-// smallest has the minimum configuration of each driver: its keys, and the member after the colon
-// of a family. A driver without an entry needs none.
-var smallest = map[string]string{
-	"kernel:":     "bme280, address: 0x76",
-	"iio":         ", name: bme280",
-	"hwmon":       ", name: lm75",
-	"w1":          ", id: 28-0316a2795c1f",
-	"thermal":     ", zone: cpu-thermal",
-	"led":         ", name: ACT, safe: off",
-	"pwm":         ", chip: pwmchip0, safe: off",
-	"input":       ", name: gpio-keys",
-	"gpio-out":    ", pin: GPIO17, safe: off",
-	"relay":       ", pin: GPIO17, safe: off",
-	"mosfet":      ", pin: GPIO17, safe: off",
-	"buzzer":      ", pin: GPIO17, safe: off",
-	"dimmer":      ", pin: GPIO17, safe: 0",
-	"servo":       ", pin: GPIO17, safe: 0",
-	"motor":       ", forward: GPIO5, backward: GPIO6, safe: 0",
-	"gpio-in":     ", pin: GPIO17",
-	"button":      ", pin: GPIO17",
-	"motion":      ", pin: GPIO17",
-	"contact":     ", pin: GPIO17",
-	"stop-button": ", pin: GPIO17",
-	"hc-sr04":     ", trigger: GPIO5, echo: GPIO6",
-	"encoder":     ", pin_a: GPIO5, pin_b: GPIO6",
-	"hx711":       ", data: GPIO5, clock: GPIO6",
-	"tm1637":      ", clock: GPIO5, data: GPIO6",
-	"apa102":      ", lamps: 30, safe: { red: 0, green: 0, blue: 0 }",
-	"neopixel":    ", lamps: 30, safe: { red: 0, green: 0, blue: 0 }",
-	"mcp23008":    ", outputs: { pump: { pin: GP0, safe: off } }",
-	"mcp23017":    ", outputs: { pump: { pin: GPA0, safe: off } }",
-	"pcf8574":     ", outputs: { pump: { pin: P0, safe: off } }",
-	"pcf8575":     ", outputs: { pump: { pin: P00, safe: off } }",
-	"tca9534":     ", outputs: { pump: { pin: P0, safe: off } }",
-	"tca9535":     ", outputs: { pump: { pin: P00, safe: off } }",
-	"pca9685":     ", outputs: { lamp: { channel: 0, safe: off } }",
-	"registers":   ", address: 0x4F, registers: [{ name: t, register: 0, unit: Cel, range: 0..50 }]",
-}
-
-// entry is the smallest entry of a driver, as it stands after the device's name.
-func entry(d driver.Driver) string { return "{ driver: " + d.Name + smallest[d.Name] + " }" }
-
 func parse(entry string) (*config.Site, error) {
 	return config.Parse("a.yaml", []byte("site: { name: a }\ndevices:\n  it: "+entry+"\n"), Drivers(board.New()))
 }
 
-// TestDriverList holds the table of docs/drivers.md to the drivers that there are.
+// TestDriverList holds the table and the sections of docs/drivers.md to the drivers that there are.
 // After a new driver: go test ./cmd/internal/site -run DriverList -update
 func TestDriverList(t *testing.T) {
 	const file, begin, end = "../../../docs/drivers.md", "<!-- drivers -->\n", "<!-- end of drivers -->\n"
-	var table strings.Builder
+	var table, sections strings.Builder
 	table.WriteString("| device | shortest configuration | points |\n|---|---|---|\n")
-	for _, d := range Drivers(board.New()) {
-		cfg, err := parse(entry(d))
+	all := Drivers(board.New())
+	for _, d := range all {
+		page, err := ops.ReadDriver(d, all)
 		if err != nil {
-			t.Errorf("no valid shortest configuration of %s in this test: %v", d.Name, err)
+			t.Error(err)
 			continue
 		}
-		fmt.Fprintf(&table, "| %s | `%s` | %s |\n", d.Doc, entry(d), pointsOf(cfg.Devices[0].Config))
+		var points []string
+		for _, p := range page.Points {
+			points = append(points, p.String())
+		}
+		fmt.Fprintf(&table, "| %s | `%s` | %s |\n", d.Doc, page.Entry, cmp.Or(strings.Join(points, ", "), "depends on the part"))
+		sections.WriteString(section(page))
 	}
+	table.WriteString(sections.String())
 	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -96,22 +64,35 @@ func TestDriverList(t *testing.T) {
 	}
 }
 
-// pointsOf names the points that an entry makes, as far as they are known without
-// hardware.
-func pointsOf(c driver.Config) string {
-	d, ok := c.(driver.Describer)
-	if _, machine := c.(*host.Config); !ok || machine { // which differs
-		return "depends on the part"
+// section is what docs/drivers.md says about a driver.
+func section(p *ops.DriverPage) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n### %s\n\n%s.", p.Driver, strings.ToUpper(p.Doc[:1])+p.Doc[1:])
+	if len(p.Also) > 0 {
+		fmt.Fprintf(&b, " Found as %s.", strings.Join(p.Also, ", "))
 	}
-	var all []string
-	for _, p := range d.Describe().Points {
-		name := p.Name
-		if p.Unit != "" {
-			name += " (" + p.Unit + ")"
+	if p.Note != "" {
+		b.WriteString(" " + p.Note)
+	}
+	fmt.Fprintf(&b, "\n\n```\nNAME: %s\n```\n\n", p.Entry)
+	for _, w := range p.Wiring {
+		fmt.Fprintf(&b, "- position %d: %s\n", w.Position, w.Line)
+	}
+	for _, line := range p.Setup {
+		fmt.Fprintf(&b, "- config.txt: `%s`\n", line)
+	}
+	for _, k := range p.Keys {
+		if k.Key == "every" {
+			continue // of every driver
 		}
-		all = append(all, name)
+		name, rest, _ := strings.Cut(k.String(), " ")
+		fmt.Fprintf(&b, "- `%s` %s", name, rest)
+		if k.Key == "address" && len(p.Addresses) > 0 {
+			fmt.Fprintf(&b, "; it can have %s", strings.Join(p.Addresses, ", "))
+		}
+		b.WriteString("\n")
 	}
-	return strings.Join(all, ", ")
+	return b.String()
 }
 
 var anySafe = regexp.MustCompile(`, safe: (\{[^}]*\}|[a-z0-9]+)`)
@@ -120,7 +101,7 @@ var anySafe = regexp.MustCompile(`, safe: (\{[^}]*\}|[a-z0-9]+)`)
 // know it itself.
 func TestSafeIsWritten(t *testing.T) {
 	for _, d := range Drivers(board.New()) {
-		text := entry(d)
+		text := d.Shortest()
 		without := anySafe.ReplaceAllString(text, "")
 		cfg, err := parse(without)
 		if text != without {
@@ -149,5 +130,38 @@ func TestSafeIsWritten(t *testing.T) {
 	}
 	if _, err := parse("{ driver: sim, points: { heater: { safe: on } } }"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPartsOfDrivers: a scan names the parts of each driver on I2C, but for those that look like another's,
+// and nobody is sent to the kernel's driver for a part that has one here.
+func TestPartsOfDrivers(t *testing.T) {
+	alike := []string{"ads1015", "mcp23008", "registers", "tca9535"}
+	for _, d := range Drivers(board.New()) {
+		if advice := kernel.Instead("/none", d.Name); advice != "" {
+			t.Errorf("%s has a driver, and device/kernel/instead.go says: %s", d.Name, advice)
+		}
+		_, onI2C := d.Config().(interface{ Addresses() []uint16 })
+		if onI2C && scan.Knows(d.Name) == slices.Contains(alike, d.Name) {
+			t.Errorf("%s: add it to device/scan/signatures.go, or device/scan/parts.go where it cannot be told from others", d.Name)
+		}
+	}
+}
+
+// TestNamesOfParts: a name of a part leads to its driver, and is no name of another driver.
+func TestNamesOfParts(t *testing.T) {
+	all := Drivers(board.New())
+	for name, want := range map[string]string{
+		"pir": "motion", "PIR": "motion", "ws2812": "neopixel", "WS2812b": "neopixel", "lcd1602": "hd44780", "reed": "contact",
+		"hcsr04": "hc-sr04", "HC_SR501": "motion", "oled": "ssd1306", "sg90": "servo", "relais": "relay",
+	} {
+		if got := driver.Named(all, name); len(got) != 1 || got[0].Name != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	for _, name := range []string{"ds18b20", "lcd", "adc", "led", "switch"} {
+		if len(driver.Named(all, name)) == 0 {
+			t.Errorf("%s leads nowhere", name)
+		}
 	}
 }

@@ -246,7 +246,7 @@ func (d decoder) kind(path string, n *node, v reflect.Value) {
 	case reflect.Float32, reflect.Float64:
 		number, err := parseNumber(n.text)
 		if n.shape != scalar || n.quoted || err != nil || v.OverflowFloat(number) {
-			d.fail(n.at, "%s takes a number such as 0.5, not %s%s", path, n.what(), unquote(n))
+			d.fail(n.at, "%s takes a number such as 0.5, not %s%s", path, n.what(), numberHint(n, decimal()))
 			return
 		}
 		v.SetFloat(number)
@@ -269,7 +269,7 @@ var wholeNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 
 func (d decoder) whole(path string, n *node, v reflect.Value) {
 	if n.shape != scalar || n.quoted || !wholeNumber().MatchString(n.text) {
-		d.fail(n.at, "%s takes a whole number such as 10 or 0x76, not %s%s", path, n.what(), unquote(n))
+		d.fail(n.at, "%s takes a whole number such as 10 or 0x76, not %s%s", path, n.what(), numberHint(n, wholeNumber()))
 		return
 	}
 	bits := v.Type().Bits()
@@ -288,10 +288,14 @@ func (d decoder) whole(path string, n *node, v reflect.Value) {
 	v.SetUint(number)
 }
 
-// unquote returns the hint for a number in quotes.
-func unquote(n *node) string {
+// numberHint returns the hint for a number in quotes, with a decimal comma or with a unit.
+func numberHint(n *node, form *regexp.Regexp) string {
 	if _, err := parseNumber(n.text); n.quoted && err == nil {
 		return "; remove the quotes"
+	}
+	number := strings.TrimRight(strings.Replace(n.text, ",", ".", 1), " %°ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+	if number != n.text && form.MatchString(number) {
+		return "; write " + number
 	}
 	return ""
 }

@@ -53,6 +53,14 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 		return Device{}, false
 	}
 	entries := e.value.entries
+	if _, written := find(entries, "driver"); !written {
+		for _, e := range entries {
+			if slices.Contains(keySynonyms[e.key], "driver") && e.value.shape == scalar {
+				d.fail(e.at, "there is no key %q here; write driver", e.key)
+				return Device{}, false
+			}
+		}
+	}
 	own := commonKeys{Every: DefaultEvery}
 	d.fields(e.at, "", only(entries, "driver", "every"), reflect.ValueOf(&own).Elem())
 	if every, ok := find(entries, "every"); ok && (own.Every < minEvery || own.Every > maxEvery) {

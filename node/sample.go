@@ -19,9 +19,9 @@ const (
 	backOffMax     = 5 * time.Minute
 	// A device that takes this long to fail may block its bus, and is read so long after the
 	// others, or half a period.
-	failsSlowly = time.Second
-	watchRetry     = time.Second
-	watchRetryMax  = time.Minute
+	failsSlowly   = time.Second
+	watchRetry    = time.Second
+	watchRetryMax = time.Minute
 )
 
 // Source is a device that has something to say, under its name here.

@@ -9,7 +9,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/llm/chat"
 	"agentsite/agents/tools"
-	"agentsite/device"
+	"agentsite/device/ucum"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -99,7 +99,7 @@ func tell(result string) string {
 	all := ""
 	for i := range got.Readings[:min(len(got.Readings), 8)] {
 		r := &got.Readings[i]
-		all += strings.TrimSpace(r.Point+" is "+r.Value.String()+" "+device.ShowUnit(r.Unit)) + ", "
+		all += strings.TrimSpace(r.Point+" is "+r.Value.String()+" "+ucum.Symbol(r.Unit)) + ", "
 	}
 	return strings.TrimSuffix(all, ", ") + ". Say \"heater on\", or the name of a point."
 }

@@ -13,6 +13,7 @@ import (
 	"agentsite/agents"
 	"agentsite/cmd/internal/chart"
 	"agentsite/device"
+	"agentsite/device/ucum"
 )
 
 func (h *history) draw(all []past, from, to time.Time) error {
@@ -72,7 +73,7 @@ func (p past) step() time.Duration {
 // series returns the chart's data of a history: cleaned texts, and values in a unit whose numbers
 // are short.
 func (p past) series(from, to time.Time) chart.Series {
-	s := chart.Series{Name: clean(p.Point), Unit: clean(device.ShowUnit(p.Unit)), Length: p.step()}
+	s := chart.Series{Name: clean(p.Point), Unit: clean(ucum.Symbol(p.Unit)), Length: p.step()}
 	switch {
 	case len(p.Changes) > 0 && slices.ContainsFunc(p.Changes, func(e agents.Event) bool { return e.Value.Type() == device.TypeNumber }):
 		return p.level(s, from, to)
@@ -177,7 +178,7 @@ func (p past) level(s chart.Series, from, to time.Time) chart.Series {
 // amount is quantity without long rows of zeros.
 func (p past) amount(n float64) string {
 	if size := math.Abs(n); size >= 1e12 || size > 0 && size < 1e-6 {
-		return clean(strings.TrimSpace(strconv.FormatFloat(n, 'g', 4, 64) + " " + device.ShowUnit(p.Unit)))
+		return clean(strings.TrimSpace(strconv.FormatFloat(n, 'g', 4, 64) + " " + ucum.Symbol(p.Unit)))
 	}
 	return clean(quantity(n, p.Unit))
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/ucum"
 	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
@@ -137,7 +138,7 @@ func (a *app) printImported(im *importer, dry bool) error {
 	twice := 0
 	for _, p := range im.found() {
 		twice += p.twice
-		rows = append(rows, []string{p.Point, device.ShowUnit(p.unit), p.From.In(time.Local).Format(time.DateTime), p.To.In(time.Local).Format(time.DateTime), strconv.Itoa(p.Rows), strconv.Itoa(p.Imported)})
+		rows = append(rows, []string{p.Point, ucum.Symbol(p.unit), p.From.In(time.Local).Format(time.DateTime), p.To.In(time.Local).Format(time.DateTime), strconv.Itoa(p.Rows), strconv.Itoa(p.Imported)})
 	}
 	if im.unit != "" {
 		a.note("times that are numbers were read as %s since 1970", im.unit)
@@ -291,7 +292,7 @@ func (im *importer) row(c cells) (p *importedPoint, x owner.PastReading, err err
 	}
 	for _, n := range []float64{x.Mean, x.Min, x.Max, x.Last} { // live readings outside are faults
 		if n < p.min || n > p.max {
-			im.leave(c.of("value"), "outside %v..%v %s of %s", p.min, p.max, device.ShowUnit(p.unit), point)
+			im.leave(c.of("value"), "outside %v..%v %s of %s", p.min, p.max, ucum.Symbol(p.unit), point)
 			return nil, x, nil
 		}
 	}

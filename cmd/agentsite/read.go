@@ -8,6 +8,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/device/ucum"
 
 	"github.com/spf13/cobra"
 )
@@ -56,9 +57,9 @@ func (p point) values() string {
 	case len(p.Values) > 0:
 		return strings.Join(p.Values, ", ")
 	case p.Kind == "level" && p.Min != nil && p.Max != nil:
-		return strings.TrimSpace(fmt.Sprintf("%v..%v %s", *p.Min, *p.Max, device.ShowUnit(p.Unit)))
+		return strings.TrimSpace(fmt.Sprintf("%v..%v %s", *p.Min, *p.Max, ucum.Symbol(p.Unit)))
 	}
-	return device.ShowUnit(p.Unit)
+	return ucum.Symbol(p.Unit)
 }
 
 func (a *app) readCommand() *cobra.Command {

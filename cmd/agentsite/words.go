@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"agentsite/device"
+	"agentsite/device/ucum"
 )
 
 // clean turns a text into one line without characters that a terminal interprets: control
@@ -79,7 +80,7 @@ func quantity(n float64, unitCode string) string {
 	case unitCode == "s" && n >= 60:
 		return span(n)
 	}
-	switch u := device.ShowUnit(unitCode); u {
+	switch u := ucum.Symbol(unitCode); u {
 	case "":
 		return number(n)
 	case "°":

@@ -12,6 +12,7 @@ import (
 	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/driver"
+	"agentsite/device/ucum"
 )
 
 // registersConfig is the YAML of registers: a chip that is described by its owner,
@@ -148,7 +149,7 @@ func (p registerPoint) validate() error {
 	case len(p.About) > 120:
 		return device.Faultf(device.Invalid, "%s: about: it has %d letters; write at most 120", p.Name, len(p.About))
 	}
-	if err := device.CheckUnit(p.Unit); err != nil {
+	if err := ucum.Check(p.Unit); err != nil {
 		return device.Faultf(device.Invalid, "%s: unit: %w", p.Name, err)
 	}
 	return p.reaches()

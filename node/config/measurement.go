@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"agentsite/device"
+	"agentsite/device/ucum"
 )
 
 // Measurement is a measurement with its configured conversion.
@@ -30,7 +31,7 @@ type unit string
 
 func (u *unit) UnmarshalText(text []byte) error {
 	*u = unit(text)
-	return device.CheckUnit(string(text))
+	return ucum.Check(string(text))
 }
 
 // measurement checks what needs no description of the device.

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"agentsite/device"
+	"agentsite/device/ucum"
 )
 
 type tokenKind uint8
@@ -189,7 +190,7 @@ func (p *parser) number(off int) {
 		unit = p.unit(end)
 	}
 	if code := p.text[end:unit]; code != "" && !reserved[code] {
-		if err := device.CheckUnit(code); err != nil {
+		if err := ucum.Check(code); err != nil {
 			says := err.Error()
 			if head, could, ok := strings.Cut(says, ": write "); ok {
 				says = head + ": write " + clip(text) + " " + strings.Trim(could, `"`) // quotes are for YAML

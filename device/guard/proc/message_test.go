@@ -73,7 +73,9 @@ func FuzzMessages(f *testing.F) {
 			})
 		},
 		func(l *link) {
-			l.send(answer, 1, func(w *writer) { w.fault(device.Faultf(device.Busy, "not now, %s", "ann").Naming("not now", "ann").In(time.Second)) })
+			l.send(answer, 1, func(w *writer) {
+				w.fault(device.Faultf(device.Busy, "not now, %s", "ann").Naming("not now", "ann").In(time.Second))
+			})
 		},
 	} {
 		said := &tape{}

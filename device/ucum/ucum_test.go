@@ -1,16 +1,16 @@
-package device
+package ucum
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestCheckUnit(t *testing.T) {
+func TestCheck(t *testing.T) {
 	for _, code := range []string{
 		"", "Cel", "%", "Pa", "hPa", "lx", "V", "1", "By", "[degF]", "[ppm]", "ug/m3", "m/s2", "/min", "{count}", "{pulses}/min",
 		"kW.h", "10*3/ul", "dB[SPL]", "W.h", "K", "A", "S", "W", "H", "pF", "L/min", "[pH]", "h", "min", "deg", "m.s-2",
 	} {
-		if err := CheckUnit(code); err != nil {
+		if err := Check(code); err != nil {
 			t.Errorf("%q: %v", code, err)
 		}
 	}
@@ -20,7 +20,7 @@ func TestCheckUnit(t *testing.T) {
 		"mm³": "not a unit", "grams per litre": "not a unit", "m//s": "not a unit", "{}": "not a unit", "m/": "not a unit",
 		"a\x00": "not a unit", strings.Repeat("m", maxUnit+1): "not a unit",
 	} {
-		if err := CheckUnit(code); err == nil || !strings.Contains(err.Error(), could) {
+		if err := Check(code); err == nil || !strings.Contains(err.Error(), could) {
 			t.Errorf("%q: %v, want %q", code, err, could)
 		}
 	}
@@ -28,8 +28,8 @@ func TestCheckUnit(t *testing.T) {
 
 // TestCommonUnits: each proposed unit is accepted.
 func TestCommonUnits(t *testing.T) {
-	for wrong, could := range commonUnits {
-		if err := CheckUnit(could); err != nil || wrong != strings.ToLower(wrong) {
+	for wrong, could := range notations {
+		if err := Check(could); err != nil || wrong != strings.ToLower(wrong) {
 			t.Errorf("%q: %q: %v", wrong, could, err)
 		}
 	}

@@ -1,4 +1,5 @@
-package device
+// Package ucum checks and shows units in the Unified Code for Units of Measure (ucum.org).
+package ucum
 
 import (
 	"cmp"
@@ -6,22 +7,24 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"agentsite/device"
 )
 
 // maxUnit limits a unit, which is part of every reading.
 const maxUnit = 24
 
-// ucum matches UCUM codes of sensors' units: parts joined by dots and slashes, each with a {remark}
+// form matches UCUM codes of sensors' units: parts joined by dots and slashes, each with a {remark}
 // or without.
-var ucum = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/?` + unitPart + `([./]` + unitPart + `)*$`) })
+var form = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/?` + unitPart + `([./]` + unitPart + `)*$`) })
 
 // unitLetters are those of a unitPart without a remark.
 const unitLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%'\"*^_+[]-"
 
 const unitPart = `([A-Za-z0-9%'"*^_+\[\]-]+(\{[!-z|~]+\})?|\{[!-z|~]+\})`
 
-// commonUnits maps common notations, in small letters, to UCUM codes.
-var commonUnits = map[string]string{
+// notations maps common notations, in small letters, to UCUM codes.
+var notations = map[string]string{
 	"c": "Cel", "f": "[degF]", // a home has no whole coulombs and farads
 	"°c": "Cel", "degc": "Cel", "celsius": "Cel", "℃": "Cel", "°f": "[degF]", "degf": "[degF]", "fahrenheit": "[degF]", "℉": "[degF]",
 	"kelvin": "K", "°": "deg", "degrees": "deg",
@@ -32,40 +35,40 @@ var commonUnits = map[string]string{
 	"sec": "s", "second": "s", "seconds": "s", "minute": "min", "minutes": "min", "hour": "h", "hours": "h", "bytes": "By",
 }
 
-// shownUnits are the usual forms of UCUM codes.
-var shownUnits = map[string]string{
+// symbols holds the usual forms of UCUM codes.
+var symbols = map[string]string{
 	"Cel": "°C", "[degF]": "°F", "deg": "°", "Ohm": "Ω", "kOhm": "kΩ", "um": "µm", "us": "µs", "uA": "µA", "uV": "µV",
 	"ug/m3": "µg/m³", "ug/m^3": "µg/m³", "g/m3": "g/m³", "m/s2": "m/s²", "m2": "m²", "m3": "m³",
 	"[ppm]": "ppm", "[ppb]": "ppb", "dB[SPL]": "dB", "By": "bytes", "1": "", "{count}": "",
 }
 
-// ShowUnit returns a unit as people write it, and a code that has no such form unchanged.
-func ShowUnit(code string) string {
-	if u, ok := shownUnits[code]; ok {
+// Symbol returns a unit as people write it, and a code that has no such form unchanged.
+func Symbol(code string) string {
+	if u, ok := symbols[code]; ok {
 		return u
 	}
 	return code
 }
 
-// unitFor returns the UCUM code for a common notation, and any other text as it is.
-func unitFor(text string) string {
+// codeFor returns the UCUM code for a common notation, and any other text as it is.
+func codeFor(text string) string {
 	asked := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(text)), "μ", "µ") // two letters that look alike
-	return cmp.Or(commonUnits[asked], text)
+	return cmp.Or(notations[asked], text)
 }
 
-// CheckUnit accepts a text in the form of a UCUM code (Cel, %, Pa, ug/m3, {count}) and the empty
+// Check accepts a text in the form of a UCUM code (Cel, %, Pa, ug/m3, {count}) and the empty
 // unit. Its fault for a common spelling suggests the code.
-func CheckUnit(code string) error {
-	if could := unitFor(code); could != code {
+func Check(code string) error {
+	if could := codeFor(code); could != code {
 		write := could
 		if strings.ContainsAny(could[:1], "%[{/*") { // which YAML would not take for text
 			write = strconv.Quote(could)
 		}
-		return Faultf(Invalid, "%q is %s in UCUM: write %s", code, could, write)
+		return device.Faultf(device.Invalid, "%q is %s in UCUM: write %s", code, could, write)
 	}
 	plain := strings.Trim(code, unitLetters) == "" // most are, and need no regular expression
-	if len(code) > maxUnit || !plain && !ucum().MatchString(code) {
-		return Faultf(Invalid, "%q is not a unit as UCUM writes them, such as Cel, %%, Pa, lx, V or {count}; it has at most %d letters and no spaces", Clip(code, 60), maxUnit)
+	if len(code) > maxUnit || !plain && !form().MatchString(code) {
+		return device.Faultf(device.Invalid, "%q is not a unit as UCUM writes them, such as Cel, %%, Pa, lx, V or {count}; it has at most %d letters and no spaces", device.Clip(code, 60), maxUnit)
 	}
 	return nil
 }

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // framed reads all messages that there are.
@@ -246,3 +249,29 @@ func (w *watched) Write(b []byte) (int, error) {
 }
 
 func (w *watched) Close() error { return nil }
+
+// FuzzLongLine: of a line that is a message, no other ID is found than its own.
+func FuzzLongLine(f *testing.F) {
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":7,"method":"echo","params":{"id":1}}`, `{"method":"echo","params":{"id":1},"id":"x", "jsonrpc":"2.0"}`,
+		`{"params":{"id":1}}`, `{"a":"b,\"id\":1}"}`, `{"a":[{"id":1}],"id":null}`, `{"id":1e3}`, `{"":{"a\"b":"\\"},"id":-1}`,
+	} {
+		f.Add(line, 40, 40)
+	}
+	f.Fuzz(func(t *testing.T, line string, begin, end int) {
+		if begin < 0 || end < 0 || !jsontext.Value(line).IsValid() {
+			return
+		}
+		got := idOfLine([]byte(line[:min(begin, len(line))]), []byte(line[max(0, len(line)-end):]))
+		var own struct {
+			ID jsontext.Value `json:"id"`
+		}
+		if got.IsZero() || json.Unmarshal([]byte(line), &own) != nil {
+			return
+		}
+		var want ID
+		if err := json.Unmarshal(own.ID, &want); err != nil || got != want {
+			t.Errorf("%s: %v, want %s", line, got, own.ID)
+		}
+	})
+}

@@ -3,9 +3,12 @@ package chat
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // FuzzCompletion: whatever a server sends, an answer is within its bounds, and its calls have
@@ -42,6 +45,28 @@ func FuzzCompletion(f *testing.F) {
 		}
 		if len(ids) != len(a.Calls) || len(a.Calls) > maxCalls || len(a.Text) > 3*maxText || !utf8.ValidString(a.Text) || a.Usage.Prompt < 0 || a.Usage.Answer < 0 {
 			t.Errorf("%+v", a)
+		}
+		said := a.Message()
+		if wire := jsontext.Value(said.wire(nil)); !wire.IsValid() { // names that come twice are not valid
+			t.Errorf("it is told again as %s", wire)
+		}
+	})
+}
+
+// FuzzErrorText: whatever a server says of an error, what is told is one short text in which the key is
+// not.
+func FuzzErrorText(f *testing.F) {
+	for _, text := range []string{
+		`{"error":{"message":"no","metadata":{"raw":"{\"error\":{\"message\":\"slot unavailable\"}}"}}}`, `[{"error":{"status":"INVALID"}}]`,
+		`{"detail":[{"msg":"field required"}]}`, "<html><head><title>502 Bad Gateway</title></head></html>", "\"sk-1\"", `{"error":"{\"error\":\"sk\\u002d1\"}"}`,
+		strings.Repeat(`{"error":`, 100), strings.Repeat("\U000e0001", 300),
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := errorText([]byte(text), "sk-1")
+		if plain, err := strconv.Unquote(got); err != nil || len(got) > 802 || strings.Contains(plain, "sk-1") {
+			t.Errorf("%s", got)
 		}
 	})
 }

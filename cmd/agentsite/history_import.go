@@ -243,7 +243,7 @@ func (im *importer) leftOut() string {
 	}
 	names := slices.Sorted(maps.Keys(im.unknown))
 	for _, name := range names[:min(len(names), 5)] {
-		all = append(all, fmt.Sprintf("%s of %q, which is no measurement of this site (--as %[2]s=POINT)", counted(im.unknown[name], "row"), name))
+		all = append(all, fmt.Sprintf("%s of %.60q, which is no measurement of this site (--as %.60[2]s=POINT)", counted(im.unknown[name], "row"), name))
 	}
 	if more := len(names) - 5; more > 0 {
 		all = append(all, "those of "+counted(more, "other name"))
@@ -284,7 +284,7 @@ func (im *importer) row(c cells) (p *importedPoint, x owner.PastReading, err err
 	for what, to := range map[string]*float64{"min": &x.Min, "max": &x.Max, "last": &x.Last} {
 		if text := c.of(what); text != "" {
 			if *to, err = im.number(text); errors.Is(err, errNoNumber) {
-				return nil, x, fmt.Errorf("%s is %q, which is no number", what, text)
+				return nil, x, fmt.Errorf("%s is %.60q, which is no number", what, text)
 			} else if err != nil {
 				return nil, x, err
 			}
@@ -304,7 +304,7 @@ func (im *importer) row(c cells) (p *importedPoint, x owner.PastReading, err err
 		return nil, x, err
 	}
 	if x.Time.After(time.Now()) {
-		return nil, x, fmt.Errorf("%s is in the future", c.time())
+		return nil, x, fmt.Errorf("%.60s is in the future", c.time())
 	}
 	if err := x.Summary().Check(); err != nil {
 		return nil, x, err

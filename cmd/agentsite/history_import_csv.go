@@ -160,7 +160,7 @@ func (im *importer) number(text string) (n float64, err error) {
 	n, err = strconv.ParseFloat(with, 64)
 	if err != nil || strings.ContainsAny(with, "xX_") {
 		if strings.ContainsAny(text, "0123456789") && strings.Trim(text, "0123456789.,+-' ") == "" {
-			return n, fmt.Errorf("%q is no number that can be read for sure: write it without separators of thousands", text)
+			return n, fmt.Errorf("%.60q is no number that can be read for sure: write it without separators of thousands", text)
 		}
 		return n, errNoNumber
 	}
@@ -168,11 +168,11 @@ func (im *importer) number(text string) (n float64, err error) {
 	if i := strings.IndexAny(text, ".,"); i >= 0 {
 		mark = text[i]
 		if whole, rest := strings.TrimLeft(text[:i], "+-"), text[i+1:]; mark == ',' && im.comma == ',' && len(rest) == 3 && len(whole) <= 3 && whole != "0" {
-			return n, fmt.Errorf("%q may be %s or %s%s: write it with a decimal point", text, with, whole, rest)
+			return n, fmt.Errorf("%.60q may be %.60s or %.60s%.60s: write it with a decimal point", text, with, whole, rest)
 		}
 	}
 	if mark != 0 && im.decimal != 0 && mark != im.decimal {
-		return n, fmt.Errorf("%q has another decimal sign than the numbers before it: write all with a decimal point", text)
+		return n, fmt.Errorf("%.60q has another decimal sign than the numbers before it: write all with a decimal point", text)
 	}
 	if mark != 0 {
 		im.decimal = mark

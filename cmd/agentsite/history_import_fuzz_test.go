@@ -21,6 +21,7 @@ func FuzzImport(f *testing.F) {
 		"entity_id,state,last_changed\na/b,\"1,234\",2026-01-31T18:00:00.000+01:00\n",
 		"date,time,value\n2026-01-31,18:00:00,1\n2026-01-31,19:00,unavailable\n",
 		"time,value\n1700000000123,1\n1700000000124000,1\n",
+		"time,value\n" + strings.Repeat("1", 3000) + ",1\n", "time,value\n" + strings.Repeat("é", 3000) + ",1\n", "time,value\n2026-01-31,1." + strings.Repeat("1.", 3000) + "\n",
 	} {
 		f.Add(text, true)
 	}

@@ -42,10 +42,10 @@ func (im *importer) parseTime(text string) (at importedTime, err error) {
 	}
 	m := zoned().FindStringSubmatch(strings.ToUpper(text))
 	if m == nil && slashed().MatchString(text) {
-		return at, fmt.Errorf("%q has the month or the day first, and nothing says which: write 2026-01-31 18:00", text)
+		return at, fmt.Errorf("%.60q has the month or the day first, and nothing says which: write 2026-01-31 18:00", text)
 	}
 	if m == nil {
-		return at, fmt.Errorf("%q is no time; write RFC 3339, such as 2026-01-31T18:00:00Z", text)
+		return at, fmt.Errorf("%.60q is no time; write RFC 3339, such as 2026-01-31T18:00:00Z", text)
 	}
 	day := m[1] + "-" + m[2] + "-" + m[3]
 	if m[4] != "" {
@@ -60,7 +60,7 @@ func (im *importer) parseTime(text string) (at importedTime, err error) {
 	}
 	wall, err := time.Parse(time.DateTime, day+" "+clock+m[9])
 	if err != nil {
-		return at, fmt.Errorf("%q is no time; its month, day or clock does not exist", text)
+		return at, fmt.Errorf("%.60q is no time; its month, day or clock does not exist", text)
 	}
 	switch {
 	case m[10] != "":
@@ -75,7 +75,7 @@ func (im *importer) parseTime(text string) (at importedTime, err error) {
 	}
 	at.local = true
 	if at.instants = instantsOf(wall, im.zone); len(at.instants) == 0 {
-		return at, fmt.Errorf("%s did not exist in %s: the clock was put forward over it; if this clock keeps one time all year, say which, such as --zone +01:00", text, im.zoneName())
+		return at, fmt.Errorf("%.60s did not exist in %s: the clock was put forward over it; if this clock keeps one time all year, say which, such as --zone +01:00", text, im.zoneName())
 	}
 	return at, nil
 }
@@ -89,9 +89,9 @@ func (im *importer) parseNumberTime(text string, n float64) (at importedTime, er
 		}
 		switch {
 		case strings.ContainsAny(text, "eE"):
-			return at, fmt.Errorf("%s was rounded, as spreadsheets do: export the times as texts or as whole numbers", text)
+			return at, fmt.Errorf("%.60s was rounded, as spreadsheets do: export the times as texts or as whole numbers", text)
 		case im.unit != "" && im.unit != u.name:
-			return at, fmt.Errorf("%s counts %s, and another time of this file counts %s", text, u.name, im.unit)
+			return at, fmt.Errorf("%.60s counts %s, and another time of this file counts %s", text, u.name, im.unit)
 		}
 		im.unit = u.name
 		seconds := n * float64(u.unit) / float64(time.Second)
@@ -103,11 +103,11 @@ func (im *importer) parseNumberTime(text string, n float64) (at importedTime, er
 	}
 	switch serial := float64(now.Unix())/86400 + 25569; {
 	case n >= 36526 && n <= serial+366:
-		return at, fmt.Errorf("%s may be a date as Excel counts days, about %s: format the column as text, such as 2026-01-31 18:00, and export it again", text, time.Unix(int64((n-25569)*86400), 0).UTC().Format("2006-01-02 15:04"))
+		return at, fmt.Errorf("%.60s may be a date as Excel counts days, about %s: format the column as text, such as 2026-01-31 18:00, and export it again", text, time.Unix(int64((n-25569)*86400), 0).UTC().Format("2006-01-02 15:04"))
 	case day("20060102"), day("200601021504"), day("20060102150405"):
-		return at, fmt.Errorf("%s may be a date without dashes: write %s-%s-%s, with the time behind it", text, text[:4], text[4:6], text[6:8])
+		return at, fmt.Errorf("%.60s may be a date without dashes: write %s-%s-%s, with the time behind it", text, text[:4], text[4:6], text[6:8])
 	}
-	return at, fmt.Errorf("%s is no time between 2000 and now in seconds, milliseconds, microseconds or nanoseconds since 1970; write RFC 3339, such as 2026-01-31T18:00:00Z", text)
+	return at, fmt.Errorf("%.60s is no time between 2000 and now in seconds, milliseconds, microseconds or nanoseconds since 1970; write RFC 3339, such as 2026-01-31T18:00:00Z", text)
 }
 
 // instantsOf returns the instants at which a clock of a zone showed a time, the earlier one first. wall
@@ -136,10 +136,10 @@ func (p *importedPoint) choose(text string, at importedTime) (time.Time, error) 
 		again := p.Rows > 0 && p.To.Equal(first)
 		switch shift := second.Sub(first); {
 		case again && p.step < shift && !p.repeats:
-			return first, fmt.Errorf("%s is there twice in a row, in an hour that the clock had twice: keep the rows in the order in which they were recorded, or write times with a zone", text)
+			return first, fmt.Errorf("%.60s is there twice in a row, in an hour that the clock had twice: keep the rows in the order in which they were recorded, or write times with a zone", text)
 		case again && p.step >= shift, first.Before(p.To):
 			if second.Before(p.To) {
-				return first, fmt.Errorf("%s goes back once more in an hour that the clock had twice: write times with a zone, such as 2026-01-31T18:00:00+01:00", text)
+				return first, fmt.Errorf("%.60s goes back once more in an hour that the clock had twice: write times with a zone, such as 2026-01-31T18:00:00+01:00", text)
 			}
 			return second, nil
 		}
@@ -149,9 +149,9 @@ func (p *importedPoint) choose(text string, at importedTime) (time.Time, error) 
 	case back <= 0:
 		return first, nil
 	case at.local && back <= 2*time.Hour:
-		return first, fmt.Errorf("%s goes back by %v: if the clock was put back here, say with --zone in which zone it was, such as --zone Europe/Berlin; else the rows of %s are not in the order of time", text, back, p.Point)
+		return first, fmt.Errorf("%.60s goes back by %v: if the clock was put back here, say with --zone in which zone it was, such as --zone Europe/Berlin; else the rows of %s are not in the order of time", text, back, p.Point)
 	}
-	return first, fmt.Errorf("%s comes after a later time of %s: sort the rows by time", text, p.Point)
+	return first, fmt.Errorf("%.60s comes after a later time of %s: sort the rows by time", text, p.Point)
 }
 
 // zoneFlag is a flag that takes a time zone.

@@ -169,7 +169,10 @@ func TestOnePermission(t *testing.T) {
 				}
 			}
 			var have kept
-			have.Moves = movesOf(t, r)
+			harness.WaitFor(t, 30*time.Second, "the history has the stop, which was the last", func() bool {
+				have.Moves = movesOf(t, r)
+				return strings.Contains(strings.Join(have.Moves["dim/level"], " "), "sent to safe") && strings.Contains(strings.Join(have.Moves["latch/relay"], " "), "sent to safe")
+			})
 			if _, err := r.CLI(t, "revoke", its.caller); err != nil {
 				t.Fatal(err)
 			}

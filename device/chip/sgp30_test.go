@@ -61,31 +61,41 @@ func TestSGP30(t *testing.T) {
 func TestSGP30Watch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := sgp30Of(450, 12)
-		asked := 0
+		asked, broken := 0, false // under bus.mu
 		answer := bus.answer
 		bus.answer = func(w, r []byte) bool {
 			if len(w) > 0 {
 				asked++
 			}
-			return answer(w, r)
+			answer(w, r)
+			if broken {
+				clear(r)
+			}
+			return true
+		}
+		breaks := func(b bool) {
+			bus.mu.Lock()
+			defer bus.mu.Unlock()
+			asked, broken = 0, b
 		}
 		dev := open(t, "sgp30", bus)
 		go dev.(device.Watcher).Watch(t.Context(), func(device.Reading) {})
 		count := func() int {
-			before := asked
 			time.Sleep(10*time.Second + 50*time.Millisecond)
-			return asked - before
+			bus.mu.Lock()
+			defer bus.mu.Unlock()
+			return asked
 		}
 		if n := count(); n < 9 {
 			t.Errorf("asked %d times in ten seconds", n)
 		}
-		works := bus.answer
-		bus.answer = func(w, r []byte) bool { works(w, r); clear(r); return true }
-		time.Sleep(1500 * time.Millisecond)
+		breaks(true)
+		time.Sleep(1500 * time.Millisecond) // it finds out
+		breaks(true)
 		if n := count(); n != 0 {
 			t.Errorf("a chip that fails was asked %d times", n)
 		}
-		bus.answer = works
+		breaks(false)
 		dev.(device.Sensor).Sample(t.Context())
 		if n := count(); n < 9 {
 			t.Errorf("found again, it was asked %d times", n)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +16,8 @@ import (
 // those of an MCP2221, whatever their context does.
 type sharedBus struct {
 	device.Mutex
-	hangs string
+	turn  atomic.Value // the name of the chip whose turn it is
+	hangs atomic.Bool  // now
 }
 
 var errHung = errors.New("the bus is stuck in a transfer")
@@ -25,7 +27,7 @@ func (b *sharedBus) transfer(ctx context.Context, chip string) error {
 		return fmt.Errorf("it was not its turn: %w", err)
 	}
 	defer b.Unlock()
-	if b.hangs == chip {
+	if b.hangs.Load() && b.turn.Load() == chip {
 		time.Sleep(4 * time.Second)
 		return errHung
 	}
@@ -57,8 +59,8 @@ func TestOneHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &sharedBus{Mutex: device.NewMutex()}
 		h := NewHub(sink{func(r device.Reading) {
-			if chip, _, _ := device.SplitAddress(r.Point); r.Quality != device.Good && (chip != b.hangs || r.Why != errHung.Error()) {
-				t.Errorf("while %s hangs: %s is %s: %s", b.hangs, r.Point, r.Quality, r.Why)
+			if chip, _, _ := device.SplitAddress(r.Point); r.Quality != device.Good && (chip != b.turn.Load() || r.Why != errHung.Error()) {
+				t.Errorf("while %v hangs: %s is %s: %s", b.turn.Load(), r.Point, r.Quality, r.Why)
 			}
 		}}, &records{}, uri)
 		var sources []Source
@@ -72,20 +74,21 @@ func TestOneHangs(t *testing.T) {
 			for range length / (50 * time.Millisecond) {
 				time.Sleep(50 * time.Millisecond)
 				for _, s := range sources {
-					if r, _ := h.Latest(s.Name + "/t"); r.Quality != device.Good && s.Name != b.hangs {
-						t.Fatalf("while %s hangs: %s is %s after %v: %s", b.hangs, s.Name, r.Quality, time.Since(r.At), r.Why)
+					if r, _ := h.Latest(s.Name + "/t"); r.Quality != device.Good && (!b.hangs.Load() || s.Name != b.turn.Load()) {
+						t.Fatalf("while %v hangs (%v): %s is %s after %v: %s", b.turn.Load(), b.hangs.Load(), s.Name, r.Quality, time.Since(r.At), r.Why)
 					}
 				}
 			}
 		}
 		time.Sleep(2*time.Second - time.Millisecond) // the worst moment: just before all are read
 		for _, s := range sources {
-			b.hangs = s.Name
+			b.turn.Store(s.Name)
+			b.hangs.Store(true)
 			watch(40 * time.Second)
 			if r, _ := h.Latest(s.Name + "/t"); r.Quality != device.Bad || r.Why != errHung.Error() {
 				t.Errorf("%s hangs and is %+v", s.Name, r)
 			}
-			b.hangs = ""
+			b.hangs.Store(false)
 			time.Sleep(time.Minute + 10*time.Second)
 			watch(10 * time.Second)
 		}

@@ -48,7 +48,9 @@ func TestHungTransfer(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		done := make(chan struct{})
 		go func() {
+			defer close(done)
 			for range 4 { // as impatient as a guard with an output on it
 				begin(hung, time.Minute)
 				if err := hung.Tx(0x76, nil, nil); !errors.Is(err, syscall.ETIMEDOUT) || !strings.Contains(err.Error(), "0x76") {
@@ -77,7 +79,7 @@ func TestHungTransfer(t *testing.T) {
 		if took := time.Since(begun); took > 4200*time.Millisecond {
 			t.Errorf("a hundred transfers ended after %v", took)
 		}
-		time.Sleep(time.Minute)
+		<-done
 		for i, want := range []time.Duration{6, 8, 8} {
 			if got := bus.asked[i+1].Sub(bus.asked[i]); got != want*time.Second {
 				t.Errorf("it was asked again after %v", got)

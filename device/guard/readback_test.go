@@ -412,7 +412,7 @@ func TestBlockedRead(t *testing.T) {
 			time.Sleep(4 * time.Second)
 			r.up.set(func() { r.up.deaf = nil })
 			close(blocked)
-			time.Sleep(readAway)
+			time.Sleep(readAway + readAway/2) // and a read that is in time
 			if s := r.is(up); s.Holder != "ann" || s.Fault != "" {
 				t.Fatalf("%+v", s)
 			}

@@ -20,7 +20,7 @@ import (
 const (
 	// bounds Locate
 	locateTimeout = 10 * time.Second
-	maxLocated    = 32 // addresses that unknown servers name
+	maxLocated    = 24 // addresses that unknown servers name
 )
 
 // Locate looks for a site's addresses, also through relays. It calls found, once at a time, with

@@ -375,7 +375,11 @@ func (m *node) reach(t *testing.T, site *node) {
 	t.Logf("%d addresses after %v", len(at), time.Since(start).Round(time.Millisecond))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := m.host.Connect(ctx, peer.AddrInfo{ID: site.host.ID(), Addrs: at}); err != nil {
+	var texts []string
+	for _, a := range at {
+		texts = append(texts, a.String())
+	}
+	if err := m.host.Reach(ctx, site.key.ID(), texts); err != nil {
 		t.Errorf("it is not at %v: %v", at, err)
 	}
 	if b, _ := m.library.GetValue(ctx, keyOf(site.host.ID())); b != nil {

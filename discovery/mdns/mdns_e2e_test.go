@@ -4,6 +4,7 @@ package mdns
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -65,6 +66,9 @@ func TestGoneAndMoved(t *testing.T) {
 		before := []string{"10.77.0.2", "10.77.0.77"}[i]
 		start := time.Now()
 		b.IP(moves, "addr del "+before+"/24 dev eth0", "addr add "+change+"/24 dev eth0")
+		find.await(3*time.Second, "it is at "+change+" now, and at "+before+" no more", func(e event) bool {
+			return e.Label == moving.label && slices.Contains(e.At, netip.MustParseAddr(change)) && !slices.Contains(e.At, netip.MustParseAddr(before))
+		})
 		find.await(3*time.Second, "the site is reached at "+change, reachedAt(moving.label, change))
 		t.Logf("another address, and reached after %v", time.Since(start).Round(time.Millisecond))
 	}

@@ -36,7 +36,8 @@ func addCircuits(h host.Host, network *swarm.Swarm, up transport.Upgrader) error
 	if err != nil {
 		return err
 	}
-	if err := network.AddTransport(&circuitTransport{Client: inbound, host: h, upgrader: up, dialing: make(map[peer.ID]*relayDials)}); err != nil {
+	t := &circuitTransport{Client: inbound, host: h, upgrader: up, dialing: make(map[peer.ID]*relayDials)}
+	if err := network.AddTransport(t); err != nil {
 		return err
 	}
 	if err := network.Listen(ma.StringCast("/p2p-circuit")); err != nil {

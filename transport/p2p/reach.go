@@ -25,9 +25,9 @@ import (
 const (
 	// reachTimeout bounds how long it takes to reach a site.
 	reachTimeout = 10 * time.Second
-	// directHeadStart is how long relays wait while the site may answer directly: first to be
-	// connected, then to be called through.
+	// directHeadStart is how long relays wait while the site may answer directly.
 	directHeadStart = 250 * time.Millisecond
+
 	// localDialTimeout bounds the dial of a local address, at which a remote site never
 	// answers.
 	localDialTimeout = 2 * time.Second

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/task"
@@ -57,10 +58,22 @@ type Definition struct {
 	// Rank is above 0 for an agent that others may take an output over from: owners, and agents
 	// of a higher rank.
 	Rank int
+	// Calls are what the owner wrote it to do, as far as that is known, and Doubts what works, but
+	// perhaps not as its owner wants it.
+	Calls  []Call
+	Doubts []*Mistake
 	// Fixed says that the owner wrote all that its tasks do, so that the permission to ask for one is
 	// the permission for that. What any other agent does for an asker is bounded by that asker's
 	// permission, too.
 	Fixed bool
+}
+
+// Call is a call that an agent makes by its definition, at the line of a key.
+type Call struct {
+	Key string
+	Ask agents.Ask
+	// Longest is the longest time that the output permits at a time; 0 for any, or not known.
+	Longest time.Duration
 }
 
 // Mistake is a mistake in an agent's definition, at the line of a key.

@@ -94,7 +94,9 @@ func (r *Routine) Define() (agent.Definition, error) {
 		return agent.Definition{}, err
 	}
 	d := agent.Definition{Rank: rank, Fixed: true}
-	for _, s := range steps {
+	known := r.world.Known(nil)
+	for i, s := range steps {
+		d.Calls = append(d.Calls, s.calls(i, known)...)
 		points := s.targets
 		if s.program != nil {
 			points = append(s.program.Points(), points...)
@@ -106,6 +108,25 @@ func (r *Routine) Define() (agent.Definition, error) {
 		}
 	}
 	return d, nil
+}
+
+// calls returns the calls of step i, without returns to safe.
+func (s *compiled) calls(i int, known rule.Points) (all []agent.Call) {
+	at := "steps[" + strconv.Itoa(i) + "]."
+	for _, address := range s.targets {
+		if s.Set == nil {
+			all = append(all, agent.Call{Key: at + "show." + address, Ask: agents.Ask{Op: agents.OpShow, Points: []string{address}}})
+			continue
+		}
+		c := agent.Call{Key: at + "set." + address, Ask: agents.Ask{Op: agents.OpMove, Points: []string{address}, Value: s.Set[address], For: s.For, Effect: agents.Acts}}
+		if p, _ := known.Output(address, s.Set[address]); p != nil {
+			if c.Longest = time.Duration(p.MaxSeconds * float64(time.Second)); p.Safe == c.Ask.Value {
+				continue
+			}
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // compile checks the steps against the points that are known.

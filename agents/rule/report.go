@@ -123,7 +123,10 @@ func (m *Machine) unknown() string {
 	case cause == theTime:
 		return cause + " is unknown: the clock is not set; check date, or run agentsite clock --set"
 	}
-	return strings.TrimSpace(cause + " is unknown")
+	if cause == "" { // known since
+		cause = "the condition"
+	}
+	return cause + " is unknown"
 }
 
 // theTime is what expr.Program.Cause calls a clock that is not set.

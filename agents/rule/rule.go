@@ -169,6 +169,7 @@ func (r *Rule) Define() (agent.Definition, error) {
 			d.Reads = append(d.Reads, address)
 		}
 	}
+	d.Calls, d.Doubts = c.calls(r), r.doubts(c, known)
 	if r.world.Untested {
 		return d, nil
 	}

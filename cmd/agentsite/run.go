@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -129,7 +130,11 @@ func (a *app) checkCommand() *cobra.Command {
 			if len(cfg.Agents) > 0 {
 				has += ", " + counted(len(cfg.Agents), "agent")
 			}
-			return a.print(checked(cfg, from), "%s ok: site %s, %s", file, cfg.Name, has)
+			doubts := site.Doubts(cfg)
+			for _, doubt := range doubts {
+				fmt.Fprintf(a.errs, "warning: %v\n", doubt)
+			}
+			return a.print(checked(cfg, from, doubts), "%s ok: site %s, %s", file, cfg.Name, has)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
@@ -143,6 +148,7 @@ type checkResult struct {
 	Site    string          `json:"site"`
 	Devices []checkedDevice `json:"devices"`
 	Agents  []checkedAgent  `json:"agents,omitzero"`
+	Doubts  []string        `json:"warnings,omitzero"`
 }
 
 type checkedAgent struct {
@@ -155,13 +161,16 @@ type checkedDevice struct {
 	Driver string `json:"driver"`
 }
 
-func checked(cfg *config.Site, from string) checkResult {
+func checked(cfg *config.Site, from string, doubts []error) checkResult {
 	out := checkResult{OK: true, File: from, Site: cfg.Name, Devices: []checkedDevice{}}
 	for _, d := range cfg.Devices {
 		out.Devices = append(out.Devices, checkedDevice{d.Name, d.Driver})
 	}
 	for _, agent := range cfg.Agents {
 		out.Agents = append(out.Agents, checkedAgent{agent.Name, agent.Kind})
+	}
+	for _, doubt := range doubts {
+		out.Doubts = append(out.Doubts, doubt.Error())
 	}
 	return out
 }

@@ -48,6 +48,12 @@ func (s *Store) SetHosted(all map[string][]Permission) error {
 	return nil
 }
 
+// Permit decides about an ask of somebody who has these permissions and no other.
+func Permit(all []Permission, ask agents.Ask) (agents.Limits, error) {
+	l, _, err := (&Grant{Blocks: []Block{{Permissions: all}}, ids: []Hash{{}}}).allow(ask)
+	return l, err
+}
+
 func (c credential) sameHosted(other credential) bool {
 	return c.grant.ids[0] == other.grant.ids[0]
 }

@@ -1,13 +1,19 @@
 package config
 
 import (
+	"cmp"
+	"time"
+
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/device/driver"
 )
 
+// defaultMaxOn is max_on where it is not written, as the guard has it.
+const defaultMaxOn = 10 * time.Minute
+
 // Described returns the points that are known without hardware, as the file has them, and the
-// names of the devices whose points are not. How long an output may be held is left out.
+// names of the devices whose points are not.
 func (s *Site) Described() (points []agents.Point, open []string) {
 	points = []agents.Point{}
 	for _, d := range s.Devices {
@@ -27,8 +33,14 @@ func (s *Site) Described() (points []agents.Point, open []string) {
 				q.Min, q.Max = &p.Range.Min, &p.Range.Max
 			}
 			for _, o := range all.Outputs {
-				if o.Point.Name == p.Name && o.Confirm {
+				if o.Point.Name != p.Name {
+					continue
+				}
+				if o.Confirm {
 					q.Confirm = "owner"
+				}
+				if longest := cmp.Or(o.Lease, o.MaxOn, new(defaultMaxOn)); *longest != Unlimited {
+					q.MaxSeconds = longest.Seconds()
 				}
 			}
 			points = append(points, q)

@@ -38,9 +38,20 @@ func Kinds() []agent.Kind {
 	return kinds(rule.World{}, nil, mcp.World{}, new(llm.World), aios.World{})(new(config.Site))
 }
 
-// Check checks the agents section of a configuration, and makes the tests of its rules.
+// Check checks the agents section of a configuration, makes the tests of its rules, and finds what its
+// agents would be refused.
 func Check(cfg *config.Site) error {
-	return hosted.Check(cfg, kinds(rule.World{}, nil, mcp.World{}, new(llm.World), aios.World{}))
+	if err := hosted.Check(cfg, kinds(rule.World{}, nil, mcp.World{}, new(llm.World), aios.World{})); err != nil {
+		return err
+	}
+	_, err := hosted.Review(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}))
+	return err
+}
+
+// Doubts returns what in a configuration that Check accepts may be a mistake.
+func Doubts(cfg *config.Site) []error {
+	doubts, _ := hosted.Review(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}))
+	return doubts
 }
 
 // Accept checks the agents section before a start or a reload, which wait for no tests.

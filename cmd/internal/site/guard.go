@@ -49,3 +49,6 @@ func CheckBoard(path string) (cfg *config.Site, from string, err error) {
 	b := board.New()
 	return devices.CheckBoard(path, b, Drivers(b), hosting.Check)
 }
+
+// Doubts is hosting.Doubts.
+func Doubts(cfg *config.Site) []error { return hosting.Doubts(cfg) }

@@ -1,0 +1,49 @@
+package rule
+
+import (
+	"fmt"
+	"slices"
+
+	"agentsite/agents"
+	"agentsite/agents/agent"
+	"agentsite/agents/rule/expr"
+	"agentsite/device"
+)
+
+// calls returns the moves of the rule. It asks for no longer than it may, and again and again, so that
+// they have no length.
+func (c *compiled) calls(r *Rule) (all []agent.Call) {
+	key := "do"
+	if r.Hold != nil {
+		key = "hold"
+	}
+	for _, t := range c.targets {
+		all = append(all, agent.Call{Key: key, Ask: agents.Ask{Op: agents.OpMove, Points: []string{t.address}, Value: t.value, Effect: agents.Acts}})
+	}
+	return all
+}
+
+// doubts returns what the rule may do that its owner does not want: to switch again and again while a
+// measurement is near a limit, or to hold an output for less than is written.
+func (r *Rule) doubts(c *compiled, known Points) (all []*agent.Mistake) {
+	if r.When != "" && r.Until == "" && r.For == 0 {
+		var uses expr.Uses
+		program, err := known.Compile(r.When, &uses)
+		for i, address := range uses.Points {
+			p, _ := known.find(address)
+			if err != nil || p == nil || p.Kind != device.KindMeasurement {
+				continue
+			}
+			if s := program.Sense(i); s.Value || len(s.Bounds) > 0 {
+				all = append(all, &agent.Mistake{Key: "when", Err: fmt.Errorf("near the limit %s may switch the outputs on and off again and again; add until: with another limit, or for: 1m", address)})
+				break
+			}
+		}
+	}
+	for _, t := range c.targets {
+		if t.longest > 0 && t.length > t.longest && !slices.ContainsFunc(all, func(m *agent.Mistake) bool { return m.Key == "do" }) {
+			all = append(all, &agent.Mistake{Key: "do", Err: fmt.Errorf("%s can be away from safe for %v at a time, so that for: %v has breaks; write a shorter for:, or a longer max_on", t.address, device.FormatDuration(t.longest), device.FormatDuration(t.length))})
+		}
+	}
+	return all
+}

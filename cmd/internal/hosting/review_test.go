@@ -1,0 +1,55 @@
+package hosting
+
+import (
+	"strings"
+	"testing"
+
+	"agentsite/device/driver"
+	"agentsite/device/sim"
+	"agentsite/node/config"
+)
+
+// TestReview: what the permission of an agent or the limits of an output would refuse whenever it is
+// tried is found by a check, and what may be a mistake is a doubt. A site starts with both. What a
+// message says to write is accepted.
+func TestReview(t *testing.T) {
+	const devices = "site: { name: a }\ndevices:\n  g: { driver: sim, points: { heater: { max_on: 20m }, lamp: { lease: 1m }, vent: { max_on: unlimited } } }\nagents:\n  x: "
+	for text, want := range map[string]string{ // "" for fine, ? for a doubt, else a part of the message
+		"{ kind: rule, may: set g/lamp, when: g/pump == on, hold: { g/lamp: on } }":                                                    "",
+		"{ kind: rule, when: g/soil_moisture < 40 %, for: 1m, hold: { g/pump: on } }":                                                  "may: set g/pump",
+		"{ kind: rule, may: set g/pump, when: g/soil_moisture < 40 %, for: 1m, hold: { g/pump: on } }":                                 "",
+		"{ kind: rule, may: set g/pump, when: g/soil_moisture < 40 %, for: 1m, hold: { g/pump: on, g/lamp: on } }":                     "may: 'set g/pump, set g/lamp'",
+		"{ kind: rule, may: 'set g/pump, set g/lamp', when: g/soil_moisture < 40 %, for: 1m, hold: { g/pump: on, g/lamp: on } }":       "",
+		"{ kind: rule, may: set g/vent 0..30, every: 1h, do: [ { set: { g/vent: 50 } } ] }":                                            "0..30",
+		"{ kind: rule, may: set g/vent 0..50 max 1m, every: 1h, do: [ { set: { g/vent: 50 }, for: 10h } ] }":                           "",
+		"{ kind: rule, may: set g/heater, every: 1h, do: [ { set: { g/heater: on }, for: 45m } ] }":                                    "?",
+		"{ kind: rule, may: set g/pump, when: g/soil_moisture < 40 %, hold: { g/pump: on } }":                                          "?",
+		"{ kind: rule, may: set g/pump, when: g/soil_moisture < 40 %, until: g/soil_moisture > 50 %, hold: { g/pump: on } }":           "",
+		"{ kind: rule, may: set g/pump, when: 'mean(g/soil_moisture, 5m) < 40 %', hold: { g/pump: on } }":                              "",
+		"{ kind: rule, may: set g/pump, when: 'age(g/soil_moisture) < 1m', hold: { g/pump: on } }":                                     "",
+		"{ kind: routine, steps: [ { set: { g/pump: on } } ] }":                                                                        "may: set g/pump",
+		"{ kind: routine, steps: [ { set: { g/pump: off } } ] }":                                                                       "",
+		"{ kind: routine, may: set g, steps: [ { set: { g/heater: on }, for: 20m }, { show: { g/message: hi } } ] }":                   "may: 'set g, show g/message'",
+		"{ kind: routine, may: 'set g, show g/message', steps: [ { set: { g/heater: on }, for: 20m }, { show: { g/message: hi } } ] }": "",
+		"{ kind: routine, may: set g max 10m, steps: [ { set: { g/heater: on }, for: 20m } ] }":                                        "10m",
+		"{ kind: routine, may: set g, steps: [ { set: { g/heater: on }, for: 21m } ] }":                                                "for: 20m",
+		"{ kind: routine, may: set g, steps: [ { set: { g/lamp: on }, for: 61s } ] }":                                                  "for: 1m",
+		"{ kind: routine, may: set g, steps: [ { set: { g/pump: on }, for: 11m } ] }":                                                  "for: 10m",
+		"{ kind: routine, may: set g, steps: [ { set: { g/vent: 5 }, for: 24h } ] }":                                                   "",
+	} {
+		cfg, err := config.Parse("a.yaml", []byte(devices+text+"\n"), []driver.Driver{sim.Driver()})
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		err = Check(cfg)
+		if wrong := want != "" && want != "?"; wrong != (err != nil) || wrong && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if doubts := Doubts(cfg); (len(doubts) == 1) != (want == "?") {
+			t.Errorf("%s: %v", text, doubts)
+		}
+		if err := Accept(cfg); err != nil {
+			t.Errorf("%s: it does not start: %v", text, err)
+		}
+	}
+}

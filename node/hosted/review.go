@@ -1,0 +1,53 @@
+package hosted
+
+import (
+	"errors"
+
+	"agentsite/agents"
+	"agentsite/agents/agent"
+	"agentsite/device"
+	"agentsite/node/access"
+	"agentsite/node/config"
+)
+
+// Review finds what an agent's definition has it do and its permission or the outputs do not let it do.
+// A site runs with such agents, which are refused then. Doubts are what only may be a mistake.
+func Review(cfg *config.Site, kinds Kinds) (doubts []error, err error) {
+	all, err := decode(cfg, kinds)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, e := range all {
+		for _, c := range e.Calls {
+			errs = append(errs, e.review(c))
+		}
+		for _, d := range e.Doubts {
+			doubts = append(doubts, e.Errorf(d.Key, "%w", d))
+		}
+	}
+	return doubts, errors.Join(errs...)
+}
+
+// review returns why a call would be refused whenever it is made.
+func (e *entry) review(c agent.Call) error {
+	point, word := c.Ask.Points[0], "set"
+	if c.Ask.Op == agents.OpShow {
+		word = "show"
+	}
+	covered := c.Ask
+	covered.Effect = agents.Returns // no limit counts
+	if _, err := access.Permit(e.may, covered); err != nil {
+		if e.May == "" {
+			return e.Errorf(c.Key, "%s: it has no permission for %s; write may: %s %[2]s beside kind:", c.Key, point, word)
+		}
+		return e.Errorf(c.Key, "%s: its permission does not cover %s; write may: '%s, %s %[2]s'", c.Key, point, e.May, word)
+	}
+	if _, err := access.Permit(e.may, c.Ask); err != nil {
+		return e.Errorf(c.Key, "%s: its permission, may: %s, does not cover this: %s", c.Key, e.May, device.AsFault(err).Msg)
+	}
+	if c.Longest > 0 && c.Ask.For > c.Longest {
+		return e.Errorf(c.Key, "%s: %s can be held for at most %v at a time; write for: %[3]v, or a longer max_on for it", c.Key, point, device.FormatDuration(c.Longest))
+	}
+	return nil
+}

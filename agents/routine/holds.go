@@ -136,6 +136,40 @@ func (f *follower) finish() {
 	clear(f.open)
 }
 
+// cuts are the lengths of holds that a pause cut short, by hold.state.
+type cuts struct {
+	mu  sync.Mutex
+	all map[int64]float64
+}
+
+// maxCuts bounds them: those of canceled tasks are never asked for.
+const maxCuts = 64
+
+// add adds the holds that have not ended, whose outputs the end of the run returns to safe.
+func (c *cuts) add(f *follower) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil || len(c.all) > maxCuts {
+		c.all = make(map[int64]float64)
+	}
+	for _, o := range f.open {
+		if !o.replayed && o.state != 0 {
+			c.all[o.state] = tenths(time.Since(o.from))
+		}
+	}
+}
+
+// take returns how long a hold was, once.
+func (c *cuts) take(state int64) (seconds float64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seconds, ok = c.all[state]
+	delete(c.all, state)
+	return seconds, ok
+}
+
 // tenths returns a length in seconds, to a tenth.
 func tenths(d time.Duration) float64 { return math.Round(d.Seconds()*10) / 10 }
 

@@ -50,6 +50,7 @@ type Routine struct {
 	working atomic.Pointer[string] // the task that it works on; nil for none
 
 	held agent.Held
+	cut  cuts
 }
 
 // Step is a step of a routine. It sets, asks, shows, waits, or has an agent of another site work.

@@ -170,7 +170,7 @@ func TestBeds(t *testing.T) {
 			if got := strings.Join(tt.b.done, ", "); got != tt.done || time.Since(began) != tt.length || (res.Stopped != "") != tt.stopped {
 				t.Errorf("%s: %s in %v: %s", name, got, time.Since(began), text)
 			}
-			if res.Moved[0].Output != "valve1/valve" || res.Moved[0].Time != began.UTC().Format(time.RFC3339) || res.Moved[0].Seconds != 300 {
+			if res.Moved[0].Output != "valve1/valve" || res.Moved[0].Time != began.UTC().Format("2006-01-02T15:04:05.000Z") || res.Moved[0].Seconds != 300 {
 				t.Errorf("%s: %s", name, text)
 			}
 		})

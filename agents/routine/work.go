@@ -107,6 +107,9 @@ func (r *Routine) Work(ctx context.Context, self agents.Principal, site agents.S
 	}
 	for i := range steps {
 		if err := run.step(ctx, i, &steps[i]); err != nil {
+			if ctx.Err() != nil { // it may go on, after a pause
+				r.cut.add(run.outputs)
+			}
 			return nil, err
 		}
 		if run.res.Stopped != "" {
@@ -173,7 +176,11 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 			r.res.Moved = append(r.res.Moved, m)
 			if out.Left > 0 {
 				o := &hold{moved: m, from: r.from, left: time.Duration(out.Left * float64(time.Second)), asked: s.For, state: out.State, replayed: replayed}
-				r.outputs.begin(o)
+				if away, ok := r.cut.take(out.State); ok && replayed {
+					m.Seconds, m.Ended, o.over = away, "the agent was paused", true
+				} else {
+					r.outputs.begin(o)
+				}
 				held = append(held, o)
 			}
 		}
@@ -290,7 +297,7 @@ func (r *run) once(do func() error) error {
 	if r.world.Now != nil {
 		now, _ = r.world.Now()
 	}
-	r.at = now.UTC().Format(time.RFC3339)
+	r.at = now.UTC().Format("2006-01-02T15:04:05.000Z")
 	return err
 }
 

@@ -60,3 +60,26 @@ func TestCutRoutine(t *testing.T) {
 		}
 	})
 }
+
+// TestPausedRoutine: after a pause the result has how long the output was held until then.
+func TestPausedRoutine(t *testing.T) {
+	in(t, rpc.JSON, []string{"a"}, func(v *village) {
+		if err := v.configure("a", beds); err != nil {
+			v.Fatal(err)
+		}
+		v.sleep(time.Minute)
+		id, manager := v.ask("a", "beds"), v.sites["a"].manager
+		v.sleep(4 * time.Second)
+		if err := manager.Pause("beds"); err != nil {
+			v.Fatal(err)
+		}
+		v.sleep(time.Minute)
+		if err := manager.Resume("beds"); err != nil {
+			v.Fatal(err)
+		}
+		v.sleep(time.Second)
+		if m := v.moved("a", id); len(m) != 1 || m[0].Seconds != 4 || m[0].Ended == "" {
+			v.Errorf("%+v", m[0])
+		}
+	})
+}

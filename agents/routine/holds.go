@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +21,7 @@ const (
 	// early is how much shorter than asked a hold is that something else ended.
 	early = time.Second
 	// interrupted is why a hold ended whose end this run of the routine did not see.
-	interrupted = "the site or the agent ended meanwhile, so that it is not known when it returned to safe"
+	interrupted = "the site or the agent ended meanwhile; it is not known when"
 )
 
 // follower follows the outputs that a routine moved, to tell what became of them.
@@ -201,22 +202,32 @@ func (r *run) hold(ctx context.Context, length time.Duration, held []*hold) erro
 	if err := r.untilSafe(ctx, length, held); err != nil {
 		return err
 	}
+	all, says := make([]ended, len(held)), make([]string, len(held))
+	r.outputs.change(func() {
+		for i, o := range held {
+			if !o.over && o.replayed { // of another one that goes on, nothing is known
+				o.end("")
+			}
+			delete(r.outputs.open, o.moved.Output)
+			all[i], says[i] = ended{o.moved.Seconds, o.moved.Ended}, o.says()
+		}
+	})
 	return r.once(func() error {
-		_, err := r.work.Step(ctx, "wait until it is at safe again", func(context.Context, string) (any, error) {
-			all := make([]ended, len(held))
-			r.outputs.change(func() {
-				for i, o := range held {
-					if !o.over && o.replayed { // of another one that goes on, nothing is known
-						o.end("")
-					}
-					delete(r.outputs.open, o.moved.Output)
-					all[i] = ended{o.moved.Seconds, o.moved.Ended}
-				}
-			})
-			return all, nil
-		})
+		_, err := r.work.Step(ctx, strings.Join(says, "; "), func(context.Context, string) (any, error) { return all, nil })
 		return err
 	})
+}
+
+// says tells how a hold went. The lock is held.
+func (o *hold) says() string {
+	text := "held " + o.moved.Output
+	if o.moved.Seconds > 0 {
+		text += " for " + device.FormatDuration(time.Duration(o.moved.Seconds*float64(time.Second)).Round(time.Second/10))
+	}
+	if o.moved.Ended != "" {
+		text += ", until " + o.moved.Ended
+	}
+	return text
 }
 
 // untilSafe waits until holds have ended, or for so long.

@@ -29,6 +29,7 @@ type follower struct {
 	self string
 
 	mu      sync.Mutex
+	begun   []*hold          // in this run
 	open    map[string]*hold // by output; those that have not ended, as far as is known
 	told    map[string]agents.OutputDetail
 	blind   bool          // nothing is told any more
@@ -82,7 +83,7 @@ func (f *follower) begin(o *hold) {
 		if before := f.open[output]; before != nil {
 			before.end("")
 		}
-		f.open[output] = o
+		f.open[output], f.begun = o, append(f.begun, o)
 		if d := f.told[output]; o.replayed || d.State>>32 == o.state>>32 && d.State > o.state { // it has ended already
 			f.look(output)
 		}
@@ -137,38 +138,42 @@ func (f *follower) finish() {
 	clear(f.open)
 }
 
-// cuts are the lengths of holds that a pause cut short, by hold.state.
+// cuts are how the holds went of runs that a pause cut short, by hold.state.
 type cuts struct {
 	mu  sync.Mutex
-	all map[int64]float64
+	all map[int64]ended
 }
 
 // maxCuts bounds them: those of canceled tasks are never asked for.
 const maxCuts = 64
 
-// add adds the holds that have not ended, whose outputs the end of the run returns to safe.
+// add adds the holds of a run. The outputs of those that have not ended return to safe with it.
 func (c *cuts) add(f *follower) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all == nil || len(c.all) > maxCuts {
-		c.all = make(map[int64]float64)
+		c.all = make(map[int64]ended)
 	}
-	for _, o := range f.open {
-		if !o.replayed && o.state != 0 {
-			c.all[o.state] = tenths(time.Since(o.from))
+	for _, o := range f.begun {
+		switch {
+		case o.state == 0 || o.replayed:
+		case o.over:
+			c.all[o.state] = ended{o.moved.Seconds, o.moved.Ended}
+		default:
+			c.all[o.state] = ended{tenths(time.Since(o.from)), "the agent was paused"}
 		}
 	}
 }
 
-// take returns how long a hold was, once.
-func (c *cuts) take(state int64) (seconds float64, ok bool) {
+// take returns how a hold went, once.
+func (c *cuts) take(state int64) (e ended, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	seconds, ok = c.all[state]
+	e, ok = c.all[state]
 	delete(c.all, state)
-	return seconds, ok
+	return e, ok
 }
 
 // tenths returns a length in seconds, to a tenth.

@@ -176,8 +176,8 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 			r.res.Moved = append(r.res.Moved, m)
 			if out.Left > 0 {
 				o := &hold{moved: m, from: r.from, left: time.Duration(out.Left * float64(time.Second)), asked: s.For, state: out.State, replayed: replayed}
-				if away, ok := r.cut.take(out.State); ok && replayed {
-					m.Seconds, m.Ended, o.over = away, "the agent was paused", true
+				if e, ok := r.cut.take(out.State); ok && replayed {
+					m.Seconds, m.Ended, o.over = e.Seconds, e.Ended, true
 				} else {
 					r.outputs.begin(o)
 				}

@@ -90,7 +90,8 @@ func (p *plain) Close() error {
 
 // Supervise is the main function of the process between the site and a plain child. It runs a program
 // with the command, its name and arguments, and this process's input and output. When the command ends, or the pipe in file 3 is
-// closed, it kills all processes that the command started, also those with a session of their own.
+// closed, it kills all processes that the command started, also those with a session of their own. A hostile program can stop this process,
+// whose user it has.
 func Supervise(program string, command []string) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err

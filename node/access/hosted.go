@@ -54,6 +54,14 @@ func Permit(all []Permission, ask agents.Ask) (agents.Limits, error) {
 	return l, err
 }
 
+// Hosts reports whether the site hosts an agent, by its principal.
+func (s *Store) Hosts(principal string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.hosted[principal]
+	return ok
+}
+
 func (c credential) sameHosted(other credential) bool {
 	return c.grant.ids[0] == other.grant.ids[0]
 }

@@ -96,13 +96,14 @@ func (f folder) Sync() error              { return state.SyncFolder(string(f)) }
 
 // The file of a live task is called ID.task. The file of an ended task is called
 // SECONDS-ACCOUNT-ASKER-ID.STATE, with the time of its end and digests of the account and the
-// asker. So old files can be removed without reading any.
+// asker; an f behind the seconds says that its agent was removed since. So old files can be removed without reading any.
 const liveSuffix = ".task"
 
 // ended is the name of an ended task's file.
 type ended struct {
 	at             int64 // s since 1970
 	sure           bool  // which was known
+	former         bool  // its agent was removed since: one of that name is another
 	account, asker string
 	id             string
 	state          string // of the task, or damaged
@@ -115,13 +116,16 @@ func (e ended) String() string {
 	if !e.sure {
 		at += "u"
 	}
+	if e.former {
+		at += "f"
+	}
 	return at + "-" + e.account + "-" + e.asker + "-" + e.id + "." + e.state
 }
 
 var (
 	idPattern    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z2-7]{26}$`) })
 	endedPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^([0-9]{1,12})(u?)-([0-9a-f]{8})-([0-9a-f]{8})-([A-Z2-7]{26})\.([a-z]{6,9})$`)
+		return regexp.MustCompile(`^([0-9]{1,12})(u?)(f?)-([0-9a-f]{8})-([0-9a-f]{8})-([A-Z2-7]{26})\.([a-z]{6,9})$`)
 	})
 )
 
@@ -133,9 +137,9 @@ func parseName(name string) (live string, e ended, ok bool) {
 		return id, e, true
 	}
 	m := endedPattern().FindStringSubmatch(name)
-	if m == nil || m[6] != damaged && !task.State(m[6]).Ended() {
+	if m == nil || m[7] != damaged && !task.State(m[7]).Ended() {
 		return "", e, false
 	}
 	at, err := strconv.ParseInt(m[1], 10, 64)
-	return "", ended{at, m[2] == "", m[3], m[4], m[5], m[6]}, err == nil
+	return "", ended{at, m[2] == "", m[3] != "", m[4], m[5], m[6], m[7]}, err == nil
 }

@@ -72,6 +72,9 @@ type Options struct {
 	// Elsewhere returns the tasks that an agent has at other sites, by its principal; nil for a site
 	// that asks none.
 	Elsewhere func(principal string) Elsewhere
+	// Hosted reports whether an agent of the site, by its principal, is there now; nil for a site whose
+	// agents ask for no tasks.
+	Hosted func(principal string) bool
 	// Moved is told after a start what agents moved at other sites for the askers of their tasks, and may
 	// still hold, as node.MovedBefore is; nil for a site that asks none.
 	Moved func(agent, asker agents.Principal, output string, v device.Value, approved bool, left time.Duration) error
@@ -101,6 +104,7 @@ type Manager struct {
 	turns   turns
 	running sync.WaitGroup
 	ended   map[string]*past
+	present map[string]bool // the agents' names at the last review; nil before the first
 }
 
 // past is an ended task on the disk.
@@ -205,6 +209,7 @@ var (
 func (m *Manager) review() {
 	m.repair()
 	workers := m.Workers()
+	m.forget(workers)
 	m.mu.Lock()
 	live := m.sorted()
 	m.mu.Unlock()

@@ -359,6 +359,12 @@ func (c *crew) workers() []hosted.Worker {
 	return slices.Clone(c.all)
 }
 
+func (c *crew) set(all []hosted.Worker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = slices.Clone(all)
+}
+
 func (c *crew) change(name string, to func(*hosted.Worker)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -379,6 +385,7 @@ type rig struct {
 	disk  *ram
 	sure  bool
 	ahead time.Duration // of the clock
+	hosts func(string) bool
 	moved func(agent, asker agents.Principal, output string, v device.Value, approved bool, left time.Duration) error
 
 	cancel context.CancelFunc
@@ -392,7 +399,7 @@ func newRig() *rig {
 }
 
 func (r *rig) start() {
-	r.Manager = New(Options{Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now().Add(r.ahead), r.sure }, Elsewhere: r.shed.of, Moved: r.moved})
+	r.Manager = New(Options{Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now().Add(r.ahead), r.sure }, Elsewhere: r.shed.of, Moved: r.moved, Hosted: r.hosts})
 	r.Manager.disk = r.disk
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel, r.ended = cancel, make(chan struct{})

@@ -46,7 +46,7 @@ func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request)
 	if q.To.IsZero() {
 		q.To, _ = r.Now()
 	}
-	o := trial.Options{GoodFor: r.Hub.GoodFor, Source: r.Past, From: q.From, To: q.To, Location: time.Local}
+	o := trial.Options{GoodFor: r.Hub.GoodFor, Source: r.Past, From: q.From, To: q.To, Location: rule.Local(q.To).Location()}
 	var known []string
 	all := r.Hosted.Configured()
 	for _, name := range names {

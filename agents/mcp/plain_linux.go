@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -90,8 +92,7 @@ func (p *plain) Close() error {
 
 // Supervise is the main function of the process between the site and a plain child. It runs a program
 // with the command, its name and arguments, and this process's input and output. When the command ends, or the pipe in file 3 is
-// closed, it kills all processes that the command started, also those with a session of their own. A hostile program can stop this process,
-// whose user it has.
+// closed, it kills all processes that the command started, also those with a session of their own.
 func Supervise(program string, command []string) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
@@ -103,7 +104,12 @@ func Supervise(program string, command []string) error {
 	}
 	syscall.CloseOnExec(3)
 	life := os.NewFile(3, "life")
-	child, err := os.StartProcess(program, command, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	var child *os.Process
+	var err error
+	onThread(func() {
+		scopeSignals()
+		child, err = os.StartProcess(program, command, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	})
 	if err != nil {
 		return err
 	}
@@ -125,6 +131,50 @@ func Supervise(program string, command []string) error {
 			return nil
 		}
 	}
+}
+
+// onThread runs do on a thread that ends with it, and that is not the process's first, which a signal
+// for the process is checked against.
+func onThread(do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			do()
+			return
+		}
+		onThread(do)
+		runtime.UnlockOSThread()
+	}()
+	<-done
+}
+
+// signalScopes is the version of Landlock, that of Linux 6.12, from which it scopes signals.
+const signalScopes = 6
+
+// scopeSignals has what this thread starts signal and trace nothing but what that starts, where the
+// kernel can do so, and gain no privileges. Its user can stop this process otherwise.
+func scopeSignals() {
+	if landlockVersion() < signalScopes || unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
+		return
+	}
+	attr := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
+	fd, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	if failed != 0 {
+		return
+	}
+	unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0)
+	unix.Close(int(fd))
+}
+
+// landlockVersion returns the version of Landlock that the kernel has, 0 for none.
+func landlockVersion() int {
+	version, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if failed != 0 {
+		return 0
+	}
+	return int(version)
 }
 
 // killChildren kills the children of this process. Their children are this process's when they are

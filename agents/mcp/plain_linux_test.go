@@ -46,3 +46,29 @@ func TestPlainLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestPlainSignals: a plain child signals its own processes, and neither the process that watches it nor
+// the site.
+func TestPlainSignals(t *testing.T) {
+	if landlockVersion() < signalScopes {
+		t.Skip("this kernel does not scope signals")
+	}
+	a := New(World{})
+	a.Command = []string{"sh", "-c", `sleep 1000 & kill -0 $! && echo own; kill -0 $PPID && echo watcher; kill -0 $1 && echo site; kill $!; exec cat`, "sh", strconv.Itoa(os.Getpid())}
+	rw, err := startPlain(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(rw, "end\n")
+	said := ""
+	for b := make([]byte, 100); !strings.Contains(said, "end\n"); {
+		n, err := rw.Read(b)
+		if said += string(b[:n]); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	if rw.Close(); said != "own\nend\n" {
+		t.Errorf("%q", said)
+	}
+}

@@ -54,9 +54,10 @@ type live struct {
 	count    int
 	heldTo   time.Duration // the end of a second in which there were enough
 	ended    bool
-	spoilt   bool   // what the machine has of its outputs may be wrong
-	leave    func() // is called before it waits; nil outside turns
-	skipped  string // as logged
+	spoilt   bool        // what the machine has of its outputs may be wrong
+	leave    func()      // is called before it waits; nil outside turns
+	noting   atomic.Bool // notes are being made
+	skipped  string      // as logged
 	refused  []device.FaultKind
 }
 
@@ -76,6 +77,10 @@ func (l *live) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(points) == 0 { // it goes by time alone, and no points would be all points
+		l.stepAt = 1
+		return nil
+	}
 	request := agents.WatchRequest{Points: points}
 	site, ok := l.site.(following)
 	if !ok || slices.ContainsFunc(points, isFar) {
@@ -93,7 +98,7 @@ func (l *live) begin(ctx context.Context) error {
 
 // build makes the machine, and returns what it is to be told of.
 func (l *live) build(ctx context.Context) (points []string, err error) {
-	list, err := l.site.Points(ctx, l.self, agents.SiteRequest{})
+	list, err := l.list(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +121,14 @@ func (l *live) build(ctx context.Context) (points []string, err error) {
 		}
 	}
 	return points, nil
+}
+
+// list lists the points. A rule that names none needs no permission to see any.
+func (l *live) list(ctx context.Context) (agents.PointList, error) {
+	if d, err := l.rule.Define(); err == nil && len(d.Reads) == 0 {
+		return agents.PointList{}, nil
+	}
+	return l.site.Points(ctx, l.self, agents.SiteRequest{})
 }
 
 // watch tells the machine what changes, in this goroutine.
@@ -325,6 +338,7 @@ func (l *live) step(ctx context.Context) {
 			now = l.moment()
 		}
 		acts, next := l.machine.Step(now)
+		l.makeNotes(ctx, l.machine.Notes())
 		if len(acts) > 0 {
 			l.leaveRunner()
 		}

@@ -36,6 +36,9 @@ type World struct {
 	AfterFunc alarm.AfterFunc
 	// Place is where the site is; nil if that is not configured.
 	Place *calendar.Place
+	// Ask asks an agent of the site for a task, with a key that makes it once, "" for none. It does not
+	// wait for its end. nil where no agent can be asked.
+	Ask func(ctx context.Context, p agents.Principal, agent, text, key string) error
 	// Holidays are the owner's; nil if that is not configured.
 	Holidays calendar.Holidays
 	// Points are those that are known before the site runs, and Open the devices whose points
@@ -94,6 +97,9 @@ type Step struct {
 	Set    map[string]device.Value `json:"set,omitempty" jsonschema:"the outputs with their values, such as lamp/level: 40"`
 	Follow map[string]string       `json:"follow,omitempty" jsonschema:"levels with formulas that they follow while they are held"`
 	For    time.Duration           `json:"for,omitempty" jsonschema:"how long they are held there; as long as the output has it when not written"`
+	Show   map[string]string       `json:"show,omitempty" jsonschema:"the displays with their texts"`
+	Ask    string                  `json:"ask,omitempty" jsonschema:"an agent of this site that is asked for a task"`
+	Text   string                  `json:"text,omitempty" jsonschema:"what is asked of it, if it reads"`
 	Wait   time.Duration           `json:"wait,omitempty" jsonschema:"how long the steps after this one wait"`
 }
 
@@ -119,6 +125,7 @@ type compiled struct {
 	toggle   bool
 	on       int // in points; -1 for none
 	targets  []target
+	notes    []note
 	hold     time.Duration // for:
 
 	schedule calendar.List // at:; nil for none
@@ -167,6 +174,11 @@ func (r *Rule) Define() (agent.Definition, error) {
 	for _, address := range slices.Concat(c.uses.Points, d.Moves) {
 		if !slices.Contains(d.Reads, address) {
 			d.Reads = append(d.Reads, address)
+		}
+	}
+	for _, n := range c.notes {
+		if n.Display != "" && !slices.Contains(d.Reads, n.Display) {
+			d.Reads = append(d.Reads, n.Display)
 		}
 	}
 	d.Calls, d.Doubts = c.calls(r), r.doubts(c, known)
@@ -271,6 +283,11 @@ func (r *Rule) addTargets(c *compiled, known Points) error {
 	}
 	delay := time.Duration(0)
 	for i, s := range steps {
+		if some, err := r.addNotes(c, s, delay, known); err != nil {
+			return err
+		} else if some {
+			continue
+		}
 		if s.Wait != 0 {
 			var err error
 			if delay, err = r.addWait(s, delay, i == len(steps)-1); err != nil {

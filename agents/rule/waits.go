@@ -33,6 +33,7 @@ func (m *Machine) start(key string) {
 			o.want(m, o.length, key)
 		}
 	}
+	m.startNotes(key)
 }
 
 // stepWaits begins the steps whose wait is over. Where something is not as it was to be by then, they and
@@ -46,15 +47,24 @@ func (m *Machine) stepWaits(due *sooner) {
 		case left > 0:
 			due.in(left)
 		default:
-			if why := m.breaks(o.delay); why != "" {
-				m.skipped = why
-				m.endWaits()
+			if m.breakWaits(o.delay) {
 				return
 			}
 			o.startAt = 0
 			o.want(m, o.length, o.startKey)
 		}
 	}
+	m.stepNotes(due)
+}
+
+// breakWaits leaves out the steps that wait, if the one after a wait of delay in all is not made.
+func (m *Machine) breakWaits(delay time.Duration) bool {
+	why := m.breaks(delay)
+	if why != "" {
+		m.skipped = why
+		m.endWaits()
+	}
+	return why != ""
 }
 
 // breaks says why the step after a wait of delay in all is not made; "" if it is.
@@ -82,6 +92,9 @@ func (m *Machine) endWaits() (some bool) {
 		some = some || m.outputs[i].startAt > 0
 		m.outputs[i].startAt = 0
 	}
+	for i := range m.notes {
+		m.notes[i].waits = false
+	}
 	return some
 }
 
@@ -91,6 +104,11 @@ func (m *Machine) nextStep() time.Duration {
 	for i := range m.outputs {
 		if at := m.outputs[i].startAt; at > 0 {
 			next.in(at - m.now.Now)
+		}
+	}
+	for i := range m.notes {
+		if n := &m.notes[i]; n.waits {
+			next.in(n.at - m.now.Now)
 		}
 	}
 	return time.Duration(next)

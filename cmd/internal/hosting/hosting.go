@@ -109,6 +109,14 @@ func New(o Options) (*Hosting, error) {
 		return nil, err
 	}
 	rules := rule.World{Now: o.Access.Now, AfterFunc: o.Hub.AfterFunc, Untested: true}
+	rules.Ask = func(ctx context.Context, p agents.Principal, agent, text, key string) error {
+		r := task.Request{Agent: agent, Text: text}
+		if key != "" {
+			r.Key = &key
+		}
+		_, err := h.Tasks.Ask(ctx, p, r)
+		return err
+	}
 	h.Manager = hosted.New(hosted.Options{
 		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: o.Node,
 		Kinds:  kinds(rules, sites, children, models, h.registry(o)),

@@ -167,6 +167,9 @@ func TestOnePermission(t *testing.T) {
 				if got != thing.want {
 					t.Errorf("%s: %q (%v), want %q", thing.name, got, err, thing.want)
 				}
+				if err != nil && thing.request.point != "den/nothing" && thing.request.point != "lamp/nothing" && strings.Contains(err.Error(), "there is no") {
+					t.Errorf("%s: what is there is denied: %v", thing.name, err)
+				}
 			}
 			var have kept
 			harness.WaitFor(t, 30*time.Second, "the history has the stop, which was the last", func() bool {

@@ -34,7 +34,7 @@ func Drivers(b *board.Board) []driver.Driver {
 			Config: func() driver.Config { return &cameraConfig{Width: 1024, Height: 768} }},
 		{Name: "ccs811", Doc: "air quality by a CCS811 on I2C", Also: "voc", Config: func() driver.Config { return newCCS811(b.I2C(0x5A, 0x5B)) }},
 		{Name: "ds18b20", Doc: "DS18B20 thermometers behind a DS2482 or DS2483 on I2C", Also: "ds2482 ds2483",
-			Lacks: map[string]string{"pin": onePin}, Note: "A thermometer whose data wire is at a line of the board is written driver: w1.",
+			Lacks: map[string]string{"pin": onePin, "id": "write sensors: [{ name: floor, id: … }], or { driver: w1, id: … } for one at a line of the board"}, Note: "A thermometer whose data wire is at a line of the board is written driver: w1.",
 			Config: func() driver.Config { return &ds18b20Config{I2C: b.I2C(0x18, 0x19, 0x1A, 0x1B)} }},
 		{Name: "gps", Doc: "position, speed and height by a GPS receiver (NMEA) on a serial port", Also: "nmea neo-6m neo-m8n ublox",
 			Config: func() driver.Config { return &gpsConfig{b.Serial(), 9600} }},

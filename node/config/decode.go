@@ -197,7 +197,7 @@ func read[T any](d decoder, path string, n *node, v reflect.Value, parse func() 
 
 func (d decoder) scalar(path string, n *node, wanted string) bool {
 	if n.shape != scalar {
-		d.fail(n.at, "%s takes %s, not %s%s", path, wanted, n.what(), asText(path, n))
+		d.fail(n.at, "%s takes %s, not %s%s", path, wanted, n.what(), asText(path, wanted, n))
 		return false
 	}
 	return true
@@ -205,7 +205,7 @@ func (d decoder) scalar(path string, n *node, wanted string) bool {
 
 // asText returns the hint for a list or keys that were meant as a text: a unit such as [degF] or {count}
 // needs quotes, and one value in brackets none.
-func asText(path string, n *node) string {
+func asText(path, wanted string, n *node) string {
 	if len(n.entries) != 1 {
 		return ""
 	}
@@ -222,6 +222,8 @@ func asText(path string, n *node) string {
 		return fmt.Sprintf("; write \"[%s]\" with the quotes", clip(text))
 	case n.shape == list:
 		return fmt.Sprintf("; write %s without the brackets", clip(text))
+	case wanted == "text":
+		return "; put text with a colon in quotes"
 	}
 	return ""
 }
@@ -358,7 +360,11 @@ func (d decoder) mapping(path string, n *node, v reflect.Value) {
 		return
 	}
 	if n.shape != mapping {
-		d.fail(n.at, "%s takes keys with values, not %s", path, n.what())
+		hint := "; write a name before each, as in { pump: … }"
+		if n.shape == scalar {
+			hint = "; write { " + clip(n.text) + ": … }"
+		}
+		d.fail(n.at, "%s takes keys with values, not %s%s", path, n.what(), hint)
 		return
 	}
 	v.Set(reflect.MakeMapWithSize(t, len(n.entries)))

@@ -17,6 +17,12 @@ var gluedKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 // wordsAround matches a key and its value without a colon between them.
 var wordsAround = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)\s*[=\s]\s*(\S.*)$`) })
 
+// numberEnd and numberStart match the parts of a number before and after its comma.
+var (
+	numberEnd   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`-?[0-9]+$`) })
+	numberStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+[A-Za-z%]*`) })
+)
+
 // equals matches a line with = in place of the colon, and loneWord one with a word alone.
 var (
 	equals   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(\S.*)$`) })
@@ -26,8 +32,9 @@ var (
 // flow is an open brace or bracket.
 type flow struct {
 	open   *token.Token
-	indent int  // the column at which its line begins
-	key    bool // of a mapping: a key follows
+	indent int          // the column at which its line begins
+	key    bool         // of a mapping: a key follows
+	value  *token.Token // the last scalar
 }
 
 // checkFlow refuses mistakes in braces, brackets and quotes that the parser explains by what follows
@@ -37,8 +44,9 @@ func checkFlow(src *source, tokens token.Tokens) *Error {
 	line, indent := 0, 0
 	var before *token.Token
 	for i, t := range tokens {
-		if t.Type == token.CommentType {
-			continue
+		if t.Type == token.CommentType || before != nil && (before.Type == token.LiteralType || before.Type == token.FoldedType) {
+			before = t
+			continue // the text of a block is not looked at
 		}
 		at := position(t)
 		if at.line != line {
@@ -49,7 +57,7 @@ func checkFlow(src *source, tokens token.Tokens) *Error {
 			next = tokens[i+1]
 		}
 		if t.Type == token.InvalidType && strings.Contains(t.Error, "could not find end character") {
-			return src.errorf(at, "the quote that begins here is not closed; end the text with another %s", strings.TrimSpace(t.Value)[:1])
+			return src.errorf(at, "the quote that begins here is not closed; end the text with another %.1s", strings.TrimSpace(t.Value))
 		}
 		if t.Type == token.StringType && strings.HasPrefix(t.Value, "%") || t.Type == token.DirectiveType && at.column > 1 {
 			return src.errorf(at, "text that begins with %% is written in quotes, as in \"%%\"")
@@ -57,6 +65,13 @@ func checkFlow(src *source, tokens token.Tokens) *Error {
 		if len(open) == 0 {
 			if t.Type == token.StringType && (t.Value[:min(1, len(t.Value))] == "}" || t.Value[:min(1, len(t.Value))] == "]") {
 				return src.errorf(at, "nothing is open here that %s could close; remove it", t.Value[:1])
+			}
+			key := t.Value
+			if spansLines(t) {
+				key = strings.TrimSpace(src.lines[at.line-1])
+			}
+			if m := gluedKey().FindStringSubmatch(key); m != nil && t.Type == token.StringType && next != nil && next.Type == token.MappingValueType {
+				return spaceMissing(src, at, m)
 			}
 		} else if err := open[len(open)-1].check(src, before, t, next, line == at.line && at.column == indent); err != nil {
 			return err
@@ -75,6 +90,10 @@ func checkFlow(src *source, tokens token.Tokens) *Error {
 		case token.MappingValueType:
 			if len(open) > 0 {
 				open[len(open)-1].key = false
+			}
+		default:
+			if len(open) > 0 {
+				open[len(open)-1].value = t
 			}
 		}
 		before = t
@@ -112,8 +131,8 @@ func (f flow) check(src *source, before, t, next *token.Token, first bool) *Erro
 		if f.open.Type != token.MappingStartType || before == nil || next == nil || !digitsAround(before, t, next) {
 			return nil
 		}
-		whole := strings.TrimSpace(before.Value) + "." + strings.TrimSpace(next.Value)
-		return src.errorf(position(before), "numbers are written with a point, not a comma: write %s", clip(whole))
+		whole := numberEnd().FindString(strings.TrimSpace(before.Value)) + "." + numberStart().FindString(strings.TrimSpace(next.Value))
+		return src.errorf(at, "numbers are written with a point, not a comma: write %s", clip(whole))
 	case token.MappingEndType, token.SequenceEndType:
 		return nil
 	}
@@ -135,7 +154,13 @@ func (f flow) check(src *source, before, t, next *token.Token, first bool) *Erro
 		}
 		return src.errorf(lineAt, "a comma is missing before %s", clip(key))
 	}
-	if m := wordsAround().FindStringSubmatch(text); m != nil && f.key && !isKey && next != nil && !isStart(next) {
+	if !f.key || isKey || next == nil || isStart(next) {
+		return nil
+	}
+	if f.value != nil && !quoted(f.value) && strings.ContainsAny(strings.TrimSpace(f.value.Value), " (") {
+		return src.errorf(position(f.value), "text with a comma in it is written in quotes: \"%s, …\"", clip(strings.TrimSpace(f.value.Value)))
+	}
+	if m := wordsAround().FindStringSubmatch(text); m != nil {
 		return src.errorf(at, "a colon is missing: write %s: %s", m[1], clip(m[2]))
 	}
 	return nil
@@ -186,7 +211,7 @@ func causeOf(src *source, tokens token.Tokens, stopped *token.Token) *Error {
 				return openQuote(src, t)
 			}
 			if m := gluedKey().FindStringSubmatch(strings.TrimSpace(src.lines[at.line-1])); m != nil {
-				return src.errorf(at, "write a space after the colon: %s: %s", m[1], clip(m[2]))
+				return spaceMissing(src, at, m)
 			}
 			if i+1 < len(tokens) && tokens[i+1].Type == token.MappingValueType && t.Type == token.StringType && !strings.Contains(text, "=") && i > 0 && tokens[i-1].Type == token.MappingValueType {
 				return indented(src, tokens[i+1])
@@ -195,11 +220,12 @@ func causeOf(src *source, tokens token.Tokens, stopped *token.Token) *Error {
 		if i > 0 && quoted(tokens[i-1]) && t.Type == token.StringType && position(tokens[i-1]).line == at.line {
 			return src.errorf(position(tokens[i-1]), "this text ends at its second quote; write it in the other kind of quotes")
 		}
-		if t.Type != token.StringType || position(stopped).line != at.line {
+		firstOfLine := i == 0 || position(tokens[i-1]).line < at.line
+		if t.Type != token.StringType || position(stopped).line != at.line || !firstOfLine {
 			continue
 		}
 		if m := gluedKey().FindStringSubmatch(text); m != nil {
-			return src.errorf(at, "write a space after the colon: %s: %s", m[1], clip(m[2]))
+			return spaceMissing(src, at, m)
 		}
 		if m := equals().FindStringSubmatch(src.lines[at.line-1]); m != nil {
 			return src.errorf(at, "a colon is missing: write %s: %s", m[1], clip(m[2]))
@@ -222,5 +248,13 @@ func indented(src *source, colon *token.Token) *Error {
 func spansLines(t *token.Token) bool { return strings.Contains(strings.TrimSpace(t.Origin), "\n") }
 
 func openQuote(src *source, t *token.Token) *Error {
-	return src.errorf(position(t), "the quote that begins here is not closed in this line; end the text with another %s", strings.TrimSpace(t.Origin)[:1])
+	return src.errorf(position(t), "the quote that begins here is not closed in this line; end the text with another %.1s", strings.TrimSpace(t.Origin))
+}
+
+// spaceMissing is about a match of gluedKey.
+func spaceMissing(src *source, at pos, match []string) *Error {
+	if strings.ContainsAny(match[2][:1], `{["'`) {
+		return src.errorf(at, "write a space after %s:", match[1])
+	}
+	return src.errorf(at, "write a space after the colon: %s: %s", match[1], clip(match[2]))
 }

@@ -147,7 +147,7 @@ func takes(t reflect.Type) string {
 var keySynonyms = map[string][]string{
 	"interval": {"every"}, "updateinterval": {"every"}, "scaninterval": {"every"}, "period": {"every"}, "poll": {"every"}, "pollinginterval": {"every"}, "refresh": {"every"},
 	"inverted": {"active_low"}, "invert": {"active_low"}, "inverse": {"active_low"}, "lowactive": {"active_low"}, "activehigh": {"active_low"}, "invertlogic": {"active_low"},
-	"platform": {"driver"}, "type": {"driver"}, "model": {"driver"}, "chip": {"driver"}, "component": {"driver"},
+	"platform": {"driver"}, "type": {"driver", "kind"}, "model": {"driver"}, "chip": {"driver"}, "component": {"driver"},
 	"gpio": {"pin"}, "gpiopin": {"pin"}, "line": {"pin"}, "bcm": {"pin"}, "port": {"pin", "bus"}, "data": {"pin"}, "datapin": {"pin", "data"},
 	"addr": {"address"}, "i2caddress": {"address"}, "i2caddr": {"address"}, "i2cbus": {"bus"}, "i2c": {"bus"}, "i2cid": {"bus"},
 	"spi": {"port"}, "serial": {"port"}, "uart": {"port"}, "device": {"port"}, "tty": {"port"}, "baudrate": {"baud"},
@@ -159,7 +159,9 @@ var keySynonyms = map[string][]string{
 	"timeout": {"max_on"}, "autooff": {"max_on"}, "maxruntime": {"max_on"}, "maxtime": {"max_on"}, "ontime": {"max_on"}, "cooldown": {"min_off"}, "pause": {"min_off"},
 	"min": {"range", "clamp"}, "max": {"range", "clamp"}, "minvalue": {"range", "clamp"}, "maxvalue": {"range", "clamp"}, "minangle": {"range"}, "maxangle": {"range"}, "limits": {"range"},
 	"unitofmeasurement": {"unit"}, "units": {"unit"}, "multiply": {"scale"}, "factor": {"scale"}, "multiplier": {"scale"}, "calibration": {"offset", "scale"}, "correction": {"offset"},
-	"freq": {"frequency"}, "hz": {"frequency"}, "pwmfrequency": {"frequency"}, "interlocks": {"interlock"}, "confirmation": {"confirm"}, "depends": {"requires"}, "condition": {"requires"},
+	"freq": {"frequency"}, "hz": {"frequency"}, "pwmfrequency": {"frequency"}, "interlocks": {"interlock"}, "confirmation": {"confirm"}, "depends": {"requires"},
+	"condition": {"requires", "if", "when"}, "conditions": {"if", "when"}, "then": {"hold", "do"}, "action": {"do", "hold"}, "actions": {"do", "hold"}, "trigger": {"when", "on"}, "triggers": {"when", "on"},
+	"schedule": {"at"}, "cron": {"at"}, "time": {"at"}, "permission": {"may"}, "permissions": {"may"}, "allow": {"may"}, "name": {"description"},
 }
 
 // suggestKey returns the hint for a key that is none of own and also, and the keys that it may be meant

@@ -95,8 +95,15 @@ var inWords = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?i)([0-9]+)(?:[.,]([0-9]+))?\s*(ms|s|m|h|sec|min|minute|hr|hour|d|day|w|week)[a-z]?s?\.?$`)
 })
 
+// clockLike matches a time as hours, minutes and seconds.
+var clockLike = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{1,3}):([0-5][0-9]):([0-5][0-9])$`) })
+
 // timeHint returns the hint for a time such as 1 day, 5 minutes or 2,5m; "" for others.
 func timeHint(text string) string {
+	if m := clockLike().FindStringSubmatch(text); m != nil {
+		d, _ := time.ParseDuration(m[1] + "h" + m[2] + "m" + m[3] + "s")
+		return "; write " + device.FormatDuration(d)
+	}
 	m := inWords().FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
 		return ""

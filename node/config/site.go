@@ -195,6 +195,12 @@ func sectionHint(e entry) string {
 			return "; indent it with spaces, below " + section + ":"
 		}
 	}
+	switch strings.ToLower(e.key) {
+	case "sensors", "sensor", "outputs", "output", "switch", "things", "components", "parts":
+		return "; write devices"
+	case "automations", "automation", "rules", "rule", "routines", "scripts":
+		return "; write agents"
+	}
 	return device.Suggest(e.key, sections, "section")
 }
 

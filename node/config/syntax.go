@@ -147,6 +147,7 @@ func position(t *token.Token) pos { return pos{t.Position.Line, t.Position.Colum
 var hints = []struct{ message, hint string }{
 	{"mapping value is not allowed", "one line holds one \"key: value\"; begin a new line, or put braces around the inner keys"},
 	{"value is not allowed in this context", "look at the indentation, and at brackets and quotes"},
+	{"could not find flow map content", "write one { and one }"},
 	{"non-map value is specified", "write \"key: value\", with a colon and a space"},
 	{"unexpected key name", "write \"key: value\", with a space after the colon"},
 }

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
 
@@ -121,6 +122,9 @@ func (a *app) checkCommand() *cobra.Command {
 			cfg, from, err := site.CheckBoard(path)
 			if err != nil {
 				return err
+			}
+			for _, remark := range ops.OffHeader(cfg) {
+				a.note("%s", remark)
 			}
 			file := from + ":"
 			if from == "" {

@@ -2,6 +2,9 @@ package ops
 
 import (
 	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"agentsite/device/board"
 	"agentsite/device/board/pinout"
@@ -34,6 +37,20 @@ func ReadPinout(o PinoutOptions) (*pinout.Pinout, error) {
 	}
 	p.Positions, p.Elsewhere = b.Header(wiring(cfg))
 	return p, nil
+}
+
+// OffHeader returns a remark about each line of a Raspberry Pi that is not on its header.
+func OffHeader(cfg *config.Site) (all []string) {
+	const last = 27 // the last line on the header
+	for _, u := range wiring(cfg) {
+		for _, c := range u.Resources {
+			n, err := strconv.Atoi(strings.TrimPrefix(c.Name, "GPIO"))
+			if err == nil && n > last {
+				all = append(all, fmt.Sprintf("%s: %s is not on the 40-pin header, which ends with GPIO%d", u.Device, c.Name, last))
+			}
+		}
+	}
+	return all
 }
 
 // wiring returns the lines and buses that each device uses.

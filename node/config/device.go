@@ -55,7 +55,7 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 	entries := e.value.entries
 	if _, written := find(entries, "driver"); !written {
 		for _, e := range entries {
-			if slices.Contains(keySynonyms[e.key], "driver") && e.value.shape == scalar {
+			if slices.Contains(meantBy(e.key), "driver") && e.value.shape == scalar {
 				d.fail(e.at, "there is no key %q here; write driver", e.key)
 				return Device{}, false
 			}

@@ -63,7 +63,7 @@ func checkFlow(src *source, tokens token.Tokens) *Error {
 			return src.errorf(at, "text that begins with %% is written in quotes, as in \"%%\"")
 		}
 		if len(open) == 0 {
-			if t.Type == token.StringType && (t.Value[:min(1, len(t.Value))] == "}" || t.Value[:min(1, len(t.Value))] == "]") {
+			if t.Type == token.StringType && (strings.HasPrefix(t.Value, "}") || strings.HasPrefix(t.Value, "]")) {
 				return src.errorf(at, "nothing is open here that %s could close; remove it", t.Value[:1])
 			}
 			key := t.Value
@@ -123,7 +123,8 @@ func (f flow) check(src *source, before, t, next *token.Token, first bool) *Erro
 		}
 		return nil
 	case token.MappingValueType:
-		if next == nil || before == nil || quoted(before) || isStart(next) || position(next) != (pos{at.line, at.column + 1}) || f.open.Type != token.MappingStartType {
+		if next == nil || before == nil || quoted(before) || isStart(next) || f.open.Type != token.MappingStartType ||
+			position(next) != (pos{at.line, at.column + 1}) {
 			return nil
 		}
 		return src.errorf(position(next), "write a space after the colon: %s: %s", clip(before.Value), clip(next.Value))
@@ -144,7 +145,8 @@ func (f flow) check(src *source, before, t, next *token.Token, first bool) *Erro
 	case quoted(t) || t.Type == token.InvalidType:
 		return nil
 	}
-	if f.open.Type == token.MappingStartType && strings.HasSuffix(text, "]") || f.open.Type == token.SequenceStartType && strings.HasSuffix(text, "}") {
+	other := map[string]string{"{": "]", "[": "}"}[f.open.Value]
+	if strings.HasSuffix(text, other) {
 		return src.errorf(position(f.open), "the %s that begins here is closed by %s; write %s in its place", f.open.Value, text[len(text)-1:], closing[f.open.Value])
 	}
 	if m := innerKey().FindStringSubmatchIndex(t.Value); m != nil {
@@ -213,7 +215,8 @@ func causeOf(src *source, tokens token.Tokens, stopped *token.Token) *Error {
 			if m := gluedKey().FindStringSubmatch(strings.TrimSpace(src.lines[at.line-1])); m != nil {
 				return spaceMissing(src, at, m)
 			}
-			if i+1 < len(tokens) && tokens[i+1].Type == token.MappingValueType && t.Type == token.StringType && !strings.Contains(text, "=") && i > 0 && tokens[i-1].Type == token.MappingValueType {
+			value := i > 0 && tokens[i-1].Type == token.MappingValueType && t.Type == token.StringType
+			if value && i+1 < len(tokens) && tokens[i+1].Type == token.MappingValueType && !strings.Contains(text, "=") {
 				return indented(src, tokens[i+1])
 			}
 		}
@@ -241,7 +244,8 @@ func causeOf(src *source, tokens token.Tokens, stopped *token.Token) *Error {
 func indented(src *source, colon *token.Token) *Error {
 	n := position(colon).line
 	line := src.lines[n-1]
-	return src.errorf(pos{n, len(line) - len(strings.TrimLeft(line, " ")) + 1}, "this line begins further to the right than the one above; begin both in the same column")
+	column := len(line) - len(strings.TrimLeft(line, " ")) + 1
+	return src.errorf(pos{n, column}, "this line begins further to the right than the one above; begin both in the same column")
 }
 
 // spansLines reports whether a text is of several lines.

@@ -142,26 +142,66 @@ func takes(t reflect.Type) string {
 	return "text"
 }
 
-// keySynonyms maps keys of other programs to ours, in small letters and without _ and -. A key is
-// only suggested where it is known.
-var keySynonyms = map[string][]string{
-	"interval": {"every"}, "updateinterval": {"every"}, "scaninterval": {"every"}, "period": {"every"}, "poll": {"every"}, "pollinginterval": {"every"}, "refresh": {"every"},
-	"inverted": {"active_low"}, "invert": {"active_low"}, "inverse": {"active_low"}, "lowactive": {"active_low"}, "activehigh": {"active_low"}, "invertlogic": {"active_low"},
-	"platform": {"driver"}, "type": {"driver", "kind"}, "model": {"driver"}, "chip": {"driver"}, "component": {"driver"},
-	"gpio": {"pin"}, "gpiopin": {"pin"}, "line": {"pin"}, "bcm": {"pin"}, "port": {"pin", "bus"}, "data": {"pin"}, "datapin": {"pin", "data"},
-	"addr": {"address"}, "i2caddress": {"address"}, "i2caddr": {"address"}, "i2cbus": {"bus"}, "i2c": {"bus"}, "i2cid": {"bus"},
-	"spi": {"port"}, "serial": {"port"}, "uart": {"port"}, "device": {"port"}, "tty": {"port"}, "baudrate": {"baud"},
-	"trig": {"trigger"}, "triggerpin": {"trigger"}, "echopin": {"echo"}, "clk": {"clock", "pin_a"}, "dt": {"data", "pin_b"}, "sck": {"clock"}, "dout": {"data"}, "din": {"data"}, "dio": {"data"},
-	"pulldown": {"pull"}, "pullup": {"pull"}, "pullupdown": {"pull"}, "bouncetime": {"debounce"}, "delay": {"debounce"}, "filters": {"debounce", "scale"},
-	"numleds": {"lamps"}, "ledcount": {"lamps"}, "leds": {"lamps"}, "count": {"lamps"}, "pixels": {"lamps"}, "length": {"lamps"}, "rgborder": {"order"}, "colororder": {"order"},
-	"resolution": {"width", "height", "gain", "channels"}, "size": {"height", "width", "columns", "rows", "digits"}, "dimensions": {"columns", "rows", "height"}, "cols": {"columns"}, "lines": {"rows"},
-	"default": {"safe"}, "initial": {"safe"}, "restoremode": {"safe"}, "failsafe": {"safe"}, "off": {"safe"}, "state": {"safe"},
-	"timeout": {"max_on"}, "autooff": {"max_on"}, "maxruntime": {"max_on"}, "maxtime": {"max_on"}, "ontime": {"max_on"}, "cooldown": {"min_off"}, "pause": {"min_off"},
-	"min": {"range", "clamp"}, "max": {"range", "clamp"}, "minvalue": {"range", "clamp"}, "maxvalue": {"range", "clamp"}, "minangle": {"range"}, "maxangle": {"range"}, "limits": {"range"},
-	"unitofmeasurement": {"unit"}, "units": {"unit"}, "multiply": {"scale"}, "factor": {"scale"}, "multiplier": {"scale"}, "calibration": {"offset", "scale"}, "correction": {"offset"},
-	"freq": {"frequency"}, "hz": {"frequency"}, "pwmfrequency": {"frequency"}, "interlocks": {"interlock"}, "confirmation": {"confirm"}, "depends": {"requires"},
-	"condition": {"requires", "if", "when"}, "conditions": {"if", "when"}, "then": {"hold", "do"}, "action": {"do", "hold"}, "actions": {"do", "hold"}, "trigger": {"when", "on"}, "triggers": {"when", "on"},
-	"schedule": {"at"}, "cron": {"at"}, "time": {"at"}, "permission": {"may"}, "permissions": {"may"}, "allow": {"may"}, "name": {"description"},
+// otherWords has the words of other programs for our keys, in small letters and without _ and -. The likelier
+// of two keys for one word comes first. A key is only suggested where it is known.
+var otherWords = []struct{ key, words string }{
+	{"every", "interval updateinterval scaninterval period poll pollinginterval refresh"},
+	{"active_low", "inverted invert inverse lowactive activehigh invertlogic"},
+	{"driver", "platform type model chip component"},
+	{"pin", "gpio gpiopin line bcm port data datapin"},
+	{"address", "addr i2caddress i2caddr"},
+	{"port", "spi serial uart device tty"},
+	{"baud", "baudrate"},
+	{"trigger", "trig triggerpin"},
+	{"echo", "echopin"},
+	{"clock", "clk sck"},
+	{"pull", "pulldown pullup pullupdown"},
+	{"debounce", "bouncetime delay filters"},
+	{"lamps", "numleds ledcount leds count pixels length"},
+	{"order", "rgborder colororder"},
+	{"safe", "default initial restoremode failsafe off state"},
+	{"max_on", "timeout autooff maxruntime maxtime ontime"},
+	{"min_off", "cooldown pause"},
+	{"range", "min max minvalue maxvalue minangle maxangle limits"},
+	{"unit", "unitofmeasurement units"},
+	{"offset", "calibration correction"},
+	{"frequency", "freq hz pwmfrequency"},
+	{"interlock", "interlocks"},
+	{"confirm", "confirmation"},
+	{"requires", "depends condition"},
+	{"at", "schedule cron time"},
+	{"may", "permission permissions allow"},
+	{"description", "name"},
+	{"data", "datapin dt dout din dio"},
+	{"bus", "port i2cbus i2c i2cid"},
+	{"do", "then action actions"},
+	{"scale", "filters multiply factor multiplier calibration"},
+	{"width", "resolution size"},
+	{"if", "condition conditions"},
+	{"columns", "size dimensions cols"},
+	{"hold", "then action actions"},
+	{"when", "condition conditions trigger triggers"},
+	{"kind", "type"},
+	{"pin_a", "clk"},
+	{"pin_b", "dt"},
+	{"height", "resolution size dimensions"},
+	{"clamp", "min max minvalue maxvalue"},
+	{"on", "trigger triggers"},
+	{"rows", "size dimensions lines"},
+	{"gain", "resolution"},
+	{"channels", "resolution"},
+	{"digits", "size"},
+}
+
+// meantBy returns the keys that another program's word may stand for.
+func meantBy(word string) (keys []string) {
+	word = strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(word))
+	for _, o := range otherWords {
+		if slices.Contains(strings.Fields(o.words), word) {
+			keys = append(keys, o.key)
+		}
+	}
+	return keys
 }
 
 // suggestKey returns the hint for a key that is none of own and also, and the keys that it may be meant
@@ -173,7 +213,7 @@ func (d decoder) suggestKey(key string, own, also []string) (hint string, meant 
 		}
 	}
 	known := slices.Concat(own, also)
-	synonyms, isWord := keySynonyms[strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))]
+	synonyms := meantBy(key)
 	for _, k := range synonyms {
 		if slices.Contains(known, k) {
 			meant = append(meant, k)
@@ -182,7 +222,7 @@ func (d decoder) suggestKey(key string, own, also []string) (hint string, meant 
 	if len(meant) > 0 {
 		return "; write " + strings.Join(meant, " or "), meant
 	}
-	if !isWord {
+	if len(synonyms) == 0 {
 		for _, k := range known {
 			if device.Suggest(key, []string{k}, "") != "" {
 				meant = append(meant, k)

@@ -48,11 +48,12 @@ and none is named with --site, they are all that is listed.`,
 			if all.May, err = a.agentPermissions(cmd.Context(), yours); err != nil {
 				return err
 			}
+			named := a.site != "" || a.peer != "" || a.data != ""
 			err = a.with(func(s *session) (err error) {
 				all.Hosted, err = s.hosted(cmd.Context())
 				return err
 			})
-			if err != nil && (a.site != "" || a.peer != "" || a.data != "") {
+			if err != nil && named {
 				return err
 			}
 			if err != nil {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -29,6 +31,9 @@ type session struct {
 
 func (a *app) dial() (*session, error) {
 	folder, err := a.siteFolder()
+	if err == nil {
+		err = a.chooseSite(folder)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -39,6 +44,44 @@ func (a *app) dial() (*session, error) {
 		return nil, a.undialled(err)
 	}
 	return &session{c, a}, nil
+}
+
+// siteVariable is the environment variable that stands for --site.
+const siteVariable = "AGENTSITE_SITE"
+
+// chooseSite chooses a site where none is named: that of the environment or, on a machine that never ran
+// one in the folder, the only one that is known.
+func (a *app) chooseSite(folder state.Folder) error {
+	if a.site != "" || a.peer != "" || a.url != "" || a.data != "" {
+		return nil
+	}
+	if a.site = os.Getenv(siteVariable); a.site != "" {
+		return nil
+	}
+	if _, err := os.Stat(folder.Path(state.KeyFile)); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	names := a.knownSites()
+	switch len(names) {
+	case 0:
+	case 1:
+		a.site = names[0]
+		a.note("this is the site %s, the only one that you know", a.site)
+	default:
+		return coded{exitAway, fmt.Errorf("no site runs on this machine: name one that you know with --site or %s: %s", siteVariable, strings.Join(names, ", "))}
+	}
+	return nil
+}
+
+// knownSites returns the names of the sites that the caller knows: the user, or the agent of --as.
+func (a *app) knownSites() (names []string) {
+	if person, err := peer.PersonNamed(a.as); err == nil {
+		all, _ := person.Contacts().List()
+		for _, k := range all {
+			names = append(names, k.Name)
+		}
+	}
+	return names
 }
 
 // again returns the shell command that addresses the same site.

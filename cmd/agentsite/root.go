@@ -111,7 +111,13 @@ the command line for running sites.
 			case a.peer != "" && (a.site != "" || a.url != "" || a.data != ""):
 				return errors.New("--peer names the site: leave out --site, --url and --data")
 			case a.as != "" && a.site == "" && a.peer == "" && !slices.Contains([]string{"connect", "sites", "forget", "ping"}, cmd.Name()) && !slices.Contains([]string{"agents find", "agents show"}, words(cmd)):
-				return errors.New("--as needs --site or --peer")
+				names := a.knownSites()
+				if a.site = os.Getenv(siteVariable); a.site == "" && len(names) == 1 {
+					a.site = names[0]
+				}
+				if a.site == "" || a.url != "" || a.data != "" {
+					return errors.New("--as needs --site or --peer")
+				}
 			case a.site != "" && (a.url != "" || a.data != ""):
 				return errors.New("--site names the site: leave out --url and --data")
 			}
@@ -131,7 +137,7 @@ the command line for running sites.
 	root.SetErr(a.errs)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.data, "data", "", "the site's data folder (default: "+defaultFolderHelp()+")")
-	flags.StringVar(&a.site, "site", "", "use this site, by its name in agentsite sites")
+	flags.StringVar(&a.site, "site", "", "use this site, by its name in agentsite sites (default: "+siteVariable+" or, on a machine without a site, the only one there)")
 	flags.StringVar(&a.peer, "peer", "", "use this site, by its key: a peer ID or did:key")
 	flags.StringVar(&a.as, "as", "", "with --site or --peer: act as this agent of yours (agentsite agents lists them)")
 	flags.DurationVar(&a.wait, "wait", 0, fmt.Sprintf("with --site or --peer, and for claim: how long to try to connect (default: once, for %v)", peer.DefaultTimeout))

@@ -157,14 +157,7 @@ what the grant, the entry with "kind: remote" and their own may: all permit.`,
 
 // completeSites completes to the names of sites.
 func (a *app) completeSites(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	if person, err := peer.PersonNamed(a.as); err == nil {
-		all, _ := person.Contacts().List()
-		for _, k := range all {
-			names = append(names, k.Name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return a.knownSites(), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeSite is completeSites for the first argument alone.

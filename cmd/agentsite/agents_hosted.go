@@ -33,8 +33,8 @@ authors (docs/bundles.md). This is for the site's owners.
 Below them are your own agents, and what each may do on which site, as that site says;
 with --site on that one only. An agent of yours has a
 key of its own and the permissions that you give it, never those of an owner. "agentsite
-connect" connects an MCP client as one of your agents. Where no site runs on this machine,
-and none is named with --site, they are all that is listed.`,
+connect" connects an MCP client as one of your agents. Where no
+site answers, they are all that is listed.`,
 		Example: "  agentsite agents\n  agentsite agents pause frost --site shed",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.refuseURL("agents"); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -82,13 +83,24 @@ func (a *app) acceptCommand() *cobra.Command {
 	return cmd
 }
 
-// ends formats when a permission ends; the zero time is never.
+// ends formats when a permission ends, in its last week also how soon; the zero time is never.
 func ends(until time.Time) string {
 	if until.IsZero() {
 		return "forever"
 	}
-	return "until " + local(until)
+	text := "until " + local(until)
+	switch left := time.Until(until); {
+	case left <= 0 || left > lastWeek:
+	case left > 2*24*time.Hour:
+		text += fmt.Sprintf(", in %d days", int(left.Round(time.Hour)/(24*time.Hour)))
+	default:
+		text += ", in " + span(left.Seconds())
+	}
+	return text
 }
+
+// lastWeek is the time before its end in which a permission is shown with how soon it ends.
+const lastWeek = 7*24*time.Hour + time.Minute
 
 // lasts is ends, with a hint where --until was not given.
 func lasts(until time.Time, cmd *cobra.Command) string {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"agentsite/cmd/internal/peer"
 	"agentsite/transport/mcp/client"
@@ -189,6 +190,7 @@ assistant has no permission anywhere, it presents the site on this machine only.
 					return err
 				}
 				if some {
+					a.noteEnds(agent, only)
 					return peer.ConnectAs(cmd.Context(), agent, folder, only, version, a.in, a.out)
 				}
 			}
@@ -198,6 +200,17 @@ assistant has no permission anywhere, it presents the site on this machine only.
 			}
 			return nil
 		},
+	}
+}
+
+// noteEnds tells the client's log, in its last week, when an agent's permission on a site ends.
+func (a *app) noteEnds(agent peer.Person, only string) {
+	known, _ := agent.Contacts().List()
+	for _, k := range known {
+		words, until := k.Permission()
+		if left := time.Until(until); !until.IsZero() && left < lastWeek && (only == "" || only == k.Name) {
+			a.note("the permission on %s (%s) ends %s: agentsite agents allow renews it", k.Name, words, strings.TrimPrefix(ends(until), "until "))
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -123,6 +124,7 @@ func (s *Store) wake() {
 // any number of them.
 func (s *Store) Run(ctx context.Context) {
 	from := s.bound()
+	s.logEnding(time.Time{}, from)
 	saved, interval := time.Now(), saveInterval
 	for ending := false; !ending; {
 		wait := interval - time.Since(saved)
@@ -138,6 +140,7 @@ func (s *Store) Run(ctx context.Context) {
 		}
 		timer.Stop()
 		now := s.bound()
+		s.logEnding(from, now)
 		expired, stored := s.expiredBetween(from, now)
 		if expired {
 			s.OnEnd()
@@ -150,6 +153,29 @@ func (s *Store) Run(ctx context.Context) {
 			slog.Error("time and counts not saved", "err", err)
 		}
 		saved, interval = time.Now(), saveInterval
+	}
+}
+
+// endNotices are how long before its end a permission is logged: a week and a day, less some hours, so that
+// one of the usual length is not logged when it is made. Run looks once an hour.
+var endNotices = []time.Duration{7*24*time.Hour - 2*time.Hour, 24*time.Hour - 12*time.Hour}
+
+// logEnding logs the stored permissions that came near their ends between two times.
+func (s *Store) logEnding(from, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for who, all := range s.credentials {
+		for _, c := range all {
+			until := time.Unix(c.expires(), 0)
+			if c.presented || !until.After(now) {
+				continue
+			}
+			if slices.ContainsFunc(endNotices, func(n time.Duration) bool {
+				return until.Add(-n).After(from) && !until.Add(-n).After(now)
+			}) {
+				slog.Warn("permission ends soon", "who", who, "until", until.UTC().Format(time.RFC3339), "grant", c.grant.ID())
+			}
+		}
 	}
 }
 

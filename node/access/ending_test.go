@@ -1,0 +1,87 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// logged is what the default logger has written.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) count(s string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), s)
+}
+
+// TestEnding: the log tells of a permission in the week before its end, again on the last day, and at each
+// start; it tells nothing of one that never ends.
+func TestEnding(t *testing.T) {
+	var log logged
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	synctest.Test(t, func(t *testing.T) {
+		k := keys(6)
+		var s shelf
+		b := s.open(t, k[0].ID())
+		b.OnEnd = func() {}
+		if err := b.Claim(Owner{ID: k[1].ID()}); err != nil {
+			t.Fatal(err)
+		}
+		const day = 24 * time.Hour
+		for i, length := range []time.Duration{0, 7 * day, day, 30 * day} {
+			block := Block{Audience: k[i+2].ID(), Permissions: words(t, "read *")}
+			if length > 0 {
+				block.Until = time.Now().Add(length).Unix()
+			}
+			g, err := Issue(k[1], block)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.AddGrant(g.Bytes()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run := func(length time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), length)
+			defer cancel()
+			b.Run(ctx)
+		}
+		want := func(counts ...int) {
+			t.Helper()
+			for i, n := range counts {
+				if got := log.count("who=" + k[i+2].ID().String()); got != n {
+					t.Errorf("permission %d is logged %d times, want %d", i, got, n)
+				}
+			}
+		}
+		run(time.Minute)
+		want(0, 0, 1, 0)
+		run(4 * time.Hour)
+		want(0, 1, 2, 0)
+		run(10 * time.Hour) // it starts again, within the week
+		want(0, 2, 4, 0)
+		run(9 * day)
+		want(0, 4, 5, 0)
+		run(19 * day)
+		want(0, 4, 5, 1)
+		run(day)
+		want(0, 4, 5, 3)
+	})
+}

@@ -20,7 +20,10 @@ func (a *app) historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "history POINT...", GroupID: groupThings,
 		Args: func(cmd *cobra.Command, args []string) error {
-			return exactly("POINT")(cmd, args[:min(len(args), 1)])
+			if len(args) == 0 {
+				return errors.New("POINT is missing; '*' is all points")
+			}
+			return nil
 		},
 		Short: "Show the history of points",
 		Long: `Show how points went: of a measurement the minimum, mean and maximum of each step, of a

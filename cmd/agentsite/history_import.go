@@ -135,9 +135,9 @@ func (im *importer) upload(ctx context.Context, s *session, f io.ReadSeeker, dry
 
 func (a *app) printImported(im *importer, dry bool) error {
 	var rows [][]string
-	twice := 0
+	twice, there := 0, 0
 	for _, p := range im.found() {
-		twice += p.twice
+		twice, there = twice+p.twice, there+p.Rows-p.Imported
 		rows = append(rows, []string{p.Point, ucum.Symbol(p.unit), p.From.In(time.Local).Format(time.DateTime), p.To.In(time.Local).Format(time.DateTime), strconv.Itoa(p.Rows), strconv.Itoa(p.Imported)})
 	}
 	if im.unit != "" {
@@ -145,6 +145,9 @@ func (a *app) printImported(im *importer, dry bool) error {
 	}
 	if twice > 0 {
 		a.note("%s in an hour that the clock had twice (%s): read in the order of the file", counted(twice, "row"), im.zoneName())
+	}
+	if there > 0 {
+		a.note("%s not imported: the site has readings in the same hour, which stay", counted(there, "reading"))
 	}
 	if left := im.leftOut(); left != "" {
 		a.note("%s", left)

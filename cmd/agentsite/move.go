@@ -124,8 +124,14 @@ func (p point) move(value string) (agents.MoveRequest, error) {
 		}
 		return r, nil
 	}
-	n, err := strconv.ParseFloat(value, 64)
-	if err != nil || n-n != 0 || strings.ContainsAny(value, "_xX") { // NaN, the infinities, 1_000, 0x10
+	text := value
+	for _, unit := range []string{p.Unit, device.ShowUnit(p.Unit)} {
+		if rest, ok := strings.CutSuffix(value, unit); ok && unit != "" {
+			text = strings.TrimSpace(rest)
+		}
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || n-n != 0 || strings.ContainsAny(text, "_xX") { // NaN, the infinities, 1_000, 0x10
 		return r, usagef("%s takes a number within %s, or safe, not %q", p.Point, p.values(), value)
 	}
 	r.Value = device.Number(n)

@@ -140,6 +140,23 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestSetUnit: a level is set as read shows it, with its unit or without.
+func TestSetUnit(t *testing.T) {
+	p := point{Point: "house/vent", Kind: device.KindLevel, Unit: "%"}
+	heat := point{Point: "house/heat", Kind: device.KindLevel, Unit: "Cel"}
+	for _, tt := range []struct {
+		p     point
+		value string
+		want  float64
+		ok    bool
+	}{{p, "50", 50, true}, {p, "50%", 50, true}, {p, "50 %", 50, true}, {heat, "20.5 °C", 20.5, true}, {heat, "20.5Cel", 20.5, true}, {heat, "20 %", 0, false}, {p, "%", 0, false}, {p, "50 % %", 0, false}} {
+		r, err := tt.p.move(tt.value)
+		if (err == nil) != tt.ok || tt.ok && r.Value.Number() != tt.want {
+			t.Errorf("%q: %v, %v", tt.value, r.Value, err)
+		}
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	a := &app{}
 	for _, c := range []struct {

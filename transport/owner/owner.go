@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -153,7 +154,18 @@ func (s *Site) addOutputs(all methods) {
 		return none, nil
 	})
 	forOwners(s, all, ReloadMethod, "reload", func(ctx context.Context, who agents.Principal, _ None) (none None, _ error) {
-		err := s.Node.Own(who, "reload", "", func() error { return s.Reload(ctx) })
+		var mistake *config.Error
+		err := s.Node.Own(who, "reload", "", func() error {
+			err := s.Reload(ctx)
+			if errors.As(err, &mistake) { // the journal gets its first line, without the excerpt
+				line, _, _ := strings.Cut(mistake.Error(), "\n")
+				return device.Faultf(device.Invalid, "%s", line)
+			}
+			return err
+		})
+		if mistake != nil {
+			err = mistake
+		}
 		return none, failed(err)
 	})
 	forOwners(s, all, TakeOverMethod, "set --take-over", func(ctx context.Context, who agents.Principal, output Name) (none None, _ error) {

@@ -131,7 +131,7 @@ func TestFindingsOfLines(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	if got := subjects(use("a", true, "GPIO17"), use("b", true, "GPIO45"), use("c", true, "gpiochip3/1"), use("d", true, "GPIO4"), use("e", true, "GPIO5"), use("f", false, "GPIO5"), use("g", false, "PUMP")); got != "b c d f g" {
+	if got := subjects(use("a", true, "GPIO17"), use("b", true, "GPIO45"), use("c", true, "gpiochip3/1"), use("d", true, "GPIO4"), use("e", true, "GPIO5"), use("f", false, "GPIO5"), use("g", false, "PUMP"), use("camera", false, "camera 0")); got != "b c d f g" {
 		t.Errorf("problems with %q", got)
 	}
 }

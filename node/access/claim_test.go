@@ -241,13 +241,25 @@ func TestInvitation(t *testing.T) {
 		"the site's key": {scheme, scheme + key[:20], scheme + key[1:] + "/" + rest},
 		"the secret":     {scheme + key},
 		"its secret":     {scheme + key + "/", scheme + key + "/" + secret[:10], scheme + key + "/" + secret[1:] + "/a:1", whole[:len(scheme+key)+1] + "A" + rest},
-		"reached":        {whole[:len(whole)-5], whole[:len(whole)-4], whole + "+", whole + "+[::1]:1"},
+		"reached":        {whole[:len(whole)-5], whole[:len(whole)-4], whole + "+", whole + "+[::1:1"},
 		"looks like":     {"", "agentsite", "https" + whole[len("agentsite"):], "agentsite:" + whole[len(scheme):], strings.ToUpper(whole), whole + strings.Repeat("+b:1", 8), whole + strings.Repeat("1", maxURI)},
 	} {
 		for _, text := range missing {
 			if _, err := ParseInvitation(text); err == nil || !strings.Contains(err.Error(), what) || strings.Contains(err.Error(), secret) {
 				t.Errorf("%q: %v does not name %s", text, err, what)
 			}
+		}
+	}
+}
+
+// TestURLAddresses: an address is taken as URLs write it, as discover prints it.
+func TestURLAddresses(t *testing.T) {
+	for text, want := range map[string]string{
+		"[fe80::1%25eth0]:8474": "[fe80::1%eth0]:8474", "[fe80::1%eth0]:8474": "[fe80::1%eth0]:8474", "fe80::1%eth0:8474": "[fe80::1%eth0]:8474",
+		"[::1]:80": "[::1]:80", "192.0.2.1:80": "192.0.2.1:80", "[::1]": "", "[$(x)]:80": "", "[::1]:": "", "[]:80": "",
+	} {
+		if all, err := parseAddresses(text); (err == nil) != (want != "") || err == nil && all[0] != want {
+			t.Errorf("%q: %q, %v", text, all, err)
 		}
 	}
 }

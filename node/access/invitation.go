@@ -138,6 +138,9 @@ func parseAddresses(text string) ([]string, error) {
 		if strings.HasPrefix(a, "/") && ShellSafe(a) {
 			continue
 		}
+		if host, port, ok := strings.Cut(a, "]:"); ok && strings.HasPrefix(host, "[") { // as in a URL, with a zone or without
+			a = strings.ReplaceAll(host[1:], "%25", "%") + ":" + port
+		}
 		colon := strings.LastIndexByte(a, ':')
 		if colon <= 0 || colon == len(a)-1 || strings.Trim(a[colon+1:], "0123456789") != "" || strings.Contains(a, "/") || !ShellSafe(a) {
 			return nil, incomplete("the last of where the site is reached looks like 192.168.1.20:8474")

@@ -11,6 +11,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/device/ucum"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/owner"
 
@@ -125,8 +126,8 @@ func (p point) move(value string) (agents.MoveRequest, error) {
 		return r, nil
 	}
 	text := value
-	for _, unit := range []string{p.Unit, device.ShowUnit(p.Unit)} {
-		if rest, ok := strings.CutSuffix(value, unit); ok && unit != "" {
+	for _, u := range []string{p.Unit, ucum.Symbol(p.Unit)} {
+		if rest, ok := strings.CutSuffix(value, u); ok && u != "" {
 			text = strings.TrimSpace(rest)
 		}
 	}

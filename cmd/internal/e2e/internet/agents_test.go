@@ -126,7 +126,7 @@ agents:
 	} else {
 		t.Logf("asked and moved through the relay in %v", took.Round(10*time.Millisecond))
 	}
-	if why, err := w.site.CLI(t, "why", "lamp/relay"); err != nil || !strings.Contains(why, "gpt") || !strings.Contains(why, other.Key(t).ID().String()) {
+	if why, err := w.site.CLI(t, "why", "lamp/relay", "--json"); err != nil || !strings.Contains(why, "gpt") || !strings.Contains(why, other.Key(t).ID().String()) {
 		t.Errorf("it is not said for whom: %s %v", why, err)
 	}
 	off()
@@ -150,7 +150,7 @@ agents:
 			out = ask(what...)
 			return on()
 		})
-		if why, err := w.site.CLI(t, "why", "lamp/relay"); err != nil || !strings.Contains(why, barn.DID(t)) {
+		if why, err := w.site.CLI(t, "why", "lamp/relay", "--json"); err != nil || !strings.Contains(why, barn.DID(t)) {
 			t.Errorf("the shed does not name the barn: %s %v", why, err)
 		}
 		t.Logf("%s: %s", what, out)

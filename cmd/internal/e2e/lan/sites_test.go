@@ -75,10 +75,10 @@ agents:
 		out, err := shed.CLI(t, "read", "heater/relay")
 		return err == nil && strings.Contains(out, " on ")
 	}
-	if why := l.MustCLI(t, "why", "heater/relay", "--site", "shed"); !strings.Contains(why, "(frost), through "+barn.DID(t)+", then frost") {
+	if why := l.MustCLI(t, "why", "heater/relay", "--site", "shed"); !regexp.MustCompile(`\(frost\), through (` + barn.DID(t) + `|the site barn), then frost`).MatchString(why) {
 		t.Errorf("the shed does not name the agent:\n%s", why)
 	}
-	if out, err := shed.CLI(t, "journal"); err != nil || !regexp.MustCompile(`did:key:\S+ through did:key:\S+, frost +switch_output`).MatchString(out) {
+	if out, err := shed.CLI(t, "journal"); err != nil || !regexp.MustCompile(`did:key:\S+ through (did:key:\S+|the site \S+), frost +switch_output`).MatchString(out) {
 		t.Errorf("its journal does not name the agent: %s %v", out, err)
 	}
 

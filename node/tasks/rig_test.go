@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -384,7 +385,8 @@ type rig struct {
 	crew  *crew
 	disk  *ram
 	sure  bool
-	ahead time.Duration // of the clock
+	ahead time.Duration          // of the clock
+	asked atomic.Pointer[func()] // is called whenever the time is asked
 	hosts func(string) bool
 	moved func(agent, asker agents.Principal, output string, v device.Value, approved bool, left time.Duration) error
 
@@ -399,7 +401,7 @@ func newRig() *rig {
 }
 
 func (r *rig) start() {
-	r.Manager = New(Options{Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now().Add(r.ahead), r.sure }, Elsewhere: r.shed.of, Moved: r.moved, Hosted: r.hosts})
+	r.Manager = New(Options{Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: r.now, Elsewhere: r.shed.of, Moved: r.moved, Hosted: r.hosts})
 	r.Manager.disk = r.disk
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel, r.ended = cancel, make(chan struct{})
@@ -407,6 +409,13 @@ func (r *rig) start() {
 		defer close(r.ended)
 		r.Manager.Run(ctx)
 	}()
+}
+
+func (r *rig) now() (time.Time, bool) {
+	if f := r.asked.Load(); f != nil {
+		(*f)()
+	}
+	return time.Now().Add(r.ahead), r.sure
 }
 
 func (r *rig) stop() {

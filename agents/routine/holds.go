@@ -49,7 +49,9 @@ type hold struct {
 }
 
 func newFollower(self string) *follower {
-	return &follower{self: self, open: make(map[string]*hold), told: make(map[string]agents.OutputDetail), changed: make(chan struct{})}
+	return &follower{
+		self: self, open: make(map[string]*hold), told: make(map[string]agents.OutputDetail), changed: make(chan struct{}),
+	}
 }
 
 // follow has the site tell what the outputs do, until ctx ends. Where it does not, waits are as planned.
@@ -218,7 +220,8 @@ func (r *run) hold(ctx context.Context, length time.Duration, held []*hold) erro
 		}
 	})
 	return r.once(func() error {
-		_, err := r.work.Step(ctx, strings.Join(says, "; "), func(context.Context, string) (any, error) { return all, nil })
+		note := func(context.Context, string) (any, error) { return all, nil }
+		_, err := r.work.Step(ctx, strings.Join(says, "; "), note)
 		return err
 	})
 }
@@ -227,7 +230,8 @@ func (r *run) hold(ctx context.Context, length time.Duration, held []*hold) erro
 func (o *hold) says() string {
 	text := "held " + o.moved.Output
 	if o.moved.Seconds > 0 {
-		text += " for " + device.FormatDuration(time.Duration(o.moved.Seconds*float64(time.Second)).Round(time.Second/10))
+		away := time.Duration(o.moved.Seconds * float64(time.Second))
+		text += " for " + device.FormatDuration(away.Round(time.Second/10))
 	}
 	if o.moved.Ended != "" {
 		text += ", until " + o.moved.Ended

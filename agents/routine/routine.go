@@ -115,11 +115,13 @@ func (r *Routine) Define() (agent.Definition, error) {
 func (s *compiled) calls(i int, known rule.Points) (all []agent.Call) {
 	at := "steps[" + strconv.Itoa(i) + "]."
 	for _, address := range s.targets {
+		c := agent.Call{Key: at + "show." + address, Ask: agents.Ask{Op: agents.OpShow, Points: []string{address}}}
 		if s.Set == nil {
-			all = append(all, agent.Call{Key: at + "show." + address, Ask: agents.Ask{Op: agents.OpShow, Points: []string{address}}})
+			all = append(all, c)
 			continue
 		}
-		c := agent.Call{Key: at + "set." + address, Ask: agents.Ask{Op: agents.OpMove, Points: []string{address}, Value: s.Set[address], For: s.For, Effect: agents.Acts}}
+		c.Key = at + "set." + address
+		c.Ask.Op, c.Ask.Value, c.Ask.For = agents.OpMove, s.Set[address], s.For
 		if p, _ := known.Output(address, s.Set[address]); p != nil {
 			if c.Longest = time.Duration(p.MaxSeconds * float64(time.Second)); p.Safe == c.Ask.Value {
 				continue

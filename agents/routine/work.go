@@ -86,7 +86,10 @@ func (r *Routine) Work(ctx context.Context, self agents.Principal, site agents.S
 		}
 		return nil, err
 	}
-	run := &run{Routine: r, self: self, site: site, work: w, made: t.Steps, from: time.Now(), outputs: newFollower(self.ID), res: Result{Moved: []*Moved{}}}
+	run := &run{
+		Routine: r, self: self, site: site, work: w, made: t.Steps, from: time.Now(),
+		outputs: newFollower(self.ID), res: Result{Moved: []*Moved{}},
+	}
 	var outputs []string
 	for _, s := range steps {
 		for output := range s.Set {
@@ -175,7 +178,8 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 			m := &Moved{Output: address, Value: s.Set[address], Time: r.at}
 			r.res.Moved = append(r.res.Moved, m)
 			if out.Left > 0 {
-				o := &hold{moved: m, from: r.from, left: time.Duration(out.Left * float64(time.Second)), asked: s.For, state: out.State, replayed: replayed}
+				left := time.Duration(out.Left * float64(time.Second))
+				o := &hold{moved: m, from: r.from, left: left, asked: s.For, state: out.State, replayed: replayed}
 				if e, ok := r.cut.take(out.State); ok && replayed {
 					m.Seconds, m.Ended, o.over = e.Seconds, e.Ended, true
 				} else {

@@ -2,7 +2,6 @@ package rule
 
 import (
 	"fmt"
-	"slices"
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
@@ -18,7 +17,8 @@ func (c *compiled) calls(r *Rule) (all []agent.Call) {
 		key = "hold"
 	}
 	for _, t := range c.targets {
-		all = append(all, agent.Call{Key: key, Ask: agents.Ask{Op: agents.OpMove, Points: []string{t.address}, Value: t.value, Effect: agents.Acts}})
+		ask := agents.Ask{Op: agents.OpMove, Points: []string{t.address}, Value: t.value, Effect: agents.Acts}
+		all = append(all, agent.Call{Key: key, Ask: ask})
 	}
 	return all
 }
@@ -35,14 +35,16 @@ func (r *Rule) doubts(c *compiled, known Points) (all []*agent.Mistake) {
 				continue
 			}
 			if s := program.Sense(i); s.Value || len(s.Bounds) > 0 {
-				all = append(all, &agent.Mistake{Key: "when", Err: fmt.Errorf("near the limit %s may switch the outputs on and off again and again; add until: with another limit, or for: 1m", address)})
+				all = append(all, &agent.Mistake{Key: "when", Err: fmt.Errorf("near the limit %s may switch the outputs on and off "+
+					"again and again; add until: with another limit, or for: 1m", address)})
 				break
 			}
 		}
 	}
 	for _, t := range c.targets {
-		if t.longest > 0 && t.length > t.longest && !slices.ContainsFunc(all, func(m *agent.Mistake) bool { return m.Key == "do" }) {
-			all = append(all, &agent.Mistake{Key: "do", Err: fmt.Errorf("%s can be away from safe for %v at a time, so that for: %v has breaks; write a shorter for:, or a longer max_on", t.address, device.FormatDuration(t.longest), device.FormatDuration(t.length))})
+		if t.longest > 0 && t.length > t.longest {
+			return append(all, &agent.Mistake{Key: "do", Err: fmt.Errorf("%s can be away from safe for %v at a time, so that for: %v has "+
+				"breaks; write a shorter for:, or a longer max_on", t.address, device.FormatDuration(t.longest), device.FormatDuration(t.length))})
 		}
 	}
 	return all

@@ -1,25 +1,43 @@
 package p2p
 
 import (
-	"slices"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	ma "github.com/multiformats/go-multiaddr"
 )
 
 // rankDials delays dials through relays by directHeadStart if there are direct addresses, even
-// local ones. The library would dial both at once, with a handshake through each relay, although
-// the peer answers directly.
+// local ones, and those through each further relay by as much again. The library would dial all at
+// once, with a handshake through each relay, although the peer answers directly or through the first.
 func rankDials(addrs []ma.Multiaddr) []network.AddrDelay {
-	straight := slices.DeleteFunc(slices.Clone(addrs), IsRelayed)
-	around := slices.DeleteFunc(slices.Clone(addrs), func(a ma.Multiaddr) bool { return !IsRelayed(a) })
-	all := swarm.DefaultDialRanker(straight)
-	for _, a := range swarm.DefaultDialRanker(around) {
-		if len(straight) > 0 {
-			a.Delay += directHeadStart
+	var straight []ma.Multiaddr
+	var relays []peer.ID
+	around := make(map[peer.ID][]ma.Multiaddr)
+	for _, a := range addrs {
+		if !IsRelayed(a) {
+			straight = append(straight, a)
+			continue
 		}
-		all = append(all, a)
+		relay := relayOf(a)
+		if around[relay] == nil {
+			relays = append(relays, relay)
+		}
+		around[relay] = append(around[relay], a)
+	}
+	all := swarm.DefaultDialRanker(straight)
+	var wait time.Duration
+	if len(straight) > 0 {
+		wait = directHeadStart
+	}
+	for _, relay := range relays {
+		for _, a := range swarm.DefaultDialRanker(around[relay]) {
+			a.Delay += wait
+			all = append(all, a)
+		}
+		wait += directHeadStart
 	}
 	return all
 }

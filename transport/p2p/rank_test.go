@@ -20,4 +20,10 @@ func TestRank(t *testing.T) {
 	if all := rankDials([]ma.Multiaddr{around}); len(all) != 1 || all[0].Delay != 0 {
 		t.Errorf("a relay alone is dialled as %v", all)
 	}
+	other := ma.StringCast("/ip4/192.0.2.2/udp/8475/quic-v1/p2p/12D3KooWASH7gLDBNPM7THULmnM1yRciD9MkHMi3vRCKMaFiWDTF/p2p-circuit")
+	for _, a := range rankDials([]ma.Multiaddr{around, other}) {
+		if wait := a.Addr.Equal(other); wait != (a.Delay >= directHeadStart) {
+			t.Errorf("of two relays, %v is dialled after %v", a.Addr, a.Delay)
+		}
+	}
 }

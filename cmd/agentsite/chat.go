@@ -132,7 +132,7 @@ func (c *chatting) say(ctx context.Context, text string, lines <-chan string) er
 			}
 		})
 	}()
-	v := view{chatting: c, printing: quoted{mark: quoteMark, width: lineWidth(c.app.errs)}}
+	v := c.view()
 	for !t.State.Ended() {
 		select {
 		case t = <-changes:
@@ -203,6 +203,11 @@ type view struct {
 	broken     bool   // it has ended: what comes next is another one
 	printing   quoted // the answer
 	handle     string // of the call that was shown to the owner at this terminal, to be approved or denied
+}
+
+// view returns what shows a task of the conversation at this terminal.
+func (c *chatting) view() view {
+	return view{chatting: c, printing: quoted{mark: quoteMark, width: lineWidth(c.app.errs)}}
 }
 
 func (v *view) show(ctx context.Context, t task.Task) {

@@ -14,7 +14,7 @@ import (
 func TestChatEnter(t *testing.T) {
 	var out strings.Builder
 	a := &app{out: &output{Writer: &out}, errs: &out}
-	v := view{chatting: &chatting{session: &session{app: a}, person: true}}
+	v := (&chatting{session: &session{app: a}, person: true}).view()
 	for _, p := range []string{"off.", "off.  [site] all is off"} {
 		v.show(t.Context(), task.Task{State: task.Working, Partial: p})
 		out.WriteString("\n") // as the terminal shows Enter
@@ -54,7 +54,7 @@ func TestChatOnce(t *testing.T) {
 			}
 			defer master.Close()
 			a := &app{in: slave, out: &output{Writer: slave}, errs: slave}
-			v := view{chatting: &chatting{session: &session{app: a}, person: true}}
+			v := (&chatting{session: &session{app: a}, person: true}).view()
 			for _, p := range tt.partials {
 				v.show(t.Context(), task.Task{State: task.Working, Partial: p})
 			}

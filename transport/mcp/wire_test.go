@@ -114,7 +114,7 @@ func fill(t *rapid.T, v reflect.Value, depth int) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
+			if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
 				fill(t, v.Field(i), depth)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"agentsite/device"
 )
 
-// calls returns the moves of the rule. It asks for no longer than it may, and again and again, so that
+// calls returns what the rule does. Of moves it asks for no longer than it may, and again and again, so that
 // they have no length.
 func (c *compiled) calls(r *Rule) (all []agent.Call) {
 	key := "do"
@@ -19,6 +19,13 @@ func (c *compiled) calls(r *Rule) (all []agent.Call) {
 	for _, t := range c.targets {
 		ask := agents.Ask{Op: agents.OpMove, Points: []string{t.address}, Value: t.value, Effect: agents.Acts}
 		all = append(all, agent.Call{Key: key, Ask: ask})
+	}
+	for _, n := range c.notes {
+		ask := agents.Ask{Op: agents.OpAsk, Points: []string{n.Agent}, Effect: agents.Acts}
+		if n.Display != "" {
+			ask.Op, ask.Points = agents.OpShow, []string{n.Display}
+		}
+		all = append(all, agent.Call{Key: "do", Ask: ask})
 	}
 	return all
 }

@@ -32,8 +32,11 @@ func Review(cfg *config.Site, kinds Kinds) (doubts []error, err error) {
 // review returns why a call would be refused whenever it is made.
 func (e *entry) review(c agent.Call) error {
 	point, word := c.Ask.Points[0], "set"
-	if c.Ask.Op == agents.OpShow {
+	switch c.Ask.Op {
+	case agents.OpShow:
 		word = "show"
+	case agents.OpAsk:
+		word = "ask"
 	}
 	covered := c.Ask
 	covered.Effect = agents.Returns // no limit counts

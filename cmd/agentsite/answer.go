@@ -64,19 +64,24 @@ func (a *app) sayQuoted(text string) error {
 // sayAfter prints one line after a prefix, which is not empty. A terminal shows none of its text at the
 // beginning of a line without a mark.
 func sayAfter(w io.Writer, prefix, text string) error {
-	q := quoted{mark: continuedMark, width: lineWidth(w), column: cellsOf(prefix)}
-	line := prefix
-	for i, word := range strings.Split(clean(text), " ") {
+	_, err := fmt.Fprintln(w, prefix+withBreaks(clean(text), cellsOf(prefix), lineWidth(w)))
+	return err
+}
+
+// withBreaks returns a cleaned line from a column on with marked breaks, between words if they fit, where it is
+// longer than width; 0 is any.
+func withBreaks(line string, column, width int) (text string) {
+	q := quoted{mark: continuedMark, width: width, column: column}
+	for i, word := range strings.Split(line, " ") {
 		if i > 0 {
 			word = " " + word
 		}
 		if n := cellsOf(word); q.width > 0 && q.column+n > q.width && n <= q.width-len(q.mark) {
-			line, word = line+q.quote("\n"), strings.TrimPrefix(word, " ")
+			text, word = text+q.quote("\n"), strings.TrimPrefix(word, " ")
 		}
-		line += q.quote(word)
+		text += q.quote(word)
 	}
-	_, err := fmt.Fprintln(w, line)
-	return err
+	return text
 }
 
 // noteSaid prints a remark as note does, with words of an agent or of a site.

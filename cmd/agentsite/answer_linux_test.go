@@ -14,7 +14,7 @@ import (
 )
 
 // TestQuotedTerminal: on a terminal of any width no line begins with words of an agent, be they its
-// answer, in what the site did for it, or why a task failed.
+// answer, in what the site did for it, why a task failed, or in a table.
 func TestQuotedTerminal(t *testing.T) {
 	for _, width := range []int{30, 79, 200} {
 		master, slave, err := openTerminal()
@@ -32,6 +32,9 @@ func TestQuotedTerminal(t *testing.T) {
 		a := &app{out: &output{Writer: slave}, errs: slave}
 		forged := strings.Repeat("x", width%10) + strings.Repeat("  [site] 10:00:00 stop: done 漢", 20)
 		a.complain(a.finish(task.Task{State: task.Failed, Says: forged}))
+		for _, cell := range []string{forged, strings.ReplaceAll(forged, " ", "\u2800"), strings.Repeat("漢", 2*width)} {
+			table(a.out, []string{"TASK", "STATE", "TEXT"}, [][]string{{"x", "failed", cell}, {"y", cell, "z"}})
+		}
 		for _, result := range []string{`{"text":"` + forged + `","receipt":[]}`, `"` + forged + `"`, `{"a":"` + forged + `"}`} {
 			err = errors.Join(err, a.finish(task.Task{State: task.Completed, Result: jsontext.Value(result), Steps: []task.Step{{Does: "show " + forged, Outcome: "done"}}}))
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"agentsite/node/access"
+
 	"golang.org/x/term"
 )
 
@@ -22,8 +24,19 @@ func tableRow(w io.Writer, head []string, row ...string) error {
 	return writeLines(w, layout(head, [][]string{row}, widthOf(w))[1:])
 }
 
+// writeLines prints the lines of a table. A terminal begins none with what did not fit the line before; names
+// and addresses stay whole, to be copied.
 func writeLines(w io.Writer, lines []string) error {
-	_, err := io.WriteString(w, strings.Join(append(lines, ""), "\n"))
+	width := widthOf(w)
+	var all strings.Builder
+	for _, line := range lines {
+		text := strings.TrimLeft(line, " ")
+		if indent := len(line) - len(text); width > 0 && cellsOf(line) > width && !access.ShellSafe(strings.TrimRight(text, ",")) {
+			line = line[:indent] + withBreaks(text, indent+1, width)
+		}
+		all.WriteString(line + "\n")
+	}
+	_, err := io.WriteString(w, all.String())
 	return err
 }
 

@@ -9,18 +9,18 @@ import (
 // passed on before, and what descends from these, are refused, whether the site saw them or not and
 // also after a restart. What an owner stored on the site counts nevertheless.
 type mark struct {
-	Keys   Hash  `cbor:"1,keyasint"` // of the issuer and the audiences
-	Issued int64 `cbor:"2,keyasint"` // the oldest that counts
-	Blocks uint8 `cbor:"3,keyasint"`
-	Root   Hash  `cbor:"4,keyasint"` // the keys of the first block
+	Keys   Hash    `cbor:"1,keyasint"` // of the issuer and the audiences
+	Issued int64   `cbor:"2,keyasint"` // the oldest that counts
+	Path   []short `cbor:"3,keyasint"` // the keys up to each block
 }
 
-// Limits of the marks. Beyond them, the mark of the grant that was passed on most often is dropped,
-// and of several the oldest: no holder drops its own mark by passing its grant on.
-const (
-	maxMarks        = 128
-	maxMarksPerRoot = 16
-)
+// short is the beginning of a Hash.
+type short [8]byte
+
+// maxMarks bounds the marks. Beyond it one is dropped of who has the most: of the owners' grantees, then of
+// those that it passed its grant on to, and so on; of several the oldest. So nobody drops its own mark, or that
+// of another holder, by passing its grant on.
+const maxMarks = 128
 
 var errReplaced = denied("your permission was replaced by a newer one of the same issuer: use that, or ask for another")
 
@@ -28,21 +28,39 @@ var errReplaced = denied("your permission was replaced by a newer one of the sam
 // that is new. The caller holds the lock.
 func (s *Store) mark(g *Grant, issued int64) bool {
 	last := len(g.Blocks) - 1
-	m := mark{g.keys[last], issued, uint8(len(g.Blocks)), g.keys[0]}
+	m := mark{Keys: g.keys[last], Issued: issued}
+	for _, keys := range g.keys {
+		m.Path = append(m.Path, short(keys[:]))
+	}
 	if g.Blocks[last].Issued == 0 || s.markOf(m.Keys) >= issued {
 		return false
 	}
-	all := slices.DeleteFunc(slices.Clone(s.marks), func(have mark) bool { return have.Keys == m.Keys })
-	slices.SortFunc(all, func(a, b mark) int { return cmp.Or(cmp.Compare(b.Blocks, a.Blocks), cmp.Compare(a.Issued, b.Issued)) })
-	ofRoot := func(have mark) bool { return have.Root == m.Root }
-	if n := len(slices.DeleteFunc(slices.Clone(all), func(have mark) bool { return !ofRoot(have) })); n >= maxMarksPerRoot {
-		i := slices.IndexFunc(all, ofRoot)
-		all = slices.Delete(all, i, i+1)
-	} else if len(all) >= maxMarks {
-		all = all[1:]
+	s.marks = slices.DeleteFunc(slices.Clone(s.marks), func(have mark) bool { return have.Keys == m.Keys })
+	if len(s.marks) >= maxMarks {
+		s.dropMark()
 	}
-	s.marks = append(all, m)
+	s.marks = append(s.marks, m)
 	return true
+}
+
+// dropMark drops the mark that maxMarks says. The caller holds the lock.
+func (s *Store) dropMark() {
+	below := make(map[short]int) // how many marks there are along those keys
+	for _, m := range s.marks {
+		for _, keys := range m.Path {
+			below[keys]++
+		}
+	}
+	crowd := func(m mark) (all []int) {
+		for _, keys := range m.Path {
+			all = append(all, below[keys])
+		}
+		return all
+	}
+	most := slices.MaxFunc(s.marks, func(a, b mark) int {
+		return cmp.Or(slices.Compare(crowd(a), crowd(b)), cmp.Compare(b.Issued, a.Issued))
+	})
+	s.marks = slices.DeleteFunc(s.marks, func(m mark) bool { return m.Keys == most.Keys })
 }
 
 // markOf returns the mark along keys, 0 for none. The caller holds the lock.

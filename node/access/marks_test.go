@@ -117,7 +117,7 @@ func TestMarksBounded(t *testing.T) {
 			wants(t, err, "")
 			b.Withdraw(g.Audience())
 		}
-		if len(b.marks) > maxMarksPerRoot+1 {
+		if len(b.marks) > maxMarks {
 			t.Error(len(b.marks), "marks")
 		}
 		for _, g := range []*Grant{wide, bobs} {
@@ -128,5 +128,35 @@ func TestMarksBounded(t *testing.T) {
 		wants(t, err, "")
 		_, err = b.Take(agents.Principal{ID: bob.ID().String()}, setFan(), false)
 		wants(t, err, "")
+	})
+}
+
+// TestMarksOfOthers: a holder drops no mark of a grant that another one passed on, by passing on its own.
+func TestMarksOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keys(6)
+		owner, ann, bob, cat, mal := k[1], k[2], k[3], k[4], k[5]
+		b := (&shelf{}).open(t, k[0].ID())
+		wants(t, b.Claim(Owner{ID: owner.ID()}), "")
+		anns := grant(t, "set fan", owner, ann)
+		bobs, mals := passOn(t, anns, ann, bob), passOn(t, anns, ann, mal)
+		wide := passOn(t, bobs, bob, cat)
+		time.Sleep(time.Second)
+		narrow := passOn(t, bobs, bob, cat)
+		present := func(g *Grant, want string) {
+			t.Helper()
+			_, err := b.Present(g.Audience(), g.Bytes())
+			wants(t, err, want)
+		}
+		present(wide, "")
+		present(narrow, "")
+		present(wide, errReplaced.Msg)
+		for range 2 * maxMarks {
+			time.Sleep(time.Second)
+			g := passOn(t, mals, mal, identity.New())
+			present(g, "")
+			b.Withdraw(g.Audience())
+		}
+		present(wide, errReplaced.Msg)
 	})
 }

@@ -9,6 +9,10 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
+// maxRelaysWait bounds how long a relay waits for those before it, of which a lookup can find many that do not
+// exist.
+const maxRelaysWait = 3 * directHeadStart
+
 // rankDials delays dials through relays by directHeadStart if there are direct addresses, even
 // local ones, and those through each further relay by as much again. The library would dial all at
 // once, with a handshake through each relay, although the peer answers directly or through the first.
@@ -37,7 +41,7 @@ func rankDials(addrs []ma.Multiaddr) []network.AddrDelay {
 			a.Delay += wait
 			all = append(all, a)
 		}
-		wait += directHeadStart
+		wait = min(wait+directHeadStart, maxRelaysWait)
 	}
 	return all
 }

@@ -3,6 +3,8 @@ package p2p
 import (
 	"testing"
 
+	"agentsite/node/identity"
+
 	ma "github.com/multiformats/go-multiaddr"
 )
 
@@ -24,6 +26,15 @@ func TestRank(t *testing.T) {
 	for _, a := range rankDials([]ma.Multiaddr{around, other}) {
 		if wait := a.Addr.Equal(other); wait != (a.Delay >= directHeadStart) {
 			t.Errorf("of two relays, %v is dialled after %v", a.Addr, a.Delay)
+		}
+	}
+	var many []ma.Multiaddr
+	for range maxDialsPerPeer {
+		many = append(many, ma.StringCast("/ip4/192.0.2.3/tcp/8475/p2p/"+identity.New().ID().PeerID()+"/p2p-circuit"))
+	}
+	for _, a := range rankDials(many) {
+		if a.Delay > maxRelaysWait {
+			t.Fatalf("of %d relays, one is dialled after %v", len(many), a.Delay)
 		}
 	}
 }

@@ -143,6 +143,9 @@ func (c I2C) Conn() *Conn {
 // Conn is one chip's connection to its I2C bus, and a periph i2c.Bus. Transfers are made
 // between Begin and End. They wait for the bus, and fail once the context of Begin has ended. A
 // transfer that the kernel has begun ends by the bus driver's own timeout, 1 s on a Raspberry Pi.
+//
+// After a chip has hung, Begin first leaves the bus to others, for half of the time that the chip
+// took, and for all of it while it goes on. BeginWrite does so only after a write that hung.
 type Conn struct {
 	Turn
 	at      I2C
@@ -152,8 +155,12 @@ type Conn struct {
 	channel [1]byte
 	shared  *i2cBus
 	bus     i2c.BusCloser // open from the first transfer to End
-	again   time.Time     // when a chip that hung is asked again
-	pause   time.Duration // until then
+	pause   time.Duration // after the last transfer, of a chip that hung
+	writes  bool          // from BeginWrite to End
+
+	mu         sync.Mutex
+	again      time.Time // when a chip that hung is asked again
+	writeAgain time.Time // when it is written to again
 }
 
 // i2cBus is the lock of a bus, which is held during a transfer, and what is transferred.
@@ -195,24 +202,50 @@ func (b *i2cBus) end() time.Duration {
 // takes a tenth of a second.
 const hangs = 500 * time.Millisecond
 
+// Begin waits until no other call uses the chip, and until it is to be asked again.
+func (c *Conn) Begin(ctx context.Context) error { return c.begin(ctx, &c.again) }
+
+// BeginWrite is Begin before a write to an output: that waits for no pause after a reading that hung.
+func (c *Conn) BeginWrite(ctx context.Context) error {
+	err := c.begin(ctx, &c.writeAgain)
+	if err == nil {
+		c.writes = true
+	}
+	return err
+}
+
+// begin begins a call once a time has come. A call that waits for it keeps no other from the chip.
+func (c *Conn) begin(ctx context.Context, again *time.Time) error {
+	left := func() time.Duration {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return time.Until(*again)
+	}
+	for {
+		if pause := left(); pause > 0 {
+			if err := device.Sleep(ctx, pause); err != nil {
+				return err
+			}
+		}
+		if err := c.Turn.Begin(ctx); err != nil || left() <= 0 {
+			return err
+		}
+		c.Turn.End()
+	}
+}
+
 // End closes the bus and lets the next call begin.
 func (c *Conn) End() {
 	if c.bus != nil {
 		c.bus.Close() // nothing is buffered in it
 	}
-	c.bus = nil
+	c.bus, c.writes = nil, false
 	c.Turn.End()
 }
 
 // Tx writes w, if it is not empty, and then reads r, if that is not empty, in one
-// transfer. Its errors are faults with a remedy. After a chip has hung it first leaves the bus to
-// others, for half of the time that the chip took, and for all of it while it goes on.
+// transfer. Its errors are faults with a remedy.
 func (c *Conn) Tx(addr uint16, w, r []byte) error {
-	if pause := time.Until(c.again); pause > 0 {
-		if err := c.Sleep(pause); err != nil {
-			return err
-		}
-	}
 	if err := c.shared.begin(c.ctx, c.String(), addr); err != nil {
 		return err
 	}
@@ -223,7 +256,12 @@ func (c *Conn) Tx(addr uint16, w, r []byte) error {
 		return err
 	}
 	c.pause = min(max(took/2, 2*c.pause), took)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.again = time.Now().Add(c.pause)
+	if c.writes {
+		c.writeAgain = c.again
+	}
 	return err
 }
 

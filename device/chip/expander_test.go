@@ -2,7 +2,10 @@ package chip
 
 import (
 	"errors"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"agentsite/device"
 	"agentsite/device/driver"
@@ -295,4 +298,55 @@ func TestExpanderMistakes(t *testing.T) {
 			faulted(t, c.(driver.Validator).Validate(), device.Invalid, says)
 		}
 	}
+}
+
+// TestWriteAfterAHang: an output is written to at once although a reading hung before, and although
+// another reading leaves the bus to others. After a write that hung, the next one leaves it, too.
+func TestWriteAfterAHang(t *testing.T) {
+	each(t, func(t *testing.T, name string, f *fakePins) {
+		synctest.Test(t, func(t *testing.T) {
+			dev := opened(t, wired(t, name, f))
+			apply(t, dev, "pump", device.Bool(false))
+			hang := func(is bool) {
+				f.locked(func() {
+					f.fails = nil
+					if is {
+						f.fails = func([]byte) error {
+							time.Sleep(4 * time.Second)
+							return syscall.ETIMEDOUT
+						}
+					}
+				})
+			}
+			hang(true)
+			if _, err := dev.(device.Sensor).Sample(t.Context()); err == nil {
+				t.Fatal("it does not hang")
+			}
+			hang(false)
+			read := make(chan error)
+			go func() {
+				_, err := dev.(device.Sensor).Sample(t.Context())
+				read <- err
+			}()
+			synctest.Wait()
+			begun := time.Now()
+			apply(t, dev, "pump", device.Bool(true))
+			if took := time.Since(begun); took > 100*time.Millisecond {
+				t.Errorf("the write took %v", took)
+			}
+			if err := <-read; err != nil {
+				t.Error(err)
+			}
+			hang(true)
+			if err := dev.(device.Actuator).Apply(t.Context(), "pump", device.Bool(false)); err == nil {
+				t.Fatal("it does not hang")
+			}
+			hang(false)
+			begun = time.Now()
+			apply(t, dev, "pump", device.Bool(false))
+			if took := time.Since(begun); took < 2*time.Second {
+				t.Errorf("the next write came after %v", took)
+			}
+		})
+	})
 }

@@ -28,9 +28,13 @@ func newI2CChip(at board.I2C, model string) *i2cChip {
 	return &i2cChip{conn: at.Conn(), at: at, model: model}
 }
 
-// Begin waits until no other call uses the chip.
-func (d *i2cChip) Begin(ctx context.Context) error {
-	err := d.conn.Begin(ctx)
+// Begin waits until no other call uses the chip; see board.Conn.
+func (d *i2cChip) Begin(ctx context.Context) error { return d.begun(d.conn.Begin(ctx)) }
+
+// BeginWrite is Begin before a write to an output.
+func (d *i2cChip) BeginWrite(ctx context.Context) error { return d.begun(d.conn.BeginWrite(ctx)) }
+
+func (d *i2cChip) begun(err error) error {
 	if err == nil {
 		d.err = nil
 	}

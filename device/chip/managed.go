@@ -48,8 +48,21 @@ func (k *managedChip) find(ctx context.Context, ask func() error) error {
 }
 
 // use calls do once the chip has its settings.
-func (k *managedChip) use(ctx context.Context, do func() error) error {
-	if err := k.on.Begin(ctx); err != nil {
+func (k *managedChip) use(ctx context.Context, do func() error) error { return k.useBy(ctx, k.on.Begin, do) }
+
+// write is use for a write to an output.
+func (k *managedChip) write(ctx context.Context, do func() error) error { return k.useBy(ctx, k.beginWrite, do) }
+
+// beginWrite is Begin of a link on which a write waits for less than other uses do.
+func (k *managedChip) beginWrite(ctx context.Context) error {
+	if on, ok := k.on.(interface{ BeginWrite(context.Context) error }); ok {
+		return on.BeginWrite(ctx)
+	}
+	return k.on.Begin(ctx)
+}
+
+func (k *managedChip) useBy(ctx context.Context, begin func(context.Context) error, do func() error) error {
+	if err := begin(ctx); err != nil {
 		return err
 	}
 	defer k.on.End()
@@ -98,7 +111,7 @@ func (k *managedChip) Describe() device.Description { return k.desc }
 // Close brings the chip to its safe state, and makes later uses fail. A chip that does not answer is an
 // error: its outputs may not be safe.
 func (k *managedChip) Close() error {
-	if err := k.on.Begin(context.Background()); err != nil {
+	if err := k.beginWrite(context.Background()); err != nil {
 		return err
 	}
 	defer k.on.End()

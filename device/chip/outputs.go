@@ -26,7 +26,7 @@ func (o *outputs) Apply(ctx context.Context, point string, v device.Value) error
 	if err := o.desc.Points[i].Accepts(v); err != nil {
 		return err
 	}
-	return o.use(ctx, func() error { return o.set(i, v) })
+	return o.write(ctx, func() error { return o.set(i, v) })
 }
 
 // readable is a chip whose outputs can be read back, and which may have states

@@ -103,8 +103,11 @@ func (h *house) Watch(ctx context.Context, emit func(device.Reading)) error {
 // Replay, Begin, Add, Deny and Recent are a journal.
 func (h *house) Replay(node.Asked) (*node.Outcome, error) { return nil, nil }
 func (h *house) Begin(a node.Asked) (func(node.Outcome), *node.Outcome, error) {
-	if h.before != nil {
-		h.before()
+	h.mu.Lock()
+	before := h.before
+	h.mu.Unlock()
+	if before != nil {
+		before()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -51,7 +51,7 @@ type output struct {
 	startAt  time.Duration
 	startKey string
 	once     bool // one lease, whose length the output chooses
-	// replay: a move with a key was accepted, and the output was not seen to be held since. If
+	// replay: a move with a key was accepted, and the output is not known to be held since. If
 	// it is not, the answer was that of an earlier run, whose lease has ended.
 	replay bool
 
@@ -202,7 +202,9 @@ func (o *output) ask(now time.Duration) time.Duration {
 func (m *Machine) Done(now Moment, a Act, left time.Duration, state int64, err error) {
 	m.now, m.touched = now, true
 	o := &m.outputs[a.Output]
-	if err == nil {
+	fresh := false
+	if err == nil && (a.Key == "" || o.state == 0 || state>>32 == o.state>>32) { // else an answer of an earlier run
+		fresh = o.state != 0 && state > o.state
 		o.outdated(state)
 	}
 	o.formula.moved(o, now.Now, a, err != nil)
@@ -210,7 +212,7 @@ func (m *Machine) Done(now Moment, a Act, left time.Duration, state int64, err e
 	case a.Value.IsZero():
 		o.held, o.refused = false, ""
 	case err == nil:
-		o.accept(now.Now, a, left)
+		o.accept(now.Now, a, left, fresh)
 	case a.Held && device.AsFault(err).Kind == device.Expired:
 		o.held = false
 		o.leaseEnded(m)
@@ -219,9 +221,9 @@ func (m *Machine) Done(now Moment, a Act, left time.Duration, state int64, err e
 	}
 }
 
-func (o *output) accept(now time.Duration, a Act, left time.Duration) {
+func (o *output) accept(now time.Duration, a Act, left time.Duration, fresh bool) {
 	before, done := o.end, o.done
-	o.replay, o.doubt = a.Key != "" && !o.once, false
+	o.replay, o.doubt = a.Key != "" && left > 0 && !fresh, false
 	o.held, o.refused, o.backOff, o.end, o.done, o.key = true, "", 0, now+left, now, ""
 	o.renewAt = now + max(left*2/3, time.Second)
 	if a.Held && o.end < before+sameEnd && now >= done+2*sameEnd { // its limits end it then
@@ -298,6 +300,9 @@ func (o *output) leaseEnded(m *Machine) {
 	switch {
 	case o.replay:
 		o.wanted, o.replay = false, false
+		if m.endWaits() {
+			m.skipped = o.address + madeBefore
+		}
 	case l.Holder == m.self || o.behind(): // that is not known yet
 		o.doubt = true
 		o.tryAt = m.now.Now + retryMin

@@ -1,6 +1,7 @@
 package rule_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,5 +182,42 @@ func TestSettled(t *testing.T) {
 		if s.steps > 500 { // a window of 10m is looked at 360 times in an hour
 			t.Errorf("%+v took %d steps in an hour", r, s.steps)
 		}
+	}
+}
+
+// TestReplayOfAnotherGuard: an answer of before a restart, from another run of the guard, has the machine
+// ignore nothing that is told of the present run.
+func TestReplayOfAnotherGuard(t *testing.T) {
+	r := ruleKeys{At: "7:30", Missed: "run", Do: doHeater(2 * time.Hour)}
+	s := newSim(t, r)
+	state := int64(5 << 32)
+	told := func(holder string) {
+		state++
+		s.m.Output(s.now, s.now.Now, 0, rule.Lease{Holder: holder, Known: true, State: state})
+	}
+	decided := func(day int) []rule.Act {
+		s.now.Now += 23 * time.Hour
+		s.now.Wall, s.now.Sure = time.Date(2026, 11, day, 7, 30, 10, 0, berlin(t)), true
+		acts, _ := s.m.Step(s.now)
+		return slices.Clone(acts)
+	}
+	told("")
+	acts := decided(23)
+	if len(acts) != 1 || acts[0].Key == "" {
+		t.Fatal(acts)
+	}
+	s.m.Done(s.now, acts[0], time.Minute, 4<<32+99, nil) // of the journal
+	told("")
+	acts = decided(24)
+	if len(acts) != 1 || acts[0].Key == "" {
+		t.Fatal(acts)
+	}
+	state++
+	s.m.Done(s.now, acts[0], 5*time.Minute, state, nil)
+	told(selfID)
+	told("") // a person has released it
+	s.now.Now += time.Hour
+	if acts, _ := s.m.Step(s.now); len(acts) > 0 {
+		t.Error("it moves what a person released:", acts)
 	}
 }

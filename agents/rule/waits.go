@@ -67,6 +67,15 @@ func (m *Machine) breakWaits(delay time.Duration) bool {
 	return why != ""
 }
 
+// madeBefore is why no step follows a move that is not known to be held by this run.
+const madeBefore = " was moved before a restart"
+
+// wasReturned reports whether somebody moved an output of a step without for:, after that step.
+func (o *output) wasReturned(m *Machine) bool {
+	l := &o.lease
+	return o.formula == nil && !o.wanted && o.end > o.done && !o.behind() && l.Holder != m.self && (l.Holder != "" || l.Ended == "")
+}
+
 // breaks says why the step after a wait of delay in all is not made; "" if it is.
 func (m *Machine) breaks(delay time.Duration) string {
 	for i := range m.outputs {
@@ -74,6 +83,10 @@ func (m *Machine) breaks(delay time.Duration) string {
 		case o.yielded:
 			return o.address + " was moved by somebody else during a wait"
 		case o.delay >= delay:
+		case o.replay:
+			return o.address + madeBefore
+		case o.once && o.wasReturned(m):
+			return o.address + " was moved by somebody else during a wait"
 		case o.refused != "", o.wanted && !o.held && !(o.formula != nil && o.formula.rests):
 			return o.address + " did not follow before the wait was over"
 		}

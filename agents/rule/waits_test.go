@@ -2,6 +2,7 @@ package rule_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,9 @@ func TestWaits(t *testing.T) {
 	toggle.Toggle = true
 	daily := r
 	daily.On, daily.At = "", "7:30"
+	brief, late := r, r
+	brief.Do = slices.Concat(doHeater(0), []rule.Step{{Wait: 5 * time.Second}, lamp})
+	late.Do = slices.Concat(doHeater(0), []rule.Step{{Wait: 2 * time.Minute}, lamp})
 	first := ruleKeys{On: "a/button", Do: []rule.Step{{Wait: 5 * time.Second}, {Wait: time.Second}, lamp}}
 	for _, tt := range []struct {
 		name         string
@@ -34,6 +38,9 @@ func TestWaits(t *testing.T) {
 		{"if: was false in between only", cold, "nothing, t 4, press, wait 2s, t 6, t 4, wait 10s", "0s heater on for 5m0s, 5s lamp 40 for 1m0s"},
 		{"a person took over", r, "nothing, press, wait 2s, take ann, wait 10m", "0s heater on for 5m0s"},
 		{"a person released", r, "nothing, press, wait 2s, release, wait 10m", "0s heater on for 5m0s"},
+		{"a person released what has no length", brief, "nothing, press, wait 2s, release, wait 10m", "0s heater on"},
+		{"a person took that over", brief, "nothing, press, wait 2s, take ann, wait 10m", "0s heater on"},
+		{"its lease was over", late, "nothing, press, wait 10m", "0s heater on, 2m0s lamp 40 for 1m0s, 2m40s lamp 40 for 20s held"},
 		{"a stop ended the first", r, "nothing, press, wait 2s, refuse unsafe, end everything was sent to safe, wait 4s, refuse, wait 2s", "0s heater on for 5m0s, 2s heater on for 5m0s unsafe, 7s heater on for 5m0s"},
 		{"the first is refused", r, "nothing, refuse unsafe, press, wait 4s, refuse, wait 2s", "0s heater on for 5m0s unsafe, 5s heater on for 5m0s"},
 		{"an event meanwhile begins anew", r, "nothing, press, wait 3s, press, wait 4s, t 1, wait 2s", "0s heater on for 5m0s, 3s heater on for 5m0s held, 8s lamp 40 for 1m0s"},
@@ -57,6 +64,30 @@ func TestWaits(t *testing.T) {
 	} {
 		if _, err := (ruleKeys{On: "a/button", Do: wrong}).rule().Define(); err == nil {
 			t.Errorf("%+v is accepted", wrong)
+		}
+	}
+}
+
+// TestWaitsAfterARestart: an output that an earlier run moved, and that is safe since, has no step follow.
+// Steps that were made are not made again.
+func TestWaitsAfterARestart(t *testing.T) {
+	lamp := rule.Step{Set: map[string]device.Value{"a/lamp": device.Number(40)}, For: time.Minute}
+	for _, length := range []time.Duration{10 * time.Minute, 0} {
+		r := ruleKeys{At: "7:30", Missed: "run", Do: slices.Concat(doHeater(length), []rule.Step{{Wait: 5 * time.Second}, lamp})}
+		for _, told := range []string{"told", "end its lease was over", "release", "wait 1s"} {
+			s := newSim(t, r)
+			s.do("clock 2026-11-23 07:29:59")
+			s.do("wait 3s")
+			s.restart(r)
+			moved := len(s.acts)
+			s.decide()
+			s.do(told)
+			s.do("wait 1h")
+			for _, a := range s.acts[moved:] {
+				if strings.Contains(a, "lamp") {
+					t.Errorf("for %v, %q: %s", length, told, a)
+				}
+			}
 		}
 	}
 }

@@ -48,10 +48,14 @@ func (k *managedChip) find(ctx context.Context, ask func() error) error {
 }
 
 // use calls do once the chip has its settings.
-func (k *managedChip) use(ctx context.Context, do func() error) error { return k.useBy(ctx, k.on.Begin, do) }
+func (k *managedChip) use(ctx context.Context, do func() error) error {
+	return k.useBy(ctx, k.on.Begin, do)
+}
 
 // write is use for a write to an output.
-func (k *managedChip) write(ctx context.Context, do func() error) error { return k.useBy(ctx, k.beginWrite, do) }
+func (k *managedChip) write(ctx context.Context, do func() error) error {
+	return k.useBy(ctx, k.beginWrite, do)
+}
 
 // beginWrite is Begin of a link on which a write waits for less than other uses do.
 func (k *managedChip) beginWrite(ctx context.Context) error {

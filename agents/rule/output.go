@@ -51,9 +51,10 @@ type output struct {
 	startAt  time.Duration
 	startKey string
 	once     bool // one lease, whose length the output chooses
-	// replay: a move with a key was accepted, and the output is not known to be held since. If
+	// replay: a move with a key was accepted, and the output was not seen to be held since. If
 	// it is not, the answer was that of an earlier run, whose lease has ended.
-	replay bool
+	replay  bool
+	earlier bool // replay, also of a move without for:, where the answer's state does not show that it is new
 
 	held    bool
 	doubt   bool          // it is not held, and lease does not say why yet
@@ -204,7 +205,7 @@ func (m *Machine) Done(now Moment, a Act, left time.Duration, state int64, err e
 	o := &m.outputs[a.Output]
 	fresh := false
 	if err == nil && (a.Key == "" || o.state == 0 || state>>32 == o.state>>32) { // else an answer of an earlier run
-		fresh = o.state != 0 && state > o.state
+		fresh = o.state != 0 && state >= o.state
 		o.outdated(state)
 	}
 	o.formula.moved(o, now.Now, a, err != nil)
@@ -223,7 +224,8 @@ func (m *Machine) Done(now Moment, a Act, left time.Duration, state int64, err e
 
 func (o *output) accept(now time.Duration, a Act, left time.Duration, fresh bool) {
 	before, done := o.end, o.done
-	o.replay, o.doubt = a.Key != "" && left > 0 && !fresh, false
+	o.replay, o.doubt = a.Key != "" && !o.once, false
+	o.earlier = a.Key != "" && left > 0 && !fresh
 	o.held, o.refused, o.backOff, o.end, o.done, o.key = true, "", 0, now+left, now, ""
 	o.renewAt = now + max(left*2/3, time.Second)
 	if a.Held && o.end < before+sameEnd && now >= done+2*sameEnd { // its limits end it then
@@ -286,7 +288,7 @@ func (m *Machine) Output(now Moment, seen time.Duration, i int, l Lease) {
 		o.yield(m) // to an owner now
 	}
 	if l.Holder == m.self {
-		o.replay = false
+		o.replay, o.earlier = false, false
 	} else if (o.held || o.doubt) && !(l.State == 0 && seen < o.done) {
 		o.held = false
 		o.leaseEnded(m)

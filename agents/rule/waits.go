@@ -83,7 +83,7 @@ func (m *Machine) breaks(delay time.Duration) string {
 		case o.yielded:
 			return o.address + " was moved by somebody else during a wait"
 		case o.delay >= delay:
-		case o.replay:
+		case o.earlier:
 			return o.address + madeBefore
 		case o.once && o.wasReturned(m):
 			return o.address + " was moved by somebody else during a wait"

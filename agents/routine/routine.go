@@ -114,6 +114,9 @@ func (r *Routine) Define() (agent.Definition, error) {
 // calls returns the calls of step i, without returns to safe.
 func (s *compiled) calls(i int, known rule.Points) (all []agent.Call) {
 	at := "steps[" + strconv.Itoa(i) + "]."
+	if s.Agent != "" {
+		all = append(all, agent.Call{Key: at + "agent", Ask: agents.Ask{Op: agents.OpAsk, Points: []string{s.Agent}}})
+	}
 	for _, address := range s.targets {
 		c := agent.Call{Key: at + "show." + address, Ask: agents.Ask{Op: agents.OpShow, Points: []string{address}}}
 		if s.Set == nil {

@@ -58,8 +58,8 @@ func TestFormulaMistakes(t *testing.T) {
 		{ruleKeys{When: "a/door", Follow: map[string]string{"a/none": "1"}}, "follow"},
 		{ruleKeys{When: "a/door", Follow: map[string]string{"far/a/lamp": "1"}}, "follow"},
 		{ruleKeys{On: "a/button", Follow: lampBy("1")}, "follow"},
-		{ruleKeys{On: "a/button", Do: []rule.Step{{Follow: lampBy("a/t"), For: time.Minute}}}, "do"},
-		{ruleKeys{On: "a/button", Do: []rule.Step{{Set: doHeater(0)[0].Set}, {Follow: map[string]string{"a/heater": "1"}}}}, "do"},
+		{ruleKeys{On: "a/button", Do: []rule.Step{{Follow: lampBy("a/t"), For: time.Minute}}}, "do[0]"},
+		{ruleKeys{On: "a/button", Do: []rule.Step{{Set: doHeater(0)[0].Set}, {Follow: map[string]string{"a/heater": "1"}}}}, "do[1]"},
 	} {
 		_, err := tt.of.rule().NewMachine(selfID, machinePoints, "far")
 		if err == nil || !strings.HasPrefix(err.Error(), tt.key+":") {

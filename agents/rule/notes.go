@@ -35,6 +35,7 @@ type Note struct {
 // note is a Note of the rule, as its Machine has it.
 type note struct {
 	Note
+	key   string        // of its step in the rule
 	delay time.Duration // of the waits before its step
 
 	waits    bool // it is to be made at at
@@ -46,21 +47,21 @@ type note struct {
 }
 
 // addNotes adds the texts and the task of a step, and reports whether it has any.
-func (r *Rule) addNotes(c *compiled, s Step, delay time.Duration, known Points) (some bool, err error) {
+func (r *Rule) addNotes(c *compiled, key string, s Step, delay time.Duration, known Points) (some bool, err error) {
 	some = s.Show != nil || s.Ask != "" || s.Text != ""
 	switch {
 	case !some:
 		return false, nil
 	case s.Set != nil || s.Follow != nil || s.For != 0 || s.Wait != 0 || s.Show != nil && s.Ask != "":
-		return true, mistake("do", "a step does one thing; write another step, as in do: [{ set: { lamp/level: 40 } }, { show: { panel/text: \"the lamp is on\" } }]")
+		return true, mistake(key, "a step does one thing; write another step, as in do: [{ set: { lamp/level: 40 } }, { show: { panel/text: \"the lamp is on\" } }]")
 	case r.Toggle:
-		return true, mistake("do", "a step of a toggle sets outputs; write another rule with the same on:")
+		return true, mistake(key, "a step of a toggle sets outputs; write another rule with the same on:")
 	case s.Ask == "" && s.Text != "":
-		return true, mistake("do", "text: belongs to ask:; a text for a display stands beside it, as in show: { panel/text: hello }")
+		return true, mistake(key, "text: belongs to ask:; a text for a display stands beside it, as in show: { panel/text: hello }")
 	case s.Ask != "" && device.CheckName(s.Ask) != nil:
-		return true, mistake("do", "ask takes the name of an agent of this site, not %.60q", s.Ask)
+		return true, mistake(key, "ask takes the name of an agent of this site, not %.60q", s.Ask)
 	case s.Ask == "" && len(s.Show) == 0:
-		return true, mistake("do", "show takes a display with its text, such as panel/text: hello")
+		return true, mistake(key, "show takes a display with its text, such as panel/text: hello")
 	}
 	notes := []Note{{Agent: s.Ask, Text: s.Text}}
 	if s.Ask == "" {
@@ -68,18 +69,18 @@ func (r *Rule) addNotes(c *compiled, s Step, delay time.Duration, known Points) 
 	}
 	for _, display := range slices.Sorted(maps.Keys(s.Show)) {
 		if err := known.Display(display); err != nil {
-			return true, mistake("do", "%w", err)
+			return true, mistake(key, "%w", err)
 		}
 		notes = append(notes, Note{Display: display, Text: s.Show[display]})
 	}
 	for _, n := range notes {
 		switch bad := func(r rune) bool { return !strconv.IsPrint(r) }; {
 		case n.Agent == "" && n.Text == "", len(n.Text) > maxText, strings.ContainsFunc(n.Text, bad):
-			return true, mistake("do", "a text has 1 to %d characters that can be seen", maxText)
+			return true, mistake(key, "a text has 1 to %d characters that can be seen", maxText)
 		case len(c.notes) == maxNotes:
-			return true, mistake("do", "a rule shows texts and asks agents at most %d times", maxNotes)
+			return true, mistake(key, "a rule shows texts and asks agents at most %d times", maxNotes)
 		}
-		c.notes = append(c.notes, note{Note: n, delay: delay})
+		c.notes = append(c.notes, note{Note: n, key: key, delay: delay})
 	}
 	return true, nil
 }

@@ -31,6 +31,7 @@ const (
 
 // target is an output with the value that a rule gives it.
 type target struct {
+	key     string // of its step in the rule
 	address string
 	value   device.Value
 	length  time.Duration // of a step's for:; 0 leaves it to the output

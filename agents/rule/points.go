@@ -58,7 +58,7 @@ func isAddress(address string) bool {
 	return len(names) >= 2 && len(names) <= 3 && !slices.ContainsFunc(names, func(n string) bool { return device.CheckName(n) != nil })
 }
 
-var errNoPlace = errors.New("sunrise and sunset need to know where the site is; add \"place: 52.52, 13.40\" under site:, its latitude and longitude")
+var errNoPlace = errors.New("sunrise and sunset need to know where the site is; add place: \"52.52, 13.40\" under site:, its latitude and longitude in quotes")
 
 // Compile compiles a condition that uses what others do, too.
 func (p Points) Compile(text string, uses *expr.Uses) (*expr.Program, error) {

@@ -9,23 +9,19 @@ import (
 	"agentsite/device"
 )
 
-// calls returns what the rule does. Of moves it asks for no longer than it may, and again and again, so that
-// they have no length.
-func (c *compiled) calls(r *Rule) (all []agent.Call) {
-	key := "do"
-	if r.Hold != nil {
-		key = "hold"
-	}
+// calls returns the moves of the rule, what it shows and whom it asks. It asks to move for no longer than
+// it may, and again and again, so that moves have no length.
+func (c *compiled) calls() (all []agent.Call) {
 	for _, t := range c.targets {
 		ask := agents.Ask{Op: agents.OpMove, Points: []string{t.address}, Value: t.value, Effect: agents.Acts}
-		all = append(all, agent.Call{Key: key, Ask: ask})
+		all = append(all, agent.Call{Key: t.key, Ask: ask})
 	}
 	for _, n := range c.notes {
-		ask := agents.Ask{Op: agents.OpAsk, Points: []string{n.Agent}, Effect: agents.Acts}
-		if n.Display != "" {
-			ask.Op, ask.Points = agents.OpShow, []string{n.Display}
+		ask := agents.Ask{Op: agents.OpShow, Points: []string{n.Display}}
+		if n.Agent != "" {
+			ask = agents.Ask{Op: agents.OpAsk, Points: []string{n.Agent}}
 		}
-		all = append(all, agent.Call{Key: "do", Ask: ask})
+		all = append(all, agent.Call{Key: n.key, Ask: ask})
 	}
 	return all
 }
@@ -50,7 +46,7 @@ func (r *Rule) doubts(c *compiled, known Points) (all []*agent.Mistake) {
 	}
 	for _, t := range c.targets {
 		if t.longest > 0 && t.length > t.longest {
-			return append(all, &agent.Mistake{Key: "do", Err: fmt.Errorf("%s can be away from safe for %v at a time, so that for: %v has "+
+			return append(all, &agent.Mistake{Key: t.key, Err: fmt.Errorf("%s can be away from safe for %v at a time, so that for: %v has "+
 				"breaks; write a shorter for:, or a longer max_on", t.address, device.FormatDuration(t.longest), device.FormatDuration(t.length))})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -181,7 +182,7 @@ func (r *Rule) Define() (agent.Definition, error) {
 			d.Reads = append(d.Reads, n.Display)
 		}
 	}
-	d.Calls, d.Doubts = c.calls(r), r.doubts(c, known)
+	d.Calls, d.Doubts = c.calls(), r.doubts(c, known)
 	if r.world.Untested {
 		return d, nil
 	}
@@ -283,14 +284,17 @@ func (r *Rule) addTargets(c *compiled, known Points) error {
 	}
 	delay := time.Duration(0)
 	for i, s := range steps {
-		if some, err := r.addNotes(c, s, delay, known); err != nil {
+		if r.When == "" {
+			key = "do[" + strconv.Itoa(i) + "]"
+		}
+		if some, err := r.addNotes(c, key, s, delay, known); err != nil {
 			return err
 		} else if some {
 			continue
 		}
 		if s.Wait != 0 {
 			var err error
-			if delay, err = r.addWait(s, delay, i == len(steps)-1); err != nil {
+			if delay, err = r.addWait(key, s, delay, i == len(steps)-1); err != nil {
 				return err
 			}
 			continue
@@ -335,6 +339,7 @@ func (c *compiled) addTarget(key string, t target) error {
 	case len(c.targets) == maxTargets:
 		return mistake(key, "a rule moves at most %d outputs", maxTargets)
 	}
+	t.key = key
 	c.targets = append(c.targets, t)
 	return nil
 }

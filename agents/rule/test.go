@@ -75,8 +75,8 @@ func (r *Rule) checkTests(c *compiled) error {
 		return err
 	}
 	m, err := r.NewMachine(KindName+":test", points)
-	if err != nil {
-		return err
+	if err != nil { // without them it passed
+		return mistake("tests", "the rule does not go by the readings that are given: %w", err)
 	}
 	p := proof{m: m, points: points, given: make(map[int]given), returns: make(map[int]time.Duration)}
 	p.tell(false) // at first no event has happened
@@ -127,6 +127,9 @@ func (r *Rule) testPoints(c *compiled, known Points) (points []agents.Point, err
 			}
 			if k := slices.IndexFunc(points, func(p agents.Point) bool { return p.Point == address }); k >= 0 && g.kind == device.KindMeasurement && points[k].Unit != g.unit {
 				return nil, mistake("tests", "step %d: write %s: %s", i+1, address, strings.TrimSpace(g.value.String()+" "+points[k].Unit))
+			}
+			if q, _ := known.find(address); q != nil && g.kind == device.KindMeasurement && q.Kind == g.kind && q.Unit != g.unit {
+				return nil, mistake("tests", "step %d: write %s: %s", i+1, address, strings.TrimSpace(g.value.String()+" "+q.Unit))
 			}
 			p := agents.Point{Point: address, Kind: g.kind, Unit: g.unit}
 			if g.value.Type() == device.TypeText && g.kind == device.KindState {

@@ -31,6 +31,7 @@ func TestRuleTests(t *testing.T) {
 		"an output that was moved":    {dark, []rule.Test{{Given: map[string]string{"a/lamp": "0", press: "event"}, After: 50 * time.Second, Holds: level(50)}, {Given: map[string]string{press: "event"}, After: 20 * time.Second}}, ""},
 		"an output that has returned": {dark, []rule.Test{{Given: map[string]string{"a/lamp": "0", press: "event"}, After: 70 * time.Second}, {Given: map[string]string{press: "event"}, Holds: level(50)}}, ""},
 		"a wrong unit":                {dark, []rule.Test{{Given: map[string]string{"a/lamp": "0 %", press: "event"}, Holds: level(50)}}, "a/lamp: 0"},
+		"no unit":                     {holdHeater("a/t > 20 Cel"), []rule.Test{{Given: map[string]string{"a/t": "30"}}}, "a/t: 30 Cel"},
 		"a short window":              {holdHeater("mean(a/t, 5m) > 20 Cel"), []rule.Test{{Given: map[string]string{"a/t": "30 Cel"}, After: 4 * time.Minute, Holds: map[string]device.Value{"a/heater": on}}}, "mean(a/t, 5m) needs 5m of readings, and has 4m0s"},
 		"a long one":                  {holdHeater("mean(a/t, 5m) > 20 Cel"), []rule.Test{{Given: map[string]string{"a/t": "30 Cel"}, After: 5 * time.Minute, Holds: map[string]device.Value{"a/heater": on}}}, ""},
 	} {
@@ -51,6 +52,11 @@ func TestRuleTestsUnknown(t *testing.T) {
 	r.Tests = []rule.Test{{Given: map[string]string{"a/lamp": "0 %", "a/button": "event"}, After: time.Second, Holds: level}}
 	if _, err := r.Define(); err != nil {
 		t.Error(err)
+	}
+	r.Tests[0].Given["a/lamp"] = "0"
+	var wrong *agent.Mistake
+	if _, err := r.Define(); !errors.As(err, &wrong) || wrong.Key != "tests" {
+		t.Errorf("a test whose reading has no unit: %v", err)
 	}
 }
 

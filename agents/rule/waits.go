@@ -9,14 +9,14 @@ import (
 )
 
 // addWait checks a step that waits, and returns how long the steps after it wait in all.
-func (r *Rule) addWait(s Step, before time.Duration, last bool) (time.Duration, error) {
+func (r *Rule) addWait(key string, s Step, before time.Duration, last bool) (time.Duration, error) {
 	switch {
 	case s.Set != nil || s.Follow != nil || s.For != 0:
-		return 0, mistake("do", "wait: is a step of its own, as in do: [{ set: { valve/relay: on }, for: 10m }, { wait: 5s }, { set: { pump/relay: on }, for: 9m }]")
+		return 0, mistake(key, "wait: is a step of its own, as in do: [{ set: { valve/relay: on }, for: 10m }, { wait: 5s }, { set: { pump/relay: on }, for: 9m }]")
 	case last:
-		return 0, mistake("do", "no step comes after the last wait:; remove it")
+		return 0, mistake(key, "no step comes after the last wait:; remove it")
 	case s.Wait < 0 || before+s.Wait > maxLength:
-		return 0, mistake("do", "the steps wait for %v in all at most", device.FormatDuration(maxLength))
+		return 0, mistake(key, "the steps wait for %v in all at most", device.FormatDuration(maxLength))
 	}
 	return before + s.Wait, nil
 }

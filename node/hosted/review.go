@@ -2,6 +2,8 @@ package hosted
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
@@ -17,10 +19,19 @@ func Review(cfg *config.Site, kinds Kinds) (doubts []error, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var workers []string // agents that can be asked
+	for _, e := range all {
+		if _, ok := e.agent.(agent.Worker); ok {
+			workers = append(workers, e.Name)
+		}
+	}
 	var errs []error
 	for _, e := range all {
 		for _, c := range e.Calls {
 			errs = append(errs, e.review(c))
+			if name := c.Ask.Points[0]; c.Ask.Op == agents.OpAsk && !strings.Contains(name, "/") && !slices.Contains(workers, name) {
+				doubts = append(doubts, e.Errorf(c.Key, "%s: no agent %q in this file can be asked%s", c.Key, name, device.Suggest(name, workers, "agent")))
+			}
 		}
 		for _, d := range e.Doubts {
 			doubts = append(doubts, e.Errorf(d.Key, "%w", d))

@@ -20,7 +20,7 @@ func (u *Uses) CompileNumber(text, unit string, lookup func(address string) (p P
 		p.unexpected("an arithmetic sign")
 	}
 	if p.wantNumber(&x); p.err == nil && x.unit != "" && x.unit != anyUnit && unit != anyUnit && x.unit != unit {
-		p.fail(x.off, x.end, "the formula is in %s, and the output is %s: divide by a number in %[1]s, such as %s / 10 %[1]s", x.unit, inUnit(unit), p.source(x))
+		p.fail(x.off, x.end, "the formula is in %s, and the output is %s: divide by a number in %[1]s, such as (%[3]s) / 10 %[1]s", x.unit, inUnit(unit), p.source(x))
 	}
 	if p.err != nil {
 		return nil, p.err

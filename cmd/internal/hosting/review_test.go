@@ -16,8 +16,6 @@ func TestReview(t *testing.T) {
 	const devices = "site: { name: a }\ndevices:\n  g: { driver: sim, points: { heater: { max_on: 20m }, lamp: { lease: 1m }, vent: { max_on: unlimited } } }\nagents:\n  x: "
 	for text, want := range map[string]string{ // "" for fine, ? for a doubt, else a part of the message
 		"{ kind: rule, may: set g/lamp, when: g/pump == on, hold: { g/lamp: on } }":                                                    "",
-		"{ kind: rule, may: set g/pump, every: 1h, do: [ { ask: gardener, text: hello } ] }":                                           "may: 'set g/pump, ask gardener'",
-		"{ kind: rule, may: ask gardener, every: 1h, do: [ { ask: gardener, text: hello } ] }":                                         "",
 		"{ kind: rule, when: g/soil_moisture < 40 %, for: 1m, hold: { g/pump: on } }":                                                  "may: set g/pump",
 		"{ kind: rule, may: set g/pump, when: g/soil_moisture < 40 %, for: 1m, hold: { g/pump: on } }":                                 "",
 		"{ kind: rule, may: set g/pump, when: g/soil_moisture < 40 %, for: 1m, hold: { g/pump: on, g/lamp: on } }":                     "may: 'set g/pump, set g/lamp'",

@@ -88,7 +88,7 @@ func askerOf(r owner.Request) string {
 	if len(r.Via) == 0 {
 		return called(r.Who)
 	}
-	return called(r.Who) + " through " + strings.Join(allCalled(r.Via), ", ")
+	return called(r.Who) + " through " + strings.Join(allCalled(r.Who, r.Via), ", ")
 }
 
 // argumentsOf returns a call's arguments as JSON.

@@ -11,7 +11,6 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/task"
-	"agentsite/device"
 	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
@@ -275,8 +274,7 @@ func (v *view) offer(ctx context.Context, t task.Task) bool {
 // isFor reports whether an agent of the site makes a call for a task. Callers from elsewhere, by a
 // key or a token, can write any text into Via.
 func isFor(r owner.Request, task string) bool {
-	kind, name, _ := strings.Cut(r.Who, ":")
-	return kind != "token" && device.CheckName(kind) == nil && device.CheckName(name) == nil && slices.Contains(r.Via, "task/"+task)
+	return isHosted(r.Who) && slices.Contains(r.Via, "task/"+task)
 }
 
 // meanwhile handles a line typed while the agent works.

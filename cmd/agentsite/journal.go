@@ -62,7 +62,7 @@ func (a *app) showJournal(all []ops.JournalEntry) error {
 		}
 		who := called(e.Who)
 		if len(e.Via) > 0 {
-			who += " through " + strings.Join(allCalled(e.Via), ", ")
+			who += " through " + strings.Join(allCalled(e.Who, e.Via), ", ")
 		}
 		return []string{e.Time.Local().Format(time.DateTime), who, e.Tool, string(e.Args), outcome}
 	})

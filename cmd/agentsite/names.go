@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"sync"
 
 	"agentsite/agents"
@@ -36,19 +37,33 @@ func called(who string) string {
 	return who
 }
 
-// allCalled is called for a chain of callers.
-func allCalled(chain []string) (all []string) {
-	for _, who := range chain {
-		all = append(all, called(who))
+// allCalled returns the chain of callers behind who. A name stands there only for the asker of a task, whom
+// the site has put there: the rest is what callers write, and nobody has proved those keys.
+func allCalled(who string, chain []string) (all []string) {
+	all = append(all, chain...)
+	last := len(all) - 1
+	if last < 1 || !isHosted(who) || !strings.HasPrefix(all[last], "task/") {
+		return all
 	}
+	asker := last - 1
+	if asker > 0 && !strings.Contains(all[asker], ":") && all[asker] != "local" { // the asker's own name
+		asker--
+	}
+	all[asker] = called(all[asker])
 	return all
+}
+
+// isHosted reports whether a caller is an agent of the site.
+func isHosted(who string) bool {
+	kind, name, _ := strings.Cut(who, ":")
+	return kind != "token" && device.CheckName(kind) == nil && device.CheckName(name) == nil
 }
 
 // withNames returns the answer with the names of the keys that the user knows.
 func (w why) withNames() why {
-	w.Via = allCalled(w.Via)
 	if w.Output != nil {
 		o := *w.Output
+		w.Via = allCalled(o.Holder, w.Via)
 		if name := called(o.Holder); name != o.Holder {
 			o.Holder, w.Name = name, ""
 		}
@@ -57,7 +72,8 @@ func (w why) withNames() why {
 	w.Changes = append([]agents.Event{}, w.Changes...)
 	for i := range w.Changes {
 		d := &w.Changes[i]
-		d.Holder, d.By, d.Via = called(d.Holder), called(d.By), allCalled(d.Via)
+		d.Via = allCalled(d.By, d.Via)
+		d.Holder, d.By = called(d.Holder), called(d.By)
 	}
 	return w
 }

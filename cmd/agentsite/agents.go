@@ -20,7 +20,7 @@ func (a *app) allowCommand() *cobra.Command {
 		Use: "allow [PERMISSION]", Short: "Give an agent of yours a permission, on one site or on all",
 		Long: permissionHelp + `
 
-With --site the permission is for that site. Without, it is for all sites that you know,
+With --site or AGENTSITE_SITE the permission is for that site. Without, it is for all sites that you know,
 and for those that you claim later. It replaces what you gave the agent there before, at
 once, also where the agent is connected. The usual PERMISSION is
 "` + peer.AssistantMay + `": to read everything, and
@@ -38,7 +38,7 @@ what you were granted. It ends after 90 days if it only reads, else after 7 days
 			if err != nil {
 				return err
 			}
-			if a.url != "" || a.data != "" || a.as != "" {
+			if a.url != "" || a.data != "" || a.as != "" || a.peer != "" { // a contact's key became its name
 				return usagef("agents allow takes no --url, --data or --as: it is for sites that you know")
 			}
 			return a.allow(cmd, agent, words, end)
@@ -61,7 +61,7 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 	if err != nil {
 		return err
 	}
-	wanted, done := a.site, 0
+	wanted, done := a.namedSite(), 0
 	for _, k := range all {
 		if wanted != "" && k.Name != wanted {
 			continue

@@ -52,10 +52,7 @@ const siteVariable = "AGENTSITE_SITE"
 // chooseSite chooses a site where none is named: that of the environment or, on a machine that never ran
 // one in the folder, the only one that is known.
 func (a *app) chooseSite(folder state.Folder) error {
-	if a.site != "" || a.peer != "" || a.url != "" || a.data != "" {
-		return nil
-	}
-	if a.site = os.Getenv(siteVariable); a.site != "" {
+	if a.site = a.namedSite(); a.site != "" || a.peer != "" || a.url != "" || a.data != "" {
 		return nil
 	}
 	if _, err := os.Stat(folder.Path(state.KeyFile)); !errors.Is(err, fs.ErrNotExist) {
@@ -71,6 +68,14 @@ func (a *app) chooseSite(folder state.Folder) error {
 		return coded{exitAway, fmt.Errorf("no site runs on this machine: name one that you know with --site or %s: %s", siteVariable, strings.Join(names, ", "))}
 	}
 	return nil
+}
+
+// namedSite returns the site of --site or, where no flag names one, of the environment; "" for none.
+func (a *app) namedSite() string {
+	if a.peer != "" || a.url != "" || a.data != "" {
+		return a.site
+	}
+	return cmp.Or(a.site, os.Getenv(siteVariable))
 }
 
 // knownSites returns the names of the sites that the caller knows: the user, or the agent of --as.

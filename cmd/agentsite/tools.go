@@ -169,11 +169,11 @@ output. The command presents all sites of one of your agents, and the site on th
 machine, as one set of tools. It uses the agent's key and permissions ("agentsite agents
 allow").
 
-With --site or --peer it presents that site only. With --data, or without --as while your
+With --site, --peer or AGENTSITE_SITE it presents that site only. With --data, or without --as while your
 assistant has no permission anywhere, it presents the site on this machine only.`,
 		Example: "  agentsite connect\n  agentsite connect --as watchman",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			only := cmp.Or(a.site, a.peer)
+			only := cmp.Or(a.namedSite(), a.peer)
 			switch {
 			case a.url != "":
 				return usagef("connect takes no --url: an HTTP client connects to the site directly")

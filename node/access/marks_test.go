@@ -160,3 +160,31 @@ func TestMarksOfOthers(t *testing.T) {
 		present(wide, errReplaced.Msg)
 	})
 }
+
+// TestIssuedAhead: a grant of an issuer whose clock is a year ahead is refused, since no later one would replace it,
+// and one of a clock that is some hours ahead is replaced the day after.
+func TestIssuedAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keys(4)
+		owner, ann, bob := k[1], k[2], k[3]
+		b := (&shelf{}).open(t, k[0].ID())
+		wants(t, b.Claim(Owner{ID: owner.ID()}), "")
+		anns := grant(t, "set fan", owner, ann)
+		present := func(g *Grant) error {
+			_, err := b.Present(g.Audience(), g.Bytes())
+			return err
+		}
+		give := func(issued time.Time) *Grant {
+			g, err := anns.Attenuate(ann, Block{Audience: bob.ID(), Permissions: words(t, "set fan"), Issued: issued.UnixNano()})
+			wants(t, err, "")
+			return g
+		}
+		ahead := give(time.Now().AddDate(1, 0, 0))
+		if present(ahead) == nil || present(passOn(t, ahead, bob, k[0])) == nil {
+			t.Error("a grant of next year is accepted")
+		}
+		wants(t, present(give(time.Now().Add(14*time.Hour))), "")
+		time.Sleep(15 * time.Hour)
+		wants(t, present(give(time.Now())), "")
+	})
+}

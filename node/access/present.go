@@ -3,6 +3,7 @@ package access
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/node/identity"
@@ -17,6 +18,10 @@ const (
 	maxPresentedPerRoot = 8
 	maxPresented        = 256
 )
+
+// maxAheadIssued is how far the clock of who signed a grant may be ahead. Beyond it no newer grant would replace
+// this one until then.
+const maxAheadIssued = 24 * time.Hour
 
 // Present adds a grant that its holder presents, until it expires or the process ends. It takes the
 // place of those that the same keys passed on to the holder before, which are refused from then on.
@@ -33,6 +38,12 @@ func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 	c := newCredential(g)
 	if err := s.checkValid(c, agents.Returns); err != nil {
 		return nil, err
+	}
+	now, sure := s.now()
+	for _, b := range g.Blocks {
+		if sure && b.Issued > now.Add(maxAheadIssued).UnixNano() {
+			return nil, denied("your grant was signed at %s, and it is %s here: have its issuer set their clock and give another", formatTime(b.Issued/1e9), formatTime(now.Unix()))
+		}
 	}
 	if find(s.credentials[c.principal], g) >= 0 {
 		return g, nil

@@ -31,7 +31,8 @@ func writeLines(w io.Writer, lines []string) error {
 	var all strings.Builder
 	for _, line := range lines {
 		text := strings.TrimLeft(line, " ")
-		if indent := len(line) - len(text); width > 0 && cellsOf(line) > width && !access.ShellSafe(strings.TrimRight(text, ",")) {
+		whole := width == 0 || cellsOf(line) <= width || access.ShellSafe(strings.TrimRight(text, ","))
+		if indent := len(line) - len(text); !whole {
 			line = line[:indent] + withBreaks(text, indent+1, width)
 		}
 		all.WriteString(line + "\n")

@@ -42,7 +42,8 @@ func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 	now, sure := s.now()
 	for _, b := range g.Blocks {
 		if sure && b.Issued > now.Add(maxAheadIssued).UnixNano() {
-			return nil, denied("your grant was signed at %s, and it is %s here: have its issuer set their clock and give another", formatTime(b.Issued/1e9), formatTime(now.Unix()))
+			return nil, denied("your grant was signed at %s, and it is %s here: have its issuer set their clock and give another",
+				formatTime(b.Issued/1e9), formatTime(now.Unix()))
 		}
 	}
 	if find(s.credentials[c.principal], g) >= 0 {

@@ -191,11 +191,15 @@ type ended struct {
 // somebody returned earlier has the next step come no earlier.
 func (r *run) hold(ctx context.Context, length time.Duration, held []*hold) error {
 	if at := r.next; at < len(r.made) {
-		var all []ended
-		if err := r.once(nil); err != nil {
+		all := make([]ended, len(held))
+		if r.made[at].Outcome == string(device.UnknownOutcome) { // what was cut off is only a note
+			r.next, r.from = at+1, time.Now()
+			for i := range all {
+				all[i].Ended = interrupted
+			}
+		} else if err := r.once(nil); err != nil {
 			return err
-		}
-		if err := json.Unmarshal(r.made[at].Result, &all); err != nil || len(all) != len(held) {
+		} else if err := json.Unmarshal(r.made[at].Result, &all); err != nil || len(all) != len(held) {
 			return device.Faultf(device.Internal, "step %d of the task: how long its outputs were held cannot be read", at+1)
 		}
 		r.outputs.change(func() {

@@ -172,3 +172,26 @@ func TestRest(t *testing.T) {
 		})
 	}
 }
+
+// TestCutNote: a restart while the end of a hold is noted loses how long the hold was, and not the rest
+// of the routine.
+func TestCutNote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, b := beds(), &bench{}
+		r.Steps = []Step{{Set: on("valve1/valve"), For: time.Minute, Wait: "true"}, {Wait: "10s"}, {Set: on("valve2/valve"), For: time.Minute, Wait: "true"}}
+		if _, err := r.Work(t.Context(), self, b, b); err != nil || len(b.task.Steps) != 4 {
+			t.Fatal(err, b.task.Steps)
+		}
+		b.task.Steps = b.task.Steps[:2]
+		b.task.Steps[1].Outcome, b.task.Steps[1].Result = string(device.UnknownOutcome), nil // as tasks note it
+		began := time.Now()
+		text, err := r.Work(t.Context(), self, b, b)
+		var res Result
+		if err := errors.Join(err, json.Unmarshal(text, &res)); err != nil || len(res.Moved) != 2 {
+			t.Fatal(err, string(text))
+		}
+		if first, took := res.Moved[0], time.Since(began); first.Seconds != 0 || first.Ended == "" || took != 70*time.Second {
+			t.Errorf("%+v, after %v", first, took)
+		}
+	})
+}

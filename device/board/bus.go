@@ -145,7 +145,7 @@ func (c I2C) Conn() *Conn {
 // transfer that the kernel has begun ends by the bus driver's own timeout, 1 s on a Raspberry Pi.
 //
 // After a chip has hung, Begin first leaves the bus to others, for half of the time that the chip
-// took, and for all of it while it goes on. BeginWrite does so only after a write that hung.
+// took, and for all of it while it goes on. BeginWrite does so after a write that hung, and else briefly.
 type Conn struct {
 	Turn
 	at      I2C
@@ -202,10 +202,14 @@ func (b *i2cBus) end() time.Duration {
 // takes a tenth of a second.
 const hangs = 500 * time.Millisecond
 
+// brief is how long a write waits after a reading that hung: outputs of other chips that wait for the
+// bus are written first, in several transfers each.
+const brief = 100 * time.Millisecond
+
 // Begin waits until no other call uses the chip, and until it is to be asked again.
 func (c *Conn) Begin(ctx context.Context) error { return c.begin(ctx, &c.again) }
 
-// BeginWrite is Begin before a write to an output: that waits for no pause after a reading that hung.
+// BeginWrite is Begin before a write to an output: that waits briefly after a reading that hung.
 func (c *Conn) BeginWrite(ctx context.Context) error {
 	err := c.begin(ctx, &c.writeAgain)
 	if err == nil {
@@ -259,8 +263,8 @@ func (c *Conn) Tx(addr uint16, w, r []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.again = time.Now().Add(c.pause)
-	if c.writes {
-		c.writeAgain = c.again
+	if c.writeAgain = c.again; !c.writes {
+		c.writeAgain = time.Now().Add(brief)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -84,6 +85,42 @@ func TestHungTransfer(t *testing.T) {
 			if got := bus.asked[i+1].Sub(bus.asked[i]); got != want*time.Second {
 				t.Errorf("it was asked again after %v", got)
 			}
+		}
+	})
+}
+
+// TestWritesOfOthersFirst: a write of several transfers to another chip on the bus comes between a
+// reading that hangs and a write to the chip that hangs.
+func TestWritesOfOthersFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := boardtest.I2C(&hungBus{hangs: 0x76})
+		hung, well := b.I2C(0x76).Conn(), b.I2C(0x48).Conn()
+		begun := time.Now()
+		use := func(begin func(context.Context) error, tx func() error, end func()) {
+			if err := begin(t.Context()); err != nil {
+				t.Error(err)
+			}
+			defer end()
+			tx()
+		}
+		var all sync.WaitGroup
+		all.Go(func() { use(hung.Begin, func() error { return hung.Tx(0x76, nil, nil) }, hung.End) })
+		synctest.Wait()
+		all.Go(func() { use(hung.BeginWrite, func() error { return hung.Tx(0x76, nil, nil) }, hung.End) })
+		all.Go(func() {
+			use(well.BeginWrite, func() (err error) {
+				for range 10 {
+					err = errors.Join(err, well.Tx(0x48, nil, nil))
+				}
+				if took := time.Since(begun); err != nil || took > 4100*time.Millisecond {
+					t.Errorf("after %v: %v", took, err)
+				}
+				return err
+			}, well.End)
+		})
+		all.Wait()
+		if took := time.Since(begun); took > 8200*time.Millisecond {
+			t.Errorf("the chip that hangs was written to after %v", took)
 		}
 	})
 }

@@ -204,9 +204,9 @@ func (o *output) ask(now time.Duration) time.Duration {
 func (m *Machine) Done(now Moment, a Act, left time.Duration, state int64, err error) {
 	m.now, m.touched = now, true
 	o := &m.outputs[a.Output]
-	fresh := false
+	fresh := state == 0 && o.lease.Holder == m.self
 	if err == nil && (a.Key == "" || o.state == 0 || state>>32 == o.state>>32) { // else an answer of an earlier run
-		fresh = o.state != 0 && state >= o.state
+		fresh = fresh || o.state != 0 && state >= o.state
 		o.outdated(state)
 	}
 	o.formula.moved(o, now.Now, a, err != nil)

@@ -92,31 +92,32 @@ func TestWaitsAfterARestart(t *testing.T) {
 	}
 }
 
-// TestWaitsOfWhatIsHeldAlready: a step follows a move that finds the output held by the one before.
+// TestWaitsOfWhatIsHeldAlready: a step follows a move that finds the output held by the one before,
+// with states and without.
 func TestWaitsOfWhatIsHeldAlready(t *testing.T) {
 	lamp := rule.Step{Set: map[string]device.Value{"a/lamp": device.Number(40)}}
-	s := newSim(t, ruleKeys{At: "* * * * *", Do: slices.Concat(doHeater(0), []rule.Step{{Wait: 5 * time.Second}, lamp})})
-	s.now.Wall, s.now.Sure = time.Date(2026, 11, 23, 7, 29, 59, 0, berlin(t)), true
-	s.m.Output(s.now, s.now.Now, 0, rule.Lease{Known: true, State: 1})
-	s.m.Step(s.now)
-	moved := 0
-	for range 2 * 60 {
-		s.now.Now += time.Second
-		s.now.Wall = s.now.Wall.Add(time.Second)
-		acts, _ := s.m.Step(s.now)
-		for _, a := range slices.Clone(acts) {
-			state := int64(2)
-			if s.m.Outputs()[a.Output] == "a/lamp" {
-				moved++
-				state = 0
-			}
-			s.m.Done(s.now, a, 90*time.Second, state, nil)
-			if s.now.Now < time.Minute { // and nothing changes later
-				s.m.Output(s.now, s.now.Now, a.Output, rule.Lease{Holder: selfID, Known: true, State: state})
+	for _, state := range []int64{2, 0} {
+		s := newSim(t, ruleKeys{At: "* * * * *", Do: slices.Concat(doHeater(0), []rule.Step{{Wait: 5 * time.Second}, lamp})})
+		s.now.Wall, s.now.Sure = time.Date(2026, 11, 23, 7, 29, 59, 0, berlin(t)), true
+		s.m.Output(s.now, s.now.Now, 0, rule.Lease{Known: true, State: state / 2})
+		s.m.Step(s.now)
+		moved := 0
+		for range 2 * 60 {
+			s.now.Now += time.Second
+			s.now.Wall = s.now.Wall.Add(time.Second)
+			acts, _ := s.m.Step(s.now)
+			for _, a := range slices.Clone(acts) {
+				if s.m.Outputs()[a.Output] == "a/lamp" {
+					moved++
+				}
+				s.m.Done(s.now, a, 90*time.Second, state, nil)
+				if s.now.Now < time.Minute { // and nothing changes later
+					s.m.Output(s.now, s.now.Now, a.Output, rule.Lease{Holder: selfID, Known: true, State: state})
+				}
 			}
 		}
-	}
-	if moved != 2 {
-		t.Errorf("the step after the wait was made %d times in two minutes", moved)
+		if moved != 2 {
+			t.Errorf("state %d: the step after the wait was made %d times in two minutes", state, moved)
+		}
 	}
 }

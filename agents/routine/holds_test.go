@@ -173,6 +173,31 @@ func TestRest(t *testing.T) {
 	}
 }
 
+// drying is a resting site whose soil is wet once the rest is over.
+type drying struct{ resting }
+
+func (d drying) Try(ctx context.Context, p agents.Principal, r agents.MoveRequest) error {
+	err := d.resting.Try(ctx, p, r)
+	if err == nil {
+		d.moisture = 80
+	}
+	return err
+}
+
+// TestRestThenIf: the condition of a step that has waited for a limit is that of the time of its move.
+func TestRestThenIf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, b := beds(), &bench{moisture: 10, quality: device.Good}
+		r.Steps = []Step{{If: "soil/moisture < 30 %", Set: on("valve1/valve"), For: time.Minute}}
+		if _, err := r.Work(t.Context(), self, drying{resting{b, time.Now().Add(5 * time.Second)}}, b); err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(b.done, func(s string) bool { return strings.Contains(s, "valve1") }) {
+			t.Errorf("it moved: %q", b.done)
+		}
+	})
+}
+
 // TestCutNote: a restart while the end of a hold is noted loses how long the hold was, and not the rest
 // of the routine.
 func TestCutNote(t *testing.T) {

@@ -139,6 +139,11 @@ func (r *Routine) points(ctx context.Context, self agents.Principal, site agents
 // step makes one step.
 func (r *run) step(ctx context.Context, i int, s *compiled) error {
 	if s.program != nil {
+		for _, address := range s.targets { // the condition is that of the time of the move
+			if err := r.rest(ctx, s, address); err != nil {
+				return err
+			}
+		}
 		holds, err := r.holds(ctx, s.program)
 		if err != nil {
 			return err
@@ -152,10 +157,8 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 	}
 	var held []*hold
 	for _, address := range s.targets {
-		if s.Set != nil && r.next >= len(r.made) {
-			if err := r.rest(ctx, s.move(address)); err != nil {
-				return err
-			}
+		if err := r.rest(ctx, s, address); err != nil {
+			return err
 		}
 		var out agents.Output
 		replayed := r.next < len(r.made)
@@ -232,11 +235,12 @@ type trying interface {
 
 // rest waits while a limit refuses a move for a short time, such as the gap of an interlock after
 // another task. Any other refusal is that of the move itself.
-func (r *run) rest(ctx context.Context, m agents.MoveRequest) error {
+func (r *run) rest(ctx context.Context, s *compiled, output string) error {
 	site, ok := r.site.(trying)
-	if !ok {
+	if !ok || s.Set == nil || r.next < len(r.made) {
 		return nil
 	}
+	m := s.move(output)
 	defer r.work.Say("")
 	for until := time.Now().Add(maxRest); ; {
 		err := site.Try(ctx, r.self, m)

@@ -55,7 +55,7 @@ func (a *app) chooseSite(folder state.Folder) error {
 	if a.site = a.namedSite(); a.site != "" || a.peer != "" || a.url != "" || a.data != "" {
 		return nil
 	}
-	if _, err := os.Stat(folder.Path(state.KeyFile)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(folder.Path(state.TokenFile)); !errors.Is(err, fs.ErrNotExist) { // identity creates a key
 		return nil
 	}
 	names := a.knownSites()

@@ -330,8 +330,12 @@ func missingPermission(tool, point string) *device.Fault {
 		return denied("you lack a permission for this") // no site has such names
 	}
 	for _, a := range actions {
-		if slices.Contains(a.tools, tool) && (point != "" || a.word == wordStop) {
+		switch {
+		case !slices.Contains(a.tools, tool):
+		case point != "" || a.word == wordStop:
 			p.Tools = a.tools
+		default:
+			return denied("you lack the permission to %s anything here; an owner can grant one such as '%[1]s *'", a.word)
 		}
 	}
 	return denied("you lack the permission '%s', which an owner can grant", p.String())

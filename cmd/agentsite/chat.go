@@ -34,7 +34,9 @@ was not done, whatever the agent says. While the agent works, these can be typed
 
 and at any time /history for the conversation and /quit.`,
 		Example: "  agentsite chat gardener\n  agentsite chat shed/gardener is the vent open?\n  agentsite chat gardener --continue 5DKQ2X7A",
-		Args:    cobra.MinimumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			return exactly("AGENT")(cmd, args[:min(len(args), 1)])
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := a.agentOf(args[0])
 			if err != nil {

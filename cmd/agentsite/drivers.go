@@ -12,7 +12,7 @@ import (
 
 func (a *app) driversCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "drivers [NAME]", GroupID: groupBoard, Args: cobra.MaximumNArgs(1),
+		Use: "drivers [NAME]", GroupID: groupBoard, Args: optional("NAME"),
 		Short: "List the drivers, or show how one is wired up and configured",
 		Long: `List the drivers, or show how a part is wired up and configured: the shortest entry for
 the configuration, its keys with their defaults, the positions of the header, and the

@@ -14,7 +14,7 @@ import (
 type Input struct {
 	Pin       board.Pin     `json:"pin" jsonschema:"the line, such as GPIO17, P1_11 (its position on the header) or gpiochip0/17"`
 	ActiveLow bool          `json:"active_low,omitempty" jsonschema:"on where a low level counts as on, as with a button to ground"`
-	Pull      board.Pull    `json:"pull,omitempty" jsonschema:"the resistor inside the board: up, down or none; left as it is when not written"`
+	Pull      board.Pull    `json:"pull,omitempty" jsonschema:"the resistor inside the board: up, down or none"`
 	Debounce  time.Duration `json:"debounce,omitempty" jsonschema:"a level counts once it has lasted that long, at most 10s; the kernel waits, not this program"`
 
 	board        *board.Board

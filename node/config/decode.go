@@ -361,7 +361,10 @@ func (d decoder) mapping(path string, n *node, v reflect.Value) {
 	}
 	if n.shape != mapping {
 		hint := "; write a name before each, as in { pump: … }"
-		if n.shape == scalar {
+		switch {
+		case n.shape == scalar && t.Elem().Kind() == reflect.String: // the text of a display, rather than its name
+			hint = "; write a name before it, as in { NAME: " + clip(n.text) + " }"
+		case n.shape == scalar:
 			hint = "; write { " + clip(n.text) + ": … }"
 		}
 		d.fail(n.at, "%s takes keys with values, not %s%s", path, n.what(), hint)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -67,7 +68,7 @@ func parseValue(n *node) (device.Value, error) {
 	}
 	number, err := parseNumber(n.text)
 	if err != nil || n.quoted {
-		return device.Value{}, fmt.Errorf("takes on, off or a number, not %s%s", n.what(), boolHint(n.text))
+		return device.Value{}, fmt.Errorf("takes on, off or a number, not %s%s", n.what(), cmp.Or(boolHint(n.text), numberHint(n, decimal())))
 	}
 	return device.Number(number), nil
 }

@@ -88,6 +88,8 @@ func (p *parser) unexpected(expected string) {
 		p.fail(t.off, t.end, "write %s in small letters", small)
 	case t.kind == tokWord && written == "not":
 		p.fail(t.off, t.end, "not stands before a whole comparison: write such as not door/position == open")
+	case t.kind == tokWord && written == "in":
+		p.fail(t.off, t.end, "in is not used here: write such as month between oct..apr")
 	case written == ",":
 		p.fail(t.off, t.end, "a comma separates the arguments of functions only: a number has a point, such as 0.5")
 	default:

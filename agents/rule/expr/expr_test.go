@@ -98,6 +98,7 @@ var refusals = []struct{ text, fix string }{
 	{`door/open‹)›`, "cannot stand here"},
 	{`door/open ‹lamp/on›`, "missing before it"},
 	{`door/open ‹=› on`, "write =="},
+	{`month ‹in› oct..apr`, "between"},
 	{`door/open ‹===› on`, "write =="},
 	{`door/open ‹&&› lamp/on`, "write and"},
 	{`door/open ‹&› lamp/on`, "write and"},

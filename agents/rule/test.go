@@ -229,6 +229,9 @@ func (p *proof) decide() (next time.Duration) {
 				left = time.Minute
 			}
 			p.m.Done(p.now, a, left, 0, nil)
+			if !a.Value.IsZero() { // and its state follows, as on a site
+				p.m.Output(p.now, p.now.Now, a.Output, Lease{Holder: p.m.self, Known: true})
+			}
 			if i := slices.Index(p.m.uses.Points, p.m.outputs[a.Output].address); i >= 0 {
 				p.moved(i, a.Value, left)
 				p.tell(false)

@@ -224,7 +224,7 @@ var commands = [][]string{
 // alone are the program's commands that a site answers nothing to: they are about this machine, the
 // user's own files or another site. connect is in TestConnectHostile.
 var alone = []string{
-	"accept", "backup", "check", "completion", "completion bash", "completion fish", "completion powershell", "completion zsh", "connect", "console", "delegate", "demo", "discover", "doctor", "help", "llm", "llm check",
+	"accept", "backup", "check", "completion", "completion bash", "completion fish", "completion powershell", "completion zsh", "connect", "console", "delegate", "demo", "discover", "doctor", "drivers", "help", "llm", "llm check",
 	"pinout", "prepare", "realm", "realm join", "realm leave", "realm list", "realm new", "relay", "restore", "run", "safe", "scan", "schema", "sites", "sites forget", "token", "update", "version",
 }
 

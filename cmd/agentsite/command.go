@@ -88,10 +88,15 @@ func words(cmd *cobra.Command) string {
 func noArgs(cmd *cobra.Command, args []string) error { return exactly()(cmd, args) }
 
 func exactly(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
+	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
+			if name, value, ok := strings.Cut(strings.Join(args, " "), "="); ok && len(args) == 1 && len(names) == 2 {
+				return fmt.Errorf("%s is missing: write %s, with a blank instead of =", names[1], clean(name+" "+value))
+			}
 			return fmt.Errorf("%s is missing", names[len(args)])
+		case len(args) > len(names) && cmd.Flags().Lookup(args[len(names)]) != nil:
+			return fmt.Errorf("unexpected argument %q: write --%[1]s", args[len(names)])
 		case len(args) > len(names):
 			return fmt.Errorf("unexpected argument %q", clean(args[len(names)]))
 		}

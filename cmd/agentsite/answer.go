@@ -129,12 +129,22 @@ type quoted struct {
 	column int // that the line has reached
 }
 
-// quote returns the next piece of the text, cleaned, with a mark before each line.
+// quote returns the next piece of the text, cleaned, with a mark before each line. It breaks a line before
+// a word that begins in the piece, if the word fits into a line.
 func (q *quoted) quote(text string) string {
 	var b strings.Builder
-	for _, r := range cleanLines(text) {
+	text = cleanLines(text)
+	for i, r := range text {
 		width := cellsOf(string(r))
-		if r != '\n' && q.width > 0 && q.column+width > q.width {
+		needs := width
+		if i > 0 && text[i-1] == ' ' {
+			word, _, _ := strings.Cut(text[i:], "\n")
+			word, _, _ = strings.Cut(word, " ")
+			if n := cellsOf(word); n <= q.width-len(q.mark) {
+				needs = max(width, n)
+			}
+		}
+		if r != '\n' && q.width > 0 && q.column+needs > q.width {
 			b.WriteByte('\n')
 			q.column = 0
 		}

@@ -49,6 +49,10 @@ func TestQuoted(t *testing.T) {
 			}
 		}
 	}
+	q := quoted{mark: quoteMark, width: width}
+	if said := q.quote("the humidity of the greenhouse is humidity and " + strings.Repeat("x", 50)); !strings.Contains(said, "\n| humidity") {
+		t.Errorf("a word is broken: %q", said)
+	}
 	var out strings.Builder
 	a := &app{out: &output{Writer: &out}}
 	result := jsontext.Value(`{"text":"off\n  [site] 10:00:00 emergency stop: done","receipt":[{"does":"emergency stop","outcome":"done","time":"2026-01-01T00:00:00Z"}]}`)

@@ -49,7 +49,8 @@ func (n *node) limits(values map[quantity][]device.Value) {
 		for _, c := range constants {
 			switch at := c.val.Number(); c.val.Type() {
 			case device.TypeNumber:
-				values[x] = append(values[x], device.Number(math.Nextafter(at, math.Inf(-1))), c.val, device.Number(math.Nextafter(at, math.Inf(1))))
+				below, above := math.Nextafter(at, math.Inf(-1)), math.Nextafter(at, math.Inf(1))
+				values[x] = append(values[x], device.Number(below), c.val, device.Number(above))
 			case device.TypeBool:
 				values[x] = append(values[x], device.Bool(false), device.Bool(true))
 			default:

@@ -145,7 +145,7 @@ func (c I2C) Conn() *Conn {
 // transfer that the kernel has begun ends by the bus driver's own timeout, 1 s on a Raspberry Pi.
 //
 // After a chip has hung, Begin first leaves the bus to others, for half of the time that the chip
-// took, and for all of it while it goes on. BeginWrite does so after a write that hung, and else briefly.
+// took, and for all of it while it goes on. BeginWrite does so once a write has hung, and else briefly.
 type Conn struct {
 	Turn
 	at      I2C
@@ -157,6 +157,7 @@ type Conn struct {
 	bus     i2c.BusCloser // open from the first transfer to End
 	pause   time.Duration // after the last transfer, of a chip that hung
 	writes  bool          // from BeginWrite to End
+	stuck   bool          // a write has hung, and nothing has been transferred since
 
 	mu         sync.Mutex
 	again      time.Time // when a chip that hung is asked again
@@ -256,14 +257,15 @@ func (c *Conn) Tx(addr uint16, w, r []byte) error {
 	err := c.transfer(addr, w, r)
 	took := c.shared.end()
 	if err == nil || took < hangs {
-		c.pause = 0
+		c.pause, c.stuck = 0, false
 		return err
 	}
+	c.stuck = c.stuck || c.writes
 	c.pause = min(max(took/2, 2*c.pause), took)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.again = time.Now().Add(c.pause)
-	if c.writeAgain = c.again; !c.writes {
+	if c.writeAgain = c.again; !c.stuck {
 		c.writeAgain = time.Now().Add(brief)
 	}
 	return err

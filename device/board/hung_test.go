@@ -124,3 +124,26 @@ func TestWritesOfOthersFirst(t *testing.T) {
 		}
 	})
 }
+
+// TestStuckWrites: once a write has hung, readings between the tries do not have writes tried sooner, which
+// would leave the bus to nobody.
+func TestStuckWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := boardtest.I2C(&hungBus{hangs: 0x76}).I2C(0x76).Conn()
+		use := func(begin func(context.Context) error) (waited time.Duration) {
+			begun := time.Now()
+			if err := begin(t.Context()); err != nil {
+				t.Error(err)
+			}
+			defer hung.End()
+			waited = time.Since(begun)
+			hung.Tx(0x76, nil, nil)
+			return waited
+		}
+		use(hung.BeginWrite)
+		use(hung.Begin)
+		if waited := use(hung.BeginWrite); waited < 2*time.Second {
+			t.Errorf("it is written to again after %v", waited)
+		}
+	})
+}

@@ -14,7 +14,8 @@ import (
 
 // TestBoardHangs has the chips of a bus hang one after the other, each for some transfers of 4 s. It
 // alone becomes a fault, all other readings stay good, and neither a rule on another chip nor an
-// output of one moves. It takes some minutes, because each chip is asked less often meanwhile and
+// output of one moves. While a chip with outputs hangs, others can be stale for a moment: it is written to
+// again at once after a reading that hung, and both block the bus for 8 s. It takes some minutes, because each chip is asked less often meanwhile and
 // has to be found again. The board's clock follows its instructions (-icount): a busy host makes
 // it slow, and not late.
 func TestBoardHangs(t *testing.T) {
@@ -83,6 +84,7 @@ agents:
 				case name == hung:
 					failed = failed || r.Quality == "fault"
 				case holds[name] == hung:
+				case r.Quality == "stale" && holds[name] == "" && (hung == "lamps" || hung == "relays"): // see above
 				case r.Quality != "good", holds[name] != "" && r.Value != true:
 					t.Errorf("while %s hangs, %s is %v, %s: %s", chip, point, r.Value, r.Quality, r.Why)
 				}

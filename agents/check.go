@@ -41,24 +41,29 @@ func CheckName(field, name string, offered []string) error {
 
 // unfit says of a point that is there why an operation cannot use it.
 var unfit = map[Operation]string{
-	OpMove: "is not an output that you may move", OpShow: "is not a display that you may use", OpCapture: "is not a camera that you may use",
-	OpHistory: "has no history that you may read", OpRead: "has no readings that you may have", OpWatch: "has no readings that you may have",
+	OpMove: "is not an output that you may move", OpShow: "is not a display that you may use",
+	OpCapture: "is not a camera that you may use",
+	OpHistory: "has no history that you may read", OpRead: "has no readings that you may have",
+	OpWatch: "has no readings that you may have",
 }
 
 // Unfit returns why an operation with a value cannot use a point, which is called shown, although the
 // offer has it: the value is of another type, or the point is no such thing. It returns nil for a point that
 // the operation can use, and for one that the offer does not have.
 func (o *Offer) Unfit(op Operation, point, shown string, v device.Value) error {
-	fits := map[Operation][]string{OpShow: o.Show, OpCapture: o.Capture, OpHistory: o.History, OpRead: o.Read, OpWatch: o.Read}[op]
+	fits := map[Operation][]string{OpShow: o.Show, OpCapture: o.Capture, OpHistory: o.History,
+		OpRead: o.Read, OpWatch: o.Read}[op]
 	if op == OpMove {
 		isSwitch, isLevel := slices.Contains(o.Switch, point), slices.Contains(o.Level, point)
 		switch t := v.Type(); {
 		case t == device.TypeNone:
 			fits = o.Release
 		case isSwitch && t != device.TypeBool:
-			return device.Faultf(device.Invalid, "%s is a switch: its value is true or false, as %s takes it", shown, moveTool(device.Bool(true)))
+			return device.Faultf(device.Invalid, "%s is a switch: its value is true or false, as %s takes it",
+				shown, moveTool(device.Bool(true)))
 		case isLevel && t != device.TypeNumber:
-			return device.Faultf(device.Invalid, "%s is a level: its value is a number, as %s takes it", shown, moveTool(device.Number(0)))
+			return device.Faultf(device.Invalid, "%s is a level: its value is a number, as %s takes it",
+				shown, moveTool(device.Number(0)))
 		case isSwitch || isLevel:
 			return nil
 		}

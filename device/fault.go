@@ -31,11 +31,11 @@ type Fault struct {
 	// says the same without them, for callers that may not read them.
 	Names []string
 	Short string
-	// After is in how long the same may be done, as far as that is known; 0 for not known. It is in Msg.
+	// After is the time until the same call is allowed; 0 if that is not known. Msg says it, too.
 	After time.Duration
 }
 
-// In sets in how long the same may be done.
+// In sets After.
 func (f *Fault) In(after time.Duration) *Fault {
 	f.After = after
 	return f

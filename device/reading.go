@@ -24,13 +24,13 @@ type Reading struct {
 	Why     string    // for Bad: one sentence
 }
 
-// outlast is how long other chips may hold up a sample: a USB adapter ends a hanging transfer after
-// 4 s.
+// outlast is the delay by other chips that a sample survives: a USB adapter ends a hanging transfer
+// after 4 s.
 const outlast = 5 * time.Second
 
 // GoodFor returns for how long a good reading that is taken every period stays good without a
 // successor: three periods, and up to four where a hanging chip on its bus takes that long.
-func (Reading) GoodFor(period time.Duration) time.Duration {
+func GoodFor(period time.Duration) time.Duration {
 	return max(3*period, min(4*period, period+outlast))
 }
 

@@ -137,11 +137,13 @@ func (n *Node) noteBehalf(c *call, out agents.Output, err error) {
 // MovedBefore records that an agent moved an output of another site for an asker in an earlier run, and
 // may hold it for so long. approved says that an owner approved it. If the asker's permission has ended,
 // or is not known, because its grant is not stored here, the output returns to safe.
-func (n *Node) MovedBefore(agent, asker agents.Principal, output string, v device.Value, approved bool, left time.Duration) error {
+func (n *Node) MovedBefore(agent, asker agents.Principal, output string,
+	v device.Value, approved bool, left time.Duration) error {
 	if err := known(asker); err != nil {
 		return err
 	}
-	b := behalf{agent: agent, asker: asker, earlier: v, lent: !approved && !n.free(asker) && !n.hostedAs(agent.ID).Fixed, until: time.Now().Add(left)}
+	lent := !approved && !n.free(asker) && !n.hostedAs(agent.ID).Fixed
+	b := behalf{agent: agent, asker: asker, earlier: v, lent: lent, until: time.Now().Add(left)}
 	if _, later := n.behalves.LoadOrStore(output, b); !later {
 		n.recall()
 	}
@@ -235,7 +237,8 @@ func (n *Node) bringBack(output string, agent agents.Principal) {
 			n.behalves.CompareAndDelete(output, have)
 			return
 		}
-		slog.Warn("output not returned after the end of its asker's permission; it is tried again", "output", output, "err", err)
+		slog.Warn("output not returned after the end of its asker's permission; it is tried again",
+			"output", output, "err", err)
 		time.Sleep(wait)
 	}
 }

@@ -59,7 +59,7 @@ func (e *entry) goodUntil() time.Time {
 	if e.Quality != device.Good || e.period == 0 {
 		return time.Time{}
 	}
-	return e.At.Add(e.GoodFor(e.period))
+	return e.At.Add(device.GoodFor(e.period))
 }
 
 func (e *entry) stale() bool {
@@ -169,7 +169,7 @@ func (h *Hub) GoodFor(address string) time.Duration {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if s := h.latest[address]; s != nil {
-		return s.GoodFor(s.period)
+		return device.GoodFor(s.period)
 	}
 	return 0
 }

@@ -91,8 +91,10 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 // Try returns why an output of this site cannot be moved now. Nothing moves, and no rate is charged.
 func (n *Node) Try(ctx context.Context, p agents.Principal, r agents.MoveRequest) error {
 	c := call{
-		who: p, ask: agents.Ask{Op: agents.OpMove, Points: named(r.Output), Value: r.Value, For: lengthOf(r.For)}, terms: r.Terms,
-		args: none,
+		who:   p,
+		ask:   agents.Ask{Op: agents.OpMove, Points: named(r.Output), Value: r.Value, For: lengthOf(r.For)},
+		terms: r.Terms,
+		args:  none,
 	}
 	a, err := n.admit(&c, func(v *view) error { return v.planMove(&c, r) })
 	if err != nil {

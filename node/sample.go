@@ -154,7 +154,8 @@ func newSampled(s Source) sampled {
 // sample takes in one sample, and returns why none of its points could be read. Points that were
 // only read late keep their last good readings while these are fresh. Where the driver does not
 // come back from it, back yields when it has, and what takes in its readings.
-func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points sampled) (back <-chan func(), err error) {
+func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor,
+	points sampled) (back <-chan func(), err error) {
 	patience, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
 	asked := time.Now()

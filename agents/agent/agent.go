@@ -58,7 +58,7 @@ type Definition struct {
 	// Rank is above 0 for an agent that others may take an output over from: owners, and agents
 	// of a higher rank.
 	Rank int
-	// Calls are what the owner wrote it to do, as far as that is known, and Doubts what works, but
+	// Calls lists the calls of its definition, as far as they are known. Doubts lists what works, but
 	// perhaps not as its owner wants it.
 	Calls  []Call
 	Doubts []*Mistake

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// toldWithin is how long after the planned end of a hold its return to safe may be told.
+	// toldWithin limits the wait for a return to safe after the planned end of a hold.
 	toldWithin = 2 * time.Second
-	// early is how much shorter than asked a hold is that something else ended.
+	// early is the least difference from the length asked for at which a hold counts as cut short.
 	early = time.Second
-	// interrupted is why a hold ended whose end this run of the routine did not see.
+	// interrupted is the reason of a hold whose end this run of the routine did not see.
 	interrupted = "the site or the agent ended meanwhile; it is not known when"
 )
 
@@ -140,7 +140,7 @@ func (f *follower) finish() {
 	clear(f.open)
 }
 
-// cuts are how the holds went of runs that a pause cut short, by hold.state.
+// cuts holds the lengths and ends of the holds of runs that a pause cut short, by hold.state.
 type cuts struct {
 	mu  sync.Mutex
 	all map[int64]ended

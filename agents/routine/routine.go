@@ -30,8 +30,8 @@ const (
 	maxOptions        = 8
 	maxText           = 500
 	maxLength         = 24 * time.Hour
-	// maxRest is how long a step waits for a limit that refuses it, and restSlack how much later than
-	// told it tries again.
+	// maxRest limits a step's wait for a limit that refuses it. restSlack is added to the time that the
+	// guard names, which has milliseconds.
 	maxRest, restSlack = time.Minute, 50 * time.Millisecond
 	// askTime is how long the task of another site's agent may take by default.
 	askTime = time.Hour

@@ -17,7 +17,7 @@ import (
 // move, which is charged and journalled. After a refused one it is retryMax.
 const followPause = 10 * time.Second
 
-// formula is what an output follows.
+// formula computes the value of a level.
 type formula struct {
 	program   *expr.Program
 	unit      string  // of the output, "" where it is not known
@@ -40,7 +40,8 @@ func (r *Rule) addFollowed(c *compiled, key string, s Step, delay time.Duration,
 		case !ok:
 			return mistake(key, "there is no output %.60q%s", address, device.Suggest(address, known.names(), "output"))
 		case isFar(address):
-			return mistake(key, "%s is an output of another site, which follows no formula of this one; write a rule there", address)
+			return mistake(key, "%s is an output of another site, which follows no formula of this one; write a rule there",
+				address)
 		case p != nil && p.Kind != device.KindLevel:
 			return mistake(key, "%s is a %s; a formula moves a level", address, p.Kind)
 		case p != nil:
@@ -52,9 +53,10 @@ func (r *Rule) addFollowed(c *compiled, key string, s Step, delay time.Duration,
 				f.low, f.high, f.grain = *p.Min, *p.Max, (*p.Max-*p.Min)/100
 			}
 		}
-		program, err := known.compile(&c.uses, func(u *expr.Uses, lookup func(string) (expr.Point, bool)) (*expr.Program, error) {
+		compile := func(u *expr.Uses, lookup func(string) (expr.Point, bool)) (*expr.Program, error) {
 			return u.CompileNumber(s.Follow[address], wanted, lookup, known.names)
-		})
+		}
+		program, err := known.compile(&c.uses, compile)
 		if err != nil {
 			return mistake(key, "%s: %w", address, err)
 		}

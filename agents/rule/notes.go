@@ -24,7 +24,7 @@ const (
 	noteTimeout = 20 * time.Second
 )
 
-// Note is what a step does beside moving outputs: it shows a text, or asks an agent for a task.
+// Note is an act of a step other than a move: it shows a text, or asks an agent for a task.
 type Note struct {
 	Display string // or
 	Agent   string

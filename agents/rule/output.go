@@ -48,7 +48,8 @@ type output struct {
 	until  time.Duration // when it is not wanted any more; 0 for as long as the rule is active
 	key    string
 	wanted bool
-	// startAt is when the step of the output begins, after a wait; 0 for not. startKey is its key then.
+	// startAt is the time at which the step of the output begins after a wait, 0 for none. startKey is
+	// its key then.
 	startAt  time.Duration
 	startKey string
 	once     bool // one lease, whose length the output chooses

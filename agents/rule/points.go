@@ -67,7 +67,10 @@ func (p Points) Compile(text string, uses *expr.Uses) (*expr.Program, error) {
 	})
 }
 
-func (p Points) compile(uses *expr.Uses, compile func(*expr.Uses, func(string) (expr.Point, bool)) (*expr.Program, error)) (*expr.Program, error) {
+// compiler compiles a text of a rule with the points that lookup knows.
+type compiler func(uses *expr.Uses, lookup func(string) (expr.Point, bool)) (*expr.Program, error)
+
+func (p Points) compile(uses *expr.Uses, compile compiler) (*expr.Program, error) {
 	lookup := func(address string) (expr.Point, bool) {
 		q, ok := p.find(address)
 		if q == nil {

@@ -115,7 +115,8 @@ func (m *Machine) unknown() string {
 	cause, of, w := m.cause(whenProgram)
 	switch {
 	case w != nil && w.some:
-		return fmt.Sprintf("%s needs %v of readings, and has %v", cause, device.FormatDuration(w.length), whole(m.now.Now-w.began))
+		return fmt.Sprintf("%s needs %v of readings, and has %v", cause, device.FormatDuration(w.length),
+			whole(m.now.Now-w.began))
 	case of != nil && of.seen && w == nil:
 		return fmt.Sprintf("%s is unknown; it was read %v ago", cause, whole(m.now.Now-of.at))
 	case of != nil && w == nil:
@@ -129,7 +130,7 @@ func (m *Machine) unknown() string {
 	return cause + " is unknown"
 }
 
-// theTime is what expr.Program.Cause calls a clock that is not set.
+// theTime is the Cause of expr.Program for a clock that is not set.
 const theTime = "the time of day"
 
 // cause returns why a program's result is unknown: a point that has no good reading, a window of one

@@ -41,16 +41,19 @@ func (r *Rule) doubts(c *compiled, known Points) (all []*agent.Mistake) {
 				continue
 			}
 			if s := program.Sense(i); s.Value || len(s.Bounds) > 0 {
-				all = append(all, &agent.Mistake{Key: "when", Err: fmt.Errorf("near the limit %s may switch the outputs on and off "+
-					"again and again; add until: with another limit, or for: 1m", address)})
+				all = append(all, &agent.Mistake{Key: "when",
+					Err: fmt.Errorf("near the limit %s may switch the outputs on and off "+
+						"again and again; add until: with another limit, or for: 1m", address)})
 				break
 			}
 		}
 	}
 	for _, t := range c.targets {
 		if t.longest > 0 && t.length > t.longest {
-			return append(all, &agent.Mistake{Key: t.key, Err: fmt.Errorf("%s can be away from safe for %v at a time, so that for: %v has "+
-				"breaks; write a shorter for:, or a longer max_on", t.address, device.FormatDuration(t.longest), device.FormatDuration(t.length))})
+			return append(all, &agent.Mistake{Key: t.key,
+				Err: fmt.Errorf("%s can be away from safe for %v at a time, so that for: %v has "+
+					"breaks; write a shorter for:, or a longer max_on",
+					t.address, device.FormatDuration(t.longest), device.FormatDuration(t.length))})
 		}
 	}
 	return all

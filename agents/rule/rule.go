@@ -207,7 +207,8 @@ func (r *Rule) compile(known Points) (*compiled, error) {
 	if err := r.checkKeys(); err != nil {
 		return nil, err
 	}
-	c := &compiled{on: -1, place: r.world.Place, hold: r.For, missed: r.Missed != "", toggle: r.Toggle, period: r.Every, resume: r.Resume}
+	c := &compiled{on: -1, place: r.world.Place, hold: r.For, missed: r.Missed != "",
+		toggle: r.Toggle, period: r.Every, resume: r.Resume}
 	for which, text := range [programs]string{r.When, r.Until, r.If} {
 		if text == "" {
 			continue

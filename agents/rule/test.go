@@ -125,10 +125,13 @@ func (r *Rule) testPoints(c *compiled, known Points) (points []agents.Point, err
 			if g.kind == "" {
 				continue
 			}
-			if k := slices.IndexFunc(points, func(p agents.Point) bool { return p.Point == address }); k >= 0 && g.kind == device.KindMeasurement && points[k].Unit != g.unit {
-				return nil, mistake("tests", "step %d: write %s: %s", i+1, address, strings.TrimSpace(g.value.String()+" "+points[k].Unit))
+			if k := slices.IndexFunc(points, func(p agents.Point) bool { return p.Point == address }); k >= 0 &&
+				g.kind == device.KindMeasurement && points[k].Unit != g.unit {
+				return nil, mistake("tests", "step %d: write %s: %s", i+1, address,
+					strings.TrimSpace(g.value.String()+" "+points[k].Unit))
 			}
-			if q, _ := known.find(address); q != nil && g.kind == device.KindMeasurement && q.Kind == g.kind && q.Unit != g.unit {
+			if q, _ := known.find(address); q != nil && g.kind == device.KindMeasurement &&
+				q.Kind == g.kind && q.Unit != g.unit {
 				return nil, mistake("tests", "step %d: write %s: %s", i+1, address, strings.TrimSpace(g.value.String()+" "+q.Unit))
 			}
 			p := agents.Point{Point: address, Kind: g.kind, Unit: g.unit}

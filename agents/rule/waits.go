@@ -67,13 +67,14 @@ func (m *Machine) breakWaits(delay time.Duration) bool {
 	return why != ""
 }
 
-// madeBefore is why no step follows a move that is not known to be held by this run.
+// madeBefore is the reason for leaving out the steps after a move that this run may not hold.
 const madeBefore = " was moved before a restart"
 
 // wasReturned reports whether somebody moved an output of a step without for:, after that step.
 func (o *output) wasReturned(m *Machine) bool {
 	l := &o.lease
-	return o.formula == nil && !o.wanted && o.end > o.done && !o.behind() && l.Holder != m.self && (l.Holder != "" || l.Ended == "")
+	return o.formula == nil && !o.wanted && o.end > o.done && !o.behind() &&
+		l.Holder != m.self && (l.Holder != "" || l.Ended == "")
 }
 
 // breaks says why the step after a wait of delay in all is not made; "" if it is.

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"unicode"
 
@@ -11,7 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"golang.org/x/term"
 )
 
 // spoken is the result of an agent that understands words.
@@ -104,11 +102,7 @@ func lineWidth(w io.Writer) int {
 	if !o.terminal() {
 		return 0
 	}
-	columns, _, err := term.GetSize(int(o.Writer.(*os.File).Fd()))
-	if err != nil || columns <= 0 {
-		columns = 80
-	}
-	return max(columns-2, 20)
+	return max(o.columns()-2, 20) // whatever COLUMNS says
 }
 
 // cellsOf returns how many columns of a terminal a cleaned text takes, at most. Terminals disagree

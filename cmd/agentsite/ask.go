@@ -65,7 +65,8 @@ func (a *app) chooseSite(folder state.Folder) error {
 		a.site = names[0]
 		a.note("this is the site %s, the only one that you know", a.site)
 	default:
-		return coded{exitAway, fmt.Errorf("no site runs on this machine: name one that you know with --site or %s: %s", siteVariable, strings.Join(names, ", "))}
+		return coded{exitAway, fmt.Errorf("no site runs on this machine: name one that you know with --site or %s: %s",
+			siteVariable, strings.Join(names, ", "))}
 	}
 	return nil
 }

@@ -128,7 +128,8 @@ func (a *app) runBackup(cmd *cobra.Command, o backup.Options, file string, folde
 	err = a.say("site %s %s, with %s, %s, %s and %s", b.DID, done,
 		counted(b.Owners, "owner"), counted(b.Tokens, "token"), counted(b.Grants, "grant"), config)
 	if err == nil && len(b.Aside) > 0 {
-		err = a.say("What an earlier site left in this folder, such as its tasks and its journal, is in %s now.", strings.Join(b.Aside, " and "))
+		err = a.say("What an earlier site left in this folder, such as its tasks and its journal, is in %s now.",
+			strings.Join(b.Aside, " and "))
 	}
 	return err
 }

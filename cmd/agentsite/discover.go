@@ -85,7 +85,8 @@ func (p *foundPrinter) print(s peer.Found) {
 		return
 	}
 	head := []string{"SITE", "YOU CALL IT", "KEY", "ADDRESSES"}
-	row := []string{pad(s.Name, maxName), pad(cmp.Or(s.Known, "not yours"), maxName), s.DID, addresses(s.URLs)} // the widths are fixed
+	// The widths are fixed.
+	row := []string{pad(s.Name, maxName), pad(cmp.Or(s.Known, "not yours"), maxName), s.DID, addresses(s.URLs)}
 	if p.count == 1 {
 		table(p.out, head, [][]string{row})
 		return
@@ -116,6 +117,7 @@ func (a *app) watchSites(ctx context.Context) error {
 			a.printJSON(seenResult{c, s})
 			return
 		}
-		tableRow(a.out, []string{"TIME", "", "SITE", "ADDRESSES", "KEY"}, time.Now().Format(time.TimeOnly), fmt.Sprintf("%-8s", c), s.Name, addresses(s.URLs), s.DID)
+		tableRow(a.out, []string{"TIME", "", "SITE", "ADDRESSES", "KEY"}, time.Now().Format(time.TimeOnly),
+			fmt.Sprintf("%-8s", c), s.Name, addresses(s.URLs), s.DID)
 	})
 }

@@ -78,11 +78,14 @@ years, in 64 MB at most. Of a simulation it keeps the last day, in memory.`,
 	cmd.Flags().Var(&since, "since", "how far back as a time, such as 90m or 7d")
 	cmd.Flags().Var(&h.from, "from", "the beginning: a date, a date and a time here, or RFC 3339")
 	cmd.Flags().Var(&h.to, "to", "the end, in the same way; now without it")
-	cmd.Flags().IntVar(&h.steps, "steps", 0, "about how many steps to divide the time into, from 1 to 1000; without it 24, in a chart one for each column")
+	cmd.Flags().IntVar(&h.steps, "steps", 0,
+		"about how many steps to divide the time into, from 1 to 1000; without it 24, in a chart one for each column")
 	cmd.Flags().BoolVar(&h.table, "table", false, "print tables, also on a terminal")
 	cmd.Flags().Var(&h.step, "step", "with --csv and --openmetrics: export the range in steps of about this length, however many they are; 1s has all readings that are a second apart")
-	cmd.Flags().BoolVar(&h.openMetrics, "openmetrics", false, "print the range for promtool tsdb create-blocks-from openmetrics, in steps of 1m without --step")
-	cmd.Flags().BoolVar(&h.csv, "csv", false, "print lines of time,point,min,mean,max,last,held_by; a change has only the last two")
+	cmd.Flags().BoolVar(&h.openMetrics, "openmetrics", false,
+		"print the range for promtool tsdb create-blocks-from openmetrics, in steps of 1m without --step")
+	cmd.Flags().BoolVar(&h.csv, "csv", false,
+		"print lines of time,point,min,mean,max,last,held_by; a change has only the last two")
 	cmd.AddCommand(a.historyImportCommand())
 	return cmd
 }

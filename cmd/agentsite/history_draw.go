@@ -25,7 +25,8 @@ func (h *history) draw(all []past, from, to time.Time) error {
 	for i, p := range all {
 		series[i] = p.series(from, to)
 	}
-	lines := chart.Draw(series, chart.Options{From: from, To: to, Width: h.out.width(), Height: rows, ASCII: !unicodeTerminal()})
+	lines := chart.Draw(series, chart.Options{From: from, To: to, Width: h.out.width(),
+		Height: rows, ASCII: !unicodeTerminal()})
 	_, err := fmt.Fprintln(h.out, strings.Join(lines, "\n"))
 	return err
 }

@@ -45,7 +45,8 @@ from the time when it keeps no minutes any more.`,
 		}),
 		ValidArgsFunction: oneFile,
 	}
-	cmd.Flags().StringArrayVar(&o.as, "as", nil, "NAME=POINT: the rows of NAME are readings of POINT; POINT alone: all rows are; may be repeated")
+	cmd.Flags().StringArrayVar(&o.as, "as", nil,
+		"NAME=POINT: the rows of NAME are readings of POINT; POINT alone: all rows are; may be repeated")
 	cmd.Flags().Var(&o.zone, "zone", "the zone of times without one, such as Europe/Berlin or +01:00; this machine's without it")
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "say what would be imported, and import nothing")
 	return cmd
@@ -138,7 +139,8 @@ func (a *app) printImported(im *importer, dry bool) error {
 	twice, there := 0, 0
 	for _, p := range im.found() {
 		twice, there = twice+p.twice, there+p.Rows-p.Imported
-		rows = append(rows, []string{p.Point, ucum.Symbol(p.unit), p.From.In(time.Local).Format(time.DateTime), p.To.In(time.Local).Format(time.DateTime), strconv.Itoa(p.Rows), strconv.Itoa(p.Imported)})
+		rows = append(rows, []string{p.Point, ucum.Symbol(p.unit), p.From.In(time.Local).Format(time.DateTime),
+			p.To.In(time.Local).Format(time.DateTime), strconv.Itoa(p.Rows), strconv.Itoa(p.Imported)})
 	}
 	if im.unit != "" {
 		a.note("times that are numbers were read as %s since 1970", im.unit)
@@ -246,7 +248,8 @@ func (im *importer) leftOut() string {
 	}
 	names := slices.Sorted(maps.Keys(im.unknown))
 	for _, name := range names[:min(len(names), 5)] {
-		all = append(all, fmt.Sprintf("%s of %.60q, which is no measurement of this site (--as %.60[2]s=POINT)", counted(im.unknown[name], "row"), name))
+		all = append(all, fmt.Sprintf("%s of %.60q, which is no measurement of this site (--as %.60[2]s=POINT)",
+			counted(im.unknown[name], "row"), name))
 	}
 	if more := len(names) - 5; more > 0 {
 		all = append(all, "those of "+counted(more, "other name"))

@@ -172,7 +172,8 @@ func (im *importer) number(text string) (n float64, err error) {
 		}
 	}
 	if mark != 0 && im.decimal != 0 && mark != im.decimal {
-		return n, fmt.Errorf("%.60q has another decimal sign than the numbers before it: write all with a decimal point", text)
+		return n, fmt.Errorf("%.60q has another decimal sign than the numbers before it: write all with a decimal point",
+			text)
 	}
 	if mark != 0 {
 		im.decimal = mark

@@ -105,7 +105,8 @@ func (im *importer) parseNumberTime(text string, n float64) (at importedTime, er
 	case n >= 36526 && n <= serial+366:
 		return at, fmt.Errorf("%.60s may be a date as Excel counts days, about %s: format the column as text, such as 2026-01-31 18:00, and export it again", text, time.Unix(int64((n-25569)*86400), 0).UTC().Format("2006-01-02 15:04"))
 	case day("20060102"), day("200601021504"), day("20060102150405"):
-		return at, fmt.Errorf("%.60s may be a date without dashes: write %s-%s-%s, with the time behind it", text, text[:4], text[4:6], text[6:8])
+		return at, fmt.Errorf("%.60s may be a date without dashes: write %s-%s-%s, with the time behind it",
+			text, text[:4], text[4:6], text[6:8])
 	}
 	return at, fmt.Errorf("%.60s is no time between 2000 and now in seconds, milliseconds, microseconds or nanoseconds since 1970; write RFC 3339, such as 2026-01-31T18:00:00Z", text)
 }

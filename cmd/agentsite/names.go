@@ -37,8 +37,8 @@ func called(who string) string {
 	return who
 }
 
-// allCalled returns the chain of callers behind who. A name stands there only for the asker of a task, whom
-// the site has put there: the rest is what callers write, and nobody has proved those keys.
+// allCalled returns the chain of callers behind who. It names only the asker of a task, which the site adds
+// to the chain. Callers write the other keys, and nothing proves them.
 func allCalled(who string, chain []string) (all []string) {
 	all = append(all, chain...)
 	last := len(all) - 1

@@ -147,7 +147,8 @@ func (a *app) drawTrial(r trial.Result) error {
 		{Name: name + " was", Spans: spansAway(was, end(was, o.Was.More), o.Safe)},
 	}
 	h := history{app: a}
-	lines := chart.Draw(all, chart.Options{From: r.From.Local(), To: r.To.Local(), Width: h.out.width(), Height: 4, ASCII: !unicodeTerminal()})
+	lines := chart.Draw(all, chart.Options{From: r.From.Local(), To: r.To.Local(),
+		Width: h.out.width(), Height: 4, ASCII: !unicodeTerminal()})
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(a.out, line); err != nil {
 			return err

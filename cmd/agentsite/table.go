@@ -49,11 +49,16 @@ func widthOf(w io.Writer) int {
 	return 0
 }
 
-// width returns the width of the terminal; 80 where it is not known.
+// width returns the width for tables on the terminal: COLUMNS, or its own.
 func (o *output) width() int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
+	return o.columns()
+}
+
+// columns returns the width of the terminal; 80 where it is not known.
+func (o *output) columns() int {
 	if f, ok := o.Writer.(*os.File); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 			return n

@@ -209,7 +209,8 @@ func (a *app) noteEnds(agent peer.Person, only string) {
 	for _, k := range known {
 		words, until := k.Permission()
 		if left := time.Until(until); !until.IsZero() && left < lastWeek && (only == "" || only == k.Name) {
-			a.note("the permission on %s (%s) ends %s: agentsite agents allow renews it", k.Name, words, strings.TrimPrefix(ends(until), "until "))
+			a.note("the permission on %s (%s) ends %s: agentsite agents allow renews it",
+				k.Name, words, strings.TrimPrefix(ends(until), "until "))
 		}
 	}
 }

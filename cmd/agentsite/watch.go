@@ -72,7 +72,8 @@ func (w *watchPrinter) print(u agents.Update) error {
 		if note != "" {
 			note = "(" + note + ")"
 		}
-		if err := tableRow(w.app.out, []string{"TIME", "POINT", "VALUE", "NOTE"}, at.In(time.Local).Format(time.TimeOnly), pad(clean(r.Point), w.width), show(r.Value, r.Unit), note); err != nil {
+		if err := tableRow(w.app.out, []string{"TIME", "POINT", "VALUE", "NOTE"},
+			at.In(time.Local).Format(time.TimeOnly), pad(clean(r.Point), w.width), show(r.Value, r.Unit), note); err != nil {
 			return err
 		}
 	}

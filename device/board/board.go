@@ -50,7 +50,8 @@ func On(m Machine) *Board {
 	if m.GPIO == nil {
 		m.GPIO = kernelGPIO(m.Root)
 	}
-	return &Board{machine: m, files: sysfs.Root(m.Root), buses: make(map[string]*i2cBus), pulsers: make(map[string]*pulser)}
+	return &Board{machine: m, files: sysfs.Root(m.Root), buses: make(map[string]*i2cBus),
+		pulsers: make(map[string]*pulser)}
 }
 
 // Model returns the board's name, such as "Raspberry Pi 4 Model B Rev 1.4"; "" on a

@@ -199,12 +199,12 @@ func (b *i2cBus) end() time.Duration {
 	return took
 }
 
-// hangs is how long a transfer with a hanging chip takes at least. The longest one of a display
-// takes a tenth of a second.
+// hangs is the least duration of a transfer that counts as hung. The longest one of a display takes a
+// tenth of a second.
 const hangs = 500 * time.Millisecond
 
-// brief is how long a write waits after a reading that hung: outputs of other chips that wait for the
-// bus are written first, in several transfers each.
+// brief is the wait of a write after a reading that hung. In it the outputs of other chips that wait for
+// the bus are written, in several transfers each.
 const brief = 100 * time.Millisecond
 
 // Begin waits until no other call uses the chip, and until it is to be asked again.

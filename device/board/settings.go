@@ -52,7 +52,9 @@ const (
 // Setup returns the lines of a Raspberry Pi's config.txt that turn on the buses of resources.
 func Setup(resources []driver.Resource) []string {
 	var all []string
-	for _, on := range []struct{ prefix, line string }{{"i2c-1/", i2cOn}, {"spidev0.", spiOn}, {"/dev/serial0", serialOn}} {
+	for _, on := range []struct{ prefix, line string }{
+		{"i2c-1/", i2cOn}, {"spidev0.", spiOn}, {"/dev/serial0", serialOn},
+	} {
 		if slices.ContainsFunc(resources, func(c driver.Resource) bool { return strings.HasPrefix(c.Name, on.prefix) }) {
 			all = append(all, on.line)
 		}

@@ -75,9 +75,8 @@ func (s *sensor) Close() error {
 // polledSensor is a sensor that has to be read regularly.
 type polledSensor struct{ *sensor }
 
-// Watch reads the chip regularly while it works, and emits nothing: the next sample has the values,
-// and is what finds a chip again that does not work. Else a chip that hangs would block its bus at
-// each read.
+// Watch reads the chip regularly while it works, and emits nothing: the next sample has the values. Only
+// samples ask a chip that failed, so that one that hangs does not block its bus at each read.
 func (s polledSensor) Watch(ctx context.Context, _ func(device.Reading)) error {
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
@@ -108,7 +107,8 @@ func unwell(model string, on fmt.Stringer, err error) error {
 	case err == nil, errors.As(err, &fault), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return device.Faultf(device.Offline, "%s on %s did not finish in time: %w; its bus may be busy, or it hangs", model, on, err)
+		return device.Faultf(device.Offline, "%s on %s did not finish in time: %w; its bus may be busy, or it hangs",
+			model, on, err)
 	}
 	return device.Faultf(device.Offline, "%s on %s does not work: %w; check the chip's type and its wires", model, on, err)
 }

@@ -72,7 +72,8 @@ func Named(drivers []Driver, part string) []Driver {
 	var all []Driver
 	part = joined(part)
 	for _, d := range drivers {
-		if joined(d.Name) == part || slices.ContainsFunc(strings.Fields(d.Also), func(s string) bool { return joined(s) == part }) {
+		isPart := func(name string) bool { return joined(name) == part }
+		if isPart(d.Name) || slices.ContainsFunc(strings.Fields(d.Also), isPart) {
 			all = append(all, d)
 		}
 	}

@@ -64,7 +64,7 @@ func Drivers(b *board.Board) []driver.Driver {
 	}
 }
 
-// stepper returns the advice for stepper motors and their boards, which have no driver.
+// stepper returns advice for stepper motors and their driver boards, which this program does not support.
 func stepper(part string) string {
 	switch strings.ToLower(part) {
 	case "stepper", "28byj-48", "uln2003", "a4988", "drv8825", "tmc2209", "nema17":

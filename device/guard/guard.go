@@ -23,8 +23,8 @@ const (
 	readSafe = 30 * time.Second
 	// readSafeEarly is the shortest interval while all outputs are safe; see ReadBackEarly.
 	readSafeEarly = 20 * time.Second
-	// maxLate is how long reads may be late before a fault: a read is also late if others use the
-	// bus, or if a chip hangs and blocks it.
+	// maxLate limits the time for which reads are late before a fault. A read is also late while others
+	// use the bus, or a chip hangs and blocks it.
 	maxLate = 3 * applyTimeout
 )
 

@@ -21,7 +21,8 @@ func (m *Machine) interlocked(now Time, o *output) error {
 		case other.away:
 			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which is not known to be safe yet; try again later", o.Output, other.Output).Naming(short(), other.Output)
 		case wait > 0:
-			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which has not been safe for %v; try again in %v", o.Output, other.Output, o.Interlock.Gap, roundUp(wait)).Naming(short(), other.Output).In(wait)
+			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which has not been safe for %v; try again in %v",
+				o.Output, other.Output, o.Interlock.Gap, roundUp(wait)).Naming(short(), other.Output).In(wait)
 		}
 	}
 	return nil

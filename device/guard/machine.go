@@ -11,7 +11,7 @@ import (
 // clock.
 type Time = time.Duration
 
-// moment is in how long a move is to be tried again that a change in progress refuses.
+// moment is the After of a refusal because of a change in progress.
 const moment = time.Second
 
 // Machine decides the target of every output. It is plain state: every method takes the
@@ -181,7 +181,8 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 	wait := o.restLeft(now)
 	switch {
 	case o.retired:
-		return device.Faultf(device.Unavailable, "the configuration of %s is being changed; try again in a moment", o.Output).In(moment)
+		return device.Faultf(device.Unavailable, "the configuration of %s is being changed; try again in a moment",
+			o.Output).In(moment)
 	case m.parked:
 		return device.Faultf(device.Unavailable, "the site is stopping; outputs stay safe")
 	case m.stopped:
@@ -196,16 +197,19 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 	case o.away && (left <= 0 || o.holder == "" && o.MinOff > 0): // its rest has not begun
 		return device.Faultf(device.Unsafe, "%s is on its way to safe and rests there for %v; try again later", o.Output, max(o.MinOff, o.Rest))
 	case wait > 0 && o.spent():
-		return device.Faultf(device.Unsafe, "%s rests at safe after its max_on or a start; try again in %v", o.Output, roundUp(wait)).In(wait)
+		return device.Faultf(device.Unsafe, "%s rests at safe after its max_on or a start; try again in %v",
+			o.Output, roundUp(wait)).In(wait)
 	case wait > 0:
-		return device.Faultf(device.Unsafe, "%s rests at safe for min_off, %v, each time; try again in %v", o.Output, o.MinOff, roundUp(wait)).In(wait)
+		return device.Faultf(device.Unsafe, "%s rests at safe for min_off, %v, each time; try again in %v",
+			o.Output, o.MinOff, roundUp(wait)).In(wait)
 	case o.holder != "" && o.holder != holder:
 		return device.Faultf(device.Busy, "%s is held by %s for another %v; wait, or return it to safe first", o.Output, o.holder, roundUp(o.until-now)).
 			Naming(fmt.Sprintf("%s is held by somebody else for another %v; wait, or return it to safe first", o.Output, device.FormatDuration(roundUp(o.until-now))), o.holder)
 	case end == byDuty && left < max(o.MinOn, 1) && !o.away && left+time.Duration(o.duty.assumed(now)) >= max(o.MinOn, 1):
 		return device.Faultf(device.Unsafe, "%s may be away from safe for its %v in %v, and it has just started: the time before counts as used; try again in %v", o.Output, o.Duty.Away, o.Duty.Window, roundUp(o.dutyWait(now))).In(o.dutyWait(now))
 	case end == byDuty && left < max(o.MinOn, 1) && !o.away:
-		return device.Faultf(device.Unsafe, "%s has been away from safe for its %v in %v; try again in %v", o.Output, o.Duty.Away, o.Duty.Window, roundUp(o.dutyWait(now))).In(o.dutyWait(now))
+		return device.Faultf(device.Unsafe, "%s has been away from safe for its %v in %v; try again in %v",
+			o.Output, o.Duty.Away, o.Duty.Window, roundUp(o.dutyWait(now))).In(o.dutyWait(now))
 	}
 	return nil
 }

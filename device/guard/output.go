@@ -81,7 +81,8 @@ func newOutput(now Time, p Policy) output {
 // caller.
 func (o *output) refuseChange(now Time) error {
 	if wait := o.MinOn - (now - o.changed); wait > 0 {
-		return device.Faultf(device.Unsafe, "%s keeps a value for min_on, %v, but for its return to safe; try again in %v", o.Output, o.MinOn, roundUp(wait)).In(wait)
+		return device.Faultf(device.Unsafe, "%s keeps a value for min_on, %v, but for its return to safe; try again in %v",
+			o.Output, o.MinOn, roundUp(wait)).In(wait)
 	}
 	if o.rate != nil && o.rate.left(now) < bins {
 		if o.rate.left(now)+o.rate.assumed(now) >= bins {

@@ -287,7 +287,8 @@ func (h *worker) sample(ctx context.Context) (all []device.Reading, err error) {
 		select {
 		case <-h.back:
 		default:
-			return nil, device.Faultf(device.Offline, "the driver does not come back from reading it: %w", context.DeadlineExceeded)
+			return nil, device.Faultf(device.Offline, "the driver does not come back from reading it: %w",
+				context.DeadlineExceeded)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)

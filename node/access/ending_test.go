@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// logged is what the default logger has written.
+// logged collects the output of the default logger.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -37,7 +37,7 @@ type Block struct {
 	// grant on to it. It is shown and decides nothing; "" for none. A program before it refuses
 	// such a block.
 	Name string `cbor:"7,keyasint,omitempty"`
-	// Issued is when it was signed, by the issuer's clock, in nanoseconds since 1970; 0 for unknown.
+	// Issued is the time of the signature by the issuer's clock, in nanoseconds since 1970; 0 for unknown.
 	// Of the grants that the same keys passed on, a newer one replaces older ones; see marks.
 	Issued int64 `cbor:"8,keyasint,omitempty"`
 }
@@ -227,7 +227,8 @@ func ParseGrant(b []byte) (*Grant, error) {
 		if i > 0 {
 			keys = g.keys[i-1][:]
 		}
-		g.Blocks, g.ids, g.keys = append(g.Blocks, block), append(g.ids, id), append(g.keys, hashBlock(keys, block.Audience[:]))
+		g.Blocks, g.ids, g.keys = append(g.Blocks, block), append(g.ids, id),
+			append(g.keys, hashBlock(keys, block.Audience[:]))
 	}
 	return g, nil
 }

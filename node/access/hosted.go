@@ -48,7 +48,7 @@ func (s *Store) SetHosted(all map[string][]Permission) error {
 	return nil
 }
 
-// Permit decides about an ask of somebody who has these permissions and no other.
+// Permit reports whether a list of permissions covers a call, and the limits that it then has.
 func Permit(all []Permission, ask agents.Ask) (agents.Limits, error) {
 	l, _, err := (&Grant{Blocks: []Block{{Permissions: all}}, ids: []Hash{{}}}).allow(ask)
 	return l, err

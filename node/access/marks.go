@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// mark is what outlives a grant that replaced others or was withdrawn: grants that the same keys
-// passed on before, and what descends from these, are refused, whether the site saw them or not and
-// also after a restart. What an owner stored on the site counts nevertheless.
+// mark outlives a grant that replaced others or was withdrawn. The site refuses grants that the same keys
+// passed on before, and all that descend from these, whether it saw them or not and also after a restart.
+// It accepts those that an owner stored on it.
 type mark struct {
 	Keys   Hash    `cbor:"1,keyasint"` // of the issuer and the audiences
 	Issued int64   `cbor:"2,keyasint"` // the oldest that counts
@@ -17,9 +17,9 @@ type mark struct {
 // short is the beginning of a Hash.
 type short [8]byte
 
-// maxMarks bounds the marks. Beyond it one is dropped of who has the most: of the owners' grantees, then of
-// those that it passed its grant on to, and so on; of several the oldest. So nobody drops its own mark, or that
-// of another holder, by passing its grant on.
+// maxMarks bounds the marks. When they are full, the oldest mark of the owners' grantee with the most marks is
+// dropped, and below that grantee the same way. So a holder that passes its grant on many times drops neither
+// its own mark nor another holder's.
 const maxMarks = 128
 
 var errReplaced = denied("your permission was replaced by a newer one of the same issuer: use that, or ask for another")
@@ -45,20 +45,20 @@ func (s *Store) mark(g *Grant, issued int64) bool {
 
 // dropMark drops the mark that maxMarks says. The caller holds the lock.
 func (s *Store) dropMark() {
-	below := make(map[short]int) // how many marks there are along those keys
+	below := make(map[short]int) // the number of marks by each beginning of their keys
 	for _, m := range s.marks {
 		for _, keys := range m.Path {
 			below[keys]++
 		}
 	}
-	crowd := func(m mark) (all []int) {
+	counts := func(m mark) (all []int) {
 		for _, keys := range m.Path {
 			all = append(all, below[keys])
 		}
 		return all
 	}
 	most := slices.MaxFunc(s.marks, func(a, b mark) int {
-		return cmp.Or(slices.Compare(crowd(a), crowd(b)), cmp.Compare(b.Issued, a.Issued))
+		return cmp.Or(slices.Compare(counts(a), counts(b)), cmp.Compare(b.Issued, a.Issued))
 	})
 	s.marks = slices.DeleteFunc(s.marks, func(m mark) bool { return m.Keys == most.Keys })
 }

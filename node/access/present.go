@@ -19,8 +19,8 @@ const (
 	maxPresented        = 256
 )
 
-// maxAheadIssued is how far the clock of who signed a grant may be ahead. Beyond it no newer grant would replace
-// this one until then.
+// maxAheadIssued limits the time by which a signer's clock is ahead. Until its time of signature comes, no
+// newer grant would replace a grant.
 const maxAheadIssued = 24 * time.Hour
 
 // Present adds a grant that its holder presents, until it expires or the process ends. It takes the

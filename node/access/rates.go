@@ -124,7 +124,8 @@ type usageFile struct {
 
 // encode returns the form to store, without uses whose calls no longer count.
 func (m *rateCounter) encode(now time.Duration, marks []mark, least time.Time, known bool) ([]byte, error) {
-	f := countsFile{Version: version, Uptime: m.before + now, Time: least.Unix(), Since: m.since, Known: known, Marks: marks}
+	f := countsFile{Version: version, Uptime: m.before + now, Time: least.Unix(),
+		Since: m.since, Known: known, Marks: marks}
 	for k, u := range m.uses {
 		if u.at[len(u.at)-1]+u.per > f.Uptime {
 			f.Uses = append(f.Uses, usageFile{k.root, k.block, k.part, u.per, u.at})

@@ -156,8 +156,8 @@ func (s *Store) Run(ctx context.Context) {
 	}
 }
 
-// endNotices are how long before its end a permission is logged: a week and a day, less some hours, so that
-// one of the usual length is not logged when it is made. Run looks once an hour.
+// endNotices lists the times before the end of a permission at which it is logged: a week and a day, less some
+// hours, so that one of the usual length is not logged when it is made. Run looks once an hour.
 var endNotices = []time.Duration{7*24*time.Hour - 2*time.Hour, 24*time.Hour - 12*time.Hour}
 
 // logEnding logs the stored permissions that came near their ends between two times.

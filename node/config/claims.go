@@ -46,7 +46,8 @@ func (r *report) clash(d Device, c driver.Resource, taken map[string]firstUse) {
 	case c.Shared != "":
 		r.fail(at, d.Name, "%s needs %s, which %s (line %d) has; choose another for %s", c.Shared, c.Name, by, line, by)
 	default:
-		r.fail(at, d.Name, "%s is already taken by %s (line %d); it can have only one owner%s", c.Name, by, line, d.otherAddress(c, taken))
+		r.fail(at, d.Name, "%s is already taken by %s (line %d); it can have only one owner%s",
+			c.Name, by, line, d.otherAddress(c, taken))
 	}
 }
 

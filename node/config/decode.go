@@ -295,7 +295,8 @@ func numberHint(n *node, form *regexp.Regexp) string {
 	if _, err := parseNumber(n.text); n.quoted && err == nil {
 		return "; remove the quotes"
 	}
-	number := strings.TrimRight(strings.Replace(n.text, ",", ".", 1), " %°ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+	number := strings.TrimRight(strings.Replace(n.text, ",", ".", 1),
+		" %°ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 	if number != n.text && form.MatchString(number) {
 		return "; write " + number
 	}

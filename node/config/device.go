@@ -84,7 +84,8 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 }
 
 // networks are the names of what others call an integration.
-var networks = []string{"mqtt", "http", "rest", "modbus", "zigbee", "zwave", "bluetooth", "ble", "shelly", "tasmota", "esphome"}
+var networks = []string{"mqtt", "http", "rest", "modbus", "zigbee", "zwave",
+	"bluetooth", "ble", "shelly", "tasmota", "esphome"}
 
 // DriverHint returns the end of an error about an unknown driver: what to write for it.
 func DriverHint(name string, drivers []driver.Driver) string {

@@ -45,7 +45,8 @@ func checkFlow(src *source, tokens token.Tokens) *Error {
 	line, indent := 0, 0
 	var before *token.Token
 	for i, t := range tokens {
-		if t.Type == token.CommentType || before != nil && (before.Type == token.LiteralType || before.Type == token.FoldedType) {
+		if t.Type == token.CommentType || before != nil &&
+			(before.Type == token.LiteralType || before.Type == token.FoldedType) {
 			before = t
 			continue // the text of a block is not looked at
 		}
@@ -58,7 +59,8 @@ func checkFlow(src *source, tokens token.Tokens) *Error {
 			next = tokens[i+1]
 		}
 		if t.Type == token.InvalidType && strings.Contains(t.Error, "could not find end character") {
-			return src.errorf(at, "the quote that begins here is not closed; end the text with another %.1s", strings.TrimSpace(t.Value))
+			return src.errorf(at, "the quote that begins here is not closed; end the text with another %.1s",
+				strings.TrimSpace(t.Value))
 		}
 		if t.Type == token.StringType && strings.HasPrefix(t.Value, "%") || t.Type == token.DirectiveType && at.column > 1 {
 			return src.errorf(at, "text that begins with %% is written in quotes, as in \"%%\"")
@@ -71,7 +73,8 @@ func checkFlow(src *source, tokens token.Tokens) *Error {
 			if spansLines(t) {
 				key = strings.TrimSpace(src.lines[at.line-1])
 			}
-			if m := gluedKey().FindStringSubmatch(key); m != nil && t.Type == token.StringType && next != nil && next.Type == token.MappingValueType {
+			if m := gluedKey().FindStringSubmatch(key); m != nil && t.Type == token.StringType &&
+				next != nil && next.Type == token.MappingValueType {
 				return spaceMissing(src, at, m)
 			}
 		} else if err := open[len(open)-1].check(src, before, t, next, line == at.line && at.column == indent); err != nil {
@@ -108,7 +111,8 @@ func checkFlow(src *source, tokens token.Tokens) *Error {
 var closing = map[string]string{"{": "}", "[": "]"}
 
 func (f flow) unclosed(src *source) *Error {
-	return src.errorf(position(f.open), "the %s that begins here is not closed; write %s at its end", f.open.Value, closing[f.open.Value])
+	return src.errorf(position(f.open), "the %s that begins here is not closed; write %s at its end",
+		f.open.Value, closing[f.open.Value])
 }
 
 // check looks at a token inside f, with the one before it and the next. first tells that it begins a
@@ -148,7 +152,8 @@ func (f flow) check(src *source, before, t, next *token.Token, first bool) *Erro
 	}
 	other := map[string]string{"{": "]", "[": "}"}[f.open.Value]
 	if strings.HasSuffix(text, other) {
-		return src.errorf(position(f.open), "the %s that begins here is closed by %s; write %s in its place", f.open.Value, text[len(text)-1:], closing[f.open.Value])
+		return src.errorf(position(f.open), "the %s that begins here is closed by %s; write %s in its place",
+			f.open.Value, text[len(text)-1:], closing[f.open.Value])
 	}
 	if m := innerKey().FindStringSubmatchIndex(t.Value); m != nil {
 		key, lineAt := t.Value[m[4]:m[5]], at
@@ -161,7 +166,8 @@ func (f flow) check(src *source, before, t, next *token.Token, first bool) *Erro
 		return nil
 	}
 	if f.value != nil && !quoted(f.value) && strings.ContainsAny(strings.TrimSpace(f.value.Value), " (") {
-		return src.errorf(position(f.value), "text with a comma in it is written in quotes: \"%s, …\"", clip(strings.TrimSpace(f.value.Value)))
+		return src.errorf(position(f.value), "text with a comma in it is written in quotes: \"%s, …\"",
+			clip(strings.TrimSpace(f.value.Value)))
 	}
 	if m := wordsAround().FindStringSubmatch(text); m != nil {
 		return src.errorf(at, "a colon is missing: write %s: %s", m[1], clip(m[2]))
@@ -266,7 +272,8 @@ func outdented(src *source, above token.Tokens, at pos) *Error {
 	if flow > 0 || i <= 0 || slices.Contains(open, at.column) {
 		return nil
 	}
-	return src.errorf(at, "this line begins after %d spaces, and those above after %d and %d; begin it after %d or %d", at.column-1, open[i-1]-1, open[i]-1, open[i-1]-1, open[i]-1)
+	return src.errorf(at, "this line begins after %d spaces, and those above after %d and %d; begin it after %d or %d",
+		at.column-1, open[i-1]-1, open[i]-1, open[i-1]-1, open[i]-1)
 }
 
 // indented is about the line of a key that the line above took for more of its text.

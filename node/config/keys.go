@@ -49,7 +49,8 @@ func PointKeys(desc device.Description) []Key {
 			continue
 		}
 		for _, k := range keysBelow("", reflect.ValueOf(pointPart{})) {
-			if slices.Contains(set.keys, k.Key) && (levels || !slices.Contains([]string{"range", "slew", "ramp_to_safe"}, k.Key)) {
+			if slices.Contains(set.keys, k.Key) &&
+				(levels || !slices.Contains([]string{"range", "slew", "ramp_to_safe"}, k.Key)) {
 				all = append(all, k)
 			}
 		}
@@ -235,5 +236,6 @@ func (d decoder) suggestKey(key string, own, also []string) (hint string, meant 
 	if d.of == nil || len(own) == 0 {
 		return device.Suggest("", known, "key"), nil
 	}
-	return fmt.Sprintf("; the keys of %s are %s; agentsite drivers %[1]s explains them", d.of.Name, strings.Join(own, ", ")), nil
+	return fmt.Sprintf("; the keys of %s are %s; agentsite drivers %[1]s explains them",
+		d.of.Name, strings.Join(own, ", ")), nil
 }

@@ -68,7 +68,8 @@ func parseValue(n *node) (device.Value, error) {
 	}
 	number, err := parseNumber(n.text)
 	if err != nil || n.quoted {
-		return device.Value{}, fmt.Errorf("takes on, off or a number, not %s%s", n.what(), cmp.Or(boolHint(n.text), numberHint(n, decimal())))
+		return device.Value{}, fmt.Errorf("takes on, off or a number, not %s%s",
+			n.what(), cmp.Or(boolHint(n.text), numberHint(n, decimal())))
 	}
 	return device.Number(number), nil
 }

@@ -257,8 +257,10 @@ func (a siteSection) holidays() (calendar.Holidays, error) {
 // devices decodes the section of that name. It may be empty, as after the last device was
 // commented out.
 func (r *report) devices(e entry, drivers []driver.Driver) (devices []Device) {
-	if i := slices.IndexFunc(e.value.entries, func(e entry) bool { return e.key == "driver" && e.value.shape == scalar }); i > 0 && e.value.shape == mapping && e.value.entries[i-1].value.shape == empty {
-		r.fail(e.value.entries[i].at, "devices", "indent driver, and the keys below it, further than %s", e.value.entries[i-1].key)
+	all := e.value.entries
+	i := slices.IndexFunc(all, func(e entry) bool { return e.key == "driver" && e.value.shape == scalar })
+	if i > 0 && e.value.shape == mapping && all[i-1].value.shape == empty {
+		r.fail(all[i].at, "devices", "indent driver, and the keys below it, further than %s", all[i-1].key)
 		return nil
 	}
 	for _, e := range (decoder{report: r, where: "devices"}).named(e, "device", "pump: { driver: … }") {

@@ -12,8 +12,8 @@ import (
 	"agentsite/node/config"
 )
 
-// Review finds what an agent's definition has it do and its permission or the outputs do not let it do.
-// A site runs with such agents, which are refused then. Doubts are what only may be a mistake.
+// Review returns an error for each call of an agent's definition that its permission or the outputs refuse. A
+// site still runs with such agents. Doubts list what may be a mistake.
 func Review(cfg *config.Site, kinds Kinds) (doubts []error, err error) {
 	all, err := decode(cfg, kinds)
 	if err != nil {
@@ -29,8 +29,10 @@ func Review(cfg *config.Site, kinds Kinds) (doubts []error, err error) {
 	for _, e := range all {
 		for _, c := range e.Calls {
 			errs = append(errs, e.review(c))
-			if name := c.Ask.Points[0]; c.Ask.Op == agents.OpAsk && !strings.Contains(name, "/") && !slices.Contains(workers, name) {
-				doubts = append(doubts, e.Errorf(c.Key, "%s: no agent %q in this file can be asked%s", c.Key, name, device.Suggest(name, workers, "agent")))
+			if name := c.Ask.Points[0]; c.Ask.Op == agents.OpAsk && !strings.Contains(name, "/") &&
+				!slices.Contains(workers, name) {
+				doubts = append(doubts, e.Errorf(c.Key, "%s: no agent %q in this file can be asked%s",
+					c.Key, name, device.Suggest(name, workers, "agent")))
 			}
 		}
 		for _, d := range e.Doubts {
@@ -61,7 +63,8 @@ func (e *entry) review(c agent.Call) error {
 		return e.Errorf(c.Key, "%s: its permission, may: %s, does not cover this: %s", c.Key, e.May, device.AsFault(err).Msg)
 	}
 	if c.Longest > 0 && c.Ask.For > c.Longest {
-		return e.Errorf(c.Key, "%s: %s can be held for at most %v at a time; write for: %[3]v, or a longer max_on for it", c.Key, point, device.FormatDuration(c.Longest))
+		return e.Errorf(c.Key, "%s: %s can be held for at most %v at a time; write for: %[3]v, or a longer max_on for it",
+			c.Key, point, device.FormatDuration(c.Longest))
 	}
 	return nil
 }

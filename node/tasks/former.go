@@ -2,6 +2,8 @@ package tasks
 
 import (
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 
 	"agentsite/device"
@@ -23,10 +25,8 @@ func (m *Manager) forget(workers []hosted.Worker) {
 	}
 	m.present = present
 	var all []*past
-	for _, p := range m.ended {
-		if gone {
-			all = append(all, p)
-		}
+	if gone {
+		all = slices.Collect(maps.Values(m.ended))
 	}
 	m.mu.Unlock()
 	for _, p := range all {
@@ -43,7 +43,8 @@ func (m *Manager) forget(workers []hosted.Worker) {
 			continue
 		}
 		if err := m.disk.Rename(p.String(), to.String()); err != nil {
-			slog.Error("task of a removed agent stays readable for a later one of its name, after the next start", "task", p.id, "err", err)
+			slog.Error("task of a removed agent stays readable for a later one of its name, after the next start",
+				"task", p.id, "err", err)
 		}
 		m.mu.Lock()
 		if m.ended[p.id] == p {
@@ -57,7 +58,8 @@ func (m *Manager) forget(workers []hosted.Worker) {
 // askerGone reports whether an asker was an agent of this site that is not there now.
 func (m *Manager) askerGone(asker string) bool {
 	kind, name, _ := strings.Cut(asker, ":")
-	return m.Hosted != nil && kind != "token" && device.CheckName(kind) == nil && device.CheckName(name) == nil && !m.Hosted(asker)
+	return m.Hosted != nil && kind != "token" && device.CheckName(kind) == nil &&
+		device.CheckName(name) == nil && !m.Hosted(asker)
 }
 
 // isFormer reports whether the agent of an ended task was removed since.

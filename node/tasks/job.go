@@ -197,5 +197,6 @@ func (m *Manager) retire(j *job, e entry, err error) {
 
 // nameOf returns the name of an ended task's file.
 func nameOf(r *record) ended {
-	return ended{max(0, r.changed/1000), r.sure, false, tag(r.asked.Account), tag(r.asked.Asker), r.asked.ID, string(r.state)}
+	return ended{max(0, r.changed/1000), r.sure, false, tag(r.asked.Account),
+		tag(r.asked.Asker), r.asked.ID, string(r.state)}
 }

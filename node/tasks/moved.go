@@ -15,7 +15,7 @@ import (
 // maxHeld is for how long a step may hold an output of another site.
 const maxHeld = 24 * time.Hour
 
-// moved is what a step moved at another site.
+// moved is a step that moved an output of another site.
 type moved struct {
 	*record
 	step task.Step

@@ -141,11 +141,13 @@ func (r *record) apply(e *entry) error {
 }
 
 // opNames are the operations of steps in files.
-var opNames = map[agents.Operation]string{agents.OpMove: "move", agents.OpStop: "stop", agents.OpShow: "show", agents.OpCapture: "capture", agents.OpAsk: "ask"}
+var opNames = map[agents.Operation]string{agents.OpMove: "move", agents.OpStop: "stop",
+	agents.OpShow: "show", agents.OpCapture: "capture", agents.OpAsk: "ask"}
 
 // intentOf returns the entry of a step before it is made.
 func intentOf(n int, s task.Step) entry {
-	e := entry{Kind: kindIntent, Step: n, Says: clip(s.Does), Output: s.Output, Op: opNames[s.Op], For: s.For.Milliseconds()}
+	e := entry{Kind: kindIntent, Step: n, Says: clip(s.Does), Output: s.Output,
+		Op: opNames[s.Op], For: s.For.Milliseconds()}
 	if !s.Value.IsZero() {
 		e.Value, _ = json.Marshal(s.Value.Any())
 	}

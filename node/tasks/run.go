@@ -165,14 +165,16 @@ func (w *work) alive(ctx context.Context) error {
 
 // step makes a step. do gets its key and the handle of an approval. A
 // step that need not be durable is made although the disk refuses it.
-func (w *work) step(ctx context.Context, s task.Step, durable bool, do func(key, approval string) (any, error)) (jsontext.Value, error) {
+func (w *work) step(ctx context.Context, s task.Step, durable bool,
+	do func(key, approval string) (any, error)) (jsontext.Value, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.stepLocked(ctx, s, durable, do)
 }
 
 // stepLocked is step for a caller that has the turn.
-func (w *work) stepLocked(ctx context.Context, s task.Step, durable bool, do func(key, approval string) (any, error)) (jsontext.Value, error) {
+func (w *work) stepLocked(ctx context.Context, s task.Step, durable bool,
+	do func(key, approval string) (any, error)) (jsontext.Value, error) {
 	if err := w.alive(ctx); err != nil {
 		return nil, err
 	}

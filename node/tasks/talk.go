@@ -23,7 +23,8 @@ func (w *work) Earlier(ctx context.Context, most int) (all []task.Task, _ error)
 	}
 	for i := range heads {
 		h := &heads[i]
-		if h.Conversation() != asked.Context || h.Agent != asked.Agent || h.Asker != asked.Asker || !h.State.Ended() || w.m.isFormer(h.ID) {
+		if h.Conversation() != asked.Context || h.Agent != asked.Agent || h.Asker != asked.Asker ||
+			!h.State.Ended() || w.m.isFormer(h.ID) {
 			continue
 		}
 		if len(all) == most {

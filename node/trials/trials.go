@@ -46,7 +46,8 @@ func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request)
 	if q.To.IsZero() {
 		q.To, _ = r.Now()
 	}
-	o := trial.Options{GoodFor: r.Hub.GoodFor, Source: r.Past, From: q.From, To: q.To, Location: rule.Local(q.To).Location()}
+	o := trial.Options{GoodFor: r.Hub.GoodFor, Source: r.Past, From: q.From,
+		To: q.To, Location: rule.Local(q.To).Location()}
 	var known []string
 	all := r.Hosted.Configured()
 	for _, name := range names {

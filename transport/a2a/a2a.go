@@ -31,7 +31,8 @@ func Routes(s *adapter.Site) []web.Route {
 	routes := []web.Route{v.Document(cardPath, "application/json", v.siteCard)}
 	if s.Tasks != nil {
 		const base = agentsBase + "{agent}"
-		routes = append(append(routes, v.DocumentFor(web.Principals, base+cardPath, "application/json", v.agentCard)), v.endpoint(base)...)
+		routes = append(append(routes, v.DocumentFor(web.Principals, base+cardPath, "application/json", v.agentCard)),
+			v.endpoint(base)...)
 	}
 	return append(routes, v.endpoint(thingsBase)...)
 }

@@ -143,7 +143,8 @@ func (f *failure) http(legacy bool) *adapter.Answer {
 
 // grpcOf are the names of google.rpc of the statuses of refusals that no fault has.
 var grpcOf = map[int]string{
-	http.StatusUnauthorized: "UNAUTHENTICATED", http.StatusForbidden: "PERMISSION_DENIED", http.StatusNotFound: "NOT_FOUND",
+	http.StatusUnauthorized: "UNAUTHENTICATED", http.StatusForbidden: "PERMISSION_DENIED",
+	http.StatusNotFound:         "NOT_FOUND",
 	http.StatusMethodNotAllowed: "UNIMPLEMENTED", http.StatusServiceUnavailable: "UNAVAILABLE",
 }
 

@@ -51,7 +51,8 @@ func newLimits(relay bool) (network.ResourceManager, error) {
 		System: few, Transient: transient,
 		// More than places gives a key: those that are on their way, and those that have ended.
 		PeerDefault: rcmgr.ResourceLimits{
-			Conns: 2*maxPerPeer + maxDialsPerPeer, ConnsInbound: 2 * maxPerPeer, ConnsOutbound: maxDialsPerPeer, FD: 2*maxPerPeer + maxDialsPerPeer,
+			Conns: 2*maxPerPeer + maxDialsPerPeer, ConnsInbound: 2 * maxPerPeer,
+			ConnsOutbound: maxDialsPerPeer, FD: 2*maxPerPeer + maxDialsPerPeer,
 		},
 		Protocol:     map[protocol.ID]rcmgr.ResourceLimits{proto.ProtoIDv2Hop: {Streams: 4096, StreamsInbound: 4096}},
 		ProtocolPeer: map[protocol.ID]rcmgr.ResourceLimits{ping.ID: {StreamsInbound: maxPerPeer}},

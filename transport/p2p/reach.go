@@ -25,7 +25,7 @@ import (
 const (
 	// reachTimeout bounds how long it takes to reach a site.
 	reachTimeout = 10 * time.Second
-	// directHeadStart is how long relays wait while the site may answer directly.
+	// directHeadStart is the time for which only direct addresses are dialled.
 	directHeadStart = 250 * time.Millisecond
 
 	// localDialTimeout bounds the dial of a local address, at which a remote site never

@@ -78,7 +78,8 @@ func Handler(o Options) http.Handler {
 			}
 		}
 		patterns := []string{route.Pattern}
-		if !strings.HasSuffix(route.Pattern, "/{$}") && !strings.HasSuffix(route.Pattern, "...}") { // clients join the URL of a base with nothing
+		// Clients join the URL of a base with nothing.
+		if !strings.HasSuffix(route.Pattern, "/{$}") && !strings.HasSuffix(route.Pattern, "...}") {
 			patterns = append(patterns, route.Pattern+"/{$}")
 		}
 		for _, pattern := range patterns {
@@ -98,7 +99,9 @@ const anyPath = "/"
 func (s *server) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, known map[string]*Route) {
 	var allowed []string
 	var at *Route
-	for _, verb := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+	for _, verb := range []string{
+		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	} {
 		try := r.WithContext(r.Context())
 		try.Method = verb
 		if _, pattern := mux.Handler(try); known[pattern] != nil {

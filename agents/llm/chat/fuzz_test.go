@@ -53,8 +53,7 @@ func FuzzCompletion(f *testing.F) {
 	})
 }
 
-// FuzzErrorText: whatever a server says of an error, what is told is one short text in which the key is
-// not.
+// FuzzErrorText checks that the text of a server's error is short, on one line, and does not contain the key.
 func FuzzErrorText(f *testing.F) {
 	for _, text := range []string{
 		`{"error":{"message":"no","metadata":{"raw":"{\"error\":{\"message\":\"slot unavailable\"}}"}}}`, `[{"error":{"status":"INVALID"}}]`,

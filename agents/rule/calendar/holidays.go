@@ -20,7 +20,8 @@ type span struct{ from, to int }
 // ("dec 24..jan 6").
 func ParseHolidays(texts []string) (Holidays, error) {
 	if len(texts) > maxHolidays {
-		return nil, fmt.Errorf("there are %d entries; write at most %d, as ranges such as dec 24..jan 6", len(texts), maxHolidays)
+		return nil, fmt.Errorf("there are %d entries; write at most %d, as ranges such as dec 24..jan 6",
+			len(texts), maxHolidays)
 	}
 	all := make(Holidays, 0, len(texts))
 	for _, text := range texts {

@@ -19,7 +19,8 @@ func ParseList(text string) (List, error) {
 		return nil, fmt.Errorf("the schedule is %d bytes long; shorten it to at most %d", len(text), maxText)
 	}
 	parts := []string{text}
-	if small := strings.ToLower(text); strings.Contains(small, ":") || strings.Contains(small, "sunrise") || strings.Contains(small, "sunset") {
+	if small := strings.ToLower(text); strings.Contains(small, ":") || strings.Contains(small, "sunrise") ||
+		strings.Contains(small, "sunset") {
 		parts = strings.Split(text, ",") // those of cron's fields do not separate times
 	}
 	if len(parts) > maxTimes {

@@ -40,21 +40,28 @@ type parser struct {
 // suggested, which is called only for an error. The error is an *Error.
 func (u *Uses) Compile(text string, lookup func(address string) (p Point, ok bool), names func() []string) (*Program, error) {
 	p := &parser{text: text, lookup: lookup, names: names, prog: &Program{text: text, uses: u}}
-	p.checkText()
-	p.advance()
-	if p.tok.kind == tokEnd {
-		p.fail(0, 0, "the condition is empty: write such as climate/temperature < 5 Cel")
-	}
-	x := p.or()
-	if p.tok.kind != tokEnd {
-		p.unexpected("and or or")
-	}
+	x := p.whole(p.or, "the condition is empty: write such as climate/temperature < 5 Cel", "and or or")
 	p.wantBool(x)
 	if p.err != nil {
 		return nil, p.err
 	}
 	p.prog.root = x.node
 	return p.prog, nil
+}
+
+// whole parses all of the text. empty is the mistake of a text without anything, and next what may follow
+// the parsed part.
+func (p *parser) whole(parse func() operand, empty, next string) operand {
+	p.checkText()
+	p.advance()
+	if p.tok.kind == tokEnd {
+		p.fail(0, 0, "%s", empty)
+	}
+	x := parse()
+	if p.tok.kind != tokEnd {
+		p.unexpected(next)
+	}
+	return x
 }
 
 // add counts a node.
@@ -298,7 +305,8 @@ func (p *parser) yearly(month operand, number int) operand {
 	day := p.tok.num
 	x := p.constant(typDate, device.Number(float64(number)*100+day))
 	x.off, x.word = month.off, p.text[month.off:x.end]
-	if day < 1 || time.Date(2000, time.Month(number), int(day), 0, 0, 0, 0, time.UTC).Day() != int(day) || day != float64(int(day)) {
+	if day < 1 || time.Date(2000, time.Month(number), int(day), 0, 0, 0, 0, time.UTC).Day() != int(day) ||
+		day != float64(int(day)) {
 		p.fail(x.off, x.end, "%s is not a date: write such as dec 24, or 2026-12-24 for one year", clip(x.word))
 	}
 	return x

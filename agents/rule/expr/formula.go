@@ -8,19 +8,14 @@ import (
 
 // CompileNumber compiles a formula, an expression that is a number, as Compile does a condition. unit is
 // what the number has to be in, "?" for any; a number without a unit fits each.
-func (u *Uses) CompileNumber(text, unit string, lookup func(address string) (p Point, ok bool), names func() []string) (*Program, error) {
+func (u *Uses) CompileNumber(text, unit string, lookup func(address string) (p Point, ok bool),
+	names func() []string) (*Program, error) {
 	p := &parser{text: text, lookup: lookup, names: names, prog: &Program{text: text, uses: u}}
-	p.checkText()
-	p.advance()
-	if p.tok.kind == tokEnd {
-		p.fail(0, 0, "the formula is empty: write such as clamp(climate/temperature / 1 Cel * 4, 20, 80)")
-	}
-	x := p.sum()
-	if p.tok.kind != tokEnd {
-		p.unexpected("an arithmetic sign")
-	}
+	x := p.whole(p.sum, "the formula is empty: write such as clamp(climate/temperature / 1 Cel * 4, 20, 80)",
+		"an arithmetic sign")
 	if p.wantNumber(&x); p.err == nil && x.unit != "" && x.unit != anyUnit && unit != anyUnit && x.unit != unit {
-		p.fail(x.off, x.end, "the formula is in %s, and the output is %s: divide by a number in %[1]s, such as (%[3]s) / 10 %[1]s", x.unit, inUnit(unit), p.source(x))
+		p.fail(x.off, x.end, "the formula is in %s, and the output is %s: divide by a number in %[1]s, such as (%[3]s) / 10 %[1]s",
+			x.unit, inUnit(unit), p.source(x))
 	}
 	if p.err != nil {
 		return nil, p.err

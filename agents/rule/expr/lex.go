@@ -170,7 +170,8 @@ func (p *parser) number(off int) {
 	}
 	if p.at(end) == ',' && isDigit(p.at(end+1)) && !p.inCall(off) {
 		whole := p.span(end+1, isDigit)
-		p.fail(off, whole, "numbers are written with a point, not a comma: write %s.%s", clip(p.text[off:end]), clip(p.text[end+1:whole]))
+		p.fail(off, whole, "numbers are written with a point, not a comma: write %s.%s",
+			clip(p.text[off:end]), clip(p.text[end+1:whole]))
 		return
 	}
 	text := p.text[off:end]

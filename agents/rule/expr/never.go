@@ -15,7 +15,7 @@ func (p *Program) Implies(q *Program) bool {
 	return never(&node{op: opAnd, a: p.root, b: &node{op: opNot, a: q.root}})
 }
 
-// quantity is what has one value wherever a condition uses it.
+// quantity identifies an operand that has one value wherever a condition uses it.
 type quantity struct {
 	op    op
 	index int32

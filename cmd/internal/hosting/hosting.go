@@ -126,7 +126,8 @@ func New(o Options) (*Hosting, error) {
 	})
 	h.Tasks = tasks.New(tasks.Options{
 		Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.Access.Now,
-		Elsewhere: func(principal string) tasks.Elsewhere { return sites.Tasks(principal) }, Hosted: o.Access.Hosts, Moved: o.Node.MovedBefore,
+		Elsewhere: func(principal string) tasks.Elsewhere { return sites.Tasks(principal) },
+		Hosted:    o.Access.Hosts, Moved: o.Node.MovedBefore,
 	})
 	o.Node.OnRecheck(h.Tasks.Recheck)
 	if h.Imports, err = openImports(o, h.Manager, h.listed); err != nil {

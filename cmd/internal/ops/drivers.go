@@ -13,7 +13,7 @@ import (
 	"agentsite/node/config"
 )
 
-// DriverPage is what somebody needs to know to wire up and configure a part.
+// DriverPage describes a driver to somebody who wires up and configures a part.
 type DriverPage struct {
 	Driver string         `json:"driver"`
 	Doc    string         `json:"is"`

@@ -9,10 +9,10 @@ import (
 	"agentsite/transport/p2p"
 )
 
-// knownHeadStart is how long only the known addresses of a site are dialled.
+// knownHeadStart is the time during which only the known addresses of a site are dialled.
 const knownHeadStart = 300 * time.Millisecond
 
-// farNetwork is what reachAnywhere needs of an internet.Network.
+// farNetwork has the methods of an internet.Network that reachAnywhere calls.
 type farNetwork interface {
 	// Reach connects to a site, unless it is connected, at one of the addresses.
 	Reach(ctx context.Context, site identity.ID, at []string) error

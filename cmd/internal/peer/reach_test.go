@@ -21,7 +21,7 @@ type worldwide struct {
 	lookup   time.Duration // until the first of these
 }
 
-// dialTime is how long a dial of the site takes.
+// dialTime is the duration of a dial of the site.
 const dialTime = 10 * time.Millisecond
 
 var errNobody = errors.New("nobody answers")

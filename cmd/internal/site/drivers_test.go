@@ -64,7 +64,7 @@ func TestDriverList(t *testing.T) {
 	}
 }
 
-// section is what docs/drivers.md says about a driver.
+// section returns the section of docs/drivers.md about a driver.
 func section(p *ops.DriverPage) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n### %s\n\n%s.", p.Driver, strings.ToUpper(p.Doc[:1])+p.Doc[1:])

@@ -363,7 +363,8 @@ func (k *Keeper) away() bool {
 
 var (
 	errLost = errors.New("the guard's process ended meanwhile")
-	errAway = device.Faultf(device.Unavailable, "the process that drives the outputs is being started; try again in a moment").In(time.Second)
+	errAway = device.Faultf(device.Unavailable,
+		"the process that drives the outputs is being started; try again in a moment").In(time.Second)
 )
 
 // ask sends a request and waits for its answer.

@@ -49,7 +49,9 @@ func (w *workload) asker(i int) agents.Principal {
 }
 
 func (w *workload) request(i int) task.Request {
-	r, day := keyed(request([]string{"a", "b", "c", "d"}[i/16], fmt.Sprint(i), w.scripts[i]), fmt.Sprint("key ", i)), 86400.0
+	day := 86400.0 // many crashes may take an hour, in which nobody works
+	args := scriptArgs{N: fmt.Sprint(i), Do: w.scripts[i], FarSeconds: day}
+	r := keyed(requestWith([]string{"a", "b", "c", "d"}[i/16], args), fmt.Sprint("key ", i))
 	r.Seconds = &day
 	return r
 }

@@ -250,10 +250,13 @@ type scriptArgs struct {
 	Do string `json:"do"`
 	// Far is the agent that r asks; shed/tidy when left out.
 	Far string `json:"far,omitzero"`
+	// FarSeconds is the time that r gives the other site; 600 when left out.
+	FarSeconds float64 `json:"far_seconds,omitzero"`
 }
 
-func farRequest(name, agent string) task.Request {
-	return task.Request{Agent: cmp.Or(agent, "shed/tidy"), Text: name, Seconds: new(600.0)}
+func (a scriptArgs) farRequest(name string) task.Request {
+	seconds := cmp.Or(a.FarSeconds, 600)
+	return task.Request{Agent: cmp.Or(a.Far, "shed/tidy"), Text: name, Seconds: &seconds}
 }
 
 func (script) Run(ctx context.Context, _ agents.Principal, _ agents.Site) error {
@@ -281,7 +284,7 @@ func (script) Work(ctx context.Context, self agents.Principal, site agents.Site,
 		if strings.ContainsRune("moxswr", what) {
 			if made < len(t.Steps) {
 				if made++; what == 'r' && t.Steps[made-1].Outcome == "" { // it goes on waiting
-					if _, err := w.(task.Asker).Ask(ctx, farRequest(name, args.Far)); err != nil {
+					if _, err := w.(task.Asker).Ask(ctx, args.farRequest(name)); err != nil {
 						return nil, err
 					}
 					continue
@@ -298,7 +301,7 @@ func (script) Work(ctx context.Context, self agents.Principal, site agents.Site,
 		case 'm', 'o':
 			_, err = site.Move(ctx, self, agents.MoveRequest{Output: name, Value: device.Number(1)})
 		case 'r':
-			_, err = w.(task.Asker).Ask(ctx, farRequest(name, args.Far))
+			_, err = w.(task.Asker).Ask(ctx, args.farRequest(name))
 		case 'x':
 			err = site.Show(ctx, self, agents.ShowRequest{Display: name, Text: "x"})
 		case 's':
@@ -424,7 +427,11 @@ func (r *rig) stop() {
 }
 
 func request(agent, n, do string) task.Request {
-	args, _ := json.Marshal(scriptArgs{N: n, Do: do})
+	return requestWith(agent, scriptArgs{N: n, Do: do})
+}
+
+func requestWith(agent string, a scriptArgs) task.Request {
+	args, _ := json.Marshal(a)
 	return task.Request{Agent: agent, Skill: "run", Arguments: args}
 }
 

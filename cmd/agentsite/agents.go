@@ -8,7 +8,7 @@ import (
 
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
-	"agentsite/transport/owner"
+	"agentsite/node/acts"
 	ownerclient "agentsite/transport/owner/client"
 
 	"github.com/spf13/cobra"
@@ -97,9 +97,9 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 // allowOn gives an agent a permission on one site.
 func (a *app) allowOn(ctx context.Context, user peer.Person, agent string, k peer.Contact, words string, until time.Time) error {
 	a.site = k.Name
-	err := user.Allow(agent, k, words, until, func(signed owner.Signed) error {
+	err := user.Allow(agent, k, words, until, func(signed acts.Signed) error {
 		return a.with(func(s *session) error {
-			if _, err := callOwner(ctx, s, owner.GrantMethod, signed); err != nil {
+			if _, err := callOwner(ctx, s, acts.GrantAct, signed); err != nil {
 				return err
 			}
 			s.warnOfUnmatched(ctx, words)

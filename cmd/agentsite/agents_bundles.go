@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/peer"
+	"agentsite/node/acts"
 	"agentsite/node/bundle"
 	"agentsite/node/imports"
 	"agentsite/node/state"
-	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
 )
@@ -30,7 +30,7 @@ wish. The file has the definition as it is written, without comments.`,
 		ValidArgsFunction: a.completeHosted,
 	}
 	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
-		c, err := callOwner(ctx, s, owner.Bundles.Export, owner.Name{Name: args[0]})
+		c, err := callOwner(ctx, s, acts.ExportAgentAct, acts.Name{Name: args[0]})
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ there, and what comes has this hash. Only members of the realm can fetch it.`,
 			}
 			q.Bind = append(q.Bind, bundle.Binding{Need: need, Point: point})
 		}
-		d, err := callOwner(ctx, s, owner.Bundles.Import, q)
+		d, err := callOwner(ctx, s, acts.ImportAgentAct, q)
 		if err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (a *app) acceptAgentCommand() *cobra.Command {
 		ValidArgsFunction: a.completeHosted,
 	}
 	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
-		d, err := callOwner(ctx, s, owner.Bundles.Accept, imports.Acceptance{Name: args[0], May: may})
+		d, err := callOwner(ctx, s, acts.AcceptAgentAct, imports.Acceptance{Name: args[0], May: may})
 		if err != nil {
 			return err
 		}
@@ -221,5 +221,5 @@ func (a *app) acceptAgentCommand() *cobra.Command {
 }
 
 func (a *app) removeAgentCommand() *cobra.Command {
-	return a.changeHostedCommand("remove", "agent", "Remove a draft, or end and remove an agent that came as a bundle", "removed", owner.Bundles.Remove, a.completeHosted)
+	return a.changeHostedCommand("remove", "agent", "Remove a draft, or end and remove an agent that came as a bundle", "removed", acts.RemoveAgentAct, a.completeHosted)
 }

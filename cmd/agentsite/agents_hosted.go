@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"agentsite/agents/agent"
+	"agentsite/agents/op"
 	"agentsite/cmd/internal/peer"
+	"agentsite/node/acts"
 	"agentsite/node/hosted"
-	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
 )
@@ -105,7 +106,7 @@ func (a *app) printHosted(all []hosted.Agent) error {
 
 // hosted lists the agents that the site hosts; it is not nil without an error.
 func (s *session) hosted(ctx context.Context) ([]hosted.Agent, error) {
-	all, err := callOwner(ctx, s, owner.AgentsMethod, owner.None{})
+	all, err := callOwner(ctx, s, acts.AgentsAct, acts.None{})
 	return append([]hosted.Agent{}, all.Agents...), err
 }
 
@@ -113,22 +114,22 @@ type completion = func(cmd *cobra.Command, args []string, _ string) ([]string, c
 
 // pauseCommand and resumeCommand are those of hosted agents that are a noun's: a rule, an agent.
 func (a *app) pauseCommand(noun string, complete completion) *cobra.Command {
-	return a.changeHostedCommand("pause", noun, "Stop the "+noun+" until it is resumed, over restarts too", "paused; what it held is released", owner.PauseMethod, complete)
+	return a.changeHostedCommand("pause", noun, "Stop the "+noun+" until it is resumed, over restarts too", "paused; what it held is released", acts.PauseAct, complete)
 }
 
 func (a *app) resumeCommand(noun string, complete completion) *cobra.Command {
-	return a.changeHostedCommand("resume", noun, "Start the "+noun+" that was paused", "resumed", owner.ResumeMethod, complete)
+	return a.changeHostedCommand("resume", noun, "Start the "+noun+" that was paused", "resumed", acts.ResumeAct, complete)
 }
 
-func (a *app) changeHostedCommand(verb, noun, short, done string, method owner.Method[owner.Name, owner.None], complete completion) *cobra.Command {
+func (a *app) changeHostedCommand(verb, noun, short, done string, method op.Name[acts.Name, acts.None], complete completion) *cobra.Command {
 	name := strings.ToUpper(noun)
 	return &cobra.Command{
 		Use: verb + " " + name, Short: short, Args: exactly(name),
 		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
-			if _, err := callOwner(ctx, s, method, owner.Name{Name: args[0]}); err != nil {
+			if _, err := callOwner(ctx, s, method, acts.Name{Name: args[0]}); err != nil {
 				return err
 			}
-			return a.print(owner.Name{Name: args[0]}, "%s is %s", args[0], done)
+			return a.print(acts.Name{Name: args[0]}, "%s is %s", args[0], done)
 		}),
 		ValidArgsFunction: complete,
 	}

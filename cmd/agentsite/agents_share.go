@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"agentsite/cmd/internal/peer"
+	"agentsite/node/acts"
 	"agentsite/node/bundle"
 	"agentsite/node/imports"
 	"agentsite/node/state"
-	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
 )
@@ -71,7 +71,7 @@ Without FILE the command lists what the site shares.`,
 	cmd.ValidArgsFunction = completeBundle
 	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
 		if len(args) == 0 {
-			all, err := callOwner(ctx, s, owner.Bundles.Shared, owner.None{})
+			all, err := callOwner(ctx, s, acts.SharedAgentsAct, acts.None{})
 			if err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ Without FILE the command lists what the site shares.`,
 		if err != nil {
 			return err
 		}
-		if _, err := callOwner(ctx, s, owner.Bundles.Share, imports.Request{Bundle: text}); err != nil {
+		if _, err := callOwner(ctx, s, acts.ShareAgentAct, imports.Request{Bundle: text}); err != nil {
 			return err
 		}
 		id := bundle.IDOf(text).String()
@@ -98,7 +98,7 @@ func (a *app) unshareAgentCommand() *cobra.Command {
 		Example: "  agentsite agents unshare sha256:9f86d081…",
 	}
 	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
-		if _, err := callOwner(ctx, s, owner.Bundles.Unshare, owner.Name{Name: args[0]}); err != nil {
+		if _, err := callOwner(ctx, s, acts.UnshareAgentAct, acts.Name{Name: args[0]}); err != nil {
 			return err
 		}
 		return a.print(struct {

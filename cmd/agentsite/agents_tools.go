@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 
 	"agentsite/agents/agent"
+	"agentsite/node/acts"
 	"agentsite/node/state"
-	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
 )
@@ -24,7 +24,7 @@ offers something else meanwhile, nothing is accepted.`,
 		Example: "  agentsite agents tools weather",
 		Args:    exactly("AGENT"),
 		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
-			o, err := callOwner(ctx, s, owner.OfferMethod, agent.Acceptance{Agent: args[0], Digest: digest})
+			o, err := callOwner(ctx, s, acts.OfferAct, agent.Acceptance{Agent: args[0], Digest: digest})
 			if err != nil {
 				return err
 			}

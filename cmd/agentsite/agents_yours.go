@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/peer"
+	"agentsite/node/acts"
 	"agentsite/transport/mcp/client"
-	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 
 	"github.com/spf13/cobra"
@@ -98,7 +98,7 @@ func (a *app) permissionsOn(ctx context.Context, mine peer.Agent, k peer.Contact
 		all, err = access()
 	} else {
 		err = a.on(k.Name, mine.Name).with(func(s *session) error {
-			_, err := askOwner(ctx, s, func(ctx context.Context) (owner.Reached, error) { return s.Owner.Present(ctx, k.Grant) })
+			_, err := askOwner(ctx, s, func(ctx context.Context) (acts.Reached, error) { return s.Owner.Present(ctx, k.Grant) })
 			return err
 		})
 	}
@@ -222,9 +222,9 @@ func (a *app) revokeAgent(ctx context.Context, did, site string) (any bool, _ er
 		if err != nil {
 			return err
 		}
-		any = slices.ContainsFunc(all.Grants, func(g owner.Granted) bool { return g.To == did })
+		any = slices.ContainsFunc(all.Grants, func(g acts.Granted) bool { return g.To == did })
 		if any {
-			_, err = callOwner(ctx, s, owner.RevokeMethod, owner.Name{Name: did})
+			_, err = callOwner(ctx, s, acts.RevokeAct, acts.Name{Name: did})
 		}
 		return err
 	})
@@ -233,7 +233,7 @@ func (a *app) revokeAgent(ctx context.Context, did, site string) (any bool, _ er
 // withdraw has a site of somebody else's drop what an agent of the user's presented there.
 func (a *app) withdraw(ctx context.Context, agent, site string) error {
 	return a.on(site, agent).with(func(s *session) error {
-		_, err := askOwner(ctx, s, func(ctx context.Context) (owner.Reached, error) { return s.Owner.Present(ctx, nil) })
+		_, err := askOwner(ctx, s, func(ctx context.Context) (acts.Reached, error) { return s.Owner.Present(ctx, nil) })
 		var refused *client.RequestError
 		if errors.As(err, &refused) { // it has presented none
 			return nil

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"agentsite/device"
-	"agentsite/transport/owner"
+	"agentsite/node/acts"
 
 	"github.com/spf13/cobra"
 )
@@ -51,11 +51,11 @@ with an approval. A call waits for two minutes, and an approval lasts as long.`,
 }
 
 func (s *session) decide(ctx context.Context, handle string, ok bool) error {
-	method, word := owner.DenyMethod, "denied"
+	method, word := acts.DenyAct, "denied"
 	if ok {
-		method, word = owner.ApproveMethod, "approved"
+		method, word = acts.ApproveAct, "approved"
 	}
-	if _, err := callOwner(ctx, s, method, owner.Name{Name: handle}); err != nil {
+	if _, err := callOwner(ctx, s, method, acts.Name{Name: handle}); err != nil {
 		return err
 	}
 	return s.app.print(decided{handle, ok}, "%s", word)
@@ -70,7 +70,7 @@ type decided struct {
 }
 
 func (s *session) showRequests(ctx context.Context) error {
-	all, err := callOwner(ctx, s, owner.RequestsMethod, owner.None{})
+	all, err := callOwner(ctx, s, acts.RequestsAct, acts.None{})
 	if err != nil {
 		return err
 	}
@@ -78,13 +78,13 @@ func (s *session) showRequests(ctx context.Context) error {
 		return s.app.printJSON(all)
 	}
 	return printList(s.app, all.Requests, "no call waits for approval",
-		[]string{"HANDLE", "WHO", "TOOL", "ARGUMENTS", "STILL WAITS"}, func(r owner.Request) []string {
+		[]string{"HANDLE", "WHO", "TOOL", "ARGUMENTS", "STILL WAITS"}, func(r acts.Request) []string {
 			return []string{r.Handle, askerOf(r), r.Tool, argumentsOf(r), strconv.Itoa(int(r.Left)) + " s"}
 		})
 }
 
 // askerOf returns the caller of a request, and the chain of callers behind it.
-func askerOf(r owner.Request) string {
+func askerOf(r acts.Request) string {
 	if len(r.Via) == 0 {
 		return called(r.Who)
 	}
@@ -92,15 +92,11 @@ func askerOf(r owner.Request) string {
 }
 
 // argumentsOf returns a call's arguments as JSON.
-func argumentsOf(r owner.Request) string {
-	text, err := r.Args.JSONText()
-	if err != nil {
-		return "?"
-	}
+func argumentsOf(r acts.Request) string {
 	if r.Holds > 0 { // its limits may end it before the time that was asked for
-		return fmt.Sprintf("%s, would hold it for %.0f s now", text, r.Holds)
+		return fmt.Sprintf("%s, would hold it for %.0f s now", r.Args, r.Holds)
 	}
-	return string(text)
+	return string(r.Args)
 }
 
 // watchRequests prints each call once, when it comes. It polls each second: an owner watches
@@ -108,7 +104,7 @@ func argumentsOf(r owner.Request) string {
 func (s *session) watchRequests(ctx context.Context) error {
 	shown := make(map[string]bool)
 	for {
-		all, err := callOwner(ctx, s, owner.RequestsMethod, owner.None{})
+		all, err := callOwner(ctx, s, acts.RequestsAct, acts.None{})
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -132,7 +128,7 @@ func (s *session) watchRequests(ctx context.Context) error {
 	}
 }
 
-func (s *session) printRequest(r owner.Request) error {
+func (s *session) printRequest(r acts.Request) error {
 	if !handleForm().MatchString(r.Handle) { // people paste it into a shell
 		return s.app.print(r, "%s asks for %s %s, with an invalid handle; do not approve it", askerOf(r), r.Tool, argumentsOf(r))
 	}
@@ -141,7 +137,7 @@ func (s *session) printRequest(r owner.Request) error {
 
 func (a *app) completeRequests(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.completeWith(cmd, args, func(ctx context.Context, s *session) (names []string, err error) {
-		all, err := callOwner(ctx, s, owner.RequestsMethod, owner.None{})
+		all, err := callOwner(ctx, s, acts.RequestsAct, acts.None{})
 		for _, r := range all.Requests {
 			names = append(names, cobra.CompletionWithDesc(clean(r.Handle), clean(r.Who+" asks for "+r.Tool)))
 		}

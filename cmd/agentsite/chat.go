@@ -11,7 +11,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/task"
-	"agentsite/transport/owner"
+	"agentsite/node/acts"
 
 	"github.com/spf13/cobra"
 )
@@ -257,7 +257,7 @@ func (v *view) offer(ctx context.Context, t task.Task) bool {
 	if t.State != task.AuthRequired || !v.person {
 		return false
 	}
-	all, err := callOwner(ctx, v.session, owner.RequestsMethod, owner.None{})
+	all, err := callOwner(ctx, v.session, acts.RequestsAct, acts.None{})
 	if err != nil { // no owner
 		return false
 	}
@@ -275,7 +275,7 @@ func (v *view) offer(ctx context.Context, t task.Task) bool {
 
 // isFor reports whether an agent of the site makes a call for a task. Callers from elsewhere, by a
 // key or a token, can write any text into Via.
-func isFor(r owner.Request, task string) bool {
+func isFor(r acts.Request, task string) bool {
 	return isHosted(r.Who) && slices.Contains(r.Via, "task/"+task)
 }
 

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"agentsite/agents/task"
-	"agentsite/transport/owner"
+	"agentsite/node/acts"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -18,11 +18,11 @@ func TestChatCalls(t *testing.T) {
 		"llm:gardener": true, "routine:warming": true,
 		"token:gardener": false, "did:key:z6MkOther": false, "local": false, "": false,
 	} {
-		if got := isFor(owner.Request{Who: who, Via: []string{"local", "task/5DKQ"}}, "5DKQ"); got != want {
+		if got := isFor(acts.Request{Who: who, Via: []string{"local", "task/5DKQ"}}, "5DKQ"); got != want {
 			t.Errorf("a call of %q: %t", who, got)
 		}
 	}
-	if isFor(owner.Request{Who: "llm:gardener", Via: []string{"local", "task/OTHER"}}, "5DKQ") {
+	if isFor(acts.Request{Who: "llm:gardener", Via: []string{"local", "task/OTHER"}}, "5DKQ") {
 		t.Error("a call for another task")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"agentsite/transport/owner"
+	"agentsite/node/acts"
 
 	"github.com/spf13/cobra"
 )
@@ -26,7 +26,7 @@ on the site's own machine. Permissions that ended in between are valid again aft
 		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
 			now := time.Now()
 			if set || back {
-				if _, err := callOwner(ctx, s, owner.TimeMethod, owner.TimeNow{Now: now, Set: true, Back: back}); err != nil {
+				if _, err := callOwner(ctx, s, acts.TimeAct, acts.TimeNow{Now: now, Set: true, Back: back}); err != nil {
 					return err
 				}
 			}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"agentsite/cmd/internal/peer"
-	"agentsite/transport/owner"
+	"agentsite/node/acts"
 )
 
 // TestFoundAsTheyCome: each site is printed when it is found, below one header.
@@ -14,7 +14,7 @@ func TestFoundAsTheyCome(t *testing.T) {
 	var out bytes.Buffer
 	p := &foundPrinter{app: &app{out: &output{Writer: &out}}}
 	for i, name := range []string{"greenhouse", "a"} {
-		p.print(peer.Found{Found: owner.Found{Name: name, DID: "did:key:z", URLs: []string{"https://192.0.2.1:8474/mcp"}}})
+		p.print(peer.Found{Found: acts.Found{Name: name, DID: "did:key:z", URLs: []string{"https://192.0.2.1:8474/mcp"}}})
 		if lines := strings.Count(out.String(), "\n"); lines != i+2 {
 			t.Errorf("%d lines after %d sites", lines, i+1)
 		}
@@ -30,7 +30,7 @@ func TestFoundAsTheyCome(t *testing.T) {
 	}
 	out.Reset()
 	p = &foundPrinter{app: &app{out: &output{Writer: &out}, json: true}}
-	p.print(peer.Found{Found: owner.Found{Name: "b", DID: "did:key:z"}})
+	p.print(peer.Found{Found: acts.Found{Name: "b", DID: "did:key:z"}})
 	if !strings.HasPrefix(out.String(), "{") || strings.Count(out.String(), "\n") != 1 {
 		t.Error(out.String())
 	}

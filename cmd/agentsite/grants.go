@@ -6,11 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/agents/op"
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
+	"agentsite/node/acts"
 	"agentsite/node/state"
 	"agentsite/transport/anp/did"
-	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 
 	"github.com/spf13/cobra"
@@ -39,7 +40,7 @@ permissions that you choose. Over HTTP it sees no other tools and points.`,
 		&cobra.Command{
 			Use: "list", Args: noArgs, Short: "List the tokens",
 			RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
-				return s.showGrants(ctx, func(g owner.Granted) bool { return g.Token != "" })
+				return s.showGrants(ctx, func(g acts.Granted) bool { return g.Token != "" })
 			}),
 		},
 		&cobra.Command{
@@ -128,7 +129,7 @@ says otherwise.`,
 				if err != nil {
 					return err
 				}
-				if _, err := callOwner(ctx, s, owner.GrantMethod, signed); err != nil {
+				if _, err := callOwner(ctx, s, acts.GrantAct, signed); err != nil {
 					return err
 				}
 				s.warnOfUnmatched(ctx, args[1])
@@ -219,7 +220,7 @@ func (a *app) grantsCommand() *cobra.Command {
 		Use: "grants", GroupID: groupAgents, Args: noArgs,
 		Short: "List tokens and grants, with their permissions and when they end",
 		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
-			return s.showGrants(ctx, func(owner.Granted) bool { return true })
+			return s.showGrants(ctx, func(acts.Granted) bool { return true })
 		}),
 	}
 }
@@ -237,14 +238,14 @@ and the next call is refused.`,
 
 func revoke(ctx context.Context, s *session, args []string) error {
 	name := args[0]
-	if _, err := callOwner(ctx, s, owner.RevokeMethod, owner.Name{Name: name}); err != nil {
+	if _, err := callOwner(ctx, s, acts.RevokeAct, acts.Name{Name: name}); err != nil {
 		return err
 	}
 	return s.app.print(map[string]string{"revoked": name}, "%s is revoked; its outputs return to their safe values", name)
 }
 
 // callOwner calls an owner's method.
-func callOwner[P, R any](ctx context.Context, s *session, method owner.Method[P, R], params P) (R, error) {
+func callOwner[P, R any](ctx context.Context, s *session, method op.Name[P, R], params P) (R, error) {
 	return askOwner(ctx, s, func(ctx context.Context) (R, error) { return ownerclient.Call(ctx, s.Owner, method, params) })
 }
 
@@ -290,7 +291,7 @@ func (a *app) warnOfExpiry(all ownerclient.Access) {
 }
 
 // addToken signs a permission and sends it to the site, which creates a token for it.
-func (s *session) addToken(ctx context.Context, name, words string, until time.Time) (m owner.MadeToken, err error) {
+func (s *session) addToken(ctx context.Context, name, words string, until time.Time) (m acts.MadeToken, err error) {
 	all, err := s.access(ctx)
 	if err != nil {
 		return m, err
@@ -302,7 +303,7 @@ func (s *session) addToken(ctx context.Context, name, words string, until time.T
 	if len(all.Grants) == 0 && !until.IsZero() {
 		s.warnOfClock(all)
 	}
-	return askOwner(ctx, s, func(ctx context.Context) (owner.MadeToken, error) { return s.Owner.AddToken(ctx, signed) })
+	return askOwner(ctx, s, func(ctx context.Context) (acts.MadeToken, error) { return s.Owner.AddToken(ctx, signed) })
 }
 
 // warnOfUnmatched warns of the parts of a permission that match no point and no agent. They may be
@@ -316,7 +317,7 @@ func (s *session) warnOfUnmatched(ctx context.Context, words string) {
 	for _, p := range points {
 		kinds[p.Point] = string(p.Kind)
 	}
-	hosted, err := callOwner(ctx, s, owner.AgentsMethod, owner.None{})
+	hosted, err := callOwner(ctx, s, acts.AgentsAct, acts.None{})
 	if err != nil {
 		return
 	}
@@ -339,18 +340,18 @@ func (s *session) warnOfUnmatched(ctx context.Context, words string) {
 	}
 }
 
-func (s *session) showGrants(ctx context.Context, wanted func(owner.Granted) bool) error {
+func (s *session) showGrants(ctx context.Context, wanted func(acts.Granted) bool) error {
 	all, err := s.access(ctx)
 	if err != nil {
 		return err
 	}
-	var grants []owner.Granted
+	var grants []acts.Granted
 	for _, g := range all.Grants {
 		if wanted(g) {
 			grants = append(grants, g)
 		}
 	}
-	return printList(s.app, grants, "No tokens or grants yet", []string{"WHO", "MAY", "UNTIL", "ID"}, func(g owner.Granted) []string {
+	return printList(s.app, grants, "No tokens or grants yet", []string{"WHO", "MAY", "UNTIL", "ID"}, func(g acts.Granted) []string {
 		who, until := cmp.Or(holderName(all, g.To), g.To), endTime(g.Until)
 		if g.Token != "" {
 			who = "token " + g.Token

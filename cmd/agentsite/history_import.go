@@ -17,7 +17,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/ucum"
-	"agentsite/transport/owner"
+	"agentsite/node/acts"
 
 	"github.com/spf13/cobra"
 )
@@ -104,7 +104,7 @@ func (a *app) importHistory(ctx context.Context, s *session, file string, o impo
 		return usagef("%s has no reading of a measurement of this site%s", im.file, strings.TrimSuffix(": "+im.leftOut(), ": "))
 	}
 	for _, p := range im.found() { // a call without readings is refused where the site keeps none
-		if _, err := callOwner(ctx, s, owner.ImportMethod, owner.Import{Point: p.Point, Dry: o.dry}); err != nil {
+		if _, err := callOwner(ctx, s, acts.ImportAct, acts.Import{Point: p.Point, Dry: o.dry}); err != nil {
 			return err
 		}
 	}
@@ -122,9 +122,9 @@ func (im *importer) upload(ctx context.Context, s *session, f io.ReadSeeker, dry
 	show, end := s.app.progress()
 	defer end()
 	total := im.rows
-	im.send = func(p *importedPoint, readings []owner.PastReading) error {
+	im.send = func(p *importedPoint, readings []acts.PastReading) error {
 		show("%d %% imported", 100*im.rows/total)
-		got, err := callOwner(ctx, s, owner.ImportMethod, owner.Import{Point: p.Point, Readings: readings, Dry: dry})
+		got, err := callOwner(ctx, s, acts.ImportAct, acts.Import{Point: p.Point, Readings: readings, Dry: dry})
 		p.Imported += got.Imported
 		return err
 	}
@@ -174,8 +174,8 @@ type importer struct {
 	file   string // its name
 	as     map[string]string
 	points map[string]*importedPoint
-	zone   *time.Location                                             // of times without one
-	send   func(p *importedPoint, readings []owner.PastReading) error // nil to check the file only
+	zone   *time.Location                                            // of times without one
+	send   func(p *importedPoint, readings []acts.PastReading) error // nil to check the file only
 
 	rows    int // of measurements of the site
 	line    int
@@ -203,7 +203,7 @@ type progress struct {
 	step     time.Duration // between the last two times that differ
 	repeats  bool          // two rows had the same time before that
 	twice    int           // rows in hours that the clock had twice
-	minutes  []owner.PastReading
+	minutes  []acts.PastReading
 }
 
 // leftOut are rows that are left out for one reason.
@@ -265,7 +265,7 @@ func (im *importer) leftOut() string {
 }
 
 // row returns the reading of a row. It returns a nil point for a row that is left out.
-func (im *importer) row(c cells) (p *importedPoint, x owner.PastReading, err error) {
+func (im *importer) row(c cells) (p *importedPoint, x acts.PastReading, err error) {
 	name := c.name()
 	point := name
 	if as, ok := im.as[name]; ok {
@@ -331,7 +331,7 @@ func (im *importer) row(c cells) (p *importedPoint, x owner.PastReading, err err
 // importBatch is how many minutes are sent together, and those of an hour more.
 const importBatch = 840
 
-func (im *importer) add(p *importedPoint, x owner.PastReading) error {
+func (im *importer) add(p *importedPoint, x acts.PastReading) error {
 	n := len(p.minutes)
 	if n > 0 && p.minutes[n-1].Time.Unix()/60 == x.Time.Unix()/60 {
 		b := &p.minutes[n-1]

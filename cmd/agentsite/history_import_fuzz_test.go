@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/transport/owner"
+	"agentsite/node/acts"
 )
 
 // FuzzImport: whatever a file has, what is sent of it is within the point's range, in order, in the past
@@ -47,7 +47,7 @@ func FuzzImport(f *testing.F) {
 			t.Errorf("%d bytes say what is left out", len(left))
 		}
 		last, sent := make(map[string]time.Time), 0
-		im.send = func(p *importedPoint, readings []owner.PastReading) error {
+		im.send = func(p *importedPoint, readings []acts.PastReading) error {
 			for _, x := range readings {
 				sent += int(x.Count)
 				if err := x.Summary().Check(); err != nil || x.Min < p.min || x.Max > p.max || x.Count < 1 {

@@ -84,7 +84,7 @@ func TestDrawHostile(t *testing.T) {
 	}
 	for line := range strings.Lines(b.String()) {
 		line = strings.TrimSuffix(line, "\n")
-		if strings.ContainsFunc(line, acts) || len([]rune(line)) > 60 {
+		if strings.ContainsFunc(line, steers) || len([]rune(line)) > 60 {
 			t.Errorf("%q", line)
 		}
 	}

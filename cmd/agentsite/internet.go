@@ -8,9 +8,9 @@ import (
 
 	"agentsite/cmd/internal/internet"
 	"agentsite/cmd/internal/peer"
+	"agentsite/node/acts"
 	"agentsite/node/config"
 	"agentsite/node/state"
-	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
 )
@@ -66,7 +66,7 @@ lists the sites that it knows, without a search.`,
 
 // find makes the site find others of its realm.
 func (s *session) find(ctx context.Context, capability string) error {
-	found, err := callOwner(ctx, s, owner.FindMethod, owner.Wanted{Capability: capability})
+	found, err := callOwner(ctx, s, acts.FindAct, acts.Wanted{Capability: capability})
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/device/ucum"
+	"agentsite/node/acts"
 	"agentsite/transport/mcp/client"
-	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
 )
@@ -43,7 +43,7 @@ an owner takes it over with --take-over.`,
 			}
 			return a.with(func(s *session) error {
 				if takeOver {
-					if _, err := callOwner(cmd.Context(), s, owner.TakeOverMethod, owner.Name{Name: args[0]}); err != nil {
+					if _, err := callOwner(cmd.Context(), s, acts.TakeOverAct, acts.Name{Name: args[0]}); err != nil {
 						return err
 					}
 				}
@@ -257,7 +257,7 @@ Files are removed, not overwritten: rewrite the SD card before you give it away.
 				return err
 			}
 			return a.with(func(s *session) error {
-				if _, err := callOwner(cmd.Context(), s, owner.ResetMethod, owner.None{}); err != nil {
+				if _, err := callOwner(cmd.Context(), s, acts.ResetAct, acts.None{}); err != nil {
 					return err
 				}
 				if a.json {

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 
+	"agentsite/agents/op"
 	"agentsite/cmd/internal/peer"
+	"agentsite/node/acts"
 	"agentsite/node/state"
 	"agentsite/transport/owner"
 
@@ -21,10 +23,10 @@ first by agentsite claim, or when you create a token on the site's own machine.
 	}
 	for _, c := range []struct {
 		word, short, done string
-		method            owner.Method[owner.Name, owner.None]
+		method            op.Name[acts.Name, acts.None]
 	}{
-		{"add", "Add an owner", "owns this site", owner.AddOwnerMethod},
-		{"remove", "Remove an owner, and end all that it granted", "no longer owns this site", owner.RemoveOwnerMethod},
+		{"add", "Add an owner", "owns this site", acts.AddOwnerAct},
+		{"remove", "Remove an owner, and end all that it granted", "no longer owns this site", acts.RemoveOwnerAct},
 	} {
 		cmd.AddCommand(&cobra.Command{
 			Use: c.word + " DID", Args: exactly("DID"), Short: c.short,
@@ -34,7 +36,7 @@ first by agentsite claim, or when you create a token on the site's own machine.
 						return err
 					}
 				}
-				if _, err := callOwner(ctx, s, c.method, owner.Name{Name: args[0]}); err != nil {
+				if _, err := callOwner(ctx, s, c.method, acts.Name{Name: args[0]}); err != nil {
 					return err
 				}
 				if a.json {
@@ -109,7 +111,7 @@ granted ends. The code works once.`,
 			if err != nil {
 				return err
 			}
-			method, params := owner.RecoverMethod, owner.Recovery{Code: args[0], DID: me.DID}
+			method, params := acts.RecoverAct, acts.Recovery{Code: args[0], DID: me.DID}
 			if a.site != "" || a.peer != "" { // the connection proves the key
 				method, params.DID = owner.ReclaimMethod, ""
 			}

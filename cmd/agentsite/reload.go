@@ -8,8 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"agentsite/node/acts"
 	"agentsite/transport/mcp/client"
-	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
 )
@@ -22,7 +22,7 @@ func (a *app) reloadCommand() *cobra.Command {
 or closed, their outputs at the safe values first. All other devices keep running. A file
 with a mistake changes nothing, and neither does a data folder that cannot be written.`,
 		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
-			_, err := callOwner(ctx, s, owner.ReloadMethod, owner.None{})
+			_, err := callOwner(ctx, s, acts.ReloadAct, acts.None{})
 			var refused *client.RequestError
 			if errors.As(err, &refused) && refused.Kind == "invalid" {
 				fmt.Fprintln(a.errs, cleanLines(refused.Msg)) // file:line:column, for editors

@@ -6,8 +6,8 @@ import (
 
 	hostedagent "agentsite/agents/agent"
 	"agentsite/agents/rule"
+	"agentsite/node/acts"
 	"agentsite/node/hosted"
-	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
 )
@@ -44,7 +44,7 @@ ends and its condition was false once.`,
 
 // rules lists the hosted agents that are rules.
 func (s *session) rules(ctx context.Context) (rules []hosted.Agent, err error) {
-	all, err := callOwner(ctx, s, owner.AgentsMethod, owner.None{})
+	all, err := callOwner(ctx, s, acts.AgentsAct, acts.None{})
 	for _, agent := range all.Agents {
 		if agent.Kind == rule.KindName && agent.State != hostedagent.Draft {
 			rules = append(rules, agent)

@@ -9,7 +9,7 @@ import (
 	"agentsite/agents/rule/trial"
 	"agentsite/cmd/internal/chart"
 	"agentsite/device"
-	"agentsite/transport/owner"
+	"agentsite/node/acts"
 	ownerclient "agentsite/transport/owner/client"
 
 	"github.com/spf13/cobra"
@@ -58,7 +58,7 @@ func (a *app) tryCommand(cmd *cobra.Command) *cobra.Command {
 		}
 		ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 		defer cancel()
-		r, err := ownerclient.Call(ctx, s.Owner, owner.TryMethod, p)
+		r, err := ownerclient.Call(ctx, s.Owner, acts.TryAct, p)
 		if err != nil {
 			return a.unreached(err)
 		}

@@ -35,7 +35,7 @@ func TestDrawTrial(t *testing.T) {
 		}
 		for line := range strings.Lines(b.String()) {
 			line = strings.TrimSuffix(line, "\n")
-			if strings.ContainsFunc(line, acts) || len(line) > 60 {
+			if strings.ContainsFunc(line, steers) || len(line) > 60 {
 				t.Errorf("%q", line)
 			}
 			if drawn, ok := strings.CutPrefix(line, "on "); ok {

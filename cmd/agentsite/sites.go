@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/peer"
-	"agentsite/transport/owner"
+	"agentsite/node/acts"
 
 	"github.com/spf13/cobra"
 )
@@ -158,7 +158,7 @@ func (a *app) connectSiteCommand() *cobra.Command {
 what the grant, the entry with "kind: remote" and their own may: all permit.`,
 		Example: "  agentsite sites connect agentsite://z6Mk…/grant.…/shed@192.168.1.20:8474",
 		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
-			c, err := callOwner(ctx, s, owner.ConnectMethod, owner.Name{Name: args[0]})
+			c, err := callOwner(ctx, s, acts.ConnectAct, acts.Name{Name: args[0]})
 			if err != nil {
 				return err
 			}

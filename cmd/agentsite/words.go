@@ -21,15 +21,15 @@ func clean(s string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return ' '
-		case acts(r) || r == utf8.RuneError:
+		case steers(r) || r == utf8.RuneError:
 			return '?'
 		}
 		return r
 	}, s)
 }
 
-// acts reports whether a terminal may interpret a character or hide it.
-func acts(r rune) bool {
+// steers reports whether a terminal may interpret a character or hide it.
+func steers(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
 }
 
@@ -42,7 +42,7 @@ func escape(value []byte) []byte {
 		char := value[:n]
 		value = value[n:]
 		switch {
-		case !acts(r):
+		case !steers(r):
 			out = append(out, char...)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)

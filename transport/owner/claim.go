@@ -5,10 +5,11 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"net/http"
 	"os"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
+	"agentsite/device"
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/identity"
@@ -66,29 +67,29 @@ func (c *Claim) Close() {
 	}
 }
 
-var errOwned = rpc.Errorf(http.StatusForbidden, "this site has an owner already: have its owner grant you something")
+var errOwned = device.Faultf(device.Denied, "this site has an owner already: have its owner grant you something")
 
-func (c *Claim) challenge(_ context.Context, who identity.ID, _ None) (challenge, error) {
+func (c *Claim) challenge(_ context.Context, who identity.ID, _ op.None) (challenge, error) {
 	if c.Access.Claimed() {
 		return challenge{}, errOwned
 	}
 	random, err := c.open.Challenge(who)
 	if err != nil {
-		return challenge{}, rpc.Errorf(http.StatusForbidden, "%v", err)
+		return challenge{}, device.Faultf(device.Denied, "%w", err)
 	}
 	return challenge{random}, nil
 }
 
 func (c *Claim) prove(ctx context.Context, who identity.ID, p access.Proof) (claimed, error) {
 	if p.Claimant != who { // a caller forwards the proof of another key
-		return claimed{}, rpc.Errorf(http.StatusForbidden, "this is the proof of another key")
+		return claimed{}, device.Faultf(device.Denied, "this is the proof of another key")
 	}
 	if c.Access.Claimed() {
 		return claimed{}, errOwned
 	}
 	answer, err := c.open.Accept(ctx, p)
 	if err != nil {
-		return claimed{}, rpc.Errorf(http.StatusForbidden, "%v", err)
+		return claimed{}, device.Faultf(device.Denied, "%w", err)
 	}
 	c.Node.Recheck()
 	c.Claimed()

@@ -9,6 +9,7 @@ import (
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/node/access"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/node/state"
 	"agentsite/transport/owner"
@@ -18,7 +19,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-func (s *site) token(t *testing.T, key identity.Key, name, words string) (owner.MadeToken, error) {
+func (s *site) token(t *testing.T, key identity.Key, name, words string) (acts.MadeToken, error) {
 	t.Helper()
 	all, err := s.owner().Access(t.Context())
 	if err != nil {
@@ -26,7 +27,7 @@ func (s *site) token(t *testing.T, key identity.Key, name, words string) (owner.
 	}
 	n, err := client.SignToken(all, signer(key), name, words, time.Now().Add(time.Hour))
 	if err != nil {
-		return owner.MadeToken{}, err
+		return acts.MadeToken{}, err
 	}
 	return s.owner().AddToken(t.Context(), n)
 }
@@ -80,13 +81,13 @@ func TestTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		for cut, refused := range map[int]bool{0: what != "", 40: true} {
-			n := owner.NewToken{Name: "c", Grant: g.Bytes()[:len(g.Bytes())-cut], Until: time.Now().Add(time.Hour)}
+			n := acts.NewToken{Name: "c", Grant: g.Bytes()[:len(g.Bytes())-cut], Until: time.Now().Add(time.Hour)}
 			if _, err := o.AddToken(t.Context(), n); (err != nil) != refused {
 				t.Errorf("a grant %s without %d bytes: %v", what, cut, err)
 			}
 		}
 	}
-	if _, err := client.Call(t.Context(), o, owner.AddOwnerMethod, owner.Name{Name: other.ID().String()}); err != nil {
+	if _, err := client.Call(t.Context(), o, acts.AddOwnerAct, acts.Name{Name: other.ID().String()}); err != nil {
 		t.Error(err)
 	}
 	m, err = again.token(t, other, "b", "read *")
@@ -97,17 +98,17 @@ func TestTokens(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if _, err := client.Call(t.Context(), o, owner.RemoveOwnerMethod, owner.Name{Name: other.ID().String()}); err != nil || again.Access.Version(b) != 0 {
+	if _, err := client.Call(t.Context(), o, acts.RemoveOwnerAct, acts.Name{Name: other.ID().String()}); err != nil || again.Access.Version(b) != 0 {
 		t.Error("what an owner granted who is none any more", err)
 	}
 	all, err := o.Access(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Call(t.Context(), o, owner.RevokeMethod, owner.Name{Name: all.Grants[0].ID}); err != nil || again.Access.Version(who) != 0 {
+	if _, err := client.Call(t.Context(), o, acts.RevokeAct, acts.Name{Name: all.Grants[0].ID}); err != nil || again.Access.Version(who) != 0 {
 		t.Error("by the grant's ID:", err)
 	}
-	if _, err := client.Call(t.Context(), o, owner.RevokeMethod, owner.Name{Name: key.ID().String()}); err == nil {
+	if _, err := client.Call(t.Context(), o, acts.RevokeAct, acts.Name{Name: key.ID().String()}); err == nil {
 		t.Error("the site's own key can be revoked, and every token with it")
 	}
 }
@@ -139,7 +140,7 @@ func TestClaim(t *testing.T) {
 	if _, err := client.New(caller{methods, rpc.Evidence{Local: rpc.LocalOwner}}, s.Key.ID(), "").Claim(t.Context(), ann, i.Secret); code(t, err) != rpc.CodeMethodNotFound {
 		t.Error("without a key:", err)
 	}
-	challenge, err := caller{methods, rpc.Evidence{Peer: ann.ID().PeerID()}}.CallMethod(t.Context(), string(owner.ChallengeMethod), owner.None{})
+	challenge, err := caller{methods, rpc.Evidence{Peer: ann.ID().PeerID()}}.CallMethod(t.Context(), string(owner.ChallengeMethod), acts.None{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"agentsite/device/guard"
 	"agentsite/node"
 	"agentsite/node/access"
+	"agentsite/node/acts"
 	"agentsite/node/config"
 	"agentsite/node/history"
 	"agentsite/node/identity"
@@ -33,7 +34,7 @@ type disk struct{ book, meter []byte }
 
 // site is one whose methods are called in this process with some evidence.
 type site struct {
-	owner.Site
+	acts.Site
 	evidence rpc.Evidence
 }
 
@@ -48,7 +49,7 @@ func newSite(t testing.TB, key identity.Key, d *disk) *site {
 		t.Fatal(err)
 	}
 	return &site{
-		owner.Site{
+		acts.Site{
 			Node: node.New(node.NewHub(nil, history.New(nil), agents.PointURI), "secret", nil), Access: book,
 			Key: key, Name: "greenhouse", Addresses: func() []string { return []string{"192.0.2.1:1"} },
 		},
@@ -58,7 +59,7 @@ func newSite(t testing.TB, key identity.Key, d *disk) *site {
 
 // owner is a client with the site's evidence, at first that of the site's own machine.
 func (s *site) owner() *client.Client {
-	return client.New(caller{s.Methods(), s.evidence}, identity.ID{}, "")
+	return client.New(caller{owner.Methods(&s.Site), s.evidence}, identity.ID{}, "")
 }
 
 // caller calls methods with some evidence.
@@ -109,9 +110,9 @@ func TestOwnersMethodsAreTheOwners(t *testing.T) {
 	stranger := identity.New().ID()
 	forKeys := []string{string(owner.PresentMethod), string(owner.ReclaimMethod)}
 	count := 0
-	for name := range s.Methods() {
+	for name := range owner.Methods(&s.Site) {
 		for _, e := range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}, {Peer: "12D3"}, {Peer: stranger.String()}} {
-			_, err := caller{s.Methods(), e}.call(t.Context(), name, rpc.Raw{})
+			_, err := caller{owner.Methods(&s.Site), e}.call(t.Context(), name, rpc.Raw{})
 			if slices.Contains(forKeys, name) && e.Peer != "" {
 				if err == nil {
 					t.Errorf("%s by %+v is done without a grant or a code", name, e)
@@ -170,7 +171,7 @@ func TestReset(t *testing.T) {
 		g := stopped(t, t.TempDir())
 		s := newSite(t, identity.New(), new(disk))
 		s.Outputs, s.evidence = g, tt.e
-		_, err := client.Call(t.Context(), s.owner(), owner.ResetMethod, owner.None{})
+		_, err := client.Call(t.Context(), s.owner(), acts.ResetAct, acts.None{})
 		if g.Stopped() == tt.ok {
 			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
 		}
@@ -188,7 +189,7 @@ func TestResetThatFails(t *testing.T) {
 	g := stopped(t, filepath.Join(t.TempDir(), "no", "folder"))
 	s := newSite(t, identity.New(), new(disk))
 	s.Outputs = g
-	if _, err := client.Call(t.Context(), s.owner(), owner.ResetMethod, owner.None{}); code(t, err) != rpc.CodeInternal || !g.Stopped() {
+	if _, err := client.Call(t.Context(), s.owner(), acts.ResetAct, acts.None{}); code(t, err) != 503 || !g.Stopped() {
 		t.Error(err)
 	}
 }
@@ -203,7 +204,7 @@ func TestReload(t *testing.T) {
 		return says
 	}
 	for _, s.evidence = range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}} {
-		if _, err := client.Call(t.Context(), s.owner(), owner.ReloadMethod, owner.None{}); code(t, err) != rpc.CodeMethodNotFound || asked != 0 {
+		if _, err := client.Call(t.Context(), s.owner(), acts.ReloadAct, acts.None{}); code(t, err) != rpc.CodeMethodNotFound || asked != 0 {
 			t.Errorf("%+v: %v", s.evidence, err)
 		}
 	}
@@ -217,7 +218,7 @@ func TestReload(t *testing.T) {
 		{device.Faultf(device.Offline, "it holds, but"), 502}, {errors.New("a defect"), rpc.CodeInternal},
 	} {
 		says = tt.err
-		_, err := client.Call(t.Context(), s.owner(), owner.ReloadMethod, owner.None{})
+		_, err := client.Call(t.Context(), s.owner(), acts.ReloadAct, acts.None{})
 		if code(t, err) != tt.code || err != nil && err.(*rpc.Error).Message != tt.err.Error() {
 			t.Errorf("%v: %v", tt.err, err)
 		}
@@ -256,7 +257,7 @@ func TestTakeOver(t *testing.T) {
 		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":"lamp/nothing"}`)), rpc.CodeInvalidParams},
 		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":1}`)), rpc.CodeInvalidParams},
 	} {
-		if _, err := (caller{s.Methods(), tt.e}).call(t.Context(), string(owner.TakeOverMethod), tt.params); code(t, err) != tt.code {
+		if _, err := (caller{owner.Methods(&s.Site), tt.e}).call(t.Context(), string(acts.TakeOverAct), tt.params); code(t, err) != tt.code {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
@@ -279,7 +280,7 @@ func TestImportIsNoted(t *testing.T) {
 		s.Import = func(string, []device.Summary) (int, error) { return 1, nil }
 		c := s.owner()
 		send := func(point string) {
-			if got, err := client.Call(t.Context(), c, owner.ImportMethod, owner.Import{Point: point, Readings: []owner.PastReading{{Count: 1}}}); err != nil || got.Imported != 1 {
+			if got, err := client.Call(t.Context(), c, acts.ImportAct, acts.Import{Point: point, Readings: []acts.PastReading{{Count: 1}}}); err != nil || got.Imported != 1 {
 				t.Error(got, err)
 			}
 		}

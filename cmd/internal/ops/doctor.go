@@ -16,10 +16,10 @@ import (
 	"agentsite/device/host"
 	"agentsite/device/kernel"
 	"agentsite/device/scan"
+	"agentsite/node/acts"
 	"agentsite/node/config"
 	"agentsite/node/devices"
 	"agentsite/node/state"
-	"agentsite/transport/owner"
 )
 
 // DoctorOptions are the options of Diagnose.
@@ -38,7 +38,7 @@ const serviceConfig = "/etc/agentsite/agentsite.yaml"
 
 // configuration returns the file to diagnose: the named one, the running site's, the one in
 // this folder, or the service's.
-func (o DoctorOptions) configuration(h owner.Health) string {
+func (o DoctorOptions) configuration(h acts.Health) string {
 	path := cmp.Or(o.Config, h.Configuration)
 	if path != "" {
 		return path

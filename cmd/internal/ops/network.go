@@ -12,9 +12,9 @@ import (
 	"agentsite/device/driver"
 	"agentsite/discovery"
 	"agentsite/discovery/mdns"
+	"agentsite/node/acts"
 	"agentsite/node/config"
 	"agentsite/node/state"
-	"agentsite/transport/owner"
 )
 
 // mdnsTimeout is how long the site's announcements are waited for, which are asked for twice
@@ -23,14 +23,14 @@ const mdnsTimeout = 1500 * time.Millisecond
 
 // networkFindings reports why others do not find the running site that listens at the
 // carriers, or on which interfaces they do.
-func networkFindings(ctx context.Context, f state.Folder, cfg *config.Site, carriers []owner.Carrier) []driver.Finding {
+func networkFindings(ctx context.Context, f state.Folder, cfg *config.Site, carriers []acts.Carrier) []driver.Finding {
 	note := func(says, do string) []driver.Finding {
 		return []driver.Finding{{Severity: driver.Note, Subject: "network", Says: says, Do: do}}
 	}
 	if carriers == nil {
 		return nil
 	}
-	i := slices.IndexFunc(carriers, func(c owner.Carrier) bool { return c.Kind == owner.HTTPSCarrier })
+	i := slices.IndexFunc(carriers, func(c acts.Carrier) bool { return c.Kind == acts.HTTPSCarrier })
 	if i < 0 {
 		return note("this site cannot be found on the network: HTTPS is off", "set http: { https: \":8474\" } in the configuration, and run it without --listen, or with --listen-https :8474")
 	}

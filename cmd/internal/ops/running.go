@@ -11,7 +11,7 @@ import (
 	"agentsite/agents"
 	"agentsite/device/driver"
 	"agentsite/device/host"
-	"agentsite/transport/owner"
+	"agentsite/node/acts"
 	"agentsite/transport/owner/client"
 )
 
@@ -29,8 +29,8 @@ type statusReader interface {
 
 // answers holds a running site's answers; missing ones are zero.
 type answers struct {
-	health   owner.Health
-	carriers []owner.Carrier
+	health   acts.Health
+	carriers []acts.Carrier
 }
 
 // statusTimeout bounds the questions about the site's state, and carriersTimeout the one
@@ -43,14 +43,14 @@ const (
 // askSite asks the running site for its state, and reports what is wrong with it. A site that
 // does not answer is a finding.
 func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Finding) {
-	access := owner.Access{Sure: true} // of a site that does not answer nothing is known
+	access := acts.Access{Sure: true} // of a site that does not answer nothing is known
 	var status agents.Status
 	site, err := o.Dial()
 	if err == nil {
 		defer site.Close()
 		asking, cancel := context.WithTimeout(ctx, statusTimeout)
 		defer cancel()
-		health, err1 := client.Call(asking, site.Owner, owner.HealthMethod, owner.None{})
+		health, err1 := client.Call(asking, site.Owner, acts.HealthAct, acts.None{})
 		a.health = health
 		known, err2 := site.Owner.Access(asking)
 		if err2 == nil {
@@ -92,15 +92,15 @@ func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Find
 }
 
 // readCarriers returns where the site listens, nil when it does not answer in time.
-func readCarriers(ctx context.Context, site *client.Client) []owner.Carrier {
+func readCarriers(ctx context.Context, site *client.Client) []acts.Carrier {
 	ctx, cancel := context.WithTimeout(ctx, carriersTimeout)
 	defer cancel()
-	routes, _ := client.Call(ctx, site, owner.RoutesMethod, owner.None{})
+	routes, _ := client.Call(ctx, site, acts.RoutesAct, acts.None{})
 	return routes.Carriers
 }
 
 // clockFindings reports a running site that does not know the time.
-func clockFindings(a owner.Access) []driver.Finding {
+func clockFindings(a acts.Access) []driver.Finding {
 	if a.Sure {
 		return nil
 	}

@@ -10,9 +10,9 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device/driver"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	"agentsite/transport/owner"
 	"agentsite/transport/owner/client"
 
 	"github.com/go-json-experiment/json"
@@ -43,8 +43,8 @@ func TestAskSite(t *testing.T) {
 	const folder = "/data"
 	key := identity.New().ID()
 	did := key.String()
-	well := fakeSite{string(owner.HealthMethod): `{"configuration":"/a.yaml"}`, string(owner.AccessMethod): `{"site":"` + did + `","time_is_known":true}`, string(owner.RoutesMethod): `{"carriers":[{"kind":"https","address":"https://192.0.2.1:8474"}]}`, "site_status": `{}`}
-	ill := fakeSite{string(owner.HealthMethod): `{}`, string(owner.AccessMethod): `{"site":"` + did + `"}`, string(owner.RoutesMethod): `{}`, "site_status": `{"emergency_stop":true,"devices":[{"device":"a"},{"device":"b","faults":["x"]}],"outputs_away_from_safe":[{"output":"c/d"},{"output":"e/f","fault":"y"}]}`}
+	well := fakeSite{string(acts.HealthAct): `{"configuration":"/a.yaml"}`, string(acts.AccessAct): `{"site":"` + did + `","time_is_known":true}`, string(acts.RoutesAct): `{"carriers":[{"kind":"https","address":"https://192.0.2.1:8474"}]}`, "site_status": `{}`}
+	ill := fakeSite{string(acts.HealthAct): `{}`, string(acts.AccessAct): `{"site":"` + did + `"}`, string(acts.RoutesAct): `{}`, "site_status": `{"emergency_stop":true,"devices":[{"device":"a"},{"device":"b","faults":["x"]}],"outputs_away_from_safe":[{"output":"c/d"},{"output":"e/f","fault":"y"}]}`}
 	for name, tt := range map[string]struct {
 		site  fakeSite
 		about []string // the subjects of what is wrong
@@ -81,11 +81,11 @@ func TestAskSite(t *testing.T) {
 // TestClockFindings: doctor says when a running site does not know the time, and whether
 // it does not believe its machine.
 func TestClockFindings(t *testing.T) {
-	if all := clockFindings(owner.Access{Sure: true}); all != nil {
+	if all := clockFindings(acts.Access{Sure: true}); all != nil {
 		t.Error(all)
 	}
 	said := make(map[string]bool)
-	for _, a := range []owner.Access{{}, {LastKnown: true}, {Off: 1e6}, {Off: -1e6}} {
+	for _, a := range []acts.Access{{}, {LastKnown: true}, {Off: 1e6}, {Off: -1e6}} {
 		all := clockFindings(a)
 		if len(all) != 1 || !strings.Contains(all[0].Do, "agentsite clock --set") {
 			t.Fatal(all)

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"agentsite/node/access"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 )
 
@@ -123,7 +123,7 @@ func (p Person) GlobalPermissions() (all []GlobalPermission, err error) {
 // site to the agent's contacts. It creates the agent if there is none. deposit sends a grant that
 // the user signed as an owner to the site, where it replaces what the user gave the agent before. A
 // grant that the user delegates is presented by the agent itself, and replaces it then.
-func (p Person) Allow(agent string, k Contact, words string, until time.Time, deposit func(owner.Signed) error) error {
+func (p Person) Allow(agent string, k Contact, words string, until time.Time, deposit func(acts.Signed) error) error {
 	a, err := p.agent(agent)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (p Person) Allow(agent string, k Contact, words string, until time.Time, de
 		return err
 	}
 	if k.Owner {
-		if err := deposit(owner.Signed{Grant: pass.Grant.Bytes(), Replace: true}); err != nil {
+		if err := deposit(acts.Signed{Grant: pass.Grant.Bytes(), Replace: true}); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/node/access"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
@@ -68,7 +69,7 @@ func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Conta
 		case errors.As(asked, new(state.Mistake)): // the site names another key
 			err = asked
 		case err == nil && errors.As(asked, &refused):
-			if _, err = ownerclient.Call(ctx, site, owner.ChallengeMethod, owner.None{}); err == nil {
+			if _, err = ownerclient.Call(ctx, site, owner.ChallengeMethod, acts.None{}); err == nil {
 				err = state.Mistakef("this site has no owner yet, and the address has no secret: copy the whole address that the site shows")
 			}
 		case err == nil:

@@ -19,10 +19,10 @@ import (
 	"syscall"
 	"time"
 
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
-	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 	"agentsite/transport/rpc"
 	"agentsite/transport/stdio"
@@ -137,14 +137,14 @@ func checkListens(f state.Folder, u *url.URL) error {
 	ctx, cancel := context.WithTimeout(context.Background(), routesTimeout)
 	defer cancel()
 	c, err := Dial(Target{Folder: f})
-	var all owner.Routes
+	var all acts.Routes
 	if err == nil {
 		defer c.Close()
-		all, err = ownerclient.Call(ctx, c.Owner, owner.RoutesMethod, owner.None{})
+		all, err = ownerclient.Call(ctx, c.Owner, acts.RoutesAct, acts.None{})
 	}
 	for _, c := range all.Carriers {
 		at, err := url.Parse(c.Address)
-		if err == nil && c.Kind == owner.HTTPCarrier && at.Port() == u.Port() && (at.Host == u.Host || u.Hostname() == "localhost") {
+		if err == nil && c.Kind == acts.HTTPCarrier && at.Port() == u.Port() && (at.Host == u.Host || u.Hostname() == "localhost") {
 			u.Host = at.Host
 			return nil
 		}

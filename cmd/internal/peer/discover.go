@@ -10,13 +10,13 @@ import (
 
 	"agentsite/discovery"
 	"agentsite/discovery/mdns"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
-	"agentsite/transport/owner"
 )
 
 // Found is a site that was found, as it announces itself. Only its key can be trusted.
 type Found struct {
-	owner.Found
+	acts.Found
 	Known string `json:"known_as,omitzero"` // the contact's name, "" for none
 	Yours bool   `json:"yours,omitzero"`    // it is no contact yet, and says that the user owns it
 }
@@ -53,7 +53,7 @@ func Discover(ctx context.Context, l DiscoverOptions, emit func(discovery.Change
 		if l.Name != "" && l.Name != s.Name {
 			return
 		}
-		f := Found{Found: owner.NewFound(s.Signed)}
+		f := Found{Found: FoundIn(s.Signed)}
 		f.URLs, f.Known = s.URLs(), names[f.DID]
 		mu.Lock()
 		defer mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"agentsite/device"
 	"agentsite/discovery"
 	"agentsite/discovery/card"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	"agentsite/transport/owner"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
 )
@@ -38,9 +38,18 @@ func Find(ctx context.Context, j Realm, capability, version string, emit func(Fo
 	}
 	defer out.Close()
 	return in.Find(ctx, capability, func(r *discovery.Signed) {
-		f := owner.NewFound(r)
+		f := FoundIn(r)
 		emit(Found{Found: f, Known: names[f.DID]})
 	})
+}
+
+// FoundIn returns a site as its record announces it.
+func FoundIn(r *discovery.Signed) acts.Found {
+	f := acts.Found{Name: r.Name, DID: r.Site.String(), URLs: r.Addresses}
+	for _, k := range r.Offer {
+		f.Public = append(f.Public, acts.Public{Kind: k.Kind, Points: k.Points})
+	}
+	return f
 }
 
 // PingResult is one answer to Ping.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"agentsite/agents/task"
-	"agentsite/transport/owner"
+	"agentsite/node/acts"
 )
 
 // TestMatchingAgents: only skills with all tags are taken from a site's answer, up to a limit.
@@ -42,7 +42,7 @@ func TestMatchingAgents(t *testing.T) {
 func TestFoundAgentsOrder(t *testing.T) {
 	f := &agentFinder{AgentsWanted: AgentsWanted{Tags: []string{"a"}}, sites: make(map[string]*foundSite)}
 	site := func(did, name, known string) Found {
-		return Found{Found: owner.Found{DID: did, Name: name}, Known: known}
+		return Found{Found: acts.Found{DID: did, Name: name}, Known: known}
 	}
 	f.add(site("stranger", "aaa", ""), Contact{}, "realm")
 	f.add(site("mine", "", "shed"), Contact{}, "known")

@@ -14,9 +14,9 @@ import (
 	"agentsite/device"
 	"agentsite/discovery"
 	"agentsite/node/access"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 	"agentsite/transport/rpc"
 )
@@ -71,7 +71,7 @@ func (o *ownershipProbe) start(ctx context.Context, s discovery.Site, owned func
 		defer w.near.HTTP.CloseIdleConnections()
 		me := o.key.ID().String()
 		all, err := ownerclient.New(c, s.Site, "").Access(ctx)
-		if err == nil && slices.ContainsFunc(all.Owners, func(w owner.Owner) bool { return w.DID == me }) {
+		if err == nil && slices.ContainsFunc(all.Owners, func(w acts.Owner) bool { return w.DID == me }) {
 			owned()
 		}
 	})

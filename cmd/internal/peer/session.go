@@ -6,9 +6,9 @@ import (
 	"net"
 	"time"
 
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/transport/mcp/client"
-	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 	"agentsite/transport/rpc"
 	"agentsite/transport/web"
@@ -85,7 +85,7 @@ func (p Person) greet(ctx context.Context, k Contact, c ownerclient.Caller, time
 	ctx, cancel := context.WithTimeout(ctx, timeout+firstAnswerTimeout)
 	defer cancel()
 	site := ownerclient.New(c, identity.ID{}, "")
-	var reached owner.Reached
+	var reached acts.Reached
 	var err error
 	if k.Owner {
 		reached, err = site.OfferTime(ctx, time.Now())

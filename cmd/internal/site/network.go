@@ -4,8 +4,8 @@ import (
 	"net"
 
 	"agentsite/discovery"
+	"agentsite/node/acts"
 	"agentsite/node/state"
-	"agentsite/transport/owner"
 	"agentsite/transport/web"
 )
 
@@ -64,22 +64,22 @@ func (s *site) claimAddresses() []string {
 }
 
 // listCarriers returns everything that listens, with the routes of each.
-func (s *site) listCarriers() []owner.Carrier {
+func (s *site) listCarriers() []acts.Carrier {
 	routes, public := web.Patterns(s.routes, web.Owners), web.Patterns(s.routes, web.Readers)
-	all := []owner.Carrier{
-		{Kind: owner.HTTPCarrier, Address: s.url(), Routes: routes, Public: public},
-		{Kind: owner.OwnerCarrier, Address: s.Folder.SocketPath(state.OwnerSocket)},
-		{Kind: owner.AgentsCarrier, Address: s.Folder.SocketPath(state.AgentSocket)},
+	all := []acts.Carrier{
+		{Kind: acts.HTTPCarrier, Address: s.url(), Routes: routes, Public: public},
+		{Kind: acts.OwnerCarrier, Address: s.Folder.SocketPath(state.OwnerSocket)},
+		{Kind: acts.AgentsCarrier, Address: s.Folder.SocketPath(state.AgentSocket)},
 	}
 	if s.https != nil {
-		all = append(all, owner.Carrier{
-			Kind: owner.HTTPSCarrier, Address: "https://" + s.https.Addr().String(), Routes: routes, Public: public,
+		all = append(all, acts.Carrier{
+			Kind: acts.HTTPSCarrier, Address: "https://" + s.https.Addr().String(), Routes: routes, Public: public,
 		})
 	}
 	if s.network != nil {
 		addresses, protocols := s.network.Listening()
 		for _, a := range addresses {
-			all = append(all, owner.Carrier{Kind: owner.P2PCarrier, Address: a, Routes: protocols})
+			all = append(all, acts.Carrier{Kind: acts.P2PCarrier, Address: a, Routes: protocols})
 		}
 	}
 	return all

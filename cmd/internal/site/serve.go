@@ -9,10 +9,12 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/tools"
+	"agentsite/cmd/internal/peer"
 	"agentsite/cmd/internal/protocols"
 	"agentsite/cmd/internal/systemd"
 	"agentsite/discovery/announce"
 	"agentsite/node"
+	"agentsite/node/acts"
 	"agentsite/node/devices"
 	"agentsite/node/state"
 	"agentsite/node/update"
@@ -67,19 +69,25 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 
 // ownerMethods returns the methods for owners.
 func (s *site) ownerMethods() map[string]rpc.Method {
-	o := owner.Site{
+	o := &acts.Site{
 		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload,
 		Import: s.history.Import, WouldImport: s.history.WouldImport,
 		Hosted: s.hosting, Try: s.hosting.Try, Connect: s.hosting.Connect, Bundles: s.hosting.Imports,
 		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
-		Routes: func() owner.Routes {
-			return owner.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()}
+		Routes: func() acts.Routes {
+			return acts.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()}
 		},
 	}
 	if s.network != nil && s.network.Realm().Exists() {
-		o.Find = s.network.Search
+		o.Find = func(ctx context.Context, capability string) (all []acts.Found, err error) {
+			records, err := s.network.Search(ctx, capability)
+			for _, r := range records {
+				all = append(all, peer.FoundIn(r))
+			}
+			return all, err
+		}
 	}
-	return o.Methods()
+	return owner.Methods(o)
 }
 
 // addClaim lets an unowned site be claimed that others can reach.

@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"agentsite/node/access"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	"agentsite/transport/owner"
 
 	"github.com/multiformats/go-multiaddr"
 )
 
 // Access is a site's report of its permissions. Only a value from Client.Access can be signed for.
 type Access struct {
-	owner.Access
+	acts.Access
 	site identity.ID // the key that was pinned or proved
 }
 
@@ -29,7 +29,7 @@ func (a Access) Address() string {
 
 // Renewal returns the arguments of agentsite that grant the same again, quoted for a shell. ok is
 // false if g is not a well-formed permission for a key, which is never suggested.
-func Renewal(g owner.Granted) (words string, ok bool) {
+func Renewal(g acts.Granted) (words string, ok bool) {
 	to, err := identity.Parse(g.To)
 	if err != nil || g.Token != "" || len(g.May) != 1 {
 		return "", false
@@ -41,21 +41,21 @@ func Renewal(g owner.Granted) (words string, ok bool) {
 // SignGrant signs a permission in words for the key audience. It returns the grant for the
 // site and the text for the grant's holder. The zero time is for ever. key is called once
 // everything else is right: it may create the key.
-func SignGrant(on Access, key func() (identity.Key, error), audience, words string, until time.Time) (owner.Signed, string, error) {
+func SignGrant(on Access, key func() (identity.Key, error), audience, words string, until time.Time) (acts.Signed, string, error) {
 	to, err := identity.Parse(audience)
 	if err != nil {
-		return owner.Signed{}, "", state.Mistake{Err: err}
+		return acts.Signed{}, "", state.Mistake{Err: err}
 	}
 	g, err := issue(on, key, to, words, until)
 	if err != nil {
-		return owner.Signed{}, "", err
+		return acts.Signed{}, "", err
 	}
-	return owner.Signed{Grant: g.Bytes()}, access.GrantLink{Site: on.site, Name: on.Name, Addresses: on.At, Grant: g}.String(), nil
+	return acts.Signed{Grant: g.Bytes()}, access.GrantLink{Site: on.site, Name: on.Name, Addresses: on.At, Grant: g}.String(), nil
 }
 
 // SignToken signs a permission in words for a token of that name.
-func SignToken(on Access, key func() (identity.Key, error), name, words string, until time.Time) (owner.NewToken, error) {
-	n := owner.NewToken{Name: name, Until: until}
+func SignToken(on Access, key func() (identity.Key, error), name, words string, until time.Time) (acts.NewToken, error) {
+	n := acts.NewToken{Name: name, Until: until}
 	g, err := issue(on, key, on.site, words, until)
 	if err != nil {
 		return n, err

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"time"
 
+	"agentsite/agents/op"
 	"agentsite/device"
 	"agentsite/node/access"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/node/state"
 	"agentsite/transport/owner"
@@ -36,7 +38,7 @@ func New(site Caller, pinned identity.ID, name string) *Client { return &Client{
 
 // Call calls one of the owner's methods. The result is unchecked: use Client's method of the same
 // name where there is one.
-func Call[P, R any](ctx context.Context, c *Client, method owner.Method[P, R], params P) (result R, err error) {
+func Call[P, R any](ctx context.Context, c *Client, method op.Name[P, R], params P) (result R, err error) {
 	text, err := c.site.CallMethod(ctx, string(method), params)
 	if err != nil {
 		return result, err
@@ -52,7 +54,7 @@ func Call[P, R any](ctx context.Context, c *Client, method owner.Method[P, R], p
 func (c *Client) Access(ctx context.Context) (Access, error) {
 	challenge := make([]byte, 32)
 	rand.Read(challenge)
-	all, err := Call(ctx, c, owner.AccessMethod, owner.AccessParams{Challenge: challenge})
+	all, err := Call(ctx, c, acts.AccessAct, acts.AccessParams{Challenge: challenge})
 	if err != nil {
 		return Access{}, err
 	}
@@ -73,13 +75,13 @@ func (c *Client) Access(ctx context.Context) (Access, error) {
 }
 
 // AddToken asks the site for a token that stands for a permission signed for it.
-func (c *Client) AddToken(ctx context.Context, n owner.NewToken) (m owner.MadeToken, err error) {
-	m, err = Call(ctx, c, owner.TokenMethod, n)
+func (c *Client) AddToken(ctx context.Context, n acts.NewToken) (m acts.MadeToken, err error) {
+	m, err = Call(ctx, c, acts.TokenAct, n)
 	if err == nil && !state.IsToken(m.Token) {
 		err = errors.New("the site answered with something that is no token")
 	}
 	if err != nil {
-		return owner.MadeToken{}, err
+		return acts.MadeToken{}, err
 	}
 	if m.Owner != "" { // it can only be the signer
 		g, err := access.ParseGrant(n.Grant)
@@ -93,22 +95,22 @@ func (c *Client) AddToken(ctx context.Context, n owner.NewToken) (m owner.MadeTo
 }
 
 // OfferTime tells the site the time of an owner's machine, which it takes within bounds.
-func (c *Client) OfferTime(ctx context.Context, now time.Time) (owner.Reached, error) {
-	return Call(ctx, c, owner.TimeMethod, owner.TimeNow{Now: now})
+func (c *Client) OfferTime(ctx context.Context, now time.Time) (acts.Reached, error) {
+	return Call(ctx, c, acts.TimeAct, acts.TimeNow{Now: now})
 }
 
 // NewRecovery asks the site for a new recovery code.
-func (c *Client) NewRecovery(ctx context.Context) (owner.MadeRecovery, error) {
-	m, err := Call(ctx, c, owner.RecoveryMethod, owner.None{})
+func (c *Client) NewRecovery(ctx context.Context) (acts.MadeRecovery, error) {
+	m, err := Call(ctx, c, acts.RecoveryAct, acts.None{})
 	if err == nil && !access.IsRecovery(m.Code) {
-		return owner.MadeRecovery{}, errors.New("the site answered with something that is no recovery code")
+		return acts.MadeRecovery{}, errors.New("the site answered with something that is no recovery code")
 	}
 	return m, err
 }
 
 // Present shows the site a grant that the caller's key has; nil ends what it presented before.
-func (c *Client) Present(ctx context.Context, grant []byte) (owner.Reached, error) {
-	return Call(ctx, c, owner.PresentMethod, owner.Signed{Grant: grant})
+func (c *Client) Present(ctx context.Context, grant []byte) (acts.Reached, error) {
+	return Call(ctx, c, owner.PresentMethod, acts.Signed{Grant: grant})
 }
 
 // Claim makes key the owner of the pinned site, by the secret that the site shows, and returns the
@@ -117,7 +119,7 @@ func (c *Client) Claim(ctx context.Context, key identity.Key, secret access.Clai
 	if !c.pinned.Valid() {
 		return "", errors.New("a site is claimed by a connection that verifies its key")
 	}
-	challenge, err := Call(ctx, c, owner.ChallengeMethod, owner.None{})
+	challenge, err := Call(ctx, c, owner.ChallengeMethod, acts.None{})
 	if err != nil {
 		return "", err
 	}

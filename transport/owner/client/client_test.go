@@ -7,17 +7,17 @@ import (
 	"time"
 
 	"agentsite/node/access"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
-	"agentsite/transport/owner"
 
 	"github.com/go-json-experiment/json"
 )
 
 // answering answers owners' methods as a site.
-type answering func(params owner.AccessParams) any
+type answering func(params acts.AccessParams) any
 
 func (a answering) CallMethod(_ context.Context, _ string, params any) ([]byte, error) {
-	p, _ := params.(owner.AccessParams)
+	p, _ := params.(acts.AccessParams)
 	return json.Marshal(a(p))
 }
 
@@ -45,8 +45,8 @@ func TestAccessNamesTheDialledKey(t *testing.T) {
 		"a socket, proves what it had": {says: site.ID().String(), prove: func([]byte) []byte { return stale }},
 	} {
 		stale = access.ProveSite(site, make([]byte, 32))
-		caller := answering(func(p owner.AccessParams) any {
-			all := owner.Access{Site: c.says, Name: "x", At: []string{"'; touch x", "192.0.2.1:1", "/ip4/192.0.2.1/tcp/1", "/ip4/192.0.2.1/tcp/1'; touch x", "/dns4/$(touch x)/tcp/1"}}
+		caller := answering(func(p acts.AccessParams) any {
+			all := acts.Access{Site: c.says, Name: "x", At: []string{"'; touch x", "192.0.2.1:1", "/ip4/192.0.2.1/tcp/1", "/ip4/192.0.2.1/tcp/1'; touch x", "/dns4/$(touch x)/tcp/1"}}
 			if c.prove != nil {
 				all.Proof = c.prove(p.Challenge)
 			}
@@ -77,10 +77,10 @@ func TestAccessNamesTheDialledKey(t *testing.T) {
 
 // TestAnswersThatAreNone: a token and a code go into files and onto paper.
 func TestAnswersThatAreNone(t *testing.T) {
-	c := New(answering(func(owner.AccessParams) any {
+	c := New(answering(func(acts.AccessParams) any {
 		return map[string]any{"token": "$(touch x)", "code": "'; touch x"}
 	}), identity.ID{}, "")
-	if m, err := c.AddToken(t.Context(), owner.NewToken{}); err == nil {
+	if m, err := c.AddToken(t.Context(), acts.NewToken{}); err == nil {
 		t.Error(m)
 	}
 	if m, err := c.NewRecovery(t.Context()); err == nil || m.Code != "" {
@@ -113,12 +113,12 @@ func TestRenewal(t *testing.T) {
 		"stop, read *,read a/b`x`":   "",
 		"read a/b,  set a/b confirm": "grant " + to + " 'read a/b, set a/b confirm'",
 	} {
-		words, ok := Renewal(owner.Granted{To: to, May: []string{may}})
+		words, ok := Renewal(acts.Granted{To: to, May: []string{may}})
 		if ok != (want != "") || ok && words != want {
 			t.Errorf("%q: %q", may, words)
 		}
 	}
-	for _, g := range []owner.Granted{{To: "x'; touch x", May: []string{"read *"}}, {To: to}, {To: to, May: []string{"read *", "read *"}}, {To: to, Token: "t", May: []string{"read *"}}} {
+	for _, g := range []acts.Granted{{To: "x'; touch x", May: []string{"read *"}}, {To: to}, {To: to, May: []string{"read *", "read *"}}, {To: to, Token: "t", May: []string{"read *"}}} {
 		if words, ok := Renewal(g); ok {
 			t.Errorf("%+v: %q", g, words)
 		}

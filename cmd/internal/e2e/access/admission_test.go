@@ -26,6 +26,7 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/transport/mcp/client"
 	ownerapi "agentsite/transport/owner"
@@ -260,7 +261,7 @@ func passGrants(t *testing.T, r *harness.Site, own identity.Key, i access.Invita
 			}
 			passed := g.pass(root, grantee, g.block(key.ID(), i.Site, "read den, set gate", time.Hour))
 			harness.WaitFor(t, time.Minute, "the grant is shown", func() bool {
-				_, err := c.CallMethod(ctx, string(ownerapi.PresentMethod), ownerapi.Signed{Grant: passed.Bytes()})
+				_, err := c.CallMethod(ctx, string(ownerapi.PresentMethod), acts.Signed{Grant: passed.Bytes()})
 				return err == nil
 			})
 			for n := range 9 { // none of these goes through
@@ -462,7 +463,7 @@ func TestPresentedWritesNothing(t *testing.T) {
 		key := identity.New()
 		passed := g.pass(root, mallory, g.block(key.ID(), i.Site, "read den", 2*time.Second))
 		c := harness.DialAs(t, key, i)
-		if _, err := c.CallMethod(t.Context(), string(ownerapi.PresentMethod), ownerapi.Signed{Grant: passed.Bytes()}); err != nil {
+		if _, err := c.CallMethod(t.Context(), string(ownerapi.PresentMethod), acts.Signed{Grant: passed.Bytes()}); err != nil {
 			continue // there are as many as there can be, until some end
 		}
 		if _, err := c.Ask(t.Context(), "read_points", []byte(`{"points":["den/temperature"]}`)); err == nil {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	ownerapi "agentsite/transport/owner"
+	"agentsite/node/acts"
 
 	"github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -75,7 +75,7 @@ func listening(t *testing.T, pid int) (all []string) {
 }
 
 // socketsOf returns the sockets that carriers report, in the same format.
-func socketsOf(carriers []ownerapi.Carrier) (all []string) {
+func socketsOf(carriers []acts.Carrier) (all []string) {
 	for _, c := range carriers {
 		if u, err := url.Parse(c.Address); err == nil && u.Port() != "" {
 			all = append(all, "tcp "+u.Port())

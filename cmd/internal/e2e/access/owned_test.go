@@ -10,9 +10,9 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	ownerapi "agentsite/transport/owner"
 )
 
 // granting makes grants for a test.
@@ -71,7 +71,7 @@ func startOwned(t *testing.T, devices string) owned {
 	}
 	r.owner = harness.Person{Folder: os.Getenv("XDG_CONFIG_HOME")}.Key(t)
 	for _, c := range r.Routes(t).Carriers {
-		if c.Kind == ownerapi.P2PCarrier {
+		if c.Kind == acts.P2PCarrier {
 			r.peers = append(r.peers, c.Address)
 		}
 	}

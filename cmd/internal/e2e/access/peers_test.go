@@ -11,6 +11,7 @@ import (
 
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/node/access"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	ownerapi "agentsite/transport/owner"
 )
@@ -28,7 +29,7 @@ func TestKeysFromAfar(t *testing.T) {
 	block, issue, pass := grants.block, grants.issue, grants.pass
 	const all = "read *, set *, stop"
 	present := func(key identity.Key, grant []byte) error {
-		_, err := harness.DialAs(t, key, i).CallMethod(t.Context(), string(ownerapi.PresentMethod), ownerapi.Signed{Grant: grant})
+		_, err := harness.DialAs(t, key, i).CallMethod(t.Context(), string(ownerapi.PresentMethod), acts.Signed{Grant: grant})
 		return err
 	}
 	// silent: nothing is told to a key, and nothing moves.
@@ -48,8 +49,8 @@ func TestKeysFromAfar(t *testing.T) {
 		if tools, err := c.Tools(t.Context()); err == nil {
 			t.Errorf("%s: it sees %v", name, tools)
 		}
-		for _, method := range []string{string(ownerapi.AccessMethod), string(ownerapi.ResetMethod), string(ownerapi.RequestsMethod), string(ownerapi.ApproveMethod), string(ownerapi.RevokeMethod), string(ownerapi.AddOwnerMethod), string(ownerapi.TimeMethod), string(ownerapi.GrantMethod), string(ownerapi.TokenMethod), string(ownerapi.RecoveryMethod), string(ownerapi.RoutesMethod), string(ownerapi.HealthMethod)} {
-			if text, err := c.CallMethod(t.Context(), method, ownerapi.Name{Name: mallory.ID().String()}); err == nil {
+		for _, method := range []string{string(acts.AccessAct), string(acts.ResetAct), string(acts.RequestsAct), string(acts.ApproveAct), string(acts.RevokeAct), string(acts.AddOwnerAct), string(acts.TimeAct), string(acts.GrantAct), string(acts.TokenAct), string(acts.RecoveryAct), string(acts.RoutesAct), string(acts.HealthAct)} {
+			if text, err := c.CallMethod(t.Context(), method, acts.Name{Name: mallory.ID().String()}); err == nil {
 				t.Errorf("%s: %s answers %s", name, method, text)
 			}
 		}

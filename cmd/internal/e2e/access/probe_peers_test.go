@@ -12,9 +12,9 @@ import (
 	"agentsite/discovery"
 	"agentsite/discovery/card"
 	"agentsite/discovery/discoverytest"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	ownerapi "agentsite/transport/owner"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
 
@@ -45,7 +45,7 @@ var spoken = map[string]string{
 
 // overPeers probes libp2p. Each protocol has to be known here, and messages are answered as over
 // HTTPS to a caller with any key.
-func (p *probed) overPeers(t *testing.T, c ownerapi.Carrier) {
+func (p *probed) overPeers(t *testing.T, c acts.Carrier) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	id, err := state.Folder(p.Folder).Identity()

@@ -24,10 +24,10 @@ import (
 
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/cmd/internal/peer"
+	"agentsite/node/acts"
 	"agentsite/node/config"
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	ownerapi "agentsite/transport/owner"
 	"agentsite/transport/rpc"
 	"agentsite/transport/web"
 )
@@ -36,7 +36,7 @@ import (
 type probed struct {
 	*harness.Site
 	claimed bool
-	routes  ownerapi.Routes
+	routes  acts.Routes
 	tools   []string
 	secrets []string // names of its tools, devices and points, and what readings are made of; five letters at least, for a key or a challenge may have any three
 	held    string   // the witness of an output that its owner holds
@@ -128,11 +128,11 @@ func TestProbe(t *testing.T) {
 			other := map[*probed]*probed{claimed: unclaimed, unclaimed: claimed}[p]
 			for _, c := range p.routes.Carriers {
 				t.Run(c.Kind, func(t *testing.T) {
-					probe := map[string]func(*testing.T, ownerapi.Carrier){
-						ownerapi.HTTPCarrier: func(t *testing.T, c ownerapi.Carrier) {
+					probe := map[string]func(*testing.T, acts.Carrier){
+						acts.HTTPCarrier: func(t *testing.T, c acts.Carrier) {
 							p.overHTTP(t, c, &http.Client{CheckRedirect: stay}, p.useless(ended, other.Token))
 						},
-						ownerapi.HTTPSCarrier: func(t *testing.T, c ownerapi.Carrier) {
+						acts.HTTPSCarrier: func(t *testing.T, c acts.Carrier) {
 							useless := p.useless(ended, other.Token)
 							useless["the folder's token"] = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+p.Token) }
 							id, err := state.Folder(p.Folder).Identity()
@@ -154,9 +154,9 @@ func TestProbe(t *testing.T) {
 							defer nobody.CloseIdleConnections()
 							p.overHTTP(t, c, nobody, useless)
 						},
-						ownerapi.P2PCarrier:    p.overPeers,
-						ownerapi.OwnerCarrier:  p.ownersSocket,
-						ownerapi.AgentsCarrier: p.agentsSocket,
+						acts.P2PCarrier:    p.overPeers,
+						acts.OwnerCarrier:  p.ownersSocket,
+						acts.AgentsCarrier: p.agentsSocket,
 					}[c.Kind]
 					if probe == nil {
 						t.Fatalf("a carrier %q: teach the probe about it", c.Kind)
@@ -230,7 +230,7 @@ var hosts = map[string]string{"GET /.well-known/did.json": "garden.example.org"}
 var wildcards = strings.NewReplacer("{$}", "", "{path...}", "mcp", "{device}", "okapi", "{point}", "temperature", "{agent}", "okapi", "{task}", "okapi", "{push}", "okapi", "{thing}", "okapi", "{name}", "temperature")
 
 // overHTTP is the probe of a carrier that speaks HTTP.
-func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, useless map[string]func(*http.Request)) {
+func (p *probed) overHTTP(t *testing.T, c acts.Carrier, with *http.Client, useless map[string]func(*http.Request)) {
 	if known := slices.Sorted(maps.Keys(open)); !slices.Equal(slices.Sorted(slices.Values(c.Public)), known) {
 		t.Errorf("the site's table of routes answers everybody on %q, and open names %q", c.Public, known)
 	}
@@ -275,14 +275,14 @@ func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, u
 			// A caller with any key is told that the key has no permission here, and may claim an
 			// unclaimed site.
 			status, answer := p.ask(t, with, req)
-			stranger := c.Kind == ownerapi.HTTPSCarrier && status != 401 && refused.MatchString(inJSON(answer)) && !strings.Contains(inJSON(answer), `"result":`)
-			challenge := c.Kind == ownerapi.HTTPSCarrier && !p.claimed && strings.HasPrefix(m.name, "claim/challenge ") && strings.Contains(answer, "challenge")
+			stranger := c.Kind == acts.HTTPSCarrier && status != 401 && refused.MatchString(inJSON(answer)) && !strings.Contains(inJSON(answer), `"result":`)
+			challenge := c.Kind == acts.HTTPSCarrier && !p.claimed && strings.HasPrefix(m.name, "claim/challenge ") && strings.Contains(answer, "challenge")
 			if status != 401 && !stranger && !challenge {
 				t.Errorf("%s with %s: %s", m.name, name, answer)
 			}
 		}
 	}
-	if c.Kind == ownerapi.HTTPCarrier { // the folder's token counts nowhere else
+	if c.Kind == acts.HTTPCarrier { // the folder's token counts nowhere else
 		p.control(t, c, with)
 	}
 }
@@ -301,7 +301,7 @@ func inJSON(answer string) string {
 
 // control asks with what counts: then the same messages bring what they must not bring
 // without.
-func (p *probed) control(t *testing.T, c ownerapi.Carrier, with *http.Client) {
+func (p *probed) control(t *testing.T, c acts.Carrier, with *http.Client) {
 	for _, m := range p.messages(t) {
 		tells := strings.HasPrefix(m.name, "tools/list ") || strings.HasPrefix(m.name, "tools/call read_points ")
 		if !tells || !slices.Contains([]string{"JSON", "CBOR", "in a session"}, m.form) {
@@ -403,7 +403,7 @@ func (p *probed) messages(t *testing.T) (all []sent) {
 }
 
 // ownersSocket: a user outside its group is refused.
-func (p *probed) ownersSocket(t *testing.T, c ownerapi.Carrier) {
+func (p *probed) ownersSocket(t *testing.T, c acts.Carrier) {
 	if info, err := os.Stat(c.Address); err != nil || info.Mode() != fs.ModeSocket|0o660 {
 		t.Errorf("%s: %v %v", c.Address, info.Mode(), err)
 	}
@@ -426,7 +426,7 @@ func (p *probed) ownersSocket(t *testing.T, c ownerapi.Carrier) {
 
 // agentsSocket: owner's methods are refused there, in the newest revision and in a session of an
 // older one.
-func (p *probed) agentsSocket(t *testing.T, c ownerapi.Carrier) {
+func (p *probed) agentsSocket(t *testing.T, c acts.Carrier) {
 	p.ownersSocket(t, c)
 	for _, form := range []string{"JSON", "older"} {
 		conn, err := net.Dial("unix", c.Address)

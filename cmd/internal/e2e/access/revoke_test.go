@@ -15,8 +15,8 @@ import (
 	"agentsite/agents"
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/cmd/internal/peer"
+	"agentsite/node/acts"
 	"agentsite/node/state"
-	ownerapi "agentsite/transport/owner"
 )
 
 // TestRevoked: after a revocation the next call is refused within 10 ms, held outputs are safe
@@ -54,7 +54,7 @@ func TestRevoked(t *testing.T) {
 			begun := time.Now()
 			done := make(chan error, 1)
 			go func() {
-				_, err := owner.CallMethod(context.WithoutCancel(t.Context()), string(ownerapi.RevokeMethod), ownerapi.Name{Name: name})
+				_, err := owner.CallMethod(context.WithoutCancel(t.Context()), string(acts.RevokeAct), acts.Name{Name: name})
 				done <- err
 			}()
 			for {

@@ -24,9 +24,9 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/cmd/internal/peer"
 	"agentsite/device"
+	"agentsite/node/acts"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
-	ownerapi "agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
@@ -163,11 +163,11 @@ func TestWatch(t *testing.T) {
 				t.Error("the gate needs no approval")
 			}
 			told.wait(t, "a call waits", func(l *latest) bool { return l.waiting == 1 })
-			all, err := ownerclient.Call(t.Context(), local.Owner, ownerapi.RequestsMethod, ownerapi.None{})
+			all, err := ownerclient.Call(t.Context(), local.Owner, acts.RequestsAct, acts.None{})
 			if err != nil || len(all.Requests) != 1 {
 				t.Fatal(all, err)
 			}
-			if _, err := ownerclient.Call(t.Context(), local.Owner, ownerapi.DenyMethod, ownerapi.Name{Name: all.Requests[0].Handle}); err != nil {
+			if _, err := ownerclient.Call(t.Context(), local.Owner, acts.DenyAct, acts.Name{Name: all.Requests[0].Handle}); err != nil {
 				t.Fatal(err)
 			}
 			told.wait(t, "the call was answered", func(l *latest) bool { return l.waiting == 0 })
@@ -175,7 +175,7 @@ func TestWatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			told.wait(t, "everything is stopped", func(l *latest) bool { return l.stopped })
-			if _, err := ownerclient.Call(t.Context(), local.Owner, ownerapi.ResetMethod, ownerapi.None{}); err != nil {
+			if _, err := ownerclient.Call(t.Context(), local.Owner, acts.ResetAct, acts.None{}); err != nil {
 				t.Fatal(err)
 			}
 			told.wait(t, "the stop is reset", func(l *latest) bool { return !l.stopped })

@@ -8,9 +8,9 @@ import (
 
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/cmd/internal/peer"
+	"agentsite/node/acts"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
-	ownerapi "agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 )
 
@@ -75,7 +75,7 @@ func TestReadYourOwnWrites(t *testing.T) {
 				ask(t, mover.Client, "emergency_stop", `{}`, &done)
 				seen(k, false, true)
 				k++
-				if _, err := ownerclient.Call(t.Context(), local.Owner, ownerapi.ResetMethod, ownerapi.None{}); err != nil {
+				if _, err := ownerclient.Call(t.Context(), local.Owner, acts.ResetAct, acts.None{}); err != nil {
 					t.Fatal(err)
 				}
 				seen(k, false, false)

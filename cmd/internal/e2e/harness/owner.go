@@ -13,9 +13,9 @@ import (
 
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
+	"agentsite/node/acts"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
-	ownerapi "agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 )
 
@@ -61,7 +61,7 @@ func (r *Site) Invitation(t testing.TB) access.Invitation {
 }
 
 // Access returns the site's owners, grants and tokens, as it lists them to its own machine.
-func (r *Site) Access(t testing.TB) (all ownerapi.Access) {
+func (r *Site) Access(t testing.TB) (all acts.Access) {
 	t.Helper()
 	c, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
@@ -102,14 +102,14 @@ func (r *Site) BeginSession(t *testing.T, token string) string {
 }
 
 // Routes returns the site's carriers, routes and methods.
-func (r *Site) Routes(t *testing.T) (all ownerapi.Routes) {
+func (r *Site) Routes(t *testing.T) (all acts.Routes) {
 	t.Helper()
 	owner, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer owner.Close()
-	all, err = ownerclient.Call(t.Context(), owner.Owner, ownerapi.RoutesMethod, ownerapi.None{})
+	all, err = ownerclient.Call(t.Context(), owner.Owner, acts.RoutesAct, acts.None{})
 	if err != nil || len(all.Methods) == 0 {
 		t.Fatal(all, err)
 	}

@@ -20,9 +20,9 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/cmd/internal/peer"
 	"agentsite/device"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	ownerapi "agentsite/transport/owner"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
 
@@ -69,7 +69,7 @@ func (s *site) dialPeer(t *testing.T) *client.Client {
 	t.Cleanup(func() { h.Close() })
 	var addresses []string
 	for _, c := range s.Routes(t).Carriers {
-		if c.Kind == ownerapi.P2PCarrier {
+		if c.Kind == acts.P2PCarrier {
 			addresses = append(addresses, c.Address+"/p2p/"+own.Peer)
 		}
 	}

@@ -1,93 +1,85 @@
-package owner
+package acts
 
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/identity"
-	"agentsite/transport/rpc"
 )
 
-// addGrants adds the methods about permissions and the time that they count by.
-func (s *Site) addGrants(all methods) {
-	forOwners(s, all, AccessMethod, "grants", func(_ context.Context, _ agents.Principal, p AccessParams) (Access, error) {
-		out := s.access()
-		switch len(p.Challenge) {
-		case 0:
-		case 32:
-			out.Proof = access.ProveSite(s.Key, p.Challenge)
-		default:
-			return Access{}, rpc.Errorf(rpc.CodeInvalidParams, "challenge: it has 32 bytes")
-		}
-		return out, nil
-	})
-	forOwners(s, all, TimeMethod, "clock --set", func(_ context.Context, who agents.Principal, t TimeNow) (Reached, error) {
-		method := "clock --set"
-		switch {
-		case t.Back && access.NeedsPermission(who.ID):
-			return Reached{}, rpc.Errorf(rpc.CodeInvalidParams, "the time is set back on the site's own machine only: agentsite clock --set --back there")
-		case t.Back:
-			method += " --back"
-		case !t.Set:
-			return Reached{s.Addresses()}, s.Access.AdvanceClock(t.Now)
-		}
-		err := s.Node.Own(who, method, t.Now.UTC().Format(time.RFC3339), func() error { return s.Access.SetClock(t.Now, t.Back) })
-		return Reached{s.Addresses()}, invalid(err)
-	})
-	forOwners(s, all, GrantMethod, "grant", func(_ context.Context, who agents.Principal, p Signed) (none None, _ error) {
-		g, err := access.ParseGrant(p.Grant)
-		if err == nil {
-			err = s.Node.Own(who, "grant", g.Audience().String()+": "+g.Words(), func() error { return s.addGrant(g, p.Replace) })
-		}
-		if err != nil {
-			return none, invalid(err)
-		}
-		s.Node.Recheck()
-		return none, nil
-	})
-	forOwners(s, all, TokenMethod, "token", func(_ context.Context, who agents.Principal, n NewToken) (m MadeToken, _ error) {
-		g, err := access.ParseGrant(n.Grant)
-		if err == nil {
-			err = s.Node.Own(who, "token", n.Name+": "+g.Words(), func() error {
-				m, err = s.addToken(n, g)
+// aboutAccess has the operations on permissions, and on the time that they count by.
+func (s *Site) aboutAccess() []op.Row {
+	return []op.Row{
+		op.ForOwners(AccessAct, agents.Reads, "grants", "List owners, grants and tokens; prove the site's key.",
+			func(_ context.Context, _ agents.Principal, p AccessParams) (Access, error) {
+				out := s.access()
+				switch len(p.Challenge) {
+				case 0:
+				case 32:
+					out.Proof = access.ProveSite(s.Key, p.Challenge)
+				default:
+					return Access{}, device.Faultf(device.Invalid, "challenge: it has 32 bytes")
+				}
+				return out, nil
+			}),
+		op.ForOwners(GrantAct, agents.Acts, "grant", "Store a grant that an owner signed.", s.grant),
+		op.ForOwners(TokenAct, agents.Acts, "token", "Make a token for a grant that an owner signed.", s.token),
+		op.ForOwners(RevokeAct, agents.Acts, "revoke", "End a token, a grant, or all permissions of a key.", s.named("revoke", func(name string) error {
+			r, err := s.revocation(name)
+			if err != nil {
 				return err
-			})
-		}
-		if err != nil {
-			return MadeToken{}, invalid(err)
-		}
-		s.Node.Recheck()
-		return m, nil
-	})
-	forOwners(s, all, RevokeMethod, "revoke", s.change("revoke", func(name string) error {
-		r, err := s.revocation(name)
-		if err != nil {
-			return err
-		}
-		return s.Access.Revoke(r)
-	}))
-	forKeys(all, PresentMethod, func(_ context.Context, who identity.ID, p Signed) (Reached, error) {
-		if len(p.Grant) == 0 && s.Access.Withdraw(who) {
-			return Reached{}, nil
-		}
-		if _, err := s.Access.Present(who, p.Grant); err != nil {
-			return Reached{}, rpc.Errorf(http.StatusForbidden, "%v", err)
-		}
-		return Reached{s.Addresses()}, nil
-	})
+			}
+			return s.Access.Revoke(r)
+		})),
+		op.ForOwners(TimeAct, agents.Acts, "clock --set", "Set the site's time by an owner's clock.", s.setTime),
+	}
 }
 
-// change returns a method that the journal records under its command's name.
-func (s *Site) change(command string, do func(name string) error) func(context.Context, agents.Principal, Name) (None, error) {
-	return func(_ context.Context, who agents.Principal, about Name) (none None, _ error) {
-		return none, invalid(s.Node.Own(who, command, about.Name, func() error { return do(about.Name) }))
+func (s *Site) setTime(_ context.Context, who agents.Principal, t TimeNow) (Reached, error) {
+	method := "clock --set"
+	switch {
+	case t.Back && access.NeedsPermission(who.ID):
+		return Reached{}, device.Faultf(device.Invalid, "the time is set back on the site's own machine only: agentsite clock --set --back there")
+	case t.Back:
+		method += " --back"
+	case !t.Set:
+		return Reached{s.Addresses()}, s.Access.AdvanceClock(t.Now)
 	}
+	err := s.Node.Own(who, method, t.Now.UTC().Format(time.RFC3339), func() error { return mistake(s.Access.SetClock(t.Now, t.Back)) })
+	return Reached{s.Addresses()}, err
+}
+
+func (s *Site) grant(_ context.Context, who agents.Principal, p Signed) (none None, _ error) {
+	g, err := access.ParseGrant(p.Grant)
+	if err == nil {
+		err = s.Node.Own(who, "grant", g.Audience().String()+": "+g.Words(), func() error { return mistake(s.addGrant(g, p.Replace)) })
+	}
+	if err != nil {
+		return none, mistake(err)
+	}
+	s.Node.Recheck()
+	return none, nil
+}
+
+func (s *Site) token(_ context.Context, who agents.Principal, n NewToken) (m MadeToken, _ error) {
+	g, err := access.ParseGrant(n.Grant)
+	if err == nil {
+		err = s.Node.Own(who, "token", n.Name+": "+g.Words(), func() error {
+			m, err = s.addToken(n, g)
+			return mistake(err)
+		})
+	}
+	if err != nil {
+		return MadeToken{}, mistake(err)
+	}
+	s.Node.Recheck()
+	return m, nil
 }
 
 func (s *Site) addGrant(g *access.Grant, replace bool) error {

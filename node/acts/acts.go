@@ -1,0 +1,204 @@
+// Package acts has the operations of a site's owners: access and approvals, the configuration, the
+// hosted agents, the emergency stop's reset, time. They are rows that carriers and adapters render
+// for owners, and no tool of a model is among them.
+package acts
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"agentsite/agents"
+	"agentsite/agents/agent"
+	"agentsite/agents/op"
+	"agentsite/agents/rule/trial"
+	"agentsite/device"
+	"agentsite/node"
+	"agentsite/node/access"
+	"agentsite/node/config"
+	"agentsite/node/hosted"
+	"agentsite/node/identity"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Site holds the objects that the operations act on. Every field but Find is required.
+type Site struct {
+	Node    *node.Node
+	Access  *access.Store
+	Outputs outputs
+	Reload  func(context.Context) error // fails with a *config.Error, or a device.Fault that is Invalid or Offline
+
+	Key           identity.Key
+	Name          string
+	Configuration string          // the absolute path of its file; "" for the demonstration
+	Addresses     func() []string // where it may be reached now
+	Routes        func() Routes
+
+	// Import adds past readings of a measurement, and returns how many it took; WouldImport returns how
+	// many it would take. They fail with a device.Fault that is Invalid where the caller can mend it.
+	Import, WouldImport func(point string, readings []device.Summary) (int, error)
+
+	Hosted interface { // the agents that the site hosts
+		List(ctx context.Context) []hosted.Agent
+		Pause(name string) error
+		Resume(name string) error
+		Offered(ctx context.Context, name string) (agent.Offer, error)
+		AcceptOffer(ctx context.Context, name, digest string) error
+	}
+
+	Bundles bundles // the agents that came to the site as bundles
+
+	// Connect stores a grant of another site. It fails with a device.Fault that is Invalid where the
+	// caller can mend it.
+	Connect func(grant string) (agent.Connected, error)
+
+	// Try tries rules over the past, as trials.Runner does. It fails with a device.Fault that is
+	// Invalid where the caller can mend it.
+	Try func(context.Context, agents.Principal, trial.Request) (trial.Result, error)
+
+	// Find returns the realm's sites that have a capability; "" lists those that are known already.
+	// It blocks until all were asked or ctx ends; nil without a realm.
+	Find func(ctx context.Context, capability string) ([]Found, error)
+}
+
+// outputs has the owner's methods on the outputs. Both may block for the guard.
+type outputs interface {
+	Reset(ctx context.Context) error
+	TakeOver(ctx context.Context, holder, output string) error
+}
+
+// Operations returns the owners' operations.
+func (s *Site) Operations() []op.Row {
+	return slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.aboutOwners(), s.aboutSite(), s.aboutAgents(), s.aboutBundles())
+}
+
+// mistake returns err as the caller's mistake, nil for nil.
+func mistake(err error) error {
+	if err == nil {
+		return nil
+	}
+	return device.Faultf(device.Invalid, "%w", err)
+}
+
+// noted runs do and journals it under a word, with what it is about; "" for nothing.
+func (s *Site) noted(who agents.Principal, word, about string, do func() error) (None, error) {
+	return None{}, s.Node.Own(who, word, about, do)
+}
+
+// named returns the method of an operation on something by its name. The journal has it under a
+// word; any error is the caller's mistake.
+func (s *Site) named(word string, do func(name string) error) func(context.Context, agents.Principal, Name) (None, error) {
+	return func(_ context.Context, who agents.Principal, about Name) (None, error) {
+		return s.noted(who, word, about.Name, func() error { return mistake(do(about.Name)) })
+	}
+}
+
+func (s *Site) aboutOutputs() []op.Row {
+	return []op.Row{
+		op.ForOwners(ResetAct, agents.Acts, "reset", "End the emergency stop.", func(ctx context.Context, who agents.Principal, _ None) (None, error) {
+			return s.noted(who, "reset", "", func() error { return s.Outputs.Reset(ctx) })
+		}),
+		op.ForOwners(TakeOverAct, agents.Acts, "set --take-over", "Become the holder of an output.", func(ctx context.Context, who agents.Principal, o Name) (None, error) {
+			return s.noted(who, "take-over", o.Name, func() error { return mistake(s.Outputs.TakeOver(ctx, who.ID, o.Name)) })
+		}),
+		op.ForOwners(RequestsAct, agents.Reads, "approve", "List the calls that wait for an owner's approval.", s.requests),
+		op.ForOwners(ApproveAct, agents.Acts, "approve", "Approve the call with a handle.", s.decide(true)),
+		op.ForOwners(DenyAct, agents.Returns, "approve", "Deny the call with a handle.", s.decide(false)),
+	}
+}
+
+func (s *Site) requests(_ context.Context, who agents.Principal, _ None) (waitingCalls, error) {
+	waiting, err := s.Node.Requests(who)
+	out := waitingCalls{Requests: []Request{}}
+	for _, r := range waiting {
+		out.Requests = append(out.Requests, Request{r.Handle, r.Who, r.Tool, jsontext.Value(r.Args), r.Via, r.Left.Seconds(), r.Holds.Seconds()})
+	}
+	return out, err
+}
+
+func (s *Site) decide(ok bool) func(context.Context, agents.Principal, Name) (None, error) {
+	return func(_ context.Context, who agents.Principal, handle Name) (None, error) {
+		return None{}, mistake(s.Node.Approve(who, handle.Name, ok))
+	}
+}
+
+// aboutSite has the operations on the site as a whole and its neighbours.
+func (s *Site) aboutSite() []op.Row {
+	return []op.Row{
+		op.ForOwners(ReloadAct, agents.Acts, "reload", "Read the configuration again.", s.reload),
+		op.ForOwners(HealthAct, agents.Reads, "doctor", "Tell which file the configuration is.", func(context.Context, agents.Principal, None) (Health, error) {
+			return Health{s.Configuration}, nil
+		}),
+		op.ForOwners(RoutesAct, agents.Reads, "doctor", "List everything that listens.", func(context.Context, agents.Principal, None) (Routes, error) {
+			return s.Routes(), nil
+		}),
+		op.ForOwners(ImportAct, agents.Acts, "history import", "Add past readings of a measurement.", s.importer()),
+		op.ForOwners(FindAct, agents.Reads, "find", "Find other sites of the realm.", s.find),
+	}
+}
+
+// reload reads the configuration again. The journal gets the first line of a mistake in it, without
+// the excerpt.
+func (s *Site) reload(ctx context.Context, who agents.Principal, _ None) (None, error) {
+	var wrong *config.Error
+	none, err := s.noted(who, "reload", "", func() error {
+		err := s.Reload(ctx)
+		if errors.As(err, &wrong) {
+			line, _, _ := strings.Cut(wrong.Error(), "\n")
+			return device.Faultf(device.Invalid, "%s", line)
+		}
+		return err
+	})
+	if wrong != nil {
+		err = mistake(wrong)
+	}
+	return none, err
+}
+
+func (s *Site) find(ctx context.Context, _ agents.Principal, w Wanted) (foundAll, error) {
+	if s.Find == nil {
+		return foundAll{}, device.Faultf(device.Invalid, "this site is in no realm: internet: realm: in its configuration says in which")
+	}
+	found, err := s.Find(ctx, w.Capability)
+	if err != nil {
+		return foundAll{}, device.Faultf(device.Unavailable, "%w", err)
+	}
+	return foundAll{Found: append([]Found{}, found...)}, nil
+}
+
+// aboutAgents has the operations on the hosted agents.
+func (s *Site) aboutAgents() []op.Row {
+	return []op.Row{
+		op.ForOwners(AgentsAct, agents.Reads, "rules", "List the agents that the site hosts.", func(ctx context.Context, _ agents.Principal, _ None) (hosted.Agents, error) {
+			return hosted.Agents{Agents: s.Hosted.List(ctx)}, nil
+		}),
+		op.ForOwners(PauseAct, agents.Acts, "rules pause", "Pause a hosted agent.", func(_ context.Context, who agents.Principal, a Name) (None, error) {
+			return s.noted(who, "pause", a.Name, func() error { return s.Hosted.Pause(a.Name) })
+		}),
+		op.ForOwners(ResumeAct, agents.Acts, "rules resume", "Resume a paused agent.", func(_ context.Context, who agents.Principal, a Name) (None, error) {
+			return s.noted(who, "resume", a.Name, func() error { return s.Hosted.Resume(a.Name) })
+		}),
+		op.ForOwners(OfferAct, agents.Acts, "agents tools", "Ask an agent's program for its tools, or accept them as they were shown.", s.offer),
+		op.ForOwners(TryAct, agents.Reads, "rules try", "Try rules over the past.", func(ctx context.Context, who agents.Principal, q trial.Request) (trial.Result, error) {
+			return s.Try(ctx, who, q)
+		}),
+		op.ForOwners(ConnectAct, agents.Acts, "sites connect", "Store another site's grant for the agents of this one.", s.connect),
+	}
+}
+
+func (s *Site) offer(ctx context.Context, who agents.Principal, a agent.Acceptance) (agent.Offer, error) {
+	if a.Digest != "" {
+		err := s.Node.Own(who, "accept", a.Agent, func() error { return s.Hosted.AcceptOffer(ctx, a.Agent, a.Digest) })
+		if err != nil {
+			return agent.Offer{}, err
+		}
+	}
+	return s.Hosted.Offered(ctx, a.Agent)
+}
+
+func (s *Site) connect(_ context.Context, who agents.Principal, grant Name) (out agent.Connected, err error) {
+	err = s.Node.Own(who, "connect", "", func() (err error) { out, err = s.Connect(grant.Name); return err })
+	return out, err
+}

@@ -1,0 +1,205 @@
+package acts
+
+import (
+	"slices"
+	"time"
+
+	"agentsite/agents/agent"
+	"agentsite/agents/op"
+	"agentsite/agents/rule/trial"
+	"agentsite/node/hosted"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The owner's methods. For everybody else they do not exist.
+const (
+	ResetAct       op.Name[None, None]                    = "owner/reset"     // ends the emergency stop
+	ReloadAct      op.Name[None, None]                    = "owner/reload"    // reads the configuration again
+	TakeOverAct    op.Name[Name, None]                    = "owner/take-over" // makes the owner the holder of an output
+	RequestsAct    op.Name[None, waitingCalls]            = "owner/requests"  // lists the calls that wait for approval
+	ApproveAct     op.Name[Name, None]                    = "owner/approve"   // by the call's handle
+	DenyAct        op.Name[Name, None]                    = "owner/deny"      // by the call's handle
+	AccessAct      op.Name[AccessParams, Access]          = "owner/access"    // lists owners, grants and tokens
+	TokenAct       op.Name[NewToken, MadeToken]           = "owner/token"     // makes a token for a grant that an owner signed
+	GrantAct       op.Name[Signed, None]                  = "owner/grant"     // stores a grant that an owner signed
+	RevokeAct      op.Name[Name, None]                    = "owner/revoke"    // ends a token, a grant, or all permissions of a key
+	AddOwnerAct    op.Name[Name, None]                    = "owner/add-owner" // by a did:key, as the next
+	RemoveOwnerAct op.Name[Name, None]                    = "owner/remove-owner"
+	TimeAct        op.Name[TimeNow, Reached]              = "owner/time"     // sets the site's time by an owner's clock
+	RecoveryAct    op.Name[None, MadeRecovery]            = "owner/recovery" // makes a code for when every owner's key is lost
+	RecoverAct     op.Name[Recovery, None]                = "owner/recover"  // uses the code on the site's own machine
+	RoutesAct      op.Name[None, Routes]                  = "owner/routes"   // lists everything that listens
+	HealthAct      op.Name[None, Health]                  = "owner/health"
+	FindAct        op.Name[Wanted, foundAll]              = "owner/find"   // finds other sites of the realm
+	ImportAct      op.Name[Import, imported]              = "owner/import" // adds past readings of a measurement
+	AgentsAct      op.Name[None, hosted.Agents]           = "owner/agents" // lists the agents that the site hosts
+	PauseAct       op.Name[Name, None]                    = "owner/pause"  // stops one of them, until the next
+	ResumeAct      op.Name[Name, None]                    = "owner/resume"
+	TryAct         op.Name[trial.Request, trial.Result]   = "owner/try"     // tries rules over the past
+	OfferAct       op.Name[agent.Acceptance, agent.Offer] = "owner/offer"   // asks another program what tools it offers, and accepts them as they were shown
+	ConnectAct     op.Name[Name, agent.Connected]         = "owner/connect" // stores another site's grant, by its text, for the agents of this one
+)
+
+// None is a request, or an answer, without members.
+type None = op.None
+
+// Name says what a method is about: an output, a handle, a key, a token or a grant.
+type Name struct {
+	Name string `json:"name,omitzero"`
+}
+
+// waitingCalls answers RequestsAct.
+type waitingCalls struct {
+	Requests []Request `json:"requests"`
+}
+
+// Request is a call that waits for an owner's approval.
+type Request struct {
+	Handle string         `json:"handle"`
+	Who    string         `json:"who"`
+	Tool   string         `json:"tool"`
+	Args   jsontext.Value `json:"arguments"`
+	Via    []string       `json:"via,omitzero"`
+	Left   float64        `json:"seconds_left"`
+	Holds  float64        `json:"would_hold_seconds,omitzero"` // a move, now, within all limits
+}
+
+// AccessParams are the parameters of AccessAct.
+type AccessParams struct {
+	Challenge []byte `json:"challenge,omitzero"` // 32 random bytes, for the site to prove its key
+}
+
+// Access answers AccessAct.
+type Access struct {
+	Site string    `json:"site"` // its did:key
+	Name string    `json:"name"`
+	At   []string  `json:"addresses"`
+	URL  string    `json:"url"`
+	Time time.Time `json:"time"`
+	Sure bool      `json:"time_is_known"` // false: the time is a guess
+	// Off is the seconds by which a machine's clock that is not trusted is ahead of the site's time.
+	Off       float64   `json:"machine_ahead_seconds,omitzero"`
+	LastKnown bool      `json:"last_known,omitzero"` // the time is used although it is not known
+	Owners    []Owner   `json:"owners"`
+	Grants    []Granted `json:"grants"`
+	Proof     []byte    `json:"proof,omitzero"` // of the key, where there was a challenge
+}
+
+// Owner is a key with authority over the site.
+type Owner struct {
+	DID  string `json:"did"`
+	Name string `json:"name,omitzero"`
+}
+
+// Granted is a grant, or a token that stands for one.
+type Granted struct {
+	ID    string    `json:"id"`
+	Token string    `json:"token,omitzero"` // its name
+	To    string    `json:"to,omitzero"`    // without a token: the key of its holder
+	May   []string  `json:"may"`            // one for each delegation; all have to allow a call
+	Until time.Time `json:"until,omitzero"`
+}
+
+// NewToken is the parameters of TokenAct.
+type NewToken struct {
+	Name  string    `json:"name"`
+	Grant []byte    `json:"grant"` // its audience is the site
+	Until time.Time `json:"until"`
+}
+
+// MadeToken answers TokenAct.
+type MadeToken struct {
+	ID    string    `json:"id"`    // of its grant
+	Token string    `json:"token"` // the secret; it is shown this once
+	Until time.Time `json:"until"`
+	Owner string    `json:"new_owner,omitzero"` // the signer, where signing made it the first owner
+}
+
+// Signed is the parameters of GrantAct and PresentAct.
+type Signed struct {
+	Grant []byte `json:"grant"`
+	// Replace, of GrantAct, ends what the same keys passed on to the same audience before.
+	Replace bool `json:"replace,omitzero"`
+}
+
+// Reached answers PresentAct and TimeAct: where the site may be reached now, which
+// only callers with a permission learn.
+type Reached struct {
+	At []string `json:"at,omitzero"`
+}
+
+// TimeNow is the parameters of TimeAct.
+type TimeNow struct {
+	Now  time.Time `json:"now"`
+	Set  bool      `json:"set,omitzero"`  // the owner says so; otherwise it counts within the bounds of network time
+	Back bool      `json:"back,omitzero"` // and also backwards: for an owner on the site's own machine
+}
+
+// MadeRecovery answers RecoveryAct.
+type MadeRecovery struct {
+	Code string `json:"code"` // it is shown this once
+}
+
+// Recovery is the parameters of RecoverAct and ReclaimAct.
+type Recovery struct {
+	Code string `json:"code"`
+	DID  string `json:"did,omitzero"` // of RecoverAct: the key that becomes the only owner
+}
+
+// Routes answers RoutesAct.
+type Routes struct {
+	Carriers []Carrier `json:"carriers"`
+	Methods  []string  `json:"methods"` // of all carriers
+}
+
+// Carrier is something that listens.
+type Carrier struct {
+	Kind    string   `json:"kind"`
+	Address string   `json:"address"`         // a URL without a path, or a socket's file
+	Routes  []string `json:"routes,omitzero"` // over HTTP: "GET /healthz", or "/mcp" for every verb; over libp2p: protocols
+	Public  []string `json:"public,omitzero"` // those of Routes that answer everybody
+}
+
+// The kinds of carriers.
+const (
+	HTTPCarrier   = "http"
+	HTTPSCarrier  = "https"
+	OwnerCarrier  = "owner socket"
+	AgentsCarrier = "agents socket"
+	P2PCarrier    = "libp2p"
+)
+
+// Health answers HealthAct.
+type Health struct {
+	Configuration string `json:"configuration,omitzero"` // its absolute path; "" for the demonstration
+}
+
+// Wanted is the parameters of FindAct.
+type Wanted struct {
+	Capability string `json:"capability,omitzero"` // "" for all that the site knows already, without asking anybody
+}
+
+// foundAll answers FindAct.
+type foundAll struct {
+	Found []Found `json:"found"`
+}
+
+// Found is another site, as it announces itself.
+type Found struct {
+	Name   string   `json:"name"`
+	DID    string   `json:"did"`
+	URLs   []string `json:"urls"`
+	Public []Public `json:"public,omitzero"`
+}
+
+// Announces reports whether the site announces to everybody that it has something of a kind.
+func (f *Found) Announces(kind, name string) bool {
+	return slices.ContainsFunc(f.Public, func(k Public) bool { return k.Kind == kind && slices.Contains(k.Points, name) })
+}
+
+// Public are the points of one kind that a site announces to everybody.
+type Public struct {
+	Kind   string   `json:"Kind"`
+	Points []string `json:"Points"`
+}

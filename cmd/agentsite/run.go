@@ -140,9 +140,7 @@ func (a *app) checkCommand() *cobra.Command {
 			}
 			return a.print(checked(cfg, from, doubts), "%s ok: site %s, %s", file, cfg.Name, has)
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
-		},
+		ValidArgsFunction: completeYAML,
 	}
 }
 

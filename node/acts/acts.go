@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
@@ -19,6 +20,7 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/hosted"
 	"agentsite/node/identity"
+	"agentsite/node/journal"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -35,6 +37,10 @@ type Site struct {
 	Configuration string          // the absolute path of its file; "" for the demonstration
 	Addresses     func() []string // where it may be reached now
 	Routes        func() Routes
+	// Check checks a configuration, and returns what may be meant otherwise.
+	Check func(text []byte) (doubts []error, err error)
+	// Journal returns a page of the journal.
+	Journal func(journal.Filter) (journal.Page, error)
 
 	// Import adds past readings of a measurement, and returns how many it took; WouldImport returns how
 	// many it would take. They fail with a device.Fault that is Invalid where the caller can mend it.
@@ -61,6 +67,8 @@ type Site struct {
 	// Find returns the realm's sites that have a capability; "" lists those that are known already.
 	// It blocks until all were asked or ctx ends; nil without a realm.
 	Find func(ctx context.Context, capability string) ([]Found, error)
+
+	configuring sync.Mutex // one change of the configuration at a time
 }
 
 // outputs has the owner's methods on the outputs. Both may block for the guard.
@@ -71,7 +79,7 @@ type outputs interface {
 
 // Operations returns the owners' operations.
 func (s *Site) Operations() []op.Row {
-	return slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.aboutOwners(), s.aboutSite(), s.aboutAgents(), s.aboutBundles())
+	return slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(), s.aboutAgents(), s.aboutBundles())
 }
 
 // mistake returns err as the caller's mistake, nil for nil.
@@ -128,6 +136,10 @@ func (s *Site) decide(ok bool) func(context.Context, agents.Principal, Name) (No
 func (s *Site) aboutSite() []op.Row {
 	return []op.Row{
 		op.ForOwners(ReloadAct, agents.Acts, "reload", "Read the configuration again.", s.reload),
+		op.ForOwners(JournalAct, agents.Reads, "journal", "Tell who did what: a page of the journal, whose chain is verified.",
+			func(_ context.Context, _ agents.Principal, f journal.Filter) (journal.Page, error) {
+				return s.Journal(f)
+			}),
 		op.ForOwners(HealthAct, agents.Reads, "doctor", "Tell which file the configuration is.", func(context.Context, agents.Principal, None) (Health, error) {
 			return Health{s.Configuration}, nil
 		}),

@@ -8,6 +8,7 @@ import (
 	"agentsite/agents/op"
 	"agentsite/agents/rule/trial"
 	"agentsite/node/hosted"
+	"agentsite/node/journal"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -31,10 +32,11 @@ const (
 	RecoverAct     op.Name[Recovery, None]                = "owner/recover"  // uses the code on the site's own machine
 	RoutesAct      op.Name[None, Routes]                  = "owner/routes"   // lists everything that listens
 	HealthAct      op.Name[None, Health]                  = "owner/health"
-	FindAct        op.Name[Wanted, foundAll]              = "owner/find"   // finds other sites of the realm
-	ImportAct      op.Name[Import, imported]              = "owner/import" // adds past readings of a measurement
-	AgentsAct      op.Name[None, hosted.Agents]           = "owner/agents" // lists the agents that the site hosts
-	PauseAct       op.Name[Name, None]                    = "owner/pause"  // stops one of them, until the next
+	JournalAct     op.Name[journal.Filter, journal.Page]  = "owner/journal" // answers a page of the journal
+	FindAct        op.Name[Wanted, foundAll]              = "owner/find"    // finds other sites of the realm
+	ImportAct      op.Name[Import, imported]              = "owner/import"  // adds past readings of a measurement
+	AgentsAct      op.Name[None, hosted.Agents]           = "owner/agents"  // lists the agents that the site hosts
+	PauseAct       op.Name[Name, None]                    = "owner/pause"   // stops one of them, until the next
 	ResumeAct      op.Name[Name, None]                    = "owner/resume"
 	TryAct         op.Name[trial.Request, trial.Result]   = "owner/try"     // tries rules over the past
 	OfferAct       op.Name[agent.Acceptance, agent.Offer] = "owner/offer"   // asks another program what tools it offers, and accepts them as they were shown

@@ -38,6 +38,15 @@ func Check(path string, drivers []driver.Driver, others ...func(*config.Site) er
 	return cfg, from, checkAll(cfg, others)
 }
 
+// CheckText does what Check does, with a text; errors name it name.
+func CheckText(name string, text []byte, drivers []driver.Driver, others ...func(*config.Site) error) (*config.Site, error) {
+	cfg, err := config.Parse(name, text, drivers)
+	if err != nil {
+		return nil, err
+	}
+	return cfg, checkAll(cfg, others)
+}
+
 // CheckDemo does what Check does, with the built-in demonstration.
 func CheckDemo(drivers []driver.Driver, others ...func(*config.Site) error) (*config.Site, error) {
 	cfg, err := loadDemo(drivers)

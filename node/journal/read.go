@@ -30,7 +30,7 @@ type Report struct {
 // a byte was changed, an entry or a segment is missing, or the journal ends before its last
 // anchor.
 func Read(folder string, each func(Entry) error) (Report, error) {
-	_, report, err := read(folder, maxSegments+1, each)
+	_, report, err := read(folder, maxSegments+1, func(e Entry, _ hash) error { return each(e) })
 	return report, err
 }
 
@@ -42,8 +42,8 @@ type end struct {
 	before hash
 }
 
-// read is Read for at most the last most segments.
-func read(folder string, most int, each func(Entry) error) (at end, report Report, err error) {
+// read is Read for at most the last most segments. Each entry comes with its hash.
+func read(folder string, most int, each func(Entry, hash) error) (at end, report Report, err error) {
 	known, err := readAnchor(folder) // first: a running site moves it forward, never beyond the entries
 	if err != nil {
 		return at, report, err
@@ -101,7 +101,7 @@ func read(folder string, most int, each func(Entry) error) (at end, report Repor
 			at.seq, at.before, at.size = e.Seq, after, at.size+int64(size)
 			rest = rest[size:]
 			report.Last = e.Seq
-			if err := each(e); err != nil {
+			if err := each(e, after); err != nil {
 				return at, report, err
 			}
 		}

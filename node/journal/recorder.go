@@ -20,6 +20,7 @@ type Recorder struct {
 	// Now returns the site's time, and whether it is known. It is set before Open; nil is the
 	// machine's clock.
 	Now      func() (time.Time, bool)
+	folder   string
 	unopened error
 	failing  atomic.Bool // a failed write was logged, and none has succeeded since
 }
@@ -35,6 +36,7 @@ func (r *Recorder) Open(folder string) {
 	if r.Now == nil {
 		r.Now = func() (time.Time, bool) { return time.Now(), true }
 	}
+	r.folder = folder
 	r.Journal, r.unopened = openAt(folder, r.Now)
 	if r.unopened != nil {
 		slog.Error("journal cannot be opened; no output moves away from safe until the next start", "err", r.unopened)
@@ -108,6 +110,23 @@ func (r *Recorder) Recent(about string) []node.Recorded {
 	}
 	now, _ := r.Now()
 	return r.Journal.recent.about(about, now)
+}
+
+// Calls returns the last items of the journal that a filter chooses, at most MaxPage, and verifies
+// all entries. It reads the whole journal, which may take seconds on a small board.
+func (r *Recorder) Calls(f Filter) (Page, error) {
+	switch {
+	case f.Limit < 0 || f.Limit > MaxPage:
+		return Page{}, device.Faultf(device.Invalid, "limit: at most %d entries in one page", MaxPage)
+	case f.Limit == 0:
+		f.Limit = 100
+	}
+	now, _ := r.Now()
+	page, _, err := Calls(r.folder, f, now)
+	if errors.Is(err, ErrDamaged) {
+		err = device.Faultf(device.Unavailable, "%w; agentsite journal on the site's machine shows the entries before that", err)
+	}
+	return page, err
 }
 
 // fault returns the caller's fault for an error of the journal, without names of files,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/agents/task"
 	"agentsite/agents/tools"
 	"agentsite/device"
@@ -31,6 +32,7 @@ type Site struct {
 	Node    *node.Node
 	Tasks   task.Host // nil where there are no hosted agents
 	Tools   *tools.Catalog
+	Owners  []op.Row // the operations for owners, for protocols that render them
 	Key     identity.Key
 	Name    string
 	Version string // of the program

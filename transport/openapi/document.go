@@ -44,7 +44,7 @@ func (a api) document(ctx context.Context, c *adapter.Call) (any, error) {
 		"components": components,
 	}
 	uses := r.uses()
-	if len(uses) == 0 {
+	if len(uses) == 0 && (r == nil || !r.owner) {
 		return document, nil
 	}
 	made, err := schemas()
@@ -65,6 +65,11 @@ func (a api) document(ctx context.Context, c *adapter.Call) (any, error) {
 			paths[o.path] = at
 		}
 		at[strings.ToLower(o.verb)] = o.render(r)
+	}
+	if r.owner {
+		if err := a.renderOwners(paths); err != nil {
+			return nil, err
+		}
 	}
 	document["paths"] = paths
 	components["schemas"] = needed

@@ -27,6 +27,9 @@ func Routes(s *adapter.Site) (all []web.Route) {
 			all = append(all, a.route(o))
 		}
 	}
+	for _, row := range a.Owners {
+		all = append(all, a.ownerRoute(row))
+	}
 	return append(all, a.Document(documentPath, "application/json", a.document), a.Document(flowsPath, "application/json", a.flows))
 }
 
@@ -183,6 +186,7 @@ func (a api) decode(c *call, v any) error {
 type reader struct {
 	*agents.Offer
 	agents []string // that it may ask
+	owner  bool
 }
 
 // reader returns a call's reader; nil for a stranger.
@@ -194,7 +198,7 @@ func (a api) reader(ctx context.Context, c *adapter.Call) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{Offer: offer}
+	r := &reader{Offer: offer, owner: c.Who.Owner}
 	if a.Tasks != nil {
 		all, err := a.Tasks.Agents(ctx, c.Who)
 		if err != nil {

@@ -52,14 +52,17 @@ func (m *maker) add(name string, s *jsonschema.Schema) {
 	m.all[name] = text
 }
 
-// schemaOf returns the schema of T. A device.Value is a number, a bool, a text or null, and a
-// jsontext.Value any JSON, which the library does not know.
-func schemaOf[T any]() (*jsonschema.Schema, error) {
-	return jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+// schemaOptions has the schemas of types that the library does not know. A device.Value is a number, a
+// bool, a text or null, a jsontext.Value any JSON, and bytes are base64.
+func schemaOptions() *jsonschema.ForOptions {
+	return &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[device.Value]():   {Types: []string{"number", "boolean", "string", "null"}},
 		reflect.TypeFor[jsontext.Value](): {},
-	}})
+		reflect.TypeFor[[]byte]():         {Type: "string", ContentEncoding: "base64"},
+	}}
 }
+
+func schemaOf[T any]() (*jsonschema.Schema, error) { return jsonschema.For[T](schemaOptions()) }
 
 // answer adds the schema of an answer, which may have more than it says: members are added over time.
 func answer[T any](m *maker, name string) {

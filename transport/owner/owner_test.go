@@ -127,7 +127,7 @@ func TestOwnersMethodsAreTheOwners(t *testing.T) {
 			count++
 		}
 	}
-	if count != 32 || s.Access.Claimed() {
+	if count != 36 || s.Access.Claimed() {
 		t.Errorf("%d methods", count)
 	}
 }

@@ -32,7 +32,7 @@ func TestJournalFindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, report, err := ReadJournal(f, time.Time{}, 10)
-	if err != nil || len(all) != 1 || all[0].Tool != "switch_output" || all[0].Outcome != noResult || report.Last == 0 {
+	if err != nil || len(all) != 1 || all[0].Tool != "switch_output" || all[0].Outcome != "no result" || report.Last == 0 {
 		t.Errorf("%+v %+v %v", all, report, err)
 	}
 	journaltest.Damage(t, f.Path(state.JournalFolder))

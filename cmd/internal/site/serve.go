@@ -9,6 +9,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/tools"
+	"agentsite/cmd/internal/hosting"
 	"agentsite/cmd/internal/peer"
 	"agentsite/cmd/internal/protocols"
 	"agentsite/cmd/internal/systemd"
@@ -53,9 +54,11 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 			s.legacy.ServeHTTP(w, r, node.Evidence(e))
 		}),
 		metrics.Route(s.node, s.hub, s.outputs, s.Version))
+	owners := s.owners()
 	options := protocols.Options{Config: s.config, Folder: s.Folder, File: s.absFile, URL: s.resource, Network: s.network}
 	routes, err := protocols.Open(options, &adapter.Site{
-		Node: s.node, Tasks: s.hosting.Tasks, Tools: catalog, Key: s.key, Name: s.config.Name, Version: s.Version,
+		Node: s.node, Tasks: s.hosting.Tasks, Tools: catalog, Owners: owners.Operations(),
+		Key: s.key, Name: s.config.Name, Version: s.Version,
 		Now: s.access.Now, Domain: s.listen.Domain, Callers: s.listen.Callers,
 		PushHosts: s.listen.PushHosts, PushFile: adapter.File{Read: s.Folder.Pushes, Write: s.Folder.WritePushes},
 		Ending: ctx, Go: func(do func()) { group.Go(func() error { do(); return nil }) }})
@@ -63,14 +66,15 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 		return err
 	}
 	s.routes = append(s.routes, routes...)
-	s.dispatcher.Add(s.ownerMethods())
+	s.dispatcher.Add(owner.Methods(owners))
 	return s.addClaim()
 }
 
-// ownerMethods returns the methods for owners.
-func (s *site) ownerMethods() map[string]rpc.Method {
+// owners returns what the owners' operations act on.
+func (s *site) owners() *acts.Site {
 	o := &acts.Site{
 		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload,
+		Check: s.checkText, Journal: s.journal.Calls,
 		Import: s.history.Import, WouldImport: s.history.WouldImport,
 		Hosted: s.hosting, Try: s.hosting.Try, Connect: s.hosting.Connect, Bundles: s.hosting.Imports,
 		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
@@ -87,7 +91,16 @@ func (s *site) ownerMethods() map[string]rpc.Method {
 			return all, err
 		}
 	}
-	return owner.Methods(o)
+	return o
+}
+
+// checkText checks a configuration as a reload would, short of the board.
+func (s *site) checkText(text []byte) (doubts []error, err error) {
+	cfg, err := devices.CheckText(s.absFile, text, s.drivers, hosting.Accept)
+	if err != nil {
+		return nil, err
+	}
+	return hosting.Doubts(cfg), nil
 }
 
 // addClaim lets an unowned site be claimed that others can reach.

@@ -4,9 +4,12 @@ package adaptertest
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -185,6 +188,17 @@ func (s *Site) Handler(host string, routes []web.Route) http.Handler {
 		Admit:   func(e rpc.Evidence) (any, string, error) { return s.Node.Admit(node.Evidence(e)) },
 		IsOwner: func(rpc.Evidence) bool { return false },
 	})
+}
+
+// AskAsOwner sends a request with the certificate of an owner's key to the handler of some routes, and
+// returns the status and the text.
+func (s *Site) AskAsOwner(t testing.TB, routes []web.Route, verb, path, body string) (int, string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), verb, "https://site"+path, strings.NewReader(body))
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{PublicKey: s.owner.Private().Public()}}}
+	w := httptest.NewRecorder()
+	s.Handler(r.Host, routes).ServeHTTP(w, r)
+	return w.Code, w.Body.String()
 }
 
 // Token returns a token with a permission in words, such as "read greenhouse", and what revokes it.

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"agentsite/node/acts"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "config", GroupID: groupSite, Args: noArgs,
+		Short: "Show the configuration of the running site, or replace it",
+		Long: `Show the text of the running site's configuration. config check checks another one there, with
+the drivers and agents of that site, and config replace has the site use it.`,
+		Example: "  agentsite config --site greenhouse > greenhouse.yaml\n  agentsite config replace greenhouse.yaml --site greenhouse",
+		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
+			c, err := callOwner(ctx, s, acts.ConfigurationAct, acts.None{})
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(c)
+			}
+			if a.out.terminal() {
+				c.Text = cleanLines(c.Text)
+			}
+			_, err = io.WriteString(a.out, c.Text)
+			return err
+		}),
+	}
+	cmd.AddCommand(a.configCheckCommand(), a.configReplaceCommand())
+	return cmd
+}
+
+func (a *app) configCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "check FILE", Args: exactly("FILE"), Short: "Check a configuration for the running site, and change nothing",
+		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
+			_, err := a.checkThere(ctx, s, args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(map[string]bool{"ok": true}, "the site would take %s", args[0])
+		}),
+		ValidArgsFunction: completeYAML,
+	}
+}
+
+func (a *app) configReplaceCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "replace FILE", Args: exactly("FILE"), Short: "Replace the configuration of the running site",
+		Long: `Replace the configuration of the running site by a file, and have it read. A file with a
+mistake, or with a change that needs a restart, changes nothing. The configuration before is
+kept beside the site's file, with .before at its name.`,
+		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
+			text, err := a.checkThere(ctx, s, args[0])
+			if err != nil {
+				return err
+			}
+			old, err := callOwner(ctx, s, acts.ConfigurationAct, acts.None{})
+			if err != nil {
+				return err
+			}
+			c, err := callOwner(ctx, s, acts.ConfigureAct, acts.NewConfiguration{Text: text, Digest: old.Digest})
+			if err != nil {
+				return err
+			}
+			return a.print(map[string]string{"digest": c.Digest}, "the site uses %s now", args[0])
+		}),
+		ValidArgsFunction: completeYAML,
+	}
+}
+
+// checkThere returns the text of a file that the site would take. It prints mistakes and warnings.
+func (a *app) checkThere(ctx context.Context, s *session, file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", usagef("%w", err)
+	}
+	found, err := callOwner(ctx, s, acts.CheckAct, acts.NewConfiguration{Text: string(text)})
+	if err != nil {
+		return "", err
+	}
+	for _, w := range found.Warnings {
+		fmt.Fprintf(a.errs, "warning: %s\n", cleanLines(w))
+	}
+	for _, m := range found.Mistakes {
+		at := file
+		if m.Line > 0 {
+			at = fmt.Sprintf("%s:%d:%d", file, m.Line, m.Column) // for editors
+		}
+		fmt.Fprintf(a.errs, "%s: %s\n", at, cleanLines(m.Says))
+	}
+	if len(found.Mistakes) > 0 {
+		return "", usagef("the site does not take %s, and nothing is changed", file)
+	}
+	return string(text), nil
+}
+
+func completeYAML(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}

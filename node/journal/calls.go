@@ -1,0 +1,138 @@
+package journal
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"agentsite/device"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxPage is the largest number of items of a page.
+const MaxPage = 500
+
+// Filter chooses items of the journal.
+type Filter struct {
+	Output string    `json:"output,omitzero"` // about one output; "" for everything
+	Who    string    `json:"who,omitzero"`    // by one principal; "" for all
+	From   time.Time `json:"from,omitzero"`   // by the site's clock then
+	To     time.Time `json:"to,omitzero"`
+	Before uint64    `json:"before,omitzero"` // with a smaller number; 0 for all
+	Limit  int       `json:"limit,omitzero"`  // the last so many
+	// Known is an entry that somebody noted: its number, and its hash from Page. Calls fails with
+	// ErrDamaged where it is not the one that was there.
+	Known     uint64 `json:"known,omitzero"`
+	KnownHash []byte `json:"known_hash,omitzero"`
+}
+
+// Page is items of the journal, the oldest first.
+type Page struct {
+	Items []Item `json:"entries"`
+	Older bool   `json:"older,omitzero"` // there are items before these: ask again with Before
+	// First and Last are the numbers of all entries, which were verified, and Hash is the hash of
+	// the last one, with which all before it are chained.
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+	Hash  []byte `json:"hash,omitzero"`
+}
+
+// Item is a call with its outcome, a group of refusals counted together, or an event.
+type Item struct {
+	Seq     uint64         `json:"seq"`
+	Time    time.Time      `json:"time"` // by the site's clock then
+	Who     string         `json:"who,omitzero"`
+	Via     []string       `json:"via,omitzero"` // the agents through which Who asked
+	Tool    string         `json:"tool,omitzero"`
+	Args    jsontext.Value `json:"arguments,omitzero"`
+	Key     string         `json:"key,omitzero"`
+	Outcome string         `json:"outcome"` // done, refused, event, no result, or the kind of a fault
+	Says    string         `json:"says,omitzero"`
+	Result  jsontext.Value `json:"result,omitzero"`
+	Count   int            `json:"count,omitzero"` // of refusals, or of repetitions of an earlier call
+}
+
+// noResult is the outcome of a call that has not ended, or during which the site ended.
+const noResult = "no result"
+
+// Calls reads the journal in folder as Read does, and returns the last items that a filter chooses.
+// now is the time; where the last entry shows that the site's clock is ahead of it, From is moved by
+// as much. An error that wraps ErrDamaged comes with the items before the damage.
+func Calls(folder string, f Filter, now time.Time) (Page, Report, error) {
+	var all []*Item
+	var chosen int
+	var page Page
+	open := make(map[uint64]*Item) // calls without a result
+	var latest time.Time
+	_, report, err := read(folder, maxSegments+1, func(e Entry, h hash) error {
+		page.Hash, latest = h[:], e.Time()
+		if e.Seq == f.Known && !bytes.Equal(h[:], f.KnownHash) {
+			return damaged("entry %d is not the one that was noted", e.Seq)
+		}
+		if e.Kind == Result {
+			if r := open[e.Of]; r != nil {
+				r.setOutcome(e)
+				delete(open, e.Of)
+			}
+			return nil
+		}
+		if !f.chooses(e) {
+			return nil
+		}
+		r := itemOf(e)
+		if e.Kind == Intent {
+			open[e.Seq] = r
+		}
+		chosen++
+		if all = append(all, r); len(all) > 2*f.Limit { // a call that is older has its result by now, or never
+			for _, old := range all[:len(all)-f.Limit] {
+				delete(open, old.Seq)
+			}
+			all = slices.Delete(all, 0, len(all)-f.Limit)
+		}
+		return nil
+	})
+	page.First, page.Last = report.First, report.Last
+	if err == nil && f.Known != 0 && (f.Known < report.First || f.Known > report.Last) {
+		err = device.Faultf(device.Invalid, "entry %d is not kept: the journal has %d to %d", f.Known, report.First, report.Last)
+	}
+	from := f.From.Add(max(0, latest.Sub(now)))
+	page.Items = []Item{}
+	for _, r := range all[max(0, len(all)-f.Limit):] {
+		if !r.Time.Before(from) {
+			page.Items = append(page.Items, *r)
+		}
+	}
+	page.Older = chosen > f.Limit && len(page.Items) == f.Limit
+	return page, report, err
+}
+
+// chooses reports whether an entry that is no result is one of the filter's, but for From.
+func (f *Filter) chooses(e Entry) bool {
+	return (f.Before == 0 || e.Seq < f.Before) && (f.Who == "" || e.Who == f.Who) && (f.To.IsZero() || e.Time().Before(f.To)) &&
+		(f.Output == "" || subject(Call{Tool: e.Tool, Args: e.Args}) == f.Output)
+}
+
+func itemOf(e Entry) *Item {
+	r := &Item{Seq: e.Seq, Time: e.Time().UTC(), Who: e.Who, Via: e.Via, Tool: e.Tool, Args: e.Args, Key: e.Key, Says: e.Says}
+	switch e.Kind {
+	case Intent:
+		r.Outcome = noResult
+	case Done:
+		r.setOutcome(e)
+		r.Count = e.Count
+	case Denied:
+		r.Outcome, r.Says, r.Count = "refused", e.Fault, e.Count
+	default:
+		r.Outcome = string(e.Kind)
+	}
+	return r
+}
+
+func (r *Item) setOutcome(e Entry) {
+	r.Outcome, r.Says, r.Result = "done", e.Says, e.Value
+	if e.Fault != "" {
+		r.Outcome = e.Fault
+	}
+}

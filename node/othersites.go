@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/device/guard"
@@ -249,22 +250,20 @@ func (n *Node) joinOffers(p agents.Principal, here, there *agents.Offer) *agents
 		}
 	}
 	o := *here
-	add := func(op agents.Operation, v device.Value, list, more []string) []string {
+	add := func(of agents.Operation, v device.Value, list, more []string) []string {
 		list = slices.Clip(list)
 		for _, address := range more {
-			if n.seesElsewhere(p, op, address, v) {
+			if n.seesElsewhere(p, of, address, v) {
 				list = append(list, address)
 			}
 		}
 		return list
 	}
-	o.Read = add(agents.OpRead, device.Value{}, here.Read, there.Read)
-	o.History = add(agents.OpHistory, device.Value{}, here.History, there.History)
-	o.Switch = add(agents.OpMove, device.Bool(false), here.Switch, there.Switch)
-	o.Level = add(agents.OpMove, device.Number(0), here.Level, there.Level)
-	o.Release = add(agents.OpMove, device.Value{}, here.Release, there.Release)
-	o.Show = add(agents.OpShow, device.Value{}, here.Show, there.Show)
-	o.Capture = add(agents.OpCapture, device.Value{}, here.Capture, there.Capture)
+	for _, t := range op.Tools {
+		if t.Points != nil {
+			*t.Points(&o) = add(t.Op, t.Value, *t.Points(here), *t.Points(there))
+		}
+	}
 	n.joined.Store(p.ID, &joinedOffer{here, there, version, &o})
 	return &o
 }

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/agents/task"
 	"agentsite/device"
 
@@ -182,10 +183,16 @@ func cleanSchema(v jsontext.Value) jsontext.Value {
 // cleanOffer keeps the addresses that match the name pattern, each once. Descriptions are
 // texts of the site's owner, for people.
 func cleanOffer(o *agents.Offer) *agents.Offer {
-	out := &agents.Offer{Points: o.Points, Status: o.Status, Stop: o.Stop}
-	for _, list := range lists {
-		for _, a := range *list(o) {
-			if to := list(out); len(*to) < maxOffered && isAddress(a) && !slices.Contains(*to, a) {
+	out := new(agents.Offer)
+	for _, t := range op.Tools {
+		if t.Whole != nil {
+			*t.Whole(out) = *t.Whole(o)
+		}
+		if t.Points == nil {
+			continue
+		}
+		for _, a := range *t.Points(o) {
+			if to := t.Points(out); len(*to) < maxOffered && isAddress(a) && !slices.Contains(*to, a) {
 				*to = append(*to, a)
 			}
 		}

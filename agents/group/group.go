@@ -9,7 +9,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/notify"
-	"agentsite/device"
+	"agentsite/agents/op"
 )
 
 // Member is a site by the name that it has in the group.
@@ -206,68 +206,60 @@ func (g *Group) offerChanged() {
 // joined returns the offer of sites together. The lock is held.
 func joined(all []*member) *agents.Offer {
 	o := &agents.Offer{Sites: make(map[agents.Operation][]string)}
-	for _, list := range lists {
-		var had []string
-		for _, m := range all {
-			if m.offer != nil {
-				*list(o) = append(*list(o), m.prefixed(*list(m.offer))...)
-			}
-			if m.had != nil {
-				had = append(had, m.prefixed(*list(m.had))...)
-			}
-		}
-		if len(*list(o)) == 0 {
-			*list(o) = had
-		}
-	}
-	for op, offered := range wholes {
-		for _, m := range all {
-			if m.had == nil || *offered(m.had) { // nobody knows what a site offers that was never reached
-				o.Sites[op] = append(o.Sites[op], m.name)
-				*offered(o) = true
+	for _, t := range op.Tools {
+		switch {
+		case t.Points != nil:
+			*t.Points(o) = joinedPoints(all, t.Points)
+		case t.Whole != nil:
+			for _, m := range all {
+				if m.had == nil || *t.Whole(m.had) { // nobody knows what a site offers that was never reached
+					o.Sites[t.Op] = append(o.Sites[t.Op], m.name)
+					*t.Whole(o) = true
+				}
 			}
 		}
 	}
 	return o
 }
 
-// lists are the lists of points in an offer.
-var lists = []func(*agents.Offer) *[]string{
-	func(o *agents.Offer) *[]string { return &o.Read },
-	func(o *agents.Offer) *[]string { return &o.History },
-	func(o *agents.Offer) *[]string { return &o.Switch },
-	func(o *agents.Offer) *[]string { return &o.Level },
-	func(o *agents.Offer) *[]string { return &o.Release },
-	func(o *agents.Offer) *[]string { return &o.Show },
-	func(o *agents.Offer) *[]string { return &o.Capture },
+// joinedPoints returns one list of the offers of sites together, or of those that they had, where
+// there are none.
+func joinedPoints(all []*member, list func(*agents.Offer) *[]string) (now []string) {
+	var had []string
+	for _, m := range all {
+		if m.offer != nil {
+			now = append(now, m.prefixed(*list(m.offer))...)
+		}
+		if m.had != nil {
+			had = append(had, m.prefixed(*list(m.had))...)
+		}
+	}
+	if len(now) == 0 {
+		return had
+	}
+	return now
 }
 
 // wholes are the operations on a whole site.
-var wholes = map[agents.Operation]func(*agents.Offer) *bool{
-	agents.OpPoints: func(o *agents.Offer) *bool { return &o.Points },
-	agents.OpStatus: func(o *agents.Offer) *bool { return &o.Status },
-	agents.OpStop:   func(o *agents.Offer) *bool { return &o.Stop },
-}
+var wholes = func() map[agents.Operation]func(*agents.Offer) *bool {
+	all := make(map[agents.Operation]func(*agents.Offer) *bool)
+	for _, t := range op.Tools {
+		if t.Whole != nil {
+			all[t.Op] = t.Whole
+		}
+	}
+	return all
+}()
 
 // offered returns the points that an offer has for a call.
 func offered(o *agents.Offer, c call) []string {
-	switch c.op {
-	case agents.OpRead, agents.OpWhy:
+	if c.op == agents.OpWhy {
 		return o.Read
-	case agents.OpHistory:
-		return o.History
-	case agents.OpShow:
-		return o.Show
-	case agents.OpCapture:
-		return o.Capture
-	case agents.OpMove:
-		switch c.value.Type() {
-		case device.TypeNone:
-			return o.Release
-		case device.TypeBool:
-			return o.Switch
+	}
+	for _, t := range op.Tools {
+		if t.Op == c.op && t.Points != nil && t.Value.Type() == c.value.Type() {
+			return *t.Points(o)
 		}
-		return o.Level
 	}
 	return nil
 }

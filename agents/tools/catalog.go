@@ -87,7 +87,8 @@ func (c *Catalog) render(o *agents.Offer) ([]Tool, error) {
 		return tools, nil
 	}
 	var tools []Tool
-	for _, d := range definitions {
+	for i := range definitions {
+		d := &definitions[i]
 		if names, offered := d.names(o); offered {
 			t, err := d.render(o, names)
 			if err != nil {
@@ -114,7 +115,7 @@ func (c *Catalog) Call(ctx context.Context, p agents.Principal, call Call) (Resu
 	if err != nil {
 		return Result{}, err
 	}
-	i := slices.IndexFunc(definitions, func(d definition) bool { return d.tool.Name == call.Tool })
+	i := slices.IndexFunc(definitions, func(d definition) bool { return d.Name == call.Tool })
 	if i < 0 {
 		return c.hosted.Call(ctx, p, call)
 	}
@@ -125,7 +126,7 @@ func (c *Catalog) Call(ctx context.Context, p agents.Principal, call Call) (Resu
 	terms := call.Terms
 	terms.Approval = call.Exchange.State
 	res, err := d.call(ctx, c.site, p, o, call.Args, terms)
-	if wrong, ok := errors.AsType[*malformed](err); ok && d.tool.Hints.ReadOnly {
+	if wrong, ok := errors.AsType[*malformed](err); ok && d.hints.ReadOnly {
 		return Result{}, wrong.error
 	}
 	return c.called(p, call, res, err)

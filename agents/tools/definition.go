@@ -1,35 +1,33 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/device"
 )
 
-// definition is how one operation is rendered as a tool.
+// definition renders one operation as a tool.
 type definition struct {
-	tool Tool // its name, description and hints
-	// field is the argument that names points; "" of a tool about a whole site, which names
-	// a site in a group.
-	field string
-	// names returns the possible values of the argument, and whether there is such a tool at all.
-	names  func(*agents.Offer) (names []string, offered bool)
+	op.Tool
+	hints  Hints
 	call   func(context.Context, agents.Site, agents.Principal, *agents.Offer, Args, agents.Terms) (Result, error)
 	render func(*agents.Offer, []string) (Tool, error)
 }
 
-// points are the names of a tool that is there for as long as it can name a point.
-func points(of func(*agents.Offer) []string) func(*agents.Offer) ([]string, bool) {
-	return func(o *agents.Offer) ([]string, bool) {
-		names := of(o)
+// names returns the possible values of the argument that names points, or the site in a group, and
+// whether there is such a tool at all.
+func (d *definition) names(o *agents.Offer) (names []string, offered bool) {
+	switch {
+	case d.Whole != nil:
+		return o.Sites[d.Op], *d.Whole(o)
+	case d.Points != nil:
+		names = *d.Points(o)
 		return names, len(names) > 0
 	}
-}
-
-// sites are those of a tool about a whole site.
-func sites(op agents.Operation, offered func(*agents.Offer) bool) func(*agents.Offer) ([]string, bool) {
-	return func(o *agents.Offer) ([]string, bool) { return o.Sites[op], offered(o) }
+	return nil, len(o.Read) > 0
 }
 
 // asks calls an operation whose request is the arguments.
@@ -65,87 +63,36 @@ var (
 
 // definitions are all tools, in the order in which they are listed.
 var definitions = []definition{
-	define(Tool{
-		Name:        agents.OpPoints.Tool(),
-		Description: "Sensors and outputs: kind, unit, range; of outputs the safe value, max_seconds away from it, other limits and who confirms a move.",
-		Hints:       readOnly,
-	}, "", sites(agents.OpPoints, func(o *agents.Offer) bool { return o.Points }), schema[agents.PointList],
-		asks(agents.Site.Points)),
-	define(Tool{
-		Name:        agents.OpRead.Tool(),
-		Description: "The latest readings. Quality: good, stale (too old) or fault (see why).",
-		Hints:       readOnly,
-	}, "points", points(func(o *agents.Offer) []string { return o.Read }), schema[agents.Readings],
-		asks(agents.Site.Read)),
-	define(Tool{
-		Name:        agents.OpHistory.Tool(),
-		Description: "How a measurement went, in steps; what changed of any other point. Times: RFC 3339.",
-		Hints:       readOnly,
-	}, "point", points(func(o *agents.Offer) []string { return o.History }), schema[agents.History],
-		asks(agents.Site.History)),
-	define(Tool{
-		Name:        agents.OpWhy.Tool(),
-		Description: "Why a point is so: who holds an output, since when, what forbids a change, its last changes.",
-		Hints:       readOnly,
-	}, "point", func(o *agents.Offer) ([]string, bool) { return nil, len(o.Read) > 0 }, anyObject, // the names are those of read_points
-		asks(agents.Site.Why)),
-	define(Tool{
-		Name:        SwitchOutput,
-		Description: "Switch an output for a time. Call again to keep it so, within the owner's limits.",
-		Hints:       moves,
-	}, "output", points(func(o *agents.Offer) []string { return o.Switch }), schema[agents.Output],
+	define(op.ListPoints, readOnly, schema[agents.PointList], asks(agents.Site.Points)),
+	define(op.ReadPoints, readOnly, schema[agents.Readings], asks(agents.Site.Read)),
+	define(op.ReadHistory, readOnly, schema[agents.History], asks(agents.Site.History)),
+	define(op.ExplainPoint, readOnly, anyObject, asks(agents.Site.Why)),
+	define(op.SwitchOutput, moves, schema[agents.Output],
 		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, in *switchArgs, terms agents.Terms) (any, error) {
 			if in.On == nil {
 				return nil, missing(o, "output", in.Output, device.Bool(true), o.Switch, "on")
 			}
 			return boxed(s.Move(ctx, p, agents.MoveRequest{Output: in.Output, Value: device.Bool(*in.On), For: in.For, Terms: terms}))
 		}),
-	define(Tool{
-		Name:        SetLevel,
-		Description: "Set an output for a time. Call again to keep it so, within the owner's limits.",
-		Hints:       moves,
-	}, "output", points(func(o *agents.Offer) []string { return o.Level }), schema[agents.Output],
+	define(op.SetLevel, moves, schema[agents.Output],
 		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, in *levelArgs, terms agents.Terms) (any, error) {
 			if in.Value == nil {
 				return nil, missing(o, "output", in.Output, device.Number(0), o.Level, "value")
 			}
 			return boxed(s.Move(ctx, p, agents.MoveRequest{Output: in.Output, Value: device.Number(*in.Value), For: in.For, Terms: terms}))
 		}),
-	define(Tool{
-		Name:        ReleaseOutput,
-		Description: "Return an output to safe now. Always allowed.",
-		Hints:       repeats,
-	}, "output", points(func(o *agents.Offer) []string { return o.Release }), schema[agents.Output],
+	define(op.ReleaseOutput, repeats, schema[agents.Output],
 		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, in *releaseArgs, terms agents.Terms) (any, error) {
 			return boxed(s.Move(ctx, p, agents.MoveRequest{Output: in.Output, Terms: terms}))
 		}),
-	define(Tool{
-		Name:        agents.OpStop.Tool(),
-		Description: "Send every output to safe until the owner resets it in person. For when something goes wrong.",
-		Hints:       stopHints,
-	}, "", sites(agents.OpStop, func(o *agents.Offer) bool { return o.Stop }), schemaOfMany[agents.Stopped],
-		asksEach(agents.Site.Stop)),
-	define(Tool{
-		Name:        agents.OpShow.Tool(),
-		Description: "Show a text on a display.",
-		Hints:       repeats,
-	}, "display", points(func(o *agents.Offer) []string { return o.Show }), schema[agents.ShowRequest],
+	define(op.EmergencyStop, stopHints, schemaOfMany[agents.Stopped], asksEach(agents.Site.Stop)),
+	define(op.ShowText, repeats, schema[agents.ShowRequest],
 		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, r *agents.ShowRequest, terms agents.Terms) (any, error) {
 			r.Terms = terms
 			return *r, s.Show(ctx, p, *r)
 		}),
-	define(Tool{
-		Name:        agents.OpCapture.Tool(),
-		Description: "Take a picture.",
-		Hints:       Hints{ReadOnly: true},
-	}, "camera", points(func(o *agents.Offer) []string { return o.Capture }), schema[agents.Picture],
-		asks(agents.Site.Capture)),
-	define(Tool{
-		Name:        agents.OpStatus.Tool(),
-		Description: "What is wrong with devices; outputs away from safe, for how long, or that cannot move yet; the emergency stop.",
-		Hints:       readOnly,
-	}, "", sites(agents.OpStatus, func(o *agents.Offer) bool { return o.Status }), schemaOfMany[agents.Status],
-		asksEach(agents.Site.Status)),
+	define(op.CaptureImage, Hints{ReadOnly: true}, schema[agents.Picture], asks(agents.Site.Capture)),
+	define(op.SiteStatus, readOnly, schemaOfMany[agents.Status], asksEach(agents.Site.Status)),
 }
 
 func boxed[T any](v T, err error) (any, error) { return v, err }
@@ -159,13 +106,13 @@ func missing(o *agents.Offer, field, name string, v device.Value, offered []stri
 }
 
 // define makes the definition of a tool with arguments In. Decoding is strict.
-func define[In any](t Tool, field string, names func(*agents.Offer) ([]string, bool), output func(group bool) ([]byte, error),
+func define[In any](t op.Tool, hints Hints, output func(group bool) ([]byte, error),
 	do func(context.Context, agents.Site, agents.Principal, *agents.Offer, *In, agents.Terms) (any, error)) definition {
 	return definition{
-		tool: t, field: field, names: names,
+		Tool: t, hints: hints,
 		call: func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, args Args, terms agents.Terms) (res Result, err error) {
 			var in In
-			if field == "" && o.Sites == nil {
+			if t.Field == "" && o.Sites == nil {
 				err = args.Decode(new(struct{}))
 			} else {
 				err = args.Decode(&in)
@@ -181,15 +128,12 @@ func define[In any](t Tool, field string, names func(*agents.Offer) ([]string, b
 			}
 			return res, nil
 		},
-		render: func(o *agents.Offer, names []string) (Tool, error) {
-			out := t
-			var err error
-			if field == "" && o.Sites == nil {
-				out.Input, err = inputSchema[struct{}](field, names)
-			} else if field == "" {
-				out.Input, err = inputSchema[In]("site", names)
+		render: func(o *agents.Offer, names []string) (out Tool, err error) {
+			out = Tool{Name: t.Name, Description: t.Description, Hints: hints}
+			if t.Field == "" && o.Sites == nil {
+				out.Input, err = inputSchema[struct{}]("", nil)
 			} else {
-				out.Input, err = inputSchema[In](field, names)
+				out.Input, err = inputSchema[In](cmp.Or(t.Field, "site"), names)
 			}
 			if err == nil {
 				out.Output, err = output(o.Sites != nil)

@@ -4,14 +4,14 @@ import (
 	"slices"
 
 	"agentsite/agents"
-	"agentsite/device"
+	"agentsite/agents/op"
 )
 
 // The tools that render agents.OpMove, by its value.
 var (
-	SwitchOutput  = agents.Ask{Op: agents.OpMove, Value: device.Bool(true)}.Name()
-	SetLevel      = agents.Ask{Op: agents.OpMove, Value: device.Number(0)}.Name()
-	ReleaseOutput = agents.Ask{Op: agents.OpMove}.Name()
+	SwitchOutput  = op.SwitchOutput.Name
+	SetLevel      = op.SetLevel.Name
+	ReleaseOutput = op.ReleaseOutput.Name
 )
 
 // Arguments of the tools that move an output.
@@ -33,7 +33,7 @@ type (
 
 // IsOperation reports whether a name is that of a tool of the site itself.
 func IsOperation(tool string) bool {
-	return tool == AskAgent || slices.ContainsFunc(definitions, func(d definition) bool { return d.tool.Name == tool })
+	return tool == AskAgent || slices.ContainsFunc(definitions, func(d definition) bool { return d.Name == tool })
 }
 
 // ReturnsToSafe reports, by its name alone, whether a tool can only return outputs to safe:

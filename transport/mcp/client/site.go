@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/agents/tools"
 	"agentsite/transport/rpc"
 
@@ -115,14 +116,14 @@ func (c *Client) Status(ctx context.Context, _ agents.Principal, r agents.SiteRe
 }
 
 // each asks an operation that each site of a group answers. The answer of one site stands for itself.
-func each[T any](ctx context.Context, c *Client, op agents.Operation, r agents.SiteRequest) (out agents.Answers[T], err error) {
-	res, err := c.operate(ctx, op.Tool(), r, r.Terms, &out)
+func each[T any](ctx context.Context, c *Client, of agents.Operation, r agents.SiteRequest) (out agents.Answers[T], err error) {
+	res, err := c.operate(ctx, of.Tool(), r, r.Terms, &out)
 	if err != nil || out.Sites != nil {
 		return out, err
 	}
 	out.Sites = make([]T, 1)
 	if err := res.Value.(rpc.Raw).Decode(&out.Sites[0]); err != nil {
-		return out, &UnexpectedError{op.Tool(), err}
+		return out, &UnexpectedError{of.Tool(), err}
 	}
 	return out, nil
 }
@@ -145,31 +146,16 @@ func offerOf(list []Tool) *agents.Offer {
 	o := new(agents.Offer)
 	seen := make(map[string]bool)
 	for _, t := range list {
-		if seen[t.Name] {
+		i := slices.IndexFunc(op.Tools, func(known op.Tool) bool { return known.Name == t.Name })
+		if i < 0 || seen[t.Name] {
 			continue
 		}
 		seen[t.Name] = true
-		switch t.Name {
-		case agents.OpPoints.Tool():
-			o.Points = true
-		case agents.OpStatus.Tool():
-			o.Status = true
-		case agents.OpStop.Tool():
-			o.Stop = true
-		case agents.OpRead.Tool():
-			o.Read = t.enum("points")
-		case agents.OpHistory.Tool():
-			o.History = t.enum("point")
-		case tools.SwitchOutput:
-			o.Switch = t.enum("output")
-		case tools.SetLevel:
-			o.Level = t.enum("output")
-		case tools.ReleaseOutput:
-			o.Release = t.enum("output")
-		case agents.OpShow.Tool():
-			o.Show = t.enum("display")
-		case agents.OpCapture.Tool():
-			o.Capture = t.enum("camera")
+		switch known := op.Tools[i]; {
+		case known.Whole != nil:
+			*known.Whole(o) = true
+		case known.Points != nil:
+			*known.Points(o) = t.enum(known.Field)
 		}
 	}
 	return o

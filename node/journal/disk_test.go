@@ -58,6 +58,9 @@ func TestCut(t *testing.T) {
 	for n := range len(b) {
 		for _, tail := range [][]byte{nil, make([]byte, 30), make([]byte, len(b)-n), make([]byte, 4096)} {
 			cut := append(append([]byte(nil), b[:n]...), tail...)
+			if bytes.HasPrefix(cut, b) {
+				continue // what was cut were zeros, and nothing is missing
+			}
 			if err := errors.Join(os.WriteFile(segment, cut, 0o600), os.WriteFile(filepath.Join(folder, anchorFile), noted, 0o600)); err != nil {
 				t.Fatal(err)
 			}

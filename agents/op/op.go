@@ -17,6 +17,9 @@ type Name[Request, Answer any] string
 // None is a request, or an answer, without members.
 type None struct{}
 
+// Method is the method of an operation.
+type Method[R, A any] func(ctx context.Context, p agents.Principal, r R) (A, error)
+
 // Who is the kind of principals that may ask for an operation.
 type Who uint8
 
@@ -41,13 +44,14 @@ type Row struct {
 }
 
 // ForOwners returns the row of an operation for owners, whose method is do.
-func ForOwners[R, A any](name Name[R, A], effect agents.Effect, command, description string, do func(ctx context.Context, p agents.Principal, r R) (A, error)) Row {
+func ForOwners[R, A any](name Name[R, A], effect agents.Effect, command, description string, do Method[R, A]) Row {
 	return Row{
 		Name: string(name), Description: description, Effect: effect, Who: Owners, Command: command,
 		Request: reflect.TypeFor[R](), Answer: reflect.TypeFor[A](),
 		Do: func(ctx context.Context, p agents.Principal, decode func(any) error) (any, error) {
 			if p.ID == "" || !p.Owner {
-				return nil, device.Faultf(device.Denied, "this is an owner's: run agentsite %s on the site's own machine, or with --site where you own it", command)
+				return nil, device.Faultf(device.Denied,
+					"this is an owner's: run agentsite %s on the site's own machine, or with --site where you own it", command)
 			}
 			var r R
 			if err := decode(&r); err != nil {

@@ -79,7 +79,8 @@ type outputs interface {
 
 // Operations returns the owners' operations.
 func (s *Site) Operations() []op.Row {
-	return slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(), s.aboutAgents(), s.aboutBundles())
+	return slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
+		s.aboutAgents(), s.aboutBundles())
 }
 
 // mistake returns err as the caller's mistake, nil for nil.
@@ -97,7 +98,7 @@ func (s *Site) noted(who agents.Principal, word, about string, do func() error) 
 
 // named returns the method of an operation on something by its name. The journal has it under a
 // word; any error is the caller's mistake.
-func (s *Site) named(word string, do func(name string) error) func(context.Context, agents.Principal, Name) (None, error) {
+func (s *Site) named(word string, do func(name string) error) op.Method[Name, None] {
 	return func(_ context.Context, who agents.Principal, about Name) (None, error) {
 		return s.noted(who, word, about.Name, func() error { return mistake(do(about.Name)) })
 	}
@@ -105,12 +106,14 @@ func (s *Site) named(word string, do func(name string) error) func(context.Conte
 
 func (s *Site) aboutOutputs() []op.Row {
 	return []op.Row{
-		op.ForOwners(ResetAct, agents.Acts, "reset", "End the emergency stop.", func(ctx context.Context, who agents.Principal, _ None) (None, error) {
-			return s.noted(who, "reset", "", func() error { return s.Outputs.Reset(ctx) })
-		}),
-		op.ForOwners(TakeOverAct, agents.Acts, "set --take-over", "Become the holder of an output.", func(ctx context.Context, who agents.Principal, o Name) (None, error) {
-			return s.noted(who, "take-over", o.Name, func() error { return mistake(s.Outputs.TakeOver(ctx, who.ID, o.Name)) })
-		}),
+		op.ForOwners(ResetAct, agents.Acts, "reset", "End the emergency stop.",
+			func(ctx context.Context, who agents.Principal, _ None) (None, error) {
+				return s.noted(who, "reset", "", func() error { return s.Outputs.Reset(ctx) })
+			}),
+		op.ForOwners(TakeOverAct, agents.Acts, "set --take-over", "Become the holder of an output.",
+			func(ctx context.Context, who agents.Principal, o Name) (None, error) {
+				return s.noted(who, "take-over", o.Name, func() error { return mistake(s.Outputs.TakeOver(ctx, who.ID, o.Name)) })
+			}),
 		op.ForOwners(RequestsAct, agents.Reads, "approve", "List the calls that wait for an owner's approval.", s.requests),
 		op.ForOwners(ApproveAct, agents.Acts, "approve", "Approve the call with a handle.", s.decide(true)),
 		op.ForOwners(DenyAct, agents.Returns, "approve", "Deny the call with a handle.", s.decide(false)),
@@ -121,12 +124,14 @@ func (s *Site) requests(_ context.Context, who agents.Principal, _ None) (waitin
 	waiting, err := s.Node.Requests(who)
 	out := waitingCalls{Requests: []Request{}}
 	for _, r := range waiting {
-		out.Requests = append(out.Requests, Request{r.Handle, r.Who, r.Tool, jsontext.Value(r.Args), r.Via, r.Left.Seconds(), r.Holds.Seconds()})
+		out.Requests = append(out.Requests, Request{
+			r.Handle, r.Who, r.Tool, jsontext.Value(r.Args), r.Via, r.Left.Seconds(), r.Holds.Seconds(),
+		})
 	}
 	return out, err
 }
 
-func (s *Site) decide(ok bool) func(context.Context, agents.Principal, Name) (None, error) {
+func (s *Site) decide(ok bool) op.Method[Name, None] {
 	return func(_ context.Context, who agents.Principal, handle Name) (None, error) {
 		return None{}, mistake(s.Node.Approve(who, handle.Name, ok))
 	}
@@ -136,16 +141,15 @@ func (s *Site) decide(ok bool) func(context.Context, agents.Principal, Name) (No
 func (s *Site) aboutSite() []op.Row {
 	return []op.Row{
 		op.ForOwners(ReloadAct, agents.Acts, "reload", "Read the configuration again.", s.reload),
-		op.ForOwners(JournalAct, agents.Reads, "journal", "Tell who did what: a page of the journal, whose chain is verified.",
+		op.ForOwners(JournalAct, agents.Reads, "journal",
+			"Tell who did what: a page of the journal, whose chain is verified.",
 			func(_ context.Context, _ agents.Principal, f journal.Filter) (journal.Page, error) {
 				return s.Journal(f)
 			}),
-		op.ForOwners(HealthAct, agents.Reads, "doctor", "Tell which file the configuration is.", func(context.Context, agents.Principal, None) (Health, error) {
-			return Health{s.Configuration}, nil
-		}),
-		op.ForOwners(RoutesAct, agents.Reads, "doctor", "List everything that listens.", func(context.Context, agents.Principal, None) (Routes, error) {
-			return s.Routes(), nil
-		}),
+		op.ForOwners(HealthAct, agents.Reads, "doctor", "Tell which file the configuration is.",
+			func(context.Context, agents.Principal, None) (Health, error) { return Health{s.Configuration}, nil }),
+		op.ForOwners(RoutesAct, agents.Reads, "doctor", "List everything that listens.",
+			func(context.Context, agents.Principal, None) (Routes, error) { return s.Routes(), nil }),
 		op.ForOwners(ImportAct, agents.Acts, "history import", "Add past readings of a measurement.", s.importer()),
 		op.ForOwners(FindAct, agents.Reads, "find", "Find other sites of the realm.", s.find),
 	}
@@ -171,7 +175,8 @@ func (s *Site) reload(ctx context.Context, who agents.Principal, _ None) (None, 
 
 func (s *Site) find(ctx context.Context, _ agents.Principal, w Wanted) (foundAll, error) {
 	if s.Find == nil {
-		return foundAll{}, device.Faultf(device.Invalid, "this site is in no realm: internet: realm: in its configuration says in which")
+		return foundAll{}, device.Faultf(device.Invalid,
+			"this site is in no realm: internet: realm: in its configuration says in which")
 	}
 	found, err := s.Find(ctx, w.Capability)
 	if err != nil {
@@ -183,20 +188,26 @@ func (s *Site) find(ctx context.Context, _ agents.Principal, w Wanted) (foundAll
 // aboutAgents has the operations on the hosted agents.
 func (s *Site) aboutAgents() []op.Row {
 	return []op.Row{
-		op.ForOwners(AgentsAct, agents.Reads, "rules", "List the agents that the site hosts.", func(ctx context.Context, _ agents.Principal, _ None) (hosted.Agents, error) {
-			return hosted.Agents{Agents: s.Hosted.List(ctx)}, nil
-		}),
-		op.ForOwners(PauseAct, agents.Acts, "rules pause", "Pause a hosted agent.", func(_ context.Context, who agents.Principal, a Name) (None, error) {
-			return s.noted(who, "pause", a.Name, func() error { return s.Hosted.Pause(a.Name) })
-		}),
-		op.ForOwners(ResumeAct, agents.Acts, "rules resume", "Resume a paused agent.", func(_ context.Context, who agents.Principal, a Name) (None, error) {
-			return s.noted(who, "resume", a.Name, func() error { return s.Hosted.Resume(a.Name) })
-		}),
-		op.ForOwners(OfferAct, agents.Acts, "agents tools", "Ask an agent's program for its tools, or accept them as they were shown.", s.offer),
-		op.ForOwners(TryAct, agents.Reads, "rules try", "Try rules over the past.", func(ctx context.Context, who agents.Principal, q trial.Request) (trial.Result, error) {
-			return s.Try(ctx, who, q)
-		}),
-		op.ForOwners(ConnectAct, agents.Acts, "sites connect", "Store another site's grant for the agents of this one.", s.connect),
+		op.ForOwners(AgentsAct, agents.Reads, "rules", "List the agents that the site hosts.",
+			func(ctx context.Context, _ agents.Principal, _ None) (hosted.Agents, error) {
+				return hosted.Agents{Agents: s.Hosted.List(ctx)}, nil
+			}),
+		op.ForOwners(PauseAct, agents.Acts, "rules pause", "Pause a hosted agent.",
+			func(_ context.Context, who agents.Principal, a Name) (None, error) {
+				return s.noted(who, "pause", a.Name, func() error { return s.Hosted.Pause(a.Name) })
+			}),
+		op.ForOwners(ResumeAct, agents.Acts, "rules resume", "Resume a paused agent.",
+			func(_ context.Context, who agents.Principal, a Name) (None, error) {
+				return s.noted(who, "resume", a.Name, func() error { return s.Hosted.Resume(a.Name) })
+			}),
+		op.ForOwners(OfferAct, agents.Acts, "agents tools",
+			"Ask an agent's program for its tools, or accept them as they were shown.", s.offer),
+		op.ForOwners(TryAct, agents.Reads, "rules try", "Try rules over the past.",
+			func(ctx context.Context, who agents.Principal, q trial.Request) (trial.Result, error) {
+				return s.Try(ctx, who, q)
+			}),
+		op.ForOwners(ConnectAct, agents.Acts, "sites connect",
+			"Store another site's grant for the agents of this one.", s.connect),
 	}
 }
 

@@ -40,7 +40,8 @@ type bundles interface {
 
 func (s *Site) aboutBundles() []op.Row {
 	return []op.Row{
-		op.ForOwners(ExportAgentAct, agents.Reads, "agents export", "Answer the content of a hosted agent's bundle, unsigned.",
+		op.ForOwners(ExportAgentAct, agents.Reads, "agents export",
+			"Answer the content of a hosted agent's bundle, unsigned.",
 			func(ctx context.Context, who agents.Principal, agent Name) (bundle.Content, error) {
 				return s.Bundles.Export(ctx, who, agent.Name)
 			}),
@@ -54,7 +55,8 @@ func (s *Site) aboutBundles() []op.Row {
 			func(_ context.Context, who agents.Principal, agent Name) (None, error) {
 				return s.noted(who, "remove-agent", agent.Name, func() error { return s.Bundles.Remove(agent.Name) })
 			}),
-		op.ForOwners(ShareAgentAct, agents.Acts, "agents share", "Give a bundle to members of the realm that know its ID.", s.shareAgent),
+		op.ForOwners(ShareAgentAct, agents.Acts, "agents share",
+			"Give a bundle to members of the realm that know its ID.", s.shareAgent),
 		op.ForOwners(UnshareAgentAct, agents.Acts, "agents unshare", "End that, by the ID.",
 			func(_ context.Context, who agents.Principal, id Name) (None, error) {
 				return s.noted(who, "unshare-agent", id.Name, func() error { return s.Bundles.Unshare(id.Name) })
@@ -82,10 +84,15 @@ func (s *Site) importAgent(ctx context.Context, who agents.Principal, q imports.
 	return d, err
 }
 
-func (s *Site) shareAgent(_ context.Context, who agents.Principal, f imports.Request) (b imports.SharedBundle, err error) {
+func (s *Site) shareAgent(
+	_ context.Context, who agents.Principal, f imports.Request,
+) (b imports.SharedBundle, err error) {
 	if err := tooLarge(f.Bundle); err != nil {
 		return b, err
 	}
-	err = s.Node.Own(who, "share-agent", bundle.IDOf(f.Bundle).String(), func() (err error) { b, err = s.Bundles.Share(f.Bundle); return err })
+	err = s.Node.Own(who, "share-agent", bundle.IDOf(f.Bundle).String(), func() (err error) {
+		b, err = s.Bundles.Share(f.Bundle)
+		return err
+	})
 	return b, err
 }

@@ -55,13 +55,15 @@ func (s *Site) aboutConfiguration() []op.Row {
 		op.ForOwners(ConfigurationAct, agents.Reads, "config", "Answer the text of the configuration.",
 			func(context.Context, agents.Principal, None) (Configuration, error) { return s.configuration() }),
 		op.ForOwners(CheckAct, agents.Reads, "config check", "Check a configuration without using it.", s.check),
-		op.ForOwners(ConfigureAct, agents.Acts, "config replace", "Replace the configuration; one that the site does not take is rolled back.", s.configure),
+		op.ForOwners(ConfigureAct, agents.Acts, "config replace",
+			"Replace the configuration; one that the site does not take is rolled back.", s.configure),
 	}
 }
 
 func (s *Site) configuration() (c Configuration, err error) {
 	if s.Configuration == "" {
-		return c, device.Faultf(device.Invalid, "the demonstration has no file: write %s and start with it", config.DefaultFile)
+		return c, device.Faultf(device.Invalid,
+			"the demonstration has no file: write %s and start with it", config.DefaultFile)
 	}
 	text, err := os.ReadFile(s.Configuration)
 	if err != nil {
@@ -112,7 +114,8 @@ func (s *Site) configure(ctx context.Context, who agents.Principal, c NewConfigu
 	case err != nil:
 		return old, err
 	case c.Digest != old.Digest:
-		return old, device.Faultf(device.Invalid, "digest: it is not that of the configuration as it is now, which somebody may have changed: ask for it again")
+		return old, device.Faultf(device.Invalid,
+			"digest: it is not that of the configuration as it is now, which somebody may have changed: ask for it again")
 	}
 	if _, err := s.Check([]byte(c.Text)); err != nil {
 		return old, mistake(err)
@@ -138,7 +141,8 @@ func (s *Site) replace(ctx context.Context, old Configuration, text string) erro
 		err = state.WriteAtomic(file, []byte(text), info.Mode().Perm())
 	}
 	if err != nil {
-		return device.Faultf(device.Unavailable, "the site cannot write its configuration (%w): write it on its machine, and run agentsite reload there", err)
+		return device.Faultf(device.Unavailable,
+			"the site cannot write its configuration (%w): write it on its machine, and run agentsite reload there", err)
 	}
 	// Whether the caller goes on waiting or not, the file and the site agree in the end.
 	err = s.Reload(context.WithoutCancel(ctx))
@@ -150,7 +154,8 @@ func (s *Site) replace(ctx context.Context, old Configuration, text string) erro
 		err = mistake(wrong)
 	}
 	if back != nil {
-		return device.Faultf(device.Internal, "%w; and the text before could not be written again (%w): it is in %s", err, back, file+".before")
+		return device.Faultf(device.Internal,
+			"%w; and the text before could not be written again (%w): it is in %s", err, back, file+".before")
 	}
 	return fmt.Errorf("%w; the configuration is as it was", err)
 }

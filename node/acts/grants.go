@@ -30,13 +30,14 @@ func (s *Site) aboutAccess() []op.Row {
 			}),
 		op.ForOwners(GrantAct, agents.Acts, "grant", "Store a grant that an owner signed.", s.grant),
 		op.ForOwners(TokenAct, agents.Acts, "token", "Make a token for a grant that an owner signed.", s.token),
-		op.ForOwners(RevokeAct, agents.Acts, "revoke", "End a token, a grant, or all permissions of a key.", s.named("revoke", func(name string) error {
-			r, err := s.revocation(name)
-			if err != nil {
-				return err
-			}
-			return s.Access.Revoke(r)
-		})),
+		op.ForOwners(RevokeAct, agents.Acts, "revoke", "End a token, a grant, or all permissions of a key.",
+			s.named("revoke", func(name string) error {
+				r, err := s.revocation(name)
+				if err != nil {
+					return err
+				}
+				return s.Access.Revoke(r)
+			})),
 		op.ForOwners(TimeAct, agents.Acts, "clock --set", "Set the site's time by an owner's clock.", s.setTime),
 	}
 }
@@ -45,20 +46,25 @@ func (s *Site) setTime(_ context.Context, who agents.Principal, t TimeNow) (Reac
 	method := "clock --set"
 	switch {
 	case t.Back && access.NeedsPermission(who.ID):
-		return Reached{}, device.Faultf(device.Invalid, "the time is set back on the site's own machine only: agentsite clock --set --back there")
+		return Reached{}, device.Faultf(device.Invalid,
+			"the time is set back on the site's own machine only: agentsite clock --set --back there")
 	case t.Back:
 		method += " --back"
 	case !t.Set:
 		return Reached{s.Addresses()}, s.Access.AdvanceClock(t.Now)
 	}
-	err := s.Node.Own(who, method, t.Now.UTC().Format(time.RFC3339), func() error { return mistake(s.Access.SetClock(t.Now, t.Back)) })
+	err := s.Node.Own(who, method, t.Now.UTC().Format(time.RFC3339), func() error {
+		return mistake(s.Access.SetClock(t.Now, t.Back))
+	})
 	return Reached{s.Addresses()}, err
 }
 
 func (s *Site) grant(_ context.Context, who agents.Principal, p Signed) (none None, _ error) {
 	g, err := access.ParseGrant(p.Grant)
 	if err == nil {
-		err = s.Node.Own(who, "grant", g.Audience().String()+": "+g.Words(), func() error { return mistake(s.addGrant(g, p.Replace)) })
+		err = s.Node.Own(who, "grant", g.Audience().String()+": "+g.Words(), func() error {
+			return mistake(s.addGrant(g, p.Replace))
+		})
 	}
 	if err != nil {
 		return none, mistake(err)
@@ -117,7 +123,8 @@ func (s *Site) checkIssuer(id identity.ID) (first string, err error) {
 		}
 	}
 	if !s.Access.Owns(id.String()) {
-		return "", fmt.Errorf("this site has owners, and your key is none of theirs: agentsite owners add %v makes it one", id)
+		return "", fmt.Errorf(
+			"this site has owners, and your key is none of theirs: agentsite owners add %v makes it one", id)
 	}
 	return first, nil
 }
@@ -125,7 +132,11 @@ func (s *Site) checkIssuer(id identity.ID) (first string, err error) {
 func (s *Site) access() Access {
 	b := s.Access
 	now, sure := b.Now()
-	out := Access{Site: b.Site.String(), Name: s.Name, At: s.Addresses(), URL: b.URL, Time: now.UTC().Truncate(time.Second), Sure: sure, Off: b.ClockSkew().Seconds(), LastKnown: b.LastKnown, Owners: []Owner{}, Grants: []Granted{}}
+	out := Access{
+		Site: b.Site.String(), Name: s.Name, At: s.Addresses(), URL: b.URL,
+		Time: now.UTC().Truncate(time.Second), Sure: sure, Off: b.ClockSkew().Seconds(), LastKnown: b.LastKnown,
+		Owners: []Owner{}, Grants: []Granted{},
+	}
 	for _, o := range b.Owners() {
 		out.Owners = append(out.Owners, Owner{DID: o.ID.String(), Name: o.Name})
 	}

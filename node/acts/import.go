@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/device"
 )
 
@@ -40,7 +41,7 @@ type imported struct {
 
 // importer returns the method of ImportAct. An import is many calls, of which the journal has one a
 // minute for each point.
-func (s *Site) importer() func(context.Context, agents.Principal, Import) (imported, error) {
+func (s *Site) importer() op.Method[Import, imported] {
 	var mu sync.Mutex
 	noted := make(map[string]time.Time)
 	fresh := func(who, point string) bool {

@@ -12,15 +12,18 @@ import (
 
 func (s *Site) aboutOwners() []op.Row {
 	return []op.Row{
-		op.ForOwners(AddOwnerAct, agents.Acts, "owners add", "Add an owner, by a did:key.", s.named("owners add", s.addOwner)),
-		op.ForOwners(RemoveOwnerAct, agents.Acts, "owners remove", "Remove an owner.", s.named("owners remove", func(did string) error {
-			id, err := identity.Parse(did)
-			if err != nil {
-				return err
-			}
-			return s.Access.RemoveOwner(id)
-		})),
-		op.ForOwners(RecoveryAct, agents.Acts, "owners recovery", "Make a code for the loss of every owner's key.", s.newRecovery),
+		op.ForOwners(AddOwnerAct, agents.Acts, "owners add", "Add an owner, by a did:key.",
+			s.named("owners add", s.addOwner)),
+		op.ForOwners(RemoveOwnerAct, agents.Acts, "owners remove", "Remove an owner.",
+			s.named("owners remove", func(did string) error {
+				id, err := identity.Parse(did)
+				if err != nil {
+					return err
+				}
+				return s.Access.RemoveOwner(id)
+			})),
+		op.ForOwners(RecoveryAct, agents.Acts, "owners recovery",
+			"Make a code for the loss of every owner's key.", s.newRecovery),
 		op.ForOwners(RecoverAct, agents.Acts, "owners recover", "Make a key the only owner, by that code.",
 			func(ctx context.Context, who agents.Principal, r Recovery) (None, error) {
 				id, err := identity.Parse(r.DID)

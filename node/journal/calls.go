@@ -95,7 +95,8 @@ func Calls(folder string, f Filter, now time.Time) (Page, Report, error) {
 	})
 	page.First, page.Last = report.First, report.Last
 	if err == nil && f.Known != 0 && (f.Known < report.First || f.Known > report.Last) {
-		err = device.Faultf(device.Invalid, "entry %d is not kept: the journal has %d to %d", f.Known, report.First, report.Last)
+		err = device.Faultf(device.Invalid,
+			"entry %d is not kept: the journal has %d to %d", f.Known, report.First, report.Last)
 	}
 	from := f.From.Add(max(0, latest.Sub(now)))
 	page.Items = []Item{}
@@ -110,12 +111,15 @@ func Calls(folder string, f Filter, now time.Time) (Page, Report, error) {
 
 // chooses reports whether an entry that is no result is one of the filter's, but for From.
 func (f *Filter) chooses(e Entry) bool {
-	return (f.Before == 0 || e.Seq < f.Before) && (f.Who == "" || e.Who == f.Who) && (f.To.IsZero() || e.Time().Before(f.To)) &&
+	return (f.Before == 0 || e.Seq < f.Before) && (f.Who == "" || e.Who == f.Who) &&
+		(f.To.IsZero() || e.Time().Before(f.To)) &&
 		(f.Output == "" || subject(Call{Tool: e.Tool, Args: e.Args}) == f.Output)
 }
 
 func itemOf(e Entry) *Item {
-	r := &Item{Seq: e.Seq, Time: e.Time().UTC(), Who: e.Who, Via: e.Via, Tool: e.Tool, Args: e.Args, Key: e.Key, Says: e.Says}
+	r := &Item{
+		Seq: e.Seq, Time: e.Time().UTC(), Who: e.Who, Via: e.Via, Tool: e.Tool, Args: e.Args, Key: e.Key, Says: e.Says,
+	}
 	switch e.Kind {
 	case Intent:
 		r.Outcome = noResult

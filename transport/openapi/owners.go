@@ -57,7 +57,8 @@ func (a api) renderOwners(paths object) error {
 			return object{"application/json": object{"schema": schema}}
 		}
 		paths[ownerPath(row)] = object{"post": object{
-			"operationId": ownerID(row), "summary": row.Description, "description": "For owners. People use agentsite " + row.Command + ".",
+			"operationId": ownerID(row), "summary": row.Description,
+			"description": "For owners. People use agentsite " + row.Command + ".",
 			"requestBody": object{"required": row.Request.NumField() > 0, "content": json(request)},
 			"responses": object{
 				"200": object{"description": "It is done.", "content": json(answer)},

@@ -17,10 +17,12 @@ import (
 // The methods for any caller that proved a key to the carrier. On a network, a site that
 // nobody owns answers nothing else.
 const (
-	ChallengeMethod op.Name[op.None, challenge]        = "claim/challenge" // the first step of a claim
-	ProveMethod     op.Name[access.Proof, claimed]     = "claim/prove"     // the second step: makes the caller the owner
-	ReclaimMethod   op.Name[acts.Recovery, op.None]    = "claim/recover"   // makes the caller the only owner, by a code
-	PresentMethod   op.Name[acts.Signed, acts.Reached] = "grant/present"   // stores a grant that the site was not told of; without one, ends those that the caller presented
+	ChallengeMethod op.Name[op.None, challenge]     = "claim/challenge" // the first step of a claim
+	ProveMethod     op.Name[access.Proof, claimed]  = "claim/prove"     // the second step: makes the caller the owner
+	ReclaimMethod   op.Name[acts.Recovery, op.None] = "claim/recover"   // makes the caller the only owner, by a code
+	// PresentMethod stores a grant that the site was not told of; without one, it ends those that the
+	// caller presented.
+	PresentMethod op.Name[acts.Signed, acts.Reached] = "grant/present"
 )
 
 // challenge answers ChallengeMethod.
@@ -75,7 +77,8 @@ func Methods(s *acts.Site) map[string]rpc.Method {
 func forKeys[R, A any](all methods, name op.Name[R, A], do func(ctx context.Context, who identity.ID, r R) (A, error)) {
 	all[string(name)] = func(ctx context.Context, c *rpc.Call) (any, error) {
 		if c.Evidence.Peer == "" {
-			return nil, rpc.Errorf(rpc.CodeMethodNotFound, "a site is claimed by a key: run agentsite claim with the address that the site shows")
+			return nil, rpc.Errorf(rpc.CodeMethodNotFound,
+				"a site is claimed by a key: run agentsite claim with the address that the site shows")
 		}
 		who, err := identity.Parse(c.Evidence.Peer)
 		if err != nil {

@@ -222,6 +222,8 @@ func asText(path, wanted string, n *node) string {
 		return fmt.Sprintf("; write \"[%s]\" with the quotes", clip(text))
 	case n.shape == list:
 		return fmt.Sprintf("; write %s without the brackets", clip(text))
+	case n.entries[0].value.shape == empty:
+		return fmt.Sprintf("; write %s without the braces", clip(text))
 	case wanted == "text":
 		return "; put text with a colon in quotes"
 	}
@@ -305,7 +307,7 @@ func numberHint(n *node, form *regexp.Regexp) string {
 
 func (d decoder) list(path string, n *node, v reflect.Value) {
 	if n.shape != list {
-		d.fail(n.at, "%s takes a list, not %s; write [%s]", path, n.what(), listHint(n))
+		d.noList(path, n, v.Type())
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.entries), len(n.entries)))
@@ -314,21 +316,70 @@ func (d decoder) list(path string, n *node, v reflect.Value) {
 	}
 }
 
-// listHint returns what a value is written as within the brackets of a list.
-func listHint(n *node) string {
-	if n.shape != scalar {
-		return inline(n)
+// noList reports that n stands where a list is wanted.
+func (d decoder) noList(path string, n *node, t reflect.Type) {
+	meant := fitted(n, t)
+	if err := d.mistakeIn(path, meant, t); err != nil {
+		d.fail(n.at, "%s takes a list, not %s; write [ ] around it, and mend this: %w", path, n.what(), err)
+	} else {
+		d.fail(n.at, "%s takes a list, not %s; write %s", path, n.what(), inline(meant))
 	}
-	words := strings.Fields(n.text)
-	for i, w := range words {
-		words[i] = inline(&node{shape: scalar, text: strings.TrimSuffix(w, ",")})
-	}
-	return clip(strings.Join(words, ", "))
 }
+
+// mistakeIn returns the first mistake in a value for a type, without reporting it.
+func (d decoder) mistakeIn(path string, n *node, t reflect.Type) error {
+	trial := decoder{report: &report{src: d.src}, of: d.of}
+	if trial.value(path, n, reflect.New(t).Elem()); len(trial.errs) > 0 {
+		return trial.errs[0].Err
+	}
+	return nil
+}
+
+// fitted returns a value in the shape that a type has in the file: what is one value for a list as its item,
+// words for a list as its items, and a name with a value behind it as a mapping.
+func fitted(n *node, t reflect.Type) *node {
+	switch {
+	case t.Kind() == reflect.Slice && n.shape != list:
+		items := []*node{fitted(n, t.Elem())}
+		if n.shape == scalar && len(keysIn(t.Elem())) == 0 {
+			items = nil
+			for word := range strings.FieldsSeq(n.text) {
+				items = append(items, &node{at: n.at, shape: scalar, text: strings.TrimSuffix(word, ",")})
+			}
+		}
+		out := &node{at: n.at, shape: list}
+		for _, item := range items {
+			out.entries = append(out.entries, entry{at: item.at, value: item})
+		}
+		return out
+	case t.Kind() == reflect.Map && n.shape == list && len(n.entries) == 1:
+		return fitted(n.entries[0].value, t)
+	case t.Kind() == reflect.Map && n.shape == scalar && !n.quoted:
+		if m := namedValue().FindStringSubmatch(n.text); m != nil {
+			value := &node{at: n.at, shape: scalar, text: m[2]}
+			return &node{at: n.at, shape: mapping, entries: []entry{{n.at, m[1], value}}}
+		}
+	case t.Kind() == reflect.Struct && n.shape == mapping:
+		out := *n
+		out.entries = slices.Clone(n.entries)
+		for i, e := range out.entries {
+			for _, f := range fieldsOf(t) {
+				if f.key == e.key {
+					out.entries[i].value = fitted(e.value, t.FieldByIndex(f.index).Type)
+				}
+			}
+		}
+		return &out
+	}
+	return n
+}
+
+// namedValue matches a name and a value in one text.
+var namedValue = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([a-z0-9_/-]+)\s*[=\s]\s*(\S+)$`) })
 
 var plainScalar = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9./_-][A-Za-z0-9 ./_+<>=()-]*$`) })
 
-// inline returns a value as YAML writes it in one line; an ellipsis for one that is too long for an
+// inline returns a value as YAML writes it in one line; with an ellipsis for items that are too many for an
 // error.
 func inline(n *node) string {
 	parts := make([]string, len(n.entries))
@@ -338,6 +389,9 @@ func inline(n *node) string {
 		}
 	}
 	text := strings.Join(parts, ", ")
+	if len(text) > 100 {
+		text = "…"
+	}
 	switch {
 	case n.shape == mapping:
 		text = "{ " + text + " }"
@@ -347,9 +401,6 @@ func inline(n *node) string {
 		text = n.text
 	case n.shape == scalar:
 		text = strconv.Quote(n.text)
-	}
-	if len(text) > 100 {
-		return "…"
 	}
 	return text
 }
@@ -362,7 +413,9 @@ func (d decoder) mapping(path string, n *node, v reflect.Value) {
 	}
 	if n.shape != mapping {
 		hint := "; write a name before each, as in { pump: … }"
-		switch {
+		switch meant := fitted(n, t); {
+		case meant.shape == mapping && d.mistakeIn(path, meant, t) == nil:
+			hint = "; write " + inline(meant)
 		case n.shape == scalar && t.Elem().Kind() == reflect.String: // the text of a display, rather than its name
 			hint = "; write a name before it, as in { NAME: " + clip(n.text) + " }"
 		case n.shape == scalar:

@@ -59,6 +59,9 @@ func checkFlow(src *source, tokens token.Tokens) *Error {
 			next = tokens[i+1]
 		}
 		if t.Type == token.InvalidType && strings.Contains(t.Error, "could not find end character") {
+			if cause := earlyQuote(src, before, at); cause != nil {
+				return cause
+			}
 			return src.errorf(at, "the quote that begins here is not closed; end the text with another %.1s",
 				strings.TrimSpace(t.Value))
 		}
@@ -176,10 +179,27 @@ func (f flow) check(src *source, before, t, next *token.Token, first bool) *Erro
 }
 
 func missingComma(src *source, before *token.Token, at pos, text string) *Error {
-	if quoted(before) && spansLines(before) {
-		return openQuote(src, before)
+	if cause := earlyQuote(src, before, at); cause != nil {
+		return cause
 	}
 	return src.errorf(at, "a comma is missing before %s", clip(text))
+}
+
+// earlyQuote is about a quoted text that goes on after its second quote, at the next token: it was meant to end
+// before that quote, or after it. It is nil for any other.
+func earlyQuote(src *source, before *token.Token, next pos) *Error {
+	if before == nil || !quoted(before) {
+		return nil
+	}
+	line, text := []rune(src.lines[next.line-1]), strings.TrimRight(before.Value, " ")
+	beside := next.column > 1 && strings.ContainsRune(`"'`, line[next.column-2])
+	switch {
+	case spansLines(before), beside && text != "" && strings.Contains(":,[{", text[len(text)-1:]):
+		return openQuote(src, before)
+	case beside && text != before.Value:
+		return src.errorf(position(before), "this text ends at its second quote; write it in the other kind of quotes")
+	}
+	return nil
 }
 
 // ends reports whether a value ends with t.
@@ -228,6 +248,9 @@ func causeOf(src *source, tokens token.Tokens, stopped *token.Token) *Error {
 			}
 		}
 		if i > 0 && quoted(tokens[i-1]) && t.Type == token.StringType && position(tokens[i-1]).line == at.line {
+			if cause := earlyQuote(src, tokens[i-1], at); cause != nil {
+				return cause
+			}
 			return src.errorf(position(tokens[i-1]), "this text ends at its second quote; write it in the other kind of quotes")
 		}
 		firstOfLine := i == 0 || position(tokens[i-1]).line < at.line
@@ -288,7 +311,7 @@ func indented(src *source, colon *token.Token) *Error {
 func spansLines(t *token.Token) bool { return strings.Contains(strings.TrimSpace(t.Origin), "\n") }
 
 func openQuote(src *source, t *token.Token) *Error {
-	return src.errorf(position(t), "the quote that begins here is not closed in this line; end the text with another %.1s", strings.TrimSpace(t.Origin))
+	return src.errorf(position(t), "the quote that begins here is not closed at the end of its text; write another %.1s there", strings.TrimSpace(t.Origin))
 }
 
 // spaceMissing is about a match of gluedKey.

@@ -58,10 +58,13 @@ func (a *app) chooseSite(folder state.Folder) error {
 	if _, err := os.Stat(folder.Path(state.TokenFile)); !errors.Is(err, fs.ErrNotExist) { // identity creates a key
 		return nil
 	}
-	names := a.knownSites()
-	switch len(names) {
-	case 0:
-	case 1:
+	names, demo := a.knownSites(), state.RunningDemo()
+	switch {
+	case len(names) == 0:
+	case demo != "":
+		return coded{exitAway, fmt.Errorf("agentsite demo runs here: use it with %s, or a site that you know with --site or %s: %s",
+			demo.Command(), siteVariable, strings.Join(names, ", "))}
+	case len(names) == 1:
 		a.site = names[0]
 		a.note("this is the site %s, the only one that you know", a.site)
 	default:

@@ -11,6 +11,7 @@ import (
 	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
+	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
 )
@@ -62,12 +63,12 @@ it. What it stores is removed at its end, unless --data says where it is kept.`,
 				return err
 			}
 			if a.data == "" {
-				dir, err := os.MkdirTemp("", "agentsite")
+				f, err := state.NewDemo()
 				if err != nil {
 					return err
 				}
-				defer os.RemoveAll(dir)
-				a.data = dir
+				defer os.RemoveAll(string(f))
+				a.data = string(f)
 			}
 			folder, err := a.folder()
 			if err != nil {

@@ -204,6 +204,12 @@ func Connect(ctx context.Context, f state.Folder, in io.Reader, out io.Writer) e
 }
 
 func notRunning(f state.Folder, err error) error {
+	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+	if gone && f.IsDefault() {
+		if demo := state.RunningDemo(); demo != "" {
+			return fmt.Errorf("no site is running from %s; agentsite demo is: use it with %s", f, demo.Command())
+		}
+	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		group, who := state.Group(string(f)), "$USER"
@@ -214,9 +220,9 @@ func notRunning(f state.Folder, err error) error {
 			who = u.Username
 		}
 		return fmt.Errorf("you may not use the site in %s: %w; join its group with sudo usermod --append --groups %s %s and log in again, or put sudo before this command", f, err, state.ShellQuote(group), state.ShellQuote(who))
-	case f == state.ServiceFolder && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
+	case f == state.ServiceFolder && gone:
 		return errors.New("the agentsite service of this machine is not running: start it with sudo systemctl start agentsite; journalctl -u agentsite shows why it ended")
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+	case gone:
 		return fmt.Errorf("no site is running from %s: start one with agentsite run, or name its folder with --data", f)
 	}
 	return err

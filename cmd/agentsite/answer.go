@@ -55,7 +55,7 @@ func (a *app) sayAnswer(t task.Task, s spoken) error {
 // sayQuoted prints words of an agent.
 func (a *app) sayQuoted(text string) error {
 	q := quoted{mark: quoteMark, width: lineWidth(a.out)}
-	_, err := fmt.Fprintln(a.out, q.quote(strings.TrimSuffix(text, "\n")))
+	_, err := fmt.Fprint(a.out, q.quote(strings.TrimSuffix(text, "\n")+"\n"))
 	return err
 }
 
@@ -68,18 +68,9 @@ func sayAfter(w io.Writer, prefix, text string) error {
 
 // withBreaks returns a cleaned line from a column on with marked breaks, between words if they fit, where it is
 // longer than width; 0 is any.
-func withBreaks(line string, column, width int) (text string) {
+func withBreaks(line string, column, width int) string {
 	q := quoted{mark: continuedMark, width: width, column: column}
-	for i, word := range strings.Split(line, " ") {
-		if i > 0 {
-			word = " " + word
-		}
-		if n := cellsOf(word); q.width > 0 && q.column+n > q.width && n <= q.width-len(q.mark) {
-			text, word = text+q.quote("\n"), strings.TrimPrefix(word, " ")
-		}
-		text += q.quote(word)
-	}
-	return text
+	return strings.TrimSuffix(q.quote(line+"\n"), "\n")
 }
 
 // noteSaid prints a remark as note does, with words of an agent or of a site.
@@ -119,37 +110,54 @@ func cellsOf(text string) (n int) {
 // quoted marks the lines of a text that is printed piece by piece, and breaks those that are too long.
 type quoted struct {
 	mark   string
-	width  int // of the lines; 0 for any
-	column int // that the line has reached
+	width  int    // of the lines; 0 for any
+	column int    // that the line has reached
+	held   string // the last word so far, with the space before it: its end decides on which line it is
 }
 
 // quote returns the next piece of the text, cleaned, with a mark before each line. It breaks a line before
-// a word that begins in the piece, if the word fits into a line.
+// a word that fits into one, and within a longer word. The last word comes with what ends it.
 func (q *quoted) quote(text string) string {
 	var b strings.Builder
-	text = cleanLines(text)
-	for i, r := range text {
-		width := cellsOf(string(r))
-		needs := width
-		if i > 0 && text[i-1] == ' ' {
-			word, _, _ := strings.Cut(text[i:], "\n")
-			word, _, _ = strings.Cut(word, " ")
-			if n := cellsOf(word); n <= q.width-len(q.mark) {
-				needs = max(width, n)
+	text, q.held = q.held+cleanLines(text), ""
+	for text != "" {
+		blank := len(text) - len(strings.TrimLeft(text, " "))
+		n := strings.IndexAny(text[blank:], " \n")
+		if n < 0 && q.width > 0 && cellsOf(text) <= q.width-len(q.mark) {
+			q.held = text
+			break
+		} else if n < 0 {
+			n = len(text) - blank
+		}
+		word := text[:blank+n]
+		text = text[blank+n:]
+		if q.width > 0 && q.column > 0 && q.column+cellsOf(word) > q.width && cellsOf(word[blank:]) <= q.width-len(q.mark) {
+			if word = word[blank:]; word != "" {
+				q.write(&b, '\n')
 			}
 		}
-		if r != '\n' && q.width > 0 && q.column+needs > q.width {
-			b.WriteByte('\n')
-			q.column = 0
+		for _, r := range word {
+			if q.width > 0 && q.column+cellsOf(string(r)) > q.width {
+				q.write(&b, '\n')
+			}
+			q.write(&b, r)
 		}
-		if q.column == 0 {
-			b.WriteString(q.mark)
-			q.column = len(q.mark)
-		}
-		b.WriteRune(r)
-		if q.column += width; r == '\n' {
-			q.column = 0
+		if strings.HasPrefix(text, "\n") {
+			q.write(&b, '\n')
+			text = text[1:]
 		}
 	}
 	return b.String()
+}
+
+// write writes a character, with the mark before it where a line begins.
+func (q *quoted) write(b *strings.Builder, r rune) {
+	if q.column == 0 {
+		b.WriteString(q.mark)
+		q.column = len(q.mark)
+	}
+	b.WriteRune(r)
+	if q.column += cellsOf(string(r)); r == '\n' {
+		q.column = 0
+	}
 }

@@ -150,9 +150,11 @@ func (c *chatting) say(ctx context.Context, text string, lines <-chan string) er
 			if err == nil {
 				err = io.ErrUnexpectedEOF
 			}
+			v.line()
 			c.app.note("task %s goes on: agentsite tasks watch %[1]s follows it", safeWord(t.ID, "ID"))
 			return c.app.unreached(err)
 		case <-ctx.Done():
+			v.line()
 			return c.app.detached(t)
 		}
 	}
@@ -309,7 +311,7 @@ func (v *view) meanwhile(ctx context.Context, t task.Task, line string) error {
 
 // line ends a line of the answer that is being written.
 func (v *view) line() {
-	if v.printing.column > 0 {
+	if v.printing.column > 0 || v.printing.held != "" {
 		fmt.Fprint(v.app.errs, v.printing.quote("\n"))
 	}
 }

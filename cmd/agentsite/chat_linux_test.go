@@ -15,7 +15,7 @@ func TestChatEnter(t *testing.T) {
 	var out strings.Builder
 	a := &app{out: &output{Writer: &out}, errs: &out}
 	v := (&chatting{session: &session{app: a}, person: true}).view()
-	for _, p := range []string{"off.", "off.  [site] all is off"} {
+	for _, p := range []string{"off. no", "off. now.  [site] all is off"} {
 		v.show(t.Context(), task.Task{State: task.Working, Partial: p})
 		out.WriteString("\n") // as the terminal shows Enter
 		if err := v.meanwhile(t.Context(), task.Task{State: task.Working}, ""); err != nil {

@@ -49,9 +49,17 @@ func TestQuoted(t *testing.T) {
 			}
 		}
 	}
+	text := "the humidity of the greenhouse is humidity and " + strings.Repeat("x", 50) + " at night"
 	q := quoted{mark: quoteMark, width: width}
-	if said := q.quote("the humidity of the greenhouse is humidity and " + strings.Repeat("x", 50)); !strings.Contains(said, "\n| humidity") {
-		t.Errorf("a word is broken: %q", said)
+	whole := q.quote(text + "\n")
+	if lines := strings.Split(whole, "\n"); lines[1] != "| humidity and "+strings.Repeat("x", 23) || lines[2] != "| "+strings.Repeat("x", 27)+" at night" {
+		t.Errorf("a word is broken: %q", whole)
+	}
+	for _, at := range []int{1, 36, 40, 45, len(text)} {
+		q := quoted{mark: quoteMark, width: width}
+		if pieces := q.quote(text[:at]) + q.quote(text[at:]) + q.quote("\n"); pieces != whole {
+			t.Errorf("in two pieces, of %d first: %q", at, pieces)
+		}
 	}
 	var out strings.Builder
 	a := &app{out: &output{Writer: &out}}

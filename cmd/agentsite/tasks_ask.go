@@ -238,7 +238,7 @@ func (f *follower) answer(ctx context.Context, t task.Task) (task.Task, error) {
 		return t, coded{exitFailure, saidError(fmt.Sprintf("task %s asks: %s; agentsite tasks answer %[1]s ANSWER answers it", safeWord(t.ID, "ID"), f.app.said(saysOf(t))))}
 	}
 	q := quoted{mark: quoteMark, width: lineWidth(f.app.errs)}
-	said, err := f.app.prompt(ctx, q.quote(clean(f.app.said(saysOf(t))))+" ", false)
+	said, err := f.app.prompt(ctx, strings.TrimSuffix(q.quote(clean(f.app.said(saysOf(t)))+"\n"), "\n")+" ", false)
 	if ctx.Err() != nil {
 		return t, f.app.detached(t)
 	}

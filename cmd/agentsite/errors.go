@@ -106,7 +106,7 @@ func (a *app) complain(err error) {
 		sayAfter(a.errs, text[:1], text[1:])
 		return
 	}
-	fmt.Fprintln(a.errs, text)
+	a.remark(text)
 }
 
 // saidBy marks a message of a remote site, whose advice is not this program's.

@@ -94,9 +94,12 @@ func hang(label, text string) string {
 }
 
 // wrap breaks a text into lines of a width, between words. A longer word has a line of its own.
-func wrap(text string, width int) (lines []string) {
+func wrap(text string, width int) []string { return fill(strings.Fields(text), width) }
+
+// fill puts words into lines of a width.
+func fill(words []string, width int) (lines []string) {
 	line, has := "", 0
-	for _, word := range strings.Fields(text) {
+	for _, word := range words {
 		n := utf8.RuneCountInString(word)
 		if line != "" && has+1+n > width {
 			lines, line, has = append(lines, line), "", 0

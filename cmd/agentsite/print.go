@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"path"
+	"slices"
 	"strings"
 
 	"agentsite/node/access"
@@ -22,7 +24,7 @@ func (a *app) say(format string, args ...any) error {
 func (a *app) tell(format string, args ...any) error {
 	text := clean(fmt.Sprintf(format, args...))
 	if a.out.terminal() {
-		text = strings.Join(wrap(text, a.out.width()), "\n")
+		text = strings.Join(fill(unbroken(text), a.out.width()), "\n")
 	}
 	_, err := fmt.Fprintln(a.out, text)
 	return err
@@ -30,7 +32,58 @@ func (a *app) tell(format string, args ...any) error {
 
 // note prints a remark that a script does not need to standard error.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprintln(a.errs, "agentsite: "+clean(fmt.Sprintf(format, args...)))
+	a.remark("agentsite: " + clean(fmt.Sprintf(format, args...)))
+}
+
+// remark prints lines of this program to standard error. A terminal gets long ones in several, between words; those
+// that begin with a space are of a file, and stay as they are.
+func (a *app) remark(text string) {
+	width := lineWidth(a.errs)
+	for line := range strings.SplitSeq(text, "\n") {
+		if width > 0 && cellsOf(line) > width && line[0] != ' ' {
+			line = strings.Join(fill(unbroken(line), width-len(continuedMark)), "\n"+continuedMark)
+		}
+		fmt.Fprintln(a.errs, line)
+	}
+}
+
+// closers has what ends a text that is not broken, to be copied.
+var closers = map[byte]byte{'{': '}', '[': ']', '"': '"', '\'': '\''}
+
+// programs begin commands in sentences, which end with a punctuation mark.
+var programs = []string{"agentsite", "sudo", "chmod", "journalctl", "systemctl", "curl"}
+
+// unbroken returns the parts of a sentence between which a line may end: words, and whole what is to be copied, such
+// as commands, and what stands in quotes or brackets.
+func unbroken(text string) (parts []string) {
+	var open []byte // what closes each text that is open
+	command := false
+	for more := true; more; {
+		var word string
+		word, text, more = strings.Cut(text, " ")
+		if command || len(open) > 0 {
+			parts[len(parts)-1] += " " + word
+		} else {
+			parts = append(parts, word)
+		}
+		command = (command || slices.Contains(programs, path.Base(word))) && strings.TrimRight(word, ",;:.)") == word
+		for i := range len(word) {
+			c, last := word[i], byte(0)
+			if len(open) > 0 {
+				last = open[len(open)-1]
+			}
+			closer, opens := closers[c]
+			quotes := closer == c
+			switch {
+			case c == last:
+				open = open[:len(open)-1]
+			case !opens || last == '"' || last == '\'' || quotes && i > 0 && !strings.Contains("([{", word[i-1:i]):
+			case strings.IndexByte(word[i+1:]+text, closer) >= 0:
+				open = append(open, closer)
+			}
+		}
+	}
+	return parts
 }
 
 // safeWord returns a text that came from a site, as a word of a command that people paste into a shell: a

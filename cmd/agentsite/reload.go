@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -25,7 +24,7 @@ with a mistake changes nothing, and neither does a data folder that cannot be wr
 			_, err := callOwner(ctx, s, acts.ReloadAct, acts.None{})
 			var refused *client.RequestError
 			if errors.As(err, &refused) && refused.Kind == "invalid" {
-				fmt.Fprintln(a.errs, cleanLines(refused.Msg)) // file:line:column, for editors
+				a.remark(cleanLines(refused.Msg)) // file:line:column, for editors
 				return usagef("the configuration is not reloaded; the site keeps the old one")
 			}
 			if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -137,7 +136,7 @@ func (a *app) checkCommand() *cobra.Command {
 			}
 			doubts := site.Doubts(cfg)
 			for _, doubt := range doubts {
-				fmt.Fprintf(a.errs, "warning: %v\n", doubt)
+				a.remark("warning: " + doubt.Error())
 			}
 			return a.print(checked(cfg, from, doubts), "%s ok: site %s, %s", file, cfg.Name, has)
 		},

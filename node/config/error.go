@@ -45,13 +45,10 @@ func (e *Error) Unwrap() error { return e.Err }
 // window returns the part of a long line around the column that a terminal shows, and the
 // column in it.
 func window(line string, column int) (string, int) {
-	const width, before = 100, 60
+	const width, before = 70, 40 // in a line of 80 columns
 	// A tab is as wide as the terminal likes; a space keeps the mark in place.
 	runes := []rune(strings.ReplaceAll(line, "\t", " "))
-	from := max(0, column-before)
-	if len(runes) <= width {
-		from = 0
-	}
+	from := max(0, min(column-before, len(runes)-width))
 	return string(runes[min(from, len(runes)):min(from+width, len(runes))]), column - from
 }
 

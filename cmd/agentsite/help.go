@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -88,7 +87,7 @@ func reflow(text string, width int) string {
 
 // hang fits a text behind a label into the width of help. Its further lines are indented as far.
 func hang(label, text string) string {
-	indent := strings.Repeat(" ", max(utf8.RuneCountInString(label), 4))
+	indent := strings.Repeat(" ", max(textWidth(label), 4))
 	lines := wrap(text, helpWidth-len(indent))
 	return label + strings.Join(lines, "\n"+indent) + "\n"
 }
@@ -100,7 +99,7 @@ func wrap(text string, width int) []string { return fill(strings.Fields(text), w
 func fill(words []string, width int) (lines []string) {
 	line, has := "", 0
 	for _, word := range words {
-		n := utf8.RuneCountInString(word)
+		n := textWidth(word)
 		if line != "" && has+1+n > width {
 			lines, line, has = append(lines, line), "", 0
 		}

@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+	"unicode"
 
 	"agentsite/node/access"
 
 	"golang.org/x/term"
+	"golang.org/x/text/width"
 )
 
 // table prints rows under a head, in columns, cleaned. Empty columns are left out. On a terminal it fits
@@ -77,7 +78,7 @@ const proseWidth = 16
 type column struct {
 	head         string
 	cells        []string
-	width, least int // in characters: as it is, and with its cells in several lines
+	width, least int // in columns of a terminal: as it is, and with its cells in several lines
 	below        bool
 }
 
@@ -95,14 +96,14 @@ func layout(head []string, rows [][]string, width int) (lines []string) {
 			}
 			c.cells = append(c.cells, cell)
 			for word := range strings.FieldsSeq(cell) {
-				c.least = max(c.least, utf8.RuneCountInString(word))
+				c.least = max(c.least, textWidth(word))
 			}
-			c.width = max(c.width, utf8.RuneCountInString(cell))
+			c.width = max(c.width, textWidth(cell))
 		}
 		if c.width == 0 {
 			continue
 		}
-		c.least = max(c.least, min(c.width, proseWidth), utf8.RuneCountInString(c.head))
+		c.least = max(c.least, min(c.width, proseWidth), textWidth(c.head))
 		c.width = max(c.width, c.least)
 		all = append(all, c)
 	}
@@ -116,7 +117,7 @@ func layout(head []string, rows [][]string, width int) (lines []string) {
 	}
 	for i := range rows {
 		lines = append(lines, sideBySide(beside, func(c *column) []string {
-			if utf8.RuneCountInString(c.cells[i]) <= c.width {
+			if textWidth(c.cells[i]) <= c.width {
 				return []string{c.cells[i]}
 			}
 			return wrap(c.cells[i], c.width)
@@ -190,5 +191,19 @@ func sideBySide(all []*column, cell func(*column) []string) (lines []string) {
 
 // pad pads a text with spaces to a width.
 func pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
+	return text + strings.Repeat(" ", max(width-textWidth(text), 0))
+}
+
+// textWidth returns how many columns a cleaned text takes at most terminals; see cellsOf for the most that any needs.
+func textWidth(text string) (n int) {
+	for _, r := range text {
+		switch kind := width.LookupRune(r).Kind(); {
+		case unicode.In(r, unicode.Mn, unicode.Me): // on the letter before
+		case kind == width.EastAsianWide, kind == width.EastAsianFullwidth:
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
 }

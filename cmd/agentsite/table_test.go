@@ -55,6 +55,9 @@ func TestLayoutForms(t *testing.T) {
 		want      string
 	}{
 		{[]string{"A", "B"}, []string{"x", "y"}, "A  B\nx  y"},
+		{[]string{"NAME", "B"}, []string{"漢字かな", "y"}, "NAME      B\n漢字かな  y"},
+		{[]string{"NAME", "B"}, []string{"Lu\u0308fter", "y"}, "NAME    B\nLu\u0308fter  y"},
+		{[]string{"NAME", "B"}, []string{"🌱🌱🌱", "y"}, "NAME    B\n🌱🌱🌱  y"},
 		{[]string{"POINT", "NOTE"}, []string{strings.Repeat("p", 49), "held by a rule that is called frost"}, "POINT" + strings.Repeat(" ", 46) + "NOTE\n" + strings.Repeat("p", 49) + "  held by a rule that is called\n" + strings.Repeat(" ", 51) + "frost"},
 		{[]string{"SITE", "YOU MAY", "KEY"}, []string{"greenhouse", "all: you own it", key}, "SITE        YOU MAY\ngreenhouse  all: you own it\n  key: " + key},
 		{[]string{"WHO", "UNTIL"}, []string{key, "2026-12-24 18:00"}, "WHO" + strings.Repeat(" ", 55) + "UNTIL\n" + key + "  2026-12-24 18:00"},

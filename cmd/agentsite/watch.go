@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-	"unicode/utf8"
 
 	"agentsite/agents"
 	"agentsite/device"
@@ -48,7 +47,7 @@ func (w *watchPrinter) print(u agents.Update) error {
 		w.last = make(map[string]agents.Reading, len(u.Readings))
 	}
 	for _, r := range u.Readings {
-		w.width = max(w.width, utf8.RuneCountInString(clean(r.Point)))
+		w.width = max(w.width, textWidth(clean(r.Point)))
 		last, printed := before[r.Point]
 		same := r.Value == last.Value && r.Quality == last.Quality && r.Why == last.Why
 		// An event is printed each time. Of an output more changes than its value.

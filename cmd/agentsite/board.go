@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -164,9 +166,11 @@ func (a *app) doctorCommand() *cobra.Command {
 				err = a.printJSON(found)
 			} else {
 				for _, f := range found.Findings {
-					fmt.Fprintf(a.out, "%s: %s: %s\n", f.Severity, clean(f.Subject), cleanLines(f.Says))
-					if f.Do != "" {
-						fmt.Fprintf(a.out, "    %s\n", clean(f.Do))
+					for line := range strings.SplitSeq(string(f.Severity)+": "+f.Subject+": "+f.Says, "\n") {
+						a.say("%s", line)
+					}
+					for _, line := range fill(unbroken(clean(f.Do)), cmp.Or(lineWidth(a.out), math.MaxInt)-4) {
+						a.say("    %s", line)
 					}
 				}
 				switch warnings := found.Warnings(); {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"slices"
@@ -13,10 +14,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// say prints one line for people, and cleans texts of a site. Its error needs no check: app.execute
-// returns the first error of the output.
+// say prints one line for people, which a terminal may get in several, and cleans texts of a site. Its
+// error needs no check: app.execute returns the first error of the output.
 func (a *app) say(format string, args ...any) error {
-	_, err := fmt.Fprintln(a.out, clean(fmt.Sprintf(format, args...)))
+	_, err := fmt.Fprintln(a.out, fitting(a.out, clean(fmt.Sprintf(format, args...))))
 	return err
 }
 
@@ -35,16 +36,21 @@ func (a *app) note(format string, args ...any) {
 	a.remark("agentsite: " + clean(fmt.Sprintf(format, args...)))
 }
 
-// remark prints lines of this program to standard error. A terminal gets long ones in several, between words; those
-// that begin with a space are of a file, and stay as they are.
+// remark prints lines of this program to standard error.
 func (a *app) remark(text string) {
-	width := lineWidth(a.errs)
 	for line := range strings.SplitSeq(text, "\n") {
-		if width > 0 && cellsOf(line) > width && line[0] != ' ' {
-			line = strings.Join(fill(unbroken(line), width-len(continuedMark)), "\n"+continuedMark)
-		}
-		fmt.Fprintln(a.errs, line)
+		fmt.Fprintln(a.errs, fitting(a.errs, line))
 	}
+}
+
+// fitting returns a line, for a terminal that it does not fit in several, with a mark before the further ones. A
+// line that begins with a space is of a file, and stays as it is.
+func fitting(w io.Writer, line string) string {
+	width := lineWidth(w)
+	if width == 0 || cellsOf(line) <= width || line[0] == ' ' {
+		return line
+	}
+	return strings.Join(fill(unbroken(line), width-len(continuedMark)), "\n"+continuedMark)
 }
 
 // closers has what ends a text that is not broken, to be copied.

@@ -10,13 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRemarks: a terminal gets a long error in lines that fit it, but for what is to be copied, which is whole in
-// one; a pipe gets it in one line.
+// TestRemarks: a terminal gets a long error, or sentence, in lines that fit it, but for what is to be copied,
+// which is whole in one; a pipe gets it in one line.
 func TestRemarks(t *testing.T) {
 	const width = 60
-	whole := []string{"agentsite --data '/tmp/a folder/of mine' read", "sudo chmod 600 /etc/agentsite/secret", `"a name with: blanks"`,
-		"{ set: { g/vent: 50 }, for: 1m }", "/a/path/that/is/long/enough/for/a/line/of/its/own/and/more/of/it/yet/again/and"}
-	text := "the site's folder isn't used: it's " + strings.Join(whole, "; or else the owner's way, which is to write ") + "; that is all there is to say of it \" here"
+	whole := []string{"agentsite --data '/tmp/a folder/of mine' read", "sudo chmod 600 /etc/agentsite/secret",
+		`"a name with: blanks"`, "{ set: { g/vent: 50 }, for: 1m }", "/a/path/that/is/long/enough/for/a/line/of/its/own/and/more/of/it/yet/again/and"}
+	text := "the site's folder isn't used: it's " + strings.Join(whole, "; or else the owner's way, which is to write ") +
+		"; that is all there is to say of it \" here"
 	mistake := &config.Error{File: "a.yaml", Line: 2, Column: 3, Err: usagef("%s", text), Source: strings.Repeat("x ", 100)}
 	for _, err := range []error{usagef("%s", text), mistake} {
 		master, slave, failed := openTerminal()
@@ -31,7 +32,9 @@ func TestRemarks(t *testing.T) {
 			all, _ := io.ReadAll(master) // it ends with an error, once the other side is closed
 			printed <- strings.ReplaceAll(string(all), "\r\n", "\n")
 		}()
-		(&app{errs: slave}).complain(err)
+		a := &app{out: &output{Writer: slave}, errs: slave}
+		a.complain(err)
+		a.say("%s", text)
 		slave.Close()
 		shown := <-printed
 		master.Close()

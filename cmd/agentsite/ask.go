@@ -62,8 +62,8 @@ func (a *app) chooseSite(folder state.Folder) error {
 	switch {
 	case len(names) == 0:
 	case demo != "":
-		return coded{exitAway, fmt.Errorf("agentsite demo runs here: use it with %s, or a site that you know with --site or %s: %s",
-			demo.Command(), siteVariable, strings.Join(names, ", "))}
+		return coded{exitAway, fmt.Errorf("agentsite demo runs here: use it with %s, or name a site that you know "+
+			"with --site or %s: %s", demo.Command(), siteVariable, strings.Join(names, ", "))}
 	case len(names) == 1:
 		a.site = names[0]
 		a.note("this is the site %s, the only one that you know", a.site)

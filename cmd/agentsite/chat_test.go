@@ -52,7 +52,7 @@ func TestQuoted(t *testing.T) {
 	text := "the humidity of the greenhouse is humidity and " + strings.Repeat("x", 50) + " at night"
 	q := quoted{mark: quoteMark, width: width}
 	whole := q.quote(text + "\n")
-	if lines := strings.Split(whole, "\n"); lines[1] != "| humidity and "+strings.Repeat("x", 23) || lines[2] != "| "+strings.Repeat("x", 27)+" at night" {
+	if want := "\n| humidity and " + strings.Repeat("x", 23) + "\n| " + strings.Repeat("x", 27) + " at night\n"; !strings.HasSuffix(whole, want) {
 		t.Errorf("a word is broken: %q", whole)
 	}
 	for _, at := range []int{1, 36, 40, 45, len(text)} {

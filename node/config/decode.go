@@ -260,7 +260,11 @@ func (d decoder) kind(path string, n *node, v reflect.Value) {
 		d.mapping(path, n, v)
 	case reflect.Struct:
 		if n.shape != mapping {
-			d.fail(n.at, "%s takes keys such as %s, not %s", path, strings.Join(keysOf(fieldsOf(v.Type())), ", "), n.what())
+			hint := ""
+			if meant := fitted(n, v.Type()); meant.shape == mapping && d.mistakeIn(path, meant, v.Type()) == nil {
+				hint = "; write " + inline(meant)
+			}
+			d.fail(n.at, "%s takes keys such as %s, not %s%s", path, strings.Join(keysOf(fieldsOf(v.Type())), ", "), n.what(), hint)
 			return
 		}
 		d.fields(n.at, path, n.entries, v)
@@ -358,6 +362,12 @@ func fitted(n *node, t reflect.Type) *node {
 		if m := namedValue().FindStringSubmatch(n.text); m != nil {
 			value := &node{at: n.at, shape: scalar, text: m[2]}
 			return &node{at: n.at, shape: mapping, entries: []entry{{n.at, m[1], value}}}
+		}
+	case t.Kind() == reflect.Struct && n.shape == scalar && !n.quoted:
+		key, rest, _ := strings.Cut(n.text, " ")
+		if rest != "" && slices.Contains(keysOf(keysIn(t)), key) {
+			value := &node{at: n.at, shape: scalar, text: rest}
+			return fitted(&node{at: n.at, shape: mapping, entries: []entry{{n.at, key, value}}}, t)
 		}
 	case t.Kind() == reflect.Struct && n.shape == mapping:
 		out := *n

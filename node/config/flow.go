@@ -311,7 +311,8 @@ func indented(src *source, colon *token.Token) *Error {
 func spansLines(t *token.Token) bool { return strings.Contains(strings.TrimSpace(t.Origin), "\n") }
 
 func openQuote(src *source, t *token.Token) *Error {
-	return src.errorf(position(t), "the quote that begins here is not closed at the end of its text; write another %.1s there", strings.TrimSpace(t.Origin))
+	return src.errorf(position(t), "the quote that begins here is not closed at the end of its text; write another %.1s there",
+		strings.TrimSpace(t.Origin))
 }
 
 // spaceMissing is about a match of gluedKey.

@@ -152,6 +152,8 @@ var mistakes = []mistake{
 	{"{ kind: rule, may: set g/vent, every: 1h, do: { set: g/vent 50 } }", 5, "do|list", "{ set: g/vent 50 }", "[{ set: { g/vent: 50 } }]"},
 	{"{ kind: rule, may: set g/vent, every: 1h, do: { set: { g/vent: 50 } } }", 5, "do|list", "{ set: { g/vent: 50 } }", "[{ set: { g/vent: 50 } }]"},
 	{"{ kind: rule, may: set g/vent, every: 1h, do: [{ set: g/vent=50 }] }", 5, "set", "g/vent=50", "{ g/vent: 50 }"},
+	{"{ kind: rule, may: set g/vent, every: 1h, do: [set g/vent 50] }", 5, "do", "[set g/vent 50]", "~[{ set: { g/vent: 50 } }]"},
+	{"{ kind: rule, may: set g/vent, every: 1h, do: set g/vent 50 }", 5, "do|list", "do: set g/vent 50", "~do: [{ set: { g/vent: 50 } }]"},
 	{"{ kind: rule, may: set g/vent, every: 1h, do: { return: g/vent } }", 5, "do|list|return|set", "{ return: g/vent }", "~[{ set: { g/vent: 50 } }]"},
 	{"{ kind: rule, may: set g/vent, when: g/temperature > 20 Cel, hold: g/vent 50 }", 5, "hold", "hold: g/vent 50", "~hold: { g/vent: 50 }"},
 	{"{ kind: rule, may: set g/vent, when: g/temperature > 20 Cel, hold: [{ g/vent: 50 }] }", 5, "hold", "[{ g/vent: 50 }]", "{ g/vent: 50 }"},

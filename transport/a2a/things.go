@@ -18,9 +18,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// things is the agent that stands for the site's points. It answers with messages. A call that
-// waits for an owner's approval is a task, in memory only, as the approval is. The call is made
-// when its caller reads the task after the approval.
+// things is the agent of the site's points. It answers with messages. A call that waits for an
+// owner's approval is a task, in memory only like the approval. The call is made when its caller
+// reads the task after the approval.
 type things struct {
 	node    *node.Node
 	now     func() time.Time // the site's clock
@@ -28,8 +28,8 @@ type things struct {
 }
 
 const (
-	// keepWaiting is the time for which a task of the things is kept. maxWaiting bounds their number, and
-	// maxOwn that of one account.
+	// keepWaiting is the lifetime of a task of the things. maxWaiting bounds their number, and maxOwn
+	// that of one account.
 	keepWaiting = 10 * time.Minute
 	maxWaiting  = 256
 	maxOwn      = 32
@@ -37,17 +37,19 @@ const (
 
 // waiting is a call that an owner has to approve.
 type waiting struct {
-	do func(ctx context.Context, approval string) (any, error)
+	do func(context.Context) (any, error)
 
 	mu   sync.Mutex // one try at a time
 	task task.Task
 }
 
 func newThings(n *node.Node, now func() time.Time) *things {
-	return &things{node: n, now: now, waiting: adapter.Handles[*waiting]{What: "task", Life: keepWaiting, Each: maxOwn, All: maxWaiting}}
+	return &things{node: n, now: now, waiting: adapter.Handles[*waiting]{
+		What: "task", Life: keepWaiting, Each: maxOwn, All: maxWaiting,
+	}}
 }
 
-// moveOrder asks to move an output, or to release it where it has no value.
+// moveOrder moves an output; without a value it releases the output.
 type moveOrder struct {
 	Output       string       `json:"output"`
 	Value        device.Value `json:"value,omitzero"`
@@ -63,67 +65,72 @@ func show(s agents.Site, ctx context.Context, p agents.Principal, r agents.ShowR
 	return r, s.Show(ctx, p, r)
 }
 
-// operations are the operations by their names.
-var operations = map[string]func(context.Context, agents.Site, agents.Principal, rpc.Raw, agents.Terms) (any, error){
-	"points": operation(agents.Site.Points), "read": operation(agents.Site.Read), "history": operation(agents.Site.History),
-	"why": operation(agents.Site.Why), "status": operation(agents.Site.Status), "move": operation(move),
-	"stop": operation(agents.Site.Stop), "show": operation(show), "capture": operation(agents.Site.Capture),
+// operations decode the requests of the operations, by their names.
+var operations = map[string]func(data rpc.Raw) (request, error){
+	"points":  operation(agents.Site.Points),
+	"read":    operation(agents.Site.Read),
+	"history": operation(agents.Site.History),
+	"why":     operation(agents.Site.Why),
+	"status":  operation(agents.Site.Status),
+	"move":    operation(move),
+	"stop":    operation(agents.Site.Stop),
+	"show":    operation(show),
+	"capture": operation(agents.Site.Capture),
 }
 
-// operation decodes the request of an operation, and asks the site.
+// request is a decoded request, which does not refer to the bytes that it was decoded from.
+type request func(context.Context, agents.Site, agents.Principal, agents.Terms) (any, error)
+
+// operation returns the decoder of the requests of an operation.
 func operation[R, A any, P interface {
 	*R
 	SetTerms(agents.Terms)
-}](do func(agents.Site, context.Context, agents.Principal, R) (A, error)) func(context.Context, agents.Site, agents.Principal, rpc.Raw, agents.Terms) (any, error) {
-	return func(ctx context.Context, s agents.Site, p agents.Principal, data rpc.Raw, t agents.Terms) (any, error) {
-		var fields map[string]jsontext.Value
-		var r R
-		err := data.Decode(&fields)
-		if err == nil {
-			delete(fields, "operation")
-			var rest jsontext.Value
-			if rest, err = encode(fields); err == nil {
-				err = rpc.RawJSON(rest).DecodeStrict(&r)
-			}
+}](do func(agents.Site, context.Context, agents.Principal, R) (A, error)) func(rpc.Raw) (request, error) {
+	return func(data rpc.Raw) (request, error) {
+		var in struct {
+			Operation string `json:"operation"`
+			Request   R      `json:",embed"`
 		}
-		if err != nil {
+		if err := data.DecodeStrict(&in); err != nil {
 			return nil, invalid("data", err)
 		}
-		P(&r).SetTerms(t)
-		return do(s, ctx, p, r)
+		return func(ctx context.Context, s agents.Site, p agents.Principal, t agents.Terms) (any, error) {
+			r := in.Request
+			P(&r).SetTerms(t)
+			return do(s, ctx, p, r)
+		}, nil
 	}
 }
 
 // order makes the call of a message.
-func (h *things) order(ctx context.Context, c *call, m *message, data rpc.Raw, terms agents.Terms) (t task.Task, out *message, err error) {
+func (h *things) order(
+	ctx context.Context, c *call, m *message, data rpc.Raw, terms agents.Terms,
+) (t task.Task, out *message, err error) {
 	var named struct {
 		Operation string `json:"operation"`
 	}
 	if err := decode(data, &named); err != nil {
 		return t, nil, err
 	}
-	do := operations[named.Operation]
-	if do == nil {
+	read := operations[named.Operation]
+	if read == nil {
 		if data.IsZero() {
 			says, err := h.usage(ctx, c.who)
 			return t, c.message(m, c.form.text(says)), err
 		}
-		return t, nil, failf(errParams, "data.operation: there is no %.40q; use one of %s", named.Operation, strings.Join(operationNames, ", "))
+		return t, nil, failf(errParams, "data.operation: there is no %.40q; use one of %s",
+			named.Operation, strings.Join(operationNames, ", "))
 	}
-	v, err := do(ctx, h.node, c.who, data, terms)
+	do, err := read(data)
+	if err != nil {
+		return t, nil, err
+	}
+	v, err := do(ctx, h.node, c.who, terms)
 	var needs *agents.ApprovalNeeded
 	switch {
 	case errors.As(err, &needs) && named.Operation != "capture": // a task has no place for its picture
-		text, err := data.JSONText()
-		if err != nil {
-			return t, nil, err
-		}
-		kept := rpc.RawJSON(append([]byte(nil), text...)) // the request's bytes end with it
-		return h.wait(c, needs, func(ctx context.Context, approval string) (any, error) {
-			terms := terms
-			terms.Approval = approval
-			return do(ctx, h.node, c.who, kept, terms)
-		}), nil, nil
+		terms.Approval = needs.State
+		return h.wait(c, needs, func(ctx context.Context) (any, error) { return do(ctx, h.node, c.who, terms) }), nil, nil
 	case err != nil:
 		return t, nil, err
 	}
@@ -143,9 +150,9 @@ func (c *call) message(to *message, parts ...part) *message {
 	return c.form.message(message{ID: rand.Text(), Context: to.Context, Role: c.form.role(false), Parts: parts})
 }
 
-// wait returns the task of a call that an owner has to approve. The same call asked for once more
-// has the same ID, and its task begins anew.
-func (h *things) wait(c *call, needs *agents.ApprovalNeeded, do func(context.Context, string) (any, error)) task.Task {
+// wait stores a call that an owner has to approve, and returns its task. The same call sent again
+// has the same ID, and replaces the task.
+func (h *things) wait(c *call, needs *agents.ApprovalNeeded, do func(context.Context) (any, error)) task.Task {
 	now := h.now()
 	account, err := h.node.Account(c.who)
 	if err != nil {
@@ -161,7 +168,7 @@ func (h *things) wait(c *call, needs *agents.ApprovalNeeded, do func(context.Con
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// find returns the call that waits under that ID and is p's.
+// find returns p's waiting call with that ID.
 func (h *things) find(p agents.Principal, id string) (*waiting, error) {
 	w, err := h.waiting.Get(p, id)
 	if err != nil {
@@ -170,7 +177,7 @@ func (h *things) find(p agents.Principal, id string) (*waiting, error) {
 	return w, nil
 }
 
-// ended reports whether a task of p is over.
+// ended reports whether a task of p has ended.
 func (h *things) ended(p agents.Principal, id string) bool {
 	w, err := h.find(p, id)
 	if err != nil {
@@ -192,7 +199,7 @@ func (h *things) Task(ctx context.Context, p agents.Principal, id string) (task.
 	if w.task.State != task.AuthRequired {
 		return w.task, nil
 	}
-	v, err := w.do(ctx, id)
+	v, err := w.do(ctx)
 	var needs *agents.ApprovalNeeded
 	var text jsontext.Value
 	if errors.As(err, &needs) {
@@ -215,7 +222,7 @@ func (h *things) Task(ctx context.Context, p agents.Principal, id string) (task.
 	return w.task, nil
 }
 
-// List returns the tasks as they were seen last.
+// List returns p's tasks without trying their calls.
 func (h *things) List(_ context.Context, p agents.Principal) (all []task.Task, err error) {
 	for _, w := range h.waiting.Of(p) {
 		w.mu.Lock()
@@ -225,8 +232,8 @@ func (h *things) List(_ context.Context, p agents.Principal) (all []task.Task, e
 	return all, nil
 }
 
-// Watch calls emit with the task, and again when its call was made. While it runs the caller
-// waits for the owner: an approval that is not given by its end is withdrawn.
+// Watch calls emit with the task, and again after its call. The request for approval is withdrawn
+// when Watch returns without a decision.
 func (h *things) Watch(ctx context.Context, p agents.Principal, id string, emit func(task.Task) error) error {
 	for {
 		t, err := h.Task(ctx, p, id)
@@ -242,7 +249,7 @@ func (h *things) Watch(ctx context.Context, p agents.Principal, id string, emit 
 	}
 }
 
-// Cancel ends a task. Its call is not made any more.
+// Cancel ends a task, whose call is then never made.
 func (h *things) Cancel(_ context.Context, p agents.Principal, id string) (task.Task, error) {
 	w, err := h.find(p, id)
 	if err != nil {

@@ -17,9 +17,8 @@ func TestWaitingBounded(t *testing.T) {
 	hub := node.NewHub(nil, nil, agents.PointURI)
 	h := newThings(node.New(hub, "", nil), time.Now)
 	wait := func(who, id string) {
-		h.wait(&call{who: agents.Principal{ID: who}}, &agents.ApprovalNeeded{State: id}, func(context.Context, string) (any, error) {
-			return nil, errors.New("not approved")
-		})
+		do := func(context.Context) (any, error) { return nil, errors.New("not approved") }
+		h.wait(&call{who: agents.Principal{ID: who}}, &agents.ApprovalNeeded{State: id}, do)
 	}
 	wait("ann", "first")
 	for i := range 2 * maxWaiting {
@@ -41,7 +40,8 @@ func TestWaitingBounded(t *testing.T) {
 	for i := range 2 * maxWaiting {
 		all += len(h.waiting.Of(agents.Principal{ID: "p" + strconv.Itoa(i)}))
 	}
-	if all += len(h.waiting.Of(agents.Principal{ID: "ann"})) + len(h.waiting.Of(agents.Principal{ID: "bob"})); all > maxWaiting {
+	all += len(h.waiting.Of(agents.Principal{ID: "ann"})) + len(h.waiting.Of(agents.Principal{ID: "bob"}))
+	if all > maxWaiting {
 		t.Errorf("%d wait", all)
 	}
 	if _, err := h.find(agents.Principal{ID: "p511"}, "of 511"); err != nil {

@@ -13,7 +13,6 @@ import (
 	"agentsite/transport/fault"
 	"agentsite/transport/rpc"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -23,67 +22,65 @@ func (a server) call(ctx context.Context, c *adapter.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var head struct {
-		Method string         `json:"method"`
-		ID     jsontext.Value `json:"id"`
-	}
-	if raw, err := rpc.ParseJSON(c.Body()); err == nil {
-		_ = raw.Decode(&head) // the dispatcher says what is wrong
-	}
-	methods := map[string]rpc.Method{
-		head.Method:        func(ctx context.Context, r *rpc.Call) (any, error) { return a.tool(ctx, c.Who, r, terms) },
-		capabilitiesMethod: func(context.Context, *rpc.Call) (any, error) { return a.capabilities(), nil },
-		negotiateMethod:    func(ctx context.Context, r *rpc.Call) (any, error) { return a.negotiate(ctx, c, r.Params) },
-	}
-	answer := &adapter.Answer{Status: http.StatusAccepted}
-	rpc.NewDispatcher(methods).Serve(ctx, &rpc.Incoming{Codec: rpc.JSON, Body: c.Body(), Send: func(o rpc.Outgoing) error {
+	answer := new(adapter.Answer)
+	d := rpc.Dispatcher{Other: func(ctx context.Context, r *rpc.Call) (any, error) {
+		switch r.Method {
+		case capabilitiesMethod:
+			return a.capabilities(), nil
+		case negotiateMethod:
+			return a.negotiate(ctx, c, r.Params)
+		}
+		return a.tool(ctx, c.Who, r, terms)
+	}}
+	d.Serve(ctx, &rpc.Incoming{Codec: rpc.JSON, Body: c.Body(), Send: func(o rpc.Outgoing) error {
 		answer.Status, answer.Value = http.StatusOK, bytes.Clone(o.Body)
 		if o.Err != nil && o.Err.Malformed {
 			answer.Status = http.StatusBadRequest
 		}
 		return nil
 	}})
-	if answer.Value == nil && head.ID == nil {
-		return a.notified(ctx, c.Who, head.Method, terms)
+	if answer.Value == nil {
+		return a.notified(ctx, c, terms)
 	}
 	return answer, nil
 }
 
-// notified answers a request without an id. Such a request does nothing, and hears so, but for an
-// emergency stop.
-func (a server) notified(ctx context.Context, who agents.Principal, method string, t agents.Terms) (any, error) {
-	if method != agents.OpStop.Tool() {
+// notified answers a notification: a request without an id. It is refused, unless it is an emergency
+// stop.
+func (a server) notified(ctx context.Context, c *adapter.Call, t agents.Terms) (any, error) {
+	var head struct {
+		Method string         `json:"method"`
+		ID     jsontext.Value `json:"id"`
+	}
+	_ = rpc.RawJSON(c.Body()).Decode(&head) // the dispatcher has decoded it before
+	switch {
+	case head.ID != nil: // its caller left
+		return nil, ctx.Err()
+	case head.Method != agents.OpStop.Tool():
 		return nil, device.Faultf(device.Invalid, "nothing was done: a request has an id")
 	}
-	if _, err := a.Tool(ctx, who, method, []byte("{}"), t); err != nil {
-		return nil, err
-	}
-	return &adapter.Answer{Status: http.StatusAccepted}, nil
+	_, err := a.Tool(ctx, c.Who, head.Method, []byte("{}"), t)
+	return &adapter.Answer{Status: http.StatusAccepted}, err
 }
 
-// split takes the terms out of a tool's parameters.
+// split returns the arguments in a tool's parameters, and t with the terms beside them.
 func split(params rpc.Raw, t agents.Terms) (args []byte, terms agents.Terms, err error) {
-	var all map[string]jsontext.Value
-	if err := params.Decode(&all); err != nil {
-		return nil, t, rpc.Errorf(rpc.CodeInvalidParams, "params: send an object with the parameters by their names")
-	}
-	if raw, ok := all["_meta"]; ok {
-		with := struct {
+	var in struct {
+		Meta struct {
 			Approval string `json:"agentsite/approval"`
 			agents.Terms
-		}{t.Approval, t}
-		if err := rpc.RawJSON(raw).Decode(&with); err != nil {
-			return nil, t, rpc.Errorf(rpc.CodeInvalidParams, "params: _meta: %v", err)
-		}
-		t = with.Terms
-		t.Approval = with.Approval
-		delete(all, "_meta")
+		} `json:"_meta"`
+		Args jsontext.Value `json:",embed"`
 	}
-	if all == nil {
-		return []byte("{}"), t, nil
+	in.Meta.Terms, in.Meta.Approval = t, t.Approval
+	if err := params.Decode(&in); err != nil {
+		return nil, t, err
 	}
-	args, err = json.Marshal(all, json.Deterministic(true))
-	return args, t, err
+	in.Meta.Terms.Approval = in.Meta.Approval
+	if in.Args == nil {
+		in.Args = jsontext.Value("{}")
+	}
+	return in.Args, in.Meta.Terms, nil
 }
 
 // tool calls a tool.
@@ -99,13 +96,13 @@ func (a server) tool(ctx context.Context, who agents.Principal, r *rpc.Call, t a
 	return v, nil
 }
 
-// faultData is the data of an error beside its sentence.
+// faultData is the data of an error.
 type faultData struct {
 	Code      string           `json:"anp_code"`
 	Fault     device.FaultKind `json:"fault"`
 	Retryable bool             `json:"retryable"`
-	// HumanAuthorization is set where the site's owner has to approve the call, and Approval is
-	// sent with the same call after that.
+	// HumanAuthorization is set if the site's owner has to approve the call. After that, the caller
+	// repeats it with Approval.
 	HumanAuthorization bool   `json:"humanAuthorization,omitzero"`
 	Approval           string `json:"agentsite/approval,omitzero"`
 }
@@ -122,7 +119,10 @@ func asError(err error) error {
 		return err // the dispatcher logs it and tells nobody
 	}
 	out := rpc.Errorf(fault.Code(f.Kind), "%s", f.Msg)
-	data := faultData{Code: "agentsite." + string(f.Kind), Fault: f.Kind, Retryable: f.Kind == device.Busy || f.Kind == device.Offline}
+	data := faultData{
+		Code: "agentsite." + string(f.Kind), Fault: f.Kind,
+		Retryable: f.Kind == device.Busy || f.Kind == device.Offline,
+	}
 	if errors.As(err, &needs) {
 		out.Message = needs.Says
 		data.HumanAuthorization, data.Approval = true, needs.State

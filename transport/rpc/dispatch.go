@@ -70,6 +70,8 @@ type Outgoing struct {
 // Dispatcher calls methods by name.
 type Dispatcher struct {
 	methods map[string]Method
+	// Other handles the requests of all other methods, which are refused where it is nil.
+	Other Method
 	// Urgent reports whether a request is served beyond the limit of running requests. It may
 	// be nil.
 	Urgent func(method string, params Raw) bool
@@ -134,6 +136,9 @@ func (d *Dispatcher) serve(ctx context.Context, in *Incoming) {
 	defer recoverPanic(m.Method, func() { in.respond(nil, errInternal) })
 	method, ok := d.methods[m.Method]
 	if !ok {
+		method = d.Other
+	}
+	if method == nil {
 		in.respond(nil, Errorf(CodeMethodNotFound, "there is no method %.60q", m.Method))
 		return
 	}

@@ -7,8 +7,6 @@
 package a2a
 
 import (
-	"context"
-
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/transport/adapter"
@@ -28,35 +26,37 @@ const (
 func Routes(s *adapter.Site) []web.Route {
 	v := &server{Site: s, things: newThings(s.Node, s.Time)}
 	v.pushes = newPushes(v)
-	routes := []web.Route{v.Document(cardPath, "application/json", v.siteCard)}
+	v.methods, v.legacyMethods = v.newMethods()
+	routes := append(v.endpoint(thingsBase), v.Document(cardPath, "application/json", v.siteCard))
 	if s.Tasks != nil {
 		const base = agentsBase + "{agent}"
-		routes = append(append(routes, v.DocumentFor(web.Principals, base+cardPath, "application/json", v.agentCard)),
-			v.endpoint(base)...)
+		routes = append(routes, v.DocumentFor(web.Principals, base+cardPath, "application/json", v.agentCard))
+		routes = append(routes, v.endpoint(base)...)
 	}
-	return append(routes, v.endpoint(thingsBase)...)
+	return routes
 }
 
 type server struct {
 	*adapter.Site
-	things *things
-	pushes *pushes
+	things                 *things
+	pushes                 *pushes
+	methods, legacyMethods map[string]method // of JSON-RPC in 1.0 and in 0.3
 }
 
-// endpoint returns the routes of an agent: JSON-RPC at its URL, and HTTP with JSON below it, where
-// that of 0.3 has its own paths.
+// endpoint returns the routes of an agent: JSON-RPC at its URL, and HTTP with JSON below it, in 0.3
+// below /v1.
 func (s *server) endpoint(base string) []web.Route {
 	messages := s.Route("POST "+base, web.Principals, s.jsonRPC)
 	messages.Refuse = web.RefuseRPC
 	routes := []web.Route{messages}
-	add := func(pattern, base string, legacy bool, do func(context.Context, *call, *adapter.Call) (any, error)) {
+	add := func(pattern, base string, legacy bool, do httpMethod) {
 		r := s.Route(join(pattern, base), web.Principals, s.overHTTP(legacy, do))
 		r.Refuse = refuse(legacy)
 		routes = append(routes, r)
 	}
-	for pattern, do := range map[string]func(context.Context, *call, *adapter.Call) (any, error){
-		"POST /message:send":                                  s.httpSend,
-		"POST /message:stream":                                s.httpStream,
+	for pattern, do := range map[string]httpMethod{
+		"POST /message:send":                                  inBody(s.send),
+		"POST /message:stream":                                inBody(s.stream),
 		"GET /tasks/{task}":                                   s.httpTask,
 		"POST /tasks/{task}":                                  s.httpTask,
 		"GET /tasks/{task}/pushNotificationConfigs":           s.httpPush,
@@ -80,10 +80,19 @@ type call struct {
 	tasks  tasks
 	form   form
 	base   string // the URL under which the site was reached
-	events *web.Events
+	emit   func(reply) error
+	events *web.Events // nil until emit was called
 }
 
-// begin returns a call as its request has it.
+// send sends an event, and begins the stream with the first one.
+func (c *call) send(a *adapter.Call, v any) error {
+	if c.events == nil {
+		c.events = web.NewEvents(a.Writer)
+	}
+	return adapter.Emit(c.events, "", v)
+}
+
+// begin returns the call of a request, without its emit.
 func (s *server) begin(c *adapter.Call) (*call, error) {
 	out := &call{who: c.Who, agent: c.Request.PathValue("agent"), base: c.Base(), tasks: s.things}
 	if out.agent != "" {
@@ -103,8 +112,8 @@ func (s *server) begin(c *adapter.Call) (*call, error) {
 
 var errNoAgent = adapter.ErrNotFound("there is no such agent for you here")
 
-// terms returns the terms of a call from the metadata of its message. Its messageId is the
-// idempotency key where the metadata has none.
+// terms returns the terms in the metadata of a message. Without an idempotency key there, its
+// messageId is the key.
 func (s *server) terms(c *call, m *message) (t agents.Terms, err error) {
 	if !m.Metadata.IsZero() {
 		if err := m.Metadata.Decode(&t); err != nil {

@@ -19,19 +19,22 @@ func join(pattern, base string) string {
 	return method + " " + base + path
 }
 
+// httpMethod serves a request of the HTTP+JSON binding.
+type httpMethod func(context.Context, *call, *adapter.Call) (any, error)
+
 // overHTTP serves the HTTP+JSON binding (section 11) of 1.0, or of 0.3.
-func (s *server) overHTTP(legacy bool, do func(context.Context, *call, *adapter.Call) (any, error)) func(context.Context, *adapter.Call) (any, error) {
+func (s *server) overHTTP(legacy bool, do httpMethod) func(context.Context, *adapter.Call) (any, error) {
+	render := func(err error) *adapter.Answer { return failureOf(err).http(legacy) }
 	return func(ctx context.Context, a *adapter.Call) (any, error) {
 		c, err := s.begin(a)
-		if c != nil {
-			if err == nil && c.form.legacy != legacy {
-				err = failf(errVersion, "over HTTP with JSON, paths below /v1 are 0.3, and others are 1.0: send the header A2A-Version: 1.0 for those")
-			}
-			c.form = form{legacy: legacy, proto: legacy}
+		if err == nil && c.form.legacy != legacy {
+			err = failf(errVersion, "over HTTP with JSON, paths below /v1 are 0.3, and others are 1.0: "+
+				"send the header A2A-Version: 1.0 for those")
 		}
-		render := func(err error) *adapter.Answer { return failureOf(err).http(legacy) }
 		var v any
 		if err == nil {
+			c.form.proto = legacy
+			c.emit = func(r reply) error { return c.send(a, r) }
 			v, err = do(ctx, c, a)
 		}
 		if c != nil && c.events != nil {
@@ -64,20 +67,15 @@ func body[P any](a *adapter.Call) (*P, error) {
 	return p, decode(raw, p)
 }
 
-func (s *server) httpSend(ctx context.Context, c *call, a *adapter.Call) (any, error) {
-	p, err := body[sendParams](a)
-	if err != nil {
-		return nil, err
+// inBody returns a method whose parameters are in the body.
+func inBody[P any](do func(context.Context, *call, *P) (any, error)) httpMethod {
+	return func(ctx context.Context, c *call, a *adapter.Call) (any, error) {
+		p, err := body[P](a)
+		if err != nil {
+			return nil, err
+		}
+		return do(ctx, c, p)
 	}
-	return s.send(ctx, c, p)
-}
-
-func (s *server) httpStream(ctx context.Context, c *call, a *adapter.Call) (any, error) {
-	p, err := body[sendParams](a)
-	if err != nil {
-		return nil, err
-	}
-	return nil, s.stream(ctx, c, p, func(r reply) error { return c.send(a, r) })
 }
 
 // httpTask serves a task, and the actions on it by a verb after its ID.
@@ -95,16 +93,18 @@ func (s *server) httpTask(ctx context.Context, c *call, a *adapter.Call) (any, e
 	case "POST cancel":
 		return s.cancel(ctx, c, &taskParams{ID: id})
 	case "POST subscribe", "GET subscribe": // the specification has POST, and its protocol buffers GET
-		return nil, s.subscribe(ctx, c, id, func(r reply) error { return c.send(a, r) })
+		return s.subscribe(ctx, c, &taskParams{ID: id})
 	}
-	return nil, failf(errUnsupported, "a task is read by GET, and canceled or subscribed to by POST with :cancel or :subscribe after its ID")
+	return nil, failf(errUnsupported,
+		"a task is read by GET, and canceled or subscribed to by POST with :cancel or :subscribe after its ID")
 }
 
 func (s *server) httpList(ctx context.Context, c *call, a *adapter.Call) (any, error) {
 	q := query{values: a.Request.URL.Query()}
 	p := listParams{
-		Context: q.values.Get("contextId"), Status: q.values.Get("status"), Token: q.values.Get("pageToken"), After: q.values.Get("statusTimestampAfter"),
-		Size: q.integer("pageSize"), History: q.integer("historyLength"), Artifacts: q.boolean("includeArtifacts"),
+		Context: q.values.Get("contextId"), Status: q.values.Get("status"), Token: q.values.Get("pageToken"),
+		After: q.values.Get("statusTimestampAfter"), Size: q.integer("pageSize"), History: q.integer("historyLength"),
+		Artifacts: q.boolean("includeArtifacts"),
 	}
 	return result(q.err, func() (any, error) { return s.list(ctx, c, &p) })
 }

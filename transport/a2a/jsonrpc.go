@@ -5,40 +5,41 @@ import (
 
 	"agentsite/transport/adapter"
 	"agentsite/transport/rpc"
-	"agentsite/transport/web"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// method is a method of JSON-RPC, in either version.
-type method uint8
+// method serves a method of JSON-RPC. A stream has no result: it calls call.emit.
+type method func(ctx context.Context, c *call, params rpc.Raw) (any, error)
 
-const (
-	sendMessage method = iota + 1
-	streamMessage
-	getTask
-	listTasks
-	cancelTask
-	subscribe
-	createPush
-	getPush
-	listPushes
-	deletePush
-	extendedCard
-)
-
-var methods = map[string]method{
-	"SendMessage": sendMessage, "SendStreamingMessage": streamMessage, "GetTask": getTask, "ListTasks": listTasks, "CancelTask": cancelTask,
-	"SubscribeToTask": subscribe, "GetExtendedAgentCard": extendedCard,
-	"CreateTaskPushNotificationConfig": createPush, "GetTaskPushNotificationConfig": getPush,
-	"ListTaskPushNotificationConfigs": listPushes, "DeleteTaskPushNotificationConfig": deletePush,
+// newMethods returns the methods of 1.0 and of 0.3, by their names.
+func (s *server) newMethods() (now, legacy map[string]method) {
+	now, legacy = make(map[string]method), make(map[string]method)
+	add := func(name, old string, do method) { now[name], legacy[old] = do, do }
+	add("SendMessage", "message/send", decoded(s.send))
+	add("SendStreamingMessage", "message/stream", decoded(s.stream))
+	add("GetTask", "tasks/get", decoded(s.get))
+	add("ListTasks", "tasks/list", decoded(s.list))
+	add("CancelTask", "tasks/cancel", decoded(s.cancel))
+	add("SubscribeToTask", "tasks/resubscribe", decoded(s.subscribe))
+	add("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set", decoded(s.pushes.create))
+	add("GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get", decoded(s.pushes.get))
+	add("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list", decoded(s.pushes.list))
+	add("DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete", decoded(s.pushes.delete))
+	card := func(ctx context.Context, c *call, _ rpc.Raw) (any, error) { return s.extendedCard(ctx, c) }
+	add("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard", card)
+	return now, legacy
 }
 
-var legacyMethods = map[string]method{
-	"message/send": sendMessage, "message/stream": streamMessage, "tasks/get": getTask, "tasks/list": listTasks, "tasks/cancel": cancelTask,
-	"tasks/resubscribe": subscribe, "agent/getAuthenticatedExtendedCard": extendedCard,
-	"tasks/pushNotificationConfig/set": createPush, "tasks/pushNotificationConfig/get": getPush,
-	"tasks/pushNotificationConfig/list": listPushes, "tasks/pushNotificationConfig/delete": deletePush,
+// decoded returns a method that decodes its parameters.
+func decoded[P, R any](do func(context.Context, *call, *P) (R, error)) method {
+	return func(ctx context.Context, c *call, params rpc.Raw) (any, error) {
+		p := new(P)
+		if err := decode(params, p); err != nil {
+			return nil, err
+		}
+		return do(ctx, c, p)
+	}
 }
 
 // envelope is a request of JSON-RPC.
@@ -83,89 +84,40 @@ func readEnvelope(body []byte) (envelope, error) {
 	return envelope{ID: jsontext.Value("null")}, &failure{problem, text}
 }
 
-// jsonRPC serves the JSON-RPC binding (section 9).
+// jsonRPC serves the JSON-RPC binding (section 9). The error of a stream that has begun is its last
+// event.
 func (s *server) jsonRPC(ctx context.Context, a *adapter.Call) (any, error) {
 	e, err := readEnvelope(a.Body())
-	var result any
+	out := response{Version: "2.0", ID: e.ID}
 	var c *call
 	if err == nil {
 		c, err = s.begin(a)
 	}
 	if err == nil {
-		result, err = s.callMethod(ctx, c, a, e)
+		c.emit = func(r reply) error { return c.send(a, response{Version: "2.0", ID: e.ID, Result: c.form.wire(r)}) }
+		out.Result, err = s.callMethod(ctx, c, e)
 	}
-	out := response{Version: "2.0", ID: e.ID, Result: result}
 	if err != nil {
 		out.Result, out.Error = nil, failureOf(err).rpc()
 	}
-	if c != nil && c.events != nil {
-		defer c.events.Close()
-		if err == nil || ctx.Err() != nil {
-			return adapter.Answered, nil
-		}
-		adapter.Emit(c.events, "", out) // the answer ends with it
-		return adapter.Answered, nil
+	if c == nil || c.events == nil {
+		return out, nil
 	}
-	return out, nil
+	defer c.events.Close()
+	if err != nil && ctx.Err() == nil {
+		adapter.Emit(c.events, "", out) // the answer ends with it
+	}
+	return adapter.Answered, nil
 }
 
-// callMethod calls a method. A stream has no result, and an error of a stream that has begun is
-// its last event.
-func (s *server) callMethod(ctx context.Context, c *call, a *adapter.Call, e envelope) (any, error) {
-	table := methods
+// callMethod calls the method that a request names.
+func (s *server) callMethod(ctx context.Context, c *call, e envelope) (any, error) {
+	methods, text := s.methods, "there is no such method in A2A 1.0"
 	if c.form.legacy {
-		table = legacyMethods
+		methods, text = s.legacyMethods, "there is no such method in A2A 0.3; send the header A2A-Version: 1.0 to speak 1.0"
 	}
-	emit := func(r reply) error {
-		return c.send(a, response{Version: "2.0", ID: e.ID, Result: c.form.wire(r)})
-	}
-	switch table[e.Method] {
-	case sendMessage:
-		r, err := params(e.Params, func(p *sendParams) (reply, error) { return s.send(ctx, c, p) })
-		return c.form.wire(r), err
-	case streamMessage:
-		return params(e.Params, func(p *sendParams) (any, error) { return nil, s.stream(ctx, c, p, emit) })
-	case getTask:
-		return params(e.Params, func(p *taskParams) (any, error) { return s.get(ctx, c, p) })
-	case listTasks:
-		return params(e.Params, func(p *listParams) (any, error) { return s.list(ctx, c, p) })
-	case cancelTask:
-		return params(e.Params, func(p *taskParams) (any, error) { return s.cancel(ctx, c, p) })
-	case subscribe:
-		return params(e.Params, func(p *taskParams) (any, error) { return nil, s.subscribe(ctx, c, p.ID, emit) })
-	case createPush:
-		return params(e.Params, func(p *pushParams) (any, error) { return s.pushes.create(ctx, c, p) })
-	case getPush:
-		return params(e.Params, func(p *pushParams) (any, error) { return s.pushes.get(ctx, c, p) })
-	case listPushes:
-		return params(e.Params, func(p *pushParams) (any, error) { return s.pushes.list(ctx, c, p) })
-	case deletePush:
-		return params(e.Params, func(p *pushParams) (any, error) { return s.pushes.delete(ctx, c, p) })
-	case extendedCard:
-		return s.extendedCard(ctx, c)
-	}
-	text := "there is no such method in A2A 1.0"
-	if c.form.legacy {
-		text = "there is no such method in A2A 0.3; send the header A2A-Version: 1.0 to speak 1.0"
+	if do := methods[e.Method]; do != nil {
+		return do(ctx, c, e.Params)
 	}
 	return nil, &failure{&problem{code: rpc.CodeMethodNotFound, reason: "METHOD_NOT_FOUND"}, text}
-}
-
-var errNoPush = failf(errPush, "this site sends no push notifications: stream or subscribe to the task, or ask for it; its owner can name hosts for them (http: push_hosts)")
-
-// params decodes parameters for a method.
-func params[P, R any](raw rpc.Raw, do func(*P) (R, error)) (r R, err error) {
-	var p P
-	if err := decode(raw, &p); err != nil {
-		return r, err
-	}
-	return do(&p)
-}
-
-// send sends an event, and begins the stream with the first one.
-func (c *call) send(a *adapter.Call, v any) error {
-	if c.events == nil {
-		c.events = web.NewEvents(a.Writer)
-	}
-	return adapter.Emit(c.events, "", v)
 }

@@ -95,6 +95,9 @@ type push struct {
 	gone   chan struct{} // closed when it sends nothing any more
 }
 
+var errNoPush = failf(errPush, "this site sends no push notifications: stream or subscribe to the task, "+
+	"or ask for it; its owner can name hosts for them (http: push_hosts)")
+
 // check refuses a configuration that this site does not serve, of the hosts that its owner named.
 func (p *pushConfig) check(hosts map[string]bool) error {
 	if len(hosts) == 0 {
@@ -116,8 +119,10 @@ func (p *pushConfig) check(hosts map[string]bool) error {
 		return bad("id", "is at most 128 printable characters of ASCII")
 	case !visible(p.Token):
 		return bad("token", "is at most 1024 characters of ASCII without spaces")
-	case p.Auth != nil && (p.Auth.scheme() == "" || !printable(strings.Join(p.Auth.schemes(), " ")) || p.Auth.Credentials == "" || !visible(p.Auth.Credentials)):
-		return bad("authentication", "is of the scheme Bearer or Basic, with credentials of at most 1024 characters of ASCII without spaces")
+	case p.Auth != nil && (p.Auth.scheme() == "" || !printable(strings.Join(p.Auth.schemes(), " ")) ||
+		p.Auth.Credentials == "" || !visible(p.Auth.Credentials)):
+		return bad("authentication", "is of the scheme Bearer or Basic, "+
+			"with credentials of at most 1024 characters of ASCII without spaces")
 	}
 	return nil
 }
@@ -151,7 +156,8 @@ func (h *pushes) reserve(c *call, config pushConfig) (*push, error) {
 	if err == nil && h.Node.Owner(c.who) != nil {
 		var account string
 		if account, err = h.Node.Account(c.who); err == nil && !h.often.Allow(account) {
-			err = device.Faultf(device.Busy, "too many push notification configurations for you, or for those who share your permission: try again in a minute")
+			err = device.Faultf(device.Busy, "too many push notification configurations for you, "+
+				"or for those who share your permission: try again in a minute")
 		}
 	}
 	if err != nil {

@@ -22,8 +22,8 @@ type tasks interface {
 	Cancel(ctx context.Context, p agents.Principal, id string) (task.Task, error)
 }
 
-// take handles a message, and begins the push notifications of its task. Their configuration is
-// checked before anything is done; the message's ID is its own where it has none.
+// take handles a message, and begins the push notifications of its task. It checks their
+// configuration before it does anything; a configuration without an ID gets the message's.
 func (s *server) take(ctx context.Context, c *call, p *sendParams) (t task.Task, m *message, err error) {
 	if err := p.check(c.form); err != nil {
 		return t, nil, err
@@ -66,18 +66,21 @@ func (s *server) takeMessage(ctx context.Context, c *call, p *sendParams) (t tas
 }
 
 // ask asks a hosted agent for a task.
-func (s *server) ask(ctx context.Context, c *call, group, text string, data rpc.Raw, terms agents.Terms) (t task.Task, err error) {
+func (s *server) ask(
+	ctx context.Context, c *call, group, text string, data rpc.Raw, terms agents.Terms,
+) (t task.Task, err error) {
 	var o order
 	if err := data.DecodeStrict(&o); err != nil {
 		return t, invalid("data", err)
 	}
 	return s.Tasks.Ask(ctx, c.who, task.Request{
-		Agent: c.agent, Skill: o.Skill, Text: text, Arguments: o.Arguments, Seconds: o.Seconds, Context: group, Terms: terms,
+		Agent: c.agent, Skill: o.Skill, Text: text, Arguments: o.Arguments, Seconds: o.Seconds, Context: group,
+		Terms: terms,
 	})
 }
 
-// follow takes a message to a task that there is: the answer to its question. A task that waits
-// for an owner is looked at, and may end by that.
+// follow takes a message to an existing task: the answer to its question. A message to a task that
+// waits for an owner tries its call again, which may end the task.
 func (s *server) follow(ctx context.Context, c *call, m *message, text string, data rpc.Raw) (task.Task, error) {
 	waited := c.agent == "" && !s.things.ended(c.who, m.Task)
 	t, err := c.task(ctx, m.Task)
@@ -91,7 +94,8 @@ func (s *server) follow(ctx context.Context, c *call, m *message, text string, d
 	case t.State.Ended():
 		return t, failf(errUnsupported, "this task has ended: send a message without a taskId, for another one")
 	case t.State != task.InputRequired || t.Question == nil:
-		return t, failf(errUnsupported, "this task is at work: it takes a message while it is %s", c.form.state(task.InputRequired))
+		return t, failf(errUnsupported, "this task is at work: it takes a message while it is %s",
+			c.form.state(task.InputRequired))
 	}
 	if text == "" {
 		raw, err := data.JSONText()
@@ -118,10 +122,13 @@ func interrupted(t task.Task) bool {
 }
 
 // send sends a message, and waits for the end of its task unless it is not to (section 3.2.2).
-func (s *server) send(ctx context.Context, c *call, p *sendParams) (reply, error) {
+func (s *server) send(ctx context.Context, c *call, p *sendParams) (any, error) {
 	t, m, err := s.take(ctx, c, p)
-	if err != nil || m != nil {
-		return reply{Message: m}, err
+	switch {
+	case err != nil:
+		return nil, err
+	case m != nil:
+		return c.form.wire(reply{Message: m}), nil
 	}
 	immediate := p.Configuration.Immediate
 	if blocking := p.Configuration.Blocking; c.form.legacy && blocking != nil {
@@ -137,38 +144,38 @@ func (s *server) send(ctx context.Context, c *call, p *sendParams) (reply, error
 			})
 		})
 		if err != nil && !interrupted(t) {
-			return reply{}, err
+			return nil, err
 		}
 	}
-	return reply{Task: c.form.task(t, p.Configuration.History)}, nil
+	return c.form.wire(reply{Task: c.form.task(t, p.Configuration.History)}), nil
 }
 
-// stream sends a message, and tells of its task until that has ended or asks something.
-func (s *server) stream(ctx context.Context, c *call, p *sendParams, emit func(reply) error) error {
+// stream sends a message, and emits its task until that has ended or asks something.
+func (s *server) stream(ctx context.Context, c *call, p *sendParams) (any, error) {
 	t, m, err := s.take(ctx, c, p)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case m != nil:
-		return emit(reply{Message: m})
+		return nil, c.emit(reply{Message: m})
 	}
-	return s.watch(ctx, c, t.ID, p.Configuration.History, true, emit)
+	return nil, s.watch(ctx, c, t.ID, p.Configuration.History, true)
 }
 
-// subscribe tells of a task until it has ended.
-func (s *server) subscribe(ctx context.Context, c *call, id string, emit func(reply) error) error {
-	t, err := c.task(ctx, id)
+// subscribe emits a task until it has ended.
+func (s *server) subscribe(ctx context.Context, c *call, p *taskParams) (any, error) {
+	t, err := c.task(ctx, p.ID)
 	if err == nil && t.State.Ended() {
 		err = failf(errUnsupported, "this task has ended: ask for it")
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.watch(ctx, c, id, nil, false, emit)
+	return nil, s.watch(ctx, c, p.ID, nil, false)
 }
 
-// watch sends a task: first as it is, and then its changes.
-func (s *server) watch(ctx context.Context, c *call, id string, history *int, untilInput bool, emit func(reply) error) error {
+// watch emits a task, and then its changes.
+func (s *server) watch(ctx context.Context, c *call, id string, history *int, untilInput bool) error {
 	var before task.Task
 	return s.While(ctx, c.who, func(ctx context.Context) error {
 		return task.WatchUntil(ctx, c.tasks, c.who, id, func(t task.Task) (bool, error) {
@@ -179,7 +186,7 @@ func (s *server) watch(ctx context.Context, c *call, id string, history *int, un
 			}
 			before = t
 			for _, e := range events {
-				if err := emit(e); err != nil {
+				if err := c.emit(e); err != nil {
 					return false, err
 				}
 			}

@@ -27,10 +27,10 @@ func Routes(s *adapter.Site) []web.Route {
 	v := &server{Site: s, things: newThings(s.Node, s.Time)}
 	v.pushes = newPushes(v)
 	v.methods, v.legacyMethods = v.newMethods()
-	routes := append(v.endpoint(thingsBase), v.Document(cardPath, "application/json", v.siteCard))
+	routes := append(v.endpoint(thingsBase), v.Document(cardPath, "application/json", v.serveCard))
 	if s.Tasks != nil {
 		const base = agentsBase + "{agent}"
-		routes = append(routes, v.DocumentFor(web.Principals, base+cardPath, "application/json", v.agentCard))
+		routes = append(routes, v.DocumentFor(web.Principals, base+cardPath, "application/json", v.serveCard))
 		routes = append(routes, v.endpoint(base)...)
 	}
 	return routes

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
@@ -12,8 +13,6 @@ import (
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/transport/adapter"
-
-	"github.com/go-json-experiment/json"
 )
 
 // card is an AgentCard of 1.0. No list and no object in it is empty: verifiers disagree whether
@@ -112,67 +111,60 @@ const (
 // newCard returns a card of the agent at that URL.
 func (s *server) newCard(url string) *card {
 	return &card{
-		Interfaces: []agentInterface{{url, "JSONRPC", "1.0"}, {url, "HTTP+JSON", "1.0"}, {url, "JSONRPC", "0.3"}, {url, "HTTP+JSON", "0.3"}},
+		Interfaces: []agentInterface{
+			{url, "JSONRPC", "1.0"}, {url, "HTTP+JSON", "1.0"}, {url, "JSONRPC", "0.3"}, {url, "HTTP+JSON", "0.3"},
+		},
 		// A stranger's card has no more than this.
-		Name: "agentsite", Description: "An agentsite. Holders of a token or a key of it see what it offers them.", Version: "1",
-		Capabilities: capabilities{Streaming: true, Push: len(s.PushHosts) > 0, Extended: true, Extensions: []extension{{termsExtension, "a message that is sent again with its messageId, or with the idempotency key in its metadata, is the same", map[string]string{"key": "messageId"}}}},
+		Name: "agentsite", Version: "1",
+		Description: "An agentsite. Holders of a token or a key of it see what it offers them.",
+		Capabilities: capabilities{Streaming: true, Push: len(s.PushHosts) > 0, Extended: true, Extensions: []extension{{
+			termsExtension,
+			"a message that is sent again with its messageId, or with the idempotency key in its metadata, is the same",
+			map[string]string{"key": "messageId"},
+		}}},
 		Schemes: map[string]scheme{
 			"bearer": {HTTP: &httpScheme{"Bearer", "a token that the owner made"}},
 			"mtls":   {TLS: &tlsScheme{"a client certificate of a key that the owner granted something"}},
 		},
 		InputModes: []string{jsonMode, textMode}, OutputModes: []string{jsonMode, textMode},
-		Skills: []skill{{ID: "offer", Name: "offer", Description: "Shows holders of a token or a key what they may use: ask for the extended card.", Tags: []string{"agentsite"}}},
+		Skills: []skill{{
+			ID: "offer", Name: "offer", Tags: []string{"agentsite"},
+			Description: "Shows holders of a token or a key what they may use: ask for the extended card.",
+		}},
 	}
 }
 
-// siteCard renders the card of the things. A stranger's says that a site is there.
-func (s *server) siteCard(ctx context.Context, a *adapter.Call) (any, error) {
-	var out *card
-	var err error
-	if base := a.Base(); a.Who.ID == "" {
-		out = s.newCard(base + thingsBase)
-	} else {
-		out, err = s.thingsCard(ctx, a.Who, base)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.versioned(a, out)
-}
-
-// agentCard renders the card of a hosted agent for callers that may ask it.
-func (s *server) agentCard(ctx context.Context, a *adapter.Call) (any, error) {
-	out, err := s.hostedCard(ctx, a.Who, a.Base(), a.Request.PathValue("agent"))
-	if err != nil {
-		return nil, err
-	}
-	return s.versioned(a, out)
-}
-
-// extendedCard returns the card with all that the caller may use. The public card of a caller
-// that is known has the same.
-func (s *server) extendedCard(ctx context.Context, c *call) (any, error) {
-	var out *card
-	var err error
-	if c.agent == "" {
-		out, err = s.thingsCard(ctx, c.who, c.base)
-	} else {
-		out, err = s.hostedCard(ctx, c.who, c.base, c.agent)
-	}
-	if err == nil && c.form.legacy {
-		out.addLegacy()
-	}
-	if err == nil {
-		err = s.sign(out)
-	}
-	return out, err
-}
-
-// versioned signs a card as its reader wants it: of 1.0 where the reader names that, and else of
-// both versions in one.
-func (s *server) versioned(a *adapter.Call, out *card) (*card, error) {
+// serveCard serves the card of an agent, as its reader wants it: of 1.0 if the reader names that
+// version, otherwise of both versions in one.
+func (s *server) serveCard(ctx context.Context, a *adapter.Call) (any, error) {
 	a.Writer.Header().Add("Vary", "A2A-Version")
-	if f, err := formOf(a.Request.Header.Get("A2A-Version")); err != nil || f.legacy {
+	f, err := formOf(a.Request.Header.Get("A2A-Version"))
+	return s.card(ctx, a.Who, a.Base(), a.Request.PathValue("agent"), err != nil || f.legacy)
+}
+
+// extendedCard returns the card with all that the caller may use, as serveCard does for a known
+// caller.
+func (s *server) extendedCard(ctx context.Context, c *call) (any, error) {
+	return s.card(ctx, c.who, c.base, c.agent, c.form.legacy)
+}
+
+// card returns the signed card of a hosted agent, or of the things if agent is "". A stranger's card
+// says only that a site is there.
+func (s *server) card(
+	ctx context.Context, who agents.Principal, base, agent string, legacy bool,
+) (out *card, err error) {
+	switch {
+	case agent != "":
+		out, err = s.hostedCard(ctx, who, base, agent)
+	case who.ID == "":
+		out = s.newCard(base + thingsBase)
+	default:
+		out, err = s.thingsCard(ctx, who, base)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if legacy {
 		out.addLegacy()
 	}
 	return out, s.sign(out)
@@ -185,7 +177,8 @@ func (s *server) thingsCard(ctx context.Context, who agents.Principal, base stri
 	}
 	out := s.newCard(base + thingsBase)
 	out.Name, out.Version = s.Name, s.Version
-	out.Description = "Sensors and outputs of a board. Send a message with one data part, an operation; texts are answered with how that is done."
+	out.Description = "Sensors and outputs of a board. Send a message with one data part, an operation; " +
+		"texts are answered with how that is done."
 	if skills := skillsOf(offer); len(skills) > 0 {
 		out.Skills = skills
 	}
@@ -200,7 +193,8 @@ func (s *server) thingsCard(ctx context.Context, who agents.Principal, base stri
 	for _, agent := range hosted {
 		cards[agent.Name] = base + agentsBase + agent.Name + cardPath
 	}
-	out.Capabilities.Extensions = append(out.Capabilities.Extensions, extension{agentsExtension, "the cards of the agents that take tasks", cards})
+	out.Capabilities.Extensions = append(out.Capabilities.Extensions,
+		extension{agentsExtension, "the cards of the agents that take tasks", cards})
 	return out, nil
 }
 
@@ -215,28 +209,25 @@ func (s *server) hostedCard(ctx context.Context, who agents.Principal, base, nam
 	}
 	agent := hosted[i]
 	out := s.newCard(base + agentsBase + name)
-	out.Name, out.Version, out.Description = name, s.Version, agent.Description
-	if out.Description == "" {
-		out.Description = "An agent of this site that takes tasks."
-	}
+	out.Name, out.Version = name, s.Version
+	out.Description = cmp.Or(agent.Description, "An agent of this site that takes tasks.")
 	schemas := make(map[string]string)
 	out.Skills = nil
 	for _, k := range agent.Skills {
-		to := skill{ID: k.ID, Name: k.ID, Description: k.Description, Tags: k.Tags, Examples: []string{fmt.Sprintf(`{"skill":%q}`, k.ID)}}
-		if to.Description == "" {
-			to.Description = k.ID
-		}
+		to := skill{ID: k.ID, Name: k.ID, Description: cmp.Or(k.Description, k.ID), Tags: k.Tags}
 		if len(to.Tags) == 0 {
 			to.Tags = []string{"task"}
 		}
 		if k.Input != nil {
-			to.Examples = nil
 			schemas[k.ID] = string(k.Input)
+		} else {
+			to.Examples = []string{fmt.Sprintf(`{"skill":%q}`, k.ID)}
 		}
 		out.Skills = append(out.Skills, to)
 	}
 	if len(schemas) > 0 {
-		out.Capabilities.Extensions = append(out.Capabilities.Extensions, extension{skillsExtension, `JSON Schemas of "arguments" beside "skill" in a data part`, schemas})
+		out.Capabilities.Extensions = append(out.Capabilities.Extensions,
+			extension{skillsExtension, `JSON Schemas of "arguments" beside "skill" in a data part`, schemas})
 	}
 	return out, nil
 }
@@ -277,7 +268,7 @@ func skillsOf(o *agents.Offer) (all []skill) {
 	return all
 }
 
-// usage says how the things are asked.
+// usage returns the text that tells a caller how to ask the things.
 func (h *things) usage(ctx context.Context, who agents.Principal) (string, error) {
 	offer, err := h.node.Offer(ctx, who)
 	if err != nil {
@@ -345,7 +336,7 @@ func (s *server) signatureOf(c *card) (signature, error) {
 	if err != nil {
 		return signature{}, err
 	}
-	header, err := json.Marshal(map[string]string{"alg": "EdDSA", "kid": s.Key.ID().String(), "typ": "JOSE"}, json.Deterministic(true))
+	header, err := encode(map[string]string{"alg": "EdDSA", "kid": s.Key.ID().String(), "typ": "JOSE"})
 	if err != nil {
 		return signature{}, err
 	}

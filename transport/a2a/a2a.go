@@ -59,10 +59,10 @@ func (s *server) endpoint(base string) []web.Route {
 		"POST /message:stream":                                inBody(s.stream),
 		"GET /tasks/{task}":                                   s.httpTask,
 		"POST /tasks/{task}":                                  s.httpTask,
-		"GET /tasks/{task}/pushNotificationConfigs":           s.httpPush,
-		"POST /tasks/{task}/pushNotificationConfigs":          s.httpPush,
-		"GET /tasks/{task}/pushNotificationConfigs/{push}":    s.httpPush,
-		"DELETE /tasks/{task}/pushNotificationConfigs/{push}": s.httpPush,
+		"GET /tasks/{task}/pushNotificationConfigs":           inPath(s.pushes.list),
+		"POST /tasks/{task}/pushNotificationConfigs":          s.httpCreatePush,
+		"GET /tasks/{task}/pushNotificationConfigs/{push}":    inPath(s.pushes.get),
+		"DELETE /tasks/{task}/pushNotificationConfigs/{push}": inPath(s.pushes.delete),
 	} {
 		add(pattern, base, false, do)
 		add(pattern, base+"/v1", true, do)

@@ -78,18 +78,21 @@ func inBody[P any](do func(context.Context, *call, *P) (any, error)) httpMethod 
 	}
 }
 
-// httpTask serves a task, and the actions on it by a verb after its ID.
+// httpTask serves a task, and the actions that a verb after its ID names.
 func (s *server) httpTask(ctx context.Context, c *call, a *adapter.Call) (any, error) {
 	id, verb, _ := strings.Cut(a.Request.PathValue("task"), ":")
 	method := a.Request.Method
-	if method == http.MethodHead && verb == "" { // a stream has no head without its events
+	if method == http.MethodHead && verb == "" { // HEAD begins no stream
 		method = http.MethodGet
 	}
 	switch method + " " + verb {
 	case "GET ":
 		q := query{values: a.Request.URL.Query()}
 		p := taskParams{ID: id, History: q.integer("historyLength")}
-		return result(q.err, func() (any, error) { return s.get(ctx, c, &p) })
+		if q.err != nil {
+			return nil, q.err
+		}
+		return s.get(ctx, c, &p)
 	case "POST cancel":
 		return s.cancel(ctx, c, &taskParams{ID: id})
 	case "POST subscribe", "GET subscribe": // the specification has POST, and its protocol buffers GET
@@ -106,48 +109,39 @@ func (s *server) httpList(ctx context.Context, c *call, a *adapter.Call) (any, e
 		After: q.values.Get("statusTimestampAfter"), Size: q.integer("pageSize"), History: q.integer("historyLength"),
 		Artifacts: q.boolean("includeArtifacts"),
 	}
-	return result(q.err, func() (any, error) { return s.list(ctx, c, &p) })
+	if q.err != nil {
+		return nil, q.err
+	}
+	return s.list(ctx, c, &p)
 }
 
 func (s *server) httpCard(ctx context.Context, c *call, _ *adapter.Call) (any, error) {
 	return s.extendedCard(ctx, c)
 }
 
-// httpPush serves the push notification configurations of a task.
-func (s *server) httpPush(ctx context.Context, c *call, a *adapter.Call) (any, error) {
-	p := new(pushParams)
-	do := s.pushes.get
-	switch id := a.Request.PathValue("push"); {
-	case a.Request.Method == http.MethodPost:
-		var err error
-		if p, err = body[pushParams](a); err != nil {
-			return nil, err
-		}
-		if p.Proto != nil {
-			p.Old = p.Proto.Config
-		}
-		do = s.pushes.create
-	case id == "":
-		do = s.pushes.list
-	case a.Request.Method == http.MethodDelete:
-		p.ID, p.OldID, do = id, id, s.pushes.delete
-	default:
-		p.ID, p.OldID = id, id
-	}
-	if p.Task = a.Request.PathValue("task"); c.form.legacy {
-		p.ID = p.Task
-	}
-	return do(ctx, c, p)
-}
-
-func result(err error, do func() (any, error)) (any, error) {
+func (s *server) httpCreatePush(ctx context.Context, c *call, a *adapter.Call) (any, error) {
+	p, err := body[pushParams](a)
 	if err != nil {
 		return nil, err
 	}
-	return do()
+	if p.Task = a.Request.PathValue("task"); p.Proto != nil {
+		p.Old = p.Proto.Config
+	}
+	return s.pushes.create(ctx, c, p)
 }
 
-// query reads parameters of a URL, and keeps the first error.
+// inPath returns a method of push notification configurations whose parameters are in the path.
+func inPath(do func(context.Context, *call, *pushParams) (any, error)) httpMethod {
+	return func(ctx context.Context, c *call, a *adapter.Call) (any, error) {
+		p := new(pushParams)
+		if p.Task, p.ID = a.Request.PathValue("task"), a.Request.PathValue("push"); c.form.legacy {
+			p.ID, p.OldID = p.Task, p.ID
+		}
+		return do(ctx, c, p)
+	}
+}
+
+// query reads parameters of a URL. It keeps the first error.
 type query struct {
 	values url.Values
 	err    error

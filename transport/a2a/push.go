@@ -34,7 +34,7 @@ type pushAuth struct {
 	Credentials string   `json:"credentials,omitzero"`
 }
 
-// pushParams are those of all methods about push notifications, in both versions.
+// pushParams are the parameters of all methods of push notifications, in both versions.
 type pushParams struct {
 	pushConfig
 	Old   *pushConfig `json:"pushNotificationConfig,omitzero"` // 0.3, as the next
@@ -54,34 +54,34 @@ type pushList struct {
 }
 
 const (
-	maxPushes   = 4 // of a task; of an account, the bound of its subscriptions
+	maxPushes   = 4 // of a task; those of an account are bounded as subscriptions
 	maxToken    = 1 << 10
 	pushTimeout = 10 * time.Second
 	pushPause   = time.Second // between two notifications of a configuration
 	pushTries   = 10          // with pauses from one second on, which double: about nine minutes
-	// pushUnseen is how long a configuration outlives a restart without its principal's
-	// permission, which may need a set clock.
+	// pushUnseen is the time after a restart for which a configuration is kept without its
+	// principal's permission, which may need a set clock.
 	pushUnseen = time.Hour
 )
 
 // pushRate is the rate at which an account may cause writes of the file; owners are not counted.
 var pushRate = quota.Rate{PerSecond: 1. / 30, Burst: 64}
 
-// pushes are the push notification configurations, each with the goroutine that watches its task.
-// Those for tasks of hosted agents are in the file, and outlive a restart as the tasks do.
+// pushes holds the push notification configurations, each with a goroutine that watches its task.
+// Those of tasks of hosted agents are in the file, and are kept over a restart like the tasks.
 type pushes struct {
 	*server
-	hosts  map[string]bool // with ports; empty where no notifications are sent
+	hosts  map[string]bool // with ports; empty if no notifications are sent
 	client *http.Client
 	often  quota.RateLimiter // by account
 
 	mu      sync.Mutex
 	all     []*push // the oldest first
-	unsaved bool    // the file has others
-	damage  error   // of the file, which is not written then
+	unsaved bool    // the file differs
+	damage  error   // of the file, which is then not written
 }
 
-// push is a configuration with whose it is.
+// push is a configuration, and its principal.
 type push struct {
 	Who    string     `json:"who"`
 	Owner  bool       `json:"owner,omitzero"`
@@ -89,16 +89,17 @@ type push struct {
 	Legacy bool       `json:"legacy,omitzero"`
 	Config pushConfig `json:"config"`
 
-	over   bool        // it ended; with the lock
+	over   bool        // it has ended; guarded by pushes.mu
 	task   chan string // receives the ID of its task, once
 	cancel context.CancelFunc
-	gone   chan struct{} // closed when it sends nothing any more
+	gone   chan struct{} // closed after its last notification
 }
 
 var errNoPush = failf(errPush, "this site sends no push notifications: stream or subscribe to the task, "+
 	"or ask for it; its owner can name hosts for them (http: push_hosts)")
 
-// check refuses a configuration that this site does not serve, of the hosts that its owner named.
+// check refuses a malformed configuration, and one whose receiver is not among the hosts that the
+// site's owner named.
 func (p *pushConfig) check(hosts map[string]bool) error {
 	if len(hosts) == 0 {
 		return errNoPush
@@ -146,8 +147,8 @@ func (a *pushAuth) scheme() string {
 	return ""
 }
 
-// reserve checks a configuration, and takes its place: one of the subscriptions of the caller,
-// which it keeps until it ends. begin or drop follows.
+// reserve checks a configuration, and starts its goroutine, which takes a place of the caller's
+// subscriptions until the configuration ends. The caller of reserve calls begin or drop.
 func (h *pushes) reserve(c *call, config pushConfig) (*push, error) {
 	err := config.check(h.hosts)
 	if err == nil {
@@ -169,7 +170,8 @@ func (h *pushes) reserve(c *call, config pushConfig) (*push, error) {
 	return p, <-begun
 }
 
-// run begins the goroutine of a configuration. begun receives whether it has its place.
+// run starts the goroutine of a configuration. begun receives nil when it has its place, otherwise
+// the error.
 func (h *pushes) run(c *call, p *push, unseen time.Duration, begun chan<- error) {
 	ctx, cancel := context.WithCancel(h.Ending)
 	p.task, p.cancel, p.gone = make(chan string, 1), cancel, make(chan struct{})
@@ -198,7 +200,7 @@ func (h *pushes) run(c *call, p *push, unseen time.Duration, begun chan<- error)
 		if !seen && begun != nil {
 			begun <- err
 		}
-		if h.Ending.Err() == nil { // else it goes on when the site has started again
+		if h.Ending.Err() == nil { // otherwise it continues after the next start
 			h.remove(p)
 			if err != nil && ctx.Err() == nil {
 				slog.Warn("a push notification configuration ends", "task", p.Config.Task, "err", err)
@@ -207,7 +209,7 @@ func (h *pushes) run(c *call, p *push, unseen time.Duration, begun chan<- error)
 	})
 }
 
-// remove removes a configuration that is over.
+// remove removes a configuration that has ended.
 func (h *pushes) remove(p *push) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -218,15 +220,14 @@ func (h *pushes) remove(p *push) {
 	}
 }
 
-// drop ends a configuration, of which nothing is sent any more when drop returns, also after the next
-// start.
+// drop ends a configuration. After drop returns nothing is sent for it, not even after a restart.
 func (h *pushes) drop(p *push) {
 	p.cancel()
 	<-p.gone
 	h.remove(p) // the site may be ending
 }
 
-// begin stores a configuration in place of one with the same ID, and sends its task.
+// begin stores a configuration, which replaces one with the same ID, and starts its notifications.
 func (h *pushes) begin(p *push, id string) error {
 	h.mu.Lock()
 	var before *push
@@ -235,7 +236,7 @@ func (h *pushes) begin(p *push, id string) error {
 	for i, other := range all {
 		if other.Who == p.Who && other.Agent == p.Agent && other.Config.Task == id {
 			if own++; other.Config.ID == p.Config.ID {
-				before, all[i] = other, p // in one write: after a crash there is one of them
+				before, all[i] = other, p // in one write: a crash leaves one of them
 			}
 		}
 	}
@@ -267,7 +268,7 @@ func (h *pushes) begin(p *push, id string) error {
 	return nil
 }
 
-// notify sends the task as it is, and when it has changed, until it has ended.
+// notify sends the task, and again after each change, until it has ended.
 func (h *pushes) notify(ctx context.Context, c *call, p *push, id string) error {
 	last, none := "", 0
 	return c.tasks.Watch(ctx, c.who, id, func(t task.Task) error {
@@ -291,7 +292,7 @@ func (h *pushes) notify(ctx context.Context, c *call, p *push, id string) error 
 	})
 }
 
-// post sends one notification. Of the answer only its status is read.
+// post sends one notification. It reads only the status of the answer.
 func (h *pushes) post(ctx context.Context, p *pushConfig, body string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, strings.NewReader(body))
 	if err != nil {
@@ -309,7 +310,7 @@ func (h *pushes) post(ctx context.Context, p *pushConfig, body string) error {
 	var with *url.Error
 	switch {
 	case errors.As(err, &with):
-		return with.Err // the URL may be a secret, and is in no log
+		return with.Err // without the URL, which may be a secret
 	case err != nil:
 		return err
 	}

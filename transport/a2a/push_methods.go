@@ -7,25 +7,30 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// own returns the caller's configurations of a task of the agent.
-func (h *pushes) own(ctx context.Context, c *call, id string) (all []*push, err error) {
-	if len(h.hosts) == 0 {
-		return nil, errNoPush
+// own returns the caller's configurations of the task that p names, and the ID of a configuration
+// that p names.
+func (h *pushes) own(ctx context.Context, c *call, p *pushParams) (all []*push, id string, err error) {
+	task, id := p.Task, p.ID
+	if c.form.legacy {
+		task, id = p.ID, p.OldID
 	}
-	if _, err := c.task(ctx, id); err != nil {
-		return nil, err
+	if len(h.hosts) == 0 {
+		return nil, "", errNoPush
+	}
+	if _, err := c.task(ctx, task); err != nil {
+		return nil, "", err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, p := range h.all {
-		if p.Who == c.who.ID && p.Agent == c.agent && p.Config.Task == id {
+		if p.Who == c.who.ID && p.Agent == c.agent && p.Config.Task == task {
 			all = append(all, p)
 		}
 	}
-	return all, nil
+	return all, id, nil
 }
 
-// render returns a configuration as its owner reads it. Credentials are not shown again.
+// render returns a configuration for its owner, without its credentials.
 func (f form) render(p *push) any {
 	out := p.Config
 	if out.Auth != nil {
@@ -40,14 +45,6 @@ func (f form) render(p *push) any {
 		return legacyPush{Name: "tasks/" + id + "/pushNotificationConfigs/" + out.ID, Config: &out}
 	}
 	return legacyPush{Task: id, Config: &out}
-}
-
-// pushOf returns the task and the configuration that parameters name.
-func (f form) pushOf(p *pushParams) (id, config string) {
-	if f.legacy {
-		return p.ID, p.OldID
-	}
-	return p.Task, p.ID
 }
 
 func (h *pushes) create(ctx context.Context, c *call, p *pushParams) (any, error) {
@@ -80,13 +77,12 @@ func (h *pushes) create(ctx context.Context, c *call, p *pushParams) (any, error
 
 // get returns a configuration; in 0.3 without its ID, the first.
 func (h *pushes) get(ctx context.Context, c *call, p *pushParams) (any, error) {
-	id, config := c.form.pushOf(p)
-	all, err := h.own(ctx, c, id)
+	all, id, err := h.own(ctx, c, p)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range all {
-		if p.Config.ID == config || c.form.legacy && config == "" {
+		if p.Config.ID == id || c.form.legacy && id == "" {
 			return c.form.render(p), nil
 		}
 	}
@@ -94,8 +90,7 @@ func (h *pushes) get(ctx context.Context, c *call, p *pushParams) (any, error) {
 }
 
 func (h *pushes) list(ctx context.Context, c *call, p *pushParams) (any, error) {
-	id, _ := c.form.pushOf(p)
-	all, err := h.own(ctx, c, id)
+	all, _, err := h.own(ctx, c, p)
 	if err != nil {
 		return nil, err
 	}
@@ -110,19 +105,18 @@ func (h *pushes) list(ctx context.Context, c *call, p *pushParams) (any, error) 
 }
 
 func (h *pushes) delete(ctx context.Context, c *call, p *pushParams) (any, error) {
-	id, config := c.form.pushOf(p)
-	all, err := h.own(ctx, c, id)
+	all, id, err := h.own(ctx, c, p)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range all {
-		if p.Config.ID == config {
+		if p.Config.ID == id {
 			h.drop(p)
 		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.unsaved { // it would be there again after the next start
+	if h.unsaved { // the file still has it
 		if err := h.save(); err != nil {
 			return nil, err
 		}

@@ -3,10 +3,15 @@
 // are one agent, which answers structured data without a model; each hosted agent that takes tasks
 // is another agent.
 //
-// The protocol is that of https://a2a-protocol.org; "section" means one of its specification.
+// The protocol is that of https://a2a-protocol.org; "section" means one of its specification. The
+// protocol's own library for Go is used by tests only: its server accepts names in another case and
+// twice, answers each error of a stream with 200, has no kinds of faults beside its own, and needs
+// gRPC for 0.3.
 package a2a
 
 import (
+	"strings"
+
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/transport/adapter"
@@ -50,7 +55,8 @@ func (s *server) endpoint(base string) []web.Route {
 	messages.Refuse = web.RefuseRPC
 	routes := []web.Route{messages}
 	add := func(pattern, base string, legacy bool, do httpMethod) {
-		r := s.Route(join(pattern, base), web.Principals, s.overHTTP(legacy, do))
+		verb, path, _ := strings.Cut(pattern, " ")
+		r := s.Route(verb+" "+base+path, web.Principals, s.overHTTP(legacy, do))
 		r.Refuse = refuse(legacy)
 		routes = append(routes, r)
 	}

@@ -13,12 +13,6 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// join puts the base of an agent before the path of a pattern.
-func join(pattern, base string) string {
-	method, path, _ := strings.Cut(pattern, " ")
-	return method + " " + base + path
-}
-
 // httpMethod serves a request of the HTTP+JSON binding.
 type httpMethod func(context.Context, *call, *adapter.Call) (any, error)
 

@@ -36,6 +36,11 @@ func IsOperation(tool string) bool {
 	return tool == AskAgent || slices.ContainsFunc(definitions, func(d definition) bool { return d.Name == tool })
 }
 
+// Reads reports whether a name is that of a tool of the site itself that changes nothing.
+func Reads(tool string) bool {
+	return slices.ContainsFunc(definitions, func(d definition) bool { return d.tool.Name == tool && d.tool.Hints.ReadOnly })
+}
+
 // ReturnsToSafe reports, by its name alone, whether a tool can only return outputs to safe:
 // admission decides on a call before it is decoded.
 func ReturnsToSafe(tool string) bool {

@@ -3,8 +3,10 @@ package p2p
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/transport"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
@@ -55,7 +57,44 @@ func (t *circuitTransport) Dial(ctx context.Context, a ma.Multiaddr, p peer.ID) 
 		return nil, err
 	}
 	defer t.release(relay)
-	return c.Dial(ctx, a, p)
+	conn, err := c.Dial(ctx, a, p)
+	if err != nil {
+		return nil, err
+	}
+	return &circuitConn{CapableConn: conn}, nil
+}
+
+// circuitConn is a connection through a relay.
+type circuitConn struct {
+	transport.CapableConn
+	doubted atomic.Bool
+}
+
+// IsClosed reports true for a doubted connection, too, so that the host dials another one. Streams of a
+// doubted connection go on.
+func (c *circuitConn) IsClosed() bool { return c.doubted.Load() || c.CapableConn.IsClosed() }
+
+// Stat implements network.ConnStat.
+func (c *circuitConn) Stat() (s network.ConnStats) {
+	if of, ok := c.CapableConn.(network.ConnStat); ok {
+		s = of.Stat()
+	}
+	return s
+}
+
+// As implements network.MuxedConn.
+func (c *circuitConn) As(target any) bool {
+	if t, ok := target.(**circuitConn); ok {
+		*t = c
+		return true
+	}
+	return c.CapableConn.As(target)
+}
+
+// isDoubted reports whether another connection replaces this one, or may.
+func isDoubted(conn network.Conn) bool {
+	var c *circuitConn
+	return conn.As(&c) && c.doubted.Load()
 }
 
 // acquire returns the client for dials through a relay.

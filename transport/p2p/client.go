@@ -20,8 +20,6 @@ import (
 const (
 	// upgradeTimeout bounds how long a call waits for a better stream while there is one.
 	upgradeTimeout = 2 * time.Second
-	// probeTimeout bounds how long a connection may take to prove that it is alive.
-	probeTimeout = 3 * time.Second
 	// hangUpTimeout bounds how long the other side may take to end a stream that was ended
 	// here.
 	hangUpTimeout = 10 * time.Second
@@ -63,14 +61,40 @@ func (h *Host) CallerBy(site identity.ID, reach func(context.Context) error, cod
 }
 
 // Call implements rpc.Caller. An error before anything was sent is an *UnreachableError. If
-// the stream breaks later it is io.ErrUnexpectedEOF, and the next call opens another.
+// the stream breaks later it is io.ErrUnexpectedEOF, and the next call opens another. A repeatable
+// request without notifications is sent once more then.
 func (c *Caller) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
-	cs, err := c.acquire(ctx)
-	if err != nil {
-		return rpc.Raw{}, &UnreachableError{err}
+	var sent error
+	for {
+		cs, err := c.acquire(ctx)
+		switch {
+		case err != nil && sent != nil:
+			return rpc.Raw{}, sent
+		case err != nil:
+			return rpc.Raw{}, &UnreachableError{err}
+		}
+		res, err := c.callOn(ctx, cs, r, note)
+		if sent != nil || !r.Repeatable || note != nil || !errors.Is(err, io.ErrUnexpectedEOF) || ctx.Err() != nil {
+			return res, err
+		}
+		sent = err
+	}
+}
+
+// callOn calls over one stream, which it releases. When the stream is replaced, a repeatable request
+// and a subscription fail with io.ErrUnexpectedEOF; others go on.
+func (c *Caller) callOn(ctx context.Context, cs *clientStream, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
+	calling, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if r.Repeatable || note != nil {
+		defer context.AfterFunc(cs.replaced, func() { cancel(errReplaced) })()
 	}
 	heard := cs.reads.Load()
-	res, err := cs.client.Call(ctx, r, note)
+	defer time.AfterFunc(silentTimeout, func() { c.checkWhileSilent(calling, cs, heard, note == nil) }).Stop()
+	res, err := cs.client.Call(calling, r, note)
+	if errors.Is(err, context.Canceled) && context.Cause(calling) == errReplaced {
+		err = errReplaced
+	}
 	silent := errors.Is(err, context.DeadlineExceeded) && heard == cs.reads.Load()
 	c.release(cs, silent)
 	return res, err
@@ -113,6 +137,9 @@ type clientStream struct {
 	client  *rpc.StreamClient
 	relayed bool
 	reads   atomic.Uint64 // counts reads with data
+
+	replaced context.Context // ends when another connection has replaced the stream's
+	replace  context.CancelFunc
 
 	calls int // running; guarded by the Caller's mu
 }
@@ -222,17 +249,25 @@ func (c *Caller) open(ctx context.Context) error {
 		defer cancel()
 	}
 	if doubt && c.host.isConnected(c.site) {
-		c.host.closeIfUnresponsive(ctx, c.site)
+		if err := c.host.probe(ctx, c.site, c.reach); err != nil && err != errReplaced && ctx.Err() == nil {
+			c.host.Network().ClosePeer(c.site) // QUIC and TCP notice a dead connection late
+		}
 	}
 	if err := c.reach(ctx); err != nil {
 		return err
 	}
+	return c.openStream(ctx)
+}
+
+// openStream opens a stream on the best existing connection, for the next calls.
+func (c *Caller) openStream(ctx context.Context) error {
 	s, err := c.host.openStream(ctx, c.site, protocolOf(c.codec))
 	if err != nil {
 		return err
 	}
 	cs := &clientStream{Stream: s, relayed: IsRelayed(s.Conn().RemoteMultiaddr())}
 	cs.client = rpc.NewStreamClient(cs, c.codec)
+	cs.replaced, cs.replace = context.WithCancel(context.Background())
 	c.setStream(cs)
 	c.host.spawn(func() {
 		cs.client.Run()
@@ -240,6 +275,10 @@ func (c *Caller) open(ctx context.Context) error {
 		c.drop(cs)
 		c.mu.Unlock()
 		cs.Close()
+		if isDoubted(cs.Conn()) {
+			cs.Conn().Close()
+		}
+		cs.replace()
 	})
 	return nil
 }
@@ -247,14 +286,4 @@ func (c *Caller) open(ctx context.Context) error {
 // openStream opens a stream on the best existing connection.
 func (h *Host) openStream(ctx context.Context, who peer.ID, id protocol.ID) (network.Stream, error) {
 	return h.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, limitedReason), limitedReason), who, id)
-}
-
-// closeIfUnresponsive closes the connections to a peer that do not answer a ping: QUIC and
-// TCP notice a dead one late.
-func (h *Host) closeIfUnresponsive(ctx context.Context, who peer.ID) {
-	asking, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	if _, err := h.ping(asking, who); err != nil && ctx.Err() == nil {
-		h.Network().ClosePeer(who)
-	}
 }

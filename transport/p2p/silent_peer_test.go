@@ -21,8 +21,8 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// cable passes on what one host sends another by UDP, until it is cut.
-func cable(t *testing.T, to *Host) (at ma.Multiaddr, cut func()) {
+// cable passes on what one host sends another by UDP, unless it drops that, and until it is cut.
+func cable(t *testing.T, to *Host, drops *atomic.Bool) (at ma.Multiaddr, cut func()) {
 	t.Helper()
 	far, err := manet.ToNetAddr(to.Addrs()[0].Decapsulate(ma.StringCast("/quic-v1")))
 	if err != nil {
@@ -48,7 +48,9 @@ func cable(t *testing.T, to *Host) (at ma.Multiaddr, cut func()) {
 			if from == in {
 				near.Store(who)
 			}
-			on(b[:n])
+			if !drops.Load() {
+				on(b[:n])
+			}
 		}
 	}
 	passing.Go(func() { pass(in, func(b []byte) { out.Write(b) }) })
@@ -72,7 +74,7 @@ func TestKilledClient(t *testing.T) {
 			site, key := newHost(t, o, overQUIC), identity.New()
 			join(t, site, newHost(t, Options{Key: key}))
 			for i := range 10 {
-				at, cut := cable(t, site)
+				at, cut := cable(t, site, new(atomic.Bool))
 				h := newHost(t, Options{Key: key})
 				if err := h.Connect(ctx, peer.AddrInfo{ID: site.ID(), Addrs: []ma.Multiaddr{at}}); err != nil {
 					t.Errorf("after %d deaths: %v", i, err)

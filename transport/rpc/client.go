@@ -22,11 +22,14 @@ type Caller interface {
 
 // Request is a call. Its ID is unique among running calls. Version and Name are for carriers
 // that mirror them beside the message: the protocol's version, and params.name or params.uri.
+// Repeatable is a request that does no more when it is received twice: a carrier may send it again
+// after it got no answer.
 type Request struct {
 	ID            ID
 	Method        string
 	Params        any
 	Version, Name string
+	Repeatable    bool
 }
 
 // StreamClient is a Caller over a byte stream, with the framing of Stream.

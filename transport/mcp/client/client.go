@@ -298,8 +298,21 @@ func (c *Client) call(ctx context.Context, id rpc.ID, method string, p params, n
 	if c.self != "" {
 		p.Meta.Via = append(slices.Clip(p.Meta.Via), c.self)
 	}
-	raw, err := c.site.Call(ctx, rpc.Request{ID: id, Method: method, Params: p, Version: rpc.Revision, Name: cmp.Or(p.Name, p.TaskID)}, note)
+	r := rpc.Request{ID: id, Method: method, Params: p, Version: rpc.Revision, Name: cmp.Or(p.Name, p.TaskID), Repeatable: repeatable(method, p)}
+	raw, err := c.site.Call(ctx, r, note)
 	return raw, requestError(err)
+}
+
+// repeatable reports whether a request does no more when the site gets it twice: it reads, returns to
+// safe, or has a key by which the site knows it again.
+func repeatable(method string, p params) bool {
+	switch method {
+	case "tools/call":
+		return tools.Reads(p.Name) || tools.ReturnsToSafe(p.Name) || p.Meta.Key != nil && KnowsKeys(p.Name)
+	case "tools/list", "server/discover", "tasks/get":
+		return true
+	}
+	return false
 }
 
 func requestError(err error) error {

@@ -67,6 +67,30 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestRepeatable: what reads, returns to safe or has a key that the site knows may be sent again, and
+// nothing else.
+func TestRepeatable(t *testing.T) {
+	f := &far{says: `{"resultType":"complete","tools":[],"content":[]}`}
+	c := New(f, "test", "1")
+	for tool, want := range map[string][2]bool{ // without and with a key
+		"read_points": {true, true}, "site_status": {true, true}, "emergency_stop": {true, true}, "release_output": {true, true},
+		"switch_output": {false, true}, "set_level": {false, true}, "show_text": {false, true}, "ask_agent": {false, true},
+		"of_an_agent": {false, false},
+	} {
+		for i, key := range []string{"", "k"} {
+			if _, err := c.AskOnce(t.Context(), tool, []byte(`{}`), Once{Key: key}); err != nil || f.asked.Repeatable != want[i] {
+				t.Errorf("%s with key %q: repeatable is %v, %v", tool, key, f.asked.Repeatable, err)
+			}
+		}
+	}
+	if c.Alive(t.Context()); !f.asked.Repeatable {
+		t.Error("a request for nothing but an answer is not repeatable")
+	}
+	if c.CallMethod(t.Context(), "owner/reset", nil); f.asked.Repeatable {
+		t.Error("an owner's act is repeatable")
+	}
+}
+
 // TestForSite: each call of a site names the site at the end of its chain of callers, and the
 // caller's list is unchanged.
 func TestForSite(t *testing.T) {

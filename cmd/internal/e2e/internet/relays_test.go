@@ -40,6 +40,7 @@ func TestInternetTwoRelays(t *testing.T) {
 		}
 	}
 	check("both")
+	w.running(t)
 
 	signal := func(s syscall.Signal) { _ = w.relay.Cmd.Process.Signal(s) }
 	signal(syscall.SIGSTOP)
@@ -67,6 +68,62 @@ func TestInternetTwoRelays(t *testing.T) {
 
 	w.relay.Kill()
 	check("one dead")
+}
+
+// running has a running agentsite connect read and move while the relay that it goes over hangs or is
+// away: each call is answered within 2.5 s more than before, also when the old connection ends.
+func (w *twoRelays) running(t *testing.T) {
+	seconds := 30
+	for name, disturb := range map[string]func(of *harness.PublicRelay) (undo func()){
+		"hangs": func(of *harness.PublicRelay) func() {
+			_ = of.Cmd.Process.Signal(syscall.SIGSTOP)
+			return func() { _ = of.Cmd.Process.Signal(syscall.SIGCONT) }
+		},
+		"away": func(of *harness.PublicRelay) func() {
+			w.IP(of.Host, "link set eth0 down")
+			return func() { w.IP(of.Host, "link set eth0 up") }
+		},
+	} {
+		l := w.copyOf(t, w.ann)
+		m := harness.ConnectSDK(t, l.Command(t.Context(), "connect", w.peer), "2026-07-28")
+		call := func(tool string, args map[string]any, want string) time.Duration {
+			t.Helper()
+			begun := time.Now()
+			said := m.Call(t, tool, args)
+			took := time.Since(begun).Round(10 * time.Millisecond)
+			if !strings.Contains(said, want) {
+				t.Errorf("own relay %s: %s answers after %v: %s", name, tool, took, said)
+			}
+			return took
+		}
+		read := func() time.Duration {
+			t.Helper()
+			return call("read_points", map[string]any{"points": []string{"shed/den/temperature"}}, `"good"`)
+		}
+		w.from.Sent(w.relay.IP)
+		usual := read()
+		before := w.from.Sent(w.relay.IP)
+		for range 20 {
+			usual = max(usual, read())
+		}
+		own := &w.relay
+		if w.from.Sent(w.relay.IP)-before < 20 {
+			own = &w.other
+		}
+		undo := disturb(own)
+		seconds++ // another key
+		first := call("switch_output", map[string]any{"output": "shed/lamp/relay", "on": true, "for_seconds": seconds}, `"value":true`)
+		longest := time.Duration(0)
+		for begun := time.Now(); time.Since(begun) < 8*time.Second; {
+			longest = max(longest, read())
+		}
+		undo()
+		t.Logf("own relay %s: a move takes %v, and a read after it at most %v; %v before", name, first, longest, usual)
+		if more := max(first, longest) - usual; more > 2500*time.Millisecond {
+			t.Errorf("own relay %s: a running connect takes %v more", name, more)
+		}
+		m.Close()
+	}
 }
 
 // twoRelays is a world with a site behind a router and two relays that have places for it.

@@ -23,7 +23,7 @@ type frameReader interface {
 // errTooLong for a message whose length satisfies tooLong.
 func newFrameReader(codec Codec, r *bufio.Reader, tooLong func(n int) bool) frameReader {
 	if codec == CBOR {
-		return &cborItems{r: r, tooLong: tooLong}
+		return &cborItems{r: r, tooLong: tooLong, skips: true}
 	}
 	return &Lines{r, tooLong}
 }
@@ -33,11 +33,11 @@ var (
 	errUnframed = errors.New("what comes is no sequence of CBOR items of definite length")
 )
 
-// maxSkipped bounds a line that is skipped.
+// maxSkipped bounds a message that is skipped.
 const maxSkipped = 16 << 20
 
-// LongLine is the error of a line of more than MaxMessage bytes, which was skipped: the next one can be
-// read. ID is that of its message, where it stands at its beginning or its end.
+// LongLine is the error of a line, or an item of CBOR, of more than MaxMessage bytes, which was skipped: the
+// next one can be read. ID is that of its message; in JSON, where it stands at its beginning or its end.
 type LongLine struct{ ID ID }
 
 func (*LongLine) Error() string { return errTooLong.Error() }
@@ -155,7 +155,10 @@ func (s *Sequence) Next() ([]byte, error) {
 type cborItems struct {
 	r       *bufio.Reader
 	tooLong func(n int) bool
-	buf     []byte // of the item that is being read
+	skips   bool   // it fails with *LongLine for a map that is too long
+	buf     []byte // of the message that is being read, or of the last part of one that is skipped
+	at      int    // where the last item begins in buf
+	skipped int    // how long a message is that is skipped, so far; 0 for one that is kept
 }
 
 func (s *cborItems) next() ([]byte, error) {
@@ -170,18 +173,41 @@ func (s *cborItems) next() ([]byte, error) {
 	if cap(s.buf) > 64<<10 {
 		s.buf = nil
 	}
-	s.buf = s.buf[:0]
-	for left := uint64(1); left > 0; left-- {
+	s.buf, s.skipped = s.buf[:0], 0
+	var id ID
+	var members uint64 // keys and values of the message that are still to come
+	named := false     // the last one is the key of the ID
+	for left, first := uint64(1), true; left > 0; left, first = left-1, false {
+		if s.skipped > 0 {
+			s.buf = s.buf[:0]
+		}
+		s.at = len(s.buf)
 		holds, err := s.readHead()
+		if err == nil {
+			err = s.admit(left - 1 + holds) // each takes a byte at least
+		}
 		if err != nil {
-			if errors.Is(err, io.EOF) && len(s.buf) > 0 {
+			if errors.Is(err, io.EOF) && len(s.buf)+s.skipped > 0 {
 				err = io.ErrUnexpectedEOF
 			}
 			return nil, err
 		}
-		if left += holds; s.exceeds(left - 1) { // each takes a byte at least
-			return nil, errTooLong
+		switch item := s.buf[s.at:]; {
+		case first:
+			members = holds
+		case left != members: // within a value
+		case members%2 == 0:
+			named, members = string(item) == "\x62id", members-1
+		default:
+			if named && id.IsZero() && len(item) > 0 {
+				_ = id.UnmarshalCBOR(item) // or it has none
+			}
+			members--
 		}
+		left += holds
+	}
+	if s.skipped > 0 {
+		return nil, &LongLine{id}
 	}
 	return bytes.Clone(s.buf), nil
 }
@@ -190,8 +216,23 @@ func (s *cborItems) next() ([]byte, error) {
 // int of 32 bits either.
 const maxLength = 1 << 29
 
-// exceeds reports whether n bytes more are too many.
-func (s *cborItems) exceeds(n uint64) bool { return n > maxLength || s.tooLong(len(s.buf)+int(n)) }
+// admit lets n bytes more come. Where that makes a message too long it begins to skip it, or fails.
+func (s *cborItems) admit(n uint64) error {
+	if s.skipped == 0 {
+		if n <= maxLength && !s.tooLong(len(s.buf)+int(n)) {
+			return nil
+		}
+		if !s.skips || s.buf[0]>>5 != cborMap || s.tooLong(MaxMessage) {
+			return errTooLong
+		}
+		s.skipped = len(s.buf)
+		s.buf, s.at = bytes.Clone(s.buf[s.at:]), 0
+	}
+	if n > maxSkipped || s.skipped+int(n) > maxSkipped {
+		return errTooLong
+	}
+	return nil
+}
 
 // readHead takes in the head of an item, and the text that belongs to it, and returns how many
 // items it holds.
@@ -200,8 +241,10 @@ func (s *cborItems) readHead() (holds uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	at := len(s.buf)
 	s.buf = append(s.buf, first)
+	if s.skipped > 0 {
+		s.skipped++
+	}
 	switch short := first & 31; {
 	case short > 27: // reserved, or without a length
 		return 0, errUnframed
@@ -210,7 +253,7 @@ func (s *cborItems) readHead() (holds uint64, err error) {
 			return 0, err
 		}
 	}
-	switch kind, n, _ := cutHead(s.buf[at:]); kind {
+	switch kind, n, _ := cutHead(s.buf[s.at:]); kind {
 	case cborBytes, cborText:
 		return 0, s.readBytes(n)
 	case cborList:
@@ -223,10 +266,19 @@ func (s *cborItems) readHead() (holds uint64, err error) {
 	return 0, nil
 }
 
-// readBytes takes in n bytes, with room made as they come.
+// readBytes takes in n bytes, with room made as they come. Those of a message that is skipped it drops, and
+// all of their item, unless they are few.
 func (s *cborItems) readBytes(n uint64) error {
-	if s.exceeds(n) {
-		return errTooLong
+	if err := s.admit(n); err != nil {
+		return err
+	}
+	if s.skipped > 0 {
+		s.skipped += int(n)
+		if n > 128 {
+			s.buf, s.at = s.buf[:0], 0
+			_, err := s.r.Discard(int(n))
+			return err
+		}
 	}
 	for n > 0 {
 		part, at := int(min(n, 4<<10)), len(s.buf)

@@ -65,6 +65,64 @@ func TestSequence(t *testing.T) {
 	}
 }
 
+// TestSequenceLong: of a message that is too long the ID is found, wherever it stands, and the next message
+// is read. What is no message, or longer than may be skipped, ends the sequence.
+func TestSequenceLong(t *testing.T) {
+	of := func(members ...any) []byte {
+		b := appendHead(nil, cborMap, uint64(len(members)/2))
+		for _, m := range members {
+			item, err := cborEnc.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b = append(b, item...)
+		}
+		return b
+	}
+	long := strings.Repeat("x", MaxMessage)
+	many := make([]int, MaxMessage)
+	nested := map[string]any{"id": 1, "a": []any{long, map[string]any{"id": 1}, "id", 1}}
+	for name, tt := range map[string]struct {
+		message []byte
+		id      ID
+		err     error // nil for a message that is skipped
+	}{
+		"first":          {of("id", 7, "method", "echo", "params", nested), NumberID(7), nil},
+		"last":           {of("method", "echo", "params", nested, "id", "x"), TextID("x"), nil},
+		"large":          {of("params", many, "id", uint64(1<<40)), NumberID(1 << 40), nil},
+		"key":            {of(long, 1, "id", 7), NumberID(7), nil},
+		"within":         {of("method", "id", "params", nested, "result", []any{"id", 1}), ID{}, nil},
+		"no ID":          {of("id", nested, "params", long), ID{}, nil},
+		"long ID":        {of("id", long, "params", long), ID{}, nil},
+		"text":           {of(long, 0)[1:], ID{}, errTooLong},
+		"list":           {of([]any{long}, 0)[1:], ID{}, errTooLong},
+		"much":           {of("params", strings.Repeat("x", maxSkipped), "id", 7), ID{}, errTooLong},
+		"much of little": {of("params", make([]uint32, maxSkipped), "id", 7), ID{}, errTooLong},
+	} {
+		for _, r := range []io.Reader{bytes.NewReader(append(tt.message, 1)), iotest.HalfReader(bytes.NewReader(append(tt.message, 1)))} {
+			s := newFrameReader(CBOR, bufio.NewReaderSize(r, 16), func(n int) bool { return n > MaxMessage })
+			_, err := s.next()
+			var skipped *LongLine
+			switch {
+			case tt.err != nil:
+				if err != tt.err {
+					t.Errorf("%s: %v, want %v", name, err, tt.err)
+				}
+				continue
+			case !errors.As(err, &skipped) || skipped.ID != tt.id:
+				t.Errorf("%s: %#v, want %v", name, err, tt.id)
+			}
+			if b, err := s.next(); string(b) != "\x01" {
+				t.Errorf("%s: the next one is %.20x, %v", name, b, err)
+			}
+		}
+		strict := newFrameReader(CBOR, bufio.NewReader(bytes.NewReader(tt.message)), func(n int) bool { return n > maxStrangerMessage })
+		if _, err := strict.next(); err != errTooLong {
+			t.Errorf("%s, of a stranger: %v", name, err)
+		}
+	}
+}
+
 // inMemory is a stream that brings some bytes, and takes what is written.
 type inMemory struct {
 	io.Reader

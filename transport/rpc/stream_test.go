@@ -380,12 +380,18 @@ func (c *closable) Close() error                { return nil }
 // TestStreamClientLongAnswer: an answer that is too long fails its own call, and neither another nor the
 // next; one that does not say of which call it is ends the stream.
 func TestStreamClientLongAnswer(t *testing.T) {
+	for _, codec := range []Codec{JSON, CBOR} {
+		t.Run(codec.ContentType(), func(t *testing.T) { testStreamClientLongAnswer(t, codec) })
+	}
+}
+
+func testStreamClientLongAnswer(t *testing.T, codec Codec) {
 	near, far := net.Pipe()
 	defer far.Close()
-	c := NewStreamClient(near, JSON)
+	c := NewStreamClient(near, codec)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run() }()
-	lines := bufio.NewReader(far)
+	requests := newFrameReader(codec, bufio.NewReader(far), exceedsMaxAnswer)
 	results := make(map[string]chan error)
 	call := func(name string) {
 		done := make(chan error, 1)
@@ -394,12 +400,16 @@ func TestStreamClientLongAnswer(t *testing.T) {
 			_, err := c.Call(t.Context(), Request{ID: TextID(name), Method: "echo"}, nil)
 			done <- err
 		}()
-		if _, err := lines.ReadString('\n'); err != nil {
+		if _, err := requests.next(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	answer := func(begin string, length int) {
-		fmt.Fprintf(far, `{"jsonrpc":"2.0",%s"result":{"x":"%s"}}`+"\n", begin, strings.Repeat("x", length))
+		text := fmt.Appendf(nil, `{"jsonrpc":"2.0",%s"result":{"x":"%s"}}`+"\n", begin, strings.Repeat("x", length))
+		if codec == CBOR {
+			text, _ = toCBOR(text)
+		}
+		far.Write(text)
 	}
 	call("waits")
 	call("long")

@@ -5,6 +5,7 @@ package board
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,11 +13,12 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// TestBoardHangs has the chips of a bus hang one after the other, each for some transfers of 4 s. It
-// alone becomes a fault, all other readings stay good, and neither a rule on another chip nor an
-// output of one moves. While a chip with outputs hangs, others can be stale for a moment: it is written to
-// again at once after a reading that hung, and both block the bus for 8 s. It takes some minutes, because each chip is asked less often meanwhile and
-// has to be found again. The board's clock follows its instructions (-icount): a busy host makes
+// TestBoardHangs has the chips of a bus hang one after the other, each for some transfers of 4 s, the
+// display while it is written to. It alone becomes a fault, all other readings stay good, and neither a
+// rule on another chip nor an output of one moves. While a chip with outputs or the display hangs, others
+// can be stale for a moment: it is written to again at once after a transfer that hung, and both block
+// the bus for 8 s. It takes some minutes, because each chip is asked less often meanwhile and has to be
+// found again. The board's clock follows its instructions (-icount): a busy host makes
 // it slow, and not late.
 func TestBoardHangs(t *testing.T) {
 	dir := harness.Need(t, "the emulated board", harness.TestbedDir)
@@ -46,6 +48,13 @@ devices:
     every: 2s
     registers:
       - { name: temperature, register: 5, width: 16, mask: 0x1fff, signed: on, scale: 0.0625, unit: Cel, range: -40..125 }
+  converter: # which has no driver, and is only read
+    driver: registers
+    bus: BUS
+    address: 0x60
+    every: 2s
+    registers: [{ name: code, register: 0, width: 16, range: 0..65535 }]
+  screen: { driver: ssd1306, bus: BUS }
   lamps: { driver: pca9685, bus: BUS, every: 2s, outputs: { lamp: { channel: 3, safe: off } }, max_on: 1h }
   relays:
     driver: pcf8574
@@ -63,11 +72,13 @@ agents:
 	defer m.EndSite(t)
 	devices := map[string]string{
 		"bme280": "climate", "tmp102": "outside", "bh1750": "light", "ads1115": "probes", "ds2482": "tanks",
-		"mcp9808": "cellar", "pca9685": "lamps", "pcf8574": "relays",
+		"mcp9808": "cellar", "pca9685": "lamps", "pcf8574": "relays", "mcp4725": "converter", "ssd1306": "screen",
 	}
+	written := []string{"lamps", "relays", "screen"}
 	holds := map[string]string{"heater": "outside", "vent": "cellar"} // by the rule's output: what it looks at
 	all := []expectation{on("heater/relay", true), on("vent/relay", true), good("climate/temperature"), good("outside/temperature"), good("light/illuminance"),
-		good("probes/voltage0"), good("tanks/boiler"), good("tanks/freezer"), good("cellar/temperature"), good("lamps/lamp"), good("relays/pump"), good("relays/door")}
+		good("probes/voltage0"), good("tanks/boiler"), good("tanks/freezer"), good("cellar/temperature"), good("lamps/lamp"), good("relays/pump"), good("relays/door"),
+		good("converter/code")}
 	m.expect(t, all...)
 	uptime := func() (seconds float64) {
 		fmt.Sscan(m.ReadFile(t, "/proc/uptime"), &seconds)
@@ -77,14 +88,33 @@ agents:
 		t.Log(chip, "hangs")
 		m.SetState(t, chip, "hung")
 		failed := false
+		var showing chan error // what a text to the display comes to, which is asked for once more then
+		show := func() {
+			if hung != "screen" {
+				return
+			}
+			showing = make(chan error, 1)
+			c := m.Client(t, true)
+			go func() {
+				_, err := c.Ask(t.Context(), "show_text", []byte(`{"display":"screen/text","text":"hung"}`))
+				showing <- err
+			}()
+		}
+		show()
 		for begun := uptime(); uptime() < begun+15; time.Sleep(200 * time.Millisecond) {
+			select {
+			case err := <-showing:
+				failed = failed || err != nil
+				show()
+			default:
+			}
 			for point, r := range m.readings(t) {
 				name, _, _ := strings.Cut(point, "/")
 				switch {
 				case name == hung:
 					failed = failed || r.Quality == "fault"
 				case holds[name] == hung:
-				case r.Quality == "stale" && holds[name] == "" && (hung == "lamps" || hung == "relays"): // see above
+				case r.Quality == "stale" && holds[name] == "" && slices.Contains(written, hung): // see above
 				case r.Quality != "good", holds[name] != "" && r.Value != true:
 					t.Errorf("while %s hangs, %s is %v, %s: %s", chip, point, r.Value, r.Quality, r.Why)
 				}
@@ -94,6 +124,10 @@ agents:
 			t.Errorf("%s hangs and is no fault", chip)
 		}
 		m.SetState(t, chip, "ok")
+		if hung == "screen" {
+			<-showing
+			m.show(t, "screen/text", "shown")
+		}
 		m.expect(t, all...)
 	}
 }

@@ -19,7 +19,7 @@ type twoRelays struct {
 	site, other *Host
 	caller      *Caller
 	drops       *atomic.Bool // the first relay answers the caller nothing
-	known       atomic.Int32 // how many relays the caller knows
+	known       atomic.Int32 // how many relays the caller knows; 0 where it finds no way for as long as it looks
 
 	echoes  atomic.Int32
 	held    chan bool // gets a value for each call of hold
@@ -48,7 +48,13 @@ func newTwoRelays(t *testing.T) *twoRelays {
 	at, _ := cable(t, first, w.drops)
 	known := append([]string{at.String() + "/p2p/" + first.ID().String() + "/p2p-circuit"}, through...)
 	w.known.Store(1)
-	w.caller = w.other.Caller(w.site.id(t), func() []string { return known[:w.known.Load()] }, rpc.CBOR)
+	w.caller = w.other.CallerBy(w.site.id(t), func(ctx context.Context) error {
+		if n := w.known.Load(); n > 0 || w.other.isConnected(w.site.ID()) {
+			return w.other.Reach(ctx, w.site.id(t), known[:n])
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}, rpc.CBOR)
 	w.echo(t, 1)
 	return w
 }
@@ -112,6 +118,7 @@ func TestRelayHangs(t *testing.T) {
 // other way it goes on once its relay does.
 func TestSlowCall(t *testing.T) {
 	w := newTwoRelays(t)
+	w.known.Store(0)
 	pinged := make(chan bool, 100)
 	w.site.SetStreamHandler(ping.ID, func(s network.Stream) {
 		pinged <- true

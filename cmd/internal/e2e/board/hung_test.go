@@ -52,7 +52,7 @@ devices:
     driver: registers
     bus: BUS
     address: 0x60
-    every: 2s
+    every: 6s
     registers: [{ name: code, register: 0, width: 16, range: 0..65535 }]
   screen: { driver: ssd1306, bus: BUS }
   lamps: { driver: pca9685, bus: BUS, every: 2s, outputs: { lamp: { channel: 3, safe: off } }, max_on: 1h }

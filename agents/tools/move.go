@@ -38,7 +38,7 @@ func IsOperation(tool string) bool {
 
 // Reads reports whether a name is that of a tool of the site itself that changes nothing.
 func Reads(tool string) bool {
-	return slices.ContainsFunc(definitions, func(d definition) bool { return d.tool.Name == tool && d.tool.Hints.ReadOnly })
+	return slices.ContainsFunc(definitions, func(d definition) bool { return d.Name == tool && d.hints.ReadOnly })
 }
 
 // ReturnsToSafe reports, by its name alone, whether a tool can only return outputs to safe:

@@ -158,8 +158,9 @@ func TestThirtyDevices(t *testing.T) {
 	}
 	r := newRig(t, wire(t, list...))
 	defer r.stop()
-	size := 0
+	size, seen := 0, 0
 	for _, tl := range r.tools() {
+		seen += len(tl.Name) + len(tl.Description) + len(tl.Input) // by a model
 		size += len(tl.Name) + len(tl.Description) + len(tl.Input) + len(tl.Output)
 		size += 80 // names of members, annotations, punctuation
 	}
@@ -167,4 +168,8 @@ func TestThirtyDevices(t *testing.T) {
 	if size+around > most {
 		t.Errorf("the tools of thirty devices take %d bytes, want %d at most", size+around, most)
 	}
+	if seen > 5000 {
+		t.Errorf("a model sees %d bytes of them, want 5000 at most", seen)
+	}
+	t.Logf("%d bytes, of which a model sees %d", size+around, seen)
 }

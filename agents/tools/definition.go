@@ -3,6 +3,7 @@ package tools
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"agentsite/agents"
 	"agentsite/agents/op"
@@ -25,6 +26,9 @@ func (d *definition) names(o *agents.Offer) (names []string, offered bool) {
 		return o.Sites[d.Op], *d.Whole(o)
 	case d.Points != nil:
 		names = *d.Points(o)
+		if d.Op == agents.OpHistory && slices.Equal(names, o.Read) {
+			return nil, len(names) > 0 // they are listed once, and a model has less to read
+		}
 		return names, len(names) > 0
 	}
 	return nil, len(o.Read) > 0

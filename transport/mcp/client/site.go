@@ -158,6 +158,9 @@ func offerOf(list []Tool) *agents.Offer {
 			*known.Points(o) = t.enum(known.Field)
 		}
 	}
+	if seen[op.ReadHistory.Name] && o.History == nil { // it lists no points where they are those of read_points
+		o.History = o.Read
+	}
 	return o
 }
 

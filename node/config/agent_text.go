@@ -65,7 +65,10 @@ func (a Agent) Renamed(rename func(address string) string) Agent {
 	return a
 }
 
-var addressForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)+`) })
+// addressForm matches what could be an address.
+var addressForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)+`)
+})
 
 func renameEntries(entries []entry, rename func(string) string) []entry {
 	all := slices.Clone(entries)
@@ -122,13 +125,14 @@ func (n *node) write(b *strings.Builder, indent string) {
 	}
 }
 
-// plainForm is what needs no quotes wherever it stands in block style. Numbers must have none.
+// plainForm matches text that needs no quotes anywhere in block style. Numbers must have none.
 var plainForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9_/.+-]([A-Za-z0-9_/.,+*()<>= %-]*[A-Za-z0-9_/.,+*()%])?$`)
 })
 
 func yamlScalar(text string, quoted bool) string {
-	if !quoted && plainForm().MatchString(text) && !strings.HasPrefix(text, "- ") && !strings.HasPrefix(text, "---") && text != "-" && text != "..." {
+	marker := text == "-" || text == "..." || strings.HasPrefix(text, "- ") || strings.HasPrefix(text, "---")
+	if !quoted && !marker && plainForm().MatchString(text) {
 		return text
 	}
 	return strconv.Quote(text)

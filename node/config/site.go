@@ -190,9 +190,9 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 
 // sectionHint returns the hint for an unknown section, which may be an entry that is not indented.
 func sectionHint(e entry) string {
-	for key, section := range map[string]string{"driver": "devices", "kind": "agents"} {
-		if _, ok := find(e.value.entries, key); ok {
-			return "; indent it with spaces, below " + section + ":"
+	for _, of := range [][2]string{{"driver", "devices"}, {"kind", "agents"}} {
+		if _, ok := find(e.value.entries, of[0]); ok {
+			return "; indent it with spaces, below " + of[1] + ":"
 		}
 	}
 	switch strings.ToLower(e.key) {

@@ -141,33 +141,8 @@ func (a Agent) Errorf(key, format string, args ...any) error {
 
 // Digest returns the same for two entries that say the same of an agent, wherever they stand in
 // their files.
-func (a Agent) Digest() (digest [sha256.Size]byte) {
-	h := sha256.New()
-	var entries func([]entry)
-	var write func(*node)
-	part := func(text string) { fmt.Fprintf(h, "%d:%s", len(text), text) }
-	write = func(n *node) {
-		fmt.Fprintf(h, "(%v", n.shape)
-		part(n.text)
-		for _, item := range n.items() {
-			write(item.value)
-		}
-		if n.shape == mapping {
-			entries(n.entries)
-		}
-		fmt.Fprint(h, ")")
-	}
-	entries = func(all []entry) {
-		sorted := slices.SortedFunc(slices.Values(all), func(x, y entry) int { return strings.Compare(x.key, y.key) })
-		for _, e := range sorted {
-			part(e.key)
-			write(e.value)
-		}
-	}
-	part(a.Name)
-	entries(a.keys.entries())
-	h.Sum(digest[:0])
-	return digest
+func (a Agent) Digest() [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(a.Name), a.Name, canonical(a.keys.entries())))
 }
 
 // Same reports whether b says of its agent what a says, wherever it stands in its file.

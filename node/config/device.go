@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -224,26 +225,33 @@ func (d Device) ages() map[string]time.Duration {
 	return all
 }
 
-func sameEntries(a, b []entry) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for _, e := range a {
-		if other, ok := find(b, e.key); !ok || !e.value.same(other.value) {
-			return false
-		}
-	}
-	return true
+func sameEntries(a, b []entry) bool { return canonical(a) == canonical(b) }
+
+// canonical returns a text that is equal for entries that say the same, in any order of their keys and
+// anywhere in a file.
+func canonical(entries []entry) string {
+	var b strings.Builder
+	writeCanonical(&b, entries)
+	return b.String()
 }
 
-func (n *node) same(m *node) bool {
-	if n.shape != m.shape || n.text != m.text {
-		return false
+func writeCanonical(b *strings.Builder, entries []entry) {
+	sorted := slices.SortedFunc(slices.Values(entries), func(x, y entry) int { return strings.Compare(x.key, y.key) })
+	for _, e := range sorted {
+		fmt.Fprintf(b, "%d:%s", len(e.key), e.key)
+		e.value.writeCanonical(b)
 	}
-	if n.shape == list {
-		return slices.EqualFunc(n.entries, m.entries, func(a, b entry) bool { return a.value.same(b.value) })
+}
+
+func (n *node) writeCanonical(b *strings.Builder) {
+	fmt.Fprintf(b, "(%v%d:%s", n.shape, len(n.text), n.text)
+	if n.shape == mapping {
+		writeCanonical(b, n.entries)
 	}
-	return sameEntries(n.entries, m.entries)
+	for _, item := range n.items() {
+		item.value.writeCanonical(b)
+	}
+	b.WriteByte(')')
 }
 
 // only returns the entries with those keys.

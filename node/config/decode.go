@@ -152,47 +152,35 @@ var (
 	rangeType       = reflect.TypeFor[device.Range]()
 )
 
-// value decodes n, the value of the key path, into v.
-func (d decoder) value(path string, n *node, v reflect.Value) {
-	if n.shape == empty {
-		d.fail(n.at, "%s has no value; write one or remove the key", path)
-		return
-	}
-	t := v.Type()
-	switch {
-	case t.Kind() == reflect.Pointer:
-		before, target := len(d.errs), reflect.New(t.Elem())
-		if d.value(path, n, target.Elem()); len(d.errs) == before {
-			v.Set(target) // after a mistake nil stays, for later checks
-		}
-	case t == durationType:
-		read(d, path, n, v, func() (time.Duration, error) { return parseDuration(n.text) })
-	case t == valueType:
-		read(d, path, n, v, func() (device.Value, error) { return parseValue(n) })
-	case t == rangeType:
-		read(d, path, n, v, func() (device.Range, error) { return parseRange(n.text) })
-	case reflect.PointerTo(t).Implements(textUnmarshaler):
-		if d.scalar(path, n, "one value") {
-			if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.text)); err != nil {
-				d.fail(n.at, "%s %w", path, err)
-			}
-		}
-	default:
-		d.kind(path, n, v)
-	}
+// parsers parse the types that are written in one value and have no UnmarshalText.
+var parsers = map[reflect.Type]func(*node) (any, error){
+	durationType: func(n *node) (any, error) { return parseDuration(n.text) },
+	valueType:    func(n *node) (any, error) { return parseValue(n) },
+	rangeType:    func(n *node) (any, error) { return parseRange(n.text) },
 }
 
-// read sets v to the result of parse for a scalar.
-func read[T any](d decoder, path string, n *node, v reflect.Value, parse func() (T, error)) {
-	if !d.scalar(path, n, "one value") {
-		return
+// value decodes n, the value of the key path, into v.
+func (d decoder) value(path string, n *node, v reflect.Value) {
+	text, isText := v.Addr().Interface().(encoding.TextUnmarshaler)
+	parse := parsers[v.Type()]
+	switch {
+	case n.shape == empty:
+		d.fail(n.at, "%s has no value; write one or remove the key", path)
+	case parse == nil && !isText:
+		d.kind(path, n, v)
+	case !d.scalar(path, n, "one value"):
+	case isText:
+		if err := text.UnmarshalText([]byte(n.text)); err != nil {
+			d.fail(n.at, "%s %w", path, err)
+		}
+	default:
+		got, err := parse(n)
+		if err != nil {
+			d.fail(n.at, "%s %w", path, err)
+			return
+		}
+		v.Set(reflect.ValueOf(got))
 	}
-	got, err := parse()
-	if err != nil {
-		d.fail(n.at, "%s %w", path, err)
-		return
-	}
-	v.Set(reflect.ValueOf(got))
 }
 
 func (d decoder) scalar(path string, n *node, wanted string) bool {
@@ -233,6 +221,11 @@ func asText(path, wanted string, n *node) string {
 // kind decodes n by the kind of v.
 func (d decoder) kind(path string, n *node, v reflect.Value) {
 	switch v.Kind() {
+	case reflect.Pointer:
+		before, target := len(d.errs), reflect.New(v.Type().Elem())
+		if d.value(path, n, target.Elem()); len(d.errs) == before {
+			v.Set(target) // after a mistake nil stays, for later checks
+		}
 	case reflect.String:
 		if d.scalar(path, n, "text") {
 			v.SetString(n.text) // as written: 1.10 stays 1.10
@@ -417,10 +410,6 @@ func inline(n *node) string {
 
 func (d decoder) mapping(path string, n *node, v reflect.Value) {
 	t := v.Type()
-	if t.Key().Kind() != reflect.String {
-		d.fail(n.at, "%s cannot be decoded: its Go type %s has no form in YAML; this is a defect of the driver", path, t)
-		return
-	}
 	if n.shape != mapping {
 		hint := "; write a name before each, as in { pump: … }"
 		switch meant := fitted(n, t); {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -41,7 +40,7 @@ type agentPart struct {
 }
 
 // agentKeys are those of agentPart.
-var agentKeys = []string{"kind", "may", "description", "tags", "listed"}
+var agentKeys = keysOf(reflect.TypeFor[agentPart]())
 
 // AIOS is the section of the one agent of that kind, which has its name, too.
 const AIOS = "aios"
@@ -61,16 +60,15 @@ func printable(text string) bool {
 func (r *report) agents(e entry) (all []Agent) {
 	for _, e := range (decoder{report: r, where: "agents"}).named(e, "agent", "clock: { kind: … }") {
 		d := decoder{report: r, where: e.key}
-		if e.value.shape != mapping {
-			d.fail(e.value.at, "expects keys such as \"kind: …\", not %s", e.value.what())
+		if !d.areKeys(e.value, "kind: …") {
 			continue
 		}
-		var own agentPart
-		d.agentPart(e.at, e.value.entries, &own)
-		if own.Kind == AIOS || e.key == AIOS {
-			d.fail(e.at, "the reporter to an AIOS registry has a section of its own, beside agents: \"aios: { registry: …, may: … }\"; no other agent has its name")
+		a := d.agent(e.at, e.value.entries)
+		if a.Kind == AIOS || a.Name == AIOS {
+			d.fail(e.at, "the reporter to an AIOS registry has a section of its own, beside agents: "+
+				"\"aios: { registry: …, may: … }\"; no other agent has its name")
 		}
-		all = append(all, Agent{e.key, own.Kind, own.May, own.Description, own.Tags, own.Listed, r.src, e.at, pack(e.value.entries)})
+		all = append(all, a)
 	}
 	return all
 }
@@ -78,21 +76,25 @@ func (r *report) agents(e entry) (all []Agent) {
 // reporter reads the section aios.
 func (r *report) reporter(e entry) []Agent {
 	d := decoder{report: r, where: e.key}
-	if e.value.shape != mapping {
-		d.fail(e.value.at, "expects keys such as \"registry: …\", not %s", e.value.what())
+	if !d.areKeys(e.value, "registry: …") {
 		return nil
 	}
 	for _, e := range only(e.value.entries, "kind", "tags", "listed") {
 		d.fail(e.at, "there is no key %q here; write registry: and may:", e.key)
 	}
-	entries := append([]entry{{e.at, "kind", &node{at: e.at, shape: scalar, text: AIOS}}}, e.value.entries...)
-	var own agentPart
-	d.agentPart(e.at, entries, &own)
-	return []Agent{{AIOS, AIOS, own.May, own.Description, nil, false, r.src, e.at, pack(entries)}}
+	return []Agent{d.agent(e.at, append([]entry{scalarEntry("kind", AIOS, e.at)}, e.value.entries...))}
 }
 
-func (d decoder) agentPart(at pos, entries []entry, own *agentPart) {
-	d.fields(at, "", only(entries, agentKeys...), reflect.ValueOf(own).Elem())
+// agent decodes the keys that every agent has, of the agent at that place.
+func (d decoder) agent(at pos, entries []entry) Agent {
+	var own agentPart
+	d.fields(at, "", only(entries, agentKeys...), reflect.ValueOf(&own).Elem())
+	d.described(own, entries)
+	return Agent{d.where, own.Kind, own.May, own.Description, own.Tags, own.Listed, d.src, at, pack(entries)}
+}
+
+// described checks the description and the tags of an agent.
+func (d decoder) described(own agentPart, entries []entry) {
 	if at, ok := find(entries, "description"); ok && (len(own.Description) > maxDescription || !printable(own.Description)) {
 		d.fail(at.value.at, "description takes at most %d characters of plain text", maxDescription)
 	}
@@ -123,20 +125,7 @@ func (a Agent) Decode(into any) error {
 // within a list of the agent is written steps[2].if; where that is missing, the nearest around it
 // counts.
 func (a Agent) Errorf(key, format string, args ...any) error {
-	at, entries := a.at, a.keys.entries()
-	for part := range strings.SplitSeq(key, ".") {
-		name, index, isItem := strings.Cut(strings.TrimSuffix(part, "]"), "[")
-		e, ok := find(entries, name)
-		if !ok {
-			break
-		}
-		value := e.value
-		if i, err := strconv.Atoi(index); isItem && err == nil && i >= 0 && i < len(value.items()) {
-			value = value.entries[i].value
-		}
-		at, entries = value.at, value.entries
-	}
-	return a.src.errorf(at, a.Name+": "+format, args...)
+	return a.src.errorf(placeOf(key, a.at, a.keys.entries()), a.Name+": "+format, args...)
 }
 
 // Digest returns the same for two entries that say the same of an agent, wherever they stand in

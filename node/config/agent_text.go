@@ -1,11 +1,9 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // ParseAgent parses the keys of one agent that stand in a text of their own, without kind:, may:
@@ -28,14 +26,12 @@ func ParseAgent(file, name, kind, may string, text []byte) (Agent, error) {
 		return Agent{}, err
 	}
 	at := pos{1, 1}
-	entries := []entry{{at, "kind", &node{at: at, shape: scalar, text: kind}}}
+	entries := []entry{scalarEntry("kind", kind, at)}
 	if may != "" {
-		entries = append(entries, entry{at, "may", &node{at: at, shape: scalar, text: may}})
+		entries = append(entries, scalarEntry("may", may, at))
 	}
-	entries = append(entries, root.entries...)
-	var own agentPart
-	decoder{report: r, where: name}.agentPart(at, entries, &own)
-	return Agent{name, kind, may, own.Description, own.Tags, own.Listed, src, at, pack(entries)}, r.err()
+	a := decoder{report: r, where: name}.agent(at, append(entries, root.entries...))
+	return a, r.err()
 }
 
 // checkVisible refuses text that a terminal shows in another way than it is read.
@@ -66,9 +62,7 @@ func (a Agent) Renamed(rename func(address string) string) Agent {
 }
 
 // addressForm matches what could be an address.
-var addressForm = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)+`)
-})
+var addressForm = lazy(`[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)+`)
 
 func renameEntries(entries []entry, rename func(string) string) []entry {
 	all := slices.Clone(entries)
@@ -126,9 +120,7 @@ func (n *node) write(b *strings.Builder, indent string) {
 }
 
 // plainForm matches text that needs no quotes anywhere in block style. Numbers must have none.
-var plainForm = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9_/.+-]([A-Za-z0-9_/.,+*()<>= %-]*[A-Za-z0-9_/.,+*()%])?$`)
-})
+var plainForm = lazy(`^[A-Za-z0-9_/.+-]([A-Za-z0-9_/.,+*()<>= %-]*[A-Za-z0-9_/.,+*()%])?$`)
 
 func yamlScalar(text string, quoted bool) string {
 	marker := text == "-" || text == "..." || strings.HasPrefix(text, "- ") || strings.HasPrefix(text, "---")

@@ -65,7 +65,9 @@ func (f field) required(defaults reflect.Value) bool {
 	return !f.optional && defaults.FieldByIndex(f.index).IsZero()
 }
 
-func keysOf(fields []field) []string {
+// keysOf lists the keys of a struct; see fieldsOf.
+func keysOf(t reflect.Type) []string {
+	fields := fieldsOf(t)
 	keys := make([]string, len(fields))
 	for i, f := range fields {
 		keys[i] = f.key
@@ -92,7 +94,7 @@ func (d decoder) fields(at pos, path string, entries []entry, v reflect.Value, a
 	var meant []string // keys that are written in other words
 	for _, e := range entries {
 		if !slices.ContainsFunc(fields, func(f field) bool { return f.key == e.key }) {
-			hint, keys := d.suggestKey(e.key, keysOf(fields), alsoKnown)
+			hint, keys := d.suggestKey(e.key, keysOf(v.Type()), alsoKnown)
 			d.fail(e.at, "there is no key %q here%s", clip(e.key), hint)
 			meant = append(meant, keys...)
 		}
@@ -129,6 +131,14 @@ func (d decoder) named(e entry, what, example string) (all []entry) {
 		all = append(all, e)
 	}
 	return all
+}
+
+// areKeys reports whether n is written as keys; an example shows what else is expected.
+func (d decoder) areKeys(n *node, example string) bool {
+	if n.shape != mapping {
+		d.fail(n.at, "expects keys such as \"%s\", not %s", example, n.what())
+	}
+	return n.shape == mapping
 }
 
 func inBrackets(doc string) string {
@@ -257,7 +267,7 @@ func (d decoder) kind(path string, n *node, v reflect.Value) {
 			if meant := fitted(n, v.Type()); meant.shape == mapping && d.mistakeIn(path, meant, v.Type()) == nil {
 				hint = "; write " + inline(meant)
 			}
-			d.fail(n.at, "%s takes keys such as %s, not %s%s", path, strings.Join(keysOf(fieldsOf(v.Type())), ", "), n.what(), hint)
+			d.fail(n.at, "%s takes keys such as %s, not %s%s", path, strings.Join(keysOf(v.Type()), ", "), n.what(), hint)
 			return
 		}
 		d.fields(n.at, path, n.entries, v)
@@ -266,7 +276,7 @@ func (d decoder) kind(path string, n *node, v reflect.Value) {
 	}
 }
 
-var wholeNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$`) })
+var wholeNumber = lazy(`^([-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$`)
 
 func (d decoder) whole(path string, n *node, v reflect.Value) {
 	if n.shape != scalar || n.quoted || !wholeNumber().MatchString(n.text) {
@@ -358,7 +368,7 @@ func fitted(n *node, t reflect.Type) *node {
 		}
 	case t.Kind() == reflect.Struct && n.shape == scalar && !n.quoted:
 		key, rest, _ := strings.Cut(n.text, " ")
-		if rest != "" && slices.Contains(keysOf(keysIn(t)), key) {
+		if rest != "" && slices.ContainsFunc(keysIn(t), func(f field) bool { return f.key == key }) {
 			value := &node{at: n.at, shape: scalar, text: rest}
 			return fitted(&node{at: n.at, shape: mapping, entries: []entry{{n.at, key, value}}}, t)
 		}
@@ -378,9 +388,9 @@ func fitted(n *node, t reflect.Type) *node {
 }
 
 // namedValue matches a name and a value in one text.
-var namedValue = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([a-z0-9_/-]+)\s*[=\s]\s*(\S+)$`) })
+var namedValue = lazy(`^([a-z0-9_/-]+)\s*[=\s]\s*(\S+)$`)
 
-var plainScalar = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9./_-][A-Za-z0-9 ./_+<>=()-]*$`) })
+var plainScalar = lazy(`^[A-Za-z0-9./_-][A-Za-z0-9 ./_+<>=()-]*$`)
 
 // inline returns a value as YAML writes it in one line; with an ellipsis for items that are too many for an
 // error.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,14 +44,13 @@ type commonKeys struct {
 const pointsKey = "points"
 
 // ownKeys never reach a driver.
-var ownKeys = append(keysOf(fieldsOf(reflect.TypeFor[commonKeys]())), pointsKey)
+var ownKeys = append(keysOf(reflect.TypeFor[commonKeys]()), pointsKey)
 
 // device decodes one entry; ok is false where its driver is not known, so that nothing else
 // can be checked.
 func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 	d := decoder{report: r, where: e.key}
-	if e.value.shape != mapping {
-		d.fail(e.value.at, "expects keys such as \"driver: …\", not %s", e.value.what())
+	if !d.areKeys(e.value, "driver: …") {
 		return Device{}, false
 	}
 	entries := e.value.entries
@@ -110,7 +110,7 @@ func DriverHint(name string, drivers []driver.Driver) string {
 // parts separates the driver's keys from those about points, and decodes both.
 func (d decoder) parts(out *Device) {
 	config := reflect.Indirect(reflect.ValueOf(out.Config))
-	driverKeys := keysOf(fieldsOf(config.Type()))
+	driverKeys := keysOf(config.Type())
 	var forDriver, forPoint []entry
 	for _, e := range out.entries {
 		switch {
@@ -142,11 +142,9 @@ func (d decoder) points(points entry) []pointConfig {
 			d.fail(e.at, "%w", err)
 			continue
 		}
-		if e.value.shape != mapping {
-			p.fail(e.value.at, "expects keys such as \"safe: off\", not %s", e.value.what())
-			continue
+		if p.areKeys(e.value, "safe: off") {
+			all = append(all, p.point(e.key, e.at, e.value.entries))
 		}
-		all = append(all, p.point(e.key, e.at, e.value.entries))
 	}
 	return all
 }
@@ -155,7 +153,8 @@ func (d decoder) points(points entry) []pointConfig {
 func (d Device) check(r *report) {
 	if v, ok := d.Config.(driver.Validator); ok {
 		if err := v.Validate(); err != nil {
-			r.fail(d.valueOf(err), d.Name, "%w", err)
+			key, _, _ := strings.Cut(err.Error(), ":") // as in "outputs.fan.pin: …"
+			r.fail(placeOf(key, d.at, d.entries), d.Name, "%w", err)
 			return
 		}
 	}
@@ -164,17 +163,20 @@ func (d Device) check(r *report) {
 	}
 }
 
-// valueOf returns the place of the value that a driver's error is about: the error begins
-// with the key, as in "outputs.fan.pin: …".
-func (d Device) valueOf(err error) pos {
-	path, _, _ := strings.Cut(err.Error(), ":")
-	at, entries := d.at, d.entries
-	for key := range strings.SplitSeq(path, ".") {
-		e, ok := find(entries, key)
+// placeOf returns the place of the value at a path such as steps[2].if below entries, or of the nearest
+// around it; at is the place of the entries.
+func placeOf(path string, at pos, entries []entry) pos {
+	for part := range strings.SplitSeq(path, ".") {
+		name, index, isItem := strings.Cut(strings.TrimSuffix(part, "]"), "[")
+		e, ok := find(entries, name)
 		if !ok {
 			break
 		}
-		at, entries = e.value.at, e.value.entries
+		value := e.value
+		if i, err := strconv.Atoi(index); isItem && err == nil && i >= 0 && i < len(value.items()) {
+			value = value.entries[i].value
+		}
+		at, entries = value.at, value.entries
 	}
 	return at
 }

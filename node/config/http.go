@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"agentsite/device"
 	"agentsite/node/identity"
@@ -37,7 +35,7 @@ type HTTP struct {
 
 const maxCallers = 32
 
-var callerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(identity.WBAPattern) })
+var callerForm = lazy(identity.WBAPattern)
 
 // Protocols are those that HTTP can speak beside MCP. A site speaks DefaultProtocols unless its
 // configuration lists some.
@@ -84,35 +82,27 @@ func (r *report) http(e entry) {
 	r.checkKey(e, "listen", CheckListen)
 	r.checkKey(e, "https", CheckHTTPS)
 	r.checkKey(e, "domain", checkDomain)
-	r.callers(e)
-	r.pushHosts(e)
 	r.certificate(e)
-	hosts, ok := find(e.value.entries, "hosts")
-	if !ok {
-		return
-	}
-	for _, item := range hosts.value.items() {
-		if item.value.shape != scalar {
-			continue
-		}
-		if err := checkHost(item.value.text); err != nil {
-			r.fail(item.value.at, "http", "hosts: %w", err)
+	for _, n := range r.scalars(e, "hosts", 0) {
+		if err := checkHost(n.text); err != nil {
+			r.fail(n.at, "http", "hosts: %w", err)
 		}
 	}
-}
-
-// callers checks the list of that name.
-func (r *report) callers(e entry) {
-	list, ok := find(e.value.entries, "callers")
-	if !ok {
-		return
+	for _, n := range r.scalars(e, "callers", maxCallers) {
+		if len(n.text) > 256 || !callerForm().MatchString(n.text) {
+			r.fail(n.at, "http", "callers takes names such as did:wba:example.com or did:wba:example.com:user:ann:e1_…, "+
+				"not %q; a did:key needs no line here", clip(n.text))
+		}
 	}
-	if len(list.value.items()) > maxCallers {
-		r.fail(list.value.at, "http", "callers: %d are enough", maxCallers)
-	}
-	for _, item := range list.value.items() {
-		if item.value.shape == scalar && (len(item.value.text) > 256 || !callerForm().MatchString(item.value.text)) {
-			r.fail(item.value.at, "http", "callers takes names such as did:wba:example.com or did:wba:example.com:user:ann:e1_…, not %q; a did:key needs no line here", clip(item.value.text))
+	for _, n := range r.scalars(e, "push_hosts", maxPushHosts) {
+		host, port, err := net.SplitHostPort(n.text)
+		if err != nil {
+			host, port = strings.Trim(n.text, "[]"), "443"
+		}
+		_, err = strconv.ParseUint(port, 10, 16)
+		if err != nil || !pushHostForm().MatchString(n.text) || checkHost(host) != nil {
+			r.fail(n.at, "http", "push_hosts takes hosts such as hooks.example.com, 192.168.1.20:8443 or [fd00::20]:8443, "+
+				"in small letters and without https://, not %q", clip(n.text))
 		}
 	}
 }
@@ -122,30 +112,7 @@ const maxPushHosts = 16
 // pushHostPattern is a name or an address with a port, as far as a pattern can say.
 const pushHostPattern = `^([a-z0-9][a-z0-9.-]{0,252}|\[[0-9a-f:.]{2,45}\])(:[1-9][0-9]{0,4})?$`
 
-var pushHostForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pushHostPattern) })
-
-// pushHosts checks the list of that name.
-func (r *report) pushHosts(e entry) {
-	list, ok := find(e.value.entries, "push_hosts")
-	if !ok {
-		return
-	}
-	if len(list.value.items()) > maxPushHosts {
-		r.fail(list.value.at, "http", "push_hosts: %d are enough", maxPushHosts)
-	}
-	for _, item := range list.value.items() {
-		if item.value.shape != scalar {
-			continue
-		}
-		host, port, err := net.SplitHostPort(item.value.text)
-		if err != nil {
-			host, port = strings.Trim(item.value.text, "[]"), "443"
-		}
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil || !pushHostForm().MatchString(item.value.text) || checkHost(host) != nil {
-			r.fail(item.value.at, "http", "push_hosts takes hosts such as hooks.example.com, 192.168.1.20:8443 or [fd00::20]:8443, in small letters and without https://, not %q", clip(item.value.text))
-		}
-	}
-}
+var pushHostForm = lazy(pushHostPattern)
 
 // certificate checks that a domain has its certificate, and that nothing else has one.
 func (r *report) certificate(e entry) {
@@ -225,9 +192,7 @@ func hostAndPort(listen, example string) (host, port string, err error) {
 	return host, port, nil
 }
 
-var hostName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
-})
+var hostName = lazy(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
 
 // checkHost accepts one exact host name or IP address, as in a Host header.
 func checkHost(host string) error {

@@ -1,12 +1,6 @@
 package config
 
-import (
-	"errors"
-	"fmt"
-	"reflect"
-	"regexp"
-	"sync"
-)
+import "reflect"
 
 // DefaultInternet is the default address for peers.
 const DefaultInternet = ":8475"
@@ -28,10 +22,7 @@ const (
 	maxRelays    = 16
 )
 
-var (
-	relayForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(relayPattern) })
-	realmForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(realmPattern) })
-)
+var relayForm, realmForm = lazy(relayPattern), lazy(realmPattern)
 
 // CheckInternet accepts any address of this machine with a port, or a port alone for all
 // of them. Port 0 takes any free one.
@@ -42,25 +33,14 @@ func (r *report) internet(e entry) *Internet {
 	n := &Internet{Listen: DefaultInternet, PortMap: true}
 	r.section(e, reflect.ValueOf(n).Elem())
 	r.checkKey(e, "listen", CheckInternet)
-	if at, realm, ok := e.scalar("realm"); ok && !realmForm().MatchString(realm) {
-		r.fail(at, "internet", "realm takes a name and its secret, as agentsite realm new prints them, or public for everybody") // without the value, which may hold the secret
+	if at, realm, ok := e.scalar("realm"); ok && !realmForm().MatchString(realm) { // which may hold the secret
+		r.fail(at, "internet", "realm takes a name and its secret, as agentsite realm new prints them, or public for everybody")
 	}
-	if relays, ok := find(e.value.entries, "relays"); ok {
-		for i, item := range relays.value.items() {
-			if err := checkRelay(i, item.value.text); err != nil && item.value.shape == scalar {
-				r.fail(item.value.at, "internet", "relays: %w", err)
-			}
+	for _, n := range r.scalars(e, "relays", maxRelays) {
+		if !relayForm().MatchString(n.text) {
+			r.fail(n.at, "internet", "relays: \"%s\" is no relay; write the address that agentsite relay prints, "+
+				"such as /dns4/relay.example/udp/8475/quic-v1/p2p/12D3KooW…", clip(n.text))
 		}
 	}
 	return n
-}
-
-func checkRelay(i int, text string) error {
-	if i >= maxRelays {
-		return fmt.Errorf("%d are enough: leave out the others", maxRelays)
-	}
-	if !relayForm().MatchString(text) {
-		return errors.New(`"` + clip(text) + `" is no relay; write the address that agentsite relay prints, such as /dns4/relay.example/udp/8475/quic-v1/p2p/12D3KooW…`)
-	}
-	return nil
 }

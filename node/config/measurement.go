@@ -24,7 +24,7 @@ type measurementPart struct {
 	Unit   *unit         `json:"unit,omitempty" jsonschema:"what it is then in, as UCUM writes it: Cel, %, Pa, lx, V; the device's own when not written"`
 }
 
-var measurementKeys = keysOf(fieldsOf(reflect.TypeFor[measurementPart]()))
+var measurementKeys = keysOf(reflect.TypeFor[measurementPart]())
 
 // unit is a UCUM code.
 type unit string

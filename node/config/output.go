@@ -44,7 +44,7 @@ type outputPart struct {
 	Confirm   confirmer    `json:"confirm,omitempty" jsonschema:"owner: each move away from safe waits for the owner's agentsite approve"`
 }
 
-var outputKeys = keysOf(fieldsOf(reflect.TypeFor[outputPart]()))
+var outputKeys = keysOf(reflect.TypeFor[outputPart]())
 
 // output checks what needs no description of the device.
 func (d decoder) output(w pointConfig) {

@@ -5,9 +5,9 @@ import "strings"
 // Plan returns a file of the site with these devices only, for the guard's process. Comments
 // and places are lost: equal devices make equal plans.
 func Plan(s *Site, devices []Device) []byte {
-	site := []entry{{key: "name", value: &node{shape: scalar, text: s.Name}}}
+	site := []entry{scalarEntry("name", s.Name, pos{})}
 	if s.Watchdog != "" {
-		site = append(site, entry{key: "watchdog", value: &node{shape: scalar, text: s.Watchdog}})
+		site = append(site, scalarEntry("watchdog", s.Watchdog, pos{}))
 	}
 	var all []entry
 	for _, d := range devices {

@@ -22,7 +22,7 @@ type pointPart struct {
 	measurementPart
 }
 
-var pointKeys = keysOf(fieldsOf(reflect.TypeFor[pointPart]()))
+var pointKeys = keysOf(reflect.TypeFor[pointPart]())
 
 // pointConfig is a pointPart and where it stands.
 type pointConfig struct {

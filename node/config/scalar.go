@@ -17,11 +17,14 @@ import (
 // The forms of numbers. 010 is refused because it may mean eight, and .nan and .inf because no
 // hardware accepts them.
 var (
-	decimal = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
-	})
-	hex = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^0x[0-9a-fA-F]+$`) })
+	decimal = lazy(`^[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+	hex     = lazy(`^0x[0-9a-fA-F]+$`)
 )
+
+// lazy compiles a pattern when it is first used.
+func lazy(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 // parseNumber parses a finite number.
 func parseNumber(text string) (float64, error) {
@@ -93,12 +96,10 @@ func parseDuration(text string) (time.Duration, error) {
 }
 
 // inWords matches a time with its unit in words.
-var inWords = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?i)([0-9]+)(?:[.,]([0-9]+))?\s*(ms|s|m|h|sec|min|minute|hr|hour|d|day|w|week)[a-z]?s?\.?$`)
-})
+var inWords = lazy(`^(?i)([0-9]+)(?:[.,]([0-9]+))?\s*(ms|s|m|h|sec|min|minute|hr|hour|d|day|w|week)[a-z]?s?\.?$`)
 
 // clockLike matches a time as hours, minutes and seconds.
-var clockLike = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{1,3}):([0-5][0-9]):([0-5][0-9])$`) })
+var clockLike = lazy(`^([0-9]{1,3}):([0-5][0-9]):([0-5][0-9])$`)
 
 // timeHint returns the hint for a time such as 1 day, 5 minutes or 2,5m; "" for others.
 func timeHint(text string) string {

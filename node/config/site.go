@@ -9,10 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"agentsite/agents/rule/calendar"
 	"agentsite/device"
@@ -44,13 +42,13 @@ type Site struct {
 var sections = []string{"site", "owner", "claim", "clock", "http", "protocols", "wot", "discovery", "internet", "history", "devices", "agents", AIOS}
 
 // ownerForm is a did:key of an Ed25519 key.
-var ownerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(ownerPattern) })
+var ownerForm = lazy(ownerPattern)
 
 // lastKnown is the only value of clock.
 const lastKnown = "last-known"
 
 // claimForm is 128 bits in base64url.
-var claimForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(claimPattern) })
+var claimForm = lazy(claimPattern)
 
 // siteSection is the site section.
 type siteSection struct {
@@ -207,11 +205,9 @@ func sectionHint(e entry) string {
 // section decodes the keys under e into v, a struct.
 func (r *report) section(e entry, v reflect.Value) {
 	d := decoder{report: r, where: e.key}
-	if e.value.shape != mapping {
-		d.fail(e.value.at, "expects keys such as \"%s: …\", not %s", keysOf(fieldsOf(v.Type()))[0], e.value.what())
-		return
+	if d.areKeys(e.value, keysOf(v.Type())[0]+": …") {
+		d.fields(e.at, "", e.value.entries, v)
 	}
-	d.fields(e.at, "", e.value.entries, v)
 }
 
 // scalar returns the place and the text of a key of a section that is written as a scalar.
@@ -221,6 +217,24 @@ func (e entry) scalar(key string) (at pos, text string, ok bool) {
 		return pos{}, "", false
 	}
 	return found.value.at, found.value.text, true
+}
+
+// scalars returns the items of a list of a section that are written as scalars; more than most are a
+// mistake, unless that is 0.
+func (r *report) scalars(e entry, key string, most int) (all []*node) {
+	list, ok := find(e.value.entries, key)
+	if !ok {
+		return nil
+	}
+	if n := len(list.value.items()); most > 0 && n > most {
+		r.fail(list.value.at, e.key, "%s: %d are enough; leave out the others", key, most)
+	}
+	for _, item := range list.value.items() {
+		if item.value.shape == scalar {
+			all = append(all, item.value)
+		}
+	}
+	return all
 }
 
 func (r *report) about(e entry) siteSection {

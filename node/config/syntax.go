@@ -207,6 +207,10 @@ type entry struct {
 	value *node
 }
 
+func scalarEntry(key, text string, at pos) entry {
+	return entry{at, key, &node{at: at, shape: scalar, text: text}}
+}
+
 func find(entries []entry, key string) (entry, bool) {
 	for _, e := range entries {
 		if e.key == key {

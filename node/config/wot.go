@@ -3,8 +3,6 @@ package config
 import (
 	"net/netip"
 	"net/url"
-	"regexp"
-	"sync"
 )
 
 // WoT is the section of that name: directories of W3C Web of Things.
@@ -16,7 +14,7 @@ type WoT struct {
 
 const keyFilePattern = `^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$`
 
-var keyFileForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(keyFilePattern) })
+var keyFileForm = lazy(keyFilePattern)
 
 // wot checks the written values of the section.
 func (r *report) wot(e entry) {

@@ -95,7 +95,8 @@ func (d decoder) agent(at pos, entries []entry) Agent {
 
 // described checks the description and the tags of an agent.
 func (d decoder) described(own agentPart, entries []entry) {
-	if at, ok := find(entries, "description"); ok && (len(own.Description) > maxDescription || !printable(own.Description)) {
+	if len(own.Description) > maxDescription || !printable(own.Description) {
+		at, _ := find(entries, "description")
 		d.fail(at.value.at, "description takes at most %d characters of plain text", maxDescription)
 	}
 	tags, _ := find(entries, "tags")

@@ -272,7 +272,8 @@ func (d decoder) kind(path string, n *node, v reflect.Value) {
 		}
 		d.fields(n.at, path, n.entries, v)
 	default:
-		d.fail(n.at, "%s cannot be decoded: its Go type %s has no form in YAML; this is a defect of the driver", path, v.Type())
+		d.fail(n.at, "%s cannot be decoded: its Go type %s has no form in YAML; this is a defect of the driver",
+			path, v.Type())
 	}
 }
 

@@ -75,7 +75,9 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 		return Device{}, false
 	}
 	d.of = &drv
-	out := Device{Name: e.key, Driver: drv.Name, Every: own.Every, Config: drv.Config(), src: r.src, at: e.at, entries: entries}
+	out := Device{
+		Name: e.key, Driver: drv.Name, Every: own.Every, Config: drv.Config(), src: r.src, at: e.at, entries: entries,
+	}
 	before := len(r.errs)
 	d.parts(&out)
 	if len(r.errs) == before {
@@ -132,7 +134,8 @@ func (d decoder) parts(out *Device) {
 // points decodes the keys per point.
 func (d decoder) points(points entry) []pointConfig {
 	if points.value.shape != mapping {
-		d.fail(points.value.at, "points expects a name per point, such as \"heater: { safe: off }\", not %s", points.value.what())
+		d.fail(points.value.at, "points expects a name per point, such as \"heater: { safe: off }\", not %s",
+			points.value.what())
 		return nil
 	}
 	var all []pointConfig

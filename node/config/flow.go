@@ -275,28 +275,17 @@ func causeOf(src *source, tokens token.Tokens, stopped *token.Token) *Error {
 
 // outdented is about a line that begins between the columns of two levels above it; nil for any other.
 func outdented(src *source, above token.Tokens, at pos) *Error {
-	var open []int // columns of the levels
-	flow, line := 0, 0
+	var open levels
 	for _, t := range above {
-		switch t.Type {
-		case token.CommentType:
-			continue
-		case token.MappingStartType, token.SequenceStartType:
-			flow++
-		case token.MappingEndType, token.SequenceEndType:
-			flow--
-		}
-		if p := position(t); p.line != line || t.Type == token.SequenceEntryType {
-			open = append(slices.DeleteFunc(open, func(column int) bool { return column >= p.column }), p.column)
-			line = p.line
-		}
+		open.add(t)
 	}
-	i := slices.IndexFunc(open, func(column int) bool { return column > at.column })
-	if flow > 0 || i <= 0 || slices.Contains(open, at.column) {
+	i := slices.IndexFunc(open.columns, func(column int) bool { return column > at.column })
+	if open.flow > 0 || i <= 0 || open.columns[i-1] == at.column {
 		return nil
 	}
+	outer, inner := open.columns[i-1]-1, open.columns[i]-1
 	return src.errorf(at, "this line begins after %d spaces, and those above after %d and %d; begin it after %d or %d",
-		at.column-1, open[i-1]-1, open[i]-1, open[i-1]-1, open[i]-1)
+		at.column-1, outer, inner, outer, inner)
 }
 
 // indented is about the line of a key that the line above took for more of its text.

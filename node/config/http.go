@@ -47,17 +47,18 @@ var (
 // protocols decodes the section of that name, a list of names.
 func (r *report) protocols(e entry) (names []string) {
 	if e.value.shape != list {
-		r.fail(e.value.at, e.key, "takes a list such as [%s], or [] for none but MCP, not %s", strings.Join(Protocols, ", "), e.value.what())
+		r.fail(e.value.at, e.key, "takes a list such as [%s], or [] for none but MCP, not %s",
+			strings.Join(Protocols, ", "), e.value.what())
 		return nil
 	}
 	for _, item := range e.value.items() {
-		switch {
-		case item.value.shape != scalar || !slices.Contains(Protocols, item.value.text):
-			r.fail(item.value.at, e.key, "there is no protocol %q%s", clip(item.value.text), device.Suggest(item.value.text, Protocols, "protocol"))
-		case slices.Contains(names, item.value.text):
-			r.fail(item.value.at, e.key, "%s is listed twice", item.value.text)
+		switch n := item.value; {
+		case n.shape != scalar || !slices.Contains(Protocols, n.text):
+			r.fail(n.at, e.key, "there is no protocol %q%s", clip(n.text), device.Suggest(n.text, Protocols, "protocol"))
+		case slices.Contains(names, n.text):
+			r.fail(n.at, e.key, "%s is listed twice", n.text)
 		default:
-			names = append(names, item.value.text)
+			names = append(names, n.text)
 		}
 	}
 	return names
@@ -122,7 +123,8 @@ func (r *report) certificate(e entry) {
 		case ok && !named:
 			r.fail(at, "http", "%s is of a domain: write domain: with the name that it is for", key)
 		case !ok && named:
-			r.fail(domain, "http", "a domain needs certificate: and certificate_key:, the files with its certificate and the key of that; an authority such as Let's Encrypt gives them")
+			r.fail(domain, "http", "a domain needs certificate: and certificate_key:, the files with its certificate and "+
+				"the key of that; an authority such as Let's Encrypt gives them")
 		}
 	}
 }
@@ -133,8 +135,10 @@ func checkDomain(domain string) error {
 	if err != nil {
 		host, port = domain, "443"
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host != domain && port == "443" || !callerForm().MatchString("did:wba:"+host) {
-		return fmt.Errorf("takes a name such as garden.example.org, or garden.example.org:8474 where the port is not 443, not %q", clip(domain))
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 || host != domain && port == "443" || !callerForm().MatchString("did:wba:"+host) {
+		return fmt.Errorf("takes a name such as garden.example.org, or garden.example.org:8474 where the port is not 443, "+
+			"not %q", clip(domain))
 	}
 	return nil
 }
@@ -157,7 +161,8 @@ func CheckListen(listen string) error {
 	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("%s would serve the network over plain HTTP, which anyone can read; use 127.0.0.1:%s", clip(listen), port)
+	return fmt.Errorf("%s would serve the network over plain HTTP, which anyone can read; use 127.0.0.1:%s",
+		clip(listen), port)
 }
 
 // CheckHTTPS accepts any address of this machine with a port, a port alone for all of
@@ -208,5 +213,6 @@ func checkHost(host string) error {
 	if lower := strings.ToLower(host); lower != host && hostName().MatchString(lower) {
 		return fmt.Errorf("write %s as %s", clip(host), clip(lower))
 	}
-	return fmt.Errorf("%q is not a host name or an IP address; write it as greenhouse.local or 192.168.1.20, without http://, port or wildcard", clip(host))
+	return fmt.Errorf("%q is not a host name or an IP address; write it as greenhouse.local or 192.168.1.20, "+
+		"without http://, port or wildcard", clip(host))
 }

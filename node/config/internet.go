@@ -1,7 +1,5 @@
 package config
 
-import "reflect"
-
 // DefaultInternet is the default address for peers.
 const DefaultInternet = ":8475"
 
@@ -31,10 +29,11 @@ func CheckInternet(listen string) error { return checkAddress(listen, DefaultInt
 // internet decodes and checks the section.
 func (r *report) internet(e entry) *Internet {
 	n := &Internet{Listen: DefaultInternet, PortMap: true}
-	r.section(e, reflect.ValueOf(n).Elem())
+	r.section(e, n)
 	r.checkKey(e, "listen", CheckInternet)
 	if at, realm, ok := e.scalar("realm"); ok && !realmForm().MatchString(realm) { // which may hold the secret
-		r.fail(at, "internet", "realm takes a name and its secret, as agentsite realm new prints them, or public for everybody")
+		r.fail(at, "internet", "realm takes a name and its secret, as agentsite realm new prints them, "+
+			"or public for everybody")
 	}
 	for _, n := range r.scalars(e, "relays", maxRelays) {
 		if !relayForm().MatchString(n.text) {

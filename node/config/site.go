@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -39,16 +40,19 @@ type Site struct {
 }
 
 // sections are the keys at the left margin, for suggestions.
-var sections = []string{"site", "owner", "claim", "clock", "http", "protocols", "wot", "discovery", "internet", "history", "devices", "agents", AIOS}
-
-// ownerForm is a did:key of an Ed25519 key.
-var ownerForm = lazy(ownerPattern)
+var sections = []string{
+	"site", "owner", "claim", "clock", "http", "protocols", "wot", "discovery", "internet", "history", "devices", "agents",
+	AIOS,
+}
 
 // lastKnown is the only value of clock.
 const lastKnown = "last-known"
 
-// claimForm is 128 bits in base64url.
-var claimForm = lazy(claimPattern)
+var (
+	ownerForm = lazy(ownerPattern) // a did:key of an Ed25519 key
+	claimForm = lazy(claimPattern) // 128 bits in base64url
+	clockForm = lazy(`^` + lastKnown + `$`)
+)
 
 // siteSection is the site section.
 type siteSection struct {
@@ -84,7 +88,8 @@ func ReadFile(path string) (file string, text []byte, err error) {
 		if errors.As(err, &path) { // which repeats the name
 			err = path.Err
 		}
-		return file, nil, &Error{File: file, Err: fmt.Errorf("the configuration cannot be read (%w); check its name and permissions", err)}
+		err = fmt.Errorf("the configuration cannot be read (%w); check its name and permissions", err)
+		return file, nil, &Error{File: file, Err: err}
 	}
 	return file, text, nil
 }
@@ -116,7 +121,10 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		return nil, err
 	}
 	r := &report{src: src}
-	site := &Site{HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, Protocols: DefaultProtocols, Discovery: Discovery{MDNS: true}, History: DefaultHistory}
+	site := &Site{
+		HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, Protocols: DefaultProtocols,
+		Discovery: Discovery{MDNS: true}, History: DefaultHistory,
+	}
 	if root.shape != mapping {
 		r.fail(root.at, "", "a site is written as keys such as \"site: { name: my-site }\", not %s", root.what())
 		return nil, r.err()
@@ -131,31 +139,28 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			}
 			site.Holidays, _ = a.holidays()
 		case "owner":
-			if site.Owner = e.value.text; e.value.shape != scalar || !ownerForm().MatchString(site.Owner) {
-				r.fail(e.value.at, "owner", "takes the public half of an owner's key, such as did:key:z6Mk…: agentsite identity --card - prints yours")
-			}
+			site.Owner = r.word(e, ownerForm(), "takes the public half of an owner's key, such as did:key:z6Mk…: "+
+				"agentsite identity --card - prints yours")
 		case "claim":
-			if site.Claim = e.value.text; e.value.shape != scalar || !claimForm().MatchString(site.Claim) {
-				r.fail(e.value.at, "claim", "takes a secret of 22 random letters, digits, - and _; openssl rand -base64 16 | tr +/ -_ | tr -d = makes one")
-			}
+			site.Claim = r.word(e, claimForm(), "takes a secret of 22 random letters, digits, - and _; "+
+				"openssl rand -base64 16 | tr +/ -_ | tr -d = makes one")
 		case "clock":
-			if site.LastKnown = e.value.shape == scalar && e.value.text == lastKnown; !site.LastKnown {
-				r.fail(e.value.at, "clock", "takes %s: after a start the site goes by the last known time until a network or an owner tells it. Without the key, permissions wait for that", lastKnown)
-			}
+			site.LastKnown = r.word(e, clockForm(), "takes "+lastKnown+": after a start the site goes by the last known time "+
+				"until a network or an owner tells it. Without the key, permissions wait for that") != ""
 		case "http":
-			r.section(e, reflect.ValueOf(&site.HTTP).Elem())
+			r.section(e, &site.HTTP)
 			r.http(e)
 		case "protocols":
 			site.Protocols = r.protocols(e)
 		case "wot":
-			r.section(e, reflect.ValueOf(&site.WoT).Elem())
+			r.section(e, &site.WoT)
 			r.wot(e)
 		case "discovery":
-			r.section(e, reflect.ValueOf(&site.Discovery).Elem())
+			r.section(e, &site.Discovery)
 		case "internet":
 			site.Internet = r.internet(e)
 		case "history":
-			r.section(e, reflect.ValueOf(&site.History).Elem())
+			r.section(e, &site.History)
 			r.history(e, site.History)
 		case "devices":
 			site.Devices = r.devices(e, drivers)
@@ -170,7 +175,8 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 	if e, ok := find(root.entries, "http"); ok {
 		for key, protocol := range map[string]string{"callers": "anp", "push_hosts": "a2a"} {
 			if at, ok := find(e.value.entries, key); ok && !slices.Contains(site.Protocols, protocol) {
-				r.fail(at.at, "http", "%s is for requests by %s, which this site does not speak; write it under protocols:, too", key, strings.ToUpper(protocol))
+				r.fail(at.at, "http", "%s is for requests by %s, which this site does not speak; write it under protocols:, too",
+					key, strings.ToUpper(protocol))
 			}
 		}
 	}
@@ -202,8 +208,17 @@ func sectionHint(e entry) string {
 	return device.Suggest(e.key, sections, "section")
 }
 
-// section decodes the keys under e into v, a struct.
-func (r *report) section(e entry, v reflect.Value) {
+// word returns the value of a key at the left margin; what it takes is said of one of another form.
+func (r *report) word(e entry, form *regexp.Regexp, takes string) string {
+	if e.value.shape != scalar || !form.MatchString(e.value.text) {
+		r.fail(e.value.at, e.key, "%s", takes)
+	}
+	return e.value.text
+}
+
+// section decodes the keys under e into a struct.
+func (r *report) section(e entry, into any) {
+	v := reflect.ValueOf(into).Elem()
 	d := decoder{report: r, where: e.key}
 	if d.areKeys(e.value, keysOf(v.Type())[0]+": …") {
 		d.fields(e.at, "", e.value.entries, v)
@@ -239,7 +254,7 @@ func (r *report) scalars(e entry, key string, most int) (all []*node) {
 
 func (r *report) about(e entry) siteSection {
 	var a siteSection
-	r.section(e, reflect.ValueOf(&a).Elem())
+	r.section(e, &a)
 	if at, name, ok := e.scalar("name"); ok {
 		if err := device.CheckName(name); err != nil {
 			r.fail(at, "site", "%w", err)

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -25,10 +26,13 @@ const (
 )
 
 // parseTree parses one YAML document of mappings, lists and scalars, without references, tags
-// and repeated keys.
+// and repeated keys. The tree keeps each scalar as it is written. The library's own decoder does not: it
+// reads 1.5 as the whole number 1, 010 as 8, the text 1.10 as 1.1 and a missing value as zero, and it stops
+// at the first mistake.
 func parseTree(name string, text []byte) (*node, *source, error) {
 	if len(text) > MaxBytes {
-		return nil, nil, newSource(name, "").errorf(pos{}, "the file is larger than 1 MiB; a configuration is a few kilobytes: is this the right file?")
+		return nil, nil, newSource(name, "").errorf(pos{},
+			"the file is larger than 1 MiB; a configuration is a few kilobytes: is this the right file?")
 	}
 	// Editors on Windows add both; neither changes what a line or a column is.
 	clean := strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"), "\r\n", "\n")
@@ -89,8 +93,10 @@ func checkText(src *source) *Error {
 
 // notUsed has the errors of tokens that are refused.
 var notUsed = map[token.Type]string{
-	token.AnchorType:      "anchors (&) are not used here; write the value out where it is needed, and put text that begins with & in quotes",
-	token.AliasType:       "aliases (*) are not used here; write the value out again, and put text that begins with * in quotes",
+	token.AnchorType: "anchors (&) are not used here; write the value out where it is needed, " +
+		"and put text that begins with & in quotes",
+	token.AliasType: "aliases (*) are not used here; write the value out again, " +
+		"and put text that begins with * in quotes",
 	token.MergeKeyType:    "merge keys (<<) are not used here; write the keys out again",
 	token.TagType:         "tags (!) are not used here; remove it, and put text that begins with ! in quotes",
 	token.DirectiveType:   "directives (%) are not used here; remove the line",
@@ -101,51 +107,57 @@ var notUsed = map[token.Type]string{
 // checkTokens refuses unsupported features of YAML, and too long or too deep content.
 func checkTokens(src *source, tokens token.Tokens) *Error {
 	if len(tokens) > maxTokens {
-		return src.errorf(position(tokens[maxTokens]), "the file has too many parts; one site needs far fewer: is this the right file?")
+		return src.errorf(position(tokens[maxTokens]),
+			"the file has too many parts; one site needs far fewer: is this the right file?")
 	}
-	var indents []int // columns at which the block levels that are open began
-	flow, line := 0, 0
+	var open levels
 	begun := false
 	for _, t := range tokens {
 		at := position(t)
 		if why, bad := notUsed[t.Type]; bad && !(t.Type == token.DirectiveType && at.column > 1) { // see checkFlow
 			return src.errorf(at, "%s", why)
 		}
-		switch t.Type {
-		case token.DocumentHeaderType:
-			if begun {
-				return src.errorf(at, "a second document begins here; one file describes one site")
-			}
-			begun = true
-			continue
-		case token.CommentType:
-			continue
-		case token.MappingStartType, token.SequenceStartType:
-			flow++
-		case token.MappingEndType, token.SequenceEndType:
-			flow = max(0, flow-1)
+		if t.Type == token.DocumentHeaderType && begun {
+			return src.errorf(at, "a second document begins here; one file describes one site")
 		}
-		begun = true
-		// A block level begins at the first token of a line or at a list's dash.
-		if at.line != line || t.Type == token.SequenceEntryType {
-			for len(indents) > 0 && indents[len(indents)-1] >= at.column {
-				indents = indents[:len(indents)-1]
-			}
-			indents = append(indents, at.column)
-			line = at.line
-		}
-		if flow+len(indents) > maxDepth {
+		begun = begun || t.Type != token.CommentType
+		if open.add(t); open.flow+len(open.columns) > maxDepth {
 			return src.errorf(at, "this is nested more than %d deep; no key of a site is", maxDepth)
 		}
 	}
 	return nil
 }
 
+// levels counts what is open at a token.
+type levels struct {
+	columns []int // at which the block levels began
+	flow    int   // braces and brackets
+	line    int   // of the last token
+}
+
+// add moves l on to the next token.
+func (l *levels) add(t *token.Token) {
+	switch t.Type {
+	case token.CommentType, token.DocumentHeaderType:
+		return
+	case token.MappingStartType, token.SequenceStartType:
+		l.flow++
+	case token.MappingEndType, token.SequenceEndType:
+		l.flow = max(0, l.flow-1)
+	}
+	// A block level begins at the first token of a line or at a list's dash.
+	if at := position(t); at.line != l.line || t.Type == token.SequenceEntryType {
+		l.columns = append(slices.DeleteFunc(l.columns, func(c int) bool { return c >= at.column }), at.column)
+		l.line = at.line
+	}
+}
+
 func position(t *token.Token) pos { return pos{t.Position.Line, t.Position.Column} }
 
 // hints are remedies for the parser's most frequent messages; the first match counts.
 var hints = []struct{ message, hint string }{
-	{"mapping value is not allowed", "one line holds one \"key: value\"; begin a new line, or put braces around the inner keys"},
+	{"mapping value is not allowed",
+		"one line holds one \"key: value\"; begin a new line, or put braces around the inner keys"},
 	{"value is not allowed in this context", "look at the indentation, and at brackets and quotes"},
 	{"could not find flow map content", "write one { and one }"},
 	{"non-map value is specified", "write \"key: value\", with a colon and a space"},
@@ -253,8 +265,7 @@ func (r *report) tree(n ast.Node) *node {
 		return &node{at: position(n.GetToken()), shape: scalar, text: n.Value.Value, quoted: true}
 	default:
 		t := n.GetToken()
-		quoted := t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType
-		return &node{at: position(t), shape: scalar, text: t.Value, quoted: quoted}
+		return &node{at: position(t), shape: scalar, text: t.Value, quoted: quoted(t)}
 	}
 }
 

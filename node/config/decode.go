@@ -391,8 +391,6 @@ func fitted(n *node, t reflect.Type) *node {
 // namedValue matches a name and a value in one text.
 var namedValue = lazy(`^([a-z0-9_/-]+)\s*[=\s]\s*(\S+)$`)
 
-var plainScalar = lazy(`^[A-Za-z0-9./_-][A-Za-z0-9 ./_+<>=()-]*$`)
-
 // inline returns a value as YAML writes it in one line; with an ellipsis for items that are too many for an
 // error.
 func inline(n *node) string {
@@ -411,10 +409,8 @@ func inline(n *node) string {
 		text = "{ " + text + " }"
 	case n.shape == list:
 		text = "[" + text + "]"
-	case n.shape == scalar && !n.quoted && plainScalar().MatchString(n.text):
-		text = n.text
 	case n.shape == scalar:
-		text = strconv.Quote(n.text)
+		text = yamlScalar(n.text, n.quoted || strings.Contains(n.text, ","))
 	}
 	return text
 }

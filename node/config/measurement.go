@@ -67,7 +67,8 @@ func (w pointConfig) asMeasurement(d decoder, p device.Point) Measurement {
 	}
 	if w.Clamp != nil {
 		if r.Max <= w.Clamp.Min || r.Min >= w.Clamp.Max {
-			d.fail(w.place("clamp"), "clamp %v leaves nothing of the range, %v after scale and offset; change one of them", *w.Clamp, r)
+			d.fail(w.place("clamp"), "clamp %v leaves nothing of the range, %v after scale and offset; change one of them",
+				*w.Clamp, r)
 			return m
 		}
 		r = device.Range{Min: max(r.Min, w.Clamp.Min), Max: min(r.Max, w.Clamp.Max)}

@@ -55,7 +55,8 @@ func (d decoder) output(w pointConfig) {
 		d.fail(w.place("max_on"), "max_on must be longer than 0, such as 10m, or the word unlimited")
 	}
 	if w.Lease != nil && w.MaxOn != nil && *w.Lease > time.Duration(*w.MaxOn) {
-		d.fail(w.place("lease"), "lease %s is longer than max_on %s; shorten lease or lengthen max_on", w.text("lease"), w.text("max_on"))
+		d.fail(w.place("lease"), "lease %s is longer than max_on %s; shorten lease or lengthen max_on",
+			w.text("lease"), w.text("max_on"))
 	}
 }
 
@@ -80,12 +81,14 @@ func (w pointConfig) asOutput(d decoder, p device.Point) Output {
 	case p.Kind == device.KindLevel && p.Safe.Type() != device.TypeNumber:
 		d.fail(w.place("safe"), "safe of a level is a number within %v, not %v", p.Range, p.Safe)
 	case p.Kind == device.KindLevel && !p.Range.Contains(p.Safe.Number()) && w.Safe == nil:
-		d.fail(w.place("range"), "the device's own safe value %v is outside this range; add a safe value within %v", p.Safe, p.Range)
+		d.fail(w.place("range"), "the device's own safe value %v is outside this range; add a safe value within %v",
+			p.Safe, p.Range)
 	case p.Kind == device.KindLevel && !p.Range.Contains(p.Safe.Number()):
 		d.fail(w.place("safe"), "safe %v is outside the range; choose a value within %v", p.Safe, p.Range)
 	}
 	return Output{
 		Point: p, Lease: w.Lease, MaxOn: (*time.Duration)(w.MaxOn), MinOn: w.MinOn, MinOff: w.MinOff,
-		Duty: w.Duty, Rate: w.Rate, Slew: w.Slew, Ramp: w.Ramp, Interlock: w.Interlock, Requires: w.Requires, Confirm: w.Confirm != "",
+		Duty: w.Duty, Rate: w.Rate, Slew: w.Slew, Ramp: w.Ramp,
+		Interlock: w.Interlock, Requires: w.Requires, Confirm: w.Confirm != "",
 	}
 }

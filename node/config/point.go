@@ -170,7 +170,8 @@ func (d Device) put(r *report, parts map[string]pointConfig, w pointConfig, desc
 	}
 	i := slices.IndexFunc(sets, func(s keySet) bool { return s.takes(p.Kind) })
 	if i < 0 {
-		r.fail(w.at, at, "this is neither an output nor a measurement but a point of kind %s, which takes no keys; remove it from points", p.Kind)
+		r.fail(w.at, at, "this is neither an output nor a measurement but a point of kind %s, which takes no keys; "+
+			"remove it from points", p.Kind)
 		return
 	}
 	for _, e := range w.entries {
@@ -188,5 +189,6 @@ func (d Device) misplaced(r *report, e entry, set keySet) {
 		r.fail(e.at, d.Name, "%s is for %ss and this device has none; remove it", e.key, set.what)
 		return
 	}
-	r.fail(e.at, d.Name, "%s does not say which %s it is for; write it under \"points:\", at %s", e.key, set.what, strings.Join(set.points, " or "))
+	r.fail(e.at, d.Name, "%s does not say which %s it is for; write it under \"points:\", at %s",
+		e.key, set.what, strings.Join(set.points, " or "))
 }

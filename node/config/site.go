@@ -132,12 +132,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 	for _, e := range root.entries {
 		switch e.key {
 		case "site":
-			a := r.about(e)
-			site.Name, site.Watchdog = a.Name, a.Watchdog
-			if place, err := calendar.ParsePlace(a.Place); err == nil {
-				site.Place = &place
-			}
-			site.Holidays, _ = a.holidays()
+			r.about(e, site)
 		case "owner":
 			site.Owner = r.word(e, ownerForm(), "takes the public half of an owner's key, such as did:key:z6Mk…: "+
 				"agentsite identity --card - prints yours")
@@ -252,9 +247,11 @@ func (r *report) scalars(e entry, key string, most int) (all []*node) {
 	return all
 }
 
-func (r *report) about(e entry) siteSection {
+// about decodes the section site.
+func (r *report) about(e entry, site *Site) {
 	var a siteSection
 	r.section(e, &a)
+	site.Name, site.Watchdog = a.Name, a.Watchdog
 	if at, name, ok := e.scalar("name"); ok {
 		if err := device.CheckName(name); err != nil {
 			r.fail(at, "site", "%w", err)
@@ -263,24 +260,19 @@ func (r *report) about(e entry) siteSection {
 	if at, dog, ok := e.scalar("watchdog"); ok && !strings.HasPrefix(dog, "/") {
 		r.fail(at, "site", "watchdog takes a file such as /dev/watchdog, not %q", clip(dog))
 	}
-	if at, place, ok := e.scalar("place"); ok {
-		if _, err := calendar.ParsePlace(place); err != nil {
+	if at, text, ok := e.scalar("place"); ok {
+		place, err := calendar.ParsePlace(text)
+		if err != nil {
 			r.fail(at, "site", "place: %w", err)
 		}
+		site.Place = &place
 	}
-	if _, err := a.holidays(); err != nil {
-		at, _ := find(e.value.entries, "holidays")
-		r.fail(at.value.at, "site", "holidays: %w", err)
+	if list, ok := find(e.value.entries, "holidays"); ok && a.Holidays != nil {
+		var err error
+		if site.Holidays, err = calendar.ParseHolidays(a.Holidays); err != nil {
+			r.fail(list.value.at, "site", "holidays: %w", err)
+		}
 	}
-	return a
-}
-
-// holidays returns the list, nil where it is not written.
-func (a siteSection) holidays() (calendar.Holidays, error) {
-	if a.Holidays == nil {
-		return nil, nil
-	}
-	return calendar.ParseHolidays(a.Holidays)
 }
 
 // devices decodes the section of that name. It may be empty, as after the last device was

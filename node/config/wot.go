@@ -19,18 +19,22 @@ var keyFileForm = lazy(keyFilePattern)
 // wot checks the written values of the section.
 func (r *report) wot(e entry) {
 	at, text, registers := e.scalar("register")
-	u, err := url.Parse(text)
-	if registers {
-		local := false
-		if err == nil && u.Scheme == "http" {
-			a, err := netip.ParseAddr(u.Hostname())
-			local = err == nil && a.IsLoopback()
-		}
-		if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || len(text) > 256 || u.Scheme != "https" && !local {
-			r.fail(at, "wot", "register takes the https URL of a directory, such as https://directory.example.org, without user, query and fragment, not %q", clip(text))
-		}
+	if registers && !isDirectory(text) {
+		r.fail(at, "wot", "register takes the https URL of a directory, such as https://directory.example.org, "+
+			"without user, query and fragment, not %q", clip(text))
 	}
 	if at, text, ok := e.scalar("key_file"); ok && (!registers || !keyFileForm().MatchString(text)) {
-		r.fail(at, "wot", "key_file takes the name of a file beside the configuration, such as directory.token, with the token for the directory under register:, and never the token itself")
+		r.fail(at, "wot", "key_file takes the name of a file beside the configuration, such as directory.token, "+
+			"with the token for the directory under register:, and never the token itself")
 	}
+}
+
+// isDirectory accepts an https URL, and an http URL of this machine.
+func isDirectory(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || len(text) > 256 {
+		return false
+	}
+	host, err := netip.ParseAddr(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "http" && err == nil && host.IsLoopback()
 }

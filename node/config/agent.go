@@ -11,9 +11,8 @@ import (
 	"agentsite/agents/task"
 )
 
-// Agent is one entry of the agents section. Which kinds there are, what each of them
-// takes and what the words of May mean is known to whoever runs the agents: Decode and
-// Errorf report their mistakes at the lines of the file.
+// Agent is one entry of the agents section. This package does not know the kinds of agents, their keys
+// and the meaning of May: Decode and Errorf report mistakes in them at the lines of the file.
 type Agent struct {
 	Name string
 	Kind string

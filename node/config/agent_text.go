@@ -7,8 +7,8 @@ import (
 )
 
 // ParseAgent parses the keys of one agent that stand in a text of their own, without kind:, may:
-// and listed:, which come from elsewhere. Text with characters that cannot be seen is refused, also where
-// they are written as escapes. Errors name the text file.
+// and listed:. Text with invisible characters is refused, also where they are written as escapes. Errors
+// name the text file.
 func ParseAgent(file, name, kind, may string, text []byte) (Agent, error) {
 	root, src, err := parseTree(file, text)
 	if err != nil {

@@ -95,6 +95,31 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestAsWritten: the type of a value comes from its key, and a text or a name is never read as a number.
+func TestAsWritten(t *testing.T) {
+	const text = "site: { name: 007 }\ndevices:\n  0x1: { driver: multi, seed: +3, labels: " +
+		"{ a: 010, b: 0x77, c: 1_000, d: 1e3, e: 'off', f: .5, g: 2026-01-01, 010: x, 1.10: y, on: z } }\n" +
+		"  2: { driver: relay, pin: GPIO1, active_low: \"on\" }\n"
+	site, err := Parse("a.yaml", []byte(text), fakes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &multi{Seed: 3, Labels: map[string]string{"a": "010", "b": "0x77", "c": "1_000", "d": "1e3", "e": "off", "f": ".5",
+		"g": "2026-01-01", "010": "x", "1.10": "y", "on": "z"}}
+	if got := site.Devices[0]; site.Name != "007" || got.Name != "0x1" || !reflect.DeepEqual(got.Config, want) {
+		t.Errorf("%s %s: %+v", site.Name, got.Name, got.Config)
+	}
+	if got := site.Devices[1]; got.Name != "2" || !got.Config.(*relay).ActiveLow {
+		t.Errorf("%s: %+v", got.Name, got.Config)
+	}
+	for _, wrong := range []string{"seed: 1.5", "seed: 010", "seed: 1_0", "seed: 0b1", "seed: 1e1", "seed: '3'", "seed:", "seed: ~",
+		"steps: [{ after: 1m, gain: .inf }]", "steps: [{ after: 1m, gain: 1_0 }]", "steps: [{ after: 5 }]", "steps: [{ after: -5s }]"} {
+		if _, err := Parse("a.yaml", []byte("site: { name: a }\ndevices: { h: { driver: multi, "+wrong+" } }"), fakes()); err == nil {
+			t.Errorf("%s is accepted", wrong)
+		}
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	for _, text := range []string{"site: { name: a }", "site: { name: a }\ndevices:\n", "\ufeffsite:\r\n  name: a\r\ndevices: {}\r\n"} {
 		site, err := Parse("a.yaml", []byte(text), fakes())

@@ -88,7 +88,7 @@ func (d decoder) fail(at pos, format string, args ...any) {
 }
 
 // fields decodes entries into the struct v. at is the place of the struct's name; alsoKnown
-// are keys that are allowed here but decoded elsewhere, for the suggestions.
+// are further keys that are allowed here, for the suggestions.
 func (d decoder) fields(at pos, path string, entries []entry, v reflect.Value, alsoKnown ...string) {
 	fields := fieldsOf(v.Type())
 	var meant []string // keys that are written in other words
@@ -116,8 +116,8 @@ func (d decoder) fields(at pos, path string, entries []entry, v reflect.Value, a
 	}
 }
 
-// named returns the entries of a section whose keys are names; it may be empty. what is what
-// has a name, and example an entry.
+// named returns the entries of a section whose keys are names, such as those of devices. The section may be
+// empty.
 func (d decoder) named(e entry, what, example string) (all []entry) {
 	if e.value.shape != mapping && e.value.shape != empty {
 		d.fail(e.value.at, "expects a name per %s, such as \"%s\", not %s", what, example, e.value.what())

@@ -86,7 +86,7 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 	return out, true
 }
 
-// networks are the names of what others call an integration.
+// networks are names of integrations of other programs.
 var networks = []string{"mqtt", "http", "rest", "modbus", "zigbee", "zwave",
 	"bluetooth", "ble", "shelly", "tasmota", "esphome"}
 

@@ -2,8 +2,8 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -22,52 +22,46 @@ const (
 	days  = age(24 * time.Hour)
 	years = 365 * days
 
-	agePattern  = `^([0-9]{1,4}[hdwy])+$`
-	sizePattern = `^[0-9]{1,5}(MB|GB)$`
+	agePattern  = `^([0-9]{1,5}[hdwy])+$`
+	sizePattern = `^([0-9]{1,5})(MB|GB)$`
 )
+
+var ageForm, sizeForm, agePart = lazy(agePattern), lazy(sizePattern), lazy(`([0-9]+)([hdwy])`)
 
 // age is how long something is kept.
 type age time.Duration
 
 func (a *age) UnmarshalText(text []byte) error {
-	*a = 0
-	for rest := string(text); ; {
-		i := strings.IndexAny(rest, "hdwy")
-		if i < 0 {
-			break
-		}
-		n, err := strconv.ParseUint(rest[:i], 10, 14)
-		if err != nil {
-			break
-		}
-		unit := map[byte]age{'h': age(time.Hour), 'd': days, 'w': 7 * days, 'y': years}[rest[i]]
-		*a += min(age(n), 11*years/unit) * unit
-		if rest = rest[i+1:]; rest != "" {
-			continue
-		}
-		if *a < age(time.Hour) || *a > 10*years {
-			return errors.New("must be from 1h to 10y")
-		}
-		return nil
+	if !ageForm().Match(text) {
+		return fmt.Errorf("takes hours, days, weeks or years, such as 36h, 7d or 10y, not %q", clip(string(text)))
 	}
-	return errors.New("takes hours, days, weeks or years, such as 36h, 7d or 10y, not " + strconv.Quote(clip(string(text))))
+	const most = 10 * years
+	units := map[string]age{"h": age(time.Hour), "d": days, "w": 7 * days, "y": years}
+	*a = 0
+	for _, part := range agePart().FindAllStringSubmatch(string(text), -1) {
+		n, _ := strconv.Atoi(part[1])
+		unit := units[part[2]]
+		*a = min(*a+min(age(n), most/unit+1)*unit, most+1)
+	}
+	if *a < age(time.Hour) || *a > most {
+		return errors.New("must be from 1h to 10y")
+	}
+	return nil
 }
 
 // size is a number of bytes.
 type size int64
 
 func (s *size) UnmarshalText(text []byte) error {
-	digits, factor := string(text), size(0)
-	for unit, f := range map[string]size{"MB": 1 << 20, "GB": 1 << 30} {
-		if n, ok := strings.CutSuffix(string(text), unit); ok {
-			digits, factor = n, f
-		}
+	m := sizeForm().FindStringSubmatch(string(text))
+	if m == nil {
+		return fmt.Errorf("takes a size such as 64MB or 1GB, not %q", clip(string(text)))
 	}
-	n, err := strconv.ParseUint(digits, 10, 16)
-	if err != nil || factor == 0 {
-		return errors.New("takes a size such as 64MB or 1GB, not " + strconv.Quote(clip(string(text))))
+	n, _ := strconv.Atoi(m[1])
+	if *s = size(n) << 20; m[2] == "GB" {
+		*s <<= 10
 	}
-	if *s = size(n) * factor; *s < 8<<20 || *s > 64<<30 {
+	if *s < 8<<20 || *s > 64<<30 {
 		return errors.New("must be from 8MB to 64GB")
 	}
 	return nil

@@ -82,8 +82,15 @@ func (n *Node) Offer(ctx context.Context, p agents.Principal) (*agents.Offer, er
 }
 
 // Tools lists the hosted agents' own tools that p may call.
-func (n *Node) Tools(p agents.Principal) ([]tools.Tool, error) {
-	return gather(n, p, tools.Agent.Tools)
+func (n *Node) Tools(p agents.Principal) (all []tools.Tool, err error) {
+	if err := known(p); err != nil {
+		return nil, err
+	}
+	_, hosted := n.seenBy(p)
+	for _, a := range hosted {
+		all = append(all, a.Tools()...)
+	}
+	return all, nil
 }
 
 // Use charges the permission "use NAME" of p for a call that is no operation, and refuses it
@@ -109,67 +116,6 @@ func (n *Node) Refuse(p agents.Principal, tool string, err error) error {
 		return err
 	}
 	return n.refuse(Asked{Who: p.ID, Tool: tool}, err)
-}
-
-// Resources and Templates list the hosted agents' own resources that p may read.
-func (n *Node) Resources(p agents.Principal) ([]tools.Resource, error) {
-	return gather(n, p, tools.Library.Resources)
-}
-
-func (n *Node) Templates(p agents.Principal) ([]tools.Template, error) {
-	return gather(n, p, tools.Library.Templates)
-}
-
-// Prompts lists the prompts that p may use.
-func (n *Node) Prompts(p agents.Principal) ([]tools.Prompt, error) {
-	return gather(n, p, tools.Coach.Prompts)
-}
-
-// gather joins the results of the agents that implement O.
-func gather[O, T any](n *Node, p agents.Principal, list func(O) []T) ([]T, error) {
-	if err := known(p); err != nil {
-		return nil, err
-	}
-	var all []T
-	_, hosted := n.seenBy(p)
-	for _, a := range hosted {
-		if o, ok := a.(O); ok {
-			all = append(all, list(o)...)
-		}
-	}
-	return all, nil
-}
-
-// ReadResource returns the contents of a hosted agent's resource, or tools.ErrNotFound.
-func (n *Node) ReadResource(ctx context.Context, p agents.Principal, uri string) ([]tools.ResourceContent, error) {
-	return ask(n, p, func(l tools.Library) ([]tools.ResourceContent, error) { return l.ReadResource(ctx, p, uri) })
-}
-
-// Prompt writes a prompt out, or returns tools.ErrNotFound.
-func (n *Node) Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex tools.Exchange) (tools.PromptResult, error) {
-	return ask(n, p, func(c tools.Coach) (tools.PromptResult, error) { return c.Prompt(ctx, p, name, args, ex) })
-}
-
-// ask returns the first answer of the agents that are an O which is not
-// ErrNotFound.
-func ask[O, T any](n *Node, p agents.Principal, question func(O) (T, error)) (answer T, err error) {
-	if err := known(p); err != nil {
-		return answer, err
-	}
-	_, hosted := n.seenBy(p)
-	for _, a := range hosted {
-		if o, ok := a.(O); ok {
-			if answer, err = question(o); err != tools.ErrNotFound {
-				return answer, err
-			}
-		}
-	}
-	return answer, tools.ErrNotFound
-}
-
-// Complete completes an argument of a prompt or a template.
-func (n *Node) Complete(p agents.Principal, ref tools.Reference, argument, prefix string) ([]string, error) {
-	return gather(n, p, func(c tools.Completer) []string { return c.Complete(p, ref, argument, prefix) })
 }
 
 // Notify reports changes of the offers in which, and of the resources in uris, until ctx ends. It

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package conformance
 
 import (
@@ -11,10 +9,10 @@ import (
 	"agentsite/agents/tools"
 )
 
-// Agent offers the fixtures. It is safe for concurrent use.
+// Agent offers the fixtures that are tools. It is safe for concurrent use.
 type Agent struct {
 	announce func(agents.Change)
-	tasks    func() task.Host
+	tasks    func() task.Host // of the site that hosts a Worker
 	fixtures []fixture
 	tools    []tools.Tool // of the fixtures
 }
@@ -30,18 +28,15 @@ type fixture struct {
 // askingCall is a call that knows its caller.
 type askingCall = func(context.Context, agents.Principal, tools.Call) (tools.Result, error)
 
-var (
-	_ tools.Agent     = (*Agent)(nil)
-	_ tools.Library   = (*Agent)(nil)
-	_ tools.Coach     = (*Agent)(nil)
-	_ tools.Completer = (*Agent)(nil)
-)
+var _ tools.Agent = (*Agent)(nil)
 
-// New makes the agent. It tells announce of the changes that its fixtures cause, and asks the
-// agent of the Kind by what tasks returns once it is called.
+// New makes the agent. It tells announce of the changes that its fixtures cause, and asks the Worker
+// for tasks at the host that tasks returns.
 func New(announce func(agents.Change), tasks func() task.Host) *Agent {
 	a := &Agent{announce: announce, tasks: tasks}
-	for _, part := range [][]fixture{contentFixtures, runningFixtures, askingFixtures, roundFixtures, a.changeFixtures(), a.taskFixtures()} {
+	for _, part := range [][]fixture{
+		contentFixtures, runningFixtures, askingFixtures, roundFixtures, a.changeFixtures(), a.taskFixtures(),
+	} {
 		a.fixtures = append(a.fixtures, part...)
 	}
 	for _, f := range a.fixtures {

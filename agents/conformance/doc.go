@@ -1,9 +1,6 @@
-// Package conformance is a hosted agent with the tools, resources and prompts that the public MCP
-// conformance suite calls, by the suite's names. So the suite tests the carriers, checks and
-// adapters of a site.
-//
-// Everything in it but this page needs the build tag "conformance". It may import only the
-// vocabulary of package agents.
+// Package conformance has the tools, resources, prompts and tasks that the public MCP conformance
+// suite calls, by the suite's names. A test adds them to a site and runs the suite against the site's
+// servers. Only tests import it.
 //
 // Suite: https://github.com/modelcontextprotocol/conformance
 package conformance

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package conformance
 
 import (
@@ -11,8 +9,10 @@ import (
 	"agentsite/agents/tools"
 )
 
-func (a *Agent) Prompts() []tools.Prompt {
-	return []tools.Prompt{
+// Prompts lists the catalog's prompts and those of the suite.
+func (l Library) Prompts(ctx context.Context, p agents.Principal) ([]tools.Prompt, error) {
+	list, err := l.Catalog.Prompts(ctx, p)
+	return append(list, []tools.Prompt{
 		{Name: "test_simple_prompt", Description: "Without arguments"},
 		{Name: "test_prompt_with_arguments", Description: "With two arguments", Arguments: []tools.Argument{
 			{Name: "arg1", Description: "The first argument", Required: true},
@@ -23,15 +23,19 @@ func (a *Agent) Prompts() []tools.Prompt {
 		}},
 		{Name: "test_prompt_with_image", Description: "With a picture in it"},
 		{Name: "test_input_required_result_prompt", Description: "Asks for a context first"},
-	}
+	}...), err
 }
 
-func (a *Agent) Prompt(_ context.Context, _ agents.Principal, name string, args map[string]string, ex tools.Exchange) (tools.PromptResult, error) {
+// Prompt writes a prompt of the suite or of the catalog out.
+func (l Library) Prompt(
+	ctx context.Context, p agents.Principal, name string, args map[string]string, ex tools.Exchange,
+) (tools.PromptResult, error) {
 	switch name {
 	case "test_simple_prompt":
 		return says(tools.Content{Text: "This is a simple prompt for testing."}), nil
 	case "test_prompt_with_arguments":
-		return says(tools.Content{Text: fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", args["arg1"], args["arg2"])}), nil
+		text := fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", args["arg1"], args["arg2"])
+		return says(tools.Content{Text: text}), nil
 	case "test_prompt_with_embedded_resource":
 		return says(embedded(args["resourceUri"]), tools.Content{Text: "Please process the embedded resource above."}), nil
 	case "test_prompt_with_image":
@@ -40,9 +44,10 @@ func (a *Agent) Prompt(_ context.Context, _ agents.Principal, name string, args 
 		if about, ok := accepted[string](ex, "user_context", "context"); ok {
 			return says(tools.Content{Text: "Context: " + about}), nil
 		}
-		return tools.PromptResult{NeedInput: need("", field("user_context", "What is it about?", "context", "string")).NeedInput}, nil
+		ask := need("", field("user_context", "What is it about?", "context", "string"))
+		return tools.PromptResult{NeedInput: ask.NeedInput}, nil
 	}
-	return tools.PromptResult{}, tools.ErrNotFound
+	return l.Catalog.Prompt(ctx, p, name, args, ex)
 }
 
 func says(content ...tools.Content) (out tools.PromptResult) {
@@ -56,15 +61,18 @@ func says(content ...tools.Content) (out tools.PromptResult) {
 // completed from.
 var completions = []string{"paris", "park", "party", "test-value"}
 
-func (a *Agent) Complete(_ agents.Principal, ref tools.Reference, _, prefix string) []string {
+// Complete completes an argument of a prompt of the suite or of the catalog.
+func (l Library) Complete(
+	ctx context.Context, p agents.Principal, ref tools.Reference, argument, prefix string,
+) (tools.Completions, error) {
 	if ref.Prompt != "test_prompt_with_arguments" {
-		return nil
+		return l.Catalog.Complete(ctx, p, ref, argument, prefix)
 	}
-	var list []string
+	list := []string{}
 	for _, c := range completions {
 		if strings.HasPrefix(c, prefix) {
 			list = append(list, c)
 		}
 	}
-	return list
+	return tools.Completions{Values: list, Total: len(list)}, nil
 }

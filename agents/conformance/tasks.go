@@ -1,5 +1,3 @@
-//go:build conformance
-
 package conformance
 
 import (
@@ -18,23 +16,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// WorkerName is the name that the agent of the Kind has in the configuration of the site that the
-// suite tests.
+// WorkerName is the name by which the fixtures ask the Worker.
 const WorkerName = "fixtures"
 
-// Kind is the agent whose tasks the fixtures ask for. It is configured like every hosted agent.
-var Kind = agent.Kind{
-	Name: "conformance", Doc: "takes the tasks of the public MCP conformance suite",
-	New: func() agent.Agent { return new(worker) },
-}
+// Worker takes the tasks.
+type Worker struct{}
 
-// worker takes the tasks.
-type worker struct{}
+var _ agent.Worker = Worker{}
 
-var _ agent.Worker = (*worker)(nil)
-
-// Run does nothing: the worker works only when it is asked.
-func (*worker) Run(ctx context.Context, _ agents.Principal, _ agents.Site) error {
+// Run waits for the end: the worker works only when it is asked.
+func (Worker) Run(ctx context.Context, _ agents.Principal, _ agents.Site) error {
 	<-ctx.Done()
 	return nil
 }
@@ -75,14 +66,14 @@ var skills = map[string]func(context.Context, taskArgs, task.Work) (any, error){
 	"hello": func(_ context.Context, in taskArgs, _ task.Work) (any, error) { return "Hello, " + in.Name + "!", nil },
 }
 
-func (*worker) Skills() (all []task.Skill) {
+func (Worker) Skills() (all []task.Skill) {
 	for _, id := range []string{"slow", "fail", "crash", "confirm", "questions", "hello"} {
 		all = append(all, task.Skill{ID: id, Description: "a fixture", Input: jsontext.Value(`{"type":"object"}`)})
 	}
 	return all
 }
 
-func (*worker) Work(ctx context.Context, _ agents.Principal, _ agents.Site, w task.Work) (jsontext.Value, error) {
+func (Worker) Work(ctx context.Context, _ agents.Principal, _ agents.Site, w task.Work) (jsontext.Value, error) {
 	t := w.Task()
 	var in taskArgs
 	if len(t.Arguments) > 0 {

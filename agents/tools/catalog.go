@@ -20,23 +20,17 @@ type Site interface {
 	Notify(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error
 }
 
-// Hosted is the agents that offer tools, resources and prompts of their own beside a site's.
-// The node has them.
+// Hosted is the agents that offer tools of their own beside a site's. A node has them.
 type Hosted interface {
 	Tools(p agents.Principal) ([]Tool, error)
 	Call(ctx context.Context, p agents.Principal, c Call) (Result, error)
-	Resources(p agents.Principal) ([]Resource, error)
-	Templates(p agents.Principal) ([]Template, error)
-	ReadResource(ctx context.Context, p agents.Principal, uri string) ([]ResourceContent, error)
-	Prompts(p agents.Principal) ([]Prompt, error)
-	Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex Exchange) (PromptResult, error)
-	Complete(p agents.Principal, ref Reference, argument, prefix string) ([]string, error)
 	// Refuse counts a call that was refused before it reached an operation.
 	Refuse(p agents.Principal, tool string, err error) error
 }
 
-// Catalog is a site and the hosted agents beside it in MCP's terms: tools, resources and
-// prompts. Where names collide, the site's count. It is safe for concurrent use.
+// Catalog presents a site in MCP's terms: its tools and those of hosted agents, its resources and
+// its prompts. If a hosted agent's tool has the name of a site's, the site's is used. It is safe for
+// concurrent use.
 type Catalog struct {
 	// Tasks are the agents that take tasks, and Hold takes a place for a call of p that waits for
 	// one. They are set before the first call; a site without such agents has none.
@@ -104,8 +98,8 @@ func (c *Catalog) render(o *agents.Offer) ([]Tool, error) {
 	return tools, nil
 }
 
-// Call calls a tool. An operation that p may not ask for is denied; any other name that nobody offers p is
-// ErrNotFound.
+// Call calls a tool. An operation that p may not ask for is denied; any other name that nobody
+// offers p is ErrNotFound.
 func (c *Catalog) Call(ctx context.Context, p agents.Principal, call Call) (Result, error) {
 	if call.Tool == AskAgent && c.Tasks != nil {
 		res, err := c.ask(ctx, p, call)

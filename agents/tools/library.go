@@ -16,49 +16,61 @@ const mimeJSON = "application/json"
 // pointTemplate is the URI template of a site's points.
 var pointTemplate = agents.PointURI("{device}/{point}")
 
-// beside returns what the site has by its offer to p, and after it what hosted agents have.
-func beside[T any](ctx context.Context, c *Catalog, p agents.Principal, hosted func(agents.Principal) ([]T, error), own func(*agents.Offer) []T) ([]T, error) {
-	theirs, err := hosted(p)
-	if err != nil {
-		return nil, err
-	}
+// Library is the resources and prompts of a site, as MCP servers offer them. A Catalog is one.
+type Library interface {
+	// Resources lists the resources that p may read, and Templates the URI templates of more.
+	Resources(ctx context.Context, p agents.Principal) ([]Resource, error)
+	Templates(ctx context.Context, p agents.Principal) ([]Template, error)
+	// ReadResource returns the contents of a URI, or ErrNotFound.
+	ReadResource(ctx context.Context, p agents.Principal, uri string) ([]ResourceContent, error)
+	// Prompts lists the prompts that p may start a conversation with.
+	Prompts(ctx context.Context, p agents.Principal) ([]Prompt, error)
+	// Prompt writes a prompt out, or returns ErrNotFound.
+	Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex Exchange) (PromptResult, error)
+	// Complete completes an argument of a prompt or a template.
+	Complete(ctx context.Context, p agents.Principal, ref Reference, argument, prefix string) (Completions, error)
+}
+
+var _ Library = (*Catalog)(nil)
+
+// Resources lists the points of the site.
+func (c *Catalog) Resources(ctx context.Context, p agents.Principal) ([]Resource, error) {
 	o, err := c.site.Offer(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return append(own(o), theirs...), nil
+	var list []Resource
+	for _, address := range o.Read {
+		list = append(list, Resource{
+			URI: agents.PointURI(address), Name: address, Description: o.Descriptions[address], MIME: mimeJSON,
+		})
+	}
+	return list, nil
 }
 
-// Resources lists the resources that p may read: a site's points, and those of hosted agents.
-func (c *Catalog) Resources(ctx context.Context, p agents.Principal) ([]Resource, error) {
-	return beside(ctx, c, p, c.hosted.Resources, func(o *agents.Offer) (list []Resource) {
-		for _, address := range o.Read {
-			list = append(list, Resource{URI: agents.PointURI(address), Name: address, Description: o.Descriptions[address], MIME: mimeJSON})
-		}
-		return list
-	})
-}
-
-// Templates lists the URI templates of the resources that p may read.
+// Templates lists the URI template of the points of one site.
 func (c *Catalog) Templates(ctx context.Context, p agents.Principal) ([]Template, error) {
-	return beside(ctx, c, p, c.hosted.Templates, func(o *agents.Offer) []Template {
-		if len(o.Read) == 0 || o.Sites != nil {
-			return nil
-		}
-		return []Template{{URITemplate: pointTemplate, Name: "point", Title: "A point's latest reading", MIME: mimeJSON}}
-	})
+	o, err := c.site.Offer(ctx, p)
+	if err != nil || len(o.Read) == 0 || o.Sites != nil {
+		return nil, err
+	}
+	return []Template{
+		{URITemplate: pointTemplate, Name: "point", Title: "A point's latest reading", MIME: mimeJSON},
+	}, nil
 }
 
-// ReadResource returns the contents of a URI, or ErrNotFound.
+// ReadResource reads a point.
 func (c *Catalog) ReadResource(ctx context.Context, p agents.Principal, uri string) ([]ResourceContent, error) {
 	address, ok := agents.PointOf(uri)
 	if !ok {
-		return c.hosted.ReadResource(ctx, p, uri)
+		return nil, ErrNotFound
 	}
-	res, err := c.site.Read(ctx, p, agents.ReadRequest{Points: []string{address}, Detail: true, Terms: agents.Terms{NoApproval: true}})
+	res, err := c.site.Read(ctx, p, agents.ReadRequest{
+		Points: []string{address}, Detail: true, Terms: agents.Terms{NoApproval: true},
+	})
 	switch {
-	case err != nil && device.AsFault(err).Kind == device.Invalid: // no point of the site's
-		return c.hosted.ReadResource(ctx, p, uri)
+	case err != nil && device.AsFault(err).Kind == device.Invalid: // the site has no such point
+		return nil, ErrNotFound
 	case err != nil:
 		return nil, err
 	case len(res.Readings) != 1:
@@ -74,9 +86,13 @@ func (c *Catalog) ReadResource(ctx context.Context, p agents.Principal, uri stri
 	return []ResourceContent{{URI: uri, MIME: mimeJSON, Text: string(text)}}, nil
 }
 
-// Prompts lists the prompts that p may start a conversation with.
+// Prompts lists the prompts of one site.
 func (c *Catalog) Prompts(ctx context.Context, p agents.Principal) ([]Prompt, error) {
-	return beside(ctx, c, p, c.hosted.Prompts, promptsOf)
+	o, err := c.site.Offer(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return promptsOf(o), nil
 }
 
 func promptsOf(o *agents.Offer) (prompts []Prompt) {
@@ -102,7 +118,7 @@ func promptsOf(o *agents.Offer) (prompts []Prompt) {
 }
 
 // Prompt writes a prompt out, or returns ErrNotFound.
-func (c *Catalog) Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex Exchange) (PromptResult, error) {
+func (c *Catalog) Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, _ Exchange) (PromptResult, error) {
 	o, err := c.site.Offer(ctx, p)
 	if err != nil {
 		return PromptResult{}, err
@@ -110,7 +126,7 @@ func (c *Catalog) Prompt(ctx context.Context, p agents.Principal, name string, a
 	prompts := promptsOf(o)
 	i := slices.IndexFunc(prompts, func(p Prompt) bool { return p.Name == name })
 	if i < 0 {
-		return c.hosted.Prompt(ctx, p, name, args, ex)
+		return PromptResult{}, ErrNotFound
 	}
 	text := "Call site_status and read_points. Say in a few plain sentences how the site is. " +
 		"Name every device with a fault and what its owner can check, and every output that is away from its safe value and why that may be."
@@ -133,10 +149,6 @@ func (c *Catalog) Prompt(ctx context.Context, p agents.Principal, name string, a
 
 // Complete completes an argument of a prompt or a template.
 func (c *Catalog) Complete(ctx context.Context, p agents.Principal, ref Reference, argument, prefix string) (out Completions, err error) {
-	own, err := c.hosted.Complete(p, ref, argument, prefix)
-	if err != nil {
-		return out, err
-	}
 	o, err := c.site.Offer(ctx, p)
 	if err != nil {
 		return out, err
@@ -158,6 +170,5 @@ func (c *Catalog) Complete(ctx context.Context, p agents.Principal, ref Referenc
 		}
 	}
 	all = slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, prefix) })
-	all = append(all, own...)
 	return Completions{all[:min(len(all), maxCompletions)], len(all), len(all) > maxCompletions}, nil
 }

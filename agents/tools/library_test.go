@@ -1,6 +1,8 @@
 package tools_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -124,3 +126,23 @@ func TestCompletions(t *testing.T) {
 		}
 	})
 }
+
+// TestManyCompletions: a list that is too long is cut, and says so.
+func TestManyCompletions(t *testing.T) {
+	site := offering{offer: new(agents.Offer)}
+	for i := range 150 {
+		site.offer.History = append(site.offer.History, fmt.Sprintf("shed/t%d", i))
+	}
+	got, err := tools.New(site, nil).Complete(t.Context(), anna, tools.Reference{Prompt: "overnight"}, "point", "shed/")
+	if err != nil || len(got.Values) != 100 || got.Total != 150 || !got.More {
+		t.Errorf("%d of %d, more: %v, %v", len(got.Values), got.Total, got.More, err)
+	}
+}
+
+// offering is a site of which nothing but its offer is asked.
+type offering struct {
+	tools.Site
+	offer *agents.Offer
+}
+
+func (o offering) Offer(context.Context, agents.Principal) (*agents.Offer, error) { return o.offer, nil }

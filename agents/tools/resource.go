@@ -1,32 +1,5 @@
 package tools
 
-import (
-	"context"
-
-	"agentsite/agents"
-)
-
-// Library is an Agent that also has resources.
-type Library interface {
-	Resources() []Resource
-	Templates() []Template
-	// ReadResource returns the contents of a URI, or ErrNotFound.
-	ReadResource(ctx context.Context, p agents.Principal, uri string) ([]ResourceContent, error)
-}
-
-// Coach is an Agent that also has prompts.
-type Coach interface {
-	Prompts() []Prompt
-	// Prompt writes one out, or returns ErrNotFound.
-	Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex Exchange) (PromptResult, error)
-}
-
-// Completer is an Agent that completes the arguments of its prompts and templates. It returns nil
-// for a resource that is not its own.
-type Completer interface {
-	Complete(p agents.Principal, ref Reference, argument, prefix string) []string
-}
-
 // Resource is something to read by URI. It and the types below encode as MCP has them.
 type Resource struct {
 	URI         string `json:"uri"`

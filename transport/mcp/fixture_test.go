@@ -20,7 +20,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// shelf is an agent of the tests: a tool for each way that a call can end.
+// shelf is an agent and a library of the tests: a tool for each way that a call can end.
 type shelf struct{}
 
 type echoIn struct {
@@ -68,11 +68,11 @@ func (shelf) Call(ctx context.Context, p agents.Principal, c tools.Call) (tools.
 	return tools.Result{}, ctx.Err()
 }
 
-func (shelf) Resources() []tools.Resource {
-	return []tools.Resource{{URI: "t:a", Name: "a"}, {URI: "t:b", Name: "b"}}
+func (shelf) Resources(context.Context, agents.Principal) ([]tools.Resource, error) {
+	return []tools.Resource{{URI: "t:a", Name: "a"}, {URI: "t:b", Name: "b"}}, nil
 }
-func (shelf) Templates() []tools.Template {
-	return []tools.Template{{URITemplate: "t:{x}", Name: "x"}}
+func (shelf) Templates(context.Context, agents.Principal) ([]tools.Template, error) {
+	return []tools.Template{{URITemplate: "t:{x}", Name: "x"}}, nil
 }
 func (shelf) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]tools.ResourceContent, error) {
 	switch uri {
@@ -83,8 +83,8 @@ func (shelf) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]
 	}
 	return nil, tools.ErrNotFound
 }
-func (shelf) Prompts() []tools.Prompt {
-	return []tools.Prompt{{Name: "p", Arguments: []tools.Argument{{Name: "x", Required: true}}}}
+func (shelf) Prompts(context.Context, agents.Principal) ([]tools.Prompt, error) {
+	return []tools.Prompt{{Name: "p", Arguments: []tools.Argument{{Name: "x", Required: true}}}}, nil
 }
 func (shelf) Prompt(_ context.Context, _ agents.Principal, name string, args map[string]string, _ tools.Exchange) (tools.PromptResult, error) {
 	if name != "p" {
@@ -92,15 +92,15 @@ func (shelf) Prompt(_ context.Context, _ agents.Principal, name string, args map
 	}
 	return tools.PromptResult{Messages: []tools.Message{{Role: "user", Content: tools.Content{Text: args["x"]}}}}, nil
 }
-func (shelf) Complete(_ agents.Principal, ref tools.Reference, _, prefix string) []string {
-	if ref.Prompt != "p" {
-		return nil
+func (shelf) Complete(_ context.Context, _ agents.Principal, ref tools.Reference, _, prefix string) (tools.Completions, error) {
+	c := tools.Completions{Values: []string{}}
+	if ref.Prompt == "p" {
+		for i := range 100 {
+			c.Values = append(c.Values, fmt.Sprint(prefix, i))
+		}
+		c.Total, c.More = 150, true
 	}
-	var all []string
-	for i := range 150 {
-		all = append(all, fmt.Sprint(prefix, i))
-	}
-	return all
+	return c, nil
 }
 
 type forgetful struct{}
@@ -120,6 +120,7 @@ func newBench() *bench {
 	ending, end := context.WithCancel(context.Background())
 	n := node.New(hub, "secret", nil, shelf{})
 	s := mcp.New(ending, n, tools.New(n, n), mcp.Implementation{Name: "test", Version: "1"}, "")
+	s.Library = shelf{}
 	methods := s.Methods()
 	return &bench{hub, rpc.NewDispatcher(methods), slices.Sorted(maps.Keys(methods)), end}
 }

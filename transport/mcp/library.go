@@ -8,7 +8,7 @@ import (
 )
 
 func (s *Server) resourcesList(ctx context.Context, r request, p *listParams) (any, error) {
-	list, err := s.catalog.Resources(ctx, r.who)
+	list, err := s.Library.Resources(ctx, r.who)
 	if err != nil {
 		return nil, err
 	}
@@ -16,7 +16,7 @@ func (s *Server) resourcesList(ctx context.Context, r request, p *listParams) (a
 }
 
 func (s *Server) templatesList(ctx context.Context, r request, p *listParams) (any, error) {
-	list, err := s.catalog.Templates(ctx, r.who)
+	list, err := s.Library.Templates(ctx, r.who)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (s *Server) templatesList(ctx context.Context, r request, p *listParams) (a
 
 // resourcesRead gives no time to keep a reading for: the next may differ.
 func (s *Server) resourcesRead(ctx context.Context, r request, p *readParams) (any, error) {
-	list, err := s.catalog.ReadResource(ctx, r.who, p.URI)
+	list, err := s.Library.ReadResource(ctx, r.who, p.URI)
 	if err == tools.ErrNotFound {
 		e := rpc.Errorf(rpc.CodeInvalidParams, "Resource not found: %.120q; resources/list names them", p.URI)
 		e.Data = map[string]string{"uri": p.URI}
@@ -41,7 +41,7 @@ func (s *Server) resourcesRead(ctx context.Context, r request, p *readParams) (a
 }
 
 func (s *Server) promptsList(ctx context.Context, r request, p *listParams) (any, error) {
-	list, err := s.catalog.Prompts(ctx, r.who)
+	list, err := s.Library.Prompts(ctx, r.who)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (s *Server) promptsGet(ctx context.Context, r request, p *promptParams) (an
 	if err != nil {
 		return nil, err
 	}
-	res, err := s.catalog.Prompt(ctx, r.who, p.Name, p.Arguments, ex)
+	res, err := s.Library.Prompt(ctx, r.who, p.Name, p.Arguments, ex)
 	switch {
 	case err == tools.ErrNotFound:
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "Unknown prompt: %.60q; prompts/list names them", p.Name)
@@ -79,7 +79,7 @@ func (s *Server) complete(ctx context.Context, r request, p *completeParams) (an
 	default:
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, `params: ref.type must be "ref/prompt" or "ref/resource"`)
 	}
-	all, err := s.catalog.Complete(ctx, r.who, ref, p.Argument.Name, p.Argument.Value)
+	all, err := s.Library.Complete(ctx, r.who, ref, p.Argument.Name, p.Argument.Value)
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ const acknowledged = "notifications/subscriptions/acknowledged"
 
 // known keeps the resources that exist for p.
 func (s *Server) known(ctx context.Context, p agents.Principal, uris []string) ([]string, error) {
-	all, err := s.catalog.Resources(ctx, p)
+	all, err := s.Library.Resources(ctx, p)
 	if err != nil {
 		return nil, err
 	}

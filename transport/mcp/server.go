@@ -17,6 +17,9 @@ import (
 
 // Server answers MCP's methods.
 type Server struct {
+	// Library is the catalog, unless a test sets another before the first call.
+	Library tools.Library
+
 	node         *node.Node
 	catalog      *tools.Catalog
 	self         *Implementation
@@ -31,7 +34,7 @@ type Server struct {
 // purpose.
 func New(ending context.Context, n *node.Node, c *tools.Catalog, self Implementation, instructions string) *Server {
 	s := &Server{
-		node: n, catalog: c, self: &self, instructions: instructions, ending: ending,
+		Library: c, node: n, catalog: c, self: &self, instructions: instructions, ending: ending,
 		seal: newSeal(),
 	}
 	s.done = s.beginnings()

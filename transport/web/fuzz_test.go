@@ -42,21 +42,23 @@ func (secrets) Call(_ context.Context, _ agents.Principal, c tools.Call) (tools.
 	}
 	return tools.Result{Value: map[string]any{"secret": fuzzSecret, "n": in.N}}, nil
 }
-func (secrets) Resources() []tools.Resource {
-	return []tools.Resource{{URI: "x:y", Name: fuzzSecret}}
+func (secrets) Resources(context.Context, agents.Principal) ([]tools.Resource, error) {
+	return []tools.Resource{{URI: "x:y", Name: fuzzSecret}}, nil
 }
-func (secrets) Templates() []tools.Template {
-	return []tools.Template{{URITemplate: "x:{y}", Name: fuzzSecret}}
+func (secrets) Templates(context.Context, agents.Principal) ([]tools.Template, error) {
+	return []tools.Template{{URITemplate: "x:{y}", Name: fuzzSecret}}, nil
 }
 func (secrets) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]tools.ResourceContent, error) {
 	return []tools.ResourceContent{{URI: uri, Text: fuzzSecret}}, nil
 }
-func (secrets) Prompts() []tools.Prompt { return []tools.Prompt{{Name: "p", Title: fuzzSecret}} }
+func (secrets) Prompts(context.Context, agents.Principal) ([]tools.Prompt, error) {
+	return []tools.Prompt{{Name: "p", Title: fuzzSecret}}, nil
+}
 func (secrets) Prompt(context.Context, agents.Principal, string, map[string]string, tools.Exchange) (tools.PromptResult, error) {
 	return tools.PromptResult{Description: fuzzSecret}, nil
 }
-func (secrets) Complete(agents.Principal, tools.Reference, string, string) []string {
-	return []string{fuzzSecret}
+func (secrets) Complete(context.Context, agents.Principal, tools.Reference, string, string) (tools.Completions, error) {
+	return tools.Completions{Values: []string{fuzzSecret}}, nil
 }
 
 type forgetful struct{}
@@ -67,7 +69,9 @@ func fuzzSite() (http.Handler, *legacy.Server) {
 	site := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return "x:" + a }), fuzzToken, nil, secrets{})
 	catalog := tools.New(site, site)
 	older := legacy.New(site, catalog, "fuzz", "1", fuzzSecret)
-	dispatcher := rpc.NewDispatcher(mcp.New(context.Background(), site, catalog, mcp.Implementation{Name: "fuzz", Version: "1"}, fuzzSecret).Methods())
+	newest := mcp.New(context.Background(), site, catalog, mcp.Implementation{Name: "fuzz", Version: "1"}, fuzzSecret)
+	older.Library, newest.Library = secrets{}, secrets{}
+	dispatcher := rpc.NewDispatcher(newest.Methods())
 	return web.Handler(web.Options{
 		Hosts: []string{fuzzHost},
 		Admit: func(e rpc.Evidence) (any, string, error) { return site.Admit(node.Evidence(e)) },

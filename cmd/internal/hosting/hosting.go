@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"agentsite/agents/rule"
 	"agentsite/agents/rule/trial"
 	"agentsite/agents/task"
-	"agentsite/agents/tools"
 	"agentsite/cmd/internal/peer"
 	"agentsite/device"
 	"agentsite/device/guard"
@@ -41,7 +39,6 @@ type Options struct {
 	Internet *config.Internet // nil for a site that is not in the global network
 	Version  string           // of the program
 	File     string           // the configuration; "" for the demonstration
-	Extra    []tools.Agent    // offer tools beside those of the configuration
 	Node     *node.Node
 	Hub      *node.Hub
 	Access   *access.Store
@@ -119,8 +116,7 @@ func New(o Options) (*Hosting, error) {
 	}
 	h.Manager = hosted.New(hosted.Options{
 		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: o.Node,
-		Kinds:  kinds(rules, sites, children, models, h.registry(o)),
-		Host:   func(all ...tools.Agent) { o.Node.Host(slices.Concat(o.Extra, all)...) },
+		Kinds: kinds(rules, sites, children, models, h.registry(o)), Host: o.Node.Host,
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) },
 		Tell: o.Node.SetHosted, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,
 	})

@@ -29,7 +29,10 @@ func kinds(w rule.World, sites *remote.Sites, children mcp.World, models *llm.Wo
 				w.Open = append(w.Open, a.Name)
 			}
 		}
-		return append(extraKinds(), heartbeat.Kind, rule.Kind(w), routine.Kind(w), remote.Kind(sites, checkElsewhere), mcp.Kind(children), llm.Kind(models), aios.Kind(registry))
+		return []agent.Kind{
+			heartbeat.Kind, rule.Kind(w), routine.Kind(w), remote.Kind(sites, checkElsewhere), mcp.Kind(children),
+			llm.Kind(models), aios.Kind(registry),
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ var layers = []layer{
 	{"agents/llm/chat", []string{"device"}, "a client of model servers knows no site and no task"},
 	{"agents/llm/chat/chattest", []string{"agents/llm/chat"}, "a scripted server for tests; imported by tests only"},
 	{"agents/llm", []string{"agents", "agents/agent", "agents/llm/chat", "agents/task", "agents/tools", "device", "device/ucum"}, "a model calls the tools of the site, like every other client; what is stored is passed in"},
-	{"agents/conformance", []string{"agents", "agents/agent", "agents/task", "agents/tools", "device"}, "the public suite's fixtures are an agent like any other"},
+	{"agents/conformance", []string{"agents", "agents/agent", "agents/task", "agents/tools", "device"}, "the public suite's fixtures are an agent and a library; only tests import them"},
 	{"node", []string{"agents", "agents/op", "agents/notify", "agents/tools", "device", "device/alarm", "device/guard"}, "the single entry point: what it needs comes as interfaces, in the words of devices, the guard and agents"},
 	{"node/identity", nil, "keys are the lowest layer"},
 	{"node/quota", nil, "it groups callers by address; what is counted is passed in"},
@@ -128,7 +128,7 @@ var layers = []layer{
 	{"cmd/internal/peer", []string{"agents", "agents/agent", "agents/group", "agents/remote", "agents/task", "agents/tools", "device", "node", "node/access", "node/bundle", "node/identity", "node/state", "transport/web", "transport/p2p", "transport/rpc", "transport/stdio",
 		"transport/mcp", "transport/mcp/client", "transport/mcp/legacy", "agents/op", "node/acts", "transport/owner", "transport/owner/client", "discovery", "discovery/card", "discovery/mdns", "cmd/internal/internet"},
 		"the client's side joins contacts, carriers and discovery; of device it needs names and kinds of faults, agents/tools renders what connect presents"},
-	{"cmd/internal/hosting", []string{"agents", "agents/agent", "agents/conformance", "agents/heartbeat", "agents/llm", "agents/llm/chat", "agents/mcp", "agents/tools", "agents/remote", "agents/routine", "agents/rule", "agents/rule/trial", "agents/task", "cmd/internal/peer", "device", "device/guard", "discovery", "discovery/card", "node", "node/access", "node/bundle", "node/config", "node/hosted", "node/identity", "node/imports", "node/state", "node/tasks", "node/trials", "transport/a2a/client", "transport/aios", "transport/anp/client", "transport/owner", "transport/rpc"}, "it joins the kinds of agents with the site that hosts them"},
+	{"cmd/internal/hosting", []string{"agents", "agents/agent", "agents/heartbeat", "agents/llm", "agents/llm/chat", "agents/mcp", "agents/tools", "agents/remote", "agents/routine", "agents/rule", "agents/rule/trial", "agents/task", "cmd/internal/peer", "device", "device/guard", "discovery", "discovery/card", "node", "node/access", "node/bundle", "node/config", "node/hosted", "node/identity", "node/imports", "node/state", "node/tasks", "node/trials", "transport/a2a/client", "transport/aios", "transport/anp/client", "transport/owner", "transport/rpc"}, "it joins the kinds of agents with the site that hosts them"},
 	{"cmd/internal/protocols", []string{"cmd/internal/internet", "device", "discovery/mdns", "node/config", "node/state", "node/things", "transport/a2a", "transport/adapter", "transport/agora", "transport/aitp", "transport/anp", "transport/anp/did", "transport/openapi", "transport/web", "transport/wot", "transport/wot/register"}, "the table of adapters, what they are found by, and what they store and run"},
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/sitetest", []string{"cmd/internal/site", "node/devices", "node/state"}, "it starts a whole site, as the command line does"},
@@ -145,7 +145,7 @@ var layers = []layer{
 const module = "agentsite/"
 
 func TestImports(t *testing.T) {
-	for _, tags := range []string{"", "conformance", "e2e"} {
+	for _, tags := range []string{"", "e2e"} {
 		for pkg, imports := range packages(t, tags) {
 			i := slices.IndexFunc(layers, func(l layer) bool { return l.folder == pkg })
 			if i < 0 {

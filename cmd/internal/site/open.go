@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/task"
-	"agentsite/agents/tools"
 	"agentsite/cmd/internal/hosting"
 	"agentsite/cmd/internal/internet"
 	"agentsite/cmd/internal/protocols"
@@ -79,10 +77,8 @@ func (s *site) openDevices(ctx context.Context) error {
 
 // openNode makes the node, its journal, which is opened later, and the parts behind it.
 func (s *site) openNode(ctx context.Context) (err error) {
-	var extra []tools.Agent
-	extra, s.runExtras = extraAgents(s.hub.Announce, func() task.Host { return s.hosting.Tasks })
 	s.journal = journal.NewRecorder()
-	s.node = node.New(s.hub, s.token, s.journal, extra...)
+	s.node = node.New(s.hub, s.token, s.journal)
 	s.access, err = state.OpenAccess(s.Folder, s.key.ID(), host.SystemClock)
 	if err != nil {
 		return err
@@ -95,7 +91,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	}
 	s.hosting, err = hosting.New(hosting.Options{
 		Folder: s.Folder, Key: s.key, Domain: s.config.Identified(), Internet: s.internet, Version: s.Version, File: s.file,
-		Extra: extra, Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy,
+		Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy,
 	})
 	if err != nil {
 		return err

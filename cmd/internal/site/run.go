@@ -73,11 +73,10 @@ type site struct {
 	hub     *node.Hub
 	devices *devices.Manager
 
-	journal   *journal.Recorder
-	node      *node.Node
-	access    *access.Store
-	hosting   *hosting.Hosting
-	runExtras func(context.Context)
+	journal *journal.Recorder
+	node    *node.Node
+	access  *access.Store
+	hosting *hosting.Hosting
 
 	http, https net.Listener // https is nil where nobody else reaches the site by it
 	announcer   *announce.Announcer

@@ -129,7 +129,6 @@ func (s *site) runDevices(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { s.access.Run(ctx); return nil })
 	group.Go(func() error { s.devices.Run(ctx); return nil })
 	group.Go(func() error { s.devices.ReloadOnSignal(ctx, s.Hangup); return nil })
-	group.Go(func() error { s.runExtras(ctx); return nil })
 	group.Go(func() error { s.hosting.Run(ctx); return nil })
 }
 

@@ -143,12 +143,12 @@ func converse(c tools.Call) (tools.Result, error) {
 	return tools.Result{Value: map[string]any{"greeting": c.Exchange.State, "roots": len(got.Roots)}}, nil
 }
 
-func (f *fake) Resources() []tools.Resource {
-	return []tools.Resource{{URI: "fake:///text", Name: "text", MIME: "text/plain"}, {URI: "fake:///blob", Name: "blob"}}
+func (f *fake) Resources(context.Context, agents.Principal) ([]tools.Resource, error) {
+	return []tools.Resource{{URI: "fake:///text", Name: "text", MIME: "text/plain"}, {URI: "fake:///blob", Name: "blob"}}, nil
 }
 
-func (f *fake) Templates() []tools.Template {
-	return []tools.Template{{URITemplate: "fake:///many/{id}", Name: "many"}}
+func (f *fake) Templates(context.Context, agents.Principal) ([]tools.Template, error) {
+	return []tools.Template{{URITemplate: "fake:///many/{id}", Name: "many"}}, nil
 }
 
 func (f *fake) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]tools.ResourceContent, error) {
@@ -161,19 +161,19 @@ func (f *fake) ReadResource(_ context.Context, _ agents.Principal, uri string) (
 	return nil, tools.ErrNotFound
 }
 
-func (f *fake) Prompts() []tools.Prompt {
-	return []tools.Prompt{{Name: "greet", Arguments: []tools.Argument{{Name: "name", Required: true}}}}
+func (f *fake) Prompts(context.Context, agents.Principal) ([]tools.Prompt, error) {
+	return []tools.Prompt{{Name: "greet", Arguments: []tools.Argument{{Name: "name", Required: true}}}}, nil
 }
 
 func (f *fake) Prompt(_ context.Context, _ agents.Principal, name string, args map[string]string, _ tools.Exchange) (tools.PromptResult, error) {
 	return tools.PromptResult{Messages: []tools.Message{{Role: "user", Content: tools.Content{Text: "hello " + args["name"]}}}}, nil
 }
 
-func (f *fake) Complete(_ agents.Principal, ref tools.Reference, _, prefix string) []string {
+func (f *fake) Complete(_ context.Context, _ agents.Principal, ref tools.Reference, _, prefix string) (tools.Completions, error) {
 	if ref.Prompt != "greet" {
-		return nil
+		return tools.Completions{}, nil
 	}
-	return []string{prefix + "a"}
+	return tools.Completions{Values: []string{prefix + "a"}}, nil
 }
 
 // newServer makes a server over f; it has nothing left when the test ends.
@@ -181,6 +181,7 @@ func newServer(t *testing.T, f *fake) (*Server, *node.Hub) {
 	hub := node.NewHub(nil, forgetful{}, func(a string) string { return a })
 	n := node.New(hub, token, nil, f)
 	s := New(n, tools.New(n, n), "fake", "1", "be kind")
+	s.Library = f
 	t.Cleanup(func() {
 		s.Close()
 		eventually(t, "every session and host is closed", func() bool {

@@ -107,13 +107,13 @@ func (h *host) offer(c agents.Change) {
 		replace(&h.tools, list, func(t tools.Tool) string { return t.Name }, h.addTool, h.sdk.RemoveTools)
 	}
 	if c.Prompts {
-		prompts, _ := h.srv.catalog.Prompts(ctx, h.who)
+		prompts, _ := h.srv.Library.Prompts(ctx, h.who)
 		replace(&h.prompts, prompts, func(p tools.Prompt) string { return p.Name }, h.addPrompt, h.sdk.RemovePrompts)
 	}
 	if c.Resources {
-		resources, _ := h.srv.catalog.Resources(ctx, h.who)
+		resources, _ := h.srv.Library.Resources(ctx, h.who)
 		replace(&h.resources, resources, func(r tools.Resource) string { return r.URI }, h.addResource, h.sdk.RemoveResources)
-		templates, _ := h.srv.catalog.Templates(ctx, h.who)
+		templates, _ := h.srv.Library.Templates(ctx, h.who)
 		replace(&h.templates, templates, func(t tools.Template) string { return t.URITemplate }, h.addTemplate, h.sdk.RemoveResourceTemplates)
 	}
 }

@@ -21,7 +21,7 @@ func (h *host) addTemplate(t tools.Template) {
 }
 
 func (h *host) read(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-	list, err := h.srv.catalog.ReadResource(ctx, h.who, req.Params.URI)
+	list, err := h.srv.Library.ReadResource(ctx, h.who, req.Params.URI)
 	if err == tools.ErrNotFound {
 		return nil, sdk.ResourceNotFoundError(req.Params.URI)
 	} else if err != nil {
@@ -46,7 +46,7 @@ func (h *host) prompt(ctx context.Context, req *sdk.GetPromptRequest) (*sdk.GetP
 	var res tools.PromptResult
 	err := h.rounds(ctx, req.Session, func(ex tools.Exchange) (*tools.NeedInput, error) {
 		var err error
-		res, err = h.srv.catalog.Prompt(ctx, h.who, req.Params.Name, req.Params.Arguments, ex)
+		res, err = h.srv.Library.Prompt(ctx, h.who, req.Params.Name, req.Params.Arguments, ex)
 		return res.NeedInput, err
 	})
 	if err != nil {
@@ -61,7 +61,7 @@ func (h *host) prompt(ctx context.Context, req *sdk.GetPromptRequest) (*sdk.GetP
 
 func (h *host) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
 	ref := tools.Reference{Prompt: req.Params.Ref.Name, URITemplate: req.Params.Ref.URI}
-	all, err := h.srv.catalog.Complete(ctx, h.who, ref, req.Params.Argument.Name, req.Params.Argument.Value)
+	all, err := h.srv.Library.Complete(ctx, h.who, ref, req.Params.Argument.Name, req.Params.Argument.Value)
 	if err != nil {
 		return nil, asError(err)
 	}

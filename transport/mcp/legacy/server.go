@@ -30,6 +30,9 @@ const (
 
 // Server serves sessions. It is safe for concurrent use.
 type Server struct {
+	// Library is the catalog, unless a test sets another before the first call.
+	Library tools.Library
+
 	node         *node.Node
 	catalog      *tools.Catalog
 	self         *sdk.Implementation
@@ -45,7 +48,8 @@ type Server struct {
 // name and version.
 func New(n *node.Node, c *tools.Catalog, name, version, instructions string) *Server {
 	return &Server{
-		node: n, catalog: c, self: &sdk.Implementation{Name: name, Version: version}, instructions: instructions,
+		Library: c, node: n, catalog: c, instructions: instructions,
+		self:  &sdk.Implementation{Name: name, Version: version},
 		hosts: make(map[agents.Principal]*host), sessions: make(map[*sdk.ServerSession]*session),
 	}
 }

@@ -49,7 +49,7 @@ func (h *host) watch(which agents.Change, uris []string, emit func(agents.Change
 
 func (h *host) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error {
 	uri := req.Params.URI
-	all, err := h.srv.catalog.Resources(ctx, h.who)
+	all, err := h.srv.Library.Resources(ctx, h.who)
 	if err != nil {
 		return asError(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// node runs one of the npm parts and returns what it printed.
-func node(t *testing.T, most time.Duration, script string, args ...string) (string, error) {
+// runNode runs one of the npm parts and returns what it printed.
+func runNode(t *testing.T, most time.Duration, script string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), most)
 	defer cancel()
@@ -31,21 +31,16 @@ func node(t *testing.T, most time.Duration, script string, args ...string) (stri
 
 const suite = "@modelcontextprotocol/conformance/dist/index.js"
 
-// .ci/e2e builds the one, with the public suite's fixtures, and installs the other.
-var (
-	conformanceProgram = os.Getenv("AGENTSITE_CONFORMANCE")
-	npmModules         = os.Getenv("NPM_MODULES")
-)
+// npmModules is installed by .ci/e2e.
+var npmModules = os.Getenv("NPM_MODULES")
 
-// TestConformance runs the public suite's required scenarios against a site that
-// also hosts the suite's fixtures; everything else about it is a site's own.
+// TestConformance runs the public suite's required scenarios against a site that has the suite's fixtures.
 func TestConformance(t *testing.T) {
 	harness.Need(t, "Node 22", harness.NodeProgram)
-	r := harness.Start(t, "", harness.Need(t, "the conformance build", conformanceProgram))
-	url := startProxy(t, r.URL, r.Token) + "/mcp"
+	url := startSuiteSite(t)
 	for _, revision := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(revision, func(t *testing.T) {
-			out, err := node(t, 3*time.Minute, suite, "server", "--url", url, "--requirements", revision)
+			out, err := runNode(t, 3*time.Minute, suite, "server", "--url", url, "--requirements", revision)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -61,12 +56,10 @@ var taskScenarios = []string{
 	"tasks-request-headers", "tasks-dispatch-and-envelope", "tasks-status-notifications", "tasks-required-task-error", "tasks-mrtr-composition",
 }
 
-// TestConformanceOfTasks runs the scenarios of tasks, which a hosted agent takes: they are durable
-// and worked on as every agent's are. A task of ours asks one question at a time, so that the check
+// TestConformanceOfTasks runs the scenarios of tasks. They are durable and worked on as every agent's are. A task of ours asks one question at a time, so that the check
 // of a task with two is expected to fail.
 func TestConformanceOfTasks(t *testing.T) {
 	harness.Need(t, "Node 22", harness.NodeProgram)
-	const config = "site: { name: shed }\ndevices:\n  box: { driver: sim, model: relay }\nagents:\n  fixtures: { kind: conformance }\n"
 	expected := filepath.Join(t.TempDir(), "expected.yaml")
 	if err := os.WriteFile(expected, []byte("server:\n  - tasks-mrtr-input:tasks-mrtr-partial-fulfillment\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -74,12 +67,11 @@ func TestConformanceOfTasks(t *testing.T) {
 	for _, s := range taskScenarios {
 		t.Run(s, func(t *testing.T) {
 			// A scenario that is stopped halfway leaves tasks, behind which the next would wait.
-			r := harness.Start(t, config, harness.Need(t, "the conformance build", conformanceProgram))
-			args := []string{"server", "--url", startProxy(t, r.URL, r.Token) + "/mcp", "--scenario", s}
+			args := []string{"server", "--url", startSuiteSite(t), "--scenario", s}
 			if s == "tasks-mrtr-input" { // elsewhere the entry would no longer fail
 				args = append(args, "--expected-failures", expected)
 			}
-			out, err := node(t, time.Minute, suite, args...)
+			out, err := runNode(t, time.Minute, suite, args...)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -101,7 +93,7 @@ func TestConformanceOfTheProgram(t *testing.T) {
 	} {
 		for _, s := range scenarios {
 			t.Run(revision+"/"+s, func(t *testing.T) {
-				out, err := node(t, time.Minute, suite, "server", "--url", url, "--spec-version", revision, "--scenario", s)
+				out, err := runNode(t, time.Minute, suite, "server", "--url", url, "--spec-version", revision, "--scenario", s)
 				if err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}
@@ -133,7 +125,7 @@ func TestInspector(t *testing.T) {
 					if carrier == "stdio" {
 						all = append(all, "--transport", "stdio", "--", harness.Program, "connect", "--data", r.Folder)
 					}
-					out, err := node(t, time.Minute, "@modelcontextprotocol/inspector/clients/launcher/build/index.js", all...)
+					out, err := runNode(t, time.Minute, "@modelcontextprotocol/inspector/clients/launcher/build/index.js", all...)
 					if err != nil {
 						t.Fatalf("%v: %v\n%s", all, err, out)
 					}

@@ -1,0 +1,47 @@
+//go:build e2e
+
+package mcp
+
+import (
+	"net/http"
+	"testing"
+
+	"agentsite/agents"
+	"agentsite/agents/conformance"
+	"agentsite/agents/task"
+	"agentsite/node"
+	"agentsite/node/hosted"
+	"agentsite/node/tasks"
+	"agentsite/transport/adapter/adaptertest"
+	"agentsite/transport/mcp"
+	"agentsite/transport/mcp/legacy"
+	"agentsite/transport/rpc"
+	"agentsite/transport/web"
+)
+
+// startSuiteSite starts a site with the fixtures of the public suite, behind the node, the catalog, the
+// tasks and the servers of the program. It returns the URL of its MCP endpoint.
+func startSuiteSite(t *testing.T) string {
+	s := adaptertest.New(t, nil)
+	worker := hosted.Worker{
+		Worker: conformance.Worker{}, Name: conformance.WorkerName,
+		Self: agents.Principal{ID: "conformance:" + conformance.WorkerName},
+	}
+	host := tasks.New(tasks.Options{
+		Folder: t.TempDir(), Node: s.Node, Site: s.Node, Now: s.Now,
+		Workers: func() []hosted.Worker { return []hosted.Worker{worker} },
+	})
+	s.Go(func() { host.Run(s.Ending) })
+	s.Tools.Tasks = host
+	fixtures := conformance.New(s.Hub.Announce, func() task.Host { return host })
+	s.Node.Host(fixtures)
+	s.Go(func() { fixtures.Run(s.Ending) })
+
+	newest := mcp.New(s.Ending, s.Node, s.Tools, mcp.Implementation{Name: "suite", Version: "1"}, "")
+	older := legacy.New(s.Node, s.Tools, "suite", "1", "")
+	newest.Library, older.Library = conformance.Library{Catalog: s.Tools}, conformance.Library{Catalog: s.Tools}
+	t.Cleanup(older.Close)
+	serve := func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) { older.ServeHTTP(w, r, node.Evidence(e)) }
+	s.Serve(t, append(web.PublicRoutes(), web.MCP(rpc.NewDispatcher(newest.Methods()), serve)))
+	return startProxy(t, s.URL, adaptertest.SiteToken) + "/mcp"
+}

@@ -94,7 +94,7 @@ func (g *guarded) allowMove(r *agents.MoveRequest) error {
 		return device.Faultf(device.Denied, "refused: it makes at most %d moves for one task; tell the asker what is left to do", most)
 	}
 	for _, s := range g.before {
-		if s.Op == agents.OpMove && s.May() && s.Output == r.Output && (s.Value == r.Value || s.Value == task.UnknownValue) {
+		if s.Op == agents.OpMove && s.May() && s.Output == r.Output && s.Value == r.Value {
 			return device.Faultf(device.UnknownOutcome, "refused: this was asked for before the site restarted; it is not made again")
 		}
 	}

@@ -202,9 +202,6 @@ type Step struct {
 	Approved bool `json:"-"`
 }
 
-// UnknownValue is the value of a move whose record, of before November 2026, does not say it.
-var UnknownValue = device.Text("")
-
 // May reports whether the step was made, or may have been.
 func (s *Step) May() bool { return s.Outcome == "done" || s.Outcome == string(device.UnknownOutcome) }
 

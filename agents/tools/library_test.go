@@ -145,4 +145,6 @@ type offering struct {
 	offer *agents.Offer
 }
 
-func (o offering) Offer(context.Context, agents.Principal) (*agents.Offer, error) { return o.offer, nil }
+func (o offering) Offer(context.Context, agents.Principal) (*agents.Offer, error) {
+	return o.offer, nil
+}

@@ -55,8 +55,7 @@ type entry struct {
 	// Of intent, result and approval: from 1.
 	Step int `cbor:"20,keyasint,omitempty"`
 	// Of intent: the operation, "" for any other work; of a move the output, its value as JSON, none for
-	// a return to safe, and the length in ms. Before November 2026 only moves away from safe had an
-	// output, and none had more.
+	// a return to safe, and the length in ms.
 	Output string `cbor:"24,keyasint,omitempty"`
 	Op     string `cbor:"28,keyasint,omitempty"`
 	Value  []byte `cbor:"29,keyasint,omitempty"`
@@ -162,9 +161,6 @@ func (e *entry) step() task.Step {
 			s.Op = op
 		}
 	}
-	if e.Op == "" && e.Output != "" {
-		s.Op, s.Value = agents.OpMove, task.UnknownValue
-	}
 	var v any
 	if len(e.Value) > 0 && json.Unmarshal(e.Value, &v) == nil {
 		switch v := v.(type) {
@@ -213,6 +209,8 @@ func (r *record) check(e *entry) error {
 			return nil
 		case r.state != task.Working || e.Step != len(r.steps)+1 || r.openStep() || e.Step > maxSteps:
 			return fmt.Errorf("step %d cannot follow", e.Step)
+		case e.Op == "" && e.Output != "":
+			return fmt.Errorf("step %d is in a form that no released version wrote", e.Step)
 		}
 		return nil
 	case kindResult:

@@ -46,15 +46,11 @@ type Summary struct {
 }
 
 const (
-	version    = 7 // 6 had no accepted tools, 5 no imported agents, 4 no grants of other sites, 3 no paused agents, 2 no history, and 1 no sequence
-	noAccepted = 6
-	noImports  = 5
-	noSites    = 4
-	noPaused   = 3
-	noHistory  = 2
-	ofSite     = "site"
-	ofOwner    = "owner"
-	maxBackup  = 192 << 20
+	version   = 7
+	oldest    = 2 // lower versions were written where a backup had less to say; nothing in them differs
+	ofSite    = "site"
+	ofOwner   = "owner"
+	maxBackup = 192 << 20
 	// maxHistory is twice the default size of a history. Sealed, it takes a third more.
 	maxHistory = 128 << 20
 	maxSites   = 1 << 20
@@ -115,7 +111,7 @@ func Create(o Options) (*Summary, error) {
 // missing, and never lack calls by those that are there.
 func collect(o Options) (*content, error) {
 	f := o.Folder
-	b := &content{Version: noHistory, Of: ofSite, Made: time.Now().UTC().Truncate(time.Second)}
+	b := &content{Version: version, Of: ofSite, Made: time.Now().UTC().Truncate(time.Second)}
 	if o.Owner {
 		b.Of = ofOwner
 	}
@@ -150,31 +146,18 @@ func collect(o Options) (*content, error) {
 		return nil, err
 	}
 	if o.History {
-		b.Version = noPaused
 		if b.History, err = readHistory(f); err != nil {
 			return nil, err
 		}
 	}
-	if len(b.Paused) > 0 {
-		b.Version = noSites
-	}
 	if b.Sites, err = f.ReadAtMost(state.SitesFile, maxSites); err != nil {
 		return nil, f.Unusable(err)
-	}
-	if len(b.Sites) > 0 {
-		b.Version = noImports
 	}
 	if b.Imports, err = f.ReadAtMost(state.ImportsFile, bundle.MaxImports); err != nil {
 		return nil, f.Unusable(err)
 	}
-	if len(b.Imports) > 0 {
-		b.Version = noAccepted
-	}
 	if b.Accepted, err = f.Accepted(); err != nil {
 		return nil, err
-	}
-	if len(b.Accepted) > 0 {
-		b.Version = version
 	}
 	return b, nil
 }
@@ -199,7 +182,8 @@ func readHistory(f state.Folder) (map[string][]byte, error) {
 			return nil, f.Unusable(err)
 		}
 		if total += len(b); total > maxHistory {
-			return nil, state.Mistakef("the history has more than %d MB, which a backup cannot have: leave out --history, or copy %s while the site is stopped", maxHistory>>20, f.Path(state.HistoryFolder))
+			return nil, state.Mistakef("the history has more than %d MB, which a backup cannot have: "+
+				"leave out --history, or copy %s while the site is stopped", maxHistory>>20, f.Path(state.HistoryFolder))
 		}
 		all[file.Name()] = b
 	}
@@ -249,7 +233,10 @@ func (b *content) verify() (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Summary{Of: b.Of, DID: b.DID, Made: b.Made, Owners: len(book.Owners()), Grants: len(book.Grants()), Tokens: len(book.Tokens())}, nil
+	return &Summary{
+		Of: b.Of, DID: b.DID, Made: b.Made,
+		Owners: len(book.Owners()), Grants: len(book.Grants()), Tokens: len(book.Tokens()),
+	}, nil
 }
 
 // checkFree refuses a file that exists, unless force allows to replace it.

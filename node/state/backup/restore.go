@@ -144,6 +144,8 @@ func open(sealed io.Reader, passphrase string) (*content, error) {
 		switch { // the version is the first member
 		case b.Version < 1:
 			return state.Mistakef("the passphrase is right, but this is no backup of a site")
+		case b.Version < oldest:
+			return state.Mistakef("it has version %d, which no released agentsite wrote", b.Version)
 		case b.Version > version:
 			return state.Mistakef("it has version %d, and needs a newer agentsite", b.Version)
 		case err != nil:

@@ -20,6 +20,7 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/hosted"
 	"agentsite/node/identity"
+	"agentsite/node/imports"
 	"agentsite/node/journal"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -54,7 +55,7 @@ type Site struct {
 		AcceptOffer(ctx context.Context, name, digest string) error
 	}
 
-	Bundles bundles // the agents that came to the site as bundles
+	Bundles *imports.Store // the agents that came to the site as bundles
 
 	// Connect stores a grant of another site. It fails with a device.Fault that is Invalid where the
 	// caller can mend it.

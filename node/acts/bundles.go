@@ -27,17 +27,6 @@ type sharedBundles struct {
 	Shared []imports.SharedBundle `json:"shared"`
 }
 
-// bundles are the agents that came to a site as bundles, as an imports.Store has them.
-type bundles interface {
-	Export(ctx context.Context, who agents.Principal, name string) (bundle.Content, error)
-	Import(ctx context.Context, who agents.Principal, q imports.Request) (imports.Draft, error)
-	Accept(a imports.Acceptance) (imports.Draft, error)
-	Remove(name string) error
-	Share(file []byte) (imports.SharedBundle, error)
-	Unshare(id string) error
-	Shared() []imports.SharedBundle
-}
-
 func (s *Site) aboutBundles() []op.Row {
 	return []op.Row{
 		op.ForOwners(ExportAgentAct, agents.Reads, "agents export",

@@ -5,8 +5,11 @@ import (
 	"time"
 )
 
-// Sleep waits for d, or until ctx ends, and then returns ctx's error.
+// Sleep waits for d. It returns ctx's error if ctx has ended, or ends before.
 func Sleep(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil || d <= 0 {
+		return err
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -72,7 +72,7 @@ func (n *Node) watchBoth(ctx context.Context, p agents.Principal, o OtherSites, 
 			if err := emit(u); err != nil {
 				return err
 			}
-			if !pause(ctx, time.Duration(r.Every*float64(time.Second))) {
+			if device.Sleep(ctx, time.Duration(r.Every*float64(time.Second))) != nil {
 				return context.Cause(ctx)
 			}
 			close(told.taken)
@@ -134,21 +134,6 @@ func (s *side) now() []agents.Reading {
 	return out
 }
 
-// pause waits, and reports false when ctx has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 // watchElsewhere watches other sites. Both permissions are charged for each value. One whose rate
 // is used up is not told: the reading is stale until it may be.
 func (n *Node) watchElsewhere(ctx context.Context, p agents.Principal, o OtherSites, r agents.WatchRequest, emit func(agents.Update) error) error {
@@ -179,8 +164,8 @@ func (n *Node) watchElsewhere(ctx context.Context, p agents.Principal, o OtherSi
 				}
 				u.Offer, u.Missed = false, nil
 			}
-			if !pause(ctx, wait) {
-				return ctx.Err()
+			if err := device.Sleep(ctx, wait); err != nil {
+				return err
 			}
 			for i, r := range u.Readings {
 				u.Readings[i] = r.After(wait)

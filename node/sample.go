@@ -231,10 +231,8 @@ func (h *Hub) listen(ctx context.Context, name string, w device.Watcher, emit fu
 		}
 		broke(err)
 		slog.Warn("a watch broke and is tried again", "device", name, "err", err, "in", retry)
-		select {
-		case <-ctx.Done():
+		if device.Sleep(ctx, retry) != nil {
 			return
-		case <-time.After(retry):
 		}
 	}
 }

@@ -167,12 +167,8 @@ func (g *Group) tell(ctx context.Context, w *notify.Watcher, points []string, u 
 		if err := emit(u); err != nil {
 			return err
 		}
-		pause := time.NewTimer(time.Duration(r.Every * float64(time.Second)))
-		select {
-		case <-ctx.Done():
-			pause.Stop()
-			return ctx.Err()
-		case <-pause.C:
+		if err := device.Sleep(ctx, time.Duration(r.Every*float64(time.Second))); err != nil {
+			return err
 		}
 		for u = (agents.Update{}); u.Readings == nil && u.Approvals == nil; {
 			select {

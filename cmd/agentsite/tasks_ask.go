@@ -160,10 +160,7 @@ func (s *session) follow(ctx context.Context, t task.Task) error {
 			return s.app.finish(t)
 		case retries < maxRetries && (broken(err) || away(err) || isKind(err, device.Offline)):
 			retries++
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
+			device.Sleep(ctx, time.Second)
 			s.redial()
 		case err != nil:
 			s.app.note("task %s goes on: agentsite tasks watch %[1]s follows it", safeWord(t.ID, "ID"))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"agentsite/device"
 )
 
 const (
@@ -33,13 +35,9 @@ func (l *guessLimiter) wait(ctx context.Context) {
 		l.next = now
 	}
 	l.next = l.next.Add(guessInterval)
-	turn := time.NewTimer(time.Until(l.next))
+	turn := time.Until(l.next)
 	l.mu.Unlock()
-	defer turn.Stop()
-	select {
-	case <-turn.C:
-	case <-ctx.Done():
-	}
+	device.Sleep(ctx, turn)
 	l.mu.Lock()
 	l.waiting--
 	l.mu.Unlock()

@@ -203,13 +203,13 @@ func TestBounds(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agentsite.yaml")
-	if _, err := Load(path, nil); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, _, err := LoadFile(path, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file gives %v", err)
 	}
 	if err := os.WriteFile(path, []byte("site: { name: a }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if site, err := Load(path, nil); err != nil || site.Name != "a" {
+	if site, _, _, err := LoadFile(path, nil); err != nil || site.Name != "a" {
 		t.Errorf("got %+v, %v", site, err)
 	}
 }

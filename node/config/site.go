@@ -94,15 +94,6 @@ func ReadFile(path string) (file string, text []byte, err error) {
 	return file, text, nil
 }
 
-// Load reads and parses the file at path.
-func Load(path string, drivers []driver.Driver) (*Site, error) {
-	_, text, err := ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(path, text, drivers)
-}
-
 // LoadFile is ReadFile and Parse. Without a file the site is empty.
 func LoadFile(path string, drivers []driver.Driver) (site *Site, file string, text []byte, err error) {
 	file, text, err = ReadFile(path)

@@ -214,7 +214,7 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 	r.processes = func() int { return int(started.Load()) }
 	outputs := proc.NewKeeper(plan.policies, latch, func() (proc.Process, error) {
 		started.Add(1)
-		cfg, err := config.Load(files.Plan, b.drivers())
+		cfg, _, _, err := config.LoadFile(files.Plan, b.drivers())
 		if err != nil {
 			return proc.Process{}, err
 		}

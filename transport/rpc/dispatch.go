@@ -100,7 +100,7 @@ func (d *Dispatcher) Serve(ctx context.Context, in *Incoming) {
 // message's ID is valid, and is zero if it could not be decoded.
 func (in *Incoming) parse() (fault *Error) {
 	m := &in.m
-	defer recoverPanic("decoding", func() { *m, fault = message{}, errInternal })
+	defer Recover("decoding", func() { *m, fault = message{}, errInternal })
 	var err error
 	if in.Codec == JSON {
 		err = decodeJSONRequest(in.Body, m)
@@ -133,7 +133,7 @@ func (d *Dispatcher) serve(ctx context.Context, in *Incoming) {
 	if m.ID.IsZero() {
 		return // no notification changes anything here; a stream sees to cancellation
 	}
-	defer recoverPanic(m.Method, func() { in.respond(nil, errInternal) })
+	defer Recover(m.Method, func() { in.respond(nil, errInternal) })
 	method, ok := d.methods[m.Method]
 	if !ok {
 		method = d.Other
@@ -154,8 +154,9 @@ func (d *Dispatcher) serve(ctx context.Context, in *Incoming) {
 	in.respond(result, nil)
 }
 
-// recoverPanic, deferred, keeps a panic in one message from ending the process.
-func recoverPanic(what string, then func()) {
+// Recover is deferred. It keeps a panic in one message from ending the process: it logs it and calls
+// then.
+func Recover(what string, then func()) {
 	if p := recover(); p != nil {
 		slog.Error("a defect: something panicked", "in", what, "panic", p, "stack", string(debug.Stack()))
 		then()

@@ -81,7 +81,10 @@ func Serve(ctx context.Context, ln net.Listener, local string, handle func(conte
 			return err
 		case err != nil: // too many open files, say: that passes
 			slog.Warn("a local socket could not be accepted", "err", err)
-			pause(ctx, acceptRetry)
+			select {
+			case <-ctx.Done():
+			case <-time.After(acceptRetry):
+			}
 			continue
 		}
 		if err := checkPeer(conn); err != nil {
@@ -110,12 +113,5 @@ func refuse(conn net.Conn) {
 	if rpc.EncodeError(rpc.JSON, &line, busy) == nil {
 		line.WriteByte('\n')
 		conn.Write(line.Bytes())
-	}
-}
-
-func pause(ctx context.Context, length time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(length):
 	}
 }

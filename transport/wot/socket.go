@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -140,12 +138,7 @@ func (w *session) do(r *request) {
 // guarded calls do, and returns a panic as an error: it ends one message, as it ends one request over
 // HTTP, and not the program.
 func guarded(do func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			slog.Error("a defect: something panicked", "in", socketPath, "panic", p, "stack", string(debug.Stack()))
-			err = device.Faultf(device.Internal, "a message panicked")
-		}
-	}()
+	defer rpc.Recover(socketPath, func() { err = device.Faultf(device.Internal, "a message panicked") })
 	return do()
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"agentsite/device"
 )
 
 // TestInventedAddresses: a site is reached though a neighbour invents addresses for it, before it
@@ -26,7 +28,7 @@ func TestInventedAddresses(t *testing.T) {
 			invent("before")
 			add(dials.admit(ctx, "site").attempt(func(ctx context.Context, accepted func()) (lanConn, error) {
 				accepted()
-				pause(ctx, time.Second)
+				device.Sleep(ctx, time.Second)
 				return lanConn{address: "site"}, ctx.Err()
 			}))
 			synctest.Wait()

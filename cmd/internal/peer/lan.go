@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"agentsite/device"
 	"agentsite/node/identity"
 )
 
@@ -120,7 +121,7 @@ func (d lanDialer) browse(network string, known []string) attempt[lanConn] {
 					wait = fallbackDelay
 				}
 				add(admitted.attempt(func(ctx context.Context, accepted func()) (lanConn, error) {
-					pause(ctx, wait)
+					device.Sleep(ctx, wait)
 					return d.connect(ctx, network, a, accepted)
 				}))
 			}

@@ -79,14 +79,6 @@ func race[T any](ctx context.Context, delay time.Duration, discard func(T), grou
 	}
 }
 
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}
-
 // joinReasons joins two errors in one sentence; the first may be nil.
 func joinReasons(all, one error) error {
 	if all == nil {

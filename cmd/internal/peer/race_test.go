@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"agentsite/device"
 )
 
 // TestRaceDelayed: an attempt that is delayed wins only where the others are slower than its
@@ -14,11 +16,11 @@ func TestRaceDelayed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			got, err := race(t.Context(), time.Minute, func(string) {}, []attempt[string]{func(ctx context.Context, add func(attempt[string])) (string, error) {
 				add(func(ctx context.Context, _ func(attempt[string])) (string, error) {
-					pause(ctx, fallbackDelay)
+					device.Sleep(ctx, fallbackDelay)
 					return "link-local", ctx.Err()
 				})
 				add(func(ctx context.Context, _ func(attempt[string])) (string, error) {
-					pause(ctx, other)
+					device.Sleep(ctx, other)
 					return "global", ctx.Err()
 				})
 				<-ctx.Done()

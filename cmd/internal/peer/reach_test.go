@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"agentsite/device"
 	"agentsite/node/identity"
 	"agentsite/transport/p2p"
 )
@@ -31,10 +32,10 @@ func (w worldwide) Reach(ctx context.Context, _ identity.ID, at []string) error 
 		return p2p.ErrRefused
 	}
 	if !slices.Contains(at, w.there) {
-		pause(ctx, 10*time.Second)
+		device.Sleep(ctx, 10*time.Second)
 		return errNobody
 	}
-	pause(ctx, dialTime)
+	device.Sleep(ctx, dialTime)
 	return ctx.Err()
 }
 
@@ -42,11 +43,11 @@ func (w worldwide) Circuits() []string { return w.circuits }
 
 // Locate goes on long after the first address, for servers that do not answer.
 func (w worldwide) Locate(ctx context.Context, _ identity.ID, found func(at []string)) error {
-	pause(ctx, w.lookup)
+	device.Sleep(ctx, w.lookup)
 	for _, a := range w.found {
 		found([]string{a})
 	}
-	pause(ctx, 10*time.Second-w.lookup)
+	device.Sleep(ctx, 10*time.Second-w.lookup)
 	if len(w.found) == 0 {
 		return errNobody
 	}

@@ -56,7 +56,7 @@ type router struct {
 	retry    bool          // search until the timeout, also after an error
 	progress func(string)  // reports a search that takes long; may be nil
 
-	searching chan struct{} // holds the one caller that searches
+	searching device.Mutex // holds the one caller that searches
 
 	mu      sync.Mutex
 	cached  rpc.Caller  // nil while there is no route
@@ -68,7 +68,7 @@ var _ rpc.Caller = (*router)(nil)
 
 // newRouter makes a router to a site. dial verifies both keys.
 func newRouter(site identity.ID, where func() []string, codec rpc.Codec, dial func(context.Context) (net.Conn, error), out *lazyNetwork) *router {
-	w := &router{site: site, where: where, dial: dial, network: out, timeout: internetTimeout, searching: make(chan struct{}, 1)}
+	w := &router{site: site, where: where, dial: dial, network: out, timeout: internetTimeout, searching: device.NewMutex()}
 	over := &http.Client{
 		// A site never redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -138,12 +138,10 @@ func (w *router) route(ctx context.Context) (rpc.Caller, error) {
 	if route := w.cachedRoute(); route != nil {
 		return route, nil
 	}
-	select {
-	case w.searching <- struct{}{}:
-		defer func() { <-w.searching }()
-	case <-ctx.Done():
-		return nil, &agents.Unreached{Err: ctx.Err()}
+	if err := w.searching.LockContext(ctx); err != nil {
+		return nil, &agents.Unreached{Err: err}
 	}
+	defer w.searching.Unlock()
 	if route := w.cachedRoute(); route != nil {
 		return route, nil
 	}

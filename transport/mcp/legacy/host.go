@@ -6,13 +6,13 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 
 	"agentsite/agents"
 	"agentsite/agents/tools"
+	"agentsite/transport/rpc"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -72,12 +72,12 @@ func newHost(s *Server, who agents.Principal) *host {
 func (h *host) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
 		// A defect in one request must not take the guard of every output down.
-		defer func() {
-			if p := recover(); p != nil {
-				slog.Error("a method panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
-				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the site failed at this; its log says more"}
+		defer rpc.Recover(method, func() {
+			res = nil
+			err = &jsonrpc.Error{
+				Code: jsonrpc.CodeInternalError, Message: "the site failed at this; its log says more",
 			}
-		}()
+		})
 		if strings.HasPrefix(method, "notifications/") {
 			return next(ctx, method, req)
 		}

@@ -122,8 +122,8 @@ func (c *StreamClient) Call(ctx context.Context, r Request, note func(string, Ra
 // send returns an error where v cannot be encoded. After a failed write, Run returns the
 // error.
 func (c *StreamClient) send(v any) error {
-	buf := buffers.Get().(*bytes.Buffer)
-	defer recycle(buf)
+	buf := GetBuffer()
+	defer PutBuffer(buf)
 	if err := c.codec.Encode(buf, v); err != nil {
 		return err
 	}

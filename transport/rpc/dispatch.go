@@ -195,8 +195,8 @@ type Rendered interface {
 }
 
 func (in *Incoming) respond(result any, fault *Error) {
-	buf := buffers.Get().(*bytes.Buffer)
-	defer recycle(buf)
+	buf := GetBuffer()
+	defer PutBuffer(buf)
 	var err error
 	if rendered, ok := result.(Rendered); ok {
 		err = in.render(buf, rendered)
@@ -232,8 +232,8 @@ func (in *Incoming) render(buf *bytes.Buffer, result Rendered) error {
 
 // send encodes and sends a notification. It is safe for concurrent use.
 func (in *Incoming) send(v notification) error {
-	buf := buffers.Get().(*bytes.Buffer)
-	defer recycle(buf)
+	buf := GetBuffer()
+	defer PutBuffer(buf)
 	if err := in.Codec.Encode(buf, v); err != nil {
 		return err
 	}
@@ -251,8 +251,11 @@ func (in *Incoming) transmit(out Outgoing) error {
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// recycle pools a buffer unless it has grown large.
-func recycle(b *bytes.Buffer) {
+// GetBuffer returns an empty buffer for a message.
+func GetBuffer() *bytes.Buffer { return buffers.Get().(*bytes.Buffer) }
+
+// PutBuffer keeps a buffer for the next message, unless it is far larger than most messages.
+func PutBuffer(b *bytes.Buffer) {
 	if b.Cap() <= 64<<10 {
 		b.Reset()
 		buffers.Put(b)

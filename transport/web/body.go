@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"agentsite/node/quota"
@@ -53,8 +52,8 @@ func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Bu
 			return true
 		}
 	}
-	body = buffers.Get().(*bytes.Buffer)
-	done = func() { recycle(body); leave() }
+	body = rpc.GetBuffer()
+	done = func() { rpc.PutBuffer(body); leave() }
 	if status, why := readBody(w, r, body, most, long); status != 0 {
 		c.route.refuse(w, status, why)
 		done()
@@ -85,16 +84,6 @@ func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Bu
 func closeAfter(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
-	}
-}
-
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// recycle keeps a buffer for the next body, unless it is far larger than most bodies.
-func recycle(b *bytes.Buffer) {
-	if b.Cap() <= 64<<10 {
-		b.Reset()
-		buffers.Put(b)
 	}
 }
 

@@ -87,8 +87,10 @@ func (a *Agent) changeFixtures() []fixture {
 		}
 	}
 	return []fixture{
-		{name: "test_trigger_tool_change", description: "Announces that the tools changed", call: announcing(agents.Change{Tools: true})},
-		{name: "test_trigger_prompt_change", description: "Announces that the prompts changed", call: announcing(agents.Change{Prompts: true})},
+		{name: "test_trigger_tool_change", description: "Announces that the tools changed",
+			call: announcing(agents.Change{Tools: true})},
+		{name: "test_trigger_prompt_change", description: "Announces that the prompts changed",
+			call: announcing(agents.Change{Prompts: true})},
 	}
 }
 

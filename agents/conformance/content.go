@@ -9,16 +9,19 @@ import (
 )
 
 var contentFixtures = []fixture{
-	{name: "test_simple_text", description: "Answers a text", call: answers(tools.Content{Text: "This is a simple text response for testing."})},
+	{name: "test_simple_text", description: "Answers a text",
+		call: answers(tools.Content{Text: "This is a simple text response for testing."})},
 	{name: "test_image_content", description: "Answers a picture", call: answers(picture)},
 	{name: "test_audio_content", description: "Answers a sound", call: answers(sound)},
-	{name: "test_embedded_resource", description: "Answers a resource", call: answers(embedded("test://embedded-resource"))},
+	{name: "test_embedded_resource", description: "Answers a resource",
+		call: answers(embedded("test://embedded-resource"))},
 	{name: "test_multiple_content_types", description: "Answers a text, a picture and a resource", call: answers(
 		tools.Content{Text: "Multiple content types test:"}, picture, embedded("test://mixed-content-resource"),
 	)},
-	{name: "test_error_handling", description: "Fails", call: func(context.Context, tools.Call) (tools.Result, error) {
-		return tools.Result{}, errors.New("this tool intentionally returns an error for testing")
-	}},
+	{name: "test_error_handling", description: "Fails",
+		call: func(context.Context, tools.Call) (tools.Result, error) {
+			return tools.Result{}, errors.New("this tool intentionally returns an error for testing")
+		}},
 	{name: "json_schema_2020_12_tool", description: "Has a schema that uses what JSON Schema 2020-12 brought", input: richSchema,
 		call: answers(tools.Content{Text: "called"})},
 }
@@ -37,7 +40,9 @@ var (
 )
 
 func embedded(uri string) tools.Content {
-	return tools.Content{Resource: &tools.ResourceContent{URI: uri, MIME: "text/plain", Text: "This is an embedded resource content."}}
+	return tools.Content{Resource: &tools.ResourceContent{
+		URI: uri, MIME: "text/plain", Text: "This is an embedded resource content.",
+	}}
 }
 
 func decoded(s string) []byte {

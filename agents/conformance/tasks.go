@@ -104,30 +104,35 @@ func (a *Agent) taskFixtures() []fixture {
 			return a.ask(ctx, p, c, skill, in, required)
 		}
 	}
-	const open = `{"type":"object","properties":{"seconds":{"type":"number"},"label":{"type":"string"},"filename":{"type":"string"}}}`
+	const open = `{"type":"object","properties":{
+		"seconds":{"type":"number"},"label":{"type":"string"},"filename":{"type":"string"}}}`
 	return []fixture{
-		{name: "greet", description: "Greets, without a task", input: oneText("name"), call: func(_ context.Context, c tools.Call) (tools.Result, error) {
-			var in taskArgs
-			err := c.Args.Decode(&in)
-			return text(fmt.Sprintf("Hello, %s!", in.Name)), err
-		}},
+		{name: "greet", description: "Greets, without a task", input: oneText("name"),
+			call: func(_ context.Context, c tools.Call) (tools.Result, error) {
+				var in taskArgs
+				err := c.Args.Decode(&in)
+				return text(fmt.Sprintf("Hello, %s!", in.Name)), err
+			}},
 		{name: "slow_compute", description: "Takes some seconds", input: open, ask: asks("slow", false)},
 		{name: "failing_job", description: "Fails, as a task only", input: open, ask: asks("fail", true)},
 		{name: "protocol_error_job", description: "Has a defect", input: open, ask: asks("crash", false)},
 		{name: "confirm_delete", description: "Asks before it goes on", input: open, ask: asks("confirm", false)},
 		{name: "multi_input", description: "Asks two questions", input: open, ask: asks("questions", false)},
-		{name: "test_tool_with_task", description: "Asks for a name, and then is a task", ask: func(ctx context.Context, p agents.Principal, c tools.Call) (tools.Result, error) {
-			name, ok := accepted[string](c.Exchange, "user_name", "name")
-			if !ok {
-				return need("", askName), nil
-			}
-			return a.ask(ctx, p, c, "hello", taskArgs{Name: name}, true)
-		}},
+		{name: "test_tool_with_task", description: "Asks for a name, and then is a task",
+			ask: func(ctx context.Context, p agents.Principal, c tools.Call) (tools.Result, error) {
+				name, ok := accepted[string](c.Exchange, "user_name", "name")
+				if !ok {
+					return need("", askName), nil
+				}
+				return a.ask(ctx, p, c, "hello", taskArgs{Name: name}, true)
+			}},
 	}
 }
 
 // ask asks the worker, and waits for the end where the client takes no tasks.
-func (a *Agent) ask(ctx context.Context, p agents.Principal, c tools.Call, skill string, in taskArgs, required bool) (tools.Result, error) {
+func (a *Agent) ask(
+	ctx context.Context, p agents.Principal, c tools.Call, skill string, in taskArgs, required bool,
+) (tools.Result, error) {
 	if required && !c.Exchange.Can.Tasks {
 		return tools.Result{}, &tools.NeedsCapability{Needs: tools.Capabilities{Tasks: true}}
 	}

@@ -43,7 +43,8 @@ func Restore(o Options) (*Summary, error) {
 		return nil, fmt.Errorf("%s: %w", o.File, err)
 	}
 	if (b.Of == ofOwner) != o.Owner {
-		return nil, state.Mistakef("%s is the backup of the %s %s: --owner is for an owner's key, and only for that", o.File, b.Of, b.DID)
+		return nil, state.Mistakef("%s is the backup of the %s %s: --owner is for an owner's key, and only for that",
+			o.File, b.Of, b.DID)
 	}
 	about, err := b.verify()
 	if err != nil {
@@ -116,7 +117,8 @@ func Restore(o Options) (*Summary, error) {
 func checkNoKey(f state.Folder) error {
 	switch _, err := os.Lstat(f.Path(state.KeyFile)); {
 	case err == nil:
-		return state.Mistakef("there is a key already, %s, which is not replaced: name another folder with --data, or move this one away", f.Path(state.KeyFile))
+		return state.Mistakef("there is a key already, %s, which is not replaced: "+
+			"name another folder with --data, or move this one away", f.Path(state.KeyFile))
 	case !errors.Is(err, fs.ErrNotExist):
 		return f.Unusable(err)
 	}
@@ -161,7 +163,8 @@ func checkConfig(path, text string) (file string, err error) {
 	file = cmp.Or(path, config.DefaultFile)
 	if _, err := os.Lstat(file); err == nil {
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-			return "", state.Mistakef("%s is a link to nothing, where no configuration can be written: make what it leads to, or use another file with --config", file)
+			return "", state.Mistakef("%s is a link to nothing, where no configuration can be written: "+
+				"make what it leads to, or use another file with --config", file)
 		}
 	}
 	switch there, err := os.ReadFile(file); {

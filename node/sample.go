@@ -29,7 +29,7 @@ type Source struct {
 	Name   string
 	Device device.Device
 	Every  time.Duration // between samples
-	// Convert has the owner's conversions of some numbers, by the points' names. They are applied
+	// Convert holds the owner's conversions of some numbers, by the points' names. They are applied
 	// before anything else.
 	Convert map[string]func(float64) float64
 }

@@ -47,7 +47,7 @@ func answered(ex tools.Exchange, key string) (f filled, ok bool) {
 }
 
 // accepted returns one value of a form that was filled in and accepted. A value of
-// another type is none.
+// another type does not count.
 func accepted[T any](ex tools.Exchange, key, name string) (v T, ok bool) {
 	if f, answered := answered(ex, key); answered && f.Action == "accept" {
 		v, ok = f.Content[name].(T)

@@ -9,7 +9,7 @@ import (
 	"agentsite/device"
 )
 
-// between is how long the fixtures wait between two notes.
+// between is the pause of the fixtures between two notes.
 const between = 50 * time.Millisecond
 
 // runningFixtures say something before they end.

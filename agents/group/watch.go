@@ -69,7 +69,7 @@ func (m *member) take(u agents.Update) {
 	}
 }
 
-// want has the sites be watched with values until done is called.
+// want watches the sites with values until done is called.
 func (g *Group) want() (done func()) {
 	add := func(n int) {
 		g.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"agentsite/device"
 )
 
-// TestStepData: what a step asks for is read back from a task's file, and from one of before, as far as
-// it says so, which a return to safe of then does not.
+// TestStepData: what a step asks for is read back from a task's file. A move without its operation is
+// refused.
 func TestStepData(t *testing.T) {
 	at := stamp(0)
 	var moved []string

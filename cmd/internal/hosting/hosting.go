@@ -141,7 +141,7 @@ func (h *Hosting) registry(o Options) aios.World {
 	}
 }
 
-// letAsk lets a site's agents ask other sites, and has the site know itself in a chain of calls.
+// letAsk lets a site's agents ask other sites, and lets the site recognise itself in a chain of calls.
 func letAsk(n *node.Node, self identity.ID, sites *remote.Sites) {
 	n.SetSelf(func(name string) bool { id, err := identity.Parse(name); return err == nil && id == self })
 	n.SetOtherSites(remote.KindName, func(principal string) node.OtherSites {

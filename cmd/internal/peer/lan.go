@@ -17,7 +17,7 @@ import (
 const (
 	// lanTimeout bounds a dial on the network, with the search for the site.
 	lanTimeout = 10 * time.Second
-	// fallbackDelay is how long an address may be silent before the next is dialled, too.
+	// fallbackDelay bounds the silence of an address before the next one is dialled, too.
 	fallbackDelay = 250 * time.Millisecond
 	// maxDials bounds the known addresses that are dialled, and the announced ones at a time: any
 	// peer on the network can announce addresses for the site.

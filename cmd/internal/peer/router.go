@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// lanHeadStart is how long only the same network is tried.
+	// lanHeadStart is the time in which only the same network is tried.
 	lanHeadStart = 300 * time.Millisecond
 	// internetTimeout bounds a lookup and dial anywhere else, and retryInterval is the pause
 	// between two.
 	internetTimeout = 15 * time.Second
 	retryInterval   = time.Second
-	// progressDelay is how long a search may take before its progress is reported.
+	// progressDelay is the time after which the progress of a search is reported.
 	progressDelay = time.Second
 )
 

@@ -136,7 +136,7 @@ func (s *site) runDevices(ctx context.Context, group *errgroup.Group) {
 func (s *site) serve(ctx context.Context, group *errgroup.Group) {
 	stop := context.AfterFunc(ctx, s.legacy.Close) // its streams would hold up the end
 	s.onCleanUp(func() { stop() })
-	var network announce.Network // an interface without a value where there is none
+	var network announce.Network // a nil interface without a network
 	if s.network != nil {
 		network = s.network
 		group.Go(func() error { s.network.Run(ctx); return nil })

@@ -22,7 +22,7 @@ var versions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 const (
 	// maxMessage bounds an inbound message, as the newer revision does.
 	maxMessage = 256 << 10
-	// writeTimeout is how long a client may leave its end unread.
+	// writeTimeout bounds the time in which a client reads what was sent.
 	writeTimeout = 30 * time.Second
 
 	sessionHeader = "Mcp-Session-Id"

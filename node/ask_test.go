@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/device"
 )
 
@@ -42,7 +43,7 @@ func TestAsk(t *testing.T) {
 		if err := ask(bob, "beds", nil, agents.Terms{}); kindOf(err) != device.Denied {
 			t.Error(err)
 		}
-		for p, may := range map[agents.Principal]bool{ann: true, bob: false, {ID: "local", Owner: true}: true} {
+		for p, may := range map[agents.Principal]bool{ann: true, bob: false, {Kind: principal.Local, ID: "local", Owner: true}: true} {
 			if err := d.MayAsk(p, "beds"); (err == nil) != may {
 				t.Errorf("%s: %v", p.ID, err)
 			}
@@ -68,7 +69,7 @@ func TestAsk(t *testing.T) {
 				t.Errorf("%s waits: %t", p.ID, waits)
 			}
 			if p == ann {
-				if err := d.Approve(agents.Principal{ID: "local", Owner: true}, needed.State, true); err != nil {
+				if err := d.Approve(agents.Principal{Kind: principal.Local, ID: "local", Owner: true}, needed.State, true); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -96,7 +97,7 @@ func TestAsk(t *testing.T) {
 		if err := d.Decided(ctx, ann, needed.State); err != errBroken {
 			t.Error(err)
 		}
-		if all, err := d.Requests(agents.Principal{ID: "local", Owner: true}); err != nil || len(all) > 0 {
+		if all, err := d.Requests(agents.Principal{Kind: principal.Local, ID: "local", Owner: true}); err != nil || len(all) > 0 {
 			t.Errorf("an owner is asked for what nobody waits for: %+v %v", all, err)
 		}
 	})

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -182,7 +181,7 @@ func (n *Node) mayKeep(who, output string) bool {
 
 // lasts reports whether the permissions of an asker last by which an output was moved for it.
 func (n *Node) lasts(b behalf, output string) bool {
-	_, agent, _ := strings.Cut(b.agent.ID, ":")
+	_, agent := b.agent.Agent()
 	switch {
 	case n.MayAsk(b.asker, agent) != nil:
 		return false

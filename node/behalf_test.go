@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/device/guard"
 )
@@ -34,7 +35,7 @@ func TestRecallElsewhere(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const output = "shed/lever/a"
-				beds := agents.Principal{ID: "llm:beds"}
+				beds := principal.Agent("llm", "beds")
 				d := newDesk()
 				l := &leaves{may: map[string][]string{beds.ID: {"set_level " + output}, "remote:shed": {"set_level " + output}, ann.ID: {"ask_agent beds", "set_level " + output}}}
 				d.SetAccess(l)
@@ -162,7 +163,7 @@ func (l *unansweredLever) value() float64 {
 func TestRecallUnanswered(t *testing.T) {
 	for _, during := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			beds := agents.Principal{ID: "llm:beds"}
+			beds := principal.Agent("llm", "beds")
 			d := newDesk()
 			out := &unansweredLever{lever: d.lever}
 			d.site.Outputs = out

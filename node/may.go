@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/device/guard"
@@ -49,13 +50,13 @@ func (n *Node) SetAccess(a Access) { n.access = a }
 
 // free reports whether p needs no permission.
 func (n *Node) free(p agents.Principal) bool {
-	return n.access == nil || p == localAgent || p == tokenHeld || n.owns(p)
+	return n.access == nil || p.Kind == principal.LocalAgent || p.Kind == principal.SiteToken || n.owns(p)
 }
 
 // owns reports whether p is an owner now: p may be from an earlier time, such as a session's
 // start.
 func (n *Node) owns(p agents.Principal) bool {
-	return p.Owner && (n.access == nil || p == localOwner || n.access.Owns(p.ID))
+	return p.Owner && (n.access == nil || p.Kind == principal.Local || n.access.Owns(p.ID))
 }
 
 // May returns why p may not make a call, or not without an owner's confirmation. It charges

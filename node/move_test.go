@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/device/guard"
 
@@ -168,7 +169,7 @@ func (d *desk) confirming() {
 var (
 	ann = agents.Principal{ID: "ann"}
 	bob = agents.Principal{ID: "bob"}
-	own = agents.Principal{ID: "local", Owner: true}
+	own = agents.Principal{Kind: principal.Local, ID: "local", Owner: true}
 )
 
 // ask moves the arm and returns the result or the fault in words, and what happened.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/agents/tools"
 	"agentsite/device"
 
@@ -55,12 +56,12 @@ func TestWho(t *testing.T) {
 		want agents.Principal
 		says string
 	}{
-		{"the owner's socket", Evidence{Local: "owner"}, agents.Principal{ID: "local", Owner: true}, ""},
-		{"the agents' socket", Evidence{Local: "agent"}, agents.Principal{ID: "local-agent"}, ""},
-		{"the agents' socket as root", Evidence{Local: "agent"}, agents.Principal{ID: "local-agent"}, ""},
-		{"the agents' socket with the token", Evidence{Local: "agent", Bearer: "secret"}, agents.Principal{ID: "local-agent"}, ""},
-		{"the token", Evidence{Bearer: "secret", Local: "loopback"}, agents.Principal{ID: "token"}, ""},
-		{"the token and a peer", Evidence{Bearer: "secret", Peer: "12D3", Local: "loopback"}, agents.Principal{ID: "token"}, ""},
+		{"the owner's socket", Evidence{Local: "owner"}, agents.Principal{Kind: principal.Local, ID: "local", Owner: true}, ""},
+		{"the agents' socket", Evidence{Local: "agent"}, agents.Principal{Kind: principal.LocalAgent, ID: "local-agent"}, ""},
+		{"the agents' socket as root", Evidence{Local: "agent"}, agents.Principal{Kind: principal.LocalAgent, ID: "local-agent"}, ""},
+		{"the agents' socket with the token", Evidence{Local: "agent", Bearer: "secret"}, agents.Principal{Kind: principal.LocalAgent, ID: "local-agent"}, ""},
+		{"the token", Evidence{Bearer: "secret", Local: "loopback"}, agents.Principal{Kind: principal.SiteToken, ID: "token"}, ""},
+		{"the token and a peer", Evidence{Bearer: "secret", Peer: "12D3", Local: "loopback"}, agents.Principal{Kind: principal.SiteToken, ID: "token"}, ""},
 		{"the token over the network", Evidence{Bearer: "secret"}, agents.Principal{}, wrong},
 		{"nothing", Evidence{}, agents.Principal{}, none},
 		{"a user alone", Evidence{Local: "elsewhere"}, agents.Principal{}, none},

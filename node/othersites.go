@@ -8,6 +8,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/op"
+	"agentsite/agents/principal"
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/device/guard"
@@ -68,7 +69,7 @@ func (n *Node) forSites(ask agents.Ask, do func(agents.Principal, agents.Ask) er
 	for site, points := range by {
 		of := ask
 		of.Points = points
-		if err := do(agents.Principal{ID: n.elsewhere.kind + ":" + site}, of); err != nil {
+		if err := do(principal.Agent(n.elsewhere.kind, site), of); err != nil {
 			return err
 		}
 	}

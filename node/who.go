@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/device"
 )
 
@@ -25,9 +26,9 @@ type admittedPrincipal struct{ agents.Principal }
 // Principals that need no grant: the local user owns the site. A caller on that user's socket for
 // agents, or with the site's token, may use its tools.
 var (
-	localOwner = agents.Principal{ID: "local", Owner: true}
-	localAgent = agents.Principal{ID: "local-agent"}
-	tokenHeld  = agents.Principal{ID: "token"}
+	localOwner = agents.Principal{Kind: principal.Local, ID: principal.LocalID, Owner: true}
+	localAgent = agents.Principal{Kind: principal.LocalAgent, ID: principal.LocalAgentID}
+	tokenHeld  = agents.Principal{Kind: principal.SiteToken, ID: principal.SiteTokenID}
 )
 
 // Who returns the principal of the evidence. It fails with a Denied fault if the evidence proves

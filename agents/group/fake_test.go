@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/agents/tools"
 	"agentsite/device"
 
@@ -307,7 +308,7 @@ func (r *rig) told() []agents.Change {
 	return changes
 }
 
-var caller = agents.Principal{ID: "local-agent"}
+var caller = agents.Principal{Kind: principal.LocalAgent, ID: "local-agent"}
 
 // said is JSON off the wire.
 type said string

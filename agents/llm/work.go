@@ -8,6 +8,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/llm/chat"
+	"agentsite/agents/principal"
 	"agentsite/agents/task"
 	"agentsite/agents/tools"
 	"agentsite/device"
@@ -209,10 +210,10 @@ func prose(text string, offered []*tools.Tool) bool {
 
 // priority is that of people, unless an agent of the site asks.
 func (r *run) priority() chat.Priority {
-	if strings.HasPrefix(r.task.Asker, "rule:") {
+	switch kind, _ := principal.Parse(r.task.Asker).Agent(); kind {
+	case "rule":
 		return chat.Rule
-	}
-	if strings.HasPrefix(r.task.Asker, "routine:") {
+	case "routine":
 		return chat.Schedule
 	}
 	return chat.Chat

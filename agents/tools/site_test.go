@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/transport/mcp"
@@ -71,7 +72,7 @@ func (s socket) run() {
 // said returns a site's answers and errors for calls of every kind.
 func said(t *testing.T, s agents.Site) (all []any) {
 	t.Helper()
-	ctx, p := t.Context(), agents.Principal{ID: "local-agent"} // as the client is known
+	ctx, p := t.Context(), agents.Principal{Kind: principal.LocalAgent, ID: "local-agent"} // as the client is known
 	say := func(answer any, err error) {
 		t.Helper()
 		var needs *agents.ApprovalNeeded

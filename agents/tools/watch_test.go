@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/node"
@@ -67,7 +68,9 @@ func watch(t *testing.T, s agents.Site, r agents.WatchRequest) *updates {
 	u := &updates{}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Watch(ctx, agents.Principal{ID: "local-agent"}, r, u.merge) }()
+	go func() {
+		ended <- s.Watch(ctx, agents.Principal{Kind: principal.LocalAgent, ID: "local-agent"}, r, u.merge)
+	}()
 	u.end = func() error { cancel(); return <-ended }
 	time.Sleep(time.Second) // a stream reads on only then
 	return u
@@ -140,7 +143,7 @@ func TestWatchSites(t *testing.T) {
 				defer end()
 				site = g
 			}
-			ctx, p := t.Context(), agents.Principal{ID: "local-agent"}
+			ctx, p := t.Context(), agents.Principal{Kind: principal.LocalAgent, ID: "local-agent"}
 			u := watch(t, site, agents.WatchRequest{})
 			defer func() {
 				if err := u.end(); !errors.Is(err, context.Canceled) {
@@ -177,8 +180,8 @@ func TestWatchSites(t *testing.T) {
 			say()
 			move(agents.MoveRequest{Output: "greenhouse/lamp", Value: device.Bool(true)})
 			say()
-			waiting, err := r.node.Requests(agents.Principal{ID: "local", Owner: true})
-			if err != nil || len(waiting) != 1 || r.node.Approve(agents.Principal{ID: "local", Owner: true}, waiting[0].Handle, true) != nil {
+			waiting, err := r.node.Requests(agents.Principal{Kind: principal.Local, ID: "local", Owner: true})
+			if err != nil || len(waiting) != 1 || r.node.Approve(agents.Principal{Kind: principal.Local, ID: "local", Owner: true}, waiting[0].Handle, true) != nil {
 				t.Fatal(waiting, err)
 			}
 			say()

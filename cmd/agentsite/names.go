@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/cmd/internal/peer"
 	"agentsite/device"
 	ownerclient "agentsite/transport/owner/client"
@@ -46,7 +47,7 @@ func allCalled(who string, chain []string) (all []string) {
 		return all
 	}
 	asker := last - 1
-	if asker > 0 && !strings.Contains(all[asker], ":") && all[asker] != "local" { // the asker's own name
+	if asker > 0 && principal.Parse(all[asker]).Kind == principal.Unknown { // the name of the asker before it
 		asker--
 	}
 	all[asker] = called(all[asker])
@@ -54,10 +55,7 @@ func allCalled(who string, chain []string) (all []string) {
 }
 
 // isHosted reports whether a caller is an agent of the site.
-func isHosted(who string) bool {
-	kind, name, _ := strings.Cut(who, ":")
-	return kind != "token" && device.CheckName(kind) == nil && device.CheckName(name) == nil
-}
+func isHosted(who string) bool { return principal.Parse(who).Kind == principal.Hosted }
 
 // withNames returns the answer with the names of the keys that the user knows.
 func (w why) withNames() why {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/node/identity"
 )
@@ -21,7 +22,7 @@ func (s *Store) Peer(text string) (agents.Principal, error) {
 	if s.Account(id) == "" {
 		return agents.Principal{}, denied("your key, %v, has no permission here: an owner can grant one", id)
 	}
-	return agents.Principal{ID: id.String(), Owner: s.Owns(id.String())}, nil
+	return agents.Principal{Kind: principal.Key, ID: id.String(), Owner: s.Owns(id.String())}, nil
 }
 
 // May decides about an ask of p. It counts nothing and waits for no disk.
@@ -122,16 +123,16 @@ func (s *Store) recordMove(c credential, ask agents.Ask) {
 // MayHold reports whether a principal may keep an output away from safe. Owners and principals that
 // need no permission may. Any other principal may while all grants by which it moved the output are
 // valid. A later grant does not help, because the move was not checked against its conditions.
-func (s *Store) MayHold(principal, output string) bool {
-	if !NeedsPermission(principal) {
+func (s *Store) MayHold(holder, output string) bool {
+	if !needsPermission(holder) {
 		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ownsLocked(principal) {
+	if s.ownsLocked(holder) {
 		return true
 	}
-	by := s.leases[lease{principal, output}]
+	by := s.leases[lease{holder, output}]
 	return by != nil && !slices.ContainsFunc(by, s.invalid)
 }
 

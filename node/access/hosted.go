@@ -4,9 +4,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strings"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 )
 
 // SetHosted replaces the permissions of the agents that the site hosts, by principal. They
@@ -15,30 +15,30 @@ import (
 // permission at once. An unchanged rate keeps its count.
 func (s *Store) SetHosted(all map[string][]Permission) error {
 	hosted := make(map[string][]credential, len(all))
-	for principal, permissions := range all {
-		if !NeedsPermission(principal) || strings.HasPrefix(principal, tokenPrefix) || strings.HasPrefix(principal, didPrefix) {
-			return fmt.Errorf("%s cannot be an agent's name: it belongs to a token, a key or a local caller", principal)
+	for id, permissions := range all {
+		if principal.Parse(id).Kind != principal.Hosted {
+			return fmt.Errorf("%s cannot be an agent's name: it belongs to a token, a key or a local caller", id)
 		}
 		if len(permissions) > maxEntries {
-			return fmt.Errorf("%s: %d permissions are more than %d", principal, len(permissions), maxEntries)
+			return fmt.Errorf("%s: %d permissions are more than %d", id, len(permissions), maxEntries)
 		}
 		for _, p := range permissions {
 			if err := p.check(); err != nil {
-				return fmt.Errorf("%s: %w", principal, err)
+				return fmt.Errorf("%s: %w", id, err)
 			}
 		}
 		raw, err := codec.Encode(permissions)
 		if err != nil {
 			return err
 		}
-		id := Hash(sha256.Sum256(append([]byte("hosted "+principal+"\n"), raw...)))
-		grant := &Grant{Blocks: []Block{{Permissions: permissions}}, ids: []Hash{id}}
-		hosted[principal] = []credential{{principal: principal, root: principal, grant: grant, hosted: true}}
+		hash := Hash(sha256.Sum256(append([]byte("hosted "+id+"\n"), raw...)))
+		grant := &Grant{Blocks: []Block{{Permissions: permissions}}, ids: []Hash{hash}}
+		hosted[id] = []credential{{principal: id, root: id, grant: grant, hosted: true}}
 	}
 	s.mu.Lock()
 	ended := false
-	for principal, c := range s.hosted {
-		ended = ended || !slices.ContainsFunc(hosted[principal], c[0].sameHosted)
+	for id, c := range s.hosted {
+		ended = ended || !slices.ContainsFunc(hosted[id], c[0].sameHosted)
 	}
 	s.hosted = hosted
 	s.mu.Unlock()
@@ -54,11 +54,11 @@ func Permit(all []Permission, ask agents.Ask) (agents.Limits, error) {
 	return l, err
 }
 
-// Hosts reports whether the site hosts an agent, by its principal.
-func (s *Store) Hosts(principal string) bool {
+// Hosts reports whether the site hosts an agent, by its principal's ID.
+func (s *Store) Hosts(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.hosted[principal]
+	_, ok := s.hosted[id]
 	return ok
 }
 

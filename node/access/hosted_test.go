@@ -71,7 +71,7 @@ func TestHosted(t *testing.T) {
 		t.Errorf("%d bytes are kept of the configuration", len(s.book))
 	}
 
-	for _, reserved := range []string{"token:ci", "did:key:z6Mk", "local", "token"} {
+	for _, reserved := range []string{"token:ci", "did:key:z6Mk", "local", "local-agent", "token", "", "ann", "rule", "rule:", "rule:a:b", "did:wba"} {
 		if err := b.SetHosted(map[string][]Permission{reserved: words(t, "read *")}); err == nil {
 			t.Errorf("an agent may be called %s", reserved)
 		}
@@ -83,7 +83,7 @@ func TestHosted(t *testing.T) {
 func TestNeedsPermission(t *testing.T) {
 	b := new(shelf).open(t, identity.ID{})
 	for holder, stays := range map[string]bool{"": true, "local": true, "local-agent": true, "token": true, "rule:frost": false, "token:ci": false, identity.New().ID().String(): false} {
-		if NeedsPermission(holder) == stays || b.MayHold(holder, "fan/on") != stays {
+		if needsPermission(holder) == stays || b.MayHold(holder, "fan/on") != stays {
 			t.Errorf("%q holds an output without a permission: %v", holder, !stays)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/node/identity"
 )
 
@@ -69,9 +70,9 @@ func (s *Store) ownsLocked(principal string) bool {
 }
 
 // isOwner reports whether p is an owner. For a key the stored owners decide, because p may be
-// from an earlier session; for others the carrier does.
+// from an earlier session.
 func (s *Store) isOwner(p agents.Principal) bool {
-	return p.Owner && (s.ownsLocked(p.ID) || !strings.HasPrefix(p.ID, didPrefix))
+	return p.Owner && (p.Kind == principal.Local || s.ownsLocked(p.ID))
 }
 
 // ClaimSecret returns the secret of the claim, and creates it where there is none. It stays
@@ -208,7 +209,12 @@ func (s *Store) Recover(ctx context.Context, code string, o Owner) error {
 	return err
 }
 
-// NeedsPermission reports whether the ID is that of a key, a token or a hosted agent, whose
-// permissions are stored here. Callers by a local socket or the machine's token need none, and
-// their IDs have no colon.
-func NeedsPermission(id string) bool { return strings.Contains(id, ":") }
+// needsPermission reports whether a holder of outputs keeps them by a permission that is stored here.
+// Callers by a local socket or the site's token do not.
+func needsPermission(holder string) bool {
+	switch principal.Parse(holder).Kind {
+	case principal.Local, principal.LocalAgent, principal.SiteToken:
+		return false
+	}
+	return holder != ""
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/node/identity"
 )
 
@@ -158,7 +159,7 @@ func (s *Store) Root(p agents.Principal) string {
 // Account returns the account that a key's quotas are counted under: an owner's own, the Root of
 // another, and "" for a key without a permission.
 func (s *Store) Account(id identity.ID) string {
-	p := agents.Principal{ID: id.String()}
+	p := agents.Principal{Kind: principal.Key, ID: id.String()}
 	switch {
 	case s.Owns(p.ID):
 		return p.ID

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/node/identity"
 )
 
@@ -82,7 +83,7 @@ func TestMay(t *testing.T) {
 		wants(t, mayBring(who(eve), g), lack) // another's
 		wants(t, mayBring(agents.Principal{}, g), lack)
 		wants(t, mayBring(who(ann)), lack) // the key alone is nobody's authority
-		wants(t, mayBring(agents.Principal{ID: "local", Owner: true}), "")
+		wants(t, mayBring(agents.Principal{Kind: principal.Local, ID: "local", Owner: true}), "")
 
 		if _, err := b.AddGrant(g.Bytes()); err != nil {
 			t.Fatal(err)
@@ -146,7 +147,7 @@ func TestMay(t *testing.T) {
 		if !sees(b, who(bob), level, ranged) || sees(b, who(bob), agents.Ask{Tool: "set_level", Points: []string{"vent/angle"}}, ranged) || sees(b, agents.Principal{}, level, ranged) {
 			t.Error("somebody sees too little, or too much")
 		}
-		if !b.CanSee(agents.Principal{ID: "local", Owner: true}, level) {
+		if !b.CanSee(agents.Principal{Kind: principal.Local, ID: "local", Owner: true}, level) {
 			t.Error("the owner does not see all")
 		}
 

@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/device"
 )
 
-const tokenPrefix = "token:" // of principals
-
 // principal returns the ID of the token's bearer: its name, and a part of its hash, so that a later
 // token of the same name is another principal.
-func (t Token) principal() string { return fmt.Sprintf("%s%s.%x", tokenPrefix, t.Name, t.Hash[:4]) }
+func (t Token) principal() string {
+	return fmt.Sprintf("%s%s.%x", principal.TokenPrefix, t.Name, t.Hash[:4])
+}
 
 // AddToken creates a token that stands for a grant under this site's URL. It ends at until or, for
 // the zero Time, with the grant. AddToken returns the token, 64 hexadecimal digits, which are not
@@ -81,7 +82,7 @@ func (s *Store) Bearer(token string) (agents.Principal, error) {
 	case s.file.Tokens[found].Until != 0 && s.file.Tokens[found].Until <= now.Unix():
 		return agents.Principal{}, denied("this token has ended: ask an owner for another")
 	}
-	return agents.Principal{ID: s.credentials[s.file.Tokens[found].principal()][0].principal}, nil
+	return agents.Principal{Kind: principal.Token, ID: s.credentials[s.file.Tokens[found].principal()][0].principal}, nil
 }
 
 // Tokens lists the tokens, with their hashes only.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/node/config"
@@ -29,7 +30,7 @@ func (n *noted) Add(_ node.Asked, o node.Outcome) { n.outcomes = append(n.outcom
 // TestConfigure: a configuration is replaced as a whole, by an owner who saw the one before, and rolled back
 // where the site does not take it.
 func TestConfigure(t *testing.T) {
-	owner := agents.Principal{ID: "local", Owner: true}
+	owner := agents.Principal{Kind: principal.Local, ID: "local", Owner: true}
 	mistaken := &config.Error{File: "x", Line: 2, Column: 1, Err: errors.New("wrong")}
 	for name, tt := range map[string]struct {
 		check, reload error

@@ -12,6 +12,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
+	"agentsite/agents/principal"
 	"agentsite/agents/rule/calendar"
 	"agentsite/agents/tools"
 	"agentsite/device"
@@ -83,7 +84,7 @@ func decode(cfg *config.Site, list Kinds) ([]*entry, error) {
 			errs = append(errs, a.Errorf("kind", "there is no kind %.40q%s", a.Kind, device.Suggest(a.Kind, names, "kind")))
 			continue
 		}
-		e := &entry{Agent: a, self: agents.Principal{ID: a.Kind + ":" + a.Name}, agent: kinds[i].New()}
+		e := &entry{Agent: a, self: principal.Agent(a.Kind, a.Name), agent: kinds[i].New()}
 		if n, ok := e.agent.(agent.Named); ok {
 			n.SetName(a.Name)
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"agentsite/agents"
 	"agentsite/agents/agent"
+	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/node/config"
 )
@@ -101,7 +101,7 @@ func merge(cfg *config.Site, imports []Imported, kinds Kinds) ([]*entry, error) 
 				}
 			}
 			says := firstLine(err)
-			e := &entry{Agent: i.Agent, self: agents.Principal{ID: i.Kind + ":" + i.Name}}
+			e := &entry{Agent: i.Agent, self: principal.Agent(i.Kind, i.Name)}
 			e.fail(says)
 			broken = append(broken, e)
 		}

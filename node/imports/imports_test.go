@@ -11,6 +11,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/agent"
 	"agentsite/agents/heartbeat"
+	"agentsite/agents/principal"
 	"agentsite/agents/routine"
 	"agentsite/agents/rule"
 	"agentsite/device"
@@ -133,7 +134,7 @@ func seal(t testing.TB, c bundle.Content) []byte {
 }
 
 func (r *rig) bring(q Request) (Draft, error) {
-	return r.Import(context.Background(), agents.Principal{ID: "local", Owner: true}, q)
+	return r.Import(context.Background(), agents.Principal{Kind: principal.Local, ID: "local", Owner: true}, q)
 }
 
 const before = "heartbeat:alive runs 0, rule:wet runs 2, rule:cold runs 4"
@@ -386,7 +387,7 @@ func TestConfigurationWins(t *testing.T) {
 // here under another name.
 func TestExport(t *testing.T) {
 	r := newRig(t, here+"  airing: { kind: routine, may: set house, steps: [{ set: { house/vent: 40 }, for: 5m, wait: true }] }\n")
-	who := agents.Principal{ID: "local", Owner: true}
+	who := agents.Principal{Kind: principal.Local, ID: "local", Owner: true}
 	c, err := r.Export(context.Background(), who, "cold")
 	if err != nil {
 		t.Fatal(err)

@@ -4,9 +4,8 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 
-	"agentsite/device"
+	"agentsite/agents/principal"
 	"agentsite/node/hosted"
 )
 
@@ -57,9 +56,7 @@ func (m *Manager) forget(workers []hosted.Worker) {
 
 // askerGone reports whether an asker was an agent of this site that is not there now.
 func (m *Manager) askerGone(asker string) bool {
-	kind, name, _ := strings.Cut(asker, ":")
-	return m.Hosted != nil && kind != "token" && device.CheckName(kind) == nil &&
-		device.CheckName(name) == nil && !m.Hosted(asker)
+	return m.Hosted != nil && principal.Parse(asker).Kind == principal.Hosted && !m.Hosted(asker)
 }
 
 // isFormer reports whether the agent of an ended task was removed since.

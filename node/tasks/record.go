@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/agents/task"
 	"agentsite/device"
 
@@ -252,7 +253,9 @@ func (r *record) openStep() bool {
 
 // asker returns the principal that asked for the task.
 func (r *record) asker() agents.Principal {
-	return agents.Principal{ID: r.asked.Asker, Owner: r.asked.Owner}
+	p := principal.Parse(r.asked.Asker)
+	p.Owner = r.asked.Owner
+	return p
 }
 
 // head returns the task for a list.

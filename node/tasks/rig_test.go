@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/node/hosted"
@@ -33,9 +34,9 @@ func TestMain(m *testing.M) {
 }
 
 var (
-	ann  = agents.Principal{ID: "did:key:ann"}
-	bob  = agents.Principal{ID: "did:key:bob"}
-	boss = agents.Principal{ID: "did:key:boss", Owner: true}
+	ann  = principal.Parse("did:key:ann")
+	bob  = principal.Parse("did:key:bob")
+	boss = agents.Principal{Kind: principal.Key, ID: "did:key:boss", Owner: true}
 )
 
 // desk decides about askers.
@@ -352,7 +353,7 @@ type crew struct {
 func newCrew(names ...string) *crew {
 	c := &crew{}
 	for _, name := range names {
-		c.all = append(c.all, hosted.Worker{Worker: script{}, Name: name, Self: agents.Principal{ID: "script:" + name}})
+		c.all = append(c.all, hosted.Worker{Worker: script{}, Name: name, Self: principal.Agent("script", name)})
 	}
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/agents/task/tasktest"
 	"agentsite/device"
 	"agentsite/transport/a2a"
@@ -386,7 +387,7 @@ func TestApproval(t *testing.T) {
 			}
 			return got
 		}
-		owner := agents.Principal{ID: "local", Owner: true}
+		owner := agents.Principal{Kind: principal.Local, ID: "local", Owner: true}
 
 		w := send()
 		if got := get(w.ID); got.Status.State != sdk.TaskStateAuthRequired {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/node/quota"
 	"agentsite/transport/web/outbound"
@@ -61,7 +61,9 @@ func newPushes(s *server) *pushes {
 			continue
 		}
 		h.all = append(h.all, p)
-		c := &call{who: agents.Principal{ID: p.Who, Owner: p.Owner}, agent: p.Agent, tasks: s.Tasks, form: form{legacy: p.Legacy}}
+		who := principal.Parse(p.Who)
+		who.Owner = p.Owner
+		c := &call{who: who, agent: p.Agent, tasks: s.Tasks, form: form{legacy: p.Legacy}}
 		h.run(c, p, pushUnseen, nil)
 		p.task <- p.Config.Task
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/agents/task"
 	"agentsite/agents/task/tasktest"
 	"agentsite/device"
@@ -348,7 +349,7 @@ func TestPushBound(t *testing.T) {
 	for len(r.got) > 0 { // of the task before
 		<-r.got
 	}
-	if _, err := s.Tasks.Cancel(t.Context(), agents.Principal{ID: "local", Owner: true}, id); err != nil {
+	if _, err := s.Tasks.Cancel(t.Context(), agents.Principal{Kind: principal.Local, ID: "local", Owner: true}, id); err != nil {
 		t.Fatal(err)
 	}
 	other := waiting(t, s, bob, "m", `{"url":"`+r.URL+`/bob"}`)
@@ -451,7 +452,7 @@ func TestPushApproval(t *testing.T) {
 	if one := r.next(t); !strings.Contains(one.body, "TASK_STATE_AUTH_REQUIRED") || m.has(url.PathEscape(r.URL)) || m.has(id) {
 		t.Errorf("%+v %s", one, m.text)
 	}
-	if err := s.Node.Approve(agents.Principal{ID: "local", Owner: true}, id, true); err != nil {
+	if err := s.Node.Approve(agents.Principal{Kind: principal.Local, ID: "local", Owner: true}, id, true); err != nil {
 		t.Fatal(err)
 	}
 	if one := r.next(t); !strings.Contains(one.body, "TASK_STATE_COMPLETED") || s.Value("greenhouse/vent") != device.Number(30) {

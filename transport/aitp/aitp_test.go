@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/transport/adapter/adaptertest"
@@ -163,11 +164,11 @@ func TestApproval(t *testing.T) {
 		}
 		m = k.choose(m, optionAgain)
 	}
-	requests, err := s.Node.Requests(agents.Principal{ID: "local", Owner: true})
+	requests, err := s.Node.Requests(agents.Principal{Kind: principal.Local, ID: "local", Owner: true})
 	if err != nil || len(requests) != 1 {
 		t.Fatal(requests, err)
 	}
-	if err := s.Node.Approve(agents.Principal{ID: "local", Owner: true}, requests[0].Handle, true); err != nil {
+	if err := s.Node.Approve(agents.Principal{Kind: principal.Local, ID: "local", Owner: true}, requests[0].Handle, true); err != nil {
 		t.Fatal(err)
 	}
 	if m = k.choose(m, optionAgain); m.Metadata.Fault != "" || s.Value("greenhouse/pump") != device.Bool(true) {
@@ -210,7 +211,7 @@ func TestStop(t *testing.T) {
 		var all []task.Task
 		for len(all) == 0 {
 			var err error
-			if all, err = s.Tasks.List(t.Context(), agents.Principal{ID: "local", Owner: true}); err != nil {
+			if all, err = s.Tasks.List(t.Context(), agents.Principal{Kind: principal.Local, ID: "local", Owner: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -221,7 +222,7 @@ func TestStop(t *testing.T) {
 		if status := <-waited; status != 200 {
 			t.Error(status)
 		}
-		if done, err := s.Tasks.Task(t.Context(), agents.Principal{ID: "local", Owner: true}, all[0].ID); err != nil || done.State != task.Canceled {
+		if done, err := s.Tasks.Task(t.Context(), agents.Principal{Kind: principal.Local, ID: "local", Owner: true}, all[0].ID); err != nil || done.State != task.Canceled {
 			t.Error(done, err)
 		}
 	}

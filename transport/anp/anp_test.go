@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/transport/adapter/adaptertest"
 	"agentsite/transport/rpc"
@@ -162,7 +163,7 @@ func TestCalls(t *testing.T) {
 	if got.Error == nil || !got.Error.Data.Human || got.Error.Data.Approval == "" {
 		t.Fatalf("%+v", got.Error)
 	}
-	owner := agents.Principal{ID: "local", Owner: true}
+	owner := agents.Principal{Kind: principal.Local, ID: "local", Owner: true}
 	requests, err := s.Node.Requests(owner)
 	if err != nil || len(requests) != 1 {
 		t.Fatal(requests, err)

@@ -9,6 +9,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/op"
+	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/node/access"
@@ -98,7 +99,7 @@ func (c *Claim) prove(ctx context.Context, who identity.ID, p access.Proof) (cla
 
 // take makes the first owner.
 func (c *Claim) take(id identity.ID) error {
-	err := c.Node.Own(agents.Principal{ID: id.String(), Owner: true}, "claim", "", func() error { return c.Access.Claim(access.Owner{ID: id}) })
+	err := c.Node.Own(agents.Principal{Kind: principal.Key, ID: id.String(), Owner: true}, "claim", "", func() error { return c.Access.Claim(access.Owner{ID: id}) })
 	if err == nil {
 		slog.Info("this site is owned now", "owner", id.String())
 		c.Close()

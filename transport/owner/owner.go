@@ -5,6 +5,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/op"
+	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/node/access"
@@ -59,7 +60,7 @@ func Methods(s *acts.Site) map[string]rpc.Method {
 		}
 	}
 	forKeys(all, ReclaimMethod, func(ctx context.Context, id identity.ID, r acts.Recovery) (op.None, error) {
-		return op.None{}, s.Recover(ctx, agents.Principal{ID: id.String(), Owner: true}, id, r.Code)
+		return op.None{}, s.Recover(ctx, agents.Principal{Kind: principal.Key, ID: id.String(), Owner: true}, id, r.Code)
 	})
 	forKeys(all, PresentMethod, func(_ context.Context, who identity.ID, p acts.Signed) (acts.Reached, error) {
 		if len(p.Grant) == 0 && s.Access.Withdraw(who) {

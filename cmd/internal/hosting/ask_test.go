@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/agents/task"
 	"agentsite/agents/tools"
 	"agentsite/device"
@@ -29,7 +30,7 @@ const (
 `
 )
 
-var here = agents.Principal{ID: "local", Owner: true}
+var here = agents.Principal{Kind: principal.Local, ID: "local", Owner: true}
 
 // ask asks an agent of a site for a task.
 func (v *village) ask(site, name string) string {
@@ -132,7 +133,7 @@ func TestAskElsewhere(t *testing.T) {
 			v.Errorf("our journal: %+v", near)
 		}
 		// Nobody else asks there: not by a name, and not an owner.
-		for _, p := range []agents.Principal{here, {ID: "local-agent"}, {ID: "rule:none"}} {
+		for _, p := range []agents.Principal{here, {Kind: principal.LocalAgent, ID: "local-agent"}, {ID: "rule:none"}} {
 			if _, err := a.tasks.Ask(v.ctx, p, task.Request{Agent: "b/tidy"}); err == nil {
 				v.Errorf("%s asks it", p.ID)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
+	"agentsite/agents/principal"
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/transport/mcp/client"
@@ -212,8 +213,8 @@ func TestOnlyHostedAgents(t *testing.T) {
 			v.Fatal(err)
 		}
 		v.sleep(20 * time.Second)
-		frost, all, owner := agents.Principal{ID: "rule:frost"}, agents.Principal{ID: "rule:all"}, agents.Principal{ID: "local", Owner: true}
-		for _, p := range []agents.Principal{all, owner, {ID: "local-agent"}} {
+		frost, all, owner := agents.Principal{ID: "rule:frost"}, agents.Principal{ID: "rule:all"}, agents.Principal{Kind: principal.Local, ID: "local", Owner: true}
+		for _, p := range []agents.Principal{all, owner, {Kind: principal.LocalAgent, ID: "local-agent"}} {
 			o, err := a.Offer(v.ctx, p)
 			if err != nil || slices.ContainsFunc(append(slices.Clone(o.Read), o.Switch...), func(s string) bool { return strings.HasPrefix(s, "b/") }) {
 				v.Errorf("%s: %+v %v", p.ID, o, err)

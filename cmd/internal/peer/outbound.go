@@ -12,6 +12,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
+	"agentsite/agents/principal"
 	"agentsite/agents/remote"
 	"agentsite/device"
 	"agentsite/node/access"
@@ -175,7 +176,7 @@ func (s *outboundSite) grant() (*access.Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, name, _ := strings.Cut(s.link.Agent, ":")
+	_, name := principal.Parse(s.link.Agent).Agent()
 	for _, step := range []struct {
 		to   identity.ID
 		may  string

@@ -1,5 +1,5 @@
-// Package node is the single entry point to a site. It makes a principal of a carrier's
-// evidence, authorises each operation, has it journalled and executed, and notifies the
+// Package node is the single entry point to a site. It makes a principal of a key or a
+// token that a carrier proved, authorises each operation, has it journalled and executed, and notifies the
 // watchers. It also keeps every point's latest reading: one goroutine per device samples or
 // watches, and nothing flows back.
 //

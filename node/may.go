@@ -14,7 +14,8 @@ import (
 
 // Access decides about permissions. Its errors are faults, and only Take blocks.
 type Access interface {
-	// Bearer returns the principal of a token, Peer that of a peer ID that a handshake proved.
+	// Bearer returns the principal of a token, Peer that of a peer ID that a carrier proved, with its
+	// account.
 	Bearer(token string) (agents.Principal, error)
 	Peer(id string) (agents.Principal, error)
 	// May decides and charges nothing. Take decides just before the call is made, and charges

@@ -99,37 +99,29 @@ func seenDesk() (*desk, *leaves) {
 	return d, l
 }
 
-// TestAdmitted: a request is authenticated once, only the node's own value for its principal
-// counts, and that value does not outlive a permission or an ownership.
+// TestAdmitted: the principal of a request does not outlive a permission or an ownership.
 func TestAdmitted(t *testing.T) {
 	d, l := seenDesk()
-	if p, err := d.Who(Evidence{Bearer: "loud", Principal: shy}); err == nil {
-		t.Errorf("a principal that was not admitted is %+v", p)
+	p, err := d.Node.Bearer("shy", false)
+	if err != nil || p != shy {
+		t.Fatal(p, err)
 	}
-	principal, account, err := d.Admit(Evidence{Bearer: "shy"})
-	if err != nil || account != "token:shy" {
-		t.Fatal(account, err)
-	}
-	e := Evidence{Bearer: "shy", Principal: principal}
 	delete(l.may, "token:shy")
-	p, err := d.Who(e)
-	if p != shy || err != nil {
-		t.Errorf("%+v, %v, want %+v without another look at the token", p, err, shy)
-	}
 	if _, err := d.Node.Move(t.Context(), p, agents.MoveRequest{Output: arm, Value: device.Number(1)}); device.AsFault(err).Kind != device.Denied {
 		t.Errorf("after its permission ended: %v", err)
 	}
 	ann := agents.Principal{ID: "ann", Owner: true}
+	before := d.Node.Owner(ann)
 	l.former = map[string]bool{"ann": true}
-	if p, err := d.Who(Evidence{Peer: "ann", Principal: admittedPrincipal{ann}}); err == nil {
-		t.Errorf("a former owner is %+v", p)
+	if before != nil || device.AsFault(d.Node.Owner(ann)).Kind != device.Denied {
+		t.Errorf("an owner: %v, and a former one: %v", before, d.Node.Owner(ann))
 	}
 }
 
 func TestWhoHasALeave(t *testing.T) {
 	d, l := seenDesk()
 	for bearer, want := range map[string]string{"secret": "token", "shy": "token:shy", "loud": ""} {
-		if p, _ := d.Who(Evidence{Bearer: bearer, Local: "loopback"}); p.ID != want || p.Owner {
+		if p, _ := d.Node.Bearer(bearer, true); p.ID != want || p.Owner {
 			t.Errorf("%s is %+v", bearer, p)
 		}
 	}

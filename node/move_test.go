@@ -235,7 +235,7 @@ func TestMoveOrder(t *testing.T) {
 	if res, err := d.Node.Read(t.Context(), ann, agents.ReadRequest{}); err != nil || len(res.Readings) != 3 || d.events != nil {
 		t.Errorf("a reading: %v, %v, %v", res, err, d.events)
 	}
-	if _, err := d.Who(Evidence{Bearer: "wrong"}); err == nil {
+	if _, err := d.Node.Bearer("wrong", true); err == nil {
 		t.Error("anybody is somebody")
 	}
 	want := map[string]int{"bob set_level invalid": 1, "bob set_level unsafe": 1, "nobody  denied": 1}

@@ -50,30 +50,23 @@ func TestWho(t *testing.T) {
 		wrong = "this is not the site's token; agentsite run prints where it is kept"
 	)
 	n := New(newHub(), "secret", nil)
+	own := agents.Principal{Kind: principal.SiteToken, ID: "token", Account: "token"}
 	for _, tt := range []struct {
-		name string
-		e    Evidence
-		want agents.Principal
-		says string
+		name, token string
+		here        bool
+		want        agents.Principal
+		says        string
 	}{
-		{"the owner's socket", Evidence{Local: "owner"}, agents.Principal{Kind: principal.Local, ID: "local", Owner: true}, ""},
-		{"the agents' socket", Evidence{Local: "agent"}, agents.Principal{Kind: principal.LocalAgent, ID: "local-agent"}, ""},
-		{"the agents' socket as root", Evidence{Local: "agent"}, agents.Principal{Kind: principal.LocalAgent, ID: "local-agent"}, ""},
-		{"the agents' socket with the token", Evidence{Local: "agent", Bearer: "secret"}, agents.Principal{Kind: principal.LocalAgent, ID: "local-agent"}, ""},
-		{"the token", Evidence{Bearer: "secret", Local: "loopback"}, agents.Principal{Kind: principal.SiteToken, ID: "token"}, ""},
-		{"the token and a peer", Evidence{Bearer: "secret", Peer: "12D3", Local: "loopback"}, agents.Principal{Kind: principal.SiteToken, ID: "token"}, ""},
-		{"the token over the network", Evidence{Bearer: "secret"}, agents.Principal{}, wrong},
-		{"nothing", Evidence{}, agents.Principal{}, none},
-		{"a user alone", Evidence{Local: "elsewhere"}, agents.Principal{}, none},
-		{"a peer alone", Evidence{Peer: "12D3"}, agents.Principal{}, none},
-		{"an unknown socket", Evidence{Local: "root"}, agents.Principal{}, none},
-		{"a socket's name in other letters", Evidence{Local: "Owner"}, agents.Principal{}, none},
-		{"a wrong token", Evidence{Bearer: "Secret", Local: "loopback"}, agents.Principal{}, wrong},
-		{"a longer token", Evidence{Bearer: "secret ", Local: "loopback"}, agents.Principal{}, wrong},
-		{"a shorter token", Evidence{Bearer: "secre", Local: "loopback"}, agents.Principal{}, wrong},
-		{"a wrong token at an unknown socket", Evidence{Local: "x", Bearer: "x"}, agents.Principal{}, wrong},
+		{"the token", "secret", true, own, ""},
+		{"the token over the network", "secret", false, agents.Principal{}, wrong},
+		{"nothing", "", true, agents.Principal{}, none},
+		{"nothing over the network", "", false, agents.Principal{}, none},
+		{"a wrong token", "Secret", true, agents.Principal{}, wrong},
+		{"a longer token", "secret ", true, agents.Principal{}, wrong},
+		{"a shorter token", "secre", true, agents.Principal{}, wrong},
+		{"a principal's name", "local", true, agents.Principal{}, wrong},
 	} {
-		got, err := n.Who(tt.e)
+		got, err := n.Bearer(tt.token, tt.here)
 		if got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
@@ -84,7 +77,10 @@ func TestWho(t *testing.T) {
 			t.Errorf("%s: %v, want denied: %s", tt.name, err, tt.says)
 		}
 	}
-	if _, err := New(newHub(), "", nil).Who(Evidence{}); err == nil {
+	if got, err := n.Key("12D3"); got != (agents.Principal{}) || err == nil || err.Error() != none {
+		t.Errorf("a key: %+v, %v", got, err)
+	}
+	if _, err := New(newHub(), "", nil).Bearer("", true); err == nil {
 		t.Error("a site without a token lets anybody in")
 	}
 }
@@ -114,7 +110,7 @@ func TestNobody(t *testing.T) {
 			}
 		}
 		if !asks {
-			if !slices.Contains([]string{"Who", "Admit", "Host", "SetSite", "SetAccess", "SetHosted", "SetSelf", "SetOtherSites", "OnRecheck", "Recheck", "NoteRevoked", "NoteDefect"}, name) { // those but for the first two are the wiring's alone
+			if !slices.Contains([]string{"Key", "Bearer", "Host", "SetSite", "SetAccess", "SetHosted", "SetSelf", "SetOtherSites", "OnRecheck", "Recheck", "NoteRevoked", "NoteDefect"}, name) { // those but for the first two are the wiring's alone
 				t.Errorf("%s does not ask who asks", name)
 			}
 			continue

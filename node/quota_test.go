@@ -53,7 +53,7 @@ func TestQuotas(t *testing.T) {
 				places = append(places, place)
 			}
 		}
-		for _, p := range []agents.Principal{own, localAgent, tokenHeld, {ID: "did:key:owner", Owner: true}} {
+		for _, p := range []agents.Principal{own, LocalAgent, siteToken, {ID: "did:key:owner", Owner: true}} {
 			for range b.reserved {
 				place, err := d.Hold(p, q)
 				if err != nil {
@@ -119,7 +119,7 @@ func TestStopBesideReturns(t *testing.T) {
 func TestStopBesideOwnReturns(t *testing.T) {
 	d, _ := seenDesk()
 	stop := agents.Ask{Op: agents.OpStop, Effect: agents.Returns}
-	for _, p := range []agents.Principal{shy, own, localAgent} {
+	for _, p := range []agents.Principal{shy, own, LocalAgent} {
 		for range 2 * bounds[Returns].most {
 			if place, err := d.Hold(p, quotaOf(agents.Ask{Op: agents.OpMove, Effect: agents.Returns})); err == nil {
 				defer place.Leave()

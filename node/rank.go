@@ -49,7 +49,7 @@ type releaser struct {
 // nor an agent of the site. An agent that released it counts as one if p does not outrank it.
 func (n *Node) others(p agents.Principal, s guard.Status) bool {
 	if s.Holder != "" {
-		return n.rank(s.Holder) == 0 && s.Holder != localOwner.ID && n.access != nil && !n.access.Owns(s.Holder)
+		return n.rank(s.Holder) == 0 && s.Holder != LocalOwner.ID && n.access != nil && !n.access.Owns(s.Holder)
 	}
 	v, _ := n.released.Load(s.Output)
 	by, ok := v.(releaser)

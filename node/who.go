@@ -9,73 +9,52 @@ import (
 	"agentsite/device"
 )
 
-// Evidence is a carrier's proof of the caller's identity. It has the fields of transport/rpc's
-// Evidence, so that they convert to each other and a difference does not compile. Neither package
-// may import the other.
-type Evidence struct {
-	Peer   string
-	Bearer string
-	Local  string
-	// Principal is the result of Admit for the other fields; any other value is ignored.
-	Principal any
-}
-
-// admittedPrincipal is the type of Evidence.Principal: only the node can make one.
-type admittedPrincipal struct{ agents.Principal }
-
-// Principals that need no grant: the local user owns the site. A caller on that user's socket for
-// agents, or with the site's token, may use its tools.
+// Principals that need no grant, by the socket that they came through: the local user owns the site,
+// and a program on that user's socket for agents may use the site's tools.
 var (
-	localOwner = agents.Principal{Kind: principal.Local, ID: principal.LocalID, Owner: true}
-	localAgent = agents.Principal{Kind: principal.LocalAgent, ID: principal.LocalAgentID}
-	tokenHeld  = agents.Principal{Kind: principal.SiteToken, ID: principal.SiteTokenID}
+	LocalOwner = local(principal.Local, principal.LocalID, true)
+	LocalAgent = local(principal.LocalAgent, principal.LocalAgentID, false)
 )
 
-// Who returns the principal of the evidence. It fails with a Denied fault if the evidence proves
-// nothing.
-func (n *Node) Who(e Evidence) (agents.Principal, error) {
-	if admitted, ok := e.Principal.(admittedPrincipal); ok && (!admitted.Owner || n.owns(admitted.Principal)) {
-		return admitted.Principal, nil
+// siteToken is a caller on this machine with the site's token, who may use the site's tools.
+var siteToken = local(principal.SiteToken, principal.SiteTokenID, false)
+
+func local(kind principal.Kind, id string, owner bool) agents.Principal {
+	return agents.Principal{Kind: kind, ID: id, Owner: owner, Account: id}
+}
+
+// Key returns the principal of a peer ID that a carrier proved. The error is a Denied fault if the key
+// has no permission. A carrier asks for each message, because permissions and ownership begin and end.
+// They are decided again at each operation.
+func (n *Node) Key(peer string) (agents.Principal, error) {
+	if n.access == nil {
+		return n.Bearer("", false)
 	}
-	p, err := n.who(e)
+	return n.noted(n.access.Peer(peer))
+}
+
+// Bearer returns the principal of a token. here says that it came from this machine, as the site's own
+// token has to. The error is a Denied fault if the token does not count.
+func (n *Node) Bearer(token string, here bool) (agents.Principal, error) {
+	got := sha256.Sum256([]byte(token))
+	switch {
+	case token == "":
+		return n.noted(agents.Principal{}, device.Faultf(device.Denied,
+			"this needs the site's token in a header: Authorization: Bearer …"))
+	case here && subtle.ConstantTimeCompare(got[:], n.token[:]) == 1:
+		return siteToken, nil
+	case n.access != nil:
+		return n.noted(n.access.Bearer(token))
+	}
+	return n.noted(agents.Principal{}, device.Faultf(device.Denied,
+		"this is not the site's token; agentsite run prints where it is kept"))
+}
+
+// noted counts a caller that is refused.
+func (n *Node) noted(p agents.Principal, err error) (agents.Principal, error) {
 	if err != nil {
 		n.journal.Deny("nobody", "", device.Denied)
+		return agents.Principal{}, err
 	}
-	return p, err
-}
-
-// Admit returns the account of a caller, or an error that says why the evidence proves nothing. A
-// carrier that admits each request passes principal on in that request's evidence. Permissions are
-// checked when the principal calls: a permission or an ownership that has ended since does not
-// count.
-func (n *Node) Admit(e Evidence) (principal any, account string, err error) {
-	p, err := n.Who(e)
-	if err != nil {
-		return nil, "", err
-	}
-	account, err = n.Account(p)
-	return admittedPrincipal{p}, account, err
-}
-
-func (n *Node) who(e Evidence) (agents.Principal, error) {
-	switch {
-	case e.Local == "owner":
-		return localOwner, nil
-	case e.Local == "agent":
-		return localAgent, nil
-	case e.Bearer == "" && e.Peer != "" && n.access != nil:
-		return n.access.Peer(e.Peer)
-	case e.Bearer == "":
-		return agents.Principal{}, device.Faultf(device.Denied, "this needs the site's token in a header: Authorization: Bearer …")
-	}
-	if e.Local == "loopback" { // the folder's token is for this machine
-		got := sha256.Sum256([]byte(e.Bearer))
-		if subtle.ConstantTimeCompare(got[:], n.token[:]) == 1 {
-			return tokenHeld, nil
-		}
-	}
-	if n.access != nil {
-		return n.access.Bearer(e.Bearer)
-	}
-	return agents.Principal{}, device.Faultf(device.Denied, "this is not the site's token; agentsite run prints where it is kept")
+	return p, nil
 }

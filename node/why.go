@@ -101,11 +101,11 @@ func otherValue(policy guard.Policy, goal device.Value) device.Value {
 // nameOf returns a name of a principal for people, if its ID does not say it.
 func (n *Node) nameOf(who string) string {
 	switch who {
-	case localOwner.ID:
+	case LocalOwner.ID:
 		return "somebody on the site's own machine"
-	case localAgent.ID:
+	case LocalAgent.ID:
 		return "an agent on the site's own machine"
-	case tokenHeld.ID:
+	case siteToken.ID:
 		return "a program with the site's own token"
 	}
 	if n.access == nil || who == "" {

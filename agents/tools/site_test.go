@@ -31,7 +31,7 @@ func (r *rig) connect(t *testing.T, codec rpc.Codec) (c *client.Client, end func
 	serving.Go(here.run)
 	serving.Go(func() { stream.Run() })
 	serving.Go(func() {
-		s := rpc.Stream{Dispatcher: dispatcher, Evidence: rpc.Evidence{Local: rpc.LocalAgent}, Terms: rpc.Terms{Codec: codec, Known: func() bool { return true }}}
+		s := rpc.Stream{Dispatcher: dispatcher, Sender: rpc.From(node.LocalAgent), Terms: rpc.Terms{Codec: codec, Known: func() bool { return true }}}
 		s.Serve(context.Background(), there)
 	})
 	return client.New(stream, "test", "1"), func() {
@@ -167,7 +167,7 @@ func TestNoText(t *testing.T) {
 	ask := func(meta string) (size int) {
 		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_points","_meta":{` + meta +
 			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
-		dispatcher.Serve(t.Context(), &rpc.Incoming{Codec: rpc.JSON, Body: []byte(body), Evidence: rpc.Evidence{Local: rpc.LocalAgent},
+		dispatcher.Serve(t.Context(), &rpc.Incoming{Codec: rpc.JSON, Body: []byte(body), Sender: rpc.Sender{Who: node.LocalAgent},
 			Send: func(o rpc.Outgoing) error { size = len(o.Body); return nil }})
 		return size
 	}

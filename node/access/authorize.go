@@ -19,10 +19,11 @@ func (s *Store) Peer(text string) (agents.Principal, error) {
 	if err != nil {
 		return agents.Principal{}, denied("%v", err)
 	}
-	if s.Account(id) == "" {
+	account := s.Account(id)
+	if account == "" {
 		return agents.Principal{}, denied("your key, %v, has no permission here: an owner can grant one", id)
 	}
-	return agents.Principal{Kind: principal.Key, ID: id.String(), Owner: s.Owns(id.String())}, nil
+	return agents.Principal{Kind: principal.Key, ID: id.String(), Owner: s.Owns(id.String()), Account: account}, nil
 }
 
 // May decides about an ask of p. It counts nothing and waits for no disk.

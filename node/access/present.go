@@ -138,6 +138,10 @@ func (s *Store) presented() (all []credential) {
 func (s *Store) Root(p agents.Principal) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.root(p)
+}
+
+func (s *Store) root(p agents.Principal) string {
 	root := ""
 	for _, c := range s.credentialsOf(p) {
 		if s.invalid(c) {

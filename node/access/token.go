@@ -82,7 +82,9 @@ func (s *Store) Bearer(token string) (agents.Principal, error) {
 	case s.file.Tokens[found].Until != 0 && s.file.Tokens[found].Until <= now.Unix():
 		return agents.Principal{}, denied("this token has ended: ask an owner for another")
 	}
-	return agents.Principal{Kind: principal.Token, ID: s.credentials[s.file.Tokens[found].principal()][0].principal}, nil
+	p := agents.Principal{Kind: principal.Token, ID: s.credentials[s.file.Tokens[found].principal()][0].principal}
+	p.Account = s.root(p)
+	return p, nil
 }
 
 // Tokens lists the tokens, with their hashes only.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 )
 
 // TestEndlessToken: a token may count for ever, over starts and beside others that end.
@@ -30,6 +31,33 @@ func TestEndlessToken(t *testing.T) {
 	wants(t, b.Revoke(Revocation{Token: "kept"}), "")
 	_, err = b.Bearer(token)
 	wants(t, err, "unknown or revoked token")
+}
+
+// TestTokenNames: no name makes a token a principal of another kind, and none brings a right.
+func TestTokenNames(t *testing.T) {
+	k := keys(2)
+	b := new(shelf).open(t, k[0].ID())
+	wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
+	wants(t, b.SetHosted(map[string][]Permission{"rule:frost": words(t, "set *")}), "")
+	g := grant(t, "read fan", k[1], k[0]).Bytes()
+	for _, name := range []string{"local", "local-agent", "token", "rule", "llm", "did", "site", "key"} {
+		token, err := b.AddToken(name, g, time.Time{})
+		wants(t, err, "")
+		p, err := b.Bearer(token)
+		wants(t, err, "")
+		if p.Kind != principal.Token || p.Owner || principal.Parse(p.ID).Kind != p.Kind || b.Hosts(p.ID) || b.MayHold(p.ID, "fan/on") {
+			t.Errorf("the token %s is %+v", name, p)
+		}
+		p.Owner = true
+		if _, err := b.May(p, setFan()); err == nil {
+			t.Errorf("the token %s is an owner", name)
+		}
+	}
+	for _, name := range []string{"rule:frost", "did:key:z6Mk", "local:x", ":", "token:x"} {
+		if _, err := b.AddToken(name, g, time.Time{}); err == nil {
+			t.Errorf("a token is called %s", name)
+		}
+	}
 }
 
 func TestTokens(t *testing.T) {

@@ -80,8 +80,17 @@ type outputs interface {
 
 // Operations returns the owners' operations.
 func (s *Site) Operations() []op.Row {
-	return slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
+	all := slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
 		s.aboutAgents(), s.aboutBundles())
+	for i, row := range all {
+		all[i].Do = func(ctx context.Context, p agents.Principal, decode func(any) error) (any, error) {
+			if s.Node.Owner(p) != nil {
+				p.Owner = false // not any more
+			}
+			return row.Do(ctx, p, decode)
+		}
+	}
+	return all
 }
 
 // mistake returns err as the caller's mistake, nil for nil.

@@ -120,8 +120,8 @@ func (s *Site) Route(pattern string, admission web.Admission, do func(context.Co
 		call.body = body.Bytes()
 		var v any
 		var err error
-		if c.Evidence.Principal != nil || admission != web.Readers {
-			call.Who, err = s.Node.Who(node.Evidence(c.Evidence))
+		if call.Who = c.Who; admission != web.Readers {
+			_, err = c.Principal()
 		}
 		if err == nil {
 			v, err = do(r.Context(), call)

@@ -14,7 +14,6 @@ import (
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/transport/adapter"
-	"agentsite/transport/rpc"
 	"agentsite/transport/web"
 
 	"go.uber.org/goleak"
@@ -33,7 +32,7 @@ func handler(routes func(*adapter.Site) []web.Route) http.Handler {
 	s := &adapter.Site{Node: n, Name: "shed"}
 	return web.Handler(web.Options{
 		Hosts: []string{"site.test"}, Routes: routes(s),
-		Admit: func(e rpc.Evidence) (any, string, error) { return n.Admit(node.Evidence(e)) },
+		Callers: n,
 	})
 }
 
@@ -134,7 +133,7 @@ func TestDecode(t *testing.T) {
 func status(w *httptest.ResponseRecorder) string { return fmt.Sprint(w.Code, " ", w.Body) }
 
 // TestDocument: a stranger and a known reader get documents of their own, which are not sent
-// again while they are the same. Evidence that proves nothing is refused.
+// again while they are the same. A token that does not count is refused.
 func TestDocument(t *testing.T) {
 	h := handler(func(s *adapter.Site) []web.Route {
 		return []web.Route{s.Document("/d", "application/td+json", func(_ context.Context, c *adapter.Call) (any, error) {

@@ -8,16 +8,14 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
-	"agentsite/node"
 	"agentsite/transport/adapter"
 	"agentsite/transport/adapter/adaptertest"
-	"agentsite/transport/rpc"
 )
 
 // TestTool: results, and errors as those of operations.
 func TestTool(t *testing.T) {
 	s := adaptertest.New(t, nil, "pump")
-	who, err := s.Node.Who(node.Evidence{Bearer: adaptertest.SiteToken, Local: rpc.LocalLoopback})
+	who, err := s.Node.Bearer(adaptertest.SiteToken, true)
 	if err != nil {
 		t.Fatal(err)
 	}

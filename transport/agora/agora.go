@@ -198,12 +198,8 @@ func (a *server) call(ctx context.Context, c *adapter.Call, d document, e envelo
 			return nil, err
 		}
 		if id != "" {
-			account, err := a.Node.Account(c.Who)
-			if err != nil {
-				return nil, err
-			}
 			var ends time.Time
-			r.ID, ends = a.talks.Add(c.Who, account, talk{id, d})
+			r.ID, ends = a.talks.Add(c.Who, c.Who.Account, talk{id, d})
 			r.Expires = ends.Unix()
 		}
 	}

@@ -163,12 +163,8 @@ func (a *server) create(ctx context.Context, c *adapter.Call) (any, error) {
 			return nil, device.Faultf(device.Invalid, "metadata.actors: have at most %d bytes together", maxText)
 		}
 	}
-	account, err := a.Node.Account(c.Who)
-	if err != nil {
-		return nil, err
-	}
 	th := &thread{now: a.Time, created: a.Time().Unix(), site: a.Name, actors: clone(body.Metadata.Actors)}
-	th.id, _ = a.threads.Add(c.Who, account, th)
+	th.id, _ = a.threads.Add(c.Who, c.Who.Account, th)
 	for _, m := range messages {
 		if _, err := a.say(ctx, c.Who, th, m); err != nil {
 			return nil, err

@@ -84,7 +84,7 @@ func BenchmarkHandler(b *testing.B) {
 			b.ReportAllocs()
 			size := 0
 			for b.Loop() {
-				d.Serve(b.Context(), &rpc.Incoming{Codec: codec, Body: body, Evidence: local,
+				d.Serve(b.Context(), &rpc.Incoming{Codec: codec, Body: body, Sender: local,
 					Send: func(o rpc.Outgoing) error { size = len(o.Body); return nil }})
 			}
 			sizes[i] = len(body) + size

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
@@ -125,7 +126,13 @@ func newBench() *bench {
 	return &bench{hub, rpc.NewDispatcher(methods), slices.Sorted(maps.Keys(methods)), end}
 }
 
-var local = rpc.Evidence{Local: rpc.LocalAgent}
+var (
+	local = rpc.Sender{Who: node.LocalAgent}
+	owner = rpc.Sender{Who: node.LocalOwner}
+)
+
+// other is another caller on this machine.
+var other = rpc.Sender{Who: principal.Principal{Kind: principal.SiteToken, ID: principal.SiteTokenID}}
 
 // headers are the headers that HTTP would mirror.
 type headers map[string][]string
@@ -133,9 +140,9 @@ type headers map[string][]string
 func (h headers) Values(name string) []string { return h[name] }
 
 // say sends one message and returns all that came back, as JSON.
-func (b *bench) say(ctx context.Context, codec rpc.Codec, body []byte, ev rpc.Evidence, h rpc.Header, heard func(string)) {
+func (b *bench) say(ctx context.Context, codec rpc.Codec, body []byte, from rpc.Sender, h rpc.Header, heard func(string)) {
 	var mu sync.Mutex
-	b.dispatcher.Serve(ctx, &rpc.Incoming{Codec: codec, Body: body, Evidence: ev, Header: h, Send: func(o rpc.Outgoing) error {
+	b.dispatcher.Serve(ctx, &rpc.Incoming{Codec: codec, Body: body, Sender: from, Header: h, Send: func(o rpc.Outgoing) error {
 		mu.Lock()
 		defer mu.Unlock()
 		heard(string(o.Body))

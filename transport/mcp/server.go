@@ -79,7 +79,7 @@ type params[P any] interface {
 // version, headers.
 func method[P any, PP params[P]](s *Server, do func(context.Context, request, *P) (any, error)) rpc.Method {
 	return func(ctx context.Context, c *rpc.Call) (any, error) {
-		who, err := s.node.Who(node.Evidence(c.Evidence))
+		who, err := c.Principal()
 		if err != nil {
 			return nil, asError(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
+	"agentsite/device"
 	"agentsite/transport/rpc"
 
 	"go.uber.org/goleak"
@@ -81,7 +83,7 @@ func TestUnknownCause(t *testing.T) {
 func TestNobody(t *testing.T) {
 	b := newBench()
 	for _, m := range b.methods {
-		for _, ev := range []rpc.Evidence{{}, {Bearer: "wrong"}, {Local: "elsewhere"}, {Peer: "12D3"}} {
+		for _, ev := range []rpc.Sender{{}, {Refused: device.Faultf(device.Denied, "a wrong token")}, {Key: "12D3"}, {Who: principal.Principal{Owner: true}}} {
 			var got []string
 			b.say(t.Context(), rpc.JSON, []byte(message(m, `"name":"echo","uri":"t:a"`, "{}")), ev, nil, func(s string) { got = append(got, s) })
 			if len(got) != 1 || field(t, got[0], "error", "code") != 403.0 {
@@ -167,7 +169,7 @@ func TestRounds(t *testing.T) {
 	}
 	var stolen []string
 	b.say(t.Context(), rpc.JSON, []byte(message("tools/call", `"name":"ask","arguments":{"a":1,"b":2}`+answer+`,"requestState":"`+state+`"`, `{"elicitation":{}}`)),
-		rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}, nil, func(s string) { stolen = append(stolen, s) })
+		other, nil, func(s string) { stolen = append(stolen, s) })
 	if field(t, stolen[0], "error", "code") != -32602.0 {
 		t.Errorf("another principal's state: %s", stolen)
 	}
@@ -226,7 +228,7 @@ func TestListenBounds(t *testing.T) {
 	defer cancel()
 	one := message("subscriptions/listen", `"notifications":{}`, "{}")
 	const most = 128 // of an owner and of this machine's callers
-	fill := func(who rpc.Evidence) {
+	fill := func(who rpc.Sender) {
 		t.Helper()
 		open := make(chan string, most)
 		for range most {
@@ -238,7 +240,7 @@ func TestListenBounds(t *testing.T) {
 			}
 		}
 	}
-	refused := func(who rpc.Evidence, why string) {
+	refused := func(who rpc.Sender, why string) {
 		t.Helper()
 		b.say(ctx, rpc.JSON, []byte(one), who, nil, func(got string) {
 			if field(t, got, "error", "code") != 429.0 {
@@ -248,8 +250,8 @@ func TestListenBounds(t *testing.T) {
 	}
 	fill(local)
 	refused(local, "one too many of one principal")
-	fill(rpc.Evidence{Local: rpc.LocalOwner})
-	fill(rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}) // nobody's fill another's
+	fill(owner)
+	fill(other) // nobody's fill another's
 }
 
 // TestCBOR asks the same in both encodings and gets the same.

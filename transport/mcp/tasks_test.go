@@ -32,7 +32,7 @@ func newTaskBench(t *testing.T) *bench {
 
 const declared = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
-var stranger = rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}
+var stranger = other
 
 // variable matches the texts that differ from run to run.
 var variable = regexp.MustCompile(`[A-Z2-7]{26}|\d{4}-\d\d-\d\dT[0-9:]*Z`)
@@ -171,7 +171,7 @@ func TestTaskRefusals(t *testing.T) {
 			t.Errorf("%s: %s", m, got)
 		}
 	}
-	as := func(who rpc.Evidence, m string) (got string) {
+	as := func(who rpc.Sender, m string) (got string) {
 		b.say(t.Context(), rpc.JSON, []byte(m), who, nil, func(s string) { got = s })
 		return got
 	}
@@ -185,7 +185,7 @@ func TestTaskRefusals(t *testing.T) {
 			t.Errorf("%s with another Mcp-Name: %s", method, got)
 		}
 	}
-	if got := as(rpc.Evidence{Local: rpc.LocalOwner}, message("tasks/get", `"taskId":"`+id+`"`, declared)); field(t, got, "result", "status") != "working" {
+	if got := as(owner, message("tasks/get", `"taskId":"`+id+`"`, declared)); field(t, got, "result", "status") != "working" {
 		t.Errorf("an owner's tasks/get: %s", got)
 	}
 	if got := as(stranger, message("tools/list", "", declared)); strings.Contains(got, "ask_agent") {
@@ -206,7 +206,7 @@ func TestTaskNotifications(t *testing.T) {
 	id := b.created(t, `{"agent":"helper","skill":"question"}`)
 	other := ""
 	b.say(t.Context(), rpc.JSON, []byte(message("tools/call", `"name":"ask_agent","arguments":{"agent":"helper","skill":"wait"}`, declared)),
-		rpc.Evidence{Local: rpc.LocalOwner}, nil, func(s string) { other = field(t, s, "result", "taskId").(string) })
+		owner, nil, func(s string) { other = field(t, s, "result", "taskId").(string) })
 	heard, ended := make(chan string, 20), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -173,7 +173,7 @@ func BenchmarkValues(b *testing.B) {
 			sent := make(chan int, 10)
 			go func() {
 				defer close(ended)
-				d.Serve(ctx, &rpc.Incoming{Codec: codec, Body: body, Evidence: local, Send: func(o rpc.Outgoing) error { sent <- len(o.Body); return nil }})
+				d.Serve(ctx, &rpc.Incoming{Codec: codec, Body: body, Sender: local, Send: func(o rpc.Outgoing) error { sent <- len(o.Body); return nil }})
 			}()
 			<-sent
 			<-sent

@@ -35,7 +35,7 @@ func ownerID(row op.Row) string {
 // everybody else there is nothing at its path.
 func (a api) ownerRoute(row op.Row) web.Route {
 	return a.Route("POST "+ownerPath(row), web.Principals, func(ctx context.Context, c *adapter.Call) (any, error) {
-		if !c.Who.Owner {
+		if a.Node.Owner(c.Who) != nil {
 			return nil, adapter.ErrNotFound("there is no such operation here for you")
 		}
 		return row.Do(ctx, c.Who, c.Decode)

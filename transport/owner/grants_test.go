@@ -128,7 +128,7 @@ func TestClaim(t *testing.T) {
 		t.Fatalf("%s: %v, %v", text, err, err2)
 	}
 	as := func(key identity.Key) *client.Client {
-		return client.New(caller{methods, rpc.Evidence{Peer: key.ID().PeerID()}}, s.Key.ID(), "")
+		return client.New(caller{methods, rpc.Sender{Key: key.ID().PeerID()}}, s.Key.ID(), "")
 	}
 	ann, eve := identity.New(), identity.New()
 	if _, err := as(eve).Claim(t.Context(), eve, access.ClaimSecret{1}); code(t, err) != 403 {
@@ -137,10 +137,10 @@ func TestClaim(t *testing.T) {
 	if _, err := as(eve).Claim(t.Context(), ann, i.Secret); code(t, err) != 403 {
 		t.Error("for a key that the caller did not prove:", err)
 	}
-	if _, err := client.New(caller{methods, rpc.Evidence{Local: rpc.LocalOwner}}, s.Key.ID(), "").Claim(t.Context(), ann, i.Secret); code(t, err) != rpc.CodeMethodNotFound {
+	if _, err := client.New(caller{methods, theOwner}, s.Key.ID(), "").Claim(t.Context(), ann, i.Secret); code(t, err) != rpc.CodeMethodNotFound {
 		t.Error("without a key:", err)
 	}
-	challenge, err := caller{methods, rpc.Evidence{Peer: ann.ID().PeerID()}}.CallMethod(t.Context(), string(owner.ChallengeMethod), acts.None{})
+	challenge, err := caller{methods, rpc.Sender{Key: ann.ID().PeerID()}}.CallMethod(t.Context(), string(owner.ChallengeMethod), acts.None{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	forwarded := access.Prove(ann, s.Key.ID(), i.Secret, given.Challenge)
-	if _, err := (caller{methods, rpc.Evidence{Peer: eve.ID().PeerID()}}).CallMethod(t.Context(), string(owner.ProveMethod), forwarded); code(t, err) != 403 {
+	if _, err := (caller{methods, rpc.Sender{Key: eve.ID().PeerID()}}).CallMethod(t.Context(), string(owner.ProveMethod), forwarded); code(t, err) != 403 {
 		t.Error("another key's proof:", err)
 	}
 	if s.Access.Claimed() || claimed != 0 {

@@ -7,7 +7,6 @@ import (
 	"agentsite/agents/op"
 	"agentsite/agents/principal"
 	"agentsite/device"
-	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/acts"
 	"agentsite/node/identity"
@@ -40,18 +39,14 @@ type claimed struct {
 type methods map[string]rpc.Method
 
 // Methods returns the owners' operations as methods, and those for callers with a proven key, but
-// for the claim's. Each decides by the evidence of its own call.
+// for the claim's. Each decides by the sender of its own call.
 func Methods(s *acts.Site) map[string]rpc.Method {
 	all := make(methods)
 	for _, row := range s.Operations() {
 		all[row.Name] = func(ctx context.Context, c *rpc.Call) (any, error) {
-			who, err := s.Node.Who(node.Evidence(c.Evidence))
-			if err != nil { // for a stranger there is no such method
-				who = agents.Principal{}
-			}
-			v, err := row.Do(ctx, who, c.Params.Decode)
+			v, err := row.Do(ctx, c.Who, c.Params.Decode)
 			switch {
-			case err != nil && !who.Owner:
+			case err != nil && s.Node.Owner(c.Who) != nil: // for everybody else there is no such method
 				return nil, rpc.Errorf(rpc.CodeMethodNotFound, "%v", err)
 			case err != nil:
 				return nil, rpc.Errorf(fault.Code(device.AsFault(err).Kind), "%v", err)
@@ -77,11 +72,11 @@ func Methods(s *acts.Site) map[string]rpc.Method {
 // forKeys adds a method for every caller that proved a key to the carrier.
 func forKeys[R, A any](all methods, name op.Name[R, A], do func(ctx context.Context, who identity.ID, r R) (A, error)) {
 	all[string(name)] = func(ctx context.Context, c *rpc.Call) (any, error) {
-		if c.Evidence.Peer == "" {
+		if c.Key == "" {
 			return nil, rpc.Errorf(rpc.CodeMethodNotFound,
 				"a site is claimed by a key: run agentsite claim with the address that the site shows")
 		}
-		who, err := identity.Parse(c.Evidence.Peer)
+		who, err := identity.Parse(c.Key)
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/node"
@@ -29,13 +30,25 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// Senders on the site's own machine.
+var (
+	theOwner = rpc.Sender{Who: node.LocalOwner}
+	anAgent  = rpc.Sender{Who: node.LocalAgent}
+	theToken = rpc.Sender{Who: principal.Principal{Kind: principal.SiteToken, ID: principal.SiteTokenID}}
+)
+
+// formerOwner is a key whose ownership has ended since its request came.
+func formerOwner(key identity.ID) principal.Principal {
+	return principal.Principal{Kind: principal.Key, ID: key.String(), Owner: true}
+}
+
 // disk holds the files that a site's access store wrote.
 type disk struct{ book, meter []byte }
 
-// site is one whose methods are called in this process with some evidence.
+// site is one whose methods are called in this process by some sender.
 type site struct {
 	acts.Site
-	evidence rpc.Evidence
+	sender rpc.Sender
 }
 
 func newSite(t testing.TB, key identity.Key, d *disk) *site {
@@ -53,19 +66,19 @@ func newSite(t testing.TB, key identity.Key, d *disk) *site {
 			Node: node.New(node.NewHub(nil, history.New(nil), agents.PointURI), "secret", nil), Access: book,
 			Key: key, Name: "greenhouse", Addresses: func() []string { return []string{"192.0.2.1:1"} },
 		},
-		rpc.Evidence{Local: rpc.LocalOwner},
+		theOwner,
 	}
 }
 
-// owner is a client with the site's evidence, at first that of the site's own machine.
+// owner is a client with the site's sender, at first that of the site's own machine.
 func (s *site) owner() *client.Client {
-	return client.New(caller{owner.Methods(&s.Site), s.evidence}, identity.ID{}, "")
+	return client.New(caller{owner.Methods(&s.Site), s.sender}, identity.ID{}, "")
 }
 
-// caller calls methods with some evidence.
+// caller calls methods as some sender.
 type caller struct {
-	methods  map[string]rpc.Method
-	evidence rpc.Evidence
+	methods map[string]rpc.Method
+	sender  rpc.Sender
 }
 
 func (c caller) CallMethod(ctx context.Context, method string, params any) ([]byte, error) {
@@ -81,7 +94,7 @@ func (c caller) CallMethod(ctx context.Context, method string, params any) ([]by
 }
 
 func (c caller) call(ctx context.Context, method string, params rpc.Raw) (any, error) {
-	return c.methods[method](ctx, &rpc.Call{Params: params, Evidence: c.evidence})
+	return c.methods[method](ctx, &rpc.Call{Params: params, Sender: c.sender})
 }
 
 // signer passes a key to what signs by it.
@@ -111,9 +124,9 @@ func TestOwnersMethodsAreTheOwners(t *testing.T) {
 	forKeys := []string{string(owner.PresentMethod), string(owner.ReclaimMethod)}
 	count := 0
 	for name := range owner.Methods(&s.Site) {
-		for _, e := range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}, {Peer: "12D3"}, {Peer: stranger.String()}} {
+		for _, e := range []rpc.Sender{{}, theToken, anAgent, {Key: "12D3"}, {Key: stranger.String()}, {Who: formerOwner(stranger)}} {
 			_, err := caller{owner.Methods(&s.Site), e}.call(t.Context(), name, rpc.Raw{})
-			if slices.Contains(forKeys, name) && e.Peer != "" {
+			if slices.Contains(forKeys, name) && e.Key != "" {
 				if err == nil {
 					t.Errorf("%s by %+v is done without a grant or a code", name, e)
 				}
@@ -158,19 +171,19 @@ func stopped(t *testing.T, folder string) latched {
 func TestReset(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		e    rpc.Evidence
+		e    rpc.Sender
 		ok   bool
 	}{
-		{"nobody", rpc.Evidence{}, false},
-		{"the token", rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}, false},
-		{"an agent", rpc.Evidence{Local: rpc.LocalAgent}, false},
-		{"an agent as root", rpc.Evidence{Local: rpc.LocalAgent, Bearer: "secret"}, false},
-		{"a peer", rpc.Evidence{Peer: "12D3"}, false},
-		{"the owner", rpc.Evidence{Local: rpc.LocalOwner}, true},
+		{"nobody", rpc.Sender{}, false},
+		{"the token", theToken, false},
+		{"an agent", anAgent, false},
+		{"an agent as root", anAgent, false},
+		{"a peer", rpc.Sender{Key: "12D3"}, false},
+		{"the owner", theOwner, true},
 	} {
 		g := stopped(t, t.TempDir())
 		s := newSite(t, identity.New(), new(disk))
-		s.Outputs, s.evidence = g, tt.e
+		s.Outputs, s.sender = g, tt.e
 		_, err := client.Call(t.Context(), s.owner(), acts.ResetAct, acts.None{})
 		if g.Stopped() == tt.ok {
 			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
@@ -203,12 +216,12 @@ func TestReload(t *testing.T) {
 		asked++
 		return says
 	}
-	for _, s.evidence = range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}} {
+	for _, s.sender = range []rpc.Sender{{}, theToken, anAgent} {
 		if _, err := client.Call(t.Context(), s.owner(), acts.ReloadAct, acts.None{}); code(t, err) != rpc.CodeMethodNotFound || asked != 0 {
-			t.Errorf("%+v: %v", s.evidence, err)
+			t.Errorf("%+v: %v", s.sender, err)
 		}
 	}
-	s.evidence = rpc.Evidence{Local: rpc.LocalOwner}
+	s.sender = theOwner
 	_, mistake := config.Parse("test", []byte("site: {}"), nil)
 	for _, tt := range []struct {
 		err  error
@@ -245,17 +258,17 @@ func TestTakeOver(t *testing.T) {
 	s.Outputs = latched{g}
 	params := rpc.RawJSON([]byte(`{"name":"lamp/relay"}`))
 	for _, tt := range []struct {
-		e      rpc.Evidence
+		e      rpc.Sender
 		params rpc.Raw
 		code   int
 	}{
-		{rpc.Evidence{}, params, rpc.CodeMethodNotFound},
-		{rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}, params, rpc.CodeMethodNotFound},
-		{rpc.Evidence{Local: rpc.LocalAgent}, params, rpc.CodeMethodNotFound},
-		{rpc.Evidence{Local: rpc.LocalOwner}, params, 0},
-		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.Raw{}, rpc.CodeInvalidParams},
-		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":"lamp/nothing"}`)), rpc.CodeInvalidParams},
-		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":1}`)), rpc.CodeInvalidParams},
+		{rpc.Sender{}, params, rpc.CodeMethodNotFound},
+		{theToken, params, rpc.CodeMethodNotFound},
+		{anAgent, params, rpc.CodeMethodNotFound},
+		{theOwner, params, 0},
+		{theOwner, rpc.Raw{}, rpc.CodeInvalidParams},
+		{theOwner, rpc.RawJSON([]byte(`{"name":"lamp/nothing"}`)), rpc.CodeInvalidParams},
+		{theOwner, rpc.RawJSON([]byte(`{"name":1}`)), rpc.CodeInvalidParams},
 	} {
 		if _, err := (caller{owner.Methods(&s.Site), tt.e}).call(t.Context(), string(acts.TakeOverAct), tt.params); code(t, err) != tt.code {
 			t.Errorf("%+v: %v", tt, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
@@ -102,9 +103,9 @@ func benchmark(b *testing.B, listen string, codec rpc.Codec) {
 	dispatcher := rpc.NewDispatcher(mcp.New(ctx, service, tools.New(service, service), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods())
 	serving.Go(func() {
 		site.Serve(ctx, p2p.Handlers{
-			Admit: func(rpc.Evidence) (any, string, error) { return nil, "a", nil },
-			Stream: func(ctx context.Context, rw io.ReadWriteCloser, _ rpc.Evidence, t rpc.Terms) error {
-				return (&rpc.Stream{Dispatcher: dispatcher, Evidence: rpc.Evidence{Local: rpc.LocalOwner}, Terms: t}).Serve(ctx, rw)
+			Key: owner{}.Key,
+			Stream: func(ctx context.Context, rw io.ReadWriteCloser, from func() rpc.Sender, t rpc.Terms) error {
+				return (&rpc.Stream{Dispatcher: dispatcher, Sender: from, Terms: t}).Serve(ctx, rw)
 			},
 		})
 	})
@@ -203,6 +204,12 @@ func echoing(b *testing.B, ctx context.Context, site, other *p2p.Host, said, hea
 	return s
 }
 
+// owner is every caller.
+type owner struct{}
+
+func (owner) Key(string) (principal.Principal, error)          { return node.LocalOwner, nil }
+func (owner) Bearer(string, bool) (principal.Principal, error) { return node.LocalOwner, nil }
+
 // overHTTP calls the same site by HTTP.
 func overHTTP(b *testing.B, ctx context.Context, serving *sync.WaitGroup, dispatcher *rpc.Dispatcher, codec rpc.Codec) rpc.Caller {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -210,7 +217,7 @@ func overHTTP(b *testing.B, ctx context.Context, serving *sync.WaitGroup, dispat
 		b.Fatal(err)
 	}
 	handler := web.Handler(web.Options{
-		Hosts: []string{ln.Addr().String()}, Routes: []web.Route{web.MCP(dispatcher, nil)}, Admit: func(rpc.Evidence) (any, string, error) { return nil, "a", nil },
+		Hosts: []string{ln.Addr().String()}, Routes: []web.Route{web.MCP(dispatcher, nil)}, Callers: owner{},
 	})
 	serving.Go(func() { web.Serve(ctx, ln, handler) })
 	transport := &http.Transport{DisableCompression: true}

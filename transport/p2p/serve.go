@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/agents/principal"
 	"agentsite/transport/rpc"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -42,13 +43,12 @@ const (
 
 // Handlers serve the peers that call a host.
 type Handlers struct {
-	// Admit returns a peer's account, which several peers may share, or an error. A peer that is not
-	// admitted is a stranger. It may claim the site or present a grant, on few streams and for a
-	// short time. The principal is not kept, because a stream may outlive a permission: each call is
-	// authenticated by itself.
-	Admit func(rpc.Evidence) (principal any, account string, err error)
-	// Stream serves one stream and closes it. It blocks until the stream or ctx ends.
-	Stream func(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, t rpc.Terms) error
+	// Key returns the principal of a peer, or an error for a stranger. A stranger may claim the site or
+	// present a grant, on few streams and for a short time.
+	Key func(peer string) (principal.Principal, error)
+	// Stream serves one stream and closes it. It blocks until the stream or ctx ends. from asks Key, for
+	// each call, because a stream may outlive a permission.
+	Stream func(ctx context.Context, rw io.ReadWriteCloser, from func() rpc.Sender, t rpc.Terms) error
 }
 
 // Serve serves calls until ctx ends, and returns once every stream has ended.
@@ -89,7 +89,7 @@ func (srv *streamServer) close() {
 // serve handles a stream, in a goroutine of its own.
 func (srv *streamServer) serve(s network.Stream, codec rpc.Codec) {
 	p := &peerStream{server: srv, stream: s, peer: s.Conn().RemotePeer()}
-	p.evidence.Peer = p.peer.String()
+	p.key = p.peer.String()
 	if !p.admit() {
 		s.Reset()
 		return
@@ -105,7 +105,7 @@ func (srv *streamServer) serve(s network.Stream, codec rpc.Codec) {
 		})
 		defer late.Stop()
 	}
-	if err := srv.Stream(srv.ctx, resettingStream{s}, p.evidence, terms); err != nil {
+	if err := srv.Stream(srv.ctx, resettingStream{s}, p.sender, terms); err != nil {
 		slog.Debug("stream failed", "peer", p.peer, "err", err)
 	}
 	s.Close()
@@ -124,22 +124,28 @@ func (h resettingStream) Write(b []byte) (int, error) {
 
 // peerStream is an inbound stream and its peer.
 type peerStream struct {
-	server   *streamServer
-	stream   network.Stream
-	peer     peer.ID
-	evidence rpc.Evidence
+	server *streamServer
+	stream network.Stream
+	peer   peer.ID
+	key    string // the peer, as text
 
 	// guarded by the server's mu, as is account
 	known   bool
 	account string // the peer ID of a stranger
 }
 
+// sender returns the peer as it is known now.
+func (p *peerStream) sender() rpc.Sender {
+	who, err := p.server.Key(p.key)
+	return rpc.Sender{Who: who, Refused: err, Key: p.key}
+}
+
 // admit counts the stream, and returns false if there are too many.
 func (p *peerStream) admit() bool {
-	_, account, err := p.server.Admit(p.evidence)
-	known := err == nil
+	who, err := p.server.Key(p.key)
+	known, account := err == nil, who.Account
 	if !known {
-		account = p.evidence.Peer
+		account = p.key
 	}
 	srv := p.server
 	srv.mu.Lock()
@@ -181,7 +187,7 @@ func (p *peerStream) recheck() bool {
 	if p.isKnown() {
 		return true
 	}
-	_, account, err := p.server.Admit(p.evidence)
+	who, err := p.server.Key(p.key)
 	if err != nil {
 		return false
 	}
@@ -192,8 +198,8 @@ func (p *peerStream) recheck() bool {
 		p.markKnown()
 		srv.removeStranger(p)
 		decrement(srv.streams, p.account)
-		p.account = account
-		srv.streams[account]++
+		p.account = who.Account
+		srv.streams[p.account]++
 	}
 	return true
 }

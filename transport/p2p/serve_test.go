@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/agents/principal"
 	"agentsite/node/identity"
 	"agentsite/transport/rpc"
 
@@ -64,11 +65,11 @@ func (h *Host) at() (all []string) {
 }
 
 // serve serves echo and wait at a host, until the test ends.
-func serve(t testing.TB, h *Host, admit func(rpc.Evidence) error) {
+func serve(t testing.TB, h *Host, admit func(string) error) {
 	t.Helper()
 	serveMethods(t, h, admit, map[string]rpc.Method{
 		"echo": func(_ context.Context, c *rpc.Call) (any, error) { return c.Params, nil },
-		"who":  func(_ context.Context, c *rpc.Call) (any, error) { return c.Evidence.Peer, nil },
+		"who":  func(_ context.Context, c *rpc.Call) (any, error) { return c.Key, nil },
 		"wait": func(ctx context.Context, c *rpc.Call) (any, error) {
 			c.Notify("waiting", nil)
 			<-ctx.Done()
@@ -77,19 +78,21 @@ func serve(t testing.TB, h *Host, admit func(rpc.Evidence) error) {
 	})
 }
 
-func serveMethods(t testing.TB, h *Host, admit func(rpc.Evidence) error, methods map[string]rpc.Method) {
+func serveMethods(t testing.TB, h *Host, admit func(string) error, methods map[string]rpc.Method) {
 	t.Helper()
 	dispatcher := rpc.NewDispatcher(methods)
 	if admit == nil {
-		admit = func(rpc.Evidence) error { return nil }
+		admit = func(string) error { return nil }
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		h.Serve(ctx, Handlers{
-			Admit: func(e rpc.Evidence) (any, string, error) { return nil, e.Peer, admit(e) },
-			Stream: func(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, terms rpc.Terms) error {
-				return (&rpc.Stream{Dispatcher: dispatcher, Evidence: e, Terms: terms}).Serve(ctx, rw)
+			Key: func(peer string) (principal.Principal, error) {
+				return principal.Principal{ID: peer, Account: peer}, admit(peer)
+			},
+			Stream: func(ctx context.Context, rw io.ReadWriteCloser, from func() rpc.Sender, terms rpc.Terms) error {
+				return (&rpc.Stream{Dispatcher: dispatcher, Sender: from, Terms: terms}).Serve(ctx, rw)
 			},
 		})
 	})
@@ -204,11 +207,11 @@ func TestStreamsByAccount(t *testing.T) {
 	var served sync.WaitGroup
 	served.Go(func() {
 		site.Serve(serving, Handlers{
-			Admit: func(e rpc.Evidence) (any, string, error) {
-				id, err := identity.Parse(e.Peer)
-				return nil, accountOf(id), err
+			Key: func(peer string) (principal.Principal, error) {
+				id, err := identity.Parse(peer)
+				return principal.Principal{ID: peer, Account: accountOf(id)}, err
 			},
-			Stream: func(ctx context.Context, rw io.ReadWriteCloser, _ rpc.Evidence, _ rpc.Terms) error {
+			Stream: func(ctx context.Context, rw io.ReadWriteCloser, _ func() rpc.Sender, _ rpc.Terms) error {
 				io.WriteString(rw, "x")
 				<-ctx.Done()
 				return nil

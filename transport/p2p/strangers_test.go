@@ -49,8 +49,8 @@ func TestStrangerConnLimit(t *testing.T) {
 		}
 		return ""
 	}}, overTCP, overQUIC)
-	serve(t, site, func(e rpc.Evidence) error {
-		if id, err := identity.Parse(e.Peer); err == nil && known(id) {
+	serve(t, site, func(peer string) error {
+		if id, err := identity.Parse(peer); err == nil && known(id) {
 			return nil
 		}
 		return errStranger
@@ -163,7 +163,7 @@ func TestStrangerStreamEviction(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	site := newHost(t, Options{}, overTCP)
-	serve(t, site, func(rpc.Evidence) error { return errStranger })
+	serve(t, site, func(string) error { return errStranger })
 	for range maxStrangersTotal / maxStrangerStreams {
 		h := newHost(t, Options{})
 		for range maxStrangerStreams {
@@ -228,7 +228,7 @@ func TestStranger(t *testing.T) {
 	defer cancel()
 	var admitted atomic.Bool
 	site, other := newHost(t, Options{}, overTCP), newHost(t, Options{})
-	serve(t, site, func(rpc.Evidence) error {
+	serve(t, site, func(string) error {
 		if admitted.Load() {
 			return nil
 		}
@@ -294,7 +294,7 @@ func TestStrangerSendsTooMuch(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	site, other := newHost(t, Options{}, overTCP), newHost(t, Options{})
-	serve(t, site, func(rpc.Evidence) error { return errStranger })
+	serve(t, site, func(string) error { return errStranger })
 	for codec, long := range map[rpc.Codec]string{
 		rpc.JSON: `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 17<<10) + "\"}\n",
 		rpc.CBOR: "\x7a\x00\x00\x50\x00",

@@ -18,11 +18,12 @@ type Method func(ctx context.Context, c *Call) (result any, err error)
 
 // Call is a request for its method.
 type Call struct {
-	ID       ID
-	Method   string
-	Params   Raw
-	Evidence Evidence
-	Header   Header
+	Sender
+
+	ID     ID
+	Method string
+	Params Raw
+	Header Header
 
 	ctx context.Context
 	in  *Incoming
@@ -46,13 +47,16 @@ type Header interface{ Values(name string) []string }
 
 // Incoming is a message from a carrier.
 type Incoming struct {
-	Codec    Codec
-	Body     []byte
-	Evidence Evidence
-	Header   Header
+	Sender
+
+	Codec  Codec
+	Body   []byte
+	Header Header
 	// Send sends the notifications and the response, one at a time. The body is valid during
 	// the call only.
 	Send func(Outgoing) error
+
+	sender func() Sender // of a stream, asked when the method is called; nil for others
 
 	mu sync.Mutex
 	// What a request needs is allocated with it.
@@ -142,7 +146,10 @@ func (d *Dispatcher) serve(ctx context.Context, in *Incoming) {
 		in.respond(nil, Errorf(CodeMethodNotFound, "there is no method %.60q", m.Method))
 		return
 	}
-	in.call = Call{ID: m.ID, Method: m.Method, Params: m.Params, Evidence: in.Evidence, Header: in.Header, ctx: ctx, in: in}
+	if in.sender != nil {
+		in.Sender = in.sender()
+	}
+	in.call = Call{Sender: in.Sender, ID: m.ID, Method: m.Method, Params: m.Params, Header: in.Header, ctx: ctx, in: in}
 	result, err := method(ctx, &in.call)
 	if ctx.Err() != nil {
 		return

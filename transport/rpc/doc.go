@@ -2,7 +2,6 @@
 // JSON is the wire of MCP; CBOR carries the same messages, with the same text keys, as a private
 // encoding of ours.
 //
-// It knows messages, methods and a carrier's evidence of the caller. Of MCP it knows the revision,
-// and the names that open a session and cancel a request (revision.go). It knows no principal, no
-// tool and no device: nothing of ours is imported here.
+// It knows messages, methods and senders. Of MCP it knows the revision, and the names that open a
+// session and cancel a request (revision.go). It knows no operation, no tool and no device.
 package rpc

@@ -46,8 +46,10 @@ type Terms struct {
 // Stream serves messages over a byte stream, many requests concurrently.
 type Stream struct {
 	Dispatcher *Dispatcher
-	Evidence   Evidence
-	Terms      Terms
+	// Sender returns who sends. It is asked for each request, because permissions begin and end while a
+	// stream is open. nil is a stranger.
+	Sender func() Sender
+	Terms  Terms
 	// Handover takes over a JSON stream at its first "initialize", for clients of a revision
 	// with a handshake. It blocks until they end.
 	Handover func(ctx context.Context, rw io.ReadWriteCloser) error
@@ -78,7 +80,7 @@ type runningRequest struct {
 
 func (s *Stream) newRequest(body []byte) *runningRequest {
 	a := &runningRequest{stream: s}
-	a.in = Incoming{Codec: s.codec, Body: body, Evidence: s.Evidence, Send: a.send}
+	a.in = Incoming{Codec: s.codec, Body: body, sender: s.Sender, Send: a.send}
 	return a
 }
 

@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"agentsite/transport/rpc"
 )
 
 // TestSharedGroup: if other users share a site's group, such as staff on macOS or users on some
@@ -26,7 +24,7 @@ func TestSharedGroup(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		go func() { io.Copy(io.Discard, os.Stdin); cancel() }()
-		Serve(ctx, ln, rpc.LocalOwner, func(_ context.Context, c net.Conn, _ rpc.Evidence) { io.WriteString(c, "hello"); c.Close() })
+		Serve(ctx, ln, func(_ context.Context, c net.Conn) { io.WriteString(c, "hello"); c.Close() })
 		return
 	}
 	if path := os.Getenv("STDIO_TEST_DIAL"); path != "" {

@@ -63,10 +63,10 @@ func ListenOr(path, fallback string) (net.Listener, error) {
 }
 
 // Serve accepts streams until ctx ends and calls handle for each, which blocks while the stream
-// lasts. The evidence is that the caller could open the socket. Where the system tells its user,
-// that has to be root, this process's user or a member of its group. Serve closes the listener and
+// lasts. A caller proves who it is by opening the socket. Where the system tells its user, that has
+// to be root, this process's user or a member of its group. Serve closes the listener and
 // returns once every stream has ended.
-func Serve(ctx context.Context, ln net.Listener, local string, handle func(context.Context, net.Conn, rpc.Evidence)) error {
+func Serve(ctx context.Context, ln net.Listener, handle func(context.Context, net.Conn)) error {
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
 	defer stop()
 	var streams sync.WaitGroup
@@ -100,7 +100,7 @@ func Serve(ctx context.Context, ln net.Listener, local string, handle func(conte
 		}
 		streams.Go(func() {
 			defer func() { <-places }()
-			handle(ctx, conn, rpc.Evidence{Local: local})
+			handle(ctx, conn)
 		})
 	}
 }

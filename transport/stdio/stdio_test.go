@@ -93,7 +93,7 @@ func TestListenErrors(t *testing.T) {
 const tooMany = `{"jsonrpc":"2.0","error":{"code":429,"message":"64 programs are connected to this socket: end one of them, or try again later"}}` + "\n"
 
 // serving serves handle on a socket.
-func serving(t *testing.T, handle func(context.Context, net.Conn, rpc.Evidence)) (dial func() net.Conn, stop func()) {
+func serving(t *testing.T, handle func(context.Context, net.Conn)) (dial func() net.Conn, stop func()) {
 	t.Helper()
 	ln, err := Listen(socketPath(t))
 	if err != nil {
@@ -101,7 +101,7 @@ func serving(t *testing.T, handle func(context.Context, net.Conn, rpc.Evidence))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, ln, rpc.LocalAgent, handle) }()
+	go func() { done <- Serve(ctx, ln, handle) }()
 	dial = func() net.Conn {
 		conn, err := net.Dial("unix", ln.Addr().String())
 		if err != nil {
@@ -120,22 +120,10 @@ func serving(t *testing.T, handle func(context.Context, net.Conn, rpc.Evidence))
 	}
 }
 
-func TestEvidence(t *testing.T) {
-	dial, stop := serving(t, func(_ context.Context, c net.Conn, e rpc.Evidence) {
-		defer c.Close()
-		fmt.Fprintf(c, "%+v", e)
-	})
-	defer stop()
-	got, err := io.ReadAll(dial())
-	if want := fmt.Sprintf("%+v", rpc.Evidence{Local: "agent"}); string(got) != want || err != nil {
-		t.Errorf("got %s %v, want %s", got, err, want)
-	}
-}
-
 // TestStreamLimit: a stream beyond the limit gets an error and is closed, and a slot is free again
 // once its stream has ended.
 func TestStreamLimit(t *testing.T) {
-	dial, stop := serving(t, func(ctx context.Context, c net.Conn, _ rpc.Evidence) {
+	dial, stop := serving(t, func(ctx context.Context, c net.Conn) {
 		defer c.Close()
 		defer context.AfterFunc(ctx, func() { c.Close() })()
 		io.WriteString(c, "hello\n")
@@ -180,7 +168,7 @@ func TestServeWaitsForItsStreams(t *testing.T) {
 	var mu sync.Mutex
 	ended := false
 	begun := make(chan struct{})
-	dial, stop := serving(t, func(ctx context.Context, c net.Conn, _ rpc.Evidence) {
+	dial, stop := serving(t, func(ctx context.Context, c net.Conn) {
 		defer c.Close()
 		close(begun)
 		<-ctx.Done()
@@ -204,7 +192,7 @@ func TestServeOnABrokenListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	ln.Close()
-	if err := Serve(t.Context(), ln, rpc.LocalOwner, nil); !errors.Is(err, net.ErrClosed) {
+	if err := Serve(t.Context(), ln, nil); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -212,7 +200,7 @@ func TestServeOnABrokenListener(t *testing.T) {
 // TestPipe: messages of the client go to the socket, and answers to the client. A message that is
 // pending when the client closes is still answered.
 func TestPipe(t *testing.T) {
-	dial, stop := serving(t, func(_ context.Context, c net.Conn, _ rpc.Evidence) {
+	dial, stop := serving(t, func(_ context.Context, c net.Conn) {
 		defer c.Close()
 		in := bufio.NewScanner(c)
 		var all []string
@@ -243,7 +231,7 @@ func TestPipeEnds(t *testing.T) {
 		return r
 	}
 	t.Run("the socket", func(t *testing.T) {
-		dial, stop := serving(t, func(_ context.Context, c net.Conn, _ rpc.Evidence) { io.WriteString(c, "bye\n"); c.Close() })
+		dial, stop := serving(t, func(_ context.Context, c net.Conn) { io.WriteString(c, "bye\n"); c.Close() })
 		defer stop()
 		var out bytes.Buffer
 		if err := Pipe(t.Context(), open(t), &out, dial().(*net.UnixConn)); err != ErrHungUp || out.String() != "bye\n" {
@@ -252,7 +240,7 @@ func TestPipeEnds(t *testing.T) {
 	})
 	t.Run("ctx", func(t *testing.T) {
 		begun := make(chan struct{})
-		dial, stop := serving(t, func(_ context.Context, c net.Conn, _ rpc.Evidence) {
+		dial, stop := serving(t, func(_ context.Context, c net.Conn) {
 			defer c.Close()
 			close(begun)
 			io.Copy(io.Discard, c)
@@ -265,7 +253,7 @@ func TestPipeEnds(t *testing.T) {
 		}
 	})
 	t.Run("a client that reads no more", func(t *testing.T) {
-		dial, stop := serving(t, func(_ context.Context, c net.Conn, _ rpc.Evidence) {
+		dial, stop := serving(t, func(_ context.Context, c net.Conn) {
 			defer c.Close()
 			io.WriteString(c, "x\n")
 			io.Copy(io.Discard, c)

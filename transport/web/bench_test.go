@@ -51,9 +51,9 @@ func BenchmarkToolsCall(b *testing.B) {
 			ended := make(chan error, 1)
 			go func() {
 				ended <- web.Serve(ctx, ln, web.Handler(web.Options{
-					Hosts:  []string{host},
-					Routes: []web.Route{web.MCP(rpc.NewDispatcher(mcp.New(ctx, site, tools.New(site, site), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods()), nil)},
-					Admit:  func(e rpc.Evidence) (any, string, error) { return site.Admit(node.Evidence(e)) },
+					Hosts:   []string{host},
+					Routes:  []web.Route{web.MCP(rpc.NewDispatcher(mcp.New(ctx, site, tools.New(site, site), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods()), nil)},
+					Callers: site,
 				}))
 			}()
 			conn, err := net.Dial("tcp", host)

@@ -37,12 +37,12 @@ func newBodyLimits() *bodyLimits {
 func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Buffer, done func()) {
 	most, leave := int64(rpc.MaxMessage), func() {}
 	long := func() bool { return true }
-	if c.Account == "" {
+	if c.Who.Account == "" {
 		most = maxStrange
 		closeAfter(w, r)
 	} else {
 		long = func() bool {
-			place := quota.Limit{Group: c.Account, Most: maxLarge}
+			place := quota.Limit{Group: c.Who.Account, Most: maxLarge}
 			if !c.bodies.large.Take(place) {
 				closeAfter(w, r)
 				w.Header().Set("Retry-After", "1")
@@ -66,7 +66,7 @@ func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Bu
 			return nil, nil
 		}
 	}
-	if c.Account == "" {
+	if c.Who.Account == "" {
 		select {
 		case c.bodies.strangers <- struct{}{}:
 			leave = func() { <-c.bodies.strangers }

@@ -73,10 +73,10 @@ func fuzzSite() (http.Handler, *legacy.Server) {
 	older.Library, newest.Library = secrets{}, secrets{}
 	dispatcher := rpc.NewDispatcher(newest.Methods())
 	return web.Handler(web.Options{
-		Hosts: []string{fuzzHost},
-		Admit: func(e rpc.Evidence) (any, string, error) { return site.Admit(node.Evidence(e)) },
+		Hosts:   []string{fuzzHost},
+		Callers: site,
 		Routes: append(web.PublicRoutes(),
-			web.MCP(dispatcher, func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) { older.ServeHTTP(w, r, node.Evidence(e)) }),
+			web.MCP(dispatcher, older.ServeHTTP),
 			web.Route{Pattern: "GET /metrics", Admission: web.Principals, Serve: func(w http.ResponseWriter, _ *http.Request, _ web.Caller) { io.WriteString(w, fuzzSecret) }}),
 	}), older
 }

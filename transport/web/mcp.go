@@ -12,13 +12,13 @@ import (
 
 // MCP returns the route of JSON-RPC messages. Requests of MCP revisions that open with a
 // handshake go to legacy.
-func MCP(dispatcher *rpc.Dispatcher, legacy func(http.ResponseWriter, *http.Request, rpc.Evidence)) Route {
+func MCP(dispatcher *rpc.Dispatcher, legacy func(http.ResponseWriter, *http.Request, rpc.Sender)) Route {
 	return Route{Pattern: "/mcp", Admission: Strangers, Serve: mcp{dispatcher, legacy}.serve}
 }
 
 type mcp struct {
 	dispatcher *rpc.Dispatcher
-	legacy     func(http.ResponseWriter, *http.Request, rpc.Evidence)
+	legacy     func(http.ResponseWriter, *http.Request, rpc.Sender)
 }
 
 func (m mcp) serve(w http.ResponseWriter, r *http.Request, c Caller) {
@@ -39,20 +39,21 @@ func (m mcp) serve(w http.ResponseWriter, r *http.Request, c Caller) {
 	case r.Method == http.MethodPost && codec == nil:
 		RefuseRPC(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json or application/cbor")
 	case codec == rpc.CBOR || alone:
-		m.dispatch(w, r, codec, c.Evidence, body, since)
+		m.dispatch(w, r, codec, c.Sender, body, since)
 	default:
 		http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the answer may be a stream
 		r.Body = io.NopCloser(body)
-		m.legacy(w, r, c.Evidence)
+		m.legacy(w, r, c.Sender)
 	}
 }
 
 // dispatch carries one message to the dispatcher and its answers back.
-func (m mcp) dispatch(w http.ResponseWriter, r *http.Request, codec rpc.Codec, ev rpc.Evidence, body *bytes.Buffer, since time.Time) {
+func (m mcp) dispatch(w http.ResponseWriter, r *http.Request, codec rpc.Codec, from rpc.Sender,
+	body *bytes.Buffer, since time.Time) {
 	rc := http.NewResponseController(w)
 	a := &answer{w: w, rc: rc, codec: codec, accept: strings.Join(r.Header.Values("Accept"), ","), since: since}
 	defer a.end()
-	a.in = rpc.Incoming{Codec: codec, Body: body.Bytes(), Evidence: ev, Header: mirror(r.Header), Send: a.send}
+	a.in = rpc.Incoming{Sender: from, Codec: codec, Body: body.Bytes(), Header: mirror(r.Header), Send: a.send}
 	m.dispatcher.Serve(r.Context(), &a.in)
 	if !a.begun && r.Context().Err() == nil {
 		w.WriteHeader(http.StatusAccepted) // a notification

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/agents/principal"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
@@ -42,8 +43,7 @@ type Refusal func(w http.ResponseWriter, status int, why string)
 
 // Caller is the authenticated sender of a request. On a Public route it is empty.
 type Caller struct {
-	Evidence rpc.Evidence // without a Principal for a stranger
-	Account  string       // whose limits count; "" for a stranger
+	rpc.Sender
 
 	bodies *bodyLimits
 	route  *Route
@@ -55,13 +55,19 @@ type Options struct {
 	// Hosts are the values of the Host header that are served, host:port, besides the
 	// address that a connection came to.
 	Hosts []string
-	// Admit names the account of a caller, or refuses evidence that proves nothing, before
-	// anything is read. The principal becomes the evidence's, for this request.
-	Admit func(rpc.Evidence) (principal any, account string, err error)
-	// IsOwner reports whether evidence is an owner's; nil without routes for owners.
-	IsOwner func(rpc.Evidence) bool
+	// Callers authenticates the sender of a request, once, before its body is read.
+	Callers Callers
 	// Routes is the table of routes. No two have the same pattern.
 	Routes []Route
+}
+
+// Callers returns the principals of callers, or why there is none.
+type Callers interface {
+	// Key returns the principal of a peer ID that TLS or a signature proved.
+	Key(peer string) (principal.Principal, error)
+	// Bearer returns the principal of a token, "" for none. here says that the request came over
+	// this machine's loopback interface.
+	Bearer(token string, here bool) (principal.Principal, error)
 }
 
 // Handler serves the routes, with a slash at the end of their paths as without. Each request passes the
@@ -214,50 +220,51 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 	if need == Public {
 		return c, true
 	}
-	ev := &c.Evidence
+	bearer := ""
 	if values := r.Header.Values("Authorization"); len(values) == 1 {
 		if scheme, token, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
-			ev.Bearer = token
+			bearer = token
 		}
 	}
-	if ev.Peer = proved(r.TLS); r.TLS == nil {
-		ev.Local = rpc.LocalLoopback
-	}
+	c.Key = proved(r.TLS)
 	var signed *Signed
-	if route.Signed != nil && ev.Bearer == "" {
+	if route.Signed != nil && bearer == "" {
 		var err error
 		if signed, err = route.Signed.Read(r); err != nil {
 			return c, route.unproved(w, err)
 		}
 		if signed != nil {
-			ev.Peer, c.signed = signed.Peer, signed
+			c.Key, c.signed = signed.Peer, signed
 		}
 	}
-	if need == Readers && ev.Peer == "" && ev.Bearer == "" {
+	if need == Readers && c.Key == "" && bearer == "" {
 		return c, true
 	}
-	principal, account, err := s.Admit(*ev)
-	if err == nil && signed != nil {
-		if err := signed.Use(account); err != nil {
+	if bearer == "" && c.Key != "" {
+		c.Who, c.Refused = s.Callers.Key(c.Key)
+	} else {
+		c.Who, c.Refused = s.Callers.Bearer(bearer, r.TLS == nil)
+	}
+	if c.Refused == nil && signed != nil {
+		if err := signed.Use(c.Who.Account); err != nil {
 			return c, route.unproved(w, err)
 		}
 	}
 	switch {
-	case err == nil:
-		c.Account, ev.Principal = account, principal
-		prove(r.Context(), account)
-	case ev.Peer == "" || ev.Bearer != "":
-		w.Header().Set("WWW-Authenticate", route.challenge(r, *ev))
+	case c.Refused == nil:
+		prove(r.Context(), c.Who.Account)
+	case c.Key == "" || bearer != "":
+		w.Header().Set("WWW-Authenticate", route.challenge(r, bearer))
 		if route.Signed != nil {
 			route.Signed.Challenge(w.Header(), nil)
 		}
-		route.refuse(w, http.StatusUnauthorized, err.Error())
+		route.refuse(w, http.StatusUnauthorized, c.Refused.Error())
 		return c, false
 	case need > Strangers:
-		route.refuse(w, http.StatusForbidden, err.Error())
+		route.refuse(w, http.StatusForbidden, c.Refused.Error())
 		return c, false
 	}
-	if need == Owners && !s.IsOwner(*ev) {
+	if need == Owners && !c.Who.Owner {
 		route.refuse(w, http.StatusForbidden, "this is for the site's owners")
 		return c, false
 	}
@@ -266,12 +273,12 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 
 // challenge returns the header that asks for a token. It names the description of the URL that was used, as
 // RFC 9728 (section 3.3) has clients check; none where names of things are in the path.
-func (r *Route) challenge(at *http.Request, ev rpc.Evidence) string {
+func (r *Route) challenge(at *http.Request, bearer string) string {
 	c := `Bearer realm="agentsite"`
 	if !strings.Contains(r.Pattern, "{") {
 		c += `, resource_metadata="` + Base(at) + metadataPath + at.URL.EscapedPath() + `"`
 	}
-	if ev.Bearer != "" {
+	if bearer != "" {
 		c += `, error="invalid_token"`
 	}
 	return c

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/agents/principal"
 	"agentsite/node/identity"
 	"agentsite/transport/rpc"
 )
@@ -281,22 +282,19 @@ func TestNoRoute(t *testing.T) {
 
 // TestAdmittedPrincipal checks that a route gets the principal of its admission.
 func TestAdmittedPrincipal(t *testing.T) {
-	var got []any
+	var got []string
 	o := options(nil)
-	o.Admit = func(e rpc.Evidence) (any, string, error) {
-		if e.Principal != nil {
-			t.Errorf("the admission is told %v", e.Principal)
-		}
-		return "principal of " + e.Bearer, "account", nil
-	}
-	o.Routes = []Route{{Pattern: "/who", Admission: Strangers, Serve: func(_ http.ResponseWriter, _ *http.Request, c Caller) { got = append(got, c.Evidence.Principal) }}}
+	o.Callers = callers(func(bearer string) (principal.Principal, error) {
+		return principal.Principal{ID: "principal of " + bearer}, nil
+	})
+	o.Routes = []Route{{Pattern: "/who", Admission: Strangers, Serve: func(_ http.ResponseWriter, _ *http.Request, c Caller) { got = append(got, c.Who.ID) }}}
 	h := Handler(o)
 	for _, bearer := range []string{"a", "b"} {
 		r := httptest.NewRequest("GET", "http://"+testHost+"/who", nil)
 		r.Header.Set("Authorization", "Bearer "+bearer)
 		h.ServeHTTP(httptest.NewRecorder(), r)
 	}
-	if !slices.Equal(got, []any{"principal of a", "principal of b"}) {
+	if !slices.Equal(got, []string{"principal of a", "principal of b"}) {
 		t.Errorf("the route has %v", got)
 	}
 }

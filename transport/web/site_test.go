@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/agents/principal"
 	"agentsite/transport/rpc"
 
 	"go.uber.org/goleak"
@@ -80,30 +81,35 @@ func methods(ended chan<- error) map[string]rpc.Method {
 	}
 }
 
+// callers are known by tokens alone.
+type callers func(bearer string) (principal.Principal, error)
+
+func (c callers) Bearer(token string, _ bool) (principal.Principal, error) { return c(token) }
+func (c callers) Key(string) (principal.Principal, error)                  { return c("") }
+
 // options are a site's, with one token and a legacy side that tells what it got.
 func options(ended chan<- error) Options {
 	o := Options{
 		Hosts: []string{testHost, "localhost:8473", "greenhouse.local:8473"},
-		Admit: func(e rpc.Evidence) (any, string, error) {
+		Callers: callers(func(bearer string) (principal.Principal, error) {
 			switch {
-			case e.Bearer == testToken, strings.HasPrefix(e.Bearer, "also-"):
-				return nil, e.Bearer, nil
-			case e.Bearer == "":
-				return nil, "", errors.New("no token")
+			case bearer == testToken, strings.HasPrefix(bearer, "also-"):
+				return principal.Principal{ID: bearer, Owner: bearer == "also-owner", Account: bearer}, nil
+			case bearer == "":
+				return principal.Principal{}, errors.New("no token")
 			}
-			return nil, "", errors.New("a wrong token")
-		},
-		IsOwner: func(e rpc.Evidence) bool { return e.Bearer == "also-owner" },
+			return principal.Principal{}, errors.New("a wrong token")
+		}),
 	}
-	legacy := func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
+	legacy := func(w http.ResponseWriter, r *http.Request, from rpc.Sender) {
 		b, err := io.ReadAll(r.Body)
-		if err != nil || e.Bearer != testToken {
+		if err != nil || from.Who.ID != testToken {
 			w.WriteHeader(http.StatusTeapot)
 		}
 		io.WriteString(w, "legacy "+r.Method+" "+string(b))
 	}
 	say := func(text string) func(http.ResponseWriter, *http.Request, Caller) {
-		return func(w http.ResponseWriter, _ *http.Request, c Caller) { io.WriteString(w, text+c.Account) }
+		return func(w http.ResponseWriter, _ *http.Request, c Caller) { io.WriteString(w, text+c.Who.Account) }
 	}
 	o.Routes = append(PublicRoutes(), MCP(rpc.NewDispatcher(methods(ended)), legacy),
 		Route{Pattern: "GET /metrics", Admission: Principals, Serve: say("the metrics for ")}, Route{Pattern: "GET /owners", Admission: Owners, Serve: say("the owner's for ")})

@@ -77,7 +77,7 @@ func authority(id identity.ID, signer ed25519.PrivateKey) ([]byte, error) {
 }
 
 // ServerTLS returns the TLS configuration of a site with that key under these host names,
-// whatever address it is reached by. A client may prove a key of its own (see Evidence) and
+// whatever address it is reached by. A client may prove a key of its own (see Caller) and
 // need not. now returns the site's best-known time, and is called at handshakes.
 //
 // A client that knows Ed25519 gets the site's authority along. A browser does not: Chromium

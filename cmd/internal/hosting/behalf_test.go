@@ -16,7 +16,6 @@ import (
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/device/guard"
-	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/transport/a2a"
 	"agentsite/transport/adapter"
@@ -207,8 +206,7 @@ func bound(t *testing.T, test func(b *bounded)) {
 				at := &adapter.Site{Node: s.Node, Tasks: s.tasks, Tools: tools.New(s.Node, s.Node), Key: s.key, Name: "a", Now: s.access.Now, Ending: v.ctx, Go: func(f func()) { go f() }}
 				b.http = web.Handler(web.Options{
 					Hosts: []string{"127.0.0.1:1"}, Routes: slices.Concat(openapi.Routes(at), a2a.Routes(at)),
-					Admit:   func(e rpc.Evidence) (any, string, error) { return s.Admit(node.Evidence(e)) },
-					IsOwner: func(rpc.Evidence) bool { return false },
+					Callers: s.Node,
 				})
 				test(b)
 			})

@@ -457,7 +457,12 @@ func (d *dialer) Call(ctx context.Context, r rpc.Request, note func(string, rpc.
 		d.conn, d.over = far, rpc.NewStreamClient(near, d.v.codec)
 		d.to.conns = append(d.to.conns, far)
 		go d.over.Run()
-		go (&rpc.Stream{Dispatcher: d.to.serve, Evidence: rpc.Evidence{Peer: d.key.ID().PeerID()}, Terms: rpc.Terms{Codec: d.v.codec}}).Serve(d.v.ctx, far)
+		peer, to := d.key.ID().PeerID(), d.to
+		from := func() rpc.Sender {
+			who, err := to.Key(peer)
+			return rpc.Sender{Who: who, Refused: err, Key: peer}
+		}
+		go (&rpc.Stream{Dispatcher: d.to.serve, Sender: from, Terms: rpc.Terms{Codec: d.v.codec}}).Serve(d.v.ctx, far)
 	}
 	over, silent := d.over, d.to.silent
 	d.to.mu.Unlock()

@@ -104,7 +104,7 @@ func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version stri
 	newest.Urgent = mcp.Urgent
 	older := legacy.New(callers, catalog, self.Name, version, groupInstructions)
 	defer context.AfterFunc(ctx, older.Close)()
-	return older.ServeWith(ctx, stdio.Join(in, out), rpc.Evidence{Local: rpc.LocalAgent}, newest)
+	return older.ServeWith(ctx, stdio.Join(in, out), node.LocalAgent, newest)
 }
 
 // members are the sites that connect presents to one agent.

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 
 	"agentsite/agents"
 	"agentsite/agents/tools"
@@ -50,9 +49,7 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	s.dispatcher.Urgent = mcp.Urgent
 	s.legacy = legacy.New(s.node, catalog, self.Name, s.Version, instructions)
 	s.routes = append(web.PublicRoutes(),
-		web.MCP(s.dispatcher, func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
-			s.legacy.ServeHTTP(w, r, node.Evidence(e))
-		}),
+		web.MCP(s.dispatcher, s.legacy.ServeHTTP),
 		metrics.Route(s.node, s.hub, s.outputs, s.Version))
 	owners := s.owners()
 	options := protocols.Options{Config: s.config, Folder: s.Folder, File: s.absFile, URL: s.resource, Network: s.network}
@@ -140,39 +137,30 @@ func (s *site) serve(ctx context.Context, group *errgroup.Group) {
 	if s.network != nil {
 		network = s.network
 		group.Go(func() error { s.network.Run(ctx); return nil })
-		group.Go(func() error { return s.network.Serve(ctx, p2p.Handlers{Admit: s.admit, Stream: s.servePeer}) })
+		group.Go(func() error { return s.network.Serve(ctx, p2p.Handlers{Key: s.node.Key, Stream: s.servePeer}) })
 	}
 	group.Go(func() error { s.announcer.Run(ctx, s.nearby, network); return nil })
-	group.Go(func() error { return stdio.Serve(ctx, s.ownerSocket, rpc.LocalOwner, s.serveLocal) })
-	group.Go(func() error { return stdio.Serve(ctx, s.agentSocket, rpc.LocalAgent, s.serveLocal) })
-	handler := web.Handler(web.Options{
-		Hosts: s.allowedHosts(), Admit: s.admit, IsOwner: s.isOwner, Routes: s.routes,
-	})
+	group.Go(func() error { return stdio.Serve(ctx, s.ownerSocket, s.serveLocal(node.LocalOwner)) })
+	group.Go(func() error { return stdio.Serve(ctx, s.agentSocket, s.serveLocal(node.LocalAgent)) })
+	handler := web.Handler(web.Options{Hosts: s.allowedHosts(), Callers: s.node, Routes: s.routes})
 	group.Go(func() error { return web.Serve(ctx, s.http, handler) })
 	if s.https != nil {
 		group.Go(func() error { return web.Serve(ctx, s.https, handler) })
 	}
 }
 
-func (s *site) admit(e rpc.Evidence) (principal any, account string, err error) {
-	return s.node.Admit(node.Evidence(e))
-}
-
-func (s *site) isOwner(e rpc.Evidence) bool {
-	who, err := s.node.Who(node.Evidence(e))
-	return err == nil && who.Owner
-}
-
-// serveLocal answers a caller on this machine, in any revision of MCP.
-func (s *site) serveLocal(ctx context.Context, conn net.Conn, e rpc.Evidence) {
-	if err := s.legacy.ServeWith(ctx, conn, e, s.dispatcher); err != nil {
-		slog.Debug("local connection failed", "err", err)
+// serveLocal returns a function that answers a caller on this machine, in any revision of MCP.
+func (s *site) serveLocal(who agents.Principal) func(context.Context, net.Conn) {
+	return func(ctx context.Context, conn net.Conn) {
+		if err := s.legacy.ServeWith(ctx, conn, who, s.dispatcher); err != nil {
+			slog.Debug("local connection failed", "err", err)
+		}
 	}
 }
 
 // servePeer answers a caller in the global network.
-func (s *site) servePeer(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, t rpc.Terms) error {
-	return (&rpc.Stream{Dispatcher: s.dispatcher, Evidence: e, Terms: t}).Serve(ctx, rw)
+func (s *site) servePeer(ctx context.Context, rw io.ReadWriteCloser, from func() rpc.Sender, t rpc.Terms) error {
+	return (&rpc.Stream{Dispatcher: s.dispatcher, Sender: from, Terms: t}).Serve(ctx, rw)
 }
 
 // reportHealth tells the service manager and the updater that the site works, while it does.

@@ -27,7 +27,6 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/transport/adapter"
-	"agentsite/transport/rpc"
 	"agentsite/transport/web"
 )
 
@@ -183,11 +182,7 @@ func (s *Site) Serve(t testing.TB, routes []web.Route) {
 
 // Handler serves routes under a host.
 func (s *Site) Handler(host string, routes []web.Route) http.Handler {
-	return web.Handler(web.Options{
-		Hosts: []string{host}, Routes: routes,
-		Admit:   func(e rpc.Evidence) (any, string, error) { return s.Node.Admit(node.Evidence(e)) },
-		IsOwner: func(rpc.Evidence) bool { return false },
-	})
+	return web.Handler(web.Options{Hosts: []string{host}, Routes: routes, Callers: s.Node})
 }
 
 // AskAsOwner sends a request with the certificate of an owner's key to the handler of some routes, and

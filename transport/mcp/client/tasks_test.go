@@ -40,7 +40,7 @@ func dial(t *testing.T, tasks task.Host, codec rpc.Codec) *client.Client {
 	catalog.Tasks = tasks
 	s := &rpc.Stream{
 		Dispatcher: rpc.NewDispatcher(mcp.New(ending, n, catalog, mcp.Implementation{Name: "test", Version: "1"}, "").Methods()),
-		Evidence:   rpc.Evidence{Local: rpc.LocalAgent}, Terms: rpc.Terms{Codec: codec},
+		Sender:     rpc.From(node.LocalAgent), Terms: rpc.Terms{Codec: codec},
 	}
 	here, there := net.Pipe()
 	served, read := make(chan struct{}), make(chan struct{})

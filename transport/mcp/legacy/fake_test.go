@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -14,6 +13,7 @@ import (
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
+	"agentsite/transport/rpc"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
@@ -197,7 +197,7 @@ func newServer(t *testing.T, f *fake) (*Server, *node.Hub) {
 func overStream(t *testing.T, s *Server, o *sdk.ClientOptions) *sdk.ClientSession {
 	here, there := net.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- s.ServeStream(t.Context(), there, node.Evidence{Local: "agent"}) }()
+	go func() { served <- s.ServeStream(t.Context(), there, node.LocalAgent) }()
 	c, err := newClient(o).Connect(t.Context(), &sdk.IOTransport{Reader: here, Writer: here}, legacyOnly)
 	if err != nil {
 		t.Fatal(err)
@@ -211,17 +211,21 @@ func overStream(t *testing.T, s *Server, o *sdk.ClientOptions) *sdk.ClientSessio
 	return c
 }
 
-// listen serves s on HTTP. The header Who says which evidence a request has.
+// listen serves s on HTTP. The header Who says who sends a request: a local caller, or a token.
 func listen(t *testing.T, s *Server) string {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := node.Evidence{Bearer: token, Local: "loopback"}
-		if who := r.Header.Get("Who"); who != "" {
-			e = node.Evidence{Local: who}
-			if strings.Contains(who, ".") {
-				e = node.Evidence{Bearer: who}
-			}
+		var from rpc.Sender
+		switch who := r.Header.Get("Who"); who {
+		case "":
+			from.Who, from.Refused = s.node.Bearer(token, true)
+		case "agent":
+			from.Who = node.LocalAgent
+		case "owner":
+			from.Who = node.LocalOwner
+		default:
+			from.Who, from.Refused = s.node.Bearer(who, false)
 		}
-		s.ServeHTTP(w, r, e)
+		s.ServeHTTP(w, r, from)
 	}))
 	t.Cleanup(func() {
 		s.Close() // or the open streams would keep it

@@ -55,9 +55,10 @@ func New(n *node.Node, c *tools.Catalog, name, version, instructions string) *Se
 }
 
 // ServeHTTP serves one request of Streamable HTTP with sessions. The carrier has
-// checked Host, Origin and the size.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, e node.Evidence) {
-	who, err := s.node.Who(e)
+// checked Host, Origin, the size and the sender.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, from rpc.Sender) {
+	who, err := from.Principal()
+	who.Account = "" // a session lasts while its principal's account changes
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusUnauthorized)
 		return
@@ -89,22 +90,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, e node.Eviden
 
 // ServeWith serves MCP of every revision over a byte stream: newest answers, and a client
 // of an older revision is handed over to s. It blocks until the stream ends.
-func (s *Server) ServeWith(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, newest *rpc.Dispatcher) error {
-	stream := rpc.Stream{Dispatcher: newest, Evidence: e, Handover: func(ctx context.Context, rw io.ReadWriteCloser) error {
-		return s.ServeStream(ctx, rw, node.Evidence(e))
-	}}
-	return stream.Serve(ctx, rw)
+func (s *Server) ServeWith(ctx context.Context, rw io.ReadWriteCloser, who agents.Principal,
+	newest *rpc.Dispatcher) error {
+	handover := func(ctx context.Context, rw io.ReadWriteCloser) error { return s.ServeStream(ctx, rw, who) }
+	return (&rpc.Stream{Dispatcher: newest, Sender: rpc.From(who), Handover: handover}).Serve(ctx, rw)
 }
 
 // ServeStream serves one session over newline-delimited JSON, beginning with its
 // initialize. It blocks until the peer closes its side or ctx ends, neither of
 // which is an error, and closes rw.
-func (s *Server) ServeStream(ctx context.Context, rw io.ReadWriteCloser, e node.Evidence) error {
+func (s *Server) ServeStream(ctx context.Context, rw io.ReadWriteCloser, who agents.Principal) error {
 	defer rw.Close()
-	who, err := s.node.Who(e)
-	if err != nil {
-		return err
-	}
 	h := s.enter(who)
 	defer s.leave(h)
 	ss, err := h.sdk.Connect(ctx, stream{newInspected(rw)}, nil)

@@ -230,7 +230,7 @@ func TestStreamEndEndsRequests(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		served := make(chan error, 1)
-		go func() { served <- s.ServeStream(ctx, there, node.Evidence{Local: "agent"}) }()
+		go func() { served <- s.ServeStream(ctx, there, node.LocalAgent) }()
 		c, err := newClient(nil).Connect(t.Context(), &sdk.IOTransport{Reader: here, Writer: here}, legacyOnly)
 		if err != nil {
 			t.Fatal(err)
@@ -311,9 +311,13 @@ func TestSessionEndsWithItsLeave(t *testing.T) {
 	s, _ := newServer(t, newFake())
 	l := &leave{}
 	s.node.SetAccess(l)
+	who, err := s.node.Bearer("other", false)
+	if err != nil {
+		t.Fatal(err)
+	}
 	here, there := net.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- s.ServeStream(t.Context(), there, node.Evidence{Bearer: "other"}) }()
+	go func() { served <- s.ServeStream(t.Context(), there, who) }()
 	c, err := newClient(nil).Connect(t.Context(), &sdk.IOTransport{Reader: here, Writer: here}, legacyOnly)
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ type raw struct {
 func overRaw(t *testing.T, s *Server) *raw {
 	here, there := net.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- s.ServeStream(t.Context(), there, node.Evidence{Local: "agent"}) }()
+	go func() { served <- s.ServeStream(t.Context(), there, node.LocalAgent) }()
 	t.Cleanup(func() {
 		here.Close()
 		if err := <-served; err != nil && err != io.ErrClosedPipe {

@@ -3,13 +3,11 @@
 package mcp
 
 import (
-	"net/http"
 	"testing"
 
-	"agentsite/agents"
 	"agentsite/agents/conformance"
+	"agentsite/agents/principal"
 	"agentsite/agents/task"
-	"agentsite/node"
 	"agentsite/node/hosted"
 	"agentsite/node/tasks"
 	"agentsite/transport/adapter/adaptertest"
@@ -25,7 +23,7 @@ func startSuiteSite(t *testing.T) string {
 	s := adaptertest.New(t, nil)
 	worker := hosted.Worker{
 		Worker: conformance.Worker{}, Name: conformance.WorkerName,
-		Self: agents.Principal{ID: "conformance:" + conformance.WorkerName},
+		Self: principal.Agent("conformance", conformance.WorkerName),
 	}
 	host := tasks.New(tasks.Options{
 		Folder: t.TempDir(), Node: s.Node, Site: s.Node, Now: s.Now,
@@ -41,7 +39,6 @@ func startSuiteSite(t *testing.T) string {
 	older := legacy.New(s.Node, s.Tools, "suite", "1", "")
 	newest.Library, older.Library = conformance.Library{Catalog: s.Tools}, conformance.Library{Catalog: s.Tools}
 	t.Cleanup(older.Close)
-	serve := func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) { older.ServeHTTP(w, r, node.Evidence(e)) }
-	s.Serve(t, append(web.PublicRoutes(), web.MCP(rpc.NewDispatcher(newest.Methods()), serve)))
+	s.Serve(t, append(web.PublicRoutes(), web.MCP(rpc.NewDispatcher(newest.Methods()), older.ServeHTTP)))
 	return startProxy(t, s.URL, adaptertest.SiteToken) + "/mcp"
 }

@@ -21,7 +21,6 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/identity"
 	"agentsite/transport/adapter"
-	"agentsite/transport/rpc"
 	"agentsite/transport/web"
 	"agentsite/transport/wot"
 )
@@ -129,7 +128,7 @@ func describeDevice(t *testing.T, d device.Description) []byte {
 	}
 	h := web.Handler(web.Options{
 		Hosts: []string{"x"}, Routes: wot.Routes(&adapter.Site{Node: n, Key: identity.New(), Name: "x", Ending: t.Context()}),
-		Admit: func(e rpc.Evidence) (any, string, error) { return n.Admit(node.Evidence(e)) },
+		Callers: n,
 	})
 	r, w := httptest.NewRequest("GET", "http://x/things/it", nil), httptest.NewRecorder()
 	r.Header.Set("Authorization", "Bearer token")

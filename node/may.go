@@ -100,7 +100,8 @@ func (n *Node) mayHold(p agents.Principal, outputs []string) bool {
 	return n.free(p) || !slices.ContainsFunc(outputs, func(output string) bool { return !n.mayKeep(p.ID, output) })
 }
 
-var errConfirm = device.Faultf(device.Denied, "an owner has to confirm this reading: call a tool for it, which asks the owner")
+var errConfirm = device.Faultf(device.Denied,
+	"an owner has to confirm this reading: call a tool for it, which asks the owner")
 
 var errRevoked = device.Faultf(device.Denied, "your permission ended, or was revoked")
 
@@ -190,7 +191,8 @@ type seenWatch struct {
 
 // whileSeen runs do while p has the permission for all asks. do calls seen before each message,
 // because a permission can also expire.
-func (n *Node) whileSeen(ctx context.Context, p agents.Principal, asks []agents.Ask, do func(ctx context.Context, seen func() error) error) error {
+func (n *Node) whileSeen(ctx context.Context, p agents.Principal, asks []agents.Ask,
+	do func(ctx context.Context, seen func() error) error) error {
 	watching, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	w := &seenWatch{who: p, asks: asks, end: end}

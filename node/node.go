@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/agents/tools"
 	"agentsite/device"
 )
@@ -61,7 +62,7 @@ func (n *Node) Host(hosted ...tools.Agent) {
 // known refuses the zero principal.
 func known(p agents.Principal) error {
 	if p.ID == "" {
-		return device.Faultf(device.Denied, "not authenticated: present a token or a key")
+		return principal.ErrNobody
 	}
 	return nil
 }

@@ -18,6 +18,9 @@ type Principal struct {
 	Account string
 }
 
+// ErrNobody refuses the zero Principal.
+var ErrNobody error = device.Faultf(device.Denied, "not authenticated: present a token or a key")
+
 // Kind is a kind of principals.
 type Kind uint8
 

@@ -78,7 +78,8 @@ func (s *Store) Bearer(token string) (agents.Principal, error) {
 	case err != nil || len(token) != len(text) || found < 0:
 		return agents.Principal{}, denied("unknown or revoked token: ask an owner for a new one")
 	case s.file.Tokens[found].URL != s.URL:
-		return agents.Principal{}, denied("this token is for another address of this site: use that address, or ask an owner for a new token")
+		return agents.Principal{}, denied(
+			"this token is for another address of this site: use that address, or ask an owner for a new token")
 	case s.file.Tokens[found].Until != 0 && s.file.Tokens[found].Until <= now.Unix():
 		return agents.Principal{}, denied("this token has ended: ask an owner for another")
 	}

@@ -66,14 +66,14 @@ func (s *Site) Time() time.Time {
 	return t
 }
 
-// File is a file of the site's folder, which an adapter has for itself. Read returns nil where there
-// is none; Write replaces it durably, and nobody else can read it.
+// File is a file of the site's folder, which an adapter has for itself. Read returns nil if it does
+// not exist. Write replaces it durably, and only the site's user can read it.
 type File struct {
 	Read  func() ([]byte, error)
 	Write func([]byte) error
 }
 
-// OtherSite is a site of the same realm, as its own record has it.
+// OtherSite is a site of the same realm, from its own record.
 type OtherSite struct{ ID, Name, URL string }
 
 // Call is a request to a route of an adapter.

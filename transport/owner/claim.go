@@ -99,7 +99,8 @@ func (c *Claim) prove(ctx context.Context, who identity.ID, p access.Proof) (cla
 
 // take makes the first owner.
 func (c *Claim) take(id identity.ID) error {
-	err := c.Node.Own(agents.Principal{Kind: principal.Key, ID: id.String(), Owner: true}, "claim", "", func() error { return c.Access.Claim(access.Owner{ID: id}) })
+	who := agents.Principal{Kind: principal.Key, ID: id.String(), Owner: true}
+	err := c.Node.Own(who, "claim", "", func() error { return c.Access.Claim(access.Owner{ID: id}) })
 	if err == nil {
 		slog.Info("this site is owned now", "owner", id.String())
 		c.Close()

@@ -1,6 +1,10 @@
 package rpc
 
-import "agentsite/agents/principal"
+import (
+	"cmp"
+
+	"agentsite/agents/principal"
+)
 
 // Sender is who sent a message, as the carrier proved it.
 type Sender struct {
@@ -11,13 +15,10 @@ type Sender struct {
 
 // Principal returns the sender, or why it is a stranger.
 func (s *Sender) Principal() (principal.Principal, error) {
-	switch {
-	case s.Who.ID != "":
-		return s.Who, nil
-	case s.Refused != nil:
-		return principal.Principal{}, s.Refused
+	if s.Who.ID == "" {
+		return principal.Principal{}, cmp.Or(s.Refused, principal.ErrNobody)
 	}
-	return principal.Principal{}, Errorf(403, "not authenticated: present a token or a key")
+	return s.Who, nil
 }
 
 // From returns a function for the Sender of a Stream that does not change.

@@ -167,7 +167,8 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 func (s *Stream) handleReadError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, errTooLong):
-		s.newRequest(nil).in.respond(nil, Errorf(CodeInvalidRequest, "a message has at most %d bytes", s.limit(maxStrangerMessage, MaxMessage)))
+		most := s.limit(maxStrangerMessage, MaxMessage)
+		s.newRequest(nil).in.respond(nil, Errorf(CodeInvalidRequest, "a message has at most %d bytes", most))
 	case errors.Is(err, errUnframed):
 		s.newRequest(nil).in.respond(nil, Errorf(CodeParse, "%v", err))
 	}

@@ -105,11 +105,12 @@ func Serve(ctx context.Context, ln net.Listener, handle func(context.Context, ne
 	}
 }
 
-// refuse sends why there is no slot. A new socket accepts a line without blocking.
+// refuse tells a caller that too many are connected. A new socket accepts a line without blocking.
 func refuse(conn net.Conn) {
 	defer conn.Close()
 	var line bytes.Buffer
-	busy := rpc.Errorf(rpc.CodeBusy, "%d programs are connected to this socket: end one of them, or try again later", maxStreams)
+	busy := rpc.Errorf(rpc.CodeBusy,
+		"%d programs are connected to this socket: end one of them, or try again later", maxStreams)
 	if rpc.EncodeError(rpc.JSON, &line, busy) == nil {
 		line.WriteByte('\n')
 		conn.Write(line.Bytes())

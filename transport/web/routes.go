@@ -24,7 +24,7 @@ type Admission uint8
 const (
 	Public     Admission = iota // nothing
 	Readers                     // nothing; a token or a key that is sent has to count, and its holder may see more
-	Strangers                   // a token that counts or a key, which the site need not know: its holder may claim the site
+	Strangers                   // a token that counts or any key, whose holder may claim the site
 	Principals                  // a token or a key that counts
 	Owners                      // the token or the key of an owner
 )
@@ -188,10 +188,12 @@ func (s *server) checkOrigin(next http.Handler) http.Handler {
 			http.NewResponseController(w).SetReadDeadline(time.Time{})
 		}
 		if !slices.Contains(s.Hosts, r.Host) && !namesLocalAddress(r) {
-			RefuseRPC(w, http.StatusForbidden, fmt.Sprintf("this site is not called %.80q; a name of its own goes under http: hosts: in agentsite.yaml", r.Host))
+			RefuseRPC(w, http.StatusForbidden, fmt.Sprintf(
+				"this site is not called %.80q; a name of its own goes under http: hosts: in agentsite.yaml", r.Host))
 			return
 		}
-		if o := r.Header.Values("Origin"); len(o) > 0 && !(len(o) == 1 && (slices.Contains(origins, o[0]) || r.TLS != nil && o[0] == "https://"+r.Host)) {
+		ours := func(o string) bool { return slices.Contains(origins, o) || r.TLS != nil && o == "https://"+r.Host }
+		if o := r.Header.Values("Origin"); len(o) > 0 && !(len(o) == 1 && ours(o[0])) {
 			RefuseRPC(w, http.StatusForbidden, fmt.Sprintf("a page of %.80q may not call this site", o[0]))
 			return
 		}

@@ -204,3 +204,15 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
+
+// TestPriority: rules and schedules of the site come after people, and no name of a token is one.
+func TestPriority(t *testing.T) {
+	for asker, want := range map[string]chat.Priority{
+		"rule:frost": chat.Rule, "routine:night": chat.Schedule, "llm:rule": chat.Chat, "token:rule.1f3a0b9c": chat.Chat,
+		"did:key:rule": chat.Chat, "local": chat.Chat, "rule": chat.Chat, "rule:": chat.Chat, "rule:a:b": chat.Chat,
+	} {
+		if got := (&run{task: task.Task{Asker: asker}}).priority(); got != want {
+			t.Errorf("%s asks with the priority %v", asker, got)
+		}
+	}
+}

@@ -87,3 +87,17 @@ func TestRemovedAgent(t *testing.T) {
 		})
 	}
 }
+
+// TestAskerGone: only agents of the site can be gone. Tokens and keys are not, whatever their names.
+func TestAskerGone(t *testing.T) {
+	m := new(Manager)
+	m.Hosted = func(who string) bool { return who == "llm:a" }
+	for asker, gone := range map[string]bool{
+		"llm:a": false, "llm:b": true, "rule:token": true, "token:llm.1f3a0b9c": false, "token:b": false, "token": false,
+		"local": false, "local-agent": false, "did:key:b": false, "ann": false, "": false,
+	} {
+		if m.askerGone(asker) != gone {
+			t.Errorf("%q is gone: %v", asker, !gone)
+		}
+	}
+}

@@ -22,6 +22,8 @@ type Reading struct {
 	Quality Quality
 	At      time.Time // with Go's monotonic part: ages hold without a set clock
 	Why     string    // for Bad: one sentence
+	Holder  string    // of an output, as the guard's keeper reports it; no driver sets it
+	Cause   string    // why an output went to safe last
 }
 
 // outlast is the delay by other chips that a sample survives: a USB adapter ends a hanging transfer

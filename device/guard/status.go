@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -53,7 +54,10 @@ func (m *Machine) Status(now Time, i int) Status {
 
 // Reading converts a status to a reading; an unknown value is a fault.
 func (s Status) Reading() device.Reading {
-	r := device.Reading{Point: s.Output, Value: s.Value, Quality: device.Good, At: time.Now()}
+	r := device.Reading{
+		Point: s.Output, Value: s.Value, Quality: device.Good, At: time.Now(),
+		Holder: s.Holder, Cause: cmp.Or(s.Why, s.Fault),
+	}
 	if s.Value.IsZero() {
 		r.Quality, r.Why = device.Bad, "not known to be at its value yet"
 		if s.Fault != "" {

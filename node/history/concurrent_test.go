@@ -117,7 +117,6 @@ func TestDiskHangs(t *testing.T) {
 func TestAllAtOnce(t *testing.T) {
 	points := map[string]device.Point{"a/t": {Kind: device.KindMeasurement}, "b/s": {Kind: device.KindState}}
 	h := New(points)
-	h.Holder = func(string) (string, string) { return "", "" }
 	path := filepath.Join(t.TempDir(), "h")
 	var all sync.WaitGroup
 	loop := func(n int, f func(i int)) {

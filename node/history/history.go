@@ -63,9 +63,6 @@ type History struct {
 	options Options
 	wake    chan struct{}
 
-	// Holder returns the holder of an output, and the cause of its last return to safe; nil for
-	// none. It is set before the first Record, and called without a lock.
-	Holder func(output string) (holder, cause string)
 	// Now returns the site's time, and whether it is known: the machine's, unless it is set before
 	// the first use.
 	Now func() (time.Time, bool)
@@ -153,10 +150,6 @@ func (h *History) at(t time.Time) int64 { return t.Sub(h.start).Milliseconds() }
 // ignored. Of more than a burst of 60 changes and then one a second, some are left out; the newest
 // stays. Record does not wait for the disk.
 func (h *History) Record(r device.Reading) {
-	var holder, cause string
-	if h.Holder != nil && h.isOutput(r.Point) {
-		holder, cause = h.Holder(r.Point)
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.points[r.Point]
@@ -184,7 +177,7 @@ func (h *History) Record(r device.Reading) {
 		}
 		h.collector.limited(s, change{t: t, Value: r.Value})
 	default:
-		c := change{t: t, Value: r.Value, Bad: !good, Holder: clip(holder), Cause: clip(cause)}
+		c := change{t: t, Value: r.Value, Bad: !good, Holder: clip(r.Holder), Cause: clip(r.Cause)}
 		if c.Bad {
 			c.Value = device.Value{}
 		}
@@ -194,13 +187,6 @@ func (h *History) Record(r device.Reading) {
 		h.collector.limited(s, c)
 	}
 	h.took(s, t)
-}
-
-func (h *History) isOutput(address string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.points[address]
-	return s != nil && s.kind.Output()
 }
 
 // took keeps the memory within its bounds, and wakes Run.

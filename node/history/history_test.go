@@ -363,8 +363,7 @@ func TestValueAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		set := func(on bool) {
-			w.h.Holder = func(string) (string, string) { return "rule:frost", "" }
-			w.h.Record(device.Reading{Point: "b/relay", Value: device.Bool(on), Quality: device.Good, At: time.Now()})
+			w.h.Record(device.Reading{Point: "b/relay", Value: device.Bool(on), Quality: device.Good, At: time.Now(), Holder: "rule:frost"})
 		}
 		want := func(at time.Time, on, known bool, since time.Time) {
 			t.Helper()
@@ -415,14 +414,14 @@ func TestValueAt(t *testing.T) {
 func TestManyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(map[string]device.Point{"a/level": {Kind: device.KindLevel}, "a/door": {Kind: device.KindState}})
-		h.Holder = func(string) (string, string) { return "did:key:z6MkhP8QaTfsCFxKFoXid9G1LUMBTyM2mDsumM5XrYUiQw4k", "" }
+		const holder = "did:key:z6MkhP8QaTfsCFxKFoXid9G1LUMBTyM2mDsumM5XrYUiQw4k"
 		if err := h.open(newMemDisk(), Options{}); err != nil {
 			t.Fatal(err)
 		}
 		begun := time.Now()
 		const ms, minutes = 20, 10
 		for i := range minutes * 60_000 / ms {
-			h.Record(device.Reading{Point: "a/level", Value: device.Number(float64(i)), Quality: device.Good, At: time.Now()})
+			h.Record(device.Reading{Point: "a/level", Value: device.Number(float64(i)), Quality: device.Good, At: time.Now(), Holder: holder})
 			if i%3000 == 0 {
 				h.Record(device.Reading{Point: "a/door", Value: device.Bool(i%6000 == 0), Quality: device.Good, At: time.Now()})
 				if err := h.flush(false); err != nil {

@@ -243,7 +243,7 @@ func (w *world) reading() {
 	if w.rng.IntN(5) == 0 {
 		c := device.Change{Value: device.Bool(w.rng.IntN(2) == 0), Holder: []string{"", "rule:frost", "did:key:zAnn"}[w.rng.IntN(3)], Cause: []string{"", "its lease ended"}[w.rng.IntN(2)]}
 		change("b/relay", c, func(r device.Reading) {
-			w.h.Holder = func(string) (string, string) { return c.Holder, c.Cause }
+			r.Holder, r.Cause = c.Holder, c.Cause
 			w.h.Record(r)
 		})
 	}

@@ -57,7 +57,6 @@ func (s *site) openDevices(ctx context.Context) error {
 	}
 	s.outputs = files.NewKeeper(plan)
 	s.history = history.New(nil)
-	s.history.Holder = devices.Holder(s.outputs)
 	s.hub = node.NewHub(s.outputs, s.history, agents.PointURI)
 	s.hub.AfterFunc = alarm.New(ctx)
 	s.devices, err = devices.Open(ctx, devices.Options{

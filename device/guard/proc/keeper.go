@@ -55,10 +55,11 @@ type Keeper struct {
 	epoch    uint32 // of the running guard
 	stops    uint32 // number of its requested stops
 	statuses []guard.Status
-	at       time.Time     // of the statuses
-	stopped  bool          // each guard is told, until a Reset
-	asked    uint32        // number of calls of Stop
-	changed  chan struct{} // closed and replaced whenever a status changed
+	held     map[string]bool // outputs that have had a holder since NewKeeper
+	at       time.Time       // of the statuses
+	stopped  bool            // each guard is told, until a Reset
+	asked    uint32          // number of calls of Stop
+	changed  chan struct{}   // closed and replaced whenever a status changed
 	watching map[*watching]struct{}
 }
 
@@ -81,9 +82,10 @@ type call struct {
 // for a stop without a running guard.
 func NewKeeper(policies []guard.Policy, latch guard.Latch, start func() (Process, error)) *Keeper {
 	k := &Keeper{
-		start: start, latch: latch, replace: make(chan replacement), hurry: make(chan struct{}, 1), idle: make(chan struct{}), latching: make(chan struct{}, 1), changing: make(chan struct{}, 1),
-		calls: make(map[uint32]*call), changed: make(chan struct{}), stopped: !latch.Armed(),
-		watching: make(map[*watching]struct{}),
+		start: start, latch: latch, stopped: !latch.Armed(),
+		replace: make(chan replacement), hurry: make(chan struct{}, 1), idle: make(chan struct{}),
+		latching: make(chan struct{}, 1), changing: make(chan struct{}, 1), changed: make(chan struct{}),
+		calls: make(map[uint32]*call), held: make(map[string]bool), watching: make(map[*watching]struct{}),
 	}
 	k.adopt(policies)
 	k.markDisconnected("the outputs are not driven yet")
@@ -304,6 +306,9 @@ func (k *Keeper) take(l *link, r *reader) {
 	} else {
 		k.link, k.epoch, k.stops, k.statuses, k.at = l, epoch, stops, all, time.Now()
 		k.stopped = k.stopped || stopped
+		for _, s := range all {
+			k.held[s.Output] = k.held[s.Output] || s.Holder != ""
+		}
 		k.tell()
 	}
 	k.mu.Unlock()
@@ -413,17 +418,23 @@ func (k *Keeper) order(ctx context.Context, what kind, body func(*writer), read 
 }
 
 // Move is Guard.Move of the running guard.
-func (k *Keeper) Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (guard.Status, error) {
+func (k *Keeper) Move(
+	ctx context.Context, holder, output string, v device.Value, length time.Duration,
+) (guard.Status, error) {
 	return k.move(ctx, move, k.wish(holder, output, v, length))
 }
 
 // Renew is Guard.Renew of the running guard.
-func (k *Keeper) Renew(ctx context.Context, holder, output string, v device.Value, length time.Duration) (guard.Status, error) {
+func (k *Keeper) Renew(
+	ctx context.Context, holder, output string, v device.Value, length time.Duration,
+) (guard.Status, error) {
 	return k.move(ctx, renew, k.wish(holder, output, v, length))
 }
 
 // MoveOver is Guard.MoveOver of the running guard.
-func (k *Keeper) MoveOver(ctx context.Context, holder, from, output string, v device.Value, length time.Duration) (guard.Status, error) {
+func (k *Keeper) MoveOver(
+	ctx context.Context, holder, from, output string, v device.Value, length time.Duration,
+) (guard.Status, error) {
 	wish := k.wish(holder, output, v, length)
 	return k.move(ctx, moveOver, func(w *writer) { wish(w); w.text(from) })
 }
@@ -467,18 +478,6 @@ func (k *Keeper) wish(holder, output string, v device.Value, length time.Duratio
 // TakeOver is Guard.TakeOver of the running guard.
 func (k *Keeper) TakeOver(ctx context.Context, holder, output string) error {
 	return k.order(ctx, takeOver, func(w *writer) { w.text(holder); w.text(output) }, nil)
-}
-
-// Told is Guard.Told of the running guard. Without one, the reading is lost; a hanging guard
-// blocks Told until it is killed.
-func (k *Keeper) Told(r device.Reading) {
-	k.mu.Lock()
-	l := k.link
-	required := k.required[r.Point]
-	k.mu.Unlock()
-	if required && l != nil {
-		l.send(told, 0, func(w *writer) { w.reading(r) })
-	}
 }
 
 // Release is Guard.Release of the running guard.

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -113,7 +114,8 @@ func (k *Keeper) Settle(ctx context.Context) error {
 		var late, names []string
 		for _, s := range k.statuses {
 			if !s.Safe && s.Holder == "" {
-				late, names = append(late, strings.TrimSuffix(s.Output+" is not known to be safe: "+s.Fault, ": ")), append(names, s.Output)
+				late = append(late, strings.TrimSuffix(s.Output+" is not known to be safe: "+s.Fault, ": "))
+				names = append(names, s.Output)
 			}
 		}
 		k.mu.Unlock()
@@ -123,13 +125,27 @@ func (k *Keeper) Settle(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return device.Faultf(device.UnknownOutcome, "%s", strings.Join(late, "; ")).Naming("not every output is known to be safe yet", names...)
+			return device.Faultf(device.UnknownOutcome, "%s", strings.Join(late, "; ")).
+				Naming("not every output is known to be safe yet", names...)
 		}
 	}
 }
 
+// Told is Guard.Told of the running guard. Without one, the reading is lost; a hanging guard
+// blocks Told until it is killed.
+func (k *Keeper) Told(r device.Reading) {
+	k.mu.Lock()
+	l := k.link
+	required := k.required[r.Point]
+	k.mu.Unlock()
+	if required && l != nil {
+		l.send(told, 0, func(w *writer) { w.reading(r) })
+	}
+}
+
 // Watch first emits a reading of every output, with its full address. Until ctx ends, it then emits
-// a reading at each change of an output's value, or of its holder. The changes of a Move, TakeOver,
+// a reading at each change of an output's value, or of its holder. A reading has the holder and the
+// cause that the output had together with its value. The changes of a Move, TakeOver,
 // Release, Stop or Reset are emitted before it returns, in its caller's goroutine.
 func (k *Keeper) Watch(ctx context.Context, emit func(device.Reading)) error {
 	w := &watching{emit: emit, last: make(map[string]guard.Status)}
@@ -169,16 +185,30 @@ func (w *watching) flush(k *Keeper) {
 	if w.emit == nil {
 		return
 	}
+	var readings []device.Reading
 	k.mu.Lock()
-	all := k.statuses
-	k.mu.Unlock()
-	for _, s := range all {
+	for _, s := range k.statuses {
 		before, told := w.last[s.Output]
-		if !told || s.Value != before.Value || s.Fault != before.Fault || s.Holder != before.Holder && s.Value == s.Goal {
-			w.emit(s.Reading())
+		newHolder := s.Holder != before.Holder && s.Value == s.Goal
+		if !told || s.Value != before.Value || s.Fault != before.Fault || newHolder {
+			readings = append(readings, k.reading(s))
 		}
 		w.last[s.Output] = s
 	}
+	k.mu.Unlock()
+	for _, r := range readings {
+		w.emit(r)
+	}
+}
+
+// reading returns a status as a reading. An output that has had no holder since the site was started
+// was driven to safe by that start, whatever the guard's process says of its own. The caller holds mu.
+func (k *Keeper) reading(s guard.Status) device.Reading {
+	r := s.Reading()
+	if !k.held[s.Output] {
+		r.Cause = cmp.Or(s.Fault, "the site was started")
+	}
+	return r
 }
 
 func (w *watching) end() {
@@ -266,7 +296,8 @@ func (r remote) Show(ctx context.Context, point, text string) error {
 }
 
 func (r remote) Capture(ctx context.Context, point string) (picture device.Image, err error) {
-	err = r.k.ask(ctx, capture, func(w *writer) { w.text(r.name); w.text(point) }, call{read: func(in *reader) { picture = in.image() }})
+	read := func(in *reader) { picture = in.image() }
+	err = r.k.ask(ctx, capture, func(w *writer) { w.text(r.name); w.text(point) }, call{read: read})
 	return picture, err
 }
 

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -251,10 +250,10 @@ func (w *work) note(n int, v any, err error) (jsontext.Value, error) {
 	}
 	if out, ok := v.(agents.Output); ok && err == nil && out.Left > 0 { // the lease that was given
 		w.m.mu.Lock()
-		does := w.j.steps[n-1].Does
+		asked := w.j.steps[n-1].For
 		w.m.mu.Unlock()
-		if given := "for " + device.FormatDuration(seconds(min(out.Left, 1e9)).Round(time.Second)); !strings.HasSuffix(does, given) {
-			e.Says = given
+		if given := seconds(min(out.Left, 1e9)).Round(time.Second); given != asked {
+			e.Says = "for " + device.FormatDuration(given)
 		}
 	}
 	if err != nil {

@@ -67,7 +67,8 @@ func kindOf(err error) device.FaultKind {
 func TestTask(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {
 		got := r.ask(t, ann, request("a", "1", "mxs"))
-		if got.State != task.Completed || string(got.Result) != `{"n":"1"}` || len(got.Steps) != 3 || got.Steps[0].Does != "set m1/p0 to 1" ||
+		if got.State != task.Completed || string(got.Result) != `{"n":"1"}` || len(got.Steps) != 3 || got.Steps[0].Does == "" ||
+			got.Steps[0].Output != "m1/p0" || got.Steps[0].Value != device.Number(1) || got.Steps[1].Op != agents.OpShow ||
 			got.Steps[2].Outcome != "done" || string(got.Steps[2].Result) != `{"at":2}` || got.Asker != ann.ID || got.Question != nil {
 			t.Errorf("%+v", got)
 		}

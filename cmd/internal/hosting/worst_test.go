@@ -230,6 +230,19 @@ func (o *ordeal) calls(all []written, who, prefix string) (out []call) {
 	return out
 }
 
+// doesOf returns what a step did in the words of this test.
+func doesOf(s task.Step) string {
+	switch {
+	case s.Op == agents.OpStop:
+		return "emergency stop"
+	case s.Op != agents.OpMove:
+		return s.Does
+	case s.Value.IsZero():
+		return "return " + s.Output + " to safe"
+	}
+	return "set " + s.Output + " to " + s.Value.String()
+}
+
 // may are the moves that the model may make.
 var may = []string{"set lamp/relay to on", "set fan/level to 50", "set fan/level to 100", "set fan/level to 60", "set fan/level to 61", "set b/lamp/relay to on"}
 
@@ -339,8 +352,7 @@ func (o *ordeal) turn(p agents.Principal, conversation string, tainted string) {
 	lines, claimed := map[string]int{}, false
 	for _, step := range got.Steps {
 		if step.Outcome == "done" {
-			does, _, _ := strings.Cut(step.Does, " for ")
-			lines[does]++
+			lines[doesOf(step)]++
 		}
 	}
 	for _, c := range journal {

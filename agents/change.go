@@ -8,10 +8,6 @@ const scheme = "agentsite:///"
 // PointURI returns the URI of a point as a resource.
 func PointURI(address string) string { return scheme + address }
 
-// PointOf returns the address of a point by its URI. Any other text stays as it is, and ok is false: a
-// bare address is no URI.
-func PointOf(uri string) (address string, ok bool) { return strings.CutPrefix(uri, scheme) }
-
 // Change says what a watcher is told: that an offer changed, or that a resource
 // has new contents.
 type Change struct {
@@ -20,3 +16,7 @@ type Change struct {
 	Permissions               bool   // somebody's came or went; whose offer that changes finds out for itself
 	URI                       string // a resource that was updated
 }
+
+// Point returns the address of the point whose resource has new contents. Any other URI is returned as
+// it is, and ok is false, also for an address that is not a URI.
+func (c Change) Point() (address string, ok bool) { return strings.CutPrefix(c.URI, scheme) }

@@ -119,18 +119,24 @@ type Reading struct {
 	Detail *OutputDetail `json:"-"`
 }
 
-// OutputDetail has the limits and the current state of an output.
+// OutputState is the current state of an output, beside its value.
+type OutputState struct {
+	Goal   device.Value `json:"going_to,omitzero"` // on a ramp
+	Holder string       `json:"held_by,omitzero"`
+	Left   float64      `json:"seconds_left,omitzero"` // of the lease
+	Rest   float64      `json:"rest_seconds,omitzero"` // until its own limits permit a move
+	Needs  string       `json:"needs,omitzero"`        // the unmet requirement
+	Fault  string       `json:"fault,omitzero"`        // why the hardware did not follow
+	Why    string       `json:"returned_because,omitzero"`
+}
+
+// OutputDetail has the limits and the current state of an output. A fault is told in Why.
 type OutputDetail struct {
-	Safe    device.Value `json:"safe,omitzero"` // always there, but in Doing
+	Safe    device.Value `json:"safe,omitzero"` // always there, except in Doing
 	Max     float64      `json:"max_seconds,omitzero"`
 	Limits  string       `json:"limits,omitzero"`
 	Confirm string       `json:"confirm,omitzero"`
-	Goal    device.Value `json:"going_to,omitzero"`
-	Holder  string       `json:"held_by,omitzero"`
-	Left    float64      `json:"seconds_left,omitzero"`
-	Rest    float64      `json:"rest_seconds,omitzero"`
-	Needs   string       `json:"needs,omitzero"`
-	Ended   string       `json:"returned_because,omitzero"`
+	OutputState
 	// State orders what is told of the output's leases: of two with the same upper 32 bits, which stand
 	// for a run of the site's guard, the higher one is later. 0 has no order.
 	State int64 `json:"state,omitzero"`
@@ -139,10 +145,9 @@ type OutputDetail struct {
 	Others bool `json:"-"`
 }
 
-// Doing returns a copy with the output's current state, without its limits.
+// Doing returns the output's current state without its limits.
 func (d OutputDetail) Doing() *OutputDetail {
-	d.Safe, d.Max, d.Limits, d.Confirm = device.Value{}, 0, "", ""
-	return &d
+	return &OutputDetail{OutputState: d.OutputState, State: d.State, Others: d.Others}
 }
 
 // HistoryRequest asks how a point went until To, from From on or for Hours. Times are RFC 3339.
@@ -268,11 +273,5 @@ type DeviceStatus struct {
 type OutputStatus struct {
 	Output string       `json:"output"`
 	Value  device.Value `json:"value"`
-	Goal   device.Value `json:"going_to,omitzero"`
-	Holder string       `json:"held_by,omitzero"`
-	Left   float64      `json:"seconds_left,omitzero"`
-	Rest   float64      `json:"rest_seconds,omitzero"`
-	Needs  string       `json:"needs,omitzero"`
-	Fault  string       `json:"fault,omitzero"`
-	Why    string       `json:"returned_because,omitzero"`
+	OutputState
 }

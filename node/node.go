@@ -129,7 +129,7 @@ func (n *Node) Notify(ctx context.Context, p agents.Principal, which agents.Chan
 	}
 	var asks []agents.Ask
 	for _, uri := range uris {
-		address, _ := agents.PointOf(uri)
+		address, _ := agents.Change{URI: uri}.Point()
 		asks = append(asks, agents.Ask{Op: agents.OpRead, Points: []string{address}, Effect: agents.Reads})
 	}
 	offer, version := which, n.accessVersion(p)

@@ -115,17 +115,16 @@ func (v *view) detail(p agents.Principal, address string) *agents.OutputDetail {
 	if !of.Kind.Output() || !ok || err != nil {
 		return nil
 	}
-	d := v.moving(p, s)
+	d := v.doing(p, s)
 	d.Safe, d.Max, d.Limits, d.Confirm = policy.Safe, seconds(policy.Longest()), v.limits(policy), of.confirms()
 	return &d
 }
 
-// moving returns the state of an output, without its limits.
-func (v *view) moving(p agents.Principal, s guard.Status) agents.OutputDetail {
-	return agents.OutputDetail{
-		Goal: goal(s), Holder: v.holder(p, s), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: v.lacks(s), Ended: cmp.Or(s.Why, s.Fault),
-		State: s.State, Others: v.others != nil && v.others(s),
-	}
+// doing returns the current state of an output without its limits, with a fault in Why.
+func (v *view) doing(p agents.Principal, s guard.Status) agents.OutputDetail {
+	o := v.state(p, s)
+	o.Why, o.Fault = cmp.Or(o.Why, o.Fault), ""
+	return agents.OutputDetail{OutputState: o, State: s.State, Others: v.others != nil && v.others(s)}
 }
 
 // Status returns how the site is.
@@ -148,12 +147,14 @@ func (n *Node) status(v *view, p agents.Principal) agents.Status {
 		}
 	}
 	for _, s := range v.Outputs.Status() {
+		o := agents.OutputStatus{Output: s.Output, Value: s.Value, OutputState: v.state(p, s)}
 		switch {
 		case !v.sees(agents.OpStatus, s.Output):
 		case !s.Safe || s.Holder != "":
-			out.Moved = append(out.Moved, agents.OutputStatus{Output: s.Output, Value: s.Value, Goal: goal(s), Holder: v.holder(p, s), Left: seconds(s.Left), Fault: s.Fault})
+			o.Rest, o.Needs, o.Why = 0, "", "" // why it cannot be moved
+			out.Moved = append(out.Moved, o)
 		case s.Rest > 0 || s.Lacks != "":
-			out.Blocked = append(out.Blocked, agents.OutputStatus{Output: s.Output, Value: s.Value, Rest: seconds(s.Rest), Needs: v.lacks(s), Why: s.Why})
+			out.Blocked = append(out.Blocked, o)
 		}
 	}
 	return out

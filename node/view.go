@@ -144,10 +144,8 @@ func (v *view) list() ([]agents.Point, error) {
 // hidden stands for names that the caller may not see.
 const hidden = "something that you may not see"
 
-// holder returns the holder of an output as far as p may know it. A principal with a partial view
+// named returns the holder of an output as far as p may know it. A principal with a partial view
 // is told only its own name, and an agent of this site also those of other agents.
-func (v *view) holder(p agents.Principal, s guard.Status) string { return v.named(p, s.Holder) }
-
 func (v *view) named(p agents.Principal, holder string) string {
 	if !v.part || holder == "" || holder == p.ID || v.peers != nil && v.peers(holder) {
 		return holder
@@ -193,6 +191,14 @@ func (v *view) redact(p agents.Principal, err error) error {
 		return &device.Fault{Kind: f.Kind, Msg: f.Short, After: f.After}
 	}
 	return err
+}
+
+// state returns the current state of an output as far as p may know it.
+func (v *view) state(p agents.Principal, s guard.Status) agents.OutputState {
+	return agents.OutputState{
+		Goal: goal(s), Holder: v.named(p, s.Holder), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: v.lacks(s),
+		Fault: s.Fault, Why: s.Why,
+	}
 }
 
 // output returns where an output is.

@@ -182,7 +182,7 @@ func past(t time.Time) bool { return !t.IsZero() && time.Since(t) >= 0 }
 func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err error) {
 	snapshot, asked := first, past(w.answerBy)
 	w.notes.TakeFunc(func(c agents.Change) {
-		if address, ok := agents.PointOf(c.URI); ok {
+		if address, ok := c.Point(); ok {
 			if p := w.find(address); p != nil {
 				p.dirty = true
 			}
@@ -296,7 +296,7 @@ func (w *valueWatch) compareOutputs(snapshot bool) {
 			continue
 		}
 		p.moved = p.told == nil
-		if d := w.view.moving(w.who, s); !p.moved {
+		if d := w.view.doing(w.who, s); !p.moved {
 			told, since := *p.told, now.Sub(p.at).Seconds()
 			same := near(d.Left, told.Left-since) && near(d.Rest, told.Rest-since)
 			told.Left, told.Rest = d.Left, d.Rest
@@ -353,7 +353,7 @@ func (w *valueWatch) readings(snapshot bool) ([]agents.Reading, error) {
 		if p.Kind.Output() {
 			p.told, p.at, p.moved = new(agents.OutputDetail), now, false
 			if s, ok := w.view.Outputs.StatusOf(p.Address); ok {
-				*p.told = w.view.moving(w.who, s)
+				*p.told = w.view.doing(w.who, s)
 			}
 			r.Detail = p.told
 		}

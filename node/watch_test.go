@@ -182,7 +182,7 @@ func brief(u agents.Update) string {
 			s += " at " + r.Time
 		}
 		if d := r.Detail; d != nil {
-			s += fmt.Sprintf(" [%s %v %v %s%s]", d.Holder, d.Left, d.Rest, d.Needs, d.Ended)
+			s += fmt.Sprintf(" [%s %v %v %s%s]", d.Holder, d.Left, d.Rest, d.Needs, d.Why)
 		}
 		all = append(all, s)
 	}

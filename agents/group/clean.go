@@ -58,8 +58,15 @@ func cleanDetail(d *agents.OutputDetail) *agents.OutputDetail {
 		return nil
 	}
 	return &agents.OutputDetail{
-		Safe: cleanValue(d.Safe), Max: number(d.Max), Limits: ours(d.Limits), Confirm: matching(wordForm, d.Confirm), Goal: cleanValue(d.Goal),
-		Holder: matching(holderForm, d.Holder), Left: number(d.Left), Rest: number(d.Rest), Needs: ours(d.Needs), Ended: ours(d.Ended), State: d.State, Others: d.Others,
+		Safe: cleanValue(d.Safe), Max: number(d.Max), Limits: ours(d.Limits), Confirm: matching(wordForm, d.Confirm),
+		OutputState: cleanState(d.OutputState), State: d.State, Others: d.Others,
+	}
+}
+
+func cleanState(o agents.OutputState) agents.OutputState {
+	return agents.OutputState{
+		Goal: cleanValue(o.Goal), Holder: matching(holderForm, o.Holder), Left: number(o.Left), Rest: number(o.Rest),
+		Needs: ours(o.Needs), Fault: ours(o.Fault), Why: ours(o.Why),
 	}
 }
 
@@ -121,10 +128,7 @@ func cleanStatus(site string, s agents.Status) agents.Status {
 }
 
 func cleanOutputStatus(site string, o *agents.OutputStatus) bool {
-	*o = agents.OutputStatus{
-		Output: o.Output, Value: cleanValue(o.Value), Goal: cleanValue(o.Goal), Holder: matching(holderForm, o.Holder), Left: number(o.Left), Rest: number(o.Rest),
-		Needs: ours(o.Needs), Fault: ours(o.Fault), Why: ours(o.Why),
-	}
+	*o = agents.OutputStatus{Output: o.Output, Value: cleanValue(o.Value), OutputState: cleanState(o.OutputState)}
 	return cleanAddress(site, &o.Output)
 }
 

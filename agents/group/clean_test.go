@@ -62,7 +62,7 @@ func TestCleanReadings(t *testing.T) {
 		}
 	}
 	for _, n := range []float64{math.NaN(), math.Inf(-1)} { // CBOR carries them
-		r := agents.Reading{Point: "a/t", Value: device.Number(n), Age: n, Detail: &agents.OutputDetail{Left: n, Goal: device.Number(n)}}
+		r := agents.Reading{Point: "a/t", Value: device.Number(n), Age: n, Detail: &agents.OutputDetail{OutputState: agents.OutputState{Left: n, Goal: device.Number(n)}}}
 		if !cleanReading("x", &r) || !r.Value.IsZero() || r.Age != 0 || r.Detail.Left != 0 || !r.Detail.Goal.IsZero() {
 			t.Errorf("%+v", r)
 		}

@@ -184,7 +184,7 @@ func (g *Group) tell(ctx context.Context, w *notify.Watcher, points []string, u 
 				case c.Approvals:
 					u.Approvals, u.Stops = g.state()
 				default:
-					address, _ := agents.PointOf(c.URI)
+					address, _ := c.Point()
 					changed = append(changed, address)
 				}
 			}

@@ -19,7 +19,7 @@ func snapshot(temperature float64) agents.Update {
 		Approvals: []agents.Approval{}, Stops: []agents.StopState{{Stopped: false}},
 		Readings: []agents.Reading{
 			{Point: "a/t", Value: device.Number(temperature), Unit: "Cel", Age: 1, Quality: device.Good},
-			{Point: "lamp/relay", Value: device.Bool(true), Quality: device.Good, Detail: &agents.OutputDetail{Holder: "rule:frost", Left: 60}},
+			{Point: "lamp/relay", Value: device.Bool(true), Quality: device.Good, Detail: &agents.OutputDetail{OutputState: agents.OutputState{Holder: "rule:frost", Left: 60}}},
 		},
 	}
 }

@@ -101,11 +101,11 @@ func (f *follower) look(output string) {
 	case d.Holder == f.self:
 		o.replayed = false
 	default:
-		why := cmp.Or(d.Ended, "it was returned to safe")
+		why := cmp.Or(d.Why, "it was returned to safe")
 		if d.Holder != "" {
 			why = "somebody else took it over"
 		}
-		o.cut = !o.replayed && (d.Ended == "" || d.Holder != "")
+		o.cut = !o.replayed && (d.Why == "" || d.Holder != "")
 		o.end(why)
 		delete(f.open, output)
 	}

@@ -22,13 +22,15 @@ type lease struct {
 	until time.Time
 }
 
+func detail(of agents.OutputState) agents.OutputDetail { return agents.OutputDetail{OutputState: of} }
+
 // end ends the lease of an output; "" ends all, as a restart does.
 func (b *bench) end(output, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for o, l := range b.leases {
 		if l.Holder != "" && (o == output || output == "") {
-			b.lease(o, lease{OutputDetail: agents.OutputDetail{Ended: why}})
+			b.lease(o, lease{OutputDetail: detail(agents.OutputState{Why: why})})
 		}
 	}
 }

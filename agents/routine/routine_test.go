@@ -116,13 +116,13 @@ func (b *bench) Move(ctx context.Context, p agents.Principal, r agents.MoveReque
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		length := time.Duration(*r.For * 1e9)
-		b.lease(r.Output, lease{agents.OutputDetail{Holder: p.ID}, time.Now().Add(length)})
+		b.lease(r.Output, lease{detail(agents.OutputState{Holder: p.ID}), time.Now().Add(length)})
 		out = agents.Output{Left: *r.For, State: b.state}
 		time.AfterFunc(length, func() {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if b.leases[r.Output].State == out.State {
-				b.lease(r.Output, lease{OutputDetail: agents.OutputDetail{Ended: "its lease was over"}})
+				b.lease(r.Output, lease{OutputDetail: detail(agents.OutputState{Why: "its lease was over"})})
 			}
 		})
 		return out, nil

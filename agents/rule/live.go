@@ -268,7 +268,10 @@ func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) 
 		l.tell(now, r.After(waited))
 		i := slices.IndexFunc(m.outputs, func(o output) bool { return o.address == r.Point })
 		if d := r.Detail; d != nil && i >= 0 {
-			m.Output(now, seen, i, Lease{Holder: d.Holder, Ended: d.Ended, Rest: max(0, length(d.Rest)-waited), Known: r.Quality == device.Good, Others: d.Others, State: d.State})
+			m.Output(now, seen, i, Lease{
+				Holder: d.Holder, Why: d.Why, Rest: max(0, length(d.Rest)-waited),
+				Known: r.Quality == device.Good, Others: d.Others, State: d.State,
+			})
 		}
 	}
 	l.step(ctx)

@@ -23,11 +23,11 @@ type Reading struct {
 	Known bool // it is of good quality
 }
 
-// Lease is the state of an output's lease, as a watch reports it. Ended is the reason for the end
-// of the last lease; it is "" after a release, and for an output that had none.
+// Lease is the state of an output's lease, as a watch reports it. Why is the reason for the last
+// return to safe; it is "" after a release, and for an output that had no lease.
 type Lease struct {
 	Holder string
-	Ended  string
+	Why    string
 	Rest   time.Duration // until its own limits permit a move
 	Known  bool          // its value is known
 	Others bool          // its holder, or the last caller to release it, is neither an owner nor an agent of the site

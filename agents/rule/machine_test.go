@@ -132,7 +132,7 @@ func (s *sim) tellOutput(i int, age time.Duration) {
 }
 
 func (s *sim) tellLease(i int, o simOutput, seen time.Duration) {
-	l := rule.Lease{Holder: o.holder, Ended: o.ended, Rest: max(0, o.rest-s.now.Now), Known: !o.unread}
+	l := rule.Lease{Holder: o.holder, Why: o.ended, Rest: max(0, o.rest-s.now.Now), Known: !o.unread}
 	if s.log != nil {
 		s.log(simOutputTold{i, seen, l})
 	}

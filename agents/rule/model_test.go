@@ -293,7 +293,7 @@ func (m *model) loss(e, o int) int {
 			return givenUp
 		case l.l.Holder == selfID || l.seen < at:
 			return inDoubt
-		case person(l.l.Holder) || l.l.Holder == "" && l.l.Ended == "":
+		case person(l.l.Holder) || l.l.Holder == "" && l.l.Why == "":
 			return toYield
 		}
 		return toRetry

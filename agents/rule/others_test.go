@@ -26,7 +26,7 @@ func TestOthers(t *testing.T) {
 	}{
 		{"another's release", rule.Lease{Others: true, Known: true}, nil, 10 * time.Minute},
 		{"an owner's release", rule.Lease{Known: true}, nil, 0},
-		{"another's lease", rule.Lease{Holder: "somebody else", Others: true, Known: true}, &rule.Lease{Known: true, Ended: "its lease was over"}, 10 * time.Minute},
+		{"another's lease", rule.Lease{Holder: "somebody else", Others: true, Known: true}, &rule.Lease{Known: true, Why: "its lease was over"}, 10 * time.Minute},
 		{"an owner's lease after another's", rule.Lease{Holder: "somebody else", Others: true, Known: true}, &rule.Lease{Holder: "somebody else", Known: true}, 0},
 	} {
 		m, err := r.NewMachine(self.ID, points)

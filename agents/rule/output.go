@@ -310,7 +310,7 @@ func (o *output) leaseEnded(m *Machine) {
 	case l.Holder == m.self || o.behind(): // that is not known yet
 		o.doubt = true
 		o.tryAt = m.now.Now + retryMin
-	case l.Holder != "" && !isRule(l.Holder), l.Holder == "" && l.Ended == "":
+	case l.Holder != "" && !isRule(l.Holder), l.Holder == "" && l.Why == "":
 		o.yield(m)
 	default: // a limit, a stop or a fault ended it
 		o.backOff = 0

@@ -74,7 +74,7 @@ const madeBefore = " was moved before a restart"
 func (o *output) wasReturned(m *Machine) bool {
 	l := &o.lease
 	return o.formula == nil && !o.wanted && o.end > o.done && !o.behind() &&
-		l.Holder != m.self && (l.Holder != "" || l.Ended == "")
+		l.Holder != m.self && (l.Holder != "" || l.Why == "")
 }
 
 // breaks says why the step after a wait of delay in all is not made; "" if it is.

@@ -61,7 +61,7 @@ func (c *Catalog) Templates(ctx context.Context, p agents.Principal) ([]Template
 
 // ReadResource reads a point.
 func (c *Catalog) ReadResource(ctx context.Context, p agents.Principal, uri string) ([]ResourceContent, error) {
-	address, ok := agents.PointOf(uri)
+	address, ok := agents.Change{URI: uri}.Point()
 	if !ok {
 		return nil, ErrNotFound
 	}

@@ -102,8 +102,8 @@ func (w why) moves(o *agents.OutputDetail) (all []string) {
 		}
 		say("It is held by %s.", holder)
 	}
-	if o.Ended != "" {
-		say("It returned to safe because %s.", o.Ended)
+	if o.Why != "" {
+		say("It returned to safe because %s.", o.Why)
 	}
 	switch {
 	case w.Refused != "":

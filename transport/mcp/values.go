@@ -13,7 +13,7 @@ import (
 func (s *Server) watch(ctx context.Context, r request, agreed filter, begin func()) error {
 	req := agents.WatchRequest{Every: *r.meta.Values}
 	for _, uri := range agreed.URIs {
-		address, ok := agents.PointOf(uri)
+		address, ok := agents.Change{URI: uri}.Point()
 		if !ok {
 			return device.Faultf(device.Invalid, "notifications: %.80q is no URI of a point; resources/list has them", uri)
 		}

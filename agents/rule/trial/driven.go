@@ -98,7 +98,9 @@ func (r *run) update(d *driven) {
 		s.lease = r.outputs.lease(p.output)
 		if s.output >= 0 {
 			known := !r.outputs.all[p.output].value.IsZero()
-			d.machine.Output(r.moment(d), r.now, s.output, rule.Lease{Holder: s.lease.holder, Ended: s.lease.ended, Rest: millis(s.lease.rest), Known: known})
+			d.machine.Output(r.moment(d), r.now, s.output, rule.Lease{
+				Holder: s.lease.holder, Why: s.lease.ended, Rest: millis(s.lease.rest), Known: known,
+			})
 		}
 	}
 	r.step(d)

@@ -297,7 +297,7 @@ func length(s float64) bool { return s >= 0 && !math.IsInf(s, 1) }
 func (r *tableReading) texts() int {
 	n := len(r.Value.Text()) + len(r.Quality) + len(r.Why)
 	if o := r.Output; o != nil {
-		n += len(o.Goal.Text()) + len(o.Holder) + len(o.Needs) + len(o.Ended)
+		n += len(o.Goal.Text()) + len(o.Holder) + len(o.Needs) + len(o.Fault) + len(o.Why)
 	}
 	return n
 }

@@ -24,6 +24,8 @@ const (
 	willValue = `{"_meta":{"io.modelcontextprotocol/subscriptionId":1,"agentsite/values":0}}`
 )
 
+func detail(of agents.OutputState) *agents.OutputDetail { return &agents.OutputDetail{OutputState: of} }
+
 // TestWatch checks what a client asks for, and that all that a slow watcher was not told yet
 // is one update.
 func TestWatch(t *testing.T) {
@@ -53,7 +55,7 @@ func TestWatch(t *testing.T) {
 		if told[0].Offer || len(told) == 1 && !reflect.DeepEqual(last, agents.Update{
 			Readings: []agents.Reading{
 				{Point: "a/t", Value: device.Number(4), Unit: "Cel", Quality: device.Good},
-				{Point: "a/r", Value: device.Bool(true), Age: 2, Quality: device.Good, Detail: &agents.OutputDetail{Goal: device.Bool(false), Holder: "ann", Left: 3}},
+				{Point: "a/r", Value: device.Bool(true), Age: 2, Quality: device.Good, Detail: detail(agents.OutputState{Goal: device.Bool(false), Holder: "ann", Left: 3})},
 			},
 			Approvals: []agents.Approval{{Handle: "H", Caller: "c", Tool: "t", Args: "{}", Left: 9}}, Stops: []agents.StopState{{Stopped: true}},
 		}) {
@@ -96,7 +98,7 @@ func TestWatchSlow(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		u, _, err := w.take()
 		if err != nil || !reflect.DeepEqual(u.Readings, []agents.Reading{
-			{Point: "a/t", Age: 13, Quality: device.Good}, {Point: "a/r", Age: 72, Quality: device.Good, Detail: &agents.OutputDetail{Left: 20}},
+			{Point: "a/t", Age: 13, Quality: device.Good}, {Point: "a/r", Age: 72, Quality: device.Good, Detail: detail(agents.OutputState{Left: 20})},
 		}) || !reflect.DeepEqual(u.Approvals, []agents.Approval{{Handle: "H", Left: 110}, {Handle: "I"}}) {
 			t.Errorf("%+v %v", u, err)
 		}

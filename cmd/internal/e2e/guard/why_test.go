@@ -90,7 +90,7 @@ func TestWhy(t *testing.T) {
 	}
 	harness.WaitFor(t, 20*time.Second, "both are safe", func() bool { return b.shows("up") == "off" && b.shows("down") == "off" })
 	const cause = "another output of its interlock was not known to be safe"
-	if w := whyOf(t, b.Site, "down/relay"); w.Output.Ended != cause || !strings.HasPrefix(eventsOf(w), "off "+cause+"; on token switch_output done") {
+	if w := whyOf(t, b.Site, "down/relay"); w.Output.Why != cause || !strings.HasPrefix(eventsOf(w), "off "+cause+"; on token switch_output done") {
 		t.Errorf("after its interlock: %+v\n%s", w.Output, eventsOf(w))
 	}
 

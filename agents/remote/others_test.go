@@ -7,7 +7,9 @@ import (
 	"testing/synctest"
 
 	"agentsite/agents"
+	"agentsite/agents/agent"
 	"agentsite/agents/task"
+	"agentsite/device"
 )
 
 // elsewhere is agents elsewhere that can be asked, or not.
@@ -47,6 +49,28 @@ func TestWithoutPoints(t *testing.T) {
 		all, err := s.Points(t.Context(), agents.Principal{}, agents.SiteRequest{})
 		if _, moved := s.Move(t.Context(), agents.Principal{}, agents.MoveRequest{Output: "a/b"}); len(all.Points) > 0 || err != nil || moved == nil {
 			t.Error(all, err, moved)
+		}
+	})
+}
+
+// TestUnopened: a site that cannot be opened refuses the calls that are made although nothing connects
+// to it, those that move nothing away from safe.
+func TestUnopened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSites(func(agent.Link) (Site, string, error) { return nil, "", device.Faultf(device.Invalid, "no such key") })
+		s.Configure([]agent.Link{{Agent: "rule:x", Site: "shed"}})
+		v := s.Of("rule:x")
+		if err := v.Away("shed"); err == nil {
+			t.Error("it answers")
+		}
+		if all, err := v.Read(t.Context(), agents.Principal{}, agents.ReadRequest{}); err == nil && len(all.Missed) != 1 {
+			t.Errorf("%+v", all)
+		}
+		if all, err := v.Status(t.Context(), agents.Principal{}, agents.SiteRequest{}); err == nil && len(all.Missed) != 1 {
+			t.Errorf("%+v", all)
+		}
+		if all, err := v.Stop(t.Context(), agents.Principal{}, agents.SiteRequest{}); err == nil && len(all.Missed) != 1 {
+			t.Errorf("%+v", all)
 		}
 	})
 }

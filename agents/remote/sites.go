@@ -46,7 +46,10 @@ type Sites struct {
 
 // NewSites makes one without links.
 func NewSites(open Open) *Sites {
-	return &Sites{open: open, changed: make(chan struct{}, 1), views: make(map[string]*View), running: make(map[string]*Remote), wake: make(chan struct{})}
+	return &Sites{
+		open: open, changed: make(chan struct{}, 1), wake: make(chan struct{}),
+		views: make(map[string]*View), running: make(map[string]*Remote),
+	}
 }
 
 // Of returns the other sites as an agent has them, by its principal; nil for none.
@@ -95,8 +98,9 @@ func (s *Sites) member(l agent.Link) *member {
 	site, self, err := s.open(l)
 	if err != nil {
 		slog.Error("another site cannot be asked", "site", l.Site, "agent", l.Agent, "err", err)
+		site = WithoutPoints(unopened{err: err})
 	}
-	m := &member{Site: site, sites: s, link: l, self: self, broken: err}
+	m := &member{site: site, sites: s, link: l, self: self}
 	if err == nil {
 		m.tasks = site.Tasks()
 	}
@@ -109,7 +113,7 @@ func (s *Sites) Run(ctx context.Context) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return slices.Collect(maps.Values(s.views))
-	}, s.changed, func(ctx context.Context, v *View) { v.Group.Run(ctx) })
+	}, s.changed, func(ctx context.Context, v *View) { v.group.Run(ctx) })
 }
 
 // start lets a site be asked until the function that it returns is called.
@@ -127,7 +131,7 @@ func (s *Sites) set(name string, r *Remote) {
 	close(s.wake)
 	s.wake = make(chan struct{})
 	for _, v := range s.views {
-		v.Retry(name)
+		v.group.Retry(name)
 	}
 }
 
@@ -139,7 +143,7 @@ func (s *Sites) Renew(is func(peer string) bool) {
 	for _, v := range s.views {
 		for _, m := range v.all() {
 			if is(m.link.Peer) {
-				v.Group.Renew(m.link.Site)
+				v.group.Renew(m.link.Site)
 			}
 		}
 	}
@@ -174,14 +178,13 @@ func (s *Sites) report(r *Remote) (users, faults []string) {
 	return users, faults
 }
 
-// member is one site as one agent has it.
+// member is one site as one agent has it. Its Watch is the connection; other calls are the site's.
 type member struct {
-	agents.Site
-	tasks  task.Host // nil where broken
-	sites  *Sites
-	link   agent.Link
-	self   string
-	broken error
+	site  Site
+	tasks task.Host // nil where the site could not be opened
+	sites *Sites
+	link  agent.Link
+	self  string
 
 	mu   sync.Mutex
 	last error // of the connection; nil while it stands
@@ -190,15 +193,14 @@ type member struct {
 var errPaused = device.Faultf(device.Offline, "it is paused here")
 
 // Watch is the connection to the site, while that may be asked.
-func (m *member) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) (err error) {
+func (m *member) Watch(
+	ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error,
+) (err error) {
 	defer func() {
 		if ctx.Err() == nil {
 			m.note(err)
 		}
 	}()
-	if m.broken != nil {
-		return m.broken
-	}
 	watching, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	runs, changed := m.sites.runs(m.link.Site)
@@ -227,7 +229,7 @@ func (m *member) Watch(ctx context.Context, p agents.Principal, r agents.WatchRe
 		}
 		end(errPaused)
 	}()
-	err = m.Site.Watch(watching, p, r, func(u agents.Update) error {
+	err = m.site.Watch(watching, p, r, func(u agents.Update) error {
 		m.note(nil)
 		return emit(u)
 	})

@@ -22,7 +22,7 @@ const (
 // once, and its points stay known. The agent's own principal stands for the key that the sites know
 // it by.
 type View struct {
-	*group.Group
+	group     *group.Group
 	principal string
 
 	mu      sync.Mutex
@@ -32,7 +32,7 @@ type View struct {
 
 func newView(principal string) *View {
 	v := &View{principal: principal, points: make(map[*member][]agents.Point)}
-	v.Group = newGroup(func() []group.Member {
+	v.group = newGroup(func() []group.Member {
 		var all []group.Member
 		for _, m := range v.all() {
 			all = append(all, group.Member{Name: m.link.Site, Site: m})
@@ -58,13 +58,13 @@ func (v *View) replace(members []*member) {
 		}
 	}
 	v.mu.Unlock()
-	v.Update()
+	v.group.Update()
 }
 
 // Points lists the points of all sites. A site that cannot be reached keeps its last list.
 func (v *View) Points(ctx context.Context, p agents.Principal, r agents.SiteRequest) (out agents.PointList, err error) {
 	settling, settled := context.WithTimeout(ctx, settleTimeout)
-	v.Settle(settling)
+	v.group.Settle(settling)
 	settled()
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -76,7 +76,7 @@ func (v *View) Points(ctx context.Context, p agents.Principal, r agents.SiteRequ
 			asked.Go(func() {
 				q := r
 				q.Site = m.link.Site
-				lists[i], faults[i] = v.Group.Points(ctx, p, q)
+				lists[i], faults[i] = v.group.Points(ctx, p, q)
 			})
 		}
 	}
@@ -117,7 +117,7 @@ func (v *View) Read(ctx context.Context, p agents.Principal, r agents.ReadReques
 		}
 	}
 	if len(r.Points) == 0 || len(q.Points) > 0 {
-		out, err = v.Group.Read(ctx, p, q)
+		out, err = v.group.Read(ctx, p, q)
 	}
 	for _, m := range missed {
 		if !slices.ContainsFunc(out.Missed, func(have agents.Missed) bool { return have.Site == m.Site }) {
@@ -133,8 +133,10 @@ func siteOf(address string) string {
 }
 
 // Watch is the group's, with the agent's own principal for its key.
-func (v *View) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
-	return v.Group.Watch(ctx, p, r, func(u agents.Update) error {
+func (v *View) Watch(
+	ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error,
+) error {
+	return v.group.Watch(ctx, p, r, func(u agents.Update) error {
 		for i := range u.Readings {
 			if d := u.Readings[i].Detail; d != nil {
 				its := *d
@@ -160,7 +162,7 @@ func (v *View) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest)
 	if err := v.Away(siteOf(r.Point)); err != nil {
 		return agents.Why{}, err
 	}
-	w, err := v.Group.Why(ctx, p, r)
+	w, err := v.group.Why(ctx, p, r)
 	if w.Output != nil {
 		w.Output.Holder = v.named(r.Point, w.Output.Holder)
 	}
@@ -174,7 +176,7 @@ func (v *View) History(ctx context.Context, p agents.Principal, r agents.History
 	if err := v.Away(siteOf(r.Point)); err != nil {
 		return agents.History{}, err
 	}
-	h, err := v.Group.History(ctx, p, r)
+	h, err := v.group.History(ctx, p, r)
 	for i := range h.Changes {
 		h.Changes[i].Holder = v.named(r.Point, h.Changes[i].Holder)
 	}
@@ -185,19 +187,41 @@ func (v *View) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	if err := v.Away(siteOf(r.Output)); err != nil {
 		return agents.Output{}, err
 	}
-	return v.Group.Move(ctx, p, r)
+	return v.group.Move(ctx, p, r)
 }
 
 func (v *View) Show(ctx context.Context, p agents.Principal, r agents.ShowRequest) error {
 	if err := v.Away(siteOf(r.Display)); err != nil {
 		return err
 	}
-	return v.Group.Show(ctx, p, r)
+	return v.group.Show(ctx, p, r)
 }
 
 func (v *View) Capture(ctx context.Context, p agents.Principal, r agents.CaptureRequest) (agents.Picture, error) {
 	if err := v.Away(siteOf(r.Camera)); err != nil {
 		return agents.Picture{}, err
 	}
-	return v.Group.Capture(ctx, p, r)
+	return v.group.Capture(ctx, p, r)
 }
+
+// Stop implements agents.Site.
+func (v *View) Stop(
+	ctx context.Context, p agents.Principal, r agents.SiteRequest,
+) (agents.Answers[agents.Stopped], error) {
+	return v.group.Stop(ctx, p, r)
+}
+
+// Status implements agents.Site.
+func (v *View) Status(
+	ctx context.Context, p agents.Principal, r agents.SiteRequest,
+) (agents.Answers[agents.Status], error) {
+	return v.group.Status(ctx, p, r)
+}
+
+// Offer implements agents.Site. It does not block.
+func (v *View) Offer(ctx context.Context, p agents.Principal) (*agents.Offer, error) {
+	return v.group.Offer(ctx, p)
+}
+
+// Away returns why a site does not answer now, and nil where it may.
+func (v *View) Away(site string) error { return v.group.Away(site) }

@@ -14,10 +14,10 @@ import (
 	"agentsite/device"
 )
 
-// site is the agents.Site of a task's agent. Each call that acts is a step of the task, made in the
-// agent's own name and by its own permission, and names the asker.
+// site is the agents.Site of a task's agent. Each call is made in the agent's own name and by its own
+// permission. A call that acts is a step of the task, and names the asker.
 type site struct {
-	agents.Site
+	Site agents.Site
 	work *work
 }
 
@@ -36,7 +36,8 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 // Move implements agents.Site. A release is made whether the disk stores it or not.
 func (s *site) Move(ctx context.Context, _ agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
 	w := s.work
-	step := task.Step{Does: fmt.Sprintf("return %s to safe", r.Output), Op: agents.OpMove, Output: r.Output, Value: r.Value}
+	step := task.Step{Op: agents.OpMove, Output: r.Output, Value: r.Value}
+	step.Does = fmt.Sprintf("return %s to safe", r.Output)
 	releases := r.Value.IsZero()
 	if !releases {
 		step.Does = fmt.Sprintf("set %s to %v", r.Output, r.Value)
@@ -58,7 +59,7 @@ func (s *site) Move(ctx context.Context, _ agents.Principal, r agents.MoveReques
 	return out, err
 }
 
-// Try is that of the node, where there is one. It is no step.
+// Try returns why the node would refuse a move; nil where only the call can tell. It is not a step.
 func (s *site) Try(ctx context.Context, _ agents.Principal, r agents.MoveRequest) error {
 	node, ok := s.Site.(interface {
 		Try(context.Context, agents.Principal, agents.MoveRequest) error
@@ -93,7 +94,8 @@ func (w *work) release() {
 		sites.Go(func() {
 			for _, output := range of {
 				ctx, cancel := detached(w.ctx)
-				w.m.Site.Move(ctx, w.self, agents.MoveRequest{Output: output, Terms: w.Through(agents.Terms{Held: true})}) // leases end by themselves
+				r := agents.MoveRequest{Output: output, Terms: w.Through(agents.Terms{Held: true})}
+				w.m.Site.Move(ctx, w.self, r) // if that fails, the lease ends by itself
 				cancel()
 			}
 		})
@@ -105,7 +107,8 @@ func (w *work) release() {
 func (s *site) Show(ctx context.Context, _ agents.Principal, r agents.ShowRequest) error {
 	w := s.work
 	r.Terms = w.Through(r.Terms)
-	_, err := w.step(ctx, task.Step{Does: fmt.Sprintf("show %q on %s", r.Text, r.Display), Op: agents.OpShow}, true, func(_, approval string) (any, error) {
+	step := task.Step{Does: fmt.Sprintf("show %q on %s", r.Text, r.Display), Op: agents.OpShow}
+	_, err := w.step(ctx, step, true, func(_, approval string) (any, error) {
 		r.Approval = approval
 		ctx, cancel := detached(ctx)
 		defer cancel()
@@ -115,10 +118,13 @@ func (s *site) Show(ctx context.Context, _ agents.Principal, r agents.ShowReques
 }
 
 // Capture implements agents.Site.
-func (s *site) Capture(ctx context.Context, _ agents.Principal, r agents.CaptureRequest) (picture agents.Picture, err error) {
+func (s *site) Capture(
+	ctx context.Context, _ agents.Principal, r agents.CaptureRequest,
+) (picture agents.Picture, err error) {
 	w := s.work
 	r.Terms = w.Through(r.Terms)
-	_, err = w.step(ctx, task.Step{Does: "take a picture with " + r.Camera, Op: agents.OpCapture}, true, func(_, approval string) (any, error) {
+	step := task.Step{Does: "take a picture with " + r.Camera, Op: agents.OpCapture}
+	_, err = w.step(ctx, step, true, func(_, approval string) (any, error) {
 		r.Approval = approval
 		ctx, cancel := detached(ctx)
 		defer cancel()
@@ -130,13 +136,16 @@ func (s *site) Capture(ctx context.Context, _ agents.Principal, r agents.Capture
 
 // Stop implements agents.Site. It waits for no disk, and is a step afterwards, unless an owner has to
 // approve it.
-func (s *site) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (res agents.Answers[agents.Stopped], err error) {
+func (s *site) Stop(
+	ctx context.Context, _ agents.Principal, r agents.SiteRequest,
+) (res agents.Answers[agents.Stopped], err error) {
 	w := s.work
 	r.Terms = w.Through(r.Terms)
 	res, err = s.Site.Stop(ctx, w.self, r)
 	var needed *agents.ApprovalNeeded
 	waits, asked := errors.As(err, &needed), true
-	_, noted := w.step(ctx, task.Step{Does: "emergency stop", Op: agents.OpStop}, waits, func(_, approval string) (any, error) {
+	step := task.Step{Does: "emergency stop", Op: agents.OpStop}
+	_, noted := w.step(ctx, step, waits, func(_, approval string) (any, error) {
 		if !asked {
 			r.Approval = approval
 			res, err = s.Site.Stop(ctx, w.self, r)
@@ -148,6 +157,47 @@ func (s *site) Stop(ctx context.Context, _ agents.Principal, r agents.SiteReques
 		err = noted
 	}
 	return res, err
+}
+
+// The calls that only read are not steps.
+
+// Offer implements agents.Site.
+func (s *site) Offer(ctx context.Context, _ agents.Principal) (*agents.Offer, error) {
+	return s.Site.Offer(ctx, s.work.self)
+}
+
+// Points implements agents.Site.
+func (s *site) Points(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (agents.PointList, error) {
+	return s.Site.Points(ctx, s.work.self, r)
+}
+
+// Read implements agents.Site.
+func (s *site) Read(ctx context.Context, _ agents.Principal, r agents.ReadRequest) (agents.Readings, error) {
+	return s.Site.Read(ctx, s.work.self, r)
+}
+
+// Watch implements agents.Site.
+func (s *site) Watch(
+	ctx context.Context, _ agents.Principal, r agents.WatchRequest, emit func(agents.Update) error,
+) error {
+	return s.Site.Watch(ctx, s.work.self, r, emit)
+}
+
+// History implements agents.Site.
+func (s *site) History(ctx context.Context, _ agents.Principal, r agents.HistoryRequest) (agents.History, error) {
+	return s.Site.History(ctx, s.work.self, r)
+}
+
+// Why implements agents.Site.
+func (s *site) Why(ctx context.Context, _ agents.Principal, r agents.WhyRequest) (agents.Why, error) {
+	return s.Site.Why(ctx, s.work.self, r)
+}
+
+// Status implements agents.Site.
+func (s *site) Status(
+	ctx context.Context, _ agents.Principal, r agents.SiteRequest,
+) (agents.Answers[agents.Status], error) {
+	return s.Site.Status(ctx, s.work.self, r)
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

@@ -41,7 +41,7 @@ type Site struct {
 	// Check checks a configuration, and returns what may be meant otherwise.
 	Check func(text []byte) (doubts []error, err error)
 	// Journal returns a page of the journal.
-	Journal func(journal.Filter) (journal.Page, error)
+	Journal func(context.Context, journal.Filter) (journal.Page, error)
 
 	// Import adds past readings of a measurement, and returns how many it took; WouldImport returns how
 	// many it would take. They fail with a device.Fault that is Invalid where the caller can mend it.
@@ -151,10 +151,9 @@ func (s *Site) decide(ok bool) op.Method[Name, None] {
 func (s *Site) aboutSite() []op.Row {
 	return []op.Row{
 		op.ForOwners(ReloadAct, agents.Acts, "reload", "Read the configuration again.", s.reload),
-		op.ForOwners(JournalAct, agents.Reads, "journal",
-			"Tell who did what: a page of the journal, whose chain is verified.",
-			func(_ context.Context, _ agents.Principal, f journal.Filter) (journal.Page, error) {
-				return s.Journal(f)
+		op.ForOwners(JournalAct, agents.Reads, "journal", "Tell who did what: a page of the journal, whose chain is verified.",
+			func(ctx context.Context, _ agents.Principal, f journal.Filter) (journal.Page, error) {
+				return s.Journal(ctx, f)
 			}),
 		op.ForOwners(HealthAct, agents.Reads, "doctor", "Tell which file the configuration is.",
 			func(context.Context, agents.Principal, None) (Health, error) { return Health{s.Configuration}, nil }),

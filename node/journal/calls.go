@@ -1,7 +1,7 @@
 package journal
 
 import (
-	"bytes"
+	"context"
 	"slices"
 	"time"
 
@@ -10,8 +10,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxPage is the largest number of items of a page.
-const MaxPage = 500
+// MaxPage is the largest number of items of a page, and maxPageBytes of what is in them.
+const (
+	MaxPage      = 500
+	maxPageBytes = 1 << 20
+)
 
 // Filter chooses items of the journal.
 type Filter struct {
@@ -60,59 +63,84 @@ const noResult = "no result"
 // now is the time; where the last entry shows that the site's clock is ahead of it, From is moved by
 // as much. An error that wraps ErrDamaged comes with the items before the damage.
 func Calls(folder string, f Filter, now time.Time) (Page, Report, error) {
+	return calls(context.Background(), folder, f, now, anchor{})
+}
+
+// calls is Calls until ctx ends, with the last entry that was written, where its caller knows it.
+func calls(ctx context.Context, folder string, f Filter, now time.Time, written anchor) (Page, Report, error) {
+	page := Page{Items: []Item{}}
+	noted := anchor{seq: f.Known}
+	if copy(noted.hash[:], f.KnownHash); f.Known != 0 && len(f.KnownHash) != len(noted.hash) {
+		return page, Report{}, device.Faultf(device.Invalid, "known_hash: takes the %d bytes of an entry's hash", len(noted.hash))
+	}
+	if !f.From.IsZero() {
+		var latest time.Time
+		read(folder, reread, func(e Entry, _ hash) error { latest = e.Time(); return nil }) // damage is told below
+		f.From = f.From.Add(max(0, latest.Sub(now)))
+	}
 	var all []*Item
 	var chosen int
-	var page Page
 	open := make(map[uint64]*Item) // calls without a result
-	var latest time.Time
 	_, report, err := read(folder, maxSegments+1, func(e Entry, h hash) error {
-		page.Hash, latest = h[:], e.Time()
-		if e.Seq == f.Known && !bytes.Equal(h[:], f.KnownHash) {
-			return damaged("entry %d is not the one that was noted", e.Seq)
+		page.Hash = h[:]
+		for _, a := range []anchor{noted, written} {
+			if e.Seq == a.seq && h != a.hash {
+				return damaged("entry %d is not the one that was there", e.Seq)
+			}
 		}
 		if e.Kind == Result {
 			if r := open[e.Of]; r != nil {
 				r.setOutcome(e)
 				delete(open, e.Of)
 			}
-			return nil
+			return ctx.Err()
 		}
 		if !f.chooses(e) {
-			return nil
+			return ctx.Err()
 		}
 		r := itemOf(e)
 		if e.Kind == Intent {
 			open[e.Seq] = r
 		}
 		chosen++
-		if all = append(all, r); len(all) > 2*f.Limit { // a call that is older has its result by now, or never
+		if all = append(all, r); len(all)-f.Limit > f.Limit { // a call that is older has its result by now, or never
 			for _, old := range all[:len(all)-f.Limit] {
 				delete(open, old.Seq)
 			}
 			all = slices.Delete(all, 0, len(all)-f.Limit)
 		}
-		return nil
+		return ctx.Err()
 	})
 	page.First, page.Last = report.First, report.Last
-	if err == nil && f.Known != 0 && (f.Known < report.First || f.Known > report.Last) {
-		err = device.Faultf(device.Invalid,
-			"entry %d is not kept: the journal has %d to %d", f.Known, report.First, report.Last)
+	switch had := max(noted.seq, written.seq); {
+	case err != nil:
+	case had > report.Last:
+		err = damaged("it ends with entry %d, and had at least %d: its end was cut off", report.Last, had)
+	case noted.seq != 0 && noted.seq < report.First:
+		err = device.Faultf(device.Invalid, "entry %d is not kept: the journal has %d to %d", noted.seq, report.First, report.Last)
 	}
-	from := f.From.Add(max(0, latest.Sub(now)))
-	page.Items = []Item{}
 	for _, r := range all[max(0, len(all)-f.Limit):] {
-		if !r.Time.Before(from) {
-			page.Items = append(page.Items, *r)
-		}
+		page.Items = append(page.Items, *r)
 	}
-	page.Older = chosen > f.Limit && len(page.Items) == f.Limit
+	page.Older = chosen > f.Limit
 	return page, report, err
 }
 
-// chooses reports whether an entry that is no result is one of the filter's, but for From.
+// clip leaves the last items of a page that are within maxPageBytes, and at least one.
+func (p *Page) clip() {
+	size := 0
+	for i, r := range slices.Backward(p.Items) {
+		size += len(r.Args) + len(r.Result) + len(r.Says)
+		if size > maxPageBytes && i < len(p.Items)-1 {
+			p.Items, p.Older = slices.Clone(p.Items[i+1:]), true
+			return
+		}
+	}
+}
+
+// chooses reports whether an entry that is no result is one of the filter's.
 func (f *Filter) chooses(e Entry) bool {
-	return (f.Before == 0 || e.Seq < f.Before) && (f.Who == "" || e.Who == f.Who) &&
-		(f.To.IsZero() || e.Time().Before(f.To)) &&
+	return (f.Before == 0 || e.Seq < f.Before) && (f.Who == "" || e.Who == f.Who) && !e.Time().Before(f.From) && (f.To.IsZero() || e.Time().Before(f.To)) &&
 		(f.Output == "" || subject(Call{Tool: e.Tool, Args: e.Args}) == f.Output)
 }
 

@@ -1,8 +1,12 @@
 package journal
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"math"
+	"os"
 	"testing"
 	"time"
 
@@ -65,7 +69,75 @@ func TestCalls(t *testing.T) {
 	if _, _, err := Calls(folder, Filter{Limit: 1, Known: head.Last - 1, KnownHash: head.Hash}, time.Now()); !errors.Is(err, ErrDamaged) {
 		t.Error(err)
 	}
-	if _, _, err := Calls(folder, Filter{Limit: 1, Known: head.Last + 1, KnownHash: head.Hash}, time.Now()); device.AsFault(err).Kind != device.Invalid {
+	if _, _, err := Calls(folder, Filter{Limit: 1, Known: head.Last + 1, KnownHash: head.Hash}, time.Now()); !errors.Is(err, ErrDamaged) {
+		t.Error(err) // its end was cut off
+	}
+	if _, _, err := Calls(folder, Filter{Limit: 1, Known: head.Last}, time.Now()); device.AsFault(err).Kind != device.Invalid {
+		t.Error(err)
+	}
+	if page := calls(Filter{Limit: math.MaxInt}); len(page.Items) != 20 {
+		t.Errorf("%+v", page)
+	}
+}
+
+// TestCallsFrom: no entry is left out because the clock was set back after it.
+func TestCallsFrom(t *testing.T) {
+	folder := t.TempDir()
+	at := time.Now()
+	j, err := openAt(folder, func() (time.Time, bool) { return at, true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := func(ago time.Duration) {
+		t.Helper()
+		at = time.Now().Add(-ago)
+		if err := j.Note(ago.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note(time.Minute)
+	note(time.Minute)
+	note(48 * time.Hour)
+	page, _, err := Calls(folder, Filter{Limit: 1, From: time.Now().Add(-time.Hour)}, time.Now())
+	if err != nil || len(page.Items) != 1 || page.Items[0].Says != "1m0s" || !page.Older {
+		t.Errorf("%+v %v", page, err)
+	}
+}
+
+// TestRecorderCalls: an owner's page is bounded, one call reads at a time, and a journal without what was
+// written is damaged.
+func TestRecorderCalls(t *testing.T) {
+	folder := t.TempDir()
+	r := NewRecorder()
+	r.Open(folder)
+	for i := range 200 {
+		c := Call{Who: "ann", Tool: "show_text", Args: fmt.Appendf(nil, `{"display":"lcd/%d"}`, i)}
+		end, _, err := r.Journal.Begin(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.End(end, Outcome{Value: bytes.Repeat([]byte("1"), maxValue)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := r.Calls(t.Context(), Filter{Limit: MaxPage})
+	if err != nil || len(page.Items) == 0 || len(page.Items) > maxPageBytes/maxValue || !page.Older || page.Items[len(page.Items)-1].Seq != 399 {
+		t.Errorf("%d, %v", len(page.Items), err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := r.Calls(ctx, Filter{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	r.reading <- struct{}{}
+	if _, err := r.Calls(ctx, Filter{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	<-r.reading
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Calls(t.Context(), Filter{}); device.AsFault(err).Kind != device.Unavailable {
 		t.Error(err)
 	}
 }

@@ -22,13 +22,16 @@ type Recorder struct {
 	Now      func() (time.Time, bool)
 	folder   string
 	unopened error
-	failing  atomic.Bool // a failed write was logged, and none has succeeded since
+	reading  chan struct{} // has the place of the one Calls that reads
+	failing  atomic.Bool   // a failed write was logged, and none has succeeded since
 }
 
 var _ node.Journal = (*Recorder)(nil)
 
 // NewRecorder returns a Recorder that refuses calls until Open.
-func NewRecorder() *Recorder { return &Recorder{unopened: errors.New("it is not open yet")} }
+func NewRecorder() *Recorder {
+	return &Recorder{unopened: errors.New("it is not open yet"), reading: make(chan struct{}, 1)}
+}
 
 // Open opens the journal in a folder. It comes before all other methods and may take
 // seconds on a small board. A journal that is damaged stays closed until the next start.
@@ -112,20 +115,34 @@ func (r *Recorder) Recent(about string) []node.Recorded {
 	return r.Journal.recent.about(about, now)
 }
 
-// Calls returns the last items of the journal that a filter chooses, at most MaxPage, and verifies
-// all entries. It reads the whole journal, which may take seconds on a small board.
-func (r *Recorder) Calls(f Filter) (Page, error) {
+// Calls returns the last items of the journal that a filter chooses, at most MaxPage, and verifies all
+// entries up to the last that was written. It reads the whole journal, which may take seconds on a
+// small board, one call at a time, until ctx ends.
+func (r *Recorder) Calls(ctx context.Context, f Filter) (Page, error) {
 	switch {
 	case f.Limit < 0 || f.Limit > MaxPage:
 		return Page{}, device.Faultf(device.Invalid, "limit: at most %d entries in one page", MaxPage)
 	case f.Limit == 0:
 		f.Limit = 100
 	}
+	select {
+	case r.reading <- struct{}{}:
+		defer func() { <-r.reading }()
+	case <-ctx.Done():
+		return Page{}, ctx.Err()
+	}
+	var written anchor
+	if r.unopened == nil {
+		r.mu.Lock()
+		written = anchor{r.seq, r.before}
+		r.mu.Unlock()
+	}
 	now, _ := r.Now()
-	page, _, err := Calls(r.folder, f, now)
+	page, _, err := calls(ctx, r.folder, f, now, written)
 	if errors.Is(err, ErrDamaged) {
 		err = device.Faultf(device.Unavailable, "%w; agentsite journal on the site's machine shows the entries before that", err)
 	}
+	page.clip()
 	return page, err
 }
 

@@ -2,6 +2,8 @@ package journal
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,6 +11,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 )
+
+// ErrOther is wrapped by the errors of Calls for a journal that does not have the entry that somebody noted.
+var ErrOther = errors.New("the journal is not the one that was noted")
 
 // MaxPage is the largest number of items of a page, and maxPageBytes of what is in them.
 const (
@@ -25,7 +30,7 @@ type Filter struct {
 	Before uint64    `json:"before,omitzero"` // with a smaller number; 0 for all
 	Limit  int       `json:"limit,omitzero"`  // the last so many
 	// Known is an entry that somebody noted: its number, and its hash from Page. Calls fails with
-	// ErrDamaged where it is not the one that was there.
+	// ErrOther where the journal does not have it.
 	Known     uint64 `json:"known,omitzero"`
 	KnownHash []byte `json:"known_hash,omitzero"`
 }
@@ -83,10 +88,11 @@ func calls(ctx context.Context, folder string, f Filter, now time.Time, written 
 	open := make(map[uint64]*Item) // calls without a result
 	_, report, err := read(folder, maxSegments+1, func(e Entry, h hash) error {
 		page.Hash = h[:]
-		for _, a := range []anchor{noted, written} {
-			if e.Seq == a.seq && h != a.hash {
-				return damaged("entry %d is not the one that was there", e.Seq)
-			}
+		switch {
+		case e.Seq == noted.seq && h != noted.hash:
+			return fmt.Errorf("%w: entry %d or one before it was changed", ErrOther, e.Seq)
+		case e.Seq == written.seq && h != written.hash:
+			return damaged("entry %d is not the one that was there", e.Seq)
 		}
 		if e.Kind == Result {
 			if r := open[e.Of]; r != nil {
@@ -112,10 +118,12 @@ func calls(ctx context.Context, folder string, f Filter, now time.Time, written 
 		return ctx.Err()
 	})
 	page.First, page.Last = report.First, report.Last
-	switch had := max(noted.seq, written.seq); {
+	switch {
 	case err != nil:
-	case had > report.Last:
-		err = damaged("it ends with entry %d, and had at least %d: its end was cut off", report.Last, had)
+	case written.seq > report.Last:
+		err = damaged("it ends with entry %d, and had %d: its end was cut off", report.Last, written.seq)
+	case noted.seq > report.Last:
+		err = fmt.Errorf("%w: it ends with entry %d", ErrOther, report.Last)
 	case noted.seq != 0 && noted.seq < report.First:
 		err = device.Faultf(device.Invalid, "entry %d is not kept: the journal has %d to %d", noted.seq, report.First, report.Last)
 	}

@@ -139,7 +139,10 @@ func (r *Recorder) Calls(ctx context.Context, f Filter) (Page, error) {
 	}
 	now, _ := r.Now()
 	page, _, err := calls(ctx, r.folder, f, now, written)
-	if errors.Is(err, ErrDamaged) {
+	switch {
+	case errors.Is(err, ErrOther):
+		err = device.Faultf(device.Unavailable, "%w", err)
+	case errors.Is(err, ErrDamaged):
 		err = device.Faultf(device.Unavailable, "%w; agentsite journal on the site's machine shows the entries before that", err)
 	}
 	page.clip()

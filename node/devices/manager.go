@@ -46,14 +46,15 @@ type Manager struct {
 	reloaded func(*config.Site) error // takes up the agents of a new configuration; nil for nothing
 	taken    *config.Site             // the last configuration that reloaded applied
 	offer    func([]node.Device) error
-	reloads  chan chan<- error // unbuffered
+	requests chan request  // unbuffered
+	ended    chan struct{} // closed when Run returns
 }
 
 // Open opens the site's devices, except the guard's, concurrently and for openTimeout at
 // most. A device that cannot be opened is missing and tried again by Run. The error is a
 // mistake in the configuration, or ctx's; then no device is left open.
 func Open(ctx context.Context, o Options) (*Manager, error) {
-	m := &Manager{Options: o, opener: newOpener(o.Outputs), install: o.Files.install, reloads: make(chan chan<- error)}
+	m := &Manager{Options: o, opener: newOpener(o.Outputs), install: o.Files.install, requests: make(chan request), ended: make(chan struct{})}
 	var err error
 	m.devices, err = openDevices(ctx, o.Config, o.Board, m.opener)
 	if err != nil {
@@ -83,6 +84,7 @@ func (m *Manager) Configure(take func(*config.Site) error) error {
 // Run samples the devices, retries those that are missing and reloads, until ctx ends. It
 // closes none at the end.
 func (m *Manager) Run(ctx context.Context) {
+	defer close(m.ended)
 	for _, d := range m.devices {
 		m.sample(ctx, d)
 	}
@@ -98,8 +100,13 @@ func (m *Manager) Run(ctx context.Context) {
 			}
 			sampling.Wait()
 			return
-		case answer := <-m.reloads:
-			answer <- m.reload(ctx)
+		case q := <-m.requests:
+			if q.cfg != nil {
+				_, err := m.accepts(q.cfg)
+				q.answer <- err
+				continue // the retry goes on as it was
+			}
+			q.answer <- m.reload(ctx)
 			pause = openRetry
 		case <-retry.C:
 			pause = min(2*pause, openRetryMax)

@@ -18,11 +18,25 @@ import (
 // new, different or gone. It blocks until Run has done that, or ctx ends. A file with a
 // mistake, or with a change that needs a restart, changes nothing: the error is
 // *config.Error or an Invalid fault. An Offline fault says what failed although the new
-// configuration is in use.
-func (m *Manager) Reload(ctx context.Context) error {
+// configuration is in use. Once Run has ended it fails with an Unavailable fault.
+func (m *Manager) Reload(ctx context.Context) error { return m.ask(ctx, nil) }
+
+// Accepts returns what Reload would return for a mistake in cfg, or for a change in it that needs a
+// restart. It changes nothing.
+func (m *Manager) Accepts(ctx context.Context, cfg *config.Site) error { return m.ask(ctx, cfg) }
+
+// request is one of Reload, or with a configuration one of Accepts.
+type request struct {
+	cfg    *config.Site
+	answer chan<- error
+}
+
+func (m *Manager) ask(ctx context.Context, cfg *config.Site) error {
 	answer := make(chan error, 1)
 	select {
-	case m.reloads <- answer:
+	case m.requests <- request{cfg, answer}:
+	case <-m.ended:
+		return device.Faultf(device.Unavailable, "the site is ending")
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -146,12 +160,11 @@ func (m *Manager) reload(ctx context.Context) error {
 		slog.Info("configuration reloaded, unchanged")
 		return nil // and nobody has to list the tools again
 	}
-	err = m.publish()
+	if err := m.publish(); err != nil {
+		problems = append(problems, err.Error())
+	}
 	for _, d := range opened { // once its readings are kept
 		m.sample(ctx, d)
-	}
-	if err != nil {
-		return err
 	}
 	if refused != nil {
 		return device.Faultf(device.Unavailable, "the previous configuration stays in use; mend the data folder and reload again: %w", refused)
@@ -163,15 +176,23 @@ func (m *Manager) reload(ctx context.Context) error {
 	return nil
 }
 
-// load reads the configuration, refuses changes that need a restart or cannot be wired, and stages
-// the guard's plan if that has changed.
+// load reads the configuration, and stages the guard's plan if that has changed.
 func (m *Manager) load() (*config.Site, Plan, error) {
 	cfg, err := m.Read()
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, Plan{}, err
-	case cfg.Name != m.Config.Name:
-		return nil, Plan{}, device.Faultf(device.Invalid, "site.name was %s and is %s: restart to change it", m.Config.Name, cfg.Name)
+	}
+	next, err := m.accepts(cfg)
+	if err != nil || next.equal(m.Plan) {
+		return cfg, next, err
+	}
+	return cfg, next, m.Files.stage(next.text)
+}
+
+// accepts refuses changes that need a restart or cannot be wired. It returns the guard's plan.
+func (m *Manager) accepts(cfg *config.Site) (Plan, error) {
+	if cfg.Name != m.Config.Name {
+		return Plan{}, device.Faultf(device.Invalid, "site.name was %s and is %s: restart to change it", m.Config.Name, cfg.Name)
 	}
 	for _, k := range []struct {
 		key     string
@@ -182,18 +203,11 @@ func (m *Manager) load() (*config.Site, Plan, error) {
 		{"internet", cfg.Internet, m.Config.Internet}, {"http", cfg.HTTP, m.Config.HTTP}, {"history", cfg.History, m.Config.History},
 	} {
 		if !reflect.DeepEqual(k.is, k.was) {
-			return nil, Plan{}, device.Faultf(device.Invalid, "%s is not what it was: restart to change it", k.key)
+			return Plan{}, device.Faultf(device.Invalid, "%s is not what it was: restart to change it", k.key)
 		}
 	}
 	if err := checkBoard(cfg, m.Board); err != nil {
-		return nil, Plan{}, err
+		return Plan{}, err
 	}
-	next, err := NewPlan(cfg)
-	if err != nil {
-		return nil, Plan{}, err
-	}
-	if next.equal(m.Plan) {
-		return cfg, next, nil
-	}
-	return cfg, next, m.Files.stage(next.text)
+	return NewPlan(cfg)
 }

@@ -12,6 +12,7 @@ import (
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/device/guard"
+	"agentsite/node"
 	"agentsite/node/config"
 )
 
@@ -260,11 +261,45 @@ func TestReloadRefused(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), want) || !errors.As(err, &mistake) && device.AsFault(err).Kind != device.Invalid {
 				t.Errorf("%v, want %s", err, want)
 			}
+			if cfg, mistaken := r.Read(); mistaken == nil {
+				if refused := r.Accepts(t.Context(), cfg); refused == nil || refused.Error() != err.Error() {
+					t.Errorf("%v, want %v", refused, err)
+				}
+			}
+		}
+		r.text = strings.Replace(good, "pin: p1", "pin: p9", 1)
+		if cfg, err := r.Read(); err != nil || r.Accepts(t.Context(), cfg) != nil {
+			t.Error(err)
 		}
 		if got := r.told(); got != "" {
 			t.Errorf("it has changed: %s", got)
 		}
 		r.says(t, "read_points", readAll, "Point:pump/on Value:on", "Point:soil/t Value:2 Unit:K")
+	})
+}
+
+// TestReloadUnpublished: what is in use although a part of the reload failed is told as such.
+func TestReloadUnpublished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, threeOf)
+		defer r.end()
+		synctest.Wait() // Run waits
+		r.offer = func([]node.Device) error { return errors.New("no") }
+		r.text = strings.Replace(r.text, "pin: p1", "pin: p9", 1)
+		if err := r.Reload(t.Context()); device.AsFault(err).Kind != device.Offline {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReloadEnded: a reload of a site that ends does not wait for ever.
+func TestReloadEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, threeOf)
+		r.end()
+		if err := r.Reload(context.WithoutCancel(t.Context())); device.AsFault(err).Kind != device.Unavailable {
+			t.Error(err)
+		}
 	})
 }
 

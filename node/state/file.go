@@ -43,6 +43,32 @@ func WriteAtomic(path string, b []byte, mode fs.FileMode) error {
 	return nil
 }
 
+// WriteLike does what WriteAtomic does, and gives the file the mode of the one that like describes and,
+// where this user may, its owner and group. Without that group, a group may do nothing.
+func WriteLike(path string, b []byte, like fs.FileInfo) error {
+	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".agentsite") // path.new may be somebody's
+	if err := WriteAtomic(tmp, b, 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(tmp)
+	if err := CopyOwner(tmp, like, true); err != nil {
+		return err
+	}
+	is, err := os.Stat(tmp)
+	if err != nil {
+		return err
+	}
+	mode := like.Mode().Perm()
+	if !sameGroup(is, like) {
+		mode &^= 0o070
+	}
+	if err := errors.Join(os.Chmod(tmp, mode), os.Rename(tmp, path)); err != nil {
+		return err
+	}
+	SyncFolder(filepath.Dir(path))
+	return nil
+}
+
 // SyncFolder makes renames and removals in a folder survive a loss of power. It does nothing
 // on a disk that cannot.
 func SyncFolder(folder string) error {

@@ -3,6 +3,7 @@
 package state
 
 import (
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -16,5 +17,44 @@ func TestReadUntrustedPipe(t *testing.T) {
 	}
 	if _, err := ReadUntrusted(pipe, 100); err == nil {
 		t.Error("it is read")
+	}
+}
+
+// TestWriteLike: a file keeps its mode and, for the superuser, its owner and group, and the one that a user
+// calls so with .new stays.
+func TestWriteLike(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a")
+	for name, text := range map[string]string{file: "old", file + ".new": "draft"} {
+		if err := os.WriteFile(name, []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(file, 12345, 23456); err != nil {
+			t.Fatal(err)
+		}
+	}
+	was, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteLike(file, []byte("new"), was); err != nil {
+		t.Fatal(err)
+	}
+	is, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, _ := Owner(is)
+	if like, _ := Owner(was); user != like || !sameGroup(is, was) || is.Mode() != was.Mode() {
+		t.Errorf("%v, was %v", is, was)
+	}
+	for name, want := range map[string]string{file: "new", file + ".new": "draft"} {
+		if text, err := os.ReadFile(name); err != nil || string(text) != want {
+			t.Errorf("%s %v", text, err)
+		}
+	}
+	if all, err := os.ReadDir(filepath.Dir(file)); err != nil || len(all) != 2 {
+		t.Errorf("%v %v", all, err)
 	}
 }

@@ -56,10 +56,18 @@ func CopyOwner(file string, like fs.FileInfo, user bool) error {
 	if user {
 		uid = int(s.Uid)
 	}
-	if err := os.Chown(file, uid, int(s.Gid)); err != nil && os.Geteuid() == 0 {
+	err := os.Chown(file, uid, int(s.Gid))
+	if err != nil && os.Geteuid() == 0 {
 		return err
 	}
+	if err != nil && user {
+		os.Chown(file, -1, int(s.Gid)) // a user may give a file to a group of its own
+	}
 	return nil
+}
+
+func sameGroup(a, b fs.FileInfo) bool {
+	return a.Sys().(*syscall.Stat_t).Gid == b.Sys().(*syscall.Stat_t).Gid
 }
 
 // Group returns the name of a file's group, "" where it is not known.

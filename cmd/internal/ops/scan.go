@@ -180,18 +180,14 @@ func (s *ScanResult) Write() error {
 	if err != nil {
 		return err
 	}
-	mode := fs.FileMode(0o644)
 	file, err := filepath.EvalSymlinks(s.File) // a link stays one
 	if err != nil {
 		file = s.File
 	}
-	was, err := os.Stat(file)
-	if err == nil {
-		mode = was.Mode().Perm()
-	}
-	err = state.WriteAtomic(file, text, mode)
-	if err == nil && was != nil {
-		err = state.CopyOwner(file, was, true)
+	if was, none := os.Stat(file); none == nil {
+		err = state.WriteLike(file, text, was)
+	} else {
+		err = state.WriteAtomic(file, text, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("the configuration cannot be written: %w", err)

@@ -39,7 +39,7 @@ type Site struct {
 	Addresses     func() []string // where it may be reached now
 	Routes        func() Routes
 	// Check checks a configuration, and returns what may be meant otherwise.
-	Check func(text []byte) (doubts []error, err error)
+	Check func(ctx context.Context, text []byte) (doubts []error, err error)
 	// Journal returns a page of the journal.
 	Journal func(context.Context, journal.Filter) (journal.Page, error)
 
@@ -171,8 +171,7 @@ func (s *Site) reload(ctx context.Context, who agents.Principal, _ None) (None, 
 	none, err := s.noted(who, "reload", "", func() error {
 		err := s.Reload(ctx)
 		if errors.As(err, &wrong) {
-			line, _, _ := strings.Cut(wrong.Error(), "\n")
-			return device.Faultf(device.Invalid, "%s", line)
+			return device.Faultf(device.Invalid, "%s", firstLine(wrong))
 		}
 		return err
 	})
@@ -180,6 +179,12 @@ func (s *Site) reload(ctx context.Context, who agents.Principal, _ None) (None, 
 		err = mistake(wrong)
 	}
 	return none, err
+}
+
+// firstLine returns an error's text without the excerpt of the configuration.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 func (s *Site) find(ctx context.Context, _ agents.Principal, w Wanted) (foundAll, error) {

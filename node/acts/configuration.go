@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 
 	"agentsite/agents"
 	"agentsite/agents/op"
@@ -65,7 +66,17 @@ func (s *Site) configuration() (c Configuration, err error) {
 		return c, device.Faultf(device.Invalid,
 			"the demonstration has no file: write %s and start with it", config.DefaultFile)
 	}
-	text, err := os.ReadFile(s.Configuration)
+	info, err := os.Stat(s.Configuration)
+	if err == nil && !info.Mode().IsRegular() { // to read a pipe would block
+		err = fmt.Errorf("%s is no file that stays: start the site with one", s.Configuration)
+	}
+	var text []byte
+	if err == nil {
+		_, text, err = config.ReadFile(s.Configuration)
+	}
+	if err == nil && (len(text) > config.MaxBytes || !utf8.Valid(text)) {
+		err = fmt.Errorf("%s is no text of at most %d bytes", s.Configuration, config.MaxBytes)
+	}
 	if err != nil {
 		return c, device.Faultf(device.Unavailable, "%w", err)
 	}
@@ -77,13 +88,23 @@ func digestOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (s *Site) check(_ context.Context, _ agents.Principal, c NewConfiguration) (Checked, error) {
-	warnings, err := s.Check([]byte(c.Text))
+func (s *Site) check(ctx context.Context, _ agents.Principal, c NewConfiguration) (Checked, error) {
+	warnings, err := s.Check(ctx, []byte(c.Text))
+	if unchecked(err) {
+		return Checked{}, err
+	}
 	out := Checked{Mistakes: mistakesOf(err)}
 	for _, w := range warnings {
 		out.Warnings = append(out.Warnings, w.Error())
 	}
 	return out, nil
+}
+
+// unchecked reports whether a check failed for another reason than a mistake: the site ends, or the
+// caller has left.
+func unchecked(err error) bool {
+	f, ok := errors.AsType[*device.Fault](err)
+	return ok && f.Kind == device.Unavailable || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // mistakesOf returns the mistakes that an error joins.
@@ -109,16 +130,18 @@ func mistakesOf(err error) []Mistake {
 func (s *Site) configure(ctx context.Context, who agents.Principal, c NewConfiguration) (Configuration, error) {
 	s.configuring.Lock()
 	defer s.configuring.Unlock()
-	old, err := s.configuration()
+	if _, err := s.Check(ctx, []byte(c.Text)); unchecked(err) {
+		return Configuration{}, err
+	} else if err != nil {
+		return Configuration{}, mistake(err)
+	}
+	old, err := s.configuration() // after the check, which takes its time
 	switch {
 	case err != nil:
 		return old, err
 	case c.Digest != old.Digest:
 		return old, device.Faultf(device.Invalid,
 			"digest: it is not that of the configuration as it is now, which somebody may have changed: ask for it again")
-	}
-	if _, err := s.Check([]byte(c.Text)); err != nil {
-		return old, mistake(err)
 	}
 	err = s.Node.Own(who, "configure", digestOf([]byte(c.Text)), func() error { return s.replace(ctx, old, c.Text) })
 	if err != nil {
@@ -130,15 +153,8 @@ func (s *Site) configure(ctx context.Context, who agents.Principal, c NewConfigu
 // replace writes a text, has it read, and puts the old one back where the site does not take it.
 func (s *Site) replace(ctx context.Context, old Configuration, text string) error {
 	file, err := filepath.EvalSymlinks(old.File)
-	if err != nil {
-		return device.Faultf(device.Unavailable, "%w", err)
-	}
-	info, err := os.Stat(file)
 	if err == nil {
-		err = state.WriteAtomic(file+".before", []byte(old.Text), info.Mode().Perm())
-	}
-	if err == nil {
-		err = state.WriteAtomic(file, []byte(text), info.Mode().Perm())
+		err = rewrite(file, old.Text, text)
 	}
 	if err != nil {
 		return device.Faultf(device.Unavailable,
@@ -149,13 +165,35 @@ func (s *Site) replace(ctx context.Context, old Configuration, text string) erro
 	if err == nil || device.AsFault(err).Kind == device.Offline { // the new one is in use
 		return err
 	}
-	back := state.WriteAtomic(file, []byte(old.Text), info.Mode().Perm())
 	if wrong, ok := errors.AsType[*config.Error](err); ok {
-		err = mistake(wrong)
+		err = device.Faultf(device.Invalid, "%s", firstLine(wrong))
 	}
-	if back != nil {
-		return device.Faultf(device.Internal,
-			"%w; and the text before could not be written again (%w): it is in %s", err, back, file+".before")
+	if now, _ := os.ReadFile(file); string(now) != text {
+		return fmt.Errorf("%w; somebody wrote the configuration meanwhile, which stays as that", err)
 	}
+	if back := os.Rename(file+before, file); back != nil { // it needs no room on the disk
+		return device.Faultf(device.Unavailable, "%w; and the text before could not be put back (%w): it is in %s", err, back, file+before)
+	}
+	state.SyncFolder(filepath.Dir(file))
 	return fmt.Errorf("%w; the configuration is as it was", err)
+}
+
+// before is at the end of the name of the file with the text before.
+const before = ".before"
+
+// rewrite replaces a file that this user may write, and keeps the text before.
+func rewrite(file, old, text string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0) // the folder's permissions would be enough to replace it
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		err = state.WriteLike(file+before, []byte(old), info)
+	}
+	if err == nil {
+		err = state.WriteLike(file, []byte(text), info)
+	}
+	return err
 }

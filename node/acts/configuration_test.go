@@ -1,6 +1,7 @@
 package acts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -35,6 +36,7 @@ func TestConfigure(t *testing.T) {
 	for name, tt := range map[string]struct {
 		check, reload error
 		unseen        bool
+		edited        string // what somebody writes during the reload
 		kind          device.FaultKind
 		replaced      bool
 	}{
@@ -44,22 +46,27 @@ func TestConfigure(t *testing.T) {
 		"mistaken at reload": {reload: mistaken, kind: device.Invalid},
 		"needs a restart":    {reload: device.Faultf(device.Invalid, "restart"), kind: device.Invalid},
 		"refused":            {reload: device.Faultf(device.Unavailable, "the disk"), kind: device.Unavailable},
+		"edited meanwhile":   {reload: mistaken, edited: "mine", kind: device.Invalid},
+		"the site ends":      {check: device.Faultf(device.Unavailable, "it ends"), kind: device.Unavailable},
 		"a part is missing":  {reload: device.Faultf(device.Offline, "it holds, but"), kind: device.Offline, replaced: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "site.yaml")
 			link := filepath.Join(t.TempDir(), "link.yaml")
-			if err := errors.Join(os.WriteFile(file, []byte("old"), 0o640), os.Symlink(file, link)); err != nil {
+			if err := errors.Join(os.WriteFile(file, []byte("old"), 0o640), os.WriteFile(file+".new", []byte("a draft"), 0o600), os.Symlink(file, link)); err != nil {
 				t.Fatal(err)
 			}
 			j := &noted{}
 			var read []string
 			s := &Site{
 				Node: node.New(node.NewHub(nil, nil, agents.PointURI), "secret", j), Configuration: link,
-				Check: func([]byte) ([]error, error) { return nil, tt.check },
+				Check: func(context.Context, []byte) ([]error, error) { return nil, tt.check },
 				Reload: func(ctx context.Context) error {
 					text, err := os.ReadFile(file)
 					read = append(read, string(text))
+					if tt.edited != "" {
+						err = errors.Join(err, os.WriteFile(file, []byte(tt.edited), 0o640))
+					}
 					return errors.Join(tt.reload, err, ctx.Err())
 				},
 			}
@@ -76,7 +83,7 @@ func TestConfigure(t *testing.T) {
 			if (err == nil) != (tt.kind == "") || err != nil && device.AsFault(err).Kind != tt.kind {
 				t.Errorf("%v, want %q", err, tt.kind)
 			}
-			want := "old"
+			want := cmp.Or(tt.edited, "old")
 			if tt.replaced {
 				want = "new"
 			}
@@ -92,10 +99,40 @@ func TestConfigure(t *testing.T) {
 			if touched != slices.Equal(read, []string{"new"}) || touched != (len(j.outcomes) == 1) {
 				t.Errorf("read %q, noted %q", read, j.outcomes)
 			}
-			if before, err := os.ReadFile(file + ".before"); touched && (err != nil || string(before) != "old") {
+			if before, err := os.ReadFile(file + ".before"); tt.replaced && (err != nil || string(before) != "old") {
 				t.Errorf("%s %v", before, err)
 			}
+			if draft, err := os.ReadFile(file + ".new"); err != nil || string(draft) != "a draft" {
+				t.Errorf("%s %v", draft, err)
+			}
 		})
+	}
+}
+
+// TestConfigureUnwritable: a file that the site's user may not write stays, in a folder where it may, and so
+// does what is no file.
+func TestConfigureUnwritable(t *testing.T) {
+	s := &Site{
+		Node:   node.New(node.NewHub(nil, nil, agents.PointURI), "secret", &noted{}),
+		Check:  func(context.Context, []byte) ([]error, error) { return nil, nil },
+		Reload: func(context.Context) error { t.Error("reloaded"); return nil },
+	}
+	configure := func() error {
+		_, err := s.configure(t.Context(), agents.Principal{ID: "local", Owner: true}, NewConfiguration{Text: "new", Digest: digestOf([]byte("old"))})
+		return err
+	}
+	s.Configuration = filepath.Join(t.TempDir(), "site.yaml")
+	if err := os.WriteFile(s.Configuration, []byte("old"), 0o444); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := os.OpenFile(s.Configuration, os.O_WRONLY, 0); err == nil { // the superuser's
+		f.Close()
+	} else if err := configure(); device.AsFault(err).Kind != device.Unavailable {
+		t.Error(err)
+	}
+	s.Configuration = t.TempDir()
+	if err := configure(); device.AsFault(err).Kind != device.Unavailable {
+		t.Error(err)
 	}
 }
 

@@ -91,9 +91,12 @@ func (s *site) owners() *acts.Site {
 	return o
 }
 
-// checkText checks a configuration as a reload would, short of the board.
-func (s *site) checkText(text []byte) (doubts []error, err error) {
+// checkText checks a configuration as a reload would.
+func (s *site) checkText(ctx context.Context, text []byte) (doubts []error, err error) {
 	cfg, err := devices.CheckText(s.absFile, text, s.drivers, hosting.Accept)
+	if err == nil {
+		err = s.devices.Accepts(ctx, cfg)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"unicode"
 
 	"agentsite/node/acts"
 
@@ -26,8 +29,11 @@ the drivers and agents of that site, and config replace has the site use it.`,
 			if a.json {
 				return a.printJSON(c)
 			}
-			if a.out.terminal() {
+			switch {
+			case a.out.terminal():
 				c.Text = cleanLines(c.Text)
+			case strings.ContainsFunc(c.Text, forbidden): // less and head pass them on to a terminal
+				return errors.New("the site answers with control characters; --json shows them")
 			}
 			_, err = io.WriteString(a.out, c.Text)
 			return err
@@ -87,20 +93,27 @@ func (a *app) checkThere(ctx context.Context, s *session, file string) (string, 
 		return "", err
 	}
 	for _, w := range found.Warnings {
-		fmt.Fprintf(a.errs, "warning: %s\n", cleanLines(w))
+		fmt.Fprintf(a.errs, "warning: %s\n", continued(w))
 	}
 	for _, m := range found.Mistakes {
 		at := file
 		if m.Line > 0 {
 			at = fmt.Sprintf("%s:%d:%d", file, m.Line, m.Column) // for editors
 		}
-		fmt.Fprintf(a.errs, "%s: %s\n", at, cleanLines(m.Says))
+		fmt.Fprintf(a.errs, "%s: %s\n", at, continued(m.Says))
 	}
 	if len(found.Mistakes) > 0 {
 		return "", usagef("the site does not take %s, and nothing is changed", file)
 	}
 	return string(text), nil
 }
+
+// forbidden reports whether a terminal may interpret a character, and no editor writes it.
+func forbidden(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }
+
+// continued returns a site's text of several lines, of which only the first begins at the margin, where
+// this program's own lines do.
+func continued(s string) string { return strings.ReplaceAll(cleanLines(s), "\n", "\n  ") }
 
 func completeYAML(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt

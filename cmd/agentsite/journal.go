@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -39,8 +41,10 @@ last entry: --known with these tells later whether all entries up to it are the 
 			if f.Limit < 1 {
 				return usagef("--limit takes a number above 0")
 			}
-			if since > 0 {
-				f.From = time.Now().Add(-time.Duration(since))
+			from := func(now time.Time) {
+				if since > 0 {
+					f.From = now.Add(-time.Duration(since))
+				}
 			}
 			if err := parseKnown(known, &f); err != nil {
 				return err
@@ -53,11 +57,22 @@ last entry: --known with these tells later whether all entries up to it are the 
 			}
 			if a.site != "" || a.peer != "" {
 				return a.asOwner(func(ctx context.Context, s *session, _ []string) error {
+					if since > 0 {
+						site, err := callOwner(ctx, s, acts.AccessAct, acts.AccessParams{})
+						if err != nil {
+							return err
+						}
+						from(site.Time)
+					}
 					page, err := callOwner(ctx, s, acts.JournalAct, f)
+					if err == nil {
+						err = contradiction(page, f)
+					}
 					return show(page, journal.Report{}, err)
 				})(cmd, args)
 			}
 			return a.onMachine(a.siteFolder, func(_ context.Context, folder state.Folder, _ []string) error {
+				from(time.Now())
 				page, report, err := ops.JournalPage(folder, f)
 				return show(page, report, err)
 			})(cmd, args)
@@ -83,6 +98,17 @@ func parseKnown(text string, f *journal.Filter) (err error) {
 	}
 	if !ok || err != nil || f.Known == 0 {
 		return usagef("--known takes NUMBER:HASH, as agentsite journal --verify prints them")
+	}
+	return nil
+}
+
+// contradiction returns what in a site's answer contradicts itself, or the entry that the user noted.
+func contradiction(p journal.Page, f journal.Filter) error {
+	switch {
+	case p.Last > 0 && len(p.Hash) != sha256.Size:
+		return errors.New("the site's answer has no hash of its last entry")
+	case p.Last < f.Known || p.Last == f.Known && !bytes.Equal(p.Hash, f.KnownHash):
+		return fmt.Errorf("%w: the site answers with the entries %d to %d, ending in %x", journal.ErrOther, p.First, p.Last, p.Hash)
 	}
 	return nil
 }
@@ -130,6 +156,9 @@ func (a *app) showVerified(p journal.Page, r journal.Report, err error) error {
 		return a.say("the journal is empty")
 	}
 	text := fmt.Sprintf("entries %d to %d are unchanged", p.First, p.Last)
+	if r.Segments == 0 { // another machine verified them
+		text = "the site says that " + text
+	}
 	if r.Torn > 0 {
 		text += fmt.Sprintf("; %d bytes of an incomplete entry follow", r.Torn)
 	}

@@ -101,12 +101,10 @@ func (m *Manager) Run(ctx context.Context) {
 			sampling.Wait()
 			return
 		case q := <-m.requests:
-			if q.cfg != nil {
-				_, err := m.accepts(q.cfg)
-				q.answer <- err
-				continue // the retry goes on as it was
+			q.answer <- q.do(ctx)
+			if !q.changes {
+				continue // missing devices are tried when they would have been
 			}
-			q.answer <- m.reload(ctx)
 			pause = openRetry
 		case <-retry.C:
 			pause = min(2*pause, openRetryMax)

@@ -19,22 +19,30 @@ import (
 // mistake, or with a change that needs a restart, changes nothing: the error is
 // *config.Error or an Invalid fault. An Offline fault says what failed although the new
 // configuration is in use. Once Run has ended it fails with an Unavailable fault.
-func (m *Manager) Reload(ctx context.Context) error { return m.ask(ctx, nil) }
+func (m *Manager) Reload(ctx context.Context) error { return m.ask(ctx, true, m.reload) }
 
 // Accepts returns what Reload would return for a mistake in cfg, or for a change in it that needs a
-// restart. It changes nothing.
-func (m *Manager) Accepts(ctx context.Context, cfg *config.Site) error { return m.ask(ctx, cfg) }
-
-// request is one of Reload, or with a configuration one of Accepts.
-type request struct {
-	cfg    *config.Site
-	answer chan<- error
+// restart, and else what also returns for it and the configuration in use. It changes nothing.
+func (m *Manager) Accepts(ctx context.Context, cfg *config.Site, also func(cfg, was *config.Site) error) error {
+	return m.ask(ctx, false, func(context.Context) error {
+		if _, err := m.accepts(cfg); err != nil {
+			return err
+		}
+		return also(cfg, m.Config)
+	})
 }
 
-func (m *Manager) ask(ctx context.Context, cfg *config.Site) error {
+// request is a function that Run calls.
+type request struct {
+	changes bool // the devices
+	do      func(context.Context) error
+	answer  chan<- error
+}
+
+func (m *Manager) ask(ctx context.Context, changes bool, do func(context.Context) error) error {
 	answer := make(chan error, 1)
 	select {
-	case m.requests <- request{cfg, answer}:
+	case m.requests <- request{changes, do, answer}:
 	case <-m.ended:
 		return device.Faultf(device.Unavailable, "the site is ending")
 	case <-ctx.Done():

@@ -249,6 +249,12 @@ func TestReloadRefused(t *testing.T) {
 		r.says(t, "switch_output", pumpOn, "Value:on")
 		r.told()
 		good := r.text
+		also := func(cfg, was *config.Site) error {
+			if was.Name != "x" || cfg == was {
+				t.Errorf("%+v, was %+v", cfg, was)
+			}
+			return nil
+		}
 		for text, want := range map[string]string{
 			"site: { name: x }\ndevices:\n  pump: { driver: relay, pin: p1, max_om: 5s }\n": "test:3:35: pump: ",
 			"site: [": "test:1:",
@@ -262,13 +268,13 @@ func TestReloadRefused(t *testing.T) {
 				t.Errorf("%v, want %s", err, want)
 			}
 			if cfg, mistaken := r.Read(); mistaken == nil {
-				if refused := r.Accepts(t.Context(), cfg); refused == nil || refused.Error() != err.Error() {
+				if refused := r.Accepts(t.Context(), cfg, also); refused == nil || refused.Error() != err.Error() {
 					t.Errorf("%v, want %v", refused, err)
 				}
 			}
 		}
 		r.text = strings.Replace(good, "pin: p1", "pin: p9", 1)
-		if cfg, err := r.Read(); err != nil || r.Accepts(t.Context(), cfg) != nil {
+		if cfg, err := r.Read(); err != nil || r.Accepts(t.Context(), cfg, also) != nil {
 			t.Error(err)
 		}
 		if got := r.told(); got != "" {

@@ -3,6 +3,9 @@
 package hosting
 
 import (
+	"errors"
+	"slices"
+
 	"agentsite/agents/agent"
 	"agentsite/agents/heartbeat"
 	"agentsite/agents/llm"
@@ -60,6 +63,24 @@ func Doubts(cfg *config.Site) []error {
 // Accept checks the agents section before a start or a reload, which wait for no tests.
 func Accept(cfg *config.Site) error {
 	return hosted.Check(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}))
+}
+
+// CheckPlain refuses children without isolation that a configuration had otherwise, or not at all: who has
+// the machine decides about programs that run as the site's user, by its file.
+func CheckPlain(cfg, was *config.Site) error {
+	var errs []error
+	for _, a := range cfg.Agents {
+		if a.Kind != mcp.KindName || slices.ContainsFunc(was.Agents, a.Same) {
+			continue
+		}
+		child := mcp.New(mcp.World{})
+		if err := a.Decode(child); err != nil {
+			errs = append(errs, err)
+		} else if child.Isolation != "" {
+			errs = append(errs, a.Errorf("isolation", "it would run a program as the site's own user: write it to the file on the site's machine, and run agentsite reload there"))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Supervise is mcp.Supervise.

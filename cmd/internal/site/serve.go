@@ -91,11 +91,12 @@ func (s *site) owners() *acts.Site {
 	return o
 }
 
-// checkText checks a configuration as a reload would.
+// checkText checks a configuration from an owner: as a reload would, and that it adds no program that
+// runs as the site's user.
 func (s *site) checkText(ctx context.Context, text []byte) (doubts []error, err error) {
 	cfg, err := devices.CheckText(s.absFile, text, s.drivers, hosting.Accept)
 	if err == nil {
-		err = s.devices.Accepts(ctx, cfg)
+		err = s.devices.Accepts(ctx, cfg, hosting.CheckPlain)
 	}
 	if err != nil {
 		return nil, err

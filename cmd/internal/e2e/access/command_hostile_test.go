@@ -158,6 +158,13 @@ func (l *liar) lie(method, tool string, asked int) any {
 		return o{"shared": []o{{"id": venom, "name": venom, "kind": venom, "author": venom}}}
 	case string(acts.AcceptAgentAct):
 		return o{"name": venom, "may": venom, "kind": venom, "author": venom}
+	case string(acts.ConfigurationAct), string(acts.ConfigureAct):
+		return o{"file": venom, "text": "site: { name: x } # " + venom, "digest": venom}
+	case string(acts.CheckAct):
+		return o{"mistakes": []o{{"line": asked, "column": -1, "says": venom}}[:asked%2], "warnings": []string{venom}}
+	case string(acts.JournalAct):
+		return o{"entries": []o{{"seq": 1, "time": "2026-01-01T00:00:00Z", "who": venom, "via": []string{venom}, "tool": venom, "arguments": venom, "key": venom, "outcome": venom, "says": venom, "result": venom, "count": -1}},
+			"first": 9, "last": 1, "hash": "AAAA"}
 	case "tasks/get", "tasks/cancel", "tasks/update":
 		return o{"resultType": "complete", "_meta": o{"agentsite/task": hostileTask(asked)}}
 	case "tools/call":
@@ -213,7 +220,7 @@ var commands = [][]string{
 	{"clock"}, {"clock", "--set"}, {"agents", "allow"}, {"identity", "--certificate"},
 	{"__complete", "read", ""}, {"__complete", "set", ""}, {"__complete", "call", ""}, {"__complete", "revoke", ""}, {"__complete", "approve", ""},
 	{"claim", "ADDRESS", "--name", "other"},
-	{"why", "a/t"}, {"rules"}, {"rules", "pause", "x"}, {"rules", "resume", "x"}, {"rules", "try", "x"}, {"journal"}, {"journal", "--verify"}, {"config"}, {"config", "check", "CSV"}, {"config", "replace", "CSV"}, {"grants", "--json"}, {"agents"}, {"agents", "forbid", "assistant"},
+	{"why", "a/t"}, {"rules"}, {"rules", "pause", "x"}, {"rules", "resume", "x"}, {"rules", "try", "x"}, {"journal"}, {"journal", "--since", "1h"}, {"journal", "--verify"}, {"config"}, {"config", "check", "CSV"}, {"config", "replace", "CSV"}, {"grants", "--json"}, {"agents"}, {"agents", "forbid", "assistant"},
 	{"agents", "tools", "weather"}, {"agents", "export", "frost", "-o", "OUT"}, {"agents", "try", "x"}, {"agents", "accept", "x", "--may", "read *"}, {"agents", "remove", "x"}, {"agents", "pause", "x"},
 	{"agents", "resume", "x"}, {"agents", "share"}, {"agents", "unshare", "sha256:00"}, {"agents", "import", "CSV"}, {"agents", "show", "gardener"}, {"agents", "find"},
 	{"ask"}, {"ask", "gardener", "hi"}, {"ask", "gardener", "hi", "--no-wait"}, {"chat", "gardener", "hi"}, {"sites", "connect", "x"},

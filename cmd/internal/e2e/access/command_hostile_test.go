@@ -220,7 +220,7 @@ var commands = [][]string{
 	{"clock"}, {"clock", "--set"}, {"agents", "allow"}, {"identity", "--certificate"},
 	{"__complete", "read", ""}, {"__complete", "set", ""}, {"__complete", "call", ""}, {"__complete", "revoke", ""}, {"__complete", "approve", ""},
 	{"claim", "ADDRESS", "--name", "other"},
-	{"why", "a/t"}, {"rules"}, {"rules", "pause", "x"}, {"rules", "resume", "x"}, {"rules", "try", "x"}, {"journal"}, {"journal", "--since", "1h"}, {"journal", "--verify"}, {"config"}, {"config", "check", "CSV"}, {"config", "replace", "CSV"}, {"grants", "--json"}, {"agents"}, {"agents", "forbid", "assistant"},
+	{"why", "a/t"}, {"rules"}, {"rules", "pause", "x"}, {"rules", "resume", "x"}, {"rules", "try", "x"}, {"journal"}, {"journal", "--since", "1h"}, {"journal", "--verify"}, {"config", "check", "CSV"}, {"config"}, {"config", "replace", "CSV"}, {"grants", "--json"}, {"agents"}, {"agents", "forbid", "assistant"},
 	{"agents", "tools", "weather"}, {"agents", "export", "frost", "-o", "OUT"}, {"agents", "try", "x"}, {"agents", "accept", "x", "--may", "read *"}, {"agents", "remove", "x"}, {"agents", "pause", "x"},
 	{"agents", "resume", "x"}, {"agents", "share"}, {"agents", "unshare", "sha256:00"}, {"agents", "import", "CSV"}, {"agents", "show", "gardener"}, {"agents", "find"},
 	{"ask"}, {"ask", "gardener", "hi"}, {"ask", "gardener", "hi", "--no-wait"}, {"chat", "gardener", "hi"}, {"sites", "connect", "x"},

@@ -151,7 +151,8 @@ func (s *Site) decide(ok bool) op.Method[Name, None] {
 func (s *Site) aboutSite() []op.Row {
 	return []op.Row{
 		op.ForOwners(ReloadAct, agents.Acts, "reload", "Read the configuration again.", s.reload),
-		op.ForOwners(JournalAct, agents.Reads, "journal", "Tell who did what: a page of the journal, whose chain is verified.",
+		op.ForOwners(JournalAct, agents.Reads, "journal",
+			"Tell who did what: a page of the journal, whose chain is verified.",
 			func(ctx context.Context, _ agents.Principal, f journal.Filter) (journal.Page, error) {
 				return s.Journal(ctx, f)
 			}),

@@ -104,7 +104,8 @@ func (s *Site) check(ctx context.Context, _ agents.Principal, c NewConfiguration
 // caller has left.
 func unchecked(err error) bool {
 	f, ok := errors.AsType[*device.Fault](err)
-	return ok && f.Kind == device.Unavailable || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return ok && f.Kind == device.Unavailable || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded)
 }
 
 // mistakesOf returns the mistakes that an error joins.
@@ -172,7 +173,8 @@ func (s *Site) replace(ctx context.Context, old Configuration, text string) erro
 		return fmt.Errorf("%w; somebody wrote the configuration meanwhile, which stays as that", err)
 	}
 	if back := os.Rename(file+before, file); back != nil { // it needs no room on the disk
-		return device.Faultf(device.Unavailable, "%w; and the text before could not be put back (%w): it is in %s", err, back, file+before)
+		return device.Faultf(device.Unavailable,
+			"%w; and the text before could not be put back (%w): it is in %s", err, back, file+before)
 	}
 	state.SyncFolder(filepath.Dir(file))
 	return fmt.Errorf("%w; the configuration is as it was", err)

@@ -39,7 +39,9 @@ func Check(path string, drivers []driver.Driver, others ...func(*config.Site) er
 }
 
 // CheckText does what Check does, with a text; errors name it name.
-func CheckText(name string, text []byte, drivers []driver.Driver, others ...func(*config.Site) error) (*config.Site, error) {
+func CheckText(
+	name string, text []byte, drivers []driver.Driver, others ...func(*config.Site) error,
+) (*config.Site, error) {
 	cfg, err := config.Parse(name, text, drivers)
 	if err != nil {
 		return nil, err

@@ -76,7 +76,8 @@ func calls(ctx context.Context, folder string, f Filter, now time.Time, written 
 	page := Page{Items: []Item{}}
 	noted := anchor{seq: f.Known}
 	if copy(noted.hash[:], f.KnownHash); f.Known != 0 && len(f.KnownHash) != len(noted.hash) {
-		return page, Report{}, device.Faultf(device.Invalid, "known_hash: takes the %d bytes of an entry's hash", len(noted.hash))
+		return page, Report{}, device.Faultf(device.Invalid,
+			"known_hash: takes the %d bytes of an entry's hash", len(noted.hash))
 	}
 	if !f.From.IsZero() {
 		var latest time.Time
@@ -125,7 +126,8 @@ func calls(ctx context.Context, folder string, f Filter, now time.Time, written 
 	case noted.seq > report.Last:
 		err = fmt.Errorf("%w: it ends with entry %d", ErrOther, report.Last)
 	case noted.seq != 0 && noted.seq < report.First:
-		err = device.Faultf(device.Invalid, "entry %d is not kept: the journal has %d to %d", noted.seq, report.First, report.Last)
+		err = device.Faultf(device.Invalid,
+			"entry %d is not kept: the journal has %d to %d", noted.seq, report.First, report.Last)
 	}
 	for _, r := range all[max(0, len(all)-f.Limit):] {
 		page.Items = append(page.Items, *r)
@@ -148,7 +150,8 @@ func (p *Page) clip() {
 
 // chooses reports whether an entry that is no result is one of the filter's.
 func (f *Filter) chooses(e Entry) bool {
-	return (f.Before == 0 || e.Seq < f.Before) && (f.Who == "" || e.Who == f.Who) && !e.Time().Before(f.From) && (f.To.IsZero() || e.Time().Before(f.To)) &&
+	return (f.Before == 0 || e.Seq < f.Before) && (f.Who == "" || e.Who == f.Who) &&
+		!e.Time().Before(f.From) && (f.To.IsZero() || e.Time().Before(f.To)) &&
 		(f.Output == "" || subject(Call{Tool: e.Tool, Args: e.Args}) == f.Output)
 }
 

@@ -89,7 +89,8 @@ func operation[R, A any, P interface {
 	return func(data rpc.Raw) (request, error) {
 		var in struct {
 			Operation string `json:"operation"`
-			Request   R      `json:",embed"`
+			//lint:ignore SA5008 an option of the JSON library
+			Request R `json:",embed"`
 		}
 		if err := data.DecodeStrict(&in); err != nil {
 			return nil, invalid("data", err)

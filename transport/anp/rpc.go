@@ -70,6 +70,7 @@ func split(params rpc.Raw, t agents.Terms) (args []byte, terms agents.Terms, err
 			Approval string `json:"agentsite/approval"`
 			agents.Terms
 		} `json:"_meta"`
+		//lint:ignore SA5008 an option of the JSON library
 		Args jsontext.Value `json:",embed"`
 	}
 	in.Meta.Terms, in.Meta.Approval = t, t.Approval

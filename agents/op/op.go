@@ -20,7 +20,7 @@ type None struct{}
 // Method is the method of an operation.
 type Method[R, A any] func(ctx context.Context, p agents.Principal, r R) (A, error)
 
-// Who is the kind of principals that may ask for an operation.
+// Who limits an operation to the principals that may ask for it.
 type Who uint8
 
 const (

@@ -20,7 +20,8 @@ func (a *app) configCommand() *cobra.Command {
 		Short: "Show the configuration of the running site, or replace it",
 		Long: `Show the text of the running site's configuration. config check checks another one there, with
 the drivers and agents of that site, and config replace has the site use it.`,
-		Example: "  agentsite config --site greenhouse > greenhouse.yaml\n  agentsite config replace greenhouse.yaml --site greenhouse",
+		Example: "  agentsite config --site greenhouse > greenhouse.yaml\n" +
+			"  agentsite config replace greenhouse.yaml --site greenhouse",
 		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
 			c, err := callOwner(ctx, s, acts.ConfigurationAct, acts.None{})
 			if err != nil {

@@ -36,7 +36,8 @@ Each entry is chained to the one before. --verify reads all entries and exits wi
 one was changed, removed or inserted. Entries cut off at the end are detected up to the
 last anchor, which is written within a minute. It prints the number and the hash of the
 last entry: --known with these tells later whether all entries up to it are the same.`,
-		Example: "  agentsite journal --since 1h\n  agentsite journal --output pump/relay --site greenhouse\n  agentsite journal --verify",
+		Example: "  agentsite journal --since 1h\n  agentsite journal --output pump/relay --site greenhouse\n" +
+			"  agentsite journal --verify",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.Limit < 1 {
 				return usagef("--limit takes a number above 0")
@@ -108,7 +109,8 @@ func contradiction(p journal.Page, f journal.Filter) error {
 	case p.Last > 0 && len(p.Hash) != sha256.Size:
 		return errors.New("the site's answer has no hash of its last entry")
 	case p.Last < f.Known || p.Last == f.Known && !bytes.Equal(p.Hash, f.KnownHash):
-		return fmt.Errorf("%w: the site answers with the entries %d to %d, ending in %x", journal.ErrOther, p.First, p.Last, p.Hash)
+		return fmt.Errorf("%w: the site answers with the entries %d to %d, ending in %x",
+			journal.ErrOther, p.First, p.Last, p.Hash)
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ func TestCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 20 {
-		c := Call{Who: []string{"ann", "bob"}[i%2], Tool: "switch_output", Args: fmt.Appendf(nil, `{"output":"lamp/%d","on":true}`, i%4)}
+		c := Call{Who: []string{"ann", "bob"}[i%2], Tool: "switch_output"}
+		c.Args = fmt.Appendf(nil, `{"output":"lamp/%d","on":true}`, i%4)
 		end, _, err := j.Begin(c)
 		if err != nil {
 			t.Fatal(err)

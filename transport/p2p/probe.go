@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// silentTimeout is how long a call, and then a ping, may get no answer before another way is tried.
+	// silentTimeout bounds a call without an answer, and then a ping, before another way is tried.
 	silentTimeout = 500 * time.Millisecond
 	// probeTimeout bounds how long a connection may take to prove that it is alive.
 	probeTimeout = 3 * time.Second

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -132,8 +133,14 @@ func TestSlowCall(t *testing.T) {
 			ended := w.hold(t, r, nil)
 			if drops {
 				w.drops.Store(true)
-				for !isDoubted(w.other.Network().ConnsToPeer(w.site.ID())[0]) {
-					time.Sleep(time.Millisecond)
+				every, end := time.NewTicker(time.Millisecond), time.After(patience)
+				defer every.Stop()
+				for !slices.ContainsFunc(w.other.Network().ConnsToPeer(w.site.ID()), isDoubted) {
+					select {
+					case <-every.C:
+					case <-end:
+						t.Fatal("a connection that answers nothing is not doubted")
+					}
 				}
 				w.drops.Store(false)
 			}

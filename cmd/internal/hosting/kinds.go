@@ -65,8 +65,8 @@ func Accept(cfg *config.Site) error {
 	return hosted.Check(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}))
 }
 
-// CheckPlain refuses children without isolation that a configuration had otherwise, or not at all: who has
-// the machine decides about programs that run as the site's user, by its file.
+// CheckPlain refuses a child without isolation that the configuration was does not have in the same form. A
+// program that runs as the site's user can only be added on the machine, in the configuration's file.
 func CheckPlain(cfg, was *config.Site) error {
 	var errs []error
 	for _, a := range cfg.Agents {

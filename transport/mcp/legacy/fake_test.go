@@ -211,7 +211,7 @@ func overStream(t *testing.T, s *Server, o *sdk.ClientOptions) *sdk.ClientSessio
 	return c
 }
 
-// listen serves s on HTTP. The header Who says who sends a request: a local caller, or a token.
+// listen serves s on HTTP until the test ends. A request's header Who names its sender: local, or a token.
 func listen(t *testing.T, s *Server) string {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var from rpc.Sender

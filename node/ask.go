@@ -9,77 +9,76 @@ import (
 	"agentsite/device"
 )
 
-// Ask asks a hosted agent for a task. It checks the permission of p, waits for an owner's approval
-// if the permission demands it, charges the permission, and calls begin once. args are the
-// arguments; check validates them, for callers that may ask that agent.
-func (n *Node) Ask(p agents.Principal, agent string, args any, t agents.Terms, check func() error, begin func() (any, error)) error {
-	c := call{who: p, ask: agents.Ask{Op: agents.OpAsk, Points: named(agent)}, terms: t, args: func() any { return args }}
-	a, err := n.admit(&c, func(*view) error { return check() })
-	if err != nil {
-		return err
+// Ask decides whether p may ask a hosted agent for a task: by its permission, which is charged, and after
+// an owner's approval if the permission demands it. args are the arguments, and wrong is why they make
+// no sense. end is called with what came of it.
+func (n *Node) Ask(
+	p agents.Principal, agent string, args any, t agents.Terms, wrong error,
+) (end func(result any, err error), err error) {
+	c := call{who: p, ask: agents.Ask{Op: agents.OpAsk, Points: named(agent)}, terms: t, args: args}
+	n.enter(&c)
+	if err := n.begin(&c, wrong); err != nil {
+		return nil, err
 	}
-	defer a.place.Leave()
-	if _, err := n.permit(&c, a.asked); err != nil {
-		return err
-	}
-	v, err := begin()
-	n.journal.Add(a.asked, outcome(v, err))
-	return err
+	return func(result any, err error) {
+		n.journal.Add(c.asked, outcome(result, err))
+		c.end()
+	}, nil
 }
 
 // AskElsewhere is Ask from a hosted agent to an agent of another site, SITE/AGENT. The agent's own
-// permission and the common one of all agents on that site have to allow it, and are charged. ask
-// is called once, with the terms for the other site. again repeats a request with an unknown
-// outcome: it charges nothing, and needs no owner.
-func (n *Node) AskElsewhere(p agents.Principal, agent string, args any, t agents.Terms, again bool, ask func(agents.Terms) (any, error)) error {
+// permission and the common one of all agents on that site have to allow it, and are charged. there
+// are the terms for the other site. again repeats a request with an unknown outcome: it is charged
+// nothing, and needs no owner; of such tries the journal has the one that is answered.
+func (n *Node) AskElsewhere(
+	p agents.Principal, agent string, args any, t agents.Terms, again bool,
+) (there agents.Terms, end func(result any, err error), err error) {
 	if err := known(p); err != nil {
-		return err
+		return t, nil, err
 	}
-	c := call{who: p, ask: agents.Ask{Op: agents.OpAsk, Points: named(agent)}, terms: t, args: func() any { return args }}
-	asked := Asked{Who: p.ID, Tool: c.ask.Name()}
-	site, _, there := strings.Cut(agent, "/")
+	c := call{who: p, ask: agents.Ask{Op: agents.OpAsk, Points: named(agent)}, terms: t, args: args, far: true}
+	site, _, ok := strings.Cut(agent, "/")
 	o := n.sitesOf(p)
-	if o == nil || !there {
-		return n.refuse(asked, device.Faultf(device.Denied, "%.60q may not be asked by you", agent))
+	if o == nil || !ok {
+		err := device.Faultf(device.Denied, "%.60q may not be asked by you", agent)
+		return t, nil, n.refuse(Asked{Who: p.ID, Tool: c.ask.Name()}, err)
 	}
+	n.enter(&c)
 	if again {
-		return n.askAgain(&c, asked, o.Away(site), ask)
+		return n.askAgain(&c, o.Away(site))
 	}
-	a, err := n.admitElsewhere(&c)
+	if err := n.admit(&c, nil); err != nil {
+		return t, nil, err
+	}
+	if err = o.Away(site); err == nil { // before anything is charged
+		err = n.permit(&c)
+	}
 	if err != nil {
-		return err
+		c.end()
+		return t, nil, err
 	}
-	defer a.place.Leave()
-	if err := o.Away(site); err != nil { // before anything is charged
-		return err
-	}
-	if err := n.permitElsewhere(&c, a.asked); err != nil {
-		return err
-	}
-	v, err := ask(c.termsElsewhere())
-	n.journal.Add(a.asked, outcome(v, err))
-	return err
+	return c.termsElsewhere(), func(result any, err error) {
+		n.journal.Add(c.asked, outcome(result, err))
+		c.end()
+	}, nil
 }
 
-// askAgain asks an agent of another site once more. Only the outcome is journalled, and not each
-// try.
-func (n *Node) askAgain(c *call, asked Asked, away error, ask func(agents.Terms) (any, error)) error {
+// askAgain decides whether an agent of another site may be asked once more.
+func (n *Node) askAgain(c *call, away error) (there agents.Terms, end func(any, error), err error) {
 	if !n.seesElsewhere(c.who, agents.OpAsk, c.ask.Points[0], device.Value{}) {
-		return n.refuse(asked, errRevoked)
+		return c.terms, nil, n.refuse(c.asked, errRevoked)
 	}
 	if away != nil {
-		return away
+		return c.terms, nil, away
 	}
-	v, err := ask(c.terms)
-	if err != nil {
-		return err
+	if err := n.describe(c); err != nil {
+		return c.terms, nil, err
 	}
-	asked.Via = n.via(c.who, c.terms)
-	if asked.Args, err = c.encode(); err != nil {
-		return err
-	}
-	n.journal.Add(asked, outcome(v, nil))
-	return nil
+	return c.terms, func(result any, err error) {
+		if err == nil {
+			n.journal.Add(c.asked, outcome(result, nil))
+		}
+	}, nil
 }
 
 // MayAsk returns why p may not ask a hosted agent. It looks at no rate, and charges nothing.

@@ -22,10 +22,13 @@ func TestAsk(t *testing.T) {
 		d.SetAccess(access)
 		begun := 0
 		ask := func(p agents.Principal, agent string, check error, terms agents.Terms) error {
-			return d.Ask(p, agent, map[string]string{"agent": agent}, terms, func() error { return check }, func() (any, error) {
-				begun++
-				return map[string]string{"task": "x"}, nil
-			})
+			end, err := d.Ask(p, agent, map[string]string{"agent": agent}, terms, check)
+			if err != nil {
+				return err
+			}
+			begun++
+			end(map[string]string{"task": "x"}, nil)
+			return nil
 		}
 		wrong := device.Faultf(device.Invalid, "that makes no sense")
 		if err := ask(ann, "beds", nil, agents.Terms{}); err != nil || begun != 1 || access.taken != 1 {
@@ -123,8 +126,10 @@ func TestApprovalOfTask(t *testing.T) {
 			ask := func(handle string, via ...string) (needed *agents.ApprovalNeeded, err error) {
 				terms := agents.Terms{Via: via, Approval: handle}
 				if read {
-					c := call{who: ann, ask: agents.Ask{Op: agents.OpRead, Points: []string{arm}, Effect: agents.Reads}, terms: terms, args: none}
-					err = d.Node.approved(&c, Asked{Who: ann.ID, Tool: c.ask.Name()})
+					reads := agents.Ask{Op: agents.OpRead, Points: []string{arm}, Effect: agents.Reads}
+					c := call{who: ann, ask: reads, terms: terms, args: none}
+					d.Node.enter(&c)
+					err = d.Node.approved(&c)
 				} else {
 					_, err = d.Node.Move(t.Context(), ann, agents.MoveRequest{Output: arm, Value: device.Number(5), Terms: terms})
 				}

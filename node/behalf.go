@@ -25,7 +25,8 @@ const maxUnknown = 24 * time.Hour
 // does: the permission to ask it is the permission for that.
 func (n *Node) bounding(c *call) (asker agents.Principal, ok bool) {
 	asker = c.terms.Behalf.Asker
-	return asker, asker.ID != "" && (c.ask.Effect != agents.Reads || c.ask.Op == agents.OpCapture) && !n.hostedAs(c.who.ID).Fixed && !n.free(asker)
+	acts := c.ask.Effect != agents.Reads || c.ask.Op == agents.OpCapture
+	return asker, asker.ID != "" && acts && !n.hostedAs(c.who.ID).Fixed && !n.free(asker)
 }
 
 // mayBoth decides as may does, by the permissions of the caller and of its asker.
@@ -80,7 +81,7 @@ func (c *call) narrow(limits, theirs agents.Limits, refused error) (agents.Limit
 // permitReturn decides about a return to safe, or a stop, that a hosted agent makes for somebody. It
 // is charged nothing. What the agent moved for the same asker it may always return, and the agent's
 // own program what it holds.
-func (n *Node) permitReturn(c *call, asked Asked) error {
+func (n *Node) permitReturn(c *call) error {
 	if c.terms.Behalf.Asker.ID == "" || c.ask.Op == agents.OpMove && (c.terms.Held || n.movedFor(c)) {
 		return nil
 	}
@@ -88,13 +89,13 @@ func (n *Node) permitReturn(c *call, asked Asked) error {
 	if asker, ok := n.bounding(c); ok {
 		if _, err := n.may(asker, c.ask); err != nil {
 			if c.terms.Behalf.Refuse {
-				return n.refuse(asked, err)
+				return n.refuse(c.asked, err)
 			}
 			confirm = true
 		}
 	}
 	if confirm {
-		return n.approved(c, asked)
+		return n.approved(c)
 	}
 	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/tools"
 	"agentsite/device"
-
-	"github.com/go-json-experiment/json"
 )
 
 // Call calls a hosted agent's own tool. A name that none offers p is tools.ErrNotFound, whether there
@@ -17,7 +15,7 @@ func (n *Node) Call(ctx context.Context, p agents.Principal, c tools.Call) (tool
 	if err := known(p); err != nil {
 		return tools.Result{}, err
 	}
-	if err := n.checkVia(c.Terms.Via); err != nil {
+	if err := n.checkVia(c.Terms.Via, false); err != nil {
 		return tools.Result{}, n.refuse(Asked{Who: p.ID, Tool: c.Tool}, err)
 	}
 	_, hosted := n.seenBy(p)
@@ -37,74 +35,94 @@ func (n *Node) Call(ctx context.Context, p agents.Principal, c tools.Call) (tool
 	return tools.Result{}, tools.ErrNotFound
 }
 
-// call calls a tool of which only the name is known. A call to another program is journalled before
-// and after, as a move is.
-func (n *Node) call(ctx context.Context, p agents.Principal, a tools.Agent, t tools.Tool, c tools.Call) (res tools.Result, err error) {
-	came := time.Now()
-	ask, asked := agents.Ask{Tool: c.Tool}, Asked{Who: p.ID, Tool: c.Tool}
-	on := call{who: p, ask: ask, terms: c.Terms}
-	quota, account := quotaOf(ask), p
+// call calls a tool of which only the name is known.
+func (n *Node) call(
+	ctx context.Context, p agents.Principal, a tools.Agent, t tools.Tool, r tools.Call,
+) (res tools.Result, err error) {
+	c := call{who: p, ask: agents.Ask{Tool: r.Tool}, terms: r.Terms, came: time.Now()}
+	c.asked = Asked{Who: p.ID, Tool: r.Tool}
 	if t.From != "" {
-		quota = programs
-		if asker := c.Terms.Behalf.Asker; asker.ID != "" {
-			account = asker
-		}
-		if c.Account, err = n.Account(account); err != nil {
-			return res, n.refuse(asked, err)
-		}
+		return n.callProgram(ctx, &c, a, t.From, r)
 	}
-	place, err := n.Hold(account, quota)
-	if err != nil {
-		return res, n.refuse(asked, err)
+	if c.place, err = n.Hold(p, quotaOf(c.ask)); err != nil {
+		return res, n.refuse(c.asked, err)
 	}
-	defer place.Leave()
-	var late time.Duration
-	if t.From != "" {
-		if late, err = n.describe(p, c, &asked); err != nil {
-			return res, n.refuse(asked, err)
-		}
-		if earlier, err := n.journal.Replay(asked); earlier != nil || err != nil {
-			return replayed[tools.Result](earlier, err)
-		}
-	}
-	limits, err := n.takeBoth(&on, false)
-	if err == nil && (c.Terms.Confirm || limits.Confirm) && !n.owns(p) {
-		err = device.Faultf(device.Denied, "an owner would have to approve this call, and a tool of another program has no approvals")
-	}
-	if err == nil && limits != (agents.Limits{}) {
-		err = device.Faultf(device.Denied, "your permission for this has limits that this tool knows nothing of; an owner can grant one without")
-	}
-	if err != nil {
-		return res, n.refuse(asked, err)
-	}
-	if t.From == "" {
-		return a.Call(ctx, p, c)
-	}
-	return actOnce(ctx, n, asked, came, late, func() (tools.Result, error) {
-		calling := ctx
-		if asked.Key != "" { // the caller may go: a repeated call is answered with the outcome
-			calling = context.WithoutCancel(ctx)
-		}
-		res, err := a.Call(calling, p, c)
-		if err != nil && calling.Err() != nil {
-			err = device.Faultf(device.UnknownOutcome, "the caller went before %s had answered; whether it did what was asked is not known", t.From)
-		}
+	defer c.end()
+	if err := n.permitTool(&c); err != nil {
 		return res, err
-	})
+	}
+	return a.Call(ctx, p, r)
 }
 
-// describe writes a call of another program's tool into asked, and returns how late it may begin. Its
-// arguments stand under a name of their own: none of them is that of an output.
-func (n *Node) describe(p agents.Principal, c tools.Call, asked *Asked) (late time.Duration, err error) {
+// callProgram calls a tool of another program, which is journalled before and after, as a move is. The
+// account of its asker is charged.
+func (n *Node) callProgram(
+	ctx context.Context, c *call, a tools.Agent, program string, r tools.Call,
+) (res tools.Result, err error) {
+	payer := c.who
+	if asker := c.terms.Behalf.Asker; asker.ID != "" {
+		payer = asker
+	}
+	if r.Account, err = n.Account(payer); err == nil {
+		c.place, err = n.Hold(payer, programs)
+	}
+	if err != nil {
+		return res, n.refuse(c.asked, err)
+	}
+	defer c.end()
+	if c.args, err = argumentsOf(r); err == nil {
+		err = n.describe(c)
+	}
+	if err != nil {
+		return res, n.refuse(c.asked, err)
+	}
+	if earlier, err := n.earlier(c); earlier != nil || err != nil {
+		return replayed[tools.Result](earlier, err)
+	}
+	if err := n.permitTool(c); err != nil {
+		return res, err
+	}
+	if earlier, err := n.intend(ctx, c); earlier != nil || err != nil {
+		return replayed[tools.Result](earlier, err)
+	}
+	if c.asked.Key != "" { // the caller may go: a repeated call is answered with the outcome
+		ctx = context.WithoutCancel(ctx)
+	}
+	res, err = a.Call(ctx, c.who, r)
+	if err != nil && ctx.Err() != nil {
+		err = device.Faultf(device.UnknownOutcome,
+			"the caller went before %s had answered; whether it did what was asked is not known", program)
+	}
+	return res, c.done(res, err)
+}
+
+// permitTool charges the permissions for a call of a tool. It is refused under limits: nobody knows
+// what they mean for it.
+func (n *Node) permitTool(c *call) error {
+	limits, err := n.takeBoth(c, false)
+	switch {
+	case err != nil:
+	case (c.terms.Confirm || limits.Confirm) && !n.owns(c.who):
+		err = device.Faultf(device.Denied,
+			"an owner would have to approve this call, and a tool of another program has no approvals")
+	case limits != (agents.Limits{}):
+		err = device.Faultf(device.Denied,
+			"your permission for this has limits that this tool knows nothing of; an owner can grant one without")
+	}
+	if err != nil {
+		return n.refuse(c.asked, err)
+	}
+	return nil
+}
+
+// argumentsOf returns the arguments of a tool for the journal. They stand under a name of their own: none
+// of them is that of an output.
+func argumentsOf(r tools.Call) (any, error) {
 	args := make(map[string]any)
-	if c.Args != nil {
-		if err := c.Args.Decode(&args); err != nil {
-			return 0, device.Faultf(device.Invalid, "the arguments are not an object: %w", err)
+	if r.Args != nil {
+		if err := r.Args.Decode(&args); err != nil {
+			return nil, device.Faultf(device.Invalid, "the arguments are not an object: %w", err)
 		}
 	}
-	asked.Via = n.via(p, c.Terms)
-	if asked.Args, err = json.Marshal(map[string]any{"arguments": args}, json.Deterministic(true)); err != nil {
-		return 0, device.Faultf(device.Invalid, "the arguments cannot be written as JSON: %w", err)
-	}
-	return checkTerms(c.Terms, asked)
+	return map[string]any{"arguments": args}, nil
 }

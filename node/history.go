@@ -15,29 +15,45 @@ const (
 )
 
 // History returns how a point went.
-func (n *Node) History(ctx context.Context, p agents.Principal, r agents.HistoryRequest) (agents.History, error) {
-	var from, to time.Time
-	c := call{who: p, ask: agents.Ask{Op: agents.OpHistory, Points: named(r.Point), Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
+func (n *Node) History(
+	ctx context.Context, p agents.Principal, r agents.HistoryRequest,
+) (out agents.History, err error) {
+	ask := agents.Ask{Op: agents.OpHistory, Points: named(r.Point), Effect: agents.Reads}
+	c := call{who: p, ask: ask, terms: r.Terms, args: r}
 	if o := n.sitesOf(p); o != nil && isElsewhere(r.Point) {
-		return askElsewhere(n, o, &c, func(o OtherSites, t agents.Terms) (agents.History, error) { r.Terms = t; return o.History(ctx, p, r) })
+		if err := n.beginElsewhere(&c); err != nil {
+			return out, err
+		}
+		defer c.end()
+		r.Terms = c.termsElsewhere()
+		return o.History(ctx, p, r)
 	}
-	return operate(n, &c, func(v *view) (err error) {
-		if err = v.offer().CheckPoint(agents.OpHistory, "point", r.Point, device.Value{}, v.offer().History); err == nil {
-			from, to, err = rangeOf(r, v.now())
-		}
-		return err
-	}, func(v *view) (agents.History, error) {
-		leave, err := n.readPast(ctx)
-		if err != nil {
-			return agents.History{}, err
-		}
-		defer leave()
-		of := v.point(r.Point)
-		if of.Kind == device.KindMeasurement {
-			return v.summarize(of, from, to, r.Steps)
-		}
+	v := n.enter(&c)
+	from, to, wrong := v.planHistory(r)
+	if err := n.begin(&c, wrong); err != nil {
+		return out, err
+	}
+	defer c.end()
+	leave, err := n.readPast(ctx)
+	if err != nil {
+		return out, v.redact(p, err)
+	}
+	defer leave()
+	of := v.point(r.Point)
+	if of.Kind != device.KindMeasurement {
 		return v.changes(p, of, from, to), nil
-	})
+	}
+	out, err = v.summarize(of, from, to, r.Steps)
+	return out, v.redact(p, err)
+}
+
+// planHistory checks a request, and returns the range of time that it asks for.
+func (v *view) planHistory(r agents.HistoryRequest) (from, to time.Time, err error) {
+	err = v.offer().CheckPoint(agents.OpHistory, "point", r.Point, device.Value{}, v.offer().History)
+	if err != nil {
+		return from, to, err
+	}
+	return rangeOf(r, v.now())
 }
 
 // readPast waits until fewer than two callers read the past, for which a small board's card and
@@ -91,7 +107,8 @@ func rangeOf(r agents.HistoryRequest, now time.Time) (from, to time.Time, err er
 func parseTime(field, text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || len(text) > len(time.RFC3339Nano) {
-		return t, device.Faultf(device.Invalid, "%s: %.40q is no time; write RFC 3339, such as 2026-01-31T18:00:00Z", field, text)
+		return t, device.Faultf(device.Invalid,
+			"%s: %.40q is no time; write RFC 3339, such as 2026-01-31T18:00:00Z", field, text)
 	}
 	return t, nil
 }
@@ -105,7 +122,9 @@ func (v *view) summarize(of *point, from, to time.Time, steps *float64) (agents.
 	if err != nil {
 		return agents.History{}, err
 	}
-	out := agents.History{Point: of.Address, Unit: of.Unit, Length: seconds(length), Steps: make([]agents.Step, 0, len(all))}
+	out := agents.History{
+		Point: of.Address, Unit: of.Unit, Length: seconds(length), Steps: make([]agents.Step, 0, len(all)),
+	}
 	var whole device.Summary
 	for _, s := range all {
 		if s.Good == 0 {
@@ -138,7 +157,8 @@ func (v *view) changes(p agents.Principal, of *point, from, to time.Time) agents
 			out.Changes = append(out.Changes[:0], out.Changes[maxChanges:]...)
 			out.Cut = true
 		}
-		out.Changes = append(out.Changes, agents.Event{Time: stamp(c.At), Value: c.Value, Holder: v.named(p, c.Holder), Cause: c.Cause})
+		e := agents.Event{Time: stamp(c.At), Value: c.Value, Holder: v.named(p, c.Holder), Cause: c.Cause}
+		out.Changes = append(out.Changes, e)
 		return true
 	}
 	if of.Kind != device.KindEvent {

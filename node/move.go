@@ -29,110 +29,70 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	if o := n.sitesOf(p); o != nil && isElsewhere(r.Output) {
 		return n.moveElsewhere(ctx, p, o, r)
 	}
-	came := time.Now()
-	c := call{
-		who: p, ask: agents.Ask{Op: agents.OpMove, Points: named(r.Output), Value: r.Value, For: lengthOf(r.For)}, terms: r.Terms,
-		args: func() any { _, args := tools.OfMove(r); return args },
-	}
-	a, err := n.admit(&c, func(v *view) error { return v.planMove(&c, r) })
-	if err != nil {
+	c := moveOf(p, r)
+	wrong := n.enter(&c).planMove(&c, r)
+	if err := n.admit(&c, wrong); err != nil {
 		return out, err
 	}
-	defer a.place.Leave()
+	defer c.end()
 	if c.ask.Effect == agents.Returns {
-		if err := n.permitReturn(&c, a.asked); err != nil {
+		if err := n.permitReturn(&c); err != nil {
 			return out, err
 		}
-		return n.release(ctx, p, a, r)
+		return n.release(ctx, &c, r)
 	}
-	late, err := checkTerms(c.terms, &a.asked)
-	if err != nil {
-		return out, n.refuse(a.asked, err)
-	}
-	if earlier, err := n.journal.Replay(a.asked); earlier != nil || err != nil {
+	if earlier, err := n.earlier(&c); earlier != nil || err != nil {
 		return replayed[agents.Output](earlier, err)
 	}
 	if c.renewal {
-		if err := inTime(ctx, came, late); err != nil {
-			return out, n.refuse(a.asked, err)
+		if err := c.inTime(ctx); err != nil {
+			return out, n.refuse(c.asked, err)
 		}
-		if out, err := a.view.renew(ctx, p, r, c.ask.For, a.limits); err == nil || device.AsFault(err).Kind != device.Expired {
-			n.journal.Add(a.asked, outcome(out, err))
+		if out, err := c.view.renew(ctx, &c, r); err == nil || device.AsFault(err).Kind != device.Expired {
+			n.journal.Add(c.asked, outcome(out, err))
 			return out, err
 		} // the lease has ended since, so that this would be a move
 	}
-	if r.Held && !a.view.holdsOther(p, r) {
-		return out, n.refuse(a.asked, device.Faultf(device.Expired, "%s is not held by the caller any more", r.Output))
+	if r.Held && !c.view.holdsOther(p, r) {
+		return out, n.refuse(c.asked, device.Faultf(device.Expired, "%s is not held by the caller any more", r.Output))
 	}
-	if err := a.view.try(ctx, p, r, c.ask.For, a.limits); err != nil && (device.AsFault(err).Kind != device.Busy || n.outranked(p, a.view, r.Output) == "") {
-		return out, n.refuse(a.asked, err)
+	if err := c.view.try(ctx, &c, r); err != nil &&
+		(device.AsFault(err).Kind != device.Busy || n.outranked(p, c.view, r.Output) == "") {
+		return out, n.refuse(c.asked, err)
 	}
-	c.holds = a.view.expected(r.Output, c.ask.For, a.limits)
-	limits, err := n.permit(&c, a.asked)
-	if err != nil {
+	c.holds = c.view.expected(&c, r.Output)
+	if err := n.permit(&c); err != nil {
 		return out, err
 	}
-	return actOnce(ctx, n, a.asked, came, late, func() (agents.Output, error) {
-		// From here on the caller may go: a repeated call is answered with the outcome.
-		ctx := context.WithoutCancel(ctx)
-		out, err := n.moveAbove(ctx, p, a.view, r, c.ask.For, limits)
-		n.noteBehalf(&c, out, err)
-		switch {
-		case err == nil && !n.mayHold(p, c.ask.Points): // revoked meanwhile
-			_, undone := a.view.Outputs.Release(ctx, r.Output)
-			return agents.Output{}, errors.Join(errRevoked, undone)
-		case err != nil:
-			n.recall() // it may have moved
-		}
-		return out, err
-	})
+	if earlier, err := n.intend(ctx, &c); earlier != nil || err != nil {
+		return replayed[agents.Output](earlier, err)
+	}
+	// From here on the caller may go: a repeated call is answered with the outcome.
+	ctx = context.WithoutCancel(ctx)
+	out, err = n.moveAbove(ctx, &c, r)
+	n.noteBehalf(&c, out, err)
+	switch {
+	case err == nil && !n.mayHold(p, c.ask.Points): // revoked meanwhile
+		_, undone := c.view.Outputs.Release(ctx, r.Output)
+		out, err = agents.Output{}, errors.Join(errRevoked, undone)
+	case err != nil:
+		n.recall() // it may have moved
+	}
+	return out, c.done(out, err)
 }
 
 // Try returns why an output of this site cannot be moved now. Nothing moves, and no rate is charged.
 func (n *Node) Try(ctx context.Context, p agents.Principal, r agents.MoveRequest) error {
-	c := call{
-		who:   p,
-		ask:   agents.Ask{Op: agents.OpMove, Points: named(r.Output), Value: r.Value, For: lengthOf(r.For)},
-		terms: r.Terms,
-		args:  none,
-	}
-	a, err := n.admit(&c, func(v *view) error { return v.planMove(&c, r) })
-	if err != nil {
+	c := moveOf(p, r)
+	wrong := n.enter(&c).planMove(&c, r)
+	if err := n.admit(&c, wrong); err != nil {
 		return err
 	}
-	defer a.place.Leave()
+	defer c.end()
 	if c.ask.Effect == agents.Returns {
 		return nil
 	}
-	return a.view.try(ctx, p, r, c.ask.For, a.limits)
-}
-
-// actOnce stores the intent of a call durably, then makes it, and journals its outcome. A call
-// with the same key before it answers for it. A call that came at a time and may not begin later
-// than late after it, or whose caller is gone, is not made.
-func actOnce[T any](ctx context.Context, n *Node, asked Asked, came time.Time, late time.Duration, act func() (T, error)) (out T, err error) {
-	end, earlier, err := n.journal.Begin(asked)
-	if earlier != nil || err != nil {
-		return replayed[T](earlier, err)
-	}
-	over := Outcome{Fault: string(device.UnknownOutcome), Says: "a defect of the program ended this call; whether it was done is not known"}
-	defer func() { end(over) }() // also of a panic: a repeated call does not wait for it
-	if err = inTime(ctx, came, late); err == nil {
-		out, err = act()
-	}
-	over = outcome(out, err)
-	return out, err
-}
-
-// inTime refuses a call that came at a time and may not begin now.
-func inTime(ctx context.Context, came time.Time, late time.Duration) error {
-	switch {
-	case ctx.Err() != nil:
-		return device.Faultf(device.Expired, "the caller had gone before this could begin, and nothing was done; call again with another key")
-	case late > 0 && time.Since(came) > late:
-		return device.Faultf(device.Expired, "this could not begin within %v, and nothing was done; call again with another key", late)
-	}
-	return nil
+	return c.view.try(ctx, &c, r)
 }
 
 // planMove checks a move, and finds out whether it returns to safe and whether an owner
@@ -164,14 +124,15 @@ func (v *view) planMove(c *call, r agents.MoveRequest) error {
 }
 
 // try asks the guard whether it would refuse a move now; nothing moves.
-func (v *view) try(ctx context.Context, p agents.Principal, r agents.MoveRequest, length time.Duration, l agents.Limits) error {
-	return v.redact(p, v.Outputs.Try(ctx, p.ID, r.Output, r.Value, v.within(r.Output, length, l)))
+func (v *view) try(ctx context.Context, c *call, r agents.MoveRequest) error {
+	return v.redact(c.who, v.Outputs.Try(ctx, c.who.ID, r.Output, r.Value, v.within(r.Output, c.ask.For, c.limits)))
 }
 
 // expected returns how long a move would hold an output now. The guard has just told its state.
-func (v *view) expected(output string, length time.Duration, l agents.Limits) time.Duration {
+func (v *view) expected(c *call, output string) time.Duration {
 	s, ok := v.Outputs.StatusOf(output)
-	if length = v.within(output, length, l); length == 0 {
+	length := v.within(output, c.ask.For, c.limits)
+	if length == 0 {
 		length = v.usual(output)
 	}
 	if ok && s.Spare > 0 {
@@ -180,9 +141,9 @@ func (v *view) expected(output string, length time.Duration, l agents.Limits) ti
 	return length
 }
 
-func (v *view) move(ctx context.Context, p agents.Principal, r agents.MoveRequest, length time.Duration, l agents.Limits) (agents.Output, error) {
-	s, err := v.Outputs.Move(ctx, p.ID, r.Output, r.Value, v.within(r.Output, length, l))
-	return v.output(s), v.redact(p, err)
+func (v *view) move(ctx context.Context, c *call, r agents.MoveRequest) (agents.Output, error) {
+	s, err := v.Outputs.Move(ctx, c.who.ID, r.Output, r.Value, v.within(r.Output, c.ask.For, c.limits))
+	return v.output(s), v.redact(c.who, err)
 }
 
 // holds reports whether p holds an output at the value that it asks for.
@@ -197,32 +158,34 @@ func (v *view) holdsOther(p agents.Principal, r agents.MoveRequest) bool {
 	return ok && s.Holder == p.ID && s.Goal != r.Value
 }
 
-// renew extends a lease of p. It is not charged and is journalled without a sync: renewals for a
-// day neither use up a rate nor wear out a card.
-func (v *view) renew(ctx context.Context, p agents.Principal, r agents.MoveRequest, length time.Duration, l agents.Limits) (agents.Output, error) {
-	s, err := v.Outputs.Renew(ctx, p.ID, r.Output, r.Value, v.within(r.Output, length, l))
-	return v.output(s), v.redact(p, err)
+// renew extends a lease of the caller. It is not charged and is journalled without a sync: renewals for
+// a day neither use up a rate nor wear out a card.
+func (v *view) renew(ctx context.Context, c *call, r agents.MoveRequest) (agents.Output, error) {
+	s, err := v.Outputs.Renew(ctx, c.who.ID, r.Output, r.Value, v.within(r.Output, c.ask.For, c.limits))
+	return v.output(s), v.redact(c.who, err)
 }
 
 // release returns an output to safe.
-func (n *Node) release(ctx context.Context, p agents.Principal, a admitted, r agents.MoveRequest) (out agents.Output, err error) {
-	idle := a.view.idle(r.Output)
+func (n *Node) release(ctx context.Context, c *call, r agents.MoveRequest) (out agents.Output, err error) {
+	v, p := c.view, c.who
+	idle := v.idle(r.Output)
 	if !idle { // before it can be seen
 		n.released.Store(r.Output, releaser{n.owns(p), n.rank(p.ID)})
 	}
 	if r.Value.IsZero() {
 		var s guard.Status
 		if r.Held {
-			s, err = a.view.Outputs.Renew(ctx, p.ID, r.Output, a.view.output(guard.Status{Output: r.Output}).Safe, 0)
+			s, err = v.Outputs.Renew(ctx, p.ID, r.Output, v.output(guard.Status{Output: r.Output}).Safe, 0)
 		} else {
-			s, err = a.view.Outputs.Release(ctx, r.Output)
+			s, err = v.Outputs.Release(ctx, r.Output)
 		}
-		out, err = a.view.output(s), a.view.redact(p, err)
+		out, err = v.output(s), v.redact(p, err)
 	} else {
-		out, err = a.view.move(ctx, p, r, lengthOf(r.For), agents.Limits{})
+		c.limits = agents.Limits{}
+		out, err = v.move(ctx, c, r)
 	}
 	if !idle {
-		n.journal.Add(a.asked, outcome(out, err))
+		n.journal.Add(c.asked, outcome(out, err))
 	}
 	return out, err
 }
@@ -243,53 +206,44 @@ func (n *Node) NoteDefect(agent string, err error) {
 }
 
 // Stop sends every output to safe until an owner resets the emergency stop.
-func (n *Node) Stop(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Stopped], error) {
+func (n *Node) Stop(
+	ctx context.Context, p agents.Principal, r agents.SiteRequest,
+) (out agents.Answers[agents.Stopped], err error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpStop, Effect: agents.Returns}, terms: r.Terms, args: none}
-	a, err := n.admit(&c, oneSite(r))
-	if err != nil {
-		return agents.Answers[agents.Stopped]{}, err
+	v := n.enter(&c)
+	if err := n.admit(&c, oneSite(r)); err != nil {
+		return out, err
 	}
-	defer a.place.Leave()
-	v := a.view
+	defer c.end()
 	if !v.offer().Stop {
-		return agents.Answers[agents.Stopped]{}, n.refuse(a.asked, device.Faultf(device.Invalid, "this site has no outputs to stop"))
+		return out, n.refuse(c.asked, device.Faultf(device.Invalid, "this site has no outputs to stop"))
 	}
-	if err := n.permitReturn(&c, a.asked); err != nil {
-		return agents.Answers[agents.Stopped]{}, err
+	if err := n.permitReturn(&c); err != nil {
+		return out, err
 	}
 	idle := v.Outputs.Stopped()
-	out := agents.Stopped{Stopped: true, Outputs: []agents.Output{}}
+	stopped := agents.Stopped{Stopped: true, Outputs: []agents.Output{}}
 	if err = v.redact(p, v.Outputs.Stop(ctx)); err == nil {
 		for _, s := range v.Outputs.Status() {
 			if v.sees(agents.OpOwn, s.Output) {
-				out.Outputs = append(out.Outputs, v.output(s))
+				stopped.Outputs = append(stopped.Outputs, v.output(s))
 			}
 		}
+		out.Sites = []agents.Stopped{stopped}
 	}
 	if !idle {
-		n.journal.Add(a.asked, outcome(out, err))
+		n.journal.Add(c.asked, outcome(stopped, err))
 	}
-	if err != nil {
-		return agents.Answers[agents.Stopped]{}, err
-	}
-	return agents.Answers[agents.Stopped]{Sites: []agents.Stopped{out}}, nil
+	return out, err
 }
 
-// within is how long an output is held that a caller may hold for so long only. Longer
-// ones that it asked for were refused before. usual is the length of a move without one.
-func within(length, usual time.Duration, l agents.Limits) time.Duration {
-	if length == 0 && l.Lease > 0 && l.Lease < usual {
+// within returns how long an output is held by a caller that may hold it for so long only. Longer
+// lengths that it asked for were refused before.
+func (v *view) within(output string, length time.Duration, l agents.Limits) time.Duration {
+	if length == 0 && l.Lease > 0 && l.Lease < v.usual(output) {
 		return l.Lease
 	}
 	return length
-}
-
-// within is within for an output of this site.
-func (v *view) within(output string, length time.Duration, l agents.Limits) time.Duration {
-	if length > 0 || l.Lease == 0 {
-		return length
-	}
-	return within(length, v.usual(output), l)
 }
 
 // usual returns how long the guard holds an output for a move without a length.
@@ -308,22 +262,21 @@ func lengthOf(forSeconds *float64) time.Duration {
 	return time.Duration(math.Ceil(*forSeconds * float64(time.Second)))
 }
 
-// checkTerms checks the terms of a call, and copies its key. Late is how long after its coming the
-// call may still begin; 0 is for ever.
-func checkTerms(t agents.Terms, asked *Asked) (late time.Duration, err error) {
-	if t.Key != nil {
-		asked.Key = *t.Key
+// checkTerms checks the terms of a call, and takes over its key.
+func (c *call) checkTerms() error {
+	if c.terms.Key != nil {
+		c.asked.Key = *c.terms.Key
 	}
-	if err := t.CheckKey(); err != nil {
-		return 0, err
+	if err := c.terms.CheckKey(); err != nil || c.terms.Within == nil {
+		return err
 	}
-	if t.Within == nil {
-		return 0, nil
+	s := *c.terms.Within
+	if !(s > 0 && s <= maxWithin.Seconds()) {
+		return device.Faultf(device.Invalid,
+			"agentsite/expires-in: write a number of seconds above 0, at most %v", maxWithin.Seconds())
 	}
-	if s := *t.Within; !(s > 0 && s <= maxWithin.Seconds()) {
-		return 0, device.Faultf(device.Invalid, "agentsite/expires-in: write a number of seconds above 0, at most %v", maxWithin.Seconds())
-	}
-	return max(1, time.Duration(*t.Within*float64(time.Second))), nil
+	c.late = max(1, time.Duration(s*float64(time.Second)))
+	return nil
 }
 
 // outcome returns the outcome of a call for the journal; v is its result.

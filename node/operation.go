@@ -1,28 +1,49 @@
 package node
 
 import (
+	"context"
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 
 	"github.com/go-json-experiment/json"
 )
 
-// call is one operation that a principal asks for.
+// call is one operation that a principal asks for. It takes these steps in this order, and ends at the
+// first one that refuses it:
+//
+//   - enter: the caller is known, and the call came through few enough others;
+//   - admit: the request makes sense for what the caller sees, its permissions allow it, and it has a place;
+//   - permit: an owner has approved it, if one has to, and the permissions are charged;
+//   - intend, of a call that is written down before it is made: its intent is durable.
+//
+// Then it is made, and end follows.
 type call struct {
-	who     agents.Principal
-	ask     agents.Ask
-	terms   agents.Terms
-	args    func() any    // the arguments of the tool that renders it
+	who   agents.Principal
+	ask   agents.Ask
+	terms agents.Terms
+	args  any  // of the tool that renders it
+	far   bool // it is made on other sites
+	came  time.Time
+
+	refused error         // by enter
+	view    *view         // the site as the caller sees it
 	confirm bool          // the output's owner wants to be asked first
 	renewal bool          // of what the caller holds, if its permission is still one to renew
 	holds   time.Duration // how long a move would hold its output now
 	lent    bool          // the permission of the asker for whom it is made was charged
+
+	asked  Asked // as the journal has it
+	limits agents.Limits
+	place  Place
+	late   time.Duration // how long after it came it may begin; 0 for ever
+	finish func(Outcome) // completes the journal's entry; nil for a call without one
 }
 
 // none are the arguments of a tool that has none.
-func none() any { return struct{}{} }
+var none any = struct{}{}
 
 // named leaves out a point that is left out.
 func named(point string) []string {
@@ -32,112 +53,188 @@ func named(point string) []string {
 	return []string{point}
 }
 
-// admitted is a call that its caller may make, as far as is known before it is charged.
-type admitted struct {
-	view   *view
-	asked  Asked
-	limits agents.Limits
-	place  Place
+// moveOf returns the call of a move.
+func moveOf(p agents.Principal, r agents.MoveRequest) call {
+	_, args := tools.OfMove(r)
+	ask := agents.Ask{Op: agents.OpMove, Points: named(r.Output), Value: r.Value, For: lengthOf(r.For)}
+	return call{who: p, ask: ask, terms: r.Terms, args: args, came: time.Now()}
 }
 
-// admit begins every operation: the caller is known, the request makes sense (check), the
-// caller may ask for that, and has a place for it. Where it succeeds, the place is left
-// afterwards.
-func (n *Node) admit(c *call, check func(*view) error) (a admitted, err error) {
-	if err := known(c.who); err != nil {
-		return a, err
+// enter returns the site as the caller sees it, which is nothing for one that is refused.
+func (n *Node) enter(c *call) *view {
+	c.asked = Asked{Who: c.who.ID, Tool: c.ask.Name()}
+	if c.refused = known(c.who); c.refused == nil {
+		if err := n.checkVia(c.terms.Via, c.far); err != nil {
+			c.refused = n.refuse(c.asked, err)
+		}
 	}
-	if err := n.checkVia(c.terms.Via); err != nil {
-		return a, n.refuse(Asked{Who: c.who.ID, Tool: c.ask.Name()}, err)
+	if c.refused != nil {
+		c.view = noSite().whole
+	} else {
+		c.view, _ = n.seenBy(c.who)
 	}
-	a.view, _ = n.seenBy(c.who)
-	wrong := check(a.view)
-	a.asked = Asked{Who: c.who.ID, Tool: c.ask.Name()}
+	return c.view
+}
+
+// begin is admit and permit. Where it succeeds, end follows.
+func (n *Node) begin(c *call, wrong error) error {
+	if err := n.admit(c, wrong); err != nil {
+		return err
+	}
+	if err := n.permit(c); err != nil {
+		c.end()
+		return err
+	}
+	return nil
+}
+
+// admit decides about a call that has entered, as far as that is known before it is charged. wrong is
+// why the request makes no sense, which only a caller learns that may make it, or that names no point.
+// Where it succeeds, end follows.
+func (n *Node) admit(c *call, wrong error) (err error) {
+	if c.refused != nil {
+		return c.refused
+	}
 	if c.renewal {
-		a.limits, err = n.mayRenew(c.who, c.ask)
-		c.renewal = err == nil && (!c.confirm && !a.limits.Confirm || n.owns(c.who))
+		c.limits, err = n.mayRenew(c.who, c.ask)
+		c.renewal = c.far || err == nil && (!c.confirm && !c.limits.Confirm || n.owns(c.who))
 	}
 	if !c.renewal {
-		a.limits, err = n.mayBoth(c)
+		c.limits, err = n.mayBoth(c)
+	}
+	if c.far && err == nil {
+		err = n.mayThere(c)
 	}
 	switch {
-	case wrong != nil && (err == nil || len(c.ask.Points) == 0): // it names only what it may see
+	case wrong != nil && (err == nil || len(c.ask.Points) == 0):
 		if c.ask.Effect == agents.Reads {
-			return a, wrong
+			return wrong
 		}
-		return a, n.refuse(a.asked, wrong)
+		return n.refuse(c.asked, wrong)
 	case err != nil:
-		return a, n.refuse(a.asked, err)
+		return n.refuse(c.asked, err)
 	}
-	if a.place, err = n.Hold(c.who, quotaOf(c.ask)); err != nil {
-		return a, n.refuse(a.asked, err)
+	if c.place, err = n.Hold(c.who, quotaOf(c.ask)); err != nil {
+		return n.refuse(c.asked, err)
 	}
 	if c.ask.Effect != agents.Reads { // readings are not written down
-		a.asked.Via = n.via(c.who, c.terms)
-		if a.asked.Args, err = c.encode(); err != nil {
-			a.place.Leave()
-			return a, n.refuse(a.asked, err)
+		if err := n.describe(c); err != nil {
+			c.end()
+			return n.refuse(c.asked, err)
 		}
 	}
-	return a, nil
+	return nil
 }
 
-// encode writes the arguments as JSON, the same for equal arguments.
-func (c *call) encode() ([]byte, error) { return json.Marshal(c.args(), json.Deterministic(true)) }
-
-// operate performs an operation that moves nothing.
-func operate[T any](n *Node, c *call, check func(*view) error, do func(*view) (T, error)) (res T, err error) {
-	a, err := n.admit(c, check)
+// describe writes down through whom a call came, and its arguments: the same for equal arguments.
+func (n *Node) describe(c *call) (err error) {
+	c.asked.Via = n.via(c.who, c.terms)
+	c.asked.Args, err = json.Marshal(c.args, json.Deterministic(true))
 	if err != nil {
-		return res, err
+		return device.Faultf(device.Invalid, "the arguments cannot be written as JSON: %w", err)
 	}
-	defer a.place.Leave()
-	if _, err := n.permit(c, a.asked); err != nil {
-		return res, err
-	}
-	res, err = do(a.view)
-	return res, a.view.redact(c.who, err)
+	return nil
 }
 
 // permit charges the permissions that decide about a call, after an owner confirmed the call if
 // one of them or the output demands it. An owner's own call counts as confirmed. An earlier
 // check of the permissions does not count: another call may have used up a rate meanwhile, so that
 // a stricter permission decides.
-func (n *Node) permit(c *call, asked Asked) (limits agents.Limits, err error) {
+func (n *Node) permit(c *call) (err error) {
 	confirmed := n.owns(c.who)
 	for demanded := c.confirm || c.terms.Confirm; ; demanded = true {
 		if demanded && !confirmed {
-			if err := n.approved(c, asked); err != nil {
-				return limits, err
+			if err := n.approved(c); err != nil {
+				return err
 			}
 			confirmed = true
 		}
-		if limits, err = n.takeBoth(c, confirmed); err != nil {
-			return limits, n.refuse(asked, err)
+		if c.limits, err = n.takeBoth(c, confirmed); err != nil {
+			return n.refuse(c.asked, err)
 		}
-		if confirmed || !limits.Confirm {
-			return limits, nil
+		if confirmed || !c.limits.Confirm {
+			break
 		}
 	}
+	if c.far {
+		if err := n.takeThere(c); err != nil {
+			return n.refuse(c.asked, err)
+		}
+	}
+	return nil
 }
 
 // approved takes an owner's yes to a call, or returns an *agents.ApprovalNeeded.
-func (n *Node) approved(c *call, asked Asked) (err error) {
+func (n *Node) approved(c *call) (err error) {
 	if c.terms.NoApproval {
-		return n.refuse(asked, errConfirm)
+		return n.refuse(c.asked, errConfirm)
 	}
-	if asked.Args == nil {
-		asked.Via = n.via(c.who, c.terms)
-		asked.Args, err = c.encode()
+	if c.asked.Args == nil {
+		err = n.describe(c)
 	}
 	if err == nil {
-		err = n.requests.ask(asked, c.holds, c.terms.Approval, func() (Place, error) { return n.Hold(c.who, approvals) })
+		hold := func() (Place, error) { return n.Hold(c.who, approvals) }
+		err = n.requests.ask(c.asked, c.holds, c.terms.Approval, hold)
 	}
 	if _, waits := err.(*agents.ApprovalNeeded); err != nil && !waits {
-		return n.refuse(asked, err)
+		return n.refuse(c.asked, err)
 	}
 	n.hub.Announce(agents.Change{Approvals: true})
 	return err
+}
+
+// earlier takes over the key of a call, and returns the outcome of a call with the same key before it;
+// nil where there was none.
+func (n *Node) earlier(c *call) (*Outcome, error) {
+	if err := c.checkTerms(); err != nil {
+		return nil, n.refuse(c.asked, err)
+	}
+	return n.journal.Replay(c.asked)
+}
+
+// intend stores the intent of a call durably. Then done follows with the outcome, unless a call with
+// the same key came before, whose outcome it returns, or the call may not begin any more.
+func (n *Node) intend(ctx context.Context, c *call) (earlier *Outcome, err error) {
+	finish, earlier, err := n.journal.Begin(c.asked)
+	if earlier != nil || err != nil {
+		return earlier, err
+	}
+	c.finish = finish
+	if err := c.inTime(ctx); err != nil {
+		return nil, c.done(nil, err)
+	}
+	return nil, nil
+}
+
+// inTime refuses a call that may not begin any more, because it came too long ago or its caller is gone.
+func (c *call) inTime(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return device.Faultf(device.Expired,
+			"the caller had gone before this could begin, and nothing was done; call again with another key")
+	case c.late > 0 && time.Since(c.came) > c.late:
+		return device.Faultf(device.Expired,
+			"this could not begin within %v, and nothing was done; call again with another key", c.late)
+	}
+	return nil
+}
+
+// done journals the outcome of a call whose intent is stored, and returns err.
+func (c *call) done(v any, err error) error {
+	c.finish(outcome(v, err))
+	c.finish = nil
+	return err
+}
+
+// end gives back the place of a call. If a panic has ended the call, its outcome is not known.
+func (c *call) end() {
+	if c.finish != nil { // a repeated call does not wait for it
+		c.finish(Outcome{
+			Fault: string(device.UnknownOutcome),
+			Says:  "a defect of the program ended this call; whether it was done is not known",
+		})
+	}
+	c.place.Leave()
 }
 
 // refuse counts a refusal, and returns it.

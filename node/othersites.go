@@ -4,12 +4,10 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/op"
 	"agentsite/agents/principal"
-	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/device/guard"
 )
@@ -76,62 +74,40 @@ func (n *Node) forSites(ask agents.Ask, do func(agents.Principal, agents.Ask) er
 	return nil
 }
 
-// admitElsewhere is admit for a call of a hosted agent on other sites: its own permission and that
-// of all agents there allow it.
-func (n *Node) admitElsewhere(c *call) (a admitted, err error) {
-	a.asked = Asked{Who: c.who.ID, Tool: c.ask.Name()}
-	if err = n.checkVia(c.terms.Via); err == nil && len(c.terms.Via) == agents.MaxVia {
-		err = device.Faultf(device.Denied, "this call came through %d sites and agents, and goes through no more", agents.MaxVia)
-	}
-	if err == nil && c.renewal {
-		a.limits, err = n.mayRenew(c.who, c.ask)
-	} else if err == nil {
-		a.limits, err = n.mayBoth(c)
-	}
-	if err == nil {
-		err = n.forSites(c.ask, func(all agents.Principal, ask agents.Ask) error {
-			limits, err := n.may(all, ask)
-			if err != nil && c.renewal && device.AsFault(err).Kind == device.Busy {
-				err = nil // a renewal is not charged
-			}
-			c.confirm = c.confirm || limits.Confirm
-			if limits.Lease > 0 && (a.limits.Lease == 0 || limits.Lease < a.limits.Lease) {
-				a.limits.Lease = limits.Lease
-			}
-			return err
-		})
-	}
-	if c.confirm = c.confirm || a.limits.Confirm || c.terms.Confirm; err == nil && c.renewal && c.confirm {
-		err = device.Faultf(device.Expired, "an owner confirms each time that %s is held", c.ask.Points[0])
-	}
-	if err == nil {
-		a.place, err = n.Hold(c.who, quotaOf(c.ask))
-	}
-	if err == nil && c.ask.Effect != agents.Reads {
-		a.asked.Via = n.via(c.who, c.terms)
-		if a.asked.Args, err = c.encode(); err != nil {
-			a.place.Leave()
-		}
-	}
-	if err != nil {
-		return a, n.refuse(a.asked, err)
-	}
-	return a, nil
-}
-
-// permitElsewhere is permit for a call on other sites: it charges both permissions.
-func (n *Node) permitElsewhere(c *call, asked Asked) error {
-	if _, err := n.permit(c, asked); err != nil {
-		return err
-	}
+// mayThere narrows the limits of a call on other sites by those of all agents together there.
+func (n *Node) mayThere(c *call) error {
 	err := n.forSites(c.ask, func(all agents.Principal, ask agents.Ask) error {
-		_, err := n.take(all, ask, true) // c.confirm has asked the owner
+		limits, err := n.may(all, ask)
+		if err != nil && c.renewal && device.AsFault(err).Kind == device.Busy {
+			err = nil // a renewal is not charged
+		}
+		c.confirm = c.confirm || limits.Confirm
+		if limits.Lease > 0 && (c.limits.Lease == 0 || limits.Lease < c.limits.Lease) {
+			c.limits.Lease = limits.Lease
+		}
 		return err
 	})
-	if err != nil {
-		return n.refuse(asked, err)
+	c.confirm = c.confirm || c.limits.Confirm || c.terms.Confirm
+	if err == nil && c.renewal && c.confirm {
+		err = device.Faultf(device.Expired, "an owner confirms each time that %s is held", c.ask.Points[0])
 	}
-	return nil
+	return err
+}
+
+// takeThere charges the permission of all agents together for a call on other sites. mayThere has
+// found out whether an owner is to be asked.
+func (n *Node) takeThere(c *call) error {
+	return n.forSites(c.ask, func(all agents.Principal, ask agents.Ask) error {
+		_, err := n.take(all, ask, true)
+		return err
+	})
+}
+
+// beginElsewhere is begin for a call on other sites.
+func (n *Node) beginElsewhere(c *call) error {
+	c.far = true
+	n.enter(c)
+	return n.begin(c, nil)
 }
 
 // termsElsewhere are those of a call that the other site is told: an approval that was taken here is
@@ -144,44 +120,26 @@ func (c *call) termsElsewhere() agents.Terms {
 	return t
 }
 
-// askElsewhere makes a call of a hosted agent on another site that moves nothing.
-func askElsewhere[T any](n *Node, o OtherSites, c *call, do func(OtherSites, agents.Terms) (T, error)) (res T, err error) {
-	a, err := n.admitElsewhere(c)
-	if err != nil {
-		return res, err
-	}
-	defer a.place.Leave()
-	if err := n.permitElsewhere(c, a.asked); err != nil {
-		return res, err
-	}
-	return do(o, c.termsElsewhere())
-}
-
 // moveElsewhere is Move for an output of another site, whose guard decides. The request is also
 // journalled here.
-func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSites, r agents.MoveRequest) (out agents.Output, err error) {
-	came := time.Now()
-	c := call{
-		who: p, ask: agents.Ask{Op: agents.OpMove, Points: named(r.Output), Value: r.Value, For: lengthOf(r.For)}, terms: r.Terms,
-		args: func() any { _, args := tools.OfMove(r); return args },
-	}
+func (n *Node) moveElsewhere(
+	ctx context.Context, p agents.Principal, o OtherSites, r agents.MoveRequest,
+) (out agents.Output, err error) {
+	c := moveOf(p, r)
+	c.far, c.renewal = true, r.Held && !r.Value.IsZero()
 	if r.Value.IsZero() {
 		c.ask.Effect = agents.Returns
 	}
-	c.renewal = r.Held && !r.Value.IsZero()
-	a, err := n.admitElsewhere(&c)
-	if err != nil {
+	n.enter(&c)
+	if err := n.admit(&c, agents.CheckNumber("for_seconds", r.For)); err != nil {
 		return out, err
 	}
-	defer a.place.Leave()
-	if err := agents.CheckNumber("for_seconds", r.For); err != nil {
-		return out, n.refuse(a.asked, err)
-	}
-	if r.For == nil && a.limits.Lease > 0 { // the other site's own length may be longer
-		r.For = new(min(a.limits.Lease, guard.DefaultFor).Seconds())
+	defer c.end()
+	if r.For == nil && c.limits.Lease > 0 { // the other site's own length may be longer
+		r.For = new(min(c.limits.Lease, guard.DefaultFor).Seconds())
 	}
 	if r.Value.IsZero() {
-		if err := n.permitReturn(&c, a.asked); err != nil {
+		if err := n.permitReturn(&c); err != nil {
 			return out, err
 		}
 		r.Approval = "" // of this site's owner
@@ -191,30 +149,27 @@ func (n *Node) moveElsewhere(ctx context.Context, p agents.Principal, o OtherSit
 		if c.renewal {
 			n.noteBehalf(&c, out, err)
 		}
-		n.journal.Add(a.asked, outcome(out, err))
+		n.journal.Add(c.asked, outcome(out, err))
 		return out, err
 	}
-	late, err := checkTerms(c.terms, &a.asked)
-	if err != nil {
-		return out, n.refuse(a.asked, err)
-	}
-	if earlier, err := n.journal.Replay(a.asked); earlier != nil || err != nil {
+	if earlier, err := n.earlier(&c); earlier != nil || err != nil {
 		return replayed[agents.Output](earlier, err)
 	}
 	site, _, _ := strings.Cut(r.Output, "/")
 	if err := o.Away(site); err != nil { // rather than an entry for each try
-		return out, n.refuse(a.asked, err)
+		return out, n.refuse(c.asked, err)
 	}
-	if err := n.permitElsewhere(&c, a.asked); err != nil {
+	if err := n.permit(&c); err != nil {
 		return out, err
 	}
-	return actOnce(ctx, n, a.asked, came, late, func() (agents.Output, error) { // the other site completes what it has begun
-		r.Terms = c.termsElsewhere()
-		out, err := o.Move(ctx, p, r)
-		n.noteBehalf(&c, out, err)
-		n.recall() // what ended meanwhile
-		return out, err
-	})
+	if earlier, err := n.intend(ctx, &c); earlier != nil || err != nil {
+		return replayed[agents.Output](earlier, err)
+	}
+	r.Terms = c.termsElsewhere()
+	out, err = o.Move(ctx, p, r) // the other site completes what it has begun
+	n.noteBehalf(&c, out, err)
+	n.recall() // what ended meanwhile
+	return out, c.done(out, err)
 }
 
 // seesElsewhere reports whether p and all agents together have a permission for an operation on
@@ -311,16 +266,14 @@ func (n *Node) readBoth(ctx context.Context, p agents.Principal, o OtherSites, r
 	}
 	if len(there) > 0 {
 		c := call{who: p, ask: agents.Ask{Op: agents.OpRead, Points: there, Effect: agents.Reads}, terms: r.Terms, args: none}
-		why := "its site does not answer"
-		answer, err := askElsewhere(n, o, &c, func(o OtherSites, t agents.Terms) (agents.Readings, error) {
-			answer, err := o.Read(ctx, p, agents.ReadRequest{Points: there, Terms: t, Detail: r.Detail})
-			if err != nil {
-				why = device.AsFault(err).Msg
-			}
-			return answer, nil
-		})
-		if err != nil {
+		if err := n.beginElsewhere(&c); err != nil {
 			return out, err
+		}
+		defer c.end()
+		why := "its site does not answer"
+		answer, err := o.Read(ctx, p, agents.ReadRequest{Points: there, Terms: c.termsElsewhere(), Detail: r.Detail})
+		if err != nil {
+			why = device.AsFault(err).Msg
 		}
 		out.Missed = answer.Missed
 		for _, address := range there {

@@ -18,12 +18,13 @@ func (n *Node) watchBoth(ctx context.Context, p agents.Principal, o OtherSites, 
 	here.Points, there.Points = split(r.Points)
 	here.OfferOnly = r.OfferOnly || len(here.Points) == 0 && len(there.Points) > 0
 	if len(there.Points) > 0 {
-		c := call{who: p, ask: agents.Ask{Op: agents.OpWatch, Points: there.Points, Effect: agents.Reads}, terms: r.Terms, args: none}
-		a, err := n.admitElsewhere(&c)
-		if err != nil {
+		ask := agents.Ask{Op: agents.OpWatch, Points: there.Points, Effect: agents.Reads}
+		c := call{who: p, ask: ask, terms: r.Terms, args: none, far: true}
+		n.enter(&c)
+		if err := n.admit(&c, nil); err != nil {
 			return err
 		}
-		a.place.Leave() // the watch of this site has one
+		c.end() // the watch of this site has a place
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	var running sync.WaitGroup

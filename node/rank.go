@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"slices"
-	"time"
 
 	"agentsite/agents"
 	"agentsite/device"
@@ -83,17 +82,18 @@ func (n *Node) outranked(p agents.Principal, v *view, output string) (holder str
 	return ""
 }
 
-// moveAbove moves an output, also if p outranks its holder. It does so without a step through safe,
-// which the hardware would see. A refused move leaves it to that holder.
-func (n *Node) moveAbove(ctx context.Context, p agents.Principal, v *view, r agents.MoveRequest, length time.Duration, l agents.Limits) (agents.Output, error) {
-	out, err := v.move(ctx, p, r, length, l)
+// moveAbove moves an output, also if its caller outranks its holder. It does so without a step through
+// safe, which the hardware would see. A refused move leaves it to that holder.
+func (n *Node) moveAbove(ctx context.Context, c *call, r agents.MoveRequest) (agents.Output, error) {
+	out, err := c.view.move(ctx, c, r)
 	if err == nil || device.AsFault(err).Kind != device.Busy {
 		return out, err
 	}
-	holder := n.outranked(p, v, r.Output)
+	holder := n.outranked(c.who, c.view, r.Output)
 	if holder == "" {
 		return out, err
 	}
-	s, err := v.Outputs.MoveOver(ctx, p.ID, holder, r.Output, r.Value, v.within(r.Output, length, l))
-	return v.output(s), v.redact(p, err)
+	length := c.view.within(r.Output, c.ask.For, c.limits)
+	s, err := c.view.Outputs.MoveOver(ctx, c.who.ID, holder, r.Output, r.Value, length)
+	return c.view.output(s), c.view.redact(c.who, err)
 }

@@ -13,26 +13,30 @@ import (
 )
 
 // Points lists the points that p sees.
-func (n *Node) Points(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.PointList, error) {
+func (n *Node) Points(
+	ctx context.Context, p agents.Principal, r agents.SiteRequest,
+) (out agents.PointList, err error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpPoints, Effect: agents.Reads}, terms: r.Terms, args: none}
-	all, err := operate(n, &c, oneSite(r), func(v *view) (agents.PointList, error) {
-		list, err := v.list()
-		return agents.PointList{Points: list}, err
-	})
-	if o := n.sitesOf(p); o != nil && err == nil {
-		all = n.addPoints(ctx, p, o, r.Terms, all)
+	v := n.enter(&c)
+	if err := n.begin(&c, oneSite(r)); err != nil {
+		return out, err
 	}
-	return all, err
+	defer c.end()
+	if out.Points, err = v.list(); err != nil {
+		return out, v.redact(p, err)
+	}
+	if o := n.sitesOf(p); o != nil {
+		out = n.addPoints(ctx, p, o, r.Terms, out)
+	}
+	return out, nil
 }
 
 // oneSite refuses a request that names a site: there is one here.
-func oneSite(r agents.SiteRequest) func(*view) error {
-	return func(*view) error {
-		if r.Site != "" {
-			return device.Faultf(device.Invalid, "site: there is one site here; leave it out")
-		}
-		return nil
+func oneSite(r agents.SiteRequest) error {
+	if r.Site != "" {
+		return device.Faultf(device.Invalid, "site: there is one site here; leave it out")
 	}
+	return nil
 }
 
 // Read returns the latest readings.
@@ -43,22 +47,25 @@ func (n *Node) Read(ctx context.Context, p agents.Principal, r agents.ReadReques
 	return n.readHere(p, r)
 }
 
-func (n *Node) readHere(p agents.Principal, r agents.ReadRequest) (agents.Readings, error) {
-	c := call{who: p, ask: agents.Ask{Op: agents.OpRead, Points: r.Points, Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
-	return operate(n, &c, func(v *view) error { return v.checkPoints(r.Points) }, func(v *view) (agents.Readings, error) {
-		points := r.Points
-		if len(points) == 0 {
-			points = v.offer().Read
+func (n *Node) readHere(p agents.Principal, r agents.ReadRequest) (out agents.Readings, err error) {
+	c := call{who: p, ask: agents.Ask{Op: agents.OpRead, Points: r.Points, Effect: agents.Reads}, terms: r.Terms, args: r}
+	v := n.enter(&c)
+	if err := n.begin(&c, v.checkPoints(r.Points)); err != nil {
+		return out, err
+	}
+	defer c.end()
+	points := r.Points
+	if len(points) == 0 {
+		points = v.offer().Read
+	}
+	out.Readings = make([]agents.Reading, len(points))
+	for i, address := range points {
+		out.Readings[i] = n.reading(v, address)
+		if r.Detail {
+			out.Readings[i].Detail = v.detail(p, address)
 		}
-		out := agents.Readings{Readings: make([]agents.Reading, len(points))}
-		for i, address := range points {
-			out.Readings[i] = n.reading(v, address)
-			if r.Detail {
-				out.Readings[i].Detail = v.detail(p, address)
-			}
-		}
-		return out, nil
-	})
+	}
+	return out, nil
 }
 
 // checkPoints refuses points that are not there, and more than there are.
@@ -128,11 +135,17 @@ func (v *view) doing(p agents.Principal, s guard.Status) agents.OutputDetail {
 }
 
 // Status returns how the site is.
-func (n *Node) Status(_ context.Context, p agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Status], error) {
+func (n *Node) Status(
+	_ context.Context, p agents.Principal, r agents.SiteRequest,
+) (out agents.Answers[agents.Status], err error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpStatus, Effect: agents.Reads}, terms: r.Terms, args: none}
-	return operate(n, &c, oneSite(r), func(v *view) (agents.Answers[agents.Status], error) {
-		return agents.Answers[agents.Status]{Sites: []agents.Status{n.status(v, p)}}, nil
-	})
+	v := n.enter(&c)
+	if err := n.begin(&c, oneSite(r)); err != nil {
+		return out, err
+	}
+	defer c.end()
+	out.Sites = []agents.Status{n.status(v, p)}
+	return out, nil
 }
 
 func (n *Node) status(v *view, p agents.Principal) agents.Status {
@@ -143,7 +156,8 @@ func (n *Node) status(v *view, p agents.Principal) agents.Status {
 	}
 	for _, d := range v.Devices {
 		if v.seesOf(d) {
-			out.Devices = append(out.Devices, agents.DeviceStatus{Device: d.Name, Model: d.Description.Model, Faults: n.faults(v, d)})
+			its := agents.DeviceStatus{Device: d.Name, Model: d.Description.Model, Faults: n.faults(v, d)}
+			out.Devices = append(out.Devices, its)
 		}
 	}
 	for _, s := range v.Outputs.Status() {

@@ -18,49 +18,64 @@ const (
 
 // Show shows a text on a display.
 func (n *Node) Show(ctx context.Context, p agents.Principal, r agents.ShowRequest) error {
-	c := call{who: p, ask: agents.Ask{Op: agents.OpShow, Points: named(r.Display)}, terms: r.Terms, args: func() any { return r }}
+	c := call{who: p, ask: agents.Ask{Op: agents.OpShow, Points: named(r.Display)}, terms: r.Terms, args: r}
 	if o := n.sitesOf(p); o != nil && isElsewhere(r.Display) {
-		_, err := askElsewhere(n, o, &c, func(o OtherSites, t agents.Terms) (struct{}, error) {
-			r.Terms = t
-			return struct{}{}, o.Show(ctx, p, r)
-		})
-		return err
-	}
-	_, err := operate(n, &c, func(v *view) error {
-		if err := v.offer().CheckPoint(agents.OpShow, "display", r.Display, device.Value{}, v.offer().Show); err != nil {
+		if err := n.beginElsewhere(&c); err != nil {
 			return err
 		}
-		return checkText(r.Text)
-	}, func(v *view) (struct{}, error) {
-		of := v.point(r.Display)
-		d, ok := of.device.(device.Display)
-		if !ok {
-			return struct{}{}, device.Faultf(device.Internal, "%s cannot show a text after all", r.Display)
-		}
-		return useDriver(ctx, of, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, d.Show(ctx, of.Name, r.Text)
-		})
+		defer c.end()
+		r.Terms = c.termsElsewhere()
+		return o.Show(ctx, p, r)
+	}
+	v := n.enter(&c)
+	wrong := v.offer().CheckPoint(agents.OpShow, "display", r.Display, device.Value{}, v.offer().Show)
+	if wrong == nil {
+		wrong = checkText(r.Text)
+	}
+	if err := n.begin(&c, wrong); err != nil {
+		return err
+	}
+	defer c.end()
+	of := v.point(r.Display)
+	d, ok := of.device.(device.Display)
+	if !ok {
+		return v.redact(p, device.Faultf(device.Internal, "%s cannot show a text after all", r.Display))
+	}
+	_, err := useDriver(ctx, of, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, d.Show(ctx, of.Name, r.Text)
 	})
-	return err
+	return v.redact(p, err)
 }
 
 // Capture takes a picture.
-func (n *Node) Capture(ctx context.Context, p agents.Principal, r agents.CaptureRequest) (agents.Picture, error) {
-	c := call{who: p, ask: agents.Ask{Op: agents.OpCapture, Points: named(r.Camera), Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
+func (n *Node) Capture(
+	ctx context.Context, p agents.Principal, r agents.CaptureRequest,
+) (out agents.Picture, err error) {
+	ask := agents.Ask{Op: agents.OpCapture, Points: named(r.Camera), Effect: agents.Reads}
+	c := call{who: p, ask: ask, terms: r.Terms, args: r}
 	if o := n.sitesOf(p); o != nil && isElsewhere(r.Camera) {
-		return askElsewhere(n, o, &c, func(o OtherSites, t agents.Terms) (agents.Picture, error) { r.Terms = t; return o.Capture(ctx, p, r) })
-	}
-	return operate(n, &c, func(v *view) error {
-		return v.offer().CheckPoint(agents.OpCapture, "camera", r.Camera, device.Value{}, v.offer().Capture)
-	}, func(v *view) (agents.Picture, error) {
-		of := v.point(r.Camera)
-		d, ok := of.device.(device.Camera)
-		if !ok {
-			return agents.Picture{}, device.Faultf(device.Internal, "%s cannot take a picture after all", r.Camera)
+		if err := n.beginElsewhere(&c); err != nil {
+			return out, err
 		}
-		img, err := useDriver(ctx, of, func(ctx context.Context) (device.Image, error) { return d.Capture(ctx, of.Name) })
-		return agents.Picture{Camera: r.Camera, Time: stamp(v.timeOf(img.At)), MIME: img.MIME, Size: len(img.Data), Data: img.Data}, err
-	})
+		defer c.end()
+		r.Terms = c.termsElsewhere()
+		return o.Capture(ctx, p, r)
+	}
+	v := n.enter(&c)
+	wrong := v.offer().CheckPoint(agents.OpCapture, "camera", r.Camera, device.Value{}, v.offer().Capture)
+	if err := n.begin(&c, wrong); err != nil {
+		return out, err
+	}
+	defer c.end()
+	of := v.point(r.Camera)
+	d, ok := of.device.(device.Camera)
+	if !ok {
+		return out, v.redact(p, device.Faultf(device.Internal, "%s cannot take a picture after all", r.Camera))
+	}
+	img, err := useDriver(ctx, of, func(ctx context.Context) (device.Image, error) { return d.Capture(ctx, of.Name) })
+	return agents.Picture{
+		Camera: r.Camera, Time: stamp(v.timeOf(img.At)), MIME: img.MIME, Size: len(img.Data), Data: img.Data,
+	}, v.redact(p, err)
 }
 
 // useDriver calls the driver of a display or a camera, which may hang. It makes one call at a

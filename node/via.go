@@ -18,16 +18,20 @@ func (n *Node) CheckVia(p agents.Principal, method string, via []string) error {
 	if err := known(p); err != nil {
 		return err
 	}
-	if err := n.checkVia(via); err != nil {
+	if err := n.checkVia(via, false); err != nil {
 		return n.refuse(Asked{Who: p.ID, Tool: method}, err)
 	}
 	return nil
 }
 
-func (n *Node) checkVia(via []string) error {
+// checkVia refuses a call by the chain that it came through; further says that it goes on to another site.
+func (n *Node) checkVia(via []string, further bool) error {
 	switch {
 	case len(via) > agents.MaxVia:
-		return device.Faultf(device.Denied, "this call came through %d sites and agents, and may through %d: look for a ring of sites that ask each other", len(via), agents.MaxVia)
+		return device.Faultf(device.Denied, "this call came through %d sites and agents, and may through %d: "+
+			"look for a ring of sites that ask each other", len(via), agents.MaxVia)
+	case further && len(via) == agents.MaxVia:
+		return device.Faultf(device.Denied, "this call came through %d sites and agents, and goes through no more", len(via))
 	case n.self != nil && slices.ContainsFunc(via, n.self):
 		return device.Faultf(device.Denied, "this call came through this site before: sites ask each other in a ring here")
 	}
@@ -49,7 +53,8 @@ func (n *Node) via(p agents.Principal, t agents.Terms) (clean []string) {
 		all = append(all, "task/"+t.Behalf.Task)
 	}
 	for _, name := range all {
-		if len(name) > maxViaName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) || name == "" {
+		odd := strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
+		if odd || len(name) > maxViaName || name == "" {
 			name = "?"
 		}
 		clean = append(clean, name)

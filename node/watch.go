@@ -19,7 +19,9 @@ const (
 )
 
 // Watch implements agents.Site. It takes a place of the Subscriptions for as long as it runs.
-func (n *Node) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
+func (n *Node) Watch(
+	ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error,
+) error {
 	if err := known(p); err != nil {
 		return err
 	}
@@ -30,7 +32,9 @@ func (n *Node) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequ
 }
 
 // watchHere is Watch for the points of this site.
-func (n *Node) watchHere(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
+func (n *Node) watchHere(
+	ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error,
+) error {
 	asks, place, err := n.beginWatch(p, r)
 	if err != nil {
 		return err
@@ -54,9 +58,11 @@ func (n *Node) beginWatch(p agents.Principal, r agents.WatchRequest) (asks []age
 		place, err = n.Hold(p, Subscriptions)
 		return nil, place, err
 	}
-	c := call{who: p, ask: agents.Ask{Op: agents.OpWatch, Points: r.Points, Effect: agents.Reads}, terms: r.Terms, args: none}
-	a, err := n.admit(&c, func(v *view) error { return v.planWatch(r) })
-	return []agents.Ask{c.ask}, a.place, err
+	ask := agents.Ask{Op: agents.OpWatch, Points: r.Points, Effect: agents.Reads}
+	c := call{who: p, ask: ask, terms: r.Terms, args: none}
+	wrong := n.enter(&c).planWatch(r)
+	err = n.admit(&c, wrong)
+	return []agents.Ask{ask}, c.place, err
 }
 
 // changes are those that a watch is told of, beside its points.

@@ -27,31 +27,42 @@ const (
 var lookBack = [...]time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 
 // Why explains a point that p may read.
-func (n *Node) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest) (agents.Why, error) {
-	c := call{who: p, ask: agents.Ask{Op: agents.OpWhy, Points: named(r.Point), Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
+func (n *Node) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest) (out agents.Why, err error) {
+	ask := agents.Ask{Op: agents.OpWhy, Points: named(r.Point), Effect: agents.Reads}
+	c := call{who: p, ask: ask, terms: r.Terms, args: r}
 	if o := n.sitesOf(p); o != nil && isElsewhere(r.Point) {
-		return askElsewhere(n, o, &c, func(o OtherSites, t agents.Terms) (agents.Why, error) { r.Terms = t; return o.Why(ctx, p, r) })
+		if err := n.beginElsewhere(&c); err != nil {
+			return out, err
+		}
+		defer c.end()
+		r.Terms = c.termsElsewhere()
+		return o.Why(ctx, p, r)
 	}
-	return operate(n, &c, func(v *view) error { return v.checkRead("point", r.Point) }, func(v *view) (agents.Why, error) {
-		out := agents.Why{Reading: n.reading(v, r.Point), Output: v.detail(p, r.Point)}
-		for _, q := range v.points {
-			if policy, err := v.Outputs.Policy(q.Address); err == nil && policy.Requires.Point == r.Point && v.reads(q.Address) {
-				out.Needed = append(out.Needed, q.Address)
-			}
+	v := n.enter(&c)
+	if err := n.begin(&c, v.checkRead("point", r.Point)); err != nil {
+		return out, err
+	}
+	defer c.end()
+	out = agents.Why{Reading: n.reading(v, r.Point), Output: v.detail(p, r.Point)}
+	for _, q := range v.points {
+		policy, err := v.Outputs.Policy(q.Address)
+		if err == nil && policy.Requires.Point == r.Point && v.reads(q.Address) {
+			out.Needed = append(out.Needed, q.Address)
 		}
-		if !v.part {
-			out.Used = n.readers(r.Point)
-		}
-		s, ok := v.Outputs.StatusOf(r.Point)
-		if out.Output == nil || !ok {
-			return out, nil
-		}
-		return n.whyOutput(ctx, v, p, s, out)
-	})
+	}
+	if !v.part {
+		out.Used = n.readers(r.Point)
+	}
+	if s, ok := v.Outputs.StatusOf(r.Point); ok && out.Output != nil {
+		out, err = n.whyOutput(ctx, v, p, s, out)
+	}
+	return out, v.redact(p, err)
 }
 
 // whyOutput adds the facts about an output to the answer.
-func (n *Node) whyOutput(ctx context.Context, v *view, p agents.Principal, s guard.Status, out agents.Why) (agents.Why, error) {
+func (n *Node) whyOutput(
+	ctx context.Context, v *view, p agents.Principal, s guard.Status, out agents.Why,
+) (agents.Why, error) {
 	policy, err := v.Outputs.Policy(s.Output)
 	if err != nil {
 		return out, err
@@ -165,7 +176,8 @@ func (v *view) lastChanges(policy guard.Policy) (all []deed) {
 
 // ramps reports whether next is a further step of a ramp.
 func (d *deed) ramps(next deed, policy guard.Policy) bool {
-	if policy.Slew.PerSecond == 0 || d.Value.Type() != device.TypeNumber || next.Value.Type() != device.TypeNumber || d.Holder != next.Holder || d.Cause != next.Cause {
+	numbers := d.Value.Type() == device.TypeNumber && next.Value.Type() == device.TypeNumber
+	if policy.Slew.PerSecond == 0 || !numbers || d.Holder != next.Holder || d.Cause != next.Cause {
 		return false
 	}
 	step := (policy.Range.Max - policy.Range.Min) / 50 // twice the guard's

@@ -59,14 +59,14 @@ func (m *Manager) Ask(ctx context.Context, p agents.Principal, r task.Request) (
 	if t, ok, err := made(); ok || err != nil {
 		return t, err
 	}
-	err = m.Node.Ask(p, r.Agent, argsOf(r), r.Terms, func() error { return m.check(p, r, &e) }, func() (any, error) {
-		if err := m.create(&e); err != nil {
-			return nil, err
-		}
-		return struct {
-			Task string `json:"task"`
-		}{e.ID}, nil
-	})
+	end, err := m.Node.Ask(p, r.Agent, argsOf(r), r.Terms, m.check(p, r, &e))
+	if err != nil {
+		return task.Task{}, err
+	}
+	err = m.create(&e)
+	end(struct {
+		Task string `json:"task"`
+	}{e.ID}, err)
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -138,8 +138,8 @@ func (m *Manager) replay(p agents.Principal, r task.Request, id string) (t task.
 	return t, true, err
 }
 
-// check refuses a request that makes no sense, and fills in the rest of its entry. Its caller may
-// ask for that agent.
+// check refuses a request that makes no sense, and fills in the rest of its entry. Only a caller that may
+// ask the agent is told.
 func (m *Manager) check(p agents.Principal, r task.Request, e *entry) error {
 	workers := m.Workers()
 	i := slices.IndexFunc(workers, func(w hosted.Worker) bool { return w.Name == r.Agent })

@@ -192,21 +192,11 @@ func (f *far) run(ctx context.Context, key, approval string) (t task.Task, err e
 func (f *far) ask(ctx context.Context, key, approval string) error {
 	for pause := farRetryMin; ; pause = min(2*pause, farRetryMax) {
 		terms := f.Through(agents.Terms{Key: &key, Approval: approval})
-		err := f.m.Node.AskElsewhere(f.self, f.request.Agent, argsOf(f.request), terms, f.begun, func(t agents.Terms) (any, error) {
-			if !f.begun { // permitted, and approved where an owner of this site has to
-				if err := f.noteFar("/", true); err != nil {
-					return nil, err
-				}
-				f.begun = true
-			}
-			r := f.request
-			r.Agent, r.Terms, r.Again = f.agent, t, f.doubt
-			asking, done := outliving(ctx, farAnswer)
-			defer done()
-			got, err := f.at.Ask(asking, f.site, r)
-			f.id = got.ID
-			return farResult{Task: got.ID}, err
-		})
+		terms, end, err := f.m.Node.AskElsewhere(f.self, f.request.Agent, argsOf(f.request), terms, f.begun)
+		if err == nil { // permitted, and approved where an owner of this site has to
+			err = f.askOnce(ctx, terms)
+			end(farResult{Task: f.id}, err)
+		}
 		if refused := f.at.Refused(f.site); err != nil && !f.begun && refused != nil {
 			return refused
 		}
@@ -237,6 +227,23 @@ func (f *far) ask(ctx context.Context, key, approval string) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// askOnce asks the other site, and stores before that it may have been asked.
+func (f *far) askOnce(ctx context.Context, t agents.Terms) error {
+	if !f.begun {
+		if err := f.noteFar("/", true); err != nil {
+			return err
+		}
+		f.begun = true
+	}
+	r := f.request
+	r.Agent, r.Terms, r.Again = f.agent, t, f.doubt
+	ctx, done := outliving(ctx, farAnswer)
+	defer done()
+	got, err := f.at.Ask(ctx, f.site, r)
+	f.id = got.ID
+	return err
 }
 
 // outliving returns a context that ends some time after ctx. done ends it.

@@ -48,8 +48,11 @@ const (
 
 // Node decides about askers. node.Node is one. Errors are faults.
 type Node interface {
-	// Ask calls begin once, if p may ask the agent and check finds nothing wrong.
-	Ask(p agents.Principal, agent string, args any, t agents.Terms, check func() error, begin func() (any, error)) error
+	// Ask charges p for asking an agent, unless something is wrong with that. end is called with what came
+	// of it.
+	Ask(
+		p agents.Principal, agent string, args any, t agents.Terms, wrong error,
+	) (end func(result any, err error), err error)
 	// MayAsk returns why p may not ask an agent, and Owner why p is no owner, at this time.
 	MayAsk(p agents.Principal, agent string) error
 	Owner(p agents.Principal) error
@@ -57,9 +60,11 @@ type Node interface {
 	Account(p agents.Principal) (string, error)
 	// Decided blocks until an owner has answered a request of p, or it is over.
 	Decided(ctx context.Context, p agents.Principal, handle string) error
-	// AskElsewhere calls ask once, if p may ask an agent of another site, SITE/AGENT. again says
-	// that the request was sent before.
-	AskElsewhere(p agents.Principal, agent string, args any, t agents.Terms, again bool, ask func(agents.Terms) (any, error)) error
+	// AskElsewhere is Ask for an agent of another site, SITE/AGENT, and returns the terms for that site.
+	// again says that the request was sent before.
+	AskElsewhere(
+		p agents.Principal, agent string, args any, t agents.Terms, again bool,
+	) (there agents.Terms, end func(result any, err error), err error)
 }
 
 // Options configure a Manager.

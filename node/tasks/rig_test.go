@@ -71,28 +71,26 @@ func (d *desk) MayAsk(p agents.Principal, _ string) error {
 
 func (d *desk) May(p agents.Principal, _ agents.Ask) error { return d.MayAsk(p, "") }
 
-func (d *desk) Ask(p agents.Principal, agent string, _ any, _ agents.Terms, check func() error, begin func() (any, error)) error {
+func (d *desk) Ask(p agents.Principal, agent string, _ any, _ agents.Terms, wrong error) (end func(any, error), err error) {
 	if err := d.MayAsk(p, agent); err != nil {
-		return err
+		return nil, err
 	}
-	if err := check(); err != nil {
-		return err
-	}
-	_, err := begin()
-	return err
+	return func(any, error) {}, wrong
 }
 
 // AskElsewhere needs an approval for agents that begin with an o.
-func (d *desk) AskElsewhere(p agents.Principal, agent string, _ any, t agents.Terms, again bool, ask func(agents.Terms) (any, error)) error {
+func (d *desk) AskElsewhere(
+	p agents.Principal, agent string, _ any, t agents.Terms, again bool,
+) (there agents.Terms, end func(any, error), err error) {
 	if err := d.MayAsk(p, agent); err != nil {
-		return err
+		return t, nil, err
 	}
 	if d.away {
-		return errAway
+		return t, nil, errAway
 	}
 	if strings.Contains(agent, "/o") && !again {
 		if err := d.approval(t.Approval); err != nil {
-			return err
+			return t, nil, err
 		}
 		t.Approval = ""
 	}
@@ -101,8 +99,7 @@ func (d *desk) AskElsewhere(p agents.Principal, agent string, _ any, t agents.Te
 		d.charged++
 	}
 	d.mu.Unlock()
-	_, err := ask(t)
-	return err
+	return t, func(any, error) {}, nil
 }
 
 // approval takes an approval, or asks for one.

@@ -84,12 +84,10 @@ func (y *yard) all(output string) []time.Time {
 // anybody lets everybody ask.
 type anybody struct{ tasks.Node }
 
-func (anybody) Ask(_ agents.Principal, _ string, _ any, _ agents.Terms, check func() error, begin func() (any, error)) error {
-	if err := check(); err != nil {
-		return err
-	}
-	_, err := begin()
-	return err
+func (anybody) Ask(
+	_ agents.Principal, _ string, _ any, _ agents.Terms, wrong error,
+) (end func(any, error), err error) {
+	return func(any, error) {}, wrong
 }
 func (anybody) MayAsk(agents.Principal, string) error      { return nil }
 func (anybody) Owner(agents.Principal) error               { return nil }

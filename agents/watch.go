@@ -37,6 +37,7 @@ type Approval struct {
 	Tool   string  `json:"tool"`
 	Args   string  `json:"arguments"` // JSON
 	Left   float64 `json:"seconds_left"`
+	Holds  float64 `json:"would_hold_seconds,omitzero"` // a move, when it was asked for, within all limits
 }
 
 // StopState says whether a site's emergency stop is latched.

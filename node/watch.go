@@ -452,7 +452,7 @@ func (w *valueWatch) approvals(snapshot bool) []agents.Approval {
 	w.handles = handles
 	out := make([]agents.Approval, len(waiting))
 	for i, r := range waiting {
-		out[i] = agents.Approval{Handle: r.Handle, Caller: r.Who, Tool: r.Tool, Args: string(r.Args), Left: seconds(r.Left)}
+		out[i] = agents.Approval{Handle: r.Handle, Caller: r.Who, Tool: r.Tool, Args: string(r.Args), Left: seconds(r.Left), Holds: seconds(r.Holds)}
 	}
 	return out
 }

@@ -39,7 +39,7 @@ func (n *Node) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest)
 		return o.Why(ctx, p, r)
 	}
 	v := n.enter(&c)
-	if err := n.begin(&c, v.checkRead("point", r.Point)); err != nil {
+	if err := n.begin(&c, v.checkWhy(r)); err != nil {
 		return out, err
 	}
 	defer c.end()
@@ -54,23 +54,41 @@ func (n *Node) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest)
 		out.Used = n.readers(r.Point)
 	}
 	if s, ok := v.Outputs.StatusOf(r.Point); ok && out.Output != nil {
-		out, err = n.whyOutput(ctx, v, p, s, out)
+		out, err = n.whyOutput(ctx, v, p, r, s, out)
 	}
 	return out, v.redact(p, err)
 }
 
+// checkWhy refuses a point that may not be read, and a value or a length that it cannot have.
+func (v *view) checkWhy(r agents.WhyRequest) error {
+	if err := v.checkRead("point", r.Point); err != nil {
+		return err
+	}
+	if r.Value.IsZero() && r.For == nil {
+		return nil
+	}
+	of := v.point(r.Point).Point
+	if !of.Kind.Output() {
+		return device.Faultf(device.Invalid, "point: %s is not an output, so that it cannot be moved", r.Point)
+	}
+	if of.Name = r.Point; !r.Value.IsZero() {
+		if err := of.Accepts(r.Value); err != nil {
+			return err
+		}
+	}
+	return agents.CheckNumber("for_seconds", r.For)
+}
+
 // whyOutput adds the facts about an output to the answer.
 func (n *Node) whyOutput(
-	ctx context.Context, v *view, p agents.Principal, s guard.Status, out agents.Why,
+	ctx context.Context, v *view, p agents.Principal, r agents.WhyRequest, s guard.Status, out agents.Why,
 ) (agents.Why, error) {
 	policy, err := v.Outputs.Policy(s.Output)
 	if err != nil {
 		return out, err
 	}
-	out.Other = otherValue(policy, s.Goal)
-	if err := v.redact(p, v.Outputs.Try(ctx, p.ID, s.Output, out.Other, 0)); err != nil {
-		out.Refused = device.AsFault(err).Msg
-	}
+	out.Other = cmp.Or(r.Value, otherValue(policy, s.Goal))
+	n.rehearse(ctx, v, p, r, &out)
 	if !v.part {
 		out.Name = n.nameOf(s.Holder)
 	}
@@ -94,6 +112,34 @@ func (n *Node) whyOutput(
 		out.Changes = append(out.Changes, v.told(p, d.Event))
 	}
 	return out, nil
+}
+
+// rehearse adds to the answer what would come of a move to the value out.Other. A permission matters
+// where the request is for a value or a length.
+func (n *Node) rehearse(ctx context.Context, v *view, p agents.Principal, r agents.WhyRequest, out *agents.Why) {
+	m := agents.MoveRequest{Output: r.Point, Value: out.Other, For: r.For, Terms: r.Terms}
+	c := moveOf(p, m)
+	var err error
+	if !r.Value.IsZero() || r.For != nil {
+		if err = v.planMove(&c, m); err == nil {
+			c.limits, err = n.mayBoth(&c)
+		}
+		if c.limits.Confirm && !n.owns(p) {
+			out.Output.Confirm = "owner"
+		}
+	}
+	if err == nil {
+		err = v.try(ctx, &c, m)
+	}
+	if over := n.outranked(p, v, r.Point); over != "" && err != nil && device.AsFault(err).Kind == device.Busy {
+		err = v.redact(p, v.Outputs.Try(ctx, over, r.Point, m.Value, v.within(r.Point, c.ask.For, c.limits)))
+	}
+	switch {
+	case err != nil:
+		out.Refused = device.AsFault(err).Msg
+	case out.Other != out.Output.Safe:
+		out.Holds = seconds(v.expected(&c, r.Point))
+	}
 }
 
 // otherValue returns a value that an output could be moved to, which it is not going to now.

@@ -259,3 +259,64 @@ func TestVia(t *testing.T) {
 		t.Errorf("%d calls began", n)
 	}
 }
+
+// movesConfirmed are permissions whose moves an owner has to confirm.
+type movesConfirmed struct{ *leaves }
+
+func (l movesConfirmed) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
+	limits, err := l.leaves.May(p, ask)
+	limits.Confirm = ask.Op == agents.OpMove
+	return limits, err
+}
+
+func (l movesConfirmed) Take(p agents.Principal, ask agents.Ask, _ bool) (agents.Limits, error) {
+	return l.May(p, ask)
+}
+
+// TestRehearsePermission: a value that is asked about is refused by a permission before the guard is asked,
+// and that of a longer lease too. Nothing moves, and nothing is charged.
+func TestRehearsePermission(t *testing.T) {
+	d := newDesk()
+	l := &leaves{may: map[string][]string{"token:shy": {"read_points lever/arm"}, "token:arm": {"read_points lever/arm", "set_level lever/arm", "set_level"}}}
+	l.limits = agents.Limits{Lease: 20 * time.Second}
+	d.SetAccess(movesConfirmed{l})
+	ask := func(p agents.Principal, r agents.WhyRequest) agents.Why {
+		t.Helper()
+		r.Point = arm
+		w, err := d.Why(t.Context(), p, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	five := agents.WhyRequest{Value: device.Number(5)}
+	if w := ask(agents.Principal{ID: "token:arm"}, five); w.Refused != "" || w.Holds != 20 || w.Other != device.Number(5) || w.Output.Confirm != "owner" {
+		t.Errorf("%+v, %+v", w, w.Output)
+	}
+	if w := ask(own, five); w.Refused != "" || w.Holds != 60 || w.Output.Confirm != "" {
+		t.Errorf("%+v, %+v", w, w.Output)
+	}
+	_, err := d.Node.Move(t.Context(), agents.Principal{ID: "token:arm"}, agents.MoveRequest{Output: arm, Value: device.Number(5)})
+	if all, _ := d.Requests(own); len(all) != 1 || all[0].Holds != 20*time.Second {
+		t.Errorf("the approval that it then waits for: %+v, %v", all, err)
+	}
+	if w := ask(own, agents.WhyRequest{Value: device.Number(0)}); w.Refused != "" || w.Holds != 0 {
+		t.Errorf("a return to safe: %+v", w)
+	}
+	if w := ask(shy, five); w.Refused == "" || w.Holds != 0 {
+		t.Errorf("who may only read: %+v", w)
+	}
+	if w := ask(shy, agents.WhyRequest{}); w.Refused != "" || w.Other != device.Number(100) {
+		t.Errorf("without a value: %+v", w)
+	}
+	for _, r := range []agents.WhyRequest{
+		{Point: arm, Value: device.Bool(true)}, {Point: arm, Value: device.Number(101)}, {Point: arm, For: new(-1.0)}, {Point: "lever/a", Value: device.Number(1)}, {Point: "lever/a", For: new(1.0)},
+	} {
+		if _, err := d.Why(t.Context(), own, r); err == nil || device.AsFault(err).Kind != device.Invalid {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+	if got := strings.Join(d.events, " "); strings.Contains(got, "move") || strings.Contains(got, "begin") || len(d.refused) > 0 {
+		t.Errorf("%s, refused %v", got, d.refused)
+	}
+}

@@ -84,7 +84,7 @@ func cleanHistory(site string, h *agents.History) bool {
 
 func cleanWhy(site string, w *agents.Why) bool {
 	*w = agents.Why{
-		Reading: w.Reading, Output: cleanDetail(w.Output), Via: cleanHolders(w.Via), Held: number(w.Held), Other: cleanValue(w.Other), Refused: ours(w.Refused),
+		Reading: w.Reading, Output: cleanDetail(w.Output), Via: cleanHolders(w.Via), Held: number(w.Held), Other: cleanValue(w.Other), Refused: ours(w.Refused), Holds: number(w.Holds),
 		Changes: cleanList(site, w.Changes, cleanEvent),
 		Needed:  cleanList(site, w.Needed, cleanAddress),
 		Used:    cleanHolders(w.Used),
@@ -135,7 +135,7 @@ func cleanOutputStatus(site string, o *agents.OutputStatus) bool {
 // cleanApproval keeps a call that waits, without its caller and arguments: they are for the
 // owner, who has them from the site itself.
 func cleanApproval(_ string, a *agents.Approval) bool {
-	*a = agents.Approval{Handle: matching(handleForm, a.Handle), Tool: matching(toolForm, a.Tool), Left: number(a.Left)}
+	*a = agents.Approval{Handle: matching(handleForm, a.Handle), Tool: matching(toolForm, a.Tool), Left: number(a.Left), Holds: number(a.Holds)}
 	return a.Handle != ""
 }
 

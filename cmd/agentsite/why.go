@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -13,19 +14,36 @@ import (
 )
 
 func (a *app) whyCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "why POINT", GroupID: groupThings, Args: exactly("POINT"),
+	var length duration
+	cmd := &cobra.Command{
+		Use: "why POINT [VALUE]", GroupID: groupThings,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return exactly([]string{"POINT", "VALUE"}[:max(1, min(2, len(args)))]...)(cmd, args)
+		},
 		Short: "Show who holds an output, what forbids a change, and what happened",
 		Long: `Explain an output: who holds it, through which agents, since when and until when, what its
 limits say to a change now, why it returned to safe, and its last changes with the calls
 that made them. The outcome unknown_outcome means that the site ended during the call.
 
+With a value or --for, say whether a move there would be refused, and for how long it would
+hold. Nothing moves.
+
 Of a sensor, show the reading, its quality and the outputs that require it.
 
 A caller with permissions for a part of the site learns of the others only "somebody else".`,
-		Example: "  agentsite why greenhouse/heater",
+		Example: "  agentsite why greenhouse/heater\n  agentsite why greenhouse/heater on --for 5m",
 		RunE: a.onSite(func(ctx context.Context, s *session, args []string) error {
-			answer, err := askSite(ctx, s, agents.Site.Why, agents.WhyRequest{Point: args[0]})
+			r := agents.WhyRequest{Point: args[0]}
+			if length > 0 {
+				r.For = new(time.Duration(length).Seconds())
+			}
+			if len(args) > 1 {
+				var err error
+				if r.Value, err = s.valueOf(ctx, args[0], args[1]); err != nil {
+					return err
+				}
+			}
+			answer, err := askSite(ctx, s, agents.Site.Why, r)
 			if err != nil {
 				return err
 			}
@@ -42,8 +60,29 @@ A caller with permissions for a part of the site learns of the others only "some
 			fmt.Fprintln(a.out)
 			return table(a.out, []string{"TIME", "VALUE", "HOLDER", "BY", "WHAT"}, w.rows())
 		}),
-		ValidArgsFunction: a.completePoints(1, point.readable),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return a.completeSet(cmd, args, prefix)
+			}
+			return a.completePoints(1, point.readable)(cmd, args, prefix)
+		},
 	}
+	cmd.Flags().Var(&length, "for", "how long a move would be asked for, such as 5s or 1m30s")
+	return cmd
+}
+
+// valueOf returns what people write as the value of an output.
+func (s *session) valueOf(ctx context.Context, output, value string) (device.Value, error) {
+	list, err := s.listPoints(ctx)
+	if err != nil {
+		return device.Value{}, err
+	}
+	p, err := findOutput(list, output)
+	if err != nil {
+		return device.Value{}, err
+	}
+	r, err := p.move(value)
+	return cmp.Or(r.Value, p.Safe), err
 }
 
 type why agents.Why
@@ -109,14 +148,22 @@ func (w why) moves(o *agents.OutputDetail) (all []string) {
 	case w.Refused != "":
 		say("It cannot become %s now: %s.", show(w.Other, w.Unit), w.Refused)
 	case o.Confirm != "" && w.Other != o.Safe:
-		say("It can become %s now, after the %s approved that.", show(w.Other, w.Unit), o.Confirm)
+		say("It can become %s%s now, after the %s approved that.", show(w.Other, w.Unit), w.length(), o.Confirm)
 	case !w.Other.IsZero():
-		say("It can become %s now.", show(w.Other, w.Unit))
+		say("It can become %s%s now.", show(w.Other, w.Unit), w.length())
 	}
 	if o.Limits != "" {
 		say("Its limits: %s.", o.Limits)
 	}
 	return all
+}
+
+// length says how long a move would hold.
+func (w why) length() string {
+	if w.Holds == 0 {
+		return ""
+	}
+	return " for " + span(w.Holds)
 }
 
 // rows are the last changes and calls.

@@ -251,7 +251,7 @@ func (w *updates) merge(v *values) error {
 		w.next.Readings = append(w.next.Readings, out)
 	}
 	for _, a := range v.Approvals {
-		if !length(a.Left) {
+		if !length(a.Left) || !length(a.Holds) {
 			return errors.New("an approval's length is NaN, infinite or negative")
 		}
 	}

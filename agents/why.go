@@ -23,6 +23,8 @@ type Why struct {
 	// length of the request also the caller's permission.
 	Other   device.Value `json:"other,omitzero"`
 	Refused string       `json:"refused,omitzero"`
+	Kind    string       `json:"refused_kind,omitzero"`       // of the fault
+	Until   float64      `json:"refused_seconds,omitzero"`    // for how long still, if no lease is renewed; 0 if not known
 	Holds   float64      `json:"would_hold_seconds,omitzero"` // at Other, if it is moved there now; 0 if that is refused, or is its safe value
 	Changes []Event      `json:"changes,omitzero"`            // the last ones, newest first
 	Needed  []string     `json:"required_by,omitzero"`        // outputs that leave safe only while this point is as they require

@@ -31,7 +31,8 @@ type Fault struct {
 	// says the same without them, for callers that may not read them.
 	Names []string
 	Short string
-	// After is the time until the same call is allowed; 0 if that is not known. Msg says it, too.
+	// After is the time until the same call is allowed, if no lease is renewed meanwhile; 0 if that is not
+	// known. Msg says it, too.
 	After time.Duration
 }
 

@@ -181,16 +181,26 @@ func (v *view) lacks(s guard.Status) string {
 	return s.Lacks
 }
 
-// redact returns an error as p may hear it: without names that p does not see.
+// redact returns an error as p may hear it: without names that p does not see. When a point that it does
+// not see lets go of an interlock is told to agents of this site alone, which wait for that.
 func (v *view) redact(p agents.Principal, err error) error {
 	if err == nil || !v.part {
 		return err
 	}
 	f := device.AsFault(err)
-	if slices.ContainsFunc(f.Names, func(name string) bool { return name != p.ID && !v.reads(name) }) {
-		return &device.Fault{Kind: f.Kind, Msg: f.Short, After: f.After}
+	if !slices.ContainsFunc(f.Names, func(name string) bool { return name != p.ID && !v.reads(name) }) {
+		return err
 	}
-	return err
+	out := &device.Fault{Kind: f.Kind, Msg: f.Short}
+	if v.peers != nil || !v.hides(f) {
+		out.After = f.After
+	}
+	return out
+}
+
+// hides reports whether a fault names a point that is not seen.
+func (v *view) hides(f *device.Fault) bool {
+	return slices.ContainsFunc(f.Names, func(name string) bool { return v.byName[name] != nil && !v.reads(name) })
 }
 
 // state returns the current state of an output as far as p may know it.

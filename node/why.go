@@ -128,15 +128,21 @@ func (n *Node) rehearse(ctx context.Context, v *view, p agents.Principal, r agen
 			out.Output.Confirm = "owner"
 		}
 	}
+	length := v.within(r.Point, c.ask.For, c.limits)
 	if err == nil {
-		err = v.try(ctx, &c, m)
+		err = v.Outputs.Try(ctx, p.ID, r.Point, m.Value, length)
 	}
 	if over := n.outranked(p, v, r.Point); over != "" && err != nil && device.AsFault(err).Kind == device.Busy {
-		err = v.redact(p, v.Outputs.Try(ctx, over, r.Point, m.Value, v.within(r.Point, c.ask.For, c.limits)))
+		err = v.Outputs.Try(ctx, over, r.Point, m.Value, length)
 	}
 	switch {
 	case err != nil:
-		out.Refused = device.AsFault(err).Msg
+		f := device.AsFault(err)
+		if !v.hides(f) {
+			out.Until = seconds(f.After)
+		}
+		f = device.AsFault(v.redact(p, err))
+		out.Refused, out.Kind = f.Msg, string(f.Kind)
 	case out.Other != out.Output.Safe:
 		out.Holds = seconds(v.expected(&c, r.Point))
 	}

@@ -320,3 +320,34 @@ func TestRehearsePermission(t *testing.T) {
 		t.Errorf("%s, refused %v", got, d.refused)
 	}
 }
+
+// TestRefusedFor: for how long a value is refused is a number, but for who does not see the point on which
+// that depends.
+func TestRefusedFor(t *testing.T) {
+	d := newDesk()
+	d.SetAccess(&leaves{may: map[string][]string{"token:shy": {"read_points lever/arm", "set_level lever/arm"}}})
+	for _, tt := range []struct {
+		refuses    *device.Fault
+		owner, shy float64
+	}{
+		{device.Faultf(device.Unsafe, "it rests").In(5 * time.Second), 5, 5},
+		{device.Faultf(device.Busy, "held by ann").Naming("held", "ann").In(5 * time.Second), 5, 5},
+		{device.Faultf(device.Unsafe, "interlocked with lever/b, which ann holds").Naming("interlocked", "lever/b", "ann").In(5 * time.Second), 5, 0},
+		{device.Faultf(device.Unsafe, "it needs lever/b"), 0, 0},
+	} {
+		d.refuses = tt.refuses
+		for _, asked := range []struct {
+			p    agents.Principal
+			want float64
+		}{{own, tt.owner}, {shy, tt.shy}} {
+			w, err := d.Why(t.Context(), asked.p, agents.WhyRequest{Point: arm, Value: device.Number(1)})
+			if err != nil || w.Until != asked.want || w.Kind != string(tt.refuses.Kind) || w.Holds != 0 {
+				t.Errorf("%v, asked by %s: %+v, %v", tt.refuses, asked.p.ID, w, err)
+			}
+			_, err = d.Node.Move(t.Context(), asked.p, agents.MoveRequest{Output: arm, Value: device.Number(1)})
+			if got := device.AsFault(err).After.Seconds(); got != asked.want {
+				t.Errorf("%v, moved by %s: %v", tt.refuses, asked.p.ID, got)
+			}
+		}
+	}
+}

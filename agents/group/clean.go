@@ -84,7 +84,8 @@ func cleanHistory(site string, h *agents.History) bool {
 
 func cleanWhy(site string, w *agents.Why) bool {
 	*w = agents.Why{
-		Reading: w.Reading, Output: cleanDetail(w.Output), Via: cleanHolders(w.Via), Held: number(w.Held), Other: cleanValue(w.Other), Refused: ours(w.Refused), Holds: number(w.Holds),
+		Reading: w.Reading, Output: cleanDetail(w.Output), Via: cleanHolders(w.Via), Held: number(w.Held), Other: cleanValue(w.Other), Refused: ours(w.Refused),
+		Kind: matching(wordForm, w.Kind), Until: number(w.Until), Holds: number(w.Holds),
 		Changes: cleanList(site, w.Changes, cleanEvent),
 		Needed:  cleanList(site, w.Needed, cleanAddress),
 		Used:    cleanHolders(w.Used),

@@ -234,7 +234,7 @@ type trying interface {
 }
 
 // rest waits while a limit refuses a move for a short time, such as the gap of an interlock after
-// another task. Any other refusal is that of the move itself.
+// another task. Any other refusal, such as by a holder, is that of the move itself.
 func (r *run) rest(ctx context.Context, s *compiled, output string) error {
 	site, ok := r.site.(trying)
 	if !ok || s.Set == nil || r.next < len(r.made) {
@@ -248,7 +248,7 @@ func (r *run) rest(ctx context.Context, s *compiled, output string) error {
 			return nil
 		}
 		f := device.AsFault(err)
-		if f.After <= 0 || time.Now().Add(f.After).After(until) {
+		if f.After <= 0 || f.Kind == device.Busy || time.Now().Add(f.After).After(until) {
 			return nil
 		}
 		r.work.Say("waits: " + f.Msg)

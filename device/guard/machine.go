@@ -204,7 +204,7 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 			o.Output, o.MinOff, roundUp(wait)).In(wait)
 	case o.holder != "" && o.holder != holder:
 		return device.Faultf(device.Busy, "%s is held by %s for another %v; wait, or return it to safe first", o.Output, o.holder, roundUp(o.until-now)).
-			Naming(fmt.Sprintf("%s is held by somebody else for another %v; wait, or return it to safe first", o.Output, device.FormatDuration(roundUp(o.until-now))), o.holder)
+			Naming(fmt.Sprintf("%s is held by somebody else for another %v; wait, or return it to safe first", o.Output, device.FormatDuration(roundUp(o.until-now))), o.holder).In(o.until - now)
 	case end == byDuty && left < max(o.MinOn, 1) && !o.away && left+time.Duration(o.duty.assumed(now)) >= max(o.MinOn, 1):
 		return device.Faultf(device.Unsafe, "%s may be away from safe for its %v in %v, and it has just started: the time before counts as used; try again in %v", o.Output, o.Duty.Away, o.Duty.Window, roundUp(o.dutyWait(now))).In(o.dutyWait(now))
 	case end == byDuty && left < max(o.MinOn, 1) && !o.away:

@@ -103,7 +103,8 @@ type Problem struct {
 	Fault  string `json:"fault"`
 	// Approval is set if an owner has to approve the call. After that, the client repeats the same
 	// call with this text in the header Agentsite-Approval.
-	Approval string `json:"approval,omitzero"`
+	Approval string  `json:"approval,omitzero"`
+	After    float64 `json:"retry_after_seconds,omitzero"` // until the call may be allowed
 }
 
 // Route returns a route whose handler gets the principal and the body. The result of do is answered
@@ -197,7 +198,11 @@ func problem(r *http.Request, err error) *Answer {
 		}
 		return problemOf(http.StatusInternalServerError, f.Kind, "the site failed at this; its log says more", "")
 	}
-	return problemOf(statuses[f.Kind], f.Kind, f.Msg, "")
+	a := problemOf(statuses[f.Kind], f.Kind, f.Msg, "")
+	says := a.Value.(Problem)
+	says.After = f.After.Round(time.Millisecond).Seconds()
+	a.Value = says
+	return a
 }
 
 // Problem renders an error as Route answers it, for protocols that send messages.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/principal"
@@ -46,7 +47,7 @@ func (shelf) Call(ctx context.Context, p agents.Principal, c tools.Call) (tools.
 		}
 		return tools.Result{Value: in}, nil
 	case "fail":
-		return tools.Result{}, device.Faultf(device.Unsafe, "not now")
+		return tools.Result{}, device.Faultf(device.Unsafe, "not now").In(1500 * time.Millisecond)
 	case "break":
 		return tools.Result{}, errors.New("a cause that is nobody's business")
 	case "ask":

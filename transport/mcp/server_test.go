@@ -37,7 +37,7 @@ func TestTranscript(t *testing.T) {
 			`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"},"agentsite/fault":"invalid"},` +
 				`"content":[{"type":"text","text":"invalid: echo: Text: there is no such field"}],"isError":true}}`},
 		{message("tools/call", `"name":"fail"`, "{}"),
-			`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"},"agentsite/fault":"unsafe"},` +
+			`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"},"agentsite/fault":"unsafe","agentsite/retry-after":1.5},` +
 				`"content":[{"type":"text","text":"unsafe: not now"}],"isError":true}}`},
 		{message("tools/call", `"name":"nothing"`, "{}"), fault(`"code":-32602,"message":"Unknown"`)},
 		{message("tools/call", `"name":"needs"`, "{}"), fault(`"code":-32021,"message":"this","data":{"requiredCapabilities":{"sampling":{}}}`)},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"time"
 
 	"agentsite/agents/tools"
 	"agentsite/device"
@@ -105,7 +106,7 @@ func (s *Server) failed(f *device.Fault) *CallResult {
 		slog.Error("a tool failed", "err", f)
 	}
 	out := &CallResult{Result: s.completed(), IsError: true, Content: []Content{{Type: "text", Text: string(f.Kind) + ": " + f.Msg}}}
-	out.Meta.Fault = string(f.Kind)
+	out.Meta.Fault, out.Meta.After = string(f.Kind), f.After.Round(time.Millisecond).Seconds()
 	return out
 }
 

@@ -146,10 +146,11 @@ type Result struct {
 type ResultMeta struct {
 	Server       *Implementation `json:"io.modelcontextprotocol/serverInfo,omitzero"`
 	Subscription rpc.ID          `json:"io.modelcontextprotocol/subscriptionId,omitzero"`
-	Fault        string          `json:"agentsite/fault,omitzero"`    // the fault kind of a failed tool call
-	Approval     string          `json:"agentsite/approval,omitzero"` // what an owner has to do before the call is made
-	From         string          `json:"agentsite/from,omitzero"`     // the agent with whose words a tool answers, which are another program's
-	Task         *task.Task      `json:"agentsite/task,omitzero"`     // where the request says agentsite/steps
+	Fault        string          `json:"agentsite/fault,omitzero"`       // the fault kind of a failed tool call
+	After        float64         `json:"agentsite/retry-after,omitzero"` // seconds until it may be allowed
+	Approval     string          `json:"agentsite/approval,omitzero"`    // what an owner has to do before the call is made
+	From         string          `json:"agentsite/from,omitzero"`        // the agent with whose words a tool answers, which are another program's
+	Task         *task.Task      `json:"agentsite/task,omitzero"`        // where the request says agentsite/steps
 }
 
 // Cached are a client's hints for keeping a result. The scope is private throughout, because

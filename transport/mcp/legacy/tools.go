@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	stdjson "encoding/json"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/tools"
@@ -15,8 +16,12 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// faultKey is the _meta key under which a failed call names its fault kind.
-const faultKey = "agentsite/fault"
+// faultKey is the _meta key under which a failed call names its fault kind, and afterKey that of the
+// seconds until it may be allowed.
+const (
+	faultKey = "agentsite/fault"
+	afterKey = "agentsite/retry-after"
+)
 
 // fromKey is the _meta key that names the agent with whose words a call was answered.
 const fromKey = "agentsite/from"
@@ -70,8 +75,12 @@ func termsOf(meta sdk.Meta) (terms agents.Terms, err error) {
 
 // failed is the result of a tool that could not do it.
 func failed(f *device.Fault) *sdk.CallToolResult {
+	meta := sdk.Meta{faultKey: string(f.Kind)}
+	if f.After > 0 {
+		meta[afterKey] = f.After.Round(time.Millisecond).Seconds()
+	}
 	return &sdk.CallToolResult{
-		Meta: sdk.Meta{faultKey: string(f.Kind)}, IsError: true,
+		Meta: meta, IsError: true,
 		Content: []sdk.Content{&sdk.TextContent{Text: string(f.Kind) + ": " + f.Msg}},
 	}
 }

@@ -11,7 +11,9 @@ func TestAdd(t *testing.T) {
 	for name, tt := range map[string]struct{ before, after string }{
 		"no file":           {"", "site: { name: shed }\ndevices:\n" + added},
 		"no devices":        {"# mine\nsite: { name: x }\n\n# end\n", "# mine\nsite: { name: x }\n\n# end\ndevices:\n" + added},
-		"no last line end":  {"site: { name: x }", "site: { name: x }\ndevices:\n" + added},
+		"no last line end":  {"site: { name: x }", "site: { name: x }\ndevices:\n" + strings.TrimSuffix(added, "\n")},
+		"braces":            {"site: { name: x }\ndevices: { a: { driver: probe } } # mine\n", "site: { name: x }\ndevices: { a: { driver: probe }, thermo: { driver: thermo, address: 0x77 }, lamp: { driver: relay, pin: GPIO4 } } # mine\n"},
+		"empty braces":      {"site: { name: x }\ndevices: {}\n", "site: { name: x }\ndevices: { thermo: { driver: thermo, address: 0x77 }, lamp: { driver: relay, pin: GPIO4 } }\n"},
 		"an empty section":  {"devices: # none yet\nsite: { name: x }\n", "devices: # none yet\n" + added + "site: { name: x }\n"},
 		"commented out":     {"site: { name: x }\ndevices:\n  # a: { driver: probe }\n", "site: { name: x }\ndevices:\n  # a: { driver: probe }\n" + added},
 		"at the end":        {"site: { name: x }\ndevices:\n  # first\n  a: { driver: probe } # why\n\n  b:\n    driver: probe\n    # after\n\n# the end\n", "site: { name: x }\ndevices:\n  # first\n  a: { driver: probe } # why\n\n  b:\n    driver: probe\n    # after\n" + added + "\n# the end\n"},
@@ -36,9 +38,8 @@ func TestAddRefuses(t *testing.T) {
 	}{
 		"a file with mistakes": {"site: { name: x }\ndevices:\n  a: { driver: prob }\n", ok, "f.yaml:3:"},
 		"no YAML":              {"site: {", ok, "f.yaml:"},
-		"braces":               {"site: { name: x }\ndevices: { a: { driver: probe } }\n", ok, "in braces"},
-		"empty braces":         {"site: { name: x }\ndevices: {}\n", ok, "in braces"},
-		"a name that is taken": {"site: { name: x }\ndevices:\n  thermo: { driver: probe }\n", ok, "is written twice"},
+		"nothing there":        {"site: { name: x }\ndevices: ~\n", ok, "is empty"},
+		"a name that is taken": {"site: { name: x }\ndevices:\n  thermo: { driver: probe }\n", ok, "f.yaml:3:3: "},
 		"a bad device":         {"site: { name: x }\n", []Entry{{"a", "{ driver: relay }"}}, "pin is missing"},
 	} {
 		got, err := Add("f.yaml", []byte(tt.text), "shed", tt.devices, fakes())

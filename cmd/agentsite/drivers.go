@@ -6,6 +6,7 @@ import (
 
 	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/site"
+	"agentsite/node/acts"
 
 	"github.com/spf13/cobra"
 )
@@ -74,7 +75,7 @@ func (a *app) listDrivers() error {
 }
 
 // driverText is a page as text of at most 80 columns, but for the entry, which is to be copied.
-func driverText(p *ops.DriverPage) string {
+func driverText(p *acts.Driver) string {
 	var b strings.Builder
 	b.WriteString(wrapped("", "", p.Driver+": "+p.Doc))
 	if len(p.Also) > 0 {

@@ -40,6 +40,11 @@ type Site struct {
 	Routes        func() Routes
 	// Check checks a configuration, and returns what may be meant otherwise.
 	Check func(ctx context.Context, text []byte) (doubts []error, err error)
+	// Drivers describes the drivers by that name of theirs or of a part; "" lists all, without their keys.
+	// It fails with an error that is the caller's mistake.
+	Drivers func(name string) ([]Driver, error)
+	// Scan finds the connected parts that are not in the configuration.
+	Scan func(context.Context) (Scanned, error)
 	// Journal returns a page of the journal.
 	Journal func(context.Context, journal.Filter) (journal.Page, error)
 
@@ -81,7 +86,7 @@ type outputs interface {
 // Operations returns the owners' operations.
 func (s *Site) Operations() []op.Row {
 	all := slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
-		s.aboutAgents(), s.aboutBundles())
+		s.aboutParts(), s.aboutAgents(), s.aboutBundles())
 	for i, row := range all {
 		all[i].Do = func(ctx context.Context, p agents.Principal, decode func(any) error) (any, error) {
 			if s.Node.Owner(p) != nil {

@@ -36,6 +36,9 @@ type NewConfiguration struct {
 	Text string `json:"text"`
 	// Digest, of ConfigureAct, is that of the text which this one replaces.
 	Digest string `json:"digest,omitzero"`
+	// Well, of ConfigureAct, puts the text before back also where a device is missing, or an output does
+	// not follow, after the change.
+	Well bool `json:"well,omitzero"`
 }
 
 // Checked answers CheckAct.
@@ -144,58 +147,47 @@ func (s *Site) configure(ctx context.Context, who agents.Principal, c NewConfigu
 		return old, device.Faultf(device.Invalid,
 			"digest: it is not that of the configuration as it is now, which somebody may have changed: ask for it again")
 	}
-	err = s.Node.Own(who, "configure", digestOf([]byte(c.Text)), func() error { return s.replace(ctx, old, c.Text) })
+	err = s.Node.Own(who, "configure", digestOf([]byte(c.Text)), func() error { return s.replace(ctx, old, c) })
 	if err != nil {
 		return old, err
 	}
 	return s.configuration()
 }
 
-// replace writes a text, has it read, and puts the old one back where the site does not take it.
-func (s *Site) replace(ctx context.Context, old Configuration, text string) error {
+// replace writes a text, has it read, and puts the old one back where the site does not take it, or is not as
+// well as the caller wants.
+func (s *Site) replace(ctx context.Context, old Configuration, c NewConfiguration) error {
 	file, err := filepath.EvalSymlinks(old.File)
 	if err == nil {
-		err = rewrite(file, old.Text, text)
+		err = state.Rewrite(file, []byte(old.Text), []byte(c.Text))
 	}
 	if err != nil {
 		return device.Faultf(device.Unavailable,
 			"the site cannot write its configuration (%w): write it on its machine, and run agentsite reload there", err)
 	}
 	// Whether the caller goes on waiting or not, the file and the site agree in the end.
-	err = s.Reload(context.WithoutCancel(ctx))
-	if err == nil || device.AsFault(err).Kind == device.Offline { // the new one is in use
+	ctx = context.WithoutCancel(ctx)
+	err = s.Reload(ctx)
+	inUse := err == nil || device.AsFault(err).Kind == device.Offline
+	if err == nil || inUse && !c.Well {
 		return err
 	}
 	if wrong, ok := errors.AsType[*config.Error](err); ok {
 		err = device.Faultf(device.Invalid, "%s", firstLine(wrong))
 	}
-	if now, _ := os.ReadFile(file); string(now) != text {
+	if now, _ := os.ReadFile(file); string(now) != c.Text {
 		return fmt.Errorf("%w; somebody wrote the configuration meanwhile, which stays as that", err)
 	}
-	if back := os.Rename(file+before, file); back != nil { // it needs no room on the disk
+	if back := os.Rename(file+state.Before, file); back != nil { // it needs no room on the disk
 		return device.Faultf(device.Unavailable,
-			"%w; and the text before could not be put back (%w): it is in %s", err, back, file+before)
+			"%w; and the text before could not be put back (%w): it is in %s", err, back, file+state.Before)
 	}
 	state.SyncFolder(filepath.Dir(file))
+	if inUse {
+		if again := s.Reload(ctx); again != nil && device.AsFault(again).Kind != device.Offline {
+			return device.Faultf(device.Unavailable,
+				"%w; the text before is in the file again, but not in use (%w): reload", err, again)
+		}
+	}
 	return fmt.Errorf("%w; the configuration is as it was", err)
-}
-
-// before is at the end of the name of the file with the text before.
-const before = ".before"
-
-// rewrite replaces a file that this user may write, and keeps the text before.
-func rewrite(file, old, text string) error {
-	f, err := os.OpenFile(file, os.O_WRONLY, 0) // the folder's permissions would be enough to replace it
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err == nil {
-		err = state.WriteLike(file+before, []byte(old), info)
-	}
-	if err == nil {
-		err = state.WriteLike(file, []byte(text), info)
-	}
-	return err
 }

@@ -109,6 +109,79 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
+// TestConfigureWell: a caller who wants the site to be well gets the configuration before back, in the file and in
+// use, where a device is missing after the change.
+func TestConfigureWell(t *testing.T) {
+	missing := device.Faultf(device.Offline, "a device is missing")
+	for name, tt := range map[string]struct {
+		reloads []error // of the new one and of the one before
+		edited  string
+		kind    device.FaultKind
+		want    string
+	}{
+		"well":             {[]error{nil}, "", "", "new"},
+		"missing":          {[]error{missing, nil}, "", device.Offline, "old"},
+		"missing before":   {[]error{missing, missing}, "", device.Offline, "old"},
+		"not back":         {[]error{missing, device.Faultf(device.Unavailable, "the disk")}, "", device.Unavailable, "old"},
+		"edited meanwhile": {[]error{missing}, "mine", device.Offline, "mine"},
+	} {
+		file := filepath.Join(t.TempDir(), "site.yaml")
+		if err := os.WriteFile(file, []byte("old"), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		var read []string
+		s := &Site{
+			Node: node.New(node.NewHub(nil, nil, agents.PointURI), "secret", &noted{}), Configuration: file,
+			Check: func(context.Context, []byte) ([]error, error) { return nil, nil },
+			Reload: func(context.Context) error {
+				text, err := os.ReadFile(file)
+				if read = append(read, string(text)); tt.edited != "" {
+					err = errors.Join(err, os.WriteFile(file, []byte(tt.edited), 0o640))
+				}
+				return cmp.Or(err, tt.reloads[len(read)-1])
+			},
+		}
+		_, err := s.configure(t.Context(), agents.Principal{ID: "local", Owner: true}, NewConfiguration{Text: "new", Digest: digestOf([]byte("old")), Well: true})
+		if (err == nil) != (tt.kind == "") || err != nil && device.AsFault(err).Kind != tt.kind {
+			t.Errorf("%s: %v", name, err)
+		}
+		text, err := os.ReadFile(file)
+		if want := []string{"new", "old"}[:len(tt.reloads)]; err != nil || string(text) != tt.want || !slices.Equal(read, want) {
+			t.Errorf("%s: %s, read %q, %v", name, text, read, err)
+		}
+	}
+}
+
+// TestDraft: a draft is checked, changes nothing, and has the digest of the configuration.
+func TestDraft(t *testing.T) {
+	const text = "site: { name: x } # mine\n"
+	file := filepath.Join(t.TempDir(), "site.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	var checked string
+	s := &Site{Configuration: file, Check: func(_ context.Context, text []byte) ([]error, error) {
+		checked = string(text)
+		return []error{errors.New("doubt")}, &config.Error{Line: 2, Err: errors.New("wrong")}
+	}}
+	set := []config.Setting{{Key: "driver", Value: "relay"}}
+	got, err := s.draft(t.Context(), agents.Principal{}, Draft{Device: "pump", Set: set})
+	want := text + "devices:\n  pump: { driver: relay }\n"
+	if err != nil || got.Text != want || checked != want || got.Digest != digestOf([]byte(text)) || len(got.Mistakes) != 1 || len(got.Warnings) != 1 {
+		t.Errorf("%+v %v", got, err)
+	}
+	got, err = s.draft(t.Context(), agents.Principal{}, Draft{Device: "lamp", Set: set, Text: got.Text})
+	if want += "  lamp: { driver: relay }\n"; err != nil || got.Text != want {
+		t.Errorf("%+v %v", got, err)
+	}
+	if _, err = s.draft(t.Context(), agents.Principal{}, Draft{Device: "My Pump", Set: set}); device.AsFault(err).Kind != device.Invalid {
+		t.Error(err)
+	}
+	if now, err := os.ReadFile(file); err != nil || string(now) != text {
+		t.Errorf("%s %v", now, err)
+	}
+}
+
 // TestConfigureUnwritable: a file that the site's user may not write stays, in a folder where it may, and so
 // does what is no file.
 func TestConfigureUnwritable(t *testing.T) {

@@ -151,6 +151,20 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
+// DriverSchema returns the JSON Schema (2020-12) of the entry of a device with that driver.
+func DriverSchema(d driver.Driver) ([]byte, error) {
+	point, err := schemaOf(reflect.ValueOf(pointPart{}))
+	if err != nil {
+		return nil, err
+	}
+	s, err := driverSchema(d, point)
+	if err != nil {
+		return nil, err
+	}
+	s.Schema, s.Defs = "https://json-schema.org/draft/2020-12/schema", map[string]*jsonschema.Schema{"point": point}
+	return json.Marshal(s)
+}
+
 // protocolsSchema is the section of that name.
 func protocolsSchema() *jsonschema.Schema {
 	names := &jsonschema.Schema{}

@@ -69,6 +69,27 @@ func WriteLike(path string, b []byte, like fs.FileInfo) error {
 	return nil
 }
 
+// Before is at the end of the name of the file with the text before; see Rewrite.
+const Before = ".before"
+
+// Rewrite replaces the text of a file that this user may write, as WriteLike does, and keeps the text before
+// beside it.
+func Rewrite(path string, before, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0) // the folder's permissions would be enough to replace it
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		err = WriteLike(path+Before, before, info)
+	}
+	if err == nil {
+		err = WriteLike(path, text, info)
+	}
+	return err
+}
+
 // SyncFolder makes renames and removals in a folder survive a loss of power. It does nothing
 // on a disk that cannot.
 func SyncFolder(folder string) error {

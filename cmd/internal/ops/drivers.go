@@ -10,41 +10,13 @@ import (
 	"agentsite/device/board/pinout"
 	"agentsite/device/driver"
 	"agentsite/device/host"
+	"agentsite/node/acts"
 	"agentsite/node/config"
 )
 
-// DriverPage describes a driver to somebody who wires up and configures a part.
-type DriverPage struct {
-	Driver string         `json:"driver"`
-	Doc    string         `json:"is"`
-	Also   []string       `json:"also,omitzero"` // other names of the part
-	Entry  string         `json:"entry"`         // the shortest entry of a device
-	Points []DriverPoint  `json:"points,omitzero"`
-	Keys   []config.Key   `json:"keys"`
-	More   []config.Key   `json:"point_keys,omitzero"` // those of the device's points
-	Wiring []DriverWiring `json:"wiring,omitzero"`     // of the shortest entry
-	Setup  []string       `json:"config_txt,omitzero"` // lines of a Raspberry Pi's config.txt
-	Note   string         `json:"note,omitzero"`
-
-	Addresses []string `json:"addresses,omitzero"` // that the chip can have: 0x38, 0x20..0x27
-}
-
-// DriverPoint is a point that the shortest entry makes.
-type DriverPoint struct {
-	Point string      `json:"point"`
-	Kind  device.Kind `json:"kind"`
-	Unit  string      `json:"unit,omitzero"`
-}
-
-// DriverWiring is a position of the header, and what is there.
-type DriverWiring struct {
-	Position int    `json:"position"`
-	Line     string `json:"line"` // "GPIO2 SDA"
-}
-
 // ReadDriver returns the page of a driver. It touches no hardware.
-func ReadDriver(d driver.Driver, all []driver.Driver) (*DriverPage, error) {
-	p := &DriverPage{Driver: d.Name, Doc: d.Doc, Also: strings.Fields(d.Also), Entry: d.Shortest(), Keys: config.Keys(d), Note: d.Note}
+func ReadDriver(d driver.Driver, all []driver.Driver) (*acts.Driver, error) {
+	p := &acts.Driver{Driver: d.Name, Doc: d.Doc, Also: strings.Fields(d.Also), Entry: d.Shortest(), Keys: config.Keys(d), Note: d.Note}
 	cfg, err := config.Parse("agentsite.yaml", []byte("site: { name: a }\ndevices:\n  it: "+p.Entry+"\n"), all)
 	if err != nil {
 		return nil, fmt.Errorf("the shortest entry of %s is not valid: %w", d.Name, err)
@@ -54,7 +26,7 @@ func ReadDriver(d driver.Driver, all []driver.Driver) (*DriverPage, error) {
 	if describer, ok := c.(driver.Describer); ok && !machine {
 		desc := describer.Describe()
 		for _, point := range desc.Points {
-			p.Points = append(p.Points, DriverPoint{point.Name, point.Kind, point.Unit})
+			p.Points = append(p.Points, acts.DriverPoint{Point: point.Name, Kind: point.Kind, Unit: point.Unit})
 		}
 		p.More = config.PointKeys(desc)
 		p.More = slices.DeleteFunc(p.More, func(k config.Key) bool {
@@ -68,7 +40,7 @@ func ReadDriver(d driver.Driver, all []driver.Driver) (*DriverPage, error) {
 	positions, _ := board.On(board.Machine{Root: "/none"}).Header(uses)
 	for _, pos := range positions {
 		if len(pos.Devices) > 0 {
-			p.Wiring = append(p.Wiring, DriverWiring{pos.Number, pinout.Label(pos)})
+			p.Wiring = append(p.Wiring, acts.Wire{Position: pos.Number, Line: pinout.Label(pos)})
 		}
 	}
 	p.Setup = board.Setup(uses[0].Resources)
@@ -96,12 +68,27 @@ func ranges(addresses []uint16) (all []string) {
 	return all
 }
 
-// String returns the point with its unit or kind.
-func (p DriverPoint) String() string {
-	if p.Unit != "" {
-		return p.Point + " (" + p.Unit + ")"
+// DescribeDrivers returns the pages of the drivers with that name, each with its schema; "" lists all drivers,
+// each up to its entry.
+func DescribeDrivers(name string, all []driver.Driver) (pages []acts.Driver, err error) {
+	if name == "" {
+		for _, d := range all {
+			pages = append(pages, acts.Driver{Driver: d.Name, Doc: d.Doc, Also: strings.Fields(d.Also), Entry: d.Shortest()})
+		}
+		return pages, nil
 	}
-	return p.Point + " (" + string(p.Kind) + ")"
+	found, err := FindDrivers(name, all)
+	for _, d := range found {
+		page, err := ReadDriver(d, all)
+		if err == nil {
+			page.Schema, err = config.DriverSchema(d)
+		}
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, *page)
+	}
+	return pages, err
 }
 
 // FindDrivers returns the driver with that name, or those of a part that is called so.

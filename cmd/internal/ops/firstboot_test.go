@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/cmd/internal/site"
 	"agentsite/device/board/boardtest"
 	"agentsite/node/access"
 	"agentsite/node/config"
@@ -40,7 +39,7 @@ func flashed(t *testing.T, files map[string]string) PrepareOptions {
 	}
 	return PrepareOptions{
 		Config: filepath.Join(root, "etc/agentsite.yaml"), Folder: state.Folder(filepath.Join(root, "data")), Boot: filepath.Join(root, "boot"),
-		Drivers: site.AllDrivers(), Group: "0", Root: root, board: boardtest.Machine{Root: root}.Board(),
+		Drivers: allDrivers(), Group: "0", Root: root, board: boardtest.Machine{Root: root}.Board(),
 	}
 }
 
@@ -225,7 +224,7 @@ func TestExampleConfig(t *testing.T) {
 		used = append(used, line)
 	}
 	for _, text := range []string{string(exampleConfig), strings.Join(used, "")} {
-		cfg, err := config.Parse(bootExample, []byte(text), site.AllDrivers())
+		cfg, err := config.Parse(bootExample, []byte(text), allDrivers())
 		if err == nil {
 			err = devices.CheckDevices(cfg)
 		}

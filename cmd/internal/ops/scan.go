@@ -18,6 +18,7 @@ import (
 	"agentsite/device/driver"
 	"agentsite/device/scan"
 	"agentsite/device/sysfs"
+	"agentsite/node/acts"
 	"agentsite/node/config"
 	"agentsite/node/state"
 )
@@ -29,9 +30,8 @@ type ScanOptions struct {
 	Folder  state.Folder // of the site that may be running
 	Bus     string       // only this one; "" for all
 	Probe   []uint16
-	Root    string // "" is the machine; a test's tree of files
-
-	board *board.Board // nil is this machine's
+	Root    string       // "" is the machine; a test's tree of files
+	Board   *board.Board // of a running site; nil makes one
 }
 
 // ScanResult is the result of a scan.
@@ -56,7 +56,7 @@ func Scan(ctx context.Context, o ScanOptions) (*ScanResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := cmp.Or(o.board, board.On(board.Machine{Root: o.Root}))
+	b := cmp.Or(o.Board, board.On(board.Machine{Root: o.Root}))
 	s := scan.Scan{Board: b, Root: sysfs.Root(o.Root), Probe: o.Probe, Taken: claimed(cfg), Drivers: o.Drivers}
 	if o.Bus != "" {
 		s.Buses = []string{o.Bus}
@@ -83,6 +83,24 @@ func Scan(ctx context.Context, o ScanOptions) (*ScanResult, error) {
 		}
 	}
 	return out, nil
+}
+
+// Answer returns the result as a site answers it. An entry that cannot be read is left out.
+func (s *ScanResult) Answer() acts.Scanned {
+	out := acts.Scanned{Found: []acts.FoundPart{}}
+	for _, f := range s.Found {
+		p := acts.FoundPart{Where: f.Where, What: f.What, Confidence: string(f.Confidence), Says: f.Says}
+		for _, d := range f.Devices {
+			if keys, err := config.EntrySettings(config.Entry(d)); err == nil {
+				p.Drafts = append(p.Drafts, acts.Draft{Device: d.Name, Set: keys})
+			}
+		}
+		out.Found = append(out.Found, p)
+	}
+	for _, t := range s.Trouble {
+		out.Trouble = append(out.Trouble, t.Says)
+	}
+	return out
 }
 
 // claimed maps what the devices claim to their names. A part behind a multiplexer also
@@ -169,23 +187,26 @@ func complete(e config.Entry, drivers []driver.Driver) bool {
 // It replaces the file atomically, and fails when the new one would have mistakes or the
 // old one has changed since the scan began.
 func (s *ScanResult) Write() error {
-	now, err := os.ReadFile(s.File)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the configuration cannot be read: %w", err)
-	}
-	if !bytes.Equal(now, s.text) {
-		return device.Faultf(device.Busy, "%s was changed during the scan and is not written; scan again", s.File)
-	}
 	text, err := config.Add(s.File, s.text, siteName(), s.Add, s.drivers)
 	if err != nil {
 		return err
 	}
-	file, err := filepath.EvalSymlinks(s.File) // a link stays one
-	if err != nil {
-		file = s.File
+	return WriteConfig(s.File, s.text, text)
+}
+
+// WriteConfig replaces the configuration before, whose text is nil where there is none, as state.Rewrite does.
+// It fails when the file is not as before.
+func WriteConfig(file string, before, text []byte) error {
+	now, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the configuration cannot be read: %w", err)
 	}
-	if was, none := os.Stat(file); none == nil {
-		err = state.WriteLike(file, text, was)
+	if !bytes.Equal(now, before) {
+		return device.Faultf(device.Busy, "%s was changed meanwhile and is not written; run this again", file)
+	}
+	path, linked := filepath.EvalSymlinks(file) // a link stays one
+	if linked == nil {
+		err = state.Rewrite(path, before, text)
 	} else {
 		err = state.WriteAtomic(file, text, 0o644)
 	}

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/device"
 	"agentsite/device/board/boardtest"
 	"agentsite/device/scan"
 	"agentsite/node/config"
@@ -44,7 +44,7 @@ func (c *chips) Tx(addr uint16, w, r []byte) error {
 
 func scanOn(t *testing.T, bus *chips, file string) *ScanResult {
 	t.Helper()
-	s, err := Scan(t.Context(), ScanOptions{Config: file, Drivers: site.AllDrivers(), Folder: state.Folder(t.TempDir()), Bus: "i2c-1", Root: t.TempDir(), board: boardtest.I2C(bus)})
+	s, err := Scan(t.Context(), ScanOptions{Config: file, Drivers: allDrivers(), Folder: state.Folder(t.TempDir()), Bus: "i2c-1", Root: t.TempDir(), Board: boardtest.I2C(bus)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestScanAndWrite(t *testing.T) {
 	if err := s.Write(); err != nil {
 		t.Fatal(err)
 	}
-	if err := stale.Write(); err == nil || !strings.Contains(err.Error(), "during the scan") {
+	if err := stale.Write(); device.AsFault(err).Kind != device.Busy {
 		t.Error(err)
 	}
 	text, _ := os.ReadFile("real.yaml")
@@ -90,7 +90,7 @@ func TestScanAndWrite(t *testing.T) {
 
 // TestClaimed: a scan leaves the devices of a site alone, be it behind a multiplexer.
 func TestClaimed(t *testing.T) {
-	cfg, err := config.Parse("", []byte("site: { name: x }\ndevices:\n  a: { driver: bme280, bus: \"i2c-1/0x70:3\", address: 0x76 }\n  b: { driver: iio, name: x, bind: { bus: i2c-4, address: 0x48, chip: x } }\n"), site.AllDrivers())
+	cfg, err := config.Parse("", []byte("site: { name: x }\ndevices:\n  a: { driver: bme280, bus: \"i2c-1/0x70:3\", address: 0x76 }\n  b: { driver: iio, name: x, bind: { bus: i2c-4, address: 0x48, chip: x } }\n"), allDrivers())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestComplete(t *testing.T) {
 		"{ driver: bme280 }": true, "{ driver: kernel:bme280, bus: i2c-1, address: 0x76 }": true, "{ driver: thermal, zone: \"a b\" }": true,
 		"{ driver: sim }": false, "{ driver: pwm, chip: pwmchip0 }": false, "{ driver: w1, id: 1 }": false, "{ driver: none }": false, "{ driver: bme280": false,
 	} {
-		if got := complete(config.Entry{Name: "a", YAML: yaml}, site.AllDrivers()); got != want {
+		if got := complete(config.Entry{Name: "a", YAML: yaml}, allDrivers()); got != want {
 			t.Errorf("%s: %v", yaml, got)
 		}
 	}
@@ -121,7 +121,7 @@ func TestComplete(t *testing.T) {
 
 func TestWriteAtomicFails(t *testing.T) {
 	dir := t.TempDir()
-	s := ScanResult{File: filepath.Join(dir, "none", "agentsite.yaml"), drivers: site.AllDrivers(), Add: []config.Entry{{Name: "a", YAML: "{ driver: bme280 }"}}}
+	s := ScanResult{File: filepath.Join(dir, "none", "agentsite.yaml"), drivers: allDrivers(), Add: []config.Entry{{Name: "a", YAML: "{ driver: bme280 }"}}}
 	if err := s.Write(); err == nil || !strings.Contains(err.Error(), "cannot be written") {
 		t.Error(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"agentsite/device/driver"
 	"agentsite/device/kernel"
 	"agentsite/device/scan"
+	"agentsite/node/acts"
 	"agentsite/node/config"
 )
 
@@ -65,7 +66,7 @@ func TestDriverList(t *testing.T) {
 }
 
 // section returns the section of docs/drivers.md about a driver.
-func section(p *ops.DriverPage) string {
+func section(p *acts.Driver) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n### %s\n\n%s.", p.Driver, strings.ToUpper(p.Doc[:1])+p.Doc[1:])
 	if len(p.Also) > 0 {

@@ -9,6 +9,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/tools"
 	"agentsite/cmd/internal/hosting"
+	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/peer"
 	"agentsite/cmd/internal/protocols"
 	"agentsite/cmd/internal/systemd"
@@ -72,6 +73,7 @@ func (s *site) owners() *acts.Site {
 	o := &acts.Site{
 		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload,
 		Check: s.checkText, Journal: s.journal.Calls,
+		Drivers: func(name string) ([]acts.Driver, error) { return ops.DescribeDrivers(name, s.drivers) }, Scan: s.scan,
 		Import: s.history.Import, WouldImport: s.history.WouldImport,
 		Hosted: s.hosting, Try: s.hosting.Try, Connect: s.hosting.Connect, Bundles: s.hosting.Imports,
 		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
@@ -89,6 +91,15 @@ func (s *site) owners() *acts.Site {
 		}
 	}
 	return o
+}
+
+// scan finds the parts at the site's board that its configuration does not have.
+func (s *site) scan(ctx context.Context) (acts.Scanned, error) {
+	found, err := ops.Scan(ctx, ops.ScanOptions{Config: s.absFile, Drivers: s.drivers, Folder: s.Folder, Board: s.board})
+	if err != nil {
+		return acts.Scanned{}, err
+	}
+	return found.Answer(), nil
 }
 
 // checkText checks a configuration from an owner: as a reload would, and that it adds no program that

@@ -23,6 +23,9 @@ type Terms struct {
 	NoApproval bool `json:"-"`
 	// Confirm requires an owner's approval of the call, whatever the permission says.
 	Confirm bool `json:"-"`
+	// Unconfirmed says that no person confirmed the call, though it is made with a person's key: that of an owner
+	// does not count as an owner's approval.
+	Unconfirmed bool `json:"agentsite/unconfirmed,omitzero"`
 	// Held restricts a move to a renewal, a change or a release of the caller's own lease. The move is
 	// refused as expired where the caller does not hold the output any more.
 	Held bool `json:"agentsite/held,omitzero"`

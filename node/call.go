@@ -102,7 +102,7 @@ func (n *Node) permitTool(c *call) error {
 	limits, err := n.takeBoth(c, false)
 	switch {
 	case err != nil:
-	case (c.terms.Confirm || limits.Confirm) && !n.owns(c.who):
+	case (c.terms.Confirm || limits.Confirm) && !n.confirmed(c):
 		err = device.Faultf(device.Denied,
 			"an owner would have to approve this call, and a tool of another program has no approvals")
 	case limits != (agents.Limits{}):

@@ -425,7 +425,11 @@ func TestApproval(t *testing.T) {
 		step("a yes does not last either", ann, 5, "needs", "try")
 
 		step("to safe nobody is asked", bob, 0, "at 0", "move 0, add set_level")
+		unconfirmed := func(r *agents.MoveRequest) { r.Unconfirmed = true }
+		step("by an owner's key, without a person", own, 5, "needs", "try", unconfirmed)
 		step("the owner's own call", own, 5, "at 5", made)
+		step("what the owner holds, without a person", own, 5, "needs", "try", unconfirmed)
+		step("to safe, without a person", own, 0, "at 0", "move 0, add set_level", unconfirmed)
 		d.refuses = device.Faultf(device.Unsafe, "not now")
 		step("what the guard refuses is not asked for", bob, 9, "unsafe", "try")
 		d.refuses = nil

@@ -97,7 +97,7 @@ func (n *Node) admit(c *call, wrong error) (err error) {
 	}
 	if c.renewal {
 		c.limits, err = n.mayRenew(c.who, c.ask)
-		c.renewal = c.far || err == nil && (!c.confirm && !c.limits.Confirm || n.owns(c.who))
+		c.renewal = c.far || err == nil && (!c.confirm && !c.limits.Confirm || n.confirmed(c))
 	}
 	if !c.renewal {
 		c.limits, err = n.mayBoth(c)
@@ -137,11 +137,10 @@ func (n *Node) describe(c *call) (err error) {
 }
 
 // permit charges the permissions that decide about a call, after an owner confirmed the call if
-// one of them or the output demands it. An owner's own call counts as confirmed. An earlier
-// check of the permissions does not count: another call may have used up a rate meanwhile, so that
-// a stricter permission decides.
+// one of them or the output demands it. An earlier check of the permissions does not count: another
+// call may have used up a rate meanwhile, so that a stricter permission decides.
 func (n *Node) permit(c *call) (err error) {
-	confirmed := n.owns(c.who)
+	confirmed := n.confirmed(c)
 	for demanded := c.confirm || c.terms.Confirm; ; demanded = true {
 		if demanded && !confirmed {
 			if err := n.approved(c); err != nil {
@@ -163,6 +162,9 @@ func (n *Node) permit(c *call) (err error) {
 	}
 	return nil
 }
+
+// confirmed reports whether a call counts as approved because an owner makes it, and a person confirmed it.
+func (n *Node) confirmed(c *call) bool { return n.owns(c.who) && !c.terms.Unconfirmed }
 
 // approved takes an owner's yes to a call, or returns an *agents.ApprovalNeeded.
 func (n *Node) approved(c *call) (err error) {

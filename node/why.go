@@ -124,7 +124,7 @@ func (n *Node) rehearse(ctx context.Context, v *view, p agents.Principal, r agen
 		if err = v.planMove(&c, m); err == nil {
 			c.limits, err = n.mayBoth(&c)
 		}
-		if c.limits.Confirm && !n.owns(p) {
+		if c.limits.Confirm && !n.confirmed(&c) {
 			out.Output.Confirm = "owner"
 		}
 	}

@@ -114,7 +114,9 @@ func schemaOf[T any]() (*jsonschema.Schema, error) {
 
 // terms are the properties of agents.Terms, which the library takes out of requests though
 // these do not encode them.
-var terms = []string{"agentsite/idempotency-key", "agentsite/expires-in", "agentsite/held", "agentsite/via"}
+var terms = []string{
+	"agentsite/idempotency-key", "agentsite/expires-in", "agentsite/held", "agentsite/unconfirmed", "agentsite/via",
+}
 
 func drop(s *jsonschema.Schema, names []string) {
 	for _, name := range names {

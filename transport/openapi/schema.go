@@ -91,7 +91,10 @@ func body[T any](m *maker, name string, ranges map[string]device.Range) {
 
 // unwanted are properties that the answers of one site do not have. The library includes
 // agents.Terms of requests, although these do not encode them; the others belong to a group.
-var unwanted = []string{"agentsite/idempotency-key", "agentsite/expires-in", "agentsite/held", "agentsite/via", "not_answered"}
+var unwanted = []string{
+	"agentsite/idempotency-key", "agentsite/expires-in", "agentsite/held", "agentsite/unconfirmed", "agentsite/via",
+	"not_answered",
+}
 
 // tidy calls do for a schema and all schemas in it. It removes parts that are never sent: the nulls
 // that the library allows for pointers and lists, and unwanted properties.

@@ -68,7 +68,8 @@ func termsOf(meta sdk.Meta) (terms agents.Terms, err error) {
 		err = encoded(text).Decode(&terms)
 	}
 	if err != nil {
-		return terms, device.Faultf(device.Invalid, "_meta: agentsite/idempotency-key is a text, agentsite/expires-in a number, agentsite/held a bool and agentsite/via a list of texts")
+		return terms, device.Faultf(device.Invalid, "_meta: agentsite/idempotency-key is a text, agentsite/expires-in a number, agentsite/held and "+
+			"agentsite/unconfirmed a bool and agentsite/via a list of texts")
 	}
 	return terms, nil
 }

@@ -20,7 +20,7 @@ const metadataPath = "/.well-known/oauth-protected-resource"
 func PublicRoutes() []Route {
 	return []Route{
 		{Pattern: "GET /healthz", Admission: Public, Serve: func(w http.ResponseWriter, _ *http.Request, _ Caller) { w.Write([]byte("ok\n")) }},
-		{Pattern: "GET /{$}", Admission: Public, Serve: func(w http.ResponseWriter, _ *http.Request, _ Caller) {
+		{Pattern: "GET /help", Admission: Public, Serve: func(w http.ResponseWriter, _ *http.Request, _ Caller) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 			w.Write(helpPage)

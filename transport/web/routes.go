@@ -71,7 +71,7 @@ type Callers interface {
 }
 
 // Handler serves the routes, with a slash at the end of their paths as without. Each request passes the
-// same checks in the same order: Host, Origin, pattern, admission.
+// same checks in the same order: Host, Origin, the page of a browser, pattern, admission.
 func Handler(o Options) http.Handler {
 	s := &server{Options: o, bodies: newBodyLimits()}
 	mux := http.NewServeMux()
@@ -174,8 +174,8 @@ func Patterns(routes []Route, most Admission) (all []string) {
 	return all
 }
 
-// checkOrigin returns a handler that refuses a wrong Host and a wrong Origin, in that order,
-// and passes everything else to next.
+// checkOrigin returns a handler that refuses a wrong Host, a wrong Origin and what a browser sends for
+// another page, in that order, and passes everything else to next.
 func (s *server) checkOrigin(next http.Handler) http.Handler {
 	origins := make([]string, 0, 2*len(s.Hosts))
 	for _, h := range s.Hosts {
@@ -197,9 +197,25 @@ func (s *server) checkOrigin(next http.Handler) http.Handler {
 			RefuseRPC(w, http.StatusForbidden, fmt.Sprintf("a page of %.80q may not call this site", o[0]))
 			return
 		}
+		if !ownPage(r) {
+			RefuseRPC(w, http.StatusForbidden, "another page may not use this site")
+			return
+		}
 		w.Header()["X-Content-Type-Options"] = nosniff
 		next.ServeHTTP(w, r)
 	})
+}
+
+// ownPage reports whether a request is from a page of this site or from no page, as far as a browser says
+// (Fetch Metadata). A link of another page may be followed.
+func ownPage(r *http.Request) bool {
+	switch site := r.Header.Values("Sec-Fetch-Site"); {
+	case len(site) == 0:
+		return true
+	case len(site) == 1 && (site[0] == "same-origin" || site[0] == "none"):
+		return true
+	}
+	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 // namesLocalAddress reports whether the Host header is the address that the connection came to.
@@ -222,12 +238,7 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 	if need == Public {
 		return c, true
 	}
-	bearer := ""
-	if values := r.Header.Values("Authorization"); len(values) == 1 {
-		if scheme, token, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
-			bearer = token
-		}
-	}
+	bearer := Bearer(r)
 	c.Key = proved(r.TLS)
 	var signed *Signed
 	if route.Signed != nil && bearer == "" {
@@ -271,6 +282,16 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 		return c, false
 	}
 	return c, true
+}
+
+// Bearer returns the token that a request has in its header, "" for none.
+func Bearer(r *http.Request) string {
+	if values := r.Header.Values("Authorization"); len(values) == 1 {
+		if scheme, token, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
+			return token
+		}
+	}
+	return ""
 }
 
 // challenge returns the header that asks for a token. It names the description of the URL that was used, as

@@ -66,6 +66,12 @@ func TestRouteAdmission(t *testing.T) {
 	without := func(change func(*http.Request)) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Del("Authorization"); change(r) }
 	}
+	fetched := func(r *http.Request, mode, dest string) {
+		path("/healthz")(r)
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		r.Header.Set("Sec-Fetch-Mode", mode)
+		r.Header.Set("Sec-Fetch-Dest", dest)
+	}
 	key := identity.New().ID()
 	stranger := func(r *http.Request) {
 		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{PublicKey: ed25519.PublicKey(key[:])}}}
@@ -151,7 +157,17 @@ func TestRouteAdmission(t *testing.T) {
 		{"an owner's route", func(r *http.Request) { path("/owners")(r); r.Header.Set("Authorization", "Bearer also-owner") }, 200, "the owner's for also-owner"},
 		{"an owner's route for another", path("/owners"), 403, errorResponse(403, "this is for")},
 		{"an owner's route without the token", without(path("/owners")), 401, errorResponse(403, "no token")},
-		{"/", without(path("/")), 200, string(helpPage)},
+		{"/help", without(path("/help")), 200, string(helpPage)},
+
+		{"its own page", header("Sec-Fetch-Site", "same-origin"), 200, good},
+		{"no page", header("Sec-Fetch-Site", "none"), 200, good},
+		{"a page of another site", header("Sec-Fetch-Site", "cross-site"), 403, errorResponse(403, "another page")},
+		{"a page of another port", header("Sec-Fetch-Site", "same-site"), 403, errorResponse(403, "another page")},
+		{"two pages", func(r *http.Request) { r.Header["Sec-Fetch-Site"] = []string{"same-origin", "cross-site"} }, 403, errorResponse(403, "another page")},
+		{"a picture in another page", without(func(r *http.Request) { fetched(r, "no-cors", "image") }), 403, errorResponse(403, "another page")},
+		{"a frame in another page", without(func(r *http.Request) { fetched(r, "navigate", "iframe") }), 403, errorResponse(403, "another page")},
+		{"a link in another page", without(func(r *http.Request) { fetched(r, "navigate", "document") }), 200, "ok\n"},
+		{"a form in another page", func(r *http.Request) { fetched(r, "navigate", "document"); r.Method = "POST" }, 403, errorResponse(403, "another page")},
 
 		{"Content-Type: missing", func(r *http.Request) { r.Header.Del("Content-Type") }, 415, errorResponse(-32600, contentType)},
 		{"Content-Type: text/plain", header("Content-Type", "text/plain"), 415, errorResponse(-32600, contentType)},
@@ -265,7 +281,7 @@ func TestNoRoute(t *testing.T) {
 		{"GET", "/things", 404, problems, ""},
 		{"POST", "/.well-known/rpc", 405, text, "GET, HEAD"},
 		{"GET", "/.well-known/x", 404, text, ""},
-		{"POST", "/", 405, text, "GET, HEAD"},
+		{"POST", "/help", 405, text, "GET, HEAD"},
 		{"GET", "/x", 404, text, ""},
 		{"PROPFIND", "/things/x", 405, problems, "GET, HEAD, PUT"},
 	} {
@@ -301,7 +317,7 @@ func TestAdmittedPrincipal(t *testing.T) {
 
 func TestHelpPageRunsNothing(t *testing.T) {
 	w := httptest.NewRecorder()
-	Handler(options(nil)).ServeHTTP(w, httptest.NewRequest("GET", "http://"+testHost+"/", nil))
+	Handler(options(nil)).ServeHTTP(w, httptest.NewRequest("GET", "http://"+testHost+"/help", nil))
 	if got := w.Header().Get("Content-Security-Policy"); got != "default-src 'none'; style-src 'unsafe-inline'" {
 		t.Error(got)
 	}

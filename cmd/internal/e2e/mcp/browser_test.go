@@ -27,7 +27,7 @@ func TestChromium(t *testing.T) {
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
 
-	url := r.HTTPS(t).URL + "/"
+	url := r.HTTPS(t).URL + "/help"
 	err := chromedp.Do(ctx, chromedp.Navigate(url))
 	if err == nil || !strings.Contains(err.Error(), "ERR_CERT_AUTHORITY_INVALID") {
 		t.Fatalf("Chromium says %v, and only the authority may be unknown to it", err)

@@ -134,7 +134,3 @@ func (n *Node) Decided(ctx context.Context, p agents.Principal, handle string) e
 		return context.Cause(ctx)
 	}
 }
-
-// OnRecheck makes f be called whenever permissions were added or have ended. f does not block. It is
-// for the wiring, before the first caller.
-func (n *Node) OnRecheck(f func()) { n.recheck = f }

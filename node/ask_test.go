@@ -19,7 +19,7 @@ func TestAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk()
 		access := &leaves{may: map[string][]string{"ann": {"ask_agent beds"}}}
-		d.SetAccess(access)
+		d.access = access
 		begun := 0
 		ask := func(p agents.Principal, agent string, check error, terms agents.Terms) error {
 			end, err := d.Ask(p, agent, map[string]string{"agent": agent}, terms, check)
@@ -106,10 +106,10 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// TestOnRecheck: OnRecheck is called when permissions were added or have ended.
+// TestOnRecheck: the hub tells when permissions were added or have ended.
 func TestOnRecheck(t *testing.T) {
 	d, told := newDesk(), 0
-	d.OnRecheck(func() { told++ })
+	defer d.hub.On(agents.Change{Permissions: true}, func() { told++ })()
 	d.Recheck()
 	if told != 1 {
 		t.Errorf("told %d times", told)

@@ -38,8 +38,8 @@ func TestRecallElsewhere(t *testing.T) {
 				beds := principal.Agent("llm", "beds")
 				d := newDesk()
 				l := &leaves{may: map[string][]string{beds.ID: {"set_level " + output}, "remote:shed": {"set_level " + output}, ann.ID: {"ask_agent beds", "set_level " + output}}}
-				d.SetAccess(l)
-				d.SetHosted(map[string]Hosted{beds.ID: {}})
+				d.access = l
+				d.ReplaceAgents(map[string]Hosted{beds.ID: {}})
 				away, asked := false, 0
 				var offline atomic.Bool
 				offline.Store(when == "offline" || when == "offline for the lease")
@@ -169,8 +169,8 @@ func TestRecallUnanswered(t *testing.T) {
 			d.site.Outputs = out
 			d.setSite()
 			l := &leaves{may: map[string][]string{beds.ID: {"set_level " + arm}, ann.ID: {"ask_agent beds", "set_level " + arm}}}
-			d.SetAccess(l)
-			d.SetHosted(map[string]Hosted{beds.ID: {}})
+			d.access = l
+			d.ReplaceAgents(map[string]Hosted{beds.ID: {}})
 			r := agents.MoveRequest{Output: arm, Value: device.Number(5)}
 			r.Behalf.Asker = ann
 			if during {

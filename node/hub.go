@@ -157,10 +157,10 @@ func (h *Hub) Counts() (readings, coalesced uint64, watchers int) {
 // Announce tells the watchers of a change.
 func (h *Hub) Announce(c agents.Change) { h.watchers.Announce(c) }
 
-// OnOffer makes wake be called when the site's offer has changed, until leave is called. It must
-// neither block nor call the hub.
-func (h *Hub) OnOffer(wake func()) (leave func()) {
-	return h.watchers.JoinFunc(agents.Change{Resources: true}, nil, wake).Leave
+// On makes wake be called when something has changed of which, until leave is called. It must neither
+// block nor call the hub.
+func (h *Hub) On(which agents.Change, wake func()) (leave func()) {
+	return h.watchers.JoinFunc(which, nil, wake).Leave
 }
 
 // GoodFor returns for how long a reading of a point is good without a successor, as far as the

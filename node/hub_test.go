@@ -231,7 +231,7 @@ func watch(t *testing.T, h *Hub, which agents.Change, uris ...string) (told chan
 	told = make(chan agents.Change)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	n := New(h, "", nil)
+	n := New(Parts{Hub: h})
 	go func() {
 		done <- n.Notify(ctx, agents.Principal{ID: "x"}, which, uris, func(c agents.Change) error {
 			select {
@@ -351,7 +351,7 @@ func TestSlowWatcher(t *testing.T) {
 
 func TestWatchEndsWithItsReader(t *testing.T) {
 	h := newHub()
-	n := New(h, "", nil)
+	n := New(Parts{Hub: h})
 	gone := errors.New("gone")
 	calls := 0
 	err := n.Notify(t.Context(), agents.Principal{ID: "x"}, agents.Change{}, []string{"agentsite:///a"}, func(agents.Change) error {

@@ -45,10 +45,6 @@ type Access interface {
 	Root(agents.Principal) string
 }
 
-// SetAccess makes a decide about all principals that need a permission. It is called before
-// the first caller; without it every known principal may do everything.
-func (n *Node) SetAccess(a Access) { n.access = a }
-
 // free reports whether p needs no permission.
 func (n *Node) free(p agents.Principal) bool {
 	return n.access == nil || p.Kind == principal.LocalAgent || p.Kind == principal.SiteToken || n.owns(p)
@@ -236,7 +232,7 @@ func (n *Node) holds(w *seenWatch) bool {
 }
 
 // Recheck ends the watches of principals that have lost the permission for them. It notifies other
-// principals whose permissions have changed that their view may have changed. The wiring calls it
+// principals whose permissions have changed that their view may have changed. It is called
 // whenever permissions were added or have ended.
 func (n *Node) Recheck() {
 	n.views.mu.Lock()
@@ -248,9 +244,6 @@ func (n *Node) Recheck() {
 	n.views.mu.Unlock()
 	n.views.forget()
 	n.recall()
-	if n.recheck != nil {
-		n.recheck()
-	}
 	n.hub.Announce(agents.Change{Permissions: true})
 }
 

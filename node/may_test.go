@@ -95,7 +95,7 @@ var shy = agents.Principal{ID: "token:shy"}
 // seenDesk is a desk whose lever only shy may move.
 func seenDesk() (*desk, *leaves) {
 	d, l := newDesk(), &leaves{may: map[string][]string{"token:shy": {"set_level lever/arm", "set_level"}}}
-	d.SetAccess(l)
+	d.access = l
 	return d, l
 }
 
@@ -132,7 +132,7 @@ func TestWhoHasALeave(t *testing.T) {
 	if hidden == nil || hidden.Error() != "you lack read_points []" {
 		t.Error(hidden)
 	}
-	d.Host(shelf("hidden"))
+	d.ReplaceTools(shelf("hidden"))
 	for tool, want := range map[string]string{"hidden": tools.ErrNotFound.Error(), "fly": tools.ErrNotFound.Error(), "capture_image": "you lack capture_image []"} {
 		if _, err := d.Node.Call(t.Context(), shy, tools.Call{Tool: tool, Args: jsonArgs("{}")}); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", tool, err, want)

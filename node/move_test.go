@@ -146,7 +146,7 @@ func newDesk() *desk {
 	d := &desk{}
 	d.lever = &lever{log: &d.events}
 	d.book = &book{log: &d.events, known: map[string]*Outcome{}, asked: map[string]Asked{}, refused: map[string]int{}}
-	d.Node = New(newHub(), "secret", d.book)
+	d.Node = New(Parts{Hub: newHub(), Token: "secret", Journal: d.book})
 	d.site = Site{Outputs: d.lever, Devices: []Device{{Name: "lever", Description: device.Description{Points: []device.Point{
 		{Name: "arm", Kind: device.KindLevel, Range: device.Range{Max: 100}}, {Name: "a", Kind: device.KindMeasurement}, {Name: "b", Kind: device.KindMeasurement},
 	}}}}}
@@ -155,7 +155,7 @@ func newDesk() *desk {
 }
 
 func (d *desk) setSite() {
-	if err := d.SetSite(d.site); err != nil {
+	if err := d.Replace(d.site); err != nil {
 		panic(err)
 	}
 }
@@ -242,7 +242,7 @@ func TestMoveOrder(t *testing.T) {
 	if !reflect.DeepEqual(d.refused, want) {
 		t.Errorf("refused are %v, want %v", d.refused, want)
 	}
-	if New(newHub(), "secret", nil).journal == nil {
+	if New(Parts{Hub: newHub(), Token: "secret"}).journal == nil {
 		t.Error("no journal at all")
 	}
 	d.fails, d.journal = nil, noJournal{}

@@ -29,7 +29,6 @@ type Node struct {
 	self      func(name string) bool // whether a name is this site's; nil where nobody knows
 	elsewhere *otherSites            // nil for none
 	joined    sync.Map               // by principal, *joinedOffer
-	recheck   func()                 // nil for none
 	past      chan struct{}          // places of those who read it
 	agents    atomic.Pointer[map[string]Hosted]
 	released  sync.Map // by output, the releaser that was last
@@ -38,22 +37,33 @@ type Node struct {
 
 var _ agents.Site = (*Node)(nil)
 
-// New makes a node without devices that hosts agents; the first agent that offers a name has it.
-// token is compared with a carrier's bearer. If journal is nil, no call can move an output away
-// from safe.
-func New(hub *Hub, token string, journal Journal, hosted ...tools.Agent) *Node {
-	if journal == nil {
-		journal = noJournal{}
+// Parts are what a node is made of.
+type Parts struct {
+	Hub     *Hub
+	Token   string                 // of the site, which a carrier's bearer is compared with
+	Journal Journal                // nil if no call can move an output away from safe
+	Access  Access                 // nil if every known principal may do everything
+	Self    func(name string) bool // whether a name in the chain of a call is this site's; nil if nobody knows
+	Tools   []tools.Agent          // the hosted agents; the first one that offers a name has it
+}
+
+// New makes a node without devices.
+func New(p Parts) *Node {
+	if p.Journal == nil {
+		p.Journal = noJournal{}
 	}
-	n := &Node{hub: hub, token: sha256.Sum256([]byte(token)), journal: journal, past: make(chan struct{}, 2)}
+	n := &Node{
+		hub: p.Hub, token: sha256.Sum256([]byte(p.Token)), journal: p.Journal, access: p.Access, self: p.Self,
+		past: make(chan struct{}, 2),
+	}
 	n.site.Store(noSite())
-	n.hosted.Store(&hosted)
+	n.hosted.Store(&p.Tools)
 	return n
 }
 
-// Host replaces the hosted agents, and tells the watchers. Calls that are under way end
-// with those that they began with. It is for the wiring: no caller comes here.
-func (n *Node) Host(hosted ...tools.Agent) {
+// ReplaceTools replaces the hosted agents that offer tools, and tells the watchers. Calls that are under
+// way end with those that they began with. It is for the wiring: no caller comes here.
+func (n *Node) ReplaceTools(hosted ...tools.Agent) {
 	n.hosted.Store(&hosted)
 	n.views.forget()
 	n.hub.Announce(agents.Change{Tools: true, Prompts: true, Resources: true})

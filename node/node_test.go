@@ -49,7 +49,7 @@ func TestWho(t *testing.T) {
 		none  = "this needs the site's token in a header: Authorization: Bearer …"
 		wrong = "this is not the site's token; agentsite run prints where it is kept"
 	)
-	n := New(newHub(), "secret", nil)
+	n := New(Parts{Hub: newHub(), Token: "secret"})
 	own := agents.Principal{Kind: principal.SiteToken, ID: "token", Account: "token"}
 	for _, tt := range []struct {
 		name, token string
@@ -80,7 +80,7 @@ func TestWho(t *testing.T) {
 	if got, err := n.Key("12D3"); got != (agents.Principal{}) || err == nil || err.Error() != none {
 		t.Errorf("a key: %+v, %v", got, err)
 	}
-	if _, err := New(newHub(), "", nil).Bearer("", true); err == nil {
+	if _, err := New(Parts{Hub: newHub()}).Bearer("", true); err == nil {
 		t.Error("a site without a token lets anybody in")
 	}
 }
@@ -88,7 +88,7 @@ func TestWho(t *testing.T) {
 // TestNobody: every method refuses the zero principal. A method that is added and
 // takes a principal is found by reflection.
 func TestNobody(t *testing.T) {
-	n := New(newHub(), "secret", nil, shelf("a"), plain{})
+	n := New(Parts{Hub: newHub(), Token: "secret", Tools: []tools.Agent{shelf("a"), plain{}}})
 	v := reflect.ValueOf(n)
 	tried := 0
 	for i := range v.NumMethod() {
@@ -110,7 +110,7 @@ func TestNobody(t *testing.T) {
 			}
 		}
 		if !asks {
-			if !slices.Contains([]string{"Key", "Bearer", "Host", "SetSite", "SetAccess", "SetHosted", "SetSelf", "SetOtherSites", "OnRecheck", "Recheck", "NoteRevoked", "NoteDefect"}, name) { // those but for the first two are the wiring's alone
+			if !slices.Contains([]string{"Key", "Bearer", "Replace", "ReplaceAgents", "ReplaceTools", "SetOtherSites", "Recheck", "NoteRevoked", "NoteDefect"}, name) { // those but for the first two are the wiring's alone
 				t.Errorf("%s does not ask who asks", name)
 			}
 			continue
@@ -131,7 +131,7 @@ func TestNobody(t *testing.T) {
 }
 
 func TestNodeGathers(t *testing.T) {
-	n := New(newHub(), "secret", nil, shelf("a"), plain{}, shelf("b"))
+	n := New(Parts{Hub: newHub(), Token: "secret", Tools: []tools.Agent{shelf("a"), plain{}, shelf("b")}})
 	p := agents.Principal{ID: "x"}
 	list, _ := n.Tools(p)
 	var names []string
@@ -163,12 +163,12 @@ func TestNodeGathers(t *testing.T) {
 func TestHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()
-		n := New(h, "secret", nil, shelf("one"))
+		n := New(Parts{Hub: h, Token: "secret", Tools: []tools.Agent{shelf("one")}})
 		who := agents.Principal{ID: "x"}
 		told, stop := watch(t, h, agents.Change{Tools: true, Resources: true}, "agentsite:///a/b")
 		<-told // it has begun
 		synctest.Wait()
-		n.Host(shelf("two"), plain{})
+		n.ReplaceTools(shelf("two"), plain{})
 		if c := <-told; c != (agents.Change{Tools: true, Resources: true}) {
 			t.Errorf("told of %+v", c)
 		}

@@ -202,12 +202,11 @@ func TestOneGrantDecides(t *testing.T) {
 			// All orders of this pair go over one store, hours apart, while neither grant has ended.
 			for began := began; ; began = time.Now() {
 				s := &stepped{stepper: stepper{make(chan chan struct{})}, Store: book, yes: map[float64]int{}}
-				n := New(newHub(), "", s)
-				err := n.SetSite(Site{Outputs: s, Devices: []Device{{Name: "fan", Description: device.Description{Points: []device.Point{{Name: "speed", Kind: device.KindLevel}}}}}})
+				n := New(Parts{Hub: newHub(), Journal: s, Access: s})
+				err := n.Replace(Site{Outputs: s, Devices: []Device{{Name: "fan", Description: device.Description{Points: []device.Point{{Name: "speed", Kind: device.KindLevel}}}}}})
 				if err != nil {
 					t.Fatal(err)
 				}
-				n.SetAccess(s)
 				s.interleave(t, n, who, rng)
 				for _, n := range s.yes {
 					confirmed += n

@@ -20,9 +20,9 @@ type Hosted struct {
 	Fixed bool
 }
 
-// SetHosted replaces the descriptions of the hosted agents, by principal. It is for the wiring: no
+// ReplaceAgents replaces the descriptions of the hosted agents, by principal. It is for the wiring: no
 // caller comes here.
-func (n *Node) SetHosted(all map[string]Hosted) {
+func (n *Node) ReplaceAgents(all map[string]Hosted) {
 	n.agents.Store(&all)
 	n.views.forget()
 }

@@ -42,7 +42,7 @@ func withGuard(t *testing.T, do func(d *desk), bend ...func(*guard.Policy)) {
 		d.site.Outputs = g
 		d.setSite()
 		time.Sleep(guard.DefaultRest + time.Second)
-		d.SetHosted(map[string]Hosted{"rule:low": {Rank: 1}, "rule:high": {Rank: 2, Reads: []string{"lever/a"}}})
+		d.ReplaceAgents(map[string]Hosted{"rule:low": {Rank: 1}, "rule:high": {Rank: 2, Reads: []string{"lever/a"}}})
 		do(d)
 	})
 }
@@ -94,7 +94,7 @@ func TestRanks(t *testing.T) {
 // TestUsedBy: why names the agents that use a point.
 func TestUsedBy(t *testing.T) {
 	d := newDesk()
-	d.SetHosted(map[string]Hosted{"rule:b": {Reads: []string{"lever/a"}}, "rule:a": {Reads: []string{"lever/b", "lever/a"}}})
+	d.ReplaceAgents(map[string]Hosted{"rule:b": {Reads: []string{"lever/a"}}, "rule:a": {Reads: []string{"lever/b", "lever/a"}}})
 	w, err := d.Node.Why(t.Context(), boss, agents.WhyRequest{Point: "lever/a"})
 	if err != nil || !slices.Equal(w.Used, []string{"rule:a", "rule:b"}) {
 		t.Errorf("%q, %v", w.Used, err)

@@ -31,7 +31,7 @@ func withGrants(t *testing.T, do func(d *desk, caller agents.Principal, grant fu
 				}
 			}
 		}
-		d.SetAccess(store)
+		d.access = store
 		do(d, agents.Principal{ID: key.ID().String()}, func(words string, until time.Duration) func() {
 			may, err := access.ParsePermissions(words)
 			if err != nil {

@@ -168,9 +168,9 @@ func moving(k device.Kind) device.Value {
 	return device.Value{}
 }
 
-// SetSite replaces the node's Site, and notifies the watchers. Running calls end with the earlier
+// Replace replaces the node's Site, and notifies the watchers. Running calls end with the earlier
 // Site. It is for the wiring: no caller comes here.
-func (n *Node) SetSite(s Site) error {
+func (n *Node) Replace(s Site) error {
 	made, err := newSite(s)
 	if err != nil {
 		return err

@@ -8,10 +8,6 @@ import (
 	"agentsite/device"
 )
 
-// SetSelf tells the node which names in the chain of a call are this site's own. It is called
-// before the first caller.
-func (n *Node) SetSelf(is func(name string) bool) { n.self = is }
-
 // CheckVia refuses a call that came through this site before, or through too many sites; method
 // names it for the journal.
 func (n *Node) CheckVia(p agents.Principal, method string, via []string) error {

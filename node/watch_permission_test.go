@@ -14,7 +14,7 @@ import (
 func TestWatchRevoked(t *testing.T) {
 	bothWays(t, func(t *testing.T, r *watchRig) {
 		l := &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/a", "read_points lever/b"}}}
-		r.SetAccess(l)
+		r.access = l
 		all, named := r.watch(t, shy, agents.WatchRequest{}), r.watch(t, shy, agents.WatchRequest{Points: []string{"lever/b"}})
 		all.next(t, "a - stale, b - stale, approvals")
 		named.next(t, "b - stale, approvals")
@@ -58,7 +58,7 @@ func (r *rated) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents
 func TestWatchRate(t *testing.T) {
 	bothWays(t, func(t *testing.T, r *watchRig) {
 		l := &rated{leaves: &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/a", "read_points lever/b"}}}}
-		r.SetAccess(l)
+		r.access = l
 		r.put("a", device.Number(1), 0)
 		w := r.watch(t, shy, agents.WatchRequest{})
 		w.next(t, "a - stale, b - stale, approvals") // all, without values
@@ -120,7 +120,7 @@ func TestWatchRate(t *testing.T) {
 func TestWatchRateUndone(t *testing.T) {
 	bothWays(t, func(t *testing.T, r *watchRig) {
 		l := &rated{leaves: &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/arm"}}}}
-		r.SetAccess(l)
+		r.access = l
 		l.left.Store(1)
 		w := r.watch(t, shy, agents.WatchRequest{})
 		w.next(t, "arm - stale [ 0 0 ], approvals")
@@ -142,7 +142,7 @@ func TestWatchRateUndone(t *testing.T) {
 // no name of another holder, and no point that it may not see.
 func TestWatchHides(t *testing.T) {
 	bothWays(t, func(t *testing.T, r *watchRig) {
-		r.SetAccess(&leaves{may: map[string][]string{"token:shy": {"read_points", "read_points " + arm}, "ann": {"set_level " + arm}}})
+		r.access = &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points " + arm}, "ann": {"set_level " + arm}}}
 		r.confirming()
 		r.outputs.set(func() {
 			r.outputs.now.Holder, r.outputs.now.Left, r.outputs.now.Lacks = "ann", 60*time.Second, "needs lever/a on"

@@ -257,7 +257,7 @@ func TestWatchValues(t *testing.T) {
 func TestWatchOutputs(t *testing.T) {
 	bothWays(t, func(t *testing.T, r *watchRig) {
 		l := &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/arm"}}}
-		r.SetAccess(l)
+		r.access = l
 		w := r.watch(t, own, agents.WatchRequest{Points: []string{arm}})
 		defer w.end()
 		part := r.watch(t, shy, agents.WatchRequest{})

@@ -170,7 +170,7 @@ func (h heldLever) StatusOf(output string) (guard.Status, bool) {
 func TestWhy(t *testing.T) {
 	d := newDesk()
 	l := &leaves{may: map[string][]string{"token:shy": {"read_points lever/arm", "read_history lever/arm"}, "token:shyer": {"read_points lever/arm"}}}
-	d.SetAccess(l)
+	d.access = l
 	d.lever.at = 30
 	d.refuses = device.Faultf(device.Busy, "held by did:owner").Naming("held by somebody else", "did:owner")
 	d.site.Outputs = heldLever{d.lever, "did:owner"}
@@ -236,7 +236,7 @@ func TestNoteRevoked(t *testing.T) {
 func TestVia(t *testing.T) {
 	d, l := seenDesk()
 	l.agent = "frost"
-	d.SetSelf(func(name string) bool { return name == "me" })
+	d.self = func(name string) bool { return name == "me" }
 	move := func(via ...string) error {
 		_, err := d.Node.Move(t.Context(), shy, agents.MoveRequest{Output: "lever/arm", Value: device.Number(3), Terms: agents.Terms{Via: via}})
 		return err

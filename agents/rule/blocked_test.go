@@ -63,7 +63,7 @@ func TestBlocked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inHouse(t, func(h *house) {
-				h.node.SetHosted(map[string]node.Hosted{self.ID: {Rank: 1}, far.ID: {Rank: 2}})
+				h.node.ReplaceAgents(map[string]node.Hosted{self.ID: {Rank: 1}, far.ID: {Rank: 2}})
 				site := &hanging{Node: h.node, points: tt.points}
 				ctx, cancel := context.WithCancel(context.Background())
 				kind := rule.Kind(h.world())

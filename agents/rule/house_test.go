@@ -13,16 +13,16 @@ import (
 	"agentsite/node"
 )
 
-// newHouse returns a house that lives until end is called.
-func newHouse(t *testing.T) (h *house, end func()) {
+// newHouse returns a house that lives until end is called. may is nil where everybody may do everything.
+func newHouse(t *testing.T, may node.Access) (h *house, end func()) {
 	h = &house{t: t, feed: make(chan device.Reading), began: time.Now(), latch: guard.Latch{File: filepath.Join(t.TempDir(), "armed")}}
 	if err := h.latch.Arm(); err != nil {
 		t.Fatal(err)
 	}
 	outputs := h.newGuard()
 	h.hub = node.NewHub(h.guard, h, agents.PointURI)
-	h.node = node.New(h.hub, "", h)
-	h.node.SetHosted(map[string]node.Hosted{self.ID: {Rank: 1}, "rule:high": {Rank: 2}})
+	h.node = node.New(node.Parts{Hub: h.hub, Journal: h, Access: may})
+	h.node.ReplaceAgents(map[string]node.Hosted{self.ID: {Rank: 1}, "rule:high": {Rank: 2}})
 	h.offer(outputs, "Cel")
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -51,7 +51,7 @@ func (h *house) newGuard() node.Outputs {
 // offer has the node offer the points of the house, with the unit of its thermometer.
 func (h *house) offer(outputs node.Outputs, unit string) {
 	desc := device.Description{Points: housePoints(unit)}
-	if err := h.node.SetSite(node.Site{Name: "a", Outputs: outputs, Devices: []node.Device{{Name: "house", Description: desc, Busy: device.NewMutex()}}}); err != nil {
+	if err := h.node.Replace(node.Site{Name: "a", Outputs: outputs, Devices: []node.Device{{Name: "house", Description: desc, Busy: device.NewMutex()}}}); err != nil {
 		h.t.Error(err)
 	}
 }

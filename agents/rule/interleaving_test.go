@@ -261,8 +261,7 @@ func interleave(t *testing.T, events []event) *interleaving {
 	m := &interleaving{t: t}
 	var ends [2]func()
 	for i := range m.sites {
-		m.sites[i], ends[i] = newHouse(t)
-		m.sites[i].node.SetAccess(permitAll{})
+		m.sites[i], ends[i] = newHouse(t, permitAll{})
 	}
 	here, there := m.sites[0], m.sites[1]
 	m.wire = &wire{to: there, broken: make(chan struct{})}

@@ -135,7 +135,7 @@ func (h *house) read(point string, v device.Value, q device.Quality) {
 // inHouse runs do in a house whose outputs have rested. Its heater has a max_on of 10 minutes.
 func inHouse(t *testing.T, do func(h *house)) {
 	synctest.Test(t, func(t *testing.T) {
-		h, end := newHouse(t)
+		h, end := newHouse(t, nil)
 		time.Sleep(guard.DefaultRest + time.Second)
 		h.took()
 		h.began = time.Now()

@@ -68,7 +68,7 @@ func TestOthers(t *testing.T) {
 func TestReleasedByAgent(t *testing.T) {
 	inHouse(t, func(h *house) {
 		dark := agents.Principal{ID: "routine:dark"}
-		h.node.SetHosted(map[string]node.Hosted{self.ID: {Rank: 1}, dark.ID: {Rank: 200}})
+		h.node.ReplaceAgents(map[string]node.Hosted{self.ID: {Rank: 1}, dark.ID: {Rank: 200}})
 		report, end := h.run(frost, self)
 		h.cold(4, time.Minute)
 		h.wantState(report, agent.Holding)

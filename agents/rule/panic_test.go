@@ -37,7 +37,7 @@ func TestPanicWatched(t *testing.T) { inHouse(t, func(h *house) { h.watch = true
 
 func panicking(h *house) {
 	t := h.t
-	h.node.SetHosted(map[string]node.Hosted{self.ID: {Rank: 1}, far.ID: {Rank: 2}})
+	h.node.ReplaceAgents(map[string]node.Hosted{self.ID: {Rank: 1}, far.ID: {Rank: 2}})
 	site := &broken{Node: h.node, who: far}
 	site.breaks.Store(true)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -156,9 +156,9 @@ func newRig(t testing.TB, devices []node.Device, bend ...func(*guard.Policy)) *r
 	}
 	s, feed := &shelf{past: map[string][]device.Summary{}, changes: map[string][]device.Change{}}, make(chan device.Reading)
 	hub := node.NewHub(nil, s, agents.PointURI)
-	n := node.New(hub, "", unwritten{})
+	n := node.New(node.Parts{Hub: hub, Journal: unwritten{}})
 	site := node.Site{Name: "test", Version: "1.2", Simulated: true, Started: time.Now(), Devices: devices, History: s, Outputs: g}
-	if err := n.SetSite(site); err != nil {
+	if err := n.Replace(site); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -203,11 +203,10 @@ func (s seen) Take(p agents.Principal, ask agents.Ask, _ bool) (agents.Limits, e
 // seeing is the rig as anna has it, who sees that alone.
 func (r *rig) seeing(t *testing.T, sees func(agents.Ask) bool) *rig {
 	t.Helper()
-	n := node.New(r.hub, "", unwritten{})
-	if err := n.SetSite(r.site); err != nil {
+	n := node.New(node.Parts{Hub: r.hub, Journal: unwritten{}, Access: seen{sees: sees}})
+	if err := n.Replace(r.site); err != nil {
 		t.Fatal(err)
 	}
-	n.SetAccess(seen{sees: sees})
 	part := *r
 	part.Catalog, part.node = tools.New(n, n), n
 	return &part

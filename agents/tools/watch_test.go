@@ -189,7 +189,7 @@ func TestWatchSites(t *testing.T) {
 			say()
 			again := r.site
 			again.Devices = devices[:2]
-			if err := r.node.SetSite(again); err != nil {
+			if err := r.node.Replace(again); err != nil {
 				t.Fatal(err)
 			}
 			say()

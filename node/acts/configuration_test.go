@@ -59,7 +59,7 @@ func TestConfigure(t *testing.T) {
 			j := &noted{}
 			var read []string
 			s := &Site{
-				Node: node.New(node.NewHub(nil, nil, agents.PointURI), "secret", j), Configuration: link,
+				Node: node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI), Token: "secret", Journal: j}), Configuration: link,
 				Check: func(context.Context, []byte) ([]error, error) { return nil, tt.check },
 				Reload: func(ctx context.Context) error {
 					text, err := os.ReadFile(file)
@@ -186,7 +186,7 @@ func TestDraft(t *testing.T) {
 // does what is no file.
 func TestConfigureUnwritable(t *testing.T) {
 	s := &Site{
-		Node:   node.New(node.NewHub(nil, nil, agents.PointURI), "secret", &noted{}),
+		Node:   node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI), Token: "secret", Journal: &noted{}}),
 		Check:  func(context.Context, []byte) ([]error, error) { return nil, nil },
 		Reload: func(context.Context) error { t.Error("reloaded"); return nil },
 	}

@@ -63,8 +63,8 @@ func offered(b *testing.B, w *instance, outputs *proc.Keeper) (*tools.Catalog, *
 	b.Helper()
 	past := history.New(map[string]device.Point{"x/temperature": {Kind: device.KindMeasurement}})
 	hub := node.NewHub(nil, past, agents.PointURI)
-	n := node.New(hub, "", unwritten{})
-	if err := n.SetSite(node.Site{Name: "x", Devices: []node.Device{w.published()}, History: past, Outputs: outputs}); err != nil {
+	n := node.New(node.Parts{Hub: hub, Journal: unwritten{}})
+	if err := n.Replace(node.Site{Name: "x", Devices: []node.Device{w.published()}, History: past, Outputs: outputs}); err != nil {
 		b.Fatal(err)
 	}
 	return tools.New(n, n), hub

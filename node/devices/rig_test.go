@@ -222,7 +222,7 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 	})
 	r.past = history.New(nil)
 	hub := node.NewHub(nil, r.past, agents.PointURI)
-	r.node = node.New(hub, "", unwritten{})
+	r.node = node.New(node.Parts{Hub: hub, Journal: unwritten{}})
 	r.Manager, err = Open(t.Context(), Options{
 		Board: board.New(), Config: cfg, Read: read, Plan: plan, Files: files, Outputs: outputs, Hub: hub, KeepHistory: r.past.Keep,
 	})
@@ -230,7 +230,7 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 		t.Fatal(err)
 	}
 	if err := r.Publish(func(all []node.Device) error {
-		return r.node.SetSite(node.Site{Name: "x", Devices: all, History: r.past, Outputs: outputs})
+		return r.node.Replace(node.Site{Name: "x", Devices: all, History: r.past, Outputs: outputs})
 	}); err != nil {
 		t.Fatal(err)
 	}

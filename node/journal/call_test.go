@@ -42,7 +42,7 @@ func TestCallOfProgram(t *testing.T) {
 	open := func(p *program) (*Recorder, *node.Node) {
 		w := NewRecorder()
 		w.Open(folder)
-		return w, node.New(node.NewHub(nil, nil, agents.PointURI), "", w, p)
+		return w, node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI), Journal: w, Tools: []tools.Agent{p}})
 	}
 	ann := agents.Principal{ID: "ann"}
 	call := func(n *node.Node, key, args string, via ...string) (tools.Result, device.FaultKind) {
@@ -120,7 +120,7 @@ func TestCallPanics(t *testing.T) {
 	w := NewRecorder()
 	w.Open(filepath.Join(t.TempDir(), "journal"))
 	p := &program{call: func() (tools.Result, error) { panic("a defect") }}
-	n := node.New(node.NewHub(nil, nil, agents.PointURI), "", w, p)
+	n := node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI), Journal: w, Tools: []tools.Agent{p}})
 	call := func() (err error) {
 		defer func() { recover() }() // as the dispatcher does
 		_, err = n.Call(t.Context(), agents.Principal{ID: "ann"}, tools.Call{Tool: "child_press", Args: arguments("{}"), Terms: agents.Terms{Key: new("key")}})

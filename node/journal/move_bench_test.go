@@ -45,8 +45,8 @@ func movable(t testing.TB, j node.Journal) (site *node.Node) {
 	}
 	past := history.New(nil)
 	hub := node.NewHub(nil, past, agents.PointURI)
-	n := node.New(hub, "", j)
-	if err := n.SetSite(node.Site{Name: "x", History: past, Outputs: g, Devices: []node.Device{{Name: "box", Device: dev, Description: dev.Describe()}}}); err != nil {
+	n := node.New(node.Parts{Hub: hub, Journal: j})
+	if err := n.Replace(node.Site{Name: "x", History: past, Outputs: g, Devices: []node.Device{{Name: "box", Device: dev, Description: dev.Describe()}}}); err != nil {
 		t.Fatal(err)
 	}
 	return n

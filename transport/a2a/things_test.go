@@ -15,7 +15,7 @@ import (
 // and evicts none of another's.
 func TestWaitingBounded(t *testing.T) {
 	hub := node.NewHub(nil, nil, agents.PointURI)
-	h := newThings(node.New(hub, "", nil), time.Now)
+	h := newThings(node.New(node.Parts{Hub: hub}), time.Now)
 	wait := func(who, id string) {
 		do := func(context.Context) (any, error) { return nil, errors.New("not approved") }
 		h.wait(&call{who: agents.Principal{ID: who}}, &agents.ApprovalNeeded{State: id}, do)

@@ -28,7 +28,7 @@ const token = "the-token-of-the-tests"
 
 // handler serves routes of a site that knows one token.
 func handler(routes func(*adapter.Site) []web.Route) http.Handler {
-	n := node.New(node.NewHub(nil, nil, nil), token, nil)
+	n := node.New(node.Parts{Hub: node.NewHub(nil, nil, nil), Token: token})
 	s := &adapter.Site{Node: n, Name: "shed"}
 	return web.Handler(web.Options{
 		Hosts: []string{"site.test"}, Routes: routes(s),

@@ -31,7 +31,7 @@ func (formal) Call(_ context.Context, _ agents.Principal, c tools.Call) (tools.R
 // the owner are where every client looks.
 func TestTermsAndApproval(t *testing.T) {
 	hub := node.NewHub(nil, forgetful{}, func(a string) string { return "t:" + a })
-	n := node.New(hub, "secret", nil, formal{})
+	n := node.New(node.Parts{Hub: hub, Token: "secret", Tools: []tools.Agent{formal{}}})
 	b := &bench{dispatcher: rpc.NewDispatcher(mcp.New(t.Context(), n, tools.New(n, n), mcp.Implementation{Name: "test", Version: "1"}, "").Methods())}
 	terms := strings.Replace(message("tools/call", `"name":"terms"`, "{}"), `"_meta":{`, `"_meta":{"agentsite/idempotency-key":"k","agentsite/expires-in":2.5,`, 1)
 	if got := b.lines(t, terms, nil)[0]; field(t, got, "result", "structuredContent", "terms") != `{"agentsite/idempotency-key":"k","agentsite/expires-in":2.5}` {

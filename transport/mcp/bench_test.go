@@ -71,7 +71,7 @@ type bareOut struct {
 // BenchmarkHandler measures a tools/call without a socket, in both encodings, beside a bare decode
 // of the request and encode of the answer by the same libraries.
 func BenchmarkHandler(b *testing.B) {
-	n := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), "secret", nil, &reader{benchAnswer})
+	n := node.New(node.Parts{Hub: node.NewHub(nil, forgetful{}, func(a string) string { return a }), Token: "secret", Tools: []tools.Agent{&reader{benchAnswer}}})
 	s := mcp.New(b.Context(), n, tools.New(n, n), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "")
 	d := rpc.NewDispatcher(s.Methods())
 	request := message("tools/call", `"name":"read_points","arguments":{"points":["greenhouse/temperature"]}`, "{}")

@@ -120,7 +120,7 @@ type bench struct {
 func newBench() *bench {
 	hub := node.NewHub(nil, forgetful{}, func(a string) string { return "t:" + a })
 	ending, end := context.WithCancel(context.Background())
-	n := node.New(hub, "secret", nil, shelf{})
+	n := node.New(node.Parts{Hub: hub, Token: "secret", Tools: []tools.Agent{shelf{}}})
 	s := mcp.New(ending, n, tools.New(n, n), mcp.Implementation{Name: "test", Version: "1"}, "")
 	s.Library = shelf{}
 	methods := s.Methods()

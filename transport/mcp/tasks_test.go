@@ -23,7 +23,7 @@ func newTaskBench(t *testing.T) *bench {
 	h.May = func(p agents.Principal) bool { return p.ID != "token" }
 	h.Owner = func(p agents.Principal) bool { return p.Owner }
 	ending, end := context.WithCancel(context.Background())
-	n := node.New(node.NewHub(nil, forgetful{}, agents.PointURI), "secret", nil)
+	n := node.New(node.Parts{Hub: node.NewHub(nil, forgetful{}, agents.PointURI), Token: "secret"})
 	catalog := tools.New(n, n)
 	catalog.Tasks = h
 	s := mcp.New(ending, n, catalog, mcp.Implementation{Name: "test", Version: "1"}, "")
@@ -336,7 +336,7 @@ func TestPlainTask(t *testing.T) {
 // calls, and is served although a stream is full, as tasks/cancel is.
 func TestCancelWithoutPlace(t *testing.T) {
 	h := tasktest.New(t)
-	n := node.New(node.NewHub(nil, forgetful{}, agents.PointURI), "secret", nil)
+	n := node.New(node.Parts{Hub: node.NewHub(nil, forgetful{}, agents.PointURI), Token: "secret"})
 	catalog := tools.New(n, n)
 	catalog.Tasks = h
 	full := false

@@ -52,12 +52,12 @@ func newSite() (b *bench, put sensors, reload func()) {
 	put = make(sensors)
 	hub := node.NewHub(nil, forgetful{}, func(a string) string { return "agentsite:///" + a })
 	ending, end := context.WithCancel(context.Background())
-	n := node.New(hub, "secret", nil)
+	n := node.New(node.Parts{Hub: hub, Token: "secret"})
 	site := node.Site{Name: "test", Outputs: relay{}, Devices: []node.Device{{Name: "a", Description: device.Description{Points: []device.Point{
 		{Name: "t", Kind: device.KindMeasurement, Unit: "Cel"}, {Name: "relay", Kind: device.KindSwitch}, {Name: "gone", Kind: device.KindState},
 	}}}}}
 	reload = func() {
-		if err := n.SetSite(site); err != nil {
+		if err := n.Replace(site); err != nil {
 			panic(err)
 		}
 		site.Devices[0].Description.Points = site.Devices[0].Description.Points[:2:2]
@@ -154,12 +154,12 @@ func BenchmarkValues(b *testing.B) {
 	for _, codec := range []rpc.Codec{rpc.JSON, rpc.CBOR} {
 		b.Run(codec.ContentType(), func(b *testing.B) {
 			hub := node.NewHub(nil, forgetful{}, func(a string) string { return "agentsite:///" + a })
-			n := node.New(hub, "secret", nil)
+			n := node.New(node.Parts{Hub: hub, Token: "secret"})
 			var points []device.Point
 			for i := range 30 {
 				points = append(points, device.Point{Name: fmt.Sprintf("p%d", i), Kind: device.KindMeasurement, Unit: "Cel"})
 			}
-			if err := n.SetSite(node.Site{Name: "test", Devices: []node.Device{{Name: "a", Description: device.Description{Points: points}}}}); err != nil {
+			if err := n.Replace(node.Site{Name: "test", Devices: []node.Device{{Name: "a", Description: device.Description{Points: points}}}}); err != nil {
 				b.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(b.Context())

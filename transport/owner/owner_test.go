@@ -63,7 +63,7 @@ func newSite(t testing.TB, key identity.Key, d *disk) *site {
 	}
 	return &site{
 		acts.Site{
-			Node: node.New(node.NewHub(nil, history.New(nil), agents.PointURI), "secret", nil), Access: book,
+			Node: node.New(node.Parts{Hub: node.NewHub(nil, history.New(nil), agents.PointURI), Token: "secret"}), Access: book,
 			Key: key, Name: "greenhouse", Addresses: func() []string { return []string{"192.0.2.1:1"} },
 		},
 		theOwner,
@@ -119,7 +119,7 @@ func code(t *testing.T, err error) int {
 // TestOwnersMethodsAreTheOwners: every owner's method is refused to every other caller.
 func TestOwnersMethodsAreTheOwners(t *testing.T) {
 	s := newSite(t, identity.New(), new(disk))
-	s.Node.SetAccess(s.Access)
+	s.Node = node.New(node.Parts{Hub: node.NewHub(nil, history.New(nil), agents.PointURI), Token: "secret", Access: s.Access})
 	stranger := identity.New().ID()
 	forKeys := []string{string(owner.PresentMethod), string(owner.ReclaimMethod)}
 	count := 0
@@ -289,7 +289,7 @@ func TestImportIsNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, identity.New(), new(disk))
 		j := &noted{}
-		s.Node = node.New(node.NewHub(nil, history.New(nil), agents.PointURI), "secret", j)
+		s.Node = node.New(node.Parts{Hub: node.NewHub(nil, history.New(nil), agents.PointURI), Token: "secret", Journal: j})
 		s.Import = func(string, []device.Summary) (int, error) { return 1, nil }
 		c := s.owner()
 		send := func(point string) {

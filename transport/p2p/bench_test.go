@@ -99,7 +99,7 @@ func benchmark(b *testing.B, listen string, codec rpc.Codec) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	b.Cleanup(func() { cancel(); serving.Wait() })
-	service := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), token, nil, reader{})
+	service := node.New(node.Parts{Hub: node.NewHub(nil, forgetful{}, func(a string) string { return a }), Token: token, Tools: []tools.Agent{reader{}}})
 	dispatcher := rpc.NewDispatcher(mcp.New(ctx, service, tools.New(service, service), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods())
 	serving.Go(func() {
 		site.Serve(ctx, p2p.Handlers{

@@ -46,7 +46,7 @@ func BenchmarkToolsCall(b *testing.B) {
 				b.Fatal(err)
 			}
 			host := ln.Addr().String()
-			site := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), fuzzToken, nil, reader{})
+			site := node.New(node.Parts{Hub: node.NewHub(nil, forgetful{}, func(a string) string { return a }), Token: fuzzToken, Tools: []tools.Agent{reader{}}})
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := make(chan error, 1)
 			go func() {

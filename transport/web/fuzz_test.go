@@ -66,7 +66,7 @@ type forgetful struct{}
 func (forgetful) Record(device.Reading) {}
 
 func fuzzSite() (http.Handler, *legacy.Server) {
-	site := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return "x:" + a }), fuzzToken, nil, secrets{})
+	site := node.New(node.Parts{Hub: node.NewHub(nil, forgetful{}, func(a string) string { return "x:" + a }), Token: fuzzToken, Tools: []tools.Agent{secrets{}}})
 	catalog := tools.New(site, site)
 	older := legacy.New(site, catalog, "fuzz", "1", fuzzSecret)
 	newest := mcp.New(context.Background(), site, catalog, mcp.Implementation{Name: "fuzz", Version: "1"}, fuzzSecret)

@@ -246,7 +246,7 @@ func (l *live) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	hub := node.NewHub(g, l, agents.PointURI)
-	n := node.New(hub, "", l)
+	n := node.New(node.Parts{Hub: hub, Journal: l})
 	var sources []node.Source
 	for _, s := range l.sensors {
 		s.l, s.jitter = l, rand.New(rand.NewPCG(uint64(s.offset), 0))
@@ -258,7 +258,7 @@ func (l *live) run(t *testing.T) {
 	devices = append(devices, node.Device{Name: "button", Device: press, Busy: device.NewMutex(), Description: press.Describe()})
 	ctx, cancel := context.WithCancel(t.Context())
 	calm := reporter{g, l, ctx}
-	if err := n.SetSite(node.Site{Name: "a", Outputs: calm, Devices: devices}); err != nil {
+	if err := n.Replace(node.Site{Name: "a", Outputs: calm, Devices: devices}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := n.Points(t.Context(), agents.Principal{ID: "ann", Owner: true}, agents.SiteRequest{})
@@ -282,7 +282,7 @@ func (l *live) run(t *testing.T) {
 			all.Done()
 		})
 	}
-	n.SetHosted(ranks)
+	n.ReplaceAgents(ranks)
 	time.Sleep(l.length)
 	l.mu.Lock()
 	writes := slices.DeleteFunc(slices.Clone(l.writes), func(m trial.Move) bool { return !m.Time.Before(l.options.To) })

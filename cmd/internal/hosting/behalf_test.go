@@ -201,7 +201,7 @@ func bound(t *testing.T, test func(b *bounded)) {
 				s := v.sites["a"]
 				b := &bounded{village: v, site: s, page: &page{text: "words of others"}, screen: shown, model: new(scripted), way: way}
 				s.model = b.model
-				s.Host(b.page)
+				s.ReplaceTools(b.page)
 				v.grant("a", "b", "read *, set *")
 				at := &adapter.Site{Node: s.Node, Tasks: s.tasks, Tools: tools.New(s.Node, s.Node), Key: s.key, Name: "a", Now: s.access.Now, Ending: v.ctx, Go: func(f func()) { go f() }}
 				b.http = web.Handler(web.Options{

@@ -34,7 +34,7 @@ func TestDamagedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	hub := node.NewHub(nil, forgetful{}, func(s string) string { return s })
-	h, err := New(Options{Folder: f, Key: key, Version: "1", File: filepath.Join(string(f), "a.yaml"), Node: node.New(hub, "", nil), Hub: hub, Access: store})
+	h, err := New(Options{Folder: f, Key: key, Version: "1", File: filepath.Join(string(f), "a.yaml"), Node: node.New(node.Parts{Hub: hub}), Hub: hub, Access: store})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func New(o Options) (*Hosting, error) {
 	}
 	out := peer.NewOutbound(o.Folder, o.Key, realms(o.Internet), o.Version)
 	sites := remote.NewSites(openElsewhere(&o, out))
-	letAsk(o.Node, o.Key.ID(), sites)
+	letAsk(o.Node, sites)
 	h := &Hosting{sites: sites, out: out, hub: o.Hub, claimed: o.Access.Claimed}
 	children := mcp.World{Book: book, Version: o.Version, Secrets: filepath.Dir(o.File), Changed: func() { h.Manager.Rehost() }}
 	models, err := openModels(o, func() *imports.Store { return h.Imports })
@@ -116,16 +116,15 @@ func New(o Options) (*Hosting, error) {
 	}
 	h.Manager = hosted.New(hosted.Options{
 		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: o.Node,
-		Kinds: kinds(rules, sites, children, models, h.registry(o)), Host: o.Node.Host,
+		Kinds: kinds(rules, sites, children, models, h.registry(o)), Host: o.Node.ReplaceTools,
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) },
-		Tell: o.Node.SetHosted, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,
+		Tell: o.Node.ReplaceAgents, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,
 	})
 	h.Tasks = tasks.New(tasks.Options{
 		Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.Access.Now,
 		Elsewhere: func(principal string) tasks.Elsewhere { return sites.Tasks(principal) },
 		Hosted:    o.Access.Hosts, Moved: o.Node.MovedBefore,
 	})
-	o.Node.OnRecheck(h.Tasks.Recheck)
 	if h.Imports, err = openImports(o, h.Manager, h.listed); err != nil {
 		return nil, err
 	}
@@ -141,9 +140,8 @@ func (h *Hosting) registry(o Options) aios.World {
 	}
 }
 
-// letAsk lets a site's agents ask other sites, and lets the site recognise itself in a chain of calls.
-func letAsk(n *node.Node, self identity.ID, sites *remote.Sites) {
-	n.SetSelf(func(name string) bool { id, err := identity.Parse(name); return err == nil && id == self })
+// letAsk lets a site's agents ask other sites.
+func letAsk(n *node.Node, sites *remote.Sites) {
 	n.SetOtherSites(remote.KindName, func(principal string) node.OtherSites {
 		if v := sites.Of(principal); v != nil {
 			return v
@@ -180,9 +178,9 @@ func (h *Hosting) Run(ctx context.Context) {
 	linking.Go(func() { h.sites.Run(linked) })
 	var working sync.WaitGroup
 	working.Go(func() { h.Tasks.Run(ctx) })
-	leave := h.hub.OnOffer(h.Retry)
+	defer h.hub.On(agents.Change{Resources: true}, h.Retry)()
+	defer h.hub.On(agents.Change{Permissions: true}, h.Tasks.Recheck)()
 	h.Manager.Run(ctx)
-	leave()
 	working.Wait()
 	end()
 	linking.Wait()

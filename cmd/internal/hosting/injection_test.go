@@ -136,7 +136,7 @@ func besiege(t *testing.T, mode string, test func(b *besieged)) {
 		among(t, rpc.JSON, []string{"a", "b"}, more, func(v *village) {
 			b := &besieged{village: v, a: v.sites["a"], b: v.sites["b"], model: &gullible{plans: strings.Contains(mode, "plan")}, page: new(page), screen: shown}
 			b.a.model = b.model
-			b.a.Host(b.page)
+			b.a.ReplaceTools(b.page)
 			v.grant("a", "b", "read *, set lamp max 1m")
 			if err := v.configure("a", fmt.Sprintf(besiegedModel, mode)); err != nil {
 				v.Fatal(err)

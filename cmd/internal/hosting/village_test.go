@@ -231,13 +231,9 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 		v.Fatal(err)
 	}
 	s.hub = node.NewHub(nil, forgetful{}, agents.PointURI)
-	s.Node = node.New(s.hub, "", s.book)
-	if err := s.SetSite(node.Site{Name: filepath.Base(dir), Started: time.Now(), Devices: devices, Outputs: s.guard}); err != nil {
-		v.Fatal(err)
-	}
 	s.access, err = access.NewStore(access.Options{
 		Site: s.key.ID(), URL: "here", Build: time.Now(), SystemClock: func() (time.Time, bool) { return time.Now(), true },
-		SaveAccess: func([]byte) error { return nil }, SaveCounts: func([]byte) error { return nil }, OnEnd: s.Recheck,
+		SaveAccess: func([]byte) error { return nil }, SaveCounts: func([]byte) error { return nil },
 	})
 	if err == nil {
 		err = s.access.Claim(access.Owner{ID: v.owner.ID()})
@@ -245,10 +241,15 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 	if err != nil {
 		v.Fatal(err)
 	}
-	s.SetAccess(s.access)
+	self := func(name string) bool { id, err := identity.Parse(name); return err == nil && id == s.key.ID() }
+	s.Node = node.New(node.Parts{Hub: s.hub, Journal: s.book, Access: s.access, Self: self})
+	if err := s.Replace(node.Site{Name: filepath.Base(dir), Started: time.Now(), Devices: devices, Outputs: s.guard}); err != nil {
+		v.Fatal(err)
+	}
+	s.access.OnEnd = s.Recheck
 	s.sites = remote.NewSites(func(l agent.Link) (remote.Site, string, error) { return v.open(s, l) })
-	letAsk(s.Node, s.key.ID(), s.sites)
-	s.OnRecheck(func() { s.tasks.Recheck() })
+	letAsk(s.Node, s.sites)
+	s.hub.On(agents.Change{Permissions: true}, func() { s.tasks.Recheck() })
 	ledger, err := llm.ReadLedger(nil, s.access.Now, func([]byte) error { return nil })
 	if err != nil {
 		v.Fatal(err)
@@ -266,7 +267,7 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 func (v *village) host(s *site, dir string) {
 	s.manager = hosted.New(hosted.Options{
 		Site: s.Node, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}, s.sites, children.World{}, s.models, aios.World{}), OnChange: func() { s.tasks.Recheck() },
-		Permit: s.access.SetHosted, Link: s.sites.Configure, Tell: s.SetHosted, Keep: func([]string) error { return nil },
+		Permit: s.access.SetHosted, Link: s.sites.Configure, Tell: s.ReplaceAgents, Keep: func([]string) error { return nil },
 	})
 	manager := s.manager
 	s.tasks = tasks.New(tasks.Options{

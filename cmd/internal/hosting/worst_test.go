@@ -429,7 +429,7 @@ func TestWorstModel(t *testing.T) {
 func (o *ordeal) test(turns int, tainted string, over *atomic.Bool) {
 	budget := min(1000*turns, 5_000_000)
 	v, w := o.village, o.model
-	o.a.Host(o.page)
+	o.a.ReplaceTools(o.page)
 	v.grant("a", "b", "read *, set lamp max 1m")
 	if err := v.configure("a", fmt.Sprintf(worstModel, tainted, budget)); err != nil {
 		v.Fatal(err)

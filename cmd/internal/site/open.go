@@ -22,6 +22,7 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/devices"
 	"agentsite/node/history"
+	"agentsite/node/identity"
 	"agentsite/node/journal"
 	"agentsite/node/state"
 	"agentsite/transport/p2p"
@@ -77,13 +78,17 @@ func (s *site) openDevices(ctx context.Context) error {
 // openNode makes the node, its journal, which is opened later, and the parts behind it.
 func (s *site) openNode(ctx context.Context) (err error) {
 	s.journal = journal.NewRecorder()
-	s.node = node.New(s.hub, s.token, s.journal)
 	s.access, err = state.OpenAccess(s.Folder, s.key.ID(), host.SystemClock)
 	if err != nil {
 		return err
 	}
 	s.access.LastKnown = s.config.LastKnown
 	s.history.Now, s.journal.Now = s.access.Now, s.access.Now
+	self := s.key.ID()
+	s.node = node.New(node.Parts{
+		Hub: s.hub, Token: s.token, Journal: s.journal, Access: s.access,
+		Self: func(name string) bool { id, err := identity.Parse(name); return err == nil && id == self },
+	})
 	s.access.OnEnd = func() {
 		devices.ReleaseRevoked(ctx, s.outputs, s.access.MayHold, s.node.NoteRevoked)
 		s.node.Recheck()
@@ -101,8 +106,8 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	return state.SeedOwner(s.access, s.config.Owner)
 }
 
-// listenHTTP opens the listeners of HTTP and HTTPS, and makes the node follow the access store
-// with the URL for which its tokens count.
+// listenHTTP opens the listeners of HTTP and HTTPS, and tells the access store the URL for which its tokens
+// count.
 func (s *site) listenHTTP() (err error) {
 	s.http, err = net.Listen("tcp", s.listen.Listen)
 	if err != nil {
@@ -121,7 +126,6 @@ func (s *site) listenHTTP() (err error) {
 		s.resource = s.localURL()
 	}
 	s.access.URL = s.resource
-	s.node.SetAccess(s.access)
 	return nil
 }
 
@@ -144,7 +148,7 @@ func (s *site) newAnnouncer() {
 // publish offers the devices' points to callers and announces them. It is called whenever devices
 // come or go.
 func (s *site) publish(all []node.Device) error {
-	err := s.node.SetSite(node.Site{
+	err := s.node.Replace(node.Site{
 		Name: s.config.Name, Version: s.Version, Simulated: s.file == "", Started: s.started, Now: s.access.Now,
 		Devices: all, History: s.history, Outputs: s.outputs,
 	})

@@ -91,9 +91,8 @@ func New(t testing.TB, bend func(*guard.Policy), confirm ...string) *Site {
 		t.Fatal(err)
 	}
 	s.Hub = node.NewHub(nil, past{}, agents.PointURI)
-	s.Node = node.New(s.Hub, SiteToken, s.Journal)
-	s.Node.SetAccess(s.store)
-	if err := s.Node.SetSite(node.Site{
+	s.Node = node.New(node.Parts{Hub: s.Hub, Token: SiteToken, Journal: s.Journal, Access: s.store})
+	if err := s.Node.Replace(node.Site{
 		Name: s.Name, Version: s.Version, Simulated: true, Started: time.Now(), History: past{}, Outputs: s.Guard,
 		Devices: []node.Device{{Name: "greenhouse", Device: d, Description: d.Describe(), Confirm: confirm, Busy: device.NewMutex()}},
 	}); err != nil {

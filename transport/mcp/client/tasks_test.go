@@ -35,7 +35,7 @@ func TestTasks(t *testing.T) {
 // dial returns a client of a site with the tasks, over a stream.
 func dial(t *testing.T, tasks task.Host, codec rpc.Codec) *client.Client {
 	ending, end := context.WithCancel(context.Background())
-	n := node.New(node.NewHub(nil, nil, agents.PointURI), "secret", nil)
+	n := node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI), Token: "secret"})
 	catalog := tools.New(n, n)
 	catalog.Tasks = tasks
 	s := &rpc.Stream{

@@ -177,9 +177,11 @@ func (f *fake) Complete(_ context.Context, _ agents.Principal, ref tools.Referen
 }
 
 // newServer makes a server over f; it has nothing left when the test ends.
-func newServer(t *testing.T, f *fake) (*Server, *node.Hub) {
+func newServer(t *testing.T, f *fake) (*Server, *node.Hub) { return newServerWith(t, f, nil) }
+
+func newServerWith(t *testing.T, f *fake, access node.Access) (*Server, *node.Hub) {
 	hub := node.NewHub(nil, forgetful{}, func(a string) string { return a })
-	n := node.New(hub, token, nil, f)
+	n := node.New(node.Parts{Hub: hub, Token: token, Access: access, Tools: []tools.Agent{f}})
 	s := New(n, tools.New(n, n), "fake", "1", "be kind")
 	s.Library = f
 	t.Cleanup(func() {

@@ -158,8 +158,7 @@ func TestSessionsAreBounded(t *testing.T) {
 // Two who open sessions without an end, as many keys of two grants, end their own idle
 // ones, and nobody else's.
 func TestSessionsOfOthersStay(t *testing.T) {
-	s, _ := newServer(t, newFake())
-	s.node.SetAccess(&leave{})
+	s, _ := newServerWith(t, newFake(), &leave{})
 	url := listen(t, s)
 	idle := connect(t, url, "victim.0", true, nil)
 	for i := range 3 * most {
@@ -308,9 +307,8 @@ func (l *leave) Version(agents.Principal) uint64 {
 
 // TestSessionEndsWithItsLeave: the next session under its name has another host.
 func TestSessionEndsWithItsLeave(t *testing.T) {
-	s, _ := newServer(t, newFake())
 	l := &leave{}
-	s.node.SetAccess(l)
+	s, _ := newServerWith(t, newFake(), l)
 	who, err := s.node.Bearer("other", false)
 	if err != nil {
 		t.Fatal(err)

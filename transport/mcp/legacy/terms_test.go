@@ -35,7 +35,7 @@ func (f *formal) Call(_ context.Context, _ agents.Principal, c tools.Call) (tool
 
 func TestTerms(t *testing.T) {
 	f := &formal{}
-	n := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), token, nil, f)
+	n := node.New(node.Parts{Hub: node.NewHub(nil, forgetful{}, func(a string) string { return a }), Token: token, Tools: []tools.Agent{f}})
 	s := New(n, tools.New(n, n), "fake", "1", "")
 	t.Cleanup(s.Close)
 	c := overStream(t, s, &sdk.ClientOptions{ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {

@@ -28,7 +28,7 @@ func stoppedGuard(t *testing.T) *guard.Guard {
 func TestMetrics(t *testing.T) {
 	w := httptest.NewRecorder()
 	hub := node.NewHub(nil, history.New(nil), func(address string) string { return address })
-	route := Route(node.New(hub, "", nil), hub, stoppedGuard(t), `1.0 "x"`)
+	route := Route(node.New(node.Parts{Hub: hub}), hub, stoppedGuard(t), `1.0 "x"`)
 	route.Serve(w, httptest.NewRequest("GET", "/metrics", nil), web.Caller{Sender: rpc.Sender{Who: node.LocalOwner}})
 	if got := w.Header().Get("Content-Type"); got != "text/plain; version=0.0.4; charset=utf-8" {
 		t.Error(got)

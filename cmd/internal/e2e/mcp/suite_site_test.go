@@ -32,7 +32,7 @@ func startSuiteSite(t *testing.T) string {
 	s.Go(func() { host.Run(s.Ending) })
 	s.Tools.Tasks = host
 	fixtures := conformance.New(s.Hub.Announce, func() task.Host { return host })
-	s.Node.Host(fixtures)
+	s.Node.ReplaceTools(fixtures)
 	s.Go(func() { fixtures.Run(s.Ending) })
 
 	newest := mcp.New(s.Ending, s.Node, s.Tools, mcp.Implementation{Name: "suite", Version: "1"}, "")

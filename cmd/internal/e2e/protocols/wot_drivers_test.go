@@ -122,8 +122,8 @@ func describeDevice(t *testing.T, d device.Description) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := node.New(node.NewHub(nil, nil, agents.PointURI), "token", nil)
-	if err := n.SetSite(node.Site{Name: "x", Devices: []node.Device{{Name: "it", Device: it, Description: d}}, Outputs: g}); err != nil {
+	n := node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI), Token: "token"})
+	if err := n.Replace(node.Site{Name: "x", Devices: []node.Device{{Name: "it", Device: it, Description: d}}, Outputs: g}); err != nil {
 		t.Fatal(err)
 	}
 	h := web.Handler(web.Options{

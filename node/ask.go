@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -15,69 +14,14 @@ import (
 func (n *Node) Ask(
 	p agents.Principal, agent string, args any, t agents.Terms, wrong error,
 ) (end func(result any, err error), err error) {
-	c := call{who: p, ask: agents.Ask{Op: agents.OpAsk, Points: named(agent)}, terms: t, args: args}
+	c := Call{who: p, Ask: agents.Ask{Op: agents.OpAsk, Points: named(agent)}, Terms: t, Args: args}
 	n.enter(&c)
 	if err := n.begin(&c, wrong); err != nil {
 		return nil, err
 	}
 	return func(result any, err error) {
 		n.journal.Add(c.asked, outcome(result, err))
-		c.end()
-	}, nil
-}
-
-// AskElsewhere is Ask from a hosted agent to an agent of another site, SITE/AGENT. The agent's own
-// permission and the common one of all agents on that site have to allow it, and are charged. there
-// are the terms for the other site. again repeats a request with an unknown outcome: it is charged
-// nothing, and needs no owner; of such tries the journal has the one that is answered.
-func (n *Node) AskElsewhere(
-	p agents.Principal, agent string, args any, t agents.Terms, again bool,
-) (there agents.Terms, end func(result any, err error), err error) {
-	if err := known(p); err != nil {
-		return t, nil, err
-	}
-	c := call{who: p, ask: agents.Ask{Op: agents.OpAsk, Points: named(agent)}, terms: t, args: args, far: true}
-	site, _, ok := strings.Cut(agent, "/")
-	o := n.sitesOf(p)
-	if o == nil || !ok {
-		err := device.Faultf(device.Denied, "%.60q may not be asked by you", agent)
-		return t, nil, n.refuse(Asked{Who: p.ID, Tool: c.ask.Name()}, err)
-	}
-	n.enter(&c)
-	if again {
-		return n.askAgain(&c, o.Away(site))
-	}
-	if err := n.admit(&c, nil); err != nil {
-		return t, nil, err
-	}
-	if err = o.Away(site); err == nil { // before anything is charged
-		err = n.permit(&c)
-	}
-	if err != nil {
-		c.end()
-		return t, nil, err
-	}
-	return c.termsElsewhere(), func(result any, err error) {
-		n.journal.Add(c.asked, outcome(result, err))
-		c.end()
-	}, nil
-}
-
-// askAgain decides whether an agent of another site may be asked once more.
-func (n *Node) askAgain(c *call, away error) (there agents.Terms, end func(any, error), err error) {
-	if !n.seesElsewhere(c.who, agents.OpAsk, c.ask.Points[0], device.Value{}) {
-		return c.terms, nil, n.refuse(c.asked, errRevoked)
-	}
-	if away != nil {
-		return c.terms, nil, away
-	}
-	if err := n.describe(c); err != nil {
-		return c.terms, nil, err
-	}
-	return c.terms, func(result any, err error) {
-		if err == nil {
-			n.journal.Add(c.asked, outcome(result, nil))
-		}
+		c.End()
 	}, nil
 }
 

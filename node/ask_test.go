@@ -127,7 +127,7 @@ func TestApprovalOfTask(t *testing.T) {
 				terms := agents.Terms{Via: via, Approval: handle}
 				if read {
 					reads := agents.Ask{Op: agents.OpRead, Points: []string{arm}, Effect: agents.Reads}
-					c := call{who: ann, ask: reads, terms: terms, args: none}
+					c := Call{who: ann, Ask: reads, Terms: terms, Args: none}
 					d.Node.enter(&c)
 					err = d.Node.approved(&c)
 				} else {

@@ -23,45 +23,45 @@ const maxUnknown = 24 * time.Hour
 // bounding returns the asker whose permission bounds a call beside that of the hosted agent that
 // makes it. Readings are the agent's own, and so are the calls of an agent whose owner fixed what it
 // does: the permission to ask it is the permission for that.
-func (n *Node) bounding(c *call) (asker agents.Principal, ok bool) {
-	asker = c.terms.Behalf.Asker
-	acts := c.ask.Effect != agents.Reads || c.ask.Op == agents.OpCapture
+func (n *Node) bounding(c *Call) (asker agents.Principal, ok bool) {
+	asker = c.Terms.Behalf.Asker
+	acts := c.Ask.Effect != agents.Reads || c.Ask.Op == agents.OpCapture
 	return asker, asker.ID != "" && acts && !n.hostedAs(c.who.ID).Fixed && !n.free(asker)
 }
 
 // mayBoth decides as may does, by the permissions of the caller and of its asker.
-func (n *Node) mayBoth(c *call) (agents.Limits, error) {
-	limits, err := n.may(c.who, c.ask)
+func (n *Node) mayBoth(c *Call) (agents.Limits, error) {
+	limits, err := n.may(c.who, c.Ask)
 	asker, ok := n.bounding(c)
-	if err != nil || !ok || c.ask.Effect == agents.Returns { // see permitReturn
+	if err != nil || !ok || c.Ask.Effect == agents.Returns { // see permitReturn
 		return limits, err
 	}
-	theirs, err := n.may(asker, c.ask)
+	theirs, err := n.may(asker, c.Ask)
 	return c.narrow(limits, theirs, err)
 }
 
 // takeBoth charges as take does, the permissions of the caller and of its asker. An asker that may
 // not make the call itself is charged nothing: an owner has approved it.
-func (n *Node) takeBoth(c *call, confirmed bool) (agents.Limits, error) {
+func (n *Node) takeBoth(c *Call, confirmed bool) (agents.Limits, error) {
 	asker, ok := n.bounding(c)
 	if !ok {
-		return n.take(c.who, c.ask, confirmed)
+		return n.take(c.who, c.Ask, confirmed)
 	}
 	if limits, err := n.mayBoth(c); err != nil || limits.Confirm && !confirmed {
 		return limits, err // before anything is charged
 	}
-	limits, err := n.take(c.who, c.ask, confirmed)
+	limits, err := n.take(c.who, c.Ask, confirmed)
 	if err != nil || limits.Confirm && !confirmed {
 		return limits, err
 	}
-	theirs, err := n.take(asker, c.ask, confirmed)
+	theirs, err := n.take(asker, c.Ask, confirmed)
 	c.lent = err == nil
 	return c.narrow(limits, theirs, err)
 }
 
 // narrow narrows the limits of the caller by those of its asker, or by the refusal of that.
-func (c *call) narrow(limits, theirs agents.Limits, refused error) (agents.Limits, error) {
-	if refused == nil && c.terms.Behalf.Refuse && theirs.Confirm {
+func (c *Call) narrow(limits, theirs agents.Limits, refused error) (agents.Limits, error) {
+	if refused == nil && c.Terms.Behalf.Refuse && theirs.Confirm {
 		refused = errConfirm
 	}
 	switch {
@@ -70,7 +70,7 @@ func (c *call) narrow(limits, theirs agents.Limits, refused error) (agents.Limit
 		if theirs.Lease > 0 && (limits.Lease == 0 || theirs.Lease < limits.Lease) {
 			limits.Lease = theirs.Lease
 		}
-	case c.terms.Behalf.Refuse || device.AsFault(refused).Kind != device.Denied:
+	case c.Terms.Behalf.Refuse || device.AsFault(refused).Kind != device.Denied:
 		return limits, refused
 	default:
 		limits.Confirm = true
@@ -81,14 +81,14 @@ func (c *call) narrow(limits, theirs agents.Limits, refused error) (agents.Limit
 // permitReturn decides about a return to safe, or a stop, that a hosted agent makes for somebody. It
 // is charged nothing. What the agent moved for the same asker it may always return, and the agent's
 // own program what it holds.
-func (n *Node) permitReturn(c *call) error {
-	if c.terms.Behalf.Asker.ID == "" || c.ask.Op == agents.OpMove && (c.terms.Held || n.movedFor(c)) {
+func (n *Node) permitReturn(c *Call) error {
+	if c.Terms.Behalf.Asker.ID == "" || c.Ask.Op == agents.OpMove && (c.Terms.Held || n.movedFor(c)) {
 		return nil
 	}
-	confirm := c.terms.Confirm
+	confirm := c.Terms.Confirm
 	if asker, ok := n.bounding(c); ok {
-		if _, err := n.may(asker, c.ask); err != nil {
-			if c.terms.Behalf.Refuse {
+		if _, err := n.may(asker, c.Ask); err != nil {
+			if c.Terms.Behalf.Refuse {
 				return n.refuse(c.asked, err)
 			}
 			confirm = true
@@ -106,12 +106,13 @@ type behalf struct {
 	lent         bool         // by the asker's own permission, too
 	earlier      device.Value // of a move of an earlier run, of which no grant is known; none for others
 	until        time.Time
-	returning    bool // the asker's permission has ended
+	returning    bool  // the asker's permission has ended
+	back         Mover // of an output of another site, which it returns; nil for one of this site
 }
 
 // noteBehalf records for whom an output was moved, or may have been if that was not answered.
-func (n *Node) noteBehalf(c *call, out agents.Output, err error) {
-	asker, output := c.terms.Behalf.Asker, c.ask.Points[0]
+func (n *Node) noteBehalf(c *Call, out agents.Output, err error) {
+	asker, output := c.Terms.Behalf.Asker, c.Ask.Points[0]
 	switch {
 	case err != nil && device.AsFault(err).Kind != device.UnknownOutcome:
 		return
@@ -128,7 +129,7 @@ func (n *Node) noteBehalf(c *call, out agents.Output, err error) {
 		}
 	case c.renewal:
 	case asker.ID != "":
-		n.behalves.Store(output, behalf{agent: c.who, asker: asker, lent: c.lent, until: until})
+		n.behalves.Store(output, behalf{agent: c.who, asker: asker, lent: c.lent, until: until, back: c.Back})
 	case err == nil:
 		n.behalves.Delete(output)
 	}
@@ -136,14 +137,15 @@ func (n *Node) noteBehalf(c *call, out agents.Output, err error) {
 
 // MovedBefore records that an agent moved an output of another site for an asker in an earlier run, and
 // may hold it for so long. approved says that an owner approved it. If the asker's permission has ended,
-// or is not known, because its grant is not stored here, the output returns to safe.
-func (n *Node) MovedBefore(agent, asker agents.Principal, output string,
-	v device.Value, approved bool, left time.Duration) error {
+// or is not known, because its grant is not stored here, the output returns to safe by back.
+func (n *Node) MovedBefore(
+	agent, asker agents.Principal, output string, v device.Value, approved bool, left time.Duration, back Mover,
+) error {
 	if err := known(asker); err != nil {
 		return err
 	}
 	lent := !approved && !n.free(asker) && !n.hostedAs(agent.ID).Fixed
-	b := behalf{agent: agent, asker: asker, earlier: v, lent: lent, until: time.Now().Add(left)}
+	b := behalf{agent: agent, asker: asker, earlier: v, lent: lent, until: time.Now().Add(left), back: back}
 	if _, later := n.behalves.LoadOrStore(output, b); !later {
 		n.recall()
 	}
@@ -151,15 +153,15 @@ func (n *Node) MovedBefore(agent, asker agents.Principal, output string,
 }
 
 // movedFor reports whether an output is away from safe because the caller moved it for its asker.
-func (n *Node) movedFor(c *call) bool {
-	output := c.ask.Points[0]
+func (n *Node) movedFor(c *Call) bool {
+	output := c.Ask.Points[0]
 	b, ok := n.behalfOf(c.who.ID, output)
-	return ok && b.asker.ID == c.terms.Behalf.Asker.ID && n.isAway(b, output)
+	return ok && b.asker.ID == c.Terms.Behalf.Asker.ID && n.isAway(b, output)
 }
 
 // isAway reports whether an agent holds an output that it moved for somebody.
 func (n *Node) isAway(b behalf, output string) bool {
-	if isElsewhere(output) {
+	if b.back != nil {
 		return time.Now().Before(b.until)
 	}
 	s, ok := n.site.Load().Outputs.StatusOf(output)
@@ -200,7 +202,7 @@ func (n *Node) lasts(b behalf, output string) bool {
 func (n *Node) recall() {
 	n.behalves.Range(func(key, value any) bool {
 		output, b := key.(string), value.(behalf)
-		if isElsewhere(output) && !b.returning && !n.isAway(b, output) {
+		if b.back != nil && !b.returning && !n.isAway(b, output) {
 			n.behalves.CompareAndDelete(key, value)
 			return true
 		}
@@ -209,7 +211,7 @@ func (n *Node) recall() {
 		}
 		b.returning = true
 		if n.behalves.CompareAndSwap(key, value, b) {
-			go n.bringBack(output, b.agent)
+			go n.bringBack(output)
 		}
 		return true
 	})
@@ -217,10 +219,11 @@ func (n *Node) recall() {
 
 // bringBack returns an output to safe that an agent holds, and tries again while it holds it and has
 // not moved it anew.
-func (n *Node) bringBack(output string, agent agents.Principal) {
+func (n *Node) bringBack(output string) {
 	for wait := time.Second; ; wait = min(2*wait, maxRecallWait) {
 		have, _ := n.behalves.Load(output)
-		if b, ok := have.(behalf); !ok || !b.returning {
+		b, ok := have.(behalf)
+		if !ok || !b.returning {
 			return
 		} else if !n.isAway(b, output) {
 			b.returning = false // the guard's state may be late
@@ -228,7 +231,7 @@ func (n *Node) bringBack(output string, agent agents.Principal) {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), recallTimeout)
-		err := n.takeBack(ctx, agent, output)
+		err := n.takeBack(ctx, b, output)
 		cancel()
 		if err == nil || device.AsFault(err).Kind == device.Expired {
 			if err == nil {
@@ -244,16 +247,12 @@ func (n *Node) bringBack(output string, agent agents.Principal) {
 }
 
 // takeBack returns an output to safe that an agent holds.
-func (n *Node) takeBack(ctx context.Context, agent agents.Principal, output string) (err error) {
-	if !isElsewhere(output) {
-		v := n.site.Load().whole
-		_, err = v.Outputs.Renew(ctx, agent.ID, output, v.output(guard.Status{Output: output}).Safe, 0)
+func (n *Node) takeBack(ctx context.Context, b behalf, output string) (err error) {
+	if b.back != nil {
+		_, err = b.back.Move(ctx, b.agent, agents.MoveRequest{Output: output, Terms: agents.Terms{Held: true}})
 		return err
 	}
-	o := n.sitesOf(agent)
-	if o == nil {
-		return device.Faultf(device.Offline, "the agent has no connection to other sites")
-	}
-	_, err = o.Move(ctx, agent, agents.MoveRequest{Output: output, Terms: agents.Terms{Held: true}})
+	v := n.site.Load().whole
+	_, err = v.Outputs.Renew(ctx, b.agent.ID, output, v.output(guard.Status{Output: output}).Safe, 0)
 	return err
 }

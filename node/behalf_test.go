@@ -16,11 +16,20 @@ import (
 
 // farSite is another site, whose output is moved as move says.
 type farSite struct {
-	agents.Site
 	move func(agents.MoveRequest) (agents.Output, error)
 }
 
-func (f *farSite) Away(string) error { return nil }
+// moveBy moves its output for a hosted agent of a node.
+func (f *farSite) moveBy(n *Node, p agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
+	c := MoveOf(r)
+	c.With, c.Back = []Part{{principal.Agent("remote", "shed"), c.Ask}}, f
+	if earlier, err := n.Begin(context.Background(), p, &c); earlier != nil || err != nil {
+		return Replayed[agents.Output](earlier, err)
+	}
+	defer c.End()
+	out, err = f.move(r)
+	return out, c.Done(out, err)
+}
 
 func (f *farSite) Move(_ context.Context, _ agents.Principal, r agents.MoveRequest) (agents.Output, error) {
 	return f.move(r)
@@ -63,7 +72,6 @@ func TestRecallElsewhere(t *testing.T) {
 					}
 					return agents.Output{Output: r.Output, Value: r.Value, Left: 300}, nil
 				}
-				d.SetOtherSites("remote", func(string) OtherSites { return far })
 				r := agents.MoveRequest{Output: output, Value: device.Number(1)}
 				r.Behalf.Asker = ann
 				switch when {
@@ -72,7 +80,7 @@ func TestRecallElsewhere(t *testing.T) {
 					fallthrough
 				case "restarted":
 					away = true
-					if err := d.MovedBefore(beds, ann, output, device.Number(1), false, 5*time.Minute); err != nil {
+					if err := d.MovedBefore(beds, ann, output, device.Number(1), false, 5*time.Minute, far); err != nil {
 						t.Fatal(err)
 					}
 					time.Sleep(time.Second)
@@ -80,14 +88,14 @@ func TestRecallElsewhere(t *testing.T) {
 						t.Errorf("%s: away after the start: %v", when, away)
 					}
 				default:
-					if _, err := d.Node.Move(t.Context(), beds, r); when != "during" && when != "unanswered" && err != nil {
+					if _, err := far.moveBy(d.Node, beds, r); when != "during" && when != "unanswered" && err != nil {
 						t.Fatal(err)
 					}
 				}
 				if when == "renewed" {
 					time.Sleep(4 * time.Minute)
 					r.Held = true
-					if _, err := d.Node.Move(t.Context(), beds, r); err != nil {
+					if _, err := far.moveBy(d.Node, beds, r); err != nil {
 						t.Fatal(err)
 					}
 					time.Sleep(2 * time.Minute)

@@ -39,15 +39,15 @@ func (n *Node) Call(ctx context.Context, p agents.Principal, c tools.Call) (tool
 func (n *Node) call(
 	ctx context.Context, p agents.Principal, a tools.Agent, t tools.Tool, r tools.Call,
 ) (res tools.Result, err error) {
-	c := call{who: p, ask: agents.Ask{Tool: r.Tool}, terms: r.Terms, came: time.Now()}
+	c := Call{who: p, Ask: agents.Ask{Tool: r.Tool}, Terms: r.Terms, came: time.Now()}
 	c.asked = Asked{Who: p.ID, Tool: r.Tool}
 	if t.From != "" {
 		return n.callProgram(ctx, &c, a, t.From, r)
 	}
-	if c.place, err = n.Hold(p, quotaOf(c.ask)); err != nil {
+	if c.place, err = n.Hold(p, quotaOf(c.Ask)); err != nil {
 		return res, n.refuse(c.asked, err)
 	}
-	defer c.end()
+	defer c.End()
 	if err := n.permitTool(&c); err != nil {
 		return res, err
 	}
@@ -57,10 +57,10 @@ func (n *Node) call(
 // callProgram calls a tool of another program, which is journalled before and after, as a move is. The
 // account of its asker is charged.
 func (n *Node) callProgram(
-	ctx context.Context, c *call, a tools.Agent, program string, r tools.Call,
+	ctx context.Context, c *Call, a tools.Agent, program string, r tools.Call,
 ) (res tools.Result, err error) {
 	payer := c.who
-	if asker := c.terms.Behalf.Asker; asker.ID != "" {
+	if asker := c.Terms.Behalf.Asker; asker.ID != "" {
 		payer = asker
 	}
 	if r.Account, err = n.Account(payer); err == nil {
@@ -69,21 +69,21 @@ func (n *Node) callProgram(
 	if err != nil {
 		return res, n.refuse(c.asked, err)
 	}
-	defer c.end()
-	if c.args, err = argumentsOf(r); err == nil {
+	defer c.End()
+	if c.Args, err = argumentsOf(r); err == nil {
 		err = n.describe(c)
 	}
 	if err != nil {
 		return res, n.refuse(c.asked, err)
 	}
 	if earlier, err := n.earlier(c); earlier != nil || err != nil {
-		return replayed[tools.Result](earlier, err)
+		return Replayed[tools.Result](earlier, err)
 	}
 	if err := n.permitTool(c); err != nil {
 		return res, err
 	}
 	if earlier, err := n.intend(ctx, c); earlier != nil || err != nil {
-		return replayed[tools.Result](earlier, err)
+		return Replayed[tools.Result](earlier, err)
 	}
 	if c.asked.Key != "" { // the caller may go: a repeated call is answered with the outcome
 		ctx = context.WithoutCancel(ctx)
@@ -93,16 +93,16 @@ func (n *Node) callProgram(
 		err = device.Faultf(device.UnknownOutcome,
 			"the caller went before %s had answered; whether it did what was asked is not known", program)
 	}
-	return res, c.done(res, err)
+	return res, c.Done(res, err)
 }
 
 // permitTool charges the permissions for a call of a tool. It is refused under limits: nobody knows
 // what they mean for it.
-func (n *Node) permitTool(c *call) error {
+func (n *Node) permitTool(c *Call) error {
 	limits, err := n.takeBoth(c, false)
 	switch {
 	case err != nil:
-	case (c.terms.Confirm || limits.Confirm) && !n.confirmed(c):
+	case (c.Terms.Confirm || limits.Confirm) && !n.confirmed(c):
 		err = device.Faultf(device.Denied,
 			"an owner would have to approve this call, and a tool of another program has no approvals")
 	case limits != (agents.Limits{}):

@@ -28,12 +28,14 @@ type follower struct {
 // next returns the next update, if something changed, and when to call it again without a wake;
 // zero for never. Its readings are valid until the next call. It is not safe for concurrent use.
 // Its errors are those that end a Watch. wake is not called after end has returned.
-func (n *Node) Follow(p agents.Principal, r agents.WatchRequest, wake func()) (next func() (u agents.Update, some bool, due time.Time, err error), end func(), err error) {
+func (n *Node) Follow(
+	p agents.Principal, r agents.WatchRequest, wake func(),
+) (next func() (u agents.Update, some bool, due time.Time, err error), end func(), err error) {
 	if err := known(p); err != nil {
 		return nil, nil, err
 	}
-	if r.Every != 0 || len(r.Points) == 0 || slices.ContainsFunc(r.Points, isElsewhere) {
-		return nil, nil, device.Faultf(device.Invalid, "points: name points of this site, and leave out every; watch them instead")
+	if r.Every != 0 || len(r.Points) == 0 {
+		return nil, nil, device.Faultf(device.Invalid, "points: name some, and leave out every; watch them instead")
 	}
 	asks, place, err := n.beginWatch(p, r)
 	if err != nil {

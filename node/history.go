@@ -19,21 +19,13 @@ func (n *Node) History(
 	ctx context.Context, p agents.Principal, r agents.HistoryRequest,
 ) (out agents.History, err error) {
 	ask := agents.Ask{Op: agents.OpHistory, Points: named(r.Point), Effect: agents.Reads}
-	c := call{who: p, ask: ask, terms: r.Terms, args: r}
-	if o := n.sitesOf(p); o != nil && isElsewhere(r.Point) {
-		if err := n.beginElsewhere(&c); err != nil {
-			return out, err
-		}
-		defer c.end()
-		r.Terms = c.termsElsewhere()
-		return o.History(ctx, p, r)
-	}
+	c := Call{who: p, Ask: ask, Terms: r.Terms, Args: r}
 	v := n.enter(&c)
 	from, to, wrong := v.planHistory(r)
 	if err := n.begin(&c, wrong); err != nil {
 		return out, err
 	}
-	defer c.end()
+	defer c.End()
 	leave, err := n.readPast(ctx)
 	if err != nil {
 		return out, v.redact(p, err)

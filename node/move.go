@@ -26,23 +26,21 @@ const (
 // Repetition is checked before the guard, whose reason to refuse the second call may be the effect
 // of the first. The second call gets the answer of the first instead.
 func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
-	if o := n.sitesOf(p); o != nil && isElsewhere(r.Output) {
-		return n.moveElsewhere(ctx, p, o, r)
-	}
-	c := moveOf(p, r)
+	c := MoveOf(r)
+	c.who, c.came = p, time.Now()
 	wrong := n.enter(&c).planMove(&c, r)
 	if err := n.admit(&c, wrong); err != nil {
 		return out, err
 	}
-	defer c.end()
-	if c.ask.Effect == agents.Returns {
+	defer c.End()
+	if c.Ask.Effect == agents.Returns {
 		if err := n.permitReturn(&c); err != nil {
 			return out, err
 		}
 		return n.release(ctx, &c, r)
 	}
 	if earlier, err := n.earlier(&c); earlier != nil || err != nil {
-		return replayed[agents.Output](earlier, err)
+		return Replayed[agents.Output](earlier, err)
 	}
 	if c.renewal {
 		if err := c.inTime(ctx); err != nil {
@@ -65,31 +63,32 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 		return out, err
 	}
 	if earlier, err := n.intend(ctx, &c); earlier != nil || err != nil {
-		return replayed[agents.Output](earlier, err)
+		return Replayed[agents.Output](earlier, err)
 	}
 	// From here on the caller may go: a repeated call is answered with the outcome.
 	ctx = context.WithoutCancel(ctx)
 	out, err = n.moveAbove(ctx, &c, r)
 	n.noteBehalf(&c, out, err)
 	switch {
-	case err == nil && !n.mayHold(p, c.ask.Points): // revoked meanwhile
+	case err == nil && !n.mayHold(p, c.Ask.Points): // revoked meanwhile
 		_, undone := c.view.Outputs.Release(ctx, r.Output)
 		out, err = agents.Output{}, errors.Join(errRevoked, undone)
 	case err != nil:
 		n.recall() // it may have moved
 	}
-	return out, c.done(out, err)
+	return out, c.Done(out, err)
 }
 
 // Try returns why an output of this site cannot be moved now. Nothing moves, and no rate is charged.
 func (n *Node) Try(ctx context.Context, p agents.Principal, r agents.MoveRequest) error {
-	c := moveOf(p, r)
+	c := MoveOf(r)
+	c.who, c.came = p, time.Now()
 	wrong := n.enter(&c).planMove(&c, r)
 	if err := n.admit(&c, wrong); err != nil {
 		return err
 	}
-	defer c.end()
-	if c.ask.Effect == agents.Returns {
+	defer c.End()
+	if c.Ask.Effect == agents.Returns {
 		return nil
 	}
 	return c.view.try(ctx, &c, r)
@@ -97,11 +96,10 @@ func (n *Node) Try(ctx context.Context, p agents.Principal, r agents.MoveRequest
 
 // planMove checks a move, and finds out whether it returns to safe and whether an owner
 // wants to be asked first.
-func (v *view) planMove(c *call, r agents.MoveRequest) error {
+func (v *view) planMove(c *Call, r agents.MoveRequest) error {
 	offered := v.offer().Release
 	switch r.Value.Type() {
-	case device.TypeNone:
-		c.ask.Effect = agents.Returns
+	case device.TypeNone: // a release
 	case device.TypeBool:
 		offered = v.offer().Switch
 	default:
@@ -114,9 +112,9 @@ func (v *view) planMove(c *call, r agents.MoveRequest) error {
 		return err
 	}
 	if policy, err := v.Outputs.Policy(r.Output); err == nil && r.Value == policy.Safe {
-		c.ask.Effect = agents.Returns
+		c.Ask.Effect = agents.Returns
 	}
-	if c.ask.Effect != agents.Returns {
+	if c.Ask.Effect != agents.Returns {
 		c.confirm = v.point(r.Output).confirm
 		c.renewal = r.Key == nil && r.Behalf.Asker.ID == "" && v.holds(c.who, r)
 	}
@@ -124,14 +122,14 @@ func (v *view) planMove(c *call, r agents.MoveRequest) error {
 }
 
 // try asks the guard whether it would refuse a move now; nothing moves.
-func (v *view) try(ctx context.Context, c *call, r agents.MoveRequest) error {
-	return v.redact(c.who, v.Outputs.Try(ctx, c.who.ID, r.Output, r.Value, v.within(r.Output, c.ask.For, c.limits)))
+func (v *view) try(ctx context.Context, c *Call, r agents.MoveRequest) error {
+	return v.redact(c.who, v.Outputs.Try(ctx, c.who.ID, r.Output, r.Value, v.within(r.Output, c.Ask.For, c.limits)))
 }
 
 // expected returns how long a move would hold an output now. The guard has just told its state.
-func (v *view) expected(c *call, output string) time.Duration {
+func (v *view) expected(c *Call, output string) time.Duration {
 	s, ok := v.Outputs.StatusOf(output)
-	length := v.within(output, c.ask.For, c.limits)
+	length := v.within(output, c.Ask.For, c.limits)
 	if length == 0 {
 		length = v.usual(output)
 	}
@@ -141,8 +139,8 @@ func (v *view) expected(c *call, output string) time.Duration {
 	return length
 }
 
-func (v *view) move(ctx context.Context, c *call, r agents.MoveRequest) (agents.Output, error) {
-	s, err := v.Outputs.Move(ctx, c.who.ID, r.Output, r.Value, v.within(r.Output, c.ask.For, c.limits))
+func (v *view) move(ctx context.Context, c *Call, r agents.MoveRequest) (agents.Output, error) {
+	s, err := v.Outputs.Move(ctx, c.who.ID, r.Output, r.Value, v.within(r.Output, c.Ask.For, c.limits))
 	return v.output(s), v.redact(c.who, err)
 }
 
@@ -160,13 +158,13 @@ func (v *view) holdsOther(p agents.Principal, r agents.MoveRequest) bool {
 
 // renew extends a lease of the caller. It is not charged and is journalled without a sync: renewals for
 // a day neither use up a rate nor wear out a card.
-func (v *view) renew(ctx context.Context, c *call, r agents.MoveRequest) (agents.Output, error) {
-	s, err := v.Outputs.Renew(ctx, c.who.ID, r.Output, r.Value, v.within(r.Output, c.ask.For, c.limits))
+func (v *view) renew(ctx context.Context, c *Call, r agents.MoveRequest) (agents.Output, error) {
+	s, err := v.Outputs.Renew(ctx, c.who.ID, r.Output, r.Value, v.within(r.Output, c.Ask.For, c.limits))
 	return v.output(s), v.redact(c.who, err)
 }
 
 // release returns an output to safe.
-func (n *Node) release(ctx context.Context, c *call, r agents.MoveRequest) (out agents.Output, err error) {
+func (n *Node) release(ctx context.Context, c *Call, r agents.MoveRequest) (out agents.Output, err error) {
 	v, p := c.view, c.who
 	idle := v.idle(r.Output)
 	if !idle { // before it can be seen
@@ -209,12 +207,12 @@ func (n *Node) NoteDefect(agent string, err error) {
 func (n *Node) Stop(
 	ctx context.Context, p agents.Principal, r agents.SiteRequest,
 ) (out agents.Answers[agents.Stopped], err error) {
-	c := call{who: p, ask: agents.Ask{Op: agents.OpStop, Effect: agents.Returns}, terms: r.Terms, args: none}
+	c := Call{who: p, Ask: agents.Ask{Op: agents.OpStop, Effect: agents.Returns}, Terms: r.Terms, Args: none}
 	v := n.enter(&c)
 	if err := n.admit(&c, oneSite(r)); err != nil {
 		return out, err
 	}
-	defer c.end()
+	defer c.End()
 	if !v.offer().Stop {
 		return out, n.refuse(c.asked, device.Faultf(device.Invalid, "this site has no outputs to stop"))
 	}
@@ -263,14 +261,14 @@ func lengthOf(forSeconds *float64) time.Duration {
 }
 
 // checkTerms checks the terms of a call, and takes over its key.
-func (c *call) checkTerms() error {
-	if c.terms.Key != nil {
-		c.asked.Key = *c.terms.Key
+func (c *Call) checkTerms() error {
+	if c.Terms.Key != nil {
+		c.asked.Key = *c.Terms.Key
 	}
-	if err := c.terms.CheckKey(); err != nil || c.terms.Within == nil {
+	if err := c.Terms.CheckKey(); err != nil || c.Terms.Within == nil {
 		return err
 	}
-	s := *c.terms.Within
+	s := *c.Terms.Within
 	if !(s > 0 && s <= maxWithin.Seconds()) {
 		return device.Faultf(device.Invalid,
 			"agentsite/expires-in: write a number of seconds above 0, at most %v", maxWithin.Seconds())
@@ -290,18 +288,4 @@ func outcome(v any, err error) Outcome {
 		o.Fault, o.Says = string(f.Kind), f.Msg
 	}
 	return o
-}
-
-// replayed is an earlier outcome as the answer to a later call.
-func replayed[T any](o *Outcome, err error) (out T, _ error) {
-	if err != nil {
-		return out, err
-	}
-	if o.Fault != "" {
-		return out, &device.Fault{Kind: device.FaultKind(o.Fault), Msg: o.Says}
-	}
-	if err := json.Unmarshal(o.Value, &out); err != nil {
-		return out, device.Faultf(device.Internal, "the journal's record of this call cannot be read: %w", err)
-	}
-	return out, nil
 }

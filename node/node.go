@@ -27,8 +27,6 @@ type Node struct {
 	requests  requests
 	held      [quotas]counter
 	self      func(name string) bool // whether a name is this site's; nil where nobody knows
-	elsewhere *otherSites            // nil for none
-	joined    sync.Map               // by principal, *joinedOffer
 	past      chan struct{}          // places of those who read it
 	agents    atomic.Pointer[map[string]Hosted]
 	released  sync.Map // by output, the releaser that was last
@@ -79,16 +77,11 @@ func known(p agents.Principal) error {
 
 // Offer returns the operations and points of the site that p may use. The same pointer is the same
 // offer.
-func (n *Node) Offer(ctx context.Context, p agents.Principal) (*agents.Offer, error) {
+func (n *Node) Offer(_ context.Context, p agents.Principal) (*agents.Offer, error) {
 	if err := known(p); err != nil {
 		return nil, err
 	}
 	v, _ := n.seenBy(p)
-	if o := n.sitesOf(p); o != nil {
-		if there, err := o.Offer(ctx, p); err == nil {
-			return n.joinOffers(p, v.offer(), there), nil
-		}
-	}
 	return v.offer(), nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// call is one operation that a principal asks for. It takes these steps in this order, and ends at the
+// Call is one operation that a principal asks for. It takes these steps in this order, and ends at the
 // first one that refuses it:
 //
 //   - enter: the caller is known, and the call came through few enough others;
@@ -19,14 +19,15 @@ import (
 //   - permit: an owner has approved it, if one has to, and the permissions are charged;
 //   - intend, of a call that is written down before it is made: its intent is durable.
 //
-// Then it is made, and end follows.
-type call struct {
-	who   agents.Principal
-	ask   agents.Ask
-	terms agents.Terms
-	args  any  // of the tool that renders it
-	far   bool // it is made on other sites
-	came  time.Time
+// Then it is made, and End follows.
+type Call struct {
+	Ask   agents.Ask
+	Terms agents.Terms
+	Args  any // of the tool that renders it
+	Outside
+
+	who  agents.Principal
+	came time.Time
 
 	refused error         // by enter
 	view    *view         // the site as the caller sees it
@@ -53,18 +54,21 @@ func named(point string) []string {
 	return []string{point}
 }
 
-// moveOf returns the call of a move.
-func moveOf(p agents.Principal, r agents.MoveRequest) call {
+// MoveOf returns the call of a move.
+func MoveOf(r agents.MoveRequest) Call {
 	_, args := tools.OfMove(r)
 	ask := agents.Ask{Op: agents.OpMove, Points: named(r.Output), Value: r.Value, For: lengthOf(r.For)}
-	return call{who: p, ask: ask, terms: r.Terms, args: args, came: time.Now()}
+	if r.Value.IsZero() {
+		ask.Effect = agents.Returns
+	}
+	return Call{Ask: ask, Terms: r.Terms, Args: args}
 }
 
 // enter returns the site as the caller sees it, which is nothing for one that is refused.
-func (n *Node) enter(c *call) *view {
-	c.asked = Asked{Who: c.who.ID, Tool: c.ask.Name()}
+func (n *Node) enter(c *Call) *view {
+	c.asked = Asked{Who: c.who.ID, Tool: c.Ask.Name()}
 	if c.refused = known(c.who); c.refused == nil {
-		if err := n.checkVia(c.terms.Via, c.far); err != nil {
+		if err := n.checkVia(c.Terms.Via, c.With != nil); err != nil {
 			c.refused = n.refuse(c.asked, err)
 		}
 	}
@@ -76,13 +80,13 @@ func (n *Node) enter(c *call) *view {
 	return c.view
 }
 
-// begin is admit and permit. Where it succeeds, end follows.
-func (n *Node) begin(c *call, wrong error) error {
+// begin is admit and permit. Where it succeeds, End follows.
+func (n *Node) begin(c *Call, wrong error) error {
 	if err := n.admit(c, wrong); err != nil {
 		return err
 	}
 	if err := n.permit(c); err != nil {
-		c.end()
+		c.End()
 		return err
 	}
 	return nil
@@ -90,36 +94,36 @@ func (n *Node) begin(c *call, wrong error) error {
 
 // admit decides about a call that has entered, as far as that is known before it is charged. wrong is
 // why the request makes no sense, which only a caller learns that may make it, or that names no point.
-// Where it succeeds, end follows.
-func (n *Node) admit(c *call, wrong error) (err error) {
+// Where it succeeds, End follows.
+func (n *Node) admit(c *Call, wrong error) (err error) {
 	if c.refused != nil {
 		return c.refused
 	}
 	if c.renewal {
-		c.limits, err = n.mayRenew(c.who, c.ask)
-		c.renewal = c.far || err == nil && (!c.confirm && !c.limits.Confirm || n.confirmed(c))
+		c.limits, err = n.mayRenew(c.who, c.Ask)
+		c.renewal = c.With != nil || err == nil && (!c.confirm && !c.limits.Confirm || n.confirmed(c))
 	}
 	if !c.renewal {
 		c.limits, err = n.mayBoth(c)
 	}
-	if c.far && err == nil {
-		err = n.mayThere(c)
+	if err == nil && c.With != nil {
+		err = n.mayWith(c)
 	}
 	switch {
-	case wrong != nil && (err == nil || len(c.ask.Points) == 0):
-		if c.ask.Effect == agents.Reads {
+	case wrong != nil && (err == nil || len(c.Ask.Points) == 0):
+		if c.Ask.Effect == agents.Reads {
 			return wrong
 		}
 		return n.refuse(c.asked, wrong)
 	case err != nil:
 		return n.refuse(c.asked, err)
 	}
-	if c.place, err = n.Hold(c.who, quotaOf(c.ask)); err != nil {
+	if c.place, err = n.Hold(c.who, quotaOf(c.Ask)); err != nil {
 		return n.refuse(c.asked, err)
 	}
-	if c.ask.Effect != agents.Reads { // readings are not written down
+	if c.Ask.Effect != agents.Reads { // readings are not written down
 		if err := n.describe(c); err != nil {
-			c.end()
+			c.End()
 			return n.refuse(c.asked, err)
 		}
 	}
@@ -127,9 +131,9 @@ func (n *Node) admit(c *call, wrong error) (err error) {
 }
 
 // describe writes down through whom a call came, and its arguments: the same for equal arguments.
-func (n *Node) describe(c *call) (err error) {
-	c.asked.Via = n.via(c.who, c.terms)
-	c.asked.Args, err = json.Marshal(c.args, json.Deterministic(true))
+func (n *Node) describe(c *Call) (err error) {
+	c.asked.Via = n.via(c.who, c.Terms)
+	c.asked.Args, err = json.Marshal(c.Args, json.Deterministic(true))
 	if err != nil {
 		return device.Faultf(device.Invalid, "the arguments cannot be written as JSON: %w", err)
 	}
@@ -139,9 +143,9 @@ func (n *Node) describe(c *call) (err error) {
 // permit charges the permissions that decide about a call, after an owner confirmed the call if
 // one of them or the output demands it. An earlier check of the permissions does not count: another
 // call may have used up a rate meanwhile, so that a stricter permission decides.
-func (n *Node) permit(c *call) (err error) {
+func (n *Node) permit(c *Call) (err error) {
 	confirmed := n.confirmed(c)
-	for demanded := c.confirm || c.terms.Confirm; ; demanded = true {
+	for demanded := c.confirm || c.Terms.Confirm; ; demanded = true {
 		if demanded && !confirmed {
 			if err := n.approved(c); err != nil {
 				return err
@@ -155,8 +159,8 @@ func (n *Node) permit(c *call) (err error) {
 			break
 		}
 	}
-	if c.far {
-		if err := n.takeThere(c); err != nil {
+	for _, part := range c.With { // mayWith has found out whether an owner is to be asked
+		if _, err := n.take(part.Who, part.Ask, true); err != nil {
 			return n.refuse(c.asked, err)
 		}
 	}
@@ -164,11 +168,11 @@ func (n *Node) permit(c *call) (err error) {
 }
 
 // confirmed reports whether a call counts as approved because an owner makes it, and a person confirmed it.
-func (n *Node) confirmed(c *call) bool { return n.owns(c.who) && !c.terms.Unconfirmed }
+func (n *Node) confirmed(c *Call) bool { return n.owns(c.who) && !c.Terms.Unconfirmed }
 
 // approved takes an owner's yes to a call, or returns an *agents.ApprovalNeeded.
-func (n *Node) approved(c *call) (err error) {
-	if c.terms.NoApproval {
+func (n *Node) approved(c *Call) (err error) {
+	if c.Terms.NoApproval {
 		return n.refuse(c.asked, errConfirm)
 	}
 	if c.asked.Args == nil {
@@ -176,7 +180,7 @@ func (n *Node) approved(c *call) (err error) {
 	}
 	if err == nil {
 		hold := func() (Place, error) { return n.Hold(c.who, approvals) }
-		err = n.requests.ask(c.asked, c.holds, c.terms.Approval, hold)
+		err = n.requests.ask(c.asked, c.holds, c.Terms.Approval, hold)
 	}
 	if _, waits := err.(*agents.ApprovalNeeded); err != nil && !waits {
 		return n.refuse(c.asked, err)
@@ -187,29 +191,29 @@ func (n *Node) approved(c *call) (err error) {
 
 // earlier takes over the key of a call, and returns the outcome of a call with the same key before it;
 // nil where there was none.
-func (n *Node) earlier(c *call) (*Outcome, error) {
+func (n *Node) earlier(c *Call) (*Outcome, error) {
 	if err := c.checkTerms(); err != nil {
 		return nil, n.refuse(c.asked, err)
 	}
 	return n.journal.Replay(c.asked)
 }
 
-// intend stores the intent of a call durably. Then done follows with the outcome, unless a call with
+// intend stores the intent of a call durably. Then Done follows with the outcome, unless a call with
 // the same key came before, whose outcome it returns, or the call may not begin any more.
-func (n *Node) intend(ctx context.Context, c *call) (earlier *Outcome, err error) {
+func (n *Node) intend(ctx context.Context, c *Call) (earlier *Outcome, err error) {
 	finish, earlier, err := n.journal.Begin(c.asked)
 	if earlier != nil || err != nil {
 		return earlier, err
 	}
 	c.finish = finish
 	if err := c.inTime(ctx); err != nil {
-		return nil, c.done(nil, err)
+		return nil, c.Done(nil, err)
 	}
 	return nil, nil
 }
 
 // inTime refuses a call that may not begin any more, because it came too long ago or its caller is gone.
-func (c *call) inTime(ctx context.Context) error {
+func (c *Call) inTime(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return device.Faultf(device.Expired,
@@ -221,15 +225,21 @@ func (c *call) inTime(ctx context.Context) error {
 	return nil
 }
 
-// done journals the outcome of a call whose intent is stored, and returns err.
-func (c *call) done(v any, err error) error {
-	c.finish(outcome(v, err))
-	c.finish = nil
+// Done records the outcome of a call whose intent is stored, or that is made on other sites, and returns
+// err.
+func (c *Call) Done(v any, err error) error {
+	if c.node != nil {
+		c.node.settle(c, v, err)
+	}
+	if c.finish != nil {
+		c.finish(outcome(v, err))
+		c.finish = nil
+	}
 	return err
 }
 
-// end gives back the place of a call. If a panic has ended the call, its outcome is not known.
-func (c *call) end() {
+// End gives back the place of a call. If a panic has ended the call, its outcome is not known.
+func (c *Call) End() {
 	if c.finish != nil { // a repeated call does not wait for it
 		c.finish(Outcome{
 			Fault: string(device.UnknownOutcome),
@@ -243,4 +253,18 @@ func (c *call) end() {
 func (n *Node) refuse(a Asked, err error) error {
 	n.journal.Deny(a.Who, a.Tool, device.AsFault(err).Kind)
 	return err
+}
+
+// Replayed returns an earlier outcome as the answer to a later call.
+func Replayed[T any](o *Outcome, err error) (out T, _ error) {
+	if err != nil {
+		return out, err
+	}
+	if o.Fault != "" {
+		return out, &device.Fault{Kind: device.FaultKind(o.Fault), Msg: o.Says}
+	}
+	if err := json.Unmarshal(o.Value, &out); err != nil {
+		return out, device.Faultf(device.Internal, "the journal's record of this call cannot be read: %w", err)
+	}
+	return out, nil
 }

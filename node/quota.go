@@ -124,8 +124,11 @@ func (c *counter) common(own int) (n int) {
 	return n
 }
 
-// Leave gives the place back, once.
+// Leave gives the place back, once. The zero Place is none.
 func (p Place) Leave() {
+	if p.of == nil {
+		return
+	}
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
 	if p.of.held[p.to]--; p.of.held[p.to] == 0 {

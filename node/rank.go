@@ -84,7 +84,7 @@ func (n *Node) outranked(p agents.Principal, v *view, output string) (holder str
 
 // moveAbove moves an output, also if its caller outranks its holder. It does so without a step through
 // safe, which the hardware would see. A refused move leaves it to that holder.
-func (n *Node) moveAbove(ctx context.Context, c *call, r agents.MoveRequest) (agents.Output, error) {
+func (n *Node) moveAbove(ctx context.Context, c *Call, r agents.MoveRequest) (agents.Output, error) {
 	out, err := c.view.move(ctx, c, r)
 	if err == nil || device.AsFault(err).Kind != device.Busy {
 		return out, err
@@ -93,7 +93,7 @@ func (n *Node) moveAbove(ctx context.Context, c *call, r agents.MoveRequest) (ag
 	if holder == "" {
 		return out, err
 	}
-	length := c.view.within(r.Output, c.ask.For, c.limits)
+	length := c.view.within(r.Output, c.Ask.For, c.limits)
 	s, err := c.view.Outputs.MoveOver(ctx, c.who.ID, holder, r.Output, r.Value, length)
 	return c.view.output(s), c.view.redact(c.who, err)
 }

@@ -14,21 +14,16 @@ import (
 
 // Points lists the points that p sees.
 func (n *Node) Points(
-	ctx context.Context, p agents.Principal, r agents.SiteRequest,
+	_ context.Context, p agents.Principal, r agents.SiteRequest,
 ) (out agents.PointList, err error) {
-	c := call{who: p, ask: agents.Ask{Op: agents.OpPoints, Effect: agents.Reads}, terms: r.Terms, args: none}
+	c := Call{who: p, Ask: agents.Ask{Op: agents.OpPoints, Effect: agents.Reads}, Terms: r.Terms, Args: none}
 	v := n.enter(&c)
 	if err := n.begin(&c, oneSite(r)); err != nil {
 		return out, err
 	}
-	defer c.end()
-	if out.Points, err = v.list(); err != nil {
-		return out, v.redact(p, err)
-	}
-	if o := n.sitesOf(p); o != nil {
-		out = n.addPoints(ctx, p, o, r.Terms, out)
-	}
-	return out, nil
+	defer c.End()
+	out.Points, err = v.list()
+	return out, v.redact(p, err)
 }
 
 // oneSite refuses a request that names a site: there is one here.
@@ -40,20 +35,13 @@ func oneSite(r agents.SiteRequest) error {
 }
 
 // Read returns the latest readings.
-func (n *Node) Read(ctx context.Context, p agents.Principal, r agents.ReadRequest) (agents.Readings, error) {
-	if o := n.sitesOf(p); o != nil && (len(r.Points) == 0 || slices.ContainsFunc(r.Points, isElsewhere)) {
-		return n.readBoth(ctx, p, o, r)
-	}
-	return n.readHere(p, r)
-}
-
-func (n *Node) readHere(p agents.Principal, r agents.ReadRequest) (out agents.Readings, err error) {
-	c := call{who: p, ask: agents.Ask{Op: agents.OpRead, Points: r.Points, Effect: agents.Reads}, terms: r.Terms, args: r}
+func (n *Node) Read(_ context.Context, p agents.Principal, r agents.ReadRequest) (out agents.Readings, err error) {
+	c := Call{who: p, Ask: agents.Ask{Op: agents.OpRead, Points: r.Points, Effect: agents.Reads}, Terms: r.Terms, Args: r}
 	v := n.enter(&c)
 	if err := n.begin(&c, v.checkPoints(r.Points)); err != nil {
 		return out, err
 	}
-	defer c.end()
+	defer c.End()
 	points := r.Points
 	if len(points) == 0 {
 		points = v.offer().Read
@@ -138,12 +126,12 @@ func (v *view) doing(p agents.Principal, s guard.Status) agents.OutputDetail {
 func (n *Node) Status(
 	_ context.Context, p agents.Principal, r agents.SiteRequest,
 ) (out agents.Answers[agents.Status], err error) {
-	c := call{who: p, ask: agents.Ask{Op: agents.OpStatus, Effect: agents.Reads}, terms: r.Terms, args: none}
+	c := Call{who: p, Ask: agents.Ask{Op: agents.OpStatus, Effect: agents.Reads}, Terms: r.Terms, Args: none}
 	v := n.enter(&c)
 	if err := n.begin(&c, oneSite(r)); err != nil {
 		return out, err
 	}
-	defer c.end()
+	defer c.End()
 	out.Sites = []agents.Status{n.status(v, p)}
 	return out, nil
 }

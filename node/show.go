@@ -18,15 +18,7 @@ const (
 
 // Show shows a text on a display.
 func (n *Node) Show(ctx context.Context, p agents.Principal, r agents.ShowRequest) error {
-	c := call{who: p, ask: agents.Ask{Op: agents.OpShow, Points: named(r.Display)}, terms: r.Terms, args: r}
-	if o := n.sitesOf(p); o != nil && isElsewhere(r.Display) {
-		if err := n.beginElsewhere(&c); err != nil {
-			return err
-		}
-		defer c.end()
-		r.Terms = c.termsElsewhere()
-		return o.Show(ctx, p, r)
-	}
+	c := Call{who: p, Ask: agents.Ask{Op: agents.OpShow, Points: named(r.Display)}, Terms: r.Terms, Args: r}
 	v := n.enter(&c)
 	wrong := v.offer().CheckPoint(agents.OpShow, "display", r.Display, device.Value{}, v.offer().Show)
 	if wrong == nil {
@@ -35,7 +27,7 @@ func (n *Node) Show(ctx context.Context, p agents.Principal, r agents.ShowReques
 	if err := n.begin(&c, wrong); err != nil {
 		return err
 	}
-	defer c.end()
+	defer c.End()
 	of := v.point(r.Display)
 	d, ok := of.device.(device.Display)
 	if !ok {
@@ -52,21 +44,13 @@ func (n *Node) Capture(
 	ctx context.Context, p agents.Principal, r agents.CaptureRequest,
 ) (out agents.Picture, err error) {
 	ask := agents.Ask{Op: agents.OpCapture, Points: named(r.Camera), Effect: agents.Reads}
-	c := call{who: p, ask: ask, terms: r.Terms, args: r}
-	if o := n.sitesOf(p); o != nil && isElsewhere(r.Camera) {
-		if err := n.beginElsewhere(&c); err != nil {
-			return out, err
-		}
-		defer c.end()
-		r.Terms = c.termsElsewhere()
-		return o.Capture(ctx, p, r)
-	}
+	c := Call{who: p, Ask: ask, Terms: r.Terms, Args: r}
 	v := n.enter(&c)
 	wrong := v.offer().CheckPoint(agents.OpCapture, "camera", r.Camera, device.Value{}, v.offer().Capture)
 	if err := n.begin(&c, wrong); err != nil {
 		return out, err
 	}
-	defer c.end()
+	defer c.End()
 	of := v.point(r.Camera)
 	d, ok := of.device.(device.Camera)
 	if !ok {

@@ -25,16 +25,6 @@ func (n *Node) Watch(
 	if err := known(p); err != nil {
 		return err
 	}
-	if o := n.sitesOf(p); o != nil && (len(r.Points) == 0 || slices.ContainsFunc(r.Points, isElsewhere)) {
-		return n.watchBoth(ctx, p, o, r, emit)
-	}
-	return n.watchHere(ctx, p, r, emit)
-}
-
-// watchHere is Watch for the points of this site.
-func (n *Node) watchHere(
-	ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error,
-) error {
 	asks, place, err := n.beginWatch(p, r)
 	if err != nil {
 		return err
@@ -59,7 +49,7 @@ func (n *Node) beginWatch(p agents.Principal, r agents.WatchRequest) (asks []age
 		return nil, place, err
 	}
 	ask := agents.Ask{Op: agents.OpWatch, Points: r.Points, Effect: agents.Reads}
-	c := call{who: p, ask: ask, terms: r.Terms, args: none}
+	c := Call{who: p, Ask: ask, Terms: r.Terms, Args: none}
 	wrong := n.enter(&c).planWatch(r)
 	err = n.admit(&c, wrong)
 	return []agents.Ask{ask}, c.place, err
@@ -349,7 +339,7 @@ func (w *valueWatch) readings(snapshot bool) ([]agents.Reading, error) {
 		}
 		if held != nil && held(p.Address) {
 			if snapshot {
-				out = append(out, agents.Reading{Point: p.Address, Unit: p.Unit, Quality: device.Stale, Why: heldBack})
+				out = append(out, agents.Reading{Point: p.Address, Unit: p.Unit, Quality: device.Stale, Why: HeldBack})
 			}
 			continue
 		}
@@ -374,9 +364,6 @@ func (w *valueWatch) readings(snapshot bool) ([]agents.Reading, error) {
 	}
 	return out, nil
 }
-
-// heldBack is why a snapshot has no value of a point.
-const heldBack = "your rate is used up; this follows later"
 
 // charge charges the permissions for the readings that are to be told, as Read would. Held
 // reports which of them wait, because a rate is used up; nil is for none.
@@ -424,11 +411,7 @@ func (w *valueWatch) charge(now time.Time) (held func(address string) bool, err 
 
 // take charges one read.
 func (w *valueWatch) take(points []string) error {
-	limits, err := w.node.take(w.who, agents.Ask{Op: agents.OpRead, Points: points, Effect: agents.Reads}, false)
-	if err == nil && limits.Confirm {
-		err = errConfirm
-	}
-	return err
+	return w.node.charge(w.who, agents.Ask{Op: agents.OpRead, Points: points, Effect: agents.Reads})
 }
 
 // approvals returns the calls that wait for an owner; nil where those were told.

@@ -29,20 +29,12 @@ var lookBack = [...]time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 // Why explains a point that p may read.
 func (n *Node) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest) (out agents.Why, err error) {
 	ask := agents.Ask{Op: agents.OpWhy, Points: named(r.Point), Effect: agents.Reads}
-	c := call{who: p, ask: ask, terms: r.Terms, args: r}
-	if o := n.sitesOf(p); o != nil && isElsewhere(r.Point) {
-		if err := n.beginElsewhere(&c); err != nil {
-			return out, err
-		}
-		defer c.end()
-		r.Terms = c.termsElsewhere()
-		return o.Why(ctx, p, r)
-	}
+	c := Call{who: p, Ask: ask, Terms: r.Terms, Args: r}
 	v := n.enter(&c)
 	if err := n.begin(&c, v.checkWhy(r)); err != nil {
 		return out, err
 	}
-	defer c.end()
+	defer c.End()
 	out = agents.Why{Reading: n.reading(v, r.Point), Output: v.detail(p, r.Point)}
 	for _, q := range v.points {
 		policy, err := v.Outputs.Policy(q.Address)
@@ -118,7 +110,8 @@ func (n *Node) whyOutput(
 // where the request is for a value or a length.
 func (n *Node) rehearse(ctx context.Context, v *view, p agents.Principal, r agents.WhyRequest, out *agents.Why) {
 	m := agents.MoveRequest{Output: r.Point, Value: out.Other, For: r.For, Terms: r.Terms}
-	c := moveOf(p, m)
+	c := MoveOf(m)
+	c.who = p
 	var err error
 	if !r.Value.IsZero() || r.For != nil {
 		if err = v.planMove(&c, m); err == nil {
@@ -128,7 +121,7 @@ func (n *Node) rehearse(ctx context.Context, v *view, p agents.Principal, r agen
 			out.Output.Confirm = "owner"
 		}
 	}
-	length := v.within(r.Point, c.ask.For, c.limits)
+	length := v.within(r.Point, c.Ask.For, c.limits)
 	if err == nil {
 		err = v.Outputs.Try(ctx, p.ID, r.Point, m.Value, length)
 	}

@@ -16,6 +16,7 @@ import (
 	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/node"
+	"agentsite/node/elsewhere"
 
 	"pgregory.net/rapid"
 )
@@ -242,7 +243,8 @@ type event struct {
 // interleaving is one run of the model.
 type interleaving struct {
 	t     *testing.T
-	sites [2]*house // with the rule, and the other one
+	sites [2]*house       // with the rule, and the other one
+	site  *elsewhere.Site // as the rule has both
 	wire  *wire
 	made  *rule.Rule
 	end   func()
@@ -266,7 +268,7 @@ func interleave(t *testing.T, events []event) *interleaving {
 	here, there := m.sites[0], m.sites[1]
 	m.wire = &wire{to: there, broken: make(chan struct{})}
 	far := group.New(func() []group.Member { return []group.Member{{Name: "shed", Site: m.wire}} })
-	here.node.SetOtherSites("remote", func(principal string) node.OtherSites {
+	m.site = elsewhere.New(here.node, "remote", func(principal string) elsewhere.Others {
 		if principal != self.ID {
 			return nil
 		}
@@ -300,7 +302,7 @@ func (m *interleaving) begin() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := m.made.Run(ctx, self, m.sites[0].node); ctx.Err() == nil {
+		if err := m.made.Run(ctx, self, m.site); ctx.Err() == nil {
 			m.t.Errorf("the rule ended: %v", err)
 		}
 	}()

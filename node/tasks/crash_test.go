@@ -235,7 +235,7 @@ func child() bool {
 	}
 	r.shed.length = time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
-	m := New(Options{Folder: filepath.Join(dir, "tasks"), Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now(), true }, Elsewhere: r.shed.of})
+	m := New(Options{Folder: filepath.Join(dir, "tasks"), Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: func() (time.Time, bool) { return time.Now(), true }, Elsewhere: r.shed.of, AskElsewhere: r.desk.AskElsewhere})
 	var running sync.WaitGroup
 	running.Go(func() { m.Run(ctx) })
 	never := func() bool { return false }

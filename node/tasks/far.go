@@ -192,7 +192,7 @@ func (f *far) run(ctx context.Context, key, approval string) (t task.Task, err e
 func (f *far) ask(ctx context.Context, key, approval string) error {
 	for pause := farRetryMin; ; pause = min(2*pause, farRetryMax) {
 		terms := f.Through(agents.Terms{Key: &key, Approval: approval})
-		terms, end, err := f.m.Node.AskElsewhere(f.self, f.request.Agent, argsOf(f.request), terms, f.begun)
+		terms, end, err := f.m.AskElsewhere(ctx, f.self, f.request.Agent, argsOf(f.request), terms, f.begun)
 		if err == nil { // permitted, and approved where an owner of this site has to
 			err = f.askOnce(ctx, terms)
 			end(farResult{Task: f.id}, err)

@@ -60,11 +60,6 @@ type Node interface {
 	Account(p agents.Principal) (string, error)
 	// Decided blocks until an owner has answered a request of p, or it is over.
 	Decided(ctx context.Context, p agents.Principal, handle string) error
-	// AskElsewhere is Ask for an agent of another site, SITE/AGENT, and returns the terms for that site.
-	// again says that the request was sent before.
-	AskElsewhere(
-		p agents.Principal, agent string, args any, t agents.Terms, again bool,
-	) (there agents.Terms, end func(result any, err error), err error)
 }
 
 // Options configure a Manager.
@@ -77,11 +72,16 @@ type Options struct {
 	// Elsewhere returns the tasks that an agent has at other sites, by its principal; nil for a site
 	// that asks none.
 	Elsewhere func(principal string) Elsewhere
+	// AskElsewhere is Ask for an agent of another site, SITE/AGENT, and returns the terms for that site.
+	// again says that the request was sent before. It is nil where Elsewhere is.
+	AskElsewhere func(
+		ctx context.Context, p agents.Principal, agent string, args any, t agents.Terms, again bool,
+	) (there agents.Terms, end func(result any, err error), err error)
 	// Hosted reports whether an agent of the site, by its principal, is there now; nil for a site whose
 	// agents ask for no tasks.
 	Hosted func(principal string) bool
 	// Moved is told after a start what agents moved at other sites for the askers of their tasks, and may
-	// still hold, as node.MovedBefore is; nil for a site that asks none.
+	// still hold, as elsewhere.Site.MovedBefore is; nil for a site that asks none.
 	Moved func(agent, asker agents.Principal, output string, v device.Value, approved bool, left time.Duration) error
 }
 

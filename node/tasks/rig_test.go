@@ -80,7 +80,7 @@ func (d *desk) Ask(p agents.Principal, agent string, _ any, _ agents.Terms, wron
 
 // AskElsewhere needs an approval for agents that begin with an o.
 func (d *desk) AskElsewhere(
-	p agents.Principal, agent string, _ any, t agents.Terms, again bool,
+	_ context.Context, p agents.Principal, agent string, _ any, t agents.Terms, again bool,
 ) (there agents.Terms, end func(any, error), err error) {
 	if err := d.MayAsk(p, agent); err != nil {
 		return t, nil, err
@@ -402,7 +402,7 @@ func newRig() *rig {
 }
 
 func (r *rig) start() {
-	r.Manager = New(Options{Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: r.now, Elsewhere: r.shed.of, Moved: r.moved, Hosted: r.hosts})
+	r.Manager = New(Options{Node: r.desk, Site: r.house, Workers: r.crew.workers, Now: r.now, Elsewhere: r.shed.of, AskElsewhere: r.desk.AskElsewhere, Moved: r.moved, Hosted: r.hosts})
 	r.Manager.disk = r.disk
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel, r.ended = cancel, make(chan struct{})

@@ -137,7 +137,7 @@ func TestAskElsewhere(t *testing.T) {
 			if _, err := a.tasks.Ask(v.ctx, p, task.Request{Agent: "b/tidy"}); err == nil {
 				v.Errorf("%s asks it", p.ID)
 			}
-			_, _, err := a.AskElsewhere(p, "b/tidy", struct{}{}, agents.Terms{}, false)
+			_, _, err := a.here.Ask(v.ctx, p, "b/tidy", struct{}{}, agents.Terms{}, false)
 			if device.AsFault(err).Kind != device.Denied {
 				v.Errorf("%s asks it elsewhere: %v", p.ID, err)
 			}

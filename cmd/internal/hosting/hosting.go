@@ -22,6 +22,7 @@ import (
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/config"
+	"agentsite/node/elsewhere"
 	"agentsite/node/hosted"
 	"agentsite/node/identity"
 	"agentsite/node/imports"
@@ -98,7 +99,7 @@ func New(o Options) (*Hosting, error) {
 	}
 	out := peer.NewOutbound(o.Folder, o.Key, realms(o.Internet), o.Version)
 	sites := remote.NewSites(openElsewhere(&o, out))
-	letAsk(o.Node, sites)
+	here := withOthers(o.Node, sites)
 	h := &Hosting{sites: sites, out: out, hub: o.Hub, claimed: o.Access.Claimed}
 	children := mcp.World{Book: book, Version: o.Version, Secrets: filepath.Dir(o.File), Changed: func() { h.Manager.Rehost() }}
 	models, err := openModels(o, func() *imports.Store { return h.Imports })
@@ -115,15 +116,15 @@ func New(o Options) (*Hosting, error) {
 		return err
 	}
 	h.Manager = hosted.New(hosted.Options{
-		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: o.Node,
+		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: here,
 		Kinds: kinds(rules, sites, children, models, h.registry(o)), Host: o.Node.ReplaceTools,
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) },
 		Tell: o.Node.ReplaceAgents, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,
 	})
 	h.Tasks = tasks.New(tasks.Options{
-		Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: o.Node, Workers: h.Manager.Workers, Now: o.Access.Now,
+		Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: here, Workers: h.Manager.Workers, Now: o.Access.Now,
 		Elsewhere: func(principal string) tasks.Elsewhere { return sites.Tasks(principal) },
-		Hosted:    o.Access.Hosts, Moved: o.Node.MovedBefore,
+		Hosted:    o.Access.Hosts, Moved: here.MovedBefore, AskElsewhere: here.Ask,
 	})
 	if h.Imports, err = openImports(o, h.Manager, h.listed); err != nil {
 		return nil, err
@@ -140,9 +141,9 @@ func (h *Hosting) registry(o Options) aios.World {
 	}
 }
 
-// letAsk lets a site's agents ask other sites.
-func letAsk(n *node.Node, sites *remote.Sites) {
-	n.SetOtherSites(remote.KindName, func(principal string) node.OtherSites {
+// withOthers returns a site as its hosted agents have it, with the other sites that they ask.
+func withOthers(n *node.Node, sites *remote.Sites) *elsewhere.Site {
+	return elsewhere.New(n, remote.KindName, func(principal string) elsewhere.Others {
 		if v := sites.Of(principal); v != nil {
 			return v
 		}

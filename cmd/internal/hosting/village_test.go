@@ -29,6 +29,7 @@ import (
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/config"
+	"agentsite/node/elsewhere"
 	"agentsite/node/hosted"
 	"agentsite/node/identity"
 	"agentsite/node/tasks"
@@ -99,6 +100,7 @@ func (b *book) drain() (all []written) {
 // site is a whole site but for its carriers.
 type site struct {
 	*node.Node
+	here    *elsewhere.Site // with the other sites of its agents
 	dir     string
 	cfg     *config.Site
 	key     identity.Key
@@ -248,7 +250,7 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 	}
 	s.access.OnEnd = s.Recheck
 	s.sites = remote.NewSites(func(l agent.Link) (remote.Site, string, error) { return v.open(s, l) })
-	letAsk(s.Node, s.sites)
+	s.here = withOthers(s.Node, s.sites)
 	s.hub.On(agents.Change{Permissions: true}, func() { s.tasks.Recheck() })
 	ledger, err := llm.ReadLedger(nil, s.access.Now, func([]byte) error { return nil })
 	if err != nil {
@@ -266,13 +268,14 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 // host begins to host agents and to take tasks, as a site does when it starts.
 func (v *village) host(s *site, dir string) {
 	s.manager = hosted.New(hosted.Options{
-		Site: s.Node, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}, s.sites, children.World{}, s.models, aios.World{}), OnChange: func() { s.tasks.Recheck() },
+		Site: s.here, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}, s.sites, children.World{}, s.models, aios.World{}), OnChange: func() { s.tasks.Recheck() },
 		Permit: s.access.SetHosted, Link: s.sites.Configure, Tell: s.ReplaceAgents, Keep: func([]string) error { return nil },
 	})
 	manager := s.manager
 	s.tasks = tasks.New(tasks.Options{
-		Folder: dir + ".tasks", Node: s.Node, Site: s.Node, Workers: manager.Workers, Now: s.access.Now,
-		Elsewhere: func(principal string) tasks.Elsewhere { return s.sites.Tasks(principal) },
+		Folder: dir + ".tasks", Node: s.Node, Site: s.here, Workers: manager.Workers, Now: s.access.Now,
+		Elsewhere:    func(principal string) tasks.Elsewhere { return s.sites.Tasks(principal) },
+		AskElsewhere: s.here.Ask,
 	})
 	catalog := tools.New(s.Node, s.Node)
 	if catalog.Tasks = s.tasks; s.lies != nil {

@@ -1,30 +1,40 @@
-package node
+package elsewhere
 
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/node"
 )
 
-// watchBoth is Watch for points of this site and of others. Each side is watched for itself, and
-// emit is called from one goroutine.
-func (n *Node) watchBoth(ctx context.Context, p agents.Principal, o OtherSites, r agents.WatchRequest, emit func(agents.Update) error) error {
+// A value that a permission's rate does not allow yet is tried again less and less often.
+const (
+	chargeRetry    = time.Second
+	chargeRetryMax = time.Minute
+)
+
+// Watch implements agents.Site. Each side is watched for itself, and emit is called from one goroutine.
+func (s *Site) Watch(
+	ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error,
+) error {
+	others := s.of(p.ID)
 	here, there := r, r
 	here.Points, there.Points = split(r.Points)
+	if others == nil || len(r.Points) > 0 && len(there.Points) == 0 {
+		return s.node.Watch(ctx, p, r, emit)
+	}
 	here.OfferOnly = r.OfferOnly || len(here.Points) == 0 && len(there.Points) > 0
 	if len(there.Points) > 0 {
 		ask := agents.Ask{Op: agents.OpWatch, Points: there.Points, Effect: agents.Reads}
-		c := call{who: p, ask: ask, terms: r.Terms, args: none, far: true}
-		n.enter(&c)
-		if err := n.admit(&c, nil); err != nil {
+		c := s.call(ask, r.Terms, struct{}{})
+		if _, err := s.node.Begin(ctx, p, &c); err != nil {
 			return err
 		}
-		c.end() // the watch of this site has a place
+		c.End() // the watch of this site has a place
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
@@ -47,8 +57,8 @@ func (n *Node) watchBoth(ctx context.Context, p agents.Principal, o OtherSites, 
 			}
 		}
 	}
-	running.Go(func() { end(n.watchHere(ctx, p, here, pass(0))) })
-	running.Go(func() { end(n.watchElsewhere(ctx, p, o, there, pass(1))) })
+	running.Go(func() { end(s.node.Watch(ctx, p, here, pass(0))) })
+	running.Go(func() { end(s.watchThere(ctx, p, others, there, pass(1))) })
 	var sides [2]side
 	for first := true; ; {
 		select {
@@ -135,19 +145,21 @@ func (s *side) now() []agents.Reading {
 	return out
 }
 
-// watchElsewhere watches other sites. Both permissions are charged for each value. One whose rate
-// is used up is not told: the reading is stale until it may be.
-func (n *Node) watchElsewhere(ctx context.Context, p agents.Principal, o OtherSites, r agents.WatchRequest, emit func(agents.Update) error) error {
+// watchThere watches other sites. Both permissions are charged for each value. One whose rate is used up
+// is not told: the reading is stale until it may be.
+func (s *Site) watchThere(
+	ctx context.Context, p agents.Principal, others Others, r agents.WatchRequest, emit func(agents.Update) error,
+) error {
 	first := true
-	return o.Watch(ctx, p, r, func(u agents.Update) error {
+	return others.Watch(ctx, p, r, func(u agents.Update) error {
 		u.Approvals, u.Stops = nil, nil // they are for people of that site
-		u.Readings = n.visibleElsewhere(p, u.Readings, len(r.Points) > 0)
+		u.Readings = s.visible(p, u.Readings, len(r.Points) > 0)
 		if !first && !u.Offer && u.Readings == nil && u.Missed == nil {
 			return nil
 		}
 		first = false
 		for wait := chargeRetry; ; wait = min(2*wait, chargeRetryMax) {
-			err := n.takeElsewhere(p, u.Readings)
+			err := s.charge(p, u.Readings)
 			if err == nil {
 				return emit(u)
 			}
@@ -158,7 +170,7 @@ func (n *Node) watchElsewhere(ctx context.Context, p agents.Principal, o OtherSi
 				told := u
 				told.Readings = slices.Clone(u.Readings)
 				for i, r := range told.Readings {
-					told.Readings[i] = unknownReading(r, heldBack)
+					told.Readings[i] = unknown(r, node.HeldBack)
 				}
 				if err := emit(told); err != nil {
 					return err
@@ -170,36 +182,36 @@ func (n *Node) watchElsewhere(ctx context.Context, p agents.Principal, o OtherSi
 			}
 			for i, r := range u.Readings {
 				u.Readings[i] = r.After(wait)
-				site, _, _ := strings.Cut(r.Point, "/")
-				if away := o.Away(site); away != nil { // which the next update would say, after a value
-					u.Readings[i] = unknownReading(r, device.AsFault(away).Msg)
+				if away := others.Away(siteOf(r.Point)); away != nil { // which the next update would say, after a value
+					u.Readings[i] = unknown(r, device.AsFault(away).Msg)
 				}
 			}
 		}
 	})
 }
 
-// unknownReading returns the reading of a point whose value is unknown.
-func unknownReading(r agents.Reading, why string) agents.Reading {
+// unknown returns the reading of a point whose value is unknown.
+func unknown(r agents.Reading, why string) agents.Reading {
 	return agents.Reading{Point: r.Point, Unit: r.Unit, Quality: device.Stale, Why: why}
 }
 
-// visibleElsewhere returns the readings without values that p may not see, or, where the points
-// were not named, without those points.
-func (n *Node) visibleElsewhere(p agents.Principal, all []agents.Reading, named bool) (out []agents.Reading) {
+// visible returns the readings without values that p may not see, or, where the points were not named,
+// without those points.
+func (s *Site) visible(p agents.Principal, all []agents.Reading, named bool) (out []agents.Reading) {
 	for _, r := range all {
+		err := s.sees(p, agents.OpRead, r.Point, device.Value{})
 		switch {
-		case n.seesElsewhere(p, agents.OpRead, r.Point, device.Value{}):
+		case err == nil:
 			out = append(out, r)
 		case named:
-			out = append(out, unknownReading(r, errRevoked.Error()))
+			out = append(out, unknown(r, err.Error()))
 		}
 	}
 	return out
 }
 
-// takeElsewhere charges both permissions for the readings that have a value.
-func (n *Node) takeElsewhere(p agents.Principal, readings []agents.Reading) error {
+// charge charges both permissions for the readings that have a value.
+func (s *Site) charge(p agents.Principal, readings []agents.Reading) error {
 	ask := agents.Ask{Op: agents.OpRead, Effect: agents.Reads}
 	for _, r := range readings {
 		if !r.Value.IsZero() {
@@ -209,15 +221,5 @@ func (n *Node) takeElsewhere(p agents.Principal, readings []agents.Reading) erro
 	if ask.Points == nil {
 		return nil
 	}
-	take := func(who agents.Principal, ask agents.Ask) error {
-		limits, err := n.take(who, ask, false)
-		if err == nil && limits.Confirm {
-			err = errConfirm
-		}
-		return err
-	}
-	if err := take(p, ask); err != nil {
-		return err
-	}
-	return n.forSites(ask, take)
+	return s.node.Charge(p, ask, s.with(ask))
 }

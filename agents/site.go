@@ -2,7 +2,9 @@ package agents
 
 import (
 	"context"
+	"time"
 
+	"agentsite/agents/output"
 	"agentsite/device"
 )
 
@@ -137,6 +139,10 @@ type OutputDetail struct {
 	Limits  string       `json:"limits,omitzero"`
 	Confirm string       `json:"confirm,omitzero"`
 	OutputState
+	// MaxOn and Duty are there while the output is away from safe, and always in an answer to OpWhy,
+	// where it has such a limit.
+	MaxOn output.Allowance `json:"max_on,omitzero"`
+	Duty  output.Allowance `json:"duty,omitzero"`
 	// State orders what is told of the output's leases: of two with the same upper 32 bits, which stand
 	// for a run of the site's guard, the higher one is later. 0 has no order.
 	State int64 `json:"state,omitzero"`
@@ -147,7 +153,15 @@ type OutputDetail struct {
 
 // Doing returns the output's current state without its limits.
 func (d OutputDetail) Doing() *OutputDetail {
-	return &OutputDetail{OutputState: d.OutputState, State: d.State, Others: d.Others}
+	d.Safe, d.Max, d.Limits, d.Confirm = device.Value{}, 0, "", ""
+	return &d
+}
+
+// After returns d when a time has passed: with less left of its lengths.
+func (d OutputDetail) After(passed time.Duration) OutputDetail {
+	d.Left, d.Rest = later(d.Left, -passed), later(d.Rest, -passed)
+	d.MaxOn.Left, d.Duty.Left = later(d.MaxOn.Left, -passed), later(d.Duty.Left, -passed)
+	return d
 }
 
 // HistoryRequest asks how a point went until To, from From on or for Hours. Times are RFC 3339.

@@ -50,9 +50,7 @@ type StopState struct {
 func (r Reading) After(d time.Duration) Reading {
 	r.Age = later(r.Age, d)
 	if r.Detail != nil {
-		detail := *r.Detail
-		detail.Left, detail.Rest = later(detail.Left, -d), later(detail.Rest, -d)
-		r.Detail = &detail
+		r.Detail = new(r.Detail.After(d))
 	}
 	return r
 }

@@ -119,7 +119,11 @@ func (v *view) detail(p agents.Principal, address string) *agents.OutputDetail {
 func (v *view) doing(p agents.Principal, s guard.Status) agents.OutputDetail {
 	o := v.state(p, s)
 	o.Why, o.Fault = cmp.Or(o.Why, o.Fault), ""
-	return agents.OutputDetail{OutputState: o, State: s.State, Others: v.others != nil && v.others(s)}
+	d := agents.OutputDetail{OutputState: o, State: s.State, Others: v.others != nil && v.others(s)}
+	if !s.Safe || s.Holder != "" {
+		d.MaxOn, d.Duty = v.allowances(s)
+	}
+	return d
 }
 
 // Status returns how the site is.

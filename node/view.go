@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"agentsite/agents"
+	"agentsite/agents/output"
 	"agentsite/device"
 	"agentsite/device/guard"
 )
@@ -209,6 +210,18 @@ func (v *view) state(p agents.Principal, s guard.Status) agents.OutputState {
 		Goal: goal(s), Holder: v.named(p, s.Holder), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: v.lacks(s),
 		Fault: s.Fault, Why: s.Why,
 	}
+}
+
+// allowances returns what is left of an output's max_on and duty.
+func (v *view) allowances(s guard.Status) (maxOn, duty output.Allowance) {
+	p, err := v.Outputs.Policy(s.Output)
+	if err == nil && p.MaxOn != guard.Unlimited {
+		maxOn = output.Allowance{Left: seconds(s.MaxOn), Of: seconds(p.MaxOn)}
+	}
+	if err == nil && p.Duty.Window > 0 {
+		duty = output.Allowance{Left: seconds(s.Duty), Of: seconds(p.Duty.Away), Within: seconds(p.Duty.Window), Assumed: seconds(s.Assumed)}
+	}
+	return maxOn, duty
 }
 
 // output returns where an output is.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -293,10 +294,7 @@ func (w *valueWatch) compareOutputs(snapshot bool) {
 		}
 		p.moved = p.told == nil
 		if d := w.view.doing(w.who, s); !p.moved {
-			told, since := *p.told, now.Sub(p.at).Seconds()
-			same := near(d.Left, told.Left-since) && near(d.Rest, told.Rest-since)
-			told.Left, told.Rest = d.Left, d.Rest
-			p.moved = !same || told != d
+			p.moved = differs(p.told.After(now.Sub(p.at)), d)
 		}
 		p.dirty = p.dirty || p.moved
 	}
@@ -311,11 +309,19 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// near reports whether two lengths in seconds are the same as far as that is told; below 0
-// they have gone by.
-func near(a, b float64) bool {
-	d := max(a, 0) - max(b, 0)
-	return -endSlack.Seconds() <= d && d <= endSlack.Seconds()
+// differs reports whether what was told of an output differs from how it is now, apart from small
+// differences of lengths.
+func differs(told, now agents.OutputDetail) bool {
+	for _, l := range [...]struct{ told, now *float64 }{
+		{&told.Left, &now.Left}, {&told.Rest, &now.Rest}, {&told.MaxOn.Left, &now.MaxOn.Left}, {&told.Duty.Left, &now.Duty.Left},
+	} {
+		if math.Abs(*l.told-*l.now) > endSlack.Seconds() {
+			return true
+		}
+		*l.told = *l.now
+	}
+	told.Duty.Assumed = now.Duty.Assumed
+	return told != now
 }
 
 // readings returns those that are to be told and that the permission pays for.

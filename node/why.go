@@ -128,6 +128,9 @@ func (n *Node) rehearse(ctx context.Context, v *view, p agents.Principal, r agen
 	if over := n.outranked(p, v, r.Point); over != "" && err != nil && device.AsFault(err).Kind == device.Busy {
 		err = v.Outputs.Try(ctx, over, r.Point, m.Value, length)
 	}
+	if s, ok := v.Outputs.StatusOf(r.Point); ok { // which the guard has just told
+		out.Output.MaxOn, out.Output.Duty = v.allowances(s)
+	}
 	switch {
 	case err != nil:
 		f := device.AsFault(err)

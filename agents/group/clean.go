@@ -13,6 +13,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/op"
+	"agentsite/agents/output"
 	"agentsite/agents/task"
 	"agentsite/device"
 
@@ -60,7 +61,12 @@ func cleanDetail(d *agents.OutputDetail) *agents.OutputDetail {
 	return &agents.OutputDetail{
 		Safe: cleanValue(d.Safe), Max: number(d.Max), Limits: ours(d.Limits), Confirm: matching(wordForm, d.Confirm),
 		OutputState: cleanState(d.OutputState), State: d.State, Others: d.Others,
+		MaxOn: cleanAllowance(d.MaxOn), Duty: cleanAllowance(d.Duty),
 	}
+}
+
+func cleanAllowance(a output.Allowance) output.Allowance {
+	return output.Allowance{Left: number(a.Left), Of: number(a.Of), Within: number(a.Within), Assumed: number(a.Assumed)}
 }
 
 func cleanState(o agents.OutputState) agents.OutputState {

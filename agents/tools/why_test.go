@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/output"
 	"agentsite/device"
 	"agentsite/device/guard"
 )
@@ -48,4 +50,42 @@ func TestRehearsal(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLeftOfLimits: explain_point tells what is left of max_on and of a duty, at safe and away from it, and
+// a watch does while the output is away.
+func TestLeftOfLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, wire(t, "greenhouse", "greenhouse"), func(p *guard.Policy) { p.Duty = guard.Duty{Away: 90 * time.Second, Window: time.Hour} })
+		defer r.stop()
+		time.Sleep(30 * time.Minute)
+		const heater = "greenhouse/heater"
+		of := func() *agents.OutputDetail { return r.why(t, `{"point":"greenhouse/heater"}`).Output }
+		first := output.Allowance{Left: 43.5, Of: 90, Within: 3600, Assumed: 46.5}
+		if o := of(); o.MaxOn != (output.Allowance{Left: 600, Of: 600}) || o.Duty != first {
+			t.Errorf("at safe: %+v, %+v", o.MaxOn, o.Duty)
+		}
+		var told *agents.OutputDetail
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go r.node.Watch(ctx, anna, agents.WatchRequest{Points: []string{heater}}, func(u agents.Update) error {
+			told = u.Readings[0].Detail
+			return nil
+		})
+		synctest.Wait()
+		if told.MaxOn.Of != 0 || told.Duty.Of != 0 {
+			t.Errorf("a watch tells at safe: %+v", told)
+		}
+		r.says(t, "switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":60}`)
+		synctest.Wait()
+		if told.MaxOn.Left != 600 || told.Duty != first || told.Left != 43.5 {
+			t.Errorf("a watch tells: %+v", told)
+		}
+		time.Sleep(10 * time.Second)
+		if o := of(); o.MaxOn != (output.Allowance{Left: 590, Of: 600}) || o.Duty.Left != 33.5 {
+			t.Errorf("away from safe: %+v, %+v", o.MaxOn, o.Duty)
+		}
+		stop()
+		synctest.Wait()
+	})
 }

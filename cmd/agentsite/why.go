@@ -155,6 +155,16 @@ func (w why) moves(o *agents.OutputDetail) (all []string) {
 	if o.Limits != "" {
 		say("Its limits: %s.", o.Limits)
 	}
+	if l := o.MaxOn; l.Left < l.Of {
+		say("Left of its max_on: %s of %s.", span(l.Left), span(l.Of))
+	}
+	if l := o.Duty; l.Left < l.Of {
+		started := ""
+		if l.Assumed > 0 {
+			started = "; it has just started, and the time before counts as used"
+		}
+		say("Left of its duty: %s of %s in %s%s.", span(l.Left), span(l.Of), span(l.Within), started)
+	}
 	return all
 }
 

@@ -145,14 +145,7 @@ func (o *output) arrive(now Time) {
 // left returns how long the output may stay away from safe, if necessary from now on, and
 // the limit that decides.
 func (o *output) left(now Time) (left time.Duration, by Reason) {
-	used := o.used
-	switch {
-	case o.away:
-		used = add(used, now-o.since)
-	case o.rested(now):
-		used = 0
-	}
-	left, by = o.MaxOn-used-o.ramp(), byMaxOn
+	left, by = o.maxOnLeft(now), byMaxOn
 	if o.duty == nil {
 		return left, by
 	}
@@ -160,6 +153,18 @@ func (o *output) left(now Time) (left time.Duration, by Reason) {
 		return duty, byDuty
 	}
 	return left, by
+}
+
+// maxOnLeft returns how long the output may stay away from safe within its max_on.
+func (o *output) maxOnLeft(now Time) time.Duration {
+	used := o.used
+	switch {
+	case o.away:
+		used = add(used, now-o.since)
+	case o.rested(now):
+		used = 0
+	}
+	return o.MaxOn - used - o.ramp()
 }
 
 // dutyLeft returns how long the output may stay away from safe within its duty.

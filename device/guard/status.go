@@ -20,9 +20,13 @@ type Status struct {
 	Left   time.Duration // of the lease
 	Rest   time.Duration // until its own limits permit a move
 	Spare  time.Duration // how long its own limits let it stay away from safe, if it leaves it now
-	Why    string        // why it went to safe last; "" during a lease, and after a release
-	Lacks  string        // the unmet requirement
-	Fault  string        // why the hardware did not follow
+	MaxOn  time.Duration // Spare by max_on alone
+	Duty   time.Duration // Spare by the duty alone; 0 also without one
+	// Assumed is how much of the duty counts as used because the time before a start is not known.
+	Assumed time.Duration
+	Why     string // why it went to safe last; "" during a lease, and after a release
+	Lacks   string // the unmet requirement
+	Fault   string // why the hardware did not follow
 	// State orders what is reported of its leases: of two with the same upper half, which stands for a
 	// run of the guard, the higher one is later. 0 has no order.
 	State int64
@@ -36,8 +40,12 @@ func (m *Machine) Status(now Time, i int) Status {
 		Output: o.Output, Value: o.have, Goal: o.goal, Safe: o.have == o.Safe && !o.moving,
 		Holder: o.holder, Rest: o.wait(now), Why: endings[o.ended], Fault: o.fault,
 	}
-	left, _ := o.left(now)
-	s.Spare = max(0, left)
+	s.MaxOn = max(0, o.maxOnLeft(now))
+	s.Spare = s.MaxOn
+	if o.duty != nil {
+		s.Duty, s.Assumed = max(0, o.dutyLeft(now)), time.Duration(o.duty.assumed(now))
+		s.Spare = min(s.Spare, s.Duty)
+	}
 	if is := (lease{o.goal, o.holder, o.ended}); is != o.numbered || o.state == 0 {
 		m.last++
 		o.numbered, o.state = is, m.last

@@ -19,7 +19,7 @@ import (
 // repeats, and the body of its kind. Numbers are big-endian; a text is its length (uint16) and its
 // bytes. Both ends are the same program: hello has a version, and no field is optional.
 const (
-	version     = 11
+	version     = 12
 	maxMessage  = 1 << 20
 	headerBytes = 4 + 1 + 4
 )
@@ -175,6 +175,9 @@ func (w *writer) status(s guard.Status) {
 	w.duration(s.Left)
 	w.duration(s.Rest)
 	w.duration(s.Spare)
+	w.duration(s.MaxOn)
+	w.duration(s.Duty)
+	w.duration(s.Assumed)
 	w.text(s.Why)
 	w.text(s.Lacks)
 	w.text(s.Fault)
@@ -284,7 +287,8 @@ func (q sequence) keep(r device.Reading) device.Reading {
 func (r *reader) status() guard.Status {
 	return guard.Status{
 		Output: r.text(), Value: r.value(), Goal: r.value(), Safe: r.bool(), Holder: r.text(),
-		Left: r.duration(), Rest: r.duration(), Spare: r.duration(), Why: r.text(), Lacks: r.text(), Fault: r.text(),
+		Left: r.duration(), Rest: r.duration(), Spare: r.duration(),
+		MaxOn: r.duration(), Duty: r.duration(), Assumed: r.duration(), Why: r.text(), Lacks: r.text(), Fault: r.text(),
 		State: int64(r.uint64()),
 	}
 }

@@ -237,7 +237,7 @@ func (w *updates) merge(v *values) error {
 		switch {
 		case r.Index == nil || *r.Index < 0 || *r.Index >= len(w.table):
 			return errors.New("a reading is of no point")
-		case !r.Value.Finite() || !length(r.Age) || r.Output != nil && !(r.Output.Goal.Finite() && length(r.Output.Left) && length(r.Output.Rest)):
+		case !r.Value.Finite() || !length(r.Age) || r.Output != nil && !r.Output.Goal.Finite(), !r.lengths():
 			return errors.New("a number is NaN, infinite or negative")
 		case r.texts() > maxText:
 			return errors.New("a reading is too long")
@@ -292,6 +292,14 @@ func checkTable(table []tablePoint) error {
 
 // length reports whether a number is one of seconds.
 func length(s float64) bool { return s >= 0 && !math.IsInf(s, 1) }
+
+// lengths reports whether the lengths of an output are some.
+func (r *tableReading) lengths() bool {
+	o := r.Output
+	return o == nil || !slices.ContainsFunc([]float64{
+		o.Left, o.Rest, o.MaxOn.Left, o.MaxOn.Of, o.Duty.Left, o.Duty.Of, o.Duty.Within, o.Duty.Assumed,
+	}, func(n float64) bool { return !length(n) })
+}
 
 // texts returns the length of all texts.
 func (r *tableReading) texts() int {

@@ -21,7 +21,7 @@ func (a *app) configCommand() *cobra.Command {
 		Long: `Show the text of the running site's configuration. config check checks another one there, with
 the drivers and agents of that site, and config replace has the site use it.`,
 		Example: "  agentsite config --site greenhouse > greenhouse.yaml\n" +
-			"  agentsite config replace greenhouse.yaml --site greenhouse",
+			"  agentsite config replace greenhouse.yaml --digest 6c1f… --site greenhouse",
 		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
 			c, err := callOwner(ctx, s, acts.ConfigurationAct, acts.None{})
 			if err != nil {
@@ -30,6 +30,7 @@ the drivers and agents of that site, and config replace has the site use it.`,
 			if a.json {
 				return a.printJSON(c)
 			}
+			a.note("for config replace --digest: %s", c.Digest)
 			switch {
 			case a.out.terminal():
 				c.Text = cleanLines(c.Text)
@@ -59,21 +60,28 @@ func (a *app) configCheckCommand() *cobra.Command {
 }
 
 func (a *app) configReplaceCommand() *cobra.Command {
-	return &cobra.Command{
+	var n acts.NewConfiguration
+	cmd := &cobra.Command{
 		Use: "replace FILE", Args: exactly("FILE"), Short: "Replace the configuration of the running site",
 		Long: `Replace the configuration of the running site by a file, and have it read. A file with a
 mistake, or with a change that needs a restart, changes nothing. The configuration before is
-kept beside the site's file, with .before at its name.`,
+kept beside the site's file, with .before at its name.
+
+With --digest nothing is lost that somebody else has changed since agentsite config printed
+the digest: then it changes nothing.`,
 		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
 			text, err := a.checkThere(ctx, s, args[0])
 			if err != nil {
 				return err
 			}
-			old, err := callOwner(ctx, s, acts.ConfigurationAct, acts.None{})
-			if err != nil {
-				return err
+			if n.Text = text; n.Digest == "" {
+				old, err := callOwner(ctx, s, acts.ConfigurationAct, acts.None{})
+				if err != nil {
+					return err
+				}
+				n.Digest = old.Digest
 			}
-			c, err := callOwner(ctx, s, acts.ConfigureAct, acts.NewConfiguration{Text: text, Digest: old.Digest})
+			c, err := callOwner(ctx, s, acts.ConfigureAct, n)
 			if err != nil {
 				return err
 			}
@@ -81,6 +89,9 @@ kept beside the site's file, with .before at its name.`,
 		}),
 		ValidArgsFunction: completeYAML,
 	}
+	cmd.Flags().StringVar(&n.Digest, "digest", "", "replace only the text with this digest, which agentsite config prints")
+	cmd.Flags().BoolVar(&n.Well, "well", false, "go back also where a device is missing after the change")
+	return cmd
 }
 
 // checkThere returns the text of a file that the site would take. It prints mistakes and warnings.

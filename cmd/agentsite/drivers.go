@@ -51,16 +51,18 @@ lcd1602. The command needs no hardware.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			if len(args) == 0 {
-				for _, d := range site.AllDrivers() {
-					names = append(names, cobra.CompletionWithDesc(d.Name, d.Doc))
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: completeDrivers,
 	}
+}
+
+func completeDrivers(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if len(args) == 0 {
+		for _, d := range site.AllDrivers() {
+			names = append(names, cobra.CompletionWithDesc(d.Name, d.Doc))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a *app) listDrivers() error {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/peer"
+	"agentsite/device"
 	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
@@ -91,11 +92,13 @@ the command line for running sites.
 			if len(args) == 0 {
 				return nil
 			}
-			cmd.SuggestionsMinimumDistance = 2
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				return fmt.Errorf("there is no command %q; did you mean %s?", clean(args[0]), near[0])
+			var names []string
+			for _, c := range cmd.Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, c.Name())
+				}
 			}
-			return fmt.Errorf("there is no command %q", clean(args[0]))
+			return fmt.Errorf("there is no command %q%s", clean(args[0]), device.Suggest(args[0], names, ""))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -166,7 +169,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	)
 	root.AddCommand(
 		a.runCommand(), a.demoCommand(), a.identityCommand(), a.backupCommand(), a.restoreCommand(), a.checkCommand(), a.configCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), superviseCommand(), a.safeCommand(), a.relayCommand(),
-		a.scanCommand(), a.doctorCommand(), a.pinoutCommand(), a.driversCommand(), a.prepareCommand(), a.consoleCommand(),
+		a.addCommand(), a.scanCommand(), a.doctorCommand(), a.pinoutCommand(), a.driversCommand(), a.prepareCommand(), a.consoleCommand(),
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.whyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(), a.rulesCommand(),
 		a.approveCommand(), a.journalCommand(),
 		a.askCommand(), a.chatCommand(), a.llmCommand(), a.tasksCommand(), a.toolsCommand(), a.callCommand(), a.connectCommand(),

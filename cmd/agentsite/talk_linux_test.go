@@ -17,9 +17,9 @@ import (
 
 // talk runs a command at a terminal as a person does: talk FILE COMMAND... Of the lines of FILE, "> TEXT"
 // is typed, and "< REGEXP" is waited for in what was printed since, for twenty seconds. The command has
-// to end then, and well.
+// to end then, and well; after ! not well.
 func talk(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
+	if len(args) < 2 {
 		ts.Fatalf("usage: talk FILE COMMAND...")
 	}
 	master, slave, err := openTerminal()
@@ -82,8 +82,8 @@ func talk(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	select {
 	case err := <-ended:
-		if err != nil {
-			fail(err.Error())
+		if (err != nil) != neg {
+			fail(fmt.Sprintf("it ended with %v", err))
 		}
 	case <-time.After(20 * time.Second):
 		fail("it does not end")

@@ -83,10 +83,11 @@ func (s *Site) configuration() (c Configuration, err error) {
 	if err != nil {
 		return c, device.Faultf(device.Unavailable, "%w", err)
 	}
-	return Configuration{s.Configuration, string(text), digestOf(text)}, nil
+	return Configuration{s.Configuration, string(text), Digest(text)}, nil
 }
 
-func digestOf(text []byte) string {
+// Digest returns the digest of a configuration.
+func Digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
@@ -96,7 +97,7 @@ func (s *Site) check(ctx context.Context, _ agents.Principal, c NewConfiguration
 	if unchecked(err) {
 		return Checked{}, err
 	}
-	out := Checked{Mistakes: mistakesOf(err)}
+	out := Checked{Mistakes: MistakesOf(err)}
 	for _, w := range warnings {
 		out.Warnings = append(out.Warnings, w.Error())
 	}
@@ -111,14 +112,14 @@ func unchecked(err error) bool {
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// mistakesOf returns the mistakes that an error joins.
-func mistakesOf(err error) []Mistake {
+// MistakesOf returns the mistakes that an error joins.
+func MistakesOf(err error) []Mistake {
 	all := []Mistake{}
 	switch joined := err.(type) {
 	case nil:
 	case interface{ Unwrap() []error }:
 		for _, e := range joined.Unwrap() {
-			all = append(all, mistakesOf(e)...)
+			all = append(all, MistakesOf(e)...)
 		}
 	case *config.Error:
 		all = append(all, Mistake{joined.Line, joined.Column, joined.Err.Error()})
@@ -147,7 +148,7 @@ func (s *Site) configure(ctx context.Context, who agents.Principal, c NewConfigu
 		return old, device.Faultf(device.Invalid,
 			"digest: it is not that of the configuration as it is now, which somebody may have changed: ask for it again")
 	}
-	err = s.Node.Own(who, "configure", digestOf([]byte(c.Text)), func() error { return s.replace(ctx, old, c) })
+	err = s.Node.Own(who, "configure", Digest([]byte(c.Text)), func() error { return s.replace(ctx, old, c) })
 	if err != nil {
 		return old, err
 	}
@@ -183,11 +184,15 @@ func (s *Site) replace(ctx context.Context, old Configuration, c NewConfiguratio
 			"%w; and the text before could not be put back (%w): it is in %s", err, back, file+state.Before)
 	}
 	state.SyncFolder(filepath.Dir(file))
-	if inUse {
-		if again := s.Reload(ctx); again != nil && device.AsFault(again).Kind != device.Offline {
-			return device.Faultf(device.Unavailable,
-				"%w; the text before is in the file again, but not in use (%w): reload", err, again)
-		}
+	if !inUse {
+		return fmt.Errorf("%w; the configuration is as it was", err)
 	}
-	return fmt.Errorf("%w; the configuration is as it was", err)
+	if why := errors.Unwrap(device.AsFault(err)); why != nil {
+		err = why
+	}
+	if again := s.Reload(ctx); again != nil && device.AsFault(again).Kind != device.Offline {
+		return device.Faultf(device.Unavailable,
+			"%w; the text before is in the file again, but not in use (%w): reload", err, again)
+	}
+	return device.Faultf(device.Offline, "%w; the site uses the configuration before again", err)
 }

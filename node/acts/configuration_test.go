@@ -75,7 +75,7 @@ func TestConfigure(t *testing.T) {
 				t.Fatal(was, err)
 			}
 			if tt.unseen {
-				was.Digest = digestOf([]byte("older"))
+				was.Digest = Digest([]byte("older"))
 			}
 			ctx, leave := context.WithCancel(t.Context())
 			leave() // the caller does not wait
@@ -141,7 +141,7 @@ func TestConfigureWell(t *testing.T) {
 				return cmp.Or(err, tt.reloads[len(read)-1])
 			},
 		}
-		_, err := s.configure(t.Context(), agents.Principal{ID: "local", Owner: true}, NewConfiguration{Text: "new", Digest: digestOf([]byte("old")), Well: true})
+		_, err := s.configure(t.Context(), agents.Principal{ID: "local", Owner: true}, NewConfiguration{Text: "new", Digest: Digest([]byte("old")), Well: true})
 		if (err == nil) != (tt.kind == "") || err != nil && device.AsFault(err).Kind != tt.kind {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -167,7 +167,7 @@ func TestDraft(t *testing.T) {
 	set := []config.Setting{{Key: "driver", Value: "relay"}}
 	got, err := s.draft(t.Context(), agents.Principal{}, Draft{Device: "pump", Set: set})
 	want := text + "devices:\n  pump: { driver: relay }\n"
-	if err != nil || got.Text != want || checked != want || got.Digest != digestOf([]byte(text)) || len(got.Mistakes) != 1 || len(got.Warnings) != 1 {
+	if err != nil || got.Text != want || checked != want || got.Digest != Digest([]byte(text)) || len(got.Mistakes) != 1 || len(got.Warnings) != 1 {
 		t.Errorf("%+v %v", got, err)
 	}
 	got, err = s.draft(t.Context(), agents.Principal{}, Draft{Device: "lamp", Set: set, Text: got.Text})
@@ -191,7 +191,7 @@ func TestConfigureUnwritable(t *testing.T) {
 		Reload: func(context.Context) error { t.Error("reloaded"); return nil },
 	}
 	configure := func() error {
-		_, err := s.configure(t.Context(), agents.Principal{ID: "local", Owner: true}, NewConfiguration{Text: "new", Digest: digestOf([]byte("old"))})
+		_, err := s.configure(t.Context(), agents.Principal{ID: "local", Owner: true}, NewConfiguration{Text: "new", Digest: Digest([]byte("old"))})
 		return err
 	}
 	s.Configuration = filepath.Join(t.TempDir(), "site.yaml")
@@ -211,12 +211,12 @@ func TestConfigureUnwritable(t *testing.T) {
 
 // TestMistakes: each mistake that an error joins comes with its place.
 func TestMistakes(t *testing.T) {
-	all := mistakesOf(errors.Join(
+	all := MistakesOf(errors.Join(
 		errors.Join(&config.Error{Line: 2, Column: 3, Err: errors.New("a")}, errors.New("b")), &config.Error{Line: 4, Column: 1, Err: errors.New("c")}))
 	if want := []Mistake{{2, 3, "a"}, {0, 0, "b"}, {4, 1, "c"}}; !slices.Equal(all, want) {
 		t.Errorf("%+v", all)
 	}
-	if none := mistakesOf(nil); none == nil || len(none) > 0 {
+	if none := MistakesOf(nil); none == nil || len(none) > 0 {
 		t.Errorf("%+v", none)
 	}
 }

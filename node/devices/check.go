@@ -76,6 +76,15 @@ func CheckBoard(path string, b *board.Board, drivers []driver.Driver, others ...
 	return cfg, from, err
 }
 
+// CheckBoardText does what CheckBoard does, with a text; errors name it name.
+func CheckBoardText(name string, text []byte, b *board.Board, drivers []driver.Driver, others ...func(*config.Site) error) (*config.Site, error) {
+	cfg, err := CheckText(name, text, drivers, others...)
+	if err == nil {
+		err = locateFindings(cfg, b.Missing(boardClaims(cfg)))
+	}
+	return cfg, err
+}
+
 // CheckDevices returns the mistakes that only the devices' drivers know, together: limits of
 // outputs, emergency stops without an output, multiplexers that two processes would use.
 func CheckDevices(cfg *config.Site) error {

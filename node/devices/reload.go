@@ -2,6 +2,7 @@ package devices
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -18,7 +19,7 @@ import (
 // new, different or gone. It blocks until Run has done that, or ctx ends. A file with a
 // mistake, or with a change that needs a restart, changes nothing: the error is
 // *config.Error or an Invalid fault. An Offline fault says what failed although the new
-// configuration is in use. Once Run has ended it fails with an Unavailable fault.
+// configuration is in use, and wraps that alone. Once Run has ended it fails with an Unavailable fault.
 func (m *Manager) Reload(ctx context.Context) error { return m.ask(ctx, true, m.reload) }
 
 // Accepts returns what Reload would return for a mistake in cfg, or for a change in it that needs a
@@ -179,7 +180,7 @@ func (m *Manager) reload(ctx context.Context) error {
 	}
 	slog.Info("the configuration is reloaded", "added", added, "changed", changed, "removed", removed, "agents", others)
 	if problems != nil {
-		return device.Faultf(device.Offline, "the new configuration holds, but %s", strings.Join(problems, "; "))
+		return device.Faultf(device.Offline, "the new configuration holds, but %w", errors.New(strings.Join(problems, "; ")))
 	}
 	return nil
 }

@@ -191,7 +191,7 @@ func addSensors(ctx context.Context, o PrepareOptions) (did []string, err error)
 		return nil, err
 	}
 	if text == nil {
-		text = fmt.Appendf(nil, "%s\n# docs/configuration.md explains this file; agentsite check FILE checks it.\nsite: { name: %s }\ndevices:\n", autoAddLine, siteName())
+		text = fmt.Appendf(nil, "%s\n# docs/configuration.md explains this file; agentsite check FILE checks it.\nsite: { name: %s }\ndevices:\n", autoAddLine, SiteName())
 		if err := os.MkdirAll(filepath.Dir(o.Config), 0o755); err != nil {
 			return nil, err
 		}

@@ -30,13 +30,18 @@ func ReadPinout(o PinoutOptions) (*pinout.Pinout, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := board.On(board.Machine{Root: o.Root})
+	return PinoutOf(cfg, o.Root), nil
+}
+
+// PinoutOf returns the header that a configuration is wired to, of the board at root.
+func PinoutOf(cfg *config.Site, root string) *pinout.Pinout {
+	b := board.On(board.Machine{Root: root})
 	p := &pinout.Pinout{Site: cfg.Name, Board: anyBoard}
 	if b.ConfigFile() != "" {
 		p.Board = cmp.Or(b.Model(), anyBoard)
 	}
 	p.Positions, p.Elsewhere = b.Header(wiring(cfg))
-	return p, nil
+	return p
 }
 
 // OffHeader returns a remark about each line of a Raspberry Pi that is not on its header.

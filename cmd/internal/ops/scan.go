@@ -187,7 +187,7 @@ func complete(e config.Entry, drivers []driver.Driver) bool {
 // It replaces the file atomically, and fails when the new one would have mistakes or the
 // old one has changed since the scan began.
 func (s *ScanResult) Write() error {
-	text, err := config.Add(s.File, s.text, siteName(), s.Add, s.drivers)
+	text, err := config.Add(s.File, s.text, SiteName(), s.Add, s.drivers)
 	if err != nil {
 		return err
 	}
@@ -216,8 +216,8 @@ func WriteConfig(file string, before, text []byte) error {
 	return nil
 }
 
-// siteName returns the machine's own name, or my-site when that is no name of a site.
-func siteName() string {
+// SiteName returns the machine's own name, or my-site when that is no name of a site.
+func SiteName() string {
 	name, _ := os.Hostname()
 	name, _, _ = strings.Cut(strings.ToLower(name), ".")
 	if device.CheckName(name) != nil {

@@ -50,5 +50,11 @@ func CheckBoard(path string) (cfg *config.Site, from string, err error) {
 	return devices.CheckBoard(path, b, Drivers(b), hosting.Check)
 }
 
+// CheckText is CheckBoard of a text; errors name it name.
+func CheckText(name string, text []byte) (*config.Site, error) {
+	b := board.New()
+	return devices.CheckBoardText(name, text, b, Drivers(b), hosting.Check)
+}
+
 // Doubts is hosting.Doubts.
 func Doubts(cfg *config.Site) []error { return hosting.Doubts(cfg) }

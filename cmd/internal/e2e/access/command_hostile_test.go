@@ -162,6 +162,12 @@ func (l *liar) lie(method, tool string, asked int) any {
 		return o{"file": venom, "text": "site: { name: x } # " + venom, "digest": venom}
 	case string(acts.CheckAct):
 		return o{"mistakes": []o{{"line": asked, "column": -1, "says": venom}}[:asked%2], "warnings": []string{venom}}
+	case string(acts.DriversAct):
+		return o{"drivers": []o{{"driver": venom, "is": venom, "entry": venom}}}
+	case string(acts.ScanAct):
+		return o{"found": []o{{"where": venom, "what": venom, "confidence": venom, "says": venom, "drafts": []o{{"device": venom, "set": []o{{"key": venom, "value": venom}}}}}}, "trouble": []string{venom}}
+	case string(acts.DraftAct):
+		return o{"text": venom, "digest": venom, "mistakes": []o{{"line": 1, "says": venom}}, "warnings": []string{venom}}
 	case string(acts.JournalAct):
 		return o{"entries": []o{{"seq": 1, "time": "2026-01-01T00:00:00Z", "who": venom, "via": []string{venom}, "tool": venom, "arguments": venom, "key": venom, "outcome": venom, "says": venom, "result": venom, "count": -1}},
 			"first": 9, "last": 1, "hash": "AAAA"}
@@ -220,7 +226,7 @@ var commands = [][]string{
 	{"clock"}, {"clock", "--set"}, {"agents", "allow"}, {"identity", "--certificate"},
 	{"__complete", "read", ""}, {"__complete", "set", ""}, {"__complete", "call", ""}, {"__complete", "revoke", ""}, {"__complete", "approve", ""},
 	{"claim", "ADDRESS", "--name", "other"},
-	{"why", "a/t"}, {"rules"}, {"rules", "pause", "x"}, {"rules", "resume", "x"}, {"rules", "try", "x"}, {"journal"}, {"journal", "--since", "1h"}, {"journal", "--verify"}, {"config", "check", "CSV"}, {"config"}, {"config", "replace", "CSV"}, {"grants", "--json"}, {"agents"}, {"agents", "forbid", "assistant"},
+	{"why", "a/t"}, {"rules"}, {"rules", "pause", "x"}, {"rules", "resume", "x"}, {"rules", "try", "x"}, {"journal"}, {"journal", "--since", "1h"}, {"journal", "--verify"}, {"config", "check", "CSV"}, {"config"}, {"config", "replace", "CSV"}, {"config", "replace", "CSV", "--digest", "00"}, {"add", "lamp", "--driver", "relay", "--set", "pin=GPIO17", "--set", "safe=off", "--yes"}, {"grants", "--json"}, {"agents"}, {"agents", "forbid", "assistant"},
 	{"agents", "tools", "weather"}, {"agents", "export", "frost", "-o", "OUT"}, {"agents", "try", "x"}, {"agents", "accept", "x", "--may", "read *"}, {"agents", "remove", "x"}, {"agents", "pause", "x"},
 	{"agents", "resume", "x"}, {"agents", "share"}, {"agents", "unshare", "sha256:00"}, {"agents", "import", "CSV"}, {"agents", "show", "gardener"}, {"agents", "find"},
 	{"ask"}, {"ask", "gardener", "hi"}, {"ask", "gardener", "hi", "--no-wait"}, {"chat", "gardener", "hi"}, {"sites", "connect", "x"},

@@ -279,7 +279,7 @@ func TestRehearsePermission(t *testing.T) {
 	d := newDesk()
 	l := &leaves{may: map[string][]string{"token:shy": {"read_points lever/arm"}, "token:arm": {"read_points lever/arm", "set_level lever/arm", "set_level"}}}
 	l.limits = agents.Limits{Lease: 20 * time.Second}
-	d.SetAccess(movesConfirmed{l})
+	d.access = movesConfirmed{l}
 	ask := func(p agents.Principal, r agents.WhyRequest) agents.Why {
 		t.Helper()
 		r.Point = arm

@@ -131,7 +131,7 @@ func TestConfigureWell(t *testing.T) {
 		}
 		var read []string
 		s := &Site{
-			Node: node.New(node.NewHub(nil, nil, agents.PointURI), "secret", &noted{}), Configuration: file,
+			Node: node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI), Journal: &noted{}}), Configuration: file,
 			Check: func(context.Context, []byte) ([]error, error) { return nil, nil },
 			Reload: func(context.Context) error {
 				text, err := os.ReadFile(file)

@@ -88,6 +88,14 @@ type Answers[T any] struct {
 	Missed []Missed `json:"not_answered,omitzero"`
 }
 
+// Only returns the answer of a site that answered alone, and otherwise a.
+func (a Answers[T]) Only() any {
+	if len(a.Sites) == 1 {
+		return a.Sites[0]
+	}
+	return a
+}
+
 // Missed is a site of a group that did not answer.
 type Missed struct {
 	Site string `json:"site"`
@@ -219,10 +227,10 @@ type Event struct {
 // MoveRequest asks to move an output, and to hold it there for a time. Without a value it
 // releases the output: that returns to safe.
 type MoveRequest struct {
-	Output string
-	Value  device.Value
-	For    *float64 // seconds; nil leaves it to the output. A release takes none.
-	Terms
+	Output string       `json:"output"`
+	Value  device.Value `json:"value,omitzero" jsonschema:"true or false for a switch, a number within its range for a level; null returns it to safe"`
+	For    *float64     `json:"for,omitzero" jsonschema:"seconds, then back to safe; 60 when left out"` // A release takes none.
+	Terms  `json:"-"`
 }
 
 // Output is the state of an output, and its next change.

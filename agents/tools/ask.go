@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/agents/task"
 	"agentsite/device"
 
@@ -72,7 +74,7 @@ func (c *Catalog) askTool(ctx context.Context, p agents.Principal) ([]Tool, erro
 	for i, a := range all {
 		names[i] = a.Name
 	}
-	in, err := inputSchema[askArgs]("agent", names)
+	in, err := inputSchema(reflect.TypeFor[askArgs](), "agent", names)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +93,7 @@ func (c *Catalog) ask(ctx context.Context, p agents.Principal, call Call) (Resul
 		return Result{}, invalid("%s: %w", AskAgent, err)
 	}
 	if err := in.check(); err != nil {
-		return Result{}, &malformed{err}
+		return Result{}, &op.Malformed{Err: err}
 	}
 	if c.Hold != nil && !in.Cancel { // a call that releases outputs waits for no slot
 		leave, err := c.Hold(p)

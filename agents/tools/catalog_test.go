@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"agentsite/agents/op"
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
@@ -22,6 +23,11 @@ var update = flag.Bool("update", false, "write testdata anew")
 
 // TestTools is the whole offer of a greenhouse as a client sees it.
 func TestTools(t *testing.T) {
+	for _, tool := range op.Tools {
+		if !tools.IsOperation(tool.Name) {
+			t.Errorf("%s is no tool", tool.Name)
+		}
+	}
 	r := newRig(t, wire(t, "greenhouse", "greenhouse"))
 	defer r.stop()
 	type shown struct {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/device"
 
 	"github.com/go-json-experiment/json"
@@ -13,10 +14,10 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// inputSchema is the schema of arguments In, of which field is one of names and numbers are
-// within agents.Ranges.
-func inputSchema[In any](field string, names []string) ([]byte, error) {
-	s, err := schemaOf[In]()
+// inputSchema is the schema of arguments, of which field is one of names and numbers are within
+// agents.Ranges.
+func inputSchema(of reflect.Type, field string, names []string) ([]byte, error) {
+	s, err := schemaOf(of)
 	if err != nil {
 		return nil, err
 	}
@@ -47,33 +48,31 @@ var (
 	siteOnly  = []string{"description"}
 )
 
-// schema is that of results T of a site or of a group.
-func schema[T any](group bool) ([]byte, error) {
-	if group {
-		return outputSchema[T](siteOnly)
+// outputOf returns the schema of an operation's results: those of a site or of a group. Those of
+// OpWhy explain themselves.
+func outputOf(o *op.Operation) func(group bool) ([]byte, error) {
+	return func(group bool) ([]byte, error) {
+		switch {
+		case o == op.Why:
+			return []byte(`{"type":"object"}`), nil
+		case o.One != nil && group:
+			return outputSchema(o.Answer, nil)
+		case o == op.Stop:
+			return outputSchema(o.One, []string{"site"}) // which only says whose it is in a group
+		case o.One != nil:
+			return outputSchema(o.One, nil)
+		case group:
+			return outputSchema(o.Answer, siteOnly)
+		}
+		return outputSchema(o.Answer, groupOnly)
 	}
-	return outputSchema[T](groupOnly)
 }
-
-// schemaOfMany is that of a result T of a site, or of those of many in a group.
-func schemaOfMany[T any](group bool) ([]byte, error) {
-	if group {
-		return outputSchema[agents.Answers[T]](nil)
-	}
-	if _, stopped := any(*new(T)).(agents.Stopped); stopped {
-		return outputSchema[T]([]string{"site"}) // which only says whose it is in a group
-	}
-	return outputSchema[T](nil)
-}
-
-// anyObject is the schema of results whose members explain themselves.
-func anyObject(bool) ([]byte, error) { return []byte(`{"type":"object"}`), nil }
 
 // outputSchema returns the schema of a result with the names of its members, but without
 // additionalProperties, required and types. MCP requires only the type of the whole. Each byte of
 // it takes space in the context of a client's model.
-func outputSchema[T any](unwanted []string) ([]byte, error) {
-	s, err := schemaOf[T]()
+func outputSchema(of reflect.Type, unwanted []string) ([]byte, error) {
+	s, err := schemaOf(of)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +101,8 @@ var anyValue = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.
 
 // schemaOf is the library's schema without the nulls that it allows for pointers and lists: we send
 // none. A received null, as models send for missing members, counts as missing.
-func schemaOf[T any]() (*jsonschema.Schema, error) {
-	s, err := jsonschema.For[T](anyValue)
+func schemaOf(t reflect.Type) (*jsonschema.Schema, error) {
+	s, err := jsonschema.ForType(t, anyValue)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/transport/adapter"
@@ -233,38 +234,41 @@ func (s *server) hostedCard(ctx context.Context, who agents.Principal, base, nam
 }
 
 // operationNames are the operations in the order of their skills.
-var operationNames = []string{"points", "read", "history", "why", "status", "move", "stop", "show", "capture"}
+func operationNames() (names []string) {
+	for _, o := range op.Operations {
+		names = append(names, o.Name)
+	}
+	return names
+}
 
 // skillsOf returns the operations that an offer has.
-func skillsOf(o *agents.Offer) (all []skill) {
-	moved := slices.Concat(o.Switch, o.Level, o.Release)
-	add := func(offered bool, id, description, example string) {
-		if offered {
-			all = append(all, skill{ID: id, Name: id, Description: description, Tags: []string{"site", id}, Examples: []string{example}, InputModes: []string{jsonMode}})
+func skillsOf(offer *agents.Offer) (all []skill) {
+	for _, o := range op.Operations {
+		points, offered := o.Offered(offer)
+		if !offered {
+			continue
 		}
-	}
-	first := func(points []string) string {
-		if len(points) == 0 {
-			return ""
+		members := []string{fmt.Sprintf(`"operation":%q`, o.Name)}
+		switch {
+		case len(points) == 0:
+		case o == op.Read:
+			members = append(members, fmt.Sprintf(`%q:[%q]`, o.Field, points[0]))
+		default:
+			members = append(members, fmt.Sprintf(`%q:%q`, o.Field, points[0]))
 		}
-		return points[0]
+		switch {
+		case o == op.Move && len(offer.Switch) > 0:
+			members = append(members, `"for":60,"value":true`)
+		case o == op.Move && len(offer.Level) > 0:
+			members = append(members, `"for":60,"value":10`)
+		case o.Example != "":
+			members = append(members, o.Example)
+		}
+		all = append(all, skill{
+			ID: o.Name, Name: o.Name, Description: o.Description, Tags: []string{"site", o.Name},
+			Examples: []string{"{" + strings.Join(members, ",") + "}"}, InputModes: []string{jsonMode},
+		})
 	}
-	add(o.Points, "points", "Lists the points with their kinds, units and limits.", `{"operation":"points"}`)
-	add(len(o.Read) > 0, "read", "Reads points; all where none is named.", fmt.Sprintf(`{"operation":"read","points":[%q]}`, first(o.Read)))
-	add(len(o.History) > 0, "history", "Tells how a point went.", fmt.Sprintf(`{"operation":"history","point":%q,"hours":12}`, first(o.History)))
-	add(len(o.Read) > 0, "why", "Explains why a point is as it is.", fmt.Sprintf(`{"operation":"why","point":%q}`, first(o.Read)))
-	add(o.Status, "status", "Tells what is wrong, and which outputs are away from safe.", `{"operation":"status"}`)
-	example := fmt.Sprintf(`{"operation":"move","output":%q,"for":60,"value":true}`, first(o.Switch))
-	switch {
-	case len(o.Switch) == 0 && len(o.Level) > 0:
-		example = fmt.Sprintf(`{"operation":"move","output":%q,"for":60,"value":10}`, o.Level[0])
-	case len(o.Switch) == 0:
-		example = fmt.Sprintf(`{"operation":"move","output":%q}`, first(moved))
-	}
-	add(len(moved) > 0, "move", "Moves an output for some seconds, after which it goes back to safe by itself; without a value, releases it.", example)
-	add(o.Stop, "stop", "Sends every output to safe until an owner resets that.", `{"operation":"stop"}`)
-	add(len(o.Show) > 0, "show", "Shows a text on a display.", fmt.Sprintf(`{"operation":"show","display":%q,"text":"hello"}`, first(o.Show)))
-	add(len(o.Capture) > 0, "capture", "Takes a picture.", fmt.Sprintf(`{"operation":"capture","camera":%q}`, first(o.Capture)))
 	return all
 }
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/node"
@@ -49,89 +51,51 @@ func newThings(n *node.Node, now func() time.Time) *things {
 	}}
 }
 
-// moveOrder moves an output; without a value it releases the output.
-type moveOrder struct {
-	Output       string       `json:"output"`
-	Value        device.Value `json:"value,omitzero"`
-	For          *float64     `json:"for,omitzero"` // seconds
-	agents.Terms `json:"-"`
+// operation is the data of a message: the name of an operation, and its request beside.
+type operation struct {
+	Name string `json:"operation"`
+	//lint:ignore SA5008 an option of the JSON library
+	Request jsontext.Value `json:",embed"`
 }
 
-func move(s agents.Site, ctx context.Context, p agents.Principal, r moveOrder) (agents.Output, error) {
-	return s.Move(ctx, p, agents.MoveRequest{Output: r.Output, Value: r.Value, For: r.For, Terms: r.Terms})
-}
-
-func show(s agents.Site, ctx context.Context, p agents.Principal, r agents.ShowRequest) (agents.ShowRequest, error) {
-	return r, s.Show(ctx, p, r)
-}
-
-// operations decode the requests of the operations, by their names.
-var operations = map[string]func(data rpc.Raw) (request, error){
-	"points":  operation(agents.Site.Points),
-	"read":    operation(agents.Site.Read),
-	"history": operation(agents.Site.History),
-	"why":     operation(agents.Site.Why),
-	"status":  operation(agents.Site.Status),
-	"move":    operation(move),
-	"stop":    operation(agents.Site.Stop),
-	"show":    operation(show),
-	"capture": operation(agents.Site.Capture),
-}
-
-// request is a decoded request, which does not refer to the bytes that it was decoded from.
-type request func(context.Context, agents.Site, agents.Principal, agents.Terms) (any, error)
-
-// operation returns the decoder of the requests of an operation.
-func operation[R, A any, P interface {
-	*R
-	SetTerms(agents.Terms)
-}](do func(agents.Site, context.Context, agents.Principal, R) (A, error)) func(rpc.Raw) (request, error) {
-	return func(data rpc.Raw) (request, error) {
-		var in struct {
-			Operation string `json:"operation"`
-			//lint:ignore SA5008 an option of the JSON library
-			Request R `json:",embed"`
-		}
-		if err := data.DecodeStrict(&in); err != nil {
-			return nil, invalid("data", err)
-		}
-		return func(ctx context.Context, s agents.Site, p agents.Principal, t agents.Terms) (any, error) {
-			r := in.Request
-			P(&r).SetTerms(t)
-			return do(s, ctx, p, r)
-		}, nil
+// Decode decodes the request.
+func (o *operation) Decode(into any) error {
+	if o.Request == nil {
+		return nil
 	}
+	return rpc.RawJSON(o.Request).DecodeStrict(into)
 }
 
 // order makes the call of a message.
 func (h *things) order(
 	ctx context.Context, c *call, m *message, data rpc.Raw, terms agents.Terms,
 ) (t task.Task, out *message, err error) {
-	var named struct {
-		Operation string `json:"operation"`
-	}
-	if err := decode(data, &named); err != nil {
+	asked := new(operation)
+	if err := decode(data, asked); err != nil {
 		return t, nil, err
 	}
-	read := operations[named.Operation]
-	if read == nil {
+	i := slices.IndexFunc(op.Operations, func(o *op.Operation) bool { return o.Name == asked.Name })
+	if i < 0 {
 		if data.IsZero() {
 			says, err := h.usage(ctx, c.who)
 			return t, c.message(m, c.form.text(says)), err
 		}
 		return t, nil, failf(errParams, "data.operation: there is no %.40q; use one of %s",
-			named.Operation, strings.Join(operationNames, ", "))
+			asked.Name, strings.Join(operationNames(), ", "))
 	}
-	do, err := read(data)
-	if err != nil {
-		return t, nil, err
-	}
-	v, err := do(ctx, h.node, c.who, terms)
+	o := op.Operations[i]
+	v, err := o.Do(ctx, h.node, c.who, asked, terms)
 	var needs *agents.ApprovalNeeded
+	var wrong *op.Malformed
 	switch {
-	case errors.As(err, &needs) && named.Operation != "capture": // a task has no place for its picture
+	case errors.As(err, &needs) && o != op.Capture: // a task has no place for its picture
 		terms.Approval = needs.State
-		return h.wait(c, needs, func(ctx context.Context) (any, error) { return do(ctx, h.node, c.who, terms) }), nil, nil
+		asked.Request = asked.Request.Clone()
+		return h.wait(c, needs, func(ctx context.Context) (any, error) {
+			return o.Do(ctx, h.node, c.who, asked, terms)
+		}), nil, nil
+	case errors.As(err, &wrong):
+		return t, nil, invalid("data", wrong.Err)
 	case err != nil:
 		return t, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/agents/task/tasktest"
 	"agentsite/device"
 	"agentsite/transport/adapter/adaptertest"
@@ -37,6 +38,11 @@ var hashes = map[string]string{
 }
 
 func TestDocuments(t *testing.T) {
+	for _, tool := range op.Tools {
+		if !slices.ContainsFunc(documents(), func(d document) bool { return d.tool == tool.Name }) {
+			t.Errorf("%s has no document", tool.Name)
+		}
+	}
 	for _, d := range documents() {
 		if hashes[d.tool] != d.hex {
 			t.Errorf("%s has the hash %s, not %s\n%s", d.tool, d.hex, hashes[d.tool], d.text)

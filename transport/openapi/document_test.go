@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/device"
 	"agentsite/transport/adapter/adaptertest"
 
@@ -171,5 +172,14 @@ func TestEvents(t *testing.T) {
 	}
 	if got := next("data: "); field(t, got, "fault") != "denied" {
 		t.Error(got)
+	}
+}
+
+// TestEveryOperation: each operation of the table has a path.
+func TestEveryOperation(t *testing.T) {
+	for _, want := range op.Operations {
+		if !slices.ContainsFunc(operations(), func(o *operation) bool { return o.does == want }) {
+			t.Errorf("no path asks the operation %s", want.Name)
+		}
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/transport/adapter"
@@ -48,12 +50,16 @@ type operation struct {
 	query  []parameter
 	body   string // its schema; "" for none
 	needs  bool   // the body
-	result string // its schema; "" where the answer is not JSON
+	result string // its schema; "" where the answer is not JSON, or where it is named after answer
 	media  string // of an answer that is not JSON
 	status int    // of an answer; 0 for 200
 	tasks  bool   // it is about tasks of hosted agents
 	// tool names a call that was refused before it reached the node; "" where nothing is asked but to read.
-	tool  string
+	tool string
+	// does is the operation that it asks; nil for anything else. answer is the type of its answer.
+	does   *op.Operation
+	answer reflect.Type
+	// serve answers. It is api.do where it is left out.
 	serve func(a api, ctx context.Context, c *call) (any, error)
 }
 
@@ -171,15 +177,20 @@ func (a api) notFound(ctx context.Context, c *call, err error) error {
 	return adapter.ErrNotFound(err.Error())
 }
 
-// decode decodes the body into v.
+// decode decodes the body into v, and counts a refusal.
 func (a api) decode(c *call, v any) error {
-	if c.needs && len(c.Body()) == 0 {
-		return a.refuse(c, device.Faultf(device.Invalid, "the body is missing: send JSON, as %s says", documentPath))
-	}
-	if err := c.Decode(v); err != nil {
+	if err := c.decode(v); err != nil {
 		return a.refuse(c, err)
 	}
 	return nil
+}
+
+// decode decodes the body into v.
+func (c *call) decode(v any) error {
+	if c.needs && len(c.Body()) == 0 {
+		return device.Faultf(device.Invalid, "the body is missing: send JSON, as %s says", documentPath)
+	}
+	return c.Decode(v)
 }
 
 // reader is a principal as the documents see it.

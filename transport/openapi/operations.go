@@ -6,22 +6,14 @@ import (
 	"sync"
 
 	"agentsite/agents"
-	"agentsite/device"
+	"agentsite/agents/op"
 )
 
 const stopID = "emergencyStop"
 
-// named are operations that are offered for as long as they can name a point.
-func named(of func(*agents.Offer) []string) (offered func(*reader) bool, names func(*agents.Offer) []string) {
-	return func(r *reader) bool { return len(of(r.Offer)) > 0 }, of
-}
-
 func readable(o *agents.Offer) []string { return o.Read }
-func stored(o *agents.Offer) []string   { return o.History }
 func movable(o *agents.Offer) []string  { return slices.Concat(o.Switch, o.Level) }
 func released(o *agents.Offer) []string { return o.Release }
-func shown(o *agents.Offer) []string    { return o.Show }
-func captured(o *agents.Offer) []string { return o.Capture }
 
 func asks(r *reader) bool { return len(r.agents) > 0 }
 
@@ -35,21 +27,20 @@ var (
 var operations = sync.OnceValue(func() []*operation {
 	all := []*operation{
 		{
-			id: "listPoints", verb: "GET", path: "/api/points", serve: api.points, result: "PointList",
+			id: "listPoints", verb: "GET", path: "/api/points", does: op.Points,
 			summary:  "List the points with their kinds, units, ranges and limits",
 			describe: "Points of the kinds switch and level are outputs, which moveOutput moves.",
-			offered:  func(r *reader) bool { return r.Points },
 		},
 		{
-			id: "readPoint", verb: "GET", path: "/api/points/{device}/{point}", serve: api.read, names: readable, result: "Reading",
+			id: "readPoint", verb: "GET", path: "/api/points/{device}/{point}", does: op.Read, serve: api.read, result: "Reading",
 			summary: "Read a point",
 		},
 		{
-			id: "readPoints", verb: "GET", path: "/api/readings", serve: api.readMany, names: readable, result: "Readings",
+			id: "readPoints", verb: "GET", path: "/api/readings", does: op.Read,
 			summary: "Read several points, or all", query: []parameter{points},
 		},
 		{
-			id: "readHistory", verb: "GET", path: "/api/history", serve: api.history, names: stored, result: "History",
+			id: "readHistory", verb: "GET", path: "/api/history", does: op.History,
 			summary:  "Read how a point went",
 			describe: "A measurement is answered in steps, any other point by its changes.",
 			query: []parameter{
@@ -61,7 +52,7 @@ var operations = sync.OnceValue(func() []*operation {
 			},
 		},
 		{
-			id: "explainPoint", verb: "GET", path: "/api/why/{device}/{point}", serve: api.why, names: readable, result: "Why",
+			id: "explainPoint", verb: "GET", path: "/api/why/{device}/{point}", does: op.Why,
 			summary: "Explain why a point is as it is",
 		},
 		{
@@ -72,30 +63,28 @@ var operations = sync.OnceValue(func() []*operation {
 			query: []parameter{points, {name: "every", describe: "the shortest time between two events in seconds; 0 when left out", number: true}},
 		},
 		{
-			id: "siteStatus", verb: "GET", path: "/api/status", serve: api.status, result: "Status",
+			id: "siteStatus", verb: "GET", path: "/api/status", does: op.Status,
 			summary: "Tell what is wrong, which outputs are away from safe, and the emergency stop",
-			offered: func(r *reader) bool { return r.Status },
 		},
 		{
-			id: "moveOutput", verb: "POST", path: "/api/outputs/{device}/{point}", serve: api.move, names: movable, result: "Output",
-			summary: "Move an output for a time", body: "Move", needs: true, tool: agents.Ask{Op: agents.OpMove, Value: device.Number(0)}.Name(),
+			id: "moveOutput", verb: "POST", path: "/api/outputs/{device}/{point}", does: op.Move, names: movable,
+			summary: "Move an output for a time", body: "Move", needs: true, tool: op.SetLevel.Name,
 			describe: "It returns to its safe value by itself. The same call again keeps it there for longer, within the owner's limits. Without a value it returns at once.",
 		},
 		{
-			id: "releaseOutput", verb: "DELETE", path: "/api/outputs/{device}/{point}", serve: api.release, names: released, result: "Output",
-			summary: "Return an output to its safe value", tool: agents.Ask{Op: agents.OpMove}.Name(),
+			id: "releaseOutput", verb: "DELETE", path: "/api/outputs/{device}/{point}", does: op.Move, names: released,
+			summary: "Return an output to its safe value", tool: op.ReleaseOutput.Name,
 		},
 		{
-			id: stopID, verb: "POST", path: "/api/stop", serve: api.stop, result: "Stopped",
-			summary: "Return every output to safe, until the owner resets that in person", tool: agents.OpStop.Tool(),
-			offered: func(r *reader) bool { return r.Stop },
+			id: stopID, verb: "POST", path: "/api/stop", does: op.Stop,
+			summary: "Return every output to safe, until the owner resets that in person", tool: op.EmergencyStop.Name,
 		},
 		{
-			id: "showText", verb: "POST", path: "/api/displays/{device}/{point}", serve: api.show, names: shown, result: "Shown",
-			summary: "Show a text on a display", body: "Text", needs: true, tool: agents.OpShow.Tool(),
+			id: "showText", verb: "POST", path: "/api/displays/{device}/{point}", does: op.Show, result: "Shown",
+			summary: "Show a text on a display", body: "Text", needs: true, tool: op.ShowText.Name,
 		},
 		{
-			id: "captureImage", verb: "GET", path: "/api/cameras/{device}/{point}", serve: api.capture, names: captured, media: "image/*",
+			id: "captureImage", verb: "GET", path: "/api/cameras/{device}/{point}", does: op.Capture, serve: api.capture, media: "image/*",
 			summary: "Take a picture", describe: "The time at which it was taken is in Last-Modified.",
 		},
 		{
@@ -125,9 +114,31 @@ var operations = sync.OnceValue(func() []*operation {
 		},
 	}
 	for _, o := range all {
-		if o.offered == nil {
-			o.offered, o.names = named(o.names)
-		}
+		o.complete()
 	}
 	return all
 })
+
+// complete sets what follows from the operation that is asked.
+func (o *operation) complete() {
+	if does := o.does; does != nil {
+		if o.serve == nil {
+			o.serve = api.do
+		}
+		if o.names == nil && does.Field != "" {
+			o.names = func(offer *agents.Offer) []string { points, _ := does.Offered(offer); return points }
+		}
+		if o.offered == nil && o.names == nil {
+			o.offered = func(r *reader) bool { _, offered := does.Offered(r.Offer); return offered }
+		}
+		if o.answer = does.Answer; does.One != nil {
+			o.answer = does.One
+		}
+		if o.result == "" && o.media == "" {
+			o.result = o.answer.Name()
+		}
+	}
+	if o.offered == nil {
+		o.offered = func(r *reader) bool { return len(o.names(r.Offer)) > 0 }
+	}
+}

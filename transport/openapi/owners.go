@@ -2,7 +2,6 @@ package openapi
 
 import (
 	"context"
-	"reflect"
 	"unicode"
 
 	"agentsite/agents/op"
@@ -45,11 +44,11 @@ func (a api) ownerRoute(row op.Row) web.Route {
 // renderOwners adds the operations for owners to the paths of a document.
 func (a api) renderOwners(paths object) error {
 	for _, row := range a.Owners {
-		request, err := ownerSchema(row.Request, func(*jsonschema.Schema) {})
+		request, err := schemaOf(row.Request, true)
 		if err != nil {
 			return err
 		}
-		answer, err := ownerSchema(row.Answer, func(s *jsonschema.Schema) { s.AdditionalProperties = nil })
+		answer, err := schemaOf(row.Answer, false)
 		if err != nil {
 			return err
 		}
@@ -67,12 +66,4 @@ func (a api) renderOwners(paths object) error {
 		}}
 	}
 	return nil
-}
-
-func ownerSchema(t reflect.Type, do func(*jsonschema.Schema)) (*jsonschema.Schema, error) {
-	s, err := jsonschema.ForType(t, schemaOptions())
-	if err == nil {
-		tidy(s, do)
-	}
-	return s, err
 }

@@ -1,11 +1,13 @@
 package openapi
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"sync"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/transport/adapter"
@@ -15,42 +17,47 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
+// types are the types behind the schemas of bodies and answers, by their names in the document. An
+// operation's own types are in its row.
+var types = map[string]reflect.Type{
+	"Problem": reflect.TypeFor[adapter.Problem](), "Reading": reflect.TypeFor[agents.Reading](),
+	"Agents": reflect.TypeFor[agentList](), "Task": reflect.TypeFor[task.Task](), "Tasks": reflect.TypeFor[taskList](),
+	"Ask": reflect.TypeFor[askBody](), "Answer": reflect.TypeFor[answerBody](),
+}
+
+// ranges are those of numbers in bodies.
+var ranges = map[string]device.Range{"for": agents.Ranges["for_seconds"], "seconds": agents.Ranges["within"]}
+
 // schemas returns the schemas of requests and answers, by their names in the document. They are
 // made once, when the first document is asked for.
 var schemas = sync.OnceValues(func() (map[string]jsontext.Value, error) {
-	made := maker{all: make(map[string]jsontext.Value)}
-	answer[adapter.Problem](&made, "Problem")
-	answer[agents.PointList](&made, "PointList")
-	answer[agents.Reading](&made, "Reading")
-	answer[agents.Readings](&made, "Readings")
-	answer[agents.History](&made, "History")
-	answer[agents.Why](&made, "Why")
-	answer[agents.Status](&made, "Status")
-	answer[agents.Output](&made, "Output")
-	answer[agents.Stopped](&made, "Stopped")
-	answer[agents.ShowRequest](&made, "Shown")
-	answer[agentList](&made, "Agents")
-	answer[task.Task](&made, "Task")
-	answer[taskList](&made, "Tasks")
-	body[moveBody](&made, "Move", map[string]device.Range{"for": agents.Ranges["for_seconds"]})
-	body[textBody](&made, "Text", nil)
-	body[askBody](&made, "Ask", map[string]device.Range{"seconds": agents.Ranges["within"]})
-	body[answerBody](&made, "Answer", nil)
-	return made.all, made.err
-})
-
-type maker struct {
-	all map[string]jsontext.Value
-	err error
-}
-
-func (m *maker) add(name string, s *jsonschema.Schema) {
-	text, err := json.Marshal(s, json.Deterministic(true))
-	if err != nil {
-		m.err = err
+	made := make(map[string]jsontext.Value)
+	add := func(name string, own reflect.Type, body bool, field string) error {
+		s, err := schemaOf(cmp.Or(types[name], own), body)
+		if err != nil {
+			return err
+		}
+		remove(s, field)
+		for name, p := range s.Properties {
+			if r, ok := ranges[name]; ok && body {
+				p.Minimum, p.Maximum = &r.Min, &r.Max
+			}
+		}
+		made[name], err = json.Marshal(s, json.Deterministic(true))
+		return err
 	}
-	m.all[name] = text
-}
+	err := add("Problem", nil, false, "")
+	for _, o := range operations() {
+		if err == nil && o.body != "" {
+			does := cmp.Or(o.does, new(op.Operation))
+			err = add(o.body, does.Request, true, does.Field) // which the path names
+		}
+		if err == nil && o.result != "" {
+			err = add(o.result, o.answer, false, "")
+		}
+	}
+	return made, err
+})
 
 // schemaOptions has the schemas of types that the library does not know. A device.Value is a number, a
 // bool, a text or null, a jsontext.Value any JSON, and bytes are base64.
@@ -62,31 +69,14 @@ func schemaOptions() *jsonschema.ForOptions {
 	}}
 }
 
-func schemaOf[T any]() (*jsonschema.Schema, error) { return jsonschema.For[T](schemaOptions()) }
-
-// answer adds the schema of an answer, which may have more than it says: members are added over time.
-func answer[T any](m *maker, name string) {
-	s, err := schemaOf[T]()
-	if err != nil {
-		m.err = err
-		return
+// schemaOf returns the schema of a body, which has nothing more than it says, or of an answer, which
+// may: members are added over time.
+func schemaOf(t reflect.Type, body bool) (*jsonschema.Schema, error) {
+	s, err := jsonschema.ForType(t, schemaOptions())
+	if err == nil {
+		tidy(s, body)
 	}
-	tidy(s, func(s *jsonschema.Schema) { s.AdditionalProperties = nil })
-	m.add(name, s)
-}
-
-// body adds the schema of a request's body, which has nothing more than it says.
-func body[T any](m *maker, name string, ranges map[string]device.Range) {
-	s, err := schemaOf[T]()
-	if err != nil {
-		m.err = err
-		return
-	}
-	tidy(s, func(*jsonschema.Schema) {})
-	for property, r := range ranges {
-		s.Properties[property].Minimum, s.Properties[property].Maximum = &r.Min, &r.Max
-	}
-	m.add(name, s)
+	return s, err
 }
 
 // unwanted are properties that the answers of one site do not have. The library includes
@@ -96,22 +86,28 @@ var unwanted = []string{
 	"not_answered",
 }
 
-// tidy calls do for a schema and all schemas in it. It removes parts that are never sent: the nulls
-// that the library allows for pointers and lists, and unwanted properties.
-func tidy(s *jsonschema.Schema, do func(*jsonschema.Schema)) {
+// tidy removes the parts of a schema that are never sent: the nulls that the library allows for
+// pointers and lists, and unwanted properties.
+func tidy(s *jsonschema.Schema, body bool) {
 	if len(s.Types) == 2 && s.Types[0] == "null" {
 		s.Type, s.Types = s.Types[1], nil
 	}
-	for _, name := range unwanted {
-		delete(s.Properties, name)
+	remove(s, unwanted...)
+	if !body {
+		s.AdditionalProperties = nil
 	}
-	is := func(name string) bool { return slices.Contains(unwanted, name) }
-	s.PropertyOrder, s.Required = slices.DeleteFunc(s.PropertyOrder, is), slices.DeleteFunc(s.Required, is)
-	do(s)
 	for _, p := range s.Properties {
-		tidy(p, do)
+		tidy(p, body)
 	}
 	if s.Items != nil {
-		tidy(s.Items, do)
+		tidy(s.Items, body)
 	}
+}
+
+func remove(s *jsonschema.Schema, names ...string) {
+	for _, name := range names {
+		delete(s.Properties, name)
+	}
+	is := func(name string) bool { return slices.Contains(names, name) }
+	s.PropertyOrder, s.Required = slices.DeleteFunc(s.PropertyOrder, is), slices.DeleteFunc(s.Required, is)
 }

@@ -2,17 +2,81 @@ package openapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/device"
 	"agentsite/transport/adapter"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-func (a api) points(ctx context.Context, c *call) (any, error) {
-	return boxed(a.Node.Points(ctx, c.Who, agents.SiteRequest{Terms: c.terms}))
+// do asks the operation of a call.
+func (a api) do(ctx context.Context, c *call) (any, error) {
+	v, err := c.does.Of(ctx, a.Node, c.Who, request{c}, c.terms)
+	if wrong, ok := errors.AsType[*op.Malformed](err); ok {
+		return nil, a.refuse(c, wrong.Err)
+	}
+	return v, err
+}
+
+// request is the request of a call's operation, in the path, the query and the body.
+type request struct{ *call }
+
+// Decode decodes the request.
+func (r request) Decode(into any) error {
+	members, field := make(map[string]jsontext.Value), r.does.Field
+	if r.body != "" {
+		if err := r.decode(&members); err != nil {
+			return err
+		}
+		if members[field] != nil {
+			return device.Faultf(device.Invalid, "the body: %s: there is no such field", field)
+		}
+	}
+	all := make(map[string]any)
+	for name, v := range members {
+		all[name] = v
+	}
+	for _, p := range r.operation.query {
+		switch values := r.query[p.name]; {
+		case len(values) == 0:
+		case p.many:
+			all[field] = values
+		case p.number:
+			all[p.name] = r.numbers[p.name]
+		default:
+			all[p.name] = values[0]
+		}
+	}
+	if strings.Contains(r.path, "{device}") {
+		if all[field] = r.point(); r.does == op.Read {
+			all[field] = []string{r.point()}
+		}
+	}
+	text, err := json.Marshal(all, jsontext.AllowInvalidUTF8(true))
+	if err == nil {
+		err = rpc.RawJSON(text).DecodeStrict(into)
+	}
+	if err != nil {
+		return device.Faultf(device.Invalid, "the body: %w", err)
+	}
+	return nil
+}
+
+// read answers with the one reading of a point.
+func (a api) read(ctx context.Context, c *call) (any, error) {
+	v, err := a.do(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return v.(agents.Readings).Readings[0], nil
 }
 
 // boxed is a result without a value where there is an error.
@@ -23,82 +87,12 @@ func boxed[T any](v T, err error) (any, error) {
 	return v, nil
 }
 
-// first returns the answer of the one site that there is.
-func first[T any](all agents.Answers[T], err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	return all.Sites[0], nil
-}
-
-func (a api) read(ctx context.Context, c *call) (any, error) {
-	got, err := a.Node.Read(ctx, c.Who, agents.ReadRequest{Points: []string{c.point()}, Terms: c.terms})
-	if err != nil {
-		return nil, err
-	}
-	return got.Readings[0], nil
-}
-
-func (a api) readMany(ctx context.Context, c *call) (any, error) {
-	return boxed(a.Node.Read(ctx, c.Who, agents.ReadRequest{Points: c.query["point"], Terms: c.terms}))
-}
-
-func (a api) history(ctx context.Context, c *call) (any, error) {
-	return boxed(a.Node.History(ctx, c.Who, agents.HistoryRequest{
-		Point: c.point(), From: c.query.Get("from"), To: c.query.Get("to"), Hours: c.numbers["hours"], Steps: c.numbers["steps"], Terms: c.terms,
-	}))
-}
-
-func (a api) why(ctx context.Context, c *call) (any, error) {
-	return boxed(a.Node.Why(ctx, c.Who, agents.WhyRequest{Point: c.point(), Terms: c.terms}))
-}
-
-func (a api) status(ctx context.Context, c *call) (any, error) {
-	return first(a.Node.Status(ctx, c.Who, agents.SiteRequest{Terms: c.terms}))
-}
-
-// moveBody asks to move an output. Without a value it is released.
-type moveBody struct {
-	Value device.Value `json:"value,omitzero" jsonschema:"true or false for a switch, a number within its range for a level; null returns it to safe"`
-	For   *float64     `json:"for,omitzero" jsonschema:"seconds, then back to safe; 60 when left out"`
-}
-
-func (a api) move(ctx context.Context, c *call) (any, error) {
-	var body moveBody
-	if err := a.decode(c, &body); err != nil {
-		return nil, err
-	}
-	return boxed(a.Node.Move(ctx, c.Who, agents.MoveRequest{Output: c.point(), Value: body.Value, For: body.For, Terms: c.terms}))
-}
-
-func (a api) release(ctx context.Context, c *call) (any, error) {
-	return boxed(a.Node.Move(ctx, c.Who, agents.MoveRequest{Output: c.point(), Terms: c.terms}))
-}
-
-// stop looks at nothing but its caller.
-func (a api) stop(ctx context.Context, c *call) (any, error) {
-	return first(a.Node.Stop(ctx, c.Who, agents.SiteRequest{Terms: c.terms}))
-}
-
-// textBody asks to show a text.
-type textBody struct {
-	Text string `json:"text"`
-}
-
-func (a api) show(ctx context.Context, c *call) (any, error) {
-	var body textBody
-	if err := a.decode(c, &body); err != nil {
-		return nil, err
-	}
-	r := agents.ShowRequest{Display: c.point(), Text: body.Text, Terms: c.terms}
-	return r, a.Node.Show(ctx, c.Who, r)
-}
-
 func (a api) capture(ctx context.Context, c *call) (any, error) {
-	picture, err := a.Node.Capture(ctx, c.Who, agents.CaptureRequest{Camera: c.point(), Terms: c.terms})
+	v, err := a.do(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	picture := v.(agents.Picture)
 	if at, err := time.Parse(time.RFC3339, picture.Time); err == nil {
 		c.Writer.Header().Set("Last-Modified", at.UTC().Format(http.TimeFormat))
 	}

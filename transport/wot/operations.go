@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/node"
+	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -128,32 +130,34 @@ func (s server) invokeAction(ctx context.Context, who agents.Principal, of subje
 	return out, s.notFound(ctx, who, address, err)
 }
 
-// invokeSite invokes an action of the site.
+// siteActions are the actions of the site.
+var siteActions = map[string]*op.Operation{"stop": op.Stop, "history": op.History}
+
+// invokeSite invokes an action of the site. No input keeps a stop from stopping.
 func (s server) invokeSite(ctx context.Context, who agents.Principal, name string, input jsontext.Value, terms agents.Terms) (any, error) {
-	switch name {
-	case "stop":
-		all, err := s.Node.Stop(ctx, who, agents.SiteRequest{Terms: terms})
-		if err != nil {
-			return nil, err
-		}
-		return all.Sites[0], nil
-	case "history":
-		var r agents.HistoryRequest
-		if err := decodeInput(input, &r); err != nil {
-			return nil, err
-		}
-		r.Terms = terms
-		return s.Node.History(ctx, who, r)
+	does := siteActions[name]
+	switch does {
+	case nil:
+		return nil, notThere("such action")
+	case op.Stop:
+		input = nil
 	}
-	return nil, notThere("such action")
+	return does.Of(ctx, s.Node, who, inputReader(input), terms)
 }
 
-// decodeInput decodes the input of an action, which may be missing.
-func decodeInput(input jsontext.Value, into any) error {
-	if len(input) == 0 {
+// inputReader is the input of an action, which may be missing.
+type inputReader jsontext.Value
+
+// Decode decodes the input.
+func (in inputReader) Decode(into any) error {
+	if len(in) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(input, into, json.RejectUnknownMembers(true)); err != nil {
+	raw, err := rpc.ParseJSON(in)
+	if err == nil {
+		err = raw.DecodeStrict(into)
+	}
+	if err != nil {
 		return device.Faultf(device.Invalid, "the input: %w", err)
 	}
 	return nil
@@ -264,7 +268,7 @@ func (s server) answer(ctx context.Context, who agents.Principal, agent string, 
 		Question string `json:"question"`
 		Answer   string `json:"answer"`
 	}
-	if err := decodeInput(input, &in); err != nil {
+	if err := inputReader(input).Decode(&in); err != nil {
 		return nil, err
 	}
 	t, err := s.task(ctx, who, subject{agentPrefix, agent}, answerAction, in.Task)

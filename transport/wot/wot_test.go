@@ -230,7 +230,7 @@ func TestCalls(t *testing.T) {
 
 		{"POST", "/things/site:zorilla/actions/history", part, `{"point":"greenhouse/temperature","hours":2,"steps":2}`, 200, `"mean":20`},
 		{"POST", "/things/site:zorilla/actions/history", part, `{"point":"greenhouse/heater"}`, 403, ""},
-		{"POST", "/things/site:zorilla/actions/history", part, `{"pint":"greenhouse/heater"}`, 400, ""},
+		{"POST", "/things/site:zorilla/actions/history", part, `{"pint":"greenhouse/heater"}`, 400, `"the input: pint:`},
 		{"POST", "/things/site:zorilla/actions/start", all, "", 404, ""},
 		{"POST", "/things/site:zorilla/actions/stop", part, "", 403, ""},
 		{"POST", "/things/site:zorilla/actions/stop", all, "", 200, `"emergency_stop":true`},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"agentsite/agents/llm/chat"
 	"agentsite/agents/task"
@@ -183,5 +182,3 @@ func fault(err error) string {
 	f := device.AsFault(err)
 	return `{"error":` + chat.Quote(string(f.Kind)) + `,"says":` + chat.Quote(device.Clip(f.Msg, 1000)) + "}"
 }
-
-func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

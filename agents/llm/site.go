@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"agentsite/agents"
+	"agentsite/agents/agent"
 	"agentsite/agents/task"
 	"agentsite/device"
 )
@@ -74,7 +75,7 @@ func (g *guarded) Move(ctx context.Context, p agents.Principal, r agents.MoveReq
 	out, err = g.Site.Move(ctx, p, r)
 	err = own(err, r.Output)
 	if moves && err == nil {
-		g.run.agent.held.Note(r.Output, seconds(out.Left))
+		g.run.agent.held.Note(r.Output, agent.Seconds(out.Left))
 	}
 	if err == nil && g.moved == nil {
 		g.moved = make(map[string]bool)

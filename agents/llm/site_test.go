@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ type fakeSite struct {
 	why      agents.Why
 	history  agents.History
 	fails    error
+	left     float64  // of a lease; 0 for 60
 	done     []string // with ? behind what an owner has to approve
 }
 
@@ -49,7 +51,7 @@ func (s *fakeSite) Why(context.Context, agents.Principal, agents.WhyRequest) (ag
 
 func (s *fakeSite) Move(_ context.Context, _ agents.Principal, r agents.MoveRequest) (agents.Output, error) {
 	s.note(r.Output+" "+r.Value.String(), r.Terms)
-	return agents.Output{Output: r.Output, Value: r.Value, Left: 60}, s.fails
+	return agents.Output{Output: r.Output, Value: r.Value, Left: cmp.Or(s.left, 60)}, s.fails
 }
 
 func (s *fakeSite) Show(_ context.Context, _ agents.Principal, r agents.ShowRequest) error {
@@ -267,6 +269,24 @@ func TestElsewhere(t *testing.T) {
 	}
 	if points.Points[1].Description != "mine" || readings.Readings[1].Why == "" || site.points[0].Description == "" {
 		t.Error("its own points are not described, or the site's answer was changed")
+	}
+}
+
+// TestReleased: what a task has left away from safe is released at its model's end, however long its
+// site says that it is held.
+func TestReleased(t *testing.T) {
+	for _, left := range []float64{60, 1e10, 1e300} {
+		site := &fakeSite{left: left}
+		r := &run{agent: &Agent{Limits: Limits{Moves: 2}}, work: &fakeWork{}}
+		g := &guarded{Site: site, run: r}
+		const output = "shed/lamp/relay"
+		if _, err := g.Move(t.Context(), r.self, agents.MoveRequest{Output: output, Value: device.Bool(true)}); err != nil {
+			t.Fatal(err)
+		}
+		moved := len(site.done)
+		if r.agent.held.Release(t.Context(), r.self, site); len(site.done) != moved+1 {
+			t.Errorf("%v seconds: %q", left, site.done)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/agent"
 	"agentsite/device"
 
 	"github.com/go-json-experiment/json"
@@ -234,7 +235,7 @@ func (r *run) hold(ctx context.Context, length time.Duration, held []*hold) erro
 func (o *hold) says() string {
 	text := "held " + o.moved.Output
 	if o.moved.Seconds > 0 {
-		away := time.Duration(o.moved.Seconds * float64(time.Second))
+		away := agent.Seconds(o.moved.Seconds)
 		text += " for " + device.FormatDuration(away.Round(time.Second/10))
 	}
 	if o.moved.Ended != "" {

@@ -126,7 +126,7 @@ func (s *compiled) calls(i int, known rule.Points) (all []agent.Call) {
 		c.Key = at + "set." + address
 		c.Ask.Op, c.Ask.Value, c.Ask.For = agents.OpMove, s.Set[address], s.For
 		if p, _ := known.Output(address, s.Set[address]); p != nil {
-			if c.Longest = time.Duration(p.MaxSeconds * float64(time.Second)); p.Safe == c.Ask.Value {
+			if c.Longest = agent.Seconds(p.MaxSeconds); p.Safe == c.Ask.Value {
 				continue
 			}
 		}

@@ -170,7 +170,7 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 				return r.site.Show(ctx, r.self, agents.ShowRequest{Display: address, Text: s.Show[address]})
 			}
 			if out, err = r.site.Move(ctx, r.self, s.move(address)); err == nil {
-				r.held.Note(address, time.Duration(out.Left*float64(time.Second)))
+				r.held.Note(address, agent.Seconds(out.Left))
 			}
 			return err
 		})
@@ -181,7 +181,7 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 			m := &Moved{Output: address, Value: s.Set[address], Time: r.at}
 			r.res.Moved = append(r.res.Moved, m)
 			if out.Left > 0 {
-				left := time.Duration(out.Left * float64(time.Second))
+				left := agent.Seconds(out.Left)
 				o := &hold{moved: m, from: r.from, left: left, asked: s.For, state: out.State, replayed: replayed}
 				if e, ok := r.cut.take(out.State); ok && replayed {
 					m.Seconds, m.Ended, o.over = e.Seconds, e.Ended, true
@@ -367,7 +367,7 @@ func (e *env) Reading(i int) (v device.Value, age time.Duration, known bool) {
 		return v, -1, false
 	}
 	r := e.readings[k]
-	return r.Value, time.Duration(r.Age * float64(time.Second)), r.Quality == device.Good
+	return r.Value, agent.Seconds(r.Age), r.Quality == device.Good
 }
 
 func (e *env) Window(int) (float64, bool) { return 0, false }

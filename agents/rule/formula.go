@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/agent"
 	"agentsite/agents/rule/expr"
 	"agentsite/device"
 )
@@ -63,7 +64,7 @@ func (r *Rule) addFollowed(c *compiled, key string, s Step, delay time.Duration,
 		f.program = program
 		t := target{address: address, length: s.For, delay: delay, formula: f}
 		if p != nil {
-			t.longest = time.Duration(p.MaxSeconds * float64(time.Second))
+			t.longest = agent.Seconds(p.MaxSeconds)
 		}
 		if err := c.addTarget(key, t); err != nil {
 			return err

@@ -269,7 +269,7 @@ func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) 
 		i := slices.IndexFunc(m.outputs, func(o output) bool { return o.address == r.Point })
 		if d := r.Detail; d != nil && i >= 0 {
 			m.Output(now, seen, i, Lease{
-				Holder: d.Holder, Why: d.Why, Rest: max(0, length(d.Rest)-waited),
+				Holder: d.Holder, Why: d.Why, Rest: max(0, agent.Seconds(d.Rest)-waited),
 				Known: r.Quality == device.Good, Others: d.Others, State: d.State,
 			})
 		}
@@ -280,7 +280,7 @@ func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) 
 
 func (l *live) tell(now Moment, r agents.Reading) {
 	if i := slices.Index(l.machine.Points(), r.Point); i >= 0 {
-		l.machine.Tell(now.Now, i, &Reading{Value: r.Value, Age: length(r.Age), Known: r.Quality == device.Good})
+		l.machine.Tell(now.Now, i, &Reading{Value: r.Value, Age: agent.Seconds(r.Age), Known: r.Quality == device.Good})
 	}
 }
 
@@ -309,11 +309,6 @@ func (l *live) refresh(ctx context.Context) {
 			l.tell(now, r)
 		}
 	}
-}
-
-// length returns a length in seconds, as a site tells it.
-func length(seconds float64) time.Duration {
-	return time.Duration(min(max(seconds, 0), 1e9) * float64(time.Second))
 }
 
 // used returns a digest of the points that the rule uses.
@@ -351,7 +346,7 @@ func (l *live) step(ctx context.Context) {
 			if err != nil && (ctx.Err() != nil || a.Value.IsZero() && device.AsFault(err).Kind != device.Expired) {
 				l.spoilt = true // the output may still be held
 			}
-			l.machine.Done(l.moment(), a, length(out.Left), out.State, err)
+			l.machine.Done(l.moment(), a, agent.Seconds(out.Left), out.State, err)
 		}
 		if len(acts) == 0 {
 			l.schedule(next)

@@ -320,7 +320,7 @@ func (r *Rule) addTargets(c *compiled, known Points) error {
 				if err := holds(p, v); err != nil {
 					return &agent.Mistake{Key: key, Err: err}
 				}
-				t.longest = time.Duration(p.MaxSeconds * float64(time.Second))
+				t.longest = agent.Seconds(p.MaxSeconds)
 			}
 			if err := c.addTarget(key, t); err != nil {
 				return err

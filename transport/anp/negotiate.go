@@ -202,16 +202,8 @@ func (a server) capability(ctx context.Context, who agents.Principal, n *negotia
 	offered := func(name string) bool {
 		return slices.ContainsFunc(all, func(t tools.Tool) bool { return t.Name == name })
 	}
-	known := func(name string) bool {
-		for _, operation := range words {
-			if operation == name {
-				return true
-			}
-		}
-		return false
-	}
 	for _, word := range n.Body.Required {
-		if name := operationOf(word); !offered(name) && known(name) {
+		if name := operationOf(word); !offered(name) && tools.IsOperation(name) {
 			return "", errUnauthorized
 		} else if !offered(name) {
 			return "", errNoInterface
@@ -223,7 +215,7 @@ func (a server) capability(ctx context.Context, who agents.Principal, n *negotia
 		switch {
 		case offered(name):
 			return name, nil
-		case known(name):
+		case tools.IsOperation(name):
 			refused = true
 		}
 	}

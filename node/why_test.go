@@ -325,7 +325,7 @@ func TestRehearsePermission(t *testing.T) {
 // that depends.
 func TestRefusedFor(t *testing.T) {
 	d := newDesk()
-	d.SetAccess(&leaves{may: map[string][]string{"token:shy": {"read_points lever/arm", "set_level lever/arm"}}})
+	d.access = &leaves{may: map[string][]string{"token:shy": {"read_points lever/arm", "set_level lever/arm"}}}
 	for _, tt := range []struct {
 		refuses    *device.Fault
 		owner, shy float64

@@ -1,0 +1,14 @@
+// Package page holds the site's page for browsers: its document, script and style.
+//
+// The sources are in src, the parts of others in vendor. What is served is in dist, which go generate
+// makes of them, and which is committed so that a build needs no tool for scripts.
+package page
+
+import "embed"
+
+//go:generate go test -run TestBundle -update
+
+// dist has index.html, page.js, page.css and icon.svg.
+//
+//go:embed dist
+var dist embed.FS

@@ -1,0 +1,30 @@
+// The views, in the order of the navigation.
+
+import type { ComponentType } from "preact";
+import type { Site } from "./site";
+import type { IconName } from "./icons";
+import { house } from "./views/house";
+
+export type Query = URLSearchParams;
+
+export interface View {
+	/** In the fragment: #name?s=SITE. */
+	name: string;
+	title(q: Query): string;
+	icon: IconName;
+	/** The word in the navigation; a view without one is reached from others. */
+	nav?: () => string;
+	/** The number beside it, of what waits there; 0 for none. */
+	badge?: () => number;
+	/** Shown only where the owner's methods answer at a site. */
+	owner?: boolean;
+	/** The site that it is about: the stop reaches that alone. */
+	scope?(q: Query): Site | undefined;
+	/** Where "back" leads, on a phone. */
+	back?(q: Query): string;
+	Show: ComponentType<{ q: Query }>;
+}
+
+export const views: View[] = [
+	house,
+];

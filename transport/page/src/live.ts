@@ -25,7 +25,7 @@ export function begin(you: string): void {
 		}
 	};
 	document.addEventListener("visibilitychange", look);
-	addEventListener("online", () => retry.dispatchEvent(new Event("now")));
+	addEventListener("online", retryNow);
 	addEventListener("pagehide", () => looking?.abort());
 	addEventListener("pageshow", look);
 	setInterval(() => { if (!document.hidden) now.value = performance.now(); }, 1000);
@@ -33,6 +33,11 @@ export function begin(you: string): void {
 }
 
 const retry = new EventTarget();
+
+/** Asks sites without contact at once. */
+export function retryNow(): void {
+	retry.dispatchEvent(new Event("now"));
+}
 
 interface Word { params?: any; status?: Status; points?: any; owner?: boolean; trouble?: string }
 

@@ -212,7 +212,7 @@ export function Choice<V>({ of, chosen, choose, label, labelledby, class: kind =
 
 // What lies over the view: a panel below the bar, which leaves the stop alive, and a toast.
 
-export interface Panel { title: ComponentChild; body?: ComponentChild; yes?: string; act?: () => unknown; no?: string; card?: boolean }
+export interface Panel { title: ComponentChild; body?: ComponentChild; yes?: string; act?: () => unknown; no?: string; bare?: boolean }
 
 export const opened = signal<Panel | undefined>(undefined);
 let before: Element | null = null;
@@ -234,7 +234,7 @@ export function PanelHost() {
 		<div class="veil" onClick={() => panel(undefined)} />
 		<div class="panel" role="dialog" aria-labelledby={id} ref={box} data-panel>
 			<div class="stack3">
-				<h2 id={id}>{p.title}</h2>
+				<h2 id={id} class={p.bare ? "cap" : ""}>{p.title}</h2>
 				{p.body}
 				<div class="btns fill">
 					<button type="button" class="btn" data-first data-act="no" onClick={() => panel(undefined)}>{p.no ?? t(p.yes ? "cancel" : "close")}</button>

@@ -4,6 +4,8 @@ import type { ComponentType } from "preact";
 import type { Site } from "./site";
 import type { IconName } from "./icons";
 import { house } from "./views/house";
+import { point } from "./views/point";
+import { site } from "./views/site";
 
 export type Query = URLSearchParams;
 
@@ -27,4 +29,6 @@ export interface View {
 
 export const views: View[] = [
 	house,
+	site,
+	point,
 ];

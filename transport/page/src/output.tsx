@@ -1,0 +1,211 @@
+// An output: its card in every state, and its row.
+
+import { useComputed, useSignal, type ReadonlySignal } from "@preact/signals";
+import type { ComponentChild } from "preact";
+import { useEffect, useId } from "preact/hooks";
+import { Fault } from "./rpc";
+import { href } from "./route";
+import { you } from "./session";
+import { left, move, now, release, type Point, type Reading, type Scalar, type Site } from "./site";
+import { Age, Button, Choice, Countdown, Hold, Icon, type IconName, Lease, Name, Note, panel, says, short, named, State, toast, type Tone, Value, worded } from "./ui";
+import { views } from "./views";
+import { clock, length, t, T } from "./words";
+
+/** What explain_point says of an output, and of the move that it was asked about. */
+export interface Why {
+	output?: { max_on?: Allowance; duty?: Allowance; seconds_left?: number };
+	holder_name?: string; refused?: string; refused_kind?: string; refused_seconds?: number; would_hold_seconds?: number; came: number;
+}
+interface Allowance { left_seconds: number; of_seconds: number; in_seconds?: number; assumed_seconds?: number }
+
+/** The state of an output, as shape and word. */
+export type Kind = "safe" | "held" | "moving" | "wait" | "bad" | "rest" | "no" | "look" | "stopped" | "unknown";
+
+export function kindOf(s: Site, p: Point, r: Reading | undefined): Kind {
+	if (!r || r.quality !== "good" || r.value === undefined) return "unknown";
+	const o = r.output ?? {};
+	if (o.fault) return "bad";
+	if (o.going_to !== undefined && o.going_to !== r.value) return "moving";
+	if (r.value !== p.safe) return "held";
+	if (o.held_by !== undefined) return "wait";
+	if (s.stopped.value) return "stopped";
+	if (o.rest_seconds) return "rest";
+	return o.needs ? "no" : "safe";
+}
+
+const look: Record<Kind, [Tone, IconName, Parameters<typeof t>[0], string]> = {
+	safe: ["safe", "safe", "safe", ""], held: ["away", "away", "awayFromSafe", "edge-away"], moving: ["away", "away", "moving", "edge-away"],
+	wait: ["away", "wait", "notMeasured", "edge-away"], bad: ["bad", "bad", "notAsSet", "edge-bad"], rest: ["safe", "rest", "resting", ""],
+	no: ["safe", "no", "notPossible", ""], look: ["safe", "safe", "safe", ""], stopped: ["bad", "stopFull", "stopped", "edge-bad"],
+	unknown: ["unk", "unknown", "unknown", "edge-unk"],
+};
+
+/** Who holds an output, in words. */
+export function Holder({ of, value }: { of?: string; value: Scalar }): ComponentChild {
+	if (!of) return null;
+	if (of === you.value) return t(value === true ? "youOn" : "youSet");
+	const [kind, name] = of.split(/:(.*)/s);
+	if (kind === "rule") return <T k="theRule" name={<bdi>{name}</bdi>} />;
+	if (of === "local") return t("heldLocal");
+	if (of === "token") return t("heldToken");
+	if (kind === "did") return <bdi>{of.slice(0, 14) + "…" + of.slice(-4)}</bdi>;
+	return <bdi>{name || of}</bdi>;
+}
+
+const verb = (p: Point) => p.kind === "switch" ? t(p.safe === true ? "turnOff" : "turnOn") : t("set");
+
+/** Lengths to choose from, the longest at most max. */
+export function lengths(max: number | undefined): number[] {
+	const all = [5, 10, 30, 60, 300, 600, 1800, 3600, 14400, 43200].filter(x => x <= (max ?? 600));
+	if (max !== undefined && all.at(-1) !== max && max < 43200) all.push(max);
+	return all.slice(-3);
+}
+
+/** Asks what would come of a move, again when the output or the question changes. Older sites are asked only why. */
+function useWhy(s: Site, p: Point, value: Scalar, seconds: number | undefined, also: unknown): ReadonlySignal<Why | undefined> {
+	const why = useSignal<Why | undefined>(undefined);
+	useEffect(() => {
+		const end = new AbortController();
+		let again: ReturnType<typeof setTimeout>;
+		const ask = async () => {
+			const o = { signal: end.signal };
+			try {
+				const w = await s.conn.tool<Why>("explain_point", { point: p.point, ...value !== undefined ? { value } : {}, ...seconds ? { for_seconds: seconds } : {} }, o)
+					.catch(e => { if (e instanceof Fault && e.kind === "invalid") return s.conn.tool<Why>("explain_point", { point: p.point }, o); throw e; });
+				why.value = { ...w, came: performance.now() };
+				again = setTimeout(ask, 1000 * Math.min(30, Math.max(1, w.refused_seconds ?? 30)));
+			} catch {
+				again = setTimeout(ask, 5000);
+			}
+		};
+		again = setTimeout(ask, 150);
+		return () => { clearTimeout(again); end.abort(); };
+	}, [s, p.point, value, seconds, also]);
+	return why;
+}
+
+/** The card of an output: name, state, value, what ends it, what can be done. */
+export function OutputCard({ s, p }: { s: Site; p: Point }) {
+	const r = s.value(p.point).value, kind = kindOf(s, p, r), [tone, icon, word, edge] = look[kind];
+	const id = useId(), o = r?.output ?? {};
+	const away = kind === "held" || kind === "moving" || kind === "wait" || kind === "bad";
+	const safeText = worded(p.safe, p.unit);
+	return <article class={"card " + edge} aria-labelledby={id} data-output={p.point} data-kind={kind}>
+		<div class="head"><h3 id={id}><a class="plain" href={href("point", { s: s.name, p: p.point })}><Name of={short(p.point)} /></a></h3>
+			<span class="r"><State tone={tone} icon={icon}>{t(word)}</State></span></div>
+		<div class="head"><span class="val"><Value v={kind === "unknown" ? undefined : r?.value} unit={p.unit} /></span>
+			{r && kind !== "unknown" && kind !== "wait" && kind !== "moving" && <span class="small soft"><T k="measuredAgo" age={<Age at={r.came} />} /></span>}</div>
+		{(kind === "wait" || kind === "moving") && <dl class="pair">
+			<div><dt>{t("setTo")}</dt><dd>{o.going_to !== undefined ? worded(o.going_to, p.unit) : "…"}</dd></div>
+			<div><dt>{t("measured")}</dt><dd>{worded(r?.value, p.unit)}, <Age at={r!.came} /></dd></div></dl>}
+		{away && o.seconds_left !== undefined && <End s={s} r={r!} of={p.point} to={safeText} who={<Holder of={o.held_by} value={r!.value} />} />}
+		{kind === "bad" && <p>{o.fault}</p>}
+		{kind === "wait" && <p>{t("notConfirmed")}</p>}
+		{kind === "unknown" && <p>{r?.why ? <bdi>{r.why}</bdi> : t("noReading")}{r && r.value !== undefined && <> {t("lastKnown", { value: worded(r.value, p.unit) })}</>}</p>}
+		{away || kind === "unknown" ? <AwayButtons s={s} p={p} r={r} kind={kind} /> : <SafeButtons s={s} p={p} r={r!} kind={kind} />}
+	</article>;
+}
+
+/** What ends it: the bar that drains, or without contact the time of day when that was to end. */
+export function End({ s, r, of, to, who }: { s: Site; r: Reading; of: string; to: string; who?: ComponentChild }) {
+	const seconds = r.output?.seconds_left ?? 0;
+	if (!s.gone.value) return <Lease of={s.name + "\n" + of} r={r} to={to} who={who} />;
+	const at = new Date(performance.timeOrigin + r.came + 1000 * seconds);
+	return <p class="small lease">{t("endsAt", { to, time: at.toLocaleTimeString(document.documentElement.lang, { hour12: false }) })}</p>;
+}
+
+export const backToSafe = (s: Site, p: Point) => async () => {
+	await release(s, p);
+	toast(t("sentSafe", { name: named(short(p.point)) }));
+};
+
+function AwayButtons({ s, p, r, kind }: { s: Site; p: Point; r?: Reading; kind: Kind }) {
+	const id = useId(), why = views.find(v => v.name === "why");
+	const longer = kind === "held" && r?.output?.seconds_left !== undefined && r.output.held_by === you.value;
+	return <>
+		<div class="btns fill">
+			{kind === "unknown" && <Button why act={() => {}} describedby={id} hook="move">{verb(p)}</Button>}
+			<Button class={kind === "unknown" ? "" : "pri"} act={backToSafe(s, p)} hook="safe">{t(kind === "unknown" ? "safeAnyway" : "backToSafe")}</Button>
+			{longer && <Button why={s.gone.value > 0} act={() => panel({ title: <T k="longerAsk" name={<Name of={short(p.point)} />} />, no: t("leaveIt"), body: <Longer s={s} p={p} /> })} hook="longer">{t("longer")}</Button>}
+			{!longer && kind === "held" && why && <a class="btn" href={href("why", { s: s.name, p: p.point })}>{t("why")}</a>}
+		</div>
+		{kind === "unknown" && <p class="small soft" id={id}>{t("unknownMore")}</p>}
+	</>;
+}
+
+/** Makes a lease longer, by what the limits leave. */
+function Longer({ s, p }: { s: Site; p: Point }) {
+	const r = s.value(p.point).value, value = r?.value;
+	const why = useWhy(s, p, value, p.max_seconds, r?.output?.state);
+	const rest = useComputed(() => left(r?.output?.seconds_left, r?.came ?? 0) ?? 0);
+	const w = why.value, most = w && left(w.would_hold_seconds ?? p.max_seconds ?? 600, w.came)!, more = most === undefined ? 0 : Math.floor(most - rest.value);
+	const renew = (to: number) => async () => {
+		panel(undefined);
+		await move(s, p, value, to);
+		toast(t("longerDone", { name: named(short(p.point)), time: length(to) }));
+	};
+	if (!w) return <p>{t("asking")}</p>;
+	if (w.refused || more < 1) return <Note icon="no">{w.refused ? sentence(w.refused) : t("longerNo")}</Note>;
+	return <>
+		<p><T k="longerMore" left={<b>{clock(rest.value)}</b>} more={<b>{length(more)}</b>} /></p>
+		<div class="btns fill">{[60, 300, 1800].filter(x => x < more).map(x => <Button act={renew(rest.value + x)} hook={"more" + x}>{"+ " + length(x)}</Button>)}
+			<Button act={renew(most!)} hook="moreall">{t("longerAll", { time: length(more) })}</Button></div>
+	</>;
+}
+
+const sentence = (x: string) => x[0]!.toUpperCase() + x.slice(1) + (/[.!?]$/.test(x) ? "" : ".");
+
+/** How long and how far, and the button, of an output that is at safe. What would refuse it stands above. */
+function SafeButtons({ s, p, r, kind }: { s: Site; p: Point; r: Reading; kind: Kind }) {
+	const id = useId(), times = lengths(p.max_seconds), ids = useId();
+	const low = p.min ?? 0, high = p.max ?? 100, step = (high - low) / (high - low > 20 ? Math.ceil((high - low) / 5) : 20);
+	const seconds = useSignal(times.includes(60) ? 60 : times[0]!), level = useSignal(low + step * Math.round((high - low) / step / 2));
+	const value: Scalar = p.kind === "switch" ? !p.safe : p.values?.length ? p.values.find(v => v !== p.safe) : level.value;
+	const why = useWhy(s, p, value, seconds.value, JSON.stringify([kind, r.output?.state, r.output?.needs, !r.output?.rest_seconds]));
+	const w = why.value, holds = w?.would_hold_seconds, gone = s.gone.value > 0;
+	const wait = left(r.output?.rest_seconds, r.came) || (w?.refused ? left(w.refused_seconds, w.came) : undefined);
+	let reason: ComponentChild, notYours = w?.refused_kind === "denied";
+	if (gone) reason = t("noContactMoves");
+	else if (kind === "stopped") reason = t("stopLatched");
+	else if (kind === "rest") reason = <T k="rests" time={<b><Countdown seconds={r.output!.rest_seconds!} came={r.came} /></b>} />;
+	else if (notYours) reason = t("mayLook");
+	else if (w?.refused) reason = <><bdi>{sentence(w.refused)}</bdi>{wait ? <> <T k="inTime" time={<b><Countdown seconds={w.refused_seconds!} came={w.came} /></b>} /></> : null}</>;
+	else if (kind === "no") reason = <bdi>{sentence(r.output!.needs!)}</bdi>;
+	const duty = w?.output?.duty, about = reason ? undefined : holds !== undefined && holds < seconds.value - .5 ? t("onlySoLong", { time: length(holds) })
+		: p.confirm ? t("asksOwner") + (duty ? " " + t("stillAllowed", { time: length(left(duty.left_seconds, w!.came)!) }) : "") : duty ? t("stillAllowed", { time: length(left(duty.left_seconds, w!.came)!) }) : undefined;
+	const act = async () => {
+		const a = await move(s, p, value, seconds.value);
+		if (a.type === "input_required") return panel({ title: t("waitsForOwner"), body: <><p>{t("waitsForOwnerMore")}</p><pre>{String(a.meta["agentsite/approval"] ?? "")}</pre></> });
+		panel(undefined);
+		toast(t("sent", { name: named(short(p.point)), value: worded(value, p.unit), time: length(a.value?.seconds_left ?? seconds.value), safe: worded(p.safe, p.unit) }));
+	};
+	const words = { value: worded(value, p.unit), time: length(seconds.value), safe: worded(p.safe, p.unit), name: named(short(p.point)) };
+	return <>
+		{reason ? <p id={id} data-reason>{reason}</p> : about ? <p id={id} data-about>{about}</p> : null}
+		{!notYours && kind !== "stopped" && !gone && <>
+			{p.kind === "level" && <div class="field"><label class="small soft" for={ids}><T k="setLevel" value={<b>{worded(level.value, p.unit)}</b>} of={worded(high, p.unit)} /></label>
+				<input type="range" id={ids} min={low} max={high} step={step} value={level.value} onInput={e => { level.value = e.currentTarget.valueAsNumber; }} /></div>}
+			<div class="field"><span class="small soft" id={ids + "t"}>{t("howLong")}</span>
+				<Choice labelledby={ids + "t"} of={times.map(x => ({ value: x, text: length(x) }))} chosen={seconds.value} choose={x => { seconds.value = x; }} /></div>
+		</>}
+		<div class="btns fill">
+			{reason ? <Button why act={() => {}} describedby={id} hook="move">{verb(p)}{wait ? <>, <T k="in" time={clock(wait)} /></> : null}</Button>
+				: <Hold act={act} describedby={about ? id : undefined} hook="move" ask={{ title: t("moveAsk", words), more: t("moveAskMore", words), yes: verb(p) }}>
+					{t(p.kind === "switch" ? p.safe === true ? "holdOff" : "holdOn" : "holdSet")}</Hold>}
+		</div>
+	</>;
+}
+
+/** An output at safe, as a row that opens its card. */
+export function OutputRow({ s, p }: { s: Site; p: Point }) {
+	const r = s.value(p.point).value, kind = kindOf(s, p, r), [tone, icon, word] = look[kind];
+	const sub = kind === "safe" ? p.confirm ? t("asksEachTime") : "" : kind === "no" ? r?.output?.needs : t(word);
+	return <li class="p1"><button type="button" class="line" data-output={p.point} data-kind={kind}
+		onClick={() => panel({ title: <Name of={s.name} />, bare: true, body: <OutputCard s={s} p={p} /> })}>
+		<span class="grow"><Name of={short(p.point)} />{sub && <><br /><span class="small soft"><bdi>{sub}</bdi></span></>}</span>
+		<State tone={tone} icon={icon}>{kind === "unknown" ? t("unknown") : worded(r?.value, p.unit)}</State></button></li>;
+}
+
+/** Outputs that need their card: those away from safe and those that are not known. */
+export const wantsCard = (s: Site, p: Point) => ["held", "moving", "wait", "bad", "unknown"].includes(kindOf(s, p, s.value(p.point).value));
+

@@ -42,9 +42,13 @@ func printBanner(out io.Writer, terminal bool, folder state.Folder, s site.Start
 	case s.Claim != nil && s.Claim.Secret != (access.ClaimSecret{}):
 		owned = "No owner yet. Until someone claims it, anyone with access to this computer controls it.\n"
 	}
+	look := ""
+	if terminal || s.File == "" { // a service's log is no place for a secret
+		look = "\nIn your browser (the link counts once, within ten minutes; agentsite open prints others):\n  " + s.Page() + "\n"
+	}
 	fmt.Fprintf(out, `agentsite %[1]s: the site %[2]q runs, with %[3]s.
 %[9]s Stop it with Ctrl-C; they return there.
-%[11]s
+%[11]s%[13]s
 In another terminal:
   %[4]s points%[5]s
   %[4]s read%[5]s%[12]s
@@ -58,7 +62,7 @@ With curl:
     -H 'MCP-Protocol-Version: %[10]s' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: read_points' \
     -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"%[10]s","io.modelcontextprotocol/clientCapabilities":{}}}}'
 
-`, version, s.Name, what, state.ShellQuote(program), more, entry, state.ShellQuote(s.URL+"/mcp"), state.ShellQuote(folder.Path(state.TokenFile)), s.State, rpc.Revision, owned, chat)
+`, version, s.Name, what, state.ShellQuote(program), more, entry, state.ShellQuote(s.URL+"/mcp"), state.ShellQuote(folder.Path(state.TokenFile)), s.State, rpc.Revision, owned, chat, look)
 	switch {
 	case s.Claim == nil:
 		return

@@ -18,7 +18,7 @@ func TestClaimFitsScreen(t *testing.T) {
 	for range 100 {
 		i := access.Invitation{Site: identity.New().ID(), Secret: access.ClaimSecret{1}, Addresses: []string{"192.168.100.200:18474"}}
 		var out bytes.Buffer
-		printBanner(&out, true, state.ServiceFolder, site.Started{Name: "greenhouse", File: "agentsite.yaml", URL: "http://127.0.0.1:8473", Claim: &i})
+		printBanner(&out, true, state.ServiceFolder, site.Started{Name: "greenhouse", File: "agentsite.yaml", URL: "http://127.0.0.1:8473", Page: func() string { return "" }, Claim: &i})
 		text := out.String()
 		begin := strings.IndexAny(text, "█▀▄")
 		rows := 1 // of the cursor

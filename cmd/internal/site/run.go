@@ -26,6 +26,7 @@ import (
 	"agentsite/node/journal"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/legacy"
+	"agentsite/transport/page"
 	"agentsite/transport/rpc"
 	"agentsite/transport/web"
 
@@ -53,6 +54,7 @@ type Started struct {
 	File  string             // the configuration; "" for the demonstration
 	URL   string             // of HTTP, without a path
 	State string             // a sentence on its outputs
+	Page  func() string      // makes a link for a browser of this machine, which counts once and for some minutes
 	Claim *access.Invitation // nil where nobody else reaches it; without a secret where somebody owns it
 }
 
@@ -89,6 +91,7 @@ type site struct {
 	dispatcher *rpc.Dispatcher
 	legacy     *legacy.Server
 	routes     []web.Route
+	page       *page.Page
 	invitation *access.Invitation
 }
 
@@ -158,7 +161,7 @@ func Run(ctx context.Context, o Options) error {
 		return nil
 	})
 	if s.OnStart != nil {
-		s.OnStart(Started{s.config.Name, s.file, s.url(), status, s.invitation})
+		s.OnStart(Started{s.config.Name, s.file, s.url(), status, s.pageLink, s.invitation})
 	}
 	time.AfterFunc(time.Second, debug.FreeOSMemory) // of the start; at once, that would delay the first answers
 	systemd.Notify("READY=1\nSTATUS=" + status)
@@ -176,5 +179,10 @@ func (s *site) cleanUp() {
 		s.cleanups = s.cleanups[:last]
 	}
 }
+
+// linkTimeout is long: the person reads what is printed first.
+const linkTimeout = 10 * time.Minute
+
+func (s *site) pageLink() string { return s.page.Link(web.PageURL(s.http.Addr()), linkTimeout) }
 
 func (s *site) url() string { return fmt.Sprintf("http://%v", s.http.Addr()) }

@@ -24,6 +24,7 @@ import (
 	"agentsite/transport/mcp/legacy"
 	"agentsite/transport/owner"
 	"agentsite/transport/p2p"
+	"agentsite/transport/page"
 	"agentsite/transport/rpc"
 	"agentsite/transport/stdio"
 	"agentsite/transport/web"
@@ -49,8 +50,13 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	s.dispatcher = rpc.NewDispatcher(mcp.New(ctx, s.node, catalog, self, instructions).Methods())
 	s.dispatcher.Urgent = mcp.Urgent
 	s.legacy = legacy.New(s.node, catalog, self.Name, s.Version, instructions)
+	local, err := s.node.Bearer(s.token, true)
+	if err != nil {
+		return err
+	}
+	s.page = page.New(local, func() []page.Site { return []page.Site{{Name: s.config.Name, URL: "/mcp"}} })
 	s.routes = append(web.PublicRoutes(),
-		web.MCP(s.dispatcher, s.legacy.ServeHTTP),
+		s.page.Bind(web.MCP(s.dispatcher, s.legacy.ServeHTTP)),
 		metrics.Route(s.node, s.hub, s.outputs, s.Version))
 	owners := s.owners()
 	options := protocols.Options{Config: s.config, Folder: s.Folder, File: s.absFile, URL: s.resource, Network: s.network}
@@ -63,7 +69,7 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	if err != nil {
 		return err
 	}
-	s.routes = append(s.routes, routes...)
+	s.routes = append(append(s.routes, s.page.Routes()...), routes...)
 	s.dispatcher.Add(owner.Methods(owners))
 	return s.addClaim()
 }
@@ -157,7 +163,7 @@ func (s *site) serve(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { s.announcer.Run(ctx, s.nearby, network); return nil })
 	group.Go(func() error { return stdio.Serve(ctx, s.ownerSocket, s.serveLocal(node.LocalOwner)) })
 	group.Go(func() error { return stdio.Serve(ctx, s.agentSocket, s.serveLocal(node.LocalAgent)) })
-	handler := web.Handler(web.Options{Hosts: s.allowedHosts(), Callers: s.node, Routes: s.routes})
+	handler := web.Handler(web.Options{Hosts: s.allowedHosts(), Callers: s.page.Callers(s.node), Routes: s.routes})
 	group.Go(func() error { return web.Serve(ctx, s.http, handler) })
 	if s.https != nil {
 		group.Go(func() error { return web.Serve(ctx, s.https, handler) })

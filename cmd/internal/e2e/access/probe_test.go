@@ -208,8 +208,10 @@ func (p *probed) useless(ended, others string) map[string]func(*http.Request) {
 // open are the routes that answer anybody, and how such an answer begins. It is the
 // same for every site.
 var open = map[string]string{
-	"GET /healthz": "ok\n",
-	"GET /{$}":     "<!doctype html>",
+	"GET /healthz":     "ok\n",
+	"GET /{$}":         "<!doctype html>",
+	"GET /page/{file}": "<!doctype html>",
+	"GET /help":        "<!doctype html>",
 	"GET /.well-known/oauth-protected-resource/{path...}": `{"resource":"`,
 	"GET /.well-known/agent-card.json":                    `{"name":"agentsite","description":"An agentsite. Holders of a token`,
 	"GET /.well-known/agent-descriptions":                 `{"@context":{"`,
@@ -223,15 +225,18 @@ var open = map[string]string{
 	"GET /.well-known/capabilities.json":                  `{"id":"agentsite","description":"",`,
 }
 
+// exchange is the route on which anybody may show the key of a link, and nobody without one gets anything.
+const exchange = "POST /page/session"
+
 // hosts are the hosts that a route answers under, where that is not the address.
 var hosts = map[string]string{"GET /.well-known/did.json": "garden.example.org"}
 
 // wildcards fills the patterns of routes with names of the site.
-var wildcards = strings.NewReplacer("{$}", "", "{path...}", "mcp", "{device}", "okapi", "{point}", "temperature", "{agent}", "okapi", "{task}", "okapi", "{push}", "okapi", "{thing}", "okapi", "{name}", "temperature")
+var wildcards = strings.NewReplacer("{$}", "", "{file}", "index.html", "{number}", "1", "{path...}", "mcp", "{device}", "okapi", "{point}", "temperature", "{agent}", "okapi", "{task}", "okapi", "{push}", "okapi", "{thing}", "okapi", "{name}", "temperature")
 
 // overHTTP is the probe of a carrier that speaks HTTP.
 func (p *probed) overHTTP(t *testing.T, c acts.Carrier, with *http.Client, useless map[string]func(*http.Request)) {
-	if known := slices.Sorted(maps.Keys(open)); !slices.Equal(slices.Sorted(slices.Values(c.Public)), known) {
+	if known := slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(open)), exchange))); !slices.Equal(slices.Sorted(slices.Values(c.Public)), known) {
 		t.Errorf("the site's table of routes answers everybody on %q, and open names %q", c.Public, known)
 	}
 	// With a verb that a route does not have, and a message in an older or a wrong form, two of these

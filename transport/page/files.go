@@ -1,0 +1,88 @@
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"agentsite/transport/web"
+)
+
+// document is the file of the document, which is at the path / and under its name beside the others.
+const document = "index.html"
+
+// policy lets the document load its own files, and call nobody but who served it. No text becomes script.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'; trusted-types 'none'"
+
+// contentTypes are those of the page's files, whatever the system says of their names.
+var contentTypes = map[string]string{
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".svg": "image/svg+xml", ".png": "image/png", ".webmanifest": "application/manifest+json",
+}
+
+// file is a file of the page.
+type file struct {
+	content []byte
+	header  map[string]string
+}
+
+// readFiles reads the files of a folder by their names. The names of compressed ones end with .gz there.
+func readFiles(from fs.FS, folder string) map[string]file {
+	all := make(map[string]file)
+	names, err := fs.Glob(from, folder+"/*")
+	for _, name := range names {
+		var content []byte
+		if content, err = fs.ReadFile(from, name); err != nil {
+			break
+		}
+		sum := sha256.Sum256(content)
+		f := file{content, map[string]string{
+			"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+			"Permissions-Policy": permissions,
+			"Cache-Control":      "no-cache", "Etag": `"` + hex.EncodeToString(sum[:12]) + `"`,
+		}}
+		plain, compressed := strings.CutSuffix(path.Base(name), ".gz")
+		if compressed {
+			f.header["Content-Encoding"] = "gzip"
+		}
+		f.header["Content-Type"] = contentTypes[path.Ext(plain)]
+		all[plain] = f
+	}
+	if err != nil {
+		panic(err) // the folder is in the program
+	}
+	return all
+}
+
+// fileRoutes returns the routes of files by their names.
+func fileRoutes(files map[string]file) []web.Route {
+	return []web.Route{
+		{Pattern: "GET /{$}", Admission: web.Public, Serve: files[document].serve},
+		{Pattern: "GET /page/{file}", Admission: web.Public, Serve: func(w http.ResponseWriter, r *http.Request, c web.Caller) {
+			f, ok := files[r.PathValue("file")]
+			if !ok {
+				http.NotFound(w, r)
+				return
+			}
+			f.serve(w, r, c)
+		}},
+	}
+}
+
+// permissions switch off what the page does not use.
+const permissions = "camera=(), microphone=(), geolocation=(), usb=(), serial=(), bluetooth=(), payment=()"
+
+func (f file) serve(w http.ResponseWriter, r *http.Request, _ web.Caller) {
+	for name, value := range f.header {
+		w.Header().Set(name, value)
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
+}

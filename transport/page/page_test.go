@@ -1,0 +1,199 @@
+package page
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agents/principal"
+	"agentsite/transport/web"
+)
+
+const host = "agentsite.localhost:8473"
+
+// served is a page with a route of a site beside it.
+func served() (*Page, http.Handler) {
+	who := principal.Principal{Kind: principal.SiteToken, ID: "token", Account: "token"}
+	p := New(who, func() []Site { return []Site{{"greenhouse", "/mcp"}} })
+	routes := append(p.Routes(), p.Bind(web.Route{
+		Pattern: "POST /mcp", Admission: web.Principals, Serve: func(w http.ResponseWriter, r *http.Request, c web.Caller) {
+			w.Write([]byte(c.Who.ID))
+			if r.ContentLength > 0 { // a stream
+				<-r.Context().Done()
+			}
+		}}))
+	return p, web.Handler(web.Options{Hosts: []string{host}, Callers: p.Callers(Nobody{}), Routes: routes})
+}
+
+// ask sends a request and returns the status and the body.
+func ask(h http.Handler, method, path, token, body string, change ...func(*http.Request)) (int, string) {
+	r := httptest.NewRequest(method, "http://"+host+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for _, c := range change {
+		c(r)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// keyOf returns the body with which a link begins a session.
+func keyOf(t *testing.T, link string) string {
+	t.Helper()
+	base, key, ok := strings.Cut(link, "/#k=")
+	if !ok || base != "http://"+host || len(key) < 22 {
+		t.Fatalf("the link is %s", link)
+	}
+	return `{"key":"` + key + `"}`
+}
+
+// signIn begins a session and returns its token.
+func signIn(t *testing.T, p *Page, h http.Handler) string {
+	t.Helper()
+	status, body := ask(h, "POST", "/page/session", "", keyOf(t, p.Link("http://"+host, time.Minute)))
+	var told struct {
+		Token, You string
+		Sites      []Site
+	}
+	if err := json.Unmarshal([]byte(body), &told); err != nil || status != 200 || len(told.Token) < 40 {
+		t.Fatalf("%d %s", status, body)
+	}
+	if told.You != "token" || len(told.Sites) != 1 || told.Sites[0] != (Site{"greenhouse", "/mcp"}) {
+		t.Errorf("a session is told %s", body)
+	}
+	return told.Token
+}
+
+// TestSession: a link counts once and for its time, a session for as long as it is used, and both are
+// bounded in number. Nothing else counts.
+func TestSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, h := served()
+		begin := func(what, body string, want int, change ...func(*http.Request)) {
+			t.Helper()
+			if status, says := ask(h, "POST", "/page/session", "", body, change...); status != want {
+				t.Errorf("%s: %d %s", what, status, says)
+			}
+		}
+		use := func(what, token string, want int, change ...func(*http.Request)) {
+			t.Helper()
+			if status, says := ask(h, "POST", "/mcp", token, "", change...); status != want {
+				t.Errorf("%s: %d %s", what, status, says)
+			}
+		}
+		overTLS := func(r *http.Request) { r.TLS = &tls.ConnectionState{} }
+
+		key := keyOf(t, p.Link("http://"+host, time.Minute))
+		begin("no key", `{}`, 401)
+		begin("an empty key", `{"key":""}`, 401)
+		begin("another key", `{"key":"AAAAAAAAAAAAAAAAAAAAAAAAAA"}`, 401)
+		begin("a form", key, 400, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") })
+		begin("no JSON", "key", 400)
+		begin("a long body", strings.Repeat("x", 1<<20), 413)
+		begin("another page", key, 403, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") })
+		begin("another origin", key, 403, func(r *http.Request) { r.Header.Set("Origin", "http://localhost:1") })
+		begin("another host", key, 403, func(r *http.Request) { r.Host = "rebound.example:8473" })
+		begin("the key", key, 200)
+		begin("the key again", key, 401)
+		late := keyOf(t, p.Link("http://"+host, time.Minute))
+		time.Sleep(time.Minute)
+		begin("an old key", late, 401)
+
+		token := signIn(t, p, h)
+		use("a session", token, 200)
+		use("a session over the network", token, 401, overTLS)
+		use("no token", "", 401)
+		use("the key of a link", strings.Split(p.Link("", time.Minute), "=")[1], 401)
+		for range 3 {
+			time.Sleep(idleTimeout - time.Second)
+			use("a session that is used", token, 200)
+		}
+		streaming, cancel := context.WithCancel(t.Context())
+		go ask(h, "POST", "/mcp", token, "listen", func(r *http.Request) { *r = *r.WithContext(streaming) })
+		synctest.Wait()
+		time.Sleep(2 * idleTimeout)
+		use("a session with a stream", token, 200)
+		cancel()
+		synctest.Wait()
+		time.Sleep(idleTimeout)
+		use("a session that was idle", token, 401)
+
+		token = signIn(t, p, h)
+		for range maxSessions - 1 {
+			signIn(t, p, h)
+		}
+		use("one of many", token, 200)
+		signIn(t, p, h)
+		use("one of too many, used last", token, 200)
+		if n := len(p.sessions.list(nil)); n != maxSessions {
+			t.Errorf("%d sessions", n)
+		}
+	})
+}
+
+// TestSessionsEnd: a session lists the others and ends them, with their streams.
+func TestSessionsEnd(t *testing.T) {
+	p, h := served()
+	one, two := signIn(t, p, h), signIn(t, p, h)
+	streamed := make(chan int)
+	go func() {
+		status, _ := ask(h, "POST", "/mcp", two, "listen")
+		streamed <- status
+	}()
+	var told struct{ Sessions []listed }
+	status, body := ask(h, "GET", "/page/session", one, "")
+	if err := json.Unmarshal([]byte(body), &told); err != nil || status != 200 || len(told.Sessions) != 2 || strings.Contains(body, one) {
+		t.Fatalf("%d %s", status, body)
+	}
+	if other, own := told.Sessions[0], told.Sessions[1]; other.Own || !own.Own {
+		t.Errorf("the sessions are %+v", told.Sessions)
+	}
+	path := "/page/session/" + strconv.Itoa(told.Sessions[0].Number)
+	for _, tt := range []struct {
+		token string
+		want  int
+	}{{"", 401}, {"x", 401}, {one, 204}, {one, 404}, {two, 401}} {
+		if status, body := ask(h, "DELETE", path, tt.token, ""); status != tt.want {
+			t.Errorf("%d %s, want %d", status, body, tt.want)
+		}
+		if tt.want == 204 {
+			<-streamed
+		}
+	}
+}
+
+// TestDocument: what is public is the same for every site and runs no foreign script.
+func TestDocument(t *testing.T) {
+	_, h := served()
+	paths := []string{"/"}
+	for name := range readFiles(dist, "dist") {
+		paths = append(paths, "/page/"+name)
+	}
+	for _, path := range paths {
+		r := httptest.NewRequest("GET", "http://"+host+path, nil)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 200 || w.Header().Get("Content-Type") == "" || strings.Contains(w.Body.String(), "greenhouse") {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+		if csp := w.Header().Get("Content-Security-Policy"); strings.Contains(csp, "unsafe") || !strings.Contains(csp, "require-trusted-types-for 'script'") {
+			t.Errorf("%s: %s", path, csp)
+		}
+		r.Header.Set("If-None-Match", w.Header().Get("Etag"))
+		w = httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 304 {
+			t.Errorf("%s again: %d", path, w.Code)
+		}
+	}
+}

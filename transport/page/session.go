@@ -1,0 +1,198 @@
+package page
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/agents/principal"
+	"agentsite/device"
+	"agentsite/transport/web"
+)
+
+const (
+	idleTimeout = 8 * time.Hour
+	maxSessions = 16 // beyond it the one that was idle for longest ends
+	maxLinks    = 16 // beyond it the oldest does not count any more
+)
+
+// sessions are what one-use links and their bearers are good for. They are in memory only: nobody is signed
+// in after a restart. The methods are safe for concurrent use.
+type sessions struct {
+	mu    sync.Mutex
+	links []link
+	all   []*session // the longest idle first
+	last  int        // the number of the newest session
+}
+
+type link struct {
+	key   [sha256.Size]byte
+	until time.Time
+}
+
+type session struct {
+	token       [sha256.Size]byte
+	number      int // never used again
+	agent       string
+	begun, used time.Time
+	running     int // requests that Bind bound
+	ended       context.Context
+	end         context.CancelFunc
+}
+
+// link makes the key of a link, of 130 bits, that counts once and for so long.
+func (s *sessions) link(valid time.Duration) string {
+	key := rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget()
+	s.links = append(s.links, link{sha256.Sum256([]byte(key)), time.Now().Add(valid)})
+	s.links = s.links[max(0, len(s.links)-maxLinks):]
+	return key
+}
+
+// begin takes the key of a link, which does not count again, and returns the token of a new session.
+func (s *sessions) begin(key, agent string) (token string, ok bool) {
+	got := sha256.Sum256([]byte(key))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget()
+	i := slices.IndexFunc(s.links, func(l link) bool { return subtle.ConstantTimeCompare(l.key[:], got[:]) == 1 })
+	if i < 0 {
+		return "", false
+	}
+	s.links = slices.Delete(s.links, i, i+1)
+	token = rand.Text() + rand.Text()
+	s.last++
+	now := time.Now()
+	n := &session{token: sha256.Sum256([]byte(token)), number: s.last, agent: agent, begun: now, used: now}
+	n.ended, n.end = context.WithCancel(context.Background())
+	s.all = append(s.all, n)
+	if idle := s.all[0]; len(s.all) > maxSessions {
+		s.drop(func(n *session) bool { return n == idle })
+	}
+	return token, true
+}
+
+// use returns the session of a token, nil for none, and notes that it is used.
+func (s *sessions) use(token string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.find(token)
+}
+
+// find is use under the lock.
+func (s *sessions) find(token string) *session {
+	got := sha256.Sum256([]byte(token))
+	s.forget()
+	i := slices.IndexFunc(s.all, func(n *session) bool { return subtle.ConstantTimeCompare(n.token[:], got[:]) == 1 })
+	if i < 0 {
+		return nil
+	}
+	used := s.all[i]
+	used.used = time.Now()
+	s.all = append(slices.Delete(s.all, i, i+1), used)
+	return used
+}
+
+// bind returns a context that ends with ctx and with the session of a token, which is used until done is
+// called. Without a session, it is ctx.
+func (s *sessions) bind(ctx context.Context, token string) (bound context.Context, done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.find(token)
+	if n == nil {
+		return ctx, func() {}
+	}
+	n.running++
+	bound, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(n.ended, cancel)
+	return bound, func() {
+		stop()
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		n.running--
+		n.used = time.Now()
+	}
+}
+
+// end ends the session with a number.
+func (s *sessions) end(number int) (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.all)
+	s.drop(func(n *session) bool { return n.number == number })
+	return len(s.all) < before
+}
+
+// drop ends sessions, with their running requests. The lock is held.
+func (s *sessions) drop(over func(*session) bool) {
+	s.all = slices.DeleteFunc(s.all, func(n *session) bool {
+		if !over(n) {
+			return false
+		}
+		n.end()
+		return true
+	})
+}
+
+// list describes the sessions, the newest first; own is the asker's.
+func (s *sessions) list(own *session) []listed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget()
+	all := make([]listed, 0, len(s.all))
+	for _, n := range s.all {
+		all = append(all, listed{
+			n.number, n.agent, time.Since(n.begun).Seconds(), time.Since(n.used).Seconds(), n == own,
+		})
+	}
+	slices.SortFunc(all, func(a, b listed) int { return b.Number - a.Number })
+	return all
+}
+
+// listed is a session as others see it.
+type listed struct {
+	Number int     `json:"session"`
+	Agent  string  `json:"browser"` // what it calls itself
+	Age    float64 `json:"age_seconds"`
+	Idle   float64 `json:"idle_seconds"`
+	Own    bool    `json:"own,omitzero"` // the asker's
+}
+
+// forget drops the links and the sessions that are over. The lock is held.
+func (s *sessions) forget() {
+	now := time.Now()
+	s.links = slices.DeleteFunc(s.links, func(l link) bool { return !now.Before(l.until) })
+	s.drop(func(n *session) bool { return n.running == 0 && now.Sub(n.used) >= idleTimeout })
+}
+
+// callers are the sessions of a page, and others beside them.
+type callers struct {
+	page *Page
+	web.Callers
+}
+
+// Bearer returns the principal of a session for its token, which counts on this machine only.
+func (c callers) Bearer(token string, here bool) (principal.Principal, error) {
+	if here && token != "" && c.page.sessions.use(token) != nil {
+		return c.page.who, nil
+	}
+	return c.Callers.Bearer(token, here)
+}
+
+// Nobody are the callers beside the sessions where there are no others.
+type Nobody struct{}
+
+func (Nobody) Key(string) (principal.Principal, error) { return principal.Principal{}, errOut }
+
+func (Nobody) Bearer(string, bool) (principal.Principal, error) {
+	return principal.Principal{}, errOut
+}
+
+var errOut = device.Faultf(device.Denied, "signed out: agentsite open prints a new link")

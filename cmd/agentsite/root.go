@@ -171,7 +171,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		a.runCommand(), a.demoCommand(), a.identityCommand(), a.backupCommand(), a.restoreCommand(), a.checkCommand(), a.configCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), superviseCommand(), a.safeCommand(), a.relayCommand(),
 		a.addCommand(), a.scanCommand(), a.doctorCommand(), a.pinoutCommand(), a.driversCommand(), a.prepareCommand(), a.consoleCommand(),
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.whyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(), a.rulesCommand(),
-		a.approveCommand(), a.journalCommand(),
+		a.approveCommand(), a.journalCommand(), a.openCommand(),
 		a.askCommand(), a.chatCommand(), a.llmCommand(), a.tasksCommand(), a.toolsCommand(), a.callCommand(), a.connectCommand(),
 		a.claimCommand(), a.acceptCommand(), a.discoverCommand(), a.findCommand(), a.pingCommand(), a.realmCommand(), a.sitesCommand(), a.agentsCommand(), a.grantCommand(), a.delegateCommand(),
 		a.tokenCommand(), a.grantsCommand(), a.revokeCommand(), a.ownersCommand(), a.clockCommand(),

@@ -77,7 +77,7 @@ func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version stri
 		return err
 	}
 	defer far.Close()
-	sites := &members{person: p, key: key, folder: f, network: far, version: version}
+	sites := &members{person: p, key: key, folder: f, socket: state.AgentSocket, network: far, version: version}
 	if only != "" {
 		k, err := p.Contacts().lookup(only, only)
 		if err != nil {
@@ -107,11 +107,12 @@ func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version stri
 	return older.ServeWith(ctx, stdio.Join(in, out), node.LocalAgent, newest)
 }
 
-// members are the sites that connect presents to one agent.
+// members are the sites that a person knows, and the one that runs from a folder.
 type members struct {
 	person  Person
 	key     identity.Key
 	folder  state.Folder
+	socket  string // by which the site in the folder is called
 	only    string // the did:key of the only one; "" for all
 	network *lazyNetwork
 	version string
@@ -196,13 +197,13 @@ func (h *members) reread(now state.FileVersion) {
 // running returns the site that runs from the folder. It returns nil if none runs, or if it is a
 // contact: there the agent has its grant. The site has no name until it has sent one.
 func (h *members) running() *localSite {
-	now, there := state.VersionOf(h.folder.SocketPath(state.AgentSocket))
+	now, there := state.VersionOf(h.folder.SocketPath(h.socket))
 	if !there {
 		h.local = nil
 		return nil
 	}
 	if h.local == nil || h.local.made != now {
-		h.local = newLocalSite(h.folder, h.version, now)
+		h.local = newLocalSite(h.folder, h.socket, h.version, now)
 		h.hung = time.Time{}
 	}
 	if h.local.name == "" && time.Since(h.hung) > nameEvery {

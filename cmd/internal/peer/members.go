@@ -57,23 +57,30 @@ func (s *remoteSite) becomes(k Contact) bool {
 
 // Watch begins on a new connection: an idle one may lead to where the site was.
 func (s *remoteSite) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
-	s.router.invalidateRoute()
-	if err := s.person.greet(ctx, s.contact(), s.Client, internetTimeout); err != nil {
+	if err := s.renew(ctx); err != nil {
 		return err
 	}
 	return s.Client.Watch(ctx, p, r, emit)
 }
 
+// renew searches a new route to the site, and presents the person's grant.
+func (s *remoteSite) renew(ctx context.Context) error {
+	s.router.invalidateRoute()
+	return s.person.greet(ctx, s.contact(), s.Client, internetTimeout)
+}
+
 // localSite is the site that runs on this machine, as a member of a group.
 type localSite struct {
 	*client.Client
-	name string
-	did  string            // "" where the site is another user's
-	made state.FileVersion // of its socket
+	caller socketCaller
+	name   string
+	did    string            // "" where the site is another user's
+	made   state.FileVersion // of its socket
 }
 
-func newLocalSite(f state.Folder, version string, made state.FileVersion) *localSite {
-	s := &localSite{Client: client.New(socketCaller{f, f.SocketPath(state.AgentSocket)}, "agentsite", version), made: made}
+func newLocalSite(f state.Folder, socket, version string, made state.FileVersion) *localSite {
+	caller := socketCaller{f, f.SocketPath(socket)}
+	s := &localSite{Client: client.New(caller, "agentsite", version), caller: caller, made: made}
 	if key, err := f.ReadKey(); err == nil {
 		s.did = key.ID().String()
 	}

@@ -236,10 +236,11 @@ var commands = [][]string{
 }
 
 // alone are the program's commands that a site answers nothing to: they are about this machine, the
-// user's own files or another site. connect is in TestConnectHostile.
+// user's own files or another site. connect is in TestConnectHostile, and
+// what open shows in package page.
 var alone = []string{
 	"accept", "backup", "check", "completion", "completion bash", "completion fish", "completion powershell", "completion zsh", "connect", "console", "delegate", "demo", "discover", "doctor", "drivers", "help", "llm", "llm check",
-	"pinout", "prepare", "realm", "realm join", "realm leave", "realm list", "realm new", "relay", "restore", "run", "safe", "scan", "schema", "sites", "sites forget", "token", "update", "version",
+	"open", "pinout", "prepare", "realm", "realm join", "realm leave", "realm list", "realm new", "relay", "restore", "run", "safe", "scan", "schema", "sites", "sites forget", "token", "update", "version",
 }
 
 // TestCommandsListed: each command of the program is among commands or alone.

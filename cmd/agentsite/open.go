@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"agentsite/cmd/internal/homepage"
+	"agentsite/cmd/internal/peer"
+	"agentsite/transport/web"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+)
+
+// linkTimeout is short: the browser is opened at once.
+const linkTimeout = 2 * time.Minute
+
+func (a *app) openCommand() *cobra.Command {
+	var port uint16
+	var noBrowser bool
+	cmd := &cobra.Command{
+		Use: "open", GroupID: groupThings, Args: noArgs,
+		Short: "Look at your sites and move their outputs, in a browser",
+		Long: `Open a page in your browser that shows all sites that you own or may use, and the site on
+this machine. The command serves the page, to this machine only, and calls the sites with
+your key, until Ctrl-C. The link that it prints works once, within two minutes; Enter prints
+another.
+
+What only an owner may do, such as approving a call, the page asks here: it is done when you
+press Enter. Nobody can do it by the page alone, such as a program that drives your browser.
+
+Other users of this machine can see the link while the browser starts. With --no-browser
+you copy it yourself.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.url != "" || a.site != "" || a.peer != "" || a.as != "" {
+				return usagef("open shows all your sites: leave out --url, --site, --peer and --as")
+			}
+			return a.openPage(cmd.Context(), int(port), !noBrowser)
+		},
+	}
+	cmd.Flags().Uint16Var(&port, "port", 0, "the port on this machine (default: a free one)")
+	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the link")
+	return cmd
+}
+
+// openPage serves the page of the user's sites until ctx ends.
+func (a *app) openPage(ctx context.Context, port int, browser bool) error {
+	folder, err := a.siteFolder()
+	if err != nil {
+		return err
+	}
+	sites, user, err := peer.NewOwnSites(folder, version)
+	if err != nil {
+		return err
+	}
+	defer sites.Close()
+	if len(sites.List()) == 0 {
+		return errors.New("you know no site, and none runs here: agentsite demo runs one to try, agentsite discover lists those of your network")
+	}
+	listeners, at, err := listenLocal(port)
+	if err != nil {
+		return err
+	}
+	defer logTo(a.errs, slog.LevelWarn)()
+	asks := newConsent(a.out)
+	home := homepage.New(homepage.Options{
+		User: user, List: sites.List, Confirm: asks.confirm, Hosts: web.AllowedHosts(listeners[0].Addr(), []string{"localhost"}),
+	})
+	link := func() string { return home.Link(at, linkTimeout) }
+	asks.idle = func() { a.say("  %s", link()) }
+	a.tell("The page of your sites, until Ctrl-C. This link works once, within two minutes; Enter prints another:")
+	first := link()
+	if err := a.say("  %s", first); err != nil {
+		return err
+	}
+	go asks.read(a.in) // a terminal's read does not end
+	if browser {
+		openBrowser(first)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, ln := range listeners {
+		group.Go(func() error { return web.Serve(ctx, ln, home.Handler) })
+	}
+	return group.Wait()
+}
+
+// listenLocal listens at a port of both loopback addresses, 0 for any, and returns the URL for browsers.
+// A browser may try either address for a name: at none of them may another program wait for the link.
+func listenLocal(port int) (all []net.Listener, url string, err error) {
+	for range 8 { // a port may be free at one address only
+		var four, six net.Listener
+		if four, err = net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
+			return nil, "", fmt.Errorf("the page cannot listen: %w; choose another --port", err)
+		}
+		got := four.Addr().(*net.TCPAddr).Port
+		host := web.PageHost
+		if runtime.GOOS == "darwin" { // whose Safari does not know the name
+			host = "localhost"
+		}
+		url = "http://" + net.JoinHostPort(host, strconv.Itoa(got))
+		if six, err = net.Listen("tcp6", net.JoinHostPort("::1", strconv.Itoa(got))); err == nil {
+			return []net.Listener{four, six}, url, nil
+		}
+		if !hasAddress(net.IPv6loopback) { // nobody else listens there either
+			return []net.Listener{four}, url, nil
+		}
+		four.Close()
+		if port != 0 {
+			break
+		}
+	}
+	return nil, "", fmt.Errorf("the page cannot listen: %w; choose another --port", err)
+}
+
+// hasAddress reports whether this machine has an address.
+func hasAddress(ip net.IP) bool {
+	all, err := net.InterfaceAddrs()
+	return err != nil || slices.ContainsFunc(all, func(a net.Addr) bool {
+		network, ok := a.(*net.IPNet)
+		return ok && network.IP.Equal(ip)
+	})
+}
+
+// openBrowser opens a URL in the user's browser, where there is a display. It is printed anyway.
+func openBrowser(url string) {
+	program := []string{"xdg-open"}
+	switch {
+	case runtime.GOOS == "darwin":
+		program = []string{"open"}
+	case runtime.GOOS == "windows":
+		program = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	case os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "":
+		return
+	}
+	cmd := exec.Command(program[0], append(program[1:], url)...)
+	if cmd.Start() == nil {
+		go cmd.Wait()
+	}
+}

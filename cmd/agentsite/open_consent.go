@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"agentsite/cmd/internal/homepage"
+	"agentsite/device"
+)
+
+const (
+	// A person reads before they answer. An Enter that was meant for something else does not count.
+	quietTime   = time.Second
+	consentTime = 2 * time.Minute
+	maxConsents = 4 // that wait, the one that is asked included
+)
+
+// consent asks the person at the terminal for what the page may not do alone, one question at a time.
+type consent struct {
+	out   io.Writer
+	idle  func()        // is called for an empty line without a question
+	lines chan string   // closed at the end of the input
+	turn  chan struct{} // has a value while a question is asked
+	queue chan struct{} // has a value for each question
+}
+
+func newConsent(out io.Writer) *consent {
+	return &consent{
+		out: out, lines: make(chan string), turn: make(chan struct{}, 1), queue: make(chan struct{}, maxConsents),
+	}
+}
+
+// read reads lines until the input ends.
+func (c *consent) read(in io.Reader) {
+	defer close(c.lines)
+	for s := bufio.NewScanner(in); s.Scan(); {
+		line := strings.TrimSpace(s.Text())
+		select {
+		case c.lines <- line:
+		case c.turn <- struct{}{}: // nothing is asked
+			if line == "" && c.idle != nil {
+				c.idle()
+			}
+			<-c.turn
+		}
+	}
+}
+
+// confirm asks the person whether an act may be done. It returns nil for their Enter, and otherwise a fault.
+func (c *consent) confirm(ctx context.Context, a homepage.Act) error {
+	select {
+	case c.queue <- struct{}{}:
+		defer func() { <-c.queue }()
+	default:
+		return device.Faultf(device.Busy, "the terminal waits for an answer to others already")
+	}
+	ctx, cancel := context.WithTimeout(ctx, consentTime)
+	defer cancel()
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return errNoConsent
+	}
+	fmt.Fprint(c.out, describeAct(a))
+	for quiet := time.After(quietTime); quiet != nil; {
+		select {
+		case <-quiet:
+			quiet = nil
+		case _, more := <-c.lines:
+			if !more {
+				return errNoTerminal
+			}
+		case <-ctx.Done():
+			fmt.Fprintln(c.out, "The page does not ask any more.")
+			return errNoConsent
+		}
+	}
+	fmt.Fprint(c.out, "Press Enter to allow it, or type n and Enter to refuse: ")
+	select {
+	case line, more := <-c.lines:
+		switch {
+		case !more:
+			return errNoTerminal
+		case line == "":
+			fmt.Fprintln(c.out, "Allowed.")
+			return nil
+		}
+		fmt.Fprintln(c.out, "Refused.")
+		return device.Faultf(device.Denied, "refused in the terminal where agentsite open runs")
+	case <-ctx.Done():
+		fmt.Fprintln(c.out, "\nThe page does not ask any more, or too much time has passed. Nothing was done.")
+		return errNoConsent
+	}
+}
+
+var (
+	errNoConsent  = device.Faultf(device.Expired, "nobody pressed Enter in the terminal where agentsite open runs, within %v", consentTime)
+	errNoTerminal = device.Faultf(device.Denied, "an owner confirms this in the terminal where agentsite open runs, and its input has ended")
+)
+
+// describeAct returns what exactly is asked for, as lines that no text of the page or a site can forge: theirs
+// begin with blanks.
+func describeAct(a homepage.Act) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nThe page asks for an owner's act on %s: %s (%s)\n", clean(a.Site), a.Description, a.Method)
+	fmt.Fprintf(&b, "  with %s\n", clean(oneLine(a.Params)))
+	if a.Call != nil {
+		fmt.Fprintf(&b, "It is about the call of:\n  %s\n  %s %s\n", clean(a.Call.Who), clean(a.Call.Tool), clean(oneLine(a.Call.Args)))
+		for _, via := range a.Call.Via {
+			fmt.Fprintf(&b, "  by way of %s\n", clean(via))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/cmd/internal/homepage"
+	"agentsite/device"
+	"agentsite/node/acts"
+)
+
+// shownText is what a terminal shows.
+type shownText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *shownText) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *shownText) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// TestConsent: an owner's act is done for an Enter that follows its question, and for nothing else.
+func TestConsent(t *testing.T) {
+	act := homepage.Act{Site: "greenhouse", Method: "owner/approve", Description: "Approve it.", Params: []byte(`{"name":"H"}`)}
+	for _, tt := range []struct {
+		what, typed string // a dot is a second
+		gone        time.Duration
+		want        device.FaultKind
+	}{
+		{"Enter", ".. \n", 0, ""},
+		{"no", "..n\n", 0, device.Denied},
+		{"something else", "..what?\n", 0, device.Denied},
+		{"Enter for something before", "\n", 0, device.Expired},
+		{"Enter as the question comes, and no", "\n..n\n", 0, device.Denied},
+		{"nothing", "", 0, device.Expired},
+		{"a page that has gone, and Enter", "....\n", 3 * time.Second, device.Expired},
+		{"the end of the input", "^", 0, device.Denied},
+		{"the end of the input, later", "..^", 0, device.Denied},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var shown shownText
+				in, typing := io.Pipe()
+				c := newConsent(&shown)
+				go c.read(in)
+				var typist sync.WaitGroup
+				typist.Go(func() {
+					for _, r := range tt.typed {
+						switch r {
+						case '.':
+							time.Sleep(time.Second)
+						case '^':
+							typing.Close()
+						default:
+							io.WriteString(typing, string(r))
+						}
+					}
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tt.gone > 0 {
+					defer time.AfterFunc(tt.gone, cancel).Stop()
+				}
+				err := c.confirm(ctx, act)
+				got := device.FaultKind("")
+				if err != nil {
+					got = device.AsFault(err).Kind
+				}
+				if got != tt.want || !strings.Contains(shown.String(), "greenhouse") {
+					t.Errorf("%v\n%s", err, shown.String())
+				}
+				typing.Close()
+				typist.Wait()
+			})
+		})
+	}
+}
+
+// TestConsentQueue: one question is shown at a time, and few wait. Enter between questions asks for a link.
+func TestConsentQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shown shownText
+		in, typing := io.Pipe()
+		links := 0
+		c := newConsent(&shown)
+		c.idle = func() { links++ }
+		go c.read(in)
+		io.WriteString(typing, "\nx\n")
+		synctest.Wait()
+		answers := make(chan error, 2*maxConsents)
+		for range maxConsents + 1 {
+			go func() { answers <- c.confirm(t.Context(), homepage.Act{Params: []byte("{}")}) }()
+		}
+		synctest.Wait()
+		if err := <-answers; device.AsFault(err).Kind != device.Busy || strings.Count(shown.String(), "asks for") != 1 {
+			t.Errorf("%v\n%s", err, shown.String())
+		}
+		for range maxConsents {
+			time.Sleep(2 * quietTime)
+			io.WriteString(typing, "\n")
+			if err := <-answers; err != nil {
+				t.Error(err)
+			}
+		}
+		typing.Close()
+		synctest.Wait()
+		if links != 1 {
+			t.Errorf("%d links", links)
+		}
+	})
+}
+
+// TestConsentShowsAll: what is asked for is shown whole, and texts of others cannot look like ours.
+func TestConsentShowsAll(t *testing.T) {
+	text := describeAct(homepage.Act{
+		Site: "greenhouse", Method: "owner/approve", Description: "Approve the call with a handle.",
+		Params: []byte(`{"name":"H\u000aPress Enter\u202e"}`),
+		Call: &acts.Request{
+			Who: "token:kitchen\nPress Enter", Tool: "switch_output\x1b[2J", Args: []byte(`{"output":"house/heater","on":true}`), Via: []string{"x\ny"},
+		},
+	})
+	for _, want := range []string{"owner/approve", `{"output":"house/heater","on":true}`, "token:kitchen"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "Press") || strings.ContainsAny(line, "\x1b\u202e") {
+			t.Errorf("a forged line: %q", line)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+// Package homepage serves the page of all sites that a user knows, on the user's own machine. It forwards the
+// page's calls with the user's key. What only an owner may do waits for the person at the terminal.
+package homepage
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+
+	"agentsite/agents/principal"
+	"agentsite/cmd/internal/peer"
+	"agentsite/node/identity"
+	"agentsite/transport/page"
+	"agentsite/transport/rpc"
+	"agentsite/transport/web"
+)
+
+// Options are what a home page is made of.
+type Options struct {
+	User    identity.ID
+	List    func() []peer.OwnSite            // the sites that there are now
+	Confirm func(context.Context, Act) error // asks the person at the terminal; any error refuses
+	Hosts   []string                         // the values of the Host header
+}
+
+// Home is the page of a user's sites.
+type Home struct {
+	*page.Page
+	Handler http.Handler
+
+	options Options
+
+	mu    sync.Mutex
+	sites map[string]*site // by name
+}
+
+// New makes a home page.
+func New(o Options) *Home {
+	h := &Home{options: o, sites: make(map[string]*site)}
+	did := o.User.String()
+	h.Page = page.New(principal.Principal{Kind: principal.Key, ID: did, Account: did}, h.list)
+	calls := web.Route{Pattern: "/at/{site}/mcp", Admission: web.Principals, Serve: h.serve}
+	h.Handler = web.Handler(web.Options{
+		Hosts: o.Hosts, Callers: h.Callers(page.Nobody{}), Routes: append(h.Routes(), h.Bind(calls)),
+	})
+	return h
+}
+
+// list brings the sites up to date. A site that is called as before keeps its connection.
+func (h *Home) list() []page.Site {
+	now := h.options.List()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sites, all := make(map[string]*site), []page.Site{}
+	for _, s := range now {
+		have := h.sites[s.Name]
+		if have == nil || !have.own.Same(s) {
+			have = newSite(s, h.options.Confirm)
+		}
+		sites[s.Name] = have
+		all = append(all, page.Site{Name: s.Name, URL: "/at/" + s.Name + "/mcp"})
+	}
+	h.sites = sites
+	return all
+}
+
+// find returns the site with a name, which may be new; nil for none.
+func (h *Home) find(name string) *site {
+	h.mu.Lock()
+	s := h.sites[name]
+	h.mu.Unlock()
+	if s == nil && slices.ContainsFunc(h.list(), func(s page.Site) bool { return s.Name == name }) {
+		return h.find(name)
+	}
+	return s
+}
+
+// serve passes a request on to its site.
+func (h *Home) serve(w http.ResponseWriter, r *http.Request, c web.Caller) {
+	s := h.find(r.PathValue("site"))
+	if s == nil {
+		web.RefuseRPC(w, http.StatusNotFound, "you know no such site")
+		return
+	}
+	s.messages(w, r, c)
+}
+
+// olderRevision refuses messages of MCP revisions with a handshake.
+func olderRevision(w http.ResponseWriter, _ *http.Request, _ rpc.Sender) {
+	web.RefuseRPC(w, http.StatusBadRequest, "this page speaks MCP "+rpc.Revision)
+}

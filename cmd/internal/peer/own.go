@@ -1,0 +1,73 @@
+package peer
+
+import (
+	"context"
+	"sync"
+
+	"agentsite/node/identity"
+	"agentsite/node/state"
+	"agentsite/transport/rpc"
+)
+
+// OwnSites are the sites that this machine's user knows, and the one that runs from a folder, each by itself
+// and as the user may use it. The methods are safe for concurrent use.
+type OwnSites struct {
+	mu      sync.Mutex
+	members *members
+}
+
+// OwnSite is one of them.
+type OwnSite struct {
+	Name  string // that the others do not have
+	Owner bool   // the user owns it
+
+	caller rpc.Caller
+	renew  func(context.Context) error
+}
+
+// NewOwnSites reads the user's key. The caller closes the sites.
+func NewOwnSites(f state.Folder, version string) (*OwnSites, identity.ID, error) {
+	p, err := User()
+	if err != nil {
+		return nil, identity.ID{}, err
+	}
+	key, err := p.Key()
+	if err != nil {
+		return nil, identity.ID{}, err
+	}
+	far, err := userNetwork(key, version)
+	if err != nil {
+		return nil, identity.ID{}, err
+	}
+	all := &members{person: p, key: key, folder: f, socket: state.OwnerSocket, network: far, version: version}
+	return &OwnSites{members: all}, key.ID(), nil
+}
+
+// Close leaves the network.
+func (o *OwnSites) Close() error { return o.members.network.Close() }
+
+// List returns the sites that there are now. It may ask the one on this machine for its name, for a second.
+func (o *OwnSites) List() (all []OwnSite) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, m := range o.members.list() {
+		switch s := m.Site.(type) {
+		case *localSite:
+			all = append(all, OwnSite{m.Name, true, s.caller, func(context.Context) error { return nil }})
+		case *remoteSite:
+			all = append(all, OwnSite{m.Name, s.contact().Owner, s.router, s.renew})
+		}
+	}
+	return all
+}
+
+// Same reports whether s is called as o is.
+func (s OwnSite) Same(o OwnSite) bool { return s.Owner == o.Owner && s.caller == o.caller }
+
+// Call implements rpc.Caller.
+func (s OwnSite) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
+	return s.caller.Call(ctx, r, note)
+}
+
+// Renew is called before a subscription: an idle connection may lead to where the site was.
+func (s OwnSite) Renew(ctx context.Context) error { return s.renew(ctx) }

@@ -55,7 +55,7 @@ func (h *Home) list() []page.Site {
 	sites, all := make(map[string]*site), []page.Site{}
 	for _, s := range now {
 		have := h.sites[s.Name]
-		if have == nil || !have.own.Same(s) {
+		if have == nil || have.own.Owner != s.Owner || have.own.Caller != s.Caller {
 			have = newSite(s, h.options.Confirm)
 		}
 		sites[s.Name] = have

@@ -29,6 +29,8 @@ const (
 	silence = 2 * time.Second
 	// maxNotes are the notifications that a page may be behind.
 	maxNotes = 64
+	// staleTime is how long after a site's last word a subscription looks for it anew.
+	staleTime = 10 * time.Second
 )
 
 const (
@@ -119,17 +121,20 @@ func (s *site) call(ctx context.Context, r rpc.Request, slow bool) (any, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	raw, err := s.own.Call(ctx, r, nil)
+	raw, err := s.own.Caller.Call(ctx, r, nil)
 	if err != nil {
 		return nil, refusal(err)
 	}
+	s.contact.heard()
 	return raw, nil
 }
 
 // listen subscribes, until the page or the site ends it. A page that does not keep up is told to begin again.
 func (s *site) listen(ctx context.Context, c *rpc.Call, r rpc.Request) (any, error) {
-	if err := s.own.Renew(ctx); err != nil {
-		return nil, refusal(err)
+	if s.contact.stale() {
+		if err := s.own.Renew(ctx); err != nil {
+			return nil, refusal(err)
+		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -143,6 +148,7 @@ func (s *site) listen(ctx context.Context, c *rpc.Call, r rpc.Request) (any, err
 		if !ours {
 			return // another subscription's
 		}
+		s.contact.heard()
 		select {
 		case notes <- note{method, params}:
 		default:
@@ -153,7 +159,7 @@ func (s *site) listen(ctx context.Context, c *rpc.Call, r rpc.Request) (any, err
 	ended := make(chan error, 1)
 	go func() {
 		var err error
-		answer, err = s.own.Call(ctx, r, hear)
+		answer, err = s.own.Caller.Call(ctx, r, hear)
 		ended <- err
 	}()
 	for {
@@ -184,7 +190,8 @@ var errBehind = device.Faultf(device.Busy, "the page did not keep up: subscribe 
 type contact struct {
 	mu      sync.Mutex
 	waiting int       // calls
-	since   time.Time // the last answer, or the first call that waits
+	since   time.Time // when the first of them began, or a later one ended
+	last    time.Time // the site's last word
 }
 
 // begin begins a call; done ends it. It refuses one while others wait for long.
@@ -205,6 +212,20 @@ func (c *contact) begin(name string) (done func(), err error) {
 		c.waiting--
 		c.since = time.Now()
 	}, nil
+}
+
+// heard notes a word of the site.
+func (c *contact) heard() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = time.Now()
+}
+
+// stale reports whether nothing was heard for long.
+func (c *contact) stale() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.last) > staleTime
 }
 
 // refusal returns the error of JSON-RPC for one of a call.

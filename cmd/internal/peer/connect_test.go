@@ -18,7 +18,7 @@ import (
 // alone is another stays the same, and nothing is lost with a file that cannot be read.
 func TestMembers(t *testing.T) {
 	p := Person{state.Folder(t.TempDir())}
-	h := &members{person: p, key: identity.New(), folder: state.Folder(t.TempDir()), version: "test"}
+	h := &members{person: p, socket: state.AgentSocket, key: identity.New(), folder: state.Folder(t.TempDir()), version: "test"}
 	at := time.Now()
 	write := func(text string) {
 		t.Helper()
@@ -72,7 +72,7 @@ func TestMembers(t *testing.T) {
 // name is none.
 func TestNames(t *testing.T) {
 	p := Person{state.Folder(t.TempDir())}
-	h := &members{person: p, key: identity.New(), folder: state.Folder(t.TempDir()), version: "test"}
+	h := &members{person: p, socket: state.AgentSocket, key: identity.New(), folder: state.Folder(t.TempDir()), version: "test"}
 	here, evil, other := identity.New().ID(), identity.New().ID(), identity.New().ID()
 	if err := os.WriteFile(h.folder.SocketPath(state.AgentSocket), nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -18,11 +18,11 @@ type OwnSites struct {
 
 // OwnSite is one of them.
 type OwnSite struct {
-	Name  string // that the others do not have
-	Owner bool   // the user owns it
-
-	caller rpc.Caller
-	renew  func(context.Context) error
+	Name   string // that the others do not have
+	Owner  bool   // the user owns it
+	Caller rpc.Caller
+	// Renew is called before a subscription to a site that was silent: it may be elsewhere now.
+	Renew func(context.Context) error
 }
 
 // NewOwnSites reads the user's key. The caller closes the sites.
@@ -60,14 +60,3 @@ func (o *OwnSites) List() (all []OwnSite) {
 	}
 	return all
 }
-
-// Same reports whether s is called as o is.
-func (s OwnSite) Same(o OwnSite) bool { return s.Owner == o.Owner && s.caller == o.caller }
-
-// Call implements rpc.Caller.
-func (s OwnSite) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
-	return s.caller.Call(ctx, r, note)
-}
-
-// Renew is called before a subscription: an idle connection may lead to where the site was.
-func (s OwnSite) Renew(ctx context.Context) error { return s.renew(ctx) }

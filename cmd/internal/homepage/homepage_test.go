@@ -1,0 +1,318 @@
+package homepage
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/cmd/internal/peer"
+	"agentsite/device"
+	"agentsite/node/identity"
+	"agentsite/transport/mcp"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const host = "agentsite.localhost:8473"
+
+// far is a site somewhere. It answers a call by its method, and listens until its context ends.
+type far struct {
+	hangs bool
+
+	mu   sync.Mutex
+	got  []rpc.Request
+	note func(string, rpc.Raw) // of the last subscription
+}
+
+func (f *far) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
+	f.mu.Lock()
+	f.got, f.note = append(f.got, r), note
+	f.mu.Unlock()
+	switch {
+	case r.Name == "emergency_stop":
+	case f.hangs || r.Method == listenMethod:
+		<-ctx.Done()
+		return rpc.Raw{}, ctx.Err()
+	case r.Method == "owner/requests":
+		return rpc.RawJSON([]byte(`{"of":"owner/requests","requests":[{"handle":"H","who":"kitchen","tool":"switch_output","arguments":{"on":true},"seconds_left":9}]}`)), nil
+	case r.Name == "refused":
+		return rpc.Raw{}, rpc.Errorf(409, "not now")
+	}
+	return rpc.RawJSON([]byte(`{"of":"` + r.Method + `"}`)), nil
+}
+
+// last returns the method and the parameters of the last request.
+func (f *far) last() (method, params string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.got) == 0 {
+		return "", ""
+	}
+	r := f.got[len(f.got)-1]
+	text, _ := json.Marshal(r.Params)
+	return r.Method, string(text)
+}
+
+// home is a home page that somebody looks at.
+type home struct {
+	*Home
+	t     *testing.T
+	token string
+	acts  []Act
+	says  error // the person at the terminal
+}
+
+func newHome(t *testing.T, sites ...peer.OwnSite) *home {
+	h := &home{t: t}
+	h.Home = New(Options{
+		User: identity.New().ID(), Hosts: []string{host}, List: func() []peer.OwnSite { return sites },
+		Confirm: func(_ context.Context, a Act) error {
+			h.acts = append(h.acts, a)
+			return h.says
+		},
+	})
+	_, key, _ := strings.Cut(h.Link("", time.Minute), "=")
+	var told struct {
+		Token string `json:"token"`
+		Sites []struct {
+			URL string `json:"url"`
+		} `json:"sites"`
+	}
+	if err := json.Unmarshal([]byte(h.post(t.Context(), "/page/session", `{"key":"`+key+`"}`, nil)), &told); err != nil || len(told.Sites) != len(sites) {
+		t.Fatal(told, err)
+	}
+	h.token = told.Token
+	return h
+}
+
+func own(name string, f *far) peer.OwnSite {
+	return peer.OwnSite{Name: name, Owner: true, Caller: f, Renew: func(context.Context) error { return nil }}
+}
+
+// recorder also passes on what is written at once.
+type recorder struct {
+	*httptest.ResponseRecorder
+	to io.Writer
+}
+
+func (r recorder) Write(b []byte) (int, error) {
+	if r.to != nil {
+		return r.to.Write(b)
+	}
+	return r.ResponseRecorder.Write(b)
+}
+
+// post posts JSON and returns the answer, or writes it to a writer as it comes.
+func (h *home) post(ctx context.Context, path, body string, to io.Writer) string {
+	r := httptest.NewRequestWithContext(ctx, "POST", "http://"+host+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Mcp-Protocol-Version", rpc.Revision)
+	r.Header.Set("Authorization", "Bearer "+h.token)
+	w := recorder{httptest.NewRecorder(), to}
+	h.Handler.ServeHTTP(w, r)
+	return w.Body.String()
+}
+
+// call calls a method of a site and returns the code of its error, 0 for a result.
+func (h *home) call(site, method, params string) int {
+	h.t.Helper()
+	var answer struct {
+		Result struct {
+			Of string `json:"of"`
+		} `json:"result"`
+		Error struct {
+			Code int `json:"code"`
+		} `json:"error"`
+	}
+	text := h.post(h.t.Context(), "/at/"+site+"/mcp", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`, nil)
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Error.Code == 0 && answer.Result.Of != method {
+		h.t.Errorf("%s %s: %s", site, method, text)
+	}
+	return answer.Error.Code
+}
+
+// TestForward: calls reach their site as they are, but for the word that no person confirmed them, which the
+// page cannot take away.
+func TestForward(t *testing.T) {
+	shed, roof := new(far), new(far)
+	h := newHome(t, own("shed", shed), own("roof", roof))
+	for params, want := range map[string]string{
+		`{"name":"set_level","arguments":{"output":"a/b","value":1},"_meta":{"x":1}}`: `{"_meta":{"agentsite/unconfirmed":true,"x":1},"arguments":{"output":"a/b","value":1},"name":"set_level"}`,
+		`{"name":"set_level","_meta":{"agentsite/unconfirmed":false}}`:                `{"_meta":{"agentsite/unconfirmed":true},"name":"set_level"}`,
+		`{"name":"set_level"}`: `{"_meta":{"agentsite/unconfirmed":true},"name":"set_level"}`,
+	} {
+		if code := h.call("shed", "tools/call", params); code != 0 {
+			t.Errorf("%s: %d", params, code)
+		}
+		if method, got := shed.last(); method != "tools/call" || got != want {
+			t.Errorf("%s: %s %s", params, method, got)
+		}
+	}
+	if method, _ := roof.last(); method != "" {
+		t.Errorf("the other site got %s", method)
+	}
+	ids := make(map[rpc.ID]bool)
+	for _, r := range shed.got {
+		ids[r.ID] = true
+		if r.Version != rpc.Revision || r.Name != "set_level" || r.Repeatable {
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(ids) != len(shed.got) {
+		t.Error("two requests have one ID")
+	}
+	for method, want := range map[string]int{
+		"claim/prove": -32601, "grant/present": -32601, "initialize": -32601, "": -32600,
+	} {
+		if code := h.call("shed", method, "{}"); code != want {
+			t.Errorf("%s: %d", method, code)
+		}
+	}
+	if code := h.call("shed", "tools/call", `{"name":"refused"}`); code != 409 {
+		t.Error(code)
+	}
+	if text := h.post(t.Context(), "/at/barn/mcp", "{}", nil); !strings.Contains(text, `"error"`) {
+		t.Error(text)
+	}
+	h.token = "x"
+	if text := h.post(t.Context(), "/at/shed/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, nil); !strings.Contains(text, `"error"`) {
+		t.Error(text)
+	}
+}
+
+// TestMethods: every method of MCP is forwarded.
+func TestMethods(t *testing.T) {
+	for method := range new(mcp.Server).Methods() {
+		if !slices.Contains(forwarded, method) {
+			t.Errorf("%s is not", method)
+		}
+	}
+}
+
+// TestOwnersActs: what only reads passes; everything else of an owner's is done after a yes to exactly its
+// parameters, and exists on the user's own sites only.
+func TestOwnersActs(t *testing.T) {
+	f := new(far)
+	h := newHome(t, own("shed", f), peer.OwnSite{Name: "other", Caller: f})
+	reads := []string{"journal", "access", "configuration", "check", "agents", "requests", "health", "routes", "try", "shared-agents", "export-agent", "find"}
+	for method, row := range owners() {
+		before := len(h.acts)
+		params := `{"name":"H"}`
+		for says, want := range map[error]int{nil: 0, device.Faultf(device.Denied, "no"): 403} {
+			h.says = says
+			f.got = nil
+			code := h.call("shed", method, params)
+			_, sent := f.last()
+			asked := len(h.acts) > before
+			before = len(h.acts)
+			switch read := slices.Contains(reads, strings.TrimPrefix(method, "owner/")); {
+			case asked == read:
+				t.Errorf("%s (effect %v) asks the person: %v", method, row.Effect, asked)
+			case read && code != 0, !read && code != want:
+				t.Errorf("%s is answered by %d", method, code)
+			case code == 0 && sent != params:
+				t.Errorf("%s is sent with %s", method, sent)
+			case code != 0 && slices.ContainsFunc(f.got, func(r rpc.Request) bool { return r.Method == method }):
+				t.Errorf("%s is sent after a no", method)
+			case asked && string(h.acts[before-1].Params) != params:
+				t.Errorf("the person saw %s", h.acts[before-1].Params)
+			}
+		}
+		if code := h.call("other", method, params); code != -32601 {
+			t.Errorf("%s on somebody else's site: %d", method, code)
+		}
+	}
+	h.says = nil
+	if code := h.call("shed", "owner/approve", `{"name":"H"}`); code != 0 {
+		t.Error(code)
+	}
+	if a := h.acts[len(h.acts)-1]; a.Call == nil || a.Call.Who != "kitchen" || string(a.Call.Args) != `{"on":true}` {
+		t.Errorf("the person saw %+v", a)
+	}
+	if code := h.call("shed", "owner/approve", `{"name":"gone"}`); code != 410 {
+		t.Error(code)
+	}
+}
+
+// TestSubscription: the page hears of its own subscriptions, by their IDs. One that does not keep up ends.
+func TestSubscription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := new(far)
+		h := newHome(t, own("shed", f))
+		listen := func(ctx context.Context, to io.Writer) {
+			h.post(ctx, "/at/shed/mcp", `{"jsonrpc":"2.0","id":7,"method":"`+listenMethod+`","params":{"_meta":{}}}`, to)
+		}
+		note := func(id rpc.ID, text string) {
+			tag, _ := json.Marshal(id)
+			f.note("notifications/agentsite/values", rpc.RawJSON([]byte(`{"_meta":{"io.modelcontextprotocol/subscriptionId":`+string(tag)+`},"says":"`+text+`"}`)))
+		}
+		var heard bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		go listen(ctx, &heard)
+		synctest.Wait()
+		id := f.got[len(f.got)-1].ID
+		note(id, "mine")
+		note(rpc.NumberID(7), "another")
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if text := heard.String(); !strings.Contains(text, `"io.modelcontextprotocol/subscriptionId":7`) || !strings.Contains(text, "mine") || strings.Contains(text, "another") {
+			t.Errorf("the page heard %s", text)
+		}
+
+		slow, page := io.Pipe()
+		over := make(chan bool)
+		go func() {
+			listen(t.Context(), page)
+			close(over)
+		}()
+		synctest.Wait()
+		id = f.got[len(f.got)-1].ID
+		for range maxNotes + 2 {
+			note(id, "flood")
+		}
+		go io.Copy(io.Discard, slow)
+		<-over
+		slow.Close()
+	})
+}
+
+// TestHungSite: a site that hangs keeps no connection of the browser from others, nor from a stop.
+func TestHungSite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung, well := &far{hangs: true}, new(far)
+		h := newHome(t, own("hung", hung), own("well", well))
+		var running sync.WaitGroup
+		running.Go(func() {
+			if code := h.call("hung", "tools/list", "{}"); code != 504 {
+				t.Errorf("a call that is not answered: %d", code)
+			}
+		})
+		time.Sleep(silence + time.Second)
+		began := time.Now()
+		if code := h.call("hung", "tools/list", "{}"); code != 502 {
+			t.Errorf("a further call: %d", code)
+		}
+		if code := h.call("well", "tools/list", "{}"); code != 0 {
+			t.Errorf("another site: %d", code)
+		}
+		if code := h.call("hung", "tools/call", `{"name":"emergency_stop"}`); code != 0 {
+			t.Errorf("the stop: %d", code)
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+		running.Wait()
+	})
+}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"strings"
 	"time"
 
@@ -38,19 +37,6 @@ func ListenHTTPS(address string, key identity.Key, names []string, now func() ti
 // PageHost is a name of this machine for its own browsers, which have it apart from other programs on
 // localhost. Safari and some systems do not resolve it.
 const PageHost = "agentsite.localhost"
-
-// PageURL returns the URL of a listener on this machine for its browsers, without a slash at its end.
-func PageURL(at net.Addr) string {
-	host, port, _ := net.SplitHostPort(at.String())
-	switch {
-	case host != "127.0.0.1" && host != "::1":
-	case runtime.GOOS == "darwin":
-		host = "localhost"
-	default:
-		host = PageHost
-	}
-	return "http://" + net.JoinHostPort(host, port)
-}
 
 // HostNames returns the names that this machine is called by: its own and those that the
 // system gives it.

@@ -183,6 +183,7 @@ func (s *site) cleanUp() {
 // linkTimeout is long: the person reads what is printed first.
 const linkTimeout = 10 * time.Minute
 
-func (s *site) pageLink() string { return s.page.Link(web.PageURL(s.http.Addr()), linkTimeout) }
+// pageLink names the address: for a name, a browser may try another address, where others may listen.
+func (s *site) pageLink() string { return s.page.Link(s.url(), linkTimeout) }
 
 func (s *site) url() string { return fmt.Sprintf("http://%v", s.http.Addr()) }

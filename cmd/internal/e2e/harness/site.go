@@ -47,6 +47,7 @@ func Need(t testing.TB, what, value string) string {
 // Site is a running site: a process of its own with a data folder of its own.
 type Site struct {
 	URL    string
+	Page   string // the link to its page that it printed; "" for none
 	Token  string
 	Folder string
 	Cmd    *exec.Cmd  // nil or without a Process once it is stopped
@@ -118,6 +119,7 @@ func StartIn(t testing.TB, data, config string, files []*os.File, argv ...string
 			n, err := out.Read(buf)
 			all = append(all, buf[:n]...)
 			if m := AddressPattern.FindSubmatch(all); m != nil && !found {
+				r.Page = PagePattern.FindString(string(all)) // comes before
 				address <- string(m[1])
 				found = true
 			}
@@ -146,6 +148,9 @@ func StartIn(t testing.TB, data, config string, files []*os.File, argv ...string
 
 // AddressPattern finds the address of the site's HTTP server in its output.
 var AddressPattern = regexp.MustCompile(`curl -s (http://[^/]+)/mcp`)
+
+// PagePattern finds a link to a page that counts once.
+var PagePattern = regexp.MustCompile(`http://\S+/#k=\S+`)
 
 // TempDir returns a folder that is removed when the test ends. Its path is short, because a
 // socket's path has to fit into 100 bytes.

@@ -1,0 +1,80 @@
+//go:build e2e
+
+package page
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
+)
+
+// opened is agentsite open, with a person at its terminal.
+type opened struct {
+	t      *testing.T
+	Link   string
+	keys   io.Writer
+	screen *harness.LogBuffer
+}
+
+// openPage runs agentsite open as a person, whose machine has the site in a folder, "" for none.
+func openPage(t *testing.T, p harness.Person, folder string) *opened {
+	t.Helper()
+	if folder == "" {
+		folder = harness.TempDir(t)
+	}
+	cmd := exec.Command(harness.Need(t, "the program", harness.Program), "open", "--no-browser", "--data", folder)
+	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+p.Folder)
+	o := &opened{t: t, screen: &harness.LogBuffer{}}
+	cmd.Stdout, cmd.Stderr = o.screen, o.screen
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.keys = in
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("agentsite open ended with %v\n%s", err, o.screen)
+		}
+	})
+	harness.WaitFor(t, 30*time.Second, "it prints a link", func() bool {
+		o.Link = harness.PagePattern.FindString(o.screen.String())
+		return o.Link != ""
+	})
+	return o
+}
+
+// another returns a further link.
+func (o *opened) another() string {
+	o.t.Helper()
+	before := len(harness.PagePattern.FindAllString(o.screen.String(), -1))
+	o.typed("\n")
+	var all []string
+	harness.WaitFor(o.t, 10*time.Second, "it prints another link", func() bool {
+		all = harness.PagePattern.FindAllString(o.screen.String(), -1)
+		return len(all) > before
+	})
+	return all[before]
+}
+
+func (o *opened) typed(text string) {
+	o.t.Helper()
+	if _, err := io.WriteString(o.keys, text); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// asked waits until the terminal has asked n questions, and returns what it shows.
+func (o *opened) asked(n int) string {
+	o.t.Helper()
+	harness.WaitFor(o.t, 15*time.Second, "the terminal asks", func() bool { return strings.Count(o.screen.String(), "Press Enter") == n })
+	return o.screen.String()
+}

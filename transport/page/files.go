@@ -78,7 +78,7 @@ func fileRoutes(files map[string]file) []web.Route {
 }
 
 // permissions switch off what the page does not use.
-const permissions = "camera=(), microphone=(), geolocation=(), usb=(), serial=(), bluetooth=(), payment=()"
+const permissions = "camera=(), microphone=(), geolocation=(), usb=(), serial=(), payment=()"
 
 func (f file) serve(w http.ResponseWriter, r *http.Request, _ web.Caller) {
 	for name, value := range f.header {

@@ -13,8 +13,9 @@ import (
 
 // Site is a site that the page shows.
 type Site struct {
-	Name string `json:"name"`
-	URL  string `json:"url"` // of its MCP, from the page
+	Name  string `json:"name"`
+	URL   string `json:"url"`            // of its MCP, from the page
+	Owner bool   `json:"owner,omitzero"` // the owner's methods answer there
 }
 
 // Page is the page of one program, with its sessions.

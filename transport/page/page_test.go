@@ -21,7 +21,7 @@ const host = "agentsite.localhost:8473"
 // served is a page with a route of a site beside it.
 func served() (*Page, http.Handler) {
 	who := principal.Principal{Kind: principal.SiteToken, ID: "token", Account: "token"}
-	p := New(who, func() []Site { return []Site{{"greenhouse", "/mcp"}} })
+	p := New(who, func() []Site { return []Site{{"greenhouse", "/mcp", false}} })
 	routes := append(p.Routes(), p.Bind(web.Route{
 		Pattern: "POST /mcp", Admission: web.Principals, Serve: func(w http.ResponseWriter, r *http.Request, c web.Caller) {
 			w.Write([]byte(c.Who.ID))
@@ -68,7 +68,7 @@ func signIn(t *testing.T, p *Page, h http.Handler) string {
 	if err := json.Unmarshal([]byte(body), &told); err != nil || status != 200 || len(told.Token) < 40 {
 		t.Fatalf("%d %s", status, body)
 	}
-	if told.You != "token" || len(told.Sites) != 1 || told.Sites[0] != (Site{"greenhouse", "/mcp"}) {
+	if told.You != "token" || len(told.Sites) != 1 || told.Sites[0] != (Site{"greenhouse", "/mcp", false}) {
 		t.Errorf("a session is told %s", body)
 	}
 	return told.Token

@@ -65,7 +65,9 @@ func TestScriptIsNoOwner(t *testing.T) {
 	}
 	handle := fmt.Sprintf("{name: %q}", waiting[0].Handle)
 	// begin begins an owner's act in the page; its answer comes later.
-	begin := func(method, params string) { run[bool](b, fmt.Sprintf("window.answer = call(%q, %q, %s), true", url, method, params)) }
+	begin := func(method, params string) {
+		run[bool](b, fmt.Sprintf("window.answer = call(%q, %q, %s), true", url, method, params))
+	}
 	begin("owner/approve", handle)
 	if screen := o.asked(1); !strings.Contains(screen, "pump/relay") || !strings.Contains(screen, "switch_output") || !strings.Contains(screen, waiting[0].Handle) {
 		t.Errorf("the terminal does not show what is approved:\n%s", screen)

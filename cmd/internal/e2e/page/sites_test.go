@@ -31,7 +31,7 @@ func stopped(t *testing.T, r *harness.Site) bool {
 }
 
 // TestSiteGone: a site that is killed is grey within 12 s, and right 3 s after it is back. The same is so of
-// one that is frozen.
+// one that is frozen. It takes as long as these limits.
 func TestSiteGone(t *testing.T) {
 	t.Parallel()
 	ann, data, at := harness.NewPerson(t), harness.TempDir(t), net.JoinHostPort("127.0.0.1", harness.FreePort(t))

@@ -119,7 +119,7 @@ func StartIn(t testing.TB, data, config string, files []*os.File, argv ...string
 			n, err := out.Read(buf)
 			all = append(all, buf[:n]...)
 			if m := AddressPattern.FindSubmatch(all); m != nil && !found {
-				r.Page = PagePattern.FindString(string(all)) // comes before
+				r.Page = pagePattern.FindString(string(all)) // comes before
 				address <- string(m[1])
 				found = true
 			}
@@ -149,8 +149,8 @@ func StartIn(t testing.TB, data, config string, files []*os.File, argv ...string
 // AddressPattern finds the address of the site's HTTP server in its output.
 var AddressPattern = regexp.MustCompile(`curl -s (http://[^/]+)/mcp`)
 
-// PagePattern finds a link to a page that counts once.
-var PagePattern = regexp.MustCompile(`http://\S+/#k=\S+`)
+// pagePattern finds a link to a page that counts once.
+var pagePattern = regexp.MustCompile(`http://\S+/#k=\S+`)
 
 // TempDir returns a folder that is removed when the test ends. Its path is short, because a
 // socket's path has to fit into 100 bytes.

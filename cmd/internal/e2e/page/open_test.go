@@ -6,12 +6,16 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
 )
+
+// linkPattern finds a link to a page that counts once.
+var linkPattern = regexp.MustCompile(`http://\S+/#k=\S+`)
 
 // opened is agentsite open, with a person at its terminal.
 type opened struct {
@@ -46,7 +50,7 @@ func openPage(t *testing.T, p harness.Person, folder string) *opened {
 		}
 	})
 	harness.WaitFor(t, 30*time.Second, "it prints a link", func() bool {
-		o.Link = harness.PagePattern.FindString(o.screen.String())
+		o.Link = linkPattern.FindString(o.screen.String())
 		return o.Link != ""
 	})
 	return o
@@ -55,11 +59,11 @@ func openPage(t *testing.T, p harness.Person, folder string) *opened {
 // another returns a further link.
 func (o *opened) another() string {
 	o.t.Helper()
-	before := len(harness.PagePattern.FindAllString(o.screen.String(), -1))
+	before := len(linkPattern.FindAllString(o.screen.String(), -1))
 	o.typed("\n")
 	var all []string
 	harness.WaitFor(o.t, 10*time.Second, "it prints another link", func() bool {
-		all = harness.PagePattern.FindAllString(o.screen.String(), -1)
+		all = linkPattern.FindAllString(o.screen.String(), -1)
 		return len(all) > before
 	})
 	return all[before]

@@ -177,11 +177,12 @@ export function Hold({ why, describedby, act, ask, hook, children }: {
 	// A hold ends with the focus of the window, a scroll, or another finger.
 	useEffect(() => {
 		const ends = ["blur", "scroll"] as const, finger = (e: PointerEvent) => { if (!e.isPrimary) cancel(); };
-		for (const e of ends) addEventListener(e, cancel, true);
+		const over = (e: Event) => { if (e.type !== "blur" || e.target === window) cancel(); }; // elements blur as well
+		for (const e of ends) addEventListener(e, over, true);
 		addEventListener("pointerdown", finger, true);
 		return () => {
 			cancel();
-			for (const e of ends) removeEventListener(e, cancel, true);
+			for (const e of ends) removeEventListener(e, over, true);
 			removeEventListener("pointerdown", finger, true);
 		};
 	}, []);

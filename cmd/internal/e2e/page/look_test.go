@@ -1,0 +1,82 @@
+//go:build e2e
+
+package page
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+)
+
+// hold keeps the left button pressed, at the middle of what a CSS selector finds, while it waits.
+func (b *tab) hold(selector string, wait func()) {
+	b.t.Helper()
+	at := run[[]float64](b, fmt.Sprintf(`(async () => {
+		const e = document.querySelector(%s);
+		e.scrollIntoView({ block: "center", behavior: "instant" });
+		for (let n = 0; n < 3; n++) await new Promise(requestAnimationFrame); // the scroll is over: it ends a hold
+		const r = e.getBoundingClientRect();
+		return [r.x + r.width / 2, r.y + r.height / 2];
+	})()`, quote(selector)))
+	for _, event := range []input.DispatchMouseEventType{input.DispatchMouseEventTypeMousePressed, input.DispatchMouseEventTypeMouseReleased} {
+		if err := chromedp.Do(b.ctx, chromedp.MouseEvent(event, at[0], at[1], chromedp.ButtonLeft, chromedp.ClickCount(1))); err != nil {
+			b.t.Fatal(selector, err)
+		}
+		if event == input.DispatchMouseEventTypeMousePressed {
+			wait()
+		}
+	}
+}
+
+// TestThreeClicks: from agentsite run to a moved heater: the link, the site, the heater, and its button, held
+// for a second.
+func TestThreeClicks(t *testing.T) {
+	t.Parallel()
+	demo := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
+	b := newBrowser(t)
+	b.expect("404") // of the owner's methods, which a site's own page has not
+	b.open(demo.Page)
+	b.press("[data-site]")
+	b.press(`[data-output="greenhouse/heater"]`)
+	const hold = `article[data-output="greenhouse/heater"] [data-act=move]`
+	b.is(10*time.Second, fmt.Sprintf("document.querySelector(%s)?.ariaDisabled !== 'true'", quote(hold)))
+	b.hold(hold, func() {
+		harness.WaitFor(t, 10*time.Second, "the heater is on", func() bool {
+			says, err := demo.CLI(t, "read", "greenhouse/heater")
+			return err == nil && strings.Contains(says, " on")
+		})
+	})
+	b.is(10*time.Second, `document.querySelector('[data-output="greenhouse/heater"][data-kind=held]')`)
+}
+
+// TestViews: no view is broken, calls another host, or violates the page's own policy; and the page is few
+// files.
+func TestViews(t *testing.T) {
+	t.Parallel()
+	demo := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
+	o := openPage(t, harness.NewPerson(t), demo.Folder)
+	b := newBrowser(t)
+	b.open(o.Link)
+	b.live()
+	if files := run[[]string](b, `performance.getEntriesByType("resource").map(e => new URL(e.name).pathname).filter(p => !p.endsWith("/mcp"))`); len(files) > 5 {
+		t.Errorf("beside the document the page loads %q", files)
+	}
+	b.is(10*time.Second, `document.querySelectorAll("nav [data-nav]").length > 0`)
+	views := run[[]string](b, `[...document.querySelectorAll("nav [data-nav]")].map(a => a.dataset.nav)`)
+	views = append(views, "site?s=demo", "point?s=demo&p=greenhouse/temperature", "point?s=demo&p=greenhouse/heater", "why?s=demo&p=greenhouse/heater")
+	for _, view := range views {
+		run[bool](b, "location.hash = "+quote("#"+view)+", true")
+		b.is(10*time.Second, `document.querySelector("main h2, main h3, main p, main li")`)
+		if text := run[string](b, `document.querySelector("[data-broken]")?.textContent ?? ""`); text != "" {
+			t.Errorf("%s: %s", view, text)
+		}
+	}
+	run[bool](b, "location.hash = '#house', true")
+	b.is(10*time.Second, `document.querySelector("[data-view=house]")`)
+}

@@ -126,7 +126,7 @@ func New(o Options) (*Hosting, error) {
 		Elsewhere: func(principal string) tasks.Elsewhere { return sites.Tasks(principal) },
 		Hosted:    o.Access.Hosts, Moved: here.MovedBefore, AskElsewhere: here.Ask,
 	})
-	if h.Imports, err = openImports(o, h.Manager, h.listed); err != nil {
+	if h.Imports, err = openImports(o, here, h.Manager, h.listed); err != nil {
 		return nil, err
 	}
 	h.Try = trials.New(o.Node, o.Hub, h.Manager, o.Past, o.Access.Now, o.Policy, h.Imports.Draft).Try

@@ -14,9 +14,9 @@ import (
 	"agentsite/node/state"
 )
 
-// openImports reads the agents that came as bundles. A site whose file of them is damaged runs
-// without them.
-func openImports(o Options, m *hosted.Manager, listed func()) (*imports.Store, error) {
+// openImports reads the agents that came as bundles, for the site that agents ask. A site whose file of them
+// is damaged runs without them.
+func openImports(o Options, site agents.Site, m *hosted.Manager, listed func()) (*imports.Store, error) {
 	file, err := o.Folder.ReadAtMost(state.ImportsFile, bundle.MaxImports)
 	if err != nil {
 		return nil, o.Folder.Unusable(err)
@@ -29,7 +29,7 @@ func openImports(o Options, m *hosted.Manager, listed func()) (*imports.Store, e
 		Hosted: m, File: file, Shared: shared, MayShare: o.mayShare, OnShare: listed,
 		WriteShared: func(b []byte) error { return state.WriteAtomic(o.Folder.Path(state.SharedFile), b, 0o600) },
 		Points: func(ctx context.Context, who agents.Principal) ([]agents.Point, error) {
-			list, err := o.Node.Points(ctx, who, agents.SiteRequest{})
+			list, err := site.Points(ctx, who, agents.SiteRequest{})
 			return list.Points, err
 		},
 		Write: func(b []byte) error { return state.WriteAtomic(o.Folder.Path(state.ImportsFile), b, 0o600) },

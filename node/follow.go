@@ -41,7 +41,9 @@ func (n *Node) Follow(
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &follower{valueWatch: newValueWatch(n, p, r), seen: seenWatch{who: p, asks: asks}, place: place, wake: wake, first: true}
+	f := &follower{
+		valueWatch: newValueWatch(n, p, r), seen: seenWatch{who: p, asks: asks}, place: place, wake: wake, first: true,
+	}
 	f.reuse = true
 	f.notes = n.hub.watchers.JoinFunc(f.changes(), nil, wake)
 	n.followers.add(n, f)

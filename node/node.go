@@ -105,7 +105,8 @@ func (n *Node) Use(p agents.Principal, name string) error {
 	}
 	limits, err := n.take(p, agents.Ask{Tool: name}, false)
 	if err == nil && limits != (agents.Limits{}) {
-		err = device.Faultf(device.Denied, "your permission for this has limits that mean nothing here; an owner can grant one with a rate alone")
+		err = device.Faultf(device.Denied,
+			"your permission for this has limits that mean nothing here; an owner can grant one with a rate alone")
 	}
 	if err != nil {
 		return n.refuse(Asked{Who: p.ID, Tool: name}, err)
@@ -126,7 +127,9 @@ func (n *Node) Refuse(p agents.Principal, tool string, err error) error {
 // calls emit from one goroutine, first with the zero Change once no change can be missed. Changes
 // are coalesced for a slow watcher. It is refused, or ends, if p may not see one of the resources,
 // or not any more.
-func (n *Node) Notify(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error {
+func (n *Node) Notify(
+	ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error,
+) error {
 	if err := known(p); err != nil {
 		return err
 	}

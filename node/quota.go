@@ -105,7 +105,8 @@ func (n *Node) Hold(p agents.Principal, q Quota) (Place, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if has := c.held[to]; has >= most || has >= b.own && !to.reserved && c.common(b.own) >= b.common {
-		return Place{}, device.Faultf(device.Busy, "too many %s for you, or for those who share your permission: wait for one to end", b.what)
+		return Place{}, device.Faultf(device.Busy,
+			"too many %s for you, or for those who share your permission: wait for one to end", b.what)
 	}
 	if c.held == nil {
 		c.held = make(map[account]int)

@@ -48,7 +48,10 @@ func (m *Manager) Ask(ctx context.Context, p agents.Principal, r task.Request) (
 	defer m.asking.Unlock()
 	m.repair()
 	m.prune()
-	e := entry{Kind: kindAsked, Agent: r.Agent, Text: r.Text, Arguments: slices.Clone(r.Arguments), Asker: p.ID, Owner: m.Node.Owner(p) == nil, Account: account, Via: r.Via, Context: r.Context}
+	e := entry{
+		Kind: kindAsked, Agent: r.Agent, Text: r.Text, Arguments: slices.Clone(r.Arguments), Asker: p.ID,
+		Owner: m.Node.Owner(p) == nil, Account: account, Via: r.Via, Context: r.Context,
+	}
 	if e.ID, err = newID(p, r.Terms); err != nil {
 		return task.Task{}, err
 	}
@@ -132,7 +135,8 @@ func (m *Manager) replay(p agents.Principal, r task.Request, id string) (t task.
 		return t, before != nil, err
 	}
 	if string(before.asked.Request) != string(digestOf(r)) {
-		return t, false, device.Faultf(device.Invalid, "this key was used to ask for something else; use another one for each request")
+		return t, false, device.Faultf(device.Invalid,
+			"this key was used to ask for something else; use another one for each request")
 	}
 	t, err = m.view(before, id)
 	return t, true, err
@@ -174,12 +178,14 @@ func (m *Manager) check(p agents.Principal, r task.Request, e *entry) error {
 		return device.Faultf(device.Invalid, "context has at most %d printable characters of ASCII", maxContext)
 	case len(r.Arguments) > maxArgs:
 		return device.Faultf(device.Invalid, "arguments are %d bytes; at most %d are taken", len(r.Arguments), maxArgs)
-	case r.Arguments != nil && (e.Arguments == nil || jsontext.Value(e.Arguments).Kind() != '{' || (*jsontext.Value)(&e.Arguments).Canonicalize() != nil):
+	case r.Arguments != nil && (e.Arguments == nil || jsontext.Value(e.Arguments).Kind() != '{' ||
+		(*jsontext.Value)(&e.Arguments).Canonicalize() != nil):
 		return device.Faultf(device.Invalid, "arguments have to be a JSON object")
 	case skill.Input == nil && e.Arguments != nil && string(e.Arguments) != "{}":
 		return device.Faultf(device.Invalid, "%s takes no arguments; leave them out", e.Skill)
 	case len(r.Via) > agents.MaxVia:
-		return device.Faultf(device.Denied, "this was asked through %d sites and agents; a task may come through %d", len(r.Via), agents.MaxVia)
+		return device.Faultf(device.Denied,
+			"this was asked through %d sites and agents; a task may come through %d", len(r.Via), agents.MaxVia)
 	case slices.ContainsFunc(r.Via, func(name string) bool { return len(name) > maxName }):
 		return device.Faultf(device.Invalid, "agentsite/via: a name of a site or an agent has at most %d bytes", maxName)
 	}
@@ -229,7 +235,8 @@ func (m *Manager) room(p agents.Principal, account string) error {
 	case m.closed:
 		return device.Faultf(device.Unavailable, "%w", errEnding)
 	case own >= maxAccount:
-		return device.Faultf(device.Busy, "%d tasks of yours, or of those who share your permission, have not ended: wait for one, or cancel it", own)
+		return device.Faultf(device.Busy,
+			"%d tasks of yours, or of those who share your permission, have not ended: wait for one, or cancel it", own)
 	case len(m.live) >= maxLive || most < maxLive && others >= most:
 		return device.Faultf(device.Busy, "too many tasks have not ended here: wait for one to end")
 	}

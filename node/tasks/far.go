@@ -337,7 +337,8 @@ func (f *far) cancelThere() string {
 			return "it was canceled there"
 		case err == nil && t.State.Ended():
 			return "it had ended there meanwhile"
-		case err == nil, device.AsFault(err).Kind != device.Offline, f.at.Refused(f.site) != nil, f.m.ending(), device.Sleep(ctx, farRetryMin) != nil:
+		case err == nil, device.AsFault(err).Kind != device.Offline, f.at.Refused(f.site) != nil, f.m.ending(),
+			device.Sleep(ctx, farRetryMin) != nil:
 			return ""
 		}
 	}
@@ -364,7 +365,8 @@ func (w *work) cancelFar() {
 		e.Says = f.cancelThere()
 	}
 	if e.Says == "" {
-		e.Fault, e.Says = string(device.UnknownOutcome), site+" was not told of the end; what it was asked for may go on there until its own end"
+		e.Fault = string(device.UnknownOutcome)
+		e.Says = site + " was not told of the end; what it was asked for may go on there until its own end"
 	}
 	if err := w.m.commit(w.j, e, false); err != nil {
 		w.broken = err

@@ -129,7 +129,8 @@ var _ task.Host = (*Manager)(nil)
 func New(o Options) *Manager {
 	return &Manager{
 		Options: o, disk: folder(o.Folder), wake: make(chan struct{}, 1), asking: device.NewMutex(),
-		live: make(map[string]*job), turns: turns{at: make(map[string]*job), before: make(map[turnKey]int64)}, ended: make(map[string]*past),
+		live: make(map[string]*job), turns: turns{at: make(map[string]*job), before: make(map[turnKey]int64)},
+		ended: make(map[string]*past),
 	}
 }
 
@@ -306,7 +307,8 @@ func (m *Manager) finish(j *job, why error) {
 	case errCanceled, errRevoked:
 		e.State = string(task.Canceled)
 	case errLate:
-		e.Fault, e.Says = string(device.Expired), "it was not done within "+device.FormatDuration(time.Duration(j.asked.Left)*time.Millisecond)
+		left := time.Duration(j.asked.Left) * time.Millisecond
+		e.Fault, e.Says = string(device.Expired), "it was not done within "+device.FormatDuration(left)
 	case errGone, errChanged:
 		e.Fault = string(device.Unavailable)
 	default:

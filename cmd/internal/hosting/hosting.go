@@ -101,7 +101,9 @@ func New(o Options) (*Hosting, error) {
 	sites := remote.NewSites(openElsewhere(&o, out))
 	here := withOthers(o.Node, sites)
 	h := &Hosting{sites: sites, out: out, hub: o.Hub, claimed: o.Access.Claimed}
-	children := mcp.World{Book: book, Version: o.Version, Secrets: filepath.Dir(o.File), Changed: func() { h.Manager.Rehost() }}
+	children := mcp.World{
+		Book: book, Version: o.Version, Secrets: filepath.Dir(o.File), Changed: func() { h.Manager.Rehost() },
+	}
 	models, err := openModels(o, func() *imports.Store { return h.Imports })
 	if err != nil {
 		return nil, err
@@ -136,7 +138,8 @@ func New(o Options) (*Hosting, error) {
 // registry returns the World of the reporter to an AIOS registry.
 func (h *Hosting) registry(o Options) aios.World {
 	return aios.World{
-		Version: o.Version, Claimed: o.Access.Claimed, Tasks: func() task.Host { return h.Tasks }, Now: func() time.Time { t, _ := o.Access.Now(); return t },
+		Version: o.Version, Claimed: o.Access.Claimed, Tasks: func() task.Host { return h.Tasks },
+		Now:  func() time.Time { t, _ := o.Access.Now(); return t },
 		Node: func(registry string) string { return o.Key.Derive("aios " + registry).ID().String() },
 	}
 }

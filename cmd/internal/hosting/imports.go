@@ -47,7 +47,8 @@ func openImports(o Options, site agents.Site, m *hosted.Manager, listed func()) 
 // are in it.
 func (o *Options) mayShare() error {
 	if o.Internet == nil || o.Internet.Realm == "" || o.Internet.Realm == discovery.PublicRealm().Name {
-		return device.Faultf(device.Invalid, "this site is in no realm with a secret, so that nobody could fetch it; write one under internet: realm:, or give the file away in another way")
+		return device.Faultf(device.Invalid, "this site is in no realm with a secret, so that nobody could fetch it; "+
+			"write one under internet: realm:, or give the file away in another way")
 	}
 	return nil
 }

@@ -86,7 +86,8 @@ func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version stri
 		sites.only = k.DID
 	}
 	all := group.New(sites.list)
-	callers := node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI)}) // knows who calls; a move is recorded by its site
+	// It knows who calls. A move is recorded by its site.
+	callers := node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI)})
 	catalog := tools.New(all, callers)
 	catalog.Tasks = all.Tasks()
 

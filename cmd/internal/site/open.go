@@ -111,7 +111,8 @@ func (s *site) openNode(ctx context.Context) (err error) {
 func (s *site) listenHTTP() (err error) {
 	s.http, err = net.Listen("tcp", s.listen.Listen)
 	if err != nil {
-		return fmt.Errorf("HTTP cannot listen: %w; choose another port with --listen, or under http: in the configuration", err)
+		return fmt.Errorf(
+			"HTTP cannot listen: %w; choose another port with --listen, or under http: in the configuration", err)
 	}
 	s.onCleanUp(func() { s.http.Close() })
 	s.resource = s.url() + "/mcp"
@@ -182,7 +183,8 @@ func (s *site) joinNetwork() (err error) {
 
 // listenSockets opens the sockets for this machine: the owner's and the agents'.
 func (s *site) listenSockets() error {
-	for name, socket := range map[string]*net.Listener{state.OwnerSocket: &s.ownerSocket, state.AgentSocket: &s.agentSocket} {
+	sockets := map[string]*net.Listener{state.OwnerSocket: &s.ownerSocket, state.AgentSocket: &s.agentSocket}
+	for name, socket := range sockets {
 		ln, err := stdio.ListenOr(s.Folder.Path(name), s.Folder.RuntimePath(name))
 		if err != nil {
 			return err

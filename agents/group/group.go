@@ -213,7 +213,7 @@ func joined(all []*member) *agents.Offer {
 		case t.Whole != nil:
 			for _, m := range all {
 				if m.had == nil || *t.Whole(m.had) { // nobody knows what a site offers that was never reached
-					o.Sites[t.Op] = append(o.Sites[t.Op], m.name)
+					o.Sites[t.Of.Operation] = append(o.Sites[t.Of.Operation], m.name)
 					*t.Whole(o) = true
 				}
 			}
@@ -245,7 +245,7 @@ var wholes = func() map[agents.Operation]func(*agents.Offer) *bool {
 	all := make(map[agents.Operation]func(*agents.Offer) *bool)
 	for _, t := range op.Tools {
 		if t.Whole != nil {
-			all[t.Op] = t.Whole
+			all[t.Of.Operation] = t.Whole
 		}
 	}
 	return all
@@ -257,7 +257,7 @@ func offered(o *agents.Offer, c call) []string {
 		return o.Read
 	}
 	for _, t := range op.Tools {
-		if t.Op == c.op && t.Points != nil && t.Value.Type() == c.value.Type() {
+		if t.Of.Operation == c.op && t.Points != nil && t.Value.Type() == c.value.Type() {
 			return *t.Points(o)
 		}
 	}

@@ -16,19 +16,14 @@ type Operation struct {
 	Field           string       // of the request: the point, or the points; "" of an operation on a whole site
 	Request, Answer reflect.Type // structs that encode by their json tags
 	One             reflect.Type // the answer of one site, where each site of a group has its own; else nil
-	// Do decodes a request, and asks a site. Errors are those of agents.Site, and *Malformed where
-	// the site was not asked.
-	Do func(ctx context.Context, s agents.Site, p agents.Principal, request Decoder, t agents.Terms) (any, error)
+	// Decode decodes a request, and returns a pointer to it. It does not refer to what it was decoded from.
+	Decode func(Decoder) (any, error)
+	// Ask asks a site, as the method of agents.Site does, with a request of Decode, whose terms it sets.
+	Ask func(ctx context.Context, s agents.Site, p agents.Principal, request any, t agents.Terms) (any, error)
 }
 
 // Decoder decodes a request into the struct that into points to. It refuses an unknown member.
 type Decoder interface{ Decode(into any) error }
-
-// Malformed is the error of a request that could not be decoded.
-type Malformed struct{ Err error }
-
-func (m *Malformed) Error() string { return m.Err.Error() }
-func (m *Malformed) Unwrap() error { return m.Err }
 
 // The operations.
 var (
@@ -69,13 +64,11 @@ func operation[R, A any, P interface {
 	return &Operation{
 		Operation: o, Name: name, Description: description, Example: example, Field: field,
 		Request: reflect.TypeFor[R](), Answer: answer, One: one,
-		Do: func(ctx context.Context, s agents.Site, p agents.Principal, d Decoder, t agents.Terms) (any, error) {
-			var r R
-			if err := d.Decode(&r); err != nil {
-				return nil, &Malformed{err}
-			}
-			P(&r).SetTerms(t)
-			answer, err := do(s, ctx, p, r)
+		Decode: func(d Decoder) (any, error) { r := P(new(R)); return r, d.Decode(r) },
+		Ask: func(ctx context.Context, s agents.Site, p agents.Principal, request any, t agents.Terms) (any, error) {
+			r := request.(P)
+			r.SetTerms(t)
+			answer, err := do(s, ctx, p, *r)
 			if err != nil {
 				return nil, err
 			}
@@ -84,9 +77,11 @@ func operation[R, A any, P interface {
 	}
 }
 
-// Of is Do of one site, whose answer stands for itself.
-func (o *Operation) Of(ctx context.Context, s agents.Site, p agents.Principal, request Decoder, t agents.Terms) (any, error) {
-	answer, err := o.Do(ctx, s, p, request, t)
+// AskOne is Ask of one site, whose answer stands for itself.
+func (o *Operation) AskOne(
+	ctx context.Context, s agents.Site, p agents.Principal, request any, t agents.Terms,
+) (any, error) {
+	answer, err := o.Ask(ctx, s, p, request, t)
 	if all, ok := answer.(interface{ Only() any }); ok {
 		return all.Only(), err
 	}
@@ -97,7 +92,7 @@ func (o *Operation) Of(ctx context.Context, s agents.Site, p agents.Principal, r
 func (o *Operation) Offered(offer *agents.Offer) (points []string, offered bool) {
 	for _, t := range Tools {
 		switch {
-		case t.Op != o.Operation:
+		case t.Of != o:
 		case t.Whole != nil:
 			return nil, *t.Whole(offer)
 		case t.Points == nil:

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/op"
 	"agentsite/agents/task"
 	"agentsite/device"
 
@@ -93,7 +92,7 @@ func (c *Catalog) ask(ctx context.Context, p agents.Principal, call Call) (Resul
 		return Result{}, invalid("%s: %w", AskAgent, err)
 	}
 	if err := in.check(); err != nil {
-		return Result{}, &op.Malformed{Err: err}
+		return Result{}, &malformed{err}
 	}
 	if c.Hold != nil && !in.Cancel { // a call that releases outputs waits for no slot
 		leave, err := c.Hold(p)

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"agentsite/agents"
-	"agentsite/agents/op"
 	"agentsite/agents/task"
 	"agentsite/device"
 )
@@ -121,8 +120,8 @@ func (c *Catalog) Call(ctx context.Context, p agents.Principal, call Call) (Resu
 	terms := call.Terms
 	terms.Approval = call.Exchange.State
 	res, err := d.call(ctx, c.site, p, o, call.Args, terms)
-	if wrong, ok := errors.AsType[*op.Malformed](err); ok && d.hints.ReadOnly {
-		return Result{}, wrong.Err
+	if wrong, ok := errors.AsType[*malformed](err); ok && d.hints.ReadOnly {
+		return Result{}, wrong.error
 	}
 	return c.called(p, call, res, err)
 }
@@ -133,11 +132,14 @@ func (c *Catalog) called(p agents.Principal, call Call, res Result, err error) (
 	if needs, ok := errors.AsType[*agents.ApprovalNeeded](err); ok {
 		return Result{NeedInput: needInput(needs, call.Exchange)}, nil
 	}
-	if wrong, ok := errors.AsType[*op.Malformed](err); ok {
-		return Result{}, c.hosted.Refuse(p, call.Tool, wrong.Err)
+	if wrong, ok := errors.AsType[*malformed](err); ok {
+		return Result{}, c.hosted.Refuse(p, call.Tool, wrong.error)
 	}
 	return res, err
 }
+
+// malformed is the error of arguments that no operation was asked with.
+type malformed struct{ error }
 
 // needInput renders that an owner has to approve a call. A client that can ask its person does, so
 // that the person reads the requirement.
@@ -164,5 +166,5 @@ func (c *Catalog) Watch(ctx context.Context, p agents.Principal, r agents.WatchR
 
 // invalid is a malformed request.
 func invalid(format string, args ...any) error {
-	return &op.Malformed{Err: device.Faultf(device.Invalid, format, args...)}
+	return &malformed{device.Faultf(device.Invalid, format, args...)}
 }

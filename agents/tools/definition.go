@@ -3,7 +3,6 @@ package tools
 import (
 	"cmp"
 	"context"
-	"errors"
 	"reflect"
 	"slices"
 
@@ -15,10 +14,9 @@ import (
 // definition renders one operation as a tool.
 type definition struct {
 	op.Tool
-	hints  Hints
-	input  reflect.Type // the arguments
-	output func(group bool) ([]byte, error)
-	call   func(context.Context, agents.Site, agents.Principal, *agents.Offer, Args, agents.Terms) (Result, error)
+	hints   Hints
+	input   reflect.Type                           // the arguments
+	request func(*agents.Offer, Args) (any, error) // of the operation
 }
 
 // names returns the possible values of the argument that names points, or the site in a group, and
@@ -26,10 +24,10 @@ type definition struct {
 func (d *definition) names(o *agents.Offer) (names []string, offered bool) {
 	switch {
 	case d.Whole != nil:
-		return o.Sites[d.Op], *d.Whole(o)
+		return o.Sites[d.Of.Operation], *d.Whole(o)
 	case d.Points != nil:
 		names = *d.Points(o)
-		if d.Op == agents.OpHistory && slices.Equal(names, o.Read) {
+		if d.Of == op.History && slices.Equal(names, o.Read) {
 			return nil, len(names) > 0 // they are listed once, and a model has less to read
 		}
 		return names, len(names) > 0
@@ -46,10 +44,10 @@ var (
 
 // definitions are all tools, in the order in which they are listed.
 var definitions = []definition{
-	operation(op.ListPoints, op.Points, readOnly),
-	operation(op.ReadPoints, op.Read, readOnly),
-	operation(op.ReadHistory, op.History, readOnly),
-	operation(op.ExplainPoint, op.Why, readOnly),
+	operation(op.ListPoints, readOnly),
+	operation(op.ReadPoints, readOnly),
+	operation(op.ReadHistory, readOnly),
+	operation(op.ExplainPoint, readOnly),
 	move(op.SwitchOutput, moves, func(o *agents.Offer, in *switchArgs) (r agents.MoveRequest, err error) {
 		if in.On == nil {
 			return r, missing(o, "output", in.Output, device.Bool(true), o.Switch, "on")
@@ -65,85 +63,77 @@ var definitions = []definition{
 	move(op.ReleaseOutput, repeats, func(_ *agents.Offer, in *releaseArgs) (agents.MoveRequest, error) {
 		return agents.MoveRequest{Output: in.Output}, nil
 	}),
-	operation(op.EmergencyStop, op.Stop, stopHints),
-	operation(op.ShowText, op.Show, repeats),
-	operation(op.CaptureImage, op.Capture, Hints{ReadOnly: true}),
-	operation(op.SiteStatus, op.Status, readOnly),
+	operation(op.EmergencyStop, stopHints),
+	operation(op.ShowText, repeats),
+	operation(op.CaptureImage, Hints{ReadOnly: true}),
+	operation(op.SiteStatus, readOnly),
 }
 
 // missing is the error of a required argument that is left out, after the name before it.
 func missing(o *agents.Offer, field, name string, v device.Value, offered []string, absent string) error {
 	if err := o.CheckPoint(agents.OpMove, field, name, v, offered); err != nil {
-		return &op.Malformed{Err: err}
+		return &malformed{err}
 	}
 	return invalid("%s is missing", absent)
 }
 
 // operation defines a tool whose arguments are the request of an operation.
-func operation(t op.Tool, of *op.Operation, hints Hints) definition {
-	return definition{
-		Tool: t, hints: hints, input: of.Request, output: outputOf(of),
-		call: func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, args Args, terms agents.Terms) (res Result, err error) {
-			request, do := op.Decoder(args), of.Do
-			if o.Sites == nil {
-				do = of.Of
-				if t.Field == "" {
-					request = nothing{args}
-				}
-			}
-			res.Value, err = do(ctx, s, p, request, terms)
-			if wrong, ok := errors.AsType[*op.Malformed](err); ok {
-				err = invalid("%s: %w", t.Name, wrong.Err)
-			}
-			if err != nil {
-				return Result{}, err
-			}
-			if picture, ok := res.Value.(agents.Picture); ok {
-				res.Content = []Content{{Image: &Blob{MIME: picture.MIME, Data: picture.Data}}}
-			}
-			return res, nil
-		},
-	}
+func operation(t op.Tool, hints Hints) definition {
+	return definition{t, hints, t.Of.Request, func(o *agents.Offer, args Args) (any, error) {
+		if t.Of.Field == "" && o.Sites == nil {
+			return new(agents.SiteRequest), args.Decode(new(struct{}))
+		}
+		return t.Of.Decode(args)
+	}}
 }
-
-// nothing are the arguments of a tool that takes none.
-type nothing struct{ Args }
-
-func (n nothing) Decode(any) error { return n.Args.Decode(new(struct{})) }
 
 // move defines a tool that moves an output, with arguments In.
 func move[In any](t op.Tool, hints Hints, of func(*agents.Offer, *In) (agents.MoveRequest, error)) definition {
-	return definition{
-		Tool: t, hints: hints, input: reflect.TypeFor[In](), output: outputOf(op.Move),
-		call: func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, args Args, terms agents.Terms) (res Result, err error) {
-			var in In
-			if err := args.Decode(&in); err != nil {
-				return res, invalid("%s: %w", t.Name, err)
-			}
-			r, err := of(o, &in)
-			if err != nil {
-				return res, err
-			}
-			r.Terms = terms
-			out, err := s.Move(ctx, p, r)
-			if err != nil {
-				return res, err
-			}
-			return Result{Value: out}, nil
-		},
+	return definition{t, hints, reflect.TypeFor[In](), func(o *agents.Offer, args Args) (any, error) {
+		var both struct { // one allocation
+			in In
+			r  agents.MoveRequest
+		}
+		err := args.Decode(&both.in)
+		if err == nil {
+			both.r, err = of(o, &both.in)
+		}
+		return &both.r, err
+	}}
+}
+
+// call calls the tool. An error is *malformed where the site was not asked.
+func (d *definition) call(
+	ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, args Args, terms agents.Terms,
+) (res Result, err error) {
+	r, err := d.request(o, args)
+	if _, ok := err.(*malformed); err != nil && !ok {
+		err = invalid("%s: %w", d.Name, err)
 	}
+	if err != nil {
+		return res, err
+	}
+	if o.Sites == nil {
+		res.Value, err = d.Of.AskOne(ctx, s, p, r, terms)
+	} else {
+		res.Value, err = d.Of.Ask(ctx, s, p, r, terms)
+	}
+	if picture, ok := res.Value.(agents.Picture); ok {
+		res.Content = []Content{{Image: &Blob{MIME: picture.MIME, Data: picture.Data}}}
+	}
+	return res, err
 }
 
 // render returns the tool of an offer, with the possible names of its points or sites.
 func (d *definition) render(o *agents.Offer, names []string) (out Tool, err error) {
 	out = Tool{Name: d.Name, Description: d.Description, Hints: d.hints}
-	if d.Field == "" && o.Sites == nil {
+	if d.Of.Field == "" && o.Sites == nil {
 		out.Input, err = inputSchema(reflect.TypeFor[struct{}](), "", nil)
 	} else {
-		out.Input, err = inputSchema(d.input, cmp.Or(d.Field, "site"), names)
+		out.Input, err = inputSchema(d.input, cmp.Or(d.Of.Field, "site"), names)
 	}
 	if err == nil {
-		out.Output, err = d.output(o.Sites != nil)
+		out.Output, err = outputOf(d.Of, o.Sites != nil)
 	}
 	return out, err
 }

@@ -50,22 +50,20 @@ var (
 
 // outputOf returns the schema of an operation's results: those of a site or of a group. Those of
 // OpWhy explain themselves.
-func outputOf(o *op.Operation) func(group bool) ([]byte, error) {
-	return func(group bool) ([]byte, error) {
-		switch {
-		case o == op.Why:
-			return []byte(`{"type":"object"}`), nil
-		case o.One != nil && group:
-			return outputSchema(o.Answer, nil)
-		case o == op.Stop:
-			return outputSchema(o.One, []string{"site"}) // which only says whose it is in a group
-		case o.One != nil:
-			return outputSchema(o.One, nil)
-		case group:
-			return outputSchema(o.Answer, siteOnly)
-		}
-		return outputSchema(o.Answer, groupOnly)
+func outputOf(o *op.Operation, group bool) ([]byte, error) {
+	switch {
+	case o == op.Why:
+		return []byte(`{"type":"object"}`), nil
+	case o.One != nil && group:
+		return outputSchema(o.Answer, nil)
+	case o == op.Stop:
+		return outputSchema(o.One, []string{"site"}) // which only says whose it is in a group
+	case o.One != nil:
+		return outputSchema(o.One, nil)
+	case group:
+		return outputSchema(o.Answer, siteOnly)
 	}
+	return outputSchema(o.Answer, groupOnly)
 }
 
 // outputSchema returns the schema of a result with the names of its members, but without

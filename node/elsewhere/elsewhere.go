@@ -288,7 +288,7 @@ func (s *Site) join(p agents.Principal, here, there *agents.Offer) (*agents.Offe
 		}
 		list := slices.Clip(*t.Points(here))
 		for _, address := range *t.Points(there) {
-			if s.sees(p, t.Op, address, t.Value) == nil {
+			if s.sees(p, t.Of.Operation, address, t.Value) == nil {
 				list = append(list, address)
 			}
 		}

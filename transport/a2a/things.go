@@ -84,18 +84,17 @@ func (h *things) order(
 			asked.Name, strings.Join(operationNames(), ", "))
 	}
 	o := op.Operations[i]
-	v, err := o.Do(ctx, h.node, c.who, asked, terms)
+	r, err := o.Decode(asked)
+	if err != nil {
+		return t, nil, invalid("data", err)
+	}
+	v, err := o.Ask(ctx, h.node, c.who, r, terms)
 	var needs *agents.ApprovalNeeded
-	var wrong *op.Malformed
 	switch {
 	case errors.As(err, &needs) && o != op.Capture: // a task has no place for its picture
 		terms.Approval = needs.State
-		asked.Request = asked.Request.Clone()
-		return h.wait(c, needs, func(ctx context.Context) (any, error) {
-			return o.Do(ctx, h.node, c.who, asked, terms)
-		}), nil, nil
-	case errors.As(err, &wrong):
-		return t, nil, invalid("data", wrong.Err)
+		again := func(ctx context.Context) (any, error) { return o.Ask(ctx, h.node, c.who, r, terms) }
+		return h.wait(c, needs, again), nil, nil
 	case err != nil:
 		return t, nil, err
 	}

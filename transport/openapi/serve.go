@@ -2,7 +2,6 @@ package openapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -19,11 +18,11 @@ import (
 
 // do asks the operation of a call.
 func (a api) do(ctx context.Context, c *call) (any, error) {
-	v, err := c.does.Of(ctx, a.Node, c.Who, request{c}, c.terms)
-	if wrong, ok := errors.AsType[*op.Malformed](err); ok {
-		return nil, a.refuse(c, wrong.Err)
+	r, err := c.does.Decode(request{c})
+	if err != nil {
+		return nil, a.refuse(c, err)
 	}
-	return v, err
+	return c.does.AskOne(ctx, a.Node, c.Who, r, c.terms)
 }
 
 // request is the request of a call's operation, in the path, the query and the body.

@@ -142,7 +142,11 @@ func (s server) invokeSite(ctx context.Context, who agents.Principal, name strin
 	case op.Stop:
 		input = nil
 	}
-	return does.Of(ctx, s.Node, who, inputReader(input), terms)
+	r, err := does.Decode(inputReader(input))
+	if err != nil {
+		return nil, err
+	}
+	return does.AskOne(ctx, s.Node, who, r, terms)
 }
 
 // inputReader is the input of an action, which may be missing.

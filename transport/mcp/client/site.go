@@ -155,7 +155,7 @@ func offerOf(list []Tool) *agents.Offer {
 		case known.Whole != nil:
 			*known.Whole(o) = true
 		case known.Points != nil:
-			*known.Points(o) = t.enum(known.Field)
+			*known.Points(o) = t.enum(known.Of.Field)
 		}
 	}
 	if seen[op.ReadHistory.Name] && o.History == nil { // it lists no points where they are those of read_points

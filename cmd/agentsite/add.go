@@ -25,7 +25,7 @@ type addition struct {
 }
 
 func (a *app) addCommand() *cobra.Command {
-	var file, driver string
+	var file, root, driver string
 	var set []string
 	var dry, yes, keep bool
 	cmd := &cobra.Command{
@@ -44,7 +44,7 @@ before if the part does not answer.`,
 			if err := a.refuseURL("add"); err != nil {
 				return err
 			}
-			at, end, err := a.configured(cmd.Context(), file)
+			at, end, err := a.configured(cmd.Context(), file, root)
 			if err != nil {
 				return err
 			}
@@ -67,6 +67,8 @@ before if the part does not answer.`,
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the part also where it does not answer")
 	cmd.Flags().StringVar(&file, "config", "", "change this file alone, and no running site")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
+	cmd.Flags().StringVar(&root, "root", "", "")
+	cmd.Flags().MarkHidden("root")
 	cmd.RegisterFlagCompletionFunc("driver", func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		return completeDrivers(cmd, nil, word)
 	})
@@ -207,11 +209,17 @@ func (p *addition) add(ctx context.Context, dry, yes, keep bool) error {
 		}
 	}
 	out := addResult{Device: p.name, File: now.File, Change: changed(now.Text, text), Warnings: checked.Warnings}
-	for _, w := range checked.Warnings {
+	cfg, err := config.Parse(now.File, []byte(text), site.AllDrivers())
+	if err == nil && p.at.root() != elsewhere {
+		for _, f := range ops.PartFindings(ctx, cfg, p.name, p.at.root()) {
+			out.Warnings = append(out.Warnings, strings.TrimSuffix(f.Subject+": "+f.Says+"; "+f.Do, "; "))
+		}
+	}
+	for _, w := range out.Warnings {
 		fmt.Fprintf(p.errs, "warning: %s\n", continued(w))
 	}
 	if !p.json {
-		if err := p.show(out, text); err != nil {
+		if err := p.show(out, cfg); err != nil {
 			return err
 		}
 	}
@@ -254,9 +262,10 @@ func (p *addition) showMistakes(file, text string, all []acts.Mistake) {
 	}
 }
 
-// show prints the pins of the new device, where a person looks, and the change.
-func (p *addition) show(out addResult, text string) error {
-	if cfg, err := config.Parse(out.File, []byte(text), site.AllDrivers()); p.asks && err == nil {
+// show prints the pins of the new device, where a person looks, and the change. cfg is nil where this program
+// cannot read the new text.
+func (p *addition) show(out addResult, cfg *config.Site) error {
+	if p.asks && cfg != nil {
 		pins, there := ops.PinoutOf(cfg, p.at.root()), false
 		for _, pos := range pins.Positions {
 			for i, name := range pos.Devices {

@@ -18,44 +18,50 @@ type configuration interface {
 	// replace returns the digest of the new text.
 	replace(ctx context.Context, now acts.Configuration, c acts.NewConfiguration) (string, error)
 	next() string // what is to do once it is replaced, for the end of a sentence
-	root() string // of the board; see ops.PinoutOf
+	root() string // of the board: "" is this machine's
 }
 
 // configured returns the configuration of the site that the flags name or that runs here, and else the file,
 // with what ends its use. A named file is changed alone. So is agentsite.yaml where the demonstration runs.
-func (a *app) configured(ctx context.Context, file string) (configuration, func(), error) {
+func (a *app) configured(ctx context.Context, file, root string) (configuration, func(), error) {
 	nothing := func() {}
 	if file != "" {
-		return &fileAlone{name: file}, nothing, a.requireLocal("--config")
+		return &fileAlone{name: file, board: root}, nothing, a.requireLocal("--config")
 	}
 	folder, err := a.siteFolder()
 	if err != nil {
 		return nil, nothing, err
 	}
 	if a.namedSite() == "" && a.peer == "" && !folder.Running() {
-		return &fileAlone{folder: folder}, nothing, nil
+		return &fileAlone{folder: folder, board: root}, nothing, nil
 	}
 	s, err := a.dial()
 	if err != nil {
 		return nil, nothing, err
 	}
 	if a.site != "" || a.peer != "" {
-		return siteInUse{s}, func() { s.Close() }, nil
+		return siteInUse{s, elsewhere}, func() { s.Close() }, nil
 	}
 	health, err := callOwner(ctx, s, acts.HealthAct, acts.None{})
 	if err == nil && health.Configuration == "" {
 		s.Close()
 		a.note("a demonstration runs here, which has no configuration: the part is for the file %s", config.DefaultFile)
-		return &fileAlone{folder: folder}, nothing, nil
+		return &fileAlone{folder: folder, board: root}, nothing, nil
 	}
 	if err != nil {
 		s.Close()
 	}
-	return siteInUse{s}, func() { s.Close() }, err
+	return siteInUse{s, root}, func() { s.Close() }, err
 }
 
+// elsewhere is the root of a board that is not this machine's.
+const elsewhere = "/none"
+
 // siteInUse is the configuration of a running site.
-type siteInUse struct{ *session }
+type siteInUse struct {
+	*session
+	board string
+}
 
 func (s siteInUse) read(ctx context.Context) (acts.Configuration, error) {
 	return callOwner(ctx, s.session, acts.ConfigurationAct, acts.None{})
@@ -76,18 +82,13 @@ func (s siteInUse) replace(ctx context.Context, _ acts.Configuration, c acts.New
 
 func (siteInUse) next() string { return ", and the site uses it" }
 
-// root is no board of this machine where the site is elsewhere.
-func (s siteInUse) root() string {
-	if s.app.site != "" || s.app.peer != "" {
-		return "/none"
-	}
-	return ""
-}
+func (s siteInUse) root() string { return s.board }
 
 // fileAlone is a file that no running site is asked about.
 type fileAlone struct {
 	name   string // "" is agentsite.yaml, which is made where it is not there
 	folder state.Folder
+	board  string
 	before []byte // nil where there is no file
 }
 
@@ -118,7 +119,7 @@ func (f *fileAlone) check(_ context.Context, text string) (out acts.Checked, _ e
 }
 
 func (f *fileAlone) scan(ctx context.Context) (acts.Scanned, error) {
-	found, err := ops.Scan(ctx, ops.ScanOptions{Config: f.name, Drivers: site.AllDrivers(), Folder: f.folder})
+	found, err := ops.Scan(ctx, ops.ScanOptions{Config: f.name, Drivers: site.AllDrivers(), Folder: f.folder, Root: f.board})
 	if err != nil {
 		return acts.Scanned{}, err
 	}
@@ -139,4 +140,4 @@ func (f *fileAlone) next() string {
 	return "; agentsite run uses it"
 }
 
-func (f *fileAlone) root() string { return "" }
+func (f *fileAlone) root() string { return f.board }

@@ -30,7 +30,7 @@ the drivers and agents of that site, and config replace has the site use it.`,
 			if a.json {
 				return a.printJSON(c)
 			}
-			a.note("for config replace --digest: %s", c.Digest)
+			a.note("for config replace --digest: %s", acts.Digest([]byte(c.Text)))
 			switch {
 			case a.out.terminal():
 				c.Text = cleanLines(c.Text)

@@ -1,11 +1,13 @@
 package ops
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/node/acts"
 	"agentsite/node/config"
@@ -50,7 +52,8 @@ func PartKeys(d driver.Driver, all []driver.Driver) (ask []config.Key) {
 	return ask
 }
 
-// CheckSetting returns what is wrong with one key of a device with that driver, whatever its others are.
+// CheckSetting returns what is wrong with one key of a device with that driver, whatever its others are. What the
+// driver itself finds is left to the check of the whole.
 func CheckSetting(name string, s config.Setting, drivers []driver.Driver) error {
 	base := config.NewFile("x")
 	text, err := config.Edit("", base, "x", []config.Setting{{Key: "driver", Value: name}})
@@ -71,4 +74,18 @@ func CheckSetting(name string, s config.Setting, drivers []driver.Driver) error 
 		}
 	}
 	return nil
+}
+
+// PartFindings returns what doctor says of one device of a configuration on the board at root, but for notes,
+// before the site has it.
+func PartFindings(ctx context.Context, cfg *config.Site, name, root string) []driver.Finding {
+	one := &config.Site{}
+	for _, d := range cfg.Devices {
+		if d.Name == name {
+			one.Devices = append(one.Devices, d)
+		}
+	}
+	b := board.On(board.Machine{Root: root})
+	all := slices.Concat(unprepared(one, root), b.Findings(ctx, uses(one, false)), b.PowerOn(holds(one)))
+	return slices.DeleteFunc(all, func(f driver.Finding) bool { return f.Subject != name || f.Severity == driver.Note })
 }

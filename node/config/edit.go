@@ -18,6 +18,8 @@ type Setting struct {
 	Value string `json:"value,omitzero"` // "" removes the key
 }
 
+const maxSettings = 64 // at once; each costs a reading of the file
+
 // settingForm is the form of a key that can be set.
 var settingForm = lazy(`^[a-z][a-z0-9_]*$`)
 
@@ -32,6 +34,9 @@ func Edit(file string, text []byte, name string, keys []Setting) ([]byte, error)
 	d, err := readDocument(file, text)
 	if err != nil {
 		return nil, err
+	}
+	if len(keys) > maxSettings {
+		return nil, device.Faultf(device.Invalid, "more than %d keys at once; no device has so many", maxSettings)
 	}
 	for i, s := range keys {
 		if !settingForm().MatchString(s.Key) {

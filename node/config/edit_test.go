@@ -64,6 +64,7 @@ func TestEditRefuses(t *testing.T) {
 		"a name with a colon":    {head, "a: b", set},
 		"a key with a colon":     {head, "a", []Setting{{"a: b", "1"}}},
 		"a key twice":            {head, "a", append(set, set...)},
+		"too many keys":          {head, "a", make([]Setting, maxSettings+1)},
 		"a device in a word":     {head + "  a: probe\n", "a", set},
 		"a list of devices":      {head + "  - a\n", "a", set},
 		"a tab":                  {head + "\ta: { driver: probe }\n", "a", set},

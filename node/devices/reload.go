@@ -97,7 +97,7 @@ func (m *Manager) reload(ctx context.Context) error {
 	}
 	var refused error
 	if !next.equal(m.Plan) {
-		swapped := false
+		unsafe, swapped := m.unsafe(kept), false
 		err := m.Outputs.Change(ctx, proc.Change{
 			Policies: next.policies, Before: m.Plan.text, Between: m.Plan.transition(next), After: next.text,
 			Swap: func() error {
@@ -118,7 +118,7 @@ func (m *Manager) reload(ctx context.Context) error {
 			m.Plan = next
 		}
 		settling, cancel := context.WithTimeout(ctx, SettleTimeout)
-		if err := m.Outputs.Settle(settling); err != nil {
+		if err := m.Outputs.Settle(settling, unsafe...); err != nil {
 			problems = append(problems, err.Error())
 		}
 		cancel()
@@ -183,6 +183,18 @@ func (m *Manager) reload(ctx context.Context) error {
 		return device.Faultf(device.Offline, "the new configuration holds, but %w", errors.New(strings.Join(problems, "; ")))
 	}
 	return nil
+}
+
+// unsafe returns the outputs of kept devices that are not known to be safe and that nobody holds. They are no
+// consequence of a reload, which does not wait for them.
+func (m *Manager) unsafe(kept []*instance) (all []string) {
+	for _, s := range m.Outputs.Status() {
+		isOf := func(d *instance) bool { return strings.HasPrefix(s.Output, d.Name+"/") }
+		if !s.Safe && s.Holder == "" && slices.ContainsFunc(kept, isOf) {
+			all = append(all, s.Output)
+		}
+	}
+	return all
 }
 
 // load reads the configuration, and stages the guard's plan if that has changed.

@@ -298,6 +298,30 @@ func TestReloadUnpublished(t *testing.T) {
 	})
 }
 
+// TestReloadUnsafeBefore: an output that did not follow before a reload of others is no fault of it, and is not
+// waited for.
+func TestReloadUnsafeBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bay{stuck: map[string]bool{}}
+		r := newRig(t, b, threeOf)
+		defer r.end()
+		r.says(t, "switch_output", lampOn, "Value:on")
+		b.change(func() { b.stuck["p2"] = true })
+		r.says(t, "release_output", `{"output":"lamp/on"}`, "")
+		time.Sleep(time.Minute)
+		begun := time.Now()
+		r.text += "  tap: { driver: relay, pin: p9 }\n"
+		if err := r.Reload(t.Context()); err != nil || time.Since(begun) >= SettleTimeout {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		b.change(func() { b.stuck["p8"] = true })
+		r.text += "  fill: { driver: relay, pin: p8 }\n"
+		if err := r.Reload(t.Context()); device.AsFault(err).Kind != device.Offline || !strings.Contains(err.Error(), "fill/on") || strings.Contains(err.Error(), "lamp/on") {
+			t.Error(err)
+		}
+	})
+}
+
 // TestReloadEnded: a reload of a site that ends does not wait for ever.
 func TestReloadEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 // Settle waits until the outputs are known to be safe, for a bounded time, and returns a
 // sentence on how they are.
 func Settle(ctx context.Context, outputs interface {
-	Settle(ctx context.Context) error
+	Settle(ctx context.Context, except ...string) error
 	Stopped() bool
 }) string {
 	ctx, cancel := context.WithTimeout(ctx, SettleTimeout)

@@ -37,7 +37,8 @@ the change, and asks before it writes.
 
 All else in the file stays as it is, and the text before is kept beside it, with .before
 at its name. A running site uses the part at once. It goes back to the configuration
-before if the part does not answer.`,
+before if the part does not answer. The packaged service cannot write its file: use
+sudo, with --config.`,
 		Example: "  agentsite add\n" +
 			"  agentsite add pump --driver relay --set pin=GPIO17 --set safe=off --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,7 +66,7 @@ before if the part does not answer.`,
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the change and write nothing")
 	cmd.Flags().BoolVar(&yes, "yes", false, "ask nothing")
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the part also where it does not answer")
-	cmd.Flags().StringVar(&file, "config", "", "change this file alone, and no running site")
+	cmd.Flags().StringVar(&file, "config", "", "write this file as this user; a site that runs with it reloads")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	cmd.Flags().StringVar(&root, "root", "", "")
 	cmd.Flags().MarkHidden("root")
@@ -241,8 +242,11 @@ func (p *addition) add(ctx context.Context, dry, yes, keep bool) error {
 	}
 	out.Digest, err = p.at.replace(ctx, now, acts.NewConfiguration{Text: text, Digest: now.Digest, Well: !keep})
 	if err != nil {
-		if !keep && exitCode(err) == exitAway {
-			p.note("a part that is not connected yet is kept with --keep")
+		switch kind := kindOf(err); {
+		case kind == device.Offline && !keep:
+			p.note("--keep keeps a part that is not connected yet")
+		case kind == device.Unavailable && p.at.root() != elsewhere:
+			p.note("--config FILE writes the file as this user, and has the site reload")
 		}
 		return err
 	}

@@ -2,12 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
 
 	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/site"
+	"agentsite/device"
 	"agentsite/node/acts"
 	"agentsite/node/config"
 	"agentsite/node/state"
+	"agentsite/transport/mcp/client"
 )
 
 // configuration is what a part is added to: that of a running site, or a file alone.
@@ -22,18 +27,18 @@ type configuration interface {
 }
 
 // configured returns the configuration of the site that the flags name or that runs here, and else the file,
-// with what ends its use. A named file is changed alone. So is agentsite.yaml where the demonstration runs.
+// with what ends its use. This user writes a file that is named, and agentsite.yaml where the demonstration runs.
 func (a *app) configured(ctx context.Context, file, root string) (configuration, func(), error) {
 	nothing := func() {}
-	if file != "" {
-		return &fileAlone{name: file, board: root}, nothing, a.requireLocal("--config")
-	}
 	folder, err := a.siteFolder()
 	if err != nil {
 		return nil, nothing, err
 	}
+	if file != "" {
+		return &fileAlone{app: a, name: file, folder: folder, board: root}, nothing, a.requireLocal("--config")
+	}
 	if a.namedSite() == "" && a.peer == "" && !folder.Running() {
-		return &fileAlone{folder: folder, board: root}, nothing, nil
+		return &fileAlone{app: a, folder: folder, board: root}, nothing, nil
 	}
 	s, err := a.dial()
 	if err != nil {
@@ -46,7 +51,7 @@ func (a *app) configured(ctx context.Context, file, root string) (configuration,
 	if err == nil && health.Configuration == "" {
 		s.Close()
 		a.note("a demonstration runs here, which has no configuration: the part is for the file %s", config.DefaultFile)
-		return &fileAlone{folder: folder, board: root}, nothing, nil
+		return &fileAlone{app: a, folder: folder, board: root}, nothing, nil
 	}
 	if err != nil {
 		s.Close()
@@ -84,12 +89,14 @@ func (siteInUse) next() string { return ", and the site uses it" }
 
 func (s siteInUse) root() string { return s.board }
 
-// fileAlone is a file that no running site is asked about.
+// fileAlone is a file that this user writes.
 type fileAlone struct {
+	*app
 	name   string // "" is agentsite.yaml, which is made where it is not there
 	folder state.Folder
 	board  string
 	before []byte // nil where there is no file
+	used   bool   // a site uses the new text
 }
 
 func (f *fileAlone) read(context.Context) (acts.Configuration, error) {
@@ -126,18 +133,68 @@ func (f *fileAlone) scan(ctx context.Context) (acts.Scanned, error) {
 	return found.Answer(), nil
 }
 
-func (f *fileAlone) replace(_ context.Context, now acts.Configuration, c acts.NewConfiguration) (string, error) {
+// replace has the site reload that runs here with the file, and puts the text before back where it does not take
+// the new one, or is not as well as the caller wants.
+func (f *fileAlone) replace(ctx context.Context, now acts.Configuration, c acts.NewConfiguration) (string, error) {
 	if err := ops.WriteConfig(now.File, f.before, []byte(c.Text)); err != nil {
 		return "", err
 	}
-	return acts.Digest([]byte(c.Text)), nil
+	digest := acts.Digest([]byte(c.Text))
+	ctx = context.WithoutCancel(ctx) // the file and the site agree in the end
+	s := f.siteWith(ctx, now.File)
+	if s == nil {
+		return digest, nil
+	}
+	defer s.Close()
+	_, err := callOwner(ctx, s, acts.ReloadAct, acts.None{})
+	if f.used = err == nil || kindOf(err) == device.Offline && !c.Well; f.used {
+		return digest, err
+	}
+	if back := ops.WriteConfig(now.File, []byte(c.Text), f.before); back != nil {
+		return "", fmt.Errorf("%w; and the text before could not be put back: %w", err, back)
+	}
+	if _, again := callOwner(ctx, s, acts.ReloadAct, acts.None{}); again != nil && kindOf(again) != device.Offline {
+		return "", fmt.Errorf("%w; the text before is in the file again, but not in use: %w", err, again)
+	}
+	return "", fmt.Errorf("%w; the site uses the configuration before again", err)
+}
+
+// siteWith returns the site that runs here with a file; nil for none.
+func (f *fileAlone) siteWith(ctx context.Context, file string) *session {
+	if !f.folder.Running() {
+		return nil
+	}
+	s, err := f.dial()
+	if err != nil {
+		return nil
+	}
+	health, err := callOwner(ctx, s, acts.HealthAct, acts.None{})
+	is, err1 := os.Stat(file)
+	its, err2 := os.Stat(health.Configuration)
+	if err != nil || err1 != nil || err2 != nil || !os.SameFile(is, its) {
+		s.Close()
+		return nil
+	}
+	return s
+}
+
+// kindOf returns the kind of the fault that a site answers with; "" for any other error.
+func kindOf(err error) device.FaultKind {
+	var refused *client.RequestError
+	if errors.As(err, &refused) {
+		return device.FaultKind(refused.Kind)
+	}
+	return ""
 }
 
 func (f *fileAlone) next() string {
-	if f.name != "" {
-		return "; a site that runs with it uses it after agentsite reload"
+	switch {
+	case f.used:
+		return ", and the site uses it"
+	case f.name == "":
+		return "; agentsite run uses it"
 	}
-	return "; agentsite run uses it"
+	return ""
 }
 
 func (f *fileAlone) root() string { return f.board }

@@ -27,6 +27,18 @@ export function slots(p: Past, from: number, to: number): Slot[] {
 	return out;
 }
 
+/** The places without a good reading: not those before the first, and not the step that goes on. */
+function gaps(of: Slot[], to: number): [number, number][] {
+	const out: [number, number][] = [], first = of.findIndex(r => r.step);
+	for (let i = Math.max(0, first); i < of.length - 1; i++) {
+		const { at, step } = of[i]!, end = of[i + 1]!.at, last = out.at(-1);
+		if (step || first < 0) continue;
+		if (last && last[1] === at) last[1] = end;
+		else out.push([at, Math.min(end, to)]);
+	}
+	return out;
+}
+
 /** Where outputs were away from safe, as lists of from and to. */
 export function spans(changes: Change[], safe: Scalar, from: number, to: number): [number, number][] {
 	const out: [number, number][] = [];
@@ -69,7 +81,7 @@ function times(from: number, to: number, about: number): [number, string][] {
 	return out;
 }
 
-interface Panel { unit: string; series: { s: Series; slots: Slot[]; color: string; dash: string }[]; top: number; height: number; low: number; high: number; marks: number[] }
+interface Panel { unit: string; series: { s: Series; slots: Slot[]; gaps: [number, number][]; color: string; dash: string }[]; top: number; height: number; low: number; high: number; marks: number[] }
 
 /** The chart. Arrow keys move the cursor, which a live region reads. */
 export function Chart({ series, from, to, label }: { series: Series[]; from: number; to: number; label: string }) {
@@ -95,7 +107,7 @@ export function Chart({ series, from, to, label }: { series: Series[]; from: num
 		read.value = at(panels, strips, cursor.value).map(v => `${v.name} ${v.text}`).join(", ") + " · " + stamp(cursor.value, to - from);
 	};
 	return <div data-chart>
-		<Legend panels={panels} strips={strips} cursor={cursor} to={to} span={to - from} />
+		<Legend panels={panels} strips={strips} cursor={cursor} span={to - from} />
 		<div class="chart" ref={box} tabIndex={0} role="img" aria-label={label} aria-describedby={id} onPointerMove={point} onPointerDown={point} onKeyDown={key}>
 			{w > 0 && <svg viewBox={`0 0 ${w} ${height}`} height={height} aria-hidden="true">
 				<Hatch />
@@ -121,7 +133,7 @@ function Cursor({ at, x, height }: { at: Signal<number | undefined>; x: (t: numb
 }
 
 const Hatch = () => <defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-	<rect class="sunk" width="6" height="6" /><path class="edge" d="M0 0v6" /></pattern></defs>;
+	<rect class="sunk" width="6" height="6" /><path class="hatch" d="M0 0v6" /></pattern></defs>;
 
 interface Strip { name: string; top: number; spans: [number, number][]; s: Series }
 
@@ -134,7 +146,7 @@ function layout(series: Series[], from: number, to: number): { panels: Panel[]; 
 		let p = panels.find(x => x.unit === unit);
 		if (!p) panels.push(p = { unit, series: [], top: 0, height: 0, low: Infinity, high: -Infinity, marks: [] });
 		const of = slots(s.past, from, to);
-		p.series.push({ s, slots: of, color: colors[n % 5]!, dash: dashes[n % 5]! });
+		p.series.push({ s, slots: of, gaps: gaps(of, to), color: colors[n % 5]!, dash: dashes[n % 5]! });
 		n++;
 		for (const { step } of of) {
 			if (!step) continue;
@@ -171,23 +183,19 @@ function PanelOf({ p, x, w }: { p: Panel; x: (at: number) => number; w: number }
 	return <g>
 		{p.marks.map((v, i) => <><line class="grid" x1={side} x2={w} y1={Math.round(y(v))} y2={Math.round(y(v))} />
 			<text x={side - 6} y={y(v) + 4} text-anchor="end">{axis(v, p.unit)}{i === p.marks.length - 1 && unit && p.unit !== "By" ? " " + unit : ""}</text></>)}
-		{p.series.map(({ s, slots, color, dash }) => {
+		{p.series.map(({ s, slots, gaps, color, dash }) => {
 			const half = 500 * (s.past.step_seconds ?? 60);
 			let line = "", band = "", run: Slot[] = [];
-			const gaps: [number, number][] = [];
 			const flush = () => {
 				if (!run.length) return;
 				line += "M" + run.map(r => f(x(r.at + half)) + " " + f(y(r.step!.mean))).join("L") + (run.length === 1 ? "h.1" : "");
 				band += "M" + run.map(r => f(x(r.at + half)) + " " + f(y(r.step!.max))).join("L") + "L" + run.toReversed().map(r => f(x(r.at + half)) + " " + f(y(r.step!.min))).join("L") + "z";
 				run = [];
 			};
-			slots.forEach((r, i) => {
-				if (r.step) return run.push(r);
-				flush();
-				const last = gaps.at(-1), end = slots[i + 1]?.at ?? r.at + 2 * half;
-				if (last && last[1] === r.at) last[1] = end;
-				else gaps.push([r.at, end]);
-			});
+			for (const r of slots) {
+				if (r.step) run.push(r);
+				else flush();
+			}
 			flush();
 			return <>
 				{gaps.map(([a, b]) => <rect x={f(Math.max(side, x(a)))} y={p.top} width={f(Math.max(0, Math.min(w - right, x(b)) - Math.max(side, x(a))))} height={p.height} fill="url(#hatch)" />)}
@@ -202,16 +210,16 @@ const axis = (v: number, unit: string) => unit === "By" ? quantity(v, unit).join
 
 interface Said { name: string; text: string; more?: string; color?: string; dash?: string }
 
-/** What the series have at a time. */
-function at(panels: Panel[], strips: Strip[], time: number): Said[] {
+/** What the series have at a time, or at last. */
+function at(panels: Panel[], strips: Strip[], time: number | undefined): Said[] {
 	return [...panels.flatMap(p => p.series.map(({ s, slots, color, dash }) => {
-		const size = 1000 * (s.past.step_seconds ?? 60), v = slots.find(r => time >= r.at && time < r.at + size)?.step;
+		const size = 1000 * (s.past.step_seconds ?? 60), v = (time === undefined ? slots.findLast(r => r.step) : slots.find(r => time >= r.at && time < r.at + size))?.step;
 		return {
 			name: nameOf(s), color, dash, text: v ? worded(v.mean, s.unit) : t("noReadingShort"),
 			more: v && v.max > v.min ? t("fromTo", { a: worded(v.min), b: worded(v.max) }) : undefined,
 		};
 	})), ...strips.map(s => {
-		const c = (s.s.past.changes ?? []).findLast(x => Date.parse(x.time) <= time);
+		const c = (s.s.past.changes ?? []).findLast(x => time === undefined || Date.parse(x.time) <= time);
 		return { name: s.name, text: worded(c?.value, s.s.unit) };
 	})];
 }
@@ -221,14 +229,14 @@ function stamp(at: number, span: number): string {
 	return span <= day * 1.5 ? timeOf(d) : d.toLocaleDateString(lang, { day: "numeric", month: "short" }) + (span < 40 * day ? ", " + timeOf(d) : "");
 }
 
-function Legend({ panels, strips, cursor, to, span }: { panels: Panel[]; strips: Strip[]; cursor: ReadonlySignal<number | undefined>; to: number; span: number }) {
-	const when = cursor.value ?? to - 1, gaps = panels.some(p => p.series.some(s => s.slots.some(x => !x.step)));
+function Legend({ panels, strips, cursor, span }: { panels: Panel[]; strips: Strip[]; cursor: ReadonlySignal<number | undefined>; span: number }) {
+	const when = cursor.value;
 	return <div class="legend">
-		<b class="nw">{cursor.value === undefined ? t("lastStep") : stamp(when, span)}</b>
+		<b class="nw">{when === undefined ? t("lastStep") : stamp(when, span)}</b>
 		{at(panels, strips, when).map(v => <span>
 			{v.color && <svg viewBox="0 0 26 10" aria-hidden="true"><path d="M0 5h26" stroke={v.color} stroke-width="2" stroke-dasharray={v.dash || undefined} /></svg>}
 			<bdi>{v.name}</bdi> <b>{v.text}</b>{v.more && <span class="soft small">{v.more}</span>}</span>)}
-		{gaps && <span class="soft"><svg viewBox="0 0 26 10" aria-hidden="true"><Hatch /><rect width="26" height="10" fill="url(#hatch)" /></svg>{t("noReadingShort")}</span>}
+		{panels.some(p => p.series.some(s => s.gaps.length)) && <span class="soft"><svg viewBox="0 0 26 10" aria-hidden="true"><Hatch /><rect width="26" height="10" fill="url(#hatch)" /></svg>{t("noReadingShort")}</span>}
 	</div>;
 }
 
@@ -237,10 +245,13 @@ export function Spark({ past, hours }: { past?: Past; hours: number }) {
 	const d = useMemo(() => {
 		if (!past?.steps?.length) return "";
 		const to = Date.now(), of = slots(past, to - hours * hour, to), all = of.flatMap(s => s.step ? [s.step.mean] : []);
+		// What is before the first reading takes no room, and two readings are no line.
+		const since = of.slice(of.findIndex(s => s.step));
+		if (all.length < 3) return "";
 		const low = Math.min(...all), high = Math.max(...all), flat = high - low < 1e-9;
 		let out = "", pen = false;
-		of.forEach(({ step }, i) => {
-			if (step) out += (pen ? "L" : "M") + (96 * i / Math.max(1, of.length - 1)).toFixed(1) + " " + (flat ? 12 : 22 - 20 * (step.mean - low) / (high - low)).toFixed(1);
+		since.forEach(({ step }, i) => {
+			if (step) out += (pen ? "L" : "M") + (96 * i / Math.max(1, since.length - 1)).toFixed(1) + " " + (flat ? 12 : 22 - 20 * (step.mean - low) / (high - low)).toFixed(1);
 			pen = !!step;
 		});
 		return out;

@@ -94,10 +94,10 @@ export function OutputCard({ s, p }: { s: Site; p: Point }) {
 		<div class="head"><h3 id={id}><a class="plain" href={href("point", { s: s.name, p: p.point })}><Name of={short(p.point)} /></a></h3>
 			<span class="r"><State tone={tone} icon={icon}>{t(word)}</State></span></div>
 		<div class="head"><span class="val"><Value v={kind === "unknown" ? undefined : r?.value} unit={p.unit} /></span>
-			{r && kind !== "unknown" && kind !== "wait" && kind !== "moving" && <span class="small soft"><T k="measuredAgo" age={<Age at={r.came} />} /></span>}</div>
+			{r && kind !== "unknown" && kind !== "wait" && kind !== "moving" && <span class="small soft"><T k="measuredAgo" age={<Age at={r.at} />} /></span>}</div>
 		{(kind === "wait" || kind === "moving") && <dl class="pair">
-			<div><dt>{t("setTo")}</dt><dd>{o.going_to !== undefined ? worded(o.going_to, p.unit) : "…"}</dd></div>
-			<div><dt>{t("measured")}</dt><dd>{worded(r?.value, p.unit)}, <Age at={r!.came} /></dd></div></dl>}
+			<div><dt>{t("setTo")}</dt><dd>{worded(o.going_to ?? (typeof r?.value === "boolean" ? !r.value : undefined), p.unit)}</dd></div>
+			<div><dt>{t("measured")}</dt><dd>{worded(r?.value, p.unit)}, <T k="measuredAgo" age={<Age at={r!.at} />} /></dd></div></dl>}
 		{away && o.seconds_left !== undefined && <End s={s} r={r!} of={p.point} to={safeText} who={<Holder of={o.held_by} value={r!.value} />} />}
 		{kind === "bad" && <p>{o.fault}</p>}
 		{kind === "wait" && <p>{t("notConfirmed")}</p>}
@@ -201,7 +201,7 @@ export function OutputRow({ s, p }: { s: Site; p: Point }) {
 	const r = s.value(p.point).value, kind = kindOf(s, p, r), [tone, icon, word] = look[kind];
 	const sub = kind === "safe" ? p.confirm ? t("asksEachTime") : "" : kind === "no" ? r?.output?.needs : t(word);
 	return <li class="p1"><button type="button" class="line" data-output={p.point} data-kind={kind}
-		onClick={() => panel({ title: <Name of={s.name} />, bare: true, body: <OutputCard s={s} p={p} /> })}>
+		onClick={() => panel({ title: <bdi>{s.name}</bdi>, bare: true, body: <OutputCard s={s} p={p} /> })}>
 		<span class="grow"><Name of={short(p.point)} />{sub && <><br /><span class="small soft"><bdi>{sub}</bdi></span></>}</span>
 		<State tone={tone} icon={icon}>{kind === "unknown" ? t("unknown") : worded(r?.value, p.unit)}</State></button></li>;
 }

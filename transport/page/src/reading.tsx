@@ -7,7 +7,7 @@ import { past } from "./history";
 import { href } from "./route";
 import { isOutput, type Point, type Site } from "./site";
 import { Age, Name, named, Quality, quantity, short, Value } from "./ui";
-import { t } from "./words";
+import { t, T } from "./words";
 
 /** Points whose values can be read. */
 export const readable = (p: Point) => p.kind !== "text" && p.kind !== "image";
@@ -35,7 +35,7 @@ export function ReadingRow({ s, p, spark = true }: { s: Site; p: Point; spark?: 
 
 function Event({ s, p }: { s: Site; p: Point }) {
 	const r = s.value(p.point).value;
-	return <span class="soft">{!r || r.value === undefined ? t("notYet") : <><Age at={r.at} /> {t("ago")}</>}</span>;
+	return <span class="soft">{!r || r.value === undefined ? t("notYet") : <T k="ago" age={<Age at={r.at} />} />}</span>;
 }
 
 function Num({ s, p }: { s: Site; p: Point }) {

@@ -6,7 +6,7 @@ import { useEffect, useId, useRef } from "preact/hooks";
 import { Icon, type IconName } from "./icons";
 import { Fault } from "./rpc";
 import { left, now, type Point, type Reading, type Scalar } from "./site";
-import { age, clock, has, number, t } from "./words";
+import { age, clock, has, number, t, T } from "./words";
 
 export { Icon, type IconName } from "./icons";
 
@@ -68,8 +68,8 @@ export function quantity(v: number, unit = "", digits?: number): [string, string
 	}
 	if (unit === "s" && v > 1e9) return [new Date(v * 1000).toLocaleDateString(document.documentElement.lang), ""];
 	if (unit === "s" && v >= 60) return [age(v), ""];
-	const size = Math.abs(v);
-	return [number(v, digits ?? (size >= 1000 ? 0 : size >= 10 ? 1 : 2)), Object.hasOwn(units, unit) ? units[unit]! : unit];
+	const size = Math.abs(v), shown = Object.hasOwn(units, unit) ? units[unit]! : unit.slice(0, 12);
+	return [size >= 1e12 ? v.toExponential(3) : number(v, digits ?? (size >= 1000 ? 0 : size >= 10 ? 1 : 2)), shown];
 }
 
 /** A value in words: on, 45 %, –. */
@@ -98,7 +98,7 @@ export function Age({ at }: { at: number }) {
 /** What is wrong with a reading: nothing where it is good. */
 export function Quality({ r }: { r?: Reading }) {
 	if (!r || r.quality === "good") return null;
-	if (r.quality === "stale") return <State tone="unk" icon="old"><Age at={r.at} /></State>;
+	if (r.quality === "stale") return <State tone="unk" icon="old"><T k="ageOld" age={<Age at={r.at} />} /></State>;
 	return <State tone="bad" icon="bad">{r.quality === "fault" ? t("faulty") : r.quality}</State>;
 }
 

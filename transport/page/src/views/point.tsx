@@ -10,7 +10,7 @@ import { measured, readable } from "../reading";
 import { go, href } from "../route";
 import { now, siteOf, type Point, type Site } from "../site";
 import { Age, Button, Choice, deviceOf, Icon, Loading, Name, named, Note, panel, Quality, quantity, says, Section, short, Value, worded } from "../ui";
-import { dayTime, length, t } from "../words";
+import { dayTime, length, t, T } from "../words";
 
 export const point: View = {
 	name: "point", icon: "site", title: q => named(short(q.get("p") ?? "")), scope: q => siteOf(q.get("s")), back: q => href("site", { s: q.get("s") ?? "" }), Show,
@@ -35,22 +35,24 @@ function Show({ q }: { q: Query }) {
 function Now({ s, p }: { s: Site; p: Point }) {
 	const r = s.value(p.point).value, v = r && (r.quality === "good" || r.quality === "stale") ? r.value : undefined;
 	return <div class="head" data-now><span class="val t6"><Value v={v} unit={p.unit} /></span>
-		<span class="small soft">{p.description && <><bdi>{p.description}</bdi> · </>}{r && r.value !== undefined ? <><Age at={r.at} /> {t("ago")}</> : t("noReadingShort")}</span>
+		<span class="small soft">{p.description && <bdi>{p.description}</bdi>}{r?.quality === "good" && r.value !== undefined && <>{p.description && " · "}<T k="ago" age={<Age at={r.at} />} /></>}</span>
 		<Quality r={r} />{r?.why && <span class="small"><bdi>{r.why}</bdi></span>}</div>;
 }
 
 function PastOf({ s, p, points, q }: { s: Site; p: Point; points: Point[]; q: Query }) {
-	const range = useSignal(1), table = useSignal(false), [key, hours, steps] = ranges[range.value]!;
+	const chosen = useSignal<number | undefined>(undefined), young = useSignal(false), range = useComputed(() => chosen.value ?? (young.value ? 0 : 1)), table = useSignal(false), [key, hours, steps] = ranges[range.value]!;
 	// The chart goes on when its newest step is over.
 	const beat = useComputed(() => Math.floor(now.value / 30_000)).value;
 	const asked = points.map(x => ({ x, kept: past(s, x.point, hours, steps) }));
 	const pasts = asked.map(a => a.kept.past.value), fault = asked.find(a => a.kept.fault.value)?.kept.fault.value;
 	const to = useMemo(() => Date.now(), [beat, hours, ...pasts]), from = to - hours * 3600_000;
 	const series = useMemo(() => asked.flatMap(({ x }, i): Series[] => pasts[i] ? [{ point: x.point, unit: x.unit, past: pasts[i]!, safe: x.safe }] : []), [...pasts, points.length]);
-	const first = pasts[0];
+	const first = pasts[0], begun = first && (first.steps ?? first.changes)?.[0]?.time;
+	// A site that began a while ago shows its last hour first.
+	useEffect(() => { if (begun && chosen.value === undefined && Date.now() - Date.parse(begun) < 3 * 3600_000) young.value = true; }, [begun]);
 	return <>
 		<div class="btns">
-			<Choice class="range" label={t("range")} of={ranges.map(([k], i) => ({ value: i, text: t(k as "range.hour") }))} chosen={range.value} choose={i => { range.value = i; }} />
+			<Choice class="range" label={t("range")} of={ranges.map(([k], i) => ({ value: i, text: t(k as "range.hour") }))} chosen={range.value} choose={i => { chosen.value = i; }} />
 			<button type="button" class="btn" aria-pressed={table.value} data-act="table" onClick={() => { table.value = !table.value; }}>{t(table.value ? "asChart" : "asTable")}</button>
 			<button type="button" class="btn" data-act="csv" onClick={() => save(s, key, series, from, to)}>CSV</button>
 		</div>

@@ -39,7 +39,7 @@ export function retryNow(): void {
 	retry.dispatchEvent(new Event("now"));
 }
 
-interface Word { params?: any; status?: Status; points?: any; owner?: boolean; trouble?: string }
+interface Word { params?: any; status?: Status; points?: any; trouble?: string }
 
 /** Takes what this tab or the leading one has heard. */
 function take(s: Site, w: Word): void {
@@ -49,7 +49,6 @@ function take(s: Site, w: Word): void {
 		s.contact.value = now.value = performance.now();
 		if (w.points) s.points.value = w.points;
 		if (w.status) s.status.value = w.status;
-		if (w.owner !== undefined) s.owner.value = w.owner;
 		if (w.params) {
 			s.apply(w.params);
 			s.known.value = true;
@@ -137,7 +136,7 @@ async function attend(s: Site, inTurn: boolean, signal: AbortSignal): Promise<bo
 	const watch = setInterval(async () => {
 		const silent = performance.now() - last;
 		if (silent > quiet + patience || !fine && silent > quiet) return own.abort();
-		if (silent < quiet || asking || !fine) return;
+		if (performance.now() - s.contact.peek() < quiet || asking || !fine) return;
 		asking = true;
 		try {
 			heard(s, await about(s, both));
@@ -152,8 +151,8 @@ async function attend(s: Site, inTurn: boolean, signal: AbortSignal): Promise<bo
 			last = performance.now();
 			if (n.method === "notifications/agentsite/values") {
 				heard(s, { params: n.params, trouble: "" });
-				if (n.params.points && !inTurn) void refresh(s, both);
-				if (inTurn) void refresh(s, both).finally(() => own.abort());
+				if (inTurn) void (s.points.peek() ? about(s, both).then(w => heard(s, w), () => {}) : refresh(s, both)).finally(() => own.abort());
+				else if (n.params.points) void refresh(s, both);
 				fine = true;
 			} else if (n.method === "notifications/tools/list_changed") {
 				void refresh(s, both);
@@ -179,14 +178,8 @@ async function about(s: Site, signal: AbortSignal): Promise<Word> {
 
 async function refresh(s: Site, signal: AbortSignal): Promise<void> {
 	try {
-		const [list, word, owner] = await Promise.all([
-			s.conn.tool<{ points: any[] }>("list_points", {}, { signal }), about(s, signal),
-			s.mayOwn && s.conn.call("owner/health", {}, { signal }).then(() => true, e => {
-				if (e instanceof Fault && (e.kind === "missing" || e.kind === "denied")) return false;
-				throw e;
-			}),
-		]);
-		heard(s, { points: list.points, owner, ...word });
+		const [list, word] = await Promise.all([s.conn.tool<{ points: any[] }>("list_points", {}, { signal }), about(s, signal)]);
+		heard(s, { points: list.points, ...word });
 	} catch {
 		// The stream tells of trouble.
 	}

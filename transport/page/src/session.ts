@@ -36,7 +36,7 @@ export async function signIn(): Promise<void> {
 		const s = await r.json() as Session;
 		if (s.token) sessionStorage.setItem("token", token = s.token);
 		you.value = s.you;
-		sites.value = s.sites.map(x => new Site(x.name, new Conn(x.url, () => token), x.owner ?? x.url !== "/mcp"));
+		sites.value = s.sites.map(x => new Site(x.name, new Conn(x.url, () => token), x.owner === true));
 		state.value = "in";
 	} catch {
 		state.value = "unreachable";

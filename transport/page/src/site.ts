@@ -39,6 +39,7 @@ export class Site {
 	readonly status = signal<Status | undefined>(undefined);
 	readonly approvals = signal<Approval[]>([]);
 	readonly stopped = signal(false);
+	/** Whether the owner's methods answer here. */
 	readonly owner = signal(false);
 	readonly contact = signal(performance.now());
 	/** Whether anything was ever heard. */
@@ -60,8 +61,9 @@ export class Site {
 		return r && r.quality !== "good";
 	}));
 
-	/** mayOwn: whether the owner's methods are worth asking for. */
-	constructor(readonly name: string, readonly conn: Conn, readonly mayOwn: boolean) {}
+	constructor(readonly name: string, readonly conn: Conn, owner: boolean) {
+		this.owner.value = owner;
+	}
 
 	value(address: string): Signal<Reading | undefined> {
 		let s = this.values.get(address);

@@ -47,7 +47,7 @@ export function clock(seconds: number): string {
 export function length(seconds: number): string {
 	const s = Math.round(seconds), unit = (a: number, x: "s" | "min" | "h" | "d", b = 0, y: "s" | "min" | "h" = "s") =>
 		number(a, 0) + " " + t(`unit.${x}`) + (b ? " " + b + " " + t(`unit.${y}`) : "");
-	if (seconds < .95) return number(seconds, 1) + " " + t("unit.s");
+	if (seconds < .95) return number(seconds && Math.max(.1, seconds), 1) + " " + t("unit.s");
 	if (s < 60) return unit(s, "s");
 	if (s < 3600) return unit(Math.floor(s / 60), "min", s % 60, "s");
 	if (s < 86400) return unit(Math.floor(s / 3600), "h", Math.floor(s / 60) % 60, "min");

@@ -110,7 +110,7 @@ function Main() {
 	const gone = lost.value ? Math.min(...reach.value.map(s => s.gone.value)) : 0;
 	return <main id="main" tabIndex={-1} ref={main} inert={!!opened.value}>
 		<div class="stack">
-			{gone > 0 && <Note tone="unk" icon="old"><b>{t("contactLost", { s: gone })}</b> {t("contactLostMore", { time: timeOf(new Date(Date.now() - 1000 * gone), true) })}</Note>}
+			{gone > 0 && <Note tone="unk" icon="old"><b>{t("contactLost", { s: gone })}</b> {reach.value.some(x => x.known.value) ? t("contactLostMore", { time: timeOf(new Date(Date.now() - 1000 * gone), true) }) : t("neverHeard")}</Note>}
 			<StopBanner reach={reach.value} full={v.name === "house" || v.name === "site"} />
 			<Guarded key={location.hash} of={view}>
 				{view === "more" ? <More /> : !sites.value.length ? <div class="card"><h3>{t("noSites")}</h3><p>{t("noSitesMore")}</p></div> : <v.Show q={q} />}

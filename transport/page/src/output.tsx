@@ -1,13 +1,13 @@
 // An output: its card in every state, and its row.
 
-import { useComputed, useSignal, type ReadonlySignal } from "@preact/signals";
+import { useComputed, useSignal, type ReadonlySignal, type Signal } from "@preact/signals";
 import type { ComponentChild } from "preact";
 import { useEffect, useId } from "preact/hooks";
 import { Fault } from "./rpc";
 import { href } from "./route";
 import { you } from "./session";
-import { left, move, now, release, type Point, type Reading, type Scalar, type Site } from "./site";
-import { Age, Button, Choice, Countdown, Hold, Icon, type IconName, Lease, Name, Note, panel, says, short, named, State, toast, type Tone, Value, worded } from "./ui";
+import { left, move, release, type Point, type Reading, type Scalar, type Site } from "./site";
+import { Age, Button, Choice, Countdown, Hold, type IconName, Lease, Note, panel, sentence, short, named, State, toast, type Tone, Value, worded } from "./ui";
 import { views } from "./views";
 import { clock, length, t, T } from "./words";
 
@@ -52,6 +52,7 @@ export function Holder({ of, value }: { of?: string; value: Scalar }): Component
 	return <bdi>{name || of}</bdi>;
 }
 
+const title = (p: Point) => named(short(p.point));
 const verb = (p: Point) => p.kind === "switch" ? t(p.safe === true ? "turnOff" : "turnOn") : t("set");
 
 /** Lengths to choose from, the longest at most max. */
@@ -86,12 +87,12 @@ function useWhy(s: Site, p: Point, value: Scalar, seconds: number | undefined, a
 
 /** The card of an output: name, state, value, what ends it, what can be done. */
 export function OutputCard({ s, p }: { s: Site; p: Point }) {
-	const r = s.value(p.point).value, kind = kindOf(s, p, r), [tone, icon, word, edge] = look[kind];
-	const id = useId(), o = r?.output ?? {};
+	const refused = useSignal(false), r = s.value(p.point).value, is = kindOf(s, p, r), kind: Kind = is === "safe" && refused.value ? "no" : is;
+	const [tone, icon, word, edge] = look[kind], id = useId(), o = r?.output ?? {};
 	const away = kind === "held" || kind === "moving" || kind === "wait" || kind === "bad";
 	const safeText = worded(p.safe, p.unit);
 	return <article class={"card " + edge} aria-labelledby={id} data-output={p.point} data-kind={kind}>
-		<div class="head"><h3 id={id}><a class="plain" href={href("point", { s: s.name, p: p.point })}><Name of={short(p.point)} /></a></h3>
+		<div class="head"><h3 id={id}><a class="plain" href={href("point", { s: s.name, p: p.point })}><bdi>{title(p)}</bdi></a></h3>
 			<span class="r"><State tone={tone} icon={icon}>{t(word)}</State></span></div>
 		<div class="head"><span class="val"><Value v={kind === "unknown" ? undefined : r?.value} unit={p.unit} /></span>
 			{r && kind !== "unknown" && kind !== "wait" && kind !== "moving" && <span class="small soft"><T k="measuredAgo" age={<Age at={r.at} />} /></span>}</div>
@@ -102,7 +103,7 @@ export function OutputCard({ s, p }: { s: Site; p: Point }) {
 		{kind === "bad" && <p>{o.fault}</p>}
 		{kind === "wait" && <p>{t("notConfirmed")}</p>}
 		{kind === "unknown" && <p>{r?.why ? <bdi>{r.why}</bdi> : t("noReading")}{r && r.value !== undefined && <> {t("lastKnown", { value: worded(r.value, p.unit) })}</>}</p>}
-		{away || kind === "unknown" ? <AwayButtons s={s} p={p} r={r} kind={kind} /> : <SafeButtons s={s} p={p} r={r!} kind={kind} />}
+		{away || kind === "unknown" ? <AwayButtons s={s} p={p} r={r} kind={kind} /> : <SafeButtons s={s} p={p} r={r!} kind={is} refused={refused} />}
 	</article>;
 }
 
@@ -116,7 +117,7 @@ export function End({ s, r, of, to, who }: { s: Site; r: Reading; of: string; to
 
 export const backToSafe = (s: Site, p: Point) => async () => {
 	await release(s, p);
-	toast(t("sentSafe", { name: named(short(p.point)) }));
+	toast(t("sentSafe", { name: title(p) }));
 };
 
 function AwayButtons({ s, p, r, kind }: { s: Site; p: Point; r?: Reading; kind: Kind }) {
@@ -126,7 +127,7 @@ function AwayButtons({ s, p, r, kind }: { s: Site; p: Point; r?: Reading; kind: 
 		<div class="btns fill">
 			{kind === "unknown" && <Button why act={() => {}} describedby={id} hook="move">{verb(p)}</Button>}
 			<Button class={kind === "unknown" ? "" : "pri"} act={backToSafe(s, p)} hook="safe">{t(kind === "unknown" ? "safeAnyway" : "backToSafe")}</Button>
-			{longer && <Button why={s.gone.value > 0} act={() => panel({ title: <T k="longerAsk" name={<Name of={short(p.point)} />} />, no: t("leaveIt"), body: <Longer s={s} p={p} /> })} hook="longer">{t("longer")}</Button>}
+			{longer && <Button why={s.gone.value > 0} act={() => panel({ title: <T k="longerAsk" name={<bdi>{title(p)}</bdi>} />, no: t("leaveIt"), body: <Longer s={s} p={p} /> })} hook="longer">{t("longer")}</Button>}
 			{!longer && kind === "held" && why && <a class="btn" href={href("why", { s: s.name, p: p.point })}>{t("why")}</a>}
 		</div>
 		{kind === "unknown" && <p class="small soft" id={id}>{t("unknownMore")}</p>}
@@ -142,7 +143,7 @@ function Longer({ s, p }: { s: Site; p: Point }) {
 	const renew = (to: number) => async () => {
 		panel(undefined);
 		await move(s, p, value, to);
-		toast(t("longerDone", { name: named(short(p.point)), time: length(to) }));
+		toast(t("longerDone", { name: title(p), time: length(to) }));
 	};
 	if (!w) return <p>{t("asking")}</p>;
 	if (w.refused || more < 1) return <Note icon="no">{w.refused ? sentence(w.refused) : t("longerNo")}</Note>;
@@ -153,10 +154,8 @@ function Longer({ s, p }: { s: Site; p: Point }) {
 	</>;
 }
 
-const sentence = (x: string) => x[0]!.toUpperCase() + x.slice(1) + (/[.!?]$/.test(x) ? "" : ".");
-
 /** How long and how far, and the button, of an output that is at safe. What would refuse it stands above. */
-function SafeButtons({ s, p, r, kind }: { s: Site; p: Point; r: Reading; kind: Kind }) {
+function SafeButtons({ s, p, r, kind, refused }: { s: Site; p: Point; r: Reading; kind: Kind; refused: Signal<boolean> }) {
 	const id = useId(), times = lengths(p.max_seconds), ids = useId();
 	const low = p.min ?? 0, high = p.max ?? 100, step = (high - low) / (high - low > 20 ? Math.ceil((high - low) / 5) : 20);
 	const seconds = useSignal(times.includes(60) ? 60 : times[0]!), level = useSignal(low + step * Math.round((high - low) / step / 2));
@@ -171,15 +170,19 @@ function SafeButtons({ s, p, r, kind }: { s: Site; p: Point; r: Reading; kind: K
 	else if (notYours) reason = t("mayLook");
 	else if (w?.refused) reason = <><bdi>{sentence(w.refused)}</bdi>{wait ? <> <T k="inTime" time={<b><Countdown seconds={w.refused_seconds!} came={w.came} /></b>} /></> : null}</>;
 	else if (kind === "no") reason = <bdi>{sentence(r.output!.needs!)}</bdi>;
-	const duty = w?.output?.duty, about = reason ? undefined : holds !== undefined && holds < seconds.value - .5 ? t("onlySoLong", { time: length(holds) })
-		: p.confirm ? t("asksOwner") + (duty ? " " + t("stillAllowed", { time: length(left(duty.left_seconds, w!.came)!) }) : "") : duty ? t("stillAllowed", { time: length(left(duty.left_seconds, w!.came)!) }) : undefined;
+	useEffect(() => { refused.value = !!w?.refused && !notYours; }, [w?.refused, notYours]);
+	// Another output that stands in the way can be sent to safe from here.
+	const others = w?.refused && !gone ? s.away.value.filter(x => x !== p && w.refused!.split(/[\s"',;:]+/).includes(x.point)) : [];
+	const duty = w?.output?.duty, less = holds !== undefined && holds < seconds.value - .5;
+	const about = reason ? "" : [p.confirm ? t("asksOwner") : "", less ? t("onlySoLong", { time: length(holds) }) : duty ? t("stillAllowed", { time: length(left(duty.left_seconds, w!.came)!) }) : ""]
+		.filter(x => x).join(" ");
 	const act = async () => {
 		const a = await move(s, p, value, seconds.value);
 		if (a.type === "input_required") return panel({ title: t("waitsForOwner"), body: <><p>{t("waitsForOwnerMore")}</p><pre>{String(a.meta["agentsite/approval"] ?? "")}</pre></> });
 		panel(undefined);
-		toast(t("sent", { name: named(short(p.point)), value: worded(value, p.unit), time: length(a.value?.seconds_left ?? seconds.value), safe: worded(p.safe, p.unit) }));
+		toast(t("sent", { name: title(p), value: worded(value, p.unit), time: length(a.value?.seconds_left ?? seconds.value), safe: worded(p.safe, p.unit) }));
 	};
-	const words = { value: worded(value, p.unit), time: length(seconds.value), safe: worded(p.safe, p.unit), name: named(short(p.point)) };
+	const words = { value: worded(value, p.unit), time: length(seconds.value), safe: worded(p.safe, p.unit), name: title(p) };
 	return <>
 		{reason ? <p id={id} data-reason>{reason}</p> : about ? <p id={id} data-about>{about}</p> : null}
 		{!notYours && kind !== "stopped" && !gone && <>
@@ -190,8 +193,10 @@ function SafeButtons({ s, p, r, kind }: { s: Site; p: Point; r: Reading; kind: K
 		</>}
 		<div class="btns fill">
 			{reason ? <Button why act={() => {}} describedby={id} hook="move">{verb(p)}{wait ? <>, <T k="in" time={clock(wait)} /></> : null}</Button>
+				: p.confirm ? <Button act={act} describedby={id} hook="move" icon="hand">{t("askTo", { what: verb(p) })}</Button>
 				: <Hold act={act} describedby={about ? id : undefined} hook="move" ask={{ title: t("moveAsk", words), more: t("moveAskMore", words), yes: verb(p) }}>
 					{t(p.kind === "switch" ? p.safe === true ? "holdOff" : "holdOn" : "holdSet")}</Hold>}
+			{others.map(x => <Button act={backToSafe(s, x)} hook="other">{t("otherSafe", { name: title(x) })}</Button>)}
 		</div>
 	</>;
 }
@@ -202,7 +207,7 @@ export function OutputRow({ s, p }: { s: Site; p: Point }) {
 	const sub = kind === "safe" ? p.confirm ? t("asksEachTime") : "" : kind === "no" ? r?.output?.needs : t(word);
 	return <li class="p1"><button type="button" class="line" data-output={p.point} data-kind={kind}
 		onClick={() => panel({ title: <bdi>{s.name}</bdi>, bare: true, body: <OutputCard s={s} p={p} /> })}>
-		<span class="grow"><Name of={short(p.point)} />{sub && <><br /><span class="small soft"><bdi>{sub}</bdi></span></>}</span>
+		<span class="grow"><bdi>{title(p)}</bdi>{sub && <><br /><span class="small soft"><bdi>{sub}</bdi></span></>}</span>
 		<State tone={tone} icon={icon}>{kind === "unknown" ? t("unknown") : worded(r?.value, p.unit)}</State></button></li>;
 }
 

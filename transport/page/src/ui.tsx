@@ -51,7 +51,8 @@ export function says(e: unknown): string {
 	return ["offline", "out", "missing"].includes(e.kind) || !e.message ? first : first + " " + sentence(e.message);
 }
 
-const sentence = (s: string) => s[0]!.toUpperCase() + s.slice(1) + (/[.!?]$/.test(s) ? "" : ".");
+/** What a site says as a sentence; an address at its beginning stays as it is. */
+export const sentence = (s: string) => (/^\S*\//.test(s) ? s : s.slice(0, 1).toUpperCase() + s.slice(1)) + (/[.!?]$/.test(s) ? "" : ".");
 
 // Values.
 

@@ -49,6 +49,7 @@ export const de: Record<keyof typeof en, string> = {
 	"remove": "{name} entfernen", "lowest": "Tiefster, {time}", "mean": "Mittel", "highest": "Höchster, {time}", "lowestShort": "Tiefster", "highestShort": "Höchster", "time": "Zeit", "value": "Wert", "because": "Warum",
 	"noReadingShort": "kein Messwert", "fromTo": "{a} bis {b}", "lastStep": "Zuletzt", "whereFrom": "Woher es kommt", "part": "Teil", "programName": "Name für Programme", "whatFor": "Was es tut",
 	"atOnce": "Am Stück höchstens", "limits": "Grenzen", "usedBy": "Benutzt von", "lastChanges": "Letzte Änderungen",
+	"askTo": "Um Erlaubnis bitten: {what}", "otherSafe": "{name} in sichere Stellung",
 	"leftThen": "noch, dann {to}", "faulty": "gestört",
 	"loading": "Frage {name}…",
 	"fault.invalid": "Das war nicht richtig gefragt.", "fault.denied": "Das darfst du nicht.", "fault.unsafe": "Geht jetzt nicht.",

@@ -47,6 +47,7 @@ export const en = {
 	"remove": "Remove {name}", "lowest": "Lowest, {time}", "mean": "Mean", "highest": "Highest, {time}", "lowestShort": "Lowest", "highestShort": "Highest", "time": "Time", "value": "Value", "because": "Why",
 	"noReadingShort": "no reading", "fromTo": "{a} to {b}", "lastStep": "Latest", "whereFrom": "Where it comes from", "part": "Part", "programName": "Name for programs", "whatFor": "What it does",
 	"atOnce": "At once at most", "limits": "Limits", "usedBy": "Used by", "lastChanges": "Last changes",
+	"askTo": "Ask: {what}", "otherSafe": "{name} back to safe",
 	"leftThen": "left, then {to}", "faulty": "fault",
 	"loading": "Asking {name}…",
 	"fault.invalid": "This was not asked correctly.", "fault.denied": "You may not do this.", "fault.unsafe": "Not possible now.",

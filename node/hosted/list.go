@@ -25,6 +25,11 @@ type Agent struct {
 	Reads       []string `json:"reads,omitzero"` // what its definition names, as Moves
 	Moves       []string `json:"moves,omitzero"`
 	Author      string   `json:"author,omitzero"` // of an import: the did:key that signed it, or the agent of the site that wrote it
+	// Of a draft: its definition, as its author wrote it, the points that its needs are here, and the
+	// permission that its author wishes for.
+	Definition string            `json:"definition,omitzero"`
+	Bound      map[string]string `json:"bound,omitzero"`
+	Wish       string            `json:"wish,omitzero"`
 	agent.Report
 	// LastError is why the agent failed last, also where it runs again, and FailedAgo how many seconds
 	// ago that was.

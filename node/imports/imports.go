@@ -195,7 +195,12 @@ func (s *Store) List() (all []hosted.Agent) {
 		if i.Accepted {
 			continue
 		}
+		bound := make(map[string]string, len(i.Bound))
+		for _, b := range i.Bound {
+			bound[b.Need] = b.Point
+		}
 		all = append(all, hosted.Agent{Name: i.Name, Kind: i.Kind, Principal: i.Kind + ":" + i.Name, Author: i.WrittenBy(),
+			Definition: i.Definition, Bound: bound, Wish: wishHere(i),
 			Report: agent.Report{State: agent.Draft, Says: "it runs once it is accepted, and may nothing"}})
 	}
 	return all

@@ -153,6 +153,9 @@ func TestImport(t *testing.T) {
 	if got := r.running(); got != before+", rule:winter draft 0" {
 		t.Error(got)
 	}
+	if l := r.List()[0]; l.Definition != frost().Definition || l.Wish != d.Wish || fmt.Sprint(l.Bound) != "map[out:house/vent t:climate/temperature]" {
+		t.Error("an owner cannot read what waits for acceptance", l)
+	}
 	c, ok, err := r.Draft("winter")
 	if _, isRule := c.Agent.(*rule.Rule); !ok || err != nil || !isRule || c.Principal != "rule:winter" {
 		t.Error(c, ok, err)

@@ -3,9 +3,17 @@
 import type { ComponentType } from "preact";
 import type { Site } from "./site";
 import type { IconName } from "./icons";
+import { access } from "./views/access";
+import { board } from "./views/board";
 import { house } from "./views/house";
+import { journal } from "./views/journal";
 import { point } from "./views/point";
+import { rules } from "./views/rules";
 import { site } from "./views/site";
+import { talk } from "./views/talk";
+import { tasks } from "./views/tasks";
+import { waiting } from "./views/waiting";
+import { why } from "./views/why";
 
 export type Query = URLSearchParams;
 
@@ -31,4 +39,5 @@ export const views: View[] = [
 	house,
 	site,
 	point,
+	waiting, talk, rules, tasks, journal, access, board, why,
 ];

@@ -1,0 +1,64 @@
+// Access: who may do what on a site, until when, and how to end it.
+
+import { useState } from "preact/hooks";
+import type { Site } from "../site";
+import { Icon, Loading, Note, Section } from "../ui";
+import type { Query, View } from "../views";
+import { lang, t } from "../words";
+import { Acts, Failed, ForOwner, Owners, siteIn, useOwner, Which } from "./parts";
+
+interface Granted { id: string; token?: string; to?: string; may: string[]; until?: string }
+interface Access {
+	site: string; name: string; addresses: string[]; url: string; time: string; time_is_known: boolean; last_known?: boolean;
+	owners: { did: string; name?: string }[]; grants: Granted[];
+}
+
+/** When a permission ends, by the site's time. */
+function Until({ at, now }: { at?: string; now: string }) {
+	if (!at) return <>{t("access.noEnd")}</>;
+	const days = (Date.parse(at) - Date.parse(now)) / 864e5;
+	const date = new Date(at).toLocaleString(lang, days < 2
+		? { weekday: "short", hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short", year: "numeric" });
+	const left = days <= 0 ? t("access.ended") : days < 2 ? t("access.hours", { n: Math.max(1, Math.round(days * 24)) }) : t("access.days", { n: Math.floor(days) });
+	return <>{t("access.until")} <span class="nw">{date}</span>, {days < 7 ? <b>{left}</b> : left}</>;
+}
+
+const Key = ({ did }: { did: string }) => <code class="did" title={did}>{did}</code>;
+
+function Row({ site, of, now, done }: { site: Site; of: Granted; now: string; done: () => void }) {
+	const [sure, setSure] = useState(false), name = of.token ?? of.to ?? of.id;
+	return <li class="top wrap" data-grant={of.id}><span class="soft"><Icon n={of.token ? "chip" : "phone"} /></span><div class="grow"><h3>{of.token ? <bdi>{of.token}</bdi> : <Key did={of.to ?? ""} />}</h3>
+		{of.may.map((m, n) => <p key={n} class="mono small"><bdi>{m}</bdi></p>)}
+		{of.may.length > 1 && <p class="small soft">{t("access.all")}</p>}
+		<p class="small soft"><Until at={of.until} now={now} /> · <span class="mono">{of.id}</span></p></div>
+		{!sure && <button type="button" class="btn" onClick={() => setSure(true)} aria-label={`${t("access.revoke")} ${name}`}>{t("access.revoke")}</button>}
+		{sure && <div class="whole"><Note icon="key">{t("access.sure")}<div class="btns">
+			<button type="button" class="btn" onClick={() => setSure(false)}>{t("access.keep")}</button>
+			<Owners site={site} about={of.id} method="owner/revoke" params={{ name: of.id }} done={() => { setSure(false); done(); }} label={`${t("access.revoke")} ${name}`}>{t("access.revoke")}</Owners>
+		</div></Note><Acts site={site} about={of.id} /></div>}</li>;
+}
+
+function OfSite({ site, q }: { site: Site; q: Query }) {
+	const { value: a, fault, again } = useOwner<Access>(site, "owner/access", {}, 15);
+	if (!a) return fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />;
+	const tokens = a.grants.filter(g => g.token), keys = a.grants.filter(g => !g.token);
+	const command = `agentsite token add NAME 'read *' --site ${/^[a-z0-9_-]{1,24}$/.test(site.name) ? site.name : "SITE"}`;
+	return <div class="stack"><Which view="access" q={q} />
+		{fault && <Failed of={fault} again={again} />}
+		{!a.time_is_known && <Note tone="unk" icon="old">{t("access.clock")} <code>agentsite clock --set</code></Note>}
+		<Section title={t("access.owners")} n={a.owners.length}>{a.owners.length ? <ul class="list">{a.owners.map(o => <li key={o.did} class="top"><span class="soft"><Icon n="key" /></span><div class="grow">
+			<h3>{o.name ? <bdi>{o.name}</bdi> : t("access.owner")}</h3><p>{t("access.owner.may")}</p><p class="small"><Key did={o.did} /></p></div></li>)}</ul>
+			: <p class="soft">{t("access.unowned")}</p>}</Section>
+		{([["access.tokens", tokens], ["access.keys", keys]] as const).map(([title, list]) => list.length > 0 && <Section key={title} title={t(title)} n={list.length}>
+			<ul class="list">{list.map(g => <Row key={g.id} site={site} of={g} now={a.time} done={again} />)}</ul></Section>)}
+		{a.grants.length === 0 && <p class="soft">{t("access.none")}</p>}
+		<Section title={t("access.add")}><div class="card"><p>{t("access.add.says")}</p><pre class="exact" tabIndex={0}>{command}</pre></div></Section>
+		<dl class="kv small"><dt>{t("access.key")}</dt><dd><Key did={a.site} /></dd></dl></div>;
+}
+
+function Show({ q }: { q: Query }) {
+	const site = siteIn(q);
+	return site ? <ForOwner site={site}><OfSite key={site.name} site={site} q={q} /></ForOwner> : null;
+}
+
+export const access: View = { name: "access", title: () => t("nav.access"), icon: "key", nav: () => t("nav.access"), owner: true, scope: siteIn, Show };

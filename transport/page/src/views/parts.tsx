@@ -1,0 +1,171 @@
+// What several views share: asking, acts of an owner, and calls in words.
+
+import { signal } from "@preact/signals";
+import type { ComponentChild, ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Fault } from "../rpc";
+import { href } from "../route";
+import { release, sites, type Scalar, type Site } from "../site";
+import { Button, Lease, Name, named, Note, says, short, toast, worded } from "../ui";
+import type { Query } from "../views";
+import { dayTime, lang, length, t, timeOf } from "../words";
+
+export interface Answer<T> { value?: T; fault?: Fault; again(): void }
+
+const asFault = (e: unknown) => e instanceof Fault ? e : new Fault("internal", String(e));
+
+/** Asks when the component is shown, when deps change, and again every so many seconds; nothing while the
+ *  page is hidden. */
+export function useAsk<T>(ask: ((signal: AbortSignal) => Promise<T>) | undefined, deps: unknown[], every = 0): Answer<T> {
+	const [answer, set] = useState<{ value?: T; fault?: Fault }>({});
+	const [round, setRound] = useState(0);
+	useEffect(() => {
+		if (!ask) return;
+		const stop = new AbortController();
+		let timer: ReturnType<typeof setTimeout>;
+		const go = async () => {
+			if (document.hidden) return document.addEventListener("visibilitychange", go, { once: true, signal: stop.signal });
+			try {
+				const value = await ask(stop.signal);
+				if (!stop.signal.aborted) set({ value });
+			} catch (e) {
+				if (!stop.signal.aborted) set(old => ({ value: old.value, fault: asFault(e) }));
+			}
+			if (every && !stop.signal.aborted) timer = setTimeout(go, every * 1000);
+		};
+		void go();
+		return () => { stop.abort(); clearTimeout(timer); };
+	}, [...deps, round]);
+	return { ...answer, again: () => setRound(n => n + 1) };
+}
+
+/** Asks a site for an owner's method that only reads. */
+export const useOwner = <T,>(site: Site, method: string, params: object = {}, every = 0, ...deps: unknown[]): Answer<T> =>
+	useAsk(site.owner.value ? signal => site.conn.call<T>(method, params, { signal, timeout: 60_000 }) : undefined,
+		[site, site.owner.value, method, JSON.stringify(params), ...deps], every);
+
+/** An act of an owner that waits for a person in the terminal, or was refused. */
+export interface Act { about: string; site: string; method: string; params: object; says: string; fault?: Fault; cancel(): void }
+export const acts = signal<Act[]>([]);
+
+/** Does an owner's act, which takes until somebody confirms it in the terminal of agentsite open. Returns
+ *  whether it was done. */
+export async function act(site: Site, about: string, method: string, params: object, says: string): Promise<boolean> {
+	const stop = new AbortController();
+	const one: Act = { about, site: site.name, method, params, says, cancel: () => { stop.abort(); without(one); } };
+	acts.value.find(a => a.about === about && a.site === site.name)?.cancel();
+	acts.value = [...acts.value, one];
+	try {
+		await site.conn.call(method, params, { signal: stop.signal, timeout: 0 });
+		without(one);
+		toast(t("act.done", { what: says }));
+		return true;
+	} catch (e) {
+		if (!stop.signal.aborted) acts.value = acts.value.map(a => a === one ? Object.assign(one, { fault: asFault(e) }) : a);
+		return false;
+	}
+}
+
+const without = (one: Act) => { acts.value = acts.value.filter(a => a !== one); };
+
+/** The acts about something, at its place; without about, all of them. */
+export function Acts({ site, about }: { site?: Site; about?: string }) {
+	const shown = acts.value.filter(a => about === undefined || a.about === about && a.site === site?.name);
+	return <>{shown.map(a => a.fault
+		? <Note tone="bad" icon="bad" key={a.about}>{t("act.failed", { what: a.says })} <bdi>{says(a.fault)}</bdi>
+			<div class="btns"><button type="button" class="btn" onClick={a.cancel}>{t("close")}</button></div></Note>
+		: <Note icon="key" key={a.about}><b>{t("confirmInTerminal")}</b> {t("act.exactly")}
+			<pre class="exact">{`${a.site}\n${a.method}\n${JSON.stringify(a.params, null, 1)}`}</pre>
+			<div class="btns"><button type="button" class="btn" onClick={a.cancel}>{t("cancel")}</button></div></Note>)}</>;
+}
+
+/** Has an owner do something; the acts about it are shown where Acts stands. */
+export function Owners({ site, about, method, params, done, children, label, why }: {
+	site: Site; about: string; method: string; params: object; done: () => void; children: string; label?: string; why?: boolean;
+}) {
+	return <Button why={why} label={label} hook={method} act={async () => { if (await act(site, about, method, params, label ?? children)) done(); }}>{children}</Button>;
+}
+
+export const Failed = ({ of, again }: { of?: Fault; again?: () => void }) => of
+	? <Note tone="bad" icon="bad"><bdi>{says(of)}</bdi>
+		{again && <div class="btns"><button type="button" class="btn" onClick={again}>{t("again")}</button></div>}</Note> : null;
+
+/** Shows its children to owners, and everybody else who can see them. */
+export const ForOwner = ({ site, children }: { site: Site; children?: ComponentChildren }) => site.owner.value ? <>{children}</>
+	: <Note icon="key">{t("owner.only")} <code>agentsite open</code></Note>;
+
+/** The site of a view: the one that the fragment names, or the first. */
+export const siteIn = (q: Query): Site | undefined => q.has("s") ? sites.value.find(s => s.name === q.get("s")) : sites.value[0];
+
+/** Lets a person choose the site of a view, where there are several. */
+export const Which = ({ view, q }: { view: string; q: Query }) => sites.value.length < 2 ? null
+	: <label class="field"><span class="small soft">{t("site")}</span>
+		<select value={siteIn(q)?.name} onChange={e => { location.hash = href(view, { s: e.currentTarget.value }); }}>
+			{sites.value.map(s => <option key={s.name} value={s.name}>{s.name}</option>)}</select></label>;
+
+/** The name of a point, which says its device to a pointer. */
+export const PointName = ({ of }: { of: string }) => <span title={of}><Name of={short(of)} /></span>;
+
+/** The lease of an output that somebody holds. */
+export function Held({ site, output, who }: { site: Site; output: string; who?: ComponentChild }) {
+	const r = site.value(output).value, p = site.point(output);
+	return r?.output?.seconds_left === undefined ? null : <Lease of={`${site.name} ${output}`} r={r} to={worded(p?.safe, p?.unit)} who={who} />;
+}
+
+/** Sends an output back to its safe value. */
+export const BackToSafe = ({ site, output, done }: { site: Site; output: string; done?: () => void }) => {
+	const p = site.point(output);
+	return p ? <Button class="pri" hook="safe" act={async () => { await release(site, p); done?.(); }}>{t("backToSafe")}</Button> : null;
+};
+
+/** Names a principal, and those through whom it asked. */
+export function Who({ id, via }: { id?: string; via?: string[] }) {
+	const people = via?.filter(v => !v.startsWith("task/"));
+	return <bdi title={id}>{who(id)}{people?.length ? ` (${t("who.for", { who: people.map(who).join(", ") })})` : ""}</bdi>;
+}
+
+export function who(id?: string): string {
+	const [kind, rest] = (id ?? "").split(/:(.*)/s);
+	if (!id || id === "site") return t("who.site");
+	if (id === "local" || id === "token") return t("who.local");
+	if (kind === "token") return rest!.replace(/\.[0-9a-f]{8}$/, "");
+	if (id.startsWith("did:key:")) return "…" + id.slice(-8);
+	return kind === "rule" ? t("who.rule", { name: rest! }) : rest || id;
+}
+
+export interface Called { tool?: string; arguments?: Record<string, unknown>; who?: string }
+
+/** A call of a tool, or an act of an owner, in words. Of what is not known here it shows the name. */
+export function Call({ of }: { of: Called }) {
+	const a = of.arguments ?? {}, point = a.output ?? a.display ?? a.camera ?? a.point, name = <bdi>{String(a.name ?? "")}</bdi>;
+	const about = typeof point === "string" ? <PointName of={point} /> : t("call.move"); // of refusals that were counted
+	switch (of.tool) {
+		case "switch_output": case "set_level":
+			return <>{about} {typeof point === "string" && <>{worded((a.on ?? a.value) as Scalar)}
+				{typeof a.for_seconds === "number" && " " + t("for", { time: length(a.for_seconds) })}</>}</>;
+		case "release_output": return <>{about} {t("call.release")}</>;
+		case "show_text": return <>{about}: <bdi>{String(a.text ?? "")}</bdi></>;
+		case "emergency_stop": return <b>{t("call.stop")}</b>;
+		case "ask_agent": return <>{t("call.ask", { agent: named(String(a.agent ?? "")) })} <bdi>{String(a.text ?? "")}</bdi></>;
+		case "approve": case "deny":
+			return <>{t(`call.${of.tool}`)} <Who id={a.who as string} />: <Call of={a as Called} /></>;
+		case "reset": return <>{t("call.reset")}</>;
+		case "reload": case "configure": return <>{t("call.reload")}</>;
+		case "take-over": return <>{t("call.takeover")} <PointName of={String(a.name ?? "")} /></>;
+		case "token": case "grant": return <>{t("call.grant")} {name}</>;
+		case "revoke": case "pause": case "resume": return <>{t(`call.${of.tool}`)} {name}</>;
+		case "clock --set": case "clock": return <>{t("call.clock")}</>;
+	}
+	return <><code><bdi>{of.tool}</bdi></code> {a.name !== undefined && name}</>;
+}
+
+/** A call as it is: the tool and its arguments. */
+export const Exactly = ({ lines }: { lines: [string, unknown][] }) => <details><summary>{t("exactly")}</summary>
+	<pre class="exact" tabIndex={0}>{lines.filter(([, v]) => v !== undefined && v !== "").map(([k, v]) =>
+		`${k.padEnd(12)} ${typeof v === "string" ? v : JSON.stringify(v)}`).join("\n")}</pre></details>;
+
+/** A moment by the site's clock: its time of day, and its date where that is not today. */
+export function When({ at }: { at: string }) {
+	const d = new Date(at);
+	return <time dateTime={at} title={d.toLocaleString(lang)} class="small soft nw">{d.toDateString() === new Date().toDateString() ? timeOf(d, true) : dayTime(d)}</time>;
+}

@@ -1,0 +1,87 @@
+// What waits for a person: calls that an owner has to approve, questions of tasks, drafts, and what waits
+// for Enter in the terminal.
+
+import { useMemo } from "preact/hooks";
+import { href } from "../route";
+import { sites, type Site } from "../site";
+import { Countdown, Note, Section, State } from "../ui";
+import type { View } from "../views";
+import { length, t } from "../words";
+import type { Agent } from "./agents";
+import type { Entry } from "./journal";
+import { acts, Acts, Call, Exactly, Failed, ForOwner, Owners, useAsk, useOwner, When, Who } from "./parts";
+import { Question, type Task } from "./tasks";
+
+export interface Request {
+	handle: string; who: string; tool: string; arguments: Record<string, unknown>; via?: string[];
+	seconds_left: number; would_hold_seconds?: number;
+}
+
+/** A call that waits, with exactly what is asked. To deny weighs as much as to allow. */
+export function Approval({ site, of, done }: { site: Site; of: Request; done: () => void }) {
+	const came = useMemo(() => performance.now(), [of.seconds_left]);
+	const asked = of.arguments?.for_seconds, holds = of.would_hold_seconds;
+	return <article class="card edge-acc" data-approval={of.handle}>
+		<div class="head"><h3><Who id={of.who} via={of.via} /> {t("waiting.asks")} <Call of={of} /></h3></div>
+		<p class="small soft"><bdi>{site.name}</bdi> · <b><Countdown seconds={of.seconds_left} came={came} /></b> {t("waiting.left")}</p>
+		{holds !== undefined && (typeof asked !== "number" || holds < asked - 0.5)
+			&& <Note tone={typeof asked === "number" ? "away" : ""} icon="bad">{t(typeof asked === "number" ? "waiting.less" : "waiting.holds", { time: length(holds) })}</Note>}
+		<Exactly lines={[["tool", of.tool], ...Object.entries(of.arguments ?? {}), ["from", of.who], ["via", of.via?.join(", ")], ["handle", of.handle]]} />
+		<Acts site={site} about={of.handle} />
+		{!acts.value.some(a => a.about === of.handle && !a.fault) && <div class="btns fill eq">
+			{(["deny", "approve"] as const).map(m => <Owners key={m} site={site} about={of.handle} method={`owner/${m}`} params={{ name: of.handle }} done={done}>
+				{t(m === "deny" ? "deny" : "allow")}</Owners>)}</div>}
+	</article>;
+}
+
+/** Asks a site for the calls that wait, whenever it tells that one came or went. */
+export const useRequests = (site: Site) => useOwner<{ requests: Request[] }>(site, "owner/requests", {}, 0, site.approvals.value);
+
+function Approvals({ site }: { site: Site }) {
+	const { value, fault, again } = useRequests(site);
+	return <><Failed of={fault} again={again} />{value?.requests.map(r => <Approval key={r.handle} site={site} of={r} done={again} />)}</>;
+}
+
+function Drafts({ site }: { site: Site }) {
+	const { value } = useOwner<{ agents: Agent[] }>(site, "owner/agents", {}, 10);
+	return <>{value?.agents.filter(a => a.state === "draft").map(a => <article class="card edge-acc" key={a.name}>
+		<h3>{t("waiting.draft")} <bdi>{a.name}</bdi></h3>
+		<p class="small soft"><bdi>{site.name}</bdi> · {t("waiting.draft.nothing")}</p>
+		<div class="btns"><a class="btn" href={href("rules", { s: site.name })}>{t("look")}</a></div></article>)}</>;
+}
+
+function Questions({ site }: { site: Site }) {
+	const { value, again } = useAsk(signal => site.conn.tool<{ tasks?: Task[] }>("ask_agent", {}, { signal }), [site], 5);
+	return <>{value?.tasks?.filter(k => k.state === "input_required").map(k => <article class="card edge-acc" key={k.id}>
+		<div class="head"><h3><bdi>{k.agent}</bdi> {t("tasks.asks")}</h3></div>
+		<p class="small soft"><bdi>{site.name}</bdi></p>
+		<Question site={site} of={k} done={again} /></article>)}</>;
+}
+
+function Answered({ site }: { site: Site }) {
+	const { value } = useOwner<{ entries: Entry[] }>(site, "owner/journal", { limit: 200 }, 0, site.approvals.value);
+	const list = value?.entries.filter(e => e.tool === "approve" || e.tool === "deny").reverse().slice(0, 8);
+	return <>{list?.map(e => <li key={`${site.name} ${e.seq}`} class="top"><When at={e.time} /><div class="grow">
+		<Who id={e.arguments?.who} via={e.arguments?.via as string[]} />: <Call of={e.arguments ?? {}} />
+		<span class="small soft block"><bdi>{site.name}</bdi> · <Who id={e.who} /></span></div>
+		<State tone="safe" icon={e.tool === "approve" ? "ok" : "no"}>{t(e.tool === "approve" ? "waiting.allowed" : "waiting.denied")}</State></li>)}</>;
+}
+
+function Show() {
+	const owned = sites.value.filter(s => s.owner.value);
+	return <div class="two">
+		<Section title={t("waiting.now")}><div class="stack3">
+			{acts.value.length > 0 && <section class="sec"><h3>{t("waiting.terminal")}</h3><Acts /></section>}
+			{owned.map(s => <Approvals key={s.name} site={s} />)}
+			{sites.value.map(s => <Questions key={s.name} site={s} />)}
+			{owned.map(s => <Drafts key={s.name} site={s} />)}
+			{owned.length ? <p class="small soft">{t("waiting.rest")}</p> : <ForOwner site={sites.value[0]!} />}
+		</div></Section>
+		{owned.length > 0 && <Section title={t("waiting.answered")}><ul class="list">{owned.map(s => <Answered key={s.name} site={s} />)}</ul></Section>}
+	</div>;
+}
+
+export const waiting: View = {
+	name: "waiting", title: () => t("waiting.title"), icon: "hand", nav: () => t("nav.waiting"), Show,
+	badge: () => sites.value.reduce((n, s) => n + (s.owner.value ? s.approvals.value.length : 0), 0),
+};

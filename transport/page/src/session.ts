@@ -1,7 +1,7 @@
 // Who is signed in here. The token lives as long as this tab; a link signs in once.
 
 import { signal } from "@preact/signals";
-import { Conn, ended } from "./rpc";
+import { Conn, ended, Fault } from "./rpc";
 import { Site, sites } from "./site";
 
 interface Session { token?: string; you: string; name?: string; sites: { name: string; url: string; owner?: boolean }[] }
@@ -46,4 +46,19 @@ export async function signIn(): Promise<void> {
 function forget(): void {
 	token = "";
 	sessionStorage.removeItem("token");
+}
+
+/** A window that is signed in: a browser, by what it calls itself. */
+export interface Window { session: number; browser: string; age_seconds: number; idle_seconds: number; own?: boolean }
+
+/** The windows of this page that are signed in. */
+export async function windows(signal?: AbortSignal): Promise<Window[]> {
+	const r = await fetch("/page/session", { credentials: "omit", cache: "no-store", headers: { Authorization: "Bearer " + token }, signal });
+	return r.ok ? (await r.json()).sessions ?? [] : [];
+}
+
+/** Signs a window out. */
+export async function signOut(n: number): Promise<void> {
+	const r = await fetch("/page/session/" + n, { method: "DELETE", credentials: "omit", headers: { Authorization: "Bearer " + token } });
+	if (!r.ok) throw new Fault("unavailable", "");
 }

@@ -12,7 +12,7 @@ export const viewsEn = {
 	"nav.waiting": "Waiting", "nav.talk": "Talk", "nav.tasks": "Tasks", "nav.rules": "Rules", "nav.journal": "Journal", "nav.access": "Access",
 	"nav.board": "Board", 
 
-	"who.site": "the site", "who.local": "this computer", "who.rule": "the rule {name}", "who.for": "for {who}",
+	"who.site": "the site", "who.you": "you", "who.local": "this computer", "who.rule": "the rule {name}", "who.for": "for {who}",
 
 	"call.move": "A move", "call.release": "back to safe", "call.stop": "Emergency stop", "call.ask": "asks {agent}:", "call.approve": "Allowed",
 	"call.deny": "Denied", "call.reset": "Ended the emergency stop", "call.reload": "Read the configuration again",
@@ -25,7 +25,7 @@ export const viewsEn = {
 
 	"waiting.title": "Waiting for you", "waiting.now": "Now", "waiting.asks": "asks:", "waiting.left": "left to answer",
 	"waiting.less": "Only {time} of this can run now.", "waiting.holds": "It would run for {time}.",
-	"waiting.terminal": "Waits for the terminal", "waiting.draft": "A draft waits:", "waiting.draft.nothing": "does nothing until you accept it",
+	"waiting.draft": "A draft waits:", "waiting.draft.nothing": "does nothing until you accept it",
 	"waiting.rest": "What needs your word is shown here as it comes.", "waiting.answered": "Answered", "waiting.allowed": "Allowed", "waiting.denied": "Denied",
 
 	"tasks.live": "Under way", "tasks.past": "Ended", "tasks.none": "No task is known.", "tasks.past.note": "Ended tasks are kept for 7 days. You see your own; an owner sees all.",
@@ -72,7 +72,8 @@ export const viewsEn = {
 	"why.max.none": "no limit", "why.limits": "Limits", "why.confirm": "Asks", "why.confirm.owner": "an owner, each time",
 	"why.used": "Used by", "why.required": "Has to be right for",
 
-	"access.owners": "Owners", "access.owner": "An owner", "access.owner.may": "Everything, from anywhere.", "access.unowned": "Nobody owns this site yet.",
+	"access.owners": "Owners", "access.owner": "An owner", "access.you": "You", "access.windows": "Windows of this page", "access.window": "A window", "access.own": "This window",
+	"access.idle": "used {time} ago, signed in for {age}", "access.out": "Sign out", "access.owner.may": "Everything, from anywhere.", "access.unowned": "Nobody owns this site yet.",
 	"access.tokens": "Apps and programs", "access.keys": "People and agents", "access.none": "Nobody else has access.",
 	"access.noEnd": "no end", "access.until": "until", "access.ended": "ended", "access.hours": "{n} h", "access.days": "{n} days",
 	"access.all": "All of these have to allow a call.", "access.revoke": "Revoke", "access.keep": "Keep it",
@@ -99,7 +100,7 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"nav.waiting": "Wartet", "nav.talk": "Reden", "nav.tasks": "Aufträge", "nav.rules": "Regeln", "nav.journal": "Protokoll", "nav.access": "Zugang",
 	"nav.board": "Platine", 
 
-	"who.site": "die Anlage", "who.local": "dieser Rechner", "who.rule": "die Regel {name}", "who.for": "für {who}",
+	"who.site": "die Anlage", "who.you": "du", "who.local": "dieser Rechner", "who.rule": "die Regel {name}", "who.for": "für {who}",
 
 	"call.move": "Eine Bewegung", "call.release": "in sichere Stellung", "call.stop": "Stopp", "call.ask": "bittet {agent}:", "call.approve": "Erlaubt:",
 	"call.deny": "Abgelehnt:", "call.reset": "Stopp beendet", "call.reload": "Konfiguration neu gelesen",
@@ -112,7 +113,7 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 
 	"waiting.title": "Wartet auf dich", "waiting.now": "Jetzt", "waiting.asks": "bittet:", "waiting.left": "Zeit zu antworten",
 	"waiting.less": "Davon gehen jetzt nur {time}.", "waiting.holds": "Das würde {time} laufen.",
-	"waiting.terminal": "Wartet auf das Terminal", "waiting.draft": "Ein Entwurf wartet:", "waiting.draft.nothing": "tut nichts, bis du ihn annimmst",
+	"waiting.draft": "Ein Entwurf wartet:", "waiting.draft.nothing": "tut nichts, bis du ihn annimmst",
 	"waiting.rest": "Was dein Wort braucht, steht hier, sobald es kommt.", "waiting.answered": "Beantwortet", "waiting.allowed": "Erlaubt", "waiting.denied": "Abgelehnt",
 
 	"tasks.live": "Im Gang", "tasks.past": "Beendet", "tasks.none": "Kein Auftrag bekannt.", "tasks.past.note": "Beendete Aufträge bleiben 7 Tage. Du siehst deine eigenen; wem die Anlage gehört, sieht alle.",
@@ -159,7 +160,8 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"why.max.none": "ohne Grenze", "why.limits": "Grenzen", "why.confirm": "Fragt", "why.confirm.owner": "jedes Mal, wem die Anlage gehört",
 	"why.used": "Benutzt von", "why.required": "Muss stimmen für",
 
-	"access.owners": "Wem sie gehört", "access.owner": "Besitzt die Anlage", "access.owner.may": "Alles, von überall.", "access.unowned": "Diese Anlage gehört noch niemandem.",
+	"access.owners": "Wem sie gehört", "access.owner": "Besitzt die Anlage", "access.you": "Du", "access.windows": "Fenster dieser Seite", "access.window": "Ein Fenster", "access.own": "Dieses Fenster",
+	"access.idle": "zuletzt vor {time} benutzt, angemeldet seit {age}", "access.out": "Abmelden", "access.owner.may": "Alles, von überall.", "access.unowned": "Diese Anlage gehört noch niemandem.",
 	"access.tokens": "Apps und Programme", "access.keys": "Menschen und Agenten", "access.none": "Sonst hat niemand Zugang.",
 	"access.noEnd": "ohne Ende", "access.until": "bis", "access.ended": "beendet", "access.hours": "{n} h", "access.days": "{n} Tage",
 	"access.all": "Alle davon müssen einen Aufruf erlauben.", "access.revoke": "Entziehen", "access.keep": "Behalten",

@@ -1,11 +1,12 @@
 // Access: who may do what on a site, until when, and how to end it.
 
 import { useState } from "preact/hooks";
+import { signOut, windows, you } from "../session";
 import type { Site } from "../site";
-import { Icon, Loading, Note, Section } from "../ui";
+import { Button, Icon, Loading, Note, Section } from "../ui";
 import type { Query, View } from "../views";
-import { lang, t } from "../words";
-import { Acts, Failed, ForOwner, Owners, siteIn, useOwner, Which } from "./parts";
+import { age, lang, t } from "../words";
+import { acts, Acts, Failed, ForOwner, Owners, siteIn, useAsk, useOwner, Which } from "./parts";
 
 interface Granted { id: string; token?: string; to?: string; may: string[]; until?: string }
 interface Access {
@@ -18,7 +19,7 @@ function Until({ at, now }: { at?: string; now: string }) {
 	if (!at) return <>{t("access.noEnd")}</>;
 	const days = (Date.parse(at) - Date.parse(now)) / 864e5;
 	const date = new Date(at).toLocaleString(lang, days < 2
-		? { weekday: "short", hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short", year: "numeric" });
+		? { weekday: "short", hour: "2-digit", minute: "2-digit", hour12: false } : { day: "numeric", month: "short", year: "numeric" });
 	const left = days <= 0 ? t("access.ended") : days < 2 ? t("access.hours", { n: Math.max(1, Math.round(days * 24)) }) : t("access.days", { n: Math.floor(days) });
 	return <>{t("access.until")} <span class="nw">{date}</span>, {days < 7 ? <b>{left}</b> : left}</>;
 }
@@ -27,15 +28,25 @@ const Key = ({ did }: { did: string }) => <code class="did" title={did}>{did}</c
 
 function Row({ site, of, now, done }: { site: Site; of: Granted; now: string; done: () => void }) {
 	const [sure, setSure] = useState(false), name = of.token ?? of.to ?? of.id;
+	const busy = acts.value.some(a => a.about === of.id && a.site === site.name && !a.fault);
 	return <li class="top wrap" data-grant={of.id}><span class="soft"><Icon n={of.token ? "chip" : "phone"} /></span><div class="grow"><h3>{of.token ? <bdi>{of.token}</bdi> : <Key did={of.to ?? ""} />}</h3>
 		{of.may.map((m, n) => <p key={n} class="mono small"><bdi>{m}</bdi></p>)}
 		{of.may.length > 1 && <p class="small soft">{t("access.all")}</p>}
 		<p class="small soft"><Until at={of.until} now={now} /> · <span class="mono">{of.id}</span></p></div>
 		{!sure && <button type="button" class="btn" onClick={() => setSure(true)} aria-label={`${t("access.revoke")} ${name}`}>{t("access.revoke")}</button>}
-		{sure && <div class="whole"><Note icon="key">{t("access.sure")}<div class="btns">
+		{sure && <div class="whole">{!busy && <Note icon="key">{t("access.sure")}<div class="btns">
 			<button type="button" class="btn" onClick={() => setSure(false)}>{t("access.keep")}</button>
 			<Owners site={site} about={of.id} method="owner/revoke" params={{ name: of.id }} done={() => { setSure(false); done(); }} label={`${t("access.revoke")} ${name}`}>{t("access.revoke")}</Owners>
-		</div></Note><Acts site={site} about={of.id} /></div>}</li>;
+		</div></Note>}<Acts site={site} about={of.id} /></div>}</li>;
+}
+
+/** The windows of this page that are signed in, wherever they are. */
+function Windows() {
+	const { value, again } = useAsk(windows, [], 15);
+	return !value?.length ? null : <Section title={t("access.windows")} n={value.length}><ul class="list">{value.map(w => <li key={w.session} class="top">
+		<div class="grow"><h3>{t(w.own ? "access.own" : "access.window")}</h3><p class="small"><bdi class="did">{w.browser}</bdi></p>
+			<p class="small soft">{t("access.idle", { time: age(w.idle_seconds), age: age(w.age_seconds) })}</p></div>
+		<Button act={async () => { await signOut(w.session); again(); }}>{t("access.out")}</Button></li>)}</ul></Section>;
 }
 
 function OfSite({ site, q }: { site: Site; q: Query }) {
@@ -47,7 +58,7 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 		{fault && <Failed of={fault} again={again} />}
 		{!a.time_is_known && <Note tone="unk" icon="old">{t("access.clock")} <code>agentsite clock --set</code></Note>}
 		<Section title={t("access.owners")} n={a.owners.length}>{a.owners.length ? <ul class="list">{a.owners.map(o => <li key={o.did} class="top"><span class="soft"><Icon n="key" /></span><div class="grow">
-			<h3>{o.name ? <bdi>{o.name}</bdi> : t("access.owner")}</h3><p>{t("access.owner.may")}</p><p class="small"><Key did={o.did} /></p></div></li>)}</ul>
+			<h3>{o.did === you.value ? t("access.you") : o.name ? <bdi>{o.name}</bdi> : t("access.owner")}</h3><p>{t("access.owner.may")}</p><p class="small"><Key did={o.did} /></p></div></li>)}</ul>
 			: <p class="soft">{t("access.unowned")}</p>}</Section>
 		{([["access.tokens", tokens], ["access.keys", keys]] as const).map(([title, list]) => list.length > 0 && <Section key={title} title={t(title)} n={list.length}>
 			<ul class="list">{list.map(g => <Row key={g.id} site={site} of={g} now={a.time} done={again} />)}</ul></Section>)}
@@ -58,7 +69,7 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 
 function Show({ q }: { q: Query }) {
 	const site = siteIn(q);
-	return site ? <ForOwner site={site}><OfSite key={site.name} site={site} q={q} /></ForOwner> : null;
+	return <div class="stack">{site && <ForOwner site={site}><OfSite key={site.name} site={site} q={q} /></ForOwner>}<Windows /></div>;
 }
 
-export const access: View = { name: "access", title: () => t("nav.access"), icon: "key", nav: () => t("nav.access"), owner: true, scope: siteIn, Show };
+export const access: View = { name: "access", title: () => t("nav.access"), icon: "key", nav: () => t("nav.access"), scope: siteIn, Show };

@@ -52,10 +52,10 @@ function Outcome({ of }: { of: Entry }) {
 		{of.outcome === "refused" ? t("journal.refused") : outcome(of.outcome)}{(of.count ?? 0) > 1 ? ` × ${of.count}` : ""}</State>;
 }
 
-export function Row({ of }: { of: Entry }) {
+export function Row({ site, of }: { site: Site; of: Entry }) {
 	const kind = of.outcome === "refused" && of.says ? outcome(of.says) : undefined;
 	return <li class="top"><When at={of.time} /><div class="grow"><details class="bare"><summary class="plain">
-		{of.outcome === "event" ? <bdi>{of.says}</bdi> : <Call of={of} />}
+		{of.outcome === "event" ? <bdi>{of.says}</bdi> : <Call of={of} site={site} />}
 		<span class="small soft block"><Who id={of.who} via={of.via} />{kind ? <> · {kind}</>
 			: of.outcome !== "event" && of.says ? <> · <bdi>{of.says}</bdi></> : null}</span></summary>
 		<Exactly lines={[["seq", of.seq], ["time", of.time], ["who", of.who], ["via", of.via?.join(", ")], ["tool", of.tool], ["arguments", of.arguments],
@@ -119,7 +119,7 @@ function Entries({ site, did, q }: { site: Site; did: string; q: Query }) {
 				<Which view="journal" q={q} /></div>
 			{!value ? !page.fault && <Loading name={site.name} /> : list.length === 0 ? <p class="soft">{t("journal.empty")}</p>
 				: <ul class="list">{list.flatMap((e, n) => [
-					(n === 0 || day(list[n - 1]!.time) !== day(e.time)) && <li class="day" key={day(e.time)}><h2>{day(e.time)}</h2></li>, <Row key={e.seq} of={e} />])}</ul>}
+					(n === 0 || day(list[n - 1]!.time) !== day(e.time)) && <li class="day" key={day(e.time)}><h2>{day(e.time)}</h2></li>, <Row key={e.seq} site={site} of={e} />])}</ul>}
 			{(more ?? value?.older) && <div class="btns"><Button act={fetchOlder}>{t("journal.older")}</Button></div>}
 			<p class="small soft"><Icon n="seal" /> {t("journal.how")}</p>
 		</section>

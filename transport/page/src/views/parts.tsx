@@ -5,8 +5,9 @@ import type { ComponentChild, ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Fault } from "../rpc";
 import { href } from "../route";
+import { you } from "../session";
 import { release, sites, type Scalar, type Site } from "../site";
-import { Button, Lease, Name, named, Note, says, short, toast, worded } from "../ui";
+import { Button, Lease, Name, Note, says, short, toast, worded } from "../ui";
 import type { Query } from "../views";
 import { dayTime, lang, length, t, timeOf } from "../words";
 
@@ -68,9 +69,10 @@ export async function act(site: Site, about: string, method: string, params: obj
 
 const without = (one: Act) => { acts.value = acts.value.filter(a => a !== one); };
 
-/** The acts about something, at its place; without about, all of them. */
+/** The acts about something, at its place; without about, those that no call which waits shows. */
 export function Acts({ site, about }: { site?: Site; about?: string }) {
-	const shown = acts.value.filter(a => about === undefined || a.about === about && a.site === site?.name);
+	const shown = acts.value.filter(a => about !== undefined ? a.about === about && a.site === site?.name
+		: !sites.value.some(s => s.name === a.site && s.approvals.value.some(x => x.handle === a.about)));
 	return <>{shown.map(a => a.fault
 		? <Note tone="bad" icon="bad" key={a.about}>{t("act.failed", { what: a.says })} <bdi>{says(a.fault)}</bdi>
 			<div class="btns"><button type="button" class="btn" onClick={a.cancel}>{t("close")}</button></div></Note>
@@ -129,26 +131,26 @@ export function who(id?: string): string {
 	if (!id || id === "site") return t("who.site");
 	if (id === "local" || id === "token") return t("who.local");
 	if (kind === "token") return rest!.replace(/\.[0-9a-f]{8}$/, "");
-	if (id.startsWith("did:key:")) return "…" + id.slice(-8);
+	if (id.startsWith("did:key:")) return id === you.value ? t("who.you") : "…" + id.slice(-8);
 	return kind === "rule" ? t("who.rule", { name: rest! }) : rest || id;
 }
 
 export interface Called { tool?: string; arguments?: Record<string, unknown>; who?: string }
 
 /** A call of a tool, or an act of an owner, in words. Of what is not known here it shows the name. */
-export function Call({ of }: { of: Called }) {
+export function Call({ of, site }: { of: Called; site?: Site }) {
 	const a = of.arguments ?? {}, point = a.output ?? a.display ?? a.camera ?? a.point, name = <bdi>{String(a.name ?? "")}</bdi>;
 	const about = typeof point === "string" ? <PointName of={point} /> : t("call.move"); // of refusals that were counted
 	switch (of.tool) {
 		case "switch_output": case "set_level":
-			return <>{about} {typeof point === "string" && <>{worded((a.on ?? a.value) as Scalar)}
+			return <>{about} {typeof point === "string" && <>{worded((a.on ?? a.value) as Scalar, site?.point(point)?.unit)}
 				{typeof a.for_seconds === "number" && " " + t("for", { time: length(a.for_seconds) })}</>}</>;
 		case "release_output": return <>{about} {t("call.release")}</>;
 		case "show_text": return <>{about}: <bdi>{String(a.text ?? "")}</bdi></>;
 		case "emergency_stop": return <b>{t("call.stop")}</b>;
-		case "ask_agent": return <>{t("call.ask", { agent: named(String(a.agent ?? "")) })} <bdi>{String(a.text ?? "")}</bdi></>;
+		case "ask_agent": return <>{t("call.ask", { agent: String(a.agent ?? "") })} <bdi>{String(a.text ?? "")}</bdi></>;
 		case "approve": case "deny":
-			return <>{t(`call.${of.tool}`)} <Who id={a.who as string} />: <Call of={a as Called} /></>;
+			return <>{t(`call.${of.tool}`)} <Who id={a.who as string} />: <Call of={a as Called} site={site} /></>;
 		case "reset": return <>{t("call.reset")}</>;
 		case "reload": case "configure": return <>{t("call.reload")}</>;
 		case "take-over": return <>{t("call.takeover")} <PointName of={String(a.name ?? "")} /></>;

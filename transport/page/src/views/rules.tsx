@@ -26,7 +26,7 @@ export function definition(text: string, name: string): string {
 function Log({ site, of }: { site: Site; of: Agent }) {
 	const { value, fault, again } = useOwner<{ entries: Entry[] }>(site, "owner/journal", { who: of.principal, limit: 10 }, 0, of.state, of.says);
 	if (!value) return fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />;
-	return value.entries.length ? <ul class="list">{[...value.entries].reverse().map(e => <Row key={e.seq} of={e} />)}</ul>
+	return value.entries.length ? <ul class="list">{[...value.entries].reverse().map(e => <Row key={e.seq} site={site} of={e} />)}</ul>
 		: <p class="small soft">{t("rules.log.none")}</p>;
 }
 

@@ -9,7 +9,7 @@ import type { View } from "../views";
 import { length, t } from "../words";
 import type { Agent } from "./agents";
 import type { Entry } from "./journal";
-import { acts, Acts, Call, Exactly, Failed, ForOwner, Owners, useAsk, useOwner, When, Who } from "./parts";
+import { acts, Acts, Call, Exactly, Failed, ForOwner, Owners, useAsk, useOwner, When, who, Who } from "./parts";
 import { Question, type Task } from "./tasks";
 
 export interface Request {
@@ -22,14 +22,14 @@ export function Approval({ site, of, done }: { site: Site; of: Request; done: ()
 	const came = useMemo(() => performance.now(), [of.seconds_left]);
 	const asked = of.arguments?.for_seconds, holds = of.would_hold_seconds;
 	return <article class="card edge-acc" data-approval={of.handle}>
-		<div class="head"><h3><Who id={of.who} via={of.via} /> {t("waiting.asks")} <Call of={of} /></h3></div>
+		<div class="head"><h3><Who id={of.who} via={of.via} /> {t("waiting.asks")} <Call of={of} site={site} /></h3></div>
 		<p class="small soft"><bdi>{site.name}</bdi> · <b><Countdown seconds={of.seconds_left} came={came} /></b> {t("waiting.left")}</p>
 		{holds !== undefined && (typeof asked !== "number" || holds < asked - 0.5)
-			&& <Note tone={typeof asked === "number" ? "away" : ""} icon="bad">{t(typeof asked === "number" ? "waiting.less" : "waiting.holds", { time: length(holds) })}</Note>}
+			&& <Note tone={typeof asked === "number" ? "away" : ""} icon="old">{t(typeof asked === "number" ? "waiting.less" : "waiting.holds", { time: length(holds) })}</Note>}
 		<Exactly lines={[["tool", of.tool], ...Object.entries(of.arguments ?? {}), ["from", of.who], ["via", of.via?.join(", ")], ["handle", of.handle]]} />
 		<Acts site={site} about={of.handle} />
 		{!acts.value.some(a => a.about === of.handle && !a.fault) && <div class="btns fill eq">
-			{(["deny", "approve"] as const).map(m => <Owners key={m} site={site} about={of.handle} method={`owner/${m}`} params={{ name: of.handle }} done={done}>
+			{(["deny", "approve"] as const).map(m => <Owners key={m} site={site} about={of.handle} method={`owner/${m}`} params={{ name: of.handle }} done={done} label={`${t(m === "deny" ? "deny" : "allow")}: ${who(of.who)}`}>
 				{t(m === "deny" ? "deny" : "allow")}</Owners>)}</div>}
 	</article>;
 }
@@ -71,7 +71,7 @@ function Show() {
 	const owned = sites.value.filter(s => s.owner.value);
 	return <div class="two">
 		<Section title={t("waiting.now")}><div class="stack3">
-			{acts.value.length > 0 && <section class="sec"><h3>{t("waiting.terminal")}</h3><Acts /></section>}
+			<Acts />
 			{owned.map(s => <Approvals key={s.name} site={s} />)}
 			{sites.value.map(s => <Questions key={s.name} site={s} />)}
 			{owned.map(s => <Drafts key={s.name} site={s} />)}

@@ -34,7 +34,7 @@ export function Why({ site, point }: { site: Site; point: string }) {
 	return <section class="sec why" data-why={point}><h2>{t("why")} <PointName of={point} /> {say(w.value)}</h2><div class="card">
 		{o && <p class="big">{held ? <><b><Who id={o.held_by} via={w.via} /></b> {t("why.holds")}
 			{w.held_seconds !== undefined && " " + t("why.since", { time: length(w.held_seconds) })}.</> : t("why.nobody")}</p>}
-		{held && <Held site={site} output={point} who={<bdi>{who(o?.held_by)}</bdi>} />}
+		{held && <Held site={site} output={point} />}
 		{w.why && <p><bdi>{w.why}</bdi></p>}
 		{o?.going_to != null && <p>{t("why.going", { value: say(o.going_to) })}</p>}
 		{o?.returned_because && <p>{t("why.returned")} <bdi>{o.returned_because}</bdi></p>}

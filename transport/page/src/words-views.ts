@@ -1,8 +1,8 @@
 // The words of the further views, in English and German.
 
 export const viewsEn = {
-	"exactly": "Exactly what is asked", "look": "Look at it", "why": "Why?", 
-	"deny": "Deny", "away": "Away from safe", "backToSafe": "Back to safe", "allow": "Allow", "done": "done",
+	"exactly": "Exactly what is asked", "look": "Look at it", 
+	"deny": "Deny", "allow": "Allow", "done": "done",
 	"for": "for {time}",
 	"owner.only": "Only an owner of the site sees this. An owner opens the page with",
 
@@ -51,8 +51,9 @@ export const viewsEn = {
 	"rules.draft.first": "See it on the past first; then you can accept it.", "rules.draft.may": "What it may do, in your words",
 	"rules.wish": "Its author wishes that it may", "rules.accept": "Accept", "rules.discard": "Discard",
 
-	"trial.title": "Tried on the past", "trial.would": "Would have moved", "trial.n": "times", "trial.for": "On for", "trial.refused": "Refused",
-	"trial.strip": "It would be away from safe", "trial.was": "It was away from safe:", "trial.times": "{n} times", "trial.each": "Each move",
+	"trial.title": "Tried on the past", "trial.would": "Would have moved", "trial.n": "time|times", "trial.for": "On for", "trial.refused": "Refused",
+	"trial.strip": "{name} as it would be", "trial.was": "{name} as it was", "trial.chart": "{name}: as it would have been, and as it was",
+	"trial.happened": "It was away from safe once, for {time}.|It was away from safe {n} times, for {time}.", "trial.each": "Each move",
 	"trial.unknown": "For {time} of this nothing is stored.", "trial.readings": "From {n} stored readings.",
 	"trial.past": "The past does not react: a heater that would have run has not warmed it.",
 
@@ -89,8 +90,8 @@ export const viewsEn = {
 } as const;
 
 export const viewsDe: Record<keyof typeof viewsEn, string> = {
-	"exactly": "Genau das wird erbeten", "look": "Ansehen", "why": "Warum?", 
-	"deny": "Ablehnen", "away": "Nicht in sicherer Stellung", "backToSafe": "In sichere Stellung", "allow": "Erlauben", "done": "erledigt",
+	"exactly": "Genau das wird erbeten", "look": "Ansehen", 
+	"deny": "Ablehnen", "allow": "Erlauben", "done": "erledigt",
 	"for": "für {time}",
 	"owner.only": "Das sieht nur, wem die Anlage gehört. Die Seite öffnet man dann mit",
 
@@ -140,7 +141,8 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"rules.wish": "Gewünscht wird, dass sie darf", "rules.accept": "Annehmen", "rules.discard": "Verwerfen",
 
 	"trial.title": "An der Vergangenheit geprobt", "trial.would": "Hätte gestellt", "trial.n": "mal", "trial.for": "An für", "trial.refused": "Abgelehnt",
-	"trial.strip": "So wäre er nicht in sicherer Stellung", "trial.was": "So war er nicht in sicherer Stellung:", "trial.times": "{n} mal", "trial.each": "Jede Bewegung",
+	"trial.strip": "{name}, wie es wäre", "trial.was": "{name}, wie es war", "trial.chart": "{name}: wie es gewesen wäre, und wie es war",
+	"trial.happened": "Einmal nicht in sicherer Stellung, für {time}.|{n}-mal nicht in sicherer Stellung, für {time}.", "trial.each": "Jede Bewegung",
 	"trial.unknown": "Für {time} davon ist nichts gespeichert.", "trial.readings": "Aus {n} gespeicherten Messwerten.",
 	"trial.past": "Die Vergangenheit antwortet nicht: eine Heizung, die gelaufen wäre, hat sie nicht gewärmt.",
 

@@ -20,7 +20,7 @@ function Listens({ site }: { site: Site }) {
 	return <Section title={t("board.listens")} n={value.carriers.length}>
 		<ul class="list">{value.carriers.map(c => <li class="p1" key={c.kind + c.address}><details class="rule grow"><summary><span class="grow">
 			<b>{c.kind}</b><span class="small soft block mono"><bdi>{c.address}</bdi></span></span></summary>
-			<div class="in">{c.routes?.length ? <>
+			<div class="inner">{c.routes?.length ? <>
 				{!!c.public?.length && <><p class="small">{t("board.public")}</p><pre class="exact" tabIndex={0}>{c.public.join("\n")}</pre></>}
 				<p class="small">{t("board.routes")}</p><pre class="exact tall" tabIndex={0}>{c.routes.filter(r => !c.public?.includes(r)).join("\n")}</pre></>
 				: <p class="small soft">{t("board.socket")}</p>}</div></details></li>)}</ul></Section>;

@@ -3,11 +3,12 @@
 import { signal } from "@preact/signals";
 import type { ComponentChild, ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { backToSafe, End } from "../output";
 import { Fault } from "../rpc";
 import { href } from "../route";
 import { you } from "../session";
-import { release, sites, type Scalar, type Site } from "../site";
-import { Button, Lease, Name, Note, says, short, toast, worded } from "../ui";
+import { sites, type Scalar, type Site } from "../site";
+import { Button, Name, Note, says, short, toast, worded } from "../ui";
 import type { Query } from "../views";
 import { dayTime, lang, length, t, timeOf } from "../words";
 
@@ -108,16 +109,16 @@ export const Which = ({ view, q }: { view: string; q: Query }) => sites.value.le
 /** The name of a point, which says its device to a pointer. */
 export const PointName = ({ of }: { of: string }) => <span title={of}><Name of={short(of)} /></span>;
 
-/** The lease of an output that somebody holds. */
+/** What ends the hold of an output, where something does. */
 export function Held({ site, output, who }: { site: Site; output: string; who?: ComponentChild }) {
 	const r = site.value(output).value, p = site.point(output);
-	return r?.output?.seconds_left === undefined ? null : <Lease of={`${site.name} ${output}`} r={r} to={worded(p?.safe, p?.unit)} who={who} />;
+	return r?.output?.seconds_left === undefined ? null : <End s={site} r={r} of={output} to={worded(p?.safe, p?.unit)} who={who} />;
 }
 
 /** Sends an output back to its safe value. */
-export const BackToSafe = ({ site, output, done }: { site: Site; output: string; done?: () => void }) => {
+export const BackToSafe = ({ site, output }: { site: Site; output: string }) => {
 	const p = site.point(output);
-	return p ? <Button class="pri" hook="safe" act={async () => { await release(site, p); done?.(); }}>{t("backToSafe")}</Button> : null;
+	return p ? <Button class="pri" hook="safe" act={backToSafe(site, p)}>{t("backToSafe")}</Button> : null;
 };
 
 /** Names a principal, and those through whom it asked. */

@@ -38,7 +38,7 @@ function Rule({ site, of, text, again }: { site: Site; of: Agent; text?: string;
 			{of.description && <span class="block"><bdi>{of.description}</bdi></span>}
 			{of.says && <span class="small soft block"><bdi>{of.says}</bdi></span>}
 			{of.last_error && <span class="small badtext block"><bdi>{of.last_error}</bdi></span>}</span></summary>
-		{open && <div class="in">
+		{open && <div class="inner">
 			<dl class="kv">
 				{reads.length > 0 && <><dt>{t("rules.reads")}</dt><dd>{reads.map(r => <Now key={r} site={site} point={r} />)}</dd></>}
 				{!!of.moves?.length && <><dt>{t("rules.moves")}</dt><dd>{of.moves.map(r => <Now key={r} site={site} point={r} why />)}</dd></>}
@@ -48,7 +48,7 @@ function Rule({ site, of, text, again }: { site: Site; of: Agent; text?: string;
 			<Acts site={site} about={of.name} />
 			<div class="btns"><button type="button" class="btn" aria-pressed={trying} onClick={() => setTrying(!trying)}>{t("rules.try")}</button>
 				<PauseResume site={site} of={of} done={again} /></div>
-			{trying && <Trial site={site} rule={of.name} />}
+			{trying && <Trial site={site} rule={of.name} reads={reads} />}
 			<section class="sec"><h3>{t("rules.log")}</h3><Log site={site} of={of} /></section></div>}
 	</details></li>;
 }
@@ -69,7 +69,7 @@ function Draft({ site, of, again }: { site: Site; of: Agent; again: () => void }
 		{of.definition && <pre class="exact" tabIndex={0}>{of.definition.trimEnd()}</pre>}
 		{of.bound && <dl class="kv small">{Object.entries(of.bound).map(([need, point]) => <><dt class="mono">need/{need}</dt><dd><bdi>{point}</bdi></dd></>)}</dl>}
 		{of.wish && <p class="small">{t("rules.wish")} <code><bdi>{of.wish}</bdi></code></p>}
-		{!tried ? <Note icon="old">{t("rules.draft.first")}</Note> : <>{rule && <Trial site={site} rule={of.name} />}
+		{!tried ? <Note icon="old">{t("rules.draft.first")}</Note> : <>{rule && <Trial site={site} rule={of.name} reads={Object.values(of.bound ?? {})} />}
 			<label class="field"><span class="small soft">{t("rules.draft.may")}</span>
 				<input class="mono" value={may} onInput={e => setMay(e.currentTarget.value)} autocomplete="off" spellcheck={false} /></label></>}
 		<Acts site={site} about={of.name} />

@@ -90,7 +90,7 @@ function Row({ site, of, again }: { site: Site; of: Task; again: () => void }) {
 		<summary><span class="grow"><span class="head"><b class="name"><bdi>{of.agent}</bdi></b><span class="r"><TaskState of={of.state} /></span></span>
 			{(of.says || of.question) && <span class="block"><bdi>{of.says || of.question!.text}</bdi></span>}
 			<span class="small soft block"><bdi>{site.name}</bdi> · <When at={of.created} /></span></span></summary>
-		{open && <div class="in"><Whole site={site} of={of} again={again} />
+		{open && <div class="inner"><Whole site={site} of={of} again={again} />
 			{!ended(of) && <div class="btns"><Button act={cancel}>{t("tasks.cancel")}</Button></div>}</div>}
 	</details></li>;
 }

@@ -48,7 +48,7 @@ export function Why({ site, point }: { site: Site; point: string }) {
 			{o.confirm && <><dt>{t("why.confirm")}</dt><dd>{t("why.confirm.owner")}</dd></>}
 			{!!w.used_by?.length && <><dt>{t("why.used")}</dt><dd>{w.used_by.map(who).join(", ")}</dd></>}
 			{!!w.required_by?.length && <><dt>{t("why.required")}</dt><dd>{w.required_by.map(p => <span class="block" key={p}><PointName of={p} /></span>)}</dd></>}</dl>}
-		{held && <div class="btns fill"><BackToSafe site={site} output={point} done={again} /></div>}
+		{held && <div class="btns fill"><BackToSafe site={site} output={point} /></div>}
 	</div></section>;
 }
 

@@ -7,7 +7,7 @@ export const viewsEn = {
 	"owner.only": "Only an owner of the site sees this. An owner opens the page with",
 
 	"act.exactly": "It asks for exactly this:",
-	"act.failed": "{what}: not done.", "act.done": "{what}: done.",
+	"act.failed": "Not done: {what}.", "act.done": "Done: {what}.",
 
 	"nav.waiting": "Waiting", "nav.talk": "Talk", "nav.tasks": "Tasks", "nav.rules": "Rules", "nav.journal": "Journal", "nav.access": "Access",
 	"nav.board": "Board", 
@@ -96,12 +96,12 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"owner.only": "Das sieht nur, wem die Anlage gehört. Die Seite öffnet man dann mit",
 
 	"act.exactly": "Es fragt genau das:",
-	"act.failed": "{what}: nicht geschehen.", "act.done": "{what}: erledigt.",
+	"act.failed": "Nicht geschehen: {what}.", "act.done": "Erledigt: {what}.",
 
 	"nav.waiting": "Wartet", "nav.talk": "Reden", "nav.tasks": "Aufträge", "nav.rules": "Regeln", "nav.journal": "Protokoll", "nav.access": "Zugang",
 	"nav.board": "Platine", 
 
-	"who.site": "die Anlage", "who.you": "du", "who.local": "dieser Rechner", "who.rule": "die Regel {name}", "who.for": "für {who}",
+	"who.site": "die Anlage", "who.you": "du", "who.local": "dieser Rechner", "who.rule": "die Regel {name}", "who.for": "Auftrag: {who}",
 
 	"call.move": "Eine Bewegung", "call.release": "in sichere Stellung", "call.stop": "Stopp", "call.ask": "bittet {agent}:", "call.approve": "Erlaubt:",
 	"call.deny": "Abgelehnt:", "call.reset": "Stopp beendet", "call.reload": "Konfiguration neu gelesen",

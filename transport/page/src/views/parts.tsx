@@ -75,7 +75,7 @@ export function Acts({ site, about }: { site?: Site; about?: string }) {
 	const shown = acts.value.filter(a => about !== undefined ? a.about === about && a.site === site?.name
 		: !sites.value.some(s => s.name === a.site && s.approvals.value.some(x => x.handle === a.about)));
 	return <>{shown.map(a => a.fault
-		? <Note tone="bad" icon="bad" key={a.about}>{t("act.failed", { what: a.says })} <bdi>{says(a.fault)}</bdi>
+		? <Note tone="bad" icon="bad" key={a.about}><b>{t("act.failed", { what: a.says })}</b> <bdi>{says(a.fault)}</bdi>
 			<div class="btns"><button type="button" class="btn" onClick={a.cancel}>{t("close")}</button></div></Note>
 		: <Note icon="key" key={a.about}><b>{t("confirmInTerminal")}</b> {t("act.exactly")}
 			<pre class="exact">{`${a.site}\n${a.method}\n${JSON.stringify(a.params, null, 1)}`}</pre>

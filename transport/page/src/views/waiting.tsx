@@ -29,7 +29,7 @@ export function Approval({ site, of, done }: { site: Site; of: Request; done: ()
 		<Exactly lines={[["tool", of.tool], ...Object.entries(of.arguments ?? {}), ["from", of.who], ["via", of.via?.join(", ")], ["handle", of.handle]]} />
 		<Acts site={site} about={of.handle} />
 		{!acts.value.some(a => a.about === of.handle && !a.fault) && <div class="btns fill eq">
-			{(["deny", "approve"] as const).map(m => <Owners key={m} site={site} about={of.handle} method={`owner/${m}`} params={{ name: of.handle }} done={done} label={`${t(m === "deny" ? "deny" : "allow")}: ${who(of.who)}`}>
+			{(["deny", "approve"] as const).map(m => <Owners key={m} site={site} about={of.handle} method={`owner/${m}`} params={{ name: of.handle }} done={done} label={`${t(m === "deny" ? "deny" : "allow")}, ${who(of.who)}`}>
 				{t(m === "deny" ? "deny" : "allow")}</Owners>)}</div>}
 	</article>;
 }

@@ -142,6 +142,7 @@ func openBrowser(url string) {
 		return
 	}
 	cmd := exec.Command(program[0], append(program[1:], url)...)
+	detach(cmd)
 	if cmd.Start() == nil {
 		go cmd.Wait()
 	}

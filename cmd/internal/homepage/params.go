@@ -42,11 +42,12 @@ func (p *params) setUnconfirmed() (err error) {
 	return err
 }
 
-// retag replaces the ID of a subscription in what a site tells of it. It returns false for another's.
-func retag(raw rpc.Raw, from, to rpc.ID) (rpc.Raw, bool) {
+// retag replaces the ID of a subscription in what a site tells of it, and returns its size in bytes: 0 for
+// what is not of that subscription.
+func retag(raw rpc.Raw, from, to rpc.ID) (tagged rpc.Raw, size int) {
 	text, err := raw.JSONText()
 	if err != nil {
-		return raw, false
+		return raw, 0
 	}
 	var told struct {
 		Meta struct {
@@ -54,14 +55,16 @@ func retag(raw rpc.Raw, from, to rpc.ID) (rpc.Raw, bool) {
 		} `json:"_meta"`
 	}
 	if json.Unmarshal(text, &told) != nil || told.Meta.Subscription != from {
-		return raw, false
+		return raw, 0
 	}
 	id, err := json.Marshal(to)
-	if err != nil {
-		return raw, false
+	if err == nil {
+		text, err = withMeta(text, subscriptionKey, id)
 	}
-	text, err = withMeta(text, subscriptionKey, id)
-	return rpc.RawJSON(text), err == nil
+	if err != nil {
+		return raw, 0
+	}
+	return rpc.RawJSON(text), len(text)
 }
 
 // withMeta returns an object with a member of its _meta replaced.

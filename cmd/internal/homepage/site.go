@@ -27,8 +27,8 @@ const (
 	// silence is how long a site may not answer before further calls fail at once: a browser has six
 	// connections for all sites together.
 	silence = 2 * time.Second
-	// maxNotes are the notifications that a page may be behind.
-	maxNotes = 64
+	// maxNotes are the notifications that a page may be behind, and maxNote is the bytes of each.
+	maxNotes, maxNote = 16, 1 << 20
 	// staleTime is how long after a site's last word a subscription looks for it anew.
 	staleTime = 10 * time.Second
 )
@@ -144,9 +144,13 @@ func (s *site) listen(ctx context.Context, c *rpc.Call, r rpc.Request) (any, err
 	}
 	notes := make(chan note, maxNotes)
 	hear := func(method string, p rpc.Raw) {
-		params, ours := retag(p, r.ID, c.ID)
-		if !ours {
+		params, size := retag(p, r.ID, c.ID)
+		switch {
+		case size == 0:
 			return // another subscription's
+		case size > maxNote:
+			cancel(errLong)
+			return
 		}
 		s.contact.heard()
 		select {
@@ -184,7 +188,10 @@ func (s *site) listen(ctx context.Context, c *rpc.Call, r rpc.Request) (any, err
 	}
 }
 
-var errBehind = device.Faultf(device.Busy, "the page did not keep up: subscribe again")
+var (
+	errBehind = device.Faultf(device.Busy, "the page did not keep up: subscribe again")
+	errLong   = device.Faultf(device.Unavailable, "the site sends more than a page takes in")
+)
 
 // contact knows whether a site answers.
 type contact struct {

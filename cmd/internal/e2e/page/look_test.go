@@ -40,7 +40,6 @@ func TestThreeClicks(t *testing.T) {
 	t.Parallel()
 	demo := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
 	b := newBrowser(t)
-	b.expect("404") // of the owner's methods, which a site's own page has not
 	b.open(demo.Page)
 	b.press("[data-site]")
 	b.press(`[data-output="greenhouse/heater"]`)

@@ -13,7 +13,7 @@ type Operation struct {
 	Name            string       // one word
 	Description     string       // what it does, for people and their agents
 	Example         string       // members of a request beside its point, in JSON
-	Field           string       // of the request: the point, or the points; "" of an operation on a whole site
+	Field           string       // of the request: the point, or the points; "" of an agents.SiteRequest
 	Request, Answer reflect.Type // structs that encode by their json tags
 	One             reflect.Type // the answer of one site, where each site of a group has its own; else nil
 	// Decode decodes a request, and returns a pointer to it. It does not refer to what it was decoded from.

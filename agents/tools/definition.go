@@ -35,39 +35,62 @@ func (d *definition) names(o *agents.Offer) (names []string, offered bool) {
 	return nil, len(o.Read) > 0
 }
 
-var (
-	readOnly  = Hints{ReadOnly: true, Idempotent: true}
-	moves     = Hints{Destructive: true} // again is for longer
-	repeats   = Hints{Idempotent: true}
-	stopHints = Hints{Destructive: true, Idempotent: true}
-)
+// hints are those of tools whose effect does not say them all.
+var hints = map[string]Hints{
+	op.ReleaseOutput.Name: {Idempotent: true},
+	op.ShowText.Name:      {Idempotent: true},
+	op.CaptureImage.Name:  {ReadOnly: true},
+}
 
-// definitions are all tools, in the order in which they are listed.
-var definitions = []definition{
-	operation(op.ListPoints, readOnly),
-	operation(op.ReadPoints, readOnly),
-	operation(op.ReadHistory, readOnly),
-	operation(op.ExplainPoint, readOnly),
-	move(op.SwitchOutput, moves, func(o *agents.Offer, in *switchArgs) (r agents.MoveRequest, err error) {
+func hintsOf(t op.Tool) Hints {
+	if h, ok := hints[t.Name]; ok {
+		return h
+	}
+	switch t.Of.Effect() {
+	case agents.Reads:
+		return Hints{ReadOnly: true, Idempotent: true}
+	case agents.Returns:
+		return Hints{Destructive: true, Idempotent: true}
+	}
+	return Hints{Destructive: true} // a move again is for longer
+}
+
+// moves are the tools that move an output, which have arguments of their own.
+var moves = map[string]definition{
+	SwitchOutput: move(func(o *agents.Offer, in *switchArgs) (r agents.MoveRequest, err error) {
 		if in.On == nil {
 			return r, missing(o, "output", in.Output, device.Bool(true), o.Switch, "on")
 		}
 		return agents.MoveRequest{Output: in.Output, Value: device.Bool(*in.On), For: in.For}, nil
 	}),
-	move(op.SetLevel, moves, func(o *agents.Offer, in *levelArgs) (r agents.MoveRequest, err error) {
+	SetLevel: move(func(o *agents.Offer, in *levelArgs) (r agents.MoveRequest, err error) {
 		if in.Value == nil {
 			return r, missing(o, "output", in.Output, device.Number(0), o.Level, "value")
 		}
 		return agents.MoveRequest{Output: in.Output, Value: device.Number(*in.Value), For: in.For}, nil
 	}),
-	move(op.ReleaseOutput, repeats, func(_ *agents.Offer, in *releaseArgs) (agents.MoveRequest, error) {
+	ReleaseOutput: move(func(_ *agents.Offer, in *releaseArgs) (agents.MoveRequest, error) {
 		return agents.MoveRequest{Output: in.Output}, nil
 	}),
-	operation(op.EmergencyStop, stopHints),
-	operation(op.ShowText, repeats),
-	operation(op.CaptureImage, Hints{ReadOnly: true}),
-	operation(op.SiteStatus, readOnly),
 }
+
+// definitions are all tools, in the order in which they are listed.
+var definitions = func() (all []definition) {
+	for _, t := range op.Tools {
+		d, ok := moves[t.Name]
+		if !ok {
+			d = definition{input: t.Of.Request, request: func(o *agents.Offer, args Args) (any, error) {
+				if t.Of.Field == "" && o.Sites == nil {
+					return new(agents.SiteRequest), args.Decode(new(struct{}))
+				}
+				return t.Of.Decode(args)
+			}}
+		}
+		d.Tool, d.hints = t, hintsOf(t)
+		all = append(all, d)
+	}
+	return all
+}()
 
 // missing is the error of a required argument that is left out, after the name before it.
 func missing(o *agents.Offer, field, name string, v device.Value, offered []string, absent string) error {
@@ -77,19 +100,9 @@ func missing(o *agents.Offer, field, name string, v device.Value, offered []stri
 	return invalid("%s is missing", absent)
 }
 
-// operation defines a tool whose arguments are the request of an operation.
-func operation(t op.Tool, hints Hints) definition {
-	return definition{t, hints, t.Of.Request, func(o *agents.Offer, args Args) (any, error) {
-		if t.Of.Field == "" && o.Sites == nil {
-			return new(agents.SiteRequest), args.Decode(new(struct{}))
-		}
-		return t.Of.Decode(args)
-	}}
-}
-
 // move defines a tool that moves an output, with arguments In.
-func move[In any](t op.Tool, hints Hints, of func(*agents.Offer, *In) (agents.MoveRequest, error)) definition {
-	return definition{t, hints, reflect.TypeFor[In](), func(o *agents.Offer, args Args) (any, error) {
+func move[In any](of func(*agents.Offer, *In) (agents.MoveRequest, error)) definition {
+	return definition{input: reflect.TypeFor[In](), request: func(o *agents.Offer, args Args) (any, error) {
 		var both struct { // one allocation
 			in In
 			r  agents.MoveRequest

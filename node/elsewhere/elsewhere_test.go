@@ -202,6 +202,24 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// TestNoOther: the node permits no call elsewhere that names no other principal, whose permission it needs.
+func TestNoOther(t *testing.T) {
+	s, _, b := newSite(beds.ID, "remote:shed")
+	for _, c := range []node.Call{
+		node.MoveOf(agents.MoveRequest{Output: lever, Value: device.Number(1)}),
+		node.MoveOf(agents.MoveRequest{Output: lever}),
+		{Ask: agents.Ask{Op: agents.OpAsk, Points: []string{"shed/tidy"}}},
+		{Ask: agents.Ask{Op: agents.OpRead, Points: []string{lever}, Effect: agents.Reads}},
+	} {
+		if _, err := s.node.Begin(t.Context(), beds, &c); err == nil || device.AsFault(err).Kind != device.Denied {
+			t.Errorf("%v: %v", c.Ask, err)
+		}
+	}
+	if b.wrote != nil {
+		t.Errorf("%q", b.wrote)
+	}
+}
+
 // TestJournal: a move is in the journal before it is made, and its outcome after it, also of one that a
 // defect ends. What goes to safe, or extends a lease, is there afterwards, and what only reads is not.
 func TestJournal(t *testing.T) {

@@ -30,6 +30,15 @@ func (s *Site) Points(
 	return out, nil
 }
 
+// othersOf returns the other sites of p, if some of the points are there; no points are all. It returns nil
+// otherwise.
+func (s *Site) othersOf(p agents.Principal, points []string) Others {
+	if len(points) > 0 && !slices.ContainsFunc(points, isFar) {
+		return nil
+	}
+	return s.of(p.ID)
+}
+
 // split separates the points of this site from those of others.
 func split(points []string) (here, there []string) {
 	for _, address := range points {
@@ -45,11 +54,11 @@ func split(points []string) (here, there []string) {
 // Read implements agents.Site, in the order of the request. Points that another site does not answer for
 // are stale, without a value.
 func (s *Site) Read(ctx context.Context, p agents.Principal, r agents.ReadRequest) (out agents.Readings, err error) {
-	others := s.of(p.ID)
-	here, there := split(r.Points)
-	if others == nil || len(r.Points) > 0 && len(there) == 0 {
+	others := s.othersOf(p, r.Points)
+	if others == nil {
 		return s.node.Read(ctx, p, r)
 	}
+	here, there := split(r.Points)
 	order := r.Points
 	if len(order) == 0 {
 		all, err := s.Offer(ctx, p)

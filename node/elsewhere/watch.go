@@ -21,12 +21,12 @@ const (
 func (s *Site) Watch(
 	ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error,
 ) error {
-	others := s.of(p.ID)
-	here, there := r, r
-	here.Points, there.Points = split(r.Points)
-	if others == nil || len(r.Points) > 0 && len(there.Points) == 0 {
+	others := s.othersOf(p, r.Points)
+	if others == nil {
 		return s.node.Watch(ctx, p, r, emit)
 	}
+	here, there := r, r
+	here.Points, there.Points = split(r.Points)
 	here.OfferOnly = r.OfferOnly || len(here.Points) == 0 && len(there.Points) > 0
 	if len(there.Points) > 0 {
 		ask := agents.Ask{Op: agents.OpWatch, Points: there.Points, Effect: agents.Reads}

@@ -66,15 +66,23 @@ func (m *Manager) Ask(ctx context.Context, p agents.Principal, r task.Request) (
 	if err != nil {
 		return task.Task{}, err
 	}
-	err = m.create(&e)
-	end(struct {
-		Task string `json:"task"`
-	}{e.ID}, err)
-	if err != nil {
+	if err := m.begin(&e, end); err != nil {
 		return task.Task{}, err
 	}
 	m.serve(e.Agent)
 	return m.Task(ctx, p, e.ID)
+}
+
+// begin stores a task that may be asked for.
+func (m *Manager) begin(e *entry, end func(result any, err error)) (err error) {
+	err = errDefect
+	defer func() {
+		end(struct {
+			Task string `json:"task"`
+		}{e.ID}, err)
+	}()
+	err = m.create(e)
+	return err
 }
 
 // newID returns the ID of a new task. The ID of a task with a key is always the same, so that its

@@ -194,8 +194,7 @@ func (f *far) ask(ctx context.Context, key, approval string) error {
 		terms := f.Through(agents.Terms{Key: &key, Approval: approval})
 		terms, end, err := f.m.AskElsewhere(ctx, f.self, f.request.Agent, argsOf(f.request), terms, f.begun)
 		if err == nil { // permitted, and approved where an owner of this site has to
-			err = f.askOnce(ctx, terms)
-			end(farResult{Task: f.id}, err)
+			err = f.askOnce(ctx, terms, end)
 		}
 		if refused := f.at.Refused(f.site); err != nil && !f.begun && refused != nil {
 			return refused
@@ -230,7 +229,9 @@ func (f *far) ask(ctx context.Context, key, approval string) error {
 }
 
 // askOnce asks the other site, and stores before that it may have been asked.
-func (f *far) askOnce(ctx context.Context, t agents.Terms) error {
+func (f *far) askOnce(ctx context.Context, t agents.Terms, end func(result any, err error)) (err error) {
+	err = errDefect
+	defer func() { end(farResult{Task: f.id}, err) }()
 	if !f.begun {
 		if err := f.noteFar("/", true); err != nil {
 			return err

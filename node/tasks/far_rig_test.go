@@ -36,6 +36,7 @@ type shed struct {
 	result   jsontext.Value
 	canceled []string // IDs
 	flood    bool
+	panics   bool
 }
 
 type farTask struct {
@@ -81,6 +82,8 @@ func (s *shed) take(r task.Request) (task.Task, error) {
 	defer s.mu.Unlock()
 	s.asks = append(s.asks, r)
 	switch {
+	case s.panics:
+		panic("a defect")
 	case s.away:
 		return task.Task{}, errAway
 	case s.wrong != nil:

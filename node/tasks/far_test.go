@@ -52,6 +52,18 @@ func TestFar(t *testing.T) {
 	})
 }
 
+// TestFarDefect: the node is told of the end of a call to another site also when a defect ends it.
+func TestFarDefect(t *testing.T) {
+	with(t, func(t *testing.T, r *rig) {
+		r.shed.panics = true
+		got := r.ask(t, ann, request("a", "1", "r"))
+		sleep(time.Minute)
+		if got = r.task(t, ann, got.ID); got.State != task.Failed || len(r.desk.ended) != 1 || r.desk.ended[0] == nil {
+			t.Errorf("%+v, %v", got, r.desk.ended)
+		}
+	})
+}
+
 // TestFarEnds: only a completed task completes the step. Every other end is an error with its kind,
 // and the site is told to end what goes on.
 func TestFarEnds(t *testing.T) {

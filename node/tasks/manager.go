@@ -208,6 +208,7 @@ var (
 	errRevoked  = errors.New("its asker may not ask this agent any more")
 	errPaused   = errors.New("its agent was paused")
 	errEnding   = errors.New("the site is ending")
+	errDefect   = errors.New("a defect of the program ended this call") // unless it gets to another end
 )
 
 // review ends the live tasks whose agents or permissions are gone, pauses those of paused agents,

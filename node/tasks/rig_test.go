@@ -46,8 +46,9 @@ type desk struct {
 	requests map[string]chan struct{}
 	approved map[string]bool // by handle
 	count    int
-	charged  int  // calls elsewhere
-	away     bool // no other site is reached
+	ended    []error // what came of the calls to other sites
+	charged  int     // calls elsewhere
+	away     bool    // no other site is reached
 }
 
 func newDesk() *desk {
@@ -99,7 +100,11 @@ func (d *desk) AskElsewhere(
 		d.charged++
 	}
 	d.mu.Unlock()
-	return t, func(any, error) {}, nil
+	return t, func(_ any, err error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.ended = append(d.ended, err)
+	}, nil
 }
 
 // approval takes an approval, or asks for one.

@@ -233,21 +233,14 @@ type MoveRequest struct {
 	Terms  `json:"-"`
 }
 
-// Output is the state of an output, and its next change.
-type Output struct {
-	Output string       `json:"output"`
-	Value  device.Value `json:"value"`
-	Goal   device.Value `json:"going_to,omitzero"` // on a ramp
-	Safe   device.Value `json:"safe"`
-	State  int64        `json:"state,omitzero"` // as in OutputDetail
-	Left   float64      `json:"seconds_left,omitzero"`
-}
+// Output answers OpMove.
+type Output = output.Answer
 
 // Stopped is a site whose emergency stop is latched.
 type Stopped struct {
-	Site    string   `json:"site,omitzero"` // in a group
-	Stopped bool     `json:"emergency_stop"`
-	Outputs []Output `json:"outputs"`
+	Site    string         `json:"site,omitzero"` // in a group
+	Stopped bool           `json:"emergency_stop"`
+	Outputs []output.Proof `json:"outputs"`
 }
 
 // ShowRequest asks to show a text.

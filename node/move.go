@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/output"
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/device/guard"
@@ -220,11 +221,11 @@ func (n *Node) Stop(
 		return out, err
 	}
 	idle := v.Outputs.Stopped()
-	stopped := agents.Stopped{Stopped: true, Outputs: []agents.Output{}}
+	stopped := agents.Stopped{Stopped: true, Outputs: []output.Proof{}}
 	if err = v.redact(p, v.Outputs.Stop(ctx)); err == nil {
 		for _, s := range v.Outputs.Status() {
 			if v.sees(agents.OpOwn, s.Output) {
-				stopped.Outputs = append(stopped.Outputs, v.output(s))
+				stopped.Outputs = append(stopped.Outputs, v.proof(s))
 			}
 		}
 		out.Sites = []agents.Stopped{stopped}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/output"
@@ -228,6 +229,19 @@ func (v *view) allowances(s guard.Status) (maxOn, duty output.Allowance) {
 func (v *view) output(s guard.Status) agents.Output {
 	policy, _ := v.Outputs.Policy(s.Output)
 	return agents.Output{Output: s.Output, Value: s.Value, Goal: goal(s), Safe: policy.Safe, Left: seconds(s.Left), State: s.State}
+}
+
+// proof returns where an output is, what was written to it, and what was measured since.
+func (v *view) proof(s guard.Status) output.Proof {
+	return output.Proof{Answer: v.output(s), Asked: s.Goal, Set: aged(s.Set, s.SetAge), Measured: aged(s.Measured, s.MeasuredAge)}
+}
+
+// aged is a value as it is told; none where nothing is known.
+func aged(v device.Value, age time.Duration) output.Aged {
+	if v.IsZero() {
+		return output.Aged{}
+	}
+	return output.Aged{Value: v, Age: seconds(age)}
 }
 
 // goal returns where a ramp leads; none where an output is that far or nobody knows where.

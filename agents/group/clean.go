@@ -116,6 +116,15 @@ func cleanOutput(site string, o *agents.Output) bool {
 	return cleanAddress(site, &o.Output)
 }
 
+func cleanProof(site string, p *output.Proof) bool {
+	p.Asked, p.Set, p.Measured = cleanValue(p.Asked), cleanAged(p.Set), cleanAged(p.Measured)
+	return cleanOutput(site, &p.Answer)
+}
+
+func cleanAged(a output.Aged) output.Aged {
+	return output.Aged{Value: cleanValue(a.Value), Age: number(a.Age)}
+}
+
 // cleanPicture keeps a picture, if it is one by its first bytes.
 func cleanPicture(site string, p *agents.Picture) bool {
 	p.Time, p.Size = cleanTime(p.Time), len(p.Data)

@@ -53,7 +53,7 @@ func (g *Group) Stop(ctx context.Context, _ agents.Principal, r agents.SiteReque
 			return m.unexpected(call{op: agents.OpStop})
 		}
 		out.Sites = append(out.Sites, agents.Stopped{
-			Site: m.name, Stopped: true, Outputs: cleanList(m.name, answer.Sites[0].Outputs, cleanOutput),
+			Site: m.name, Stopped: true, Outputs: cleanList(m.name, answer.Sites[0].Outputs, cleanProof),
 		})
 		return nil
 	})

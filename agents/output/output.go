@@ -1,5 +1,33 @@
-// Package output has the figures that answers tell of an output: what is left of its limits.
+// Package output has what answers tell of an output: where it is, what was written to it and measured, and
+// what is left of its limits.
 package output
+
+import "agentsite/device"
+
+// Answer is the state of an output, and its next change.
+type Answer struct {
+	Output string       `json:"output"`
+	Value  device.Value `json:"value"`
+	Goal   device.Value `json:"going_to,omitzero"` // on a ramp
+	Safe   device.Value `json:"safe"`
+	State  int64        `json:"state,omitzero"` // as in agents.OutputDetail
+	Left   float64      `json:"seconds_left,omitzero"`
+}
+
+// Aged is a value, and how long ago the output had it.
+type Aged struct {
+	Value device.Value `json:"value"`
+	Age   float64      `json:"age_seconds"`
+}
+
+// Proof is an output after an emergency stop: what was asked of it, what was written last, and what was read
+// back since then. An output that cannot be read back has no Measured.
+type Proof struct {
+	Answer
+	Asked    device.Value `json:"asked,omitzero"`
+	Set      Aged         `json:"set,omitzero"`
+	Measured Aged         `json:"measured,omitzero"`
+}
 
 // Allowance is what is left of a limit on an output's time away from safe.
 type Allowance struct {

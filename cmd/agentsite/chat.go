@@ -167,7 +167,7 @@ func (c *chatting) stop(ctx context.Context) error {
 	if err != nil {
 		return stopFailed(err)
 	}
-	return c.app.say("stopped: all outputs (%d) stay at their safe values until agentsite reset", len(done.Outputs))
+	return c.app.say("%s", stopped(done))
 }
 
 // history prints the conversation.

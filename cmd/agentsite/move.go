@@ -215,9 +215,24 @@ until an owner runs "agentsite reset".`,
 			if err != nil {
 				return stopFailed(err)
 			}
-			return a.print(done, "stopped: all outputs (%d) stay at their safe values until agentsite reset", len(done.Outputs))
+			return a.print(done, "%s", stopped(done))
 		}),
 	}
+}
+
+// stopped describes a stop, with how many outputs were measured where it wants them.
+func stopped(done agents.Stopped) string {
+	measured := 0
+	for _, o := range done.Outputs {
+		if !o.Measured.Value.IsZero() && o.Measured.Value == o.Asked {
+			measured++
+		}
+	}
+	says := fmt.Sprintf("stopped: all outputs (%d) stay at their safe values until agentsite reset", len(done.Outputs))
+	if measured > 0 {
+		says += fmt.Sprintf(" (%d read back)", measured)
+	}
+	return says
 }
 
 // stopFailed explains a stop that was not confirmed.

@@ -155,10 +155,10 @@ func (w why) moves(o *agents.OutputDetail) (all []string) {
 	if o.Limits != "" {
 		say("Its limits: %s.", o.Limits)
 	}
-	if l := o.MaxOn; l.Left < l.Of {
+	if l := o.MaxOn; span(l.Left) != span(l.Of) {
 		say("Left of its max_on: %s of %s.", span(l.Left), span(l.Of))
 	}
-	if l := o.Duty; l.Left < l.Of {
+	if l := o.Duty; span(l.Left) != span(l.Of) {
 		started := ""
 		if l.Assumed > 0 {
 			started = "; it has just started, and the time before counts as used"

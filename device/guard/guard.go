@@ -15,8 +15,10 @@ const (
 	// parkTimeout bounds every wait for the hardware: of a call, of the emergency
 	// stop and of the process's end.
 	parkTimeout = 5 * time.Second
-	retryFirst  = 100 * time.Millisecond
-	retryLast   = 5 * time.Second
+	// proofTimeout bounds the wait of a stop, after all outputs are safe, for reading them back.
+	proofTimeout = 250 * time.Millisecond
+	retryFirst   = 100 * time.Millisecond
+	retryLast    = 5 * time.Second
 	// The intervals of read-backs while an output is away from safe, and while all are safe.
 	// The second is long, because it only finds outputs that something else switches on.
 	readAway = time.Second
@@ -268,7 +270,24 @@ func (g *Guard) Stop(ctx context.Context) error {
 	g.latching.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
-	return Incomplete(g.Settle(ctx), err)
+	late := g.Settle(ctx)
+	if late == nil {
+		g.measure(ctx)
+	}
+	return Incomplete(late, err)
+}
+
+// measure reads the outputs back, so that Status tells what was measured after a stop. A device that does
+// not answer soon delays nothing.
+func (g *Guard) measure(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, proofTimeout)
+	defer cancel()
+	g.mu.Lock()
+	for _, h := range g.workers {
+		poke(h.look)
+	}
+	g.mu.Unlock()
+	g.wait(ctx, func(Time) bool { return g.m.Proven() })
 }
 
 // Incomplete combines the errors of a stop: outputs that are not confirmed as safe, and a

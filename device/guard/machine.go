@@ -324,6 +324,10 @@ func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 		return
 	}
 	o.have, o.fault = v, ""
+	if v != o.set {
+		o.measured = device.Value{} // of before
+	}
+	o.set, o.setAt = v, now
 	if v == o.Safe && o.away {
 		o.arrive(now)
 	}
@@ -337,6 +341,9 @@ func (m *Machine) Read(now Time, i int, v device.Value, err error) (lost bool) {
 	if _, pending := m.Pending(i); pending {
 		return false
 	}
+	if err == nil {
+		o.measure(now, v)
+	}
 	if err == nil && !v.IsZero() && v != o.have {
 		err = elsewhere(o.have, v)
 	}
@@ -344,6 +351,23 @@ func (m *Machine) Read(now Time, i int, v device.Value, err error) (lost bool) {
 		m.markUnknown(now, o, err)
 	}
 	return err != nil
+}
+
+// measure records a value that was read back; zero is none.
+func (o *output) measure(now Time, v device.Value) {
+	if !v.IsZero() {
+		o.measured, o.measuredAt, o.readable = v, now, true
+	}
+}
+
+// Proven reports whether every output that can be read back was read back since it was written.
+func (m *Machine) Proven() bool {
+	for i := range m.outputs {
+		if o := &m.outputs[i]; o.readable && o.measured.IsZero() {
+			return false
+		}
+	}
+	return true
 }
 
 func elsewhere(left, reads device.Value) error {

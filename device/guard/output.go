@@ -29,6 +29,10 @@ type output struct {
 	rate  *window // moves, each counted as bins; or nil
 	fault string  // why the last write failed
 
+	set, measured     device.Value // the last confirmed write, and the value read back since; zero for none
+	setAt, measuredAt Time
+	readable          bool // it was read back before
+
 	numbered lease // as it was when state was given
 	state    int64
 

@@ -27,6 +27,10 @@ type Status struct {
 	Why     string // why it went to safe last; "" during a lease, and after a release
 	Lacks   string // the unmet requirement
 	Fault   string // why the hardware did not follow
+	// Set is the value that was written last, and Measured the one that was read back since then; zero for
+	// none. Both have ages.
+	Set, Measured       device.Value
+	SetAge, MeasuredAge time.Duration
 	// State orders what is reported of its leases: of two with the same upper half, which stands for a
 	// run of the guard, the higher one is later. 0 has no order.
 	State int64
@@ -51,6 +55,12 @@ func (m *Machine) Status(now Time, i int) Status {
 		o.numbered, o.state = is, m.last
 	}
 	s.State = o.state
+	if s.Set = o.set; !s.Set.IsZero() {
+		s.SetAge = now - o.setAt
+	}
+	if s.Measured = o.measured; !s.Measured.IsZero() {
+		s.MeasuredAge = now - o.measuredAt
+	}
 	if o.holder != "" {
 		s.Left = max(0, o.until-now)
 	}

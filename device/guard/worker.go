@@ -101,8 +101,9 @@ func (g *Guard) write(ctx context.Context, h *worker) bool {
 			return struct{}{}, h.act.Apply(ctx, o.point, v)
 		})
 		cancel()
+		var measured device.Value
 		if err == nil && known != "" {
-			err = h.confirm(ctx, o, v)
+			measured, err = h.confirm(ctx, o, v)
 		}
 		if err != nil {
 			followed = false
@@ -113,6 +114,7 @@ func (g *Guard) write(ctx context.Context, h *worker) bool {
 		g.update(func(now Time) error {
 			if i, there := g.m.index[o.address]; there {
 				g.m.Applied(now, i, v, err)
+				g.m.outputs[i].measure(now, measured)
 			}
 			return nil
 		})
@@ -240,7 +242,7 @@ func (g *Guard) read(ctx context.Context, h *worker) {
 func (g *Guard) checkReadBack(h *worker, all []device.Reading, err error) (lost []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	before, readable := g.outlook(), err != nil
+	before, readable, news := g.outlook(), err != nil, false
 	for _, o := range h.outputs {
 		i, there := g.m.index[o.address]
 		if !there {
@@ -251,30 +253,32 @@ func (g *Guard) checkReadBack(h *worker, all []device.Reading, err error) (lost 
 			why = err
 		}
 		readable = readable || why != nil || !v.IsZero()
+		measured := g.m.outputs[i].measured
 		if g.m.Read(g.now(), i, v, why) {
 			lost = append(lost, o.address+": "+g.m.outputs[i].fault)
 		}
+		news = news || measured != g.m.outputs[i].measured
 	}
 	if !readable {
 		h.sensor = nil // its sample has other points only
 	}
-	if lost != nil { // otherwise nothing has changed
+	if lost != nil || news { // otherwise nothing has changed
 		g.tell(before)
 	}
 	return lost
 }
 
-// confirm reads one output back after a write.
-func (h *worker) confirm(ctx context.Context, o driven, v device.Value) error {
+// confirm reads one output back after a write, and returns what it read.
+func (h *worker) confirm(ctx context.Context, o driven, v device.Value) (now device.Value, err error) {
 	all, err := h.sample(ctx)
 	if err != nil {
-		return err
+		return now, err
 	}
-	now, err := o.told(all)
+	now, err = o.told(all)
 	if err == nil && !now.IsZero() && now != v {
 		err = elsewhere(v, now)
 	}
-	return err
+	return now, err
 }
 
 // sample samples the device; without a sensor it returns nothing. A driver that hung in the

@@ -182,6 +182,10 @@ func (w *writer) status(s guard.Status) {
 	w.text(s.Lacks)
 	w.text(s.Fault)
 	w.uint64(uint64(s.State))
+	w.value(s.Set)
+	w.value(s.Measured)
+	w.duration(s.SetAge)
+	w.duration(s.MeasuredAge)
 }
 
 func (w *writer) bytes(b []byte) {
@@ -289,7 +293,7 @@ func (r *reader) status() guard.Status {
 		Output: r.text(), Value: r.value(), Goal: r.value(), Safe: r.bool(), Holder: r.text(),
 		Left: r.duration(), Rest: r.duration(), Spare: r.duration(),
 		MaxOn: r.duration(), Duty: r.duration(), Assumed: r.duration(), Why: r.text(), Lacks: r.text(), Fault: r.text(),
-		State: int64(r.uint64()),
+		State: int64(r.uint64()), Set: r.value(), Measured: r.value(), SetAge: r.duration(), MeasuredAge: r.duration(),
 	}
 }
 

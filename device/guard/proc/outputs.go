@@ -95,6 +95,7 @@ func (k *Keeper) StatusOf(output string) (s guard.Status, ok bool) {
 func (k *Keeper) age(s *guard.Status) {
 	old := time.Since(k.at)
 	s.Left, s.Rest = max(0, s.Left-old), max(0, s.Rest-old)
+	s.SetAge, s.MeasuredAge = s.SetAge+old, s.MeasuredAge+old
 	if !s.Safe || s.Holder != "" { // its limits run; an output at safe recovers, which only the guard knows
 		s.Spare, s.MaxOn, s.Duty = max(0, s.Spare-old), max(0, s.MaxOn-old), max(0, s.Duty-old)
 	}

@@ -151,6 +151,10 @@ type OutputDetail struct {
 	// where it has such a limit.
 	MaxOn output.Allowance `json:"max_on,omitzero"`
 	Duty  output.Allowance `json:"duty,omitzero"`
+	// Set is the value that was written last, and Measured the one that was read back since then: both
+	// are there, or none. What is read back again and is the same is not told to a watch.
+	Set      output.Aged `json:"set,omitzero"`
+	Measured output.Aged `json:"measured,omitzero"`
 	// State orders what is told of the output's leases: of two with the same upper 32 bits, which stand
 	// for a run of the site's guard, the higher one is later. 0 has no order.
 	State int64 `json:"state,omitzero"`
@@ -168,6 +172,9 @@ func (d OutputDetail) Doing() *OutputDetail {
 // After returns d when a time has passed: with less left of its lengths.
 func (d OutputDetail) After(passed time.Duration) OutputDetail {
 	d.Left, d.Rest = later(d.Left, -passed), later(d.Rest, -passed)
+	if !d.Measured.Value.IsZero() {
+		d.Set.Age, d.Measured.Age = later(d.Set.Age, passed), later(d.Measured.Age, passed)
+	}
 	d.MaxOn.Left, d.Duty.Left = later(d.MaxOn.Left, -passed), later(d.Duty.Left, -passed)
 	return d
 }

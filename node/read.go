@@ -123,6 +123,9 @@ func (v *view) doing(p agents.Principal, s guard.Status) agents.OutputDetail {
 	if !s.Safe || s.Holder != "" {
 		d.MaxOn, d.Duty = v.allowances(s)
 	}
+	if !s.Measured.IsZero() {
+		d.Set, d.Measured = aged(s.Set, s.SetAge), aged(s.Measured, s.MeasuredAge)
+	}
 	return d
 }
 

@@ -320,7 +320,7 @@ func differs(told, now agents.OutputDetail) bool {
 		}
 		*l.told = *l.now
 	}
-	told.Duty.Assumed = now.Duty.Assumed
+	told.Duty.Assumed, told.Set.Age, told.Measured.Age = now.Duty.Assumed, now.Set.Age, now.Measured.Age
 	return told != now
 }
 

@@ -129,6 +129,8 @@ func (n *Node) rehearse(ctx context.Context, v *view, p agents.Principal, r agen
 		err = v.Outputs.Try(ctx, over, r.Point, m.Value, length)
 	}
 	if s, ok := v.Outputs.StatusOf(r.Point); ok { // which the guard has just told
+		now := v.doing(p, s)
+		out.Output.Set, out.Output.Measured = now.Set, now.Measured
 		out.Output.MaxOn, out.Output.Duty = v.allowances(s)
 	}
 	switch {

@@ -61,7 +61,7 @@ func cleanDetail(d *agents.OutputDetail) *agents.OutputDetail {
 	return &agents.OutputDetail{
 		Safe: cleanValue(d.Safe), Max: number(d.Max), Limits: ours(d.Limits), Confirm: matching(wordForm, d.Confirm),
 		OutputState: cleanState(d.OutputState), State: d.State, Others: d.Others,
-		MaxOn: cleanAllowance(d.MaxOn), Duty: cleanAllowance(d.Duty),
+		MaxOn: cleanAllowance(d.MaxOn), Duty: cleanAllowance(d.Duty), Set: cleanAged(d.Set), Measured: cleanAged(d.Measured),
 	}
 }
 

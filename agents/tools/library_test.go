@@ -27,7 +27,7 @@ func TestResources(t *testing.T) {
 		}
 		r.put("greenhouse/heater", device.Reading{Value: device.Bool(true), Quality: device.Good, At: time.Now()})
 		got, err := r.ReadResource(t.Context(), anna, "agentsite:///greenhouse/heater")
-		want := `{"point":"greenhouse/heater","value":true,"time":"2000-01-01T00:01:00.000Z","age_seconds":0,"quality":"good","safe":false,"max_seconds":600,"returned_because":"the process that drives it was started","state":1}`
+		want := `{"point":"greenhouse/heater","value":true,"time":"2000-01-01T00:01:00.000Z","age_seconds":0,"quality":"good","safe":false,"max_seconds":600,"returned_because":"the process that drives it was started","set":{"value":false,"age_seconds":60},"measured":{"value":false,"age_seconds":0},"state":1}`
 		if err != nil || len(got) != 1 || got[0].Text != want || got[0].URI != "agentsite:///greenhouse/heater" || got[0].MIME != "application/json" {
 			t.Errorf("%+v %v, want %s", got, err, want)
 		}

@@ -203,7 +203,11 @@ func TestWatchSites(t *testing.T) {
 	}
 	steps = append(steps, "named", "offer")
 	for i, step := range steps {
-		if u := told["node"][i]; reflect.DeepEqual(u, agents.Update{}) != (step == "same" || step == "time") {
+		if u := told["node"][i]; step == "time" { // that it was read back, once in ten seconds
+			if len(u.Readings) != 1 || u.Readings[0].Detail.Measured.Value != device.Bool(true) {
+				t.Errorf("at %s the update is %s", step, shown(u))
+			}
+		} else if reflect.DeepEqual(u, agents.Update{}) != (step == "same") {
 			t.Errorf("at %s the update is %s", step, shown(u))
 		}
 		for _, kind := range kinds[1:] {

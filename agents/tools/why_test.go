@@ -66,10 +66,12 @@ func TestLeftOfLimits(t *testing.T) {
 			t.Errorf("at safe: %+v, %+v", o.MaxOn, o.Duty)
 		}
 		var told *agents.OutputDetail
+		updates := 0
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go r.node.Watch(ctx, anna, agents.WatchRequest{Points: []string{heater}}, func(u agents.Update) error {
 			told = u.Readings[0].Detail
+			updates++
 			return nil
 		})
 		synctest.Wait()
@@ -81,9 +83,23 @@ func TestLeftOfLimits(t *testing.T) {
 		if told.MaxOn.Left != 600 || told.Duty != first || told.Left != 43.5 {
 			t.Errorf("a watch tells: %+v", told)
 		}
-		time.Sleep(10 * time.Second)
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		if told.Set.Value != device.Bool(true) || told.Measured.Value != device.Bool(true) || told.Measured.Age > 1 || told.Set.Age < told.Measured.Age {
+			t.Errorf("a watch tells of the read-back: %+v", told)
+		}
+		time.Sleep(8500 * time.Millisecond)
+		if o := of(); o.Set.Value != device.Bool(true) || o.Set.Age != 10 || o.Measured.Value != device.Bool(true) || o.Measured.Age > 1 {
+			t.Errorf("set to %+v, measured %+v", o.Set, o.Measured)
+		}
 		if o := of(); o.MaxOn != (output.Allowance{Left: 590, Of: 600}) || o.Duty.Left != 33.5 {
 			t.Errorf("away from safe: %+v, %+v", o.MaxOn, o.Duty)
+		}
+		updates = 0
+		time.Sleep(30 * time.Second) // of read-backs that agree
+		synctest.Wait()
+		if updates != 0 {
+			t.Errorf("%d updates while nothing changes", updates)
 		}
 		stop()
 		synctest.Wait()

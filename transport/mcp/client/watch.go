@@ -237,7 +237,7 @@ func (w *updates) merge(v *values) error {
 		switch {
 		case r.Index == nil || *r.Index < 0 || *r.Index >= len(w.table):
 			return errors.New("a reading is of no point")
-		case !r.Value.Finite() || !length(r.Age) || r.Output != nil && !r.Output.Goal.Finite(), !r.lengths():
+		case !r.Value.Finite() || !length(r.Age) || r.Output != nil && !(r.Output.Goal.Finite() && r.Output.Set.Value.Finite() && r.Output.Measured.Value.Finite()), !r.lengths():
 			return errors.New("a number is NaN, infinite or negative")
 		case r.texts() > maxText:
 			return errors.New("a reading is too long")
@@ -297,7 +297,7 @@ func length(s float64) bool { return s >= 0 && !math.IsInf(s, 1) }
 func (r *tableReading) lengths() bool {
 	o := r.Output
 	return o == nil || !slices.ContainsFunc([]float64{
-		o.Left, o.Rest, o.MaxOn.Left, o.MaxOn.Of, o.Duty.Left, o.Duty.Of, o.Duty.Within, o.Duty.Assumed,
+		o.Left, o.Rest, o.MaxOn.Left, o.MaxOn.Of, o.Duty.Left, o.Duty.Of, o.Duty.Within, o.Duty.Assumed, o.Set.Age, o.Measured.Age,
 	}, func(n float64) bool { return !length(n) })
 }
 
@@ -305,7 +305,7 @@ func (r *tableReading) lengths() bool {
 func (r *tableReading) texts() int {
 	n := len(r.Value.Text()) + len(r.Quality) + len(r.Why)
 	if o := r.Output; o != nil {
-		n += len(o.Goal.Text()) + len(o.Holder) + len(o.Needs) + len(o.Fault) + len(o.Why)
+		n += len(o.Goal.Text()) + len(o.Set.Value.Text()) + len(o.Measured.Value.Text()) + len(o.Holder) + len(o.Needs) + len(o.Fault) + len(o.Why)
 	}
 	return n
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,11 @@ type siteInUse struct {
 }
 
 func (s siteInUse) read(ctx context.Context) (acts.Configuration, error) {
-	return callOwner(ctx, s.session, acts.ConfigurationAct, acts.None{})
+	c, err := callOwner(ctx, s.session, acts.ConfigurationAct, acts.None{})
+	if s.board == elsewhere { // lines that begin with the file's name are this program's
+		c.File = cmp.Or(s.app.site, s.app.peer) + ":" + config.DefaultFile
+	}
+	return c, err
 }
 
 func (s siteInUse) check(ctx context.Context, text string) (acts.Checked, error) {
@@ -100,6 +105,9 @@ type fileAlone struct {
 }
 
 func (f *fileAlone) read(context.Context) (acts.Configuration, error) {
+	if info, err := os.Stat(f.name); err == nil && !info.Mode().IsRegular() { // to read a pipe would block
+		return acts.Configuration{}, usagef("%s is no file that can be changed", f.name)
+	}
 	file, text, err := config.ReadFile(f.name)
 	if err != nil {
 		return acts.Configuration{}, err

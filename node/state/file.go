@@ -79,8 +79,8 @@ func Rewrite(path string, before, text []byte) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	info, err := f.Stat()
+	f.Close() // Windows replaces no open file
 	if err == nil {
 		err = WriteLike(path+Before, before, info)
 	}

@@ -210,7 +210,10 @@ func WriteConfig(file string, before, text []byte) error {
 	} else {
 		err = state.WriteAtomic(file, text, 0o644)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("the configuration cannot be written: %w; run this as a user who may write it", err)
+	case err != nil:
 		return fmt.Errorf("the configuration cannot be written: %w", err)
 	}
 	return nil

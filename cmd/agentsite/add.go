@@ -70,9 +70,10 @@ sudo, with --config.`,
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	cmd.Flags().StringVar(&root, "root", "", "")
 	cmd.Flags().MarkHidden("root")
-	cmd.RegisterFlagCompletionFunc("driver", func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-		return completeDrivers(cmd, nil, word)
-	})
+	var drivers completer = func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return completeDrivers(cmd, nil, word) // whatever NAME is
+	}
+	cmd.RegisterFlagCompletionFunc("driver", drivers)
 	cmd.RegisterFlagCompletionFunc("set", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return partKeys(driver), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})

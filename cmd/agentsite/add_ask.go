@@ -76,7 +76,8 @@ func (p *addition) askPart(ctx context.Context) (string, error) {
 	for _, f := range found.Found {
 		for _, d := range f.Drafts {
 			drafts = append(drafts, d)
-			rows = append(rows, []string{strconv.Itoa(len(drafts)), clean(f.Where), clean(f.What), f.Confidence, clean(d.Device)})
+			n := strconv.Itoa(len(drafts))
+			rows = append(rows, []string{n, clean(f.Where), clean(f.What), clean(f.Confidence), clean(d.Device)})
 		}
 	}
 	if len(rows) > 0 {

@@ -134,7 +134,8 @@ func (f *fileAlone) check(_ context.Context, text string) (out acts.Checked, _ e
 }
 
 func (f *fileAlone) scan(ctx context.Context) (acts.Scanned, error) {
-	found, err := ops.Scan(ctx, ops.ScanOptions{Config: f.name, Drivers: site.AllDrivers(), Folder: f.folder, Root: f.board})
+	o := ops.ScanOptions{Config: f.name, Drivers: site.AllDrivers(), Folder: f.folder, Root: f.board}
+	found, err := ops.Scan(ctx, o)
 	if err != nil {
 		return acts.Scanned{}, err
 	}

@@ -92,23 +92,21 @@ func readDocument(file string, text []byte) (*document, error) {
 		return nil, err
 	}
 	if root.shape != mapping {
-		return nil, src.errorf(root.at, "a site is written as keys such as \"site: { name: my-site }\", not %s", root.what())
+		return nil, src.errorf(root.at, "a site is written as keys such as \"site: { name: my-site }\", not %s",
+			root.what())
 	}
-	d := &document{src: src, text: string(text), root: root, tokens: lexer.Tokenize(strings.Join(src.lines, "\n")), eol: "\n"}
+	d := &document{src: src, text: string(text), root: root, eol: "\n"}
+	d.tokens = lexer.Tokenize(strings.Join(src.lines, "\n"))
 	if strings.Contains(d.text, "\r\n") {
 		d.eol = "\r\n"
 	}
-	for at, line := range strings.SplitAfter(d.text, "\n") {
-		if at == 0 {
-			d.lines = append(d.lines, len(line)-len(strings.TrimPrefix(line, "\ufeff")))
-			continue
-		}
-		d.lines = append(d.lines, 0)
-	}
 	at := 0
-	for i, line := range strings.SplitAfter(d.text, "\n") {
-		d.lines[i] += at
+	for line := range strings.SplitAfterSeq(d.text, "\n") {
+		d.lines = append(d.lines, at)
 		at += len(line)
+	}
+	if strings.HasPrefix(d.text, "\ufeff") {
+		d.lines[0] = len("\ufeff")
 	}
 	return d, nil
 }
@@ -152,8 +150,10 @@ func (d *document) valueOf(key pos) value {
 			continue
 		}
 		if depth == 0 && !text {
-			below := at.line > key.line && at.column <= key.column && !(t.Type == token.SequenceEntryType && at.column == key.column)
-			if below || t.Type == token.CollectEntryType || t.Type == token.MappingEndType || t.Type == token.SequenceEndType {
+			item := t.Type == token.SequenceEntryType && at.column == key.column
+			below := at.line > key.line && at.column <= key.column && !item
+			closed := t.Type == token.MappingEndType || t.Type == token.SequenceEndType
+			if below || closed || t.Type == token.CollectEntryType {
 				break
 			}
 		}
@@ -202,7 +202,8 @@ func (d *document) addDevice(name string, keys []Setting) ([]byte, error) {
 	if devices.value.shape == list || devices.value.shape == scalar {
 		return nil, d.src.errorf(devices.value.at, "devices expects a name per device, not %s", devices.value.what())
 	}
-	return d.add(devices, want, inBraces(name, pairs), func(indent int) []string { return deviceLines(name, pairs, indent) })
+	lines := func(indent int) []string { return deviceLines(name, pairs, indent) }
+	return d.add(devices, want, inBraces(name, pairs), lines)
 }
 
 // add adds to the mapping that is the value of e: inline where that is in braces, and lines otherwise.
@@ -243,15 +244,16 @@ func (d *document) set(name string, s Setting) ([]byte, error) {
 	devices, _ := find(d.root.entries, devicesKey)
 	dev, _ := find(devices.entries(), name)
 	if dev.value.shape != mapping {
-		return nil, d.src.errorf(dev.value.at, "%s: expects keys such as \"driver: …\", not %s", name, dev.value.what())
+		return nil, d.src.errorf(dev.value.at, "%s: expects keys such as \"driver: …\", not %s",
+			name, dev.value.what())
 	}
 	var text string
 	var parsed *node
 	if s.Value != "" {
 		text, parsed = settingValue(s)
 	}
-	want := with(d.root.entries, devicesKey,
-		&node{shape: mapping, entries: with(devices.entries(), name, &node{shape: mapping, entries: with(dev.entries(), s.Key, parsed)})})
+	wanted := &node{shape: mapping, entries: with(dev.entries(), s.Key, parsed)}
+	want := with(d.root.entries, devicesKey, &node{shape: mapping, entries: with(devices.entries(), name, wanted)})
 	old, there := find(dev.entries(), s.Key)
 	switch pair := s.Key + ": " + text; {
 	case !there && parsed == nil:
@@ -263,7 +265,7 @@ func (d *document) set(name string, s Setting) ([]byte, error) {
 		return d.splice(from, to, "", want)
 	}
 	v := d.valueOf(old.at)
-	if from := d.text[v.colon:v.from]; from == "" || strings.Contains(from, "\n") { // begins on another line, or nowhere
+	if space := d.text[v.colon:v.from]; space == "" || strings.Contains(space, "\n") { // on another line, or nowhere
 		return d.splice(v.colon, v.to, " "+text, want)
 	}
 	return d.splice(v.from, v.to, text, want)
@@ -300,9 +302,11 @@ func (d *document) whole(e entry, flow bool) (from, to int) {
 func (d *document) splice(from, to int, with string, want []entry) ([]byte, error) {
 	out := []byte(d.text[:from] + with + d.text[to:])
 	after, err := readDocument(d.src.name, out)
-	if err != nil || canonical(after.root.entries) != canonical(want) || !slices.Equal(comments(after.tokens), comments(d.tokens)) {
+	if err != nil || canonical(after.root.entries) != canonical(want) ||
+		!slices.Equal(comments(after.tokens), comments(d.tokens)) {
 		line := 1 + strings.Count(d.text[:from], "\n")
-		return nil, d.src.errorf(pos{line, 1}, "it is not clear how to change the file here without changing more; write it by hand")
+		return nil, d.src.errorf(pos{line, 1},
+			"it is not clear how to change the file here without changing more; write it by hand")
 	}
 	return out, nil
 }
@@ -320,8 +324,8 @@ func comments(tokens token.Tokens) (all []string) {
 func settingValue(s Setting) (text string, parsed *node) {
 	for _, text := range []string{strings.TrimSpace(s.Value), yamlScalar(s.Value, true)} {
 		root, _, err := parseTree("", []byte("{ "+s.Key+": "+text+" }"))
-		if err == nil && root.shape == mapping && len(root.entries) == 1 && root.entries[0].key == s.Key && text != "" &&
-			!strings.ContainsAny(text, "\r\n#") {
+		alone := err == nil && root.shape == mapping && len(root.entries) == 1 && root.entries[0].key == s.Key
+		if alone && text != "" && !strings.ContainsAny(text, "\r\n#") {
 			return text, root.entries[0].value
 		}
 	}

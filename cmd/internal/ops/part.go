@@ -27,7 +27,8 @@ func DriverNamed(name string, all []driver.Driver) (driver.Driver, error) {
 		for _, d := range found {
 			names = append(names, d.Name)
 		}
-		return driver.Driver{}, fmt.Errorf("%q may be %s; name one of them", device.Clip(name, 60), strings.Join(names, " or "))
+		return driver.Driver{}, fmt.Errorf("%q may be %s; name one of them", device.Clip(name, 60),
+			strings.Join(names, " or "))
 	case found[0].Of != nil:
 		return driver.Driver{}, fmt.Errorf("%q stands for many parts: write %sNAME with the kernel's name of the part",
 			device.Clip(name, 60), found[0].Name)

@@ -4,11 +4,11 @@ import { useComputed, useSignal, type ReadonlySignal, type Signal } from "@preac
 import { useEffect, useId, useMemo, useRef } from "preact/hooks";
 import type { Change, Past, Step } from "./history";
 import type { Scalar } from "./site";
-import { Name, quantity, short, worded } from "./ui";
-import { lang, number, t, timeOf } from "./words";
+import { named, quantity, short, worded } from "./ui";
+import { lang, length, number, t, timeOf } from "./words";
 
-/** One point of a chart. safe is that of an output, whose strip shows when it was away. */
-export interface Series { point: string; unit?: string; past: Past; safe?: Scalar }
+/** One point of a chart. safe and range are those of an output, whose strip shows when it was away, and how far. */
+export interface Series { point: string; unit?: string; past: Past; safe?: Scalar; range?: number }
 
 interface Slot { at: number; step?: Step }
 
@@ -39,19 +39,16 @@ function gaps(of: Slot[], to: number): [number, number][] {
 	return out;
 }
 
-/** Where outputs were away from safe, as lists of from and to. */
-export function spans(changes: Change[], safe: Scalar, from: number, to: number): [number, number][] {
-	const out: [number, number][] = [];
-	let begun: number | undefined;
-	for (const c of changes) {
-		const at = Math.max(from, Date.parse(c.time)), away = c.value !== undefined && c.value !== null && c.value !== safe;
-		if (away && begun === undefined) begun = at;
-		if (!away && begun !== undefined) {
-			if (at > from) out.push([begun, at]);
-			begun = undefined;
-		}
-	}
-	if (begun !== undefined) out.push([begun, to]);
+/** When an output was away from safe: from, to, and how far, as a part of its range. */
+export type Span = [from: number, to: number, part: number];
+
+export function spans(changes: Change[], safe: Scalar, range: number, from: number, to: number): Span[] {
+	const out: Span[] = [];
+	changes.forEach((c, i) => {
+		const at = Math.max(from, Date.parse(c.time)), next = changes[i + 1], end = next ? Math.min(to, Date.parse(next.time)) : to;
+		if (c.value === undefined || c.value === null || c.value === safe || end <= at) return;
+		out.push([at, end, typeof c.value === "number" ? Math.min(1, Math.abs(c.value - Number(safe ?? 0)) / range) : 1]);
+	});
 	return out;
 }
 
@@ -114,9 +111,9 @@ export function Chart({ series, from, to, label }: { series: Series[]; from: num
 				{useMemo(() => <>
 					{panels.map(p => <PanelOf p={p} x={x} w={w} />)}
 					{strips.map(s => <g>
-						<text x={side + 2} y={s.top + 12}>{s.name}</text>
+						<text x={side + 2} y={s.top + 12}>{s.name}{s.spans.length > 0 && " · " + length(s.spans.reduce((n, [a, b]) => n + b - a, 0) / 1000)}</text>
 						<rect class="track" x={side} y={s.top + 17} width={w - side - right} height="12" />
-						{s.spans.map(([a, b]) => <rect class="away" x={x(a)} y={s.top + 17} width={Math.max(2, x(b) - x(a))} height="12" />)}
+						{s.spans.map(([a, b, part]) => <rect class="away" x={x(a)} y={s.top + 29 - Math.max(2, 12 * part)} width={Math.max(2, x(b) - x(a))} height={Math.max(2, 12 * part)} />)}
 					</g>)}
 					{times(from, to, w < 520 ? 4 : 9).map(([v, text]) => <text x={Math.min(w - 18, Math.max(side, x(v)))} y={height - 2} text-anchor="middle">{text}</text>)}
 				</>, [panels, strips, w, from, to])}
@@ -135,7 +132,7 @@ function Cursor({ at, x, height }: { at: Signal<number | undefined>; x: (t: numb
 const Hatch = () => <defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
 	<rect class="sunk" width="6" height="6" /><path class="hatch" d="M0 0v6" /></pattern></defs>;
 
-interface Strip { name: string; top: number; spans: [number, number][]; s: Series }
+interface Strip { name: string; top: number; spans: Span[]; s: Series }
 
 function layout(series: Series[], from: number, to: number): { panels: Panel[]; strips: Strip[]; height: number } {
 	const panels: Panel[] = [], strips: Strip[] = [];
@@ -168,14 +165,13 @@ function layout(series: Series[], from: number, to: number): { panels: Panel[]; 
 	});
 	for (const s of series) {
 		if (s.past.steps) continue;
-		strips.push({ name: "", top, spans: spans(s.past.changes ?? [], s.safe ?? false, from, to), s });
-		strips.at(-1)!.name = nameOf(s);
+		strips.push({ name: nameOf(s), top, spans: spans(s.past.changes ?? [], s.safe ?? false, s.range ?? 1, from, to), s });
 		top += stripe;
 	}
 	return { panels, strips, height: top + 16 };
 }
 
-const nameOf = (s: Series) => { const n = short(s.point).replaceAll("_", " "); return n.charAt(0).toUpperCase() + n.slice(1); };
+const nameOf = (s: Series) => named(short(s.point));
 
 function PanelOf({ p, x, w }: { p: Panel; x: (at: number) => number; w: number }) {
 	const y = (v: number) => p.top + p.height - p.height * (v - p.low) / (p.high - p.low);

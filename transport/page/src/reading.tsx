@@ -1,12 +1,12 @@
 // Readings in rows and in little.
 
 import { useEffect, useRef } from "preact/hooks";
-import { useSignal } from "@preact/signals";
+import { useComputed, useSignal } from "@preact/signals";
 import { Spark } from "./chart";
 import { past } from "./history";
 import { href } from "./route";
-import { isOutput, type Point, type Site } from "./site";
-import { Age, Name, named, Quality, quantity, short, Value } from "./ui";
+import { isOutput, type Point, type Reading, type Scalar, type Site } from "./site";
+import { Age, Name, named, Quality, quantity, short, worded } from "./ui";
 import { t, T } from "./words";
 
 /** Points whose values can be read. */
@@ -27,10 +27,10 @@ export function Day({ s, p }: { s: Site; p: Point }) {
 
 /** A reading in a list: name, the last day, value. */
 export function ReadingRow({ s, p, spark = true }: { s: Site; p: Point; spark?: boolean }) {
-	const r = s.value(p.point).value, line = spark && measured(p);
+	const line = spark && measured(p);
 	return <li class="p"><a href={href("point", { s: s.name, p: p.point })} class={line ? "" : "nos"} data-point={p.point}>
 		<span class="nm"><Name of={short(p.point)} /></span>{line && <Day s={s} p={p} />}
-		<span class="num"><Quality r={r} />{r && r.quality !== "good" && " "}{p.kind === "event" ? <Event s={s} p={p} /> : <Num s={s} p={p} />}</span></a></li>;
+		<span class="num"><Ill s={s} p={p} />{p.kind === "event" ? <Event s={s} p={p} /> : <Num s={s} p={p} />}</span></a></li>;
 }
 
 function Event({ s, p }: { s: Site; p: Point }) {
@@ -38,22 +38,29 @@ function Event({ s, p }: { s: Site; p: Point }) {
 	return <span class="soft">{!r || r.value === undefined ? t("notYet") : <T k="ago" age={<Age at={r.at} />} />}</span>;
 }
 
-function Num({ s, p }: { s: Site; p: Point }) {
-	const r = s.value(p.point).value, v = r?.quality === "good" || r?.quality === "stale" ? r.value : undefined;
-	if (typeof v !== "number") return <Value v={v} unit={p.unit} />;
-	const [n, u] = quantity(v, p.unit);
-	return <>{n}{u && <span class="unit"> {u}</span>}</>;
+/** What is wrong with a reading. It is rendered again only when that changes. */
+function Ill({ s, p }: { s: Site; p: Point }) {
+	const quality = useComputed(() => s.value(p.point).value?.quality ?? "good");
+	return quality.value === "good" ? null : <><Quality r={s.value(p.point).value} /> </>;
 }
+
+/** A value and its unit, as text that changes in its place. */
+function Num({ s, p, small = false }: { s: Site; p: Point; small?: boolean }) {
+	const parts = useComputed(() => {
+		const v = shown(s.value(p.point).value);
+		return typeof v === "number" ? quantity(v, p.unit) : [worded(v, p.unit), ""];
+	});
+	const text = useComputed(() => parts.value[0]), unit = useComputed(() => parts.value[1] && " " + parts.value[1]);
+	return <bdi>{text}{small ? <small>{unit}</small> : <span class="unit">{unit}</span>}</bdi>;
+}
+
+/** The value of a reading that can be shown: a faulty one has none. */
+export const shown = (r: Reading | undefined): Scalar => r?.quality === "good" || r?.quality === "stale" ? r.value : undefined;
 
 /** A few readings side by side. */
 export function Trio({ s, of, spark = true }: { s: Site; of: Point[]; spark?: boolean }) {
 	return <div class="trio">{of.map(p => <div key={p.point}><span class="l"><bdi>{named(short(p.point))}</bdi></span>
-		<span class="v"><Small s={s} p={p} /></span>{spark && measured(p) && <Day s={s} p={p} />}</div>)}</div>;
-}
-
-function Small({ s, p }: { s: Site; p: Point }) {
-	const r = s.value(p.point).value;
-	return <Value v={r?.quality === "good" || r?.quality === "stale" ? r.value : undefined} unit={p.unit} />;
+		<span class="v"><Num s={s} p={p} small /></span>{spark && measured(p) && <Day s={s} p={p} />}</div>)}</div>;
 }
 
 /** Whether a point tells of the board itself. */

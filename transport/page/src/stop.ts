@@ -38,6 +38,7 @@ async function one(site: Site, since: number): Promise<void> {
 			const r = await site.conn.tool<any>("emergency_stop", {}, { timeout: first });
 			note({ took: performance.now() - since, outputs: r.outputs ?? [], fault: undefined });
 			site.stopped.value = true;
+			if (stopping.value.every(x => x.took)) pauseAll(0); // the streams go on
 			return;
 		} catch (e) {
 			const kind = e instanceof Fault ? e.kind : "internal";

@@ -223,13 +223,13 @@ let before: Element | null = null;
 export function panel(p: Panel | undefined): void {
 	if (p && !opened.value) before = document.activeElement;
 	opened.value = p;
-	if (!p && before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
 }
 
 export function PanelHost() {
 	const p = opened.value, id = useId(), box = useRef<HTMLDivElement>(null);
 	useEffect(() => {
-		if (p) (box.current?.querySelector<HTMLElement>("[data-first]") ?? box.current?.querySelector<HTMLElement>("button"))?.focus();
+		if (p) box.current?.querySelector<HTMLElement>("[data-first]")?.focus();
+		else if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
 	}, [p]);
 	if (!p) return null;
 	return <>

@@ -34,8 +34,11 @@ export const has = (key: string): key is Key => Object.hasOwn(table, key);
 
 /** A number as people write it here, with at most so many digits after the point. */
 export function number(v: number, digits = 1, fixed = false): string {
-	return new Intl.NumberFormat(lang, { maximumFractionDigits: digits, minimumFractionDigits: fixed ? digits : 0 }).format(v);
+	const key = digits + (fixed ? 100 : 0);
+	return (formats[key] ??= new Intl.NumberFormat(lang, { maximumFractionDigits: digits, minimumFractionDigits: fixed ? digits : 0 })).format(v);
 }
+
+const formats: Record<number, Intl.NumberFormat> = {};
 
 /** A length that counts down: 0:42, or 1:02:03. */
 export function clock(seconds: number): string {

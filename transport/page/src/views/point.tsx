@@ -6,7 +6,7 @@ import type { Query, View } from "../views";
 import { Chart, slots, type Series } from "../chart";
 import { past, type Past } from "../history";
 import { OutputCard } from "../output";
-import { measured, readable } from "../reading";
+import { readable, shown } from "../reading";
 import { go, href } from "../route";
 import { now, siteOf, type Point, type Site } from "../site";
 import { Age, Button, Choice, deviceOf, Icon, Loading, Name, named, Note, panel, Quality, quantity, says, Section, short, Value, worded } from "../ui";
@@ -33,7 +33,7 @@ function Show({ q }: { q: Query }) {
 }
 
 function Now({ s, p }: { s: Site; p: Point }) {
-	const r = s.value(p.point).value, v = r && (r.quality === "good" || r.quality === "stale") ? r.value : undefined;
+	const r = s.value(p.point).value, v = shown(r);
 	return <div class="head" data-now><span class="val t6"><Value v={v} unit={p.unit} /></span>
 		<span class="small soft">{p.description && <bdi>{p.description}</bdi>}{r?.quality === "good" && r.value !== undefined && <>{p.description && " · "}<T k="ago" age={<Age at={r.at} />} /></>}</span>
 		<Quality r={r} />{r?.why && <span class="small"><bdi>{r.why}</bdi></span>}</div>;
@@ -46,7 +46,7 @@ function PastOf({ s, p, points, q }: { s: Site; p: Point; points: Point[]; q: Qu
 	const asked = points.map(x => ({ x, kept: past(s, x.point, hours, steps) }));
 	const pasts = asked.map(a => a.kept.past.value), fault = asked.find(a => a.kept.fault.value)?.kept.fault.value;
 	const to = useMemo(() => Date.now(), [beat, hours, ...pasts]), from = to - hours * 3600_000;
-	const series = useMemo(() => asked.flatMap(({ x }, i): Series[] => pasts[i] ? [{ point: x.point, unit: x.unit, past: pasts[i]!, safe: x.safe }] : []), [...pasts, points.length]);
+	const series = useMemo(() => asked.flatMap(({ x }, i): Series[] => pasts[i] ? [{ point: x.point, unit: x.unit, past: pasts[i]!, safe: x.safe, range: (x.max ?? 1) - (x.min ?? 0) }] : []), [...pasts, points.length]);
 	const first = pasts[0], begun = first && (first.steps ?? first.changes)?.[0]?.time;
 	// A site that began a while ago shows its last hour first.
 	useEffect(() => { if (begun && chosen.value === undefined && Date.now() - Date.parse(begun) < 3 * 3600_000) young.value = true; }, [begun]);

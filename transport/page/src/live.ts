@@ -27,7 +27,7 @@ export function begin(you: string): void {
 	document.addEventListener("visibilitychange", look);
 	addEventListener("online", retryNow);
 	addEventListener("pagehide", () => looking?.abort());
-	addEventListener("pageshow", look);
+	addEventListener("pageshow", e => { if (e.persisted) look(); });
 	setInterval(() => { if (!document.hidden) now.value = performance.now(); }, 1000);
 	look();
 }

@@ -4,15 +4,14 @@ import { computed, useSignalEffect } from "@preact/signals";
 import { Component, render, type ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { begin } from "./live";
-import { Fault } from "./rpc";
 import { href, go, route } from "./route";
 import { signIn, state, you } from "./session";
 import { siteOf, sites, type Site } from "./site";
-import { stop, stopping } from "./stop";
+import { stop } from "./stop";
 import { StopBanner } from "./stopping";
-import { Icon, Name, Note, opened, panel, PanelHost, State, ToastHost, toast } from "./ui";
+import { Icon, Note, opened, panel, PanelHost, spoken, ToastHost } from "./ui";
 import { views, type View } from "./views";
-import { lang, t, T, timeOf } from "./words";
+import { lang, t, timeOf } from "./words";
 
 const shown = computed<View>(() => views.find(v => v.name === route.value.view) ?? views[0]!);
 const scope = computed<Site | undefined>(() => shown.value.scope?.(route.value.q));
@@ -106,7 +105,16 @@ function Main() {
 		}
 		first.current = false;
 	}, [view, q]);
-	useSignalEffect(() => { document.body.classList.toggle("gone", lost.value); });
+	useSignalEffect(() => {
+		if (document.body.classList.contains("gone") !== lost.value) spoken.value = t(lost.value ? "noContact" : "live");
+		document.body.classList.toggle("gone", lost.value);
+	});
+	const waited = useRef(0);
+	useSignalEffect(() => {
+		const n = sites.value.reduce((n, s) => n + (s.owner.value ? s.approvals.value.length : 0), 0);
+		if (n > waited.current) spoken.value = t("waitsForYou");
+		waited.current = n;
+	});
 	const gone = lost.value ? Math.min(...reach.value.map(s => s.gone.value)) : 0;
 	return <main id="main" tabIndex={-1} ref={main} inert={!!opened.value}>
 		<div class="stack">

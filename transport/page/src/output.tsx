@@ -40,10 +40,10 @@ const look: Record<Kind, [Tone, IconName, Parameters<typeof t>[0], string]> = {
 	unknown: ["unk", "unknown", "unknown", "edge-unk"],
 };
 
-/** Who holds an output, in words. */
-export function Holder({ of, value }: { of?: string; value: Scalar }): ComponentChild {
+/** Who holds an output, or did something, in words. With the value: who brought it there. */
+export function Holder({ of, value }: { of?: string; value?: Scalar }): ComponentChild {
 	if (!of) return null;
-	if (of === you.value) return t(value === true ? "youOn" : "youSet");
+	if (of === you.value) return t(value === true ? "youOn" : value === undefined ? "you" : "youSet");
 	const [kind, name] = of.split(/:(.*)/s);
 	if (kind === "rule") return <T k="theRule" name={<bdi>{name}</bdi>} />;
 	if (of === "local") return t("heldLocal");

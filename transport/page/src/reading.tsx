@@ -21,8 +21,10 @@ export function Day({ s, p }: { s: Site; p: Point }) {
 		o.observe(box.current!);
 		return () => o.disconnect();
 	}, []);
-	const kept = seen.value && !s.gone.value ? past(s, p.point, 24, 48) : undefined;
-	return <span ref={box}><Spark past={kept?.past.value} hours={24} /></span>;
+	const day = seen.value && !s.gone.value ? past(s, p.point, 24, 48).past.value : undefined;
+	// A site that began a while ago shows its last hour.
+	const young = day?.steps && day.steps.length < 3, hours = young ? 1 : 24;
+	return <span ref={box}><Spark past={young ? past(s, p.point, 1, 60).past.value : day} hours={hours} /></span>;
 }
 
 /** A reading in a list: name, the last day, value. */

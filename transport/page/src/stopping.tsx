@@ -14,8 +14,8 @@ export function StopBanner({ reach, full }: { reach: Site[]; full: boolean }) {
 	const title = !of.length ? t("emergencyStop") : sent ? t("stopSent") : t("emergencyStopAt", { time: timeOf(new Date(performance.timeOrigin + of[0]!.since), true) });
 	if (!full) return <Note tone="bad" icon="stopFull"><b>{title}.</b> {t("stopLatched")}</Note>;
 	const owned = [...of.map(x => x.site), ...rest].filter(s => s.owner.value && s.stopped.value);
-	return <section class="card edge-bad" aria-labelledby="h-stop" role="alert" data-stopping>
-		<div class="head"><h2 id="h-stop"><span class="badtext"><Icon n="stopFull" /></span> {title}</h2></div>
+	return <section class="card edge-bad" aria-labelledby="h-stop" data-stopping>
+		<div class="head" role="alert"><h2 id="h-stop"><span class="badtext"><Icon n="stopFull" /></span> {title}</h2></div>
 		<ul class="list">{of.map(x => <Row x={x} />)}{rest.map(s => <li><div class="grow"><b><bdi>{s.name}</bdi></b></div><State tone="bad" icon="stopFull">{t("stopped")}</State></li>)}</ul>
 		<p class="small soft">{t("stopLatched")} {!owned.length && t("endStopWho")}</p>
 		{owned.length > 0 && <div class="btns"><button type="button" class="btn" data-act="endstop" onClick={() => end(owned)}>{t("endStop")}</button></div>}

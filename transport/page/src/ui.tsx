@@ -1,6 +1,6 @@
 // The parts that views are made of.
 
-import { signal, useComputed, useSignal, type ReadonlySignal } from "@preact/signals";
+import { signal, useComputed, useSignal, useSignalEffect, type ReadonlySignal } from "@preact/signals";
 import type { ComponentChild, ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { Icon, type IconName } from "./icons";
@@ -119,6 +119,12 @@ export function Lease({ of, r, to, who, total }: { of: string; r: Reading; to: s
 	if (!known || seconds > known.total || known.state !== r.output?.state) totals.set(of, { state: r.output?.state, came: r.came, total: total ?? seconds });
 	const whole = Math.max(1, totals.get(of)!.total);
 	const part = useComputed(() => Math.min(1, (left(seconds, r.came) ?? 0) / whole));
+	const last = useRef(0);
+	useSignalEffect(() => {
+		const s = left(r.output?.seconds_left, r.came) ?? 0;
+		if ([60, 10].some(at => last.current > at && s <= at)) spoken.value = `${named(short(of))}: ${clock(s)} ${t("leftThen", { to })}`;
+		last.current = s;
+	});
 	return <div class="lease" data-lease={of}>
 		<div class="b" aria-hidden="true"><Bar part={part} /></div>
 		<div class="x"><span><b><Countdown seconds={seconds} came={r.came} /></b> {t("leftThen", { to })}</span>{who && <span class="soft">{who}</span>}</div>

@@ -88,7 +88,7 @@ function SiteRow({ s }: { s: Site }) {
 		: !s.known.value ? <State tone="" icon="wait">{t("connecting")}</State>
 		: s.stopped.value ? <State tone="bad" icon="stopFull">{t("stopped")}</State>
 		: away ? <State tone="away" icon="away">{t("nAway", { n: away })}</State> : outs ? <State tone="safe" icon="safe">{t("allAtSafe")}</State> : null;
-	return <li class="p1"><a class="site-row grow" href={href("site", { s: s.name })} data-site={s.name}>
+	return <li class="p1"><a class={"site-row grow" + (s.gone.value ? " dim" : "")} href={href("site", { s: s.name })} data-site={s.name}>
 		<div class="head"><h3><bdi>{s.name}</bdi></h3><span class="r">{chip}</span></div>
 		<Trio s={s} of={main(points)} />
 		<span class="small soft">{t("nPoints", { n: points.length })} · {t("nOutputs", { n: outs })}{s.status.value?.simulated && " · " + t("simulated")}</span>

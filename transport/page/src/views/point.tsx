@@ -5,7 +5,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Query, View } from "../views";
 import { Chart, slots, type Series } from "../chart";
 import { past, type Past } from "../history";
-import { OutputCard } from "../output";
+import { Holder, OutputCard } from "../output";
 import { readable, shown } from "../reading";
 import { go, href } from "../route";
 import { now, siteOf, type Point, type Site } from "../site";
@@ -96,7 +96,7 @@ function Table({ series, from, to }: { series: Series[]; from: number; to: numbe
 			<tbody>{slots(x.past, from, to).map(({ at, step }) => <tr><td class="nw">{dayTime(new Date(at))}</td>{step ? [step.min, step.mean, step.max].map((v, i) => <td class="r">{i === 1 ? <b>{quantity(v, x.unit)[0]}</b> : quantity(v, x.unit)[0]}</td>)
 				: <><td class="r">–</td><td class="r">–</td><td class="r">{t("noReadingShort")}</td></>}</tr>)}</tbody></>
 			: <><thead><tr><th>{t("time")}</th><th>{t("value")}</th><th>{t("because")}</th></tr></thead>
-				<tbody>{(x.past.changes ?? []).toReversed().map(c => <tr><td class="nw">{dayTime(new Date(c.time))}</td><td>{worded(c.value, x.unit)}</td><td><bdi>{c.because ?? c.held_by ?? ""}</bdi></td></tr>)}</tbody></>}
+				<tbody>{(x.past.changes ?? []).toReversed().map(c => <tr><td class="nw">{dayTime(new Date(c.time))}</td><td>{worded(c.value, x.unit)}</td><td>{c.held_by ? <Holder of={c.held_by} /> : <bdi>{c.because}</bdi>}</td></tr>)}</tbody></>}
 	</table>)}</div>;
 }
 
@@ -143,7 +143,7 @@ function From({ s, p }: { s: Site; p: Point }) {
 			{used.length > 0 && <><dt>{t("usedBy")}</dt><dd>{used.map((u, i) => <>{i > 0 && ", "}<bdi>{u}</bdi></>)}</dd></>}
 		</dl></Section>
 		{p.safe !== undefined && !!why?.changes?.length && <Section title={t("lastChanges")}><ul class="list">{why.changes.map(c => <li class="top"><span class="small soft nw">{dayTime(new Date(c.time))}</span>
-			<div class="grow">{worded(c.value, p.unit)}<br /><span class="small soft"><bdi>{c.by ?? c.held_by ?? c.because ?? ""}</bdi>{c.says && <> · <bdi>{c.says}</bdi></>}</span></div>
+			<div class="grow">{worded(c.value, p.unit)}<br /><span class="small soft">{c.by ?? c.held_by ? <Holder of={c.by ?? c.held_by} /> : <bdi>{c.because}</bdi>}{c.says && <> · <bdi>{c.says}</bdi></>}</span></div>
 			{c.outcome && c.outcome !== "done" && <span class="small"><bdi>{c.outcome}</bdi></span>}</li>)}</ul></Section>}
 	</div>;
 }

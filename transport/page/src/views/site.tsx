@@ -28,7 +28,7 @@ function Show({ q }: { q: Query }) {
 				{rows.length > 0 && <ul class={"list rest" + (cards.length ? "" : " all")}>{rows.map(p => <OutputRow key={p.point} s={s} p={p} />)}</ul>}</div>
 		</Section>}
 		<div class="two">
-			<div class="stack">{devices.map((d, i) => <Section key={d} title={devices.length === 1 ? t("readings") : <Name of={d} />} end={i ? undefined : <span class="small soft">{t("ofDay")}</span>}>
+			<div class="stack">{devices.map(d => <Section key={d} title={devices.length === 1 ? t("readings") : <Name of={d} />}>
 				<ul class="list">{own.filter(p => deviceOf(p.point) === d).map(p => <ReadingRow key={p.point} s={s} p={p} />)}</ul></Section>)}</div>
 			<div class="stack">
 				{things.length > 0 && <Section title={t("cameraDisplay")}><ul class="list">{things.map(p => p.kind === "image" ? <Camera key={p.point} s={s} p={p} /> : <Display key={p.point} s={s} p={p} />)}</ul></Section>}

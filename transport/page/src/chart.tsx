@@ -27,6 +27,9 @@ export function slots(p: Past, from: number, to: number): Slot[] {
 	return out;
 }
 
+/** The places from the first reading on. */
+export const since = (of: Slot[]): Slot[] => of.slice(Math.max(0, of.findIndex(s => s.step)));
+
 /** The places without a good reading: not those before the first, and not the step that goes on. */
 function gaps(of: Slot[], to: number): [number, number][] {
 	const out: [number, number][] = [], first = of.findIndex(r => r.step);
@@ -242,12 +245,12 @@ export function Spark({ past, hours }: { past?: Past; hours: number }) {
 		if (!past?.steps?.length) return "";
 		const to = Date.now(), of = slots(past, to - hours * hour, to), all = of.flatMap(s => s.step ? [s.step.mean] : []);
 		// What is before the first reading takes no room, and two readings are no line.
-		const since = of.slice(of.findIndex(s => s.step));
 		if (all.length < 3) return "";
 		const low = Math.min(...all), high = Math.max(...all), flat = high - low < 1e-9;
 		let out = "", pen = false;
-		since.forEach(({ step }, i) => {
-			if (step) out += (pen ? "L" : "M") + (96 * i / Math.max(1, since.length - 1)).toFixed(1) + " " + (flat ? 12 : 22 - 20 * (step.mean - low) / (high - low)).toFixed(1);
+		const drawn = since(of);
+		drawn.forEach(({ step }, i) => {
+			if (step) out += (pen ? "L" : "M") + (96 * i / Math.max(1, drawn.length - 1)).toFixed(1) + " " + (flat ? 12 : 22 - 20 * (step.mean - low) / (high - low)).toFixed(1);
 			pen = !!step;
 		});
 		return out;

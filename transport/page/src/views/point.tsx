@@ -3,7 +3,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Query, View } from "../views";
-import { Chart, slots, type Series } from "../chart";
+import { Chart, since, slots, type Series } from "../chart";
 import { past, type Past } from "../history";
 import { Holder, OutputCard } from "../output";
 import { readable, shown } from "../reading";
@@ -53,7 +53,7 @@ function PastOf({ s, p, points, q }: { s: Site; p: Point; points: Point[]; q: Qu
 	return <>
 		<div class="btns">
 			<Choice class="range" label={t("range")} of={ranges.map(([k], i) => ({ value: i, text: t(k as "range.hour") }))} chosen={range.value} choose={i => { chosen.value = i; }} />
-			<button type="button" class="btn" aria-pressed={table.value} data-act="table" onClick={() => { table.value = !table.value; }}>{t(table.value ? "asChart" : "asTable")}</button>
+			<button type="button" class="btn" data-act="table" onClick={() => { table.value = !table.value; }}>{t(table.value ? "asChart" : "asTable")}</button>
 			<button type="button" class="btn" data-act="csv" onClick={() => save(s, key, series, from, to)}>CSV</button>
 		</div>
 		{fault !== undefined && <Note tone="bad" icon="bad">{says(fault)}</Note>}
@@ -93,7 +93,7 @@ function Table({ series, from, to }: { series: Series[]; from: number; to: numbe
 	return <div class="scroll tall" tabIndex={0} role="region" aria-label={t("asTable")} data-table>{series.map(x => <table>
 		<caption class="cap"><Name of={short(x.point)} />{x.unit && " · " + quantity(0, x.unit)[1]}</caption>
 		{x.past.steps ? <><thead><tr><th>{t("time")}</th><th class="r">{t("lowestShort")}</th><th class="r">{t("mean")}</th><th class="r">{t("highestShort")}</th></tr></thead>
-			<tbody>{slots(x.past, from, to).map(({ at, step }) => <tr><td class="nw">{dayTime(new Date(at))}</td>{step ? [step.min, step.mean, step.max].map((v, i) => <td class="r">{i === 1 ? <b>{quantity(v, x.unit)[0]}</b> : quantity(v, x.unit)[0]}</td>)
+			<tbody>{since(slots(x.past, from, to)).toReversed().map(({ at, step }) => <tr><td class="nw">{dayTime(new Date(at))}</td>{step ? [step.min, step.mean, step.max].map((v, i) => <td class="r">{i === 1 ? <b>{quantity(v, x.unit)[0]}</b> : quantity(v, x.unit)[0]}</td>)
 				: <><td class="r">–</td><td class="r">–</td><td class="r">{t("noReadingShort")}</td></>}</tr>)}</tbody></>
 			: <><thead><tr><th>{t("time")}</th><th>{t("value")}</th><th>{t("because")}</th></tr></thead>
 				<tbody>{(x.past.changes ?? []).toReversed().map(c => <tr><td class="nw">{dayTime(new Date(c.time))}</td><td>{worded(c.value, x.unit)}</td><td>{c.held_by ? <Holder of={c.held_by} /> : <bdi>{c.because}</bdi>}</td></tr>)}</tbody></>}

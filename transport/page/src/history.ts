@@ -1,6 +1,7 @@
 // The past of points, kept for as long as it does not change much.
 
 import { signal, type Signal } from "@preact/signals";
+import { turns } from "./rpc";
 import type { Scalar, Site } from "./site";
 
 export interface Step { time: string; min: number; mean: number; max: number; last: number; good?: number }
@@ -13,20 +14,7 @@ const kept = new Map<string, Kept>();
 const most = 200;
 
 // Two questions at a time: a browser has six connections to a host, and a board one processor.
-let free = 2;
-const waiting: (() => void)[] = [];
-
-async function turn<T>(ask: () => Promise<T>): Promise<T> {
-	if (free) free--;
-	else await new Promise<void>(go => waiting.push(go));
-	try {
-		return await ask();
-	} finally {
-		const next = waiting.shift();
-		if (next) next();
-		else free++;
-	}
-}
+const turn = turns(2);
 
 /** The last hours of a point in about so many steps. It is asked for again when it is a step old. */
 export function past(s: Site, point: string, hours: number, steps: number): Kept {

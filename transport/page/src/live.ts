@@ -1,10 +1,13 @@
 // The streams of values: one for each site and browser, closed while nobody looks.
 
 import { batch } from "@preact/signals";
-import { Fault } from "./rpc";
+import { Fault, turns } from "./rpc";
 import { now, sites, type Site, type Status } from "./site";
 
-const streams = 3;          // sites with a stream that stays open; the others are asked in turn
+// A browser has six connections to a host. Of many sites, the first have a stream that stays open, and the
+// others are asked in turn, two at a time.
+const streams = () => sites.value.length > 3 ? 2 : 3;
+const turn = turns(2);
 const quiet = 4_000;        // after this long without a word a site is asked for one
 const patience = 3_000;     // for that word, and for the first of a stream
 
@@ -84,7 +87,7 @@ async function lead(signal: AbortSignal): Promise<void> {
 	try {
 		await navigator.locks.request(channel.name, { signal }, async () => {
 			leads = true;
-			await Promise.all(sites.value.map((s, i) => follow(s, i >= streams, signal)));
+			await Promise.all(sites.value.map((s, i) => follow(s, i >= streams(), signal)));
 		});
 	} catch {
 		// The tab is hidden.
@@ -111,10 +114,10 @@ export function pauseAll(ms: number): void {
 /** Keeps a site up to date. One that is only asked in turn is subscribed to for its snapshot. */
 async function follow(s: Site, inTurn: boolean, signal: AbortSignal): Promise<void> {
 	for (let fails = 0; !signal.aborted;) {
-		const fine = await attend(s, inTurn, signal);
+		const fine = await (inTurn ? turn(async () => !signal.aborted && attend(s, true, signal)) : attend(s, false, signal));
 		if (signal.aborted) return;
 		fails = fine ? 0 : fails + 1;
-		const wait = inTurn && fine ? 5000 : Math.min(2000, 500 * 2 ** (fails - 1)) * (.8 + .4 * Math.random());
+		const wait = inTurn && fine ? 5000 : Math.min(inTurn ? 8000 : 2000, 500 * 2 ** (fails - 1)) * (.8 + .4 * Math.random());
 		await pausing(wait, signal);
 	}
 }
@@ -132,30 +135,41 @@ function pausing(ms: number, signal: AbortSignal): Promise<void> {
 /** Has one stream until it ends, and says whether anything came. */
 async function attend(s: Site, inTurn: boolean, signal: AbortSignal): Promise<boolean> {
 	const own = new AbortController(), both = AbortSignal.any([signal, own.signal]);
-	let last = performance.now(), fine = false, asking = false;
-	const watch = setInterval(async () => {
-		const silent = performance.now() - last;
-		if (silent > quiet + patience || !fine && silent > quiet) return own.abort();
-		if (performance.now() - s.contact.peek() < quiet || asking || !fine) return;
+	let last = performance.now(), fine = false, changed = true, asking = false;
+	/** Asks for the offer where it is not known, and for a word where nothing was heard. */
+	const tend = async () => {
+		if (asking) return;
 		asking = true;
 		try {
-			heard(s, await about(s, both));
+			if (changed && !(inTurn && s.points.peek())) {
+				const [list, word] = await Promise.all([s.conn.tool<{ points: any[] }>("list_points", {}, { signal: both }), about(s, both)]);
+				changed = false;
+				heard(s, { points: list.points, ...word });
+			} else if (inTurn || performance.now() - s.contact.peek() > quiet) {
+				heard(s, await about(s, both));
+			}
 			last = performance.now();
 		} catch {
-			// The stream is ended by the silence.
+			// Silence ends the stream, and it is asked for again.
 		}
 		asking = false;
+	};
+	const watch = setInterval(() => {
+		const silent = performance.now() - last;
+		if (silent > (fine ? quiet + patience : quiet)) own.abort();
+		else if (fine && !inTurn) void tend();
 	}, 500);
 	try {
 		await s.conn.listen({ notifications: { toolsListChanged: true } }, n => {
 			last = performance.now();
 			if (n.method === "notifications/agentsite/values") {
-				heard(s, { params: n.params, trouble: "" });
-				if (inTurn) void (s.points.peek() ? about(s, both).then(w => heard(s, w), () => {}) : refresh(s, both)).finally(() => own.abort());
-				else if (n.params.points) void refresh(s, both);
 				fine = true;
+				heard(s, { params: n.params, trouble: "" });
+				changed ||= !!n.params.points;
+				if (inTurn) void tend().finally(() => own.abort());
+				else if (changed) void tend();
 			} else if (n.method === "notifications/tools/list_changed") {
-				void refresh(s, both);
+				changed = true;
 			}
 		}, both, () => { last = performance.now(); });
 	} catch (e) {
@@ -173,14 +187,5 @@ async function about(s: Site, signal: AbortSignal): Promise<Word> {
 	} catch (e) {
 		if (e instanceof Fault && !["offline", "unavailable", "out", "internal"].includes(e.kind)) return {};
 		throw e;
-	}
-}
-
-async function refresh(s: Site, signal: AbortSignal): Promise<void> {
-	try {
-		const [list, word] = await Promise.all([s.conn.tool<{ points: any[] }>("list_points", {}, { signal }), about(s, signal)]);
-		heard(s, { points: list.points, ...word });
-	} catch {
-		// The stream tells of trouble.
 	}
 }

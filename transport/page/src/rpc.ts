@@ -140,3 +140,19 @@ async function* events(body: ReadableStream<Uint8Array>, heard: () => void): Asy
 		reader.cancel().catch(() => {});
 	}
 }
+
+/** Lets so many do something at a time, in the order in which they came. */
+export function turns(free: number): <T>(what: () => Promise<T>) => Promise<T> {
+	const waiting: (() => void)[] = [];
+	return async what => {
+		if (free) free--;
+		else await new Promise<void>(go => waiting.push(go));
+		try {
+			return await what();
+		} finally {
+			const next = waiting.shift();
+			if (next) next();
+			else free++;
+		}
+	};
+}

@@ -40,7 +40,7 @@ export const de: Record<keyof typeof en, string> = {
 	"holdOn": "Halten zum Einschalten", "holdOff": "Halten zum Ausschalten", "holdSet": "Halten zum Stellen", "asksEachTime": "fragt jedes Mal um Erlaubnis",
 	"allSafe": "Alles ist sicher. Nichts wartet auf dich.", "waitsForYou": "Wartet auf dich", "notWell": "Nicht in Ordnung", "asksFor": "{who} bittet: {what}", "leftToAnswer": "noch {time} zum Antworten",
 	"noContactSince": "Kein Kontakt seit {time}", "valuesOld": "Die Werte sind {age} alt. Schalten geht nicht; der Stopp wird trotzdem gesendet.", "neverHeard": "Seit dieses Fenster offen ist, kam nichts. Der Stopp wird trotzdem gesendet.",
-	"lastSeen": "zuletzt vor", "nAway": "{n} nicht sicher", "allAtSafe": "alle sicher", "nPoints": "{n} Punkt|{n} Punkte", "nOutputs": "{n} Ausgang|{n} Ausgänge", "simulated": "simuliert",
+	"lastSeen": "zuletzt vor {age}", "nAway": "{n} nicht sicher", "allAtSafe": "alle sicher", "nPoints": "{n} Punkt|{n} Punkte", "nOutputs": "{n} Ausgang|{n} Ausgänge", "simulated": "simuliert",
 	"noSuchSite": "Diese Anlage gibt es hier nicht", "noSuchPoint": "Diesen Punkt gibt es hier nicht", "outputs": "Ausgänge", "readings": "Messwerte",
 	"cameraDisplay": "Kamera und Anzeige", "boardItself": "Die Platine selbst", "well": "in Ordnung", "noPicture": "Es kam kein Bild.", "takePicture": "Bild aufnehmen", "pictureOf": "Bild von {name}",
 	"shown": "Es wird angezeigt.", "showText": "Zeigen", "ago": "vor {age}", "ageOld": "{age} alt", "notYet": "noch nie",

@@ -38,7 +38,7 @@ export const en = {
 	"holdOn": "Hold to turn on", "holdOff": "Hold to turn off", "holdSet": "Hold to set", "asksEachTime": "asks an owner, each time",
 	"allSafe": "Everything is safe. Nothing waits for you.", "waitsForYou": "Waiting for you", "notWell": "Not well", "asksFor": "{who} asks: {what}", "leftToAnswer": "{time} left to answer",
 	"noContactSince": "No contact since {time}", "valuesOld": "Values are {age} old. Moves are off; the stop is still sent.", "neverHeard": "Nothing was heard since this window was opened. The stop is still sent.",
-	"lastSeen": "last known", "nAway": "{n} away from safe", "allAtSafe": "all safe", "nPoints": "{n} point|{n} points", "nOutputs": "{n} output|{n} outputs", "simulated": "simulated",
+	"lastSeen": "last known {age} ago", "nAway": "{n} away from safe", "allAtSafe": "all safe", "nPoints": "{n} point|{n} points", "nOutputs": "{n} output|{n} outputs", "simulated": "simulated",
 	"noSuchSite": "There is no such site here", "noSuchPoint": "There is no such point here", "outputs": "Outputs", "readings": "Readings",
 	"cameraDisplay": "Camera and display", "boardItself": "The board itself", "well": "well", "noPicture": "No picture came.", "takePicture": "Take a picture", "pictureOf": "Picture of {name}",
 	"shown": "It is shown.", "showText": "Show", "ago": "{age} ago", "ageOld": "{age} old", "notYet": "not yet",

@@ -84,7 +84,7 @@ function Ill({ s, p }: { s: Site; p: Point }) {
 
 function SiteRow({ s }: { s: Site }) {
 	const points = s.points.value ?? [], outs = s.outputs.value.length, away = s.away.value.length;
-	const chip = s.gone.value ? <State tone="unk" icon="old">{t("lastSeen")} <Age at={s.contact.value} /></State>
+	const chip = s.gone.value ? <State tone="unk" icon="old"><T k="lastSeen" age={<Age at={s.contact.value} />} /></State>
 		: !s.known.value ? <State tone="" icon="wait">{t("connecting")}</State>
 		: s.stopped.value ? <State tone="bad" icon="stopFull">{t("stopped")}</State>
 		: away ? <State tone="away" icon="away">{t("nAway", { n: away })}</State> : outs ? <State tone="safe" icon="safe">{t("allAtSafe")}</State> : null;

@@ -49,12 +49,12 @@ function Windows() {
 		<Button act={async () => { await signOut(w.session); again(); }}>{t("access.out")}</Button></li>)}</ul></Section>;
 }
 
-function OfSite({ site, q }: { site: Site; q: Query }) {
+function OfSite({ site }: { site: Site }) {
 	const { value: a, fault, again } = useOwner<Access>(site, "owner/access", {}, 15);
 	if (!a) return fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />;
 	const tokens = a.grants.filter(g => g.token), keys = a.grants.filter(g => !g.token);
 	const command = `agentsite token add NAME 'read *' --site ${/^[a-z0-9_-]{1,24}$/.test(site.name) ? site.name : "SITE"}`;
-	return <div class="stack"><Which view="access" q={q} />
+	return <div class="stack">
 		{fault && <Failed of={fault} again={again} />}
 		{!a.time_is_known && <Note tone="unk" icon="old">{t("access.clock")} <code>agentsite clock --set</code></Note>}
 		<Section title={t("access.owners")} n={a.owners.length}>{a.owners.length ? <ul class="list">{a.owners.map(o => <li key={o.did} class="top"><span class="soft"><Icon n="key" /></span><div class="grow">
@@ -69,7 +69,7 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 
 function Show({ q }: { q: Query }) {
 	const site = siteIn(q);
-	return <div class="stack">{site && <ForOwner site={site}><OfSite key={site.name} site={site} q={q} /></ForOwner>}<Windows /></div>;
+	return <div class="stack"><Which view="access" q={q} />{site && <ForOwner site={site}><OfSite key={site.name} site={site} /></ForOwner>}<Windows /></div>;
 }
 
 export const access: View = { name: "access", title: () => t("nav.access"), icon: "key", nav: () => t("nav.access"), scope: siteIn, Show };

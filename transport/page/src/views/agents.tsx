@@ -38,8 +38,8 @@ export function AgentState({ of }: { of: string }) {
 /** Has an owner pause or resume an agent. */
 export function PauseResume({ site, of, done }: { site: Site; of: Agent; done: () => void }) {
 	const paused = of.state === "paused";
-	return <Owners site={site} about={of.name} method={paused ? "owner/resume" : "owner/pause"} params={{ name: of.name }} done={done}>
-		{t(paused ? "agent.resume" : "agent.pause")}</Owners>;
+	return <Owners site={site} about={of.name} method={paused ? "owner/resume" : "owner/pause"} params={{ name: of.name }} done={done}
+		label={`${t(paused ? "agent.resume" : "agent.pause")}, ${of.name}`}>{t(paused ? "agent.resume" : "agent.pause")}</Owners>;
 }
 
 function Row({ site, of: a, can, again }: { site: Site; of: Agent; can?: AskedAgent; again: () => void }) {

@@ -115,8 +115,7 @@ function Entries({ site, did, q }: { site: Site; did: string; q: Query }) {
 				<label class="field inline"><span class="small soft">{t("journal.output")}</span><select value={output} onChange={e => setOutput(e.currentTarget.value)}>
 					<option value="">{t("journal.any")}</option>{outputs.map(o => <option key={o} value={o}>{o}</option>)}</select></label>
 				<label class="field inline"><span class="small soft">{t("journal.who")}</span><select value={who} onChange={e => setWho(e.currentTarget.value)}>
-					<option value="">{t("journal.any")}</option>{people.concat(who && !people.includes(who) ? who : []).map(w => <option key={w} value={w}>{w}</option>)}</select></label>
-				<Which view="journal" q={q} /></div>
+					<option value="">{t("journal.any")}</option>{people.concat(who && !people.includes(who) ? who : []).map(w => <option key={w} value={w}>{w}</option>)}</select></label></div>
 			{!value ? !page.fault && <Loading name={site.name} /> : list.length === 0 ? <p class="soft">{t("journal.empty")}</p>
 				: <ul class="list">{list.flatMap((e, n) => [
 					(n === 0 || day(list[n - 1]!.time) !== day(e.time)) && <li class="day" key={day(e.time)}><h2>{day(e.time)}</h2></li>, <Row key={e.seq} site={site} of={e} />])}</ul>}
@@ -131,7 +130,7 @@ const day = (at: string) => new Date(at).toLocaleDateString(lang, { weekday: "lo
 
 function Show({ q }: { q: Query }) {
 	const site = siteIn(q);
-	return site ? <ForOwner site={site}><OfSite key={site.name} site={site} q={q} /></ForOwner> : null;
+	return site ? <div class="stack"><Which view="journal" q={q} /><ForOwner site={site}><OfSite key={site.name} site={site} q={q} /></ForOwner></div> : null;
 }
 
 export const journal: View = { name: "journal", title: () => t("nav.journal"), icon: "journal", nav: () => t("nav.journal"), owner: true, scope: siteIn, Show };

@@ -97,8 +97,9 @@ export const Failed = ({ of, again }: { of?: Fault; again?: () => void }) => of
 export const ForOwner = ({ site, children }: { site: Site; children?: ComponentChildren }) => site.owner.value ? <>{children}</>
 	: <Note icon="key">{t("owner.only")} <code>agentsite open</code></Note>;
 
-/** The site of a view: the one that the fragment names, or the first. */
-export const siteIn = (q: Query): Site | undefined => q.has("s") ? sites.value.find(s => s.name === q.get("s")) : sites.value[0];
+/** The site of a view: the one that the fragment names, or the first that this person owns, or sees. */
+export const siteIn = (q: Query): Site | undefined => q.has("s") ? sites.value.find(s => s.name === q.get("s"))
+	: sites.value.find(s => s.owner.value) ?? sites.value[0];
 
 /** Lets a person choose the site of a view, where there are several. */
 export const Which = ({ view, q }: { view: string; q: Query }) => sites.value.length < 2 ? null

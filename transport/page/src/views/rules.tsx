@@ -74,11 +74,12 @@ function Draft({ site, of, again }: { site: Site; of: Agent; again: () => void }
 				<input class="mono" value={may} onInput={e => setMay(e.currentTarget.value)} autocomplete="off" spellcheck={false} /></label></>}
 		<Acts site={site} about={of.name} />
 		<div class="btns">{rule && <button type="button" class="btn" aria-disabled={tried} onClick={() => setTried(true)}>{t("rules.past")}</button>}
-			<Owners site={site} about={of.name} method="owner/remove-agent" params={{ name: of.name }} done={again}>{t("rules.discard")}</Owners>
-			<Owners site={site} about={of.name} method="owner/accept-agent" params={{ name: of.name, may }} done={again} why={!tried || !may}>{t("rules.accept")}</Owners></div></article>;
+			<Owners site={site} about={of.name} method="owner/remove-agent" params={{ name: of.name }} done={again} label={`${t("rules.discard")}, ${of.name}`}>{t("rules.discard")}</Owners>
+			<Owners site={site} about={of.name} method="owner/accept-agent" params={{ name: of.name, may }} done={again} why={!tried || !may} label={`${t("rules.accept")}, ${of.name}`}>
+				{t("rules.accept")}</Owners></div></article>;
 }
 
-function OfSite({ site, q }: { site: Site; q: Query }) {
+function OfSite({ site }: { site: Site }) {
 	const { value, fault, again } = useOwner<{ agents: Agent[] }>(site, "owner/agents", {}, 3);
 	const text = useOwner<{ text: string }>(site, "owner/configuration").value?.text;
 	if (!value) return fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />;
@@ -87,14 +88,14 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 		<Failed of={fault} again={again} />
 		{drafts.length > 0 && <Section title={t("rules.drafts")} n={drafts.length}><div class="stack3">
 			{drafts.map(d => <Draft key={d.name} site={site} of={d} again={again} />)}</div></Section>}
-		<Section title={t("nav.rules")} n={rules.length} end={<Which view="rules" q={q} />}>
+		<Section title={t("nav.rules")} n={rules.length}>
 			{rules.length ? <ul class="list">{rules.map(r => <Rule key={r.name} site={site} of={r} text={text} again={again} />)}</ul>
 				: <p class="soft">{t("rules.none")}</p>}</Section></>;
 }
 
 function Show({ q }: { q: Query }) {
 	const site = siteIn(q);
-	return site ? <div class="stack"><ForOwner site={site}><OfSite key={site.name} site={site} q={q} /></ForOwner></div> : null;
+	return site ? <div class="stack"><Which view="rules" q={q} /><ForOwner site={site}><OfSite key={site.name} site={site} /></ForOwner></div> : null;
 }
 
 export const rules: View = { name: "rules", title: () => t("nav.rules"), icon: "rules", nav: () => t("nav.rules"), owner: true, scope: siteIn, Show };

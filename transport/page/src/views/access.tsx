@@ -69,7 +69,7 @@ function OfSite({ site }: { site: Site }) {
 
 function Show({ q }: { q: Query }) {
 	const site = siteIn(q);
-	return <div class="stack"><Which view="access" q={q} />{site && <ForOwner site={site}><OfSite key={site.name} site={site} /></ForOwner>}<Windows /></div>;
+	return <div class="stack live"><Which view="access" q={q} />{site && <ForOwner site={site}><OfSite key={site.name} site={site} /></ForOwner>}<Windows /></div>;
 }
 
 export const access: View = { name: "access", title: () => t("nav.access"), icon: "key", nav: () => t("nav.access"), scope: siteIn, Show };

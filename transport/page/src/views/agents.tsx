@@ -1,10 +1,10 @@
 // The agents that sites host: what they are, what they may do, and how they are.
 
 import { href } from "../route";
-import { sites, type Site } from "../site";
+import type { Site } from "../site";
 import { Button, Loading, Section, State, toast, type IconName, type Tone } from "../ui";
 import { has, t } from "../words";
-import { Acts, Failed, Owners, useAsk, useOwner } from "./parts";
+import { Acts, Each, Failed, Owners, useAsk, useOwner } from "./parts";
 
 /** An agent as an owner sees it. Of a draft there are the definition, the points that its needs are here,
  *  and the permission that its author wishes for. */
@@ -22,7 +22,7 @@ export const talks = (a: AskedAgent) => a.skills.some(s => s.id === "talk");
 /** Asks a site which agents this person may ask. A site without one has no such tool. */
 export const useAsked = (site: Site | undefined) => useAsk(site && (async signal => {
 	const { agents } = await site.conn.tool<{ agents?: AskedAgent[] }>("ask_agent", {}, { signal });
-	return agents ?? [];
+	return Array.isArray(agents) ? agents.filter(a => Array.isArray(a?.skills)) : [];
 }), [site]);
 
 const looks: Record<string, [Tone, IconName]> = {
@@ -32,7 +32,7 @@ const looks: Record<string, [Tone, IconName]> = {
 
 export function AgentState({ of }: { of: string }) {
 	const [tone, icon] = looks[of] ?? ["unk", "unknown"], key = `agent.${of}`;
-	return <State tone={tone} icon={icon}>{has(key) ? t(key) : of}</State>;
+	return <State tone={tone} icon={icon}>{has(key) ? t(key) : of.slice(0, 24)}</State>;
 }
 
 /** Has an owner pause or resume an agent. */
@@ -74,4 +74,4 @@ function OfSite({ site }: { site: Site }) {
 			: <p class="soft">{t("agent.none")}</p>}</Section>;
 }
 
-export const Agents = () => <div class="stack">{sites.value.map(s => <OfSite key={s.name} site={s} />)}</div>;
+export const Agents = () => <div class="stack live"><Each Show={OfSite} /></div>;

@@ -40,7 +40,7 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 	const { value: s, fault, again } = useAsk(signal => site.conn.tool<Status>("site_status", {}, { signal }), [site], 10);
 	if (!s) return fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />;
 	const wrong = s.devices.filter(d => d.faults?.length), well = s.devices.filter(d => !d.faults?.length);
-	return <div class="two"><div class="stack"><Which view="board" q={q} />
+	return <div class="two live"><div class="stack"><Which view="board" q={q} />
 		{fault && <Failed of={fault} again={again} />}
 		<Section title={t(wrong.length ? "board.wrong" : "board.devices")} n={(wrong.length ? wrong : well).length}>
 			{wrong.length > 0 && <ul class="list edge-bad">{wrong.map(d => <li key={d.device}><div class="grow"><h3><bdi>{d.device}</bdi></h3>

@@ -107,7 +107,7 @@ function Entries({ site, did, q }: { site: Site; did: string; q: Query }) {
 	};
 	const people = [...new Set(all.map(e => e.who).filter(w => !!w))] as string[];
 	const outputs = site.outputs.value.map(o => o.point);
-	return <div class={`two l ${output ? "whyc" : ""}`}>
+	return <div class={`two l live ${output ? "whyc" : ""}`}>
 		<section class="sec">
 			<Proof site={site} did={did} page={page} />
 			<Choice label={t("journal.filter")} of={filters.map(f => ({ value: f, text: t(`journal.${f}`) }))} chosen={which} choose={setWhich} />

@@ -1,7 +1,7 @@
 // What several views share: asking, acts of an owner, and calls in words.
 
 import { signal } from "@preact/signals";
-import type { ComponentChild, ComponentChildren } from "preact";
+import { Component, type ComponentChild, type ComponentChildren, type ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { backToSafe, End } from "../output";
 import { Fault } from "../rpc";
@@ -96,6 +96,18 @@ export const Failed = ({ of, again }: { of?: Fault; again?: () => void }) => of
 /** Shows its children to owners, and everybody else who can see them. */
 export const ForOwner = ({ site, children }: { site: Site; children?: ComponentChildren }) => site.owner.value ? <>{children}</>
 	: <Note icon="key">{t("owner.only")} <code>agentsite open</code></Note>;
+
+/** Keeps what one site tells from breaking the view of the others. */
+class Guarded extends Component<{ name: string; children: ComponentChildren }, { fault?: Error }> {
+	static override getDerivedStateFromError(fault: Error) { return { fault }; }
+	override render() {
+		return this.state.fault ? <Note tone="bad" icon="bad"><b><bdi>{this.props.name}</bdi></b>: {t("broken")}</Note> : this.props.children;
+	}
+}
+
+/** Shows the same of several sites. */
+export const Each = ({ of = sites.value, Show }: { of?: Site[]; Show: ComponentType<{ site: Site }> }) =>
+	<>{of.map(s => <Guarded key={s.name} name={s.name}><Show site={s} /></Guarded>)}</>;
 
 /** The site of a view: the one that the fragment names, or the first that this person owns, or sees. */
 export const siteIn = (q: Query): Site | undefined => q.has("s") ? sites.value.find(s => s.name === q.get("s"))

@@ -95,7 +95,7 @@ function OfSite({ site }: { site: Site }) {
 
 function Show({ q }: { q: Query }) {
 	const site = siteIn(q);
-	return site ? <div class="stack"><Which view="rules" q={q} /><ForOwner site={site}><OfSite key={site.name} site={site} /></ForOwner></div> : null;
+	return site ? <div class="stack live"><Which view="rules" q={q} /><ForOwner site={site}><OfSite key={site.name} site={site} /></ForOwner></div> : null;
 }
 
 export const rules: View = { name: "rules", title: () => t("nav.rules"), icon: "rules", nav: () => t("nav.rules"), owner: true, scope: siteIn, Show };

@@ -134,7 +134,7 @@ function Conversation({ site, agent }: { site: Site; agent: AskedAgent }) {
 
 /** The conversation with the agent that the fragment names; else the list of all agents. */
 function Show({ q }: { q: Query }) {
-	const site = siteIn(q), agent = useAsked(site).value?.find(a => a.name === q.get("a") && talks(a));
+	const site = q.has("a") ? siteIn(q) : undefined, agent = useAsked(site).value?.find(a => a.name === q.get("a") && talks(a));
 	return site && agent ? <Conversation key={`${site.name} ${agent.name}`} site={site} agent={agent} /> : <Agents />;
 }
 

@@ -1,11 +1,11 @@
 // Tasks: what agents were asked for, how far they are, and their questions.
 
 import { useState } from "preact/hooks";
-import { sites, type Site } from "../site";
+import type { Site } from "../site";
 import { Button, Loading, Section, State, type IconName, type Tone } from "../ui";
 import type { View } from "../views";
 import { has, t } from "../words";
-import { Failed, useAsk, When, Who } from "./parts";
+import { Each, Failed, useAsk, When, Who } from "./parts";
 
 export interface Step { does: string; time: string; result?: Record<string, unknown> | null; outcome?: string; says?: string }
 export interface Task {
@@ -32,7 +32,7 @@ const looks: Record<string, [Tone, IconName]> = {
 
 function TaskState({ of }: { of: string }) {
 	const [tone, icon] = looks[of] ?? ["unk", "unknown"], key = `tasks.${of}`;
-	return <State tone={tone} icon={icon}>{has(key) ? t(key) : of}</State>;
+	return <State tone={tone} icon={icon}>{has(key) ? t(key) : of.slice(0, 24)}</State>;
 }
 
 /** Asks what a task needs to know. A question for an approval is answered at that. */
@@ -60,7 +60,7 @@ export const Steps = ({ of }: { of: Step[] }) => <ul>{of.map((s, n) => <li key={
 /** Says a kind of fault that is past. */
 export function outcome(kind: string): string {
 	const key = `outcome.${kind}`;
-	return has(key) ? t(key) : kind;
+	return has(key) ? t(key) : kind.slice(0, 24);
 }
 
 /** The words of a task's result: the result where that is a text, or its member text. */
@@ -105,6 +105,6 @@ function OfSite({ site }: { site: Site }) {
 	{!list.length && <p class="soft">{t("tasks.none")} <bdi>{site.name}</bdi></p>}</>;
 }
 
-const Show = () => <div class="stack">{sites.value.map(s => <OfSite key={s.name} site={s} />)}<p class="small soft">{t("tasks.past.note")}</p></div>;
+const Show = () => <div class="stack live"><Each Show={OfSite} /><p class="small soft">{t("tasks.past.note")}</p></div>;
 
 export const tasks: View = { name: "tasks", title: () => t("nav.tasks"), icon: "list", nav: () => t("nav.tasks"), Show };

@@ -9,7 +9,7 @@ import type { View } from "../views";
 import { length, t } from "../words";
 import type { Agent } from "./agents";
 import type { Entry } from "./journal";
-import { acts, Acts, Call, Exactly, Failed, ForOwner, Owners, useAsk, useOwner, When, who, Who } from "./parts";
+import { acts, Acts, Call, Each, Exactly, Failed, ForOwner, Owners, useAsk, useOwner, When, who, Who } from "./parts";
 import { Question, type Task } from "./tasks";
 
 export interface Request {
@@ -67,17 +67,33 @@ function Answered({ site }: { site: Site }) {
 		<State tone="safe" icon={e.tool === "approve" ? "ok" : "no"}>{t(e.tool === "approve" ? "waiting.allowed" : "waiting.denied")}</State></li>)}</>;
 }
 
+/** The calls of this person that wait for an owner of the site. */
+function Own({ site }: { site: Site }) {
+	return <>{site.approvals.value.map(a => <article class="card" key={a.handle}>
+		<h3><Call of={{ tool: a.tool, arguments: asked(a.arguments) }} site={site} /></h3>
+		<p class="small soft"><bdi>{site.name}</bdi> · {t("talk.owner")} <b><Countdown seconds={a.seconds_left} came={a.came} /></b></p></article>)}</>;
+}
+
+function asked(text: string): Record<string, unknown> {
+	try {
+		return JSON.parse(text) ?? {};
+	} catch {
+		return {};
+	}
+}
+
 function Show() {
-	const owned = sites.value.filter(s => s.owner.value);
-	return <div class="two">
+	const owned = sites.value.filter(s => s.owner.value), others = sites.value.filter(s => !s.owner.value);
+	return <div class="two live">
 		<Section title={t("waiting.now")}><div class="stack3">
 			<Acts />
-			{owned.map(s => <Approvals key={s.name} site={s} />)}
-			{sites.value.map(s => <Questions key={s.name} site={s} />)}
-			{owned.map(s => <Drafts key={s.name} site={s} />)}
+			<Each of={owned} Show={Approvals} />
+			<Each Show={Questions} />
+			<Each of={owned} Show={Drafts} />
+			<Each of={others} Show={Own} />
 			{owned.length ? <p class="small soft">{t("waiting.rest")}</p> : <ForOwner site={sites.value[0]!} />}
 		</div></Section>
-		{owned.length > 0 && <Section title={t("waiting.answered")}><ul class="list">{owned.map(s => <Answered key={s.name} site={s} />)}</ul></Section>}
+		{owned.length > 0 && <Section title={t("waiting.answered")}><ul class="list"><Each of={owned} Show={Answered} /></ul></Section>}
 	</div>;
 }
 

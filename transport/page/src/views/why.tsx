@@ -62,7 +62,7 @@ function Moved({ of: c, safe, say }: { of: Change; safe?: Scalar; say: (v: Scala
 
 function Show({ q }: { q: Query }) {
 	const site = siteIn(q), point = q.get("p");
-	return site && point ? <div class="stack one"><Why key={`${site.name} ${point}`} site={site} point={point} /></div> : null;
+	return site && point ? <div class="stack one live"><Why key={`${site.name} ${point}`} site={site} point={point} /></div> : null;
 }
 
 export const why: View = { name: "why", title: () => t("why"), icon: "ask", scope: siteIn, back: q => href("site", { s: q.get("s") ?? "" }), Show };

@@ -149,7 +149,7 @@ func (l *liar) lie(method, tool string, asked int) any {
 	case "tools/list":
 		return o{"resultType": "complete", "tools": []o{{"name": venom, "title": venom, "description": venom, "inputSchema": o{"properties": o{venom: o{}}, "required": []string{venom}}}}}
 	case string(acts.AgentsAct):
-		return o{"agents": []o{{"name": venom, "kind": venom, "principal": venom, "description": venom, "may": venom, "reads": []string{venom}, "moves": []string{venom}, "author": venom, "state": venom, "says": venom, "last_error": venom, "failed_ago": -1e300}}}
+		return o{"agents": []o{{"name": venom, "kind": venom, "principal": venom, "description": venom, "may": venom, "reads": []string{venom}, "moves": []string{venom}, "author": venom, "definition": venom, "bound": o{venom: venom}, "wish": venom, "state": venom, "says": venom, "last_error": venom, "failed_ago": -1e300}}}
 	case string(acts.OfferAct):
 		return o{"digest": "x" + venom, "tools": []o{{"name": venom, "as": venom, "state": "new", "why": venom, "offered": venom, "accepted": venom}}, "others": []string{venom}}
 	case string(acts.ExportAgentAct):

@@ -62,7 +62,7 @@ func TestHungSite(t *testing.T) {
 	b.open(o.Link)
 	b.live()
 	hung.Cmd.Process.Signal(syscall.SIGSTOP)
-	time.AfterFunc(time.Minute, func() { hung.Cmd.Process.Signal(syscall.SIGCONT) }) // whatever fails
+	t.Cleanup(func() { hung.Cmd.Process.Signal(syscall.SIGCONT) }) // or it would not end
 	b.is(20*time.Second, `[...document.querySelectorAll("nav a")].some(a => a.textContent.includes("hung"))`)
 	b.press("#stop")
 	began := time.Now()

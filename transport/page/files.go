@@ -2,12 +2,14 @@ package page
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"io/fs"
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/transport/web"
@@ -29,11 +31,12 @@ var contentTypes = map[string]string{
 
 // file is a file of the page.
 type file struct {
-	content []byte
-	header  map[string]string
+	content    []byte
+	compressed func() []byte // by gzip, once somebody has asked for it
+	header     map[string]string
 }
 
-// readFiles reads the files of a folder by their names. The names of compressed ones end with .gz there.
+// readFiles reads the files of a folder by their names.
 func readFiles(from fs.FS, folder string) map[string]file {
 	all := make(map[string]file)
 	names, err := fs.Glob(from, folder+"/*")
@@ -43,18 +46,13 @@ func readFiles(from fs.FS, folder string) map[string]file {
 			break
 		}
 		sum := sha256.Sum256(content)
-		f := file{content, map[string]string{
+		all[path.Base(name)] = file{content, sync.OnceValue(func() []byte { return compress(content) }), map[string]string{
+			"Content-Type":            contentTypes[path.Ext(name)],
 			"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer",
 			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
-			"Permissions-Policy": permissions,
-			"Cache-Control":      "no-cache", "Etag": `"` + hex.EncodeToString(sum[:12]) + `"`,
+			"Permissions-Policy": permissions, "Vary": "Accept-Encoding",
+			"Cache-Control": "no-cache", "Etag": `W/"` + hex.EncodeToString(sum[:12]) + `"`,
 		}}
-		plain, compressed := strings.CutSuffix(path.Base(name), ".gz")
-		if compressed {
-			f.header["Content-Encoding"] = "gzip"
-		}
-		f.header["Content-Type"] = contentTypes[path.Ext(plain)]
-		all[plain] = f
 	}
 	if err != nil {
 		panic(err) // the folder is in the program
@@ -84,5 +82,18 @@ func (f file) serve(w http.ResponseWriter, r *http.Request, _ web.Caller) {
 	for name, value := range f.header {
 		w.Header().Set(name, value)
 	}
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
+	content := f.content
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		content = f.compressed()
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+}
+
+func compress(content []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write(content) // a buffer takes everything
+	w.Close()
+	return b.Bytes()
 }

@@ -1,9 +1,11 @@
 package page
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -188,6 +190,17 @@ func TestDocument(t *testing.T) {
 		}
 		if csp := w.Header().Get("Content-Security-Policy"); strings.Contains(csp, "unsafe") || !strings.Contains(csp, "require-trusted-types-for 'script'") {
 			t.Errorf("%s: %s", path, csp)
+		}
+		plain := w.Body.String()
+		r.Header.Set("Accept-Encoding", "br, gzip")
+		w = httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		unpacked, err := gzip.NewReader(w.Body)
+		if err != nil || w.Header().Get("Content-Encoding") != "gzip" {
+			t.Fatal(path, err, w.Header())
+		}
+		if text, err := io.ReadAll(unpacked); err != nil || string(text) != plain {
+			t.Errorf("%s by gzip: %d bytes of %d, %v", path, len(text), len(plain), err)
 		}
 		r.Header.Set("If-None-Match", w.Header().Get("Etag"))
 		w = httptest.NewRecorder()

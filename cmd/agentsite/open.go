@@ -15,6 +15,7 @@ import (
 
 	"agentsite/cmd/internal/homepage"
 	"agentsite/cmd/internal/peer"
+	"agentsite/node/state"
 	"agentsite/transport/web"
 
 	"github.com/spf13/cobra"
@@ -57,6 +58,9 @@ func (a *app) openPage(ctx context.Context, port int, browser bool) error {
 	folder, err := a.siteFolder()
 	if err != nil {
 		return err
+	}
+	if demo := state.RunningDemo(); a.data == "" && demo != "" && !folder.Running() {
+		folder = demo
 	}
 	sites, user, err := peer.NewOwnSites(folder, version)
 	if err != nil {

@@ -38,11 +38,15 @@ func (a *app) configured(ctx context.Context, file, root string) (configuration,
 	if file != "" {
 		return &fileAlone{app: a, name: file, folder: folder, board: root}, nothing, a.requireLocal("--config")
 	}
-	if a.namedSite() == "" && a.peer == "" && !folder.Running() {
+	service := folder == state.ServiceFolder // whose site may run although this user may not ask it
+	if a.namedSite() == "" && a.peer == "" && !service && !folder.Running() {
 		return &fileAlone{app: a, folder: folder, board: root}, nothing, nil
 	}
 	s, err := a.dial()
 	if err != nil {
+		if service {
+			a.note("--config FILE writes a file without the site")
+		}
 		return nil, nothing, err
 	}
 	if a.site != "" || a.peer != "" {

@@ -20,7 +20,7 @@ func TestOutputState(t *testing.T) {
 		`{"output":"a/b","value":null}`:                                                          OutputStatus{Output: "a/b"},
 		`{"safe":false,"max_seconds":3,"limits":"l","confirm":"owner",` + is + `,"state":4}`:     detail,
 		`{` + is + `,"state":4}`:                                                                 detail.Doing(),
-		`{"output":"a/b","value":false,"going_to":true,"safe":false,"state":4,"seconds_left":1}`: Output{"a/b", off, on, off, 4, 1},
+		`{"output":"a/b","value":false,"going_to":true,"safe":false,"state":4,"seconds_left":1}`: Output{Output: "a/b", Value: off, Goal: on, Safe: off, State: 4, Left: 1},
 		`{}`: OutputDetail{},
 	} {
 		if got, err := json.Marshal(v); err != nil || string(got) != want {

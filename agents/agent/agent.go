@@ -8,6 +8,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/task"
+	"agentsite/device"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -110,6 +111,15 @@ type Worker interface {
 type Report struct {
 	State State  `json:"state"`
 	Says  string `json:"says,omitzero"` // one sentence for people
+	// Decided are the values that decide the condition of a rule: of those that it reads, the ones that
+	// would have to change first.
+	Decided []Decided `json:"decided_by,omitzero"`
+}
+
+// Decided is a value that an agent read; none of a point that is not known.
+type Decided struct {
+	Point string       `json:"point"`
+	Value device.Value `json:"value"`
 }
 
 // State is the state of a hosted agent.

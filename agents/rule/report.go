@@ -32,6 +32,22 @@ func (r *Rule) Report(ctx context.Context) agent.Report {
 func (m *Machine) Report(now Moment) agent.Report {
 	m.now = now
 	r := m.report()
+	if m.programs[whenProgram] != nil && m.truth != expr.Unknown {
+		for _, i := range m.programs[whenProgram].Decides((*env)(m)) {
+			d := agent.Decided{Point: m.uses.Points[i]}
+			if m.readings[i].known {
+				d.Value = m.readings[i].value
+			}
+			r.Decided = append(r.Decided, d)
+		}
+	}
+	if r.State == agent.Idle && r.Decided != nil { // "the condition is false"
+		var is []string
+		for _, d := range r.Decided {
+			is = append(is, fmt.Sprintf("%s was %v", d.Point, d.Value))
+		}
+		r.Says += ": " + strings.Join(is, ", ")
+	}
 	if words := m.polar(); words != "" {
 		r.Says += "; " + words
 	}

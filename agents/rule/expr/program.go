@@ -192,6 +192,42 @@ func (p *Program) Cause(env Env) string {
 	return e.cause(p, p.root)
 }
 
+// Decides returns the indices of the points on which a known result depends as it is: of an "and" that is
+// false the first part that is false, of an "or" that is true the first that is true. It may allocate.
+func (p *Program) Decides(env Env) (points []int) {
+	e := evaluation{env: env, uses: p.uses}
+	e.decides(p.root, func(point int) {
+		if !slices.Contains(points, point) {
+			points = append(points, point)
+		}
+	})
+	return points
+}
+
+func (e *evaluation) decides(n *node, found func(point int)) {
+	if n == nil {
+		return
+	}
+	switch n.op {
+	case opPoint, opAge, opKnown:
+		found(int(n.index))
+	case opWindow:
+		found(e.uses.Windows[n.index].Point)
+	case opAnd, opOr:
+		if v := e.eval(n); v == device.Bool(n.op == opOr) {
+			if e.eval(n.a) == v {
+				e.decides(n.a, found)
+			} else {
+				e.decides(n.b, found)
+			}
+			return
+		}
+	}
+	for _, child := range [...]*node{n.a, n.b, n.c} {
+		e.decides(child, found)
+	}
+}
+
 func (e *evaluation) cause(p *Program, n *node) string {
 	if n == nil || !e.eval(n).IsZero() {
 		return ""

@@ -49,7 +49,7 @@ var layers = []layer{
 	{"agents/output", []string{"device"}, "figures of an output, whoever tells them"},
 	{"agents/principal", []string{"device"}, "who a caller is, whatever it asks; a name's form is that of devices"},
 	{"agents/task", []string{"agents", "device"}, "the vocabulary of tasks is free of who does them and of protocols"},
-	{"agents/agent", []string{"agents", "agents/task"}, "the vocabulary of hosted agents is free of their kinds"},
+	{"agents/agent", []string{"agents", "agents/task", "device"}, "the vocabulary of hosted agents is free of their kinds"},
 	{"agents/mcp", []string{"agents", "agents/agent", "agents/tools", "device"}, "a child is known by its messages; where its accepted tools are stored is passed in"},
 	{"agents/heartbeat", []string{"agents", "agents/agent", "device"}, "a hosted agent calls the site's operations, like every other client"},
 	{"agents/notify", []string{"agents"}, "it coalesces changes, whatever they are of"},

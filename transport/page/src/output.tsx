@@ -6,7 +6,7 @@ import { useEffect, useId } from "preact/hooks";
 import { Fault } from "./rpc";
 import { href } from "./route";
 import { you } from "./session";
-import { left, move, release, type Point, type Reading, type Scalar, type Site } from "./site";
+import { ageOf, left, move, release, type Aged, type Point, type Reading, type Scalar, type Site } from "./site";
 import { Age, Button, Choice, Countdown, Hold, type IconName, Lease, Note, panel, sentence, short, named, State, toast, type Tone, Value, worded } from "./ui";
 import { views } from "./views";
 import { clock, length, t, T } from "./words";
@@ -21,10 +21,13 @@ interface Allowance { left_seconds: number; of_seconds: number; in_seconds?: num
 /** The state of an output, as shape and word. */
 export type Kind = "safe" | "held" | "moving" | "wait" | "bad" | "rest" | "no" | "look" | "stopped" | "unknown";
 
+const slow = 3; // seconds, after which what was set should be measured
+
 export function kindOf(s: Site, p: Point, r: Reading | undefined): Kind {
 	if (!r || r.quality !== "good" || r.value === undefined) return "unknown";
 	const o = r.output ?? {};
 	if (o.fault) return "bad";
+	if (o.set && o.measured && o.set.value !== o.measured.value && o.going_to === undefined) return ageOf(o.set, r.came) > slow ? "bad" : "wait";
 	if (o.going_to !== undefined && o.going_to !== r.value) return "moving";
 	if (r.value !== p.safe) return "held";
 	if (o.held_by !== undefined) return "wait";
@@ -90,21 +93,26 @@ export function OutputCard({ s, p }: { s: Site; p: Point }) {
 	const refused = useSignal(false), r = s.value(p.point).value, is = kindOf(s, p, r), kind: Kind = is === "safe" && refused.value ? "no" : is;
 	const [tone, icon, word, edge] = look[kind], id = useId(), o = r?.output ?? {};
 	const away = kind === "held" || kind === "moving" || kind === "wait" || kind === "bad";
+	const apart = r && (kind === "wait" || kind === "moving" || kind === "bad" && !!o.set && o.set.value !== o.measured?.value);
 	const safeText = worded(p.safe, p.unit);
 	return <article class={"card " + edge} aria-labelledby={id} data-output={p.point} data-kind={kind}>
 		<div class="head"><h3 id={id}><a class="plain" href={href("point", { s: s.name, p: p.point })}><bdi>{title(p)}</bdi></a></h3>
 			<span class="r"><State tone={tone} icon={icon}>{t(word)}</State></span></div>
 		<div class="head"><span class="val"><Value v={kind === "unknown" ? undefined : r?.value} unit={p.unit} /></span>
-			{r && kind !== "unknown" && kind !== "wait" && kind !== "moving" && <span class="small soft"><T k="measuredAgo" age={<Age at={r.at} />} /></span>}</div>
-		{(kind === "wait" || kind === "moving") && <dl class="pair">
-			<div><dt>{t("setTo")}</dt><dd>{worded(o.going_to ?? (typeof r?.value === "boolean" ? !r.value : undefined), p.unit)}</dd></div>
-			<div><dt>{t("measured")}</dt><dd>{worded(r?.value, p.unit)}, <T k="measuredAgo" age={<Age at={r!.at} />} /></dd></div></dl>}
+			{r && kind !== "unknown" && !apart && <span class="small soft">{o.measured && <>{t("setAndMeasured")}, </>}<T k="forAge" age={<Age at={r.at} />} /></span>}</div>
+		{apart && <dl class="pair">
+			<div><dt>{t("setTo")}</dt><dd>{o.set ? <Told a={o.set} r={r!} unit={p.unit} /> : worded(o.going_to ?? (typeof r!.value === "boolean" ? !r!.value : undefined), p.unit)}</dd></div>
+			<div><dt>{t("measured")}</dt><dd>{o.measured ? <Told a={o.measured} r={r!} unit={p.unit} /> : worded(r!.value, p.unit)}</dd></div></dl>}
 		{away && o.seconds_left !== undefined && <End s={s} r={r!} of={p.point} to={safeText} who={<Holder of={o.held_by} value={r!.value} />} />}
-		{kind === "bad" && <p>{o.fault}</p>}
+		{kind === "bad" && <p>{o.fault ? <bdi>{sentence(o.fault)}</bdi> : t("notFollowing")}</p>}
 		{kind === "wait" && <p>{t("notConfirmed")}</p>}
 		{kind === "unknown" && <p>{r?.why ? <bdi>{r.why}</bdi> : t("noReading")}{r && r.value !== undefined && <> {t("lastKnown", { value: worded(r.value, p.unit) })}</>}</p>}
 		{away || kind === "unknown" ? <AwayButtons s={s} p={p} r={r} kind={kind} /> : <SafeButtons s={s} p={p} r={r!} kind={is} refused={refused} />}
 	</article>;
+}
+
+function Told({ a, r, unit }: { a: Aged; r: Reading; unit?: string }) {
+	return <>{worded(a.value, unit)}, <T k="ago" age={<Age at={r.came - 1000 * a.age_seconds} />} /></>;
 }
 
 /** What ends it: the bar that drains, or without contact the time of day when that was to end. */

@@ -14,8 +14,11 @@ export interface Point {
 /** What is told of an output beside its value. */
 export interface Output {
 	going_to?: Scalar; held_by?: string; seconds_left?: number; rest_seconds?: number; needs?: string; returned_because?: string;
-	fault?: string; state?: number; set?: Scalar; measured?: Scalar;
+	fault?: string; state?: number; set?: Aged; measured?: Aged; // both, of one that is read back
 }
+
+/** A value and how old it was when it was told. */
+export interface Aged { value: Scalar; age_seconds: number }
 
 /** The latest reading of a point. at is when it was read and came when it was told, in performance.now(). */
 export interface Reading { value?: Scalar; at: number; came: number; quality: string; why?: string; output?: Output }
@@ -84,7 +87,11 @@ export class Site {
 				const r = s.peek()!, spent = (t - r.came) / 1000;
 				return {
 					i, value: r.value, age_seconds: (t - r.at) / 1000, quality: r.quality, why: r.why,
-					output: r.output && { ...r.output, seconds_left: less(r.output.seconds_left, spent), rest_seconds: less(r.output.rest_seconds, spent) },
+					output: r.output && {
+						...r.output, seconds_left: less(r.output.seconds_left, spent), rest_seconds: less(r.output.rest_seconds, spent),
+						set: r.output.set && { ...r.output.set, age_seconds: r.output.set.age_seconds + spent },
+						measured: r.output.measured && { ...r.output.measured, age_seconds: r.output.measured.age_seconds + spent },
+					},
 				};
 			}),
 			approvals: this.approvals.peek().map(a => ({ ...a, seconds_left: less(a.seconds_left, (t - a.came) / 1000) })),
@@ -127,8 +134,11 @@ export const isOutput = (p: Point) => p.safe !== undefined;
 export function awayFrom(p: Point, r: Reading | undefined): boolean {
 	if (!r) return false;
 	const o = r.output;
-	return r.value !== undefined && r.value !== p.safe || o?.going_to !== undefined && o.going_to !== p.safe || o?.held_by !== undefined;
+	return r.value !== undefined && r.value !== p.safe || o?.set !== undefined && o.set.value !== p.safe || o?.going_to !== undefined && o.going_to !== p.safe || o?.held_by !== undefined;
 }
+
+/** How old a value is by now, in seconds. */
+export const ageOf = (a: Aged, came: number): number => (a.age_seconds ?? 0) + Math.max(0, now.value - came) / 1000;
 
 /** What is left of a length that was told with a reading, in seconds. */
 export function left(seconds: number | undefined, came: number): number | undefined {

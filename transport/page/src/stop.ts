@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { abortAll, Fault } from "./rpc";
 import { pauseAll } from "./live";
-import type { Scalar, Site } from "./site";
+import type { Aged, Scalar, Site } from "./site";
 
 /** What came of the stop at one site. */
 export interface Stopping {
@@ -12,7 +12,8 @@ export interface Stopping {
 	since: number;               // performance.now() of the press
 	took?: number;               // milliseconds to the answer
 	fault?: string;              // kind of the last failure
-	outputs?: { output: string; value: Scalar; safe: Scalar; going_to?: Scalar; asked?: Scalar; written?: Scalar; measured?: Scalar }[];
+	says?: string;               // what the site said of it
+	outputs?: { output: string; value: Scalar; safe: Scalar; going_to?: Scalar; set?: Aged; measured?: Aged }[];
 }
 
 export const stopping = signal<Stopping[]>([]);
@@ -42,7 +43,7 @@ async function one(site: Site, since: number): Promise<void> {
 			return;
 		} catch (e) {
 			const kind = e instanceof Fault ? e.kind : "internal";
-			note({ fault: kind });
+			note({ fault: kind, says: kind === "unknown_outcome" && e instanceof Fault ? e.message : undefined });
 			if (kind === "denied" || kind === "missing" || kind === "invalid") return;
 		}
 		await new Promise(done => setTimeout(done, Math.min(longest, 250 * n)));

@@ -1,7 +1,7 @@
 // What the stop has done, site by site, and its end.
 
-import { Icon, Note, panel, State, toast, worded } from "./ui";
-import { now, sites, type Scalar, type Site } from "./site";
+import { Icon, Note, panel, sentence, State, toast, worded } from "./ui";
+import { now, sites, type Site } from "./site";
 import { stopping, type Stopping } from "./stop";
 import { length, t, T, timeOf } from "./words";
 
@@ -22,20 +22,20 @@ export function StopBanner({ reach, full }: { reach: Site[]; full: boolean }) {
 	</section>;
 }
 
-const atSafe = (o: { value: Scalar; safe: Scalar; going_to?: Scalar }) => o.value === o.safe && (o.going_to === undefined || o.going_to === o.safe);
+type Stopped = NonNullable<Stopping["outputs"]>[number];
+const atSafe = (o: Stopped) => o.value === o.safe && (o.going_to === undefined || o.going_to === o.safe) && (!o.measured || o.measured.value === o.safe);
 
 function Row({ x }: { x: Stopping }) {
-	const spent = length((x.took ?? now.value - x.since) / 1000);
-	const all = x.outputs ?? [], safe = all.filter(atSafe), proved = all.length > 0 && all.every(o => o.measured !== undefined);
+	const spent = length((x.took ?? now.value - x.since) / 1000), all = x.outputs ?? [], safe = all.filter(atSafe), blind = all.filter(o => o.set && !o.measured);
 	const refused = x.fault === "denied" || x.fault === "missing" || x.fault === "invalid";
 	return <li class="top" data-stopped={x.site.name}>
 		<div class="grow"><b><bdi>{x.site.name}</bdi></b><br /><span class="small soft">
-			{x.outputs ? t(proved ? "stopProof" : "stopHow", { s: spent }) : refused ? t("stopRefused")
-				: <><T k="stopAsked" n={x.asked} s={spent} />{x.fault && <>. <b>{t("stopByHand")}</b></>}</>}</span>
-			{all.filter(o => !atSafe(o)).map(o => <><br /><span class="small"><bdi>{o.output}</bdi>: {worded(o.value)}</span></>)}
+			{x.outputs ? !all.some(o => o.set) ? t("stopHow", { s: spent }) : t(blind.length ? "stopWritten" : "stopProof", { s: spent, n: blind.length }) : refused ? t("stopRefused")
+				: <><T k="stopAsked" n={x.asked} s={spent} />{x.fault && <>. {x.says && <bdi>{sentence(x.says)}</bdi>} <b>{t("stopByHand")}</b></>}</>}</span>
+			{all.filter(o => !atSafe(o)).map(o => <><br /><span class="small"><bdi>{o.output}</bdi>: {worded(o.measured?.value ?? o.value)}</span></>)}
 		</div>
 		{x.outputs ? <State tone={safe.length === all.length ? "ok" : "bad"} icon={safe.length === all.length ? "ok" : "bad"}>{t("stopSafe", { a: safe.length, b: all.length })}</State>
-			: x.fault ? <State tone="unk" icon="unknown">{t("stopNoAnswer")}</State> : <State tone="away" icon="wait">{t("stopWaits")}</State>}
+			: x.says ? <State tone="bad" icon="bad">{t("stopUnsure")}</State> : x.fault ? <State tone="unk" icon="unknown">{t("stopNoAnswer")}</State> : <State tone="away" icon="wait">{t("stopWaits")}</State>}
 	</li>;
 }
 

@@ -114,7 +114,7 @@ func TestHostileSites(t *testing.T) {
 	b := newBrowser(t)
 	b.open(o.Link)
 	b.is(20*time.Second, `document.querySelector("[data-site=lies]")`)
-	views := []string{"house"}
+	views := run[[]string](b, `[...document.querySelectorAll("nav [data-nav]")].map(a => a.dataset.nav)`)
 	for _, site := range []string{"lies", "flood", "well"} {
 		views = append(views, "site?s="+site, "point?s="+site+"&p=a/o")
 	}

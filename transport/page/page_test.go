@@ -60,9 +60,9 @@ func keyOf(t *testing.T, link string) string {
 }
 
 // signIn begins a session and returns its token.
-func signIn(t *testing.T, p *Page, h http.Handler) string {
+func signIn(t *testing.T, p *Page, h http.Handler, change ...func(*http.Request)) string {
 	t.Helper()
-	status, body := ask(h, "POST", "/page/session", "", keyOf(t, p.Link("http://"+host, time.Minute)))
+	status, body := ask(h, "POST", "/page/session", "", keyOf(t, p.Link("http://"+host, time.Minute)), change...)
 	var told struct {
 		Token, You string
 		Sites      []Site
@@ -146,7 +146,8 @@ func TestSession(t *testing.T) {
 // TestSessionsEnd: a session lists the others and ends them, with their streams.
 func TestSessionsEnd(t *testing.T) {
 	p, h := served()
-	one, two := signIn(t, p, h), signIn(t, p, h)
+	one := signIn(t, p, h)
+	two := signIn(t, p, h, func(r *http.Request) { r.Header.Set("User-Agent", "a"+strings.Repeat("ä", 1000)+"\xff") })
 	streamed := make(chan int)
 	go func() {
 		status, _ := ask(h, "POST", "/mcp", two, "listen")

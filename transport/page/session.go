@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ const (
 	idleTimeout = 8 * time.Hour
 	maxSessions = 16 // beyond it the one that was idle for longest ends
 	maxLinks    = 16 // beyond it the oldest does not count any more
+	maxAgent    = 200
 )
 
 // sessions are what one-use links and their bearers are good for. They are in memory only: nobody is signed
@@ -69,7 +71,8 @@ func (s *sessions) begin(key, agent string) (token string, ok bool) {
 	token = rand.Text() + rand.Text()
 	s.last++
 	now := time.Now()
-	n := &session{token: sha256.Sum256([]byte(token)), number: s.last, agent: agent, begun: now, used: now}
+	n := &session{token: sha256.Sum256([]byte(token)), number: s.last, begun: now, used: now}
+	n.agent = strings.ToValidUTF8(agent[:min(len(agent), maxAgent)], "")
 	n.ended, n.end = context.WithCancel(context.Background())
 	s.all = append(s.all, n)
 	if idle := s.all[0]; len(s.all) > maxSessions {

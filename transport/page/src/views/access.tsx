@@ -10,7 +10,8 @@ import { acts, Acts, Failed, ForOwner, Owners, siteIn, useAsk, useOwner, Which }
 
 interface Granted { id: string; token?: string; to?: string; may: string[]; until?: string }
 interface Access {
-	site: string; name: string; addresses: string[]; url: string; time: string; time_is_known: boolean; last_known?: boolean;
+	site: string; name: string; addresses: string[]; url: string; time: string; time_is_known: boolean;
+		last_known?: boolean;
 	owners: { did: string; name?: string }[]; grants: Granted[];
 }
 
@@ -19,8 +20,10 @@ function Until({ at, now }: { at?: string; now: string }) {
 	if (!at) return <>{t("access.noEnd")}</>;
 	const days = (Date.parse(at) - Date.parse(now)) / 864e5;
 	const date = new Date(at).toLocaleString(lang, days < 2
-		? { weekday: "short", hour: "2-digit", minute: "2-digit", hour12: false } : { day: "numeric", month: "short", year: "numeric" });
-	const left = days <= 0 ? t("access.ended") : days < 2 ? t("access.hours", { n: Math.max(1, Math.round(days * 24)) }) : t("access.days", { n: Math.floor(days) });
+		? { weekday: "short", hour: "2-digit", minute: "2-digit", hour12: false } : { day: "numeric", month: "short",
+			year: "numeric" });
+	const left = days <= 0 ? t("access.ended") : days < 2 ? t("access.hours", { n: Math.max(1, Math.round(days * 24)) })
+		: t("access.days", { n: Math.floor(days) });
 	return <>{t("access.until")} <span class="nw">{date}</span>, {days < 7 ? <b>{left}</b> : left}</>;
 }
 
@@ -29,47 +32,63 @@ const Key = ({ did }: { did: string }) => <code class="did" title={did}>{did}</c
 function Row({ site, of, now, done }: { site: Site; of: Granted; now: string; done: () => void }) {
 	const [sure, setSure] = useState(false), name = of.token ?? of.to ?? of.id;
 	const busy = acts.value.some(a => a.about === of.id && a.site === site.name && !a.fault);
-	return <li class="top wrap" data-grant={of.id}><span class="soft"><Icon n={of.token ? "chip" : "phone"} /></span><div class="grow"><h3>{of.token ? <bdi>{of.token}</bdi> : <Key did={of.to ?? ""} />}</h3>
+	return <li class="top wrap" data-grant={of.id}><span class="soft"><Icon n={of.token ? "chip" : "phone"} /></span>
+		<div class="grow"><h3>{of.token ? <bdi>{of.token}</bdi> : <Key did={of.to ?? ""} />}</h3>
 		{of.may.map((m, n) => <p key={n} class="mono small"><bdi>{m}</bdi></p>)}
 		{of.may.length > 1 && <p class="small soft">{t("access.all")}</p>}
 		<p class="small soft"><Until at={of.until} now={now} /> · <span class="mono">{of.id}</span></p></div>
-		{!sure && <button type="button" class="btn" onClick={() => setSure(true)} aria-label={`${t("access.revoke")} ${name}`}>{t("access.revoke")}</button>}
+		{!sure && <button type="button" class="btn" onClick={() => setSure(true)}
+			aria-label={`${t("access.revoke")} ${name}`}>{t("access.revoke")}</button>}
 		{sure && <div class="whole">{!busy && <Note icon="key">{t("access.sure")}<div class="btns">
 			<button type="button" class="btn" onClick={() => setSure(false)}>{t("access.keep")}</button>
-			<Owners site={site} about={of.id} method="owner/revoke" params={{ name: of.id }} done={() => { setSure(false); done(); }} label={`${t("access.revoke")} ${name}`}>{t("access.revoke")}</Owners>
+			<Owners site={site} about={of.id} method="owner/revoke" params={{ name: of.id }}
+				done={() => { setSure(false); done(); }} label={`${t("access.revoke")} ${name}`}>
+				{t("access.revoke")}</Owners>
 		</div></Note>}<Acts site={site} about={of.id} /></div>}</li>;
 }
 
 /** The windows of this page that are signed in, wherever they are. */
 function Windows() {
 	const { value, again } = useAsk(windows, [], 15);
-	return !value?.length ? null : <Section title={t("access.windows")} n={value.length}><ul class="list">{value.map(w => <li key={w.session} class="top">
-		<div class="grow"><h3>{t(w.own ? "access.own" : "access.window")}</h3><p class="small"><bdi class="did">{w.browser}</bdi></p>
+	return !value?.length ? null : <Section title={t("access.windows")} n={value.length}><ul class="list">
+		{value.map(w => <li key={w.session} class="top">
+		<div class="grow"><h3>{t(w.own ? "access.own" : "access.window")}</h3><p class="small"><bdi class="did">
+			{w.browser}</bdi></p>
 			<p class="small soft">{t("access.idle", { time: age(w.idle_seconds), age: age(w.age_seconds) })}</p></div>
-		<Button act={async () => { await signOut(w.session); again(); }}>{t("access.out")}</Button></li>)}</ul></Section>;
+		<Button act={async () => { await signOut(w.session); again(); }}>
+			{t("access.out")}</Button></li>)}</ul></Section>;
 }
 
 function OfSite({ site }: { site: Site }) {
 	const { value: a, fault, again } = useOwner<Access>(site, "owner/access", {}, 15);
 	if (!a) return fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />;
 	const tokens = a.grants.filter(g => g.token), keys = a.grants.filter(g => !g.token);
-	const command = `agentsite token add NAME 'read *' --site ${/^[a-z0-9_-]{1,24}$/.test(site.name) ? site.name : "SITE"}`;
+	// Nothing of a site goes into a command but a name that is one.
+	const name = /^[a-z0-9_-]{1,24}$/.test(site.name) ? site.name : "SITE";
+	const command = `agentsite token add NAME 'read *' --site ${name}`;
 	return <div class="stack">
 		{fault && <Failed of={fault} again={again} />}
 		{!a.time_is_known && <Note tone="unk" icon="old">{t("access.clock")} <code>agentsite clock --set</code></Note>}
-		<Section title={t("access.owners")} n={a.owners.length}>{a.owners.length ? <ul class="list">{a.owners.map(o => <li key={o.did} class="top"><span class="soft"><Icon n="key" /></span><div class="grow">
-			<h3>{o.did === you.value ? t("access.you") : o.name ? <bdi>{o.name}</bdi> : t("access.owner")}</h3><p>{t("access.owner.may")}</p><p class="small"><Key did={o.did} /></p></div></li>)}</ul>
+		<Section title={t("access.owners")} n={a.owners.length}>{a.owners.length ? <ul class="list">
+			{a.owners.map(o => <li key={o.did} class="top"><span class="soft"><Icon n="key" /></span><div class="grow">
+			<h3>{o.did === you.value ? t("access.you") : o.name ? <bdi>{o.name}</bdi> : t("access.owner")}</h3><p>
+				{t("access.owner.may")}</p><p class="small"><Key did={o.did} /></p></div></li>)}</ul>
 			: <p class="soft">{t("access.unowned")}</p>}</Section>
-		{([["access.tokens", tokens], ["access.keys", keys]] as const).map(([title, list]) => list.length > 0 && <Section key={title} title={t(title)} n={list.length}>
-			<ul class="list">{list.map(g => <Row key={g.id} site={site} of={g} now={a.time} done={again} />)}</ul></Section>)}
+		{([["access.tokens", tokens], ["access.keys", keys]] as const).map(([title, list]) => list.length > 0
+			&& <Section key={title} title={t(title)} n={list.length}>
+			<ul class="list">{list.map(g => <Row key={g.id} site={site} of={g} now={a.time}
+				done={again} />)}</ul></Section>)}
 		{a.grants.length === 0 && <p class="soft">{t("access.none")}</p>}
-		<Section title={t("access.add")}><div class="card"><p>{t("access.add.says")}</p><pre class="exact" tabIndex={0}>{command}</pre></div></Section>
+		<Section title={t("access.add")}><div class="card"><p>{t("access.add.says")}</p><pre class="exact" tabIndex={0}>
+			{command}</pre></div></Section>
 		<dl class="kv small"><dt>{t("access.key")}</dt><dd><Key did={a.site} /></dd></dl></div>;
 }
 
 function Show({ q }: { q: Query }) {
 	const site = siteIn(q);
-	return <div class="stack live"><Which view="access" q={q} />{site && <ForOwner site={site}><OfSite key={site.name} site={site} /></ForOwner>}<Windows /></div>;
+	return <div class="stack live"><Which view="access" q={q} />{site && <ForOwner site={site}><OfSite key={site.name}
+		site={site} /></ForOwner>}<Windows /></div>;
 }
 
-export const access: View = { name: "access", title: () => t("nav.access"), icon: "key", nav: () => t("nav.access"), scope: siteIn, Show };
+export const access: View = { name: "access", title: () => t("nav.access"), icon: "key", nav: () => t("nav.access"),
+	scope: siteIn, Show };

@@ -18,7 +18,8 @@ const asFault = (e: unknown) => e instanceof Fault ? e : new Fault("internal", S
 
 /** Asks when the component is shown, when deps change, and again every so many seconds; nothing while the
  *  page is hidden. */
-export function useAsk<T>(ask: ((signal: AbortSignal) => Promise<T>) | undefined, deps: unknown[], every = 0): Answer<T> {
+export function useAsk<T>(ask: ((signal: AbortSignal) => Promise<T>) | undefined, deps: unknown[],
+	every = 0): Answer<T> {
 	const [answer, set] = useState<{ value?: T; fault?: Fault }>({});
 	const [round, setRound] = useState(0);
 	useEffect(() => {
@@ -26,7 +27,8 @@ export function useAsk<T>(ask: ((signal: AbortSignal) => Promise<T>) | undefined
 		const stop = new AbortController();
 		let timer: ReturnType<typeof setTimeout>;
 		const go = async () => {
-			if (document.hidden) return document.addEventListener("visibilitychange", go, { once: true, signal: stop.signal });
+			if (document.hidden) return document.addEventListener("visibilitychange", go, { once: true,
+				signal: stop.signal });
 			try {
 				const value = await ask(stop.signal);
 				if (!stop.signal.aborted) set({ value });
@@ -42,12 +44,14 @@ export function useAsk<T>(ask: ((signal: AbortSignal) => Promise<T>) | undefined
 }
 
 /** Asks a site for an owner's method that only reads. */
-export const useOwner = <T,>(site: Site, method: string, params: object = {}, every = 0, ...deps: unknown[]): Answer<T> =>
+export const useOwner = <T,>(site: Site, method: string, params: object = {}, every = 0,
+	...deps: unknown[]): Answer<T> =>
 	useAsk(site.owner.value ? signal => site.conn.call<T>(method, params, { signal, timeout: 60_000 }) : undefined,
 		[site, site.owner.value, method, JSON.stringify(params), ...deps], every);
 
 /** An act of an owner that waits for a person in the terminal, or was refused. */
-export interface Act { about: string; site: string; method: string; params: object; says: string; fault?: Fault; cancel(): void }
+export interface Act { about: string; site: string; method: string; params: object; says: string; fault?: Fault;
+	cancel(): void }
 export const acts = signal<Act[]>([]);
 
 /** Does an owner's act, which takes until somebody confirms it in the terminal of agentsite open. Returns
@@ -63,7 +67,8 @@ export async function act(site: Site, about: string, method: string, params: obj
 		toast(t("act.done", { what: says }));
 		return true;
 	} catch (e) {
-		if (!stop.signal.aborted) acts.value = acts.value.map(a => a === one ? Object.assign(one, { fault: asFault(e) }) : a);
+		if (!stop.signal.aborted) acts.value = acts.value.map(a => a === one ? Object.assign(one, { fault: asFault(e) })
+			: a);
 		return false;
 	}
 }
@@ -75,33 +80,40 @@ export function Acts({ site, about }: { site?: Site; about?: string }) {
 	const shown = acts.value.filter(a => about !== undefined ? a.about === about && a.site === site?.name
 		: !sites.value.some(s => s.name === a.site && s.approvals.value.some(x => x.handle === a.about)));
 	return <>{shown.map(a => a.fault
-		? <Note tone="bad" icon="bad" key={a.about}><b>{t("act.failed", { what: a.says })}</b> <bdi>{says(a.fault)}</bdi>
+		? <Note tone="bad" icon="bad" key={a.about}><b>{t("act.failed", { what: a.says })}</b> <bdi>
+			{says(a.fault)}</bdi>
 			<div class="btns"><button type="button" class="btn" onClick={a.cancel}>{t("close")}</button></div></Note>
 		: <Note icon="key" key={a.about}><b>{t("confirmInTerminal")}</b> {t("act.exactly")}
 			<pre class="exact">{`${a.site}\n${a.method}\n${JSON.stringify(a.params, null, 1)}`}</pre>
-			<div class="btns"><button type="button" class="btn" onClick={a.cancel}>{t("cancel")}</button></div></Note>)}</>;
+			<div class="btns"><button type="button" class="btn" onClick={a.cancel}>
+				{t("cancel")}</button></div></Note>)}</>;
 }
 
 /** Has an owner do something; the acts about it are shown where Acts stands. */
 export function Owners({ site, about, method, params, done, children, label, why }: {
-	site: Site; about: string; method: string; params: object; done: () => void; children: string; label?: string; why?: boolean;
+	site: Site; about: string; method: string; params: object; done: () => void; children: string; label?: string;
+		why?: boolean;
 }) {
-	return <Button why={why} label={label} hook={method} act={async () => { if (await act(site, about, method, params, label ?? children)) done(); }}>{children}</Button>;
+	return <Button why={why} label={label} hook={method} act={async () => { if (await act(site, about, method, params,
+		label ?? children)) done(); }}>{children}</Button>;
 }
 
 export const Failed = ({ of, again }: { of?: Fault; again?: () => void }) => of
 	? <Note tone="bad" icon="bad"><bdi>{says(of)}</bdi>
-		{again && <div class="btns"><button type="button" class="btn" onClick={again}>{t("again")}</button></div>}</Note> : null;
+		{again && <div class="btns"><button type="button" class="btn" onClick={again}>
+			{t("again")}</button></div>}</Note> : null;
 
 /** Shows its children to owners, and everybody else who can see them. */
-export const ForOwner = ({ site, children }: { site: Site; children?: ComponentChildren }) => site.owner.value ? <>{children}</>
+export const ForOwner = ({ site, children }: { site: Site; children?: ComponentChildren }) => site.owner.value ? <>
+	{children}</>
 	: <Note icon="key">{t("owner.only")} <code>agentsite open</code></Note>;
 
 /** Keeps what one site tells from breaking the view of the others. */
 class Guarded extends Component<{ name: string; children: ComponentChildren }, { fault?: Error }> {
 	static override getDerivedStateFromError(fault: Error) { return { fault }; }
 	override render() {
-		return this.state.fault ? <Note tone="bad" icon="bad"><b><bdi>{this.props.name}</bdi></b>: {t("broken")}</Note> : this.props.children;
+		return this.state.fault ? <Note tone="bad" icon="bad"><b><bdi>{this.props.name}</bdi></b>: {t("broken")}</Note>
+			: this.props.children;
 	}
 }
 
@@ -125,7 +137,8 @@ export const PointName = ({ of }: { of: string }) => <span title={of}><Name of={
 /** What ends the hold of an output, where something does. */
 export function Held({ site, output, who }: { site: Site; output: string; who?: ComponentChild }) {
 	const r = site.value(output).value, p = site.point(output);
-	return r?.output?.seconds_left === undefined ? null : <End s={site} r={r} of={output} to={worded(p?.safe, p?.unit)} who={who} />;
+	return r?.output?.seconds_left === undefined ? null : <End s={site} r={r} of={output} to={worded(p?.safe, p?.unit)}
+		who={who} />;
 }
 
 /** Sends an output back to its safe value. */
@@ -137,7 +150,8 @@ export const BackToSafe = ({ site, output }: { site: Site; output: string }) => 
 /** Names a principal, and those through whom it asked. */
 export function Who({ id, via }: { id?: string; via?: string[] }) {
 	const people = via?.filter(v => !v.startsWith("task/"));
-	return <bdi title={id}>{who(id)}{people?.length ? ` (${t("who.for", { who: people.map(who).join(", ") })})` : ""}</bdi>;
+	return <bdi title={id}>{who(id)}{people?.length ? ` (${t("who.for", { who: people.map(who).join(", ") })})`
+		: ""}</bdi>;
 }
 
 export function who(id?: string): string {
@@ -153,16 +167,20 @@ export interface Called { tool?: string; arguments?: Record<string, unknown>; wh
 
 /** A call of a tool, or an act of an owner, in words. Of what is not known here it shows the name. */
 export function Call({ of, site }: { of: Called; site?: Site }) {
-	const a = of.arguments ?? {}, point = a.output ?? a.display ?? a.camera ?? a.point, name = <bdi>{String(a.name ?? "")}</bdi>;
-	const about = typeof point === "string" ? <PointName of={point} /> : t("call.move"); // of refusals that were counted
+	const a = of.arguments ?? {}, point = a.output ?? a.display ?? a.camera ?? a.point, name = <bdi>
+		{String(a.name ?? "")}</bdi>;
+	const about = typeof point === "string" ? <PointName of={point} />
+		: t("call.move"); // of refusals that were counted
 	switch (of.tool) {
 		case "switch_output": case "set_level":
-			return <>{about} {typeof point === "string" && <>{worded((a.on ?? a.value) as Scalar, site?.point(point)?.unit)}
+			return <>{about} {typeof point === "string" && <>
+				{worded((a.on ?? a.value) as Scalar, site?.point(point)?.unit)}
 				{typeof a.for_seconds === "number" && " " + t("for", { time: length(a.for_seconds) })}</>}</>;
 		case "release_output": return <>{about} {t("call.release")}</>;
 		case "show_text": return <>{about}: <bdi>{String(a.text ?? "")}</bdi></>;
 		case "emergency_stop": return <b>{t("call.stop")}</b>;
-		case "ask_agent": return <>{t("call.ask", { agent: String(a.agent ?? "") })} <bdi>{String(a.text ?? "")}</bdi></>;
+		case "ask_agent": return <>{t("call.ask", { agent: String(a.agent ?? "") })} <bdi>
+			{String(a.text ?? "")}</bdi></>;
 		case "approve": case "deny":
 			return <>{t(`call.${of.tool}`)} <Who id={a.who as string} />: <Call of={a as Called} site={site} /></>;
 		case "reset": return <>{t("call.reset")}</>;
@@ -183,5 +201,6 @@ export const Exactly = ({ lines }: { lines: [string, unknown][] }) => <details><
 /** A moment by the site's clock: its time of day, and its date where that is not today. */
 export function When({ at }: { at: string }) {
 	const d = new Date(at);
-	return <time dateTime={at} title={d.toLocaleString(lang)} class="small soft nw">{d.toDateString() === new Date().toDateString() ? timeOf(d, true) : dayTime(d)}</time>;
+	return <time dateTime={at} title={d.toLocaleString(lang)} class="small soft nw">
+		{d.toDateString() === new Date().toDateString() ? timeOf(d, true) : dayTime(d)}</time>;
 }

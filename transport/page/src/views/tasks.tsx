@@ -7,9 +7,11 @@ import type { View } from "../views";
 import { has, t } from "../words";
 import { Each, Failed, useAsk, When, Who } from "./parts";
 
-export interface Step { does: string; time: string; result?: Record<string, unknown> | null; outcome?: string; says?: string }
+export interface Step { does: string; time: string; result?: Record<string, unknown> | null; outcome?: string;
+	says?: string }
 export interface Task {
-	id: string; agent: string; skill?: string; state: string; says?: string; partial?: string; asker?: string; context?: string;
+	id: string; agent: string; skill?: string; state: string; says?: string; partial?: string; asker?: string;
+		context?: string;
 	created: string; changed: string; question?: { id: string; text: string; options?: string[] };
 	result?: unknown; fault?: string; steps?: Step[]; text?: string;
 }
@@ -19,14 +21,16 @@ const capabilities = { extensions: { "io.modelcontextprotocol/tasks": {} } };
 /** Returns a task whole, with its steps. */
 export async function taskOf(site: Site, id: string, signal?: AbortSignal): Promise<Task> {
 	const got = await site.conn.call<{ _meta?: Record<string, unknown> }>("tasks/get", { taskId: id },
-		{ name: id, signal, meta: { "agentsite/steps": true, "io.modelcontextprotocol/clientCapabilities": capabilities } });
+		{ name: id, signal, meta: { "agentsite/steps": true,
+			"io.modelcontextprotocol/clientCapabilities": capabilities } });
 	return got._meta?.["agentsite/task"] as Task;
 }
 
 export const ended = (k: Task) => ["completed", "failed", "rejected", "canceled"].includes(k.state);
 
 const looks: Record<string, [Tone, IconName]> = {
-	submitted: ["safe", "wait"], working: ["acc", "away"], input_required: ["acc", "ask"], auth_required: ["acc", "key"],
+	submitted: ["safe", "wait"], working: ["acc", "away"], input_required: ["acc", "ask"], auth_required: ["acc",
+		"key"],
 	completed: ["safe", "ok"], failed: ["bad", "bad"], rejected: ["bad", "no"], canceled: ["safe", "no"],
 };
 
@@ -45,7 +49,8 @@ export function Question({ site, of, done }: { site: Site; of: Task; done: () =>
 		done();
 	};
 	return <div class="stack3" data-question={of.id}><p><bdi>{q.text}</bdi></p>
-		{q.options?.length ? <div class="btns">{q.options.map(o => <Button key={o} act={() => answer(o)}>{o}</Button>)}</div>
+		{q.options?.length ? <div class="btns">{q.options.map(o => <Button key={o} act={() => answer(o)}>
+			{o}</Button>)}</div>
 			: <div class="btns"><label class="field grow"><span class="sr">{t("tasks.answer")}</span>
 				<input value={text} onInput={e => setText(e.currentTarget.value)} autocomplete="off" /></label>
 			<Button why={!text} act={() => answer(text)}>{t("tasks.answer")}</Button></div>}</div>;
@@ -53,9 +58,12 @@ export function Question({ site, of, done }: { site: Site; of: Task; done: () =>
 
 /** What the site recorded of a task. */
 export const Steps = ({ of }: { of: Step[] }) => <ul>{of.map((s, n) => <li key={n}><When at={s.time} />
-	<span><bdi>{s.does}</bdi>{s.says && <span class={s.outcome === "done" ? "" : "soft block"}>{s.outcome === "done" && ", "}<bdi>{s.says}</bdi></span>}</span>
-	{!s.outcome ? <State tone="away" icon="wait">{t("tasks.runs")}</State> : s.outcome === "done" ? <State tone="ok" icon="ok">{t("done")}</State>
-		: <State tone={s.outcome === "unknown_outcome" ? "unk" : "bad"} icon={s.outcome === "unknown_outcome" ? "unknown" : "no"}>{outcome(s.outcome)}</State>}</li>)}</ul>;
+	<span><bdi>{s.does}</bdi>{s.says && <span class={s.outcome === "done" ? "" : "soft block"}>{s.outcome === "done"
+		&& ", "}<bdi>{s.says}</bdi></span>}</span>
+	{!s.outcome ? <State tone="away" icon="wait">{t("tasks.runs")}</State> : s.outcome === "done" ? <State tone="ok"
+		icon="ok">{t("done")}</State>
+		: <State tone={s.outcome === "unknown_outcome" ? "unk" : "bad"} icon={s.outcome === "unknown_outcome"
+			? "unknown" : "no"}>{outcome(s.outcome)}</State>}</li>)}</ul>;
 
 /** Says a kind of fault that is past. */
 export function outcome(kind: string): string {
@@ -70,13 +78,16 @@ export function words(k: Task): string {
 }
 
 function Whole({ site, of, again }: { site: Site; of: Task; again: () => void }) {
-	const { value, fault } = useAsk(signal => taskOf(site, of.id, signal), [site, of.id, of.changed], ended(of) ? 0 : 2);
+	const { value, fault } = useAsk(signal => taskOf(site, of.id, signal), [site, of.id, of.changed], ended(of) ? 0
+		: 2);
 	if (!value) return fault ? <Failed of={fault} /> : <Loading name={site.name} />;
-	return <><p class="small soft">{t("tasks.asker")} <Who id={value.asker} /> · <span class="mono">{value.id}</span></p>
+	return <><p class="small soft">{t("tasks.asker")} <Who id={value.asker} /> · <span class="mono">
+		{value.id}</span></p>
 		{value.text && <p><bdi>{value.text}</bdi></p>}
 		{value.steps?.length ? <div class="record plain"><Steps of={value.steps} /></div> : null}
 		{words(value) ? <p><bdi>{words(value)}</bdi></p>
-			: value.result !== undefined && <pre class="exact" tabIndex={0}>{JSON.stringify(value.result, null, 1)}</pre>}
+			: value.result !== undefined && <pre class="exact" tabIndex={0}>
+				{JSON.stringify(value.result, null, 1)}</pre>}
 		<Question site={site} of={value} done={again} /></>;
 }
 
@@ -86,8 +97,10 @@ function Row({ site, of, again }: { site: Site; of: Task; again: () => void }) {
 		await site.conn.tool("ask_agent", { task: of.id, cancel: true });
 		again();
 	};
-	return <li class="p1" data-task={of.id}><details class="rule grow" open={open} onToggle={e => setOpen(e.currentTarget.open)}>
-		<summary><span class="grow"><span class="head"><b class="name"><bdi>{of.agent}</bdi></b><span class="r"><TaskState of={of.state} /></span></span>
+	return <li class="p1" data-task={of.id}><details class="rule grow" open={open}
+		onToggle={e => setOpen(e.currentTarget.open)}>
+		<summary><span class="grow"><span class="head"><b class="name"><bdi>{of.agent}</bdi></b><span class="r">
+			<TaskState of={of.state} /></span></span>
 			{(of.says || of.question) && <span class="block"><bdi>{of.says || of.question!.text}</bdi></span>}
 			<span class="small soft block"><bdi>{site.name}</bdi> · <When at={of.created} /></span></span></summary>
 		{open && <div class="inner"><Whole site={site} of={of} again={again} />
@@ -96,15 +109,19 @@ function Row({ site, of, again }: { site: Site; of: Task; again: () => void }) {
 }
 
 function OfSite({ site }: { site: Site }) {
-	const { value, fault, again } = useAsk(signal => site.conn.tool<{ tasks?: Task[]; more?: number }>("ask_agent", {}, { signal }), [site], 4);
-	if (!value) return !fault ? <Loading name={site.name} /> : fault.kind === "denied" || fault.kind === "invalid" || fault.kind === "missing"
+	const { value, fault, again } = useAsk(signal => site.conn.tool<{ tasks?: Task[]; more?: number }>("ask_agent", {},
+		{ signal }), [site], 4);
+	if (!value) return !fault ? <Loading name={site.name} /> : fault.kind === "denied" || fault.kind === "invalid"
+		|| fault.kind === "missing"
 		? <p class="soft">{t("agent.none")} <bdi>{site.name}</bdi></p> : <Failed of={fault} again={again} />;
 	const list = value.tasks ?? [], live = list.filter(k => !ended(k)), past = list.filter(ended);
-	return <>{[live, past].map((some, n) => some.length > 0 && <Section key={n} title={t(n ? "tasks.past" : "tasks.live")} n={some.length} end={<bdi class="small soft">{site.name}</bdi>}>
+	return <>{[live, past].map((some, n) => some.length > 0 && <Section key={n} title={t(n ? "tasks.past"
+		: "tasks.live")} n={some.length} end={<bdi class="small soft">{site.name}</bdi>}>
 		<ul class="list">{some.map(k => <Row key={k.id} site={site} of={k} again={again} />)}</ul></Section>)}
 	{!list.length && <p class="soft">{t("tasks.none")} <bdi>{site.name}</bdi></p>}</>;
 }
 
 const Show = () => <div class="stack live"><Each Show={OfSite} /><p class="small soft">{t("tasks.past.note")}</p></div>;
 
-export const tasks: View = { name: "tasks", title: () => t("nav.tasks"), icon: "list", nav: () => t("nav.tasks"), Show };
+export const tasks: View = { name: "tasks", title: () => t("nav.tasks"), icon: "list", nav: () => t("nav.tasks"),
+	Show };

@@ -11,8 +11,10 @@ import { Failed, PointName, useOwner } from "./parts";
 interface Use { moves: number; seconds_away: number }
 interface Tried {
 	from: string; to: string; readings: number;
-	rules: { rule: string; mistake?: string; outputs?: (Use & { output: string; refused?: { reason: string; count: number }[] })[] }[];
-	outputs: { output: string; safe: Scalar; would: Use; was: Use & { seconds_unknown?: number; changes?: { time: string; value: Scalar }[] } }[];
+	rules: { rule: string; mistake?: string; outputs?: (Use & { output: string; refused?: { reason: string;
+		count: number }[] })[] }[];
+	outputs: { output: string; safe: Scalar; would: Use; was: Use & { seconds_unknown?: number;
+		changes?: { time: string; value: Scalar }[] } }[];
 	moves: { time: string; output: string; value: Scalar; rule: string; cause?: string }[]; more_moves?: number;
 }
 
@@ -25,34 +27,42 @@ export function Trial({ site, rule, reads }: { site: Site; rule: string; reads: 
 	const { value: v, fault, again } = useOwner<Tried>(site, "owner/try", { rules: [rule], from });
 	const of = v?.rules.find(r => r.rule === rule);
 	return <section class="card" data-trial={rule}><h3>{t("trial.title")}</h3>
-		<Choice label={t("trial.title")} of={lengths.map(h => ({ value: h, text: length(h * 3600) }))} chosen={hours} choose={setHours} />
+		<Choice label={t("trial.title")} of={lengths.map(h => ({ value: h, text: length(h * 3600) }))} chosen={hours}
+			choose={setHours} />
 		{fault ? <Failed of={fault} again={again} /> : !v ? <Loading name={site.name} /> : <>
 			{of?.mistake && <p class="badtext"><bdi>{of.mistake}</bdi></p>}
-			{v.outputs.map(o => <Output key={o.output} site={site} v={v} o={o} refused={of?.outputs?.find(u => u.output === o.output)?.refused} reads={reads} hours={hours} />)}
+			{v.outputs.map(o => <Output key={o.output} site={site} v={v} o={o}
+				refused={of?.outputs?.find(u => u.output === o.output)?.refused} reads={reads} hours={hours} />)}
 			<p class="small soft">{t("trial.readings", { n: number(v.readings) })} {t("trial.past")}</p></>}
 	</section>;
 }
 
 function Output({ site, v, o, refused, reads, hours }: {
-	site: Site; v: Tried; o: Tried["outputs"][number]; refused?: { reason: string; count: number }[]; reads: string[]; hours: number;
+	site: Site; v: Tried; o: Tried["outputs"][number]; refused?: { reason: string; count: number }[]; reads: string[];
+		hours: number;
 }) {
-	const would = v.moves.filter(m => m.output === o.output), unit = site.point(o.output)?.unit, name = short(o.output), other = reads.filter(r => r !== o.output);
+	const would = v.moves.filter(m => m.output === o.output), unit = site.point(o.output)?.unit, name = short(o.output),
+		other = reads.filter(r => r !== o.output);
 	const pasts = other.map(r => past(site, r, hours, 96).past.value);
 	const series: Series[] = useMemo(() => [
-		...other.flatMap((point, i) => pasts[i] ? [{ point, unit: pasts[i].unit, past: pasts[i], safe: site.point(point)?.safe ?? false }] : []),
+		...other.flatMap((point, i) => pasts[i] ? [{ point, unit: pasts[i].unit, past: pasts[i],
+			safe: site.point(point)?.safe ?? false }] : []),
 		{ point: t("trial.strip", { name }), unit, safe: o.safe, past: { point: o.output, changes: would } },
 		{ point: t("trial.was", { name }), unit, safe: o.safe, past: { point: o.output, changes: o.was.changes } },
 	], [v, ...pasts]);
 	return <div class="sec"><h4><PointName of={o.output} /></h4>
-		<div class="trio"><Figure label={t("trial.would")} value={number(o.would.moves)} unit={t("trial.n", { n: o.would.moves })} />
+		<div class="trio"><Figure label={t("trial.would")} value={number(o.would.moves)}
+			unit={t("trial.n", { n: o.would.moves })} />
 			<Figure label={t("trial.for")} value={age(o.would.seconds_away)} />
 			<Figure label={t("trial.refused")} value={number((refused ?? []).reduce((n, r) => n + r.count, 0))} /></div>
 		<Chart series={series} from={Date.parse(v.from)} to={Date.parse(v.to)} label={t("trial.chart", { name })} />
 		<p class="small soft">{t("trial.happened", { n: o.was.moves, time: length(o.was.seconds_away) })}
 			{!!o.was.seconds_unknown && " " + t("trial.unknown", { time: length(o.was.seconds_unknown) })}</p>
 		{refused?.map(r => <p class="small" key={r.reason}><b>{r.count} ×</b> <bdi>{r.reason}</bdi></p>)}
-		{would.length > 0 && <details><summary>{t("trial.each")}</summary><ul class="small">{would.slice(0, 50).map((m, n) =>
-			<li key={n}><span class="soft nw">{dayTime(new Date(m.time))}</span> {worded(m.value, unit)} <bdi>{m.cause}</bdi></li>)}</ul></details>}</div>;
+		{would.length > 0 && <details><summary>{t("trial.each")}</summary><ul class="small">
+			{would.slice(0, 50).map((m, n) =>
+			<li key={n}><span class="soft nw">{dayTime(new Date(m.time))}</span> {worded(m.value, unit)} <bdi>
+				{m.cause}</bdi></li>)}</ul></details>}</div>;
 }
 
 const Figure = ({ label, value, unit }: { label: string; value: string; unit?: string }) =>

@@ -22,24 +22,32 @@ export function Approval({ site, of, done }: { site: Site; of: Request; done: ()
 	const came = useMemo(() => performance.now(), [of.seconds_left]);
 	const asked = of.arguments?.for_seconds, holds = of.would_hold_seconds;
 	return <article class="card edge-acc" data-approval={of.handle}>
-		<div class="head"><h3><Who id={of.who} via={of.via} /> {t("waiting.asks")} <Call of={of} site={site} /></h3></div>
-		<p class="small soft"><bdi>{site.name}</bdi> · <b><Countdown seconds={of.seconds_left} came={came} /></b> {t("waiting.left")}</p>
+		<div class="head"><h3><Who id={of.who} via={of.via} /> {t("waiting.asks")} <Call of={of}
+			site={site} /></h3></div>
+		<p class="small soft"><bdi>{site.name}</bdi> · <b><Countdown seconds={of.seconds_left}
+			came={came} /></b> {t("waiting.left")}</p>
 		{holds !== undefined && (typeof asked !== "number" || holds < asked - 0.5)
-			&& <Note tone={typeof asked === "number" ? "away" : ""} icon="old">{t(typeof asked === "number" ? "waiting.less" : "waiting.holds", { time: length(holds) })}</Note>}
-		<Exactly lines={[["tool", of.tool], ...Object.entries(of.arguments ?? {}), ["from", of.who], ["via", of.via?.join(", ")], ["handle", of.handle]]} />
+			&& <Note tone={typeof asked === "number" ? "away" : ""} icon="old">{t(typeof asked === "number"
+				? "waiting.less" : "waiting.holds", { time: length(holds) })}</Note>}
+		<Exactly lines={[["tool", of.tool], ...Object.entries(of.arguments
+			?? {}), ["from", of.who], ["via", of.via?.join(", ")], ["handle", of.handle]]} />
 		<Acts site={site} about={of.handle} />
 		{!acts.value.some(a => a.about === of.handle && !a.fault) && <div class="btns fill eq">
-			{(["deny", "approve"] as const).map(m => <Owners key={m} site={site} about={of.handle} method={`owner/${m}`} params={{ name: of.handle }} done={done} label={`${t(m === "deny" ? "deny" : "allow")}, ${who(of.who)}`}>
+			{(["deny", "approve"] as const).map(m => <Owners key={m} site={site} about={of.handle} method={`owner/${m}`}
+				params={{ name: of.handle }} done={done}
+				label={`${t(m === "deny" ? "deny" : "allow")}, ${who(of.who)}`}>
 				{t(m === "deny" ? "deny" : "allow")}</Owners>)}</div>}
 	</article>;
 }
 
 /** Asks a site for the calls that wait, whenever it tells that one came or went. */
-export const useRequests = (site: Site) => useOwner<{ requests: Request[] }>(site, "owner/requests", {}, 0, site.approvals.value);
+export const useRequests = (site: Site) => useOwner<{ requests: Request[] }>(site, "owner/requests", {}, 0,
+	site.approvals.value);
 
 function Approvals({ site }: { site: Site }) {
 	const { value, fault, again } = useRequests(site);
-	return <><Failed of={fault} again={again} />{value?.requests.map(r => <Approval key={r.handle} site={site} of={r} done={again} />)}</>;
+	return <><Failed of={fault} again={again} />{value?.requests.map(r => <Approval key={r.handle} site={site} of={r}
+		done={again} />)}</>;
 }
 
 function Drafts({ site }: { site: Site }) {
@@ -51,8 +59,10 @@ function Drafts({ site }: { site: Site }) {
 }
 
 function Questions({ site }: { site: Site }) {
-	const { value, again } = useAsk(signal => site.conn.tool<{ tasks?: Task[] }>("ask_agent", {}, { signal }), [site], 5);
-	return <>{value?.tasks?.filter(k => k.state === "input_required").map(k => <article class="card edge-acc" key={k.id}>
+	const { value, again } = useAsk(signal => site.conn.tool<{ tasks?: Task[] }>("ask_agent", {}, { signal }), [site],
+		5);
+	return <>{value?.tasks?.filter(k => k.state === "input_required").map(k => <article class="card edge-acc"
+		key={k.id}>
 		<div class="head"><h3><bdi>{k.agent}</bdi> {t("tasks.asks")}</h3></div>
 		<p class="small soft"><bdi>{site.name}</bdi></p>
 		<Question site={site} of={k} done={again} /></article>)}</>;
@@ -64,14 +74,16 @@ function Answered({ site }: { site: Site }) {
 	return <>{list?.map(e => <li key={`${site.name} ${e.seq}`} class="top"><When at={e.time} /><div class="grow">
 		<Who id={e.arguments?.who} via={e.arguments?.via as string[]} />: <Call of={e.arguments ?? {}} />
 		<span class="small soft block"><bdi>{site.name}</bdi> · <Who id={e.who} /></span></div>
-		<State tone="safe" icon={e.tool === "approve" ? "ok" : "no"}>{t(e.tool === "approve" ? "waiting.allowed" : "waiting.denied")}</State></li>)}</>;
+		<State tone="safe" icon={e.tool === "approve" ? "ok" : "no"}>{t(e.tool === "approve" ? "waiting.allowed"
+			: "waiting.denied")}</State></li>)}</>;
 }
 
 /** The calls of this person that wait for an owner of the site. */
 function Own({ site }: { site: Site }) {
 	return <>{site.approvals.value.map(a => <article class="card" key={a.handle}>
 		<h3><Call of={{ tool: a.tool, arguments: asked(a.arguments) }} site={site} /></h3>
-		<p class="small soft"><bdi>{site.name}</bdi> · {t("talk.owner")} <b><Countdown seconds={a.seconds_left} came={a.came} /></b></p></article>)}</>;
+		<p class="small soft"><bdi>{site.name}</bdi> · {t("talk.owner")} <b><Countdown seconds={a.seconds_left}
+			came={a.came} /></b></p></article>)}</>;
 }
 
 function asked(text: string): Record<string, unknown> {
@@ -93,7 +105,8 @@ function Show() {
 			<Each of={others} Show={Own} />
 			{owned.length ? <p class="small soft">{t("waiting.rest")}</p> : <ForOwner site={sites.value[0]!} />}
 		</div></Section>
-		{owned.length > 0 && <Section title={t("waiting.answered")}><ul class="list"><Each of={owned} Show={Answered} /></ul></Section>}
+		{owned.length > 0 && <Section title={t("waiting.answered")}><ul class="list">
+			<Each of={owned} Show={Answered} /></ul></Section>}
 	</div>;
 }
 

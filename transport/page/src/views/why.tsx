@@ -26,14 +26,17 @@ interface Explained {
 /** A panel about one point. It asks again when what is told of the point changes. */
 export function Why({ site, point }: { site: Site; point: string }) {
 	const r = site.value(point).value;
-	const { value: w, fault, again } = useAsk(signal => site.conn.tool<Explained>("explain_point", { point }, { signal }),
+	const { value: w, fault, again } = useAsk(signal => site.conn.tool<Explained>("explain_point", { point },
+		{ signal }),
 		[site, point, r?.value, r?.quality, r?.output?.held_by, r?.output?.state]);
 	if (!w) return <section class="sec why"><h2>{t("why")} <PointName of={point} /></h2>
 		{fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />}</section>;
 	const o = w.output, held = !!o?.held_by, say = (v: Scalar) => worded(v, w.unit);
-	return <section class="sec why" data-why={point}><h2>{t("why")} <PointName of={point} /> {say(w.value)}</h2><div class="card">
+	return <section class="sec why" data-why={point}><h2>{t("why")} <PointName of={point} /> {say(w.value)}</h2>
+		<div class="card">
 		{o && <p class="big">{held ? <><b><Who id={o.held_by} via={w.via} /></b> {t("why.holds")}
-			{w.held_seconds !== undefined && " " + t("why.since", { time: length(w.held_seconds) })}.</> : t("why.nobody")}</p>}
+			{w.held_seconds !== undefined && " " + t("why.since", { time: length(w.held_seconds) })}.</>
+				: t("why.nobody")}</p>}
 		{held && <Held site={site} output={point} />}
 		{w.why && <p><bdi>{w.why}</bdi></p>}
 		{o?.going_to != null && <p>{t("why.going", { value: say(o.going_to) })}</p>}
@@ -41,28 +44,34 @@ export function Why({ site, point }: { site: Site; point: string }) {
 		{o?.needs && <p>{t("why.needs")} <bdi>{o.needs}</bdi></p>}
 		{w.refused ? <Note icon="no">{t("why.refused", { value: say(w.other) })} <bdi>{w.refused}</bdi></Note>
 			: w.other != null && <p class="small soft">{t("why.can", { value: say(w.other) })}</p>}
-		{!!w.changes?.length && <ul class="tl">{w.changes.map((c, n) => <Moved key={n} of={c} safe={o?.safe} say={say} />)}</ul>}
+		{!!w.changes?.length && <ul class="tl">{w.changes.map((c, n) => <Moved key={n} of={c} safe={o?.safe}
+			say={say} />)}</ul>}
 		{o && <dl class="kv small"><dt>{t("why.safe")}</dt><dd>{say(o.safe)}</dd>
 			<dt>{t("why.max")}</dt><dd>{o.max_seconds ? length(o.max_seconds) : t("why.max.none")}</dd>
 			{o.limits && <><dt>{t("why.limits")}</dt><dd><bdi>{o.limits}</bdi></dd></>}
 			{o.confirm && <><dt>{t("why.confirm")}</dt><dd>{t("why.confirm.owner")}</dd></>}
 			{!!w.used_by?.length && <><dt>{t("why.used")}</dt><dd>{w.used_by.map(who).join(", ")}</dd></>}
-			{!!w.required_by?.length && <><dt>{t("why.required")}</dt><dd>{w.required_by.map(p => <span class="block" key={p}><PointName of={p} /></span>)}</dd></>}</dl>}
+			{!!w.required_by?.length && <><dt>{t("why.required")}</dt><dd>{w.required_by.map(p => <span class="block"
+				key={p}><PointName of={p} /></span>)}</dd></>}</dl>}
 		{held && <div class="btns fill"><BackToSafe site={site} output={point} /></div>}
 	</div></section>;
 }
 
 function Moved({ of: c, safe, say }: { of: Change; safe?: Scalar; say: (v: Scalar) => string }) {
 	const failed = !!c.outcome && c.outcome !== "done" && c.outcome !== "running", by = c.by ?? c.held_by;
-	const icon = failed ? c.outcome === "unknown_outcome" ? "unknown" : "no" : safe !== undefined && c.value !== safe ? "away" : "safe";
+	const icon = failed ? c.outcome === "unknown_outcome" ? "unknown" : "no" : safe !== undefined && c.value !== safe
+		? "away" : "safe";
 	return <li><When at={c.time} /><span class="ic soft"><Icon n={icon} /></span><span>
 		<b>{say(c.value)}</b>{failed && `: ${outcome(c.outcome!)}`}{(c.times ?? 0) > 1 && ` × ${c.times}`}
-		<span class="small soft block">{by && <Who id={by} via={c.via} />} <bdi>{c.because}</bdi> <bdi>{c.says}</bdi></span></span></li>;
+		<span class="small soft block">{by && <Who id={by} via={c.via} />} <bdi>{c.because}</bdi> <bdi>
+			{c.says}</bdi></span></span></li>;
 }
 
 function Show({ q }: { q: Query }) {
 	const site = siteIn(q), point = q.get("p");
-	return site && point ? <div class="stack one live"><Why key={`${site.name} ${point}`} site={site} point={point} /></div> : null;
+	return site && point ? <div class="stack one live"><Why key={`${site.name} ${point}`} site={site}
+		point={point} /></div> : null;
 }
 
-export const why: View = { name: "why", title: () => t("why"), icon: "ask", scope: siteIn, back: q => href("site", { s: q.get("s") ?? "" }), Show };
+export const why: View = { name: "why", title: () => t("why"), icon: "ask", scope: siteIn, back: q => href("site",
+	{ s: q.get("s") ?? "" }), Show };

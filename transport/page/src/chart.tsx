@@ -109,7 +109,7 @@ export function Chart({ series, from, to, label }: { series: Series[]; from: num
 	return <div data-chart>
 		<Legend panels={panels} strips={strips} cursor={cursor} span={to - from} />
 		<div class="chart" ref={box} tabIndex={0} role="img" aria-label={label} aria-describedby={id} onPointerMove={point} onPointerDown={point} onKeyDown={key}>
-			{w > 0 && <svg viewBox={`0 0 ${w} ${height}`} height={height} aria-hidden="true">
+			{w > side + right && <svg viewBox={`0 0 ${w} ${height}`} height={height} aria-hidden="true">
 				<Hatch />
 				{useMemo(() => <>
 					{panels.map(p => <PanelOf p={p} x={x} w={w} />)}

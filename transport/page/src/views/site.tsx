@@ -62,6 +62,6 @@ function Display({ s, p }: { s: Site; p: Point }) {
 		toast(t("shown"));
 	};
 	return <li class="wrap" data-display={p.point}><label class="grow" for={"d-" + p.point}><Name of={short(p.point)} /><br /><span class="small soft"><bdi>{p.description}</bdi></span></label>
-		<span class="say2"><input id={"d-" + p.point} class="inner" value={text} autocomplete="off" maxLength={256} onInput={e => { text.value = e.currentTarget.value; }} />
+		<span class="say2"><input id={"d-" + p.point} class="in" value={text} autocomplete="off" maxLength={256} onInput={e => { text.value = e.currentTarget.value; }} />
 			<Button act={show} why={s.gone.value > 0} hook="show">{t("showText")}</Button></span></li>;
 }

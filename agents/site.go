@@ -70,6 +70,7 @@ type PointList struct {
 type Point struct {
 	Point       string       `json:"point"` // its address
 	Kind        device.Kind  `json:"kind"`
+	Name        string       `json:"name,omitzero"` // for people, where the owner gave one
 	Unit        string       `json:"unit,omitzero"` // a UCUM code
 	Description string       `json:"description,omitzero"`
 	Device      string       `json:"device,omitzero"` // the model

@@ -14,6 +14,7 @@ type WhyRequest struct {
 // Why answers OpWhy.
 type Why struct {
 	Reading               // the latest, without Detail
+	Title   string        `json:"name,omitzero"`        // of the point, for people
 	Output  *OutputDetail `json:"output,omitzero"`      // what it may do and is doing; nil of any other point, as all down to Changes
 	Name    string        `json:"holder_name,omitzero"` // of the holder, for people, where the site has one
 	Via     []string      `json:"via,omitzero"`         // the agents through which the holder asked, the nearest last

@@ -36,6 +36,7 @@ type Point struct {
 	Kind        Kind
 	Unit        string   // a UCUM code (Cel, %, Pa, lx, V, s, By); "" where there is none
 	Description string   // one short line, for people and models
+	Title       string   // a name for people, from the configuration; "" where there is none
 	Range       Range    // of a Level: its possible values, required; else the measuring range, optional
 	Safe        Value    // an output: the value that does no harm; the configuration may replace it
 	Values      []string // a State that is a text: all it can be

@@ -124,7 +124,7 @@ func (v *view) list() ([]agents.Point, error) {
 			continue
 		}
 		o := agents.Point{
-			Point: p.Address, Kind: p.Kind, Unit: p.Unit, Description: p.Description, Device: p.model, Values: p.Values,
+			Point: p.Address, Kind: p.Kind, Name: p.Title, Unit: p.Unit, Description: p.Description, Device: p.model, Values: p.Values,
 		}
 		r := p.Range
 		if p.Kind.Output() {

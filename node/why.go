@@ -35,7 +35,7 @@ func (n *Node) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest)
 		return out, err
 	}
 	defer c.End()
-	out = agents.Why{Reading: n.reading(v, r.Point), Output: v.detail(p, r.Point)}
+	out = agents.Why{Reading: n.reading(v, r.Point), Title: v.point(r.Point).Title, Output: v.detail(p, r.Point)}
 	for _, q := range v.points {
 		policy, err := v.Outputs.Policy(q.Address)
 		if err == nil && policy.Requires.Point == r.Point && v.reads(q.Address) {

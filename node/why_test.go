@@ -351,3 +351,21 @@ func TestRefusedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestTitles: a name that the owner gave a point is in its list and its explanation, for who sees the point.
+func TestTitles(t *testing.T) {
+	d := newDesk()
+	d.site.Devices[0].Description.Points[0].Title, d.site.Devices[0].Description.Points[1].Title = "Arm", "Hidden"
+	d.setSite()
+	d.SetAccess(&leaves{may: map[string][]string{"token:shy": {"read_points lever/arm", "list_points", "list_points lever/arm"}}})
+	for p, want := range map[agents.Principal]int{own: 3, shy: 1} {
+		list, err := d.Points(t.Context(), p, agents.SiteRequest{})
+		if err != nil || len(list.Points) != want || list.Points[0].Name != "Arm" {
+			t.Errorf("%s: %+v, %v", p.ID, list, err)
+		}
+		w, err := d.Why(t.Context(), p, agents.WhyRequest{Point: arm})
+		if err != nil || w.Title != "Arm" {
+			t.Errorf("%s: %+v, %v", p.ID, w, err)
+		}
+	}
+}

@@ -134,7 +134,7 @@ func (g *guarded) Points(ctx context.Context, p agents.Principal, r agents.SiteR
 	list.Points, list.Missed = append([]agents.Point(nil), list.Points...), missed(list.Missed)
 	for i := range list.Points {
 		if at := &list.Points[i]; elsewhere(at.Point) {
-			at.Description, at.Device, at.Limits = "", "", ""
+			at.Name, at.Description, at.Device, at.Limits = "", "", "", ""
 		}
 	}
 	return list, err
@@ -168,7 +168,7 @@ func (g *guarded) Why(ctx context.Context, p agents.Principal, r agents.WhyReque
 	g.value(r.Point, res.Value)
 	res.Name, res.Via = "", nil // as callers and other sites call themselves
 	if elsewhere(r.Point) {
-		res.Reading.Why, res.Refused, res.Needed, res.Used = "", "", nil, nil
+		res.Title, res.Reading.Why, res.Refused, res.Needed, res.Used = "", "", "", nil, nil
 		res.Output = nil
 	}
 	return res, own(err, r.Point)

@@ -45,7 +45,7 @@ func inputSchema(of reflect.Type, field string, names []string) ([]byte, error) 
 // does not pass on, because they are texts of a site's owner.
 var (
 	groupOnly = []string{"not_answered"}
-	siteOnly  = []string{"description"}
+	siteOnly  = []string{"description", "name"}
 )
 
 // outputOf returns the schema of an operation's results: those of a site or of a group. Those of

@@ -31,13 +31,21 @@ func (a *app) pointsCommand() *cobra.Command {
 	}
 }
 
+// described returns the name that the owner gave a point, and what it is.
+func (p point) described() string {
+	if p.Name == "" || p.Description == "" {
+		return p.Name + p.Description
+	}
+	return p.Name + ": " + p.Description
+}
+
 func (a *app) pointsTable(points []point) error {
 	if len(points) == 0 {
 		return a.say("this site has no points: its configuration names no devices")
 	}
 	var rows [][]string
 	for _, p := range points {
-		row := []string{p.Point, string(p.Kind), p.values(), "", "", p.limits(), p.Description}
+		row := []string{p.Point, string(p.Kind), p.values(), "", "", p.limits(), p.described()}
 		if p.output() {
 			row[3] = show(p.Safe, p.Unit)
 			if row[4] = "no limit"; p.MaxSeconds > 0 {

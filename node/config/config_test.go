@@ -260,9 +260,9 @@ devices:
 	}
 	// What the driver knows only once it is open is checked then, with the line.
 	opened := device.Description{Points: []device.Point{{Name: "fan", Kind: device.KindState}, {Name: "lamp", Kind: device.KindSwitch, Safe: device.Bool(false)}}}
-	const want = `a.yaml:6:7: p/fan: this is neither an output nor a measurement but a point of kind state, which takes no keys; remove it from points
+	const want = `a.yaml:6:14: p/fan: lease is not for a state, which takes name; remove it
     6 |       fan: { lease: 15m }
-      |       ^`
+      |              ^`
 	if _, err := d.Points(opened); err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"agentsite/device"
 )
@@ -18,9 +20,30 @@ type Points struct {
 
 // pointPart has the keys about a point, at a device or under points.
 type pointPart struct {
+	namePart
 	outputPart
 	measurementPart
 }
+
+// namePart has the key of any point, under points.
+type namePart struct {
+	Name title `json:"name,omitempty" jsonschema:"what people call the point, such as Pump of the north bed; at most 64 characters"`
+}
+
+// title is a name for people.
+type title string
+
+// UnmarshalText refuses what is empty, too long, or has a control character or one that changes the
+// direction of text.
+func (t *title) UnmarshalText(text []byte) error {
+	*t = title(text)
+	if n := utf8.RuneCount(text); n == 0 || n > 64 || !printable(string(text)) {
+		return errors.New("name takes 1 to 64 printable characters")
+	}
+	return nil
+}
+
+var nameKeys = keysOf(reflect.TypeFor[namePart]())
 
 var pointKeys = keysOf(reflect.TypeFor[pointPart]())
 
@@ -72,6 +95,8 @@ func (d Device) points(r *report, desc device.Description) Points {
 	all.Description.Points = slices.Clone(desc.Points)
 	for i, p := range desc.Points {
 		w, ok := parts[p.Name]
+		p.Title = string(w.Name)
+		all.Description.Points[i] = p
 		at := decoder{report: r, where: device.Address(d.Name, p.Name)}
 		switch {
 		case p.Kind.Output():
@@ -84,7 +109,7 @@ func (d Device) points(r *report, desc device.Description) Points {
 			}
 			all.Outputs = append(all.Outputs, o)
 			all.Description.Points[i] = o.Point
-		case ok:
+		case ok && p.Kind == device.KindMeasurement:
 			m := w.asMeasurement(at, p)
 			all.Measurements = append(all.Measurements, m)
 			all.Description.Points[i] = m.Point
@@ -113,8 +138,9 @@ type keySet struct {
 
 func keysFor(desc device.Description) []keySet {
 	all := []keySet{
-		{what: "output", keys: outputKeys, takes: device.Kind.Output},
-		{what: "measurement", keys: measurementKeys, takes: func(k device.Kind) bool { return k == device.KindMeasurement }},
+		{what: "output", keys: slices.Concat(nameKeys, outputKeys), takes: device.Kind.Output},
+		{what: "measurement", keys: slices.Concat(nameKeys, measurementKeys), takes: func(k device.Kind) bool { return k == device.KindMeasurement }},
+		{what: "point", keys: nameKeys, takes: func(k device.Kind) bool { return !k.Output() && k != device.KindMeasurement }},
 	}
 	for i := range all {
 		for _, p := range desc.Points {
@@ -135,12 +161,16 @@ func (d Device) assign(r *report, desc device.Description) map[string]pointConfi
 			d.put(r, parts, w, desc, sets)
 			continue
 		}
-		// Keys at the device are about its only output or its only measurement.
+		if e, ok := find(w.entries, "name"); ok && len(desc.Points) != 1 {
+			r.fail(e.at, d.Name, "name does not say which point it is for; write it under \"points:\"")
+			continue
+		}
+		// Keys at the device are about its only output or its only measurement, and a name about its only point.
 		for _, set := range sets {
 			part := w
 			part.entries = only(w.entries, set.keys...)
 			switch {
-			case len(part.entries) == 0:
+			case len(part.entries) == 0, len(set.points) == 0 && len(only(part.entries, nameKeys...)) == len(part.entries):
 			case len(set.points) != 1:
 				d.misplaced(r, part.entries[0], set)
 			default:
@@ -169,11 +199,6 @@ func (d Device) put(r *report, parts map[string]pointConfig, w pointConfig, desc
 		return
 	}
 	i := slices.IndexFunc(sets, func(s keySet) bool { return s.takes(p.Kind) })
-	if i < 0 {
-		r.fail(w.at, at, "this is neither an output nor a measurement but a point of kind %s, which takes no keys; "+
-			"remove it from points", p.Kind)
-		return
-	}
 	for _, e := range w.entries {
 		if !slices.Contains(sets[i].keys, e.key) {
 			r.fail(e.at, at, "%s is not for a %s, which takes %s; remove it", e.key, p.Kind, strings.Join(sets[i].keys, ", "))

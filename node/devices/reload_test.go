@@ -60,7 +60,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		r.says(t, "read_points", readAll, "Point:lamp/on Value:on", "Point:fan/on Value:off", "Point:pump/on Value:off", "Point:soil/t Value:2 Unit:K")
-		r.says(t, "list_points", `{}`, "Point:pump/on Kind:switch Unit: Description: Device:a relay Min:<nil> Max:<nil> Values:[] Safe:off MaxSeconds:60")
+		r.says(t, "list_points", `{}`, "Point:pump/on Kind:switch Name: Unit: Description: Device:a relay Min:<nil> Max:<nil> Values:[] Safe:off MaxSeconds:60")
 		r.says(t, "switch_output", pumpOn, "invalid", "1m")
 		r.says(t, "switch_output", `{"output":"pump/on","on":true}`, "unsafe", "rests at safe")
 		time.Sleep(guard.DefaultRest)

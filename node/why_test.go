@@ -357,7 +357,7 @@ func TestTitles(t *testing.T) {
 	d := newDesk()
 	d.site.Devices[0].Description.Points[0].Title, d.site.Devices[0].Description.Points[1].Title = "Arm", "Hidden"
 	d.setSite()
-	d.SetAccess(&leaves{may: map[string][]string{"token:shy": {"read_points lever/arm", "list_points", "list_points lever/arm"}}})
+	d.access = &leaves{may: map[string][]string{"token:shy": {"read_points lever/arm", "list_points", "list_points lever/arm"}}}
 	for p, want := range map[agents.Principal]int{own: 3, shy: 1} {
 		list, err := d.Points(t.Context(), p, agents.SiteRequest{})
 		if err != nil || len(list.Points) != want || list.Points[0].Name != "Arm" {

@@ -230,8 +230,10 @@ function stamp(at: number, span: number): string {
 
 function Legend({ panels, strips, cursor, span }: { panels: Panel[]; strips: Strip[]; cursor: ReadonlySignal<number | undefined>; span: number }) {
 	const when = cursor.value;
+	// A step is a mean, and ends before what the point has now.
+	const newest = Math.max(...panels.flatMap(p => p.series.map(s => s.slots.findLast(r => r.step)?.at ?? -Infinity)));
 	return <div class="legend">
-		<b class="nw">{when === undefined ? t("lastStep") : stamp(when, span)}</b>
+		<b class="nw">{when === undefined && newest < 0 ? t("lastStep") : stamp(when ?? newest, span)}</b>
 		{at(panels, strips, when).map(v => <span>
 			{v.color && <svg viewBox="0 0 26 10" aria-hidden="true"><path d="M0 5h26" stroke={v.color} stroke-width="2" stroke-dasharray={v.dash || undefined} /></svg>}
 			<bdi>{v.name}</bdi> <b>{v.text}</b>{v.more && <span class="soft small">{v.more}</span>}</span>)}

@@ -13,7 +13,8 @@ export const viewsEn = {
 	"nav.access": "Access",
 	"nav.board": "Board", 
 
-	"who.site": "the site", "who.you": "you", "who.local": "this computer", "who.rule": "the rule {name}",
+	"who.site": "the site", "who.you": "you", "who.local": "somebody at the site’s machine",
+	"who.token": "a program on the site’s machine", "who.rule": "the rule {name}",
 	"who.for": "for {who}",
 
 	"call.move": "A move", "call.release": "back to safe", "call.stop": "Emergency stop", "call.ask": "asks {agent}:",
@@ -31,10 +32,10 @@ export const viewsEn = {
 	"waiting.title": "Waiting for you", "waiting.now": "Now", "waiting.asks": "asks:", "waiting.left": "left to answer",
 	"waiting.less": "Only {time} of this can run now.", "waiting.holds": "It would run for {time}.",
 	"waiting.draft": "A draft waits:", "waiting.draft.nothing": "does nothing until you accept it",
-	"waiting.rest": "What needs your word is shown here as it comes.", "waiting.answered": "Answered",
+	"waiting.rest": "What needs your approval is shown here as it comes.", "waiting.answered": "Answered",
 	"waiting.allowed": "Allowed", "waiting.denied": "Denied",
 
-	"tasks.live": "Under way", "tasks.past": "Ended", "tasks.none": "No task is known.",
+	"tasks.live": "Under way", "tasks.past": "Ended", "tasks.none": "No tasks yet.",
 	"tasks.past.note": "Ended tasks are kept for 7 days. You see your own; an owner sees all.",
 	"tasks.asks": "asks:", "tasks.asker": "asked by", "tasks.answer": "Answer", "tasks.cancel": "Cancel the task",
 	"tasks.runs": "runs",
@@ -93,10 +94,10 @@ export const viewsEn = {
 		"The site verifies its chain at each look. The page cannot: the entries come without the bytes that "
 		+ "are hashed. This browser notes the number and hash of the last entry, and compares.",
 
-	"why.holds": "holds it", "why.since": "for {time}", "why.nobody": "Nobody holds it. It is at its safe value.",
+	"why.since": "for {time}", "why.nobody": "Nobody holds it. It is at its safe value.",
 	"why.going": "It is on its way to {value}.", "why.returned": "It went back because", "why.needs": "It needs",
 	"why.refused": "It cannot be {value} now:", "why.can": "It can be {value} now.", "why.safe": "Safe",
-	"why.max": "At once at most",
+	"why.max": "Longest at a time",
 	"why.max.none": "no limit", "why.limits": "Limits", "why.confirm": "Asks",
 	"why.confirm.owner": "an owner, each time",
 	"why.used": "Used by", "why.required": "Has to be right for",
@@ -138,7 +139,8 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"nav.journal": "Protokoll", "nav.access": "Zugang",
 	"nav.board": "Platine", 
 
-	"who.site": "die Anlage", "who.you": "du", "who.local": "dieser Rechner", "who.rule": "die Regel {name}",
+	"who.site": "die Anlage", "who.you": "du", "who.local": "jemand am Gerät der Anlage",
+	"who.token": "ein Programm auf dem Gerät der Anlage", "who.rule": "die Regel {name}",
 	"who.for": "Auftrag: {who}",
 
 	"call.move": "Eine Bewegung", "call.release": "in sichere Stellung", "call.stop": "Stopp",
@@ -158,10 +160,10 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"waiting.left": "Zeit zu antworten",
 	"waiting.less": "Davon gehen jetzt nur {time}.", "waiting.holds": "Das würde {time} laufen.",
 	"waiting.draft": "Ein Entwurf wartet:", "waiting.draft.nothing": "tut nichts, bis du ihn annimmst",
-	"waiting.rest": "Was dein Wort braucht, steht hier, sobald es kommt.", "waiting.answered": "Beantwortet",
+	"waiting.rest": "Was deine Erlaubnis braucht, steht hier, sobald es kommt.", "waiting.answered": "Beantwortet",
 	"waiting.allowed": "Erlaubt", "waiting.denied": "Abgelehnt",
 
-	"tasks.live": "Im Gang", "tasks.past": "Beendet", "tasks.none": "Kein Auftrag bekannt.",
+	"tasks.live": "Im Gang", "tasks.past": "Beendet", "tasks.none": "Noch keine Aufträge.",
 	"tasks.past.note": "Beendete Aufträge bleiben 7 Tage. Du siehst deine eigenen; wem die Anlage gehört, sieht alle.",
 	"tasks.asks": "fragt:", "tasks.asker": "erbeten von", "tasks.answer": "Antworten",
 	"tasks.cancel": "Auftrag abbrechen", "tasks.runs": "läuft",
@@ -224,9 +226,9 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 		+ "Bytes, aus denen der Hash entsteht. Dieser Browser merkt sich Nummer und Hash des letzten Eintrags "
 		+ "und vergleicht.",
 
-	"why.holds": "hält ihn", "why.since": "seit {time}", "why.nobody": "Niemand hält ihn. Er ist in sicherer Stellung.",
-	"why.going": "Unterwegs nach {value}.", "why.returned": "Zurückgegangen, weil", "why.needs": "Braucht",
-	"why.refused": "Kann jetzt nicht {value} werden:", "why.can": "Kann jetzt {value} werden.", "why.safe": "Sicher",
+	"why.since": "seit {time}", "why.nobody": "Niemand hält ihn. Er ist in sicherer Stellung.",
+	"why.going": "Unterwegs nach {value}.", "why.returned": "Zurückgegangen:", "why.needs": "Braucht",
+	"why.refused": "Jetzt nicht möglich: {value}.", "why.can": "Jetzt möglich: {value}.", "why.safe": "Sicher",
 	"why.max": "Am Stück höchstens",
 	"why.max.none": "ohne Grenze", "why.limits": "Grenzen", "why.confirm": "Fragt",
 	"why.confirm.owner": "jedes Mal, wem die Anlage gehört",

@@ -47,13 +47,20 @@ function Row({ site, of, now, done }: { site: Site; of: Granted; now: string; do
 		</div></Note>}<Acts site={site} about={of.id} /></div>}</li>;
 }
 
+/** The browser and the system in what a browser calls itself; all of that where neither is known. */
+function browser(of: string): string {
+	const first = (...some: string[]) => some.find(x => of.includes(x));
+	return [first("Edg", "OPR", "Firefox", "Chrome", "Safari"), first("Android", "iPhone", "iPad", "Windows", "Mac OS",
+		"Linux")].filter(x => x).join(", ") || of;
+}
+
 /** The windows of this page that are signed in, wherever they are. */
 function Windows() {
 	const { value, again } = useAsk(windows, [], 15);
 	return !value?.length ? null : <Section title={t("access.windows")} n={value.length}><ul class="list">
 		{value.map(w => <li key={w.session} class="top">
-		<div class="grow"><h3>{t(w.own ? "access.own" : "access.window")}</h3><p class="small"><bdi class="did">
-			{w.browser}</bdi></p>
+		<div class="grow"><h3>{t(w.own ? "access.own" : "access.window")}</h3><p class="small"><bdi class="did" title={w.browser}>
+			{browser(w.browser)}</bdi></p>
 			<p class="small soft">{t("access.idle", { time: age(w.idle_seconds), age: age(w.age_seconds) })}</p></div>
 		<Button act={async () => { await signOut(w.session); again(); }}>
 			{t("access.out")}</Button></li>)}</ul></Section>;

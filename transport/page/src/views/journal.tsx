@@ -6,7 +6,7 @@ import type { Site } from "../site";
 import { Button, Choice, Icon, Loading, Note, State } from "../ui";
 import type { Query, View } from "../views";
 import { lang, t } from "../words";
-import { Call, Exactly, Failed, ForOwner, siteIn, useOwner, When, Which, Who, type Answer, type Called } from "./parts";
+import { Call, Exactly, Failed, ForOwner, siteIn, useOwner, When, Which, Who, who as nameOf, type Answer, type Called } from "./parts";
 import { outcome } from "./tasks";
 import { Why } from "./why";
 
@@ -134,7 +134,7 @@ function Entries({ site, did, q }: { site: Site; did: string; q: Query }) {
 				<label class="field inline"><span class="small soft">{t("journal.who")}</span><select value={who}
 					onChange={e => setWho(e.currentTarget.value)}>
 					<option value="">{t("journal.any")}</option>{people.concat(who && !people.includes(who) ? who
-						: []).map(w => <option key={w} value={w}>{w}</option>)}</select></label></div>
+						: []).map(w => <option key={w} value={w}>{nameOf(w)}</option>)}</select></label></div>
 			{!value ? !page.fault && <Loading name={site.name} /> : list.length === 0 ? <p class="soft">
 				{t("journal.empty")}</p>
 				: <ul class="list">{list.flatMap((e, n) => [

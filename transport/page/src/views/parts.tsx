@@ -157,9 +157,10 @@ export function Who({ id, via }: { id?: string; via?: string[] }) {
 export function who(id?: string): string {
 	const [kind, rest] = (id ?? "").split(/:(.*)/s);
 	if (!id || id === "site") return t("who.site");
-	if (id === "local" || id === "token") return t("who.local");
+	if (id === you.value) return t("who.you");
+	if (id === "local" || id === "token") return t(`who.${id}`);
 	if (kind === "token") return rest!.replace(/\.[0-9a-f]{8}$/, "");
-	if (id.startsWith("did:key:")) return id === you.value ? t("who.you") : "…" + id.slice(-8);
+	if (id.startsWith("did:key:")) return "…" + id.slice(-8);
 	return kind === "rule" ? t("who.rule", { name: rest! }) : rest || id;
 }
 

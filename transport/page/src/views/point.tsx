@@ -11,6 +11,8 @@ import { go, href } from "../route";
 import { now, siteOf, type Point, type Site } from "../site";
 import { Age, Button, Choice, deviceOf, Icon, Loading, Name, named, Note, panel, Quality, quantity, says, Section, short, Value, worded } from "../ui";
 import { dayTime, length, t, T } from "../words";
+import { Who } from "./parts";
+import { outcome } from "./tasks";
 
 export const point: View = {
 	name: "point", icon: "site", title: q => named(short(q.get("p") ?? "")), scope: q => siteOf(q.get("s")), back: q => href("site", { s: q.get("s") ?? "" }), Show,
@@ -140,11 +142,11 @@ function From({ s, p }: { s: Site; p: Point }) {
 			{p.min !== undefined && <><dt>{t("range")}</dt><dd>{worded(p.min)} – {worded(p.max, p.unit)}</dd></>}
 			{p.max_seconds !== undefined && <><dt>{t("atOnce")}</dt><dd>{length(p.max_seconds)}</dd></>}
 			{p.limits && <><dt>{t("limits")}</dt><dd><bdi>{p.limits}</bdi></dd></>}
-			{used.length > 0 && <><dt>{t("usedBy")}</dt><dd>{used.map((u, i) => <>{i > 0 && ", "}<bdi>{u}</bdi></>)}</dd></>}
+			{used.length > 0 && <><dt>{t("usedBy")}</dt><dd>{used.map((u, i) => <>{i > 0 && ", "}<Who id={u} /></>)}</dd></>}
 		</dl></Section>
 		{p.safe !== undefined && !!why?.changes?.length && <Section title={t("lastChanges")}><ul class="list">{why.changes.map(c => <li class="top"><span class="small soft nw">{dayTime(new Date(c.time))}</span>
 			<div class="grow">{worded(c.value, p.unit)}<br /><span class="small soft">{c.by ?? c.held_by ? <Holder of={c.by ?? c.held_by} /> : <bdi>{c.because}</bdi>}{c.says && <> · <bdi>{c.says}</bdi></>}</span></div>
-			{c.outcome && c.outcome !== "done" && <span class="small"><bdi>{c.outcome}</bdi></span>}</li>)}</ul></Section>}
+			{c.outcome && c.outcome !== "done" && <span class="small"><bdi>{outcome(c.outcome)}</bdi></span>}</li>)}</ul></Section>}
 	</div>;
 }
 

@@ -113,12 +113,12 @@ function OfSite({ site }: { site: Site }) {
 		{ signal }), [site], 4);
 	if (!value) return !fault ? <Loading name={site.name} /> : fault.kind === "denied" || fault.kind === "invalid"
 		|| fault.kind === "missing"
-		? <p class="soft">{t("agent.none")} <bdi>{site.name}</bdi></p> : <Failed of={fault} again={again} />;
+		? <p class="soft"><bdi>{site.name}</bdi>: {t("agent.none")}</p> : <Failed of={fault} again={again} />;
 	const list = value.tasks ?? [], live = list.filter(k => !ended(k)), past = list.filter(ended);
 	return <>{[live, past].map((some, n) => some.length > 0 && <Section key={n} title={t(n ? "tasks.past"
 		: "tasks.live")} n={some.length} end={<bdi class="small soft">{site.name}</bdi>}>
 		<ul class="list">{some.map(k => <Row key={k.id} site={site} of={k} again={again} />)}</ul></Section>)}
-	{!list.length && <p class="soft">{t("tasks.none")} <bdi>{site.name}</bdi></p>}</>;
+	{!list.length && <p class="soft"><bdi>{site.name}</bdi>: {t("tasks.none")}</p>}</>;
 }
 
 const Show = () => <div class="stack live"><Each Show={OfSite} /><p class="small soft">{t("tasks.past.note")}</p></div>;

@@ -34,8 +34,8 @@ export function Why({ site, point }: { site: Site; point: string }) {
 	const o = w.output, held = !!o?.held_by, say = (v: Scalar) => worded(v, w.unit);
 	return <section class="sec why" data-why={point}><h2>{t("why")} <PointName of={point} /> {say(w.value)}</h2>
 		<div class="card">
-		{o && <p class="big">{held ? <><b><Who id={o.held_by} via={w.via} /></b> {t("why.holds")}
-			{w.held_seconds !== undefined && " " + t("why.since", { time: length(w.held_seconds) })}.</>
+		{o && <p class="big">{held ? <><b><Who id={o.held_by} via={w.via} /></b>
+			{w.held_seconds !== undefined && ", " + t("why.since", { time: length(w.held_seconds) })}</>
 				: t("why.nobody")}</p>}
 		{held && <Held site={site} output={point} />}
 		{w.why && <p><bdi>{w.why}</bdi></p>}

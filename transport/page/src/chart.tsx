@@ -8,7 +8,7 @@ import { named, quantity, short, worded } from "./ui";
 import { lang, length, number, t, timeOf } from "./words";
 
 /** One point of a chart. safe and range are those of an output, whose strip shows when it was away, and how far. */
-export interface Series { point: string; unit?: string; past: Past; safe?: Scalar; range?: number }
+export interface Series { point: string; name?: string; unit?: string; past: Past; safe?: Scalar; range?: number }
 
 interface Slot { at: number; step?: Step }
 
@@ -174,7 +174,7 @@ function layout(series: Series[], from: number, to: number): { panels: Panel[]; 
 	return { panels, strips, height: top + 16 };
 }
 
-const nameOf = (s: Series) => named(short(s.point));
+const nameOf = (s: Series) => s.name ?? named(short(s.point));
 
 function PanelOf({ p, x, w }: { p: Panel; x: (at: number) => number; w: number }) {
 	const y = (v: number) => p.top + p.height - p.height * (v - p.low) / (p.high - p.low);

@@ -7,7 +7,7 @@ import { Fault } from "./rpc";
 import { href } from "./route";
 import { you } from "./session";
 import { ageOf, left, move, release, type Aged, type Point, type Reading, type Scalar, type Site } from "./site";
-import { Age, Button, Choice, Countdown, Hold, type IconName, Lease, Note, panel, sentence, short, named, State, toast, type Tone, Value, worded } from "./ui";
+import { Age, Button, Choice, Countdown, Hold, type IconName, Lease, Note, panel, sentence, State, toast, type Tone, Value, worded } from "./ui";
 import { views } from "./views";
 import { clock, length, t, T } from "./words";
 
@@ -55,7 +55,6 @@ export function Holder({ of, value }: { of?: string; value?: Scalar }): Componen
 	return <bdi>{name || of}</bdi>;
 }
 
-const title = (p: Point) => named(short(p.point));
 const verb = (p: Point) => p.kind === "switch" ? t(p.safe === true ? "turnOff" : "turnOn") : t("set");
 
 /** Lengths to choose from, the longest at most max. */
@@ -96,7 +95,7 @@ export function OutputCard({ s, p }: { s: Site; p: Point }) {
 	const apart = r && (kind === "wait" || kind === "moving" || kind === "bad" && !!o.set && o.set.value !== o.measured?.value);
 	const safeText = worded(p.safe, p.unit);
 	return <article class={"card " + edge} aria-labelledby={id} data-output={p.point} data-kind={kind}>
-		<div class="head"><h3 id={id}><a class="plain" href={href("point", { s: s.name, p: p.point })}><bdi>{title(p)}</bdi></a></h3>
+		<div class="head"><h3 id={id}><a class="plain" href={href("point", { s: s.name, p: p.point })}><bdi>{s.title(p.point)}</bdi></a></h3>
 			<span class="r"><State tone={tone} icon={icon}>{t(word)}</State></span></div>
 		<div class="head"><span class="val"><Value v={kind === "unknown" ? undefined : r?.value} unit={p.unit} /></span>
 			{r && kind !== "unknown" && !apart && <span class="small soft">{o.measured && <>{t("setAndMeasured")}, </>}<T k="forAge" age={<Age at={r.at} />} /></span>}</div>
@@ -118,14 +117,14 @@ function Told({ a, r, unit }: { a: Aged; r: Reading; unit?: string }) {
 /** What ends it: the bar that drains, or without contact the time of day when that was to end. */
 export function End({ s, r, of, to, who }: { s: Site; r: Reading; of: string; to: string; who?: ComponentChild }) {
 	const seconds = r.output?.seconds_left ?? 0;
-	if (!s.gone.value) return <Lease of={s.name + "\n" + of} r={r} to={to} who={who} />;
+	if (!s.gone.value) return <Lease of={s.name + "\n" + of} name={s.title(of)} r={r} to={to} who={who} />;
 	const at = new Date(performance.timeOrigin + r.came + 1000 * seconds);
 	return <p class="small lease">{t("endsAt", { to, time: at.toLocaleTimeString(document.documentElement.lang, { hour12: false }) })}</p>;
 }
 
 export const backToSafe = (s: Site, p: Point) => async () => {
 	await release(s, p);
-	toast(t("sentSafe", { name: title(p) }));
+	toast(t("sentSafe", { name: s.title(p.point) }));
 };
 
 function AwayButtons({ s, p, r, kind }: { s: Site; p: Point; r?: Reading; kind: Kind }) {
@@ -135,7 +134,7 @@ function AwayButtons({ s, p, r, kind }: { s: Site; p: Point; r?: Reading; kind: 
 		<div class="btns fill">
 			{kind === "unknown" && <Button why act={() => {}} describedby={id} hook="move">{verb(p)}</Button>}
 			<Button class={kind === "unknown" ? "" : "pri"} act={backToSafe(s, p)} hook="safe">{t(kind === "unknown" ? "safeAnyway" : "backToSafe")}</Button>
-			{longer && <Button why={s.gone.value > 0} act={() => panel({ title: <T k="longerAsk" name={<bdi>{title(p)}</bdi>} />, no: t("leaveIt"), body: <Longer s={s} p={p} /> })} hook="longer">{t("longer")}</Button>}
+			{longer && <Button why={s.gone.value > 0} act={() => panel({ title: <T k="longerAsk" name={<bdi>{s.title(p.point)}</bdi>} />, no: t("leaveIt"), body: <Longer s={s} p={p} /> })} hook="longer">{t("longer")}</Button>}
 			{!longer && kind === "held" && why && <a class="btn" href={href("why", { s: s.name, p: p.point })}>{t("why")}</a>}
 		</div>
 		{kind === "unknown" && <p class="small soft" id={id}>{t("unknownMore")}</p>}
@@ -151,7 +150,7 @@ function Longer({ s, p }: { s: Site; p: Point }) {
 	const renew = (to: number) => async () => {
 		panel(undefined);
 		await move(s, p, value, to);
-		toast(t("longerDone", { name: title(p), time: length(to) }));
+		toast(t("longerDone", { name: s.title(p.point), time: length(to) }));
 	};
 	if (!w) return <p>{t("asking")}</p>;
 	if (w.refused || more < 1) return <Note icon="no">{w.refused ? sentence(w.refused) : t("longerNo")}</Note>;
@@ -188,9 +187,9 @@ function SafeButtons({ s, p, r, kind, refused }: { s: Site; p: Point; r: Reading
 		const a = await move(s, p, value, seconds.value);
 		if (a.type === "input_required") return panel({ title: t("waitsForOwner"), body: <><p>{t("waitsForOwnerMore")}</p><pre>{String(a.meta["agentsite/approval"] ?? "")}</pre></> });
 		panel(undefined);
-		toast(t("sent", { name: title(p), value: worded(value, p.unit), time: length(a.value?.seconds_left ?? seconds.value), safe: worded(p.safe, p.unit) }));
+		toast(t("sent", { name: s.title(p.point), value: worded(value, p.unit), time: length(a.value?.seconds_left ?? seconds.value), safe: worded(p.safe, p.unit) }));
 	};
-	const words = { value: worded(value, p.unit), time: length(seconds.value), safe: worded(p.safe, p.unit), name: title(p) };
+	const words = { value: worded(value, p.unit), time: length(seconds.value), safe: worded(p.safe, p.unit), name: s.title(p.point) };
 	return <>
 		{reason ? <p id={id} data-reason>{reason}</p> : about ? <p id={id} data-about>{about}</p> : null}
 		{!notYours && kind !== "stopped" && !gone && <>
@@ -204,7 +203,7 @@ function SafeButtons({ s, p, r, kind, refused }: { s: Site; p: Point; r: Reading
 				: p.confirm ? <Button act={act} describedby={id} hook="move" icon="hand">{t("askTo", { what: verb(p) })}</Button>
 				: <Hold act={act} describedby={about ? id : undefined} hook="move" ask={{ title: t("moveAsk", words), more: t("moveAskMore", words), yes: verb(p) }}>
 					{t(p.kind === "switch" ? p.safe === true ? "holdOff" : "holdOn" : "holdSet")}</Hold>}
-			{others.map(x => <Button act={backToSafe(s, x)} hook="other">{t("otherSafe", { name: title(x) })}</Button>)}
+			{others.map(x => <Button act={backToSafe(s, x)} hook="other">{t("otherSafe", { name: s.title(x.point) })}</Button>)}
 		</div>
 	</>;
 }
@@ -215,7 +214,7 @@ export function OutputRow({ s, p }: { s: Site; p: Point }) {
 	const sub = kind === "safe" ? p.confirm ? t("asksEachTime") : "" : kind === "no" ? r?.output?.needs : t(word);
 	return <li class="p1"><button type="button" class="line" data-output={p.point} data-kind={kind}
 		onClick={() => panel({ title: <bdi>{s.name}</bdi>, bare: true, body: <OutputCard s={s} p={p} /> })}>
-		<span class="grow"><bdi>{title(p)}</bdi>{sub && <><br /><span class="small soft"><bdi>{sub}</bdi></span></>}</span>
+		<span class="grow"><bdi>{s.title(p.point)}</bdi>{sub && <><br /><span class="small soft"><bdi>{sub}</bdi></span></>}</span>
 		<State tone={tone} icon={icon}>{kind === "unknown" ? t("unknown") : worded(r?.value, p.unit)}</State></button></li>;
 }
 

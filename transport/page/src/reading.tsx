@@ -6,7 +6,7 @@ import { Spark } from "./chart";
 import { past } from "./history";
 import { href } from "./route";
 import { isOutput, type Point, type Reading, type Scalar, type Site } from "./site";
-import { Age, Name, named, Quality, quantity, short, worded } from "./ui";
+import { Age, Name, Quality, quantity, short, worded } from "./ui";
 import { t, T } from "./words";
 
 /** Points whose values can be read. */
@@ -61,7 +61,7 @@ export const shown = (r: Reading | undefined): Scalar => r?.quality === "good" |
 
 /** A few readings side by side. */
 export function Trio({ s, of, spark = true }: { s: Site; of: Point[]; spark?: boolean }) {
-	return <div class="trio">{of.map(p => <div key={p.point}><span class="l"><bdi>{named(short(p.point))}</bdi></span>
+	return <div class="trio">{of.map(p => <div key={p.point}><span class="l"><bdi>{s.title(p.point)}</bdi></span>
 		<span class="v"><Num s={s} p={p} small /></span>{spark && measured(p) && <Day s={s} p={p} />}</div>)}</div>;
 }
 

@@ -31,6 +31,17 @@ export interface Status {
 	devices?: { device: string; model?: string; faults?: string[] }[];
 }
 
+/** The name for people of a name for programs: soil_moisture is Soil moisture. */
+export function named(of: string): string {
+	const s = of.replaceAll("_", " ").trim();
+	return s ? s[0]!.toUpperCase() + s.slice(1) : "–";
+}
+
+/** The name of a point without its device. */
+export const short = (address: string) => address.slice(address.lastIndexOf("/") + 1);
+/** The device of a point. */
+export const deviceOf = (address: string) => address.slice(0, Math.max(0, address.lastIndexOf("/")));
+
 /** performance.now(), each second while the page is visible. */
 export const now = signal(performance.now());
 
@@ -76,6 +87,14 @@ export class Site {
 
 	point(address: string): Point | undefined {
 		return this.pointsNow.value.find(p => p.point === address);
+	}
+
+	/** The name of a point for people: its device's where it is the only point of that, and both where
+	 *  another point has the same. */
+	title(address: string): string {
+		const device = deviceOf(address), name = short(address), others = this.pointsNow.value.filter(p => p.point !== address);
+		return named(device && !others.some(p => deviceOf(p.point) === device) ? device
+			: others.some(p => short(p.point) === name) ? `${device} ${name}` : name);
 	}
 
 	/** All that is known of values, as a snapshot that apply takes. */

@@ -5,27 +5,17 @@ import type { ComponentChild, ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { Icon, type IconName } from "./icons";
 import { Fault } from "./rpc";
-import { left, now, type Point, type Reading, type Scalar } from "./site";
+import { left, named, now, type Point, type Reading, type Scalar } from "./site";
 import { age, clock, has, number, t, T } from "./words";
 
 export { Icon, type IconName } from "./icons";
+export { deviceOf, named, short } from "./site";
 
 /** The tones of what is said: safe has no colour. */
 export type Tone = "safe" | "away" | "bad" | "unk" | "ok" | "acc" | "";
 
 /** A name that somebody gave: isolated, so that its direction ends with it. */
 export const Name = ({ of }: { of: string }) => <bdi>{named(of)}</bdi>;
-
-/** The name for people of a name for programs: soil_moisture is Soil moisture. */
-export function named(of: string): string {
-	const s = of.replaceAll("_", " ").trim();
-	return s ? s[0]!.toUpperCase() + s.slice(1) : "–";
-}
-
-/** The name of a point without its device. */
-export const short = (address: string) => address.slice(address.lastIndexOf("/") + 1);
-/** The device of a point. */
-export const deviceOf = (address: string) => address.slice(0, Math.max(0, address.lastIndexOf("/")));
 
 /** A state: shape and word, and a colour besides. */
 export const State = ({ tone, icon, children }: { tone: Tone; icon: IconName; children: ComponentChildren }) =>
@@ -112,7 +102,7 @@ export function Countdown({ seconds, came }: { seconds: number; came: number }) 
 const totals = new Map<string, { state?: number; came: number; total: number }>();
 
 /** The lease of an output as a bar that drains: what is left, then where it goes by itself. */
-export function Lease({ of, r, to, who, total }: { of: string; r: Reading; to: string; who?: ComponentChild; total?: number }) {
+export function Lease({ of, name, r, to, who, total }: { of: string; name: string; r: Reading; to: string; who?: ComponentChild; total?: number }) {
 	const seconds = r.output?.seconds_left ?? 0;
 	// The whole length is the longest that was seen of this lease.
 	const known = totals.get(of);
@@ -122,7 +112,7 @@ export function Lease({ of, r, to, who, total }: { of: string; r: Reading; to: s
 	const last = useRef(0);
 	useSignalEffect(() => {
 		const s = left(r.output?.seconds_left, r.came) ?? 0;
-		if ([60, 10].some(at => last.current > at && s <= at)) spoken.value = `${named(short(of))}: ${clock(s)} ${t("leftThen", { to })}`;
+		if ([60, 10].some(at => last.current > at && s <= at)) spoken.value = `${name}: ${clock(s)} ${t("leftThen", { to })}`;
 		last.current = s;
 	});
 	return <div class="lease" data-lease={of}>

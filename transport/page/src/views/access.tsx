@@ -59,8 +59,8 @@ function Windows() {
 	const { value, again } = useAsk(windows, [], 15);
 	return !value?.length ? null : <Section title={t("access.windows")} n={value.length}><ul class="list">
 		{value.map(w => <li key={w.session} class="top">
-		<div class="grow"><h3>{t(w.own ? "access.own" : "access.window")}</h3><p class="small"><bdi class="did" title={w.browser}>
-			{browser(w.browser)}</bdi></p>
+		<div class="grow"><h3>{t(w.own ? "access.own" : "access.window")}</h3><p class="small"><bdi
+			title={w.browser}>{browser(w.browser)}</bdi></p>
 			<p class="small soft">{t("access.idle", { time: age(w.idle_seconds), age: age(w.age_seconds) })}</p></div>
 		<Button act={async () => { await signOut(w.session); again(); }}>
 			{t("access.out")}</Button></li>)}</ul></Section>;

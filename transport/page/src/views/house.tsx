@@ -7,7 +7,7 @@ import { backToSafe, End, Holder } from "../output";
 import { main, Trio } from "../reading";
 import { href } from "../route";
 import { now, sites, type Approval, type Point, type Site } from "../site";
-import { Age, Button, Icon, Loading, Name, named, Quality, Section, short, State, worded } from "../ui";
+import { Age, Button, Icon, Loading, Name, named, Quality, Section, State, worded } from "../ui";
 import { age, clock, t, T } from "../words";
 
 export const house: View = { name: "house", icon: "house", title: () => t("house"), nav: () => t("house"), Show };
@@ -42,9 +42,9 @@ function AwayRow({ s, p, many }: { s: Site; p: Point; many: boolean }) {
 	const r = s.value(p.point).value;
 	if (!r) return null;
 	return <li class="aw" data-away={p.point}>
-		<h3><a href={href("point", { s: s.name, p: p.point })}><Name of={short(p.point)} /> {worded(r.value, p.unit)}
+		<h3><a href={href("point", { s: s.name, p: p.point })}><bdi>{s.title(p.point)}</bdi> {worded(r.value, p.unit)}
 			<br /><span class="small soft"><bdi>{many ? s.name : named(p.point.split("/")[0]!)}</bdi></span></a></h3>
-		<Button class="ask" act={backToSafe(s, p)} hook="safe" label={named(short(p.point)) + ": " + t("backToSafe")}>{t("backToSafe")}</Button>
+		<Button class="ask" act={backToSafe(s, p)} hook="safe" label={s.title(p.point) + ": " + t("backToSafe")}>{t("backToSafe")}</Button>
 		{r.output?.seconds_left !== undefined && <End s={s} r={r} of={p.point} to={worded(p.safe, p.unit)} who={<Holder of={r.output.held_by} value={r.value} />} />}
 	</li>;
 }
@@ -52,15 +52,15 @@ function AwayRow({ s, p, many }: { s: Site; p: Point; many: boolean }) {
 function WaitRow({ s, a }: { s: Site; a: Approval }) {
 	const to = views.some(v => v.name === "waiting") ? href("waiting") : href("site", { s: s.name });
 	const left = Math.max(0, a.seconds_left - (now.value - a.came) / 1000);
-	return <li class="p1"><a class="line" href={to}><span class="grow"><T k="asksFor" who={<b><Holder of={a.caller} value={undefined} /></b>} what={<bdi>{wanted(a)}</bdi>} />
+	return <li class="p1"><a class="line" href={to}><span class="grow"><T k="asksFor" who={<b><Holder of={a.caller} value={undefined} /></b>} what={<bdi>{wanted(s, a)}</bdi>} />
 		<br /><span class="small soft"><bdi>{s.name}</bdi> · {t("leftToAnswer", { time: clock(left) })}</span></span></a></li>;
 }
 
 /** What a call asks for, as its arguments say it. */
-function wanted(a: Approval): string {
+function wanted(s: Site, a: Approval): string {
 	try {
 		const x = JSON.parse(a.arguments), what = x.output ?? x.display ?? x.camera ?? "";
-		return [named(short(String(what))), x.on !== undefined ? worded(!!x.on) : x.value !== undefined ? worded(x.value) : x.text, x.for_seconds ? age(x.for_seconds) : ""]
+		return [s.title(String(what)), x.on !== undefined ? worded(!!x.on) : x.value !== undefined ? worded(x.value) : x.text, x.for_seconds ? age(x.for_seconds) : ""]
 			.filter(y => y !== undefined && y !== "").join(" ");
 	} catch {
 		return a.tool;
@@ -78,7 +78,7 @@ function Gone({ s }: { s: Site }) {
 
 function Ill({ s, p }: { s: Site; p: Point }) {
 	const r = s.value(p.point).value;
-	return <li class="p1"><a class="line" href={href("point", { s: s.name, p: p.point })}><span class="grow"><Name of={short(p.point)} />
+	return <li class="p1"><a class="line" href={href("point", { s: s.name, p: p.point })}><span class="grow"><bdi>{s.title(p.point)}</bdi>
 		<br /><span class="small soft"><bdi>{s.name}</bdi>{r?.why && <> · <bdi>{r.why}</bdi></>}</span></span><Quality r={r} /></a></li>;
 }
 

@@ -6,7 +6,8 @@ import type { Site } from "../site";
 import { Button, Choice, Icon, Loading, Note, State } from "../ui";
 import type { Query, View } from "../views";
 import { lang, t } from "../words";
-import { Call, Exactly, Failed, ForOwner, siteIn, useOwner, When, Which, Who, who as nameOf, type Answer, type Called } from "./parts";
+import { Call, Exactly, Failed, ForOwner, siteIn, useOwner, When, Which, Who, who as nameOf, type Answer,
+	type Called } from "./parts";
 import { outcome } from "./tasks";
 import { Why } from "./why";
 

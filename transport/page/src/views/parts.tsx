@@ -131,8 +131,9 @@ export const Which = ({ view, q }: { view: string; q: Query }) => sites.value.le
 		<select value={siteIn(q)?.name} onChange={e => { location.hash = href(view, { s: e.currentTarget.value }); }}>
 			{sites.value.map(s => <option key={s.name} value={s.name}>{s.name}</option>)}</select></label>;
 
-/** The name of a point, which says its device to a pointer. */
-export const PointName = ({ of }: { of: string }) => <span title={of}><Name of={short(of)} /></span>;
+/** The name of a point, which says its address to a pointer. */
+export const PointName = ({ of, site }: { of: string; site?: Site }) =>
+	<span title={of}><Name of={site?.title(of) ?? short(of)} /></span>;
 
 /** What ends the hold of an output, where something does. */
 export function Held({ site, output, who }: { site: Site; output: string; who?: ComponentChild }) {
@@ -170,7 +171,7 @@ export interface Called { tool?: string; arguments?: Record<string, unknown>; wh
 export function Call({ of, site }: { of: Called; site?: Site }) {
 	const a = of.arguments ?? {}, point = a.output ?? a.display ?? a.camera ?? a.point, name = <bdi>
 		{String(a.name ?? "")}</bdi>;
-	const about = typeof point === "string" ? <PointName of={point} />
+	const about = typeof point === "string" ? <PointName of={point} site={site} />
 		: t("call.move"); // of refusals that were counted
 	switch (of.tool) {
 		case "switch_output": case "set_level":
@@ -186,7 +187,7 @@ export function Call({ of, site }: { of: Called; site?: Site }) {
 			return <>{t(`call.${of.tool}`)} <Who id={a.who as string} />: <Call of={a as Called} site={site} /></>;
 		case "reset": return <>{t("call.reset")}</>;
 		case "reload": case "configure": return <>{t("call.reload")}</>;
-		case "take-over": return <>{t("call.takeover")} <PointName of={String(a.name ?? "")} /></>;
+		case "take-over": return <>{t("call.takeover")} <PointName of={String(a.name ?? "")} site={site} /></>;
 		case "token": case "grant": return <>{t("call.grant")} {name}</>;
 		case "revoke": case "pause": case "resume": return <>{t(`call.${of.tool}`)} {name}</>;
 		case "clock --set": case "clock": return <>{t("call.clock")}</>;

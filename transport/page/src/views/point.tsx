@@ -15,7 +15,7 @@ import { Who } from "./parts";
 import { outcome } from "./tasks";
 
 export const point: View = {
-	name: "point", icon: "site", title: q => named(short(q.get("p") ?? "")), scope: q => siteOf(q.get("s")), back: q => href("site", { s: q.get("s") ?? "" }), Show,
+	name: "point", icon: "site", title: q => { const of = q.get("p") ?? ""; return siteOf(q.get("s"))?.title(of) ?? named(short(of)); }, scope: q => siteOf(q.get("s")), back: q => href("site", { s: q.get("s") ?? "" }), Show,
 };
 
 const ranges: [string, number, number][] = [["range.hour", 1, 60], ["range.day", 24, 96], ["range.week", 168, 168], ["range.month", 720, 180], ["range.year", 8760, 180]];
@@ -48,7 +48,7 @@ function PastOf({ s, p, points, q }: { s: Site; p: Point; points: Point[]; q: Qu
 	const asked = points.map(x => ({ x, kept: past(s, x.point, hours, steps) }));
 	const pasts = asked.map(a => a.kept.past.value), fault = asked.find(a => a.kept.fault.value)?.kept.fault.value;
 	const to = useMemo(() => Date.now(), [beat, hours, ...pasts]), from = to - hours * 3600_000;
-	const series = useMemo(() => asked.flatMap(({ x }, i): Series[] => pasts[i] ? [{ point: x.point, unit: x.unit, past: pasts[i]!, safe: x.safe, range: (x.max ?? 1) - (x.min ?? 0) }] : []), [...pasts, points.length]);
+	const series = useMemo(() => asked.flatMap(({ x }, i): Series[] => pasts[i] ? [{ point: x.point, name: s.title(x.point), unit: x.unit, past: pasts[i]!, safe: x.safe, range: (x.max ?? 1) - (x.min ?? 0) }] : []), [...pasts, points.length]);
 	const first = pasts[0], begun = first && (first.steps ?? first.changes)?.[0]?.time;
 	// A site that began a while ago shows its last hour first.
 	useEffect(() => { if (begun && chosen.value === undefined && Date.now() - Date.parse(begun) < 3 * 3600_000) young.value = true; }, [begun]);
@@ -60,12 +60,12 @@ function PastOf({ s, p, points, q }: { s: Site; p: Point; points: Point[]; q: Qu
 		</div>
 		{fault !== undefined && <Note tone="bad" icon="bad">{says(fault)}</Note>}
 		{!series.length ? fault === undefined && <Loading name={s.name} /> : <div class="card">
-			{table.value ? <Table series={series} from={from} to={to} /> : <Chart series={series} from={from} to={to} label={t("chartOf", { names: series.map(x => named(short(x.point))).join(", "), range: t(key as "range.hour") })} />}
+			{table.value ? <Table series={series} from={from} to={to} /> : <Chart series={series} from={from} to={to} label={t("chartOf", { names: series.map(x => x.name).join(", "), range: t(key as "range.hour") })} />}
 			{first?.steps?.length ? <Sum p={p} past={first} /> : null}
 		</div>}
 		<div class="btns">
 			{points.length < most && <Button icon="plus" act={() => panel({ title: t("compareWith"), body: <Pick s={s} q={q} points={points} /> })} hook="compare">{t("compare")}</Button>}
-			{points.slice(1).map(x => <a class="btn" href={without(q, x.point)} aria-label={t("remove", { name: named(short(x.point)) })}><Name of={short(x.point)} /> ×</a>)}
+			{points.slice(1).map(x => <a class="btn" href={without(q, x.point)} aria-label={t("remove", { name: s.title(x.point) })}><bdi>{s.title(x.point)}</bdi> ×</a>)}
 		</div>
 	</>;
 }
@@ -93,7 +93,7 @@ function Sum({ p, past }: { p: Point; past: Past }) {
 
 function Table({ series, from, to }: { series: Series[]; from: number; to: number }) {
 	return <div class="scroll tall" tabIndex={0} role="region" aria-label={t("asTable")} data-table>{series.map(x => <table>
-		<caption class="cap"><Name of={short(x.point)} />{x.unit && " · " + quantity(0, x.unit)[1]}</caption>
+		<caption class="cap"><bdi>{x.name}</bdi>{x.unit && " · " + quantity(0, x.unit)[1]}</caption>
 		{x.past.steps ? <><thead><tr><th>{t("time")}</th><th class="r">{t("lowestShort")}</th><th class="r">{t("mean")}</th><th class="r">{t("highestShort")}</th></tr></thead>
 			<tbody>{since(slots(x.past, from, to)).toReversed().map(({ at, step }) => <tr><td class="nw">{dayTime(new Date(at))}</td>{step ? [step.min, step.mean, step.max].map((v, i) => <td class="r">{i === 1 ? <b>{quantity(v, x.unit)[0]}</b> : quantity(v, x.unit)[0]}</td>)
 				: <><td class="r">–</td><td class="r">–</td><td class="r">{t("noReadingShort")}</td></>}</tr>)}</tbody></>

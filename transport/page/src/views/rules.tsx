@@ -65,7 +65,7 @@ function Rule({ site, of, text, again }: { site: Site; of: Agent; text?: string;
 
 /** A point with what it is now, and of an output a way to the reasons. */
 function Now({ site, point, why }: { site: Site; point: string; why?: boolean }) {
-	return <span class="block"><PointName of={point} /> <b><Value v={site.value(point).value?.value}
+	return <span class="block"><PointName of={point} site={site} /> <b><Value v={site.value(point).value?.value}
 		unit={site.point(point)?.unit} /></b>
 		{why && <> <a href={href("why", { s: site.name, p: point })}>{t("why")}</a></>}</span>;
 }

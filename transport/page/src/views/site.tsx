@@ -6,7 +6,7 @@ import type { Query, View } from "../views";
 import { OutputCard, OutputRow, wantsCard } from "../output";
 import { ofBoard, readable, ReadingRow } from "../reading";
 import { isOutput, siteOf, type Point, type Site } from "../site";
-import { Button, deviceOf, Loading, Name, named, Section, short, State, toast } from "../ui";
+import { Button, deviceOf, Loading, Name, Section, State, toast } from "../ui";
 import { t } from "../words";
 
 export const site: View = {
@@ -50,9 +50,9 @@ function Camera({ s, p }: { s: Site; p: Point }) {
 		if (url.peek()) URL.revokeObjectURL(url.peek()!);
 		url.value = URL.createObjectURL(new Blob([bytes], { type: image.mimeType }));
 	};
-	return <li class="wrap" data-camera={p.point}><div class="grow"><Name of={short(p.point)} /><br /><span class="small soft"><bdi>{p.description}</bdi></span></div>
+	return <li class="wrap" data-camera={p.point}><div class="grow"><bdi>{s.title(p.point)}</bdi><br /><span class="small soft"><bdi>{p.description}</bdi></span></div>
 		<Button act={take} why={s.gone.value > 0} hook="picture">{t("takePicture")}</Button>
-		{url.value && <img class="pic" src={url.value} alt={t("pictureOf", { name: named(short(p.point)) })} />}</li>;
+		{url.value && <img class="pic" src={url.value} alt={t("pictureOf", { name: s.title(p.point) })} />}</li>;
 }
 
 function Display({ s, p }: { s: Site; p: Point }) {
@@ -61,7 +61,7 @@ function Display({ s, p }: { s: Site; p: Point }) {
 		await s.conn.tool("show_text", { display: p.point, text: text.value });
 		toast(t("shown"));
 	};
-	return <li class="wrap" data-display={p.point}><label class="grow" for={"d-" + p.point}><Name of={short(p.point)} /><br /><span class="small soft"><bdi>{p.description}</bdi></span></label>
+	return <li class="wrap" data-display={p.point}><label class="grow" for={"d-" + p.point}><bdi>{s.title(p.point)}</bdi><br /><span class="small soft"><bdi>{p.description}</bdi></span></label>
 		<span class="say2"><input id={"d-" + p.point} class="in" value={text} autocomplete="off" maxLength={256} onInput={e => { text.value = e.currentTarget.value; }} />
 			<Button act={show} why={s.gone.value > 0} hook="show">{t("showText")}</Button></span></li>;
 }

@@ -30,7 +30,7 @@ function Move({ site, of, holder, agent }: { site: Site; of: Moved; holder: stri
 	const r = site.value(of.output).value, p = site.point(of.output), by = r?.output?.held_by;
 	if (!p || !by || holder && by !== holder || !awayFrom(p, r)) return null;
 	return <article class="card edge-away mid" data-moved={of.output}><div class="head"><h3>
-		<PointName of={of.output} /> {worded(r!.value, p.unit)}</h3>
+		<PointName of={of.output} site={site} /> {worded(r!.value, p.unit)}</h3>
 		<span class="r"><State tone="away" icon="away">{t("awayFromSafe")}</State></span></div>
 		<Held site={site} output={of.output} who={<bdi>{agent}</bdi>} />
 		<div class="btns fill"><BackToSafe site={site} output={of.output} /></div></article>;

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { Chart, type Series } from "../chart";
 import { past } from "../history";
 import type { Scalar, Site } from "../site";
-import { Choice, Loading, short, worded } from "../ui";
+import { Choice, Loading, worded } from "../ui";
 import { age, dayTime, length, number, t } from "../words";
 import { Failed, PointName, useOwner } from "./parts";
 
@@ -41,16 +41,16 @@ function Output({ site, v, o, refused, reads, hours }: {
 	site: Site; v: Tried; o: Tried["outputs"][number]; refused?: { reason: string; count: number }[]; reads: string[];
 		hours: number;
 }) {
-	const would = v.moves.filter(m => m.output === o.output), unit = site.point(o.output)?.unit, name = short(o.output),
-		other = reads.filter(r => r !== o.output);
+	const would = v.moves.filter(m => m.output === o.output), unit = site.point(o.output)?.unit,
+		name = site.title(o.output), other = reads.filter(r => r !== o.output);
 	const pasts = other.map(r => past(site, r, hours, 96).past.value);
 	const series: Series[] = useMemo(() => [
-		...other.flatMap((point, i) => pasts[i] ? [{ point, unit: pasts[i].unit, past: pasts[i],
+		...other.flatMap((point, i) => pasts[i] ? [{ point, name: site.title(point), unit: pasts[i].unit, past: pasts[i],
 			safe: site.point(point)?.safe ?? false }] : []),
 		{ point: t("trial.strip", { name }), unit, safe: o.safe, past: { point: o.output, changes: would } },
 		{ point: t("trial.was", { name }), unit, safe: o.safe, past: { point: o.output, changes: o.was.changes } },
 	], [v, ...pasts]);
-	return <div class="sec"><h4><PointName of={o.output} /></h4>
+	return <div class="sec"><h4><PointName of={o.output} site={site} /></h4>
 		<div class="trio"><Figure label={t("trial.would")} value={number(o.would.moves)}
 			unit={t("trial.n", { n: o.would.moves })} />
 			<Figure label={t("trial.for")} value={age(o.would.seconds_away)} />

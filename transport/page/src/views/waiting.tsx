@@ -72,7 +72,7 @@ function Answered({ site }: { site: Site }) {
 	const { value } = useOwner<{ entries: Entry[] }>(site, "owner/journal", { limit: 200 }, 0, site.approvals.value);
 	const list = value?.entries.filter(e => e.tool === "approve" || e.tool === "deny").reverse().slice(0, 8);
 	return <>{list?.map(e => <li key={`${site.name} ${e.seq}`} class="top"><When at={e.time} /><div class="grow">
-		<Who id={e.arguments?.who} via={e.arguments?.via as string[]} />: <Call of={e.arguments ?? {}} />
+		<Who id={e.arguments?.who} via={e.arguments?.via as string[]} />: <Call of={e.arguments ?? {}} site={site} />
 		<span class="small soft block"><bdi>{site.name}</bdi> · <Who id={e.who} /></span></div>
 		<State tone="safe" icon={e.tool === "approve" ? "ok" : "no"}>{t(e.tool === "approve" ? "waiting.allowed"
 			: "waiting.denied")}</State></li>)}</>;

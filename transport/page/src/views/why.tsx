@@ -29,10 +29,11 @@ export function Why({ site, point }: { site: Site; point: string }) {
 	const { value: w, fault, again } = useAsk(signal => site.conn.tool<Explained>("explain_point", { point },
 		{ signal }),
 		[site, point, r?.value, r?.quality, r?.output?.held_by, r?.output?.state]);
-	if (!w) return <section class="sec why"><h2>{t("why")} <PointName of={point} /></h2>
+	if (!w) return <section class="sec why"><h2>{t("why")} <PointName of={point} site={site} /></h2>
 		{fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />}</section>;
 	const o = w.output, held = !!o?.held_by, say = (v: Scalar) => worded(v, w.unit);
-	return <section class="sec why" data-why={point}><h2>{t("why")} <PointName of={point} /> {say(w.value)}</h2>
+	return <section class="sec why" data-why={point}><h2>{t("why")} <PointName of={point}
+		site={site} /> {say(w.value)}</h2>
 		<div class="card">
 		{o && <p class="big">{held ? <><b><Who id={o.held_by} via={w.via} /></b>
 			{w.held_seconds !== undefined && ", " + t("why.since", { time: length(w.held_seconds) })}</>
@@ -52,7 +53,7 @@ export function Why({ site, point }: { site: Site; point: string }) {
 			{o.confirm && <><dt>{t("why.confirm")}</dt><dd>{t("why.confirm.owner")}</dd></>}
 			{!!w.used_by?.length && <><dt>{t("why.used")}</dt><dd>{w.used_by.map(who).join(", ")}</dd></>}
 			{!!w.required_by?.length && <><dt>{t("why.required")}</dt><dd>{w.required_by.map(p => <span class="block"
-				key={p}><PointName of={p} /></span>)}</dd></>}</dl>}
+				key={p}><PointName of={p} site={site} /></span>)}</dd></>}</dl>}
 		{held && <div class="btns fill"><BackToSafe site={site} output={point} /></div>}
 	</div></section>;
 }

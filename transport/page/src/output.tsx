@@ -32,7 +32,7 @@ export function kindOf(s: Site, p: Point, r: Reading | undefined): Kind {
 	if (r.value !== p.safe) return "held";
 	if (o.held_by !== undefined) return "wait";
 	if (s.stopped.value) return "stopped";
-	if (o.rest_seconds) return "rest";
+	if (left(o.rest_seconds, r.came)) return "rest"; // no site tells that it is over
 	return o.needs ? "no" : "safe";
 }
 
@@ -167,7 +167,7 @@ function SafeButtons({ s, p, r, kind, refused }: { s: Site; p: Point; r: Reading
 	const low = p.min ?? 0, high = p.max ?? 100, step = (high - low) / (high - low > 20 ? Math.ceil((high - low) / 5) : 20);
 	const seconds = useSignal(times.includes(60) ? 60 : times[0]!), level = useSignal(low + step * Math.round((high - low) / step / 2));
 	const value: Scalar = p.kind === "switch" ? !p.safe : p.values?.length ? p.values.find(v => v !== p.safe) : level.value;
-	const why = useWhy(s, p, value, seconds.value, JSON.stringify([kind, r.output?.state, r.output?.needs, !r.output?.rest_seconds]));
+	const why = useWhy(s, p, value, seconds.value, JSON.stringify([kind, r.output?.state, r.output?.needs]));
 	const w = why.value, holds = w?.would_hold_seconds, gone = s.gone.value > 0;
 	const wait = left(r.output?.rest_seconds, r.came) || (w?.refused ? left(w.refused_seconds, w.came) : undefined);
 	let reason: ComponentChild, notYours = w?.refused_kind === "denied";

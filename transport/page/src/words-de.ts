@@ -33,7 +33,7 @@ export const de: Record<keyof typeof en, string> = {
 	"sentSafe": "{name} geht in sichere Stellung.", "unknownMore": "Vielleicht ist es nicht in sicherer Stellung. Sieh nach.", "endsAt": "{to} um {time}, von selbst",
 	"longerAsk": "{name}: wie viel länger?", "longerMore": "{left} noch. Es gehen {more} mehr.", "longerNo": "Länger am Stück geht es nicht.",
 	"longerAll": "alle {time}", "longerDone": "{name} bleibt so für {time}.", "leaveIt": "So lassen", "asking": "Frage…",
-	"noContactMoves": "Kein Kontakt: Schalten geht nicht.", "rests": "Es war so lange an, wie es am Stück darf. Es ruht noch {time}.", "mayLook": "Du darfst es ansehen, nicht stellen. Das kann ändern, wem die Anlage gehört.",
+	"noContactMoves": "Kein Kontakt: Schalten geht nicht.", "rests": "Es ruht noch {time}: nach der längsten Zeit am Stück oder einem Start.", "mayLook": "Du darfst es ansehen, nicht stellen. Das kann ändern, wem die Anlage gehört.",
 	"inTime": "Wieder in {time}.", "in": "in {time}", "onlySoLong": "Davon gehen jetzt nur {time}.", "asksOwner": "Fragt jedes Mal, wem die Anlage gehört.", "stillAllowed": "Noch erlaubt: {time}.",
 	"waitsForOwner": "Es wartet auf eine Erlaubnis", "waitsForOwnerMore": "Nichts hat sich bewegt. Wenn es erlaubt ist, verlange es nochmal.", "sent": "{name} {value} für {time}, dann {safe}.",
 	"moveAsk": "{name} {value} für {time}?", "moveAskMore": "Danach geht es von selbst auf {safe}.", "setLevel": "Stellen auf {value} von {of}", "howLong": "Wie lange",

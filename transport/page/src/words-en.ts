@@ -31,7 +31,7 @@ export const en = {
 	"sentSafe": "{name} is sent back to safe.", "unknownMore": "It may be away from safe. Go and look.", "endsAt": "{to} at {time}, by itself",
 	"longerAsk": "{name}: how much longer?", "longerMore": "{left} left. It may stay {more} more.", "longerNo": "It has been away from safe for as long as it may be at a time.",
 	"longerAll": "all {time}", "longerDone": "{name} stays so for {time}.", "leaveIt": "Leave it", "asking": "Asking…",
-	"noContactMoves": "No contact: moves are off.", "rests": "It was on for as long as it may be at a time. It rests {time} more.", "mayLook": "You may look at it, not move it. An owner can change that.",
+	"noContactMoves": "No contact: moves are off.", "rests": "It rests {time} more: after its longest time away from safe, or a start.", "mayLook": "You may look at it, not move it. An owner can change that.",
 	"inTime": "Try again in {time}.", "in": "in {time}", "onlySoLong": "Only {time} of this can run now.", "asksOwner": "Asks an owner first, each time.", "stillAllowed": "Still allowed: {time}.",
 	"waitsForOwner": "It waits for an owner", "waitsForOwnerMore": "Nothing has moved. After an owner allowed it, ask again.", "sent": "{name} {value} for {time}, then {safe}.",
 	"moveAsk": "{name} {value} for {time}?", "moveAskMore": "Then it goes to {safe} by itself.", "setLevel": "Set to {value} of {of}", "howLong": "For how long",

@@ -16,6 +16,7 @@ type Site struct {
 	Name  string `json:"name"`
 	URL   string `json:"url"`            // of its MCP, from the page
 	Owner bool   `json:"owner,omitzero"` // the owner's methods answer there
+	You   string `json:"you,omitzero"`   // the principal of the session there, if that is another one
 }
 
 // Page is the page of one program, with its sessions.

@@ -23,7 +23,7 @@ const host = "agentsite.localhost:8473"
 // served is a page with a route of a site beside it.
 func served() (*Page, http.Handler) {
 	who := principal.Principal{Kind: principal.SiteToken, ID: "token", Account: "token"}
-	p := New(who, func() []Site { return []Site{{"greenhouse", "/mcp", false}} })
+	p := New(who, func() []Site { return []Site{{Name: "greenhouse", URL: "/mcp"}} })
 	routes := append(p.Routes(), p.Bind(web.Route{
 		Pattern: "POST /mcp", Admission: web.Principals, Serve: func(w http.ResponseWriter, r *http.Request, c web.Caller) {
 			w.Write([]byte(c.Who.ID))
@@ -70,7 +70,7 @@ func signIn(t *testing.T, p *Page, h http.Handler, change ...func(*http.Request)
 	if err := json.Unmarshal([]byte(body), &told); err != nil || status != 200 || len(told.Token) < 40 {
 		t.Fatalf("%d %s", status, body)
 	}
-	if told.You != "token" || len(told.Sites) != 1 || told.Sites[0] != (Site{"greenhouse", "/mcp", false}) {
+	if told.You != "token" || len(told.Sites) != 1 || told.Sites[0] != (Site{Name: "greenhouse", URL: "/mcp"}) {
 		t.Errorf("a session is told %s", body)
 	}
 	return told.Token

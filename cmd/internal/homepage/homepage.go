@@ -59,7 +59,7 @@ func (h *Home) list() []page.Site {
 			have = newSite(s, h.options.Confirm)
 		}
 		sites[s.Name] = have
-		all = append(all, page.Site{Name: s.Name, URL: "/at/" + s.Name + "/mcp", Owner: s.Owner})
+		all = append(all, page.Site{Name: s.Name, URL: "/at/" + s.Name + "/mcp", Owner: s.Owner, You: s.You})
 	}
 	h.sites = sites
 	return all

@@ -191,6 +191,16 @@ func TestForward(t *testing.T) {
 	}
 }
 
+// TestYou: a session is told who it is on each site, which on the user's own machine is not their key.
+func TestYou(t *testing.T) {
+	h := newHome(t, peer.OwnSite{Name: "here", You: "local", Caller: new(far)}, peer.OwnSite{Name: "shed", You: "did:key:z6MkAnn", Caller: new(far)})
+	for i, want := range []string{"local", "did:key:z6MkAnn"} {
+		if you := h.list()[i].You; you != want {
+			t.Errorf("%q is told, want %q", you, want)
+		}
+	}
+}
+
 // TestMethods: every method of MCP is forwarded.
 func TestMethods(t *testing.T) {
 	for method := range new(mcp.Server).Methods() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"agentsite/agents/principal"
 	"agentsite/node/identity"
 	"agentsite/node/state"
 	"agentsite/transport/rpc"
@@ -20,6 +21,7 @@ type OwnSites struct {
 type OwnSite struct {
 	Name   string // that the others do not have
 	Owner  bool   // the user owns it
+	You    string // the principal that the user is there
 	Caller rpc.Caller
 	// Renew is called before a subscription to a site that was silent: it may be elsewhere now.
 	Renew func(context.Context) error
@@ -53,9 +55,9 @@ func (o *OwnSites) List() (all []OwnSite) {
 	for _, m := range o.members.list() {
 		switch s := m.Site.(type) {
 		case *localSite:
-			all = append(all, OwnSite{m.Name, true, s.caller, func(context.Context) error { return nil }})
+			all = append(all, OwnSite{m.Name, true, principal.LocalID, s.caller, func(context.Context) error { return nil }})
 		case *remoteSite:
-			all = append(all, OwnSite{m.Name, s.contact().Owner, s.router, s.renew})
+			all = append(all, OwnSite{m.Name, s.contact().Owner, o.members.key.ID().String(), s.router, s.renew})
 		}
 	}
 	return all

@@ -5,7 +5,6 @@ import type { ComponentChild } from "preact";
 import { useEffect, useId } from "preact/hooks";
 import { Fault } from "./rpc";
 import { href } from "./route";
-import { you } from "./session";
 import { ageOf, left, move, release, type Aged, type Point, type Reading, type Scalar, type Site } from "./site";
 import { Age, Button, Choice, Countdown, Hold, type IconName, Lease, Note, panel, sentence, State, toast, type Tone, Value, worded } from "./ui";
 import { views } from "./views";
@@ -44,9 +43,9 @@ const look: Record<Kind, [Tone, IconName, Parameters<typeof t>[0], string]> = {
 };
 
 /** Who holds an output, or did something, in words. With the value: who brought it there. */
-export function Holder({ of, value }: { of?: string; value?: Scalar }): ComponentChild {
+export function Holder({ s, of, value }: { s: Site; of?: string; value?: Scalar }): ComponentChild {
 	if (!of) return null;
-	if (of === you.value) return t(value === true ? "youOn" : value === undefined ? "you" : "youSet");
+	if (of === s.you) return t(value === true ? "youOn" : value === undefined ? "you" : "youSet");
 	const [kind, name] = of.split(/:(.*)/s);
 	if (kind === "rule") return <T k="theRule" name={<bdi>{name}</bdi>} />;
 	if (of === "local") return t("heldLocal");
@@ -102,7 +101,7 @@ export function OutputCard({ s, p }: { s: Site; p: Point }) {
 		{apart && <dl class="pair">
 			<div><dt>{t("setTo")}</dt><dd>{o.set ? <Told a={o.set} r={r!} unit={p.unit} /> : worded(o.going_to ?? (typeof r!.value === "boolean" ? !r!.value : undefined), p.unit)}</dd></div>
 			<div><dt>{t("measured")}</dt><dd>{o.measured ? <Told a={o.measured} r={r!} unit={p.unit} /> : worded(r!.value, p.unit)}</dd></div></dl>}
-		{away && o.seconds_left !== undefined && <End s={s} r={r!} of={p.point} to={safeText} who={<Holder of={o.held_by} value={r!.value} />} />}
+		{away && o.seconds_left !== undefined && <End s={s} r={r!} of={p.point} to={safeText} who={<Holder s={s} of={o.held_by} value={r!.value} />} />}
 		{kind === "bad" && <p>{o.fault ? <bdi>{sentence(o.fault)}</bdi> : t("notFollowing")}</p>}
 		{kind === "wait" && <p>{t("notConfirmed")}</p>}
 		{kind === "unknown" && <p>{r?.why ? <bdi>{r.why}</bdi> : t("noReading")}{r && r.value !== undefined && <> {t("lastKnown", { value: worded(r.value, p.unit) })}</>}</p>}
@@ -129,7 +128,7 @@ export const backToSafe = (s: Site, p: Point) => async () => {
 
 function AwayButtons({ s, p, r, kind }: { s: Site; p: Point; r?: Reading; kind: Kind }) {
 	const id = useId(), why = views.find(v => v.name === "why");
-	const longer = kind === "held" && r?.output?.seconds_left !== undefined && r.output.held_by === you.value;
+	const longer = kind === "held" && r?.output?.seconds_left !== undefined && r.output.held_by === s.you;
 	return <>
 		<div class="btns fill">
 			{kind === "unknown" && <Button why act={() => {}} describedby={id} hook="move">{verb(p)}</Button>}
@@ -185,7 +184,8 @@ function SafeButtons({ s, p, r, kind, refused }: { s: Site; p: Point; r: Reading
 		.filter(x => x).join(" ");
 	const act = async () => {
 		const a = await move(s, p, value, seconds.value);
-		if (a.type === "input_required") return panel({ title: t("waitsForOwner"), body: <><p>{t("waitsForOwnerMore")}</p><pre>{String(a.meta["agentsite/approval"] ?? "")}</pre></> });
+		if (a.type === "input_required") return panel({ title: t("waitsForOwner"), body: <><p>{t("waitsForOwnerMore")}</p>
+			{s.owner.value ? <a class="btn" href="#waiting" onClick={() => panel(undefined)}>{t("waitsForYou")}</a> : <pre>{String(a.meta["agentsite/approval"] ?? "")}</pre>}</> });
 		panel(undefined);
 		toast(t("sent", { name: s.title(p.point), value: worded(value, p.unit), time: length(a.value?.seconds_left ?? seconds.value), safe: worded(p.safe, p.unit) }));
 	};

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { Conn, ended, Fault } from "./rpc";
 import { Site, sites } from "./site";
 
-interface Session { token?: string; you: string; name?: string; sites: { name: string; url: string; owner?: boolean }[] }
+interface Session { token?: string; you: string; name?: string; sites: { name: string; url: string; owner?: boolean; you?: string }[] }
 
 /** wait, in, or out: expired says that a link was used or too old. */
 export const state = signal<"wait" | "in" | "out" | "expired" | "unreachable">("wait");
@@ -36,7 +36,7 @@ export async function signIn(): Promise<void> {
 		const s = await r.json() as Session;
 		if (s.token) sessionStorage.setItem("token", token = s.token);
 		you.value = s.you;
-		sites.value = s.sites.map(x => new Site(x.name, new Conn(x.url, () => token), x.owner === true));
+		sites.value = s.sites.map(x => new Site(x.name, new Conn(x.url, () => token), x.owner === true, x.you ?? s.you));
 		state.value = "in";
 	} catch {
 		state.value = "unreachable";

@@ -75,7 +75,8 @@ export class Site {
 		return r && r.quality !== "good";
 	}));
 
-	constructor(readonly name: string, readonly conn: Conn, owner: boolean) {
+	/** you is the principal that this person is there. */
+	constructor(readonly name: string, readonly conn: Conn, owner: boolean, readonly you: string) {
 		this.owner.value = owner;
 	}
 

@@ -2,7 +2,7 @@
 
 export const en = {
 	"unit.s": "s", "unit.min": "min", "unit.h": "h", "unit.d": "d",
-	"on": "on", "off": "off", "and": "and",
+	"on": "on", "off": "off",
 	"house": "House", "more": "More", "site": "Site", "sites": "Sites", "allSites": "all {n} sites", "views": "Views", "skip": "Skip to content",
 	"back": "Back", "live": "Live", "connecting": "Connecting…", "noContact": "No contact", "noContactFor": "No contact, {s} s",
 	"contactLost": "No contact for {s} s.",

@@ -1,7 +1,7 @@
 // The words of the further views, in English and German.
 
 export const viewsEn = {
-	"exactly": "Exactly what is asked", "look": "Look at it", 
+	"exactly": "Exactly what is asked", "look": "Look at it",
 	"deny": "Deny", "allow": "Allow", "done": "done",
 	"for": "for {time}",
 	"owner.only": "Only an owner of the site sees this. An owner opens the page with",
@@ -11,9 +11,9 @@ export const viewsEn = {
 
 	"nav.waiting": "Waiting", "nav.talk": "Talk", "nav.tasks": "Tasks", "nav.rules": "Rules", "nav.journal": "Journal",
 	"nav.access": "Access",
-	"nav.board": "Board", 
+	"nav.board": "Board",
 
-	"who.site": "the site", "who.you": "you", "who.local": "somebody at the site’s machine",
+	"who.site": "the site", "who.local": "somebody at the site’s machine",
 	"who.token": "a program on the site’s machine", "who.rule": "the rule {name}",
 	"who.for": "for {who}",
 
@@ -29,8 +29,8 @@ export const viewsEn = {
 	"outcome.unavailable": "not available",
 	"outcome.internal": "failed",
 
-	"waiting.title": "Waiting for you", "waiting.now": "Now", "waiting.asks": "asks:", "waiting.left": "left to answer",
-	"waiting.less": "Only {time} of this can run now.", "waiting.holds": "It would run for {time}.",
+	"waiting.now": "Now", "waiting.asks": "asks:", "waiting.left": "left to answer",
+	"waiting.holds": "It would run for {time}.",
 	"waiting.draft": "A draft waits:", "waiting.draft.nothing": "does nothing until you accept it",
 	"waiting.rest": "What needs your approval is shown here as it comes.", "waiting.answered": "Answered",
 	"waiting.allowed": "Allowed", "waiting.denied": "Denied",
@@ -96,11 +96,10 @@ export const viewsEn = {
 
 	"why.since": "for {time}", "why.nobody": "Nobody holds it. It is at its safe value.",
 	"why.going": "It is on its way to {value}.", "why.returned": "It went back because", "why.needs": "It needs",
-	"why.refused": "It cannot be {value} now:", "why.can": "It can be {value} now.", "why.safe": "Safe",
-	"why.max": "Longest at a time",
-	"why.max.none": "no limit", "why.limits": "Limits", "why.confirm": "Asks",
+	"why.refused": "It cannot be {value} now:", "why.can": "It can be {value} now.",
+	"why.max.none": "no limit", "why.confirm": "Asks",
 	"why.confirm.owner": "an owner, each time",
-	"why.used": "Used by", "why.required": "Has to be right for",
+	"why.required": "Has to be right for",
 
 	"access.owners": "Owners", "access.owner": "An owner", "access.you": "You",
 	"access.windows": "Windows of this page", "access.window": "A window", "access.own": "This window",
@@ -115,7 +114,7 @@ export const viewsEn = {
 	"access.add": "Give access", "access.add.says": "A permission is signed with your key, in your terminal:",
 	"access.key": "Key of the site",
 
-	"board.wrong": "Not well", "board.devices": "Devices", "board.well": "well", "board.fault": "fault",
+	"board.devices": "Devices",
 	"board.program": "Program",
 	"board.version": "Version", "board.uptime": "Running for", "board.kind": "Kind",
 	"board.simulated": "simulated: nothing real moves",
@@ -127,7 +126,7 @@ export const viewsEn = {
 } as const;
 
 export const viewsDe: Record<keyof typeof viewsEn, string> = {
-	"exactly": "Genau das wird erbeten", "look": "Ansehen", 
+	"exactly": "Genau das wird erbeten", "look": "Ansehen",
 	"deny": "Ablehnen", "allow": "Erlauben", "done": "erledigt",
 	"for": "für {time}",
 	"owner.only": "Das sieht nur, wem die Anlage gehört. Die Seite öffnet man dann mit",
@@ -137,9 +136,9 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 
 	"nav.waiting": "Wartet", "nav.talk": "Reden", "nav.tasks": "Aufträge", "nav.rules": "Regeln",
 	"nav.journal": "Protokoll", "nav.access": "Zugang",
-	"nav.board": "Platine", 
+	"nav.board": "Platine",
 
-	"who.site": "die Anlage", "who.you": "du", "who.local": "jemand am Gerät der Anlage",
+	"who.site": "die Anlage", "who.local": "jemand am Gerät der Anlage",
 	"who.token": "ein Programm auf dem Gerät der Anlage", "who.rule": "die Regel {name}",
 	"who.for": "Auftrag: {who}",
 
@@ -156,9 +155,9 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"outcome.unavailable": "nicht verfügbar",
 	"outcome.internal": "gescheitert",
 
-	"waiting.title": "Wartet auf dich", "waiting.now": "Jetzt", "waiting.asks": "bittet:",
+	"waiting.now": "Jetzt", "waiting.asks": "bittet:",
 	"waiting.left": "Zeit zu antworten",
-	"waiting.less": "Davon gehen jetzt nur {time}.", "waiting.holds": "Das würde {time} laufen.",
+	"waiting.holds": "Das würde {time} laufen.",
 	"waiting.draft": "Ein Entwurf wartet:", "waiting.draft.nothing": "tut nichts, bis du ihn annimmst",
 	"waiting.rest": "Was deine Erlaubnis braucht, steht hier, sobald es kommt.", "waiting.answered": "Beantwortet",
 	"waiting.allowed": "Erlaubt", "waiting.denied": "Abgelehnt",
@@ -228,11 +227,10 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 
 	"why.since": "seit {time}", "why.nobody": "Niemand hält ihn. Er ist in sicherer Stellung.",
 	"why.going": "Unterwegs nach {value}.", "why.returned": "Zurückgegangen:", "why.needs": "Braucht",
-	"why.refused": "Jetzt nicht möglich: {value}.", "why.can": "Jetzt möglich: {value}.", "why.safe": "Sicher",
-	"why.max": "Am Stück höchstens",
-	"why.max.none": "ohne Grenze", "why.limits": "Grenzen", "why.confirm": "Fragt",
+	"why.refused": "Jetzt nicht möglich: {value}.", "why.can": "Jetzt möglich: {value}.",
+	"why.max.none": "ohne Grenze", "why.confirm": "Fragt",
 	"why.confirm.owner": "jedes Mal, wem die Anlage gehört",
-	"why.used": "Benutzt von", "why.required": "Muss stimmen für",
+	"why.required": "Muss stimmen für",
 
 	"access.owners": "Wem sie gehört", "access.owner": "Besitzt die Anlage", "access.you": "Du",
 	"access.windows": "Fenster dieser Seite", "access.window": "Ein Fenster", "access.own": "Dieses Fenster",
@@ -251,7 +249,7 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"access.add.says": "Ein Zugang wird mit deinem Schlüssel unterschrieben, in deinem Terminal:",
 	"access.key": "Schlüssel der Anlage",
 
-	"board.wrong": "Nicht in Ordnung", "board.devices": "Geräte", "board.well": "in Ordnung", "board.fault": "gestört",
+	"board.devices": "Geräte",
 	"board.program": "Programm",
 	"board.version": "Version", "board.uptime": "Läuft seit", "board.kind": "Art",
 	"board.simulated": "simuliert: nichts Echtes bewegt sich",

@@ -49,14 +49,14 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 	const wrong = s.devices.filter(d => d.faults?.length), well = s.devices.filter(d => !d.faults?.length);
 	return <div class="two live"><div class="stack"><Which view="board" q={q} />
 		{fault && <Failed of={fault} again={again} />}
-		<Section title={t(wrong.length ? "board.wrong" : "board.devices")} n={(wrong.length ? wrong : well).length}>
+		<Section title={t(wrong.length ? "notWell" : "board.devices")} n={(wrong.length ? wrong : well).length}>
 			{wrong.length > 0 && <ul class="list edge-bad">{wrong.map(d => <li key={d.device}><div class="grow"><h3>
 				<bdi>{d.device}</bdi></h3>
 				<p class="small soft"><bdi>{d.model}</bdi></p>{d.faults?.map(f => <p key={f}><bdi>{f}</bdi></p>)}</div>
-					<State tone="bad" icon="bad">{t("board.fault")}</State></li>)}</ul>}
+					<State tone="bad" icon="bad">{t("faulty")}</State></li>)}</ul>}
 			<ul class="list">{well.map(d => <li key={d.device}><div class="grow"><bdi>{d.device}</bdi><br />
 				<span class="small soft"><bdi>{d.model}</bdi></span></div>
-				<State tone="safe" icon="safe">{t("board.well")}</State></li>)}</ul></Section>
+				<State tone="safe" icon="safe">{t("well")}</State></li>)}</ul></Section>
 		<Section title={t("board.program")}><dl class="card kv"><dt>{t("board.version")}</dt><dd><bdi>
 			{s.version}</bdi></dd>
 			<dt>{t("board.uptime")}</dt><dd>{length(s.uptime_seconds)}</dd>

@@ -45,14 +45,14 @@ function AwayRow({ s, p, many }: { s: Site; p: Point; many: boolean }) {
 		<h3><a href={href("point", { s: s.name, p: p.point })}><bdi>{s.title(p.point)}</bdi> {worded(r.value, p.unit)}
 			<br /><span class="small soft"><bdi>{many ? s.name : named(p.point.split("/")[0]!)}</bdi></span></a></h3>
 		<Button class="ask" act={backToSafe(s, p)} hook="safe" label={s.title(p.point) + ": " + t("backToSafe")}>{t("backToSafe")}</Button>
-		{r.output?.seconds_left !== undefined && <End s={s} r={r} of={p.point} to={worded(p.safe, p.unit)} who={<Holder of={r.output.held_by} value={r.value} />} />}
+		{r.output?.seconds_left !== undefined && <End s={s} r={r} of={p.point} to={worded(p.safe, p.unit)} who={<Holder s={s} of={r.output.held_by} value={r.value} />} />}
 	</li>;
 }
 
 function WaitRow({ s, a }: { s: Site; a: Approval }) {
 	const to = views.some(v => v.name === "waiting") ? href("waiting") : href("site", { s: s.name });
 	const left = Math.max(0, a.seconds_left - (now.value - a.came) / 1000);
-	return <li class="p1"><a class="line" href={to}><span class="grow"><T k="asksFor" who={<b><Holder of={a.caller} value={undefined} /></b>} what={<bdi>{wanted(s, a)}</bdi>} />
+	return <li class="p1"><a class="line" href={to}><span class="grow"><T k="asksFor" who={<b><Holder s={s} of={a.caller} value={undefined} /></b>} what={<bdi>{wanted(s, a)}</bdi>} />
 		<br /><span class="small soft"><bdi>{s.name}</bdi> · {t("leftToAnswer", { time: clock(left) })}</span></span></a></li>;
 }
 

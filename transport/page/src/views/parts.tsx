@@ -149,16 +149,16 @@ export const BackToSafe = ({ site, output }: { site: Site; output: string }) => 
 };
 
 /** Names a principal, and those through whom it asked. */
-export function Who({ id, via }: { id?: string; via?: string[] }) {
+export function Who({ id, via, site }: { id?: string; via?: string[]; site?: Site }) {
 	const people = via?.filter(v => !v.startsWith("task/"));
-	return <bdi title={id}>{who(id)}{people?.length ? ` (${t("who.for", { who: people.map(who).join(", ") })})`
-		: ""}</bdi>;
+	return <bdi title={id}>{who(id, site)}{people?.length
+		? ` (${t("who.for", { who: people.map(x => who(x, site)).join(", ") })})` : ""}</bdi>;
 }
 
-export function who(id?: string): string {
+export function who(id?: string, site?: Site): string {
 	const [kind, rest] = (id ?? "").split(/:(.*)/s);
 	if (!id || id === "site") return t("who.site");
-	if (id === you.value) return t("who.you");
+	if (id === (site?.you ?? you.value)) return t("you");
 	if (id === "local" || id === "token") return t(`who.${id}`);
 	if (kind === "token") return rest!.replace(/\.[0-9a-f]{8}$/, "");
 	if (id.startsWith("did:key:")) return "…" + id.slice(-8);

@@ -60,7 +60,7 @@ function PastOf({ s, p, points, q }: { s: Site; p: Point; points: Point[]; q: Qu
 		</div>
 		{fault !== undefined && <Note tone="bad" icon="bad">{says(fault)}</Note>}
 		{!series.length ? fault === undefined && <Loading name={s.name} /> : <div class="card">
-			{table.value ? <Table series={series} from={from} to={to} /> : <Chart series={series} from={from} to={to} label={t("chartOf", { names: series.map(x => x.name).join(", "), range: t(key as "range.hour") })} />}
+			{table.value ? <Table s={s} series={series} from={from} to={to} /> : <Chart series={series} from={from} to={to} label={t("chartOf", { names: series.map(x => x.name).join(", "), range: t(key as "range.hour") })} />}
 			{first?.steps?.length ? <Sum p={p} past={first} /> : null}
 		</div>}
 		<div class="btns">
@@ -91,14 +91,14 @@ function Sum({ p, past }: { p: Point; past: Past }) {
 	return <div class="trio line0">{cell(t("lowest", { time: dayTime(new Date(low.time)) }), past.min ?? low.min)}{cell(t("mean"), mean)}{cell(t("highest", { time: dayTime(new Date(high.time)) }), past.max ?? high.max)}</div>;
 }
 
-function Table({ series, from, to }: { series: Series[]; from: number; to: number }) {
+function Table({ s, series, from, to }: { s: Site; series: Series[]; from: number; to: number }) {
 	return <div class="scroll tall" tabIndex={0} role="region" aria-label={t("asTable")} data-table>{series.map(x => <table>
 		<caption class="cap"><bdi>{x.name}</bdi>{x.unit && " · " + quantity(0, x.unit)[1]}</caption>
 		{x.past.steps ? <><thead><tr><th>{t("time")}</th><th class="r">{t("lowestShort")}</th><th class="r">{t("mean")}</th><th class="r">{t("highestShort")}</th></tr></thead>
 			<tbody>{since(slots(x.past, from, to)).toReversed().map(({ at, step }) => <tr><td class="nw">{dayTime(new Date(at))}</td>{step ? [step.min, step.mean, step.max].map((v, i) => <td class="r">{i === 1 ? <b>{quantity(v, x.unit)[0]}</b> : quantity(v, x.unit)[0]}</td>)
 				: <><td class="r">–</td><td class="r">–</td><td class="r">{t("noReadingShort")}</td></>}</tr>)}</tbody></>
 			: <><thead><tr><th>{t("time")}</th><th>{t("value")}</th><th>{t("because")}</th></tr></thead>
-				<tbody>{(x.past.changes ?? []).toReversed().map(c => <tr><td class="nw">{dayTime(new Date(c.time))}</td><td>{worded(c.value, x.unit)}</td><td>{c.held_by ? <Holder of={c.held_by} /> : <bdi>{c.because}</bdi>}</td></tr>)}</tbody></>}
+				<tbody>{(x.past.changes ?? []).toReversed().map(c => <tr><td class="nw">{dayTime(new Date(c.time))}</td><td>{worded(c.value, x.unit)}</td><td>{c.held_by ? <Holder s={s} of={c.held_by} /> : <bdi>{c.because}</bdi>}</td></tr>)}</tbody></>}
 	</table>)}</div>;
 }
 
@@ -145,7 +145,7 @@ function From({ s, p }: { s: Site; p: Point }) {
 			{used.length > 0 && <><dt>{t("usedBy")}</dt><dd>{used.map((u, i) => <>{i > 0 && ", "}<Who id={u} /></>)}</dd></>}
 		</dl></Section>
 		{p.safe !== undefined && !!why?.changes?.length && <Section title={t("lastChanges")}><ul class="list">{why.changes.map(c => <li class="top"><span class="small soft nw">{dayTime(new Date(c.time))}</span>
-			<div class="grow">{worded(c.value, p.unit)}<br /><span class="small soft">{c.by ?? c.held_by ? <Holder of={c.by ?? c.held_by} /> : <bdi>{c.because}</bdi>}{c.says && <> · <bdi>{c.says}</bdi></>}</span></div>
+			<div class="grow">{worded(c.value, p.unit)}<br /><span class="small soft">{c.by ?? c.held_by ? <Holder s={s} of={c.by ?? c.held_by} /> : <bdi>{c.because}</bdi>}{c.says && <> · <bdi>{c.says}</bdi></>}</span></div>
 			{c.outcome && c.outcome !== "done" && <span class="small"><bdi>{outcome(c.outcome)}</bdi></span>}</li>)}</ul></Section>}
 	</div>;
 }

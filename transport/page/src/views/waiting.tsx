@@ -28,7 +28,7 @@ export function Approval({ site, of, done }: { site: Site; of: Request; done: ()
 			came={came} /></b> {t("waiting.left")}</p>
 		{holds !== undefined && (typeof asked !== "number" || holds < asked - 0.5)
 			&& <Note tone={typeof asked === "number" ? "away" : ""} icon="old">{t(typeof asked === "number"
-				? "waiting.less" : "waiting.holds", { time: length(holds) })}</Note>}
+				? "onlySoLong" : "waiting.holds", { time: length(holds) })}</Note>}
 		<Exactly lines={[["tool", of.tool], ...Object.entries(of.arguments
 			?? {}), ["from", of.who], ["via", of.via?.join(", ")], ["handle", of.handle]]} />
 		<Acts site={site} about={of.handle} />
@@ -111,6 +111,6 @@ function Show() {
 }
 
 export const waiting: View = {
-	name: "waiting", title: () => t("waiting.title"), icon: "hand", nav: () => t("nav.waiting"), Show,
+	name: "waiting", title: () => t("waitsForYou"), icon: "hand", nav: () => t("nav.waiting"), Show,
 	badge: () => sites.value.reduce((n, s) => n + (s.owner.value ? s.approvals.value.length : 0), 0),
 };

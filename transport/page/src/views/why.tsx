@@ -35,7 +35,7 @@ export function Why({ site, point }: { site: Site; point: string }) {
 	return <section class="sec why" data-why={point}><h2>{t("why")} <PointName of={point}
 		site={site} /> {say(w.value)}</h2>
 		<div class="card">
-		{o && <p class="big">{held ? <><b><Who id={o.held_by} via={w.via} /></b>
+		{o && <p class="big">{held ? <><b><Who id={o.held_by} via={w.via} site={site} /></b>
 			{w.held_seconds !== undefined && ", " + t("why.since", { time: length(w.held_seconds) })}</>
 				: t("why.nobody")}</p>}
 		{held && <Held site={site} output={point} />}
@@ -46,25 +46,25 @@ export function Why({ site, point }: { site: Site; point: string }) {
 		{w.refused ? <Note icon="no">{t("why.refused", { value: say(w.other) })} <bdi>{w.refused}</bdi></Note>
 			: w.other != null && <p class="small soft">{t("why.can", { value: say(w.other) })}</p>}
 		{!!w.changes?.length && <ul class="tl">{w.changes.map((c, n) => <Moved key={n} of={c} safe={o?.safe}
-			say={say} />)}</ul>}
-		{o && <dl class="kv small"><dt>{t("why.safe")}</dt><dd>{say(o.safe)}</dd>
-			<dt>{t("why.max")}</dt><dd>{o.max_seconds ? length(o.max_seconds) : t("why.max.none")}</dd>
-			{o.limits && <><dt>{t("why.limits")}</dt><dd><bdi>{o.limits}</bdi></dd></>}
+			say={say} site={site} />)}</ul>}
+		{o && <dl class="kv small"><dt>{t("safe")}</dt><dd>{say(o.safe)}</dd>
+			<dt>{t("atOnce")}</dt><dd>{o.max_seconds ? length(o.max_seconds) : t("why.max.none")}</dd>
+			{o.limits && <><dt>{t("limits")}</dt><dd><bdi>{o.limits}</bdi></dd></>}
 			{o.confirm && <><dt>{t("why.confirm")}</dt><dd>{t("why.confirm.owner")}</dd></>}
-			{!!w.used_by?.length && <><dt>{t("why.used")}</dt><dd>{w.used_by.map(who).join(", ")}</dd></>}
+			{!!w.used_by?.length && <><dt>{t("usedBy")}</dt><dd>{w.used_by.map(x => who(x)).join(", ")}</dd></>}
 			{!!w.required_by?.length && <><dt>{t("why.required")}</dt><dd>{w.required_by.map(p => <span class="block"
 				key={p}><PointName of={p} site={site} /></span>)}</dd></>}</dl>}
 		{held && <div class="btns fill"><BackToSafe site={site} output={point} /></div>}
 	</div></section>;
 }
 
-function Moved({ of: c, safe, say }: { of: Change; safe?: Scalar; say: (v: Scalar) => string }) {
+function Moved({ of: c, safe, say, site }: { of: Change; site: Site; safe?: Scalar; say: (v: Scalar) => string }) {
 	const failed = !!c.outcome && c.outcome !== "done" && c.outcome !== "running", by = c.by ?? c.held_by;
 	const icon = failed ? c.outcome === "unknown_outcome" ? "unknown" : "no" : safe !== undefined && c.value !== safe
 		? "away" : "safe";
 	return <li><When at={c.time} /><span class="ic soft"><Icon n={icon} /></span><span>
 		<b>{say(c.value)}</b>{failed && `: ${outcome(c.outcome!)}`}{(c.times ?? 0) > 1 && ` × ${c.times}`}
-		<span class="small soft block">{by && <Who id={by} via={c.via} />} <bdi>{c.because}</bdi> <bdi>
+		<span class="small soft block">{by && <Who id={by} via={c.via} site={site} />} <bdi>{c.because}</bdi> <bdi>
 			{c.says}</bdi></span></span></li>;
 }
 

@@ -38,7 +38,7 @@ export const de: Record<keyof typeof en, string> = {
 	"waitsForOwner": "Es wartet auf eine Erlaubnis", "waitsForOwnerMore": "Nichts hat sich bewegt. Wenn es erlaubt ist, verlange es nochmal.", "sent": "{name} {value} für {time}, dann {safe}.",
 	"moveAsk": "{name} {value} für {time}?", "moveAskMore": "Danach geht es von selbst auf {safe}.", "setLevel": "Stellen auf {value} von {of}", "howLong": "Wie lange",
 	"holdOn": "Halten zum Einschalten", "holdOff": "Halten zum Ausschalten", "holdSet": "Halten zum Stellen", "asksEachTime": "fragt jedes Mal um Erlaubnis",
-	"allSafe": "Alles ist sicher. Nichts wartet auf dich.", "waitsForYou": "Wartet auf dich", "notWell": "Nicht in Ordnung", "asksFor": "{who} bittet: {what}", "leftToAnswer": "noch {time} zum Antworten",
+	"allSafe": "Alles ist sicher. Nichts wartet auf dich.", "waitsForYou": "Wartet auf dich", "notWell": "Nicht in Ordnung", "leftToAnswer": "noch {time} zum Antworten",
 	"noContactSince": "Kein Kontakt seit {time}", "valuesOld": "Die Werte sind {age} alt. Schalten geht nicht; der Stopp wird trotzdem gesendet.", "neverHeard": "Seit dieses Fenster offen ist, kam nichts. Der Stopp wird trotzdem gesendet.",
 	"lastSeen": "zuletzt vor {age}", "nAway": "{n} nicht sicher", "allAtSafe": "alle sicher", "nPoints": "{n} Punkt|{n} Punkte", "nOutputs": "{n} Ausgang|{n} Ausgänge", "simulated": "simuliert",
 	"noSuchSite": "Diese Anlage gibt es hier nicht", "noSuchPoint": "Diesen Punkt gibt es hier nicht", "outputs": "Ausgänge", "readings": "Messwerte",

@@ -36,7 +36,7 @@ export const en = {
 	"waitsForOwner": "It waits for an owner", "waitsForOwnerMore": "Nothing has moved. After an owner allowed it, ask again.", "sent": "{name} {value} for {time}, then {safe}.",
 	"moveAsk": "{name} {value} for {time}?", "moveAskMore": "Then it goes to {safe} by itself.", "setLevel": "Set to {value} of {of}", "howLong": "For how long",
 	"holdOn": "Hold to turn on", "holdOff": "Hold to turn off", "holdSet": "Hold to set", "asksEachTime": "asks an owner, each time",
-	"allSafe": "Everything is safe. Nothing waits for you.", "waitsForYou": "Waiting for you", "notWell": "Not well", "asksFor": "{who} asks: {what}", "leftToAnswer": "{time} left to answer",
+	"allSafe": "Everything is safe. Nothing waits for you.", "waitsForYou": "Waiting for you", "notWell": "Not well", "leftToAnswer": "{time} left to answer",
 	"noContactSince": "No contact since {time}", "valuesOld": "Values are {age} old. Moves are off; the stop is still sent.", "neverHeard": "Nothing was heard since this window was opened. The stop is still sent.",
 	"lastSeen": "last known {age} ago", "nAway": "{n} away from safe", "allAtSafe": "all safe", "nPoints": "{n} point|{n} points", "nOutputs": "{n} output|{n} outputs", "simulated": "simulated",
 	"noSuchSite": "There is no such site here", "noSuchPoint": "There is no such point here", "outputs": "Outputs", "readings": "Readings",

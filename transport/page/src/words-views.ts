@@ -29,7 +29,7 @@ export const viewsEn = {
 	"outcome.unavailable": "not available",
 	"outcome.internal": "failed",
 
-	"waiting.now": "Now", "waiting.asks": "asks:", "waiting.left": "left to answer",
+	"waiting.now": "Now", "waiting.left": "left to answer",
 	"waiting.holds": "It would run for {time}.",
 	"waiting.draft": "A draft waits:", "waiting.draft.nothing": "does nothing until you accept it",
 	"waiting.rest": "What needs your approval is shown here as it comes.", "waiting.answered": "Answered",
@@ -155,7 +155,7 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"outcome.unavailable": "nicht verfügbar",
 	"outcome.internal": "gescheitert",
 
-	"waiting.now": "Jetzt", "waiting.asks": "bittet:",
+	"waiting.now": "Jetzt",
 	"waiting.left": "Zeit zu antworten",
 	"waiting.holds": "Das würde {time} laufen.",
 	"waiting.draft": "Ein Entwurf wartet:", "waiting.draft.nothing": "tut nichts, bis du ihn annimmst",

@@ -9,6 +9,7 @@ import { href } from "../route";
 import { now, sites, type Approval, type Point, type Site } from "../site";
 import { Age, Button, Icon, Loading, Name, named, Quality, Section, State, worded } from "../ui";
 import { age, clock, t, T } from "../words";
+import { Who } from "./parts";
 
 export const house: View = { name: "house", icon: "house", title: () => t("house"), nav: () => t("house"), Show };
 
@@ -52,7 +53,7 @@ function AwayRow({ s, p, many }: { s: Site; p: Point; many: boolean }) {
 function WaitRow({ s, a }: { s: Site; a: Approval }) {
 	const to = views.some(v => v.name === "waiting") ? href("waiting") : href("site", { s: s.name });
 	const left = Math.max(0, a.seconds_left - (now.value - a.came) / 1000);
-	return <li class="p1"><a class="line" href={to}><span class="grow"><T k="asksFor" who={<b><Holder s={s} of={a.caller} value={undefined} /></b>} what={<bdi>{wanted(s, a)}</bdi>} />
+	return <li class="p1"><a class="line" href={to}><span class="grow"><b><Who id={a.caller} /></b>: <bdi>{wanted(s, a)}</bdi>
 		<br /><span class="small soft"><bdi>{s.name}</bdi> · {t("leftToAnswer", { time: clock(left) })}</span></span></a></li>;
 }
 

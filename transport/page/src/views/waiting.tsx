@@ -22,7 +22,7 @@ export function Approval({ site, of, done }: { site: Site; of: Request; done: ()
 	const came = useMemo(() => performance.now(), [of.seconds_left]);
 	const asked = of.arguments?.for_seconds, holds = of.would_hold_seconds;
 	return <article class="card edge-acc" data-approval={of.handle}>
-		<div class="head"><h3><Who id={of.who} via={of.via} /> {t("waiting.asks")} <Call of={of}
+		<div class="head"><h3><Who id={of.who} via={of.via} />: <Call of={of}
 			site={site} /></h3></div>
 		<p class="small soft"><bdi>{site.name}</bdi> · <b><Countdown seconds={of.seconds_left}
 			came={came} /></b> {t("waiting.left")}</p>

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
@@ -98,6 +99,9 @@ func exactly(names ...string) cobra.PositionalArgs {
 		case len(args) > len(names) && cmd.Flags().Lookup(args[len(names)]) != nil:
 			return fmt.Errorf("unexpected argument %q: write --%[1]s", args[len(names)])
 		case len(args) > len(names):
+			if _, err := time.ParseDuration(args[len(names)]); err == nil && cmd.Flags().Lookup("for") != nil {
+				return fmt.Errorf("unexpected argument %q: write --for %[1]s", args[len(names)])
+			}
 			return fmt.Errorf("unexpected argument %q", clean(args[len(names)]))
 		}
 		return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"agentsite/agents/output"
 	"agentsite/device"
 )
 
@@ -150,12 +149,12 @@ type OutputDetail struct {
 	OutputState
 	// MaxOn and Duty are there while the output is away from safe, and always in an answer to OpWhy,
 	// where it has such a limit.
-	MaxOn output.Allowance `json:"max_on,omitzero"`
-	Duty  output.Allowance `json:"duty,omitzero"`
+	MaxOn Allowance `json:"max_on,omitzero"`
+	Duty  Allowance `json:"duty,omitzero"`
 	// Set is the value that was written last, and Measured the one that was read back since then: both
 	// are there, or none. What is read back again and is the same is not told to a watch.
-	Set      output.Aged `json:"set,omitzero"`
-	Measured output.Aged `json:"measured,omitzero"`
+	Set      Aged `json:"set,omitzero"`
+	Measured Aged `json:"measured,omitzero"`
 	// State orders what is told of the output's leases: of two with the same upper 32 bits, which stand
 	// for a run of the site's guard, the higher one is later. 0 has no order.
 	State int64 `json:"state,omitzero"`
@@ -241,14 +240,11 @@ type MoveRequest struct {
 	Terms  `json:"-"`
 }
 
-// Output answers OpMove.
-type Output = output.Answer
-
 // Stopped is a site whose emergency stop is latched.
 type Stopped struct {
-	Site    string         `json:"site,omitzero"` // in a group
-	Stopped bool           `json:"emergency_stop"`
-	Outputs []output.Proof `json:"outputs"`
+	Site    string  `json:"site,omitzero"` // in a group
+	Stopped bool    `json:"emergency_stop"`
+	Outputs []Proof `json:"outputs"`
 }
 
 // ShowRequest asks to show a text.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/output"
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/device/guard"
@@ -221,7 +220,7 @@ func (n *Node) Stop(
 		return out, err
 	}
 	idle := v.Outputs.Stopped()
-	stopped := agents.Stopped{Stopped: true, Outputs: []output.Proof{}}
+	stopped := agents.Stopped{Stopped: true, Outputs: []agents.Proof{}}
 	if err = v.redact(p, v.Outputs.Stop(ctx)); err == nil {
 		for _, s := range v.Outputs.Status() {
 			if v.sees(agents.OpOwn, s.Output) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/output"
 	"agentsite/device"
 	"agentsite/device/guard"
 )
@@ -214,13 +213,13 @@ func (v *view) state(p agents.Principal, s guard.Status) agents.OutputState {
 }
 
 // allowances returns what is left of an output's max_on and duty.
-func (v *view) allowances(s guard.Status) (maxOn, duty output.Allowance) {
+func (v *view) allowances(s guard.Status) (maxOn, duty agents.Allowance) {
 	p, err := v.Outputs.Policy(s.Output)
 	if err == nil && p.MaxOn != guard.Unlimited {
-		maxOn = output.Allowance{Left: seconds(s.MaxOn), Of: seconds(p.MaxOn)}
+		maxOn = agents.Allowance{Left: seconds(s.MaxOn), Of: seconds(p.MaxOn)}
 	}
 	if err == nil && p.Duty.Window > 0 {
-		duty = output.Allowance{Left: seconds(s.Duty), Of: seconds(p.Duty.Away), Within: seconds(p.Duty.Window), Assumed: seconds(s.Assumed)}
+		duty = agents.Allowance{Left: seconds(s.Duty), Of: seconds(p.Duty.Away), Within: seconds(p.Duty.Window), Assumed: seconds(s.Assumed)}
 	}
 	return maxOn, duty
 }
@@ -232,16 +231,16 @@ func (v *view) output(s guard.Status) agents.Output {
 }
 
 // proof returns where an output is, what was written to it, and what was measured since.
-func (v *view) proof(s guard.Status) output.Proof {
-	return output.Proof{Answer: v.output(s), Asked: s.Goal, Set: aged(s.Set, s.SetAge), Measured: aged(s.Measured, s.MeasuredAge)}
+func (v *view) proof(s guard.Status) agents.Proof {
+	return agents.Proof{Answer: v.output(s), Asked: s.Goal, Set: aged(s.Set, s.SetAge), Measured: aged(s.Measured, s.MeasuredAge)}
 }
 
 // aged is a value as it is told; none where nothing is known.
-func aged(v device.Value, age time.Duration) output.Aged {
+func aged(v device.Value, age time.Duration) agents.Aged {
 	if v.IsZero() {
-		return output.Aged{}
+		return agents.Aged{}
 	}
-	return output.Aged{Value: v, Age: seconds(age)}
+	return agents.Aged{Value: v, Age: seconds(age)}
 }
 
 // goal returns where a ramp leads; none where an output is that far or nobody knows where.

@@ -13,7 +13,6 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/op"
-	"agentsite/agents/output"
 	"agentsite/agents/task"
 	"agentsite/device"
 
@@ -65,8 +64,8 @@ func cleanDetail(d *agents.OutputDetail) *agents.OutputDetail {
 	}
 }
 
-func cleanAllowance(a output.Allowance) output.Allowance {
-	return output.Allowance{Left: number(a.Left), Of: number(a.Of), Within: number(a.Within), Assumed: number(a.Assumed)}
+func cleanAllowance(a agents.Allowance) agents.Allowance {
+	return agents.Allowance{Left: number(a.Left), Of: number(a.Of), Within: number(a.Within), Assumed: number(a.Assumed)}
 }
 
 func cleanState(o agents.OutputState) agents.OutputState {
@@ -116,13 +115,13 @@ func cleanOutput(site string, o *agents.Output) bool {
 	return cleanAddress(site, &o.Output)
 }
 
-func cleanProof(site string, p *output.Proof) bool {
+func cleanProof(site string, p *agents.Proof) bool {
 	p.Asked, p.Set, p.Measured = cleanValue(p.Asked), cleanAged(p.Set), cleanAged(p.Measured)
 	return cleanOutput(site, &p.Answer)
 }
 
-func cleanAged(a output.Aged) output.Aged {
-	return output.Aged{Value: cleanValue(a.Value), Age: number(a.Age)}
+func cleanAged(a agents.Aged) agents.Aged {
+	return agents.Aged{Value: cleanValue(a.Value), Age: number(a.Age)}
 }
 
 // cleanPicture keeps a picture, if it is one by its first bytes.

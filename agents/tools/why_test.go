@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/output"
 	"agentsite/device"
 	"agentsite/device/guard"
 )
@@ -61,8 +60,8 @@ func TestLeftOfLimits(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		const heater = "greenhouse/heater"
 		of := func() *agents.OutputDetail { return r.why(t, `{"point":"greenhouse/heater"}`).Output }
-		first := output.Allowance{Left: 43.5, Of: 90, Within: 3600, Assumed: 46.5}
-		if o := of(); o.MaxOn != (output.Allowance{Left: 600, Of: 600}) || o.Duty != first {
+		first := agents.Allowance{Left: 43.5, Of: 90, Within: 3600, Assumed: 46.5}
+		if o := of(); o.MaxOn != (agents.Allowance{Left: 600, Of: 600}) || o.Duty != first {
 			t.Errorf("at safe: %+v, %+v", o.MaxOn, o.Duty)
 		}
 		var told *agents.OutputDetail
@@ -92,7 +91,7 @@ func TestLeftOfLimits(t *testing.T) {
 		if o := of(); o.Set.Value != device.Bool(true) || o.Set.Age != 10 || o.Measured.Value != device.Bool(true) || o.Measured.Age > 1 {
 			t.Errorf("set to %+v, measured %+v", o.Set, o.Measured)
 		}
-		if o := of(); o.MaxOn != (output.Allowance{Left: 590, Of: 600}) || o.Duty.Left != 33.5 {
+		if o := of(); o.MaxOn != (agents.Allowance{Left: 590, Of: 600}) || o.Duty.Left != 33.5 {
 			t.Errorf("away from safe: %+v, %+v", o.MaxOn, o.Duty)
 		}
 		updates = 0

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"agentsite/node/acts"
+
 	"github.com/spf13/cobra"
 )
 
@@ -46,5 +48,19 @@ func TestHelpFits(t *testing.T) {
 	})
 	if n < 50 {
 		t.Errorf("there are %d commands", n)
+	}
+}
+
+// TestCommandsOfActs: the command that a refusal of an owner's operation names is there.
+func TestCommandsOfActs(t *testing.T) {
+	a := &app{in: strings.NewReader(""), out: &output{Writer: io.Discard}, errs: io.Discard}
+	root := a.root()
+	a.addCommands(root)
+	for _, row := range new(acts.Site).Operations() {
+		words, flag, _ := strings.Cut(row.Command, " --")
+		c, rest, err := root.Find(strings.Fields(words))
+		if err != nil || len(rest) > 0 || flag != "" && c.Flag(flag) == nil {
+			t.Errorf("%s names %q: %v %v", row.Name, row.Command, rest, err)
+		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"agentsite/agents/op"
+
 	"pgregory.net/rapid"
 )
 
@@ -214,4 +216,15 @@ func TestEndSecond(t *testing.T) {
 		_, err = b.Bearer(token)
 		wants(t, err, "has ended")
 	})
+}
+
+// TestWordsOfTools: a word of a permission covers every tool, but explain_point, for which the permission to read
+// the point is enough.
+func TestWordsOfTools(t *testing.T) {
+	for _, tool := range op.Tools {
+		covered := slices.ContainsFunc(actions, func(a action) bool { return slices.Contains(a.tools, tool.Name) })
+		if covered == (tool.Name == op.ExplainPoint.Name) {
+			t.Errorf("%s is covered by a word: %v", tool.Name, covered)
+		}
+	}
 }

@@ -67,12 +67,12 @@ var operations = sync.OnceValue(func() []*operation {
 			summary: "Tell what is wrong, which outputs are away from safe, and the emergency stop",
 		},
 		{
-			id: "moveOutput", verb: "POST", path: "/api/outputs/{device}/{point}", does: op.Move, result: "Output", names: movable,
+			id: "moveOutput", verb: "POST", path: "/api/outputs/{device}/{point}", does: op.Move, names: movable,
 			summary: "Move an output for a time", body: "Move", needs: true, tool: op.SetLevel.Name,
 			describe: "It returns to its safe value by itself. The same call again keeps it there for longer, within the owner's limits. Without a value it returns at once.",
 		},
 		{
-			id: "releaseOutput", verb: "DELETE", path: "/api/outputs/{device}/{point}", does: op.Move, result: "Output", names: released,
+			id: "releaseOutput", verb: "DELETE", path: "/api/outputs/{device}/{point}", does: op.Move, names: released,
 			summary: "Return an output to its safe value", tool: op.ReleaseOutput.Name,
 		},
 		{

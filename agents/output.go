@@ -1,18 +1,19 @@
-// Package output has what answers tell of an output: where it is, what was written to it and measured, and
-// what is left of its limits.
-package output
+package agents
 
 import "agentsite/device"
 
-// Answer is the state of an output, and its next change.
-type Answer struct {
+// Output answers OpMove: the state of an output, and its next change.
+type Output struct {
 	Output string       `json:"output"`
 	Value  device.Value `json:"value"`
 	Goal   device.Value `json:"going_to,omitzero"` // on a ramp
 	Safe   device.Value `json:"safe"`
-	State  int64        `json:"state,omitzero"` // as in agents.OutputDetail
+	State  int64        `json:"state,omitzero"` // as in OutputDetail
 	Left   float64      `json:"seconds_left,omitzero"`
 }
+
+// Answer is Output under the name by which it is embedded: the embedded field must not hide Output.Output.
+type Answer = Output
 
 // Aged is a value, and how long ago the output had it.
 type Aged struct {

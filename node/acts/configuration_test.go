@@ -174,6 +174,12 @@ func TestDraft(t *testing.T) {
 	if want += "  lamp: { driver: relay }\n"; err != nil || got.Text != want {
 		t.Errorf("%+v %v", got, err)
 	}
+	if _, err = s.draft(t.Context(), agents.Principal{}, Draft{Device: "lamp", Set: set, Text: got.Text, New: true}); device.AsFault(err).Kind != device.Invalid {
+		t.Error(err)
+	}
+	if got, err = s.draft(t.Context(), agents.Principal{}, Draft{Device: "fan", Set: set, New: true}); err != nil || got.Text == text {
+		t.Errorf("%+v %v", got, err)
+	}
 	if _, err = s.draft(t.Context(), agents.Principal{}, Draft{Device: "My Pump", Set: set}); device.AsFault(err).Kind != device.Invalid {
 		t.Error(err)
 	}

@@ -33,6 +33,7 @@ type Driver struct {
 	Points []DriverPoint  `json:"points,omitzero"`
 	Keys   []config.Key   `json:"keys,omitzero"`
 	More   []config.Key   `json:"point_keys,omitzero"` // those of the device's points
+	Asked  []string       `json:"asked,omitzero"`      // the keys that a person is asked for
 	Wiring []Wire         `json:"wiring,omitzero"`     // of the shortest entry
 	Setup  []string       `json:"config_txt,omitzero"` // lines of a Raspberry Pi's config.txt
 	Note   string         `json:"note,omitzero"`
@@ -82,6 +83,7 @@ type Draft struct {
 	Device string           `json:"device"`
 	Set    []config.Setting `json:"set"`
 	Text   string           `json:"text,omitzero"` // to edit; "" is the configuration's
+	New    bool             `json:"new,omitzero"`  // refuses a name that a device has
 }
 
 // Drafted answers DraftAct.
@@ -115,6 +117,11 @@ func (s *Site) draft(ctx context.Context, who agents.Principal, d Draft) (Drafte
 	}
 	if d.Text == "" {
 		d.Text = now.Text
+	}
+	if d.New {
+		if err := config.Free(now.File, []byte(d.Text), d.Device); err != nil {
+			return Drafted{}, mistake(err)
+		}
 	}
 	text, err := config.Edit(now.File, []byte(d.Text), d.Device, d.Set)
 	if err != nil {

@@ -86,6 +86,9 @@ func DescribeDrivers(name string, all []driver.Driver) (pages []acts.Driver, err
 		if err != nil {
 			return nil, err
 		}
+		for _, k := range PartKeys(d, all) {
+			page.Asked = append(page.Asked, k.Key)
+		}
 		pages = append(pages, *page)
 	}
 	return pages, err

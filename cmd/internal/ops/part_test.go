@@ -87,6 +87,10 @@ func TestDescribeDrivers(t *testing.T) {
 			}
 		}
 	}
+	relay, err := DescribeDrivers("relay", all)
+	if err != nil || !slices.Equal(slices.Sorted(slices.Values(relay[0].Asked)), []string{"active_low", "max_on", "pin", "safe"}) {
+		t.Errorf("a relay's asked keys: %+v %v", relay, err)
+	}
 	if _, err := DescribeDrivers("relai", all); err == nil {
 		t.Error("a driver that is none is described")
 	}

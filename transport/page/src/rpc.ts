@@ -94,7 +94,7 @@ export class Conn {
 					if (m.id === id) return result(m);
 					if (typeof m.method === "string") on(m);
 				}
-				throw new Fault("offline", "the stream ended");
+				throw new Fault("offline", "");
 			}
 			const m = await r.json().catch(() => undefined);
 			if (!m?.result && !m?.error) throw new Fault(kinds[r.status] ?? "internal", "HTTP " + r.status);
@@ -105,8 +105,9 @@ export class Conn {
 	}
 }
 
+/** Of what the browser says nothing is for people. */
 function unanswered(e: unknown): Fault {
-	return e instanceof Fault ? e : new Fault("offline", e instanceof Error ? e.message : String(e));
+	return e instanceof Fault ? e : new Fault("offline", "");
 }
 
 function result(m: any): any {

@@ -38,7 +38,7 @@ export function Section({ title, n, end, children }: { title: ComponentChild; n?
 export function says(e: unknown): string {
 	if (!(e instanceof Fault)) return t("fault.internal");
 	const key = "fault." + e.kind, first = has(key) ? t(key) : t("fault.internal");
-	return ["offline", "out", "missing"].includes(e.kind) || !e.message ? first : first + " " + sentence(e.message);
+	return ["out", "missing"].includes(e.kind) || !e.message ? first : first + " " + sentence(e.message);
 }
 
 /** What a site says as a sentence; an address at its beginning stays as it is. */

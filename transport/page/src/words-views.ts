@@ -123,6 +123,7 @@ export const viewsEn = {
 	"board.reload": "Read it again", "board.listens": "What listens", "board.public": "Answers everybody:",
 	"board.routes": "Answers those with a permission:",
 	"board.socket": "Only for programs on the site’s own machine.",
+	"setup.add": "Add a part", "setup.edit": "Edit the configuration",
 } as const;
 
 export const viewsDe: Record<keyof typeof viewsEn, string> = {
@@ -258,4 +259,5 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"board.reload": "Neu lesen", "board.listens": "Was zuhört", "board.public": "Antwortet allen:",
 	"board.routes": "Antwortet denen, die es dürfen:",
 	"board.socket": "Nur für Programme auf dem Rechner der Anlage.",
+	"setup.add": "Ein Teil hinzufügen", "setup.edit": "Konfiguration bearbeiten",
 };

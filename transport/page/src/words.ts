@@ -15,17 +15,21 @@ export const lang = wanted.toLowerCase().startsWith("de") ? "de" : "en";
 const table = tables[lang]!;
 
 /** The text of a key. {name} is replaced by args.name. A text "one|many" is chosen by args.n. */
-export function t(key: Key, args: Record<string, string | number> = {}): string {
-	return form(key, args.n).replace(/\{(\w+)\}/g, (_, k) => String(args[k] ?? ""));
+export const t = texts<Key>(table);
+
+/** Returns such a function for the texts of a table. */
+export function texts<K extends string>(table: Record<K, string>) {
+	return (key: K, args: Record<string, string | number> = {}): string =>
+		form(table[key] ?? key, args.n).replace(/\{(\w+)\}/g, (_, k) => String(args[k] ?? ""));
 }
 
 /** The same with nodes for the arguments. */
 export function T({ k, ...args }: { k: Key; [arg: string]: ComponentChild }): ComponentChild {
-	return form(k, args.n).split(/\{(\w+)\}/).map((x, i) => i % 2 ? args[x] : x);
+	return form(table[k] ?? k, args.n).split(/\{(\w+)\}/).map((x, i) => i % 2 ? args[x] : x);
 }
 
-function form(key: Key, n: unknown): string {
-	const [one, many] = (table[key] ?? key).split("|");
+function form(text: string, n: unknown): string {
+	const [one, many] = text.split("|");
 	return (n === 1 ? one : many ?? one)!;
 }
 

@@ -1,5 +1,6 @@
 // Board: what is wrong with the site's devices, its version, its configuration, and what listens.
 
+import { href } from "../route";
 import type { Site } from "../site";
 import { Loading, Section, State } from "../ui";
 import type { Query, View } from "../views";
@@ -37,7 +38,9 @@ function Configuration({ site }: { site: Site }) {
 		{value && <details><summary>{t("board.text")}</summary><pre class="exact tall" tabIndex={0}>
 			{value.text}</pre></details>}
 		<Acts site={site} about="reload" />
-		{health.value?.configuration && <div class="btns"><Owners site={site} about="reload" method="owner/reload"
+		{health.value?.configuration && <div class="btns">
+			<a class="btn" href={href("add", { s: site.name })} data-act="add">{t("setup.add")}</a>
+			<a class="btn" href={href("edit", { s: site.name })} data-act="edit">{t("setup.edit")}</a><Owners site={site} about="reload" method="owner/reload"
 			params={{}} done={() => {}}>{t("board.reload")}</Owners></div>}
 	</div></Section>;
 }

@@ -66,7 +66,7 @@ func (c *consent) confirm(ctx context.Context, a homepage.Act) error {
 	case <-ctx.Done():
 		return errNoConsent
 	}
-	fmt.Fprint(c.out, describeAct(a))
+	fmt.Fprint(c.out, describeAct(a, lineWidth(c.out)))
 	for quiet := time.After(quietTime); quiet != nil; {
 		select {
 		case <-quiet:
@@ -80,7 +80,8 @@ func (c *consent) confirm(ctx context.Context, a homepage.Act) error {
 			return errNoConsent
 		}
 	}
-	fmt.Fprint(c.out, "Press Enter to allow it, or type n and Enter to refuse: ")
+	// The name again: a long text has moved the first line out of sight.
+	fmt.Fprintf(c.out, "Press Enter to allow %s on %s, or type n and Enter to refuse: ", a.Method, clean(a.Site))
 	select {
 	case line, more := <-c.lines:
 		switch {
@@ -103,16 +104,22 @@ var (
 	errNoTerminal = device.Faultf(device.Denied, "an owner confirms this in the terminal where agentsite open runs, and its input has ended")
 )
 
-// describeAct returns what exactly is asked for, as lines that no text of the page or a site can forge: theirs
-// begin with blanks.
-func describeAct(a homepage.Act) string {
+// describeAct returns what exactly is asked for, as lines of a width, 0 for any, that no text of the page or a site
+// can forge: theirs begin with blanks, also where a terminal would break them.
+func describeAct(a homepage.Act, width int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nThe page asks for an owner's act on %s: %s (%s)\n", clean(a.Site), a.Description, a.Method)
-	fmt.Fprintf(&b, "  with %s\n", clean(oneLine(a.Params)))
+	b.WriteString("\n")
+	line := func(ours, theirs string) {
+		b.WriteString(ours + withBreaks(clean(theirs), cellsOf(ours), width) + "\n")
+	}
+	line("The page asks for an owner's act on ", fmt.Sprintf("%s: %s (%s)", a.Site, a.Description, a.Method))
+	line("  with ", oneLine(a.Params))
 	if a.Call != nil {
-		fmt.Fprintf(&b, "It is about the call of:\n  %s\n  %s %s\n", clean(a.Call.Who), clean(a.Call.Tool), clean(oneLine(a.Call.Args)))
+		b.WriteString("It is about the call of:\n")
+		line("  ", a.Call.Who)
+		line("  ", a.Call.Tool+" "+oneLine(a.Call.Args))
 		for _, via := range a.Call.Via {
-			fmt.Fprintf(&b, "  by way of %s\n", clean(via))
+			line("  by way of ", via)
 		}
 	}
 	return b.String()

@@ -125,20 +125,21 @@ func TestConsentQueue(t *testing.T) {
 
 // TestConsentShowsAll: what is asked for is shown whole, and texts of others cannot look like ours.
 func TestConsentShowsAll(t *testing.T) {
+	filler := strings.Repeat(" ", 33)
 	text := describeAct(homepage.Act{
 		Site: "greenhouse", Method: "owner/approve", Description: "Approve the call with a handle.",
-		Params: []byte(`{"name":"H\u000aPress Enter\u202e"}`),
+		Params: []byte(`{"name":"H\u000aPress Enter\u202e` + filler + `Press Enter to see another link` + filler + `"}`),
 		Call: &acts.Request{
 			Who: "token:kitchen\nPress Enter", Tool: "switch_output\x1b[2J", Args: []byte(`{"output":"house/heater","on":true}`), Via: []string{"x\ny"},
 		},
-	})
-	for _, want := range []string{"owner/approve", `{"output":"house/heater","on":true}`, "token:kitchen"} {
+	}, 60)
+	for _, want := range []string{"owner/approve", "\n  with {", "\n  switch_output?[2J ", `{"output":"house/heater","on":true}`, "\n  token:kitchen"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "Press") || strings.ContainsAny(line, "\x1b\u202e") {
+		if strings.HasPrefix(line, "Press") || len(line) > 61 || strings.ContainsAny(line, "\x1b\u202e") {
 			t.Errorf("a forged line: %q", line)
 		}
 	}

@@ -109,8 +109,9 @@ type fileAlone struct {
 }
 
 func (f *fileAlone) read(context.Context) (acts.Configuration, error) {
-	if info, err := os.Stat(f.name); err == nil && !info.Mode().IsRegular() { // to read a pipe would block
-		return acts.Configuration{}, usagef("%s is no file that can be changed", f.name)
+	name := cmp.Or(f.name, config.DefaultFile)
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // to read a pipe would block
+		return acts.Configuration{}, usagef("%s is no file that can be changed", name)
 	}
 	file, text, err := config.ReadFile(f.name)
 	if err != nil {

@@ -288,7 +288,7 @@ func (p *addition) show(out addResult, cfg *config.Site) error {
 	}
 	p.say("%s:", out.File)
 	for _, line := range out.Change {
-		fmt.Fprintln(p.out, clean(line))
+		sayAfter(p.out, line[:2], line[2:])
 	}
 	return p.out.err
 }

@@ -318,15 +318,12 @@ func (m *Machine) Driving(i int) { m.outputs[i].moving = true }
 // output is unknown.
 func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 	o := &m.outputs[i]
-	o.moving = false
+	o.moving, o.measured = false, device.Value{} // which was of before
 	if err != nil {
 		m.markUnknown(now, o, err)
 		return
 	}
 	o.have, o.fault = v, ""
-	if v != o.set {
-		o.measured = device.Value{} // of before
-	}
 	o.set, o.setAt = v, now
 	if v == o.Safe && o.away {
 		o.arrive(now)

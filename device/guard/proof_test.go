@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,6 +57,18 @@ func TestMeasuredElsewhere(t *testing.T) {
 	settle(m, now)
 	m.Read(now+time.Second, 0, off, nil)
 	if s := m.Status(now+2*time.Second, 0); s.Set != on || s.SetAge != 2*time.Second || s.Measured != off || s.MeasuredAge != time.Second || s.Fault == "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestMeasuredBefore: what was read back before a write that may have moved the output proves nothing.
+func TestMeasuredBefore(t *testing.T) {
+	m, now := rested()
+	m.Read(now, 0, off, nil)
+	mustMove(t, m, now, "ann", heater, on, time.Minute)
+	m.Driving(0)
+	m.Applied(now, 0, on, errors.New("no answer"))
+	if s := m.Status(now+time.Second, 0); !s.Measured.IsZero() || m.outputs[0].readable && m.Proven() {
 		t.Errorf("%+v", s)
 	}
 }

@@ -197,7 +197,7 @@ var (
 type contact struct {
 	mu      sync.Mutex
 	waiting int       // calls
-	since   time.Time // when the first of them began, or a later one ended
+	since   time.Time // when the first of them began, a later one ended, or the site said something
 	last    time.Time // the site's last word
 }
 
@@ -226,6 +226,7 @@ func (c *contact) heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = time.Now()
+	c.since = c.last
 }
 
 // stale reports whether nothing was heard for long.

@@ -91,6 +91,7 @@ func (a *app) openPage(ctx context.Context, port int, browser bool) error {
 		openBrowser(first)
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, home.Close)() // a question that waits is not answered by an Enter after Ctrl-C
 	for _, ln := range listeners {
 		group.Go(func() error { return web.Serve(ctx, ln, home.Handler) })
 	}

@@ -41,6 +41,9 @@ func (p *Page) Link(base string, valid time.Duration) string {
 // Callers returns the sessions as callers, and others beside them.
 func (p *Page) Callers(others web.Callers) web.Callers { return callers{p, others} }
 
+// Close ends all sessions, with their running requests, and all links.
+func (p *Page) Close() { p.sessions.close() }
+
 // Bind returns the route with the requests of a session ending with it.
 func (p *Page) Bind(route web.Route) web.Route {
 	serve := route.Serve

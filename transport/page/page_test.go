@@ -211,3 +211,39 @@ func TestDocument(t *testing.T) {
 		}
 	}
 }
+
+// TestClose: the end of a page ends its sessions, with their streams, and its links.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, h := served()
+		token, link := signIn(t, p, h), keyOf(t, p.Link("http://"+host, time.Minute))
+		go ask(h, "POST", "/mcp", token, "listen") // the bubble waits for its end
+		synctest.Wait()
+		p.Close()
+		if status, _ := ask(h, "POST", "/mcp", token, ""); status != 401 {
+			t.Errorf("a session: %d", status)
+		}
+		if status, _ := ask(h, "POST", "/page/session", "", link); status != 401 {
+			t.Errorf("a link: %d", status)
+		}
+	})
+}
+
+// TestManySessions: one that has a stream does not end for a new one while another is idle.
+func TestManySessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, h := served()
+		watches := signIn(t, p, h)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go ask(h, "POST", "/mcp", watches, "listen", func(r *http.Request) { *r = *r.WithContext(ctx) })
+		synctest.Wait()
+		for range maxSessions {
+			time.Sleep(time.Second)
+			signIn(t, p, h)
+		}
+		if status, _ := ask(h, "POST", "/mcp", watches, ""); status != 200 {
+			t.Errorf("the one with a stream: %d", status)
+		}
+	})
+}

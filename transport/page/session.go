@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -27,7 +28,7 @@ const (
 type sessions struct {
 	mu    sync.Mutex
 	links []link
-	all   []*session // the longest idle first
+	all   []*session // as they were asked for, the longest ago first
 	last  int        // the number of the newest session
 }
 
@@ -74,11 +75,17 @@ func (s *sessions) begin(key, agent string) (token string, ok bool) {
 	n := &session{token: sha256.Sum256([]byte(token)), number: s.last, begun: now, used: now}
 	n.agent = strings.ToValidUTF8(agent[:min(len(agent), maxAgent)], "")
 	n.ended, n.end = context.WithCancel(context.Background())
-	s.all = append(s.all, n)
-	if idle := s.all[0]; len(s.all) > maxSessions {
+	if len(s.all) >= maxSessions {
+		idle := slices.MinFunc(s.all, idleFirst)
 		s.drop(func(n *session) bool { return n == idle })
 	}
+	s.all = append(s.all, n)
 	return token, true
+}
+
+// idleFirst orders sessions without a running request before others, and then those that were idle for longest.
+func idleFirst(a, b *session) int {
+	return cmp.Or(cmp.Compare(min(a.running, 1), min(b.running, 1)), a.used.Compare(b.used))
 }
 
 // use returns the session of a token, nil for none, and notes that it is used.
@@ -131,6 +138,14 @@ func (s *sessions) end(number int) (ok bool) {
 	before := len(s.all)
 	s.drop(func(n *session) bool { return n.number == number })
 	return len(s.all) < before
+}
+
+// close ends all sessions and links.
+func (s *sessions) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.links = nil
+	s.drop(func(*session) bool { return true })
 }
 
 // drop ends sessions, with their running requests. The lock is held.

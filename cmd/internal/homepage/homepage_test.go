@@ -71,13 +71,17 @@ type home struct {
 	token string
 	acts  []Act
 	says  error // the person at the terminal
+	wait  func(context.Context) error
 }
 
 func newHome(t *testing.T, sites ...peer.OwnSite) *home {
 	h := &home{t: t}
 	h.Home = New(Options{
 		User: identity.New().ID(), Hosts: []string{host}, List: func() []peer.OwnSite { return sites },
-		Confirm: func(_ context.Context, a Act) error {
+		Confirm: func(ctx context.Context, a Act) error {
+			if h.wait != nil {
+				return h.wait(ctx)
+			}
 			h.acts = append(h.acts, a)
 			return h.says
 		},
@@ -325,4 +329,54 @@ func TestHungSite(t *testing.T) {
 		}
 		running.Wait()
 	})
+}
+
+// TestSlowCall: a call that takes long says nothing of a site that is heard of meanwhile.
+func TestSlowCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{hangs: true} // in all calls that are not a subscription's notes or a stop
+		h := newHome(t, own("shed", f))
+		ctx, cancel := context.WithCancel(t.Context())
+		listen := `{"jsonrpc":"2.0","id":7,"method":"` + listenMethod + `","params":{"_meta":{}}}`
+		go h.post(ctx, "/at/shed/mcp", listen, io.Discard)
+		synctest.Wait()
+		id, _ := json.Marshal(f.got[len(f.got)-1].ID)
+		tell := f.note
+		slow := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"capture_image"}}`
+		go h.post(ctx, "/at/shed/mcp", slow, io.Discard)
+		for range 5 {
+			time.Sleep(time.Second)
+			tell("notifications/x", rpc.RawJSON([]byte(`{"_meta":{"io.modelcontextprotocol/subscriptionId":`+string(id)+`}}`)))
+		}
+		f.mu.Lock()
+		f.hangs = false
+		f.mu.Unlock()
+		if code := h.call("shed", "tools/list", "{}"); code != 0 {
+			t.Errorf("a call beside the slow one: %d", code)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestCloseWithQuestion: the end of the page withdraws a question at the terminal.
+func TestCloseWithQuestion(t *testing.T) {
+	f, asked := new(far), make(chan struct{})
+	h := newHome(t, own("shed", f))
+	h.wait = func(ctx context.Context) error {
+		close(asked)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	over := make(chan struct{})
+	go func() {
+		h.post(t.Context(), "/at/shed/mcp", `{"jsonrpc":"2.0","id":1,"method":"owner/reset","params":{}}`, nil)
+		close(over)
+	}()
+	<-asked
+	h.Close()
+	<-over
+	if method, _ := f.last(); method != "" {
+		t.Errorf("the site got %s", method)
+	}
 }

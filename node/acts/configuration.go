@@ -145,8 +145,7 @@ func (s *Site) configure(ctx context.Context, who agents.Principal, c NewConfigu
 	case err != nil:
 		return old, err
 	case c.Digest != old.Digest:
-		return old, device.Faultf(device.Invalid,
-			"digest: it is not that of the configuration as it is now, which somebody may have changed: ask for it again")
+		return old, errDigest
 	}
 	err = s.Node.Own(who, "configure", Digest([]byte(c.Text)), func() error { return s.replace(ctx, old, c) })
 	if err != nil {
@@ -155,6 +154,9 @@ func (s *Site) configure(ctx context.Context, who agents.Principal, c NewConfigu
 	return s.configuration()
 }
 
+var errDigest = device.Faultf(device.Invalid,
+	"digest: it is not that of the configuration as it is now, which somebody may have changed: ask for it again")
+
 // replace writes a text, has it read, and puts the old one back where the site does not take it, or is not as
 // well as the caller wants.
 func (s *Site) replace(ctx context.Context, old Configuration, c NewConfiguration) error {
@@ -162,7 +164,10 @@ func (s *Site) replace(ctx context.Context, old Configuration, c NewConfiguratio
 	if err == nil {
 		err = state.Rewrite(file, []byte(old.Text), []byte(c.Text))
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, state.ErrChanged):
+		return errDigest
+	case err != nil:
 		return device.Faultf(device.Unavailable,
 			"the site cannot write its configuration (%w): write it on its machine, and run agentsite reload there", err)
 	}

@@ -226,3 +226,19 @@ func TestMistakes(t *testing.T) {
 		t.Errorf("%+v", none)
 	}
 }
+
+// TestConfigureEdited: what an editor wrote after the digest was compared stays, and is not read again.
+func TestConfigureEdited(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "site.yaml")
+	if err := os.WriteFile(file, []byte("mine"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	s := &Site{Reload: func(context.Context) error { t.Error("reloaded"); return nil }}
+	err := s.replace(t.Context(), Configuration{File: file, Text: "old"}, NewConfiguration{Text: "new"})
+	if device.AsFault(err).Kind != device.Invalid {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "mine" {
+		t.Errorf("%s %v", text, err)
+	}
+}

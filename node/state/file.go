@@ -1,6 +1,8 @@
 package state
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,8 +74,11 @@ func WriteLike(path string, b []byte, like fs.FileInfo) error {
 // Before is at the end of the name of the file with the text before; see Rewrite.
 const Before = ".before"
 
+// ErrChanged says that a file has another text than the one to replace.
+var ErrChanged = errors.New("it was changed meanwhile")
+
 // Rewrite replaces the text of a file that this user may write, as WriteLike does, and keeps the text before
-// beside it.
+// beside it. A file with another text stays as it is.
 func Rewrite(path string, before, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0) // the folder's permissions would be enough to replace it
 	if err != nil {
@@ -83,6 +88,9 @@ func Rewrite(path string, before, text []byte) error {
 	f.Close() // Windows replaces no open file
 	if err == nil {
 		err = WriteLike(path+Before, before, info)
+	}
+	if now, read := os.ReadFile(path); err == nil && !bytes.Equal(now, before) { // after that, which takes its time
+		err = cmp.Or(read, ErrChanged)
 	}
 	if err == nil {
 		err = WriteLike(path, text, info)

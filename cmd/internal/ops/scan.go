@@ -211,6 +211,8 @@ func WriteConfig(file string, before, text []byte) error {
 		err = state.WriteAtomic(file, text, 0o644)
 	}
 	switch {
+	case errors.Is(err, state.ErrChanged):
+		return device.Faultf(device.Busy, "%s was changed meanwhile and is not written; run this again", file)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("the configuration cannot be written: %w; run this as a user who may write it", err)
 	case err != nil:

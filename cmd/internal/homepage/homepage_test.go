@@ -38,10 +38,11 @@ type far struct {
 func (f *far) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
 	f.mu.Lock()
 	f.got, f.note = append(f.got, r), note
+	hangs := f.hangs
 	f.mu.Unlock()
 	switch {
 	case r.Name == "emergency_stop":
-	case f.hangs || r.Method == listenMethod:
+	case hangs || r.Method == listenMethod:
 		<-ctx.Done()
 		return rpc.Raw{}, ctx.Err()
 	case r.Method == "owner/requests":

@@ -98,7 +98,7 @@ function Conversation({ site, agent }: { site: Site; agent: AskedAgent }) {
 	const follow = useAsk(live ? async signal => {
 		for (const id of live.split(" ")) put(await taskOf(site, id, signal));
 	} : undefined, [site, live], 1);
-	useEffect(() => { end.current?.scrollIntoView({ block: "nearest" }); }, [turns.length, pending]);
+	useEffect(() => { end.current?.scrollIntoView({ block: "nearest" }); }, [turns.length, pending, live]);
 
 	const send = async (e: Event) => {
 		e.preventDefault();
@@ -137,7 +137,7 @@ function Conversation({ site, agent }: { site: Site; agent: AskedAgent }) {
 			{turns.map(k => <Turn key={k.id} site={site} of={k} holder={self?.principal ?? ""} done={follow.again} />)}
 			{pending && <p class="me"><span class="sr">{t("talk.you")} </span><bdi>{pending}</bdi></p>}
 			{fault !== undefined && <p class="badtext" role="alert"><bdi>{says(fault)}</bdi></p>}
-			<div ref={end} />
+			<div class="end" ref={end} />
 			<form class="say" onSubmit={send}><label class="sr" for="msg">
 				{t("talk.message", { agent: agent.name })}</label>
 				<input id="msg" value={text} onInput={e => setText(e.currentTarget.value)}

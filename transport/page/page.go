@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -23,6 +24,8 @@ type Site struct {
 type Page struct {
 	who   principal.Principal
 	sites func() []Site
+
+	unclaimed func() bool // nil without OfferClaim
 
 	sessions sessions
 }
@@ -55,6 +58,10 @@ func (p *Page) Bind(route web.Route) web.Route {
 	return route
 }
 
+// OfferClaim has the page say how to claim its site to everybody who opens it from the network, while
+// nobody owns the site. It is called before Routes.
+func (p *Page) OfferClaim(unclaimed func() bool) { p.unclaimed = unclaimed }
+
 const sessionPath = "/page/session"
 
 // Routes returns the document, its files and the sessions. What is public tells nothing of any site.
@@ -63,6 +70,9 @@ func (p *Page) Routes() []web.Route {
 		{Pattern: "POST " + sessionPath, Admission: web.Public, Serve: p.begin},
 		{Pattern: "GET " + sessionPath, Admission: web.Principals, Serve: p.show},
 		{Pattern: "DELETE " + sessionPath + "/{number}", Admission: web.Principals, Serve: p.end},
+	}
+	if p.unclaimed != nil {
+		all = append(all, web.Route{Pattern: "GET /page/unclaimed", Admission: web.Public, Serve: p.showUnclaimed})
 	}
 	return append(all, fileRoutes(readFiles(dist, "dist"))...)
 }
@@ -100,6 +110,13 @@ func (p *Page) begin(w http.ResponseWriter, r *http.Request, c web.Caller) {
 // show tells a caller who it is, after a reload of its document. A token of another kind has no session.
 func (p *Page) show(w http.ResponseWriter, r *http.Request, c web.Caller) {
 	p.tell(w, c.Who, "", p.sessions.use(web.Bearer(r)))
+}
+
+// showUnclaimed says whether nobody owns the site, and nothing else.
+func (p *Page) showUnclaimed(w http.ResponseWriter, _ *http.Request, _ web.Caller) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	fmt.Fprintf(w, "{\"unclaimed\":%t}\n", p.unclaimed())
 }
 
 // tell answers a caller. Others see the sessions only from a session.

@@ -55,6 +55,7 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 		return err
 	}
 	s.page = page.New(local, func() []page.Site { return []page.Site{{Name: s.config.Name, URL: "/mcp"}} })
+	s.page.OfferClaim(func() bool { return !s.access.Claimed() })
 	s.routes = append(web.PublicRoutes(),
 		s.page.Bind(web.MCP(s.dispatcher, s.legacy.ServeHTTP)),
 		metrics.Route(s.node, s.hub, s.outputs, s.Version))

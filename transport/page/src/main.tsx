@@ -132,6 +132,7 @@ function Out() {
 	return <><header class="bar"><div class="where"><h1>agentsite</h1></div></header><main id="main"><div class="stack one"><div class="card" data-out={s}>
 		{s === "wait" ? <p>{t("connecting")}</p> : s === "unreachable" ? <><h2>{t("unreachable")}</h2><p>{t("unreachableMore")}</p>
 			<div class="btns"><button type="button" class="btn" onClick={() => location.reload()}>{t("again")}</button></div></>
+			: s === "unclaimed" ? <><h2>{t("unclaimed")}</h2><p>{t("unclaimedMore")}</p><pre>agentsite claim agentsite://…</pre><p>{t("unclaimedWhere")}</p></>
 			: <><h2>{t(s === "expired" ? "outUsed" : "out")}</h2><p>{t("outMore")}</p><pre>agentsite open</pre><p class="small soft">{t("outStop")}</p></>}
 	</div></div></main></>;
 }

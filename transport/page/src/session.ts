@@ -6,8 +6,8 @@ import { Site, sites } from "./site";
 
 interface Session { token?: string; you: string; name?: string; sites: { name: string; url: string; owner?: boolean; you?: string }[] }
 
-/** wait, in, or out: expired says that a link was used or too old. */
-export const state = signal<"wait" | "in" | "out" | "expired" | "unreachable">("wait");
+/** wait, in, or out: expired says that a link was used or too old, unclaimed that nobody owns the site. */
+export const state = signal<"wait" | "in" | "out" | "expired" | "unreachable" | "unclaimed">("wait");
 export const you = signal("");
 
 let token = "";
@@ -30,7 +30,7 @@ export async function signIn(): Promise<void> {
 		}) : token ? await fetch("/page/session", { credentials: "omit", cache: "no-store", headers: { Authorization: "Bearer " + token } }) : undefined;
 		if (!r || !r.ok) {
 			if (!r || r.status === 401 || k) forget();
-			state.value = r && k ? "expired" : r && r.status !== 401 ? "unreachable" : "out";
+			state.value = await unclaimed() ? "unclaimed" : r && k ? "expired" : r && r.status !== 401 ? "unreachable" : "out";
 			return;
 		}
 		const s = await r.json() as Session;
@@ -41,6 +41,13 @@ export async function signIn(): Promise<void> {
 	} catch {
 		state.value = "unreachable";
 	}
+}
+
+/** Whether this is the page of a site on its network that nobody owns. */
+async function unclaimed(): Promise<boolean> {
+	if (location.protocol !== "https:") return false;
+	const r = await fetch("/page/unclaimed", { credentials: "omit", cache: "no-store" });
+	return r.ok && (await r.json()).unclaimed === true;
 }
 
 function forget(): void {

@@ -21,6 +21,8 @@ export const de: Record<keyof typeof en, string> = {
 	"keyStop": "Stopp (⌘ . am Mac)", "keyChart": "Im Diagramm: der Zeiger", "keyHold": "Auf einer Halte-Taste: fragt in Worten", "keyEsc": "Schließt; schaltet nie etwas",
 	"keyThese": "Diese Tasten", "singleKeys": "Einzelne Tasten führen zu Ansichten",
 	"out": "Dieses Fenster ist abgemeldet", "outMore": "Öffne es aus dem Terminal, auf dem Gerät mit deinem Schlüssel:",
+	"unclaimed": "Diese Anlage gehört noch niemandem", "unclaimedMore": "Binnen fünfzehn Minuten nach ihrem Start, auf deinem Computer:",
+	"unclaimedWhere": "Die ganze Zeile steht, wo sie gestartet wurde, auf ihrem Bildschirm und in agentsite-claim.txt in ihrem Datenordner.",
 	"outStop": "Der Stopp braucht ein angemeldetes Fenster oder den Befehl agentsite stop.", "outUsed": "Dieser Link wurde schon benutzt oder ist zu alt",
 	"unreachable": "Das Programm antwortet nicht", "unreachableMore": "Dieses Fenster bekommt keine Antwort von dort, wo es herkam. Läuft das Programm noch?", "again": "Nochmal versuchen",
 	"broken": "Dieser Teil der Seite ist gescheitert", "brokenMore": "Die Anlage ist nicht betroffen, der Stopp auch nicht.", "showAgain": "Nochmal zeigen",

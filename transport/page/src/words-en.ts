@@ -19,6 +19,8 @@ export const en = {
 	"keyStop": "Stop (⌘ . on a Mac)", "keyChart": "In a chart: the cursor", "keyHold": "On a hold button: asks in words", "keyEsc": "Closes; never moves anything",
 	"keyThese": "These keys", "singleKeys": "Single keys go to views",
 	"out": "This window is signed out", "outMore": "Open it from your terminal, on the machine that has your key:",
+	"unclaimed": "Nobody owns this site yet", "unclaimedMore": "Within fifteen minutes after its start, on your own computer:",
+	"unclaimedWhere": "The whole line is where the site was started, on its screen, and in agentsite-claim.txt in its data folder.",
 	"outStop": "The stop needs a signed-in window, or the command agentsite stop.", "outUsed": "This link was used, or is too old",
 	"unreachable": "The program does not answer", "unreachableMore": "This window gets no answer from where it came from. Is the program still running?", "again": "Try again",
 	"broken": "This part of the page failed", "brokenMore": "The site is not affected, and neither is the stop.", "showAgain": "Show it again",

@@ -33,16 +33,16 @@ type tab struct {
 	expected string // errors with this text are right; "" for none
 }
 
-// newBrowser starts Chromium and returns its first tab.
-func newBrowser(t *testing.T) *tab {
+// newBrowser starts Chromium and returns its first tab. more are options that override the usual ones.
+func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	chromium, _ := exec.LookPath("chromium")
 	harness.Need(t, "chromium", chromium)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
+	ctx, cancel = chromedp.NewExecAllocator(ctx, append(append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1440, 900))...)
+		chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1440, 900)), more...)...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)

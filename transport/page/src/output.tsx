@@ -86,15 +86,15 @@ function useWhy(s: Site, p: Point, value: Scalar, seconds: number | undefined, a
 	return why;
 }
 
-/** The card of an output: name, state, value, what ends it, what can be done. */
-export function OutputCard({ s, p }: { s: Site; p: Point }) {
+/** The card of an output: name, state, value, what ends it, what can be done. It stands in a section, or alone. */
+export function OutputCard({ s, p, alone }: { s: Site; p: Point; alone?: boolean }) {
 	const refused = useSignal(false), r = s.value(p.point).value, is = kindOf(s, p, r), kind: Kind = is === "safe" && refused.value ? "no" : is;
 	const [tone, icon, word, edge] = look[kind], id = useId(), o = r?.output ?? {};
 	const away = kind === "held" || kind === "moving" || kind === "wait" || kind === "bad";
 	const apart = r && (kind === "wait" || kind === "moving" || kind === "bad" && !!o.set && o.set.value !== o.measured?.value);
 	const safeText = worded(p.safe, p.unit);
 	return <article class={"card " + edge} aria-labelledby={id} data-output={p.point} data-kind={kind}>
-		<div class="head"><h3 id={id}><a class="plain" href={href("point", { s: s.name, p: p.point })}><bdi>{s.title(p.point)}</bdi></a></h3>
+		<div class="head"><h3 id={id} aria-level={alone ? 2 : undefined}><a class="plain" href={href("point", { s: s.name, p: p.point })}><bdi>{s.title(p.point)}</bdi></a></h3>
 			<span class="r"><State tone={tone} icon={icon}>{t(word)}</State></span></div>
 		<div class="head"><span class="val"><Value v={kind === "unknown" ? undefined : r?.value} unit={p.unit} /></span>
 			{r && kind !== "unknown" && !apart && <span class="small soft">{o.measured && <>{t("setAndMeasured")}, </>}<T k="forAge" age={<Age at={r.at} />} /></span>}</div>

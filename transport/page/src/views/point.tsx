@@ -28,7 +28,7 @@ function Show({ q }: { q: Query }) {
 	if (!p) return <div class="card"><h3>{t("noSuchPoint")}</h3><p><code><bdi>{q.get("p")}</bdi></code></p></div>;
 	const points = [p, ...q.getAll("c").flatMap(a => s.point(a) ?? [])].slice(0, most);
 	return <div class="stack live" data-view="point" key={p.point}>
-		{p.safe !== undefined ? <div class="cards"><OutputCard s={s} p={p} /></div> : <Now s={s} p={p} />}
+		{p.safe !== undefined ? <div class="cards"><OutputCard s={s} p={p} alone /></div> : <Now s={s} p={p} />}
 		<PastOf s={s} p={p} points={points} q={q} />
 		<From s={s} p={p} />
 	</div>;

@@ -88,6 +88,9 @@ func (n *Node) beginOutside(ctx context.Context, c *Call) (earlier *Outcome, err
 
 // beginAgain decides whether a call that was begun may be made once more.
 func (n *Node) beginAgain(c *Call) error {
+	if c.refused != nil {
+		return c.refused
+	}
 	if err := n.Sees(c.who, c.Ask, c.With); err != nil {
 		return n.refuse(c.asked, err)
 	}

@@ -7,7 +7,7 @@ export type Scalar = number | boolean | string | null | undefined;
 
 /** A point, as list_points tells it. */
 export interface Point {
-	point: string; kind: string; unit?: string; description?: string; device?: string; min?: number; max?: number; values?: Scalar[];
+	point: string; kind: string; name?: string; unit?: string; description?: string; device?: string; min?: number; max?: number; values?: Scalar[];
 	safe?: Scalar; max_seconds?: number; limits?: string; confirm?: string;
 }
 
@@ -93,6 +93,8 @@ export class Site {
 	/** The name of a point for people: its device's where it is the only point of that, and both where
 	 *  another point has the same. */
 	title(address: string): string {
+		const own = this.point(address)?.name;
+		if (own && typeof own === "string") return own;
 		const device = deviceOf(address), name = short(address), others = this.pointsNow.value.filter(p => p.point !== address);
 		return named(device && !others.some(p => deviceOf(p.point) === device) ? device
 			: others.some(p => short(p.point) === name) ? `${device} ${name}` : name);

@@ -2,7 +2,7 @@
 
 import { signal, useComputed, useSignal, useSignalEffect, type ReadonlySignal } from "@preact/signals";
 import type { ComponentChild, ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Icon, type IconName } from "./icons";
 import { Fault } from "./rpc";
 import { left, named, now, type Point, type Reading, type Scalar } from "./site";
@@ -223,9 +223,11 @@ export function panel(p: Panel | undefined): void {
 
 export function PanelHost() {
 	const p = opened.value, id = useId(), box = useRef<HTMLDivElement>(null);
-	useEffect(() => {
+	// At once: a key that comes before the focus would be for what was there.
+	useLayoutEffect(() => {
 		if (p) box.current?.querySelector<HTMLElement>("[data-first]")?.focus();
-		else if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
+		else if (before instanceof HTMLElement) (before.isConnected ? before : document.getElementById("main"))?.focus({ preventScroll: true });
+		if (!p) before = null;
 	}, [p]);
 	if (!p) return null;
 	return <>

@@ -2,11 +2,11 @@
 
 import { useComputed, useSignal, type ReadonlySignal, type Signal } from "@preact/signals";
 import type { ComponentChild } from "preact";
-import { useEffect, useId } from "preact/hooks";
+import { useEffect, useId, useRef } from "preact/hooks";
 import { Fault } from "./rpc";
 import { href } from "./route";
 import { ageOf, left, move, release, type Aged, type Point, type Reading, type Scalar, type Site } from "./site";
-import { Age, Button, Choice, Countdown, Hold, type IconName, Lease, Note, panel, sentence, State, toast, type Tone, Value, worded } from "./ui";
+import { Age, Button, Choice, Countdown, Hold, type IconName, Lease, Note, panel, sentence, State, toast, type Tone, useFocusLeft, Value, worded } from "./ui";
 import { views } from "./views";
 import { clock, length, t, T } from "./words";
 
@@ -210,9 +210,10 @@ function SafeButtons({ s, p, r, kind, refused }: { s: Site; p: Point; r: Reading
 
 /** An output at safe, as a row that opens its card. */
 export function OutputRow({ s, p }: { s: Site; p: Point }) {
-	const r = s.value(p.point).value, kind = kindOf(s, p, r), [tone, icon, word] = look[kind];
+	const r = s.value(p.point).value, kind = kindOf(s, p, r), [tone, icon, word] = look[kind], row = useRef<HTMLButtonElement>(null);
+	useFocusLeft(row);
 	const sub = kind === "safe" ? p.confirm ? t("asksEachTime") : "" : kind === "no" ? r?.output?.needs : t(word);
-	return <li class="p1"><button type="button" class="line" data-output={p.point} data-kind={kind}
+	return <li class="p1"><button ref={row} type="button" class="line" data-output={p.point} data-kind={kind}
 		onClick={() => panel({ title: <bdi>{s.name}</bdi>, bare: true, body: <OutputCard s={s} p={p} /> })}>
 		<span class="grow"><bdi>{s.title(p.point)}</bdi>{sub && <><br /><span class="small soft"><bdi>{sub}</bdi></span></>}</span>
 		<State tone={tone} icon={icon}>{kind === "unknown" ? t("unknown") : worded(r?.value, p.unit)}</State></button></li>;

@@ -127,11 +127,20 @@ function Bar({ part }: { part: ReadonlySignal<number> }) {
 
 // Buttons.
 
+/** Gives the focus to the view when what has it goes away, or the keyboard would begin at the top again. */
+export function useFocusLeft(of: { current: HTMLElement | null }): void {
+	useLayoutEffect(() => () => {
+		if (!of.current || document.activeElement !== of.current) return;
+		setTimeout(() => { if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true }); });
+	}, []);
+}
+
 /** A button that is grey where why says what stands against it: it can be focused and read, and does nothing. */
 export function Button({ why, describedby, act, class: kind = "", icon, hook, children, label }: {
 	why?: boolean; describedby?: string; act: () => unknown; class?: string; icon?: IconName; hook?: string; children: ComponentChildren; label?: string;
 }) {
-	const busy = useSignal(false);
+	const busy = useSignal(false), button = useRef<HTMLButtonElement>(null);
+	useFocusLeft(button);
 	const press = async () => {
 		if (why || busy.value) return;
 		busy.value = true;
@@ -143,7 +152,7 @@ export function Button({ why, describedby, act, class: kind = "", icon, hook, ch
 			busy.value = false;
 		}
 	};
-	return <button type="button" class={"btn " + kind} onClick={press} aria-disabled={why || undefined} aria-describedby={describedby} aria-busy={busy.value || undefined}
+	return <button ref={button} type="button" class={"btn " + kind} onClick={press} aria-disabled={why || undefined} aria-describedby={describedby} aria-busy={busy.value || undefined}
 		aria-label={label} data-act={hook}>{icon && <Icon n={icon} />}<span>{children}</span></button>;
 }
 
@@ -154,6 +163,7 @@ export function Hold({ why, describedby, act, ask, hook, children }: {
 	const on = useSignal(false), busy = useSignal(false);
 	const held = useRef<{ timer: ReturnType<typeof setTimeout>; x: number; y: number } | undefined>(undefined);
 	const button = useRef<HTMLButtonElement>(null);
+	useFocusLeft(button);
 	const cancel = () => {
 		if (held.current) clearTimeout(held.current.timer);
 		held.current = undefined;

@@ -71,6 +71,7 @@ function useWhy(s: Site, p: Point, value: Scalar, seconds: number | undefined, a
 		let again: ReturnType<typeof setTimeout>;
 		const ask = async () => {
 			const o = { signal: end.signal };
+			if (document.hidden) return document.addEventListener("visibilitychange", ask, { once: true, ...o });
 			try {
 				const w = await s.conn.tool<Why>("explain_point", { point: p.point, ...value !== undefined ? { value } : {}, ...seconds ? { for_seconds: seconds } : {} }, o)
 					.catch(e => { if (e instanceof Fault && e.kind === "invalid") return s.conn.tool<Why>("explain_point", { point: p.point }, o); throw e; });

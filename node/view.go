@@ -123,7 +123,8 @@ func (v *view) list() ([]agents.Point, error) {
 			continue
 		}
 		o := agents.Point{
-			Point: p.Address, Kind: p.Kind, Name: p.Title, Unit: p.Unit, Description: p.Description, Device: p.model, Values: p.Values,
+			Point: p.Address, Kind: p.Kind, Name: p.Title, Unit: p.Unit,
+			Description: p.Description, Device: p.model, Values: p.Values,
 		}
 		r := p.Range
 		if p.Kind.Output() {
@@ -219,7 +220,9 @@ func (v *view) allowances(s guard.Status) (maxOn, duty agents.Allowance) {
 		maxOn = agents.Allowance{Left: seconds(s.MaxOn), Of: seconds(p.MaxOn)}
 	}
 	if err == nil && p.Duty.Window > 0 {
-		duty = agents.Allowance{Left: seconds(s.Duty), Of: seconds(p.Duty.Away), Within: seconds(p.Duty.Window), Assumed: seconds(s.Assumed)}
+		duty = agents.Allowance{
+			Left: seconds(s.Duty), Of: seconds(p.Duty.Away), Within: seconds(p.Duty.Window), Assumed: seconds(s.Assumed),
+		}
 	}
 	return maxOn, duty
 }
@@ -232,7 +235,9 @@ func (v *view) output(s guard.Status) agents.Output {
 
 // proof returns where an output is, what was written to it, and what was measured since.
 func (v *view) proof(s guard.Status) agents.Proof {
-	return agents.Proof{Answer: v.output(s), Asked: s.Goal, Set: aged(s.Set, s.SetAge), Measured: aged(s.Measured, s.MeasuredAge)}
+	return agents.Proof{
+		Answer: v.output(s), Asked: s.Goal, Set: aged(s.Set, s.SetAge), Measured: aged(s.Measured, s.MeasuredAge),
+	}
 }
 
 // aged is a value as it is told; none where nothing is known.

@@ -313,7 +313,8 @@ func isClosed(c <-chan struct{}) bool {
 // differences of lengths.
 func differs(told, now agents.OutputDetail) bool {
 	for _, l := range [...]struct{ told, now *float64 }{
-		{&told.Left, &now.Left}, {&told.Rest, &now.Rest}, {&told.MaxOn.Left, &now.MaxOn.Left}, {&told.Duty.Left, &now.Duty.Left},
+		{&told.Left, &now.Left}, {&told.Rest, &now.Rest},
+		{&told.MaxOn.Left, &now.MaxOn.Left}, {&told.Duty.Left, &now.Duty.Left},
 	} {
 		if math.Abs(*l.told-*l.now) > endSlack.Seconds() {
 			return true
@@ -441,7 +442,9 @@ func (w *valueWatch) approvals(snapshot bool) []agents.Approval {
 	w.handles = handles
 	out := make([]agents.Approval, len(waiting))
 	for i, r := range waiting {
-		out[i] = agents.Approval{Handle: r.Handle, Caller: r.Who, Tool: r.Tool, Args: string(r.Args), Left: seconds(r.Left), Holds: seconds(r.Holds)}
+		out[i] = agents.Approval{
+			Handle: r.Handle, Caller: r.Who, Tool: r.Tool, Args: string(r.Args), Left: seconds(r.Left), Holds: seconds(r.Holds),
+		}
 	}
 	return out
 }

@@ -150,7 +150,9 @@ func cleanOutputStatus(site string, o *agents.OutputStatus) bool {
 // cleanApproval keeps a call that waits, without its caller and arguments: they are for the
 // owner, who has them from the site itself.
 func cleanApproval(_ string, a *agents.Approval) bool {
-	*a = agents.Approval{Handle: matching(handleForm, a.Handle), Tool: matching(toolForm, a.Tool), Left: number(a.Left), Holds: number(a.Holds)}
+	*a = agents.Approval{
+		Handle: matching(handleForm, a.Handle), Tool: matching(toolForm, a.Tool), Left: number(a.Left), Holds: number(a.Holds),
+	}
 	return a.Handle != ""
 }
 

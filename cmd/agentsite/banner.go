@@ -44,7 +44,8 @@ func printBanner(out io.Writer, terminal bool, folder state.Folder, s site.Start
 	}
 	look := ""
 	if terminal || s.File == "" { // a service's log is no place for a secret
-		look = "\nIn your browser (the link counts once, within ten minutes; agentsite open prints others):\n  " + s.Page() + "\n"
+		look = "\nIn your browser (the link counts once, within ten minutes; agentsite open prints others):\n  " +
+			s.Page() + "\n"
 	}
 	fmt.Fprintf(out, `agentsite %[1]s: the site %[2]q runs, with %[3]s.
 %[9]s Stop it with Ctrl-C; they return there.

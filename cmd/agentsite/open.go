@@ -68,7 +68,8 @@ func (a *app) openPage(ctx context.Context, port int, browser bool) error {
 	}
 	defer sites.Close()
 	if len(sites.List()) == 0 {
-		return errors.New("you know no site, and none runs here: agentsite demo runs one to try, agentsite discover lists those of your network")
+		return errors.New("you know no site, and none runs here: agentsite demo runs one to try, " +
+			"agentsite discover lists those of your network")
 	}
 	listeners, at, err := listenLocal(port)
 	if err != nil {
@@ -77,7 +78,8 @@ func (a *app) openPage(ctx context.Context, port int, browser bool) error {
 	defer logTo(a.errs, slog.LevelWarn)()
 	asks := newConsent(a.out)
 	home := homepage.New(homepage.Options{
-		User: user, List: sites.List, Confirm: asks.confirm, Hosts: web.AllowedHosts(listeners[0].Addr(), []string{"localhost"}),
+		User: user, List: sites.List, Confirm: asks.confirm,
+		Hosts: web.AllowedHosts(listeners[0].Addr(), []string{"localhost"}),
 	})
 	link := func() string { return home.Link(at, linkTimeout) }
 	asks.idle = func() { a.say("  %s", link()) }

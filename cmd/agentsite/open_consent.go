@@ -100,8 +100,10 @@ func (c *consent) confirm(ctx context.Context, a homepage.Act) error {
 }
 
 var (
-	errNoConsent  = device.Faultf(device.Expired, "nobody pressed Enter in the terminal where agentsite open runs, within %v", consentTime)
-	errNoTerminal = device.Faultf(device.Denied, "an owner confirms this in the terminal where agentsite open runs, and its input has ended")
+	errNoConsent = device.Faultf(device.Expired,
+		"nobody pressed Enter in the terminal where agentsite open runs, within %v", consentTime)
+	errNoTerminal = device.Faultf(device.Denied,
+		"an owner confirms this in the terminal where agentsite open runs, and its input has ended")
 )
 
 // describeAct returns what exactly is asked for, as lines of a width, 0 for any, that no text of the page or a site

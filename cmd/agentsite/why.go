@@ -142,7 +142,8 @@ func (w why) moves(o *agents.OutputDetail) (all []string) {
 		say("It is held by %s.", holder)
 	}
 	if !o.Measured.Value.IsZero() {
-		say("It was set to %s %s, and read back as %s %s.", show(o.Set.Value, w.Unit), ago(o.Set.Age), show(o.Measured.Value, w.Unit), ago(o.Measured.Age))
+		say("It was set to %s %s, and read back as %s %s.",
+			show(o.Set.Value, w.Unit), ago(o.Set.Age), show(o.Measured.Value, w.Unit), ago(o.Measured.Age))
 	}
 	if o.Why != "" {
 		say("It returned to safe because %s.", o.Why)

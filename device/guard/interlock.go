@@ -17,7 +17,9 @@ func (m *Machine) interlocked(now Time, o *output) error {
 		switch {
 		case other == o || other.Interlock.Group != o.Interlock.Group:
 		case other.away && other.holder != "":
-			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which %s holds for another %v; return that to safe first", o.Output, other.Output, other.holder, roundUp(other.until-now)).
+			return device.Faultf(device.Unsafe,
+				"%s is interlocked with %s, which %s holds for another %v; return that to safe first",
+				o.Output, other.Output, other.holder, roundUp(other.until-now)).
 				Naming(short(), other.Output, other.holder).In(add(other.until-now, o.Interlock.Gap))
 		case other.away:
 			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which is not known to be safe yet; try again later", o.Output, other.Output).Naming(short(), other.Output)

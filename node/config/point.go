@@ -139,8 +139,12 @@ type keySet struct {
 func keysFor(desc device.Description) []keySet {
 	all := []keySet{
 		{what: "output", keys: slices.Concat(nameKeys, outputKeys), takes: device.Kind.Output},
-		{what: "measurement", keys: slices.Concat(nameKeys, measurementKeys), takes: func(k device.Kind) bool { return k == device.KindMeasurement }},
-		{what: "point", keys: nameKeys, takes: func(k device.Kind) bool { return !k.Output() && k != device.KindMeasurement }},
+		{what: "measurement", keys: slices.Concat(nameKeys, measurementKeys), takes: func(k device.Kind) bool {
+			return k == device.KindMeasurement
+		}},
+		{what: "point", keys: nameKeys, takes: func(k device.Kind) bool {
+			return !k.Output() && k != device.KindMeasurement
+		}},
 	}
 	for i := range all {
 		for _, p := range desc.Points {

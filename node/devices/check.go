@@ -77,7 +77,9 @@ func CheckBoard(path string, b *board.Board, drivers []driver.Driver, others ...
 }
 
 // CheckBoardText does what CheckBoard does, with a text; errors name it name.
-func CheckBoardText(name string, text []byte, b *board.Board, drivers []driver.Driver, others ...func(*config.Site) error) (*config.Site, error) {
+func CheckBoardText(
+	name string, text []byte, b *board.Board, drivers []driver.Driver, others ...func(*config.Site) error,
+) (*config.Site, error) {
 	cfg, err := CheckText(name, text, drivers, others...)
 	if err == nil {
 		err = locateFindings(cfg, b.Missing(boardClaims(cfg)))

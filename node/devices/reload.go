@@ -180,7 +180,8 @@ func (m *Manager) reload(ctx context.Context) error {
 	}
 	slog.Info("the configuration is reloaded", "added", added, "changed", changed, "removed", removed, "agents", others)
 	if problems != nil {
-		return device.Faultf(device.Offline, "the new configuration was taken, but %w", errors.New(strings.Join(problems, "; ")))
+		return device.Faultf(device.Offline, "the new configuration was taken, but %w",
+			errors.New(strings.Join(problems, "; ")))
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ var operations = sync.OnceValue(func() []*operation {
 			describe: "Points of the kinds switch and level are outputs, which moveOutput moves.",
 		},
 		{
-			id: "readPoint", verb: "GET", path: "/api/points/{device}/{point}", does: op.Read, serve: api.read, result: "Reading",
+			id: "readPoint", verb: "GET", path: "/api/points/{device}/{point}",
+			does: op.Read, serve: api.read, result: "Reading",
 			summary: "Read a point",
 		},
 		{
@@ -84,7 +85,8 @@ var operations = sync.OnceValue(func() []*operation {
 			summary: "Show a text on a display", body: "Text", needs: true, tool: op.ShowText.Name,
 		},
 		{
-			id: "captureImage", verb: "GET", path: "/api/cameras/{device}/{point}", does: op.Capture, serve: api.capture, media: "image/*",
+			id: "captureImage", verb: "GET", path: "/api/cameras/{device}/{point}",
+			does: op.Capture, serve: api.capture, media: "image/*",
 			summary: "Take a picture", describe: "The time at which it was taken is in Last-Modified.",
 		},
 		{

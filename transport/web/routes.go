@@ -215,7 +215,8 @@ func ownPage(r *http.Request) bool {
 	case len(site) == 1 && (site[0] == "same-origin" || site[0] == "none"):
 		return true
 	}
-	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	return r.Method == http.MethodGet &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 // namesLocalAddress reports whether the Host header is the address that the connection came to.

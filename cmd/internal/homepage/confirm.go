@@ -41,7 +41,8 @@ func (s *site) waiting(ctx context.Context, params []byte) (*acts.Request, error
 	if err := json.Unmarshal(params, &handle); err != nil {
 		return nil, device.Faultf(device.Invalid, "params: %w", err)
 	}
-	answer, err := s.call(ctx, rpc.Request{ID: s.id(), Method: string(acts.RequestsAct), Params: acts.None{}, Version: rpc.Revision}, true)
+	r := rpc.Request{ID: s.id(), Method: string(acts.RequestsAct), Params: acts.None{}, Version: rpc.Revision}
+	answer, err := s.call(ctx, r, true)
 	if err != nil {
 		return nil, err
 	}

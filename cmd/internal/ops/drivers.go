@@ -16,7 +16,9 @@ import (
 
 // ReadDriver returns the page of a driver. It touches no hardware.
 func ReadDriver(d driver.Driver, all []driver.Driver) (*acts.Driver, error) {
-	p := &acts.Driver{Driver: d.Name, Doc: d.Doc, Also: strings.Fields(d.Also), Entry: d.Shortest(), Keys: config.Keys(d), Note: d.Note}
+	p := &acts.Driver{
+		Driver: d.Name, Doc: d.Doc, Also: strings.Fields(d.Also), Entry: d.Shortest(), Keys: config.Keys(d), Note: d.Note,
+	}
 	cfg, err := config.Parse("agentsite.yaml", []byte("site: { name: a }\ndevices:\n  it: "+p.Entry+"\n"), all)
 	if err != nil {
 		return nil, fmt.Errorf("the shortest entry of %s is not valid: %w", d.Name, err)

@@ -205,7 +205,9 @@ func addSensors(ctx context.Context, o PrepareOptions) (did []string, err error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
-	found, err := Scan(ctx, ScanOptions{Config: o.Config, Drivers: o.Drivers, Folder: o.Folder, Root: o.Root, Board: o.board})
+	found, err := Scan(ctx, ScanOptions{
+		Config: o.Config, Drivers: o.Drivers, Folder: o.Folder, Root: o.Root, Board: o.board,
+	})
 	if err != nil {
 		return did, err
 	}

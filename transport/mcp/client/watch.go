@@ -297,7 +297,8 @@ func length(s float64) bool { return s >= 0 && !math.IsInf(s, 1) }
 func (r *tableReading) lengths() bool {
 	o := r.Output
 	return o == nil || !slices.ContainsFunc([]float64{
-		o.Left, o.Rest, o.MaxOn.Left, o.MaxOn.Of, o.Duty.Left, o.Duty.Of, o.Duty.Within, o.Duty.Assumed, o.Set.Age, o.Measured.Age,
+		o.Left, o.Rest, o.MaxOn.Left, o.MaxOn.Of, o.Duty.Left,
+		o.Duty.Of, o.Duty.Within, o.Duty.Assumed, o.Set.Age, o.Measured.Age,
 	}, func(n float64) bool { return !length(n) })
 }
 
@@ -305,7 +306,8 @@ func (r *tableReading) lengths() bool {
 func (r *tableReading) texts() int {
 	n := len(r.Value.Text()) + len(r.Quality) + len(r.Why)
 	if o := r.Output; o != nil {
-		n += len(o.Goal.Text()) + len(o.Set.Value.Text()) + len(o.Measured.Value.Text()) + len(o.Holder) + len(o.Needs) + len(o.Fault) + len(o.Why)
+		n += len(o.Goal.Text()) + len(o.Set.Value.Text()) + len(o.Measured.Value.Text()) +
+			len(o.Holder) + len(o.Needs) + len(o.Fault) + len(o.Why)
 	}
 	return n
 }

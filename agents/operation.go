@@ -24,12 +24,12 @@ const (
 // Effect returns the strongest effect of an operation.
 func (o Operation) Effect() Effect {
 	switch o {
-	case OpOwn, OpMove, OpShow, OpAsk:
-		return Acts
+	case OpPoints, OpRead, OpWatch, OpHistory, OpCapture, OpStatus, OpWhy:
+		return Reads
 	case OpStop:
 		return Returns
 	}
-	return Reads
+	return Acts
 }
 
 // Permissions, the journal and approvals name an operation by the tool that renders it. OpWhy needs

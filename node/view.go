@@ -233,10 +233,12 @@ func (v *view) output(s guard.Status) agents.Output {
 	return agents.Output{Output: s.Output, Value: s.Value, Goal: goal(s), Safe: policy.Safe, Left: seconds(s.Left), State: s.State}
 }
 
-// proof returns where an output is, what was written to it, and what was measured since.
+// proof returns where an output is, what was written to it, and what was measured since, with ages in whole
+// seconds.
 func (v *view) proof(s guard.Status) agents.Proof {
+	set, measured := s.SetAge.Truncate(time.Second), s.MeasuredAge.Truncate(time.Second)
 	return agents.Proof{
-		Answer: v.output(s), Asked: s.Goal, Set: aged(s.Set, s.SetAge), Measured: aged(s.Measured, s.MeasuredAge),
+		Answer: v.output(s), Asked: s.Goal, Set: aged(s.Set, set), Measured: aged(s.Measured, measured),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,26 +65,29 @@ func TestLeftOfLimits(t *testing.T) {
 		if o := of(); o.MaxOn != (agents.Allowance{Left: 600, Of: 600}) || o.Duty != first {
 			t.Errorf("at safe: %+v, %+v", o.MaxOn, o.Duty)
 		}
-		var told *agents.OutputDetail
-		updates := 0
+		var latest atomic.Pointer[agents.OutputDetail]
+		var updates atomic.Int32
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go r.node.Watch(ctx, anna, agents.WatchRequest{Points: []string{heater}}, func(u agents.Update) error {
-			told = u.Readings[0].Detail
-			updates++
+			latest.Store(u.Readings[0].Detail)
+			updates.Add(1)
 			return nil
 		})
 		synctest.Wait()
+		told := latest.Load()
 		if told.MaxOn.Of != 0 || told.Duty.Of != 0 {
 			t.Errorf("a watch tells at safe: %+v", told)
 		}
 		r.says(t, "switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":60}`)
 		synctest.Wait()
+		told = latest.Load()
 		if told.MaxOn.Left != 600 || told.Duty != first || told.Left != 43.5 {
 			t.Errorf("a watch tells: %+v", told)
 		}
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
+		told = latest.Load()
 		if told.Set.Value != device.Bool(true) || told.Measured.Value != device.Bool(true) || told.Measured.Age > 1 || told.Set.Age < told.Measured.Age {
 			t.Errorf("a watch tells of the read-back: %+v", told)
 		}
@@ -94,11 +98,11 @@ func TestLeftOfLimits(t *testing.T) {
 		if o := of(); o.MaxOn != (agents.Allowance{Left: 590, Of: 600}) || o.Duty.Left != 33.5 {
 			t.Errorf("away from safe: %+v, %+v", o.MaxOn, o.Duty)
 		}
-		updates = 0
+		updates.Store(0)
 		time.Sleep(30 * time.Second) // of read-backs that agree
 		synctest.Wait()
-		if updates != 0 {
-			t.Errorf("%d updates while nothing changes", updates)
+		if updates.Load() != 0 {
+			t.Errorf("%d updates while nothing changes", updates.Load())
 		}
 		stop()
 		synctest.Wait()

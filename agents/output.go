@@ -21,8 +21,8 @@ type Aged struct {
 	Age   float64      `json:"age_seconds"`
 }
 
-// Proof is an output after an emergency stop: what was asked of it, what was written last, and what was read
-// back since then. An output that cannot be read back has no Measured.
+// Proof has the values of an output after an emergency stop: the one it was asked for, the last one written, and
+// the last one read back after that write. An output that cannot be read back has no Measured.
 type Proof struct {
 	Answer
 	Asked    device.Value `json:"asked,omitzero"`
@@ -30,7 +30,7 @@ type Proof struct {
 	Measured Aged         `json:"measured,omitzero"`
 }
 
-// Allowance is what is left of a limit on an output's time away from safe.
+// Allowance holds a limit on an output's time away from safe, and the remaining time.
 type Allowance struct {
 	Left    float64 `json:"left_seconds"` // from now on, while it is away from safe; otherwise if it leaves it now
 	Of      float64 `json:"of_seconds"`

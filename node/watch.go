@@ -309,7 +309,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// differs reports whether what was told of an output differs from how it is now, apart from small
+// differs reports whether the state of an output differs from the one that was sent, apart from small
 // differences of lengths.
 func differs(told, now agents.OutputDetail) bool {
 	for _, l := range [...]struct{ told, now *float64 }{

@@ -24,8 +24,8 @@ func (r *rig) why(t *testing.T, args string) (w agents.Why) {
 	return res.Value.(agents.Why)
 }
 
-// TestRehearsal: what is told of a move is what comes of it, for each value and length; and nothing moves
-// before.
+// TestRehearsal checks that the answer about a move agrees with the move that follows, for each value and length,
+// and that asking moves nothing.
 func TestRehearsal(t *testing.T) {
 	for _, length := range []float64{0, 1, 90, 599, 601} {
 		synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"agentsite/transport/mcp/client"
 )
 
-// configuration is what a part is added to: that of a running site, or a file alone.
+// configuration reads and replaces the text to which a part is added: of a running site, or in a file alone.
 type configuration interface {
 	read(ctx context.Context) (acts.Configuration, error)
 	check(ctx context.Context, text string) (acts.Checked, error)

@@ -14,7 +14,7 @@ import (
 	"agentsite/node/acts"
 )
 
-// shownText is what a terminal shows.
+// shownText holds the text of a terminal.
 type shownText struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -123,7 +123,7 @@ func TestConsentQueue(t *testing.T) {
 	})
 }
 
-// TestConsentShowsAll: what is asked for is shown whole, and texts of others cannot look like ours.
+// TestConsentShowsAll checks that a question shows all parameters, and that no parameter can imitate our lines.
 func TestConsentShowsAll(t *testing.T) {
 	filler := strings.Repeat(" ", 33)
 	text := describeAct(homepage.Act{

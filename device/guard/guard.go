@@ -287,7 +287,21 @@ func (g *Guard) measure(ctx context.Context) {
 		poke(h.look)
 	}
 	g.mu.Unlock()
-	g.wait(ctx, func(Time) bool { return g.m.Proven() })
+	g.wait(ctx, func(Time) bool { return g.proven() })
+}
+
+// proven reports whether every output that can be read back was read back since it was written. The
+// caller holds mu.
+func (g *Guard) proven() bool {
+	for _, h := range g.workers {
+		for _, o := range h.outputs {
+			i, there := g.m.index[o.address]
+			if there && h.sensor != nil && !g.m.outputs[i].blind && g.m.outputs[i].measured.IsZero() {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Incomplete combines the errors of a stop: outputs that are not confirmed as safe, and a

@@ -339,6 +339,7 @@ func (m *Machine) Read(now Time, i int, v device.Value, err error) (lost bool) {
 		return false
 	}
 	if err == nil {
+		o.blind = v.IsZero()
 		o.measure(now, v)
 	}
 	if err == nil && !v.IsZero() && v != o.have {
@@ -353,18 +354,8 @@ func (m *Machine) Read(now Time, i int, v device.Value, err error) (lost bool) {
 // measure records a value that was read back; zero is none.
 func (o *output) measure(now Time, v device.Value) {
 	if !v.IsZero() {
-		o.measured, o.measuredAt, o.readable = v, now, true
+		o.measured, o.measuredAt = v, now
 	}
-}
-
-// Proven reports whether every output that can be read back was read back since it was written.
-func (m *Machine) Proven() bool {
-	for i := range m.outputs {
-		if o := &m.outputs[i]; o.readable && o.measured.IsZero() {
-			return false
-		}
-	}
-	return true
 }
 
 func elsewhere(left, reads device.Value) error {

@@ -31,7 +31,7 @@ type output struct {
 
 	set, measured     device.Value // the last confirmed write, and the value read back since; zero for none
 	setAt, measuredAt Time
-	readable          bool // it was read back before
+	blind             bool // the device was read, and told no value of it
 
 	numbered lease // as it was when state was given
 	state    int64

@@ -27,7 +27,7 @@ func TestStopProof(t *testing.T) {
 				defer r.end()
 				if name == "never read" {
 					r.pump.set(func() { tt.bend(r.pump) })
-					r.update(func(Time) error { r.m.outputs[2].readable = false; return nil }) // as of a start without it
+					r.update(func(Time) error { r.m.outputs[2].blind = true; return nil }) // as of a start without it
 				}
 				r.move(t, pump, on, time.Minute)
 				time.Sleep(3*time.Second + time.Millisecond)
@@ -50,6 +50,21 @@ func TestStopProof(t *testing.T) {
 	}
 }
 
+// TestStopProofAtStart: a stop waits for the first read-back of an output, too.
+func TestStopProofAtStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newMirrors(t)
+		defer r.end()
+		r.update(func(Time) error { r.m.outputs[2].measured = device.Value{}; return nil }) // as of a start
+		if err := r.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s := r.is(pump); s.Measured != off {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 // TestMeasuredElsewhere: what an output reads is told beside what was written, also where they differ.
 func TestMeasuredElsewhere(t *testing.T) {
 	m, now := rested()
@@ -68,7 +83,7 @@ func TestMeasuredBefore(t *testing.T) {
 	mustMove(t, m, now, "ann", heater, on, time.Minute)
 	m.Driving(0)
 	m.Applied(now, 0, on, errors.New("no answer"))
-	if s := m.Status(now+time.Second, 0); !s.Measured.IsZero() || m.outputs[0].readable && m.Proven() {
+	if s := m.Status(now+time.Second, 0); !s.Measured.IsZero() {
 		t.Errorf("%+v", s)
 	}
 }

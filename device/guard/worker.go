@@ -253,11 +253,11 @@ func (g *Guard) checkReadBack(h *worker, all []device.Reading, err error) (lost 
 			why = err
 		}
 		readable = readable || why != nil || !v.IsZero()
-		measured := g.m.outputs[i].measured
+		measured, blind := g.m.outputs[i].measured, g.m.outputs[i].blind
 		if g.m.Read(g.now(), i, v, why) {
 			lost = append(lost, o.address+": "+g.m.outputs[i].fault)
 		}
-		news = news || measured != g.m.outputs[i].measured
+		news = news || measured != g.m.outputs[i].measured || blind != g.m.outputs[i].blind
 	}
 	if !readable {
 		h.sensor = nil // its sample has other points only

@@ -91,14 +91,16 @@ func TestCBOR(t *testing.T) {
 	}
 }
 
-// lasting removes what is measured of outputs, and for how long they have been so: that goes on in between.
+// lasting removes the ages of what was written and measured, which grow.
 func lasting(tree any) any {
 	all, _ := tree.(map[string]any)
 	outputs, _ := all["outputs"].([]any)
 	for _, o := range outputs {
-		if output, ok := o.(map[string]any); ok {
-			delete(output, "set")
-			delete(output, "measured")
+		for _, name := range []string{"set", "measured"} {
+			output, _ := o.(map[string]any)
+			if value, ok := output[name].(map[string]any); ok {
+				delete(value, "age_seconds")
+			}
 		}
 	}
 	return tree

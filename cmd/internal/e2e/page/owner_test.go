@@ -10,7 +10,7 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// script is what a driven browser may run in the page's origin: it has everything that the page has.
+// script calls an owner's method from a script in the page's origin, with the page's own token.
 const script = `window.call = async (url, method, params, name) => {
 	const meta = { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}, "agentsite/unconfirmed": false };
 	const r = await fetch(url, {

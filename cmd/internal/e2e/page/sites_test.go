@@ -12,7 +12,7 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// slack is what a busy machine adds to the limits.
+// slack extends the limits on a busy machine.
 const slack = 3 * time.Second
 
 // claimed starts a site at an address for HTTPS and makes a person its owner.

@@ -40,8 +40,8 @@ func TestWaiting(t *testing.T) {
 	b.is(10*time.Second, `[...document.querySelectorAll("main li pre")].some(p => p.textContent.match(/approve[^]*pump\/relay/))`)
 }
 
-// TestTalk: what is said to an agent, and what it says, are text whatever they look like; what the site
-// recorded stands apart; and what the agent moved goes back to safe from where it is shown.
+// TestTalk checks that messages to and from an agent are shown as text, that the site's records are shown apart
+// from them, and that an output that the agent moved can be returned to safe from its card.
 func TestTalk(t *testing.T) {
 	t.Parallel()
 	demo := harness.Start(t, "", harness.Need(t, "the program", harness.Program))

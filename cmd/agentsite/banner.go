@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
+	"agentsite/cmd/internal/qr"
 	"agentsite/cmd/internal/site"
 	"agentsite/node/access"
 	"agentsite/node/state"
@@ -12,9 +12,7 @@ import (
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-	"rsc.io/qr"
-)
+	"github.com/go-json-experiment/json/jsontext")
 
 // printBanner tells the person at the terminal what runs and what to do next, in lines that
 // can be pasted.
@@ -73,37 +71,14 @@ With curl:
 	}
 	fmt.Fprint(out, "To own it by your own key, run this on your own machine within fifteen minutes:\n")
 	if terminal {
-		fmt.Fprint(out, qrCode(*s.Claim)) // before the line, which is to stay on a small screen
+		fmt.Fprint(out, qr.Color(qrCode(*s.Claim))) // before the line, which is to stay on a small screen
 	}
 	fmt.Fprintf(out, "  agentsite claim %s\n", state.ShellQuote(s.Claim.String()))
 }
 
-// qrCode returns the address of a claim as a QR code; each character shows two squares, one above
-// the other. It is inverted for dark terminals. It has the first endpoint only, so that it usually
+// qrCode returns the address of a claim as a QR code. It has the first endpoint only, so that it usually
 // takes 21 rows.
 func qrCode(claim access.Invitation) string {
 	claim.Addresses = claim.Addresses[:min(len(claim.Addresses), 1)]
-	code, err := qr.Encode(claim.String(), qr.L)
-	if err != nil {
-		return ""
-	}
-	const margin = 2
-	var b strings.Builder
-	for y := -margin; y < code.Size+margin; y += 2 {
-		for x := -margin; x < code.Size+margin; x++ {
-			above, below := !code.Black(x, y), !code.Black(x, y+1)
-			switch {
-			case above && below:
-				b.WriteRune('█')
-			case above:
-				b.WriteRune('▀')
-			case below:
-				b.WriteRune('▄')
-			default:
-				b.WriteRune(' ')
-			}
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
+	return qr.Draw(claim.String())
 }

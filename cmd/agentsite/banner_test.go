@@ -19,7 +19,7 @@ func TestClaimFitsScreen(t *testing.T) {
 		i := access.Invitation{Site: identity.New().ID(), Secret: access.ClaimSecret{1}, Addresses: []string{"192.168.100.200:18474"}}
 		var out bytes.Buffer
 		printBanner(&out, true, state.ServiceFolder, site.Started{Name: "greenhouse", File: "agentsite.yaml", URL: "http://127.0.0.1:8473", Page: func() string { return "" }, Claim: &i})
-		text := out.String()
+		text := strings.NewReplacer("\x1b[37;40;1m", "", "\x1b[0m", "").Replace(out.String())
 		begin := strings.IndexAny(text, "█▀▄")
 		rows := 1 // of the cursor
 		for line := range strings.Lines(text[begin:]) {

@@ -125,6 +125,7 @@ var layers = []layer{
 	{"discovery/gossip", []string{"discovery", "node/identity", "node/quota"}, "a medium spreads announcements; how a record is fetched is passed in"},
 	{"deploy/release", []string{"node/identity", "node/update"}, "the release tool needs an update's format only"},
 	{"cmd/internal/chart", nil, "it draws numbers over time, whatever they are of"},
+	{"cmd/internal/qr", nil, "it draws a text, whatever it says"},
 	{"cmd/internal/memory", nil, "it limits the memory of any process"},
 	{"cmd/internal/internet", []string{"transport/p2p", "discovery", "discovery/card", "discovery/dht", "discovery/gossip", "node/config", "node/identity", "node/state", "cmd/internal/memory"},
 		"it joins the carrier and the media; the announcement comes as functions, and node/state has a relay's key"},
@@ -143,7 +144,7 @@ var layers = []layer{
 	{"cmd/internal/systemd", nil, "the service manager's protocol, whatever the program does"},
 	{"cmd/internal/layers", nil, "it reads the sources, and links none"},
 	{"cmd/internal/e2e/harness", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"agents", "agents/principal", "agents/agent", "agents/llm", "agents/rule", "agents/rule/trial", "agents/task", "cmd/internal/chart", "cmd/internal/homepage", "cmd/internal/hosting", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "agents/op", "node/access", "node/acts", "node/bundle", "node/config", "node/devices", "node/hosted", "node/imports", "node/journal", "node/state", "node/state/backup", "node/update", "transport/anp/did", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/rpc", "transport/web", "discovery", "device", "device/board/pinout", "device/ucum"},
+	{"cmd/agentsite", []string{"agents", "agents/principal", "agents/agent", "agents/llm", "agents/rule", "agents/rule/trial", "agents/task", "cmd/internal/chart", "cmd/internal/homepage", "cmd/internal/hosting", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/qr", "cmd/internal/site", "agents/op", "node/access", "node/acts", "node/bundle", "node/config", "node/devices", "node/hosted", "node/imports", "node/journal", "node/state", "node/state/backup", "node/update", "transport/anp/did", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/rpc", "transport/web", "discovery", "device", "device/board/pinout", "device/ucum"},
 		"the command line parses and prints; ops, peer, the site and its client do the work, node/access has the grammar of permissions, and node/devices starts the guard's process"},
 }
 

@@ -1,0 +1,43 @@
+package qr
+
+import (
+	"strings"
+	"testing"
+
+	"rsc.io/qr"
+)
+
+// TestDraw: each character has two squares of the code, the light ones as letters, and all rows are as wide
+// as the code with its margins. A text that no code holds has none.
+func TestDraw(t *testing.T) {
+	for _, text := range []string{"", "https://agentsite-k5qjb3xz.local:8474/", strings.Repeat("ä", 1400)} {
+		drawn := Draw(text)
+		code, err := qr.Encode(text, qr.L)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := strings.Split(strings.TrimSuffix(drawn, "\n"), "\n")
+		if len(rows) != (code.Size+2*margin+1)/2 {
+			t.Errorf("%d rows for %d squares", len(rows), code.Size)
+		}
+		for i, row := range rows {
+			squares := []rune(row)
+			if len(squares) != code.Size+2*margin {
+				t.Fatalf("row %d has %d squares", i, len(squares))
+			}
+			for j, r := range squares {
+				x, y := j-margin, 2*i-margin
+				if strings.ContainsRune("█▀", r) == code.Black(x, y) || strings.ContainsRune("█▄", r) == code.Black(x, y+1) {
+					t.Fatalf("%q at %d, %d", r, x, y)
+				}
+			}
+		}
+		color := Color(drawn)
+		if strings.Count(color, "\x1b[") != 2*len(rows) || strings.Count(color, "\n") != len(rows) {
+			t.Errorf("the colors of %d rows are %q", len(rows), color)
+		}
+	}
+	if drawn := Draw(strings.Repeat("x", 3000)); drawn != "" || Color(drawn) != "" {
+		t.Errorf("a text that is too long: %q", drawn)
+	}
+}

@@ -1,6 +1,6 @@
 // A chart of the past in SVG: one panel for each unit, states as strips below, the same time for all.
 
-import { useComputed, useSignal, type ReadonlySignal, type Signal } from "@preact/signals";
+import { useSignal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { useEffect, useId, useMemo, useRef } from "preact/hooks";
 import type { Change, Past, Step } from "./history";
 import type { Scalar } from "./site";

@@ -6,7 +6,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { begin } from "./live";
 import { href, go, route } from "./route";
 import { signIn, state, you } from "./session";
-import { siteOf, sites, type Site } from "./site";
+import { sites, type Site } from "./site";
 import { stop } from "./stop";
 import { StopBanner } from "./stopping";
 import { Icon, Note, opened, panel, PanelHost, spoken, ToastHost } from "./ui";

@@ -7,9 +7,9 @@ import { Chart, since, slots, type Series } from "../chart";
 import { past, type Past } from "../history";
 import { Holder, OutputCard } from "../output";
 import { readable, shown } from "../reading";
-import { go, href } from "../route";
+import { href } from "../route";
 import { now, siteOf, type Point, type Site } from "../site";
-import { Age, Button, Choice, deviceOf, Icon, Loading, Name, named, Note, panel, Quality, quantity, says, Section, short, Value, worded } from "../ui";
+import { Age, Button, Choice, deviceOf, Loading, Name, named, Note, panel, Quality, quantity, says, Section, short, Value, worded } from "../ui";
 import { dayTime, length, t, T } from "../words";
 import { Who } from "./parts";
 import { outcome } from "./tasks";
@@ -56,7 +56,7 @@ function PastOf({ s, p, points, q }: { s: Site; p: Point; points: Point[]; q: Qu
 		<div class="btns">
 			<Choice class="range" label={t("range")} of={ranges.map(([k], i) => ({ value: i, text: t(k as "range.hour") }))} chosen={range.value} choose={i => { chosen.value = i; }} />
 			<button type="button" class="btn" data-act="table" onClick={() => { table.value = !table.value; }}>{t(table.value ? "asChart" : "asTable")}</button>
-			<button type="button" class="btn" data-act="csv" onClick={() => save(s, key, series, from, to)}>CSV</button>
+			<button type="button" class="btn" data-act="csv" onClick={() => save(s, series, from, to)}>CSV</button>
 		</div>
 		{fault !== undefined && <Note tone="bad" icon="bad">{says(fault)}</Note>}
 		{!series.length ? fault === undefined && <Loading name={s.name} /> : <div class="card">
@@ -110,7 +110,7 @@ function cell(v: unknown): string {
 }
 
 /** Saves what is shown as a CSV file: a line for each point and step, or change. */
-function save(s: Site, key: string, series: Series[], from: number, to: number): void {
+function save(s: Site, series: Series[], from: number, to: number): void {
 	const rows: unknown[][] = [["point", "unit", "time", "min", "mean", "max", "value"]];
 	for (const x of series) {
 		for (const { at, step } of x.past.steps ? slots(x.past, from, to) : []) if (step) rows.push([x.point, x.unit, new Date(at).toISOString(), step.min, step.mean, step.max, step.last]);

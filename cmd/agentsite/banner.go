@@ -12,7 +12,8 @@ import (
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext")
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // printBanner tells the person at the terminal what runs and what to do next, in lines that
 // can be pasted.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"agentsite/agents"
 	"agentsite/cmd/internal/ops"
+	"agentsite/cmd/internal/qr"
 	"agentsite/node/access"
 	"agentsite/node/state"
 
@@ -21,10 +23,10 @@ func (a *app) consoleCommand() *cobra.Command {
 	every := 5 * time.Second
 	cmd := &cobra.Command{
 		Use: "console", GroupID: groupBoard, Args: noArgs,
-		Short: "Show readings, and how to claim the site, on the board's screen",
+		Short: "Show readings, and where the site is, on the board's screen",
 		Long: `Show the latest readings of the site on this machine and update them. Until the site has
-an owner, also show how to claim it, with a QR code. The screen is for reading only.
-Without a terminal, print everything once.`,
+an owner, also show how to claim it, afterwards the address of its page, both with a QR code.
+The screen is for reading only. Without a terminal, print everything once.`,
 		RunE: a.onMachine(a.siteFolder, func(ctx context.Context, folder state.Folder, _ []string) error {
 			if every < time.Second {
 				return usagef("--every takes a time of at least 1s, such as 5s")
@@ -73,10 +75,11 @@ func (a *app) console(ctx context.Context, folder state.Folder, every time.Durat
 type screen struct {
 	at     time.Time
 	status agents.Status
-	claim  string // the address to claim the site by, "" for a site with an owner
-	qr     string // the address as a QR code
-	table  string // of the latest readings
-	err    error  // why the site does not answer
+	claim  string   // the address to claim the site by, "" for a site with an owner
+	pages  []string // where a site with an owner has its page, the best first
+	qr     string   // the address as a QR code
+	table  string   // of the latest readings
+	err    error    // why the site does not answer
 }
 
 func (a *app) screen(ctx context.Context, folder state.Folder) (s screen) {
@@ -93,14 +96,33 @@ func (a *app) screen(ctx context.Context, folder state.Folder) (s screen) {
 		if err != nil {
 			return err
 		}
+		if all, err := askOwner(ctx, session, session.Owner.Access); err == nil && len(all.Owners) > 0 {
+			s.pages = pageAddresses(all.At)
+		}
 		return capture.readTable(now, secondsLeft(s.status))
 	})
 	s.table = text.String()
 	if i, ok, err := ops.ReadInvitation(folder); ok && err == nil {
 		s.claim, s.qr = i.String(), qrCode(i)
+	} else if len(s.pages) > 0 {
+		s.qr = qr.Draw(s.pages[0])
 	}
 	return s
 }
+
+// pageAddresses returns where a site with such addresses has its page, on its network: first by the name that
+// derives from its key, which stays when the address changes.
+func pageAddresses(of []string) (all []string) {
+	for _, at := range slices.Backward(of) {
+		if !strings.HasPrefix(at, "/") { // a multiaddress
+			all = append(all, "https://"+at+"/")
+		}
+	}
+	return all
+}
+
+// minColumns are those of readings beside a QR code.
+const minColumns = 30
 
 // page renders the screen within that many columns and rows; 0 is for no limit. It leaves out parts
 // that do not fit, the QR code first.
@@ -118,42 +140,45 @@ func (s screen) page(columns, rows int) string {
 		line("EMERGENCY STOP: outputs stay at their safe values until agentsite reset")
 	}
 	line("")
+	drawn := "" // the QR code
 	table := strings.Split(strings.TrimSuffix(s.table, "\n"), "\n")
 	if left := access.ClaimWindow - time.Duration(s.status.Uptime*float64(time.Second)); s.claim != "" && left <= 0 {
 		line("This site has no owner. Switch the board off and on again to claim it.")
 		line("")
 	} else if s.claim != "" {
 		fmt.Fprintf(&b, "This site has no owner yet. To claim it within %s, on your own computer:\n  agentsite claim %s\n\n", span(left.Seconds()), state.ShellQuote(s.claim))
-		const minRows = 6 // of readings beside a QR code
-		if fits(b.String()+s.qr, columns, rows-min(minRows, len(table))) {
-			b.WriteString(s.qr + "\n")
-		}
+		drawn = s.qr
+	} else if len(s.pages) > 0 {
+		line("The page of this site, for phones and computers in its network:")
+		line("  " + strings.Join(s.pages, "  "))
+		line("")
+		drawn = s.qr
+	}
+	if columns == 0 && drawn != "" {
+		b.WriteString(drawn + "\n")
 	}
 	room := len(table)
 	if rows > 0 {
 		room = max(rows-1-height(b.String(), columns), 1)
 	}
-	for i, row := range table {
-		if i == room-1 && len(table) > room {
-			line(fmt.Sprintf("… and %d more: agentsite read", len(table)-i))
-			break
+	var picture []string // rows of the code, beside those of the table
+	wide := utf8.RuneCountInString(drawn[:max(strings.IndexByte(drawn, '\n'), 0)])
+	if left := columns - 1 - wide; wide > 0 && left >= minColumns && strings.Count(drawn, "\n") <= room {
+		columns, picture = left, strings.Split(strings.TrimSuffix(qr.Color(drawn), "\n"), "\n")
+	}
+	if len(table) > room {
+		table = append(table[:room-1], fmt.Sprintf("… and %d more: agentsite read", len(table)-room+1))
+	}
+	for i := range max(len(table), len(picture)) {
+		if i < len(table) {
+			b.WriteString(cut(table[i], columns))
 		}
-		line(row)
+		if i < len(picture) {
+			fmt.Fprintf(&b, "\x1b[%dG%s", columns+2, picture[i])
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
-}
-
-// fits reports whether a text fits on a screen. Only rows of the QR code must not be wrapped.
-func fits(text string, columns, rows int) bool {
-	if columns <= 0 {
-		return true
-	}
-	for row := range strings.SplitSeq(text, "\n") {
-		if strings.ContainsAny(row, "█▀▄") && utf8.RuneCountInString(row) > columns {
-			return false
-		}
-	}
-	return height(text, columns) < rows
 }
 
 // height returns the number of screen rows that a text takes.

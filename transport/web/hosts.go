@@ -75,7 +75,7 @@ func IsLoopback(at net.Addr) bool {
 const maxEndpoints = 2
 
 // Endpoints returns where others can reach a listener: at its own address. If that is unspecified,
-// it returns addresses of this machine, and then its name, maxEndpoints in all.
+// it returns addresses of this machine, and then its name, "" for none, maxEndpoints in all.
 func Endpoints(at net.Addr, name string) (all []string) {
 	listens, err := netip.ParseAddrPort(at.String())
 	if err != nil {
@@ -98,5 +98,8 @@ func Endpoints(at net.Addr, name string) (all []string) {
 			all = append(all, net.JoinHostPort(p.Addr().String(), port))
 		}
 	}
-	return append(all, net.JoinHostPort(name, port))
+	if name != "" {
+		all = append(all, net.JoinHostPort(name, port))
+	}
+	return all
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,5 +25,21 @@ func TestAllowedHosts(t *testing.T) {
 		if got := strings.Join(AllowedHosts(addr, append([]string{"localhost"}, tt.own...)), " "); got != tt.want {
 			t.Errorf("%s: %s\nwant %s", tt.listens, got, tt.want)
 		}
+	}
+}
+
+// TestEndpoints: a site that listens everywhere is reached by its name last, where it has one.
+func TestEndpoints(t *testing.T) {
+	everywhere := &net.TCPAddr{IP: net.IPv6unspecified, Port: 8474}
+	with, without := Endpoints(everywhere, "shed.local"), Endpoints(everywhere, "")
+	if with[len(with)-1] != "shed.local:8474" || !slices.Equal(with[:len(with)-1], without) {
+		t.Errorf("%q, and without a name %q", with, without)
+	}
+	if slices.ContainsFunc(without, func(at string) bool { return strings.HasPrefix(at, ":") }) {
+		t.Errorf("without a name %q", without)
+	}
+	one := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 8474}
+	if got := Endpoints(one, "shed.local"); !slices.Equal(got, []string{"192.0.2.1:8474"}) {
+		t.Errorf("at one address: %q", got)
 	}
 }

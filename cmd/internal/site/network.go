@@ -38,7 +38,11 @@ func (s *site) httpsEndpoints() []string {
 	if s.https == nil {
 		return nil
 	}
-	return web.Endpoints(s.https.Addr(), discovery.HostName(s.key.ID()))
+	name := ""
+	if s.config.Discovery.MDNS { // otherwise nobody answers for it
+		name = discovery.HostName(s.key.ID())
+	}
+	return web.Endpoints(s.https.Addr(), name)
 }
 
 // endpoints returns where others may reach the site.

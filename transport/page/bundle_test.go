@@ -51,7 +51,7 @@ func bundle(t *testing.T) map[string][]byte {
 	for _, f := range r.OutputFiles {
 		files[strings.Replace(filepath.Base(f.Path), "style.css", "page.css", 1)] = f.Contents
 	}
-	for _, name := range []string{"index.html", "icon.svg"} {
+	for _, name := range []string{"index.html", "icon.svg", "icon-192.png", "icon-512.png", "app.webmanifest"} {
 		if files[name], err = os.ReadFile(filepath.Join("src", name)); err != nil {
 			t.Fatal(err)
 		}

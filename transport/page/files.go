@@ -20,7 +20,7 @@ const document = "index.html"
 
 // policy lets the document load its own files, and call nobody but who served it. No text becomes script.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+	"manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
 // contentTypes are those of the page's files, whatever the system says of their names.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
+	"image/png"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -209,6 +211,51 @@ func TestDocument(t *testing.T) {
 		if w.Code != 304 {
 			t.Errorf("%s again: %d", path, w.Code)
 		}
+	}
+}
+
+// TestManifest: the page can be installed. The manifest has no key and nothing of a site, the page may load it,
+// and its icons are what it says.
+func TestManifest(t *testing.T) {
+	_, h := served()
+	get := func(path string) (http.Header, string) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "http://"+host+path, nil))
+		if w.Code != 200 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+		return w.Header(), w.Body.String()
+	}
+	header, text := get("/page/app.webmanifest")
+	var app struct {
+		ID, Name, Display string
+		StartURL          string `json:"start_url"`
+		Icons             []struct{ Src, Sizes, Type, Purpose string }
+	}
+	if err := json.Unmarshal([]byte(text), &app); err != nil || header.Get("Content-Type") != "application/manifest+json" {
+		t.Fatal(err, header)
+	}
+	if app.ID != "/" || app.StartURL != "/" || app.Name == "" || app.Display != "standalone" {
+		t.Errorf("%+v", app)
+	}
+	sizes := map[string]bool{}
+	for _, icon := range app.Icons {
+		header, content := get(icon.Src)
+		if header.Get("Content-Type") != icon.Type || len(content) > 4096 {
+			t.Errorf("%+v: %v, %d bytes", icon, header, len(content))
+		}
+		if icon.Purpose == "maskable" {
+			drawn, err := png.DecodeConfig(strings.NewReader(content))
+			if err != nil || fmt.Sprintf("%dx%d", drawn.Width, drawn.Height) != icon.Sizes {
+				t.Errorf("%+v: %+v, %v", icon, drawn, err)
+			}
+			sizes[icon.Sizes] = true
+		}
+	}
+	header, document := get("/")
+	if !sizes["192x192"] || !sizes["512x512"] || !strings.Contains(document, "/page/app.webmanifest") ||
+		!strings.Contains(header.Get("Content-Security-Policy"), "manifest-src 'self';") {
+		t.Errorf("%v, %v\n%s", sizes, header, document)
 	}
 }
 

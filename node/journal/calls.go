@@ -15,9 +15,11 @@ import (
 // ErrOther is wrapped by the errors of Calls for a journal that does not have the entry that somebody noted.
 var ErrOther = errors.New("the journal is not the one that was noted")
 
-// MaxPage is the largest number of items of a page, and maxPageBytes of what is in them.
+// MaxPage is the largest number of items of a page, MaxChain of entries as they are hashed, and maxPageBytes
+// of what is in them.
 const (
 	MaxPage      = 500
+	MaxChain     = 10_000
 	maxPageBytes = 1 << 20
 )
 
@@ -33,6 +35,8 @@ type Filter struct {
 	// ErrOther where the journal does not have it.
 	Known     uint64 `json:"known,omitzero"`
 	KnownHash []byte `json:"known_hash,omitzero"`
+	// Chain asks for the entries as they are hashed, and for no items. It takes Before, Limit and Known.
+	Chain bool `json:"chain,omitzero"`
 }
 
 // Page is items of the journal, the oldest first.
@@ -44,6 +48,7 @@ type Page struct {
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
 	Hash  []byte `json:"hash,omitzero"`
+	Chain *Chain `json:"chain,omitzero"` // where Filter has Chain
 }
 
 // Item is a call with its outcome, a group of refusals counted together, or an event.
@@ -74,26 +79,33 @@ func Calls(folder string, f Filter, now time.Time) (Page, Report, error) {
 // calls is Calls until ctx ends, with the last entry that was written, where its caller knows it.
 func calls(ctx context.Context, folder string, f Filter, now time.Time, written anchor) (Page, Report, error) {
 	page := Page{Items: []Item{}}
-	noted := anchor{seq: f.Known}
-	if copy(noted.hash[:], f.KnownHash); f.Known != 0 && len(f.KnownHash) != len(noted.hash) {
-		return page, Report{}, device.Faultf(device.Invalid,
-			"known_hash: takes the %d bytes of an entry's hash", len(noted.hash))
+	noted, err := f.known()
+	if err != nil {
+		return page, Report{}, err
 	}
 	if !f.From.IsZero() {
 		var latest time.Time
-		read(folder, reread, func(e Entry, _ hash) error { latest = e.Time(); return nil }) // damage is told below
+		read(folder, reread, func(e Entry, _ frame) error { latest = e.Time(); return nil }) // damage is told below
 		f.From = f.From.Add(max(0, latest.Sub(now)))
 	}
 	var all []*Item
 	var chosen int
 	open := make(map[uint64]*Item) // calls without a result
-	_, report, err := read(folder, maxSegments+1, func(e Entry, h hash) error {
+	var links links
+	_, report, err := read(folder, maxSegments+1, func(e Entry, fr frame) error {
+		h := fr.after
 		page.Hash = h[:]
 		switch {
 		case e.Seq == noted.seq && h != noted.hash:
 			return fmt.Errorf("%w: entry %d or one before it was changed", ErrOther, e.Seq)
 		case e.Seq == written.seq && h != written.hash:
 			return damaged("entry %d is not the one that was there", e.Seq)
+		}
+		if f.Chain {
+			if f.Before == 0 || e.Seq < f.Before {
+				links.add(fr, f.Limit)
+			}
+			return ctx.Err()
 		}
 		if e.Kind == Result {
 			if r := open[e.Of]; r != nil {
@@ -133,6 +145,10 @@ func calls(ctx context.Context, folder string, f Filter, now time.Time, written 
 		page.Items = append(page.Items, *r)
 	}
 	page.Older = chosen > f.Limit
+	if f.Chain {
+		page.Chain = links.chain()
+		page.Older = links.dropped
+	}
 	return page, report, err
 }
 

@@ -89,30 +89,37 @@ func chain(before hash, payload []byte) hash {
 // length with zeros in place of data that was not on the disk yet.
 func withoutZeros(b []byte) []byte { return bytes.TrimRight(b, "\x00") }
 
+// frame is an entry as it is hashed.
+type frame struct {
+	payload       []byte
+	before, after hash // after is the hash of before and payload
+}
+
 // parseFrame parses the first frame of b. An error is errTorn or wraps ErrDamaged.
-func parseFrame(b []byte, before hash) (e Entry, after hash, size int, err error) {
+func parseFrame(b []byte, before hash) (e Entry, f frame, size int, err error) {
 	written := withoutZeros(b)
 	if len(written) < 8 {
-		return e, before, 0, errTorn
+		return e, f, 0, errTorn
 	}
 	length := binary.BigEndian.Uint32(b)
 	if binary.BigEndian.Uint32(b[4:]) != crc32.Checksum(b[:4], castagnoli) || length > maxPayload {
-		return e, before, 0, damaged("the length of an entry was changed")
+		return e, f, 0, damaged("the length of an entry was changed")
 	}
 	size = frameSize + int(length)
 	if len(b) < size {
-		return e, before, 0, errTorn
+		return e, f, 0, errTorn
 	}
 	payload := b[8 : 8+length]
-	if after = chain(before, payload); !bytes.Equal(after[:], b[8+length:size]) {
+	after := chain(before, payload)
+	if !bytes.Equal(after[:], b[8+length:size]) {
 		// A torn frame ends in zeros, and the rest of its hash is right.
 		if sum := written[min(8+int(length), len(written)):]; bytes.HasPrefix(after[:], sum) || len(sum) == 0 {
-			return e, before, 0, errTorn
+			return e, f, 0, errTorn
 		}
-		return e, before, 0, damaged("an entry was changed")
+		return e, f, 0, damaged("an entry was changed")
 	}
 	if err := codec.DecodeAny(payload, &e); err != nil {
-		return e, before, 0, damaged("an entry cannot be read: %v; a newer program may have written it", err)
+		return e, f, 0, damaged("an entry cannot be read: %v; a newer program may have written it", err)
 	}
-	return e, after, size, nil
+	return e, frame{payload, before, after}, size, nil
 }

@@ -30,7 +30,7 @@ type Report struct {
 // a byte was changed, an entry or a segment is missing, or the journal ends before its last
 // anchor.
 func Read(folder string, each func(Entry) error) (Report, error) {
-	_, report, err := read(folder, maxSegments+1, func(e Entry, _ hash) error { return each(e) })
+	_, report, err := read(folder, maxSegments+1, func(e Entry, _ frame) error { return each(e) })
 	return report, err
 }
 
@@ -42,8 +42,8 @@ type end struct {
 	before hash
 }
 
-// read is Read for at most the last most segments. Each entry comes with its hash.
-func read(folder string, most int, each func(Entry, hash) error) (at end, report Report, err error) {
+// read is Read for at most the last most segments. Each entry comes with its frame, which each may not keep.
+func read(folder string, most int, each func(Entry, frame) error) (at end, report Report, err error) {
 	known, err := readAnchor(folder) // first: a running site moves it forward, never beyond the entries
 	if err != nil {
 		return at, report, err
@@ -81,7 +81,7 @@ func read(folder string, most int, each func(Entry, hash) error) (at end, report
 		at.file, at.size = file, int64(headerSize)
 		report.Segments++
 		for rest := b[headerSize:]; len(rest) > 0; {
-			e, after, size, err := parseFrame(rest, at.before)
+			e, f, size, err := parseFrame(rest, at.before)
 			if errors.Is(err, errTorn) && last {
 				report.Torn = int64(len(rest))
 				break
@@ -92,16 +92,16 @@ func read(folder string, most int, each func(Entry, hash) error) (at end, report
 			if err == nil && e.Seq != at.seq+1 {
 				err = damaged("entry %d stands where %d should", e.Seq, at.seq+1)
 			}
-			if err == nil && e.Seq == known.seq && after != known.hash {
+			if err == nil && e.Seq == known.seq && f.after != known.hash {
 				err = damaged("entry %d is not the one that was there", e.Seq)
 			}
 			if err != nil {
 				return at, report, inFile(file, err)
 			}
-			at.seq, at.before, at.size = e.Seq, after, at.size+int64(size)
+			at.seq, at.before, at.size = e.Seq, f.after, at.size+int64(size)
 			rest = rest[size:]
 			report.Last = e.Seq
-			if err := each(e, after); err != nil {
+			if err := each(e, f); err != nil {
 				return at, report, err
 			}
 		}

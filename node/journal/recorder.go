@@ -119,9 +119,15 @@ func (r *Recorder) Recent(about string) []node.Recorded {
 // entries up to the last that was written. It reads the whole journal, which may take seconds on a
 // small board, one call at a time, until ctx ends.
 func (r *Recorder) Calls(ctx context.Context, f Filter) (Page, error) {
+	most := MaxPage
+	if f.Chain {
+		most = MaxChain
+	}
 	switch {
-	case f.Limit < 0 || f.Limit > MaxPage:
-		return Page{}, device.Faultf(device.Invalid, "limit: at most %d entries in one page", MaxPage)
+	case f.Limit < 0 || f.Limit > most:
+		return Page{}, device.Faultf(device.Invalid, "limit: at most %d entries in one page", most)
+	case f.Chain && (f.Output != "" || f.Who != "" || !f.From.IsZero() || !f.To.IsZero()):
+		return Page{}, device.Faultf(device.Invalid, "chain: takes no output, who, from and to: it has all entries")
 	case f.Limit == 0:
 		f.Limit = 100
 	}

@@ -1,4 +1,4 @@
-// The words of the views that set up a site, which are loaded with them.
+// The words of the views that set up a site, and of the journal, which are loaded with them.
 
 import { lang, texts } from "./words";
 
@@ -13,6 +13,22 @@ const en = {
 	"conflict": "Somebody changed the configuration meanwhile. Nothing of yours is written.",
 	"keep": "Go on with my text", "drop": "Take the text as it is now", "again": "Choose another part",
 	"added": "{name} is added.", "checking": "Checking …",
+	"journal.noted": "This browser has noted entry {seq}, and compares it next time.",
+	"journal.gone": "The entry that this browser noted is not kept any more.",
+	"journal.forget": "Forget entry {seq}, and note the last one",
+	"chain.whole": "One entry hashed here: the chain is whole.|{n} entries hashed here: the chain is whole.",
+	"chain.same": "It goes on from entry {seq}, which this browser noted on {at}.",
+	"chain.far": "Entry {seq}, which this browser noted on {at}, is further back.",
+	"chain.how": "The page hashes the chain itself, and shows what it hashed. This browser notes the last entry, and "
+		+ "compares it next time.",
+	"chain.most": "The page keeps {n} entries. agentsite journal --verify hashes all.",
+	"chain.broken": "The chain is broken.",
+	"chain.none": "The site does not give entry {from} as it is hashed.", "chain.unread": "Entry {from} cannot be read.",
+	"chain.place": "Another entry stands where {from} should.",
+	"chain.changed": "The entries {from} to {to} are not those that the next one is chained to: one was changed, "
+		+ "removed, moved or put in.",
+	"chain.cut": "It ends with entry {from} and had {to}: its end was cut off.",
+	"chain.noted": "Entry {from} is not the one that this browser knew.",
 };
 
 const de: Record<keyof typeof en, string> = {
@@ -27,6 +43,22 @@ const de: Record<keyof typeof en, string> = {
 	"conflict": "Jemand hat die Konfiguration inzwischen geändert. Von dir ist nichts geschrieben.",
 	"keep": "Mit meinem Text weiter", "drop": "Den jetzigen Text nehmen", "again": "Anderes Teil wählen",
 	"added": "{name} ist hinzugefügt.", "checking": "Wird geprüft …",
+	"journal.noted": "Dieser Browser hat sich Eintrag {seq} gemerkt und vergleicht das nächste Mal.",
+	"journal.gone": "Der Eintrag, den sich dieser Browser gemerkt hat, wird nicht mehr aufbewahrt.",
+	"journal.forget": "Eintrag {seq} vergessen und den letzten merken",
+	"chain.whole": "Ein Eintrag hier gehasht: Die Kette ist heil.|{n} Einträge hier gehasht: Die Kette ist heil.",
+	"chain.same": "Sie geht von Eintrag {seq} aus, den sich dieser Browser am {at} gemerkt hat.",
+	"chain.far": "Eintrag {seq}, den sich dieser Browser am {at} gemerkt hat, liegt weiter zurück.",
+	"chain.how": "Die Seite hasht die Kette selbst und zeigt, was sie gehasht hat. Dieser Browser merkt sich den "
+		+ "letzten Eintrag und vergleicht das nächste Mal.",
+	"chain.most": "Die Seite behält {n} Einträge. agentsite journal --verify hasht alle.",
+	"chain.broken": "Die Kette ist gebrochen.",
+	"chain.none": "Die Anlage gibt Eintrag {from} nicht so, wie er gehasht wird.",
+	"chain.unread": "Eintrag {from} ist nicht lesbar.", "chain.place": "Wo Eintrag {from} stehen soll, steht ein anderer.",
+	"chain.changed": "Die Einträge {from} bis {to} sind nicht die, auf denen der nächste aufbaut: Einer wurde geändert, "
+		+ "entfernt, verschoben oder eingefügt.",
+	"chain.cut": "Es endet mit Eintrag {from} und hatte {to}: Sein Ende wurde abgeschnitten.",
+	"chain.noted": "Eintrag {from} ist nicht der, den dieser Browser kannte.",
 };
 
 export const s = texts<keyof typeof en>(lang === "de" ? de : en);

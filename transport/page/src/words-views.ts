@@ -83,16 +83,8 @@ export const viewsEn = {
 	"journal.owner": "Owner",
 	"journal.output": "Output", "journal.who": "Who", "journal.any": "any", "journal.empty": "No entry like that.",
 	"journal.older": "Older",
-	"journal.noResult": "no result", "journal.verified": "verified by the site: unchanged, {first} to {last}",
-	"journal.same": "It is still the journal that this browser knew: entry {seq}, noted {at}.",
-	"journal.noted": "This browser has noted entry {seq}, and compares it next time.",
+	"journal.noResult": "no result",
 	"journal.damaged": "The journal could not be read or verified.",
-	"journal.other": "This is not the journal that this browser knew.",
-	"journal.gone": "The entry that this browser noted is not kept any more.",
-	"journal.forget": "Forget entry {seq}, and note the last one",
-	"journal.how":
-		"The site verifies its chain at each look. The page cannot: the entries come without the bytes that "
-		+ "are hashed. This browser notes the number and hash of the last entry, and compares.",
 
 	"why.since": "for {time}", "why.nobody": "Nobody holds it. It is at its safe value.",
 	"why.going": "It is on its way to {value}.", "why.returned": "It went back because", "why.needs": "It needs",
@@ -214,17 +206,8 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"journal.owner": "Besitz",
 	"journal.output": "Ausgang", "journal.who": "Wer", "journal.any": "alle", "journal.empty": "Kein solcher Eintrag.",
 	"journal.older": "Ältere",
-	"journal.noResult": "kein Ergebnis", "journal.verified": "von der Anlage geprüft: unverändert, {first} bis {last}",
-	"journal.same": "Es ist noch das Protokoll, das dieser Browser kannte: Eintrag {seq}, gemerkt am {at}.",
-	"journal.noted": "Dieser Browser hat sich Eintrag {seq} gemerkt und vergleicht das nächste Mal.",
+	"journal.noResult": "kein Ergebnis",
 	"journal.damaged": "Das Protokoll war nicht zu lesen oder zu prüfen.",
-	"journal.other": "Das ist nicht das Protokoll, das dieser Browser kannte.",
-	"journal.gone": "Der Eintrag, den sich dieser Browser gemerkt hat, wird nicht mehr aufbewahrt.",
-	"journal.forget": "Eintrag {seq} vergessen und den letzten merken",
-	"journal.how":
-		"Die Anlage prüft ihre Kette bei jedem Blick. Die Seite kann es nicht: die Einträge kommen ohne die "
-		+ "Bytes, aus denen der Hash entsteht. Dieser Browser merkt sich Nummer und Hash des letzten Eintrags "
-		+ "und vergleicht.",
 
 	"why.since": "seit {time}", "why.nobody": "Niemand hält ihn. Er ist in sicherer Stellung.",
 	"why.going": "Unterwegs nach {value}.", "why.returned": "Zurückgegangen:", "why.needs": "Braucht",

@@ -85,12 +85,9 @@ func hostile(how string) http.HandlerFunc {
 	}
 }
 
-// TestHostileSites: hostile sites run nothing in the page, and keep no other site from being live and from
-// being stopped.
-func TestHostileSites(t *testing.T) {
-	t.Parallel()
-	ann := harness.NewPerson(t)
-	well := claimed(t, ann, harness.TempDir(t), "well", "127.0.0.1:0")
+// own serves a site that the person owns.
+func own(t *testing.T, ann harness.Person, name string, key identity.Key, h http.HandlerFunc) {
+	t.Helper()
 	file := filepath.Join(ann.Folder, "agentsite", "owner", "sites.json")
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -100,15 +97,23 @@ func TestHostileSites(t *testing.T) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
-	for _, how := range []string{"lies", "flood", "silent", "endless"} {
-		key := identity.New()
-		all = append(all, peer.Contact{Name: how, DID: key.ID().String(), Owner: true, Addresses: []string{harness.ServeAs(t, key, hostile(how))}})
-	}
+	all = append(all, peer.Contact{Name: name, DID: key.ID().String(), Owner: true, Addresses: []string{harness.ServeAs(t, key, h)}})
 	if text, err = json.Marshal(all); err == nil {
 		err = os.WriteFile(file, text, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestHostileSites: hostile sites run nothing in the page, and keep no other site from being live and from
+// being stopped.
+func TestHostileSites(t *testing.T) {
+	t.Parallel()
+	ann := harness.NewPerson(t)
+	well := claimed(t, ann, harness.TempDir(t), "well", "127.0.0.1:0")
+	for _, how := range []string{"lies", "flood", "silent", "endless"} {
+		own(t, ann, how, identity.New(), hostile(how))
 	}
 	o := openPage(t, ann, "")
 	b := newBrowser(t)

@@ -8,6 +8,8 @@ import { Button, Loading, Note, says, Section, toast } from "../ui";
 import { s } from "../words-setup";
 import { act, Acts, Failed, useOwner } from "./parts";
 
+export { Journal } from "./record";
+
 interface Setting { key: string; value: string }
 interface Draft { device: string; set: Setting[] }
 interface Found { where: string; what: string; confidence: string; says?: string; drafts?: Draft[] }

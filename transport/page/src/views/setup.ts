@@ -10,16 +10,17 @@ import type { Query, View } from "../views";
 import { t } from "../words";
 import { Failed, ForOwner, siteIn } from "./parts";
 
-type Part = "Add" | "Edit";
+type Part = "Add" | "Edit" | "Journal";
 
-function Loaded({ part, site }: { part: Part; site: Site }) {
-	const [shown, set] = useState<{ Show?: ComponentType<{ site: Site }>; fault?: Fault }>({});
+/** A part of the file that is loaded when something in it is opened. */
+export function Loaded({ part, ...its }: { part: Part; site: Site; q: Query }) {
+	const [shown, set] = useState<{ Show?: ComponentType<{ site: Site; q: Query }>; fault?: Fault }>({});
 	useEffect(() => {
 		import("./setting").then(m => set({ Show: m[part] }), () => set({ fault: new Fault("offline", "") }));
 	}, []);
-	return shown.Show ? createElement(shown.Show, { site })
+	return shown.Show ? createElement(shown.Show, its)
 		: shown.fault ? createElement(Failed, { of: shown.fault, again: () => location.reload() })
-			: createElement(Loading, { name: site.name });
+			: createElement(Loading, { name: its.site.name });
 }
 
 const view = (name: string, part: Part, title: () => string): View => ({
@@ -27,7 +28,7 @@ const view = (name: string, part: Part, title: () => string): View => ({
 	Show: ({ q }: { q: Query }) => {
 		const site = siteIn(q);
 		return site ? createElement(ForOwner, { site },
-			createElement(Loaded, { key: site.name, part, site })) : null;
+			createElement(Loaded, { key: site.name, part, site, q })) : null;
 	},
 });
 

@@ -316,10 +316,20 @@ func (v *view) line() {
 	}
 }
 
+// restOf returns what a text has after what was written of it, if it begins with that. Blanks around the text do
+// not count, and those at the end of what was written are part of it.
+func restOf(text, written string) (rest string, ok bool) {
+	text = strings.TrimSpace(text)
+	if rest, ok = strings.CutPrefix(text, strings.TrimLeft(written, " \t\r\n")); ok {
+		return rest, true
+	}
+	return "", text == strings.TrimSpace(written)
+}
+
 // finish shows how the task ended.
 func (v *view) finish(t task.Task) error {
 	said, ok := spokenBy(t.Result)
-	rest, shown := strings.CutPrefix(strings.TrimSpace(said.Text), strings.TrimSpace(v.written))
+	rest, shown := restOf(said.Text, v.written)
 	shown = shown && v.written != "" && (!v.broken || rest == "")
 	if shown {
 		fmt.Fprint(v.app.errs, v.printing.quote(rest))

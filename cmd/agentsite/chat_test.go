@@ -27,6 +27,21 @@ func TestChatCalls(t *testing.T) {
 	}
 }
 
+// TestRestOf: a text that comes in parts has the blanks between them once.
+func TestRestOf(t *testing.T) {
+	for _, c := range []struct {
+		text, written, rest string
+		ok                  bool
+	}{
+		{"That is all.", "That ", "is all.", true}, {"That is all.", "That", " is all.", true}, {"a\n\nb", "\na\n", "\nb", true},
+		{"That is all.", "\n That is all.\n", "", true}, {"That is all.", "", "That is all.", true}, {"That is all.", "This ", "", false},
+	} {
+		if rest, ok := restOf(c.text, c.written); rest != c.rest || ok != c.ok {
+			t.Errorf("%q after %q: %q %t", c.text, c.written, rest, ok)
+		}
+	}
+}
+
 // TestQuoted: no line of an agent's words looks like one of the site's, whatever it writes, in whatever
 // pieces it comes, also where the terminal breaks it. What the site did is from its own record, and not
 // from the agent's result; a long line of it goes on with a mark.

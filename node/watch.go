@@ -17,6 +17,9 @@ const (
 	// A value that a permission's rate does not allow yet is tried again less and less often.
 	chargeRetry    = time.Second
 	chargeRetryMax = time.Minute
+	// gatherTime is how long a watch with a length waits for further changes after a first one: devices are
+	// read at the same moments, and each update costs wake-ups here and elsewhere.
+	gatherTime = 50 * time.Millisecond
 )
 
 // Watch implements agents.Site. It takes a place of the Subscriptions for as long as it runs.
@@ -126,6 +129,8 @@ type watchedOutput struct {
 func (w *valueWatch) run(ctx context.Context, seen func() error, emit func(agents.Update) error) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	every := time.Duration(w.every * float64(time.Second))
+	var last time.Time // when an update was told
 	for first := true; ; first = false {
 		if err := seen(); err != nil {
 			return err
@@ -138,14 +143,7 @@ func (w *valueWatch) run(ctx context.Context, seen func() error, emit func(agent
 			if err := emit(u); err != nil {
 				return err
 			}
-			if w.every > 0 {
-				timer.Reset(time.Duration(w.every * float64(time.Second)))
-				select {
-				case <-ctx.Done():
-					return ctx.Err()
-				case <-timer.C:
-				}
-			}
+			last = time.Now()
 		}
 		var due <-chan time.Time
 		if next := earliest(w.goodTill, w.answerBy, w.chargeAt); !next.IsZero() {
@@ -158,6 +156,14 @@ func (w *valueWatch) run(ctx context.Context, seen func() error, emit func(agent
 		case <-w.notes.C:
 		case <-w.changed:
 		case <-due:
+		}
+		if every > 0 {
+			timer.Reset(max(every-time.Since(last), min(every, gatherTime)))
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-timer.C:
+			}
 		}
 	}
 }

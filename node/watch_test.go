@@ -347,7 +347,25 @@ func TestWatchEvery(t *testing.T) {
 		w.next(t, "a 24 5.5s ago")
 		time.Sleep(10 * time.Second)
 		r.put("a", device.Number(0), 0)
-		w.next(t, "a 0") // at once after a pause
+		time.Sleep(gatherTime)
+		w.next(t, "a 0 0.05s ago") // at once after a pause
+	})
+}
+
+// TestWatchGathers: devices that are read at the same moments make one update for a watcher that has time.
+func TestWatchGathers(t *testing.T) {
+	bothWays(t, func(t *testing.T, r *watchRig) {
+		w := r.watch(t, own, agents.WatchRequest{Points: []string{"lever/a", "lever/b"}, Every: 0.5})
+		defer w.end()
+		w.next(t, "a - stale, b - stale, approvals, stopped false")
+		for n := range 3 {
+			time.Sleep(10 * time.Second)
+			r.put("a", device.Number(float64(n)), 0)
+			time.Sleep(20 * time.Millisecond)
+			r.put("b", device.Number(float64(n)), 0)
+			time.Sleep(time.Second)
+			w.next(t, fmt.Sprintf("a %d 0.05s ago, b %[1]d 0.03s ago", n))
+		}
 	})
 }
 

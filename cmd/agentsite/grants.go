@@ -142,6 +142,7 @@ says otherwise.`,
 	}
 	untilFlag(cmd, &until, "")
 	toSiteFlag(cmd, &toSite)
+	cmd.AddCommand(a.grantPhoneCommand())
 	return cmd
 }
 

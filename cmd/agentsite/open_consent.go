@@ -52,6 +52,13 @@ func (c *consent) read(in io.Reader) {
 
 // confirm asks the person whether an act may be done. It returns nil for their Enter, and otherwise a fault.
 func (c *consent) confirm(ctx context.Context, a homepage.Act) error {
+	// The name again: a long text has moved the first line out of sight.
+	return c.ask(ctx, describeAct(a, lineWidth(c.out)), a.Method+" on "+clean(a.Site))
+}
+
+// ask shows what is to be done and asks whether to allow it. It returns nil for the person's Enter, and otherwise
+// a fault.
+func (c *consent) ask(ctx context.Context, says, what string) error {
 	select {
 	case c.queue <- struct{}{}:
 		defer func() { <-c.queue }()
@@ -66,7 +73,7 @@ func (c *consent) confirm(ctx context.Context, a homepage.Act) error {
 	case <-ctx.Done():
 		return errNoConsent
 	}
-	fmt.Fprint(c.out, describeAct(a, lineWidth(c.out)))
+	fmt.Fprint(c.out, says)
 	for quiet := time.After(quietTime); quiet != nil; {
 		select {
 		case <-quiet:
@@ -80,8 +87,7 @@ func (c *consent) confirm(ctx context.Context, a homepage.Act) error {
 			return errNoConsent
 		}
 	}
-	// The name again: a long text has moved the first line out of sight.
-	fmt.Fprintf(c.out, "Press Enter to allow %s on %s, or type n and Enter to refuse: ", a.Method, clean(a.Site))
+	fmt.Fprintf(c.out, "Press Enter to allow %s, or type n and Enter to refuse: ", what)
 	select {
 	case line, more := <-c.lines:
 		switch {

@@ -52,6 +52,9 @@ type Site struct {
 	// many it would take. They fail with a device.Fault that is Invalid where the caller can mend it.
 	Import, WouldImport func(point string, readings []device.Summary) (int, error)
 
+	// Phone waits for a browser that shows a code, and returns its key.
+	Phone func(ctx context.Context, code string) (did string, err error)
+
 	Hosted interface { // the agents that the site hosts
 		List(ctx context.Context) []hosted.Agent
 		Pause(name string) error

@@ -30,6 +30,11 @@ func (s *Site) aboutAccess() []op.Row {
 				return out, nil
 			}),
 		op.ForOwners(GrantAct, agents.Acts, "grant", "Store a grant that an owner signed.", s.grant),
+		op.ForOwners(PhoneAct, agents.Acts, "grant phone", "Wait for a phone that shows a code, and return its key.",
+			func(ctx context.Context, _ agents.Principal, code Name) (k phoneKey, err error) {
+				k.DID, err = s.Phone(ctx, code.Name)
+				return k, err
+			}),
 		op.ForOwners(TokenAct, agents.Acts, "token", "Make a token for a grant that an owner signed.", s.token),
 		op.ForOwners(RevokeAct, agents.Acts, "revoke", "End a token, a grant, or all permissions of a key.",
 			s.named("revoke", func(name string) error {

@@ -24,6 +24,7 @@ const (
 	AccessAct      op.Name[AccessParams, Access]          = "owner/access"    // lists owners, grants and tokens
 	TokenAct       op.Name[NewToken, MadeToken]           = "owner/token"     // makes a token for a grant that an owner signed
 	GrantAct       op.Name[Signed, None]                  = "owner/grant"     // stores a grant that an owner signed
+	PhoneAct       op.Name[Name, phoneKey]                = "owner/phone"     // waits for a phone that shows a code
 	RevokeAct      op.Name[Name, None]                    = "owner/revoke"    // ends a token, a grant, or all permissions of a key
 	AddOwnerAct    op.Name[Name, None]                    = "owner/add-owner" // by a did:key, as the next
 	RemoveOwnerAct op.Name[Name, None]                    = "owner/remove-owner"
@@ -129,6 +130,11 @@ type Signed struct {
 // only callers with a permission learn.
 type Reached struct {
 	At []string `json:"at,omitzero"`
+}
+
+// phoneKey answers PhoneAct: the key of the phone, which has no permission by that.
+type phoneKey struct {
+	DID string `json:"did"`
 }
 
 // TimeNow is the parameters of TimeAct.

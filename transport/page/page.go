@@ -1,7 +1,6 @@
 package page
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -25,9 +24,8 @@ type Page struct {
 	who   principal.Principal
 	sites func() []Site
 
-	unclaimed func() bool // nil without OfferClaim
-
 	sessions sessions
+	phones   *phones // nil without AddPhones
 }
 
 // New makes a page. Each of its sessions calls as who, on the sites that sites returns.
@@ -58,10 +56,6 @@ func (p *Page) Bind(route web.Route) web.Route {
 	return route
 }
 
-// OfferClaim has the page say how to claim its site to everybody who opens it from the network, while
-// nobody owns the site. It is called before Routes.
-func (p *Page) OfferClaim(unclaimed func() bool) { p.unclaimed = unclaimed }
-
 const sessionPath = "/page/session"
 
 // Routes returns the document, its files and the sessions. What is public tells nothing of any site.
@@ -71,10 +65,7 @@ func (p *Page) Routes() []web.Route {
 		{Pattern: "GET " + sessionPath, Admission: web.Principals, Serve: p.show},
 		{Pattern: "DELETE " + sessionPath + "/{number}", Admission: web.Principals, Serve: p.end},
 	}
-	if p.unclaimed != nil {
-		all = append(all, web.Route{Pattern: "GET /page/unclaimed", Admission: web.Public, Serve: p.showUnclaimed})
-	}
-	return append(all, fileRoutes(readFiles(dist, "dist"))...)
+	return append(append(all, p.phoneRoutes()...), fileRoutes(readFiles(dist, "dist"))...)
 }
 
 // told is what a session is told of itself.
@@ -112,13 +103,6 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, c web.Caller) {
 	p.tell(w, c.Who, "", p.sessions.use(web.Bearer(r)))
 }
 
-// showUnclaimed says whether nobody owns the site, and nothing else.
-func (p *Page) showUnclaimed(w http.ResponseWriter, _ *http.Request, _ web.Caller) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	fmt.Fprintf(w, "{\"unclaimed\":%t}\n", p.unclaimed())
-}
-
 // tell answers a caller. Others see the sessions only from a session.
 func (p *Page) tell(w http.ResponseWriter, who principal.Principal, token string, own *session) {
 	t := told{Token: token, You: who.ID, Sites: p.sites()}
@@ -135,13 +119,14 @@ func (p *Page) tell(w http.ResponseWriter, who principal.Principal, token string
 	w.Write(append(text, '\n'))
 }
 
-// end ends a session, the caller's own or another.
+// end ends a session, the caller's own or another that it sees.
 func (p *Page) end(w http.ResponseWriter, r *http.Request, c web.Caller) {
 	number, _ := strconv.Atoi(r.PathValue("number"))
+	own := p.sessions.use(web.Bearer(r))
 	switch {
-	case p.sessions.use(web.Bearer(r)) == nil && !c.Who.Owner:
+	case own == nil && !c.Who.Owner:
 		web.RefuseRPC(w, http.StatusForbidden, "a session is ended from a session, or by an owner")
-	case !p.sessions.end(number):
+	case !p.sessions.end(number, own):
 		web.RefuseRPC(w, http.StatusNotFound, "there is no such session")
 	default:
 		w.WriteHeader(http.StatusNoContent)

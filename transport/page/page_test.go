@@ -294,21 +294,3 @@ func TestManySessions(t *testing.T) {
 		}
 	})
 }
-
-// TestUnclaimed: whoever opens the page of a site learns that nobody owns it, and then that somebody does. The
-// page of all sites of a person has no such route.
-func TestUnclaimed(t *testing.T) {
-	p, h := served()
-	if status, body := ask(h, "GET", "/page/unclaimed", "", ""); status != 404 {
-		t.Errorf("without a site: %d %s", status, body)
-	}
-	free := true
-	p.OfferClaim(func() bool { return free })
-	h = web.Handler(web.Options{Hosts: []string{host}, Callers: p.Callers(Nobody{}), Routes: p.Routes()})
-	for _, want := range []string{`{"unclaimed":true}`, `{"unclaimed":false}`} {
-		if status, body := ask(h, "GET", "/page/unclaimed", "", ""); status != 200 || strings.TrimSpace(body) != want {
-			t.Errorf("%d %q, not %q", status, body, want)
-		}
-		free = false
-	}
-}

@@ -18,7 +18,7 @@ import (
 
 const (
 	idleTimeout = 8 * time.Hour
-	maxSessions = 16 // beyond it the one that was idle for longest ends
+	maxSessions = 16 // of links, and of each account; beyond it the one that was idle for longest ends
 	maxLinks    = 16 // beyond it the oldest does not count any more
 	maxAgent    = 200
 )
@@ -39,7 +39,9 @@ type link struct {
 
 type session struct {
 	token       [sha256.Size]byte
-	number      int // never used again
+	number      int    // never used again
+	key         string // whose session it is; "" for one of a link
+	account     string // of the key when the session began
 	agent       string
 	begun, used time.Time
 	running     int // requests that Bind bound
@@ -69,24 +71,47 @@ func (s *sessions) begin(key, agent string) (token string, ok bool) {
 		return "", false
 	}
 	s.links = slices.Delete(s.links, i, i+1)
+	return s.add(session{}, agent), true
+}
+
+// beginKey returns the token of a new session of a key.
+func (s *sessions) beginKey(key, account, agent string) (token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget()
+	return s.add(session{key: key, account: account}, agent)
+}
+
+// add begins a session and returns its token. The lock is held.
+func (s *sessions) add(n session, agent string) (token string) {
 	token = rand.Text() + rand.Text()
 	s.last++
-	now := time.Now()
-	n := &session{token: sha256.Sum256([]byte(token)), number: s.last, begun: now, used: now}
+	n.token, n.number = sha256.Sum256([]byte(token)), s.last
+	n.begun = time.Now()
+	n.used = n.begun
 	n.agent = strings.ToValidUTF8(agent[:min(len(agent), maxAgent)], "")
 	n.ended, n.end = context.WithCancel(context.Background())
-	if len(s.all) >= maxSessions {
-		idle := slices.MinFunc(s.all, idleFirst)
-		s.drop(func(n *session) bool { return n == idle })
+	var same []*session
+	for _, o := range s.all {
+		if o.account == n.account {
+			same = append(same, o)
+		}
 	}
-	s.all = append(s.all, n)
-	return token, true
+	if len(same) >= maxSessions {
+		idle := slices.MinFunc(same, idleFirst)
+		s.drop(func(o *session) bool { return o == idle })
+	}
+	s.all = append(s.all, &n)
+	return token
 }
 
 // idleFirst orders sessions without a running request before others, and then those that were idle for longest.
 func idleFirst(a, b *session) int {
 	return cmp.Or(cmp.Compare(min(a.running, 1), min(b.running, 1)), a.used.Compare(b.used))
 }
+
+// sees reports whether a session lists and ends another: one of a key only the key's, all others all.
+func (n *session) sees(other *session) bool { return n == nil || n.key == "" || n.key == other.key }
 
 // use returns the session of a token, nil for none, and notes that it is used.
 func (s *sessions) use(token string) *session {
@@ -131,12 +156,12 @@ func (s *sessions) bind(ctx context.Context, token string) (bound context.Contex
 	}
 }
 
-// end ends the session with a number.
-func (s *sessions) end(number int) (ok bool) {
+// end ends the session with a number, if own sees it.
+func (s *sessions) end(number int, own *session) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.all)
-	s.drop(func(n *session) bool { return n.number == number })
+	s.drop(func(n *session) bool { return n.number == number && own.sees(n) })
 	return len(s.all) < before
 }
 
@@ -159,16 +184,18 @@ func (s *sessions) drop(over func(*session) bool) {
 	})
 }
 
-// list describes the sessions, the newest first; own is the asker's.
+// list describes the sessions that own, the asker's, sees, the newest first.
 func (s *sessions) list(own *session) []listed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()
 	all := make([]listed, 0, len(s.all))
 	for _, n := range s.all {
-		all = append(all, listed{
-			n.number, n.agent, time.Since(n.begun).Seconds(), time.Since(n.used).Seconds(), n == own,
-		})
+		if own.sees(n) {
+			all = append(all, listed{
+				n.number, n.agent, time.Since(n.begun).Seconds(), time.Since(n.used).Seconds(), n == own,
+			})
+		}
 	}
 	slices.SortFunc(all, func(a, b listed) int { return b.Number - a.Number })
 	return all
@@ -196,9 +223,16 @@ type callers struct {
 	web.Callers
 }
 
-// Bearer returns the principal of a session for its token, which counts on this machine only.
+// Bearer returns the principal of a session for its token. That of a link counts on this machine only. That
+// of a key is whoever the key is now, and no owner.
 func (c callers) Bearer(token string, here bool) (principal.Principal, error) {
-	if here && token != "" && c.page.sessions.use(token) != nil {
+	if n := c.page.sessions.use(token); n != nil && n.key != "" {
+		who, err := c.Callers.Key(n.key)
+		if err == nil && who.Owner {
+			return principal.Principal{}, errOwnerKey
+		}
+		return who, err
+	} else if n != nil && here {
 		return c.page.who, nil
 	}
 	return c.Callers.Bearer(token, here)
@@ -212,5 +246,7 @@ func (Nobody) Key(string) (principal.Principal, error) { return principal.Princi
 func (Nobody) Bearer(string, bool) (principal.Principal, error) {
 	return principal.Principal{}, errOut
 }
+
+var errOwnerKey = device.Faultf(device.Denied, "a key in a browser does not act as an owner")
 
 var errOut = device.Faultf(device.Denied, "signed out: agentsite open prints a new link")

@@ -90,7 +90,7 @@ var layers = []layer{
 	{"transport/rpc", []string{"agents/principal"}, "a message has a sender, and is free of operations and tools"},
 	{"transport/stdio", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes, nothing else; a socket is one sender's"},
 	{"transport/web", []string{"agents/principal", "transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and their sender, nothing else"},
-	{"transport/page", []string{"agents/principal", "device", "transport/web"}, "the page is a client as others are: it needs a carrier, and who its sessions call as"},
+	{"transport/page", []string{"agents/principal", "device", "node/identity", "transport/web"}, "the page is a client as others are: it needs a carrier, and whose its sessions are"},
 	{"transport/web/metrics", []string{"transport/web", "node", "agents", "device/guard"}, "a route over the node's counters"},
 	{"transport/adapter", []string{"agents", "agents/op", "agents/task", "agents/tools", "device", "node", "node/identity", "node/things", "transport/rpc", "transport/web"}, "what adapters have in common: the node's callers, and HTTP"},
 	{"transport/adapter/adaptertest", []string{"agents", "agents/task/tasktest", "agents/tools", "device", "device/guard", "device/sim", "node", "node/access", "node/identity", "transport/adapter", "transport/rpc", "transport/web"}, "a site for the tests of adapters; imported by tests only"},

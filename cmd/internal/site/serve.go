@@ -55,7 +55,7 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 		return err
 	}
 	s.page = page.New(local, func() []page.Site { return []page.Site{{Name: s.config.Name, URL: "/mcp"}} })
-	s.page.OfferClaim(func() bool { return !s.access.Claimed() })
+	s.page.AddPhones(s.key.ID(), func() bool { return !s.access.Claimed() })
 	s.routes = append(web.PublicRoutes(),
 		s.page.Bind(web.MCP(s.dispatcher, s.legacy.ServeHTTP)),
 		metrics.Route(s.node, s.hub, s.outputs, s.Version))
@@ -83,7 +83,8 @@ func (s *site) owners() *acts.Site {
 		Drivers: func(name string) ([]acts.Driver, error) { return ops.DescribeDrivers(name, s.drivers) }, Scan: s.scan,
 		Import: s.history.Import, WouldImport: s.history.WouldImport,
 		Hosted: s.hosting, Try: s.hosting.Try, Connect: s.hosting.Connect, Bundles: s.hosting.Imports,
-		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
+		Phone: s.page.AwaitPhone,
+		Key:   s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
 		Routes: func() acts.Routes {
 			return acts.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()}
 		},

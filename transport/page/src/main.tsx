@@ -5,7 +5,7 @@ import { Component, render, type ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { begin } from "./live";
 import { href, go, route } from "./route";
-import { signIn, state, you } from "./session";
+import { near, print, signIn, state, you } from "./session";
 import { sites, type Site } from "./site";
 import { stop } from "./stop";
 import { StopBanner } from "./stopping";
@@ -133,7 +133,10 @@ function Out() {
 		{s === "wait" ? <p>{t("connecting")}</p> : s === "unreachable" ? <><h2>{t("unreachable")}</h2><p>{t("unreachableMore")}</p>
 			<div class="btns"><button type="button" class="btn" onClick={() => location.reload()}>{t("again")}</button></div></>
 			: s === "unclaimed" ? <><h2>{t("unclaimed")}</h2><p>{t("unclaimedMore")}</p><pre>agentsite claim agentsite://…</pre><p>{t("unclaimedWhere")}</p></>
-			: <><h2>{t(s === "expired" ? "outUsed" : "out")}</h2><p>{t("outMore")}</p><pre>agentsite open</pre><p class="small soft">{t("outStop")}</p></>}
+			: s === "compare" ? <><h2>{t("print")}</h2><pre data-print>{print.value}</pre><p>{t("printMore")}</p></>
+			: s === "old" ? <><h2>{t("old")}</h2><p>{t("oldMore")}</p></>
+			: <><h2>{t(s === "expired" ? "outUsed" : "out")}</h2><p>{t(near ? "outNear" : "outMore")}</p>
+				<pre>agentsite {near ? "grant phone" : "open"}</pre><p class="small soft">{t(near ? "outKept" : "outStop")}</p></>}
 	</div></div></main></>;
 }
 

@@ -1,14 +1,22 @@
-// Who is signed in here. The token lives as long as this tab; a link signs in once.
+// Who is signed in here. The token lives as long as this tab; a link signs in once, and on a site's network a key.
 
 import { signal } from "@preact/signals";
+import { keep, kept, make, short, signed, told } from "./phone";
 import { Conn, ended, Fault } from "./rpc";
 import { Site, sites } from "./site";
 
 interface Session { token?: string; you: string; name?: string; sites: { name: string; url: string; owner?: boolean; you?: string }[] }
 
-/** wait, in, or out: expired says that a link was used or too old, unclaimed that nobody owns the site. */
-export const state = signal<"wait" | "in" | "out" | "expired" | "unreachable" | "unclaimed">("wait");
+type State = "wait" | "in" | "out" | "expired" | "unreachable" | "compare" | "old" | "unclaimed";
+
+/** wait, in, or out: expired says that a link was used or too old, compare that an owner compares the key of this
+ *  browser, old that it can have none, unclaimed that nobody owns the site. */
+export const state = signal<State>("wait");
 export const you = signal("");
+/** What an owner compares. */
+export const print = signal("");
+/** Whether this is the page of a site on its network, where keys of browsers sign in. */
+export const near = location.protocol === "https:";
 
 let token = "";
 
@@ -19,35 +27,74 @@ function key(): string | undefined {
 	return m?.[1];
 }
 
-/** Signs in by the key of the address or the token of before a reload. */
+/** Signs in by the key of the address, the token of before a reload, or the key of this browser. */
 export async function signIn(): Promise<void> {
 	const k = key();
-	ended.call = () => { state.value = "out"; forget(); };
+	ended.call = () => { renewing ??= renew().finally(() => { renewing = undefined; }); };
 	token = sessionStorage.getItem("token") ?? "";
+	const own = (more: RequestInit) => fetch("/page/session", { credentials: "omit", cache: "no-store", ...more });
 	try {
-		const r = k ? await fetch("/page/session", {
-			method: "POST", credentials: "omit", cache: "no-store", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ key: k }),
-		}) : token ? await fetch("/page/session", { credentials: "omit", cache: "no-store", headers: { Authorization: "Bearer " + token } }) : undefined;
-		if (!r || !r.ok) {
-			if (!r || r.status === 401 || k) forget();
-			state.value = await unclaimed() ? "unclaimed" : r && k ? "expired" : r && r.status !== 401 ? "unreachable" : "out";
+		let r = k && near ? await byCode(k)
+			: k ? await own({ method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ key: k }) })
+			: token ? await own({ headers: { Authorization: "Bearer " + token } }) : undefined;
+		if (near && !k && (!r || r.status === 401)) r = await byKey();
+		if (r?.ok) {
+			const s = await r.json() as Session;
+			take(s.token);
+			you.value = s.you;
+			sites.value = s.sites.map(x => new Site(x.name, new Conn(x.url, () => token), x.owner === true, x.you ?? s.you));
+			state.value = "in";
 			return;
 		}
-		const s = await r.json() as Session;
-		if (s.token) sessionStorage.setItem("token", token = s.token);
-		you.value = s.you;
-		sites.value = s.sites.map(x => new Site(x.name, new Conn(x.url, () => token), x.owner === true, x.you ?? s.you));
-		state.value = "in";
+		if (!r || r.status === 401 || k) forget();
+		if (state.value === "wait" || state.value === "compare") { // nothing else is said yet
+			state.value = !r || r.status === 403 || r.status === 401 && !k ? "out" : k ? "expired" : "unreachable";
+		}
 	} catch {
 		state.value = "unreachable";
 	}
 }
 
-/** Whether this is the page of a site on its network that nobody owns. */
-async function unclaimed(): Promise<boolean> {
-	if (location.protocol !== "https:") return false;
-	const r = await fetch("/page/unclaimed", { credentials: "omit", cache: "no-store" });
-	return r.ok && (await r.json()).unclaimed === true;
+function take(t?: string): void {
+	if (t) sessionStorage.setItem("token", token = t);
+}
+
+let renewing: Promise<void> | undefined;
+
+/** Begins another session where one is over and the key of this browser still counts; otherwise signs out. */
+async function renew(): Promise<void> {
+	const r = near ? await byKey().catch(() => undefined) : undefined;
+	if (r?.ok) return take((await r.json() as Session).token);
+	state.value = "out";
+	forget();
+}
+
+/** Begins a session by the key of this browser; without one there is no answer. */
+async function byKey(): Promise<Response | undefined> {
+	const { site, unclaimed } = await told(), own = unclaimed ? undefined : await kept(site);
+	if (unclaimed) state.value = "unclaimed";
+	return own && signed(own, "/page/key");
+}
+
+/** Shows a new key to the owner who made a code, and signs in by it once it is granted something. The one before
+ *  counts until then: a link to a page must not sign it out. */
+async function byCode(code: string): Promise<Response | undefined> {
+	const own = await make((await told()).site);
+	if (!own) {
+		state.value = "old";
+		return;
+	}
+	let r: Response | undefined = await signed(own, "/page/phone", code);
+	if (!r.ok) return r;
+	print.value = await short(own);
+	state.value = "compare";
+	const end = performance.now() + 180_000; // longer than an owner is asked
+	do { // the phone may sleep meanwhile
+		await new Promise(go => setTimeout(go, 1000));
+		r = await signed(own, "/page/key").catch(() => undefined);
+	} while ((!r || r.status === 403) && performance.now() < end);
+	if (r?.ok) await keep(own).catch(() => {});
+	return r;
 }
 
 function forget(): void {

@@ -221,7 +221,7 @@ var commands = [][]string{
 	{"points"}, {"read"}, {"read", "a/t"}, {"read", "--watch"}, {"history", "a/t"}, {"set", "a/t", "on"}, {"set", "a/t", "on", "--take-over"}, {"set", "a/t", "safe"},
 	{"stop"}, {"reset"}, {"reload"}, {"approve"}, {"approve", "--watch"}, {"approve", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"approve", "--deny", "X"},
 	{"tools"}, {"call", "read_points"}, {"ping"}, {"find"},
-	{"grant", "KEY", "read *"}, {"grants"}, {"token", "add", "kitchen", "read *"}, {"token", "list"}, {"token", "revoke", "kitchen"}, {"revoke", "KEY"},
+	{"grant", "KEY", "read *"}, {"grant", "phone"}, {"grants"}, {"token", "add", "kitchen", "read *"}, {"token", "list"}, {"token", "revoke", "kitchen"}, {"revoke", "KEY"},
 	{"owners"}, {"owners", "add", "KEY"}, {"owners", "remove", "KEY"}, {"owners", "recovery"}, {"owners", "recover", "0000-0000-0000-0000-0000-0000-0000-0000"},
 	{"clock"}, {"clock", "--set"}, {"agents", "allow"}, {"identity", "--certificate"},
 	{"__complete", "read", ""}, {"__complete", "set", ""}, {"__complete", "call", ""}, {"__complete", "revoke", ""}, {"__complete", "approve", ""},

@@ -211,7 +211,7 @@ var open = map[string]string{
 	"GET /healthz":        "ok\n",
 	"GET /{$}":            "<!doctype html>",
 	"GET /page/{file}":    "<!doctype html>",
-	"GET /page/unclaimed": `{"unclaimed":`,
+	"GET /page/challenge": `{"site":"did:key:`,
 	"GET /help":           "<!doctype html>",
 	"GET /.well-known/oauth-protected-resource/{path...}": `{"resource":"`,
 	"GET /.well-known/agent-card.json":                    `{"name":"agentsite","description":"An agentsite. Holders of a token`,

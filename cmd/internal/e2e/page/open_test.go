@@ -15,12 +15,13 @@ import (
 )
 
 // linkPattern finds a link to a page that counts once.
-var linkPattern = regexp.MustCompile(`http://\S+/#k=\S+`)
+var linkPattern = regexp.MustCompile(`https?://\S+/#k=\S+`)
 
-// opened is agentsite open, with a person at its terminal.
+// opened is agentsite open or another command that prints a link, with a person at its terminal.
 type opened struct {
 	t      *testing.T
 	Link   string
+	cmd    *exec.Cmd
 	keys   io.Writer
 	screen *harness.LogBuffer
 }
@@ -31,9 +32,22 @@ func openPage(t *testing.T, p harness.Person, folder string) *opened {
 	if folder == "" {
 		folder = harness.TempDir(t)
 	}
-	cmd := exec.Command(harness.Need(t, "the program", harness.Program), "open", "--no-browser", "--data", folder)
+	o := atTerminal(t, p, "open", "--no-browser", "--data", folder)
+	t.Cleanup(func() {
+		o.cmd.Process.Signal(os.Interrupt)
+		if err := o.cmd.Wait(); err != nil {
+			t.Errorf("agentsite open ended with %v\n%s", err, o.screen)
+		}
+	})
+	return o
+}
+
+// atTerminal runs agentsite as a person until it prints a link.
+func atTerminal(t *testing.T, p harness.Person, args ...string) *opened {
+	t.Helper()
+	cmd := exec.Command(harness.Need(t, "the program", harness.Program), args...)
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+p.Folder)
-	o := &opened{t: t, screen: &harness.LogBuffer{}}
+	o := &opened{t: t, cmd: cmd, screen: &harness.LogBuffer{}}
 	cmd.Stdout, cmd.Stderr = o.screen, o.screen
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -43,12 +57,6 @@ func openPage(t *testing.T, p harness.Person, folder string) *opened {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		cmd.Process.Signal(os.Interrupt)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("agentsite open ended with %v\n%s", err, o.screen)
-		}
-	})
 	harness.WaitFor(t, 30*time.Second, "it prints a link", func() bool {
 		o.Link = linkPattern.FindString(o.screen.String())
 		return o.Link != ""

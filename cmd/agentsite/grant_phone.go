@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/cmd/internal/peer"
+	"agentsite/cmd/internal/qr"
+	"agentsite/node/access"
+	"agentsite/node/acts"
+	ownerclient "agentsite/transport/owner/client"
+
+	"github.com/spf13/cobra"
+)
+
+// What a phone is granted without other words.
+const (
+	phoneWords = "read *, set *, stop"
+	phoneUntil = "90d"
+)
+
+// phonePatience is longer than a site waits for a phone.
+const phonePatience = 3 * time.Minute
+
+func (a *app) grantPhoneCommand() *cobra.Command {
+	var until string
+	var byAddress bool
+	cmd := &cobra.Command{
+		Use: "phone [PERMISSION]", Args: cobra.MaximumNArgs(1),
+		Short: "Let a phone use the site's page, by a QR code",
+		Long: `Show a QR code for a phone in the site's network: a link to the site's page with a code
+that counts once, within two minutes. The browser that opens it makes a key of its own,
+and shows the first letters of it. Compare them with those shown here and press Enter:
+only then the key is granted the permission. agentsite grants lists it, and agentsite
+revoke ends it.
+
+Without PERMISSION, which agentsite grant explains, it is "` + phoneWords + `", within the
+site's limits. What only an owner may do, a phone never does.
+
+The browser warns that it does not know the site's certificate. Who controls the network
+can pose as the site there, see what the phone sees, and use its permission. Do this in a
+network that you trust.`,
+		Example: "  agentsite grant phone\n  agentsite grant phone 'read *, set lamp max 10m' --until 30d",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			end, err := ownerclient.TokenUntil(until)
+			if err != nil {
+				return err
+			}
+			words := cmp.Or(strings.Join(args, ""), phoneWords)
+			if _, err := access.ParsePermissions(words); err != nil {
+				return usagef("%v", err)
+			}
+			return a.asOwner(func(ctx context.Context, s *session, args []string) error {
+				g, err := s.grantPhone(ctx, words, end, byAddress)
+				if err != nil {
+					return err
+				}
+				if len(args) > 0 {
+					s.warnOfUnmatched(ctx, words)
+				}
+				return a.print(g, "%s", g.To)
+			})(cmd, args)
+		},
+	}
+	untilFlag(cmd, &until, phoneUntil)
+	cmd.Flags().BoolVar(&byAddress, "by-address", false, "for a phone that does not find names that end in .local")
+	return cmd
+}
+
+// grantPhone grants a permission to the key of the phone that shows a code, once the person at the terminal
+// says that it is theirs.
+func (s *session) grantPhone(ctx context.Context, words string, end time.Time, byAddress bool) (
+	none grantResult, _ error) {
+	all, err := s.access(ctx)
+	if err != nil {
+		return none, err
+	}
+	code := rand.Text()
+	link := phoneLink(all.At, code, byAddress)
+	if link == "" {
+		return none, errors.New(
+			"a phone needs HTTPS, which this site does not serve: agentsite run --listen-https :8474")
+	}
+	a := s.app
+	fmt.Fprint(a.errs, qr.Color(qr.Draw(link)))
+	a.note("open this with the phone, within two minutes; its browser warns of the certificate:\n  %s", clean(link))
+	waiting, cancel := context.WithTimeout(ctx, phonePatience)
+	defer cancel()
+	did, letters, err := s.Owner.AwaitPhone(waiting, code)
+	if err != nil {
+		return none, a.unreached(err)
+	}
+	if slices.ContainsFunc(all.Owners, func(o acts.Owner) bool { return o.DID == did }) {
+		return none, errors.New("the code was shown by the key of an owner: nothing is granted")
+	}
+	asks := newConsent(a.errs)
+	go asks.read(a.in)
+	says := fmt.Sprintf("\nA browser showed the code. Compare what it shows:\n\n  %s\n\n"+
+		"Its key would be allowed to %s, %s.\n", letters, clean(words), ends(end))
+	if asks.ask(ctx, says, "exactly this browser") != nil {
+		return none, errors.New("nobody pressed Enter: nothing is granted")
+	}
+	signed, text, err := ownerclient.SignGrant(all, peer.OwnerKey, did, words, end)
+	if err != nil {
+		return none, err
+	}
+	_, err = callOwner(ctx, s, acts.GrantAct, signed)
+	return grantResult{did, words, end, text}, err
+}
+
+// phoneLink returns a link with a code to the page at one of a site's addresses, "" for none. The last is the name
+// that derives from the site's key, which stays when the address changes, and with it what the browser keeps.
+func phoneLink(addresses []string, code string, byAddress bool) string {
+	near := slices.DeleteFunc(slices.Clone(addresses), func(at string) bool { return strings.HasPrefix(at, "/") })
+	if len(near) == 0 {
+		return ""
+	}
+	at := near[len(near)-1]
+	if byAddress {
+		at = near[0]
+	}
+	return "https://" + at + "/#k=" + code
+}

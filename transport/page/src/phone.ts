@@ -1,0 +1,61 @@
+// The key that this browser has for a site on its network. It cannot be copied out of the browser.
+
+interface Kept { pair: CryptoKeyPair; site: string }
+
+function request<T>(r: IDBRequest<T>): Promise<T> {
+	return new Promise((ok, no) => { r.onsuccess = () => ok(r.result); r.onerror = () => no(r.error); });
+}
+
+async function store(mode: IDBTransactionMode): Promise<IDBObjectStore> {
+	const open = indexedDB.open("agentsite", 1);
+	open.onupgradeneeded = () => open.result.createObjectStore("keys");
+	return (await request(open)).transaction("keys", mode).objectStore("keys");
+}
+
+const base64 = (b: ArrayBuffer) => btoa(String.fromCharCode(...new Uint8Array(b)));
+const raw = (k: Kept) => crypto.subtle.exportKey("raw", k.pair.publicKey);
+
+interface Told { site: string; challenge: string; unclaimed: boolean }
+
+/** What a site tells everybody: its key, a new challenge, and whether nobody owns it. */
+export async function told(): Promise<Told> {
+	const r = await fetch("/page/challenge", { credentials: "omit", cache: "no-store" });
+	if (!r.ok) throw new Error("HTTP " + r.status);
+	return r.json();
+}
+
+/** The key that was kept for a site; none where the browser forgot it, or keeps nothing. */
+export async function kept(site: string): Promise<Kept | undefined> {
+	const k = await store("readonly").then(s => request<Kept | undefined>(s.get("key"))).catch(() => undefined);
+	return k?.site === site ? k : undefined;
+}
+
+/** Keeps a key in place of the one before. */
+export async function keep(k: Kept): Promise<void> {
+	await request((await store("readwrite")).put(k, "key"));
+}
+
+/** Makes a key for a site; none where the browser is too old. It is not kept yet. */
+export async function make(site: string): Promise<Kept | undefined> {
+	const pair = await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]).catch(() => undefined);
+	return pair && { pair: pair as CryptoKeyPair, site };
+}
+
+/** The first eight letters and digits of a key, as the terminal shows them. */
+export async function short(k: Kept): Promise<string> {
+	const bits = [...new Uint8Array(await raw(k)).slice(0, 5)].map(b => b.toString(2).padStart(8, "0")).join("");
+	return bits.replace(/.{5}/g, x => "abcdefghijklmnopqrstuvwxyz234567"[parseInt(x, 2)]!);
+}
+
+/** Sends a request that the key signed. */
+export async function signed(k: Kept, path: string, code = ""): Promise<Response> {
+	const { challenge } = await told();
+	const text = ["agentsite page 1", path, k.site, location.host, challenge, code, ""].join("\n");
+	const signature = await crypto.subtle.sign("Ed25519", k.pair.privateKey, new TextEncoder().encode(text));
+	return fetch(path, {
+		method: "POST", credentials: "omit", cache: "no-store", headers: {
+			"Agentsite-Key": base64(await raw(k)), "Agentsite-Challenge": challenge,
+			"Agentsite-Signature": base64(signature), ...code ? { "Agentsite-Code": code } : {},
+		},
+	});
+}

@@ -63,7 +63,7 @@ let renewing: Promise<void> | undefined;
 
 /** Begins another session where one is over and the key of this browser still counts; otherwise signs out. */
 async function renew(): Promise<void> {
-	const r = near ? await byKey().catch(() => undefined) : undefined;
+	const r = near && state.value === "in" ? await byKey().catch(() => undefined) : undefined;
 	if (r?.ok) return take((await r.json() as Session).token);
 	state.value = "out";
 	forget();
@@ -111,8 +111,11 @@ export async function windows(signal?: AbortSignal): Promise<Window[]> {
 	return r.ok ? (await r.json()).sessions ?? [] : [];
 }
 
-/** Signs a window out. */
-export async function signOut(n: number): Promise<void> {
-	const r = await fetch("/page/session/" + n, { method: "DELETE", credentials: "omit", headers: { Authorization: "Bearer " + token } });
+/** Signs a window out. This one is out at once; the key of this browser signs in again when the page is loaded. */
+export async function signOut(w: Window): Promise<void> {
+	const r = await fetch("/page/session/" + w.session, { method: "DELETE", credentials: "omit", headers: { Authorization: "Bearer " + token } });
 	if (!r.ok) throw new Fault("unavailable", "");
+	if (!w.own) return;
+	state.value = "out";
+	forget();
 }

@@ -81,6 +81,19 @@ func TestPhoneInBrowser(t *testing.T) {
 	b.live()
 	b.is(10*time.Second, `document.querySelector('[data-output="box/relay"][data-kind=held]')`)
 
+	// As after the site was started again, or hours without a use: the page gets another session by itself.
+	const end = `(async () => {
+		const ask = (path, method) => fetch("/page/session" + path, { method, headers: { Authorization: "Bearer " + window.before } });
+		window.before = sessionStorage.getItem("token");
+		const all = (await (await ask("", "GET")).json()).sessions;
+		return all.length > 0 && (await ask("/" + all.find(s => s.own).session, "DELETE")).ok;
+	})()`
+	if !run[bool](b, end) {
+		t.Fatal("its session does not end")
+	}
+	b.is(10*time.Second, `(t => t && t !== window.before)(sessionStorage.getItem("token"))`)
+	b.live()
+
 	run[bool](b, script)
 	for _, method := range []string{"owner/approve", "owner/grant", "owner/phone", "owner/configuration"} {
 		if a := run[said](b, fmt.Sprintf(`call("/mcp", %q, {name: "x"})`, method)); a.Error.Code != -32601 {

@@ -62,7 +62,7 @@ function Windows() {
 		<div class="grow"><h3>{t(w.own ? "access.own" : "access.window")}</h3><p class="small"><bdi
 			title={w.browser}>{browser(w.browser)}</bdi></p>
 			<p class="small soft">{t("access.idle", { time: age(w.idle_seconds), age: age(w.age_seconds) })}</p></div>
-		<Button act={async () => { await signOut(w.session); again(); }}>
+		<Button act={async () => { await signOut(w); again(); }}>
 			{t("access.out")}</Button></li>)}</ul></Section>;
 }
 
@@ -72,7 +72,7 @@ function OfSite({ site }: { site: Site }) {
 	const tokens = a.grants.filter(g => g.token), keys = a.grants.filter(g => !g.token);
 	// Nothing of a site goes into a command but a name that is one.
 	const name = /^[a-z0-9_-]{1,24}$/.test(site.name) ? site.name : "SITE";
-	const command = `agentsite token add NAME 'read *' --site ${name}`;
+	const commands = `agentsite grant phone --site ${name}\nagentsite token add NAME 'read *' --site ${name}`;
 	return <div class="stack">
 		{fault && <Failed of={fault} again={again} />}
 		{!a.time_is_known && <Note tone="unk" icon="old">{t("access.clock")} <code>agentsite clock --set</code></Note>}
@@ -87,7 +87,7 @@ function OfSite({ site }: { site: Site }) {
 				done={again} />)}</ul></Section>)}
 		{a.grants.length === 0 && <p class="soft">{t("access.none")}</p>}
 		<Section title={t("access.add")}><div class="card"><p>{t("access.add.says")}</p><pre class="exact" tabIndex={0}>
-			{command}</pre></div></Section>
+			{commands}</pre></div></Section>
 		<dl class="kv small"><dt>{t("access.key")}</dt><dd><Key did={a.site} /></dd></dl></div>;
 }
 

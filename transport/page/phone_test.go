@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -40,6 +41,8 @@ func (k keys) grant(p phone) {
 	k[p.did()] = principal.Principal{Kind: principal.Key, ID: p.did(), Account: p.did()}
 }
 
+const host2 = "agentsite-abcdefgh.local:8474"
+
 // near is the page of a site on its network, and a route of the site beside it.
 type near struct {
 	t    *testing.T
@@ -60,7 +63,7 @@ func newNear(t *testing.T) *near {
 	serve := func(http.ResponseWriter, *http.Request, web.Caller) {}
 	routes := append(n.page.Routes(), web.Route{Pattern: "POST /mcp", Admission: web.Principals, Serve: serve},
 		web.Route{Pattern: "POST /owner", Admission: web.Owners, Serve: serve})
-	n.http = web.Handler(web.Options{Hosts: []string{host}, Callers: n.page.Callers(n.keys), Routes: routes})
+	n.http = web.Handler(web.Options{Hosts: []string{host, host2}, Callers: n.page.Callers(n.keys), Routes: routes})
 	return n
 }
 
@@ -173,6 +176,10 @@ func TestPhone(t *testing.T) {
 				t.Errorf("%s: %d %s", what, status, says)
 			}
 		}
+		n.page.phones.codes = append(n.page.phones.codes, &phoneCode{sha256.Sum256([]byte("once")), make(chan string, 2)})
+		if first, second := n.shows(ann, "once"), n.shows(eve, "once"); first != 204 || second != 410 {
+			t.Errorf("before the owner looks: %d, %d", first, second)
+		}
 		old := rand.Text()
 		go wait(old)
 		if did := <-shown; did != "expired" {
@@ -260,6 +267,7 @@ func TestPhoneSignature(t *testing.T) {
 		send("a key that TLS proves", 403, byTLS)
 		send("another site", 401, ann.sign(c, "", strings.Replace(text(c), n.site, other.site, 1)))
 		send("another host", 401, ann.sign(c, "", strings.Replace(text(c), host, "evil.example", 1)))
+		send("at another host of the site", 401, ann.sign(c, "", text(c)), func(r *http.Request) { r.Host = host2 })
 		send("another purpose", 401, ann.sign(c, "", strings.Replace(text(c), keyPath, showPath, 1)))
 		send("with a code", 401, ann.sign(c, "CODE", text(c)))
 		send("the challenge alone", 401, ann.sign(c, "", c))
@@ -278,7 +286,10 @@ func TestPhoneSignature(t *testing.T) {
 		send("another key", 401, ann.sign(c, "", text(c)), substitute)
 		twice := func(r *http.Request) { r.Header.Add(keyHeader, r.Header.Get(keyHeader)) }
 		send("two keys", 401, ann.sign(c, "", text(c)), twice)
-		weak := func(r *http.Request) { r.Header.Set(keyHeader, base64.StdEncoding.EncodeToString(make([]byte, 32))) }
+		weak := func(r *http.Request) { // of order 1, and so is the first half of the signature
+			r.Header.Set(keyHeader, base64.StdEncoding.EncodeToString(append([]byte{1}, make([]byte, 31)...)))
+			r.Header.Set(signatureHeader, base64.StdEncoding.EncodeToString(append([]byte{1}, make([]byte, 63)...)))
+		}
 		send("a key with which anybody signs", 401, ann.sign(c, "", text(c)), weak)
 		for what, from := range map[string]func(*http.Request){
 			"page":             func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },

@@ -88,8 +88,12 @@ func (s *session) grantPhone(ctx context.Context, words string, end time.Time, b
 			"a phone needs HTTPS, which this site does not serve: agentsite run --listen-https :8474")
 	}
 	a := s.app
+	if len(all.Grants) == 0 && !end.IsZero() {
+		s.warnOfClock(all)
+	}
 	fmt.Fprint(a.errs, qr.Color(qr.Draw(link)))
-	a.note("open this with the phone, within two minutes; its browser warns of the certificate:\n  %s", clean(link))
+	a.note("open this with the phone, within two minutes; its browser warns of the certificate:")
+	fmt.Fprintln(a.errs, "  "+clean(link))
 	waiting, cancel := context.WithTimeout(ctx, phonePatience)
 	defer cancel()
 	did, letters, err := s.Owner.AwaitPhone(waiting, code)

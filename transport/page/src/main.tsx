@@ -133,7 +133,7 @@ function Out() {
 		{s === "wait" ? <p>{t("connecting")}</p> : s === "unreachable" ? <><h2>{t("unreachable")}</h2><p>{t("unreachableMore")}</p>
 			<div class="btns"><button type="button" class="btn" onClick={() => location.reload()}>{t("again")}</button></div></>
 			: s === "unclaimed" ? <><h2>{t("unclaimed")}</h2><p>{t("unclaimedMore")}</p><pre>agentsite claim agentsite://…</pre><p>{t("unclaimedWhere")}</p></>
-			: s === "compare" ? <><h2>{t("print")}</h2><pre data-print>{print.value}</pre><p>{t("printMore")}</p></>
+			: s === "compare" ? <><h2>{t("print")}</h2><p class="val"><code data-print>{print.value}</code></p><p>{t("printMore")}</p></>
 			: s === "old" ? <><h2>{t("old")}</h2><p>{t("oldMore")}</p></>
 			: <><h2>{t(s === "expired" ? "outUsed" : "out")}</h2><p>{t(near ? "outNear" : "outMore")}</p>
 				<pre>agentsite {near ? "grant phone" : "open"}</pre><p class="small soft">{t(near ? "outKept" : "outStop")}</p></>}

@@ -37,8 +37,11 @@ export async function keep(k: Kept): Promise<void> {
 
 /** Makes a key for a site; none where the browser is too old. It is not kept yet. */
 export async function make(site: string): Promise<Kept | undefined> {
-	const pair = await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]).catch(() => undefined);
-	return pair && { pair: pair as CryptoKeyPair, site };
+	try {
+		return { pair: await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]) as CryptoKeyPair, site };
+	} catch {
+		return undefined;
+	}
 }
 
 /** The first eight letters and digits of a key, as the terminal shows them. */

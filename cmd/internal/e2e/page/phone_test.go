@@ -41,8 +41,9 @@ func grantPhone(t *testing.T, p harness.Person) *opened {
 }
 
 // TestPhoneInBrowser: a phone that an owner lets in reads and moves, also after its page was closed, and does no
-// owner's act. A second one that shows the same code is told so, and one that is refused gets nothing. Once it is
-// revoked, it is out, its output is safe, and neither a reload nor the code of before brings it back.
+// owner's act. A second one that shows the same code is told so, and one that is refused gets nothing. What is
+// revoked does not count from then on: what it moved is safe, and with its last permission the phone is out, and neither
+// a reload nor the code of before brings it back.
 func TestPhoneInBrowser(t *testing.T) {
 	t.Parallel()
 	ann := harness.NewPerson(t)
@@ -114,13 +115,24 @@ func TestPhoneInBrowser(t *testing.T) {
 		t.Fatalf("the grants are\n%s", grants)
 	}
 
+	// A smaller permission counts at once.
+	first := regexp.MustCompile(`[0-9a-f]{16}`).FindString(grants)
+	ann.MustCLI(t, "grant", key[0], "read *", "--site", "shed")
+	ann.MustCLI(t, "revoke", first, "--site", "shed")
+	const on = `{name: "switch_output", arguments: {output: "box/relay", on: true, for_seconds: 60}}`
+	if a := run[said](b, `call("/mcp", "tools/call", `+on+`, "switch_output")`); a.Result.Structured.Value == true {
+		t.Errorf("it moves by a permission that was revoked: %+v", a)
+	}
+	if says, err := site.CLI(t, "read", "box/relay"); err != nil || !strings.Contains(says, " off") {
+		t.Errorf("what it moved: %s %v", says, err)
+	}
+	b.live()
+	b.is(10*time.Second, `document.querySelector('[data-output="box/relay"]')`)
+
 	ann.MustCLI(t, "revoke", key[0], "--site", "shed")
 	since := time.Now()
 	b.is(time.Second+slack, `document.querySelector("[data-out=out]")`)
 	t.Log("it is out after", time.Since(since))
-	if says, err := site.CLI(t, "read", "box/relay"); err != nil || !strings.Contains(says, " off") {
-		t.Errorf("after it was revoked: %s %v", says, err)
-	}
 	for _, again := range []string{"?a", "?b" + g.Link[strings.Index(g.Link, "#"):]} {
 		b.open("https://" + b.host + "/" + again)
 		b.is(10*time.Second, `document.querySelector("[data-out=out],[data-out=expired]")`)

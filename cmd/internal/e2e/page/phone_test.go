@@ -42,8 +42,8 @@ func grantPhone(t *testing.T, p harness.Person) *opened {
 
 // TestPhoneInBrowser: a phone that an owner lets in reads and moves, also after its page was closed, and does no
 // owner's act. A second one that shows the same code is told so, and one that is refused gets nothing. What is
-// revoked does not count from then on: what it moved is safe, and with its last permission the phone is out, and neither
-// a reload nor the code of before brings it back.
+// revoked does not count from then on: what it moved is safe, and with its last permission the phone is out, and
+// neither a reload nor the code of before brings it back.
 func TestPhoneInBrowser(t *testing.T) {
 	t.Parallel()
 	ann := harness.NewPerson(t)
@@ -84,8 +84,9 @@ func TestPhoneInBrowser(t *testing.T) {
 
 	// As after the site was started again, or hours without a use: the page gets another session by itself.
 	const end = `(async () => {
-		const ask = (path, method) => fetch("/page/session" + path, { method, headers: { Authorization: "Bearer " + window.before } });
 		window.before = sessionStorage.getItem("token");
+		const headers = { Authorization: "Bearer " + window.before };
+		const ask = (path, method) => fetch("/page/session" + path, { method, headers });
 		const all = (await (await ask("", "GET")).json()).sessions;
 		return all.length > 0 && (await ask("/" + all.find(s => s.own).session, "DELETE")).ok;
 	})()`

@@ -11,10 +11,12 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"agentsite/cmd/internal/homepage"
 	"agentsite/cmd/internal/peer"
+	"agentsite/node/identity"
 	"agentsite/node/state"
 	"agentsite/transport/web"
 
@@ -48,7 +50,7 @@ you copy it yourself.`,
 			return a.openPage(cmd.Context(), int(port), !noBrowser)
 		},
 	}
-	cmd.Flags().Uint16Var(&port, "port", 0, "the port on this machine (default: a free one)")
+	cmd.Flags().Uint16Var(&port, "port", 0, "the port on this machine, at which the address stays the same (default: a free one)")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the link")
 	return cmd
 }
@@ -71,7 +73,11 @@ func (a *app) openPage(ctx context.Context, port int, browser bool) error {
 		return errors.New("you know no site, and none runs here: agentsite demo runs one to try, " +
 			"agentsite discover lists those of your network")
 	}
-	listeners, at, err := listenLocal(port)
+	name, err := pageName(port)
+	if err != nil {
+		return err
+	}
+	listeners, at, err := listenLocal(port, name)
 	if err != nil {
 		return err
 	}
@@ -79,7 +85,7 @@ func (a *app) openPage(ctx context.Context, port int, browser bool) error {
 	asks := newConsent(a.out)
 	home := homepage.New(homepage.Options{
 		User: user, List: sites.List, Confirm: asks.confirm,
-		Hosts: web.AllowedHosts(listeners[0].Addr(), []string{"localhost"}),
+		Hosts: append(web.AllowedHosts(listeners[0].Addr(), []string{"localhost"}), strings.TrimPrefix(at, "http://")),
 	})
 	link := func() string { return home.Link(at, linkTimeout) }
 	asks.idle = func() { a.say("  %s", link()) }
@@ -100,20 +106,34 @@ func (a *app) openPage(ctx context.Context, port int, browser bool) error {
 	return group.Wait()
 }
 
-// listenLocal listens at a port of both loopback addresses, 0 for any, and returns the URL for browsers.
-// A browser may try either address for a name: at none of them may another program wait for the link.
-func listenLocal(port int) (all []net.Listener, url string, err error) {
+// pageName returns the name of the page's host at a port, 0 for any. Another program that had the port may have
+// left a service worker in the browser, which answers in place of the page and reads the link: no other program
+// knew the name. With a port, it is the same each time, so that the browser keeps what it noted.
+func pageName(port int) (string, error) {
+	if runtime.GOOS == "darwin" { // whose Safari knows no such names
+		return "localhost", nil
+	}
+	key := identity.New()
+	if port != 0 {
+		own, err := peer.OwnerKey()
+		if err != nil {
+			return "", err
+		}
+		key = own.Derive("page at port " + strconv.Itoa(port))
+	}
+	return key.ID().Short() + "." + web.PageHost, nil
+}
+
+// listenLocal listens at a port of both loopback addresses, 0 for any, and returns the URL for browsers with that
+// name. A browser may try either address for a name: at none of them may another program wait for the link.
+func listenLocal(port int, name string) (all []net.Listener, url string, err error) {
 	for range 8 { // a port may be free at one address only
 		var four, six net.Listener
 		if four, err = net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
 			return nil, "", fmt.Errorf("the page cannot listen: %w; choose another --port", err)
 		}
 		got := four.Addr().(*net.TCPAddr).Port
-		host := web.PageHost
-		if runtime.GOOS == "darwin" { // whose Safari does not know the name
-			host = "localhost"
-		}
-		url = "http://" + net.JoinHostPort(host, strconv.Itoa(got))
+		url = "http://" + net.JoinHostPort(name, strconv.Itoa(got))
 		if six, err = net.Listen("tcp6", net.JoinHostPort("::1", strconv.Itoa(got))); err == nil {
 			return []net.Listener{four, six}, url, nil
 		}

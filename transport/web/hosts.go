@@ -35,7 +35,7 @@ func ListenHTTPS(address string, key identity.Key, names []string, now func() ti
 }
 
 // PageHost is a name of this machine for its own browsers, which have it apart from other programs on
-// localhost. Safari and some systems do not resolve it.
+// localhost, as all names below it. Safari and some systems do not resolve it.
 const PageHost = "agentsite.localhost"
 
 // HostNames returns the names that this machine is called by: its own and those that the

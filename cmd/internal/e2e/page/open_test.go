@@ -27,12 +27,12 @@ type opened struct {
 }
 
 // openPage runs agentsite open as a person, whose machine has the site in a folder, "" for none.
-func openPage(t *testing.T, p harness.Person, folder string) *opened {
+func openPage(t *testing.T, p harness.Person, folder string, more ...string) *opened {
 	t.Helper()
 	if folder == "" {
 		folder = harness.TempDir(t)
 	}
-	o := atTerminal(t, p, "open", "--no-browser", "--data", folder)
+	o := atTerminal(t, p, append([]string{"open", "--no-browser", "--data", folder}, more...)...)
 	t.Cleanup(func() {
 		o.cmd.Process.Signal(os.Interrupt)
 		if err := o.cmd.Wait(); err != nil {

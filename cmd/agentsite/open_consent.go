@@ -121,7 +121,16 @@ func describeAct(a homepage.Act, width int) string {
 		b.WriteString(ours + withBreaks(clean(theirs), cellsOf(ours), width) + "\n")
 	}
 	line("The page asks for an owner's act on ", fmt.Sprintf("%s: %s (%s)", a.Site, a.Description, a.Method))
-	line("  with ", oneLine(a.Params))
+	if c := a.Change; c == nil {
+		line("  with ", oneLine(a.Params))
+	} else {
+		line("  with ", oneLine(c.Rest))
+		line("  and a text with the digest ", c.Digest)
+		b.WriteString("It changes these lines of the configuration:\n")
+		for _, l := range c.Lines {
+			line("  ", string(escape([]byte(l))))
+		}
+	}
 	if a.Call != nil {
 		b.WriteString("It is about the call of:\n")
 		line("  ", a.Call.Who)

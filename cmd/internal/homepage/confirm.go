@@ -18,6 +18,7 @@ type Act struct {
 	Site, Method, Description string
 	Params                    []byte        // exactly as they will be sent, JSON
 	Call                      *acts.Request // the call that it approves or denies; nil for any other
+	Change                    *Change       // of the configuration; nil for any other
 }
 
 // ask returns nil for what only reads. For anything else it waits for the person at the terminal.
@@ -26,11 +27,15 @@ func (s *site) ask(ctx context.Context, row op.Row, params []byte) error {
 		return nil
 	}
 	a := Act{Site: s.own.Name, Method: row.Name, Description: row.Description, Params: params}
-	if row.Name == string(acts.ApproveAct) || row.Name == string(acts.DenyAct) {
-		var err error
-		if a.Call, err = s.waiting(ctx, params); err != nil {
-			return err
-		}
+	var err error
+	switch row.Name {
+	case string(acts.ApproveAct), string(acts.DenyAct):
+		a.Call, err = s.waiting(ctx, params)
+	case string(acts.ConfigureAct):
+		a.Change, err = s.change(ctx, params)
+	}
+	if err != nil {
+		return err
 	}
 	return s.confirm(ctx, a)
 }
@@ -41,20 +46,11 @@ func (s *site) waiting(ctx context.Context, params []byte) (*acts.Request, error
 	if err := json.Unmarshal(params, &handle); err != nil {
 		return nil, device.Faultf(device.Invalid, "params: %w", err)
 	}
-	r := rpc.Request{ID: s.id(), Method: string(acts.RequestsAct), Params: acts.None{}, Version: rpc.Revision}
-	answer, err := s.call(ctx, r, true)
+	all, err := read[struct {
+		Requests []acts.Request `json:"requests"`
+	}](ctx, s, string(acts.RequestsAct))
 	if err != nil {
 		return nil, err
-	}
-	var all struct {
-		Requests []acts.Request `json:"requests"`
-	}
-	text, err := answer.(rpc.Raw).JSONText()
-	if err == nil {
-		err = json.Unmarshal(text, &all)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the list of calls that wait cannot be read: %w", err)
 	}
 	for _, r := range all.Requests {
 		if r.Handle == handle.Name {
@@ -62,4 +58,21 @@ func (s *site) waiting(ctx context.Context, params []byte) (*acts.Request, error
 		}
 	}
 	return nil, device.Faultf(device.Expired, "no such call waits for an answer any more")
+}
+
+// read calls an operation of owners that has no parameters.
+func read[T any](ctx context.Context, s *site, method string) (v T, err error) {
+	r := rpc.Request{ID: s.id(), Method: method, Params: acts.None{}, Version: rpc.Revision}
+	answer, err := s.call(ctx, r, true)
+	if err != nil {
+		return v, err
+	}
+	text, err := answer.(rpc.Raw).JSONText()
+	if err == nil {
+		err = json.Unmarshal(text, &v)
+	}
+	if err != nil {
+		return v, fmt.Errorf("the answer to %s cannot be read: %w", method, err)
+	}
+	return v, nil
 }

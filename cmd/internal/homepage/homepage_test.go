@@ -14,6 +14,7 @@ import (
 
 	"agentsite/cmd/internal/peer"
 	"agentsite/device"
+	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/transport/mcp"
 	"agentsite/transport/rpc"
@@ -29,6 +30,7 @@ const host = "agentsite.localhost:8473"
 // far is a site somewhere. It answers a call by its method, and listens until its context ends.
 type far struct {
 	hangs bool
+	text  string // of its configuration
 
 	mu   sync.Mutex
 	got  []rpc.Request
@@ -47,6 +49,9 @@ func (f *far) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw
 		return rpc.Raw{}, ctx.Err()
 	case r.Method == "owner/requests":
 		return rpc.RawJSON([]byte(`{"of":"owner/requests","requests":[{"handle":"H","who":"kitchen","tool":"switch_output","arguments":{"on":true},"seconds_left":9}]}`)), nil
+	case r.Method == "owner/configuration":
+		text, err := json.Marshal(map[string]string{"of": r.Method, "text": f.text})
+		return rpc.RawJSON(text), err
 	case r.Name == "refused":
 		return rpc.Raw{}, rpc.Errorf(409, "not now")
 	}
@@ -224,6 +229,9 @@ func TestOwnersActs(t *testing.T) {
 	for method, row := range owners() {
 		before := len(h.acts)
 		params := `{"name":"H"}`
+		if method == string(acts.ConfigureAct) {
+			params = `{"text":"new","digest":"` + acts.Digest(nil) + `"}`
+		}
 		for says, want := range map[error]int{nil: 0, device.Faultf(device.Denied, "no"): 403} {
 			h.says = says
 			f.got = nil

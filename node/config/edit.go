@@ -18,7 +18,7 @@ type Setting struct {
 	Value string `json:"value,omitzero"` // "" removes the key
 }
 
-const maxSettings = 64 // at once; each costs a reading of the file
+const maxSettings = 64 // at once; each costs a reading of the device, or of the file where that is in braces
 
 // settingForm is the form of a key that can be set.
 var settingForm = lazy(`^[a-z][a-z0-9_]*$`)
@@ -48,17 +48,51 @@ func Edit(file string, text []byte, name string, keys []Setting) ([]byte, error)
 	}
 	devices, _ := find(d.root.entries, devicesKey)
 	if _, there := find(devices.entries(), name); !there {
-		return d.addDevice(name, keys)
+		d, err = d.addDevice(name, keys)
+	} else if d, err = d.setAlone(name, keys); err != nil {
+		d, err = d.setAll(name, keys)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return []byte(d.text), nil
+}
+
+// setAlone is setAll in the lines of the device alone, which are then put into the text. It may fail where
+// setAll does not, and returns d with its error.
+func (d *document) setAlone(name string, keys []Setting) (*document, error) {
+	devices, _ := find(d.root.entries, devicesKey)
+	dev, _ := find(devices.entries(), name)
+	head := devicesKey + ":" + d.eol
+	from, to := d.lines[dev.at.line-1], d.lineEnd(d.lastLine(dev))
+	if d.valueOf(devices.at).flow() {
+		return d, fmt.Errorf("%s is in the braces of other devices", name)
+	}
+	alone, err := readDocument(d.src.name, []byte(head+d.text[from:to]))
+	if err == nil {
+		alone, err = alone.setAll(name, keys)
+	}
+	if err != nil {
+		return d, err
+	}
+	devs, _ := find(alone.root.entries, devicesKey)
+	is, _ := find(devs.entries(), name)
+	want := with(d.root.entries, devicesKey, &node{shape: mapping, entries: with(devices.entries(), name, is.value)})
+	after, err := d.splice(from, to, strings.TrimPrefix(alone.text, head), want)
+	if err != nil {
+		return d, err
+	}
+	return after, nil
+}
+
+// setAll sets and removes keys of a device that is there, one after the other.
+func (d *document) setAll(name string, keys []Setting) (_ *document, err error) {
 	for _, s := range keys {
-		if text, err = d.set(name, s); err != nil {
-			return nil, err
-		}
-		if d, err = readDocument(file, text); err != nil {
+		if d, err = d.set(name, s); err != nil {
 			return nil, err
 		}
 	}
-	return text, nil
+	return d, nil
 }
 
 // EntrySettings returns the keys of an entry in braces.
@@ -181,7 +215,7 @@ func (d *document) valueOf(key pos) value {
 }
 
 // addDevice adds a device after the others.
-func (d *document) addDevice(name string, keys []Setting) ([]byte, error) {
+func (d *document) addDevice(name string, keys []Setting) (*document, error) {
 	device := &node{shape: mapping}
 	var pairs []string
 	for _, s := range keys {
@@ -207,7 +241,7 @@ func (d *document) addDevice(name string, keys []Setting) ([]byte, error) {
 }
 
 // add adds to the mapping that is the value of e: inline where that is in braces, and lines otherwise.
-func (d *document) add(e entry, want []entry, inline string, lines func(indent int) []string) ([]byte, error) {
+func (d *document) add(e entry, want []entry, inline string, lines func(indent int) []string) (*document, error) {
 	v := d.valueOf(e.at)
 	inner := e.entries()
 	switch {
@@ -223,8 +257,13 @@ func (d *document) add(e entry, want []entry, inline string, lines func(indent i
 	if len(inner) > 0 {
 		indent = inner[0].at.column - 1
 	}
-	// Comments that are indented like the entries belong to them.
-	last := v.line
+	end := d.lineEnd(d.lastLine(e))
+	return d.splice(end, end, d.eol+strings.Join(lines(indent), d.eol), want)
+}
+
+// lastLine returns the last line of an entry. Comments that are indented like those in it belong to it.
+func (d *document) lastLine(e entry) int {
+	last := d.valueOf(e.at).line
 	for line := last + 1; line <= len(d.src.lines); line++ {
 		switch text := strings.TrimSpace(d.src.lines[line-1]); {
 		case text == "":
@@ -235,12 +274,11 @@ func (d *document) add(e entry, want []entry, inline string, lines func(indent i
 		}
 		break
 	}
-	end := d.lineEnd(last)
-	return d.splice(end, end, d.eol+strings.Join(lines(indent), d.eol), want)
+	return last
 }
 
 // set sets or removes a key of a device that is there.
-func (d *document) set(name string, s Setting) ([]byte, error) {
+func (d *document) set(name string, s Setting) (*document, error) {
 	devices, _ := find(d.root.entries, devicesKey)
 	dev, _ := find(devices.entries(), name)
 	if dev.value.shape != mapping {
@@ -257,7 +295,7 @@ func (d *document) set(name string, s Setting) ([]byte, error) {
 	old, there := find(dev.entries(), s.Key)
 	switch pair := s.Key + ": " + text; {
 	case !there && parsed == nil:
-		return []byte(d.text), nil
+		return d, nil
 	case !there:
 		return d.add(dev, want, pair, func(indent int) []string { return []string{strings.Repeat(" ", indent) + pair} })
 	case parsed == nil:
@@ -299,16 +337,15 @@ func (d *document) whole(e entry, flow bool) (from, to int) {
 }
 
 // splice replaces a part of the text, and checks that the result has these entries and all comments.
-func (d *document) splice(from, to int, with string, want []entry) ([]byte, error) {
-	out := []byte(d.text[:from] + with + d.text[to:])
-	after, err := readDocument(d.src.name, out)
+func (d *document) splice(from, to int, with string, want []entry) (*document, error) {
+	after, err := readDocument(d.src.name, []byte(d.text[:from]+with+d.text[to:]))
 	if err != nil || canonical(after.root.entries) != canonical(want) ||
 		!slices.Equal(comments(after.tokens), comments(d.tokens)) {
 		line := 1 + strings.Count(d.text[:from], "\n")
 		return nil, d.src.errorf(pos{line, 1},
 			"it is not clear how to change the file here without changing more; write it by hand")
 	}
-	return out, nil
+	return after, nil
 }
 
 func comments(tokens token.Tokens) (all []string) {

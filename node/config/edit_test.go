@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -153,6 +154,57 @@ func TestEdits(t *testing.T) {
 		for seed := range uint64(15) {
 			editAtRandom(t, text, seed)
 			editAtRandom(t, []byte("\ufeff"+strings.ReplaceAll(string(text), "\n", "\r\n")), seed)
+		}
+	}
+}
+
+// TestSetAlone: keys that are set in the lines of a device alone give the text that they give in the whole file.
+func TestSetAlone(t *testing.T) {
+	alone := 0
+	for _, text := range editable(t) {
+		for _, text := range [][]byte{text, []byte("\ufeff" + strings.ReplaceAll(string(text), "\n", "\r\n"))} {
+			d, err := readDocument("f", text)
+			if err != nil {
+				continue
+			}
+			devices, _ := find(d.root.entries, devicesKey)
+			for i, e := range devices.entries() {
+				r := rand.New(rand.NewPCG(uint64(i), 1))
+				for range 20 {
+					var keys []Setting
+					for _, key := range []string{"every", "driver", "note", "pin", "points"} {
+						if r.IntN(2) == 0 {
+							keys = append(keys, Setting{key, editings[r.IntN(len(editings))]})
+						}
+					}
+					got, err := d.setAlone(e.key, keys)
+					want, errAll := d.setAll(e.key, keys)
+					switch {
+					case err != nil && errAll == nil && !d.valueOf(devices.at).flow():
+						t.Fatalf("%s %+v: %v\n%s", e.key, keys, err, d.text)
+					case err == nil && (errAll != nil || got.text != want.text):
+						t.Fatalf("%s %+v: %v\n%s\nand not\n%s", e.key, keys, errAll, got.text, want.text)
+					case err == nil:
+						alone++
+					}
+				}
+			}
+		}
+	}
+	if alone < 200 {
+		t.Errorf("only %d were set so", alone)
+	}
+}
+
+func BenchmarkEdit(b *testing.B) {
+	text := []byte("site: { name: x }\ndevices:\n  a:\n    driver: probe\n" + strings.Repeat("# a comment of fifty bytes in a line of its own ....\n", 10_000))
+	var keys []Setting
+	for i := range maxSettings {
+		keys = append(keys, Setting{fmt.Sprintf("key%d", i), "1"})
+	}
+	for b.Loop() {
+		if _, err := Edit("f", text, "a", keys); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

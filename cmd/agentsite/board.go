@@ -9,9 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"agentsite/cmd/internal/hosting"
 	"agentsite/cmd/internal/ops"
-	"agentsite/cmd/internal/peer"
 	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
 	"agentsite/node/state"
@@ -152,16 +150,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use: "doctor", GroupID: groupBoard, Args: noArgs,
 		Short: "Find problems of the board and the configuration, with a remedy",
 		RunE: a.onMachine(a.siteFolder, func(ctx context.Context, f state.Folder, _ []string) (err error) {
-			o.Folder = f
-			o.Checks = []func(*config.Site) error{hosting.Check}
-			o.Drivers, o.Dial = site.AllDrivers(), func() (*ops.RunningSite, error) {
-				c, err := peer.Dial(peer.Target{Folder: o.Folder})
-				if err != nil {
-					return nil, err
-				}
-				return &ops.RunningSite{Owner: c.Owner, Site: c, Closer: c}, nil
-			}
-			found := ops.Diagnose(ctx, o)
+			o.Folder, o.Drivers = f, site.AllDrivers()
+			found := site.Diagnose(ctx, o)
 			if a.json {
 				err = a.printJSON(found)
 			} else {

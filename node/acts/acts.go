@@ -45,6 +45,11 @@ type Site struct {
 	Drivers func(name string) ([]Driver, error)
 	// Scan finds the connected parts that are not in the configuration.
 	Scan func(context.Context) (Scanned, error)
+	// Pinout returns the header that the configuration is wired to, and Doctor what is wrong with it and with the
+	// machine; both look at the file as it is. Schema returns the JSON Schema of a configuration.
+	Pinout func() (Pinout, error)
+	Doctor func(context.Context) (Diagnosis, error)
+	Schema func() ([]byte, error)
 	// Journal returns a page of the journal.
 	Journal func(context.Context, journal.Filter) (journal.Page, error)
 
@@ -89,7 +94,7 @@ type outputs interface {
 // Operations returns the owners' operations.
 func (s *Site) Operations() []op.Row {
 	all := slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
-		s.aboutParts(), s.aboutAgents(), s.aboutBundles())
+		s.aboutParts(), s.aboutBoard(), s.aboutAgents(), s.aboutBundles())
 	for i, row := range all {
 		all[i].Do = func(ctx context.Context, p agents.Principal, decode func(any) error) (any, error) {
 			if s.Node.Owner(p) != nil {

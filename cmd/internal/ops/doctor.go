@@ -67,6 +67,15 @@ func (d Diagnosis) Warnings() (n int) {
 	return n
 }
 
+// Answer returns the findings as an owner gets them.
+func (d Diagnosis) Answer() acts.Diagnosis {
+	a := acts.Diagnosis{Findings: []acts.Finding{}}
+	for _, f := range d.Findings {
+		a.Findings = append(a.Findings, acts.Finding{Severity: string(f.Severity), Subject: f.Subject, Says: f.Says, Do: f.Do})
+	}
+	return a
+}
+
 // Diagnose checks this machine, the configuration, the data folder and the site that runs
 // from it, and returns its findings, the worst first. It writes one file in the data folder
 // and removes it, and reads one byte from each I2C address that the site has. It blocks for

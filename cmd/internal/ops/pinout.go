@@ -10,6 +10,7 @@ import (
 	"agentsite/device/board/pinout"
 	"agentsite/device/driver"
 	"agentsite/device/kernel"
+	"agentsite/node/acts"
 	"agentsite/node/config"
 )
 
@@ -42,6 +43,16 @@ func PinoutOf(cfg *config.Site, root string) *pinout.Pinout {
 	}
 	p.Positions, p.Elsewhere = b.Header(wiring(cfg))
 	return p
+}
+
+// AnswerPinout returns a header as an owner gets it.
+func AnswerPinout(p *pinout.Pinout) acts.Pinout {
+	a := acts.Pinout{Site: p.Site, Board: p.Board, Elsewhere: p.Elsewhere}
+	for _, x := range p.Positions {
+		a.Positions = append(a.Positions,
+			acts.Pin{Position: x.Number, Kind: x.Kind, Line: string(x.Line), Signal: x.Signal, Devices: x.Devices})
+	}
+	return a
 }
 
 // OffHeader returns a remark about each line of a Raspberry Pi that is not on its header.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"agentsite/cmd/internal/hosting"
@@ -74,6 +75,8 @@ type site struct {
 	history *history.History
 	hub     *node.Hub
 	devices *devices.Manager
+
+	diagnosing sync.Mutex
 
 	journal *journal.Recorder
 	node    *node.Node

@@ -81,6 +81,7 @@ func (s *site) owners() *acts.Site {
 		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload,
 		Check: s.checkText, Journal: s.journal.Calls,
 		Drivers: func(name string) ([]acts.Driver, error) { return ops.DescribeDrivers(name, s.drivers) }, Scan: s.scan,
+		Pinout: s.pinout, Doctor: s.doctor, Schema: Schema,
 		Import: s.history.Import, WouldImport: s.history.WouldImport,
 		Hosted: s.hosting, Try: s.hosting.Try, Connect: s.hosting.Connect, Bundles: s.hosting.Imports,
 		Phone: s.page.AwaitPhone,

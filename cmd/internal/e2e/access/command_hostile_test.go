@@ -168,6 +168,8 @@ func (l *liar) lie(method, tool string, asked int) any {
 		return o{"found": []o{{"where": venom, "what": venom, "confidence": venom, "says": venom, "drafts": []o{{"device": venom, "set": []o{{"key": venom, "value": venom}}}}}}, "trouble": []string{venom}}
 	case string(acts.DraftAct):
 		return o{"text": venom, "digest": venom, "mistakes": []o{{"line": 1, "says": venom}}, "warnings": []string{venom}}
+	case string(acts.SchemaAct), string(acts.PinoutAct), string(acts.DoctorAct):
+		return o{"schema": venom, "board": venom, "findings": []o{{"severity": venom, "says": venom}}}
 	case string(acts.JournalAct):
 		return o{"entries": []o{{"seq": 1, "time": "2026-01-01T00:00:00Z", "who": venom, "via": []string{venom}, "tool": venom, "arguments": venom, "key": venom, "outcome": venom, "says": venom, "result": venom, "count": -1}},
 			"first": 9, "last": 1, "hash": "AAAA"}

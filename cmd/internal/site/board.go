@@ -1,0 +1,46 @@
+package site
+
+import (
+	"context"
+
+	"agentsite/cmd/internal/hosting"
+	"agentsite/cmd/internal/ops"
+	"agentsite/cmd/internal/peer"
+	"agentsite/device"
+	"agentsite/node/acts"
+	"agentsite/node/config"
+)
+
+// Diagnose is ops.Diagnose with the checks of all parts, and a connection to the site that runs from the folder.
+func Diagnose(ctx context.Context, o ops.DoctorOptions) ops.Diagnosis {
+	o.Checks = []func(*config.Site) error{hosting.Check}
+	o.Dial = func() (*ops.RunningSite, error) {
+		c, err := peer.Dial(peer.Target{Folder: o.Folder})
+		if err != nil {
+			return nil, err
+		}
+		return &ops.RunningSite{Owner: c.Owner, Site: c, Closer: c}, nil
+	}
+	return ops.Diagnose(ctx, o)
+}
+
+// doctor returns what agentsite doctor finds on the site's machine, to one caller at a time.
+func (s *site) doctor(ctx context.Context) (acts.Diagnosis, error) {
+	if !s.diagnosing.TryLock() {
+		return acts.Diagnosis{}, device.Faultf(device.Busy, "the machine is looked at already: ask again in some seconds")
+	}
+	defer s.diagnosing.Unlock()
+	return Diagnose(ctx, ops.DoctorOptions{Config: s.absFile, Drivers: s.drivers, Folder: s.Folder}).Answer(), nil
+}
+
+// pinout returns the header that the configuration is wired to, as its file is now.
+func (s *site) pinout() (acts.Pinout, error) {
+	if s.absFile == "" { // the demonstration
+		return ops.AnswerPinout(ops.PinoutOf(s.config, "")), nil
+	}
+	p, err := ops.ReadPinout(ops.PinoutOptions{Config: s.absFile, Drivers: s.drivers})
+	if err != nil {
+		return acts.Pinout{}, device.Faultf(device.Invalid, "%w", err)
+	}
+	return ops.AnswerPinout(p), nil
+}

@@ -98,7 +98,7 @@ func (c *consent) ask(ctx context.Context, says, what string) error {
 			return nil
 		}
 		fmt.Fprintln(c.out, "Refused.")
-		return device.Faultf(device.Denied, "refused in the terminal where agentsite open runs")
+		return device.Faultf(device.Denied, "refused in the terminal of agentsite open")
 	case <-ctx.Done():
 		fmt.Fprintln(c.out, "\nThe page does not ask any more, or too much time has passed. Nothing was done.")
 		return errNoConsent

@@ -4,7 +4,7 @@ import { useSignal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { useEffect, useId, useMemo, useRef } from "preact/hooks";
 import type { Change, Past, Step } from "./history";
 import type { Scalar } from "./site";
-import { named, quantity, short, worded } from "./ui";
+import { beside, named, quantity, scale, short, worded } from "./ui";
 import { lang, length, number, t, timeOf } from "./words";
 
 /** One point of a chart. safe and range are those of an output, whose strip shows when it was away, and how far. */
@@ -178,10 +178,10 @@ const nameOf = (s: Series) => s.name ?? named(short(s.point));
 
 function PanelOf({ p, x, w }: { p: Panel; x: (at: number) => number; w: number }) {
 	const y = (v: number) => p.top + p.height - p.height * (v - p.low) / (p.high - p.low);
-	const f = (v: number) => v.toFixed(1), unit = quantity(0, p.unit)[1];
+	const f = (v: number) => v.toFixed(1), by = scale(p.high, p.unit), unit = quantity(by > 1 ? p.high : 0, p.unit)[1];
 	return <g>
 		{p.marks.map((v, i) => <><line class="grid" x1={side} x2={w} y1={Math.round(y(v))} y2={Math.round(y(v))} />
-			<text x={side - 6} y={y(v) + 4} text-anchor="end">{axis(v, p.unit)}{i === p.marks.length - 1 && unit && p.unit !== "By" ? " " + unit : ""}</text></>)}
+			<text x={side - 6} y={y(v) + 4} text-anchor="end">{axis(v / by, p.unit)}{i === p.marks.length - 1 && unit && p.unit !== "By" ? " " + unit : ""}</text></>)}
 		{p.series.map(({ s, slots, gaps, color, dash }) => {
 			const half = 500 * (s.past.step_seconds ?? 60);
 			let line = "", band = "", run: Slot[] = [];
@@ -215,7 +215,7 @@ function at(panels: Panel[], strips: Strip[], time: number | undefined): Said[] 
 		const size = 1000 * (s.past.step_seconds ?? 60), v = (time === undefined ? slots.findLast(r => r.step) : slots.find(r => time >= r.at && time < r.at + size))?.step;
 		return {
 			name: nameOf(s), color, dash, text: v ? worded(v.mean, s.unit) : t("noReadingShort"),
-			more: v && v.max > v.min ? t("fromTo", { a: worded(v.min), b: worded(v.max) }) : undefined,
+			more: v && v.max > v.min ? t("fromTo", { a: beside(v.min, s.unit, quantity(v.mean, s.unit)[1]), b: beside(v.max, s.unit, quantity(v.mean, s.unit)[1]) }) : undefined,
 		};
 	})), ...strips.map(s => {
 		const c = (s.s.past.changes ?? []).findLast(x => time === undefined || Date.parse(x.time) <= time);

@@ -57,10 +57,21 @@ export function quantity(v: number, unit = "", digits?: number): [string, string
 		const k = v < 1024 ? 0 : Math.min(4, Math.floor(Math.log2(v) / 10));
 		return [number(v / 1024 ** k, k ? 1 : 0), ["B", "KiB", "MiB", "GiB", "TiB"][k]!];
 	}
+	const by = scale(v, unit);
+	if (by > 1) return [number(v / by, 1, true), "hPa"];
 	if (unit === "s" && v > 1e9) return [new Date(v * 1000).toLocaleDateString(document.documentElement.lang), ""];
 	if (unit === "s" && v >= 60) return [age(v), ""];
 	const size = Math.abs(v), shown = Object.hasOwn(units, unit) ? units[unit]! : unit.slice(0, 12);
 	return [size >= 1e12 ? v.toExponential(3) : number(v, digits ?? (size >= 1000 ? 0 : size >= 10 ? 1 : 2)), shown];
+}
+
+/** How many of the site's unit are one of the unit in which a value is shown: the air's pressure is in hPa. */
+export const scale = (v: number, unit?: string): number => unit === "Pa" && Math.abs(v) >= 10_000 ? 100 : 1;
+
+/** A number beside others, whose unit is said once: with its own where that is another. */
+export function beside(v: number, unit: string | undefined, said: string): string {
+	const [n, u] = quantity(v, unit);
+	return u && u !== said ? n + " " + u : n;
 }
 
 /** A value in words: on, 45 %, –. */

@@ -3,7 +3,10 @@
 package page
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +14,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/node/identity"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -47,8 +51,8 @@ func (b *tab) show(view string) {
 
 // openHouse opens the page of a house where all is at once: of the site demo an output is held, at the site
 // shed a call waits and a device is faulty, the site cellar is stopped, and the site barn is gone, so that its
-// readings are stale.
-func openHouse(t *testing.T) (*tab, *harness.Site) {
+// readings are old. more adds further sites.
+func openHouse(t *testing.T, more ...func(harness.Person)) (*tab, *harness.Site) {
 	t.Helper()
 	ann, demo := harness.NewPerson(t), harness.Start(t, "", harness.Need(t, "the program", harness.Program))
 	claimed(t, ann, harness.TempDir(t), "shed", "127.0.0.1:0", "  pump: { driver: sim, model: relay, min_off: 0, confirm: owner }",
@@ -58,11 +62,14 @@ func openHouse(t *testing.T) (*tab, *harness.Site) {
 	if _, err := demo.CLI(t, "set", "greenhouse/heater", "on", "--for", "10m"); err != nil {
 		t.Fatal(err)
 	}
+	for _, add := range more {
+		add(ann)
+	}
 	o := openPage(t, ann, demo.Folder)
 	b := newBrowser(t)
 	b.open(o.Link)
 	b.live()
-	b.is(20*time.Second, `document.querySelectorAll("[data-site]").length == 4 && !document.querySelector('[data-site] [data-state=wait]')`)
+	b.is(20*time.Second, fmt.Sprintf(`document.querySelectorAll("[data-site]").length == %d`, 4+len(more))+` && !document.querySelector('[data-site] [data-state=wait]')`)
 	run[bool](b, script)
 	run[said](b, `call("/at/shed/mcp", "tools/call", {name: "switch_output", arguments: {output: "pump/relay", on: true, for_seconds: 60}}, "switch_output")`)
 	if _, err := cellar.CLI(t, "stop"); err != nil {
@@ -74,6 +81,61 @@ func openHouse(t *testing.T) (*tab, *harness.Site) {
 	return b, demo
 }
 
+// stale answers as a site with one reading, which is stale.
+func stale(w http.ResponseWriter, r *http.Request) {
+	type o = map[string]any
+	var m struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ Name string }
+	}
+	body, _ := io.ReadAll(r.Body)
+	json.Unmarshal(body, &m)
+	points := []o{{"point": "loft/temperature", "kind": "measurement", "unit": "Cel", "device": "loft"}}
+	if m.Method == "subscriptions/listen" {
+		w.Header().Set("Content-Type", "text/event-stream")
+		note, _ := json.Marshal(o{"jsonrpc": "2.0", "method": "notifications/agentsite/values", "params": o{
+			"_meta": o{"io.modelcontextprotocol/subscriptionId": m.ID}, "points": points, "emergency_stop": false, "approvals": []o{},
+			"readings": []o{{"i": 0, "value": 3.5, "age_seconds": 900, "quality": "stale", "why": "the device has not been read for too long"}},
+		}})
+		fmt.Fprintf(w, "data: %s\n\n", note)
+		http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		return
+	}
+	answer := o{}
+	switch m.Params.Name {
+	case "list_points":
+		answer["structuredContent"] = o{"points": points}
+	case "site_status":
+		answer["structuredContent"] = o{"site": "attic", "version": "1", "uptime_seconds": 60, "emergency_stop": false, "devices": []o{}}
+	}
+	if m.Method == "tools/call" {
+		answer["resultType"], answer["content"] = "complete", []o{}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(o{"jsonrpc": "2.0", "id": m.ID, "result": answer})
+}
+
+// axe fails the test for each rule of axe that what is shown breaks, and where it is wider than the tab.
+func (b *tab) axe(what string, size [2]int64) {
+	b.t.Helper()
+	if !run[bool](b, "'axe' in window") {
+		script, err := os.ReadFile(filepath.Join(harness.Need(b.t, "axe-core", os.Getenv("NPM_MODULES")), "axe-core", "axe.min.js"))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		run[bool](b, string(script)+"; true")
+	}
+	for _, v := range run[[]violation](b, `axe.run(document, { resultTypes: ["violations"] })
+		.then(r => r.violations.map(v => ({ Rule: v.id, At: v.nodes.slice(0, 3).map(n => n.html + " " + (n.any[0]?.message ?? "")) })))`) {
+		b.t.Errorf("%s at %d px breaks %s: %s", what, size[0], v.Rule, strings.Join(v.At, "\n\t"))
+	}
+	if wide := run[int64](b, "document.documentElement.scrollWidth"); wide > size[0] {
+		b.t.Errorf("%s is %d px wide at %d px", what, wide, size[0])
+	}
+}
+
 // violation is a rule of axe that a view breaks, and where.
 type violation struct {
 	Rule string
@@ -81,22 +143,18 @@ type violation struct {
 }
 
 // TestAxe: axe finds nothing in any view, light and dark, on a phone and on a laptop, while an output is held, a
-// call waits, a stop is latched and a site is gone.
+// call waits, a stop is latched, a reading is stale and a site is gone.
 func TestAxe(t *testing.T) {
 	t.Parallel()
-	axe, err := os.ReadFile(filepath.Join(harness.Need(t, "axe-core", os.Getenv("NPM_MODULES")), "axe-core", "axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, _ := openHouse(t)
-	run[bool](b, string(axe)+"; true")
+	b, _ := openHouse(t, func(ann harness.Person) { own(t, ann, "attic", identity.New(), stale) })
+	b.is(20*time.Second, `document.querySelector('[data-view=house] a[href*="loft"] [data-state=old]')`)
 	views := run[[]string](b, `[...document.querySelectorAll("nav [data-nav]")].map(a => a.dataset.nav)`)
-	views = append(views, "more", "why?s=demo&p=greenhouse/heater")
-	for _, site := range []string{"demo", "shed", "cellar", "barn"} {
+	views = append(views, "more", "why?s=demo&p=greenhouse/heater", "journal?s=shed", "board?s=shed", "add?s=shed", "edit?s=shed")
+	for _, site := range []string{"demo", "shed", "cellar", "barn", "attic"} {
 		views = append(views, "site?s="+site)
 	}
 	for _, p := range []string{"demo&p=greenhouse/temperature", "demo&p=greenhouse/heater", "demo&p=greenhouse/lamp", "shed&p=weather/temperature", "shed&p=pump/relay",
-		"cellar&p=box/relay", "barn&p=hay/temperature"} {
+		"cellar&p=box/relay", "barn&p=hay/temperature", "attic&p=loft/temperature"} {
 		views = append(views, "point?s="+p)
 	}
 	for _, size := range [][2]int64{phone, laptop} {
@@ -104,13 +162,7 @@ func TestAxe(t *testing.T) {
 			b.look(size, scheme)
 			for _, view := range views {
 				b.show(view)
-				for _, v := range run[[]violation](b, `axe.run(document, { resultTypes: ["violations"] })
-					.then(r => r.violations.map(v => ({ Rule: v.id, At: v.nodes.slice(0, 3).map(n => n.html + " " + (n.any[0]?.message ?? "")) })))`) {
-					t.Errorf("%s, %s at %d px breaks %s: %s", view, scheme, size[0], v.Rule, strings.Join(v.At, "\n\t"))
-				}
-				if wide := run[int64](b, "document.documentElement.scrollWidth"); wide > size[0] {
-					t.Errorf("%s is %d px wide at %d px", view, wide, size[0])
-				}
+				b.axe(view+", "+scheme, size)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import { Loading, Section, State } from "../ui";
 import type { Query, View } from "../views";
 import { length, t } from "../words";
 import { Acts, Failed, ForOwner, Owners, siteIn, useAsk, useOwner, Which } from "./parts";
+import { Loaded } from "./setup";
 
 interface Status {
 	site: string; version: string; uptime_seconds: number; simulated?: boolean; emergency_stop: boolean;
@@ -65,7 +66,8 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 			<dt>{t("board.uptime")}</dt><dd>{length(s.uptime_seconds)}</dd>
 			{s.simulated && <><dt>{t("board.kind")}</dt><dd>{t("board.simulated")}</dd></>}</dl></Section>
 		{site.owner.value && <Configuration site={site} />}</div>
-		<ForOwner site={site}><Listens site={site} /></ForOwner></div>;
+		<ForOwner site={site}><div class="stack"><Loaded part="Machine" site={site} q={q} />
+			<Listens site={site} /></div></ForOwner></div>;
 }
 
 function Show({ q }: { q: Query }) {

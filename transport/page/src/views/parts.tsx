@@ -8,7 +8,7 @@ import { Fault } from "../rpc";
 import { href } from "../route";
 import { you } from "../session";
 import { sites, type Scalar, type Site } from "../site";
-import { Button, Name, Note, says, short, toast, worded } from "../ui";
+import { Button, Name, Note, says, sentence, short, toast, worded } from "../ui";
 import type { Query } from "../views";
 import { dayTime, lang, length, t, timeOf } from "../words";
 
@@ -81,7 +81,7 @@ export function Acts({ site, about }: { site?: Site; about?: string }) {
 		: !sites.value.some(s => s.name === a.site && s.approvals.value.some(x => x.handle === a.about)));
 	return <>{shown.map(a => a.fault
 		? <Note tone="bad" icon="bad" key={a.about}><b>{t("act.failed", { what: a.says })}</b> <bdi>
-			{says(a.fault)}</bdi>
+			{a.fault.kind === "denied" && a.fault.message ? sentence(a.fault.message) : says(a.fault)}</bdi>
 			<div class="btns"><button type="button" class="btn" onClick={a.cancel}>{t("close")}</button></div></Note>
 		: <Note icon="key" key={a.about}><b>{t("confirmInTerminal")}</b> {t("act.exactly")}
 			<pre class="exact">{`${a.site}\n${a.method}\n${JSON.stringify(a.params, null, 1)}`}</pre>

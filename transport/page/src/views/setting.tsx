@@ -6,9 +6,11 @@ import { go } from "../route";
 import type { Site } from "../site";
 import { Button, Loading, Note, says, Section, toast } from "../ui";
 import { s } from "../words-setup";
+import { options, place, type Option, type Place, type Schema } from "./complete";
 import { act, Acts, Failed, useOwner } from "./parts";
 
 export { Journal } from "./record";
+export { Machine } from "./machine";
 
 interface Setting { key: string; value: string }
 interface Draft { device: string; set: Setting[] }
@@ -153,6 +155,56 @@ export function Add({ site }: { site: Site }) {
 	return part ? <Fill site={site} from={part} back={() => take(undefined)} /> : <Choose site={site} take={take} />;
 }
 
+/** Completes keys and values at the cursor of a text, by the schema that the site gives: with Ctrl and the blank, or Alt
+ *  and the arrow down. The arrows choose then, Enter and Tab take, and Escape closes. */
+function useCompletion(site: Site, area: { current: HTMLTextAreaElement | null }, set: (text: string) => void) {
+	const schema = useRef<Schema>(undefined), [chosen, choose] = useState(0);
+	const [shown, show] = useState<{ at: Place; options: Option[] }>(), [none, setNone] = useState(false);
+	const close = () => { show(undefined); setNone(false); };
+	const look = () => {
+		const a = area.current!, at = place(a.value, a.selectionStart), all = at ? options(schema.current!, at) : [];
+		choose(0);
+		show(at && all.length ? { at, options: all } : undefined);
+		return all.length > 0;
+	};
+	const open = async () => {
+		area.current!.focus();
+		try {
+			schema.current ??= (await ask<{ schema: Schema }>(site, "owner/schema", {})).schema;
+			setNone(!look());
+		} catch (e) {
+			toast(says(e), true);
+		}
+	};
+	const take = (i: number) => {
+		const o = shown?.options[i], a = area.current!;
+		if (!o) return;
+		a.setRangeText(o.text + (o.key && a.value[a.selectionStart] !== ":" ? ": " : ""), shown.at.from, a.selectionStart,
+			"end");
+		set(a.value);
+		a.focus();
+		close();
+	};
+	const key = (e: KeyboardEvent) => {
+		const n = shown?.options.length ?? 0, by = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+		if (e.ctrlKey && e.key === " " || e.altKey && e.key === "ArrowDown") void open();
+		else if (!shown || e.isComposing) return;
+		else if (by) choose(c => (c + by + n) % n);
+		else if (e.key === "Enter" || e.key === "Tab" && !e.shiftKey) take(chosen);
+		else if (e.key === "Escape") close();
+		else {
+			if (["ArrowLeft", "ArrowRight", "Home", "End"].includes(e.key)) close();
+			return;
+		}
+		e.preventDefault();
+		e.stopPropagation();
+	};
+	useEffect(() => { if (shown) document.getElementById(`option${chosen}`)?.scrollIntoView({ block: "nearest" }); },
+		[chosen, shown]);
+	const typed = () => { setNone(false); if (shown) look(); };
+	return { options: shown?.options ?? [], chosen, none, open, close, take, key, typed };
+}
+
 /** Edits the text, which the site checks as it is typed. */
 function Editor({ site, first }: { site: Site; first: Configuration }) {
 	const [base, setBase] = useState(first), [text, setText] = useState(first.text), [well, setWell] = useState(true);
@@ -166,6 +218,7 @@ function Editor({ site, first }: { site: Site; first: Configuration }) {
 		return () => { clearTimeout(timer); stop.abort(); };
 	}, [text]);
 	const now = checked?.of === text ? checked : undefined, wrong = new Set(now?.mistakes.map(m => m.line));
+	const complete = useCompletion(site, area, setText);
 	const at = (line: number) => {
 		const a = area.current!, lines = text.split("\n");
 		const from = lines.slice(0, line - 1).join("\n").length + +(line > 1);
@@ -183,8 +236,19 @@ function Editor({ site, first }: { site: Site; first: Configuration }) {
 		<div class="editor"><pre ref={gutter} aria-hidden="true">{text.split("\n").map((_, i) =>
 			<span key={i} class={wrong.has(i + 1) ? "bad" : ""}>{i + 1}{"\n"}</span>)}</pre>
 			<textarea ref={area} aria-label={s("text")} id="text" wrap="off" rows={20} spellcheck={false} value={text}
-				aria-invalid={wrong.size > 0} onInput={e => setText(e.currentTarget.value)}
+				aria-invalid={wrong.size > 0} onInput={e => { setText(e.currentTarget.value); complete.typed(); }}
+				onKeyDown={complete.key} onBlur={complete.close} aria-autocomplete="list" aria-controls="options"
+				aria-activedescendant={complete.options.length ? `option${complete.chosen}` : undefined}
 				onScroll={e => { gutter.current!.scrollTop = e.currentTarget.scrollTop; }} /></div>
+		<div class="btns"><button type="button" class="btn" data-act="complete" onClick={complete.open}>
+			{s("complete")}</button></div>
+		<ul class={"list options" + (complete.options.length ? "" : " none")} role="listbox" id="options"
+			aria-label={s("complete.of")}>
+			{complete.options.map((o, i) => <li key={o.text} id={`option${i}`} role="option" data-option={o.text}
+				aria-selected={i === complete.chosen} onMouseDown={e => e.preventDefault()}
+				onClick={() => complete.take(i)}><div class="grow"><b><bdi>{o.text}</bdi></b>{o.says &&
+				<span class="block small soft"><bdi>{o.says}</bdi></span>}</div></li>)}</ul>
+		{complete.none && <p role="status" class="soft">{s("complete.none")}</p>}
 		<div role="status" class="soft" data-checked={now ? now.mistakes.length : ""}>
 			{!now ? s("checking") : !now.mistakes.length && s("right")}</div>
 		{now && <Says of={now} text={text} at={at} />}

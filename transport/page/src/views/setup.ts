@@ -10,7 +10,7 @@ import type { Query, View } from "../views";
 import { t } from "../words";
 import { Failed, ForOwner, siteIn } from "./parts";
 
-type Part = "Add" | "Edit" | "Journal";
+type Part = "Add" | "Edit" | "Journal" | "Machine";
 
 /** A part of the file that is loaded when something in it is opened. */
 export function Loaded({ part, ...its }: { part: Part; site: Site; q: Query }) {

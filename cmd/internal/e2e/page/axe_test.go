@@ -81,7 +81,7 @@ func openHouse(t *testing.T, more ...func(harness.Person)) (*tab, *harness.Site)
 	return b, demo
 }
 
-// stale answers as a site with one reading, which is stale.
+// stale answers as a site with a reading that is stale, and a pressure that is in Pa.
 func stale(w http.ResponseWriter, r *http.Request) {
 	type o = map[string]any
 	var m struct {
@@ -91,16 +91,23 @@ func stale(w http.ResponseWriter, r *http.Request) {
 	}
 	body, _ := io.ReadAll(r.Body)
 	json.Unmarshal(body, &m)
-	points := []o{{"point": "loft/temperature", "kind": "measurement", "unit": "Cel", "device": "loft"}}
+	points := []o{{"point": "loft/temperature", "kind": "measurement", "unit": "Cel", "device": "loft"},
+		{"point": "loft/pressure", "kind": "measurement", "unit": "Pa", "device": "loft"}}
 	if m.Method == "subscriptions/listen" {
 		w.Header().Set("Content-Type", "text/event-stream")
 		note, _ := json.Marshal(o{"jsonrpc": "2.0", "method": "notifications/agentsite/values", "params": o{
 			"_meta": o{"io.modelcontextprotocol/subscriptionId": m.ID}, "points": points, "emergency_stop": false, "approvals": []o{},
-			"readings": []o{{"i": 0, "value": 3.5, "age_seconds": 900, "quality": "stale", "why": "the device has not been read for too long"}},
+			"readings": []o{{"i": 0, "value": 3.5, "age_seconds": 900, "quality": "stale", "why": "the device has not been read for too long"},
+				{"i": 1, "value": 101325, "age_seconds": 1, "quality": "good"}},
 		}})
 		fmt.Fprintf(w, "data: %s\n\n", note)
 		http.NewResponseController(w).Flush()
 		<-r.Context().Done()
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if strings.HasPrefix(m.Method, "owner/") && m.Method != "owner/time" {
+		json.NewEncoder(w).Encode(o{"jsonrpc": "2.0", "id": m.ID, "error": o{"code": 503, "message": "not now"}})
 		return
 	}
 	answer := o{}
@@ -109,12 +116,39 @@ func stale(w http.ResponseWriter, r *http.Request) {
 		answer["structuredContent"] = o{"points": points}
 	case "site_status":
 		answer["structuredContent"] = o{"site": "attic", "version": "1", "uptime_seconds": 60, "emergency_stop": false, "devices": []o{}}
+	case "read_history":
+		now, steps := time.Now().Truncate(time.Minute), []o{}
+		for i := range 60 {
+			steps = append(steps, o{"time": now.Add(time.Duration(i-60) * time.Minute).Format(time.RFC3339),
+				"min": 101200, "mean": 101325 + i, "max": 101500, "last": 101325, "good": 1})
+		}
+		answer["structuredContent"] = o{"point": "loft/pressure", "unit": "Pa", "step_seconds": 60, "steps": steps}
+	case "ask_agent":
+		answer["structuredContent"] = o{"agents": []o{}, "tasks": []o{}}
+	default:
+		answer["structuredContent"] = o{}
 	}
-	if m.Method == "tools/call" {
-		answer["resultType"], answer["content"] = "complete", []o{}
-	}
-	w.Header().Set("Content-Type", "application/json")
+	answer["resultType"], answer["content"] = "complete", []o{}
 	json.NewEncoder(w).Encode(o{"jsonrpc": "2.0", "id": m.ID, "result": answer})
+}
+
+// TestPressure: the air's pressure, which sites have in Pa, is shown in hPa: as a value, at the axis of its chart and
+// in the table of it.
+func TestPressure(t *testing.T) {
+	t.Parallel()
+	ann := harness.NewPerson(t)
+	claimed(t, ann, harness.TempDir(t), "shed", "127.0.0.1:0")
+	own(t, ann, "attic", identity.New(), stale)
+	o := openPage(t, ann, "")
+	b := newBrowser(t)
+	b.open(strings.Replace(o.Link, "/#", "/?lang=en#", 1))
+	b.live()
+	run[bool](b, "location.hash = '#point?s=attic&p=loft/pressure', true")
+	b.is(20*time.Second, `document.querySelector("main").innerText.match(/1,013\.3\s*hPa/)`)
+	b.is(20*time.Second, `[...document.querySelectorAll("[data-chart] svg text")].some(x => /^1,0\d\d hPa$/.test(x.textContent))`)
+	if text := run[string](b, `document.querySelector("main").textContent`); strings.Contains(text, "101,") {
+		t.Errorf("it shows Pa: %s", text)
+	}
 }
 
 // axe fails the test for each rule of axe that what is shown breaks, and where it is wider than the tab.
@@ -161,6 +195,7 @@ func TestAxe(t *testing.T) {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(size, scheme)
 			for _, view := range views {
+				t.Log(view)
 				b.show(view)
 				b.axe(view+", "+scheme, size)
 			}

@@ -34,6 +34,13 @@ func TestWaiting(t *testing.T) {
 	if !run[bool](b, `document.querySelector("[data-approval]") !== null`) {
 		t.Error("the page takes a call as allowed before the person has answered")
 	}
+	o.typed("n\n")
+	b.is(10*time.Second, `document.querySelector("[data-approval] .note.bad")`)
+	if says := run[string](b, `document.querySelector("[data-approval] .note.bad").textContent`); strings.Contains(says, "may not") {
+		t.Errorf("after a no the page says %q", says)
+	}
+	b.press(`[data-approval] [data-act="owner/approve"]`)
+	o.asked(2)
 	o.typed("\n")
 	b.is(10*time.Second, `!document.querySelector("[data-approval]")`)
 	run[bool](b, "location.hash = '#journal', true")

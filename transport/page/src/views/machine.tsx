@@ -10,19 +10,21 @@ interface Finding { severity: string; subject: string; says: string; do?: string
 interface Pin { position: number; kind: string; line?: string; signal?: string; devices?: string[] }
 interface Pinout { board: string; positions: Pin[]; elsewhere?: string[] }
 
+const listed = <T,>(x: T[] | undefined): T[] => Array.isArray(x) ? x : [];
+
 const ranks: Record<string, [Tone, IconName, "problem" | "warning" | "remark"]> = {
 	problem: ["bad", "bad", "problem"], warning: ["away", "bad", "warning"], note: ["safe", "ask", "remark"],
 };
 
 function Findings({ site }: { site: Site }) {
-	const { value, fault, again } = useOwner<{ findings: Finding[] }>(site, "owner/doctor");
-	return <Section title={s("findings")} n={value?.findings.length} end={value && <button type="button" class="btn bare"
+	const { value, fault, again } = useOwner<{ findings: Finding[] }>(site, "owner/doctor"), all = listed(value?.findings);
+	return <Section title={s("findings")} n={value && all.length} end={value && <button type="button" class="btn bare"
 		onClick={again}>{t("again")}</button>}>
 		<Failed of={fault} again={again} />
 		{!value && !fault && <Loading name={site.name} />}
-		{value && !value.findings.length && <p class="soft">{s("findings.none")}</p>}
-		{!!value?.findings.length && <ul class="list" data-findings>{value.findings.map(f => {
-			const [tone, icon, word] = ranks[f.severity] ?? ranks.note!;
+		{value && !all.length && <p class="soft">{s("findings.none")}</p>}
+		{all.length > 0 && <ul class="list" data-findings>{all.map(f => {
+			const [tone, icon, word] = Object.hasOwn(ranks, f.severity) ? ranks[f.severity]! : ranks.note!;
 			return <li class="top" key={f.subject + f.says}><div class="grow"><b><bdi>{f.subject}</bdi></b>
 				<p><bdi>{f.says}</bdi></p>{f.do && <p class="soft"><span class="sr">{s("remedy")}: </span>
 					<bdi>{f.do}</bdi></p>}</div><State tone={tone} icon={icon}>{s(word)}</State></li>;
@@ -37,13 +39,13 @@ function Cell({ of }: { of?: Pin }) {
 	const what = of.line ? [of.line, of.signal ?? (of.kind === "GPIO" ? "" : of.kind)].join(" ") : of.kind;
 	return <td class={of.devices?.length ? "used" : ""} data-pin={of.position}>
 		<span class={`no ${Object.hasOwn(classes, of.kind) ? classes[of.kind] : "bus"}`}>{of.position}</span>
-		<span><bdi class="small soft">{what}</bdi>{of.devices?.length ? <><span class="sr">: </span>
-			<b class="block"><bdi>{of.devices.join(", ")}</bdi></b></> : null}</span></td>;
+		<span><bdi class="small soft">{what}</bdi>{listed(of.devices).length ? <><span class="sr">: </span>
+			<b class="block"><bdi>{listed(of.devices).join(", ")}</bdi></b></> : null}</span></td>;
 }
 
 function Header({ site }: { site: Site }) {
 	const { value, fault, again } = useOwner<Pinout>(site, "owner/pinout");
-	const by = new Map(value?.positions.map(p => [p.position, p]));
+	const by = new Map(listed(value?.positions).map(p => [p.position, p]));
 	return <Section title={s("header")}>
 		<Failed of={fault} again={again} />
 		{!value && !fault && <Loading name={site.name} />}
@@ -52,8 +54,8 @@ function Header({ site }: { site: Site }) {
 				<thead class="sr"><tr><th scope="col">{s("header.odd")}</th><th scope="col">{s("header.even")}</th></tr></thead>
 				<tbody>{Array.from({ length: 20 }, (_, i) => <tr key={i}><Cell of={by.get(2 * i + 1)} />
 					<Cell of={by.get(2 * i + 2)} /></tr>)}</tbody></table>
-			{!!value.elsewhere?.length && <p class="small">{s("header.elsewhere")} <bdi>
-				{value.elsewhere.join(", ")}</bdi></p>}</div>}</Section>;
+			{listed(value.elsewhere).length > 0 && <p class="small">{s("header.elsewhere")} <bdi>
+				{listed(value.elsewhere).join(", ")}</bdi></p>}</div>}</Section>;
 }
 
 export const Machine = ({ site }: { site: Site }) => <><Findings site={site} /><Header site={site} /></>;

@@ -39,7 +39,8 @@ your key, until Ctrl-C. The link that it prints works once, within two minutes; 
 another.
 
 What only an owner may do, such as approving a call, the page asks here: it is done when you
-press Enter. Nobody can do it by the page alone, such as a program that drives your browser.
+press Enter, or confirm it in the page by a passkey that you registered there. Nobody can do it
+by the page alone, such as a program that drives your browser.
 
 Other users of this machine can see the link while the browser starts. With --no-browser
 you copy it yourself.`,
@@ -83,8 +84,13 @@ func (a *app) openPage(ctx context.Context, port int, browser bool) error {
 	}
 	defer logTo(a.errs, slog.LevelWarn)()
 	asks := newConsent(a.out)
+	person, err := peer.User()
+	if err != nil {
+		return err
+	}
+	passkeys := person.Passkeys()
 	home := homepage.New(homepage.Options{
-		User: user, List: sites.List, Confirm: asks.confirm,
+		User: user, List: sites.List, Confirm: asks.confirm, Origin: at, Passkeys: &passkeys,
 		Hosts: append(web.AllowedHosts(listeners[0].Addr(), []string{"localhost"}), strings.TrimPrefix(at, "http://")),
 	})
 	link := func() string { return home.Link(at, linkTimeout) }

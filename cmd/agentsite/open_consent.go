@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -80,10 +81,10 @@ func (c *consent) ask(ctx context.Context, says, what string) error {
 			quiet = nil
 		case _, more := <-c.lines:
 			if !more {
-				return errNoTerminal
+				return homepage.ErrNoTerminal
 			}
 		case <-ctx.Done():
-			fmt.Fprintln(c.out, "The page does not ask any more.")
+			fmt.Fprintln(c.out, withdrawn(ctx, "The page does not ask any more."))
 			return errNoConsent
 		}
 	}
@@ -92,7 +93,7 @@ func (c *consent) ask(ctx context.Context, says, what string) error {
 	case line, more := <-c.lines:
 		switch {
 		case !more:
-			return errNoTerminal
+			return homepage.ErrNoTerminal
 		case line == "":
 			fmt.Fprintln(c.out, "Allowed.")
 			return nil
@@ -100,17 +101,22 @@ func (c *consent) ask(ctx context.Context, says, what string) error {
 		fmt.Fprintln(c.out, "Refused.")
 		return device.Faultf(device.Denied, "refused in the terminal of agentsite open")
 	case <-ctx.Done():
-		fmt.Fprintln(c.out, "\nThe page does not ask any more, or too much time has passed. Nothing was done.")
+		fmt.Fprintln(c.out, "\n"+withdrawn(ctx,
+			"The page does not ask any more, or too much time has passed. Nothing was done."))
 		return errNoConsent
 	}
 }
 
-var (
-	errNoConsent = device.Faultf(device.Expired,
-		"nobody pressed Enter in the terminal where agentsite open runs, within %v", consentTime)
-	errNoTerminal = device.Faultf(device.Denied,
-		"an owner confirms this in the terminal where agentsite open runs, and its input has ended")
-)
+var errNoConsent = device.Faultf(device.Expired,
+	"nobody pressed Enter in the terminal where agentsite open runs, within %v", consentTime)
+
+// withdrawn says why a question is not asked any more.
+func withdrawn(ctx context.Context, usual string) string {
+	if by, ok := errors.AsType[homepage.Confirmed](context.Cause(ctx)); ok {
+		return clean(by.Error())
+	}
+	return usual
+}
 
 // describeAct returns what exactly is asked for, as lines of a width, 0 for any, that no text of the page or a site
 // can forge: theirs begin with blanks, also where a terminal would break them.

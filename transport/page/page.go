@@ -24,6 +24,8 @@ type Page struct {
 	who   principal.Principal
 	sites func() []Site
 
+	passkeys string // the path of OfferPasskeys
+
 	sessions sessions
 	phones   *phones // nil without AddPhones
 }
@@ -56,6 +58,9 @@ func (p *Page) Bind(route web.Route) web.Route {
 	return route
 }
 
+// OfferPasskeys tells sessions where the methods of passkeys answer. It is called before Routes.
+func (p *Page) OfferPasskeys(path string) { p.passkeys = path }
+
 const sessionPath = "/page/session"
 
 // Routes returns the document, its files and the sessions. What is public tells nothing of any site.
@@ -74,6 +79,7 @@ type told struct {
 	You      string   `json:"you"`
 	Sites    []Site   `json:"sites"`
 	Sessions []listed `json:"sessions,omitzero"`
+	Passkeys string   `json:"passkeys,omitzero"` // the path of their methods
 }
 
 // begin takes the key of a link and begins a session.
@@ -105,7 +111,7 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, c web.Caller) {
 
 // tell answers a caller. Others see the sessions only from a session.
 func (p *Page) tell(w http.ResponseWriter, who principal.Principal, token string, own *session) {
-	t := told{Token: token, You: who.ID, Sites: p.sites()}
+	t := told{Token: token, You: who.ID, Sites: p.sites(), Passkeys: p.passkeys}
 	if own != nil {
 		t.Sessions = p.sessions.list(own)
 	}

@@ -16,17 +16,18 @@ import (
 // Act is what only an owner may do. Its texts are those of the page and of the site.
 type Act struct {
 	Site, Method, Description string
+	Key                       string        // the site's; "" where it is not known
 	Params                    []byte        // exactly as they will be sent, JSON
 	Call                      *acts.Request // the call that it approves or denies; nil for any other
 	Change                    *Change       // of the configuration; nil for any other
 }
 
-// ask returns nil for what only reads. For anything else it waits for the person at the terminal.
-func (s *site) ask(ctx context.Context, row op.Row, params []byte) error {
+// ask returns nil for what only reads. For anything else it waits for the person.
+func (s *site) ask(ctx context.Context, c *rpc.Call, row op.Row, params []byte) error {
 	if row.Effect == agents.Reads {
 		return nil
 	}
-	a := Act{Site: s.own.Name, Method: row.Name, Description: row.Description, Params: params}
+	a := Act{Site: s.own.Name, Key: s.own.Key, Method: row.Name, Description: row.Description, Params: params}
 	var err error
 	switch row.Name {
 	case string(acts.ApproveAct), string(acts.DenyAct):
@@ -37,7 +38,7 @@ func (s *site) ask(ctx context.Context, row op.Row, params []byte) error {
 	if err != nil {
 		return err
 	}
-	return s.confirm(ctx, a)
+	return s.confirm(ctx, c, a)
 }
 
 // waiting returns the call whose handle the parameters have: who confirms has to see it.

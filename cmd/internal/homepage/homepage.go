@@ -1,10 +1,12 @@
 // Package homepage serves the page of all sites that a user knows, on the user's own machine. It forwards the
-// page's calls with the user's key. What only an owner may do waits for the person at the terminal.
+// page's calls with the user's key. What only an owner may do waits for the person, who confirms it at the terminal
+// or by a passkey.
 package homepage
 
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 
@@ -22,6 +24,9 @@ type Options struct {
 	List    func() []peer.OwnSite            // the sites that there are now
 	Confirm func(context.Context, Act) error // asks the person at the terminal; any error refuses
 	Hosts   []string                         // the values of the Host header
+
+	Origin   string         // of the page
+	Passkeys *peer.Passkeys // the user's; nil where none can be used
 }
 
 // Home is the page of a user's sites.
@@ -30,6 +35,8 @@ type Home struct {
 	Handler http.Handler
 
 	options Options
+	host    string // of the origin, without the port
+	asks    asks
 
 	mu    sync.Mutex
 	sites map[string]*site // by name
@@ -40,9 +47,21 @@ func New(o Options) *Home {
 	h := &Home{options: o, sites: make(map[string]*site)}
 	did := o.User.String()
 	h.Page = page.New(principal.Principal{Kind: principal.Key, ID: did, Account: did}, h.list)
+	if at, err := url.Parse(o.Origin); err == nil {
+		h.host = at.Hostname()
+	}
 	calls := web.Route{Pattern: "/at/{site}/mcp", Admission: web.Principals, Serve: h.serve}
+	routes := []web.Route{h.Bind(calls)}
+	if o.Passkeys != nil {
+		messages := web.MCP(rpc.NewDispatcher(h.passkeyMethods()), olderRevision).Serve
+		h.OfferPasskeys(passkeysPath)
+		routes = append(routes, h.Bind(web.Route{
+			Pattern: passkeysPath, Admission: web.Principals, Serve: func(w http.ResponseWriter, r *http.Request, c web.Caller) {
+				messages(w, withSession(r), c)
+			}}))
+	}
 	h.Handler = web.Handler(web.Options{
-		Hosts: o.Hosts, Callers: h.Callers(page.Nobody{}), Routes: append(h.Routes(), h.Bind(calls)),
+		Hosts: o.Hosts, Callers: h.Callers(page.Nobody{}), Routes: append(h.Routes(), routes...),
 	})
 	return h
 }
@@ -55,8 +74,8 @@ func (h *Home) list() []page.Site {
 	sites, all := make(map[string]*site), []page.Site{}
 	for _, s := range now {
 		have := h.sites[s.Name]
-		if have == nil || have.own.Owner != s.Owner || have.own.Caller != s.Caller {
-			have = newSite(s, h.options.Confirm)
+		if have == nil || have.own.Owner != s.Owner || have.own.Key != s.Key || have.own.Caller != s.Caller {
+			have = newSite(s, h.confirm)
 		}
 		sites[s.Name] = have
 		all = append(all, page.Site{Name: s.Name, URL: "/at/" + s.Name + "/mcp", Owner: s.Owner, You: s.You})
@@ -83,7 +102,7 @@ func (h *Home) serve(w http.ResponseWriter, r *http.Request, c web.Caller) {
 		web.RefuseRPC(w, http.StatusNotFound, "you know no such site")
 		return
 	}
-	s.messages(w, r, c)
+	s.messages(w, withSession(r), c)
 }
 
 // olderRevision refuses messages of MCP revisions with a handshake.

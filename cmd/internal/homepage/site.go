@@ -57,12 +57,12 @@ var owners = sync.OnceValue(func() map[string]op.Row {
 type site struct {
 	own      peer.OwnSite
 	messages func(http.ResponseWriter, *http.Request, web.Caller)
-	confirm  func(context.Context, Act) error
+	confirm  func(context.Context, *rpc.Call, Act) error
 	next     atomic.Uint64
 	contact  contact
 }
 
-func newSite(own peer.OwnSite, confirm func(context.Context, Act) error) *site {
+func newSite(own peer.OwnSite, confirm func(context.Context, *rpc.Call, Act) error) *site {
 	s := &site{own: own, confirm: confirm}
 	s.messages = web.MCP(&rpc.Dispatcher{Other: s.forward}, olderRevision).Serve
 	return s
@@ -77,7 +77,7 @@ func (s *site) forward(ctx context.Context, c *rpc.Call) (any, error) {
 	row, owners := owners()[c.Method]
 	switch {
 	case owners && s.own.Owner:
-		if err := s.ask(ctx, row, params.text); err != nil {
+		if err := s.ask(ctx, c, row, params.text); err != nil {
 			return nil, refusal(err)
 		}
 	case !slices.Contains(forwarded, c.Method):

@@ -20,6 +20,7 @@ type OwnSites struct {
 // OwnSite is one of them.
 type OwnSite struct {
 	Name   string // that the others do not have
+	Key    string // its did:key; "" for another user's on this machine
 	Owner  bool   // the user owns it
 	You    string // the principal that the user is there
 	Caller rpc.Caller
@@ -55,9 +56,10 @@ func (o *OwnSites) List() (all []OwnSite) {
 	for _, m := range o.members.list() {
 		switch s := m.Site.(type) {
 		case *localSite:
-			all = append(all, OwnSite{m.Name, true, principal.LocalID, s.caller, func(context.Context) error { return nil }})
+			all = append(all, OwnSite{m.Name, s.did, true, principal.LocalID, s.caller, func(context.Context) error { return nil }})
 		case *remoteSite:
-			all = append(all, OwnSite{m.Name, s.contact().Owner, o.members.key.ID().String(), s.router, s.renew})
+			k := s.contact()
+			all = append(all, OwnSite{m.Name, k.DID, k.Owner, o.members.key.ID().String(), s.router, s.renew})
 		}
 	}
 	return all

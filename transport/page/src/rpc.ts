@@ -14,7 +14,7 @@ const kinds: Record<number, string> = {
 };
 
 export interface Notification { method: string; params?: any }
-export interface Options { name?: string; signal?: AbortSignal; timeout?: number; meta?: object }
+export interface Options { name?: string; signal?: AbortSignal; timeout?: number; meta?: object; on?: (n: Notification) => void }
 
 /** What a tool answered: its structured result, its content, and its result type. */
 export interface Answer<T> { value: T; content: any[]; type: string; meta: any; requestState?: string }
@@ -39,7 +39,7 @@ export class Conn {
 	async call<T>(method: string, params: object = {}, o: Options = {}): Promise<T> {
 		const limit = o.timeout ?? 10_000;
 		const signals = [running.signal, ...o.signal ? [o.signal] : [], ...limit ? [AbortSignal.timeout(limit)] : []];
-		return this.send(method, params, AbortSignal.any(signals), o);
+		return this.send(method, params, AbortSignal.any(signals), o, o.on);
 	}
 
 	/** Calls a tool. */

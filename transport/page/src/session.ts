@@ -5,7 +5,7 @@ import { keep, kept, make, short, signed, told } from "./phone";
 import { Conn, ended, Fault } from "./rpc";
 import { Site, sites } from "./site";
 
-interface Session { token?: string; you: string; name?: string; sites: { name: string; url: string; owner?: boolean; you?: string }[] }
+interface Session { token?: string; you: string; name?: string; sites: { name: string; url: string; owner?: boolean; you?: string }[]; passkeys?: string }
 
 type State = "wait" | "in" | "out" | "expired" | "unreachable" | "compare" | "old" | "unclaimed";
 
@@ -17,6 +17,8 @@ export const you = signal("");
 export const print = signal("");
 /** Whether this is the page of a site on its network, where keys of browsers sign in. */
 export const near = location.protocol === "https:";
+/** Where the methods of passkeys answer: on the page of agentsite open. */
+export const passkeys = signal<Conn | undefined>(undefined);
 
 let token = "";
 
@@ -42,6 +44,7 @@ export async function signIn(): Promise<void> {
 			const s = await r.json() as Session;
 			take(s.token);
 			you.value = s.you;
+			passkeys.value = s.passkeys ? new Conn(s.passkeys, () => token) : undefined;
 			sites.value = s.sites.map(x => new Site(x.name, new Conn(x.url, () => token), x.owner === true, x.you ?? s.you));
 			state.value = "in";
 			return;

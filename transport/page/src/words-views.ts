@@ -9,6 +9,13 @@ export const viewsEn = {
 	"act.exactly": "It asks for exactly this:",
 	"act.failed": "Not done: {what}.", "act.done": "Done: {what}.",
 
+	"passkey.title": "Passkeys", "passkey.use": "Use a passkey", "passkey.add": "Add a passkey",
+	"passkey.remove": "Remove",
+	"passkey.or": "Confirm it by a passkey, or with Enter in the terminal where agentsite open runs.",
+	"passkey.call": "It is about this call, in the site’s words:",
+	"passkey.says": "A passkey of this device confirms what only an owner may do, in place of Enter in the terminal.",
+	"passkey.no": "the browser has no answer of a passkey",
+
 	"nav.waiting": "Waiting", "nav.talk": "Talk", "nav.tasks": "Tasks", "nav.rules": "Rules", "nav.journal": "Journal",
 	"nav.access": "Access",
 	"nav.board": "Board",
@@ -126,6 +133,14 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 
 	"act.exactly": "Es fragt genau das:",
 	"act.failed": "Nicht geschehen: {what}.", "act.done": "Erledigt: {what}.",
+
+	"passkey.title": "Passkeys", "passkey.use": "Passkey benutzen", "passkey.add": "Passkey hinzufügen",
+	"passkey.remove": "Entfernen",
+	"passkey.or": "Bestätige es mit einem Passkey, oder mit Enter im Terminal, in dem agentsite open läuft.",
+	"passkey.call": "Es geht um diesen Aufruf, in den Worten der Anlage:",
+	"passkey.says":
+		"Ein Passkey dieses Geräts bestätigt, was nur darf, wem die Anlage gehört, statt Enter im Terminal.",
+	"passkey.no": "der Browser hat keine Antwort eines Passkeys",
 
 	"nav.waiting": "Wartet", "nav.talk": "Reden", "nav.tasks": "Aufträge", "nav.rules": "Regeln",
 	"nav.journal": "Protokoll", "nav.access": "Zugang",

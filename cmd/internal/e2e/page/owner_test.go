@@ -14,7 +14,7 @@ import (
 const script = `window.call = async (url, method, params, name) => {
 	const meta = { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}, "agentsite/unconfirmed": false };
 	const r = await fetch(url, {
-		method: "POST", body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: method.startsWith("owner/") ? params : { ...params, _meta: meta } }),
+		method: "POST", body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: /^(owner|passkey)\//.test(method) ? params : { ...params, _meta: meta } }),
 		headers: { "Content-Type": "application/json", Accept: "application/json", Authorization: "Bearer " + sessionStorage.getItem("token"),
 			"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method, ...name ? { "Mcp-Name": name } : {} },
 	});

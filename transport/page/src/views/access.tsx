@@ -1,12 +1,14 @@
 // Access: who may do what on a site, until when, and how to end it.
 
 import { useState } from "preact/hooks";
-import { signOut, windows, you } from "../session";
+import { create } from "../passkey";
+import type { Conn } from "../rpc";
+import { passkeys, signOut, windows, you } from "../session";
 import type { Site } from "../site";
 import { Button, Icon, Loading, Note, Section } from "../ui";
 import type { Query, View } from "../views";
 import { age, lang, t } from "../words";
-import { acts, Acts, Failed, ForOwner, Owners, siteIn, useAsk, useOwner, Which } from "./parts";
+import { act, acts, Acts, Failed, ForOwner, Owners, siteIn, useAsk, useOwner, Which } from "./parts";
 
 interface Granted { id: string; token?: string; to?: string; may: string[]; until?: string }
 interface Access {
@@ -66,6 +68,28 @@ function Windows() {
 			{t("access.out")}</Button></li>)}</ul></Section>;
 }
 
+interface Passkey { id: string; name: string; added: string }
+
+/** The passkeys that confirm an owner's acts; a new one needs the terminal. */
+function Passkeys({ conn }: { conn: Conn }) {
+	const { value, again } = useAsk(signal => conn.call<{ passkeys: Passkey[] }>("passkey/list", {}, { signal }), []);
+	const page = { name: "", conn }, name = browser(navigator.userAgent);
+	const add = async () => {
+		const made = await create(conn);
+		if (await act(page, "passkey", "passkey/add", { name, ...made }, t("passkey.add"), { name })) again();
+	};
+	return <Section title={t("passkey.title")} n={value?.passkeys.length}><div class="stack3">
+		<p class="small soft">{t("passkey.says")}</p>
+		{!!value?.passkeys.length && <ul class="list">{value.passkeys.map(p => <li key={p.id} class="top wrap">
+			<span class="soft"><Icon n="key" /></span><div class="grow"><h3><bdi>{p.name}</bdi></h3>
+			<p class="small soft">{new Date(p.added).toLocaleString(lang)}</p></div>
+			<Owners site={page} about={p.id} method="passkey/remove" params={{ id: p.id }} done={again}
+				label={`${t("passkey.remove")}, ${p.name}`}>{t("passkey.remove")}</Owners>
+			<Acts site={page} about={p.id} /></li>)}</ul>}
+		<Acts site={page} about="passkey" />
+		<div class="btns"><Button hook="passkey-add" act={add}>{t("passkey.add")}</Button></div></div></Section>;
+}
+
 function OfSite({ site }: { site: Site }) {
 	const { value: a, fault, again } = useOwner<Access>(site, "owner/access", {}, 15);
 	if (!a) return fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />;
@@ -94,7 +118,7 @@ function OfSite({ site }: { site: Site }) {
 function Show({ q }: { q: Query }) {
 	const site = siteIn(q);
 	return <div class="stack live"><Which view="access" q={q} />{site && <ForOwner site={site}><OfSite key={site.name}
-		site={site} /></ForOwner>}<Windows /></div>;
+		site={site} /></ForOwner>}{passkeys.value && <Passkeys conn={passkeys.value} />}<Windows /></div>;
 }
 
 export const access: View = { name: "access", title: () => t("nav.access"), icon: "key", nav: () => t("nav.access"),

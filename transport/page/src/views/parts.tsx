@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { Component, type ComponentChild, type ComponentChildren, type ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { backToSafe, End } from "../output";
+import { confirm, type Offer } from "../passkey";
 import { Fault } from "../rpc";
 import { href } from "../route";
 import { you } from "../session";
@@ -49,26 +50,31 @@ export const useOwner = <T,>(site: Site, method: string, params: object = {}, ev
 	useAsk(site.owner.value ? signal => site.conn.call<T>(method, params, { signal, timeout: 60_000 }) : undefined,
 		[site, site.owner.value, method, JSON.stringify(params), ...deps], every);
 
-/** An act of an owner that waits for a person in the terminal, or was refused. */
+/** An act of an owner that waits for a person, or was refused. An offer is of a passkey. */
 export interface Act { about: string; site: string; method: string; params: object; says: string; fault?: Fault;
-	cancel(): void }
+	offer?: Offer; signal: AbortSignal; cancel(): void }
 export const acts = signal<Act[]>([]);
 
-/** Does an owner's act, which takes until somebody confirms it in the terminal of agentsite open. Returns
- *  whether it was done. */
-export async function act(site: Site, about: string, method: string, params: object, says: string): Promise<boolean> {
+/** Does an owner's act, which takes until somebody confirms it in the terminal of agentsite open, or by a
+ *  passkey. Returns whether it was done. Of long parameters a part is shown. */
+export async function act(site: Pick<Site, "name" | "conn">, about: string, method: string, params: object,
+	says: string, shown = params): Promise<boolean> {
 	const stop = new AbortController();
-	const one: Act = { about, site: site.name, method, params, says, cancel: () => { stop.abort(); without(one); } };
+	const one: Act = { about, site: site.name, method, params: shown, says, signal: stop.signal,
+		cancel: () => { stop.abort(); without(one); } };
+	const set = (more: Partial<Act>) => { acts.value = acts.value.map(a => a === one ? Object.assign(one, more) : a); };
 	acts.value.find(a => a.about === about && a.site === site.name)?.cancel();
 	acts.value = [...acts.value, one];
 	try {
-		await site.conn.call(method, params, { signal: stop.signal, timeout: 0 });
+		await site.conn.call(method, params, { signal: stop.signal, timeout: 0, on: n => {
+			if (n.method === "notifications/agentsite/confirm") set({ offer: n.params });
+		} });
 		without(one);
+		stop.abort(); // a passkey that is still asked
 		toast(t("act.done", { what: says }));
 		return true;
 	} catch (e) {
-		if (!stop.signal.aborted) acts.value = acts.value.map(a => a === one ? Object.assign(one, { fault: asFault(e) })
-			: a);
+		if (!stop.signal.aborted) set({ fault: asFault(e) });
 		return false;
 	}
 }
@@ -76,22 +82,26 @@ export async function act(site: Site, about: string, method: string, params: obj
 const without = (one: Act) => { acts.value = acts.value.filter(a => a !== one); };
 
 /** The acts about something, at its place; without about, those that no call which waits shows. */
-export function Acts({ site, about }: { site?: Site; about?: string }) {
+export function Acts({ site, about }: { site?: { name: string }; about?: string }) {
 	const shown = acts.value.filter(a => about !== undefined ? a.about === about && a.site === site?.name
 		: !sites.value.some(s => s.name === a.site && s.approvals.value.some(x => x.handle === a.about)));
 	return <>{shown.map(a => a.fault
 		? <Note tone="bad" icon="bad" key={a.about}><b>{t("act.failed", { what: a.says })}</b> <bdi>
 			{a.fault.kind === "denied" && a.fault.message ? sentence(a.fault.message) : says(a.fault)}</bdi>
 			<div class="btns"><button type="button" class="btn" onClick={a.cancel}>{t("close")}</button></div></Note>
-		: <Note icon="key" key={a.about}><b>{t("confirmInTerminal")}</b> {t("act.exactly")}
-			<pre class="exact">{`${a.site}\n${a.method}\n${JSON.stringify(a.params, null, 1)}`}</pre>
-			<div class="btns"><button type="button" class="btn" onClick={a.cancel}>
+		: <Note icon="key" key={a.about}><b>{t(a.offer ? "passkey.or" : "confirmInTerminal")}</b> {t("act.exactly")}
+			<pre class="exact">{a.offer ? `${a.offer.site}\n${a.offer.method}\n${a.offer.params}`
+				: `${a.site}\n${a.method}\n${JSON.stringify(a.params, null, 1)}`}</pre>
+			{a.offer?.call && <>{t("passkey.call")}<pre class="exact">{[a.offer.call.who, a.offer.call.tool,
+				a.offer.call.arguments, ...a.offer.call.via ?? []].join("\n")}</pre></>}
+			<div class="btns">{a.offer && <Button class="pri" hook="passkey" act={() => confirm(a.offer!, a.signal)}>
+				{t("passkey.use")}</Button>}<button type="button" class="btn" onClick={a.cancel}>
 				{t("cancel")}</button></div></Note>)}</>;
 }
 
 /** Has an owner do something; the acts about it are shown where Acts stands. */
 export function Owners({ site, about, method, params, done, children, label, why }: {
-	site: Site; about: string; method: string; params: object; done: () => void; children: string; label?: string;
+	site: Pick<Site, "name" | "conn">; about: string; method: string; params: object; done: () => void; children: string; label?: string;
 		why?: boolean;
 }) {
 	return <Button why={why} label={label} hook={method} act={async () => { if (await act(site, about, method, params,

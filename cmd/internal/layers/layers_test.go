@@ -107,6 +107,7 @@ var layers = []layer{
 	{"transport/anp/client", []string{"agents", "agents/task", "device", "node/identity", "transport/anp/did", "transport/fault", "transport/httpsig", "transport/rpc", "transport/web/outbound"}, "an agent elsewhere is known by its messages only"},
 	{"transport/httpsig", nil, "a signature is of a request, whoever it is from"},
 	{"transport/passkey", nil, "what a passkey signs is bytes, whatever they confirm"},
+	{"transport/passkey/passkeytest", []string{"transport/passkey"}, "a browser for tests; imported by tests only"},
 	{"transport/web/outbound", nil, "it dials what the owner named, whatever is asked there"},
 	{"transport/wot", []string{"agents", "agents/op", "agents/task", "device", "node", "node/identity", "node/things", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol calls the node"},
 	{"transport/wot/register", []string{"transport/web/outbound"}, "a description is sent to a directory, whatever it describes"},

@@ -80,9 +80,12 @@ type home struct {
 	wait  func(context.Context) error
 }
 
-func newHome(t *testing.T, sites ...peer.OwnSite) *home {
+func newHome(t *testing.T, sites ...peer.OwnSite) *home { return newHomeWith(t, nil, sites...) }
+
+func newHomeWith(t *testing.T, keys *peer.Passkeys, sites ...peer.OwnSite) *home {
 	h := &home{t: t}
 	h.Home = New(Options{
+		Origin: "http://" + host, Passkeys: keys,
 		User: identity.New().ID(), Hosts: []string{host}, List: func() []peer.OwnSite { return sites },
 		Confirm: func(ctx context.Context, a Act) error {
 			if h.wait != nil {
@@ -92,6 +95,13 @@ func newHome(t *testing.T, sites ...peer.OwnSite) *home {
 			return h.says
 		},
 	})
+	h.token = h.signIn(len(sites))
+	return h
+}
+
+// signIn begins a session, which has so many sites, and returns its token.
+func (h *home) signIn(sites int) string {
+	h.t.Helper()
 	_, key, _ := strings.Cut(h.Link("", time.Minute), "=")
 	var told struct {
 		Token string `json:"token"`
@@ -99,11 +109,11 @@ func newHome(t *testing.T, sites ...peer.OwnSite) *home {
 			URL string `json:"url"`
 		} `json:"sites"`
 	}
-	if err := json.Unmarshal([]byte(h.post(t.Context(), "/page/session", `{"key":"`+key+`"}`, nil)), &told); err != nil || len(told.Sites) != len(sites) {
-		t.Fatal(told, err)
+	err := json.Unmarshal([]byte(h.post(h.t.Context(), "/page/session", `{"key":"`+key+`"}`, nil)), &told)
+	if err != nil || len(told.Sites) != sites {
+		h.t.Fatal(told, err)
 	}
-	h.token = told.Token
-	return h
+	return told.Token
 }
 
 func own(name string, f *far) peer.OwnSite {

@@ -89,6 +89,23 @@ func TestConsent(t *testing.T) {
 	}
 }
 
+// TestConsentByPasskey: a question that a passkey answered in the page is withdrawn, and says so.
+func TestConsentByPasskey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, after := range []time.Duration{0, quietTime / 2, 2 * quietTime} {
+			var shown shownText
+			c := newConsent(&shown)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(after, func() { cancel(homepage.Confirmed{Passkey: "Chrome\x1b[2J"}) })
+			err := c.confirm(ctx, homepage.Act{Params: []byte("{}")})
+			text := shown.String()
+			if err == nil || after > 0 && !strings.Contains(text, "Chrome") || strings.Contains(text, "\x1b") {
+				t.Errorf("after %v: %v\n%q", after, err, text)
+			}
+		}
+	})
+}
+
 // TestConsentQueue: one question is shown at a time, and few wait. Enter between questions asks for a link.
 func TestConsentQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -81,6 +81,10 @@ export async function act(site: Pick<Site, "name" | "conn">, about: string, meth
 
 const without = (one: Act) => { acts.value = acts.value.filter(a => a !== one); };
 
+/** Lines of what others wrote, without characters that hide or turn others. */
+const plain = (...lines: string[]) => lines.map(l => l.replace(/[\p{Cc}\p{Cf}]/gu,
+	c => "\\u" + c.codePointAt(0)!.toString(16).padStart(4, "0"))).join("\n");
+
 /** The acts about something, at its place; without about, those that no call which waits shows. */
 export function Acts({ site, about }: { site?: { name: string }; about?: string }) {
 	const shown = acts.value.filter(a => about !== undefined ? a.about === about && a.site === site?.name
@@ -90,10 +94,10 @@ export function Acts({ site, about }: { site?: { name: string }; about?: string 
 			{a.fault.kind === "denied" && a.fault.message ? sentence(a.fault.message) : says(a.fault)}</bdi>
 			<div class="btns"><button type="button" class="btn" onClick={a.cancel}>{t("close")}</button></div></Note>
 		: <Note icon="key" key={a.about}><b>{t(a.offer ? "passkey.or" : "confirmInTerminal")}</b> {t("act.exactly")}
-			<pre class="exact">{a.offer ? `${a.offer.site}\n${a.offer.method}\n${a.offer.params}`
+			<pre class="exact">{a.offer ? plain(a.offer.site, `${a.offer.method}: ${a.offer.description}`, a.offer.params)
 				: `${a.site}\n${a.method}\n${JSON.stringify(a.params, null, 1)}`}</pre>
-			{a.offer?.call && <>{t("passkey.call")}<pre class="exact">{[a.offer.call.who, a.offer.call.tool,
-				a.offer.call.arguments, ...a.offer.call.via ?? []].join("\n")}</pre></>}
+			{a.offer?.call && <>{t("passkey.call")}<pre class="exact">{plain(a.offer.call.who, a.offer.call.tool,
+				a.offer.call.arguments, ...a.offer.call.via ?? [])}</pre></>}
 			<div class="btns">{a.offer && <Button class="pri" hook="passkey" act={() => confirm(a.offer!, a.signal)}>
 				{t("passkey.use")}</Button>}<button type="button" class="btn" onClick={a.cancel}>
 				{t("cancel")}</button></div></Note>)}</>;
@@ -101,8 +105,8 @@ export function Acts({ site, about }: { site?: { name: string }; about?: string 
 
 /** Has an owner do something; the acts about it are shown where Acts stands. */
 export function Owners({ site, about, method, params, done, children, label, why }: {
-	site: Pick<Site, "name" | "conn">; about: string; method: string; params: object; done: () => void; children: string; label?: string;
-		why?: boolean;
+	site: Pick<Site, "name" | "conn">; about: string; method: string; params: object; done: () => void;
+		children: string; label?: string; why?: boolean;
 }) {
 	return <Button why={why} label={label} hook={method} act={async () => { if (await act(site, about, method, params,
 		label ?? children)) done(); }}>{children}</Button>;

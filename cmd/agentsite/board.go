@@ -182,7 +182,7 @@ func (a *app) doctorCommand() *cobra.Command {
 
 func (a *app) prepareCommand() *cobra.Command {
 	var o ops.PrepareOptions
-	var claim bool
+	var claim, rewrite bool
 	cmd := &cobra.Command{
 		Use: "prepare", GroupID: groupBoard, Args: noArgs,
 		Short: "Prepare the kernel for the site's devices, as the superuser",
@@ -197,6 +197,9 @@ one with the sensors that it finds. Until the site has an owner, agentsite-claim
 the boot partition shows how to claim it.`,
 		RunE: a.onMachine(a.folder, func(ctx context.Context, f state.Folder, _ []string) (err error) {
 			o.Folder, o.Drivers = f, site.AllDrivers()
+			if rewrite {
+				return ops.ServeRewrite(o, a.in, a.out)
+			}
 			var did []string
 			if claim {
 				did, err = ops.WriteClaim(o)
@@ -217,6 +220,8 @@ the boot partition shows how to claim it.`,
 	}
 	cmd.Flags().StringVar(&o.Boot, "boot", "", "where the boot partition is mounted (default: where a Raspberry Pi has it)")
 	cmd.Flags().BoolVar(&claim, "claim", false, "only write or remove agentsite-claim.txt on the boot partition")
+	cmd.Flags().BoolVar(&rewrite, "rewrite", false, "replace the configuration as the request of a service on stdin says")
+	cmd.Flags().MarkHidden("rewrite")
 	cmd.Flags().StringVar(&o.Group, "group", ops.DefaultGroup, "the group that may use the exported channels")
 	a.boardFlags(cmd, &o.Config, &o.Root)
 	cmd.MarkFlagDirname("boot")

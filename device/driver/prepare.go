@@ -6,6 +6,9 @@ type Preparer interface {
 	// Prepare does the missing steps and returns them, such as "export channel 1 of pwmchip0"; none
 	// when all was done already. It opens no device.
 	Prepare(p Preparation) (did []string, err error)
+	// Prepares returns the steps that Prepare may ever do, each with all that it depends on; none where
+	// it does nothing.
+	Prepares() []string
 }
 
 // Preparation holds the parameters of Prepare.

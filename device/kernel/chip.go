@@ -26,6 +26,9 @@ func (c *Chip) Validate() error { return c.bind().Validate() }
 // Resources returns the chip's address.
 func (c *Chip) Resources() []driver.Resource { return c.bind().resources() }
 
+// Prepares returns the binding of the chip.
+func (c *Chip) Prepares() []string { return c.bind().prepares() }
+
 // Prepare binds the chip to its kernel driver.
 func (c *Chip) Prepare(p driver.Preparation) ([]string, error) { return c.bind().prepare(p) }
 

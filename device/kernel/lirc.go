@@ -94,6 +94,14 @@ func (c *Lirc) protocols(t sysfs.Root) string {
 	return t.Path("sys/class/lirc", filepath.Base(c.Device), "device/protocols")
 }
 
+// Prepares returns the protocols to enable.
+func (c *Lirc) Prepares() (all []string) {
+	for _, name := range c.Protocols {
+		all = append(all, fmt.Sprintf("decode %s at %s", name, c.Device))
+	}
+	return all
+}
+
 // Prepare enables the protocols.
 func (c *Lirc) Prepare(p driver.Preparation) (did []string, err error) {
 	if err := c.Validate(); err != nil || len(c.Protocols) == 0 {

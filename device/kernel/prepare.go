@@ -19,6 +19,9 @@ const i2cDevices = "sys/bus/i2c/devices"
 // Prepare binds the chip to the kernel driver in bind, if there is one.
 func (c *Selector) Prepare(p driver.Preparation) ([]string, error) { return c.Bind.prepare(p) }
 
+// Prepares returns the binding in bind, if there is one.
+func (c *Selector) Prepares() []string { return c.Bind.prepares() }
+
 // Resources returns the address in bind.
 func (c *Selector) Resources() []driver.Resource { return c.Bind.resources() }
 
@@ -33,6 +36,13 @@ func (b *Bind) resources() []driver.Resource {
 // Resources returns the channel.
 func (c *PWM) Resources() []driver.Resource {
 	return []driver.Resource{{Name: fmt.Sprintf("%s/%d", c.Chip, c.Channel)}}
+}
+
+func (b *Bind) prepares() []string {
+	if b == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("bind %s at %#02x on %s to its kernel driver", b.Chip, b.Address, b.Bus)}
 }
 
 // prepare adds the chip to the kernel's bus until the next reboot. The kernel loads the
@@ -55,7 +65,7 @@ func (b *Bind) prepare(p driver.Preparation) ([]string, error) {
 	case known != "":
 		return nil, device.Faultf(device.Busy, "the kernel has a %s at %#02x on %s, not a %s; write that name, or run as root: echo %#02x > /sys/bus/i2c/devices/%s/delete_device", printable(known), b.Address, b.Bus, b.Chip, b.Address, b.Bus)
 	}
-	what := fmt.Sprintf("bind %s at %#02x on %s to its kernel driver", b.Chip, b.Address, b.Bus)
+	what := b.prepares()[0]
 	file := t.Path(i2cDevices, b.Bus, "new_device")
 	if _, err := os.Stat(file); err != nil {
 		return nil, device.Faultf(device.Offline, "no bus %s; enable I2C (on a Raspberry Pi dtparam=i2c_arm=on in config.txt), or plug its adapter in", b.Bus)
@@ -71,6 +81,11 @@ func (b *Bind) prepare(p driver.Preparation) ([]string, error) {
 
 // pwmFiles are the files that PWM.set writes.
 var pwmFiles = []string{"enable", "period", "duty_cycle", "polarity"}
+
+// Prepares returns the export of the channel.
+func (c *PWM) Prepares() []string {
+	return []string{fmt.Sprintf("export channel %d of %s, and give it to its group", c.Channel, printable(c.Chip))}
+}
 
 // Prepare exports the channel and gives the group write permission. It moves nothing.
 func (c *PWM) Prepare(p driver.Preparation) (did []string, err error) {

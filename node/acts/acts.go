@@ -38,6 +38,8 @@ type Site struct {
 	Configuration string          // the absolute path of its file; "" for the demonstration
 	Addresses     func() []string // where it may be reached now
 	Routes        func() Routes
+	// Rewrite replaces the text of the configuration's file as state.Rewrite does.
+	Rewrite func(file string, before, text []byte) error
 	// Check checks a configuration, and returns what may be meant otherwise.
 	Check func(ctx context.Context, text []byte) (doubts []error, err error)
 	// Drivers describes the drivers by that name of theirs or of a part; "" lists all, without their keys.

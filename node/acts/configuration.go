@@ -162,11 +162,13 @@ var errDigest = device.Faultf(device.Invalid,
 func (s *Site) replace(ctx context.Context, old Configuration, c NewConfiguration) error {
 	file, err := filepath.EvalSymlinks(old.File)
 	if err == nil {
-		err = state.Rewrite(file, []byte(old.Text), []byte(c.Text))
+		err = s.Rewrite(file, []byte(old.Text), []byte(c.Text))
 	}
 	switch {
 	case errors.Is(err, state.ErrChanged):
 		return errDigest
+	case err != nil && device.AsFault(err).Kind == device.Denied:
+		return err
 	case err != nil:
 		return device.Faultf(device.Unavailable,
 			"the site cannot write its configuration (%w): write it on its machine, and run agentsite reload there", err)
@@ -184,7 +186,11 @@ func (s *Site) replace(ctx context.Context, old Configuration, c NewConfiguratio
 	if now, _ := os.ReadFile(file); string(now) != c.Text {
 		return fmt.Errorf("%w; somebody wrote the configuration meanwhile, which stays as that", err)
 	}
-	if back := os.Rename(file+state.Before, file); back != nil { // it needs no room on the disk
+	back := os.Rename(file+state.Before, file) // it needs no room on the disk
+	if back != nil {
+		back = s.Rewrite(file, []byte(c.Text), []byte(old.Text))
+	}
+	if back != nil {
 		return device.Faultf(device.Unavailable,
 			"%w; and the text before could not be put back (%w): it is in %s", err, back, file+state.Before)
 	}

@@ -14,6 +14,7 @@ import (
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/node/config"
+	"agentsite/node/state"
 
 	"go.uber.org/goleak"
 )
@@ -60,7 +61,8 @@ func TestConfigure(t *testing.T) {
 			var read []string
 			s := &Site{
 				Node: node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI), Token: "secret", Journal: j}), Configuration: link,
-				Check: func(context.Context, []byte) ([]error, error) { return nil, tt.check },
+				Check:   func(context.Context, []byte) ([]error, error) { return nil, tt.check },
+				Rewrite: state.Rewrite,
 				Reload: func(ctx context.Context) error {
 					text, err := os.ReadFile(file)
 					read = append(read, string(text))
@@ -132,7 +134,8 @@ func TestConfigureWell(t *testing.T) {
 		var read []string
 		s := &Site{
 			Node: node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI), Journal: &noted{}}), Configuration: file,
-			Check: func(context.Context, []byte) ([]error, error) { return nil, nil },
+			Check:   func(context.Context, []byte) ([]error, error) { return nil, nil },
+			Rewrite: state.Rewrite,
 			Reload: func(context.Context) error {
 				text, err := os.ReadFile(file)
 				if read = append(read, string(text)); tt.edited != "" {
@@ -192,8 +195,8 @@ func TestDraft(t *testing.T) {
 // does what is no file.
 func TestConfigureUnwritable(t *testing.T) {
 	s := &Site{
-		Node:   node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI), Token: "secret", Journal: &noted{}}),
-		Check:  func(context.Context, []byte) ([]error, error) { return nil, nil },
+		Node:  node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI), Token: "secret", Journal: &noted{}}),
+		Check: func(context.Context, []byte) ([]error, error) { return nil, nil }, Rewrite: state.Rewrite,
 		Reload: func(context.Context) error { t.Error("reloaded"); return nil },
 	}
 	configure := func() error {
@@ -233,12 +236,43 @@ func TestConfigureEdited(t *testing.T) {
 	if err := os.WriteFile(file, []byte("mine"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	s := &Site{Reload: func(context.Context) error { t.Error("reloaded"); return nil }}
+	s := &Site{Rewrite: state.Rewrite, Reload: func(context.Context) error { t.Error("reloaded"); return nil }}
 	err := s.replace(t.Context(), Configuration{File: file, Text: "old"}, NewConfiguration{Text: "new"})
 	if device.AsFault(err).Kind != device.Invalid {
 		t.Error(err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "mine" {
 		t.Errorf("%s %v", text, err)
+	}
+}
+
+// TestConfigureByAnother: where another process writes the file, it also puts the text before back, and its refusal is
+// the caller's.
+func TestConfigureByAnother(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "site.yaml")
+	refused := device.Faultf(device.Denied, "only its owner")
+	s := &Site{
+		Reload: func(context.Context) error { return device.Faultf(device.Offline, "a device is missing") },
+		Rewrite: func(path string, before, text []byte) error { // leaves nothing beside the file
+			if now, err := os.ReadFile(path); err != nil || string(now) != string(before) {
+				return errors.Join(err, state.ErrChanged)
+			}
+			if string(text) == "power" {
+				return refused
+			}
+			return os.WriteFile(path, text, 0o600)
+		},
+	}
+	for text, kind := range map[string]device.FaultKind{"new": device.Offline, "power": device.Denied} {
+		if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := s.replace(t.Context(), Configuration{File: file, Text: "old"}, NewConfiguration{Text: text, Well: true})
+		if device.AsFault(err).Kind != kind {
+			t.Errorf("%s: %v", text, err)
+		}
+		if now, _ := os.ReadFile(file); string(now) != "old" {
+			t.Errorf("%s: %s", text, now)
+		}
 	}
 }

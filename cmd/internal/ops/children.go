@@ -107,14 +107,20 @@ func prepareChildren(ctx context.Context, o PrepareOptions, cfg *config.Site, fi
 	return did, errors.Join(errs...)
 }
 
-// unitsOf returns the units of a child whose program and secrets are there.
-func unitsOf(c config.Agent, secrets string) (map[string]string, error) {
+func defineChild(c config.Agent) (*mcp.Agent, error) {
 	a := mcp.New(mcp.World{})
 	a.SetName(c.Name)
-	if err := c.Decode(a); err != nil {
-		return nil, err
+	err := c.Decode(a)
+	if err == nil {
+		_, err = a.Define()
 	}
-	if _, err := a.Define(); err != nil {
+	return a, err
+}
+
+// unitsOf returns the units of a child whose program and secrets are there.
+func unitsOf(c config.Agent, secrets string) (map[string]string, error) {
+	a, err := defineChild(c)
+	if err != nil {
 		return nil, err
 	}
 	program, err := exec.LookPath(a.Command[0])

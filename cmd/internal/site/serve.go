@@ -79,6 +79,9 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 func (s *site) owners() *acts.Site {
 	o := &acts.Site{
 		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload,
+		Rewrite: func(file string, before, text []byte) error {
+			return ops.Rewrite(ops.RewriteSocket, file, before, text)
+		},
 		Check: s.checkText, Journal: s.journal.Calls,
 		Drivers: func(name string) ([]acts.Driver, error) { return ops.DescribeDrivers(name, s.drivers) }, Scan: s.scan,
 		Pinout: s.pinout, Doctor: s.doctor, Schema: Schema,

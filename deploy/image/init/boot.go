@@ -75,6 +75,7 @@ func boot() {
 	}
 	startNetworks()
 	go showSite()
+	go serveRewrites()
 	argument = superviseSite(slots)
 }
 

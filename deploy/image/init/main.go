@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command init is the init process of the SD-card image. It supervises the site, as systemd
-// does elsewhere; under other names it runs the helpers that it starts. It listens on nothing.
+// does elsewhere; under other names it runs the helpers that it starts. It listens on no port.
 //
 // It mounts the card's partitions, decides when a site is healthy, and installs and rolls
 // back versions of the image. It talks to the site only by sd_notify(3) and the command line.

@@ -26,6 +26,7 @@ type process struct {
 	env    []string
 	user   uint32 // and group
 	cgroup *os.File
+	in     *os.File // nil for nothing
 	out    *os.File // nil for the consoles
 }
 
@@ -36,10 +37,10 @@ type running struct {
 }
 
 func start(p process) (*running, error) {
-	out := cmp.Or(p.out, os.Stdout)
+	in, out := cmp.Or(p.in, devNull), cmp.Or(p.out, os.Stdout)
 	attr := &syscall.ProcAttr{
 		Dir: "/", Env: append([]string{"PATH=/bin", "HOME=/tmp"}, p.env...),
-		Files: []uintptr{devNull.Fd(), out.Fd(), os.Stderr.Fd()},
+		Files: []uintptr{in.Fd(), out.Fd(), os.Stderr.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	}
 	if p.user != 0 {
@@ -66,7 +67,7 @@ func start(p process) (*running, error) {
 
 func (r *running) signal(s syscall.Signal) { syscall.Kill(r.pid, s) }
 
-// devNull is the standard input of children.
+// devNull is the standard input of children that have no other.
 var devNull *os.File
 
 // reapChildren reaps all processes that exit, and never returns.

@@ -18,6 +18,7 @@ const (
 	program    = "/bin/agentsite"
 	configFile = dataFolder + "/agentsite-config/agentsite.yaml"
 	notifyAt   = "/run/notify"
+	rewriteAt  = "/run/agentsite-config.sock" // the site has its configuration written there
 
 	startTimeout    = 60 * time.Second // until READY=1
 	watchdogTimeout = 30 * time.Second // between WATCHDOG=1, after READY=1
@@ -132,6 +133,30 @@ func makeSafe() {
 // the boot partition.
 func prepare(more ...string) {
 	run(time.Minute, process{argv: append([]string{program, "prepare", "--config", configFile, "--boot", bootFolder, "--group", "agentsite"}, more...), env: siteEnv})
+}
+
+// serveRewrites runs agentsite prepare as root for each request of the site to have its configuration written,
+// as the package's agentsite-config.socket does. It returns where it cannot.
+func serveRewrites() {
+	os.Remove(rewriteAt)
+	requests, err := net.ListenUnix("unix", &net.UnixAddr{Name: rewriteAt, Net: "unix"})
+	if err == nil {
+		err = errors.Join(os.Chmod(rewriteAt, 0o600), os.Chown(rewriteAt, siteUser, siteUser))
+	}
+	for err == nil {
+		var conn *net.UnixConn
+		if conn, err = requests.AcceptUnix(); err != nil {
+			break
+		}
+		if f, fileErr := conn.File(); fileErr == nil {
+			run(safeTimeout, process{
+				argv: []string{program, "prepare", "--rewrite", "--config", configFile}, env: siteEnv, in: f, out: f,
+			})
+			f.Close()
+		}
+		conn.Close()
+	}
+	logf("owners cannot change the configuration over the network: %v", err)
 }
 
 // run runs a program until it exits, and kills it after the timeout.

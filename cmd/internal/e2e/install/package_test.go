@@ -145,6 +145,7 @@ func TestPackage(t *testing.T) {
 	t.Run("runs as nobody special", p.confined)
 	t.Run("killed", p.killed)
 	t.Run("stopped", p.stopped)
+	t.Run("configured", p.configured)
 	t.Run("updated", p.updated)
 	t.Run("upgraded", func(t *testing.T) {
 		p.on(t)
@@ -158,6 +159,7 @@ func TestPackage(t *testing.T) {
 		if p.ReadFile(t, "/var/lib/agentsite/token") != token {
 			t.Error("its callers' token is another one")
 		}
+		p.does(t, "agentsite points --data /var/lib/agentsite | grep -q valve/relay") // which configured added
 	})
 	t.Run("children", p.children)
 	if got := p.identity(t); got != who {
@@ -271,6 +273,42 @@ func (p packaged) killed(t *testing.T) {
 		p.active(t)
 		p.reached(t)
 	}
+}
+
+// configured: an owner changes the configuration of the confined service, without the site's user being able to write
+// it. One that is not well is rolled back, and one that changes what the superuser does is refused.
+func (p packaged) configured(t *testing.T) {
+	const file = "/etc/agentsite/agentsite.yaml"
+	const state = "stat -c '%U %G %a' " + file + " /etc/agentsite; stat -c '%U %a' /run/agentsite-config.sock"
+	was, mode := p.ReadFile(t, file), p.does(t, state)
+	if !strings.HasSuffix(mode, "agentsite 600") {
+		t.Error(mode)
+	}
+	replace := func(text, flags string, code int, want string) {
+		t.Helper()
+		p.WriteFile(t, "/root/new.yaml", text)
+		exit, out, errs := p.sh(t, "agentsite config replace /root/new.yaml --data /var/lib/agentsite "+flags)
+		if exit != code {
+			t.Errorf("%s%s\nwent %d, want %d:\n%s%s", was, text, exit, code, out, errs)
+		}
+		if now := p.ReadFile(t, file); now != want {
+			t.Errorf("the configuration is\n%s\nwant\n%s", now, want)
+		}
+	}
+	with := was + "  valve: { driver: sim, model: relay }\n"
+	replace(with, "", 0, with)
+	replace(with+"  air: { driver: bme280, bus: i2c-77 }\n", "--well", 6, with)
+	replace(with+"  air: { driver: \"kernel:bme280\", bus: i2c-77, address: 0x76 }\n", "", 3, with)
+	replace(with+"agents:\n  look: { kind: mcp, command: [id], tools: [go] }\n", "", 3, with)
+	if now := p.does(t, state); now != mode {
+		t.Errorf("%s was %s", now, mode)
+	}
+	p.does(t, "! setpriv --reuid=agentsite --regid=agentsite --init-groups sh -c 'echo >>"+file+"' 2>/dev/null")
+	p.does(t, "test -z \"$(ls /run/systemd/system/ | grep agentsite-child)\"")
+	p.does(t, "systemctl restart agentsite")
+	p.active(t)
+	p.reached(t)
+	p.does(t, "agentsite points --data /var/lib/agentsite | grep -q valve/relay")
 }
 
 func (p packaged) stopped(t *testing.T) {

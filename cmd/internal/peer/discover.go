@@ -19,6 +19,8 @@ type Found struct {
 	acts.Found
 	Known string `json:"known_as,omitzero"` // the contact's name, "" for none
 	Yours bool   `json:"yours,omitzero"`    // it is no contact yet, and says that the user owns it
+	// Unclaimed is whether it says that nobody owns it, and takes a claim.
+	Unclaimed bool `json:"unclaimed,omitzero"`
 }
 
 // DiscoverOptions narrow the search of Discover.
@@ -29,8 +31,8 @@ type DiscoverOptions struct {
 }
 
 // Discover emits the sites on the network and their changes, one at a time. It asks a site that is
-// no contact whether the user owns it, through its configuration or another owner. If so, it emits
-// a change.
+// no contact whether the user owns it, through its configuration or another owner, or nobody does. If so, it
+// emits a change.
 func Discover(ctx context.Context, l DiscoverOptions, emit func(discovery.Change, Found)) error {
 	user, err := User()
 	if err != nil {
@@ -57,17 +59,17 @@ func Discover(ctx context.Context, l DiscoverOptions, emit func(discovery.Change
 		f.URLs, f.Known = s.URLs(), names[f.DID]
 		mu.Lock()
 		defer mu.Unlock()
-		f.Yours = present[s.Site].Yours
+		f.Yours, f.Unclaimed = present[s.Site].Yours, present[s.Site].Unclaimed
 		if emit(c, f); c == discovery.Gone {
 			delete(present, s.Site)
 			return
 		}
 		if _, asked := present[s.Site]; !asked && f.Known == "" {
-			probe.start(ctx, s, func() {
+			probe.start(ctx, s, func(yours bool) {
 				mu.Lock()
 				defer mu.Unlock()
 				if now, still := present[s.Site]; still {
-					now.Yours = true
+					now.Yours, now.Unclaimed = yours, !yours
 					present[s.Site] = now
 					emit(discovery.Changed, now)
 				}

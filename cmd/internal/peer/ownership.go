@@ -17,6 +17,8 @@ import (
 	"agentsite/node/acts"
 	"agentsite/node/identity"
 	"agentsite/node/state"
+	"agentsite/transport/mcp/client"
+	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 	"agentsite/transport/rpc"
 )
@@ -48,9 +50,9 @@ func newOwnershipProbe(p Person, version string) *ownershipProbe {
 	return o
 }
 
-// start probes a site in the background and calls owned if it lists the key as an owner.
-// probes waits for all.
-func (o *ownershipProbe) start(ctx context.Context, s discovery.Site, owned func()) {
+// start probes a site in the background, and calls found if it lists the key as an owner, or takes a claim because
+// nobody owns it. probes waits for all.
+func (o *ownershipProbe) start(ctx context.Context, s discovery.Site, found func(yours bool)) {
 	if o.key == nil {
 		return
 	}
@@ -70,9 +72,14 @@ func (o *ownershipProbe) start(ctx context.Context, s discovery.Site, owned func
 		}
 		defer w.near.HTTP.CloseIdleConnections()
 		me := o.key.ID().String()
-		all, err := ownerclient.New(c, s.Site, "").Access(ctx)
+		site := ownerclient.New(c, s.Site, "")
+		all, err := site.Access(ctx)
 		if err == nil && slices.ContainsFunc(all.Owners, func(w acts.Owner) bool { return w.DID == me }) {
-			owned()
+			found(true)
+		} else if errors.As(err, new(*client.RequestError)) {
+			if _, err := ownerclient.Call(ctx, site, owner.ChallengeMethod, acts.None{}); err == nil {
+				found(false)
+			}
 		}
 	})
 }

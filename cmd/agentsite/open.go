@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -71,8 +70,7 @@ func (a *app) openPage(ctx context.Context, port int, browser bool) error {
 	}
 	defer sites.Close()
 	if len(sites.List()) == 0 {
-		return errors.New("you know no site, and none runs here: agentsite demo runs one to try, " +
-			"agentsite discover lists those of your network")
+		a.note("you know no site, and none runs here: claim one in the page, or try agentsite demo")
 	}
 	name, err := pageName(port)
 	if err != nil {
@@ -91,6 +89,7 @@ func (a *app) openPage(ctx context.Context, port int, browser bool) error {
 	passkeys := person.Passkeys()
 	home := homepage.New(homepage.Options{
 		User: user, List: sites.List, Confirm: asks.confirm, Origin: at, Passkeys: &passkeys,
+		Boards: &boards{a, peer.Near{Version: version}},
 		Hosts: append(web.AllowedHosts(listeners[0].Addr(), []string{"localhost"}), strings.TrimPrefix(at, "http://")),
 	})
 	link := func() string { return home.Link(at, linkTimeout) }
@@ -110,6 +109,35 @@ func (a *app) openPage(ctx context.Context, port int, browser bool) error {
 		group.Go(func() error { return web.Serve(ctx, ln, home.Handler) })
 	}
 	return group.Wait()
+}
+
+// boards claims sites for the page. What only the person may know is said at the terminal.
+type boards struct {
+	app  *app
+	near peer.Near
+}
+
+func (b *boards) Near(ctx context.Context) ([]homepage.Board, error) {
+	found, err := b.near.Search(ctx)
+	all := make([]homepage.Board, len(found))
+	for i, f := range found {
+		all[i] = homepage.Board{Name: f.Name, DID: f.DID}
+	}
+	return all, err
+}
+
+func (b *boards) Address(did, words string) (address, key string, err error) {
+	i, err := b.near.Invitation(did, words)
+	return i.String(), i.Site.String(), err
+}
+
+func (b *boards) Claim(ctx context.Context, address string) (name string, err error) {
+	user, err := peer.User()
+	if err != nil {
+		return "", err
+	}
+	k, err := b.app.claim(ctx, user, address, "")
+	return k.Name, err
 }
 
 // pageName returns the name of the page's host at a port, 0 for any. Another program that had the port may have

@@ -32,22 +32,28 @@ is its name on this network, its did:key or peer ID, or its address without the 
 Afterwards use --site NAME for this site.`,
 		Example: "  agentsite claim agentsite://z6Mk…/…/192.168.1.20:8474\n  agentsite claim greenhouse",
 		RunE: a.asUser(func(ctx context.Context, user peer.Person, args []string) error {
-			before, err := user.Contacts().List()
-			if err != nil {
-				return err
-			}
-			k, code, err := user.Claim(ctx, args[0], name, a.target())
-			if k.DID != "" { // the site is owned, also with an error
-				had := slices.ContainsFunc(before, func(b peer.Contact) bool { return b.DID == k.DID && b.Owner })
-				if err = errors.Join(a.showClaimed(k, code), err); err == nil && !had {
-					a.allowGlobal(ctx, user, k)
-				}
-			}
+			_, err := a.claim(ctx, user, args[0], name)
 			return a.unreached(err)
 		}),
 	}
 	cmd.Flags().StringVar(&name, "name", "", "your name for the site (default: its own, with a number if you use that already)")
 	return cmd
+}
+
+// claim makes the user the owner of a site, and says so with the recovery code.
+func (a *app) claim(ctx context.Context, user peer.Person, address, name string) (peer.Contact, error) {
+	before, err := user.Contacts().List()
+	if err != nil {
+		return peer.Contact{}, err
+	}
+	k, code, err := user.Claim(ctx, address, name, a.target())
+	if k.DID != "" { // the site is owned, also with an error
+		had := slices.ContainsFunc(before, func(b peer.Contact) bool { return b.DID == k.DID && b.Owner })
+		if err = errors.Join(a.showClaimed(k, code), err); err == nil && !had {
+			a.allowGlobal(ctx, user, k)
+		}
+	}
+	return k, err
 }
 
 func (a *app) showClaimed(k peer.Contact, code string) error {

@@ -24,6 +24,7 @@ type Page struct {
 	who   principal.Principal
 	sites func() []Site
 
+	Claims   bool   // it finds and claims sites: it has the routes of a home page for that
 	passkeys string // the path of OfferPasskeys
 
 	sessions sessions
@@ -78,6 +79,7 @@ type told struct {
 	Token    string   `json:"token,omitzero"` // only when it begins
 	You      string   `json:"you"`
 	Sites    []Site   `json:"sites"`
+	Claims   bool     `json:"claims,omitzero"`
 	Sessions []listed `json:"sessions,omitzero"`
 	Passkeys string   `json:"passkeys,omitzero"` // the path of their methods
 }
@@ -111,7 +113,7 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, c web.Caller) {
 
 // tell answers a caller. Others see the sessions only from a session.
 func (p *Page) tell(w http.ResponseWriter, who principal.Principal, token string, own *session) {
-	t := told{Token: token, You: who.ID, Sites: p.sites(), Passkeys: p.passkeys}
+	t := told{Token: token, You: who.ID, Sites: p.sites(), Claims: p.Claims, Passkeys: p.passkeys}
 	if own != nil {
 		t.Sessions = p.sessions.list(own)
 	}

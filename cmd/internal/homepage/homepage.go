@@ -24,6 +24,7 @@ type Options struct {
 	List    func() []peer.OwnSite            // the sites that there are now
 	Confirm func(context.Context, Act) error // asks the person at the terminal; any error refuses
 	Hosts   []string                         // the values of the Host header
+	Boards  Boards                           // nil where the page claims no sites
 
 	Origin   string         // of the page
 	Passkeys *peer.Passkeys // the user's; nil where none can be used
@@ -50,8 +51,13 @@ func New(o Options) *Home {
 	if at, err := url.Parse(o.Origin); err == nil {
 		h.host = at.Hostname()
 	}
+	h.Claims = o.Boards != nil
 	calls := web.Route{Pattern: "/at/{site}/mcp", Admission: web.Principals, Serve: h.serve}
-	routes := []web.Route{h.Bind(calls)}
+	routes := append(h.Routes(), h.Bind(calls))
+	if h.Claims {
+		routes = append(routes, h.Bind(web.Route{Pattern: "GET /page/near", Admission: web.Principals, Serve: h.near}),
+			h.Bind(web.Route{Pattern: "POST /page/claim", Admission: web.Principals, Serve: h.claim}))
+	}
 	if o.Passkeys != nil {
 		messages := web.MCP(rpc.NewDispatcher(h.passkeyMethods()), olderRevision).Serve
 		h.OfferPasskeys(passkeysPath)
@@ -60,9 +66,7 @@ func New(o Options) *Home {
 				messages(w, withSession(r), c)
 			}}))
 	}
-	h.Handler = web.Handler(web.Options{
-		Hosts: o.Hosts, Callers: h.Callers(page.Nobody{}), Routes: append(h.Routes(), routes...),
-	})
+	h.Handler = web.Handler(web.Options{Hosts: o.Hosts, Callers: h.Callers(page.Nobody{}), Routes: routes})
 	return h
 }
 

@@ -80,12 +80,12 @@ type home struct {
 	wait  func(context.Context) error
 }
 
-func newHome(t *testing.T, sites ...peer.OwnSite) *home { return newHomeWith(t, nil, sites...) }
+func newHome(t *testing.T, sites ...peer.OwnSite) *home { return newHomeWith(t, nil, nil, sites...) }
 
-func newHomeWith(t *testing.T, keys *peer.Passkeys, sites ...peer.OwnSite) *home {
+func newHomeWith(t *testing.T, keys *peer.Passkeys, b Boards, sites ...peer.OwnSite) *home {
 	h := &home{t: t}
 	h.Home = New(Options{
-		Origin: "http://" + host, Passkeys: keys,
+		Origin: "http://" + host, Passkeys: keys, Boards: b,
 		User: identity.New().ID(), Hosts: []string{host}, List: func() []peer.OwnSite { return sites },
 		Confirm: func(ctx context.Context, a Act) error {
 			if h.wait != nil {

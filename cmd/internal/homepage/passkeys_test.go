@@ -36,7 +36,7 @@ func newKeyed(t *testing.T, sites ...peer.OwnSite) *keyed {
 		browser: passkeytest.New("agentsite.localhost", "http://"+host, -7), says: make(chan error, 1),
 		ended: make(chan error, 16), keys: peer.Person{Folder: state.Folder(t.TempDir())}.Passkeys(),
 	}
-	k.home = newHomeWith(t, &k.keys, sites...)
+	k.home = newHomeWith(t, &k.keys, nil, sites...)
 	k.wait = func(ctx context.Context) error {
 		select {
 		case err := <-k.says:
@@ -375,7 +375,7 @@ func TestAddPasskey(t *testing.T) {
 func TestNoPasskey(t *testing.T) {
 	keys := peer.Person{Folder: state.Folder(t.TempDir())}.Passkeys()
 	f := new(far)
-	h := newHomeWith(t, &keys, own("shed", f))
+	h := newHomeWith(t, &keys, nil, own("shed", f))
 	if code := h.call("shed", "owner/reset", "{}"); code != 0 || len(h.acts) != 1 || h.acts[0].Key != "" {
 		t.Errorf("%d, %+v", code, h.acts)
 	}

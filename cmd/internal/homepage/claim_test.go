@@ -1,0 +1,59 @@
+package homepage
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"agentsite/device"
+)
+
+// boards are sites that can be claimed by "right".
+type boards struct{ claimed []string }
+
+func (b *boards) Near(context.Context) ([]Board, error) { return []Board{{"shed", "did:key:z"}}, nil }
+
+func (b *boards) Address(did, words string) (address, key string, err error) {
+	if words != "right" {
+		return "", "", device.Faultf(device.Invalid, "wrong")
+	}
+	return "agentsite://z/right/at", "did:key:z", nil
+}
+
+func (b *boards) Claim(_ context.Context, address string) (string, error) {
+	b.claimed = append(b.claimed, address)
+	return "shed", nil
+}
+
+// TestClaim: a site is claimed once the person allowed it, who sees its key and address.
+func TestClaim(t *testing.T) {
+	b := &boards{}
+	h := newHome(t)
+	if says := h.post(t.Context(), "/page/claim", `{"words":"right"}`, nil); strings.Contains(says, "result") {
+		t.Errorf("a page without boards claims: %s", says)
+	}
+	h = newHomeWith(t, nil, b)
+	claim := func(words string) string {
+		t.Helper()
+		return h.post(t.Context(), "/page/claim", `{"did":"did:key:z","words":"`+words+`"}`, nil)
+	}
+	if says := claim("wrong"); !strings.Contains(says, `"error"`) || len(h.acts) != 0 {
+		t.Errorf("%s, asked %v", says, h.acts)
+	}
+	h.says = device.Faultf(device.Denied, "no")
+	if says := claim("right"); !strings.Contains(says, `"error"`) || len(b.claimed) != 0 {
+		t.Errorf("%s, claimed %q", says, b.claimed)
+	}
+	h.says = nil
+	if says := claim("right"); !strings.Contains(says, `"name":"shed"`) || len(b.claimed) != 1 {
+		t.Errorf("%s, claimed %q", says, b.claimed)
+	}
+	a := h.acts[len(h.acts)-1]
+	if len(h.acts) != 2 || a.Site != "did:key:z" || !strings.Contains(string(a.Params), b.claimed[0]) {
+		t.Errorf("asked %v", h.acts)
+	}
+	h.token = ""
+	if says := claim("right"); strings.Contains(says, "result") || len(b.claimed) != 1 {
+		t.Errorf("without a session: %s", says)
+	}
+}

@@ -90,7 +90,7 @@ func (a *app) openPage(ctx context.Context, port int, browser bool) error {
 	home := homepage.New(homepage.Options{
 		User: user, List: sites.List, Confirm: asks.confirm, Origin: at, Passkeys: &passkeys,
 		Boards: &boards{a, peer.Near{Version: version}},
-		Hosts: append(web.AllowedHosts(listeners[0].Addr(), []string{"localhost"}), strings.TrimPrefix(at, "http://")),
+		Hosts:  append(web.AllowedHosts(listeners[0].Addr(), []string{"localhost"}), strings.TrimPrefix(at, "http://")),
 	})
 	link := func() string { return home.Link(at, linkTimeout) }
 	asks.idle = func() { a.say("  %s", link()) }

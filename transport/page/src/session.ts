@@ -2,10 +2,11 @@
 
 import { signal } from "@preact/signals";
 import { keep, kept, make, short, signed, told } from "./phone";
-import { Conn, ended, Fault } from "./rpc";
+import { Conn, ended, Fault, result } from "./rpc";
 import { Site, sites } from "./site";
 
-interface Session { token?: string; you: string; name?: string; sites: { name: string; url: string; owner?: boolean; you?: string }[]; passkeys?: string }
+interface Session { token?: string; you: string; name?: string; passkeys?: string; claims?: boolean;
+	sites: { name: string; url: string; owner?: boolean; you?: string }[] }
 
 type State = "wait" | "in" | "out" | "expired" | "unreachable" | "compare" | "old" | "unclaimed";
 
@@ -19,6 +20,8 @@ export const print = signal("");
 export const near = location.protocol === "https:";
 /** Where the methods of passkeys answer: on the page of agentsite open. */
 export const passkeys = signal<Conn | undefined>(undefined);
+/** Whether this page can make its person the owner of a site. */
+export const claims = signal(false);
 
 let token = "";
 
@@ -44,6 +47,7 @@ export async function signIn(): Promise<void> {
 			const s = await r.json() as Session;
 			take(s.token);
 			you.value = s.you;
+			claims.value = s.claims === true;
 			passkeys.value = s.passkeys ? new Conn(s.passkeys, () => token) : undefined;
 			sites.value = s.sites.map(x => new Site(x.name, new Conn(x.url, () => token), x.owner === true, x.you ?? s.you));
 			state.value = "in";
@@ -121,4 +125,22 @@ export async function signOut(w: Window): Promise<void> {
 	if (!w.own) return;
 	state.value = "out";
 	forget();
+}
+
+/** A site on the network that nobody owns, as it calls itself. */
+export interface Board { name: string; did: string }
+
+/** The sites on the network that nobody owns. */
+export const unowned = async (signal?: AbortSignal): Promise<Board[]> =>
+	claims.value ? (await home<{ boards: Board[] }>("/page/near", { signal })).boards : [];
+
+/** Makes the person the owner of a site, by the words that it shows; returns its name. */
+export const claim = async (did: string, words: string, signal: AbortSignal): Promise<string> =>
+	(await home<{ name: string }>("/page/claim", { method: "POST", body: JSON.stringify({ did, words }), signal })).name;
+
+/** Asks the program that serves the page. */
+async function home<T>(path: string, o: RequestInit): Promise<T> {
+	const r = await fetch(path, { ...o, credentials: "omit", cache: "no-store",
+		headers: { "Content-Type": "application/json", Authorization: "Bearer " + token } });
+	return result(await r.json());
 }

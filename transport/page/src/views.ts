@@ -9,7 +9,7 @@ import { house } from "./views/house";
 import { journal } from "./views/journal";
 import { point } from "./views/point";
 import { rules } from "./views/rules";
-import { add, edit } from "./views/setup";
+import { add, claim, edit } from "./views/setup";
 import { site } from "./views/site";
 import { talk } from "./views/talk";
 import { tasks } from "./views/tasks";
@@ -40,5 +40,5 @@ export const views: View[] = [
 	house,
 	site,
 	point,
-	waiting, talk, rules, tasks, journal, access, board, why, add, edit,
+	waiting, talk, rules, tasks, journal, access, board, why, add, edit, claim,
 ];

@@ -32,6 +32,7 @@ export const de: Record<keyof typeof en, string> = {
 	"outStop": "Der Stopp braucht ein angemeldetes Fenster oder den Befehl agentsite stop.", "outUsed": "Dieser Link wurde schon benutzt oder ist zu alt",
 	"unreachable": "Das Programm antwortet nicht", "unreachableMore": "Dieses Fenster bekommt keine Antwort von dort, wo es herkam. Läuft das Programm noch?", "again": "Nochmal versuchen",
 	"broken": "Dieser Teil der Seite ist gescheitert", "brokenMore": "Die Anlage ist nicht betroffen, der Stopp auch nicht.", "showAgain": "Nochmal zeigen",
+	"near": "In deinem Netz", "unowned": "Noch niemandes", "claim": "Anlage in Besitz nehmen",
 	"noSites": "Noch keine Anlage", "noSitesMore": "Dieses Fenster kennt keine Anlage.",
 	"safe": "Sicher", "awayFromSafe": "Nicht in sicherer Stellung", "moving": "Unterwegs", "notMeasured": "Noch nicht gemessen", "notAsSet": "Nicht wie gestellt",
 	"resting": "Pause", "notPossible": "Geht jetzt nicht", "unknown": "Unbekannt", "forAge": "seit {age}", "setAndMeasured": "gestellt und gemessen", "notFollowing": "Es folgt nicht. Prüfe Sicherung und Leitungen. Die Anlage versucht es weiter.", "setTo": "Gestellt", "measured": "Gemessen",

@@ -30,6 +30,7 @@ export const en = {
 	"outStop": "The stop needs a signed-in window, or the command agentsite stop.", "outUsed": "This link was used, or is too old",
 	"unreachable": "The program does not answer", "unreachableMore": "This window gets no answer from where it came from. Is the program still running?", "again": "Try again",
 	"broken": "This part of the page failed", "brokenMore": "The site is not affected, and neither is the stop.", "showAgain": "Show it again",
+	"near": "On your network", "unowned": "Nobody’s yet", "claim": "Claim a site",
 	"noSites": "No site yet", "noSitesMore": "This window knows no site.",
 	"safe": "Safe", "awayFromSafe": "Away from safe", "moving": "On its way", "notMeasured": "Not measured yet", "notAsSet": "Not as set",
 	"resting": "Resting", "notPossible": "Not possible now", "unknown": "Unknown", "forAge": "for {age}", "setAndMeasured": "set and measured", "notFollowing": "It does not follow. Check its fuse and its wires. The site keeps trying.", "setTo": "Set", "measured": "Measured",

@@ -9,6 +9,7 @@ import { href } from "../route";
 import { now, sites, type Approval, type Point, type Site } from "../site";
 import { Age, Button, Icon, Loading, Name, named, Quality, Section, State, worded } from "../ui";
 import { age, clock, t, T } from "../words";
+import { Near } from "./near";
 import { Who } from "./parts";
 
 export const house: View = { name: "house", icon: "house", title: () => t("house"), nav: () => t("house"), Show };
@@ -35,7 +36,8 @@ function Show() {
 						<State tone="bad" icon="bad">{t("faulty")}</State></li>)}</ul>}
 			</Section>}
 		</div>
-		<Section title={t("sites")} n={all.length}><ul class="list">{all.map(s => <SiteRow key={s.name} s={s} />)}</ul></Section>
+		<div class="stack"><Section title={t("sites")} n={all.length}><ul class="list">{all.map(s => <SiteRow key={s.name} s={s} />)}</ul></Section>
+			<Near /></div>
 	</div>;
 }
 

@@ -10,17 +10,18 @@ import type { Query, View } from "../views";
 import { t } from "../words";
 import { Failed, ForOwner, siteIn } from "./parts";
 
-type Part = "Add" | "Edit" | "Journal" | "Machine";
+type Part = "Add" | "Edit" | "Claim" | "Journal" | "Machine";
+interface Props { site: Site; q: Query }
 
 /** A part of the file that is loaded when something in it is opened. */
-export function Loaded({ part, ...its }: { part: Part; site: Site; q: Query }) {
-	const [shown, set] = useState<{ Show?: ComponentType<{ site: Site; q: Query }>; fault?: Fault }>({});
+export function Loaded({ part, site, q }: { part: Part; site?: Site; q: Query }) {
+	const [shown, set] = useState<{ Show?: ComponentType<Props>; fault?: Fault }>({});
 	useEffect(() => {
-		import("./setting").then(m => set({ Show: m[part] }), () => set({ fault: new Fault("offline", "") }));
+		import("./setting").then(m => set({ Show: m[part] as ComponentType<Props> }), () => set({ fault: new Fault("offline", "") }));
 	}, []);
-	return shown.Show ? createElement(shown.Show, its)
+	return shown.Show ? createElement(shown.Show, { site: site!, q }) // a claim has none
 		: shown.fault ? createElement(Failed, { of: shown.fault, again: () => location.reload() })
-			: createElement(Loading, { name: its.site.name });
+			: createElement(Loading, { name: site?.name ?? "" });
 }
 
 const view = (name: string, part: Part, title: () => string): View => ({
@@ -34,3 +35,7 @@ const view = (name: string, part: Part, title: () => string): View => ({
 
 export const add = view("add", "Add", () => t("setup.add"));
 export const edit = view("edit", "Edit", () => t("setup.edit"));
+export const claim: View = {
+	name: "claim", icon: "key", title: () => t("claim"), back: () => "#house",
+	Show: ({ q }: { q: Query }) => createElement(Loaded, { part: "Claim", q }),
+};

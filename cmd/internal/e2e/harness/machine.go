@@ -31,6 +31,7 @@ var (
 type Machine struct {
 	Site    // the site, once it is started
 	Control string
+	LAN     string // the address of what the board has at port 8474, such as a site's HTTPS
 	Console *LogBuffer
 	lines   string // the folder of the simulated lines, once it was asked for
 }
@@ -44,16 +45,16 @@ const sameAddresses = "nokaslr kpti=off norandmaps"
 // or "", words are the kernel's parameters, and args QEMU's; the network card is net0.
 func Boot(t testing.TB, most time.Duration, modules, words string, args ...string) *Machine {
 	t.Helper()
-	port, control := FreePort(t), FreePort(t)
+	port, control, lan := FreePort(t), FreePort(t), FreePort(t)
 	dir := TempDir(t)
 	initrd := filepath.Join(dir, "initrd")
 	if err := os.WriteFile(initrd, initramfs(t, modules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	network := fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[1]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s", port, control)
+	network := fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[1]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:8474", port, control, lan)
 	cmd := exec.Command("timeout", append([]string{"900", "qemu-system-aarch64", "-display", "none", "-monitor", "none", "-serial", "stdio",
 		"-no-reboot", "-netdev", network, "-initrd", initrd, "-append", words + " " + sameAddresses + " quiet panic=-1 port=" + port + " control=" + control}, args...)...)
-	m := &Machine{Site: Site{URL: "http://127.0.0.1:" + port, Folder: dir}, Control: "http://127.0.0.1:" + control, Console: &LogBuffer{}}
+	m := &Machine{Site: Site{URL: "http://127.0.0.1:" + port, Folder: dir}, Control: "http://127.0.0.1:" + control, LAN: "127.0.0.1:" + lan, Console: &LogBuffer{}}
 	cmd.Stdout, cmd.Stderr = m.Console, m.Console
 	begun, ended := time.Now(), StartEmulator(t, cmd)
 	t.Cleanup(func() {

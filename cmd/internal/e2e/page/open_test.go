@@ -47,6 +47,12 @@ func atTerminal(t *testing.T, p harness.Person, args ...string) *opened {
 	t.Helper()
 	cmd := exec.Command(harness.Need(t, "the program", harness.Program), args...)
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+p.Folder)
+	return started(t, cmd)
+}
+
+// started starts agentsite open, and waits for its link.
+func started(t *testing.T, cmd *exec.Cmd) *opened {
+	t.Helper()
 	o := &opened{t: t, cmd: cmd, screen: &harness.LogBuffer{}}
 	cmd.Stdout, cmd.Stderr = o.screen, o.screen
 	in, err := cmd.StdinPipe()

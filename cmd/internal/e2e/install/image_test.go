@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -55,6 +56,13 @@ devices:
 	if out := ann.MustCLI(t, "read", "--site", "shed"); !strings.Contains(out, "board/uptime") || !strings.Contains(out, "lamp/relay") {
 		t.Errorf("it is not what the card's agentsite.yaml says:\n%s", out)
 	}
+	// What its owner adds over the network is there after all updates, until the file on the card changes.
+	next := filepath.Join(f.dir, "next.yaml")
+	text := ann.MustCLI(t, "config", "--site", "shed") + "  valve: { driver: sim, model: relay }\n"
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ann.MustCLI(t, "config", "replace", next, "--site", "shed")
 	// The board is idle until then.
 	second, third := f.update(t, 2, harness.ARM64Program), f.update(t, 3, "/bin/false")
 	p.waitForConsole(t, "is confirmed")
@@ -103,6 +111,7 @@ devices:
 		return err == nil && strings.Contains(out, "board/uptime")
 	})
 	t.Logf("%.1f s to a reading", p.seconds())
+	ann.MustCLI(t, "read", "--site", "shed", "valve/relay")
 }
 
 // guest returns the program that the test adds to the image.

@@ -166,12 +166,16 @@ func TestPasskey(t *testing.T) {
 	if sent := f.sent("owner/approve"); len(sent) > 0 {
 		t.Fatalf("sent before an answer: %q", sent)
 	}
+	k.browser.Count = 1
 	answer := confirmParams{p.Challenge, k.browser.Get(p.Challenge)}
 	if code := k.ask("confirm", answer, nil); code != 0 {
 		t.Error(code)
 	}
 	if code := <-p.code; code != 0 {
 		t.Error(code)
+	}
+	if all, err := k.keys.List(); err != nil || len(all) != 1 || all[0].Count != k.browser.Count {
+		t.Errorf("kept: %+v %v", all, err)
 	}
 	if by, ok := errors.AsType[Confirmed](<-k.ended); !ok || by.Passkey != "Chrome" {
 		t.Errorf("the terminal was told %+v", by)
@@ -192,6 +196,25 @@ func TestPasskey(t *testing.T) {
 		t.Errorf("after a no: %d", code)
 	}
 	k.running.Wait()
+}
+
+// TestPasskeyChallenge: a challenge is of exactly one act, also where all else is the same.
+func TestPasskeyChallenge(t *testing.T) {
+	act := Act{Key: "did:key:z", Site: "shed", Method: "owner/reset", Params: []byte("{}")}
+	all := map[string]bool{}
+	for _, change := range []func(*Act){
+		func(*Act) {}, func(a *Act) { a.Key = "did:key:y" }, func(a *Act) { a.Site = "roof" },
+		func(a *Act) { a.Method = "owner/reload" }, func(a *Act) { a.Params = []byte("{ }") },
+	} {
+		changed := act
+		change(&changed)
+		all[string((&ask{nonce: "N", act: &changed}).challenge())] = true
+	}
+	all[string((&ask{nonce: "M", act: &act}).challenge())] = true
+	all[string((&ask{nonce: "N"}).challenge())] = true
+	if len(all) != 7 {
+		t.Errorf("7 acts have %d challenges", len(all))
+	}
 }
 
 // TestPasskeyRefused: what was signed for another act, site, session or page confirms nothing, nor does another

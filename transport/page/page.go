@@ -24,8 +24,9 @@ type Page struct {
 	who   principal.Principal
 	sites func() []Site
 
-	Claims   bool   // it finds and claims sites: it has the routes of a home page for that
-	passkeys string // the path of OfferPasskeys
+	// Home is the path of the methods of a home page, which knows many sites; "" on the page of one site. It is
+	// set before Routes.
+	Home string
 
 	sessions sessions
 	phones   *phones // nil without AddPhones
@@ -59,9 +60,6 @@ func (p *Page) Bind(route web.Route) web.Route {
 	return route
 }
 
-// OfferPasskeys tells sessions where the methods of passkeys answer. It is called before Routes.
-func (p *Page) OfferPasskeys(path string) { p.passkeys = path }
-
 const sessionPath = "/page/session"
 
 // Routes returns the document, its files and the sessions. What is public tells nothing of any site.
@@ -79,9 +77,8 @@ type told struct {
 	Token    string   `json:"token,omitzero"` // only when it begins
 	You      string   `json:"you"`
 	Sites    []Site   `json:"sites"`
-	Claims   bool     `json:"claims,omitzero"`
 	Sessions []listed `json:"sessions,omitzero"`
-	Passkeys string   `json:"passkeys,omitzero"` // the path of their methods
+	Home     string   `json:"home,omitzero"`
 }
 
 // begin takes the key of a link and begins a session.
@@ -113,7 +110,7 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, c web.Caller) {
 
 // tell answers a caller. Others see the sessions only from a session.
 func (p *Page) tell(w http.ResponseWriter, who principal.Principal, token string, own *session) {
-	t := told{Token: token, You: who.ID, Sites: p.sites(), Claims: p.Claims, Passkeys: p.passkeys}
+	t := told{Token: token, You: who.ID, Sites: p.sites(), Home: p.Home}
 	if own != nil {
 		t.Sessions = p.sessions.list(own)
 	}

@@ -2,10 +2,9 @@ package homepage
 
 import (
 	"context"
-	"net/http"
 
 	"agentsite/device"
-	"agentsite/transport/web"
+	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
 )
@@ -26,62 +25,40 @@ type Boards interface {
 	Claim(ctx context.Context, address string) (name string, err error)
 }
 
-// claimAct names a claim to the person who confirms it.
-const claimAct = "claim"
+const claimMethod = "board/claim"
 
-func (h *Home) near(w http.ResponseWriter, r *http.Request, _ web.Caller) {
-	all, err := h.options.Boards.Near(r.Context())
-	answer(w, struct {
-		Boards []Board `json:"boards"`
-	}{all}, err)
+// boardMethods are the methods of sites that nobody owns, for the page.
+func (h *Home) boardMethods() map[string]rpc.Method {
+	return map[string]rpc.Method{"board/list": method(h.listBoards), claimMethod: method(h.claim)}
 }
 
-// claim claims a site, once the person allowed it.
-func (h *Home) claim(w http.ResponseWriter, r *http.Request, c web.Caller) {
-	body, done := c.ReadBody(w, r)
-	if body == nil {
-		return
-	}
-	defer done()
-	var asked struct {
-		DID   string `json:"did"`
-		Words string `json:"words"`
-	}
-	if r.Header.Get("Content-Type") != "application/json" || json.Unmarshal(body.Bytes(), &asked) != nil {
-		web.RefuseRPC(w, http.StatusBadRequest, `a claim is {"did": "…", "words": "…"} as application/json`)
-		return
-	}
-	var claimed struct {
-		Name string `json:"name"`
-	}
-	address, key, err := h.options.Boards.Address(asked.DID, asked.Words)
-	if err != nil {
-		err = device.Faultf(device.Invalid, "%w", err)
-	}
-	if err == nil {
-		params, _ := json.Marshal(map[string]string{"address": address})
-		err = h.options.Confirm(r.Context(), Act{
-			Site: key, Method: claimAct, Description: "Become the owner of the site with this address.", Params: params,
-		})
-	}
-	if err == nil {
-		claimed.Name, err = h.options.Boards.Claim(r.Context(), address)
-	}
-	answer(w, claimed, err)
+func (h *Home) listBoards(ctx context.Context, _ *rpc.Call, _ none) (any, error) {
+	all, err := h.options.Boards.Near(ctx)
+	return map[string]any{"boards": all}, err
 }
 
-// answer answers the page as a call is answered: with a result or an error.
-func answer(w http.ResponseWriter, result any, err error) {
-	says := map[string]any{"result": result}
+// claimParams are a site that Near found, "" for any, and what a person copied from it.
+type claimParams struct {
+	DID   string `json:"did"`
+	Words string `json:"words"`
+}
+
+// claim claims a site, once the person confirmed it.
+func (h *Home) claim(ctx context.Context, c *rpc.Call, p claimParams) (any, error) {
+	address, key, err := h.options.Boards.Address(p.DID, p.Words)
 	if err != nil {
-		says = map[string]any{"error": refusal(err)}
+		return nil, device.Faultf(device.Invalid, "%w", err)
 	}
-	text, err := json.Marshal(says)
+	params, err := json.Marshal(map[string]string{"address": address})
 	if err != nil {
-		web.RefuseRPC(w, http.StatusInternalServerError, "the answer has no form in JSON")
-		return
+		return nil, err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Write(append(text, '\n'))
+	err = h.confirm(ctx, c, Act{
+		Site: key, Key: key, Method: claimMethod, Description: "Become the owner of the site with this address.", Params: params,
+	})
+	if err != nil {
+		return nil, err
+	}
+	name, err := h.options.Boards.Claim(ctx, address)
+	return map[string]any{"name": name}, err
 }

@@ -27,15 +27,12 @@ func (b *boards) Claim(_ context.Context, address string) (string, error) {
 
 // TestClaim: a site is claimed once the person allowed it, who sees its key and address.
 func TestClaim(t *testing.T) {
-	b := &boards{}
 	h := newHome(t)
-	if says := h.post(t.Context(), "/page/claim", `{"words":"right"}`, nil); strings.Contains(says, "result") {
-		t.Errorf("a page without boards claims: %s", says)
-	}
-	h = newHomeWith(t, nil, b)
+	b := &h.boards
 	claim := func(words string) string {
 		t.Helper()
-		return h.post(t.Context(), "/page/claim", `{"did":"did:key:z","words":"`+words+`"}`, nil)
+		return h.post(t.Context(), homePath, `{"jsonrpc":"2.0","id":1,"method":"board/claim","params":{"did":"did:key:z","words":"`+
+			words+`"}}`, nil)
 	}
 	if says := claim("wrong"); !strings.Contains(says, `"error"`) || len(h.acts) != 0 {
 		t.Errorf("%s, asked %v", says, h.acts)

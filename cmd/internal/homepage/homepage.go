@@ -5,17 +5,22 @@ package homepage
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 
 	"agentsite/agents/principal"
 	"agentsite/cmd/internal/peer"
+	"agentsite/device"
 	"agentsite/node/identity"
 	"agentsite/transport/page"
 	"agentsite/transport/rpc"
 	"agentsite/transport/web"
+
+	"github.com/go-json-experiment/json"
 )
 
 // Options are what a home page is made of.
@@ -24,11 +29,14 @@ type Options struct {
 	List    func() []peer.OwnSite            // the sites that there are now
 	Confirm func(context.Context, Act) error // asks the person at the terminal; any error refuses
 	Hosts   []string                         // the values of the Host header
-	Boards  Boards                           // nil where the page claims no sites
 
 	Origin   string         // of the page
-	Passkeys *peer.Passkeys // the user's; nil where none can be used
+	Passkeys *peer.Passkeys // the user's
+	Boards   Boards
 }
+
+// homePath is the path of the page's own methods.
+const homePath = "/home"
 
 // Home is the page of a user's sites.
 type Home struct {
@@ -36,7 +44,7 @@ type Home struct {
 	Handler http.Handler
 
 	options Options
-	host    string // of the origin, without the port
+	host    string // whose passkeys are used
 	asks    asks
 
 	mu    sync.Mutex
@@ -51,22 +59,18 @@ func New(o Options) *Home {
 	if at, err := url.Parse(o.Origin); err == nil {
 		h.host = at.Hostname()
 	}
-	h.Claims = o.Boards != nil
-	calls := web.Route{Pattern: "/at/{site}/mcp", Admission: web.Principals, Serve: h.serve}
-	routes := append(h.Routes(), h.Bind(calls))
-	if h.Claims {
-		routes = append(routes, h.Bind(web.Route{Pattern: "GET /page/near", Admission: web.Principals, Serve: h.near}),
-			h.Bind(web.Route{Pattern: "POST /page/claim", Admission: web.Principals, Serve: h.claim}))
+	if strings.HasSuffix(h.host, "."+web.PageHost) { // each start has another name below it
+		h.host = web.PageHost
 	}
-	if o.Passkeys != nil {
-		messages := web.MCP(rpc.NewDispatcher(h.passkeyMethods()), olderRevision).Serve
-		h.OfferPasskeys(passkeysPath)
-		routes = append(routes, h.Bind(web.Route{
-			Pattern: passkeysPath, Admission: web.Principals, Serve: func(w http.ResponseWriter, r *http.Request, c web.Caller) {
-				messages(w, withSession(r), c)
-			}}))
-	}
-	h.Handler = web.Handler(web.Options{Hosts: o.Hosts, Callers: h.Callers(page.Nobody{}), Routes: routes})
+	h.Home = homePath
+	methods := h.passkeyMethods()
+	maps.Copy(methods, h.boardMethods())
+	own := web.MCP(rpc.NewDispatcher(methods), olderRevision).Serve
+	h.Handler = web.Handler(web.Options{Hosts: o.Hosts, Callers: h.Callers(page.Nobody{}), Routes: append(h.Routes(),
+		h.Bind(web.Route{Pattern: "/at/{site}/mcp", Admission: web.Principals, Serve: h.serve}),
+		h.Bind(web.Route{Pattern: homePath, Admission: web.Principals,
+			Serve: func(w http.ResponseWriter, r *http.Request, c web.Caller) { own(w, withSession(r), c) }}),
+	)})
 	return h
 }
 
@@ -107,6 +111,28 @@ func (h *Home) serve(w http.ResponseWriter, r *http.Request, c web.Caller) {
 		return
 	}
 	s.messages(w, withSession(r), c)
+}
+
+// method makes a method of a function of decoded parameters.
+func method[P any](do func(context.Context, *rpc.Call, P) (any, error)) rpc.Method {
+	return func(ctx context.Context, c *rpc.Call) (any, error) {
+		var p P
+		text, err := c.Params.JSONText()
+		if err == nil {
+			err = json.Unmarshal(text, &p, json.RejectUnknownMembers(true))
+		}
+		if err != nil {
+			return nil, rpc.Errorf(rpc.CodeInvalidParams, "params: %v", err)
+		}
+		result, err := do(ctx, c, p)
+		if err != nil && device.AsFault(err).Kind == device.Internal {
+			err = device.Faultf(device.Unavailable, "%w", err) // of a file, or a board
+		}
+		if err != nil {
+			return nil, refusal(err)
+		}
+		return result, nil
+	}
 }
 
 // olderRevision refuses messages of MCP revisions with a handshake.

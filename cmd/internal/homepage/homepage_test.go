@@ -16,6 +16,7 @@ import (
 	"agentsite/device"
 	"agentsite/node/acts"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/mcp"
 	"agentsite/transport/rpc"
 
@@ -73,19 +74,19 @@ func (f *far) last() (method, params string) {
 // home is a home page that somebody looks at.
 type home struct {
 	*Home
-	t     *testing.T
+	t    *testing.T
+	keys peer.Passkeys
+	boards
 	token string
 	acts  []Act
 	says  error // the person at the terminal
 	wait  func(context.Context) error
 }
 
-func newHome(t *testing.T, sites ...peer.OwnSite) *home { return newHomeWith(t, nil, nil, sites...) }
-
-func newHomeWith(t *testing.T, keys *peer.Passkeys, b Boards, sites ...peer.OwnSite) *home {
-	h := &home{t: t}
+func newHome(t *testing.T, sites ...peer.OwnSite) *home {
+	h := &home{t: t, keys: peer.Person{Folder: state.Folder(t.TempDir())}.Passkeys()}
 	h.Home = New(Options{
-		Origin: "http://" + host, Passkeys: keys, Boards: b,
+		Origin: "http://" + host, Passkeys: &h.keys, Boards: &h.boards,
 		User: identity.New().ID(), Hosts: []string{host}, List: func() []peer.OwnSite { return sites },
 		Confirm: func(ctx context.Context, a Act) error {
 			if h.wait != nil {

@@ -21,7 +21,6 @@ import (
 )
 
 const (
-	passkeysPath = "/passkeys"
 	addMethod    = "passkey/add"
 	removeMethod = "passkey/remove"
 
@@ -149,9 +148,6 @@ func (h *Home) confirm(ctx context.Context, c *rpc.Call, act Act) error {
 // offer tells the caller of an act by which passkeys it may be confirmed, before the answer to the call. It
 // returns nil where there are none, and where the caller takes no stream.
 func (h *Home) offer(ctx context.Context, c *rpc.Call, act *Act) (*ask, func()) {
-	if h.options.Passkeys == nil {
-		return nil, nil
-	}
 	all, err := h.options.Passkeys.List()
 	if err != nil || len(all) == 0 {
 		return nil, nil
@@ -202,28 +198,6 @@ func (h *Home) passkeyMethods() map[string]rpc.Method {
 	return map[string]rpc.Method{
 		"passkey/list": method(h.listPasskeys), "passkey/new": method(h.newPasskey), addMethod: method(h.addPasskey),
 		"passkey/confirm": method(h.confirmBy), removeMethod: method(h.removePasskey),
-	}
-}
-
-// method makes a method of a function of decoded parameters.
-func method[P any](do func(context.Context, *rpc.Call, P) (any, error)) rpc.Method {
-	return func(ctx context.Context, c *rpc.Call) (any, error) {
-		var p P
-		text, err := c.Params.JSONText()
-		if err == nil {
-			err = json.Unmarshal(text, &p, json.RejectUnknownMembers(true))
-		}
-		if err != nil {
-			return nil, rpc.Errorf(rpc.CodeInvalidParams, "params: %v", err)
-		}
-		result, err := do(ctx, c, p)
-		if err != nil && device.AsFault(err).Kind == device.Internal {
-			err = device.Faultf(device.Unavailable, "%w", err) // a file
-		}
-		if err != nil {
-			return nil, refusal(err)
-		}
-		return result, nil
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"agentsite/cmd/internal/peer"
 	"agentsite/device"
-	"agentsite/node/state"
 	"agentsite/transport/passkey/passkeytest"
 
 	"github.com/go-json-experiment/json"
@@ -22,7 +21,6 @@ import (
 // keyed is a home page with a passkey, whose person at the terminal answers by says: nil is Enter.
 type keyed struct {
 	*home
-	keys    peer.Passkeys
 	browser *passkeytest.Browser
 	says    chan error
 	ended   chan error // why questions at the terminal ended without an answer
@@ -34,9 +32,8 @@ func newKeyed(t *testing.T, sites ...peer.OwnSite) *keyed {
 	t.Helper()
 	k := &keyed{
 		browser: passkeytest.New("agentsite.localhost", "http://"+host, -7), says: make(chan error, 1),
-		ended: make(chan error, 16), keys: peer.Person{Folder: state.Folder(t.TempDir())}.Passkeys(),
+		ended: make(chan error, 16), home: newHome(t, sites...),
 	}
-	k.home = newHomeWith(t, &k.keys, nil, sites...)
 	k.wait = func(ctx context.Context) error {
 		select {
 		case err := <-k.says:
@@ -67,7 +64,7 @@ func (k *keyed) ask(method string, params, result any) int {
 		} `json:"error"`
 	}
 	answer.Result = result
-	said := k.post(k.t.Context(), passkeysPath, `{"jsonrpc":"2.0","id":1,"method":"passkey/`+method+`","params":`+string(text)+`}`, nil)
+	said := k.post(k.t.Context(), homePath, `{"jsonrpc":"2.0","id":1,"method":"passkey/`+method+`","params":`+string(text)+`}`, nil)
 	if err := json.Unmarshal([]byte(said), &answer); err != nil {
 		k.t.Errorf("%s: %v\n%s", method, err, said)
 	}
@@ -375,7 +372,7 @@ func TestAddPasskey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := k.begin(t.Context(), passkeysPath, removeMethod, string(id))
+	p := k.begin(t.Context(), homePath, removeMethod, string(id))
 	if len(known()) != 2 {
 		t.Error("it is removed without an answer")
 	}
@@ -396,9 +393,8 @@ func TestAddPasskey(t *testing.T) {
 
 // TestNoPasskey: without a passkey, and for a caller that takes no stream, the terminal alone is asked.
 func TestNoPasskey(t *testing.T) {
-	keys := peer.Person{Folder: state.Folder(t.TempDir())}.Passkeys()
 	f := new(far)
-	h := newHomeWith(t, &keys, nil, own("shed", f))
+	h := newHome(t, own("shed", f))
 	if code := h.call("shed", "owner/reset", "{}"); code != 0 || len(h.acts) != 1 || h.acts[0].Key != "" {
 		t.Errorf("%d, %+v", code, h.acts)
 	}

@@ -1,7 +1,7 @@
 // Passkeys of this browser: made, and asked to confirm an owner's act.
 
 import { Fault, type Conn } from "./rpc";
-import { passkeys } from "./session";
+import { home } from "./session";
 import { t } from "./words";
 
 /** By what an act may be confirmed, and exactly what that is; bytes are in base64. call is in the site's words. */
@@ -23,7 +23,7 @@ export async function confirm(o: Offer, signal: AbortSignal): Promise<void> {
 	} }).catch(() => signal.aborted ? null : none()) as PublicKeyCredential | null;
 	if (!got) return; // it was confirmed in the terminal
 	const r = got.response as AuthenticatorAssertionResponse;
-	await passkeys.value!.call("passkey/confirm", { challenge: o.challenge, id: text(got.rawId),
+	await home.value!.call("passkey/confirm", { challenge: o.challenge, id: text(got.rawId),
 		client_data: text(r.clientDataJSON), authenticator_data: text(r.authenticatorData),
 		signature: text(r.signature) });
 }

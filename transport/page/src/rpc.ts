@@ -110,8 +110,7 @@ function unanswered(e: unknown): Fault {
 	return e instanceof Fault ? e : new Fault("offline", "");
 }
 
-/** The result of an answer; its error is thrown. */
-export function result(m: any): any {
+function result(m: any): any {
 	if (!m.error) return m.result;
 	const kind = kinds[m.error.code] ?? "internal";
 	const says = String(m.error.message ?? "");

@@ -2,10 +2,10 @@
 
 import { signal } from "@preact/signals";
 import { keep, kept, make, short, signed, told } from "./phone";
-import { Conn, ended, Fault, result } from "./rpc";
+import { Conn, ended, Fault } from "./rpc";
 import { Site, sites } from "./site";
 
-interface Session { token?: string; you: string; name?: string; passkeys?: string; claims?: boolean;
+interface Session { token?: string; you: string; name?: string; home?: string;
 	sites: { name: string; url: string; owner?: boolean; you?: string }[] }
 
 type State = "wait" | "in" | "out" | "expired" | "unreachable" | "compare" | "old" | "unclaimed";
@@ -18,10 +18,8 @@ export const you = signal("");
 export const print = signal("");
 /** Whether this is the page of a site on its network, where keys of browsers sign in. */
 export const near = location.protocol === "https:";
-/** Where the methods of passkeys answer: on the page of agentsite open. */
-export const passkeys = signal<Conn | undefined>(undefined);
-/** Whether this page can make its person the owner of a site. */
-export const claims = signal(false);
+/** The program that serves the page of many sites: it keeps passkeys, and finds and claims sites. */
+export const home = signal<Conn | undefined>(undefined);
 
 let token = "";
 
@@ -47,8 +45,7 @@ export async function signIn(): Promise<void> {
 			const s = await r.json() as Session;
 			take(s.token);
 			you.value = s.you;
-			claims.value = s.claims === true;
-			passkeys.value = s.passkeys ? new Conn(s.passkeys, () => token) : undefined;
+			home.value = s.home ? new Conn(s.home, () => token) : undefined;
 			sites.value = s.sites.map(x => new Site(x.name, new Conn(x.url, () => token), x.owner === true, x.you ?? s.you));
 			state.value = "in";
 			return;
@@ -125,22 +122,4 @@ export async function signOut(w: Window): Promise<void> {
 	if (!w.own) return;
 	state.value = "out";
 	forget();
-}
-
-/** A site on the network that nobody owns, as it calls itself. */
-export interface Board { name: string; did: string }
-
-/** The sites on the network that nobody owns. */
-export const unowned = async (signal?: AbortSignal): Promise<Board[]> =>
-	claims.value ? (await home<{ boards: Board[] }>("/page/near", { signal })).boards : [];
-
-/** Makes the person the owner of a site, by the words that it shows; returns its name. */
-export const claim = async (did: string, words: string, signal: AbortSignal): Promise<string> =>
-	(await home<{ name: string }>("/page/claim", { method: "POST", body: JSON.stringify({ did, words }), signal })).name;
-
-/** Asks the program that serves the page. */
-async function home<T>(path: string, o: RequestInit): Promise<T> {
-	const r = await fetch(path, { ...o, credentials: "omit", cache: "no-store",
-		headers: { "Content-Type": "application/json", Authorization: "Bearer " + token } });
-	return result(await r.json());
 }

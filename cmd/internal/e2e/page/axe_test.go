@@ -184,7 +184,7 @@ func TestAxe(t *testing.T) {
 	b.is(20*time.Second, `document.querySelector('[data-view=house] a[href*="loft"] [data-state=old]')`)
 	views := run[[]string](b, `[...document.querySelectorAll("nav [data-nav]")].map(a => a.dataset.nav)`)
 	views = append(views, "more", "claim?n=shed&k=did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK",
-		 "why?s=demo&p=greenhouse/heater", "journal?s=shed", "board?s=shed", "add?s=shed", "edit?s=shed")
+		"why?s=demo&p=greenhouse/heater", "journal?s=shed", "board?s=shed", "add?s=shed", "edit?s=shed")
 	for _, site := range []string{"demo", "shed", "cellar", "barn", "attic"} {
 		views = append(views, "site?s="+site)
 	}

@@ -109,7 +109,7 @@ func TestPasskey(t *testing.T) {
 	}
 	confirm := func(params string) int {
 		t.Helper()
-		return run[said](b, fmt.Sprintf(`(async () => call("/passkeys", "passkey/confirm", %s))()`, params)).Error.Code
+		return run[said](b, fmt.Sprintf(`(async () => call("/home", "passkey/confirm", %s))()`, params)).Error.Code
 	}
 	const on = `{name: "switch_output", arguments: {output: "pump/relay", on: true, for_seconds: 60}}`
 	// waits asks for a move that an owner has to confirm, and returns the handle of the approval.

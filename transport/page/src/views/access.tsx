@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { create } from "../passkey";
 import type { Conn } from "../rpc";
-import { passkeys, signOut, windows, you } from "../session";
+import { home, signOut, windows, you } from "../session";
 import type { Site } from "../site";
 import { Button, Icon, Loading, Note, Section } from "../ui";
 import type { Query, View } from "../views";
@@ -118,7 +118,7 @@ function OfSite({ site }: { site: Site }) {
 function Show({ q }: { q: Query }) {
 	const site = siteIn(q);
 	return <div class="stack live"><Which view="access" q={q} />{site && <ForOwner site={site}><OfSite key={site.name}
-		site={site} /></ForOwner>}{passkeys.value && <Passkeys conn={passkeys.value} />}<Windows /></div>;
+		site={site} /></ForOwner>}{home.value && <Passkeys conn={home.value} />}<Windows /></div>;
 }
 
 export const access: View = { name: "access", title: () => t("nav.access"), icon: "key", nav: () => t("nav.access"),

@@ -1,30 +1,22 @@
 // Claiming a site: the person copies what it shows, and confirms it where agentsite open runs.
 
 import { useState } from "preact/hooks";
-import { Fault } from "../rpc";
 import { href } from "../route";
-import { claim } from "../session";
-import { Button, Note } from "../ui";
+import { home } from "../session";
+import { Button } from "../ui";
 import type { Query } from "../views";
 import { t } from "../words";
 import { s } from "../words-setup";
-import { Failed } from "./parts";
+import { act, Acts, acts } from "./parts";
 
 export function Claim({ q }: { q: Query }) {
-	const did = q.get("k") ?? "", [words, setWords] = useState(""), [stop, setStop] = useState<AbortController>();
-	const [fault, setFault] = useState<Fault>();
+	const did = q.get("k") ?? "", [words, setWords] = useState("");
+	const page = { name: "", conn: home.value! }, waits = acts.value.some(a => a.about === "claim" && !a.fault);
 	const take = async () => {
-		const stop = new AbortController();
-		setStop(stop);
-		setFault(undefined);
-		try {
-			const name = await claim(did, words, stop.signal);
-			history.replaceState(null, "", href("site", { s: name }));
-			location.reload(); // the session then has the new site
-		} catch (e) {
-			if (!stop.signal.aborted) setFault(e instanceof Fault ? e : new Fault("offline", ""));
-			setStop(undefined);
-		}
+		const claimed = await act<{ name: string }>(page, "claim", "board/claim", { did, words }, s("claimDo"));
+		if (!claimed) return;
+		history.replaceState(null, "", href("site", { s: claimed.name }));
+		location.reload(); // the session then has the new site
 	};
 	return <div class="stack one"><div class="card stack3" data-view="claim">
 		{did && <h2><bdi>{q.get("n")}</bdi></h2>}
@@ -32,9 +24,8 @@ export function Claim({ q }: { q: Query }) {
 		<label class="field"><b>{s(did ? "claimSecret" : "claimLine")}</b><input name="words" value={words} autocomplete="off"
 			autocapitalize="off" spellcheck={false} onInput={e => setWords(e.currentTarget.value)} /></label>
 		{did && <p class="small soft">{s("claimSecretMore")} <code class="exact">{did}</code></p>}
-		{stop && <Note icon="key"><b>{t("confirmInTerminal")}</b> {s("claimRecovery")}
-			<div class="btns"><button type="button" class="btn" onClick={() => stop.abort()}>{t("cancel")}</button></div></Note>}
-		<Failed of={fault} />
-		<div class="btns"><Button class="pri" hook="claim" why={!words.trim() || !!stop} act={take}>{s("claimDo")}</Button></div>
+		<Acts site={page} about="claim" />
+		{waits && <p>{s("claimRecovery")}</p>}
+		<div class="btns"><Button class="pri" hook="claim" why={!words.trim() || waits} act={take}>{s("claimDo")}</Button></div>
 	</div></div>;
 }

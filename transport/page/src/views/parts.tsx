@@ -56,9 +56,9 @@ export interface Act { about: string; site: string; method: string; params: obje
 export const acts = signal<Act[]>([]);
 
 /** Does an owner's act, which takes until somebody confirms it in the terminal of agentsite open, or by a
- *  passkey. Returns whether it was done. Of long parameters a part is shown. */
-export async function act(site: Pick<Site, "name" | "conn">, about: string, method: string, params: object,
-	says: string, shown = params): Promise<boolean> {
+ *  passkey. Returns the answer, or nothing where it was not done. Of long parameters a part is shown. */
+export async function act<T = object>(site: Pick<Site, "name" | "conn">, about: string, method: string, params: object,
+	says: string, shown = params): Promise<T | undefined> {
 	const stop = new AbortController();
 	const one: Act = { about, site: site.name, method, params: shown, says, signal: stop.signal,
 		cancel: () => { stop.abort(); without(one); } };
@@ -66,16 +66,16 @@ export async function act(site: Pick<Site, "name" | "conn">, about: string, meth
 	acts.value.find(a => a.about === about && a.site === site.name)?.cancel();
 	acts.value = [...acts.value, one];
 	try {
-		await site.conn.call(method, params, { signal: stop.signal, timeout: 0, on: n => {
+		const answer = await site.conn.call<T>(method, params, { signal: stop.signal, timeout: 0, on: n => {
 			if (n.method === "notifications/agentsite/confirm") set({ offer: n.params });
 		} });
 		without(one);
 		stop.abort(); // a passkey that is still asked
 		toast(t("act.done", { what: says }));
-		return true;
+		return answer;
 	} catch (e) {
 		if (!stop.signal.aborted) set({ fault: asFault(e) });
-		return false;
+		return undefined;
 	}
 }
 

@@ -28,7 +28,8 @@ type Status struct {
 	Lacks   string // the unmet requirement
 	Fault   string // why the hardware did not follow
 	// Set is the value that was written last, and Measured the one that was read back since then; zero for
-	// none. Both have ages.
+	// none. Both have ages. Outside of the guard's process MeasuredAge is at most too long: a value that reads
+	// the same again is not told again, and the age that was told goes on.
 	Set, Measured       device.Value
 	SetAge, MeasuredAge time.Duration
 	// State orders what is reported of its leases: of two with the same upper half, which stands for a

@@ -207,7 +207,7 @@ func (s *Server) completed() Result { return Result{"complete", ResultMeta{Serve
 func cached(ms int) Cached { return Cached{ms, "private"} }
 
 func (s *Server) discover(_ context.Context, _ request, _ *listParams) (any, error) {
-	var own extensions
+	own := extensions{Unconfirmed: &struct{}{}}
 	if s.catalog.Tasks != nil {
 		own.Tasks = &struct{}{}
 	}

@@ -30,7 +30,7 @@ func TestTranscript(t *testing.T) {
 	b := newBench()
 	for _, c := range []struct{ say, want string }{
 		{message("server/discover", "", "{}"), result(done + "," + kept + `,"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],` +
-			`"capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{"listChanged":true},"completions":{}}`)},
+			`"capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{"listChanged":true},"completions":{},"extensions":{"agentsite/unconfirmed":{}}}`)},
 		{message("tools/call", `"name":"echo","arguments":{"text":"hé","n":1.5}`, "{}"),
 			result(done + `,"content":[{"type":"text","text":"{\"text\":\"hé\",\"n\":1.5}"}],"structuredContent":{"text":"hé","n":1.5}`)},
 		{message("tools/call", `"name":"echo","arguments":{"Text":"x"}`, "{}"),

@@ -58,6 +58,8 @@ type clientCapabilities struct {
 // extensions are those that we know, of a client or our own.
 type extensions struct {
 	Tasks *struct{} `json:"io.modelcontextprotocol/tasks,omitzero"`
+	// Unconfirmed says that a site heeds the key of that name in the _meta of a call.
+	Unconfirmed *struct{} `json:"agentsite/unconfirmed,omitzero"`
 }
 
 // Params are the parameters of every request.

@@ -34,7 +34,7 @@ func (s *site) change(ctx context.Context, params []byte) (*Change, error) {
 	if err != nil {
 		return nil, device.Faultf(device.Invalid, "params: %w", err)
 	}
-	now, err := read[acts.Configuration](ctx, s, string(acts.ConfigurationAct))
+	now, err := read[acts.Configuration](ctx, s, string(acts.ConfigurationAct), acts.None{}, true)
 	if err != nil {
 		return nil, err
 	}

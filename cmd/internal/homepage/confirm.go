@@ -1,6 +1,7 @@
 package homepage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -11,6 +12,7 @@ import (
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Act is what only an owner may do. Its texts are those of the page and of the site.
@@ -49,7 +51,7 @@ func (s *site) waiting(ctx context.Context, params []byte) (*acts.Request, error
 	}
 	all, err := read[struct {
 		Requests []acts.Request `json:"requests"`
-	}](ctx, s, string(acts.RequestsAct))
+	}](ctx, s, string(acts.RequestsAct), acts.None{}, true)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +63,27 @@ func (s *site) waiting(ctx context.Context, params []byte) (*acts.Request, error
 	return nil, device.Faultf(device.Expired, "no such call waits for an answer any more")
 }
 
-// read calls an operation of owners that has no parameters.
-func read[T any](ctx context.Context, s *site, method string) (v T, err error) {
-	r := rpc.Request{ID: s.id(), Method: method, Params: acts.None{}, Version: rpc.Revision}
-	answer, err := s.call(ctx, r, true)
+// heedsUnconfirmed fails for a site of an older version. It would take the user's key for an owner's approval,
+// though no person confirmed the call. The site may be another version each time.
+func (s *site) heedsUnconfirmed(ctx context.Context, meta jsontext.Value) error {
+	told, err := read[struct {
+		Capabilities struct {
+			Extensions struct {
+				Unconfirmed *struct{} `json:"agentsite/unconfirmed"`
+			} `json:"extensions"`
+		} `json:"capabilities"`
+	}](ctx, s, discoverMethod, rpc.RawJSON(append(append([]byte(`{"_meta":`), cmp.Or(string(meta), "{}")...), '}')), false)
+	if err == nil && told.Capabilities.Extensions.Unconfirmed == nil {
+		err = device.Faultf(device.Denied, "%s has an older version of agentsite, which would take this for an owner's "+
+			"approval: update it, or use agentsite set at the terminal", s.own.Name)
+	}
+	return err
+}
+
+// read calls a method that reads. slow is as in call.
+func read[T any](ctx context.Context, s *site, method string, params any, slow bool) (v T, err error) {
+	r := rpc.Request{ID: s.id(), Method: method, Params: params, Version: rpc.Revision, Repeatable: true}
+	answer, err := s.call(ctx, r, slow)
 	if err != nil {
 		return v, err
 	}

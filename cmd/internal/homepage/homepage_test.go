@@ -31,6 +31,7 @@ const host = "agentsite.localhost:8473"
 // far is a site somewhere. It answers a call by its method, and listens until its context ends.
 type far struct {
 	hangs bool
+	older bool   // it does not know who confirmed a call
 	text  string // of its configuration
 
 	mu   sync.Mutex
@@ -39,6 +40,12 @@ type far struct {
 }
 
 func (f *far) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
+	if r.Method == discoverMethod {
+		if f.older {
+			return rpc.RawJSON([]byte(`{"capabilities":{"extensions":{}}}`)), nil
+		}
+		return rpc.RawJSON([]byte(`{"capabilities":{"extensions":{"agentsite/unconfirmed":{}}}}`)), nil
+	}
 	f.mu.Lock()
 	f.got, f.note = append(f.got, r), note
 	hangs := f.hangs
@@ -209,6 +216,25 @@ func TestForward(t *testing.T) {
 	h.token = "x"
 	if text := h.post(t.Context(), "/at/shed/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, nil); !strings.Contains(text, `"error"`) {
 		t.Error(text)
+	}
+}
+
+// TestOlderSite: a site that would take a move of the page for its owner's approval gets none, but what returns
+// outputs to safe and what only reads, and nothing is refused where the user is no owner.
+func TestOlderSite(t *testing.T) {
+	f := &far{older: true}
+	h := newHome(t, own("shed", f), peer.OwnSite{Name: "other", Caller: f})
+	for tool, want := range map[string]int{
+		"set_level": 403, "switch_output": 403, "ask_agent": 403, "": 403, "another": 403,
+		"emergency_stop": 0, "release_output": 0, "read_points": 0, "site_status": 0,
+	} {
+		before := len(f.got)
+		if code := h.call("shed", callMethod, `{"name":"`+tool+`","_meta":{"x":1}}`); code != want || (len(f.got) > before) != (want == 0) {
+			t.Errorf("%s: %d, %d calls", tool, code, len(f.got)-before)
+		}
+		if code := h.call("other", callMethod, `{"name":"`+tool+`"}`); code != 0 {
+			t.Errorf("%s without the owner's key: %d", tool, code)
+		}
 	}
 }
 

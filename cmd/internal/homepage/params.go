@@ -20,6 +20,8 @@ type params struct {
 	URI    string `json:"uri"`
 	TaskID string `json:"taskId"`
 
+	Meta jsontext.Value `json:"_meta"`
+
 	text []byte // all of them, as JSON
 }
 

@@ -34,13 +34,14 @@ const (
 )
 
 const (
-	callMethod   = "tools/call"
-	listenMethod = "subscriptions/listen"
+	callMethod     = "tools/call"
+	listenMethod   = "subscriptions/listen"
+	discoverMethod = "server/discover"
 )
 
 // forwarded are the methods of MCP that reach a site.
 var forwarded = []string{
-	callMethod, listenMethod, "server/discover", "tools/list", "resources/list", "resources/templates/list",
+	callMethod, listenMethod, discoverMethod, "tools/list", "resources/list", "resources/templates/list",
 	"resources/read", "prompts/list", "prompts/get", "completion/complete", "tasks/get", "tasks/update", "tasks/cancel",
 }
 
@@ -85,6 +86,11 @@ func (s *site) forward(ctx context.Context, c *rpc.Call) (any, error) {
 	default:
 		if err := params.setUnconfirmed(); err != nil {
 			return nil, rpc.Errorf(rpc.CodeInvalidParams, "params: %v", err)
+		}
+		if s.own.Owner && c.Method == callMethod && !tools.Reads(params.Name) && !tools.ReturnsToSafe(params.Name) {
+			if err := s.heedsUnconfirmed(ctx, params.Meta); err != nil {
+				return nil, refusal(err)
+			}
 		}
 	}
 	r := rpc.Request{

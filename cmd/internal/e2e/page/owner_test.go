@@ -4,10 +4,13 @@ package page
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/node/acts"
 )
 
 // script calls an owner's method from a script in the page's origin, with the page's own token.
@@ -79,8 +82,12 @@ func TestScriptIsNoOwner(t *testing.T) {
 	if a := run[said](b, "answer"); a.Error.Code != 403 {
 		t.Errorf("after a no: %+v", a)
 	}
+	now, err := os.ReadFile(filepath.Join(site.Folder, "agentsite.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for n, act := range []string{"owner/reset", "owner/configure", "owner/token", "owner/remove-owner"} {
-		begin(act, `{name: "x"}`)
+		begin(act, fmt.Sprintf(`{name: "x", text: "", digest: %q}`, acts.Digest(now)))
 		o.asked(2 + n)
 		o.typed("n\n")
 		if a := run[said](b, "answer"); a.Error.Code != 403 {

@@ -53,7 +53,8 @@ func TestConsolePage(t *testing.T) {
 		for _, row := range rows {
 			row, beside, _ := strings.Cut(row, "\x1b[")
 			if column, squares, ok := strings.Cut(beside, "G"); ok {
-				if n, err := strconv.Atoi(column); err != nil || utf8.RuneCountInString(row) >= n || n-1+utf8.RuneCountInString(squares) != tt.columns {
+				n, err := strconv.Atoi(column)
+				if err != nil || utf8.RuneCountInString(row) >= n || n-1+utf8.RuneCountInString(squares) != tt.columns {
 					t.Errorf("%d×%d: %q, and %q", tt.columns, tt.rows, row, beside)
 				}
 			}
@@ -66,10 +67,12 @@ func TestConsolePage(t *testing.T) {
 	if page := s.page(80, 25); strings.Contains(page, claim) || !strings.Contains(page, "EMERGENCY STOP") {
 		t.Error(page)
 	}
-	s.claim, s.pages = "", pageAddresses([]string{"192.168.1.20:8474", "agentsite-k5qjb3xz.local:8474", "/ip4/192.0.2.1/tcp/1"})
+	s.claim = ""
+	s.pages = pageAddresses([]string{"192.168.1.20:8474", "agentsite-k5qjb3xz.local:8474", "/ip4/192.0.2.1/tcp/1"})
 	s.qr = qr.Draw(s.pages[0])
 	page := s.page(80, 25)
-	if strings.Contains(page, "owner") || len(s.pages) != 2 || !strings.Contains(page, "https://agentsite-k5qjb3xz.local:8474/ ") ||
+	if strings.Contains(page, "owner") || len(s.pages) != 2 ||
+		!strings.Contains(page, "https://agentsite-k5qjb3xz.local:8474/ ") ||
 		!strings.Contains(page, strings.Split(s.qr, "\n")[3]) || strings.Count(page, "\n") != 24 {
 		t.Error(page)
 	}

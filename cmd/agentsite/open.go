@@ -50,7 +50,8 @@ you copy it yourself.`,
 			return a.openPage(cmd.Context(), int(port), !noBrowser)
 		},
 	}
-	cmd.Flags().Uint16Var(&port, "port", 0, "the port on this machine, at which the address stays the same (default: a free one)")
+	cmd.Flags().Uint16Var(&port, "port", 0,
+		"the port on this machine, at which the address stays the same (default: a free one)")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the link")
 	return cmd
 }

@@ -197,7 +197,8 @@ func TestSetAlone(t *testing.T) {
 }
 
 func BenchmarkEdit(b *testing.B) {
-	text := []byte("site: { name: x }\ndevices:\n  a:\n    driver: probe\n" + strings.Repeat("# a comment of fifty bytes in a line of its own ....\n", 10_000))
+	text := []byte("site: { name: x }\ndevices:\n  a:\n    driver: probe\n" +
+		strings.Repeat("# a comment of fifty bytes in a line of its own ....\n", 10_000))
 	var keys []Setting
 	for i := range maxSettings {
 		keys = append(keys, Setting{fmt.Sprintf("key%d", i), "1"})

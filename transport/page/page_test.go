@@ -232,7 +232,8 @@ func TestManifest(t *testing.T) {
 		StartURL          string `json:"start_url"`
 		Icons             []struct{ Src, Sizes, Type, Purpose string }
 	}
-	if err := json.Unmarshal([]byte(text), &app); err != nil || header.Get("Content-Type") != "application/manifest+json" {
+	err := json.Unmarshal([]byte(text), &app)
+	if err != nil || header.Get("Content-Type") != "application/manifest+json" {
 		t.Fatal(err, header)
 	}
 	if app.ID != "/" || app.StartURL != "/" || app.Name == "" || app.Display != "standalone" {

@@ -39,7 +39,8 @@ func (s *site) change(ctx context.Context, params []byte) (*Change, error) {
 		return nil, err
 	}
 	if wanted.Digest != acts.Digest([]byte(now.Text)) {
-		return nil, device.Faultf(device.Invalid, "digest: it is not that of the configuration as it is now: ask for it again")
+		return nil, device.Faultf(device.Invalid,
+			"digest: it is not that of the configuration as it is now: ask for it again")
 	}
 	c := &Change{Digest: acts.Digest([]byte(wanted.Text))}
 	delete(rest, "text")
@@ -51,8 +52,9 @@ func (s *site) change(ctx context.Context, params []byte) (*Change, error) {
 		c.Lines = strings.Split(strings.TrimSuffix(lines[at:], "\n"), "\n")
 	}
 	if len(c.Lines) > maxChangeLines || len(lines) > maxChangeBytes {
-		return nil, device.Faultf(device.Invalid, "the change is too long to read it at the terminal (%d lines, %d bytes; "+
-			"%d and %d at most): make it in parts, or edit the file on the site's machine",
+		return nil, device.Faultf(device.Invalid,
+			"the change is too long to read it at the terminal (%d lines, %d bytes; %d and %d at most): "+
+				"make it in parts, or edit the file on the site's machine",
 			len(c.Lines), len(lines), maxChangeLines, maxChangeBytes)
 	}
 	return c, nil

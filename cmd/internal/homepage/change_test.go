@@ -28,15 +28,18 @@ func TestChange(t *testing.T) {
 		t.Fatal(code, h.acts)
 	}
 	c := h.acts[0].Change
-	if c == nil || len(c.Lines) > 10 || !slices.Contains(c.Lines, "+  lamp: {}") || slices.ContainsFunc(c.Lines, func(l string) bool { return l[0] == '-' }) {
+	goes := func(l string) bool { return l[0] == '-' }
+	if c == nil || len(c.Lines) > 10 || !slices.Contains(c.Lines, "+  lamp: {}") || slices.ContainsFunc(c.Lines, goes) {
 		t.Fatalf("%+v", c)
 	}
 	if c.Digest != acts.Digest([]byte(text)) || string(c.Rest) != `{"Text":"another","digest":"`+known+`","well":true}` {
 		t.Errorf("%s, %s", c.Digest, c.Rest)
 	}
 	for what, wrong := range map[string]int{
-		"another text's digest": configure(acts.Digest(nil), text, ""), "many lines": configure(known, was+strings.Repeat("a: 1\n", 400), ""),
-		"a long line": configure(known, was+strings.Repeat("x", 40_000), ""), "two texts": configure(known, was, `,"text":""`),
+		"another text's digest": configure(acts.Digest(nil), text, ""),
+		"many lines":            configure(known, was+strings.Repeat("a: 1\n", 400), ""),
+		"a long line":           configure(known, was+strings.Repeat("x", 40_000), ""),
+		"two texts":             configure(known, was, `,"text":""`),
 	} {
 		if wrong == 0 || len(h.acts) != 1 {
 			t.Errorf("%s: %d, %d questions", what, wrong, len(h.acts))

@@ -66,13 +66,14 @@ func (s *site) waiting(ctx context.Context, params []byte) (*acts.Request, error
 // heedsUnconfirmed fails for a site of an older version. It would take the user's key for an owner's approval,
 // though no person confirmed the call. The site may be another version each time.
 func (s *site) heedsUnconfirmed(ctx context.Context, meta jsontext.Value) error {
+	params := rpc.RawJSON(fmt.Appendf(nil, `{"_meta":%s}`, cmp.Or(string(meta), "{}")))
 	told, err := read[struct {
 		Capabilities struct {
 			Extensions struct {
 				Unconfirmed *struct{} `json:"agentsite/unconfirmed"`
 			} `json:"extensions"`
 		} `json:"capabilities"`
-	}](ctx, s, discoverMethod, rpc.RawJSON(append(append([]byte(`{"_meta":`), cmp.Or(string(meta), "{}")...), '}')), false)
+	}](ctx, s, discoverMethod, params, false)
 	if err == nil && told.Capabilities.Extensions.Unconfirmed == nil {
 		err = device.Faultf(device.Denied, "%s has an older version of agentsite, which would take this for an owner's "+
 			"approval: update it, or use agentsite set at the terminal", s.own.Name)

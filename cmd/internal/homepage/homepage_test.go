@@ -229,7 +229,8 @@ func TestOlderSite(t *testing.T) {
 		"emergency_stop": 0, "release_output": 0, "read_points": 0, "site_status": 0,
 	} {
 		before := len(f.got)
-		if code := h.call("shed", callMethod, `{"name":"`+tool+`","_meta":{"x":1}}`); code != want || (len(f.got) > before) != (want == 0) {
+		code := h.call("shed", callMethod, `{"name":"`+tool+`","_meta":{"x":1}}`)
+		if code != want || (len(f.got) > before) != (want == 0) {
 			t.Errorf("%s: %d, %d calls", tool, code, len(f.got)-before)
 		}
 		if code := h.call("other", callMethod, `{"name":"`+tool+`"}`); code != 0 {

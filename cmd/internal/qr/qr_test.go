@@ -27,7 +27,8 @@ func TestDraw(t *testing.T) {
 			}
 			for j, r := range squares {
 				x, y := j-margin, 2*i-margin
-				if strings.ContainsRune("█▀", r) == code.Black(x, y) || strings.ContainsRune("█▄", r) == code.Black(x, y+1) {
+				above, below := strings.ContainsRune("█▀", r), strings.ContainsRune("█▄", r)
+				if above == code.Black(x, y) || below == code.Black(x, y+1) {
 					t.Fatalf("%q at %d, %d", r, x, y)
 				}
 			}

@@ -25,7 +25,8 @@ func TestInstallable(t *testing.T) {
 		b.open(link)
 		b.is(20*time.Second, `document.querySelector("[data-net=live], [data-out=out]")`)
 		got, err := chromedp.Call(b.ctx, page.GetAppManifest, page.GetAppManifestParams{})
-		if err != nil || len(got.Errors) != 0 || !strings.HasSuffix(got.URL, "/page/app.webmanifest") || strings.Contains(got.Data, "shed") {
+		if err != nil || len(got.Errors) != 0 || !strings.HasSuffix(got.URL, "/page/app.webmanifest") ||
+			strings.Contains(got.Data, "shed") {
 			t.Errorf("%s: %+v, %v", link, got, err)
 		}
 		why, err := chromedp.Call(b.ctx, page.GetInstallabilityErrors, cdp.Empty{})

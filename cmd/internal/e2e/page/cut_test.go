@@ -43,7 +43,9 @@ func TestConfigureCut(t *testing.T) {
 			if err := cutter.Start(); err != nil {
 				t.Fatal(err)
 			}
-			harness.WaitFor(t, 10*time.Second, "it is traced", func() bool { return strings.Contains(says.String(), " attached") })
+			harness.WaitFor(t, 10*time.Second, "it is traced", func() bool {
+				return strings.Contains(says.String(), " attached")
+			})
 			_, err := site.CLI(t, "config", "replace", wanted)
 			if err == nil {
 				cutter.Process.Signal(os.Interrupt)

@@ -63,7 +63,9 @@ func TestViews(t *testing.T) {
 	b := newBrowser(t)
 	b.open(o.Link)
 	b.live()
-	if files := run[[]string](b, `[...new Set(performance.getEntriesByType("resource").map(e => new URL(e.name).pathname).filter(p => !p.endsWith("/mcp")))]`); len(files) > 6 {
+	files := run[[]string](b, `[...new Set(performance.getEntriesByType("resource").map(e => new URL(e.name).pathname)
+		.filter(p => !p.endsWith("/mcp")))]`)
+	if len(files) > 6 {
 		t.Errorf("beside the document the page loads %q", files)
 	}
 	b.is(10*time.Second, `document.querySelectorAll("nav [data-nav]").length > 0`)

@@ -74,7 +74,8 @@ func TestConsoleCode(t *testing.T) {
 	}
 	ann.MustCLI(t, "claim", claim.String())
 	shown, page := console(), site.HTTPS(t).URL+"/"
-	if got := readQR(t, shown); got != page || !strings.Contains(shown, page) || strings.Contains(shown, claim.Secret.Text()) {
+	got := readQR(t, shown)
+	if got != page || !strings.Contains(shown, page) || strings.Contains(shown, claim.Secret.Text()) {
 		t.Errorf("after the claim: %s, not %s\n%s", got, page, shown)
 	}
 }

@@ -30,7 +30,8 @@ func checkTypes(t *testing.T, folder string) string {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	says, err := exec.Command(harness.Need(t, "Node", harness.NodeProgram), filepath.Join(modules, "typescript/bin/tsc"), "-p", file).CombinedOutput()
+	node, compiler := harness.Need(t, "Node", harness.NodeProgram), filepath.Join(modules, "typescript/bin/tsc")
+	says, err := exec.Command(node, compiler, "-p", file).CombinedOutput()
 	if _, failed := err.(*exec.ExitError); err != nil && !failed || failed != (len(says) > 0) {
 		t.Fatalf("%v: %s", err, says)
 	}
@@ -44,8 +45,9 @@ func TestTypes(t *testing.T) {
 	modules := harness.Need(t, "npm packages", os.Getenv("NPM_MODULES"))
 	for vendored, file := range map[string]string{
 		"preact.mjs": "preact/dist/preact.mjs", "hooks.mjs": "preact/hooks/dist/hooks.mjs",
-		"jsxRuntime.mjs": "preact/jsx-runtime/dist/jsxRuntime.mjs",
-		"signals.mjs":    "@preact/signals/dist/signals.mjs", "signals-core.mjs": "@preact/signals-core/dist/signals-core.mjs",
+		"jsxRuntime.mjs":   "preact/jsx-runtime/dist/jsxRuntime.mjs",
+		"signals.mjs":      "@preact/signals/dist/signals.mjs",
+		"signals-core.mjs": "@preact/signals-core/dist/signals-core.mjs",
 	} {
 		ours, err := os.ReadFile(filepath.Join(sources, "vendor", vendored))
 		if err != nil {

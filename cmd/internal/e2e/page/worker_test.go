@@ -31,7 +31,8 @@ func TestWorkerLeft(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "text/javascript")
 		fmt.Fprint(w, `oninstall = () => skipWaiting(); onfetch = e => { if (e.request.mode === "navigate")
-			e.respondWith(new Response("<title>worker</title>" + e.request.url, { headers: { "Content-Type": "text/html" } })); };`)
+			e.respondWith(new Response("<title>worker</title>" + e.request.url,
+				{ headers: { "Content-Type": "text/html" } })); };`)
 	})}
 	go other.Serve(ln)
 	b := newBrowser(t)
@@ -39,14 +40,17 @@ func TestWorkerLeft(t *testing.T) {
 	for _, name := range names {
 		b := b.another()
 		b.open("http://" + net.JoinHostPort(name, port) + "/")
-		run[bool](b, `navigator.serviceWorker.register("/worker.js").then(() => navigator.serviceWorker.ready).then(() => true)`)
+		run[bool](b, `navigator.serviceWorker.register("/worker.js").then(() => navigator.serviceWorker.ready)
+			.then(() => true)`)
 	}
 	other.Close()
 	for _, name := range names { // the attack works
 		b := b.another()
 		b.expect("ERR_CONNECTION_REFUSED")
-		b.open("http://" + net.JoinHostPort(name, port) + "/x#k=KEY")
-		if got := run[string](b, "document.title + document.body.textContent + location.hash"); got != "worker"+"http://"+net.JoinHostPort(name, port)+"/x#k=KEY#k=KEY" {
+		link := "http://" + net.JoinHostPort(name, port) + "/x#k=KEY"
+		b.open(link)
+		got := run[string](b, "document.title + document.body.textContent + location.hash")
+		if got != "worker"+link+"#k=KEY" {
 			t.Fatalf("at %s: %s", name, got)
 		}
 	}

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const host = "agentsite.localhost:8473"
+const host = "k5qjb3xz.agentsite.localhost:8473"
 
 // far is a site somewhere. It answers a call by its method, and listens until its context ends.
 type far struct {

@@ -36,7 +36,8 @@ const classes: Record<string, string> = { "3.3 V": "v3", "5 V": "v5", ground: "g
 
 function Cell({ of }: { of?: Pin }) {
 	if (!of) return <td />;
-	const what = of.line ? [of.line, of.signal ?? (of.kind === "GPIO" ? "" : of.kind)].join(" ") : of.kind;
+	const what = of.line ? [of.line, of.signal ?? (of.kind === "GPIO" ? "" : of.kind)].join(" ") : of.kind === "ground" ? s("ground")
+		: of.kind;
 	return <td class={of.devices?.length ? "used" : ""} data-pin={of.position}>
 		<span class={`no ${Object.hasOwn(classes, of.kind) ? classes[of.kind] : "bus"}`}>{of.position}</span>
 		<span><bdi class="small soft">{what}</bdi>{listed(of.devices).length ? <><span class="sr">: </span>
@@ -50,8 +51,9 @@ function Header({ site }: { site: Site }) {
 		<Failed of={fault} again={again} />
 		{!value && !fault && <Loading name={site.name} />}
 		{value && <div class="card"><p class="small soft"><bdi>{value.board}</bdi>. {s("header.how")}</p>
-			<table class="pins"><caption class="sr">{s("header")}</caption>
-				<thead class="sr"><tr><th scope="col">{s("header.odd")}</th><th scope="col">{s("header.even")}</th></tr></thead>
+			<table class="pinout"><caption class="sr">{s("header")}</caption>
+				<thead><tr><th scope="col"><span class="sr">{s("header.odd")}</span></th>
+					<th scope="col"><span class="sr">{s("header.even")}</span></th></tr></thead>
 				<tbody>{Array.from({ length: 20 }, (_, i) => <tr key={i}><Cell of={by.get(2 * i + 1)} />
 					<Cell of={by.get(2 * i + 2)} /></tr>)}</tbody></table>
 			{listed(value.elsewhere).length > 0 && <p class="small">{s("header.elsewhere")} <bdi>

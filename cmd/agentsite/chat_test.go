@@ -33,8 +33,9 @@ func TestRestOf(t *testing.T) {
 		text, written, rest string
 		ok                  bool
 	}{
-		{"That is all.", "That ", "is all.", true}, {"That is all.", "That", " is all.", true}, {"a\n\nb", "\na\n", "\nb", true},
-		{"That is all.", "\n That is all.\n", "", true}, {"That is all.", "", "That is all.", true}, {"That is all.", "This ", "", false},
+		{"That is all.", "That ", "is all.", true}, {"That is all.", "That", " is all.", true},
+		{"a\n\nb", "\na\n", "\nb", true}, {"That is all.", "\n That is all.\n", "", true},
+		{"That is all.", "", "That is all.", true}, {"That is all.", "This ", "", false},
 	} {
 		if rest, ok := restOf(c.text, c.written); rest != c.rest || ok != c.ok {
 			t.Errorf("%q after %q: %q %t", c.text, c.written, rest, ok)

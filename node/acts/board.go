@@ -55,7 +55,8 @@ func (s *Site) aboutBoard() []op.Row {
 	return []op.Row{
 		op.ForOwners(PinoutAct, agents.Reads, "pinout", "Show the board's header with the devices' pins.",
 			func(context.Context, agents.Principal, None) (Pinout, error) { return s.Pinout() }),
-		op.ForOwners(DoctorAct, agents.Reads, "doctor", "Find problems of the board and the configuration, with remedies.",
+		op.ForOwners(DoctorAct, agents.Reads, "doctor",
+			"Find problems of the board and the configuration, with remedies.",
 			func(ctx context.Context, _ agents.Principal, _ None) (Diagnosis, error) { return s.Doctor(ctx) }),
 		op.ForOwners(SchemaAct, agents.Reads, "schema", "Answer the JSON Schema of the configuration.",
 			func(context.Context, agents.Principal, None) (Schema, error) {

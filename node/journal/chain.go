@@ -10,8 +10,9 @@ import (
 
 // Chain is consecutive entries as they are hashed, the oldest first.
 type Chain struct {
-	After   []byte   `json:"after"`   // the hash that the first is chained to; 32 zeros before entry 1
-	Entries [][]byte `json:"entries"` // each an Entry in CBOR; its hash is the SHA-256 of the hash before it and these bytes
+	After []byte `json:"after"` // the hash that the first is chained to; 32 zeros before entry 1
+	// Entries are in CBOR. The hash of each is the SHA-256 of the hash before it and its bytes.
+	Entries [][]byte `json:"entries"`
 }
 
 // maxPages is more pages than the chain of any journal has.

@@ -91,7 +91,8 @@ func TestVerify(t *testing.T) {
 		}
 	}
 	gone := func(p Page) Page { p.First = p.Last - uint64(len(p.Chain.Entries)) + 1; return p }
-	if all, err := verify(Filter{Known: 2, KnownHash: head.Hash}, gone); device.AsFault(err).Kind != device.Invalid || all.First != 15 {
+	all, err := verify(Filter{Known: 2, KnownHash: head.Hash}, gone)
+	if device.AsFault(err).Kind != device.Invalid || all.First != 15 {
 		t.Errorf("%+v %v", all, err)
 	}
 	if all, err := Verify(Filter{}, func(Filter) (Page, error) { return Page{}, nil }); err != nil || all.Last != 0 {
@@ -108,7 +109,8 @@ func TestVerifyEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, before = append(all, &Chain{After: bytes.Clone(before[:]), Entries: [][]byte{payload}}), chain(before, payload)
+		all = append(all, &Chain{After: bytes.Clone(before[:]), Entries: [][]byte{payload}})
+		before = chain(before, payload)
 	}
 	asked := 0
 	_, err := Verify(Filter{}, func(f Filter) (Page, error) {

@@ -71,7 +71,8 @@ func (d Diagnosis) Warnings() (n int) {
 func (d Diagnosis) Answer() acts.Diagnosis {
 	a := acts.Diagnosis{Findings: []acts.Finding{}}
 	for _, f := range d.Findings {
-		a.Findings = append(a.Findings, acts.Finding{Severity: string(f.Severity), Subject: f.Subject, Says: f.Says, Do: f.Do})
+		a.Findings = append(a.Findings,
+			acts.Finding{Severity: string(f.Severity), Subject: f.Subject, Says: f.Says, Do: f.Do})
 	}
 	return a
 }

@@ -27,7 +27,7 @@ func Diagnose(ctx context.Context, o ops.DoctorOptions) ops.Diagnosis {
 // doctor returns what agentsite doctor finds on the site's machine, to one caller at a time.
 func (s *site) doctor(ctx context.Context) (acts.Diagnosis, error) {
 	if !s.diagnosing.TryLock() {
-		return acts.Diagnosis{}, device.Faultf(device.Busy, "the machine is looked at already: ask again in some seconds")
+		return acts.Diagnosis{}, device.Faultf(device.Busy, "the machine is looked at already: ask again in seconds")
 	}
 	defer s.diagnosing.Unlock()
 	return Diagnose(ctx, ops.DoctorOptions{Config: s.absFile, Drivers: s.drivers, Folder: s.Folder}).Answer(), nil

@@ -26,7 +26,8 @@ func TestBoard(t *testing.T) {
 		t.Errorf("%+v %v", pins, err)
 	}
 	found, err := client.Call(t.Context(), c.Owner, acts.DoctorAct, acts.None{})
-	if err != nil || !slices.ContainsFunc(found.Findings, func(f acts.Finding) bool { return f.Subject == "door" && f.Severity == "problem" }) {
+	door := func(f acts.Finding) bool { return f.Subject == "door" && f.Severity == "problem" }
+	if err != nil || !slices.ContainsFunc(found.Findings, door) {
 		t.Errorf("%+v %v", found, err)
 	}
 	schema, err := client.Call(t.Context(), c.Owner, acts.SchemaAct, acts.None{})

@@ -215,7 +215,8 @@ function at(panels: Panel[], strips: Strip[], time: number | undefined): Said[] 
 		const size = 1000 * (s.past.step_seconds ?? 60), v = (time === undefined ? slots.findLast(r => r.step) : slots.find(r => time >= r.at && time < r.at + size))?.step;
 		return {
 			name: nameOf(s), color, dash, text: v ? worded(v.mean, s.unit) : t("noReadingShort"),
-			more: v && v.max > v.min ? t("fromTo", { a: beside(v.min, s.unit, quantity(v.mean, s.unit)[1]), b: beside(v.max, s.unit, quantity(v.mean, s.unit)[1]) }) : undefined,
+			more: v && v.max > v.min ? t("fromTo", { a: beside(v.min, s.unit, v.mean), b: beside(v.max, s.unit, v.mean) })
+				: undefined,
 		};
 	})), ...strips.map(s => {
 		const c = (s.s.past.changes ?? []).findLast(x => time === undefined || Date.parse(x.time) <= time);

@@ -68,10 +68,10 @@ export function quantity(v: number, unit = "", digits?: number): [string, string
 /** How many of the site's unit are one of the unit in which a value is shown: the air's pressure is in hPa. */
 export const scale = (v: number, unit?: string): number => unit === "Pa" && Math.abs(v) >= 10_000 ? 100 : 1;
 
-/** A number beside others, whose unit is said once: with its own where that is another. */
-export function beside(v: number, unit: string | undefined, said: string): string {
+/** A number beside another one, whose unit is said: with its own where that differs. */
+export function beside(v: number, unit: string | undefined, other: number): string {
 	const [n, u] = quantity(v, unit);
-	return u && u !== said ? n + " " + u : n;
+	return u && u !== quantity(other, unit)[1] ? n + " " + u : n;
 }
 
 /** A value in words: on, 45 %, –. */

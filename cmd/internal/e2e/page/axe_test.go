@@ -69,7 +69,8 @@ func openHouse(t *testing.T, more ...func(harness.Person)) (*tab, *harness.Site)
 	b := newBrowser(t)
 	b.open(o.Link)
 	b.live()
-	b.is(20*time.Second, fmt.Sprintf(`document.querySelectorAll("[data-site]").length == %d`, 4+len(more))+` && !document.querySelector('[data-site] [data-state=wait]')`)
+	b.is(20*time.Second, fmt.Sprintf(`document.querySelectorAll("[data-site]").length == %d`, 4+len(more)))
+	b.is(20*time.Second, `!document.querySelector('[data-site] [data-state=wait]')`)
 	run[bool](b, script)
 	run[said](b, `call("/at/shed/mcp", "tools/call", {name: "switch_output", arguments: {output: "pump/relay", on: true, for_seconds: 60}}, "switch_output")`)
 	if _, err := cellar.CLI(t, "stop"); err != nil {
@@ -96,8 +97,8 @@ func stale(w http.ResponseWriter, r *http.Request) {
 	if m.Method == "subscriptions/listen" {
 		w.Header().Set("Content-Type", "text/event-stream")
 		note, _ := json.Marshal(o{"jsonrpc": "2.0", "method": "notifications/agentsite/values", "params": o{
-			"_meta": o{"io.modelcontextprotocol/subscriptionId": m.ID}, "points": points, "emergency_stop": false, "approvals": []o{},
-			"readings": []o{{"i": 0, "value": 3.5, "age_seconds": 900, "quality": "stale", "why": "the device has not been read for too long"},
+			"_meta": o{"io.modelcontextprotocol/subscriptionId": m.ID}, "points": points, "emergency_stop": false,
+			"approvals": []o{}, "readings": []o{{"i": 0, "value": 3.5, "age_seconds": 900, "quality": "stale", "why": "too old"},
 				{"i": 1, "value": 101325, "age_seconds": 1, "quality": "good"}},
 		}})
 		fmt.Fprintf(w, "data: %s\n\n", note)
@@ -115,7 +116,7 @@ func stale(w http.ResponseWriter, r *http.Request) {
 	case "list_points":
 		answer["structuredContent"] = o{"points": points}
 	case "site_status":
-		answer["structuredContent"] = o{"site": "attic", "version": "1", "uptime_seconds": 60, "emergency_stop": false, "devices": []o{}}
+		answer["structuredContent"] = o{"site": "attic", "version": "1", "uptime_seconds": 60, "devices": []o{}}
 	case "read_history":
 		now, steps := time.Now().Truncate(time.Minute), []o{}
 		for i := range 60 {
@@ -145,7 +146,8 @@ func TestPressure(t *testing.T) {
 	b.live()
 	run[bool](b, "location.hash = '#point?s=attic&p=loft/pressure', true")
 	b.is(20*time.Second, `document.querySelector("main").innerText.match(/1,013\.3\s*hPa/)`)
-	b.is(20*time.Second, `[...document.querySelectorAll("[data-chart] svg text")].some(x => /^1,0\d\d hPa$/.test(x.textContent))`)
+	b.is(20*time.Second, `[...document.querySelectorAll("[data-chart] svg text")]
+		.some(x => /^1,0\d\d hPa$/.test(x.textContent))`)
 	if text := run[string](b, `document.querySelector("main").textContent`); strings.Contains(text, "101,") {
 		t.Errorf("it shows Pa: %s", text)
 	}
@@ -155,7 +157,8 @@ func TestPressure(t *testing.T) {
 func (b *tab) axe(what string, size [2]int64) {
 	b.t.Helper()
 	if !run[bool](b, "'axe' in window") {
-		script, err := os.ReadFile(filepath.Join(harness.Need(b.t, "axe-core", os.Getenv("NPM_MODULES")), "axe-core", "axe.min.js"))
+		modules := harness.Need(b.t, "axe-core", os.Getenv("NPM_MODULES"))
+		script, err := os.ReadFile(filepath.Join(modules, "axe-core", "axe.min.js"))
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -184,7 +187,8 @@ func TestAxe(t *testing.T) {
 	b.is(20*time.Second, `document.querySelector('[data-view=house] a[href*="loft"] [data-state=old]')`)
 	views := run[[]string](b, `[...document.querySelectorAll("nav [data-nav]")].map(a => a.dataset.nav)`)
 	views = append(views, "more", "claim?n=shed&k=did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK",
-		"why?s=demo&p=greenhouse/heater", "journal?s=shed", "board?s=shed", "add?s=shed", "edit?s=shed")
+		"why?s=demo&p=greenhouse/heater", "journal?s=shed", "board?s=shed", "add?s=shed",
+		"edit?s=shed")
 	for _, site := range []string{"demo", "shed", "cellar", "barn", "attic"} {
 		views = append(views, "site?s="+site)
 	}

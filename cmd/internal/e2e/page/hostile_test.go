@@ -97,7 +97,8 @@ func own(t *testing.T, ann harness.Person, name string, key identity.Key, h http
 	if err := json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
-	all = append(all, peer.Contact{Name: name, DID: key.ID().String(), Owner: true, Addresses: []string{harness.ServeAs(t, key, h)}})
+	at := []string{harness.ServeAs(t, key, h)}
+	all = append(all, peer.Contact{Name: name, DID: key.ID().String(), Owner: true, Addresses: at})
 	if text, err = json.Marshal(all); err == nil {
 		err = os.WriteFile(file, text, 0o600)
 	}

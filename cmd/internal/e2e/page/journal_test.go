@@ -100,7 +100,8 @@ func TestJournalHashed(t *testing.T) {
 		run[bool](b, `location.hash = "#journal?s=liar", true`)
 	}
 	look("")
-	b.is(20*time.Second, `document.querySelector('[data-chain=whole][data-n="100"]') && document.querySelector("main").textContent.includes("event 250")`)
+	b.is(20*time.Second, `document.querySelector('[data-chain=whole][data-n="100"]')
+		&& document.querySelector("main").textContent.includes("event 250")`)
 	if run[bool](b, `document.querySelector("main").textContent.includes("what the site says beside")`) {
 		t.Error("the page shows what it has not hashed")
 	}
@@ -108,8 +109,8 @@ func TestJournalHashed(t *testing.T) {
 	b.is(20*time.Second, `document.querySelector('[data-chain=whole][data-n="250"]')`)
 	b.is(20*time.Second, `document.querySelectorAll("main li.top").length == 200`)
 	for does, finds := range map[string]string{
-		"altered": "changed", "removed": "place", "moved": "place", "unchained": "changed", "unread": "unread", "none": "none",
-		"cut": "cut", "noted": "noted",
+		"altered": "changed", "removed": "place", "moved": "place", "unchained": "changed", "unread": "unread",
+		"none": "none", "cut": "cut", "noted": "noted",
 	} {
 		look(does)
 		b.is(20*time.Second, `document.querySelector("[data-chain=broken]")`)

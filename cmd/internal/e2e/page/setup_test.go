@@ -140,19 +140,23 @@ func TestComplete(t *testing.T) {
 		t.Helper()
 		before, after, _ := strings.Cut(text, "|")
 		b.fill("#text", before+after)
-		run[bool](b, fmt.Sprintf(`(a => { a.focus(); a.setSelectionRange(%d, %[1]d); return true; })(document.querySelector("#text"))`, len(before)))
+		run[bool](b, fmt.Sprintf(`(a => { a.focus(); a.setSelectionRange(%d, %[1]d); return true; })(
+			document.querySelector("#text"))`, len(before)))
 		b.key(" ", chromedp.KeyModifiers(chromedp.ModifierCtrl))
 	}
 	text := func() string { return run[string](b, `document.querySelector("#text").value`) }
-	const chosen = `document.getElementById(document.querySelector("#text").getAttribute("aria-activedescendant"))?.dataset.option`
+	const chosen = `document.getElementById(document.querySelector("#text")
+		.getAttribute("aria-activedescendant"))?.dataset.option`
 	open("site: { name: x }\ndevices:\n  lamp: { driver: re|, pin: 17 }\n")
-	b.is(20*time.Second, `[...document.querySelectorAll("[role=option]")].map(o => o.dataset.option).join() === "relay,registers"`)
+	b.is(20*time.Second, `[...document.querySelectorAll("[role=option]")].map(o => o.dataset.option).join()
+		=== "relay,registers"`)
 	b.axe("the options", [2]int64{320, 700})
 	b.key(kb.ArrowDown)
 	b.is(5*time.Second, chosen+` === "registers"`)
 	b.key(kb.ArrowUp)
 	b.is(5*time.Second, chosen+` === "relay"`)
-	if run[bool](b, `document.querySelector("#text").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }))`) {
+	if run[bool](b, `document.querySelector("#text").dispatchEvent(
+		new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }))`) {
 		t.Error("Enter also breaks the line") // chromedp's Enter does so whatever becomes of the key
 	}
 	b.is(5*time.Second, `!document.querySelector("[role=option]")`)
@@ -179,7 +183,8 @@ func TestComplete(t *testing.T) {
 // a small screen.
 func TestMachine(t *testing.T) {
 	t.Parallel()
-	site, invitation := harness.StartUnclaimed(t, harness.TempDir(t), "  valve: { driver: button, pin: GPIO17 }", "  air: { driver: bme280, bus: i2c-250 }")
+	site, invitation := harness.StartUnclaimed(t, harness.TempDir(t), "  valve: { driver: button, pin: GPIO17 }",
+		"  air: { driver: bme280, bus: i2c-250 }")
 	ann := harness.NewPerson(t)
 	ann.MustCLI(t, "claim", invitation.String())
 	o := openPage(t, ann, "")
@@ -189,7 +194,8 @@ func TestMachine(t *testing.T) {
 	b.look([2]int64{320, 700}, "light")
 	b.show("board")
 	b.is(20*time.Second, `document.querySelector("[data-pin='11']")?.textContent.includes("valve")`)
-	b.is(20*time.Second, `[...document.querySelectorAll("[data-findings] li")].some(l => l.textContent.includes("air") && l.querySelector("[data-state=bad]"))`)
+	b.is(20*time.Second, `[...document.querySelectorAll("[data-findings] li")]
+		.some(l => l.textContent.includes("air") && l.querySelector("[data-state=bad]"))`)
 	b.axe("the board", [2]int64{320, 700})
 	says, _ := site.CLI(t, "doctor", "--json")
 	var found struct {

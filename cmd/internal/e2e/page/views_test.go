@@ -36,7 +36,8 @@ func TestWaiting(t *testing.T) {
 	}
 	o.typed("n\n")
 	b.is(10*time.Second, `document.querySelector("[data-approval] .note.bad")`)
-	if says := run[string](b, `document.querySelector("[data-approval] .note.bad").textContent`); strings.Contains(says, "may not") {
+	says := run[string](b, `document.querySelector("[data-approval] .note.bad").textContent`)
+	if strings.Contains(says, "may not") {
 		t.Errorf("after a no the page says %q", says)
 	}
 	b.press(`[data-approval] [data-act="owner/approve"]`)

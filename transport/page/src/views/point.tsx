@@ -95,7 +95,7 @@ function Table({ s, series, from, to }: { s: Site; series: Series[]; from: numbe
 	return <div class="scroll tall" tabIndex={0} role="region" aria-label={t("asTable")} data-table>{series.map(x => <table>
 		<caption class="cap"><bdi>{x.name}</bdi>{x.unit && " · " + quantity(0, x.unit)[1]}</caption>
 		{x.past.steps ? <><thead><tr><th>{t("time")}</th><th class="r">{t("lowestShort")}</th><th class="r">{t("mean")}</th><th class="r">{t("highestShort")}</th></tr></thead>
-			<tbody>{since(slots(x.past, from, to)).toReversed().map(({ at, step }) => <tr><td class="nw">{dayTime(new Date(at))}</td>{step ? [step.min, step.mean, step.max].map((v, i) => { const text = beside(v, x.unit, quantity(0, x.unit)[1]); return <td class="r">{i === 1 ? <b>{text}</b> : text}</td>; })
+			<tbody>{since(slots(x.past, from, to)).toReversed().map(({ at, step }) => <tr><td class="nw">{dayTime(new Date(at))}</td>{step ? [step.min, step.mean, step.max].map((v, i) => { const text = beside(v, x.unit, 0); return <td class="r">{i === 1 ? <b>{text}</b> : text}</td>; })
 				: <><td class="r">–</td><td class="r">–</td><td class="r">{t("noReadingShort")}</td></>}</tr>)}</tbody></>
 			: <><thead><tr><th>{t("time")}</th><th>{t("value")}</th><th>{t("because")}</th></tr></thead>
 				<tbody>{(x.past.changes ?? []).toReversed().map(c => <tr><td class="nw">{dayTime(new Date(c.time))}</td><td>{worded(c.value, x.unit)}</td><td>{c.held_by ? <Holder s={s} of={c.held_by} /> : <bdi>{c.because}</bdi>}</td></tr>)}</tbody></>}

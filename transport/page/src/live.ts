@@ -8,8 +8,10 @@ import { now, sites, type Site, type Status } from "./site";
 // others are asked in turn, two at a time.
 const streams = () => sites.value.length > 3 ? 2 : 3;
 const turn = turns(2);
-const quiet = 4_000;        // after this long without a word a site is asked for one
-const patience = 3_000;     // for that word, and for the first of a stream
+// After this long without a word a site is asked for one, in time for the 12 s of silence: with devices that are
+// read each 10 s, once between two rounds.
+const quiet = 6_000;
+const patience = 4_000;     // for that word, and for the first of a stream
 
 let channel: BroadcastChannel;
 let looking: AbortController | undefined; // while this tab is seen
@@ -156,7 +158,7 @@ async function attend(s: Site, inTurn: boolean, signal: AbortSignal): Promise<bo
 	};
 	const watch = setInterval(() => {
 		const silent = performance.now() - last;
-		if (silent > (fine ? quiet + patience : quiet)) own.abort();
+		if (silent > (fine ? quiet : 0) + patience) own.abort();
 		else if (fine && !inTurn) void tend();
 	}, 500);
 	try {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +17,6 @@ import (
 	"agentsite/node/state"
 
 	"github.com/go-json-experiment/json"
-	"golang.org/x/sys/unix"
 )
 
 const warm, rest = 45 * time.Second, time.Minute
@@ -28,7 +25,7 @@ const warm, rest = 45 * time.Second, time.Minute
 // Its threads have the timer slack of the service.
 func BenchmarkPeers(b *testing.B) {
 	b.Run("home", func(b *testing.B) { // behind its router: four relays, and twelve sites of its realm elsewhere
-		asService(b)
+		harness.AsService(b)
 		const relays, sites = 4, 12
 		w := bed.NewWorld(b)
 		realm, at := newRealm(b), []string(nil)
@@ -59,7 +56,7 @@ func BenchmarkPeers(b *testing.B) {
 		b.ReportMetric(float64(there), "peers")
 	})
 	b.Run("relays", func(b *testing.B) { // eight of its own, and eight that have come to it
-		asService(b)
+		harness.AsService(b)
 		const peers, own = 16, 8
 		net := bed.New(b)
 		var addresses []string
@@ -94,28 +91,6 @@ func newRealm(b *testing.B) string {
 		b.Fatal(err)
 	}
 	return r.String()
-}
-
-// asService applies the timer slack of deploy/agentsite.service to processes that this goroutine
-// starts from now on.
-func asService(b *testing.B) {
-	b.Helper()
-	unit, err := os.ReadFile("../../../../deploy/agentsite.service")
-	if err != nil {
-		b.Fatal(err)
-	}
-	said := regexp.MustCompile(`(?m)^TimerSlackNSec=(.*)$`).FindSubmatch(unit)
-	if said == nil {
-		b.Fatal("the unit does not say how exactly threads wait")
-	}
-	slack, err := time.ParseDuration(string(said[1]))
-	if err != nil {
-		b.Fatal(err)
-	}
-	runtime.LockOSThread() // whose children have it too; it ends with the benchmark
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0); err != nil {
-		b.Fatal(err)
-	}
 }
 
 // inRealm starts a site on a host, in a realm that meets at relays.

@@ -9,10 +9,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // CPUTime returns the user and system time of a process, in ticks of 10 ms (proc(5), stat 14
@@ -80,6 +84,28 @@ func VoluntarySwitches(b testing.TB, pid int) (sum float64) {
 		sum += StatusFile(b, task, "voluntary_ctxt_switches:")
 	}
 	return sum
+}
+
+// AsService applies the timer slack of deploy/agentsite.service to processes that this goroutine
+// starts from now on.
+func AsService(t testing.TB) {
+	t.Helper()
+	unit, err := os.ReadFile("../../../../deploy/agentsite.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := regexp.MustCompile(`(?m)^TimerSlackNSec=(.*)$`).FindSubmatch(unit)
+	if said == nil {
+		t.Fatal("the unit does not say how exactly threads wait")
+	}
+	slack, err := time.ParseDuration(string(said[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread() // whose children have it too; it ends with the test or benchmark
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // FreePort returns a TCP port that nothing listens on. It is below the kernel's ephemeral

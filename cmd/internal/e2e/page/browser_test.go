@@ -38,7 +38,7 @@ func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	chromium, _ := exec.LookPath("chromium")
 	harness.Need(t, "chromium", chromium)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Workload(5*time.Minute, 20*time.Minute))
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, append(append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),

@@ -55,7 +55,7 @@ func (b *tab) show(view string) {
 func openHouse(t *testing.T, more ...func(harness.Person)) (*tab, *harness.Site) {
 	t.Helper()
 	ann, demo := harness.NewPerson(t), harness.Start(t, "", harness.Need(t, "the program", harness.Program))
-	claimed(t, ann, harness.TempDir(t), "shed", "127.0.0.1:0", "  pump: { driver: sim, model: relay, min_off: 0, confirm: owner }",
+	claimed(t, ann, harness.TempDir(t), "shed", "127.0.0.1:0", pump,
 		"  weather: { driver: bme280, bus: i2c-250, every: 1h }")
 	cellar := claimed(t, ann, harness.TempDir(t), "cellar", "127.0.0.1:0")
 	barn := claimed(t, ann, harness.TempDir(t), "barn", "127.0.0.1:0", "  hay: { driver: sim, model: climate }")

@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
-	"agentsite/cmd/internal/peer"
 	"agentsite/node/identity"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -21,26 +18,6 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
-
-// know adds sites that a person owns, as if they had claimed them.
-func know(t *testing.T, p harness.Person, more ...peer.Contact) {
-	t.Helper()
-	file := filepath.Join(p.Folder, "agentsite", "owner", "sites.json")
-	text, err := os.ReadFile(file)
-	var all []peer.Contact
-	if err == nil {
-		err = json.Unmarshal(text, &all)
-	}
-	if err == nil {
-		text, err = json.Marshal(append(all, more...))
-	}
-	if err == nil {
-		err = os.WriteFile(file, text, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // busy answers as a site with n points, all of which change at each interval.
 func busy(n int, interval time.Duration) http.HandlerFunc {
@@ -116,8 +93,7 @@ func TestGrowth(t *testing.T) {
 	const warm, updates = 60, 600
 	ann := harness.NewPerson(t)
 	claimed(t, ann, harness.TempDir(t), "well", "127.0.0.1:0")
-	key := identity.New()
-	know(t, ann, peer.Contact{Name: "busy", DID: key.ID().String(), Owner: true, Addresses: []string{harness.ServeAs(t, key, busy(1000, interval))}})
+	own(t, ann, "busy", identity.New(), busy(1000, interval))
 	o := openPage(t, ann, "")
 	b := newBrowser(t)
 	b.open(o.Link)

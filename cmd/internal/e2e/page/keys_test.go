@@ -42,13 +42,7 @@ func (b *tab) to(selector string) {
 // everything is stopped.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
-	site, invitation := harness.StartUnclaimed(t, harness.TempDir(t), "  pump: { driver: sim, model: relay, min_off: 0, confirm: owner }")
-	ann := harness.NewPerson(t)
-	ann.MustCLI(t, "claim", invitation.String())
-	o := openPage(t, ann, "")
-	b := newBrowser(t)
-	b.open(o.Link)
-	b.live()
+	site, _, o, b := openShed(t, pump)
 	is := func(value string) {
 		t.Helper()
 		harness.WaitFor(t, 10*time.Second, "box/relay is "+value, func() bool {

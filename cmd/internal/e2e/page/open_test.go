@@ -70,6 +70,22 @@ func started(t *testing.T, cmd *exec.Cmd) *opened {
 	return o
 }
 
+// pump is a device with an output whose moves an owner confirms.
+const pump = "  pump: { driver: sim, model: relay, min_off: 0, confirm: owner }"
+
+// openShed opens the page of a person who owns a site, named shed, with a relay box and more devices.
+func openShed(t *testing.T, devices ...string) (*harness.Site, harness.Person, *opened, *tab) {
+	t.Helper()
+	site, invitation := harness.StartUnclaimed(t, harness.TempDir(t), devices...)
+	p := harness.NewPerson(t)
+	p.MustCLI(t, "claim", invitation.String())
+	o := openPage(t, p, "")
+	b := newBrowser(t)
+	b.open(o.Link)
+	b.live()
+	return site, p, o, b
+}
+
 // another returns a further link.
 func (o *opened) another() string {
 	o.t.Helper()

@@ -44,14 +44,8 @@ type said struct {
 // owner's methods, which wait for the terminal, nor by moving what an owner has to confirm.
 func TestScriptIsNoOwner(t *testing.T) {
 	t.Parallel()
-	site, invitation := harness.StartUnclaimed(t, harness.TempDir(t), "  pump: { driver: sim, model: relay, min_off: 0, confirm: owner }")
-	ann := harness.NewPerson(t)
-	ann.MustCLI(t, "claim", invitation.String())
-	o := openPage(t, ann, "")
-	b := newBrowser(t)
-	b.open(o.Link)
+	site, ann, o, b := openShed(t, pump)
 	b.is(0, "location.hash.indexOf('k=') < 0")
-	b.live()
 	const url = "/at/shed/mcp"
 	run[bool](b, script)
 	call := func(method, params, name string) said {

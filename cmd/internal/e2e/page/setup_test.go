@@ -30,13 +30,7 @@ func (b *tab) fill(selector, text string) {
 // TestAddPart: an owner adds a relay in the page and the terminal, and moves it.
 func TestAddPart(t *testing.T) {
 	t.Parallel()
-	site, invitation := harness.StartUnclaimed(t, harness.TempDir(t))
-	ann := harness.NewPerson(t)
-	ann.MustCLI(t, "claim", invitation.String())
-	o := openPage(t, ann, "")
-	b := newBrowser(t)
-	b.open(o.Link)
-	b.live()
+	site, _, o, b := openShed(t)
 	run[bool](b, "location.hash = '#board', true")
 	b.press("[data-act=add]")
 	b.fill("#driver", "sim")

@@ -80,12 +80,7 @@ func TestThousandPoints(t *testing.T) {
 	for i := range 334 { // of three points each
 		fmt.Fprintf(&devices, "  climate-%03d: { driver: sim, model: climate, seed: %d, every: 1s }\n", i, i)
 	}
-	ann := harness.NewPerson(t)
-	claimed(t, ann, harness.TempDir(t), "shed", "127.0.0.1:0", devices.String())
-	o := openPage(t, ann, "")
-	b := newBrowser(t)
-	b.open(o.Link)
-	b.live()
+	_, _, _, b := openShed(t, devices.String())
 	b.show("site?s=shed")
 	b.is(30*time.Second, `document.querySelectorAll("[data-point]").length >= 1000`)
 	if err := second(chromedp.Call(b.ctx, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 6})); err != nil {
@@ -104,8 +99,7 @@ func TestThousandPoints(t *testing.T) {
 // TestDayChart: the chart of a day, with its band, is there 300 ms after it is asked for.
 func TestDayChart(t *testing.T) {
 	t.Parallel()
-	ann := harness.NewPerson(t)
-	site := claimed(t, ann, harness.TempDir(t), "shed", "127.0.0.1:0", "  den: { driver: sim, model: climate }")
+	site, _, o, b := openShed(t, "  den: { driver: sim, model: climate }")
 	var past strings.Builder
 	past.WriteString("time,point,value\n")
 	for i, end := 0, time.Now().Truncate(time.Hour); i < 25*360; i++ {
@@ -120,11 +114,6 @@ func TestDayChart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := openPage(t, ann, "")
-	b := newBrowser(t)
-	b.open(o.Link)
-	b.live()
-	b.show("site?s=shed")
 	took := harness.CheckOrdinaryDeadline(t, 300*time.Millisecond, func() time.Duration {
 		b.open(strings.Replace(o.another(), "/#", fmt.Sprintf("/?%d#", time.Now().UnixNano()), 1)) // which has kept nothing
 		b.live()

@@ -15,13 +15,7 @@ import (
 // terminal, and the journal then says who allowed what.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
-	_, invitation := harness.StartUnclaimed(t, harness.TempDir(t), "  pump: { driver: sim, model: relay, min_off: 0, confirm: owner }")
-	ann := harness.NewPerson(t)
-	ann.MustCLI(t, "claim", invitation.String())
-	o := openPage(t, ann, "")
-	b := newBrowser(t)
-	b.open(o.Link)
-	b.live()
+	_, _, o, b := openShed(t, pump)
 	run[bool](b, script)
 	run[said](b, `call("/at/shed/mcp", "tools/call", {name: "switch_output", arguments: {output: "pump/relay", on: true, for_seconds: 60}}, "switch_output")`)
 	run[bool](b, "location.hash = '#waiting', true")

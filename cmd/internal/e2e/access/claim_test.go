@@ -24,6 +24,7 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 	ownerapi "agentsite/transport/owner"
 	"agentsite/transport/web"
@@ -186,7 +187,7 @@ func TestClaimOnce(t *testing.T) {
 			t.Errorf("the secret was said, as %q", form)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(data, harness.ClaimFile)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(data, state.ClaimFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the file with the secret is there still:", err)
 	}
 	kept, err := os.ReadFile(filepath.Join(data, "access"))
@@ -288,7 +289,7 @@ func TestClaimWritten(t *testing.T) {
 	if err := proved(t, harness.DialAs(t, eve.Key(t), i), access.Prove(eve.Key(t), i.Site, secret, [32]byte{})); !denied(err, hasAnOwner) {
 		t.Error("a proof:", err)
 	}
-	if _, err := os.Stat(filepath.Join(data, harness.ClaimFile)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(data, state.ClaimFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Error("there is a file to claim it by:", err)
 	}
 	if got := r.Owners(t); !slices.Equal(got, []string{ann.Key(t).ID().String()}) {

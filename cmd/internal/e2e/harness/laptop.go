@@ -55,7 +55,7 @@ func (l Laptop) MustCLI(t testing.TB, args ...string) string {
 // Claim makes the laptop's user the owner of a site.
 func (l Laptop) Claim(t testing.TB, r *Site, name string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(r.Folder, "agentsite-claim.txt"))
+	text, err := os.ReadFile(filepath.Join(r.Folder, state.ClaimFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,16 +40,13 @@ func StartHTTPSAt(t testing.TB, data, https string, more ...string) *Site {
 	return StartIn(t, data, config, nil, Need(t, "the program", Program), "run", "--listen-https", https)
 }
 
-// ClaimFile is the file in the data folder that has the invitation.
-const ClaimFile = "agentsite-claim.txt"
-
 // invitationPattern finds an invitation in a text.
 var invitationPattern = regexp.MustCompile(`agentsite://\S+`)
 
 // Invitation returns the invitation in the site's data folder.
 func (r *Site) Invitation(t testing.TB) access.Invitation {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(r.Folder, ClaimFile))
+	text, err := os.ReadFile(filepath.Join(r.Folder, state.ClaimFile))
 	if err != nil {
 		t.Fatal(err)
 	}

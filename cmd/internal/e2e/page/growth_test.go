@@ -89,7 +89,7 @@ func (b *tab) heap() float64 {
 // more memory than before, within 1 MB. They come in a minute; with SOAK, in ten minutes.
 func TestGrowth(t *testing.T) {
 	t.Parallel()
-	interval := harness.Workload(100*time.Millisecond, time.Second)
+	interval := harness.Workload(100*time.Millisecond, time.Second) // what grows by an update shows by its number alone
 	const warm, updates = 60, 600
 	ann := harness.NewPerson(t)
 	claimed(t, ann, harness.TempDir(t), "well", "127.0.0.1:0")

@@ -44,7 +44,6 @@ func least(t *testing.T, sites ...*harness.Site) []cost {
 	all := make([]cost, len(sites))
 	for round := range harness.Workload(3, 12) { // each has to be long enough for a round of the sensors
 		const length = 10 * time.Second
-
 		before := make([]cost, len(sites))
 		for i, site := range sites {
 			before[i] = costOf(t, site)

@@ -115,18 +115,22 @@ func TestDayChart(t *testing.T) {
 		}
 	}
 	took := harness.CheckOrdinaryDeadline(t, 300*time.Millisecond, func() time.Duration {
-		b.open(strings.Replace(o.another(), "/#", fmt.Sprintf("/?%d#", time.Now().UnixNano()), 1)) // which has kept nothing
-		b.live()
-		b.show("site?s=shed")
-		return time.Duration(run[float64](b, `(async () => {
-			const begun = performance.now();
-			location.hash = "#point?s=shed&p=den/temperature";
-			for (let at = begun; at < begun + 20_000;) {
-				at = await new Promise(requestAnimationFrame);
-				if ((document.querySelector("[data-chart] path.band")?.getAttribute("d") ?? "").split("L").length > 180) break; // of 96 steps
-			}
-			return await new Promise(requestAnimationFrame) - begun; // it is drawn
-		})()`) * float64(time.Millisecond))
+		least := time.Hour
+		for range 3 { // what else the machine does only adds
+			b.open(strings.Replace(o.another(), "/#", fmt.Sprintf("/?%d#", time.Now().UnixNano()), 1)) // which has kept nothing
+			b.live()
+			b.show("site?s=shed")
+			least = min(least, time.Duration(run[float64](b, `(async () => {
+				const begun = performance.now();
+				location.hash = "#point?s=shed&p=den/temperature";
+				for (let at = begun; at < begun + 20_000;) {
+					at = await new Promise(requestAnimationFrame);
+					if ((document.querySelector("[data-chart] path.band")?.getAttribute("d") ?? "").split("L").length > 180) break; // of 96 steps
+				}
+				return await new Promise(requestAnimationFrame) - begun; // it is drawn
+			})()`)*float64(time.Millisecond)))
+		}
+		return least
 	})
 	t.Logf("after %v", took)
 }

@@ -39,9 +39,8 @@ func busy(n int, interval time.Duration) http.HandlerFunc {
 		}
 		if m.Method != "subscriptions/listen" {
 			w.Header().Set("Content-Type", "application/json")
-			json.NewEncoder(w).Encode(o{"jsonrpc": "2.0", "id": m.ID, "result": o{"resultType": "complete", "content": []o{}, "structuredContent": o{
-				"points": points, "site": "busy", "time": time.Now(),
-			}}})
+			result := o{"resultType": "complete", "content": []o{}, "structuredContent": o{"points": points, "site": "busy"}}
+			json.NewEncoder(w).Encode(o{"jsonrpc": "2.0", "id": m.ID, "result": result})
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -100,7 +99,12 @@ func TestGrowth(t *testing.T) {
 	b.live()
 	b.show("site?s=busy")
 	b.is(30*time.Second, `document.querySelectorAll("[data-point]").length == 1000`)
-	run[bool](b, `window.seen = 0, new MutationObserver(() => { window.seen++; }).observe(document.querySelector("[data-point] .num"), { subtree: true, characterData: true, childList: true }), true`)
+	run[bool](b, `(() => {
+		window.seen = 0;
+		const value = document.querySelector("[data-point] .num");
+		new MutationObserver(() => { window.seen++; }).observe(value, { subtree: true, characterData: true, childList: true });
+		return true;
+	})()`)
 	shown := func(n int) {
 		t.Helper()
 		b.is(5*updates*interval+time.Minute, fmt.Sprintf("window.seen >= %d", n))

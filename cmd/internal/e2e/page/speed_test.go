@@ -83,7 +83,8 @@ func TestThousandPoints(t *testing.T) {
 	_, _, _, b := openShed(t, devices.String())
 	b.show("site?s=shed")
 	b.is(30*time.Second, `document.querySelectorAll("[data-point]").length >= 1000`)
-	if err := second(chromedp.Call(b.ctx, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 6})); err != nil {
+	slower := emulation.SetCPUThrottlingRateParams{Rate: 6}
+	if err := second(chromedp.Call(b.ctx, emulation.SetCPUThrottlingRate, slower)); err != nil {
 		t.Fatal(err)
 	}
 	for _, view := range []string{"site?s=shed", "house"} {
@@ -103,7 +104,8 @@ func TestDayChart(t *testing.T) {
 	var past strings.Builder
 	past.WriteString("time,point,value\n")
 	for i, end := 0, time.Now().Truncate(time.Hour); i < 25*360; i++ {
-		fmt.Fprintf(&past, "%s,den/temperature,%.1f\n", end.Add(time.Duration(i-25*360)*10*time.Second).UTC().Format(time.RFC3339), 20+float64(i%77)/10)
+		at := end.Add(time.Duration(i-25*360) * 10 * time.Second)
+		fmt.Fprintf(&past, "%s,den/temperature,%.1f\n", at.UTC().Format(time.RFC3339), 20+float64(i%77)/10)
 	}
 	file := filepath.Join(site.Folder, "past.csv")
 	if err := os.WriteFile(file, []byte(past.String()), 0o600); err != nil {
@@ -117,7 +119,8 @@ func TestDayChart(t *testing.T) {
 	took := harness.CheckOrdinaryDeadline(t, 300*time.Millisecond, func() time.Duration {
 		least := time.Hour
 		for range 3 { // what else the machine does only adds
-			b.open(strings.Replace(o.another(), "/#", fmt.Sprintf("/?%d#", time.Now().UnixNano()), 1)) // which has kept nothing
+			anew := fmt.Sprintf("/?%d#", time.Now().UnixNano()) // a page that has kept nothing
+			b.open(strings.Replace(o.another(), "/#", anew, 1))
 			b.live()
 			b.show("site?s=shed")
 			least = min(least, time.Duration(run[float64](b, `(async () => {
@@ -125,7 +128,8 @@ func TestDayChart(t *testing.T) {
 				location.hash = "#point?s=shed&p=den/temperature";
 				for (let at = begun; at < begun + 20_000;) {
 					at = await new Promise(requestAnimationFrame);
-					if ((document.querySelector("[data-chart] path.band")?.getAttribute("d") ?? "").split("L").length > 180) break; // of 96 steps
+					const band = document.querySelector("[data-chart] path.band")?.getAttribute("d") ?? "";
+					if (band.split("L").length > 180) break; // of 96 steps
 				}
 				return await new Promise(requestAnimationFrame) - begun; // it is drawn
 			})()`)*float64(time.Millisecond)))

@@ -37,29 +37,41 @@ func costOf(t *testing.T, site *harness.Site) (c cost) {
 	return c
 }
 
-// least measures sites side by side, several times for the length of a round of their sensors, and returns the
-// least cost in a second of each: the machine wakes them up for its own reasons, too.
-func least(t *testing.T, sites ...*harness.Site) []cost {
+// check fails the test where a site costs more by a second than another one and a limit. Both are measured side by
+// side, three times for the length of a round of their sensors, and the least counts: the machine wakes them up for
+// its own reasons, too. Where that is too much it is repeated, at most five times and with a line in the log.
+func check(t *testing.T, what string, site, bare *harness.Site, limit cost) {
 	t.Helper()
-	all := make([]cost, len(sites))
-	for round := range harness.Workload(3, 12) { // each has to be long enough for a round of the sensors
-		const length = 10 * time.Second
-		before := make([]cost, len(sites))
-		for i, site := range sites {
-			before[i] = costOf(t, site)
+	sites := [2]*harness.Site{site, bare}
+	var all, before [2]cost
+	for round := 1; ; round++ {
+		for i, of := range sites {
+			before[i] = costOf(t, of)
 		}
+		const length = 10 * time.Second
 		time.Sleep(length) // what is measured
-		for i, site := range sites {
-			now := costOf(t, site)
+		for i, of := range sites {
+			now := costOf(t, of)
 			now.woken = (now.woken - before[i].woken) / length.Seconds()
 			now.cpu = (now.cpu - before[i].cpu) / time.Duration(length.Seconds())
-			if round == 0 {
+			if round == 1 {
 				all[i] = now
 			}
 			all[i].woken, all[i].cpu = min(all[i].woken, now.woken), min(all[i].cpu, now.cpu)
 		}
+		fine := all[0].woken <= all[1].woken+limit.woken && all[0].cpu <= all[1].cpu+limit.cpu
+		switch rounds := harness.Workload(3, 12); {
+		case round < rounds:
+		case fine:
+			t.Logf("in a second, %s: %v, without a page %v", what, all[0], all[1])
+			return
+		case round == rounds+5:
+			t.Errorf("in a second, %s: %v, without a page %v, at most %v more", what, all[0], all[1], limit)
+			return
+		default:
+			t.Logf("repeated, %s: %v, without a page %v", what, all[0], all[1])
+		}
 	}
-	return all
 }
 
 // TestCost: an open page costs a site with thirty devices at most two wake-ups and 1 ms of the processor in a
@@ -73,11 +85,7 @@ func TestCost(t *testing.T) {
 	site, _, _, b := openShed(t, devices)
 	for _, view := range []string{"house", "site?s=shed"} {
 		b.show(view)
-		all := least(t, site, bare)
-		t.Logf("in a second, %s: %v, without a page %v", view, all[0], all[1])
-		if all[0].woken > all[1].woken+2 || all[0].cpu > all[1].cpu+time.Millisecond {
-			t.Errorf("with the page at %s the site uses %v in a second, without one %v", view, all[0], all[1])
-		}
+		check(t, view, site, bare, cost{2, time.Millisecond})
 	}
 	// Headless, no tab hides another.
 	run[bool](b, `(() => {
@@ -87,13 +95,9 @@ func TestCost(t *testing.T) {
 		window.hid = performance.now();
 		return true;
 	})()`)
-	all := least(t, site, bare)
-	t.Logf("in a second, hidden: %v, without a page %v", all[0], all[1])
+	check(t, "hidden", site, bare, cost{0.5, 200 * time.Microsecond})
 	const since = `performance.getEntriesByType("resource").filter(e => e.startTime > window.hid).length`
 	if asked := run[int](b, since); asked > 0 {
 		t.Errorf("a page that nobody sees asks %d times", asked)
-	}
-	if all[0].woken > all[1].woken+0.5 || all[0].cpu > all[1].cpu+200*time.Microsecond {
-		t.Errorf("with a page that nobody sees the site uses %v in a second, without one %v", all[0], all[1])
 	}
 }

@@ -218,8 +218,11 @@ func TestWatchSites(t *testing.T) {
 					want.Approvals[i].Caller, want.Approvals[i].Args = "", ""
 				}
 				for j := range min(len(got.Readings), len(want.Readings)) { // an offer may come with the update after that of its values
-					if step == "named" {
-						got.Readings[j].Age = want.Readings[j].Age
+					if got, want := &got.Readings[j], want.Readings[j]; step == "named" {
+						got.Age = want.Age
+						if got.Detail != nil && want.Detail != nil {
+							got.Detail.Set.Age, got.Detail.Measured.Age = want.Detail.Set.Age, want.Detail.Measured.Age
+						}
 					}
 				}
 			}

@@ -78,7 +78,6 @@ func check(t *testing.T, what string, site, bare *harness.Site, limit cost) {
 // second, and while nobody sees the page it asks for nothing. The site runs as by the service, beside one without
 // a page.
 func TestCost(t *testing.T) {
-	t.Parallel()
 	harness.AsService(t)
 	_, devices, _ := strings.Cut(harness.ThirtyDevices("10s"), "devices:\n")
 	bare := claimed(t, harness.NewPerson(t), harness.TempDir(t), "shed", "127.0.0.1:0", devices)

@@ -99,7 +99,6 @@ func TestThousandPoints(t *testing.T) {
 
 // TestDayChart: the chart of a day, with its band, is there 300 ms after it is asked for.
 func TestDayChart(t *testing.T) {
-	t.Parallel()
 	site, _, o, b := openShed(t, "  den: { driver: sim, model: climate }")
 	var past strings.Builder
 	past.WriteString("time,point,value\n")

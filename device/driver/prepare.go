@@ -6,8 +6,8 @@ type Preparer interface {
 	// Prepare does the missing steps and returns them, such as "export channel 1 of pwmchip0"; none
 	// when all was done already. It opens no device.
 	Prepare(p Preparation) (did []string, err error)
-	// Prepares returns the steps that Prepare may ever do, each with all that it depends on; none where
-	// it does nothing.
+	// Prepares returns the steps that Prepare may ever do, each with all that it depends on, exactly: equal
+	// steps do the same. There are none where it does nothing.
 	Prepares() []string
 }
 

@@ -84,7 +84,7 @@ var pwmFiles = []string{"enable", "period", "duty_cycle", "polarity"}
 
 // Prepares returns the export of the channel.
 func (c *PWM) Prepares() []string {
-	return []string{fmt.Sprintf("export channel %d of %s, and give it to its group", c.Channel, printable(c.Chip))}
+	return []string{fmt.Sprintf("export channel %d of %q, and give it to its group", c.Channel, c.Chip)}
 }
 
 // Prepare exports the channel and gives the group write permission. It moves nothing.

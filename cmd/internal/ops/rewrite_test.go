@@ -51,6 +51,7 @@ func TestServeRewrite(t *testing.T) {
 		"a binding":          {text: changed("agents:", "  eeprom: { driver: iio, bind: { chip: at24, bus: i2c-1, address: 0x50 } }\nagents:"), kind: denied},
 		"no binding":         {text: changed("  air: { driver: \"kernel:bme280\", bus: i2c-1, address: 0x76 }\n", ""), kind: denied},
 		"a channel":          {text: changed("channel: 1", "channel: 0"), kind: denied},
+		"nearly a channel":   {text: changed("chip: pwmchip0", "chip: 'pwmchip0\"'"), kind: denied},
 		"a protocol":         {text: changed("[nec]", "[nec, rc-5]"), kind: denied},
 		"a command":          {text: changed("sh, -c, look", "sh, -c, leak"), kind: denied},
 		"a program":          {text: changed("[sh, -c", "[cat, -c"), kind: denied},

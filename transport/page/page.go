@@ -15,6 +15,7 @@ import (
 type Site struct {
 	Name  string `json:"name"`
 	URL   string `json:"url"`            // of its MCP, from the page
+	Key   string `json:"key,omitzero"`   // its did:key, which the connection proves; "" where that is not known
 	Owner bool   `json:"owner,omitzero"` // the owner's methods answer there
 	You   string `json:"you,omitzero"`   // the principal of the session there, if that is another one
 }

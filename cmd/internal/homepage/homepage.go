@@ -86,7 +86,9 @@ func (h *Home) list() []page.Site {
 			have = newSite(s, h.confirm)
 		}
 		sites[s.Name] = have
-		all = append(all, page.Site{Name: s.Name, URL: "/at/" + s.Name + "/mcp", Owner: s.Owner, You: s.You})
+		all = append(all, page.Site{
+			Name: s.Name, URL: "/at/" + s.Name + "/mcp", Key: s.Key, Owner: s.Owner, You: s.You,
+		})
 	}
 	h.sites = sites
 	return all

@@ -6,7 +6,7 @@ import { Conn, ended, Fault } from "./rpc";
 import { Site, sites } from "./site";
 
 interface Session { token?: string; you: string; name?: string; home?: string;
-	sites: { name: string; url: string; owner?: boolean; you?: string }[] }
+	sites: { name: string; url: string; key?: string; owner?: boolean; you?: string }[] }
 
 type State = "wait" | "in" | "out" | "expired" | "unreachable" | "compare" | "old" | "unclaimed";
 
@@ -46,7 +46,8 @@ export async function signIn(): Promise<void> {
 			take(s.token);
 			you.value = s.you;
 			home.value = s.home ? new Conn(s.home, () => token) : undefined;
-			sites.value = s.sites.map(x => new Site(x.name, new Conn(x.url, () => token), x.owner === true, x.you ?? s.you));
+			sites.value = s.sites.map(x => new Site(x.name, new Conn(x.url, () => token), x.owner === true, x.you ?? s.you,
+				x.key));
 			state.value = "in";
 			return;
 		}

@@ -75,8 +75,8 @@ export class Site {
 		return r && r.quality !== "good";
 	}));
 
-	/** you is the principal that this person is there. */
-	constructor(readonly name: string, readonly conn: Conn, owner: boolean, readonly you: string) {
+	/** you is the principal that this person is there, and key the site's, where that is proved. */
+	constructor(readonly name: string, readonly conn: Conn, owner: boolean, readonly you: string, readonly key?: string) {
 		this.owner.value = owner;
 	}
 

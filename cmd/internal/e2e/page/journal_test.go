@@ -41,6 +41,7 @@ func TestJournalHashed(t *testing.T) {
 	ann, key := harness.NewPerson(t), identity.New()
 	claimed(t, ann, harness.TempDir(t), "well", "127.0.0.1:0")
 	folders := map[string]string{"cut": noted(t, "event", 240), "noted": noted(t, "other", 250)}
+	folders["another key"] = folders["noted"]
 	whole := noted(t, "event", 250)
 	var how atomic.Value // what the site does
 	how.Store("")
@@ -68,7 +69,11 @@ func TestJournalHashed(t *testing.T) {
 		}
 		switch does := how.Load().(string); m.Method {
 		case "owner/access":
-			answer(map[string]any{"site": key.ID().String()})
+			says := key
+			if does == "another key" {
+				says = identity.New()
+			}
+			answer(map[string]any{"site": says.ID().String()})
 		case "owner/journal":
 			folder := folders[does]
 			if folder == "" {
@@ -110,7 +115,7 @@ func TestJournalHashed(t *testing.T) {
 	b.is(20*time.Second, `document.querySelectorAll("main li.top").length == 200`)
 	for does, finds := range map[string]string{
 		"altered": "changed", "removed": "place", "moved": "place", "unchained": "changed", "unread": "unread",
-		"none": "none", "cut": "cut", "noted": "noted",
+		"none": "none", "cut": "cut", "noted": "noted", "another key": "noted",
 	} {
 		look(does)
 		b.is(20*time.Second, `document.querySelector("[data-chain=broken]")`)

@@ -112,7 +112,7 @@ function OfSite({ site }: { site: Site }) {
 		{a.grants.length === 0 && <p class="soft">{t("access.none")}</p>}
 		<Section title={t("access.add")}><div class="card"><p>{t("access.add.says")}</p><pre class="exact" tabIndex={0}>
 			{commands}</pre></div></Section>
-		<dl class="kv small"><dt>{t("access.key")}</dt><dd><Key did={a.site} /></dd></dl></div>;
+		<dl class="kv small"><dt>{t("access.key")}</dt><dd><Key did={site.key ?? a.site} /></dd></dl></div>;
 }
 
 function Show({ q }: { q: Query }) {

@@ -146,7 +146,8 @@ function Proof({ of }: { of: ReturnType<typeof useChain> }) {
 }
 
 export function Journal({ site, q }: { site: Site; q: Query }) {
-	const access = useOwner<{ site: string }>(site, "owner/access"), did = access.value?.site;
+	// A site that says another key than its own would leave behind what was noted of it.
+	const access = useOwner<{ site: string }>(site, "owner/access"), did = site.key ?? access.value?.site;
 	if (!did) return access.fault ? <Failed of={access.fault} again={access.again} /> : <Loading name={site.name} />;
 	return <Entries key={did} site={site} did={did} q={q} />;
 }

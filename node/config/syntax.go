@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"agentsite/device"
@@ -25,6 +26,10 @@ const (
 	maxBlank  = 256 // lines in a row without text, which cost the lexer the square of their number in a text
 )
 
+// parsing is held while a text is parsed: the tokens of one that is refused may take 300 times its bytes, and a
+// caller can send many at once.
+var parsing sync.Mutex
+
 // parseTree parses one YAML document of mappings, lists and scalars, without references, tags
 // and repeated keys. The tree keeps each scalar as it is written. The library's own decoder does not: it
 // reads 1.5 as the whole number 1, 010 as 8, the text 1.10 as 1.1 and a missing value as zero, and it stops
@@ -40,6 +45,8 @@ func parseTree(name string, text []byte) (*node, *source, error) {
 	if err := checkText(src); err != nil {
 		return nil, nil, err
 	}
+	parsing.Lock()
+	defer parsing.Unlock()
 	tokens := lexer.Tokenize(clean)
 	if err := checkTokens(src, tokens); err != nil {
 		return nil, nil, err

@@ -36,6 +36,7 @@ type Filter struct {
 	Known     uint64 `json:"known,omitzero"`
 	KnownHash []byte `json:"known_hash,omitzero"`
 	// Chain asks for the entries as they are hashed, and for no items. It takes Before, Limit and Known.
+	// Without Known, only these are read: who asks hashes them.
 	Chain bool `json:"chain,omitzero"`
 }
 
@@ -43,7 +44,7 @@ type Filter struct {
 type Page struct {
 	Items []Item `json:"entries"`
 	Older bool   `json:"older,omitzero"` // there are items before these: ask again with Before
-	// First and Last are the numbers of all entries, which were verified, and Hash is the hash of
+	// First and Last are the numbers of all entries, which were verified but for Chain, and Hash is the hash of
 	// the last one, with which all before it are chained.
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
@@ -69,6 +70,9 @@ type Item struct {
 // noResult is the outcome of a call that has not ended, or during which the site ended.
 const noResult = "no result"
 
+// errChosen ends the reading of a journal of which the end is known.
+var errChosen = errors.New("all that was chosen is read")
+
 // Calls reads the journal in folder as Read does, and returns the last items that a filter chooses.
 // now is the time; where the last entry shows that the site's clock is ahead of it, From is moved by
 // as much. An error that wraps ErrDamaged comes with the items before the damage.
@@ -85,14 +89,18 @@ func calls(ctx context.Context, folder string, f Filter, now time.Time, written 
 	}
 	if !f.From.IsZero() {
 		var latest time.Time
-		read(folder, reread, func(e Entry, _ frame) error { latest = e.Time(); return nil }) // damage is told below
+		read(folder, newest, func(e Entry, _ frame) error { latest = e.Time(); return nil }) // damage is told below
 		f.From = f.From.Add(max(0, latest.Sub(now)))
 	}
 	var all []*Item
 	var chosen int
 	open := make(map[uint64]*Item) // calls without a result
-	var links links
-	_, report, err := read(folder, maxSegments+1, func(e Entry, fr frame) error {
+	links := links{most: f.Limit}
+	from := whole
+	if f.Chain && noted.seq == 0 {
+		from = func(files []string) int { return links.from(files, f.Before) }
+	}
+	_, report, err := read(folder, from, func(e Entry, fr frame) error {
 		h := fr.after
 		page.Hash = h[:]
 		switch {
@@ -103,7 +111,9 @@ func calls(ctx context.Context, folder string, f Filter, now time.Time, written 
 		}
 		if f.Chain {
 			if f.Before == 0 || e.Seq < f.Before {
-				links.add(fr, f.Limit)
+				links.add(fr)
+			} else if written.seq != 0 && noted.seq == 0 {
+				return errChosen
 			}
 			return ctx.Err()
 		}
@@ -131,7 +141,12 @@ func calls(ctx context.Context, folder string, f Filter, now time.Time, written 
 		return ctx.Err()
 	})
 	page.First, page.Last = report.First, report.Last
+	if report.First != 0 && report.First == links.begun { // otherwise those before were removed meanwhile
+		page.First = links.first
+	}
 	switch {
+	case err == errChosen:
+		page.Last, page.Hash, err = written.seq, written.hash[:], nil
 	case err != nil:
 	case written.seq > report.Last:
 		err = damaged("it ends with entry %d, and had %d: its end was cut off", report.Last, written.seq)
@@ -147,7 +162,7 @@ func calls(ctx context.Context, folder string, f Filter, now time.Time, written 
 	page.Older = chosen > f.Limit
 	if f.Chain {
 		page.Chain = links.chain()
-		page.Older = links.dropped
+		page.Older = links.dropped || page.First < report.First
 	}
 	return page, report, err
 }

@@ -105,17 +105,40 @@ func (f *Filter) known() (noted anchor, err error) {
 	return noted, err
 }
 
-// links collects the last entries of a chain, within maxPageBytes.
+// links collects the last entries of a chain, at most most and within maxPageBytes.
 type links struct {
+	most    int
 	entries [][]byte
 	before  []hash
 	size    int
 	dropped bool // older ones
+
+	first, begun uint64 // the first entries of the journal and of the segment where the reading begins
 }
 
-func (l *links) add(f frame, most int) {
+// chainSegments is the number of segments that hold maxPageBytes, of which the first and the last are in part.
+const chainSegments = maxPageBytes/segmentSize + 2
+
+// from returns the first segment that has some of the entries before a number; 0 for the last entries.
+func (l *links) from(files []string, before uint64) int {
+	if len(files) == 0 {
+		return 0
+	}
+	last := len(files) - 1
+	for last > 0 && before != 0 && firstOf(files[last]) >= before {
+		last--
+	}
+	at := last
+	for at > 0 && last-at < chainSegments-1 && (last == len(files)-1 || before-firstOf(files[at]) < uint64(l.most)) {
+		at--
+	}
+	l.first, l.begun = firstOf(files[0]), firstOf(files[at])
+	return at
+}
+
+func (l *links) add(f frame) {
 	l.entries, l.before = append(l.entries, bytes.Clone(f.payload)), append(l.before, f.before)
-	for l.size += len(f.payload); len(l.entries) > 1 && (len(l.entries) > most || l.size > maxPageBytes); {
+	for l.size += len(f.payload); len(l.entries) > 1 && (len(l.entries) > l.most || l.size > maxPageBytes); {
 		l.size -= len(l.entries[0])
 		l.entries[0] = nil
 		l.entries, l.before, l.dropped = l.entries[1:], l.before[1:], true

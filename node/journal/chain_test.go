@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,5 +120,54 @@ func TestVerifyEnds(t *testing.T) {
 	})
 	if !errors.Is(err, ErrDamaged) || asked != maxPages {
 		t.Errorf("asked %d times: %v", asked, err)
+	}
+}
+
+// TestChainReads: the pages of a whole journal are read from the segments that have them, while a site writes and
+// removes segments beside it.
+func TestChainReads(t *testing.T) {
+	folder := t.TempDir()
+	j := open(t, folder)
+	fill := func(n int) {
+		for range n {
+			if _, err := j.write(Entry{Kind: Event, Says: strings.Repeat("x", 30<<10)}, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fill((maxSegments + 2) * 35)
+	files, err := segments(folder)
+	if err != nil || len(files) != maxSegments {
+		t.Fatal(len(files), err)
+	}
+	read, pages, removing := int64(0), 0, false
+	ask := func(f Filter) (Page, error) {
+		if pages++; removing && pages == 8 {
+			fill(5 * 35) // the site removes segments that this has not asked for
+		}
+		p, report, err := calls(t.Context(), folder, f, time.Now(), anchor{j.seq, j.before})
+		read += report.bytes
+		return p, err
+	}
+	kept := int64(maxSegments * segmentSize)
+	head, err := Verify(Filter{}, ask)
+	if err != nil || head.First != firstOf(files[0]) || head.Last != j.seq || read > 4*kept || pages < maxSegments {
+		t.Errorf("%d to %d of %d in %d pages, %d bytes read of %d: %v", head.First, head.Last, j.seq, pages, read, kept, err)
+	}
+	read = 0
+	p, err := ask(Filter{Chain: true, Limit: 10, Before: head.Last - 200})
+	if n := len(p.Chain.Entries); err != nil || n != 10 || !p.Older || p.First != head.First || read > 3*segmentSize {
+		t.Errorf("%d entries, %d bytes read: %v", n, read, err)
+	}
+	for _, before := range []uint64{0, head.Last + 1, 10 * head.Last} {
+		p, err := ask(Filter{Chain: true, Limit: 10, Before: before})
+		if n := len(p.Chain.Entries); err != nil || n != 10 || p.Last != head.Last {
+			t.Errorf("before %d: %d entries up to %d: %v", before, n, p.Last, err)
+		}
+	}
+	removing, pages = true, 0
+	all, err := Verify(Filter{Known: head.Last, KnownHash: head.Hash}, ask)
+	if err != nil || all.First <= head.First {
+		t.Errorf("%d to %d: %v", all.First, all.Last, err)
 	}
 }

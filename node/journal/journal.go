@@ -77,7 +77,7 @@ func Open(folder string) (*Journal, error) {
 // openAt is Open with the site's clock.
 func openAt(folder string, now func() (time.Time, bool)) (*Journal, error) {
 	j := &Journal{folder: folder, now: now, clock: clock{known: true}, soon: make(chan struct{}, 1), work: make(chan struct{}, 1), later: make(chan struct{}, 1), memory: newMemory(), denied: denials{}, repeats: make(map[repeat]*Entry)}
-	at, report, err := read(folder, reread, func(e Entry, _ frame) error {
+	at, report, err := read(folder, newest, func(e Entry, _ frame) error {
 		j.memory.recall(e)
 		j.recent.recall(e)
 		j.clock.recall(e)

@@ -23,6 +23,7 @@ type Report struct {
 	Segments    int
 	First, Last uint64 // sequence numbers; 0 when there are no entries
 	Torn        int64  // bytes of an incomplete entry at the end
+	bytes       int64  // read
 }
 
 // Read reads the journal in folder from its beginning, checks its chain, and calls each with
@@ -30,7 +31,7 @@ type Report struct {
 // a byte was changed, an entry or a segment is missing, or the journal ends before its last
 // anchor.
 func Read(folder string, each func(Entry) error) (Report, error) {
-	_, report, err := read(folder, maxSegments+1, func(e Entry, _ frame) error { return each(e) })
+	_, report, err := read(folder, whole, func(e Entry, _ frame) error { return each(e) })
 	return report, err
 }
 
@@ -42,8 +43,13 @@ type end struct {
 	before hash
 }
 
-// read is Read for at most the last most segments. Each entry comes with its frame, which each may not keep.
-func read(folder string, most int, each func(Entry, frame) error) (at end, report Report, err error) {
+// whole and newest choose the segment that read begins with.
+func whole([]string) int        { return 0 }
+func newest(files []string) int { return max(0, len(files)-reread) }
+
+// read is Read from the segment that from chooses of all, by its index, until each returns an error. Each entry
+// comes with its frame, which each may not keep.
+func read(folder string, from func([]string) int, each func(Entry, frame) error) (at end, report Report, err error) {
 	known, err := readAnchor(folder) // first: a running site moves it forward, never beyond the entries
 	if err != nil {
 		return at, report, err
@@ -52,7 +58,7 @@ func read(folder string, most int, each func(Entry, frame) error) (at end, repor
 	if err != nil {
 		return at, report, err
 	}
-	files = files[max(0, len(files)-most):]
+	files = files[from(files):]
 	for i, file := range files {
 		b, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) && report.Segments == 0 && i < len(files)-1 {
@@ -61,6 +67,7 @@ func read(folder string, most int, each func(Entry, frame) error) (at end, repor
 		if err != nil {
 			return at, report, err
 		}
+		report.bytes += int64(len(b))
 		last := i == len(files)-1
 		first, before, err := parseHeader(b)
 		follows := report.Segments == 0 || first == at.seq+1 && before == at.before
@@ -134,6 +141,12 @@ func segments(folder string) ([]string, error) {
 	}
 	slices.Sort(files)
 	return files, nil
+}
+
+// firstOf returns the number of the first entry of a segment by its name; 0 where that is none.
+func firstOf(file string) uint64 {
+	n, _ := strconv.ParseUint(strings.TrimSuffix(filepath.Base(file), extension), 10, 64)
+	return n
 }
 
 // segmentName returns the name of the segment with that first entry.

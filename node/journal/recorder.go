@@ -116,8 +116,8 @@ func (r *Recorder) Recent(about string) []node.Recorded {
 }
 
 // Calls returns the last items of the journal that a filter chooses, at most MaxPage, and verifies all
-// entries up to the last that was written. It reads the whole journal, which may take seconds on a
-// small board, one call at a time, until ctx ends.
+// entries up to the last that was written. It reads the whole journal, but for a part of its chain, which may
+// take seconds on a small board, one call at a time, until ctx ends.
 func (r *Recorder) Calls(ctx context.Context, f Filter) (Page, error) {
 	most := MaxPage
 	if f.Chain {

@@ -183,18 +183,17 @@ func (s *Site) replace(ctx context.Context, old Configuration, c NewConfiguratio
 	if wrong, ok := errors.AsType[*config.Error](err); ok {
 		err = device.Faultf(device.Invalid, "%s", firstLine(wrong))
 	}
-	if now, _ := os.ReadFile(file); string(now) != c.Text {
-		return fmt.Errorf("%w; somebody wrote the configuration meanwhile, which stays as that", err)
-	}
-	back := os.Rename(file+state.Before, file) // it needs no room on the disk
+	back := state.Restore(file, []byte(c.Text), []byte(old.Text))
 	if back != nil {
 		back = s.Rewrite(file, []byte(c.Text), []byte(old.Text))
 	}
-	if back != nil {
+	switch {
+	case errors.Is(back, state.ErrChanged):
+		return fmt.Errorf("%w; somebody wrote the configuration meanwhile, which stays as that", err)
+	case back != nil:
 		return device.Faultf(device.Unavailable,
 			"%w; and the text before could not be put back (%w): it is in %s", err, back, file+state.Before)
 	}
-	state.SyncFolder(filepath.Dir(file))
 	if !inUse {
 		return fmt.Errorf("%w; the configuration is as it was", err)
 	}

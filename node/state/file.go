@@ -52,19 +52,17 @@ func WriteLike(path string, b []byte, like fs.FileInfo) error {
 	if err := WriteAtomic(tmp, b, 0o600); err != nil {
 		return err
 	}
-	defer os.Remove(tmp)
-	if err := CopyOwner(tmp, like, true); err != nil {
-		return err
+	err := CopyOwner(tmp, like, true)
+	is, gone := os.Stat(tmp)
+	if err = cmp.Or(err, gone); err == nil {
+		mode := like.Mode().Perm()
+		if !sameGroup(is, like) {
+			mode &^= 0o070
+		}
+		err = errors.Join(os.Chmod(tmp, mode), os.Rename(tmp, path))
 	}
-	is, err := os.Stat(tmp)
 	if err != nil {
-		return err
-	}
-	mode := like.Mode().Perm()
-	if !sameGroup(is, like) {
-		mode &^= 0o070
-	}
-	if err := errors.Join(os.Chmod(tmp, mode), os.Rename(tmp, path)); err != nil {
+		os.Remove(tmp) // and not after a rename, when it may be the next one's
 		return err
 	}
 	SyncFolder(filepath.Dir(path))
@@ -78,24 +76,64 @@ const Before = ".before"
 var ErrChanged = errors.New("it was changed meanwhile")
 
 // Rewrite replaces the text of a file that this user may write, as WriteLike does, and keeps the text before
-// beside it. A file with another text stays as it is.
+// beside it. A file with another text stays as it is, as does one that another process rewrites.
 func Rewrite(path string, before, text []byte) error {
+	return rewriting(path, before, func(like fs.FileInfo, unchanged func() error) error {
+		err := WriteLike(path+Before, before, like)
+		if err == nil {
+			err = unchanged() // after that, which takes its time
+		}
+		if err == nil {
+			err = WriteLike(path, text, like)
+		}
+		return err
+	})
+}
+
+// Restore puts the text that Rewrite kept in the place of text, which needs no room on the disk. It fails with
+// ErrChanged where one of both is another.
+func Restore(path string, text, before []byte) error {
+	return rewriting(path, text, func(fs.FileInfo, func() error) error {
+		kept, err := os.ReadFile(path + Before)
+		if err == nil && !bytes.Equal(kept, before) {
+			err = ErrChanged
+		}
+		if err == nil {
+			err = os.Rename(path+Before, path)
+		}
+		SyncFolder(filepath.Dir(path))
+		return err
+	})
+}
+
+// rewriting calls change while no other process rewrites the file, which has the text.
+func rewriting(path string, text []byte, change func(like fs.FileInfo, unchanged func() error) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0) // the folder's permissions would be enough to replace it
 	if err != nil {
 		return err
 	}
-	info, err := f.Stat()
-	f.Close() // Windows replaces no open file
-	if err == nil {
-		err = WriteLike(path+Before, before, info)
+	defer f.Close()
+	like, err := f.Stat()
+	if err != nil {
+		return err
 	}
-	if now, read := os.ReadFile(path); err == nil && !bytes.Equal(now, before) { // after that, which takes its time
-		err = cmp.Or(read, ErrChanged)
+	if runtime.GOOS == "windows" {
+		f.Close() // which replaces no open file
+	} else if errors.Is(TryLock(f), syscall.EWOULDBLOCK) { // and go on where the file system has no locks
+		return ErrChanged
 	}
-	if err == nil {
-		err = WriteLike(path, text, info)
+	unchanged := func() error {
+		now, err := os.ReadFile(path)
+		is, gone := os.Stat(path)
+		if err = cmp.Or(err, gone); err == nil && (!bytes.Equal(now, text) || !os.SameFile(is, like)) {
+			err = ErrChanged
+		}
+		return err
 	}
-	return err
+	if err := unchanged(); err != nil {
+		return err
+	}
+	return change(like, unchanged)
 }
 
 // SyncFolder makes renames and removals in a folder survive a loss of power. It does nothing

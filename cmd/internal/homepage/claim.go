@@ -59,6 +59,7 @@ func (h *Home) claim(ctx context.Context, c *rpc.Call, p claimParams) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	name, err := h.options.Boards.Claim(ctx, address)
+	// A page that leaves must not leave the user with a site that nothing here knows, and without a recovery code.
+	name, err := h.options.Boards.Claim(context.WithoutCancel(ctx), address)
 	return map[string]any{"name": name}, err
 }

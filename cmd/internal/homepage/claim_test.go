@@ -9,7 +9,10 @@ import (
 )
 
 // boards are sites that can be claimed by "right".
-type boards struct{ claimed []string }
+type boards struct {
+	claimed []string
+	leave   func() // ends the page's call while a site is claimed
+}
 
 func (b *boards) Near(context.Context) ([]Board, error) { return []Board{{"shed", "did:key:z"}}, nil }
 
@@ -20,9 +23,14 @@ func (b *boards) Address(did, words string) (address, key string, err error) {
 	return "agentsite://z/right/at", "did:key:z", nil
 }
 
-func (b *boards) Claim(_ context.Context, address string) (string, error) {
-	b.claimed = append(b.claimed, address)
-	return "shed", nil
+func (b *boards) Claim(ctx context.Context, address string) (string, error) {
+	if b.leave != nil {
+		b.leave()
+	}
+	if ctx.Err() == nil {
+		b.claimed = append(b.claimed, address)
+	}
+	return "shed", ctx.Err()
 }
 
 // TestClaim: a site is claimed once the person allowed it, who sees its key and address.
@@ -52,5 +60,16 @@ func TestClaim(t *testing.T) {
 	h.token = ""
 	if says := claim("right"); strings.Contains(says, "result") || len(b.claimed) != 1 {
 		t.Errorf("without a session: %s", says)
+	}
+}
+
+// TestClaimAndLeave: a claim that was allowed goes on when the page leaves.
+func TestClaimAndLeave(t *testing.T) {
+	h := newHome(t)
+	ctx, leave := context.WithCancel(t.Context())
+	h.leave = leave
+	h.post(ctx, homePath, `{"jsonrpc":"2.0","id":1,"method":"board/claim","params":{"did":"did:key:z","words":"right"}}`, nil)
+	if ctx.Err() == nil || len(h.claimed) != 1 {
+		t.Errorf("%v, claimed %q", ctx.Err(), h.claimed)
 	}
 }

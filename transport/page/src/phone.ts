@@ -24,15 +24,20 @@ export async function told(): Promise<Told> {
 	return r.json();
 }
 
+/** The key that counts, and one that an owner compares: it counts once it is granted something. */
+export type Place = "key" | "next";
+
 /** The key that was kept for a site; none where the browser forgot it, or keeps nothing. */
-export async function kept(site: string): Promise<Kept | undefined> {
-	const k = await store("readonly").then(s => request<Kept | undefined>(s.get("key"))).catch(() => undefined);
+export async function kept(site: string, at: Place): Promise<Kept | undefined> {
+	const k = await store("readonly").then(s => request<Kept | undefined>(s.get(at))).catch(() => undefined);
 	return k?.site === site ? k : undefined;
 }
 
-/** Keeps a key in place of the one before. */
-export async function keep(k: Kept): Promise<void> {
-	await request((await store("readwrite")).put(k, "key"));
+/** Keeps a key in place of the one before. One that counts is not compared any more. */
+export async function keep(k: Kept, at: Place): Promise<void> {
+	const s = await store("readwrite");
+	if (at === "key") s.delete("next");
+	await request(s.put(k, at));
 }
 
 /** Makes a key for a site; none where the browser is too old. It is not kept yet. */

@@ -68,17 +68,24 @@ let renewing: Promise<void> | undefined;
 
 /** Begins another session where one is over and the key of this browser still counts; otherwise signs out. */
 async function renew(): Promise<void> {
-	const r = near && state.value === "in" ? await byKey().catch(() => undefined) : undefined;
+	const r = near && state.value === "in" ? await byKey().catch(() => null) : undefined;
 	if (r?.ok) return take((await r.json() as Session).token);
+	if (r === null || r && r.status >= 429) return; // the site is away: it is asked again when it says so again
 	state.value = "out";
 	forget();
 }
 
 /** Begins a session by the key of this browser; without one there is no answer. */
 async function byKey(): Promise<Response | undefined> {
-	const { site, unclaimed } = await told(), own = unclaimed ? undefined : await kept(site);
-	if (unclaimed) state.value = "unclaimed";
-	return own && signed(own, "/page/key");
+	const { site, unclaimed } = await told();
+	if (unclaimed) {
+		state.value = "unclaimed";
+		return;
+	}
+	const next = await kept(site, "next"), r = next && await signed(next, "/page/key");
+	if (r?.ok) await keep(next!, "key").catch(() => {}); // the page was closed before
+	const own = r?.ok ? undefined : await kept(site, "key");
+	return own ? signed(own, "/page/key") : r;
 }
 
 /** Shows a new key to the owner who made a code, and signs in by it once it is granted something. The one before
@@ -91,6 +98,7 @@ async function byCode(code: string): Promise<Response | undefined> {
 	}
 	let r: Response | undefined = await signed(own, "/page/phone", code);
 	if (!r.ok) return r;
+	await keep(own, "next").catch(() => {}); // a phone may end the page while the owner compares
 	print.value = await short(own);
 	state.value = "compare";
 	const end = performance.now() + 180_000; // longer than an owner is asked
@@ -98,7 +106,7 @@ async function byCode(code: string): Promise<Response | undefined> {
 		await new Promise(go => setTimeout(go, 1000));
 		r = await signed(own, "/page/key").catch(() => undefined);
 	} while ((!r || r.status === 403) && performance.now() < end);
-	if (r?.ok) await keep(own).catch(() => {});
+	if (r?.ok) await keep(own, "key").catch(() => {});
 	return r;
 }
 

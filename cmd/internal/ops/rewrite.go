@@ -1,12 +1,14 @@
 package ops
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,14 +57,21 @@ func Rewrite(socket, file string, before, text []byte) error {
 		return err
 	}
 	defer conn.Close()
+	return askRewrite(conn.(*net.UnixConn), file, before, text)
+}
+
+func askRewrite(conn *net.UnixConn, file string, before, text []byte) error {
 	conn.SetDeadline(time.Now().Add(rewriteTimeout))
 	var answer rewritten
-	err = json.MarshalWrite(conn, rewriting{file, string(before), string(text)})
+	err := json.MarshalWrite(conn, rewriting{file, string(before), string(text)})
 	if err == nil {
-		err = conn.(*net.UnixConn).CloseWrite()
+		err = conn.CloseWrite()
 	}
 	if err == nil {
 		err = json.UnmarshalRead(io.LimitReader(conn, 64<<10), &answer)
+	}
+	if now, read := os.ReadFile(file); err != nil && read == nil && bytes.Equal(now, text) {
+		return nil // it was ended after that
 	}
 	switch {
 	case err != nil:

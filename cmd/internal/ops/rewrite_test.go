@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,4 +138,37 @@ func served(o PrepareOptions, r rewriting) (answer rewritten, err error) {
 		return answer, errors.Join(err, errors.New("no answer: "+string(b)))
 	}
 	return answer, err
+}
+
+// TestRewriteCut: a service that is ended before it answers has replaced the file or has not, and that is what counts.
+func TestRewriteCut(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		folder := t.TempDir()
+		file := filepath.Join(folder, "site.yaml")
+		ln, err := net.Listen("unix", filepath.Join(folder, "s"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		served := make(chan error, 1)
+		go func() {
+			conn, err := ln.Accept()
+			if err == nil {
+				_, err = io.ReadAll(conn)
+			}
+			if done {
+				err = errors.Join(err, os.WriteFile(file, []byte("new"), 0o600))
+			}
+			served <- errors.Join(err, conn.Close())
+		}()
+		conn, err := net.Dial("unix", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		err = askRewrite(conn.(*net.UnixConn), file, []byte("old"), []byte("new"))
+		if told := <-served; told != nil || (err == nil) != done {
+			t.Errorf("done %t: %v, %v", done, err, told)
+		}
+	}
 }

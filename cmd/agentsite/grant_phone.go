@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,15 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 )
-
-// What a phone is granted without other words.
-const (
-	phoneWords = "read *, set *, stop"
-	phoneUntil = "90d"
-)
-
-// phonePatience is longer than a site waits for a phone.
-const phonePatience = 3 * time.Minute
 
 func (a *app) grantPhoneCommand() *cobra.Command {
 	var until string
@@ -40,7 +29,7 @@ and shows the first letters of it. Compare them with those shown here and press 
 only then the key is granted the permission. agentsite grants lists it, and agentsite
 revoke ends it.
 
-Without PERMISSION, which agentsite grant explains, it is "` + phoneWords + `", within the
+Without PERMISSION, which agentsite grant explains, it is "` + ownerclient.PhoneWords + `", within the
 site's limits. What only an owner may do, a phone never does.
 
 The browser warns that it does not know the site's certificate. Who controls the network
@@ -52,7 +41,7 @@ network that you trust.`,
 			if err != nil {
 				return err
 			}
-			words := cmp.Or(strings.Join(args, ""), phoneWords)
+			words := cmp.Or(strings.Join(args, ""), ownerclient.PhoneWords)
 			if _, err := access.ParsePermissions(words); err != nil {
 				return usagef("%v", err)
 			}
@@ -68,7 +57,7 @@ network that you trust.`,
 			})(cmd, args)
 		},
 	}
-	untilFlag(cmd, &until, phoneUntil)
+	untilFlag(cmd, &until, ownerclient.PhoneUntil)
 	cmd.Flags().BoolVar(&byAddress, "by-address", false, "for a phone that does not find names that end in .local")
 	return cmd
 }
@@ -81,53 +70,32 @@ func (s *session) grantPhone(ctx context.Context, words string, end time.Time, b
 	if err != nil {
 		return none, err
 	}
-	code := rand.Text()
-	link := phoneLink(all.At, code, byAddress)
-	if link == "" {
-		return none, errors.New(
-			"a phone needs HTTPS, which this site does not serve: agentsite run --listen-https :8474")
-	}
 	a := s.app
-	if len(all.Grants) == 0 && !end.IsZero() {
-		s.warnOfClock(all)
+	show := func(link string) error {
+		if len(all.Grants) == 0 && !end.IsZero() {
+			s.warnOfClock(all)
+		}
+		fmt.Fprint(a.errs, qr.Color(qr.Draw(link)))
+		a.note("open this with the phone, within two minutes; its browser warns of the certificate:")
+		fmt.Fprintln(a.errs, "  "+clean(link))
+		return nil
 	}
-	fmt.Fprint(a.errs, qr.Color(qr.Draw(link)))
-	a.note("open this with the phone, within two minutes; its browser warns of the certificate:")
-	fmt.Fprintln(a.errs, "  "+clean(link))
-	waiting, cancel := context.WithTimeout(ctx, phonePatience)
-	defer cancel()
-	did, letters, err := s.Owner.AwaitPhone(waiting, code)
+	ask := func(ctx context.Context, key ownerclient.PhoneKey) error {
+		asks := newConsent(a.errs)
+		go asks.read(a.in)
+		says := fmt.Sprintf("\nA browser showed the code. Compare what it shows:\n\n  %s\n\n"+
+			"Its key would be allowed to %s, %s.\n", key.Letters, clean(words), ends(end))
+		if asks.ask(ctx, says, "exactly this browser") != nil {
+			return errors.New("nobody pressed Enter: nothing is granted")
+		}
+		return nil
+	}
+	signed, did, text, err := s.Owner.SignPhone(ctx, all, ownerclient.Phone{
+		Words: words, Until: end, ByAddress: byAddress, Key: peer.OwnerKey, Show: show, Confirm: ask,
+	})
 	if err != nil {
 		return none, a.unreached(err)
 	}
-	if slices.ContainsFunc(all.Owners, func(o acts.Owner) bool { return o.DID == did }) {
-		return none, errors.New("the code was shown by the key of an owner: nothing is granted")
-	}
-	asks := newConsent(a.errs)
-	go asks.read(a.in)
-	says := fmt.Sprintf("\nA browser showed the code. Compare what it shows:\n\n  %s\n\n"+
-		"Its key would be allowed to %s, %s.\n", letters, clean(words), ends(end))
-	if asks.ask(ctx, says, "exactly this browser") != nil {
-		return none, errors.New("nobody pressed Enter: nothing is granted")
-	}
-	signed, text, err := ownerclient.SignGrant(all, peer.OwnerKey, did, words, end)
-	if err != nil {
-		return none, err
-	}
 	_, err = callOwner(ctx, s, acts.GrantAct, signed)
 	return grantResult{did, words, end, text}, err
-}
-
-// phoneLink returns a link with a code to the page at one of a site's addresses, "" for none. The last is the name
-// that derives from the site's key, which stays when the address changes, and with it what the browser keeps.
-func phoneLink(addresses []string, code string, byAddress bool) string {
-	near := slices.DeleteFunc(slices.Clone(addresses), func(at string) bool { return strings.HasPrefix(at, "/") })
-	if len(near) == 0 {
-		return ""
-	}
-	at := near[len(near)-1]
-	if byAddress {
-		at = near[0]
-	}
-	return "https://" + at + "/#k=" + code
 }

@@ -89,7 +89,7 @@ func (a *app) openPage(ctx context.Context, port int, browser bool) error {
 	}
 	passkeys := person.Passkeys()
 	home := homepage.New(homepage.Options{
-		User: user, List: sites.List, Confirm: asks.confirm, Origin: at, Passkeys: &passkeys,
+		User: user, Key: peer.OwnerKey, List: sites.List, Confirm: asks.confirm, Origin: at, Passkeys: &passkeys,
 		Boards: &boards{a, peer.Near{Version: version}},
 		Hosts:  append(web.AllowedHosts(listeners[0].Addr(), []string{"localhost"}), strings.TrimPrefix(at, "http://")),
 	})

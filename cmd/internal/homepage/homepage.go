@@ -26,6 +26,7 @@ import (
 // Options are what a home page is made of.
 type Options struct {
 	User    identity.ID
+	Key     func() (identity.Key, error)     // the user's
 	List    func() []peer.OwnSite            // the sites that there are now
 	Confirm func(context.Context, Act) error // asks the person at the terminal; any error refuses
 	Hosts   []string                         // the values of the Host header
@@ -65,6 +66,7 @@ func New(o Options) *Home {
 	h.Home = homePath
 	methods := h.passkeyMethods()
 	maps.Copy(methods, h.boardMethods())
+	methods[phoneMethod] = method(h.addPhone)
 	own := web.MCP(rpc.NewDispatcher(methods), olderRevision).Serve
 	h.Handler = web.Handler(web.Options{Hosts: o.Hosts, Callers: h.Callers(page.Nobody{}), Routes: append(h.Routes(),
 		h.Bind(web.Route{Pattern: "/at/{site}/mcp", Admission: web.Principals, Serve: h.serve}),

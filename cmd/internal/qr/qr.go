@@ -1,4 +1,4 @@
-// Package qr draws QR codes as text.
+// Package qr draws QR codes.
 package qr
 
 import (
@@ -35,6 +35,26 @@ func Draw(text string) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// Rows returns the squares of a text's QR code, row by row and without a margin: 1 is a dark one, and 0 a light
+// one. It returns nil where the text is too long for one.
+func Rows(text string) (rows []string) {
+	code, err := qr.Encode(text, qr.L)
+	if err != nil {
+		return nil
+	}
+	for y := range code.Size {
+		row := make([]byte, code.Size)
+		for x := range row {
+			row[x] = '0'
+			if code.Black(x, y) {
+				row[x] = '1'
+			}
+		}
+		rows = append(rows, string(row))
+	}
+	return rows
 }
 
 // Color makes the letters of each row white on black, whatever the terminal's colors are.

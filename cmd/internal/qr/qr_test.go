@@ -8,7 +8,7 @@ import (
 )
 
 // TestDraw: each character has two squares of the code, the light ones as letters, and all rows are as wide
-// as the code with its margins. A text that no code holds has none.
+// as the code with its margins. Rows has the same squares without them. A text that no code holds has none.
 func TestDraw(t *testing.T) {
 	for _, text := range []string{"", "https://agentsite-k5qjb3xz.local:8474/", strings.Repeat("ä", 1400)} {
 		drawn := Draw(text)
@@ -19,6 +19,17 @@ func TestDraw(t *testing.T) {
 		rows := strings.Split(strings.TrimSuffix(drawn, "\n"), "\n")
 		if len(rows) != (code.Size+2*margin+1)/2 {
 			t.Errorf("%d rows for %d squares", len(rows), code.Size)
+		}
+		plain := Rows(text)
+		if len(plain) != code.Size {
+			t.Fatalf("%d plain rows for %d squares", len(plain), code.Size)
+		}
+		for y, row := range plain {
+			for x, r := range row {
+				if len(row) != code.Size || r == '1' != code.Black(x, y) || r == '0' == code.Black(x, y) {
+					t.Fatalf("%q at %d, %d", r, x, y)
+				}
+			}
 		}
 		for i, row := range rows {
 			squares := []rune(row)
@@ -38,7 +49,7 @@ func TestDraw(t *testing.T) {
 			t.Errorf("the colors of %d rows are %q", len(rows), color)
 		}
 	}
-	if drawn := Draw(strings.Repeat("x", 3000)); drawn != "" || Color(drawn) != "" {
+	if drawn := Draw(strings.Repeat("x", 3000)); drawn != "" || Color(drawn) != "" || Rows(strings.Repeat("x", 3000)) != nil {
 		t.Errorf("a text that is too long: %q", drawn)
 	}
 }

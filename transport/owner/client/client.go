@@ -94,17 +94,6 @@ func (c *Client) AddToken(ctx context.Context, n acts.NewToken) (m acts.MadeToke
 	return m, nil
 }
 
-// AwaitPhone waits for a browser that shows the site a code. It returns its key, and the letters of the key that
-// the browser shows, too.
-func (c *Client) AwaitPhone(ctx context.Context, code string) (did, letters string, err error) {
-	shown, err := Call(ctx, c, acts.PhoneAct, acts.Name{Name: code})
-	if err != nil {
-		return "", "", err
-	}
-	key, err := identity.Parse(shown.DID)
-	return key.String(), key.Short(), err
-}
-
 // OfferTime tells the site the time of an owner's machine, which it takes within bounds.
 func (c *Client) OfferTime(ctx context.Context, now time.Time) (acts.Reached, error) {
 	return Call(ctx, c, acts.TimeAct, acts.TimeNow{Now: now})

@@ -25,7 +25,7 @@ export const de: Record<keyof typeof en, string> = {
 	"unclaimedWhere": "Die ganze Zeile steht, wo sie gestartet wurde, auf ihrem Bildschirm und in agentsite-claim.txt in ihrem Datenordner.",
 	"outNear": "Wem die Anlage gehört, lässt dieses Telefon von einem Computer aus herein, mit einem Code, der einmal gilt:",
 	"print": "Vergleiche diese Zeichen",
-	"printMore": "Das Terminal, in dem der Code stand, zeigt die Zeichen eines Telefons. Drücke dort nur Enter, wenn es diese sind.",
+	"printMore": "Wo der Code stand, stehen nun die Zeichen eines Telefons. Bestätige dort nur, wenn es diese sind.",
 	"outKept": "War dieses Telefon schon drin? Dann endete seine Erlaubnis, oder der Browser (ein privates Fenster?) löschte den Schlüssel.",
 	"old": "Dieser Browser kann hier keinen Schlüssel haben",
 	"oldMore": "Aktualisiere ihn, oder öffne den Link in einem anderen Browser dieses Telefons. Der Code gilt noch.",

@@ -23,7 +23,7 @@ export const en = {
 	"unclaimedWhere": "The whole line is where the site was started, on its screen, and in agentsite-claim.txt in its data folder.",
 	"outNear": "An owner lets this phone in from a computer, with a code that counts once:",
 	"print": "Compare these letters",
-	"printMore": "The terminal where the code was shows the letters of a phone. Press Enter there only if they are these.",
+	"printMore": "Where the code was shown, the letters of a phone are now. Confirm it there only if they are these.",
 	"outKept": "If this phone was in before: its permission has ended, or the browser has deleted its key, as a private window does.",
 	"old": "This browser can have no key here",
 	"oldMore": "Update it, or open the link in another browser of this phone. The code still counts.",

@@ -110,7 +110,8 @@ export const viewsEn = {
 	"access.all": "All of these have to allow a call.", "access.revoke": "Revoke", "access.keep": "Keep it",
 	"access.sure": "It is out at once, and what it holds goes back to safe.",
 	"access.clock": "The site’s clock is not set: permissions that end move nothing until it is. On its own machine:",
-	"access.add": "Give access", "access.add.says": "A permission is signed with your key, in your terminal:",
+	"access.add": "Give access", "access.add.says": "To an app or a program, in your terminal:",
+	"phone.add": "Add a phone",
 	"access.key": "Key of the site",
 
 	"board.devices": "Devices",
@@ -245,7 +246,7 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 		"Die Uhr der Anlage ist nicht gestellt: Zugänge mit einem Ende stellen so lange nichts. Auf ihrem "
 		+ "eigenen Rechner:",
 	"access.add": "Zugang geben",
-	"access.add.says": "Ein Zugang wird mit deinem Schlüssel unterschrieben, in deinem Terminal:",
+	"access.add.says": "Einer App oder einem Programm, in deinem Terminal:", "phone.add": "Telefon hinzufügen",
 	"access.key": "Schlüssel der Anlage",
 
 	"board.devices": "Geräte",

@@ -9,6 +9,7 @@ import { Button, Icon, Loading, Note, Section } from "../ui";
 import type { Query, View } from "../views";
 import { age, lang, t } from "../words";
 import { act, acts, Acts, Failed, ForOwner, Owners, siteIn, useAsk, useOwner, Which } from "./parts";
+import { Loaded } from "./setup";
 
 interface Granted { id: string; token?: string; to?: string; may: string[]; until?: string }
 interface Access {
@@ -90,13 +91,14 @@ function Passkeys({ conn }: { conn: Conn }) {
 		<div class="btns"><Button hook="passkey-add" act={add}>{t("passkey.add")}</Button></div></div></Section>;
 }
 
-function OfSite({ site }: { site: Site }) {
-	const { value: a, fault, again } = useOwner<Access>(site, "owner/access", {}, 15);
+function OfSite({ site, q }: { site: Site; q: Query }) {
+	const [opened, setOpened] = useState(false), adds = acts.value.some(a => a.about === "phone" && a.site === site.name);
+	const { value: a, fault, again } = useOwner<Access>(site, "owner/access", {}, 15, adds);
 	if (!a) return fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />;
 	const tokens = a.grants.filter(g => g.token), keys = a.grants.filter(g => !g.token);
 	// Nothing of a site goes into a command but a name that is one.
 	const name = /^[a-z0-9_-]{1,24}$/.test(site.name) ? site.name : "SITE";
-	const commands = `agentsite grant phone --site ${name}\nagentsite token add NAME 'read *' --site ${name}`;
+	const command = `agentsite token add NAME 'read *' --site ${name}`;
 	return <div class="stack">
 		{fault && <Failed of={fault} again={again} />}
 		{!a.time_is_known && <Note tone="unk" icon="old">{t("access.clock")} <code>agentsite clock --set</code></Note>}
@@ -110,15 +112,17 @@ function OfSite({ site }: { site: Site }) {
 			<ul class="list">{list.map(g => <Row key={g.id} site={site} of={g} now={a.time}
 				done={again} />)}</ul></Section>)}
 		{a.grants.length === 0 && <p class="soft">{t("access.none")}</p>}
-		<Section title={t("access.add")}><div class="card"><p>{t("access.add.says")}</p><pre class="exact" tabIndex={0}>
-			{commands}</pre></div></Section>
+		<Section title={t("access.add")}><div class="stack3">
+			{home.value && a.owners.some(o => o.did === you.value) && (opened || adds ? <Loaded part="Phone" site={site} q={q} />
+				: <div class="btns"><Button hook="phone-add" act={() => setOpened(true)}>{t("phone.add")}</Button></div>)}
+			<div class="card"><p>{t("access.add.says")}</p><pre class="exact" tabIndex={0}>{command}</pre></div></div></Section>
 		<dl class="kv small"><dt>{t("access.key")}</dt><dd><Key did={site.key ?? a.site} /></dd></dl></div>;
 }
 
 function Show({ q }: { q: Query }) {
 	const site = siteIn(q);
 	return <div class="stack live"><Which view="access" q={q} />{site && <ForOwner site={site}><OfSite key={site.name}
-		site={site} /></ForOwner>}{home.value && <Passkeys conn={home.value} />}<Windows /></div>;
+		site={site} q={q} /></ForOwner>}{home.value && <Passkeys conn={home.value} />}<Windows /></div>;
 }
 
 export const access: View = { name: "access", title: () => t("nav.access"), icon: "key", nav: () => t("nav.access"),

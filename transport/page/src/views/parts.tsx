@@ -12,6 +12,7 @@ import { sites, type Scalar, type Site } from "../site";
 import { Button, Name, Note, says, sentence, short, toast, worded } from "../ui";
 import type { Query } from "../views";
 import { dayTime, lang, length, t, timeOf } from "../words";
+import type { Told } from "./phone";
 
 export interface Answer<T> { value?: T; fault?: Fault; again(): void }
 
@@ -50,9 +51,9 @@ export const useOwner = <T,>(site: Site, method: string, params: object = {}, ev
 	useAsk(site.owner.value ? signal => site.conn.call<T>(method, params, { signal, timeout: 60_000 }) : undefined,
 		[site, site.owner.value, method, JSON.stringify(params), ...deps], every);
 
-/** An act of an owner that waits for a person, or was refused. An offer is of a passkey. */
+/** An act of an owner that waits for a person, or was refused. An offer is of a passkey; told is of a phone. */
 export interface Act { about: string; site: string; method: string; params: object; says: string; fault?: Fault;
-	offer?: Offer; signal: AbortSignal; cancel(): void }
+	offer?: Offer; told?: Told; signal: AbortSignal; cancel(): void }
 export const acts = signal<Act[]>([]);
 
 /** Does an owner's act, which takes until somebody confirms it in the terminal of agentsite open, or by a
@@ -68,6 +69,7 @@ export async function act<T = object>(site: Pick<Site, "name" | "conn">, about: 
 	try {
 		const answer = await site.conn.call<T>(method, params, { signal: stop.signal, timeout: 0, on: n => {
 			if (n.method === "notifications/agentsite/confirm") set({ offer: n.params });
+			if (n.method === "notifications/agentsite/phone") set({ told: n.params, ...n.params.link ? {} : { params: n.params } });
 		} });
 		without(one);
 		stop.abort(); // a passkey that is still asked

@@ -12,6 +12,7 @@ import { act, Acts, Failed, useOwner } from "./parts";
 export { Claim } from "./claim";
 export { Journal } from "./record";
 export { Machine } from "./machine";
+export { Phone } from "./phone";
 
 interface Setting { key: string; value: string }
 interface Draft { device: string; set: Setting[] }

@@ -10,7 +10,7 @@ import type { Query, View } from "../views";
 import { t } from "../words";
 import { Failed, ForOwner, siteIn } from "./parts";
 
-type Part = "Add" | "Edit" | "Claim" | "Journal" | "Machine";
+type Part = "Add" | "Edit" | "Claim" | "Journal" | "Machine" | "Phone";
 interface Props { site: Site; q: Query }
 
 /** A part of the file that is loaded when something in it is opened. */

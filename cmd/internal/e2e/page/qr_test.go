@@ -3,6 +3,7 @@
 package page
 
 import (
+	"bytes"
 	"image"
 	"image/color"
 	"image/png"
@@ -15,11 +16,9 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// readQR reads the QR code in what a terminal shows, as another program sees it: letters are light.
+// readQR reads the QR code in what a terminal shows: letters are light.
 func readQR(t *testing.T, shown string) string {
 	t.Helper()
-	program, _ := exec.LookPath("zbarimg")
-	harness.Need(t, "zbarimg", program)
 	var rows []string
 	for row := range strings.Lines(shown) {
 		if strings.ContainsAny(row, "█▀▄") {
@@ -39,18 +38,25 @@ func readQR(t *testing.T, shown string) string {
 			}
 		}
 	}
-	file := filepath.Join(t.TempDir(), "screen.png")
-	f, err := os.Create(file)
-	if err == nil {
-		err = png.Encode(f, picture)
-		f.Close()
+	var screen bytes.Buffer
+	if err := png.Encode(&screen, picture); err != nil {
+		t.Fatal(err)
 	}
-	if err != nil {
+	return scanned(t, screen.Bytes())
+}
+
+// scanned reads the QR code in a picture, a PNG, as another program sees it.
+func scanned(t *testing.T, picture []byte) string {
+	t.Helper()
+	program, _ := exec.LookPath("zbarimg")
+	harness.Need(t, "zbarimg", program)
+	file := filepath.Join(t.TempDir(), "code.png")
+	if err := os.WriteFile(file, picture, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	said, err := exec.Command(program, "-q", "--raw", file).Output()
 	if err != nil {
-		t.Fatalf("no code is found in\n%s: %v", shown, err)
+		t.Fatal("no code is found:", err)
 	}
 	return strings.TrimSpace(string(said))
 }

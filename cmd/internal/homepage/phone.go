@@ -27,9 +27,10 @@ const (
 // phoneParams are a site and what a phone may do there: words and an end as of agentsite grant phone, whose
 // defaults "" is for.
 type phoneParams struct {
-	Site  string `json:"site"`
-	May   string `json:"may"`
-	Until string `json:"until"`
+	Site      string `json:"site"`
+	May       string `json:"may"`
+	Until     string `json:"until"`
+	ByAddress bool   `json:"by_address"`
 }
 
 // phoneLink is for the page only: who opens it first shows its key.
@@ -78,7 +79,7 @@ func (h *Home) addPhone(ctx context.Context, c *rpc.Call, p phoneParams) (any, e
 		return nil, device.Faultf(device.Denied, "your key is none of the site's owners': claim the site first")
 	}
 	signed, _, _, err := owner.SignPhone(ctx, on, ownerclient.Phone{
-		Words: grant.May, Until: until, Key: h.options.Key,
+		Words: grant.May, Until: until, ByAddress: p.ByAddress, Key: h.options.Key,
 		Show: func(link string) error { return c.Notify(phoneNote, phoneLink{link, qr.Rows(link)}) },
 		Confirm: func(ctx context.Context, key ownerclient.PhoneKey) error {
 			grant.Letters, grant.Key = key.Letters, key.DID

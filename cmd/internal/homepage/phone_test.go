@@ -114,7 +114,7 @@ func TestAddPhone(t *testing.T) {
 		code        int
 	}{
 		"Enter":          {`{"site":"shed"}`, "read *, set *, stop", 90, false, nil, 0},
-		"a passkey":      {`{"site":"shed","may":"read *","until":"30d"}`, "read *", 30, true, nil, 0},
+		"a passkey":      {`{"site":"shed","may":"read *","until":"30d","by_address":true}`, "read *", 30, true, nil, 0},
 		"without an end": {`{"site":"shed","until":"never"}`, "read *, set *, stop", 0, false, nil, 0},
 		"a no":           {`{"site":"shed"}`, "", 0, false, device.Faultf(device.Denied, "no"), 403},
 	} {
@@ -122,7 +122,11 @@ func TestAddPhone(t *testing.T) {
 		f.granted = nil
 		next := k.addPhone(t.Context(), tt.params)
 		told, code := next(), <-f.code
-		if link := told.Params.Link; link != "https://agentsite-k5qjb3xz.local:8474/#k="+code ||
+		at := f.at[1]
+		if tt.passkey {
+			at = f.at[0]
+		}
+		if link := told.Params.Link; link != "https://"+at+"/#k="+code ||
 			!slices.Equal(told.Params.QR, qr.Rows(link)) || told.Params.QR == nil {
 			t.Fatalf("%s: %+v", what, told)
 		}

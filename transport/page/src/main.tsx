@@ -122,7 +122,7 @@ function Main() {
 			{gone > 0 && <Note tone="unk" icon="old"><b>{t("contactLost", { s: gone })}</b> {reach.value.some(x => x.known.value) ? t("contactLostMore", { time: timeOf(new Date(Date.now() - 1000 * gone), true) }) : t("neverHeard")}</Note>}
 			<StopBanner reach={reach.value} full={v.name === "house" || v.name === "site"} />
 			<Guarded key={location.hash} of={view}>
-				{view === "more" ? <More /> : !sites.value.length && v.name !== "claim" ? <><div class="card"><h3>{t("noSites")}</h3><p>{t("noSitesMore")}</p></div><Near /></> : <v.Show q={q} />}
+				{view === "more" ? <More /> : !sites.value.length && !/^(claim|access)$/.test(v.name) ? <><div class="card"><h3>{t("noSites")}</h3><p>{t("noSitesMore")}</p></div><Near /></> : <v.Show q={q} />}
 			</Guarded>
 		</div>
 	</main>;

@@ -39,7 +39,8 @@ const en = {
 		+ "removed, moved or put in.",
 	"chain.cut": "It ends with entry {from} and had {to}: its end was cut off.",
 	"chain.noted": "Entry {from} is not the one that this browser knew.",
-	"phone.may": "What it may do", "phone.until": "Until", "phone.show": "Show the code",
+	"phone.may": "What it may do", "phone.until": "Until", "phone.address": "It does not find names that end in .local",
+	"phone.show": "Show the code",
 	"phone.more": "What only an owner may do, a phone never does. Its browser warns that it does not know the site’s "
 		+ "certificate: do this in a network that you trust.",
 	"phone.scan": "Scan this with the phone, in the site’s network, within two minutes. It counts once.",
@@ -86,7 +87,8 @@ const de: Record<keyof typeof en, string> = {
 		+ "entfernt, verschoben oder eingefügt.",
 	"chain.cut": "Es endet mit Eintrag {from} und hatte {to}: Sein Ende wurde abgeschnitten.",
 	"chain.noted": "Eintrag {from} ist nicht der, den dieser Browser kannte.",
-	"phone.may": "Was es darf", "phone.until": "Bis", "phone.show": "Code zeigen",
+	"phone.may": "Was es darf", "phone.until": "Bis", "phone.address": "Es findet keine Namen, die auf .local enden",
+	"phone.show": "Code zeigen",
 	"phone.more": "Was nur darf, wem die Anlage gehört, tut ein Telefon nie. Sein Browser warnt, dass er das Zertifikat "
 		+ "der Anlage nicht kennt: Tu das in einem Netz, dem du traust.",
 	"phone.scan": "Scanne das mit dem Telefon, im Netz der Anlage, binnen zwei Minuten. Es gilt einmal.",

@@ -39,8 +39,8 @@ func (b *tab) claimed(o *opened, line string) {
 	}
 }
 
-// TestClaim: who knows no site claims one in the page, by the line that it shows. A wrong line, and a person who
-// refuses, change nothing.
+// TestClaim: who knows no site claims one in the page, by the line that it shows and a passkey, with nothing at the
+// terminal. A wrong line, and a person who refuses, change nothing.
 func TestClaim(t *testing.T) {
 	t.Parallel()
 	_, invitation := harness.StartUnclaimed(t, harness.TempDir(t))
@@ -56,10 +56,13 @@ func TestClaim(t *testing.T) {
 	o.asked(1)
 	o.typed("n\n")
 	b.is(10*time.Second, `document.querySelector("main .note.bad")`)
+	b.authenticator()
+	b.addPasskey(o, 2)
+	run[bool](b, "location.hash = '#claim', true")
 	b.fill("[name=words]", "agentsite claim "+invitation.String())
 	b.press("main [data-act=claim]")
-	o.asked(2)
-	o.typed("\n")
+	o.asked(3)
+	b.press("main [data-act=passkey]")
 	b.is(30*time.Second, "location.hash.startsWith('#site')")
 	b.live()
 }

@@ -20,7 +20,7 @@ function Code({ rows }: { rows: string[] }) {
 }
 
 export function Phone({ site }: { site: Site }) {
-	const [may, setMay] = useState(""), [until, setUntil] = useState("");
+	const [may, setMay] = useState(""), [until, setUntil] = useState(""), [address, setAddress] = useState(false);
 	const one = acts.value.find(a => a.about === "phone" && a.site === site.name), told = one?.told;
 	const letters = told?.letters, waits = one && !one.fault;
 	useEffect(() => { if (letters) spoken.value = `${s("phone.compare")} ${letters}`; }, [letters]);
@@ -36,8 +36,10 @@ export function Phone({ site }: { site: Site }) {
 		{waits ? !letters && <div class="btns"><button type="button" class="btn" onClick={one.cancel}>{t("cancel")}</button></div>
 			: <>{field("may", s("phone.may"), "read *, set *, stop", may, setMay)}
 				{field("until", s("phone.until"), "90d", until, setUntil)}
+				<label class="check"><input type="checkbox" checked={address} onChange={e => setAddress(e.currentTarget.checked)} />
+					<span>{s("phone.address")}</span></label>
 				<p class="small soft">{s("phone.more")}</p>
 				<div class="btns"><Button class="pri" hook="phone" act={() => act({ name: site.name, conn: home.value! }, "phone",
-					"phone/add", { site: site.name, may, until }, t("phone.add"))}>{s("phone.show")}</Button></div></>}
+					"phone/add", { site: site.name, may, until, by_address: address }, t("phone.add"))}>{s("phone.show")}</Button></div></>}
 	</div>;
 }

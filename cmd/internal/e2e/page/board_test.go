@@ -22,16 +22,18 @@ import (
 // invitationLine is what an unclaimed site shows.
 var invitationLine = regexp.MustCompile(`agentsite claim (agentsite://[^/\s]+/([\w-]{22})/)\S+`)
 
-// claimed claims a site in the page, which knows none, by the line that the site shows, and has the person confirm it.
+// claimed claims a site in the page, which knows none, by the line that the site shows and a new passkey.
 func (b *tab) claimed(o *opened, line string) {
 	b.t.Helper()
-	b.press("[data-claim]")
+	b.authenticator()
+	b.addPasskey(o, 1)
+	run[bool](b, "location.hash = '#claim', true")
 	b.fill("[name=words]", line)
 	b.press("main [data-act=claim]")
-	if screen := o.asked(1); !strings.Contains(screen, "claim") {
+	if screen := o.asked(2); !strings.Contains(screen, "claim") {
 		b.t.Errorf("the terminal does not show the claim:\n%s", screen)
 	}
-	o.typed("\n")
+	b.press("main [data-act=passkey]")
 	b.is(time.Minute, "location.hash.startsWith('#site')")
 	b.is(time.Minute, `document.querySelector("[data-net=live]")`)
 	if !strings.Contains(o.screen.String(), "recovery code") {
@@ -98,7 +100,7 @@ func TestClaimNear(t *testing.T) {
 }
 
 // TestFlashed: from a flashed board that nobody owns to the chart of its BME280 and a relay that was added in the
-// page. The person is at their own computer, and has no terminal of the board.
+// page, confirmed by a passkey. The person is at their own computer, and has no terminal of the board.
 func TestFlashed(t *testing.T) {
 	t.Parallel()
 	dir := harness.Need(t, "the emulated board", harness.TestbedDir)
@@ -171,8 +173,8 @@ func TestFlashed(t *testing.T) {
 	press("[data-act=see]")
 	b.is(2*time.Minute, `document.querySelector("[data-change]")?.textContent.includes("+   pump: ")`)
 	press(`[data-act="owner/configure"]`)
-	o.asked(2)
-	o.typed("\n")
+	o.asked(3)
+	press("[data-act=passkey]")
 	b.is(2*time.Minute, "location.hash.startsWith('#site')")
 	if now := m.ReadFile(t, "/etc/agentsite/agentsite.yaml"); !strings.HasPrefix(now, strings.TrimRight(before, "\n")) || !strings.Contains(now, "pump:") {
 		t.Errorf("the configuration was\n%s\nand is\n%s", before, now)

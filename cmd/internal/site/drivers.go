@@ -2,6 +2,7 @@ package site
 
 import (
 	"slices"
+	"sync"
 
 	"agentsite/cmd/internal/hosting"
 	"agentsite/device/board"
@@ -28,7 +29,8 @@ func Drivers(b *board.Board) []driver.Driver {
 // AllDrivers returns the drivers on a new board, for a process that runs no site.
 func AllDrivers() []driver.Driver { return Drivers(board.New()) }
 
-// Schema is the JSON Schema of a configuration with these drivers and kinds, for editors.
-func Schema() ([]byte, error) {
+// Schema returns the JSON Schema of a configuration with these drivers and kinds, for editors. It is made once,
+// because a board takes seconds for it.
+var Schema = sync.OnceValues(func() ([]byte, error) {
 	return config.Schema(AllDrivers(), hosting.Kinds())
-}
+})

@@ -166,3 +166,11 @@ func TestNamesOfParts(t *testing.T) {
 		}
 	}
 }
+
+// TestSchemaOnce: whoever asks often for the schema costs the board one.
+func TestSchemaOnce(t *testing.T) {
+	Schema()
+	if n := testing.AllocsPerRun(1, func() { Schema() }); n > 0 {
+		t.Errorf("it is made again, of %v allocations", n)
+	}
+}

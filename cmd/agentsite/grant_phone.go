@@ -32,9 +32,9 @@ revoke ends it.
 Without PERMISSION, which agentsite grant explains, it is "` + ownerclient.PhoneWords + `", within the
 site's limits. What only an owner may do, a phone never does.
 
-The browser warns that it does not know the site's certificate. Who controls the network
-can pose as the site there, see what the phone sees, and use its permission. Do this in a
-network that you trust.`,
+The browser warns that it does not know the site's certificate. Somebody in the network
+can pose as the site there, have a key of their own granted in place of the phone's, see
+what the phone sees, and use its permission. Do this in a network that you trust.`,
 		Example: "  agentsite grant phone\n  agentsite grant phone 'read *, set lamp max 10m' --until 30d",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			end, err := ownerclient.TokenUntil(until)

@@ -12,8 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// What a person reads at a terminal before they confirm it. More is refused, because a part that is not shown
-// could have anything in it.
+// What a person reads at a terminal before they confirm it; see Act.readable.
 const maxChangeLines, maxChangeBytes = 400, 32 << 10
 
 // Change is what replacing the configuration changes.

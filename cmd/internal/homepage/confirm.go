@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"agentsite/agents"
 	"agentsite/agents/op"
@@ -22,6 +23,23 @@ type Act struct {
 	Params                    []byte        // exactly as they will be sent, JSON
 	Call                      *acts.Request // the call that it approves or denies; nil for any other
 	Change                    *Change       // of the configuration; nil for any other
+}
+
+// readable refuses an act of which a person at a terminal cannot read all, because a part that is not shown
+// could have anything in it.
+func (a *Act) readable() error {
+	n := len(a.Params)
+	if a.Change != nil {
+		n = len(a.Change.Rest)
+	}
+	if a.Call != nil {
+		n += len(a.Call.Who) + len(a.Call.Tool) + len(a.Call.Args) + len(strings.Join(a.Call.Via, ""))
+	}
+	if n > maxChangeBytes {
+		return device.Faultf(device.Invalid, "this is too long to read it at the terminal (%d bytes; %d at most): "+
+			"use the command line", n, maxChangeBytes)
+	}
+	return nil
 }
 
 // ask returns nil for what only reads. For anything else it waits for the person.

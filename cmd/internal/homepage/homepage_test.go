@@ -2,6 +2,7 @@ package homepage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http/httptest"
@@ -34,6 +35,8 @@ type far struct {
 	older bool   // it does not know who confirmed a call
 	text  string // of its configuration
 
+	arguments string // of the call that waits, "" for some
+
 	mu   sync.Mutex
 	got  []rpc.Request
 	note func(string, rpc.Raw) // of the last subscription
@@ -56,7 +59,7 @@ func (f *far) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw
 		<-ctx.Done()
 		return rpc.Raw{}, ctx.Err()
 	case r.Method == "owner/requests":
-		return rpc.RawJSON([]byte(`{"of":"owner/requests","requests":[{"handle":"H","who":"kitchen","tool":"switch_output","arguments":{"on":true},"seconds_left":9}]}`)), nil
+		return rpc.RawJSON([]byte(`{"of":"owner/requests","requests":[{"handle":"H","who":"kitchen","tool":"switch_output","arguments":` + cmp.Or(f.arguments, `{"on":true}`) + `,"seconds_left":9}]}`)), nil
 	case r.Method == "owner/configuration":
 		text, err := json.Marshal(map[string]string{"of": r.Method, "text": f.text})
 		return rpc.RawJSON(text), err
@@ -303,6 +306,23 @@ func TestOwnersActs(t *testing.T) {
 	}
 	if code := h.call("shed", "owner/approve", `{"name":"gone"}`); code != 410 {
 		t.Error(code)
+	}
+}
+
+// TestLongAct: what a person cannot read to its end is not asked.
+func TestLongAct(t *testing.T) {
+	long := strings.Repeat("a", 40<<10)
+	f := &far{arguments: `{"text":"` + long + `"}`}
+	h := newHome(t, own("shed", f))
+	for method, params := range map[string]string{
+		"owner/revoke":    `{"name":"G","more":"` + long + `"}`,
+		"owner/configure": `{"text":"new","digest":"` + acts.Digest(nil) + `","more":"` + long + `"}`,
+		"owner/approve":   `{"name":"H"}`, // of a call with much in it
+	} {
+		if code := h.call("shed", method, params); code != -32602 || len(h.acts) > 0 {
+			t.Errorf("%s: %d, the person was asked %d times", method, code, len(h.acts))
+			h.acts = nil
+		}
 	}
 }
 

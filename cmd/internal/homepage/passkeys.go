@@ -123,6 +123,9 @@ var ErrNoTerminal = device.Faultf(device.Denied,
 // confirm waits for the person to confirm an act: at the terminal or, where there are passkeys, by one of them.
 // The first answer counts.
 func (h *Home) confirm(ctx context.Context, c *rpc.Call, act Act) error {
+	if err := act.readable(); err != nil {
+		return err
+	}
 	offered, withdraw := h.offer(ctx, c, &act)
 	if offered == nil {
 		return h.options.Confirm(ctx, act)

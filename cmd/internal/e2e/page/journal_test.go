@@ -41,7 +41,7 @@ func TestJournalHashed(t *testing.T) {
 	ann, key := harness.NewPerson(t), identity.New()
 	claimed(t, ann, harness.TempDir(t), "well", "127.0.0.1:0")
 	folders := map[string]string{"cut": noted(t, "event", 240), "noted": noted(t, "other", 250)}
-	folders["another key"] = folders["noted"]
+	folders["another key"], folders["long"] = folders["noted"], noted(t, "event", 1100)
 	whole := noted(t, "event", 250)
 	var how atomic.Value // what the site does
 	how.Store("")
@@ -79,6 +79,9 @@ func TestJournalHashed(t *testing.T) {
 			if folder == "" {
 				folder = whole
 			}
+			if does == "long" {
+				m.Params.Limit = journal.MaxChain
+			}
 			p, _, err := journal.Calls(folder, m.Params, time.Now())
 			if err != nil || p.Chain == nil {
 				lies(w, r)
@@ -115,7 +118,7 @@ func TestJournalHashed(t *testing.T) {
 	b.is(20*time.Second, `document.querySelectorAll("main li.top").length == 200`)
 	for does, finds := range map[string]string{
 		"altered": "changed", "removed": "place", "moved": "place", "unchained": "changed", "unread": "unread",
-		"none": "none", "cut": "cut", "noted": "noted", "another key": "noted",
+		"none": "none", "cut": "cut", "noted": "noted", "another key": "noted", "long": "none",
 	} {
 		look(does)
 		b.is(20*time.Second, `document.querySelector("[data-chain=broken]")`)

@@ -65,12 +65,15 @@ function count(n: unknown): number {
 	return n as number;
 }
 
+/** The most entries of a page. Who answers with more keeps the page busy. */
+export const many = 1000;
+
 /** Hashes entries of which the last has to be end. */
 async function hashed(c: Page["chain"], end: Link, marks: Map<number, string>): Promise<{ before: Link;
 	entries: Raw[] }> {
 	const n = Array.isArray(c?.entries) ? c.entries.length : 0, entries: Raw[] = [];
 	let seq = end.seq - n, at = bytes(c?.after ?? "", seq), other = 0;
-	if (!n || seq < 0 || at.length !== 32) throw new Broken("none", end.seq);
+	if (!n || n > many || seq < 0 || at.length !== 32) throw new Broken("none", end.seq);
 	const first = base64(at), before = { seq, hash: first };
 	const check = () => { if ((marks.get(seq) ?? base64(at)) !== base64(at)) other ||= seq; };
 	if (!seq && at.some(x => x)) throw new Broken("changed", 1);

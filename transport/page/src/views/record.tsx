@@ -8,7 +8,7 @@ import { Button, Choice, Icon, Loading, Note, State } from "../ui";
 import type { Query } from "../views";
 import { lang, t } from "../words";
 import { s } from "../words-setup";
-import { Broken, Chain, type Link, type Page, type Raw } from "./chain";
+import { Broken, Chain, many, type Link, type Page, type Raw } from "./chain";
 import { Row, type Entry } from "./journal";
 import { Failed, useOwner, who as nameOf, type Called } from "./parts";
 import { Why } from "./why";
@@ -72,8 +72,8 @@ const chosen: Record<(typeof filters)[number], (e: Entry) => boolean> = {
 	owner: e => !!e.tool && !!e.who && !tools.includes(e.tool),
 };
 
-/** How many entries are asked for at first, and then each time; no more than most are kept here. */
-const few = 100, many = 1000, most = 5000;
+/** How many entries are asked for at first, and then many each time; no more than most are kept here. */
+const few = 100, most = 5000;
 
 const begin = (did: string) => {
 	const before = noted(did);

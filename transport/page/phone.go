@@ -172,11 +172,21 @@ func (p *phones) Read(r *http.Request) (*web.Signed, error) {
 		!p.fresh(challenge) || !ed25519.Verify(key, statement(r.URL.Path, p.site, r.Host, challenge, code), signature) {
 		return nil, errUnsigned
 	}
+	peer := identity.ID(key).String()
 	return &web.Signed{
-		Peer:      identity.ID(key).String(),
-		Use:       func(account string) error { return p.use(account, challenge) },
+		Peer:      peer,
+		Use:       func(account string) error { return p.use(quota(peer, account), challenge) },
 		CheckBody: func([]byte) error { return nil }, // the routes take none
 	}, nil
+}
+
+// quota returns what the limits of a key count under: those to whom the key of an account passed its permission on
+// count together, and take nothing from it.
+func quota(key, account string) string {
+	if key != account {
+		return "of " + account
+	}
+	return account
 }
 
 // use notes that an account used a challenge, and refuses it a second time.
@@ -245,6 +255,6 @@ func (p *Page) beginKey(w http.ResponseWriter, r *http.Request, c web.Caller) {
 		web.RefuseRPC(w, http.StatusForbidden, "a session is for a key that lives in a browser, and not an owner's")
 		return
 	}
-	token := p.sessions.beginKey(c.Key, c.Who.Account, r.UserAgent())
+	token := p.sessions.beginKey(c.Key, quota(c.Key, c.Who.Account), r.UserAgent())
 	p.tell(w, c.Who, token, p.sessions.use(token))
 }

@@ -368,6 +368,32 @@ func TestPhonesAreBounded(t *testing.T) {
 	})
 }
 
+// TestPhoneBefore: who passes a permission on is not signed out by those who have it from them.
+func TestPhoneBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNear(t)
+		ann := newPhone()
+		n.keys.grant(ann)
+		token, _ := n.signIn(ann)
+		for range 2 * maxSessions { // at most half of them in the time of a challenge
+			bob := newPhone()
+			n.keys[bob.did()] = principal.Principal{Kind: principal.Key, ID: bob.did(), Account: ann.did()}
+			n.signIn(bob)
+			n.signIn(bob)
+			time.Sleep(challengeTime / maxUsed)
+		}
+		if n := len(n.page.sessions.all); n > maxSessions+1 {
+			t.Errorf("they have %d sessions", n-1)
+		}
+		if status, _ := n.ask("GET", sessionPath, token, ""); status != 200 {
+			t.Errorf("her session: %d", status)
+		}
+		if _, status := n.signIn(ann); status != 200 {
+			t.Errorf("she signs in again: %d", status)
+		}
+	})
+}
+
 // TestUnclaimed: whoever opens the page of a site learns that nobody owns it, and then that somebody does. The
 // page of all sites of a person has no such route.
 func TestUnclaimed(t *testing.T) {

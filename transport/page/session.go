@@ -41,7 +41,7 @@ type session struct {
 	token       [sha256.Size]byte
 	number      int    // never used again
 	key         string // whose session it is; "" for one of a link
-	account     string // of the key when the session began
+	account     string // the key's quota when the session began
 	agent       string
 	begun, used time.Time
 	running     int // requests that Bind bound

@@ -33,7 +33,10 @@ export function begin(you: string): void {
 	addEventListener("online", retryNow);
 	addEventListener("pagehide", () => looking?.abort());
 	addEventListener("pageshow", e => { if (e.persisted) look(); });
-	setInterval(() => { if (!document.hidden) now.value = performance.now(); }, 1000);
+	setInterval(() => {
+		if (!document.hidden) now.value = performance.now();
+		if (slept() && looking) look();
+	}, 1000);
 	look();
 }
 
@@ -70,7 +73,19 @@ function heard(s: Site, w: Word): void {
 	tell(s, w);
 }
 
+let offset = Date.now() - performance.now();
+
+/** Says whether the machine slept, in which performance.now() may stand still. What was heard before is old then. */
+function slept(): boolean {
+	const t = performance.now(), ahead = Date.now() - t - offset;
+	offset += ahead;
+	if (ahead < 5_000) return false;
+	for (const s of sites.value) s.contact.value = Math.min(s.contact.value, t - 11_000);
+	return true;
+}
+
 function look(): void {
+	slept();
 	looking?.abort();
 	looking = undefined;
 	leads = false;

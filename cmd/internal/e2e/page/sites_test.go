@@ -51,6 +51,23 @@ func TestSiteGone(t *testing.T) {
 	b.is(3*time.Second+slack, `document.querySelector("[data-net=live]")`)
 }
 
+// TestWoken: on a machine that slept, the values of before are grey at once where the site does not answer.
+func TestWoken(t *testing.T) {
+	t.Parallel()
+	ann := harness.NewPerson(t)
+	site := claimed(t, ann, harness.TempDir(t), "shed", "127.0.0.1:0")
+	o := openPage(t, ann, "")
+	b := newBrowser(t)
+	b.open(o.Link)
+	b.live()
+	site.Cmd.Process.Signal(syscall.SIGSTOP)
+	t.Cleanup(func() { site.Cmd.Process.Signal(syscall.SIGCONT) })
+	run[bool](b, `(real => { Date.now = () => real() + 3600e3; return true; })(Date.now)`)
+	b.is(3*time.Second+slack, `!document.querySelector("[data-net=live]")`)
+	site.Cmd.Process.Signal(syscall.SIGCONT)
+	b.is(3*time.Second+slack, `document.querySelector("[data-net=live]")`)
+}
+
 // TestHungSite: of two sites one hangs. The other is live, and the stop reaches it at once; that of the
 // first is sent until it answers.
 func TestHungSite(t *testing.T) {

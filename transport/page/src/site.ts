@@ -100,21 +100,22 @@ export class Site {
 			: others.some(p => short(p.point) === name) ? `${device} ${name}` : name);
 	}
 
-	/** All that is known of values, as a snapshot that apply takes. */
+	/** All that is known of values, as a snapshot that apply takes. Its table is that of the site, to which what the
+	 *  site says next refers. */
 	snapshot(): object {
-		const t = performance.now(), all = [...this.values].filter(([, s]) => s.peek());
+		const t = performance.now();
 		return {
-			points: all.map(([point]) => ({ point })),
-			readings: all.map(([, s], i) => {
-				const r = s.peek()!, spent = (t - r.came) / 1000;
-				return {
+			points: this.table.map(point => ({ point })),
+			readings: this.table.flatMap((point, i) => {
+				const r = this.value(point).peek(), spent = r ? (t - r.came) / 1000 : 0;
+				return r ? [{
 					i, value: r.value, age_seconds: (t - r.at) / 1000, quality: r.quality, why: r.why,
 					output: r.output && {
 						...r.output, seconds_left: less(r.output.seconds_left, spent), rest_seconds: less(r.output.rest_seconds, spent),
 						set: r.output.set && { ...r.output.set, age_seconds: r.output.set.age_seconds + spent },
 						measured: r.output.measured && { ...r.output.measured, age_seconds: r.output.measured.age_seconds + spent },
 					},
-				};
+				}] : [];
 			}),
 			approvals: this.approvals.peek().map(a => ({ ...a, seconds_left: less(a.seconds_left, (t - a.came) / 1000) })),
 			emergency_stop: this.stopped.peek(),

@@ -3,7 +3,10 @@
 package page
 
 import (
+	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,6 +69,44 @@ func TestWoken(t *testing.T) {
 	b.is(3*time.Second+slack, `!document.querySelector("[data-net=live]")`)
 	site.Cmd.Process.Signal(syscall.SIGCONT)
 	b.is(3*time.Second+slack, `document.querySelector("[data-net=live]")`)
+}
+
+// TestSecondWindow: a window that is opened later, and hears of a site from the first, shows each value at its point,
+// also where the configuration has changed.
+func TestSecondWindow(t *testing.T) {
+	t.Parallel()
+	site, _, o, first := openShed(t, "  pit: { driver: sim, model: relay, min_off: 0 }")
+	file := filepath.Join(site.Folder, "agentsite.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const devices = "devices:\n"
+	more := strings.Replace(string(text), devices, devices+"  attic: { driver: sim, model: relay, min_off: 0 }\n", 1)
+	if err := os.WriteFile(file, []byte(more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if says, err := site.CLI(t, "reload"); err != nil {
+		t.Fatal(says, err)
+	}
+	first.press("[data-site]")
+	first.is(20*time.Second, `document.querySelector("[data-output='attic/relay']")`)
+	second := first.another()
+	second.open(o.another())
+	second.live()
+	second.press("[data-site]")
+	second.is(20*time.Second, `document.querySelector("[data-output='attic/relay']")`)
+	for _, output := range []string{"box/relay", "pit/relay", "attic/relay"} {
+		if says, err := site.CLI(t, "set", output, "on", "--for", "60s"); err != nil {
+			t.Fatal(says, err)
+		}
+		const held = `[...document.querySelectorAll("[data-output][data-kind=held]")].map(x => x.dataset.output).join()`
+		second.is(10*time.Second, fmt.Sprintf("%s === %q", held, output))
+		if says, err := site.CLI(t, "set", output, "off"); err != nil {
+			t.Fatal(says, err)
+		}
+		second.is(10*time.Second, held+` === ""`)
+	}
 }
 
 // TestHungSite: of two sites one hangs. The other is live, and the stop reaches it at once; that of the

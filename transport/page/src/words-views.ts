@@ -7,7 +7,7 @@ export const viewsEn = {
 	"owner.only": "Only an owner of the site sees this. An owner opens the page with",
 
 	"act.exactly": "It asks for exactly this:",
-	"act.failed": "Not done: {what}.", "act.done": "Done: {what}.",
+	"act.failed": "Not done: {what}.", "act.unknown": "Perhaps done: {what}.", "act.done": "Done: {what}.",
 
 	"passkey.title": "Passkeys", "passkey.use": "Use a passkey", "passkey.add": "Add a passkey",
 	"passkey.remove": "Remove",
@@ -133,7 +133,7 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"owner.only": "Das sieht nur, wem die Anlage gehört. Die Seite öffnet man dann mit",
 
 	"act.exactly": "Es fragt genau das:",
-	"act.failed": "Nicht geschehen: {what}.", "act.done": "Erledigt: {what}.",
+	"act.failed": "Nicht geschehen: {what}.", "act.unknown": "Vielleicht geschehen: {what}.", "act.done": "Erledigt: {what}.",
 
 	"passkey.title": "Passkeys", "passkey.use": "Passkey benutzen", "passkey.add": "Passkey hinzufügen",
 	"passkey.remove": "Entfernen",

@@ -67,3 +67,16 @@ func TestTalk(t *testing.T) {
 		t.Errorf("%s %v", says, err)
 	}
 }
+
+// TestActCut: of an owner's act whose answer was lost nobody says that it was not done.
+func TestActCut(t *testing.T) {
+	t.Parallel()
+	_, _, _, b := openShed(t)
+	run[bool](b, `(real => { window.fetch = (to, o) => String(o?.body).includes("owner/reload")
+		? Promise.reject(new TypeError("cut")) : real(to, o); location.hash = "#board"; return true; })(window.fetch)`)
+	b.press(`[data-act="owner/reload"]`)
+	b.is(10*time.Second, `document.querySelector("main .note.unk")`)
+	if run[bool](b, `document.querySelector("main .note.bad") !== null`) {
+		t.Error("it says that the act was not done")
+	}
+}

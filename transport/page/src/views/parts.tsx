@@ -76,7 +76,8 @@ export async function act<T = object>(site: Pick<Site, "name" | "conn">, about: 
 		toast(t("act.done", { what: says }));
 		return answer;
 	} catch (e) {
-		if (!stop.signal.aborted) set({ fault: asFault(e) });
+		const f = asFault(e); // without an answer it may have been confirmed and done
+		if (!stop.signal.aborted) set({ fault: f.kind === "offline" && !f.message ? new Fault("unknown_outcome", "") : f });
 		return undefined;
 	}
 }
@@ -92,7 +93,9 @@ export function Acts({ site, about }: { site?: { name: string }; about?: string 
 	const shown = acts.value.filter(a => about !== undefined ? a.about === about && a.site === site?.name
 		: !sites.value.some(s => s.name === a.site && s.approvals.value.some(x => x.handle === a.about)));
 	return <>{shown.map(a => a.fault
-		? <Note tone="bad" icon="bad" key={a.about}><b>{t("act.failed", { what: a.says })}</b> <bdi>
+		? <Note tone={a.fault.kind === "unknown_outcome" ? "unk" : "bad"} icon={a.fault.kind === "unknown_outcome" ? "unknown"
+			: "bad"} key={a.about}><b>{t(a.fault.kind === "unknown_outcome" ? "act.unknown" : "act.failed",
+			{ what: a.says })}</b> <bdi>
 			{a.fault.kind === "denied" && a.fault.message ? sentence(a.fault.message) : says(a.fault)}</bdi>
 			<div class="btns"><button type="button" class="btn" onClick={a.cancel}>{t("close")}</button></div></Note>
 		: <Note icon="key" key={a.about}><b>{t(a.offer ? "passkey.or" : "confirmInTerminal")}</b> {t("act.exactly")}

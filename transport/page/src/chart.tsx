@@ -187,7 +187,7 @@ function PanelOf({ p, x, w }: { p: Panel; x: (at: number) => number; w: number }
 			let line = "", band = "", run: Slot[] = [];
 			const flush = () => {
 				if (!run.length) return;
-				line += "M" + run.map(r => f(x(r.at + half)) + " " + f(y(r.step!.mean))).join("L") + (run.length === 1 ? "h.1" : "");
+				line += "M" + run.map(r => f(x(r.at + half)) + " " + f(y(r.step!.mean))).join("L") + (run.length === 1 ? "m-2 0h4" : "");
 				band += "M" + run.map(r => f(x(r.at + half)) + " " + f(y(r.step!.max))).join("L") + "L" + run.toReversed().map(r => f(x(r.at + half)) + " " + f(y(r.step!.min))).join("L") + "z";
 				run = [];
 			};

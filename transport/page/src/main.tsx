@@ -42,18 +42,21 @@ function Net() {
 	const gone = lost.value ? Math.min(...reach.value.map(s => s.gone.value)) : 0;
 	const s = scope.value, waits = reach.value.some(x => !x.known.value);
 	return <div class={"net" + (gone ? " off" : "")} data-net={gone ? "off" : waits ? "wait" : "live"}>
-		<Icon n={gone ? "old" : "dot"} /><span>{s && shown.value.title(route.value.q) !== s.name && <><bdi>{s.name}</bdi> · </>}
+		<Icon n={gone ? "old" : "dot"} /><span>{s && heading() !== s.name && <><bdi>{s.name}</bdi> · </>}
 			{gone ? t("noContactFor", { s: gone }) : waits ? t("connecting") : t("live")}</span>
 	</div>;
 }
 
+/** The title of what is shown. */
+const heading = () => route.value.view === "more" ? t("more") : shown.value.title(route.value.q);
+
 function Bar() {
-	const v = shown.value, back = v.back?.(route.value.q);
+	const back = route.value.view !== "more" && shown.value.back?.(route.value.q);
 	return <header class="bar">
 		<Stop />
 		<a class="skip" href="#main" onClick={e => { e.preventDefault(); document.getElementById("main")!.focus(); }}>{t("skip")}</a>
 		{back && <a class="btn bare icon back" href={back} aria-label={t("back")}><Icon n="back" /></a>}
-		<div class="where"><h1><bdi>{v.title(route.value.q)}</bdi></h1><Net /></div>
+		<div class="where"><h1><bdi>{heading()}</bdi></h1><Net /></div>
 	</header>;
 }
 
@@ -64,7 +67,7 @@ function siteIcon(s: Site) {
 function Nav() {
 	const all = listed.value, tabs = all.length > 5 ? 4 : 5, now = shown.value;
 	const item = (v: View, wide: boolean) => <li class={wide ? "wide" : ""}>
-		<a href={"#" + v.name} aria-current={v === now ? "page" : undefined} data-nav={v.name}><Icon n={v.icon} /><span>{v.nav!()}</span><Badge v={v} /></a></li>;
+		<a href={"#" + v.name} aria-current={v === now && route.value.view !== "more" ? "page" : undefined} data-nav={v.name}><Icon n={v.icon} /><span>{v.nav!()}</span><Badge v={v} /></a></li>;
 	const site = (s: Site) => <li class="wide"><a href={href("site", { s: s.name })} aria-current={scope.value === s && now.name === "site" ? "page" : undefined}>
 		<Icon n={siteIcon(s)} /><span class="grow"><bdi>{s.name}</bdi></span></a></li>;
 	return <nav class="main" aria-label={t("views")} inert={!!opened.value}><ul>
@@ -99,7 +102,7 @@ class Guarded extends Component<{ of: unknown; children: ComponentChildren }, { 
 function Main() {
 	const { view, q } = route.value, v = shown.value, main = useRef<HTMLElement>(null), first = useRef(true);
 	useEffect(() => {
-		document.title = v.title(q) + " · agentsite";
+		document.title = heading() + " · agentsite";
 		if (!first.current) {
 			scrollTo(0, 0);
 			main.current?.focus({ preventScroll: true });

@@ -246,7 +246,7 @@ export function PanelHost() {
 	const p = opened.value, id = useId(), box = useRef<HTMLDivElement>(null);
 	// At once: a key that comes before the focus would be for what was there.
 	useLayoutEffect(() => {
-		if (p) box.current?.querySelector<HTMLElement>("[data-first]")?.focus();
+		if (p) box.current?.querySelector<HTMLElement>("[data-first]")?.focus({ preventScroll: true });
 		else if (before instanceof HTMLElement) (before.isConnected ? before : document.getElementById("main"))?.focus({ preventScroll: true });
 		if (!p) before = null;
 	}, [p]);

@@ -166,6 +166,10 @@ func (h *Home) offer(ctx context.Context, c *rpc.Call, act *Act) (*ask, func()) 
 	if act.Call != nil {
 		told.Call = &calls{act.Call.Who, act.Call.Tool, string(act.Call.Args), act.Call.Via}
 	}
+	if act.Change != nil {
+		told.Params = string(act.Change.Rest)
+		told.Change = &changes{act.Change.Lines, act.Change.Digest}
+	}
 	for _, p := range all {
 		told.Passkeys = append(told.Passkeys, p.ID)
 	}
@@ -184,8 +188,16 @@ type offer struct {
 	Site        string   `json:"site"`
 	Method      string   `json:"method"`
 	Description string   `json:"description"`
-	Params      string   `json:"params"`
+	Params      string   `json:"params"` // without the text of a configuration
 	Call        *calls   `json:"call,omitzero"`
+	Change      *changes `json:"change,omitzero"`
+}
+
+// changes are the lines of the configuration that an act changes, and the digest of the new text, as the
+// terminal shows them.
+type changes struct {
+	Lines  []string `json:"lines"`
+	Digest string   `json:"digest"`
 }
 
 // calls is the call that an act approves or denies, in the site's words.

@@ -8,6 +8,8 @@ import { t } from "./words";
 export interface Offer {
 	challenge: string; host: string; passkeys: string[]; site: string; method: string; description: string;
 	params: string; call?: { who: string; tool: string; arguments: string; via?: string[] };
+	/** What a new text of the configuration changes; params are then without the text. */
+	change?: { lines?: string[]; digest: string };
 }
 
 const bytes = (text: string) => Uint8Array.from(atob(text), c => c.charCodeAt(0));

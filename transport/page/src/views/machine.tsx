@@ -2,7 +2,6 @@
 
 import type { Site } from "../site";
 import { Loading, Section, State, type IconName, type Tone } from "../ui";
-import { t } from "../words";
 import { s } from "../words-setup";
 import { Failed, useOwner } from "./parts";
 
@@ -19,7 +18,7 @@ const ranks: Record<string, [Tone, IconName, "problem" | "warning" | "remark"]> 
 function Findings({ site }: { site: Site }) {
 	const { value, fault, again } = useOwner<{ findings: Finding[] }>(site, "owner/doctor"), all = listed(value?.findings);
 	return <Section title={s("findings")} n={value && all.length} end={value && <button type="button" class="btn bare"
-		onClick={again}>{t("again")}</button>}>
+		onClick={again}>{s("look")}</button>}>
 		<Failed of={fault} again={again} />
 		{!value && !fault && <Loading name={site.name} />}
 		{value && !all.length && <p class="soft">{s("findings.none")}</p>}

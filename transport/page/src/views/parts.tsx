@@ -103,6 +103,7 @@ export function Acts({ site, about }: { site?: { name: string }; about?: string 
 				: `${a.site}\n${a.method}\n${JSON.stringify(a.params, null, 1)}`}</pre>
 			{a.offer?.call && <>{t("passkey.call")}<pre class="exact">{plain(a.offer.call.who, a.offer.call.tool,
 				a.offer.call.arguments, ...a.offer.call.via ?? [])}</pre></>}
+			{a.offer?.change && <pre class="exact">{plain(...a.offer.change.lines ?? [], "SHA-256 " + a.offer.change.digest)}</pre>}
 			<div class="btns">{a.offer && <Button class="pri" hook="passkey" act={() => confirm(a.offer!, a.signal)}>
 				{t("passkey.use")}</Button>}<button type="button" class="btn" onClick={a.cancel}>
 				{t("cancel")}</button></div></Note>)}</>;

@@ -126,9 +126,12 @@ function Fill({ site, from, back }: { site: Site; from: Draft; back: () => void 
 			set: Object.entries(values).filter(([, v]) => v.trim()).map(([key, v]) => ({ key, value: v.trim() })) })
 			.then(setDraft, setFault);
 	};
+	// On a small screen what comes of it is below the form.
+	const answer = useRef<HTMLDivElement>(null);
+	useEffect(() => { if (draft || fault) answer.current?.scrollIntoView({ block: "nearest" }); }, [draft, fault]);
 	const write = async () => {
 		if (await act(site, "configure", "owner/configure", { text: draft!.text, digest: draft!.digest, well },
-			s("added", { name }))) go("site", { s: site.name });
+			s("add", { name }), { digest: draft!.digest, well })) go("site", { s: site.name });
 	};
 	if (!page && !about.fault) return <Loading name={site.name} />;
 	return <div class="two"><div class="stack">
@@ -144,7 +147,7 @@ function Fill({ site, from, back }: { site: Site; from: Draft; back: () => void 
 				<div class="btns"><Button class="pri" hook="see" act={see}>{s("see")}</Button></div></div></Section>
 		{!!page?.wiring?.length && <Section title={s("wired", { entry: page.entry })}><dl class="card kv">
 			{page.wiring.map(w => <><dt>{w.position}</dt><dd><bdi>{w.line}</bdi></dd></>)}</dl></Section>}</div>
-		<div class="stack"><Acts site={site} about="configure" /><Failed of={fault} />
+		<div class="stack" ref={answer}><Acts site={site} about="configure" /><Failed of={fault} />
 			{draft && <><Says of={draft} text={draft.text} />
 				{now.value && <Change before={now.value.text} after={draft.text} />}
 				<Well on={well} set={setWell} />
@@ -228,7 +231,8 @@ function Editor({ site, first }: { site: Site; first: Configuration }) {
 		a.setSelectionRange(from, from + (lines[line - 1]?.length ?? 0));
 	};
 	const save = async () => {
-		const done = await act(site, "configure", "owner/configure", { text, digest: base.digest, well }, s("write"));
+		const done = await act(site, "configure", "owner/configure", { text, digest: base.digest, well }, s("write"),
+			{ digest: base.digest, well });
 		const is = await ask<Configuration>(site, "owner/configuration", {});
 		if (done || is.text === text) setBase(is); // an answer may be lost
 		else if (is.digest !== base.digest) setNewer(is);

@@ -228,8 +228,8 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"why.since": "seit {time}", "why.nobody": "Niemand hält ihn. Er ist in sicherer Stellung.",
 	"why.going": "Unterwegs nach {value}.", "why.returned": "Zurückgegangen:", "why.needs": "Braucht",
 	"why.refused": "Jetzt nicht möglich: {value}.", "why.can": "Jetzt möglich: {value}.",
-	"why.max.none": "ohne Grenze", "why.confirm": "Fragt",
-	"why.confirm.owner": "jedes Mal, wem die Anlage gehört",
+	"why.max.none": "ohne Grenze", "why.confirm": "Braucht Erlaubnis",
+	"why.confirm.owner": "jedes Mal, von dem, dem die Anlage gehört",
 	"why.required": "Muss stimmen für",
 
 	"access.owners": "Wem sie gehört", "access.owner": "Besitzt die Anlage", "access.you": "Du",

@@ -112,10 +112,10 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 			<ul class="list">{list.map(g => <Row key={g.id} site={site} of={g} now={a.time}
 				done={again} />)}</ul></Section>)}
 		{a.grants.length === 0 && <p class="soft">{t("access.none")}</p>}
-		<Section title={t("access.add")}><div class="stack3">
+		{a.owners.length > 0 && <Section title={t("access.add")}><div class="stack3">
 			{home.value && a.owners.some(o => o.did === you.value) && (opened || adds ? <Loaded part="Phone" site={site} q={q} />
 				: <div class="btns"><Button hook="phone-add" act={() => setOpened(true)}>{t("phone.add")}</Button></div>)}
-			<div class="card"><p>{t("access.add.says")}</p><pre class="exact" tabIndex={0}>{command}</pre></div></div></Section>
+			<div class="card"><p>{t("access.add.says")}</p><pre class="exact" tabIndex={0}>{command}</pre></div></div></Section>}
 		<dl class="kv small"><dt>{t("access.key")}</dt><dd><Key did={site.key ?? a.site} /></dd></dl></div>;
 }
 

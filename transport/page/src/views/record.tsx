@@ -180,7 +180,7 @@ function Entries({ site, did, q }: { site: Site; did: string; q: Query }) {
 				<label class="field inline"><span class="small soft">{t("journal.output")}</span><select value={output}
 					onChange={e => setOutput(e.currentTarget.value)}>
 					<option value="">{t("journal.any")}</option>{outputs.map(o => <option key={o} value={o}>
-						{o}</option>)}</select></label>
+						{site.title(o)}</option>)}</select></label>
 				<label class="field inline"><span class="small soft">{t("journal.who")}</span><select value={who}
 					onChange={e => setWho(e.currentTarget.value)}>
 					<option value="">{t("journal.any")}</option>{people.concat(who && !people.includes(who) ? who

@@ -93,7 +93,8 @@ func (all *requests) ask(a Asked, holds time.Duration, handle string, take func(
 	}
 	r.holds = holds
 	return &agents.ApprovalNeeded{State: handle, Says: fmt.Sprintf(
-		"the owner has to approve this, within %v, on the site's own machine: agentsite approve %s; then make the very same call again",
+		"an owner has to approve this within %v, with agentsite approve %s on the site's own machine, or elsewhere with "+
+			"--site; then make the very same call again",
 		device.FormatDuration(time.Until(r.until).Round(time.Second)), handle)}
 }
 

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 
 	"agentsite/cmd/internal/peer"
 	"agentsite/device"
+	"agentsite/node/acts"
 	"agentsite/transport/passkey/passkeytest"
 
 	"github.com/go-json-experiment/json"
@@ -191,6 +194,31 @@ func TestPasskey(t *testing.T) {
 	k.says <- device.Faultf(device.Denied, "no")
 	if code := <-p.code; code != 403 || len(f.sent("owner/approve")) != 1 {
 		t.Errorf("after a no: %d", code)
+	}
+	k.running.Wait()
+}
+
+// TestPasskeyChange: of a configuration a passkey's page is told the lines that change, as the terminal is, and not
+// the whole text; the site gets the text.
+func TestPasskeyChange(t *testing.T) {
+	const was, text = "site: { name: shed }\n", "site: { name: shed }\ndevices: {}\n"
+	f := &far{text: was}
+	k := newKeyed(t, own("shed", f))
+	known := acts.Digest([]byte(was))
+	params := fmt.Sprintf(`{"digest":%q,"text":%q}`, known, text)
+	p := k.begin(t.Context(), shedPath, string(acts.ConfigureAct), params)
+	if p.Params != `{"digest":"`+known+`"}` || p.Change == nil || p.Change.Digest != acts.Digest([]byte(text)) ||
+		!slices.Contains(p.Change.Lines, "+devices: {}") {
+		t.Errorf("offered: %+v %+v", p.offer, p.Change)
+	}
+	if code := k.confirm(p, k.browser); code != 0 {
+		t.Error(code)
+	}
+	if code := <-p.code; code != 0 {
+		t.Error(code)
+	}
+	if sent := f.sent(string(acts.ConfigureAct)); len(sent) != 1 || sent[0] != params {
+		t.Errorf("sent: %q", sent)
 	}
 	k.running.Wait()
 }

@@ -81,3 +81,33 @@ func TestViews(t *testing.T) {
 	run[bool](b, "location.hash = '#house', true")
 	b.is(10*time.Second, `document.querySelector("[data-view=house]")`)
 }
+
+// TestSmallScreen: on a phone a view has its own title, a list that opens begins with its first line, and no word
+// runs over the edge of the stop.
+func TestSmallScreen(t *testing.T) {
+	t.Parallel()
+	demo := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
+	o := openPage(t, harness.NewPerson(t), demo.Folder)
+	b := newBrowser(t)
+	b.look(phone, "light")
+	b.open(o.Link)
+	b.live()
+	run[bool](b, "location.hash = '#more', true")
+	b.is(10*time.Second, `document.querySelector("main [href='#board']") &&
+		document.querySelector("h1").textContent === document.querySelector("nav [href='#more']").textContent`)
+	if n := run[int](b, `document.querySelectorAll("nav [aria-current=page]").length`); n != 1 {
+		t.Errorf("%d views are marked as the one that is shown", n)
+	}
+	run[bool](b, "location.hash = '#point?s=demo&p=greenhouse/temperature', true")
+	b.press("[data-act=compare]")
+	b.is(10*time.Second, `document.querySelector("[data-panel] li")`)
+	if y := run[float64](b, `document.querySelector("[data-panel]").scrollTop`); y != 0 {
+		t.Errorf("the list is open at %v px", y)
+	}
+	b.press("[data-stop]")
+	b.is(10*time.Second, `document.querySelector("#stop.held")`)
+	if over := run[float64](b, `(s => s.querySelector("b").getBoundingClientRect().width + 2 * parseFloat(
+		getComputedStyle(s).paddingLeft) - s.clientWidth)(document.getElementById("stop"))`); over > 0.5 {
+		t.Errorf("the stop's words are %v px too wide", over)
+	}
+}

@@ -189,6 +189,7 @@ func TestAddPhoneRefused(t *testing.T) {
 	owner := identity.New()
 	const params = `{"site":"shed"}`
 	older := rpc.Errorf(rpc.CodeMethodNotFound, "")
+	unowned := func(f *phoneSite, s *peer.OwnSite) { f.owners, s.You = nil, principal.LocalID }
 	for what, tt := range map[string]struct {
 		params string
 		change func(*phoneSite, *peer.OwnSite)
@@ -198,7 +199,7 @@ func TestAddPhoneRefused(t *testing.T) {
 		"a wrong end":      {`{"site":"shed","until":"soon"}`, nil, rpc.CodeInvalidParams},
 		"an unknown site":  {`{"site":"roof"}`, nil, rpc.CodeInvalidParams},
 		"another's site":   {params, func(_ *phoneSite, s *peer.OwnSite) { s.Owner = false }, rpc.CodeInvalidParams},
-		"no owner":         {params, func(f *phoneSite, s *peer.OwnSite) { f.owners, s.You = nil, principal.LocalID }, 403},
+		"no owner":         {params, unowned, 403},
 		"another owner":    {params, func(f *phoneSite, s *peer.OwnSite) { f.owners[0].DID = s.Key }, 403},
 		"another key":      {params, func(_ *phoneSite, s *peer.OwnSite) { s.Key = owner.ID().String() }, 503},
 		"no HTTPS":         {params, func(f *phoneSite, _ *peer.OwnSite) { f.at = f.at[2:] }, 503},

@@ -49,7 +49,8 @@ func TestDraw(t *testing.T) {
 			t.Errorf("the colors of %d rows are %q", len(rows), color)
 		}
 	}
-	if drawn := Draw(strings.Repeat("x", 3000)); drawn != "" || Color(drawn) != "" || Rows(strings.Repeat("x", 3000)) != nil {
+	long := strings.Repeat("x", 3000)
+	if drawn := Draw(long); drawn != "" || Color(drawn) != "" || Rows(long) != nil {
 		t.Errorf("a text that is too long: %q", drawn)
 	}
 }

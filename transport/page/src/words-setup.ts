@@ -89,8 +89,8 @@ const de: Record<keyof typeof en, string> = {
 	"chain.noted": "Eintrag {from} ist nicht der, den dieser Browser kannte.",
 	"phone.may": "Was es darf", "phone.until": "Bis", "phone.address": "Es findet keine Namen, die auf .local enden",
 	"phone.show": "Code zeigen",
-	"phone.more": "Was nur darf, wem die Anlage gehört, tut ein Telefon nie. Sein Browser warnt, dass er das Zertifikat "
-		+ "der Anlage nicht kennt: Tu das in einem Netz, dem du traust.",
+	"phone.more": "Was nur darf, wem die Anlage gehört, tut ein Telefon nie. Sein Browser warnt, dass er das "
+		+ "Zertifikat der Anlage nicht kennt: Tu das in einem Netz, dem du traust.",
 	"phone.scan": "Scanne das mit dem Telefon, im Netz der Anlage, binnen zwei Minuten. Es gilt einmal.",
 	"phone.code": "QR-Code des Links darunter", "phone.type": "Oder tippe den Link dort ein:",
 	"phone.compare": "Vergleiche diese Zeichen mit denen des Telefons",

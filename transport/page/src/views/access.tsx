@@ -92,7 +92,8 @@ function Passkeys({ conn }: { conn: Conn }) {
 }
 
 function OfSite({ site, q }: { site: Site; q: Query }) {
-	const [opened, setOpened] = useState(false), adds = acts.value.some(a => a.about === "phone" && a.site === site.name);
+	const [opened, setOpened] = useState(false);
+	const adds = acts.value.some(a => a.about === "phone" && a.site === site.name);
 	const { value: a, fault, again } = useOwner<Access>(site, "owner/access", {}, 15, adds);
 	if (!a) return fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />;
 	const tokens = a.grants.filter(g => g.token), keys = a.grants.filter(g => !g.token);
@@ -113,9 +114,11 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 				done={again} />)}</ul></Section>)}
 		{a.grants.length === 0 && <p class="soft">{t("access.none")}</p>}
 		{a.owners.length > 0 && <Section title={t("access.add")}><div class="stack3">
-			{home.value && a.owners.some(o => o.did === you.value) && (opened || adds ? <Loaded part="Phone" site={site} q={q} />
-				: <div class="btns"><Button hook="phone-add" act={() => setOpened(true)}>{t("phone.add")}</Button></div>)}
-			<div class="card"><p>{t("access.add.says")}</p><pre class="exact" tabIndex={0}>{command}</pre></div></div></Section>}
+			{home.value && a.owners.some(o => o.did === you.value) && (opened || adds
+				? <Loaded part="Phone" site={site} q={q} /> : <div class="btns">
+				<Button hook="phone-add" act={() => setOpened(true)}>{t("phone.add")}</Button></div>)}
+			<div class="card"><p>{t("access.add.says")}</p><pre class="exact" tabIndex={0}>{command}</pre></div>
+		</div></Section>}
 		<dl class="kv small"><dt>{t("access.key")}</dt><dd><Key did={site.key ?? a.site} /></dd></dl></div>;
 }
 

@@ -69,7 +69,9 @@ export async function act<T = object>(site: Pick<Site, "name" | "conn">, about: 
 	try {
 		const answer = await site.conn.call<T>(method, params, { signal: stop.signal, timeout: 0, on: n => {
 			if (n.method === "notifications/agentsite/confirm") set({ offer: n.params });
-			if (n.method === "notifications/agentsite/phone") set({ told: n.params, ...n.params.link ? {} : { params: n.params } });
+			if (n.method === "notifications/agentsite/phone") {
+				set({ told: n.params, ...n.params.link ? {} : { params: n.params } });
+			}
 		} });
 		without(one);
 		stop.abort(); // a passkey that is still asked

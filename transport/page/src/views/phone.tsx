@@ -14,13 +14,17 @@ export interface Told { link?: string; qr?: string[]; letters?: string; may?: st
 /** A QR code, dark on light in any theme. A 1 is a dark square. */
 function Code({ rows }: { rows: string[] }) {
 	const size = rows.length + 8; // with four squares around it
-	const dark = rows.flatMap((row, y) => [...row.matchAll(/1+/g)].map(r => `M${r.index + 4} ${y + 4}h${r[0].length}v1h-${r[0].length}z`));
-	return <svg role="img" aria-label={s("phone.code")} width={5 * size} height={5 * size} viewBox={`0 0 ${size} ${size}`}
-		shape-rendering="crispEdges" data-qr><path fill="#fff" d={`M0 0h${size}v${size}h-${size}z`} /><path fill="#000" d={dark.join("")} /></svg>;
+	const dark = rows.flatMap((row, y) => [...row.matchAll(/1+/g)].map(r =>
+		`M${r.index + 4} ${y + 4}h${r[0].length}v1h-${r[0].length}z`));
+	return <svg role="img" aria-label={s("phone.code")} width={5 * size} height={5 * size}
+		viewBox={`0 0 ${size} ${size}`} shape-rendering="crispEdges" data-qr>
+		<path fill="#fff" d={`M0 0h${size}v${size}h-${size}z`} /><path fill="#000" d={dark.join("")} /></svg>;
 }
 
 export function Phone({ site }: { site: Site }) {
-	const [may, setMay] = useState(""), [until, setUntil] = useState(""), [address, setAddress] = useState(false);
+	const [may, setMay] = useState(""), [until, setUntil] = useState(""), [by_address, setAddress] = useState(false);
+	const add = () => act({ name: site.name, conn: home.value! }, "phone", "phone/add",
+		{ site: site.name, may, until, by_address }, t("phone.add"));
 	const one = acts.value.find(a => a.about === "phone" && a.site === site.name), told = one?.told;
 	const letters = told?.letters, waits = one && !one.fault;
 	useEffect(() => { if (letters) spoken.value = `${s("phone.compare")} ${letters}`; }, [letters]);
@@ -33,13 +37,12 @@ export function Phone({ site }: { site: Site }) {
 		{waits && told?.link && <><p>{s("phone.scan")}</p><Code rows={told.qr ?? []} />
 			<p class="small soft">{s("phone.type")}</p><pre class="exact" tabIndex={0} data-link>{told.link}</pre></>}
 		{(letters || one?.fault) && <Acts site={site} about="phone" />}
-		{waits ? !letters && <div class="btns"><button type="button" class="btn" onClick={one.cancel}>{t("cancel")}</button></div>
-			: <>{field("may", s("phone.may"), "read *, set *, stop", may, setMay)}
+		{waits ? !letters && <div class="btns"><button type="button" class="btn" onClick={one.cancel}>
+			{t("cancel")}</button></div> : <>{field("may", s("phone.may"), "read *, set *, stop", may, setMay)}
 				{field("until", s("phone.until"), "90d", until, setUntil)}
-				<label class="check"><input type="checkbox" checked={address} onChange={e => setAddress(e.currentTarget.checked)} />
-					<span>{s("phone.address")}</span></label>
+				<label class="check"><input type="checkbox" checked={by_address}
+					onChange={e => setAddress(e.currentTarget.checked)} /><span>{s("phone.address")}</span></label>
 				<p class="small soft">{s("phone.more")}</p>
-				<div class="btns"><Button class="pri" hook="phone" act={() => act({ name: site.name, conn: home.value! }, "phone",
-					"phone/add", { site: site.name, may, until, by_address: address }, t("phone.add"))}>{s("phone.show")}</Button></div></>}
+				<div class="btns"><Button class="pri" hook="phone" act={add}>{s("phone.show")}</Button></div></>}
 	</div>;
 }

@@ -93,7 +93,8 @@ const plain = (...lines: string[]) => lines.map(l => l.replace(/[\p{Cc}\p{Cf}]/g
 /** The acts about something, at its place; without about, those that no call which waits shows. */
 export function Acts({ site, about }: { site?: { name: string }; about?: string }) {
 	const shown = acts.value.filter(a => about !== undefined ? a.about === about && a.site === site?.name
-		: !sites.value.some(s => s.name === a.site && s.approvals.value.some(x => x.handle === a.about)));
+		: !(a.told?.link && !a.fault) // nobody is asked yet
+		&& !sites.value.some(s => s.name === a.site && s.approvals.value.some(x => x.handle === a.about)));
 	return <>{shown.map(a => a.fault
 		? <Note tone={a.fault.kind === "unknown_outcome" ? "unk" : "bad"} icon={a.fault.kind === "unknown_outcome" ? "unknown"
 			: "bad"} key={a.about}><b>{t(a.fault.kind === "unknown_outcome" ? "act.unknown" : "act.failed",

@@ -2,6 +2,7 @@
 
 import { batch } from "@preact/signals";
 import { Fault, turns } from "./rpc";
+import { state } from "./session";
 import { now, sites, type Site, type Status } from "./site";
 
 // A browser has six connections to a host. Of many sites, the first have a stream that stays open, and the
@@ -33,6 +34,7 @@ export function begin(you: string): void {
 	addEventListener("online", retryNow);
 	addEventListener("pagehide", () => looking?.abort());
 	addEventListener("pageshow", e => { if (e.persisted) look(); });
+	state.subscribe(s => { if (s !== "in") look(); });
 	setInterval(() => {
 		if (!document.hidden) now.value = performance.now();
 		if (slept() && looking) look();
@@ -89,7 +91,7 @@ function look(): void {
 	looking?.abort();
 	looking = undefined;
 	leads = false;
-	if (document.hidden) return;
+	if (document.hidden || state.value !== "in") return; // a window that is signed out asks nothing
 	looking = new AbortController();
 	const t = performance.now();
 	now.value = t;

@@ -111,3 +111,19 @@ func TestSmallScreen(t *testing.T) {
 		t.Errorf("the stop's words are %v px too wide", over)
 	}
 }
+
+// TestSignedOut: a window that is signed out keeps no stream, and asks the site nothing: each such request was an
+// entry of the journal.
+func TestSignedOut(t *testing.T) {
+	t.Parallel()
+	demo := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
+	b := newBrowser(t)
+	b.open(demo.Page)
+	b.live()
+	run[bool](b, "location.hash = '#access', true")
+	b.press("main [data-act=sign-out]")
+	b.is(10*time.Second, "document.querySelector('[data-out=out]')")
+	harness.WaitFor(t, 10*time.Second, "no stream is kept", func() bool {
+		return run[int](b, "navigator.locks.query().then(q => q.held.length)") == 0
+	})
+}

@@ -65,7 +65,7 @@ function Windows() {
 		<div class="grow"><h3>{t(w.own ? "access.own" : "access.window")}</h3><p class="small"><bdi
 			title={w.browser}>{browser(w.browser)}</bdi></p>
 			<p class="small soft">{t("access.idle", { time: age(w.idle_seconds), age: age(w.age_seconds) })}</p></div>
-		<Button act={async () => { await signOut(w); again(); }}>
+		<Button hook="sign-out" act={async () => { await signOut(w); again(); }}>
 			{t("access.out")}</Button></li>)}</ul></Section>;
 }
 

@@ -3,6 +3,7 @@
 import { Icon, Note, panel, sentence, State, toast, worded } from "./ui";
 import { now, sites, type Site } from "./site";
 import { stopping, type Stopping } from "./stop";
+import { act, acts, Acts } from "./views/parts";
 import { length, t, T, timeOf } from "./words";
 
 /** Shows the stop of the sites in view: in full where it is told of, else as a line that leads there. */
@@ -18,7 +19,8 @@ export function StopBanner({ reach, full }: { reach: Site[]; full: boolean }) {
 		<div class="head" role="alert"><h2 id="h-stop"><span class="badtext"><Icon n="stopFull" /></span> {title}</h2></div>
 		<ul class="list">{of.map(x => <Row x={x} />)}{rest.map(s => <li><div class="grow"><b><bdi>{s.name}</bdi></b></div><State tone="bad" icon="stopFull">{t("stopped")}</State></li>)}</ul>
 		<p class="small soft">{t("stopLatched")} {!owned.length && t("endStopWho")}</p>
-		{owned.length > 0 && <div class="btns"><button type="button" class="btn" data-act="endstop" onClick={() => end(owned)}>{t("endStop")}</button></div>}
+		{owned.map(x => <Acts key={x.name} site={x} about="stop" />)}
+		{owned.length > 0 && !acts.value.some(a => a.about === "stop" && !a.fault) && <div class="btns"><button type="button" class="btn" data-act="endstop" onClick={() => end(owned)}>{t("endStop")}</button></div>}
 	</section>;
 }
 
@@ -46,8 +48,8 @@ function end(of: Site[]): void {
 		body: <><p>{t("endStopMore")}</p>{silent.map(s => <Note tone="unk" icon="old"><b><bdi>{s.name}</bdi></b>: {t("noContact")}</Note>)}
 			<p class="small soft">{t("confirmInTerminal")}</p></>,
 		act: async () => {
-			toast(t("confirmInTerminal"));
-			await Promise.all(of.map(s => s.conn.call("owner/reset", {}, { timeout: 0 })));
+			const ended = await Promise.all(of.map(s => act(s, "stop", "owner/reset", {}, t("endStopAct"))));
+			if (ended.includes(undefined)) return;
 			stopping.value = [];
 			toast(t("stopOver"));
 		},

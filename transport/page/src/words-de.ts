@@ -15,7 +15,7 @@ export const de: Record<keyof typeof en, string> = {
 	"stopRefused": "Abgelehnt: Du darfst diese Anlage nicht stoppen.", "stopWaits": "Gesendet",
 	"stopLatched": "Nichts bewegt sich, bis jemand, dem die Anlage gehört, den Stopp beendet.", "endStop": "Stopp beenden…", "endStopAsk": "Den Stopp beenden?",
 	"endStopMore": "Ausgänge bleiben sicher und können wieder geschaltet werden. Regeln machen weiter, wenn ihre Bedingung neu beginnt.", "endStopDo": "Beenden",
-	"endStopKeep": "Stopp behalten", "stopOver": "Der Stopp ist beendet. Ausgänge bleiben sicher und können wieder geschaltet werden.", "endStopWho": "Das geht im Terminal mit agentsite reset oder auf der Seite von agentsite open.",
+	"endStopAct": "Stopp beenden", "endStopKeep": "Stopp behalten", "stopOver": "Der Stopp ist beendet. Ausgänge bleiben sicher und können wieder geschaltet werden.", "endStopWho": "Das geht im Terminal mit agentsite reset oder auf der Seite von agentsite open.",
 	"confirmInTerminal": "Bestätige im Terminal, in dem agentsite open läuft.",
 	"close": "Schließen", "cancel": "Abbrechen", "keys": "Tasten",
 	"keyStop": "Stopp (⌘ . am Mac)", "keyChart": "Im Diagramm: der Zeiger", "keyHold": "Auf einer Halte-Taste: fragt in Worten", "keyEsc": "Schließt; schaltet nie etwas",

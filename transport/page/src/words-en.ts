@@ -13,7 +13,7 @@ export const en = {
 	"stopRefused": "Refused: you may not stop this site.", "stopWaits": "Sent",
 	"stopLatched": "Nothing moves until an owner ends the stop.", "endStop": "End the stop…", "endStopAsk": "End the emergency stop?",
 	"endStopMore": "Outputs stay safe, and may be moved again. Rules go on when their condition begins anew.", "endStopDo": "End it",
-	"endStopKeep": "Keep the stop", "stopOver": "The stop is over. Outputs stay safe, and may be moved again.", "endStopWho": "An owner does it in a terminal with agentsite reset, or in the page of agentsite open.",
+	"endStopAct": "End the stop", "endStopKeep": "Keep the stop", "stopOver": "The stop is over. Outputs stay safe, and may be moved again.", "endStopWho": "An owner does it in a terminal with agentsite reset, or in the page of agentsite open.",
 	"confirmInTerminal": "Confirm in the terminal where agentsite open runs.",
 	"close": "Close", "cancel": "Cancel", "keys": "Keys",
 	"keyStop": "Stop (⌘ . on a Mac)", "keyChart": "In a chart: the cursor", "keyHold": "On a hold button: asks in words", "keyEsc": "Closes; never moves anything",

@@ -99,7 +99,8 @@ func TestSmallScreen(t *testing.T) {
 		t.Errorf("%d views are marked as the one that is shown", n)
 	}
 	run[bool](b, "location.hash = '#point?s=demo&p=greenhouse/temperature', true")
-	b.press("[data-act=compare]")
+	b.is(10*time.Second, `document.querySelector("[data-chart] svg")`) // which moves the button
+	run[bool](b, `document.querySelector("[data-act=compare]").click(), true`)
 	b.is(10*time.Second, `document.querySelector("[data-panel] li")`)
 	if y := run[float64](b, `document.querySelector("[data-panel]").scrollTop`); y != 0 {
 		t.Errorf("the list is open at %v px", y)
@@ -126,4 +127,23 @@ func TestSignedOut(t *testing.T) {
 	harness.WaitFor(t, 10*time.Second, "no stream is kept", func() bool {
 		return run[int](b, "navigator.locks.query().then(q => q.held.length)") == 0
 	})
+}
+
+// TestEndStop: the end of a stop waits where it is shown, until the terminal or a passkey confirms it.
+func TestEndStop(t *testing.T) {
+	t.Parallel()
+	demo := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
+	o := openPage(t, harness.NewPerson(t), demo.Folder)
+	b := newBrowser(t)
+	b.open(o.Link)
+	b.live()
+	b.press("[data-stop]")
+	b.press("[data-act=endstop]")
+	b.press("[data-panel] [data-act=yes]")
+	if screen := o.asked(1); !strings.Contains(screen, "owner/reset") {
+		t.Errorf("the terminal asks\n%s", screen)
+	}
+	b.is(10*time.Second, `document.querySelector("[data-stopping] .note .exact")?.textContent.includes("owner/reset")`)
+	o.typed("\n")
+	b.is(10*time.Second, `!document.querySelector("[data-stopping]")`)
 }

@@ -131,8 +131,12 @@ forwards, so it needs no trust. Use several.
 
 Open the port for TCP and UDP. Put the addresses that it prints under internet: relays: in
 the agentsite.yaml of the sites, and give them to "agentsite realm join --relay". One
-address is enough for both QUIC (UDP) and TCP, which is used where UDP is blocked.`,
-		Example: "  agentsite relay\n  agentsite relay --listen :443 --allow sites.txt",
+address is enough for both QUIC (UDP) and TCP, which is used where UDP is blocked.
+
+With --public, any HTTPS client reaches the listed sites by a name in your zone. The relay
+reads the name that a caller asks for and passes the bytes on; only the site has the
+certificate. Point *.ZONE to this machine (A and AAAA), and nothing else.`,
+		Example: "  agentsite relay\n  agentsite relay --listen :443 --allow sites.txt\n  agentsite relay --public sites.example.org --allow sites.txt",
 		RunE: a.onMachine(a.folder, func(ctx context.Context, f state.Folder, _ []string) error {
 			o.Folder = f
 			o.Ready = func(addresses []string) {
@@ -148,6 +152,8 @@ address is enough for both QUIC (UDP) and TCP, which is used where UDP is blocke
 	}
 	cmd.Flags().StringVar(&o.Listen, "listen", config.DefaultInternet, "the address and port, TCP and UDP")
 	cmd.Flags().StringVar(&o.Allow, "allow", "", "a file with the keys of the sites that may use the relay, one each line; it is read again when it changes (default: all sites)")
+	cmd.Flags().StringVar(&o.Public, "public", "", "a DNS zone that points here, such as sites.example.org: the listed sites have public names in it; needs --allow")
+	cmd.Flags().StringVar(&o.Callers, "public-listen", ":443", "with --public: the address and port that callers of these names come to, TCP")
 	cmd.Flags().StringArrayVar(&o.Others, "other", nil, "another relay with which this one shares records; may be repeated")
 	return cmd
 }

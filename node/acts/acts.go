@@ -26,7 +26,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Site holds the objects that the operations act on. Every field but Find is required.
+// Site holds the objects that the operations act on. Every field but Find and Public is required.
 type Site struct {
 	Node    *node.Node
 	Access  *access.Store
@@ -79,6 +79,9 @@ type Site struct {
 	// Try tries rules over the past, as trials.Runner does. It fails with a device.Fault that is
 	// Invalid where the caller can mend it.
 	Try func(context.Context, agents.Principal, trial.Request) (trial.Result, error)
+
+	// Public returns how the public name is; nil where the configuration has none.
+	Public func() PublicState
 
 	// Find returns the realm's sites that have a capability; "" lists those that are known already.
 	// It blocks until all were asked or ctx ends; nil without a realm.
@@ -173,11 +176,20 @@ func (s *Site) aboutSite() []op.Row {
 			}),
 		op.ForOwners(HealthAct, agents.Reads, "doctor", "Tell which file the configuration is.",
 			func(context.Context, agents.Principal, None) (Health, error) { return Health{s.Configuration}, nil }),
+		op.ForOwners(PublicAct, agents.Reads, "public", "Tell how the public name and its certificate are.", s.public),
 		op.ForOwners(RoutesAct, agents.Reads, "doctor", "List everything that listens.",
 			func(context.Context, agents.Principal, None) (Routes, error) { return s.Routes(), nil }),
 		op.ForOwners(ImportAct, agents.Acts, "history import", "Add past readings of a measurement.", s.importer()),
 		op.ForOwners(FindAct, agents.Reads, "find", "Find other sites of the realm.", s.find),
 	}
+}
+
+func (s *Site) public(context.Context, agents.Principal, None) (PublicState, error) {
+	if s.Public == nil {
+		return PublicState{}, device.Faultf(device.Invalid,
+			"this site has no public name: internet: public: in its configuration gives it one")
+	}
+	return s.Public(), nil
 }
 
 // reload reads the configuration again. The journal gets the first line of a mistake in it, without

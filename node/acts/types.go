@@ -33,6 +33,7 @@ const (
 	RecoverAct     op.Name[Recovery, None]                = "owner/recover"  // uses the code on the site's own machine
 	RoutesAct      op.Name[None, Routes]                  = "owner/routes"   // lists everything that listens
 	HealthAct      op.Name[None, Health]                  = "owner/health"
+	PublicAct      op.Name[None, PublicState]             = "owner/public"  // tells how the public name is
 	JournalAct     op.Name[journal.Filter, journal.Page]  = "owner/journal" // answers a page of the journal
 	FindAct        op.Name[Wanted, foundAll]              = "owner/find"    // finds other sites of the realm
 	ImportAct      op.Name[Import, imported]              = "owner/import"  // adds past readings of a measurement
@@ -176,7 +177,27 @@ const (
 	OwnerCarrier  = "owner socket"
 	AgentsCarrier = "agents socket"
 	P2PCarrier    = "libp2p"
+	PublicCarrier = "public name"
 )
+
+// PublicState answers PublicAct. Times are zero where there is none.
+type PublicState struct {
+	URL         string        `json:"url,omitzero"`         // for clients; "" while the site has no public name
+	Target      string        `json:"cname,omitzero"`       // what the DNS has the owner's own name point to
+	CAA         string        `json:"caa,omitzero"`         // a record by which no other account gets a certificate
+	Certificate string        `json:"certificate,omitzero"` // the name that the certificate is for
+	Until       time.Time     `json:"until,omitzero"`       // its end
+	Next        time.Time     `json:"next_order,omitzero"`  // when it is renewed, or ordered again
+	Orders      int           `json:"orders_of_week,omitzero"`
+	Relays      []PublicRelay `json:"relays,omitzero"`
+	Problems    []string      `json:"problems,omitzero"` // what is wrong, and what to do
+}
+
+// PublicRelay is a relay, and why it brings no callers; "" where it does.
+type PublicRelay struct {
+	Relay string `json:"relay"`
+	Why   string `json:"why,omitzero"`
+}
 
 // Health answers HealthAct.
 type Health struct {

@@ -6,21 +6,40 @@ const DefaultInternet = ":8475"
 // Internet is the section of that name: how the site is reached from anywhere. Without the
 // section it is not.
 type Internet struct {
-	Listen  string   `json:"listen,omitempty" jsonschema:"the address and port for peers, TCP and UDP; :8475 when not written, on all addresses"`
-	Relays  []string `json:"relays,omitempty" jsonschema:"where relays are, as agentsite relay prints it; through them the site is found, and reached where nothing else leads to it"`
-	Realm   string   `json:"realm,omitempty" jsonschema:"who can find the site: a realm and its secret, as agentsite realm new prints it, or public for everybody; nobody when not written"`
-	PortMap bool     `json:"port_map,omitempty" jsonschema:"whether the router is asked for a port (UPnP, NAT-PMP); on when not written"`
-	Server  bool     `json:"server,omitempty" jsonschema:"whether the site keeps others' entries in the table by which sites are found; off when not written, and only for a machine with memory to spare"`
-	IPFS    bool     `json:"ipfs,omitempty" jsonschema:"whether the site is entered in the public table of IPFS too; off when not written"`
+	Listen       string   `json:"listen,omitempty" jsonschema:"the address and port for peers, TCP and UDP; :8475 when not written, on all addresses"`
+	Relays       []string `json:"relays,omitempty" jsonschema:"where relays are, as agentsite relay prints it; through them the site is found, and reached where nothing else leads to it"`
+	Realm        string   `json:"realm,omitempty" jsonschema:"who can find the site: a realm and its secret, as agentsite realm new prints it, or public for everybody; nobody when not written"`
+	PortMap      bool     `json:"port_map,omitempty" jsonschema:"whether the router is asked for a port (UPnP, NAT-PMP); on when not written"`
+	Server       bool     `json:"server,omitempty" jsonschema:"whether the site keeps others' entries in the table by which sites are found; off when not written, and only for a machine with memory to spare"`
+	Public       string   `json:"public,omitempty" jsonschema:"a name under which everybody reaches the site's /mcp by HTTPS: on for one that its relays give, or a name of your own, such as board.example.org; none when not written. It gets a certificate by ACME, whose authority's terms of service you accept by this line"`
+	ACME         string   `json:"acme,omitempty" jsonschema:"the authority for the public name's certificate: staging for trials, or the URL of its directory; Let's Encrypt when not written"`
+	PublicListen string   `json:"public_listen,omitempty" jsonschema:"the address and port where the site itself takes callers of its public name, such as :8443, for a router that forwards port 443 to it; only relays bring them when not written"`
+	IPFS         bool     `json:"ipfs,omitempty" jsonschema:"whether the site is entered in the public table of IPFS too; off when not written"`
 }
 
 const (
 	relayPattern = `^/(ip4|ip6|dns|dns4|dns6|dnsaddr)/[^/\s]+(/[^\s/]+)*/p2p/[1-9A-HJ-NP-Za-km-z]{40,60}$`
 	realmPattern = `^(public|` + nameForm + `:[a-z2-7]{26})$`
 	maxRelays    = 16
+
+	publicOn      = "on"
+	publicPattern = `^(on|([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?)$`
+	acmeStaging   = "staging"
+	acmePattern   = `^(staging|https://[^\s]+)$`
 )
 
-var relayForm, realmForm = lazy(relayPattern), lazy(realmPattern)
+var relayForm, realmForm, publicForm, acmeForm = lazy(relayPattern), lazy(realmPattern), lazy(publicPattern), lazy(acmePattern)
+
+// PublicName returns the owner's own public name, "" where the relays give one or there is none.
+func (n *Internet) PublicName() string {
+	if n.Public == publicOn {
+		return ""
+	}
+	return n.Public
+}
+
+// Staging reports whether certificates are for trials.
+func (n *Internet) Staging() bool { return n.ACME == acmeStaging }
 
 // CheckInternet accepts any address of this machine with a port, or a port alone for all
 // of them. Port 0 takes any free one.
@@ -35,6 +54,7 @@ func (r *report) internet(e entry) *Internet {
 		r.fail(at, "internet", "realm takes a name and its secret, as agentsite realm new prints them, "+
 			"or public for everybody")
 	}
+	r.public(e)
 	for _, n := range r.scalars(e, "relays", maxRelays) {
 		if !relayForm().MatchString(n.text) {
 			r.fail(n.at, "internet", "relays: \"%s\" is no relay; write the address that agentsite relay prints, "+
@@ -42,4 +62,28 @@ func (r *report) internet(e entry) *Internet {
 		}
 	}
 	return n
+}
+
+// public checks the keys of the public name.
+func (r *report) public(e entry) {
+	_, relays := find(e.value.entries, "relays")
+	_, _, listens := e.scalar("public_listen")
+	at, name, ok := e.scalar("public")
+	switch {
+	case ok && (!publicForm().MatchString(name) || len(name) > 253):
+		r.fail(at, "internet", "public takes on, for a name that a relay gives, or a name of your own such as "+
+			"board.example.org, not %q", clip(name))
+	case ok && !relays && (name == publicOn || !listens):
+		r.fail(at, "internet", "public needs relays:, which bring its callers; or a name of your own and public_listen:, "+
+			"for a router that forwards port 443")
+	}
+	for _, key := range []string{"acme", "public_listen"} {
+		if at, _, written := e.scalar(key); written && !ok {
+			r.fail(at, "internet", "%s is of a public name: write public:, too", key)
+		}
+	}
+	if at, text, ok := e.scalar("acme"); ok && !acmeForm().MatchString(text) {
+		r.fail(at, "internet", "acme takes staging or the https URL of an authority's directory, not %q", clip(text))
+	}
+	r.checkKey(e, "public_listen", CheckInternet)
 }

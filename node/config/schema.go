@@ -77,6 +77,8 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	site.Properties["name"] = &jsonschema.Schema{Type: "string", Pattern: namePattern, Description: site.Properties["name"].Description}
 	internet.Properties["realm"].Pattern = realmPattern
 	internet.Properties["relays"].Items.Pattern, internet.Properties["relays"].MaxItems = relayPattern, jsonschema.Ptr(maxRelays)
+	internet.Properties["public"].Pattern, internet.Properties["acme"].Pattern = publicPattern, acmePattern
+	internet.DependentRequired = map[string][]string{"acme": {"public"}, "public_listen": {"public"}}
 	own["http"].DependentRequired = map[string][]string{"domain": {"certificate", "certificate_key"}, "certificate": {"domain"}, "certificate_key": {"domain"}}
 	own["wot"].Properties["key_file"].Pattern, own["wot"].DependentRequired = keyFilePattern, map[string][]string{"key_file": {"register"}}
 	callers := own["http"].Properties["callers"]

@@ -50,6 +50,9 @@ const (
 	hopTag         = "relay-v2-hop"
 )
 
+// PublicNameTag protects the sites whose public names this relay serves.
+const PublicNameTag = "public-name"
+
 // connLimiter limits inbound connections. A peer with an account always gets one. A stranger
 // evicts the oldest connection of the key with the most, in the network with the most. So
 // idle strangers block no other, and a peer with few connections keeps them. All peers
@@ -237,9 +240,12 @@ func closeIfDead(c network.Conn) {
 	}
 }
 
-// isRelayClient reports whether a peer has a reservation at this relay or, with circuits, a
+// isRelayClient reports whether a peer has a reservation or a public name at this relay or, with circuits, a
 // circuit.
 func (p *connLimiter) isRelayClient(who peer.ID, circuits bool) bool {
+	if p.conns.IsProtected(who, PublicNameTag) {
+		return true
+	}
 	info := p.conns.GetTagInfo(who)
 	return info != nil && (info.Tags[reservationTag] > 0 || circuits && info.Tags[hopTag] > 0)
 }

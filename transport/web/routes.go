@@ -36,6 +36,8 @@ type Route struct {
 	Serve     func(w http.ResponseWriter, r *http.Request, c Caller)
 	Signed    Signatures // by which a caller may prove a key instead of by a token or TLS; nil for none
 	Refuse    Refusal    // nil for RefuseRPC
+	// PublicName says that the route also answers under the site's public name, where everybody reaches it.
+	PublicName bool
 }
 
 // Refusal answers a request that never became a call, in the form of a protocol.
@@ -157,6 +159,18 @@ func logPanic(pattern string) {
 		slog.Error("a defect: something panicked", "in", pattern, "panic", p, "stack", string(debug.Stack()))
 	}
 	panic(http.ErrAbortHandler)
+}
+
+// UnderPublicName returns the routes that answer under the site's public name. Nobody proves a key there:
+// callers have the tokens of the site's own authorization server.
+func UnderPublicName(routes []Route) (some []Route) {
+	for _, r := range routes {
+		if r.PublicName {
+			r.Signed = nil
+			some = append(some, r)
+		}
+	}
+	return some
 }
 
 type server struct {

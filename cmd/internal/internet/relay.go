@@ -3,6 +3,7 @@ package internet
 import (
 	"context"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 
@@ -12,6 +13,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/node/state"
 	"agentsite/transport/p2p"
+	"agentsite/transport/public"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/multiformats/go-multiaddr"
@@ -24,6 +26,8 @@ type RelayOptions struct {
 	Listen  string       // host:port, or :port for all addresses
 	Allow   string       // a file with the keys of the sites that are reached through it; "" for all
 	Others  []string     // addresses of other relays, to share their table
+	Public  string       // the zone of the sites' public names, "" for none; Allow names those that have one
+	Callers string       // the address and port where callers of these names come to
 	Version string
 	Ready   func(addresses []string) // is called once, with the relay's addresses
 }
@@ -63,6 +67,19 @@ func Relay(ctx context.Context, o RelayOptions) error {
 		}
 		service.Allow = allowed.has
 	}
+	var callers net.Listener
+	if o.Public != "" {
+		if !public.IsName(o.Public) {
+			return state.Mistakef("--public takes the zone of the sites' names, such as sites.example.org, not %q", o.Public)
+		}
+		if o.Allow == "" {
+			return state.Mistakef("--public gives names in your zone: name the sites that have one, with --allow")
+		}
+		if callers, err = net.Listen("tcp", o.Callers); err != nil {
+			return state.Mistakef("--public-listen: %w", err)
+		}
+		defer callers.Close()
+	}
 	host, err := p2p.New(p2p.Options{Key: key, Listen: listen, Relay: service, Agent: "agentsite-relay/" + o.Version})
 	if err != nil {
 		return err
@@ -91,6 +108,14 @@ func Relay(ctx context.Context, o RelayOptions) error {
 		all.Go(func() { allowed.follow(ctx) })
 	}
 	all.Go(func() { keepConnected(ctx, host, others) })
+	if callers != nil {
+		names := public.NewRelay(host, public.RelayOptions{Zone: o.Public, Allow: allowed.has, Resolve: net.DefaultResolver.LookupCNAME})
+		all.Go(func() {
+			if err := names.Serve(ctx, callers); err != nil {
+				slog.Error("public names are not served any more", "err", err)
+			}
+		})
+	}
 	o.Ready(relayAddresses(host))
 	<-ctx.Done()
 	return nil

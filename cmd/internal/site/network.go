@@ -86,5 +86,8 @@ func (s *site) listCarriers() []acts.Carrier {
 			all = append(all, acts.Carrier{Kind: acts.P2PCarrier, Address: a, Routes: protocols})
 		}
 	}
+	if s.public != nil {
+		all = append(all, s.publicCarrier())
+	}
 	return all
 }

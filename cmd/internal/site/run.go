@@ -87,6 +87,7 @@ type site struct {
 	announcer   *announce.Announcer
 	nearby      map[string]discovery.Medium // on the site's own network
 	network     *internet.Network           // nil for a site that is not in the global network
+	public      *publicName                 // nil for a site without one
 	ownerSocket net.Listener
 	agentSocket net.Listener
 
@@ -144,6 +145,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if err := s.joinNetwork(); err != nil {
+		return err
+	}
+	if err := s.openPublic(); err != nil {
 		return err
 	}
 	if err := s.listenSockets(); err != nil {

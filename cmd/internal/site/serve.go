@@ -93,6 +93,9 @@ func (s *site) owners() *acts.Site {
 			return acts.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()}
 		},
 	}
+	if s.public != nil {
+		o.Public = s.public.state
+	}
 	if s.network != nil && s.network.Realm().Exists() {
 		o.Find = func(ctx context.Context, capability string) (all []acts.Found, err error) {
 			records, err := s.network.Search(ctx, capability)
@@ -174,6 +177,7 @@ func (s *site) serve(ctx context.Context, group *errgroup.Group) {
 	if s.https != nil {
 		group.Go(func() error { return web.Serve(ctx, s.https, handler) })
 	}
+	s.servePublic(ctx, group)
 }
 
 // serveLocal returns a function that answers a caller on this machine, in any revision of MCP.

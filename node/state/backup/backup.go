@@ -46,7 +46,7 @@ type Summary struct {
 }
 
 const (
-	version   = 7
+	version   = 8
 	oldest    = 2 // lower versions were written where a backup had less to say; nothing in them differs
 	ofSite    = "site"
 	ofOwner   = "owner"
@@ -73,6 +73,7 @@ type content struct {
 	Sites   []byte `json:"sites,omitzero"`   // the grants of other sites
 	Imports []byte `json:"imports,omitzero"` // the agents that came as bundles
 
+	Public   []byte `json:"public,omitzero"`   // the certificate of the public name, of which an authority makes few
 	Accepted []byte `json:"accepted,omitzero"` // the tools of other programs that an owner accepted
 
 	Sequence uint64            `json:"sequence,omitzero"` // of the last record that the site announced
@@ -158,6 +159,9 @@ func collect(o Options) (*content, error) {
 	}
 	if b.Accepted, err = f.Accepted(); err != nil {
 		return nil, err
+	}
+	if b.Public, err = f.Public(); err != nil {
+		return nil, f.Unusable(err)
 	}
 	return b, nil
 }

@@ -92,6 +92,9 @@ func Restore(o Options) (*Summary, error) {
 	if err := writeFile(f, state.ImportsFile, b.Imports); err != nil {
 		return nil, err
 	}
+	if err := writeFile(f, state.PublicFile, b.Public); err != nil {
+		return nil, err
+	}
 	if err := writeFile(f, state.AcceptedFile, b.Accepted); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,241 @@
+package site
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"agentsite/agents/principal"
+	"agentsite/node/acts"
+	"agentsite/transport/p2p"
+	"agentsite/transport/public"
+	"agentsite/transport/public/certificate"
+	"agentsite/transport/web"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	"golang.org/x/sync/errgroup"
+)
+
+// publicName is the site under a name that everybody reaches.
+type publicName struct {
+	own     string // the owner's own name, "" where a relay gives one
+	relays  []peer.ID
+	certs   *certificate.Manager
+	listens net.Listener // of the site itself; nil for none
+	staging bool
+	handle  func(name string) http.Handler
+	started time.Time
+
+	handler atomic.Pointer[http.Handler] // of the name that is served
+
+	mu      sync.Mutex
+	answers map[peer.ID]answer
+	name    string // that is served
+	reached bool   // a relay brings its callers, or the site listens itself
+}
+
+// answer is what a relay said last about the names.
+type answer struct {
+	public.Answer
+	err error
+}
+
+// keepNameFor is how long after a start the name of the stored certificate is waited for, before the site takes
+// another: each name is a new order, and a connection of every client.
+const keepNameFor = 10 * time.Minute
+
+// openPublic makes the public name where the configuration has one.
+func (s *site) openPublic() error {
+	if s.internet == nil || s.internet.Public == "" {
+		return nil
+	}
+	directory := s.internet.ACME
+	switch {
+	case directory == "":
+		directory = certificate.LetsEncrypt
+	case s.internet.Staging():
+		directory = certificate.Staging
+	}
+	certs, err := certificate.Open(certificate.Options{
+		Directory: directory, Now: s.access.Now, Read: s.Folder.Public, Write: s.Folder.WritePublic,
+	})
+	if err != nil {
+		return err
+	}
+	relays, err := p2p.ParsePeers(s.internet.Relays)
+	if err != nil {
+		return err
+	}
+	p := &publicName{
+		own: s.internet.PublicName(), relays: public.IDs(relays), certs: certs, staging: s.internet.Staging(),
+		started: time.Now(), answers: make(map[peer.ID]answer),
+	}
+	p.handle = func(name string) http.Handler {
+		return web.Handler(web.Options{Hosts: []string{name}, Callers: noCallers{}, Routes: web.UnderPublicName(s.routes)})
+	}
+	if s.internet.PublicListen != "" {
+		if p.listens, err = net.Listen("tcp", s.internet.PublicListen); err != nil {
+			return fmt.Errorf("the public name cannot listen: %w; choose another port under internet: public_listen", err)
+		}
+		s.onCleanUp(func() { p.listens.Close() })
+	}
+	s.public = p
+	return nil
+}
+
+// noCallers knows nobody: the site's tokens and keys do not count under its public name.
+type noCallers struct{}
+
+var errNoLogin = errors.New("a token of the site's own network does not count under its public name, and the site gives no others yet")
+
+func (noCallers) Key(string) (p principal.Principal, err error)          { return p, errNoLogin }
+func (noCallers) Bearer(string, bool) (p principal.Principal, err error) { return p, errNoLogin }
+
+// servePublic serves the public name until ctx ends. The routes are complete.
+func (s *site) servePublic(ctx context.Context, group *errgroup.Group) {
+	p := s.public
+	if p == nil {
+		return
+	}
+	if len(p.relays) == 0 {
+		p.choose()
+	}
+	group.Go(func() error { p.certs.Run(ctx); return nil })
+	passed := public.Listen(s.network, p.relays)
+	for _, ln := range []net.Listener{passed, p.listens} {
+		if ln != nil {
+			group.Go(func() error { return web.Serve(ctx, tls.NewListener(ln, p.certs.Config()), p) })
+		}
+	}
+	asker := &public.Asker{Host: s.network, Relays: p.relays, Own: p.own, Heard: p.heard}
+	group.Go(func() error { asker.Run(ctx); return nil })
+	late := time.AfterFunc(keepNameFor, p.choose)
+	s.onCleanUp(func() { late.Stop() })
+}
+
+// ServeHTTP serves a caller under the public name.
+func (p *publicName) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := p.handler.Load()
+	if h == nil {
+		http.Error(w, "this site has no public name yet", http.StatusMisdirectedRequest)
+		return
+	}
+	(*h).ServeHTTP(w, r)
+}
+
+// heard takes a relay's answer.
+func (p *publicName) heard(relay peer.ID, a public.Answer, err error) {
+	p.mu.Lock()
+	was := p.answers[relay]
+	p.answers[relay] = answer{a, err}
+	p.mu.Unlock()
+	if a != was.Answer {
+		slog.Info("a relay answered about the public name", "relay", relay, "name", a.Name, "own", a.Own, "why", a.Why)
+	}
+	p.choose()
+}
+
+// choose serves the owner's own name, or one that the relays give: that of the stored certificate as long as one
+// of them gives it, and otherwise that of the first.
+func (p *publicName) choose() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name := p.own
+	p.reached = p.listens != nil
+	if p.own != "" {
+		for _, a := range p.answers {
+			p.reached = p.reached || a.Own
+		}
+	} else {
+		name = p.given()
+		p.reached = name != ""
+	}
+	if name != "" && name != p.name {
+		h := p.handle(name)
+		p.handler.Store(&h)
+		p.name = name
+	}
+	if !p.reached {
+		name = ""
+	}
+	p.certs.SetName(name)
+}
+
+// given returns the name that the relays give; "" while the site waits for one. The lock is held.
+func (p *publicName) given() (name string) {
+	stored := p.certs.Status().Name
+	for _, relay := range p.relays {
+		switch a := p.answers[relay]; {
+		case a.err != nil || a.Name == "":
+		case a.Name == stored:
+			return stored
+		case name == "":
+			name = a.Name
+		}
+	}
+	if stored != "" && time.Since(p.started) < keepNameFor {
+		return ""
+	}
+	return name
+}
+
+// state returns how the name is.
+func (p *publicName) state() acts.PublicState {
+	c := p.certs.Status()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := acts.PublicState{Certificate: c.Name, Until: c.Until, Next: c.Next, Orders: c.Orders}
+	if p.name != "" {
+		s.URL = "https://" + p.name + "/mcp"
+	}
+	problem := func(format string, args ...any) { s.Problems = append(s.Problems, fmt.Sprintf(format, args...)) }
+	for _, relay := range p.relays {
+		a, asked := p.answers[relay]
+		why := a.Why
+		switch {
+		case !asked:
+			why = "it was not asked yet"
+		case a.err != nil:
+			why = "it is not connected, or gives no public names: " + a.err.Error()
+		}
+		s.Relays = append(s.Relays, acts.PublicRelay{Relay: relay.String(), Why: why})
+		if p.own != "" && a.Name != "" {
+			s.Target = a.Name
+		}
+	}
+	if p.own != "" && c.Account != "" && c.CAA != "" && !p.staging {
+		s.CAA = p.own + `. CAA 0 issue "` + c.CAA + `; validationmethods=tls-alpn-01; accounturi=` + c.Account + `"`
+	}
+	if !p.reached {
+		problem("no relay brings callers")
+	}
+	if c.Waits != "" {
+		problem("the certificate: %s", c.Waits)
+	}
+	if c.Err != "" {
+		problem("the last order of a certificate failed: %s", c.Err)
+	}
+	if c.Name != "" && c.Name != p.name && p.name != "" {
+		problem("the certificate is for %s, and not for %s", c.Name, p.name)
+	}
+	if p.staging {
+		problem("the certificate is for trials (acme: staging), and clients refuse it")
+	}
+	return s
+}
+
+// publicCarrier returns what the public name answers, for the list of everything that listens.
+func (s *site) publicCarrier() acts.Carrier {
+	routes := web.UnderPublicName(s.routes)
+	return acts.Carrier{
+		Kind: acts.PublicCarrier, Address: s.public.state().URL,
+		Routes: web.Patterns(routes, web.Owners), Public: web.Patterns(routes, web.Readers),
+	}
+}

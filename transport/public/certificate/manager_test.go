@@ -1,0 +1,254 @@
+package certificate
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const name = "board.example.org"
+
+// board is a site with a manager, whose file survives it.
+type board struct {
+	t      *testing.T
+	ca     *authority
+	file   []byte
+	writes int
+	unsure atomic.Bool
+	m      *Manager
+}
+
+func newBoard(t *testing.T) *board {
+	b := &board{t: t}
+	b.ca = newAuthority(t, time.Now)
+	b.ca.look = func(name string) error {
+		c, err := handshake(b.m.Config(), &tls.Config{ServerName: name, NextProtos: []string{"acme-tls/1"}})
+		if err != nil {
+			return err
+		}
+		for _, e := range c.Extensions {
+			if e.Id.Equal(acmeIdentifier) {
+				return nil
+			}
+		}
+		return errors.New("the certificate is of no challenge")
+	}
+	b.open()
+	return b
+}
+
+// open opens the manager, as a start of the site does.
+func (b *board) open() {
+	b.t.Helper()
+	var err error
+	b.m, err = Open(Options{
+		Directory: base + "directory", Now: func() (time.Time, bool) { return time.Now(), !b.unsure.Load() },
+		Read:   func() ([]byte, error) { return b.file, nil },
+		Write:  func(text []byte) error { b.file = text; b.writes++; return nil },
+		Client: &http.Client{Transport: b.ca},
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.m.SetName(name)
+}
+
+// run runs the manager for a time.
+func (b *board) run(d time.Duration) {
+	ctx, cancel := context.WithTimeout(b.t.Context(), d)
+	defer cancel()
+	b.m.Run(ctx)
+}
+
+func (b *board) serves() error {
+	c, err := handshake(b.m.Config(), &tls.Config{ServerName: name})
+	if err == nil {
+		err = c.VerifyHostname(name)
+	}
+	return err
+}
+
+// TestOrder: the first certificate is ordered at once, kept over a start, and renewed after two thirds of its life;
+// for a year that is an order a month.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(t)
+		if b.serves() == nil {
+			t.Error("there is a certificate before an order")
+		}
+		b.run(time.Minute)
+		if err := b.serves(); err != nil || b.ca.begun != 1 || b.ca.made != 1 {
+			t.Fatalf("%v after %d orders and %d certificates", err, b.ca.begun, b.ca.made)
+		}
+		b.open()
+		b.run(29 * 24 * time.Hour)
+		if err := b.serves(); err != nil || b.ca.begun != 1 {
+			t.Errorf("after a month: %v, %d orders", err, b.ca.begun)
+		}
+		b.run(5 * 24 * time.Hour)
+		if b.ca.begun != 2 {
+			t.Errorf("%d orders after two thirds", b.ca.begun)
+		}
+		b.run(365 * 24 * time.Hour)
+		if b.ca.begun < 11 || b.ca.begun > 14 || b.writes > 6*b.ca.begun {
+			t.Errorf("%d orders and %d writes in a year", b.ca.begun, b.writes)
+		}
+	})
+}
+
+// TestCrashes: what crashes at each step of an order goes on with it: there is one order, and one certificate.
+func TestCrashes(t *testing.T) {
+	for _, at := range []string{"account", "z", "challenge", "order/1", "finalize", "cert"} {
+		t.Run(strings.ReplaceAll(at, "/", "-"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBoard(t)
+				b.ca.fail[at] = 5 * 20 // the client repeats
+				for range 5 {
+					b.run(20 * time.Second)
+					b.open()
+				}
+				b.ca.fail[at] = 0
+				b.run(2 * time.Hour)
+				if err := b.serves(); err != nil || b.ca.begun != 1 || b.ca.made != 1 {
+					t.Errorf("%v after %d orders and %d certificates", err, b.ca.begun, b.ca.made)
+				}
+			})
+		})
+	}
+}
+
+// TestOrdersLost: an order whose answer is lost at each of five crashes counts. After that it is an order a day, and
+// never five certificates in a week, whatever becomes of them.
+func TestOrdersLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(t)
+		b.ca.fail["new-order"] = 1 << 30
+		for range 5 {
+			b.run(8 * time.Hour)
+			b.open()
+		}
+		before := b.ca.begun
+		if before < 5 {
+			t.Fatalf("%d orders in 40 h", before)
+		}
+		for range 10 * 24 { // a start each hour
+			b.run(time.Hour)
+			b.open()
+		}
+		if n := b.ca.begun - before; n > 10 {
+			t.Errorf("%d orders in ten days", n)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(t)
+		for range 7 * 24 {
+			b.run(time.Hour)
+			s, err := parseStored(b.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.m.stored = s
+			if err := b.m.change(func(s *stored) { s.Chain, s.ChainKey = "", "" }); err != nil { // it is lost each time
+				t.Fatal(err)
+			}
+			b.open()
+		}
+		if b.ca.made > mostFinalized+1 {
+			t.Errorf("%d certificates in a week", b.ca.made)
+		}
+	})
+}
+
+// TestNoClock: without a time nothing is ordered, and what is stored is served, also after its end. With one, an
+// ended certificate is replaced by a new order.
+func TestNoClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(t)
+		b.unsure.Store(true)
+		b.run(24 * time.Hour)
+		if b.ca.begun != 0 || b.m.Status().Waits == "" {
+			t.Errorf("%d orders without a clock; %+v", b.ca.begun, b.m.Status())
+		}
+		b.unsure.Store(false)
+		b.run(time.Minute)
+		b.unsure.Store(true)
+		time.Sleep(200 * 24 * time.Hour) // off
+		b.open()
+		b.run(24 * time.Hour)
+		if err := b.serves(); err != nil || b.ca.begun != 1 {
+			t.Errorf("without a clock: %v, %d orders", err, b.ca.begun)
+		}
+		b.unsure.Store(false)
+		b.run(time.Minute)
+		if b.ca.begun != 2 || b.m.current.Leaf.NotAfter.Before(time.Now()) {
+			t.Errorf("with a clock: %d orders, until %v", b.ca.begun, b.m.current.Leaf.NotAfter)
+		}
+	})
+}
+
+// TestStrangers: no handshake causes an order, and nobody sees a challenge but an authority while it looks.
+func TestStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(t)
+		asks := map[string]*tls.Config{
+			"no name": {}, "another name": {ServerName: "other.example.org"}, "challenge": {ServerName: name, NextProtos: []string{"acme-tls/1"}},
+			"no ECDSA": {ServerName: name, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}},
+			"old":      {ServerName: name, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
+		}
+		all := func(when string) {
+			for what, ask := range asks {
+				if _, err := handshake(b.m.Config(), ask); err == nil {
+					t.Errorf("%s, %s: there is an answer", when, what)
+				}
+			}
+		}
+		all("before")
+		if b.ca.begun != 0 || b.file != nil {
+			t.Error("a handshake ordered")
+		}
+		look := b.ca.look
+		b.ca.look = func(of string) error {
+			if _, err := handshake(b.m.Config(), &tls.Config{ServerName: "other.example.org", NextProtos: []string{"acme-tls/1"}}); err == nil {
+				t.Error("the challenge is shown under another name")
+			}
+			if _, err := handshake(b.m.Config(), &tls.Config{ServerName: name, NextProtos: []string{"h2", "acme-tls/1"}}); err == nil {
+				t.Error("the challenge is shown to a caller of another kind")
+			}
+			return look(of)
+		}
+		b.run(time.Minute)
+		if err := b.serves(); err != nil {
+			t.Fatal(err)
+		}
+		all("after")
+		if c, err := handshake(b.m.Config(), &tls.Config{ServerName: name, MaxVersion: tls.VersionTLS12}); err != nil || c == nil {
+			t.Error("TLS 1.2: ", err)
+		}
+		if b.ca.begun != 1 {
+			t.Errorf("%d orders", b.ca.begun)
+		}
+	})
+}
+
+// TestAnotherName: a certificate of another name is served until there is one of the new, and another authority
+// begins anew.
+func TestAnotherName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(t)
+		b.run(time.Minute)
+		b.m.SetName("new.example.org")
+		b.run(2 * time.Minute)
+		if b.ca.begun != 2 || b.m.Status().Name != "new.example.org" {
+			t.Errorf("%d orders; %+v", b.ca.begun, b.m.Status())
+		}
+		if m, err := Open(Options{Directory: base + "other", Read: func() ([]byte, error) { return b.file, nil }}); err != nil || m.current != nil {
+			t.Error("the certificate of another authority is there", err)
+		}
+	})
+}

@@ -1,0 +1,413 @@
+package public
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/node/identity"
+	"agentsite/transport/p2p"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+const zone = "sites.example.org"
+
+// world is a relay that callers reach at an address, and a site that is connected to it.
+type world struct {
+	t       *testing.T
+	relay   *p2p.Host
+	site    *p2p.Host
+	names   *Relay
+	at      string
+	allowed atomic.Bool
+	cname   atomic.Pointer[string] // of every own name
+	heard   chan Answer
+	cert    tls.Certificate
+	froms   chan net.Addr
+}
+
+func newHost(t *testing.T, listen ...string) *p2p.Host {
+	t.Helper()
+	h, err := p2p.New(p2p.Options{Key: identity.New(), Listen: listen})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+func newWorld(t *testing.T, by, own string) *world {
+	t.Helper()
+	w := &world{t: t, heard: make(chan Answer, 100), froms: make(chan net.Addr, 1000)}
+	w.allowed.Store(true)
+	relay, err := p2p.New(p2p.Options{Key: identity.New(), Listen: []string{by}, Relay: &p2p.Relay{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { relay.Close() })
+	w.relay, w.site = relay, newHost(t)
+	w.names = NewRelay(relay, RelayOptions{Zone: zone, Allow: func(identity.ID) bool { return w.allowed.Load() },
+		Resolve: func(context.Context, string) (string, error) {
+			if c := w.cname.Load(); c != nil {
+				return *c + ".", nil
+			}
+			return "", errors.New("there is no such name")
+		}})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.at = ln.Addr().String()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	t.Cleanup(func() { cancel(); all.Wait() })
+	all.Go(func() { _ = w.names.Serve(ctx, ln) })
+	w.serve(&all)
+	if err := w.site.Connect(t.Context(), peer.AddrInfo{ID: relay.ID(), Addrs: relay.Addrs()}); err != nil {
+		t.Fatal(err)
+	}
+	asker := &Asker{Host: w.site, Relays: []peer.ID{relay.ID()}, Own: own, Heard: func(_ peer.ID, a Answer, err error) {
+		if err == nil {
+			w.heard <- a
+		}
+	}}
+	all.Go(func() { asker.Run(ctx) })
+	return w
+}
+
+// serve answers each caller with what it sent.
+func (w *world) serve(all *sync.WaitGroup) {
+	w.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"*." + zone}}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.cert = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	ln := Listen(w.site, []peer.ID{w.relay.ID()})
+	w.t.Cleanup(func() { ln.Close() })
+	all.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			w.froms <- c.RemoteAddr()
+			all.Go(func() {
+				defer c.Close()
+				s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{w.cert}})
+				_, _ = io.Copy(s, s)
+				_ = s.CloseWrite()
+			})
+		}
+	})
+}
+
+// name waits until the relay gives the site its name.
+func (w *world) name() string {
+	w.t.Helper()
+	select {
+	case a := <-w.heard:
+		if a.Name != Label(w.site.ID())+"."+zone {
+			w.t.Fatalf("the relay gives %+v", a)
+		}
+		return a.Name
+	case <-time.After(20 * time.Second):
+		w.t.Fatal("the relay does not answer")
+		return ""
+	}
+}
+
+// call connects as a caller.
+func (w *world) call(name string) (*tls.Conn, error) {
+	raw, err := net.Dial("tcp", w.at)
+	if err != nil {
+		return nil, err
+	}
+	w.t.Cleanup(func() { raw.Close() })
+	c := tls.Client(raw, &tls.Config{ServerName: name, InsecureSkipVerify: true})
+	raw.SetDeadline(time.Now().Add(20 * time.Second))
+	return c, c.Handshake()
+}
+
+// TestPassed: a caller's bytes come to the site and back, by both carriers, with the caller's address; the relay has
+// what a TLS record is of, and no word of it.
+func TestPassed(t *testing.T) {
+	for _, by := range []string{"/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0"} {
+		t.Run(by[15:18], func(t *testing.T) {
+			w := newWorld(t, by, "")
+			name := w.name()
+			raw, err := net.Dial("tcp", w.at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tapped := &tap{Conn: raw}
+			c := tls.Client(tapped, &tls.Config{ServerName: name, InsecureSkipVerify: true})
+			defer c.Close()
+			text := bytes.Repeat([]byte("what nobody between may read "), 20_000)
+			go func() { _, _ = c.Write(text); _ = c.CloseWrite() }()
+			got, err := io.ReadAll(c)
+			if err != nil || !bytes.Equal(got, text) {
+				t.Errorf("%d bytes came back: %v", len(got), err)
+			}
+			if bytes.Contains(tapped.both.Bytes(), []byte("nobody between")) {
+				t.Error("it is readable")
+			}
+			if from := <-w.froms; from.String() != raw.LocalAddr().String() {
+				t.Errorf("the caller is said to be at %v, not %v", from, raw.LocalAddr())
+			}
+		})
+	}
+}
+
+// tap keeps what is sent.
+type tap struct {
+	net.Conn
+	mu   sync.Mutex
+	both bytes.Buffer
+}
+
+func (p *tap) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	p.both.Write(b)
+	p.mu.Unlock()
+	return p.Conn.Write(b)
+}
+
+// TestRefusedCallers: nobody reaches a site by another name, without one, or once the relay's owner has crossed it
+// out; and no peer but a relay of the site passes a caller on.
+func TestRefusedCallers(t *testing.T) {
+	w := newWorld(t, "/ip4/127.0.0.1/tcp/0", "")
+	name := w.name()
+	for _, other := range []string{"", "other." + zone, zone, "x." + name, "example.org"} {
+		if _, err := w.call(other); err == nil {
+			t.Errorf("%q is answered", other)
+		}
+	}
+	if _, err := w.call(name); err != nil {
+		t.Error(err)
+	}
+	stranger := newHost(t, "/ip4/127.0.0.1/tcp/0")
+	if err := w.site.Connect(t.Context(), peer.AddrInfo{ID: stranger.ID(), Addrs: stranger.Addrs()}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := stranger.NewStream(network.WithNoDial(t.Context(), "test"), w.site.ID(), tlsProtocol)
+	if err == nil {
+		_, err = s.Write(appendHeader(nil, netip.MustParseAddrPort("192.0.2.1:1")))
+		if err == nil {
+			s.SetReadDeadline(time.Now().Add(10 * time.Second))
+			_, err = s.Read(make([]byte, 1))
+		}
+	}
+	if t := net.Error(nil); err == nil || errors.As(err, &t) && t.Timeout() {
+		w.t.Error("a stranger's stream is accepted: ", err)
+	}
+	w.allowed.Store(false)
+	if _, err := w.call(name); err == nil {
+		t.Error("a site that was crossed out is reached")
+	}
+	w.allowed.Store(true)
+	w.site.Network().ClosePeer(w.relay.ID())
+	for end := time.Now().Add(10 * time.Second); ; { // the relay notices
+		if _, known := w.names.names.site(name); !known {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("a site that left has its name")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestOwnName: a name of the owner's is served while it is a CNAME of the site's, and none of the zone is taken.
+func TestOwnName(t *testing.T) {
+	const own = "board.example.com"
+	w := newWorld(t, "/ip4/127.0.0.1/tcp/0", own)
+	if a := <-w.heard; a.Own || a.Why == "" || a.Name == "" {
+		t.Errorf("without a CNAME: %+v", a)
+	}
+	if _, err := w.call(own); err == nil {
+		t.Error("it is served without a CNAME")
+	}
+	name := Label(w.site.ID()) + "." + zone
+	w.cname.Store(&name)
+	for a := range w.heard { // it asks again
+		if a.Own {
+			break
+		}
+	}
+	for _, n := range []string{own, "BOARD.example.com", name} {
+		if _, err := w.call(n); err != nil {
+			t.Errorf("%s: %v", n, err)
+		}
+	}
+	for _, bad := range []string{zone, "x." + zone, Label(w.relay.ID()) + "." + zone, "localhost", "-a.example.org", "a b.example.org", "192.0.2.1"} {
+		if a := w.names.names.give(w.site.ID(), bad); a.Own || a.Why == "" {
+			t.Errorf("%q is served: %+v", bad, a)
+		}
+	}
+}
+
+// TestSiteLimits: the 33rd caller of a site is refused, one network has half of that, and an authority comes through
+// all the same.
+func TestSiteLimits(t *testing.T) {
+	r := newRelay(nil)
+	site := peer.ID("site")
+	from := func(n byte) netip.Prefix { return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, n}), 32) }
+	admitted := func(n byte, h hello) (count int) {
+		for range 100 {
+			if _, ok := r.admit(h, from(n), site); ok {
+				count++
+			}
+		}
+		return count
+	}
+	if n := admitted(1, hello{}); n != maxFromToSite {
+		t.Errorf("one network has %d connections", n)
+	}
+	if n := admitted(2, hello{}) + admitted(3, hello{}); n != maxToSite-maxFromToSite {
+		t.Errorf("the others have %d connections", n)
+	}
+	for n := range byte(3) {
+		if _, ok := r.admit(hello{acme: true}, from(10+n), site); !ok {
+			t.Error("an authority is refused")
+		}
+	}
+	if n := admitted(1, hello{acme: true}); n > maxACME-3 {
+		t.Errorf("one network has %d connections of authorities", n)
+	}
+	if _, ok := r.admit(hello{}, from(1), peer.ID("other")); !ok {
+		t.Error("another site has no callers")
+	}
+}
+
+// TestDay: a site has so many bytes a day.
+func TestDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, n := newRelay(nil), 0
+		use := func() (n int) {
+			for r.charge("site", 1<<20) {
+				n++
+			}
+			return n
+		}
+		if n = use(); n != dailyBytes>>20 {
+			t.Errorf("%d MiB at once", n)
+		}
+		time.Sleep(24 * time.Hour)
+		if n = use(); n < dailyBytes>>20-1 || n > dailyBytes>>20 {
+			t.Errorf("%d MiB after a day", n)
+		}
+		if !r.charge("other", 1) {
+			t.Error("another site has none")
+		}
+	})
+}
+
+// end is one end of a stream in memory.
+type end struct {
+	net.Conn
+	reset atomic.Bool
+}
+
+func (e *end) CloseWrite() error { return e.Conn.Close() }
+func (e *end) Reset() error      { e.reset.Store(true); return e.Conn.Close() }
+
+// TestSlow: a caller has five seconds for its ClientHello, however it sends it, and two minutes without a byte end a
+// connection.
+func TestSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		begun := time.Now()
+		go func() { _, _ = far.Write([]byte{22, 3, 1, 2, 0}) }()
+		if _, err := peek(near); err == nil || time.Since(begun) != helloTimeout {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		near.Close()
+		near, far = net.Pipe()
+		go func() { _, _ = far.Write(bytes.Repeat([]byte{22, 3, 1, 63, 0}, maxHello)) }()
+		if _, err := peek(near); err == nil {
+			t.Error("it reads without an end")
+		}
+		near.Close()
+		far.Close()
+
+		near, far = net.Pipe()
+		inner, outer := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, outer) }()
+		go func() { // a byte a minute is not idle
+			for range 5 {
+				time.Sleep(time.Minute)
+				_, _ = far.Write([]byte{1})
+			}
+		}()
+		begun = time.Now()
+		s := &end{Conn: inner}
+		newRelay(nil).copyBoth(near, s, []byte("first"), "site")
+		if got := time.Since(begun); got != 5*time.Minute+idleTimeout || !s.reset.Load() {
+			t.Errorf("it ended after %v", got)
+		}
+	})
+}
+
+// TestPieces: a ClientHello comes in any pieces, and is passed on as it came.
+func TestPieces(t *testing.T) {
+	var whole bytes.Buffer
+	near, far := net.Pipe()
+	go func() {
+		_ = tls.Client(far, &tls.Config{ServerName: "Board.Example.org", NextProtos: []string{"acme-tls/1"}}).Handshake()
+	}()
+	h, err := peek(near)
+	if err != nil || h.name != "board.example.org" || !h.acme {
+		t.Fatalf("%+v %v", h, err)
+	}
+	near.Close()
+	whole.Write(h.bytes)
+	near, far = net.Pipe()
+	go func() {
+		for piece := range slices.Chunk(whole.Bytes(), 7) {
+			_, _ = far.Write(piece)
+		}
+	}()
+	again, err := peek(near)
+	if err != nil || !bytes.Equal(again.bytes, whole.Bytes()) {
+		t.Errorf("%v, %d of %d bytes", err, len(again.bytes), whole.Len())
+	}
+}
+
+// FuzzHeader: a header is read as it was written, and anything else fails or is an address.
+func FuzzHeader(f *testing.F) {
+	f.Add(appendHeader(nil, netip.MustParseAddrPort("192.0.2.1:443")))
+	f.Add(appendHeader(nil, netip.MustParseAddrPort("[2001:db8::1]:443")))
+	f.Add([]byte{255, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		at, err := readHeader(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		if again, err := readHeader(bytes.NewReader(appendHeader(nil, at))); err != nil || again != at {
+			t.Errorf("%v is read as %v: %v", at, again, err)
+		}
+	})
+}

@@ -1,0 +1,255 @@
+package public
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"agentsite/node/identity"
+	"agentsite/node/quota"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+)
+
+// tlsProtocol carries one TLS connection of a caller: a header, and then its bytes.
+const tlsProtocol protocol.ID = "/agentsite/tls/1"
+
+// RelayOptions configure a relay's public names.
+type RelayOptions struct {
+	Zone  string // the names of sites are below it
+	Allow func(identity.ID) bool
+	// Resolve returns the name at the end of a name's CNAMEs.
+	Resolve func(ctx context.Context, name string) (canonical string, err error)
+}
+
+// Limits of a relay. A caller's network is that of quota.Prefix. What certificate authorities ask counts by
+// itself: strangers that use up a site's connections do not keep it from its certificate.
+const (
+	maxCallers    = 4096 // connections of all callers
+	maxFrom       = 64   // of one network, to all sites
+	maxToSite     = 32
+	maxFromToSite = 16
+	maxACME       = 8 // to one site
+	idleTimeout   = 2 * time.Minute
+	acmeTimeout   = 20 * time.Second
+	openTimeout   = 5 * time.Second
+	dailyBytes    = 1 << 30 // of one site, both ways
+	secondsOfDay  = 24 * 60 * 60
+	copyBuffer    = 16 << 10
+)
+
+var (
+	fromRate     = quota.Rate{PerSecond: 5, Burst: 60}
+	siteRate     = quota.Rate{PerSecond: 10, Burst: 64}
+	fromSiteRate = quota.Rate{PerSecond: 2, Burst: 32}
+	acmeRate     = quota.Rate{PerSecond: 0.5, Burst: 24}
+	acmeFromRate = quota.Rate{PerSecond: 1.0 / 60, Burst: 6}
+	dayRate      = quota.Rate{PerSecond: dailyBytes / secondsOfDay, Burst: dailyBytes}
+)
+
+// Groups of limits, beside prefixes and peers.
+type (
+	toSite     struct{ site peer.ID }
+	fromToSite struct {
+		from netip.Prefix
+		site peer.ID
+	}
+	acmeTo struct{ site peer.ID }
+)
+
+// stream is a network.Stream, as far as a relay uses it.
+type stream interface {
+	io.ReadWriter
+	CloseWrite() error
+	Close() error
+	Reset() error
+}
+
+// Relay passes callers on to the sites that they name. Serve it.
+type Relay struct {
+	names *names
+	open  func(ctx context.Context, site peer.ID) (stream, error)
+
+	held                                 quota.Quota
+	often, toSite, fromToSite, acme, ask quota.RateLimiter
+
+	mu   sync.Mutex
+	days map[peer.ID]*quota.Bucket // bytes that each site may still have passed on
+}
+
+// NewRelay returns a relay over a host, to which the sites connect.
+func NewRelay(h host.Host, o RelayOptions) *Relay {
+	r := newRelay(newNames(h, o))
+	r.open = func(ctx context.Context, site peer.ID) (stream, error) {
+		return h.NewStream(network.WithNoDial(ctx, "a site keeps its own connection"), site, tlsProtocol)
+	}
+	return r
+}
+
+func newRelay(n *names) *Relay {
+	return &Relay{
+		names: n, often: quota.RateLimiter{Rate: fromRate}, toSite: quota.RateLimiter{Rate: siteRate},
+		fromToSite: quota.RateLimiter{Rate: fromSiteRate}, acme: quota.RateLimiter{Rate: acmeRate},
+		ask: quota.RateLimiter{Rate: acmeFromRate}, days: make(map[peer.ID]*quota.Bucket),
+	}
+}
+
+// Serve accepts callers and gives sites their names, until ctx ends.
+func (r *Relay) Serve(ctx context.Context, ln net.Listener) error {
+	defer r.names.serve()()
+	stop := context.AfterFunc(ctx, func() { ln.Close() })
+	defer stop()
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		c, err := ln.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		if err != nil {
+			slog.Warn("a caller cannot be accepted", "err", err) // too many open files, mostly
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+			continue
+		}
+		all.Go(func() { r.pass(ctx, c) })
+	}
+}
+
+// pass serves one caller, and closes its connection.
+func (r *Relay) pass(ctx context.Context, c net.Conn) {
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	at, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return
+	}
+	at = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+	from := quota.Prefix(at.Addr())
+	of := []quota.Limit{{Group: from, Most: maxFrom}, {Most: maxCallers}}
+	if !r.often.Allow(from) || !r.held.Take(of...) {
+		return
+	}
+	defer r.held.Release(of...)
+	h, err := peek(c)
+	if err != nil {
+		slog.Debug("a caller was refused", "from", at, "err", err)
+		return
+	}
+	site, ok := r.names.site(h.name)
+	if !ok {
+		slog.Debug("a caller names no site", "from", at)
+		return
+	}
+	limits, ok := r.admit(h, from, site)
+	if !ok {
+		slog.Debug("a site has too many callers", "from", at, "site", site)
+		return
+	}
+	defer r.held.Release(limits...)
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	s, err := r.open(opening, site)
+	if err != nil {
+		slog.Debug("a site does not answer", "site", site, "err", err)
+		return
+	}
+	defer s.Close()
+	if h.acme {
+		defer time.AfterFunc(acmeTimeout, func() { s.Reset(); c.Close() }).Stop()
+	}
+	r.copyBoth(c, s, append(appendHeader(nil, at), h.bytes...), site)
+}
+
+// admit takes a place at a site for a caller.
+func (r *Relay) admit(h hello, from netip.Prefix, site peer.ID) ([]quota.Limit, bool) {
+	pair := fromToSite{from, site}
+	limits := []quota.Limit{{Group: toSite{site}, Most: maxToSite}, {Group: pair, Most: maxFromToSite}}
+	if h.acme {
+		limits = []quota.Limit{{Group: acmeTo{site}, Most: maxACME}}
+		if !r.ask.Allow(pair) || !r.acme.Allow(site) {
+			return nil, false
+		}
+	} else if !r.fromToSite.Allow(pair) || !r.toSite.Allow(site) {
+		return nil, false
+	}
+	return limits, r.held.Take(limits...)
+}
+
+// charge takes bytes from a site's day.
+func (r *Relay) charge(site peer.ID, n int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := r.days[site]
+	if b == nil {
+		b = new(quota.Bucket)
+		r.days[site] = b
+	}
+	return b.Take(time.Now(), dayRate, float64(n))
+}
+
+// copyBoth copies until both sides have ended, one has failed, or nothing was copied for idleTimeout. first is
+// what the site gets before the caller's further bytes.
+func (r *Relay) copyBoth(c net.Conn, s stream, first []byte, site peer.ID) {
+	end := func() { s.Reset(); c.Close() }
+	idle := time.AfterFunc(idleTimeout, end)
+	defer idle.Stop()
+	if _, err := s.Write(first); err != nil {
+		end()
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { r.copy(s, c, site, idle, end, s.CloseWrite) })
+	both.Go(func() {
+		r.copy(c, s, site, idle, end, func() error {
+			if half, ok := c.(interface{ CloseWrite() error }); ok {
+				return half.CloseWrite()
+			}
+			return c.Close()
+		})
+	})
+	both.Wait()
+}
+
+// copy copies one way. At the end of its source it calls done, and abort after a failure.
+func (r *Relay) copy(to io.Writer, from io.Reader, site peer.ID, idle *time.Timer, abort func(), done func() error) {
+	buf := make([]byte, copyBuffer)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			idle.Reset(idleTimeout)
+			if !r.charge(site, n) {
+				slog.Warn("a site has used up its bytes of today", "site", site)
+				abort()
+				return
+			}
+			if _, err := to.Write(buf[:n]); err != nil {
+				abort()
+				return
+			}
+		}
+		switch {
+		case err == io.EOF:
+			if done() != nil {
+				abort()
+			}
+			return
+		case err != nil:
+			abort()
+			return
+		}
+	}
+}

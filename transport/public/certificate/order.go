@@ -144,7 +144,15 @@ func (m *Manager) finish(ctx context.Context, client *acme.Client, p begunOrder)
 	var chain [][]byte
 	switch o.Status {
 	case acme.StatusReady:
-		if chain, err = m.finalize(ctx, client, o.FinalizeURL, p, key); err != nil {
+		if chain, err = m.finalize(ctx, client, o.FinalizeURL, p, key); err == nil {
+			break
+		}
+		// The library asks for the order at the URL of the answer, which need not have one.
+		now, failed := client.WaitOrder(ctx, p.URL)
+		if failed != nil || now.Status != acme.StatusValid {
+			return errors.Join(err, failed)
+		}
+		if chain, err = client.FetchCert(ctx, now.CertURL, true); err != nil {
 			return err
 		}
 	case acme.StatusValid:

@@ -14,6 +14,7 @@ import (
 // PublicRelay is agentsite relay on a host with a public address.
 type PublicRelay struct {
 	Host, IP, Folder string
+	Flags            []string // further ones of its command line
 	Addresses        []string // its addresses, with its peer ID
 	Cmd              *exec.Cmd
 }
@@ -21,7 +22,7 @@ type PublicRelay struct {
 // Start runs the relay and waits until it prints its addresses.
 func (p *PublicRelay) Start(t testing.TB) {
 	t.Helper()
-	argv := bed.On(p.Host, Program, "relay", "--json", "--data", p.Folder, "--listen", ":8475")
+	argv := bed.On(p.Host, append([]string{Program, "relay", "--json", "--data", p.Folder, "--listen", ":8475"}, p.Flags...)...)
 	p.Cmd = exec.Command(argv[0], argv[1:]...)
 	p.Cmd.Stderr = os.Stderr
 	out, err := p.Cmd.StdoutPipe()

@@ -1,0 +1,102 @@
+//go:build e2e && linux
+
+package public
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentsite/discovery/bed"
+	"agentsite/node/acts"
+)
+
+// TestPublic: a site behind two routers, which nobody reaches, gets a certificate through its relay. A stranger sees
+// it by its name and may do nothing.
+func TestPublic(t *testing.T) {
+	for _, by := range []string{"/quic-v1/", "/tcp/"} {
+		t.Run(strings.Trim(by, "/"), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			s := w.newSite(w.home())
+			w.permit(s.key.ID())
+			r := w.relay(zone)
+			w.run(s, "on", legs(r, by))
+			name := s.label(t) + "." + zone
+			s.certified(t, name)
+			stranger, _ := w.Public()
+			w.resolves(stranger)
+			w.refused(t, s, stranger, name)
+			if n := w.authority.orders(); n != 1 {
+				t.Errorf("%d orders\n%s", n, w.authority.log)
+			}
+		})
+	}
+}
+
+// refused: under the public name, nothing answers but /mcp, which asks for a login, and how to get one.
+func (w *world) refused(t *testing.T, s *site, from, name string) {
+	t.Helper()
+	root := w.root()
+	base := "https://" + name
+	for what, args := range map[string][]string{
+		"nothing":             nil,
+		"the site's token":    {"-H", "Authorization: Bearer " + s.Token},
+		"another token":       {"-H", "Authorization: Bearer " + strings.Repeat("x", 43)},
+		"a session":           {"-H", "Mcp-Session-Id: 1"},
+		"a page of elsewhere": {"-H", "Authorization: Bearer " + s.Token, "-H", "X-Forwarded-For: 127.0.0.1"},
+	} {
+		for _, verb := range []string{"POST", "GET", "DELETE"} {
+			a, err := w.curl(from, root, append(args, "-X", verb, base+"/mcp")...)
+			if err != nil || a.code != "401" || !strings.Contains(strings.ToLower(a.header), "resource_metadata=\""+base+"/.well-known/oauth-protected-resource/mcp\"") {
+				t.Errorf("%s with %s: %v %+v", verb, what, err, a)
+			}
+		}
+	}
+	if a, err := w.curl(from, root, base+"/.well-known/oauth-protected-resource/mcp"); err != nil || a.code != "200" || !strings.Contains(a.body, base+"/mcp") {
+		t.Errorf("the description: %v %+v", err, a)
+	}
+	if a, err := w.curl(from, root, "-H", "Host: localhost", base+"/mcp"); err != nil || a.code != "403" {
+		t.Errorf("another Host: %v %+v", err, a)
+	}
+	var all, public []string
+	for _, c := range s.Routes(t).Carriers {
+		switch c.Kind {
+		case acts.HTTPCarrier:
+			all = c.Routes
+		case acts.PublicCarrier:
+			public = c.Routes
+		}
+	}
+	if len(all) < 20 || len(public) != 2 {
+		t.Errorf("%d routes, and under the public name %q", len(all), public)
+	}
+	asks := []string{}
+	for _, route := range all {
+		if slices.Contains(public, route) {
+			continue
+		}
+		verb, path, ok := strings.Cut(route, " ")
+		if !ok {
+			verb, path = "GET", route
+		}
+		path = strings.NewReplacer("{$}", "", "...", "", "{", "", "}", "").Replace(path)
+		asks = append(asks, fmt.Sprintf("url = %q\nrequest = %q\nheader = \"Authorization: Bearer %s\"\ncacert = %q\n"+
+			"output = /dev/null\nwrite-out = \"%%{http_code} %s %s\\n\"\n", base+path, verb, s.Token, root, verb, path))
+	}
+	argv := bed.On(from, "curl", "-sS", "-K", "-") // on one connection: a network has few
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin = strings.NewReader(strings.Join(asks, "next\n"))
+	out, err := cmd.CombinedOutput()
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if err != nil || len(lines) != len(asks) {
+		t.Errorf("%d of %d routes answered: %v", len(lines), len(asks), err)
+	}
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "404 ") {
+			t.Error(line)
+		}
+	}
+}

@@ -1,5 +1,7 @@
 package config
 
+import "net/netip"
+
 // DefaultInternet is the default address for peers.
 const DefaultInternet = ":8475"
 
@@ -14,6 +16,7 @@ type Internet struct {
 	Public       string   `json:"public,omitempty" jsonschema:"a name under which everybody reaches the site's /mcp by HTTPS: on for one that its relays give, or a name of your own, such as board.example.org; none when not written. It gets a certificate by ACME, whose authority's terms of service you accept by this line"`
 	ACME         string   `json:"acme,omitempty" jsonschema:"the authority for the public name's certificate: staging for trials, or the URL of its directory; Let's Encrypt when not written"`
 	PublicListen string   `json:"public_listen,omitempty" jsonschema:"the address and port where the site itself takes callers of its public name, such as :8443, for a router that forwards port 443 to it; only relays bring them when not written"`
+	Proxies      []string `json:"proxies,omitempty" jsonschema:"the IP addresses of reverse proxies or tunnels in front of public_listen, which have the certificate of the public name: only they may connect there, and what they say of their callers in X-Forwarded-For is believed; none when not written"`
 	IPFS         bool     `json:"ipfs,omitempty" jsonschema:"whether the site is entered in the public table of IPFS too; off when not written"`
 }
 
@@ -21,6 +24,7 @@ const (
 	relayPattern = `^/(ip4|ip6|dns|dns4|dns6|dnsaddr)/[^/\s]+(/[^\s/]+)*/p2p/[1-9A-HJ-NP-Za-km-z]{40,60}$`
 	realmPattern = `^(public|` + nameForm + `:[a-z2-7]{26})$`
 	maxRelays    = 16
+	maxProxies   = 16
 
 	publicOn      = "on"
 	publicPattern = `^(on|([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?)$`
@@ -68,19 +72,30 @@ func (r *report) internet(e entry) *Internet {
 func (r *report) public(e entry) {
 	_, relays := find(e.value.entries, "relays")
 	_, _, listens := e.scalar("public_listen")
+	_, proxied := find(e.value.entries, "proxies")
 	at, name, ok := e.scalar("public")
 	switch {
 	case ok && (!publicForm().MatchString(name) || len(name) > 253):
 		r.fail(at, "internet", "public takes on, for a name that a relay gives, or a name of your own such as "+
 			"board.example.org, not %q", clip(name))
+	case ok && proxied && (name == publicOn || !listens || relays):
+		r.fail(at, "internet", "proxies bring the callers of a name of your own to public_listen: write both, and no relays")
 	case ok && !relays && (name == publicOn || !listens):
 		r.fail(at, "internet", "public needs relays:, which bring its callers; or a name of your own and public_listen:, "+
 			"for a router that forwards port 443")
 	}
-	for _, key := range []string{"acme", "public_listen"} {
-		if at, _, written := e.scalar(key); written && !ok {
-			r.fail(at, "internet", "%s is of a public name: write public:, too", key)
+	for _, key := range []string{"acme", "public_listen", "proxies"} {
+		if of, written := find(e.value.entries, key); written && !ok {
+			r.fail(of.at, "internet", "%s is of a public name: write public:, too", key)
 		}
+	}
+	for _, n := range r.scalars(e, "proxies", maxProxies) {
+		if ip, err := netip.ParseAddr(n.text); err != nil || ip.String() != n.text || ip.IsUnspecified() {
+			r.fail(n.at, "internet", "proxies takes IP addresses such as 127.0.0.1, not %q", clip(n.text))
+		}
+	}
+	if at, _, written := e.scalar("acme"); written && proxied {
+		r.fail(at, "internet", "acme: the proxies have the certificate, so that the site needs none: leave it out")
 	}
 	if at, text, ok := e.scalar("acme"); ok && !acmeForm().MatchString(text) {
 		r.fail(at, "internet", "acme takes staging or the https URL of an authority's directory, not %q", clip(text))

@@ -40,6 +40,7 @@ type world struct {
 	cname   atomic.Pointer[string] // of every own name
 	heard   chan Answer
 	cert    tls.Certificate
+	inside  tap // what the site has of its callers
 	froms   chan net.Addr
 }
 
@@ -116,7 +117,7 @@ func (w *world) serve(all *sync.WaitGroup) {
 			w.froms <- c.RemoteAddr()
 			all.Go(func() {
 				defer c.Close()
-				s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{w.cert}})
+				s := tls.Server(tapped{c, &w.inside}, &tls.Config{Certificates: []tls.Certificate{w.cert}})
 				_, _ = io.Copy(s, s)
 				_ = s.CloseWrite()
 			})
@@ -151,8 +152,8 @@ func (w *world) call(name string) (*tls.Conn, error) {
 	return c, c.Handshake()
 }
 
-// TestPassed: a caller's bytes come to the site and back, by both carriers, with the caller's address; the relay has
-// what a TLS record is of, and no word of it.
+// TestPassed: a caller's bytes come to the site and back, by both carriers, with the caller's address. What passes
+// the relay is exactly the TLS records of both ends, and no word of what they say.
 func TestPassed(t *testing.T) {
 	for _, by := range []string{"/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0"} {
 		t.Run(by[15:18], func(t *testing.T) {
@@ -162,8 +163,8 @@ func TestPassed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tapped := &tap{Conn: raw}
-			c := tls.Client(tapped, &tls.Config{ServerName: name, InsecureSkipVerify: true})
+			outside := new(tap)
+			c := tls.Client(tapped{raw, outside}, &tls.Config{ServerName: name, InsecureSkipVerify: true})
 			defer c.Close()
 			text := bytes.Repeat([]byte("what nobody between may read "), 20_000)
 			go func() { _, _ = c.Write(text); _ = c.CloseWrite() }()
@@ -171,8 +172,16 @@ func TestPassed(t *testing.T) {
 			if err != nil || !bytes.Equal(got, text) {
 				t.Errorf("%d bytes came back: %v", len(got), err)
 			}
-			if bytes.Contains(tapped.both.Bytes(), []byte("nobody between")) {
-				t.Error("it is readable")
+			if !bytes.Equal(outside.sent.Bytes(), w.inside.got.Bytes()) || !bytes.Equal(outside.got.Bytes(), w.inside.sent.Bytes()) {
+				t.Errorf("the site got %d of %d bytes, and the caller %d of %d, or others", w.inside.got.Len(), outside.sent.Len(), outside.got.Len(), w.inside.sent.Len())
+			}
+			for way, b := range map[string][]byte{"to": outside.sent.Bytes(), "from": outside.got.Bytes()} {
+				if bytes.Contains(b, []byte("nobody between")) {
+					t.Errorf("what goes %s the site is readable", way)
+				}
+				if left := records(b); left != 0 {
+					t.Errorf("what goes %s the site ends with %d bytes that are of no TLS record", way, left)
+				}
 			}
 			if from := <-w.froms; from.String() != raw.LocalAddr().String() {
 				t.Errorf("the caller is said to be at %v, not %v", from, raw.LocalAddr())
@@ -181,18 +190,39 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// tap keeps what is sent.
-type tap struct {
-	net.Conn
-	mu   sync.Mutex
-	both bytes.Buffer
+// records returns how many bytes are left behind the TLS records at the beginning.
+func records(b []byte) (left int) {
+	for len(b) >= 5 && len(b) >= 5+int(b[3])<<8+int(b[4]) {
+		b = b[5+int(b[3])<<8+int(b[4]):]
+	}
+	return len(b)
 }
 
-func (p *tap) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	p.both.Write(b)
-	p.mu.Unlock()
-	return p.Conn.Write(b)
+// tap keeps what one connection sends and gets.
+type tap struct {
+	mu        sync.Mutex
+	sent, got bytes.Buffer
+}
+
+type tapped struct {
+	net.Conn
+	tap *tap
+}
+
+func (c tapped) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.tap.mu.Lock()
+	defer c.tap.mu.Unlock()
+	c.tap.sent.Write(b[:n])
+	return n, err
+}
+
+func (c tapped) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.tap.mu.Lock()
+	defer c.tap.mu.Unlock()
+	c.tap.got.Write(b[:n])
+	return n, err
 }
 
 // TestRefusedCallers: nobody reaches a site by another name, without one, or once the relay's owner has crossed it
@@ -334,6 +364,11 @@ type end struct {
 func (e *end) CloseWrite() error { return e.Conn.Close() }
 func (e *end) Reset() error      { e.reset.Store(true); return e.Conn.Close() }
 
+// halfClosed is a connection in memory that can be closed for writing, where nothing comes of it.
+type halfClosed struct{ net.Conn }
+
+func (halfClosed) CloseWrite() error { return nil }
+
 // TestSlow: a caller has five seconds for its ClientHello, however it sends it, and two minutes without a byte end a
 // connection.
 func TestSlow(t *testing.T) {
@@ -367,6 +402,16 @@ func TestSlow(t *testing.T) {
 		newRelay(nil).copyBoth(near, s, []byte("first"), "site")
 		if got := time.Since(begun); got != 5*time.Minute+idleTimeout || !s.reset.Load() {
 			t.Errorf("it ended after %v", got)
+		}
+
+		near, far = net.Pipe() // a caller that does not end when the site has
+		defer far.Close()
+		inner, outer = net.Pipe()
+		go func() { _, _ = io.ReadFull(outer, make([]byte, 5)); outer.Close() }()
+		begun = time.Now()
+		newRelay(nil).copyBoth(halfClosed{near}, &end{Conn: inner}, []byte("first"), "site")
+		if got := time.Since(begun); got != lingerTimeout {
+			t.Errorf("a site that has ended has its caller for %v", got)
 		}
 	})
 }

@@ -39,6 +39,7 @@ const (
 	maxFromToSite = 16
 	maxACME       = 8 // to one site
 	idleTimeout   = 2 * time.Minute
+	lingerTimeout = 5 * time.Second
 	acmeTimeout   = 20 * time.Second
 	openTimeout   = 5 * time.Second
 	dailyBytes    = 1 << 30 // of one site, both ways
@@ -201,8 +202,9 @@ func (r *Relay) charge(site peer.ID, n int) bool {
 	return b.Take(time.Now(), dayRate, float64(n))
 }
 
-// copyBoth copies until both sides have ended, one has failed, or nothing was copied for idleTimeout. first is
-// what the site gets before the caller's further bytes.
+// copyBoth copies until both sides have ended, one has failed, or nothing was copied for idleTimeout. A site that
+// has ended reads no more: the caller has until lingerTimeout to end, too. first is what the site gets before the
+// caller's further bytes.
 func (r *Relay) copyBoth(c net.Conn, s stream, first []byte, site peer.ID) {
 	end := func() { s.Reset(); c.Close() }
 	idle := time.AfterFunc(idleTimeout, end)
@@ -211,10 +213,17 @@ func (r *Relay) copyBoth(c net.Conn, s stream, first []byte, site peer.ID) {
 		end()
 		return
 	}
+	var linger *time.Timer
+	defer func() {
+		if linger != nil {
+			linger.Stop()
+		}
+	}()
 	var both sync.WaitGroup
 	both.Go(func() { r.copy(s, c, site, idle, end, s.CloseWrite) })
 	both.Go(func() {
 		r.copy(c, s, site, idle, end, func() error {
+			linger = time.AfterFunc(lingerTimeout, end)
 			if half, ok := c.(interface{ CloseWrite() error }); ok {
 				return half.CloseWrite()
 			}

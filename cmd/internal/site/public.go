@@ -8,6 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,9 +32,12 @@ type publicName struct {
 	relays  []peer.ID
 	certs   *certificate.Manager
 	listens net.Listener // of the site itself; nil for none
+	proxies []netip.Addr // that alone may connect to listens, and end TLS before it; none where the site does
 	staging bool
 	handle  func(name string) http.Handler
 	started time.Time
+	// certified returns the name of the stored certificate, "" for none.
+	certified func() string
 
 	handler atomic.Pointer[http.Handler] // of the name that is served
 
@@ -75,7 +81,7 @@ func (s *site) openPublic() error {
 	}
 	p := &publicName{
 		own: s.internet.PublicName(), relays: public.IDs(relays), certs: certs, staging: s.internet.Staging(),
-		started: time.Now(), answers: make(map[peer.ID]answer),
+		started: time.Now(), answers: make(map[peer.ID]answer), certified: func() string { return certs.Status().Name },
 	}
 	p.handle = func(name string) http.Handler {
 		return web.Handler(web.Options{Hosts: []string{name}, Callers: noCallers{}, Routes: web.UnderPublicName(s.routes)})
@@ -86,7 +92,34 @@ func (s *site) openPublic() error {
 		}
 		s.onCleanUp(func() { p.listens.Close() })
 	}
+	for _, proxy := range s.internet.Proxies {
+		ip, err := netip.ParseAddr(proxy)
+		if err != nil {
+			return err
+		}
+		p.proxies = append(p.proxies, ip)
+	}
+	if len(p.proxies) > 0 {
+		return s.openBehindProxies(p)
+	}
 	s.public = p
+	return nil
+}
+
+// openBehindProxies has the listener serve proxies: in plain HTTP those of this machine, and others by TLS with the
+// certificate of the site's key, as an agent of the network gets it.
+func (s *site) openBehindProxies(p *publicName) error {
+	s.public = p
+	if web.IsLoopback(p.listens.Addr()) {
+		return nil
+	}
+	now := func() time.Time { t, _ := s.access.Now(); return t }
+	secured, err := web.ServerTLS(s.key, s.hostNames(), now)
+	if err != nil {
+		return err
+	}
+	secured.ClientAuth = tls.NoClientCert
+	p.listens = tls.NewListener(p.listens, secured)
 	return nil
 }
 
@@ -106,6 +139,10 @@ func (s *site) servePublic(ctx context.Context, group *errgroup.Group) {
 	}
 	if len(p.relays) == 0 {
 		p.choose()
+	}
+	if len(p.proxies) > 0 {
+		group.Go(func() error { return web.Serve(ctx, p.listens, behindProxies{p}) })
+		return
 	}
 	group.Go(func() error { p.certs.Run(ctx); return nil })
 	passed := public.Listen(s.network, p.relays)
@@ -128,6 +165,30 @@ func (p *publicName) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	(*h).ServeHTTP(w, r)
+}
+
+// behindProxies serves callers whom proxies bring, which have ended their TLS.
+type behindProxies struct{ *publicName }
+
+func (b behindProxies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !slices.Contains(b.proxies, at.Addr().Unmap()) {
+		http.Error(w, "only the proxies of this site's configuration may connect here", http.StatusForbidden)
+		return
+	}
+	r = r.WithContext(r.Context())
+	r.TLS = new(tls.ConnectionState) // at the proxy; a key that one proves is not the caller's
+	if from, ok := forwardedFor(r.Header); ok {
+		r.RemoteAddr = netip.AddrPortFrom(from, 0).String()
+	}
+	b.publicName.ServeHTTP(w, r)
+}
+
+// forwardedFor returns the address that the last proxy adds to X-Forwarded-For; what is before it is the caller's word.
+func forwardedFor(h http.Header) (from netip.Addr, ok bool) {
+	all := strings.Split(strings.Join(h.Values("X-Forwarded-For"), ","), ",")
+	from, err := netip.ParseAddr(strings.TrimSpace(all[len(all)-1]))
+	return from.Unmap(), err == nil
 }
 
 // heard takes a relay's answer.
@@ -170,7 +231,7 @@ func (p *publicName) choose() {
 
 // given returns the name that the relays give; "" while the site waits for one. The lock is held.
 func (p *publicName) given() (name string) {
-	stored := p.certs.Status().Name
+	stored := p.certified()
 	for _, relay := range p.relays {
 		switch a := p.answers[relay]; {
 		case a.err != nil || a.Name == "":
@@ -215,6 +276,9 @@ func (p *publicName) state() acts.PublicState {
 	}
 	if !p.reached {
 		problem("no relay brings callers")
+	}
+	if len(p.proxies) > 0 {
+		return s
 	}
 	if c.Waits != "" {
 		problem("the certificate: %s", c.Waits)

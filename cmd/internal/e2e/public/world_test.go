@@ -45,6 +45,9 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(dnsEnv); file != "" {
 		serveDNS(file)
 	}
+	if what := os.Getenv(holdEnv); what != "" {
+		hold(what)
+	}
 	os.Exit(m.Run())
 }
 

@@ -1,0 +1,250 @@
+//go:build e2e && linux
+
+package public
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/discovery/bed"
+)
+
+// TestRelayRestarts: the relay is killed while the authority looks, and comes again. The site has its certificate
+// after one order more, a minute later.
+func TestRelayRestarts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.newSite(w.home())
+	w.permit(s.key.ID())
+	r := w.relay(zone)
+	w.run(s, "on", r.Addresses)
+	harness.WaitFor(t, 60*time.Second, "a certificate is ordered", func() bool {
+		return strings.Contains(s.Log.String(), "a certificate is ordered")
+	})
+	r.Kill()
+	time.Sleep(2 * time.Second) // that the authority finds nobody
+	r.Start(t)
+	s.certified(t, s.label(t)+"."+zone)
+	if n := w.authority.orders(); n > 2 {
+		t.Errorf("%d orders", n)
+	}
+}
+
+// TestMoved: an owner's own name is a CNAME of the site's name. The site says what is missing, and is reached by it
+// once it is there. When the CNAME moves to another relay, the certificate stays.
+func TestMoved(t *testing.T) {
+	t.Parallel()
+	const own = "board.owner.test"
+	w := newWorld(t)
+	s := w.newSite(w.home())
+	w.permit(s.key.ID())
+	first, second := w.relay(zone), w.relay("other.test")
+	w.run(s, own, append(first.Addresses[:1:1], second.Addresses[0]))
+	harness.WaitFor(t, 30*time.Second, "both relays say what is missing", func() bool {
+		p := s.state(t)
+		return len(p.Relays) == 2 && strings.Contains(p.Relays[0].Why, "CNAME") && strings.Contains(p.Relays[1].Why, "CNAME") && p.Target != ""
+	})
+	if n := w.authority.orders(); n != 0 {
+		t.Errorf("%d orders for a name that leads nowhere", n)
+	}
+	w.setDNS(own, s.label(t)+"."+zone)
+	s.certified(t, own)
+	stranger, _ := w.Public()
+	w.resolves(stranger)
+	root, at := w.root(), "https://"+own+"/mcp"
+	if a, err := w.curl(stranger, root, "-X", "POST", at); err != nil || a.code != "401" {
+		t.Errorf("by the first relay: %v %+v", err, a)
+	}
+	if p := s.state(t); !strings.Contains(p.URL, own) {
+		t.Errorf("%+v", p)
+	}
+	first.Kill()
+	w.setDNS(own, s.label(t)+".other.test")
+	harness.WaitFor(t, 3*time.Minute, "it is reached by the second relay", func() bool {
+		a, err := w.curl(stranger, root, "-X", "POST", at)
+		return err == nil && a.code == "401"
+	})
+	if n := w.authority.orders(); n != 1 {
+		t.Errorf("%d orders", n)
+	}
+}
+
+// TestForwarded: without a relay, the owner's router forwards a port to the site, which gets its certificate itself.
+func TestForwarded(t *testing.T) {
+	t.Parallel()
+	const own = "board.owner.test"
+	w := newWorld(t)
+	home := w.Home(bed.Preserving)
+	s := w.newSite(w.resolves(home.Host()))
+	home.Forward(443, "192.168.1.2:8443")
+	w.setDNS(own, home.IP)
+	w.run(s, own, nil, `public_listen: ":8443"`)
+	s.certified(t, own)
+	stranger, _ := w.Public()
+	w.refused(t, s, w.resolves(stranger), own)
+}
+
+// holdEnv has this program hold TLS connections, instead of running tests: HOST:PORT COUNT.
+const holdEnv = "E2E_PUBLIC_HOLD"
+
+// hold opens connections, prints how many are answered, and keeps them until its input ends.
+func hold(what string) {
+	at, count, _ := strings.Cut(what, " ")
+	n, _ := strconv.Atoi(count)
+	host, _, _ := net.SplitHostPort(at)
+	good := 0
+	var all []net.Conn // or they would be closed as garbage
+	for range n {
+		raw, err := net.DialTimeout("tcp", at, 10*time.Second)
+		if err != nil {
+			continue
+		}
+		c := tls.Client(raw, &tls.Config{ServerName: host, InsecureSkipVerify: true})
+		raw.SetDeadline(time.Now().Add(10 * time.Second))
+		if c.Handshake() == nil {
+			good++
+		}
+		raw.SetDeadline(time.Time{})
+		all = append(all, c)
+	}
+	fmt.Println(good)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	for _, c := range all {
+		c.Close()
+	}
+	os.Exit(0)
+}
+
+// holds has a host hold connections until the test ends or stop is called, and returns how many are answered.
+func (w *world) holds(on, name string, count int) (answered int, stop func()) {
+	w.t.Helper()
+	argv := bed.On(on, os.Args[0])
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), holdEnv+"="+name+":443 "+strconv.Itoa(count))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	stop = func() { in.Close(); _ = cmd.Wait() }
+	w.t.Cleanup(stop)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	answered, err = strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return answered, stop
+}
+
+// TestCallers: strangers that hold all of a site's connections keep nobody from another site of the same relay, and
+// nobody for good. What the relay's memory has of a call is its name, and nothing of what was said. A site that its
+// owner has not listed has no name.
+func TestCallers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	on := w.home()
+	s, other, unlisted := w.newSite(on), w.newSite(w.home()), w.newSite(w.home())
+	w.permit(s.key.ID(), other.key.ID())
+	r := w.relay(zone)
+	w.run(s, "on", r.Addresses)
+	w.run(other, "on", r.Addresses)
+	w.run(unlisted, "on", r.Addresses)
+	name, second := s.label(t)+"."+zone, other.label(t)+"."+zone
+	s.certified(t, name)
+	other.certified(t, second)
+
+	stranger, _ := w.Public()
+	w.resolves(stranger)
+	root := w.root()
+	const marker = "what-nobody-between-may-read"
+	if a, err := w.curl(stranger, root, "-X", "POST", "-H", "Authorization: Bearer "+strings.Repeat(marker, 20), "https://"+name+"/mcp"); err != nil || a.code != "401" {
+		t.Fatalf("%v %+v", err, a)
+	}
+	memory := readMemory(t, r.Cmd.Process.Pid)
+	if !bytes.Contains(memory, []byte(name)) {
+		t.Error("the relay's memory was not read: the name is not in it")
+	}
+	if bytes.Contains(memory, []byte(marker)) {
+		t.Error("what was said is in the relay's memory")
+	}
+
+	total := 0
+	var stops []func()
+	for range 3 {
+		host, _ := w.Public()
+		n, stop := w.holds(w.resolves(host), name, 20)
+		if n > 16 {
+			t.Errorf("one network holds %d connections", n)
+		}
+		total += n
+		stops = append(stops, stop)
+	}
+	if total > 32 || total < 16 {
+		t.Errorf("strangers hold %d connections", total)
+	}
+	if a, err := w.curl(stranger, root, "-X", "POST", "https://"+second+"/mcp"); err != nil || a.code != "401" {
+		t.Errorf("another site: %v %+v", err, a)
+	}
+	if _, err := s.CLI(t, "points"); err != nil {
+		t.Errorf("a caller on the site's machine: %v", err)
+	}
+	harness.WaitFor(t, 30*time.Second, "silent callers are ended", func() bool {
+		a, err := w.curl(stranger, root, "-X", "POST", "https://"+name+"/mcp")
+		return err == nil && a.code == "401"
+	})
+	for _, stop := range stops {
+		stop()
+	}
+	if p := unlisted.state(t); p.URL != "" || len(p.Relays) != 1 || p.Relays[0].Why == "" {
+		t.Errorf("a site that is not listed: %+v", p)
+	}
+	if _, err := w.curl(stranger, root, "https://"+unlisted.label(t)+"."+zone+"/mcp"); err == nil {
+		t.Error("a site that is not listed is reached")
+	}
+}
+
+// readMemory returns what a process has in its writable memory.
+func readMemory(t *testing.T, pid int) (all []byte) {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	for line := range strings.Lines(string(maps)) {
+		var from, to int64
+		var mode string
+		if n, _ := fmt.Sscanf(line, "%x-%x %s", &from, &to, &mode); n != 3 || !strings.HasPrefix(mode, "rw") || to-from > 1<<30 {
+			continue
+		}
+		part := make([]byte, to-from)
+		if n, err := mem.ReadAt(part, from); err == nil || n > 0 {
+			all = append(all, part[:n]...)
+		}
+	}
+	return all
+}

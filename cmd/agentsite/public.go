@@ -91,7 +91,12 @@ func (a *app) sayPublic(r publicResult) error {
 	for _, p := range r.Problems {
 		say("Problem: %s", p)
 	}
-	return a.say("%s", strings.Join(lines, "\n"))
+	for _, line := range lines {
+		if err := a.say("%s", line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lookAtPublic calls a public name as a client does.

@@ -277,6 +277,7 @@ func (k *Asker) keep(ctx context.Context, relay peer.ID) {
 		case <-ctx.Done():
 		case <-again.C:
 		case <-changed:
+			pause = askFirst
 		}
 		again.Stop()
 	}

@@ -62,7 +62,7 @@ type Status struct {
 	Orders  int       // of the last week
 }
 
-// Open returns a manager with what was stored.
+// Open returns a manager with what was stored. Of a damaged file it begins anew, with an order a day.
 func Open(o Options) (*Manager, error) {
 	if o.Client == nil {
 		o.Client = &http.Client{Timeout: time.Minute}
@@ -72,17 +72,19 @@ func Open(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.stored, err = parseStored(text); err != nil {
-		return nil, err
-	}
-	if m.stored.Directory != o.Directory {
+	if m.stored, err = parseStored(text); err == nil && m.stored.Directory == o.Directory {
+		m.current, err = m.stored.certificate()
+	} else if err == nil {
 		m.stored = stored{Directory: o.Directory}
+	}
+	if err != nil {
+		slog.Error("the public name's certificate is lost", "err", err)
+		m.stored = lost(o.Directory)
 	}
 	if o.Directory == LetsEncrypt {
 		m.caa = "letsencrypt.org"
 	}
-	m.current, err = m.stored.certificate()
-	return m, err
+	return m, nil
 }
 
 // SetName says under which name the site is reached from outside, "" for none. Nothing is ordered without one.

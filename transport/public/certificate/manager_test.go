@@ -1,6 +1,7 @@
 package certificate
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -251,4 +252,27 @@ func TestAnotherName(t *testing.T) {
 			t.Error("the certificate of another authority is there", err)
 		}
 	})
+}
+
+// TestDamaged: a damaged file keeps no site from its start. As nobody knows what was ordered, a day passes first.
+func TestDamaged(t *testing.T) {
+	for _, damage := range []func([]byte) []byte{
+		func(b []byte) []byte { return b[:len(b)/2] },
+		func(b []byte) []byte { return bytes.Replace(b, []byte("BEGIN CERTIFICATE"), []byte("BEGIN what"), 1) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBoard(t)
+			b.run(time.Minute)
+			b.file = damage(b.file)
+			b.open()
+			b.run(23 * time.Hour)
+			if b.ca.begun != 1 || b.serves() == nil {
+				t.Errorf("%d orders within a day", b.ca.begun)
+			}
+			b.run(2 * time.Hour)
+			if err := b.serves(); err != nil || b.ca.begun != 2 {
+				t.Errorf("%v after a day, %d orders", err, b.ca.begun)
+			}
+		})
+	}
 }

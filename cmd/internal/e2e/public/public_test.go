@@ -3,12 +3,14 @@
 package public
 
 import (
+	"encoding/json"
 	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
+	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/discovery/bed"
 	"agentsite/node/acts"
 )
@@ -29,10 +31,29 @@ func TestPublic(t *testing.T) {
 			stranger, _ := w.Public()
 			w.resolves(stranger)
 			w.refused(t, s, stranger, name)
+			w.looks(t, s)
 			if n := w.authority.orders(); n != 1 {
 				t.Errorf("%d orders\n%s", n, w.authority.log)
 			}
 		})
+	}
+}
+
+// looks: agentsite public calls the site by its name, and finds nothing wrong.
+func (w *world) looks(t *testing.T, s *site) {
+	t.Helper()
+	argv := bed.On(s.on, "env", "SSL_CERT_FILE="+w.root(), harness.Program, "public", "--json", "--data", s.data)
+	out, err := exec.Command(argv[0], argv[1:]...).Output()
+	var said struct {
+		Steps []struct{ Step, Error string }
+	}
+	if err != nil || json.Unmarshal(out, &said) != nil || len(said.Steps) != 4 {
+		t.Errorf("%v %s", err, out)
+	}
+	for _, step := range said.Steps {
+		if step.Error != "" {
+			t.Errorf("%s: %s", step.Step, step.Error)
+		}
 	}
 }
 

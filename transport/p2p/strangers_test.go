@@ -142,18 +142,20 @@ func TestRelayStrangers(t *testing.T) {
 	}
 	site := come(0, "/ip4/192.0.2.1")
 	conns.TagPeer(site.who, reservationTag, 10)
+	named := come(3000, "/ip4/192.0.2.1")
+	conns.Protect(named.who, PublicNameTag)
 	for i := range 2 * maxPerPrefix {
 		come(1+i, "/ip4/192.0.2.1")
 	}
 	other := come(1000, "/ip4/192.0.2.2")
-	if n := len(p.inbound); n > maxPerPrefix+2 {
+	if n := len(p.inbound); n > maxPerPrefix+3 {
 		t.Errorf("one network has %d connections", n)
 	}
 	for i := range 2 * maxRelayStrangers {
 		come(2000+i, fmt.Sprintf("/ip4/198.51.100.%d", i%100))
 	}
-	if n := len(p.inbound); n > maxRelayStrangers+1 || !p.has(site) || !p.has(other) {
-		t.Errorf("strangers have %d connections; who has a place is there: %v, who has few: %v", n, p.has(site), p.has(other))
+	if n := len(p.inbound); n > maxRelayStrangers+2 || !p.has(site) || !p.has(named) || !p.has(other) {
+		t.Errorf("strangers have %d connections; who has a place is there: %v, who has a name: %v, who has few: %v", n, p.has(site), p.has(named), p.has(other))
 	}
 }
 

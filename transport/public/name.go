@@ -159,7 +159,7 @@ func (n *names) check(own, target string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()
-	canonical, err := n.resolve(ctx, own)
+	canonical, err := n.resolve(ctx, own+".") // as a whole name, without the machine's search list
 	if err != nil {
 		return fmt.Errorf("the DNS does not know %s: make it a CNAME of %s", own, target)
 	}

@@ -20,6 +20,7 @@ import (
 func (m *Manager) order(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, orderTimeout)
 	defer cancel()
+	defer m.Client.CloseIdleConnections()
 	client, err := m.account(ctx)
 	if err != nil {
 		return err

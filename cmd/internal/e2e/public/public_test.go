@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/discovery/bed"
@@ -36,6 +37,26 @@ func TestPublic(t *testing.T) {
 				t.Errorf("%d orders\n%s", n, w.authority.log)
 			}
 		})
+	}
+}
+
+// TestRenewed: a certificate of two minutes is replaced before its end, over the relay, by a second order. That takes
+// two thirds of its life.
+func TestRenewed(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, 2*time.Minute)
+	s := w.newSite(w.home())
+	w.permit(s.key.ID())
+	w.run(s, "on", w.relay(zone).Addresses)
+	name := s.label(t) + "." + zone
+	s.certified(t, name)
+	first := s.state(t)
+	harness.WaitFor(t, time.Until(first.Until), "it is renewed before its end", func() bool { return s.state(t).Until.After(first.Until) })
+	if left := time.Until(first.Until); left < 20*time.Second {
+		t.Errorf("%v before its end", left)
+	}
+	if n := w.authority.orders(); n != 2 {
+		t.Errorf("%d orders", n)
 	}
 }
 

@@ -98,7 +98,8 @@ type world struct {
 	dnsIP     string
 	names     map[string]string // what the DNS knows
 	authority authority
-	allow     string // the relays' file
+	allow     string        // the relays' file
+	life      time.Duration // of certificates
 }
 
 // authority is pebble on a machine of its own.
@@ -107,15 +108,21 @@ type authority struct {
 	log          *harness.LogBuffer
 }
 
-func newWorld(t testing.TB, pebbleEnv ...string) *world {
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	return newWorldOf(t, 45*24*time.Hour)
+}
+
+// newWorldOf is newWorld with the life of certificates.
+func newWorldOf(t testing.TB, life time.Duration) *world {
 	t.Helper()
 	harness.Need(t, "the program", harness.Program)
-	w := &world{World: bed.NewWorld(t), t: t, dir: harness.TempDir(t), names: make(map[string]string)}
+	w := &world{World: bed.NewWorld(t), t: t, dir: harness.TempDir(t), names: make(map[string]string), life: life}
 	var host string
 	host, w.dnsIP = w.Public()
 	w.setDNS()
 	w.start(host, &harness.LogBuffer{}, []string{dnsEnv + "=" + w.dnsFile()}, os.Args[0])
-	w.startAuthority(pebbleEnv)
+	w.startAuthority()
 	w.allow = filepath.Join(w.dir, "allow")
 	w.permit()
 	return w
@@ -165,7 +172,7 @@ func (w *world) start(host string, log *harness.LogBuffer, env []string, argv ..
 	w.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 }
 
-func (w *world) startAuthority(env []string) {
+func (w *world) startAuthority() {
 	w.t.Helper()
 	program := harness.Need(w.t, "pebble", os.Getenv("PEBBLE"))
 	if _, err := os.Stat(program); err != nil {
@@ -180,13 +187,13 @@ func (w *world) startAuthority(env []string) {
 		"listenAddress": a.ip + ":14000", "managementListenAddress": a.ip + ":15000", "certificate": cert, "privateKey": key,
 		"httpPort": 80, "tlsPort": 443, "externalAccountBindingRequired": false,
 		"retryAfter": map[string]int{"authz": 1, "order": 1},
-		"profiles":   map[string]any{"default": map[string]any{"description": "the only one", "validityPeriod": 3888000}},
+		"profiles":   map[string]any{"default": map[string]any{"description": "the only one", "validityPeriod": int(w.life.Seconds())}},
 	}})
 	file := filepath.Join(w.dir, "pebble.json")
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
-	w.start(a.host, a.log, append([]string{"PEBBLE_VA_NOSLEEP=1", "PEBBLE_WFE_NONCEREJECT=5"}, env...), program, "-config", file, "-dnsserver", w.dnsIP+":53")
+	w.start(a.host, a.log, []string{"PEBBLE_VA_NOSLEEP=1", "PEBBLE_WFE_NONCEREJECT=5"}, program, "-config", file, "-dnsserver", w.dnsIP+":53")
 	harness.WaitFor(w.t, 20*time.Second, "the authority answers", func() bool {
 		return exec.Command("ip", "netns", "exec", a.host, "curl", "-sk", "-o", "/dev/null", "https://"+a.ip+":14000/dir").Run() == nil
 	})

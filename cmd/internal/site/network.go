@@ -87,7 +87,7 @@ func (s *site) listCarriers() []acts.Carrier {
 		}
 	}
 	if s.public != nil {
-		all = append(all, s.publicCarrier())
+		all = append(all, s.publicCarriers()...)
 	}
 	return all
 }

@@ -295,11 +295,24 @@ func (p *publicName) state() acts.PublicState {
 	return s
 }
 
-// publicCarrier returns what the public name answers, for the list of everything that listens.
-func (s *site) publicCarrier() acts.Carrier {
-	routes := web.UnderPublicName(s.routes)
-	return acts.Carrier{
-		Kind: acts.PublicCarrier, Address: s.public.state().URL,
-		Routes: web.Patterns(routes, web.Owners), Public: web.Patterns(routes, web.Readers),
+// publicCarriers returns what answers under the public name, for the list of everything that listens.
+func (s *site) publicCarriers() (all []acts.Carrier) {
+	p := s.public
+	p.mu.Lock()
+	name := p.name
+	p.mu.Unlock()
+	var at []string
+	if name != "" {
+		at = append(at, "https://"+name)
 	}
+	if p.listens != nil {
+		at = append(at, "https://"+p.listens.Addr().String())
+	}
+	routes := web.UnderPublicName(s.routes)
+	for _, a := range at {
+		all = append(all, acts.Carrier{
+			Kind: acts.PublicCarrier, Address: a, Routes: web.Patterns(routes, web.Owners), Public: web.Patterns(routes, web.Readers),
+		})
+	}
+	return all
 }

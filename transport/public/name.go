@@ -197,7 +197,8 @@ func (n *names) delete(site peer.ID) {
 	}
 }
 
-// ask asks a relay for the site's names, on a connection that is there.
+// ask asks a relay for the site's names, on a connection that is there. A name that does not follow from the site's
+// key is an error.
 func ask(ctx context.Context, h host.Host, relay peer.ID, own string) (a Answer, err error) {
 	ctx, cancel := context.WithTimeout(network.WithNoDial(ctx, "names are asked of connected relays"), askTimeout)
 	defer cancel()
@@ -217,8 +218,8 @@ func ask(ctx context.Context, h host.Host, relay peer.ID, own string) (a Answer,
 	if err == nil {
 		err = json.Unmarshal(text, &a)
 	}
-	if err == nil && a.Name != "" && !IsName(a.Name) {
-		err = errors.New("the relay gives a name that is none")
+	if err == nil && a.Name != "" && (!IsName(a.Name) || !strings.HasPrefix(a.Name, Label(h.ID())+".")) {
+		return Answer{}, errors.New("the relay gives a name that is not of this site's key")
 	}
 	return a, err
 }

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -295,6 +296,29 @@ func TestOwnName(t *testing.T) {
 	for _, bad := range []string{zone, "x." + zone, Label(w.relay.ID()) + "." + zone, "localhost", "-a.example.org", "a b.example.org", "192.0.2.1"} {
 		if a := w.names.names.give(w.site.ID(), bad); a.Own || a.Why == "" {
 			t.Errorf("%q is served: %+v", bad, a)
+		}
+	}
+}
+
+// TestHostileRelay: a site takes no name of a relay but its own, nor an answer without an end.
+func TestHostileRelay(t *testing.T) {
+	site, relay := newHost(t), newHost(t, "/ip4/127.0.0.1/tcp/0")
+	if err := site.Connect(t.Context(), peer.AddrInfo{ID: relay.ID(), Addrs: relay.Addrs()}); err != nil {
+		t.Fatal(err)
+	}
+	for said, good := range map[string]bool{
+		`{"name":"` + Label(site.ID()) + `.example.org"}`:         true,
+		`{"why":"no"}`:                                            true,
+		`{"name":"bank.example.org"}`:                             false,
+		`{"name":"` + Label(site.ID()) + `bank.example.org"}`:     false,
+		`{"name":"` + Label(site.ID()) + `.example.org/x"}`:       false,
+		`{"name":"` + Label(site.ID()) + `.` + zone + `","own":1`: false,
+		`{"why":"` + strings.Repeat("x", 1<<20) + `"}`:            false,
+		``: false,
+	} {
+		relay.SetStreamHandler(nameProtocol, func(s network.Stream) { _, _ = s.Write([]byte(said)); s.Close() })
+		if a, err := ask(t.Context(), site, relay.ID(), ""); (err == nil) != good {
+			t.Errorf("%.80s: %+v %v", said, a, err)
 		}
 	}
 }

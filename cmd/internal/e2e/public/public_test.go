@@ -33,6 +33,7 @@ func TestPublic(t *testing.T) {
 			w.resolves(stranger)
 			w.refused(t, s, stranger, name)
 			w.looks(t, s)
+			w.handshakes(stranger, name)
 			if n := w.authority.orders(); n != 1 {
 				t.Errorf("%d orders\n%s", n, w.authority.log)
 			}
@@ -74,6 +75,27 @@ func (w *world) looks(t *testing.T, s *site) {
 	for _, step := range said.Steps {
 		if step.Error != "" {
 			t.Errorf("%s: %s", step.Step, step.Error)
+		}
+	}
+}
+
+// handshakes: whatever a stranger asks for, it is shown no certificate but the name's.
+func (w *world) handshakes(from, name string) {
+	w.t.Helper()
+	for what, c := range map[string]struct {
+		args  []string
+		shown bool
+	}{
+		"TLS 1.2":      {[]string{"-servername", name, "-tls1_2"}, true},
+		"no name":      {[]string{"-noservername"}, false},
+		"another name": {[]string{"-servername", "x." + zone}, false},
+		"a challenge":  {[]string{"-servername", name, "-alpn", "acme-tls/1"}, false},
+		"no ECDSA":     {[]string{"-servername", name, "-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"}, false},
+	} {
+		argv := bed.On(from, append([]string{"timeout", "10", "openssl", "s_client", "-connect", name + ":443"}, c.args...)...)
+		out, _ := exec.Command(argv[0], argv[1:]...).Output() // without an input it ends after the handshake
+		if shown := strings.Contains(string(out), "BEGIN CERTIFICATE"); shown != c.shown {
+			w.t.Errorf("%s: a certificate is shown: %v\n%s", what, shown, out)
 		}
 	}
 }

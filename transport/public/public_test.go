@@ -307,9 +307,9 @@ func TestHostileRelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for said, good := range map[string]bool{
-		`{"name":"` + Label(site.ID()) + `.example.org"}`:         true,
-		`{"why":"no"}`:                                            true,
-		`{"name":"bank.example.org"}`:                             false,
+		`{"name":"` + Label(site.ID()) + `.example.org"}`: true,
+		`{"why":"no"}`:                true,
+		`{"name":"bank.example.org"}`: false,
 		`{"name":"` + Label(site.ID()) + `bank.example.org"}`:     false,
 		`{"name":"` + Label(site.ID()) + `.example.org/x"}`:       false,
 		`{"name":"` + Label(site.ID()) + `.` + zone + `","own":1`: false,

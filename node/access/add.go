@@ -85,7 +85,7 @@ func (s *Store) passLeases(old, c credential) {
 	}
 	for _, by := range s.leases {
 		for i := range by {
-			if by[i].grant == old.grant {
+			if by[i].grant.ID() == old.grant.ID() {
 				by[i] = c
 			}
 		}

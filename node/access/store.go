@@ -34,6 +34,8 @@ type Token struct {
 	URL   string `cbor:"3,keyasint"` // the site's, for which alone it is valid
 	Until int64  `cbor:"4,keyasint"` // seconds since 1970; 0 for ever
 	Grant []byte `cbor:"5,keyasint"`
+	// SignIn is set for a client that signed in by OAuth. A program before it refuses such a file.
+	SignIn *SignIn `cbor:"6,keyasint,omitempty"`
 }
 
 // storeFile is the stored form of a Store.
@@ -53,6 +55,8 @@ type storeFile struct {
 type Options struct {
 	Site identity.ID
 	URL  string // the site's, for which its tokens are valid; set before the first Bearer
+	// SignInURL is the URL for which the tokens of clients are valid that signed in by OAuth; as URL.
+	SignInURL string
 	// Access and Counts are the last arguments of SaveAccess and SaveCounts, nil at first. Both
 	// functions write durably; each is called for one change at a time.
 	Access, Counts         []byte
@@ -193,13 +197,18 @@ func (s *Store) load(f storeFile) (map[string][]credential, map[Hash]bool, error
 	return credentials, blocks, nil
 }
 
+// clone returns a copy whose lists can be changed.
+func (f storeFile) clone() storeFile {
+	f.Owners, f.Grants, f.Tokens = slices.Clone(f.Owners), slices.Clone(f.Grants), slices.Clone(f.Tokens)
+	f.Blocks, f.Keys = slices.Clone(f.Blocks), slices.Clone(f.Keys)
+	return f
+}
+
 // change edits a copy of the file, stores it, and then uses it.
 func (s *Store) change(edit func(*storeFile) error) error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
-	f := s.file
-	f.Owners, f.Grants, f.Tokens = slices.Clone(f.Owners), slices.Clone(f.Grants), slices.Clone(f.Tokens)
-	f.Blocks, f.Keys = slices.Clone(f.Blocks), slices.Clone(f.Keys)
+	f := s.file.clone()
 	if err := edit(&f); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -33,33 +34,53 @@ func (s *Store) AddToken(name string, grant []byte, until time.Time) (token stri
 	if s.URL == "" || end != 0 && end <= now.Unix() {
 		return "", errors.New("a token needs the site's URL, and an end in the future")
 	}
-	g, err := ParseGrant(grant)
-	if err != nil {
-		return "", err
-	}
-	if g.Audience() != s.Site {
-		return "", errors.New("the audience of a token's grant must be the site itself")
-	}
 	var secret [32]byte
 	rand.Read(secret[:])
-	return hex.EncodeToString(secret[:]), s.change(func(f *storeFile) error {
-		if err := s.accepts(f, g, g.ID()); err != nil {
-			return err
-		}
-		f.Tokens = slices.DeleteFunc(f.Tokens, func(t Token) bool { return t.Until != 0 && t.Until <= now.Unix() })
-		if slices.ContainsFunc(f.Tokens, func(t Token) bool { return t.Name == name }) {
-			return fmt.Errorf("there is a token %s already: revoke it first, or choose another name", name)
-		}
-		if len(f.Tokens) == maxTokens {
-			return fmt.Errorf("there are %d tokens, which is the maximum: revoke one first", maxTokens)
-		}
-		f.Tokens = append(f.Tokens, Token{name, sha256.Sum256(secret[:]), s.URL, end, g.Bytes()})
-		return nil
+	err = s.change(func(f *storeFile) error {
+		return s.addToken(f, Token{Name: name, Hash: sha256.Sum256(secret[:]), URL: s.URL, Until: end}, grant)
 	})
+	return hex.EncodeToString(secret[:]), err
 }
 
-// Bearer returns the principal of a token. May decides about its permissions and their end.
+// addToken adds a token with its grant to a file.
+func (s *Store) addToken(f *storeFile, t Token, grant []byte) error {
+	g, err := s.tokenGrant(f, grant)
+	if err != nil {
+		return err
+	}
+	now := s.bound()
+	f.Tokens = slices.DeleteFunc(f.Tokens, func(t Token) bool { return t.Until != 0 && t.Until <= now.Unix() })
+	if slices.ContainsFunc(f.Tokens, func(have Token) bool { return have.Name == t.Name }) {
+		return fmt.Errorf("there is a token %s already: revoke it first, or choose another name", t.Name)
+	}
+	if len(f.Tokens) == maxTokens {
+		return fmt.Errorf("there are %d tokens, which is the maximum: revoke one first", maxTokens)
+	}
+	if t.Grant = g.Bytes(); t.SignIn != nil {
+		t.Until = EndSecond(g.Until())
+	}
+	f.Tokens = append(f.Tokens, t)
+	return nil
+}
+
+// tokenGrant returns a grant that a token may stand for.
+func (s *Store) tokenGrant(f *storeFile, grant []byte) (*Grant, error) {
+	g, err := ParseGrant(grant)
+	if err != nil {
+		return nil, err
+	}
+	if g.Audience() != s.Site {
+		return nil, errors.New("the audience of a token's grant must be the site itself")
+	}
+	return g, s.accepts(f, g, g.ID())
+}
+
+// Bearer returns the principal of a token. May decides about its permissions and their end. The error is
+// ErrNoTime for a token whose end cannot be judged yet.
 func (s *Store) Bearer(token string) (agents.Principal, error) {
+	if strings.HasPrefix(token, SignInPrefix) {
+		return s.signedIn(token)
+	}
 	var text [64]byte // on the stack: this comes before every request
 	var secret [32]byte
 	copy(text[:], token)

@@ -18,19 +18,30 @@ import (
 
 func (a *app) approveCommand() *cobra.Command {
 	var watch, deny bool
+	var in signIn
 	cmd := &cobra.Command{
 		Use: "approve [HANDLE]", GroupID: groupThings,
-		Short: "Approve a move that waits for an owner",
+		Short: "Approve a move, or a program that asks to sign in",
 		Long: `List the calls that wait for an owner's approval, or approve the one with a handle, which
 is then made once. An output with "confirm: owner" moves away from its safe value only
-with an approval. A call waits for two minutes, and an approval lasts as long.`,
-		Example: "  agentsite approve --watch\n  agentsite approve 3AJ2TS5ZWQ4C7PLM6XKD2F7V5E",
+with an approval. A call waits for two minutes, and an approval lasts as long.
+
+A program that knows only the site's URL may ask to sign in, if the configuration says
+"oauth: on" under http:. Its browser shows a code, which is its handle here, and waits
+for ten minutes. Approve it only if you see the same code in your own browser, and say
+with --may what it may do. That ends after 90 days if it only reads, otherwise after 7,
+unless --until says otherwise. "agentsite grants" lists it, "agentsite token change"
+changes what it may do, and "agentsite revoke" ends it at once.`,
+		Example: "  agentsite approve --watch\n  agentsite approve 3AJ2TS5ZWQ4C7PLM6XKD2F7V5E\n" +
+			"  agentsite approve K7QF-2M9T --may 'read *, set pump max 2m 10/h' --until fri",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case deny && len(args) == 0:
 				return errors.New("--deny needs the handle of a call")
 			case watch && len(args) > 0:
 				return errors.New("--watch takes no handle")
+			case in != signIn{} && (len(args) == 0 || deny):
+				return errors.New("--may, --until and --as are for the code of a program that you let sign in")
 			}
 			return optional("HANDLE")(cmd, args)
 		},
@@ -40,13 +51,16 @@ with an approval. A call waits for two minutes, and an approval lasts as long.`,
 				return s.watchRequests(ctx)
 			case len(args) == 0:
 				return s.showRequests(ctx)
+			case !deny && signInForm().MatchString(strings.ToUpper(args[0])):
+				return s.allow(ctx, strings.ToUpper(args[0]), in)
 			}
 			return s.decide(ctx, args[0], !deny)
 		}),
 		ValidArgsFunction: a.completeRequests,
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "print calls as they come, until Ctrl-C")
-	cmd.Flags().BoolVar(&deny, "deny", false, "refuse the call")
+	cmd.Flags().BoolVar(&deny, "deny", false, "refuse the call, or the program")
+	in.flags(cmd)
 	return cmd
 }
 
@@ -76,6 +90,11 @@ func (s *session) showRequests(ctx context.Context) error {
 	}
 	if s.app.json {
 		return s.app.printJSON(all)
+	}
+	if len(all.SignIns) > 0 {
+		if err := s.showSignIns(all.SignIns); err != nil || len(all.Requests) == 0 {
+			return err
+		}
 	}
 	return printList(s.app, all.Requests, "no call waits for approval",
 		[]string{"HANDLE", "WHO", "TOOL", "ARGUMENTS", "STILL WAITS"}, func(r acts.Request) []string {
@@ -121,6 +140,15 @@ func (s *session) watchRequests(ctx context.Context) error {
 				return err
 			}
 		}
+		for _, in := range all.SignIns {
+			waiting[in.Handle] = true
+			if shown[in.Handle] {
+				continue
+			}
+			if err := s.printSignIn(in); err != nil {
+				return err
+			}
+		}
 		shown = waiting
 		if device.Sleep(ctx, time.Second) != nil {
 			return nil
@@ -140,6 +168,9 @@ func (a *app) completeRequests(cmd *cobra.Command, args []string, _ string) ([]s
 		all, err := callOwner(ctx, s, acts.RequestsAct, acts.None{})
 		for _, r := range all.Requests {
 			names = append(names, cobra.CompletionWithDesc(clean(r.Handle), clean(r.Who+" asks for "+r.Tool)))
+		}
+		for _, in := range all.SignIns {
+			names = append(names, cobra.CompletionWithDesc(clean(in.Handle), clean(in.Client+" asks to sign in")))
 		}
 		return names, err
 	})

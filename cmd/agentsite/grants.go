@@ -36,7 +36,7 @@ func (a *app) tokenCommand() *cobra.Command {
 permissions that you choose. Over HTTP it sees no other tools and points.`,
 		RunE: help,
 	}
-	cmd.AddCommand(a.tokenAddCommand(),
+	cmd.AddCommand(a.tokenAddCommand(), a.tokenChangeCommand(),
 		&cobra.Command{
 			Use: "list", Args: noArgs, Short: "List the tokens",
 			RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
@@ -356,6 +356,9 @@ func (s *session) showGrants(ctx context.Context, wanted func(acts.Granted) bool
 		who, until := cmp.Or(holderName(all, g.To), g.To), endTime(g.Until)
 		if g.Token != "" {
 			who = "token " + g.Token
+			if g.Client != "" {
+				who += " (" + g.Client + ", " + g.Host + ")"
+			}
 		}
 		if !g.Until.IsZero() && !g.Until.After(all.Time) {
 			until += " (expired)"

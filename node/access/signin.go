@@ -232,10 +232,11 @@ func (s *Store) Refresh(family [16]byte, client, token Hash, pair Pair, life tim
 	return left, err
 }
 
-// RevokeSignIn ends the sign-in that an access token or a refresh token is of. It does nothing for any other text.
-func (s *Store) RevokeSignIn(family [16]byte, token Hash) error {
+// RevokeSignIn ends the sign-in that an access token is of or, with isRefresh, a refresh token of a family. It does
+// nothing for any other.
+func (s *Store) RevokeSignIn(family [16]byte, isRefresh bool, access Hash) error {
 	for _, t := range s.Tokens() {
-		if in := t.SignIn; in != nil && (in.Access == token || in.Family == family) {
+		if in := t.SignIn; in != nil && (in.Access == access || isRefresh && in.Family == family) {
 			return s.Revoke(Revocation{Token: t.Name})
 		}
 	}

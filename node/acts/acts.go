@@ -26,7 +26,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Site holds the objects that the operations act on. Every field but Find and Public is required.
+// Site holds the objects that the operations act on. Every field but Find, Public and SignIns is required.
 type Site struct {
 	Node    *node.Node
 	Access  *access.Store
@@ -87,6 +87,13 @@ type Site struct {
 	// It blocks until all were asked or ctx ends; nil without a realm.
 	Find func(ctx context.Context, capability string) ([]Found, error)
 
+	// SignIns are the programs that ask to sign in; nil where none can. Its errors are the caller's mistakes.
+	SignIns interface {
+		Waiting() []SignIn
+		Allow(handle, name string, grant []byte) error
+		Deny(handle string) error
+	}
+
 	configuring sync.Mutex // one change of the configuration at a time
 }
 
@@ -144,7 +151,7 @@ func (s *Site) aboutOutputs() []op.Row {
 			}),
 		op.ForOwners(RequestsAct, agents.Reads, "approve", "List the calls that wait for an owner's approval.", s.requests),
 		op.ForOwners(ApproveAct, agents.Acts, "approve", "Approve the call with a handle.", s.decide(true)),
-		op.ForOwners(DenyAct, agents.Returns, "approve", "Deny the call with a handle.", s.decide(false)),
+		op.ForOwners(DenyAct, agents.Returns, "approve", "Deny the call, or the sign-in, with a handle.", s.decide(false)),
 	}
 }
 
@@ -156,11 +163,17 @@ func (s *Site) requests(_ context.Context, who agents.Principal, _ None) (waitin
 			r.Handle, r.Who, r.Tool, jsontext.Value(r.Args), r.Via, r.Left.Seconds(), r.Holds.Seconds(),
 		})
 	}
+	if err == nil && s.SignIns != nil {
+		out.SignIns = s.SignIns.Waiting()
+	}
 	return out, err
 }
 
 func (s *Site) decide(ok bool) op.Method[Name, None] {
 	return func(_ context.Context, who agents.Principal, handle Name) (None, error) {
+		if s.SignIns != nil && !ok && slices.ContainsFunc(s.SignIns.Waiting(), func(in SignIn) bool { return in.Handle == handle.Name }) {
+			return s.noted(who, "deny", "sign-in "+handle.Name, func() error { return s.SignIns.Deny(handle.Name) })
+		}
 		return None{}, mistake(s.Node.Approve(who, handle.Name, ok))
 	}
 }

@@ -36,6 +36,8 @@ func (s *Site) aboutAccess() []op.Row {
 				return k, err
 			}),
 		op.ForOwners(TokenAct, agents.Acts, "token", "Make a token for a grant that an owner signed.", s.token),
+		op.ForOwners(SignInAct, agents.Acts, "approve",
+			"Let a program sign in that asks for it, with a grant that an owner signed.", s.signIn),
 		op.ForOwners(RevokeAct, agents.Acts, "revoke", "End a token, a grant, or all permissions of a key.",
 			s.named("revoke", func(name string) error {
 				r, err := s.revocation(name)
@@ -94,6 +96,20 @@ func (s *Site) token(_ context.Context, who agents.Principal, n NewToken) (m Mad
 	return m, nil
 }
 
+// signIn lets a program sign in. Its token exists once the program has fetched it.
+func (s *Site) signIn(_ context.Context, who agents.Principal, n NewSignIn) (none None, _ error) {
+	if s.SignIns == nil {
+		return none, device.Faultf(device.Invalid, "no program can sign in here: oauth: under http: in the configuration is off")
+	}
+	g, err := access.ParseGrant(n.Grant)
+	if err != nil {
+		return none, mistake(err)
+	}
+	return none, s.Node.Own(who, "sign-in", n.Name+": "+g.Words(), func() error {
+		return mistake(s.SignIns.Allow(n.Handle, n.Name, n.Grant))
+	})
+}
+
 func (s *Site) addGrant(g *access.Grant, replace bool) error {
 	if _, err := s.checkIssuer(g.Issuer); err != nil {
 		return err
@@ -113,6 +129,9 @@ func (s *Site) addToken(n NewToken, g *access.Grant) (m MadeToken, err error) {
 	}
 	if m.Owner, err = s.checkIssuer(g.Issuer); err != nil {
 		return m, err
+	}
+	if n.Replace {
+		return m, s.Access.ReplaceTokenGrant(n.Name, n.Grant)
 	}
 	m.Token, err = s.Access.AddToken(n.Name, n.Grant, n.Until)
 	return m, err
@@ -150,6 +169,9 @@ func (s *Site) access() Access {
 		if g, err := access.ParseGrant(t.Grant); err == nil {
 			row := granted(g)
 			row.Token, row.To = t.Name, ""
+			if t.SignIn != nil {
+				row.Client, row.Host = t.SignIn.Client, t.SignIn.Host
+			}
 			if t.Until != 0 {
 				row.Until = time.Unix(t.Until, 0).UTC()
 			}

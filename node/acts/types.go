@@ -20,7 +20,8 @@ const (
 	TakeOverAct    op.Name[Name, None]                    = "owner/take-over" // makes the owner the holder of an output
 	RequestsAct    op.Name[None, waitingCalls]            = "owner/requests"  // lists the calls that wait for approval
 	ApproveAct     op.Name[Name, None]                    = "owner/approve"   // by the call's handle
-	DenyAct        op.Name[Name, None]                    = "owner/deny"      // by the call's handle
+	DenyAct        op.Name[Name, None]                    = "owner/deny"      // by the handle of a call or a sign-in
+	SignInAct      op.Name[NewSignIn, None]               = "owner/sign-in"   // lets a program sign in, with a grant that an owner signed
 	AccessAct      op.Name[AccessParams, Access]          = "owner/access"    // lists owners, grants and tokens
 	TokenAct       op.Name[NewToken, MadeToken]           = "owner/token"     // makes a token for a grant that an owner signed
 	GrantAct       op.Name[Signed, None]                  = "owner/grant"     // stores a grant that an owner signed
@@ -56,6 +57,26 @@ type Name struct {
 // waitingCalls answers RequestsAct.
 type waitingCalls struct {
 	Requests []Request `json:"requests"`
+	SignIns  []SignIn  `json:"sign_ins,omitzero"`
+}
+
+// SignIn is a program that asks to sign in by OAuth.
+type SignIn struct {
+	Handle   string   `json:"handle"`            // which its browser shows, too
+	Client   string   `json:"client"`            // as it calls itself
+	Host     string   `json:"returns_to"`        // where the browser is sent with the answer
+	Local    bool     `json:"local,omitzero"`    // that is the computer of the browser
+	Asks     []string `json:"asks"`              // words of permissions, such as read and set
+	From     string   `json:"from"`              // the network of the browser
+	Replaces string   `json:"replaces,omitzero"` // the name of the token that the same program has
+	Left     float64  `json:"seconds_left"`
+}
+
+// NewSignIn is the parameters of SignInAct.
+type NewSignIn struct {
+	Handle string `json:"handle"`
+	Name   string `json:"name"`  // of its token
+	Grant  []byte `json:"grant"` // its audience is the site
 }
 
 // Request is a call that waits for an owner's approval.
@@ -98,11 +119,15 @@ type Owner struct {
 
 // Granted is a grant, or a token that stands for one.
 type Granted struct {
-	ID    string    `json:"id"`
-	Token string    `json:"token,omitzero"` // its name
-	To    string    `json:"to,omitzero"`    // without a token: the key of its holder
-	May   []string  `json:"may"`            // one for each delegation; all have to allow a call
-	Until time.Time `json:"until,omitzero"`
+	ID    string `json:"id"`
+	Token string `json:"token,omitzero"` // its name
+	// Client and Host are those of a program that signed in by OAuth: what it calls itself, and where its
+	// user was sent back.
+	Client string    `json:"client,omitzero"`
+	Host   string    `json:"returns_to,omitzero"`
+	To     string    `json:"to,omitzero"` // without a token: the key of its holder
+	May    []string  `json:"may"`         // one for each delegation; all have to allow a call
+	Until  time.Time `json:"until,omitzero"`
 }
 
 // NewToken is the parameters of TokenAct.
@@ -110,12 +135,14 @@ type NewToken struct {
 	Name  string    `json:"name"`
 	Grant []byte    `json:"grant"` // its audience is the site
 	Until time.Time `json:"until"`
+	// Replace gives the token of that name another grant. Its secret and its principal stay.
+	Replace bool `json:"replace,omitzero"`
 }
 
 // MadeToken answers TokenAct.
 type MadeToken struct {
 	ID    string    `json:"id"`    // of its grant
-	Token string    `json:"token"` // the secret; it is shown this once
+	Token string    `json:"token"` // the secret; it is shown this once, and not where the grant was replaced
 	Until time.Time `json:"until"`
 	Owner string    `json:"new_owner,omitzero"` // the signer, where signing made it the first owner
 }

@@ -136,6 +136,9 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		case "http":
 			r.section(e, &site.HTTP)
 			r.http(e)
+			if at, ok := find(e.value.entries, "oauth"); ok && site.HTTP.OAuth && site.HTTP.HTTPS == ListenNone {
+				r.fail(at.at, "http", "oauth needs HTTPS, which https: %s turns off", ListenNone)
+			}
 		case "protocols":
 			site.Protocols = r.protocols(e)
 		case "wot":

@@ -25,12 +25,12 @@ func PublicRoutes() []Route {
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 			w.Write(helpPage)
 		}},
-		{Pattern: "GET " + metadataPath + "/{path...}", Admission: Public, Serve: describeResource, PublicName: true},
+		{Pattern: "GET " + metadataPath + "/{path...}", Admission: Public, Serve: DescribeResource, PublicName: true},
 	}
 }
 
-// describeResource answers RFC 9728. It names no issuer: only the owner gives tokens.
-func describeResource(w http.ResponseWriter, r *http.Request, _ Caller) {
+// DescribeResource answers RFC 9728 for a path. It names no issuer: only the owner gives tokens.
+func DescribeResource(w http.ResponseWriter, r *http.Request, _ Caller) {
 	text, _ := json.Marshal(struct { // it has a form in JSON
 		Resource string   `json:"resource"`
 		Methods  []string `json:"bearer_methods_supported"`

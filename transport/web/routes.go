@@ -1,6 +1,8 @@
 package web
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"agentsite/agents/principal"
+	"agentsite/device"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
@@ -38,6 +41,9 @@ type Route struct {
 	Refuse    Refusal    // nil for RefuseRPC
 	// PublicName says that the route also answers under the site's public name, where everybody reaches it.
 	PublicName bool
+	// AnyOrigin lets pages of any origin call the route at SignIn's host, with a token of a client that
+	// signed in or with nothing.
+	AnyOrigin bool
 }
 
 // Refusal answers a request that never became a call, in the form of a protocol.
@@ -61,6 +67,7 @@ type Options struct {
 	Callers Callers
 	// Routes is the table of routes. No two have the same pattern.
 	Routes []Route
+	SignIn *SignIn // nil where clients cannot sign in
 }
 
 // Callers returns the principals of callers, or why there is none.
@@ -96,7 +103,7 @@ func Handler(o Options) http.Handler {
 		}
 	}
 	mux.HandleFunc(anyPath, func(w http.ResponseWriter, r *http.Request) { s.noRoute(w, r, mux, known) })
-	return s.checkOrigin(mux)
+	return s.checkOrigin(mux, known)
 }
 
 // anyPath is the pattern of requests that no route takes.
@@ -189,8 +196,9 @@ func Patterns(routes []Route, most Admission) (all []string) {
 }
 
 // checkOrigin returns a handler that refuses a wrong Host, a wrong Origin and what a browser sends for
-// another page, in that order, and passes everything else to next.
-func (s *server) checkOrigin(next http.Handler) http.Handler {
+// another page, in that order, and passes everything else to next. Routes for any origin are for other
+// pages, too.
+func (s *server) checkOrigin(next *http.ServeMux, known map[string]*Route) http.Handler {
 	origins := make([]string, 0, 2*len(s.Hosts))
 	for _, h := range s.Hosts {
 		origins = append(origins, "http://"+h, "https://"+h)
@@ -204,6 +212,14 @@ func (s *server) checkOrigin(next http.Handler) http.Handler {
 		if !slices.Contains(s.Hosts, r.Host) && !namesLocalAddress(r) {
 			RefuseRPC(w, http.StatusForbidden, fmt.Sprintf(
 				"this site is not called %.80q; a name of its own goes under http: hosts: in agentsite.yaml", r.Host))
+			return
+		}
+		if s.SignIn.anyOrigin(r, next, known) {
+			if !allowOrigin(w, r) {
+				return
+			}
+			w.Header()["X-Content-Type-Options"] = nosniff
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), elsewhere{}, true)))
 			return
 		}
 		ours := func(o string) bool { return slices.Contains(origins, o) || r.TLS != nil && o == "https://"+r.Host }
@@ -253,8 +269,15 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 	if need == Public {
 		return c, true
 	}
-	bearer := Bearer(r)
-	c.Key = proved(r.TLS)
+	bearer, here := Bearer(r), r.TLS == nil
+	if fromElsewhere(r) {
+		here = false // a page has no key and no place on this machine
+		if !s.SignIn.Token(bearer) {
+			bearer = ""
+		}
+	} else {
+		c.Key = proved(r.TLS)
+	}
 	var signed *Signed
 	if route.Signed != nil && bearer == "" {
 		var err error
@@ -270,8 +293,8 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 	}
 	if bearer == "" && c.Key != "" {
 		c.Who, c.Refused = s.Callers.Key(c.Key)
-	} else {
-		c.Who, c.Refused = s.Callers.Bearer(bearer, r.TLS == nil)
+	} else if c.Refused = s.SignIn.misplaced(bearer, r); c.Refused == nil {
+		c.Who, c.Refused = s.Callers.Bearer(bearer, here)
 	}
 	if c.Refused == nil && signed != nil {
 		if err := signed.Use(c.Who.Account); err != nil {
@@ -281,8 +304,12 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 	switch {
 	case c.Refused == nil:
 		prove(r.Context(), c.Who.Account)
+	case device.AsFault(c.Refused).Kind == device.Unavailable: // a refusal would have the client forget its token
+		w.Header().Set("Retry-After", "10")
+		route.refuse(w, http.StatusServiceUnavailable, c.Refused.Error())
+		return c, false
 	case c.Key == "" || bearer != "":
-		w.Header().Set("WWW-Authenticate", route.challenge(r, bearer))
+		w.Header().Set("WWW-Authenticate", cmp.Or(s.SignIn.challenge(route, r, bearer), route.challenge(r, bearer)))
 		if route.Signed != nil {
 			route.Signed.Challenge(w.Header(), nil)
 		}

@@ -27,6 +27,7 @@ import (
 	"agentsite/node/journal"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/legacy"
+	"agentsite/transport/oauth"
 	"agentsite/transport/page"
 	"agentsite/transport/rpc"
 	"agentsite/transport/web"
@@ -96,6 +97,7 @@ type site struct {
 	legacy     *legacy.Server
 	routes     []web.Route
 	page       *page.Page
+	oauth      *oauth.Server // nil where no program can sign in
 	invitation *access.Invitation
 }
 

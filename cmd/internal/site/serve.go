@@ -22,6 +22,7 @@ import (
 	"agentsite/transport/adapter"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/legacy"
+	"agentsite/transport/oauth"
 	"agentsite/transport/owner"
 	"agentsite/transport/p2p"
 	"agentsite/transport/page"
@@ -56,8 +57,13 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	}
 	s.page = page.New(local, func() []page.Site { return []page.Site{{Name: s.config.Name, URL: "/mcp"}} })
 	s.page.AddPhones(s.key.ID(), func() bool { return !s.access.Claimed() })
-	s.routes = append(web.PublicRoutes(),
-		s.page.Bind(web.MCP(s.dispatcher, s.legacy.ServeHTTP)),
+	messages := s.page.Bind(web.MCP(s.dispatcher, s.legacy.ServeHTTP))
+	if url := s.access.SignInURL; url != "" {
+		s.oauth = oauth.New(oauth.Options{Key: s.key, Name: s.config.Name, URL: url, Access: s.access})
+		messages = s.oauth.Bind(messages)
+		s.routes = s.oauth.Routes()
+	}
+	s.routes = append(append(s.routes, web.PublicRoutes()...), messages,
 		metrics.Route(s.node, s.hub, s.outputs, s.Version))
 	owners := s.owners()
 	options := protocols.Options{Config: s.config, Folder: s.Folder, File: s.absFile, URL: s.resource, Network: s.network}
@@ -95,6 +101,9 @@ func (s *site) owners() *acts.Site {
 	}
 	if s.public != nil {
 		o.Public = s.public.state
+	}
+	if s.oauth != nil {
+		o.SignIns = s.oauth
 	}
 	if s.network != nil && s.network.Realm().Exists() {
 		o.Find = func(ctx context.Context, capability string) (all []acts.Found, err error) {
@@ -172,7 +181,11 @@ func (s *site) serve(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { s.announcer.Run(ctx, s.nearby, network); return nil })
 	group.Go(func() error { return stdio.Serve(ctx, s.ownerSocket, s.serveLocal(node.LocalOwner)) })
 	group.Go(func() error { return stdio.Serve(ctx, s.agentSocket, s.serveLocal(node.LocalAgent)) })
-	handler := web.Handler(web.Options{Hosts: s.allowedHosts(), Callers: s.page.Callers(s.node), Routes: s.routes})
+	o := web.Options{Hosts: s.allowedHosts(), Callers: s.page.Callers(s.node), Routes: s.routes}
+	if s.oauth != nil {
+		o.SignIn = s.oauth.SignIn()
+	}
+	handler := web.Handler(o)
 	group.Go(func() error { return web.Serve(ctx, s.http, handler) })
 	if s.https != nil {
 		group.Go(func() error { return web.Serve(ctx, s.https, handler) })

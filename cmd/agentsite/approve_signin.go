@@ -1,0 +1,169 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/cmd/internal/peer"
+	"agentsite/node/acts"
+	ownerclient "agentsite/transport/owner/client"
+
+	"github.com/spf13/cobra"
+)
+
+// signIn is what an owner says of a program that may sign in.
+type signIn struct{ may, until, as string }
+
+func (in *signIn) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&in.may, "may", "", "what a program may do that asks to sign in, such as 'read *'")
+	cmd.Flags().StringVar(&in.as, "as", "", "the name of its token")
+	untilFlag(cmd, &in.until, "")
+}
+
+// signInForm matches the handles of programs that ask to sign in.
+var signInForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z2-7]{4}-[A-Z2-7]{4}$`) })
+
+// allowed is what is printed of a program that may sign in.
+type allowed struct {
+	Handle string    `json:"handle"`
+	Name   string    `json:"name"`
+	Client string    `json:"client"`
+	Host   string    `json:"returns_to"`
+	May    string    `json:"may"`
+	Until  time.Time `json:"until,omitzero"`
+}
+
+// allow lets the program with a code sign in. Without --may it says who asks, and how to answer.
+func (s *session) allow(ctx context.Context, handle string, in signIn) error {
+	waiting, err := callOwner(ctx, s, acts.RequestsAct, acts.None{})
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(waiting.SignIns, func(w acts.SignIn) bool { return w.Handle == handle })
+	if i < 0 {
+		return usagef("no program waits with the code %s; agentsite approve lists those that do", handle)
+	}
+	asks := waiting.SignIns[i]
+	s.app.note("%s", describeSignIn(asks))
+	if in.may == "" {
+		return usagef("say what it may do: %s approve %s --may 'read *'; it asks for %s", s.app.again(), handle, strings.Join(allClean(asks.Asks), ", "))
+	}
+	until, err := ownerclient.GrantUntil(in.until, in.may)
+	if err != nil {
+		return err
+	}
+	all, err := s.access(ctx)
+	if err != nil {
+		return err
+	}
+	name := cmp.Or(in.as, asks.Replaces, unusedTokenName(all, asks.Client))
+	signed, err := ownerclient.SignToken(all, peer.OwnerKey, name, in.may, until)
+	if err != nil {
+		return err
+	}
+	if _, err := callOwner(ctx, s, acts.SignInAct, acts.NewSignIn{Handle: handle, Name: name, Grant: signed.Grant}); err != nil {
+		return err
+	}
+	s.warnOfUnmatched(ctx, in.may)
+	return s.app.print(allowed{handle, name, asks.Client, asks.Host, in.may, until},
+		"allowed as %s until %s, and its browser goes on; %s revoke %[1]s ends it", name, endTime(until), s.app.again())
+}
+
+// describeSignIn tells an owner who asks. All of it but the code and the network comes from the program.
+func describeSignIn(in acts.SignIn) string {
+	says := fmt.Sprintf("%q asks for %s; its browser shows %s, is at %s and is sent back to %s",
+		clean(in.Client), strings.Join(allClean(in.Asks), ", "), clean(in.Handle), clean(in.From), clean(in.Host))
+	if in.Local {
+		says += ", a program on that browser's computer"
+	}
+	return says
+}
+
+func allClean(all []string) (out []string) {
+	for _, text := range all {
+		out = append(out, clean(text))
+	}
+	return out
+}
+
+// unusedTokenName makes a name that no token has of what a program calls itself.
+func unusedTokenName(all ownerclient.Access, client string) string {
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '-'
+	}, client), "-")
+	name = strings.TrimRight(cmp.Or(name[:min(len(name), 20)], "program"), "-")
+	for n := 2; ; n++ {
+		taken := func(g acts.Granted) bool { return g.Token == name }
+		if !slices.ContainsFunc(all.Grants, taken) {
+			return name
+		}
+		base, _, _ := strings.Cut(name, "_")
+		name = fmt.Sprintf("%s_%d", base, n)
+	}
+}
+
+func (s *session) showSignIns(all []acts.SignIn) error {
+	return printList(s.app, all, "", []string{"CODE", "PROGRAM", "RETURNS TO", "ASKS FOR", "FROM", "STILL WAITS"}, func(in acts.SignIn) []string {
+		return []string{in.Handle, in.Client, in.Host, strings.Join(in.Asks, ", "), in.From, fmt.Sprintf("%.0f s", in.Left)}
+	})
+}
+
+func (s *session) printSignIn(in acts.SignIn) error {
+	if !signInForm().MatchString(in.Handle) { // people paste it into a shell
+		return s.app.print(in, "%s; do not approve it: its handle is invalid", describeSignIn(in))
+	}
+	return s.app.print(in, "%s: %s approve %s --may 'read *'", describeSignIn(in), s.app.again(), in.Handle)
+}
+
+func (a *app) tokenChangeCommand() *cobra.Command {
+	var until string
+	cmd := &cobra.Command{
+		Use: "change NAME PERMISSION", Args: exactly("NAME", "PERMISSION"),
+		Short: "Change what a token may do, while it is in use",
+		Long: permissionHelp + `
+
+The holder keeps its token, and a program that signed in stays signed in. The new permission counts from
+the next call on, and ends after 90 days if it only reads, otherwise after 7 days, unless --until says
+otherwise. Outputs that the former permission moved return to their safe values, unless the new one is
+the same but for its end.`,
+		Example: "  agentsite token change claude 'read *, set pump max 2m'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			end, err := ownerclient.GrantUntil(until, args[1])
+			if err != nil {
+				return err
+			}
+			return a.asOwner(func(ctx context.Context, s *session, args []string) error {
+				all, err := s.access(ctx)
+				if err != nil {
+					return err
+				}
+				signed, err := ownerclient.SignToken(all, peer.OwnerKey, args[0], args[1], end)
+				if err != nil {
+					return err
+				}
+				signed.Replace = true
+				m, err := callOwner(ctx, s, acts.TokenAct, signed)
+				if err != nil {
+					return err
+				}
+				s.warnOfUnmatched(ctx, args[1])
+				return a.print(m, "the token %s may %s now, %s", args[0], args[1], lasts(end, cmd))
+			})(cmd, args)
+		},
+		ValidArgsFunction: a.completeGrants,
+	}
+	untilFlag(cmd, &until, "")
+	return cmd
+}

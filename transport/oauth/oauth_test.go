@@ -1,0 +1,303 @@
+package oauth
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/node/access"
+	"agentsite/transport/rpc"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestSignIn: a client registers, an owner allows it, and it calls; nothing is stored before, and what it may do
+// ends at once.
+func TestSignIn(t *testing.T) {
+	r := newRig(t)
+	id, secret := r.register(t, claude)
+	if secret != "" {
+		t.Error("a public client has a secret")
+	}
+	page := r.start(t, authorizing(id))
+	for range 3 {
+		if w := r.do("GET", page, "", nil); w.Code != 200 || !strings.Contains(w.Body.String(), "http-equiv=refresh") {
+			t.Fatal(w.Code, w.Body)
+		}
+	}
+	all := r.Waiting()
+	if len(all) != 1 || all[0].Client != "Claude" || all[0].Host != "claude.ai" || all[0].From != "198.51.100.7" || strings.Join(all[0].Asks, " ") != "read set" {
+		t.Fatalf("%+v", all)
+	}
+	if w := r.do("GET", page, "", nil); !strings.Contains(w.Body.String(), all[0].Handle) {
+		t.Error("the browser does not show the code of the terminal")
+	}
+	if r.writes != 0 {
+		t.Error("something was stored before an owner allowed it")
+	}
+	r.allow(t, "claude", "read *")
+	v := r.sentBack(t, page)
+	code := v.Get("code")
+	if again := r.sentBack(t, page).Get("code"); again != code || code == "" {
+		t.Error("a second load brings another code")
+	}
+	if v.Get("iss") != testBase || v.Get("state") != "a b" {
+		t.Error(v)
+	}
+	status, tokens := r.tokens(t, codeForm(id, code))
+	if status != 200 || tokens["scope"] != "read" || tokens["token_type"] != "Bearer" || tokens["expires_in"].(float64) < 86000 {
+		t.Fatal(status, tokens)
+	}
+	if w := r.do("GET", page, "", nil); w.Code != 200 || w.Header().Get("Location") != "" {
+		t.Error("a page goes back after the code was used")
+	}
+	token := tokens["access_token"].(string)
+	for _, secret := range []string{token, tokens["refresh_token"].(string), code} {
+		if strings.Contains(string(r.store), secret) {
+			t.Error("a secret is stored")
+		}
+	}
+	w := r.do("POST", "/mcp", "{}", bearer(token))
+	if w.Code != 200 || !strings.HasPrefix(w.Body.String(), "token:claude.") {
+		t.Fatal(w.Code, w.Body)
+	}
+	if err := r.Access.Revoke(access.Revocation{Token: "claude"}); err != nil {
+		t.Fatal(err)
+	}
+	if w := r.do("POST", "/mcp", "{}", bearer(token)); w.Code != 401 || !strings.Contains(w.Header().Get("WWW-Authenticate"), `error="invalid_token"`) {
+		t.Error(w.Code, w.Header())
+	}
+	if status, v := r.tokens(t, refreshForm(id, tokens["refresh_token"].(string))); status != 400 || v["error"] != "invalid_grant" {
+		t.Error(status, v)
+	}
+}
+
+// TestCodes: a code is for its client, its URI and its verifier, and lasts a minute; one that comes again after its
+// tokens were used ends them.
+func TestCodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		id, _ := r.register(t, claude)
+		other, _ := r.register(t, strings.Replace(claude, "Claude", "Eve", 1))
+		page := r.start(t, authorizing(id))
+		r.allow(t, "claude", "read *")
+		code := r.sentBack(t, page).Get("code")
+		for name, change := range map[string]func(url.Values){
+			"another client":   func(v url.Values) { v.Set("client_id", other) },
+			"another verifier": func(v url.Values) { v.Set("code_verifier", strings.Repeat("x", 43)) },
+			"no verifier":      func(v url.Values) { v.Del("code_verifier") },
+			"another URI":      func(v url.Values) { v.Set("redirect_uri", callback+"2") },
+			"another code":     func(v url.Values) { v.Set("code", strings.Repeat("x", len(code))) },
+			"no code":          func(v url.Values) { v.Del("code") },
+		} {
+			form := codeForm(id, code)
+			change(form)
+			if status, v := r.tokens(t, form); status != 400 || v["error"] != "invalid_grant" {
+				t.Errorf("%s: %d %v", name, status, v)
+			}
+		}
+		if r.writes != 0 {
+			t.Error("a wrong code was stored")
+		}
+		_, first := r.tokens(t, codeForm(id, code))
+		_, second := r.tokens(t, codeForm(id, code)) // its answer was lost
+		if first["access_token"] != second["access_token"] || first["refresh_token"] != second["refresh_token"] || r.writes != 1 {
+			t.Errorf("%v\n%v\n%d writes", first, second, r.writes)
+		}
+		token := first["access_token"].(string)
+		if w := r.do("POST", "/mcp", "{}", bearer(token)); w.Code != 200 {
+			t.Error(w.Code)
+		}
+		if status, v := r.tokens(t, codeForm(id, code)); status != 400 || v["error"] != "invalid_grant" {
+			t.Error(status, v)
+		}
+		if w := r.do("POST", "/mcp", "{}", bearer(token)); w.Code != 401 {
+			t.Error("a code that came again did not end the sign-in")
+		}
+
+		page = r.start(t, authorizing(id))
+		r.allow(t, "claude", "read *")
+		code = r.sentBack(t, page).Get("code")
+		time.Sleep(codeTime)
+		if status, v := r.tokens(t, codeForm(id, code)); status != 400 || v["error"] != "invalid_grant" {
+			t.Error(status, v)
+		}
+		if w := r.do("GET", page, "", nil); w.Code != http.StatusGone {
+			t.Error(w.Code)
+		}
+	})
+}
+
+// TestRefreshed: a refresh survives a restart and a lost answer, two at once get the same, and a replay ends all.
+func TestRefreshed(t *testing.T) {
+	r := newRig(t)
+	id, _ := r.register(t, claude)
+	access1, refresh1 := r.signedIn(t, id, "claude", "read *")
+	_, a := r.tokens(t, refreshForm(id, refresh1))
+	r.open(t, r.Key)
+	_, b := r.tokens(t, refreshForm(id, refresh1))
+	if a["access_token"] != b["access_token"] || a["refresh_token"] != b["refresh_token"] || a["access_token"] == access1 {
+		t.Fatal(a, b)
+	}
+	other, _ := r.register(t, strings.Replace(claude, "Claude", "Eve", 1))
+	if status, v := r.tokens(t, refreshForm(other, a["refresh_token"].(string))); status != 400 || v["error"] != "invalid_grant" {
+		t.Error(status, v)
+	}
+	if w := r.do("POST", "/mcp", "{}", bearer(a["access_token"].(string))); w.Code != 200 {
+		t.Error(w.Code)
+	}
+	if status, v := r.tokens(t, refreshForm(id, refresh1)); status != 400 || v["error"] != "invalid_grant" {
+		t.Error(status, v)
+	}
+	if w := r.do("POST", "/mcp", "{}", bearer(a["access_token"].(string))); w.Code != 401 {
+		t.Error("a replay did not end the sign-in")
+	}
+}
+
+// TestRefreshRate: no client has the card written as often as it likes.
+func TestRefreshRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		id, _ := r.register(t, claude)
+		_, refresh := r.signedIn(t, id, "claude", "read *")
+		before := r.writes
+		for range 100 {
+			status, v := r.tokens(t, refreshForm(id, refresh))
+			if status == 429 {
+				if v["error"] != "temporarily_unavailable" {
+					t.Error(v)
+				}
+				break
+			}
+			refresh = v["refresh_token"].(string)
+			time.Sleep(time.Second)
+		}
+		if n := r.writes - before; n > 25 {
+			t.Errorf("%d writes", n)
+		}
+	})
+}
+
+// TestRevoke: a client ends its own sign-in with either token; other texts end nothing.
+func TestRevoke(t *testing.T) {
+	for _, with := range []string{"access", "refresh"} {
+		r := newRig(t)
+		id, _ := r.register(t, claude)
+		token, refresh := r.signedIn(t, id, "claude", "read *")
+		for _, wrong := range []string{"", "x", access.SignInPrefix + strings.Repeat("0", 64), refreshPrefix + strings.Repeat("0", 96)} {
+			if w := r.do("POST", "/revoke", url.Values{"token": {wrong}, "client_id": {id}}.Encode(), nil); w.Code != 200 {
+				t.Error(w.Code)
+			}
+		}
+		if w := r.do("POST", "/mcp", "{}", bearer(token)); w.Code != 200 {
+			t.Error(w.Code)
+		}
+		text := token
+		if with == "refresh" {
+			text = refresh
+		}
+		if w := r.do("POST", "/revoke", url.Values{"token": {text}}.Encode(), nil); w.Code != 200 {
+			t.Error(w.Code)
+		}
+		if w := r.do("POST", "/mcp", "{}", bearer(token)); w.Code != 401 {
+			t.Errorf("%s: %d", with, w.Code)
+		}
+	}
+}
+
+// TestClock: while the time is not known, a client is put off and loses nothing.
+func TestClock(t *testing.T) {
+	r := newRig(t)
+	id, _ := r.register(t, claude)
+	token, refresh := r.signedIn(t, id, "claude", "read *")
+	r.sure = false
+	r.open(t, r.Key)
+	for name, w := range map[string]int{
+		"call":      r.do("POST", "/mcp", "{}", bearer(token)).Code,
+		"refresh":   r.do("POST", "/token", refreshForm(id, refresh).Encode(), nil).Code,
+		"authorize": r.do("GET", "/authorize?"+authorizing(id).Encode(), "", nil).Code,
+	} {
+		if w != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", name, w)
+		}
+	}
+	if w := r.do("POST", "/mcp", "{}", bearer(token)); w.Header().Get("Retry-After") == "" || w.Header().Get("WWW-Authenticate") != "" {
+		t.Error(w.Header())
+	}
+	if w := r.do("POST", "/mcp", "{}", bearer(access.SignInPrefix+strings.Repeat("0", 64))); w.Code != 401 {
+		t.Error("an unknown token is put off")
+	}
+	r.sure = true
+	if w := r.do("POST", "/mcp", "{}", bearer(token)); w.Code != 200 {
+		t.Error(w.Code)
+	}
+}
+
+// TestPlaces: tokens are for the place that they were given for, and routes of the server for its host.
+func TestPlaces(t *testing.T) {
+	r := newRig(t)
+	id, _ := r.register(t, claude)
+	token, _ := r.signedIn(t, id, "claude", "read *")
+	lan := func(change func(*http.Request)) func(*http.Request) {
+		return func(q *http.Request) { q.Host = "lan"; change(q) }
+	}
+	if w := r.do("POST", "/mcp", "{}", lan(bearer(token))); w.Code != 401 {
+		t.Error("the token counts on the LAN", w.Code)
+	}
+	other := newRig(t)
+	if w := other.do("POST", "/mcp", "{}", bearer(token)); w.Code != 401 {
+		t.Error("the token of another site counts", w.Code)
+	}
+	for _, path := range []string{"/authorize", "/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource"} {
+		if w := r.do("GET", path, "", lan(func(*http.Request) {})); w.Code != 404 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+	w := r.do("GET", "/.well-known/oauth-protected-resource/mcp", "", lan(func(*http.Request) {}))
+	if v := decode(t, w); v["resource"] != "https://lan/mcp" || v["authorization_servers"] != nil {
+		t.Error(v)
+	}
+	if w := r.do("POST", "/mcp", "{}", lan(func(*http.Request) {})); strings.Contains(w.Header().Get("WWW-Authenticate"), "scope") {
+		t.Error(w.Header())
+	}
+}
+
+// TestStepUp: a client of the newest revision is told which permission it lacks, an older one gets the node's
+// answer, and an owner widens what is signed in.
+func TestStepUp(t *testing.T) {
+	r := newRig(t)
+	id, _ := r.register(t, claude)
+	token, _ := r.signedIn(t, id, "claude", "read *")
+	calls := func(tool, revision string) func(*http.Request) {
+		return func(q *http.Request) {
+			bearer(token)(q)
+			q.Header.Set("Mcp-Method", "tools/call")
+			q.Header.Set("Mcp-Name", tool)
+			q.Header.Set("Mcp-Protocol-Version", revision)
+		}
+	}
+	w := r.do("POST", "/mcp", "{}", calls("switch_output", rpc.Revision))
+	if got := w.Header().Get("WWW-Authenticate"); w.Code != 403 || !strings.Contains(got, `error="insufficient_scope"`) ||
+		!strings.Contains(got, `scope="read set"`) || !strings.Contains(got, `resource_metadata="`+testBase+resourcePath+`/mcp"`) {
+		t.Error(w.Code, got)
+	}
+	for _, tool := range []string{"read_points", "emergency_stop", "release_output", "heartbeat"} {
+		if w := r.do("POST", "/mcp", "{}", calls(tool, rpc.Revision)); w.Code != 200 {
+			t.Errorf("%s: %d", tool, w.Code)
+		}
+	}
+	if w := r.do("POST", "/mcp", "{}", calls("switch_output", "2025-11-25")); w.Code != 200 {
+		t.Error(w.Code)
+	}
+	if err := r.Access.ReplaceTokenGrant("claude", r.grant(t, "read *, set pump max 2m")); err != nil {
+		t.Fatal(err)
+	}
+	if w := r.do("POST", "/mcp", "{}", calls("switch_output", rpc.Revision)); w.Code != 200 {
+		t.Error(w.Code)
+	}
+}

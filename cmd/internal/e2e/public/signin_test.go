@@ -69,19 +69,25 @@ func (p *place) owner(t *testing.T, args ...string) string {
 
 var shownCode = regexp.MustCompile(`<p class=code>([A-Z2-7]{4}-[A-Z2-7]{4})<`)
 
-// consent opens the URL that a client has for its user's browser, and follows it until it is back at the client. The
-// owner allows what the code on the page stands for, with a permission; for "", they say no.
+// consent opens the URL that a client has for its user's browser, and follows it until it is back at the client, which
+// answers "back". The owner allows what the code on the page stands for, with a permission; for "", they say no.
 func (p *place) consent(t *testing.T, at, may string) {
+	t.Helper()
+	p.follow(t, p.http, at, may, nil)
+}
+
+// follow is consent with the client of a browser, until it is sent back.
+func (p *place) follow(t *testing.T, browser *http.Client, at, may string, sent func() bool) {
 	t.Helper()
 	code := ""
 	for start := time.Now(); time.Since(start) < 30*time.Second; time.Sleep(50 * time.Millisecond) {
-		res, err := p.http.Get(at) // follows the way back to the client, which listens on this machine
+		res, err := browser.Get(at)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text, _ := io.ReadAll(res.Body)
 		res.Body.Close()
-		if string(text) == "back" {
+		if string(text) == "back" || sent != nil && sent() {
 			return
 		}
 		at = res.Request.URL.String()
@@ -99,6 +105,17 @@ func (p *place) consent(t *testing.T, at, may string) {
 		}
 	}
 	t.Fatal("the browser was not sent back")
+}
+
+// stopAt has a browser stop where it is sent to a URL, and notes it.
+func stopAt(callback string, sent *string) func(*http.Request, []*http.Request) error {
+	return func(r *http.Request, _ []*http.Request) error {
+		if !strings.HasPrefix(r.URL.String(), callback) {
+			return nil
+		}
+		*sent = r.URL.String()
+		return http.ErrUseLastResponse
+	}
 }
 
 // client is one by the TypeScript SDK, in a process of its own.

@@ -119,12 +119,13 @@ func parseRedirect(text string) (*url.URL, error) {
 		"without a user and a fragment", text)
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxRedirect || u.User != nil || strings.Contains(text, "#") || u.Host != strings.ToLower(u.Host) ||
+		!strings.HasPrefix(text, u.Scheme+":") ||
 		strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }) {
 		return nil, refused
 	}
 	switch {
 	case u.Scheme == "https" && u.Hostname() != "", u.Scheme == "http" && isLoopback(u):
-	case u.Scheme == "https" || u.Scheme == "http" || !strings.HasPrefix(text, u.Scheme+":") || !schemeForm().MatchString(u.Scheme) ||
+	case u.Scheme == "https" || u.Scheme == "http" || !schemeForm().MatchString(u.Scheme) ||
 		slices.Contains(noApps, u.Scheme) || u.Host == "" && !strings.Contains(u.Scheme, "."):
 		return nil, refused
 	}

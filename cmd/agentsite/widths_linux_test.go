@@ -26,7 +26,7 @@ var noTables = strings.Fields(`accept add console agents-accept agents-allow age
 	delegate demo doctor grant grant-phone guard history-import identity
 	llm-check owners-add owners-recover owners-recovery owners-remove open pinout prepare realm
 	realm-join realm-leave realm-new relay reload reset restore revoke rules-pause rules-resume run safe scan schema set sites-connect sites-forget stop
-	supervise tasks-answer tasks-cancel tasks-watch token token-add token-revoke update version discover find agents-find help llm`)
+	supervise tasks-answer tasks-cancel tasks-watch token token-add token-change token-revoke update version discover find agents-find help llm`)
 
 // checkWidths runs each command that prints a table at a terminal of 80 columns, and finds the lines that are
 // wider, but for single words, such as addresses.

@@ -79,6 +79,9 @@ func (s *session) allow(ctx context.Context, handle string, in signIn) error {
 func describeSignIn(in acts.SignIn) string {
 	says := fmt.Sprintf("%q asks for %s; its browser shows %s, is at %s and is sent back to %s",
 		clean(in.Client), strings.Join(allClean(in.Asks), ", "), clean(in.Handle), clean(in.From), clean(in.Host))
+	if in.Replaces != "" {
+		says += "; it takes the place of the token " + clean(in.Replaces) + ", unless --as names another"
+	}
 	if in.Local {
 		says += ", a program on that browser's computer"
 	}

@@ -57,7 +57,8 @@ func (s *Store) CheckSignIn(name string, grant []byte, in SignIn) error {
 
 // AddSignIn stores a grant for a client that signed in. If the same client has a sign-in of that name, the
 // grant replaces its grant, and the client stays the same principal. The access token ends life from now,
-// and not after the grant; AddSignIn returns how long that is.
+// and not after the grant; AddSignIn returns how long that is. Its error is
+// a fault that is Denied or Invalid, unless the time is not known or the disk fails.
 func (s *Store) AddSignIn(name string, grant []byte, in SignIn, life time.Duration) (left time.Duration, err error) {
 	now, err := s.sureTime()
 	if err != nil {
@@ -66,14 +67,16 @@ func (s *Store) AddSignIn(name string, grant []byte, in SignIn, life time.Durati
 	var old, g *Grant
 	err = s.change(func(f *storeFile) (err error) {
 		if g, err = ParseGrant(grant); err != nil {
-			return err
+			return device.Faultf(device.Invalid, "%w", err)
 		}
 		in.Until, left = ends(now, life, g.Until())
 		if left <= 0 {
 			return denied("the grant has ended")
 		}
-		old, g, err = s.addSignIn(f, name, grant, in)
-		return err
+		if old, g, err = s.addSignIn(f, name, grant, in); err != nil {
+			return device.Faultf(device.Invalid, "%w", err)
+		}
+		return nil
 	})
 	if err == nil && old != nil {
 		s.replaced(old, g)

@@ -67,6 +67,9 @@ type registered struct {
 	ResponseTypes []string `json:"response_types"`
 }
 
+// redirectError is the error of metadata whose URIs are at fault.
+type redirectError struct{ error }
+
 // parseMetadata decodes and checks metadata.
 func parseMetadata(text []byte) (c client, id string, err error) {
 	var m metadata
@@ -74,11 +77,11 @@ func parseMetadata(text []byte) (c client, id string, err error) {
 		return c, "", errors.New("this is not metadata of a client in JSON")
 	}
 	if len(m.Redirects) == 0 || len(m.Redirects) > maxRedirects {
-		return c, "", fmt.Errorf("redirect_uris has 1 to %d URIs, not %d", maxRedirects, len(m.Redirects))
+		return c, "", redirectError{fmt.Errorf("redirect_uris has 1 to %d URIs, not %d", maxRedirects, len(m.Redirects))}
 	}
 	for _, text := range m.Redirects {
 		if _, err := parseRedirect(text); err != nil {
-			return c, "", err
+			return c, "", redirectError{err}
 		}
 	}
 	c = client{Name: cleanName(m.Name), Redirects: m.Redirects, Auth: m.Auth}
@@ -179,7 +182,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request, caller web.Cal
 	c, _, err := parseMetadata(body.Bytes())
 	if err != nil {
 		code := "invalid_client_metadata"
-		if strings.Contains(err.Error(), "URI") {
+		if _, ok := errors.AsType[redirectError](err); ok {
 			code = "invalid_redirect_uri"
 		}
 		fail(w, r, &failure{http.StatusBadRequest, code, err.Error()})

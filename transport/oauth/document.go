@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -135,8 +136,9 @@ func (d *documents) ask(ctx context.Context, id string, from netip.Prefix) (c cl
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	text, err := d.fetch(ctx, id)
-	if err != nil {
-		return c, fmt.Errorf("the client's metadata at %s cannot be fetched: %w", id, err)
+	if err != nil { // the browser is told no cause: it would tell strangers about this network
+		slog.Warn("metadata of a client cannot be fetched", "client", id, "from", from, "err", err)
+		return c, fmt.Errorf("the program's description at %s cannot be fetched; the site's log says why", id)
 	}
 	if len(text) > maxDocument {
 		return c, errors.New("the client's metadata is too long")

@@ -249,6 +249,9 @@ func TestPlaces(t *testing.T) {
 	if w := r.do("POST", "/mcp", "{}", lan(bearer(token))); w.Code != 401 {
 		t.Error("the token counts on the LAN", w.Code)
 	}
+	if w := r.do("POST", "/api", "{}", bearer(token)); w.Code != 401 {
+		t.Error("the token counts for another protocol", w.Code)
+	}
 	other := newRig(t)
 	if w := other.do("POST", "/mcp", "{}", bearer(token)); w.Code != 401 {
 		t.Error("the token of another site counts", w.Code)

@@ -9,13 +9,12 @@ import (
 )
 
 // pageHeaders keeps a page from being framed, kept or told to others. A form-action would keep browsers from
-// following the way back to the client.
+// following the way back to the client, and an opener policy would part the client's window from this one.
 func pageHeaders(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Frame-Options", "DENY")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 }

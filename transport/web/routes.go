@@ -293,7 +293,7 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 	}
 	if bearer == "" && c.Key != "" {
 		c.Who, c.Refused = s.Callers.Key(c.Key)
-	} else if c.Refused = s.SignIn.misplaced(bearer, r); c.Refused == nil {
+	} else if c.Refused = s.SignIn.misplaced(bearer, r, route); c.Refused == nil {
 		c.Who, c.Refused = s.Callers.Bearer(bearer, here)
 	}
 	if c.Refused == nil && signed != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// TestGo: a client by the Go SDK signs in, asks for more when it needs more, and signs in again after its end.
+// TestGo: at the site's domain, a client by the Go SDK signs in, asks for more when it needs more, and signs in again after its end.
 func TestGo(t *testing.T) {
-	p := newPlace(t)
+	p := newDomain(t)
 	const callback = "http://127.0.0.1:1/callback"
 	may, consents := "read *", 0
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{

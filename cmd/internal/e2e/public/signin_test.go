@@ -6,10 +6,15 @@ package public
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -35,11 +40,58 @@ type place struct {
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	p := &place{Site: harness.StartHTTPS(t, harness.TempDir(t), "http: { oauth: on }")}
-	p.owner(t, "token", "add", "first", "read *") // its signer becomes the owner
-	p.owner(t, "clock", "--set")
 	at := p.HTTPS(t)
 	p.url, p.certificate = "https://"+at.Host+"/mcp", at.Certificate
-	text, err := os.ReadFile(at.Certificate)
+	return p.claim(t)
+}
+
+// newDomain is newPlace at a domain with a certificate of its own.
+func newDomain(t *testing.T) *place {
+	t.Helper()
+	const name = "garden.example.org"
+	folder := harness.TempDir(t)
+	certificate := selfSigned(t, folder, name)
+	port := harness.FreePort(t)
+	domain := name + ":" + port
+	p := &place{url: "https://" + domain + "/mcp", certificate: certificate}
+	p.Site = harness.StartHTTPSAt(t, folder, "127.0.0.1:"+port,
+		"http: { oauth: on, domain: \""+domain+"\", certificate: domain.pem, certificate_key: domain.key }")
+	return p.claim(t)
+}
+
+// selfSigned writes a certificate for a name and its key into a folder, and returns the file of the certificate.
+func selfSigned(t *testing.T, folder, name string) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{"domain.pem": {Type: "CERTIFICATE", Bytes: der}, "domain.key": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(folder, file), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(folder, "domain.pem")
+}
+
+// claim gives the site an owner and the time, and makes the client of a browser.
+func (p *place) claim(t *testing.T) *place {
+	t.Helper()
+	p.owner(t, "token", "add", "first", "read *") // its signer becomes the owner
+	p.owner(t, "clock", "--set")
+	text, err := os.ReadFile(p.certificate)
 	if err != nil {
 		t.Fatal(err)
 	}

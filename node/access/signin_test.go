@@ -72,7 +72,9 @@ func TestRefresh(t *testing.T) {
 			wants(t, c.refresh(b, refresh1, "2"), "")
 			b = signInStore(t, &s, k)
 		}
-		wants(t, client{"other"}.refresh(b, refresh1, "2"), "unknown or ended")
+		in := c.signIn("2")
+		_, err = b.Refresh(in.Family, sha256.Sum256([]byte("another client")), refresh1, in.Pair, accessLife)
+		wants(t, err, "unknown or ended")
 		if counts(b, access1) || !counts(b, access2) {
 			t.Error("the access tokens are not replaced")
 		}

@@ -269,14 +269,12 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 	if need == Public {
 		return c, true
 	}
-	bearer, here := Bearer(r), r.TLS == nil
-	if fromElsewhere(r) {
-		here = false // a page has no key and no place on this machine
-		if !s.SignIn.Token(bearer) {
-			bearer = ""
-		}
-	} else {
+	bearer := Bearer(r)
+	switch {
+	case !fromElsewhere(r):
 		c.Key = proved(r.TLS)
+	case !s.SignIn.Token(bearer): // a page has no key, and no place on this machine
+		bearer = ""
 	}
 	var signed *Signed
 	if route.Signed != nil && bearer == "" {
@@ -294,7 +292,7 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, route *Route) (c 
 	if bearer == "" && c.Key != "" {
 		c.Who, c.Refused = s.Callers.Key(c.Key)
 	} else if c.Refused = s.SignIn.misplaced(bearer, r, route); c.Refused == nil {
-		c.Who, c.Refused = s.Callers.Bearer(bearer, here)
+		c.Who, c.Refused = s.Callers.Bearer(bearer, r.TLS == nil)
 	}
 	if c.Refused == nil && signed != nil {
 		if err := signed.Use(c.Who.Account); err != nil {

@@ -66,21 +66,9 @@ func TestBrowser(t *testing.T) {
 	c.Server = httptest.NewServer(c)
 	defer c.Close()
 	base := strings.TrimSuffix(p.url, "/mcp")
-	res, err := p.http.Post(base+"/register", "application/json",
-		strings.NewReader(fmt.Sprintf(`{"client_name":"Web","redirect_uris":["%s/callback"],"token_endpoint_auth_method":"none"}`, c.URL)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var registered struct {
-		ID string `json:"client_id"`
-	}
-	err = json.UnmarshalRead(res.Body, &registered)
-	res.Body.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := p.register(t, "Web", c.URL+"/callback")
 	at := base + "/authorize?" + url.Values{
-		"client_id": {registered.ID}, "redirect_uri": {c.URL + "/callback"}, "response_type": {"code"}, "state": {"s"},
+		"client_id": {id}, "redirect_uri": {c.URL + "/callback"}, "response_type": {"code"}, "state": {"s"},
 		"code_challenge": {strings.Repeat("A", 43)}, "code_challenge_method": {"S256"}, "resource": {p.url},
 	}.Encode()
 
@@ -111,7 +99,7 @@ func TestBrowser(t *testing.T) {
 	do(chromedp.Navigate(c.URL + "/begin?to=" + url.QueryEscape(at)))
 	do(chromedp.Click(chromedp.CSS("a")))
 	shows(`document.querySelector(".code")`)
-	code := ""
+	code, err := "", error(nil)
 	harness.WaitFor(t, 20*time.Second, "the code", func() bool { // the page loads again now and then
 		code, err = chromedp.Run(ctx, chromedp.Evaluate[string](`document.querySelector(".code").textContent`))
 		return err == nil && code != ""

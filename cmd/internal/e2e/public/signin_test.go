@@ -177,17 +177,24 @@ type client struct {
 	lines chan string
 }
 
+// node returns a program of Node that trusts the site's certificate, and for which every name is this machine.
+func (p *place) node(t *testing.T, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	program := harness.Need(t, "Node 22", harness.NodeProgram)
+	preload, err := filepath.Abs("testdata/here.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"--import", preload, script}, args...)...)
+	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+p.certificate)
+	return cmd
+}
+
 var npmModules = os.Getenv("NPM_MODULES")
 
 func (p *place) client(t *testing.T, major string) *client {
 	t.Helper()
-	node := harness.Need(t, "Node 22", harness.NodeProgram)
-	script, err := filepath.Abs("testdata/client.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(node, script, major, p.url, npmModules)
-	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+p.certificate)
+	cmd := p.node(t, "testdata/client.mjs", major, p.url, npmModules)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

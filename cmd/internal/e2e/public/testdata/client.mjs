@@ -1,7 +1,6 @@
 // A client by the TypeScript SDK, of the major version that is the first argument, which signs in at the URL that is
 // the second. It takes a command a line: "call TOOL ARGUMENTS", "break" (its access token), "close". It prints "OPEN URL"
 // for its user's browser, and an answer to each command.
-import dns from 'node:dns'
 import http from 'node:http'
 import { createRequire } from 'node:module'
 import path from 'node:path'
@@ -9,10 +8,6 @@ import readline from 'node:readline'
 import { pathToFileURL } from 'node:url'
 
 const [major, url, modules] = process.argv.slice(2)
-dns.lookup = (host, options, done) => { // every name is this machine
-  done = done ?? options
-  options.all ? done(null, [{ address: '127.0.0.1', family: 4 }]) : done(null, '127.0.0.1', 4)
-}
 const load = name => import(pathToFileURL(createRequire(path.join(modules, 'x.js')).resolve(name)))
 const from = async names => Object.assign({}, ...await Promise.all(names.map(load)))
 const sdk = major === '1'

@@ -93,6 +93,11 @@ func (h *host) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		ctx, done := h.srv.during(ctx, ss)
 		defer done()
 		res, err = next(ctx, method, req)
+		if call, ok := req.(*sdk.CallToolRequest); ok && err != nil && h.unlisted(call.Params.Name) {
+			if out, failed := h.callUnlisted(ctx, call); failed == nil {
+				res, err = out, nil
+			}
+		}
 		return res, sendable(err)
 	}
 }

@@ -260,3 +260,16 @@ func TestUnwritableURI(t *testing.T) {
 		t.Error("the session ended:", err)
 	}
 }
+
+// TestUnlisted: a tool of the site that the caller may not use is refused so that a model reads why, and another name
+// is not known.
+func TestUnlisted(t *testing.T) {
+	s, _ := newServer(t, newFake())
+	c := overStream(t, s, nil)
+	if res := call(t, c, "switch_output", map[string]any{}); !res.IsError || res.Meta[faultKey] != "denied" {
+		t.Errorf("%+v", res)
+	}
+	if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "nope", Arguments: map[string]any{}}); err == nil {
+		t.Error("an unknown tool is known")
+	}
+}

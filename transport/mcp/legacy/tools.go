@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	stdjson "encoding/json"
+	"errors"
+	"slices"
 	"time"
 
 	"agentsite/agents"
@@ -13,6 +15,7 @@ import (
 	"agentsite/device"
 
 	"github.com/go-json-experiment/json"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -38,6 +41,24 @@ func (h *host) addTool(t tools.Tool) {
 		out.OutputSchema = stdjson.RawMessage(t.Output)
 	}
 	h.sdk.AddTool(out, h.call)
+}
+
+// unlisted reports whether a tool is one of a site, and the SDK does not know it for this principal.
+func (h *host) unlisted(tool string) bool {
+	h.offering.Lock()
+	defer h.offering.Unlock()
+	return tools.IsOperation(tool) && !slices.Contains(h.tools, tool)
+}
+
+// callUnlisted makes a call that the SDK refused, as its list may be older than the principal's permission, which an
+// owner changes at any time. It tells the caller of what is missing.
+func (h *host) callUnlisted(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	out, err := h.call(ctx, req)
+	if unknown, ok := errors.AsType[*jsonrpc.Error](err); ok && unknown.Code == jsonrpc.CodeInvalidParams {
+		return failed(device.Faultf(device.Denied, "you lack a permission for %s, which an owner can grant, or this site has nothing for it",
+			req.Params.Name)), nil
+	}
+	return out, err
 }
 
 func (h *host) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {

@@ -60,6 +60,7 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	messages := s.page.Bind(web.MCP(s.dispatcher, s.legacy.ServeHTTP))
 	if url := s.access.SignInURL; url != "" {
 		s.oauth = oauth.New(oauth.Options{Key: s.key, Name: s.config.Name, URL: url, Access: s.access})
+		slog.Info("programs may ask to sign in", "url", url)
 		messages = s.oauth.Bind(messages)
 		s.routes = s.oauth.Routes()
 	}

@@ -129,7 +129,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, _ web.Caller)
 	q.handle = handle[:4] + "-" + handle[4:8]
 	pageHeaders(w)
 	if code, why := s.begin(q, v); code != "" {
-		slog.Warn("sign-in refused", "step", r.URL.Path, "from", q.from, "client", c.Name, "error", code, "why", why)
+		s.log(r, code, why)
 		http.Redirect(w, r, s.back(q, url.Values{"error": {code}, "error_description": {why}}), http.StatusSeeOther)
 		return
 	}

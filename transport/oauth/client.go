@@ -171,7 +171,7 @@ const registeredPrefix = "dcr."
 // register gives a client an identifier that has in it what the client said, so that nothing is stored.
 func (s *Server) register(w http.ResponseWriter, r *http.Request, caller web.Caller) {
 	if f := s.slow(r); f != nil {
-		fail(w, r, f)
+		s.fail(w, r, f)
 		return
 	}
 	body, done := caller.ReadBody(w, r)
@@ -185,7 +185,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request, caller web.Cal
 		if _, ok := errors.AsType[redirectError](err); ok {
 			code = "invalid_redirect_uri"
 		}
-		fail(w, r, &failure{http.StatusBadRequest, code, err.Error()})
+		s.fail(w, r, &failure{http.StatusBadRequest, code, err.Error()})
 		return
 	}
 	out := registered{
@@ -203,7 +203,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request, caller web.Cal
 	coded := base64.RawURLEncoding.EncodeToString(text)
 	out.ID = registeredPrefix + coded + "." + base64.RawURLEncoding.EncodeToString(s.mac("client", coded)[:16])
 	if len(out.ID) > maxClientID {
-		fail(w, r, &failure{http.StatusBadRequest, "invalid_redirect_uri", "these URIs are too long together"})
+		s.fail(w, r, &failure{http.StatusBadRequest, "invalid_redirect_uri", "these URIs are too long together"})
 		return
 	}
 	if out.Auth = authNone; c.Auth != "" {

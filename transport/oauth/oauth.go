@@ -45,6 +45,7 @@ type Server struct {
 	documents  documents
 	rate       quota.RateLimiter // of requests, by network
 	refreshes  quota.RateLimiter // of refreshes, which are stored, by sign-in
+	logged     quota.RateLimiter // of lines in the log, whoever causes them
 
 	mu      sync.Mutex
 	waiting []*request
@@ -60,6 +61,7 @@ func New(o Options) *Server {
 		Options: o, base: strings.TrimSuffix(o.URL, u.Path), host: u.Host,
 		rate:      quota.RateLimiter{Rate: quota.Rate{PerSecond: 1, Burst: 60}},
 		refreshes: quota.RateLimiter{Rate: quota.Rate{PerSecond: 1. / 300, Burst: 20}},
+		logged:    quota.RateLimiter{Rate: quota.Rate{PerSecond: 0.1, Burst: 60}},
 	}
 	s.secret = sha256.Sum256(o.Key.Derive("oauth").Private().Seed())
 	s.documents = newDocuments(o.Fetch)
@@ -100,6 +102,7 @@ func (s *Server) Routes() []web.Route {
 			routes = append(routes, web.Route{Pattern: "GET " + p, AnyOrigin: true, Serve: func(w http.ResponseWriter, _ *http.Request, _ web.Caller) {
 				w.Header().Set("Content-Type", "application/json")
 				w.Header().Set("Cache-Control", "max-age=60")
+				w.Header().Set("Vary", "Origin")
 				w.Write(text)
 			}})
 		}
@@ -207,9 +210,16 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	answer(w, status, failure{Code: code, Why: why})
 }
 
-// fail logs a refusal, so that an owner sees at which step a client fails, and answers it.
-func fail(w http.ResponseWriter, r *http.Request, f *failure) {
-	slog.Warn("sign-in refused", "step", r.URL.Path, "from", network(r), "error", f.Code, "why", f.Why)
+// log tells the owner that a step of a sign-in was refused, and why. Strangers cannot fill the log by it.
+func (s *Server) log(r *http.Request, code, why string) {
+	if s.logged.Allow("all") {
+		slog.Warn("sign-in refused", "step", r.Pattern, "from", network(r), "error", code, "why", why)
+	}
+}
+
+// fail logs and answers a refusal.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, f *failure) {
+	s.log(r, f.Code, f.Why)
 	if f.status == http.StatusServiceUnavailable || f.status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "10")
 	}

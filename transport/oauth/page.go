@@ -3,7 +3,6 @@ package oauth
 import (
 	"fmt"
 	"html"
-	"log/slog"
 	"net/http"
 	"strings"
 )
@@ -65,7 +64,7 @@ func (s *Server) showDone(w http.ResponseWriter, q *request) {
 
 // showFailure tells the person what is wrong where no client can be told.
 func (s *Server) showFailure(w http.ResponseWriter, r *http.Request, status int, why string) {
-	slog.Warn("sign-in refused", "step", r.Pattern, "from", network(r), "why", why)
+	s.log(r, "", why)
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "10")
 	}

@@ -94,7 +94,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, caller web.Caller
 		if f.Code == "invalid_client" && r.Header.Get("Authorization") != "" {
 			w.Header().Set("WWW-Authenticate", `Basic realm="agentsite"`)
 		}
-		fail(w, r, f)
+		s.fail(w, r, f)
 		return
 	}
 	answer(w, http.StatusOK, t)
@@ -229,7 +229,7 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request, caller web.Calle
 		}
 	}
 	if f != nil {
-		fail(w, r, f)
+		s.fail(w, r, f)
 		return
 	}
 	token := v.Get("token")

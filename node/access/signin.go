@@ -46,6 +46,15 @@ const SignInPrefix = "asa_"
 var ErrNoTime = device.Faultf(device.Unavailable,
 	"this site does not know the time yet, and your access ends at a time: try again soon. %s", setTimeHint)
 
+// SetSignInURL sets the URL at which clients sign in. The tokens of those that did so at another do not count.
+func (s *Store) SetSignInURL(url string) { s.signIn.Store(url) }
+
+// SignInURL returns the URL at which clients sign in, "" for none.
+func (s *Store) SignInURL() string {
+	url, _ := s.signIn.Load().(string)
+	return url
+}
+
 // CheckSignIn reports why AddSignIn would refuse, without storing anything.
 func (s *Store) CheckSignIn(name string, grant []byte, in SignIn) error {
 	s.saving.Lock()
@@ -101,7 +110,7 @@ func (s *Store) addSignIn(f *storeFile, name string, grant []byte, in SignIn) (o
 	i := slices.IndexFunc(f.Tokens, func(t Token) bool { return t.Name == name })
 	switch {
 	case i < 0:
-		t := Token{Name: name, URL: s.SignInURL, SignIn: &in}
+		t := Token{Name: name, URL: s.SignInURL(), SignIn: &in}
 		var nothing [32]byte
 		rand.Read(nothing[:])
 		t.Hash = sha256.Sum256(nothing[:])
@@ -110,7 +119,7 @@ func (s *Store) addSignIn(f *storeFile, name string, grant []byte, in SignIn) (o
 		return nil, nil, fmt.Errorf("there is a token %s already, and it is not this client's: choose another name", name)
 	}
 	old, g, err = s.setGrant(f, i, grant)
-	f.Tokens[i].SignIn, f.Tokens[i].URL = &in, s.SignInURL
+	f.Tokens[i].SignIn, f.Tokens[i].URL = &in, s.SignInURL()
 	return old, g, err
 }
 
@@ -197,7 +206,7 @@ func (s *Store) Refresh(family [16]byte, client, token Hash, pair Pair, life tim
 		i := slices.IndexFunc(f.Tokens, func(t Token) bool {
 			return t.SignIn != nil && subtle.ConstantTimeCompare(t.SignIn.Family[:], family[:]) == 1
 		})
-		if i < 0 || f.Tokens[i].URL != s.SignInURL || f.Tokens[i].SignIn.ID != client {
+		if i < 0 || f.Tokens[i].URL != s.SignInURL() || f.Tokens[i].SignIn.ID != client {
 			return errSignIn
 		}
 		t := &f.Tokens[i]
@@ -277,7 +286,7 @@ func (s *Store) signedIn(token string) (agents.Principal, error) {
 	now, sure := s.now()
 	s.mu.Unlock()
 	switch {
-	case t.URL != s.SignInURL:
+	case t.URL != s.SignInURL():
 		return agents.Principal{}, denied("this token is for another address of this site: sign in again")
 	case t.Until != 0 && t.Until <= now.Unix() || t.SignIn.Until <= now.Unix():
 		return agents.Principal{}, denied("this access token has ended: refresh it, or sign in again")

@@ -45,7 +45,7 @@ func (c client) refresh(b *Store, token Hash, n string) error {
 func signInStore(t *testing.T, s *shelf, k []identity.Key) *Store {
 	t.Helper()
 	b := s.open(t, k[0].ID())
-	b.SignInURL = "https://here/mcp"
+	b.SetSignInURL("https://here/mcp")
 	if !b.Claimed() {
 		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
 	}
@@ -243,7 +243,7 @@ func TestSignInAddress(t *testing.T) {
 	_, err := b.AddSignIn("claude", grant(t, "read fan", k[1], k[0]).Bytes(), c.signIn("1"), accessLife)
 	wants(t, err, "")
 	access, refresh, _ := c.pair("1")
-	b.SignInURL = "https://there/mcp"
+	b.SetSignInURL("https://there/mcp")
 	_, err = b.Bearer(access)
 	wants(t, err, "another address")
 	wants(t, c.refresh(b, refresh, "2"), "unknown or ended")

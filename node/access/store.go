@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/agents"
@@ -55,8 +56,6 @@ type storeFile struct {
 type Options struct {
 	Site identity.ID
 	URL  string // the site's, for which its tokens are valid; set before the first Bearer
-	// SignInURL is the URL for which the tokens of clients are valid that signed in by OAuth; as URL.
-	SignInURL string
 	// Access and Counts are the last arguments of SaveAccess and SaveCounts, nil at first. Both
 	// functions write durably; each is called for one change at a time.
 	Access, Counts         []byte
@@ -80,6 +79,7 @@ type Store struct {
 	start   time.Time
 	changed chan struct{} // wakes Run, as the next expiry may be another
 	guesses guessLimiter  // of the recovery code
+	signIn  atomic.Value  // the URL for which the tokens of clients are valid that signed in, a string
 
 	saving      sync.Mutex // held during a save; locked before mu
 	mu          sync.Mutex

@@ -304,3 +304,24 @@ func TestStepUp(t *testing.T) {
 		t.Error(w.Code)
 	}
 }
+
+// TestCallers: where only programs that signed in count, no key and no other token does.
+func TestCallers(t *testing.T) {
+	r := newRig(t)
+	id, _ := r.register(t, claude)
+	token, _ := r.signedIn(t, id, "claude", "read *")
+	own, err := r.Access.AddToken("kitchen", r.grant(t, "read *"), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := callers{r.Access}
+	only := Callers{all}
+	if _, err := only.Key(r.owner.ID().String()); err == nil {
+		t.Error("an owner's key counts")
+	}
+	for text, counts := range map[string]bool{token: true, own: false, "site's own": false, "": false} {
+		if _, err := only.Bearer(text, true); (err == nil) != counts {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -53,13 +53,14 @@ func newRig(t *testing.T) *rig {
 func (r *rig) open(t *testing.T, key identity.Key) {
 	t.Helper()
 	store, err := access.NewStore(access.Options{
-		Site: key.ID(), URL: "https://lan/mcp", SignInURL: testBase + "/mcp", Access: r.store,
+		Site: key.ID(), URL: "https://lan/mcp", Access: r.store,
 		SystemClock: func() (time.Time, bool) { return time.Now(), r.sure },
 		SaveAccess:  func(b []byte) error { r.store = b; r.writes++; return nil }, SaveCounts: func([]byte) error { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	store.SetSignInURL(testBase + "/mcp")
 	r.Server = New(Options{Key: key, Name: "garden", URL: testBase + "/mcp", Access: store, Fetch: r.fetch})
 	mcp := web.Route{Pattern: "/mcp", Admission: web.Strangers, Serve: func(w http.ResponseWriter, _ *http.Request, c web.Caller) {
 		w.Write([]byte(c.Who.ID))

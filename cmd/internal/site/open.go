@@ -126,9 +126,11 @@ func (s *site) listenHTTP() (err error) {
 		s.onCleanUp(func() { s.https.Close() })
 		s.resource = s.localURL()
 		if s.listen.OAuth {
-			if s.access.SignInURL = s.resource; s.listen.Domain != "" {
-				s.access.SignInURL = "https://" + s.listen.Domain + "/mcp"
+			url := s.resource
+			if s.listen.Domain != "" {
+				url = "https://" + s.listen.Domain + "/mcp"
 			}
+			s.access.SetSignInURL(url)
 		}
 	}
 	s.access.URL = s.resource

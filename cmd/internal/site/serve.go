@@ -58,7 +58,7 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	s.page = page.New(local, func() []page.Site { return []page.Site{{Name: s.config.Name, URL: "/mcp"}} })
 	s.page.AddPhones(s.key.ID(), func() bool { return !s.access.Claimed() })
 	messages := s.page.Bind(web.MCP(s.dispatcher, s.legacy.ServeHTTP))
-	if url := s.access.SignInURL; url != "" {
+	if url := s.access.SignInURL(); url != "" {
 		s.oauth = oauth.New(oauth.Options{Key: s.key, Name: s.config.Name, URL: url, Access: s.access})
 		slog.Info("programs may ask to sign in", "url", url)
 		messages = s.oauth.Bind(messages)

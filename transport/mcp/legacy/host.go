@@ -92,8 +92,13 @@ func (h *host) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		ctx, done := h.srv.during(ctx, ss)
 		defer done()
+		reached := false
+		call, isCall := req.(*sdk.CallToolRequest)
+		if isCall {
+			ctx = context.WithValue(ctx, reachedKey{}, &reached)
+		}
 		res, err = next(ctx, method, req)
-		if call, ok := req.(*sdk.CallToolRequest); ok && err != nil && h.unlisted(call.Params.Name) {
+		if isCall && err != nil && !reached && tools.IsOperation(call.Params.Name) {
 			if out, failed := h.callUnlisted(ctx, call); failed == nil {
 				res, err = out, nil
 			}

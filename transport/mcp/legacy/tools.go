@@ -7,7 +7,6 @@ import (
 	"context"
 	stdjson "encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	"agentsite/agents"
@@ -43,12 +42,8 @@ func (h *host) addTool(t tools.Tool) {
 	h.sdk.AddTool(out, h.call)
 }
 
-// unlisted reports whether a tool is one of a site, and the SDK does not know it for this principal.
-func (h *host) unlisted(tool string) bool {
-	h.offering.Lock()
-	defer h.offering.Unlock()
-	return tools.IsOperation(tool) && !slices.Contains(h.tools, tool)
-}
+// reachedKey has, in the context of a call, a *bool that call sets: the SDK knew the tool.
+type reachedKey struct{}
 
 // callUnlisted makes a call that the SDK refused, as its list may be older than the principal's permission, which an
 // owner changes at any time. It tells the caller of what is missing.
@@ -62,6 +57,9 @@ func (h *host) callUnlisted(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 }
 
 func (h *host) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	if reached, ok := ctx.Value(reachedKey{}).(*bool); ok {
+		*reached = true
+	}
 	var res tools.Result
 	terms, err := termsOf(req.Params.Meta)
 	if err == nil {

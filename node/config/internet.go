@@ -16,6 +16,7 @@ type Internet struct {
 	Public       string   `json:"public,omitempty" jsonschema:"a name under which everybody reaches the site's /mcp by HTTPS: on for one that its relays give, or a name of your own, such as board.example.org; none when not written. It gets a certificate by ACME, whose authority's terms of service you accept by this line"`
 	ACME         string   `json:"acme,omitempty" jsonschema:"the authority for the public name's certificate: staging for trials, or the URL of its directory; Let's Encrypt when not written"`
 	PublicListen string   `json:"public_listen,omitempty" jsonschema:"the address and port where the site itself takes callers of its public name, such as :8443, for a router that forwards port 443 to it; only relays bring them when not written"`
+	CT           string   `json:"ct,omitempty" jsonschema:"the search of the public logs of certificates (Certificate Transparency), such as https://crt.sh/: it is asked once a day whether somebody else has a certificate for the public name; not asked when not written"`
 	Proxies      []string `json:"proxies,omitempty" jsonschema:"the IP addresses of reverse proxies or tunnels in front of public_listen, which have the certificate of the public name: only they may connect there, and what they say of their callers in X-Forwarded-For is believed; none when not written"`
 	IPFS         bool     `json:"ipfs,omitempty" jsonschema:"whether the site is entered in the public table of IPFS too; off when not written"`
 }
@@ -28,11 +29,12 @@ const (
 
 	publicOn      = "on"
 	publicPattern = `^(on|([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?)$`
+	ctPattern     = `^https://[^\s?#]+$`
 	acmeStaging   = "staging"
 	acmePattern   = `^(staging|https://[^\s]+)$`
 )
 
-var relayForm, realmForm, publicForm, acmeForm = lazy(relayPattern), lazy(realmPattern), lazy(publicPattern), lazy(acmePattern)
+var relayForm, realmForm, publicForm, acmeForm, ctForm = lazy(relayPattern), lazy(realmPattern), lazy(publicPattern), lazy(acmePattern), lazy(ctPattern)
 
 // PublicName returns the owner's own public name, "" where the relays give one or there is none.
 func (n *Internet) PublicName() string {
@@ -84,7 +86,7 @@ func (r *report) public(e entry) {
 		r.fail(at, "internet", "public needs relays:, which bring its callers; or a name of your own and public_listen:, "+
 			"for a router that forwards port 443")
 	}
-	for _, key := range []string{"acme", "public_listen", "proxies"} {
+	for _, key := range []string{"acme", "ct", "public_listen", "proxies"} {
 		if of, written := find(e.value.entries, key); written && !ok {
 			r.fail(of.at, "internet", "%s is of a public name: write public:, too", key)
 		}
@@ -96,6 +98,9 @@ func (r *report) public(e entry) {
 	}
 	if at, _, written := e.scalar("acme"); written && proxied {
 		r.fail(at, "internet", "acme: the proxies have the certificate, so that the site needs none: leave it out")
+	}
+	if at, text, ok := e.scalar("ct"); ok && !ctForm().MatchString(text) {
+		r.fail(at, "internet", "ct takes an https URL such as https://crt.sh/, not %q", clip(text))
 	}
 	if at, text, ok := e.scalar("acme"); ok && !acmeForm().MatchString(text) {
 		r.fail(at, "internet", "acme takes staging or the https URL of an authority's directory, not %q", clip(text))

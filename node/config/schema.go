@@ -78,8 +78,9 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	internet.Properties["realm"].Pattern = realmPattern
 	internet.Properties["relays"].Items.Pattern, internet.Properties["relays"].MaxItems = relayPattern, jsonschema.Ptr(maxRelays)
 	internet.Properties["public"].Pattern, internet.Properties["acme"].Pattern = publicPattern, acmePattern
+	internet.Properties["ct"].Pattern = ctPattern
 	internet.Properties["proxies"].MaxItems = jsonschema.Ptr(maxProxies)
-	internet.DependentRequired = map[string][]string{"acme": {"public"}, "public_listen": {"public"}, "proxies": {"public", "public_listen"}}
+	internet.DependentRequired = map[string][]string{"acme": {"public"}, "ct": {"public"}, "public_listen": {"public"}, "proxies": {"public", "public_listen"}}
 	own["http"].DependentRequired = map[string][]string{"domain": {"certificate", "certificate_key"}, "certificate": {"domain"}, "certificate_key": {"domain"}}
 	own["wot"].Properties["key_file"].Pattern, own["wot"].DependentRequired = keyFilePattern, map[string][]string{"key_file": {"register"}}
 	callers := own["http"].Properties["callers"]

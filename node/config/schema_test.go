@@ -104,6 +104,8 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 		{head + "internet: { public: Board.example.org, public_listen: ':8443' }", false},
 		{head + "internet: { public: board.example.org, public_listen: ':8443', acme: 'http://ca.example/dir' }", false},
 		{head + "internet: { acme: staging }", false},
+		{head + "internet: { public: board.example.org, public_listen: ':8443', ct: 'https://crt.sh/' }", true},
+		{head + "internet: { public: board.example.org, public_listen: ':8443', ct: crt.sh }", false},
 		{head + "internet: { public: board.example.org, public_listen: '127.0.0.1:8443', proxies: [127.0.0.1, '2001:db8::1'] }", true},
 		{head + "internet: { public: board.example.org, proxies: [127.0.0.1] }", false},
 		{head + "devices: { R: { driver: relay, pin: GPIO1 } }", false},

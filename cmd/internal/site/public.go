@@ -70,7 +70,7 @@ func (s *site) openPublic() error {
 		directory = certificate.Staging
 	}
 	certs, err := certificate.Open(certificate.Options{
-		Directory: directory, Now: s.access.Now, Read: s.Folder.Public, Write: s.Folder.WritePublic,
+		Directory: directory, Now: s.access.Now, Read: s.Folder.Public, Write: s.Folder.WritePublic, Log: s.internet.CT,
 	})
 	if err != nil {
 		return err
@@ -285,6 +285,11 @@ func (p *publicName) state() acts.PublicState {
 	}
 	if c.Err != "" {
 		problem("the last order of a certificate failed: %s", c.Err)
+	}
+	for _, f := range c.Foreign {
+		problem("somebody else has a certificate for the name, and may read what clients say: serial %s, by %.120q, until %s; "+
+			"set the CAA record of your own name, or take a name of your own, and have the authority revoke it",
+			f.Serial, f.Issuer, f.Until.Format(time.DateOnly))
 	}
 	if c.Name != "" && c.Name != p.name && p.name != "" {
 		problem("the certificate is for %s, and not for %s", c.Name, p.name)

@@ -35,6 +35,9 @@ type authority struct {
 	order map[string]any
 	name  string
 	chain []byte
+
+	log    string // that somebody keeps of certificates
+	looked int
 }
 
 func newAuthority(t *testing.T, now func() time.Time) *authority {
@@ -55,7 +58,7 @@ func newAuthority(t *testing.T, now func() time.Time) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &authority{t: t, now: now, life: 45 * 24 * time.Hour, key: key, cert: cert, fail: make(map[string]int)}
+	return &authority{t: t, now: now, life: 45 * 24 * time.Hour, key: key, cert: cert, fail: make(map[string]int), log: "[]"}
 }
 
 const base = "https://authority.test/"
@@ -133,6 +136,9 @@ func (a *authority) answer(what string, payload map[string]any) (int, http.Heade
 		a.sign(der)
 		a.order["status"], a.order["certificate"] = "valid", base+"cert"
 		return reply(200, a.order)
+	case "log?output=json&exclude=expired&q=" + name:
+		a.looked++
+		return 200, header, []byte(a.log)
 	case "cert":
 		return 200, header, a.chain
 	}

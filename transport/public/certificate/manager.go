@@ -31,6 +31,9 @@ type Options struct {
 	Read   func() ([]byte, error)
 	Write  func([]byte) error
 	Client *http.Client // nil for a usual one
+	// Log is the URL of a search of the public logs of certificates (Certificate Transparency), as crt.sh answers it;
+	// "" for none. It is asked once a day for certificates that the site did not order.
+	Log string
 }
 
 // Manager keeps a certificate. It is safe for concurrent use.
@@ -48,6 +51,7 @@ type Manager struct {
 	next      time.Time
 	waits     string
 	caa       string
+	foreign   []Foreign
 }
 
 // Status is the state of a certificate.
@@ -60,6 +64,7 @@ type Status struct {
 	Account string    // the account's URL at the authority
 	CAA     string    // by which CAA records name the authority; "" where it was not asked yet
 	Orders  int       // of the last week
+	Foreign []Foreign // certificates of others for the name, by the log
 }
 
 // Open returns a manager with what was stored. Of a damaged file it begins anew, with an order a day.
@@ -105,7 +110,7 @@ func (m *Manager) SetName(name string) {
 func (m *Manager) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Status{Next: m.next, Waits: m.waits, Account: m.stored.Account, CAA: m.caa, Orders: len(m.stored.Orders)}
+	s := Status{Next: m.next, Waits: m.waits, Account: m.stored.Account, CAA: m.caa, Orders: len(m.stored.Orders), Foreign: m.foreign}
 	if m.current != nil {
 		s.Name, s.Until = m.current.Leaf.DNSNames[0], m.current.Leaf.NotAfter
 	}
@@ -156,8 +161,13 @@ const (
 	firstRetry     = time.Minute // of an order that was begun; doubled up to mostWait
 )
 
-// Run orders and renews the certificate until ctx ends.
+// Run orders and renews the certificate, and watches the log, until ctx ends.
 func (m *Manager) Run(ctx context.Context) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	if m.Log != "" {
+		watching.Go(func() { m.watch(ctx) })
+	}
 	for ctx.Err() == nil {
 		again := time.NewTimer(m.step(ctx))
 		select {

@@ -276,3 +276,34 @@ func TestDamaged(t *testing.T) {
 		})
 	}
 }
+
+// TestForeign: a certificate of the name in the log that the site did not order is reported while it counts, and its
+// own, of before and now, are not. A log that does not answer changes nothing.
+func TestForeign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(t)
+		b.m.Log = base + "log"
+		b.run(watchFirst + watchFirst + time.Minute)
+		if s := b.m.Status(); len(s.Foreign) != 0 || b.ca.looked != 1 {
+			t.Fatalf("%+v after %d looks", s.Foreign, b.ca.looked)
+		}
+		until := time.Now().Add(30 * 24 * time.Hour).Format("2006-01-02T15:04:05")
+		b.ca.log = `[{"serial_number":"0abc","issuer_name":"C=XX","not_after":"` + until + `"},{"serial_number":"0ABC","not_after":"` + until + `"},` +
+			`{"serial_number":"02","not_after":"` + until + `"},{"serial_number":"0d","not_after":"1999-01-01T00:00:00"},{"serial_number":"what","not_after":""}]`
+		b.run(watchEvery + watchFirst)
+		if s := b.m.Status(); len(s.Foreign) != 1 || s.Foreign[0].Serial != "abc" {
+			t.Errorf("%+v", s.Foreign)
+		}
+		b.ca.log = "no JSON"
+		b.run(watchEvery + watchFirst)
+		if s := b.m.Status(); len(s.Foreign) != 1 {
+			t.Errorf("%+v", s.Foreign)
+		}
+		b.open()
+		b.m.Log, b.ca.log = base+"log", `[{"serial_number":"02","not_after":"`+until+`"}]`
+		b.run(watchEvery)
+		if s := b.m.Status(); len(s.Foreign) != 0 {
+			t.Errorf("its own, after a start: %+v", s.Foreign)
+		}
+	})
+}

@@ -240,7 +240,12 @@ func (m *Manager) use(chain [][]byte, p begunOrder) error {
 	if err != nil {
 		return fmt.Errorf("%w: the authority's certificate cannot be used: %w", errOver, err)
 	}
-	if err := m.change(func(s *stored) { s.Chain, s.ChainKey, s.Pending = string(text), p.Key, nil }); err != nil {
+	err = m.change(func(s *stored) {
+		s.Chain, s.ChainKey, s.Pending = string(text), p.Key, nil
+		s.Serials = append(slices.Clone(s.Serials), serialOf(cert.Leaf.SerialNumber.Text(16)))
+		s.Serials = s.Serials[max(0, len(s.Serials)-maxSerials):]
+	})
+	if err != nil {
 		return err
 	}
 	m.mu.Lock()

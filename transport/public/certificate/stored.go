@@ -26,6 +26,7 @@ type stored struct {
 	Pending   *begunOrder   `json:"pending,omitzero"`
 	Chain     string        `json:"certificate,omitzero"` // PEM, the site's own first
 	ChainKey  string        `json:"key,omitzero"`
+	Serials   []string      `json:"serials,omitzero"` // of the last certificates that were ordered
 }
 
 // placedOrder is an order that counts.
@@ -40,6 +41,9 @@ type begunOrder struct {
 	URL  string `json:"url"`
 	Key  string `json:"key"` // of the certificate
 }
+
+// maxSerials is more than there are certificates at a time.
+const maxSerials = 16
 
 const week = 7 * 24 * time.Hour
 

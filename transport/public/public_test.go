@@ -236,7 +236,8 @@ func TestRefusedCallers(t *testing.T) {
 			t.Errorf("%q is answered", other)
 		}
 	}
-	if _, err := w.call(name); err != nil {
+	open, err := w.call(name)
+	if err != nil {
 		t.Error(err)
 	}
 	stranger := newHost(t, "/ip4/127.0.0.1/tcp/0")
@@ -257,6 +258,13 @@ func TestRefusedCallers(t *testing.T) {
 	w.allowed.Store(false)
 	if _, err := w.call(name); err == nil {
 		t.Error("a site that was crossed out is reached")
+	}
+	_, err = open.Write([]byte("more"))
+	if err == nil {
+		_, err = open.Read(make([]byte, 1))
+	}
+	if timeout := net.Error(nil); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
+		t.Errorf("a connection stays open when a site is crossed out: %v", err)
 	}
 	w.allowed.Store(true)
 	w.site.Network().ClosePeer(w.relay.ID())

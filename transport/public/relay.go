@@ -78,6 +78,7 @@ type stream interface {
 type Relay struct {
 	names *names
 	open  func(ctx context.Context, site peer.ID) (stream, error)
+	may   func(site peer.ID) bool // the relay's owner allows it now
 
 	held                                 quota.Quota
 	often, toSite, fromToSite, acme, ask quota.RateLimiter
@@ -89,6 +90,7 @@ type Relay struct {
 // NewRelay returns a relay over a host, to which the sites connect.
 func NewRelay(h host.Host, o RelayOptions) *Relay {
 	r := newRelay(newNames(h, o))
+	r.may = r.names.allowed
 	r.open = func(ctx context.Context, site peer.ID) (stream, error) {
 		return h.NewStream(network.WithNoDial(ctx, "a site keeps its own connection"), site, tlsProtocol)
 	}
@@ -97,7 +99,7 @@ func NewRelay(h host.Host, o RelayOptions) *Relay {
 
 func newRelay(n *names) *Relay {
 	return &Relay{
-		names: n, often: quota.RateLimiter{Rate: fromRate}, toSite: quota.RateLimiter{Rate: siteRate},
+		names: n, may: func(peer.ID) bool { return true }, often: quota.RateLimiter{Rate: fromRate}, toSite: quota.RateLimiter{Rate: siteRate},
 		fromToSite: quota.RateLimiter{Rate: fromSiteRate}, acme: quota.RateLimiter{Rate: acmeRate},
 		ask: quota.RateLimiter{Rate: acmeFromRate}, days: make(map[peer.ID]*quota.Bucket),
 	}
@@ -240,6 +242,10 @@ func (r *Relay) copy(to io.Writer, from io.Reader, site peer.ID, idle *time.Time
 		n, err := from.Read(buf)
 		if n > 0 {
 			idle.Reset(idleTimeout)
+			if !r.may(site) {
+				abort()
+				return
+			}
 			if !r.charge(site, n) {
 				slog.Warn("a site has used up its bytes of today", "site", site)
 				abort()

@@ -24,7 +24,7 @@ var tables = map[string]string{
 var noTables = strings.Fields(`accept add console agents-accept agents-allow agents-export agents-forbid agents-import agents-pause agents-remove agents-resume agents-tools
 	agents-try agents-unshare backup call chat check claim clock config config-check config-replace completion completion-bash completion-fish completion-powershell completion-zsh connect
 	delegate demo doctor grant grant-phone guard history-import identity
-	llm-check owners-add owners-recover owners-recovery owners-remove open pinout prepare realm
+	llm-check owners-add owners-recover owners-recovery owners-remove open pinout prepare public realm
 	realm-join realm-leave realm-new relay reload reset restore revoke rules-pause rules-resume run safe scan schema set sites-connect sites-forget stop
 	supervise tasks-answer tasks-cancel tasks-watch token token-add token-change token-revoke update version discover find agents-find help llm`)
 

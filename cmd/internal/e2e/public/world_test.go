@@ -347,7 +347,7 @@ func (s *site) certified(t testing.TB, name string) {
 			t.Logf("%+v\nthe site's log:\n%s", s.state(t), s.Log)
 		}
 	}()
-	harness.WaitFor(t, 60*time.Second, "there is a certificate for "+name, func() bool { return s.state(t).Certificate == name })
+	harness.WaitFor(t, 2*time.Minute, "there is a certificate for "+name, func() bool { return s.state(t).Certificate == name })
 	t.Logf("a certificate for %s after %v", name, time.Since(begun).Round(10*time.Millisecond))
 }
 

@@ -99,7 +99,7 @@ func (s *Site) token(_ context.Context, who agents.Principal, n NewToken) (m Mad
 // signIn lets a program sign in. Its token exists once the program has fetched it.
 func (s *Site) signIn(_ context.Context, who agents.Principal, n NewSignIn) (none None, _ error) {
 	if s.SignIns == nil {
-		return none, device.Faultf(device.Invalid, "no program can sign in here: oauth: under http: in the configuration is off")
+		return none, device.Faultf(device.Invalid, "no program can sign in here: the configuration has neither public: under internet: nor oauth: on under http:")
 	}
 	g, err := access.ParseGrant(n.Grant)
 	if err != nil {

@@ -162,6 +162,10 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		}
 	}
 	if e, ok := find(root.entries, "http"); ok {
+		if at, ok := find(e.value.entries, "oauth"); ok && site.Internet != nil && site.Internet.Public != "" {
+			r.fail(at.at, "http", "oauth is for a site without a public name: under internet: public, programs sign in there, "+
+				"and nowhere else; leave it out")
+		}
 		for key, protocol := range map[string]string{"callers": "anp", "push_hosts": "a2a"} {
 			if at, ok := find(e.value.entries, key); ok && !slices.Contains(site.Protocols, protocol) {
 				r.fail(at.at, "http", "%s is for requests by %s, which this site does not speak; write it under protocols:, too",

@@ -24,3 +24,16 @@ func (c Callers) Bearer(token string, _ bool) (p principal.Principal, err error)
 	}
 	return c.Callers.Bearer(token, false)
 }
+
+// Others are those of others that did not sign in: for a place that is not the one at which programs do.
+type Others struct{ web.Callers }
+
+var errSignedIn error = device.Faultf(device.Denied, "this token is for another address of this site alone")
+
+// Bearer returns the principal of a token that no program got by signing in.
+func (o Others) Bearer(token string, here bool) (p principal.Principal, err error) {
+	if strings.HasPrefix(token, access.SignInPrefix) {
+		return p, errSignedIn
+	}
+	return o.Callers.Bearer(token, here)
+}

@@ -13,7 +13,7 @@ import (
 // MCP returns the route of JSON-RPC messages. Requests of MCP revisions that open with a
 // handshake go to legacy.
 func MCP(dispatcher *rpc.Dispatcher, legacy func(http.ResponseWriter, *http.Request, rpc.Sender)) Route {
-	return Route{Pattern: "/mcp", Admission: Strangers, Serve: mcp{dispatcher, legacy}.serve, PublicName: true}
+	return Route{Pattern: "/mcp", Admission: Strangers, Serve: mcp{dispatcher, legacy}.serve}
 }
 
 type mcp struct {

@@ -25,7 +25,7 @@ func PublicRoutes() []Route {
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 			w.Write(helpPage)
 		}},
-		{Pattern: "GET " + metadataPath + "/{path...}", Admission: Public, Serve: DescribeResource, PublicName: true},
+		{Pattern: "GET " + metadataPath + "/{path...}", Admission: Public, Serve: DescribeResource},
 	}
 }
 

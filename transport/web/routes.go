@@ -39,8 +39,6 @@ type Route struct {
 	Serve     func(w http.ResponseWriter, r *http.Request, c Caller)
 	Signed    Signatures // by which a caller may prove a key instead of by a token or TLS; nil for none
 	Refuse    Refusal    // nil for RefuseRPC
-	// PublicName says that the route also answers under the site's public name, where everybody reaches it.
-	PublicName bool
 	// AnyOrigin lets pages of any origin call the route at SignIn's host, with a token of a client that
 	// signed in or with nothing.
 	AnyOrigin bool
@@ -166,18 +164,6 @@ func logPanic(pattern string) {
 		slog.Error("a defect: something panicked", "in", pattern, "panic", p, "stack", string(debug.Stack()))
 	}
 	panic(http.ErrAbortHandler)
-}
-
-// UnderPublicName returns the routes that answer under the site's public name. Nobody proves a key there:
-// callers have the tokens of the site's own authorization server.
-func UnderPublicName(routes []Route) (some []Route) {
-	for _, r := range routes {
-		if r.PublicName {
-			r.Signed = nil
-			some = append(some, r)
-		}
-	}
-	return some
 }
 
 type server struct {

@@ -126,11 +126,9 @@ func (s *site) listenHTTP() (err error) {
 		s.onCleanUp(func() { s.https.Close() })
 		s.resource = s.localURL()
 		if s.listen.OAuth {
-			url := s.resource
-			if s.listen.Domain != "" {
-				url = "https://" + s.listen.Domain + "/mcp"
+			if s.signInURL = s.resource; s.listen.Domain != "" {
+				s.signInURL = "https://" + s.listen.Domain + "/mcp"
 			}
-			s.access.SetSignInURL(url)
 		}
 	}
 	s.access.URL = s.resource

@@ -3,7 +3,6 @@ package site
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -15,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"agentsite/agents/principal"
 	"agentsite/node/acts"
 	"agentsite/transport/p2p"
 	"agentsite/transport/public"
@@ -83,9 +81,7 @@ func (s *site) openPublic() error {
 		own: s.internet.PublicName(), relays: public.IDs(relays), certs: certs, staging: s.internet.Staging(),
 		started: time.Now(), answers: make(map[peer.ID]answer), certified: func() string { return certs.Status().Name },
 	}
-	p.handle = func(name string) http.Handler {
-		return web.Handler(web.Options{Hosts: []string{name}, Callers: noCallers{}, Routes: web.UnderPublicName(s.routes)})
-	}
+	p.handle = s.handlePublic
 	if s.internet.PublicListen != "" {
 		if p.listens, err = net.Listen("tcp", s.internet.PublicListen); err != nil {
 			return fmt.Errorf("the public name cannot listen: %w; choose another port under internet: public_listen", err)
@@ -122,14 +118,6 @@ func (s *site) openBehindProxies(p *publicName) error {
 	p.listens = tls.NewListener(p.listens, secured)
 	return nil
 }
-
-// noCallers knows nobody: the site's tokens and keys do not count under its public name.
-type noCallers struct{}
-
-var errNoLogin = errors.New("a token of the site's own network does not count under its public name, and the site gives no others yet")
-
-func (noCallers) Key(string) (p principal.Principal, err error)          { return p, errNoLogin }
-func (noCallers) Bearer(string, bool) (p principal.Principal, err error) { return p, errNoLogin }
 
 // servePublic serves the public name until ctx ends. The routes are complete.
 func (s *site) servePublic(ctx context.Context, group *errgroup.Group) {
@@ -313,7 +301,7 @@ func (s *site) publicCarriers() (all []acts.Carrier) {
 	if p.listens != nil {
 		at = append(at, "https://"+p.listens.Addr().String())
 	}
-	routes := web.UnderPublicName(s.routes)
+	routes := s.publicRoutes(s.signIns.at.Load())
 	for _, a := range at {
 		all = append(all, acts.Carrier{
 			Kind: acts.PublicCarrier, Address: a, Routes: web.Patterns(routes, web.Owners), Public: web.Patterns(routes, web.Readers),

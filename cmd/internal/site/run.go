@@ -97,7 +97,10 @@ type site struct {
 	legacy     *legacy.Server
 	routes     []web.Route
 	page       *page.Page
-	oauth      *oauth.Server // nil where no program can sign in
+	messages   web.Route     // of MCP
+	signInURL  string        // at which programs sign in on the network; "" for none
+	oauth      *oauth.Server // at signInURL; nil for none
+	signIns    signIns
 	invitation *access.Invitation
 }
 

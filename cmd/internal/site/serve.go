@@ -57,10 +57,10 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	}
 	s.page = page.New(local, func() []page.Site { return []page.Site{{Name: s.config.Name, URL: "/mcp"}} })
 	s.page.AddPhones(s.key.ID(), func() bool { return !s.access.Claimed() })
-	messages := s.page.Bind(web.MCP(s.dispatcher, s.legacy.ServeHTTP))
-	if url := s.access.SignInURL(); url != "" {
-		s.oauth = oauth.New(oauth.Options{Key: s.key, Name: s.config.Name, URL: url, Access: s.access})
-		slog.Info("programs may ask to sign in", "url", url)
+	s.messages = s.page.Bind(web.MCP(s.dispatcher, s.legacy.ServeHTTP))
+	messages := s.messages
+	if s.signInURL != "" {
+		s.oauth = s.signInAt(s.signInURL)
 		messages = s.oauth.Bind(messages)
 		s.routes = s.oauth.Routes()
 	}
@@ -103,8 +103,8 @@ func (s *site) owners() *acts.Site {
 	if s.public != nil {
 		o.Public = s.public.state
 	}
-	if s.oauth != nil {
-		o.SignIns = s.oauth
+	if s.public != nil || s.oauth != nil {
+		o.SignIns = &s.signIns
 	}
 	if s.network != nil && s.network.Realm().Exists() {
 		o.Find = func(ctx context.Context, capability string) (all []acts.Found, err error) {
@@ -185,6 +185,8 @@ func (s *site) serve(ctx context.Context, group *errgroup.Group) {
 	o := web.Options{Hosts: s.allowedHosts(), Callers: s.page.Callers(s.node), Routes: s.routes}
 	if s.oauth != nil {
 		o.SignIn = s.oauth.SignIn()
+	} else {
+		o.Callers = oauth.Others{Callers: o.Callers}
 	}
 	handler := web.Handler(o)
 	group.Go(func() error { return web.Serve(ctx, s.http, handler) })

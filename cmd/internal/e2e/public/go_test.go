@@ -15,8 +15,11 @@ import (
 )
 
 // TestGo: at the site's domain, a client by the Go SDK signs in, asks for more when it needs more, and signs in again after its end.
-func TestGo(t *testing.T) {
-	p := newDomain(t)
+func TestGo(t *testing.T) { newDomain(t).byGo(t, "box") }
+
+// byGo is TestGo at a site with a relay, the device. It returns the client's access token.
+func (p *place) byGo(t *testing.T, device string) (token string) {
+	t.Helper()
 	const callback = "http://127.0.0.1:1/callback"
 	may, consents := "read *", 0
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
@@ -56,13 +59,13 @@ func TestGo(t *testing.T) {
 			t.Fatalf("%s: %v %+v\n%s", tool, err, res, p.Log)
 		}
 	}
-	read := map[string]any{"points": []string{"box/relay"}}
+	read := map[string]any{"points": []string{device + "/relay"}}
 	call("read_points", read)
 	if consents != 1 {
 		t.Errorf("%d consents", consents)
 	}
-	may = "read *, set box max 10s"
-	call("switch_output", map[string]any{"output": "box/relay", "on": true, "for_seconds": 1})
+	may = "read *, set " + device + " max 10s"
+	call("switch_output", map[string]any{"output": device + "/relay", "on": true, "for_seconds": 1})
 	if consents != 2 {
 		t.Errorf("%d consents after a call that needed more", consents)
 	}
@@ -72,6 +75,15 @@ func TestGo(t *testing.T) {
 	if consents != 3 {
 		t.Errorf("%d consents after the end", consents)
 	}
+	source, err := handler.TokenSource(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has, err := source.Token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return has.AccessToken
 }
 
 // consentTo is consent for a client whose own address nobody listens at: it returns the query with which the browser

@@ -134,7 +134,7 @@ func (w *world) refused(t *testing.T, s *site, from, name string) {
 			public = c.Routes
 		}
 	}
-	if len(all) < 20 || len(public) != 2 {
+	if len(all) < 20 || len(public) != 15 {
 		t.Errorf("%d routes, and under the public name %q", len(all), public)
 	}
 	asks := []string{}

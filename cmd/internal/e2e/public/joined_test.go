@@ -1,0 +1,106 @@
+//go:build e2e && linux
+
+package public
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestPublicSignIn: from a relay and a site behind two routers, both with empty folders, to a tool called by a client
+// that knows the site's public URL alone, once its owner allowed it. Its token counts under the public name alone, those
+// of the site's own network do not count there, and a revoked one counts nowhere.
+func TestPublicSignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.newSite(w.home())
+	w.permit(s.key.ID())
+	r := w.relay(zone)
+	w.run(s, "on", r.Addresses)
+	name := s.label(t) + "." + zone
+	s.certified(t, name)
+
+	stranger, _ := w.Public()
+	w.resolves(stranger)
+	p := &place{Site: s.Site, url: "https://" + name + "/mcp", certificate: w.root()}
+	p.http = w.browser(stranger, p.certificate, map[string]string{name + ":443": r.IP + ":443"})
+	lan := strings.TrimSpace(p.owner(t, "token", "add", "first", "read *")) // its signer becomes the owner
+	token := p.byGo(t, "lamp")
+
+	const list = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	asks := func(on, url, token string) string {
+		t.Helper()
+		a, err := w.curl(on, p.certificate, "-X", "POST", "-H", "Content-Type: application/json", "-H", "Accept: application/json, text/event-stream",
+			"-H", "Authorization: Bearer "+token, "-d", list, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.code
+	}
+	if code := asks(stranger, p.url, token); code == "401" || code == "403" {
+		t.Errorf("its token under the public name: %s", code)
+	}
+	if code := asks(s.on, s.URL+"/mcp", token); code != "401" {
+		t.Errorf("its token on the site's machine: %s", code)
+	}
+	for what, token := range map[string]string{"the site's own": s.Token, "of an owner": lan} {
+		if code := asks(s.on, s.URL+"/mcp", token); what == "the site's own" && code == "401" {
+			t.Errorf("the token %s on the site's machine: %s", what, code)
+		}
+		if code := asks(stranger, p.url, token); code != "401" {
+			t.Errorf("the token %s under the public name: %s", what, code)
+		}
+	}
+	p.owner(t, "revoke", "go-sdk")
+	if code := asks(stranger, p.url, token); code != "401" {
+		t.Errorf("a revoked token: %s", code)
+	}
+}
+
+// browser returns a client on a host that trusts a root, and knows the addresses of names.
+func (w *world) browser(on, root string, names map[string]string) *http.Client {
+	w.t.Helper()
+	text, err := os.ReadFile(root)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(text)
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: trusted},
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dialFrom(ctx, on, network, names[address])
+		},
+	}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+}
+
+// dialFrom connects to an address from a host.
+func dialFrom(ctx context.Context, on, network, address string) (conn net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // the thread, which is in the host's network, ends with this function
+		var of *os.File
+		if of, err = os.Open("/run/netns/" + on); err != nil {
+			return
+		}
+		defer of.Close()
+		if err = unix.Setns(int(of.Fd()), unix.CLONE_NEWNET); err == nil {
+			conn, err = new(net.Dialer).DialContext(ctx, network, address)
+		}
+	}()
+	<-done
+	return conn, err
+}

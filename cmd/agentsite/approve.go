@@ -26,8 +26,8 @@ func (a *app) approveCommand() *cobra.Command {
 is then made once. An output with "confirm: owner" moves away from its safe value only
 with an approval. A call waits for two minutes, and an approval lasts as long.
 
-A program that knows only the site's URL may ask to sign in, if the configuration says
-"oauth: on" under http:. Its browser shows a code, which is its handle here, and waits
+A program that knows only the site's URL may ask to sign in, if the configuration has a
+public name or "oauth: on" under http:. Its browser shows a code, which is its handle here, and waits
 for ten minutes. Approve it only if you see the same code in your own browser, and say
 with --may what it may do. That ends after 90 days if it only reads, otherwise after 7,
 unless --until says otherwise. "agentsite grants" lists it, "agentsite token change"

@@ -27,7 +27,9 @@ and what is wrong. Then call the URL from this machine, step by step: DNS, TLS, 
 it asks for, and its description.
 
 A site has a public name with "public: on" or "public: board.example.org" under internet: in
-its configuration. Without a login nobody gets more than a refusal there.`,
+its configuration. Programs that know only the URL sign in there, and may do what an owner
+allows them: "agentsite approve" lists those that wait, and "agentsite grants" those that
+signed in.`,
 		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
 			state, err := callOwner(ctx, s, acts.PublicAct, acts.None{})
 			if err != nil {
@@ -64,6 +66,7 @@ func (a *app) sayPublic(r publicResult) error {
 		say("The site has no public name yet.")
 	} else {
 		say("%s", r.URL)
+		say("programs sign in there; agentsite approve lists those that wait for you")
 	}
 	if r.Certificate != "" {
 		say("certificate: %s, until %s, renewed from %s on", r.Certificate, local(r.Until), local(r.Next))
@@ -144,7 +147,11 @@ func lookAtPublic(ctx context.Context, at string) (steps []publicStep) {
 		}},
 		{"login", func(ctx context.Context) error { return ask(ctx, http.MethodPost, u.Path, http.StatusUnauthorized) }},
 		{"description", func(ctx context.Context) error {
-			return ask(ctx, http.MethodGet, "/.well-known/oauth-protected-resource"+u.Path, http.StatusOK)
+			err := ask(ctx, http.MethodGet, "/.well-known/oauth-protected-resource"+u.Path, http.StatusOK)
+			if err == nil {
+				err = ask(ctx, http.MethodGet, "/.well-known/oauth-authorization-server", http.StatusOK)
+			}
+			return err
 		}},
 	} {
 		begun := time.Now()

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,6 +118,8 @@ func TestDiskHangs(t *testing.T) {
 func TestAllAtOnce(t *testing.T) {
 	points := map[string]device.Point{"a/t": {Kind: device.KindMeasurement}, "b/s": {Kind: device.KindState}}
 	h := New(points)
+	var ahead atomic.Int64
+	h.Now = func() (time.Time, bool) { return time.Now().Add(time.Duration(ahead.Load())), true }
 	path := filepath.Join(t.TempDir(), "h")
 	var all sync.WaitGroup
 	loop := func(n int, f func(i int)) {
@@ -151,7 +154,12 @@ func TestAllAtOnce(t *testing.T) {
 		h.Keep(nil)
 		h.Keep(points)
 	})
-	loop(50, func(i int) { setClock(h, time.Duration(i%3)*time.Hour) })
+	loop(50, func(i int) {
+		ahead.Store(int64(time.Duration(i%3) * time.Hour))
+		h.mu.Lock()
+		h.followClock()
+		h.mu.Unlock()
+	})
 	all.Wait()
 }
 

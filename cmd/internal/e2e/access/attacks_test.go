@@ -81,7 +81,7 @@ func (f *field) settle(t *testing.T) *client.Client {
 	})
 	f.alices.token, f.alices.session = token, f.BeginSession(t, token)
 	_, answer := f.Post(t, harness.ToolCall("switch_output", gateOn), "Authorization", "Bearer "+token, "Mcp-Name", "switch_output")
-	f.alices.handle = cut(answer, "agentsite approve ", ";")
+	f.alices.handle = cut(answer, "agentsite approve ", " ")
 	f.mallory, _ = f.AddToken(t, "mallory", malloryMay)
 	f.session = f.BeginSession(t, f.mallory)
 	if f.alices.handle == "" {

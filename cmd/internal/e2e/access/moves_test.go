@@ -61,7 +61,7 @@ func TestBadMoves(t *testing.T) {
 		t.Fatalf("%v %s", err, waiting)
 	}
 	_, handle, _ := strings.Cut(need.Result.Meta.Approval, "agentsite approve ")
-	handle, _, _ = strings.Cut(handle, ";")
+	handle, _, _ = strings.Cut(handle, " ")
 	state := func(s string) string { return fmt.Sprintf(`"requestState":%q`, s) }
 	const yes = `"inputResponses":{"approval":{"action":"accept","content":{"approve":true,"approved":true,"owner":true}}}`
 	gate := on("gate/relay", `,"for_seconds":9`)

@@ -170,6 +170,8 @@ func (l *liar) lie(method, tool string, asked int) any {
 		return o{"text": venom, "digest": venom, "mistakes": []o{{"line": 1, "says": venom}}, "warnings": []string{venom}}
 	case string(acts.SchemaAct), string(acts.PinoutAct), string(acts.DoctorAct):
 		return o{"schema": venom, "board": venom, "findings": []o{{"severity": venom, "says": venom}}}
+	case string(acts.PublicAct):
+		return o{"url": venom, "cname": venom, "caa": venom, "certificate": venom, "problems": []string{venom}, "relays": []o{{"relay": venom, "why": venom}}}
 	case string(acts.JournalAct):
 		return o{"entries": []o{{"seq": 1, "time": "2026-01-01T00:00:00Z", "who": venom, "via": []string{venom}, "tool": venom, "arguments": venom, "key": venom, "outcome": venom, "says": venom, "result": venom, "count": -1}},
 			"first": 9, "last": 1, "hash": "AAAA"}
@@ -223,7 +225,8 @@ var commands = [][]string{
 	{"points"}, {"read"}, {"read", "a/t"}, {"read", "--watch"}, {"history", "a/t"}, {"set", "a/t", "on"}, {"set", "a/t", "on", "--take-over"}, {"set", "a/t", "safe"},
 	{"stop"}, {"reset"}, {"reload"}, {"approve"}, {"approve", "--watch"}, {"approve", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"approve", "--deny", "X"},
 	{"tools"}, {"call", "read_points"}, {"ping"}, {"find"},
-	{"grant", "KEY", "read *"}, {"grant", "phone"}, {"grants"}, {"token", "add", "kitchen", "read *"}, {"token", "list"}, {"token", "revoke", "kitchen"}, {"revoke", "KEY"},
+	{"grant", "KEY", "read *"}, {"grant", "phone"}, {"grants"}, {"token", "add", "kitchen", "read *"}, {"token", "list"}, {"token", "revoke", "kitchen"},
+	{"token", "change", "kitchen", "read *"}, {"public"}, {"revoke", "KEY"},
 	{"owners"}, {"owners", "add", "KEY"}, {"owners", "remove", "KEY"}, {"owners", "recovery"}, {"owners", "recover", "0000-0000-0000-0000-0000-0000-0000-0000"},
 	{"clock"}, {"clock", "--set"}, {"agents", "allow"}, {"identity", "--certificate"},
 	{"__complete", "read", ""}, {"__complete", "set", ""}, {"__complete", "call", ""}, {"__complete", "revoke", ""}, {"__complete", "approve", ""},

@@ -17,7 +17,7 @@ const (
 	// A value that a permission's rate does not allow yet is tried again less and less often.
 	chargeRetry    = time.Second
 	chargeRetryMax = time.Minute
-	// gatherTime is how long a watch with a length waits for further changes after a first one: devices are
+	// A watch with a length waits gatherTime for further changes after a first one: devices are
 	// read at the same moments, and each update costs wake-ups here and elsewhere.
 	gatherTime = 50 * time.Millisecond
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// signIn is what an owner says of a program that may sign in.
+// signIn has the words of an owner about a program that may sign in.
 type signIn struct{ may, until, as string }
 
 func (in *signIn) flags(cmd *cobra.Command) {
@@ -29,7 +29,7 @@ func (in *signIn) flags(cmd *cobra.Command) {
 // signInForm matches the handles of programs that ask to sign in.
 var signInForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z2-7]{4}-[A-Z2-7]{4}$`) })
 
-// allowed is what is printed of a program that may sign in.
+// allowed is printed of a program that may sign in.
 type allowed struct {
 	Handle string    `json:"handle"`
 	Name   string    `json:"name"`

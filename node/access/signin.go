@@ -16,7 +16,7 @@ import (
 	"agentsite/device"
 )
 
-// SignIn is what the token of a client that signed in by OAuth has beside its grant. The client gets
+// SignIn belongs to the token of a client that signed in by OAuth, beside its grant. The client gets
 // access tokens and refresh tokens in pairs. Only hashes are stored. The Token's own hash is of nothing
 // that anybody has, and stays when they change.
 type SignIn struct {

@@ -48,7 +48,7 @@ type client struct {
 
 func (c *client) hash() access.Hash { return sha256.Sum256([]byte(c.id)) }
 
-// metadata is what a client says about itself when it registers (RFC 7591), or in its document. What is not
+// metadata describes a client in its own words, when it registers (RFC 7591), or in its document. What is not
 // here is passed over.
 type metadata struct {
 	ID        string   `json:"client_id,omitzero"`

@@ -17,7 +17,7 @@ import (
 	"agentsite/transport/web"
 )
 
-// accessLife is how long an access token counts. It ends at once when an owner ends the sign-in, so that a shorter
+// An access token counts for accessLife. It ends at once when an owner ends the sign-in, so that a shorter
 // life would only cost the card writes; some clients fail at refreshing once an hour.
 const accessLife = 24 * time.Hour
 

@@ -103,7 +103,7 @@ func (p phone) sign(challenge, code, text string) func(*http.Request) {
 	}
 }
 
-// lines are what a key signs, as docs/wire.md has them.
+// lines returns the text that a key signs, as docs/wire.md has it.
 func lines(path, site, host, challenge, code string) string {
 	return "agentsite page 1\n" + path + "\n" + site + "\n" + host + "\n" + challenge + "\n" + code + "\n"
 }

@@ -21,7 +21,7 @@ const (
 
 const guidSize = 16 // of the authenticator's model
 
-// authData is what an authenticator signs.
+// authData holds the fields of the authenticator data, which an authenticator signs.
 type authData struct {
 	host    [sha256.Size]byte // the hash of its name
 	flags   byte

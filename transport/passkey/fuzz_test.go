@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// seeds are what an authenticator writes: data without and with a credential, its attestation, and its key.
+// seeds returns data of an authenticator: data without and with a credential, its attestation, and its key.
 var seeds = func() (all [][]byte) {
 	key := append([]byte("\xa5\x01\x02\x03\x26\x20\x01\x21\x58\x20"), bytes.Repeat([]byte{1}, 32)...)
 	key = append(append(key, 0x22, 0x58, 0x20), bytes.Repeat([]byte{2}, 32)...)

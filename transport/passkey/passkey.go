@@ -21,7 +21,7 @@ const (
 	maxSignature   = 1 << 10
 )
 
-// Expected is what an answer has to be about.
+// Expected has the values that an answer must match.
 type Expected struct {
 	Host      string // of the page, without its port: the relying party's ID
 	Origin    string // of the page, with its port

@@ -35,7 +35,7 @@ const (
 	lookTimeout = 5 * time.Second // for the CNAME of an own name
 )
 
-// Answer is what a relay says about a site's names.
+// Answer tells a site its names.
 type Answer struct {
 	Name string `json:"name,omitzero"` // under the relay's zone; "" where it gives none
 	Own  bool   `json:"own,omitzero"`  // the relay serves the owner's own name, too

@@ -15,7 +15,7 @@ import (
 // What a person reads at a terminal before they confirm it; see Act.readable.
 const maxChangeLines, maxChangeBytes = 400, 32 << 10
 
-// Change is what replacing the configuration changes.
+// Change describes how a configuration is replaced.
 type Change struct {
 	Lines  []string // a unified diff without its head
 	Digest string   // of the new text

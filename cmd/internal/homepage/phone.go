@@ -39,7 +39,7 @@ type phoneLink struct {
 	QR   []string `json:"qr"` // rows of squares
 }
 
-// phoneGrant is what the person confirms, who compares the letters with the phone's.
+// phoneGrant is shown to the person, who compares the letters with the phone's and confirms it.
 type phoneGrant struct {
 	Letters string `json:"letters"`
 	Key     string `json:"key"`

@@ -68,7 +68,7 @@ func newPhoneSite(owner identity.Key) (*phoneSite, peer.OwnSite) {
 	return f, s
 }
 
-// phoneCall is what the page is told of a phone.
+// phoneCall holds the notifications of a phone that the page got.
 type phoneCall struct {
 	Method string `json:"method"`
 	Params struct {

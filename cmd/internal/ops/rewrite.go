@@ -26,7 +26,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// RewriteSocket is where a service that may not write its configuration asks the superuser for it. Only
+// At RewriteSocket a service that may not write its configuration asks the superuser for it. Only
 // the superuser can have made it there.
 const RewriteSocket = "/run/agentsite-config.sock"
 

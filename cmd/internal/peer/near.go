@@ -13,7 +13,7 @@ import (
 	"agentsite/node/state"
 )
 
-// nearTime is how long a search for sites that nobody owns waits for answers; sites answer within a second.
+// nearTime bounds a search for sites that nobody owns; sites answer within a second.
 const nearTime = 2 * time.Second
 
 // maxBoards bounds what anybody on the network can have a person see.

@@ -45,13 +45,13 @@ type publicName struct {
 	reached bool   // a relay brings its callers, or the site listens itself
 }
 
-// answer is what a relay said last about the names.
+// answer holds a relay's last words about the names.
 type answer struct {
 	public.Answer
 	err error
 }
 
-// keepNameFor is how long after a start the name of the stored certificate is waited for, before the site takes
+// keepNameFor bounds the wait after a start for the name of the stored certificate, before the site takes
 // another: each name is a new order, and a connection of every client.
 const keepNameFor = 10 * time.Minute
 

@@ -17,7 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// stored is what a manager keeps.
+// stored is the content of a manager's file.
 type stored struct {
 	Directory string        `json:"directory"`            // the authority's URL; the rest is of it
 	Key       string        `json:"account_key,omitzero"` // PEM, as all keys

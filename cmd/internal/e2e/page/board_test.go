@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// invitationLine is what an unclaimed site shows.
+// invitationLine matches the line that an unclaimed site shows.
 var invitationLine = regexp.MustCompile(`agentsite claim (agentsite://[^/\s]+/([\w-]{22})/)\S+`)
 
 // claimed claims a site in the page, which knows none, by the line that the site shows and a new passkey.

@@ -13,7 +13,7 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// cost is what the processes of a site have used up.
+// cost counts the wake-ups and the processor time of a site's processes.
 type cost struct {
 	woken float64       // voluntary context switches
 	cpu   time.Duration // of all threads

@@ -58,7 +58,7 @@ devices:
 	}
 	// What its owner adds over the network is there after all updates, until the file on the card changes.
 	next := filepath.Join(f.dir, "next.yaml")
-	text := ann.MustCLI(t, "config", "--site", "shed") + "  valve: { driver: sim, model: relay }\n"
+	text := ann.MustCLI(t, "config", "--site", "shed") + "  more: { driver: sim, model: climate }\n"
 	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ devices:
 		return err == nil && strings.Contains(out, "board/uptime")
 	})
 	t.Logf("%.1f s to a reading", p.seconds())
-	ann.MustCLI(t, "read", "--site", "shed", "valve/relay")
+	ann.MustCLI(t, "read", "--site", "shed", "more/temperature")
 }
 
 // guest returns the program that the test adds to the image.

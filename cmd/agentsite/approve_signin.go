@@ -39,7 +39,7 @@ type allowed struct {
 	Until  time.Time `json:"until,omitzero"`
 }
 
-// allow lets the program with a code sign in. Without --may it says who asks, and how to answer.
+// allow lets the program with a code sign in. Without --may it prints the request, and the commands that answer it.
 func (s *session) allow(ctx context.Context, handle string, in signIn) error {
 	waiting, err := callOwner(ctx, s, acts.RequestsAct, acts.None{})
 	if err != nil {
@@ -75,7 +75,8 @@ func (s *session) allow(ctx context.Context, handle string, in signIn) error {
 		"allowed as %s until %s, and its browser goes on; %s revoke %[1]s ends it", name, endTime(until), s.app.again())
 }
 
-// describeSignIn tells an owner who asks. All of it but the code and the network comes from the program.
+// describeSignIn describes a program that asks to sign in. Everything except the code and the network is the
+// program's own statement.
 func describeSignIn(in acts.SignIn) string {
 	says := fmt.Sprintf("%q asks for %s; its browser shows %s, is at %s and is sent back to %s",
 		clean(in.Client), strings.Join(allClean(in.Asks), ", "), clean(in.Handle), clean(in.From), clean(in.Host))

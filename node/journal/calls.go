@@ -36,7 +36,7 @@ type Filter struct {
 	Known     uint64 `json:"known,omitzero"`
 	KnownHash []byte `json:"known_hash,omitzero"`
 	// Chain asks for the entries as they are hashed, and for no items. It takes Before, Limit and Known.
-	// Without Known, only these are read: who asks hashes them.
+	// Without Known, only these entries are read; the caller verifies their hashes.
 	Chain bool `json:"chain,omitzero"`
 }
 

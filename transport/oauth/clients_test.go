@@ -207,7 +207,7 @@ func TestKnownDocuments(t *testing.T) {
 }
 
 // TestPrivateDocuments: the site asks no address of a private network for a client's document, and none twice at once
-// for one network. Who has registered waits for none of these.
+// for one network. A registered client does not wait for them.
 func TestPrivateDocuments(t *testing.T) {
 	var asked atomic.Int32
 	hidden := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))

@@ -286,13 +286,9 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-// TestGrantsOfOtherSites: those that a site's agents ask by come back with it.
-func TestGrantsOfOtherSites(t *testing.T) {
-	f, _ := ownedFolder(t)
-	sites := []byte(`[{"name":"shed"}]`)
-	if err := state.WriteAtomic(f.Path(state.SitesFile), sites, 0o600); err != nil {
-		t.Fatal(err)
-	}
+// restored returns the options by which a backup of a folder was restored.
+func restored(t *testing.T, f state.Folder) Options {
+	t.Helper()
 	b, err := collect(Options{Folder: f, Config: os.DevNull})
 	if err != nil {
 		t.Fatal(b, err)
@@ -301,6 +297,17 @@ func TestGrantsOfOtherSites(t *testing.T) {
 	if _, err := Restore(o); err != nil {
 		t.Fatal(err)
 	}
+	return o
+}
+
+// TestGrantsOfOtherSites: those that a site's agents ask by come back with it.
+func TestGrantsOfOtherSites(t *testing.T) {
+	f, _ := ownedFolder(t)
+	sites := []byte(`[{"name":"shed"}]`)
+	if err := state.WriteAtomic(f.Path(state.SitesFile), sites, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := restored(t, f)
 	if got, err := o.Folder.Read(state.SitesFile); err != nil || !bytes.Equal(got, sites) {
 		t.Errorf("%s, %v", got, err)
 	}

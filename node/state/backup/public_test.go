@@ -16,14 +16,7 @@ func TestPublicCertificate(t *testing.T) {
 	if err := f.WritePublic(kept); err != nil {
 		t.Fatal(err)
 	}
-	b, err := collect(Options{Folder: f, Config: os.DevNull})
-	if err != nil {
-		t.Fatal(b, err)
-	}
-	o := restoring(t, b)
-	if _, err := Restore(o); err != nil {
-		t.Fatal(err)
-	}
+	o := restored(t, f)
 	if got, err := o.Folder.Public(); err != nil || !bytes.Equal(got, kept) {
 		t.Errorf("%s, %v", got, err)
 	}

@@ -33,7 +33,9 @@ func TestRelayRestarts(t *testing.T) {
 		return strings.Contains(s.Log.String(), "a certificate is ordered")
 	})
 	r.Kill()
-	time.Sleep(2 * time.Second) // that the authority finds nobody
+	harness.WaitFor(t, 60*time.Second, "the authority has tried the challenge", func() bool {
+		return strings.Contains(w.authority.log.String(), "by completed challenge")
+	})
 	r.Start(t)
 	s.certified(t, s.label(t)+"."+zone)
 	if n := w.authority.orders(); n > 2 {
@@ -157,8 +159,8 @@ func (w *world) holds(on, name string, count int) (answered int, stop func()) {
 }
 
 // TestCallers: strangers that hold all of a site's connections keep nobody from another site of the same relay, and
-// nobody for good. What the relay's memory has of a call is its name, and nothing of what was said. A site that its
-// owner has not listed has no name.
+// nobody for good. The relay's memory contains the name that was called, and no content of the call. A site that the
+// relay's owner has not listed has no name.
 func TestCallers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

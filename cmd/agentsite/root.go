@@ -143,7 +143,7 @@ the command line for running sites.
 	flags.StringVar(&a.site, "site", "", "use this site, by its name in agentsite sites (default: "+siteVariable+" or, on a machine without a site, the only one there)")
 	flags.StringVar(&a.peer, "peer", "", "use this site, by its key: a peer ID or did:key")
 	flags.StringVar(&a.as, "as", "", "with --site or --peer: act as this agent of yours (agentsite agents lists them)")
-	flags.DurationVar(&a.wait, "wait", 0, fmt.Sprintf("with --site or --peer, and for claim: how long to try to connect (default: once, for %v)", peer.DefaultTimeout))
+	flags.DurationVar(&a.wait, "wait", 0, fmt.Sprintf("with --site or --peer, and for claim: how long to try to connect (default: once, for %v; claim: %v)", peer.DefaultTimeout, claimPatience))
 	flags.StringVar(&a.url, "url", "", "use the site at this address, such as http://127.0.0.1:8473")
 	flags.StringVar(&a.tokenFile, "token-file", "", "with --url: the file with the site's token (default: the one in the data folder)")
 	flags.StringVar(&a.caCert, "cacert", "", "with --url https://…: the file with the site's certificate, from agentsite identity --certificate")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,13 +41,18 @@ Afterwards use --site NAME for this site.`,
 	return cmd
 }
 
+// claimPatience is how long claim tries by default: the board may just be starting.
+const claimPatience = 20 * time.Second
+
 // claim makes the user the owner of a site, and says so with the recovery code.
 func (a *app) claim(ctx context.Context, user peer.Person, address, name string) (peer.Contact, error) {
 	before, err := user.Contacts().List()
 	if err != nil {
 		return peer.Contact{}, err
 	}
-	k, code, err := user.Claim(ctx, address, name, a.target())
+	target := a.target()
+	target.Wait = cmp.Or(target.Wait, claimPatience)
+	k, code, err := user.Claim(ctx, address, name, target)
 	if k.DID != "" { // the site is owned, also with an error
 		had := slices.ContainsFunc(before, func(b peer.Contact) bool { return b.DID == k.DID && b.Owner })
 		if err = errors.Join(a.showClaimed(k, code), err); err == nil && !had {

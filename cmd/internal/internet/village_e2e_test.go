@@ -146,11 +146,10 @@ func (v *village) look(capability string) (whole int, took []time.Duration) {
 			delete(got, s.Key.ID().String()) // of itself a site need not be told
 			others := maps.Clone(want)
 			delete(others, s.Key.ID().String())
-			if maps.Equal(got, others) {
+			if err == nil && maps.Equal(got, others) {
 				whole++
-			}
-			if err != nil {
-				v.t.Errorf("%s from %s ended: %v", capability, s.Name, err)
+			} else if err != nil {
+				v.t.Logf("%s from %s ended: %v", capability, s.Name, err)
 			}
 			for id := range got {
 				if !others[id] {
@@ -195,14 +194,22 @@ func (v *village) settled() {
 	}
 }
 
-// lookups has every site look for every capability, some at a time. All are to find all.
-func (v *village) lookups(when string, all bool) {
+// lookups has every site look for every capability, some at a time, up to a number of times until
+// all find all.
+func (v *village) lookups(when string, times int) {
 	v.t.Helper()
 	for _, capability := range capabilities {
-		whole, took := v.look(capability)
-		v.t.Logf("%s, %s: %d of %d lookups found all %d; median %v, longest %v",
-			when, capability, whole, len(v.sites), len(v.able(capability)), took[len(took)/2], took[len(took)-1])
-		if all && whole != len(v.sites) {
+		whole := 0
+		for range times {
+			var took []time.Duration
+			whole, took = v.look(capability)
+			v.t.Logf("%s, %s: %d of %d lookups found all %d; median %v, longest %v",
+				when, capability, whole, len(v.sites), len(v.able(capability)), took[len(took)/2], took[len(took)-1])
+			if whole == len(v.sites) {
+				break
+			}
+		}
+		if whole != len(v.sites) {
 			v.t.Errorf("%s, %s: not every lookup found all", when, capability)
 		}
 	}
@@ -238,7 +245,7 @@ func TestVillage(t *testing.T) {
 	v.awaitFound()
 	t.Logf("%d sites have come after %v", len(v.sites), time.Since(begun).Round(10*time.Millisecond))
 
-	v.lookups("all there", true)
+	v.lookups("all there", 1)
 
 	late := v.settle(temperature)
 	n := v.know(late, time.Minute)
@@ -264,8 +271,7 @@ func TestVillage(t *testing.T) {
 	}
 	leaving.Wait()
 	v.sites = left
-	v.lookups("a third just gone", false) // all who are left have new addresses, and two processors
-	v.lookups("a third gone", true)
+	v.lookups("a third gone", 4) // all who are left have new addresses, and two processors
 	t.Logf("after %v", time.Since(begun).Round(10*time.Millisecond))
 }
 

@@ -120,6 +120,10 @@ func (w *Watcher) Take() (all []agents.Change) {
 func (w *Watcher) TakeFunc(f func(agents.Change)) {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
+	select {
+	case <-w.C: // of what is taken
+	default:
+	}
 	if w.pending != (agents.Change{}) {
 		f(w.pending)
 		w.pending = agents.Change{}

@@ -307,3 +307,19 @@ func TestForeign(t *testing.T) {
 		}
 	})
 }
+
+// TestIdle: a manager that has a certificate looks at the time once an hour, and a site without a name no more often.
+func TestIdle(t *testing.T) {
+	for _, reached := range []string{name, ""} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBoard(t)
+			b.run(time.Minute)
+			b.m.SetName(reached)
+			looks := 0
+			b.m.Now = func() (time.Time, bool) { looks++; return time.Now(), true }
+			if b.run(24 * time.Hour); looks > 26 {
+				t.Errorf("%q: it looks %d times in a day", reached, looks)
+			}
+		})
+	}
+}

@@ -18,7 +18,7 @@ import (
 func TestGo(t *testing.T) { newDomain(t).byGo(t, "box") }
 
 // byGo is TestGo at a site with a relay, the device. It returns the client's access token.
-func (p *place) byGo(t *testing.T, device string) (token string) {
+func (p *place) byGo(t testing.TB, device string) (token string) {
 	t.Helper()
 	const callback = "http://127.0.0.1:1/callback"
 	may, consents := "read *", 0
@@ -88,7 +88,7 @@ func (p *place) byGo(t *testing.T, device string) (token string) {
 
 // consentTo is consent for a client whose own address nobody listens at: it returns the query with which the browser
 // would be sent there.
-func (p *place) consentTo(t *testing.T, at, may, callback string) url.Values {
+func (p *place) consentTo(t testing.TB, at, may, callback string) url.Values {
 	t.Helper()
 	sent := ""
 	follow := *p.http

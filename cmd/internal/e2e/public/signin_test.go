@@ -110,7 +110,7 @@ func (p *place) claim(t *testing.T) *place {
 }
 
 // owner runs a command of the site's owner.
-func (p *place) owner(t *testing.T, args ...string) string {
+func (p *place) owner(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := p.CLI(t, args...)
 	if err != nil {
@@ -129,7 +129,7 @@ func (p *place) consent(t *testing.T, at, may string) {
 }
 
 // follow is consent with the client of a browser, until it is sent back.
-func (p *place) follow(t *testing.T, browser *http.Client, at, may string, sent func() bool) {
+func (p *place) follow(t testing.TB, browser *http.Client, at, may string, sent func() bool) {
 	t.Helper()
 	code := ""
 	for start := time.Now(); time.Since(start) < 30*time.Second; time.Sleep(50 * time.Millisecond) {

@@ -319,9 +319,15 @@ func (w *world) run(s *site, name string, relays []string, keys ...string) {
 	if len(relays) > 0 {
 		section = append(section, `relays: ["`+strings.Join(relays, `", "`)+`"]`)
 	}
-	config := "site: { name: shed }\ndevices:\n  lamp: { driver: sim, model: relay, min_off: 0 }\ninternet: { " + strings.Join(section, ", ") + " }\n"
-	argv := bed.On(s.on, "env", "SSL_CERT_FILE="+w.authority.ca, harness.Program, "run", "--listen-peers", ":8475")
-	s.Site = harness.StartIn(w.t, s.data, config, nil, argv...)
+	w.runWith(s, "internet: { "+strings.Join(section, ", ")+" }", "--listen-peers", ":8475")
+}
+
+// runWith starts the site with further lines of its configuration.
+func (w *world) runWith(s *site, lines string, flags ...string) {
+	w.t.Helper()
+	config := "site: { name: shed }\ndevices:\n  lamp: { driver: sim, model: relay, min_off: 0 }\n" + lines + "\n"
+	argv := bed.On(s.on, "env", "SSL_CERT_FILE="+w.authority.ca, harness.Program, "run")
+	s.Site = harness.StartIn(w.t, s.data, config, nil, append(argv, flags...)...)
 	if _, err := s.CLI(w.t, "clock", "--set"); err != nil { // this machine's clock may not be set, as the site sees it
 		w.t.Fatal(err)
 	}

@@ -1,0 +1,173 @@
+//go:build e2e && linux
+
+package public
+
+import (
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/node/identity"
+)
+
+// BenchmarkIdle measures how often a site wakes up that nobody asks for anything: without peers, with a relay, and with a
+// public name at that relay. The machine wakes a process up for its own reasons, too: two of each kind run at the same
+// time, and the least of some minutes counts.
+func BenchmarkIdle(b *testing.B) {
+	harness.AsService(b)
+	w := newWorld(b)
+	var sites []*site
+	var keys []identity.ID
+	for range 6 {
+		s := w.newSite(w.home())
+		sites, keys = append(sites, s), append(keys, s.key.ID())
+	}
+	w.permit(keys...)
+	r := w.relay(zone)
+	kinds := []string{"none", "relay", "public"}
+	for i, s := range sites {
+		switch kinds[i%3] {
+		case "none":
+			w.runWith(s, "")
+		case "relay":
+			w.runWith(s, `internet: { relays: ["`+strings.Join(r.Addresses, `", "`)+`"] }`, "--listen-peers", ":8475")
+		case "public":
+			w.run(s, "on", r.Addresses)
+			s.certified(b, s.label(b)+"."+zone)
+		}
+	}
+	time.Sleep(45 * time.Second) // the starts are over
+
+	const rounds, rest = 3, time.Minute
+	least := []float64{math.Inf(1), math.Inf(1), math.Inf(1)}
+	for range rounds {
+		counts := make([]float64, len(sites))
+		for i, s := range sites {
+			counts[i] = harness.VoluntarySwitches(b, s.Cmd.Process.Pid)
+		}
+		time.Sleep(rest)
+		for i, s := range sites {
+			n := harness.VoluntarySwitches(b, s.Cmd.Process.Pid) - counts[i]
+			least[i%3] = min(least[i%3], n/rest.Seconds())
+		}
+	}
+	for i, kind := range kinds {
+		b.ReportMetric(least[i], kind+"-voluntary-switches/s")
+	}
+	b.ReportMetric(least[2]-least[1], "public-more/s(≤1)")
+	b.ReportMetric(least[2]/least[1], "public-x-relay")
+	b.ReportMetric(0, "ns/op")
+}
+
+// proxyEnv has this program pass callers of proxyPort on to an address, instead of running tests.
+const proxyEnv, proxyPort = "E2E_PUBLIC_PROXY", "444"
+
+func init() {
+	if to := os.Getenv(proxyEnv); to != "" {
+		passOn(to)
+	}
+}
+
+// passOn copies bytes, and looks at none.
+func passOn(to string) {
+	ln, err := net.Listen("tcp", ":"+proxyPort)
+	for err == nil {
+		var c net.Conn
+		if c, err = ln.Accept(); err != nil {
+			break
+		}
+		go func() {
+			defer c.Close()
+			s, err := net.Dial("tcp", to)
+			if err != nil {
+				return
+			}
+			defer s.Close()
+			go func() { io.Copy(s, c); s.Close() }()
+			io.Copy(c, s)
+		}()
+	}
+	panic(err)
+}
+
+// BenchmarkCall is a call of a tool under a public name: over the relay, over a proxy on the relay's machine that copies
+// the bytes of TLS to the site's own port, and to that port. The ways take turns, and each figure is the median.
+func BenchmarkCall(b *testing.B) {
+	for _, by := range []string{"/quic-v1/", "/tcp/"} {
+		b.Run(strings.Trim(by, "/"), func(b *testing.B) {
+			const own = "board.owner.test"
+			w := newWorld(b)
+			on, ip := w.Public()
+			s := w.newSite(w.resolves(on))
+			w.permit(s.key.ID())
+			r := w.relay(zone)
+			w.setDNS(own, s.label(b)+"."+zone)
+			w.run(s, own, legs(r, by), `public_listen: ":8443"`)
+			s.certified(b, own)
+			w.start(r.Host, &harness.LogBuffer{}, []string{proxyEnv + "=" + ip + ":8443"}, os.Args[0])
+
+			p := &place{Site: s.Site, url: "https://" + own + "/mcp", certificate: w.root()}
+			stranger, _ := w.Public()
+			var ways []*http.Client
+			for _, at := range []string{ip + ":8443", r.IP + ":" + proxyPort, r.IP + ":443"} {
+				ways = append(ways, w.browser(stranger, p.certificate, map[string]string{own + ":443": at}))
+			}
+			p.http = ways[2]
+			p.owner(b, "token", "add", "first", "read *") // its signer becomes the owner
+			token := p.byGo(b, "lamp")
+
+			names := []string{"direct", "proxy", "relay"}
+			measure := func(what string, count int, prepare func(*http.Client)) {
+				took := make([][]float64, len(ways))
+				for range count {
+					for i, c := range ways {
+						prepare(c)
+						took[i] = append(took[i], p.timed(b, c, token))
+					}
+				}
+				for i, name := range names {
+					slices.Sort(took[i])
+					b.ReportMetric(took[i][count/2], name+"-"+what+"-ms")
+				}
+				b.ReportMetric(took[2][count/2]/took[1][count/2], what+"-x-proxy")
+			}
+			measure("first-call", 25, (*http.Client).CloseIdleConnections) // of a new connection; a relay limits these
+			measure("call", 300, func(*http.Client) {})
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// timed calls a tool, and returns the milliseconds that this took.
+func (p *place) timed(b *testing.B, c *http.Client, token string) float64 {
+	b.Helper()
+	req, err := http.NewRequest(http.MethodPost, p.url, strings.NewReader(harness.ToolCall("read_points", `{"points":["lamp/relay"]}`)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "read_points",
+	} {
+		req.Header.Set(name, value)
+	}
+	begun := time.Now()
+	res, err := c.Do(req)
+	if err != nil {
+		b.Fatalf("%v\n%s", err, p.Log)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	took := time.Since(begun)
+	if err != nil || res.StatusCode != http.StatusOK || !strings.Contains(string(text), `"good"`) {
+		b.Fatalf("%d %s %v", res.StatusCode, text, err)
+	}
+	return float64(took.Microseconds()) / 1000
+}

@@ -18,7 +18,7 @@ import (
 )
 
 func (a *app) grantPhoneCommand() *cobra.Command {
-	var until string
+	var until, name string
 	var byAddress bool
 	cmd := &cobra.Command{
 		Use: "phone [PERMISSION]", Args: cobra.MaximumNArgs(1),
@@ -26,8 +26,8 @@ func (a *app) grantPhoneCommand() *cobra.Command {
 		Long: `Show a QR code for a phone in the site's network: a link to the site's page with a code
 that counts once, within two minutes. The browser that opens it makes a key of its own,
 and shows the first letters of it. Compare them with those shown here and press Enter:
-only then the key is granted the permission. agentsite grants lists it, and agentsite
-revoke ends it.
+only then the key is granted the permission. agentsite grants lists it by the name that
+you give it, or else that of its browser, and agentsite revoke NAME ends it.
 
 Without PERMISSION, which agentsite grant explains, it is "` + ownerclient.PhoneWords + `", within the
 site's limits. What only an owner may do, a phone never does.
@@ -35,7 +35,7 @@ site's limits. What only an owner may do, a phone never does.
 The browser warns that it does not know the site's certificate. Somebody in the network
 can pose as the site there, have a key of their own granted in place of the phone's, see
 what the phone sees, and use its permission. Do this in a network that you trust.`,
-		Example: "  agentsite grant phone\n  agentsite grant phone 'read *, set lamp max 10m' --until 30d",
+		Example: "  agentsite grant phone --name anna\n  agentsite grant phone 'read *, set lamp max 10m' --until 30d",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			end, err := ownerclient.TokenUntil(until)
 			if err != nil {
@@ -46,7 +46,7 @@ what the phone sees, and use its permission. Do this in a network that you trust
 				return usagef("%v", err)
 			}
 			return a.asOwner(func(ctx context.Context, s *session, args []string) error {
-				g, err := s.grantPhone(ctx, words, end, byAddress)
+				g, err := s.grantPhone(ctx, name, words, end, byAddress)
 				if err != nil {
 					return err
 				}
@@ -58,13 +58,14 @@ what the phone sees, and use its permission. Do this in a network that you trust
 		},
 	}
 	untilFlag(cmd, &until, ownerclient.PhoneUntil)
+	nameFlag(cmd, &name, "a name for the phone (default that of its browser)")
 	cmd.Flags().BoolVar(&byAddress, "by-address", false, "for a phone that does not find names that end in .local")
 	return cmd
 }
 
 // grantPhone grants a permission to the key of the phone that shows a code, once the person at the terminal
 // says that it is theirs.
-func (s *session) grantPhone(ctx context.Context, words string, end time.Time, byAddress bool) (
+func (s *session) grantPhone(ctx context.Context, name, words string, end time.Time, byAddress bool) (
 	none grantResult, _ error) {
 	all, err := s.access(ctx)
 	if err != nil {
@@ -80,22 +81,24 @@ func (s *session) grantPhone(ctx context.Context, words string, end time.Time, b
 		fmt.Fprintln(a.errs, "  "+clean(link))
 		return nil
 	}
+	var called string
 	ask := func(ctx context.Context, key ownerclient.PhoneKey) error {
+		called = key.Name
 		asks := newConsent(a.errs)
 		go asks.read(a.in)
 		says := fmt.Sprintf("\nA browser showed the code. Compare what it shows:\n\n  %s\n\n"+
-			"Its key would be allowed to %s, %s.\n", key.Letters, clean(words), ends(end))
+			"Its key would be allowed to %s, %s. It is called %s.\n", key.Letters, clean(words), ends(end), clean(key.Name))
 		if asks.ask(ctx, says, "exactly this browser") != nil {
 			return errors.New("nobody pressed Enter: nothing is granted")
 		}
 		return nil
 	}
 	signed, did, text, err := s.Owner.SignPhone(ctx, all, ownerclient.Phone{
-		Words: words, Until: end, ByAddress: byAddress, Key: peer.OwnerKey, Show: show, Confirm: ask,
+		Name: name, Words: words, Until: end, ByAddress: byAddress, Key: peer.OwnerKey, Show: show, Confirm: ask,
 	})
 	if err != nil {
 		return none, a.unreached(err)
 	}
 	_, err = callOwner(ctx, s, acts.GrantAct, signed)
-	return grantResult{did, words, end, text}, err
+	return grantResult{did, called, words, end, text}, err
 }

@@ -86,7 +86,7 @@ ends after 24 hours unless --until says otherwise.`,
 }
 
 func (a *app) grantCommand() *cobra.Command {
-	var until string
+	var until, name string
 	var toSite bool
 	cmd := &cobra.Command{
 		Use: "grant DID PERMISSION", GroupID: groupAgents, Args: exactly("DID", "PERMISSION"),
@@ -125,7 +125,7 @@ says otherwise.`,
 				if err != nil {
 					return err
 				}
-				signed, link, err := ownerclient.SignGrant(all, peer.OwnerKey, args[0], args[1], end)
+				signed, link, err := ownerclient.SignGrant(all, peer.OwnerKey, args[0], name, args[1], end)
 				if err != nil {
 					return err
 				}
@@ -136,11 +136,12 @@ says otherwise.`,
 				if g, err := access.ParseGrant(signed.Grant); err == nil {
 					s.noteOthers(ctx, g.Audience().String(), g.ID().String())
 				}
-				return a.showGrant(cmd, link, args[0], args[1], end)
+				return a.showGrant(cmd, grantResult{args[0], name, args[1], end, link})
 			})(cmd, args)
 		},
 	}
 	untilFlag(cmd, &until, "")
+	nameFlag(cmd, &name, "what the holder of the key is called here")
 	toSiteFlag(cmd, &toSite)
 	cmd.AddCommand(a.grantPhoneCommand())
 	return cmd
@@ -192,7 +193,7 @@ of the key, who stores it with "agentsite accept".`,
 				if err != nil {
 					return err
 				}
-				return a.showGrant(cmd, link, args[1], args[2], end)
+				return a.showGrant(cmd, grantResult{To: args[1], May: args[2], Until: end, Grant: link})
 			})(cmd, args)
 		},
 		ValidArgsFunction: a.completeSite,
@@ -204,16 +205,21 @@ of the key, who stores it with "agentsite accept".`,
 
 type grantResult struct {
 	To    string    `json:"to"`
+	Name  string    `json:"name,omitzero"`
 	May   string    `json:"may"`
 	Until time.Time `json:"until,omitzero"`
 	Grant string    `json:"grant"`
 }
 
-func (a *app) showGrant(cmd *cobra.Command, link, to, may string, until time.Time) error {
+func (a *app) showGrant(cmd *cobra.Command, g grantResult) error {
 	if !a.json {
-		a.note("%s may %s, %s; its holder runs agentsite accept with this text:", to, may, lasts(until, cmd))
+		a.note("%s may %s, %s; its holder runs agentsite accept with this text:", g.To, g.May, lasts(g.Until, cmd))
 	}
-	return a.print(grantResult{to, may, until, link}, "%s", link)
+	return a.print(g, "%s", g.Grant)
+}
+
+func nameFlag(cmd *cobra.Command, name *string, what string) {
+	cmd.Flags().StringVar(name, "name", "", what)
 }
 
 func (a *app) grantsCommand() *cobra.Command {
@@ -231,7 +237,7 @@ func (a *app) revokeCommand() *cobra.Command {
 		Use: "revoke NAME", GroupID: groupAgents, Args: exactly("NAME"),
 		Short: "Revoke a permission and end its leases at once",
 		Long: `Revoke a token by its name, a grant with its delegations by its ID, or all permissions of
-a did:key. Outputs that its holder moved return to their safe values, subscriptions end,
+a phone or another key by its name or did:key. Outputs that its holder moved return to their safe values, subscriptions end,
 and the next call is refused.`,
 		RunE: a.asOwner(revoke), ValidArgsFunction: a.completeGrants,
 	}
@@ -371,7 +377,7 @@ func (a *app) completeGrants(cmd *cobra.Command, args []string, _ string) ([]str
 	return a.completeWith(cmd, args, func(ctx context.Context, s *session) (names []string, err error) {
 		all, err := askOwner(ctx, s, s.Owner.Access)
 		for _, g := range all.Grants {
-			names = append(names, cobra.CompletionWithDesc(clean(cmp.Or(g.Token, g.ID)), clean(strings.Join(g.May, "; "))))
+			names = append(names, cobra.CompletionWithDesc(clean(cmp.Or(g.Token, g.Name, g.ID)), clean(strings.Join(g.May, "; "))))
 		}
 		return names, err
 	})

@@ -86,5 +86,10 @@ func holderName(all ownerclient.Access, did string) string {
 			return "owner " + o.Name
 		}
 	}
+	for _, g := range all.Grants {
+		if g.To == did && device.CheckName(g.Name) == nil {
+			return "key " + g.Name
+		}
+	}
 	return ""
 }

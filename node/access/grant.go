@@ -33,8 +33,8 @@ type Block struct {
 	Until       int64        `cbor:"4,keyasint,omitempty"` // exclusive; 0 for ever
 	Nonce       [16]byte     `cbor:"5,keyasint"`           // makes two equal blocks distinct
 	Permissions []Permission `cbor:"6,keyasint"`           // the first that covers a call decides
-	// Name is that of the audience, as the issuer calls it: the agent of a site that passed its
-	// grant on to it. It is shown and decides nothing; "" for none. A program before it refuses
+	// Name is that of the audience, as the issuer calls it: a phone, or the agent of a site that passed
+	// its grant on to it. It is shown and decides nothing; "" for none. A program before it refuses
 	// such a block.
 	Name string `cbor:"7,keyasint,omitempty"`
 	// Issued is the time of the signature by the issuer's clock, in nanoseconds since 1970; 0 for unknown.
@@ -93,6 +93,14 @@ func (g *Grant) Signers() []identity.ID {
 		all = append(all, b.Audience)
 	}
 	return all
+}
+
+// HolderName returns what the owner who signed the grant calls its holder; "" for nothing, and where it was passed on.
+func (g *Grant) HolderName() string {
+	if len(g.Blocks) > 1 {
+		return ""
+	}
+	return g.Blocks[0].Name
 }
 
 // Expired reports whether the grant has ended.

@@ -46,8 +46,8 @@ func (s *Store) NameOf(principal string) string {
 	return s.agentName(principal)
 }
 
-// AgentName returns the name that another site gave its agent's key in the grant that it delegated
-// to that key. It returns "" for any other principal, and for a name that an owner here has.
+// AgentName returns the name of a key in a grant that it has: what the owner calls it, or another site its agent to
+// which it delegated the grant. It returns "" for any other principal, and for a name that an owner here has.
 func (s *Store) AgentName(principal string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

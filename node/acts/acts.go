@@ -60,7 +60,7 @@ type Site struct {
 	Import, WouldImport func(point string, readings []device.Summary) (int, error)
 
 	// Phone waits for a browser that shows a code, and returns its key.
-	Phone func(ctx context.Context, code string) (did string, err error)
+	Phone func(ctx context.Context, code string) (PhoneKey, error)
 
 	Hosted interface { // the agents that the site hosts
 		List(ctx context.Context) []hosted.Agent

@@ -31,9 +31,8 @@ func (s *Site) aboutAccess() []op.Row {
 			}),
 		op.ForOwners(GrantAct, agents.Acts, "grant", "Store a grant that an owner signed.", s.grant),
 		op.ForOwners(PhoneAct, agents.Acts, "grant phone", "Wait for a phone that shows a code, and return its key.",
-			func(ctx context.Context, _ agents.Principal, code Name) (k phoneKey, err error) {
-				k.DID, err = s.Phone(ctx, code.Name)
-				return k, err
+			func(ctx context.Context, _ agents.Principal, code Name) (PhoneKey, error) {
+				return s.Phone(ctx, code.Name)
 			}),
 		op.ForOwners(TokenAct, agents.Acts, "token", "Make a token for a grant that an owner signed.", s.token),
 		op.ForOwners(SignInAct, agents.Acts, "approve",
@@ -70,7 +69,11 @@ func (s *Site) setTime(_ context.Context, who agents.Principal, t TimeNow) (Reac
 func (s *Site) grant(_ context.Context, who agents.Principal, p Signed) (none None, _ error) {
 	g, err := access.ParseGrant(p.Grant)
 	if err == nil {
-		err = s.Node.Own(who, "grant", g.Audience().String()+": "+g.Words(), func() error {
+		to := g.Audience().String()
+		if name := g.HolderName(); name != "" {
+			to += " (" + name + ")"
+		}
+		err = s.Node.Own(who, "grant", to+": "+g.Words(), func() error {
 			return mistake(s.addGrant(g, p.Replace))
 		})
 	}
@@ -185,23 +188,36 @@ func (s *Site) access() Access {
 }
 
 func granted(g *access.Grant) Granted {
-	row := Granted{ID: g.ID().String(), To: g.Audience().String(), Until: g.Until()}
+	row := Granted{ID: g.ID().String(), To: g.Audience().String(), Name: g.HolderName(), Until: g.Until()}
 	for _, block := range g.Blocks {
 		row.May = append(row.May, access.FormatPermissions(block.Permissions))
 	}
 	return row
 }
 
-// revocation resolves a name: of a token, the ID of a grant, or a key.
+// revocation resolves a name: of a token or of a key's holder, the ID of a grant, or a key.
 func (s *Site) revocation(name string) (r access.Revocation, err error) {
 	all := s.Access.Grants()
+	var called []access.Revocation
+	for _, g := range all {
+		r := access.Revocation{Key: g.Audience()}
+		if g.HolderName() == name && name != "" && !slices.Contains(called, r) {
+			called = append(called, r)
+		}
+	}
 	for _, t := range s.Access.Tokens() {
 		if t.Name == name {
-			return access.Revocation{Token: name}, nil
+			called = append(called, access.Revocation{Token: name})
 		}
 		if g, err := access.ParseGrant(t.Grant); err == nil {
 			all = append(all, g)
 		}
+	}
+	if len(called) > 1 {
+		return r, fmt.Errorf("%d holders are called %s: name one by its ID or key, which agentsite grants lists", len(called), name)
+	}
+	if len(called) == 1 {
+		return called[0], nil
 	}
 	if i := slices.IndexFunc(all, func(g *access.Grant) bool { return g.ID().String() == name }); i >= 0 {
 		return access.Revocation{Block: all[i].ID()}, nil

@@ -25,7 +25,7 @@ const (
 	AccessAct      op.Name[AccessParams, Access]          = "owner/access"    // lists owners, grants and tokens
 	TokenAct       op.Name[NewToken, MadeToken]           = "owner/token"     // makes a token for a grant that an owner signed
 	GrantAct       op.Name[Signed, None]                  = "owner/grant"     // stores a grant that an owner signed
-	PhoneAct       op.Name[Name, phoneKey]                = "owner/phone"     // waits for a phone that shows a code
+	PhoneAct       op.Name[Name, PhoneKey]                = "owner/phone"     // waits for a phone that shows a code
 	RevokeAct      op.Name[Name, None]                    = "owner/revoke"    // ends a token, a grant, or all permissions of a key
 	AddOwnerAct    op.Name[Name, None]                    = "owner/add-owner" // by a did:key, as the next
 	RemoveOwnerAct op.Name[Name, None]                    = "owner/remove-owner"
@@ -125,8 +125,9 @@ type Granted struct {
 	// user was sent back.
 	Client string    `json:"client,omitzero"`
 	Host   string    `json:"returns_to,omitzero"`
-	To     string    `json:"to,omitzero"` // without a token: the key of its holder
-	May    []string  `json:"may"`         // one for each delegation; all have to allow a call
+	To     string    `json:"to,omitzero"`   // without a token: the key of its holder
+	Name   string    `json:"name,omitzero"` // what the owner calls that holder
+	May    []string  `json:"may"`           // one for each delegation; all have to allow a call
 	Until  time.Time `json:"until,omitzero"`
 }
 
@@ -160,9 +161,10 @@ type Reached struct {
 	At []string `json:"at,omitzero"`
 }
 
-// phoneKey answers PhoneAct: the key of the phone, which has no permission by that.
-type phoneKey struct {
-	DID string `json:"did"`
+// PhoneKey answers PhoneAct: the key of the phone, which has no permission by that.
+type PhoneKey struct {
+	DID  string `json:"did"`
+	Name string `json:"name,omitzero"` // one that would do for it
 }
 
 // TimeNow is the parameters of TimeAct.

@@ -2,11 +2,13 @@ package owner_test
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/acts"
@@ -110,6 +112,88 @@ func TestTokens(t *testing.T) {
 	}
 	if _, err := client.Call(t.Context(), o, acts.RevokeAct, acts.Name{Name: key.ID().String()}); err == nil {
 		t.Error("the site's own key can be revoked, and every token with it")
+	}
+}
+
+// TestNamedKeys: an owner names the holder of a key, once at a site. The name ends all permissions of the key, and that
+// of a token only the token; no name that a holder gave the key to which it passed its grant on is one here.
+func TestNamedKeys(t *testing.T) {
+	key, mine := identity.New(), identity.New()
+	s := newSite(t, key, new(disk))
+	o := s.owner()
+	told := func() client.Access {
+		t.Helper()
+		all, err := o.Access(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	grant := func(to identity.ID, name, words string) error {
+		t.Helper()
+		signed, _, err := client.SignGrant(told(), signer(mine), to.String(), name, words, time.Now().Add(time.Hour))
+		if err != nil {
+			return err
+		}
+		_, err = client.Call(t.Context(), o, acts.GrantAct, signed)
+		return err
+	}
+	revoke := func(name string) error {
+		_, err := client.Call(t.Context(), o, acts.RevokeAct, acts.Name{Name: name})
+		return err
+	}
+	holds := func(id identity.ID) bool {
+		return s.Access.Version(agents.Principal{Kind: principal.Key, ID: id.String()}) != 0
+	}
+	if _, err := s.token(t, mine, "kitchen", "read *"); err != nil {
+		t.Fatal(err)
+	}
+	anna, bob, plain := identity.New(), identity.New(), identity.New()
+	for _, err := range []error{grant(anna.ID(), "anna", "read *, set *"), grant(anna.ID(), "anna", "read x"),
+		grant(bob.ID(), "bob", "read *"), grant(plain.ID(), "", "read *")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"bob", "kitchen", "Anna", "a b", "\x1b[2J"} {
+		if err := grant(plain.ID(), name, "read *"); err == nil {
+			t.Errorf("another key is called %q, too", name)
+		}
+	}
+	names := make(map[string]string)
+	for _, g := range told().Grants {
+		names[g.To] = g.Name
+	}
+	if names[anna.ID().String()] != "anna" || names[bob.ID().String()] != "bob" || names[plain.ID().String()] != "" ||
+		s.Access.NameOf(anna.ID().String()) != "anna" {
+		t.Errorf("they are called %v", names)
+	}
+	// A holder names the key of its agent as it likes.
+	g := s.Access.Grants()[slices.IndexFunc(s.Access.Grants(), func(g *access.Grant) bool { return g.Audience() == bob.ID() })]
+	b, err := client.NewBlock(plain.ID(), key.ID(), "read *", time.Now().Add(time.Hour))
+	b.Name = "anna"
+	passed, err2 := g.Delegate(bob, b)
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	if _, err := s.Access.Present(plain.ID(), passed.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if err := revoke("anna"); err != nil || holds(anna.ID()) || !holds(bob.ID()) || !holds(plain.ID()) {
+		t.Errorf("by the name: %v", err)
+	}
+	if err := revoke("anna"); err == nil {
+		t.Error("a name that nobody has any more is revoked")
+	}
+	if err := revoke(""); err == nil {
+		t.Error("no name is one")
+	}
+	// Two with one name, as of two owners at a time: none of them is meant.
+	if _, err := s.token(t, mine, "bob", "read *"); err != nil {
+		t.Fatal(err)
+	}
+	if err := revoke("bob"); err == nil || !holds(bob.ID()) {
+		t.Errorf("a token and a key of one name: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/hmac"
@@ -58,7 +59,13 @@ type phones struct {
 // phoneCode is a code that an owner waits for.
 type phoneCode struct {
 	sum   [sha256.Size]byte
-	shown chan string // the key that it was shown with
+	shown chan Phone
+}
+
+// Phone is a browser that showed a code.
+type Phone struct {
+	Key  string // its did:key
+	Name string // a name for it, of what it says that it is
 }
 
 type usedChallenge struct {
@@ -74,21 +81,20 @@ func (p *Page) AddPhones(site identity.ID, unclaimed func() bool) {
 	rand.Read(p.phones.seed[:])
 }
 
-// AwaitPhone waits for a browser that shows an owner's code, and returns its key. The code counts once, and
-// no longer than the call.
-func (p *Page) AwaitPhone(ctx context.Context, code string) (did string, err error) {
+// AwaitPhone waits for a browser that shows an owner's code. The code counts once, and no longer than the call.
+func (p *Page) AwaitPhone(ctx context.Context, code string) (Phone, error) {
 	return p.phones.await(ctx, code)
 }
 
-func (p *phones) await(ctx context.Context, code string) (did string, err error) {
+func (p *phones) await(ctx context.Context, code string) (none Phone, _ error) {
 	if len(code) < minCode {
-		return "", device.Faultf(device.Invalid, "a code for a phone has at least %d random letters and digits", minCode)
+		return none, device.Faultf(device.Invalid, "a code for a phone has at least %d random letters and digits", minCode)
 	}
-	c := &phoneCode{sha256.Sum256([]byte(code)), make(chan string, 1)}
+	c := &phoneCode{sha256.Sum256([]byte(code)), make(chan Phone, 1)}
 	p.mu.Lock()
 	if len(p.codes) == maxCodes {
 		p.mu.Unlock()
-		return "", device.Faultf(device.Busy, "owners wait for %d phones already: try again in two minutes", maxCodes)
+		return none, device.Faultf(device.Busy, "owners wait for %d phones already: try again in two minutes", maxCodes)
 	}
 	p.codes = append(p.codes, c)
 	p.mu.Unlock()
@@ -100,15 +106,15 @@ func (p *phones) await(ctx context.Context, code string) (did string, err error)
 	ctx, cancel := context.WithTimeout(ctx, phoneTime)
 	defer cancel()
 	select {
-	case did := <-c.shown:
-		return did, nil
+	case shown := <-c.shown:
+		return shown, nil
 	case <-ctx.Done():
-		return "", device.Faultf(device.Expired, "no phone showed the code within %v", phoneTime)
+		return none, device.Faultf(device.Expired, "no phone showed the code within %v", phoneTime)
 	}
 }
 
-// show gives a key to the owner who waits for a code, which does not count again.
-func (p *phones) show(code, did string) (ok bool) {
+// show gives a phone to the owner who waits for a code, which does not count again.
+func (p *phones) show(code string, phone Phone) (ok bool) {
 	got := sha256.Sum256([]byte(code))
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +122,7 @@ func (p *phones) show(code, did string) (ok bool) {
 	if i < 0 {
 		return false
 	}
-	p.codes[i].shown <- did
+	p.codes[i].shown <- phone
 	p.codes = slices.Delete(p.codes, i, i+1)
 	return true
 }
@@ -241,11 +247,37 @@ func (p *phones) take(w http.ResponseWriter, r *http.Request, c web.Caller) {
 		web.RefuseRPC(w, http.StatusForbidden, "a key is shown by a signed request")
 		return
 	}
-	if !p.show(r.Header.Get(codeHeader), c.Key) {
+	if !p.show(r.Header.Get(codeHeader), Phone{c.Key, phoneName(r.UserAgent())}) {
 		web.RefuseRPC(w, http.StatusGone, "this code was used, or is too old: agentsite grant phone shows a new one")
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// The browsers and systems that a phone is named after, by a word of what it calls itself: the first that it has.
+var (
+	browsers = [][2]string{{"Edg", "edge"}, {"OPR/", "opera"}, {"SamsungBrowser", "samsung"}, {"Firefox", "firefox"},
+		{"FxiOS", "firefox"}, {"CriOS", "chrome"}, {"Chrome", "chrome"}, {"Safari", "safari"}}
+	systems = [][2]string{{"Android", "android"}, {"iPhone", "iphone"}, {"iPad", "ipad"}, {"Windows", "windows"},
+		{"Mac OS", "mac"}, {"CrOS", "chromebook"}, {"Linux", "linux"}}
+)
+
+// phoneName returns a name such as chrome-on-android for a browser that calls itself agent. It has nothing else of
+// that text.
+func phoneName(agent string) string {
+	agent = agent[:min(len(agent), maxAgent)]
+	of := func(all [][2]string) string {
+		i := slices.IndexFunc(all, func(of [2]string) bool { return strings.Contains(agent, of[0]) })
+		if i < 0 {
+			return ""
+		}
+		return all[i][1]
+	}
+	browser, system := of(browsers), of(systems)
+	if browser != "" && system != "" {
+		return browser + "-on-" + system
+	}
+	return cmp.Or(system, browser, "phone")
 }
 
 // beginKey begins a session of the key that signed. An owner's key has none: nothing in a browser acts as

@@ -133,7 +133,8 @@ func TestPhone(t *testing.T) {
 		code := rand.Text()
 		shown := make(chan string)
 		wait := func(code string) {
-			did, err := n.page.AwaitPhone(t.Context(), code)
+			shows, err := n.page.AwaitPhone(t.Context(), code)
+			did := shows.Key
 			if err != nil && device.AsFault(err).Kind == device.Expired {
 				did = "expired"
 			}
@@ -176,7 +177,7 @@ func TestPhone(t *testing.T) {
 				t.Errorf("%s: %d %s", what, status, says)
 			}
 		}
-		n.page.phones.codes = append(n.page.phones.codes, &phoneCode{sha256.Sum256([]byte("once")), make(chan string, 2)})
+		n.page.phones.codes = append(n.page.phones.codes, &phoneCode{sha256.Sum256([]byte("once")), make(chan Phone, 2)})
 		if first, second := n.shows(ann, "once"), n.shows(eve, "once"); first != 204 || second != 410 {
 			t.Errorf("before the owner looks: %d, %d", first, second)
 		}
@@ -411,6 +412,23 @@ func TestUnclaimed(t *testing.T) {
 		}
 		if all := slices.Sorted(maps.Keys(told)); !slices.Equal(all, []string{"challenge", "site", "unclaimed"}) {
 			t.Errorf("it tells %v", all)
+		}
+	}
+}
+
+// TestPhoneName: a phone is named after its browser and system, and by nothing else that it says.
+func TestPhoneName(t *testing.T) {
+	for agent, want := range map[string]string{
+		"Mozilla/5.0 (Linux; Android 16; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/146.0.0.0 Mobile Safari/537.36": "chrome-on-android",
+		"Mozilla/5.0 (iPhone; CPU iPhone OS 26_1 like Mac OS X) AppleWebKit/605.1.15 Version/26.1 Mobile/15E148 Safari/604.1":   "safari-on-iphone",
+		"Mozilla/5.0 (Android 16; Mobile; rv:145.0) Gecko/145.0 Firefox/145.0":                                                  "firefox-on-android",
+		"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/146.0.0.0 Safari/537.36 Edg/146.0":                           "edge-on-linux",
+		"":                                  "phone",
+		"owner\x1b[2J\n$(rm) <b>iPad":       "ipad",
+		strings.Repeat("x", 300) + "iPhone": "phone",
+	} {
+		if got := phoneName(agent); got != want || device.CheckName(got) != nil {
+			t.Errorf("%q is called %q, not %q", agent, got, want)
 		}
 	}
 }

@@ -24,10 +24,11 @@ const (
 	phoneNote   = "notifications/agentsite/phone"
 )
 
-// phoneParams are a site and what a phone may do there: words and an end as of agentsite grant phone, whose
+// phoneParams are a site and what a phone may do there: a name, words and an end as of agentsite grant phone, whose
 // defaults "" is for.
 type phoneParams struct {
 	Site      string `json:"site"`
+	Name      string `json:"name"`
 	May       string `json:"may"`
 	Until     string `json:"until"`
 	ByAddress bool   `json:"by_address"`
@@ -42,6 +43,7 @@ type phoneLink struct {
 // phoneGrant is shown to the person, who compares the letters with the phone's and confirms it.
 type phoneGrant struct {
 	Letters string `json:"letters"`
+	Name    string `json:"name"`
 	Key     string `json:"key"`
 	May     string `json:"may"`
 	Until   string `json:"until"`
@@ -79,10 +81,10 @@ func (h *Home) addPhone(ctx context.Context, c *rpc.Call, p phoneParams) (any, e
 		return nil, device.Faultf(device.Denied, "your key is none of the site's owners': claim the site first")
 	}
 	signed, _, _, err := owner.SignPhone(ctx, on, ownerclient.Phone{
-		Words: grant.May, Until: until, ByAddress: p.ByAddress, Key: h.options.Key,
+		Name: p.Name, Words: grant.May, Until: until, ByAddress: p.ByAddress, Key: h.options.Key,
 		Show: func(link string) error { return c.Notify(phoneNote, phoneLink{link, qr.Rows(link)}) },
 		Confirm: func(ctx context.Context, key ownerclient.PhoneKey) error {
-			grant.Letters, grant.Key = key.Letters, key.DID
+			grant.Letters, grant.Name, grant.Key = key.Letters, key.Name, key.DID
 			if err := c.Notify(phoneNote, grant); err != nil {
 				return err
 			}

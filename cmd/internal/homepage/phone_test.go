@@ -46,7 +46,7 @@ func (f *phoneSite) Call(ctx context.Context, r rpc.Request, _ func(string, rpc.
 		f.code <- p.Name
 		select {
 		case did := <-f.shows:
-			answer = map[string]string{"did": did}
+			answer = acts.PhoneKey{DID: did, Name: "chrome-on-android"}
 		case <-ctx.Done():
 			f.ended <- struct{}{}
 			return rpc.Raw{}, ctx.Err()
@@ -109,16 +109,17 @@ func TestAddPhone(t *testing.T) {
 	confirm := k.options.Confirm
 	k.options.Confirm = func(ctx context.Context, a Act) error { act = a; return confirm(ctx, a) }
 	for what, tt := range map[string]struct {
-		params, may string
-		days        int
-		passkey     bool
-		says        error
-		code        int
+		params, name, may string
+		days              int
+		passkey           bool
+		says              error
+		code              int
 	}{
-		"Enter":          {`{"site":"shed"}`, "read *, set *, stop", 90, false, nil, 0},
-		"a passkey":      {`{"site":"shed","may":"read *","until":"30d","by_address":true}`, "read *", 30, true, nil, 0},
-		"without an end": {`{"site":"here","until":"never"}`, "read *, set *, stop", 0, false, nil, 0},
-		"a no":           {`{"site":"shed"}`, "", 0, false, device.Faultf(device.Denied, "no"), 403},
+		"Enter": {`{"site":"shed"}`, "chrome-on-android", "read *, set *, stop", 90, false, nil, 0},
+		"a passkey": {`{"site":"shed","name":"anna","may":"read *","until":"30d","by_address":true}`, "anna", "read *", 30, true,
+			nil, 0},
+		"without an end": {`{"site":"here","until":"never"}`, "chrome-on-android", "read *, set *, stop", 0, false, nil, 0},
+		"a no":           {`{"site":"shed"}`, "chrome-on-android", "", 0, false, device.Faultf(device.Denied, "no"), 403},
 	} {
 		phone := identity.New().ID()
 		f.granted = nil
@@ -135,7 +136,8 @@ func TestAddPhone(t *testing.T) {
 		f.shows <- phone.String()
 		told = next()
 		grant := told.Params.phoneGrant
-		if grant.Letters != phone.Short() || grant.Key != phone.String() || told.Params.Link != "" {
+		if grant.Letters != phone.Short() || grant.Key != phone.String() || grant.Name != tt.name ||
+			told.Params.Link != "" {
 			t.Errorf("%s: %+v", what, told)
 		}
 		challenge := next().Params.Challenge
@@ -163,7 +165,7 @@ func TestAddPhone(t *testing.T) {
 			t.Fatalf("%s: %d grants", what, len(f.granted))
 		}
 		g, err := access.ParseGrant(f.granted[0])
-		if err != nil || g.Issuer != owner.ID() || g.Audience() != phone || g.Blocks[0].Node != f.key.ID() ||
+		if err != nil || g.Issuer != owner.ID() || g.Audience() != phone || g.HolderName() != tt.name || g.Blocks[0].Node != f.key.ID() ||
 			access.FormatPermissions(g.Blocks[0].Permissions) != tt.may || shown.May != tt.may {
 			t.Errorf("%s: %v, %+v", what, err, g)
 		}
@@ -198,6 +200,7 @@ func TestAddPhoneRefused(t *testing.T) {
 		code   int
 	}{
 		"a mistake":        {`{"site":"shed","may":"read"}`, nil, rpc.CodeInvalidParams},
+		"no name":          {`{"site":"shed","name":"Anna's"}`, nil, rpc.CodeInvalidParams},
 		"a wrong end":      {`{"site":"shed","until":"soon"}`, nil, rpc.CodeInvalidParams},
 		"an unknown site":  {`{"site":"roof"}`, nil, rpc.CodeInvalidParams},
 		"another's site":   {params, func(_ *phoneSite, s *peer.OwnSite) { s.Owner = false }, rpc.CodeInvalidParams},

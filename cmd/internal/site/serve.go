@@ -94,8 +94,11 @@ func (s *site) owners() *acts.Site {
 		Pinout: s.pinout, Doctor: s.doctor, Schema: Schema,
 		Import: s.history.Import, WouldImport: s.history.WouldImport,
 		Hosted: s.hosting, Try: s.hosting.Try, Connect: s.hosting.Connect, Bundles: s.hosting.Imports,
-		Phone: s.page.AwaitPhone,
-		Key:   s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
+		Phone: func(ctx context.Context, code string) (acts.PhoneKey, error) {
+			p, err := s.page.AwaitPhone(ctx, code)
+			return acts.PhoneKey{DID: p.Key, Name: p.Name}, err
+		},
+		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
 		Routes: func() acts.Routes {
 			return acts.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()}
 		},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/acts"
 	"agentsite/node/identity"
@@ -35,18 +36,50 @@ func Renewal(g acts.Granted) (words string, ok bool) {
 		return "", false
 	}
 	may, err := access.ParsePermissions(g.May[0])
-	return "grant " + to.String() + " " + state.ShellQuote(access.FormatPermissions(may)), err == nil
+	words = "grant " + to.String() + " " + state.ShellQuote(access.FormatPermissions(may))
+	if device.CheckName(g.Name) == nil {
+		words += " --name " + g.Name
+	}
+	return words, err == nil
 }
 
-// SignGrant signs a permission in words for the key audience. It returns the grant for the
-// site and the text for the grant's holder. The zero time is for ever. key is called once
+// isTaken reports whether a token, or another key than to, has a name at the site.
+func (a Access) isTaken(name string, to identity.ID) bool {
+	return slices.ContainsFunc(a.Grants, func(g acts.Granted) bool {
+		expired := !g.Until.IsZero() && !g.Until.After(a.Time)
+		return g.Token == name || g.Name == name && g.To != to.String() && !expired
+	})
+}
+
+// CheckHolderName refuses what is no name, and a name that a token, or another key than to, has at the site; "" is
+// for none.
+func (a Access) CheckHolderName(name string, to identity.ID) error {
+	if name == "" {
+		return nil
+	}
+	if err := device.CheckName(name); err != nil {
+		return state.Mistake{Err: err}
+	}
+	if a.isTaken(name, to) {
+		return state.Mistakef("%s is the name of another token or key here: choose another, or revoke that first", name)
+	}
+	return nil
+}
+
+// SignGrant signs a permission in words for the key audience, which is called name at the site; "" is for no name. It
+// returns the grant for the site and the text for the grant's holder. The zero time is for ever. key is called once
 // everything else is right: it may create the key.
-func SignGrant(on Access, key func() (identity.Key, error), audience, words string, until time.Time) (acts.Signed, string, error) {
+func SignGrant(
+	on Access, key func() (identity.Key, error), audience, name, words string, until time.Time,
+) (acts.Signed, string, error) {
 	to, err := identity.Parse(audience)
 	if err != nil {
 		return acts.Signed{}, "", state.Mistake{Err: err}
 	}
-	g, err := issue(on, key, to, words, until)
+	if err := on.CheckHolderName(name, to); err != nil {
+		return acts.Signed{}, "", err
+	}
+	g, err := issue(on, key, to, name, words, until)
 	if err != nil {
 		return acts.Signed{}, "", err
 	}
@@ -56,7 +89,7 @@ func SignGrant(on Access, key func() (identity.Key, error), audience, words stri
 // SignToken signs a permission in words for a token of that name.
 func SignToken(on Access, key func() (identity.Key, error), name, words string, until time.Time) (acts.NewToken, error) {
 	n := acts.NewToken{Name: name, Until: until}
-	g, err := issue(on, key, on.site, words, until)
+	g, err := issue(on, key, on.site, "", words, until)
 	if err != nil {
 		return n, err
 	}
@@ -64,11 +97,14 @@ func SignToken(on Access, key func() (identity.Key, error), name, words string, 
 	return n, nil
 }
 
-func issue(on Access, key func() (identity.Key, error), to identity.ID, words string, until time.Time) (*access.Grant, error) {
+func issue(
+	on Access, key func() (identity.Key, error), to identity.ID, name, words string, until time.Time,
+) (*access.Grant, error) {
 	b, err := NewBlock(to, on.site, words, until)
 	if err != nil {
 		return nil, err
 	}
+	b.Name = name
 	k, err := key()
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,7 +57,7 @@ func TestAccessNamesTheDialledKey(t *testing.T) {
 		if (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
-		signed, _, err := SignGrant(all, mine, victim.ID().String(), "read *", time.Time{})
+		signed, _, err := SignGrant(all, mine, victim.ID().String(), "", "read *", time.Time{})
 		if (err == nil) != c.ok {
 			t.Errorf("%s: it is signed: %v", name, err)
 		}
@@ -122,5 +123,19 @@ func TestRenewal(t *testing.T) {
 		if words, ok := Renewal(g); ok {
 			t.Errorf("%+v: %q", g, words)
 		}
+	}
+}
+
+// TestFreeName: a phone gets a name that nothing has at the site, whatever the site says that it would be.
+func TestFreeName(t *testing.T) {
+	long := strings.Repeat("a", 24)
+	var on Access
+	for _, tt := range [][2]string{{"", "phone"}, {"", "phone-2"}, {"Evil; rm", "phone-3"}, {"safari-on-iphone", "safari-on-iphone"},
+		{long, long}, {long, long[:22] + "-2"}} {
+		got := on.freeName(tt[0])
+		if got != tt[1] {
+			t.Errorf("%q becomes %q, not %q", tt[0], got, tt[1])
+		}
+		on.Grants = append(on.Grants, acts.Granted{Name: got})
 	}
 }

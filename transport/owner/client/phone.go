@@ -1,13 +1,16 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"agentsite/device"
 	"agentsite/node/acts"
 	"agentsite/node/identity"
 )
@@ -23,6 +26,7 @@ const phonePatience = 3 * time.Minute
 
 // Phone is a permission in words for the phone that an owner lets in. The zero time is for ever.
 type Phone struct {
+	Name      string // "" for one of what the browser calls itself
 	Words     string
 	Until     time.Time
 	ByAddress bool                                  // the link has the site's address in place of its name
@@ -35,6 +39,7 @@ type Phone struct {
 type PhoneKey struct {
 	DID     string
 	Letters string // the first of the key, which the browser shows, too
+	Name    string // what it is called, once it is granted something
 }
 
 // SignPhone signs a permission for the key of the phone that opens a link, once the person says that it is theirs.
@@ -45,6 +50,9 @@ func (c *Client) SignPhone(ctx context.Context, on Access, p Phone) (signed acts
 	if link == "" {
 		return signed, "", "", errors.New(
 			"a phone needs HTTPS, which this site does not serve: agentsite run --listen-https :8474")
+	}
+	if err := on.CheckHolderName(p.Name, identity.ID{}); err != nil {
+		return signed, "", "", err
 	}
 	if err := p.Show(link); err != nil {
 		return signed, "", "", err
@@ -58,10 +66,11 @@ func (c *Client) SignPhone(ctx context.Context, on Access, p Phone) (signed acts
 	if slices.ContainsFunc(on.Owners, func(o acts.Owner) bool { return o.DID == key.DID }) {
 		return signed, "", "", errors.New("the code was shown by the key of an owner: nothing is granted")
 	}
+	key.Name = cmp.Or(p.Name, on.freeName(key.Name))
 	if err := p.Confirm(ctx, key); err != nil {
 		return signed, "", "", err
 	}
-	signed, text, err = SignGrant(on, p.Key, key.DID, p.Words, p.Until)
+	signed, text, err = SignGrant(on, p.Key, key.DID, key.Name, p.Words, p.Until)
 	return signed, key.DID, text, err
 }
 
@@ -72,7 +81,23 @@ func (c *Client) awaitPhone(ctx context.Context, code string) (PhoneKey, error) 
 		return PhoneKey{}, err
 	}
 	key, err := identity.Parse(shown.DID)
-	return PhoneKey{key.String(), key.Short()}, err
+	return PhoneKey{key.String(), key.Short(), shown.Name}, err
+}
+
+// freeName returns a name that nothing has at the site: want, or phone where that is none, with a number where needed.
+func (a Access) freeName(want string) string {
+	if device.CheckName(want) != nil {
+		want = "phone"
+	}
+	name := want
+	for n := 2; a.isTaken(name, identity.ID{}); n++ {
+		number := "-" + strconv.Itoa(n)
+		for device.CheckName(want+number) != nil { // too long
+			want = want[:len(want)-1]
+		}
+		name = want + number
+	}
+	return name
 }
 
 // phoneLink returns a link with a code to the page at one of a site's addresses, "" for none. The last is the name

@@ -39,6 +39,7 @@ const en = {
 		+ "removed, moved or put in.",
 	"chain.cut": "It ends with entry {from} and had {to}: its end was cut off.",
 	"chain.noted": "Entry {from} is not the one that this browser knew.",
+	"phone.name": "Name", "phone.name.usual": "as its browser",
 	"phone.may": "What it may do", "phone.until": "Until", "phone.address": "It does not find names that end in .local",
 	"phone.show": "Show the code",
 	"phone.more": "What only an owner may do, a phone never does. Its browser warns that it does not know the site’s "
@@ -87,6 +88,7 @@ const de: Record<keyof typeof en, string> = {
 		+ "entfernt, verschoben oder eingefügt.",
 	"chain.cut": "Es endet mit Eintrag {from} und hatte {to}: Sein Ende wurde abgeschnitten.",
 	"chain.noted": "Eintrag {from} ist nicht der, den dieser Browser kannte.",
+	"phone.name": "Name", "phone.name.usual": "wie sein Browser",
 	"phone.may": "Was es darf", "phone.until": "Bis", "phone.address": "Es findet keine Namen, die auf .local enden",
 	"phone.show": "Code zeigen",
 	"phone.more": "Was nur darf, wem die Anlage gehört, tut ein Telefon nie. Sein Browser warnt, dass er das "

@@ -128,7 +128,7 @@ func (l *liar) lie(method, tool string, asked int) any {
 			"grants": []o{
 				{"id": venom, "to": venom, "may": []string{"read *"}, "until": soon},
 				{"id": venom, "to": l.victim.String(), "may": []string{"read *'; touch PWNED; '"}, "until": soon},
-				{"id": venom, "to": l.victim.String(), "may": []string{"read *"}, "until": soon},
+				{"id": venom, "to": l.victim.String(), "name": venom, "may": []string{"read *"}, "until": soon},
 				{"id": venom, "token": venom, "may": []string{venom}, "until": soon},
 			},
 		}

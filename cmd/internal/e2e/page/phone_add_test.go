@@ -52,16 +52,28 @@ func TestAddPhone(t *testing.T) {
 	if !strings.Contains(screen, letters) || strings.Contains(screen, code) {
 		t.Errorf("the phone shows %q, and the terminal:\n%s", letters, screen)
 	}
-	if grants := ann.MustCLI(t, "grants", "--site", "shed"); strings.Contains(grants, "did:key:") {
+	if grants := ann.MustCLI(t, "grants", "--json", "--site", "shed"); strings.Contains(grants, "did:key:") {
 		t.Errorf("it is granted something before anybody confirms it:\n%s", grants)
 	}
 	b.press("[data-act=passkey]")
 	p.live()
+	const name = "chrome-on-linux"
 	grants := ann.MustCLI(t, "grants", "--site", "shed")
-	if strings.Count(grants, "did:key:") != 1 || !strings.Contains(grants, "read *, set *, stop") {
+	if strings.Count(grants, name) != 1 || !strings.Contains(grants, "read *, set *, stop") {
 		t.Errorf("the grants are\n%s", grants)
 	}
-	b.is(10*time.Second, `document.querySelector("[data-grant]") && !document.querySelector("[data-letters]")`)
+	b.is(10*time.Second, `document.querySelector("[data-grant] h3")?.textContent === `+quote(name)+
+		` && !document.querySelector("[data-letters]")`)
+
+	// What it moves is in the journal by its name, which ends its permission.
+	run[bool](p, script)
+	run[said](p, `call("/mcp", "tools/call", {name: "switch_output", arguments: {output: "box/relay", on: true, for_seconds: 60}},
+		"switch_output")`)
+	b.show("journal")
+	b.is(20*time.Second, `[...document.querySelectorAll("main li.top summary span")].some(x => x.textContent.startsWith(`+
+		quote(name)+`))`)
+	ann.MustCLI(t, "revoke", name, "--site", "shed")
+	p.is(20*time.Second, `document.querySelector("[data-out=out]")`)
 }
 
 // TestAddPhoneShown: the code in the page is the link, for another program and in the dark, and axe finds nothing in
@@ -114,7 +126,7 @@ func TestAddPhoneShown(t *testing.T) {
 	}
 	o.typed("n\n")
 	b.is(10*time.Second, `document.querySelector("[data-phone] .note.bad")`)
-	if grants := ann.MustCLI(t, "grants", "--site", "shed"); strings.Contains(grants, "did:key:") {
+	if grants := ann.MustCLI(t, "grants", "--json", "--site", "shed"); strings.Contains(grants, "did:key:") {
 		t.Errorf("a refused phone is granted something:\n%s", grants)
 	}
 }

@@ -110,8 +110,8 @@ func TestPhoneInBrowser(t *testing.T) {
 	if err := refused.cmd.Wait(); err == nil {
 		t.Error("a refused phone is granted something")
 	}
-	grants := ann.MustCLI(t, "grants", "--site", "shed")
-	key := regexp.MustCompile(`did:key:\S+`).FindAllString(grants, -1)
+	grants := ann.MustCLI(t, "grants", "--json", "--site", "shed")
+	key := regexp.MustCompile(`did:key:\w+`).FindAllString(grants, -1)
 	if len(key) != 1 {
 		t.Fatalf("the grants are\n%s", grants)
 	}

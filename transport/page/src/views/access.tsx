@@ -11,7 +11,7 @@ import { age, lang, t } from "../words";
 import { act, acts, Acts, Failed, ForOwner, Owners, siteIn, useAsk, useOwner, Which } from "./parts";
 import { Loaded } from "./setup";
 
-interface Granted { id: string; token?: string; to?: string; may: string[]; until?: string }
+interface Granted { id: string; token?: string; to?: string; name?: string; may: string[]; until?: string }
 interface Access {
 	site: string; name: string; addresses: string[]; url: string; time: string; time_is_known: boolean;
 		last_known?: boolean;
@@ -33,10 +33,11 @@ function Until({ at, now }: { at?: string; now: string }) {
 const Key = ({ did }: { did: string }) => <code class="did" title={did}>{did}</code>;
 
 function Row({ site, of, now, done }: { site: Site; of: Granted; now: string; done: () => void }) {
-	const [sure, setSure] = useState(false), name = of.token ?? of.to ?? of.id;
+	const [sure, setSure] = useState(false), called = of.token ?? of.name, name = called ?? of.to ?? of.id;
 	const busy = acts.value.some(a => a.about === of.id && a.site === site.name && !a.fault);
 	return <li class="top wrap" data-grant={of.id}><span class="soft"><Icon n={of.token ? "chip" : "phone"} /></span>
-		<div class="grow"><h3>{of.token ? <bdi>{of.token}</bdi> : <Key did={of.to ?? ""} />}</h3>
+		<div class="grow"><h3>{called ? <bdi>{called}</bdi> : <Key did={of.to ?? ""} />}</h3>
+		{of.name && <p class="small"><Key did={of.to ?? ""} /></p>}
 		{of.may.map((m, n) => <p key={n} class="mono small"><bdi>{m}</bdi></p>)}
 		{of.may.length > 1 && <p class="small soft">{t("access.all")}</p>}
 		<p class="small soft"><Until at={of.until} now={now} /> · <span class="mono">{of.id}</span></p></div>

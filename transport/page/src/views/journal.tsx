@@ -4,7 +4,7 @@ import type { Site } from "../site";
 import { State } from "../ui";
 import type { Query, View } from "../views";
 import { t } from "../words";
-import { Call, Exactly, ForOwner, siteIn, When, Which, Who, type Called } from "./parts";
+import { Call, Exactly, ForOwner, siteIn, When, Which, Who, type Called, type Names } from "./parts";
 import { Loaded } from "./setup";
 import { outcome } from "./tasks";
 
@@ -30,11 +30,11 @@ function Outcome({ of }: { of: Entry }) {
 			: ""}</State>;
 }
 
-export function Row({ site, of }: { site: Site; of: Entry }) {
+export function Row({ site, of, names }: { site: Site; of: Entry; names?: Names }) {
 	const kind = of.outcome === "refused" && of.says ? outcome(of.says) : undefined;
 	return <li class="top"><When at={of.time} /><div class="grow"><details class="bare"><summary class="plain">
 		{of.outcome === "event" ? <bdi>{of.says}</bdi> : <Call of={of} site={site} />}
-		<span class="small soft block"><Who id={of.who} via={of.via} />{kind ? <> · {kind}</>
+		<span class="small soft block"><Who id={of.who} via={of.via} names={names} />{kind ? <> · {kind}</>
 			: of.outcome !== "event" && of.says ? <> · <bdi>{of.says}</bdi></> : null}</span></summary>
 		<Exactly lines={[["seq", of.seq], ["time", of.time], ["who", of.who], ["via", of.via?.join(", ")], ["tool",
 			of.tool], ["arguments", of.exactly?.arguments ?? of.arguments],

@@ -171,20 +171,23 @@ export const BackToSafe = ({ site, output }: { site: Site; output: string }) => 
 	return p ? <Button class="pri" hook="safe" act={backToSafe(site, p)}>{t("backToSafe")}</Button> : null;
 };
 
+/** What the owners of a site call the holders of keys, by did:key. */
+export type Names = ReadonlyMap<string, string>;
+
 /** Names a principal, and those through whom it asked. */
-export function Who({ id, via, site }: { id?: string; via?: string[]; site?: Site }) {
-	const people = via?.filter(v => !v.startsWith("task/"));
-	return <bdi title={id}>{who(id, site)}{people?.length
-		? ` (${t("who.for", { who: people.map(x => who(x, site)).join(", ") })})` : ""}</bdi>;
+export function Who({ id, via, site, names }: { id?: string; via?: string[]; site?: Site; names?: Names }) {
+	const own = names?.get(id ?? ""), people = via?.filter(v => !v.startsWith("task/") && v !== own);
+	return <bdi title={id}>{who(id, site, names)}{people?.length
+		? ` (${t("who.for", { who: people.map(x => who(x, site, names)).join(", ") })})` : ""}</bdi>;
 }
 
-export function who(id?: string, site?: Site): string {
+export function who(id?: string, site?: Site, names?: Names): string {
 	const [kind, rest] = (id ?? "").split(/:(.*)/s);
 	if (!id || id === "site") return t("who.site");
 	if (id === (site?.you ?? you.value)) return t("you");
 	if (id === "local" || id === "token") return t(`who.${id}`);
 	if (kind === "token") return rest!.replace(/\.[0-9a-f]{8}$/, "");
-	if (id.startsWith("did:key:")) return "…" + id.slice(-8);
+	if (id.startsWith("did:key:")) return names?.get(id) ?? "…" + id.slice(-8);
 	return kind === "rule" ? t("who.rule", { name: rest! }) : rest || id;
 }
 

@@ -9,7 +9,7 @@ import { s } from "../words-setup";
 import { act, Acts, acts } from "./parts";
 
 /** What agentsite open tells of a phone: first the link, with the rows of its QR code, then whose key came. */
-export interface Told { link?: string; qr?: string[]; letters?: string; may?: string; until?: string }
+export interface Told { link?: string; qr?: string[]; letters?: string; name?: string; may?: string; until?: string }
 
 /** A QR code, dark on light in any theme. A 1 is a dark square. */
 function Code({ rows }: { rows: string[] }) {
@@ -22,9 +22,9 @@ function Code({ rows }: { rows: string[] }) {
 }
 
 export function Phone({ site }: { site: Site }) {
-	const [may, setMay] = useState(""), [until, setUntil] = useState(""), [by_address, setAddress] = useState(false);
+	const [name, setName] = useState(""), [may, setMay] = useState(""), [until, setUntil] = useState(""), [by_address, setAddress] = useState(false);
 	const add = () => act({ name: site.name, conn: home.value! }, "phone", "phone/add",
-		{ site: site.name, may, until, by_address }, t("phone.add"));
+		{ site: site.name, name, may, until, by_address }, t("phone.add"));
 	const one = acts.value.find(a => a.about === "phone" && a.site === site.name), told = one?.told;
 	const letters = told?.letters, waits = one && !one.fault;
 	useEffect(() => { if (letters) spoken.value = `${s("phone.compare")} ${letters}`; }, [letters]);
@@ -38,7 +38,8 @@ export function Phone({ site }: { site: Site }) {
 			<p class="small soft">{s("phone.type")}</p><pre class="exact" tabIndex={0} data-link>{told.link}</pre></>}
 		{(letters || one?.fault) && <Acts site={site} about="phone" />}
 		{waits ? !letters && <div class="btns"><button type="button" class="btn" onClick={one.cancel}>
-			{t("cancel")}</button></div> : <>{field("may", s("phone.may"), "read *, set *, stop", may, setMay)}
+			{t("cancel")}</button></div> : <>{field("name", s("phone.name"), s("phone.name.usual"), name, setName)}
+				{field("may", s("phone.may"), "read *, set *, stop", may, setMay)}
 				{field("until", s("phone.until"), "90d", until, setUntil)}
 				<label class="check"><input type="checkbox" checked={by_address}
 					onChange={e => setAddress(e.currentTarget.checked)} /><span>{s("phone.address")}</span></label>

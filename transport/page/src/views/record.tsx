@@ -1,7 +1,7 @@
 // The list of the journal. The page hashes its chain, and shows the entries that it read from what it hashed. The
 // browser notes the last one, and the chain of the next time has to have it.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { Fault, turns } from "../rpc";
 import type { Site } from "../site";
 import { Button, Choice, Icon, Loading, Note, State } from "../ui";
@@ -10,7 +10,7 @@ import { lang, t } from "../words";
 import { s } from "../words-setup";
 import { Broken, Chain, many, type Link, type Page, type Raw } from "./chain";
 import { Row, type Entry } from "./journal";
-import { Failed, useOwner, who as nameOf, type Called } from "./parts";
+import { Failed, useOwner, who as nameOf, type Called, type Names } from "./parts";
 import { Why } from "./why";
 
 interface Noted extends Link { at: string }
@@ -145,14 +145,18 @@ function Proof({ of }: { of: ReturnType<typeof useChain> }) {
 		{gone && <Note icon="old"><b>{s("journal.gone")}</b><div class="btns">{forget}</div></Note>}</>;
 }
 
+interface Access { site: string; grants: { to?: string; name?: string }[] }
+
 export function Journal({ site, q }: { site: Site; q: Query }) {
 	// A site that says another key than its own would leave behind what was noted of it.
-	const access = useOwner<{ site: string }>(site, "owner/access"), did = site.key ?? access.value?.site;
+	const access = useOwner<Access>(site, "owner/access"), did = site.key ?? access.value?.site;
+	const names = useMemo(() => new Map(access.value?.grants.flatMap(g => g.to && g.name ? [[g.to, g.name]] : [])),
+		[access.value]);
 	if (!did) return access.fault ? <Failed of={access.fault} again={access.again} /> : <Loading name={site.name} />;
-	return <Entries key={did} site={site} did={did} q={q} />;
+	return <Entries key={did} site={site} did={did} q={q} names={names} />;
 }
 
-function Entries({ site, did, q }: { site: Site; did: string; q: Query }) {
+function Entries({ site, did, q, names }: { site: Site; did: string; q: Query; names: Names }) {
 	const [which, setWhich] = useState<(typeof filters)[number]>("all"), [output, setOutput] = useState(q.get("p")
 		?? ""), [who, setWho] = useState("");
 	const [rows, setRows] = useState(few), own = useChain(site, did), { chain } = own;
@@ -184,12 +188,12 @@ function Entries({ site, did, q }: { site: Site; did: string; q: Query }) {
 				<label class="field inline"><span class="small soft">{t("journal.who")}</span><select value={who}
 					onChange={e => setWho(e.currentTarget.value)}>
 					<option value="">{t("journal.any")}</option>{people.concat(who && !people.includes(who) ? who
-						: []).map(w => <option key={w} value={w}>{nameOf(w)}</option>)}</select></label></div>
+						: []).map(w => <option key={w} value={w}>{nameOf(w, undefined, names)}</option>)}</select></label></div>
 			{!list.length ? own.busy || !chain.head && !own.fault && !own.broken ? <Loading name={site.name} />
 				: <p class="soft">{t("journal.empty")}</p>
 				: <ul class="list">{list.slice(0, rows).flatMap((e, n) => [
 					(n === 0 || day(list[n - 1]!.time) !== day(e.time)) && <li class="day" key={day(e.time)}><h2>
-						{day(e.time)}</h2></li>, <Row key={e.seq} site={site} of={e} />])}</ul>}
+						{day(e.time)}</h2></li>, <Row key={e.seq} site={site} of={e} names={names} />])}</ul>}
 			{(own.more || list.length > rows) && <div class="btns"><Button hook="older" act={fetchOlder}>{t("journal.older")}</Button></div>}
 			<p class="small soft"><Icon n="seal" /> {s(chain.more && !own.more && !own.broken ? "chain.most" : "chain.how",
 				{ n: most })}</p>

@@ -5,7 +5,7 @@ import { Component, render, type ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { begin } from "./live";
 import { href, go, route } from "./route";
-import { near, print, signIn, state, you } from "./session";
+import { near, option, print, signIn, state, you } from "./session";
 import { Near } from "./views/near";
 import { sites, type Site } from "./site";
 import { stop } from "./stop";
@@ -140,7 +140,7 @@ function Out() {
 			: s === "compare" ? <><h2>{t("print")}</h2><p class="val"><code data-print>{print.value}</code></p><p>{t("printMore")}</p></>
 			: s === "old" ? <><h2>{t("old")}</h2><p>{t("oldMore")}</p></>
 			: <><h2>{t(s === "expired" ? "outUsed" : "out")}</h2><p>{t(near ? "outNear" : "outMore")}</p>
-				<pre>agentsite {near ? "grant phone" : "open"}</pre><p class="small soft">{t(near ? "outKept" : "outStop")}</p></>}
+				<pre>agentsite {near ? `grant phone ${option()}` : "open"}</pre><p class="small soft">{t(near ? "outKept" : "outStop")}</p></>}
 	</div></div></main></>;
 }
 

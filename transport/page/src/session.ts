@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { keep, kept, make, short, signed, told } from "./phone";
 import { Conn, ended, Fault } from "./rpc";
-import { Site, sites } from "./site";
+import { isName, Site, sites } from "./site";
 
 interface Session { token?: string; you: string; name?: string; home?: string;
 	sites: { name: string; url: string; key?: string; owner?: boolean; you?: string }[] }
@@ -21,7 +21,21 @@ export const near = location.protocol === "https:";
 /** The program that serves the page of many sites: it keeps passkeys, and finds and claims sites. */
 export const home = signal<Conn | undefined>(undefined);
 
-let token = "";
+let token = "", did = "";
+
+/** The option by which a command means the site of this page: its name as of when this browser was signed in, or its
+ *  key. A site tells its name to nobody else. */
+export function option(): string {
+	const name = localStorage.getItem("site") ?? "";
+	return isName(name) ? `--site ${name}` : `--peer ${did}`;
+}
+
+/** The key of the site, and whether nobody owns it. */
+async function asked(): Promise<{ site: string; unclaimed: boolean }> {
+	const all = await told();
+	did = all.site;
+	return all;
+}
 
 /** Takes the one-use key out of the address, where it must not stay. */
 function key(): string | undefined {
@@ -48,6 +62,7 @@ export async function signIn(): Promise<void> {
 			home.value = s.home ? new Conn(s.home, () => token) : undefined;
 			sites.value = s.sites.map(x => new Site(x.name, new Conn(x.url, () => token), x.owner === true, x.you ?? s.you,
 				x.key));
+			if (near) localStorage.setItem("site", s.sites[0]?.name ?? "");
 			state.value = "in";
 			return;
 		}
@@ -77,7 +92,7 @@ async function renew(): Promise<void> {
 
 /** Begins a session by the key of this browser; without one there is no answer. */
 async function byKey(): Promise<Response | undefined> {
-	const { site, unclaimed } = await told();
+	const { site, unclaimed } = await asked();
 	if (unclaimed) {
 		state.value = "unclaimed";
 		return;
@@ -91,7 +106,7 @@ async function byKey(): Promise<Response | undefined> {
 /** Shows a new key to the owner who made a code, and signs in by it once it is granted something. The one before
  *  counts until then: a link to a page must not sign it out. */
 async function byCode(code: string): Promise<Response | undefined> {
-	const own = await make((await told()).site);
+	const own = await make((await asked()).site);
 	if (!own) {
 		state.value = "old";
 		return;

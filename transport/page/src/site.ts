@@ -197,3 +197,6 @@ export async function move(s: Site, p: Point, value: Scalar, seconds: number, si
 export async function release(s: Site, p: Point): Promise<any> {
 	return s.conn.tool<any>("release_output", { output: p.point });
 }
+
+/** Whether a text is the name of a site, and so may stand in a command. */
+export const isName = (text: string): boolean => /^[a-z0-9_-]{1,24}$/.test(text);

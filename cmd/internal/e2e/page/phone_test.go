@@ -136,6 +136,7 @@ func TestPhoneInBrowser(t *testing.T) {
 	t.Log("it is out after", time.Since(since))
 	for _, again := range []string{"?a", "?b" + g.Link[strings.Index(g.Link, "#"):]} {
 		b.open("https://" + b.host + "/" + again)
-		b.is(10*time.Second, `document.querySelector("[data-out=out],[data-out=expired]")`)
+		b.is(10*time.Second, `document.querySelector("[data-out=out] pre,[data-out=expired] pre")?.textContent ===
+			"agentsite grant phone --site shed"`)
 	}
 }

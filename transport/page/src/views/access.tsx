@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { create } from "../passkey";
 import type { Conn } from "../rpc";
 import { home, signOut, windows, you } from "../session";
-import type { Site } from "../site";
+import { isName, type Site } from "../site";
 import { Button, Icon, Loading, Note, Section } from "../ui";
 import type { Query, View } from "../views";
 import { age, lang, t } from "../words";
@@ -99,7 +99,7 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 	if (!a) return fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />;
 	const tokens = a.grants.filter(g => g.token), keys = a.grants.filter(g => !g.token);
 	// Nothing of a site goes into a command but a name that is one.
-	const name = /^[a-z0-9_-]{1,24}$/.test(site.name) ? site.name : "SITE";
+	const name = isName(site.name) ? site.name : "SITE";
 	const command = `agentsite token add NAME 'read *' --site ${name}`;
 	return <div class="stack">
 		{fault && <Failed of={fault} again={again} />}

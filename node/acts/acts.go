@@ -61,6 +61,8 @@ type Site struct {
 
 	// Phone waits for a browser that shows a code, and returns its key.
 	Phone func(ctx context.Context, code string) (PhoneKey, error)
+	// Granted is told of each key, a did:key, that was granted something; nil for nobody.
+	Granted func(did string)
 
 	Hosted interface { // the agents that the site hosts
 		List(ctx context.Context) []hosted.Agent

@@ -81,6 +81,9 @@ func (s *Site) grant(_ context.Context, who agents.Principal, p Signed) (none No
 		return none, mistake(err)
 	}
 	s.Node.Recheck()
+	if s.Granted != nil {
+		s.Granted(g.Audience().String())
+	}
 	return none, nil
 }
 

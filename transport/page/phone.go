@@ -25,9 +25,12 @@ import (
 
 const (
 	phoneTime     = 2 * time.Minute // for which a code for a phone counts
+	shownTime     = 3 * time.Minute // for which a key that showed a code may wait for its permission
+	waitTime      = 25 * time.Second
 	challengeTime = 2 * time.Minute
 	minCode       = 26 // letters and digits of a code, of 5 bits each
 	maxCodes      = 4  // that owners wait for
+	maxShown      = 16 // keys that wait for a permission
 	maxUsed       = 16 // challenges of an account that are remembered
 
 	challengePath = "/page/challenge"
@@ -53,6 +56,7 @@ type phones struct {
 
 	mu    sync.Mutex
 	codes []*phoneCode
+	shown []shownKey      // the oldest first
 	used  []usedChallenge // the oldest first
 }
 
@@ -66,6 +70,13 @@ type phoneCode struct {
 type Phone struct {
 	Key  string // its did:key
 	Name string // a name for it, of what it says that it is
+}
+
+// shownKey is a key that showed a code, and waits until an owner grants it something.
+type shownKey struct {
+	did     string
+	at      time.Time
+	granted chan struct{} // closed then
 }
 
 type usedChallenge struct {
@@ -124,7 +135,51 @@ func (p *phones) show(code string, phone Phone) (ok bool) {
 	}
 	p.codes[i].shown <- phone
 	p.codes = slices.Delete(p.codes, i, i+1)
+	p.shown = append(p.shown, shownKey{phone.Key, time.Now(), make(chan struct{})})
+	p.shown = p.shown[max(0, len(p.shown)-maxShown):]
 	return true
+}
+
+// Granted tells the browser with a key, did, that an owner granted it something.
+func (p *Page) Granted(did string) {
+	p.phones.mu.Lock()
+	defer p.phones.mu.Unlock()
+	p.phones.shown = slices.DeleteFunc(p.phones.shown, func(s shownKey) bool {
+		if s.did == did {
+			close(s.granted)
+		}
+		return s.did == did || time.Since(s.at) >= shownTime
+	})
+}
+
+// wait answers a browser that showed a code once an owner granted its key something, or after waitTime that the key
+// waits still. For a key that does not wait, as strangers know none that does, it answers at once.
+func (p *phones) wait(w http.ResponseWriter, r *http.Request, _ web.Caller) {
+	key, err := base64.StdEncoding.Strict().DecodeString(r.Header.Get(keyHeader))
+	p.mu.Lock()
+	i := slices.IndexFunc(p.shown, func(s shownKey) bool {
+		return err == nil && len(key) == ed25519.PublicKeySize && s.did == identity.ID(key).String() &&
+			time.Since(s.at) < shownTime
+	})
+	var granted chan struct{}
+	if i >= 0 {
+		granted = p.shown[i].granted
+	}
+	p.mu.Unlock()
+	waits := granted != nil
+	if waits {
+		end := time.NewTimer(waitTime)
+		defer end.Stop()
+		select {
+		case <-granted:
+			waits = false
+		case <-end.C:
+		case <-r.Context().Done():
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	fmt.Fprintf(w, "{\"waits\":%t}\n", waits)
 }
 
 // challenge returns a new challenge: 16 random bytes, the time, and their MAC.
@@ -227,6 +282,7 @@ func (p *Page) phoneRoutes() []web.Route {
 	return []web.Route{
 		{Pattern: "GET " + challengePath, Admission: web.Public, Serve: p.phones.ask},
 		{Pattern: "POST " + showPath, Admission: web.Strangers, Signed: p.phones, Serve: p.phones.take},
+		{Pattern: "GET " + showPath, Admission: web.Public, Serve: p.phones.wait},
 		{Pattern: "POST " + keyPath, Admission: web.Principals, Signed: p.phones, Serve: p.beginKey},
 	}
 }

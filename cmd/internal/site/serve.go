@@ -98,7 +98,8 @@ func (s *site) owners() *acts.Site {
 			p, err := s.page.AwaitPhone(ctx, code)
 			return acts.PhoneKey{DID: p.Key, Name: p.Name}, err
 		},
-		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
+		Granted: s.page.Granted,
+		Key:     s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
 		Routes: func() acts.Routes {
 			return acts.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()}
 		},

@@ -1,7 +1,7 @@
 // Who is signed in here. The token lives as long as this tab; a link signs in once, and on a site's network a key.
 
 import { signal } from "@preact/signals";
-import { keep, kept, make, short, signed, told } from "./phone";
+import { isWaiting, keep, kept, make, short, signed, told } from "./phone";
 import { Conn, ended, Fault } from "./rpc";
 import { isName, Site, sites } from "./site";
 
@@ -117,9 +117,9 @@ async function byCode(code: string): Promise<Response | undefined> {
 	print.value = await short(own);
 	state.value = "compare";
 	const end = performance.now() + 180_000; // longer than an owner is asked
-	do { // the phone may sleep meanwhile
-		await new Promise(go => setTimeout(go, 1000));
-		r = await signed(own, "/page/key").catch(() => undefined);
+	do { // the phone may sleep meanwhile, and the site start again
+		const [waits] = await Promise.all([isWaiting(own), new Promise(go => setTimeout(go, 1000))]);
+		r = waits ? undefined : await signed(own, "/page/key").catch(() => undefined);
 	} while ((!r || r.status === 403) && performance.now() < end);
 	if (r?.ok) await keep(own, "key").catch(() => {});
 	return r;

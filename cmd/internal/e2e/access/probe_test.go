@@ -212,6 +212,7 @@ var open = map[string]string{
 	"GET /{$}":            "<!doctype html>",
 	"GET /page/{file}":    "<!doctype html>",
 	"GET /page/challenge": `{"site":"did:key:`,
+	"GET /page/phone":     `{"waits":false}`,
 	"GET /help":           "<!doctype html>",
 	"GET /.well-known/oauth-protected-resource/{path...}": `{"resource":"`,
 	"GET /.well-known/agent-card.json":                    `{"name":"agentsite","description":"An agentsite. Holders of a token`,

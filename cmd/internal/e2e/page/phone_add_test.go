@@ -57,6 +57,10 @@ func TestAddPhone(t *testing.T) {
 	}
 	b.press("[data-act=passkey]")
 	p.live()
+	const asks = `performance.getEntriesByType("resource").filter(e => e.name.endsWith("/page/key")).length`
+	if n := run[int](p, asks); n != 1 {
+		t.Errorf("it asked %d times whether it is let in", n)
+	}
 	const name = "chrome-on-linux"
 	grants := ann.MustCLI(t, "grants", "--site", "shed")
 	if strings.Count(grants, name) != 1 || !strings.Contains(grants, "read *, set *, stop") {

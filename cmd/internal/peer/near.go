@@ -1,7 +1,10 @@
 package peer
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +14,8 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/state"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // nearTime bounds a search for sites that nobody owns; sites answer within a second.
@@ -23,16 +28,33 @@ const maxBoards = 20
 type Near struct {
 	Version string // of the program
 
+	discover func(context.Context, DiscoverOptions, func(discovery.Change, Found)) error // nil for Discover
+	searches singleflight.Group
+
 	mu    sync.Mutex
 	found map[string]Found // of the last search, by their did:keys
 }
 
-// Search returns sites that nobody owns, by their names.
+// Search returns sites that nobody owns, by their names. Of more than maxBoards it takes one of each address before a
+// second of any. All who ask during a search get its answer, which does not end with one of them.
 func (n *Near) Search(ctx context.Context) ([]Found, error) {
-	n.mu.Lock() // one search is enough at a time
-	defer n.mu.Unlock()
+	search := n.searches.DoChan("", func() (any, error) { return n.search(context.WithoutCancel(ctx)) })
+	select {
+	case r := <-search:
+		all, _ := r.Val.([]Found)
+		return all, r.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (n *Near) search(ctx context.Context) ([]Found, error) {
+	discover := n.discover
+	if discover == nil {
+		discover = Discover
+	}
 	found := make(map[string]Found)
-	err := Discover(ctx, DiscoverOptions{For: nearTime, Version: n.Version}, func(c discovery.Change, f Found) {
+	err := discover(ctx, DiscoverOptions{For: nearTime, Version: n.Version}, func(c discovery.Change, f Found) {
 		if delete(found, f.DID); c != discovery.Gone && f.Unclaimed {
 			found[f.DID] = f
 		}
@@ -40,13 +62,30 @@ func (n *Near) Search(ctx context.Context) ([]Found, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.mu.Lock()
 	n.found = found
-	all := make([]Found, 0, len(found))
-	for _, f := range found {
-		all = append(all, f)
+	n.mu.Unlock()
+	byName := func(a, b Found) int { return strings.Compare(a.Name+a.DID, b.Name+b.DID) }
+	all := slices.SortedFunc(maps.Values(found), byName)
+	all = fairly(all)[:min(len(all), maxBoards)]
+	slices.SortFunc(all, byName)
+	return all, nil
+}
+
+// fairly puts the first site of each address before the second of any.
+func fairly(all []Found) []Found {
+	nth, of := make(map[string]int), make(map[string]int) // by did:key, and of an address
+	for _, f := range all {
+		host := ""
+		if len(f.URLs) > 0 {
+			at, _ := url.Parse(f.URLs[0])
+			host = cmp.Or(at, new(url.URL)).Hostname()
+		}
+		nth[f.DID] = of[host]
+		of[host]++
 	}
-	slices.SortFunc(all, func(a, b Found) int { return strings.Compare(a.Name+a.DID, b.Name+b.DID) })
-	return all[:min(len(all), maxBoards)], nil
+	slices.SortStableFunc(all, func(a, b Found) int { return nth[a.DID] - nth[b.DID] })
+	return all
 }
 
 // Invitation returns the invitation that a person copied from a site: the whole line that it shows, or for the

@@ -1,8 +1,14 @@
 package peer
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"agentsite/discovery"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 )
@@ -43,4 +49,58 @@ func TestNearInvitation(t *testing.T) {
 			t.Errorf("%s: %v %v", name, i, err)
 		}
 	}
+}
+
+// TestNearSearch: who asks during a search gets its answer, also when the first has gone, and a secret is read
+// meanwhile. Many names of one address hide no other.
+func TestNearSearch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		board := func(name, host string) (f Found) {
+			f.Name, f.DID, f.Unclaimed = name, "did:"+name, true
+			f.URLs = []string{"https://" + host + ":8474/mcp"}
+			return f
+		}
+		searches := 0
+		n := &Near{discover: func(_ context.Context, o DiscoverOptions, emit func(discovery.Change, Found)) error {
+			searches++
+			time.Sleep(o.For)
+			for i := range 5 * maxBoards {
+				emit(discovery.Appeared, board(fmt.Sprintf("a%02d", i), "192.0.2.66"))
+			}
+			emit(discovery.Appeared, board("shed", "192.0.2.7"))
+			emit(discovery.Appeared, board("roof", "192.0.2.8"))
+			return nil
+		}}
+		leaving, leave := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() { _, err := n.Search(leaving); gone <- err }()
+		synctest.Wait()
+		leave()
+		if err := <-gone; err == nil {
+			t.Error("who left got an answer")
+		}
+		answers := make(chan []Found)
+		begun := time.Now()
+		for range 3 {
+			go func() { all, _ := n.Search(t.Context()); answers <- all }()
+		}
+		synctest.Wait()
+		n.Invitation("", "") // does not wait
+		if time.Since(begun) != 0 {
+			t.Errorf("a secret was read after %v", time.Since(begun))
+		}
+		for range 3 {
+			all := <-answers
+			var names []string
+			for _, f := range all {
+				names = append(names, f.Name)
+			}
+			if len(names) != maxBoards || !slices.Contains(names, "shed") || !slices.Contains(names, "roof") || !slices.IsSorted(names) {
+				t.Errorf("it finds %q", names)
+			}
+		}
+		if took := time.Since(begun); searches != 1 || took != nearTime {
+			t.Errorf("%d searches in %v", searches, took)
+		}
+	})
 }

@@ -33,6 +33,20 @@ func (s *site) doctor(ctx context.Context) (acts.Diagnosis, error) {
 	return Diagnose(ctx, ops.DoctorOptions{Config: s.absFile, Drivers: s.drivers, Folder: s.Folder}).Answer(), nil
 }
 
+// scan finds the parts at the site's board that its configuration does not have, for one caller at a time: searches
+// of one bus disturb each other.
+func (s *site) scan(ctx context.Context) (acts.Scanned, error) {
+	if !s.scanning.TryLock() {
+		return acts.Scanned{}, device.Faultf(device.Busy, "connected parts are looked for already: ask again in half a minute")
+	}
+	defer s.scanning.Unlock()
+	found, err := ops.Scan(ctx, ops.ScanOptions{Config: s.absFile, Drivers: s.drivers, Folder: s.Folder, Board: s.board})
+	if err != nil {
+		return acts.Scanned{}, err
+	}
+	return found.Answer(), nil
+}
+
 // pinout returns the header that the configuration is wired to, as its file is now.
 func (s *site) pinout() (acts.Pinout, error) {
 	if s.absFile == "" { // the demonstration

@@ -78,6 +78,7 @@ type site struct {
 	devices *devices.Manager
 
 	diagnosing sync.Mutex
+	scanning   sync.Mutex
 
 	journal *journal.Recorder
 	node    *node.Node

@@ -122,15 +122,6 @@ func (s *site) owners() *acts.Site {
 	return o
 }
 
-// scan finds the parts at the site's board that its configuration does not have.
-func (s *site) scan(ctx context.Context) (acts.Scanned, error) {
-	found, err := ops.Scan(ctx, ops.ScanOptions{Config: s.absFile, Drivers: s.drivers, Folder: s.Folder, Board: s.board})
-	if err != nil {
-		return acts.Scanned{}, err
-	}
-	return found.Answer(), nil
-}
-
 // checkText checks a configuration from an owner: as a reload would, and that it adds no program that
 // runs as the site's user.
 func (s *site) checkText(ctx context.Context, text []byte) (doubts []error, err error) {

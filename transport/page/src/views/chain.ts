@@ -6,9 +6,9 @@ export interface Page { first: number; last: number; hash?: string; chain?: { af
 /** An entry of the chain by its number and its hash, in base64. */
 export interface Link { seq: number; hash: string }
 
-/** An entry as it is hashed. */
+/** An entry as it is hashed, and its hash in base64. */
 export interface Raw {
-	seq: number; at: number; kind: string; who?: string; tool?: string; args?: string; key?: string; of?: number;
+	hash: string; seq: number; at: number; kind: string; who?: string; tool?: string; args?: string; key?: string; of?: number;
 	fault?: string; value?: string; says?: string; count?: number; via?: string[];
 }
 
@@ -18,11 +18,14 @@ export class Broken extends Error {
 		readonly to = from) { super(how); }
 }
 
-/** The entries of a journal that were hashed here: a whole chain from the one after before to head. */
+/** The last entries of a journal that were hashed here, most at most: a whole chain from the one after before to
+ *  head. */
 export class Chain {
 	entries: Raw[] = [];
 	before?: Link;
 	head?: Link;
+	/** The number that the chain was hashed from, without a gap. Entries after it may have been dropped. */
+	reached = Infinity;
 	first = 0;
 	/** The entries that have to be in it, by their numbers. */
 	private readonly marks = new Map<number, string>();
@@ -39,9 +42,16 @@ export class Chain {
 		if (had && got.before.seq <= had.seq) {
 			this.entries = [...this.entries, ...got.entries.filter(e => e.seq > had.seq)];
 			if (had.seq !== end.seq) this.marks.delete(had.seq);
+			const dropped = this.entries.length - most;
+			if (dropped > 0) {
+				const { seq, hash } = this.entries[dropped - 1]!;
+				this.before = { seq, hash };
+				this.entries = this.entries.slice(dropped);
+			}
 		} else {
 			this.entries = got.entries;
 			this.before = got.before;
+			this.reached = got.before.seq;
 		}
 		this.head = end;
 		this.marks.set(end.seq, end.hash);
@@ -54,6 +64,7 @@ export class Chain {
 		const got = await hashed(p.chain, this.before!, this.marks);
 		this.entries = [...got.entries, ...this.entries];
 		this.before = got.before;
+		this.reached = Math.min(this.reached, got.before.seq);
 	}
 
 	/** Whether the site keeps older entries than these. */
@@ -67,6 +78,8 @@ function count(n: unknown): number {
 
 /** The most entries of a page. Who answers with more keeps the page busy. */
 export const many = 1000;
+/** How many entries are kept. */
+export const most = 5000;
 
 /** Hashes entries of which the last has to be end. */
 async function hashed(c: Page["chain"], end: Link, marks: Map<number, string>): Promise<{ before: Link;
@@ -85,7 +98,7 @@ async function hashed(c: Page["chain"], end: Link, marks: Map<number, string>): 
 		at = new Uint8Array(await crypto.subtle.digest("SHA-256", both));
 		const e = read(b, seq);
 		if (e.seq !== seq) throw new Broken("place", seq);
-		entries.push(e);
+		entries.push({ ...e, hash: base64(at) });
 		check();
 	}
 	if (base64(at) !== end.hash) throw new Broken("changed", before.seq + 1, end.seq);
@@ -108,7 +121,7 @@ const members = ["", "seq", "at", "kind", "who", "tool", "args", "digest", "key"
 const strict = { fatal: true, ignoreBOM: true };
 
 /** Reads an entry in CBOR: a map from small numbers to numbers, texts, bytes and lists of texts. */
-function read(b: Uint8Array, seq: number): Raw {
+function read(b: Uint8Array, seq: number): Omit<Raw, "hash"> {
 	let i = 0;
 	const head = (): [number, number] => {
 		const x = b[i++] ?? NaN, low = x & 31, size = low < 24 ? 0 : low < 28 ? 2 ** (low - 24) : NaN;

@@ -8,7 +8,7 @@ import { Button, Choice, Icon, Loading, Note, State } from "../ui";
 import type { Query } from "../views";
 import { lang, t } from "../words";
 import { s } from "../words-setup";
-import { Broken, Chain, many, type Link, type Page, type Raw } from "./chain";
+import { Broken, Chain, many, most, type Link, type Page, type Raw } from "./chain";
 import { Row, type Entry } from "./journal";
 import { Failed, useOwner, who as nameOf, type Called, type Names } from "./parts";
 import { Why } from "./why";
@@ -72,8 +72,8 @@ const chosen: Record<(typeof filters)[number], (e: Entry) => boolean> = {
 	owner: e => !!e.tool && !!e.who && !tools.includes(e.tool),
 };
 
-/** How many entries are asked for at first, and then many each time; no more than most are kept here. */
-const few = 100, most = 5000;
+/** How many entries are asked for at first, and then many each time. */
+const few = 100;
 
 const begin = (did: string) => {
 	const before = noted(did);
@@ -96,7 +96,7 @@ function useChain(site: Site, did: string) {
 	});
 	useEffect(() => { if (page.value && !broken) void take(c => c.newest(page.value!)); }, [page.value, own]);
 	const { before, chain } = own, { head } = chain;
-	const same = !!before && !!chain.before && chain.before.seq <= before.seq;
+	const same = !!before && chain.reached <= before.seq;
 	const gone = !!before && !!head && before.seq < chain.first;
 	useEffect(() => {
 		if (head && !broken && (!before || same)) localStorage.setItem(place(did), JSON.stringify({ ...head,
@@ -150,8 +150,9 @@ interface Access { site: string; grants: { to?: string; name?: string }[] }
 export function Journal({ site, q }: { site: Site; q: Query }) {
 	// A site that says another key than its own would leave behind what was noted of it.
 	const access = useOwner<Access>(site, "owner/access"), did = site.key ?? access.value?.site;
-	const names = useMemo(() => new Map(access.value?.grants.flatMap(g => g.to && g.name ? [[g.to, g.name]] : [])),
-		[access.value]);
+	const grants = access.value?.grants;
+	const names = useMemo(() => new Map(Array.isArray(grants) ? grants.flatMap(g => g?.to && g.name
+		? [[String(g.to), String(g.name)]] : []) : []), [grants]);
 	if (!did) return access.fault ? <Failed of={access.fault} again={access.again} /> : <Loading name={site.name} />;
 	return <Entries key={did} site={site} did={did} q={q} names={names} />;
 }

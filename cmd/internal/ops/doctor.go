@@ -29,8 +29,9 @@ type DoctorOptions struct {
 	Checks  []func(*config.Site) error // of parts other than devices
 	Folder  state.Folder
 	// Dial connects to the site that runs from Folder. It is called only while one runs.
-	Dial func() (*RunningSite, error)
-	Root string // "" is the machine; a test's tree of files
+	Dial   func() (*RunningSite, error)
+	Itself bool   // that site asks, and so knows that it runs
+	Root   string // "" is the machine; a test's tree of files
 }
 
 // serviceConfig is the configuration of the package's service.

@@ -71,6 +71,10 @@ func TestAskSite(t *testing.T) {
 			if last := all[len(all)-1]; last.Subject != folder || last.Severity != driver.Note {
 				t.Errorf("it ends with %+v", last)
 			}
+			o.Itself = true
+			if _, all := askSite(t.Context(), o); name == "well" && len(all) > 0 {
+				t.Errorf("a site that asks itself finds %+v", all)
+			}
 			if name == "well" && (a.health.Configuration != "/a.yaml" || len(a.carriers) != 1) {
 				t.Errorf("%+v", a)
 			}

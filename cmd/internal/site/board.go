@@ -30,7 +30,7 @@ func (s *site) doctor(ctx context.Context) (acts.Diagnosis, error) {
 		return acts.Diagnosis{}, device.Faultf(device.Busy, "the machine is looked at already: ask again in seconds")
 	}
 	defer s.diagnosing.Unlock()
-	return Diagnose(ctx, ops.DoctorOptions{Config: s.absFile, Drivers: s.drivers, Folder: s.Folder}).Answer(), nil
+	return Diagnose(ctx, ops.DoctorOptions{Config: s.absFile, Drivers: s.drivers, Folder: s.Folder, Itself: true}).Answer(), nil
 }
 
 // scan finds the parts at the site's board that its configuration does not have, for one caller at a time: searches

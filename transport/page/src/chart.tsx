@@ -5,7 +5,7 @@ import { useEffect, useId, useMemo, useRef } from "preact/hooks";
 import type { Change, Past, Step } from "./history";
 import type { Scalar } from "./site";
 import { beside, named, quantity, scale, short, worded } from "./ui";
-import { lang, length, number, t, timeOf } from "./words";
+import { length, locale, number, t, timeOf } from "./words";
 
 /** One point of a chart. safe and range are those of an output, whose strip shows when it was away, and how far. */
 export interface Series { point: string; name?: string; unit?: string; past: Past; safe?: Scalar; range?: number }
@@ -74,7 +74,7 @@ function times(from: number, to: number, about: number): [number, string][] {
 	d.setHours(0, 0, 0, 0);
 	for (let n = 0; d.getTime() <= to && n < 400; n++) {
 		const at = d.getTime();
-		if (at >= from) out.push([at, step < day ? timeOf(d) : d.toLocaleDateString(lang, step < 30 * day ? { day: "numeric", month: "numeric" } : { month: "short" })]);
+		if (at >= from) out.push([at, step < day ? timeOf(d) : d.toLocaleDateString(locale, step < 30 * day ? { day: "numeric", month: "numeric" } : { month: "short" })]);
 		if (step < day) d.setTime(at + step);
 		else d.setDate(d.getDate() + step / day);
 	}
@@ -226,7 +226,7 @@ function at(panels: Panel[], strips: Strip[], time: number | undefined): Said[] 
 
 function stamp(at: number, span: number): string {
 	const d = new Date(at);
-	return span <= day * 1.5 ? timeOf(d) : d.toLocaleDateString(lang, { day: "numeric", month: "short" }) + (span < 40 * day ? ", " + timeOf(d) : "");
+	return span <= day * 1.5 ? timeOf(d) : d.toLocaleDateString(locale, { day: "numeric", month: "short" }) + (span < 40 * day ? ", " + timeOf(d) : "");
 }
 
 function Legend({ panels, strips, cursor, span }: { panels: Panel[]; strips: Strip[]; cursor: ReadonlySignal<number | undefined>; span: number }) {

@@ -16,9 +16,10 @@ const most = 200;
 // Two questions at a time: a browser has six connections to a host, and a board one processor.
 const turn = turns(2);
 
-/** The last hours of a point in about so many steps. It is asked for again when it is a step old. */
-export function past(s: Site, point: string, hours: number, steps: number): Kept {
-	const key = [s.name, point, hours, steps].join("\n");
+/** The hours of a point before a time in about so many steps. Without a time they are the last ones, which are asked
+ *  for again when they are a step old. */
+export function past(s: Site, point: string, hours: number, steps: number, end?: number): Kept {
+	const key = [s.name, point, hours, steps, end].join("\n");
 	let k = kept.get(key);
 	if (!k) {
 		kept.set(key, k = { past: signal(undefined), fault: signal(undefined), until: 0 });
@@ -26,8 +27,9 @@ export function past(s: Site, point: string, hours: number, steps: number): Kept
 	}
 	const own = k, t = performance.now();
 	if (t > own.until) {
-		own.until = t + Math.max(30_000, hours * 3600_000 / steps);
-		void turn(() => s.conn.tool<Past>("read_history", { point, hours, steps })).then(
+		own.until = end ? Infinity : t + Math.max(30_000, hours * 3600_000 / steps);
+		const to = end && new Date(end).toISOString();
+		void turn(() => s.conn.tool<Past>("read_history", { point, hours, steps, to })).then(
 			p => { own.past.value = p; own.fault.value = undefined; },
 			e => { own.fault.value = e; own.until = performance.now() + 5_000; });
 	}

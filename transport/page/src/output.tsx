@@ -8,7 +8,7 @@ import { href } from "./route";
 import { ageOf, left, move, release, type Aged, type Point, type Reading, type Scalar, type Site } from "./site";
 import { Age, Button, Choice, Countdown, Hold, type IconName, Lease, Note, panel, sentence, State, toast, type Tone, useFocusLeft, Value, worded } from "./ui";
 import { views } from "./views";
-import { clock, length, t, T } from "./words";
+import { clock, length, locale, t, T } from "./words";
 
 /** What explain_point says of an output, and of the move that it was asked about. */
 export interface Why {
@@ -119,7 +119,7 @@ export function End({ s, r, of, to, who }: { s: Site; r: Reading; of: string; to
 	const seconds = r.output?.seconds_left ?? 0;
 	if (!s.gone.value) return <Lease of={s.name + "\n" + of} name={s.title(of)} r={r} to={to} who={who} />;
 	const at = new Date(performance.timeOrigin + r.came + 1000 * seconds);
-	return <p class="small lease">{t("endsAt", { to, time: at.toLocaleTimeString(document.documentElement.lang, { hour12: false }) })}</p>;
+	return <p class="small lease">{t("endsAt", { to, time: at.toLocaleTimeString(locale, { hourCycle: "h23" }) })}</p>;
 }
 
 export const backToSafe = (s: Site, p: Point) => async () => {

@@ -6,7 +6,7 @@ import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Icon, type IconName } from "./icons";
 import { Fault } from "./rpc";
 import { left, named, now, type Point, type Reading, type Scalar } from "./site";
-import { age, clock, has, number, t, T } from "./words";
+import { age, clock, has, locale, number, t, T } from "./words";
 
 export { Icon, type IconName } from "./icons";
 export { deviceOf, named, short } from "./site";
@@ -59,7 +59,7 @@ export function quantity(v: number, unit = "", digits?: number): [string, string
 	}
 	const by = scale(v, unit);
 	if (by > 1) return [number(v / by, 1, true), "hPa"];
-	if (unit === "s" && v > 1e9) return [new Date(v * 1000).toLocaleDateString(document.documentElement.lang), ""];
+	if (unit === "s" && v > 1e9) return [new Date(v * 1000).toLocaleDateString(locale), ""];
 	if (unit === "s" && v >= 60) return [age(v), ""];
 	const size = Math.abs(v), shown = Object.hasOwn(units, unit) ? units[unit]! : unit.slice(0, 12);
 	return [size >= 1e12 ? v.toExponential(3) : number(v, digits ?? (size >= 1000 ? 0 : size >= 10 ? 1 : 2)), shown];

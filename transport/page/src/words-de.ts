@@ -54,6 +54,7 @@ export const de: Record<keyof typeof en, string> = {
 	"cameraDisplay": "Kamera und Anzeige", "boardItself": "Die Platine selbst", "well": "in Ordnung", "noPicture": "Es kam kein Bild.", "takePicture": "Bild aufnehmen", "pictureOf": "Bild von {name}",
 	"shown": "Es wird angezeigt.", "showText": "Zeigen", "ago": "vor {age}", "ageOld": "{age} alt", "notYet": "noch nie",
 	"range.hour": "1 h", "range.day": "24 h", "range.week": "7 T", "range.month": "30 T", "range.year": "1 J", "range": "Bereich",
+	"timeShown": "Zeit", "earlier": "Früher", "later": "Später", "nowShown": "jetzt",
 	"asTable": "Als Tabelle", "asChart": "Als Diagramm", "chartOf": "{names} über {range}. Pfeiltasten bewegen den Zeiger.", "compare": "Mit einem anderen Punkt vergleichen", "compareWith": "Vergleichen mit",
 	"remove": "{name} entfernen", "lowest": "Tiefster, {time}", "mean": "Mittel", "highest": "Höchster, {time}", "lowestShort": "Tiefster", "highestShort": "Höchster", "time": "Zeit", "value": "Wert", "because": "Warum",
 	"noReadingShort": "kein Messwert", "fromTo": "{a} bis {b}", "lastStep": "Zuletzt", "whereFrom": "Woher es kommt", "part": "Teil", "programName": "Name für Programme", "whatFor": "Was es tut",

@@ -52,6 +52,7 @@ export const en = {
 	"cameraDisplay": "Camera and display", "boardItself": "The board itself", "well": "well", "noPicture": "No picture came.", "takePicture": "Take a picture", "pictureOf": "Picture of {name}",
 	"shown": "It is shown.", "showText": "Show", "ago": "{age} ago", "ageOld": "{age} old", "notYet": "not yet",
 	"range.hour": "1 h", "range.day": "24 h", "range.week": "7 d", "range.month": "30 d", "range.year": "1 y", "range": "Range",
+	"timeShown": "Time", "earlier": "Earlier", "later": "Later", "nowShown": "now",
 	"asTable": "As a table", "asChart": "As a chart", "chartOf": "{names} over {range}. Arrow keys move the cursor.", "compare": "Compare with another point", "compareWith": "Compare with",
 	"remove": "Remove {name}", "lowest": "Lowest, {time}", "mean": "Mean", "highest": "Highest, {time}", "lowestShort": "Lowest", "highestShort": "Highest", "time": "Time", "value": "Value", "because": "Why",
 	"noReadingShort": "no reading", "fromTo": "{a} to {b}", "lastStep": "Latest", "whereFrom": "Where it comes from", "part": "Part", "programName": "Name for programs", "whatFor": "What it does",

@@ -12,6 +12,8 @@ const tables: Record<string, Record<Key, string>> = { en: english, de: { ...de, 
 const wanted = new URLSearchParams(location.search).get("lang") ?? navigator.language;
 /** The language in use: en or de. */
 export const lang = wanted.toLowerCase().startsWith("de") ? "de" : "en";
+/** How dates and numbers are written: as the browser's person does, where the language is the page's. */
+export const locale = navigator.languages.find(l => l.toLowerCase().split("-")[0] === lang) ?? lang;
 const table = tables[lang]!;
 
 /** The text of a key. {name} is replaced by args.name. A text "one|many" is chosen by args.n. */
@@ -39,7 +41,7 @@ export const has = (key: string): key is Key => Object.hasOwn(table, key);
 /** A number as people write it here, with at most so many digits after the point. */
 export function number(v: number, digits = 1, fixed = false): string {
 	const key = digits + (fixed ? 100 : 0);
-	return (formats[key] ??= new Intl.NumberFormat(lang, { maximumFractionDigits: digits, minimumFractionDigits: fixed ? digits : 0 })).format(v);
+	return (formats[key] ??= new Intl.NumberFormat(locale, { maximumFractionDigits: digits, minimumFractionDigits: fixed ? digits : 0 })).format(v);
 }
 
 const formats: Record<number, Intl.NumberFormat> = {};
@@ -68,11 +70,11 @@ export function age(seconds: number): string {
 
 /** The time of day of a moment. */
 export function timeOf(d: Date, withSeconds = false): string {
-	return d.toLocaleTimeString(lang, { hour: "2-digit", minute: "2-digit", hour12: false, ...withSeconds ? { second: "2-digit" } : {} });
+	return d.toLocaleTimeString(locale, { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...withSeconds ? { second: "2-digit" } : {} });
 }
 
 /** Day and time of a moment, of another day than today with its date. */
 export function dayTime(d: Date): string {
 	const same = d.toDateString() === new Date().toDateString();
-	return same ? timeOf(d) : d.toLocaleDateString(lang, { day: "numeric", month: "short" }) + ", " + timeOf(d);
+	return same ? timeOf(d) : d.toLocaleDateString(locale, { day: "numeric", month: "short" }) + ", " + timeOf(d);
 }

@@ -10,6 +10,17 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
+// source returns a source of the page as a script, with what it exports under a name.
+func source(t *testing.T, file, name string) string {
+	t.Helper()
+	r := api.Build(api.BuildOptions{EntryPoints: []string{"../../../../transport/page/src/" + file}, Bundle: true,
+		Format: api.FormatIIFE, GlobalName: name, Target: api.ES2022, TsconfigRaw: "{}"})
+	if len(r.Errors) > 0 || len(r.OutputFiles) != 1 {
+		t.Fatal(r.Errors)
+	}
+	return string(r.OutputFiles[0].Contents)
+}
+
 // TestChainKept: of a journal that grows while it is shown, the page keeps the last entries, and what is older is asked
 // for and hashed again. The chain still goes on from the entry that was noted.
 func TestChainKept(t *testing.T) {
@@ -19,11 +30,6 @@ func TestChainKept(t *testing.T) {
 	o := openPage(t, ann, "")
 	b := newBrowser(t)
 	b.open(o.Link)
-	r := api.Build(api.BuildOptions{EntryPoints: []string{"../../../../transport/page/src/views/chain.ts"}, Bundle: true,
-		Format: api.FormatIIFE, GlobalName: "chains", Target: api.ES2022, TsconfigRaw: "{}"})
-	if len(r.Errors) > 0 || len(r.OutputFiles) != 1 {
-		t.Fatal(r.Errors)
-	}
 	const grow = `(async () => {
 		const { Chain, many, most } = chains, base64 = b => btoa(String.fromCharCode(...b)), hashes = [new Uint8Array(32)];
 		const entry = n => Uint8Array.of(0xa3, 1, 0x19, n >> 8, n & 255, 2, 0, 3, 0x65, ...new TextEncoder().encode("event"));
@@ -42,7 +48,7 @@ func TestChainKept(t *testing.T) {
 		await chain.older(page(seq - 10, seq));
 		return [length === most, seq === last - most, reached === 0, more, wrong, chain.entries[0].seq === seq - 9].join();
 	})()`
-	if got := run[string](b, string(r.OutputFiles[0].Contents)+grow); got != "true,true,true,true,place,true" {
+	if got := run[string](b, source(t, "views/chain.ts", "chains")+grow); got != "true,true,true,true,place,true" {
 		t.Errorf("it is so: %s", got)
 	}
 }

@@ -7,7 +7,7 @@ import { home, signOut, windows, you } from "../session";
 import { isName, type Site } from "../site";
 import { Button, Icon, Loading, Note, Section } from "../ui";
 import type { Query, View } from "../views";
-import { age, lang, t } from "../words";
+import { age, locale, t } from "../words";
 import { act, acts, Acts, Failed, ForOwner, Owners, siteIn, useAsk, useOwner, Which } from "./parts";
 import { Loaded } from "./setup";
 
@@ -22,8 +22,8 @@ interface Access {
 function Until({ at, now }: { at?: string; now: string }) {
 	if (!at) return <>{t("access.noEnd")}</>;
 	const days = (Date.parse(at) - Date.parse(now)) / 864e5;
-	const date = new Date(at).toLocaleString(lang, days < 2
-		? { weekday: "short", hour: "2-digit", minute: "2-digit", hour12: false } : { day: "numeric", month: "short",
+	const date = new Date(at).toLocaleString(locale, days < 2
+		? { weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" } : { day: "numeric", month: "short",
 			year: "numeric" });
 	const left = days <= 0 ? t("access.ended") : days < 2 ? t("access.hours", { n: Math.max(1, Math.round(days * 24)) })
 		: t("access.days", { n: Math.floor(days) });
@@ -84,7 +84,7 @@ function Passkeys({ conn }: { conn: Conn }) {
 		<p class="small soft">{t("passkey.says")}</p>
 		{!!value?.passkeys.length && <ul class="list">{value.passkeys.map(p => <li key={p.id} class="top wrap">
 			<span class="soft"><Icon n="key" /></span><div class="grow"><h3><bdi>{p.name}</bdi></h3>
-			<p class="small soft">{new Date(p.added).toLocaleString(lang)}</p></div>
+			<p class="small soft">{new Date(p.added).toLocaleString(locale)}</p></div>
 			<Owners site={page} about={p.id} method="passkey/remove" params={{ id: p.id }} done={again}
 				label={`${t("passkey.remove")}, ${p.name}`}>{t("passkey.remove")}</Owners>
 			<Acts site={page} about={p.id} /></li>)}</ul>}

@@ -8,7 +8,7 @@ import { main, Trio } from "../reading";
 import { href } from "../route";
 import { now, sites, type Approval, type Point, type Site } from "../site";
 import { Age, Button, Icon, Loading, Name, named, Quality, Section, State, worded } from "../ui";
-import { age, clock, t, T } from "../words";
+import { age, clock, locale, t, T } from "../words";
 import { Near } from "./near";
 import { Who } from "./parts";
 
@@ -73,7 +73,7 @@ function wanted(s: Site, a: Approval): string {
 function Gone({ s }: { s: Site }) {
 	const since = new Date(Date.now() - 1000 * s.gone.value);
 	return <article class="card edge-unk" data-gone={s.name}>
-		<div class="head"><h3><bdi>{s.name}</bdi></h3><span class="r"><State tone="unk" icon="old">{t("noContactSince", { time: since.toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", hour12: false }) })}</State></span></div>
+		<div class="head"><h3><bdi>{s.name}</bdi></h3><span class="r"><State tone="unk" icon="old">{t("noContactSince", { time: since.toLocaleTimeString(locale, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }) })}</State></span></div>
 		<p>{s.known.value ? t("valuesOld", { age: age(s.gone.value) }) : t("neverHeard")}</p>
 		<div class="btns"><button type="button" class="btn" onClick={retryNow}>{t("again")}</button></div>
 	</article>;

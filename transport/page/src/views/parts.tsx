@@ -11,7 +11,7 @@ import { you } from "../session";
 import { sites, type Scalar, type Site } from "../site";
 import { Button, Name, Note, says, sentence, short, toast, worded } from "../ui";
 import type { Query } from "../views";
-import { dayTime, lang, length, t, timeOf } from "../words";
+import { dayTime, length, locale, t, timeOf } from "../words";
 import type { Told } from "./phone";
 
 export interface Answer<T> { value?: T; fault?: Fault; again(): void }
@@ -229,6 +229,6 @@ export const Exactly = ({ lines }: { lines: [string, unknown][] }) => <details><
 /** A moment by the site's clock: its time of day, and its date where that is not today. */
 export function When({ at }: { at: string }) {
 	const d = new Date(at);
-	return <time dateTime={at} title={d.toLocaleString(lang)} class="small soft nw">
+	return <time dateTime={at} title={d.toLocaleString(locale)} class="small soft nw">
 		{d.toDateString() === new Date().toDateString() ? timeOf(d, true) : dayTime(d)}</time>;
 }

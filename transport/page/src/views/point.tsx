@@ -45,9 +45,11 @@ function PastOf({ s, p, points, q }: { s: Site; p: Point; points: Point[]; q: Qu
 	const chosen = useSignal<number | undefined>(undefined), young = useSignal(false), range = useComputed(() => chosen.value ?? (young.value ? 0 : 1)), table = useSignal(false), [key, hours, steps] = ranges[range.value]!;
 	// The chart goes on when its newest step is over.
 	const beat = useComputed(() => Math.floor(now.value / 30_000)).value;
-	const asked = points.map(x => ({ x, kept: past(s, x.point, hours, steps) }));
+	const end = useSignal<number | undefined>(undefined), span = hours * 3600_000;
+	const go = (by: number) => { const at = (end.value ?? Date.now()) + by * span; end.value = at < Date.now() - span / 2 ? at : undefined; };
+	const asked = points.map(x => ({ x, kept: past(s, x.point, hours, steps, end.value) }));
 	const pasts = asked.map(a => a.kept.past.value), fault = asked.find(a => a.kept.fault.value)?.kept.fault.value;
-	const to = useMemo(() => Date.now(), [beat, hours, ...pasts]), from = to - hours * 3600_000;
+	const to = useMemo(() => end.value ?? Date.now(), [beat, hours, end.value, ...pasts]), from = to - span;
 	const series = useMemo(() => asked.flatMap(({ x }, i): Series[] => pasts[i] ? [{ point: x.point, name: s.title(x.point), unit: x.unit, past: pasts[i]!, safe: x.safe, range: (x.max ?? 1) - (x.min ?? 0) }] : []), [...pasts, points.length]);
 	const first = pasts[0], begun = first && (first.steps ?? first.changes)?.[0]?.time;
 	// A site that began a while ago shows its last hour first.
@@ -57,6 +59,11 @@ function PastOf({ s, p, points, q }: { s: Site; p: Point; points: Point[]; q: Qu
 			<Choice class="range" label={t("range")} of={ranges.map(([k], i) => ({ value: i, text: t(k as "range.hour") }))} chosen={range.value} choose={i => { chosen.value = i; }} />
 			<button type="button" class="btn" data-act="table" onClick={() => { table.value = !table.value; }}>{t(table.value ? "asChart" : "asTable")}</button>
 			<button type="button" class="btn" data-act="csv" onClick={() => save(s, series, from, to)}>CSV</button>
+		</div>
+		<div class="btns" role="group" aria-label={t("timeShown")}>
+			<button type="button" class="btn icon" data-act="earlier" aria-label={t("earlier")} onClick={() => go(-1)}>←</button>
+			<span class="small" data-shown>{dayTime(new Date(from))} – {end.value ? dayTime(new Date(to)) : t("nowShown")}</span>
+			<button type="button" class="btn icon" data-act="later" aria-label={t("later")} disabled={!end.value} onClick={() => go(1)}>→</button>
 		</div>
 		{fault !== undefined && <Note tone="bad" icon="bad">{says(fault)}</Note>}
 		{!series.length ? fault === undefined && <Loading name={s.name} /> : <div class="card">

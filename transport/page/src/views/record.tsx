@@ -6,7 +6,7 @@ import { Fault, turns } from "../rpc";
 import type { Site } from "../site";
 import { Button, Choice, Icon, Loading, Note, State } from "../ui";
 import type { Query } from "../views";
-import { lang, t } from "../words";
+import { locale, t } from "../words";
 import { s } from "../words-setup";
 import { Broken, Chain, many, most, type Link, type Page, type Raw } from "./chain";
 import { Row, type Entry } from "./journal";
@@ -136,7 +136,7 @@ function Proof({ of }: { of: ReturnType<typeof useChain> }) {
 				{(how === "cut" || how === "noted") && forget}</div></Note></div>;
 	}
 	if (!chain.head) return null;
-	const at = before && new Date(before.at).toLocaleDateString(lang);
+	const at = before && new Date(before.at).toLocaleDateString(locale);
 	return <><p class="small proof" data-chain="whole" data-n={chain.entries.length} data-same={same}><State tone="ok" icon="seal">
 		{s("chain.whole", { n: chain.entries.length })}</State>{" "}
 		<span class="soft">{!before ? s("journal.noted", { seq: chain.head.seq })
@@ -203,5 +203,5 @@ function Entries({ site, did, q, names }: { site: Site; did: string; q: Query; n
 	</div>;
 }
 
-const day = (at: string) => new Date(at).toLocaleDateString(lang, { weekday: "long", day: "numeric", month: "long" });
+const day = (at: string) => new Date(at).toLocaleDateString(locale, { weekday: "long", day: "numeric", month: "long" });
 

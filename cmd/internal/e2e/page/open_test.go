@@ -109,6 +109,6 @@ func (o *opened) typed(text string) {
 // asked waits until the terminal has asked n questions, and returns what it shows.
 func (o *opened) asked(n int) string {
 	o.t.Helper()
-	harness.WaitFor(o.t, 15*time.Second, "the terminal asks", func() bool { return strings.Count(o.screen.String(), "Press Enter") == n })
+	harness.WaitFor(o.t, time.Minute, "the terminal asks", func() bool { return strings.Count(o.screen.String(), "Press Enter") == n })
 	return o.screen.String()
 }

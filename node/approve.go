@@ -30,9 +30,9 @@ type Request struct {
 	Holds  time.Duration // how long a move would hold its output now, within all limits; 0 for any other call
 }
 
-// requests are the calls that wait for an owner's approval, by handle. A request is bound to its
-// principal, to the chain of callers through which that asks, and to its exact arguments. An agent
-// asks for many; the owner only answers by the handle. They are in memory only.
+// requests are the calls that wait for an owner's approval, and the wishes for more permission, by handle. A
+// request for approval is bound to its principal, to the chain of callers through which that asks, and to its
+// exact arguments. An agent asks for many; the owner only answers by the handle. They are in memory only.
 type requests struct {
 	mu  sync.Mutex
 	all map[string]*request
@@ -46,6 +46,7 @@ type request struct {
 	answer answer
 	// answered is closed when an owner has answered.
 	answered chan struct{}
+	wish     *wish // nil of a call that waits for approval
 }
 
 type answer byte
@@ -57,7 +58,7 @@ const (
 )
 
 func (r *request) same(a Asked) bool {
-	return r.asked.Who == a.Who && r.asked.Tool == a.Tool && bytes.Equal(r.asked.Args, a.Args) && slices.Equal(r.asked.Via, a.Via)
+	return r.wish == nil && r.asked.Who == a.Who && r.asked.Tool == a.Tool && bytes.Equal(r.asked.Args, a.Args) && slices.Equal(r.asked.Via, a.Via)
 }
 
 // ask takes an owner's yes to the call, which holds once; otherwise it returns an
@@ -80,7 +81,7 @@ func (all *requests) ask(a Asked, holds time.Duration, handle string, take func(
 		return device.Faultf(device.Expired, "nobody approved this in time, or it was made already; call again without requestState to ask anew")
 	case r == nil:
 		var err error
-		if handle, r, err = all.begin(a, take); err != nil {
+		if handle, r, err = all.begin(a, approveWithin, take); err != nil {
 			return err
 		}
 	case !r.same(a):
@@ -114,7 +115,7 @@ func (all *requests) drop(handle string) {
 }
 
 // begin makes a request. The lock is held.
-func (all *requests) begin(a Asked, take func() (Place, error)) (string, *request, error) {
+func (all *requests) begin(a Asked, within time.Duration, take func() (Place, error)) (string, *request, error) {
 	place, err := take()
 	if err != nil {
 		return "", nil, err
@@ -122,7 +123,7 @@ func (all *requests) begin(a Asked, take func() (Place, error)) (string, *reques
 	if all.all == nil {
 		all.all = make(map[string]*request)
 	}
-	handle, r := rand.Text(), &request{asked: a, place: place, until: time.Now().Add(approveWithin), answered: make(chan struct{})}
+	handle, r := rand.Text(), &request{asked: a, place: place, until: time.Now().Add(within), answered: make(chan struct{})}
 	all.all[handle] = r
 	return handle, r, nil
 }
@@ -142,7 +143,7 @@ func (all *requests) waiting(who string) (out []Request) {
 	defer all.mu.Unlock()
 	all.forget()
 	for h, r := range all.all {
-		if r.answer == unanswered && (who == "" || r.asked.Who == who) {
+		if r.wish == nil && r.answer == unanswered && (who == "" || r.asked.Who == who) {
 			out = append(out, Request{h, r.asked.Who, r.asked.Tool, r.asked.Args, r.asked.Via, time.Until(r.until), r.holds})
 		}
 	}
@@ -150,7 +151,7 @@ func (all *requests) waiting(who string) (out []Request) {
 	return out
 }
 
-// Approve says an owner's yes to a request, which then holds for one such call, or no.
+// Approve says an owner's yes to a request, which then holds for one such call, or no. A wish takes no yes.
 func (n *Node) Approve(p agents.Principal, handle string, ok bool) error {
 	if err := owner(p); err != nil {
 		return err
@@ -162,11 +163,17 @@ func (n *Node) Approve(p agents.Principal, handle string, ok bool) error {
 	if r == nil || r.answer != unanswered {
 		return device.Faultf(device.Invalid, "no request %.60q waits for an answer; agentsite approve lists those that do", handle)
 	}
-	word := "deny"
+	if ok && r.wish != nil {
+		return device.Faultf(device.Invalid, "%.60q asks for a permission, which agentsite token change gives: agentsite approve lists how", handle)
+	}
+	word, within := "deny", approveWithin
 	if r.answer = no; ok {
 		r.answer, word = yes, "approve"
 	}
-	r.until = time.Now().Add(approveWithin)
+	if r.wish != nil {
+		within = wishTime
+	}
+	r.until = time.Now().Add(within)
 	close(r.answered)
 	n.hub.Announce(agents.Change{Approvals: true})
 	about, err := json.Marshal(struct {

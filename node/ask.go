@@ -56,7 +56,7 @@ func (n *Node) Decided(ctx context.Context, p agents.Principal, handle string) e
 	}
 	n.requests.mu.Lock()
 	r := n.requests.all[handle]
-	if r == nil || r.asked.Who != p.ID || r.answer != unanswered {
+	if r == nil || r.wish != nil || r.asked.Who != p.ID || r.answer != unanswered {
 		n.requests.mu.Unlock()
 		return nil
 	}

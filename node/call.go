@@ -26,11 +26,10 @@ func (n *Node) Call(ctx context.Context, p agents.Principal, c tools.Call) (tool
 			}
 		}
 	}
-	asked := Asked{Who: p.ID, Tool: c.Tool}
 	if !tools.IsOperation(c.Tool) {
-		n.refuse(asked, device.Faultf(device.Invalid, "there is no such tool"))
-	} else if _, err := n.may(p, agents.Ask{Tool: c.Tool}); err != nil {
-		return tools.Result{}, n.refuse(asked, err)
+		n.refuse(Asked{Who: p.ID, Tool: c.Tool}, device.Faultf(device.Invalid, "there is no such tool"))
+	} else if err := n.Lacks(p, c.Tool, c.Args); err != nil {
+		return tools.Result{}, err
 	}
 	return tools.Result{}, tools.ErrNotFound
 }

@@ -37,6 +37,9 @@ type Access interface {
 	// MayHold reports whether a principal may keep an output that it moved away from safe: the
 	// permission that decided about the move is still valid.
 	MayHold(who, output string) bool
+	// Widened returns the name of the token of a program that signed in, and the permission of that token
+	// with what an ask needs added. It is not ok where there is nothing to add, or no such program.
+	Widened(p agents.Principal, ask agents.Ask) (token, may string, ok bool)
 	// Version returns a number that changes when the result of CanSee may have changed, and is
 	// 0 for a principal without a permission.
 	Version(agents.Principal) uint64
@@ -244,7 +247,7 @@ func (n *Node) Recheck() {
 	n.views.mu.Unlock()
 	n.views.forget()
 	n.recall()
-	n.hub.Announce(agents.Change{Permissions: true})
+	n.hub.Announce(agents.Change{Permissions: true, Approvals: true}) // wishes may have come true
 }
 
 // accessVersion returns a number that changes when the view of p may have changed by its

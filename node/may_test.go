@@ -72,6 +72,10 @@ func (l *leaves) CanSee(p agents.Principal, ask agents.Ask) bool {
 func (l *leaves) NameOf(who string) string { return "name of " + who }
 func (l *leaves) AgentName(string) string  { return l.agent }
 
+func (l *leaves) Widened(agents.Principal, agents.Ask) (token, may string, ok bool) {
+	return "", "", false
+}
+
 func (l *leaves) MayHold(who, output string) bool {
 	return slices.Contains(l.may[who], "set_level "+output)
 }

@@ -116,7 +116,7 @@ func (n *Node) admit(c *Call, wrong error) (err error) {
 		}
 		return n.refuse(c.asked, wrong)
 	case err != nil:
-		return n.refuse(c.asked, err)
+		return n.refuse(c.asked, n.wished(c.who, c.Ask, c.Args, err))
 	}
 	if c.place, err = n.Hold(c.who, quotaOf(c.Ask)); err != nil {
 		return n.refuse(c.asked, err)

@@ -18,6 +18,7 @@ const (
 	Subscriptions              // that are open
 	Sessions                   // of older revisions that are open
 	approvals                  // calls that wait for an owner's word
+	wishes                     // for more permission that wait for an owner, or that one refused
 	programs                   // calls of other programs' tools that run
 	quotas
 )
@@ -37,6 +38,7 @@ var bounds = [quotas]struct {
 	Subscriptions: {4, 16, 16, 128, "subscriptions are open"},
 	Sessions:      {4, 16, 16, 16, "sessions are open"},
 	approvals:     {4, 8, 32, 8, "calls wait for the owner's approval"},
+	wishes:        {4, 8, 32, 8, "calls ask for more permission"},
 	programs:      {2, 4, 8, 4, "calls of other programs are running"},
 }
 

@@ -430,8 +430,9 @@ func (w *valueWatch) take(points []string) error {
 // approvals returns the calls that wait for an owner; nil where those were told.
 func (w *valueWatch) approvals(snapshot bool) []agents.Approval {
 	who := w.who.ID
+	var wishes []Wish
 	if w.node.owns(w.who) {
-		who = ""
+		who, wishes = "", w.node.wishes()
 	}
 	waiting := w.node.requests.waiting(who)
 	w.answerBy = time.Time{}
@@ -441,6 +442,10 @@ func (w *valueWatch) approvals(snapshot bool) []agents.Approval {
 	handles := make([]string, len(waiting))
 	for i, r := range waiting {
 		handles[i] = r.Handle
+	}
+	for _, wish := range wishes { // an owner's program then asks for them
+		handles = append(handles, wish.Handle)
+		w.answerBy = earliest(w.answerBy, time.Now().Add(wish.Left))
 	}
 	if !snapshot && slices.Equal(handles, w.handles) {
 		return nil

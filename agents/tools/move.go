@@ -1,10 +1,13 @@
 package tools
 
 import (
+	"math"
 	"slices"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/op"
+	"agentsite/device"
 )
 
 // The tools that render agents.OpMove, by its value.
@@ -45,6 +48,41 @@ func Reads(tool string) bool {
 // admission decides on a call before it is decoded.
 func ReturnsToSafe(tool string) bool {
 	return tool == agents.OpStop.Tool() || tool == ReleaseOutput
+}
+
+// AskOf returns the ask of a call of the site's own tool, as far as its arguments, which it also returns, say
+// it. They are not checked.
+func AskOf(tool string, args Args) (ask agents.Ask, given map[string]any) {
+	ask = agents.Ask{Tool: tool}
+	field := "agent"
+	if i := slices.IndexFunc(definitions, func(d definition) bool { return d.Name == tool }); i >= 0 {
+		of := definitions[i].Of
+		if field = of.Field; of.Operation != agents.OpMove {
+			ask = agents.Ask{Op: of.Operation}
+		}
+	}
+	if args == nil || args.Decode(&given) != nil {
+		return ask, nil
+	}
+	switch names := given[field].(type) {
+	case string:
+		ask.Points = []string{names}
+	case []any:
+		for _, name := range names {
+			if name, ok := name.(string); ok {
+				ask.Points = append(ask.Points, name)
+			}
+		}
+	}
+	if on, ok := given["on"].(bool); ok {
+		ask.Value = device.Bool(on)
+	} else if v, ok := given["value"].(float64); ok {
+		ask.Value = device.Number(v)
+	}
+	if length, ok := given["for_seconds"].(float64); ok && agents.CheckNumber("for_seconds", &length) == nil {
+		ask.For = time.Duration(math.Ceil(length * float64(time.Second)))
+	}
+	return ask, given
 }
 
 // OfMove returns the tool that renders a move, and its arguments.

@@ -151,9 +151,9 @@ func (s *Site) aboutOutputs() []op.Row {
 			func(ctx context.Context, who agents.Principal, o Name) (None, error) {
 				return s.noted(who, "take-over", o.Name, func() error { return mistake(s.Outputs.TakeOver(ctx, who.ID, o.Name)) })
 			}),
-		op.ForOwners(RequestsAct, agents.Reads, "approve", "List the calls that wait for an owner's approval.", s.requests),
+		op.ForOwners(RequestsAct, agents.Reads, "approve", "List the calls and the programs that wait for an owner.", s.requests),
 		op.ForOwners(ApproveAct, agents.Acts, "approve", "Approve the call with a handle.", s.decide(true)),
-		op.ForOwners(DenyAct, agents.Returns, "approve", "Deny the call, or the sign-in, with a handle.", s.decide(false)),
+		op.ForOwners(DenyAct, agents.Returns, "approve", "Deny the call, the sign-in or the wish with a handle.", s.decide(false)),
 	}
 }
 
@@ -165,10 +165,28 @@ func (s *Site) requests(_ context.Context, who agents.Principal, _ None) (waitin
 			r.Handle, r.Who, r.Tool, jsontext.Value(r.Args), r.Via, r.Left.Seconds(), r.Holds.Seconds(),
 		})
 	}
-	if err == nil && s.SignIns != nil {
+	if err != nil {
+		return out, err
+	}
+	if s.SignIns != nil {
 		out.SignIns = s.SignIns.Waiting()
 	}
-	return out, err
+	wishes, err := s.Node.Wishes(who)
+	if len(wishes) == 0 {
+		return out, err
+	}
+	tokens := s.Access.Tokens()
+	for _, w := range wishes {
+		i := slices.IndexFunc(tokens, func(t access.Token) bool { return t.Name == w.Token && t.SignIn != nil })
+		if i < 0 {
+			continue // it has ended meanwhile
+		}
+		out.Wishes = append(out.Wishes, Wish{
+			w.Handle, w.Token, tokens[i].SignIn.Client, tokens[i].SignIn.Host, w.Who, w.Tool, jsontext.Value(w.Args),
+			w.Times, w.Ago.Seconds(), w.Left.Seconds(), w.May,
+		})
+	}
+	return out, nil
 }
 
 func (s *Site) decide(ok bool) op.Method[Name, None] {

@@ -18,9 +18,9 @@ const (
 	ResetAct       op.Name[None, None]                    = "owner/reset"     // ends the emergency stop
 	ReloadAct      op.Name[None, None]                    = "owner/reload"    // reads the configuration again
 	TakeOverAct    op.Name[Name, None]                    = "owner/take-over" // makes the owner the holder of an output
-	RequestsAct    op.Name[None, waitingCalls]            = "owner/requests"  // lists the calls that wait for approval
+	RequestsAct    op.Name[None, waitingCalls]            = "owner/requests"  // lists the calls that wait for approval, and the programs that ask for something
 	ApproveAct     op.Name[Name, None]                    = "owner/approve"   // by the call's handle
-	DenyAct        op.Name[Name, None]                    = "owner/deny"      // by the handle of a call or a sign-in
+	DenyAct        op.Name[Name, None]                    = "owner/deny"      // by the handle of a call, a sign-in or a wish
 	SignInAct      op.Name[NewSignIn, None]               = "owner/sign-in"   // lets a program sign in, with a grant that an owner signed
 	AccessAct      op.Name[AccessParams, Access]          = "owner/access"    // lists owners, grants and tokens
 	TokenAct       op.Name[NewToken, MadeToken]           = "owner/token"     // makes a token for a grant that an owner signed
@@ -58,6 +58,22 @@ type Name struct {
 type waitingCalls struct {
 	Requests []Request `json:"requests"`
 	SignIns  []SignIn  `json:"sign_ins,omitzero"`
+	Wishes   []Wish    `json:"wishes,omitzero"`
+}
+
+// Wish is a call that was refused because the permission of a program that signed in does not cover it.
+type Wish struct {
+	Handle string         `json:"handle"`
+	Token  string         `json:"token"`      // its name
+	Client string         `json:"client"`     // as it calls itself
+	Host   string         `json:"returns_to"` // to which its user was sent back
+	Who    string         `json:"who"`        // the program, as the journal has it
+	Tool   string         `json:"tool"`
+	Args   jsontext.Value `json:"arguments,omitzero"` // of the last time; left out where they are long
+	Times  int            `json:"times"`
+	Ago    float64        `json:"seconds_ago"` // the last time
+	Left   float64        `json:"seconds_left"`
+	May    string         `json:"may"` // the permission of the token with what the call needs added
 }
 
 // SignIn is a program that asks to sign in by OAuth.

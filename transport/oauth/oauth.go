@@ -8,6 +8,7 @@ package oauth
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -32,6 +33,8 @@ type Options struct {
 	Name   string       // of the site
 	URL    string       // of MCP, at which clients sign in: https://garden.example.org/mcp
 	Access *access.Store
+	// Lacks returns why a client may not call a tool, of which the owner is told; nil for one that it may call.
+	Lacks func(who principal.Principal, tool string, args rpc.Raw) error
 	// Fetch fetches the metadata of a client from its https URL; nil for public addresses alone.
 	Fetch Fetch
 }
@@ -159,8 +162,19 @@ func (s *Server) Bind(r web.Route) web.Route {
 	r.AnyOrigin = true
 	r.Serve = func(w http.ResponseWriter, q *http.Request, c web.Caller) {
 		if missing := s.missing(q, c); missing != nil {
+			body, done := c.ReadBody(w, q)
+			if body == nil {
+				return
+			}
+			defer done()
+			why := s.lacks(q, c, body.Bytes())
+			if why == nil { // an owner has allowed it by now
+				q.Body = io.NopCloser(body)
+				serve(w, q, c)
+				return
+			}
 			w.Header().Set("WWW-Authenticate", s.SignIn().Challenge("insufficient_scope", strings.Join(missing, " ")))
-			web.RefuseRPC(w, http.StatusForbidden, "an owner has not allowed this: sign in again, and ask for "+strings.Join(missing, " "))
+			web.RefuseRPC(w, http.StatusForbidden, "an owner has not allowed this: sign in again, and ask for "+strings.Join(missing, " ")+": "+why.Error())
 			return
 		}
 		serve(w, q, c)
@@ -183,6 +197,19 @@ func (s *Server) missing(r *http.Request, c web.Caller) []string {
 		return nil
 	}
 	return slices.DeleteFunc(access.AllScopes(), func(word string) bool { return word != scope && !slices.Contains(has, word) })
+}
+
+// lacks returns why a client may not make the call in a body, of which the owner is told.
+func (s *Server) lacks(r *http.Request, c web.Caller, body []byte) error {
+	var message struct {
+		Params struct {
+			Args rpc.Raw `json:"arguments"`
+		} `json:"params"`
+	}
+	if text, err := rpc.ParseJSON(body); err == nil {
+		_ = text.Decode(&message) // without arguments the owner is told less
+	}
+	return s.Lacks(c.Who, r.Header.Get("Mcp-Name"), message.Params.Args)
 }
 
 // network returns the network that a request came from.

@@ -3,6 +3,7 @@ package oauth
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -284,10 +285,24 @@ func TestStepUp(t *testing.T) {
 			q.Header.Set("Mcp-Protocol-Version", revision)
 		}
 	}
-	w := r.do("POST", "/mcp", "{}", calls("switch_output", rpc.Revision))
+	const call = `{"method":"tools/call","params":{"name":"switch_output","arguments":{"output":"pump"}}}`
+	w := r.do("POST", "/mcp", call, calls("switch_output", rpc.Revision))
 	if got := w.Header().Get("WWW-Authenticate"); w.Code != 403 || !strings.Contains(got, `error="insufficient_scope"`) ||
 		!strings.Contains(got, `scope="read set"`) || !strings.Contains(got, `resource_metadata="`+testBase+resourcePath+`/mcp"`) {
 		t.Error(w.Code, got)
+	}
+	if !slices.Equal(r.lacked, []string{"switch_output pump"}) || !strings.Contains(w.Body.String(), "owner was asked") {
+		t.Errorf("%q %s", r.lacked, w.Body)
+	}
+	r.widened = true
+	if w := r.do("POST", "/mcp", call, calls("switch_output", rpc.Revision)); w.Code != 200 {
+		t.Error("an owner allowed it meanwhile:", w.Code)
+	}
+	r.widened = false
+	for _, body := range []string{"", "[", "{}", `{"params":{"arguments":7}}`} { // an owner is asked for less
+		if w := r.do("POST", "/mcp", body, calls("switch_output", rpc.Revision)); w.Code != 403 {
+			t.Errorf("%s: %d", body, w.Code)
+		}
 	}
 	for _, tool := range []string{"read_points", "emergency_stop", "release_output", "heartbeat"} {
 		if w := r.do("POST", "/mcp", "{}", calls(tool, rpc.Revision)); w.Code != 200 {

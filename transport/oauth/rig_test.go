@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"agentsite/agents/principal"
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/transport/rpc"
 	"agentsite/transport/web"
 
 	"github.com/go-json-experiment/json"
@@ -35,6 +37,8 @@ type rig struct {
 	sure    bool // the time is known
 	docs    map[string]string
 	from    string // the network of requests
+	lacked  []string
+	widened bool // after the permission was looked at
 }
 
 func newRig(t *testing.T) *rig {
@@ -61,7 +65,7 @@ func (r *rig) open(t *testing.T, key identity.Key) {
 		t.Fatal(err)
 	}
 	store.SetSignInURL(testBase + "/mcp")
-	r.Server = New(Options{Key: key, Name: "garden", URL: testBase + "/mcp", Access: store, Fetch: r.fetch})
+	r.Server = New(Options{Key: key, Name: "garden", URL: testBase + "/mcp", Access: store, Fetch: r.fetch, Lacks: r.lacks})
 	mcp := web.Route{Pattern: "/mcp", Admission: web.Strangers, Serve: func(w http.ResponseWriter, _ *http.Request, c web.Caller) {
 		w.Write([]byte(c.Who.ID))
 	}}
@@ -77,6 +81,21 @@ func (r *rig) fetch(_ context.Context, url string) ([]byte, error) {
 		return []byte(text), nil
 	}
 	return nil, errors.New("404")
+}
+
+// lacks decides by the words of permissions, and notes the call.
+func (r *rig) lacks(who principal.Principal, tool string, args rpc.Raw) error {
+	var in struct {
+		Output string `json:"output"`
+	}
+	if err := args.Decode(&in); err != nil {
+		return err
+	}
+	r.lacked = append(r.lacked, tool+" "+in.Output)
+	if r.widened || slices.Contains(r.Access.Scopes(who), access.ScopeOf(tool)) {
+		return nil
+	}
+	return errors.New("an owner was asked")
 }
 
 // callers authenticates by the store.

@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/node/acts"
 	"agentsite/transport/oauth"
+	"agentsite/transport/rpc"
 	"agentsite/transport/web"
 )
 
@@ -17,11 +19,15 @@ type signIns struct{ at atomic.Pointer[oauth.Server] }
 
 // signInAt has programs sign in at a URL of MCP from now on, and nowhere else.
 func (s *site) signInAt(url string) *oauth.Server {
-	server := oauth.New(oauth.Options{Key: s.key, Name: s.config.Name, URL: url, Access: s.access})
+	server := oauth.New(oauth.Options{Key: s.key, Name: s.config.Name, URL: url, Access: s.access, Lacks: s.lacks})
 	s.access.SetSignInURL(url)
 	s.signIns.at.Store(server)
 	slog.Info("programs may ask to sign in", "url", url)
 	return server
+}
+
+func (s *site) lacks(who agents.Principal, tool string, args rpc.Raw) error {
+	return s.node.Lacks(who, tool, args)
 }
 
 // handlePublic returns the handler of a public name. Only programs that signed in are known there.

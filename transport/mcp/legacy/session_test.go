@@ -298,6 +298,9 @@ func (l *leave) CanSee(agents.Principal, agents.Ask) bool { return !l.revoked.Lo
 func (l *leave) MayHold(string, string) bool              { return !l.revoked.Load() }
 func (*leave) NameOf(string) string                       { return "" }
 func (*leave) AgentName(string) string                    { return "" }
+func (*leave) Widened(agents.Principal, agents.Ask) (token, may string, ok bool) {
+	return "", "", false
+}
 func (l *leave) Version(agents.Principal) uint64 {
 	if l.revoked.Load() {
 		return 0

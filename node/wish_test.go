@@ -1,0 +1,257 @@
+package node
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/tools"
+	"agentsite/device"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+
+	"github.com/go-json-experiment/json"
+)
+
+// programsIn are the programs that signed in at a desk.
+type programsIn struct {
+	*desk
+	store *access.Store
+	owner identity.Key
+	site  identity.Key
+}
+
+// withPrograms is withGuard for programs that sign in.
+func withPrograms(t *testing.T, do func(in *programsIn)) {
+	withGuard(t, func(d *desk) {
+		in := &programsIn{desk: d, owner: identity.New(), site: identity.New()}
+		var err error
+		in.store, err = access.NewStore(access.Options{
+			Site: in.site.ID(), SystemClock: func() (time.Time, bool) { return time.Now(), true },
+			SaveAccess: func([]byte) error { return nil }, SaveCounts: func([]byte) error { return nil },
+		})
+		if err != nil || in.store.Claim(access.Owner{ID: in.owner.ID()}) != nil {
+			t.Fatal(err)
+		}
+		in.store.SetSignInURL("https://here/mcp")
+		in.store.OnEnd = func() { // as the wiring has it
+			for _, s := range d.site.Outputs.Status() {
+				if s.Holder != "" && !in.store.MayHold(s.Holder, s.Output) {
+					d.site.Outputs.Release(context.Background(), s.Output)
+				}
+			}
+			d.Recheck()
+		}
+		d.access = in.store
+		do(in)
+	})
+}
+
+// grant signs a permission as the owner.
+func (in *programsIn) grant(words string) []byte {
+	may, err := access.ParsePermissions(words)
+	if err != nil {
+		panic(err)
+	}
+	g, err := access.Issue(in.owner, access.Block{Audience: in.site.ID(), Permissions: may, Until: time.Now().Add(100 * time.Hour).Unix()})
+	if err != nil {
+		panic(err)
+	}
+	return g.Bytes()
+}
+
+// signIn has a program sign in.
+func (in *programsIn) signIn(t *testing.T, name, words string) agents.Principal {
+	t.Helper()
+	var secret [32]byte
+	copy(secret[:], name)
+	token := access.SignInPrefix + hex.EncodeToString(secret[:])
+	hash, _ := access.HashSignIn(token)
+	who := access.SignIn{Client: name, Host: "client.example", ID: hash, Pair: access.Pair{Access: hash, Refresh: hash}}
+	if _, err := in.store.AddSignIn(name, in.grant(words), who, 99*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	p, err := in.store.Bearer(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (in *programsIn) change(t *testing.T, name, words string) {
+	t.Helper()
+	if err := in.store.ReplaceTokenGrant(name, in.grant(words)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// arguments are the arguments of a tool.
+type arguments string
+
+func (a arguments) Decode(into any) error { return json.Unmarshal([]byte(a), into) }
+
+// calls calls a tool that the program is not offered.
+func (in *programsIn) calls(p agents.Principal, tool, args string) device.FaultKind {
+	_, err := in.Node.Call(context.Background(), p, tools.Call{Tool: tool, Args: arguments(args)})
+	return kindOf(err)
+}
+
+// wished returns the wishes in words.
+func (in *programsIn) wished(t *testing.T) (says []string) {
+	t.Helper()
+	all, err := in.Wishes(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range all {
+		says = append(says, fmt.Sprintf("%s %d %s", w.Token, w.Times, w.May))
+	}
+	return says
+}
+
+// TestWish: a refused call of a program is one request at the owner, however often it comes, until the owner
+// has widened the permission or said no, or an hour has passed.
+func TestWish(t *testing.T) {
+	withPrograms(t, func(in *programsIn) {
+		wants := func(want ...string) {
+			t.Helper()
+			if got := in.wished(t); !slices.Equal(got, want) {
+				t.Errorf("%q, wanted %q", got, want)
+			}
+		}
+		p := in.signIn(t, "claude", "read *")
+		const args = `{"output":"lever/arm","value":10,"for_seconds":120}`
+		if kind := in.calls(p, "set_level", args); kind != device.Denied {
+			t.Fatal(kind)
+		}
+		if kind := in.holdsFor(p, 20, 90); kind != device.Denied {
+			t.Fatal(kind)
+		}
+		wants("claude 2 read *, set lever/arm max 90s")
+		in.asks(p, 20, device.Denied)
+		wants("claude 3 read *, set lever/arm max 1m")
+		if kind := in.calls(p, "emergency_stop", `{}`); kind != device.Denied {
+			t.Fatal(kind)
+		}
+		time.Sleep(time.Second)
+		in.holdsFor(p, 20, 90)
+		wants("claude 1 read *, stop", "claude 4 read *, set lever/arm max 90s")
+
+		// What asks for nothing, or by others, is no request.
+		in.calls(p, "switch_output", `{}`)
+		in.calls(p, "set_level", `{"output":"a, set *","value":1}`)
+		in.calls(p, "no_such_tool", `{}`)
+		in.asks(agents.Principal{Kind: p.Kind, ID: "token:kitchen.01020304"}, 20, device.Denied)
+		if _, err := in.Wishes(p); kindOf(err) != device.Denied {
+			t.Error(err)
+		}
+		if all, err := in.Requests(own); err != nil || len(all) > 0 {
+			t.Error(all, err)
+		}
+		wants("claude 1 read *, stop", "claude 4 read *, set lever/arm max 90s")
+
+		// The owner widens it, and it is used at once.
+		in.change(t, "claude", "read *, set lever/arm max 90s")
+		wants("claude 1 read *, set lever/arm max 90s, stop")
+		if kind := in.holdsFor(p, 20, 90); kind != "" {
+			t.Error(kind)
+		}
+		if kind := in.holdsFor(p, 30, 91); kind != device.Denied {
+			t.Error(kind)
+		}
+		wants("claude 1 read *, set lever/arm max 90s, stop", "claude 1 read *, set lever/arm max 91s")
+
+		// The owner says no, which lasts for an hour.
+		all, _ := in.Wishes(own)
+		if err := in.Approve(own, all[1].Handle, true); kindOf(err) != device.Invalid {
+			t.Error(err)
+		}
+		if err := in.Approve(own, all[1].Handle, false); err != nil {
+			t.Error(err)
+		}
+		in.holdsFor(p, 30, 91)
+		wants("claude 1 read *, set lever/arm max 90s, stop")
+		time.Sleep(wishTime)
+		wants()
+		in.holdsFor(p, 30, 91)
+		wants("claude 1 read *, set lever/arm max 91s")
+		if err := in.store.Revoke(access.Revocation{Token: "claude"}); err != nil {
+			t.Error(err)
+		}
+		wants()
+		if n := len(in.requests.all); n > 0 {
+			t.Errorf("%d are kept", n)
+		}
+	})
+}
+
+// TestWishesAreBounded: a program that wishes for everything hides no wish of another.
+func TestWishesAreBounded(t *testing.T) {
+	withPrograms(t, func(in *programsIn) {
+		greedy, modest := in.signIn(t, "greedy", "read lever/b"), in.signIn(t, "modest", "read lever/b")
+		for i := range 100 {
+			in.calls(greedy, "read_points", fmt.Sprintf(`{"points":["lever/p%d"]}`, i))
+		}
+		in.asks(modest, 1, device.Denied)
+		all := in.wished(t)
+		if len(all) != bounds[wishes].most+1 || !slices.Contains(all, "modest 1 read lever/b, set lever/arm max 1m") {
+			t.Errorf("%q", all)
+		}
+	})
+}
+
+// TestWatchWishes: an owner who watches is told at once that a wish came, and that it was granted.
+func TestWatchWishes(t *testing.T) {
+	withPrograms(t, func(in *programsIn) {
+		p := in.signIn(t, "claude", "read *")
+		told := make(chan int, 8)
+		ctx, end := context.WithCancel(context.Background())
+		ended := make(chan error)
+		go func() {
+			ended <- in.Node.Watch(ctx, own, agents.WatchRequest{Points: []string{"lever/b"}}, func(u agents.Update) error {
+				if u.Approvals != nil {
+					told <- len(in.wished(t))
+				}
+				return nil
+			})
+		}()
+		wants := func(n int) {
+			t.Helper()
+			if got := <-told; got != n {
+				t.Errorf("%d wishes, wanted %d", got, n)
+			}
+		}
+		wants(0)
+		in.asks(p, 1, device.Denied)
+		wants(1)
+		in.change(t, "claude", "read *, set lever")
+		wants(0)
+		end()
+		<-ended
+	})
+}
+
+// TestNarrowed: a permission that becomes narrower counts at once, and what was moved by the former one returns to
+// safe.
+func TestNarrowed(t *testing.T) {
+	withPrograms(t, func(in *programsIn) {
+		p := in.signIn(t, "claude", "read *, set lever max 10m")
+		if kind := in.holdsFor(p, 10, 600); kind != "" {
+			t.Fatal(kind)
+		}
+		in.heldBy(t, p.ID, 10)
+		in.change(t, "claude", "read *, set lever max 1m")
+		in.heldBy(t, "", 0)
+		time.Sleep(time.Minute) // its rest
+		if kind := in.holdsFor(p, 10, 600); kind != device.Denied {
+			t.Error(kind)
+		}
+		if kind := in.holdsFor(p, 10, 60); kind != "" {
+			t.Error(kind)
+		}
+	})
+}

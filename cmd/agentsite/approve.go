@@ -21,7 +21,7 @@ func (a *app) approveCommand() *cobra.Command {
 	var in signIn
 	cmd := &cobra.Command{
 		Use: "approve [HANDLE]", GroupID: groupThings,
-		Short: "Approve a move, or a program that asks to sign in",
+		Short: "Approve a move, or a program that asks for something",
 		Long: `List the calls that wait for an owner's approval, or approve the one with a handle, which
 is then made once. An output with "confirm: owner" moves away from its safe value only
 with an approval. A call waits for two minutes, and an approval lasts as long.
@@ -31,7 +31,10 @@ public name or "oauth: on" under http:. Its browser shows a code, which is its h
 for ten minutes. Approve it only if you see the same code in your own browser, and say
 with --may what it may do. That ends after 90 days if it only reads, otherwise after 7,
 unless --until says otherwise. "agentsite grants" lists it, "agentsite token change"
-changes what it may do, and "agentsite revoke" ends it at once.`,
+changes what it may do, and "agentsite revoke" ends it at once.
+
+A call of such a program that its permission does not cover is refused, and listed here for an
+hour, with the command that allows it. --deny says no, for an hour, too.`,
 		Example: "  agentsite approve --watch\n  agentsite approve 3AJ2TS5ZWQ4C7PLM6XKD2F7V5E\n" +
 			"  agentsite approve K7QF-2M9T --may 'read *, set pump max 2m 10/h' --until fri",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -92,9 +95,15 @@ func (s *session) showRequests(ctx context.Context) error {
 		return s.app.printJSON(all)
 	}
 	if len(all.SignIns) > 0 {
-		if err := s.showSignIns(all.SignIns); err != nil || len(all.Requests) == 0 {
+		if err := s.showSignIns(all.SignIns); err != nil {
 			return err
 		}
+	}
+	for _, w := range all.Wishes {
+		s.printWish(w)
+	}
+	if len(all.SignIns)+len(all.Wishes) > 0 && len(all.Requests) == 0 {
+		return nil
 	}
 	return printList(s.app, all.Requests, "no call waits for approval",
 		[]string{"HANDLE", "WHO", "TOOL", "ARGUMENTS", "STILL WAITS"}, func(r acts.Request) []string {
@@ -149,6 +158,15 @@ func (s *session) watchRequests(ctx context.Context) error {
 				return err
 			}
 		}
+		for _, w := range all.Wishes {
+			waiting[w.Handle] = true
+			if shown[w.Handle] {
+				continue
+			}
+			if err := s.printWish(w); err != nil {
+				return err
+			}
+		}
 		shown = waiting
 		if device.Sleep(ctx, time.Second) != nil {
 			return nil
@@ -171,6 +189,9 @@ func (a *app) completeRequests(cmd *cobra.Command, args []string, _ string) ([]s
 		}
 		for _, in := range all.SignIns {
 			names = append(names, cobra.CompletionWithDesc(clean(in.Handle), clean(in.Client+" asks to sign in")))
+		}
+		for _, w := range all.Wishes {
+			names = append(names, cobra.CompletionWithDesc(clean(w.Handle), clean(w.Client+" asks for "+w.Tool)))
 		}
 		return names, err
 	})

@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/peer"
+	"agentsite/device"
+	"agentsite/node/access"
 	"agentsite/node/acts"
+	"agentsite/node/state"
 	ownerclient "agentsite/transport/owner/client"
 
 	"github.com/spf13/cobra"
@@ -129,6 +132,22 @@ func (s *session) printSignIn(in acts.SignIn) error {
 		return s.app.print(in, "%s; do not approve it: its handle is invalid", describeSignIn(in))
 	}
 	return s.app.print(in, "%s: %s approve %s --may 'read *'", describeSignIn(in), s.app.again(), in.Handle)
+}
+
+// printWish prints a wish, and the commands that answer it.
+func (s *session) printWish(w acts.Wish) error {
+	if s.app.json {
+		return s.app.printJSON(w)
+	}
+	may, err := access.ParsePermissions(w.May)
+	says := fmt.Sprintf("%q, sent back to %s, was refused %s %s: %s, the last %s ago",
+		clean(w.Client), w.Host, w.Tool, w.Args, counted(w.Times, "time"), device.FormatDuration(time.Duration(w.Ago)*time.Second))
+	if err != nil || device.CheckName(w.Token) != nil || !handleForm().MatchString(w.Handle) { // people paste them into a shell
+		return s.app.say("%s; do not allow it: its handle, token or permission is invalid", says)
+	}
+	s.app.say("%s. To allow it, or to say no:", says)
+	s.app.say("  %s token change %s %s", s.app.again(), w.Token, state.ShellQuote(access.FormatPermissions(may)))
+	return s.app.say("  %s approve %s --deny", s.app.again(), w.Handle)
 }
 
 func (a *app) tokenChangeCommand() *cobra.Command {

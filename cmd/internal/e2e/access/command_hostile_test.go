@@ -135,7 +135,15 @@ func (l *liar) lie(method, tool string, asked int) any {
 	case string(acts.TokenAct):
 		return o{"id": venom, "token": venom, "until": soon, "new_owner": venom}
 	case string(acts.RequestsAct):
-		return o{"requests": []o{{"handle": venom, "who": venom, "tool": venom, "arguments": o{"x": venom}, "seconds_left": 1e300}}}
+		wish := func(handle, token, may string) o {
+			return o{"handle": handle, "token": token, "client": venom, "returns_to": venom, "who": venom, "tool": venom, "arguments": o{"x": venom}, "times": -1, "seconds_ago": 1e300, "may": may}
+		}
+		const handle = "3AJ2TS5ZWQ4C7PLM6XKD2F7V5E"
+		return o{
+			"requests": []o{{"handle": venom, "who": venom, "tool": venom, "arguments": o{"x": venom}, "seconds_left": 1e300}},
+			"sign_ins": []o{{"handle": venom, "client": venom, "returns_to": venom, "asks": []string{venom}, "from": venom, "replaces": venom, "seconds_left": 1e300}},
+			"wishes":   []o{wish(venom, venom, venom), wish(handle, "claude", "read *'; touch PWNED; '"), wish(handle, "x; touch PWNED", "read *"), wish(handle, "claude", "set *")},
+		}
 	case string(acts.RecoveryAct):
 		return o{"code": venom}
 	case string(acts.TimeAct), string(ownerapi.PresentMethod):

@@ -192,9 +192,9 @@ func (p *place) node(t *testing.T, script string, args ...string) *exec.Cmd {
 
 var npmModules = os.Getenv("NPM_MODULES")
 
-func (p *place) client(t *testing.T, major string) *client {
+func (p *place) client(t *testing.T, major string, more ...string) *client {
 	t.Helper()
-	cmd := p.node(t, "testdata/client.mjs", major, p.url, npmModules)
+	cmd := p.node(t, "testdata/client.mjs", append([]string{major, p.url, npmModules}, more...)...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -1,13 +1,14 @@
 // A client by the TypeScript SDK, of the major version that is the first argument, which signs in at the URL that is
-// the second. It takes a command a line: "call TOOL ARGUMENTS", "break" (its access token), "close". It prints "OPEN URL"
-// for its user's browser, and an answer to each command.
+// the second. It takes a command a line: "call TOOL ARGUMENTS", "break" (its access token), "changed" (waits for the list
+// of tools to change, which it listens to where the fourth argument is "listen"), "close". It prints "OPEN URL" for its
+// user's browser, and an answer to each command.
 import http from 'node:http'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import readline from 'node:readline'
 import { pathToFileURL } from 'node:url'
 
-const [major, url, modules] = process.argv.slice(2)
+const [major, url, modules, listen] = process.argv.slice(2)
 const load = name => import(pathToFileURL(createRequire(path.join(modules, 'x.js')).resolve(name)))
 const from = async names => Object.assign({}, ...await Promise.all(names.map(load)))
 const sdk = major === '1'
@@ -50,6 +51,10 @@ const provider = {
   },
 }
 
+const lists = []
+let heard = () => {}
+const listChanged = { tools: { onChanged: (failed, tools) => { lists.push(failed ?? tools.map(t => t.name)); heard() } } }
+
 let client, transport
 const signIn = async () => {
   const params = await kept.back
@@ -59,7 +64,10 @@ const signIn = async () => {
 }
 const connect = async () => {
   transport = new sdk.StreamableHTTPClientTransport(new URL(url), { authProvider: provider })
-  client = new sdk.Client({ name: 'e2e', version: '1' }, { versionNegotiation: { mode: 'auto' } }) // 1.x knows one revision
+  client = new sdk.Client({ name: 'e2e', version: '1' }, {
+    versionNegotiation: { mode: 'auto' }, // 1.x knows one revision
+    ...(listen && { listChanged }),
+  })
   await client.connect(transport)
 }
 // again does something, once more after a sign-in where that is needed.
@@ -79,6 +87,10 @@ const commands = {
   call: (tool, args) => again(() => client.callTool({ name: tool, arguments: JSON.parse(args) })),
   break: async () => { kept.tokens = { ...kept.tokens, access_token: 'asa_' + '0'.repeat(64) }; return kept.tokens },
   tokens: async () => kept.tokens,
+  changed: async () => {
+    if (lists.length === 0) await new Promise(done => { heard = done })
+    return { tools: lists.shift() }
+  },
 }
 for await (const line of readline.createInterface({ input: process.stdin })) {
   const [what, tool, ...rest] = line.split(' ')

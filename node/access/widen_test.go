@@ -1,11 +1,17 @@
 package access
 
 import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"agentsite/agents"
 	"agentsite/device"
+
+	"pgregory.net/rapid"
 )
 
 // TestWiden: what is added is what the call needs, and other limits stay.
@@ -56,4 +62,57 @@ func TestWiden(t *testing.T) {
 			t.Errorf("%s became %s", tt.has, FormatPermissions(has))
 		}
 	}
+}
+
+// TestWidenAddsNoMore: a wider permission allows the call, and decides as before about other points and other words.
+func TestWidenAddsNoMore(t *testing.T) {
+	points := []string{"fan/speed", "fan/light", "lamp/dim", "pump/relay"}
+	asks := rapid.Custom(func(t *rapid.T) agents.Ask {
+		some := rapid.SliceOfN(rapid.SampledFrom(points), 1, 2).Draw(t, "points")
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 0:
+			return agents.Ask{Op: agents.OpRead, Effect: agents.Reads, Points: some}
+		case 1:
+			return agents.Ask{Op: agents.OpShow, Points: some[:1]}
+		case 2:
+			return agents.Ask{Tool: "heat", Points: some}
+		}
+		value := rapid.SampledFrom([]device.Value{{}, device.Bool(true), device.Number(5), device.Number(50)}).Draw(t, "value")
+		length := time.Duration(rapid.IntRange(0, 300).Draw(t, "seconds")) * time.Second
+		return agents.Ask{Op: agents.OpMove, Points: some[:1], Value: value, For: length}
+	})
+	word := func(ask agents.Ask) string { return cmp.Or(ScopeOf(ask.Name()), ask.Name()) }
+	parts := rapid.Custom(func(t *rapid.T) string {
+		pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
+		return pick("word", "read", "set", "show", "use heat on", "use set_level on", "use set_level+switch_output on") + " " +
+			pick("where", "*", "fan", "fan/speed", "lamp+pump", "pump/relay") + pick("range", "", " 0..10", " 20..60") +
+			pick("lease", "", " max 10s", " max 2m") + pick("rate", "", " 3/h") + pick("confirm", "", " confirm")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		before, err := ParsePermissions(strings.Join(rapid.SliceOfN(parts, 1, 4).Draw(t, "parts"), ", "))
+		if err != nil {
+			return // a part hides another
+		}
+		ask, other := asks.Draw(t, "ask"), asks.Draw(t, "other")
+		text, ok := widen(before, ask)
+		if !ok {
+			return
+		}
+		after, err := ParsePermissions(text)
+		if err == nil {
+			_, err = Permit(after, ask)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		had, err := Permit(before, other)
+		has, now := Permit(after, other)
+		apart := !slices.ContainsFunc(other.Points, func(p string) bool { return slices.Contains(ask.Points, p) })
+		if (apart || word(ask) != word(other)) && ((err == nil) != (now == nil) || !reflect.DeepEqual(had, has)) {
+			t.Fatalf("%s: %+v, %v; %s: %+v, %v", FormatPermissions(before), had, err, text, has, now)
+		}
+		if err == nil && (now != nil || had.Confirm && !has.Confirm) {
+			t.Fatalf("%s allowed it, and %s: %v, %+v", FormatPermissions(before), text, now, has)
+		}
+	})
 }

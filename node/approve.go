@@ -58,7 +58,8 @@ const (
 )
 
 func (r *request) same(a Asked) bool {
-	return r.wish == nil && r.asked.Who == a.Who && r.asked.Tool == a.Tool && bytes.Equal(r.asked.Args, a.Args) && slices.Equal(r.asked.Via, a.Via)
+	return r.wish == nil && r.asked.Who == a.Who && r.asked.Tool == a.Tool &&
+		bytes.Equal(r.asked.Args, a.Args) && slices.Equal(r.asked.Via, a.Via)
 }
 
 // ask takes an owner's yes to the call, which holds once; otherwise it returns an
@@ -123,7 +124,8 @@ func (all *requests) begin(a Asked, within time.Duration, take func() (Place, er
 	if all.all == nil {
 		all.all = make(map[string]*request)
 	}
-	handle, r := rand.Text(), &request{asked: a, place: place, until: time.Now().Add(within), answered: make(chan struct{})}
+	handle := rand.Text()
+	r := &request{asked: a, place: place, until: time.Now().Add(within), answered: make(chan struct{})}
 	all.all[handle] = r
 	return handle, r, nil
 }
@@ -164,7 +166,8 @@ func (n *Node) Approve(p agents.Principal, handle string, ok bool) error {
 		return device.Faultf(device.Invalid, "no request %.60q waits for an answer; agentsite approve lists those that do", handle)
 	}
 	if ok && r.wish != nil {
-		return device.Faultf(device.Invalid, "%.60q asks for a permission, which agentsite token change gives: agentsite approve lists how", handle)
+		return device.Faultf(device.Invalid,
+			"%.60q asks for a permission, which agentsite token change gives: agentsite approve lists how", handle)
 	}
 	word, within := "deny", approveWithin
 	if r.answer = no; ok {

@@ -247,7 +247,7 @@ func (n *Node) Recheck() {
 	n.views.mu.Unlock()
 	n.views.forget()
 	n.recall()
-	n.hub.Announce(agents.Change{Permissions: true, Approvals: true}) // wishes may have come true
+	n.hub.Announce(agents.Change{Permissions: true, Approvals: true}) // a wish may be covered now
 }
 
 // accessVersion returns a number that changes when the view of p may have changed by its

@@ -42,6 +42,10 @@ type wish struct {
 	last  time.Time
 }
 
+func (w wish) same(other wish) bool {
+	return w.who.ID == other.who.ID && w.ask.Name() == other.ask.Name() && slices.Equal(w.ask.Points, other.ask.Points)
+}
+
 // Lacks returns the refusal of a call of one of the site's tools that p is not offered, of which the owner is
 // told as of others; nil for a call that the permissions of p cover.
 func (n *Node) Lacks(p agents.Principal, tool string, args tools.Args) error {
@@ -61,7 +65,8 @@ func (n *Node) wished(p agents.Principal, ask agents.Ask, args any, refusal erro
 	if n.access == nil || p.Kind != principal.Token || device.AsFault(refusal).Kind != device.Denied {
 		return refusal
 	}
-	if name := ask.Name(); ask.For == 0 && len(ask.Points) > 0 && (name == tools.SwitchOutput || name == tools.SetLevel) {
+	moves := ask.Name() == tools.SwitchOutput || ask.Name() == tools.SetLevel
+	if moves && ask.For == 0 && len(ask.Points) > 0 && !n.access.CanSee(p, ask) { // a part that covers it has a length
 		ask.For = n.site.Load().whole.usual(ask.Points[0])
 	}
 	_, may, ok := n.access.Widened(p, ask)
@@ -72,7 +77,8 @@ func (n *Node) wished(p agents.Principal, ask agents.Ask, args any, refusal erro
 	if text, err := json.Marshal(args, json.Deterministic(true)); err == nil && len(text) <= maxWished {
 		asked.Args = text
 	}
-	answer, fresh, err := n.requests.wish(asked, wish{who: p, ask: ask}, func() (Place, error) { return n.Hold(p, wishes) })
+	take := func() (Place, error) { return n.Hold(p, wishes) }
+	answer, fresh, err := n.requests.wish(asked, wish{who: p, ask: ask}, take)
 	switch {
 	case err != nil:
 		return refusal // it wishes for too much already
@@ -82,7 +88,8 @@ func (n *Node) wished(p agents.Principal, ask agents.Ask, args any, refusal erro
 		slog.Info("a program asks for more: agentsite approve lists it", "who", p.ID, "would_be_allowed", may)
 		n.hub.Announce(agents.Change{Approvals: true})
 	}
-	return device.Faultf(device.Denied, "%w; an owner is asked now, and may or may not allow it: a later try may succeed", refusal)
+	return device.Faultf(device.Denied,
+		"%w; an owner is asked now, and may or may not allow it: a later try may succeed", refusal)
 }
 
 // wish notes a wish, once more where it is there already. It returns the owner's answer.
@@ -92,7 +99,7 @@ func (all *requests) wish(a Asked, w wish, take func() (Place, error)) (answer a
 	all.forget()
 	var r *request
 	for _, other := range all.all {
-		if o := other.wish; o != nil && o.who.ID == w.who.ID && o.ask.Name() == w.ask.Name() && slices.Equal(o.ask.Points, w.ask.Points) {
+		if o := other.wish; o != nil && o.same(w) {
 			r = other
 		}
 	}
@@ -133,10 +140,13 @@ func (n *Node) wishes() (out []Wish) {
 			all.drop(h)
 		case r.answer == unanswered:
 			out = append(out, Wish{
-				h, r.asked.Who, token, may, r.asked.Tool, r.asked.Args, r.wish.times, time.Since(r.wish.last), time.Until(r.until),
+				h, r.asked.Who, token, may, r.asked.Tool, r.asked.Args,
+				r.wish.times, time.Since(r.wish.last), time.Until(r.until),
 			})
 		}
 	}
-	slices.SortFunc(out, func(a, b Wish) int { return cmp.Or(cmp.Compare(a.Left, b.Left), cmp.Compare(a.Handle, b.Handle)) })
+	slices.SortFunc(out, func(a, b Wish) int {
+		return cmp.Or(cmp.Compare(a.Left, b.Left), cmp.Compare(a.Handle, b.Handle))
+	})
 	return out
 }

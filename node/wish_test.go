@@ -189,6 +189,20 @@ func TestWish(t *testing.T) {
 	})
 }
 
+// TestWishWithoutLength: a call that gives no length needs the usual one of the output, and none where only its value
+// is beyond the permission.
+func TestWishWithoutLength(t *testing.T) {
+	withPrograms(t, func(in *programsIn) {
+		in.asks(in.signIn(t, "a", "read *"), 50, device.Denied)
+		time.Sleep(time.Second)
+		in.asks(in.signIn(t, "b", "set lever 0..5 max 10s"), 50, device.Denied)
+		want := []string{"a 1 read *, set lever/arm max 1m", "b 1 set lever/arm 0..50 max 10s, set lever 0..5 max 10s"}
+		if got := in.wished(t); !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
 // TestWishesAreBounded: a program that wishes for everything hides no wish of another.
 func TestWishesAreBounded(t *testing.T) {
 	withPrograms(t, func(in *programsIn) {

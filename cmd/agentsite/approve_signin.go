@@ -140,9 +140,11 @@ func (s *session) printWish(w acts.Wish) error {
 		return s.app.printJSON(w)
 	}
 	may, err := access.ParsePermissions(w.May)
+	ago := device.FormatDuration(time.Duration(w.Ago) * time.Second)
 	says := fmt.Sprintf("%q, sent back to %s, was refused %s %s: %s, the last %s ago",
-		clean(w.Client), w.Host, w.Tool, w.Args, counted(w.Times, "time"), device.FormatDuration(time.Duration(w.Ago)*time.Second))
-	if err != nil || device.CheckName(w.Token) != nil || !handleForm().MatchString(w.Handle) { // people paste them into a shell
+		clean(w.Client), w.Host, w.Tool, w.Args, counted(w.Times, "time"), ago)
+	// People paste them into a shell.
+	if err != nil || device.CheckName(w.Token) != nil || !handleForm().MatchString(w.Handle) {
 		return s.app.say("%s; do not allow it: its handle, token or permission is invalid", says)
 	}
 	s.app.say("%s. To allow it, or to say no:", says)

@@ -173,8 +173,10 @@ func (s *Server) Bind(r web.Route) web.Route {
 				serve(w, q, c)
 				return
 			}
-			w.Header().Set("WWW-Authenticate", s.SignIn().Challenge("insufficient_scope", strings.Join(missing, " ")))
-			web.RefuseRPC(w, http.StatusForbidden, "an owner has not allowed this: sign in again, and ask for "+strings.Join(missing, " ")+": "+why.Error())
+			words := strings.Join(missing, " ")
+			w.Header().Set("WWW-Authenticate", s.SignIn().Challenge("insufficient_scope", words))
+			web.RefuseRPC(w, http.StatusForbidden,
+				"an owner has not allowed this: sign in again, and ask for "+words+": "+why.Error())
 			return
 		}
 		serve(w, q, c)

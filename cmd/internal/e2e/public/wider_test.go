@@ -14,10 +14,12 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// TestWider: a client that cannot ask for more reads why it is refused, the owner pastes the command that the site shows
-// them, and the same connection is told of the tool and may call it. A narrower permission returns what it holds to safe.
+// TestWider: a client that cannot ask for more reads why it is refused, the owner pastes the command that the site
+// shows them, and the same connection is told of the tool and may call it. A narrower permission returns what it holds
+// to safe.
 func TestWider(t *testing.T) {
-	for major, may := range map[string]string{"1": "read *", "2": "read *, set attic"} { // 2.x asks for words that it lacks
+	// 2.x asks for words that it lacks.
+	for major, may := range map[string]string{"1": "read *", "2": "read *, set attic"} {
 		t.Run(major, func(t *testing.T) {
 			p := newPlace(t)
 			c := p.client(t, major, "listen")

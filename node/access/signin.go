@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/principal"
 	"agentsite/device"
 )
 
@@ -269,7 +268,18 @@ func (s *Store) sureTime() (time.Time, error) {
 // signedIn is Bearer for an access token of a SignIn.
 func (s *Store) signedIn(token string) (agents.Principal, error) {
 	hash, ok := HashSignIn(token)
+	p, unused, err := s.findSignIn(hash, ok)
+	if unused {
+		s.used(hash)
+	}
+	return p, err
+}
+
+// findSignIn returns the principal of an access token with a hash, if it has the form of one, and whether it is the
+// first use of its pair.
+func (s *Store) findSignIn(hash Hash, ok bool) (p agents.Principal, unused bool, err error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	found := -1
 	for i, t := range s.file.Tokens { // all of them, in constant time
 		if t.SignIn != nil && subtle.ConstantTimeCompare(hash[:], t.SignIn.Access[:]) == 1 {
@@ -277,26 +287,19 @@ func (s *Store) signedIn(token string) (agents.Principal, error) {
 		}
 	}
 	if !ok || found < 0 {
-		s.mu.Unlock()
-		return agents.Principal{}, errSignIn
+		return p, false, errSignIn
 	}
 	t := s.file.Tokens[found]
-	p := agents.Principal{Kind: principal.Token, ID: s.credentials[t.principal()][0].principal}
-	p.Account = s.root(p)
 	now, sure := s.now()
-	s.mu.Unlock()
 	switch {
 	case t.URL != s.SignInURL():
-		return agents.Principal{}, denied("this token is for another address of this site: sign in again")
+		return p, false, denied("this token is for another address of this site: sign in again")
 	case t.Until != 0 && t.Until <= now.Unix() || t.SignIn.Until <= now.Unix():
-		return agents.Principal{}, denied("this access token has ended: refresh it, or sign in again")
+		return p, false, denied("this access token has ended: refresh it, or sign in again")
 	case !sure && !s.LastKnown:
-		return agents.Principal{}, ErrNoTime
+		return p, false, ErrNoTime
 	}
-	if t.SignIn.Unused {
-		s.used(hash)
-	}
-	return p, nil
+	return s.bearer(t), t.SignIn.Unused, nil
 }
 
 // used stores that a pair of tokens is used, so that the one before does not count any more.

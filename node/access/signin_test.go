@@ -248,3 +248,40 @@ func TestSignInAddress(t *testing.T) {
 	wants(t, err, "another address")
 	wants(t, c.refresh(b, refresh, "2"), "unknown or ended")
 }
+
+// TestCaller: the store tells when the bearer of a token last called, and not of one that was refused.
+func TestCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, s, c := keys(2), shelf{}, client{"claude"}
+		b := signInStore(t, &s, k)
+		_, err := b.AddSignIn("claude", grant(t, "read fan", k[1], k[0]).Bytes(), c.signIn("1"), accessLife)
+		wants(t, err, "")
+		token, _, _ := c.pair("1")
+		called := func() time.Duration {
+			id, ago := b.Caller(b.Tokens()[0])
+			if ago > 0 {
+				p, err := b.Bearer(token)
+				wants(t, err, "")
+				if p.ID != id {
+					t.Errorf("%s calls, and not %s", p.ID, id)
+				}
+			}
+			return ago
+		}
+		if called() != 0 {
+			t.Error("it has called")
+		}
+		b.SetSignInURL("https://there/mcp")
+		if counts(b, token) || called() != 0 {
+			t.Error("what was refused is a call")
+		}
+		b.SetSignInURL("https://here/mcp")
+		if !counts(b, token) {
+			t.Fatal("it does not count")
+		}
+		time.Sleep(time.Hour)
+		if ago := called(); ago != time.Hour {
+			t.Error(ago)
+		}
+	})
+}

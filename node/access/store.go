@@ -89,6 +89,7 @@ type Store struct {
 	blocks      map[Hash]bool           // the last blocks of the stored grants, those of tokens too
 	revoking    []Revocation            // that are not stored yet
 	leases      map[lease][]credential  // by which grants each principal moved each output
+	called      map[string]time.Time    // when the bearer of each token last called, by principal
 	// dropped is set where expired presented grants were dropped before Run saw it.
 	dropped bool
 	marks   []mark
@@ -131,7 +132,8 @@ func NewStore(o Options) (*Store, error) {
 	if o.OnEnd == nil {
 		o.OnEnd = func() {}
 	}
-	s := &Store{Options: o, start: time.Now(), changed: make(chan struct{}, 1), leases: make(map[lease][]credential), file: storeFile{Version: version}}
+	s := &Store{Options: o, start: time.Now(), changed: make(chan struct{}, 1), leases: make(map[lease][]credential),
+		called: make(map[string]time.Time), file: storeFile{Version: version}}
 	if len(o.Access) > 0 {
 		if err := decodeFile("the access store", o.Access, &s.file); err != nil {
 			return nil, err

@@ -104,9 +104,27 @@ func (s *Store) Bearer(token string) (agents.Principal, error) {
 	case s.file.Tokens[found].Until != 0 && s.file.Tokens[found].Until <= now.Unix():
 		return agents.Principal{}, denied("this token has ended: ask an owner for another")
 	}
-	p := agents.Principal{Kind: principal.Token, ID: s.credentials[s.file.Tokens[found].principal()][0].principal}
+	return s.bearer(s.file.Tokens[found]), nil
+}
+
+// bearer returns the principal of a token whose bearer calls. The lock is held.
+func (s *Store) bearer(t Token) agents.Principal {
+	p := agents.Principal{Kind: principal.Token, ID: s.credentials[t.principal()][0].principal}
 	p.Account = s.root(p)
-	return p, nil
+	s.called[p.ID] = time.Now()
+	return p
+}
+
+// Caller returns the principal that the bearer of a token is, and how long ago it last called, 0 for not since the
+// site's start.
+func (s *Store) Caller(t Token) (id string, ago time.Duration) {
+	id = t.principal()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, ok := s.called[id]; ok {
+		ago = max(time.Since(at), 1)
+	}
+	return id, ago
 }
 
 // Tokens lists the tokens, with their hashes only.

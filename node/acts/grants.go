@@ -175,6 +175,8 @@ func (s *Site) access() Access {
 		if g, err := access.ParseGrant(t.Grant); err == nil {
 			row := granted(g)
 			row.Token, row.To = t.Name, ""
+			who, ago := b.Caller(t)
+			row.Who, row.Called = who, ago.Seconds()
 			if t.SignIn != nil {
 				row.Client, row.Host = t.SignIn.Client, t.SignIn.Host
 			}

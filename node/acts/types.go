@@ -139,11 +139,14 @@ type Granted struct {
 	Token string `json:"token,omitzero"` // its name
 	// Client and Host are those of a program that signed in by OAuth: what it calls itself, and where its
 	// user was sent back.
-	Client string    `json:"client,omitzero"`
-	Host   string    `json:"returns_to,omitzero"`
-	To     string    `json:"to,omitzero"`   // without a token: the key of its holder
-	Name   string    `json:"name,omitzero"` // what the owner calls that holder
-	May    []string  `json:"may"`           // one for each delegation; all have to allow a call
+	Client string `json:"client,omitzero"`
+	Host   string `json:"returns_to,omitzero"`
+	To     string `json:"to,omitzero"`   // without a token: the key of its holder
+	Name   string `json:"name,omitzero"` // what the owner calls that holder
+	// Who is the principal of a token's bearer, which called so long ago; 0 for not since the site's start.
+	Who    string    `json:"who,omitzero"`
+	Called float64   `json:"called_seconds_ago,omitzero"`
+	May    []string  `json:"may"` // one for each delegation; all have to allow a call
 	Until  time.Time `json:"until,omitzero"`
 }
 

@@ -65,7 +65,7 @@ func (s *session) allow(ctx context.Context, handle string, in signIn) error {
 	if err != nil {
 		return err
 	}
-	name := cmp.Or(in.as, asks.Replaces, unusedTokenName(all, asks.Client))
+	name := cmp.Or(in.as, ownerclient.SignInName(all, asks))
 	signed, err := ownerclient.SignToken(all, peer.OwnerKey, name, in.may, until)
 	if err != nil {
 		return err
@@ -97,28 +97,6 @@ func allClean(all []string) (out []string) {
 		out = append(out, clean(text))
 	}
 	return out
-}
-
-// unusedTokenName makes a name that no token has of what a program calls itself.
-func unusedTokenName(all ownerclient.Access, client string) string {
-	name := strings.Trim(strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r - 'A' + 'a'
-		}
-		return '-'
-	}, client), "-")
-	name = strings.TrimRight(cmp.Or(name[:min(len(name), 20)], "program"), "-")
-	for n := 2; ; n++ {
-		taken := func(g acts.Granted) bool { return g.Token == name }
-		if !slices.ContainsFunc(all.Grants, taken) {
-			return name
-		}
-		base, _, _ := strings.Cut(name, "_")
-		name = fmt.Sprintf("%s_%d", base, n)
-	}
 }
 
 func (s *session) showSignIns(all []acts.SignIn) error {

@@ -61,25 +61,42 @@ func (s *site) ask(ctx context.Context, c *rpc.Call, row op.Row, params []byte) 
 	return s.confirm(ctx, c, a)
 }
 
-// waiting returns the call whose handle the parameters have: who confirms has to see it.
+// waiting returns the call whose handle the parameters have, or the wish to sign in: who confirms has to see it.
 func (s *site) waiting(ctx context.Context, params []byte) (*acts.Request, error) {
 	var handle acts.Name
 	if err := json.Unmarshal(params, &handle); err != nil {
 		return nil, device.Faultf(device.Invalid, "params: %w", err)
 	}
+	call, in, err := s.asking(ctx, handle.Name)
+	if in != nil {
+		call = asCall(in)
+	}
+	return call, err
+}
+
+// asking returns the call, or the program that asks to sign in, whose handle that is.
+func (s *site) asking(ctx context.Context, handle string) (*acts.Request, *acts.SignIn, error) {
 	all, err := read[struct {
 		Requests []acts.Request `json:"requests"`
+		SignIns  []acts.SignIn  `json:"sign_ins"`
 	}](ctx, s, string(acts.RequestsAct), acts.None{}, true)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, r := range all.Requests {
-		if r.Handle == handle.Name {
-			return &r, nil
+		if r.Handle == handle {
+			return &r, nil, nil
 		}
 	}
-	return nil, device.Faultf(device.Expired, "no such call waits for an answer any more")
+	for _, in := range all.SignIns {
+		if in.Handle == handle {
+			return nil, &in, nil
+		}
+	}
+	return nil, nil, errNotWaiting
 }
+
+var errNotWaiting = device.Faultf(device.Expired, "no such call or program waits for an answer any more")
 
 // heedsUnconfirmed fails for a site of an older version. It would take the user's key for an owner's approval,
 // though no person confirmed the call. The site may be another version each time.

@@ -66,6 +66,7 @@ func New(o Options) *Home {
 	h.Home = homePath
 	methods := h.passkeyMethods()
 	maps.Copy(methods, h.boardMethods())
+	maps.Copy(methods, h.programMethods())
 	methods[phoneMethod] = method(h.addPhone)
 	own := web.MCP(rpc.NewDispatcher(methods), olderRevision).Serve
 	h.Handler = web.Handler(web.Options{Hosts: o.Hosts, Callers: h.Callers(page.Nobody{}), Routes: append(h.Routes(),

@@ -11,7 +11,8 @@ import { age, locale, t } from "../words";
 import { act, acts, Acts, Failed, ForOwner, Owners, siteIn, useAsk, useOwner, Which } from "./parts";
 import { Loaded } from "./setup";
 
-interface Granted { id: string; token?: string; to?: string; name?: string; may: string[]; until?: string }
+export interface Granted { id: string; token?: string; client?: string; returns_to?: string; to?: string; name?: string;
+	who?: string; called_seconds_ago?: number; may: string[]; until?: string }
 interface Access {
 	site: string; name: string; addresses: string[]; url: string; time: string; time_is_known: boolean;
 		last_known?: boolean;
@@ -19,7 +20,7 @@ interface Access {
 }
 
 /** When a permission ends, by the site's time. */
-function Until({ at, now }: { at?: string; now: string }) {
+export function Until({ at, now }: { at?: string; now: string }) {
 	if (!at) return <>{t("access.noEnd")}</>;
 	const days = (Date.parse(at) - Date.parse(now)) / 864e5;
 	const date = new Date(at).toLocaleString(locale, days < 2
@@ -97,7 +98,8 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 	const adds = acts.value.some(a => a.about === "phone" && a.site === site.name);
 	const { value: a, fault, again } = useOwner<Access>(site, "owner/access", {}, 15, adds);
 	if (!a) return fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />;
-	const tokens = a.grants.filter(g => g.token), keys = a.grants.filter(g => !g.token);
+	const programs = a.grants.filter(g => g.client), tokens = a.grants.filter(g => g.token && !g.client);
+	const keys = a.grants.filter(g => !g.token);
 	// Nothing of a site goes into a command but a name that is one.
 	const name = isName(site.name) ? site.name : "SITE";
 	const command = `agentsite token add NAME 'read *' --site ${name}`;
@@ -109,6 +111,7 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 			<h3>{o.did === you.value ? t("access.you") : o.name ? <bdi>{o.name}</bdi> : t("access.owner")}</h3><p>
 				{t("access.owner.may")}</p><p class="small"><Key did={o.did} /></p></div></li>)}</ul>
 			: <p class="soft">{t("access.unowned")}</p>}</Section>
+		{programs.length > 0 && <Loaded part="Programs" site={site} of={programs} now={a.time} done={again} />}
 		{([["access.tokens", tokens], ["access.keys", keys]] as const).map(([title, list]) => list.length > 0
 			&& <Section key={title} title={t(title)} n={list.length}>
 			<ul class="list">{list.map(g => <Row key={g.id} site={site} of={g} now={a.time}

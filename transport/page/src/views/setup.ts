@@ -10,18 +10,19 @@ import type { Query, View } from "../views";
 import { t } from "../words";
 import { Failed, ForOwner, siteIn } from "./parts";
 
-type Part = "Add" | "Edit" | "Claim" | "Journal" | "Machine" | "Phone";
-interface Props { site: Site; q: Query }
+type Part = "Add" | "Edit" | "Claim" | "Journal" | "Machine" | "Phone" | "Programs" | "SignIns";
 
-/** A part of the file that is loaded when something in it is opened. */
-export function Loaded({ part, site, q }: { part: Part; site?: Site; q: Query }) {
-	const [shown, set] = useState<{ Show?: ComponentType<Props>; fault?: Fault }>({});
+/** A part of the file that is loaded when something in it is opened. It takes the other properties. */
+export function Loaded({ part, ...more }: { part: Part; site?: Site; q?: Query; of?: object[]; now?: string;
+	done?: () => void }) {
+	const [shown, set] = useState<{ Show?: ComponentType<any>; fault?: Fault }>({});
 	useEffect(() => {
-		import("./setting").then(m => set({ Show: m[part] as ComponentType<Props> }), () => set({ fault: new Fault("offline", "") }));
+		import("./setting").then(m => set({ Show: m[part] as ComponentType<any> }),
+			() => set({ fault: new Fault("offline", "") }));
 	}, []);
-	return shown.Show ? createElement(shown.Show, { site: site!, q }) // a claim has none
+	return shown.Show ? createElement(shown.Show, more)
 		: shown.fault ? createElement(Failed, { of: shown.fault, again: () => location.reload() })
-			: createElement(Loading, { name: site?.name ?? "" });
+			: createElement(Loading, { name: more.site?.name ?? "" });
 }
 
 const view = (name: string, part: Part, title: () => string): View => ({

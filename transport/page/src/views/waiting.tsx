@@ -1,7 +1,7 @@
 // What waits for a person: calls that an owner has to approve, questions of tasks, drafts, and what waits
 // for Enter in the terminal.
 
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { href } from "../route";
 import { sites, type Site } from "../site";
 import { Countdown, Note, Section, State } from "../ui";
@@ -10,6 +10,8 @@ import { length, t } from "../words";
 import type { Agent } from "./agents";
 import type { Entry } from "./journal";
 import { acts, Acts, Call, Each, Exactly, Failed, ForOwner, Owners, useAsk, useOwner, When, who, Who } from "./parts";
+import type { SignIn } from "./programs";
+import { Loaded } from "./setup";
 import { Question, type Task } from "./tasks";
 
 export interface Request {
@@ -41,13 +43,16 @@ export function Approval({ site, of, done }: { site: Site; of: Request; done: ()
 }
 
 /** Asks a site for the calls that wait, whenever it tells that one came or went. */
-export const useRequests = (site: Site) => useOwner<{ requests: Request[] }>(site, "owner/requests", {}, 0,
-	site.approvals.value);
+export const useRequests = (site: Site, every = 0) => useOwner<{ requests: Request[]; sign_ins?: SignIn[] }>(site,
+	"owner/requests", {}, every, site.approvals.value);
 
 function Approvals({ site }: { site: Site }) {
-	const { value, fault, again } = useRequests(site);
-	return <><Failed of={fault} again={again} />{value?.requests.map(r => <Approval key={r.handle} site={site} of={r}
-		done={again} />)}</>;
+	const { value, fault, again } = useRequests(site, 3); // a site does not tell by itself who asks to sign in
+	const signIns = value?.sign_ins;
+	useEffect(() => { site.signIns.value = signIns?.map(x => x.handle) ?? []; }, [signIns]);
+	return <><Failed of={fault} again={again} />
+		{!!signIns?.length && <Loaded part="SignIns" site={site} of={signIns} done={again} />}
+		{value?.requests.map(r => <Approval key={r.handle} site={site} of={r} done={again} />)}</>;
 }
 
 function Drafts({ site }: { site: Site }) {

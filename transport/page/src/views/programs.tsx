@@ -1,0 +1,92 @@
+// Programs that sign in by the site's URL: those that ask for it, and those that an owner let in.
+
+import { useMemo, useState } from "preact/hooks";
+import { home } from "../session";
+import type { Site } from "../site";
+import { Button, Countdown, Icon, Loading, Note, Section } from "../ui";
+import { age, t } from "../words";
+import { s } from "../words-setup";
+import { Until, type Granted } from "./access";
+import { Row, type Entry } from "./journal";
+import { act, acts, Acts, Failed, Owners, useOwner } from "./parts";
+import { Asks, Permission, Sentence, useMeaning, type Words } from "./permission";
+
+/** A program that asks to sign in. All but the code and the network are its own words. */
+export interface SignIn { handle: string; client: string; returns_to: string; local?: boolean; asks: string[]; from: string;
+	replaces?: string; seconds_left: number }
+
+const waits = (site: Site, about: string) => acts.value.some(a => a.about === about && a.site === site.name && !a.fault);
+
+function Asking({ site, of, done }: { site: Site; of: SignIn; done: () => void }) {
+	const came = useMemo(() => performance.now(), [of.seconds_left]);
+	const [words, set] = useState<Words>({ may: "read *", until: "" }), meaning = useMeaning(words);
+	const allow = async () => {
+		if (await act({ name: site.name, conn: home.value! }, of.handle, "sign-in/allow", { site: site.name,
+			handle: of.handle, name: "", ...words }, `${t("allow")}, ${of.client}`)) done();
+	};
+	return <article class="card edge-acc stack3" data-signin={of.handle}>
+		<h3><bdi>{of.client}</bdi> {s("signin.asks")}</h3>
+		<p class="small soft"><bdi>{site.name}</bdi> · <b><Countdown seconds={of.seconds_left} came={came} /></b>
+			{" "}{t("waiting.left")}</p>
+		<div><p class="val"><code data-code>{of.handle}</code></p><p>{s("signin.code")}</p></div>
+		<dl class="kv"><dt>{s("signin.returns")}</dt><dd><b><bdi>{of.returns_to}</bdi></b></dd>
+			<dt>{s("signin.wants")}</dt><dd><Asks site={site} of={of.asks} /></dd>
+			<dt>{s("signin.from")}</dt><dd class="mono small"><bdi>{of.from}</bdi></dd></dl>
+		{of.local && <Note tone="unk" icon="unknown"><span data-local>{s("signin.local")}</span></Note>}
+		{of.replaces && <p class="small">{s("signin.replaces", { name: of.replaces })}</p>}
+		{home.value && <Permission site={site} words={words} set={set} meaning={meaning} />}
+		<Acts site={site} about={of.handle} />
+		{!waits(site, of.handle) && <div class="btns fill eq">
+			<Owners site={site} about={of.handle} method="owner/deny" params={{ name: of.handle }} done={done}
+				label={`${t("deny")}, ${of.client}`}>{t("deny")}</Owners>
+			<Button hook="sign-in/allow" why={!home.value || !!meaning.fault} act={allow}
+				label={`${t("allow")}, ${of.client}`}>{t("allow")}</Button></div>}
+	</article>;
+}
+
+export const SignIns = ({ site, of, done }: { site: Site; of: SignIn[]; done: () => void }) => <>{of.map(one =>
+	<Asking key={one.handle} site={site} of={one} done={done} />)}</>;
+
+function Change({ site, of, done }: { site: Site; of: Granted; done: () => void }) {
+	const [words, set] = useState<Words>({ may: of.may[0] ?? "", until: of.until ?? "never" });
+	const meaning = useMeaning(words);
+	const change = async () => {
+		if (await act({ name: site.name, conn: home.value! }, of.id, "token/change", { site: site.name, name: of.token,
+			...words }, `${s("program.change")}, ${of.client}`)) done();
+	};
+	return <div class="stack3"><Permission site={site} words={words} set={set} meaning={meaning} />
+		<p class="small soft">{s("program.change.says")}</p>
+		{!waits(site, of.id) && <div class="btns"><Button class="pri" hook="token/change" why={!!meaning.fault} act={change}>
+			{s("program.change.do")}</Button></div>}</div>;
+}
+
+function Did({ site, of }: { site: Site; of: Granted }) {
+	const { value, fault, again } = useOwner<{ entries: Entry[] }>(site, "owner/journal", { who: of.who, limit: 20 }, 10);
+	if (!value) return fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />;
+	return value.entries.length ? <ul class="list">{[...value.entries].reverse().map(e => <Row key={e.seq} site={site}
+		of={e} />)}</ul> : <p class="small soft">{s("program.did.none")}</p>;
+}
+
+function Program({ site, of, now, done }: { site: Site; of: Granted; now: string; done: () => void }) {
+	const [changing, setChanging] = useState(false), [did, setDid] = useState(false);
+	const called = of.called_seconds_ago, may = of.may[0] ?? "", meaning = useMeaning({ may, until: "" }).value;
+	return <li class="top wrap" data-program={of.token}><span class="soft"><Icon n="chip" /></span>
+		<div class="grow"><h3><bdi>{of.client}</bdi></h3>
+			<p class="small soft">{s("program.host")} <bdi>{of.returns_to}</bdi> · <bdi class="mono">{of.token}</bdi></p>
+			{meaning && <p><Sentence site={site} of={meaning} /></p>}<p class="mono small"><bdi>{may}</bdi></p>
+			<p class="small soft"><Until at={of.until} now={now} /> · <span data-called={called ?? ""}>
+				{called ? s("program.called", { time: age(called) }) : s("program.silent")}</span></p></div>
+		<div class="whole"><Acts site={site} about={of.id} /><div class="btns">
+			{of.who && <button type="button" class="btn" aria-pressed={did} onClick={() => setDid(!did)}>
+				{s("program.did")}</button>}
+			{home.value && <button type="button" class="btn" data-act="change" aria-pressed={changing}
+				onClick={() => setChanging(!changing)}>{s("program.change")}</button>}
+			{!waits(site, of.id) && <Owners site={site} about={of.id} method="owner/revoke" params={{ name: of.token }}
+				done={done} label={`${s("program.end")}, ${of.client}`}>{s("program.end")}</Owners>}</div>
+			{did && <Did site={site} of={of} />}
+			{changing && <Change key={of.id} site={site} of={of} done={() => { setChanging(false); done(); }} />}</div></li>;
+}
+
+export const Programs = ({ site, of, now, done }: { site: Site; of: Granted[]; now: string; done: () => void }) =>
+	<Section title={s("program.title")} n={of.length}><div class="stack3"><p class="small soft">{s("program.says")}</p>
+		<ul class="list">{of.map(g => <Program key={g.token} site={site} of={g} now={now} done={done} />)}</ul></div></Section>;

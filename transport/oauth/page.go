@@ -47,7 +47,8 @@ func (s *Server) showWaiting(w http.ResponseWriter, q *request) {
 		b.WriteString(" That is a program on the computer of this browser: go on only if you started it yourself.")
 	}
 	fmt.Fprintf(&b, "<p>It asks for: <b>%s</b>.<p>This page cannot allow it. An owner of the site does, with this code:"+
-		"<p class=code>%s<p>On the owner's computer:<p><code>agentsite approve %[2]s --may 'read *'</code>"+
+		"<p class=code>%s<p>On the owner's computer, under <b>Waiting</b> in the page that <code>agentsite open</code> shows, "+
+		"or by this command:<p><code>agentsite approve %[2]s --may 'read *'</code>"+
 		"<p>Keep this page open. It goes on by itself.", html.EscapeString(strings.Join(q.asks, ", ")), q.handle)
 	s.show(w, http.StatusOK, refreshAfter(2, ""), b.String())
 }

@@ -101,7 +101,8 @@ function Pick({ label, word, point, may, set }: { label: string; word: Verb; poi
 	const put = (longest: string, often: string, ask: boolean) => {
 		const one = [word, point, range, longest && "max", longest, often, ask && "confirm"].filter(x => x) as string[];
 		// The first part that covers a call decides: one point comes before all.
-		set(written(at >= 0 ? parts.with(at, one) : point === "*" || !moves ? [...parts, one] : [one, ...parts]));
+		const before = at >= 0 ? at : parts.findIndex(p => p[0] === word && point !== "*");
+		set(written(parts.toSpliced(before < 0 ? parts.length : before, at >= 0 ? 1 : 0, one)));
 	};
 	return <div data-pick={`${word} ${point ?? ""}`.trim()}><label class="check"><input type="checkbox" checked={at >= 0}
 		onChange={e => e.currentTarget.checked ? put(moves ? "2m" : "", moves ? "10/h" : "", false)

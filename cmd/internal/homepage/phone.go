@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"time"
 
 	"agentsite/agents/principal"
 	"agentsite/cmd/internal/qr"
 	"agentsite/device"
-	"agentsite/node/access"
 	"agentsite/node/acts"
 	"agentsite/node/identity"
 	ownerclient "agentsite/transport/owner/client"
@@ -24,14 +21,13 @@ const (
 	phoneNote   = "notifications/agentsite/phone"
 )
 
-// phoneParams are a site and what a phone may do there: a name, words and an end as of agentsite grant phone, whose
+// phoneParams are a site and what a phone may do there: a name, and words as of agentsite grant phone, whose
 // defaults "" is for.
 type phoneParams struct {
-	Site      string `json:"site"`
-	Name      string `json:"name"`
-	May       string `json:"may"`
-	Until     string `json:"until"`
-	ByAddress bool   `json:"by_address"`
+	Site string `json:"site"`
+	Name string `json:"name"`
+	words
+	ByAddress bool `json:"by_address"`
 }
 
 // phoneLink is for the page only: who opens it first shows its key.
@@ -52,36 +48,17 @@ type phoneGrant struct {
 // addPhone grants a permission to the key of the phone that opens the link in the page, once the person
 // confirmed it.
 func (h *Home) addPhone(ctx context.Context, c *rpc.Call, p phoneParams) (any, error) {
-	s := h.find(p.Site)
-	if s == nil || !s.own.Owner {
-		return nil, device.Faultf(device.Invalid, "site: you own none of that name")
-	}
-	grant := phoneGrant{May: cmp.Or(p.May, ownerclient.PhoneWords), Until: "never"}
-	if _, err := access.ParsePermissions(grant.May); err != nil {
-		return nil, device.Faultf(device.Invalid, "may: %w", err)
-	}
-	until, err := access.ParseUntil(cmp.Or(p.Until, ownerclient.PhoneUntil), time.Now())
-	if err != nil {
-		return nil, device.Faultf(device.Invalid, "until: %w", err)
-	}
-	if !until.IsZero() {
-		until = time.Unix(access.EndSecond(until), 0).UTC()
-		grant.Until = until.Format(time.RFC3339)
-	}
-	owner, err := s.ownerClient()
+	may, err := readPermission(words{cmp.Or(p.May, ownerclient.PhoneWords), cmp.Or(p.Until, ownerclient.PhoneUntil)})
 	if err != nil {
 		return nil, err
 	}
-	on, err := owner.Access(ctx)
+	s, owner, on, err := h.owned(ctx, p.Site)
 	if err != nil {
 		return nil, err
 	}
-	// A grant would make the user the owner of a site that has none, which nobody confirmed.
-	if !slices.ContainsFunc(on.Owners, func(o acts.Owner) bool { return o.DID == h.options.User.String() }) {
-		return nil, device.Faultf(device.Denied, "your key is none of the site's owners': claim the site first")
-	}
+	grant := phoneGrant{May: may.May, Until: may.Until}
 	signed, _, _, err := owner.SignPhone(ctx, on, ownerclient.Phone{
-		Name: p.Name, Words: grant.May, Until: until, ByAddress: p.ByAddress, Key: h.options.Key,
+		Name: p.Name, Words: grant.May, Until: may.end, ByAddress: p.ByAddress, Key: h.options.Key,
 		Show: func(link string) error { return c.Notify(phoneNote, phoneLink{link, qr.Rows(link)}) },
 		Confirm: func(ctx context.Context, key ownerclient.PhoneKey) error {
 			grant.Letters, grant.Name, grant.Key = key.Letters, key.Name, key.DID

@@ -66,7 +66,7 @@ const en = {
 	"program.did": "What it did", "program.did.none": "Nothing is on record. Reading is not recorded.",
 	"program.change": "Change", "program.change.do": "Change what it may do",
 	"program.change.says": "It counts from the next call on, and the program stays signed in.", "program.end": "End it",
-	"phone.may": "What it may do", "phone.until": "Until", "phone.address": "It does not find names that end in .local",
+	"phone.address": "It does not find names that end in .local",
 	"phone.show": "Show the code",
 	"phone.more": "What only an owner may do, a phone never does. Its browser warns that it does not know the site’s "
 		+ "certificate: do this in a network that you trust.",
@@ -142,7 +142,7 @@ const de: Record<keyof typeof en, string> = {
 	"program.did": "Was es getan hat", "program.did.none": "Nichts ist aufgezeichnet. Lesen wird nicht aufgezeichnet.",
 	"program.change": "Ändern", "program.change.do": "Ändern, was es darf",
 	"program.change.says": "Es gilt ab dem nächsten Aufruf, und das Programm bleibt angemeldet.", "program.end": "Beenden",
-	"phone.may": "Was es darf", "phone.until": "Bis", "phone.address": "Es findet keine Namen, die auf .local enden",
+	"phone.address": "Es findet keine Namen, die auf .local enden",
 	"phone.show": "Code zeigen",
 	"phone.more": "Was nur darf, wem die Anlage gehört, tut ein Telefon nie. Sein Browser warnt, dass er das "
 		+ "Zertifikat der Anlage nicht kennt: Tu das in einem Netz, dem du traust.",

@@ -7,6 +7,7 @@ import { Button, spoken } from "../ui";
 import { t } from "../words";
 import { s } from "../words-setup";
 import { act, Acts, acts } from "./parts";
+import { Permission, useMeaning, type Words } from "./permission";
 
 /** What agentsite open tells of a phone: first the link, with the rows of its QR code, then whose key came. */
 export interface Told { link?: string; qr?: string[]; letters?: string; name?: string; may?: string; until?: string }
@@ -22,15 +23,13 @@ function Code({ rows }: { rows: string[] }) {
 }
 
 export function Phone({ site }: { site: Site }) {
-	const [name, setName] = useState(""), [may, setMay] = useState(""), [until, setUntil] = useState(""), [by_address, setAddress] = useState(false);
+	const [name, setName] = useState(""), [by_address, setAddress] = useState(false);
+	const [words, set] = useState<Words>({ may: "read *, set *, stop", until: "90d" }), meaning = useMeaning(words);
 	const add = () => act({ name: site.name, conn: home.value! }, "phone", "phone/add",
-		{ site: site.name, name, may, until, by_address }, t("phone.add"));
+		{ site: site.name, name, ...words, by_address }, t("phone.add"));
 	const one = acts.value.find(a => a.about === "phone" && a.site === site.name), told = one?.told;
 	const letters = told?.letters, waits = one && !one.fault;
 	useEffect(() => { if (letters) spoken.value = `${s("phone.compare")} ${letters}`; }, [letters]);
-	const field = (name: string, label: string, usual: string, value: string, set: (text: string) => void) =>
-		<label class="field"><b>{label}</b><input name={name} value={value} placeholder={usual} autocomplete="off"
-			autocapitalize="off" spellcheck={false} onInput={e => set(e.currentTarget.value)} /></label>;
 	return <div class="card stack3" data-phone>
 		{waits && letters && <><h3>{s("phone.compare")}</h3><p class="val"><code data-letters>{letters}</code></p>
 			<p>{s("phone.only")}</p></>}
@@ -38,9 +37,9 @@ export function Phone({ site }: { site: Site }) {
 			<p class="small soft">{s("phone.type")}</p><pre class="exact" tabIndex={0} data-link>{told.link}</pre></>}
 		{(letters || one?.fault) && <Acts site={site} about="phone" />}
 		{waits ? !letters && <div class="btns"><button type="button" class="btn" onClick={one.cancel}>
-			{t("cancel")}</button></div> : <>{field("name", s("phone.name"), s("phone.name.usual"), name, setName)}
-				{field("may", s("phone.may"), "read *, set *, stop", may, setMay)}
-				{field("until", s("phone.until"), "90d", until, setUntil)}
+			{t("cancel")}</button></div> : <><label class="field"><span>{s("phone.name")}</span><input name="name" value={name}
+				placeholder={s("phone.name.usual")} onInput={e => setName(e.currentTarget.value)} /></label>
+				<Permission site={site} words={words} set={set} meaning={meaning} />
 				<label class="check"><input type="checkbox" checked={by_address}
 					onChange={e => setAddress(e.currentTarget.checked)} /><span>{s("phone.address")}</span></label>
 				<p class="small soft">{s("phone.more")}</p>

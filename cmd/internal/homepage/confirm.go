@@ -74,16 +74,18 @@ func (s *site) waiting(ctx context.Context, params []byte) (*acts.Request, error
 	return call, err
 }
 
-// asking returns the call, or the program that asks to sign in, whose handle that is.
+// asking returns the call, which may be one that was refused to a program, or the program that asks to sign in, whose
+// handle that is.
 func (s *site) asking(ctx context.Context, handle string) (*acts.Request, *acts.SignIn, error) {
 	all, err := read[struct {
 		Requests []acts.Request `json:"requests"`
 		SignIns  []acts.SignIn  `json:"sign_ins"`
+		Wishes   []acts.Request `json:"wishes"`
 	}](ctx, s, string(acts.RequestsAct), acts.None{}, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, r := range all.Requests {
+	for _, r := range append(all.Requests, all.Wishes...) {
 		if r.Handle == handle {
 			return &r, nil, nil
 		}

@@ -36,7 +36,8 @@ func (f *programSite) Call(ctx context.Context, r rpc.Request, note func(string,
 	default:
 		switch r.Method {
 		case string(acts.RequestsAct):
-			answer = map[string]any{"requests": []any{map[string]any{"handle": "CALL", "who": "kitchen", "tool": "set_level", "arguments": nil}}, "sign_ins": f.asks}
+			answer = map[string]any{"requests": []any{map[string]any{"handle": "CALL", "who": "kitchen", "tool": "set_level", "arguments": nil}}, "sign_ins": f.asks,
+				"wishes": []any{map[string]any{"handle": "WISH", "who": "token:claude.1f3a9c00", "tool": "set_level", "client": "Claude"}}}
 		case string(acts.DenyAct):
 			text, _ := r.Params.(rpc.Raw).JSONText()
 			f.denied = string(text)
@@ -151,12 +152,16 @@ func TestAllowWarns(t *testing.T) {
 	}
 }
 
-// TestDenySignIn: who denies a program sees it.
+// TestDenySignIn: who denies a program, or a call that was refused to one, sees it.
 func TestDenySignIn(t *testing.T) {
 	h, f, _ := newPrograms(t)
-	h.post(t.Context(), "/at/shed/mcp", `{"jsonrpc":"2.0","id":1,"method":"owner/deny","params":{"name":"BBBB-3333"}}`, nil)
-	if len(h.acts) != 1 || h.acts[0].Call == nil || h.acts[0].Call.Who != "Cursor" || !strings.Contains(f.denied, "BBBB-3333") {
-		t.Errorf("%+v, and the site got %s", h.acts, f.denied)
+	for handle, who := range map[string]string{"BBBB-3333": "Cursor", "WISH": "token:claude.1f3a9c00"} {
+		h.acts = nil
+		deny := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"owner/deny","params":{"name":%q}}`, handle)
+		h.post(t.Context(), "/at/shed/mcp", deny, nil)
+		if len(h.acts) != 1 || h.acts[0].Call == nil || h.acts[0].Call.Who != who || !strings.Contains(f.denied, handle) {
+			t.Errorf("%+v, and the site got %s", h.acts, f.denied)
+		}
 	}
 }
 

@@ -52,8 +52,8 @@ export class Site {
 	readonly points = signal<Point[] | undefined>(undefined);
 	readonly status = signal<Status | undefined>(undefined);
 	readonly approvals = signal<Approval[]>([]);
-	/** The codes of the programs that ask to sign in, while the view of what waits is open. */
-	readonly signIns = signal<string[]>([]);
+	/** The handles of programs that ask for something, as the view of what waits showed them last. */
+	readonly programs = signal<string[]>([]);
 	readonly stopped = signal(false);
 	/** Whether the owner's methods answer here. */
 	readonly owner = signal(false);

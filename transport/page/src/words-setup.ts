@@ -60,6 +60,8 @@ const en = {
 	"signin.local": "It returns to a program on the computer of that browser, whichever that is. Any program there can use "
 		+ "this name: allow it only if you started it yourself.",
 	"signin.replaces": "It takes the place of the same program’s former sign-in, {name}.",
+	"wish.refused": "was refused:", "wish.times": "once, {time} ago|{n} times, last {time} ago",
+	"wish.says": "Its permission does not cover this. Below is its permission with what the call needs.",
 	"program.title": "Connected programs", "program.host": "returns to",
 	"program.says": "They signed in by the site’s URL, and you said what they may do.",
 	"program.called": "called {time} ago", "program.silent": "has not called since the site’s start",
@@ -136,6 +138,8 @@ const de: Record<keyof typeof en, string> = {
 	"signin.local": "Es kehrt zu einem Programm auf dem Computer jenes Browsers zurück, welcher das auch ist. Jedes Programm "
 		+ "dort kann diesen Namen benutzen: Erlaube es nur, wenn du es selbst gestartet hast.",
 	"signin.replaces": "Es tritt an die Stelle der früheren Anmeldung desselben Programms, {name}.",
+	"wish.refused": "wurde verweigert:", "wish.times": "einmal, vor {time}|{n}-mal, zuletzt vor {time}",
+	"wish.says": "Seine Erlaubnis deckt das nicht. Unten steht seine Erlaubnis mit dem, was der Aufruf braucht.",
 	"program.title": "Verbundene Programme", "program.host": "kehrt zurück zu",
 	"program.says": "Sie haben sich mit der URL der Anlage angemeldet, und du hast gesagt, was sie dürfen.",
 	"program.called": "rief vor {time} auf", "program.silent": "hat seit dem Start der Anlage nicht aufgerufen",

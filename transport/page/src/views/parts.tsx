@@ -95,7 +95,7 @@ export function Acts({ site, about }: { site?: { name: string }; about?: string 
 	const shown = acts.value.filter(a => about !== undefined ? a.about === about && a.site === site?.name
 		: !(a.told?.link && !a.fault) // nobody is asked yet
 		&& !sites.value.some(s => s.name === a.site && (s.approvals.value.some(x => x.handle === a.about)
-			|| s.signIns.value.includes(a.about))));
+			|| s.programs.value.includes(a.about))));
 	return <>{shown.map(a => a.fault
 		? <Note tone={a.fault.kind === "unknown_outcome" ? "unk" : "bad"} icon={a.fault.kind === "unknown_outcome" ? "unknown"
 			: "bad"} key={a.about}><b>{t(a.fault.kind === "unknown_outcome" ? "act.unknown" : "act.failed",

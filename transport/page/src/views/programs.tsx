@@ -8,7 +8,7 @@ import { age, t } from "../words";
 import { s } from "../words-setup";
 import { Until, type Granted } from "./access";
 import { Row, type Entry } from "./journal";
-import { act, acts, Acts, Failed, Owners, useOwner } from "./parts";
+import { act, acts, Acts, Call, Exactly, Failed, Owners, useOwner } from "./parts";
 import { Asks, Permission, Sentence, useMeaning, type Words } from "./permission";
 
 /** A program that asks to sign in. All but the code and the network are its own words. */
@@ -47,17 +47,41 @@ function Asking({ site, of, done }: { site: Site; of: SignIn; done: () => void }
 export const SignIns = ({ site, of, done }: { site: Site; of: SignIn[]; done: () => void }) => <>{of.map(one =>
 	<Asking key={one.handle} site={site} of={one} done={done} />)}</>;
 
-function Change({ site, of, done }: { site: Site; of: Granted; done: () => void }) {
-	const [words, set] = useState<Words>({ may: of.may[0] ?? "", until: of.until ?? "never" });
+/** Changes what a program may do; may is what is proposed. The act is about what the caller shows it at. */
+function Change({ site, of, may = of.may[0] ?? "", about = of.id, done }: { site: Site; of: Granted; may?: string;
+	about?: string; done: () => void }) {
+	const [words, set] = useState<Words>({ may, until: of.until ?? "never" });
 	const meaning = useMeaning(words);
 	const change = async () => {
-		if (await act({ name: site.name, conn: home.value! }, of.id, "token/change", { site: site.name, name: of.token,
+		if (await act({ name: site.name, conn: home.value! }, about, "token/change", { site: site.name, name: of.token,
 			...words }, `${s("program.change")}, ${of.client}`)) done();
 	};
 	return <div class="stack3"><Permission site={site} words={words} set={set} meaning={meaning} />
 		<p class="small soft">{s("program.change.says")}</p>
-		{!waits(site, of.id) && <div class="btns"><Button class="pri" hook="token/change" why={!!meaning.fault} act={change}>
+		{!waits(site, about) && <div class="btns"><Button class="pri" hook="token/change" why={!!meaning.fault} act={change}>
 			{s("program.change.do")}</Button></div>}</div>;
+}
+
+/** A call that was refused to a program that signed in; may is its permission with what the call needs. */
+export interface Wish { handle: string; token: string; client: string; returns_to: string; who: string; tool: string;
+	arguments?: Record<string, unknown>; times: number; seconds_ago: number; may: string }
+
+export function Wishes({ site, of, done }: { site: Site; of: Wish[]; done: () => void }) {
+	const access = useOwner<{ grants: Granted[] }>(site, "owner/access", {}, 0, of.length);
+	return <>{of.map(w => {
+		const grant = access.value?.grants.find(g => g.token === w.token);
+		return <article key={w.handle} class="card edge-acc stack3" data-wish={w.handle}>
+			<h3><bdi>{w.client}</bdi> {s("wish.refused")} <Call of={w} site={site} /></h3>
+			<p class="small soft"><bdi>{site.name}</bdi> · {s("program.host")} <bdi>{w.returns_to}</bdi> ·
+				{" "}{s("wish.times", { n: w.times, time: age(w.seconds_ago) })}</p>
+			<Exactly lines={[["tool", w.tool], ...Object.entries(w.arguments ?? {}), ["from", w.who], ["handle", w.handle]]} />
+			<p>{s("wish.says")}</p>
+			{grant && home.value && <Change site={site} of={grant} may={w.may} about={w.handle} done={done} />}
+			<Acts site={site} about={w.handle} />
+			{!waits(site, w.handle) && <div class="btns"><Owners site={site} about={w.handle} method="owner/deny"
+				params={{ name: w.handle }} done={done} label={`${t("deny")}, ${w.client}`}>{t("deny")}</Owners></div>}
+		</article>;
+	})}</>;
 }
 
 function Did({ site, of }: { site: Site; of: Granted }) {

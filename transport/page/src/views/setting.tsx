@@ -13,7 +13,7 @@ export { Claim } from "./claim";
 export { Journal } from "./record";
 export { Machine } from "./machine";
 export { Phone } from "./phone";
-export { Programs, SignIns } from "./programs";
+export { Programs, SignIns, Wishes } from "./programs";
 
 interface Setting { key: string; value: string }
 interface Draft { device: string; set: Setting[] }

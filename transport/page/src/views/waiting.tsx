@@ -10,7 +10,7 @@ import { length, t } from "../words";
 import type { Agent } from "./agents";
 import type { Entry } from "./journal";
 import { acts, Acts, Call, Each, Exactly, Failed, ForOwner, Owners, useAsk, useOwner, When, who, Who } from "./parts";
-import type { SignIn } from "./programs";
+import type { SignIn, Wish } from "./programs";
 import { Loaded } from "./setup";
 import { Question, type Task } from "./tasks";
 
@@ -43,15 +43,16 @@ export function Approval({ site, of, done }: { site: Site; of: Request; done: ()
 }
 
 /** Asks a site for the calls that wait, whenever it tells that one came or went. */
-export const useRequests = (site: Site, every = 0) => useOwner<{ requests: Request[]; sign_ins?: SignIn[] }>(site,
-	"owner/requests", {}, every, site.approvals.value);
+export const useRequests = (site: Site, every = 0) => useOwner<{ requests: Request[]; sign_ins?: SignIn[];
+	wishes?: Wish[] }>(site, "owner/requests", {}, every, site.approvals.value);
 
 function Approvals({ site }: { site: Site }) {
 	const { value, fault, again } = useRequests(site, 3); // a site does not tell by itself who asks to sign in
-	const signIns = value?.sign_ins;
-	useEffect(() => { site.signIns.value = signIns?.map(x => x.handle) ?? []; }, [signIns]);
+	const signIns = value?.sign_ins ?? [], wishes = value?.wishes ?? [];
+	useEffect(() => { site.programs.value = [...signIns, ...wishes].map(x => x.handle); }, [value]);
 	return <><Failed of={fault} again={again} />
-		{!!signIns?.length && <Loaded part="SignIns" site={site} of={signIns} done={again} />}
+		{signIns.length > 0 && <Loaded part="SignIns" site={site} of={signIns} done={again} />}
+		{wishes.length > 0 && <Loaded part="Wishes" site={site} of={wishes} done={again} />}
 		{value?.requests.map(r => <Approval key={r.handle} site={site} of={r} done={again} />)}</>;
 }
 

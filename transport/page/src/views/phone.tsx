@@ -37,8 +37,9 @@ export function Phone({ site }: { site: Site }) {
 			<p class="small soft">{s("phone.type")}</p><pre class="exact" tabIndex={0} data-link>{told.link}</pre></>}
 		{(letters || one?.fault) && <Acts site={site} about="phone" />}
 		{waits ? !letters && <div class="btns"><button type="button" class="btn" onClick={one.cancel}>
-			{t("cancel")}</button></div> : <><label class="field"><span>{s("phone.name")}</span><input name="name" value={name}
-				placeholder={s("phone.name.usual")} onInput={e => setName(e.currentTarget.value)} /></label>
+			{t("cancel")}</button></div> : <><label class="field"><b>{s("phone.name")}</b><input name="name" value={name}
+				placeholder={s("phone.name.usual")} autocomplete="off" spellcheck={false}
+				onInput={e => setName(e.currentTarget.value)} /></label>
 				<Permission site={site} words={words} set={set} meaning={meaning} />
 				<label class="check"><input type="checkbox" checked={by_address}
 					onChange={e => setAddress(e.currentTarget.checked)} /><span>{s("phone.address")}</span></label>

@@ -89,6 +89,9 @@ func SignGrant(
 // SignToken signs a permission in words for a token of that name.
 func SignToken(on Access, key func() (identity.Key, error), name, words string, until time.Time) (acts.NewToken, error) {
 	n := acts.NewToken{Name: name, Until: until}
+	if err := device.CheckName(name); err != nil { // the site may have suggested it
+		return n, state.Mistake{Err: err}
+	}
 	g, err := issue(on, key, on.site, "", words, until)
 	if err != nil {
 		return n, err

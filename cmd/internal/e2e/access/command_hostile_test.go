@@ -141,7 +141,11 @@ func (l *liar) lie(method, tool string, asked int) any {
 		const handle = "3AJ2TS5ZWQ4C7PLM6XKD2F7V5E"
 		return o{
 			"requests": []o{{"handle": venom, "who": venom, "tool": venom, "arguments": o{"x": venom}, "seconds_left": 1e300}},
-			"sign_ins": []o{{"handle": venom, "client": venom, "returns_to": venom, "asks": []string{venom}, "from": venom, "replaces": venom, "seconds_left": 1e300}},
+			"sign_ins": []o{
+				{"handle": venom, "client": venom, "returns_to": venom, "local": true, "asks": []string{venom}, "from": venom, "replaces": venom, "seconds_left": 1e300},
+				{"handle": "ABCD-EFGH", "client": venom, "returns_to": venom, "asks": []string{venom}, "from": venom, "replaces": "x; touch PWNED #"},
+				{"handle": "ABCD-EFGI", "client": venom, "returns_to": venom, "asks": []string{venom}, "from": venom},
+			},
 			"wishes":   []o{wish(venom, venom, venom), wish(handle, "claude", "read *'; touch PWNED; '"), wish(handle, "x; touch PWNED", "read *"), wish(handle, "claude", "set *")},
 		}
 	case string(acts.RecoveryAct):
@@ -232,6 +236,7 @@ func (l *liar) result(tool, long string) any {
 var commands = [][]string{
 	{"points"}, {"read"}, {"read", "a/t"}, {"read", "--watch"}, {"history", "a/t"}, {"set", "a/t", "on"}, {"set", "a/t", "on", "--take-over"}, {"set", "a/t", "safe"},
 	{"stop"}, {"reset"}, {"reload"}, {"approve"}, {"approve", "--watch"}, {"approve", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"approve", "--deny", "X"},
+	{"approve", "ABCD-EFGH", "--may", "read *"}, {"approve", "ABCD-EFGH"}, {"approve", "ABCD-EFGI", "--may", "read *"}, {"approve", "ABCD-EFGH", "--deny"},
 	{"tools"}, {"call", "read_points"}, {"ping"}, {"find"},
 	{"grant", "KEY", "read *"}, {"grant", "phone"}, {"grants"}, {"token", "add", "kitchen", "read *"}, {"token", "list"}, {"token", "revoke", "kitchen"},
 	{"token", "change", "kitchen", "read *"}, {"public"}, {"revoke", "KEY"},
@@ -284,7 +289,7 @@ func TestCommandsListed(t *testing.T) {
 }
 
 // signs are the commands that sign something.
-var signs = []string{"grant", "token", "agents"}
+var signs = []string{"grant", "token", "approve", "agents"}
 
 // watches go on until somebody ends them.
 var watches = []string{"read --watch", "approve --watch"}
@@ -399,7 +404,7 @@ func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
 			}
 		}
 	}
-	if l.how == asAnother && slices.Contains(signs[:2], words[0]) && slices.Contains(words, "read *") && err == nil {
+	if l.how == asAnother && slices.Contains(signs[:3], words[0]) && slices.Contains(words, "read *") && err == nil {
 		t.Errorf("a site that says it is another was taken for itself:\n%s", said)
 	}
 	now, err := os.ReadFile(file)

@@ -25,6 +25,7 @@ import (
 // Bounds of what a client says about itself.
 const (
 	maxName      = 60 // letters
+	maxMarks     = 3  // over and under one of them
 	maxRedirects = 10
 	maxRedirect  = 512      // bytes
 	maxClientID  = 6 << 10  // bytes of an identifier, which is sent in URLs
@@ -96,11 +97,15 @@ func parseMetadata(text []byte) (c client, id string, err error) {
 // the order or the meaning of others.
 func cleanName(name string) string {
 	var out []rune
+	marks := 0 // in a row: many would cover the lines around
 	for _, r := range strings.Join(strings.Fields(name), " ") {
 		if len(out) == maxName {
 			return string(out) + "…"
 		}
-		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
+		if marks++; !unicode.Is(unicode.M, r) {
+			marks = 0
+		}
+		if unicode.IsPrint(r) && r != unicode.ReplacementChar && marks <= maxMarks {
 			out = append(out, r)
 		}
 	}
@@ -121,7 +126,7 @@ func parseRedirect(text string) (*url.URL, error) {
 	refused := fmt.Errorf("%.80q is no URI to return to: it has to be an https URL, http://localhost, or that of an app, "+
 		"without a user and a fragment", text)
 	u, err := url.Parse(text)
-	if err != nil || len(text) > maxRedirect || u.User != nil || strings.Contains(text, "#") || u.Host != strings.ToLower(u.Host) ||
+	if err != nil || len(text) > maxRedirect || u.User != nil || strings.Contains(text, "#") || !isPlainHost(u.Host) ||
 		!strings.HasPrefix(text, u.Scheme+":") ||
 		strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }) {
 		return nil, refused
@@ -133,6 +138,14 @@ func parseRedirect(text string) (*url.URL, error) {
 		return nil, refused
 	}
 	return u, nil
+}
+
+// isPlainHost reports whether a host has only letters that look like no others. url.Parse decodes further ones:
+// https://%D1%81laude.ai is not at claude.ai, and would be shown like it.
+func isPlainHost(host string) bool {
+	return !strings.ContainsFunc(host, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune(".-_:[]", r))
+	})
 }
 
 // isLoopback reports whether a URL is at this machine, by a name that nothing else can have.

@@ -109,9 +109,10 @@ func TestLookAlikes(t *testing.T) {
 		"https://claude.ai/cb#", "javascript:alert(1)", "JavaScript:alert(1)", "data:text/html,x", "file:///etc/passwd", "vbscript:x", "blob:https://x/y", "about:blank",
 		"intent://x/y", "//evil.example/cb", "/cb", "", " https://claude.ai/cb", "https://claude.ai/c b", "https://claude.ai\\@evil.example/cb", "https:///cb", "https://",
 		"app:/cb", "HTTPS://claude.ai/cb", "http://127.0.0.1.evil/cb", "http://0x7f.1/cb", "https://claude.ai/\ncb", "view-source:https://x", "https://clаude.ai/cb", // a Cyrillic letter
+		"https://cl%D0%B0ude.ai/cb", "https://claude.ai%E2%80%AE/cb", "com.example.app://%E2%80%AE/cb", "http://[::1%25eth0]/cb", `https://claude.ai"/cb`,
 		"https://claude.ai/" + strings.Repeat("x", 512),
 	} {
-		text := strings.ReplaceAll(strings.ReplaceAll(uri, `\`, `\\`), "\n", `\n`)
+		text := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(uri)
 		w := r.do("POST", "/register", `{"redirect_uris":["https://good.example/cb","`+text+`"]}`, nil)
 		if v := decode(t, w); w.Code != 400 || v["error"] != "invalid_redirect_uri" {
 			t.Errorf("%q: %d %v", uri, w.Code, v)
@@ -178,6 +179,7 @@ func TestDocuments(t *testing.T) {
 		"http://a.example/x", "https://a.example", "https://a.example/", "https://a.example:8443/x", "https://u@a.example/x", "https://a.example/x#y", "https://a.example/x?y=1",
 		"https://A.example/x", "https://a.example/../x", "https://a.example/%2e%2e/x", "https://127.0.0.1/x", "https://[::1]/x", "https://localhost/x", "https://a.example/x y", "ftp://a.example/x",
 		"https://ChatGPT.com/oauth/client.json", "https://chatgpt.com@evil.example/oauth/client.json", "https://chatgpt.com./../oauth/client.json", "https://a.example/" + strings.Repeat("x", 600),
+		"https://%D0%B0.example/x",
 	} {
 		r.docs[id] = document(id, "")
 		if w := r.do("GET", "/authorize?"+authorizing(id).Encode(), "", nil); w.Code != 400 {

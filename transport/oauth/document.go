@@ -73,7 +73,7 @@ var known = map[string]client{
 func checkDocumentURL(text string) error {
 	u, err := url.Parse(text)
 	if err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.Port() == "" && !strings.Contains(u.Host, ":") &&
-		!strings.ContainsAny(text, "#?\\") && len(text) <= maxRedirect && u.Host == strings.ToLower(u.Host) &&
+		!strings.ContainsAny(text, "#?\\") && len(text) <= maxRedirect && isPlainHost(u.Host) &&
 		len(u.Path) > 1 && u.Path == pathOf(text, u) && u.String() == text && strings.Contains(u.Host, ".") {
 		if _, err := netip.ParseAddr(u.Host); err != nil {
 			return nil

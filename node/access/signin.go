@@ -28,6 +28,8 @@ type SignIn struct {
 	// is used, the client may have lost the answer, and asks again with Last.
 	Last   Hash `cbor:"8,keyasint"`
 	Unused bool `cbor:"9,keyasint,omitempty"`
+	// At is when the pair was given, in seconds since 1970.
+	At int64 `cbor:"10,keyasint,omitempty"`
 }
 
 // Pair are the hashes of an access token and of the refresh token that came with it.
@@ -193,12 +195,16 @@ var errSignIn = denied("unknown or ended sign-in: sign in again")
 // errAgain ends a change that needs not be stored.
 var errAgain = errors.New("nothing changes")
 
-// Refresh exchanges a refresh token of a client for another pair, whose access token ends life from now. The
-// pair has to be a function of the token, so that a client that asks again gets the same one.
-func (s *Store) Refresh(family [16]byte, client, token Hash, pair Pair, life time.Duration) (left time.Duration, err error) {
+// samePair is how long a client that asks again gets the same pair: it may ask twice at once. After that it gets
+// another one, and the first is void, so that of two who have the same refresh token one is found out.
+const samePair = 10 * time.Second
+
+// Refresh exchanges a refresh token of a client for another pair, whose access token ends life from now. pair makes
+// the pair of the token for a time in seconds since 1970, which Refresh returns.
+func (s *Store) Refresh(family [16]byte, client, token Hash, pair func(at int64) Pair, life time.Duration) (at int64, left time.Duration, err error) {
 	now, err := s.sureTime()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	var replayed Hash
 	err = s.change(func(f *storeFile) error {
@@ -217,8 +223,9 @@ func (s *Store) Refresh(family [16]byte, client, token Hash, pair Pair, life tim
 			return err
 		}
 		in := *t.SignIn
-		pair.Until, left = ends(now, life, g.Until())
-		switch {
+		var until int64
+		until, left = ends(now, life, g.Until())
+		switch ago := now.Sub(time.Unix(in.At, 0)); {
 		case left <= 0:
 			return denied("your permission ended at %s: sign in again", formatTime(g.Until().Unix()))
 		case token == in.Refresh:
@@ -226,21 +233,23 @@ func (s *Store) Refresh(family [16]byte, client, token Hash, pair Pair, life tim
 		case token != in.Last || !in.Unused:
 			replayed = g.ID()
 			return ErrReplayed
-		case time.Unix(in.Until, 0).Sub(now) > left/2:
-			left = time.Unix(in.Until, 0).Sub(now)
+		case ago >= 0 && ago < samePair:
+			at, left = in.At, time.Unix(in.Until, 0).Sub(now)
 			return errAgain
 		}
-		in.Pair = pair
+		at = now.Unix()
+		in.Pair, in.At = pair(at), at
+		in.Until = until
 		t.SignIn = &in
 		return nil
 	})
 	switch err {
 	case errAgain:
-		return left, nil
+		return at, left, nil
 	case ErrReplayed:
-		return 0, errors.Join(ErrReplayed, s.Revoke(Revocation{Block: replayed}))
+		return 0, 0, errors.Join(ErrReplayed, s.Revoke(Revocation{Block: replayed}))
 	}
-	return left, err
+	return at, left, err
 }
 
 // RevokeSignIn ends the sign-in that an access token is of or, with isRefresh, a refresh token of a family. It does

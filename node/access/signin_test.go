@@ -37,7 +37,7 @@ func (c client) signIn(n string) SignIn {
 
 func (c client) refresh(b *Store, token Hash, n string) error {
 	in := c.signIn(n)
-	_, err := b.Refresh(in.Family, in.ID, token, in.Pair, accessLife)
+	_, _, err := b.Refresh(in.Family, in.ID, token, func(int64) Pair { return in.Pair }, accessLife)
 	return err
 }
 
@@ -73,7 +73,7 @@ func TestRefresh(t *testing.T) {
 			b = signInStore(t, &s, k)
 		}
 		in := c.signIn("2")
-		_, err = b.Refresh(in.Family, sha256.Sum256([]byte("another client")), refresh1, in.Pair, accessLife)
+		_, _, err = b.Refresh(in.Family, sha256.Sum256([]byte("another client")), refresh1, func(int64) Pair { return in.Pair }, accessLife)
 		wants(t, err, "unknown or ended")
 		if counts(b, access1) || !counts(b, access2) {
 			t.Error("the access tokens are not replaced")
@@ -232,7 +232,7 @@ func TestSignInGrant(t *testing.T) {
 	if counts(b, access2) {
 		t.Error("revoked, and it counts")
 	}
-	_, err = b.Refresh(again.Family, again.ID, refresh2, again.Pair, accessLife)
+	_, _, err = b.Refresh(again.Family, again.ID, refresh2, func(int64) Pair { return again.Pair }, accessLife)
 	wants(t, err, "unknown or ended")
 }
 

@@ -5,11 +5,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"agentsite/node/access"
+	"agentsite/node/identity"
 	"agentsite/transport/rpc"
 
 	"go.uber.org/goleak"
@@ -157,6 +159,114 @@ func TestRefreshed(t *testing.T) {
 	}
 	if w := r.do("POST", "/mcp", "{}", bearer(a["access_token"].(string))); w.Code != 401 {
 		t.Error("a replay did not end the sign-in")
+	}
+}
+
+// TestThief: who has somebody else's refresh token does not use the sign-in beside them. Either is found out by the other,
+// whoever asks first, and however quiet they are.
+func TestThief(t *testing.T) {
+	for name, quiet := range map[string]bool{"uses the token": false, "waits until the client asked": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				id, _ := r.register(t, claude)
+				_, stolen := r.signedIn(t, id, "claude", "read *")
+				call := func(v map[string]any) int { return r.do("POST", "/mcp", "{}", bearer(v["access_token"].(string))).Code }
+				_, thief := r.tokens(t, refreshForm(id, stolen))
+				if !quiet && call(thief) != 200 {
+					t.Fatal("it does not count")
+				}
+				time.Sleep(time.Minute)
+				status, client := r.tokens(t, refreshForm(id, stolen))
+				switch {
+				case !quiet:
+					if status != 400 || call(thief) != 401 {
+						t.Error("both go on", status)
+					}
+				case status != 200 || call(client) != 200 || call(thief) != 401:
+					t.Error("both go on", status)
+				}
+				if status, _ := r.tokens(t, refreshForm(id, thief["refresh_token"].(string))); status != 400 {
+					t.Error("the thief goes on")
+				}
+			})
+		})
+	}
+}
+
+// TestOwnerGone: what an owner allowed ends with their ownership, before a program has its tokens and after that.
+func TestOwnerGone(t *testing.T) {
+	r := newRig(t)
+	id, _ := r.register(t, claude)
+	token, refresh := r.signedIn(t, id, "claude", "read *")
+	v := authorizing(id)
+	v.Set("redirect_uri", callback)
+	page := r.start(t, v)
+	r.allow(t, "again", "read *")
+	code := r.sentBack(t, page).Get("code")
+	if err := r.Access.AddOwner(access.Owner{ID: identity.New().ID()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Access.RemoveOwner(r.owner.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if w := r.do("POST", "/mcp", "{}", bearer(token)); w.Code != 401 {
+		t.Error(w.Code)
+	}
+	for _, form := range []url.Values{codeForm(id, code), refreshForm(id, refresh)} {
+		if status, v := r.tokens(t, form); status != 400 || v["error"] != "invalid_grant" {
+			t.Error(status, v)
+		}
+	}
+}
+
+// TestClockSteps: a clock that steps too far ahead has nobody sign in again, and loses nobody.
+func TestClockSteps(t *testing.T) {
+	r := newRig(t)
+	id, _ := r.register(t, claude)
+	token, refresh := r.signedIn(t, id, "claude", "read *")
+	for _, ahead := range []time.Duration{30 * 24 * time.Hour, 0, -48 * time.Hour, 0} {
+		r.ahead = ahead
+		want := http.StatusOK
+		if ahead != 0 {
+			want = http.StatusServiceUnavailable
+		}
+		if w := r.do("POST", "/mcp", "{}", bearer(token)); w.Code != want {
+			t.Errorf("%v ahead: %d", ahead, w.Code)
+		}
+		if status, v := r.tokens(t, refreshForm(id, refresh)); status != want {
+			t.Errorf("%v ahead: %d %v", ahead, status, v)
+		} else if status == http.StatusOK {
+			token, refresh = v["access_token"].(string), v["refresh_token"].(string)
+		}
+	}
+}
+
+// TestAtOnce: who asks many times at once with one code, or one refresh token, gets the same tokens each time, and they
+// are stored once.
+func TestAtOnce(t *testing.T) {
+	r := newRig(t)
+	id, _ := r.register(t, claude)
+	page := r.start(t, authorizing(id))
+	r.allow(t, "claude", "read *")
+	form := codeForm(id, r.sentBack(t, page).Get("code"))
+	for step := range 2 {
+		before := r.writes
+		var all [8]map[string]any
+		var asking sync.WaitGroup
+		for i := range all {
+			asking.Go(func() { _, all[i] = r.tokens(t, form) })
+		}
+		asking.Wait()
+		for _, v := range all {
+			if v["error"] != nil || v["access_token"] != all[0]["access_token"] || v["refresh_token"] != all[0]["refresh_token"] {
+				t.Errorf("step %d: %v", step, v)
+			}
+		}
+		if n := r.writes - before; n != 1 {
+			t.Errorf("step %d: %d writes", step, n)
+		}
+		form = refreshForm(id, all[0]["refresh_token"].(string))
 	}
 }
 

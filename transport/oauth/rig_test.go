@@ -34,7 +34,8 @@ type rig struct {
 	handler http.Handler
 	store   []byte
 	writes  int
-	sure    bool // the time is known
+	sure    bool          // the time is known
+	ahead   time.Duration // of the system's clock
 	docs    map[string]string
 	from    string // the network of requests
 	lacked  []string
@@ -58,7 +59,7 @@ func (r *rig) open(t *testing.T, key identity.Key) {
 	t.Helper()
 	store, err := access.NewStore(access.Options{
 		Site: key.ID(), URL: "https://lan/mcp", Access: r.store,
-		SystemClock: func() (time.Time, bool) { return time.Now(), r.sure },
+		SystemClock: func() (time.Time, bool) { return time.Now().Add(r.ahead), r.sure },
 		SaveAccess:  func(b []byte) error { r.store = b; r.writes++; return nil }, SaveCounts: func([]byte) error { return nil },
 	})
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,9 +35,10 @@ type tokens struct {
 // refreshPrefix begins refresh tokens. The family follows, and a secret, in hexadecimal digits.
 const refreshPrefix = "asr_"
 
-// derive returns the tokens that a code or a refresh token is exchanged for. They are always the same, so that a
-// client that lost the answer gets it again, though only hashes are stored.
-func (s *Server) derive(seed string, family [16]byte) (t tokens, p access.Pair) {
+// derive returns the tokens that a code or a refresh token is exchanged for at a time. They are always the same, so that
+// a client that asks twice at once gets them twice, though only hashes are stored.
+func (s *Server) derive(seed string, family [16]byte, at int64) (t tokens, p access.Pair) {
+	seed = strconv.FormatInt(at, 10) + " " + seed
 	t.Access = access.SignInPrefix + hex.EncodeToString(s.mac("access", seed))
 	t.Refresh = refreshPrefix + hex.EncodeToString(family[:]) + hex.EncodeToString(s.mac("refresh", seed))
 	t.Type = "Bearer"
@@ -166,7 +169,9 @@ var errCode error = device.Faultf(device.Denied, "unknown or ended code: begin a
 // useCode exchanges a code, by which the client signs in. A client that lost the answer may ask again.
 func (s *Server) useCode(c client, v url.Values) (t tokens, left time.Duration, err error) {
 	code, verifier := v.Get("code"), v.Get("code_verifier")
-	q := s.find(func(q *request) bool { return q.code != "" && hmac.Equal([]byte(q.code), []byte(code)) })
+	q := s.find(func(q *request) bool {
+		return q.answer == allowed && q.code != "" && hmac.Equal([]byte(q.code), []byte(code))
+	})
 	sum := sha256.Sum256([]byte(verifier))
 	switch to := v.Get("redirect_uri"); {
 	case q == nil || q.client.id != c.id || to != "" && to != q.given:
@@ -176,19 +181,23 @@ func (s *Server) useCode(c client, v url.Values) (t tokens, left time.Duration, 
 	}
 	in := q.signIn()
 	in.Family = [16]byte(s.mac("family", code))
-	t, in.Pair = s.derive(code, in.Family)
 	in.Last, in.Unused = sha256.Sum256([]byte(code)), true
 	g, err := access.ParseGrant(q.grant)
 	if err != nil {
 		return t, 0, err
 	}
-	t.Scope = strings.Join(access.ScopesOf(g), " ")
+	defer func() { t.Scope = strings.Join(access.ScopesOf(g), " ") }()
 	q.exchanging.Lock()
 	defer q.exchanging.Unlock()
-	if s.exchanged(q) {
-		left, err = s.Access.Refresh(in.Family, in.ID, in.Last, in.Pair, accessLife)
-		return t, left, err
+	switch done, may := s.progress(q); {
+	case done:
+		return s.renew(in.Family, in.ID, code)
+	case !may: // an owner took it back meanwhile
+		return t, 0, errCode
 	}
+	now, _ := s.Access.Now()
+	in.At = now.Unix()
+	t, in.Pair = s.derive(code, in.Family, in.At)
 	if left, err = s.Access.AddSignIn(q.name, q.grant, in, accessLife); err != nil {
 		return t, 0, err
 	}
@@ -199,10 +208,11 @@ func (s *Server) useCode(c client, v url.Values) (t tokens, left time.Duration, 
 	return t, left, nil
 }
 
-func (s *Server) exchanged(q *request) bool {
+// progress reports whether a request has got its tokens, and whether it may.
+func (s *Server) progress(q *request) (done, may bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return q.exchanged
+	return q.exchanged, q.answer == allowed
 }
 
 // refresh exchanges a refresh token.
@@ -211,11 +221,21 @@ func (s *Server) refresh(c client, token string) (t tokens, left time.Duration, 
 	if !ok {
 		return t, 0, device.Faultf(device.Denied, "this is no refresh token of this site: sign in again")
 	}
-	if !s.refreshes.Allow(family) {
+	known := slices.ContainsFunc(s.Access.Tokens(), func(t access.Token) bool { return t.SignIn != nil && t.SignIn.Family == family })
+	if known && !s.refreshes.Allow(family) { // a bucket for each that somebody makes up would use up memory
 		return t, 0, device.Faultf(device.Busy, "refreshed too often: an access token counts for %v", device.FormatDuration(accessLife))
 	}
-	t, p := s.derive(token, family)
-	left, err = s.Access.Refresh(family, c.hash(), sha256.Sum256([]byte(token)), p, accessLife)
+	return s.renew(family, c.hash(), token)
+}
+
+// renew exchanges a code that was used, or a refresh token.
+func (s *Server) renew(family [16]byte, client access.Hash, seed string) (t tokens, left time.Duration, err error) {
+	pair := func(at int64) access.Pair {
+		_, p := s.derive(seed, family, at)
+		return p
+	}
+	at, left, err := s.Access.Refresh(family, client, sha256.Sum256([]byte(seed)), pair, accessLife)
+	t, _ = s.derive(seed, family, at)
 	return t, left, err
 }
 

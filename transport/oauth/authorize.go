@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
 	"errors"
 	"log/slog"
@@ -24,12 +25,14 @@ const (
 	codeTime    = time.Minute      // from the browser to the client's first use
 	maxWaiting  = 32
 	maxFrom     = 4 // that wait, of one network
+	maxNear     = 8 // of one provider
 	maxState    = 4 << 10
 )
 
 // request is a sign-in that waits for an owner, and then for its client.
 type request struct {
-	id        string // of the page that waits; only the browser has it
+	id        string // of the page that waits
+	browser   string // in a cookie of the browser that began
 	handle    string // on both screens
 	client    client
 	redirect  *url.URL
@@ -78,7 +81,8 @@ func (s *Server) find(fits func(*request) bool) *request {
 const repeatable = "resource"
 
 // authorize takes a client's request to sign in, and sends the browser to a page of its own that waits. What is
-// wrong with the client or with the URI to return to is told on a page; everything else is told to the client.
+// wrong is told on a page, from which a link leads back to the client if that and the URI to return to are right.
+// Anybody can register a client, so that no browser is sent elsewhere before an owner has answered.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request, _ web.Caller) {
 	if r.Method == http.MethodHead {
 		pageHeaders(w)
@@ -122,7 +126,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, _ web.Caller)
 		return
 	}
 	q := &request{
-		id: rand.Text(), client: c, redirect: to, given: given, state: v.Get("state"), challenge: v.Get("code_challenge"),
+		id: rand.Text(), browser: rand.Text(), client: c, redirect: to, given: given, state: v.Get("state"), challenge: v.Get("code_challenge"),
 		asks: scopes(v.Get("scope")), from: network(r), until: time.Now().Add(waitTime),
 	}
 	handle := rand.Text()
@@ -130,11 +134,25 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, _ web.Caller)
 	pageHeaders(w)
 	if code, why := s.begin(q, v); code != "" {
 		s.log(r, code, why)
-		http.Redirect(w, r, s.back(q, url.Values{"error": {code}, "error_description": {why}}), http.StatusSeeOther)
+		s.showRefused(w, q, why, s.back(q, url.Values{"error": {code}, "error_description": {why}}))
 		return
 	}
 	slog.Info("a program asks to sign in", "client", c.Name, "returns_to", to.Host, "code", q.handle, "from", q.from)
+	http.SetCookie(w, &http.Cookie{
+		Name: q.cookie(), Value: q.browser, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		MaxAge: int((waitTime + fetchWithin + codeTime).Seconds()),
+	})
 	http.Redirect(w, r, "/authorize/"+q.id, http.StatusSeeOther)
+}
+
+// cookie returns the name of the cookie by which the page knows its browser. No other host can set one of that name.
+func (q *request) cookie() string { return "__Host-" + q.id[:8] }
+
+// isBrowser reports whether a request is from the browser that began, or from no browser: somebody who sends an owner
+// the link of a page of their own does not have the owner's browser show its code. A program may keep no cookies.
+func (q *request) isBrowser(r *http.Request) bool {
+	c, err := r.Cookie(q.cookie())
+	return r.Header.Get("Sec-Fetch-Site") == "" || err == nil && hmac.Equal([]byte(c.Value), []byte(q.browser))
 }
 
 // begin checks a request and has it wait. It returns the code of the error otherwise.
@@ -158,17 +176,33 @@ func (s *Server) begin(q *request, v url.Values) (code, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()
-	same := 0
+	all, near, same := 0, 0, 0
 	for _, other := range s.waiting {
+		if other.answer != unanswered {
+			continue // an owner made it one less
+		}
+		if all++; provider(other.from) == provider(q.from) {
+			near++
+		}
 		if other.from == q.from {
 			same++
 		}
 	}
-	if same >= maxFrom || len(s.waiting) >= maxWaiting {
+	if same >= maxFrom || near >= maxNear || all >= maxWaiting {
 		return "temporarily_unavailable", "too many programs wait for the owner: answer them, or try again in ten minutes"
 	}
 	s.waiting = append(s.waiting, q)
 	return "", ""
+}
+
+// provider returns the network of a provider, of whom one caller may have several networks at no cost.
+func provider(from netip.Prefix) netip.Prefix {
+	bits := 32
+	if from.Addr().Is4() {
+		bits = 24
+	}
+	p, _ := from.Addr().Prefix(bits) // that of no address where there is none
+	return p
 }
 
 // client returns the client with an identifier.
@@ -243,6 +277,10 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request, _ web.Caller) {
 		s.showFailure(w, r, http.StatusGone, "this is over, or nobody allowed it in time: begin again in your program")
 		return
 	}
+	if !q.isBrowser(r) {
+		s.showFailure(w, r, http.StatusForbidden, "this began in another browser: approve no code of it, and begin again in your own program")
+		return
+	}
 	if r.Method == http.MethodHead {
 		pageHeaders(w)
 		return
@@ -283,7 +321,7 @@ func (s *Server) Waiting() (all []acts.SignIn) {
 	for _, q := range s.waiting {
 		if q.answer == unanswered {
 			all = append(all, acts.SignIn{
-				Handle: q.handle, Client: q.client.Name, Host: hostOf(q.redirect), Local: isLoopback(q.redirect), Asks: q.asks,
+				Handle: q.handle, Client: q.client.Name, Host: hostOf(q.redirect), Local: isLocal(q.redirect), Asks: q.asks,
 				From: q.from.Addr().String(), Replaces: s.Access.SignInOf(q.signIn()), Left: time.Until(q.until).Seconds(),
 			})
 		}
@@ -298,6 +336,9 @@ func hostOf(u *url.URL) string {
 	}
 	return u.Scheme + "://" + u.Host
 }
+
+// isLocal reports whether a URI leads to a program on the browser's own computer: an app has a scheme of its own.
+func isLocal(u *url.URL) bool { return u.Scheme != "https" || isLoopback(u) }
 
 // signIn returns what is stored of a client.
 func (q *request) signIn() access.SignIn {
@@ -326,16 +367,18 @@ func (s *Server) Allow(handle, name string, grant []byte) error {
 	return nil
 }
 
-// Deny refuses the program with a handle.
+// Deny refuses the program with a handle. It also takes back an owner's yes, until the program has its tokens.
 func (s *Server) Deny(handle string) error {
-	q, err := s.asked(handle)
-	if err != nil {
-		return err
+	q := s.find(func(q *request) bool { return q.handle == strings.ToUpper(handle) && q.answer != denied })
+	if q == nil {
+		return errNone(handle)
 	}
+	q.exchanging.Lock()
+	defer q.exchanging.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.answer != unanswered {
-		return errAnswered
+	if q.exchanged {
+		return device.Faultf(device.Invalid, "it is signed in already: agentsite revoke %s ends it", q.name)
 	}
 	q.answer, q.until = denied, time.Now().Add(fetchWithin)
 	return nil
@@ -347,7 +390,11 @@ var errAnswered error = device.Faultf(device.Invalid, "this was answered already
 func (s *Server) asked(handle string) (*request, error) {
 	q := s.find(func(q *request) bool { return q.handle == strings.ToUpper(handle) && q.answer == unanswered })
 	if q == nil {
-		return nil, device.Faultf(device.Invalid, "no program waits with the code %.60q; agentsite approve lists those that do", handle)
+		return nil, errNone(handle)
 	}
 	return q, nil
+}
+
+func errNone(handle string) error {
+	return device.Faultf(device.Invalid, "no program waits with the code %.60q; agentsite approve lists those that do", handle)
 }

@@ -2,7 +2,7 @@
 // nothing but the site's URL registers, sends its user to the site, and gets tokens once an owner has allowed
 // it. What it may do is an ordinary grant that the owner signs, and is decided at each call.
 //
-// A browser that waits for the owner can do nothing but wait: there is no form, no script and no cookie.
+// A browser that waits for the owner can do nothing but wait: there is no form and no script.
 package oauth
 
 import (
@@ -49,6 +49,7 @@ type Server struct {
 	rate       quota.RateLimiter // of requests, by network
 	refreshes  quota.RateLimiter // of refreshes, which are stored, by sign-in
 	logged     quota.RateLimiter // of lines in the log, whoever causes them
+	loggedOf   quota.RateLimiter // of these, by network
 
 	mu      sync.Mutex
 	waiting []*request
@@ -65,6 +66,7 @@ func New(o Options) *Server {
 		rate:      quota.RateLimiter{Rate: quota.Rate{PerSecond: 1, Burst: 60}},
 		refreshes: quota.RateLimiter{Rate: quota.Rate{PerSecond: 1. / 300, Burst: 20}},
 		logged:    quota.RateLimiter{Rate: quota.Rate{PerSecond: 0.1, Burst: 60}},
+		loggedOf:  quota.RateLimiter{Rate: quota.Rate{PerSecond: 0.01, Burst: 10}},
 	}
 	s.secret = sha256.Sum256(o.Key.Derive("oauth").Private().Seed())
 	s.documents = newDocuments(o.Fetch)
@@ -239,9 +241,10 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	answer(w, status, failure{Code: code, Why: why})
 }
 
-// log tells the owner that a step of a sign-in was refused, and why. Strangers cannot fill the log by it.
+// log tells the owner that a step of a sign-in was refused, and why. Strangers cannot fill the log by it, and one of
+// them does not keep the lines of others out.
 func (s *Server) log(r *http.Request, code, why string) {
-	if s.logged.Allow("all") {
+	if s.loggedOf.Allow(network(r)) && s.logged.Allow("all") {
 		slog.Warn("sign-in refused", "step", r.Pattern, "from", network(r), "error", code, "why", why)
 	}
 }

@@ -43,7 +43,7 @@ func (s *Server) showWaiting(w http.ResponseWriter, q *request) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<p>A program that calls itself <q>%s</q> asks for the use of this site. You will be sent back to <b>%s</b>.",
 		html.EscapeString(q.client.Name), html.EscapeString(hostOf(q.redirect)))
-	if isLoopback(q.redirect) {
+	if isLocal(q.redirect) {
 		b.WriteString(" That is a program on the computer of this browser: go on only if you started it yourself.")
 	}
 	fmt.Fprintf(&b, "<p>It asks for: <b>%s</b>.<p>This page cannot allow it. An owner of the site does, with this code:"+
@@ -57,6 +57,12 @@ func (s *Server) showWaiting(w http.ResponseWriter, q *request) {
 func (s *Server) showApp(w http.ResponseWriter, q *request, to string) {
 	s.show(w, http.StatusOK, refreshAfter(0, to), fmt.Sprintf("<p>The owner has answered. <a href=\"%s\">Go back to %s</a>",
 		html.EscapeString(to), html.EscapeString(q.client.Name)))
+}
+
+// showRefused tells the person why a client's request is refused, and leads back to the client by a link.
+func (s *Server) showRefused(w http.ResponseWriter, q *request, why, to string) {
+	s.show(w, http.StatusBadRequest, "", fmt.Sprintf("<p>This cannot go on: %s.<p><a href=\"%s\">Tell the program at %s</a>",
+		html.EscapeString(why), html.EscapeString(to), html.EscapeString(hostOf(q.redirect))))
 }
 
 func (s *Server) showDone(w http.ResponseWriter, q *request) {

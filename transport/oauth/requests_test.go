@@ -2,7 +2,10 @@ package oauth
 
 import (
 	"fmt"
+	"html"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -49,19 +52,16 @@ func TestRequests(t *testing.T) {
 			v := authorizing(id)
 			tt.change(v)
 			w := r.do("GET", "/authorize?"+v.Encode(), "", nil)
-			to, err := url.Parse(w.Header().Get("Location"))
-			if err != nil || w.Code != http.StatusSeeOther {
-				t.Fatal(w.Code, err)
+			if tt.code == "" {
+				if w.Code != http.StatusSeeOther || len(r.Waiting()) != 1 {
+					t.Error(w.Code, r.Waiting())
+				}
+				return
 			}
+			to := refusedTo(t, w)
 			got := to.Query()
 			if got.Get("error") != tt.code {
 				t.Fatal(to)
-			}
-			if tt.code == "" {
-				if len(r.Waiting()) != 1 {
-					t.Error(r.Waiting())
-				}
-				return
 			}
 			if to.Host != "claude.ai" || got.Get("iss") != testBase || got.Get("state") != v.Get("state") || len(r.Waiting()) != 0 {
 				t.Error(to)
@@ -81,6 +81,107 @@ func TestRequests(t *testing.T) {
 	}
 	if v := r.sentBack(t, page); v.Get("error") != "access_denied" || v.Get("iss") != testBase || v.Get("state") != "a b" || v.Get("code") != "" {
 		t.Error(v)
+	}
+}
+
+// refusedTo returns the link by which a page that refuses a request leads back to the client. No browser follows it by
+// itself: whoever registers a client would lead people from the site's URL to theirs.
+func refusedTo(t *testing.T, w *httptest.ResponseRecorder) *url.URL {
+	t.Helper()
+	_, link, _ := strings.Cut(w.Body.String(), `<a href="`)
+	link, _, ok := strings.Cut(link, `"`)
+	to, err := url.Parse(html.UnescapeString(link))
+	if w.Code != http.StatusBadRequest || !ok || err != nil || w.Header().Get("Location") != "" || strings.Contains(w.Body.String(), "http-equiv") {
+		t.Fatal(w.Code, w.Header(), w.Body, err)
+	}
+	return to
+}
+
+// TestOtherBrowser: a page shows its code and sends back in the browser that began alone, so that nobody has an owner
+// approve a sign-in by sending a link.
+func TestOtherBrowser(t *testing.T) {
+	r := newRig(t)
+	id, _ := r.register(t, claude)
+	began := r.do("GET", "/authorize?"+authorizing(id).Encode(), "", nil)
+	cookies := began.Result().Cookies()
+	if len(cookies) != 1 || !strings.HasPrefix(cookies[0].Name, "__Host-") || !cookies[0].Secure || !cookies[0].HttpOnly || cookies[0].Path != "/" ||
+		cookies[0].Domain != "" || cookies[0].SameSite != http.SameSiteLaxMode || cookies[0].MaxAge <= 0 {
+		t.Fatal(cookies)
+	}
+	other := *cookies[0]
+	other.Value = strings.Repeat("A", len(other.Value))
+	page := func(c *http.Cookie) *httptest.ResponseRecorder {
+		return r.do("GET", began.Header().Get("Location"), "", func(q *http.Request) {
+			q.Header.Set("Sec-Fetch-Site", "none")
+			if c != nil {
+				q.AddCookie(c)
+			}
+		})
+	}
+	handle := r.Waiting()[0].Handle
+	for _, c := range []*http.Cookie{nil, &other} {
+		if w := page(c); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), handle) {
+			t.Errorf("%v: %d %s", c, w.Code, w.Body)
+		}
+	}
+	if w := page(cookies[0]); w.Code != 200 || !strings.Contains(w.Body.String(), handle) {
+		t.Error(w.Code, w.Body)
+	}
+	r.allow(t, "claude", "read *")
+	if w := page(nil); w.Code != http.StatusForbidden || w.Header().Get("Location") != "" {
+		t.Error(w.Code, w.Header())
+	}
+	if w := page(cookies[0]); w.Code != http.StatusSeeOther {
+		t.Error(w.Code, w.Body)
+	}
+}
+
+// TestTakenBack: an owner takes a yes back until the program has its tokens, and ends it by its name afterwards.
+func TestTakenBack(t *testing.T) {
+	r := newRig(t)
+	id, _ := r.register(t, claude)
+	page := r.start(t, authorizing(id))
+	handle := r.Waiting()[0].Handle
+	r.allow(t, "claude", "read *")
+	code := r.sentBack(t, page).Get("code")
+	if err := r.Deny(handle); err != nil {
+		t.Fatal(err)
+	}
+	if status, v := r.tokens(t, codeForm(id, code)); status != 400 || v["error"] != "invalid_grant" || r.writes != 0 {
+		t.Error(status, v, r.writes)
+	}
+	if v := r.sentBack(t, page); v.Get("error") != "access_denied" || v.Get("code") != "" {
+		t.Error(v)
+	}
+	if r.Deny(handle) == nil || r.Allow(handle, "claude", r.grant(t, "read *")) == nil {
+		t.Error("it is answered again")
+	}
+
+	page = r.start(t, authorizing(id))
+	handle = r.Waiting()[0].Handle
+	r.allow(t, "claude", "read *")
+	if status, v := r.tokens(t, codeForm(id, r.sentBack(t, page).Get("code"))); status != 200 {
+		t.Fatal(status, v)
+	}
+	if r.Deny(handle) == nil {
+		t.Error("it has its tokens, and is denied")
+	}
+}
+
+// TestFlood: one network does not keep the lines about others out of the log.
+func TestFlood(t *testing.T) {
+	var lines strings.Builder
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&lines, nil)))
+	defer slog.SetDefault(before)
+	r := newRig(t)
+	for range 200 {
+		r.do("GET", "/authorize/x", "", nil)
+	}
+	r.from = "203.0.113.9:1"
+	r.do("GET", "/authorize/x", "", nil)
+	if n := strings.Count(lines.String(), "\n"); n > 30 || !strings.Contains(lines.String(), "203.0.113.9") {
+		t.Errorf("%d lines\n%s", n, lines.String())
 	}
 }
 
@@ -266,13 +367,13 @@ func TestPages(t *testing.T) {
 // TestPage: the page cannot be framed, has neither script, form nor cookie, and shows what a client says as text.
 func TestPage(t *testing.T) {
 	r := newRig(t)
-	name := `<script>alert(1)</script>\u202e\n"'&` + strings.Repeat("x", 5000)
+	name := `<script>alert(1)</script>\u202e\n"'&` + strings.Repeat("\u0335", 30) + strings.Repeat("x", 5000)
 	id, _ := r.register(t, fmt.Sprintf(`{"client_name":"%s","redirect_uris":["http://localhost:1/"],"token_endpoint_auth_method":"none"}`, strings.ReplaceAll(name, `"'`, `\"'`)))
 	v := authorizing(id)
 	v.Set("redirect_uri", "http://localhost:2/")
 	w := r.do("GET", r.start(t, v), "", nil)
 	text := w.Body.String()
-	for _, never := range []string{"<script", "<form", "\u202e", strings.Repeat("x", 100), "javascript:"} {
+	for _, never := range []string{"<script", "<form", "\u202e", strings.Repeat("\u0335", 4), strings.Repeat("x", 100), "javascript:"} {
 		if strings.Contains(text, never) {
 			t.Errorf("it has %q: %s", never, text)
 		}
@@ -295,7 +396,7 @@ func TestBounds(t *testing.T) {
 		id, _ := r.register(t, claude)
 		refused := func() bool {
 			w := r.do("GET", "/authorize?"+authorizing(id).Encode(), "", nil)
-			return strings.Contains(w.Header().Get("Location"), "temporarily_unavailable")
+			return w.Code == http.StatusBadRequest && refusedTo(t, w).Query().Get("error") == "temporarily_unavailable"
 		}
 		for range maxFrom {
 			r.start(t, authorizing(id))
@@ -303,12 +404,25 @@ func TestBounds(t *testing.T) {
 		if !refused() {
 			t.Error("more wait of one network")
 		}
+		for i := range maxWaiting { // one caller may have a /48
+			r.from = fmt.Sprintf("[2001:db8:1:%x00::1]:1", i)
+			r.do("GET", "/authorize?"+authorizing(id).Encode(), "", nil)
+		}
+		if n := len(r.Waiting()); n != maxFrom+maxNear {
+			t.Errorf("%d wait", n)
+		}
 		for i := range maxWaiting {
-			r.from = fmt.Sprintf("203.0.113.%d:1", i)
+			r.from = fmt.Sprintf("203.0.%d.1:1", i)
 			r.do("GET", "/authorize?"+authorizing(id).Encode(), "", nil)
 		}
 		if n := len(r.Waiting()); n != maxWaiting {
 			t.Errorf("%d wait", n)
+		}
+		if err := r.Deny(r.Waiting()[0].Handle); err != nil {
+			t.Fatal(err)
+		}
+		if refused() {
+			t.Error("the owner answered one, and it still takes a place")
 		}
 		handle := r.Waiting()[0].Handle
 		time.Sleep(waitTime)
@@ -341,7 +455,7 @@ func TestUnclaimed(t *testing.T) {
 	r.open(t, key)
 	id, _ := r.register(t, claude)
 	w := r.do("GET", "/authorize?"+authorizing(id).Encode(), "", nil)
-	if !strings.Contains(w.Header().Get("Location"), "temporarily_unavailable") {
-		t.Error(w.Header())
+	if to := refusedTo(t, w); to.Query().Get("error") != "temporarily_unavailable" {
+		t.Error(to)
 	}
 }

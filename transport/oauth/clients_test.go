@@ -139,6 +139,14 @@ func TestLookAlikes(t *testing.T) {
 			t.Errorf("%s: %d", uri, w.Code)
 		}
 	}
+	local, _ := r.register(t, `{"redirect_uris":["http://localhost:1/cb"]}`)
+	for _, uri := range []string{"https://localhost:1/cb", "http://127.0.0.1:1/cb", "http://localhost:1/cb/", "http://localhost:1/cb?x=1"} {
+		v := authorizing(local)
+		v.Set("redirect_uri", uri)
+		if w := r.do("GET", "/authorize?"+v.Encode(), "", nil); w.Code != 400 || strings.Contains(w.Body.String(), "href") {
+			t.Errorf("%s: %d", uri, w.Code)
+		}
+	}
 	for _, forged := range []string{"", "dcr.", id + "x", id[:len(id)-1], "dcr.e30.AAAA", strings.Replace(id, "dcr.", "dcr.A", 1)} {
 		v := authorizing(forged)
 		if w := r.do("GET", "/authorize?"+v.Encode(), "", nil); w.Code != 400 || w.Header().Get("Location") != "" {

@@ -169,9 +169,7 @@ var errCode error = device.Faultf(device.Denied, "unknown or ended code: begin a
 // useCode exchanges a code, by which the client signs in. A client that lost the answer may ask again.
 func (s *Server) useCode(c client, v url.Values) (t tokens, left time.Duration, err error) {
 	code, verifier := v.Get("code"), v.Get("code_verifier")
-	q := s.find(func(q *request) bool {
-		return q.answer == allowed && q.code != "" && hmac.Equal([]byte(q.code), []byte(code))
-	})
+	q := s.find(func(q *request) bool { return q.code != "" && hmac.Equal([]byte(q.code), []byte(code)) })
 	sum := sha256.Sum256([]byte(verifier))
 	switch to := v.Get("redirect_uri"); {
 	case q == nil || q.client.id != c.id || to != "" && to != q.given:
@@ -192,7 +190,7 @@ func (s *Server) useCode(c client, v url.Values) (t tokens, left time.Duration, 
 	switch done, may := s.progress(q); {
 	case done:
 		return s.renew(in.Family, in.ID, code)
-	case !may: // an owner took it back meanwhile
+	case !may: // an owner took it back
 		return t, 0, errCode
 	}
 	now, _ := s.Access.Now()

@@ -118,9 +118,9 @@ func openWindow(t *testing.T, log fmt.Stringer, domain string) *window {
 	return (&window{t, ctx, log}).another()
 }
 
-// another opens a further window of the browser.
-func (w *window) another() *window {
-	ctx, cancel := chromedp.NewContext(w.ctx)
+// another opens a further window of the browser, or with an option that of another one.
+func (w *window) another(as ...chromedp.ContextOption) *window {
+	ctx, cancel := chromedp.NewContext(w.ctx, as...)
 	w.t.Cleanup(cancel)
 	return &window{w.t, ctx, w.log}
 }
@@ -166,7 +166,7 @@ func (w *window) code() string {
 }
 
 // TestBrowser: a browser goes from a client's page to the site's, waits there, and is back with one code, in however
-// many windows and however often it goes back; in a frame it asks nobody.
+// many windows and however often it goes back; in a frame it asks nobody, and another browser does not show the code.
 func TestBrowser(t *testing.T) {
 	p := newPlace(t)
 	c := newWebClient(t)
@@ -185,6 +185,11 @@ func TestBrowser(t *testing.T) {
 	again.open(w.evaluate("location.href"))
 	if other := again.code(); other != code {
 		t.Errorf("a second window shows %s", other)
+	}
+	other := w.another(chromedp.WithNewBrowserContext()) // as that of somebody who got the link
+	other.open(w.evaluate("location.href"))
+	if text := other.evaluate("document.body.textContent"); text == "" || strings.Contains(text, code) {
+		t.Errorf("another browser shows %q", text)
 	}
 	p.owner(t, "approve", code, "--may", "read *")
 	for _, w := range []*window{w, again} {
@@ -220,8 +225,8 @@ func TestBrowserName(t *testing.T) {
 }
 
 // TestBrowserOrigins: a page of another origin reads the metadata and the challenge of a 401. It can neither begin a
-// sign-in behind its user's back nor answer one, nor use the owner's operations. The page of the site has no cookie, and
-// those that a sibling of its zone sets change nothing; one with the prefix __Host- it cannot set.
+// sign-in behind its user's back nor answer one, nor use the owner's operations. Cookies that a sibling of the site's
+// zone sets change nothing, and it cannot set one with the prefix __Host-, which that of the site's page has.
 func TestBrowserOrigins(t *testing.T) {
 	p := newDomain(t)
 	c := newWebClient(t)

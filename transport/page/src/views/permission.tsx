@@ -78,7 +78,7 @@ const seconds = (text: string) => parseInt(text || "0") * { s: 1, m: 60, h: 3600
 
 function rate(text: string): string {
 	const [n, per] = text.split("/") as [string, string];
-	return s("may.times", { n, time: length(seconds(/^\d/.test(per) ? per : "1" + per)) });
+	return s("may.times", { n: Number(n), time: length(seconds(/^\d/.test(per) ? per : "1" + per)) });
 }
 
 /** One of a few values, none, or another one that is written. */

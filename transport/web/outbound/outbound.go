@@ -6,6 +6,7 @@ package outbound
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,27 +20,34 @@ import (
 
 const dialTimeout = 5 * time.Second
 
-// Client returns a client that dials public addresses, and those among hosts, which the owner wrote
-// as the host of a URL, without a port. It keeps no connection open.
-func Client(limit time.Duration, hosts ...string) *http.Client {
+// ErrPrivate refuses an address that is not public.
+var ErrPrivate = errors.New("an address of a private network")
+
+// Dialer returns a dialer of public addresses, and of those among hosts, which the owner wrote as the host of a URL,
+// without a port. It checks the address that it connects to, whatever the DNS answered before.
+func Dialer(hosts ...string) *net.Dialer {
 	var named []netip.Addr
 	for _, host := range hosts {
 		if a, err := netip.ParseAddr(host); err == nil {
 			named = append(named, a)
 		}
 	}
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: -1, Control: func(_, address string, _ syscall.RawConn) error {
+	return &net.Dialer{Timeout: dialTimeout, KeepAlive: -1, Control: func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return err
 		}
 		return check(at.Addr(), named)
 	}}
+}
+
+// Client returns a client that dials as Dialer does. It keeps no connection open.
+func Client(limit time.Duration, hosts ...string) *http.Client {
 	return &http.Client{
 		Timeout:       limit,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10,
+			DialContext: Dialer(hosts...).DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10,
 			TLSHandshakeTimeout: dialTimeout, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 		},
 	}
@@ -63,7 +71,7 @@ func check(a netip.Addr, named []netip.Addr) error {
 		public = public && !netip.MustParsePrefix(text).Contains(a)
 	}
 	if !public {
-		return fmt.Errorf("%v is an address of a private network: only an owner who writes it in the configuration can have it asked", a)
+		return fmt.Errorf("%v is %w: only an owner who writes it in the configuration can have it asked", a, ErrPrivate)
 	}
 	return nil
 }

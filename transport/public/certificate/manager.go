@@ -34,6 +34,8 @@ type Options struct {
 	// Log is the URL of a search of the public logs of certificates (Certificate Transparency), as crt.sh answers it;
 	// "" for none. It is asked once a day for certificates that the site did not order.
 	Log string
+	// Given says that the name is below the zone of somebody else, who may have a certificate for all names there.
+	Given bool
 }
 
 // Manager keeps a certificate. It is safe for concurrent use.
@@ -52,6 +54,8 @@ type Manager struct {
 	waits     string
 	caa       string
 	foreign   []Foreign
+	logRead   time.Time
+	logErr    error
 }
 
 // Status is the state of a certificate.
@@ -65,6 +69,8 @@ type Status struct {
 	CAA     string    // by which CAA records name the authority; "" where it was not asked yet
 	Orders  int       // of the last week
 	Foreign []Foreign // certificates of others for the name, by the log
+	LogRead time.Time // when the log was read last, by the site's time; zero for never
+	LogErr  string    // why it was not read after that
 }
 
 // Open returns a manager with what was stored. Of a damaged file it begins anew, with an order a day.
@@ -80,7 +86,7 @@ func Open(o Options) (*Manager, error) {
 	if m.stored, err = parseStored(text); err == nil && m.stored.Directory == o.Directory {
 		m.current, err = m.stored.certificate()
 	} else if err == nil {
-		m.stored = stored{Directory: o.Directory}
+		m.stored = stored{Directory: o.Directory, Serials: m.stored.Serials} // those of the other authority count on
 	}
 	if err != nil {
 		slog.Error("the public name's certificate is lost", "err", err)
@@ -110,12 +116,15 @@ func (m *Manager) SetName(name string) {
 func (m *Manager) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Status{Next: m.next, Waits: m.waits, Account: m.stored.Account, CAA: m.caa, Orders: len(m.stored.Orders), Foreign: m.foreign}
+	s := Status{Next: m.next, Waits: m.waits, Account: m.stored.Account, CAA: m.caa, Orders: len(m.stored.Orders), Foreign: m.foreign, LogRead: m.logRead}
 	if m.current != nil {
 		s.Name, s.Until = m.current.Leaf.DNSNames[0], m.current.Leaf.NotAfter
 	}
 	if m.failed != nil {
 		s.Err = m.failed.Error()
+	}
+	if m.logErr != nil {
+		s.LogErr = m.logErr.Error()
 	}
 	return s
 }

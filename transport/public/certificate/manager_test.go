@@ -277,6 +277,15 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// transcript is an answer of crt.sh, as the README of github.com/wordeater/Format-CRTResponse shows it, and in 2025 with
+// further members; the names are of this test.
+const transcript = `[
+{"issuer_ca_id":16418,"issuer_name":"C=US, O=Let's Encrypt, CN=Let's Encrypt Authority X3","common_name":"board.example.org",
+"name_value":"board.example.org","id":3616206571,"entry_timestamp":"2020-11-07T16:46:43.456","not_before":"2020-11-07T15:46:43",
+"not_after":"2099-02-05T15:46:43","serial_number":"03ffeea57322e24cd6fd207682f59ead324f"},
+{"issuer_ca_id":295813,"issuer_name":"C=US, O=Let's Encrypt, CN=E7","common_name":null,"name_value":"*.example.org\nexample.org","id":21975830168,
+"entry_timestamp":null,"not_before":"2025-10-24T17:08:54","not_after":"2099-01-22T17:08:53.5","serial_number":"061989340abe79d","result_count":2}]`
+
 // TestForeign: a certificate of the name in the log that the site did not order is reported while it counts, and its
 // own, of before and now, are not. A log that does not answer changes nothing.
 func TestForeign(t *testing.T) {
@@ -294,10 +303,18 @@ func TestForeign(t *testing.T) {
 		if s := b.m.Status(); len(s.Foreign) != 1 || s.Foreign[0].Serial != "abc" {
 			t.Errorf("%+v", s.Foreign)
 		}
-		b.ca.log = "no JSON"
+		read := b.m.Status().LogRead
+		for _, answer := range []string{"no JSON", "<html>502", strings.Repeat(" ", maxLog+1) + "[]"} {
+			b.ca.log = answer
+			b.run(watchEvery + watchFirst)
+			if s := b.m.Status(); len(s.Foreign) != 1 || s.LogErr == "" || !s.LogRead.Equal(read) || b.serves() != nil {
+				t.Errorf("%+v", s)
+			}
+		}
+		b.ca.log = transcript
 		b.run(watchEvery + watchFirst)
-		if s := b.m.Status(); len(s.Foreign) != 1 {
-			t.Errorf("%+v", s.Foreign)
+		if s := b.m.Status(); len(s.Foreign) != 2 || s.Foreign[0].Serial != "3ffeea57322e24cd6fd207682f59ead324f" || s.LogErr != "" || s.Foreign[1].Until.Year() != 2099 {
+			t.Errorf("%+v", s)
 		}
 		b.open()
 		b.m.Log, b.ca.log = base+"log", `[{"serial_number":"02","not_after":"`+until+`"}]`
@@ -322,4 +339,37 @@ func TestIdle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestForeignZone: of a name below another's zone, a certificate for all names there is one for it.
+func TestForeignZone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(t)
+		b.m.Log, b.m.Given = base+"log", true
+		b.ca.log = `[{"serial_number":"0abc"}]`
+		b.run(2*watchFirst + time.Minute)
+		if s := b.m.Status(); len(s.Foreign) != 1 || s.LogErr == "" || !s.LogRead.IsZero() {
+			t.Errorf("one of two is not answered: %+v", s)
+		}
+		b.ca.log, b.ca.zone = "[]", transcript
+		b.run(watchEvery + watchFirst)
+		if s := b.m.Status(); len(s.Foreign) != 2 || s.Foreign[1].Name != "*.example.org" || s.LogErr != "" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestOwnOfBefore: what the site ordered of another authority, for trials or before, is its own.
+func TestOwnOfBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(t)
+		b.run(time.Minute)
+		m, err := Open(Options{Directory: base + "other", Read: func() ([]byte, error) { return b.file, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := m.judge([]logEntry{{Serial: "02"}, {Serial: "03"}}, name, time.Now()); len(found) != 1 || found[0].Serial != "3" {
+			t.Errorf("%+v", found)
+		}
+	})
 }

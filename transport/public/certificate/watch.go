@@ -29,6 +29,7 @@ const (
 
 // Foreign is a certificate of the name that this site did not order.
 type Foreign struct {
+	Name   string // that it is for: the site's, or that of all names beside it
 	Serial string
 	Issuer string
 	Until  time.Time
@@ -52,10 +53,14 @@ func (m *Manager) watch(ctx context.Context) {
 		case <-again.C:
 		}
 		wait = watchEvery
-		if err := m.look(ctx); err != nil {
+		err := m.look(ctx)
+		if err != nil && ctx.Err() == nil {
 			slog.Warn("the log of certificates was not read", "log", m.Log, "err", err)
 			wait = watchRetry
 		}
+		m.mu.Lock()
+		m.logErr = err
+		m.mu.Unlock()
 	}
 }
 
@@ -63,44 +68,77 @@ func (m *Manager) watch(ctx context.Context) {
 func (m *Manager) look(ctx context.Context) error {
 	now, sure := m.Now()
 	m.mu.Lock()
-	name, own := m.name, slices.Clone(m.stored.Serials)
+	name := m.name
 	m.mu.Unlock()
 	if name == "" || !sure {
 		return errors.New("the name is not reached, or the clock is not set")
 	}
+	names := []string{name}
+	if _, zone, _ := strings.Cut(name, "."); m.Given {
+		names = append(names, "*."+zone)
+	}
+	defer m.Client.CloseIdleConnections()
+	var found []Foreign
+	var failed error
+	for _, of := range names {
+		all, err := m.search(ctx, of)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			found = append(found, m.before(of, now)...)
+			continue
+		}
+		found = append(found, m.judge(all, of, now)...)
+	}
+	m.keep(found[:min(len(found), maxForeign)])
+	if failed == nil {
+		m.mu.Lock()
+		m.logRead = now
+		m.mu.Unlock()
+	}
+	return failed
+}
+
+// before returns the certificates of others that were found before and count now.
+func (m *Manager) before(name string, now time.Time) []Foreign {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(m.foreign), func(f Foreign) bool { return f.Name != name || f.Until.Before(now) })
+}
+
+// search returns the log's entries of a name.
+func (m *Manager) search(ctx context.Context, name string) (all []logEntry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.Log+"?output=json&exclude=expired&q="+url.QueryEscape(name), nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("User-Agent", "agentsite")
 	answer, err := m.Client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the answer is %s", answer.Status)
+		return nil, fmt.Errorf("the answer is %s", answer.Status)
 	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxLog))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxLog+1))
+	if err == nil && len(text) > maxLog {
+		err = fmt.Errorf("the answer is longer than %d bytes", maxLog)
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var all []logEntry
-	if err := json.Unmarshal(text, &all, jsontext.AllowInvalidUTF8(true)); err != nil {
-		return err
-	}
-	m.judge(all, own, now)
-	return nil
+	err = json.Unmarshal(text, &all, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	return all, err
 }
 
-// judge keeps the certificates of others that count now. Each is logged once.
-func (m *Manager) judge(all []logEntry, own []string, now time.Time) {
-	var found []Foreign
+// judge returns the certificates of others that count now.
+func (m *Manager) judge(all []logEntry, name string, now time.Time) (found []Foreign) {
+	own := m.snapshot().Serials
 	for _, e := range all {
 		serial := serialOf(e.Serial)
-		until, err := time.Parse("2006-01-02T15:04:05", e.Until)
+		until, err := time.Parse("2006-01-02T15:04:05", strings.TrimSuffix(e.Until, "Z")) // with parts of a second or without
 		if err != nil {
 			until = now.Add(watchEvery) // it counts until the next look
 		}
@@ -108,15 +146,20 @@ func (m *Manager) judge(all []logEntry, own []string, now time.Time) {
 		if serial == "" || known || until.Before(now) || len(found) == maxForeign {
 			continue
 		}
-		found = append(found, Foreign{Serial: serial, Issuer: e.Issuer, Until: until})
+		found = append(found, Foreign{Name: name, Serial: serial, Issuer: e.Issuer, Until: until})
 	}
+	return found
+}
+
+// keep keeps what was found. Each is logged once.
+func (m *Manager) keep(found []Foreign) {
 	m.mu.Lock()
 	before := m.foreign
 	m.foreign = found
 	m.mu.Unlock()
 	for _, f := range found {
 		if !slices.ContainsFunc(before, func(b Foreign) bool { return b.Serial == f.Serial }) {
-			slog.Error("somebody else has a certificate for the public name", "serial", f.Serial, "issuer", f.Issuer, "until", f.Until)
+			slog.Error("somebody else has a certificate for the public name", "name", f.Name, "serial", f.Serial, "issuer", f.Issuer, "until", f.Until)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func (l *liar) lie(method, tool string, asked int) any {
 				{"handle": "ABCD-EFGH", "client": venom, "returns_to": venom, "asks": []string{venom}, "from": venom, "replaces": "x; touch PWNED #"},
 				{"handle": "ABCD-EFGI", "client": venom, "returns_to": venom, "asks": []string{venom}, "from": venom},
 			},
-			"wishes":   []o{wish(venom, venom, venom), wish(handle, "claude", "read *'; touch PWNED; '"), wish(handle, "x; touch PWNED", "read *"), wish(handle, "claude", "set *")},
+			"wishes": []o{wish(venom, venom, venom), wish(handle, "claude", "read *'; touch PWNED; '"), wish(handle, "x; touch PWNED", "read *"), wish(handle, "claude", "set *")},
 		}
 	case string(acts.RecoveryAct):
 		return o{"code": venom}

@@ -365,6 +365,9 @@ func (s *session) showGrants(ctx context.Context, wanted func(acts.Granted) bool
 			if g.Client != "" {
 				who += " (" + g.Client + ", " + g.Host + ")"
 			}
+			if g.Former != "" {
+				who += ", for the former address " + g.Former
+			}
 		}
 		if !g.Until.IsZero() && !g.Until.After(all.Time) {
 			until += " (expired)"

@@ -1,43 +1,52 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
-	"net/http"
-	"net/url"
-	"strings"
-	"time"
+	"net/netip"
 
 	"agentsite/node/acts"
+	"agentsite/transport/public"
+	"agentsite/transport/public/look"
 
 	"github.com/spf13/cobra"
 )
 
-// publicTimeout bounds each step of a look at the public name. Clients wait for ten seconds.
-const publicTimeout = 10 * time.Second
-
 func (a *app) publicCommand() *cobra.Command {
-	return &cobra.Command{
+	var to string
+	c := &cobra.Command{
 		Use: "public", GroupID: groupAgents, Args: noArgs,
 		Short: "Show the site's public name, and what is wrong with it",
 		Long: `Show the URL under which everybody reaches the site, what its certificate and its relays do,
-and what is wrong. Then call the URL from this machine, step by step: DNS, TLS, the login that
-it asks for, and its description.
+and what is wrong. Then call the URL step by step, from this machine, and through the site's
+other relays, as everybody sees it: DNS, connection, TLS, the login that it asks for, its
+description, and whether programs in a browser may call (CORS). For a step that fails it says
+what to do. Last, show what programs did that signed in, or tried to.
+
+From this machine only public addresses are called. Where your own network's DNS answers
+otherwise on purpose, name the address with --to.
 
 A site has a public name with "public: on" or "public: board.example.org" under internet: in
 its configuration. Programs that know only the URL sign in there, and may do what an owner
 allows them: "agentsite approve" lists those that wait, and "agentsite grants" those that
 signed in.`,
 		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
-			state, err := callOwner(ctx, s, acts.PublicAct, acts.None{})
+			dial, err := dialerTo(to)
+			if err != nil {
+				return err
+			}
+			state, err := callOwner(ctx, s, acts.PublicAct, acts.LookAtPublic{})
 			if err != nil {
 				return err
 			}
 			result := publicResult{PublicState: state}
 			if state.URL != "" {
-				result.Steps = lookAtPublic(ctx, state.URL)
+				result.Steps = look.At(ctx, state.URL, dial)
+				if seen, err := callOwner(ctx, s, acts.PublicAct, acts.LookAtPublic{Look: true}); err == nil { // an older site has none
+					result.PublicState = seen
+				}
 			}
 			if a.json {
 				return a.printJSON(result)
@@ -45,18 +54,26 @@ signed in.`,
 			return a.sayPublic(result)
 		}),
 	}
+	c.Flags().StringVar(&to, "to", "", "call the name from this machine at this IP `ADDRESS`, and not where the DNS says")
+	return c
+}
+
+// dialerTo connects to a name, at the address that the owner wrote, "" for those that the DNS answers.
+func dialerTo(address string) (look.Dial, error) {
+	var to []netip.Addr
+	if address != "" {
+		at, err := netip.ParseAddr(address)
+		if err != nil {
+			return nil, usagef("--to takes an IP address, not %q", address)
+		}
+		to = append(to, at)
+	}
+	return func(ctx context.Context, name string) (net.Conn, error) { return public.Dial(ctx, name, to...) }, nil
 }
 
 type publicResult struct {
 	acts.PublicState
-	Steps []publicStep `json:"steps,omitzero"`
-}
-
-// publicStep is a step of a call from this machine, and why it failed; "" for a good one. None follows a bad one.
-type publicStep struct {
-	Step string  `json:"step"`
-	MS   float64 `json:"ms"`
-	Err  string  `json:"error,omitzero"`
+	Steps []acts.PublicStep `json:"steps,omitzero"` // of a call from this machine
 }
 
 func (a *app) sayPublic(r publicResult) error {
@@ -84,12 +101,43 @@ func (a *app) sayPublic(r publicResult) error {
 	if r.CAA != "" {
 		say("DNS, so that nobody else gets a certificate: %s", r.CAA)
 	}
-	for _, s := range r.Steps {
-		if s.Err == "" {
-			say("from here: %s is well (%.0f ms)", s.Step, s.MS)
-		} else {
-			say("from here: %s fails: %s", s.Step, s.Err)
+	steps := func(from string, all []acts.PublicStep) {
+		for _, s := range all {
+			if s.Err == "" {
+				say("from %s: %s is well (%.0f ms)", from, s.Step, s.MS)
+				continue
+			}
+			say("from %s: %s fails: %s", from, s.Step, s.Err)
+			if s.Do != "" {
+				say("  what to do: %s", s.Do)
+			}
 		}
+	}
+	steps("here", r.Steps)
+	outside := false
+	for _, from := range r.Relays {
+		steps("relay "+from.Relay, from.Steps)
+		outside = outside || len(from.Steps) > 0
+	}
+	if r.URL != "" && !outside {
+		say("it was looked at from this computer only: a second relay under internet: relays: looks from elsewhere")
+	}
+	if !r.LogRead.IsZero() {
+		say("certificates of others: looked for %s", local(r.LogRead))
+	}
+	if r.LogErr != "" {
+		say("the log of certificates was not read: %s", r.LogErr)
+	}
+	for _, s := range r.SignIns {
+		who := cmp.Or(s.Client, "a program")
+		if s.Err == "" {
+			say("%s: %s came to %s from %s", local(s.At), who, s.Step, s.From)
+		} else {
+			say("%s: %s came to %s from %s and was refused: %s", local(s.At), who, s.Step, s.From, s.Err)
+		}
+	}
+	for _, p := range r.Alarms {
+		say("ALARM: %s", p)
 	}
 	for _, p := range r.Problems {
 		say("Problem: %s", p)
@@ -100,71 +148,4 @@ func (a *app) sayPublic(r publicResult) error {
 		}
 	}
 	return nil
-}
-
-// lookAtPublic calls a public name as a client does.
-func lookAtPublic(ctx context.Context, at string) (steps []publicStep) {
-	u, err := url.Parse(at)
-	if err != nil || u.Scheme != "https" {
-		return []publicStep{{Step: "url", Err: "the site's answer is no https URL"}}
-	}
-	client := &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	defer client.CloseIdleConnections()
-	ask := func(ctx context.Context, method, path string, want int) error {
-		req, err := http.NewRequestWithContext(ctx, method, "https://"+u.Host+path, nil)
-		if err != nil {
-			return err
-		}
-		answer, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		answer.Body.Close()
-		if answer.StatusCode != want {
-			return fmt.Errorf("the answer to %s %s is %d, and not %d", method, path, answer.StatusCode, want)
-		}
-		if want == http.StatusUnauthorized && !strings.Contains(answer.Header.Get("WWW-Authenticate"), "resource_metadata=") {
-			return fmt.Errorf("the refusal of %s does not say where to log in", path)
-		}
-		return nil
-	}
-	for _, step := range []struct {
-		name string
-		do   func(ctx context.Context) error
-	}{
-		{"DNS", func(ctx context.Context) error {
-			_, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
-			return err
-		}},
-		{"TLS", func(ctx context.Context) error {
-			conn, err := (&tls.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), "443"))
-			if err == nil {
-				conn.Close()
-			}
-			return err
-		}},
-		{"login", func(ctx context.Context) error { return ask(ctx, http.MethodPost, u.Path, http.StatusUnauthorized) }},
-		{"description", func(ctx context.Context) error {
-			err := ask(ctx, http.MethodGet, "/.well-known/oauth-protected-resource"+u.Path, http.StatusOK)
-			if err == nil {
-				err = ask(ctx, http.MethodGet, "/.well-known/oauth-authorization-server", http.StatusOK)
-			}
-			return err
-		}},
-	} {
-		begun := time.Now()
-		within, cancel := context.WithTimeout(ctx, publicTimeout)
-		err := step.do(within)
-		cancel()
-		s := publicStep{Step: step.name, MS: float64(time.Since(begun).Microseconds()) / 1000}
-		if err != nil {
-			s.Err = err.Error()
-		}
-		if steps = append(steps, s); err != nil {
-			break
-		}
-	}
-	return steps
 }

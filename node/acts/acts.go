@@ -83,7 +83,7 @@ type Site struct {
 	Try func(context.Context, agents.Principal, trial.Request) (trial.Result, error)
 
 	// Public returns how the public name is; nil where the configuration has none.
-	Public func() PublicState
+	Public func(ctx context.Context, look bool) PublicState
 
 	// Find returns the realm's sites that have a capability; "" lists those that are known already.
 	// It blocks until all were asked or ctx ends; nil without a realm.
@@ -217,12 +217,12 @@ func (s *Site) aboutSite() []op.Row {
 	}
 }
 
-func (s *Site) public(context.Context, agents.Principal, None) (PublicState, error) {
+func (s *Site) public(ctx context.Context, _ agents.Principal, how LookAtPublic) (PublicState, error) {
 	if s.Public == nil {
 		return PublicState{}, device.Faultf(device.Invalid,
 			"this site has no public name: internet: public: in its configuration gives it one")
 	}
-	return s.Public(), nil
+	return s.Public(ctx, how.Look), nil
 }
 
 // reload reads the configuration again. The journal gets the first line of a mistake in it, without

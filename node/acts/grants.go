@@ -179,6 +179,9 @@ func (s *Site) access() Access {
 			row.Who, row.Called = who, ago.Seconds()
 			if t.SignIn != nil {
 				row.Client, row.Host = t.SignIn.Client, t.SignIn.Host
+				if now := b.SignInURL(); now != "" && t.URL != now {
+					row.Former = t.URL
+				}
 			}
 			if t.Until != 0 {
 				row.Until = time.Unix(t.Until, 0).UTC()

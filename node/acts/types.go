@@ -34,7 +34,7 @@ const (
 	RecoverAct     op.Name[Recovery, None]                = "owner/recover"  // uses the code on the site's own machine
 	RoutesAct      op.Name[None, Routes]                  = "owner/routes"   // lists everything that listens
 	HealthAct      op.Name[None, Health]                  = "owner/health"
-	PublicAct      op.Name[None, PublicState]             = "owner/public"  // tells how the public name is
+	PublicAct      op.Name[LookAtPublic, PublicState]     = "owner/public"  // tells how the public name is
 	JournalAct     op.Name[journal.Filter, journal.Page]  = "owner/journal" // answers a page of the journal
 	FindAct        op.Name[Wanted, foundAll]              = "owner/find"    // finds other sites of the realm
 	ImportAct      op.Name[Import, imported]              = "owner/import"  // adds past readings of a measurement
@@ -141,8 +141,9 @@ type Granted struct {
 	// user was sent back.
 	Client string `json:"client,omitzero"`
 	Host   string `json:"returns_to,omitzero"`
-	To     string `json:"to,omitzero"`   // without a token: the key of its holder
-	Name   string `json:"name,omitzero"` // what the owner calls that holder
+	Former string `json:"former_url,omitzero"` // where it signed in, and nobody does any more: it does not count there
+	To     string `json:"to,omitzero"`         // without a token: the key of its holder
+	Name   string `json:"name,omitzero"`       // what the owner calls that holder
 	// Who is the principal of a token's bearer, which called so long ago; 0 for not since the site's start.
 	Who    string    `json:"who,omitzero"`
 	Called float64   `json:"called_seconds_ago,omitzero"`
@@ -238,13 +239,35 @@ type PublicState struct {
 	Next        time.Time     `json:"next_order,omitzero"`  // when it is renewed, or ordered again
 	Orders      int           `json:"orders_of_week,omitzero"`
 	Relays      []PublicRelay `json:"relays,omitzero"`
+	LogRead     time.Time     `json:"log_read,omitzero"` // when the log of certificates was last read
+	LogErr      string        `json:"log_error,omitzero"`
+	SignIns     []PublicStep  `json:"sign_ins,omitzero"` // the last ones of programs that sign in, the oldest first
 	Problems    []string      `json:"problems,omitzero"` // what is wrong, and what to do
+	Alarms      []string      `json:"alarms,omitzero"`   // certificates of others for the name
+}
+
+// LookAtPublic is the parameters of PublicAct.
+type LookAtPublic struct {
+	Look bool `json:"look,omitzero"` // whether the name is called from outside, which takes up to half a minute
 }
 
 // PublicRelay is a relay, and why it brings no callers; "" where it does.
 type PublicRelay struct {
-	Relay string `json:"relay"`
-	Why   string `json:"why,omitzero"`
+	Relay string       `json:"relay"`
+	Why   string       `json:"why,omitzero"`
+	Steps []PublicStep `json:"steps,omitzero"` // of a call of the name through it
+}
+
+// PublicStep is a step of a call of the public name, or of a program that signs in there.
+type PublicStep struct {
+	Step string  `json:"step"` // the path, of a program
+	MS   float64 `json:"ms,omitzero"`
+	Err  string  `json:"error,omitzero"` // "" for a good one
+	Do   string  `json:"do,omitzero"`    // the remedy
+
+	At     time.Time `json:"at,omitzero"` // of a program; as the next
+	From   string    `json:"from,omitzero"`
+	Client string    `json:"client,omitzero"` // as it calls itself
 }
 
 // Health answers HealthAct.

@@ -107,6 +107,9 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, _ web.Caller)
 	if err == nil {
 		c, err = s.client(r, v.Get("client_id"))
 	}
+	if err == nil {
+		s.named(r, c.Name)
+	}
 	if errors.Is(err, errBusy) {
 		s.showFailure(w, r, http.StatusServiceUnavailable, err.Error())
 		return

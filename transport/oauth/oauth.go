@@ -50,6 +50,7 @@ type Server struct {
 	refreshes  quota.RateLimiter // of refreshes, which are stored, by sign-in
 	logged     quota.RateLimiter // of lines in the log, whoever causes them
 	loggedOf   quota.RateLimiter // of these, by network
+	arrivals   arrivals
 
 	mu      sync.Mutex
 	waiting []*request
@@ -83,10 +84,12 @@ func (s *Server) mac(purpose, text string) []byte {
 // SignIn returns the address at which clients sign in, for web.Options.
 func (s *Server) SignIn() *web.SignIn {
 	return &web.SignIn{URL: s.URL, Base: s.base, Host: s.host, Scope: access.AllScopes()[0],
-		Token: func(text string) bool { return strings.HasPrefix(text, access.SignInPrefix) }}
+		Token:   func(text string) bool { return strings.HasPrefix(text, access.SignInPrefix) },
+		Refused: func(r *http.Request, why string) { s.arrived(r); s.refused(r, why) }}
 }
 
 const (
+	waitPattern  = "GET /authorize/{id}"
 	wellKnown    = "/.well-known/"
 	resourcePath = wellKnown + "oauth-protected-resource"
 )
@@ -96,7 +99,7 @@ func (s *Server) Routes() []web.Route {
 	path := strings.TrimPrefix(s.URL, s.base)
 	routes := []web.Route{
 		{Pattern: "GET /authorize", Serve: s.authorize},
-		{Pattern: "GET /authorize/{id}", Serve: s.wait},
+		{Pattern: waitPattern, Serve: s.wait},
 		{Pattern: "POST /token", Serve: s.token, AnyOrigin: true},
 		{Pattern: "POST /register", Serve: s.register, AnyOrigin: true},
 		{Pattern: "POST /revoke", Serve: s.revoke, AnyOrigin: true},
@@ -124,6 +127,9 @@ func (s *Server) Routes() []web.Route {
 		r.Serve = func(w http.ResponseWriter, q *http.Request, c web.Caller) {
 			switch {
 			case q.Host == s.host:
+				if r.Pattern != waitPattern {
+					s.arrived(q)
+				}
 				serve(w, q, c)
 			case strings.HasSuffix(r.Pattern, resourcePath+path):
 				web.DescribeResource(w, q, c)
@@ -244,6 +250,7 @@ func refuse(w http.ResponseWriter, status int, why string) {
 // log tells the owner that a step of a sign-in was refused, and why. Strangers cannot fill the log by it, and one of
 // them does not keep the lines of others out.
 func (s *Server) log(r *http.Request, code, why string) {
+	s.refused(r, why)
 	if s.loggedOf.Allow(network(r)) && s.logged.Allow("all") {
 		slog.Warn("sign-in refused", "step", r.Pattern, "from", network(r), "error", code, "why", why)
 	}

@@ -459,3 +459,47 @@ func TestUnclaimed(t *testing.T) {
 		t.Error(to)
 	}
 }
+
+// TestArrivals: what came to sign in is remembered, one step of a network once, with what it calls itself and why it was
+// refused. Strangers displace it, and take no more room.
+func TestArrivals(t *testing.T) {
+	r := newRig(t)
+	is := func(step, client string, refused bool) {
+		t.Helper()
+		all := r.Arrivals()
+		if len(all) == 0 {
+			t.Fatal("nothing came")
+		}
+		if a := all[len(all)-1]; a.Step != step || a.Client != client || (a.Err != "") != refused || a.From != "198.51.100.7" || a.At.IsZero() {
+			t.Errorf("%+v", a)
+		}
+	}
+	agent := func(q *http.Request) { q.Header.Set("User-Agent", "python-httpx/0.28\x1b[31m") }
+	r.do("POST", "/mcp", "{}", agent)
+	is("/mcp", "python-httpx/0.28[31m", true)
+	r.do("GET", "/.well-known/oauth-protected-resource/mcp", "", agent)
+	r.do("GET", "/.well-known/openid-configuration", "", nil)
+	is("/.well-known/", "", false)
+	id, _ := r.register(t, claude)
+	is("/register", "", false)
+	v := authorizing(id)
+	v.Set("redirect_uri", "https://evil.example/")
+	r.do("GET", "/authorize?"+v.Encode(), "", agent)
+	is("/authorize", "Claude", true)
+	r.do("GET", "/authorize?"+authorizing("dcr.x").Encode(), "", agent)
+	is("/authorize", "python-httpx/0.28[31m", true)
+	r.start(t, authorizing(id))
+	is("/authorize", "Claude", false)
+	r.tokens(t, codeForm(id, "what"))
+	is("/token", "", true)
+	if n := len(r.Arrivals()); n != 5 {
+		t.Errorf("%d steps", n)
+	}
+	for i := range 2 * maxArrivals {
+		r.from = fmt.Sprintf("192.0.2.%d:1", i)
+		r.do("POST", "/mcp", "{}", nil)
+	}
+	if n := len(r.Arrivals()); n != maxArrivals {
+		t.Errorf("%d steps", n)
+	}
+}

@@ -77,6 +77,7 @@ type stream interface {
 // Relay passes callers on to the sites that they name. Serve it.
 type Relay struct {
 	names *names
+	looks *outside
 	open  func(ctx context.Context, site peer.ID) (stream, error)
 	may   func(site peer.ID) bool // the relay's owner allows it now
 
@@ -99,7 +100,7 @@ func NewRelay(h host.Host, o RelayOptions) *Relay {
 
 func newRelay(n *names) *Relay {
 	return &Relay{
-		names: n, may: func(peer.ID) bool { return true }, often: quota.RateLimiter{Rate: fromRate}, toSite: quota.RateLimiter{Rate: siteRate},
+		names: n, looks: newOutside(n), may: func(peer.ID) bool { return true }, often: quota.RateLimiter{Rate: fromRate}, toSite: quota.RateLimiter{Rate: siteRate},
 		fromToSite: quota.RateLimiter{Rate: fromSiteRate}, acme: quota.RateLimiter{Rate: acmeRate},
 		ask: quota.RateLimiter{Rate: acmeFromRate}, days: make(map[peer.ID]*quota.Bucket),
 	}
@@ -108,6 +109,7 @@ func newRelay(n *names) *Relay {
 // Serve accepts callers and gives sites their names, until ctx ends.
 func (r *Relay) Serve(ctx context.Context, ln net.Listener) error {
 	defer r.names.serve()()
+	defer r.looks.serve()()
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
 	defer stop()
 	var all sync.WaitGroup

@@ -61,6 +61,8 @@ type Options struct {
 	// Hosts are the values of the Host header that are served, host:port, besides the
 	// address that a connection came to.
 	Hosts []string
+	// NamesOnly refuses that address.
+	NamesOnly bool
 	// Callers authenticates the sender of a request, once, before its body is read.
 	Callers Callers
 	// Routes is the table of routes. No two have the same pattern.
@@ -195,7 +197,7 @@ func (s *server) checkOrigin(next *http.ServeMux, known map[string]*Route) http.
 		if r.ContentLength == 0 {
 			http.NewResponseController(w).SetReadDeadline(time.Time{})
 		}
-		if !slices.Contains(s.Hosts, r.Host) && !namesLocalAddress(r) {
+		if !slices.Contains(s.Hosts, r.Host) && (s.NamesOnly || !namesLocalAddress(r)) {
 			RefuseRPC(w, http.StatusForbidden, fmt.Sprintf(
 				"this site is not called %.80q; a name of its own goes under http: hosts: in agentsite.yaml", r.Host))
 			return

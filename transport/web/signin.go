@@ -16,6 +16,8 @@ type SignIn struct {
 	Scope string // the least that a client asks for
 	// Token reports whether a bearer token has the form of those that such clients get.
 	Token func(text string) bool
+	// Refused is told of a client that is asked to sign in, and why; nil for nobody.
+	Refused func(r *http.Request, why string)
 }
 
 // elsewhere is, in the context of a request, true for one that a page of another origin sent.
@@ -72,10 +74,14 @@ func (s *SignIn) challenge(route *Route, at *http.Request, bearer string) string
 	if s == nil || at.Host != s.Host || !route.AnyOrigin {
 		return ""
 	}
+	failed, why := "", "it has no token yet, and is told where to sign in"
 	if bearer != "" {
-		return s.Challenge("invalid_token", s.Scope)
+		failed, why = "invalid_token", "its token does not count here: it is told to sign in again"
 	}
-	return s.Challenge("", s.Scope)
+	if s.Refused != nil {
+		s.Refused(at, why)
+	}
+	return s.Challenge(failed, s.Scope)
 }
 
 // Challenge returns the header that tells a client where to sign in and what to ask for there (RFC 6750,

@@ -113,7 +113,8 @@ var layers = []layer{
 	{"transport/wot", []string{"agents", "agents/op", "agents/task", "device", "node", "node/identity", "node/things", "transport/adapter", "transport/rpc", "transport/web"}, "a protocol calls the node"},
 	{"transport/wot/register", []string{"transport/web/outbound"}, "a description is sent to a directory, whatever it describes"},
 	{"transport/p2p", []string{"agents/principal", "transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and their sender, nothing else"},
-	{"transport/public", []string{"node/identity", "node/quota", "transport/p2p"}, "it passes bytes on that it cannot read; who ends TLS is its caller's"},
+	{"transport/public", []string{"node/identity", "node/quota", "transport/p2p", "transport/web/outbound"}, "it passes bytes on that it cannot read; who ends TLS is its caller's"},
+	{"transport/public/look", []string{"node/acts", "transport/public", "transport/web/outbound"}, "a public name is called as everybody does; how to connect is passed in"},
 	{"transport/public/certificate", nil, "a certificate is of a name; when and where it is stored are passed in"},
 	{"transport/owner", append([]string{"agents/principal", "agents/op", "node/access", "node/acts", "node/identity", "node/state"}, mcpImports...), "the owners' operations as methods beside MCP, and the claim"},
 	{"transport/owner/client", []string{"agents/op", "transport/owner", "node/access", "node/acts", "node/identity", "node/state", "device"}, "how a method is called is passed in, so that it depends on no carrier and not on MCP"},
@@ -149,7 +150,7 @@ var layers = []layer{
 	{"cmd/internal/systemd", nil, "the service manager's protocol, whatever the program does"},
 	{"cmd/internal/layers", nil, "it reads the sources, and links none"},
 	{"cmd/internal/e2e/harness", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"agents", "agents/principal", "agents/agent", "agents/llm", "agents/rule", "agents/rule/trial", "agents/task", "cmd/internal/chart", "cmd/internal/homepage", "cmd/internal/hosting", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/qr", "cmd/internal/site", "agents/op", "node/access", "node/acts", "node/bundle", "node/config", "node/devices", "node/hosted", "node/identity", "node/imports", "node/journal", "node/state", "node/state/backup", "node/update", "transport/anp/did", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/rpc", "transport/web", "discovery", "device", "device/board/pinout", "device/ucum"},
+	{"cmd/agentsite", []string{"agents", "agents/principal", "agents/agent", "agents/llm", "agents/rule", "agents/rule/trial", "agents/task", "cmd/internal/chart", "cmd/internal/homepage", "cmd/internal/hosting", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/qr", "cmd/internal/site", "agents/op", "node/access", "node/acts", "node/bundle", "node/config", "node/devices", "node/hosted", "node/identity", "node/imports", "node/journal", "node/state", "node/state/backup", "node/update", "transport/anp/did", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/public", "transport/public/look", "transport/rpc", "transport/web", "discovery", "device", "device/board/pinout", "device/ucum"},
 		"the command line parses and prints; ops, peer, the site and its client do the work, node/access has the grammar of permissions, and node/devices starts the guard's process"},
 }
 

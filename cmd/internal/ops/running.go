@@ -63,12 +63,15 @@ func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Find
 		}
 		err = errors.Join(err1, err2, err3)
 		a.carriers = readCarriers(ctx, site.Owner)
-		public, _ = client.Call(ctx, site.Owner, acts.PublicAct, acts.None{}) // an error where there is none
+		public, _ = client.Call(ctx, site.Owner, acts.PublicAct, acts.LookAtPublic{}) // an error where there is none
 	}
 	if err != nil {
 		all = append(all, driver.Finding{Severity: driver.Problem, Subject: string(o.Folder), Says: "the site in this folder does not report its state: " + err.Error(), Do: "check its log; restart it if it is an older version"})
 	}
 	all = append(all, clockFindings(access)...)
+	for _, says := range public.Alarms {
+		all = append(all, driver.Finding{Severity: driver.Problem, Subject: "public name", Says: says, Do: "agentsite public shows its state; agentsite grants lists the programs that signed in under it"})
+	}
 	for _, says := range public.Problems {
 		all = append(all, driver.Finding{Severity: driver.Warning, Subject: "public name", Says: says, Do: "agentsite public shows it step by step"})
 	}

@@ -18,6 +18,7 @@ import (
 	"agentsite/transport/p2p"
 	"agentsite/transport/public"
 	"agentsite/transport/public/certificate"
+	"agentsite/transport/public/look"
 	"agentsite/transport/web"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -38,6 +39,7 @@ type publicName struct {
 	certified func() string
 
 	handler atomic.Pointer[http.Handler] // of the name that is served
+	silent  atomic.Bool                  // the last request came without its caller's address from a proxy
 
 	mu      sync.Mutex
 	answers map[peer.ID]answer
@@ -69,6 +71,7 @@ func (s *site) openPublic() error {
 	}
 	certs, err := certificate.Open(certificate.Options{
 		Directory: directory, Now: s.access.Now, Read: s.Folder.Public, Write: s.Folder.WritePublic, Log: s.internet.CT,
+		Given: s.internet.PublicName() == "",
 	})
 	if err != nil {
 		return err
@@ -166,17 +169,31 @@ func (b behindProxies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r = r.WithContext(r.Context())
 	r.TLS = new(tls.ConnectionState) // at the proxy; a key that one proves is not the caller's
-	if from, ok := forwardedFor(r.Header); ok {
+	from, ok := forwardedFor(r.Header, b.proxies)
+	if ok {
 		r.RemoteAddr = netip.AddrPortFrom(from, 0).String()
 	}
+	b.silent.Store(!ok)
 	b.publicName.ServeHTTP(w, r)
 }
 
-// forwardedFor returns the address that the last proxy adds to X-Forwarded-For; what is before it is the caller's word.
-func forwardedFor(h http.Header) (from netip.Addr, ok bool) {
+// forwardedFor returns the last address in X-Forwarded-For that is not one of the proxies: what is before it is the
+// caller's word. It is not ok where the proxies do not add it.
+func forwardedFor(h http.Header, proxies []netip.Addr) (from netip.Addr, ok bool) {
 	all := strings.Split(strings.Join(h.Values("X-Forwarded-For"), ","), ",")
-	from, err := netip.ParseAddr(strings.TrimSpace(all[len(all)-1]))
-	return from.Unmap(), err == nil
+	for _, text := range slices.Backward(all) {
+		text = strings.TrimSpace(text)
+		at, err := netip.ParseAddrPort(text) // as some write it
+		if from = at.Addr(); err != nil {
+			if from, err = netip.ParseAddr(strings.Trim(text, "[]")); err != nil {
+				return from, false
+			}
+		}
+		if from = from.Unmap().WithZone(""); !slices.Contains(proxies, from) {
+			return from, true
+		}
+	}
+	return from, false
 }
 
 // heard takes a relay's answer.
@@ -240,7 +257,7 @@ func (p *publicName) state() acts.PublicState {
 	c := p.certs.Status()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := acts.PublicState{Certificate: c.Name, Until: c.Until, Next: c.Next, Orders: c.Orders}
+	s := acts.PublicState{Certificate: c.Name, Until: c.Until, Next: c.Next, Orders: c.Orders, LogRead: c.LogRead, LogErr: c.LogErr}
 	if p.name != "" {
 		s.URL = "https://" + p.name + "/mcp"
 	}
@@ -265,6 +282,9 @@ func (p *publicName) state() acts.PublicState {
 	if !p.reached {
 		problem("no relay brings callers")
 	}
+	if p.silent.Load() {
+		problem("the proxy does not say where a caller is (X-Forwarded-For), so that all callers share one caller's limits: have it add that")
+	}
 	if len(p.proxies) > 0 {
 		return s
 	}
@@ -275,9 +295,9 @@ func (p *publicName) state() acts.PublicState {
 		problem("the last order of a certificate failed: %s", c.Err)
 	}
 	for _, f := range c.Foreign {
-		problem("somebody else has a certificate for the name, and may read what clients say: serial %s, by %.120q, until %s; "+
+		s.Alarms = append(s.Alarms, fmt.Sprintf("somebody else has a certificate for %.260q, and may read what clients say: serial %s, by %.120q, until %s; "+
 			"set the CAA record of your own name, or take a name of your own, and have the authority revoke it",
-			f.Serial, f.Issuer, f.Until.Format(time.DateOnly))
+			f.Name, f.Serial, f.Issuer, f.Until.Format(time.DateOnly)))
 	}
 	if c.Name != "" && c.Name != p.name && p.name != "" {
 		problem("the certificate is for %s, and not for %s", c.Name, p.name)
@@ -286,6 +306,42 @@ func (p *publicName) state() acts.PublicState {
 		problem("the certificate is for trials (acme: staging), and clients refuse it")
 	}
 	return s
+}
+
+// maxLooks bounds the relays through which the site looks at itself, and lookTime the time for all.
+const (
+	maxLooks = 2
+	lookTime = 25 * time.Second
+)
+
+// publicState returns how the name is, and how it looks from outside if that is asked for.
+func (s *site) publicState(ctx context.Context, from bool) acts.PublicState {
+	state := s.public.state()
+	state.SignIns = s.signIns.Arrivals()
+	if !from || state.URL == "" {
+		return state
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	for _, relay := range s.public.outsiders() {
+		i := slices.IndexFunc(state.Relays, func(r acts.PublicRelay) bool { return r.Relay == relay.String() })
+		state.Relays[i].Steps = look.At(ctx, state.URL, func(ctx context.Context, name string) (net.Conn, error) {
+			return public.DialBy(ctx, s.network, relay, name)
+		})
+	}
+	return state
+}
+
+// outsiders returns relays that give public names and do not bring the callers of this one.
+func (p *publicName) outsiders() (all []peer.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, relay := range p.relays {
+		if a, asked := p.answers[relay]; asked && a.err == nil && !a.Own && a.Name != p.name && len(all) < maxLooks {
+			all = append(all, relay)
+		}
+	}
+	return all
 }
 
 // publicCarriers returns what answers under the public name, for the list of everything that listens.

@@ -105,7 +105,7 @@ func (s *site) owners() *acts.Site {
 		},
 	}
 	if s.public != nil {
-		o.Public = s.public.state
+		o.Public = s.publicState
 	}
 	if s.public != nil || s.oauth != nil {
 		o.SignIns = &s.signIns

@@ -34,7 +34,7 @@ func (s *site) lacks(who agents.Principal, tool string, args rpc.Raw) error {
 func (s *site) handlePublic(name string) http.Handler {
 	server := s.signInAt("https://" + name + "/mcp")
 	return web.Handler(web.Options{
-		Hosts: []string{name}, Callers: oauth.Callers{Callers: s.node}, Routes: s.publicRoutes(server), SignIn: server.SignIn(),
+		Hosts: []string{name}, NamesOnly: true, Callers: oauth.Callers{Callers: s.node}, Routes: s.publicRoutes(server), SignIn: server.SignIn(),
 	})
 }
 
@@ -51,6 +51,14 @@ var errNoName error = device.Faultf(device.Invalid, "the site has no public name
 func (s *signIns) Waiting() []acts.SignIn {
 	if server := s.at.Load(); server != nil {
 		return server.Waiting()
+	}
+	return nil
+}
+
+// Arrivals lists the last steps of programs that sign in.
+func (s *signIns) Arrivals() []acts.PublicStep {
+	if server := s.at.Load(); server != nil {
+		return server.Arrivals()
 	}
 	return nil
 }

@@ -37,15 +37,13 @@ func TestPublicSignIn(t *testing.T) {
 	lan := strings.TrimSpace(p.owner(t, "token", "add", "first", "read *")) // its signer becomes the owner
 	token := p.byGo(t, "lamp")
 
-	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	asks := func(on, url, token string) string {
 		t.Helper()
-		a, err := w.curl(on, p.certificate, "-X", "POST", "-H", "Content-Type: application/json", "-H", "Accept: application/json, text/event-stream",
-			"-H", "Authorization: Bearer "+token, "-d", ping, url)
+		code, err := w.pings(on, p.certificate, url, token)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return a.code
+		return code
 	}
 	if code := asks(stranger, p.url, token); code == "401" || code == "403" {
 		t.Errorf("its token under the public name: %s", code)
@@ -65,6 +63,14 @@ func TestPublicSignIn(t *testing.T) {
 	if code := asks(stranger, p.url, token); code != "401" {
 		t.Errorf("a revoked token: %s", code)
 	}
+}
+
+// pings calls a site from a host with a token, and returns the status of the answer.
+func (w *world) pings(on, root, url, token string) (status string, err error) {
+	w.t.Helper()
+	a, err := w.curl(on, root, "-X", "POST", "-H", "Content-Type: application/json", "-H", "Accept: application/json, text/event-stream",
+		"-H", "Authorization: Bearer "+token, "-d", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, url)
+	return a.code, err
 }
 
 // browser returns a client on a host that trusts a root, and knows the addresses of names.

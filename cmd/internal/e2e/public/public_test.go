@@ -69,7 +69,7 @@ func (w *world) looks(t *testing.T, s *site) {
 	var said struct {
 		Steps []struct{ Step, Error string }
 	}
-	if err != nil || json.Unmarshal(out, &said) != nil || len(said.Steps) != 4 {
+	if err != nil || json.Unmarshal(out, &said) != nil || len(said.Steps) != 5 {
 		t.Errorf("%v %s", err, out)
 	}
 	for _, step := range said.Steps {

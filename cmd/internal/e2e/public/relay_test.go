@@ -18,6 +18,8 @@ import (
 
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/discovery/bed"
+	"agentsite/node/acts"
+	"agentsite/transport/public"
 )
 
 // TestRelayRestarts: the relay is killed while the authority looks, and comes again. The site has its certificate
@@ -44,7 +46,8 @@ func TestRelayRestarts(t *testing.T) {
 }
 
 // TestMoved: an owner's own name is a CNAME of the site's name. The site says what is missing, and is reached by it
-// once it is there. When the CNAME moves to another relay, the certificate stays.
+// once it is there. The other relay, which does not bring its callers, shows it itself as others see it. When the CNAME
+// moves to that relay, the certificate and the tokens of programs that signed in stay.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	const own = "board.owner.test"
@@ -71,14 +74,41 @@ func TestMoved(t *testing.T) {
 	if p := s.state(t); !strings.Contains(p.URL, own) {
 		t.Errorf("%+v", p)
 	}
+	var seen acts.PublicState
+	harness.WaitFor(t, 2*time.Minute, "the other relay makes a look", func() bool {
+		seen = s.state(t)
+		all := seen.Relays[1].Steps
+		return len(all) > 0 && all[0].Step != public.StepRefused // it asks too often meanwhile
+	})
+	if steps := seen.Relays[1].Steps; len(seen.Relays[0].Steps) > 0 || len(steps) != 5 || steps[4].Err != "" {
+		t.Errorf("from outside: %+v", steps)
+	}
+	p := &place{Site: s.Site, url: at, certificate: root}
+	p.http = w.browser(stranger, root, map[string]string{own + ":443": first.IP + ":443"})
+	p.owner(t, "token", "add", "first", "read *") // its signer becomes the owner
+	token := p.byGo(t, "lamp")
+	if code, err := w.pings(stranger, root, at, token); err != nil || code == "401" {
+		t.Errorf("its token: %s, %v", code, err)
+	}
+	if seen = s.state(t); len(seen.SignIns) == 0 {
+		t.Error("no step of its sign-in is remembered")
+	}
 	first.Kill()
 	w.setDNS(own, s.label(t)+".other.test")
+	code := ""
 	harness.WaitFor(t, 3*time.Minute, "it is reached by the second relay", func() bool {
-		a, err := w.curl(stranger, root, "-X", "POST", at)
-		return err == nil && a.code == "401"
+		var err error
+		code, err = w.pings(stranger, root, at, token)
+		return err == nil
 	})
+	if code == "401" {
+		t.Errorf("its token after the move: %s", code)
+	}
 	if n := w.authority.orders(); n != 1 {
 		t.Errorf("%d orders", n)
+	}
+	if now := s.state(t); !now.Until.Equal(seen.Until) {
+		t.Errorf("another certificate, until %v and not %v", now.Until, seen.Until)
 	}
 }
 

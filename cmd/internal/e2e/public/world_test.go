@@ -213,6 +213,24 @@ func (w *world) root() string {
 	return file
 }
 
+// trust returns a file with the certificates that a site trusts: of the authority's own API, and those that it makes.
+func (w *world) trust() string {
+	w.t.Helper()
+	var all []byte
+	for _, file := range []string{w.authority.ca, w.root()} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, text...)
+	}
+	file := filepath.Join(w.dir, "trust.pem")
+	if err := os.WriteFile(file, all, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return file
+}
+
 // selfSigned writes a certificate for an address.
 func (w *world) selfSigned(ip, cert, key string) {
 	w.t.Helper()
@@ -326,7 +344,7 @@ func (w *world) run(s *site, name string, relays []string, keys ...string) {
 func (w *world) runWith(s *site, lines string, flags ...string) {
 	w.t.Helper()
 	config := "site: { name: shed }\ndevices:\n  lamp: { driver: sim, model: relay, min_off: 0 }\n" + lines + "\n"
-	argv := bed.On(s.on, "env", "SSL_CERT_FILE="+w.authority.ca, harness.Program, "run")
+	argv := bed.On(s.on, "env", "SSL_CERT_FILE="+w.trust(), harness.Program, "run")
 	s.Site = harness.StartIn(w.t, s.data, config, nil, append(argv, flags...)...)
 	if _, err := s.CLI(w.t, "clock", "--set"); err != nil { // this machine's clock may not be set, as the site sees it
 		w.t.Fatal(err)

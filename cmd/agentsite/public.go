@@ -120,7 +120,10 @@ func (a *app) sayPublic(r publicResult) error {
 		outside = outside || len(from.Steps) > 0
 	}
 	if r.URL != "" && !outside {
-		say("it was looked at from this computer only: a second relay under internet: relays: looks from elsewhere")
+		say("it was looked at from this computer only")
+		if len(r.Relays) > 0 {
+			say("  what to do: a second relay with public names, under internet: relays:, looks from elsewhere")
+		}
 	}
 	if !r.LogRead.IsZero() {
 		say("certificates of others: looked for %s", local(r.LogRead))

@@ -242,6 +242,7 @@ func DialBy(ctx context.Context, h host.Host, relay peer.ID, name string) (net.C
 		return nil, &StepError{StepRefused, err}
 	}
 	s.SetDeadline(time.Now().Add(outsideTimeout))
+	defer context.AfterFunc(ctx, func() { s.Reset() })()
 	_, err = s.Write(appendText(nil, name))
 	var step, why string
 	if err == nil {

@@ -44,12 +44,12 @@ func TestAskSite(t *testing.T) {
 	key := identity.New().ID()
 	did := key.String()
 	well := fakeSite{string(acts.HealthAct): `{"configuration":"/a.yaml"}`, string(acts.AccessAct): `{"site":"` + did + `","time_is_known":true}`, string(acts.RoutesAct): `{"carriers":[{"kind":"https","address":"https://192.0.2.1:8474"}]}`, "site_status": `{}`}
-	ill := fakeSite{string(acts.HealthAct): `{}`, string(acts.AccessAct): `{"site":"` + did + `"}`, string(acts.RoutesAct): `{}`, string(acts.PublicAct): `{"problems":["no relay"]}`, "site_status": `{"emergency_stop":true,"devices":[{"device":"a"},{"device":"b","faults":["x"]}],"outputs_away_from_safe":[{"output":"c/d"},{"output":"e/f","fault":"y"}]}`}
+	ill := fakeSite{string(acts.HealthAct): `{}`, string(acts.AccessAct): `{"site":"` + did + `"}`, string(acts.RoutesAct): `{}`, string(acts.PublicAct): `{"problems":["no relay"],"alarms":["another's"]}`, "site_status": `{"emergency_stop":true,"devices":[{"device":"a"},{"device":"b","faults":["x"]}],"outputs_away_from_safe":[{"output":"c/d"},{"output":"e/f","fault":"y"}]}`}
 	for name, tt := range map[string]struct {
 		site  fakeSite
 		about []string // the subjects of what is wrong
 	}{
-		"well": {well, nil}, "ill": {ill, []string{"clock", "public name", "emergency stop", "b", "e/f"}}, "silent": {fakeSite{}, []string{folder}}, "away": {nil, []string{folder}},
+		"well": {well, nil}, "ill": {ill, []string{"clock", "public name", "public name", "emergency stop", "b", "e/f"}}, "silent": {fakeSite{}, []string{folder}}, "away": {nil, []string{folder}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := DoctorOptions{Folder: state.Folder(folder), Dial: func() (*RunningSite, error) {

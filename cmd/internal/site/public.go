@@ -323,12 +323,16 @@ func (s *site) publicState(ctx context.Context, from bool) acts.PublicState {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
+	var all sync.WaitGroup
 	for _, relay := range s.public.outsiders() {
 		i := slices.IndexFunc(state.Relays, func(r acts.PublicRelay) bool { return r.Relay == relay.String() })
-		state.Relays[i].Steps = look.At(ctx, state.URL, func(ctx context.Context, name string) (net.Conn, error) {
-			return public.DialBy(ctx, s.network, relay, name)
+		all.Go(func() {
+			state.Relays[i].Steps = look.At(ctx, state.URL, func(ctx context.Context, name string) (net.Conn, error) {
+				return public.DialBy(ctx, s.network, relay, name)
+			})
 		})
 	}
+	all.Wait()
 	return state
 }
 

@@ -223,7 +223,7 @@ func (l *looker) remedy(step string, err error) string {
 		return "programs elsewhere cannot follow the name to there, and nor does this: correct the DNS; where your own " +
 			"network's DNS answers so on purpose, look with agentsite public --to ADDRESS"
 	case step == public.StepRefused:
-		return "this relay makes no look: it needs agentsite relay --public, and this site's key in its list"
+		return "a relay looks for the sites that its owner has listed (agentsite relay --public), twice a minute"
 	case step == public.StepDNS:
 		return "have the DNS point " + l.name + " to where its callers are to come to, by A or CNAME"
 	case step == public.StepConnect:

@@ -183,7 +183,9 @@ func (l *liar) lie(method, tool string, asked int) any {
 	case string(acts.SchemaAct), string(acts.PinoutAct), string(acts.DoctorAct):
 		return o{"schema": venom, "board": venom, "findings": []o{{"severity": venom, "says": venom}}}
 	case string(acts.PublicAct):
-		return o{"url": venom, "cname": venom, "caa": venom, "certificate": venom, "problems": []string{venom}, "relays": []o{{"relay": venom, "why": venom}}}
+		return o{"url": venom, "cname": venom, "caa": venom, "certificate": venom, "problems": []string{venom}, "alarms": []string{venom}, "log_error": venom,
+			"sign_ins": []o{{"at": soon, "step": venom, "from": venom, "client": venom, "error": venom}},
+			"relays":   []o{{"relay": venom, "why": venom, "steps": []o{{"step": venom, "error": venom, "do": venom}}}}}
 	case string(acts.JournalAct):
 		return o{"entries": []o{{"seq": 1, "time": "2026-01-01T00:00:00Z", "who": venom, "via": []string{venom}, "tool": venom, "arguments": venom, "key": venom, "outcome": venom, "says": venom, "result": venom, "count": -1}},
 			"first": 9, "last": 1, "hash": "AAAA"}

@@ -64,19 +64,30 @@ func TestRenewed(t *testing.T) {
 // looks: agentsite public calls the site by its name, and finds nothing wrong.
 func (w *world) looks(t *testing.T, s *site) {
 	t.Helper()
-	argv := bed.On(s.on, "env", "SSL_CERT_FILE="+w.root(), harness.Program, "public", "--json", "--data", s.data)
-	out, err := exec.Command(argv[0], argv[1:]...).Output()
-	var said struct {
-		Steps []struct{ Step, Error string }
+	steps := w.fromHere(s)
+	if len(steps) != 5 {
+		t.Errorf("%+v", steps)
 	}
-	if err != nil || json.Unmarshal(out, &said) != nil || len(said.Steps) != 5 {
-		t.Errorf("%v %s", err, out)
-	}
-	for _, step := range said.Steps {
-		if step.Error != "" {
-			t.Errorf("%s: %s", step.Step, step.Error)
+	for _, step := range steps {
+		if step.Err != "" {
+			t.Errorf("%s: %s", step.Step, step.Err)
 		}
 	}
+}
+
+// fromHere returns the steps that agentsite public takes from the site's machine.
+func (w *world) fromHere(s *site, flags ...string) []acts.PublicStep {
+	w.t.Helper()
+	argv := bed.On(s.on, append([]string{"env", "SSL_CERT_FILE=" + w.root(), harness.Program, "public", "--json", "--data", s.data}, flags...)...)
+	out, err := exec.Command(argv[0], argv[1:]...).Output()
+	var said struct{ Steps []acts.PublicStep }
+	if err == nil {
+		err = json.Unmarshal(out, &said)
+	}
+	if err != nil || len(said.Steps) == 0 {
+		w.t.Fatalf("%v %s", err, out)
+	}
+	return said.Steps
 }
 
 // handshakes: whatever a stranger asks for, it is shown no certificate but the name's.

@@ -112,7 +112,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestForwarded: without a relay, the owner's router forwards a port to the site, which gets its certificate itself.
+// TestForwarded: without a relay, the owner's router forwards a port to the site, which gets its certificate itself. A
+// name that leads into the owner's network is not called there, unless they write it.
 func TestForwarded(t *testing.T) {
 	t.Parallel()
 	const own = "board.owner.test"
@@ -125,6 +126,12 @@ func TestForwarded(t *testing.T) {
 	s.certified(t, own)
 	stranger, _ := w.Public()
 	w.refused(t, s, w.resolves(stranger), own)
+	w.setDNS(own, "192.168.1.1") // as a site that wants its owner's computer to call the router
+	for private, flags := range map[bool][]string{true: nil, false: {"--to", "192.168.1.1"}} {
+		if first := w.fromHere(s, flags...)[0]; first.Err == "" || first.Step != public.StepConnect || strings.Contains(first.Err, "private network") != private {
+			t.Errorf("%q: %+v", flags, first)
+		}
+	}
 }
 
 // holdEnv has this program hold TLS connections, instead of running tests: HOST:PORT COUNT.

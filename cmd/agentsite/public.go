@@ -44,7 +44,8 @@ signed in.`,
 			result := publicResult{PublicState: state}
 			if state.URL != "" {
 				result.Steps = look.At(ctx, state.URL, dial)
-				if seen, err := callOwner(ctx, s, acts.PublicAct, acts.LookAtPublic{Look: true}); err == nil { // an older site has none
+				seen, err := callOwner(ctx, s, acts.PublicAct, acts.LookAtPublic{Look: true})
+				if err == nil { // an older site cannot
 					result.PublicState = seen
 				}
 			}

@@ -238,7 +238,14 @@ func TestPrivateDocuments(t *testing.T) {
 // registered.
 func TestSlowDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDocuments(func(ctx context.Context, _ string) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
+		const other = "https://app.example/client.json"
+		d := newDocuments(func(ctx context.Context, url string) ([]byte, error) {
+			if url == other {
+				return fmt.Appendf(nil, `{"client_id":%q,"redirect_uris":[%q]}`, url, callback), nil
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
 		start := time.Now()
 		failed := make(chan error)
 		for i := range 5 {
@@ -246,6 +253,10 @@ func TestSlowDocuments(t *testing.T) {
 				_, err := d.client(t.Context(), fmt.Sprintf("https://evil.example/%d", i), netip.MustParsePrefix("198.51.100.7/32"))
 				failed <- err
 			}()
+		}
+		synctest.Wait()
+		if _, err := d.client(t.Context(), other, netip.MustParsePrefix("203.0.113.9/32")); err != nil || time.Since(start) > 0 {
+			t.Errorf("another network's client waits: %v", err)
 		}
 		busy := 0
 		for range 5 {

@@ -100,7 +100,8 @@ func NewRelay(h host.Host, o RelayOptions) *Relay {
 
 func newRelay(n *names) *Relay {
 	return &Relay{
-		names: n, looks: newOutside(n), may: func(peer.ID) bool { return true }, often: quota.RateLimiter{Rate: fromRate}, toSite: quota.RateLimiter{Rate: siteRate},
+		names: n, looks: newOutside(n), may: func(peer.ID) bool { return true },
+		often: quota.RateLimiter{Rate: fromRate}, toSite: quota.RateLimiter{Rate: siteRate},
 		fromToSite: quota.RateLimiter{Rate: fromSiteRate}, acme: quota.RateLimiter{Rate: acmeRate},
 		ask: quota.RateLimiter{Rate: acmeFromRate}, days: make(map[peer.ID]*quota.Bucket),
 	}

@@ -70,7 +70,7 @@ func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Find
 	}
 	all = append(all, clockFindings(access)...)
 	for _, says := range public.Alarms {
-		all = append(all, driver.Finding{Severity: driver.Problem, Subject: "public name", Says: says, Do: "agentsite public shows its state; agentsite grants lists the programs that signed in under it"})
+		all = append(all, driver.Finding{Severity: driver.Problem, Subject: "public name", Says: says, Do: "agentsite grants lists the programs that signed in under it"})
 	}
 	for _, says := range public.Problems {
 		all = append(all, driver.Finding{Severity: driver.Warning, Subject: "public name", Says: says, Do: "agentsite public shows it step by step"})

@@ -257,7 +257,9 @@ func (p *publicName) state() acts.PublicState {
 	c := p.certs.Status()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := acts.PublicState{Certificate: c.Name, Until: c.Until, Next: c.Next, Orders: c.Orders, LogRead: c.LogRead, LogErr: c.LogErr}
+	s := acts.PublicState{
+		Certificate: c.Name, Until: c.Until, Next: c.Next, Orders: c.Orders, LogRead: c.LogRead, LogErr: c.LogErr,
+	}
 	if p.name != "" {
 		s.URL = "https://" + p.name + "/mcp"
 	}
@@ -283,7 +285,8 @@ func (p *publicName) state() acts.PublicState {
 		problem("no relay brings callers")
 	}
 	if p.silent.Load() {
-		problem("the proxy does not say where a caller is (X-Forwarded-For), so that all callers share one caller's limits: have it add that")
+		problem("the proxy does not say where a caller is (X-Forwarded-For), so that all callers share one caller's limits: " +
+			"have it add that")
 	}
 	if len(p.proxies) > 0 {
 		return s
@@ -295,7 +298,8 @@ func (p *publicName) state() acts.PublicState {
 		problem("the last order of a certificate failed: %s", c.Err)
 	}
 	for _, f := range c.Foreign {
-		s.Alarms = append(s.Alarms, fmt.Sprintf("somebody else has a certificate for %.260q, and may read what clients say: serial %s, by %.120q, until %s; "+
+		s.Alarms = append(s.Alarms, fmt.Sprintf("somebody else has a certificate for %.260q, and may read what clients say: "+
+			"serial %s, by %.120q, until %s; "+
 			"set the CAA record of your own name, or take a name of your own, and have the authority revoke it",
 			f.Name, f.Serial, f.Issuer, f.Until.Format(time.DateOnly)))
 	}

@@ -34,7 +34,8 @@ func (s *site) lacks(who agents.Principal, tool string, args rpc.Raw) error {
 func (s *site) handlePublic(name string) http.Handler {
 	server := s.signInAt("https://" + name + "/mcp")
 	return web.Handler(web.Options{
-		Hosts: []string{name}, NamesOnly: true, Callers: oauth.Callers{Callers: s.node}, Routes: s.publicRoutes(server), SignIn: server.SignIn(),
+		Hosts: []string{name}, NamesOnly: true, Callers: oauth.Callers{Callers: s.node},
+		Routes: s.publicRoutes(server), SignIn: server.SignIn(),
 	})
 }
 

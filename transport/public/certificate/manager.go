@@ -116,7 +116,10 @@ func (m *Manager) SetName(name string) {
 func (m *Manager) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Status{Next: m.next, Waits: m.waits, Account: m.stored.Account, CAA: m.caa, Orders: len(m.stored.Orders), Foreign: m.foreign, LogRead: m.logRead}
+	s := Status{
+		Next: m.next, Waits: m.waits, Account: m.stored.Account, CAA: m.caa, Orders: len(m.stored.Orders),
+		Foreign: m.foreign, LogRead: m.logRead,
+	}
 	if m.current != nil {
 		s.Name, s.Until = m.current.Leaf.DNSNames[0], m.current.Leaf.NotAfter
 	}

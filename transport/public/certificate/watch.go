@@ -159,7 +159,8 @@ func (m *Manager) keep(found []Foreign) {
 	m.mu.Unlock()
 	for _, f := range found {
 		if !slices.ContainsFunc(before, func(b Foreign) bool { return b.Serial == f.Serial }) {
-			slog.Error("somebody else has a certificate for the public name", "name", f.Name, "serial", f.Serial, "issuer", f.Issuer, "until", f.Until)
+			slog.Error("somebody else has a certificate for the public name",
+				"name", f.Name, "serial", f.Serial, "issuer", f.Issuer, "until", f.Until)
 		}
 	}
 }

@@ -80,7 +80,8 @@ func lookAt(ctx context.Context, at string, dial Dial, roots *x509.CertPool) []a
 		name string
 		do   func(context.Context) error
 	}{
-		{public.StepConnect, l.connect}, {stepTLS, l.handshake}, {stepLogin, l.login}, {stepDescribe, l.describe}, {stepCORS, l.preflight},
+		{public.StepConnect, l.connect}, {stepTLS, l.handshake}, {stepLogin, l.login}, {stepDescribe, l.describe},
+		{stepCORS, l.preflight},
 	} {
 		if !l.step(ctx, step.name, step.do) {
 			break
@@ -89,7 +90,7 @@ func lookAt(ctx context.Context, at string, dial Dial, roots *x509.CertPool) []a
 	if l.ready != nil {
 		l.ready.Close()
 	}
-	if took := time.Since(begun); took > maxTime && !slices.ContainsFunc(l.steps, func(s acts.PublicStep) bool { return s.Err != "" }) {
+	if took := time.Since(begun); took > maxTime && l.steps[len(l.steps)-1].Err == "" {
 		err := fmt.Errorf("it took %v in all, and programs wait for %v", took.Round(time.Second/10), maxTime)
 		l.steps = append(l.steps, acts.PublicStep{Step: stepTime, MS: ms(took), Err: err.Error(), Do: l.remedy(stepTime, err)})
 	}
@@ -210,7 +211,8 @@ func (l *looker) describe(ctx context.Context) error {
 func (l *looker) preflight(ctx context.Context) error {
 	h, _, err := l.ask(ctx, http.MethodOptions, l.at, http.StatusNoContent, "Origin", "https://inspector.example",
 		"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization, content-type, mcp-protocol-version")
-	if err == nil && (h.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(strings.ToLower(h.Get("Access-Control-Allow-Headers")), "authorization")) {
+	headers := strings.ToLower(h.Get("Access-Control-Allow-Headers"))
+	if err == nil && (h.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(headers, "authorization")) {
 		err = errors.New("programs in a browser may not call")
 	}
 	return err
@@ -227,7 +229,8 @@ func (l *looker) remedy(step string, err error) string {
 	case step == public.StepDNS:
 		return "have the DNS point " + l.name + " to where its callers are to come to, by A or CNAME"
 	case step == public.StepConnect:
-		return "nothing answers at port 443: start the relay that the name leads to, or have the router forward the port, and look at firewalls"
+		return "nothing answers at port 443: start the relay that the name leads to, or have the router forward the port, " +
+			"and look at firewalls"
 	case step == stepTLS:
 		return l.remedyTLS(err)
 	case step == stepTime:

@@ -39,6 +39,12 @@ func TestClient(t *testing.T) {
 			http.Redirect(w, r, "/", http.StatusFound)
 		case "/long":
 			w.Write(make([]byte, 101))
+		case "/mebibyte":
+			w.Write(make([]byte, 1<<20))
+		case "/slow":
+			w.Write([]byte("x"))
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
 		default:
 			w.Write(make([]byte, 100))
 		}
@@ -48,10 +54,13 @@ func TestClient(t *testing.T) {
 	if b, err := Get(t.Context(), named, server.URL, 100); err != nil || len(b) != 100 {
 		t.Error(len(b), err)
 	}
-	for path, says := range map[string]string{"/to": "302", "/long": "longer than 100"} {
+	for path, says := range map[string]string{"/to": "302", "/long": "longer than 100", "/mebibyte": "longer than 100"} {
 		if _, err := Get(t.Context(), named, server.URL+path, 100); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+	if _, err := Get(t.Context(), Client(100*time.Millisecond, "127.0.0.1"), server.URL+"/slow", 100); err == nil {
+		t.Error("an answer without an end came")
 	}
 	for _, host := range []string{"127.0.0.1", "localhost"} {
 		_, err := Get(t.Context(), Client(time.Minute), strings.Replace(server.URL, "127.0.0.1", host, 1), 100)

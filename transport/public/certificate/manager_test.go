@@ -277,8 +277,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// transcript is an answer of crt.sh, as the README of github.com/wordeater/Format-CRTResponse shows it, and in 2025 with
-// further members; the names are of this test.
+// transcript is an answer of crt.sh, as the README of github.com/wordeater/Format-CRTResponse shows it (and crtsh/certwatch_db,
+// fnc/web_apis.fnc, makes it), and in 2025 with further members. The names are of this test.
 const transcript = `[
 {"issuer_ca_id":16418,"issuer_name":"C=US, O=Let's Encrypt, CN=Let's Encrypt Authority X3","common_name":"board.example.org",
 "name_value":"board.example.org","id":3616206571,"entry_timestamp":"2020-11-07T16:46:43.456","not_before":"2020-11-07T15:46:43",
@@ -313,7 +313,7 @@ func TestForeign(t *testing.T) {
 		}
 		b.ca.log = transcript
 		b.run(watchEvery + watchFirst)
-		if s := b.m.Status(); len(s.Foreign) != 2 || s.Foreign[0].Serial != "3ffeea57322e24cd6fd207682f59ead324f" || s.LogErr != "" || s.Foreign[1].Until.Year() != 2099 {
+		if s := b.m.Status(); len(s.Foreign) != 1 || s.Foreign[0].Serial != "3ffeea57322e24cd6fd207682f59ead324f" || s.LogErr != "" || s.Foreign[0].Until.Year() != 2099 {
 			t.Errorf("%+v", s)
 		}
 		b.open()
@@ -353,10 +353,25 @@ func TestForeignZone(t *testing.T) {
 		}
 		b.ca.log, b.ca.zone = "[]", transcript
 		b.run(watchEvery + watchFirst)
-		if s := b.m.Status(); len(s.Foreign) != 2 || s.Foreign[1].Name != "*.example.org" || s.LogErr != "" {
+		if s := b.m.Status(); len(s.Foreign) != 1 || s.Foreign[0].Name != "*.example.org" || s.Foreign[0].Until.Year() != 2099 || s.LogErr != "" {
 			t.Errorf("%+v", s)
 		}
 	})
+}
+
+// TestLogNames: a search finds names around the one that was asked for, which are none of the site's.
+func TestLogNames(t *testing.T) {
+	for _, c := range []struct {
+		names, common string
+		is            bool
+	}{
+		{name, name, true}, {"a.example.org\n" + name, "a.example.org", true}, {"BOARD.Example.org", "", true}, {"", name, true}, {"", "", true},
+		{"www." + name, "", false}, {"*." + name, "", false}, {"my" + name + "\n" + name + ".evil.example", "", false}, {"example.org", "*.example.org", false},
+	} {
+		if e := (logEntry{Names: c.names, Common: c.common}); e.isOf(name) != c.is {
+			t.Errorf("%+v", c)
+		}
+	}
 }
 
 // TestOwnOfBefore: what the site ordered of another authority, for trials or before, is its own.

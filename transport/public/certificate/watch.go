@@ -40,6 +40,14 @@ type logEntry struct {
 	Serial string `json:"serial_number"`
 	Issuer string `json:"issuer_name"`
 	Until  string `json:"not_after"` // in UTC
+	Common string `json:"common_name"`
+	Names  string `json:"name_value"` // lines, of those that match what was asked for
+}
+
+// isOf reports whether an entry is of a name. The search of crt.sh finds names that have it within them, too.
+func (e *logEntry) isOf(name string) bool {
+	all := strings.Fields(e.Names + "\n" + e.Common)
+	return len(all) == 0 || slices.ContainsFunc(all, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
 // watch looks once a day for certificates of the name in a public log, until ctx ends.
@@ -143,7 +151,7 @@ func (m *Manager) judge(all []logEntry, name string, now time.Time) (found []For
 			until = now.Add(watchEvery) // it counts until the next look
 		}
 		known := slices.Contains(own, serial) || slices.ContainsFunc(found, func(f Foreign) bool { return f.Serial == serial })
-		if serial == "" || known || until.Before(now) || len(found) == maxForeign {
+		if serial == "" || known || !e.isOf(name) || until.Before(now) || len(found) == maxForeign {
 			continue
 		}
 		found = append(found, Foreign{Name: name, Serial: serial, Issuer: e.Issuer, Until: until})

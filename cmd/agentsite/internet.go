@@ -154,6 +154,8 @@ certificate. Point *.ZONE to this machine (A and AAAA), and nothing else.`,
 	cmd.Flags().StringVar(&o.Allow, "allow", "", "a file with the keys of the sites that may use the relay, one each line; it is read again when it changes (default: all sites)")
 	cmd.Flags().StringVar(&o.Public, "public", "", "a DNS zone that points here, such as sites.example.org: the listed sites have public names in it; needs --allow")
 	cmd.Flags().StringVar(&o.Callers, "public-listen", ":443", "with --public: the address and port that callers of these names come to, TCP")
+	cmd.Flags().IntVar(&o.PublicConnections, "public-connections", internet.PublicConnections, "with --public: the connections to one site at a time; one network of callers has half; a site takes at most 48 of one relay")
+	cmd.Flags().IntVar(&o.PublicMiB, "public-mib", internet.PublicMiB, "with --public: the MiB of one site a day, both ways; one network of callers has half")
 	cmd.Flags().StringArrayVar(&o.Others, "other", nil, "another relay with which this one shares records; may be repeated")
 	return cmd
 }

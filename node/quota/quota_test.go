@@ -111,6 +111,9 @@ func TestRate(t *testing.T) {
 		if n := often("ann", "eve"); n != 2 {
 			t.Errorf("after two seconds it may be done %d times", n)
 		}
+		if r.Take(3, "ann", "bob") || r.Take(4, "bob") || !r.Take(3, "bob") || r.Allow("bob") {
+			t.Error("many tokens are taken of who has fewer, or not of who has them")
+		}
 		time.Sleep(time.Hour)
 		for i := range 10_000 {
 			r.Allow(i)

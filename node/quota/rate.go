@@ -57,12 +57,19 @@ type RateLimiter struct {
 }
 
 // Allow takes a token from each of some groups, or none and returns false if one has none.
-func (l *RateLimiter) Allow(groups ...any) bool {
+func (l *RateLimiter) Allow(groups ...any) bool { return l.Take(1, groups...) }
+
+// Take takes n tokens from each of some groups, or none and returns false if one has fewer.
+func (l *RateLimiter) Take(n float64, groups ...any) bool {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, g := range groups {
-		if b := l.buckets[g]; b != nil && b.Tokens(now, l.Rate) < 1 {
+		b := l.buckets[g]
+		if b == nil {
+			b = new(Bucket)
+		}
+		if b.Tokens(now, l.Rate) < n {
 			return false
 		}
 	}
@@ -81,7 +88,7 @@ func (l *RateLimiter) Allow(groups ...any) bool {
 		if l.buckets[g] == nil {
 			l.buckets[g] = new(Bucket)
 		}
-		l.buckets[g].Take(now, l.Rate, 1)
+		l.buckets[g].Take(now, l.Rate, n)
 	}
 	return true
 }

@@ -75,6 +75,7 @@ func appendHeader(b []byte, from netip.AddrPort) []byte {
 	return append(append(b, byte(len(text))), text...)
 }
 
+// readHeader reads an address as relays write it: without a zone, which may be any text.
 func readHeader(r io.Reader) (from netip.AddrPort, err error) {
 	var b [maxHeader]byte
 	if _, err := io.ReadFull(r, b[:1]); err != nil {
@@ -87,5 +88,8 @@ func readHeader(r io.Reader) (from netip.AddrPort, err error) {
 	if _, err := io.ReadFull(r, b[:n]); err != nil {
 		return from, err
 	}
-	return netip.ParseAddrPort(string(b[:n]))
+	if from, err = netip.ParseAddrPort(string(b[:n])); err == nil && from.Addr().Zone() != "" {
+		return netip.AddrPort{}, errors.New("a caller's address has a zone")
+	}
+	return netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), err
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// maxOpen bounds the connections of all callers that relays pass on, whatever the relays permit. They count until
-// they are closed.
+// maxOpen bounds the connections of all callers that relays pass on, and maxOfRelay those of one relay, whatever the
+// relays permit. They count until they are closed.
 const (
 	maxOpen       = 96
+	maxOfRelay    = 48
 	headerTimeout = 5 * time.Second
 )
 
@@ -47,12 +48,12 @@ func (l *Listener) accept(s network.Stream) {
 		s.Reset()
 		return
 	}
-	open := quota.Limit{Most: maxOpen}
-	if !l.held.Take(open) {
+	open := []quota.Limit{{Most: maxOpen}, {Group: s.Conn().RemotePeer(), Most: maxOfRelay}}
+	if !l.held.Take(open...) {
 		s.Reset()
 		return
 	}
-	c := &conn{stream: s, release: sync.OnceFunc(func() { l.held.Release(open) })}
+	c := &conn{stream: s, release: sync.OnceFunc(func() { l.held.Release(open...) })}
 	s.SetReadDeadline(time.Now().Add(headerTimeout))
 	from, err := readHeader(s)
 	if err != nil {

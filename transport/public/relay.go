@@ -1,6 +1,7 @@
 package public
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/node/identity"
@@ -26,34 +28,32 @@ const tlsProtocol protocol.ID = "/agentsite/tls/1"
 type RelayOptions struct {
 	Zone  string // the names of sites are below it
 	Allow func(identity.ID) bool
+	// Connections and DailyBytes limit what is passed on of one site, both ways. One network of callers has half.
+	Connections int   // at a time; 0 for DefaultConnections
+	DailyBytes  int64 // 0 for DefaultDailyBytes
 	// Resolve returns the name at the end of a name's CNAMEs.
 	Resolve func(ctx context.Context, name string) (canonical string, err error)
 }
 
-// Limits of a relay. A caller's network is that of quota.Prefix. What certificate authorities ask counts by
-// itself: strangers that use up a site's connections do not keep it from its certificate.
+// The default limits of what is passed on of one site.
+const (
+	DefaultConnections = 32
+	DefaultDailyBytes  = 1 << 30
+)
+
+// Limits of a relay. A caller's network is that of quota.Prefix. Connections of certificate authorities have limits
+// of their own: strangers that use up a site's connections or bytes do not keep it from its certificate.
 const (
 	maxCallers    = 4096 // connections of all callers
 	maxFrom       = 64   // of one network, to all sites
-	maxToSite     = 32
-	maxFromToSite = 16
-	maxACME       = 8 // to one site
+	maxACME       = 8    // to one site
+	acmeBytes     = 64 << 10
 	idleTimeout   = 2 * time.Minute
 	lingerTimeout = 5 * time.Second
 	acmeTimeout   = 20 * time.Second
 	openTimeout   = 5 * time.Second
-	dailyBytes    = 1 << 30 // of one site, both ways
 	secondsOfDay  = 24 * 60 * 60
 	copyBuffer    = 16 << 10
-)
-
-var (
-	fromRate     = quota.Rate{PerSecond: 5, Burst: 60}
-	siteRate     = quota.Rate{PerSecond: 10, Burst: 64}
-	fromSiteRate = quota.Rate{PerSecond: 2, Burst: 32}
-	acmeRate     = quota.Rate{PerSecond: 0.5, Burst: 24}
-	acmeFromRate = quota.Rate{PerSecond: 1.0 / 60, Burst: 6}
-	dayRate      = quota.Rate{PerSecond: dailyBytes / secondsOfDay, Burst: dailyBytes}
 )
 
 // Groups of limits, beside prefixes and peers.
@@ -81,16 +81,17 @@ type Relay struct {
 	open  func(ctx context.Context, site peer.ID) (stream, error)
 	may   func(site peer.ID) bool // the relay's owner allows it now
 
+	most                                 int // connections of one site
 	held                                 quota.Quota
 	often, toSite, fromToSite, acme, ask quota.RateLimiter
-
-	mu   sync.Mutex
-	days map[peer.ID]*quota.Bucket // bytes that each site may still have passed on
+	day, fromDay                         quota.RateLimiter // bytes
+	usedUp                               quota.RateLimiter // messages in the log
 }
 
 // NewRelay returns a relay over a host, to which the sites connect.
 func NewRelay(h host.Host, o RelayOptions) *Relay {
-	r := newRelay(newNames(h, o))
+	r := newRelay(o)
+	r.names = newNames(h, o)
 	r.may = r.names.allowed
 	r.open = func(ctx context.Context, site peer.ID) (stream, error) {
 		return h.NewStream(network.WithNoDial(ctx, "a site keeps its own connection"), site, tlsProtocol)
@@ -98,12 +99,18 @@ func NewRelay(h host.Host, o RelayOptions) *Relay {
 	return r
 }
 
-func newRelay(n *names) *Relay {
+func newRelay(o RelayOptions) *Relay {
+	most := cmp.Or(o.Connections, DefaultConnections)
+	bytes := float64(cmp.Or(o.DailyBytes, DefaultDailyBytes))
+	limiter := func(perSecond, burst float64) quota.RateLimiter {
+		return quota.RateLimiter{Rate: quota.Rate{PerSecond: perSecond, Burst: burst}}
+	}
 	return &Relay{
-		names: n, looks: newOutside(n), may: func(peer.ID) bool { return true },
-		often: quota.RateLimiter{Rate: fromRate}, toSite: quota.RateLimiter{Rate: siteRate},
-		fromToSite: quota.RateLimiter{Rate: fromSiteRate}, acme: quota.RateLimiter{Rate: acmeRate},
-		ask: quota.RateLimiter{Rate: acmeFromRate}, days: make(map[peer.ID]*quota.Bucket),
+		most: most, looks: newOutside(n), may: func(peer.ID) bool { return true },
+		often: limiter(5, 60), toSite: limiter(10, float64(2*most)), fromToSite: limiter(2, float64(most)),
+		acme: limiter(0.5, 24), ask: limiter(1.0/60, 6),
+		day: limiter(bytes/secondsOfDay, bytes), fromDay: limiter(bytes/2/secondsOfDay, bytes/2),
+		usedUp: limiter(1.0/3600, 1),
 	}
 }
 
@@ -160,6 +167,10 @@ func (r *Relay) pass(ctx context.Context, c net.Conn) {
 		slog.Debug("a caller names no site", "from", at)
 		return
 	}
+	pay := r.budget(h, from, site)
+	if !pay(len(h.bytes)) {
+		return
+	}
 	limits, ok := r.admit(h, from, site)
 	if !ok {
 		slog.Debug("a site has too many callers", "from", at, "site", site)
@@ -177,13 +188,13 @@ func (r *Relay) pass(ctx context.Context, c net.Conn) {
 	if h.acme {
 		defer time.AfterFunc(acmeTimeout, func() { s.Reset(); c.Close() }).Stop()
 	}
-	r.copyBoth(c, s, append(appendHeader(nil, at), h.bytes...), site)
+	r.copyBoth(c, s, append(appendHeader(nil, at), h.bytes...), site, pay)
 }
 
 // admit takes a place at a site for a caller.
 func (r *Relay) admit(h hello, from netip.Prefix, site peer.ID) ([]quota.Limit, bool) {
 	pair := fromToSite{from, site}
-	limits := []quota.Limit{{Group: toSite{site}, Most: maxToSite}, {Group: pair, Most: maxFromToSite}}
+	limits := []quota.Limit{{Group: toSite{site}, Most: r.most}, {Group: pair, Most: half(r.most)}}
 	if h.acme {
 		limits = []quota.Limit{{Group: acmeTo{site}, Most: maxACME}}
 		if !r.ask.Allow(pair) || !r.acme.Allow(site) {
@@ -195,22 +206,31 @@ func (r *Relay) admit(h hello, from netip.Prefix, site peer.ID) ([]quota.Limit, 
 	return limits, r.held.Take(limits...)
 }
 
-// charge takes bytes from a site's day.
-func (r *Relay) charge(site peer.ID, n int) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	b := r.days[site]
-	if b == nil {
-		b = new(quota.Bucket)
-		r.days[site] = b
+// half is what one network may have of a site's limit.
+func half(limit int) int { return max(1, limit/2) }
+
+// budget returns a function that takes bytes of a connection from what may be passed on, or reports that there are
+// too few. It is safe for concurrent use.
+func (r *Relay) budget(h hello, from netip.Prefix, site peer.ID) (pay func(n int) bool) {
+	if h.acme {
+		var paid atomic.Int64
+		return func(n int) bool { return paid.Add(int64(n)) <= acmeBytes }
 	}
-	return b.Take(time.Now(), dayRate, float64(n))
+	return func(n int) bool {
+		if r.fromDay.Take(float64(n), fromToSite{from, site}) && r.day.Take(float64(n), site) {
+			return true
+		}
+		if r.usedUp.Allow(site) {
+			slog.Warn("a site's callers have used up its bytes of today", "site", site, "from", from)
+		}
+		return false
+	}
 }
 
 // copyBoth copies until both sides have ended, one has failed, or nothing was copied for idleTimeout. A site that
 // has ended reads no more: the caller has until lingerTimeout to end, too. first is what the site gets before the
 // caller's further bytes.
-func (r *Relay) copyBoth(c net.Conn, s stream, first []byte, site peer.ID) {
+func (r *Relay) copyBoth(c net.Conn, s stream, first []byte, site peer.ID, pay func(n int) bool) {
 	end := func() { s.Reset(); c.Close() }
 	idle := time.AfterFunc(idleTimeout, end)
 	defer idle.Stop()
@@ -225,9 +245,9 @@ func (r *Relay) copyBoth(c net.Conn, s stream, first []byte, site peer.ID) {
 		}
 	}()
 	var both sync.WaitGroup
-	both.Go(func() { r.copy(s, c, site, idle, end, s.CloseWrite) })
+	both.Go(func() { r.copy(s, c, site, pay, idle, end, s.CloseWrite) })
 	both.Go(func() {
-		r.copy(c, s, site, idle, end, func() error {
+		r.copy(c, s, site, pay, idle, end, func() error {
 			linger = time.AfterFunc(lingerTimeout, end)
 			if half, ok := c.(interface{ CloseWrite() error }); ok {
 				return half.CloseWrite()
@@ -239,18 +259,15 @@ func (r *Relay) copyBoth(c net.Conn, s stream, first []byte, site peer.ID) {
 }
 
 // copy copies one way. At the end of its source it calls done, and abort after a failure.
-func (r *Relay) copy(to io.Writer, from io.Reader, site peer.ID, idle *time.Timer, abort func(), done func() error) {
+func (r *Relay) copy(
+	to io.Writer, from io.Reader, site peer.ID, pay func(n int) bool, idle *time.Timer, abort func(), done func() error,
+) {
 	buf := make([]byte, copyBuffer)
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
 			idle.Reset(idleTimeout)
-			if !r.may(site) {
-				abort()
-				return
-			}
-			if !r.charge(site, n) {
-				slog.Warn("a site has used up its bytes of today", "site", site)
+			if !r.may(site) || !pay(n) {
 				abort()
 				return
 			}

@@ -30,7 +30,16 @@ type RelayOptions struct {
 	Callers string       // the address and port where callers of these names come to
 	Version string
 	Ready   func(addresses []string) // is called once, with the relay's addresses
+
+	PublicConnections int // of one site's public name at a time
+	PublicMiB         int // of it a day
 }
+
+// The default limits of a site's public name.
+const (
+	PublicConnections = public.DefaultConnections
+	PublicMiB         = public.DefaultDailyBytes >> 20
+)
 
 const (
 	relayFolder    = "relay"
@@ -75,6 +84,9 @@ func Relay(ctx context.Context, o RelayOptions) error {
 		if o.Allow == "" {
 			return state.Mistakef("--public gives names in your zone: name the sites that have one, with --allow")
 		}
+		if o.PublicConnections < 1 || o.PublicMiB < 1 {
+			return state.Mistakef("--public-connections and --public-mib take a number from 1 on")
+		}
 		if callers, err = net.Listen("tcp", o.Callers); err != nil {
 			return state.Mistakef("--public-listen: %w", err)
 		}
@@ -109,7 +121,10 @@ func Relay(ctx context.Context, o RelayOptions) error {
 	}
 	all.Go(func() { keepConnected(ctx, host, others) })
 	if callers != nil {
-		names := public.NewRelay(host, public.RelayOptions{Zone: o.Public, Allow: allowed.has, Resolve: net.DefaultResolver.LookupCNAME})
+		names := public.NewRelay(host, public.RelayOptions{
+			Zone: o.Public, Allow: allowed.has, Connections: o.PublicConnections, DailyBytes: int64(o.PublicMiB) << 20,
+			Resolve: net.DefaultResolver.LookupCNAME,
+		})
 		all.Go(func() {
 			if err := names.Serve(ctx, callers); err != nil {
 				slog.Error("public names are not served any more", "err", err)

@@ -152,7 +152,8 @@ func (s *site) servePublic(ctx context.Context, group *errgroup.Group) {
 func (p *publicName) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := p.handler.Load()
 	if h == nil {
-		http.Error(w, "this site has no public name yet", http.StatusMisdirectedRequest)
+		w.Header().Set("Retry-After", "2")
+		web.RefuseRPC(w, http.StatusServiceUnavailable, "the site's public name is not known yet: try again when a relay has answered")
 		return
 	}
 	(*h).ServeHTTP(w, r)

@@ -115,6 +115,15 @@ func TestAlarm(t *testing.T) {
 	})
 }
 
+// TestNoNameYet: before a name is chosen, callers are told to come again.
+func TestNoNameYet(t *testing.T) {
+	w := httptest.NewRecorder()
+	new(publicName).ServeHTTP(w, httptest.NewRequest("POST", "https://board.example.org/mcp", nil))
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}
+
 // TestBehindProxies: a listener for proxies takes nobody else, and believes of a caller what the last proxy adds that
 // is not behind another one.
 func TestBehindProxies(t *testing.T) {

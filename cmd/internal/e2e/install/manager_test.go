@@ -3,6 +3,7 @@
 package install
 
 import (
+	"cmp"
 	"net"
 	"os"
 	"os/exec"
@@ -147,7 +148,7 @@ func TestLatchedStart(t *testing.T) {
 }
 
 // units are all that the package brings.
-var units = []string{"agentsite-prepare.service", "agentsite-claim.service", "agentsite-config@.service", "agentsite-console.service", "agentsite-relay.service", "agentsite.service"}
+var units = []string{"agentsite-prepare.service", "agentsite-claim.service", "agentsite-config@.service", "agentsite-console.service", "agentsite-relay.service", "agentsite-relay@.service", "agentsite.service"}
 
 // TestUnit has systemd read its units, and say how much of the board they lay open.
 func TestUnit(t *testing.T) {
@@ -156,8 +157,13 @@ func TestUnit(t *testing.T) {
 		harness.Need(t, "systemd-analyze, of Debian's package systemd,", "")
 	}
 	dir := harness.TempDir(t)
-	for _, name := range units {
-		unit, err := os.ReadFile("../../../../deploy/" + name)
+	const dropIn = "agentsite-relay@.service.d/public.conf"
+	if err := os.Mkdir(filepath.Join(dir, filepath.Dir(dropIn)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	sources := map[string]string{"agentsite-relay@.service": "agentsite-relay.service", dropIn: "agentsite-relay-public.conf"}
+	for _, name := range append([]string{dropIn}, units...) {
+		unit, err := os.ReadFile("../../../../deploy/" + cmp.Or(sources[name], name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,6 +48,12 @@ func TestMain(m *testing.M) {
 	if what := os.Getenv(holdEnv); what != "" {
 		hold(what)
 	}
+	if what := os.Getenv(delayEnv); what != "" {
+		delay(what)
+	}
+	if what := os.Getenv(hostileEnv); what != "" {
+		beHostile(what)
+	}
 	os.Exit(m.Run())
 }
 
@@ -104,8 +110,9 @@ type world struct {
 
 // authority is pebble on a machine of its own.
 type authority struct {
-	host, ip, ca string // ca signed the certificate of its own API
-	log          *harness.LogBuffer
+	host, ip, ca, key string // ca is the certificate of its own API
+	directory         string // the URL that sites ask
+	log               *harness.LogBuffer
 }
 
 func newWorld(t testing.TB) *world {
@@ -181,10 +188,10 @@ func (w *world) startAuthority() {
 	a := &w.authority
 	a.host, a.ip = w.Public()
 	a.ca, a.log = filepath.Join(w.dir, "ca.pem"), &harness.LogBuffer{}
-	key, cert := filepath.Join(w.dir, "api.key"), a.ca
-	w.selfSigned(a.ip, cert, key)
+	a.key, a.directory = filepath.Join(w.dir, "api.key"), "https://"+a.ip+":14000/dir"
+	w.selfSigned(a.ip, a.ca, a.key)
 	config, _ := json.Marshal(map[string]any{"pebble": map[string]any{
-		"listenAddress": a.ip + ":14000", "managementListenAddress": a.ip + ":15000", "certificate": cert, "privateKey": key,
+		"listenAddress": a.ip + ":14000", "managementListenAddress": a.ip + ":15000", "certificate": a.ca, "privateKey": a.key,
 		"httpPort": 80, "tlsPort": 443, "externalAccountBindingRequired": false,
 		"retryAfter": map[string]int{"authz": 1, "order": 1},
 		"profiles":   map[string]any{"default": map[string]any{"description": "the only one", "validityPeriod": int(w.life.Seconds())}},
@@ -333,7 +340,7 @@ func (s *site) label(t testing.TB) string {
 // run starts the site with a public name, and relays; keys are further ones of the section internet.
 func (w *world) run(s *site, name string, relays []string, keys ...string) {
 	w.t.Helper()
-	section := append([]string{"public: " + name, `acme: "https://` + w.authority.ip + `:14000/dir"`}, keys...)
+	section := append([]string{"public: " + name, `acme: "` + w.authority.directory + `"`}, keys...)
 	if len(relays) > 0 {
 		section = append(section, `relays: ["`+strings.Join(relays, `", "`)+`"]`)
 	}

@@ -1,0 +1,398 @@
+//go:build e2e && linux
+
+package public
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/discovery/bed"
+	"agentsite/node/identity"
+	"agentsite/transport/p2p"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// hostileEnv has this program be a hostile peer, instead of running tests: a hostile in JSON.
+const hostileEnv = "E2E_PUBLIC_HOSTILE"
+
+// hostile are the parameters of a peer that attacks a site: as its relay, or as a site of the same relay.
+type hostile struct {
+	Key    string // PEM
+	Relay  string // the address of the relay; "" where it is one itself
+	Victim peer.ID
+	Name   string   // the victim's
+	Ask    []string // names that it asks the relay for
+}
+
+// The protocols of package public.
+const (
+	nameProtocol protocol.ID = "/agentsite/name/1"
+	tlsProtocol  protocol.ID = "/agentsite/tls/1"
+)
+
+// beHostile prints a line for each result, and goes on until its input ends.
+func beHostile(what string) {
+	var a hostile
+	if err := json.Unmarshal([]byte(what), &a); err != nil {
+		panic(err)
+	}
+	key, err := identity.ParsePEM([]byte(a.Key))
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { _, _ = io.Copy(io.Discard, os.Stdin); cancel() }()
+	o := p2p.Options{Key: key}
+	if a.Relay == "" {
+		o.Relay, o.Listen = &p2p.Relay{}, p2p.ListenAll(8475)
+	}
+	h, err := p2p.New(o)
+	if err != nil {
+		panic(err)
+	}
+	if a.Relay == "" {
+		a.flood(ctx, h)
+	} else {
+		a.neighbour(ctx, h)
+	}
+	<-ctx.Done()
+	os.Exit(0)
+}
+
+// passOn opens a stream as a relay does, with the address of a caller and what it says.
+func passOn(ctx context.Context, to network.Conn, from, says string) (network.Stream, error) {
+	s, err := to.NewStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []byte
+	for _, word := range []string{"/multistream/1.0.0\n", string(tlsProtocol) + "\n", from} {
+		all = append(append(all, byte(len(word))), word...)
+	}
+	if _, err = s.Write(append(all, says...)); err != nil {
+		s.Reset()
+	}
+	return s, err
+}
+
+// answerOf returns what a peer answers behind the words of the protocol's choice, for a time.
+func answerOf(s network.Stream, most time.Duration) []byte {
+	s.SetReadDeadline(time.Now().Add(most))
+	b, _ := io.ReadAll(io.LimitReader(s, 8<<10))
+	return b[min(len(b), len("/multistream/1.0.0\n")+len(tlsProtocol)+3):]
+}
+
+// helloOf returns the ClientHello for a name.
+func helloOf(name string) string {
+	near, far := net.Pipe()
+	go func() {
+		_ = tls.Client(near, &tls.Config{ServerName: name, InsecureSkipVerify: true}).Handshake()
+	}()
+	b := make([]byte, 4<<10)
+	n, _ := far.Read(b)
+	far.Close()
+	return string(b[:n])
+}
+
+// flood opens streams of all kinds to a site whose relay it is, many at a time, and prints how many there were.
+func (a hostile) flood(ctx context.Context, h host.Host) {
+	h.SetStreamHandler(nameProtocol, func(s network.Stream) { s.Reset() })
+	fmt.Println("listens")
+	var conn network.Conn
+	for conn == nil && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+		if all := h.Network().ConnsToPeer(a.Victim); len(all) > 0 {
+			conn = all[0]
+		}
+	}
+	fmt.Println("connected")
+	says := []string{
+		"", "\x16", helloOf("other.example.org"), helloOf(""), helloOf(a.Name)[:40],
+		"GET /mcp HTTP/1.1\r\nHost: " + a.Name + "\r\n\r\n",
+		strings.Repeat("x", 4<<10), "\x16\x03\x01\xff\xff" + strings.Repeat("\x00", 20<<10),
+	}
+	froms := []string{"127.0.0.1:1", "192.168.1.2:2", "[::1]:3", "[fe80::1%\n]:4", "what", strings.Repeat("1", 200), "5.5.5.5:5"}
+	var count, wrong, alerts atomic.Int64
+	var all sync.WaitGroup
+	for worker := range 128 {
+		all.Go(func() {
+			for n := worker; ctx.Err() == nil; n++ {
+				opening, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+				s, err := passOn(opening, conn, froms[n%len(froms)], says[n%len(says)])
+				cancel()
+				if err == nil {
+					most := 100 * time.Millisecond
+					if worker < 32 { // those hang for as long as the site has them
+						most = time.Minute
+					}
+					switch got := answerOf(s, most); {
+					case len(got) > 0 && got[0] == 21: // an alert of TLS
+						alerts.Add(1)
+					case len(got) > 0 && got[0] == 22: // a handshake
+						wrong.Add(1)
+					}
+					s.Reset()
+				}
+				if count.Add(1) == 10_000 {
+					fmt.Println(wrong.Load(), alerts.Load())
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// neighbour tries to reach another site of the relay, and prints what succeeded.
+func (a hostile) neighbour(ctx context.Context, h host.Host) {
+	at, err := peer.AddrInfoFromString(a.Relay)
+	if err == nil {
+		err = h.Connect(ctx, *at)
+	}
+	if err != nil {
+		panic(err)
+	}
+	for _, own := range a.Ask {
+		s, err := h.NewStream(ctx, at.ID, nameProtocol)
+		if err == nil {
+			_, err = io.WriteString(s, own)
+		}
+		if err != nil {
+			panic(err)
+		}
+		s.CloseWrite()
+		text, _ := io.ReadAll(s)
+		fmt.Printf("%s\n", bytes.TrimSpace(text))
+	}
+	h.SetStreamHandler(tlsProtocol, func(network.Stream) {}) // its callers wait
+	through := peer.AddrInfo{ID: a.Victim, Addrs: []ma.Multiaddr{ma.StringCast(a.Relay + "/p2p-circuit")}}
+	reached := func(what string, s network.Stream, err error) {
+		if err == nil {
+			_, err = io.WriteString(s, "\x0b127.0.0.1:1"+helloOf(a.Name))
+		}
+		if err == nil {
+			s.SetReadDeadline(time.Now().Add(5 * time.Second))
+			_, err = s.Read(make([]byte, 1))
+		}
+		fmt.Printf("%s: %v\n", what, err == nil)
+	}
+	s, err := h.NewStream(ctx, at.ID, tlsProtocol) // for the relay to pass on
+	reached("relay", s, err)
+	err = h.Connect(network.WithAllowLimitedConn(ctx, "test"), through)
+	fmt.Println("circuit:", err == nil)
+	if err == nil {
+		s, err = h.NewStream(network.WithAllowLimitedConn(ctx, "test"), a.Victim, tlsProtocol)
+	}
+	reached("site", s, err)
+	fmt.Println("asks")
+	for ctx.Err() == nil { // and asks for names without an end
+		if s, err := h.NewStream(ctx, at.ID, nameProtocol); err == nil {
+			_, _ = io.WriteString(s, a.Name)
+			s.CloseWrite()
+			_, _ = io.Copy(io.Discard, s)
+		}
+	}
+}
+
+// attacks runs a hostile peer on a host until the test ends. next returns its next line.
+func (w *world) attacks(on string, a hostile) (next func() string) {
+	w.t.Helper()
+	what, err := json.Marshal(a)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	argv := bed.On(on, "nice", "-n", "10", os.Args[0]) // what it does is not measured
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env, cmd.Stderr = append(os.Environ(), hostileEnv+"="+string(what)), os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	w.t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
+	return func() string {
+		w.t.Helper()
+		if !lines.Scan() {
+			w.t.Fatal("the hostile peer has ended", lines.Err())
+		}
+		return lines.Text()
+	}
+}
+
+// answered: a stranger is answered under a name within a time.
+func (w *world) answered(t *testing.T, most time.Duration, from, root, name string) {
+	t.Helper()
+	harness.CheckOrdinaryDeadline(t, most, func() time.Duration {
+		begun := time.Now()
+		if a, err := w.curl(from, root, "-X", "POST", "https://"+name+"/mcp"); err != nil || a.code != "401" {
+			t.Errorf("%s: %v %+v", name, err, a)
+		}
+		return time.Since(begun)
+	})
+}
+
+// lanClient returns a function that has the site's tool called by its token, on the site's machine, by one connection.
+func (w *world) lanClient(s *site) (call func(tool, args string) error) {
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		return dialFrom(ctx, s.on, network, address)
+	}}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	c := http.Client{Transport: transport, Timeout: 20 * time.Second}
+	return func(tool, args string) error {
+		r, err := http.NewRequest("POST", s.URL+"/mcp", strings.NewReader(harness.ToolCall(tool, args)))
+		if err != nil {
+			return err
+		}
+		for name, value := range map[string]string{
+			"Authorization": "Bearer " + s.Token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool,
+		} {
+			r.Header.Set(name, value)
+		}
+		res, err := c.Do(r)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err == nil && (res.StatusCode != 200 || bytes.Contains(text, []byte(`"isError":true`))) {
+			err = fmt.Errorf("%s: %s", res.Status, text)
+		}
+		return err
+	}
+}
+
+// TestHostileRelayFloods: one of a site's relays opens ten thousand streams, many at a time, that hang, are garbage, name
+// other sites, are no TLS, or say that their caller is on the site's machine. None is answered but by an alert. Callers of
+// the other relay and of the site's machine are served meanwhile, and stops above all; the site stays small.
+func TestHostileRelayFloods(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.newSite(w.home())
+	w.permit(s.key.ID())
+	good := w.relay(zone)
+	key, name := identity.New(), s.label(t)+"."+zone
+	victim, err := peer.Decode(s.key.ID().PeerID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, ip := w.Public()
+	next := w.attacks(on, hostile{Key: string(key.PEM()), Victim: victim, Name: name})
+	next()
+	w.run(s, "on", append(good.Addresses[:1:1], "/ip4/"+ip+"/udp/8475/quic-v1/p2p/"+key.ID().PeerID()))
+	if next() != "connected" {
+		t.Fatal("the site does not connect to its relay")
+	}
+	s.certified(t, name)
+	stranger, _ := w.Public()
+	w.resolves(stranger)
+	root := w.root()
+	call := w.lanClient(s)
+	if err := call("read_points", `{"points":["lamp/relay"]}`); err != nil {
+		t.Fatal(err)
+	}
+	calls := func(tool, args string, n int) func() time.Duration {
+		return func() (longest time.Duration) {
+			for range n {
+				begun := time.Now()
+				if err := call(tool, args); err != nil {
+					t.Error(err)
+				}
+				longest = max(longest, time.Since(begun))
+			}
+			return longest
+		}
+	}
+	reads := harness.CheckOrdinaryDeadline(t, 500*time.Millisecond, calls("read_points", `{"points":["lamp/relay"]}`, 200))
+	w.answered(t, 2*time.Second, stranger, root, name)
+	stops := harness.CheckOrdinaryDeadline(t, 500*time.Millisecond, calls("emergency_stop", `{}`, 20))
+	if out, err := s.CLI(t, "stop"); err != nil {
+		t.Errorf("%s %v", out, err)
+	}
+	var wrong, alerts int
+	if _, err := fmt.Sscan(next(), &wrong, &alerts); err != nil || wrong > 0 || alerts < 20 {
+		t.Errorf("of its streams, %d were answered and %d refused by TLS: %v", wrong, alerts, err)
+	}
+	w.answered(t, 2*time.Second, stranger, root, name)
+	size := harness.Status(t, s.Cmd.Process.Pid, "VmHWM:") / 1024
+	if size > 100 {
+		t.Errorf("the site took %.0f MB", size)
+	}
+	t.Logf("the longest of 200 reads took %v, of 20 stops %v; the site took %.0f MB at most; %d streams came as far as TLS",
+		reads, stops, size, alerts)
+}
+
+// TestZoneNeighbour: a site of the same zone asks for another's name and for one that leads there, opens the other's
+// protocol through the relay, keeps its own callers waiting and asks for names without an end. It gets its own name and
+// nothing else, and the other's callers are answered.
+func TestZoneNeighbour(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, key := w.newSite(w.home()), identity.New()
+	w.permit(s.key.ID(), key.ID())
+	r := w.relay(zone)
+	w.run(s, "on", r.Addresses)
+	name := s.label(t) + "." + zone
+	s.certified(t, name)
+	victim, err := peer.Decode(s.key.ID().PeerID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.setDNS("board.owner.test", name)
+	asks := []string{name, strings.ToUpper(name), "board.owner.test", zone, "*." + zone, "x." + name, ""}
+	next := w.attacks(w.home(), hostile{Key: string(key.PEM()), Relay: r.Addresses[0], Victim: victim, Name: name, Ask: asks})
+	own := (&site{key: key}).label(t) + "." + zone
+	for _, asked := range asks {
+		var a struct {
+			Name string
+			Own  bool
+		}
+		if text := next(); json.Unmarshal([]byte(text), &a) != nil || a.Name != own || a.Own {
+			t.Errorf("a neighbour asks for %q and gets %s", asked, text)
+		}
+	}
+	for said := next(); said != "asks"; said = next() {
+		if said == "relay: true" || said == "site: true" {
+			t.Errorf("a neighbour reaches another site: %s", said)
+		}
+	}
+	stranger, _ := w.Public()
+	w.resolves(stranger)
+	root := w.root()
+	for range 3 {
+		host, _ := w.Public()
+		w.holds(w.resolves(host), own, 20, "hello")
+	}
+	for range 5 {
+		w.answered(t, 2*time.Second, stranger, root, name)
+	}
+	if p := s.state(t); !strings.Contains(p.URL, name) || w.authority.orders() != 1 {
+		t.Errorf("%+v, %d orders", p, w.authority.orders())
+	}
+}

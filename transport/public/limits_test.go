@@ -23,7 +23,7 @@ import (
 // TestRelayHasHalf: one relay of a site holds half of its connections at most, and the callers of another come through.
 func TestRelayHasHalf(t *testing.T) {
 	site := newHost(t)
-	hostile, good := newHost(t, "/ip4/127.0.0.1/tcp/0"), newHost(t, "/ip4/127.0.0.1/tcp/0")
+	hostile, good := newRelayHost(t, "/ip4/127.0.0.1/tcp/0"), newRelayHost(t, "/ip4/127.0.0.1/tcp/0")
 	for _, h := range []*p2p.Host{hostile, good} {
 		if err := site.Connect(t.Context(), peer.AddrInfo{ID: h.ID(), Addrs: h.Addrs()}); err != nil {
 			t.Fatal(err)

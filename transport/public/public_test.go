@@ -48,7 +48,18 @@ type world struct {
 
 func newHost(t *testing.T, listen ...string) *p2p.Host {
 	t.Helper()
-	h, err := p2p.New(p2p.Options{Key: identity.New(), Listen: listen})
+	return newHostOf(t, p2p.Options{Listen: listen})
+}
+
+func newRelayHost(t *testing.T, listen string) *p2p.Host {
+	t.Helper()
+	return newHostOf(t, p2p.Options{Listen: []string{listen}, Relay: &p2p.Relay{}})
+}
+
+func newHostOf(t *testing.T, o p2p.Options) *p2p.Host {
+	t.Helper()
+	o.Key = identity.New()
+	h, err := p2p.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,11 +71,7 @@ func newWorld(t *testing.T, by, own string) *world {
 	t.Helper()
 	w := &world{t: t, heard: make(chan Answer, 100), froms: make(chan net.Addr, 1000)}
 	w.allowed.Store(true)
-	relay, err := p2p.New(p2p.Options{Key: identity.New(), Listen: []string{by}, Relay: &p2p.Relay{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { relay.Close() })
+	relay := newRelayHost(t, by)
 	w.relay, w.site = relay, newHost(t)
 	w.names = NewRelay(relay, RelayOptions{Zone: zone, Allow: func(identity.ID) bool { return w.allowed.Load() },
 		Resolve: func(context.Context, string) (string, error) {
@@ -367,8 +374,9 @@ func FuzzHeader(f *testing.F) {
 	f.Add(appendHeader(nil, netip.MustParseAddrPort("192.0.2.1:443")))
 	f.Add(appendHeader(nil, netip.MustParseAddrPort("[2001:db8::1]:443")))
 	f.Add([]byte{255, 1})
-	f.Add(append([]byte{17}, "[fe80::1%\n\x1b]:443"...))
-	f.Add(append([]byte{21}, "[::ffff:192.0.2.1]:443"...))
+	for _, text := range []string{"[fe80::1%\n\x1b]:443", "[::ffff:192.0.2.1]:443"} {
+		f.Add(append([]byte{byte(len(text))}, text...))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		at, err := readHeader(bytes.NewReader(b))
 		if err != nil {

@@ -289,8 +289,8 @@ func (w *world) lanClient(s *site) (call func(tool, args string) error) {
 }
 
 // TestHostileRelayFloods: one of a site's relays opens ten thousand streams, many at a time, that hang, are garbage, name
-// other sites, are no TLS, or say that their caller is on the site's machine. None is answered but by an alert. Callers of
-// the other relay and of the site's machine are served meanwhile, and stops above all; the site stays small.
+// other sites, are no TLS, or say that their caller is on the site's machine. None is answered but by an alert. Callers
+// of the other relay and of the site's machine are served meanwhile, and stops above all; the site stays small.
 func TestHostileRelayFloods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -160,10 +161,12 @@ func TestHelloIsCharged(t *testing.T) {
 	for n := range 40 {
 		near, far := net.Pipe()
 		said := new(tap)
-		go func() {
+		var calling sync.WaitGroup
+		calling.Go(func() {
 			_ = tls.Client(tapped{far, said}, &tls.Config{ServerName: "board.example.org", InsecureSkipVerify: true}).Handshake()
-		}()
+		})
 		r.pass(t.Context(), from{near, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), 1).String()})
+		calling.Wait()
 		sent = max(sent, said.sent.Len())
 	}
 	if most := 16 << 10 / sent; opened == 0 || opened > most {

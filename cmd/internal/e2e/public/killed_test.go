@@ -156,7 +156,7 @@ func TestKilledInOrders(t *testing.T) {
 		kept()
 		s.Kill(t)
 		if made, counted := w.authority.orders(), len(s.orders(t, 7*time.Hour)); made != n+1 || counted != made {
-			t.Errorf("%d orders, of which the site counts %d", made, counted)
+			t.Fatalf("%d orders, of which the site counts %d", made, counted)
 		}
 	}
 	all := s.orders(t, 0)

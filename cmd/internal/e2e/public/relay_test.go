@@ -274,6 +274,11 @@ func TestCallers(t *testing.T) {
 		stop()
 	}
 	w.slowCallers(t, s, root, name, second)
+	if size := harness.Status(t, r.Cmd.Process.Pid, "VmHWM:") / 1024; size > 100 {
+		t.Errorf("the relay took %.0f MB", size)
+	} else {
+		t.Logf("the relay took %.0f MB at most", size)
+	}
 	if p := unlisted.state(t); p.URL != "" || len(p.Relays) != 1 || p.Relays[0].Why == "" {
 		t.Errorf("a site that is not listed: %+v", p)
 	}

@@ -150,6 +150,7 @@ var layers = []layer{
 	{"cmd/internal/systemd", nil, "the service manager's protocol, whatever the program does"},
 	{"cmd/internal/layers", nil, "it reads the sources, and links none"},
 	{"cmd/internal/e2e/harness", []string{everything}, "whole-system tests see the whole system"},
+	{"cmd/internal/e2e/harness/npm", []string{"cmd/internal/e2e/harness"}, "public programs know a site by its addresses"},
 	{"cmd/agentsite", []string{"agents", "agents/principal", "agents/agent", "agents/llm", "agents/rule", "agents/rule/trial", "agents/task", "cmd/internal/chart", "cmd/internal/homepage", "cmd/internal/hosting", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/qr", "cmd/internal/site", "agents/op", "node/access", "node/acts", "node/bundle", "node/config", "node/devices", "node/hosted", "node/identity", "node/imports", "node/journal", "node/state", "node/state/backup", "node/update", "transport/anp/did", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/public", "transport/public/look", "transport/rpc", "transport/web", "discovery", "device", "device/board/pinout", "device/ucum"},
 		"the command line parses and prints; ops, peer, the site and its client do the work, node/access has the grammar of permissions, and node/devices starts the guard's process"},
 }

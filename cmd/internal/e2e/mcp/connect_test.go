@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/e2e/harness/npm"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -188,7 +189,7 @@ func TestConnectInspector(t *testing.T) {
 			all := append([]string{"--cli", "--protocol-era", era}, args...)
 			// The Inspector hands its environment on to nobody but where it is told to.
 			all = append(all, "--transport", "stdio", "-e", "XDG_CONFIG_HOME="+h.Folder, "-e", "XDG_STATE_HOME="+os.Getenv("XDG_STATE_HOME"), "--", harness.Program, "connect")
-			out, err := runNode(t, time.Minute, "@modelcontextprotocol/inspector/clients/launcher/build/index.js", all...)
+			out, err := npm.Run(t, time.Minute, npm.Inspector, all...)
 			if err != nil {
 				t.Fatalf("%v: %v\n%s", all, err, out)
 			}

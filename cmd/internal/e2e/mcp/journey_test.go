@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/e2e/harness/npm"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -127,7 +128,7 @@ func TestSDKClient(t *testing.T) {
 	})
 	for carrier, transport := range map[string]func() mcp.Transport{
 		"http": func() mcp.Transport {
-			return &mcp.StreamableClientTransport{Endpoint: startProxy(t, r.URL, r.Token) + "/mcp"}
+			return &mcp.StreamableClientTransport{Endpoint: npm.StartProxy(t, r.URL, r.Token, nil) + "/mcp"}
 		},
 		"https": func() mcp.Transport {
 			return &mcp.StreamableClientTransport{Endpoint: at.URL + "/mcp", HTTPClient: at.Client(t, token)}

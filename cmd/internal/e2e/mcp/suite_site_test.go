@@ -8,6 +8,7 @@ import (
 	"agentsite/agents/conformance"
 	"agentsite/agents/principal"
 	"agentsite/agents/task"
+	"agentsite/cmd/internal/e2e/harness/npm"
 	"agentsite/node/hosted"
 	"agentsite/node/tasks"
 	"agentsite/transport/adapter/adaptertest"
@@ -40,5 +41,5 @@ func startSuiteSite(t *testing.T) string {
 	newest.Library, older.Library = conformance.Library{Catalog: s.Tools}, conformance.Library{Catalog: s.Tools}
 	t.Cleanup(older.Close)
 	s.Serve(t, append(web.PublicRoutes(), web.MCP(rpc.NewDispatcher(newest.Methods()), older.ServeHTTP)))
-	return startProxy(t, s.URL, adaptertest.SiteToken) + "/mcp"
+	return npm.StartProxy(t, s.URL, adaptertest.SiteToken, nil) + "/mcp"
 }

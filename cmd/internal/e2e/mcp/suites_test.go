@@ -3,36 +3,16 @@
 package mcp
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/e2e/harness/npm"
 )
-
-// runNode runs one of the npm parts and returns what it printed.
-func runNode(t *testing.T, most time.Duration, script string, args ...string) (string, error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), most)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, harness.Need(t, "Node 22", harness.NodeProgram), append([]string{filepath.Join(npmModules, script)}, args...)...)
-	cmd.Dir = t.TempDir() // where the suites leave their results
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	return out.String(), err
-}
-
-const suite = "@modelcontextprotocol/conformance/dist/index.js"
-
-// npmModules is installed by .ci/e2e.
-var npmModules = os.Getenv("NPM_MODULES")
 
 // TestConformance runs the public suite's required scenarios against a site that has the suite's fixtures.
 func TestConformance(t *testing.T) {
@@ -40,7 +20,7 @@ func TestConformance(t *testing.T) {
 	url := startSuiteSite(t)
 	for _, revision := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(revision, func(t *testing.T) {
-			out, err := runNode(t, 3*time.Minute, suite, "server", "--url", url, "--requirements", revision)
+			out, err := npm.Run(t, 3*time.Minute, npm.Suite, "server", "--url", url, "--requirements", revision)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -71,7 +51,7 @@ func TestConformanceOfTasks(t *testing.T) {
 			if s == "tasks-mrtr-input" { // elsewhere the entry would no longer fail
 				args = append(args, "--expected-failures", expected)
 			}
-			out, err := runNode(t, time.Minute, suite, args...)
+			out, err := npm.Run(t, time.Minute, npm.Suite, args...)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -85,21 +65,7 @@ func TestConformanceOfTasks(t *testing.T) {
 func TestConformanceOfTheProgram(t *testing.T) {
 	harness.Need(t, "Node 22", harness.NodeProgram)
 	r := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
-	url := startProxy(t, r.URL, r.Token) + "/mcp"
-	for revision, scenarios := range map[string][]string{
-		"2026-07-28": {"tools-list", "resources-list", "sep-2164-resource-not-found", "dns-rebinding-protection", "caching",
-			"http-header-validation", "input-required-result-unsupported-methods"},
-		"2025-11-25": {"server-initialize", "ping", "tools-list", "resources-list", "dns-rebinding-protection"},
-	} {
-		for _, s := range scenarios {
-			t.Run(revision+"/"+s, func(t *testing.T) {
-				out, err := runNode(t, time.Minute, suite, "server", "--url", url, "--spec-version", revision, "--scenario", s)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
-			})
-		}
-	}
+	npm.RunSuite(t, r.URL, r.Token, nil)
 }
 
 // TestInspector lists and calls tools with the MCP Inspector, in both eras, over HTTP, over HTTPS
@@ -125,7 +91,7 @@ func TestInspector(t *testing.T) {
 					if carrier == "stdio" {
 						all = append(all, "--transport", "stdio", "--", harness.Program, "connect", "--data", r.Folder)
 					}
-					out, err := runNode(t, time.Minute, "@modelcontextprotocol/inspector/clients/launcher/build/index.js", all...)
+					out, err := npm.Run(t, time.Minute, npm.Inspector, all...)
 					if err != nil {
 						t.Fatalf("%v: %v\n%s", all, err, out)
 					}

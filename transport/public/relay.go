@@ -92,6 +92,7 @@ type Relay struct {
 func NewRelay(h host.Host, o RelayOptions) *Relay {
 	r := newRelay(o)
 	r.names = newNames(h, o)
+	r.looks = newOutside(r.names)
 	r.may = r.names.allowed
 	r.open = func(ctx context.Context, site peer.ID) (stream, error) {
 		return h.NewStream(network.WithNoDial(ctx, "a site keeps its own connection"), site, tlsProtocol)
@@ -106,7 +107,7 @@ func newRelay(o RelayOptions) *Relay {
 		return quota.RateLimiter{Rate: quota.Rate{PerSecond: perSecond, Burst: burst}}
 	}
 	return &Relay{
-		most: most, looks: newOutside(n), may: func(peer.ID) bool { return true },
+		most: most, may: func(peer.ID) bool { return true },
 		often: limiter(5, 60), toSite: limiter(10, float64(2*most)), fromToSite: limiter(2, float64(most)),
 		acme: limiter(0.5, 24), ask: limiter(1.0/60, 6),
 		day: limiter(bytes/secondsOfDay, bytes), fromDay: limiter(bytes/2/secondsOfDay, bytes/2),

@@ -3,15 +3,12 @@
 package public
 
 import (
-	"bufio"
 	"fmt"
-	"net/http"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/e2e/harness/npm"
 
 	"github.com/go-json-experiment/json"
 )
@@ -34,41 +31,19 @@ func (p *place) register(t *testing.T, name, callback string) (id string) {
 	return answer.ID
 }
 
-var authorizeURL = regexp.MustCompile(`https://\S+/authorize\?\S+`)
-
 // TestConformance: the public suite's scenarios of authorization servers.
-func TestConformance(t *testing.T) {
-	p := newPlace(t)
+func TestConformance(t *testing.T) { newPlace(t).byAuthorizationSuite(t) }
+
+// byAuthorizationSuite is TestConformance at a site.
+func (p *place) byAuthorizationSuite(t *testing.T) {
+	t.Helper()
 	port := harness.FreePort(t)
-	callback := "http://127.0.0.1:" + port + "/callback"
-	cmd := p.node(t, filepath.Join(npmModules, "@modelcontextprotocol/conformance/dist/index.js"), "authorization",
-		"--url", strings.TrimSuffix(p.url, "/mcp"), "--client-id", p.register(t, "Suite", callback), "--resource", p.url, "-p", port)
+	cmd := p.node(t, npm.Path(npm.Suite), "authorization", "--url", strings.TrimSuffix(p.url, "/mcp"),
+		"--client-id", p.register(t, "Suite", "http://127.0.0.1:"+port+"/callback"), "--resource", p.url, "-p", port)
 	cmd.Dir = t.TempDir() // where the suite leaves its results
-	out, err := cmd.StdoutPipe()
+	said, _, err := p.run(t, cmd, "read *")
 	if err != nil {
-		t.Fatal(err)
+		t.Errorf("%v\n%s\n%s", err, said, p.Log)
 	}
-	cmd.Stderr = cmd.Stdout
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var said strings.Builder
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		said.WriteString(lines.Text() + "\n")
-		if at := authorizeURL.FindString(lines.Text()); at != "" {
-			sent := ""
-			browser := *p.http // the suite answers with a page of its own
-			browser.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
-				if strings.HasPrefix(r.URL.String(), callback) {
-					sent = r.URL.String()
-				}
-				return nil
-			}
-			p.follow(t, &browser, at, "read *", func() bool { return sent != "" })
-		}
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v\n%s\n%s", err, said.String(), p.Log)
-	}
-	t.Log(said.String())
+	t.Log(said)
 }

@@ -3,9 +3,13 @@
 package public
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"net/url"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,27 +18,62 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// TestGo: at the site's domain, a client by the Go SDK signs in, asks for more when it needs more, and signs in again after its end.
+// TestGo: at the site's domain, a client by the Go SDK signs in, lists and calls, refreshes, asks for more when it needs
+// more, and signs in again after its end.
 func TestGo(t *testing.T) { newDomain(t).byGo(t, "box") }
+
+// endsTokens has a client believe that the access tokens which it gets end soon, and counts how often it refreshes them.
+type endsTokens struct {
+	http.RoundTripper
+	refreshed int
+}
+
+var lifeInAnswer = regexp.MustCompile(`"expires_in":\d+`)
+
+func (e *endsTokens) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path != "/token" {
+		return e.RoundTripper.RoundTrip(r)
+	}
+	asks, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Contains(asks, []byte("grant_type=refresh_token")) {
+		e.refreshed++
+	}
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(asks))
+	res, err := e.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	text = lifeInAnswer.ReplaceAll(text, []byte(`"expires_in":1`))
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return res, err
+}
 
 // byGo is TestGo at a site with a relay, the device. It returns the client's access token.
 func (p *place) byGo(t testing.TB, device string) (token string) {
 	t.Helper()
 	const callback = "http://127.0.0.1:1/callback"
 	may, consents := "read *", 0
+	by := &endsTokens{RoundTripper: p.http.Transport}
+	through := &http.Client{Transport: by, Timeout: p.http.Timeout}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
 			RedirectURIs: []string{callback}, ClientName: "Go SDK", GrantTypes: []string{"authorization_code", "refresh_token"},
 		}},
 		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			consents++
-			v := p.consentTo(t, args.URL, may, callback)
+			v := p.consent(t, args.URL, may).Query()
 			if v.Get("error") != "" {
 				return nil, errors.New(v.Get("error"))
 			}
 			return &auth.AuthorizationResult{Code: v.Get("code"), State: v.Get("state"), Iss: v.Get("iss")}, nil
 		},
-		RequestRefreshToken: true, Client: p.http,
+		RequestRefreshToken: true, Client: through,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -59,10 +98,14 @@ func (p *place) byGo(t testing.TB, device string) (token string) {
 			t.Fatalf("%s: %v %+v\n%s", tool, err, res, p.Log)
 		}
 	}
+	listed, err := s.ListTools(ctx, nil)
+	if err != nil || !hasTool(listed, "read_points") {
+		t.Errorf("%v %+v", err, listed)
+	}
 	read := map[string]any{"points": []string{device + "/relay"}}
 	call("read_points", read)
-	if consents != 1 {
-		t.Errorf("%d consents", consents)
+	if consents != 1 || by.refreshed == 0 {
+		t.Errorf("%d consents, %d refreshes", consents, by.refreshed)
 	}
 	may = "read *, set " + device + " max 10s"
 	call("switch_output", map[string]any{"output": device + "/relay", "on": true, "for_seconds": 1})
@@ -86,17 +129,6 @@ func (p *place) byGo(t testing.TB, device string) (token string) {
 	return has.AccessToken
 }
 
-// consentTo is consent for a client whose own address nobody listens at: it returns the query with which the browser
-// would be sent there.
-func (p *place) consentTo(t testing.TB, at, may, callback string) url.Values {
-	t.Helper()
-	sent := ""
-	follow := *p.http
-	follow.CheckRedirect = stopAt(callback, &sent)
-	p.follow(t, &follow, at, may, func() bool { return sent != "" })
-	u, err := url.Parse(sent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u.Query()
+func hasTool(listed *mcp.ListToolsResult, name string) bool {
+	return listed != nil && slices.ContainsFunc(listed.Tools, func(t *mcp.Tool) bool { return t.Name == name })
 }

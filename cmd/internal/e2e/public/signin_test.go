@@ -14,18 +14,22 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"math"
 	"math/big"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/discovery/bed"
 
 	"github.com/go-json-experiment/json"
 )
@@ -34,7 +38,8 @@ import (
 type place struct {
 	*harness.Site
 	url, certificate string
-	http             *http.Client // resolves every name to this machine
+	on               string       // the clients' machine, "" for this one, where every name is this machine
+	http             *http.Client // that of their users' browser
 }
 
 func newPlace(t *testing.T) *place {
@@ -121,53 +126,94 @@ func (p *place) owner(t testing.TB, args ...string) string {
 
 var shownCode = regexp.MustCompile(`<p class=code>([A-Z2-7]{4}-[A-Z2-7]{4})<`)
 
-// consent opens the URL that a client has for its user's browser, and follows it until it is back at the client, which
-// answers "back". The owner allows what the code on the page stands for, with a permission; for "", they say no.
-func (p *place) consent(t *testing.T, at, may string) {
+// consent opens the URL that a client has for its user's browser. The owner allows what the code on the page stands
+// for, with a permission; for "", they say no. It returns where the browser is sent then.
+func (p *place) consent(t testing.TB, at, may string) (back *url.URL) {
 	t.Helper()
-	p.follow(t, p.http, at, may, nil)
-}
-
-// follow is consent with the client of a browser, until it is sent back.
-func (p *place) follow(t testing.TB, browser *http.Client, at, may string, sent func() bool) {
-	t.Helper()
-	code := ""
-	for start := time.Now(); time.Since(start) < 30*time.Second; time.Sleep(50 * time.Millisecond) {
+	browser := *p.http
+	browser.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+		if r.URL.Host != via[0].URL.Host {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}
+	look := func() (*http.Response, string) {
+		t.Helper()
 		res, err := browser.Get(at)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, p.Log)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, _ := io.ReadAll(res.Body)
-		res.Body.Close()
-		if string(text) == "back" || sent != nil && sent() {
-			return
-		}
 		at = res.Request.URL.String()
-		found := shownCode.FindSubmatch(text)
-		switch {
-		case found == nil:
-			t.Fatalf("%d %s", res.StatusCode, text)
-		case code == "":
-			code = string(found[1])
-			if may == "" {
-				p.owner(t, "approve", code, "--deny")
-			} else {
-				p.owner(t, "approve", code, "--may", may)
-			}
-		}
+		return res, string(text)
 	}
-	t.Fatal("the browser was not sent back")
+	res, text := look()
+	code := shownCode.FindStringSubmatch(text)
+	if code == nil {
+		t.Fatalf("%d %s\n%s", res.StatusCode, text, p.Log)
+	}
+	if may == "" {
+		p.owner(t, "approve", code[1], "--deny")
+	} else {
+		p.owner(t, "approve", code[1], "--may", may)
+	}
+	res, text = look()
+	back, err := res.Location()
+	if err != nil {
+		t.Fatalf("the browser is not sent back: %d %s\n%s", res.StatusCode, text, p.Log)
+	}
+	return back
 }
 
-// stopAt has a browser stop where it is sent to a URL, and notes it.
-func stopAt(callback string, sent *string) func(*http.Request, []*http.Request) error {
-	return func(r *http.Request, _ []*http.Request) error {
-		if !strings.HasPrefix(r.URL.String(), callback) {
-			return nil
+// signIn is consent for a client that listens where the browser is sent, which some begin once they have said the URL.
+func (p *place) signIn(t *testing.T, at, may string) {
+	t.Helper()
+	back := p.consent(t, at, may).String()
+	harness.WaitFor(t, 20*time.Second, "the client listens", func() bool {
+		res, err := p.http.Get(back)
+		if err == nil {
+			res.Body.Close()
 		}
-		*sent = r.URL.String()
-		return http.ErrUseLastResponse
+		return err == nil
+	})
+}
+
+var authorizeURL = regexp.MustCompile(`https://\S+/authorize\?\S+`)
+
+// attended reads what a client says, to its end or until it has asked for so many sign-ins, and signs in at each.
+func (p *place) attended(t *testing.T, says *bufio.Reader, may string, most int) (said string, asked int) {
+	t.Helper()
+	for asked < most {
+		line, err := says.ReadString('\n')
+		said += line
+		if at := authorizeURL.FindString(line); at != "" {
+			asked++
+			p.signIn(t, at, may)
+		}
+		if err != nil {
+			break
+		}
 	}
+	return said, asked
+}
+
+// run runs a client to its end, and signs in when it asks for it. It returns what the client printed.
+func (p *place) run(t *testing.T, cmd *exec.Cmd, may string) (said string, asked int, err error) {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, asked = p.attended(t, bufio.NewReader(out), may, math.MaxInt)
+	return said, asked, cmd.Wait()
 }
 
 // client is one by the TypeScript SDK, in a process of its own.
@@ -177,15 +223,20 @@ type client struct {
 	lines chan string
 }
 
-// node returns a program of Node that trusts the site's certificate, and for which every name is this machine.
+// node returns a program of Node on the clients' machine, which trusts the site's certificate.
 func (p *place) node(t *testing.T, script string, args ...string) *exec.Cmd {
 	t.Helper()
-	program := harness.Need(t, "Node 22", harness.NodeProgram)
-	preload, err := filepath.Abs("testdata/here.mjs")
-	if err != nil {
-		t.Fatal(err)
+	argv := append([]string{harness.Need(t, "Node 22", harness.NodeProgram), script}, args...)
+	if p.on != "" {
+		argv = bed.On(p.on, argv...)
+	} else {
+		preload, err := filepath.Abs("testdata/here.mjs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		argv = slices.Insert(argv, 1, "--import", preload)
 	}
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"--import", preload, script}, args...)...)
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+p.certificate)
 	return cmd
 }
@@ -232,7 +283,7 @@ func (c *client) do(t *testing.T, command, may string) (answer string, ok bool, 
 				t.Fatal("the client ended")
 			case what == "OPEN":
 				consents++
-				c.place.consent(t, rest, may)
+				c.place.signIn(t, rest, may)
 			case what == "RESULT", what == "ERROR":
 				return rest, what == "RESULT", consents
 			}
@@ -255,59 +306,63 @@ func (c *client) must(t *testing.T, command, may string, consents int) (v map[st
 	return v
 }
 
-const (
-	readPump = `call read_points {"points":["box/relay"]}`
-	pumpOn   = `call switch_output {"output":"box/relay","on":true,"for_seconds":2}`
-)
-
 // TestTypeScript: clients by both major versions of the SDK sign in, call, refresh, and sign in again after their end.
 func TestTypeScript(t *testing.T) {
 	for _, major := range []string{"1", "2"} {
-		t.Run(major, func(t *testing.T) {
-			p := newPlace(t)
-			c := p.client(t, major)
-			c.must(t, "connect", "read *", 1)
-			if v := c.must(t, readPump, "", 0); v["isError"] == true {
-				t.Fatal(v)
-			}
-			before := c.must(t, "tokens", "", 0)
-			c.must(t, "break", "", 0)
-			c.must(t, readPump, "", 0)
-			after := c.must(t, "tokens", "", 0)
-			if after["refresh_token"] == before["refresh_token"] || after["access_token"] == before["access_token"] {
-				t.Error("it did not refresh")
-			}
-			if listed := p.owner(t, "grants"); !strings.Contains(listed, "SDK "+major) {
-				t.Error(listed)
-			}
-			name := "sdk-" + major
+		t.Run(major, func(t *testing.T) { newPlace(t).byTypeScript(t, major, "box") })
+	}
+}
 
-			// The owner widens what is signed in.
-			p.owner(t, "token", "change", name, "read *, set box max 10s")
-			if v := c.must(t, pumpOn, "", 0); v["isError"] == true {
-				t.Error(v)
-			}
-			p.owner(t, "token", "change", name, "read *, set box max 1s")
-			if v := c.must(t, pumpOn, "", 0); v["isError"] != true {
-				t.Error("a narrower permission is not", v)
-			}
-			p.owner(t, "token", "change", name, "read *")
-			answer, ok, consents := c.do(t, pumpOn, "read *, set box max 10s")
-			if major == "1" && (consents != 0 || !strings.Contains(answer, `"agentsite/fault":"denied"`)) {
-				t.Errorf("an older client: %s, %d consents", answer, consents)
-			}
-			if major == "2" && (!ok || consents != 1 || strings.Contains(answer, `"isError":true`)) {
-				t.Errorf("step-up: %s, %d consents", answer, consents)
-			}
-			p.owner(t, "token", "change", name, "read *, set box max 10s")
-			if v := c.must(t, pumpOn, "", 0); v["isError"] == true {
-				t.Error(v)
-			}
-			p.owner(t, "revoke", name)
-			if v := c.must(t, readPump, "read *", 1); v["isError"] == true {
-				t.Fatal(v)
-			}
-		})
+// byTypeScript is TestTypeScript at a site with a relay, the device, for one version.
+func (p *place) byTypeScript(t *testing.T, major, device string) {
+	t.Helper()
+	read := fmt.Sprintf(`call read_points {"points":["%s/relay"]}`, device)
+	turnOn := fmt.Sprintf(`call switch_output {"output":"%s/relay","on":true,"for_seconds":2}`, device)
+	set := "read *, set " + device + " max "
+	c := p.client(t, major)
+	c.must(t, "connect", "read *", 1)
+	if v := c.must(t, read, "", 0); v["isError"] == true {
+		t.Fatal(v)
+	}
+	before := c.must(t, "tokens", "", 0)
+	c.must(t, "break", "", 0)
+	c.must(t, read, "", 0)
+	after := c.must(t, "tokens", "", 0)
+	if after["refresh_token"] == before["refresh_token"] || after["access_token"] == before["access_token"] {
+		t.Error("it did not refresh")
+	}
+	if listed := p.owner(t, "grants"); !strings.Contains(listed, "SDK "+major) {
+		t.Error(listed)
+	}
+	name := "sdk-" + major
+
+	// The owner widens what is signed in.
+	p.owner(t, "token", "change", name, set+"10s")
+	if listed, _, _ := c.do(t, "list", ""); !strings.Contains(listed, `"read_points"`) || !strings.Contains(listed, `"switch_output"`) {
+		t.Error(listed)
+	}
+	if v := c.must(t, turnOn, "", 0); v["isError"] == true {
+		t.Error(v)
+	}
+	p.owner(t, "token", "change", name, set+"1s")
+	if v := c.must(t, turnOn, "", 0); v["isError"] != true {
+		t.Error("a narrower permission is not", v)
+	}
+	p.owner(t, "token", "change", name, "read *")
+	answer, ok, consents := c.do(t, turnOn, set+"10s")
+	if major == "1" && (consents != 0 || !strings.Contains(answer, `"agentsite/fault":"denied"`)) {
+		t.Errorf("an older client: %s, %d consents", answer, consents)
+	}
+	if major == "2" && (!ok || consents != 1 || strings.Contains(answer, `"isError":true`)) {
+		t.Errorf("step-up: %s, %d consents", answer, consents)
+	}
+	p.owner(t, "token", "change", name, set+"10s")
+	if v := c.must(t, turnOn, "", 0); v["isError"] == true {
+		t.Error(v)
+	}
+	p.owner(t, "revoke", name)
+	if v := c.must(t, read, "read *", 1); v["isError"] == true {
+		t.Fatal(v)
 	}
 }
 

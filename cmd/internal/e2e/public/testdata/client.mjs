@@ -84,6 +84,7 @@ const again = async what => {
 }
 const commands = {
   connect: () => again(async () => { if (!client || !transport?._abortController) await connect(); return { ok: true } }),
+  list: () => again(() => client.listTools()),
   call: (tool, args) => again(() => client.callTool({ name: tool, arguments: JSON.parse(args) })),
   break: async () => { kept.tokens = { ...kept.tokens, access_token: 'asa_' + '0'.repeat(64) }; return kept.tokens },
   tokens: async () => kept.tokens,

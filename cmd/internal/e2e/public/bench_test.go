@@ -71,12 +71,12 @@ const proxyEnv, proxyPort = "E2E_PUBLIC_PROXY", "444"
 
 func init() {
 	if to := os.Getenv(proxyEnv); to != "" {
-		passOn(to)
+		copyTo(to)
 	}
 }
 
-// passOn copies bytes, and looks at none.
-func passOn(to string) {
+// copyTo copies bytes, and looks at none.
+func copyTo(to string) {
 	ln, err := net.Listen("tcp", ":"+proxyPort)
 	for err == nil {
 		var c net.Conn

@@ -353,6 +353,10 @@ func (w *world) runWith(s *site, lines string, flags ...string) {
 	config := "site: { name: shed }\ndevices:\n  lamp: { driver: sim, model: relay, min_off: 0 }\n" + lines + "\n"
 	argv := bed.On(s.on, "env", "SSL_CERT_FILE="+w.trust(), harness.Program, "run")
 	s.Site = harness.StartIn(w.t, s.data, config, nil, append(argv, flags...)...)
+	var err error
+	if s.key, err = state.Folder(s.data).ReadKey(); err != nil {
+		w.t.Fatal(err)
+	}
 	if _, err := s.CLI(w.t, "clock", "--set"); err != nil { // this machine's clock may not be set, as the site sees it
 		w.t.Fatal(err)
 	}

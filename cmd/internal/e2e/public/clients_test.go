@@ -1,0 +1,116 @@
+//go:build e2e
+
+package public
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/e2e/harness/npm"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// byInspector: the MCP Inspector's command line signs in, lists and calls, also what the owner adds, and signs in again
+// after its end. Each command is a process of its own, which has what the one before kept.
+func (p *place) byInspector(t *testing.T, device string) {
+	t.Helper()
+	kept := harness.TempDir(t)
+	inspect := func(may string, consents int, args ...string) string {
+		t.Helper()
+		args = append([]string{"--cli", p.url, "--transport", "http", "--protocol-era", "modern"}, args...)
+		cmd := p.node(t, npm.Path(npm.Inspector), args...)
+		cmd.Env = append(cmd.Env, "HOME="+kept, "MCP_STORAGE_DIR="+kept, "MCP_INSPECTOR_SECRET_STORE=file",
+			"MCP_AUTO_OPEN_ENABLED=true", "BROWSER=true") // true(1): the test is the browser
+		cmd.Stdin = strings.NewReader("y\n") // to the question whether to ask for more
+		said, asked, err := p.run(t, cmd, may)
+		if err != nil || asked != consents {
+			t.Fatalf("%q: %v, %d consents\n%s\n%s", args, err, asked, said, p.Log)
+		}
+		return said
+	}
+	call := func(tool, args string) []string {
+		return []string{"--method", "tools/call", "--tool-name", tool, "--tool-args-json", args}
+	}
+	read := call("read_points", `{"points":["`+device+`/relay"]}`)
+	if said := inspect("read *", 1, "--method", "tools/list"); !strings.Contains(said, `"read_points"`) {
+		t.Error(said)
+	}
+	if said := inspect("", 0, read...); !strings.Contains(said, device+"/relay") {
+		t.Error(said)
+	}
+	turnOn := call("switch_output", `{"output":"`+device+`/relay","on":true,"for_seconds":1}`)
+	p.owner(t, "token", "change", "mcp-inspector", "read *, set "+device+" max 10s") // it calls what is listed, and asks for nothing
+	if said := inspect("", 0, turnOn...); !strings.Contains(said, harness.MovedField) {
+		t.Error(said)
+	}
+	p.owner(t, "revoke", "mcp-inspector")
+	inspect("read *", 1, read...)
+}
+
+// byRemote: by mcp-remote, which programs start that know local servers alone, a client signs in, lists and calls, asks
+// for more when it needs more, and signs in again after its end, in one session.
+func (p *place) byRemote(t *testing.T, device string) {
+	t.Helper()
+	kept := harness.TempDir(t)
+	cmd := p.node(t, npm.Path(npm.Remote), p.url)
+	cmd.Env = append(cmd.Env, "HOME="+kept, "MCP_REMOTE_CONFIG_DIR="+kept, "BROWSER=true") // true(1): the test is the browser
+	pipe := func(r io.ReadCloser, err error) io.ReadCloser {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	out, errors := pipe(cmd.StdoutPipe()), bufio.NewReader(pipe(cmd.StderrPipe()))
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); cmd.Process.Kill(); cmd.Wait() })
+
+	said, _ := p.attended(t, errors, "read *", 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	client := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, nil)
+	s, err := client.Connect(ctx, &mcp.IOTransport{Reader: out, Writer: in}, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, said, p.Log)
+	}
+	defer s.Close()
+	listed, err := s.ListTools(ctx, nil)
+	if err != nil || !hasTool(listed, "read_points") {
+		t.Errorf("%v %+v", err, listed)
+	}
+	// call calls a tool, and signs in with a permission where one is given.
+	call := func(tool string, args map[string]any, may string) {
+		t.Helper()
+		var res *mcp.CallToolResult
+		var err error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			res, err = s.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
+		}()
+		if may != "" {
+			more, _ := p.attended(t, errors, may, 1)
+			said += more
+		}
+		<-done
+		if err != nil || res.IsError {
+			t.Fatalf("%s: %v %+v\n%s\n%s", tool, err, res, said, p.Log)
+		}
+	}
+	read := map[string]any{"points": []string{device + "/relay"}}
+	call("read_points", read, "")
+	call("switch_output", map[string]any{"output": device + "/relay", "on": true, "for_seconds": 1}, "read *, set "+device+" max 10s")
+	p.owner(t, "revoke", "mcp-cli-proxy")
+	call("read_points", read, "read *")
+}

@@ -338,9 +338,10 @@ func (p *place) byTypeScript(t *testing.T, major, device string) {
 
 	// The owner widens what is signed in.
 	p.owner(t, "token", "change", name, set+"10s")
-	if listed, _, _ := c.do(t, "list", ""); !strings.Contains(listed, `"read_points"`) || !strings.Contains(listed, `"switch_output"`) {
-		t.Error(listed)
-	}
+	harness.WaitFor(t, 20*time.Second, "the tools are listed", func() bool { // a session of 1.x is told of the change
+		listed, _, _ := c.do(t, "list", "")
+		return strings.Contains(listed, `"read_points"`) && strings.Contains(listed, `"switch_output"`)
+	})
 	if v := c.must(t, turnOn, "", 0); v["isError"] == true {
 		t.Error(v)
 	}

@@ -35,6 +35,7 @@ const (
 
 	challengePath = "/page/challenge"
 	showPath      = "/page/phone"
+	waitsPath     = "/page/phone/waits"
 	keyPath       = "/page/key"
 )
 
@@ -282,7 +283,7 @@ func (p *Page) phoneRoutes() []web.Route {
 	return []web.Route{
 		{Pattern: "GET " + challengePath, Admission: web.Public, Serve: p.phones.ask},
 		{Pattern: "POST " + showPath, Admission: web.Strangers, Signed: p.phones, Serve: p.phones.take},
-		{Pattern: "GET " + showPath, Admission: web.Public, Serve: p.phones.wait},
+		{Pattern: "GET " + waitsPath, Admission: web.Public, Serve: p.phones.wait},
 		{Pattern: "POST " + keyPath, Admission: web.Principals, Signed: p.phones, Serve: p.beginKey},
 	}
 }

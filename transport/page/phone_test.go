@@ -442,7 +442,7 @@ func TestPhoneWaits(t *testing.T) {
 		const yes, no = `{"waits":true}`, `{"waits":false}`
 		answers := make(chan string)
 		wait := func(p phone) {
-			_, body := n.ask("GET", showPath, "", "", func(r *http.Request) {
+			_, body := n.ask("GET", waitsPath, "", "", func(r *http.Request) {
 				r.Header.Set(keyHeader, base64.StdEncoding.EncodeToString(p.Public().(ed25519.PublicKey)))
 			})
 			answers <- strings.TrimSpace(body)

@@ -70,7 +70,7 @@ export async function signed(k: Kept, path: string, code = ""): Promise<Response
 
 /** Waits a while for what an owner grants to a key that showed a code. It is false once that may have come. */
 export async function isWaiting(k: Kept): Promise<boolean> {
-	const said = await fetch("/page/phone", {
+	const said = await fetch("/page/phone/waits", {
 		credentials: "omit", cache: "no-store", headers: { "Agentsite-Key": base64(await raw(k)) },
 		signal: AbortSignal.timeout(60_000),
 	}).then(r => r.json()).catch(() => undefined);

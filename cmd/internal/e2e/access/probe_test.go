@@ -208,12 +208,12 @@ func (p *probed) useless(ended, others string) map[string]func(*http.Request) {
 // open are the routes that answer anybody, and how such an answer begins. It is the
 // same for every site.
 var open = map[string]string{
-	"GET /healthz":        "ok\n",
-	"GET /{$}":            "<!doctype html>",
-	"GET /page/{file}":    "<!doctype html>",
-	"GET /page/challenge": `{"site":"did:key:`,
-	"GET /page/phone":     `{"waits":false}`,
-	"GET /help":           "<!doctype html>",
+	"GET /healthz":          "ok\n",
+	"GET /{$}":              "<!doctype html>",
+	"GET /page/{file}":      "<!doctype html>",
+	"GET /page/challenge":   `{"site":"did:key:`,
+	"GET /page/phone/waits": `{"waits":false}`,
+	"GET /help":             "<!doctype html>",
 	"GET /.well-known/oauth-protected-resource/{path...}": `{"resource":"`,
 	"GET /.well-known/agent-card.json":                    `{"name":"agentsite","description":"An agentsite. Holders of a token`,
 	"GET /.well-known/agent-descriptions":                 `{"@context":{"`,

@@ -43,16 +43,17 @@ func Renewal(g acts.Granted) (words string, ok bool) {
 	return words, err == nil
 }
 
-// isTaken reports whether a token, or another key than to, has a name at the site.
+// isTaken reports whether an owner, a token, or another key than to, has a name at the site.
 func (a Access) isTaken(name string, to identity.ID) bool {
-	return slices.ContainsFunc(a.Grants, func(g acts.Granted) bool {
+	isOwners := func(o acts.Owner) bool { return strings.EqualFold(o.Name, name) && o.DID != to.String() }
+	return slices.ContainsFunc(a.Owners, isOwners) || slices.ContainsFunc(a.Grants, func(g acts.Granted) bool {
 		expired := !g.Until.IsZero() && !g.Until.After(a.Time)
 		return g.Token == name || g.Name == name && g.To != to.String() && !expired
 	})
 }
 
-// CheckHolderName refuses what is no name, and a name that a token, or another key than to, has at the site; "" is
-// for none.
+// CheckHolderName refuses what is no name, and a name that an owner, a token, or another key than to, has at the site;
+// "" is for none.
 func (a Access) CheckHolderName(name string, to identity.ID) error {
 	if name == "" {
 		return nil
@@ -61,7 +62,7 @@ func (a Access) CheckHolderName(name string, to identity.ID) error {
 		return state.Mistake{Err: err}
 	}
 	if a.isTaken(name, to) {
-		return state.Mistakef("%s is the name of another token or key here: choose another, or revoke that first", name)
+		return state.Mistakef("%s is the name of an owner, a token or another key here: choose another, or revoke that first", name)
 	}
 	return nil
 }

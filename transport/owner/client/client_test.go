@@ -129,8 +129,9 @@ func TestRenewal(t *testing.T) {
 // TestFreeName: a phone gets a name that nothing has at the site, whatever the site says that it would be.
 func TestFreeName(t *testing.T) {
 	long := strings.Repeat("a", 24)
-	var on Access
+	on := Access{Access: acts.Access{Owners: []acts.Owner{{DID: "did:key:z", Name: "Safari-on-iPad"}}}}
 	for _, tt := range [][2]string{{"", "phone"}, {"", "phone-2"}, {"Evil; rm", "phone-3"}, {"safari-on-iphone", "safari-on-iphone"},
+		{"safari-on-ipad", "safari-on-ipad-2"},
 		{long, long}, {long, long[:22] + "-2"}} {
 		got := on.freeName(tt[0])
 		if got != tt[1] {

@@ -359,7 +359,7 @@ func (s *session) showGrants(ctx context.Context, wanted func(acts.Granted) bool
 		}
 	}
 	return printList(s.app, grants, "No tokens or grants yet", []string{"WHO", "MAY", "UNTIL", "ID"}, func(g acts.Granted) []string {
-		who, until := cmp.Or(holderName(all, g.To), g.To), endTime(g.Until)
+		who, until := cmp.Or(holderName(all, g), g.To), endTime(g.Until)
 		if g.Token != "" {
 			who = "token " + g.Token
 			if g.Client != "" {

@@ -8,6 +8,7 @@ import (
 	"agentsite/agents/principal"
 	"agentsite/cmd/internal/peer"
 	"agentsite/device"
+	"agentsite/node/acts"
 	ownerclient "agentsite/transport/owner/client"
 )
 
@@ -76,20 +77,18 @@ func (w why) withNames() why {
 	return w
 }
 
-// holderName returns the name of a key that the user or the site's owners know, "" for none.
-func holderName(all ownerclient.Access, did string) string {
-	if name := knownNames()[did]; name != "" {
+// holderName returns the name of a grant's holder that the user or the site's owners know, "" for none.
+func holderName(all ownerclient.Access, g acts.Granted) string {
+	if name := knownNames()[g.To]; name != "" {
 		return name
 	}
 	for _, o := range all.Owners {
-		if o.DID == did && device.CheckName(o.Name) == nil {
+		if o.DID == g.To && device.CheckName(o.Name) == nil {
 			return "owner " + o.Name
 		}
 	}
-	for _, g := range all.Grants {
-		if g.To == did && device.CheckName(g.Name) == nil {
-			return "key " + g.Name
-		}
+	if device.CheckName(g.Name) == nil {
+		return "key " + g.Name
 	}
 	return ""
 }

@@ -281,7 +281,8 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request, _ web.Caller) {
 		return
 	}
 	if !q.isBrowser(r) {
-		s.showFailure(w, r, http.StatusForbidden, "this began in another browser: approve no code of it, and begin again in your own program")
+		s.showFailure(w, r, http.StatusForbidden, "this began in another browser, or yours keeps no cookies: "+
+			"approve no code of it, and begin again in your own program")
 		return
 	}
 	if r.Method == http.MethodHead {

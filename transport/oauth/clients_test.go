@@ -302,13 +302,14 @@ func FuzzRedirect(f *testing.F) {
 	f.Add("https://claude.ai/cb")
 	f.Add("http://localhost:1/cb")
 	f.Add("cursor://x/y")
+	f.Add("https://cl%D0%B0ude.ai/cb")
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := parseRedirect(text)
 		if err != nil {
 			return
 		}
 		switch {
-		case u.User != nil, strings.Contains(text, "#"), len(text) > maxRedirect, u.Scheme == "javascript", u.Scheme == "data", u.Scheme == "http" && !isLoopback(u):
+		case u.Host != "" && !strings.HasPrefix(text, u.Scheme+"://"+u.Host), u.User != nil, strings.Contains(text, "#"), len(text) > maxRedirect, u.Scheme == "javascript", u.Scheme == "data", u.Scheme == "http" && !isLoopback(u):
 			t.Errorf("%q", text)
 		}
 		if again, err := url.Parse(u.String()); err != nil || again.Host != u.Host || again.Scheme != u.Scheme {

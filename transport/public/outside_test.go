@@ -2,6 +2,7 @@ package public
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/transport/web/outbound"
 
+	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
@@ -136,4 +138,39 @@ func FuzzText(f *testing.F) {
 			t.Errorf("%q", text)
 		}
 	})
+}
+
+// TestHostileLook: what a relay answers to the wish for a look, or that it does not, holds up nobody, and is bounded.
+func TestHostileLook(t *testing.T) {
+	w := newWorld(t, "/ip4/127.0.0.1/udp/0/quic-v1", "")
+	name := w.name()
+	for what, c := range map[string]struct {
+		says []byte // nil for silence
+		step string
+	}{
+		"silent":       {nil, StepRefused},
+		"ended":        {[]byte{}, StepRefused},
+		"half":         {[]byte("\x09rel"), StepRefused},
+		"another step": {append(appendText(nil, "TLS\x1b[31m"), appendText(nil, string(make([]byte, 1000)))...), StepRefused},
+		"DNS":          {append(appendText(nil, StepDNS), appendText(nil, "\xff")...), StepDNS},
+	} {
+		w.relay.SetStreamHandler(outsideProtocol, func(s network.Stream) {
+			if c.says == nil {
+				_, _ = io.Copy(io.Discard, s) // until it is reset
+				return
+			}
+			_, _ = s.Write(c.says)
+			s.Close()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		if c.says == nil {
+			time.AfterFunc(50*time.Millisecond, cancel)
+		}
+		begun := time.Now()
+		conn, err := DialBy(ctx, w.site, w.relay.ID(), name)
+		cancel()
+		if conn != nil || stepOf(err) != c.step || len(err.Error()) > 2*maxText || time.Since(begun) > 10*time.Second {
+			t.Errorf("%s: %v after %v", what, err, time.Since(begun))
+		}
+	}
 }

@@ -6,6 +6,9 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,17 +19,25 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// byInspector: the MCP Inspector's command line signs in, lists and calls, also what the owner adds, and signs in again
-// after its end. Each command is a process of its own, which has what the one before kept.
+// opensNothing has programs open URLs with true(1): the test is their user's browser.
+const opensNothing = "BROWSER=true"
+
+// byInspector: the MCP Inspector's command line signs in, lists and calls, also what the owner adds, signs in again
+// after its end, and asks for what the owner takes away meanwhile. Each command is a process of its own, which has what
+// the one before kept.
 func (p *place) byInspector(t *testing.T, device string) {
 	t.Helper()
-	kept := harness.TempDir(t)
+	kept, narrow, client := harness.TempDir(t), "", []string(nil)
+	before, err := filepath.Abs("testdata/before.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
 	inspect := func(may string, consents int, args ...string) string {
 		t.Helper()
-		args = append([]string{"--cli", p.url, "--transport", "http", "--protocol-era", "modern"}, args...)
+		args = slices.Concat([]string{"--cli", p.url, "--transport", "http", "--protocol-era", "modern"}, client, args)
 		cmd := p.node(t, npm.Path(npm.Inspector), args...)
 		cmd.Env = append(cmd.Env, "HOME="+kept, "MCP_STORAGE_DIR="+kept, "MCP_INSPECTOR_SECRET_STORE=file",
-			"MCP_AUTO_OPEN_ENABLED=true", "BROWSER=true") // true(1): the test is the browser
+			"NODE_OPTIONS=--import="+before, "BEFORE_CALL="+narrow, "MCP_AUTO_OPEN_ENABLED=true", opensNothing)
 		cmd.Stdin = strings.NewReader("y\n") // to the question whether to ask for more
 		said, asked, err := p.run(t, cmd, may)
 		if err != nil || asked != consents {
@@ -45,12 +56,24 @@ func (p *place) byInspector(t *testing.T, device string) {
 		t.Error(said)
 	}
 	turnOn := call("switch_output", `{"output":"`+device+`/relay","on":true,"for_seconds":1}`)
-	p.owner(t, "token", "change", "mcp-inspector", "read *, set "+device+" max 10s") // it calls what is listed, and asks for nothing
+	set := "read *, set " + device + " max 10s"
+	p.owner(t, "token", "change", "mcp-inspector", set) // it calls only what is listed
 	if said := inspect("", 0, turnOn...); !strings.Contains(said, harness.MovedField) {
 		t.Error(said)
 	}
 	p.owner(t, "revoke", "mcp-inspector")
 	inspect("read *", 1, read...)
+
+	// It asks for more only with a client_id that it is given, and for a tool that it has listed.
+	kept = harness.TempDir(t)
+	client = []string{"--client-id", p.register(t, "Registered", "http://127.0.0.1:6276/oauth/callback")}
+	inspect("read *", 1, read...)
+	p.owner(t, "token", "change", "registered", set)
+	narrow = "HOME='" + os.Getenv("HOME") + "' " + harness.Program + " token change registered 'read *' --data " + p.Folder
+	if said := inspect(set, 1, turnOn...); !strings.Contains(said, harness.MovedField) {
+		t.Error(said)
+	}
+	p.owner(t, "revoke", "registered")
 }
 
 // byRemote: by mcp-remote, which programs start that know local servers alone, a client signs in, lists and calls, asks
@@ -59,7 +82,7 @@ func (p *place) byRemote(t *testing.T, device string) {
 	t.Helper()
 	kept := harness.TempDir(t)
 	cmd := p.node(t, npm.Path(npm.Remote), p.url)
-	cmd.Env = append(cmd.Env, "HOME="+kept, "MCP_REMOTE_CONFIG_DIR="+kept, "BROWSER=true") // true(1): the test is the browser
+	cmd.Env = append(cmd.Env, "HOME="+kept, "MCP_REMOTE_CONFIG_DIR="+kept, opensNothing)
 	pipe := func(r io.ReadCloser, err error) io.ReadCloser {
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +133,8 @@ func (p *place) byRemote(t *testing.T, device string) {
 	}
 	read := map[string]any{"points": []string{device + "/relay"}}
 	call("read_points", read, "")
-	call("switch_output", map[string]any{"output": device + "/relay", "on": true, "for_seconds": 1}, "read *, set "+device+" max 10s")
+	turnOn := map[string]any{"output": device + "/relay", "on": true, "for_seconds": 1}
+	call("switch_output", turnOn, "read *, set "+device+" max 10s")
 	p.owner(t, "revoke", "mcp-cli-proxy")
 	call("read_points", read, "read *")
 }

@@ -18,11 +18,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// TestGo: at the site's domain, a client by the Go SDK signs in, lists and calls, refreshes, asks for more when it needs
-// more, and signs in again after its end.
+// TestGo: at the site's domain, a client by the Go SDK signs in, lists and calls, refreshes, asks for more when it
+// needs more, and signs in again after its end.
 func TestGo(t *testing.T) { newDomain(t).byGo(t, "box") }
 
-// endsTokens has a client believe that the access tokens which it gets end soon, and counts how often it refreshes them.
+// endsTokens has a client believe that the access tokens which it gets end soon, and counts how often it refreshes
+// them.
 type endsTokens struct {
 	http.RoundTripper
 	refreshed int

@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPublicSignIn: from a relay and a site behind two routers, both with empty folders, to tools called by clients that
-// know the site's public URL alone, each on a machine of its own, once the site's owner allowed it. Of the owner it needs
-// nothing but that, and of the relay's to list the site.
+// TestPublicSignIn: from a relay and a site behind two routers, both with empty folders, to tools called by clients
+// that know the site's public URL alone, each on a machine of its own, once the site's owner allowed it. Of the owner
+// it needs nothing but that, and of the relay's to list the site.
 func TestPublicSignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -32,7 +32,8 @@ func TestPublicSignIn(t *testing.T) {
 	w.permit(s.key.ID())
 	name := s.label(t) + "." + zone
 	s.certified(t, name)
-	lan := strings.TrimSpace((&place{Site: s.Site}).owner(t, "token", "add", "first", "read *")) // its signer becomes the owner
+	// The first signer becomes the owner.
+	lan := strings.TrimSpace((&place{Site: s.Site}).owner(t, "token", "add", "first", "read *"))
 
 	root, token := w.root(), ""
 	var last *place
@@ -98,7 +99,8 @@ func (w *world) pings(on, root, url, token string) (status string, err error) {
 	return a.code, err
 }
 
-// browser returns a client on a host that trusts a root, and knows the addresses of names. "localhost" is the host, too.
+// browser returns a client on a host that trusts a root, and knows the addresses of names. "localhost" is the host,
+// too.
 func (w *world) browser(on, root string, names map[string]string) *http.Client {
 	w.t.Helper()
 	text, err := os.ReadFile(root)

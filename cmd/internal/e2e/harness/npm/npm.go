@@ -34,7 +34,8 @@ func Run(t *testing.T, most time.Duration, program string, args ...string) (stri
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), most)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, harness.Need(t, "Node 22", harness.NodeProgram), append([]string{Path(program)}, args...)...)
+	node := harness.Need(t, "Node 22", harness.NodeProgram)
+	cmd := exec.CommandContext(ctx, node, append([]string{Path(program)}, args...)...)
 	cmd.Dir = t.TempDir() // where the suites leave their results
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -62,10 +63,10 @@ func RunSuite(t *testing.T, backend, token string, by http.RoundTripper) {
 	}
 }
 
-// StartProxy serves a site at an address of its own until the test ends, and adds the token, for
-// tools that cannot send one. backend has no path, and is reached by a transport, nil for the usual one; the address
-// returned has the same form. It replaces its own address in Host and Origin by the site's; a foreign name passes
-// unchanged, so that the site's check of names is still tested.
+// StartProxy serves a site at an address of its own until the test ends, and adds the token, for tools that cannot send
+// one. backend has no path, and is reached by a transport, nil for the usual one; the address returned has no path,
+// either. It replaces its own address in Host and Origin by the site's; a foreign name passes unchanged, so that the
+// site's check of names is still tested.
 func StartProxy(t testing.TB, backend, token string, by http.RoundTripper) string {
 	t.Helper()
 	to, err := url.Parse(backend)

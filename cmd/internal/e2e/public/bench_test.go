@@ -3,10 +3,13 @@
 package public
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -71,12 +74,12 @@ const proxyEnv, proxyPort = "E2E_PUBLIC_PROXY", "444"
 
 func init() {
 	if to := os.Getenv(proxyEnv); to != "" {
-		copyTo(to)
+		proxyTo(to)
 	}
 }
 
-// copyTo copies bytes, and looks at none.
-func copyTo(to string) {
+// proxyTo copies bytes, and looks at none.
+func proxyTo(to string) {
 	ln, err := net.Listen("tcp", ":"+proxyPort)
 	for err == nil {
 		var c net.Conn
@@ -113,15 +116,13 @@ func BenchmarkCall(b *testing.B) {
 			s.certified(b, own)
 			w.start(r.Host, &harness.LogBuffer{}, []string{proxyEnv + "=" + ip + ":8443"}, os.Args[0])
 
-			p := &place{Site: s.Site, url: "https://" + own + "/mcp", certificate: w.root()}
 			stranger, _ := w.Public()
+			root := w.root()
 			var ways []*http.Client
 			for _, at := range []string{ip + ":8443", r.IP + ":" + proxyPort, r.IP + ":443"} {
-				ways = append(ways, w.browser(stranger, p.certificate, map[string]string{own + ":443": at}))
+				ways = append(ways, w.browser(stranger, root, map[string]string{own + ":443": at}))
 			}
-			p.http = ways[2]
-			p.owner(b, "token", "add", "first", "read *") // its signer becomes the owner
-			token := p.byGo(b, "lamp")
+			token := s.signIn(b, "https://"+own, ways[2])
 
 			names := []string{"direct", "proxy", "relay"}
 			measure := func(what string, count int, prepare func(*http.Client)) {
@@ -129,7 +130,7 @@ func BenchmarkCall(b *testing.B) {
 				for range count {
 					for i, c := range ways {
 						prepare(c)
-						took[i] = append(took[i], p.timed(b, c, token))
+						took[i] = append(took[i], s.timed(b, c, "https://"+own+"/mcp", token))
 					}
 				}
 				for i, name := range names {
@@ -145,10 +146,66 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// timed calls a tool, and returns the milliseconds that this took.
-func (p *place) timed(b *testing.B, c *http.Client, token string) float64 {
+// signIn returns the access token of a client that its owner lets read.
+func (s *site) signIn(b *testing.B, base string, browser *http.Client) string {
 	b.Helper()
-	req, err := http.NewRequest(http.MethodPost, p.url, strings.NewReader(harness.ToolCall("read_points", `{"points":["lamp/relay"]}`)))
+	const callback, verifier = "http://127.0.0.1:1/callback", "a-verifier-of-at-least-forty-three-characters"
+	must := func(res *http.Response, err error) (text string) {
+		b.Helper()
+		if err != nil {
+			b.Fatalf("%v\n%s", err, s.Log)
+		}
+		defer res.Body.Close()
+		all, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode >= http.StatusBadRequest {
+			b.Fatalf("%d %s %v\n%s", res.StatusCode, all, err, s.Log)
+		}
+		return string(all)
+	}
+	owner := func(words ...string) {
+		b.Helper()
+		if out, err := s.CLI(b, words...); err != nil {
+			b.Fatal(out, err)
+		}
+	}
+	owner("token", "add", "first", "read *") // its signer becomes the owner
+	var client struct {
+		ID string `json:"client_id"`
+	}
+	harness.DecodeJSON(b, must(browser.Post(base+"/register", "application/json",
+		strings.NewReader(`{"redirect_uris":["`+callback+`"],"token_endpoint_auth_method":"none"}`))), &client)
+	challenge := sha256.Sum256([]byte(verifier))
+	begun, err := browser.Get(base + "/authorize?" + url.Values{
+		"client_id": {client.ID}, "redirect_uri": {callback}, "response_type": {"code"}, "resource": {base + "/mcp"},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"},
+	}.Encode())
+	shown := shownCode.FindStringSubmatch(must(begun, err))
+	if shown == nil {
+		b.Fatal("the page shows no code")
+	}
+	owner("approve", shown[1], "--may", "read *")
+	stays := *browser
+	stays.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	sent, err := stays.Get(begun.Request.URL.String())
+	must(sent, err)
+	back, err := sent.Location()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var tokens struct {
+		Access string `json:"access_token"`
+	}
+	harness.DecodeJSON(b, must(browser.PostForm(base+"/token", url.Values{
+		"grant_type": {"authorization_code"}, "code": {back.Query().Get("code")}, "redirect_uri": {callback},
+		"client_id": {client.ID}, "code_verifier": {verifier}, "resource": {base + "/mcp"},
+	})), &tokens)
+	return tokens.Access
+}
+
+// timed calls a tool, and returns the milliseconds that this took.
+func (s *site) timed(b *testing.B, c *http.Client, at, token string) float64 {
+	b.Helper()
+	req, err := http.NewRequest(http.MethodPost, at, strings.NewReader(harness.ToolCall("read_points", `{"points":["lamp/relay"]}`)))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -161,7 +218,7 @@ func (p *place) timed(b *testing.B, c *http.Client, token string) float64 {
 	begun := time.Now()
 	res, err := c.Do(req)
 	if err != nil {
-		b.Fatalf("%v\n%s", err, p.Log)
+		b.Fatalf("%v\n%s", err, s.Log)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)

@@ -237,8 +237,8 @@ func (a *app) revokeCommand() *cobra.Command {
 		Use: "revoke NAME", GroupID: groupAgents, Args: exactly("NAME"),
 		Short: "Revoke a permission and end its leases at once",
 		Long: `Revoke a token by its name, a grant with its delegations by its ID, or all permissions of
-a phone or another key by its name or did:key. Outputs that its holder moved return to their safe values, subscriptions end,
-and the next call is refused.`,
+a phone or another key by its name or did:key. Outputs that its holder moved return to
+their safe values, subscriptions end, and the next call is refused.`,
 		RunE: a.asOwner(revoke), ValidArgsFunction: a.completeGrants,
 	}
 }
@@ -380,7 +380,8 @@ func (a *app) completeGrants(cmd *cobra.Command, args []string, _ string) ([]str
 	return a.completeWith(cmd, args, func(ctx context.Context, s *session) (names []string, err error) {
 		all, err := askOwner(ctx, s, s.Owner.Access)
 		for _, g := range all.Grants {
-			names = append(names, cobra.CompletionWithDesc(clean(cmp.Or(g.Token, g.Name, g.ID)), clean(strings.Join(g.May, "; "))))
+			name := clean(cmp.Or(g.Token, g.Name, g.ID))
+			names = append(names, cobra.CompletionWithDesc(name, clean(strings.Join(g.May, "; "))))
 		}
 		return names, err
 	})

@@ -222,7 +222,7 @@ func (s *Site) revocation(name string) (r access.Revocation, err error) {
 		}
 	}
 	if len(called) > 1 {
-		return r, fmt.Errorf("%d holders are called %s: name one by its ID or key, which agentsite grants lists", len(called), name)
+		return r, fmt.Errorf("%d holders are called %s: agentsite grants lists the IDs, each of which is of one", len(called), name)
 	}
 	if len(called) == 1 {
 		return called[0], nil

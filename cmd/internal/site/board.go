@@ -30,14 +30,15 @@ func (s *site) doctor(ctx context.Context) (acts.Diagnosis, error) {
 		return acts.Diagnosis{}, device.Faultf(device.Busy, "the machine is looked at already: ask again in seconds")
 	}
 	defer s.diagnosing.Unlock()
-	return Diagnose(ctx, ops.DoctorOptions{Config: s.absFile, Drivers: s.drivers, Folder: s.Folder, Itself: true}).Answer(), nil
+	o := ops.DoctorOptions{Config: s.absFile, Drivers: s.drivers, Folder: s.Folder, Itself: true}
+	return Diagnose(ctx, o).Answer(), nil
 }
 
 // scan finds the parts at the site's board that its configuration does not have, for one caller at a time: searches
 // of one bus disturb each other.
 func (s *site) scan(ctx context.Context) (acts.Scanned, error) {
 	if !s.scanning.TryLock() {
-		return acts.Scanned{}, device.Faultf(device.Busy, "connected parts are looked for already: ask again in half a minute")
+		return acts.Scanned{}, device.Faultf(device.Busy, "parts are looked for already: ask again in half a minute")
 	}
 	defer s.scanning.Unlock()
 	found, err := ops.Scan(ctx, ops.ScanOptions{Config: s.absFile, Drivers: s.drivers, Folder: s.Folder, Board: s.board})

@@ -62,7 +62,7 @@ func (a Access) CheckHolderName(name string, to identity.ID) error {
 		return state.Mistake{Err: err}
 	}
 	if a.isTaken(name, to) {
-		return state.Mistakef("%s is the name of an owner, a token or another key here: choose another, or revoke that first", name)
+		return state.Mistakef("%s is the name of an owner, a token or another key here: choose another, or revoke that", name)
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ export interface Link { seq: number; hash: string }
 
 /** An entry as it is hashed, and its hash in base64. */
 export interface Raw {
-	hash: string; seq: number; at: number; kind: string; who?: string; tool?: string; args?: string; key?: string; of?: number;
-	fault?: string; value?: string; says?: string; count?: number; via?: string[];
+	hash: string; seq: number; at: number; kind: string; who?: string; tool?: string; args?: string; key?: string;
+	of?: number; fault?: string; value?: string; says?: string; count?: number; via?: string[];
 }
 
 /** Where a chain is broken: between two entries, and how. */

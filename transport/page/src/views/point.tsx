@@ -46,7 +46,10 @@ function PastOf({ s, p, points, q }: { s: Site; p: Point; points: Point[]; q: Qu
 	// The chart goes on when its newest step is over.
 	const beat = useComputed(() => Math.floor(now.value / 30_000)).value;
 	const end = useSignal<number | undefined>(undefined), span = hours * 3600_000;
-	const go = (by: number) => { const at = (end.value ?? Date.now()) + by * span; end.value = at < Date.now() - span / 2 ? at : undefined; };
+	const go = (by: number) => {
+		const at = (end.value ?? Date.now()) + by * span;
+		end.value = at < Date.now() - span / 2 ? at : undefined;
+	};
 	const asked = points.map(x => ({ x, kept: past(s, x.point, hours, steps, end.value) }));
 	const pasts = asked.map(a => a.kept.past.value), fault = asked.find(a => a.kept.fault.value)?.kept.fault.value;
 	const to = useMemo(() => end.value ?? Date.now(), [beat, hours, end.value, ...pasts]), from = to - span;

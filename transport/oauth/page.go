@@ -18,9 +18,10 @@ func pageHeaders(w http.ResponseWriter) {
 	h.Set("Cache-Control", "no-store")
 }
 
+// The end of a long host tells whose it is: it is on the next line, and not beyond the edge.
 const pageStart = `<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">` +
 	`<meta name=robots content=noindex>%s<title>Sign in</title><style>` +
-	`body{font:1.1em/1.5 system-ui,sans-serif;max-width:34em;margin:2em auto;padding:0 1em;color-scheme:light dark}` +
+	`body{font:1.1em/1.5 system-ui,sans-serif;max-width:34em;margin:2em auto;padding:0 1em;overflow-wrap:anywhere;color-scheme:light dark}` +
 	`code{font-size:1.1em}.code{font:bold 2em ui-monospace,monospace;letter-spacing:.1em}q{font-weight:bold}</style>`
 
 // show writes a page. head is further elements of its head.

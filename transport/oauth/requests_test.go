@@ -294,7 +294,7 @@ func TestPage(t *testing.T) {
 		w.Header().Get("Cache-Control") != "no-store" || w.Header().Get("Referrer-Policy") != "no-referrer" || len(w.Header().Values("Set-Cookie")) > 0 {
 		t.Error(w.Header())
 	}
-	if !strings.Contains(text, "localhost:2") || !strings.Contains(text, "the computer of this browser") {
+	if !strings.Contains(text, "overflow-wrap:anywhere") || !strings.Contains(text, "localhost:2") || !strings.Contains(text, "the computer of this browser") {
 		t.Error(text)
 	}
 }

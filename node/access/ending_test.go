@@ -11,6 +11,30 @@ import (
 	"time"
 )
 
+// TestFarEnds: whoever passes a grant on may end it when they like, and each end has a form in JSON: a grant without one
+// would keep the owner from the list of all.
+func TestFarEnds(t *testing.T) {
+	k := keys(3)
+	g := grant(t, "read fan", k[0], k[1])
+	for _, end := range []int64{lastSecond, lastSecond + 1, 1 << 40, 1<<63 - 1} {
+		far, err := g.Delegate(k[1], Block{Audience: k[2].ID(), Permissions: words(t, "read fan"), Until: end})
+		wants(t, err, "")
+		if _, err := far.Until().MarshalJSON(); err != nil || far.Until().Unix() != lastSecond || far.Expired(time.Now()) {
+			t.Errorf("%d: %v, %v", end, far.Until(), err)
+		}
+	}
+	for _, zone := range []*time.Location{time.UTC, time.FixedZone("east", 14*3600), time.FixedZone("west", -12*3600)} {
+		for _, text := range []string{"9999-12-31", "9999-12-31T23:59:59-14:00"} {
+			if until, err := ParseUntil(text, time.Now().In(zone)); err == nil {
+				t.Errorf("%s in %v: %v", text, zone, until)
+			}
+		}
+		if until, err := ParseUntil("9999-12-29", time.Now().In(zone)); err != nil {
+			t.Errorf("%v: %v, %v", zone, until, err)
+		}
+	}
+}
+
 // logged collects the output of the default logger.
 type logged struct {
 	mu   sync.Mutex

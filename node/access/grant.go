@@ -267,7 +267,11 @@ func EndSecond(t time.Time) int64 {
 	return t.Add(time.Second - 1).Unix()
 }
 
-// Until returns when the first of the blocks ends; the zero Time for never.
+// lastSecond is the last one of the year 9999. A later time has no form in JSON, and whoever passes a grant on may
+// choose it.
+const lastSecond = 253402300799
+
+// Until returns when the first of the blocks ends, at the latest with the year 9999; the zero Time for never.
 func (g *Grant) Until() time.Time {
 	var until int64
 	for _, b := range g.Blocks {
@@ -278,7 +282,7 @@ func (g *Grant) Until() time.Time {
 	if until == 0 {
 		return time.Time{}
 	}
-	return time.Unix(until, 0).UTC()
+	return time.Unix(min(until, lastSecond), 0).UTC()
 }
 
 // partIndex is the place of a permission in a grant.

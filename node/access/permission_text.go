@@ -338,5 +338,8 @@ func ParseUntil(text string, now time.Time) (time.Time, error) {
 	if !until.After(now) {
 		return time.Time{}, fmt.Errorf("%s is past", text)
 	}
+	if until.Unix() > lastSecond || until.Year() > 9999 {
+		return time.Time{}, fmt.Errorf("%s is too far: write never", text)
+	}
 	return until, nil
 }

@@ -301,7 +301,8 @@ func (p *publicName) state() acts.PublicState {
 	for _, f := range c.Foreign {
 		s.Alarms = append(s.Alarms, fmt.Sprintf("somebody else has a certificate for %.260q, and may read what clients say: "+
 			"serial %s, by %.120q, until %s; "+
-			"set the CAA record of your own name, or take a name of your own, and have the authority revoke it",
+			"set the CAA record of your own name, or take a name of your own, and have the authority revoke it "+
+			"(after a loss of public.json, or an older backup, it may be this site's own of before)",
 			f.Name, f.Serial, f.Issuer, f.Until.Format(time.DateOnly)))
 	}
 	if c.Name != "" && c.Name != p.name && p.name != "" {

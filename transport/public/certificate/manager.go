@@ -167,8 +167,8 @@ func (m *Manager) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 }
 
 const (
-	unsureInterval = 10 * time.Second // between looks at a clock that is not known
-	mostWait       = time.Hour        // the clock may be set meanwhile
+	unsureInterval = 2 * time.Second // between looks at a clock that is not known
+	mostWait       = time.Hour       // the clock may be set meanwhile
 	orderTimeout   = 10 * time.Minute
 	firstRetry     = time.Minute // of an order that was begun; doubled up to mostWait
 )

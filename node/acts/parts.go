@@ -15,7 +15,7 @@ import (
 const (
 	DriversAct op.Name[Name, Drivers]  = "owner/drivers" // lists the drivers, or describes those of one name
 	ScanAct    op.Name[None, Scanned]  = "owner/scan"    // finds connected parts
-	DraftAct   op.Name[Draft, Drafted] = "owner/draft"   // edits a device in the configuration's text
+	DraftAct   op.Name[Draft, drafted] = "owner/draft"   // edits a device in the configuration's text
 )
 
 // Drivers answers DriversAct.
@@ -86,8 +86,8 @@ type Draft struct {
 	New    bool             `json:"new,omitzero"`  // refuses a name that a device has
 }
 
-// Drafted answers DraftAct.
-type Drafted struct {
+// drafted answers DraftAct.
+type drafted struct {
 	Text   string `json:"text"`
 	Digest string `json:"digest"` // of the configuration as it is, for ConfigureAct
 	// As in Checked.
@@ -110,23 +110,23 @@ func (s *Site) aboutParts() []op.Row {
 }
 
 // draft edits a device in a text. The caller replaces the configuration with it.
-func (s *Site) draft(ctx context.Context, who agents.Principal, d Draft) (Drafted, error) {
+func (s *Site) draft(ctx context.Context, who agents.Principal, d Draft) (drafted, error) {
 	now, err := s.configuration()
 	if err != nil {
-		return Drafted{}, err
+		return drafted{}, err
 	}
 	if d.Text == "" {
 		d.Text = now.Text
 	}
 	if d.New {
 		if err := config.Free(now.File, []byte(d.Text), d.Device); err != nil {
-			return Drafted{}, mistake(err)
+			return drafted{}, mistake(err)
 		}
 	}
 	text, err := config.Edit(now.File, []byte(d.Text), d.Device, d.Set)
 	if err != nil {
-		return Drafted{}, mistake(err)
+		return drafted{}, mistake(err)
 	}
 	checked, err := s.check(ctx, who, NewConfiguration{Text: string(text)})
-	return Drafted{string(text), now.Digest, checked.Mistakes, checked.Warnings}, err
+	return drafted{string(text), now.Digest, checked.Mistakes, checked.Warnings}, err
 }

@@ -57,8 +57,9 @@ const en = {
 	"may.pick.stop": "Stop everything", "may.words": "What it may do, in words", "may.ends": "Until",
 	"may.usual": "90 days if it only reads, otherwise 7",
 	"signin.asks": "asks to sign in", "signin.returns": "Returns to", "signin.wants": "Asks to", "signin.from": "Its network",
-	"signin.code": "Allow it only if your own browser shows exactly this code. The name is what the program calls itself: "
-		+ "look at where it returns to.",
+	"signin.code": "The code that your own browser shows",
+	"signin.own": "Anybody can begin a sign-in, and a program chooses its name itself: look at where it returns to.",
+	"signin.other": "This one has another code. Another program may have yours.",
 	"signin.local": "It returns to a program on the computer of that browser, whichever that is. Any program there can use "
 		+ "this name: allow it only if you started it yourself.",
 	"signin.replaces": "It takes the place of the same program’s former sign-in, {name}.",
@@ -136,8 +137,9 @@ const de: Record<keyof typeof en, string> = {
 	"may.usual": "90 Tage, wenn es nur liest, sonst 7",
 	"signin.asks": "möchte sich anmelden", "signin.returns": "Kehrt zurück zu", "signin.wants": "Möchte",
 	"signin.from": "Sein Netz",
-	"signin.code": "Erlaube es nur, wenn dein eigener Browser genau diesen Code zeigt. Den Namen gibt sich das Programm "
-		+ "selbst: Sieh darauf, wohin es zurückkehrt.",
+	"signin.code": "Der Code, den dein eigener Browser zeigt",
+	"signin.own": "Jeder kann eine Anmeldung beginnen, und den Namen gibt sich ein Programm selbst: Sieh darauf, wohin es zurückkehrt.",
+	"signin.other": "Dieses hat einen anderen Code. Ein anderes Programm hat vielleicht deinen.",
 	"signin.local": "Es kehrt zu einem Programm auf dem Computer jenes Browsers zurück, welcher das auch ist. Jedes Programm "
 		+ "dort kann diesen Namen benutzen: Erlaube es nur, wenn du es selbst gestartet hast.",
 	"signin.replaces": "Es tritt an die Stelle der früheren Anmeldung desselben Programms, {name}.",

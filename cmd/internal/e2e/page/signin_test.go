@@ -174,7 +174,9 @@ func TestSignIn(t *testing.T) {
 		t.Helper()
 		b.is(10*time.Second, fmt.Sprintf("document.querySelector(%s)?.textContent.includes(%s)", quote(selector), quote(text)))
 	}
-	shows(card+"[data-code]", code)
+	if run[bool](b, "document.querySelector("+quote(card)+").textContent.includes("+quote(code)+")") {
+		t.Error("the page shows the code that its reader is to write")
+	}
 	shows(card+".kv", strings.TrimPrefix(p.back.URL, "http://"))
 	b.is(0, "document.querySelector("+quote(card+"[data-local]")+")")
 
@@ -188,8 +190,11 @@ func TestSignIn(t *testing.T) {
 	b.is(10*time.Second, "document.querySelector("+quote(card+"[data-mistake]")+") && document.querySelector("+quote(allow+"[aria-disabled]")+")")
 	const may = "set box/relay max 5m, read *"
 	b.fill(card+"[name=may]", may)
-	b.is(10*time.Second, "document.querySelector("+quote(allow+":not([aria-disabled])")+")")
 	shows(card+"[data-sentence]", "5 min")
+	b.fill(card+"[name=code]", "AAAA-AAAA")
+	b.is(10*time.Second, "document.querySelector("+quote(allow+"[aria-disabled]")+")")
+	b.fill(card+"[name=code]", strings.ToLower(code))
+	b.is(10*time.Second, "document.querySelector("+quote(allow+":not([aria-disabled])")+")")
 	b.press(allow)
 	if screen := o.asked(1); !strings.Contains(screen, code) || !strings.Contains(screen, may) || !strings.Contains(screen, "Claude") {
 		t.Errorf("the terminal does not show what is allowed:\n%s", screen)

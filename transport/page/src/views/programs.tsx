@@ -17,9 +17,13 @@ export interface SignIn { handle: string; client: string; returns_to: string; lo
 
 const waits = (site: Site, about: string) => acts.value.some(a => a.about === about && a.site === site.name && !a.fault);
 
+const bare = (code: string) => code.replace(/[\s-]/g, "").toUpperCase();
+
+/** A program that asks. Its code is not shown: who allows it writes the code that their own browser shows. */
 function Asking({ site, of, done }: { site: Site; of: SignIn; done: () => void }) {
 	const came = useMemo(() => performance.now(), [of.seconds_left]);
 	const [words, set] = useState<Words>({ may: "read *", until: "" }), meaning = useMeaning(words);
+	const [code, setCode] = useState(""), same = bare(code) === bare(of.handle);
 	const allow = async () => {
 		if (await act({ name: site.name, conn: home.value! }, of.handle, "sign-in/allow", { site: site.name,
 			handle: of.handle, name: "", ...words }, `${t("allow")}, ${of.client}`)) done();
@@ -28,7 +32,9 @@ function Asking({ site, of, done }: { site: Site; of: SignIn; done: () => void }
 		<h3><bdi>{of.client}</bdi> {s("signin.asks")}</h3>
 		<p class="small soft"><bdi>{site.name}</bdi> · <b><Countdown seconds={of.seconds_left} came={came} /></b>
 			{" "}{t("waiting.left")}</p>
-		<div><p class="val"><code data-code>{of.handle}</code></p><p>{s("signin.code")}</p></div>
+		<label class="field"><b>{s("signin.code")}</b><input name="code" value={code} autocomplete="off" spellcheck={false}
+			autocapitalize="characters" onInput={e => setCode(e.currentTarget.value)} /></label>
+		<p class={code && !same ? "small badtext" : "small soft"}>{s(code && !same ? "signin.other" : "signin.own")}</p>
 		<dl class="kv"><dt>{s("signin.returns")}</dt><dd><b><bdi>{of.returns_to}</bdi></b></dd>
 			<dt>{s("signin.wants")}</dt><dd><Asks site={site} of={of.asks} /></dd>
 			<dt>{s("signin.from")}</dt><dd class="mono small"><bdi>{of.from}</bdi></dd></dl>
@@ -39,7 +45,7 @@ function Asking({ site, of, done }: { site: Site; of: SignIn; done: () => void }
 		{!waits(site, of.handle) && <div class="btns fill eq">
 			<Owners site={site} about={of.handle} method="owner/deny" params={{ name: of.handle }} done={done}
 				label={`${t("deny")}, ${of.client}`}>{t("deny")}</Owners>
-			<Button hook="sign-in/allow" why={!home.value || !!meaning.fault} act={allow}
+			<Button hook="sign-in/allow" why={!home.value || !!meaning.fault || !same} act={allow}
 				label={`${t("allow")}, ${of.client}`}>{t("allow")}</Button></div>}
 	</article>;
 }

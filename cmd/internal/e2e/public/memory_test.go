@@ -77,7 +77,11 @@ func (s *site) certificateKey(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pair.PrivateKey.(*ecdsa.PrivateKey).D.FillBytes(make([]byte, 32))
+	number, err := pair.PrivateKey.(*ecdsa.PrivateKey).Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
 }
 
 // readMemory returns what a process has in its writable memory.

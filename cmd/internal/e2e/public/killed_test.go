@@ -24,8 +24,8 @@ import (
 // delayEnv has this program stand before the authority, instead of running tests: a delayed in JSON.
 const delayEnv = "E2E_PUBLIC_DELAY"
 
-// delayed are the parameters of a proxy that does what is asked and keeps an answer back for ever: of the POST whose
-// path has the prefix that is in the file.
+// delayed are the parameters of a proxy that does what is asked, and keeps an answer back while the file has the prefix
+// of the path of its POST.
 type delayed struct{ Listen, To, Certificate, Key, File string }
 
 func delay(what string) {
@@ -41,21 +41,25 @@ func delay(what string) {
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
 	}
 	panic(http.ListenAndServeTLS(d.Listen, d.Certificate, d.Key, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		keep, _ := os.ReadFile(d.File)
-		if len(keep) == 0 || r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, string(keep)) {
+		keeps := func() bool {
+			keep, _ := os.ReadFile(d.File)
+			return len(keep) > 0 && r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, string(keep))
+		}
+		if !keeps() {
 			proxy.ServeHTTP(w, r)
 			return
 		}
 		done := httptest.NewRecorder()
 		proxy.ServeHTTP(done, r)
-		if done.Code/100 != 2 {
-			maps.Copy(w.Header(), done.Header()) // pebble refuses some nonces by intention
-			w.WriteHeader(done.Code)
-			w.Write(done.Body.Bytes())
-			return
+		if done.Code/100 == 2 { // pebble refuses some nonces by intention
+			fmt.Println("kept", r.URL.Path)
+			for keeps() && r.Context().Err() == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
 		}
-		fmt.Println("kept", r.URL.Path)
-		<-r.Context().Done()
+		maps.Copy(w.Header(), done.Header())
+		w.WriteHeader(done.Code)
+		w.Write(done.Body.Bytes())
 	})))
 }
 

@@ -84,7 +84,7 @@ func TestAllowSignIn(t *testing.T) {
 		method, params, may, name string
 		days                      int
 	}{
-		"to read":     {signInMethod, `{"site":"shed","handle":"AAAA-2222","may":"read  box/*"}`, "read box", "claude_2", 90},
+		"to read":     {signInMethod, `{"site":"shed","handle":"AAAA-2222","may":"read  box/*"}`, "read box", "claude-2", 90},
 		"by a name":   {signInMethod, `{"site":"shed","handle":"AAAA-2222","name":"ai","may":"read *, set box max 2m","until":"3d"}`, "read *, set box max 2m", "ai", 3},
 		"again":       {signInMethod, `{"site":"shed","handle":"BBBB-3333","may":"read *","until":"never"}`, "read *", "editor", 0},
 		"is changed":  {changeMethod, `{"site":"shed","name":"claude","may":"set box max 2m 10/h"}`, "set box max 2m 10/h", "claude", 7},

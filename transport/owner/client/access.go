@@ -52,9 +52,25 @@ func (a Access) isTaken(name string, to identity.ID) bool {
 	})
 }
 
-// CheckHolderName refuses what is no name, and a name that an owner, a token, or another key than to, has at the site;
+// freeName returns a name that nothing has at the site: want, or usual if want is not a name, with a number if taken.
+func (a Access) freeName(want, usual string) string {
+	if device.CheckName(want) != nil {
+		want = usual
+	}
+	name := want
+	for n := 2; a.isTaken(name, identity.ID{}); n++ {
+		number := "-" + strconv.Itoa(n)
+		for device.CheckName(want+number) != nil { // too long
+			want = want[:len(want)-1]
+		}
+		name = want + number
+	}
+	return name
+}
+
+// checkHolderName refuses what is no name, and a name that an owner, a token, or another key than to, has at the site;
 // "" is for none.
-func (a Access) CheckHolderName(name string, to identity.ID) error {
+func (a Access) checkHolderName(name string, to identity.ID) error {
 	if name == "" {
 		return nil
 	}
@@ -77,7 +93,7 @@ func SignGrant(
 	if err != nil {
 		return acts.Signed{}, "", state.Mistake{Err: err}
 	}
-	if err := on.CheckHolderName(name, to); err != nil {
+	if err := on.checkHolderName(name, to); err != nil {
 		return acts.Signed{}, "", err
 	}
 	g, err := issue(on, key, to, name, words, until)

@@ -133,10 +133,27 @@ func TestFreeName(t *testing.T) {
 	for _, tt := range [][2]string{{"", "phone"}, {"", "phone-2"}, {"Evil; rm", "phone-3"}, {"safari-on-iphone", "safari-on-iphone"},
 		{"safari-on-ipad", "safari-on-ipad-2"},
 		{long, long}, {long, long[:22] + "-2"}} {
-		got := on.freeName(tt[0])
+		got := on.freeName(tt[0], "phone")
 		if got != tt[1] {
 			t.Errorf("%q becomes %q, not %q", tt[0], got, tt[1])
 		}
 		on.Grants = append(on.Grants, acts.Granted{Name: got})
+	}
+}
+
+// TestSignInName: a program's token has a name that neither a key nor an owner has, and is no flag of a command.
+func TestSignInName(t *testing.T) {
+	on := Access{Access: acts.Access{
+		Owners: []acts.Owner{{DID: "did:key:z", Name: "Ann"}}, Grants: []acts.Granted{{Name: "claude"}, {Token: "go-sdk"}},
+	}}
+	for client, want := range map[string]string{
+		"Claude": "claude-2", "ann": "ann-2", "Go SDK": "go-sdk-2", "--all": "all", "-": "program", "程序": "program", "n8n": "n8n",
+	} {
+		if got := SignInName(on, acts.SignIn{Client: client}); got != want {
+			t.Errorf("%q becomes %q, not %q", client, got, want)
+		}
+	}
+	if got := SignInName(on, acts.SignIn{Client: "Claude", Replaces: "mine"}); got != "mine" {
+		t.Errorf("the same program's token becomes %q", got)
 	}
 }

@@ -6,11 +6,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"agentsite/device"
 	"agentsite/node/acts"
 	"agentsite/node/identity"
 )
@@ -51,7 +49,7 @@ func (c *Client) SignPhone(ctx context.Context, on Access, p Phone) (signed acts
 		return signed, "", "", errors.New(
 			"a phone needs HTTPS, which this site does not serve: agentsite run --listen-https :8474")
 	}
-	if err := on.CheckHolderName(p.Name, identity.ID{}); err != nil {
+	if err := on.checkHolderName(p.Name, identity.ID{}); err != nil {
 		return signed, "", "", err
 	}
 	if err := p.Show(link); err != nil {
@@ -66,7 +64,7 @@ func (c *Client) SignPhone(ctx context.Context, on Access, p Phone) (signed acts
 	if slices.ContainsFunc(on.Owners, func(o acts.Owner) bool { return o.DID == key.DID }) {
 		return signed, "", "", errors.New("the code was shown by the key of an owner: nothing is granted")
 	}
-	key.Name = cmp.Or(p.Name, on.freeName(key.Name))
+	key.Name = cmp.Or(p.Name, on.freeName(key.Name, "phone"))
 	if err := p.Confirm(ctx, key); err != nil {
 		return signed, "", "", err
 	}
@@ -82,22 +80,6 @@ func (c *Client) awaitPhone(ctx context.Context, code string) (PhoneKey, error) 
 	}
 	key, err := identity.Parse(shown.DID)
 	return PhoneKey{key.String(), key.Short(), shown.Name}, err
-}
-
-// freeName returns a name that nothing has at the site: want, or phone where that is none, with a number where needed.
-func (a Access) freeName(want string) string {
-	if device.CheckName(want) != nil {
-		want = "phone"
-	}
-	name := want
-	for n := 2; a.isTaken(name, identity.ID{}); n++ {
-		number := "-" + strconv.Itoa(n)
-		for device.CheckName(want+number) != nil { // too long
-			want = want[:len(want)-1]
-		}
-		name = want + number
-	}
-	return name
 }
 
 // phoneLink returns a link with a code to the page at one of a site's addresses, "" for none. The last is the name

@@ -30,8 +30,14 @@ type hello struct {
 
 var errNoName = errors.New("the caller names no site (SNI)")
 
-// peek reads a ClientHello without answering it.
-func peek(c net.Conn) (h hello, err error) {
+// deadlineReader is the part of a connection or a stream that peek uses.
+type deadlineReader interface {
+	io.Reader
+	SetReadDeadline(time.Time) error
+}
+
+// peek reads a ClientHello without answering it. It lifts the deadline for reading.
+func peek(c deadlineReader) (h hello, err error) {
 	c.SetReadDeadline(time.Now().Add(helloTimeout))
 	defer c.SetReadDeadline(time.Time{})
 	var read bytes.Buffer

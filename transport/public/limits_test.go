@@ -187,6 +187,26 @@ func (e *end) Reset() error      { e.reset.Store(true); return e.Conn.Close() }
 type halfClosed struct{ net.Conn }
 
 func (halfClosed) CloseWrite() error { return nil }
+func (h halfClosed) Reset() error    { return h.Close() }
+
+// TestSilentSite: a site that looks at its name and says nothing after its ClientHello has its place at the relay until
+// the end of the look.
+func TestSilentSite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		inner, outer := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, outer) }()
+		go func() { _ = tls.Client(far, &tls.Config{ServerName: "board.example.org"}).Handshake() }()
+		begun := time.Now()
+		until := begun.Add(outsideTimeout)
+		near.SetDeadline(until)
+		inner.SetDeadline(until)
+		if err := passOutside(halfClosed{near}, inner, "board.example.org", until); err != nil || time.Since(begun) != outsideTimeout {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+	})
+}
 
 // TestSlow: a caller has five seconds for its ClientHello, however it sends it, and two minutes without a byte end a
 // connection.

@@ -57,11 +57,8 @@ func failedStep(step string, format string, args ...any) error {
 	return &StepError{step, fmt.Errorf(format, args...)}
 }
 
-// Lookup returns the addresses of a name.
-type Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
-
-// LookupIPv4 asks this machine's DNS for the addresses of IPv4, by which programs in clouds come.
-func LookupIPv4(ctx context.Context, name string) ([]netip.Addr, error) {
+// lookupIPv4 asks this machine's DNS for the addresses of IPv4, by which programs in clouds come.
+func lookupIPv4(ctx context.Context, name string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip4", name+".") // without the machine's search list
 }
 
@@ -74,7 +71,7 @@ func Dial(ctx context.Context, name string, to ...netip.Addr) (net.Conn, error) 
 	}
 	if len(to) == 0 {
 		var err error
-		if to, err = LookupIPv4(ctx, name); err != nil {
+		if to, err = lookupIPv4(ctx, name); err != nil {
 			return nil, &StepError{StepDNS, err}
 		}
 	}
@@ -99,7 +96,7 @@ func dialAny(ctx context.Context, dial dialFunc, to []netip.Addr) (net.Conn, err
 // outside connects for sites.
 type outside struct {
 	names  *names
-	lookup Lookup
+	lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	dial   dialFunc
 	often  quota.RateLimiter
 	held   quota.Quota
@@ -107,7 +104,7 @@ type outside struct {
 
 func newOutside(n *names) *outside {
 	return &outside{
-		names: n, lookup: LookupIPv4, dial: outbound.Dialer().DialContext, often: quota.RateLimiter{Rate: outsideRate},
+		names: n, lookup: lookupIPv4, dial: outbound.Dialer().DialContext, often: quota.RateLimiter{Rate: outsideRate},
 	}
 }
 
@@ -148,7 +145,7 @@ func (o *outside) answer(s network.Stream) {
 	defer c.Close()
 	c.SetDeadline(until)
 	if told == nil {
-		told = passOutside(s, c, name)
+		told = passOutside(s, c, name, until)
 	}
 	if told != nil {
 		slog.Debug("a site does not see itself from outside", "site", site, "err", told)
@@ -207,17 +204,20 @@ func addressOf(c network.Conn) netip.Addr {
 	return at.Unmap()
 }
 
-// passOutside copies bytes between a site and its public name, if they are of a TLS connection to that name.
-func passOutside(s network.Stream, c net.Conn, name string) error {
-	h, err := peek(&conn{stream: s})
+// passOutside copies bytes between a site and its public name until a time at most, if they are of a TLS connection to
+// that name.
+func passOutside(s interface {
+	stream
+	deadlineReader
+}, c net.Conn, name string, until time.Time) error {
+	h, err := peek(s)
 	if err == nil && (h.name != name || h.acme) {
 		err = errors.New("the connection is for another name")
 	}
 	if err != nil {
 		return err
 	}
-	until := time.Now().Add(outsideTimeout)
-	s.SetReadDeadline(until) // which peek has lifted
+	s.SetReadDeadline(until)
 	if _, err := c.Write(h.bytes); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package public
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -54,7 +55,7 @@ func TestOutside(t *testing.T) {
 		t.Run(by[15:18], func(t *testing.T) {
 			w := newWorld(t, by, "")
 			name := w.name()
-			elsewhere := netip.MustParseAddr("5.6.7.8")
+			elsewhere := []netip.Addr{netip.MustParseAddr("5.6.7.8")}
 			w.address.Store(&elsewhere)
 			text := []byte("to itself")
 			if got, err := w.looks(name, name, text); err != nil || !bytes.Equal(got, text) {
@@ -87,7 +88,7 @@ func TestOutside(t *testing.T) {
 func TestOutsideOwners(t *testing.T) {
 	w := newWorld(t, "/ip4/127.0.0.1/tcp/0", "")
 	name := w.name()
-	elsewhere, here := netip.MustParseAddr("5.6.7.8"), netip.MustParseAddr("127.0.0.1")
+	elsewhere := []netip.Addr{netip.MustParseAddr("5.6.7.8")}
 	other, _ := peer.Decode(identity.New().ID().PeerID())
 	text := []byte("to itself")
 	const own = "board.example.net"
@@ -101,9 +102,13 @@ func TestOutsideOwners(t *testing.T) {
 			t.Errorf("a CNAME of %s: %v", target, err)
 		}
 	}
-	w.address.Store(&here) // the site's own, as the relay sees it
-	if _, err := w.looks(own, name, text); err == nil || w.dialed.Load() == nil {
-		t.Error("by its address:", err)
+	both := append(elsewhere, netip.MustParseAddr("127.0.0.1")) // the site's own, as the relay sees it
+	w.address.Store(&both)
+	if _, err := w.looks(own, name, text); err == nil {
+		t.Error("by its address, with TLS for another name")
+	}
+	if at := cmp.Or(w.dialed.Load(), new(string)); *at != "127.0.0.1:443" {
+		t.Errorf("by its address: %q", *at)
 	}
 	w.allowed.Store(false)
 	if _, err := w.looks(name, name, text); stepOf(err) != StepRefused {

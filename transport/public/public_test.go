@@ -37,9 +37,9 @@ type world struct {
 	names   *Relay
 	at      string
 	allowed atomic.Bool
-	cname   atomic.Pointer[string]     // of every own name
-	address atomic.Pointer[netip.Addr] // of every name
-	dialed  atomic.Pointer[string]     // by the relay, last
+	cname   atomic.Pointer[string]       // of every own name
+	address atomic.Pointer[[]netip.Addr] // of every name
+	dialed  atomic.Pointer[string]       // by the relay, last
 	heard   chan Answer
 	cert    tls.Certificate
 	inside  tap // what the site has of its callers
@@ -85,7 +85,7 @@ func newWorld(t *testing.T, by, own string) *world {
 		t.Fatal(err)
 	}
 	w.at = ln.Addr().String()
-	w.names.looks.lookup = func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{*w.address.Load()}, nil }
+	w.names.looks.lookup = func(context.Context, string) ([]netip.Addr, error) { return *w.address.Load(), nil }
 	w.names.looks.dial = func(_ context.Context, network, address string) (net.Conn, error) {
 		w.dialed.Store(&address)
 		return net.Dial(network, w.at)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,7 +204,8 @@ func TestWishWithoutLength(t *testing.T) {
 	})
 }
 
-// TestWishesAreBounded: a program that wishes for everything hides no wish of another.
+// TestWishesAreBounded: a program that wishes for everything hides no wish of another, and of long arguments none are
+// kept.
 func TestWishesAreBounded(t *testing.T) {
 	withPrograms(t, func(in *programsIn) {
 		greedy, modest := in.signIn(t, "greedy", "read lever/b"), in.signIn(t, "modest", "read lever/b")
@@ -214,6 +216,12 @@ func TestWishesAreBounded(t *testing.T) {
 		all := in.wished(t)
 		if len(all) != bounds[wishes].most+1 || !slices.Contains(all, "modest 1 read lever/b, set lever/arm max 1m") {
 			t.Errorf("%q", all)
+		}
+		in.calls(in.signIn(t, "long", "read *"), "switch_output",
+			`{"output":"lever/arm","on":true,"x":"`+strings.Repeat("x", maxWished)+`"}`)
+		kept, err := in.Wishes(own)
+		if i := slices.IndexFunc(kept, func(w Wish) bool { return w.Token == "long" }); i < 0 || kept[i].Args != nil {
+			t.Errorf("%+v %v", kept, err)
 		}
 	})
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // site answers as a site does under its public name, but for what a test changes.
-type site struct{ status, metadata, resource, issuer, origin string }
+type site struct{ status, metadata, resource, server, issuer, method, origin string }
 
 func (s site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Allow-Origin", s.origin)
@@ -42,14 +42,17 @@ func (s site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(status)
 	case strings.HasSuffix(r.URL.Path, "authorization-server"):
-		fmt.Fprintf(w, `{"issuer":%q,"code_challenge_methods_supported":["S256"]}`, s.issuer)
+		fmt.Fprintf(w, `{"issuer":%q,"code_challenge_methods_supported":[%q]}`, s.issuer, s.method)
 	default:
-		fmt.Fprintf(w, `{"resource":%q,"authorization_servers":[%q]}`, s.resource, testBase)
+		fmt.Fprintf(w, `{"resource":%q,"authorization_servers":[%q]}`, s.resource, s.server)
 	}
 }
 
 func good() site {
-	return site{metadata: testBase + "/.well-known/oauth-protected-resource/mcp", resource: testURL, issuer: testBase, origin: "*"}
+	return site{
+		metadata: testBase + "/.well-known/oauth-protected-resource/mcp", resource: testURL, server: testBase,
+		issuer: testBase, method: "S256", origin: "*",
+	}
 }
 
 // TestSteps: a look names the step that fails, with a remedy, and takes none after it.
@@ -62,6 +65,8 @@ func TestSteps(t *testing.T) {
 		"sent elsewhere":   {func(s *site) { s.status = "https://portal.example.com/" }, stepLogin},
 		"no description":   {func(s *site) { s.metadata = "" }, stepLogin},
 		"another resource": {func(s *site) { s.resource += "/" }, stepDescribe},
+		"another server":   {func(s *site) { s.server = "https://evil.example" }, stepDescribe},
+		"no S256":          {func(s *site) { s.method = "plain" }, stepDescribe},
 		"another issuer":   {func(s *site) { s.issuer = "https://evil.example" }, stepDescribe},
 		"long":             {func(s *site) { s.issuer = strings.Repeat("x", 2*maxBody) }, stepDescribe},
 		"no CORS":          {func(s *site) { s.origin = "" }, stepCORS},

@@ -210,17 +210,7 @@ func (r *Site) Client(t testing.TB, cbor bool) *client.Client {
 // headers; an empty value removes one.
 func (r *Site) Post(t testing.TB, body string, headers ...string) (status int, answer string) {
 	t.Helper()
-	req, err := http.NewRequest("POST", r.URL+"/mcp", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{
-		"Authorization": "Bearer " + r.Token, "Content-Type": "application/json",
-		"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28",
-		"Mcp-Method": "tools/call", "Mcp-Name": "read_points",
-	} {
-		req.Header.Set(name, value)
-	}
+	req := NewRequest(t, "POST", r.URL+"/mcp", body, callHeaders(r.Token, "read_points")...)
 	for i := 0; i < len(headers); i += 2 {
 		switch {
 		case headers[i] == "Host":
@@ -247,6 +237,18 @@ func (r *Site) Post(t testing.TB, body string, headers ...string) (status int, a
 func ToolCall(tool, args string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,`+
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, tool, args)
+}
+
+// NewToolCall returns a request that calls a tool with a token, at a URL of MCP.
+func NewToolCall(t testing.TB, url, token, tool, args string) *http.Request {
+	t.Helper()
+	return NewRequest(t, "POST", url, ToolCall(tool, args), callHeaders(token, tool)...)
+}
+
+func callHeaders(token, tool string) []string {
+	return []string{"Authorization", "Bearer " + token, "Content-Type", "application/json",
+		"Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", "2026-07-28",
+		"Mcp-Method", "tools/call", "Mcp-Name", tool}
 }
 
 // CLI runs agentsite with these arguments against the site, and returns its output.

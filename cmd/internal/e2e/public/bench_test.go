@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,8 @@ import (
 
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/node/identity"
+
+	"github.com/go-json-experiment/json"
 )
 
 // BenchmarkIdle measures how often a site wakes up that nobody asks for anything: without peers, with a relay, and with a
@@ -69,16 +70,9 @@ func BenchmarkIdle(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// proxyEnv has this program pass callers of proxyPort on to an address, instead of running tests.
-const proxyEnv, proxyPort = "E2E_PUBLIC_PROXY", "444"
+const proxyPort = "444"
 
-func init() {
-	if to := os.Getenv(proxyEnv); to != "" {
-		proxyTo(to)
-	}
-}
-
-// proxyTo copies bytes, and looks at none.
+// proxyTo passes callers of proxyPort on to an address, and looks at none of their bytes.
 func proxyTo(to string) {
 	ln, err := net.Listen("tcp", ":"+proxyPort)
 	for err == nil {
@@ -114,9 +108,9 @@ func BenchmarkCall(b *testing.B) {
 			w.setDNS(own, s.label(b)+"."+zone)
 			w.run(s, own, legs(r, by), `public_listen: ":8443"`)
 			s.certified(b, own)
-			w.start(r.Host, &harness.LogBuffer{}, []string{proxyEnv + "=" + ip + ":8443"}, os.Args[0])
+			w.plays(r.Host, "proxy", ip+":8443")
 
-			stranger, _ := w.Public()
+			stranger := w.stranger()
 			root := w.root()
 			var ways []*http.Client
 			for _, at := range []string{ip + ":8443", r.IP + ":" + proxyPort, r.IP + ":443"} {
@@ -150,71 +144,34 @@ func BenchmarkCall(b *testing.B) {
 func (s *site) signIn(b *testing.B, base string, browser *http.Client) string {
 	b.Helper()
 	const callback, verifier = "http://127.0.0.1:1/callback", "a-verifier-of-at-least-forty-three-characters"
-	must := func(res *http.Response, err error) (text string) {
-		b.Helper()
-		if err != nil {
-			b.Fatalf("%v\n%s", err, s.Log)
-		}
-		defer res.Body.Close()
-		all, err := io.ReadAll(res.Body)
-		if err != nil || res.StatusCode >= http.StatusBadRequest {
-			b.Fatalf("%d %s %v\n%s", res.StatusCode, all, err, s.Log)
-		}
-		return string(all)
-	}
-	owner := func(words ...string) {
-		b.Helper()
-		if out, err := s.CLI(b, words...); err != nil {
-			b.Fatal(out, err)
-		}
-	}
-	owner("token", "add", "first", "read *") // its signer becomes the owner
-	var client struct {
-		ID string `json:"client_id"`
-	}
-	harness.DecodeJSON(b, must(browser.Post(base+"/register", "application/json",
-		strings.NewReader(`{"redirect_uris":["`+callback+`"],"token_endpoint_auth_method":"none"}`))), &client)
-	challenge := sha256.Sum256([]byte(verifier))
-	begun, err := browser.Get(base + "/authorize?" + url.Values{
-		"client_id": {client.ID}, "redirect_uri": {callback}, "response_type": {"code"}, "resource": {base + "/mcp"},
+	p := &place{Site: s.Site, url: base + "/mcp", http: browser}
+	p.owner(b, "token", "add", "first", "read *") // its signer becomes the owner
+	id, challenge := p.register(b, "Benchmark", callback), sha256.Sum256([]byte(verifier))
+	back := p.consent(b, base+"/authorize?"+url.Values{
+		"client_id": {id}, "redirect_uri": {callback}, "response_type": {"code"}, "resource": {p.url},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"},
-	}.Encode())
-	shown := shownCode.FindStringSubmatch(must(begun, err))
-	if shown == nil {
-		b.Fatal("the page shows no code")
-	}
-	owner("approve", shown[1], "--may", "read *")
-	stays := *browser
-	stays.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	sent, err := stays.Get(begun.Request.URL.String())
-	must(sent, err)
-	back, err := sent.Location()
+	}.Encode(), "read *")
+	res, err := browser.PostForm(base+"/token", url.Values{
+		"grant_type": {"authorization_code"}, "code": {back.Query().Get("code")}, "redirect_uri": {callback},
+		"client_id": {id}, "code_verifier": {verifier}, "resource": {p.url},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
+	defer res.Body.Close()
 	var tokens struct {
 		Access string `json:"access_token"`
 	}
-	harness.DecodeJSON(b, must(browser.PostForm(base+"/token", url.Values{
-		"grant_type": {"authorization_code"}, "code": {back.Query().Get("code")}, "redirect_uri": {callback},
-		"client_id": {client.ID}, "code_verifier": {verifier}, "resource": {base + "/mcp"},
-	})), &tokens)
+	if err := json.UnmarshalRead(res.Body, &tokens); err != nil || tokens.Access == "" {
+		b.Fatalf("%s %v\n%s", res.Status, err, s.Log)
+	}
 	return tokens.Access
 }
 
 // timed calls a tool, and returns the milliseconds that this took.
 func (s *site) timed(b *testing.B, c *http.Client, at, token string) float64 {
 	b.Helper()
-	req, err := http.NewRequest(http.MethodPost, at, strings.NewReader(harness.ToolCall("read_points", `{"points":["lamp/relay"]}`)))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for name, value := range map[string]string{
-		"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "read_points",
-	} {
-		req.Header.Set(name, value)
-	}
+	req := harness.NewToolCall(b, at, token, "read_points", `{"points":["lamp/relay"]}`)
 	begun := time.Now()
 	res, err := c.Do(req)
 	if err != nil {

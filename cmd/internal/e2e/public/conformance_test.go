@@ -14,7 +14,7 @@ import (
 )
 
 // register registers a client without a secret.
-func (p *place) register(t *testing.T, name, callback string) (id string) {
+func (p *place) register(t testing.TB, name, callback string) (id string) {
 	t.Helper()
 	res, err := p.http.Post(strings.TrimSuffix(p.url, "/mcp")+"/register", "application/json",
 		strings.NewReader(fmt.Sprintf(`{"client_name":%q,"redirect_uris":[%q],"token_endpoint_auth_method":"none"}`, name, callback)))

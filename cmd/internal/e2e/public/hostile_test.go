@@ -14,7 +14,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -23,7 +22,6 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
-	"agentsite/discovery/bed"
 	"agentsite/node/identity"
 	"agentsite/transport/p2p"
 
@@ -33,9 +31,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 	ma "github.com/multiformats/go-multiaddr"
 )
-
-// hostileEnv has this program be a hostile peer, instead of running tests: a hostile in JSON.
-const hostileEnv = "E2E_PUBLIC_HOSTILE"
 
 // hostile are the parameters of a peer that attacks a site: as its relay, or as a site of the same relay.
 type hostile struct {
@@ -53,9 +48,9 @@ const (
 )
 
 // beHostile prints a line for each result, and goes on until its input ends. A flood begins with a line of it.
-func beHostile(what string) {
+func beHostile(parameters string) {
 	var a hostile
-	if err := json.Unmarshal([]byte(what), &a); err != nil {
+	if err := json.Unmarshal([]byte(parameters), &a); err != nil {
 		panic(err)
 	}
 	key, err := identity.ParsePEM([]byte(a.Key))
@@ -227,33 +222,11 @@ func (a hostile) neighbour(ctx context.Context, h host.Host) {
 // attacks runs a hostile peer on a host until the test ends. next returns its next line, and begin sends it one.
 func (w *world) attacks(on string, a hostile) (next func() string, begin func()) {
 	w.t.Helper()
-	what, err := json.Marshal(a)
+	parameters, err := json.Marshal(a)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	argv := bed.On(on, "nice", "-n", "10", os.Args[0]) // what it does is not measured
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env, cmd.Stderr = append(os.Environ(), hostileEnv+"="+string(what)), os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	w.t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
-	next = func() string {
-		w.t.Helper()
-		if !lines.Scan() {
-			w.t.Fatal("the hostile peer has ended", lines.Err())
-		}
-		return lines.Text()
-	}
+	next, in, _ := w.converses(on, "hostile", string(parameters))
 	return next, func() { _, _ = io.WriteString(in, "\n") }
 }
 
@@ -277,17 +250,7 @@ func (w *world) lanClient(s *site) (call func(tool, args string) error) {
 	w.t.Cleanup(transport.CloseIdleConnections)
 	c := http.Client{Transport: transport, Timeout: 20 * time.Second}
 	return func(tool, args string) error {
-		r, err := http.NewRequest("POST", s.URL+"/mcp", strings.NewReader(harness.ToolCall(tool, args)))
-		if err != nil {
-			return err
-		}
-		for name, value := range map[string]string{
-			"Authorization": "Bearer " + s.Token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-			"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool,
-		} {
-			r.Header.Set(name, value)
-		}
-		res, err := c.Do(r)
+		res, err := c.Do(harness.NewToolCall(w.t, s.URL+"/mcp", s.Token, tool, args))
 		if err != nil {
 			return err
 		}
@@ -319,8 +282,7 @@ func TestHostileRelayFloods(t *testing.T) {
 	next()
 	w.run(s, "on", append(good.Addresses[:1:1], "/ip4/"+ip+"/udp/8475/quic-v1/p2p/"+key.ID().PeerID()))
 	s.certified(t, name)
-	stranger, _ := w.Public()
-	w.resolves(stranger)
+	stranger := w.stranger()
 	root := w.root()
 	call := w.lanClient(s)
 	if err := call("read_points", `{"points":["lamp/relay"]}`); err != nil {
@@ -423,13 +385,11 @@ func TestZoneNeighbour(t *testing.T) {
 	if want := []string{"relay: false", "circuit: true", "site: false"}; !slices.Equal(reached, want) {
 		t.Errorf("a neighbour reaches %q, not %q", reached, want)
 	}
-	stranger, _ := w.Public()
-	w.resolves(stranger)
+	stranger := w.stranger()
 	root := w.root()
 	w.unchanged(t, stranger, r.IP, own)
 	for range 3 {
-		host, _ := w.Public()
-		w.holds(w.resolves(host), own, 20, "hello")
+		w.holds(w.stranger(), own, 20, "hello")
 	}
 	for range 5 {
 		w.answered(t, 2*time.Second, stranger, root, name)

@@ -51,9 +51,8 @@ func TestPublicSignIn(t *testing.T) {
 			npm.RunSuite(t, strings.TrimSuffix(p.url, "/mcp"), token, p.http.Transport)
 		}},
 	} {
-		host, _ := w.Public()
-		last = &place{Site: s.Site, url: "https://" + name + "/mcp", certificate: root, on: w.resolves(host)}
-		last.http = w.browser(host, root, map[string]string{name + ":443": r.IP + ":443"})
+		last = &place{Site: s.Site, url: "https://" + name + "/mcp", certificate: root, on: w.stranger()}
+		last.http = w.browser(last.on, root, map[string]string{name + ":443": r.IP + ":443"})
 		t.Run(c.name, func(t *testing.T) { c.signsIn(t, last) })
 	}
 	w.onlyThere(t, s, last, token, lan)

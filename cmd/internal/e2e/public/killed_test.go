@@ -21,16 +21,13 @@ import (
 	"agentsite/node/state"
 )
 
-// delayEnv has this program stand before the authority, instead of running tests: a delayed in JSON.
-const delayEnv = "E2E_PUBLIC_DELAY"
-
 // delayed are the parameters of a proxy that does what is asked, and keeps an answer back while the file has the prefix
 // of the path of its POST.
 type delayed struct{ Listen, To, Certificate, Key, File string }
 
-func delay(what string) {
+func delay(parameters string) {
 	var d delayed
-	if err := json.Unmarshal([]byte(what), &d); err != nil {
+	if err := json.Unmarshal([]byte(parameters), &d); err != nil {
 		panic(err)
 	}
 	proxy := httputil.ReverseProxy{
@@ -67,9 +64,9 @@ func delay(what string) {
 // waits until it is.
 func (w *world) delays() (keep func(prefix string) (kept func())) {
 	w.t.Helper()
-	a, file, log := &w.authority, filepath.Join(w.dir, "keep"), &harness.LogBuffer{}
-	what, _ := json.Marshal(delayed{Listen: a.ip + ":14001", To: a.ip + ":14000", Certificate: a.ca, Key: a.key, File: file})
-	w.start(a.host, log, []string{delayEnv + "=" + string(what)}, os.Args[0])
+	a, file := &w.authority, filepath.Join(w.dir, "keep")
+	parameters, _ := json.Marshal(delayed{Listen: a.ip + ":14001", To: a.ip + ":14000", Certificate: a.ca, Key: a.key, File: file})
+	log := w.plays(a.host, "delay", string(parameters))
 	a.directory = "https://" + a.ip + ":14001/dir"
 	return func(prefix string) func() {
 		w.t.Helper()

@@ -29,8 +29,7 @@ func TestPublic(t *testing.T) {
 			w.run(s, "on", legs(r, by))
 			name := s.label(t) + "." + zone
 			s.certified(t, name)
-			stranger, _ := w.Public()
-			w.resolves(stranger)
+			stranger := w.stranger()
 			w.refused(t, s, stranger, name)
 			w.looks(t, s)
 			w.handshakes(stranger, name)

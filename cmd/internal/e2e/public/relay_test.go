@@ -3,13 +3,11 @@
 package public
 
 import (
-	"bufio"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,8 +68,7 @@ func TestMoved(t *testing.T) {
 	}
 	w.setDNS(own, s.label(t)+"."+zone)
 	s.certified(t, own)
-	stranger, _ := w.Public()
-	w.resolves(stranger)
+	stranger := w.stranger()
 	root, at := w.root(), "https://"+own+"/mcp"
 	if a, err := w.curl(stranger, root, "-X", "POST", at); err != nil || a.code != "401" {
 		t.Errorf("by the first relay: %v %+v", err, a)
@@ -129,8 +126,7 @@ func TestForwarded(t *testing.T) {
 	w.setDNS(own, home.IP)
 	w.run(s, own, nil, `public_listen: ":8443"`)
 	s.certified(t, own)
-	stranger, _ := w.Public()
-	w.refused(t, s, w.resolves(stranger), own)
+	w.refused(t, s, w.stranger(), own)
 	w.setDNS(own, "192.168.1.1") // as a site that wants its owner's computer to call the router
 	for private, flags := range map[bool][]string{true: nil, false: {"--to", "192.168.1.1"}} {
 		if first := w.fromHere(s, flags...)[0]; first.Err == "" || first.Step != public.StepConnect || strings.Contains(first.Err, "private network") != private {
@@ -139,14 +135,11 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// holdEnv has this program hold connections, instead of running tests: HOST:PORT COUNT KIND.
-const holdEnv = "E2E_PUBLIC_HOLD"
-
-// hold opens connections, prints how many are answered, and keeps them until its input ends. tls are silent after their
-// handshake, body send a request with a byte of its body a second, hello nothing but a ClientHello, and slow a byte of one
-// a second; the last two await no answer.
-func hold(what string) {
-	words := strings.Fields(what)
+// hold opens connections, as HOST:PORT COUNT KIND has it, prints how many are answered, and keeps them until its input
+// ends. tls are silent after their handshake, body send a request with a byte of its body a second, hello nothing but a
+// ClientHello, and slow a byte of one a second; the last two await no answer.
+func hold(parameters string) {
+	words := strings.Fields(parameters)
 	at, kind := words[0], words[2]
 	n, _ := strconv.Atoi(words[1])
 	host, _, _ := net.SplitHostPort(at)
@@ -195,27 +188,8 @@ func hold(what string) {
 // holds has a host hold connections until the test ends or stop is called, and returns how many are answered.
 func (w *world) holds(on, name string, count int, kind string) (answered int, stop func()) {
 	w.t.Helper()
-	argv := bed.On(on, os.Args[0])
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), holdEnv+"="+name+":443 "+strconv.Itoa(count)+" "+kind)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	stop = func() { in.Close(); _ = cmd.Wait() }
-	w.t.Cleanup(stop)
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	answered, err = strconv.Atoi(strings.TrimSpace(line))
+	next, _, stop := w.converses(on, "hold", fmt.Sprintf("%s:443 %d %s", name, count, kind))
+	answered, err := strconv.Atoi(next())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -239,16 +213,14 @@ func TestCallers(t *testing.T) {
 	s.certified(t, name)
 	other.certified(t, second)
 
-	stranger, _ := w.Public()
-	w.resolves(stranger)
+	stranger := w.stranger()
 	root := w.root()
 	w.readsNothing(t, r, s, stranger, name)
 
 	total := 0
 	var stops []func()
 	for range 3 {
-		host, _ := w.Public()
-		n, stop := w.holds(w.resolves(host), name, 20, "tls")
+		n, stop := w.holds(w.stranger(), name, 20, "tls")
 		if n > 16 {
 			t.Errorf("one network holds %d connections", n)
 		}
@@ -289,14 +261,11 @@ func TestCallers(t *testing.T) {
 // comes so, delay nobody; and those whose machine is gone have their places for seconds.
 func (w *world) slowCallers(t *testing.T, s *site, root, name, other string) {
 	t.Helper()
-	stranger, _ := w.Public() // that has not called before, and is not too often there
-	w.resolves(stranger)
-	body, _ := w.Public()
-	if n, _ := w.holds(w.resolves(body), name, 20, "body"); n != 16 {
+	stranger := w.stranger() // that has not called before, and is not too often there
+	if n, _ := w.holds(w.stranger(), name, 20, "body"); n != 16 {
 		t.Errorf("one network holds %d slow requests", n)
 	}
-	slow, _ := w.Public()
-	w.holds(w.resolves(slow), name, 60, "slow")
+	w.holds(w.stranger(), name, 60, "slow")
 	w.answered(t, 2*time.Second, stranger, root, name)
 	w.answered(t, 2*time.Second, stranger, root, other)
 	if _, err := s.CLI(t, "points"); err != nil {
@@ -304,8 +273,8 @@ func (w *world) slowCallers(t *testing.T, s *site, root, name, other string) {
 	}
 	var gone []string
 	for range 2 {
-		host, _ := w.Public()
-		w.holds(w.resolves(host), name, 16, "tls")
+		host := w.stranger()
+		w.holds(host, name, 16, "tls")
 		gone = append(gone, host)
 	}
 	for _, host := range gone {

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -38,21 +40,18 @@ import (
 
 const zone = "sites.test"
 
-// dnsEnv has this program serve the DNS from a file, instead of running tests.
-const dnsEnv = "E2E_PUBLIC_DNS"
+// roleEnv has this program play one of the roles, instead of running tests: its name, a space and its parameters.
+const roleEnv = "E2E_PUBLIC_ROLE"
+
+// roles do not return.
+var roles = map[string]func(parameters string){
+	"dns": serveDNS, "hold": hold, "delay": delay, "hostile": beHostile, "proxy": proxyTo,
+}
 
 func TestMain(m *testing.M) {
-	if file := os.Getenv(dnsEnv); file != "" {
-		serveDNS(file)
-	}
-	if what := os.Getenv(holdEnv); what != "" {
-		hold(what)
-	}
-	if what := os.Getenv(delayEnv); what != "" {
-		delay(what)
-	}
-	if what := os.Getenv(hostileEnv); what != "" {
-		beHostile(what)
+	name, parameters, _ := strings.Cut(os.Getenv(roleEnv), " ")
+	if play := roles[name]; play != nil {
+		play(parameters)
 	}
 	os.Exit(m.Run())
 }
@@ -128,7 +127,7 @@ func newWorldOf(t testing.TB, life time.Duration) *world {
 	var host string
 	host, w.dnsIP = w.Public()
 	w.setDNS()
-	w.start(host, &harness.LogBuffer{}, []string{dnsEnv + "=" + w.dnsFile()}, os.Args[0])
+	w.plays(host, "dns", w.dnsFile())
 	w.startAuthority()
 	w.allow = filepath.Join(w.dir, "allow")
 	w.permit()
@@ -177,6 +176,50 @@ func (w *world) start(host string, log *harness.LogBuffer, env []string, argv ..
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+}
+
+// plays has a host play a role until the test ends, and returns what it says.
+func (w *world) plays(host, role, parameters string) *harness.LogBuffer {
+	w.t.Helper()
+	log := &harness.LogBuffer{}
+	w.start(host, log, []string{roleEnv + "=" + role + " " + parameters}, os.Args[0])
+	return log
+}
+
+// converses is plays for a role that ends with its input, which stop closes. next returns the next line that it says.
+func (w *world) converses(host, role, parameters string) (next func() string, in io.Writer, stop func()) {
+	w.t.Helper()
+	argv := bed.On(host, "nice", "-n", "10", os.Args[0]) // what it does is not measured
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env, cmd.Stderr = append(os.Environ(), roleEnv+"="+role+" "+parameters), os.Stderr
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() { input.Close(); _ = cmd.Wait() })
+	w.t.Cleanup(stop)
+	lines := bufio.NewScanner(out)
+	return func() string {
+		w.t.Helper()
+		if !lines.Scan() {
+			w.t.Fatalf("%s has ended: %v", role, lines.Err())
+		}
+		return lines.Text()
+	}, input, stop
+}
+
+// stranger returns a machine with an address of its own, which asks the test's DNS server.
+func (w *world) stranger() string {
+	w.t.Helper()
+	host, _ := w.Public()
+	return w.resolves(host)
 }
 
 func (w *world) startAuthority() {

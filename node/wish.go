@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// wishTime is how long a wish waits after the last call, and how long an owner's no to it lasts.
+	// wishTime bounds a wish after its last call, and an owner's no to it.
 	wishTime = time.Hour
 	// maxWished bounds the arguments that are kept of a wish.
 	maxWished = 512
@@ -34,7 +34,7 @@ type Wish struct {
 	Left   time.Duration
 }
 
-// wish is what a request has that is a Wish. Calls of one tool about the same points are one.
+// wish is the part of a request that makes it a Wish. Calls of one tool about the same points are one.
 type wish struct {
 	who   agents.Principal
 	ask   agents.Ask // of the last

@@ -21,7 +21,7 @@ func (a *app) publicCommand() *cobra.Command {
 		Short: "Show the site's public name, and what is wrong with it",
 		Long: `Show the URL under which everybody reaches the site, what its certificate and its relays do,
 and what is wrong. Then call the URL step by step, from this machine, and through the site's
-other relays, as everybody sees it: DNS, connection, TLS, the login that it asks for, its
+other relays, as everybody sees it: DNS, connection, TLS, the sign-in that it asks for, its
 description, and whether programs in a browser may call (CORS). For a step that fails it says
 what to do. Last, show what programs did that signed in, or tried to.
 

@@ -41,7 +41,7 @@ Afterwards use --site NAME for this site.`,
 	return cmd
 }
 
-// claimPatience is how long claim tries by default: the board may just be starting.
+// claimPatience bounds the tries of claim by default: the board may just be starting.
 const claimPatience = 20 * time.Second
 
 // claim makes the user the owner of a site, and says so with the recovery code.

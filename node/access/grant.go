@@ -267,8 +267,8 @@ func EndSecond(t time.Time) int64 {
 	return t.Add(time.Second - 1).Unix()
 }
 
-// lastSecond is the last one of the year 9999. A later time has no form in JSON, and whoever passes a grant on may
-// choose it.
+// lastSecond is the last one of the year 9999. A later time has no form in JSON. Every holder who passes a grant on
+// chooses an end.
 const lastSecond = 253402300799
 
 // Until returns when the first of the blocks ends, at the latest with the year 9999; the zero Time for never.

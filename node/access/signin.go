@@ -195,13 +195,15 @@ var errSignIn = denied("unknown or ended sign-in: sign in again")
 // errAgain ends a change that needs not be stored.
 var errAgain = errors.New("nothing changes")
 
-// samePair is how long a client that asks again gets the same pair: it may ask twice at once. After that it gets
-// another one, and the first is void, so that of two who have the same refresh token one is found out.
+// For samePair a client that asks again gets the same pair: it may ask twice at once. After that it gets another one,
+// and the first is void, so that of two clients with the same refresh token one is refused.
 const samePair = 10 * time.Second
 
 // Refresh exchanges a refresh token of a client for another pair, whose access token ends life from now. pair makes
 // the pair of the token for a time in seconds since 1970, which Refresh returns.
-func (s *Store) Refresh(family [16]byte, client, token Hash, pair func(at int64) Pair, life time.Duration) (at int64, left time.Duration, err error) {
+func (s *Store) Refresh(
+	family [16]byte, client, token Hash, pair func(at int64) Pair, life time.Duration,
+) (at int64, left time.Duration, err error) {
 	now, err := s.sureTime()
 	if err != nil {
 		return 0, 0, err

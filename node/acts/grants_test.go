@@ -9,7 +9,7 @@ import (
 )
 
 // TestFormerSignIns: a program that signed in at another name than the present one is listed with it, and is revoked as
-// others are. It is none of before when the name comes back.
+// others are. When that name comes back it is listed as others are.
 func TestFormerSignIns(t *testing.T) {
 	key, owner := identity.New(), identity.New()
 	store, err := access.NewStore(access.Options{

@@ -18,7 +18,7 @@ const (
 	ResetAct       op.Name[None, None]                    = "owner/reset"     // ends the emergency stop
 	ReloadAct      op.Name[None, None]                    = "owner/reload"    // reads the configuration again
 	TakeOverAct    op.Name[Name, None]                    = "owner/take-over" // makes the owner the holder of an output
-	RequestsAct    op.Name[None, waitingCalls]            = "owner/requests"  // lists the calls that wait for approval, and the programs that ask for something
+	RequestsAct    op.Name[None, waitingCalls]            = "owner/requests"  // lists the calls and the programs that wait for an owner
 	ApproveAct     op.Name[Name, None]                    = "owner/approve"   // by the call's handle
 	DenyAct        op.Name[Name, None]                    = "owner/deny"      // by the handle of a call, a sign-in or a wish
 	SignInAct      op.Name[NewSignIn, None]               = "owner/sign-in"   // lets a program sign in, with a grant that an owner signed
@@ -141,7 +141,7 @@ type Granted struct {
 	// user was sent back.
 	Client string `json:"client,omitzero"`
 	Host   string `json:"returns_to,omitzero"`
-	Former string `json:"former_url,omitzero"` // where it signed in, and nobody does any more: it does not count there
+	Former string `json:"former_url,omitzero"` // the URL at which it signed in, where that is not the present one
 	To     string `json:"to,omitzero"`         // without a token: the key of its holder
 	Name   string `json:"name,omitzero"`       // what the owner calls that holder
 	// Who is the principal of a token's bearer, which called so long ago; 0 for not since the site's start.

@@ -275,7 +275,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPage: the page cannot be framed, has neither script, form nor cookie, and shows what a client says as text.
+// TestPage: the page cannot be framed, has neither script nor form, sets no cookie, and shows what a client says as text.
 func TestPage(t *testing.T) {
 	r := newRig(t)
 	name := `<script>alert(1)</script>\u202e\n"'&` + strings.Repeat("\u0335", 30) + strings.Repeat("x", 5000)

@@ -207,7 +207,7 @@ func (r *Relay) admit(h hello, from netip.Prefix, site peer.ID) ([]quota.Limit, 
 	return limits, r.held.Take(limits...)
 }
 
-// half is what one network may have of a site's limit.
+// half returns the share of one network in a site's limit.
 func half(limit int) int { return max(1, limit/2) }
 
 // budget returns a function that takes bytes of a connection from what may be passed on, or reports that there are

@@ -74,8 +74,7 @@ func (s *site) waiting(ctx context.Context, params []byte) (*acts.Request, error
 	return call, err
 }
 
-// asking returns the call, which may be one that was refused to a program, or the program that asks to sign in, whose
-// handle that is.
+// asking returns the call with a handle, also one that was refused to a program, or the program that asks to sign in.
 func (s *site) asking(ctx context.Context, handle string) (*acts.Request, *acts.SignIn, error) {
 	all, err := read[struct {
 		Requests []acts.Request `json:"requests"`

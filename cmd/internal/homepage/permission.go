@@ -18,7 +18,7 @@ type words struct {
 	Until string `json:"until"` // "" for the usual end of such a permission
 }
 
-// permission is what words mean.
+// permission is the meaning of words.
 type permission struct {
 	words        // in the usual form; the end is a time or never
 	Parts []part `json:"parts"`

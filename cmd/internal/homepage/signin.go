@@ -34,7 +34,7 @@ type signInParams struct {
 	words
 }
 
-// signInGrant is what a person confirms.
+// signInGrant is shown to the person, who confirms it.
 type signInGrant struct {
 	Handle string `json:"handle,omitzero"`
 	Name   string `json:"name"`

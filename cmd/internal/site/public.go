@@ -302,7 +302,7 @@ func (p *publicName) state() acts.PublicState {
 		s.Alarms = append(s.Alarms, fmt.Sprintf("somebody else has a certificate for %.260q, and may read what clients say: "+
 			"serial %s, by %.120q, until %s; "+
 			"set the CAA record of your own name, or take a name of your own, and have the authority revoke it "+
-			"(after a loss of public.json, or an older backup, it may be this site's own of before)",
+			"(it may be one that this site ordered, and forgot with a lost public.json or by an older backup)",
 			f.Name, f.Serial, f.Issuer, f.Until.Format(time.DateOnly)))
 	}
 	if c.Name != "" && c.Name != p.name && p.name != "" {

@@ -28,7 +28,7 @@ import (
 const (
 	stepURL      = "URL"
 	stepTLS      = "TLS"
-	stepLogin    = "login"
+	stepSignIn   = "sign-in"
 	stepDescribe = "description"
 	stepCORS     = "CORS"
 	stepTime     = "time"
@@ -80,7 +80,7 @@ func lookAt(ctx context.Context, at string, dial Dial, roots *x509.CertPool) []a
 		name string
 		do   func(context.Context) error
 	}{
-		{public.StepConnect, l.connect}, {stepTLS, l.handshake}, {stepLogin, l.login}, {stepDescribe, l.describe},
+		{public.StepConnect, l.connect}, {stepTLS, l.handshake}, {stepSignIn, l.signIn}, {stepDescribe, l.describe},
 		{stepCORS, l.preflight},
 	} {
 		if !l.step(ctx, step.name, step.do) {
@@ -163,8 +163,8 @@ func (l *looker) ask(ctx context.Context, method, url string, want int, header .
 
 const description = "/.well-known/oauth-protected-resource"
 
-// login: who has no token is told where to get one.
-func (l *looker) login(ctx context.Context) error {
+// signIn: a program without a token is told where to get one.
+func (l *looker) signIn(ctx context.Context) error {
 	h, _, err := l.ask(ctx, http.MethodPost, l.at, http.StatusUnauthorized)
 	want := `resource_metadata="` + l.base + description + strings.TrimPrefix(l.at, l.base) + `"`
 	if err == nil && !strings.Contains(h.Get("WWW-Authenticate"), want) {

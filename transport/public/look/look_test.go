@@ -62,8 +62,8 @@ func TestSteps(t *testing.T) {
 		fails  string // "" for nothing
 	}{
 		"good":             {func(*site) {}, ""},
-		"sent elsewhere":   {func(s *site) { s.status = "https://portal.example.com/" }, stepLogin},
-		"no description":   {func(s *site) { s.metadata = "" }, stepLogin},
+		"sent elsewhere":   {func(s *site) { s.status = "https://portal.example.com/" }, stepSignIn},
+		"no description":   {func(s *site) { s.metadata = "" }, stepSignIn},
 		"another resource": {func(s *site) { s.resource += "/" }, stepDescribe},
 		"another server":   {func(s *site) { s.server = "https://evil.example" }, stepDescribe},
 		"no S256":          {func(s *site) { s.method = "plain" }, stepDescribe},
@@ -100,7 +100,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestNoConnection: what fails before the first request is named, too.
+// TestNoConnection: a step that fails before the first request is named, too.
 func TestNoConnection(t *testing.T) {
 	server := httptest.NewTLSServer(good())
 	defer server.Close()

@@ -110,7 +110,7 @@ func (w *world) handshakes(from, name string) {
 	}
 }
 
-// refused: under the public name, nothing answers but /mcp, which asks for a login, and how to get one.
+// refused: under the public name, nothing answers but /mcp, which asks programs to sign in, and how to.
 func (w *world) refused(t *testing.T, s *site, from, name string) {
 	t.Helper()
 	root := w.root()

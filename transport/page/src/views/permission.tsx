@@ -4,7 +4,7 @@ import { useId } from "preact/hooks";
 import { home } from "../session";
 import { named, type Site } from "../site";
 import { sentence } from "../ui";
-import { lang, length } from "../words";
+import { length, locale } from "../words";
 import { s } from "../words-setup";
 import { useAsk, type Answer } from "./parts";
 
@@ -53,7 +53,7 @@ function says(site: Site, p: Part): string {
 /** What a permission means, in a sentence; end is a time or never. */
 export function Sentence({ site, of, end }: { site: Site; of: Meaning; end?: string }) {
 	const until = end === undefined ? "" : end === "never" ? s("may.never")
-		: s("may.until", { end: new Date(end).toLocaleString(lang, { dateStyle: "long", timeStyle: "short" }) });
+		: s("may.until", { end: new Date(end).toLocaleString(locale, { dateStyle: "long", timeStyle: "short" }) });
 	const parts = of.parts.map(p => s("may.may", { what: says(site, p) }));
 	return <span data-sentence>{sentence(parts.join(", ") + until)}</span>;
 }

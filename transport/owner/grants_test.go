@@ -148,6 +148,7 @@ func TestNamedKeys(t *testing.T) {
 	if _, err := s.token(t, mine, "kitchen", "read *"); err != nil {
 		t.Fatal(err)
 	}
+	before := told()
 	anna, bob, plain := identity.New(), identity.New(), identity.New()
 	for _, err := range []error{grant(anna.ID(), "anna", "read *, set *"), grant(anna.ID(), "anna", "read x"),
 		grant(bob.ID(), "bob", "read *"), grant(plain.ID(), "", "read *")} {
@@ -189,8 +190,18 @@ func TestNamedKeys(t *testing.T) {
 		t.Error("no name is one")
 	}
 	// Two with one name, as of two owners at a time: none of them is meant.
-	if _, err := s.token(t, mine, "bob", "read *"); err != nil {
+	if _, err := s.token(t, mine, "bob", "read *"); err == nil {
+		t.Error("a token is called as a key")
+	}
+	n, err := client.SignToken(before, signer(mine), "bob", "read *", time.Now().Add(time.Hour))
+	if err == nil {
+		_, err = o.AddToken(t.Context(), n)
+	}
+	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := client.SignToken(told(), signer(mine), "bob", "read x", time.Now().Add(time.Hour)); err != nil {
+		t.Error("it cannot be changed:", err)
 	}
 	if err := revoke("bob"); err == nil || !holds(bob.ID()) {
 		t.Errorf("a token and a key of one name: %v", err)

@@ -52,6 +52,10 @@ func (a Access) isTaken(name string, to identity.ID) bool {
 	})
 }
 
+func errTaken(name string) error {
+	return state.Mistakef("%s is the name of an owner, a token or another key here: choose another, or revoke that", name)
+}
+
 // freeName returns a name that nothing has at the site: want, or usual if want is not a name, with a number if taken.
 func (a Access) freeName(want, usual string) string {
 	if device.CheckName(want) != nil {
@@ -78,7 +82,7 @@ func (a Access) checkHolderName(name string, to identity.ID) error {
 		return state.Mistake{Err: err}
 	}
 	if a.isTaken(name, to) {
-		return state.Mistakef("%s is the name of an owner, a token or another key here: choose another, or revoke that", name)
+		return errTaken(name)
 	}
 	return nil
 }
@@ -103,11 +107,15 @@ func SignGrant(
 	return acts.Signed{Grant: g.Bytes()}, access.GrantLink{Site: on.site, Name: on.Name, Addresses: on.At, Grant: g}.String(), nil
 }
 
-// SignToken signs a permission in words for a token of that name.
+// SignToken signs a permission in words for a token of that name, which may be there already.
 func SignToken(on Access, key func() (identity.Key, error), name, words string, until time.Time) (acts.NewToken, error) {
 	n := acts.NewToken{Name: name, Until: until}
 	if err := device.CheckName(name); err != nil { // the site may have suggested it
 		return n, state.Mistake{Err: err}
+	}
+	is := func(g acts.Granted) bool { return g.Token == name }
+	if !slices.ContainsFunc(on.Grants, is) && on.isTaken(name, identity.ID{}) {
+		return n, errTaken(name)
 	}
 	g, err := issue(on, key, on.site, "", words, until)
 	if err != nil {

@@ -52,6 +52,9 @@ func TestRegistrations(t *testing.T) {
 			v := authorizing(id)
 			v.Set("redirect_uri", c.use)
 			page := r.start(t, v)
+			if local := r.Waiting()[0].Local; local == strings.HasPrefix(c.use, "https:") {
+				t.Errorf("it is on the browser's computer: %v", local)
+			}
 			r.allow(t, "it", "read *")
 			w := r.do("GET", page, "", nil)
 			to := w.Header().Get("Location")

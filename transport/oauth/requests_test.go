@@ -315,8 +315,8 @@ func TestBounds(t *testing.T) {
 		if !refused() {
 			t.Error("more wait of one network")
 		}
-		for i := range maxWaiting { // one caller may have a /48
-			r.from = fmt.Sprintf("[2001:db8:1:%x00::1]:1", i)
+		for i := range maxWaiting { // one caller may have many networks of a provider
+			r.from = fmt.Sprintf("[2001:db8:%x::1]:1", i)
 			r.do("GET", "/authorize?"+authorizing(id).Encode(), "", nil)
 		}
 		if n := len(r.Waiting()); n != maxFrom+maxNear {

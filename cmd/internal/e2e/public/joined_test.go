@@ -4,15 +4,12 @@ package public
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"net"
 	"net/http"
 	"os"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/cmd/internal/e2e/harness/npm"
@@ -102,23 +99,12 @@ func (w *world) pings(on, root, url, token string) (status string, err error) {
 // too.
 func (w *world) browser(on, root string, names map[string]string) *http.Client {
 	w.t.Helper()
-	text, err := os.ReadFile(root)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM(text)
-	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: trusted},
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if at, ok := names[address]; ok {
-				address = at
-			}
-			return dialFrom(ctx, on, network, strings.Replace(address, "localhost:", "127.0.0.1:", 1))
-		},
-	}
-	w.t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	return newBrowser(w.t, root, func(ctx context.Context, network, address string) (net.Conn, error) {
+		if at, ok := names[address]; ok {
+			address = at
+		}
+		return dialFrom(ctx, on, network, strings.Replace(address, "localhost:", "127.0.0.1:", 1))
+	})
 }
 
 // dialFrom connects to an address from a host.

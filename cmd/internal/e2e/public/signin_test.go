@@ -55,7 +55,8 @@ func newDomain(t *testing.T) *place {
 	t.Helper()
 	const name = "garden.example.org"
 	folder := harness.TempDir(t)
-	certificate := selfSigned(t, folder, name)
+	certificate := filepath.Join(folder, "domain.pem")
+	selfSigned(t, name, certificate, filepath.Join(folder, "domain.key"))
 	port := harness.FreePort(t)
 	domain := name + ":" + port
 	p := &place{url: "https://" + domain + "/mcp", certificate: certificate}
@@ -64,31 +65,35 @@ func newDomain(t *testing.T) *place {
 	return p.claim(t)
 }
 
-// selfSigned writes a certificate for a name and its key into a folder, and returns the file of the certificate.
-func selfSigned(t *testing.T, folder, name string) string {
+// selfSigned writes a certificate for a name or an address, and its key, into two files.
+func selfSigned(t testing.TB, host, certificate, key string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if ip := net.ParseIP(host); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{host}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, k.Public(), k)
 	if err != nil {
 		t.Fatal(err)
 	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
+	private, err := x509.MarshalPKCS8PrivateKey(k)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, block := range map[string]*pem.Block{"domain.pem": {Type: "CERTIFICATE", Bytes: der}, "domain.key": {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(filepath.Join(folder, file), pem.EncodeToMemory(block), 0o600); err != nil {
+	for file, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return filepath.Join(folder, "domain.pem")
 }
 
 // claim gives the site an owner and the time, and makes the client of a browser.
@@ -96,22 +101,25 @@ func (p *place) claim(t *testing.T) *place {
 	t.Helper()
 	p.owner(t, "token", "add", "first", "read *") // its signer becomes the owner
 	p.owner(t, "clock", "--set")
-	text, err := os.ReadFile(p.certificate)
+	p.http = newBrowser(t, p.certificate, func(ctx context.Context, network, address string) (net.Conn, error) {
+		_, port, _ := net.SplitHostPort(address)
+		return new(net.Dialer).DialContext(ctx, network, "127.0.0.1:"+port)
+	})
+	return p
+}
+
+// newBrowser returns a client that trusts the certificates in a file.
+func newBrowser(t testing.TB, root string, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
+	t.Helper()
+	text, err := os.ReadFile(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(text)
-	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: trusted},
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			_, port, _ := net.SplitHostPort(address)
-			return new(net.Dialer).DialContext(ctx, network, "127.0.0.1:"+port)
-		},
-	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, DialContext: dial}
 	t.Cleanup(transport.CloseIdleConnections)
-	p.http = &http.Client{Transport: transport, Timeout: 20 * time.Second}
-	return p
+	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
 }
 
 // owner runs a command of the site's owner.

@@ -6,16 +6,9 @@ package public
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -232,7 +225,7 @@ func (w *world) startAuthority() {
 	a.host, a.ip = w.Public()
 	a.ca, a.log = filepath.Join(w.dir, "ca.pem"), &harness.LogBuffer{}
 	a.key, a.directory = filepath.Join(w.dir, "api.key"), "https://"+a.ip+":14000/dir"
-	w.selfSigned(a.ip, a.ca, a.key)
+	selfSigned(w.t, a.ip, a.ca, a.key)
 	config, _ := json.Marshal(map[string]any{"pebble": map[string]any{
 		"listenAddress": a.ip + ":14000", "managementListenAddress": a.ip + ":15000", "certificate": a.ca, "privateKey": a.key,
 		"httpPort": 80, "tlsPort": 443, "externalAccountBindingRequired": false,
@@ -279,32 +272,6 @@ func (w *world) trust() string {
 		w.t.Fatal(err)
 	}
 	return file
-}
-
-// selfSigned writes a certificate for an address.
-func (w *world) selfSigned(ip, cert, key string) {
-	w.t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	of := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.ParseIP(ip)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, of, of, k.Public(), k)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for file, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(b), 0o600); err != nil {
-			w.t.Fatal(err)
-		}
-	}
 }
 
 // permit lists sites that the relays give public names to.

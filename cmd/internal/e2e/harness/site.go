@@ -239,8 +239,8 @@ func ToolCall(tool, args string) string {
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, tool, args)
 }
 
-// NewToolCall returns a request that calls a tool with a token, at a URL of MCP.
-func NewToolCall(t testing.TB, url, token, tool, args string) *http.Request {
+// NewToolCall returns a request that calls a tool of the site with a token, at one of its URLs of MCP.
+func (*Site) NewToolCall(t testing.TB, url, token, tool, args string) *http.Request {
 	t.Helper()
 	return NewRequest(t, "POST", url, ToolCall(tool, args), callHeaders(token, tool)...)
 }

@@ -171,7 +171,7 @@ func (s *site) signIn(b *testing.B, base string, browser *http.Client) string {
 // timed calls a tool, and returns the milliseconds that this took.
 func (s *site) timed(b *testing.B, c *http.Client, at, token string) float64 {
 	b.Helper()
-	req := harness.NewToolCall(b, at, token, "read_points", `{"points":["lamp/relay"]}`)
+	req := s.NewToolCall(b, at, token, "read_points", `{"points":["lamp/relay"]}`)
 	begun := time.Now()
 	res, err := c.Do(req)
 	if err != nil {

@@ -250,7 +250,7 @@ func (w *world) lanClient(s *site) (call func(tool, args string) error) {
 	w.t.Cleanup(transport.CloseIdleConnections)
 	c := http.Client{Transport: transport, Timeout: 20 * time.Second}
 	return func(tool, args string) error {
-		res, err := c.Do(harness.NewToolCall(w.t, s.URL+"/mcp", s.Token, tool, args))
+		res, err := c.Do(s.NewToolCall(w.t, s.URL+"/mcp", s.Token, tool, args))
 		if err != nil {
 			return err
 		}

@@ -190,6 +190,28 @@ func TestWish(t *testing.T) {
 	})
 }
 
+// TestWishIsNoApproval: an owner who said no to a wish, and then allows the same call after a yes each time, is asked.
+func TestWishIsNoApproval(t *testing.T) {
+	withPrograms(t, func(in *programsIn) {
+		p := in.signIn(t, "claude", "read *")
+		if kind := in.holdsFor(p, 20, 90); kind != device.Denied {
+			t.Fatal(kind)
+		}
+		all, err := in.Wishes(own)
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		if err := in.Approve(own, all[0].Handle, false); err != nil {
+			t.Fatal(err)
+		}
+		in.change(t, "claude", "read *, set lever max 2m confirm")
+		in.holdsFor(p, 20, 90)
+		if waiting, err := in.Requests(own); err != nil || len(waiting) != 1 {
+			t.Error(waiting, err)
+		}
+	})
+}
+
 // TestWishWithoutLength: a call that gives no length needs the usual one of the output, and none where only its value
 // is beyond the permission.
 func TestWishWithoutLength(t *testing.T) {
@@ -243,8 +265,9 @@ func TestWatchWishes(t *testing.T) {
 		}()
 		wants := func(n int) {
 			t.Helper()
-			if got := <-told; got != n {
-				t.Errorf("%d wishes, wanted %d", got, n)
+			begun := time.Now()
+			if got := <-told; got != n || time.Since(begun) > time.Second {
+				t.Errorf("%d wishes after %v, wanted %d", got, time.Since(begun), n)
 			}
 		}
 		wants(0)

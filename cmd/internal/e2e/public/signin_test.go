@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/e2e/harness/npm"
 	"agentsite/discovery/bed"
 
 	"github.com/go-json-experiment/json"
@@ -249,11 +250,9 @@ func (p *place) node(t *testing.T, script string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-var npmModules = os.Getenv("NPM_MODULES")
-
 func (p *place) client(t *testing.T, major string, more ...string) *client {
 	t.Helper()
-	cmd := p.node(t, "testdata/client.mjs", append([]string{major, p.url, npmModules}, more...)...)
+	cmd := p.node(t, "testdata/client.mjs", append([]string{major, p.url, npm.Path("")}, more...)...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -126,7 +126,12 @@ func (s *session) printWish(w acts.Wish) error {
 		return s.app.say("%s; do not allow it: its handle, token or permission is invalid", says)
 	}
 	s.app.say("%s. To allow it, or to say no:", says)
-	s.app.say("  %s token change %s %s", s.app.again(), w.Token, state.ShellQuote(access.FormatPermissions(may)))
+	until := "never"
+	if !w.Until.IsZero() {
+		until = w.Until.UTC().Format(time.RFC3339)
+	}
+	s.app.say("  %s token change %s %s --until %s",
+		s.app.again(), w.Token, state.ShellQuote(access.FormatPermissions(may)), until)
 	return s.app.say("  %s approve %s --deny", s.app.again(), w.Handle)
 }
 

@@ -181,9 +181,13 @@ func (s *Site) requests(_ context.Context, who agents.Principal, _ None) (waitin
 		if i < 0 {
 			continue // it has ended meanwhile
 		}
+		g, err := access.ParseGrant(tokens[i].Grant)
+		if err != nil {
+			return out, err
+		}
 		out.Wishes = append(out.Wishes, Wish{
 			w.Handle, w.Token, tokens[i].SignIn.Client, tokens[i].SignIn.Host, w.Who, w.Tool, jsontext.Value(w.Args),
-			w.Times, w.Ago.Seconds(), w.Left.Seconds(), w.May,
+			w.Times, w.Ago.Seconds(), w.Left.Seconds(), w.May, g.Until(),
 		})
 	}
 	return out, nil

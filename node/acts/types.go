@@ -73,7 +73,8 @@ type Wish struct {
 	Times  int            `json:"times"`
 	Ago    float64        `json:"seconds_ago"` // the last time
 	Left   float64        `json:"seconds_left"`
-	May    string         `json:"may"` // the permission of the token with what the call needs added
+	May    string         `json:"may"`            // the permission of the token with what the call needs added
+	Until  time.Time      `json:"until,omitzero"` // when the permission of the token ends
 }
 
 // SignIn is a program that asks to sign in by OAuth.

@@ -25,10 +25,14 @@ func (s *Store) Widened(p agents.Principal, ask agents.Ask) (token, may string, 
 	return c.token, may, ok
 }
 
+// releaseTool returns outputs to safe. Who asks for it alone needs no word that moves them, too.
+var releaseTool = agents.Ask{Op: agents.OpMove}.Name()
+
 // widen returns the text of permissions that allow an ask, too. The part that decided so far keeps its limits,
 // but for those that refuse the ask. It is not ok where nothing is to be added, or no permission is about that.
 func widen(all []Permission, ask agents.Ask) (text string, ok bool) {
-	if _, err := Permit(all, ask); err == nil || ask.For < 0 || ask.For > maxLength.Duration() {
+	if _, err := Permit(all, ask); err == nil || ask.For < 0 || ask.For > maxLength.Duration() ||
+		slices.Contains(ask.Points, "*") { // a pattern, and nothing that can be called
 		return "", false
 	}
 	name, length := ask.Name(), Seconds((ask.For+time.Second-1)/time.Second)
@@ -59,7 +63,7 @@ func widen(all []Permission, ask agents.Ask) (text string, ok bool) {
 	if lacking != nil {
 		added := Permission{Tools: []string{name}, Points: lacking, Lease: length}
 		for _, a := range actions {
-			if !slices.Contains(a.tools, name) {
+			if !slices.Contains(a.tools, name) || name == releaseTool {
 				continue
 			}
 			added.Tools = a.tools

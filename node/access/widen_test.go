@@ -44,6 +44,8 @@ func TestWiden(t *testing.T) {
 		{"read *", agents.Ask{Op: agents.OpStop, Effect: agents.Returns}, "read *, stop"},
 		{"read *", agents.Ask{Op: agents.OpAsk, Points: []string{"water_beds"}}, "read *, ask water_beds"},
 		{"read *", agents.Ask{Op: agents.OpAsk}, ""},
+		{"read *", agents.Ask{Op: agents.OpAsk, Points: []string{"*"}}, ""},
+		{"read *", agents.Ask{Tool: "release_output", Points: []string{"pump/relay"}}, "read *, use release_output on pump/relay"},
 		{"read *", agents.Ask{Tool: "switch_output"}, ""},
 		{"read *", move(on, 0, "a, set *"), ""},
 		{"read *", move(on, -time.Second, "pump/relay"), ""},

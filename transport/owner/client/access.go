@@ -43,12 +43,12 @@ func Renewal(g acts.Granted) (words string, ok bool) {
 	return words, err == nil
 }
 
-// isTaken reports whether an owner, a token, or another key than to, has a name at the site.
+// isTaken reports whether an owner, a token, or another key than to, has a name at the site, or it is a grant's ID.
 func (a Access) isTaken(name string, to identity.ID) bool {
 	isOwners := func(o acts.Owner) bool { return strings.EqualFold(o.Name, name) && o.DID != to.String() }
 	return slices.ContainsFunc(a.Owners, isOwners) || slices.ContainsFunc(a.Grants, func(g acts.Granted) bool {
 		expired := !g.Until.IsZero() && !g.Until.After(a.Time)
-		return g.Token == name || g.Name == name && g.To != to.String() && !expired
+		return g.Token == name || g.ID == name || g.Name == name && g.To != to.String() && !expired
 	})
 }
 

@@ -144,10 +144,10 @@ func TestFreeName(t *testing.T) {
 // TestSignInName: a program's token has a name that neither a key nor an owner has, and is no flag of a command.
 func TestSignInName(t *testing.T) {
 	on := Access{Access: acts.Access{
-		Owners: []acts.Owner{{DID: "did:key:z", Name: "Ann"}}, Grants: []acts.Granted{{Name: "claude"}, {Token: "go-sdk"}},
+		Owners: []acts.Owner{{DID: "did:key:z", Name: "Ann"}}, Grants: []acts.Granted{{Name: "claude", ID: "00112233aabbccdd"}, {Token: "go-sdk"}},
 	}}
 	for client, want := range map[string]string{
-		"Claude": "claude-2", "ann": "ann-2", "Go SDK": "go-sdk-2", "--all": "all", "-": "program", "程序": "program", "n8n": "n8n",
+		"Claude": "claude-2", "ann": "ann-2", "00112233AABBCCDD": "00112233aabbccdd-2", "Go SDK": "go-sdk-2", "--all": "all", "-": "program", "程序": "program", "n8n": "n8n",
 	} {
 		if got := SignInName(on, acts.SignIn{Client: client}); got != want {
 			t.Errorf("%q becomes %q, not %q", client, got, want)

@@ -175,10 +175,23 @@ func (s *session) watchRequests(ctx context.Context) error {
 }
 
 func (s *session) printRequest(r acts.Request) error {
+	says := fmt.Sprintf("%s asks for %s %s", askerOf(r), r.Tool, argumentsOf(r))
 	if !handleForm().MatchString(r.Handle) { // people paste it into a shell
-		return s.app.print(r, "%s asks for %s %s, with an invalid handle; do not approve it", askerOf(r), r.Tool, argumentsOf(r))
+		return s.printAsks(r, says+", with an invalid handle; do not approve it")
 	}
-	return s.app.print(r, "%s asks for %s %s: %s approve %s", askerOf(r), r.Tool, argumentsOf(r), s.app.again(), r.Handle)
+	return s.printAsks(r, says+":", "approve "+r.Handle)
+}
+
+// printAsks prints v with --json, and else what asks for an owner's word, and the commands that answer it below.
+func (s *session) printAsks(v any, says string, commands ...string) error {
+	if s.app.json {
+		return s.app.printJSON(v)
+	}
+	err := s.app.sayOthers("%s", says)
+	for _, c := range commands {
+		s.app.say("  %s %s", s.app.again(), c)
+	}
+	return err
 }
 
 func (a *app) completeRequests(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

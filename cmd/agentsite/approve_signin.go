@@ -53,7 +53,7 @@ func (s *session) allow(ctx context.Context, handle string, in signIn) error {
 		return usagef("no program waits with the code %s; agentsite approve lists those that do", handle)
 	}
 	asks := waiting.SignIns[i]
-	s.app.note("%s", describeSignIn(asks))
+	s.app.noteSaid(describeSignIn(asks))
 	if in.may == "" {
 		return usagef("say what it may do: %s approve %s --may 'read *'; it asks for %s", s.app.again(), handle, strings.Join(allClean(asks.Asks), ", "))
 	}
@@ -107,32 +107,28 @@ func (s *session) showSignIns(all []acts.SignIn) error {
 
 func (s *session) printSignIn(in acts.SignIn) error {
 	if !signInForm().MatchString(in.Handle) { // people paste it into a shell
-		return s.app.print(in, "%s; do not approve it: its handle is invalid", describeSignIn(in))
+		return s.printAsks(in, describeSignIn(in)+"; do not approve it: its handle is invalid")
 	}
-	return s.app.print(in, "%s: %s approve %s --may 'read *'", describeSignIn(in), s.app.again(), in.Handle)
+	return s.printAsks(in, describeSignIn(in)+":", "approve "+in.Handle+" --may 'read *'")
 }
 
 // printWish prints a wish, and the commands that answer it.
 func (s *session) printWish(w acts.Wish) error {
-	if s.app.json {
-		return s.app.printJSON(w)
-	}
 	may, err := access.ParsePermissions(w.May)
 	ago := device.FormatDuration(time.Duration(w.Ago) * time.Second)
 	says := fmt.Sprintf("%q, sent back to %s, was refused %s %s: %s, the last %s ago",
 		clean(w.Client), w.Host, w.Tool, w.Args, counted(w.Times, "time"), ago)
 	// People paste them into a shell.
 	if err != nil || device.CheckName(w.Token) != nil || !handleForm().MatchString(w.Handle) {
-		return s.app.say("%s; do not allow it: its handle, token or permission is invalid", says)
+		return s.printAsks(w, says+"; do not allow it: its handle, token or permission is invalid")
 	}
-	s.app.say("%s. To allow it, or to say no:", says)
 	until := "never"
 	if !w.Until.IsZero() {
 		until = w.Until.UTC().Format(time.RFC3339)
 	}
-	s.app.say("  %s token change %s %s --until %s",
-		s.app.again(), w.Token, state.ShellQuote(access.FormatPermissions(may)), until)
-	return s.app.say("  %s approve %s --deny", s.app.again(), w.Handle)
+	change := fmt.Sprintf("token change %s %s --until %s",
+		w.Token, state.ShellQuote(access.FormatPermissions(may)), until)
+	return s.printAsks(w, says+". To allow it, or to say no:", change, "approve "+w.Handle+" --deny")
 }
 
 func (a *app) tokenChangeCommand() *cobra.Command {

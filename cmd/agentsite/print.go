@@ -21,6 +21,14 @@ func (a *app) say(format string, args ...any) error {
 	return err
 }
 
+// sayOthers is say for a line with words of others, none of which a terminal shows at the beginning of a line
+// without a mark.
+func (a *app) sayOthers(format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	n := min(1, len(text))
+	return sayAfter(a.out, text[:n], text[n:])
+}
+
 // tell is say for sentences: on a terminal they are broken between words.
 func (a *app) tell(format string, args ...any) error {
 	text := clean(fmt.Sprintf(format, args...))

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"net/netip"
 
@@ -78,8 +77,7 @@ type publicResult struct {
 }
 
 func (a *app) sayPublic(r publicResult) error {
-	var lines []string
-	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	say, others := a.say, a.sayOthers
 	if r.URL == "" {
 		say("The site has no public name yet.")
 	} else {
@@ -94,7 +92,7 @@ func (a *app) sayPublic(r publicResult) error {
 		if why == "" {
 			why = "brings callers"
 		}
-		say("relay %s: %s", relay.Relay, why)
+		others("relay %s: %s", relay.Relay, why)
 	}
 	if r.Target != "" {
 		say("DNS: the name has to be a CNAME of %s", r.Target)
@@ -105,12 +103,12 @@ func (a *app) sayPublic(r publicResult) error {
 	steps := func(from string, all []acts.PublicStep) {
 		for _, s := range all {
 			if s.Err == "" {
-				say("from %s: %s is well (%.0f ms)", from, s.Step, s.MS)
+				others("from %s: %s is well (%.0f ms)", from, s.Step, s.MS)
 				continue
 			}
-			say("from %s: %s fails: %s", from, s.Step, s.Err)
+			others("from %s: %s fails: %s", from, s.Step, s.Err)
 			if s.Do != "" {
-				say("  what to do: %s", s.Do)
+				others("  what to do: %s", s.Do)
 			}
 		}
 	}
@@ -130,26 +128,21 @@ func (a *app) sayPublic(r publicResult) error {
 		say("certificates of others: looked for %s", local(r.LogRead))
 	}
 	if r.LogErr != "" {
-		say("the log of certificates was not read: %s", r.LogErr)
+		others("the log of certificates was not read: %s", r.LogErr)
 	}
 	for _, s := range r.SignIns {
 		who := cmp.Or(s.Client, "a program")
 		if s.Err == "" {
-			say("%s: %s came to %s from %s", local(s.At), who, s.Step, s.From)
+			others("%s: %s came to %s from %s", local(s.At), who, s.Step, s.From)
 		} else {
-			say("%s: %s came to %s from %s and was refused: %s", local(s.At), who, s.Step, s.From, s.Err)
+			others("%s: %s came to %s from %s and was refused: %s", local(s.At), who, s.Step, s.From, s.Err)
 		}
 	}
 	for _, p := range r.Alarms {
-		say("ALARM: %s", p)
+		others("ALARM: %s", p)
 	}
 	for _, p := range r.Problems {
-		say("Problem: %s", p)
-	}
-	for _, line := range lines {
-		if err := a.say("%s", line); err != nil {
-			return err
-		}
+		others("Problem: %s", p)
 	}
 	return nil
 }

@@ -119,8 +119,8 @@ function Pick({ label, word, point, may, set }: { label: string; word: Verb; poi
 function Readable({ site, may, set }: { site: Site; may: string; set: (may: string) => void }) {
 	const parts = partsOf(may), at = parts.findIndex(p => p[0] === "read"), chosen = parts[at]?.[1]?.split("+") ?? [];
 	if (chosen.includes("*")) return null;
-	const put = (points: string[]) => set(written([...points.length ? [["read", points.join("+")]] : [],
-		...parts.filter((_, n) => n !== at)]));
+	const put = (points: string[]) => set(written([...points.length ? [["read", points.join("+"),
+		...parts[at]?.slice(2) ?? []]] : [], ...parts.filter((_, n) => n !== at)]));
 	return <details open={chosen.length > 0}><summary>{s("may.some")}</summary>
 		{pointsFor(site, "read").map(p => <label key={p.point} class="check"><input type="checkbox"
 			checked={chosen.includes(p.point)} onChange={e => put(e.currentTarget.checked ? [...chosen, p.point]

@@ -29,6 +29,10 @@ func TestWish(t *testing.T) {
 		b.look(size, "dark")
 		b.axe("a call that was refused", size)
 	}
+	// What an owner takes from it meanwhile is not given back with the rest.
+	ann.MustCLI(t, "token", "change", "claude", "read *", "--until", "3d", "--site", "shed")
+	b.is(20*time.Second, fmt.Sprintf(`!document.querySelector(%s)?.value.includes("fan")`, quote(card+"[name=may]")))
+	b.is(10*time.Second, fmt.Sprintf(`document.querySelector(%s)?.value.includes("box")`, quote(card+"[name=may]")))
 	b.press(card + `[data-act="token/change"]`)
 	if screen := o.asked(1); !strings.Contains(screen, "box") || !strings.Contains(screen, "Claude") {
 		t.Errorf("the terminal does not show what is allowed:\n%s", screen)

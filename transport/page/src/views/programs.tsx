@@ -73,7 +73,8 @@ export interface Wish { handle: string; token: string; client: string; returns_t
 	arguments?: Record<string, unknown>; times: number; seconds_ago: number; may: string }
 
 export function Wishes({ site, of, done }: { site: Site; of: Wish[]; done: () => void }) {
-	const access = useOwner<{ grants: Granted[] }>(site, "owner/access", {}, 0, of.length);
+	const access = useOwner<{ grants: Granted[] }>(site, "owner/access", {}, 0,
+		of.map(w => w.may).join());
 	return <>{of.map(w => {
 		const grant = access.value?.grants.find(g => g.token === w.token);
 		return <article key={w.handle} class="card edge-acc stack3" data-wish={w.handle}>
@@ -82,7 +83,8 @@ export function Wishes({ site, of, done }: { site: Site; of: Wish[]; done: () =>
 				{" "}{s("wish.times", { n: w.times, time: age(w.seconds_ago) })}</p>
 			<Exactly lines={[["tool", w.tool], ...Object.entries(w.arguments ?? {}), ["from", w.who], ["handle", w.handle]]} />
 			<p>{s("wish.says")}</p>
-			{grant && home.value && <Change site={site} of={grant} may={w.may} about={w.handle} done={done} />}
+			{grant && home.value && <Change key={grant.id} site={site} of={grant} may={w.may} about={w.handle}
+				done={done} />}
 			<Acts site={site} about={w.handle} />
 			{!waits(site, w.handle) && <div class="btns"><Owners site={site} about={w.handle} method="owner/deny"
 				params={{ name: w.handle }} done={done} label={`${t("deny")}, ${w.client}`}>{t("deny")}</Owners></div>}

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -62,11 +61,12 @@ func At(ctx context.Context, at string, dial Dial) []acts.PublicStep {
 func lookAt(ctx context.Context, at string, dial Dial, roots *x509.CertPool) []acts.PublicStep {
 	ctx, cancel := context.WithTimeout(ctx, maxSteps)
 	defer cancel()
-	u, err := url.Parse(at)
-	if err != nil || u.Scheme != "https" || !public.IsName(u.Host) || u.RawQuery != "" || u.User != nil {
-		return []acts.PublicStep{{Step: stepURL, Err: fmt.Sprintf("%.80q is no https URL of a public name", at)}}
+	base, isMCP := strings.CutSuffix(at, "/mcp")
+	name, isHTTPS := strings.CutPrefix(base, "https://")
+	if !isMCP || !isHTTPS || !public.IsName(name) {
+		return []acts.PublicStep{{Step: stepURL, Err: fmt.Sprintf("%.80q is no URL of a site's public name", at)}}
 	}
-	l := &looker{at: at, base: "https://" + u.Host, name: u.Host, dial: dial, roots: roots}
+	l := &looker{at: at, base: base, name: name, dial: dial, roots: roots}
 	transport := &http.Transport{
 		DialTLSContext: l.connection, MaxConnsPerHost: 1, MaxResponseHeaderBytes: 16 << 10, DisableCompression: true,
 	}

@@ -118,14 +118,16 @@ func TestNoConnection(t *testing.T) {
 		step string
 		do   string
 	}{
-		"no URL":      {"http://board.example.com/mcp", ended, stepURL, ""},
-		"an address":  {"https://127.0.0.1/mcp", ended, stepURL, ""},
-		"a port":      {"https://board.example.com:8443/mcp", ended, stepURL, ""},
-		"DNS":         {testURL, fails(public.StepDNS, errors.New("no such host")), public.StepDNS, "board.example.com"},
-		"private":     {testURL, fails(public.StepConnect, outbound.ErrPrivate), public.StepConnect, "--to"},
-		"unreachable": {testURL, fails(public.StepConnect, errors.New("refused")), public.StepConnect, "443"},
-		"relay":       {testURL, fails(public.StepRefused, errors.New("no")), public.StepRefused, "agentsite relay"},
-		"ended":       {testURL, ended, stepTLS, "relay"},
+		"no URL":       {"http://board.example.com/mcp", ended, stepURL, ""},
+		"an address":   {"https://127.0.0.1/mcp", ended, stepURL, ""},
+		"another path": {"https://board.example.com/admin", ended, stepURL, ""},
+		"a fragment":   {testURL + "#mcp", ended, stepURL, ""},
+		"a port":       {"https://board.example.com:8443/mcp", ended, stepURL, ""},
+		"DNS":          {testURL, fails(public.StepDNS, errors.New("no such host")), public.StepDNS, "board.example.com"},
+		"private":      {testURL, fails(public.StepConnect, outbound.ErrPrivate), public.StepConnect, "--to"},
+		"unreachable":  {testURL, fails(public.StepConnect, errors.New("refused")), public.StepConnect, "443"},
+		"relay":        {testURL, fails(public.StepRefused, errors.New("no")), public.StepRefused, "agentsite relay"},
+		"ended":        {testURL, ended, stepTLS, "relay"},
 		"untrusted": {testURL, func(ctx context.Context, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
 		}, stepTLS, "staging"},

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -361,19 +362,25 @@ func (s *session) showGrants(ctx context.Context, wanted func(acts.Granted) bool
 	return printList(s.app, grants, "No tokens or grants yet", []string{"WHO", "MAY", "UNTIL", "ID"}, func(g acts.Granted) []string {
 		who, until := cmp.Or(holderName(all, g), g.To), endTime(g.Until)
 		if g.Token != "" {
-			who = "token " + g.Token
-			if g.Client != "" {
-				who += " (" + g.Client + ", " + g.Host + ")"
-			}
-			if g.Former != "" {
-				who += ", for the former address " + g.Former
-			}
+			who = tokenName(g)
 		}
 		if !g.Until.IsZero() && !g.Until.After(all.Time) {
 			until += " (expired)"
 		}
 		return []string{who, strings.Join(g.May, "; of that "), until, g.ID}
 	})
+}
+
+// tokenName names a token and, of a program that signed in, what that calls itself.
+func tokenName(g acts.Granted) string {
+	who := "token " + g.Token
+	if g.Client != "" {
+		who += fmt.Sprintf(" (%q, %s)", g.Client, g.Host)
+	}
+	if g.Former != "" {
+		who += ", for the former address " + g.Former
+	}
+	return who
 }
 
 func (a *app) completeGrants(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"net"
 	"net/netip"
+	"strconv"
 
 	"agentsite/node/acts"
 	"agentsite/transport/public"
@@ -131,7 +131,10 @@ func (a *app) sayPublic(r publicResult) error {
 		others("the log of certificates was not read: %s", r.LogErr)
 	}
 	for _, s := range r.SignIns {
-		who := cmp.Or(s.Client, "a program")
+		who := "a program"
+		if s.Client != "" {
+			who = strconv.Quote(s.Client)
+		}
 		if s.Err == "" {
 			others("%s: %s came to %s from %s", local(s.At), who, s.Step, s.From)
 		} else {

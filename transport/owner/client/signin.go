@@ -5,7 +5,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/node/acts"
-	"agentsite/node/identity"
 )
 
 // SignInName returns the name for the token of a program that asks to sign in: that of the same program's token, or

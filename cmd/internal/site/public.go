@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -34,7 +35,6 @@ type publicName struct {
 	proxies []netip.Addr // that alone may connect to listens, and end TLS before it; none where the site does
 	staging bool
 	handle  func(name string) http.Handler
-	started time.Time
 	// certified returns the name of the stored certificate, "" for none.
 	certified func() string
 
@@ -45,6 +45,8 @@ type publicName struct {
 	answers map[peer.ID]answer
 	name    string // that is served
 	reached bool   // a relay brings its callers, or the site listens itself
+	// missed is since when no relay gives the name that the site keeps; zero while one does.
+	missed time.Time
 }
 
 // answer holds a relay's last words about the names.
@@ -53,8 +55,8 @@ type answer struct {
 	err error
 }
 
-// keepNameFor bounds the wait after a start for the name of the stored certificate, before the site takes
-// another: each name is a new order, and a connection of every client.
+// keepNameFor bounds the wait for the name of the stored certificate, or the one before, while its relay is away,
+// before the site takes another: each name is a new order, and a connection of every client.
 const keepNameFor = 10 * time.Minute
 
 // openPublic makes the public name where the configuration has one.
@@ -82,7 +84,7 @@ func (s *site) openPublic() error {
 	}
 	p := &publicName{
 		own: s.internet.PublicName(), relays: public.IDs(relays), certs: certs, staging: s.internet.Staging(),
-		started: time.Now(), answers: make(map[peer.ID]answer), certified: func() string { return certs.Status().Name },
+		missed: time.Now(), answers: make(map[peer.ID]answer), certified: func() string { return certs.Status().Name },
 	}
 	p.handle = s.handlePublic
 	if s.internet.PublicListen != "" {
@@ -223,6 +225,11 @@ func (p *publicName) choose() {
 	} else {
 		name = p.given()
 		p.reached = name != ""
+		if p.reached {
+			p.missed = time.Time{}
+		} else if p.missed.IsZero() {
+			p.missed = time.Now()
+		}
 	}
 	if name != "" && name != p.name {
 		h := p.handle(name)
@@ -237,17 +244,17 @@ func (p *publicName) choose() {
 
 // given returns the name that the relays give; "" while the site waits for one. The lock is held.
 func (p *publicName) given() (name string) {
-	stored := p.certified()
+	kept := cmp.Or(p.certified(), p.name)
 	for _, relay := range p.relays {
 		switch a := p.answers[relay]; {
 		case a.err != nil || a.Name == "":
-		case a.Name == stored:
-			return stored
+		case a.Name == kept:
+			return kept
 		case name == "":
 			name = a.Name
 		}
 	}
-	if stored != "" && time.Since(p.started) < keepNameFor {
+	if kept != "" && (p.missed.IsZero() || time.Since(p.missed) < keepNameFor) {
 		return ""
 	}
 	return name

@@ -33,7 +33,7 @@ func TestNameChosen(t *testing.T) {
 		stored := ""
 		newName := func(own string) *publicName {
 			return &publicName{
-				own: own, relays: []peer.ID{"a", "b"}, certs: certs, started: time.Now(), answers: make(map[peer.ID]answer),
+				own: own, relays: []peer.ID{"a", "b"}, certs: certs, missed: time.Now(), answers: make(map[peer.ID]answer),
 				handle: func(string) http.Handler { return http.NotFoundHandler() }, certified: func() string { return stored },
 			}
 		}
@@ -54,6 +54,33 @@ func TestNameChosen(t *testing.T) {
 		is(p, "x.b", true)
 		p.heard("b", public.Answer{}, lost) // and takes over only after its time
 		is(p, "x.b", false)
+
+		p = newName("") // a relay that comes back, however long the site has run
+		p.heard("a", public.Answer{Name: "x.a"}, nil)
+		p.heard("b", public.Answer{Name: "x.b"}, nil)
+		for range 3 {
+			time.Sleep(24 * time.Hour)
+			p.heard("b", public.Answer{}, lost)
+			is(p, "x.b", false)
+			time.Sleep(keepNameFor - 1)
+			p.heard("b", public.Answer{}, lost)
+			is(p, "x.b", false)
+			p.heard("b", public.Answer{Name: "x.b"}, nil)
+			is(p, "x.b", true)
+		}
+		p.heard("b", public.Answer{}, lost)
+		time.Sleep(keepNameFor)
+		p.heard("b", public.Answer{}, lost)
+		is(p, "x.a", true)
+
+		stored = "" // the first certificate is not there yet
+		p = newName("")
+		time.Sleep(24 * time.Hour)
+		p.heard("a", public.Answer{Name: "x.a"}, nil)
+		p.heard("b", public.Answer{Name: "x.b"}, nil)
+		p.heard("a", public.Answer{}, lost)
+		is(p, "x.a", false)
+		stored = "x.b"
 
 		p = newName("")
 		p.heard("a", public.Answer{Name: "x.a"}, nil)

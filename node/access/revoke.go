@@ -53,15 +53,19 @@ func (s *Store) Revoke(r Revocation) error {
 	s.revoking = append(s.revoking, r)
 	s.mu.Unlock()
 	s.OnEnd()
-	err := s.change(func(f *storeFile) error {
-		f.revoke(r)
-		return nil
-	})
-	if err != nil {
+	if err := s.storeRevoked(); err != nil {
 		return fmt.Errorf("it is revoked, but a restart would undo that: check the disk of the data folder, then revoke it again (%w)", err)
 	}
-	s.mu.Lock()
-	s.revoking = slices.DeleteFunc(s.revoking, func(e Revocation) bool { return e == r })
-	s.mu.Unlock()
 	return nil
+}
+
+// storeRevoked stores the revocations that are not stored yet, as each change does.
+func (s *Store) storeRevoked() error {
+	s.mu.Lock()
+	all := len(s.revoking)
+	s.mu.Unlock()
+	if all == 0 {
+		return nil
+	}
+	return s.change(func(*storeFile) error { return nil })
 }

@@ -1,6 +1,8 @@
 package access
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -254,4 +256,55 @@ func passOn(t *testing.T, g *Grant, from, to identity.Key) *Grant {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// TestRevokedOnAFullDisk: a revocation that the disk did not take is stored with the next change, or when Run saves,
+// and does not count for what an owner gives afterwards.
+func TestRevokedOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keys(4)
+		site, ann, bob, kim := k[0], k[1], k[2], k[3]
+		for name, next := range map[string]func(*testing.T, *Store){
+			"a change": func(t *testing.T, b *Store) { wants(t, b.AddOwner(Owner{ID: kim.ID()}), "") },
+			"the stop": func(t *testing.T, b *Store) {
+				ctx, stop := context.WithCancel(t.Context())
+				stop()
+				b.Run(ctx)
+			},
+			"the hour": func(t *testing.T, b *Store) {
+				ctx, stop := context.WithTimeout(t.Context(), saveInterval+time.Second)
+				defer stop()
+				b.Run(ctx)
+			},
+		} {
+			var s shelf
+			b := s.open(t, site.ID())
+			wants(t, b.Claim(Owner{ID: ann.ID()}), "")
+			_, err := b.AddGrant(grant(t, "set fan", ann, bob).Bytes())
+			wants(t, err, "")
+			desk, err := b.AddToken("desk", grant(t, "set fan", ann, site).Bytes(), time.Time{})
+			wants(t, err, "")
+			s.full = errors.New("no space left on device")
+			wants(t, b.Revoke(Revocation{Token: "desk"}), "restart would undo")
+			wants(t, b.Revoke(Revocation{Key: bob.ID()}), "restart would undo")
+			s.full = nil
+			next(t, b)
+			if len(b.Tokens()) > 0 || len(b.Grants()) > 0 || len(s.open(t, site.ID()).Tokens()) > 0 || len(s.open(t, site.ID()).Grants()) > 0 {
+				t.Errorf("after %s: %d tokens, %d grants", name, len(b.Tokens()), len(b.Grants()))
+			}
+			if counts(b, desk) {
+				t.Errorf("after %s the token counts", name)
+			}
+			_, err = b.AddGrant(grant(t, "set fan", ann, bob).Bytes())
+			wants(t, err, "")
+			desk, err = b.AddToken("desk", grant(t, "set fan", ann, site).Bytes(), time.Time{})
+			wants(t, err, "")
+			_, err = b.May(who(bob), setFan())
+			wants(t, err, "")
+			bearer, err := b.Bearer(desk)
+			wants(t, err, "")
+			_, err = b.May(bearer, setFan())
+			wants(t, err, "")
+		}
+	})
 }

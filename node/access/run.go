@@ -152,6 +152,9 @@ func (s *Store) Run(ctx context.Context) {
 		if err := s.Save(); err != nil {
 			slog.Error("time and counts not saved", "err", err)
 		}
+		if err := s.storeRevoked(); err != nil {
+			slog.Error("revocation not stored: a restart would undo it", "err", err)
+		}
 		saved, interval = time.Now(), saveInterval
 	}
 }

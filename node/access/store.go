@@ -206,11 +206,17 @@ func (f storeFile) clone() storeFile {
 	return f
 }
 
-// change edits a copy of the file, stores it, and then uses it.
+// change edits a copy of the file, without what is revoked, stores it, and then uses it.
 func (s *Store) change(edit func(*storeFile) error) error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	f := s.file.clone()
+	s.mu.Lock()
+	revoked := slices.Clone(s.revoking)
+	s.mu.Unlock()
+	for _, r := range revoked {
+		f.revoke(r)
+	}
 	if err := edit(&f); err != nil {
 		return err
 	}
@@ -229,6 +235,7 @@ func (s *Store) change(edit func(*storeFile) error) error {
 	defer s.mu.Unlock()
 	presented := s.presented()
 	s.file, s.credentials, s.blocks = f, credentials, blocks
+	s.revoking = slices.Delete(s.revoking, 0, len(revoked))
 	for _, c := range presented {
 		if find(credentials[c.principal], c.grant) < 0 {
 			credentials[c.principal] = append(credentials[c.principal], c)

@@ -30,6 +30,8 @@ type SignIn struct {
 	Unused bool `cbor:"9,keyasint,omitempty"`
 	// At is when the pair was given, in seconds since 1970.
 	At int64 `cbor:"10,keyasint,omitempty"`
+	// Of is the hash of the token whose sign-in this replaces, by CheckSignIn; zero for none. It is not stored.
+	Of Hash `cbor:"-"`
 }
 
 // Pair are the hashes of an access token and of the refresh token that came with it.
@@ -56,17 +58,21 @@ func (s *Store) SignInURL() string {
 	return url
 }
 
-// CheckSignIn reports why AddSignIn would refuse, without storing anything.
-func (s *Store) CheckSignIn(name string, grant []byte, in SignIn) error {
+// CheckSignIn reports why AddSignIn would refuse, without storing anything, and which token it would replace.
+func (s *Store) CheckSignIn(name string, grant []byte, in SignIn) (of Hash, err error) {
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	f := s.file.clone()
-	_, _, err := s.addSignIn(&f, name, grant, in)
-	return err
+	if i := f.tokenOf(name); i >= 0 {
+		of = f.Tokens[i].Hash
+	}
+	_, _, err = s.addSignIn(&f, name, grant, in)
+	return of, err
 }
 
 // AddSignIn stores a grant for a client that signed in. If the same client has a sign-in of that name, the
-// grant replaces its grant, and the client stays the same principal. The access token ends life from now,
+// grant replaces its grant, and the client stays the same principal; one that was to be replaced and has ended
+// meanwhile does not begin anew. The access token ends life from now,
 // and not after the grant; AddSignIn returns how long that is. Its error is
 // a fault that is Denied or Invalid, unless the time is not known or the disk fails.
 func (s *Store) AddSignIn(name string, grant []byte, in SignIn, life time.Duration) (left time.Duration, err error) {
@@ -108,8 +114,10 @@ func (s *Store) addSignIn(f *storeFile, name string, grant []byte, in SignIn) (o
 	if err := device.CheckName(name); err != nil {
 		return nil, nil, err
 	}
-	i := slices.IndexFunc(f.Tokens, func(t Token) bool { return t.Name == name })
+	i := f.tokenOf(name)
 	switch {
+	case i < 0 && in.Of != (Hash{}):
+		return nil, nil, denied("an owner has ended your former sign-in meanwhile: begin again")
 	case i < 0:
 		t := Token{Name: name, URL: s.SignInURL(), SignIn: &in}
 		var nothing [32]byte
@@ -122,6 +130,11 @@ func (s *Store) addSignIn(f *storeFile, name string, grant []byte, in SignIn) (o
 	old, g, err = s.setGrant(f, i, grant)
 	f.Tokens[i].SignIn, f.Tokens[i].URL = &in, s.SignInURL()
 	return old, g, err
+}
+
+// tokenOf returns the index of the token with a name, -1 for none.
+func (f *storeFile) tokenOf(name string) int {
+	return slices.IndexFunc(f.Tokens, func(t Token) bool { return t.Name == name })
 }
 
 // sameClient reports whether two sign-ins are by the same client: by its identifier, or, as some register
@@ -144,7 +157,7 @@ func (s *Store) SignInOf(in SignIn) string {
 func (s *Store) ReplaceTokenGrant(name string, grant []byte) error {
 	var old, g *Grant
 	err := s.change(func(f *storeFile) (err error) {
-		i := slices.IndexFunc(f.Tokens, func(t Token) bool { return t.Name == name })
+		i := f.tokenOf(name)
 		if i < 0 {
 			return fmt.Errorf("there is no token %.40q", name)
 		}

@@ -227,7 +227,8 @@ func TestSignInGrant(t *testing.T) {
 	wants(t, c.refresh(b, refresh1, "3"), "unknown or ended") // and it does not end the new one
 	_, err = b.AddSignIn("claude", wide, client{"evil"}.signIn("1"), accessLife)
 	wants(t, err, "not this client's")
-	wants(t, b.CheckSignIn("claude", wide, client{"evil"}.signIn("1")), "not this client's")
+	_, err = b.CheckSignIn("claude", wide, client{"evil"}.signIn("1"))
+	wants(t, err, "not this client's")
 	wants(t, b.Revoke(Revocation{Token: "claude"}), "")
 	if counts(b, access2) {
 		t.Error("revoked, and it counts")

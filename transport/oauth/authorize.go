@@ -46,7 +46,8 @@ type request struct {
 	answer reply
 	name   string // under which it is signed in
 	grant  []byte
-	code   string // "" until the browser has fetched it
+	of     access.Hash // of the token whose sign-in it replaces; zero for none
+	code   string      // "" until the browser has fetched it
 
 	exchanging sync.Mutex
 	exchanged  bool
@@ -359,7 +360,8 @@ func (s *Server) Allow(handle, name string, grant []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Access.CheckSignIn(name, grant, q.signIn()); err != nil {
+	of, err := s.Access.CheckSignIn(name, grant, q.signIn())
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -367,7 +369,7 @@ func (s *Server) Allow(handle, name string, grant []byte) error {
 	if q.answer != unanswered {
 		return errAnswered
 	}
-	q.answer, q.name, q.grant, q.until = allowed, name, grant, time.Now().Add(fetchWithin)
+	q.answer, q.name, q.grant, q.of, q.until = allowed, name, grant, of, time.Now().Add(fetchWithin)
 	return nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"agentsite/node/access"
 )
 
 // TestOtherBrowser: a page shows its code and sends back in the browser that began alone, so that nobody has an owner
@@ -76,6 +78,23 @@ func TestTakenBack(t *testing.T) {
 	}
 	if r.Deny(handle) == nil {
 		t.Error("it has its tokens, and is denied")
+	}
+}
+
+// TestRevokedMeanwhile: a program that signs in again, and whose former sign-in an owner ends before it has its tokens,
+// gets none.
+func TestRevokedMeanwhile(t *testing.T) {
+	r := newRig(t)
+	id, _ := r.register(t, claude)
+	r.signedIn(t, id, "claude", "read *")
+	page := r.start(t, authorizing(id))
+	r.allow(t, "claude", "read *")
+	code := r.sentBack(t, page).Get("code")
+	if err := r.Access.Revoke(access.Revocation{Token: "claude"}); err != nil {
+		t.Fatal(err)
+	}
+	if status, v := r.tokens(t, codeForm(id, code)); status != 400 || v["error"] != "invalid_grant" || len(r.Access.Tokens()) > 0 {
+		t.Error(status, v, r.Access.Tokens())
 	}
 }
 

@@ -321,6 +321,40 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
+// TestFullDisk: while the disk takes nothing, each step of a client is put off, and the same one goes on afterwards. What a
+// client ends has ended, and it is told that this is not stored yet.
+func TestFullDisk(t *testing.T) {
+	r := newRig(t)
+	id, _ := r.register(t, claude)
+	step := func(name, path string, form url.Values) (v map[string]any) {
+		t.Helper()
+		r.full = true
+		if w := r.do("POST", path, form.Encode(), nil); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+		r.full = false
+		w := r.do("POST", path, form.Encode(), nil)
+		if w.Code != http.StatusOK {
+			t.Fatalf("%s afterwards: %d %s", name, w.Code, w.Body)
+		}
+		return decode(t, w)
+	}
+	page := r.start(t, authorizing(id))
+	r.allow(t, "claude", "read *")
+	v := step("code", "/token", codeForm(id, r.sentBack(t, page).Get("code")))
+	v = step("refresh", "/token", refreshForm(id, v["refresh_token"].(string)))
+	token := v["access_token"].(string)
+	r.full = true
+	if w := r.do("POST", "/mcp", "{}", bearer(token)); w.Code != 200 {
+		t.Error(w.Code)
+	}
+	step("revoke", "/revoke", url.Values{"token": {token}})
+	r.open(t, r.Key)
+	if w := r.do("POST", "/mcp", "{}", bearer(token)); w.Code != 401 {
+		t.Errorf("after a restart: %d", w.Code)
+	}
+}
+
 // TestClock: while the time is not known, a client is put off and loses nothing.
 func TestClock(t *testing.T) {
 	r := newRig(t)

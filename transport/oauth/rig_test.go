@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ type rig struct {
 	from    string // the network of requests
 	lacked  []string
 	widened bool // after the permission was looked at
+	full    bool // the disk
 }
 
 func newRig(t *testing.T) *rig {
@@ -60,7 +62,7 @@ func (r *rig) open(t *testing.T, key identity.Key) {
 	store, err := access.NewStore(access.Options{
 		Site: key.ID(), URL: "https://lan/mcp", Access: r.store,
 		SystemClock: func() (time.Time, bool) { return time.Now().Add(r.ahead), r.sure },
-		SaveAccess:  func(b []byte) error { r.store = b; r.writes++; return nil }, SaveCounts: func([]byte) error { return nil },
+		SaveAccess:  r.save, SaveCounts: func([]byte) error { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +77,15 @@ func (r *rig) open(t *testing.T, key identity.Key) {
 		Hosts: []string{testHost, "lan"}, Callers: callers{store}, SignIn: r.SignIn(),
 		Routes: append(r.Routes(), append(web.PublicRoutes(), r.Bind(mcp), other)...),
 	})
+}
+
+func (r *rig) save(b []byte) error {
+	if r.full {
+		return syscall.ENOSPC
+	}
+	r.store = b
+	r.writes++
+	return nil
 }
 
 func (r *rig) fetch(_ context.Context, url string) ([]byte, error) {

@@ -179,7 +179,7 @@ func (s *Server) useCode(c client, v url.Values) (t tokens, left time.Duration, 
 	}
 	in := q.signIn()
 	in.Family = [16]byte(s.mac("family", code))
-	in.Last, in.Unused = sha256.Sum256([]byte(code)), true
+	in.Last, in.Unused, in.Of = sha256.Sum256([]byte(code)), true, q.of
 	g, err := access.ParseGrant(q.grant)
 	if err != nil {
 		return t, 0, err
@@ -255,7 +255,8 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request, caller web.Calle
 	hash, isAccess := access.HashSignIn(token)
 	if isRefresh || isAccess {
 		if err := s.Access.RevokeSignIn(family, isRefresh, hash); err != nil {
-			slog.Error("sign-in not revoked durably", "err", err)
+			s.fail(w, r, &failure{http.StatusServiceUnavailable, "temporarily_unavailable", err.Error()})
+			return
 		}
 	}
 	answer(w, http.StatusOK, struct{}{})

@@ -194,6 +194,11 @@ func (m *Manager) Run(ctx context.Context) {
 // step orders a certificate if it is time, and returns how long to wait.
 func (m *Manager) step(ctx context.Context) time.Duration {
 	now, sure := m.Now()
+	if s := m.snapshot(); sure && s.future(now) {
+		if err := m.change(func(s *stored) { s.nextOrder(now) }); err != nil { // a start would count them anew
+			slog.Error("the times of orders are not stored", "err", err)
+		}
+	}
 	m.mu.Lock()
 	name := m.name
 	m.waits = ""

@@ -22,6 +22,7 @@ type board struct {
 	file   []byte
 	writes int
 	unsure atomic.Bool
+	ahead  atomic.Int64 // of the site's clock, as a time.Duration
 	m      *Manager
 }
 
@@ -49,7 +50,9 @@ func (b *board) open() {
 	b.t.Helper()
 	var err error
 	b.m, err = Open(Options{
-		Directory: base + "directory", Now: func() (time.Time, bool) { return time.Now(), !b.unsure.Load() },
+		Directory: base + "directory", Now: func() (time.Time, bool) {
+			return time.Now().Add(time.Duration(b.ahead.Load())), !b.unsure.Load()
+		},
 		Read:   func() ([]byte, error) { return b.file, nil },
 		Write:  func(text []byte) error { b.file = text; b.writes++; return nil },
 		Client: &http.Client{Transport: b.ca},
@@ -191,6 +194,44 @@ func TestNoClock(t *testing.T) {
 			t.Errorf("with a clock: %d orders, until %v", b.ca.begun, b.m.current.Leaf.NotAfter)
 		}
 	})
+}
+
+// TestStarts: a site that starts twice a day has a certificate the day after its file was damaged, or its clock was set
+// back by months.
+func TestStarts(t *testing.T) {
+	for name, happens := range map[string]func(*board){
+		"a damaged file": func(b *board) { b.file = b.file[:len(b.file)/2] },
+		"a clock of months ahead": func(b *board) {
+			b.ahead.Store(int64(100 * 24 * time.Hour))
+			b.ca.fail["new-order"] = 1 << 30
+			b.run(30 * time.Hour)
+			b.ca.fail["new-order"] = 0
+			b.ahead.Store(0)
+			if err := b.m.change(func(s *stored) { s.Chain, s.ChainKey = "", "" }); err != nil {
+				b.t.Fatal(err)
+			}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBoard(t)
+			b.run(time.Minute)
+			happens(b)
+			before := b.ca.begun
+			for range 2 {
+				b.open()
+				b.run(11 * time.Hour)
+				time.Sleep(time.Hour)
+			}
+			if b.ca.begun != before {
+				t.Errorf("%s: %d orders within a day", name, b.ca.begun-before)
+			}
+			b.open()
+			b.run(time.Hour)
+			if err := b.serves(); err != nil || b.ca.begun != before+1 {
+				t.Errorf("%s: %v after a day, %d orders", name, err, b.ca.begun-before)
+			}
+		})
+	}
 }
 
 // TestStrangers: no handshake causes an order, and nobody sees a challenge but an authority while it looks.

@@ -85,6 +85,11 @@ func (s *stored) nextOrder(now time.Time) time.Time {
 	return next
 }
 
+// future reports whether there is an order of the future.
+func (s *stored) future(now time.Time) bool {
+	return slices.ContainsFunc(s.Orders, func(o placedOrder) bool { return o.At.After(now) })
+}
+
 // lost returns what is kept after a damage: nobody knows how many orders there were, and it is one a day.
 func lost(directory string) stored {
 	s := stored{Directory: directory}

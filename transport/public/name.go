@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -138,10 +139,10 @@ func (n *names) give(site peer.ID, own string) Answer {
 	a := Answer{Name: Label(site) + "." + n.zone}
 	served := []string{a.Name}
 	if own != "" {
-		if err := n.check(own, a.Name); err != nil {
-			a.Why = err.Error()
-		} else {
+		if err := n.check(own, a.Name); err == nil || n.keeps(site, own, err) {
 			a.Own, served = true, append(served, own)
+		} else {
+			a.Why = err.Error()
 		}
 	}
 	n.set(site, served)
@@ -160,6 +161,9 @@ func (n *names) check(own, target string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()
 	canonical, err := n.resolve(ctx, own+".") // as a whole name, without the machine's search list
+	if isSilent(err) {
+		return fmt.Errorf("the relay's DNS does not answer for %s: %w", own, err)
+	}
 	if err != nil {
 		return fmt.Errorf("the DNS does not know %s: make it a CNAME of %s", own, target)
 	}
@@ -167,6 +171,19 @@ func (n *names) check(own, target string) error {
 		return fmt.Errorf("%s points to %.80s: make it a CNAME of %s", own, got, target)
 	}
 	return nil
+}
+
+// isSilent reports whether an error says that the DNS did not answer, and not that it knows no such name.
+func isSilent(err error) bool {
+	failed := (*net.DNSError)(nil)
+	return errors.As(err, &failed) && !failed.IsNotFound
+}
+
+// keeps reports whether a site keeps an own name that it has, as the DNS does not answer about it now.
+func (n *names) keeps(site peer.ID, own string, err error) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return isSilent(err) && n.sites[own] == site
 }
 
 // set has the names of a site be exactly those. A name's CNAME has one target, so that no other site has it;

@@ -38,6 +38,7 @@ type world struct {
 	at      string
 	allowed atomic.Bool
 	cname   atomic.Pointer[string]       // of every own name
+	silent  atomic.Bool                // the DNS
 	address atomic.Pointer[[]netip.Addr] // of every name
 	dialed  atomic.Pointer[string]       // by the relay, last
 	heard   chan Answer
@@ -75,10 +76,13 @@ func newWorld(t *testing.T, by, own string) *world {
 	w.relay, w.site = relay, newHost(t)
 	w.names = NewRelay(relay, RelayOptions{Zone: zone, Allow: func(identity.ID) bool { return w.allowed.Load() },
 		Resolve: func(context.Context, string) (string, error) {
+			if w.silent.Load() {
+				return "", &net.DNSError{Err: "server misbehaving", IsTemporary: true}
+			}
 			if c := w.cname.Load(); c != nil {
 				return *c + ".", nil
 			}
-			return "", errors.New("there is no such name")
+			return "", &net.DNSError{Err: "no such host", IsNotFound: true}
 		}})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -319,6 +323,31 @@ func TestOwnName(t *testing.T) {
 			t.Errorf("%q is served: %+v", bad, a)
 		}
 	}
+}
+
+// TestSilentDNS: while the relay's DNS does not answer, a site keeps an own name that it has, and gets none. It loses one
+// that the DNS does not know any more.
+func TestSilentDNS(t *testing.T) {
+	const own = "board.example.com"
+	w := newWorld(t, "/ip4/127.0.0.1/tcp/0", "")
+	name, site := w.name(), w.site.ID()
+	give := func(want bool) {
+		t.Helper()
+		a := w.names.names.give(site, own)
+		if is, ok := w.names.names.site(own); a.Own != want || ok != want || ok && is != site {
+			t.Errorf("%+v, served: %v; want %v", a, ok, want)
+		}
+	}
+	w.silent.Store(true)
+	give(false)
+	w.silent.Store(false)
+	w.cname.Store(&name)
+	give(true)
+	w.silent.Store(true)
+	give(true)
+	w.silent.Store(false)
+	w.cname.Store(nil)
+	give(false)
 }
 
 // TestHostileRelay: a site takes no name of a relay but its own, nor an answer without an end.

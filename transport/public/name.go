@@ -224,7 +224,7 @@ func ask(ctx context.Context, h host.Host, relay peer.ID, own string) (a Answer,
 		return a, err
 	}
 	defer s.Reset()
-	s.SetDeadline(time.Now().Add(askTimeout))
+	defer context.AfterFunc(ctx, func() { s.Reset() })() // also after askTimeout
 	if _, err := io.WriteString(s, own); err != nil {
 		return a, err
 	}

@@ -373,6 +373,27 @@ func TestHostileRelay(t *testing.T) {
 	}
 }
 
+// TestHangingRelay: a relay that answers nothing does not keep the site from its stop.
+func TestHangingRelay(t *testing.T) {
+	site, relay := newHost(t), newHost(t, "/ip4/127.0.0.1/tcp/0")
+	if err := site.Connect(t.Context(), peer.AddrInfo{ID: relay.ID(), Addrs: relay.Addrs()}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	relay.SetStreamHandler(nameProtocol, func(s network.Stream) {
+		_, _ = io.ReadAll(s)
+		stop()
+		<-t.Context().Done()
+		s.Reset()
+	})
+	begun := time.Now()
+	asker := &Asker{Host: site, Relays: []peer.ID{relay.ID()}, Heard: func(peer.ID, Answer, error) {}}
+	asker.Run(ctx)
+	if d := time.Since(begun); d > askTimeout/2 {
+		t.Errorf("stopped after %v", d)
+	}
+}
+
 // TestPieces: a ClientHello comes in any pieces, and is passed on as it came.
 func TestPieces(t *testing.T) {
 	var whole bytes.Buffer

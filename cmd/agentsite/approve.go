@@ -105,7 +105,7 @@ func (s *session) showRequests(ctx context.Context) error {
 	if len(all.SignIns)+len(all.Wishes) > 0 && len(all.Requests) == 0 {
 		return nil
 	}
-	return printList(s.app, all.Requests, "no call waits for approval",
+	return printList(s.app, all.Requests, "nothing waits for your approval",
 		[]string{"HANDLE", "WHO", "TOOL", "ARGUMENTS", "STILL WAITS"}, func(r acts.Request) []string {
 			return []string{r.Handle, askerOf(r), r.Tool, argumentsOf(r), strconv.Itoa(int(r.Left)) + " s"}
 		})

@@ -146,6 +146,10 @@ certificate. Point *.ZONE to this machine (A and AAAA), and nothing else.`,
 						a.say("  %s", at)
 					}
 				}
+				if o.Public != "" && !a.json {
+					a.say("the sites of %s have public names in %s: point *.%[2]s here; callers come to %[3]s",
+						o.Allow, o.Public, o.Callers)
+				}
 			}
 			return internet.Relay(ctx, o)
 		}),

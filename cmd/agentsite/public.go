@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"agentsite/node/acts"
 	"agentsite/transport/public"
@@ -30,7 +31,8 @@ otherwise on purpose, name the address with --to.
 A site has a public name with "public: on" or "public: board.example.org" under internet: in
 its configuration. Programs that know only the URL sign in there, and may do what an owner
 allows them: "agentsite approve" lists those that wait, and "agentsite grants" those that
-signed in.`,
+signed in. With "oauth: on" under http: in place of a public name, show that URL, which is
+not called.`,
 		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
 			dial, err := dialerTo(to)
 			if err != nil {
@@ -41,7 +43,7 @@ signed in.`,
 				return err
 			}
 			result := publicResult{PublicState: state}
-			if state.URL != "" {
+			if state.URL != "" && !state.Local {
 				result.Steps = look.At(ctx, state.URL, dial)
 				seen, err := callOwner(ctx, s, acts.PublicAct, acts.LookAtPublic{Look: true})
 				if err == nil { // an older site cannot
@@ -84,8 +86,14 @@ func (a *app) sayPublic(r publicResult) error {
 		say("%s", r.URL)
 		say("programs sign in there; agentsite approve lists those that wait for you")
 	}
+	if r.Local {
+		say("it is not a public name (internet: public:), and was not called to look at it")
+	}
 	if r.Certificate != "" {
-		say("certificate: %s, until %s, renewed from %s on", r.Certificate, local(r.Until), local(r.Next))
+		say("certificate: %s, until %s", r.Certificate, local(r.Until))
+	}
+	if !r.Next.IsZero() {
+		say("the next certificate is ordered from %s on", local(r.Next))
 	}
 	for _, relay := range r.Relays {
 		why := relay.Why
@@ -95,7 +103,8 @@ func (a *app) sayPublic(r publicResult) error {
 		others("relay %s: %s", relay.Relay, why)
 	}
 	if r.Target != "" {
-		say("DNS: the name has to be a CNAME of %s", r.Target)
+		name := strings.TrimSuffix(strings.TrimPrefix(r.URL, "https://"), "/mcp")
+		say("DNS, so that callers come to the relay: %s. CNAME %s.", name, r.Target)
 	}
 	if r.CAA != "" {
 		say("DNS, so that nobody else gets a certificate: %s", r.CAA)
@@ -118,7 +127,7 @@ func (a *app) sayPublic(r publicResult) error {
 		steps("relay "+from.Relay, from.Steps)
 		outside = outside || len(from.Steps) > 0
 	}
-	if r.URL != "" && !outside {
+	if r.URL != "" && !r.Local && !outside {
 		say("it was looked at from this computer only")
 		if len(r.Relays) > 0 {
 			say("  what to do: a second relay with public names, under internet: relays:, looks from elsewhere")

@@ -82,7 +82,7 @@ type Site struct {
 	// Invalid where the caller can mend it.
 	Try func(context.Context, agents.Principal, trial.Request) (trial.Result, error)
 
-	// Public returns how the public name is; nil where the configuration has none.
+	// Public returns how the URL is at which programs sign in; nil where they cannot.
 	Public func(ctx context.Context, look bool) PublicState
 
 	// Find returns the realm's sites that have a capability; "" lists those that are known already.
@@ -213,7 +213,7 @@ func (s *Site) aboutSite() []op.Row {
 			}),
 		op.ForOwners(HealthAct, agents.Reads, "doctor", "Tell which file the configuration is.",
 			func(context.Context, agents.Principal, None) (Health, error) { return Health{s.Configuration}, nil }),
-		op.ForOwners(PublicAct, agents.Reads, "public", "Tell how the public name and its certificate are.", s.public),
+		op.ForOwners(PublicAct, agents.Reads, "public", "Tell how the URL for programs that sign in is, and its certificate.", s.public),
 		op.ForOwners(RoutesAct, agents.Reads, "doctor", "List everything that listens.",
 			func(context.Context, agents.Principal, None) (Routes, error) { return s.Routes(), nil }),
 		op.ForOwners(ImportAct, agents.Acts, "history import", "Add past readings of a measurement.", s.importer()),
@@ -224,7 +224,8 @@ func (s *Site) aboutSite() []op.Row {
 func (s *Site) public(ctx context.Context, _ agents.Principal, how LookAtPublic) (PublicState, error) {
 	if s.Public == nil {
 		return PublicState{}, device.Faultf(device.Invalid,
-			"this site has no public name: internet: public: in its configuration gives it one")
+			"this site has no public name, and programs cannot sign in: internet: public: in its configuration gives it one, "+
+				"and http: oauth: on lets programs of its own network sign in")
 	}
 	return s.Public(ctx, how.Look), nil
 }

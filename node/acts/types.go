@@ -233,6 +233,7 @@ const (
 // PublicState answers PublicAct. Times are zero where there is none.
 type PublicState struct {
 	URL         string        `json:"url,omitzero"`         // for clients; "" while the site has no public name
+	Local       bool          `json:"local,omitzero"`       // there is no public name: the URL is that of http: oauth
 	Target      string        `json:"cname,omitzero"`       // what the DNS has the owner's own name point to
 	CAA         string        `json:"caa,omitzero"`         // a record by which no other account gets a certificate
 	Certificate string        `json:"certificate,omitzero"` // the name that the certificate is for

@@ -134,7 +134,7 @@ func (n *names) answer(s network.Stream) {
 func (n *names) give(site peer.ID, own string) Answer {
 	if !n.allowed(site) {
 		n.remove(site)
-		return Answer{Why: "the relay's owner has not listed this site's key (agentsite relay --allow)"}
+		return Answer{Why: "the relay's owner has not listed this site's key, " + site.String() + " (agentsite relay --allow)"}
 	}
 	a := Answer{Name: Label(site) + "." + n.zone}
 	served := []string{a.Name}

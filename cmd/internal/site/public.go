@@ -327,11 +327,23 @@ const (
 	lookTime = 25 * time.Second
 )
 
-// publicState returns how the name is, and how it looks from outside if that is asked for.
+// publicState returns how the URL is at which programs sign in. It tells how a public name looks from outside if that
+// is asked for.
 func (s *site) publicState(ctx context.Context, from bool) acts.PublicState {
-	state := s.public.state()
+	state := acts.PublicState{URL: s.signInURL, Local: true}
+	if s.public != nil {
+		state = s.public.state()
+	}
 	state.SignIns = s.signIns.Arrivals()
-	if !from || state.URL == "" {
+	if _, sure := s.access.Now(); !sure {
+		state.Problems = append(state.Problems, "the clock is not set, so that programs are put off: "+
+			"agentsite clock --set on the site's own machine sets it")
+	}
+	if !s.access.Claimed() {
+		state.Problems = append(state.Problems, "nobody owns this site yet, so that no program can sign in: claim it "+
+			"with the line that it shows at its start")
+	}
+	if !from || s.public == nil || state.URL == "" {
 		return state
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)

@@ -104,11 +104,8 @@ func (s *site) owners() *acts.Site {
 			return acts.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()}
 		},
 	}
-	if s.public != nil {
-		o.Public = s.publicState
-	}
 	if s.public != nil || s.oauth != nil {
-		o.SignIns = &s.signIns
+		o.Public, o.SignIns = s.publicState, &s.signIns
 	}
 	if s.network != nil && s.network.Realm().Exists() {
 		o.Find = func(ctx context.Context, capability string) (all []acts.Found, err error) {

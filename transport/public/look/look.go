@@ -146,6 +146,7 @@ func (l *looker) ask(ctx context.Context, method, url string, want int, header .
 	if err != nil {
 		return nil, nil, err
 	}
+	req.Header.Set("User-Agent", "agentsite public")
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
@@ -227,7 +228,8 @@ func (l *looker) remedy(step string, err error) string {
 	case step == public.StepRefused:
 		return "a relay looks for the sites that its owner has listed (agentsite relay --public), twice a minute"
 	case step == public.StepDNS:
-		return "have the DNS point " + l.name + " to where its callers are to come to, by A or CNAME"
+		return "have the DNS point " + l.name + " to where its callers are to come to, by A or CNAME; for a name that a " +
+			"relay gives, the relay's owner does this"
 	case step == public.StepConnect:
 		return "nothing answers at port 443: start the relay that the name leads to, or have the router forward the port, " +
 			"and look at firewalls"

@@ -26,7 +26,7 @@ function Asking({ site, of, done }: { site: Site; of: SignIn; done: () => void }
 	const [code, setCode] = useState(""), same = bare(code) === bare(of.handle);
 	const allow = async () => {
 		if (await act({ name: site.name, conn: home.value! }, of.handle, "sign-in/allow", { site: site.name,
-			handle: of.handle, name: "", ...words }, `${t("allow")}, ${of.client}`)) done();
+			handle: of.handle, may: words.may, ...words.until && { until: words.until } }, `${t("allow")}, ${of.client}`)) done();
 	};
 	return <article class="card edge-acc stack3" data-signin={of.handle}>
 		<h3><bdi>{of.client}</bdi> {s("signin.asks")}</h3>

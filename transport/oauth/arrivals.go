@@ -9,36 +9,46 @@ import (
 	"time"
 
 	"agentsite/node/acts"
+	"agentsite/transport/web/outbound"
 )
 
 // maxArrivals bounds what is remembered of strangers.
 const maxArrivals = 16
 
-// arrivals are the last steps of programs that sign in, one for each step and network, the oldest first.
+// arrivals are the last steps of programs that sign in, one for each step and network, the oldest first. An owner's
+// look from a network stands beside what other programs did there.
 type arrivals struct {
 	mu  sync.Mutex
-	all []acts.PublicStep
+	all []arrival
 }
 
-// change has do change the last entry of a step and network, or a new one, which becomes the newest. It reports whether
-// there was none.
-func (a *arrivals) change(step, from string, do func(*acts.PublicStep)) (first bool) {
+type arrival struct {
+	acts.PublicStep
+	look bool // of an owner, as the request says
+}
+
+// change has do change the last entry of a step, network and kind, or a new one, which becomes the newest. It reports
+// whether there was none.
+func (a *arrivals) change(at arrival, do func(*acts.PublicStep)) (first bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at := acts.PublicStep{Step: step, From: from}
-	if i := slices.IndexFunc(a.all, func(o acts.PublicStep) bool { return o.Step == step && o.From == from }); i >= 0 {
+	if i := slices.IndexFunc(a.all, func(o arrival) bool {
+		return o.Step == at.Step && o.From == at.From && o.look == at.look
+	}); i >= 0 {
 		at = a.all[i]
 		a.all = slices.Delete(a.all, i, i+1)
 	} else if first = true; len(a.all) == maxArrivals {
 		a.all = slices.Delete(a.all, 0, 1)
 	}
-	do(&at)
+	do(&at.PublicStep)
 	a.all = append(a.all, at)
 	return first
 }
 
 func (s *Server) changeArrival(r *http.Request, do func(*acts.PublicStep)) (first bool) {
-	return s.arrivals.change(stepOf(r), network(r).Addr().String(), do)
+	return s.arrivals.change(arrival{
+		acts.PublicStep{Step: stepOf(r), From: network(r).Addr().String()}, r.UserAgent() == outbound.LookAgent,
+	}, do)
 }
 
 // arrived notes that a step of a sign-in begins.
@@ -71,8 +81,11 @@ func stepOf(r *http.Request) string {
 }
 
 // Arrivals lists the last steps of programs that sign in, or try to, the oldest first.
-func (s *Server) Arrivals() []acts.PublicStep {
+func (s *Server) Arrivals() (all []acts.PublicStep) {
 	s.arrivals.mu.Lock()
 	defer s.arrivals.mu.Unlock()
-	return slices.Clone(s.arrivals.all)
+	for _, a := range s.arrivals.all {
+		all = append(all, a.PublicStep)
+	}
+	return all
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"agentsite/transport/web/outbound"
 )
 
 // TestRequests: which requests wait, and what clients are told about the others, with the issuer and their state.
@@ -372,7 +374,7 @@ func TestUnclaimed(t *testing.T) {
 }
 
 // TestArrivals: what came to sign in is remembered, one step of a network once, with what it calls itself and why it was
-// refused. Strangers displace it, and take no more room.
+// refused. An owner's look does not take the place of what a program did. Strangers displace it, and take no more room.
 func TestArrivals(t *testing.T) {
 	r := newRig(t)
 	is := func(step, client string, refused bool) {
@@ -403,7 +405,9 @@ func TestArrivals(t *testing.T) {
 	is("/authorize", "Claude", false)
 	r.tokens(t, codeForm(id, "what"))
 	is("/token", "", true)
-	if n := len(r.Arrivals()); n != 5 {
+	r.do("POST", "/mcp", "{}", func(q *http.Request) { q.Header.Set("User-Agent", outbound.LookAgent) })
+	is("/mcp", outbound.LookAgent, true)
+	if n := len(r.Arrivals()); n != 6 {
 		t.Errorf("%d steps", n)
 	}
 	for i := range 2 * maxArrivals {

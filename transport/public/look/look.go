@@ -146,7 +146,7 @@ func (l *looker) ask(ctx context.Context, method, url string, want int, header .
 	if err != nil {
 		return nil, nil, err
 	}
-	req.Header.Set("User-Agent", "agentsite public")
+	req.Header.Set("User-Agent", outbound.LookAgent)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}

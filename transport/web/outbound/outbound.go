@@ -23,6 +23,9 @@ const dialTimeout = 5 * time.Second
 // ErrPrivate refuses an address that is not public.
 var ErrPrivate = errors.New("an address of a private network")
 
+// LookAgent is the User-Agent of an owner's look at their own site.
+const LookAgent = "agentsite public"
+
 // Dialer returns a dialer of public addresses, and of those among hosts, which the owner wrote as the host of a URL,
 // without a port. It checks the address that it connects to, whatever the DNS answered before.
 func Dialer(hosts ...string) *net.Dialer {

@@ -22,13 +22,13 @@ func pageHeaders(w http.ResponseWriter) {
 const pageStart = `<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">` +
 	`<meta name=robots content=noindex>%s<title>Sign in</title><style>` +
 	`body{font:1.1em/1.5 system-ui,sans-serif;max-width:34em;margin:2em auto;padding:0 1em;overflow-wrap:anywhere;color-scheme:light dark}` +
-	`code{font-size:1.1em}.code{font:bold 2em ui-monospace,monospace;letter-spacing:.1em}q{font-weight:bold}</style>`
+	`code{font-size:1.1em}.code{font:bold 2em ui-monospace,monospace;letter-spacing:.1em}code,.code{user-select:all}q{font-weight:bold}</style>`
 
 // show writes a page. head is further elements of its head.
 func (s *Server) show(w http.ResponseWriter, status int, head, body string) {
 	pageHeaders(w)
 	w.WriteHeader(status)
-	fmt.Fprintf(w, pageStart+"<h1>%s</h1>%s", head, html.EscapeString(s.Name), body)
+	fmt.Fprintf(w, pageStart+"<main><h1>%s</h1>%s</main>", head, html.EscapeString(s.Name), body)
 }
 
 // refresh has the browser load a page again after so many seconds.

@@ -32,7 +32,7 @@ func withPrograms(t *testing.T, do func(in *programsIn)) {
 		in := &programsIn{desk: d, owner: identity.New(), site: identity.New()}
 		var err error
 		in.store, err = access.NewStore(access.Options{
-			Site: in.site.ID(), SystemClock: func() (time.Time, bool) { return time.Now(), true },
+			Site: in.site.ID(), URL: "https://lan/mcp", SystemClock: func() (time.Time, bool) { return time.Now(), true },
 			SaveAccess: func([]byte) error { return nil }, SaveCounts: func([]byte) error { return nil },
 		})
 		if err != nil || in.store.Claim(access.Owner{ID: in.owner.ID()}) != nil {
@@ -146,7 +146,7 @@ func TestWish(t *testing.T) {
 		in.calls(p, "switch_output", `{}`)
 		in.calls(p, "set_level", `{"output":"a, set *","value":1}`)
 		in.calls(p, "no_such_tool", `{}`)
-		token, err := in.store.AddToken("kitchen", in.grant("read *"), time.Time{}) // which nobody signed in for
+		token, err := in.store.AddToken("kitchen", in.grant("read *"), time.Now().Add(time.Hour)) // which nobody signed in for
 		if err != nil {
 			t.Fatal(err)
 		}

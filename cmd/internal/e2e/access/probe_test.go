@@ -46,13 +46,14 @@ type probed struct {
 }
 
 // startProbed starts a site of which one output is held, and asks it for its ways in.
-func startProbed(t *testing.T, claimed bool) *probed {
+func startProbed(t *testing.T, claimed bool, internet ...string) *probed {
 	t.Helper()
 	dir := harness.TempDir(t)
 	p := &probed{claimed: claimed, held: filepath.Join(dir, "hartebeest"), free: filepath.Join(dir, "springbok")}
 	data := harness.TempDir(t)
 	certify(t, data)
-	p.Site = harness.StartIn(t, data, "site: { name: quagga }\nprotocols: ["+strings.Join(config.Protocols, ", ")+"]\nhttp: { domain: garden.example.org, certificate: domain.pem, certificate_key: domain.key }\ninternet: { realm: \""+probedRealm+"\" }\ndevices:\n"+
+	p.Site = harness.StartIn(t, data, "site: { name: quagga }\nprotocols: ["+strings.Join(config.Protocols, ", ")+"]\nhttp: { domain: garden.example.org, certificate: domain.pem, certificate_key: domain.key }\ninternet: { "+
+		strings.Join(append(internet, "realm: \""+probedRealm+"\""), ", ")+" }\ndevices:\n"+
 		"  hartebeest: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.held+" }\n"+
 		"  springbok: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.free+" }\n"+
 		"  bontebok: { driver: sim, model: dimmer }\n"+

@@ -251,19 +251,18 @@ func (m *Manager) due(name string, now time.Time) time.Time {
 	return m.stored.nextOrder(now)
 }
 
-// change changes what is stored, and stores it.
+// change changes what is stored, and stores it. Only Run calls it. Callers do not wait for the disk.
 func (m *Manager) change(do func(*stored)) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.stored
-	s.Orders = slices.Clone(s.Orders)
+	s := m.snapshot()
 	do(&s)
 	text, err := json.Marshal(s)
 	if err == nil {
 		err = m.Write(text)
 	}
 	if err == nil {
+		m.mu.Lock()
 		m.stored = s
+		m.mu.Unlock()
 	}
 	return err
 }

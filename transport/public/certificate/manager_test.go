@@ -234,6 +234,27 @@ func TestStarts(t *testing.T) {
 	}
 }
 
+// TestSlowDisk: callers are served while the disk takes its time.
+func TestSlowDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(t)
+		b.run(time.Minute)
+		write := b.m.Write
+		b.m.Write = func(text []byte) error {
+			if !b.m.mu.TryLock() {
+				t.Error("a handshake waits for the disk")
+			} else if b.m.mu.Unlock(); b.serves() != nil {
+				t.Error("there is no certificate meanwhile")
+			}
+			return write(text)
+		}
+		b.run(40 * 24 * time.Hour)
+		if b.ca.made != 2 {
+			t.Errorf("%d certificates", b.ca.made)
+		}
+	})
+}
+
 // TestStrangers: no handshake causes an order, and nobody sees a challenge but an authority while it looks.
 func TestStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

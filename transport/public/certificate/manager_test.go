@@ -339,6 +339,20 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// TestDamagedAccount: a site whose account key is damaged serves its certificate, and renews it with another account.
+func TestDamagedAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(t)
+		b.run(time.Minute)
+		b.file = bytes.Replace(b.file, []byte(`"account_key":"-----BEGIN PRIVATE`), []byte(`"account_key":"-----BEGIN what`), 1)
+		b.open()
+		b.run(40 * 24 * time.Hour)
+		if err := b.serves(); err != nil || b.ca.made != 2 {
+			t.Errorf("%v, %d certificates", err, b.ca.made)
+		}
+	})
+}
+
 // transcript is an answer of crt.sh, as the README of github.com/wordeater/Format-CRTResponse shows it (and crtsh/certwatch_db,
 // fnc/web_apis.fnc, makes it), and in 2025 with further members. The names are of this test.
 const transcript = `[

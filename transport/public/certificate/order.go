@@ -46,18 +46,19 @@ func refused(err error) bool {
 // account returns a client of the authority, with an account there.
 func (m *Manager) account(ctx context.Context) (*acme.Client, error) {
 	s := m.snapshot()
-	var key *ecdsa.PrivateKey
-	var err error
-	if s.Key != "" {
-		key, err = parseKey(s.Key)
-	} else if key, err = newKey(); err == nil {
-		var text string
-		if text, err = keyPEM(key); err == nil {
-			err = m.change(func(s *stored) { s.Key = text })
+	key, err := parseKey(s.Key)
+	if err != nil { // there is none yet, or it is lost
+		s.Account = ""
+		if key, err = newKey(); err != nil {
+			return nil, err
 		}
-	}
-	if err != nil {
-		return nil, err
+		text, err := keyPEM(key)
+		if err == nil {
+			err = m.change(func(s *stored) { s.Key, s.Account = text, "" })
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	client := &acme.Client{Key: key, DirectoryURL: m.Directory, HTTPClient: m.Client, UserAgent: "agentsite", KID: acme.KeyID(s.Account)}
 	about, err := client.Discover(ctx)

@@ -54,10 +54,15 @@ hour, with the command that allows it. --deny says no, for an hour, too.`,
 				return s.watchRequests(ctx)
 			case len(args) == 0:
 				return s.showRequests(ctx)
-			case !deny && signInForm().MatchString(strings.ToUpper(args[0])):
-				return s.allow(ctx, strings.ToUpper(args[0]), in)
 			}
-			return s.decide(ctx, args[0], !deny)
+			handle, isCode := signInCode(args[0])
+			switch {
+			case isCode && !deny:
+				return s.allow(ctx, handle, in)
+			case in != signIn{}:
+				return usagef("%s is no code of a program: a call is approved without --may, --until and --as, once", handle)
+			}
+			return s.decide(ctx, handle, !deny)
 		}),
 		ValidArgsFunction: a.completeRequests,
 	}

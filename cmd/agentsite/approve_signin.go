@@ -32,6 +32,18 @@ func (in *signIn) flags(cmd *cobra.Command) {
 // signInForm matches the handles of programs that ask to sign in.
 var signInForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z2-7]{4}-[A-Z2-7]{4}$`) })
 
+// signInCode returns a code as the site knows it, of what a person typed, and any other handle as it is.
+func signInCode(typed string) (handle string, ok bool) {
+	code := strings.ToUpper(typed)
+	if len(code) == 8 {
+		code = code[:4] + "-" + code[4:]
+	}
+	if !signInForm().MatchString(code) {
+		return typed, false
+	}
+	return code, true
+}
+
 // allowed is printed of a program that may sign in.
 type allowed struct {
 	Handle string    `json:"handle"`

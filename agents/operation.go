@@ -67,4 +67,7 @@ type Offer struct {
 
 	Descriptions map[string]string      // of points, by address, where their owner gave one
 	Sites        map[Operation][]string // of a group: which sites OpPoints, OpStatus and OpStop can name
+	// Wishes are the further tools that a program which signed in may ask an owner for, with the points of
+	// each that it may read.
+	Wishes map[string][]string
 }

@@ -157,6 +157,9 @@ func (n *Node) partOf(p agents.Principal) (made partial) {
 		made.view.peers = func(holder string) bool { return n.rank(holder) > 0 }
 		made.view.others = func(s guard.Status) bool { return n.others(p, s) }
 	}
+	if p.Kind == principal.Token {
+		made.view.wish = func(ask agents.Ask) bool { return n.MayWish(p, ask) == nil }
+	}
 	for _, a := range *n.hosted.Load() {
 		made.hosted = append(made.hosted, toolsOf(a, sees))
 	}

@@ -24,6 +24,8 @@ type view struct {
 	// for none.
 	offered atomic.Pointer[agents.Offer]
 	peers   func(string) bool // holders whose names are told: for an agent of this site, the others; nil for none
+	// wish reports whether its principal, a program, may ask an owner for what an ask needs; nil for all others.
+	wish func(agents.Ask) bool
 	// others tells an agent of this site of OutputDetail.Others; nil for anybody else.
 	others func(guard.Status) bool
 }
@@ -90,6 +92,9 @@ func (v *view) offer() *agents.Offer {
 		add(&o.Capture, p.Kind == device.KindImage, agents.OpCapture)
 	}
 	o.Points, o.Status, o.Stop = v.may(agents.OpPoints), v.may(agents.OpStatus), outputs && v.may(agents.OpStop)
+	if v.wish != nil {
+		o.Wishes = v.wishes(o)
+	}
 	v.offered.CompareAndSwap(nil, o)
 	return v.offered.Load()
 }

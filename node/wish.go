@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/op"
 	"agentsite/agents/principal"
 	"agentsite/agents/tools"
 	"agentsite/device"
@@ -90,6 +91,47 @@ func (n *Node) wished(p agents.Principal, ask agents.Ask, args any, refusal erro
 	}
 	return device.Faultf(device.Denied,
 		"%w; an owner is asked now, and may or may not allow it: a later try may succeed", refusal)
+}
+
+// MayWish returns why a call of p would be no Wish: only that of a program that signed in is.
+func (n *Node) MayWish(p agents.Principal, ask agents.Ask) error {
+	if err := known(p); err != nil {
+		return err
+	}
+	if n.access != nil && p.Kind == principal.Token {
+		if _, _, ok := n.access.Widened(p, ask); ok {
+			return nil
+		}
+	}
+	return device.Faultf(device.Denied, "you may not ask an owner for this")
+}
+
+// wishes returns the Wishes of an offer. A release is none: it comes with the tools that move an output.
+func (v *view) wishes(o *agents.Offer) map[string][]string {
+	whole, all := v.site.whole.offer(), make(map[string][]string)
+	for _, t := range op.Tools {
+		ask := agents.Ask{Op: t.Of.Operation, Value: t.Value}
+		var names []string
+		switch {
+		case t.Whole != nil:
+			if *t.Whole(o) || !*t.Whole(whole) {
+				continue
+			}
+		case t.Points != nil && t.Name != tools.ReleaseOutput:
+			points := *t.Points(whole)
+			if len(*t.Points(o)) > 0 || len(points) == 0 {
+				continue
+			}
+			names = slices.DeleteFunc(slices.Clone(points), func(address string) bool { return !v.reads(address) })
+			ask.Points = append(names[:len(names):len(names)], points[0])[:1]
+		default:
+			continue
+		}
+		if v.wish(ask) {
+			all[t.Name] = names
+		}
+	}
+	return all
 }
 
 // wish notes a wish, once more where it is there already. It returns the owner's answer.

@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/principal"
+	"agentsite/agents/task"
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node/access"
@@ -53,12 +57,14 @@ func withPrograms(t *testing.T, do func(in *programsIn)) {
 }
 
 // grant signs a permission as the owner.
-func (in *programsIn) grant(words string) []byte {
+func (in *programsIn) grant(words string) []byte { return in.grantTo(in.site.ID(), words) }
+
+func (in *programsIn) grantTo(who identity.ID, words string) []byte {
 	may, err := access.ParsePermissions(words)
 	if err != nil {
 		panic(err)
 	}
-	g, err := access.Issue(in.owner, access.Block{Audience: in.site.ID(), Permissions: may, Until: time.Now().Add(100 * time.Hour).Unix()})
+	g, err := access.Issue(in.owner, access.Block{Audience: who, Permissions: may, Until: time.Now().Add(100 * time.Hour).Unix()})
 	if err != nil {
 		panic(err)
 	}
@@ -285,6 +291,92 @@ func TestWatchWishes(t *testing.T) {
 		wants(0)
 		end()
 		<-ended
+	})
+}
+
+// noAgents takes tasks for agents that nobody may ask.
+type noAgents struct{ task.Host }
+
+func (noAgents) Agents(context.Context, agents.Principal) ([]task.Agent, error) { return nil, nil }
+
+var address = regexp.MustCompile(`[a-z]+/[a-z]+`)
+
+// TestWishesAreListed: only a program that signed in is also told of the tools that it may ask the owner for, without a
+// name that it may not read, and only until it may call them.
+func TestWishesAreListed(t *testing.T) {
+	withPrograms(t, func(in *programsIn) {
+		points := func(kind device.Kind, names ...string) (all []device.Point) {
+			for _, name := range names {
+				all = append(all, device.Point{Name: name, Kind: kind})
+			}
+			return all
+		}
+		in.desk.site.Outputs = in.lever
+		in.desk.site.Devices = append(in.desk.site.Devices,
+			Device{Name: "pump", Description: device.Description{Points: points(device.KindSwitch, "relay", "valve")}},
+			Device{Name: "door", Description: device.Description{Points: append(points(device.KindText, "sign"), points(device.KindImage, "eye")...)}})
+		in.setSite()
+		list := tools.New(in.Node, in.Node)
+		list.Tasks = noAgents{}
+		list.WishAsk = func(p agents.Principal) bool {
+			return in.MayWish(p, agents.Ask{Op: agents.OpAsk, Points: []string{"beds"}}) == nil
+		}
+		wants := func(who string, p agents.Principal, want ...string) {
+			t.Helper()
+			may, err := list.Tools(t.Context(), p)
+			all, err2 := list.Listed(t.Context(), p)
+			if err != nil || err2 != nil || len(all) < len(may) || !reflect.DeepEqual(all[:len(may)], may) {
+				t.Fatalf("%s: %v %v %+v", who, err, err2, all)
+			}
+			var got []string
+			for _, tool := range all[len(may):] {
+				says := strings.Join(append([]string{tool.Name}, address.FindAllString(string(tool.Input), -1)...), " ")
+				got = append(got, says)
+				if !strings.HasSuffix(tool.Description, tools.NotYet) || tool.Hints.ReadOnly {
+					t.Errorf("%s: %+v", who, tool)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %q, wanted %q", who, got, want)
+			}
+		}
+		in.store.URL = "https://site/mcp"
+		token, err := in.store.AddToken("plain", in.grant("read *"), time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := in.store.Bearer(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := identity.New()
+		if _, err := in.store.AddGrant(in.grantTo(key.ID(), "read *")); err != nil {
+			t.Fatal(err)
+		}
+		peer, err := in.store.Peer(key.ID().PeerID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for who, p := range map[string]agents.Principal{
+			"a token": plain, "a key": peer, "an agent here": LocalAgent, "an owner": own,
+			"an agent of the site": {Kind: principal.Hosted, ID: "rule:low"},
+		} {
+			wants(who, p)
+		}
+		wants("reads all", in.signIn(t, "all", "read *"),
+			"switch_output pump/relay pump/valve", "set_level lever/arm", "emergency_stop", "show_text door/sign", "capture_image door/eye", "ask_agent")
+		wants("reads some", in.signIn(t, "some", "read lever/a+pump/valve"),
+			"switch_output pump/valve", "set_level", "emergency_stop", "show_text", "capture_image", "ask_agent")
+		wants("sets", in.signIn(t, "sets", "set pump"),
+			"list_points", "read_points", "read_history", "set_level", "emergency_stop", "show_text", "capture_image", "site_status", "ask_agent")
+		claude := in.signIn(t, "claude", "read *, set pump, stop, show *, capture *")
+		wants("before", claude, "set_level lever/arm", "ask_agent")
+		in.change(t, "claude", "read *, set lever/arm, stop, show *, capture *")
+		wants("after", claude, "switch_output pump/relay pump/valve", "ask_agent")
+		if err := in.store.Revoke(access.Revocation{Token: "claude"}); err != nil {
+			t.Fatal(err)
+		}
+		wants("ended", claude)
 	})
 }
 

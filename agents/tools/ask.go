@@ -60,14 +60,14 @@ func OfAsk(r task.Request) any {
 	return askArgs{Agent: r.Agent, Skill: r.Skill, Text: r.Text, Arguments: r.Arguments, Context: r.Context, Within: r.Seconds}
 }
 
-// askTool returns the tool where p may ask an agent, and none otherwise.
-func (c *Catalog) askTool(ctx context.Context, p agents.Principal) ([]Tool, error) {
+// askTool returns the tool where p may ask an agent, and it as a wish where p may ask an owner for that.
+func (c *Catalog) askTool(ctx context.Context, p agents.Principal) (tool, wish []Tool, err error) {
 	if c.Tasks == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	all, err := c.Tasks.Agents(ctx, p)
-	if err != nil || len(all) == 0 {
-		return nil, err
+	if err != nil || len(all) == 0 && (c.WishAsk == nil || !c.WishAsk(p)) {
+		return nil, nil, err
 	}
 	names := make([]string, len(all))
 	for i, a := range all {
@@ -75,14 +75,18 @@ func (c *Catalog) askTool(ctx context.Context, p agents.Principal) ([]Tool, erro
 	}
 	in, err := inputSchema(reflect.TypeFor[askArgs](), "agent", names)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return []Tool{{
+	t := Tool{
 		Name: AskAgent,
 		Description: "Ask an agent for a piece of work, a task. It waits for the end; of what takes longer it returns the task's ID, to call again with. " +
 			"Without arguments: the agents with their skills, and your tasks.",
 		Input: in, Output: []byte(`{"type":"object"}`), Hints: Hints{Destructive: true},
-	}}, nil
+	}
+	if len(all) == 0 {
+		return nil, []Tool{wished(t)}, nil
+	}
+	return []Tool{t}, nil, nil
 }
 
 // ask calls AskAgent.

@@ -36,66 +36,112 @@ type Catalog struct {
 	// one. They are set before the first call; a site without such agents has none.
 	Tasks task.Host
 	Hold  func(p agents.Principal) (leave func(), err error)
+	// WishAsk reports whether p, a program that signed in, may ask an owner for AskAgent; nil for nobody.
+	WishAsk func(p agents.Principal) bool
 
 	site   Site
 	hosted Hosted
 
 	mu       sync.Mutex
-	rendered map[*agents.Offer][]Tool
+	rendered map[*agents.Offer]rendered
 }
+
+// rendered are the tools of an offer, and those of its wishes.
+type rendered struct{ tools, wishes []Tool }
 
 // maxRendered bounds for how many offers the tools are kept; others are rendered again.
 const maxRendered = 32
 
 // New makes the catalog of a site.
 func New(site Site, hosted Hosted) *Catalog {
-	return &Catalog{site: site, hosted: hosted, rendered: make(map[*agents.Offer][]Tool)}
+	return &Catalog{site: site, hosted: hosted, rendered: make(map[*agents.Offer]rendered)}
 }
 
 // Tools lists the tools that p may call.
 func (c *Catalog) Tools(ctx context.Context, p agents.Principal) ([]Tool, error) {
+	all, _, err := c.list(ctx, p)
+	return all, err
+}
+
+// Listed lists the tools that p may call, and after them those that it may ask an owner for. A model calls
+// only what is listed to it, and a call of one of these is how it asks.
+func (c *Catalog) Listed(ctx context.Context, p agents.Principal) ([]Tool, error) {
+	all, wishes, err := c.list(ctx, p)
+	if len(wishes) == 0 {
+		return all, err
+	}
+	return slices.Concat(all, wishes), err
+}
+
+func (c *Catalog) list(ctx context.Context, p agents.Principal) (all, wishes []Tool, err error) {
 	own, err := c.hosted.Tools(p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	o, err := c.site.Offer(ctx, p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	tools, err := c.render(o)
+	r, err := c.render(o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	ask, err := c.askTool(ctx, p)
-	if err != nil || len(own)+len(ask) == 0 {
-		return tools, err
+	ask, wish, err := c.askTool(ctx, p)
+	if err != nil {
+		return nil, nil, err
 	}
-	return slices.Concat(tools, ask, own), nil
+	all, wishes = r.tools, r.wishes
+	if len(own)+len(ask) > 0 {
+		all = slices.Concat(all, ask, own)
+	}
+	if wish != nil {
+		wishes = slices.Concat(wishes, wish)
+	}
+	return all, wishes, nil
 }
 
-// render returns the tools of an offer. The slice is not changed.
-func (c *Catalog) render(o *agents.Offer) ([]Tool, error) {
+// render returns the tools of an offer. The slices are not changed.
+func (c *Catalog) render(o *agents.Offer) (r rendered, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if tools, ok := c.rendered[o]; ok {
-		return tools, nil
+	if r, ok := c.rendered[o]; ok {
+		return r, nil
 	}
-	var tools []Tool
 	for i := range definitions {
 		d := &definitions[i]
-		if names, offered := d.names(o); offered {
-			t, err := d.render(o, names)
-			if err != nil {
-				return nil, err
-			}
-			tools = append(tools, t)
+		names, offered := d.names(o)
+		wish := false
+		if !offered {
+			names, wish = o.Wishes[d.Name]
+		}
+		if !offered && !wish {
+			continue
+		}
+		t, err := d.render(o, names)
+		switch {
+		case err != nil:
+			return r, err
+		case wish:
+			r.wishes = append(r.wishes, wished(t))
+		default:
+			r.tools = append(r.tools, t)
 		}
 	}
 	if len(c.rendered) >= maxRendered {
 		clear(c.rendered)
 	}
-	c.rendered[o] = tools
-	return tools, nil
+	c.rendered[o] = r
+	return r, nil
+}
+
+// NotYet ends the description of a tool that its reader may not call, and may ask an owner for.
+const NotYet = " Not allowed yet: a call asks the site's owner, and is refused until they allow it."
+
+// wished returns a tool for a reader who may only ask an owner for it, which every call does.
+func wished(t Tool) Tool {
+	t.Description += NotYet
+	t.Hints.ReadOnly = false
+	return t
 }
 
 // Call calls a tool. An operation that p may not ask for is denied; any other name that nobody

@@ -15,7 +15,7 @@ import (
 )
 
 func (s *Server) toolsList(ctx context.Context, r request, p *listParams) (any, error) {
-	tools, err := s.catalog.Tools(ctx, r.who)
+	tools, err := s.catalog.Listed(ctx, r.who)
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,10 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 		place, err := s.node.Hold(p, node.Waits)
 		return place.Leave, err
 	}
+	catalog.WishAsk = func(p agents.Principal) bool {
+		workers := s.hosting.Tasks.Workers()
+		return len(workers) > 0 && s.node.MayWish(p, agents.Ask{Op: agents.OpAsk, Points: []string{workers[0].Name}}) == nil
+	}
 	s.dispatcher = rpc.NewDispatcher(mcp.New(ctx, s.node, catalog, self, instructions).Methods())
 	s.dispatcher.Urgent = mcp.Urgent
 	s.legacy = legacy.New(s.node, catalog, self.Name, s.Version, instructions)

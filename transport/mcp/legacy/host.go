@@ -113,7 +113,7 @@ func (h *host) offer(c agents.Change) {
 	h.offering.Lock()
 	defer h.offering.Unlock()
 	if c.Tools {
-		list, _ := h.srv.catalog.Tools(ctx, h.who)
+		list, _ := h.srv.catalog.Listed(ctx, h.who)
 		replace(&h.tools, list, func(t tools.Tool) string { return t.Name }, h.addTool, h.sdk.RemoveTools)
 	}
 	if c.Prompts {

@@ -6,8 +6,6 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,24 +20,24 @@ import (
 // opensNothing has programs open URLs with true(1): the test is their user's browser.
 const opensNothing = "BROWSER=true"
 
-// byInspector: the MCP Inspector's command line signs in, lists and calls, also what the owner adds, signs in again
-// after its end, and asks for what the owner takes away meanwhile. Each command is a process of its own, which has what
-// the one before kept.
+// byInspector: the MCP Inspector's command line signs in, lists and calls. A call that it may not make asks the owner, and
+// succeeds once that is allowed, and it signs in again after its end. Each command is a process of its own, which has
+// what the one before kept.
 func (p *place) byInspector(t *testing.T, device string) {
 	t.Helper()
-	kept, narrow, client := harness.TempDir(t), "", []string(nil)
-	before, err := filepath.Abs("testdata/before.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	inspect := func(may string, consents int, args ...string) string {
+	kept, client := harness.TempDir(t), []string(nil)
+	try := func(may string, args ...string) (said string, consents int, err error) {
 		t.Helper()
 		args = slices.Concat([]string{"--cli", p.url, "--transport", "http", "--protocol-era", "modern"}, client, args)
 		cmd := p.node(t, npm.Path(npm.Inspector), args...)
 		cmd.Env = append(cmd.Env, "HOME="+kept, "MCP_STORAGE_DIR="+kept, "MCP_INSPECTOR_SECRET_STORE=file",
-			"NODE_OPTIONS=--import="+before, "BEFORE_CALL="+narrow, "MCP_AUTO_OPEN_ENABLED=true", opensNothing)
+			"MCP_AUTO_OPEN_ENABLED=true", opensNothing)
 		cmd.Stdin = strings.NewReader("y\n") // to the question whether to ask for more
-		said, asked, err := p.run(t, cmd, may)
+		return p.run(t, cmd, may)
+	}
+	inspect := func(may string, consents int, args ...string) string {
+		t.Helper()
+		said, asked, err := try(may, args...)
 		if err != nil || asked != consents {
 			t.Fatalf("%q: %v, %d consents\n%s\n%s", args, err, asked, said, p.Log)
 		}
@@ -49,28 +47,29 @@ func (p *place) byInspector(t *testing.T, device string) {
 		return []string{"--method", "tools/call", "--tool-name", tool, "--tool-args-json", args}
 	}
 	read := call("read_points", `{"points":["`+device+`/relay"]}`)
-	if said := inspect("read *", 1, "--method", "tools/list"); !strings.Contains(said, `"read_points"`) {
+	said := inspect("read *", 1, "--method", "tools/list")
+	if !strings.Contains(said, `"read_points"`) || !strings.Contains(said, `"switch_output"`) {
 		t.Error(said)
 	}
 	if said := inspect("", 0, read...); !strings.Contains(said, device+"/relay") {
 		t.Error(said)
 	}
 	turnOn := call("switch_output", `{"output":"`+device+`/relay","on":true,"for_seconds":1}`)
-	set := "read *, set " + device + " max 10s"
-	p.owner(t, "token", "change", "mcp-inspector", set) // it calls only what is listed
+	if said, asked, err := try("", turnOn...); err == nil || asked > 0 {
+		t.Fatalf("%v, %d consents\n%s", err, asked, said)
+	}
+	p.widen(t)
 	if said := inspect("", 0, turnOn...); !strings.Contains(said, harness.MovedField) {
 		t.Error(said)
 	}
 	p.owner(t, "revoke", "mcp-inspector")
 	inspect("read *", 1, read...)
 
-	// It asks for more only with a client_id that it is given, and for a tool that it has listed.
+	// It signs in for more only with a client_id that it is given.
 	kept = harness.TempDir(t)
 	client = []string{"--client-id", p.register(t, "Registered", "http://127.0.0.1:6276/oauth/callback")}
 	inspect("read *", 1, read...)
-	p.owner(t, "token", "change", "registered", set)
-	narrow = "HOME='" + os.Getenv("HOME") + "' " + harness.Program + " token change registered 'read *' --data " + p.Folder
-	if said := inspect(set, 1, turnOn...); !strings.Contains(said, harness.MovedField) {
+	if said := inspect("read *, set "+device+" max 10s", 1, turnOn...); !strings.Contains(said, harness.MovedField) {
 		t.Error(said)
 	}
 	p.owner(t, "revoke", "registered")
@@ -109,7 +108,7 @@ func (p *place) byRemote(t *testing.T, device string) {
 	}
 	defer s.Close()
 	listed, err := s.ListTools(ctx, nil)
-	if err != nil || !hasTool(listed, "read_points") {
+	if err != nil || !hasTool(listed, "read_points") || !hasTool(listed, "switch_output") {
 		t.Errorf("%v %+v", err, listed)
 	}
 	// call calls a tool, and signs in with a permission where one is given.

@@ -100,7 +100,7 @@ func (p *place) byGo(t testing.TB, device string) (token string) {
 		}
 	}
 	listed, err := s.ListTools(ctx, nil)
-	if err != nil || !hasTool(listed, "read_points") {
+	if err != nil || !hasTool(listed, "read_points") || !hasTool(listed, "switch_output") {
 		t.Errorf("%v %+v", err, listed)
 	}
 	read := map[string]any{"points": []string{device + "/relay"}}

@@ -24,6 +24,9 @@ func TestWider(t *testing.T) {
 			p := newPlace(t)
 			c := p.client(t, major, "listen")
 			c.must(t, "connect", may, 1)
+			if v := c.must(t, "list", "", 0); !slices.Contains(v["tools"].([]any), any("switch_output?")) {
+				t.Error(v)
+			}
 			const hold = `call switch_output {"output":"box/relay","on":true,"for_seconds":120}`
 			for range 2 {
 				v := c.must(t, hold, "", 0)
@@ -31,12 +34,10 @@ func TestWider(t *testing.T) {
 					t.Fatal(v)
 				}
 			}
-			listed := p.owner(t, "approve")
-			command := regexp.MustCompile(`(?m)^  (agentsite .*token change .*)$`).FindStringSubmatch(listed)
-			if command == nil || !strings.Contains(command[1], "'"+may+", set box/relay max 2m'") || !strings.Contains(listed, "2 times") {
+			listed := p.widen(t)
+			if !strings.Contains(listed, "'"+may+", set box/relay max 2m'") || !strings.Contains(listed, "2 times") {
 				t.Fatal(listed)
 			}
-			p.paste(t, command[1])
 			if v := c.must(t, "changed", "", 0); !slices.Contains(v["tools"].([]any), any("switch_output")) {
 				t.Error(v)
 			}
@@ -57,7 +58,7 @@ func TestWider(t *testing.T) {
 			if v := c.must(t, hold, "", 0); v["isError"] != true {
 				t.Error(v)
 			}
-			if v := c.must(t, "changed", "", 0); slices.Contains(v["tools"].([]any), any("switch_output")) {
+			if v := c.must(t, "changed", "", 0); !slices.Contains(v["tools"].([]any), any("switch_output?")) {
 				t.Error(v)
 			}
 			deny := regexp.MustCompile(`(?m)^  (agentsite .*approve .* --deny)$`).FindStringSubmatch(p.owner(t, "approve"))
@@ -73,6 +74,20 @@ func TestWider(t *testing.T) {
 			}
 		})
 	}
+}
+
+var widens = regexp.MustCompile(`(?m)^  (agentsite .*token change .*)$`)
+
+// widen pastes the command by which a call that was refused is allowed. It returns what the owner read.
+func (p *place) widen(t *testing.T) (listed string) {
+	t.Helper()
+	listed = p.owner(t, "approve")
+	command := widens.FindStringSubmatch(listed)
+	if command == nil {
+		t.Fatalf("the owner is not asked: %s\n%s", listed, p.Log)
+	}
+	p.paste(t, command[1])
+	return listed
 }
 
 // paste has a shell run a command of the owner's.

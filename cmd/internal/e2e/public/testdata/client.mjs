@@ -51,9 +51,11 @@ const provider = {
   },
 }
 
+// names are those of tools, with a question mark where its user has to allow it first.
+const names = tools => tools.map(t => /Not allowed yet/.test(t.description) ? t.name + '?' : t.name)
 const lists = []
 let heard = () => {}
-const listChanged = { tools: { onChanged: (failed, tools) => { lists.push(failed ?? tools.map(t => t.name)); heard() } } }
+const listChanged = { tools: { onChanged: (failed, tools) => { lists.push(failed ?? names(tools)); heard() } } }
 
 let client, transport
 const signIn = async () => {
@@ -84,7 +86,7 @@ const again = async what => {
 }
 const commands = {
   connect: () => again(async () => { if (!client || !transport?._abortController) await connect(); return { ok: true } }),
-  list: () => again(() => client.listTools()),
+  list: () => again(async () => ({ tools: names((await client.listTools()).tools) })),
   call: (tool, args) => again(() => client.callTool({ name: tool, arguments: JSON.parse(args) })),
   break: async () => { kept.tokens = { ...kept.tokens, access_token: 'asa_' + '0'.repeat(64) }; return kept.tokens },
   tokens: async () => kept.tokens,

@@ -64,7 +64,8 @@ func (in *programsIn) grantTo(who identity.ID, words string) []byte {
 	if err != nil {
 		panic(err)
 	}
-	g, err := access.Issue(in.owner, access.Block{Audience: who, Permissions: may, Until: time.Now().Add(100 * time.Hour).Unix()})
+	until := time.Now().Add(100 * time.Hour).Unix()
+	g, err := access.Issue(in.owner, access.Block{Audience: who, Permissions: may, Until: until})
 	if err != nil {
 		panic(err)
 	}
@@ -314,7 +315,8 @@ func TestWishesAreListed(t *testing.T) {
 		in.desk.site.Outputs = in.lever
 		in.desk.site.Devices = append(in.desk.site.Devices,
 			Device{Name: "pump", Description: device.Description{Points: points(device.KindSwitch, "relay", "valve")}},
-			Device{Name: "door", Description: device.Description{Points: append(points(device.KindText, "sign"), points(device.KindImage, "eye")...)}})
+			Device{Name: "door", Description: device.Description{Points: points(device.KindText, "sign")}},
+			Device{Name: "porch", Description: device.Description{Points: points(device.KindImage, "eye")}})
 		in.setSite()
 		list := tools.New(in.Node, in.Node)
 		list.Tasks = noAgents{}
@@ -364,11 +366,13 @@ func TestWishesAreListed(t *testing.T) {
 			wants(who, p)
 		}
 		wants("reads all", in.signIn(t, "all", "read *"),
-			"switch_output pump/relay pump/valve", "set_level lever/arm", "emergency_stop", "show_text door/sign", "capture_image door/eye", "ask_agent")
+			"switch_output pump/relay pump/valve", "set_level lever/arm", "emergency_stop", "show_text door/sign",
+			"capture_image porch/eye", "ask_agent")
 		wants("reads some", in.signIn(t, "some", "read lever/a+pump/valve"),
 			"switch_output pump/valve", "set_level", "emergency_stop", "show_text", "capture_image", "ask_agent")
 		wants("sets", in.signIn(t, "sets", "set pump"),
-			"list_points", "read_points", "read_history", "set_level", "emergency_stop", "show_text", "capture_image", "site_status", "ask_agent")
+			"list_points", "read_points", "read_history", "set_level", "emergency_stop", "show_text", "capture_image",
+			"site_status", "ask_agent")
 		claude := in.signIn(t, "claude", "read *, set pump, stop, show *, capture *")
 		wants("before", claude, "set_level lever/arm", "ask_agent")
 		in.change(t, "claude", "read *, set lever/arm, stop, show *, capture *")

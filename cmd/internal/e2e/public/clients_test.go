@@ -75,6 +75,39 @@ func (p *place) byInspector(t *testing.T, device string) {
 	p.owner(t, "revoke", "registered")
 }
 
+// byAISDK: a client by the AI SDK, of programs in TypeScript and JavaScript, signs in, lists and calls, refreshes, and
+// signs in again after its end. It asks for no more: it reads that it was refused.
+func (p *place) byAISDK(t *testing.T, device string) {
+	t.Helper()
+	c := p.client(t, "ai")
+	c.must(t, "connect", "read *", 1)
+	if listed, ok, _ := c.do(t, "list", ""); !ok || !strings.Contains(listed, `"read_points"`) {
+		t.Error(listed)
+	}
+	read := `call read_points {"points":["` + device + `/relay"]}`
+	if v := c.must(t, read, "", 0); v["isError"] == true {
+		t.Error(v)
+	}
+	before := c.must(t, "tokens", "", 0)
+	c.must(t, "break", "", 0)
+	c.must(t, read, "", 0)
+	if after := c.must(t, "tokens", "", 0); after["refresh_token"] == before["refresh_token"] {
+		t.Error("it did not refresh")
+	}
+	turnOn := `call switch_output {"output":"` + device + `/relay","on":true,"for_seconds":1}`
+	if answer, ok, consents := c.do(t, turnOn, ""); ok || consents != 0 || !strings.Contains(answer, "set "+device) {
+		t.Errorf("a refusal: %s, %d consents", answer, consents)
+	}
+	p.owner(t, "token", "change", "sdk-ai", "read *, set "+device+" max 10s")
+	if answer, ok, _ := c.do(t, turnOn, ""); !ok || !strings.Contains(answer, harness.MovedField) {
+		t.Error(answer)
+	}
+	p.owner(t, "revoke", "sdk-ai")
+	if v := c.must(t, read, "read *", 1); v["isError"] == true {
+		t.Error(v)
+	}
+}
+
 // byRemote: by mcp-remote, which programs start that know local servers alone, a client signs in, lists and calls, asks
 // for more when it needs more, and signs in again after its end, in one session.
 func (p *place) byRemote(t *testing.T, device string) {

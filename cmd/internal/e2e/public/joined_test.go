@@ -40,6 +40,7 @@ func TestPublicSignIn(t *testing.T) {
 	}{
 		{"TypeScript 1", func(t *testing.T, p *place) { p.byTypeScript(t, "1", "lamp") }},
 		{"TypeScript 2", func(t *testing.T, p *place) { p.byTypeScript(t, "2", "lamp") }},
+		{"AI SDK", func(t *testing.T, p *place) { p.byAISDK(t, "lamp") }},
 		{"Inspector", func(t *testing.T, p *place) { p.byInspector(t, "lamp") }},
 		{"mcp-remote", func(t *testing.T, p *place) { p.byRemote(t, "lamp") }},
 		{"authorization suite", func(t *testing.T, p *place) { p.byAuthorizationSuite(t) }},

@@ -225,7 +225,7 @@ func (p *place) run(t *testing.T, cmd *exec.Cmd, may string) (said string, asked
 	return said, asked, cmd.Wait()
 }
 
-// client is one by the TypeScript SDK, in a process of its own.
+// client is one by the TypeScript SDK or the AI SDK, in a process of its own.
 type client struct {
 	place *place
 	in    io.Writer

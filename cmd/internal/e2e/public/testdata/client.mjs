@@ -1,5 +1,5 @@
-// A client by the TypeScript SDK, of the major version that is the first argument, which signs in at the URL that is
-// the second. It takes a command a line: "call TOOL ARGUMENTS", "break" (its access token), "changed" (waits for the list
+// A client by the TypeScript SDK, of the major version that is the first argument, or for "ai" by the AI SDK, which signs
+// in at the URL that is the second. It takes a command a line: "call TOOL ARGUMENTS", "break" (its access token), "changed" (waits for the list
 // of tools to change, which it listens to where the fourth argument is "listen"), "close". It prints "OPEN URL" for its
 // user's browser, and an answer to each command.
 import http from 'node:http'
@@ -11,9 +11,11 @@ import { pathToFileURL } from 'node:url'
 const [major, url, modules, listen] = process.argv.slice(2)
 const load = name => import(pathToFileURL(createRequire(path.join(modules, 'x.js')).resolve(name)))
 const from = async names => Object.assign({}, ...await Promise.all(names.map(load)))
-const sdk = major === '1'
-  ? await from(['@modelcontextprotocol/sdk/client/index.js', '@modelcontextprotocol/sdk/client/streamableHttp.js'])
-  : await from(['@modelcontextprotocol/client'])
+const sdk = await from({
+  1: ['@modelcontextprotocol/sdk/client/index.js', '@modelcontextprotocol/sdk/client/streamableHttp.js'],
+  2: ['@modelcontextprotocol/client'],
+  ai: ['@ai-sdk/mcp'],
+}[major])
 
 let arrived
 const server = http.createServer((req, res) => {
@@ -62,9 +64,19 @@ const signIn = async () => {
   const params = await kept.back
   if (params.get('error')) throw new Error(`refused: ${params.get('error')}`)
   if (params.get('state') !== 'some state') throw new Error('another state')
+  if (major === 'ai') {
+    await sdk.auth(provider, {
+      serverUrl: url, authorizationCode: params.get('code'), callbackState: params.get('state'), callbackIssuer: params.get('iss'),
+    })
+    return
+  }
   await transport.finishAuth(major === '1' ? params.get('code') : params)
 }
 const connect = async () => {
+  if (major === 'ai') {
+    client = await sdk.createMCPClient({ transport: { type: 'http', url, authProvider: provider } })
+    return
+  }
   transport = new sdk.StreamableHTTPClientTransport(new URL(url), { authProvider: provider })
   client = new sdk.Client({ name: 'e2e', version: '1' }, {
     versionNegotiation: { mode: 'auto' }, // 1.x knows one revision
@@ -77,7 +89,7 @@ const again = async what => {
   try {
     return await what()
   } catch (e) {
-    if (!/Unauthorized/.test(e.name + e.constructor.name + e.message) || !kept.back) throw e
+    if (!/Unauthorized/.test(e.name + e.constructor.name + e.message + e.cause?.name) || !kept.back) throw e
     await signIn()
     delete kept.back
     await connect()

@@ -104,16 +104,16 @@ type window struct {
 	log fmt.Stringer // of the site
 }
 
-// openWindow starts Chromium, for which every name below a domain is this machine.
-func openWindow(t *testing.T, log fmt.Stringer, domain string) *window {
+// openWindow starts Chromium, for which every name below a domain is this machine. more are further options.
+func openWindow(t *testing.T, log fmt.Stringer, domain string, more ...chromedp.ExecAllocatorOption) *window {
 	t.Helper()
 	chromium, _ := exec.LookPath("chromium")
 	harness.Need(t, "chromium", chromium)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
+	ctx, cancel = chromedp.NewExecAllocator(ctx, append(append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),
-		chromedp.Flag("host-resolver-rules", "MAP *."+domain+" 127.0.0.1"), chromedp.Flag("ignore-certificate-errors", true))...)
+		chromedp.Flag("host-resolver-rules", "MAP *."+domain+" 127.0.0.1"), chromedp.Flag("ignore-certificate-errors", true)), more...)...)
 	t.Cleanup(cancel)
 	return (&window{t, ctx, log}).another()
 }

@@ -320,8 +320,8 @@ func TestManyConnections(t *testing.T) {
 	}
 	late()
 	early()
-	if n := closed.Load(); n != idle+2-maxConns {
-		t.Errorf("%d connections were let go, want %d", n, idle+2-maxConns)
+	if n, most := closed.Load(), int64(idle+2-usualConns); n > most { // beyond usualConns, those that had time to ask go
+		t.Errorf("%d connections were let go, and at most %d may", n, most)
 	}
 	for _, conn := range conns {
 		conn.Close() // or the end would wait five seconds for what they may still say

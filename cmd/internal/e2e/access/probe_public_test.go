@@ -30,6 +30,12 @@ func TestProbePublic(t *testing.T) {
 	}
 	how := p.useless(p.ExpiredToken(t), strings.Repeat("0", 64))
 	how["the folder's token"] = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+p.Token) }
+	out, err := p.CLI(t, "token", "add", "near", "read *", "--json")
+	_, near, _ := strings.Cut(out, `"token":"`)
+	if near, _, _ = strings.Cut(near, `"`); err != nil || len(near) != 64 {
+		t.Fatal(out, err)
+	}
+	how["a token"] = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+near) }
 	how["a session"] = func(r *http.Request) {
 		r.Header.Set("Authorization", "Bearer "+p.Token)
 		r.Header.Set("Mcp-Session-Id", p.session)

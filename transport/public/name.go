@@ -162,7 +162,7 @@ func (n *names) check(own, target string) error {
 	defer cancel()
 	canonical, err := n.resolve(ctx, own+".") // as a whole name, without the machine's search list
 	if isSilent(err) {
-		return fmt.Errorf("the relay's DNS does not answer for %s: %w", own, err)
+		return fmt.Errorf("the relay's DNS does not answer for %s (%w), which has to be a CNAME of %s", own, err, target)
 	}
 	if err != nil {
 		return fmt.Errorf("the DNS does not know %s: make it a CNAME of %s", own, target)

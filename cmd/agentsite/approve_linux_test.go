@@ -19,7 +19,8 @@ func onTerminal(t *testing.T, width int, do func(a *app)) (rows []string) {
 		t.Fatal(err)
 	}
 	defer master.Close()
-	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(width), Row: 24}); err != nil {
+	size := &unix.Winsize{Col: uint16(width), Row: 24}
+	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, size); err != nil {
 		t.Fatal(err)
 	}
 	printed := make(chan string)
@@ -49,7 +50,8 @@ func TestForgedCommands(t *testing.T) {
 		args := fmt.Appendf(nil, `{"a":%q}`, says)
 		for what, do := range map[string]func(s *session){
 			"wish": func(s *session) {
-				s.printWish(acts.Wish{Handle: handle, Token: "claude", Client: "Claude", Host: "claude.ai", Tool: "set_level", Args: args, May: "read *"})
+				s.printWish(acts.Wish{Handle: handle, Token: "claude", Client: "Claude", Host: "claude.ai", Tool: "set_level",
+					Args: args, May: "read *"})
 			},
 			"call": func(s *session) {
 				s.printRequest(acts.Request{Handle: handle, Who: "token:claude.01020304", Tool: "set_level", Args: args})

@@ -12,13 +12,15 @@ import (
 // TestNamesOfPrograms: what a program calls itself is told from what the site says of it.
 func TestNamesOfPrograms(t *testing.T) {
 	const calls, quoted = `Claude, claude.ai) ("x`, `"Claude, claude.ai) (\"x"`
-	if who := tokenName(acts.Granted{Token: "evil", Client: calls, Host: "evil.example"}); !strings.HasSuffix(who, " ("+quoted+", evil.example)") {
+	who := tokenName(acts.Granted{Token: "evil", Client: calls, Host: "evil.example"})
+	if !strings.HasSuffix(who, " ("+quoted+", evil.example)") {
 		t.Error(who)
 	}
 	var out bytes.Buffer
 	a := &app{out: &output{Writer: &out}}
 	steps := []acts.PublicStep{{Client: calls, Step: "/token"}, {Client: calls, Step: "/token", Err: "no"}}
-	if err := a.sayPublic(publicResult{PublicState: acts.PublicState{SignIns: steps}}); err != nil || strings.Count(out.String(), ": "+quoted+" ") != 2 {
+	err := a.sayPublic(publicResult{PublicState: acts.PublicState{SignIns: steps}})
+	if err != nil || strings.Count(out.String(), ": "+quoted+" ") != 2 {
 		t.Errorf("%v, %s", err, &out)
 	}
 }

@@ -58,7 +58,8 @@ func TestProbePublic(t *testing.T) {
 				if !ok {
 					verb, path = "POST", pattern
 				}
-				if path = wildcards.Replace(path); !slices.Contains(public, pattern) && !strings.HasPrefix(path, "/.well-known/oauth-") {
+				path = wildcards.Replace(path)
+				if !slices.Contains(public, pattern) && !strings.HasPrefix(path, "/.well-known/oauth-") {
 					ask(what, with, []int{404}, verb, path, "{}", "Content-Type", "application/json")
 				}
 			}

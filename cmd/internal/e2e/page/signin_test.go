@@ -190,7 +190,8 @@ func TestSignIn(t *testing.T) {
 	b.is(10*time.Second, "document.querySelector("+quote(card+"[data-mistake]")+") && document.querySelector("+quote(allow+"[aria-disabled]")+")")
 	b.fill(card+"[name=may]", "read den 4/h confirm")
 	b.press(card + "[data-permission] details input:not(:checked)")
-	b.is(10*time.Second, "/^read den[+]box.relay 4.h confirm$/.test(document.querySelector("+quote(card+"[name=may]")+").value)")
+	b.is(10*time.Second, fmt.Sprintf("/^read den[+]box.relay 4.h confirm$/.test(document.querySelector(%s).value)",
+		quote(card+"[name=may]")))
 	const may = "set box/relay max 5m, read *"
 	b.fill(card+"[name=may]", may)
 	shows(card+"[data-sentence]", "5 min")

@@ -93,8 +93,9 @@ func TestRevokedMeanwhile(t *testing.T) {
 	if err := r.Access.Revoke(access.Revocation{Token: "claude"}); err != nil {
 		t.Fatal(err)
 	}
-	if status, v := r.tokens(t, codeForm(id, code)); status != 400 || v["error"] != "invalid_grant" || len(r.Access.Tokens()) > 0 {
-		t.Error(status, v, r.Access.Tokens())
+	status, v := r.tokens(t, codeForm(id, code))
+	if n := len(r.Access.Tokens()); status != 400 || v["error"] != "invalid_grant" || n > 0 {
+		t.Error(status, v, n)
 	}
 }
 

@@ -321,19 +321,20 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// TestFullDisk: while the disk takes nothing, each step of a client is put off, and the same one goes on afterwards. What a
-// client ends has ended, and it is told that this is not stored yet.
+// TestFullDisk: while the disk takes nothing, each step of a client is put off, and the same one goes on afterwards.
+// What a client ends has ended, and it is told that this is not stored yet.
 func TestFullDisk(t *testing.T) {
 	r := newRig(t)
 	id, _ := r.register(t, claude)
 	step := func(name, path string, form url.Values) (v map[string]any) {
 		t.Helper()
 		r.full = true
-		if w := r.do("POST", path, form.Encode(), nil); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		w := r.do("POST", path, form.Encode(), nil)
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 		r.full = false
-		w := r.do("POST", path, form.Encode(), nil)
+		w = r.do("POST", path, form.Encode(), nil)
 		if w.Code != http.StatusOK {
 			t.Fatalf("%s afterwards: %d %s", name, w.Code, w.Body)
 		}

@@ -325,8 +325,8 @@ func TestOwnName(t *testing.T) {
 	}
 }
 
-// TestSilentDNS: while the relay's DNS does not answer, a site keeps an own name that it has, and gets none. It loses one
-// that the DNS does not know any more.
+// TestSilentDNS: while the relay's DNS does not answer, a site keeps an own name that it has, and gets none. It loses
+// one that the DNS does not know any more.
 func TestSilentDNS(t *testing.T) {
 	const own = "board.example.com"
 	w := newWorld(t, "/ip4/127.0.0.1/tcp/0", "")

@@ -344,7 +344,8 @@ func TestDamagedAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard(t)
 		b.run(time.Minute)
-		b.file = bytes.Replace(b.file, []byte(`"account_key":"-----BEGIN PRIVATE`), []byte(`"account_key":"-----BEGIN what`), 1)
+		const begins = `"account_key":"-----BEGIN `
+		b.file = bytes.Replace(b.file, []byte(begins+"PRIVATE"), []byte(begins+"what"), 1)
 		b.open()
 		b.run(40 * 24 * time.Hour)
 		if err := b.serves(); err != nil || b.ca.made != 2 {

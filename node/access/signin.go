@@ -208,14 +208,15 @@ var errSignIn = denied("unknown or ended sign-in: sign in again")
 // errAgain ends a change that needs not be stored.
 var errAgain = errors.New("nothing changes")
 
-// For samePair a client that asks again gets the same pair: it may ask twice at once. After that it gets another one,
-// and the first is void, so that of two clients with the same refresh token one is refused.
+// For samePair a client that asks again gets the same pair: it may ask twice at once, by a refresh token also after one of
+// its processes has used the pair. After that it gets another one, and the first is void, so that of two clients with
+// the same refresh token one is refused.
 const samePair = 10 * time.Second
 
-// Refresh exchanges a refresh token of a client for another pair, whose access token ends life from now. pair makes
-// the pair of the token for a time in seconds since 1970, which Refresh returns.
+// Refresh exchanges a refresh token of a client, or the code of its sign-in, for another pair, whose access token ends
+// life from now. pair makes the pair of the token for a time in seconds since 1970, which Refresh returns.
 func (s *Store) Refresh(
-	family [16]byte, client, token Hash, pair func(at int64) Pair, life time.Duration,
+	family [16]byte, client, token Hash, isCode bool, pair func(at int64) Pair, life time.Duration,
 ) (at int64, left time.Duration, err error) {
 	now, err := s.sureTime()
 	if err != nil {
@@ -245,12 +246,12 @@ func (s *Store) Refresh(
 			return denied("your permission ended at %s: sign in again", formatTime(g.Until().Unix()))
 		case token == in.Refresh:
 			in.Last, in.Unused = token, true
+		case token == in.Last && (in.Unused || !isCode) && ago >= 0 && ago < samePair:
+			at, left = in.At, time.Unix(in.Until, 0).Sub(now)
+			return errAgain
 		case token != in.Last || !in.Unused:
 			replayed = g.ID()
 			return ErrReplayed
-		case ago >= 0 && ago < samePair:
-			at, left = in.At, time.Unix(in.Until, 0).Sub(now)
-			return errAgain
 		}
 		at = now.Unix()
 		in.Pair, in.At = pair(at), at

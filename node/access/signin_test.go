@@ -37,7 +37,7 @@ func (c client) signIn(n string) SignIn {
 
 func (c client) refresh(b *Store, token Hash, n string) error {
 	in := c.signIn(n)
-	_, _, err := b.Refresh(in.Family, in.ID, token, func(int64) Pair { return in.Pair }, accessLife)
+	_, _, err := b.Refresh(in.Family, in.ID, token, false, func(int64) Pair { return in.Pair }, accessLife)
 	return err
 }
 
@@ -73,7 +73,7 @@ func TestRefresh(t *testing.T) {
 			b = signInStore(t, &s, k)
 		}
 		in := c.signIn("2")
-		_, _, err = b.Refresh(in.Family, sha256.Sum256([]byte("another client")), refresh1, func(int64) Pair { return in.Pair }, accessLife)
+		_, _, err = b.Refresh(in.Family, sha256.Sum256([]byte("another client")), refresh1, false, func(int64) Pair { return in.Pair }, accessLife)
 		wants(t, err, "unknown or ended")
 		if counts(b, access1) || !counts(b, access2) {
 			t.Error("the access tokens are not replaced")
@@ -92,22 +92,31 @@ func TestRefresh(t *testing.T) {
 	})
 }
 
-// TestRefreshUsed: the use of the new access token alone ends the former refresh token.
+// TestRefreshUsed: the use of the new access token alone ends the former refresh token, once another process of the
+// client had the time to ask with it.
 func TestRefreshUsed(t *testing.T) {
-	k, s, c := keys(2), shelf{}, client{"claude"}
-	b := signInStore(t, &s, k)
-	_, err := b.AddSignIn("claude", grant(t, "read fan", k[1], k[0]).Bytes(), c.signIn("1"), accessLife)
-	wants(t, err, "")
-	_, refresh1, _ := c.pair("1")
-	access2, _, _ := c.pair("2")
-	wants(t, c.refresh(b, refresh1, "2"), "")
-	if !counts(b, access2) {
-		t.Fatal("the new access token does not count")
-	}
-	b = signInStore(t, &s, k)
-	if err := c.refresh(b, refresh1, "2"); !errors.Is(err, ErrReplayed) {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		k, s, c := keys(2), shelf{}, client{"claude"}
+		b := signInStore(t, &s, k)
+		_, err := b.AddSignIn("claude", grant(t, "read fan", k[1], k[0]).Bytes(), c.signIn("1"), accessLife)
+		wants(t, err, "")
+		_, refresh1, _ := c.pair("1")
+		access2, _, _ := c.pair("2")
+		wants(t, c.refresh(b, refresh1, "2"), "")
+		if !counts(b, access2) {
+			t.Fatal("the new access token does not count")
+		}
+		b = signInStore(t, &s, k)
+		time.Sleep(samePair - time.Second)
+		wants(t, c.refresh(b, refresh1, "2"), "")
+		if !counts(b, access2) {
+			t.Error("the same pair does not count")
+		}
+		time.Sleep(time.Second)
+		if err := c.refresh(b, refresh1, "2"); !errors.Is(err, ErrReplayed) {
+			t.Error(err)
+		}
+	})
 }
 
 // TestSignInEnds: an access token ends by itself, and with the grant; so does the refresh token.
@@ -233,7 +242,7 @@ func TestSignInGrant(t *testing.T) {
 	if counts(b, access2) {
 		t.Error("revoked, and it counts")
 	}
-	_, _, err = b.Refresh(again.Family, again.ID, refresh2, func(int64) Pair { return again.Pair }, accessLife)
+	_, _, err = b.Refresh(again.Family, again.ID, refresh2, false, func(int64) Pair { return again.Pair }, accessLife)
 	wants(t, err, "unknown or ended")
 }
 

@@ -136,30 +136,37 @@ func TestCodes(t *testing.T) {
 	})
 }
 
-// TestRefreshed: a refresh survives a restart and a lost answer, two at once get the same, and a replay ends all.
+// TestRefreshed: a refresh survives a restart and a lost answer, two at once get the same, though one of them has used it
+// by then, and a replay ends all.
 func TestRefreshed(t *testing.T) {
-	r := newRig(t)
-	id, _ := r.register(t, claude)
-	access1, refresh1 := r.signedIn(t, id, "claude", "read *")
-	_, a := r.tokens(t, refreshForm(id, refresh1))
-	r.open(t, r.Key)
-	_, b := r.tokens(t, refreshForm(id, refresh1))
-	if a["access_token"] != b["access_token"] || a["refresh_token"] != b["refresh_token"] || a["access_token"] == access1 {
-		t.Fatal(a, b)
-	}
-	other, _ := r.register(t, strings.Replace(claude, "Claude", "Eve", 1))
-	if status, v := r.tokens(t, refreshForm(other, a["refresh_token"].(string))); status != 400 || v["error"] != "invalid_grant" {
-		t.Error(status, v)
-	}
-	if w := r.do("POST", "/mcp", "{}", bearer(a["access_token"].(string))); w.Code != 200 {
-		t.Error(w.Code)
-	}
-	if status, v := r.tokens(t, refreshForm(id, refresh1)); status != 400 || v["error"] != "invalid_grant" {
-		t.Error(status, v)
-	}
-	if w := r.do("POST", "/mcp", "{}", bearer(a["access_token"].(string))); w.Code != 401 {
-		t.Error("a replay did not end the sign-in")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		id, _ := r.register(t, claude)
+		access1, refresh1 := r.signedIn(t, id, "claude", "read *")
+		_, a := r.tokens(t, refreshForm(id, refresh1))
+		r.open(t, r.Key)
+		_, b := r.tokens(t, refreshForm(id, refresh1))
+		if a["access_token"] != b["access_token"] || a["refresh_token"] != b["refresh_token"] || a["access_token"] == access1 {
+			t.Fatal(a, b)
+		}
+		other, _ := r.register(t, strings.Replace(claude, "Claude", "Eve", 1))
+		if status, v := r.tokens(t, refreshForm(other, a["refresh_token"].(string))); status != 400 || v["error"] != "invalid_grant" {
+			t.Error(status, v)
+		}
+		if w := r.do("POST", "/mcp", "{}", bearer(a["access_token"].(string))); w.Code != 200 {
+			t.Error(w.Code)
+		}
+		if _, c := r.tokens(t, refreshForm(id, refresh1)); c["access_token"] != a["access_token"] {
+			t.Error("another process of the client, a moment later:", c)
+		}
+		time.Sleep(10 * time.Second)
+		if status, v := r.tokens(t, refreshForm(id, refresh1)); status != 400 || v["error"] != "invalid_grant" {
+			t.Error(status, v)
+		}
+		if w := r.do("POST", "/mcp", "{}", bearer(a["access_token"].(string))); w.Code != 401 {
+			t.Error("a replay did not end the sign-in")
+		}
+	})
 }
 
 // TestThief: who has somebody else's refresh token does not use the sign-in beside them. Either is found out by the other,

@@ -189,7 +189,7 @@ func (s *Server) useCode(c client, v url.Values) (t tokens, left time.Duration, 
 	defer q.exchanging.Unlock()
 	switch done, may := s.progress(q); {
 	case done:
-		return s.renew(in.Family, in.ID, code)
+		return s.renew(in.Family, in.ID, code, true)
 	case !may: // an owner took it back
 		return t, 0, errCode
 	}
@@ -223,16 +223,18 @@ func (s *Server) refresh(c client, token string) (t tokens, left time.Duration, 
 	if known && !s.refreshes.Allow(family) { // a bucket for each that somebody makes up would use up memory
 		return t, 0, device.Faultf(device.Busy, "refreshed too often: an access token counts for %v", device.FormatDuration(accessLife))
 	}
-	return s.renew(family, c.hash(), token)
+	return s.renew(family, c.hash(), token, false)
 }
 
 // renew exchanges a code that was used, or a refresh token.
-func (s *Server) renew(family [16]byte, client access.Hash, seed string) (t tokens, left time.Duration, err error) {
+func (s *Server) renew(
+	family [16]byte, client access.Hash, seed string, isCode bool,
+) (t tokens, left time.Duration, err error) {
 	pair := func(at int64) access.Pair {
 		_, p := s.derive(seed, family, at)
 		return p
 	}
-	at, left, err := s.Access.Refresh(family, client, sha256.Sum256([]byte(seed)), pair, accessLife)
+	at, left, err := s.Access.Refresh(family, client, sha256.Sum256([]byte(seed)), isCode, pair, accessLife)
 	t, _ = s.derive(seed, family, at)
 	return t, left, err
 }

@@ -64,7 +64,7 @@ func (c *Catalog) Tools(ctx context.Context, p agents.Principal) ([]Tool, error)
 }
 
 // Listed lists the tools that p may call, and after them those that it may ask an owner for. A model calls
-// only what is listed to it, and a call of one of these is how it asks.
+// only what is listed to it, and it asks by calling one of these.
 func (c *Catalog) Listed(ctx context.Context, p agents.Principal) ([]Tool, error) {
 	all, wishes, err := c.list(ctx, p)
 	if len(wishes) == 0 {

@@ -28,7 +28,7 @@ type SignIn struct {
 	// is used, the client may have lost the answer, and asks again with Last.
 	Last   Hash `cbor:"8,keyasint"`
 	Unused bool `cbor:"9,keyasint,omitempty"`
-	// At is when the pair was given, in seconds since 1970.
+	// At is the time of the pair in seconds since 1970.
 	At int64 `cbor:"10,keyasint,omitempty"`
 	// Of is the hash of the token whose sign-in this replaces, by CheckSignIn; zero for none. It is not stored.
 	Of Hash `cbor:"-"`

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWiden: what is added is what the call needs, and other limits stay.
+// TestWiden: only what the call needs is added, and other limits stay.
 func TestWiden(t *testing.T) {
 	move := func(v device.Value, length time.Duration, points ...string) agents.Ask {
 		return agents.Ask{Op: agents.OpMove, Value: v, For: length, Points: points}

@@ -38,7 +38,7 @@ type world struct {
 	at      string
 	allowed atomic.Bool
 	cname   atomic.Pointer[string]       // of every own name
-	silent  atomic.Bool                // the DNS
+	silent  atomic.Bool                  // the DNS
 	address atomic.Pointer[[]netip.Addr] // of every name
 	dialed  atomic.Pointer[string]       // by the relay, last
 	heard   chan Answer

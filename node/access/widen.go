@@ -25,7 +25,7 @@ func (s *Store) Widened(p agents.Principal, ask agents.Ask) (token, may string, 
 	return c.token, may, ok
 }
 
-// releaseTool returns outputs to safe. Who asks for it alone needs no word that moves them, too.
+// releaseTool returns outputs to safe. widen adds it alone, and not the word that also moves them.
 var releaseTool = agents.Ask{Op: agents.OpMove}.Name()
 
 // widen returns the text of permissions that allow an ask, too. The part that decided so far keeps its limits,

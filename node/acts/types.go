@@ -145,7 +145,7 @@ type Granted struct {
 	Former string `json:"former_url,omitzero"` // the URL at which it signed in, where that is not the present one
 	To     string `json:"to,omitzero"`         // without a token: the key of its holder
 	Name   string `json:"name,omitzero"`       // what the owner calls that holder
-	// Who is the principal of a token's bearer, which called so long ago; 0 for not since the site's start.
+	// Who identifies the bearer of a token. Called is the age of its last call in seconds, 0 without one since the start.
 	Who    string    `json:"who,omitzero"`
 	Called float64   `json:"called_seconds_ago,omitzero"`
 	May    []string  `json:"may"` // one for each delegation; all have to allow a call

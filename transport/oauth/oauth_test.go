@@ -169,7 +169,7 @@ func TestRefreshed(t *testing.T) {
 	})
 }
 
-// TestThief: who has somebody else's refresh token does not use the sign-in beside them. Either is found out by the other,
+// TestThief: a stolen refresh token does not work beside its owner's. The thief or the owner is refused,
 // whoever asks first, and however quiet they are.
 func TestThief(t *testing.T) {
 	for name, quiet := range map[string]bool{"uses the token": false, "waits until the client asked": true} {

@@ -51,7 +51,7 @@ func TestNearInvitation(t *testing.T) {
 	}
 }
 
-// TestNearSearch: who asks during a search gets its answer, also when the first has gone, and a secret is read
+// TestNearSearch: a caller during a search gets its answer, also when the first one has gone, and a secret is read
 // meanwhile. Many names of one address hide no other.
 func TestNearSearch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"agentsite/node/state"
 )
 
-// delayed are the parameters of a proxy that does what is asked, and keeps an answer back while the file has the prefix
+// delayed configures a proxy that forwards requests, and keeps an answer back while the file has the prefix
 // of the path of its POST.
 type delayed struct{ Listen, To, Certificate, Key, File string }
 

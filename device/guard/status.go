@@ -125,3 +125,14 @@ func (p Policy) Limits() string {
 	say(p.Requires.Point != "", "needs %v", p.Requires)
 	return strings.Join(all, "; ")
 }
+
+// Broke reports whether the cause of a return to safe, as a Reading has it, cut a lease short: neither
+// its own length, a caller, the emergency stop nor the owner's configuration ended it.
+func Broke(cause string) bool {
+	for _, r := range []Reason{byNobody, byRelease, byExpiry, byStop, byPlan} {
+		if cause == endings[r] {
+			return false
+		}
+	}
+	return true
+}

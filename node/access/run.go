@@ -163,10 +163,15 @@ func (s *Store) Run(ctx context.Context) {
 // hours, so that one of the usual length is not logged when it is made. Run looks once an hour.
 var endNotices = []time.Duration{7*24*time.Hour - 2*time.Hour, 24*time.Hour - 12*time.Hour}
 
-// logEnding logs the stored permissions that came near their ends between two times.
+// logEnding logs the stored permissions that came near their ends between two times, and tells OnEnding.
 func (s *Store) logEnding(from, now time.Time) {
+	type ending struct {
+		who   string
+		grant Hash
+		until time.Time
+	}
+	var near []ending
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for who, all := range s.credentials {
 		for _, c := range all {
 			until := time.Unix(c.expires(), 0)
@@ -177,8 +182,13 @@ func (s *Store) logEnding(from, now time.Time) {
 				return until.Add(-n).After(from) && !until.Add(-n).After(now)
 			}) {
 				slog.Warn("permission ends soon", "who", who, "until", until.UTC().Format(time.RFC3339), "grant", c.grant.ID())
+				near = append(near, ending{who, c.grant.ID(), until})
 			}
 		}
+	}
+	s.mu.Unlock()
+	for _, e := range near {
+		s.OnEnding(e.who, e.grant, e.until)
 	}
 }
 

@@ -66,6 +66,9 @@ type Options struct {
 	// OnEnd is called when permissions have ended, to end the leases that depended on them; nil for
 	// nothing. After a revocation it is called before that is stored.
 	OnEnd func()
+	// OnEnding is told by Run of each stored permission that ends soon, a week and a day before, and again
+	// after a start; nil for nothing.
+	OnEnding func(who string, grant Hash, until time.Time)
 	// LastKnown uses the last known time while the time is not known. A permission then lasts
 	// longer by as long as the site was off.
 	LastKnown bool
@@ -131,6 +134,9 @@ func find(all []credential, g *Grant) int {
 func NewStore(o Options) (*Store, error) {
 	if o.OnEnd == nil {
 		o.OnEnd = func() {}
+	}
+	if o.OnEnding == nil {
+		o.OnEnding = func(string, Hash, time.Time) {}
 	}
 	s := &Store{Options: o, start: time.Now(), changed: make(chan struct{}, 1), leases: make(map[lease][]credential),
 		called: make(map[string]time.Time), file: storeFile{Version: version}}

@@ -161,7 +161,7 @@ func TestNotesOnAHangingDisk(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		disk, notes, ended := make(chan struct{}), make(chan string, 10), make(chan struct{})
 		go func() {
-			NoteReturns(ctx, r.Outputs, func(says string) error { <-disk; notes <- says; return nil })
+			NoteReturns(ctx, r.Outputs, func(r Return) { <-disk; notes <- r.String() })
 			close(ended)
 		}()
 		defer func() { cancel(); <-ended }()

@@ -80,6 +80,8 @@ var layers = []layer{
 	{"node/bundle", []string{"device", "node/access", "node/identity"}, "a signed file: keys, the grammar of permissions and the names of points"},
 	{"node/imports", []string{"agents", "agents/agent", "device", "node/access", "node/bundle", "node/config", "node/hosted"}, "bundles become entries as of the configuration, with the points of this site; the file and the manager are passed in"},
 	{"node/acts", []string{"agents", "agents/principal", "agents/agent", "agents/op", "agents/rule/trial", "device", "node", "node/access", "node/bundle", "node/config", "node/hosted", "node/identity", "node/imports", "node/journal", "node/state"}, "the owners' operations on the site; what they need of it comes as values"},
+	{"node/occurrence", []string{"agents", "device", "device/guard", "node"}, "what has happened is decided from the node's and the guard's state, which are passed in"},
+	{"node/outbox", []string{"device"}, "it keeps what waits for receivers, whatever they are and whatever has happened"},
 	{"node/things", []string{"device", "node/quota"}, "registered descriptions are data of others, and a refusal is a fault; the file is passed in"},
 	{"node/trials", []string{"agents", "agents/rule", "agents/rule/trial", "device", "device/guard", "node", "node/hosted"}, "a trial joins the site's rules with its points, its limits and its past"},
 	{"node/devices", []string{"device", "device/board", "device/driver", "device/guard", "device/guard/proc", "node", "node/config"},

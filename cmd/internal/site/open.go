@@ -19,11 +19,13 @@ import (
 	"agentsite/discovery/announce"
 	"agentsite/discovery/mdns"
 	"agentsite/node"
+	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/devices"
 	"agentsite/node/history"
 	"agentsite/node/identity"
 	"agentsite/node/journal"
+	"agentsite/node/occurrence"
 	"agentsite/node/state"
 	"agentsite/transport/p2p"
 	"agentsite/transport/stdio"
@@ -93,6 +95,12 @@ func (s *site) openNode(ctx context.Context) (err error) {
 		devices.ReleaseRevoked(ctx, s.outputs, s.access.MayHold, s.node.NoteRevoked)
 		s.node.Recheck()
 	}
+	s.occurrences = occurrence.New(occurrence.Options{
+		Requests: s.node.Requests, Hub: s.hub, Outputs: s.outputs, Now: s.access.Now,
+	})
+	s.access.OnEnding = func(who string, grant access.Hash, until time.Time) {
+		s.occurrences.Ending(who, grant.String(), until)
+	}
 	s.hosting, err = hosting.New(hosting.Options{
 		Folder: s.Folder, Key: s.key, Domain: s.config.Identified(), Internet: s.internet, Version: s.Version, File: s.file,
 		Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy,
@@ -161,6 +169,7 @@ func (s *site) publish(all []node.Device) error {
 	if err != nil {
 		return err
 	}
+	s.occurrences.SetDevices(all)
 	var points []announce.Point
 	for _, d := range all {
 		for _, p := range d.Description.Points {

@@ -25,6 +25,7 @@ import (
 	"agentsite/node/history"
 	"agentsite/node/identity"
 	"agentsite/node/journal"
+	"agentsite/node/occurrence"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/legacy"
 	"agentsite/transport/oauth"
@@ -84,6 +85,8 @@ type site struct {
 	node    *node.Node
 	access  *access.Store
 	hosting *hosting.Hosting
+	// occurrences are what has happened that others want to be told of.
+	occurrences *occurrence.Source
 
 	http, https net.Listener // https is nil where nobody else reaches the site by it
 	announcer   *announce.Announcer

@@ -158,7 +158,14 @@ func (s *site) addClaim() error {
 // runDevices runs everything behind the node.
 func (s *site) runDevices(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { s.hub.Sample(ctx, nil, s.outputs); return nil })
-	group.Go(func() error { devices.NoteReturns(ctx, s.outputs, s.journal.Note); return nil })
+	group.Go(func() error {
+		devices.NoteReturns(ctx, s.outputs, func(r devices.Return) {
+			s.occurrences.Returned(r.Output, r.Holder, r.Cause)
+			s.journal.Note(r.String())
+		})
+		return nil
+	})
+	group.Go(func() error { s.occurrences.Run(ctx); return nil })
 	group.Go(func() error { s.access.Run(ctx); return nil })
 	group.Go(func() error { s.devices.Run(ctx); return nil })
 	group.Go(func() error { s.devices.ReloadOnSignal(ctx, s.Hangup); return nil })

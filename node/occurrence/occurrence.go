@@ -1,0 +1,59 @@
+// Package occurrence decides that something has happened at a site that people or programs want to be
+// told of. It decides each once: notifications, and later events, push and MQTT, have the same
+// occurrences under the same IDs, and make their own words of them.
+package occurrence
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+// Kind is a kind of occurrences.
+type Kind string
+
+const (
+	Stop       Kind = "stop"       // the emergency stop
+	Device     Kind = "device"     // a device is not read any more
+	Lease      Kind = "lease"      // an output returned to safe before the end of its lease
+	Approval   Kind = "approval"   // a call waits for an owner
+	Permission Kind = "permission" // a permission ends soon
+)
+
+// Kinds are all of them.
+var Kinds = []Kind{Stop, Device, Lease, Approval, Permission}
+
+// State says whether an occurrence lasts.
+type State string
+
+const (
+	Once   State = "once"
+	Begins State = "begins" // it lasts until Ends, of the same Kind and Of
+	Ends   State = "ends"
+)
+
+// Occurrence is something that has happened. Fields that its kind does not have are zero.
+type Occurrence struct {
+	ID    string // the same for everybody who is told of it
+	Kind  Kind
+	Of    string // a device, an output, the handle of an approval, the ID of a grant; "" for the stop
+	State State
+	At    time.Time // by the site's clock
+	Sure  bool      // that was known
+	// Who held the output, asks, or has the permission: the ID of a principal.
+	Who     string
+	Because string        // why an output returned or a device is lost: a text of the guard or of a driver
+	Tool    string        // that an approval is for
+	Args    []byte        // of it, JSON
+	Left    time.Duration // until the end of an approval or a permission
+}
+
+// Key is equal for occurrences of the same thing.
+func (o *Occurrence) Key() string { return string(o.Kind) + " " + o.Of }
+
+// number sets the ID of an occurrence. about tells apart two of one kind, thing, state and time.
+func (o *Occurrence) number(about string) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "agentsite occurrence\x00%s\x00%s\x00%s\x00%s", o.Kind, o.Of, o.State, about))
+	o.ID = hex.EncodeToString(sum[:12])
+}

@@ -1,0 +1,246 @@
+package occurrence
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/device/guard"
+	"agentsite/node"
+)
+
+// lookInterval is the time between two looks at the devices. One is lost that has no good reading at
+// two looks in a row.
+const lookInterval = 30 * time.Second
+
+// maxRecent bounds the last occurrences that do not last, which are told at a Join.
+const maxRecent = 32
+
+// Options are what a Source watches.
+type Options struct {
+	Requests func(agents.Principal) ([]node.Request, error) // that wait for an owner
+	Hub      interface {
+		On(which agents.Change, wake func()) (leave func())
+		Latest(address string) (device.Reading, bool)
+	}
+	Outputs interface {
+		Stopped() bool
+		Changed() <-chan struct{}
+	}
+	Now func() (time.Time, bool) // the site's clock, and whether it is known
+}
+
+// Source tells of occurrences. It watches nothing before the first Join. Its methods are safe for
+// concurrent use.
+type Source struct {
+	Options
+	joined chan struct{} // receives after a Join
+
+	mu      sync.Mutex
+	devices []thing
+	joins   []*join
+	lasting []Occurrence    // that began and have not ended, in this order
+	recent  []Occurrence    // the last that do not last
+	seen    map[string]bool // the handles of approvals
+	count   int             // of the occurrences that their time tells apart
+}
+
+type join struct{ emit func(Occurrence) }
+
+// thing is a device with the points whose readings say whether it is there.
+type thing struct {
+	name    string
+	points  []string
+	missing bool // at the last look
+}
+
+// New returns a Source, which Run runs.
+func New(o Options) *Source {
+	return &Source{Options: o, joined: make(chan struct{}, 1), seen: make(map[string]bool)}
+}
+
+// Join has emit called for each occurrence until leave is called: at once for what lasts and for the
+// last of the others, then for each as it is decided, one at a time and in order. A caller that joined
+// before knows them by their IDs. emit must neither block nor call the Source.
+func (s *Source) Join(emit func(Occurrence)) (leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := &join{emit}
+	s.joins = append(s.joins, j)
+	for _, o := range slices.Concat(s.lasting, s.recent) {
+		emit(o)
+	}
+	select {
+	case s.joined <- struct{}{}:
+	default:
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.joins = slices.DeleteFunc(s.joins, func(other *join) bool { return other == j })
+	}
+}
+
+// SetDevices replaces the devices that are watched. The occurrence of one that is gone ends.
+func (s *Source) SetDevices(all []node.Device) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.devices = nil
+	for _, d := range all {
+		t := thing{name: d.Name}
+		for _, p := range d.Description.Points {
+			if p.Kind != device.KindText && p.Kind != device.KindImage && p.Kind != device.KindEvent {
+				t.points = append(t.points, device.Address(d.Name, p.Name))
+			}
+		}
+		s.devices = append(s.devices, t)
+	}
+	for _, o := range slices.Clone(s.lasting) {
+		if o.Kind == Device && !slices.ContainsFunc(s.devices, func(t thing) bool { return t.name == o.Of }) {
+			s.last(Occurrence{Kind: Device, Of: o.Of}, false)
+		}
+	}
+}
+
+// Run watches until ctx ends.
+func (s *Source) Run(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-s.joined:
+	}
+	wake := make(chan struct{}, 1)
+	defer s.Hub.On(agents.Change{Approvals: true}, func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	})()
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	for {
+		changed := s.Outputs.Changed() // before the look: nothing is missed
+		s.lookStop()
+		s.lookApprovals()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-wake:
+		case <-look.C:
+			s.lookDevices()
+		}
+	}
+}
+
+// Returned tells that an output returned to safe that somebody held, for a cause as the guard has it.
+func (s *Source) Returned(output, holder, cause string) {
+	if !guard.Broke(cause) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := Occurrence{Kind: Lease, Of: output, State: Once, Who: holder, Because: cause}
+	s.tell(o, "")
+}
+
+// Ending tells that a permission ends soon. The same end is the same occurrence, whenever it is told.
+func (s *Source) Ending(who, grant string, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, _ := s.Now()
+	left := until.Sub(now)
+	notice := "week"
+	if left <= 24*time.Hour {
+		notice = "day"
+	}
+	s.tell(Occurrence{Kind: Permission, Of: grant, State: Once, Who: who, Left: left},
+		strconv.FormatInt(until.Unix(), 10)+notice)
+}
+
+func (s *Source) lookStop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last(Occurrence{Kind: Stop}, s.Outputs.Stopped())
+}
+
+func (s *Source) lookApprovals() {
+	all, err := s.Requests(node.LocalOwner)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.seen
+	s.seen = make(map[string]bool, len(all))
+	for _, r := range all {
+		s.seen[r.Handle] = true
+		if !before[r.Handle] {
+			s.tell(Occurrence{
+				Kind: Approval, Of: r.Handle, State: Once, Who: r.Who, Tool: r.Tool, Args: r.Args, Left: r.Left,
+			}, r.Handle)
+		}
+	}
+}
+
+func (s *Source) lookDevices() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.devices {
+		d := &s.devices[i]
+		read, good, why := false, false, ""
+		for _, address := range d.points {
+			if r, ok := s.Hub.Latest(address); ok {
+				read = true
+				if good = r.Quality == device.Good; good {
+					break
+				}
+				why = r.Why
+			}
+		}
+		missing := read && !good
+		if !missing || d.missing {
+			s.last(Occurrence{Kind: Device, Of: d.name, Because: why}, missing)
+		}
+		d.missing = missing
+	}
+}
+
+// last tells the beginning or the end of what lasts; nothing where that was told. The lock is held.
+func (s *Source) last(o Occurrence, lasts bool) {
+	i := slices.IndexFunc(s.lasting, func(l Occurrence) bool { return l.Key() == o.Key() })
+	switch {
+	case lasts && i < 0:
+		o.State = Begins
+		s.lasting = append(s.lasting, s.tell(o, ""))
+	case !lasts && i >= 0:
+		s.lasting = slices.Delete(s.lasting, i, i+1)
+		o.State, o.Because = Ends, ""
+		s.tell(o, "")
+	}
+}
+
+// tell numbers an occurrence and tells it. Without about its time tells it apart. The lock is held.
+func (s *Source) tell(o Occurrence, about string) Occurrence {
+	at, sure := s.Now()
+	o.At, o.Sure = at.Round(0), sure
+	if about == "" {
+		s.count++
+		about = strconv.FormatInt(o.At.UnixNano(), 10) + "." + strconv.Itoa(s.count)
+	}
+	o.number(about)
+	if o.State == Once {
+		if len(s.recent) == maxRecent {
+			s.recent = slices.Delete(s.recent, 0, 1)
+		}
+		s.recent = append(s.recent, o)
+	}
+	for _, j := range s.joins {
+		j.emit(o)
+	}
+	return o
+}

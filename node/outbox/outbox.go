@@ -1,0 +1,281 @@
+// Package outbox keeps what has to be told to receivers outside of the site until it was told: over
+// failures of a receiver and over restarts, in bounded memory, and with few writes. Equal items are
+// merged, and a receiver gets few messages with many items rather than many messages.
+package outbox
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/device"
+)
+
+const (
+	maxItems    = 32               // that wait for a receiver
+	maxAsked    = 8                // of them from askers, as the next
+	maxAsker    = 4                // from one
+	keepFree    = 8                // places for what is urgent
+	maxSeen     = 128              // IDs that are known
+	maxOpen     = 128              // keys of what lasts
+	gather      = time.Second      // before a message, for further items
+	firstPause  = 5 * time.Second  // after a failure; it doubles
+	maxPause    = 10 * time.Minute // as the most that a receiver may ask for
+	maxAge      = 24 * time.Hour   // of an item
+	writeBurst  = 8                // writes at once, and then one each writePause
+	writePause  = 30 * time.Second //
+	burst       = 4                // messages at once, and then one each spacing
+	spacing     = 3 * time.Minute  //
+	urgentBurst = 8                // as the same of urgent messages
+	urgentSpace = time.Minute      //
+)
+
+// Item is one thing to tell.
+type Item struct {
+	ID    string // an item whose ID is known already is dropped
+	Key   string // items with the same key are merged while they wait: the last, and how many
+	Kind  string
+	From  string `json:",omitzero"` // who asks for it; "" for the site itself
+	Title string
+	Text  string
+	Link  string    `json:",omitzero"`
+	At    time.Time // by the site's clock
+	Sure  bool      `json:",omitzero"` // that was known
+	Count int
+	// Urgent items have places and a rate of their own. Passing items are not told after Until, and not
+	// after a restart.
+	Urgent  bool      `json:",omitzero"`
+	Passing bool      `json:"-"`
+	Until   time.Time `json:"-"`
+	// Begins and Ends are of what lasts, by its Key: a second beginning, and an end without a
+	// beginning, are dropped.
+	Begins, Ends bool `json:"-"`
+
+	since time.Time // when it came, or was read from the file
+}
+
+// Message is what a receiver is told at once. A message that is tried again is the same.
+type Message struct {
+	ID    string
+	Items []Item
+	More  int `json:",omitzero"` // items that are left out
+}
+
+// Sender tells a receiver. It blocks until that has the message, for a bounded time. An error that
+// is a *Later says when it may be tried again.
+type Sender interface {
+	Send(context.Context, Message) error
+}
+
+// Later is the error of a receiver that wants no more for some time.
+type Later struct {
+	Err   error
+	After time.Duration
+}
+
+func (l *Later) Error() string { return l.Err.Error() }
+func (l *Later) Unwrap() error { return l.Err }
+
+// Options are the parameters of an Outbox.
+type Options struct {
+	File  []byte // the last argument of Write; nil at first
+	Write func([]byte) error
+	Now   func() (time.Time, bool) // the site's clock, and whether it is known
+}
+
+// Receiver is somebody to tell.
+type Receiver struct {
+	Name string
+	Sender
+	About []string // kinds; all where there are none
+}
+
+// Outbox is safe for concurrent use.
+type Outbox struct {
+	Options
+	damage error
+
+	writing sync.Mutex // held during a write; locked before mu
+	mu      sync.Mutex
+	boxes   []*box
+	open    []string // keys of what lasts
+	seen    []string // IDs
+	written string
+	dirty   chan struct{} // receives when there is something new to write
+}
+
+// box is what waits for one receiver.
+type box struct {
+	name  string
+	about []string
+	wake  chan struct{}
+
+	items   []Item
+	more    int      // that found no place
+	sending *Message // is tried again until it is there
+	fault   string   // of the last try
+	since   time.Time
+	told    int // messages
+}
+
+// SetReceivers replaces the receivers: what waits for one that is gone is dropped. It is called
+// before Run and not during it.
+func (b *Outbox) SetReceivers(all []Receiver) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.boxes
+	b.boxes = nil
+	for _, r := range all {
+		x := &box{name: r.Name}
+		if i := slices.IndexFunc(before, func(x *box) bool { return x.name == r.Name }); i >= 0 {
+			x = before[i]
+		}
+		x.about, x.wake, x.fault = r.About, make(chan struct{}, 1), ""
+		b.boxes = append(b.boxes, x)
+	}
+}
+
+// Add takes an item for all receivers that want its kind. It does not block for the disk or a
+// receiver. Where there is no place any more it is only counted.
+func (b *Outbox) Add(i Item) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if slices.Contains(b.seen, i.ID) {
+		return
+	}
+	b.note(&b.seen, i.ID, maxSeen)
+	switch lasts := slices.Contains(b.open, i.Key); {
+	case i.Begins && lasts, i.Ends && !lasts:
+		return
+	case i.Begins:
+		b.note(&b.open, i.Key, maxOpen)
+	case i.Ends:
+		b.open = slices.DeleteFunc(b.open, func(k string) bool { return k == i.Key })
+	}
+	if b.add(i) || i.Begins || i.Ends {
+		poke(b.dirty)
+	}
+}
+
+func (b *Outbox) note(list *[]string, text string, most int) {
+	if len(*list) == most {
+		*list = slices.Delete(*list, 0, 1)
+	}
+	*list = append(*list, text)
+}
+
+// Ask takes an item of an asker, and returns once it is stored: then it is told, over restarts too.
+// An item with an ID that was taken is not taken again. Its errors are faults.
+func (b *Outbox) Ask(i Item) error {
+	if b.damage != nil {
+		return b.damage
+	}
+	b.mu.Lock()
+	known := slices.Contains(b.seen, i.ID)
+	if !known {
+		some := false
+		for _, x := range b.boxes {
+			if !x.wants(i.Kind) {
+				continue
+			}
+			some = true
+			if all, own := x.asked(i.From); all >= maxAsked || own >= maxAsker || len(x.items) >= maxItems-keepFree {
+				b.mu.Unlock()
+				return device.Faultf(device.Busy, "messages wait for %s already, which is not reached or told too often: try again later", x.name)
+			}
+		}
+		if !some {
+			b.mu.Unlock()
+			return device.Faultf(device.Unavailable, "no receiver wants messages: its owner writes one under notify:, or message under its about:")
+		}
+		b.note(&b.seen, i.ID, maxSeen)
+		b.add(i)
+	}
+	b.mu.Unlock()
+	return b.save()
+}
+
+// asked counts the items of askers, and those of one.
+func (x *box) asked(from string) (all, own int) {
+	for _, i := range x.items {
+		if i.From != "" {
+			all++
+		}
+		if i.From == from {
+			own++
+		}
+	}
+	return all, own
+}
+
+func (x *box) wants(kind string) bool { return len(x.about) == 0 || slices.Contains(x.about, kind) }
+
+// add puts an item into the boxes, and reports whether it took a place. The lock is held.
+func (b *Outbox) add(i Item) (placed bool) {
+	i.Count, i.since = max(i.Count, 1), time.Now()
+	for _, x := range b.boxes {
+		if !x.wants(i.Kind) {
+			continue
+		}
+		at := slices.IndexFunc(x.items, func(other Item) bool { return other.Key == i.Key && other.From == i.From })
+		switch {
+		case at >= 0 && i.From == "":
+			count := x.items[at].Count + i.Count
+			x.items[at] = i
+			x.items[at].Count = count
+		case len(x.items) >= maxItems || !i.Urgent && len(x.items) >= maxItems-keepFree:
+			x.more++
+		default:
+			x.items = append(x.items, i)
+			placed = true
+		}
+		poke(x.wake)
+	}
+	return placed
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Waiting is what waits for a receiver.
+type Waiting struct {
+	Receiver string
+	Items    int
+	Told     int    // messages since the start
+	Fault    string // of the last try; "" where it succeeded
+	Since    time.Time
+}
+
+// Waiting returns what waits for each receiver.
+func (b *Outbox) Waiting() (all []Waiting) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range b.boxes {
+		w := Waiting{x.name, len(x.items) + x.more, x.told, x.fault, x.since}
+		if x.sending != nil {
+			w.Items += len(x.sending.Items) + x.sending.More
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// Run tells the receivers until ctx ends. What is not told then is stored.
+func (b *Outbox) Run(ctx context.Context, all []Receiver) {
+	b.SetReceivers(all)
+	var running sync.WaitGroup
+	for i, r := range all {
+		running.Go(func() { b.deliver(ctx, b.boxes[i], r.Sender) })
+	}
+	running.Go(func() { b.keep(ctx) })
+	running.Wait()
+	if err := b.save(); err != nil {
+		slog.Error("messages that wait are not stored", "err", err)
+	}
+}

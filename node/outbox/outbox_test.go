@@ -1,0 +1,346 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/device"
+)
+
+// receiver keeps what it was sent, unless it fails.
+type receiver struct {
+	mu    sync.Mutex
+	got   []Message
+	tries int
+	fails error
+	hangs bool
+}
+
+func (r *receiver) Send(ctx context.Context, m Message) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tries++
+	if r.hangs {
+		return errors.Join(device.Sleep(ctx, 10*time.Second), errors.New("it hangs"))
+	}
+	if r.fails == nil {
+		r.got = append(r.got, m)
+	}
+	return r.fails
+}
+
+// rig is an outbox with a receiver, and its file.
+type rig struct {
+	*Outbox
+	*receiver
+	file   []byte
+	writes int
+	clock  func() (time.Time, bool)
+	end    func()
+}
+
+func (r *rig) start(t *testing.T, more ...Receiver) {
+	b, err := Open(Options{File: r.file, Write: func(text []byte) error { r.file, r.writes = text, r.writes+1; return nil }, Now: func() (time.Time, bool) {
+		if r.clock != nil {
+			return r.clock()
+		}
+		return time.Now().Round(0), true
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	r.Outbox = b
+	go func() {
+		defer close(ended)
+		b.Run(ctx, append([]Receiver{{Name: "phone", Sender: r.receiver}}, more...))
+	}()
+	synctest.Wait()
+	r.end = func() { cancel(); <-ended }
+}
+
+func newRig(t *testing.T) *rig {
+	r := &rig{receiver: new(receiver)}
+	r.start(t)
+	return r
+}
+
+func item(n int, key string) Item {
+	return Item{ID: fmt.Sprintf("%s %d", key, n), Key: key, Kind: "lease", At: time.Now().Round(0), Sure: true}
+}
+
+// TestStorm: a thousand alarms a minute become a few messages, few writes, and name what is left out.
+func TestStorm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for minute := range 5 {
+			for n := range 1000 {
+				r.Add(item(minute*1000+n, fmt.Sprint("output", n%100)))
+				time.Sleep(time.Minute / 1000)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		sum := 0
+		for _, m := range r.got {
+			if len(m.Items) > maxItems {
+				t.Errorf("a message has %d items", len(m.Items))
+			}
+			sum += m.More
+			for _, i := range m.Items {
+				sum += i.Count
+			}
+		}
+		if len(r.got) > burst+5 || sum != 5000 {
+			t.Errorf("%d messages tell of %d", len(r.got), sum)
+		}
+		if r.writes > 24 {
+			t.Errorf("%d writes", r.writes)
+		}
+		r.Add(Item{ID: "stop", Key: "stop", Urgent: true})
+		time.Sleep(2 * gather)
+		if last := r.got[len(r.got)-1]; last.Items[0].ID != "stop" || last.ID != "stop" {
+			t.Errorf("the stop waits behind others: %+v", last)
+		}
+		writes := r.writes
+		time.Sleep(time.Hour)
+		if r.writes > writes+1 {
+			t.Error("it writes at rest")
+		}
+		r.end()
+	})
+}
+
+// TestUrgent: what is urgent passes what waits for its turn, and has places of its own.
+func TestUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for n := range burst {
+			r.Add(item(n, "a"))
+			time.Sleep(2 * gather)
+		}
+		for n := range 100 {
+			r.Add(item(n, fmt.Sprint("output", n)))
+		}
+		time.Sleep(2 * gather)
+		before := len(r.got)
+		r.Add(Item{ID: "stop", Key: "stop", Urgent: true})
+		time.Sleep(2 * gather)
+		if before != burst || len(r.got) != burst+1 || r.got[burst].Items[0].ID != "stop" || r.got[burst].More != 100-maxItems+keepFree {
+			t.Errorf("%d messages, and then %+v", before, r.got[before:])
+		}
+		r.end()
+	})
+}
+
+// TestRestart: what was taken is told after a restart that cuts the site off, once, and under the same ID.
+func TestRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.fails = errors.New("no route")
+		if err := r.Ask(Item{ID: "task", Key: "task", From: "rule:frost", Text: "frost", At: time.Now().Round(0), Sure: true}); err != nil {
+			t.Fatal(err)
+		}
+		r.Add(Item{ID: "A", Key: "approval H", Passing: true, Until: time.Now().Add(time.Hour)})
+		r.Add(Item{ID: "1", Key: "device climate", Begins: true})
+		time.Sleep(time.Second / 2) // before anything was tried
+		stored := r.file            // a crash: the end of Run writes no more that counts
+		r.end()
+		r.file, r.fails = stored, nil
+		r.start(t)
+		if err := r.Ask(Item{ID: "task", Key: "task", From: "rule:frost"}); err != nil {
+			t.Fatal(err)
+		}
+		r.Add(Item{ID: "2", Key: "device climate", Begins: true}) // it is found again
+		time.Sleep(time.Minute)
+		if len(r.got) != 1 || len(r.got[0].Items) != 2 || r.got[0].Items[0].Text != "frost" || r.got[0].Items[1].Key != "device climate" {
+			t.Errorf("%+v", r.got)
+		}
+		r.Add(Item{ID: "3", Key: "device climate", Ends: true})
+		r.Add(Item{ID: "4", Key: "device tank", Ends: true})
+		time.Sleep(time.Minute)
+		if len(r.got) != 2 || r.got[1].ID != "3" {
+			t.Errorf("%+v", r.got)
+		}
+
+		// A message that was sent, but of which the answer was lost, has the same ID after a restart.
+		r.fails = errors.New("the answer is lost")
+		r.Add(item(1, "x"))
+		r.Add(item(2, "y"))
+		time.Sleep(time.Minute)
+		first := r.Outbox.boxes[0].sending.ID
+		stored = r.file
+		r.end()
+		r.file, r.fails = stored, nil
+		r.start(t)
+		time.Sleep(time.Hour)
+		if last := r.got[len(r.got)-1]; last.ID != first {
+			t.Errorf("%s became %s", first, last.ID)
+		}
+		r.end()
+	})
+}
+
+// TestRetry: a receiver that fails is tried less and less often, for a day; one that hangs delays no other.
+func TestRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &receiver{hangs: true}
+		r := &rig{receiver: new(receiver)}
+		r.start(t, Receiver{Name: "slow", Sender: slow})
+		r.fails = errors.New("503")
+		r.Add(item(1, "x"))
+		time.Sleep(time.Hour)
+		if r.tries < 8 || r.tries > 20 {
+			t.Errorf("%d tries in an hour", r.tries)
+		}
+		if w := r.Waiting(); w[0].Fault != "503" || w[0].Items != 1 || w[1].Fault == "" {
+			t.Errorf("%+v", w)
+		}
+		r.fails = nil
+		time.Sleep(maxPause + time.Second)
+		if len(r.got) != 1 {
+			t.Errorf("%+v", r.got)
+		}
+		r.fails = &Later{errors.New("429"), time.Hour * 1000}
+		r.tries = 0
+		r.Add(item(2, "x"))
+		time.Sleep(maxPause + 5*time.Second)
+		if r.tries != 2 {
+			t.Errorf("%d tries after it asked for time", r.tries)
+		}
+		time.Sleep(25 * time.Hour)
+		r.fails = nil
+		r.Add(item(3, "x"))
+		time.Sleep(time.Hour)
+		if last := r.got[len(r.got)-1]; len(r.got) != 2 && len(r.got) != 3 || last.Items[0].ID != "x 3" || r.got[1].More+last.More != 1 {
+			t.Errorf("%+v", r.got)
+		}
+		r.end()
+	})
+}
+
+// TestPassing: an approval that is over is not told late.
+func TestPassing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.fails = errors.New("503")
+		r.Add(Item{ID: "A", Key: "approval A", Urgent: true, Passing: true, Until: time.Now().Add(2 * time.Minute)})
+		r.Add(item(1, "x"))
+		time.Sleep(5 * time.Minute)
+		r.fails = nil
+		time.Sleep(time.Hour)
+		if len(r.got) != 1 || len(r.got[0].Items) != 1 || r.got[0].Items[0].ID != "x 1" {
+			t.Errorf("%+v", r.got)
+		}
+		r.end()
+	})
+}
+
+// TestAskers: askers have few places, and none takes those of the others or of the site.
+func TestAskers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.fails = errors.New("503")
+		ask := func(n int, from string) error {
+			err := r.Ask(Item{ID: fmt.Sprint(from, n), Key: fmt.Sprint(from, n), From: from, Kind: "message"})
+			if err != nil && device.AsFault(err).Kind != device.Busy {
+				t.Error(err)
+			}
+			return err
+		}
+		r.Add(item(0, "x"))
+		time.Sleep(time.Minute) // it is tried
+		refused := 0
+		for n := range 20 {
+			if ask(n, "llm:gardener") != nil {
+				refused++
+			}
+		}
+		if refused != 16 || ask(0, "rule:frost") != nil {
+			t.Errorf("%d are refused", refused)
+		}
+		for n := range 100 {
+			ask(n, fmt.Sprint("rule:r", n))
+		}
+		for n := range 10 {
+			r.Add(item(n, fmt.Sprint("output", n)))
+		}
+		if n := len(r.boxes[0].items); n != maxAsked+10 {
+			t.Errorf("%d wait", n)
+		}
+		none, err := Open(Options{Write: func([]byte) error { return nil }, Now: r.Now})
+		if err == nil {
+			err = none.Ask(Item{ID: "1"})
+		}
+		if err == nil || device.AsFault(err).Kind != device.Unavailable {
+			t.Error(err)
+		}
+		r.end()
+	})
+}
+
+// TestAbout: a receiver is told what it wants, and one that is gone is forgotten.
+func TestAbout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other := new(receiver)
+		r := &rig{receiver: new(receiver)}
+		r.start(t, Receiver{Name: "other", Sender: other, About: []string{"stop"}})
+		r.Add(item(1, "x"))
+		r.Add(Item{ID: "s", Key: "stop", Kind: "stop"})
+		time.Sleep(time.Minute)
+		if len(r.got) != 1 || len(r.got[0].Items) != 2 || len(other.got) != 1 || len(other.got[0].Items) != 1 {
+			t.Errorf("%+v, %+v", r.got, other.got)
+		}
+		other.fails = errors.New("503")
+		r.Add(Item{ID: "t", Key: "stop", Kind: "stop"})
+		time.Sleep(time.Minute)
+		r.end()
+		r.start(t)
+		if w := r.Waiting(); len(w) != 1 || w[0].Receiver != "phone" {
+			t.Errorf("%+v", w)
+		}
+		r.end()
+	})
+}
+
+// TestFile: a damaged file is kept as it is, and nothing is promised; the age of items counts as far as
+// it is known.
+func TestFile(t *testing.T) {
+	for _, text := range []string{"{", `{"version":2}`, `{"version":1,"receivers":7}`} {
+		wrote := false
+		b, err := Open(Options{File: []byte(text), Write: func([]byte) error { wrote = true; return nil }})
+		if err == nil || b.Ask(Item{ID: "1"}) == nil || b.save() == nil || wrote {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.fails = errors.New("503")
+		r.Add(item(1, "old"))
+		guess := item(2, "guess")
+		guess.At, guess.Sure = time.Unix(1000, 0), false
+		r.Add(guess)
+		time.Sleep(time.Minute)
+		r.end()
+		r.clock = func() (time.Time, bool) { return time.Now().Round(0).Add(48 * time.Hour), true }
+		r.fails = nil
+		r.start(t)
+		time.Sleep(time.Hour)
+		var ids []string
+		for _, m := range r.got {
+			for _, i := range m.Items {
+				ids = append(ids, i.ID)
+			}
+		}
+		if !slices.Equal(ids, []string{"guess 2"}) {
+			t.Errorf("%q", ids)
+		}
+		r.end()
+	})
+}

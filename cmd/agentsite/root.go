@@ -173,7 +173,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		a.driversCommand(), a.prepareCommand(), a.consoleCommand(),
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.whyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(), a.rulesCommand(),
 		a.approveCommand(), a.journalCommand(), a.openCommand(),
-		a.askCommand(), a.chatCommand(), a.llmCommand(), a.tasksCommand(), a.toolsCommand(), a.callCommand(), a.connectCommand(),
+		a.askCommand(), a.notifyCommand(), a.chatCommand(), a.llmCommand(), a.tasksCommand(), a.toolsCommand(), a.callCommand(), a.connectCommand(),
 		a.claimCommand(), a.acceptCommand(), a.discoverCommand(), a.findCommand(), a.pingCommand(), a.realmCommand(), a.sitesCommand(), a.agentsCommand(), a.grantCommand(), a.delegateCommand(),
 		a.tokenCommand(), a.grantsCommand(), a.revokeCommand(), a.ownersCommand(), a.clockCommand(), a.publicCommand(),
 		a.updateCommand(), a.versionCommand(),

@@ -37,7 +37,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Setup:               setup,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "exits": exits, "entry": entry, "handle": handle, "http": sendRequest, "signed": sendSigned, "model": startModel, "talk": talk, "widths": checkWidths, "registry": registry},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "exits": exits, "entry": entry, "handle": handle, "http": sendRequest, "signed": sendSigned, "model": startModel, "talk": talk, "widths": checkWidths, "registry": registry, "receiver": receiver},
 	})
 }
 

@@ -41,8 +41,14 @@ type agentPart struct {
 // agentKeys are those of agentPart.
 var agentKeys = keysOf(reflect.TypeFor[agentPart]())
 
-// AIOS is the section of the one agent of that kind, which has its name, too.
-const AIOS = "aios"
+// AIOS and Notify are sections of the one agent of that kind, which has its name, too.
+const (
+	AIOS   = "aios"
+	Notify = "notify"
+)
+
+// alone are these sections, with an example of each.
+var alone = map[string]string{AIOS: "registry: …, may: …", Notify: "to: { phone: { ntfy: … } }"}
 
 const (
 	// maxDescription bounds the description of an agent, which models are told.
@@ -63,25 +69,27 @@ func (r *report) agents(e entry) (all []Agent) {
 			continue
 		}
 		a := d.agent(e.at, e.value.entries)
-		if a.Kind == AIOS || a.Name == AIOS {
-			d.fail(e.at, "the reporter to an AIOS registry has a section of its own, beside agents: "+
-				"\"aios: { registry: …, may: … }\"; no other agent has its name")
+		for _, name := range []string{a.Kind, a.Name} {
+			if example, ok := alone[name]; ok {
+				d.fail(e.at, "%s has a section of its own, beside agents: \"%[1]s: { %s }\"; no other agent has its name", name, example)
+				break
+			}
 		}
 		all = append(all, a)
 	}
 	return all
 }
 
-// reporter reads the section aios.
-func (r *report) reporter(e entry) []Agent {
+// alone reads a section that is an agent.
+func (r *report) alone(e entry) []Agent {
 	d := decoder{report: r, where: e.key}
-	if !d.areKeys(e.value, "registry: …") {
+	if !d.areKeys(e.value, alone[e.key]) {
 		return nil
 	}
-	for _, e := range only(e.value.entries, "kind", "tags", "listed") {
-		d.fail(e.at, "there is no key %q here; write registry: and may:", e.key)
+	for _, of := range only(e.value.entries, "kind", "tags", "listed") {
+		d.fail(of.at, "there is no key %q here; write %s", of.key, alone[e.key])
 	}
-	return []Agent{d.agent(e.at, append([]entry{scalarEntry("kind", AIOS, e.at)}, e.value.entries...))}
+	return []Agent{d.agent(e.at, append([]entry{scalarEntry("kind", e.key, e.at)}, e.value.entries...))}
 }
 
 // agent decodes the keys that every agent has, of the agent at that place.

@@ -138,13 +138,15 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	}
 	which.Description = "what kind of device this is"
 	choice.Properties = map[string]*jsonschema.Schema{"driver": which}
-	if i := slices.IndexFunc(kinds, func(k agent.Kind) bool { return k.Name == AIOS }); i >= 0 {
-		section, err := reporterSchema(kinds[i])
-		if err != nil {
-			return nil, err
+	for _, name := range []string{AIOS, Notify} {
+		if i := slices.IndexFunc(kinds, func(k agent.Kind) bool { return k.Name == name }); i >= 0 {
+			section, err := aloneSchema(kinds[i])
+			if err != nil {
+				return nil, err
+			}
+			root.Properties[name] = section
+			kinds = slices.Delete(slices.Clone(kinds), i, i+1)
 		}
-		root.Properties[AIOS] = section
-		kinds = slices.Delete(slices.Clone(kinds), i, i+1)
 	}
 	agent, err := agentSchema(kinds)
 	if err != nil {
@@ -229,8 +231,8 @@ func driverSchema(d driver.Driver, point *jsonschema.Schema) (*jsonschema.Schema
 	return s, nil
 }
 
-// reporterSchema is the section of the agent of that kind.
-func reporterSchema(k agent.Kind) (*jsonschema.Schema, error) {
+// aloneSchema is the section of the agent of that kind.
+func aloneSchema(k agent.Kind) (*jsonschema.Schema, error) {
 	s, err := schemaOf(reflect.Indirect(reflect.ValueOf(k.New())))
 	if err != nil {
 		return nil, fmt.Errorf("kind %s: %w", k.Name, err)

@@ -36,13 +36,13 @@ type Site struct {
 	Internet  *Internet // nil without the section
 	History   History
 	Devices   []Device // in file order
-	Agents    []Agent  // in file order, with the one of the section aios
+	Agents    []Agent  // in file order, with those of the sections aios and notify
 }
 
 // sections are the keys at the left margin, for suggestions.
 var sections = []string{
 	"site", "owner", "claim", "clock", "http", "protocols", "wot", "discovery", "internet", "history", "devices", "agents",
-	AIOS,
+	AIOS, Notify,
 }
 
 // lastKnown is the only value of clock.
@@ -155,8 +155,8 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			site.Devices = r.devices(e, drivers)
 		case "agents":
 			site.Agents = append(site.Agents, r.agents(e)...)
-		case AIOS:
-			site.Agents = append(site.Agents, r.reporter(e)...)
+		case AIOS, Notify:
+			site.Agents = append(site.Agents, r.alone(e)...)
 		default:
 			r.fail(e.at, "", "there is no section %q%s", clip(e.key), sectionHint(e))
 		}

@@ -35,6 +35,7 @@ const (
 	SpentFile     = "spent.json"          // what language models have used up
 	AcceptedFile  = "accepted.json"       // the tools of other programs that an owner accepted
 	PushFile      = "push.json"           // where callers by A2A want to be told of their tasks
+	OutboxFile    = "outbox.json"         // notifications that are not told yet
 	PublicFile    = "public.json"         // the public name's certificate and its account at the authority
 	ThingsFile    = "things"              // the descriptions of others' things that are registered
 	PlanFile      = "outputs.yaml"        // what the guard's process drives

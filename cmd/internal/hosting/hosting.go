@@ -26,6 +26,7 @@ import (
 	"agentsite/node/hosted"
 	"agentsite/node/identity"
 	"agentsite/node/imports"
+	"agentsite/node/occurrence"
 	"agentsite/node/state"
 	"agentsite/node/tasks"
 	"agentsite/node/trials"
@@ -45,6 +46,8 @@ type Options struct {
 	Access   *access.Store
 	Past     trial.Source
 	Policy   func(output string) (guard.Policy, error)
+	// Occurrences are told to notify.
+	Occurrences *occurrence.Source
 }
 
 // Hosting is the agents that a site hosts.
@@ -108,6 +111,10 @@ func New(o Options) (*Hosting, error) {
 	if err != nil {
 		return nil, err
 	}
+	told, err := openNotify(o)
+	if err != nil {
+		return nil, err
+	}
 	rules := rule.World{Now: o.Access.Now, AfterFunc: o.Hub.AfterFunc, Untested: true}
 	rules.Ask = func(ctx context.Context, p agents.Principal, agent, text, key string) error {
 		r := task.Request{Agent: agent, Text: text}
@@ -119,7 +126,7 @@ func New(o Options) (*Hosting, error) {
 	}
 	h.Manager = hosted.New(hosted.Options{
 		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: here,
-		Kinds: kinds(rules, sites, children, models, h.registry(o)), Host: o.Node.ReplaceTools,
+		Kinds: kinds(rules, sites, children, models, h.registry(o), told), Host: o.Node.ReplaceTools,
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) },
 		Tell: o.Node.ReplaceAgents, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,
 	})

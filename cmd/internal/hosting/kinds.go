@@ -16,16 +16,17 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/hosted"
 	"agentsite/transport/aios"
+	"agentsite/transport/notify"
 )
 
 // kinds is the one list of the kinds of agents that a site can host. sites are the other sites that
 // agents ask, nil if nothing runs. children is for agents that run other programs, models for
-// language models, and registry for the reporter to an AIOS registry.
-func kinds(w rule.World, sites *remote.Sites, children mcp.World, models *llm.World, registry aios.World) hosted.Kinds {
+// language models, registry for the reporter to an AIOS registry, and told for notifications.
+func kinds(w rule.World, sites *remote.Sites, children mcp.World, models *llm.World, registry aios.World, told notify.World) hosted.Kinds {
 	return func(cfg *config.Site) []agent.Kind {
 		w := w
-		registry := registry
-		w.Place, w.Holidays, registry.Site = cfg.Place, cfg.Holidays, cfg.Name
+		registry, told := registry, told
+		w.Place, w.Holidays, registry.Site, told.Site = cfg.Place, cfg.Holidays, cfg.Name, cfg.Name
 		w.Points, w.Open = cfg.Described()
 		for _, a := range cfg.Agents {
 			if a.Kind == remote.KindName {
@@ -34,35 +35,35 @@ func kinds(w rule.World, sites *remote.Sites, children mcp.World, models *llm.Wo
 		}
 		return []agent.Kind{
 			heartbeat.Kind, rule.Kind(w), routine.Kind(w), remote.Kind(sites, checkElsewhere), mcp.Kind(children),
-			llm.Kind(models), aios.Kind(registry),
+			llm.Kind(models), aios.Kind(registry), notify.Kind(told),
 		}
 	}
 }
 
 // Kinds returns the kinds of agents, to describe them to people.
 func Kinds() []agent.Kind {
-	return kinds(rule.World{}, nil, mcp.World{}, new(llm.World), aios.World{})(new(config.Site))
+	return kinds(rule.World{}, nil, mcp.World{}, new(llm.World), aios.World{}, notify.World{})(new(config.Site))
 }
 
 // Check checks the agents section of a configuration, makes the tests of its rules, and finds what its
 // agents would be refused.
 func Check(cfg *config.Site) error {
-	if err := hosted.Check(cfg, kinds(rule.World{}, nil, mcp.World{}, new(llm.World), aios.World{})); err != nil {
+	if err := hosted.Check(cfg, kinds(rule.World{}, nil, mcp.World{}, new(llm.World), aios.World{}, notify.World{})); err != nil {
 		return err
 	}
-	_, err := hosted.Review(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}))
+	_, err := hosted.Review(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}, notify.World{}))
 	return err
 }
 
 // Doubts returns what in a configuration that Check accepts may be a mistake.
 func Doubts(cfg *config.Site) []error {
-	doubts, _ := hosted.Review(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}))
+	doubts, _ := hosted.Review(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}, notify.World{}))
 	return doubts
 }
 
 // Accept checks the agents section before a start or a reload, which wait for no tests.
 func Accept(cfg *config.Site) error {
-	return hosted.Check(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}))
+	return hosted.Check(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}, notify.World{}))
 }
 
 // CheckPlain refuses a child without isolation that the configuration was does not have in the same form. A

@@ -31,6 +31,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/node/tasks"
 	"agentsite/transport/aios"
+	"agentsite/transport/notify"
 )
 
 const yearConfig = `site: { name: barn }
@@ -158,7 +159,7 @@ func (y *year) start() {
 		y.Fatal(err)
 	}
 	manager := hosted.New(hosted.Options{
-		Site: y.yard, Kinds: kinds(rule.World{Now: y.access.Now, Untested: true}, remote.NewSites(nil), children.World{}, new(llm.World), aios.World{}),
+		Site: y.yard, Kinds: kinds(rule.World{Now: y.access.Now, Untested: true}, remote.NewSites(nil), children.World{}, new(llm.World), aios.World{}, notify.World{}),
 		Permit: y.access.SetHosted, Tell: func(map[string]node.Hosted) {}, Link: func([]agent.Link) {}, Keep: func([]string) error { return nil }, OnChange: func() { y.tasks.Recheck() },
 	})
 	y.tasks = tasks.New(tasks.Options{Folder: filepath.Join(y.dir, "tasks"), Node: anybody{}, Site: y.yard, Workers: manager.Workers, Now: y.access.Now})

@@ -103,7 +103,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	}
 	s.hosting, err = hosting.New(hosting.Options{
 		Folder: s.Folder, Key: s.key, Domain: s.config.Identified(), Internet: s.internet, Version: s.Version, File: s.file,
-		Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy,
+		Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy, Occurrences: s.occurrences,
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"agentsite/agents"
+	"agentsite/agents/task"
+	"agentsite/device"
+	"agentsite/node/config"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) notifyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "notify", GroupID: groupAgents, Args: noArgs,
+		Short: "Try the receivers of notifications",
+		Long: `Try the receivers of notifications, which the configuration has under notify:.
+
+Agents send messages of their own: a rule by "ask: notify", people by "agentsite ask notify TEXT".
+What waits, and why, is in "agentsite agents".`,
+		RunE: help,
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "test", Args: noArgs,
+		Short: "Send each receiver a test message, and say whether it arrived",
+		RunE: a.onSite(func(ctx context.Context, s *session, _ []string) error {
+			r := task.Request{Agent: config.Notify, Arguments: jsontext.Value(`{"test":true}`)}
+			t, err := ask(ctx, s, func(ctx context.Context, terms agents.Terms) (task.Task, error) {
+				r.Terms = terms
+				return s.Tasks().Ask(ctx, nobody, r)
+			})
+			if err != nil {
+				return err
+			}
+			err = s.Tasks().Watch(ctx, nobody, t.ID, func(now task.Task) error { t = now; return nil })
+			if err != nil {
+				return s.app.unreached(err)
+			}
+			if t.State != task.Completed {
+				return s.app.finish(t)
+			}
+			return s.app.printTried(t.Result)
+		}),
+	})
+	return cmd
+}
+
+// printTried prints what came of a test, and fails where a message did not arrive.
+func (a *app) printTried(result jsontext.Value) error {
+	var all []struct {
+		Receiver string `json:"receiver"`
+		Fault    string `json:"fault"`
+	}
+	if err := json.Unmarshal(result, &all); err != nil {
+		return fmt.Errorf("the site's answer is not understood: %w", err)
+	}
+	failed := 0
+	var rows [][]string
+	for _, r := range all {
+		says := "arrived"
+		if r.Fault != "" {
+			failed++
+			says = clean(r.Fault)
+		}
+		rows = append(rows, []string{clean(r.Receiver), says})
+	}
+	if a.json {
+		if err := printList(a, all, "", nil, nil); err != nil {
+			return err
+		}
+	} else if err := printList(a, rows, "", []string{"RECEIVER", "TEST MESSAGE"}, func(row []string) []string { return row }); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return device.Faultf(device.Offline, "%d of %d receivers did not take it", failed, len(all))
+	}
+	return nil
+}

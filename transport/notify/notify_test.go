@@ -1,0 +1,211 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agentsite/node/occurrence"
+	"agentsite/node/outbox"
+	"agentsite/transport/web/outbound"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// got is a request that a receiver got.
+type got struct {
+	path   string
+	header http.Header
+	body   string
+}
+
+// receive starts a receiver, which answers as answer says.
+func receive(t *testing.T, answer http.HandlerFunc) (*httptest.Server, func() []got) {
+	var mu sync.Mutex
+	var all []got
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		all = append(all, got{r.URL.Path, r.Header, string(body)})
+		mu.Unlock()
+		if answer != nil {
+			answer(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server, func() []got { mu.Lock(); defer mu.Unlock(); return all }
+}
+
+// newAgent returns an agent of a site.
+func newAgent(to map[string]Receiver) *Agent {
+	return &Agent{To: to, Page: "https://greenhouse.local:8474/", world: World{
+		Site: "greenhouse", Now: func() (time.Time, bool) { return time.Unix(1_790_000_000, 0), true },
+		Secret: func(name string) (string, error) { return "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0", nil },
+	}}
+}
+
+func (a *Agent) send(t *testing.T, name string, o ...occurrence.Occurrence) error {
+	m := outbox.Message{ID: "m1"}
+	for _, o := range o {
+		i := a.item(o)
+		i.Count = 1
+		m.Items = append(m.Items, i)
+	}
+	return a.sender(a.To[name]).Send(t.Context(), m)
+}
+
+var approval = occurrence.Occurrence{
+	ID: "1", Kind: occurrence.Approval, Of: "HANDLE", State: occurrence.Once, Who: "llm:gardener", Tool: "switch_output",
+	Args: []byte(`{"output":"valve/open","on":true,"for_seconds":120}`), Left: time.Minute, At: time.Unix(1_790_000_000, 0), Sure: true,
+}
+
+// TestNtfy: a message is published as the server takes it, with the link in it and the token in a header.
+func TestNtfy(t *testing.T) {
+	server, all := receive(t, nil)
+	a := newAgent(map[string]Receiver{"phone": {Ntfy: server.URL + "/sub/garden-7f3k", KeyFile: "ntfy.token"}})
+	if _, err := a.Define(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.send(t, "phone", approval); err != nil {
+		t.Fatal(err)
+	}
+	var p published
+	one := all()[0]
+	if err := json.Unmarshal([]byte(one.body), &p); err != nil {
+		t.Fatal(err)
+	}
+	if one.path != "/sub/" || p.Topic != "garden-7f3k" || p.Priority != 5 || p.Click != "https://greenhouse.local:8474/#waiting?call=HANDLE" ||
+		p.Actions[0].URL != p.Click || !strings.Contains(p.Message, "set valve/open to on for 2m") || !strings.Contains(p.Title, "greenhouse: llm:gardener") ||
+		one.header.Get("Authorization") != "Bearer whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0" {
+		t.Errorf("%+v", one)
+	}
+	if err := a.send(t, "phone", approval, occurrence.Occurrence{Kind: occurrence.Device, Of: "tank", State: occurrence.Begins}); err != nil {
+		t.Fatal(err)
+	}
+	if body := all()[1].body; !strings.Contains(body, "tank is lost") || !strings.Contains(body, "2 messages") {
+		t.Error(body)
+	}
+}
+
+// TestWebhook: a message is signed, and what others wrote stays within the texts of a body.
+func TestWebhook(t *testing.T) {
+	server, all := receive(t, nil)
+	a := newAgent(map[string]Receiver{
+		"hook": {Webhook: server.URL + "/x?y=z", KeyFile: "hook.secret"},
+		"own":  {Webhook: server.URL, Body: `{"text":"{title} | {text} {link} {kind} {id} {site} {time}","n":[1,{"{title}":null}]}`},
+	})
+	if _, err := a.Define(); err != nil {
+		t.Fatal(err)
+	}
+	o := occurrence.Occurrence{ID: "7", Kind: occurrence.Lease, Of: "valve/open", State: occurrence.Once, Who: "ann", Because: "\",\"x\":1}\n\u202e{secret}{title}", At: time.Unix(1_700_000_000, 0), Sure: true}
+	if err := errors.Join(a.send(t, "hook", o), a.send(t, "own", o)); err != nil {
+		t.Fatal(err)
+	}
+	one := all()[0]
+	want := "v1," + sign("whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0", "m1", "1790000000", []byte(one.body))
+	if one.header.Get("webhook-signature") != want || one.header.Get("webhook-timestamp") != "1790000000" || one.header.Get("webhook-id") != "m1" {
+		t.Errorf("%+v", one.header)
+	}
+	var of hooked
+	if err := json.Unmarshal([]byte(one.body), &of); err != nil || len(of.Items) != 1 || of.Items[0].About != "valve/open" || of.Items[0].Kind != "lease" ||
+		!strings.Contains(of.Text, "2023-11-14") || strings.ContainsAny(of.Text, "\n\u202e") {
+		t.Errorf("%v %+v", err, of)
+	}
+	var own struct {
+		Text string `json:"text"`
+		N    []any  `json:"n"`
+	}
+	if err := json.Unmarshal([]byte(all()[1].body), &own, json.RejectUnknownMembers(true)); err != nil ||
+		!strings.Contains(own.Text, "{secret}{title}") || !strings.Contains(own.Text, " lease m1 greenhouse 2023-11-14T22:13:20Z") {
+		t.Errorf("%v %s", err, all()[1].body)
+	}
+}
+
+// TestSignature is the example of Standard Webhooks 1.0.
+func TestSignature(t *testing.T) {
+	got := sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`))
+	if got != "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {
+		t.Error(got)
+	}
+}
+
+// TestHostile: a receiver that redirects, is in a private network, answers without an end or refuses; none learns
+// or sends more than a status, and no error has a URL, which may be a secret.
+func TestHostile(t *testing.T) {
+	elsewhere, reached := receive(t, nil)
+	hang := make(chan struct{})
+	for name, of := range map[string]struct {
+		answer http.HandlerFunc
+		later  bool
+		says   string
+	}{
+		"redirects":   {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect) }, false, "307"},
+		"refuses":     {func(w http.ResponseWriter, r *http.Request) { http.Error(w, "the owner's secret words", http.StatusForbidden) }, true, "403"},
+		"has no time": {func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Retry-After", "7"); w.WriteHeader(429) }, true, "429"},
+		"fails":       {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }, false, "503"},
+		"hangs":       {func(w http.ResponseWriter, r *http.Request) { <-hang }, false, "deadline"},
+	} {
+		server, _ := receive(t, of.answer)
+		a := newAgent(map[string]Receiver{"hook": {Webhook: server.URL + "/hidden"}})
+		s := a.sender(a.To["hook"]).(*sender)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if name == "hangs" {
+			ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+		}
+		err := s.Send(ctx, outbox.Message{ID: "1"})
+		cancel()
+		var later *outbox.Later
+		if err == nil || errors.As(err, &later) != of.later || !strings.Contains(err.Error(), of.says) ||
+			strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("one that %s: %v", name, err)
+		}
+	}
+	close(hang)
+	if len(reached()) > 0 {
+		t.Error("a redirect is followed")
+	}
+	u, _ := url.Parse(elsewhere.URL)
+	a := newAgent(map[string]Receiver{"hook": {Webhook: "https://localhost:" + u.Port()}})
+	if err := a.sender(a.To["hook"]).Send(t.Context(), outbox.Message{ID: "1"}); !errors.Is(err, outbound.ErrPrivate) {
+		t.Error(err)
+	}
+}
+
+// TestMistakes: each mistake is at its key.
+func TestMistakes(t *testing.T) {
+	many := make(map[string]Receiver)
+	for _, n := range "abcdefghi" {
+		many[string(n)] = Receiver{Ntfy: "https://ntfy.sh/x"}
+	}
+	of := func(r Receiver) Agent { return Agent{To: map[string]Receiver{"phone": r}} }
+	for _, tt := range []struct {
+		key string
+		of  Agent
+	}{
+		{"to:", Agent{}}, {"to:", Agent{To: many}},
+		{"page:", Agent{To: map[string]Receiver{"phone": {Ntfy: "https://ntfy.sh/x"}}, Page: "http://greenhouse.local"}},
+		{"to.Phone!:", Agent{To: map[string]Receiver{"Phone!": {Ntfy: "https://ntfy.sh/x"}}}},
+		{"to.phone", of(Receiver{})}, {"to.phone", of(Receiver{Ntfy: "https://ntfy.sh/x", Webhook: "https://a.example/"})},
+		{"to.phone.ntfy:", of(Receiver{Ntfy: "http://ntfy.sh/x"})}, {"to.phone.ntfy:", of(Receiver{Ntfy: "https://ntfy.sh"})},
+		{"to.phone.ntfy:", of(Receiver{Ntfy: "https://ntfy.sh/a b"})}, {"to.phone.ntfy:", of(Receiver{Ntfy: "https://ntfy.sh/x?auth=y"})},
+		{"to.phone.webhook:", of(Receiver{Webhook: "https://ann:x@a.example/"})},
+		{"to.phone.body:", of(Receiver{Ntfy: "https://ntfy.sh/x", Body: "{}"})}, {"to.phone.body:", of(Receiver{Webhook: "https://a.example/", Body: "text"})},
+		{"to.phone.body:", of(Receiver{Webhook: "https://a.example/", Body: `{"a":"{topic}"}`})},
+		{"to.phone.key_file:", of(Receiver{Webhook: "https://a.example/", KeyFile: "../x"})}, {"to.phone.key_file:", of(Receiver{Webhook: "https://a.example/", KeyFile: "tk_1 2"})},
+		{"to.phone.about:", of(Receiver{Webhook: "https://a.example/", About: []string{"fire"}})},
+	} {
+		if _, err := tt.of.Define(); err == nil || !strings.HasPrefix(err.Error(), tt.key) {
+			t.Errorf("%+v: %v, not at %s", tt.of, err, tt.key)
+		}
+	}
+}

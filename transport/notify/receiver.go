@@ -1,0 +1,351 @@
+package notify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/node/occurrence"
+	"agentsite/node/outbox"
+	"agentsite/transport/web/outbound"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Receiver is one receiver of the configuration.
+type Receiver struct {
+	Ntfy    string   `json:"ntfy,omitempty" jsonschema:"the URL of a topic at an ntfy server, such as https://ntfy.sh/garden-7f3k: who knows it reads along, unless the server protects it"`
+	Webhook string   `json:"webhook,omitempty" jsonschema:"the https URL that each message is posted to as JSON"`
+	KeyFile string   `json:"key_file,omitempty" jsonschema:"the name of a file beside the configuration with the token for the ntfy server, or the secret that the webhook is signed with (Standard Webhooks); never the secret itself"`
+	Body    string   `json:"body,omitempty" jsonschema:"the JSON that a webhook is sent, with {title}, {text}, {kind}, {link}, {site}, {time} and {id} in its texts; all of a message when not written"`
+	About   []string `json:"about,omitempty" jsonschema:"what it is told: stop, device, lease, approval, permission, and message for what agents ask to be told; all when not written"`
+}
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+
+// isFile accepts the name of a file beside the configuration, and isTopic one of ntfy.
+func isFile(name string) bool {
+	return len(name) <= 64 && strings.Trim(name, letters+".-") == "" && !strings.Contains(".-", name[:1])
+}
+
+func isTopic(name string) bool { return len(name) <= 64 && strings.Trim(name, letters+"-") == "" }
+
+// isPage accepts the URL of a page.
+func isPage(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" &&
+		len(text) <= 256 && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// check returns the key of a mistake, and the mistake.
+func (r Receiver) check() (key string, err error) {
+	switch {
+	case (r.Ntfy == "") == (r.Webhook == ""):
+		return "", errors.New("takes one of ntfy and webhook")
+	case r.KeyFile != "" && !isFile(r.KeyFile):
+		return "key_file", errors.New("takes the name of a file beside the configuration, such as ntfy.token, and never the secret itself")
+	case r.Body != "" && r.Webhook == "":
+		return "body", errors.New("is of a webhook")
+	}
+	for _, kind := range r.About {
+		if kind != message && !slices.Contains(occurrence.Kinds, occurrence.Kind(kind)) {
+			return "about", fmt.Errorf("takes %s and %s, not %.40q", words(occurrence.Kinds), message, kind)
+		}
+	}
+	if r.Webhook != "" {
+		if err := outbound.CheckURL(r.Webhook, "a webhook", "https://hooks.example.com/agentsite"); err != nil {
+			return "webhook", err
+		}
+		if r.Body != "" {
+			if _, err := parseBody(r.Body); err != nil {
+				return "body", err
+			}
+		}
+		return "", nil
+	}
+	const example = "https://ntfy.sh/garden-7f3k"
+	if err := outbound.CheckURL(r.Ntfy, "a topic", example); err != nil {
+		return "ntfy", err
+	}
+	if u, err := url.Parse(r.Ntfy); err != nil || u.RawQuery != "" || !isTopic(path.Base(u.Path)) {
+		return "ntfy", fmt.Errorf("takes the URL of a topic such as %s, not %.80q", example, r.Ntfy)
+	}
+	return "", nil
+}
+
+func words(kinds []occurrence.Kind) string {
+	var all []string
+	for _, k := range kinds {
+		all = append(all, string(k))
+	}
+	return strings.Join(all, ", ")
+}
+
+// sender returns how a receiver is told.
+func (a *Agent) sender(r Receiver) outbox.Sender {
+	s := &sender{site: a.world.Site, Receiver: r, secret: a.world.Secret, now: func() time.Time { t, _ := a.world.Now(); return t }}
+	u, err := url.Parse(cmp.Or(r.Ntfy, r.Webhook))
+	if err == nil {
+		s.url, s.client = u, outbound.Client(sendTimeout, u.Hostname())
+	}
+	return s
+}
+
+// sender posts to a URL.
+type sender struct {
+	Receiver
+	site   string
+	url    *url.URL
+	client *http.Client
+	secret func(name string) (string, error)
+	now    func() time.Time // by the site's clock
+}
+
+// Send implements outbox.Sender. It reads only the status of the answer.
+func (s *sender) Send(ctx context.Context, m outbox.Message) error {
+	secret := ""
+	if s.KeyFile != "" {
+		var err error
+		if secret, err = s.secret(s.KeyFile); err != nil {
+			return fmt.Errorf("its key_file: %w", err)
+		}
+	}
+	make := s.ntfy
+	if s.Webhook != "" {
+		make = s.webhook
+	}
+	r, err := make(ctx, m, secret)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "agentsite")
+	res, err := s.client.Do(r)
+	var with *url.Error
+	switch {
+	case errors.As(err, &with):
+		return with.Err // without the URL, which may be a secret
+	case err != nil:
+		return err
+	}
+	res.Body.Close()
+	if res.StatusCode/100 == 2 {
+		return nil
+	}
+	err = &outbound.StatusError{Host: s.url.Host, Code: res.StatusCode}
+	if after, ok := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 31); ok == nil {
+		return &outbox.Later{Err: err, After: time.Duration(after) * time.Second}
+	}
+	if res.StatusCode/100 == 4 && res.StatusCode != http.StatusRequestTimeout && res.StatusCode != http.StatusTooManyRequests {
+		return &outbox.Later{Err: err, After: time.Hour} // an owner has to mend it
+	}
+	return err
+}
+
+// post makes a request.
+func post(ctx context.Context, to *url.URL, body any) (*http.Request, []byte, error) {
+	text, ok := body.([]byte)
+	if !ok {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, nil, err
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(text))
+	return r, text, err
+}
+
+// published is a message as ntfy takes it (ntfy.sh, Publish as JSON).
+type published struct {
+	Topic    string   `json:"topic"`
+	Title    string   `json:"title"`
+	Message  string   `json:"message"`
+	Priority int      `json:"priority"` // 1 to 5
+	Tags     []string `json:"tags,omitzero"`
+	Click    string   `json:"click,omitzero"`
+	Actions  []action `json:"actions,omitzero"`
+}
+
+type action struct {
+	Action string `json:"action"`
+	Label  string `json:"label"`
+	URL    string `json:"url"`
+}
+
+// ntfy posts to the server, with the topic in the body.
+func (s *sender) ntfy(ctx context.Context, m outbox.Message, token string) (*http.Request, error) {
+	to := *s.url
+	to.Path = strings.TrimSuffix(to.Path, path.Base(to.Path))
+	p := published{Topic: path.Base(s.url.Path), Title: subject(s.site, m), Message: body(m, s.now()), Priority: 3, Click: link(m)}
+	if urgent(m) {
+		p.Priority, p.Tags = 5, []string{"warning"}
+	}
+	if p.Click != "" {
+		p.Actions = []action{{"view", "Open", p.Click}}
+	}
+	r, _, err := post(ctx, &to, p)
+	if err == nil && token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	return r, err
+}
+
+// link is that of the first item that has one: urgent items are first.
+func link(m outbox.Message) string {
+	for _, i := range m.Items {
+		if i.Link != "" {
+			return i.Link
+		}
+	}
+	return ""
+}
+
+func urgent(m outbox.Message) bool {
+	return slices.ContainsFunc(m.Items, func(i outbox.Item) bool { return i.Urgent })
+}
+
+// hooked is the body of a webhook without one in the configuration.
+type hooked struct {
+	ID    string       `json:"id"`
+	Site  string       `json:"site"`
+	Title string       `json:"title"`
+	Text  string       `json:"text"`
+	Link  string       `json:"link,omitzero"`
+	Items []hookedItem `json:"items"`
+	More  int          `json:"more,omitzero"`
+}
+
+type hookedItem struct {
+	ID    string    `json:"id"`
+	Kind  string    `json:"kind"`
+	About string    `json:"about"`
+	From  string    `json:"from,omitzero"` // who asked for it; left out for the site itself
+	Title string    `json:"title"`
+	Text  string    `json:"text"`
+	Link  string    `json:"link,omitzero"`
+	Time  time.Time `json:"time"`
+	Sure  bool      `json:"time_is_known"`
+	Count int       `json:"count"`
+}
+
+// webhook posts a message, signed as in Standard Webhooks 1.0.
+func (s *sender) webhook(ctx context.Context, m outbox.Message, secret string) (*http.Request, error) {
+	of := hooked{m.ID, s.site, subject(s.site, m), body(m, s.now()), link(m), nil, m.More}
+	kind := ""
+	for n, i := range m.Items {
+		_, about, _ := strings.Cut(i.Key, " ")
+		of.Items = append(of.Items, hookedItem{i.ID, i.Kind, about, i.From, i.Title, i.Text, i.Link, i.At.UTC(), i.Sure, i.Count})
+		if n == 0 {
+			kind = i.Kind
+		}
+	}
+	var content any = of
+	if s.Body != "" {
+		tree, err := parseBody(s.Body)
+		if err != nil {
+			return nil, err
+		}
+		at := ""
+		if len(of.Items) > 0 {
+			at = of.Items[0].Time.Format(time.RFC3339)
+		}
+		content = fill(tree, map[string]string{"title": of.Title, "text": of.Text, "kind": kind, "link": of.Link, "site": of.Site, "time": at, "id": of.ID})
+	}
+	r, text, err := post(ctx, s.url, content)
+	if err != nil {
+		return nil, err
+	}
+	now := strconv.FormatInt(s.now().Unix(), 10)
+	r.Header.Set("Webhook-Id", m.ID)
+	r.Header.Set("Webhook-Timestamp", now)
+	if secret != "" {
+		r.Header.Set("Webhook-Signature", "v1,"+sign(secret, m.ID, now, text))
+	}
+	return r, nil
+}
+
+// sign returns the signature of Standard Webhooks. A secret is base64 behind whsec_, or else its bytes.
+func sign(secret, id, at string, body []byte) string {
+	key := []byte(secret)
+	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
+		if raw, err := base64.StdEncoding.DecodeString(text); err == nil {
+			key = raw
+		}
+	}
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
+	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// maxBody bounds the body of the configuration.
+const maxBody = 4 << 10
+
+var wordForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{[a-z]*\}`) })
+
+// known are the words that a body may have in braces.
+var known = []string{"title", "text", "kind", "link", "site", "time", "id"}
+
+// parseBody returns the JSON of a body, and refuses words that it does not know.
+func parseBody(text string) (tree any, err error) {
+	if len(text) > maxBody {
+		return nil, fmt.Errorf("takes at most %d bytes", maxBody)
+	}
+	if err := json.Unmarshal([]byte(text), &tree); err != nil {
+		return nil, fmt.Errorf("takes JSON such as {\"text\": \"{title}: {text}\"} in single quotes: %w", err)
+	}
+	var strange string
+	walk(tree, func(s string) string {
+		for _, w := range wordForm().FindAllString(s, -1) {
+			if !slices.Contains(known, strings.Trim(w, "{}")) {
+				strange = w
+			}
+		}
+		return s
+	})
+	if strange != "" {
+		return nil, fmt.Errorf("has %s; it takes {%s}", strange, strings.Join(known, "}, {"))
+	}
+	return tree, nil
+}
+
+// fill returns a tree with the words in its texts replaced. What they stand for stays within the text.
+func fill(tree any, with map[string]string) any {
+	return walk(tree, func(s string) string {
+		return wordForm().ReplaceAllStringFunc(s, func(w string) string { return with[strings.Trim(w, "{}")] })
+	})
+}
+
+// walk returns a JSON tree with each text in it, but no name, replaced.
+func walk(tree any, text func(string) string) any {
+	switch of := tree.(type) {
+	case string:
+		return text(of)
+	case []any:
+		all := make([]any, len(of))
+		for i := range of {
+			all[i] = walk(of[i], text)
+		}
+		return all
+	case map[string]any:
+		all := make(map[string]any, len(of))
+		for k, v := range of {
+			all[k] = walk(v, text)
+		}
+		return all
+	}
+	return tree
+}

@@ -16,7 +16,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// approveWithin limits the wait of a request for an owner, and after the approval for its caller.
+// approveWithin limits the wait of a request for an owner, unless Parts.ApprovalWait is longer, and after the
+// approval for its caller: a yes is for what the owner saw, and does not lie about.
 const approveWithin = 2 * time.Minute
 
 // Request is a move that waits for an owner's word.
@@ -34,6 +35,8 @@ type Request struct {
 // request for approval is bound to its principal, to the chain of callers through which that asks, and to its
 // exact arguments. An agent asks for many; the owner only answers by the handle. They are in memory only.
 type requests struct {
+	wait time.Duration // for an owner
+
 	mu  sync.Mutex
 	all map[string]*request
 }
@@ -82,7 +85,7 @@ func (all *requests) ask(a Asked, holds time.Duration, handle string, take func(
 		return device.Faultf(device.Expired, "nobody approved this in time, or it was made already; call again without requestState to ask anew")
 	case r == nil:
 		var err error
-		if handle, r, err = all.begin(a, approveWithin, take); err != nil {
+		if handle, r, err = all.begin(a, all.wait, take); err != nil {
 			return err
 		}
 	case !r.same(a):

@@ -160,3 +160,41 @@ func TestApprovalOfTask(t *testing.T) {
 		})
 	}
 }
+
+// TestApprovalWait: an owner chooses how long a call waits; a yes lasts two minutes all the same.
+func TestApprovalWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		d.requests.wait = New(Parts{Hub: newHub(), ApprovalWait: 6 * time.Hour}).requests.wait
+		access := &leaves{may: map[string][]string{"ann": {"ask_agent beds"}}}
+		access.limits.Confirm = true
+		d.access = access
+		own := agents.Principal{Kind: principal.Local, ID: "local", Owner: true}
+		ask := func(handle string) error {
+			end, err := d.Ask(ann, "beds", nil, agents.Terms{Approval: handle}, nil)
+			if err == nil {
+				end(nil, nil)
+			}
+			return err
+		}
+		for _, tt := range []struct {
+			wait, after time.Duration // for the owner, and then for the caller
+			want        device.FaultKind
+		}{
+			{6*time.Hour - time.Second, approveWithin - time.Second, ""}, {time.Hour, approveWithin, device.Expired}, {6 * time.Hour, 0, device.Expired},
+		} {
+			var needed *agents.ApprovalNeeded
+			if err := ask(""); !errors.As(err, &needed) {
+				t.Fatal(err)
+			}
+			time.Sleep(tt.wait)
+			if err := d.Approve(own, needed.State, true); (err == nil) != (tt.wait < 6*time.Hour) {
+				t.Errorf("after %v: %v", tt.wait, err)
+			}
+			time.Sleep(tt.after)
+			if err := ask(needed.State); err == nil && tt.want != "" || err != nil && kindOf(err) != tt.want {
+				t.Errorf("%v, and then %v: %v", tt.wait, tt.after, err)
+			}
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/principal"
@@ -43,6 +44,8 @@ type Parts struct {
 	Access  Access                 // nil if every known principal may do everything
 	Self    func(name string) bool // whether a name in the chain of a call is this site's; nil if nobody knows
 	Tools   []tools.Agent          // the hosted agents; the first one that offers a name has it
+	// ApprovalWait is how long a call waits for an owner; two minutes where it is less.
+	ApprovalWait time.Duration
 }
 
 // New makes a node without devices.
@@ -52,7 +55,7 @@ func New(p Parts) *Node {
 	}
 	n := &Node{
 		hub: p.Hub, token: sha256.Sum256([]byte(p.Token)), journal: p.Journal, access: p.Access, self: p.Self,
-		past: make(chan struct{}, 2),
+		past: make(chan struct{}, 2), requests: requests{wait: max(p.ApprovalWait, approveWithin)},
 	}
 	n.site.Store(noSite())
 	n.hosted.Store(&p.Tools)

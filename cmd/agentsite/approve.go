@@ -24,7 +24,7 @@ func (a *app) approveCommand() *cobra.Command {
 		Short: "Approve a move, or a program that asks for something",
 		Long: `List the calls that wait for an owner's approval, or approve the one with a handle, which
 is then made once. An output with "confirm: owner" moves away from its safe value only
-with an approval. A call waits for two minutes, and an approval lasts as long.
+with an approval. A call waits for two minutes unless the configuration has approvals: { wait: … }; an approval lasts two minutes.
 
 A program that knows only the site's URL may ask to sign in, if the configuration has a
 public name or "oauth: on" under http:. Its browser shows a code, which is its handle here, and waits

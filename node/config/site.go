@@ -35,13 +35,14 @@ type Site struct {
 	WoT       WoT
 	Internet  *Internet // nil without the section
 	History   History
+	Approvals Approvals
 	Devices   []Device // in file order
 	Agents    []Agent  // in file order, with those of the sections aios and notify
 }
 
 // sections are the keys at the left margin, for suggestions.
 var sections = []string{
-	"site", "owner", "claim", "clock", "http", "protocols", "wot", "discovery", "internet", "history", "devices", "agents",
+	"site", "owner", "claim", "clock", "http", "protocols", "wot", "discovery", "internet", "history", "approvals", "devices", "agents",
 	AIOS, Notify,
 }
 
@@ -114,7 +115,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 	r := &report{src: src}
 	site := &Site{
 		HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, Protocols: DefaultProtocols,
-		Discovery: Discovery{MDNS: true}, History: DefaultHistory,
+		Discovery: Discovery{MDNS: true}, History: DefaultHistory, Approvals: Approvals{Wait: minWait},
 	}
 	if root.shape != mapping {
 		r.fail(root.at, "", "a site is written as keys such as \"site: { name: my-site }\", not %s", root.what())
@@ -151,6 +152,9 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		case "history":
 			r.section(e, &site.History)
 			r.history(e, site.History)
+		case "approvals":
+			r.section(e, &site.Approvals)
+			r.approvals(e, site.Approvals)
 		case "devices":
 			site.Devices = r.devices(e, drivers)
 		case "agents":

@@ -197,7 +197,7 @@ func (m *Manager) check(p agents.Principal, r task.Request, e *entry) error {
 	case slices.ContainsFunc(r.Via, func(name string) bool { return len(name) > maxName }):
 		return device.Faultf(device.Invalid, "agentsite/via: a name of a site or an agent has at most %d bytes", maxName)
 	}
-	length := defaultTime + time.Duration(skill.Seconds*float64(time.Second))
+	length := max(defaultTime, m.ApprovalWait) + time.Duration(skill.Seconds*float64(time.Second))
 	if s := r.Seconds; s != nil {
 		if !(*s >= 1 && *s <= maxTime.Seconds()) {
 			return device.Faultf(device.Invalid, "seconds is %v; it has to be from 1 to %v", *s, maxTime.Seconds())

@@ -42,8 +42,9 @@ const (
 	stepTimeout = 30 * time.Second
 	// endTimeout bounds how long the end of the site waits for its tasks.
 	endTimeout = 5 * time.Second
-	// maxApprovals is how often a step asks for an owner's approval, which each waits two minutes.
+	// A step asks for an owner's approval at most maxApprovals times, and not again after approvalTime.
 	maxApprovals = 15
+	approvalTime = 30 * time.Minute
 )
 
 // Node decides about askers. node.Node is one. Errors are faults.
@@ -83,6 +84,8 @@ type Options struct {
 	// Moved is told after a start what agents moved at other sites for the askers of their tasks, and may
 	// still hold, as elsewhere.Site.MovedBefore is; nil for a site that asks none.
 	Moved func(agent, asker agents.Principal, output string, v device.Value, approved bool, left time.Duration) error
+	// ApprovalWait is how long a call waits for an owner. A task has that long where its asker says nothing else.
+	ApprovalWait time.Duration
 }
 
 // Manager takes and runs tasks. It is a task.Host. It reads its folder at its first use, and has no

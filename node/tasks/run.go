@@ -211,6 +211,7 @@ func (w *work) attempt(ctx context.Context, intent entry, do func(key, approval 
 	key := w.key(n)
 	v, err := do(key, "")
 	var needed *agents.ApprovalNeeded
+	began := time.Now()
 	for tries := 1; errors.As(err, &needed); tries++ {
 		handle, waited := w.approval(ctx, n, needed)
 		if waited != nil {
@@ -219,7 +220,7 @@ func (w *work) attempt(ctx context.Context, intent entry, do func(key, approval 
 		if err := w.m.commit(w.j, intent, true); err != nil {
 			return nil, err
 		}
-		if tries == maxApprovals {
+		if tries == maxApprovals || time.Since(began) >= approvalTime {
 			err = device.Faultf(device.Expired, "no owner approved this in time: %s", intent.Says)
 			break
 		}

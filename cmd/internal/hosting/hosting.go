@@ -47,7 +47,8 @@ type Options struct {
 	Past     trial.Source
 	Policy   func(output string) (guard.Policy, error)
 	// Occurrences are told to notify.
-	Occurrences *occurrence.Source
+	Occurrences  *occurrence.Source
+	ApprovalWait time.Duration // how long a call waits for an owner
 }
 
 // Hosting is the agents that a site hosts.
@@ -134,6 +135,7 @@ func New(o Options) (*Hosting, error) {
 		Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: here, Workers: h.Manager.Workers, Now: o.Access.Now,
 		Elsewhere: func(principal string) tasks.Elsewhere { return sites.Tasks(principal) },
 		Hosted:    o.Access.Hosts, Moved: here.MovedBefore, AskElsewhere: here.Ask,
+		ApprovalWait: o.ApprovalWait,
 	})
 	if h.Imports, err = openImports(o, here, h.Manager, h.listed); err != nil {
 		return nil, err

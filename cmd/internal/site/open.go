@@ -89,7 +89,8 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	self := s.key.ID()
 	s.node = node.New(node.Parts{
 		Hub: s.hub, Token: s.token, Journal: s.journal, Access: s.access,
-		Self: func(name string) bool { id, err := identity.Parse(name); return err == nil && id == self },
+		ApprovalWait: s.config.Approvals.Wait,
+		Self:         func(name string) bool { id, err := identity.Parse(name); return err == nil && id == self },
 	})
 	s.access.OnEnd = func() {
 		devices.ReleaseRevoked(ctx, s.outputs, s.access.MayHold, s.node.NoteRevoked)
@@ -104,6 +105,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	s.hosting, err = hosting.New(hosting.Options{
 		Folder: s.Folder, Key: s.key, Domain: s.config.Identified(), Internet: s.internet, Version: s.Version, File: s.file,
 		Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy, Occurrences: s.occurrences,
+		ApprovalWait: s.config.Approvals.Wait,
 	})
 	if err != nil {
 		return err

@@ -1,11 +1,12 @@
 // Package notify tells people and programs outside of the site what has happened at it, and what its agents ask
-// to be told: by ntfy, by a webhook. It is a kind of hosted agent, which others of the site ask. A message
+// to be told: by ntfy, a webhook, Telegram or e-mail. It is a kind of hosted agent, which others of the site ask. A message
 // carries no power: its link leads to the page, where an owner's key is needed as always.
 package notify
 
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,8 +47,11 @@ type World struct {
 	Outbox *outbox.Outbox
 	Secret func(name string) (string, error) // reads a file beside the configuration that nobody else can read
 	Name   func(principal string) string     // what an owner calls a principal; "" for no name
-	Owner  func(principal string) bool    // whether it is an owner
+	Owner  func(principal string) bool       // whether it is an owner
 	Now    func() (time.Time, bool)
+
+	telegram string         // another API's URL, for tests
+	roots    *x509.CertPool // of mail servers, for tests; the system's where it is nil
 }
 
 // Kind returns the entry of the list of kinds.

@@ -149,8 +149,12 @@ func TestHostile(t *testing.T) {
 		later  bool
 		says   string
 	}{
-		"redirects":   {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect) }, false, "307"},
-		"refuses":     {func(w http.ResponseWriter, r *http.Request) { http.Error(w, "the owner's secret words", http.StatusForbidden) }, true, "403"},
+		"redirects": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		}, false, "307"},
+		"refuses": {func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "the owner's secret words", http.StatusForbidden)
+		}, true, "403"},
 		"has no time": {func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Retry-After", "7"); w.WriteHeader(429) }, true, "429"},
 		"fails":       {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }, false, "503"},
 		"hangs":       {func(w http.ResponseWriter, r *http.Request) { <-hang }, false, "deadline"},
@@ -202,6 +206,10 @@ func TestMistakes(t *testing.T) {
 		{"to.phone.body:", of(Receiver{Ntfy: "https://ntfy.sh/x", Body: "{}"})}, {"to.phone.body:", of(Receiver{Webhook: "https://a.example/", Body: "text"})},
 		{"to.phone.body:", of(Receiver{Webhook: "https://a.example/", Body: `{"a":"{topic}"}`})},
 		{"to.phone.key_file:", of(Receiver{Webhook: "https://a.example/", KeyFile: "../x"})}, {"to.phone.key_file:", of(Receiver{Webhook: "https://a.example/", KeyFile: "tk_1 2"})},
+		{"to.phone.telegram:", of(Receiver{Telegram: "1"})}, {"to.phone.telegram:", of(Receiver{Telegram: "ann", KeyFile: "x"})},
+		{"to.phone.mail:", of(Receiver{Mail: "ann", Server: "m.example:465"})}, {"to.phone.server:", of(Receiver{Mail: "ann@a.example", Server: "m.example"})},
+		{"to.phone.from:", of(Receiver{Mail: "ann@a.example", Server: "m.example:465", From: "x <y@z>"})},
+		{"to.phone.user:", of(Receiver{Mail: "ann@a.example", Server: "m.example:465", User: "ann"})}, {"to.phone.user:", of(Receiver{Telegram: "1", KeyFile: "x", User: "ann"})},
 		{"to.phone.about:", of(Receiver{Webhook: "https://a.example/", About: []string{"fire"}})},
 	} {
 		if _, err := tt.of.Define(); err == nil || !strings.HasPrefix(err.Error(), tt.key) {

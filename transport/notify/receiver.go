@@ -28,11 +28,16 @@ import (
 
 // Receiver is one receiver of the configuration.
 type Receiver struct {
-	Ntfy    string   `json:"ntfy,omitempty" jsonschema:"the URL of a topic at an ntfy server, such as https://ntfy.sh/garden-7f3k: who knows it reads along, unless the server protects it"`
-	Webhook string   `json:"webhook,omitempty" jsonschema:"the https URL that each message is posted to as JSON"`
-	KeyFile string   `json:"key_file,omitempty" jsonschema:"the name of a file beside the configuration with the token for the ntfy server, or the secret that the webhook is signed with (Standard Webhooks); never the secret itself"`
-	Body    string   `json:"body,omitempty" jsonschema:"the JSON that a webhook is sent, with {title}, {text}, {kind}, {link}, {site}, {time} and {id} in its texts; all of a message when not written"`
-	About   []string `json:"about,omitempty" jsonschema:"what it is told: stop, device, lease, approval, permission, and message for what agents ask to be told; all when not written"`
+	Ntfy     string   `json:"ntfy,omitempty" jsonschema:"the URL of a topic at an ntfy server, such as https://ntfy.sh/garden-7f3k: who knows it reads along, unless the server protects it"`
+	Webhook  string   `json:"webhook,omitempty" jsonschema:"the https URL that each message is posted to as JSON"`
+	Telegram string   `json:"telegram,omitempty" jsonschema:"the number of a chat, in which a bot of yours is; its token is in key_file"`
+	Mail     string   `json:"mail,omitempty" jsonschema:"an address for e-mail, such as ann@example.org"`
+	Server   string   `json:"server,omitempty" jsonschema:"the server that sends the e-mail, such as mail.example.org:465, or :587 with STARTTLS"`
+	From     string   `json:"from,omitempty" jsonschema:"the address that the e-mail is from; the receiver's when not written"`
+	User     string   `json:"user,omitempty" jsonschema:"the user at the server, whose password is in key_file; none when not written"`
+	KeyFile  string   `json:"key_file,omitempty" jsonschema:"the name of a file beside the configuration with the token for the ntfy server or the Telegram bot, the secret that the webhook is signed with (Standard Webhooks), or the password for the e-mail; never the secret itself"`
+	Body     string   `json:"body,omitempty" jsonschema:"the JSON that a webhook is sent, with {title}, {text}, {kind}, {link}, {site}, {time} and {id} in its texts; all of a message when not written"`
+	About    []string `json:"about,omitempty" jsonschema:"what it is told: stop, device, lease, approval, permission, and message for what agents ask to be told; all when not written"`
 }
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
@@ -53,9 +58,15 @@ func isPage(text string) bool {
 
 // check returns the key of a mistake, and the mistake.
 func (r Receiver) check() (key string, err error) {
+	ways := 0
+	for _, way := range []string{r.Ntfy, r.Webhook, r.Telegram, r.Mail} {
+		if way != "" {
+			ways++
+		}
+	}
 	switch {
-	case (r.Ntfy == "") == (r.Webhook == ""):
-		return "", errors.New("takes one of ntfy and webhook")
+	case ways != 1:
+		return "", errors.New("takes one of ntfy, webhook, telegram and mail")
 	case r.KeyFile != "" && !isFile(r.KeyFile):
 		return "key_file", errors.New("takes the name of a file beside the configuration, such as ntfy.token, and never the secret itself")
 	case r.Body != "" && r.Webhook == "":
@@ -65,6 +76,18 @@ func (r Receiver) check() (key string, err error) {
 		if kind != message && !slices.Contains(occurrence.Kinds, occurrence.Kind(kind)) {
 			return "about", fmt.Errorf("takes %s and %s, not %.40q", words(occurrence.Kinds), message, kind)
 		}
+	}
+	if key, err := r.checkMail(); err != nil || r.Mail != "" {
+		return key, err
+	}
+	if r.Telegram != "" {
+		switch {
+		case !isChat(r.Telegram):
+			return "telegram", errors.New("takes the number of a chat, or the name of a channel such as \"@garden\"")
+		case r.KeyFile == "":
+			return "telegram", errors.New("needs key_file: the name of a file with the bot's token")
+		}
+		return "", nil
 	}
 	if r.Webhook != "" {
 		if err := outbound.CheckURL(r.Webhook, "a webhook", "https://hooks.example.com/agentsite"); err != nil {
@@ -97,8 +120,11 @@ func words(kinds []occurrence.Kind) string {
 
 // sender returns how a receiver is told.
 func (a *Agent) sender(r Receiver) outbox.Sender {
+	if r.Mail != "" {
+		return &mailer{Receiver: r, world: &a.world}
+	}
 	s := &sender{site: a.world.Site, Receiver: r, secret: a.world.Secret, now: func() time.Time { t, _ := a.world.Now(); return t }}
-	u, err := url.Parse(cmp.Or(r.Ntfy, r.Webhook))
+	u, err := url.Parse(cmp.Or(r.Ntfy, r.Webhook, a.world.telegram, telegramAPI))
 	if err == nil {
 		s.url, s.client = u, outbound.Client(sendTimeout, u.Hostname())
 	}
@@ -125,8 +151,11 @@ func (s *sender) Send(ctx context.Context, m outbox.Message) error {
 		}
 	}
 	make := s.ntfy
-	if s.Webhook != "" {
+	switch {
+	case s.Webhook != "":
 		make = s.webhook
+	case s.Telegram != "":
+		make = s.telegram
 	}
 	r, err := make(ctx, m, secret)
 	if err != nil {
@@ -202,6 +231,41 @@ func (s *sender) ntfy(ctx context.Context, m outbox.Message, token string) (*htt
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	return r, err
+}
+
+const telegramAPI = "https://api.telegram.org"
+
+// maxTelegram bounds a text there, in characters.
+const maxTelegram = 4000
+
+// chatted is a message of a Telegram bot (core.telegram.org/bots/api, sendMessage). Its text has no markup.
+type chatted struct {
+	Chat    string `json:"chat_id"`
+	Text    string `json:"text"`
+	Preview struct {
+		Off bool `json:"is_disabled"`
+	} `json:"link_preview_options"`
+}
+
+// telegram posts to the bot's URL, of which its token is a part.
+func (s *sender) telegram(ctx context.Context, m outbox.Message, token string) (*http.Request, error) {
+	text := []rune(subject(s.site, m) + "\n" + body(m, s.now()))
+	c := chatted{Chat: s.Telegram, Text: string(text[:min(len(text), maxTelegram)])}
+	if at := link(m); at != "" {
+		c.Text += "\n" + at
+	}
+	c.Preview.Off = true
+	r, _, err := post(ctx, s.url.JoinPath("bot"+token, "sendMessage"), c)
+	return r, err
+}
+
+// isChat accepts a number, or a name with @.
+func isChat(text string) bool {
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		return name != "" && len(name) <= 32 && strings.Trim(name, letters) == ""
+	}
+	_, err := strconv.ParseInt(text, 10, 64)
+	return err == nil
 }
 
 // link is that of the first item that has one: urgent items are first.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,8 @@ import (
 type world struct {
 	*Source
 	hub      *node.Hub
+	mu       sync.Mutex // of what follows
+	latest   map[string]device.Reading
 	stopped  bool
 	changed  chan struct{}
 	requests []node.Request
@@ -24,8 +27,11 @@ type world struct {
 	end      func()
 }
 
-func (w *world) Stopped() bool            { return w.stopped }
-func (w *world) Changed() <-chan struct{} { return w.changed }
+func (w *world) Stopped() bool            { w.mu.Lock(); defer w.mu.Unlock(); return w.stopped }
+func (w *world) Changed() <-chan struct{} { w.mu.Lock(); defer w.mu.Unlock(); return w.changed }
+
+// set changes the world.
+func (w *world) set(change func()) { w.mu.Lock(); defer w.mu.Unlock(); change() }
 
 type noRecorder struct{}
 
@@ -34,8 +40,12 @@ func (noRecorder) Record(device.Reading) {}
 func newWorld(t *testing.T) *world {
 	w := &world{hub: node.NewHub(nil, noRecorder{}, agents.PointURI), changed: make(chan struct{})}
 	w.Source = New(Options{
-		Requests: func(agents.Principal) ([]node.Request, error) { return w.requests, nil },
-		Hub:      w, Outputs: w, Now: func() (time.Time, bool) { return time.Now(), true },
+		Requests: func(agents.Principal) ([]node.Request, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.requests, nil
+		},
+		Hub: w, Outputs: w, Now: func() (time.Time, bool) { return time.Now(), true },
 	})
 	var some []node.Device
 	for _, name := range []string{"climate", "tank"} {
@@ -51,20 +61,21 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// latest are the readings that Latest answers, by point.
-var latest map[string]device.Reading
-
 func (w *world) On(which agents.Change, wake func()) func() { return w.hub.On(which, wake) }
 func (w *world) Latest(address string) (device.Reading, bool) {
-	r, ok := latest[address]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, ok := w.latest[address]
 	return r, ok
 }
 
-func (w *world) listen() { w.Join(func(o Occurrence) { w.got = append(w.got, o) }) }
+func (w *world) listen() { w.Join(func(o Occurrence) { w.set(func() { w.got = append(w.got, o) }) }) }
 
 // told returns what was told, and forgets it.
 func (w *world) told() (all []string) {
 	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, o := range w.got {
 		all = append(all, fmt.Sprint(o.Kind, " ", o.Of, " ", o.State))
 	}
@@ -72,7 +83,9 @@ func (w *world) told() (all []string) {
 	return all
 }
 
-func (w *world) change() { close(w.changed); w.changed = make(chan struct{}) }
+func (w *world) change(stopped bool) {
+	w.set(func() { w.stopped = stopped; close(w.changed); w.changed = make(chan struct{}) })
+}
 
 // TestOccurrences: each is told once, when it begins, and what lasts when it ends.
 func TestOccurrences(t *testing.T) {
@@ -80,7 +93,8 @@ func TestOccurrences(t *testing.T) {
 		w := newWorld(t)
 		defer w.end()
 		good, bad := device.Reading{Quality: device.Good}, device.Reading{Quality: device.Bad, Why: "no answer"}
-		latest = map[string]device.Reading{"climate/a": good, "climate/b": bad}
+		read := func(address string, r device.Reading) { w.set(func() { w.latest[address] = r }) }
+		w.set(func() { w.latest = map[string]device.Reading{"climate/a": good, "climate/b": bad} })
 		w.listen()
 		expect := func(what string, want ...string) {
 			t.Helper()
@@ -90,33 +104,33 @@ func TestOccurrences(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		expect("a device with one good point, and one that was never read")
-		latest["climate/a"] = bad
+		read("climate/a", bad)
 		time.Sleep(time.Minute + time.Second)
 		expect("no good point", "device climate begins")
 		time.Sleep(time.Hour)
 		expect("the same")
-		latest["climate/a"] = good
+		read("climate/a", good)
 		time.Sleep(time.Minute)
 		expect("back", "device climate ends")
-		latest["climate/a"] = bad
+		read("climate/a", bad)
 		time.Sleep(lookInterval)
-		latest["climate/a"] = good
+		read("climate/a", good)
 		time.Sleep(time.Minute)
 		expect("gone at one look")
 
-		w.stopped = true
-		w.change()
+		w.change(true)
 		expect("a stop", "stop  begins")
-		w.change()
+		w.change(true)
 		expect("still stopped")
-		w.stopped = false
-		w.change()
+		w.change(false)
 		expect("reset", "stop  ends")
 
-		w.requests = []node.Request{{Handle: "H", Who: "rule:frost", Tool: "set_level", Left: time.Minute}}
+		w.set(func() {
+			w.requests = []node.Request{{Handle: "H", Who: "rule:frost", Tool: "set_level", Left: time.Minute}}
+		})
 		w.hub.Announce(agents.Change{Approvals: true})
 		expect("a request", "approval H once")
-		w.requests = append(w.requests, node.Request{Handle: "I"})
+		w.set(func() { w.requests = append(w.requests, node.Request{Handle: "I"}) })
 		w.hub.Announce(agents.Change{Approvals: true})
 		expect("another", "approval I once")
 
@@ -134,12 +148,10 @@ func TestOccurrences(t *testing.T) {
 // TestLateJoiner: who joins late is told of what lasts and of the last others, with the same IDs.
 func TestLateJoiner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		latest = nil
 		w := newWorld(t)
 		defer w.end()
 		w.listen()
-		w.stopped = true
-		w.change()
+		w.change(true)
 		synctest.Wait()
 		for i := range 10_000 {
 			w.Returned("heater/on", fmt.Sprint("ann", i), "the hardware did not follow")
@@ -176,7 +188,9 @@ func TestAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		asked := 0
-		w.Options.Requests = func(agents.Principal) ([]node.Request, error) { asked++; return nil, nil }
+		w.set(func() {
+			w.Options.Requests = func(agents.Principal) ([]node.Request, error) { asked++; return nil, nil }
+		})
 		time.Sleep(time.Hour)
 		if asked > 0 {
 			t.Error("it looks for nobody")

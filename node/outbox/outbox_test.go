@@ -35,6 +35,15 @@ func (r *receiver) Send(ctx context.Context, m Message) error {
 	return r.fails
 }
 
+// set changes the receiver.
+func (r *receiver) set(change func()) { r.mu.Lock(); defer r.mu.Unlock(); change() }
+
+// tried returns how often it was tried.
+func (r *receiver) tried() int { r.mu.Lock(); defer r.mu.Unlock(); return r.tries }
+
+// messages returns what it got.
+func (r *receiver) messages() []Message { r.mu.Lock(); defer r.mu.Unlock(); return slices.Clone(r.got) }
+
 // rig is an outbox with a receiver, and its file.
 type rig struct {
 	*Outbox
@@ -46,7 +55,7 @@ type rig struct {
 }
 
 func (r *rig) start(t *testing.T, more ...Receiver) {
-	b, err := Open(Options{File: r.file, Write: func(text []byte) error { r.file, r.writes = text, r.writes+1; return nil }, Now: func() (time.Time, bool) {
+	b, err := Open(Options{File: r.file, Write: func(text []byte) error { r.set(func() { r.file, r.writes = text, r.writes+1 }); return nil }, Now: func() (time.Time, bool) {
 		if r.clock != nil {
 			return r.clock()
 		}
@@ -65,6 +74,11 @@ func (r *rig) start(t *testing.T, more ...Receiver) {
 	synctest.Wait()
 	r.end = func() { cancel(); <-ended }
 }
+
+// stored returns the file, and written how often it was written.
+func (r *rig) stored() []byte  { r.mu().Lock(); defer r.mu().Unlock(); return r.file }
+func (r *rig) written() int    { r.mu().Lock(); defer r.mu().Unlock(); return r.writes }
+func (r *rig) mu() *sync.Mutex { return &r.receiver.mu }
 
 func newRig(t *testing.T) *rig {
 	r := &rig{receiver: new(receiver)}
@@ -88,7 +102,7 @@ func TestStorm(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		sum := 0
-		for _, m := range r.got {
+		for _, m := range r.messages() {
 			if len(m.Items) > maxItems {
 				t.Errorf("a message has %d items", len(m.Items))
 			}
@@ -97,20 +111,20 @@ func TestStorm(t *testing.T) {
 				sum += i.Count
 			}
 		}
-		if len(r.got) > burst+5 || sum != 5000 {
-			t.Errorf("%d messages tell of %d", len(r.got), sum)
+		if len(r.messages()) > burst+5 || sum != 5000 {
+			t.Errorf("%d messages tell of %d", len(r.messages()), sum)
 		}
-		if r.writes > 24 {
-			t.Errorf("%d writes", r.writes)
+		if r.written() > 24 {
+			t.Errorf("%d writes", r.written())
 		}
 		r.Add(Item{ID: "stop", Key: "stop", Urgent: true})
 		time.Sleep(2 * gather)
-		if last := r.got[len(r.got)-1]; last.Items[0].ID != "stop" || last.ID != "stop" {
+		if last := r.messages()[len(r.messages())-1]; last.Items[0].ID != "stop" || last.ID != "stop" {
 			t.Errorf("the stop waits behind others: %+v", last)
 		}
-		writes := r.writes
+		writes := r.written()
 		time.Sleep(time.Hour)
-		if r.writes > writes+1 {
+		if r.written() > writes+1 {
 			t.Error("it writes at rest")
 		}
 		r.end()
@@ -129,11 +143,11 @@ func TestUrgent(t *testing.T) {
 			r.Add(item(n, fmt.Sprint("output", n)))
 		}
 		time.Sleep(2 * gather)
-		before := len(r.got)
+		before := len(r.messages())
 		r.Add(Item{ID: "stop", Key: "stop", Urgent: true})
 		time.Sleep(2 * gather)
-		if before != burst || len(r.got) != burst+1 || r.got[burst].Items[0].ID != "stop" || r.got[burst].More != 100-maxItems+keepFree {
-			t.Errorf("%d messages, and then %+v", before, r.got[before:])
+		if before != burst || len(r.messages()) != burst+1 || r.messages()[burst].Items[0].ID != "stop" || r.messages()[burst].More != 100-maxItems+keepFree {
+			t.Errorf("%d messages, and then %+v", before, r.messages()[before:])
 		}
 		r.end()
 	})
@@ -143,44 +157,48 @@ func TestUrgent(t *testing.T) {
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.fails = errors.New("no route")
+		r.set(func() { r.fails = errors.New("no route") })
 		if err := r.Ask(Item{ID: "task", Key: "task", From: "rule:frost", Text: "frost", At: time.Now().Round(0), Sure: true}); err != nil {
 			t.Fatal(err)
 		}
 		r.Add(Item{ID: "A", Key: "approval H", Passing: true, Until: time.Now().Add(time.Hour)})
 		r.Add(Item{ID: "1", Key: "device climate", Begins: true})
 		time.Sleep(time.Second / 2) // before anything was tried
-		stored := r.file            // a crash: the end of Run writes no more that counts
+		stored := r.stored()        // a crash: the end of Run writes no more that counts
 		r.end()
-		r.file, r.fails = stored, nil
+		r.file = stored
+		r.set(func() { r.fails = nil })
 		r.start(t)
 		if err := r.Ask(Item{ID: "task", Key: "task", From: "rule:frost"}); err != nil {
 			t.Fatal(err)
 		}
 		r.Add(Item{ID: "2", Key: "device climate", Begins: true}) // it is found again
 		time.Sleep(time.Minute)
-		if len(r.got) != 1 || len(r.got[0].Items) != 2 || r.got[0].Items[0].Text != "frost" || r.got[0].Items[1].Key != "device climate" {
-			t.Errorf("%+v", r.got)
+		if len(r.messages()) != 1 || len(r.messages()[0].Items) != 2 || r.messages()[0].Items[0].Text != "frost" || r.messages()[0].Items[1].Key != "device climate" {
+			t.Errorf("%+v", r.messages())
 		}
 		r.Add(Item{ID: "3", Key: "device climate", Ends: true})
 		r.Add(Item{ID: "4", Key: "device tank", Ends: true})
 		time.Sleep(time.Minute)
-		if len(r.got) != 2 || r.got[1].ID != "3" {
-			t.Errorf("%+v", r.got)
+		if len(r.messages()) != 2 || r.messages()[1].ID != "3" {
+			t.Errorf("%+v", r.messages())
 		}
 
 		// A message that was sent, but of which the answer was lost, has the same ID after a restart.
-		r.fails = errors.New("the answer is lost")
+		r.set(func() { r.fails = errors.New("the answer is lost") })
 		r.Add(item(1, "x"))
 		r.Add(item(2, "y"))
 		time.Sleep(time.Minute)
+		r.Outbox.mu.Lock()
 		first := r.Outbox.boxes[0].sending.ID
-		stored = r.file
+		r.Outbox.mu.Unlock()
+		stored = r.stored()
 		r.end()
-		r.file, r.fails = stored, nil
+		r.file = stored
+		r.set(func() { r.fails = nil })
 		r.start(t)
 		time.Sleep(time.Hour)
-		if last := r.got[len(r.got)-1]; last.ID != first {
+		if last := r.messages()[len(r.messages())-1]; last.ID != first {
 			t.Errorf("%s became %s", first, last.ID)
 		}
 		r.end()
@@ -193,33 +211,33 @@ func TestRetry(t *testing.T) {
 		slow := &receiver{hangs: true}
 		r := &rig{receiver: new(receiver)}
 		r.start(t, Receiver{Name: "slow", Sender: slow})
-		r.fails = errors.New("503")
+		r.set(func() { r.fails = errors.New("503") })
 		r.Add(item(1, "x"))
 		time.Sleep(time.Hour)
-		if r.tries < 8 || r.tries > 20 {
-			t.Errorf("%d tries in an hour", r.tries)
+		if r.tried() < 8 || r.tried() > 20 {
+			t.Errorf("%d tries in an hour", r.tried())
 		}
 		if w := r.Waiting(); w[0].Fault != "503" || w[0].Items != 1 || w[1].Fault == "" {
 			t.Errorf("%+v", w)
 		}
-		r.fails = nil
+		r.set(func() { r.fails = nil })
 		time.Sleep(maxPause + time.Second)
-		if len(r.got) != 1 {
-			t.Errorf("%+v", r.got)
+		if len(r.messages()) != 1 {
+			t.Errorf("%+v", r.messages())
 		}
-		r.fails = &Later{errors.New("429"), time.Hour * 1000}
-		r.tries = 0
+		r.set(func() { r.fails = &Later{errors.New("429"), time.Hour * 1000} })
+		r.set(func() { r.tries = 0 })
 		r.Add(item(2, "x"))
 		time.Sleep(maxPause + 5*time.Second)
-		if r.tries != 2 {
-			t.Errorf("%d tries after it asked for time", r.tries)
+		if r.tried() != 2 {
+			t.Errorf("%d tries after it asked for time", r.tried())
 		}
 		time.Sleep(25 * time.Hour)
-		r.fails = nil
+		r.set(func() { r.fails = nil })
 		r.Add(item(3, "x"))
 		time.Sleep(time.Hour)
-		if last := r.got[len(r.got)-1]; len(r.got) != 2 && len(r.got) != 3 || last.Items[0].ID != "x 3" || r.got[1].More+last.More != 1 {
-			t.Errorf("%+v", r.got)
+		if last := r.messages()[len(r.messages())-1]; len(r.messages()) != 2 && len(r.messages()) != 3 || last.Items[0].ID != "x 3" || r.messages()[1].More+last.More != 1 {
+			t.Errorf("%+v", r.messages())
 		}
 		r.end()
 	})
@@ -229,14 +247,14 @@ func TestRetry(t *testing.T) {
 func TestPassing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.fails = errors.New("503")
+		r.set(func() { r.fails = errors.New("503") })
 		r.Add(Item{ID: "A", Key: "approval A", Urgent: true, Passing: true, Until: time.Now().Add(2 * time.Minute)})
 		r.Add(item(1, "x"))
 		time.Sleep(5 * time.Minute)
-		r.fails = nil
+		r.set(func() { r.fails = nil })
 		time.Sleep(time.Hour)
-		if len(r.got) != 1 || len(r.got[0].Items) != 1 || r.got[0].Items[0].ID != "x 1" {
-			t.Errorf("%+v", r.got)
+		if len(r.messages()) != 1 || len(r.messages()[0].Items) != 1 || r.messages()[0].Items[0].ID != "x 1" {
+			t.Errorf("%+v", r.messages())
 		}
 		r.end()
 	})
@@ -246,7 +264,7 @@ func TestPassing(t *testing.T) {
 func TestAskers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.fails = errors.New("503")
+		r.set(func() { r.fails = errors.New("503") })
 		ask := func(n int, from string) error {
 			err := r.Ask(Item{ID: fmt.Sprint(from, n), Key: fmt.Sprint(from, n), From: from, Kind: "message"})
 			if err != nil && device.AsFault(err).Kind != device.Busy {
@@ -271,7 +289,10 @@ func TestAskers(t *testing.T) {
 		for n := range 10 {
 			r.Add(item(n, fmt.Sprint("output", n)))
 		}
-		if n := len(r.boxes[0].items); n != maxAsked+10 {
+		r.Outbox.mu.Lock()
+		n := len(r.boxes[0].items)
+		r.Outbox.mu.Unlock()
+		if n != maxAsked+10 {
 			t.Errorf("%d wait", n)
 		}
 		none, err := Open(Options{Write: func([]byte) error { return nil }, Now: r.Now})
@@ -294,10 +315,10 @@ func TestAbout(t *testing.T) {
 		r.Add(item(1, "x"))
 		r.Add(Item{ID: "s", Key: "stop", Kind: "stop"})
 		time.Sleep(time.Minute)
-		if len(r.got) != 1 || len(r.got[0].Items) != 2 || len(other.got) != 1 || len(other.got[0].Items) != 1 {
-			t.Errorf("%+v, %+v", r.got, other.got)
+		if len(r.messages()) != 1 || len(r.messages()[0].Items) != 2 || len(other.messages()) != 1 || len(other.messages()[0].Items) != 1 {
+			t.Errorf("%+v, %+v", r.messages(), other.messages())
 		}
-		other.fails = errors.New("503")
+		other.set(func() { other.fails = errors.New("503") })
 		r.Add(Item{ID: "t", Key: "stop", Kind: "stop"})
 		time.Sleep(time.Minute)
 		r.end()
@@ -321,7 +342,7 @@ func TestFile(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.fails = errors.New("503")
+		r.set(func() { r.fails = errors.New("503") })
 		r.Add(item(1, "old"))
 		guess := item(2, "guess")
 		guess.At, guess.Sure = time.Unix(1000, 0), false
@@ -329,11 +350,11 @@ func TestFile(t *testing.T) {
 		time.Sleep(time.Minute)
 		r.end()
 		r.clock = func() (time.Time, bool) { return time.Now().Round(0).Add(48 * time.Hour), true }
-		r.fails = nil
+		r.set(func() { r.fails = nil })
 		r.start(t)
 		time.Sleep(time.Hour)
 		var ids []string
-		for _, m := range r.got {
+		for _, m := range r.messages() {
 			for _, i := range m.Items {
 				ids = append(ids, i.ID)
 			}

@@ -202,7 +202,7 @@ func (a *Agent) link(view, query string) string {
 	case view == "":
 		return base + "/"
 	default:
-		return base + "/#" + view + query
+		return base + "/#" + view + "?s=" + a.world.Site + query
 	}
 }
 

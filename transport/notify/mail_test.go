@@ -175,7 +175,7 @@ func TestTelegram(t *testing.T) {
 	one := all()[0]
 	var c chatted
 	if err := json.Unmarshal([]byte(one.body), &c); err != nil || one.path != "/bot12345:AA-b_c/sendMessage" || c.Chat != "-123" || !c.Preview.Off ||
-		!strings.HasSuffix(c.Text, "\nhttps://greenhouse.local:8474/#waiting?call=HANDLE") {
+		!strings.HasSuffix(c.Text, "\nhttps://greenhouse.local:8474/#waiting?s=greenhouse&call=HANDLE") {
 		t.Errorf("%v %+v", err, one)
 	}
 	server.Close()

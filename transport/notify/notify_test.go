@@ -84,7 +84,7 @@ func TestNtfy(t *testing.T) {
 	if err := json.Unmarshal([]byte(one.body), &p); err != nil {
 		t.Fatal(err)
 	}
-	if one.path != "/sub/" || p.Topic != "garden-7f3k" || p.Priority != 5 || p.Click != "https://greenhouse.local:8474/#waiting?call=HANDLE" ||
+	if one.path != "/sub/" || p.Topic != "garden-7f3k" || p.Priority != 5 || p.Click != "https://greenhouse.local:8474/#waiting?s=greenhouse&call=HANDLE" ||
 		p.Actions[0].URL != p.Click || !strings.Contains(p.Message, "set valve/open to on for 2m") || !strings.Contains(p.Title, "greenhouse: llm:gardener") ||
 		one.header.Get("Authorization") != "Bearer whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0" {
 		t.Errorf("%+v", one)

@@ -39,12 +39,12 @@ func (a *Agent) item(o occurrence.Occurrence) outbox.Item {
 			title, i.Text = o.Of+" is back", "It is read again."
 		}
 	case occurrence.Lease:
-		i.Link = a.link("why", "?p="+url.QueryEscape(o.Of))
+		i.Link = a.link("why", "&p="+url.QueryEscape(o.Of))
 		title = o.Of + " returned to safe"
 		i.Text = fmt.Sprintf("%s held it, and not until the end%s.", a.name(o.Who), because(o.Because))
 	case occurrence.Approval:
 		i.Urgent, i.Passing, i.Until = true, true, time.Now().Add(o.Left)
-		i.Link = a.link("waiting", "?call="+url.QueryEscape(o.Of))
+		i.Link = a.link("waiting", "&call="+url.QueryEscape(o.Of))
 		title = a.name(o.Who) + " asks you"
 		i.Text = fmt.Sprintf("It wants to %s. It waits for %s: answer on the page, or with agentsite approve.",
 			wish(o.Tool, o.Args), device.FormatDuration(o.Left.Round(time.Second)))

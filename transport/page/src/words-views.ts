@@ -40,6 +40,7 @@ export const viewsEn = {
 	"waiting.holds": "It would run for {time}.",
 	"waiting.draft": "A draft waits:", "waiting.draft.nothing": "does nothing until you accept it",
 	"waiting.rest": "What needs your approval is shown here as it comes.", "waiting.answered": "Answered",
+	"waiting.over": "The call of the message does not wait any more: it was answered, or its time is over.",
 	"waiting.allowed": "Allowed", "waiting.denied": "Denied",
 
 	"tasks.live": "Under way", "tasks.past": "Ended", "tasks.none": "No tasks yet.",
@@ -169,6 +170,7 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 	"waiting.holds": "Das würde {time} laufen.",
 	"waiting.draft": "Ein Entwurf wartet:", "waiting.draft.nothing": "tut nichts, bis du ihn annimmst",
 	"waiting.rest": "Was deine Erlaubnis braucht, steht hier, sobald es kommt.", "waiting.answered": "Beantwortet",
+	"waiting.over": "Der Aufruf aus der Nachricht wartet nicht mehr: Er ist beantwortet, oder seine Zeit ist um.",
 	"waiting.allowed": "Erlaubt", "waiting.denied": "Abgelehnt",
 
 	"tasks.live": "Im Gang", "tasks.past": "Beendet", "tasks.none": "Noch keine Aufträge.",

@@ -2,7 +2,7 @@
 // for Enter in the terminal.
 
 import { useEffect, useMemo } from "preact/hooks";
-import { href } from "../route";
+import { href, route } from "../route";
 import { sites, type Site } from "../site";
 import { Countdown, Note, Section, State } from "../ui";
 import type { View } from "../views";
@@ -49,11 +49,14 @@ export const useRequests = (site: Site, every = 0) => useOwner<{ requests: Reque
 function Approvals({ site }: { site: Site }) {
 	const { value, fault, again } = useRequests(site, 3); // a site does not tell by itself who asks to sign in
 	const signIns = value?.sign_ins ?? [], wishes = value?.wishes ?? [];
+	const { q } = route.value, call = q.get("s") === site.name ? q.get("call") : null; // of a message's link
+	const requests = value?.requests.toSorted((a, b) => Number(b.handle === call) - Number(a.handle === call));
 	useEffect(() => { site.programs.value = [...signIns, ...wishes].map(x => x.handle); }, [value]);
 	return <><Failed of={fault} again={again} />
 		{signIns.length > 0 && <Loaded part="SignIns" site={site} of={signIns} done={again} />}
 		{wishes.length > 0 && <Loaded part="Wishes" site={site} of={wishes} done={again} />}
-		{value?.requests.map(r => <Approval key={r.handle} site={site} of={r} done={again} />)}</>;
+		{call && requests && !requests.some(r => r.handle === call) && <Note icon="old">{t("waiting.over")}</Note>}
+		{requests?.map(r => <Approval key={r.handle} site={site} of={r} done={again} />)}</>;
 }
 
 function Drafts({ site }: { site: Site }) {

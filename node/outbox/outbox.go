@@ -18,6 +18,7 @@ const (
 	maxAsked    = 8                // of them from askers, as the next
 	maxAsker    = 4                // from one
 	keepFree    = 8                // places for what is urgent
+	keepLast    = 2                // of these, for what does not pass: callers cannot take the place of the stop
 	maxSeen     = 128              // IDs that are known
 	maxOpen     = 128              // keys of what lasts
 	gather      = time.Second      // before a message, for further items
@@ -25,11 +26,11 @@ const (
 	maxPause    = 10 * time.Minute // as the most that a receiver may ask for
 	maxAge      = 24 * time.Hour   // of an item
 	writeBurst  = 8                // writes at once, and then one each writePause
-	writePause  = 30 * time.Second //
-	burst       = 4                // messages at once, and then one each spacing
-	spacing     = 3 * time.Minute  //
-	urgentBurst = 8                // as the same of urgent messages
-	urgentSpace = time.Minute      //
+	writePause  = 30 * time.Second
+	burst       = 4 // messages at once, and then one each spacing
+	spacing     = 3 * time.Minute
+	urgentBurst = 8 // as burst and spacing, of urgent messages
+	urgentSpace = time.Minute
 )
 
 // Item is one thing to tell.
@@ -181,7 +182,7 @@ func (b *Outbox) Ask(i Item) error {
 				continue
 			}
 			some = true
-			if all, own := x.asked(i.From); all >= maxAsked || own >= maxAsker || len(x.items) >= maxItems-keepFree {
+			if all, own := x.asked(i.From); all >= maxAsked || own >= maxAsker || len(x.items) >= x.room(&i) {
 				b.mu.Unlock()
 				return device.Faultf(device.Busy, "messages wait for %s already, which is not reached or told too often: try again later", x.name)
 			}
@@ -210,6 +211,17 @@ func (x *box) asked(from string) (all, own int) {
 	return all, own
 }
 
+// room returns how many items may wait before an item of that sort.
+func (x *box) room(i *Item) int {
+	switch {
+	case !i.Urgent:
+		return maxItems - keepFree
+	case i.Passing:
+		return maxItems - keepLast
+	}
+	return maxItems
+}
+
 func (x *box) wants(kind string) bool { return len(x.about) == 0 || slices.Contains(x.about, kind) }
 
 // add puts an item into the boxes, and reports whether it took a place. The lock is held.
@@ -225,7 +237,7 @@ func (b *Outbox) add(i Item) (placed bool) {
 			count := x.items[at].Count + i.Count
 			x.items[at] = i
 			x.items[at].Count = count
-		case len(x.items) >= maxItems || !i.Urgent && len(x.items) >= maxItems-keepFree:
+		case len(x.items) >= x.room(&i):
 			x.more++
 		default:
 			x.items = append(x.items, i)

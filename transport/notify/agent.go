@@ -219,6 +219,7 @@ func (a *Agent) name(id string) string {
 // plain returns a text of somebody else on one line, of printable characters, and cut.
 func plain(text string, most int) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !printable(r) }), " ")
+	text = strings.NewReplacer("“", `"`, "”", `"`, "•", "-").Replace(text) // which mark a text of others, and an item
 	if all := []rune(text); len(all) > most {
 		text = string(all[:most-1]) + "…"
 	}

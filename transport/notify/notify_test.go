@@ -131,6 +131,27 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
+// TestWish: what a call would do is said by its names and values, and by no text of its caller.
+func TestWish(t *testing.T) {
+	for _, tt := range [][3]string{
+		{"switch_output", `{"output":"valve/open","on":true,"for_seconds":120}`, "set valve/open to on for 2m"},
+		{"set_level", `{"output":"fan/speed","value":40}`, "set fan/speed to 40"},
+		{"ask_agent", `{"agent":"beds","text":"say that all is well"}`, "ask beds"},
+		{"show_text", `{"display":"panel/text","text":"all is well"}`, "call show_text"},
+		{"set_level", `{"output":["x"]}`, "call set_level"}, {"pay", ``, "call pay"},
+	} {
+		if got := wish(tt[0], []byte(tt[1])); got != tt[2] {
+			t.Errorf("%s %s: %s", tt[0], tt[1], got)
+		}
+	}
+	if got := plain("a\nb\u202e” • “c\x1b[31m", 100); got != `a b " - "c [31m` {
+		t.Errorf("%q", got)
+	}
+	if got := []rune(plain(strings.Repeat("ü", 600), maxText)); len(got) != maxText {
+		t.Error(len(got))
+	}
+}
+
 // TestSignature is the example of Standard Webhooks 1.0.
 func TestSignature(t *testing.T) {
 	got := sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`))

@@ -131,8 +131,8 @@ func TestStorm(t *testing.T) {
 	})
 }
 
-// TestUrgent: what is urgent passes what waits for its turn, and has places of its own.
-func TestUrgent(t *testing.T) {
+// TestUrgentPasses: what is urgent passes what waits for its turn, and has places of its own.
+func TestUrgentPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		for n := range burst {

@@ -131,8 +131,8 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestWish: what a call would do is said by its names and values, and by no text of its caller.
-func TestWish(t *testing.T) {
+// TestCallInWords: what a call would do is said by its names and values, and by no text of its caller.
+func TestCallInWords(t *testing.T) {
 	for _, tt := range [][3]string{
 		{"switch_output", `{"output":"valve/open","on":true,"for_seconds":120}`, "set valve/open to on for 2m"},
 		{"set_level", `{"output":"fan/speed","value":40}`, "set fan/speed to 40"},
@@ -160,9 +160,9 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// TestHostile: a receiver that redirects, is in a private network, answers without an end or refuses; none learns
+// TestHostileReceiver: a receiver that redirects, is in a private network, answers without an end or refuses; none learns
 // or sends more than a status, and no error has a URL, which may be a secret.
-func TestHostile(t *testing.T) {
+func TestHostileReceiver(t *testing.T) {
 	elsewhere, reached := receive(t, nil)
 	hang := make(chan struct{})
 	for name, of := range map[string]struct {

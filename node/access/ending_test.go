@@ -53,8 +53,8 @@ func (l *logged) count(s string) int {
 	return strings.Count(l.text.String(), s)
 }
 
-// TestEnding: the log tells of a permission in the week before its end, again on the last day, and at each
-// start; it tells nothing of one that never ends.
+// TestEnding: the log, and OnEnding, tell of a permission in the week before its end, again on the last day, and at each
+// start; they tell nothing of one that never ends.
 func TestEnding(t *testing.T) {
 	var log logged
 	before := slog.Default()
@@ -65,6 +65,13 @@ func TestEnding(t *testing.T) {
 		var s shelf
 		b := s.open(t, k[0].ID())
 		b.OnEnd = func() {}
+		told := make(map[string]int)
+		b.OnEnding = func(who string, grant Hash, until time.Time) {
+			b.NameOf(who) // no lock is held
+			if told[who]++; time.Until(until) <= 0 || grant == (Hash{}) {
+				t.Errorf("%s %v %v", who, grant, until)
+			}
+		}
 		if err := b.Claim(Owner{ID: k[1].ID()}); err != nil {
 			t.Fatal(err)
 		}
@@ -92,6 +99,9 @@ func TestEnding(t *testing.T) {
 			for i, n := range counts {
 				if got := log.count("who=" + k[i+2].ID().String()); got != n {
 					t.Errorf("permission %d is logged %d times, want %d", i, got, n)
+				}
+				if got := told[k[i+2].ID().String()]; got != n {
+					t.Errorf("permission %d is told %d times, want %d", i, got, n)
 				}
 			}
 		}

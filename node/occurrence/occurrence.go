@@ -30,7 +30,7 @@ type State string
 const (
 	Once   State = "once"
 	Begins State = "begins" // it lasts until Ends, of the same Kind and Of
-	Ends   State = "ends"
+	Ends   State = "ends"   // it does not last, or not any more: who knows of no beginning drops it
 )
 
 // Occurrence is something that has happened. Fields that its kind does not have are zero.

@@ -44,6 +44,7 @@ type Source struct {
 	devices []thing
 	joins   []*join
 	lasting []Occurrence    // that began and have not ended, in this order
+	ended   []Occurrence    // of what does not last, as it was found first, or ended last
 	recent  []Occurrence    // the last that do not last
 	seen    map[string]bool // the handles of approvals
 	count   int             // of the occurrences that their time tells apart
@@ -63,15 +64,15 @@ func New(o Options) *Source {
 	return &Source{Options: o, joined: make(chan struct{}, 1), seen: make(map[string]bool)}
 }
 
-// Join has emit called for each occurrence until leave is called: at once for what lasts and for the
-// last of the others, then for each as it is decided, one at a time and in order. A caller that joined
+// Join has emit called for each occurrence until leave is called: at once for what lasts, what does not
+// and the last of the others, then for each as it is decided, one at a time and in order. A caller that joined
 // before knows them by their IDs. emit must neither block nor call the Source.
 func (s *Source) Join(emit func(Occurrence)) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := &join{emit}
 	s.joins = append(s.joins, j)
-	for _, o := range slices.Concat(s.lasting, s.recent) {
+	for _, o := range slices.Concat(s.lasting, s.ended, s.recent) {
 		emit(o)
 	}
 	select {
@@ -203,24 +204,25 @@ func (s *Source) lookDevices() {
 			}
 		}
 		missing := read && !good
-		if !missing || d.missing {
+		if read && (good || d.missing) {
 			s.last(Occurrence{Kind: Device, Of: d.name, Because: why}, missing)
 		}
 		d.missing = missing
 	}
 }
 
-// last tells the beginning or the end of what lasts; nothing where that was told. The lock is held.
+// last tells the beginning or the end of what lasts; nothing where that was told. What does not last at the
+// first look is told as an end: it may have begun before a restart. The lock is held.
 func (s *Source) last(o Occurrence, lasts bool) {
-	i := slices.IndexFunc(s.lasting, func(l Occurrence) bool { return l.Key() == o.Key() })
-	switch {
-	case lasts && i < 0:
-		o.State = Begins
-		s.lasting = append(s.lasting, s.tell(o, ""))
-	case !lasts && i >= 0:
-		s.lasting = slices.Delete(s.lasting, i, i+1)
+	same := func(l Occurrence) bool { return l.Key() == o.Key() }
+	from, to := &s.ended, &s.lasting
+	if o.State = Begins; !lasts {
 		o.State, o.Because = Ends, ""
-		s.tell(o, "")
+		from, to = to, from
+	}
+	if !slices.ContainsFunc(*to, same) {
+		*from = slices.DeleteFunc(*from, same)
+		*to = append(*to, s.tell(o, ""))
 	}
 }
 

@@ -103,7 +103,7 @@ func TestOccurrences(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * time.Minute)
-		expect("a device with one good point, and one that was never read")
+		expect("a device with one good point, and one that was never read", "stop  ends", "device climate ends")
 		read("climate/a", bad)
 		time.Sleep(time.Minute + time.Second)
 		expect("no good point", "device climate begins")
@@ -151,23 +151,24 @@ func TestLateJoiner(t *testing.T) {
 		w := newWorld(t)
 		defer w.end()
 		w.listen()
+		synctest.Wait()
 		w.change(true)
 		synctest.Wait()
 		for i := range 10_000 {
 			w.Returned("heater/on", fmt.Sprint("ann", i), "the hardware did not follow")
 		}
 		first := w.got
-		if len(first) != 10_001 {
+		if len(first) != 10_002 {
 			t.Fatal(len(first))
 		}
 		var late []Occurrence
 		leave := w.Join(func(o Occurrence) { late = append(late, o) })
-		if len(late) != maxRecent+1 || late[0].ID != first[0].ID || late[maxRecent].ID != first[10_000].ID {
+		if len(late) != maxRecent+1 || late[0].ID != first[1].ID || late[maxRecent].ID != first[10_001].ID {
 			t.Errorf("%d were told: %+v", len(late), late)
 		}
 		leave()
 		w.Returned("heater/on", "bob", "the hardware did not follow")
-		if len(late) != maxRecent+1 || len(w.got) != 10_002 {
+		if len(late) != maxRecent+1 || len(w.got) != 10_003 {
 			t.Error("it is told after it left")
 		}
 		ids := make(map[string]bool)

@@ -146,7 +146,6 @@ func (b *Outbox) Add(i Item) {
 	if slices.Contains(b.seen, i.ID) {
 		return
 	}
-	b.note(&b.seen, i.ID, maxSeen)
 	switch lasts := slices.Contains(b.open, i.Key); {
 	case i.Begins && lasts, i.Ends && !lasts:
 		return
@@ -155,6 +154,7 @@ func (b *Outbox) Add(i Item) {
 	case i.Ends:
 		b.open = slices.DeleteFunc(b.open, func(k string) bool { return k == i.Key })
 	}
+	b.note(&b.seen, i.ID, maxSeen)
 	if b.add(i) || i.Begins || i.Ends {
 		poke(b.dirty)
 	}

@@ -187,6 +187,18 @@ func TestRestart(t *testing.T) {
 			t.Errorf("%+v", r.messages())
 		}
 
+		// It ended while the site was off, which the first look tells: it is told again when it begins again.
+		r.Add(Item{ID: "5", Key: "device climate", Begins: true})
+		time.Sleep(time.Minute)
+		r.end()
+		r.start(t)
+		r.Add(Item{ID: "6", Key: "device climate", Ends: true})
+		r.Add(Item{ID: "7", Key: "device climate", Begins: true})
+		time.Sleep(time.Minute)
+		if all := r.messages(); len(all) != 4 || all[3].Items[0].ID != "7" || all[3].Items[0].Count != 2 {
+			t.Errorf("%+v", all)
+		}
+
 		// A message that was sent, but of which the answer was lost, has the same ID after a restart.
 		r.set(func() { r.fails = errors.New("the answer is lost") })
 		r.Add(item(1, "x"))

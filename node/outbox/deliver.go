@@ -156,7 +156,7 @@ func (b *Outbox) try(ctx context.Context, x *box, to Sender, m Message) bool {
 		case err == nil:
 			poke(b.dirty)
 			return true
-		case was == "":
+		case was == "" && ctx.Err() == nil:
 			slog.Warn("a receiver of notifications is not reached", "receiver", x.name, "err", err)
 		}
 		wait := pause

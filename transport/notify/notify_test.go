@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"agentsite/node/occurrence"
 	"agentsite/node/outbox"
@@ -94,6 +95,28 @@ func TestNtfy(t *testing.T) {
 	}
 	if body := all()[1].body; !strings.Contains(body, "tank is lost") || !strings.Contains(body, "2 messages") {
 		t.Error(body)
+	}
+}
+
+// TestLong: a message of many long items has a length that each receiver takes.
+func TestLong(t *testing.T) {
+	server, all := receive(t, nil)
+	a := newAgent(map[string]Receiver{"phone": {Ntfy: server.URL + "/x"}, "chat": {Telegram: "1", KeyFile: "bot.token"}})
+	a.world.telegram = server.URL
+	m := outbox.Message{ID: "m1"}
+	for range 32 {
+		m.Items = append(m.Items, outbox.Item{Title: "greenhouse: a message of ann", Text: strings.Repeat("ü", maxText), Count: 1})
+	}
+	for name := range a.To {
+		if err := a.sender(a.To[name]).Send(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, one := range all() {
+		var of struct{ Message, Text string }
+		if err := json.Unmarshal([]byte(one.body), &of, json.MatchCaseInsensitiveNames(true)); err != nil || len(of.Message) > maxNtfy || utf8.RuneCountInString(of.Text) > 4096 {
+			t.Errorf("%v: %d bytes, %d bytes", err, len(of.Message), len(of.Text))
+		}
 	}
 }
 

@@ -215,11 +215,22 @@ type action struct {
 	URL    string `json:"url"`
 }
 
+// maxNtfy bounds a message: the server takes 4,096 bytes, and makes a file of what is longer, or refuses it.
+const maxNtfy = 4000
+
+// cut returns at most so many bytes of a text, of whole characters.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+}
+
 // ntfy posts to the server, with the topic in the body.
 func (s *sender) ntfy(ctx context.Context, m outbox.Message, token string) (*http.Request, error) {
 	to := *s.url
 	to.Path = strings.TrimSuffix(to.Path, path.Base(to.Path))
-	p := published{Topic: path.Base(s.url.Path), Title: subject(s.site, m), Message: body(m, s.now()), Priority: 3, Click: link(m)}
+	p := published{Topic: path.Base(s.url.Path), Title: subject(s.site, m), Message: cut(body(m, s.now()), maxNtfy), Priority: 3, Click: link(m)}
 	if urgent(m) {
 		p.Priority, p.Tags = 5, []string{"warning"}
 	}

@@ -41,14 +41,19 @@ type agentPart struct {
 // agentKeys are those of agentPart.
 var agentKeys = keysOf(reflect.TypeFor[agentPart]())
 
-// AIOS and Notify are sections of the one agent of that kind, which has its name, too.
+// AIOS, MQTT and Notify are the sections of the one agent of that kind, which has its name, too.
 const (
 	AIOS   = "aios"
+	MQTT   = "mqtt"
 	Notify = "notify"
 )
 
-// alone are these sections, with an example of each.
-var alone = map[string]string{AIOS: "registry: …, may: …", Notify: "to: { phone: { ntfy: … } }"}
+// sectioned are the agents that have a section of their own, by its name, with an example of what is in it.
+var sectioned = map[string]struct{ what, example string }{
+	AIOS:   {"the reporter to an AIOS registry", "registry: …, may: …"},
+	MQTT:   {"the bridge to an MQTT broker", "broker: …, may: …"},
+	Notify: {"what tells people", "to: { phone: { ntfy: … } }"},
+}
 
 const (
 	// maxDescription bounds the description of an agent, which models are told.
@@ -69,10 +74,10 @@ func (r *report) agents(e entry) (all []Agent) {
 			continue
 		}
 		a := d.agent(e.at, e.value.entries)
-		for _, name := range []string{a.Kind, a.Name} {
-			if example, ok := alone[name]; ok {
-				d.fail(e.at, "%s has a section of its own, beside agents: \"%[1]s: { %s }\"; no other agent has its name", name, example)
-				break
+		for name, s := range sectioned {
+			if a.Kind == name || a.Name == name {
+				d.fail(e.at, "%s has a section of its own, beside agents: \"%s: { %s }\"; no other agent has its name",
+					s.what, name, s.example)
 			}
 		}
 		all = append(all, a)
@@ -80,14 +85,14 @@ func (r *report) agents(e entry) (all []Agent) {
 	return all
 }
 
-// alone reads a section that is an agent.
-func (r *report) alone(e entry) []Agent {
-	d := decoder{report: r, where: e.key}
-	if !d.areKeys(e.value, alone[e.key]) {
+// sectioned reads the section of an agent that has one.
+func (r *report) sectioned(e entry) []Agent {
+	d, example := decoder{report: r, where: e.key}, sectioned[e.key].example
+	if !d.areKeys(e.value, example) {
 		return nil
 	}
 	for _, of := range only(e.value.entries, "kind", "tags", "listed") {
-		d.fail(of.at, "there is no key %q here; write %s", of.key, alone[e.key])
+		d.fail(of.at, "there is no key %q here; write %s", of.key, example)
 	}
 	return []Agent{d.agent(e.at, append([]entry{scalarEntry("kind", e.key, e.at)}, e.value.entries...))}
 }

@@ -139,17 +139,19 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	}
 	which.Description = "what kind of device this is"
 	choice.Properties = map[string]*jsonschema.Schema{"driver": which}
-	for _, name := range []string{AIOS, Notify} {
-		if i := slices.IndexFunc(kinds, func(k agent.Kind) bool { return k.Name == name }); i >= 0 {
-			section, err := aloneSchema(kinds[i])
-			if err != nil {
-				return nil, err
-			}
-			root.Properties[name] = section
-			kinds = slices.Delete(slices.Clone(kinds), i, i+1)
+	var others []agent.Kind
+	for _, k := range kinds {
+		if _, ok := sectioned[k.Name]; !ok {
+			others = append(others, k)
+			continue
 		}
+		section, err := sectionSchema(k)
+		if err != nil {
+			return nil, err
+		}
+		root.Properties[k.Name] = section
 	}
-	agent, err := agentSchema(kinds)
+	agent, err := agentSchema(others)
 	if err != nil {
 		return nil, err
 	}
@@ -232,8 +234,8 @@ func driverSchema(d driver.Driver, point *jsonschema.Schema) (*jsonschema.Schema
 	return s, nil
 }
 
-// aloneSchema is the section of the agent of that kind.
-func aloneSchema(k agent.Kind) (*jsonschema.Schema, error) {
+// sectionSchema is the section of the agent of that kind.
+func sectionSchema(k agent.Kind) (*jsonschema.Schema, error) {
 	s, err := schemaOf(reflect.Indirect(reflect.ValueOf(k.New())))
 	if err != nil {
 		return nil, fmt.Errorf("kind %s: %w", k.Name, err)

@@ -37,13 +37,13 @@ type Site struct {
 	History   History
 	Approvals Approvals
 	Devices   []Device // in file order
-	Agents    []Agent  // in file order, with those of the sections aios and notify
+	Agents    []Agent  // in file order, with those that have a section of their own
 }
 
 // sections are the keys at the left margin, for suggestions.
 var sections = []string{
 	"site", "owner", "claim", "clock", "http", "protocols", "wot", "discovery", "internet", "history", "approvals", "devices", "agents",
-	AIOS, Notify,
+	AIOS, MQTT, Notify,
 }
 
 // lastKnown is the only value of clock.
@@ -159,8 +159,8 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			site.Devices = r.devices(e, drivers)
 		case "agents":
 			site.Agents = append(site.Agents, r.agents(e)...)
-		case AIOS, Notify:
-			site.Agents = append(site.Agents, r.alone(e)...)
+		case AIOS, MQTT, Notify:
+			site.Agents = append(site.Agents, r.sectioned(e)...)
 		default:
 			r.fail(e.at, "", "there is no section %q%s", clip(e.key), sectionHint(e))
 		}

@@ -31,6 +31,7 @@ import (
 	"agentsite/node/tasks"
 	"agentsite/node/trials"
 	"agentsite/transport/aios"
+	"agentsite/transport/mqtt"
 )
 
 // Options are the parts of a site that hosted agents need.
@@ -127,7 +128,9 @@ func New(o Options) (*Hosting, error) {
 	}
 	h.Manager = hosted.New(hosted.Options{
 		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: here,
-		Kinds: kinds(rules, sites, children, models, h.registry(o), told), Host: o.Node.ReplaceTools,
+		Kinds: kinds(worlds{
+			rules: rules, sites: sites, children: children, models: models, registry: h.registry(o), broker: h.broker(o), told: told,
+		}), Host: o.Node.ReplaceTools,
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) },
 		Tell: o.Node.ReplaceAgents, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,
 	})
@@ -152,6 +155,22 @@ func (h *Hosting) registry(o Options) aios.World {
 		Node: func(registry string) string { return o.Key.Derive("aios " + registry).ID().String() },
 	}
 }
+
+// broker returns the World of the bridge to an MQTT broker.
+func (h *Hosting) broker(o Options) mqtt.World {
+	id := o.Key.ID().String()
+	beside := filepath.Dir(o.File)
+	return mqtt.World{
+		ID: "agentsite-" + id[len(id)-12:], Version: o.Version, Claimed: o.Access.Claimed,
+		Secret: func(name string) (string, error) { return state.Secret(beside, name) },
+		File: func(name string) ([]byte, error) {
+			return state.ReadUntrusted(filepath.Join(beside, name), maxCertificate)
+		},
+	}
+}
+
+// maxCertificate bounds the file of an authority.
+const maxCertificate = 64 << 10
 
 // withOthers returns a site as its hosted agents have it, with the other sites that they ask.
 func withOthers(n *node.Node, sites *remote.Sites) *elsewhere.Site {

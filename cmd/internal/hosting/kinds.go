@@ -16,55 +16,67 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/hosted"
 	"agentsite/transport/aios"
+	"agentsite/transport/mqtt"
 	"agentsite/transport/notify"
 )
 
-// kinds is the one list of the kinds of agents that a site can host. sites are the other sites that
-// agents ask, nil if nothing runs. children is for agents that run other programs, models for
-// language models, registry for the reporter to an AIOS registry, and told for notifications.
-func kinds(w rule.World, sites *remote.Sites, children mcp.World, models *llm.World, registry aios.World, told notify.World) hosted.Kinds {
+// worlds is what each kind of agent is given of the site.
+type worlds struct {
+	rules    rule.World
+	sites    *remote.Sites // other sites that agents ask, nil if nothing runs
+	children mcp.World     // for agents that run other programs
+	models   *llm.World
+	registry aios.World   // for the reporter to an AIOS registry
+	broker   mqtt.World   // for the bridge to an MQTT broker
+	told     notify.World // for notifications
+}
+
+// kinds is the one list of the kinds of agents that a site can host.
+func kinds(of worlds) hosted.Kinds {
 	return func(cfg *config.Site) []agent.Kind {
-		w := w
-		registry, told := registry, told
-		w.Place, w.Holidays, registry.Site, told.Site = cfg.Place, cfg.Holidays, cfg.Name, cfg.Name
-		w.Points, w.Open = cfg.Described()
+		w := of
+		w.registry.Site, w.broker.Site, w.told.Site = cfg.Name, cfg.Name, cfg.Name
+		w.rules.Place, w.rules.Holidays = cfg.Place, cfg.Holidays
+		w.rules.Points, w.rules.Open = cfg.Described()
 		for _, a := range cfg.Agents {
 			if a.Kind == remote.KindName {
-				w.Open = append(w.Open, a.Name)
+				w.rules.Open = append(w.rules.Open, a.Name)
 			}
 		}
 		return []agent.Kind{
-			heartbeat.Kind, rule.Kind(w), routine.Kind(w), remote.Kind(sites, checkElsewhere), mcp.Kind(children),
-			llm.Kind(models), aios.Kind(registry), notify.Kind(told),
+			heartbeat.Kind, rule.Kind(w.rules), routine.Kind(w.rules), remote.Kind(w.sites, checkElsewhere), mcp.Kind(w.children),
+			llm.Kind(w.models), aios.Kind(w.registry), mqtt.Kind(w.broker), notify.Kind(w.told),
 		}
 	}
 }
 
-// Kinds returns the kinds of agents, to describe them to people.
-func Kinds() []agent.Kind {
-	return kinds(rule.World{}, nil, mcp.World{}, new(llm.World), aios.World{}, notify.World{})(new(config.Site))
+// described are the kinds where nothing runs: to describe them, and to check what is written of them. The
+// tests of rules are not made if untested is set.
+func described(untested bool) hosted.Kinds {
+	return kinds(worlds{rules: rule.World{Untested: untested}, models: new(llm.World)})
 }
+
+// Kinds returns the kinds of agents, to describe them to people.
+func Kinds() []agent.Kind { return described(false)(new(config.Site)) }
 
 // Check checks the agents section of a configuration, makes the tests of its rules, and finds what its
 // agents would be refused.
 func Check(cfg *config.Site) error {
-	if err := hosted.Check(cfg, kinds(rule.World{}, nil, mcp.World{}, new(llm.World), aios.World{}, notify.World{})); err != nil {
+	if err := hosted.Check(cfg, described(false)); err != nil {
 		return err
 	}
-	_, err := hosted.Review(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}, notify.World{}))
+	_, err := hosted.Review(cfg, described(true))
 	return err
 }
 
 // Doubts returns what in a configuration that Check accepts may be a mistake.
 func Doubts(cfg *config.Site) []error {
-	doubts, _ := hosted.Review(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}, notify.World{}))
+	doubts, _ := hosted.Review(cfg, described(true))
 	return doubts
 }
 
 // Accept checks the agents section before a start or a reload, which wait for no tests.
-func Accept(cfg *config.Site) error {
-	return hosted.Check(cfg, kinds(rule.World{Untested: true}, nil, mcp.World{}, new(llm.World), aios.World{}, notify.World{}))
-}
+func Accept(cfg *config.Site) error { return hosted.Check(cfg, described(true)) }
 
 // CheckPlain refuses a child without isolation that the configuration was does not have in the same form. A
 // program that runs as the site's user can only be added on the machine, in the configuration's file.

@@ -17,7 +17,6 @@ import (
 	"agentsite/agents/agent"
 	"agentsite/agents/llm"
 	"agentsite/agents/llm/chat"
-	children "agentsite/agents/mcp"
 	"agentsite/agents/remote"
 	"agentsite/agents/rule"
 	"agentsite/agents/task"
@@ -33,10 +32,8 @@ import (
 	"agentsite/node/hosted"
 	"agentsite/node/identity"
 	"agentsite/node/tasks"
-	"agentsite/transport/aios"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/client"
-	"agentsite/transport/notify"
 	"agentsite/transport/rpc"
 
 	"go.uber.org/goleak"
@@ -269,7 +266,7 @@ func (v *village) start(dir string, running *sync.WaitGroup) *site {
 // host begins to host agents and to take tasks, as a site does when it starts.
 func (v *village) host(s *site, dir string) {
 	s.manager = hosted.New(hosted.Options{
-		Site: s.here, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}, s.sites, children.World{}, s.models, aios.World{}, notify.World{}), OnChange: func() { s.tasks.Recheck() },
+		Site: s.here, Kinds: kinds(worlds{rules: rule.World{Now: s.access.Now, Untested: true}, sites: s.sites, models: s.models}), OnChange: func() { s.tasks.Recheck() },
 		Permit: s.access.SetHosted, Link: s.sites.Configure, Tell: s.ReplaceAgents, Keep: func([]string) error { return nil },
 	})
 	manager := s.manager

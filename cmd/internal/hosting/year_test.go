@@ -16,7 +16,6 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/agent"
 	"agentsite/agents/llm"
-	children "agentsite/agents/mcp"
 	"agentsite/agents/remote"
 	"agentsite/agents/rule"
 	"agentsite/agents/task"
@@ -30,8 +29,6 @@ import (
 	"agentsite/node/hosted"
 	"agentsite/node/identity"
 	"agentsite/node/tasks"
-	"agentsite/transport/aios"
-	"agentsite/transport/notify"
 )
 
 const yearConfig = `site: { name: barn }
@@ -159,7 +156,7 @@ func (y *year) start() {
 		y.Fatal(err)
 	}
 	manager := hosted.New(hosted.Options{
-		Site: y.yard, Kinds: kinds(rule.World{Now: y.access.Now, Untested: true}, remote.NewSites(nil), children.World{}, new(llm.World), aios.World{}, notify.World{}),
+		Site: y.yard, Kinds: kinds(worlds{rules: rule.World{Now: y.access.Now, Untested: true}, sites: remote.NewSites(nil), models: new(llm.World)}),
 		Permit: y.access.SetHosted, Tell: func(map[string]node.Hosted) {}, Link: func([]agent.Link) {}, Keep: func([]string) error { return nil }, OnChange: func() { y.tasks.Recheck() },
 	})
 	y.tasks = tasks.New(tasks.Options{Folder: filepath.Join(y.dir, "tasks"), Node: anybody{}, Site: y.yard, Workers: manager.Workers, Now: y.access.Now})

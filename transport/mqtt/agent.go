@@ -1,0 +1,251 @@
+package mqtt
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/agent"
+	"agentsite/device"
+	"agentsite/transport/mqtt/packet"
+)
+
+// KindName is the name of the kind of agent, and so the beginning of its principal.
+const KindName = "mqtt"
+
+const (
+	retry    = time.Second // the pause before the next try, which doubles
+	retryMax = 5 * time.Minute
+	// settled is how long a connection lasts after which the pauses begin anew.
+	settled = time.Minute
+	// unclaimed is the pause between two looks whether the site has an owner.
+	unclaimed = 10 * time.Second
+)
+
+// World holds the parts of the site that the bridge uses.
+type World struct {
+	Site    string // its name
+	ID      string // the site among all on a broker, of a-z, 0-9, _ and -
+	Version string // of the program
+	// Secret reads a file beside the configuration that nobody else can read, and File any file there.
+	Secret func(name string) (string, error)
+	File   func(name string) ([]byte, error)
+	// Claimed reports whether the site has an owner. Before, nothing is published.
+	Claimed func() bool
+}
+
+// Kind returns the entry of the list of kinds.
+func Kind(w World) agent.Kind {
+	return agent.Kind{
+		Name: KindName, Doc: "shows what it may read to an MQTT broker and Home Assistant, and moves from there what it may move",
+		New: func() agent.Agent {
+			return &Agent{
+				Discovery: "homeassistant", Every: 10 * time.Second, Hold: 12 * time.Hour,
+				world: w, version: packet.V5, retry: retry, lease: lease, timing: usual,
+			}
+		},
+	}
+}
+
+// Agent is the bridge to a broker.
+type Agent struct {
+	Broker       string        `json:"broker" jsonschema:"the broker's URL: mqtts://HOST, or mqtt://HOST without encryption; with a port where it is not 8883 or 1883"`
+	Plain        bool          `json:"plain,omitempty" jsonschema:"whether mqtt:// may go to another machine: whoever is on the way can read, and move what may says; off when not written"`
+	User         string        `json:"user,omitempty" jsonschema:"the name to sign in with at the broker"`
+	PasswordFile string        `json:"password_file,omitempty" jsonschema:"the name of a file beside the configuration with the password, which only its owner can read; never the password itself"`
+	CAFile       string        `json:"ca_file,omitempty" jsonschema:"the name of a file beside the configuration with the certificate (PEM) of the authority that signed the broker's; those of the system when not written"`
+	Discovery    string        `json:"discovery,omitempty" jsonschema:"the first word of Home Assistant's topics; homeassistant when not written; off removes the site from Home Assistant"`
+	Every        time.Duration `json:"every,omitempty" jsonschema:"how often measurements are told at most, 1s to 1h; 10s when not written"`
+	Hold         time.Duration `json:"hold,omitempty" jsonschema:"how long an output stays as it was set without another word, 1m to 168h, within its max_on; 12h when not written"`
+	Lights       []string      `json:"lights,omitempty" jsonschema:"outputs that are lights there, such as hall/lamp"`
+	Valves       []string      `json:"valves,omitempty" jsonschema:"outputs that are valves there, such as garden/valve"`
+
+	world   World
+	version byte // of the protocol; the older one once the broker has refused the newer
+	retry   time.Duration
+	lease   time.Duration
+	timing  timing
+
+	mu   sync.Mutex
+	says agent.Report
+}
+
+// isWord reports whether text has 1 to 64 letters, digits, _, - and others.
+func isWord(text, others string) bool {
+	return text != "" && len(text) <= 64 && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-"+others, r)
+	})
+}
+
+// isFile reports whether name is that of a file beside the configuration.
+func isFile(name string) bool { return isWord(name, ".") && !strings.Contains(".-", name[:1]) }
+
+// off is the word for no discovery.
+const off = "off"
+
+// Define implements agent.Defined.
+func (a *Agent) Define() (agent.Definition, error) {
+	wrong := func(key, format string, args ...any) (agent.Definition, error) {
+		return agent.Definition{}, &agent.Mistake{Key: key, Err: fmt.Errorf(format, args...)}
+	}
+	u, err := url.Parse(a.Broker)
+	switch {
+	case err != nil || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || len(a.Broker) > 256 ||
+		u.Scheme != "mqtts" && u.Scheme != "mqtt":
+		return wrong("broker", "%.80q is no broker such as mqtts://broker.example.org or mqtts://192.168.1.10:8883", a.Broker)
+	case u.Scheme == "mqtt" && !a.Plain && !isLoopback(u.Hostname()):
+		return wrong("broker", "mqtt:// to another machine can be read and changed by everybody on the way; write mqtts://, or plain: on beside it if that network is yours alone")
+	case a.Plain && u.Scheme == "mqtts":
+		return wrong("plain", "is for mqtt:// only; remove it")
+	case a.PasswordFile != "" && !isFile(a.PasswordFile):
+		return wrong("password_file", "takes the name of a file beside the configuration, such as mqtt.password, and never the password itself")
+	case a.PasswordFile != "" && a.User == "":
+		return wrong("user", "a password goes with a user; write user:, too")
+	case len(a.User) > 128 || strings.ContainsFunc(a.User, func(r rune) bool { return r < ' ' || r > '~' }):
+		return wrong("user", "takes at most 128 characters of ASCII")
+	case a.CAFile != "" && (!isFile(a.CAFile) || u.Scheme == "mqtt"):
+		return wrong("ca_file", "takes the name of a file beside the configuration, such as broker.pem, for a broker at mqtts://")
+	case !isWord(a.Discovery, ""):
+		return wrong("discovery", "takes one word such as homeassistant, or %s", off)
+	case a.Every < time.Second || a.Every > time.Hour:
+		return wrong("every", "takes 1s to 1h")
+	case a.Hold < time.Minute || a.Hold > 168*time.Hour:
+		return wrong("hold", "takes 1m to 168h")
+	}
+	for key, list := range map[string][]string{"lights": a.Lights, "valves": a.Valves} {
+		for _, address := range list {
+			dev, point, ok := strings.Cut(address, "/")
+			if !ok || device.CheckName(dev) != nil || device.CheckName(point) != nil {
+				return wrong(key, "%.60q is not the address of an output; write it like hall/lamp", address)
+			}
+			if key == "valves" && slices.Contains(a.Lights, address) {
+				return wrong(key, "%s is one of lights, too; write it once", address)
+			}
+		}
+	}
+	return agent.Definition{}, nil
+}
+
+// isLoopback reports whether a host is this machine.
+func isLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.IsLoopback()
+}
+
+// Report implements agent.Reporting.
+func (a *Agent) Report(context.Context) agent.Report {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.says
+}
+
+func (a *Agent) say(state agent.State, format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.says = agent.Report{State: state, Says: fmt.Sprintf(format, args...)}
+}
+
+// Run keeps a connection to the broker until ctx ends.
+func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site) error {
+	for !a.world.Claimed() {
+		a.say(agent.Waiting, "the site has no owner, and tells nothing before: agentsite claim")
+		if device.Sleep(ctx, unclaimed) != nil {
+			return nil
+		}
+	}
+	for pause, last := a.retry, ""; ; {
+		began := time.Now()
+		a.say(agent.Waiting, "it connects to the broker")
+		err := a.connect(ctx, self, site)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if time.Since(began) > settled {
+			pause = a.retry
+		}
+		var refused *refusedError
+		switch {
+		case errors.As(err, &refused) && refused.version() && a.version == packet.V5:
+			a.version = packet.V311
+		case errors.As(err, &refused): // a wrong password does not become right by itself
+			pause = max(pause, settled)
+		}
+		a.say(agent.Waiting, "the broker is not reached, and is tried again: %v", err)
+		if text := err.Error(); text != last {
+			last = text
+			slog.Warn("the MQTT broker is not reached", "err", err)
+		}
+		if device.Sleep(ctx, pause/2+rand.N(pause/2)) != nil {
+			return nil
+		}
+		pause = min(2*pause, retryMax)
+	}
+}
+
+// connect keeps one connection, and returns why it ended.
+func (a *Agent) connect(ctx context.Context, self agents.Principal, site agents.Site) error {
+	hello := packet.Hello{
+		Client: a.world.ID, User: a.User, Seconds: uint16(usual.silence / time.Second), Longest: maxPacket,
+		Will: a.base() + "/status", Says: offline,
+	}
+	if a.PasswordFile != "" {
+		password, err := a.world.Secret(a.PasswordFile)
+		if err != nil {
+			return fmt.Errorf("password_file: %w", err)
+		}
+		hello.Password = password
+	}
+	dialing, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn, err := a.dial(dialing)
+	if err != nil {
+		return err
+	}
+	l, err := open(dialing, conn, a.version, hello, a.timing)
+	if err != nil {
+		return err
+	}
+	return newBridge(a, self, site, l).run(ctx)
+}
+
+// dial connects to the broker, with TLS unless the owner wrote that it has none.
+func (a *Agent) dial(ctx context.Context) (net.Conn, error) {
+	u, err := url.Parse(a.Broker)
+	if err != nil {
+		return nil, err
+	}
+	d := &net.Dialer{KeepAlive: -1} // the protocol has its own
+	secure := u.Scheme == "mqtts"
+	address := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[bool]string{true: "8883", false: "1883"}[secure]))
+	if !secure {
+		return d.DialContext(ctx, "tcp", address)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.CAFile != "" {
+		text, err := a.world.File(a.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("ca_file: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("ca_file: there is no certificate in %s", a.CAFile)
+		}
+	}
+	return (&tls.Dialer{NetDialer: d, Config: c}).DialContext(ctx, "tcp", address)
+}
+
+// base is what the site's own topics begin with.
+func (a *Agent) base() string { return "agentsite/" + a.world.ID }

@@ -1,0 +1,469 @@
+package mqtt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/agent"
+	"agentsite/device"
+	"agentsite/transport/mqtt/packet"
+
+	"github.com/go-json-experiment/json"
+)
+
+// The words of Home Assistant for who is there.
+const (
+	online  = "online"
+	offline = "offline"
+)
+
+const (
+	promptly   = 0.2             // seconds between two updates of all but measurements
+	again      = 2 * time.Second // between two tellings of everything
+	maxText    = 200             // bytes of a text for a display
+	maxCommand = 64              // bytes of a command for an output
+)
+
+// bridge is what the site and a broker tell each other over one connection.
+type bridge struct {
+	*Agent
+	self agents.Principal
+	site agents.Site
+	link *link
+
+	tell chan struct{} // everything is to be told again
+
+	mu       sync.Mutex
+	points   map[string]*point // by address
+	order    []string          // of the configuration
+	outputs  map[string]*output
+	gone     map[string]string // components that the broker still has and the site has not: their platforms
+	ignored  int               // messages that moved nothing, by their form
+	working  map[string]bool   // displays and cameras that are asked for something
+	stopping bool
+	moving   sync.WaitGroup
+}
+
+// point is a point of the site as it is told.
+type point struct {
+	agents.Point
+	platform string // of Home Assistant; "" where it has none
+
+	last    state
+	known   bool
+	event   time.Time // when the last event was
+	refused string    // why the last command was not done; "" where it was
+}
+
+// state is what a point's topic says.
+type state struct {
+	Value   device.Value   `json:"value"`
+	Quality device.Quality `json:"quality"`
+	Why     string         `json:"why,omitzero"`
+	Refused string         `json:"refused,omitzero"`
+}
+
+func newBridge(a *Agent, self agents.Principal, site agents.Site, l *link) *bridge {
+	return &bridge{
+		Agent: a, self: self, site: site, link: l, tell: make(chan struct{}, 1),
+		points: make(map[string]*point), outputs: make(map[string]*output), gone: make(map[string]string), working: make(map[string]bool),
+	}
+}
+
+// run works until ctx ends or the connection does, and returns why. Then it has released what it holds.
+func (b *bridge) run(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	var working sync.WaitGroup
+	b.link.subscribe(b.filters()...)
+	working.Go(func() {
+		end(b.link.write(ctx, message{b.base() + "/status", []byte(offline), b.Discovery != off}))
+		b.link.conn.Close()
+	})
+	working.Go(func() { end(b.link.read(func(p packet.Packet) { b.got(ctx, p) })) })
+	working.Go(func() { end(b.watch(ctx)) })
+	<-ctx.Done()
+	b.mu.Lock()
+	b.stopping = true
+	b.mu.Unlock()
+	b.moving.Wait() // released first, whatever the connection does
+	working.Wait()
+	return context.Cause(ctx)
+}
+
+// filters are what the bridge listens to.
+func (b *bridge) filters() []packet.Filter {
+	f := []packet.Filter{{Topic: b.base() + "/+/+/set"}, {Topic: b.base() + "/+/+/capture"}}
+	if b.Discovery != off {
+		f = append(f, packet.Filter{Topic: b.Discovery + "/status"}, packet.Filter{Topic: b.discoveryTopic(), Kept: true})
+	}
+	return f
+}
+
+func (b *bridge) discoveryTopic() string { return b.discoveryOf(b.Discovery) }
+
+func (b *bridge) discoveryOf(prefix string) string {
+	return prefix + "/device/" + b.world.ID + "/config"
+}
+
+// topic returns the topic of a point's state.
+func (b *bridge) topic(address string) string { return b.base() + "/" + address }
+
+// watch tells the broker what the site tells the bridge, until ctx ends.
+func (b *bridge) watch(ctx context.Context) error {
+	for {
+		prompt, slow, err := b.describe(ctx)
+		if err != nil {
+			return err
+		}
+		b.all()
+		u, _ := url.Parse(b.Broker)
+		b.say(agent.Idle, "it tells %s of %d points", u.Host, len(prompt)+len(slow))
+		part, changed := context.WithCancelCause(ctx)
+		var watching sync.WaitGroup
+		for _, w := range []agents.WatchRequest{{Points: prompt, Every: promptly}, {Points: slow, Every: b.Every.Seconds()}} {
+			if len(w.Points) == 0 {
+				w.OfferOnly = true
+			}
+			watching.Go(func() {
+				changed(b.site.Watch(part, b.self, w, func(u agents.Update) error {
+					if u.Offer {
+						return errOffer
+					}
+					b.update(u.Readings)
+					return nil
+				}))
+			})
+		}
+		watching.Go(func() { b.retell(part) })
+		watching.Wait()
+		err = context.Cause(part)
+		changed(nil)
+		if !errors.Is(err, errOffer) {
+			return err
+		}
+	}
+}
+
+// errOffer ends a watch when what may be read and moved has changed.
+var errOffer = errors.New("the offer has changed")
+
+// retell tells everything again when somebody came who has not heard it, but not all the time.
+func (b *bridge) retell(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.tell:
+		}
+		b.all()
+		if device.Sleep(ctx, again) != nil {
+			return
+		}
+	}
+}
+
+// everything has everything be told again, soon.
+func (b *bridge) everything() {
+	select {
+	case b.tell <- struct{}{}:
+	default:
+	}
+}
+
+// describe asks what the bridge may read and move, and returns the points that are told at once and those that are
+// told now and then.
+func (b *bridge) describe(ctx context.Context) (prompt, slow []string, err error) {
+	offer, err := b.site.Offer(ctx, b.self)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := b.site.Points(ctx, b.self, agents.SiteRequest{})
+	if err != nil {
+		return nil, nil, err
+	}
+	moves := slices.Concat(offer.Switch, offer.Level)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	points, outputs := make(map[string]*point), make(map[string]*output)
+	b.order = nil
+	for _, p := range list.Points {
+		if strings.Count(p.Point, "/") != 1 {
+			continue // another site's, which has a bridge of its own
+		}
+		one := &point{Point: p, platform: b.platform(p, offer, slices.Contains(moves, p.Point))}
+		if before := b.points[p.Point]; before != nil {
+			one.last, one.known, one.event, one.refused = before.last, before.known, before.event, before.refused
+		}
+		points[p.Point] = one
+		b.order = append(b.order, p.Point)
+		switch {
+		case !slices.Contains(offer.Read, p.Point):
+		case p.Kind == device.KindMeasurement:
+			slow = append(slow, p.Point)
+		case p.Kind != device.KindText && p.Kind != device.KindImage:
+			prompt = append(prompt, p.Point)
+		}
+		if slices.Contains(moves, p.Point) {
+			o := b.outputs[p.Point]
+			if o == nil {
+				o = &output{bridge: b, address: p.Point, wake: make(chan struct{}, 1)}
+			}
+			o.set(p)
+			outputs[p.Point] = o
+		}
+	}
+	for address, o := range b.outputs {
+		if outputs[address] == nil {
+			o.want(device.Value{}, true) // it may not any more, and what it held has ended
+		}
+	}
+	b.points, b.outputs = points, outputs
+	return prompt, slow, nil
+}
+
+// all tells everything: who is there, what there is, and how it is.
+func (b *bridge) all() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.announce()
+	b.link.publish(message{b.base() + "/status", []byte(online), b.Discovery != off}, true)
+	for _, address := range b.order {
+		if p := b.points[address]; p.known {
+			b.publish(p)
+		}
+	}
+}
+
+// announce tells Home Assistant what there is; with mu.
+func (b *bridge) announce() {
+	if b.Discovery == off { // what an earlier configuration left there
+		b.link.publish(message{b.discoveryOf("homeassistant"), nil, true}, true)
+		b.link.publish(message{b.base() + "/status", nil, true}, true)
+		return
+	}
+	text, err := json.Marshal(b.discovery(), json.Deterministic(true))
+	if err != nil {
+		slog.Error("the site cannot be described to Home Assistant", "err", err)
+		return
+	}
+	if len(text)+256 > b.link.longest {
+		slog.Error("the broker does not take a description of so many points: give the bridge fewer to read", "bytes", len(text))
+	}
+	b.link.publish(message{b.discoveryTopic(), text, true}, true)
+}
+
+// publish tells a point's state; with mu.
+func (b *bridge) publish(p *point) {
+	s := p.last
+	s.Refused = p.refused
+	text, err := json.Marshal(s)
+	if err == nil {
+		b.link.publish(message{b.topic(p.Point.Point), text, false}, true)
+	}
+}
+
+// update tells readings that have changed.
+func (b *bridge) update(readings []agents.Reading) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range readings {
+		p := b.points[r.Point]
+		if p == nil {
+			continue
+		}
+		if p.Kind == device.KindEvent {
+			b.happened(p, r)
+			continue
+		}
+		s := state{Value: r.Value, Quality: r.Quality, Why: r.Why}
+		if d := r.Detail; d != nil {
+			if s.Why == "" {
+				s.Why = d.Why
+			}
+			if d.Fault != "" {
+				s.Why = d.Fault
+			}
+		}
+		if p.known && p.last == s {
+			continue
+		}
+		p.last, p.known = s, true
+		b.publish(p)
+	}
+}
+
+// happened tells an event once; with mu. One that was before the bridge came is not told.
+func (b *bridge) happened(p *point, r agents.Reading) {
+	at := time.Now().Add(-time.Duration(r.Age * float64(time.Second)))
+	first := !p.known
+	p.last, p.known = state{Value: r.Value, Quality: r.Quality, Why: r.Why}, true
+	if r.Quality != device.Good || at.Sub(p.event) < 50*time.Millisecond {
+		return
+	}
+	p.event = at
+	if !first {
+		b.link.publish(message{b.topic(p.Point.Point) + "/event", []byte(r.Value.String()), false}, false)
+	}
+}
+
+// got takes a message. It does not block.
+func (b *bridge) got(ctx context.Context, m packet.Packet) {
+	switch {
+	case m.Topic == b.Discovery+"/status":
+		switch string(m.Payload) {
+		case online:
+			if !m.Retain {
+				b.everything()
+			}
+		case offline:
+			b.lost()
+		}
+		return
+	case m.Topic == b.discoveryTopic():
+		b.described(m.Payload)
+		return
+	}
+	rest, ours := strings.CutPrefix(m.Topic, b.base()+"/")
+	if !ours || m.Retain || m.Dup { // a kept message is no wish of now, and one that comes again was done
+		b.ignore()
+		return
+	}
+	if address, ok := strings.CutSuffix(rest, "/set"); ok {
+		b.command(ctx, address, m.Payload)
+	} else if address, ok := strings.CutSuffix(rest, "/capture"); ok {
+		b.capture(ctx, address)
+	}
+}
+
+func (b *bridge) ignore() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ignored++
+}
+
+// lost returns to safe what was moved for Home Assistant, which is gone.
+func (b *bridge) lost() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, o := range b.outputs {
+		o.want(device.Value{}, true)
+	}
+}
+
+// command takes what is wished of an output or a display.
+func (b *bridge) command(ctx context.Context, address string, payload []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, o := b.points[address], b.outputs[address]
+	switch {
+	case p == nil || b.stopping:
+		b.ignored++
+	case p.Kind == device.KindText:
+		if text := string(payload); len(text) <= maxText {
+			b.work(address, func() error {
+				return b.site.Show(ctx, b.self, agents.ShowRequest{Display: address, Text: text, Terms: terms()})
+			})
+		}
+	case o == nil:
+		b.ignored++
+	default:
+		v, ok := valueOf(p.Kind, payload)
+		if !ok {
+			b.ignored++
+			b.refuse(p, fmt.Sprintf("%.40q is no value of it", payload))
+			return
+		}
+		o.want(v, false)
+		o.begin(ctx)
+	}
+}
+
+// valueOf reads a command: ON and OFF, or a number. OFF of a level returns it to safe.
+func valueOf(kind device.Kind, payload []byte) (v device.Value, ok bool) {
+	text := string(payload)
+	switch {
+	case len(text) > maxCommand:
+		return v, false
+	case kind == device.KindSwitch:
+		return device.Bool(text == "ON"), text == "ON" || text == "OFF"
+	case text == "OFF":
+		return v, true
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	v = device.Number(n)
+	return v, err == nil && v.Finite() && !strings.ContainsAny(text, "xX_")
+}
+
+// refuse notes why a command was not done, and tells the point's state, which has not changed; with mu.
+func (b *bridge) refuse(p *point, why string) {
+	p.refused = why
+	if p.known {
+		b.publish(p)
+	}
+}
+
+// done notes what became of a command.
+func (b *bridge) done(address string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.points[address]
+	switch {
+	case p == nil:
+	case err != nil:
+		b.refuse(p, err.Error())
+	case p.refused != "":
+		b.refuse(p, "")
+	}
+}
+
+// terms are those of a call that somebody behind the broker asks for.
+func terms() agents.Terms {
+	within := moveWithin.Seconds()
+	return agents.Terms{Within: &within, NoApproval: true}
+}
+
+// work does what a display or a camera is asked for, one call at a time of each; with mu.
+func (b *bridge) work(address string, call func() error) {
+	if b.working[address] || b.stopping {
+		b.ignored++
+		return
+	}
+	b.working[address] = true
+	b.moving.Go(func() {
+		err := call()
+		b.done(address, err)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.working, address)
+	})
+}
+
+// capture takes a picture and publishes it.
+func (b *bridge) capture(ctx context.Context, address string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.points[address]; p == nil || p.Kind != device.KindImage {
+		b.ignored++
+		return
+	}
+	b.work(address, func() error {
+		picture, err := b.site.Capture(ctx, b.self, agents.CaptureRequest{Camera: address, Terms: terms()})
+		if err != nil {
+			return err
+		}
+		if len(picture.Data)+256 > b.link.longest {
+			return device.Faultf(device.Unavailable, "the picture has %d bytes, and the broker takes %d", len(picture.Data), b.link.longest)
+		}
+		b.link.publish(message{b.topic(address) + "/image", picture.Data, false}, true)
+		return nil
+	})
+}

@@ -1,0 +1,176 @@
+package mqtt
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+const (
+	// lease is how long an output is held at a time. When the site, the connection or this program is gone, the
+	// output is safe after that, whatever else happens.
+	lease = 60 * time.Second
+	// moveWithin is how old a command may be when it begins.
+	moveWithin = 10 * time.Second
+	// moveEvery is the shortest time between two moves of an output away from safe.
+	moveEvery      = 100 * time.Millisecond
+	releaseTimeout = 5 * time.Second
+)
+
+// output is an output that is moved from the broker. A goroutine works for it while somebody wishes something of
+// it, or it is held.
+type output struct {
+	*bridge
+	address string
+	wake    chan struct{}
+
+	state struct {
+		sync.Mutex
+		safe    device.Value
+		most    time.Duration // that a lease may last; 0 for any
+		value   device.Value  // the wish; none for safe
+		held    bool          // the wish is to give up what is held, and nothing else
+		fresh   bool          // the wish is not taken yet
+		since   time.Time     // when it was last heard
+		running bool
+	}
+}
+
+// set sets what is known of the output.
+func (o *output) set(p agents.Point) {
+	o.state.Lock()
+	defer o.state.Unlock()
+	o.state.safe, o.state.most = p.Safe, time.Duration(p.MaxSeconds*float64(time.Second))
+}
+
+// want notes a wish, in place of one that was not taken yet. held says that it only gives up what is held.
+func (o *output) want(v device.Value, held bool) {
+	s := &o.state
+	s.Lock()
+	defer s.Unlock()
+	if held && !s.running { // nothing is held
+		return
+	}
+	if v == s.safe {
+		v = device.Value{}
+	}
+	s.value, s.held, s.fresh, s.since = v, held, true, time.Now()
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// begin has a goroutine work for the output; with the bridge's mu.
+func (o *output) begin(ctx context.Context) {
+	o.state.Lock()
+	defer o.state.Unlock()
+	if !o.state.running {
+		o.state.running = true
+		o.moving.Go(func() { o.run(ctx) })
+	}
+}
+
+// next takes the wish. It reports whether there is a new one; if there is none and idle, the goroutine is over.
+func (o *output) next(idle bool) (v device.Value, held bool, since time.Time, fresh bool) {
+	s := &o.state
+	s.Lock()
+	defer s.Unlock()
+	fresh = s.fresh
+	s.fresh = false
+	if !fresh && idle {
+		s.running = false
+	}
+	return s.value, s.held, s.since, fresh
+}
+
+// again has a wish that was taken be taken once more, unless there is a newer one.
+func (o *output) again() {
+	o.state.Lock()
+	defer o.state.Unlock()
+	o.state.fresh = true
+}
+
+// run does what is wished, and holds the output as long as nothing else is.
+func (o *output) run(ctx context.Context) {
+	var holds device.Value // none while it is safe, as far as is known
+	var due <-chan time.Time
+	var last time.Time // move or release
+	for {
+		v, held, since, fresh := o.next(holds.IsZero())
+		switch {
+		case !fresh && holds.IsZero():
+			return
+		case ctx.Err() != nil:
+			if !holds.IsZero() {
+				o.release(ctx, true)
+			}
+			holds = device.Value{}
+			continue
+		case fresh && (!v.IsZero() || holds.IsZero()) && time.Since(last) < moveEvery: // a flood
+			device.Sleep(ctx, moveEvery-time.Since(last))
+			o.again()
+			continue
+		case fresh && v.IsZero(), time.Since(since) > o.Hold:
+			last = time.Now()
+			o.release(ctx, held || !fresh)
+			holds = device.Value{}
+			continue
+		case fresh:
+			last = time.Now()
+			if left, err := o.move(ctx, v, false); err == nil {
+				holds, due = v, time.After(left*2/3)
+			} else if device.AsFault(err).Kind == device.UnknownOutcome {
+				o.release(ctx, true)
+				holds = device.Value{}
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-o.wake:
+		case <-due:
+			left, err := o.move(ctx, holds, true)
+			if err != nil { // its limits have ended it, or somebody else has the output
+				holds = device.Value{}
+			} else {
+				due = time.After(left * 2 / 3)
+			}
+		}
+	}
+}
+
+// move moves the output, or renews what is held, and returns how long that lasts.
+func (o *output) move(ctx context.Context, v device.Value, held bool) (left time.Duration, err error) {
+	length := o.lease
+	o.state.Lock()
+	if most := o.state.most; most > 0 {
+		length = min(length, most)
+	}
+	o.state.Unlock()
+	seconds := length.Seconds()
+	r := agents.MoveRequest{Output: o.address, Value: v, For: &seconds, Terms: terms()}
+	r.Held = held
+	out, err := o.site.Move(ctx, o.self, r)
+	if !held {
+		o.done(o.address, err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return max(time.Second, time.Duration(out.Left*float64(time.Second))), nil
+}
+
+// release returns the output to safe. held says that it does so only where the bridge holds the output. It does not
+// end with ctx.
+func (o *output) release(ctx context.Context, held bool) {
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	_, err := o.site.Move(releasing, o.self, agents.MoveRequest{Output: o.address, Terms: agents.Terms{Held: held}})
+	if !held {
+		o.done(o.address, err)
+	}
+}

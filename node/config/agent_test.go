@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func agentsOf(t *testing.T, section string) []Agent {
@@ -67,6 +68,23 @@ func TestAgentDescription(t *testing.T) {
 	for _, text := range []string{strings.Repeat("x", maxDescription+1), `a\u001b[2J`, `two\nlines`} {
 		if _, err := Parse("a.yaml", []byte("site: { name: a }\nagents: { a: { kind: x, description: \""+text+"\" } }"), nil); err == nil {
 			t.Errorf("%.20q is accepted", text)
+		}
+	}
+}
+
+// TestBridge: the section mqtt is one agent of its own kind.
+func TestBridge(t *testing.T) {
+	a := agentsOf(t, "mqtt: { broker: \"mqtts://b\", may: read *, hold: 1h }")
+	var own struct {
+		Broker string        `json:"broker"`
+		Hold   time.Duration `json:"hold"`
+	}
+	if err := a[0].Decode(&own); err != nil || len(a) != 1 || a[0].Name != MQTT || a[0].Kind != MQTT || a[0].May != "read *" || own.Hold != time.Hour {
+		t.Errorf("%+v, %v, %v", a, own, err)
+	}
+	for _, text := range []string{"mqtt:\n", "mqtt: on\n", "mqtt: { broker: a, kind: rule }\n", "agents: { mqtt: { kind: rule } }\n", "agents: { x: { kind: mqtt } }\n"} {
+		if _, err := Parse("a.yaml", []byte("site: { name: a }\n"+text), nil); err == nil {
+			t.Errorf("%q is accepted", text)
 		}
 	}
 }

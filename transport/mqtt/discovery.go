@@ -194,12 +194,12 @@ func set(c object, key, value string) {
 	}
 }
 
-// step returns the step of a number that has that many between its ends: a power of ten, at least 100 of them.
+// step returns the step of a number that has that many between its ends: a power of ten, at least 1000 of them.
 func step(span float64) float64 {
 	if span <= 0 {
 		return 1
 	}
-	return max(0.001, math.Pow10(int(math.Floor(math.Log10(span)))-2)) // Home Assistant takes 0.001 at least
+	return max(0.001, math.Pow10(int(math.Floor(math.Log10(span)))-3)) // Home Assistant takes 0.001 at least
 }
 
 // keyOf returns the name of a point's component. A dot is in no name of a point.

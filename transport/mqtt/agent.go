@@ -183,10 +183,14 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site
 		case errors.As(err, &refused): // a wrong password does not become right by itself
 			pause = max(pause, settled)
 		}
-		a.say(agent.Waiting, "the broker is not reached, and is tried again: %v", err)
+		what := "the broker is not reached"
+		if _, own := errors.AsType[*device.Fault](err); own {
+			what = "the site refuses the bridge"
+		}
+		a.say(agent.Waiting, "%s, and is tried again: %v", what, err)
 		if text := err.Error(); text != last {
 			last = text
-			slog.Warn("the MQTT broker is not reached", "err", err)
+			slog.Warn("MQTT: "+what, "err", err)
 		}
 		if device.Sleep(ctx, pause/2+rand.N(pause/2)) != nil {
 			return nil

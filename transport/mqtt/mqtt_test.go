@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/transport/adapter/adaptertest"
@@ -28,8 +29,8 @@ type rig struct {
 const all = "read greenhouse, set greenhouse/heater+greenhouse/vent+greenhouse/lamp max 5m, show greenhouse/message, capture greenhouse/camera"
 
 // newRig starts a bridge with a permission, and waits until the broker has been told of the site.
-func newRig(t *testing.T, may string, policy func(*guard.Policy), bend func(*Agent)) *rig {
-	r := &rig{broker: newBroker(t), site: adaptertest.New(t, policy)}
+func newRig(t *testing.T, may string, policy func(*guard.Policy), bend func(*Agent), confirm ...string) *rig {
+	r := &rig{broker: newBroker(t), site: adaptertest.New(t, policy, confirm...)}
 	a := Kind(World{Site: "garden", ID: "agentsite-test", Version: "9", Claimed: func() bool { return true }}).New().(*Agent)
 	a.Broker, a.Every, a.retry, a.lease = r.url(), time.Second, 20*time.Millisecond, 2*time.Second
 	if bend != nil {
@@ -206,6 +207,76 @@ func TestPermission(t *testing.T) {
 	if r.site.Value("greenhouse/heater") != not {
 		t.Error("moved")
 	}
+}
+
+// TestDecisions: a command is decided as a call by any other protocol is: the node refuses it in the same words, and
+// the journal has it under the bridge's name.
+func TestDecisions(t *testing.T) {
+	rest := func(p *guard.Policy) {
+		if p.Output == "greenhouse/pump" {
+			p.MinOff, p.Rest = time.Hour, time.Hour
+		}
+	}
+	may := "read greenhouse, set greenhouse/heater+greenhouse/pump+greenhouse/vent max 5m, set greenhouse/lamp 1/h"
+	r := newRig(t, may, rest, nil, "heater")
+	token, _ := r.site.Token(t, "other", strings.Replace(may, "1/h", "2/h", 1))
+	other, err := r.site.Node.Bearer(token, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		point string
+		value device.Value
+		says  string // the command
+		want  bool   // whether it is done
+	}{
+		{"heater", on, "ON", false}, // an owner confirms each
+		{"pump", on, "ON", false},   // it rests
+		{"vent", device.Number(140), "140", false},
+		{"vent", device.Number(40), "40", true},
+		{"lamp", on, "ON", true},
+		{"lamp", device.Value{}, "OFF", true},
+		{"lamp", on, "ON", false}, // once an hour
+	} {
+		address := "greenhouse/" + tt.point
+		r.send(r.topic(tt.point+"/set"), tt.says, 0)
+		if tt.want {
+			r.said(tt.point, func(s map[string]any) bool { return s["refused"] == nil && s["value"] != nil && (s["value"] != 0.0) })
+			v := tt.value
+			if v.IsZero() {
+				v = not
+			}
+			r.is(tt.point, v)
+			continue
+		}
+		r.said(tt.point, func(s map[string]any) bool { return s["refused"] != nil })
+		if tt.point == "lamp" { // the other's rate is another
+			continue
+		}
+		seconds := 60.0
+		_, err := r.site.Node.Move(t.Context(), other, agents.MoveRequest{Output: address, Value: tt.value, For: &seconds, Terms: agents.Terms{NoApproval: true}})
+		r.said(tt.point, func(s map[string]any) bool { return err != nil && s["refused"] == err.Error() })
+	}
+	if _, err := r.site.Node.Stop(t.Context(), owner(t, r), agents.SiteRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	r.is("vent", device.Number(0))
+	r.send(r.topic("vent/set"), "40", 0)
+	r.said("vent", func(s map[string]any) bool { return s["refused"] != nil && s["value"] == 0.0 })
+	for _, l := range r.site.Journal.Lines() {
+		if strings.Contains(l, `"pump"`) && strings.Contains(l, "done") {
+			t.Errorf("done: %s", l)
+		}
+	}
+}
+
+// owner returns who may stop the site.
+func owner(t *testing.T, r *rig) agents.Principal {
+	p, err := r.site.Node.Bearer(adaptertest.SiteToken, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // TestPicture: a camera takes a picture when it is asked to.

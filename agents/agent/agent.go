@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"agentsite/agents"
@@ -21,6 +22,10 @@ type Agent interface {
 	// returns an error it is run again after a back-off; after nil it has ended.
 	Run(ctx context.Context, self agents.Principal, site agents.Site) error
 }
+
+// ErrRemoved is the cause of the end of ctx where the owner removed the agent from the configuration, in
+// which no agent has its name any more.
+var ErrRemoved = errors.New("the agent was removed")
 
 // Resting is an Agent that needs no goroutine while nothing happens: a site may have many.
 type Resting interface {

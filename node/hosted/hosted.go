@@ -214,13 +214,13 @@ type Manager struct {
 // running is an agent at work.
 type running struct {
 	*entry // nil once it is stopped
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	ended  chan struct{}
 }
 
-// end ends the agent.
-func (r *running) end() {
-	r.cancel()
+// end ends the agent; cause is agent.ErrRemoved or nil.
+func (r *running) end(cause error) {
+	r.cancel(cause)
 	if a, ok := r.agent.(agent.Resting); ok {
 		a.End()
 	}
@@ -316,7 +316,7 @@ func (m *Manager) Run(ctx context.Context) {
 			patience := time.After(endTimeout)
 			for _, r := range m.running {
 				if r.entry != nil {
-					r.end()
+					r.end(nil)
 				}
 			}
 			for _, r := range m.running {
@@ -340,7 +340,11 @@ func (m *Manager) Run(ctx context.Context) {
 func (m *Manager) replace(ctx context.Context, all []*entry) {
 	for _, r := range m.running {
 		if r.entry != nil && !slices.Contains(all, r.entry) {
-			r.end()
+			var cause error
+			if !m.configured(r.Name) {
+				cause = agent.ErrRemoved
+			}
+			r.end(cause)
 			r.entry = nil
 		}
 	}
@@ -349,12 +353,12 @@ func (m *Manager) replace(ctx context.Context, all []*entry) {
 		if before != nil && before.entry != nil {
 			continue
 		}
-		one, cancel := context.WithCancel(ctx)
+		one, cancel := context.WithCancelCause(ctx)
 		r := &running{entry: e, cancel: cancel, ended: make(chan struct{})}
 		m.running[e.Name] = r
 		slog.Info("hosted agent started", "agent", e.self.ID, "may", strings.TrimSpace(e.May)) // not on the stack below, which stays
 		over := func() {
-			cancel()
+			cancel(nil)
 			close(r.ended)
 		}
 		if _, ok := e.agent.(agent.Resting); ok && before == nil {
@@ -368,6 +372,13 @@ func (m *Manager) replace(ctx context.Context, all []*entry) {
 			e.run(one, m, retry, over)
 		}()
 	}
+}
+
+// configured reports whether the configuration has an agent of that name, paused or not.
+func (m *Manager) configured(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.all, func(e *entry) bool { return e.Name == name })
 }
 
 // run runs the agent, again after each failure, and calls over when that returned nil or ctx ended. It

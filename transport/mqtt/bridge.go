@@ -80,12 +80,12 @@ func newBridge(a *Agent, self agents.Principal, site agents.Site, l *link) *brid
 }
 
 // run works until ctx ends or the connection does, and returns why. Then it has released what it holds.
-func (b *bridge) run(ctx context.Context) error {
-	ctx, end := context.WithCancelCause(ctx)
+func (b *bridge) run(whole context.Context) error {
+	ctx, end := context.WithCancelCause(whole)
 	var working sync.WaitGroup
 	b.link.subscribe(b.filters()...)
 	working.Go(func() {
-		end(b.link.write(ctx, message{b.base() + "/status", []byte(offline), b.Discovery != off}))
+		end(b.link.write(ctx, func() []message { return b.goodbye(errors.Is(context.Cause(whole), agent.ErrRemoved)) }))
 		b.link.conn.Close()
 	})
 	working.Go(func() { end(b.link.read(func(p packet.Packet) { b.got(ctx, p) })) })
@@ -97,6 +97,16 @@ func (b *bridge) run(ctx context.Context) error {
 	b.moving.Wait() // released first, whatever the connection does
 	working.Wait()
 	return context.Cause(ctx)
+}
+
+// goodbye returns what is said at the end: that the site is gone, or, where it will not come back, nothing that is
+// kept.
+func (b *bridge) goodbye(removed bool) []message {
+	status := b.base() + "/status"
+	if !removed || b.Discovery == off {
+		return []message{{status, []byte(offline), b.Discovery != off}}
+	}
+	return []message{{b.discoveryTopic(), nil, true}, {status, nil, true}}
 }
 
 // filters are what the bridge listens to.

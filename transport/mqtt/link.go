@@ -208,9 +208,9 @@ func (l *link) take(b []byte) (_ []byte, more bool) {
 	return b, len(l.order)+len(l.events) > 0
 }
 
-// write writes what waits, and a ping now and then, until ctx ends or the connection does. At the end it says last,
-// where the connection still lives.
-func (l *link) write(ctx context.Context, last message) error {
+// write writes what waits, and a ping now and then, until ctx ends or the connection does. At the end it says
+// what last returns, where the connection still lives.
+func (l *link) write(ctx context.Context, last func() []message) error {
 	ping := time.NewTicker(l.ping)
 	defer ping.Stop()
 	for {
@@ -218,7 +218,9 @@ func (l *link) write(ctx context.Context, last message) error {
 		select {
 		case <-ctx.Done():
 			b, _ = l.take(nil)
-			b = packet.AppendPublish(b, l.version, 0, last.topic, last.payload, last.keep)
+			for _, m := range last() {
+				b = packet.AppendPublish(b, l.version, 0, m.topic, m.payload, m.keep)
+			}
 			l.conn.SetWriteDeadline(time.Now().Add(time.Second))
 			l.conn.Write(packet.AppendDisconnect(b)) // the will says the same
 			return ctx.Err()

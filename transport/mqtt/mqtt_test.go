@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/agent"
 	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/transport/adapter/adaptertest"
@@ -24,6 +25,8 @@ type rig struct {
 	*Agent
 	site *adaptertest.Site
 	end  func()
+
+	cancel context.CancelCauseFunc
 }
 
 const all = "read greenhouse, set greenhouse/heater+greenhouse/vent+greenhouse/lamp max 5m, show greenhouse/message, capture greenhouse/camera"
@@ -45,11 +48,12 @@ func newRig(t *testing.T, may string, policy func(*guard.Policy), bend func(*Age
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx, self, r.site.Node) }()
+	r.cancel = cancel
 	r.end = func() {
-		cancel()
+		cancel(nil)
 		if done != nil {
 			if err := <-done; err != nil {
 				t.Error(err)
@@ -362,6 +366,17 @@ func TestGone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRemoved: a bridge that its owner removed leaves nothing at the broker.
+func TestRemoved(t *testing.T) {
+	r := newRig(t, all, nil, nil)
+	r.send(r.topic("heater/set"), "ON", 0)
+	r.is("heater", on)
+	r.cancel(agent.ErrRemoved)
+	r.end()
+	r.is("heater", not)
+	r.until("nothing is kept", func() bool { n := 0; r.do(func() { n = len(r.kept) }); return n == 0 })
 }
 
 // TestOff: a site without discovery takes itself out of Home Assistant.

@@ -67,7 +67,11 @@ func (p *probe) Run(ctx context.Context, self agents.Principal, _ agents.Site) e
 	n.mu.Lock()
 	delete(n.running, self.ID)
 	n.mu.Unlock()
-	n.add("end " + self.ID + " " + p.Text)
+	end := "end "
+	if context.Cause(ctx) == agent.ErrRemoved {
+		end = "removed "
+	}
+	n.add(end + self.ID + " " + p.Text)
 	return nil
 }
 
@@ -123,9 +127,9 @@ func TestManager(t *testing.T) {
 		if len(r.permitted) != 0 {
 			t.Errorf("permitted: %v", r.permitted)
 		}
-		apply("agents:", "end probe:a two")
+		apply("agents:", "removed probe:a two")
 		apply("agents: { a: { kind: probe } }", "begin probe:a ")
-		apply("devices:", "end probe:a ")
+		apply("devices:", "removed probe:a ")
 
 		// A failing agent is run again, and ever later.
 		began := time.Now()

@@ -19,6 +19,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
+	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/transport/mqtt/packet"
 )
@@ -43,6 +44,8 @@ type World struct {
 	// Secret reads a file beside the configuration that nobody else can read, and File any file there.
 	Secret func(name string) (string, error)
 	File   func(name string) ([]byte, error)
+	// Tasks takes tasks for hosted agents; nil where there are none.
+	Tasks func() task.Host
 	// Claimed reports whether the site has an owner. Before, nothing is published.
 	Claimed func() bool
 }

@@ -31,6 +31,7 @@ const (
 	again      = 2 * time.Second // between two tellings of everything
 	maxText    = 200             // bytes of a text for a display
 	maxCommand = 64              // bytes of a command for an output
+	maxAsked   = 2000            // bytes of what an agent is told
 )
 
 // bridge is what the site and a broker tell each other over one connection.
@@ -46,6 +47,8 @@ type bridge struct {
 	points   map[string]*point // by address
 	order    []string          // of the configuration
 	outputs  map[string]*output
+	asks     map[string]asked // by agent/skill
+	askOrder []string
 	gone     map[string]string // components that the broker still has and the site has not: their platforms
 	ignored  int               // messages that moved nothing, by their form
 	working  map[string]bool   // displays and cameras that are asked for something
@@ -111,7 +114,7 @@ func (b *bridge) goodbye(removed bool) []message {
 
 // filters are what the bridge listens to.
 func (b *bridge) filters() []packet.Filter {
-	f := []packet.Filter{{Topic: b.base() + "/+/+/set"}, {Topic: b.base() + "/+/+/capture"}}
+	f := []packet.Filter{{Topic: b.base() + "/+/+/set"}, {Topic: b.base() + "/+/+/capture"}, {Topic: b.base() + "/ask/+/+/press"}}
 	if b.Discovery != off {
 		f = append(f, packet.Filter{Topic: b.Discovery + "/status"}, packet.Filter{Topic: b.discoveryTopic(), Kept: true})
 	}
@@ -201,10 +204,11 @@ func (b *bridge) describe(ctx context.Context) (prompt, slow []string, err error
 		return nil, nil, err
 	}
 	moves := slices.Concat(offer.Switch, offer.Level)
+	asks, askOrder := b.skills(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	points, outputs := make(map[string]*point), make(map[string]*output)
-	b.order = nil
+	b.order, b.asks, b.askOrder = nil, asks, askOrder
 	for _, p := range list.Points {
 		if strings.Count(p.Point, "/") != 1 {
 			continue // another site's, which has a bridge of its own
@@ -351,6 +355,10 @@ func (b *bridge) got(ctx context.Context, m packet.Packet) {
 		b.command(ctx, address, m.Payload)
 	} else if address, ok := strings.CutSuffix(rest, "/capture"); ok {
 		b.capture(ctx, address)
+	} else if rest, ok := strings.CutPrefix(rest, "ask/"); ok {
+		if address, ok := strings.CutSuffix(rest, "/press"); ok {
+			b.ask(ctx, address, m.Payload)
+		}
 	}
 }
 

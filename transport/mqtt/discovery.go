@@ -88,6 +88,7 @@ func (b *bridge) discovery() object {
 			b.component(components, p)
 		}
 	}
+	b.describeSkills(components, b.there())
 	for key, platform := range b.gone {
 		if components[key] == nil {
 			components[key] = object{"platform": platform} // and nothing else: it is removed
@@ -117,7 +118,7 @@ func (b *bridge) component(components object, p *point) {
 		}
 		return
 	}
-	there := object{"topic": b.base() + "/status", "payload_available": online, "payload_not_available": offline}
+	there := b.there()
 	c := object{
 		"platform": p.platform, "unique_id": b.world.ID + "." + key, "name": name,
 		"availability": []object{there}, "availability_mode": "all",
@@ -185,6 +186,11 @@ func (b *bridge) component(components object, p *point) {
 		}
 		c["reports_position"], c["position_open"], c["position_closed"] = true, int(*p.Max), int(*p.Min)
 	}
+}
+
+// there says whether the site is there.
+func (b *bridge) there() object {
+	return object{"topic": b.base() + "/status", "payload_available": online, "payload_not_available": offline}
 }
 
 // set sets a key that has a value.

@@ -8,6 +8,8 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
+	"agentsite/agents/task"
+	"agentsite/agents/task/tasktest"
 	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/transport/adapter/adaptertest"
@@ -34,7 +36,9 @@ const all = "read greenhouse, set greenhouse/heater+greenhouse/vent+greenhouse/l
 // newRig starts a bridge with a permission, and waits until the broker has been told of the site.
 func newRig(t *testing.T, may string, policy func(*guard.Policy), bend func(*Agent), confirm ...string) *rig {
 	r := &rig{broker: newBroker(t), site: adaptertest.New(t, policy, confirm...)}
-	a := Kind(World{Site: "garden", ID: "agentsite-test", Version: "9", Claimed: func() bool { return true }}).New().(*Agent)
+	a := Kind(World{
+		Site: "garden", ID: "agentsite-test", Version: "9", Claimed: func() bool { return true }, Tasks: func() task.Host { return r.site.Tasks },
+	}).New().(*Agent)
 	a.Broker, a.Every, a.retry, a.lease = r.url(), time.Second, 20*time.Millisecond, 2*time.Second
 	if bend != nil {
 		bend(a)
@@ -288,6 +292,25 @@ func TestPicture(t *testing.T) {
 	r := newRig(t, all, nil, nil)
 	r.send(r.topic("camera/capture"), "PRESS", 0)
 	r.until("a picture", func() bool { p, _ := r.last(r.topic("camera/image")); return len(p) > 100 })
+}
+
+// TestAsk: an agent that the bridge may ask is a button for each of its skills; a press is a task.
+func TestAsk(t *testing.T) {
+	r := newRig(t, all+", ask "+tasktest.Helper.Name, nil, nil)
+	skill := tasktest.Helper.Skills[0].ID
+	c := r.components()["ask."+tasktest.Helper.Name+"."+skill]
+	topic, _ := c["command_topic"].(string)
+	if topic == "" {
+		t.Fatalf("%v", r.components())
+	}
+	r.send(topic, "PRESS", 1)
+	r.send(topic, "PRESS", 0)
+	r.until("it is asked", func() bool { p, _ := r.last(strings.TrimSuffix(topic, "/press")); return p != "" })
+	r.send(strings.Replace(topic, tasktest.Helper.Name, "nobody", 1), "PRESS", 0)
+	r.end()
+	if _, n := r.last(strings.TrimSuffix(topic, "/press")); n != 1 {
+		t.Errorf("it was asked %d times", n)
+	}
 }
 
 // TestOlder: a broker of the older version alone is spoken to in it.

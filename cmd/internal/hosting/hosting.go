@@ -161,7 +161,7 @@ func (h *Hosting) broker(o Options) mqtt.World {
 	id := o.Key.ID().String()
 	beside := filepath.Dir(o.File)
 	return mqtt.World{
-		ID: "agentsite-" + id[len(id)-12:], Version: o.Version, Claimed: o.Access.Claimed,
+		ID: "agentsite-" + id[len(id)-12:], Version: o.Version, Claimed: o.Access.Claimed, Tasks: func() task.Host { return h.Tasks },
 		Secret: func(name string) (string, error) { return state.Secret(beside, name) },
 		File: func(name string) ([]byte, error) {
 			return state.ReadUntrusted(filepath.Join(beside, name), maxCertificate)

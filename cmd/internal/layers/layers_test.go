@@ -104,7 +104,7 @@ var layers = []layer{
 	{"transport/a2a/client", []string{"agents", "agents/task", "device", "node/identity", "transport/fault", "transport/rpc", "transport/web/outbound"}, "an agent elsewhere is known by its messages only"},
 	{"transport/aios", []string{"agents", "agents/agent", "agents/task", "device", "transport/web/outbound"}, "the registry is known by its messages only; the tasks of the site are passed in"},
 	{"transport/aios/aiostest", nil, "a registry for tests; imported by tests only"},
-	{"transport/mqtt", []string{"agents", "agents/agent", "device", "transport/mqtt/packet"}, "a broker proves nobody: its messages are wishes of one agent of the site"},
+	{"transport/mqtt", []string{"agents", "agents/agent", "agents/task", "device", "transport/mqtt/packet"}, "a broker proves nobody: its messages are wishes of one agent of the site"},
 	{"transport/mqtt/packet", nil, "packets are bytes, whatever they say"},
 	{"transport/anp", []string{"agents", "agents/tools", "device", "transport/adapter", "transport/anp/did", "transport/fault", "transport/httpsig", "transport/rpc", "transport/web"}, "a protocol renders the tools"},
 	{"transport/notify", []string{"agents", "agents/agent", "agents/task", "device", "node/occurrence", "node/outbox", "transport/web/outbound"}, "a hosted agent tells receivers elsewhere; what has happened, and what waits, is passed in"},

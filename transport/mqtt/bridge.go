@@ -207,6 +207,7 @@ func (b *bridge) describe(ctx context.Context) (prompt, slow []string, err error
 	asks, askOrder := b.skills(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	before := b.platforms()
 	points, outputs := make(map[string]*point), make(map[string]*output)
 	b.order, b.asks, b.askOrder = nil, asks, askOrder
 	for _, p := range list.Points {
@@ -241,6 +242,15 @@ func (b *bridge) describe(ctx context.Context) (prompt, slow []string, err error
 		}
 	}
 	b.points, b.outputs = points, outputs
+	now := b.platforms()
+	for key, platform := range before {
+		if now[key] == "" {
+			b.gone[key] = platform
+		}
+	}
+	for key := range now {
+		delete(b.gone, key)
+	}
 	return prompt, slow, nil
 }
 

@@ -80,15 +80,21 @@ func (b *bridge) platform(p agents.Point, offer *agents.Offer, moves bool) strin
 
 func whole(n *float64) bool { return n != nil && *n == math.Trunc(*n) && math.Abs(*n) < 1e6 }
 
-// discovery describes the site as one device with its points; with mu.
-func (b *bridge) discovery() object {
+// components describes the points and the skills; with mu.
+func (b *bridge) components() object {
 	components := object{}
 	for _, address := range b.order {
-		if p := b.points[address]; p.platform != "" {
+		if p := b.points[address]; p != nil && p.platform != "" {
 			b.component(components, p)
 		}
 	}
 	b.describeSkills(components, b.there())
+	return components
+}
+
+// discovery describes the site as one device; with mu.
+func (b *bridge) discovery() object {
+	components := b.components()
 	for key, platform := range b.gone {
 		if components[key] == nil {
 			components[key] = object{"platform": platform} // and nothing else: it is removed
@@ -101,6 +107,15 @@ func (b *bridge) discovery() object {
 		"origin":     object{"name": "agentsite", "sw_version": b.world.Version},
 		"components": components, "qos": 1,
 	}
+}
+
+// platforms returns the components of the site as it is, with mu.
+func (b *bridge) platforms() map[string]string {
+	all := make(map[string]string)
+	for key, c := range b.components() {
+		all[key], _ = c.(object)["platform"].(string)
+	}
+	return all
 }
 
 // component adds what a point is to components.
@@ -225,7 +240,7 @@ func (b *bridge) described(text []byte) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now, _ := b.discovery()["components"].(object)
+	now := b.platforms()
 	gone := make(map[string]string)
 	left := false
 	for key, c := range has.Components {
@@ -233,9 +248,8 @@ func (b *bridge) described(text []byte) {
 		if json.Unmarshal(c["platform"], &platform) != nil || !isWord(key, ".") || !isWord(platform, "") {
 			continue
 		}
-		_, known := now[key]
 		switch removed := len(c) == 1; {
-		case known && b.gone[key] == "": // it is there
+		case now[key] != "": // it is there
 		case removed: // it was told
 			left = true
 		case len(gone) < maxGone:

@@ -391,6 +391,55 @@ func TestGone(t *testing.T) {
 	})
 }
 
+// offered is a site that offers what a test says.
+type offered struct {
+	agents.Site
+	points []agents.Point
+}
+
+func (o *offered) Offer(context.Context, agents.Principal) (*agents.Offer, error) {
+	a := new(agents.Offer)
+	for _, p := range o.points {
+		a.Read = append(a.Read, p.Point)
+	}
+	return a, nil
+}
+
+func (o *offered) Points(context.Context, agents.Principal, agents.SiteRequest) (agents.PointList, error) {
+	return agents.PointList{Points: o.points}, nil
+}
+
+// TestLess: a point that goes while the bridge runs is said to be removed, once.
+func TestLess(t *testing.T) {
+	site := &offered{points: []agents.Point{{Point: "a/b", Kind: device.KindState}, {Point: "a/c", Kind: device.KindState}}}
+	b := newBridge(&Agent{Discovery: "homeassistant"}, agents.Principal{}, site, &link{keyed: map[string]message{}, wake: make(chan struct{}, 1), longest: maxPacket})
+	describe := func() string {
+		if _, _, err := b.describe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.all()
+		return string(b.link.keyed[b.discoveryTopic()].payload)
+	}
+	describe()
+	site.points = site.points[:1]
+	said := describe()
+	if !strings.Contains(said, `"a.c":{"platform":"binary_sensor"}`) || !strings.Contains(said, `"a.b":{"av`) {
+		t.Errorf("%s", said)
+	}
+	b.described([]byte(said))
+	<-b.tell
+	if said = describe(); strings.Contains(said, "a.c") {
+		t.Errorf("%s", said)
+	}
+	site.points = append(site.points, agents.Point{Point: "a/c", Kind: device.KindState})
+	if said = describe(); !strings.Contains(said, `"a.c":{"av`) {
+		t.Errorf("%s", said)
+	}
+	if b.described([]byte(said)); len(b.tell) > 0 {
+		t.Error("it is told again and again")
+	}
+}
+
 // TestRemoved: a bridge that its owner removed leaves nothing at the broker.
 func TestRemoved(t *testing.T) {
 	r := newRig(t, all, nil, nil)
@@ -414,43 +463,4 @@ func TestOff(t *testing.T) {
 			t.Errorf("kept: %v", r.kept)
 		}
 	})
-}
-
-// TestDefine: a mistake is at its key.
-func TestDefine(t *testing.T) {
-	for _, tt := range []struct {
-		key  string
-		bend func(*Agent)
-	}{
-		{"", func(a *Agent) {}},
-		{"", func(a *Agent) { a.Broker, a.Plain = "mqtt://192.168.1.2:1883", true }},
-		{"", func(a *Agent) { a.Broker = "mqtt://[::1]" }},
-		{"broker", func(a *Agent) { a.Broker = "" }},
-		{"broker", func(a *Agent) { a.Broker = "mqtt://192.168.1.2" }},
-		{"broker", func(a *Agent) { a.Broker = "mqtts://u:p@b" }},
-		{"broker", func(a *Agent) { a.Broker = "https://b" }},
-		{"broker", func(a *Agent) { a.Broker = "mqtts://b/x" }},
-		{"plain", func(a *Agent) { a.Plain = true }},
-		{"user", func(a *Agent) { a.PasswordFile = "p" }},
-		{"password_file", func(a *Agent) { a.User, a.PasswordFile = "u", "../p" }},
-		{"ca_file", func(a *Agent) { a.CAFile = "/etc/x" }},
-		{"discovery", func(a *Agent) { a.Discovery = "a/b" }},
-		{"discovery", func(a *Agent) { a.Discovery = "#" }},
-		{"every", func(a *Agent) { a.Every = time.Millisecond }},
-		{"hold", func(a *Agent) { a.Hold = 0 }},
-		{"lights", func(a *Agent) { a.Lights = []string{"lamp"} }},
-		{"valves", func(a *Agent) { a.Lights, a.Valves = []string{"a/b"}, []string{"a/b"} }},
-	} {
-		a := Kind(World{}).New().(*Agent)
-		a.Broker = "mqtts://broker.example.org"
-		tt.bend(a)
-		_, err := a.Define()
-		key := ""
-		if err != nil {
-			key, _, _ = strings.Cut(err.Error(), ":")
-		}
-		if key != tt.key {
-			t.Errorf("%+v: %v, want a mistake at %q", a, err, tt.key)
-		}
-	}
 }

@@ -133,6 +133,9 @@ func (o *output) run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-o.wake:
 		case <-due:
+			if time.Since(since) > o.Hold {
+				continue
+			}
 			left, err := o.move(ctx, holds, true)
 			if err != nil { // its limits have ended it, or somebody else has the output
 				holds = device.Value{}

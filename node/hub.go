@@ -52,6 +52,7 @@ type entry struct {
 	device.Reading
 	number uint64        // of the hub's readings; 0 for none
 	period time.Duration // 0 for a point that only reports changes
+	good   time.Time     // of the last good reading
 }
 
 // goodUntil returns when the reading becomes stale; zero where it does not.
@@ -98,7 +99,10 @@ func (h *Hub) put(r device.Reading, period time.Duration) {
 	number := h.readings.Add(1)
 	h.sink.Told(r)
 	h.mu.Lock()
-	s.entry = entry{r, number, period}
+	s.entry = entry{r, number, period, before.good}
+	if r.Quality == device.Good {
+		s.good = r.At
+	}
 	h.mu.Unlock()
 	h.recorder.Record(r)
 	if before.Point == "" || before.Value != r.Value || before.Quality != r.Quality || period == 0 || before.stale() {

@@ -32,6 +32,7 @@ type Node struct {
 	agents    atomic.Pointer[map[string]Hosted]
 	released  sync.Map // by output, the releaser that was last
 	behalves  sync.Map // by output, behalf
+	counts    counts
 }
 
 var _ agents.Site = (*Node)(nil)

@@ -67,6 +67,7 @@ func MoveOf(r agents.MoveRequest) Call {
 // enter returns the site as the caller sees it, which is nothing for one that is refused.
 func (n *Node) enter(c *Call) *view {
 	c.asked = Asked{Who: c.who.ID, Tool: c.Ask.Name()}
+	n.counts.calls[c.Ask.Op].Add(1)
 	if c.refused = known(c.who); c.refused == nil {
 		if err := n.checkVia(c.Terms.Via, c.With != nil); err != nil {
 			c.refused = n.refuse(c.asked, err)
@@ -251,7 +252,9 @@ func (c *Call) End() {
 
 // refuse counts a refusal, and returns it.
 func (n *Node) refuse(a Asked, err error) error {
-	n.journal.Deny(a.Who, a.Tool, device.AsFault(err).Kind)
+	kind := device.AsFault(err).Kind
+	n.counts.refuse(kind)
+	n.journal.Deny(a.Who, a.Tool, kind)
 	return err
 }
 

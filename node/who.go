@@ -53,6 +53,7 @@ func (n *Node) Bearer(token string, here bool) (agents.Principal, error) {
 // noted counts a caller that is refused.
 func (n *Node) noted(p agents.Principal, err error) (agents.Principal, error) {
 	if err != nil {
+		n.counts.unauthenticated.Add(1)
 		n.journal.Deny("nobody", "", device.Denied)
 		return agents.Principal{}, err
 	}

@@ -3,6 +3,7 @@ package guard
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,6 +105,21 @@ var endings = [...]string{
 	byRequirement: "what it requires was not so",
 	byPlan:        "its configuration was changed",
 	byStart:       "the process that drives it was started",
+}
+
+// endingWords are the reasons in a word each, for counters.
+var endingWords = [len(endings)]string{
+	byNobody: "other", byRelease: "other", byExpiry: "expiry", byMaxOn: "max_on", byDuty: "duty", byStop: "stop",
+	Silence: "silence", Unread: "unread_stop", byFault: "hardware", byInterlock: "interlock",
+	byRequirement: "requirement", byPlan: "configuration", byStart: "restart",
+}
+
+// Causes are the words that CauseWord returns.
+func Causes() []string { return endingWords[byRelease:] }
+
+// CauseWord returns the cause of a return to safe, as a Reading has it, in a word: one of Causes.
+func CauseWord(cause string) string {
+	return endingWords[max(0, slices.Index(endings[:], cause))]
 }
 
 // Limits formats the limits of a policy, except safe, range, lease and max_on, in a few words;

@@ -384,6 +384,16 @@ func (h *History) writeTier(t *tier) (n int, err error) {
 	return len(refs), nil
 }
 
+// Bytes returns how many bytes the stored history has; 0 while it is only in memory.
+func (h *History) Bytes() (total int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.tiers {
+		total += h.tiers[i].size()
+	}
+	return total
+}
+
 // expire removes records that are too old, and the oldest of the largest tier while there are too
 // many. Imported values have no recorded time of their own: while the clock is not set, they stay.
 func (h *History) expire(now time.Time, known bool) {

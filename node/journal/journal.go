@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/device"
@@ -63,6 +64,8 @@ type Journal struct {
 	buf      []byte
 	memory   memory
 	clock    clock
+
+	entries atomic.Uint64 // seq, for Usage
 }
 
 // Open opens the journal in folder, which it creates, and reads the end of it; Read reads all.
@@ -89,6 +92,7 @@ func openAt(folder string, now func() (time.Time, bool)) (*Journal, error) {
 	j.memory.recalled(time.Now())
 	j.recent.recalled()
 	j.at, j.seq, j.before, j.anchored = at, at.seq, at.before, at.seq
+	j.entries.Store(j.seq)
 	if report.Torn > 0 {
 		says := fmt.Sprintf("%d bytes at the end were not complete and are removed: the power failed, or the program was ended, while they were written", report.Torn)
 		j.waiting = []Entry{{Kind: Event, Says: says}}
@@ -206,6 +210,7 @@ func (j *Journal) write(e Entry, durable bool) (uint64, error) {
 	}
 	j.size += int64(len(b))
 	j.seq, j.before = e.Seq, after
+	j.entries.Store(j.seq)
 	if j.seq-j.anchored >= anchorEvery {
 		j.anchor()
 	}

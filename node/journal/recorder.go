@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -97,6 +98,21 @@ func (r *Recorder) Note(says string) error {
 		return r.unopened
 	}
 	return r.Journal.Note(says)
+}
+
+// Usage returns how many entries were ever written, and how many bytes the files of the kept ones have. It
+// waits for no write.
+func (r *Recorder) Usage() (entries uint64, bytes int64) {
+	if r.unopened != nil {
+		return 0, 0
+	}
+	files, _ := segments(r.folder)
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return r.entries.Load(), bytes
 }
 
 // Deny implements node.Journal.

@@ -69,3 +69,28 @@ func TestDamagedJournal(t *testing.T) {
 		t.Errorf("it was written on: %v", err)
 	}
 }
+
+// TestUsage: a closed journal uses nothing, an open one what its files have.
+func TestUsage(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "journal")
+	w := NewRecorder()
+	if n, bytes := w.Usage(); n != 0 || bytes != 0 {
+		t.Errorf("%d entries, %d bytes", n, bytes)
+	}
+	w.Open(folder)
+	for range 3 {
+		if err := w.Note("a note"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, _ := filepath.Glob(filepath.Join(folder, "*"+extension))
+	info, err := os.Stat(all[0])
+	if n, bytes := w.Usage(); err != nil || n != 3 || len(all) != 1 || bytes != info.Size() {
+		t.Errorf("%d entries, %d bytes: %v, %v", n, bytes, info, err)
+	}
+	w = NewRecorder()
+	w.Open(folder)
+	if n, _ := w.Usage(); n != 3 {
+		t.Errorf("%d entries after a start", n)
+	}
+}

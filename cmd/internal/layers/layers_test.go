@@ -93,7 +93,7 @@ var layers = []layer{
 	{"transport/stdio", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes, nothing else; a socket is one sender's"},
 	{"transport/web", []string{"agents/principal", "device", "transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and their sender, nothing else"},
 	{"transport/page", []string{"agents/principal", "device", "node/identity", "transport/web"}, "the page is a client as others are: it needs a carrier, and whose its sessions are"},
-	{"transport/web/metrics", []string{"transport/web", "node", "agents", "device/guard"}, "a route over the node's counters"},
+	{"transport/web/metrics", []string{"transport/web", "node", "agents", "device", "device/guard"}, "a route over the node's readings and counters; what is stored is passed in"},
 	{"transport/adapter", []string{"agents", "agents/op", "agents/task", "agents/tools", "device", "node", "node/identity", "node/things", "transport/rpc", "transport/web"}, "what adapters have in common: the node's callers, and HTTP"},
 	{"transport/adapter/adaptertest", []string{"agents", "agents/task/tasktest", "agents/tools", "device", "device/guard", "device/sim", "node", "node/access", "node/identity", "transport/adapter", "transport/rpc", "transport/web"}, "a site for the tests of adapters; imported by tests only"},
 	{"transport/a2a", []string{"agents", "agents/op", "agents/principal", "agents/task", "device", "node", "node/quota", "transport/adapter", "transport/rpc", "transport/web", "transport/web/outbound"}, "a protocol calls the node; how often it writes is counted by account"},

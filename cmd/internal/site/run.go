@@ -32,6 +32,7 @@ import (
 	"agentsite/transport/page"
 	"agentsite/transport/rpc"
 	"agentsite/transport/web"
+	"agentsite/transport/web/metrics"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -101,9 +102,10 @@ type site struct {
 	legacy     *legacy.Server
 	routes     []web.Route
 	page       *page.Page
-	messages   web.Route     // of MCP
-	signInURL  string        // at which programs sign in on the network; "" for none
-	oauth      *oauth.Server // at signInURL; nil for none
+	returns    metrics.Returns // of the outputs, counted
+	messages   web.Route       // of MCP
+	signInURL  string          // at which programs sign in on the network; "" for none
+	oauth      *oauth.Server   // at signInURL; nil for none
 	signIns    signIns
 	invitation *access.Invitation
 }

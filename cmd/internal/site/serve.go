@@ -13,6 +13,7 @@ import (
 	"agentsite/cmd/internal/peer"
 	"agentsite/cmd/internal/protocols"
 	"agentsite/cmd/internal/systemd"
+	"agentsite/device/host"
 	"agentsite/discovery/announce"
 	"agentsite/node"
 	"agentsite/node/acts"
@@ -69,7 +70,10 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 		s.routes = s.oauth.Routes()
 	}
 	s.routes = append(append(s.routes, web.PublicRoutes()...), messages,
-		metrics.Route(s.node, s.hub, s.outputs, s.Version))
+		metrics.Route(metrics.Options{
+			Node: s.node, Hub: s.hub, Outputs: s.outputs, Returns: &s.returns, Version: s.Version, Started: s.started,
+			Now: s.access.Now, Stored: s.stored,
+		}))
 	owners := s.owners()
 	options := protocols.Options{Config: s.config, Folder: s.Folder, File: s.absFile, URL: s.resource, Network: s.network}
 	routes, err := protocols.Open(options, &adapter.Site{
@@ -84,6 +88,16 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	s.routes = append(append(s.routes, s.page.Routes()...), routes...)
 	s.dispatcher.Add(owner.Methods(owners))
 	return s.addClaim()
+}
+
+// stored returns what is on the disk.
+func (s *site) stored() metrics.Stored {
+	entries, journal := s.journal.Usage()
+	stored := metrics.Stored{Entries: entries, Journal: journal, History: s.history.Bytes(), Free: -1}
+	if free, err := host.Free(string(s.Folder)); err == nil {
+		stored.Free = int64(free)
+	}
+	return stored
 }
 
 // owners returns what the owners' operations act on.
@@ -161,6 +175,7 @@ func (s *site) runDevices(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error {
 		devices.NoteReturns(ctx, s.outputs, func(r devices.Return) {
 			s.occurrences.Returned(r.Output, r.Holder, r.Cause)
+			s.returns.Add(r.Output, r.Cause)
 			s.journal.Note(r.String())
 		})
 		return nil

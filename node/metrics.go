@@ -64,6 +64,7 @@ type Counts struct {
 	Calls           [operations]uint64 // by agents.Operation, also those that were refused
 	Refused         [len(faultKinds)]Refused
 	Unauthenticated uint64 // requests whose token or key is not known
+	Approvals       int    // calls that wait for an owner now
 }
 
 // Refused is how many calls were refused by a kind of fault.
@@ -97,6 +98,7 @@ func (n *Node) Counts(p agents.Principal) (out Counts, err error) {
 	for i, kind := range faultKinds {
 		out.Refused[i] = Refused{kind, n.counts.refused[i].Load()}
 	}
+	out.Approvals = len(n.requests.waiting(""))
 	out.Unauthenticated = n.counts.unauthenticated.Load()
 	return out, nil
 }

@@ -27,6 +27,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/node/imports"
 	"agentsite/node/occurrence"
+	"agentsite/node/outbox"
 	"agentsite/node/state"
 	"agentsite/node/tasks"
 	"agentsite/node/trials"
@@ -59,6 +60,8 @@ type Hosting struct {
 	Tasks *tasks.Manager
 	// Imports has those that came as bundles.
 	Imports *imports.Store
+	// Outbox has what waits for receivers of notifications.
+	Outbox  *outbox.Outbox
 	sites   *remote.Sites
 	out     *peer.Outbound
 	claimed func() bool
@@ -117,6 +120,7 @@ func New(o Options) (*Hosting, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.Outbox = told.Outbox
 	rules := rule.World{Now: o.Access.Now, AfterFunc: o.Hub.AfterFunc, Untested: true}
 	rules.Ask = func(ctx context.Context, p agents.Principal, agent, text, key string) error {
 		r := task.Request{Agent: agent, Text: text}

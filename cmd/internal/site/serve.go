@@ -72,7 +72,7 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	s.routes = append(append(s.routes, web.PublicRoutes()...), messages,
 		metrics.Route(metrics.Options{
 			Node: s.node, Hub: s.hub, Outputs: s.outputs, Returns: &s.returns, Version: s.Version, Started: s.started,
-			Now: s.access.Now, Stored: s.stored,
+			Now: s.access.Now, Report: s.report,
 		}))
 	owners := s.owners()
 	options := protocols.Options{Config: s.config, Folder: s.Folder, File: s.absFile, URL: s.resource, Network: s.network}
@@ -90,14 +90,21 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	return s.addClaim()
 }
 
-// stored returns what is on the disk.
-func (s *site) stored() metrics.Stored {
+// report returns what parts of the site tell of themselves in its metrics.
+func (s *site) report() metrics.Report {
 	entries, journal := s.journal.Usage()
-	stored := metrics.Stored{Entries: entries, Journal: journal, History: s.history.Bytes(), Free: -1}
+	r := metrics.Report{Entries: entries, Journal: journal, History: s.history.Bytes(), Free: -1, Sessions: s.legacy.Sessions()}
 	if free, err := host.Free(string(s.Folder)); err == nil {
-		stored.Free = int64(free)
+		r.Free = int64(free)
 	}
-	return stored
+	for _, w := range s.hosting.Outbox.Waiting() {
+		r.Waiting += w.Items
+		r.Sent += w.Told
+		if w.Fault != "" {
+			r.Failing++
+		}
+	}
+	return r
 }
 
 // owners returns what the owners' operations act on.

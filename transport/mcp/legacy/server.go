@@ -127,6 +127,13 @@ func (s *Server) Close() {
 	}
 }
 
+// Sessions returns how many sessions there are.
+func (s *Server) Sessions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
 // enter returns the host of a principal, and makes it if there is no session yet. A leave follows
 // every enter.
 func (s *Server) enter(who agents.Principal) *host {

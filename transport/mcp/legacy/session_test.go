@@ -38,12 +38,6 @@ func connect(t *testing.T, url, who string, silent bool, o *sdk.ClientOptions) *
 	return c
 }
 
-func (s *Server) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.sessions)
-}
-
 // A session belongs to the principal who opened it, whoever else knows its id.
 func TestSessionIsBoundToPrincipal(t *testing.T) {
 	s, _ := newServer(t, newFake())
@@ -74,7 +68,7 @@ func TestSessionIsBoundToPrincipal(t *testing.T) {
 	if err := mine.Close(); err != nil { // by DELETE
 		t.Error(err)
 	}
-	eventually(t, "the session that was deleted is closed", func() bool { return s.count() == 1 })
+	eventually(t, "the session that was deleted is closed", func() bool { return s.Sessions() == 1 })
 }
 
 func TestNobodyHasNoSession(t *testing.T) {
@@ -144,7 +138,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	for range 2 * most {
 		connect(t, url, "", true, nil)
 	}
-	if n := s.count(); n != most+1 {
+	if n := s.Sessions(); n != most+1 {
 		t.Errorf("%d sessions", n)
 	}
 	if _, err := first.ListTools(t.Context(), nil); err == nil {
@@ -170,7 +164,7 @@ func TestSessionsOfOthersStay(t *testing.T) {
 	}
 	connect(t, url, "late.0", true, nil)
 	connect(t, url, "agent", true, nil)
-	eventually(t, "the sessions are bounded", func() bool { return s.count() <= 2*most+3 })
+	eventually(t, "the sessions are bounded", func() bool { return s.Sessions() <= 2*most+3 })
 }
 
 func TestSessionsInUseStay(t *testing.T) {
@@ -188,7 +182,7 @@ func TestSessionsInUseStay(t *testing.T) {
 		t.Errorf("one too many: %v", err)
 	}
 	connect(t, url, "agent", true, nil) // who has places of its own
-	if n := s.count(); n != most+1 {
+	if n := s.Sessions(); n != most+1 {
 		t.Errorf("%d sessions", n)
 	}
 }
@@ -201,7 +195,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 		x.idle.Reset(0) // as if idleAfter had passed
 	}
 	s.mu.Unlock()
-	eventually(t, "the session ends", func() bool { return s.count() == 0 })
+	eventually(t, "the session ends", func() bool { return s.Sessions() == 0 })
 	if _, err := c.ListTools(t.Context(), nil); err == nil {
 		t.Error("the session is still served")
 	}

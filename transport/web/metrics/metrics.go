@@ -26,11 +26,15 @@ type Outputs interface {
 	Stopped() bool
 }
 
-// Stored is what the site has on its disk, in bytes but for the entries.
-type Stored struct {
-	Journal, History int64
-	Free             int64  // negative where it is not known
+// Report is what other parts of the site tell of themselves.
+type Report struct {
+	Journal, History int64  // bytes on the disk
+	Free             int64  // bytes, negative where that is not known
 	Entries          uint64 // ever written to the journal
+	Sessions         int    // of older revisions of MCP
+	Waiting          int    // notifications that are not sent
+	Sent             int    // messages to receivers of notifications, since the start
+	Failing          int    // receivers whose last message failed
 }
 
 // Options are what a site has metrics of.
@@ -42,7 +46,7 @@ type Options struct {
 	Version string
 	Started time.Time
 	Now     func() (time.Time, bool) // the site's clock, and whether it is known
-	Stored  func() Stored
+	Report  func() Report
 }
 
 // start returns when the site started. By a clock that is corrected it changes with the correction.
@@ -221,13 +225,17 @@ func (t *text) whole(o Options, counts *node.Counts) {
 	}
 	t.one("agentsite_unauthenticated_total", counter,
 		"Requests whose token or key is not known.", float64(counts.Unauthenticated))
-	stored := o.Stored()
-	t.one("agentsite_journal_entries_total", counter,
-		"Entries ever written to the journal.", float64(stored.Entries))
-	t.one("agentsite_journal_bytes", gauge, "Size of the journal.", float64(stored.Journal))
-	t.one("agentsite_history_bytes", gauge, "Size of the stored history.", float64(stored.History))
-	if stored.Free >= 0 {
-		t.one("agentsite_disk_free_bytes", gauge, "Room left where the site keeps its data.", float64(stored.Free))
+	t.one("agentsite_approvals_waiting", gauge, "Calls that wait for an owner.", float64(counts.Approvals))
+	r := o.Report()
+	t.one("agentsite_sessions", gauge, "Sessions of older revisions of MCP.", float64(r.Sessions))
+	t.one("agentsite_notifications_waiting", gauge, "Notifications that are not sent yet.", float64(r.Waiting))
+	t.one("agentsite_notification_messages_total", counter, "Messages sent to receivers.", float64(r.Sent))
+	t.one("agentsite_notification_receivers_failing", gauge, "Receivers whose last message failed.", float64(r.Failing))
+	t.one("agentsite_journal_entries_total", counter, "Entries ever written to the journal.", float64(r.Entries))
+	t.one("agentsite_journal_bytes", gauge, "Size of the journal.", float64(r.Journal))
+	t.one("agentsite_history_bytes", gauge, "Size of the stored history.", float64(r.History))
+	if r.Free >= 0 {
+		t.one("agentsite_disk_free_bytes", gauge, "Room left where the site keeps its data.", float64(r.Free))
 	}
 }
 

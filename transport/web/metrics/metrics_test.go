@@ -26,7 +26,9 @@ import (
 func newRoute(s *adaptertest.Site, returns *Returns) web.Route {
 	return Route(Options{
 		Node: s.Node, Hub: s.Hub, Outputs: s.Guard, Returns: returns, Version: `1.0 "x"`, Started: time.Now(), Now: s.Now,
-		Stored: func() Stored { return Stored{Journal: 1 << 20, History: 2e7, Free: 3e9, Entries: 7} },
+		Report: func() Report {
+			return Report{Journal: 1 << 20, History: 2e7, Free: 3e9, Entries: 7, Sessions: 2, Waiting: 4}
+		},
 	})
 }
 
@@ -116,6 +118,7 @@ func TestMetrics(t *testing.T) {
 		samples, metrics = scrape(t, w.Body.String())
 	}
 	for name, want := range map[string]float64{
+		`agentsite_sessions`: 2, `agentsite_notifications_waiting`: 4, `agentsite_approvals_waiting`: 0,
 		`agentsite_info{version="1.0 \"x\""}`:                                       1,
 		`agentsite_reading_quality{point="greenhouse/temperature",quality="good"}`:  1,
 		`agentsite_reading_quality{point="greenhouse/temperature",quality="fault"}`: 0,
@@ -294,7 +297,7 @@ func TestAllocations(t *testing.T) {
 		}
 		route := Route(Options{
 			Node: n, Hub: hub, Outputs: g, Returns: new(Returns), Now: func() (time.Time, bool) { return time.Now(), true },
-			Stored: func() (s Stored) { return s },
+			Report: func() (r Report) { return r },
 		})
 		w, r, c := noWriter{make(http.Header)}, httptest.NewRequest("GET", "/metrics", nil), web.Caller{Sender: rpc.Sender{Who: node.LocalOwner}}
 		return testing.AllocsPerRun(20, func() { route.Serve(w, r, c) })

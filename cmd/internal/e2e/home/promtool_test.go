@@ -1,6 +1,6 @@
 //go:build e2e
 
-package mcp
+package home
 
 import (
 	"io"
@@ -16,7 +16,7 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// TestPrometheus: Prometheus' own tool takes the metrics, and an export of the history with all
+// TestPrometheus: Prometheus' own tool takes the metrics without a warning, and an export of the history with all
 // its samples.
 func TestPrometheus(t *testing.T) {
 	promtool, _ := exec.LookPath("promtool")
@@ -70,5 +70,7 @@ func TestPrometheus(t *testing.T) {
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("%v %v", resp.Status, err)
 	}
-	tool(string(metrics), "check", "metrics")
+	if warnings := tool(string(metrics), "check", "metrics"); warnings != "" {
+		t.Error(warnings)
+	}
 }

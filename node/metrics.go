@@ -16,13 +16,13 @@ type Sample struct {
 	Point   *device.Point // not to be changed
 	Value   device.Value  // zero where nothing is known
 	Quality device.Quality
-	Good    time.Time     // of the last good reading, by the site's clock; zero for none yet
+	Good    time.Time     // of the last good reading of a point that is read at an interval, by the site's clock
 	Away    bool          // an output that is not known to be at its safe value
 	Left    time.Duration // of its lease
 }
 
 // Samples returns the points that p may read, in the order of the configuration. It is decided and charged
-// as Read of all of them; a point that an owner has to confirm is refused.
+// as Read that names all of them, which one grant has to allow, without an owner's confirmation.
 func (n *Node) Samples(_ context.Context, p agents.Principal) ([]Sample, error) {
 	c := Call{
 		who: p, Ask: agents.Ask{Op: agents.OpRead, Effect: agents.Reads},
@@ -39,7 +39,7 @@ func (n *Node) Samples(_ context.Context, p agents.Principal) ([]Sample, error) 
 		of, e := v.point(address), n.hub.entry(address)
 		r := of.reading(e.Reading)
 		s := Sample{Address: address, Point: &of.Point, Value: r.Value, Quality: r.Quality}
-		if !e.good.IsZero() {
+		if e.period > 0 && !e.good.IsZero() {
 			s.Good = now.Add(-time.Since(e.good))
 		}
 		if of.Kind.Output() {

@@ -41,7 +41,11 @@ func TestSamples(t *testing.T) {
 		if s := sample(); !s.Good.Equal(read) || s.Quality != device.Bad || !s.Value.IsZero() {
 			t.Errorf("a fault: %+v", s)
 		}
-		if c, err := n.Counts(LocalOwner); err != nil || c.Calls[agents.OpRead] != 3 {
+		hub.put(good("a/b", device.Number(22)), 0)
+		if s := sample(); !s.Good.IsZero() || s.Quality != device.Good {
+			t.Errorf("not read at an interval: %+v", s)
+		}
+		if c, err := n.Counts(LocalOwner); err != nil || c.Calls[agents.OpRead] != 4 {
 			t.Errorf("%+v, %v", c, err)
 		}
 		if c, err := n.Counts(local(principal.Token, "", false)); err == nil || c != (Counts{}) {

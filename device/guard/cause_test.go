@@ -18,6 +18,9 @@ func TestCauseWord(t *testing.T) {
 		}
 		words[word] = text
 	}
+	if got := CauseWord(WhyEnded); got != "restart" {
+		t.Errorf("the guard's end is %s", got)
+	}
 	if got := CauseWord("a text of a driver"); got != "other" || len(words) != len(Causes()) {
 		t.Errorf("%q; %d words for %d causes", got, len(words), len(Causes()))
 	}

@@ -90,6 +90,10 @@ func (s Status) Reading() device.Reading {
 // WhyStopped is Status.Why after an emergency stop.
 const WhyStopped = "everything was sent to safe"
 
+// WhyEnded is Status.Fault while the process that drives an output, and whose end returned it to safe, is
+// started again.
+const WhyEnded = "the process that drives it has ended and is started again"
+
 // endings are the texts of the reasons.
 var endings = [...]string{
 	byNobody:      "",
@@ -119,6 +123,9 @@ func Causes() []string { return endingWords[byRelease:] }
 
 // CauseWord returns the cause of a return to safe, as a Reading has it, in a word: one of Causes.
 func CauseWord(cause string) string {
+	if cause == WhyEnded {
+		return endingWords[byStart]
+	}
 	return endingWords[max(0, slices.Index(endings[:], cause))]
 }
 

@@ -113,7 +113,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		if err != errUnstarted {
 			left = err
 		}
-		k.markDisconnected("the process that drives it has ended and is started again")
+		k.markDisconnected(guard.WhyEnded)
 		if next == nil && ctx.Err() == nil {
 			slog.Error("the guard's process is started again; outputs are driven to safe then", "err", left)
 			if answered { // it is able to run

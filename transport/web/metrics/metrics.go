@@ -49,10 +49,17 @@ type Options struct {
 	Report  func() Report
 }
 
-// start returns when the site started. By a clock that is corrected it changes with the correction.
-func (o *Options) start() time.Time {
+// start is when a site started, in Unix seconds.
+type start struct{ atomic.Int64 }
+
+// by returns the start by the site's clock. It is the same each time, unless the clock was set.
+func (s *start) by(o *Options) float64 {
 	now, _ := o.Now()
-	return now.Add(-time.Since(o.Started)).Round(time.Second)
+	at := now.Add(-time.Since(o.Started)).Unix()
+	if before := s.Load(); at-before > 1 || before-at > 1 {
+		s.Store(at)
+	}
+	return float64(s.Load())
 }
 
 // Returns counts how often outputs returned to safe without being asked to. It is safe for concurrent
@@ -93,6 +100,7 @@ func (r *Returns) brokenOf(output string) uint64 {
 // is asked for. The lines are written by hand, because the client library adds 4.4 MB to the ARMv6 binary.
 func Route(o Options) web.Route {
 	var last atomic.Int64 // length of the last answer
+	var started start
 	serve := func(w http.ResponseWriter, r *http.Request, c web.Caller) {
 		counts, partly := o.Node.Counts(c.Who)
 		offer, err := o.Node.Offer(r.Context(), c.Who)
@@ -107,11 +115,11 @@ func Route(o Options) web.Route {
 		out := text{buf: make([]byte, 0, last.Load()+1024)}
 		out.readings(samples, o.Returns)
 		if offer.Status {
-			out.site(o)
+			out.site(&o, started.by(&o))
 		}
 		if partly == nil {
-			out.whole(o, &counts)
-			out.process(o.start())
+			out.whole(&o, &counts)
+			out.process(started.by(&o))
 		}
 		last.Store(int64(len(out.buf)))
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
@@ -157,7 +165,7 @@ func (t *text) readings(all []node.Sample, returns *Returns) {
 			t.point(all[i].Address).label("quality", string(q)).number(flag(q == all[i].Quality))
 		}
 	}
-	t.begin("agentsite_reading_timestamp_seconds", gauge, "When a point was last read well, by the site's clock.")
+	t.begin("agentsite_reading_timestamp_seconds", gauge, "When a point that is read at an interval was last read well.")
 	for i := range all {
 		if !all[i].Good.IsZero() {
 			t.point(all[i].Address).number(unix(all[i].Good))
@@ -183,18 +191,18 @@ func eachOutput(all []node.Sample, do func(*node.Sample)) {
 }
 
 // site writes what the operation status tells.
-func (t *text) site(o Options) {
+func (t *text) site(o *Options, started float64) {
 	now, known := o.Now()
 	t.begin("agentsite_info", gauge, "The program.")
 	t.label("version", o.Version).number(1)
 	t.one("agentsite_emergency_stop", gauge, "1 while the emergency stop is latched.", flag(o.Outputs.Stopped()))
-	t.one("agentsite_start_time_seconds", gauge, "When the site started, by its clock.", unix(o.start()))
+	t.one("agentsite_start_time_seconds", gauge, "When the site started, by its clock.", started)
 	t.one("agentsite_time_seconds", gauge, "The site's clock.", unix(now))
 	t.one("agentsite_clock_known", gauge, "0 while the site's clock is a guess.", flag(known))
 }
 
 // whole writes what is about all points and all callers.
-func (t *text) whole(o Options, counts *node.Counts) {
+func (t *text) whole(o *Options, counts *node.Counts) {
 	readings, coalesced, watchers := o.Hub.Counts()
 	away := 0
 	for _, s := range o.Outputs.Status() {

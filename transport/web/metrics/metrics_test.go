@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentsite/agents"
@@ -264,6 +265,26 @@ func TestWhoSeesWhat(t *testing.T) {
 			t.Errorf("%s %s, want %d", res.Status, body, want)
 		}
 	}
+}
+
+// TestStart: the start does not move with the time that passes, but with a clock that is set.
+func TestStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var off time.Duration
+		o := &Options{Started: time.Now(), Now: func() (time.Time, bool) { return time.Now().Add(off), true }}
+		var s start
+		first := s.by(o)
+		for range 100 {
+			time.Sleep(time.Second)
+			off += 9 * time.Millisecond // slowly corrected
+			if got := s.by(o); got != first {
+				t.Fatalf("%v became %v", first, got)
+			}
+		}
+		if off = time.Hour; s.by(o) != first+3600 {
+			t.Errorf("%v after an hour's correction of %v", s.by(o), first)
+		}
+	})
 }
 
 // noWriter is a ResponseWriter that costs nothing.

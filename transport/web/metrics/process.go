@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"strconv"
-	"time"
 )
 
 // ticks is the unit of times in /proc/self/stat, of which there are so many in a second: USER_HZ is 100 on
@@ -16,8 +15,8 @@ const ticks = 100
 // process writes the metrics that client libraries have under these names, of the site's process:
 // prometheus.io/docs/instrumenting/writing_clientlibs#process-metrics. Those of /proc are left out where it
 // cannot be read. The start is by the site's clock, as all times here.
-func (t *text) process(start time.Time) {
-	t.one("process_start_time_seconds", gauge, "When the process started, by the site's clock.", unix(start))
+func (t *text) process(started float64) {
+	t.one("process_start_time_seconds", gauge, "When the process started, by the site's clock.", started)
 	if b, err := os.ReadFile("/proc/self/stat"); err == nil {
 		// The name, in parentheses, may have spaces. The state, field 3, follows it.
 		if f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]); len(f) > 21 {

@@ -172,14 +172,27 @@ func TestScraped(t *testing.T) {
 	p.await(t, `up{job="agentsite",site="shed"}`, "1")
 	p.await(t, `up{job="plants"}`, "1")
 	p.await(t, `agentsite_reading{job="agentsite",point="box/relay"}`, "0")
-	if out, err := r.CLI(t, "set", "box/relay", "on", "--for", "5m"); err != nil {
-		t.Fatal(out, err)
+	set := func(length string) {
+		t.Helper()
+		if out, err := r.CLI(t, "set", "box/relay", "on", "--for", length); err != nil {
+			t.Fatal(out, err)
+		}
 	}
+	set("1s")
+	p.await(t, `agentsite_returns_total{job="agentsite",cause="expiry"}`, "1")
+	set("5m")
 	p.await(t, `agentsite_reading{job="agentsite",point="box/relay"}`, "1")
 	p.await(t, `agentsite_output_away_from_safe{job="agentsite",point="box/relay"}`, "1")
 	if n := len(p.query(t, `agentsite_output_lease_seconds{job="agentsite",point="box/relay"} > 100`)); n != 1 {
 		t.Errorf("%d leases", n)
 	}
+	p.await(t, `agentsite_output_broken_leases_total{job="agentsite",point="box/relay"}`, "0")
+	if err := syscall.Kill(r.Guard(t), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.await(t, `agentsite_output_broken_leases_total{job="agentsite",point="box/relay"}`, "1")
+	p.await(t, `agentsite_returns_total{job="agentsite",cause="restart"}`, "1")
+	p.await(t, `agentsite_output_away_from_safe{job="agentsite",point="box/relay"}`, "0")
 	if n := len(p.query(t, `agentsite_reading{job="agentsite",point="greenhouse/temperature",unit="Cel"}`)); n != 1 {
 		t.Errorf("%d temperatures", n)
 	}

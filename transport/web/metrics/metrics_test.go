@@ -18,6 +18,7 @@ import (
 	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/node"
+	"agentsite/node/identity"
 	"agentsite/transport/adapter/adaptertest"
 	"agentsite/transport/rpc"
 	"agentsite/transport/web"
@@ -258,6 +259,18 @@ func TestWhoSeesWhat(t *testing.T) {
 				t.Errorf("%s, revoked: %s", tt.may, res.Status)
 			}
 		}
+	}
+	key := identity.New().ID()
+	for _, point := range []string{"temperature", "humidity", "vent"} {
+		s.Grant(t, key, "read greenhouse/"+point)
+	}
+	several, err := s.Node.Key(key.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := get(newRoute(s, &returns), several)
+	if got := points(w.Body.String()); w.Code != 200 || len(got) != 3 {
+		t.Errorf("with several grants: %d, sees %v", w.Code, got)
 	}
 	token, _ := s.Token(t, "seldom", "read greenhouse/temperature 1/h")
 	for _, want := range []int{200, 429} {

@@ -384,7 +384,7 @@ func (h *History) writeTier(t *tier) (n int, err error) {
 	return len(refs), nil
 }
 
-// Bytes returns how many bytes the stored history has; 0 while it is only in memory.
+// Bytes returns how many bytes of the stored history count against Options.Bytes; 0 while it is only in memory.
 func (h *History) Bytes() (total int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

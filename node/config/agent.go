@@ -41,11 +41,12 @@ type agentPart struct {
 // agentKeys are those of agentPart.
 var agentKeys = keysOf(reflect.TypeFor[agentPart]())
 
-// AIOS, MQTT and Notify are the sections of the one agent of that kind, which has its name, too.
+// AIOS, MQTT, Notify and Export are the sections of the one agent of that kind, which has its name, too.
 const (
 	AIOS   = "aios"
 	MQTT   = "mqtt"
 	Notify = "notify"
+	Export = "export"
 )
 
 // sectioned are the agents that have a section of their own, by its name, with an example of what is in it.
@@ -53,6 +54,7 @@ var sectioned = map[string]struct{ what, example string }{
 	AIOS:   {"the reporter to an AIOS registry", "registry: …, may: …"},
 	MQTT:   {"the bridge to an MQTT broker", "broker: …, may: …"},
 	Notify: {"what tells people", "to: { phone: { ntfy: … } }"},
+	Export: {"what sends the history to a store", "remote_write: { url: … }, may: …"},
 }
 
 const (

@@ -43,7 +43,7 @@ type Site struct {
 // sections are the keys at the left margin, for suggestions.
 var sections = []string{
 	"site", "owner", "claim", "clock", "http", "protocols", "wot", "discovery", "internet", "history", "approvals", "devices", "agents",
-	AIOS, MQTT, Notify,
+	AIOS, MQTT, Notify, Export,
 }
 
 // lastKnown is the only value of clock.
@@ -159,7 +159,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			site.Devices = r.devices(e, drivers)
 		case "agents":
 			site.Agents = append(site.Agents, r.agents(e)...)
-		case AIOS, MQTT, Notify:
+		case AIOS, MQTT, Notify, Export:
 			site.Agents = append(site.Agents, r.sectioned(e)...)
 		default:
 			r.fail(e.at, "", "there is no section %q%s", clip(e.key), sectionHint(e))

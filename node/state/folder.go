@@ -36,6 +36,7 @@ const (
 	AcceptedFile  = "accepted.json"       // the tools of other programs that an owner accepted
 	PushFile      = "push.json"           // where callers by A2A want to be told of their tasks
 	OutboxFile    = "outbox.json"         // notifications that are not told yet
+	ExportFile    = "export.json"         // up to which time the history was sent to a store
 	PublicFile    = "public.json"         // the public name's certificate and its account at the authority
 	ThingsFile    = "things"              // the descriptions of others' things that are registered
 	PlanFile      = "outputs.yaml"        // what the guard's process drives

@@ -133,7 +133,7 @@ func New(o Options) (*Hosting, error) {
 	h.Manager = hosted.New(hosted.Options{
 		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: here,
 		Kinds: kinds(worlds{
-			rules: rules, sites: sites, children: children, models: models, registry: h.registry(o), broker: h.broker(o), told: told,
+			rules: rules, sites: sites, children: children, models: models, registry: h.registry(o), broker: h.broker(o), told: told, store: openExport(o),
 		}), Host: o.Node.ReplaceTools,
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) },
 		Tell: o.Node.ReplaceAgents, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,

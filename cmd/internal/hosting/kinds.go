@@ -5,6 +5,7 @@ package hosting
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"agentsite/agents/agent"
 	"agentsite/agents/heartbeat"
@@ -16,6 +17,7 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/hosted"
 	"agentsite/transport/aios"
+	"agentsite/transport/export"
 	"agentsite/transport/mqtt"
 	"agentsite/transport/notify"
 )
@@ -29,13 +31,15 @@ type worlds struct {
 	registry aios.World   // for the reporter to an AIOS registry
 	broker   mqtt.World   // for the bridge to an MQTT broker
 	told     notify.World // for notifications
+	store    export.World // for the history elsewhere
 }
 
 // kinds is the one list of the kinds of agents that a site can host.
 func kinds(of worlds) hosted.Kinds {
 	return func(cfg *config.Site) []agent.Kind {
 		w := of
-		w.registry.Site, w.broker.Site, w.told.Site = cfg.Name, cfg.Name, cfg.Name
+		w.registry.Site, w.broker.Site, w.told.Site, w.store.Site = cfg.Name, cfg.Name, cfg.Name, cfg.Name
+		w.store.Raw = time.Duration(cfg.History.Raw)
 		w.rules.Place, w.rules.Holidays = cfg.Place, cfg.Holidays
 		w.rules.Points, w.rules.Open = cfg.Described()
 		for _, a := range cfg.Agents {
@@ -45,7 +49,7 @@ func kinds(of worlds) hosted.Kinds {
 		}
 		return []agent.Kind{
 			heartbeat.Kind, rule.Kind(w.rules), routine.Kind(w.rules), remote.Kind(w.sites, checkElsewhere), mcp.Kind(w.children),
-			llm.Kind(w.models), aios.Kind(w.registry), mqtt.Kind(w.broker), notify.Kind(w.told),
+			llm.Kind(w.models), aios.Kind(w.registry), mqtt.Kind(w.broker), notify.Kind(w.told), export.Kind(w.store),
 		}
 	}
 }

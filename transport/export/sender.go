@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/agent"
 	"agentsite/device"
 )
 
@@ -26,8 +27,9 @@ const (
 	pageSteps = 240
 	// maxSamples is how many samples fill a request; it has one page more at most.
 	maxSamples = 2000
-	// maxSplits bounds the further requests for those samples that were refused together.
-	maxSplits = 24
+	// maxSplits bounds how often samples that were refused together are parted, and minSplits after requests of which
+	// nothing was taken.
+	maxSplits, minSplits = 64, 4
 	// clockBack is by how much a clock is set back at least that the series begin again at its time.
 	clockBack = time.Minute
 	// warnEvery is the time between two lines in the log about samples that are left out; all are counted.
@@ -57,6 +59,8 @@ type sender struct {
 	pending []*series // with samples in batch, or none up to their next
 	stored  stored
 	warned  time.Time // of samples that are left out
+	splits  int
+	took    bool // a part of the batch was taken
 }
 
 func newSender(a *Agent, self agents.Principal, site agents.Site) (*sender, error) {
@@ -64,7 +68,7 @@ func newSender(a *Agent, self agents.Principal, site agents.Site) (*sender, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &sender{Agent: a, self: self, site: site, client: c}
+	s := &sender{Agent: a, self: self, site: site, client: c, splits: maxSplits}
 	return s, s.load()
 }
 
@@ -72,7 +76,7 @@ func newSender(a *Agent, self agents.Principal, site agents.Site) (*sender, erro
 func (s *sender) round(ctx context.Context) error {
 	now, known := s.world.Now()
 	if !known {
-		s.say("", "the site's clock is not set, and nothing is sent before: agentsite clock")
+		s.say(agent.Waiting, "the site's clock is not set, and nothing is sent before: agentsite clock --set")
 		return nil
 	}
 	list, err := s.site.Points(ctx, s.self, agents.SiteRequest{})
@@ -105,7 +109,7 @@ func (s *sender) round(ctx context.Context) error {
 		return err
 	}
 	s.tell(func(t *told) { t.until = end })
-	s.say("", "")
+	s.say(agent.Idle, "")
 	s.keep(false)
 	return nil
 }
@@ -148,9 +152,12 @@ func (s *sender) pass(ctx context.Context, from, now, end time.Time) error {
 // flush sends the batch, and notes that its points were sent.
 func (s *sender) flush(ctx context.Context) error {
 	if len(s.batch) > 0 {
-		splits := maxSplits
-		if err := s.deliver(ctx, s.batch, &splits); err != nil {
+		s.took = false
+		if _, err := s.deliver(ctx, s.batch, s.splits); err != nil {
 			return err
+		}
+		if s.splits = maxSplits; !s.took {
+			s.splits = minSplits
 		}
 	}
 	for _, x := range s.pending {
@@ -166,30 +173,32 @@ func (s *sender) flush(ctx context.Context) error {
 }
 
 // deliver sends samples. Those that are refused are sent again in halves, the older ones first, because a store may
-// refuse a request for one sample in it; what is still refused is left out and counted.
-func (s *sender) deliver(ctx context.Context, all []sample, splits *int) error {
-	err := s.post(ctx, encode(all))
+// refuse a request for one sample in it; what is still refused is left out and counted. It returns how many of splits are
+// left.
+func (s *sender) deliver(ctx context.Context, all []sample, splits int) (left int, err error) {
+	err = s.post(ctx, encode(all))
 	answer, ok := errors.AsType[*answerError](err)
 	switch {
 	case err == nil:
+		s.took = true
 		s.tell(func(t *told) { t.sent += len(all) })
-		return nil
+		return splits, nil
 	case !ok || !answer.refused():
-		return err
-	case len(all) > 1 && *splits > 0:
-		*splits--
+		return splits, err
+	case len(all) > 1 && splits > 0:
 		slices.SortStableFunc(all, func(a, b sample) int { return cmp.Compare(a.at, b.at) })
-		if err := s.deliver(ctx, all[:len(all)/2], splits); err != nil {
-			return err
+		older := (splits - 1) / 2 // the newer half has the others
+		if left, err = s.deliver(ctx, all[:len(all)/2], older); err != nil {
+			return left, err
 		}
-		return s.deliver(ctx, all[len(all)/2:], splits)
+		return s.deliver(ctx, all[len(all)/2:], splits-1-older+left)
 	}
 	if time.Since(s.warned) > warnEvery {
 		s.warned = time.Now()
 		slog.Warn("remote write: the store refuses samples, which are left out", "samples", len(all), "err", err)
 	}
 	s.tell(func(t *told) { t.refused += len(all); t.why = err.Error() })
-	return nil
+	return splits, nil
 }
 
 // adopt takes over the list of points. A point that is new begins a little before the end, and one whose time is ahead of

@@ -206,7 +206,7 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site
 		if ctx.Err() != nil {
 			return nil
 		}
-		wait, text := a.RemoteWrite.Every, ""
+		wait, text := a.RemoteWrite.Every+rand.N(a.RemoteWrite.Every/10), "" // so that many sites do not send at once
 		if err == nil {
 			pause = retry
 		} else {

@@ -108,8 +108,17 @@ func (s *sender) round(ctx context.Context) error {
 	if err := s.flush(ctx); err != nil { // of markers, where there is nothing else
 		return err
 	}
-	s.tell(func(t *told) { t.until = end })
-	s.say(agent.Idle, "")
+	until := end
+	some := false
+	for _, x := range s.all {
+		if some = some || x.listed; x.listed && x.at.Before(until) {
+			until = x.at
+		}
+	}
+	s.tell(func(t *told) { t.until = until })
+	if s.say(agent.Idle, ""); !some {
+		s.say(agent.Waiting, "it may read no point, and sends nothing: write may: 'read *'")
+	}
 	s.keep(false)
 	return nil
 }

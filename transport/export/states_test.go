@@ -92,7 +92,7 @@ func TestUnread(t *testing.T) {
 		stop := r.run()
 		r.sleep(10 * time.Minute)
 		r.check("air/temperature", r.began.Add(-reach), time.Now().Add(-2*time.Minute), 0)
-		if says := r.agent.Report(t.Context()).Says; !strings.Contains(says, "bed/temperature") {
+		if says := r.agent.Report(t.Context()).Says; !strings.Contains(says, "bed/temperature") || !strings.Contains(says, "up to "+r.began.Add(-reach-settled).UTC().Format(time.RFC3339)) {
 			t.Error(says)
 		}
 		r.mu.Lock()

@@ -1,0 +1,66 @@
+package export
+
+import (
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"agentsite/transport/web/outbound"
+)
+
+// TestClient: a store is known by the authority in ca_file, and signed in at. A redirect is not followed, and a name that
+// leads to this network is not dialled.
+func TestClient(t *testing.T) {
+	elsewhere := new(atomic.Int32)
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		user, password, _ := q.BasicAuth()
+		if user != "ann" || password != "secret" || q.Header.Get("X-Scope-OrgID") != "garden" || q.Header.Get("Content-Encoding") != "snappy" ||
+			q.Header.Get("Content-Type") != "application/x-protobuf" || q.Header.Get("X-Prometheus-Remote-Write-Version") != "0.1.0" || q.UserAgent() == "" {
+			t.Errorf("%v", q.Header)
+		}
+		if q.URL.Path == "/to" {
+			http.Redirect(w, q, other.URL, http.StatusTemporaryRedirect)
+		}
+	}))
+	defer server.Close()
+	try := func(url, ca string) error {
+		a := Kind(World{
+			Version: "9.9", Load: func() ([]byte, error) { return nil, nil }, Secret: func(string) (string, error) { return "secret", nil },
+			File: func(string) ([]byte, error) {
+				return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), nil
+			},
+		}).New().(*Agent)
+		a.RemoteWrite = RemoteWrite{URL: url, User: "ann", PasswordFile: "p", CAFile: ca, Tenant: "garden", Every: a.RemoteWrite.Every}
+		if _, err := a.Define(); err != nil {
+			t.Fatal(err)
+		}
+		s, err := newSender(a, self, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.client.CloseIdleConnections()
+		return s.post(t.Context(), encode([]sample{{labelsOf(map[string]string{"__name__": metric}), 1, 2}}))
+	}
+	if err := try(server.URL+"/api/v1/write", "ca.pem"); err != nil {
+		t.Error(err)
+	}
+	if err := try(server.URL+"/api/v1/write", ""); err == nil {
+		t.Error("any authority will do")
+	}
+	answer, ok := errors.AsType[*answerError](try(server.URL+"/to", "ca.pem"))
+	if !ok || answer.Code != http.StatusTemporaryRedirect || answer.refused() || elsewhere.Load() != 0 {
+		t.Errorf("%v, %d requests elsewhere", answer, elsewhere.Load())
+	}
+	c, err := (&Agent{RemoteWrite: RemoteWrite{URL: "https://metrics.example.org/"}}).newClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := c.Get(other.URL); !errors.Is(err, outbound.ErrPrivate) {
+		t.Errorf("%v, %v: this address was not written", res, err)
+	}
+}

@@ -243,6 +243,7 @@ func caughtUp(t *testing.T, site *harness.Site, to time.Time) {
 
 // TestRemoteWrite: a Prometheus that was down for hours has each reading of them afterwards, and nothing else.
 func TestRemoteWrite(t *testing.T) {
+	t.Parallel()
 	prometheus := newStore(t, "global: { scrape_interval: 1h }\nstorage: { tsdb: { out_of_order_time_window: 1d } }\n")
 	prometheus.run(t)
 	folder, config := harness.TempDir(t), exporting(prometheus.at)
@@ -306,6 +307,7 @@ func TestRemoteWrite(t *testing.T) {
 // TestRemoteWriteRefused: a Prometheus that has newer samples, and no time window for older ones, refuses these. They are
 // counted and told, and what it can take arrives.
 func TestRemoteWriteRefused(t *testing.T) {
+	t.Parallel()
 	prometheus := newStore(t, "global: { scrape_interval: 1s }\nscrape_configs: [ { job_name: self, static_configs: [ { targets: [ HERE ] } ] } ]\n")
 	prometheus.run(t)
 	folder, config := harness.TempDir(t), exporting(prometheus.at)

@@ -107,18 +107,23 @@ func (a *Agent) Define() (agent.Definition, error) {
 	}
 	u, err := url.Parse(w.URL)
 	switch {
-	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || len(w.URL) > 512 || u.Scheme != "https" && u.Scheme != "http":
+	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || len(w.URL) > 512 ||
+		u.Scheme != "https" && u.Scheme != "http":
 		return wrong("url", "%.80q is no URL such as https://metrics.example.org/api/v1/write", w.URL)
 	case u.Scheme == "http" && !w.Plain && !isLoopback(u.Hostname()):
-		return wrong("url", "http:// to another machine can be read and changed by everybody on the way; write https://, or plain: on beside it if that network is yours alone")
+		return wrong("url", "http:// to another machine can be read and changed by everybody on the way; "+
+			"write https://, or plain: on beside it if that network is yours alone")
 	case isLocalName(u.Hostname()):
-		return wrong("url", "%.80q is a name of this network, whose answer anybody in it can change; write the store's address, such as 192.168.1.20", u.Hostname())
+		return wrong("url", "%.80q is a name of this network, whose answer anybody in it can change; "+
+			"write the store's address, such as 192.168.1.20", u.Hostname())
 	case w.Plain && u.Scheme == "https":
 		return wrong("plain", "is for http:// only; remove it")
 	case w.PasswordFile != "" && !isFile(w.PasswordFile):
-		return wrong("password_file", "takes the name of a file beside the configuration, such as metrics.password, and never the password itself")
+		return wrong("password_file", "takes the name of a file beside the configuration, such as metrics.password, "+
+			"and never the password itself")
 	case w.KeyFile != "" && !isFile(w.KeyFile):
-		return wrong("key_file", "takes the name of a file beside the configuration, such as metrics.token, and never the token itself")
+		return wrong("key_file", "takes the name of a file beside the configuration, such as metrics.token, "+
+			"and never the token itself")
 	case (w.User == "") != (w.PasswordFile == ""):
 		return wrong("user", "user and password_file go together; write both")
 	case w.User != "" && w.KeyFile != "":
@@ -126,7 +131,8 @@ func (a *Agent) Define() (agent.Definition, error) {
 	case w.User != "" && (!isPlain(w.User, 128) || strings.Contains(w.User, ":")):
 		return wrong("user", "takes at most 128 characters of ASCII, and no colon")
 	case w.CAFile != "" && (!isFile(w.CAFile) || u.Scheme == "http"):
-		return wrong("ca_file", "takes the name of a file beside the configuration, such as metrics.pem, for a store at https://")
+		return wrong("ca_file", "takes the name of a file beside the configuration, such as metrics.pem, "+
+			"for a store at https://")
 	case w.Tenant != "" && !isPlain(w.Tenant, 128):
 		return wrong("tenant", "takes at most 128 characters of ASCII")
 	case w.Every < 10*time.Second || w.Every > time.Hour:

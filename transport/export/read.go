@@ -18,7 +18,9 @@ func exported(p agents.Point) bool { return p.Kind != device.KindImage && p.Kind
 
 // labels returns the labels of a series of a point.
 func (s *sender) labels(p agents.Point, value string) string {
-	all := map[string]string{"__name__": metric, labelSite: s.world.Site, labelPoint: p.Point, labelUnit: p.Unit, labelValue: value}
+	all := map[string]string{
+		"__name__": metric, labelSite: s.world.Site, labelPoint: p.Point, labelUnit: p.Unit, labelValue: value,
+	}
 	maps.Copy(all, s.RemoteWrite.Labels)
 	return labelsOf(all)
 }
@@ -27,7 +29,8 @@ func (s *sender) labels(p agents.Point, value string) string {
 func (s *sender) read(ctx context.Context, x *series, from, until time.Time, step time.Duration) ([]sample, error) {
 	steps := float64((until.Sub(from) + step - 1) / step)
 	h, err := s.site.History(ctx, s.self, agents.HistoryRequest{
-		Point: x.Point.Point, From: from.UTC().Format(time.RFC3339Nano), To: until.UTC().Format(time.RFC3339Nano), Steps: &steps,
+		Point: x.Point.Point, Steps: &steps,
+		From: from.UTC().Format(time.RFC3339Nano), To: until.UTC().Format(time.RFC3339Nano),
 	})
 	switch {
 	case err != nil:
@@ -62,8 +65,8 @@ func (s *sender) steps(p agents.Point, h agents.History) (all []sample, err erro
 	return all, nil
 }
 
-// changes returns the samples of a point that is no measurement: 1 and 0 of a bool, and of a text 1 for the value that it
-// has, and 0 for the one that it had. What it had before from is repeated there, but not an event.
+// changes returns the samples of a point that is no measurement: 1 and 0 of a bool, and of a text 1 for the value that
+// it has, and 0 for the one that it had. What it had before from is repeated there, but not an event.
 func (s *sender) changes(p agents.Point, h agents.History, from time.Time) (all []sample, err error) {
 	type change struct {
 		at    int64

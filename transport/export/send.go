@@ -33,7 +33,8 @@ type answerError struct {
 // to mend the address or the sign-in, for which the history waits.
 func (e *answerError) refused() bool {
 	switch e.Code {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout,
+		http.StatusTooManyRequests:
 		return false
 	}
 	return e.Code/100 == 4
@@ -45,15 +46,16 @@ func isLoopback(host string) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// isLocalName reports whether a host is a name that only this network has. Such a name leads to a private address, which
-// is dialled only where the owner wrote it.
+// isLocalName reports whether a host is a name that only this network has. Such a name leads to a private address,
+// which is dialled only where the owner wrote it.
 func isLocalName(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return false
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	end := host[strings.LastIndexByte(host, '.')+1:] // RFC 6761, 6762, 8375, and .internal
-	return end == host || slices.Contains([]string{"local", "localhost", "lan", "home", "internal"}, end) || strings.HasSuffix(host, ".home.arpa")
+	return end == host || slices.Contains([]string{"local", "localhost", "lan", "home", "internal"}, end) ||
+		strings.HasSuffix(host, ".home.arpa")
 }
 
 // newClient returns a client that dials public addresses and the address in the URL.

@@ -182,8 +182,8 @@ func (s *sender) flush(ctx context.Context) error {
 }
 
 // deliver sends samples. Those that are refused are sent again in halves, the older ones first, because a store may
-// refuse a request for one sample in it; what is still refused is left out and counted. It returns how many of splits are
-// left.
+// refuse a request for one sample in it; what is still refused is left out and counted. It returns how many of splits
+// are left.
 func (s *sender) deliver(ctx context.Context, all []sample, splits int) (left int, err error) {
 	err = s.post(ctx, encode(all))
 	answer, ok := errors.AsType[*answerError](err)
@@ -210,8 +210,8 @@ func (s *sender) deliver(ctx context.Context, all []sample, splits int) (left in
 	return splits, nil
 }
 
-// adopt takes over the list of points. A point that is new begins a little before the end, and one whose time is ahead of
-// the clock, which was set back, at the end. The series of a point that went ends with a stale marker.
+// adopt takes over the list of points. A point that is new begins a little before the end, and one whose time is ahead
+// of the clock, which was set back, at the end. The series of a point that went ends with a stale marker.
 func (s *sender) adopt(points []agents.Point, now, end time.Time) {
 	was := make(map[string]*series, len(s.all))
 	for _, x := range s.all {
@@ -234,7 +234,8 @@ func (s *sender) adopt(points []agents.Point, now, end time.Time) {
 		all = append(all, x)
 	}
 	if back > 0 {
-		slog.Warn("remote write: the clock was set back; series go on at its time, which the store may refuse", "points", back)
+		slog.Warn("remote write: the clock was set back; series go on at its time, which the store may refuse",
+			"points", back)
 	}
 	for _, x := range s.all {
 		if was[x.key] == nil {

@@ -53,7 +53,8 @@ func (s *sender) load() error {
 		err = fmt.Errorf("its version is %d, and this program knows 1", f.Version)
 	}
 	if err != nil {
-		return device.Faultf(device.Unavailable, "what was sent of the history cannot be read, and nothing is sent: %w; remove export.json from the data folder and reload", err)
+		return device.Faultf(device.Unavailable, "what was sent of the history cannot be read, and nothing is sent: %w; "+
+			"remove export.json from the data folder and reload", err)
 	}
 	for key, at := range f.Sent {
 		s.all = append(s.all, &series{key: key, at: time.Unix(at, 0)})

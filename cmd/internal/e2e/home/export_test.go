@@ -127,15 +127,15 @@ func (s *store) samples(t *testing.T, point string, since time.Duration) map[str
 }
 
 // exporting is the configuration of a site that sends to a store.
-func exporting(at string) string {
+func exporting(at, may string) string {
 	return fmt.Sprintf(`site: { name: shed }
 owner: %s
 http: { https: none }
 devices:
   air: { driver: sim, model: climate, every: 1s }
   box: { driver: sim, model: relay, min_off: 0 }
-export: { remote_write: { url: "http://%s/api/v1/write", every: 10s, labels: { region: north } }, may: 'read *' }
-`, identity.New().ID(), at)
+export: { remote_write: { url: "http://%s/api/v1/write", every: 10s, labels: { region: north } }, may: '%s' }
+`, identity.New().ID(), at, may)
 }
 
 // start runs a site, and sets its clock, which is not known on every machine that tests run on.
@@ -189,14 +189,14 @@ func behind(t *testing.T, folder string, by time.Duration) {
 	}
 }
 
-// past gives the site readings of the hours before this one, each 20 s.
-func past(t *testing.T, site *harness.Site, hours int) {
+// past gives a point readings of the hours before this one, each 20 s.
+func past(t *testing.T, site *harness.Site, point string, hours int) {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("time,point,value\n")
 	top := time.Now().Truncate(time.Hour)
 	for at := top.Add(-time.Duration(hours) * time.Hour); at.Before(top); at = at.Add(20 * time.Second) {
-		fmt.Fprintf(&b, "%s,air/temperature,%g\n", at.UTC().Format(time.RFC3339), 15+float64(at.Unix()/20%100)/10)
+		fmt.Fprintf(&b, "%s,%s,%g\n", at.UTC().Format(time.RFC3339), point, 15+float64(at.Unix()/20%100)/10)
 	}
 	file := filepath.Join(site.Folder, "past.csv")
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
@@ -246,12 +246,12 @@ func TestRemoteWrite(t *testing.T) {
 	t.Parallel()
 	prometheus := newStore(t, "global: { scrape_interval: 1h }\nstorage: { tsdb: { out_of_order_time_window: 1d } }\n")
 	prometheus.run(t)
-	folder, config := harness.TempDir(t), exporting(prometheus.at)
+	folder, config := harness.TempDir(t), exporting(prometheus.at, "read *")
 	site := start(t, folder, config)
 	harness.WaitFor(t, 2*time.Minute, "a first sample", func() bool { return len(prometheus.samples(t, "air/temperature", time.Hour)) > 0 })
 	prometheus.stop()
 	says(t, site, time.Minute, `waits +it is tried again`)
-	past(t, site, 3)
+	past(t, site, "air/temperature", 3)
 	site.Stop(t)
 	behind(t, folder, 3*time.Hour)
 
@@ -305,15 +305,15 @@ func TestRemoteWrite(t *testing.T) {
 }
 
 // TestRemoteWriteRefused: a Prometheus that has newer samples, and no time window for older ones, refuses these. They are
-// counted and told, and what it can take arrives.
+// counted and told, and what it can take arrives. Nothing arrives of points that the export may not read.
 func TestRemoteWriteRefused(t *testing.T) {
 	t.Parallel()
 	prometheus := newStore(t, "global: { scrape_interval: 1s }\nscrape_configs: [ { job_name: self, static_configs: [ { targets: [ HERE ] } ] } ]\n")
 	prometheus.run(t)
-	folder, config := harness.TempDir(t), exporting(prometheus.at)
+	folder, config := harness.TempDir(t), exporting(prometheus.at, "read air/humidity")
 	site := start(t, folder, config)
 	harness.WaitFor(t, 2*time.Minute, "a first sample", func() bool { return len(prometheus.samples(t, "air/humidity", time.Hour)) > 0 })
-	past(t, site, 3)
+	past(t, site, "air/humidity", 3)
 	site.Stop(t)
 	behind(t, folder, 3*time.Hour)
 	site = start(t, folder, config)
@@ -325,6 +325,11 @@ func TestRemoteWriteRefused(t *testing.T) {
 			if samples[at] != v {
 				t.Errorf("%s at %v: %v, want %v", labels, time.UnixMilli(at), samples[at], v)
 			}
+		}
+	}
+	for _, point := range []string{"air/temperature", "box/relay"} {
+		if got := prometheus.samples(t, point, 4*time.Hour); len(got) != 0 {
+			t.Errorf("it has %s", point)
 		}
 	}
 }

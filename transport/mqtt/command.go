@@ -75,6 +75,10 @@ func (b *bridge) command(ctx context.Context, address string, payload []byte) {
 		}
 	case o == nil:
 		b.ignored++
+		if p.Kind == device.KindSwitch || p.Kind == device.KindLevel {
+			b.refuse(p, fmt.Sprintf("the permission of %s (may) does not let %s be moved from the broker", KindName, address))
+			p.refused = "" // told once: no later command is done, which would end it
+		}
 	default:
 		v, ok := valueOf(p.Kind, payload)
 		if !ok {

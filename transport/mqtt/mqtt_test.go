@@ -196,10 +196,11 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestPermission: outside of the permission nothing is shown and moved.
+// TestPermission: outside of the permission nothing is shown and moved. Who asks for what is shown is told why, once.
 func TestPermission(t *testing.T) {
 	r := newRig(t, "read greenhouse/heater+greenhouse/temperature", nil, nil)
 	r.send(r.topic("heater/set"), "ON", 0)
+	r.said("heater", func(s map[string]any) bool { return s["refused"] != nil && s["value"] == false })
 	r.send(r.topic("lamp/set"), "ON", 0)
 	c := r.components()
 	if len(c) != 2 || c["greenhouse.heater"]["platform"] != binarySensor || c["greenhouse.temperature"]["platform"] != sensor {

@@ -1,0 +1,178 @@
+//go:build e2e
+
+package home
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
+)
+
+// onOwnMachine runs the calling test again where it has ports, mounts and a loopback of its own, so that what a recipe
+// says can be run as it is written. It reports whether this is that run.
+func onOwnMachine(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv("E2E_ALONE") != "" {
+		harness.MustRun(t, "ip", "link", "set", "lo", "up")
+		return true
+	}
+	root := ""
+	if os.Geteuid() == 0 {
+		root = "root"
+	}
+	harness.Need(t, "the right to mount", root)
+	self := exec.Command("unshare", "--mount", "--net", os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	self.Env = append(os.Environ(), "E2E_ALONE=1")
+	out, err := self.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Error(err)
+	}
+	return false
+}
+
+// block is one of a page: its kind is behind the backquotes.
+type block struct{ kind, text string }
+
+// recipe returns the blocks of a part of docs/recipes.md.
+func recipe(t *testing.T, name string) (all []block) {
+	t.Helper()
+	page, err := os.ReadFile("../../../../docs/recipes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, _ := strings.Cut(string(page), "<!-- run: "+name+" -->\n")
+	part, _, ok := strings.Cut(part, "<!-- end -->")
+	if !ok {
+		t.Fatalf("docs/recipes.md has no part %s", name)
+	}
+	var open *block
+	indent := ""
+	for line := range strings.Lines(part) {
+		text := strings.TrimLeft(line, " ")
+		switch {
+		case open == nil && strings.HasPrefix(text, "```"):
+			indent = line[:len(line)-len(text)]
+			open = &block{kind: strings.TrimSpace(text[3:])}
+		case open != nil && strings.HasPrefix(text, "```"):
+			all = append(all, *open)
+			open = nil
+		case open != nil:
+			open.text += strings.TrimPrefix(line, indent)
+		}
+	}
+	return all
+}
+
+// person is who follows a recipe: a folder, and programs found by their names.
+type person struct {
+	*testing.T
+	dir string
+	env []string
+}
+
+// newPerson returns a person at a board with Debian's mosquitto, whose folders are fresh.
+func newPerson(t *testing.T) *person {
+	t.Helper()
+	program, err := exec.LookPath("/usr/sbin/mosquitto")
+	if err != nil {
+		program = ""
+	}
+	harness.Need(t, "mosquitto", program)
+	p := &person{T: t, dir: harness.TempDir(t)}
+	bin := filepath.Join(p.dir, "bin")
+	state, config := filepath.Join(p.dir, "state"), filepath.Join(p.dir, "config")
+	p.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH")+":/usr/sbin", "HOME="+p.dir, "XDG_STATE_HOME="+state, "XDG_CONFIG_HOME="+config)
+	conf, err := os.ReadFile("/etc/mosquitto/mosquitto.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"/etc/mosquitto", "/run/mosquitto", "/var/lib/mosquitto", "/var/log/mosquitto"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		harness.MustRun(t, "mount", "-t", "tmpfs", "none", dir)
+		harness.MustRun(t, "chown", "mosquitto:", dir)
+	}
+	p.write("/etc/mosquitto/mosquitto.conf", string(conf), 0o644)
+	for _, dir := range []string{"/etc/mosquitto/conf.d", bin} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(harness.Need(t, "the program", harness.Program), filepath.Join(bin, "agentsite")); err != nil {
+		t.Fatal(err)
+	}
+	p.write(filepath.Join(bin, "sudo"), "#!/bin/sh\nexec \"$@\"\n", 0o755)
+	p.write(filepath.Join(bin, "apt"), "#!/bin/sh\ntrue\n", 0o755)
+	p.write(filepath.Join(bin, "systemctl"), "#!/bin/sh\n[ \"$*\" = 'restart mosquitto' ] && exec mosquitto -d -c /etc/mosquitto/mosquitto.conf\n", 0o755)
+	t.Cleanup(func() {
+		if pid, err := os.ReadFile("/run/mosquitto/mosquitto.pid"); err == nil {
+			exec.Command("kill", strings.TrimSpace(string(pid))).Run()
+		}
+	})
+	return p
+}
+
+func (p *person) write(file, text string, mode os.FileMode) {
+	p.Helper()
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(p.dir, file)
+	}
+	if err := os.WriteFile(file, []byte(text), mode); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *person) read(file string) string {
+	p.Helper()
+	text, err := os.ReadFile(filepath.Join(p.dir, file))
+	if err != nil {
+		p.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// do runs lines of a shell, and returns what they print.
+func (p *person) do(lines string) string {
+	p.Helper()
+	cmd := exec.Command("sh", "-eu", "-c", lines)
+	cmd.Dir, cmd.Env = p.dir, p.env
+	cmd.WaitDelay = 2 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		p.Fatalf("%s%v\n%s", lines, err, out)
+	}
+	return string(out)
+}
+
+// start runs a program until the test ends, and returns what it logs.
+func (p *person) start(name string, args ...string) *harness.LogBuffer {
+	p.Helper()
+	log := &harness.LogBuffer{}
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = p.dir, p.env, log, log
+	if err := cmd.Start(); err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() {
+		cmd.Process.Signal(os.Interrupt)
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		select {
+		case <-ended:
+		case <-time.After(15 * time.Second):
+			cmd.Process.Kill()
+			p.Errorf("%s did not end within 15 s", name)
+		}
+		if p.Failed() {
+			p.Logf("%s:\n%s", name, log)
+		}
+	})
+	return log
+}

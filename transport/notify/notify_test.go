@@ -103,19 +103,22 @@ func TestLong(t *testing.T) {
 	server, all := receive(t, nil)
 	a := newAgent(map[string]Receiver{"phone": {Ntfy: server.URL + "/x"}, "chat": {Telegram: "1", KeyFile: "bot.token"}})
 	a.world.telegram = server.URL
-	m := outbox.Message{ID: "m1"}
-	for range 32 {
-		m.Items = append(m.Items, outbox.Item{Title: "greenhouse: a message of ann", Text: strings.Repeat("ü", maxText), Count: 1})
-	}
-	for name := range a.To {
-		if err := a.sender(a.To[name]).Send(t.Context(), m); err != nil {
-			t.Fatal(err)
+	for _, letter := range []string{"ü", `"`} {
+		m := outbox.Message{ID: "m1"}
+		for range 32 {
+			m.Items = append(m.Items, outbox.Item{Title: "greenhouse: a message of ann", Text: strings.Repeat(letter, maxText), Count: 1, Link: "https://" + strings.Repeat("a", 300)})
+		}
+		for name := range a.To {
+			if err := a.sender(a.To[name]).Send(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	for _, one := range all() {
 		var of struct{ Message, Text string }
-		if err := json.Unmarshal([]byte(one.body), &of, json.MatchCaseInsensitiveNames(true)); err != nil || len(of.Message) > maxNtfy || utf8.RuneCountInString(of.Text) > 4096 {
-			t.Errorf("%v: %d bytes, %d bytes", err, len(of.Message), len(of.Text))
+		err := json.Unmarshal([]byte(one.body), &of, json.MatchCaseInsensitiveNames(true))
+		if err != nil || len(of.Message) > maxNtfy || utf8.RuneCountInString(of.Text) > 4096 || of.Text == "" && len(one.body) > 2*4096 {
+			t.Errorf("%v: %d bytes, %d bytes, %d bytes of JSON", err, len(of.Message), len(of.Text), len(one.body))
 		}
 	}
 }

@@ -215,8 +215,12 @@ type action struct {
 	URL    string `json:"url"`
 }
 
-// maxNtfy bounds a message: the server takes 4,096 bytes, and makes a file of what is longer, or refuses it.
-const maxNtfy = 4000
+// The server takes 4,096 bytes of a message, and makes a file of what is longer, or refuses it. It reads twice as much
+// JSON, and refuses more (binwiederhier/ntfy server/server.go, transformBodyJSON).
+const (
+	maxNtfy     = 4000
+	maxNtfyJSON = 8000
+)
 
 // cut returns at most so many bytes of a text, of whole characters.
 func cut(text string, most int) string {
@@ -237,7 +241,11 @@ func (s *sender) ntfy(ctx context.Context, m outbox.Message, token string) (*htt
 	if p.Click != "" {
 		p.Actions = []action{{"view", "Open", p.Click}}
 	}
-	r, _, err := post(ctx, &to, p)
+	r, text, err := post(ctx, &to, p)
+	if over := len(text) - maxNtfyJSON; err == nil && over > 0 { // quotes have two bytes in JSON
+		p.Message = cut(p.Message, len(p.Message)-over)
+		r, _, err = post(ctx, &to, p)
+	}
 	if err == nil && token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -260,11 +268,11 @@ type chatted struct {
 
 // telegram posts to the bot's URL, of which its token is a part.
 func (s *sender) telegram(ctx context.Context, m outbox.Message, token string) (*http.Request, error) {
-	text := []rune(subject(s.site, m) + "\n" + body(m, s.now()))
-	c := chatted{Chat: s.Telegram, Text: string(text[:min(len(text), maxTelegram)])}
-	if at := link(m); at != "" {
-		c.Text += "\n" + at
+	text, at := []rune(subject(s.site, m)+"\n"+body(m, s.now())), link(m)
+	if at != "" {
+		at = "\n" + at
 	}
+	c := chatted{Chat: s.Telegram, Text: string(text[:min(len(text), maxTelegram-len(at))]) + at}
 	c.Preview.Off = true
 	r, _, err := post(ctx, s.url.JoinPath("bot"+token, "sendMessage"), c)
 	return r, err

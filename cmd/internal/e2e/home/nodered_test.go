@@ -191,17 +191,8 @@ func TestNodeRED(t *testing.T) {
 	if kinds := len(steps); kinds != 4 || steps[1].kind != "yaml" {
 		t.Fatalf("the recipe has other steps: %v", steps)
 	}
-	p.write("agentsite.yaml", "site: { name: garden }\ndevices: { bare: { driver: sim, model: relay } }\n", 0o600)
-	p.start(filepath.Join(p.dir, "bin/agentsite"), "run")
-	harness.WaitFor(t, time.Minute, "the site has an owner", func() bool {
-		res, err := http.Get("http://127.0.0.1:8473/healthz")
-		if err == nil {
-			res.Body.Close()
-		}
-		return err == nil
-	})
-	p.do("agentsite clock --set && agentsite token add owner 'read *'") // the first who gives one is the owner
-
+	p.mosquitto()
+	p.site("site: { name: garden }\ndevices: { bare: { driver: sim, model: relay } }\n")
 	p.do(steps[0].text)
 	p.write("agentsite.yaml", steps[1].text, 0o600)
 	p.do(steps[2].text)

@@ -3,10 +3,12 @@
 package home
 
 import (
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,47 +78,75 @@ type person struct {
 	env []string
 }
 
-// newPerson returns a person at a board with Debian's mosquitto, whose folders are fresh.
+// newPerson returns a person at a board that has what is installed here.
 func newPerson(t *testing.T) *person {
 	t.Helper()
-	program, err := exec.LookPath("/usr/sbin/mosquitto")
-	if err != nil {
-		program = ""
-	}
-	harness.Need(t, "mosquitto", program)
 	p := &person{T: t, dir: harness.TempDir(t)}
 	bin := filepath.Join(p.dir, "bin")
 	state, config := filepath.Join(p.dir, "state"), filepath.Join(p.dir, "config")
 	p.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH")+":/usr/sbin", "HOME="+p.dir, "XDG_STATE_HOME="+state, "XDG_CONFIG_HOME="+config)
-	conf, err := os.ReadFile("/etc/mosquitto/mosquitto.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range []string{"/etc/mosquitto", "/run/mosquitto", "/var/lib/mosquitto", "/var/log/mosquitto"} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		harness.MustRun(t, "mount", "-t", "tmpfs", "none", dir)
-		harness.MustRun(t, "chown", "mosquitto:", dir)
-	}
-	p.write("/etc/mosquitto/mosquitto.conf", string(conf), 0o644)
-	for _, dir := range []string{"/etc/mosquitto/conf.d", bin} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	p.folder(bin)
 	if err := os.Symlink(harness.Need(t, "the program", harness.Program), filepath.Join(bin, "agentsite")); err != nil {
 		t.Fatal(err)
 	}
-	p.write(filepath.Join(bin, "sudo"), "#!/bin/sh\nexec \"$@\"\n", 0o755)
-	p.write(filepath.Join(bin, "apt"), "#!/bin/sh\ntrue\n", 0o755)
-	p.write(filepath.Join(bin, "systemctl"), "#!/bin/sh\n[ \"$*\" = 'restart mosquitto' ] && exec mosquitto -d -c /etc/mosquitto/mosquitto.conf\n", 0o755)
-	t.Cleanup(func() {
+	p.program("sudo", `exec env "$@"`)
+	p.program("apt", "true")
+	return p
+}
+
+// program adds a program to those of the person: lines of a shell.
+func (p *person) program(name, lines string) {
+	p.Helper()
+	p.write(filepath.Join("bin", name), "#!/bin/sh\n"+lines+"\n", 0o755)
+}
+
+func (p *person) folder(name string) {
+	p.Helper()
+	if err := os.MkdirAll(name, 0o755); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// mosquitto has "systemctl restart mosquitto" start Debian's broker, in fresh folders.
+func (p *person) mosquitto() {
+	p.Helper()
+	program, err := exec.LookPath("/usr/sbin/mosquitto")
+	if err != nil {
+		program = ""
+	}
+	harness.Need(p, "mosquitto", program)
+	conf, err := os.ReadFile("/etc/mosquitto/mosquitto.conf")
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, dir := range []string{"/etc/mosquitto", "/run/mosquitto", "/var/lib/mosquitto", "/var/log/mosquitto"} {
+		p.folder(dir)
+		harness.MustRun(p.T, "mount", "-t", "tmpfs", "none", dir)
+		harness.MustRun(p.T, "chown", "mosquitto:", dir)
+	}
+	p.write("/etc/mosquitto/mosquitto.conf", string(conf), 0o644)
+	p.folder("/etc/mosquitto/conf.d")
+	p.program("systemctl", `[ "$*" = 'restart mosquitto' ] && exec `+program+" -d -c /etc/mosquitto/mosquitto.conf")
+	p.Cleanup(func() {
 		if pid, err := os.ReadFile("/run/mosquitto/mosquitto.pid"); err == nil {
 			exec.Command("kill", strings.TrimSpace(string(pid))).Run()
 		}
 	})
-	return p
+}
+
+// site starts the site in the person's folder, and makes the person its owner.
+func (p *person) site(config string) {
+	p.Helper()
+	p.write("agentsite.yaml", config, 0o600)
+	p.start(filepath.Join(p.dir, "bin/agentsite"), "run")
+	harness.WaitFor(p, time.Minute, "the site answers", func() bool {
+		res, err := http.Get("http://127.0.0.1:8473/healthz")
+		if err == nil {
+			res.Body.Close()
+		}
+		return err == nil
+	})
+	p.do("agentsite clock --set && agentsite token add owner 'read *'") // the first who gives one is the owner
 }
 
 func (p *person) write(file, text string, mode os.FileMode) {
@@ -151,8 +181,8 @@ func (p *person) do(lines string) string {
 	return string(out)
 }
 
-// start runs a program until the test ends, and returns what it logs.
-func (p *person) start(name string, args ...string) *harness.LogBuffer {
+// start runs a program until the test ends, or until the function that it returns is called.
+func (p *person) start(name string, args ...string) (end func()) {
 	p.Helper()
 	log := &harness.LogBuffer{}
 	cmd := exec.Command(name, args...)
@@ -160,19 +190,23 @@ func (p *person) start(name string, args ...string) *harness.LogBuffer {
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
 	}
-	p.Cleanup(func() {
-		cmd.Process.Signal(os.Interrupt)
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		select {
-		case <-ended:
-		case <-time.After(15 * time.Second):
-			cmd.Process.Kill()
-			p.Errorf("%s did not end within 15 s", name)
-		}
-		if p.Failed() {
-			p.Logf("%s:\n%s", name, log)
-		}
-	})
-	return log
+	var once sync.Once
+	end = func() {
+		once.Do(func() {
+			cmd.Process.Signal(os.Interrupt)
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			select {
+			case <-ended:
+			case <-time.After(15 * time.Second):
+				cmd.Process.Kill()
+				p.Errorf("%s did not end within 15 s", name)
+			}
+			if p.Failed() {
+				p.Logf("%s:\n%s", name, log)
+			}
+		})
+	}
+	p.Cleanup(end)
+	return end
 }

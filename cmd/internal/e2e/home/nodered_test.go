@@ -31,15 +31,16 @@ type nodeRED struct {
 
 const editor = "http://127.0.0.1:1880"
 
-// newNodeRED starts Node-RED with a folder of its own, and listens to its debug sidebar.
-func newNodeRED(p *person) *nodeRED {
+// newNodeRED starts Node-RED by lines of a shell, with a folder of its own, and listens to its debug sidebar.
+func newNodeRED(p *person, lines string) *nodeRED {
 	p.Helper()
 	n := &nodeRED{person: p}
 	program := filepath.Join(harness.Need(p, "npm's packages", os.Getenv("NPM_MODULES")), "node-red/red.js")
 	if _, err := os.Stat(program); err != nil {
 		harness.Need(p, "Node-RED", "")
 	}
-	p.start(harness.Need(p, "Node 22", harness.NodeProgram), program, "--userDir", filepath.Join(p.dir, "node-red"), "--port", "1880")
+	p.program("node-red", "exec "+harness.Need(p, "Node 22", harness.NodeProgram)+" "+program+" --userDir "+filepath.Join(p.dir, "node-red"))
+	p.start("sh", "-c", lines)
 	harness.WaitFor(p, 2*time.Minute, "Node-RED answers", func() bool {
 		res, err := http.Get(editor + "/settings")
 		if err == nil {
@@ -123,6 +124,7 @@ func (n *nodeRED) deploy(flow map[string]string, user, password string) {
 	if err != nil {
 		n.Fatal(err)
 	}
+	n.nodes = nil
 	if err := json.Unmarshal(text, &n.nodes); err != nil {
 		n.Fatal(err)
 	}
@@ -145,16 +147,17 @@ func (n *nodeRED) deploy(flow map[string]string, user, password string) {
 	n.post("/flows", text)
 }
 
+// post asks the editor, again while nodes start.
 func (n *nodeRED) post(path string, body []byte) {
 	n.Helper()
-	res, err := http.Post(editor+path, "application/json", bytes.NewReader(body))
-	if err != nil {
-		n.Fatal(err)
-	}
-	res.Body.Close()
-	if res.StatusCode/100 != 2 {
-		n.Fatalf("%s: %s", path, res.Status)
-	}
+	harness.WaitFor(n, time.Minute, "Node-RED takes "+path, func() bool {
+		res, err := http.Post(editor+path, "application/json", bytes.NewReader(body))
+		if err != nil {
+			n.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode/100 == 2
+	})
 }
 
 // press presses the button of an inject node that ends at a node of that name, and returns how many were said before.
@@ -196,12 +199,15 @@ func TestNodeRED(t *testing.T) {
 	p.do(steps[0].text)
 	p.write("agentsite.yaml", steps[1].text, 0o600)
 	p.do(steps[2].text)
-	name := regexp.MustCompile(`agentsite/(agentsite-\w+)/status online`).FindStringSubmatch(p.do(steps[3].text))
+	name := regexp.MustCompile(`agentsite/(agentsite-\w+)/status `).FindStringSubmatch(p.do(steps[3].text))
 	if name == nil {
 		t.Fatal("the site is not found at the broker")
 	}
-	n := newNodeRED(p)
-	n.deploy(map[string]string{"SITE": name[1], "URL": "http://127.0.0.1:8473", "TOKEN": p.read("nodered.token")}, "nodered", p.read("nodered.password"))
+	https := recipe(t, "node-red-https")
+	p.do(https[0].text)
+	n := newNodeRED(p, https[1].text)
+	flow := map[string]string{"SITE": name[1], "URL": "http://127.0.0.1:8473", "TOKEN": p.read("nodered.token")}
+	n.deploy(flow, "nodered", p.read("nodered.password"))
 
 	// By MQTT.
 	n.until(0, `^told by MQTT temperature: [0-9.]+$`)
@@ -224,6 +230,10 @@ func TestNodeRED(t *testing.T) {
 	})
 	n.until(n.until(at, `^told by MQTT vent: 40$`), `^told by MQTT vent: 0$`)
 	n.until(n.press("heater on: not allowed", "ask"), `^answered by HTTP refused: .*set greenhouse/heater`)
+
+	flow["URL"] = "https://127.0.0.1:8474"
+	n.deploy(flow, "nodered", p.read("nodered.password"))
+	n.until(n.press("read the temperature", "ask"), `^answered by HTTP greenhouse/temperature: [0-9.]+$`)
 
 	for _, said := range n.since(0) {
 		if strings.Contains(said, "heater: true") {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -187,19 +188,20 @@ func (p *person) start(name string, args ...string) (end func()) {
 	log := &harness.LogBuffer{}
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = p.dir, p.env, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what a shell starts ends with it
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
 	}
 	var once sync.Once
 	end = func() {
 		once.Do(func() {
-			cmd.Process.Signal(os.Interrupt)
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
 			select {
 			case <-ended:
 			case <-time.After(15 * time.Second):
-				cmd.Process.Kill()
+				syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 				p.Errorf("%s did not end within 15 s", name)
 			}
 			if p.Failed() {

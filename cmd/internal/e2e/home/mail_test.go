@@ -94,7 +94,7 @@ func TestMail(t *testing.T) {
 		chown Debian-exim: spool key.pem`)
 	p.env = append(p.env, "SSL_CERT_FILE="+filepath.Join(p.dir, "cert.pem"))
 	serve := func() (end func()) {
-		end = p.start(program, "-bdf")
+		_, end = p.start(program, "-bdf")
 		harness.WaitFor(p, time.Minute, "the mail server answers", func() bool {
 			c, err := net.Dial("tcp", "127.0.0.1:587")
 			if err == nil {

@@ -40,13 +40,13 @@ func newNodeRED(p *person, lines string) *nodeRED {
 		harness.Need(p, "Node-RED", "")
 	}
 	p.program("node-red", "exec "+harness.Need(p, "Node 22", harness.NodeProgram)+" "+program+" --userDir "+filepath.Join(p.dir, "node-red"))
-	p.start("sh", "-c", lines)
-	harness.WaitFor(p, 2*time.Minute, "Node-RED answers", func() bool {
+	log, _ := p.start("sh", "-c", lines)
+	harness.WaitFor(p, 2*time.Minute, "Node-RED runs", func() bool { // it answers before it has read its flows
 		res, err := http.Get(editor + "/settings")
 		if err == nil {
 			res.Body.Close()
 		}
-		return err == nil && res.StatusCode == 200
+		return err == nil && res.StatusCode == 200 && strings.Contains(log.String(), "Started flows")
 	})
 	ws, _, err := websocket.Dial(p.Context(), editor+"/comms", nil)
 	if err != nil {

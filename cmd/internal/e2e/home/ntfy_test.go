@@ -131,7 +131,7 @@ func TestNtfy(t *testing.T) {
 				if limited {
 					args = append(args[:3], "--visitor-request-limit-burst", "1", "--visitor-request-limit-replenish", "1h")
 				}
-				end = p.start(filepath.Join(p.dir, "bin/ntfy"), args...)
+				_, end = p.start(filepath.Join(p.dir, "bin/ntfy"), args...)
 				harness.WaitFor(p, time.Minute, "ntfy answers", func() bool {
 					c, err := net.Dial("tcp", ntfyAddress)
 					if err == nil {

@@ -182,10 +182,10 @@ func (p *person) do(lines string) string {
 	return string(out)
 }
 
-// start runs a program until the test ends, or until the function that it returns is called.
-func (p *person) start(name string, args ...string) (end func()) {
+// start runs a program until the test ends, or end is called. It returns what the program says.
+func (p *person) start(name string, args ...string) (log *harness.LogBuffer, end func()) {
 	p.Helper()
-	log := &harness.LogBuffer{}
+	log = &harness.LogBuffer{}
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = p.dir, p.env, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what a shell starts ends with it
@@ -210,5 +210,5 @@ func (p *person) start(name string, args ...string) (end func()) {
 		})
 	}
 	p.Cleanup(end)
-	return end
+	return log, end
 }

@@ -220,11 +220,13 @@ func (w *work) attempt(ctx context.Context, intent entry, do func(key, approval 
 		if err := w.m.commit(w.j, intent, true); err != nil {
 			return nil, err
 		}
-		if tries == maxApprovals || time.Since(began) >= approvalTime {
+		v, err = do(key, handle) // an answer counts, however late it is
+		more := errors.As(err, &needed)
+		unanswered := !more && err != nil && device.AsFault(err).Kind == device.Expired
+		switch {
+		case tries == maxApprovals && (more || unanswered), unanswered && time.Since(began) >= approvalTime:
 			err = device.Faultf(device.Expired, "no owner approved this in time: %s", intent.Says)
-			break
-		}
-		if v, err = do(key, handle); err != nil && device.AsFault(err).Kind == device.Expired { // nobody answered: it is asked anew
+		case unanswered: // it is asked anew
 			v, err = do(key, "")
 		}
 	}

@@ -348,6 +348,20 @@ func TestApproval(t *testing.T) {
 	})
 }
 
+// TestLateApproval: an owner's yes counts as long as the request waits, however long that was.
+func TestLateApproval(t *testing.T) {
+	with(t, func(t *testing.T, r *rig) {
+		got := r.ask(t, ann, request("a", "1", "o"))
+		time.Sleep(approvalTime + time.Minute)
+		synctest.Wait()
+		r.desk.approve()
+		synctest.Wait()
+		if got := r.task(t, ann, got.ID); got.State != task.Completed || r.house.counts()["o1/p0"] != 1 {
+			t.Errorf("%+v %v", got, r.house.counts())
+		}
+	})
+}
+
 // TestCancel: it ends before the next step, what it holds is released, and a queued one ends too.
 func TestCancel(t *testing.T) {
 	with(t, func(t *testing.T, r *rig) {

@@ -47,9 +47,10 @@ type request struct {
 	place  Place
 	until  time.Time
 	answer answer
-	// answered is closed when an owner has answered.
+	// answered is closed when an owner has answered, or it is over.
 	answered chan struct{}
-	wish     *wish // nil of a call that waits for approval
+	wish     *wish        // nil of a call that waits for approval
+	may      func() error // why its caller may not make that call any more; nil of a wish
 }
 
 type answer byte
@@ -65,10 +66,12 @@ func (r *request) same(a Asked) bool {
 		bytes.Equal(r.asked.Args, a.Args) && slices.Equal(r.asked.Via, a.Via)
 }
 
-// ask takes an owner's yes to the call, which holds once; otherwise it returns an
-// *agents.ApprovalNeeded, or why there is no more to wait for. Nothing that the caller
-// answers to any question is looked at.
-func (all *requests) ask(a Asked, holds time.Duration, handle string, take func() (Place, error)) error {
+// ask takes an owner's yes to the call, which holds once, and returns how long a move may hold its output by
+// it: no longer than the owner was told. Otherwise it returns an *agents.ApprovalNeeded, or why there is no more
+// to wait for. Nothing that the caller answers to any question is looked at.
+func (all *requests) ask(
+	a Asked, holds time.Duration, handle string, may func() error, take func() (Place, error),
+) (approved time.Duration, err error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.forget()
@@ -82,22 +85,22 @@ func (all *requests) ask(a Asked, holds time.Duration, handle string, take func(
 	}
 	switch {
 	case r == nil && handle != "":
-		return device.Faultf(device.Expired, "nobody approved this in time, or it was made already; call again without requestState to ask anew")
+		return 0, device.Faultf(device.Expired, "nobody approved this in time, or it was made already; call again without requestState to ask anew")
 	case r == nil:
-		var err error
 		if handle, r, err = all.begin(a, all.wait, take); err != nil {
-			return err
+			return 0, err
 		}
+		r.holds, r.may = holds, may
 	case !r.same(a):
-		return device.Faultf(device.Denied, "this approval was asked for another call, or by somebody else; call again without requestState")
+		return 0, device.Faultf(device.Denied, "this approval was asked for another call, or by somebody else; call again without requestState")
 	case r.answer == yes:
 		all.drop(handle)
-		return nil
+		return min(holds, r.holds), nil
 	case r.answer == no:
-		return device.Faultf(device.Denied, "the owner said no")
+		return 0, device.Faultf(device.Denied, "the owner said no")
 	}
-	r.holds = holds
-	return &agents.ApprovalNeeded{State: handle, Says: fmt.Sprintf(
+	r.holds = min(holds, r.holds)
+	return 0, &agents.ApprovalNeeded{State: handle, Says: fmt.Sprintf(
 		"an owner has to approve this within %v, with agentsite approve %s on the site's own machine, or elsewhere with "+
 			"--site; then make the very same call again",
 		device.FormatDuration(time.Until(r.until).Round(time.Second)), handle)}
@@ -112,10 +115,27 @@ func (all *requests) forget() {
 	}
 }
 
+// recheck drops the requests whose callers may not make their calls any more, after permissions have ended.
+func (all *requests) recheck() {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for h, r := range all.all {
+		if r.may == nil {
+			continue
+		}
+		if err := r.may(); err != nil && device.AsFault(err).Kind == device.Denied {
+			all.drop(h)
+		}
+	}
+}
+
 // drop ends a request. The lock is held.
 func (all *requests) drop(handle string) {
-	all.all[handle].place.Leave()
-	delete(all.all, handle)
+	r := all.all[handle]
+	r.place.Leave()
+	if delete(all.all, handle); r.answer == unanswered {
+		close(r.answered)
+	}
 }
 
 // begin makes a request. The lock is held.

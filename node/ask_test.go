@@ -198,3 +198,68 @@ func TestApprovalWait(t *testing.T) {
 		}
 	})
 }
+
+// TestApprovalNarrowed: a call whose permission ends while it waits for an owner waits no more, and cannot be
+// approved.
+func TestApprovalNarrowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		d.requests.wait = 24 * time.Hour
+		l := &leaves{may: map[string][]string{"ann": {"set_level lever/arm", "set_level"}}}
+		d.access = movesConfirmed{l}
+		_, err := d.Node.Move(t.Context(), ann, agents.MoveRequest{Output: arm, Value: device.Number(5)})
+		var needed *agents.ApprovalNeeded
+		if !errors.As(err, &needed) {
+			t.Fatal(err)
+		}
+		decided := make(chan error, 1)
+		go func() { decided <- d.Decided(t.Context(), ann, needed.State) }()
+		synctest.Wait()
+		l.may = nil
+		d.Recheck()
+		synctest.Wait()
+		if all, err := d.Requests(own); err != nil || len(all) != 0 || len(decided) != 1 {
+			t.Errorf("%+v %v, told %d", all, err, len(decided))
+		}
+		if err := d.Approve(own, needed.State, true); kindOf(err) != device.Invalid {
+			t.Error(err)
+		}
+	})
+}
+
+// TestApprovedLength: a move that an owner approved holds its output no longer than the owner was told, although its
+// limits allow more meanwhile.
+func TestApprovedLength(t *testing.T) {
+	d := newDesk()
+	d.confirming()
+	long := 600.0
+	for _, tt := range []struct {
+		spare, later time.Duration
+		asked        *float64
+		want         time.Duration
+	}{
+		{20 * time.Second, time.Hour, &long, 20 * time.Second}, {20 * time.Second, time.Hour, nil, 20 * time.Second},
+		{time.Hour, time.Minute, &long, time.Minute}, {0, 0, &long, 600 * time.Second}, {0, 0, nil, 0},
+	} {
+		move := func() error {
+			d.at = 0
+			_, err := d.Node.Move(t.Context(), ann, agents.MoveRequest{Output: arm, Value: device.Number(5), For: tt.asked})
+			return err
+		}
+		var needed *agents.ApprovalNeeded
+		d.spare = tt.spare
+		if err := move(); !errors.As(err, &needed) {
+			t.Fatal(err)
+		}
+		d.spare = tt.later
+		if err := move(); !errors.As(err, &needed) {
+			t.Fatal(err)
+		}
+		if err := d.Approve(own, needed.State, true); err != nil {
+			t.Fatal(err)
+		}
+		if err := move(); err != nil || d.length != tt.want && min(d.length, tt.later) != tt.want {
+			t.Errorf("%+v: %v, %v", tt, d.length, err)
+		}
+	}
+}

@@ -249,6 +249,7 @@ func (n *Node) Recheck() {
 	}
 	n.views.mu.Unlock()
 	n.views.forget()
+	n.requests.recheck()
 	n.recall()
 	n.hub.Announce(agents.Change{Permissions: true, Approvals: true}) // a wish may be covered now
 }

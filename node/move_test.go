@@ -29,13 +29,15 @@ type lever struct {
 	fails   error
 	during  func() // while it moves
 	at      float64
+	spare   time.Duration
+	length  time.Duration // of the last move
 }
 
 const arm = "lever/arm"
 
 func (l *lever) status() guard.Status {
 	v := device.Number(l.at)
-	return guard.Status{Output: arm, Value: v, Goal: v, Safe: l.at == 0}
+	return guard.Status{Output: arm, Value: v, Goal: v, Safe: l.at == 0, Spare: l.spare}
 }
 
 func (l *lever) Status() []guard.Status                      { return []guard.Status{l.status()} }
@@ -56,7 +58,8 @@ func (l *lever) Release(context.Context, string) (guard.Status, error) {
 	return l.status(), nil
 }
 
-func (l *lever) Move(ctx context.Context, _, _ string, v device.Value, _ time.Duration) (guard.Status, error) {
+func (l *lever) Move(ctx context.Context, _, _ string, v device.Value, length time.Duration) (guard.Status, error) {
+	l.length = length
 	if ctx.Err() != nil {
 		return l.status(), ctx.Err()
 	}

@@ -181,7 +181,13 @@ func (n *Node) approved(c *Call) (err error) {
 	}
 	if err == nil {
 		hold := func() (Place, error) { return n.Hold(c.who, approvals) }
-		err = n.requests.ask(c.asked, c.holds, c.Terms.Approval, hold)
+		of := *c
+		may := func() error { _, err := n.mayBoth(&of); return err }
+		var length time.Duration
+		length, err = n.requests.ask(c.asked, c.holds, c.Terms.Approval, may, hold)
+		if err == nil && length < c.holds {
+			c.Ask.For = length
+		}
 	}
 	if _, waits := err.(*agents.ApprovalNeeded); err != nil && !waits {
 		return n.refuse(c.asked, err)

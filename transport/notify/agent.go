@@ -93,13 +93,14 @@ func (a *Agent) Define() (agent.Definition, error) {
 
 // Run tells the receivers until ctx ends.
 func (a *Agent) Run(ctx context.Context, _ agents.Principal, _ agents.Site) error {
-	leave := a.world.Source.Join(func(o occurrence.Occurrence) { a.world.Outbox.Add(a.item(o)) })
-	defer leave()
 	var all []outbox.Receiver
 	for _, name := range slices.Sorted(maps.Keys(a.To)) {
 		r := a.To[name]
 		all = append(all, outbox.Receiver{Name: name, Sender: a.sender(r), About: r.About})
 	}
+	a.world.Outbox.SetReceivers(all) // before the first occurrence, which would find none
+	leave := a.world.Source.Join(func(o occurrence.Occurrence) { a.world.Outbox.Add(a.item(o)) })
+	defer leave()
 	a.world.Outbox.Run(ctx, all)
 	return nil
 }

@@ -11,8 +11,9 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"unicode/utf8"
+	"unicode/utf16"
 
+	"agentsite/agents"
 	"agentsite/node/occurrence"
 	"agentsite/node/outbox"
 	"agentsite/transport/web/outbound"
@@ -98,12 +99,34 @@ func TestNtfy(t *testing.T) {
 	}
 }
 
+// TestToldAtStart: what happened before the agent began is told, also where nothing waited at the last end.
+func TestToldAtStart(t *testing.T) {
+	server, all := receive(t, nil)
+	a := newAgent(map[string]Receiver{"hook": {Webhook: server.URL}})
+	now, _ := a.world.Now()
+	a.world.Source = occurrence.New(occurrence.Options{Now: a.world.Now})
+	a.world.Source.Ending("token:phone", "grant", now.Add(time.Hour))
+	var err error
+	if a.world.Outbox, err = outbox.Open(outbox.Options{Now: a.world.Now, Write: func([]byte) error { return nil }}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx, agents.Principal{}, nil) }()
+	for began := time.Now(); len(all()) == 0 && time.Since(began) < 20*time.Second; time.Sleep(10 * time.Millisecond) {
+	}
+	end()
+	if err := <-ended; err != nil || len(all()) != 1 || !strings.Contains(all()[0].body, "token:phone") {
+		t.Errorf("%v %+v", err, all())
+	}
+}
+
 // TestLong: a message of many long items has a length that each receiver takes.
 func TestLong(t *testing.T) {
 	server, all := receive(t, nil)
 	a := newAgent(map[string]Receiver{"phone": {Ntfy: server.URL + "/x"}, "chat": {Telegram: "1", KeyFile: "bot.token"}})
 	a.world.telegram = server.URL
-	for _, letter := range []string{"ü", `"`} {
+	for _, letter := range []string{"ü", `"`, "\U0001f331"} {
 		m := outbox.Message{ID: "m1"}
 		for range 32 {
 			m.Items = append(m.Items, outbox.Item{Title: "greenhouse: a message of ann", Text: strings.Repeat(letter, maxText), Count: 1, Link: "https://" + strings.Repeat("a", 300)})
@@ -117,8 +140,12 @@ func TestLong(t *testing.T) {
 	for _, one := range all() {
 		var of struct{ Message, Text string }
 		err := json.Unmarshal([]byte(one.body), &of, json.MatchCaseInsensitiveNames(true))
-		if err != nil || len(of.Message) > maxNtfy || utf8.RuneCountInString(of.Text) > 4096 || of.Text == "" && len(one.body) > 2*4096 {
-			t.Errorf("%v: %d bytes, %d bytes, %d bytes of JSON", err, len(of.Message), len(of.Text), len(one.body))
+		units := len(utf16.Encode([]rune(of.Text))) // as Telegram counts
+		if err != nil || len(of.Message) > maxNtfy || units > 4096 || of.Text == "" && len(one.body) > 2*4096 {
+			t.Errorf("%v: %d bytes, %d units, %d bytes of JSON", err, len(of.Message), units, len(one.body))
+		}
+		if of.Text != "" && !strings.HasSuffix(of.Text, "\nhttps://"+strings.Repeat("a", 300)) {
+			t.Error("a text without its link")
 		}
 	}
 }

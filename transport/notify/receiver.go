@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf16"
 
 	"agentsite/node/occurrence"
 	"agentsite/node/outbox"
@@ -254,8 +255,8 @@ func (s *sender) ntfy(ctx context.Context, m outbox.Message, token string) (*htt
 
 const telegramAPI = "https://api.telegram.org"
 
-// maxTelegram bounds a text there, in characters.
-const maxTelegram = 4000
+// maxTelegram bounds a text there, in units of UTF-16, as the server counts.
+const maxTelegram = 4096
 
 // chatted is a message of a Telegram bot (core.telegram.org/bots/api, sendMessage). Its text has no markup.
 type chatted struct {
@@ -268,11 +269,15 @@ type chatted struct {
 
 // telegram posts to the bot's URL, of which its token is a part.
 func (s *sender) telegram(ctx context.Context, m outbox.Message, token string) (*http.Request, error) {
-	text, at := []rune(subject(s.site, m)+"\n"+body(m, s.now())), link(m)
+	at := link(m)
 	if at != "" {
 		at = "\n" + at
 	}
-	c := chatted{Chat: s.Telegram, Text: string(text[:min(len(text), maxTelegram-len(at))]) + at}
+	text := utf16.Encode([]rune(subject(s.site, m) + "\n" + body(m, s.now())))
+	if most := maxTelegram - len(at); len(text) > most { // a half character at the end becomes U+FFFD
+		text = text[:most]
+	}
+	c := chatted{Chat: s.Telegram, Text: string(utf16.Decode(text)) + at}
 	c.Preview.Off = true
 	r, _, err := post(ctx, s.url.JoinPath("bot"+token, "sendMessage"), c)
 	return r, err

@@ -34,11 +34,14 @@ type stored struct {
 // stores nothing and takes nothing of askers.
 func Open(o Options) (*Outbox, error) {
 	b := &Outbox{Options: o, dirty: make(chan struct{}, 1)}
-	if o.File == nil {
+	if o.File == nil && o.Err == nil {
 		return b, nil
 	}
 	var f file
-	err := json.Unmarshal(o.File, &f)
+	err := o.Err
+	if err == nil {
+		err = json.Unmarshal(o.File, &f)
+	}
 	if err == nil && f.Version != 1 {
 		err = errors.New("its version is another one")
 	}

@@ -82,6 +82,7 @@ func (l *Later) Unwrap() error { return l.Err }
 // Options are the parameters of an Outbox.
 type Options struct {
 	File  []byte // the last argument of Write; nil at first
+	Err   error  // why File cannot be read
 	Write func([]byte) error
 	Now   func() (time.Time, bool) // the site's clock, and whether it is known
 }
@@ -161,8 +162,8 @@ func (b *Outbox) Add(i Item) {
 }
 
 func (b *Outbox) note(list *[]string, text string, most int) {
-	if len(*list) == most {
-		*list = slices.Delete(*list, 0, 1)
+	if over := len(*list) + 1 - most; over > 0 {
+		*list = slices.Delete(*list, 0, over)
 	}
 	*list = append(*list, text)
 }

@@ -12,11 +12,12 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/identity"
+	"agentsite/node/outbox"
 	"agentsite/node/state"
 )
 
-// TestDamagedFiles: a site with damaged files of accepted tools, imports, paused agents and spent
-// budgets of models still hosts its agents, and does not replace those files. All agents are
+// TestDamagedFiles: a site with damaged files of accepted tools, imports, paused agents, spent
+// budgets of models and messages that wait still hosts its agents, and does not replace those files. All agents are
 // paused, and its models are sent nothing.
 func TestDamagedFiles(t *testing.T) {
 	f := state.Folder(t.TempDir())
@@ -24,6 +25,10 @@ func TestDamagedFiles(t *testing.T) {
 		if err := os.WriteFile(f.Path(name), []byte("{torn"), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	waiting := make([]byte, outbox.MaxFile+1) // as a disk may return it
+	if err := os.WriteFile(f.Path(state.OutboxFile), waiting, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	key := identity.New()
 	store, err := access.NewStore(access.Options{

@@ -1,6 +1,7 @@
 package hosting
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -13,11 +14,11 @@ import (
 // openNotify returns the World of notifications, with those of before that wait.
 func openNotify(o Options) (notify.World, error) {
 	stored, err := o.Folder.ReadAtMost(state.OutboxFile, outbox.MaxFile)
-	if err != nil {
-		return notify.World{}, o.Folder.Unusable(err)
+	if foreign := (state.Mistake{}); errors.As(err, &foreign) {
+		return notify.World{}, err
 	}
 	box, damage := outbox.Open(outbox.Options{
-		File: stored, Now: o.Access.Now,
+		File: stored, Err: err, Now: o.Access.Now,
 		Write: func(text []byte) error { return state.WriteAtomic(o.Folder.Path(state.OutboxFile), text, 0o600) },
 	})
 	if damage != nil { // the outputs do not wait for it

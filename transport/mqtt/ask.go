@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"strings"
+	"time"
 
 	"agentsite/agents/task"
 	"agentsite/device"
@@ -19,8 +20,10 @@ type asked struct {
 	says  string // of the agent, for people
 }
 
-// most is how many skills are shown.
-const most = 64
+const (
+	most     = 64          // skills that are shown
+	askEvery = time.Second // between two tasks of one skill, which are written to the card
+)
 
 // skills returns the skills that may be asked for without arguments, by their addresses. Those that take words are
 // told them.
@@ -91,6 +94,7 @@ func (b *bridge) ask(ctx context.Context, address string, payload []byte) {
 		if text, failed := json.Marshal(says); failed == nil {
 			b.link.publish(message{b.base() + "/ask/" + address, text, false}, true)
 		}
+		device.Sleep(ctx, askEvery)
 		return err
 	})
 }

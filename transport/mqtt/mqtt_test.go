@@ -170,6 +170,18 @@ func TestMaxOn(t *testing.T) {
 	r.is("heater", on)
 }
 
+// TestPermittedLength: an output is held by leases as long as the permission allows where that is less.
+func TestPermittedLength(t *testing.T) {
+	r := newRig(t, "read greenhouse, set greenhouse/heater max 1s", nil, nil)
+	r.send(r.topic("heater/set"), "ON", 0)
+	r.is("heater", on)
+	for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(10 * time.Millisecond) {
+		if r.site.Value("greenhouse/heater") != on {
+			t.Fatal("the lease is not renewed")
+		}
+	}
+}
+
 // TestIgnored: what moves nothing.
 func TestIgnored(t *testing.T) {
 	r := newRig(t, all, nil, nil)

@@ -15,8 +15,11 @@ const (
 	lease = 60 * time.Second
 	// moveWithin is how old a command may be when it begins.
 	moveWithin = 10 * time.Second
-	// moveEvery is the shortest time between two moves of an output away from safe.
+	// moveEvery is the shortest time between two moves of an output. Of those away from safe, which are written to
+	// the card, moveBurst are made at once, and then one each movePause.
 	moveEvery      = 100 * time.Millisecond
+	moveBurst      = 30
+	movePause      = 3 * time.Second
 	releaseTimeout = 5 * time.Second
 )
 
@@ -26,6 +29,11 @@ type output struct {
 	*bridge
 	address string
 	wake    chan struct{}
+
+	// Of the goroutine.
+	last  time.Time // move or release
+	full  time.Time // when moveBurst moves may be made again
+	usual bool      // the permission is for less than a lease: moves have no length of their own
 
 	state struct {
 		sync.Mutex
@@ -98,7 +106,6 @@ func (o *output) again() {
 func (o *output) run(ctx context.Context) {
 	var holds device.Value // none while it is safe, as far as is known
 	var due <-chan time.Time
-	var last time.Time // move or release
 	for {
 		v, held, since, fresh := o.next(holds.IsZero())
 		switch {
@@ -110,17 +117,22 @@ func (o *output) run(ctx context.Context) {
 			}
 			holds = device.Value{}
 			continue
-		case fresh && (!v.IsZero() || holds.IsZero()) && time.Since(last) < moveEvery: // a flood
-			device.Sleep(ctx, moveEvery-time.Since(last))
+		case fresh && (!v.IsZero() || holds.IsZero()) && o.wait(v) > 0: // a flood
+			select {
+			case <-ctx.Done():
+			case <-o.wake: // it may be a release
+			case <-time.After(o.wait(v)):
+			}
 			o.again()
 			continue
 		case fresh && v.IsZero(), time.Since(since) > o.Hold:
-			last = time.Now()
+			o.last = time.Now()
 			o.release(ctx, held || !fresh)
 			holds = device.Value{}
 			continue
 		case fresh:
-			last = time.Now()
+			o.last = time.Now()
+			o.full = later(o.last, o.full).Add(movePause)
 			if left, err := o.move(ctx, v, false); err == nil {
 				holds, due = v, time.After(left*2/3)
 			} else if device.AsFault(err).Kind == device.UnknownOutcome {
@@ -146,6 +158,22 @@ func (o *output) run(ctx context.Context) {
 	}
 }
 
+// wait returns how long a wish has to wait after the moves before.
+func (o *output) wait(v device.Value) time.Duration {
+	wait := moveEvery - time.Since(o.last)
+	if !v.IsZero() {
+		wait = max(wait, max(0, time.Until(o.full))-(moveBurst-1)*movePause)
+	}
+	return wait
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // move moves the output, or renews what is held, and returns how long that lasts.
 func (o *output) move(ctx context.Context, v device.Value, held bool) (left time.Duration, err error) {
 	length := o.lease
@@ -155,9 +183,17 @@ func (o *output) move(ctx context.Context, v device.Value, held bool) (left time
 	}
 	o.state.Unlock()
 	seconds := length.Seconds()
-	r := agents.MoveRequest{Output: o.address, Value: v, For: &seconds, Terms: terms()}
-	r.Held = held
+	r := agents.MoveRequest{Output: o.address, Value: v, Terms: terms()}
+	if r.Held = held; !o.usual {
+		r.For = &seconds
+	}
 	out, err := o.site.Move(ctx, o.self, r)
+	if err != nil && r.For != nil && device.AsFault(err).Kind == device.Denied { // the permission may be for less
+		r.For = nil
+		if out, err = o.site.Move(ctx, o.self, r); err == nil {
+			o.usual = true
+		}
+	}
 	if !held {
 		o.done(o.address, err)
 	}

@@ -3,6 +3,7 @@ package mqtt
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,7 +34,7 @@ func (m *moved) Move(_ context.Context, _ agents.Principal, r agents.MoveRequest
 	if err := m.fails[len(m.all)]; err != nil {
 		return agents.Output{}, err
 	}
-	out := agents.Output{Output: r.Output, Value: r.Value}
+	out := agents.Output{Output: r.Output, Value: r.Value, Left: 30}
 	if r.For != nil {
 		out.Left = *r.For
 	}
@@ -54,8 +55,12 @@ func TestHold(t *testing.T) {
 			o.want(device.Bool(false), false)
 		}, []string{"0s on", "40s on held", "50s -"}},
 		"somebody else has it": {map[int]error{2: device.Faultf(device.Expired, "not held")}, func(*output, func()) {}, []string{"0s on", "40s on held"}},
-		"refused":              {map[int]error{1: device.Faultf(device.Denied, "no")}, func(*output, func()) {}, []string{"0s on"}},
-		"not known":            {map[int]error{1: device.Faultf(device.UnknownOutcome, "?")}, func(*output, func()) {}, []string{"0s on", "0s - held"}},
+		"refused":              {map[int]error{1: device.Faultf(device.Busy, "no")}, func(*output, func()) {}, []string{"0s on"}},
+		"the permission is for less than a lease": {map[int]error{1: device.Faultf(device.Denied, "at most 30s")}, func(o *output, _ func()) {
+			time.Sleep(50 * time.Second)
+			o.want(device.Bool(false), false)
+		}, []string{"0s on", "0s on", "20s on held", "40s on held", "50s -"}},
+		"not known": {map[int]error{1: device.Faultf(device.UnknownOutcome, "?")}, func(*output, func()) {}, []string{"0s on", "0s - held"}},
 		"the end": {nil, func(o *output, end func()) {
 			time.Sleep(10 * time.Second)
 			end()
@@ -90,4 +95,40 @@ func TestHold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFlicker: an output is moved away from safe so often only that a card can bear it, whatever is asked for; the
+// return to safe does not wait.
+func TestFlicker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := &moved{began: time.Now()}
+		b := newBridge(&Agent{Hold: time.Hour, lease: lease}, agents.Principal{}, site, nil)
+		o := &output{bridge: b, address: "a/b", wake: make(chan struct{}, 1)}
+		o.set(agents.Point{Point: "a/b", Kind: device.KindLevel, Safe: device.Number(0), MaxSeconds: 600})
+		const minutes = 10
+		for n := range minutes * 60 * 100 {
+			o.want(device.Number(float64(n%3)), false)
+			o.begin(t.Context())
+			time.Sleep(10 * time.Millisecond)
+		}
+		o.want(device.Number(7), false)
+		o.begin(t.Context())
+		time.Sleep(movePause)
+		synctest.Wait()
+		o.want(device.Number(0), false)
+		synctest.Wait()
+		moves := 0
+		for _, says := range site.all {
+			if !strings.HasSuffix(says, " -") {
+				moves++
+			}
+		}
+		if most := moveBurst + minutes*20 + 2; moves > most || moves < most/2 {
+			t.Errorf("%d moves, at most %d", moves, most)
+		}
+		if n := len(site.all); site.all[n-1] != "10m3s -" || !strings.HasSuffix(site.all[n-2], " 7") {
+			t.Errorf("%q", site.all[n-2:])
+		}
+		b.moving.Wait()
+	})
 }

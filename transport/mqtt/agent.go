@@ -206,7 +206,7 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site
 func (a *Agent) connect(ctx context.Context, self agents.Principal, site agents.Site) error {
 	hello := packet.Hello{
 		Client: a.world.ID, User: a.User, Seconds: uint16(usual.silence / time.Second), Longest: maxPacket,
-		Will: a.base() + "/status", Says: offline,
+		Will: a.status(), Says: offline,
 	}
 	if a.PasswordFile != "" {
 		password, err := a.world.Secret(a.PasswordFile)
@@ -256,3 +256,6 @@ func (a *Agent) dial(ctx context.Context) (net.Conn, error) {
 
 // base is what the site's own topics begin with.
 func (a *Agent) base() string { return "agentsite/" + a.world.ID }
+
+// status is the topic that says whether the site is there.
+func (a *Agent) status() string { return a.base() + "/status" }

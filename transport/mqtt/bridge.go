@@ -106,7 +106,7 @@ func (b *bridge) run(whole context.Context) error {
 // goodbye returns what is said at the end: that the site is gone, or, where it will not come back, nothing that is
 // kept.
 func (b *bridge) goodbye(removed bool) []message {
-	status := b.base() + "/status"
+	status := b.status()
 	if !removed || b.Discovery == off {
 		return []message{{status, []byte(offline), b.Discovery != off}}
 	}
@@ -116,7 +116,7 @@ func (b *bridge) goodbye(removed bool) []message {
 // filters are what the bridge listens to.
 func (b *bridge) filters() []packet.Filter {
 	f := []packet.Filter{{Topic: b.base() + "/+/+/set"}, {Topic: b.base() + "/+/+/capture"}, {Topic: b.base() + "/ask/+/+/press"}}
-	f = append(f, packet.Filter{Topic: homeStatus})
+	f = append(f, packet.Filter{Topic: homeStatus}, packet.Filter{Topic: b.status()})
 	if b.Discovery != off {
 		f = append(f, packet.Filter{Topic: b.discoveryTopic(), Kept: true})
 		if own := b.Discovery + "/status"; own != homeStatus {
@@ -264,7 +264,7 @@ func (b *bridge) all() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.announce()
-	b.link.publish(message{b.base() + "/status", []byte(online), b.Discovery != off}, true)
+	b.link.publish(message{b.status(), []byte(online), b.Discovery != off}, true)
 	for _, address := range b.order {
 		if p := b.points[address]; p.known {
 			b.publish(p)
@@ -276,7 +276,7 @@ func (b *bridge) all() {
 func (b *bridge) announce() {
 	if b.Discovery == off { // what an earlier configuration left there
 		b.link.publish(message{b.discoveryOf("homeassistant"), nil, true}, true)
-		b.link.publish(message{b.base() + "/status", nil, true}, true)
+		b.link.publish(message{b.status(), nil, true}, true)
 		return
 	}
 	text, err := json.Marshal(b.discovery(), json.Deterministic(true))

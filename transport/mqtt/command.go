@@ -24,6 +24,11 @@ func (b *bridge) got(ctx context.Context, m packet.Packet) {
 			b.lost()
 		}
 		return
+	case m.Topic == b.status():
+		if string(m.Payload) != online { // the will of an earlier connection, which some brokers publish late
+			b.everything()
+		}
+		return
 	case m.Topic == b.discoveryTopic():
 		b.described(m.Payload)
 		return

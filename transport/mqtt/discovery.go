@@ -205,7 +205,7 @@ func (b *bridge) component(components object, p *point) {
 
 // there says whether the site is there.
 func (b *bridge) there() object {
-	return object{"topic": b.base() + "/status", "payload_available": online, "payload_not_available": offline}
+	return object{"topic": b.status(), "payload_available": online, "payload_not_available": offline}
 }
 
 // set sets a key that has a value.

@@ -16,7 +16,8 @@ const (
 	dialTimeout  = 20 * time.Second
 	writeTimeout = 10 * time.Second
 	maxPacket    = 256 << 10 // that is taken
-	// maxSecond bounds the packets of a second. A broker that sends more is left.
+	// maxSecond bounds the packets of a second, of which a long one counts for one each 2 KiB. A broker that sends
+	// more is left.
 	maxSecond = 500
 	maxKeyed  = 4096 // topics that wait to be published
 	maxEvents = 64   // messages that wait and are not replaced by newer ones
@@ -259,6 +260,7 @@ func (l *link) read(got func(packet.Packet)) error {
 		}
 		switch p.Kind {
 		case packet.Publish:
+			n += len(p.Payload) >> 11
 			got(p)
 			if p.QoS == 1 {
 				l.ack(p.ID)

@@ -86,13 +86,21 @@ func newBridge(a *Agent, self agents.Principal, site agents.Site, l *link) *brid
 // run works until ctx ends or the connection does, and returns why. Then it has released what it holds.
 func (b *bridge) run(whole context.Context) error {
 	ctx, end := context.WithCancelCause(whole)
+	read := make(chan struct{})
 	var working sync.WaitGroup
 	b.link.subscribe(b.filters()...)
 	working.Go(func() {
 		end(b.link.write(ctx, func() []message { return b.goodbye(errors.Is(context.Cause(whole), agent.ErrRemoved)) }))
+		select { // the broker closes; one whose last words are not read takes that for a failure, and publishes the will
+		case <-read:
+		case <-time.After(closeTimeout):
+		}
 		b.link.conn.Close()
 	})
-	working.Go(func() { end(b.link.read(func(p packet.Packet) { b.got(ctx, p) })) })
+	working.Go(func() {
+		end(b.link.read(func(p packet.Packet) { b.got(ctx, p) }))
+		close(read)
+	})
 	working.Go(func() { end(b.watch(ctx)) })
 	<-ctx.Done()
 	b.mu.Lock()

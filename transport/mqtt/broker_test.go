@@ -3,8 +3,10 @@ package mqtt
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +29,7 @@ type broker struct {
 	subs    []string
 	said    []packet.Packet // what the client published
 	wills   []string        // that were published
+	early   bool            // the client closed its last connection before the broker did
 	clean   bool            // the last client said goodbye
 	count   int             // of connections
 	pings   int
@@ -180,6 +183,10 @@ func (b *broker) answer(c net.Conn, r *bufio.Reader) bool {
 		c.Write([]byte{byte(packet.Pingresp) << 4, 0})
 	case packet.Disconnect:
 		b.clean = true
+		c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		_, err := r.Peek(1)
+		b.early = !errors.Is(err, os.ErrDeadlineExceeded)
+		return false
 	}
 	return true
 }

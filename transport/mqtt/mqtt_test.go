@@ -472,7 +472,8 @@ func TestLess(t *testing.T) {
 	}
 }
 
-// TestRemoved: a bridge that its owner removed leaves nothing at the broker.
+// TestRemoved: a bridge that its owner removed leaves nothing at the broker, and does not close before the broker has
+// read its goodbye: otherwise the broker publishes its will.
 func TestRemoved(t *testing.T) {
 	r := newRig(t, all, nil, nil)
 	r.send(r.topic("heater/set"), "ON", 0)
@@ -481,6 +482,11 @@ func TestRemoved(t *testing.T) {
 	r.end()
 	r.is("heater", not)
 	r.until("nothing is kept", func() bool { n := 0; r.do(func() { n = len(r.kept) }); return n == 0 })
+	r.do(func() {
+		if !r.clean || r.early {
+			t.Errorf("goodbye %t, closed before the broker did %t", r.clean, r.early)
+		}
+	})
 }
 
 // TestOff: a site without discovery takes itself out of Home Assistant.

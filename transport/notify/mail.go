@@ -96,6 +96,8 @@ func (s *mailer) Send(ctx context.Context, m outbox.Message) error {
 		if said.Code/100 == 5 {
 			return &outbox.Later{Err: err, After: time.Hour}
 		}
+	} else if err != nil {
+		err = quiet(err, s.Server)
 	}
 	return err
 }

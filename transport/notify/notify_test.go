@@ -2,8 +2,11 @@ package notify
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -256,6 +259,43 @@ func TestHostileReceiver(t *testing.T) {
 	a := newAgent(map[string]Receiver{"hook": {Webhook: "https://localhost:" + u.Port()}})
 	if err := a.sender(a.To["hook"]).Send(t.Context(), outbox.Message{ID: "1"}); !errors.Is(err, outbound.ErrPrivate) {
 		t.Error(err)
+	}
+}
+
+// TestWordsOfServers: no error has words of a server that does not speak its protocol, or of its certificate.
+func TestWordsOfServers(t *testing.T) {
+	for _, says := range []string{"evil words\r\n", "HTTP/1.1 evil words\r\n\r\n", "HTTP/1.1 200 OK\r\nevil words\r\n\r\n", "HTTP/evil 200\r\n"} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				io.WriteString(c, says)
+				c.(*net.TCPConn).CloseWrite()
+				io.Copy(io.Discard, c)
+				c.Close()
+			}
+		}()
+		at := ln.Addr().String()
+		a := newAgent(map[string]Receiver{"hook": {Webhook: "http://" + at}, "mail": {Mail: "ann@x", Server: at}})
+		for name := range a.To {
+			if err := a.send(t, name, approval); err == nil || strings.Contains(err.Error(), "evil") {
+				t.Errorf("%q, %s: %v", says, name, err)
+			}
+		}
+		ln.Close()
+		<-ended
+	}
+	err := x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"evil words"}}, Host: "hooks.example.com"}
+	if got := quiet(&url.Error{Err: &tls.CertificateVerificationError{Err: err}}, "hooks.example.com"); strings.Contains(got.Error(), "evil") {
+		t.Error(got)
 	}
 }
 

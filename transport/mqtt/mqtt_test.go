@@ -155,15 +155,6 @@ func TestWill(t *testing.T) {
 	r.until("goodbye", func() bool { s := ""; r.do(func() { s = r.kept[r.base()+"/status"] }); return s == offline })
 }
 
-// TestLateWill: a site that is there says so again where somebody else said that it is gone, as a broker does that
-// publishes the will of an earlier connection late.
-func TestLateWill(t *testing.T) {
-	r := newRig(t, all, nil, nil)
-	_, told := r.last(r.status())
-	r.send(r.status(), offline, 0)
-	r.until("it is told again", func() bool { s, n := r.last(r.status()); return s == online && n > told })
-}
-
 // TestMaxOn: the time that an output may be away from safe ends what is renewed, and no renewal begins it anew.
 func TestMaxOn(t *testing.T) {
 	r := newRig(t, all, func(p *guard.Policy) { p.MaxOn, p.Lease = 2*time.Second, 2*time.Second }, func(a *Agent) { a.lease = time.Second })
@@ -177,18 +168,6 @@ func TestMaxOn(t *testing.T) {
 	}
 	r.send(r.topic("heater/set"), "ON", 0) // it may again, without a rest
 	r.is("heater", on)
-}
-
-// TestPermittedLength: an output is held by leases as long as the permission allows where that is less.
-func TestPermittedLength(t *testing.T) {
-	r := newRig(t, "read greenhouse, set greenhouse/heater max 1s", nil, nil)
-	r.send(r.topic("heater/set"), "ON", 0)
-	r.is("heater", on)
-	for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(10 * time.Millisecond) {
-		if r.site.Value("greenhouse/heater") != on {
-			t.Fatal("the lease is not renewed")
-		}
-	}
 }
 
 // TestIgnored: what moves nothing.
@@ -357,16 +336,6 @@ func TestFlood(t *testing.T) {
 	if n := len(r.site.Journal.Lines()); n > 200 {
 		t.Errorf("%d calls were made", n)
 	}
-}
-
-// TestFloodOfBytes: few messages that are long are too much as well.
-func TestFloodOfBytes(t *testing.T) {
-	r := newRig(t, all, nil, func(a *Agent) { a.retry = time.Minute })
-	long := strings.Repeat(" ", 200<<10)
-	for range 10 {
-		r.send(r.discoveryTopic(), long, 0)
-	}
-	r.until("it waits", func() bool { return strings.Contains(r.Report(t.Context()).Says, "messages in a second") })
 }
 
 // TestBirth: Home Assistant that comes is told everything.

@@ -16,7 +16,7 @@ const (
 	dialTimeout  = 20 * time.Second
 	writeTimeout = 10 * time.Second
 	closeTimeout = time.Second // of a broker that was told goodbye
-	maxPacket    = 256 << 10 // that is taken
+	maxPacket    = 256 << 10   // that is taken
 	// maxSecond bounds the packets of a second, of which a long one counts for one each 2 KiB. A broker that sends
 	// more is left.
 	maxSecond = 500

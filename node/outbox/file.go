@@ -104,8 +104,10 @@ func (b *Outbox) save() error {
 	f := file{Version: 1, Open: b.open, Seen: b.seen}
 	for _, x := range b.boxes {
 		s := stored{x.name, lasting(x.items), x.more, nil}
-		if x.sending != nil {
-			s.Sending = &Message{x.sending.ID, lasting(x.sending.Items), x.sending.More}
+		if m := x.sending; m != nil {
+			if kept := lasting(m.Items); len(kept) > 0 || m.More > 0 {
+				s.Sending = &Message{m.ID, kept, m.More}
+			}
 		}
 		if len(s.Items) > 0 || s.More > 0 || s.Sending != nil {
 			f.Boxes = append(f.Boxes, s)

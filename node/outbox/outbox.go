@@ -104,6 +104,7 @@ type Outbox struct {
 	boxes   []*box
 	open    []string // keys of what lasts
 	seen    []string // IDs
+	passed  []string // of passing items, which are not stored: callers that ask an owner write nothing to the card
 	written string
 	dirty   chan struct{} // receives when there is something new to write
 }
@@ -144,7 +145,11 @@ func (b *Outbox) SetReceivers(all []Receiver) {
 func (b *Outbox) Add(i Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if slices.Contains(b.seen, i.ID) {
+	seen := &b.seen
+	if i.Passing {
+		seen = &b.passed
+	}
+	if slices.Contains(*seen, i.ID) {
 		return
 	}
 	switch lasts := slices.Contains(b.open, i.Key); {
@@ -155,8 +160,8 @@ func (b *Outbox) Add(i Item) {
 	case i.Ends:
 		b.open = slices.DeleteFunc(b.open, func(k string) bool { return k == i.Key })
 	}
-	b.note(&b.seen, i.ID, maxSeen)
-	if b.add(i) || i.Begins || i.Ends {
+	b.note(seen, i.ID, maxSeen)
+	if b.add(i) && !i.Passing || i.Begins || i.Ends {
 		poke(b.dirty)
 	}
 }

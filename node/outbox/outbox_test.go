@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -270,6 +271,35 @@ func TestPassing(t *testing.T) {
 		time.Sleep(time.Hour)
 		if len(r.messages()) != 1 || len(r.messages()[0].Items) != 1 || r.messages()[0].Items[0].ID != "x 1" {
 			t.Errorf("%+v", r.messages())
+		}
+		r.end()
+	})
+}
+
+// TestPassingOnCard: calls that wait for an owner are told, and write nothing to the card, however many there are.
+func TestPassingOnCard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Add(item(1, "x"))
+		time.Sleep(time.Hour)
+		before := r.written()
+		const calls = 2 * maxSeen
+		for n := range calls {
+			id := strconv.Itoa(n)
+			r.Add(Item{ID: id, Key: "approval " + id, Urgent: true, Passing: true, Until: time.Now().Add(2 * time.Minute)})
+			time.Sleep(time.Minute)
+		}
+		r.Add(item(1, "x")) // known still
+		time.Sleep(time.Hour)
+		if n := r.written(); n != before || len(r.messages()) < calls/2 {
+			t.Errorf("%d writes, %d messages", n-before, len(r.messages()))
+		}
+		for _, m := range r.messages()[1:] {
+			for _, i := range m.Items {
+				if !i.Passing {
+					t.Errorf("told again: %+v", i)
+				}
+			}
 		}
 		r.end()
 	})

@@ -112,8 +112,8 @@ func (p prometheus) labels(t *testing.T, label, match string) (all []string) {
 	return all
 }
 
-// block returns the block of YAML in the documentation that has this line.
-func block(t *testing.T, line string) string {
+// pageBlock returns the block of YAML in the documentation that has this line.
+func pageBlock(t *testing.T, line string) string {
 	t.Helper()
 	doc, err := os.ReadFile("../../../../docs/prometheus.md")
 	if err != nil {
@@ -141,7 +141,7 @@ func scrapedSite(t *testing.T) (*harness.Site, prometheus) {
 	}
 	whole, _ := r.AddToken(t, "prometheus", "read *")
 	narrow, _ := r.AddToken(t, "plants", "read greenhouse/temperature")
-	config := block(t, "scrape_configs:")
+	config := pageBlock(t, "scrape_configs:")
 	config = strings.Replace(config, "192.168.1.20:8474", strings.TrimPrefix(at.URL, "https://"), 1)
 	config = strings.Replace(config, "30s", "1s", 1)
 	job := strings.TrimPrefix(config, "scrape_configs:\n")
@@ -150,7 +150,7 @@ func scrapedSite(t *testing.T) (*harness.Site, prometheus) {
 	}
 	for name, text := range map[string]string{
 		"prometheus.yml": config, "agentsite.pem": string(certificate), "agentsite.token": whole + "\n", "plants.token": narrow,
-		"wrong.token": strings.Repeat("0", 64), "rules.yml": block(t, "groups:"),
+		"wrong.token": strings.Repeat("0", 64), "rules.yml": pageBlock(t, "groups:"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

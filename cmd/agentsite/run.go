@@ -19,6 +19,7 @@ func (a *app) runCommand() *cobra.Command {
 	var file string
 	var listen config.Listen
 	var level slog.Level
+	var home homeAssistantFlags
 	cmd := &cobra.Command{
 		Use: "run", GroupID: groupSite, Args: noArgs,
 		Short: "Run the site",
@@ -32,6 +33,9 @@ SIGUSR1 is an emergency stop.`,
 			if err := a.requireLocal("run"); err != nil {
 				return err
 			}
+			if home.on {
+				return a.runApp(cmd, home, file, listen)
+			}
 			folder, err := a.folder()
 			if err != nil {
 				return err
@@ -43,6 +47,7 @@ SIGUSR1 is an emergency stop.`,
 	cmd.Flags().StringVar(&listen.HTTP, "listen", "", "the address for HTTP, such as 127.0.0.1:8473 (default: the configuration's)")
 	cmd.Flags().StringVar(&listen.HTTPS, "listen-https", "", "the address for HTTPS, for the network, such as :8474, or none (default: the configuration's; with --listen none)")
 	cmd.Flags().StringVar(&listen.Peers, "listen-peers", "", "the address for peers, such as :8475 (default: the configuration's under internet; with --listen none)")
+	home.add(cmd)
 	levelFlag(cmd, &level)
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	return cmd

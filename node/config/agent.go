@@ -41,12 +41,14 @@ type agentPart struct {
 // agentKeys are those of agentPart.
 var agentKeys = keysOf(reflect.TypeFor[agentPart]())
 
-// AIOS, MQTT, Notify and Export are the sections of the one agent of that kind, which has its name, too.
+// AIOS, MQTT, Notify, Export and HomeAssistant are the sections of the one agent of that kind, which has its name, too.
 const (
 	AIOS   = "aios"
 	MQTT   = "mqtt"
 	Notify = "notify"
 	Export = "export"
+
+	HomeAssistant = "homeassistant"
 )
 
 // sectioned are the agents that have a section of their own, by its name, with an example of what is in it.
@@ -55,6 +57,8 @@ var sectioned = map[string]struct{ what, example string }{
 	MQTT:   {"the bridge to an MQTT broker", "broker: …, may: …"},
 	Notify: {"what tells people", "to: { phone: { ntfy: … } }"},
 	Export: {"what sends the history to a store", "remote_write: { url: … }, may: …"},
+
+	HomeAssistant: {"Home Assistant as a caller", "may: read *"},
 }
 
 const (

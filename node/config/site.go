@@ -159,7 +159,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			site.Devices = r.devices(e, drivers)
 		case "agents":
 			site.Agents = append(site.Agents, r.agents(e)...)
-		case AIOS, MQTT, Notify, Export:
+		case AIOS, MQTT, Notify, Export, HomeAssistant:
 			site.Agents = append(site.Agents, r.sectioned(e)...)
 		default:
 			r.fail(e.at, "", "there is no section %q%s", clip(e.key), sectionHint(e))

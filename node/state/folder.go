@@ -37,6 +37,7 @@ const (
 	PushFile      = "push.json"           // where callers by A2A want to be told of their tasks
 	OutboxFile    = "outbox.json"         // notifications that are not told yet
 	ExportFile    = "export.json"         // up to which time the history was sent to a store
+	AnnouncedFile = "homeassistant"       // the name of what Home Assistant was told of
 	PublicFile    = "public.json"         // the public name's certificate and its account at the authority
 	ThingsFile    = "things"              // the descriptions of others' things that are registered
 	PlanFile      = "outputs.yaml"        // what the guard's process drives

@@ -1,7 +1,6 @@
 package mqtt
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -48,7 +48,19 @@ type World struct {
 	Tasks func() task.Host
 	// Claimed reports whether the site has an owner. Before, nothing is published.
 	Claimed func() bool
+	// Supervised returns the broker of the Home Assistant that runs the site; nil where none does.
+	Supervised func(context.Context) (Broker, error)
 }
+
+// Broker is a broker that the site is told of.
+type Broker struct {
+	Host, User, Password string
+	Port                 uint16
+	TLS                  bool
+}
+
+// supervised is the name of the broker that World.Supervised returns.
+const supervised = "homeassistant"
 
 // Kind returns the entry of the list of kinds.
 func Kind(w World) agent.Kind {
@@ -65,7 +77,7 @@ func Kind(w World) agent.Kind {
 
 // Agent is the bridge to a broker.
 type Agent struct {
-	Broker       string        `json:"broker" jsonschema:"the broker's URL: mqtts://HOST, or mqtt://HOST without encryption; with a port where it is not 8883 or 1883"`
+	Broker       string        `json:"broker" jsonschema:"the broker's URL: mqtts://HOST, or mqtt://HOST without encryption; with a port where it is not 8883 or 1883; homeassistant for the one of the Home Assistant whose app this site is"`
 	Plain        bool          `json:"plain,omitempty" jsonschema:"whether mqtt:// may go to another machine: whoever is on the way can read, and move what may says; off when not written"`
 	User         string        `json:"user,omitempty" jsonschema:"the name to sign in with at the broker"`
 	PasswordFile string        `json:"password_file,omitempty" jsonschema:"the name of a file beside the configuration with the password, which only its owner can read; never the password itself"`
@@ -106,6 +118,9 @@ func (a *Agent) Define() (agent.Definition, error) {
 	}
 	u, err := url.Parse(a.Broker)
 	switch {
+	case a.Broker == supervised && (a.Plain || a.User != "" || a.PasswordFile != "" || a.CAFile != ""):
+		return wrong("broker", "%s is told by Home Assistant, with user and password; leave plain, user, password_file and ca_file out", supervised)
+	case a.Broker == supervised:
 	case err != nil || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || len(a.Broker) > 256 ||
 		u.Scheme != "mqtts" && u.Scheme != "mqtt":
 		return wrong("broker", "%.80q is no broker such as mqtts://broker.example.org or mqtts://192.168.1.10:8883", a.Broker)
@@ -204,40 +219,62 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site
 
 // connect keeps one connection, and returns why it ended.
 func (a *Agent) connect(ctx context.Context, self agents.Principal, site agents.Site) error {
-	hello := packet.Hello{
-		Client: a.world.ID, User: a.User, Seconds: uint16(usual.silence / time.Second), Longest: maxPacket,
-		Will: a.status(), Says: offline,
-	}
-	if a.PasswordFile != "" {
-		password, err := a.world.Secret(a.PasswordFile)
-		if err != nil {
-			return fmt.Errorf("password_file: %w", err)
-		}
-		hello.Password = password
-	}
 	dialing, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	conn, err := a.dial(dialing)
+	b, err := a.broker(dialing)
 	if err != nil {
 		return err
 	}
-	l, err := open(dialing, conn, a.version, hello, a.timing)
+	conn, err := a.dial(dialing, b)
+	if err != nil {
+		return err
+	}
+	l, err := open(dialing, conn, a.version, packet.Hello{
+		Client: a.world.ID, User: b.User, Password: b.Password, Seconds: uint16(usual.silence / time.Second), Longest: maxPacket,
+		Will: a.status(), Says: offline,
+	}, a.timing)
 	if err != nil {
 		return err
 	}
 	return newBridge(a, self, site, l).run(ctx)
 }
 
-// dial connects to the broker, with TLS unless the owner wrote that it has none.
-func (a *Agent) dial(ctx context.Context) (net.Conn, error) {
+// broker returns the broker to connect to now.
+func (a *Agent) broker(ctx context.Context) (b Broker, err error) {
+	if a.Broker == supervised {
+		if a.world.Supervised == nil {
+			return b, fmt.Errorf("this site is not an app of Home Assistant, which would tell it of its broker; write broker: mqtts://HOST")
+		}
+		return a.world.Supervised(ctx)
+	}
 	u, err := url.Parse(a.Broker)
 	if err != nil {
-		return nil, err
+		return b, err
 	}
+	b = Broker{Host: u.Hostname(), User: a.User, Port: 1883, TLS: u.Scheme == "mqtts"}
+	if b.TLS {
+		b.Port = 8883
+	}
+	if u.Port() != "" {
+		port, err := strconv.ParseUint(u.Port(), 10, 16)
+		if err != nil {
+			return b, err
+		}
+		b.Port = uint16(port)
+	}
+	if a.PasswordFile != "" {
+		if b.Password, err = a.world.Secret(a.PasswordFile); err != nil {
+			return b, fmt.Errorf("password_file: %w", err)
+		}
+	}
+	return b, nil
+}
+
+// dial connects to the broker, with TLS unless the owner wrote that it has none.
+func (a *Agent) dial(ctx context.Context, b Broker) (net.Conn, error) {
 	d := &net.Dialer{KeepAlive: -1} // the protocol has its own
-	secure := u.Scheme == "mqtts"
-	address := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[bool]string{true: "8883", false: "1883"}[secure]))
-	if !secure {
+	address := net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
+	if !b.TLS {
 		return d.DialContext(ctx, "tcp", address)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}

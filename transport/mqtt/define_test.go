@@ -20,6 +20,8 @@ func TestDefine(t *testing.T) {
 		{"broker", func(a *Agent) { a.Broker = "mqtts://u:p@b" }},
 		{"broker", func(a *Agent) { a.Broker = "https://b" }},
 		{"broker", func(a *Agent) { a.Broker = "mqtts://b/x" }},
+		{"", func(a *Agent) { a.Broker = "homeassistant" }},
+		{"broker", func(a *Agent) { a.Broker, a.User = "homeassistant", "u" }},
 		{"plain", func(a *Agent) { a.Plain = true }},
 		{"user", func(a *Agent) { a.PasswordFile = "p" }},
 		{"password_file", func(a *Agent) { a.User, a.PasswordFile = "u", "../p" }},

@@ -18,10 +18,13 @@ import (
 // document is the file of the document, which is at the path / and under its name beside the others.
 const document = "index.html"
 
-// policy lets the document load its own files, and call nobody but who served it. No text becomes script.
+// policy lets the document load its own files, and call nobody but who served it. No text becomes script. framed is
+// that of a document that a page of the same origin shows as a part.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
 	"manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
+
+var framed = strings.Replace(policy, "frame-ancestors 'none'", "frame-ancestors 'self'", 1)
 
 // contentTypes are those of the page's files, whatever the system says of their names.
 var contentTypes = map[string]string{
@@ -37,7 +40,7 @@ type file struct {
 }
 
 // readFiles reads the files of a folder by their names.
-func readFiles(from fs.FS, folder string) map[string]file {
+func readFiles(from fs.FS, folder, policy string) map[string]file {
 	all := make(map[string]file)
 	names, err := fs.Glob(from, folder+"/*")
 	for _, name := range names {

@@ -70,7 +70,15 @@ func (p *Page) Routes() []web.Route {
 		{Pattern: "GET " + sessionPath, Admission: web.Principals, Serve: p.show},
 		{Pattern: "DELETE " + sessionPath + "/{number}", Admission: web.Principals, Serve: p.end},
 	}
-	return append(append(all, p.phoneRoutes()...), fileRoutes(readFiles(dist, "dist"))...)
+	return append(append(all, p.phoneRoutes()...), fileRoutes(readFiles(dist, "dist", policy))...)
+}
+
+// BehindRoutes returns the routes of the page behind a proxy, in whose own pages it is shown and which says who calls:
+// the document, its files, and what a caller is told of itself. Links, sessions and keys of browsers are not for it:
+// they would be in reach of the proxy's other pages.
+func (p *Page) BehindRoutes() []web.Route {
+	return append([]web.Route{{Pattern: "GET " + sessionPath, Admission: web.Principals, Serve: p.show}},
+		fileRoutes(readFiles(dist, "dist", framed))...)
 }
 
 // told is what a session is told of itself.

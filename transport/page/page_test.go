@@ -181,7 +181,7 @@ func TestSessionsEnd(t *testing.T) {
 func TestDocument(t *testing.T) {
 	_, h := served()
 	paths := []string{"/"}
-	for name := range readFiles(dist, "dist") {
+	for name := range readFiles(dist, "dist", policy) {
 		paths = append(paths, "/page/"+name)
 	}
 	for _, path := range paths {
@@ -254,7 +254,7 @@ func TestManifest(t *testing.T) {
 		}
 	}
 	header, document := get("/")
-	if !sizes["192x192"] || !sizes["512x512"] || !strings.Contains(document, "/page/app.webmanifest") ||
+	if !sizes["192x192"] || !sizes["512x512"] || !strings.Contains(document, `"page/app.webmanifest"`) ||
 		!strings.Contains(header.Get("Content-Security-Policy"), "manifest-src 'self';") {
 		t.Errorf("%v, %v\n%s", sizes, header, document)
 	}

@@ -19,7 +19,7 @@ const metadataPath = "/.well-known/oauth-protected-resource"
 // the resource at a path, whether there is one or not.
 func PublicRoutes() []Route {
 	return []Route{
-		{Pattern: "GET /healthz", Admission: Public, Serve: func(w http.ResponseWriter, _ *http.Request, _ Caller) { w.Write([]byte("ok\n")) }},
+		HealthRoute(),
 		{Pattern: "GET /help", Admission: Public, Serve: func(w http.ResponseWriter, _ *http.Request, _ Caller) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
@@ -27,6 +27,11 @@ func PublicRoutes() []Route {
 		}},
 		{Pattern: "GET " + metadataPath + "/{path...}", Admission: Public, Serve: DescribeResource},
 	}
+}
+
+// HealthRoute returns the route that says that the site answers, and no more.
+func HealthRoute() Route {
+	return Route{Pattern: "GET /healthz", Admission: Public, Serve: func(w http.ResponseWriter, _ *http.Request, _ Caller) { w.Write([]byte("ok\n")) }}
 }
 
 // DescribeResource answers RFC 9728 for a path. It names no issuer: only the owner gives tokens.

@@ -63,6 +63,9 @@ type Options struct {
 	Hosts []string
 	// NamesOnly refuses that address.
 	NamesOnly bool
+	// Behind says that a proxy passes requests on for pages under its own names, and nobody else reaches the
+	// handler. Any Host is served, and pages of that host may call.
+	Behind bool
 	// Callers authenticates the sender of a request, once, before its body is read.
 	Callers Callers
 	// Routes is the table of routes. No two have the same pattern.
@@ -197,7 +200,7 @@ func (s *server) checkOrigin(next *http.ServeMux, known map[string]*Route) http.
 		if r.ContentLength == 0 {
 			http.NewResponseController(w).SetReadDeadline(time.Time{})
 		}
-		if !slices.Contains(s.Hosts, r.Host) && (s.NamesOnly || !namesLocalAddress(r)) {
+		if !s.Behind && !slices.Contains(s.Hosts, r.Host) && (s.NamesOnly || !namesLocalAddress(r)) {
 			RefuseRPC(w, http.StatusForbidden, fmt.Sprintf(
 				"this site is not called %.80q; a name of its own goes under http: hosts: in agentsite.yaml", r.Host))
 			return
@@ -210,7 +213,9 @@ func (s *server) checkOrigin(next *http.ServeMux, known map[string]*Route) http.
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), elsewhere{}, true)))
 			return
 		}
-		ours := func(o string) bool { return slices.Contains(origins, o) || r.TLS != nil && o == "https://"+r.Host }
+		ours := func(o string) bool {
+			return slices.Contains(origins, o) || r.TLS != nil && o == "https://"+r.Host || s.Behind && ofProxy(o, r)
+		}
 		if o := r.Header.Values("Origin"); len(o) > 0 && !(len(o) == 1 && ours(o[0])) {
 			RefuseRPC(w, http.StatusForbidden, fmt.Sprintf("a page of %.80q may not call this site", o[0]))
 			return
@@ -222,6 +227,12 @@ func (s *server) checkOrigin(next *http.ServeMux, known map[string]*Route) http.
 		w.Header()["X-Content-Type-Options"] = nosniff
 		next.ServeHTTP(w, r)
 	})
+}
+
+// ofProxy reports whether an origin is the host that a browser called the proxy by, which may itself be behind one.
+func ofProxy(origin string, r *http.Request) bool {
+	_, host, ok := strings.Cut(origin, "://")
+	return ok && (host == r.Host || host == r.Header.Get("X-Forwarded-Host"))
 }
 
 // ownPage reports whether a request is from a page of this site or from no page, as far as a browser says

@@ -33,6 +33,7 @@ import (
 	"agentsite/node/trials"
 	"agentsite/transport/aios"
 	"agentsite/transport/mqtt"
+	"agentsite/transport/supervisor"
 )
 
 // Options are the parts of a site that hosted agents need.
@@ -51,6 +52,8 @@ type Options struct {
 	// Occurrences are told to notify.
 	Occurrences  *occurrence.Source
 	ApprovalWait time.Duration // how long a call waits for an owner
+
+	HomeAssistant *supervisor.App // of which the site is an app; nil for none
 }
 
 // Hosting is the agents that a site hosts.
@@ -134,6 +137,7 @@ func New(o Options) (*Hosting, error) {
 		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: here,
 		Kinds: kinds(worlds{
 			rules: rules, sites: sites, children: children, models: models, registry: h.registry(o), broker: h.broker(o), told: told, store: openExport(o),
+			home: supervisor.World{App: o.HomeAssistant, Claimed: o.Access.Claimed},
 		}), Host: o.Node.ReplaceTools,
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) },
 		Tell: o.Node.ReplaceAgents, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,
@@ -164,13 +168,20 @@ func (h *Hosting) registry(o Options) aios.World {
 func (h *Hosting) broker(o Options) mqtt.World {
 	id := o.Key.ID().String()
 	beside := filepath.Dir(o.File)
-	return mqtt.World{
+	w := mqtt.World{
 		ID: "agentsite-" + id[len(id)-12:], Version: o.Version, Claimed: o.Access.Claimed, Tasks: func() task.Host { return h.Tasks },
 		Secret: func(name string) (string, error) { return state.Secret(beside, name) },
 		File: func(name string) ([]byte, error) {
 			return state.ReadUntrusted(filepath.Join(beside, name), maxCertificate)
 		},
 	}
+	if o.HomeAssistant != nil {
+		w.Supervised = func(ctx context.Context) (mqtt.Broker, error) {
+			b, err := o.HomeAssistant.Client.MQTT(ctx)
+			return mqtt.Broker(b), err
+		}
+	}
+	return w
 }
 
 // maxCertificate bounds the file of an authority.

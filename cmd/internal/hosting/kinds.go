@@ -20,6 +20,7 @@ import (
 	"agentsite/transport/export"
 	"agentsite/transport/mqtt"
 	"agentsite/transport/notify"
+	"agentsite/transport/supervisor"
 )
 
 // worlds is what each kind of agent is given of the site.
@@ -32,6 +33,8 @@ type worlds struct {
 	broker   mqtt.World   // for the bridge to an MQTT broker
 	told     notify.World // for notifications
 	store    export.World // for the history elsewhere
+
+	home supervisor.World // for Home Assistant, of which the site is an app
 }
 
 // kinds is the one list of the kinds of agents that a site can host.
@@ -50,6 +53,7 @@ func kinds(of worlds) hosted.Kinds {
 		return []agent.Kind{
 			heartbeat.Kind, rule.Kind(w.rules), routine.Kind(w.rules), remote.Kind(w.sites, checkElsewhere), mcp.Kind(w.children),
 			llm.Kind(w.models), aios.Kind(w.registry), mqtt.Kind(w.broker), notify.Kind(w.told), export.Kind(w.store),
+			supervisor.Kind(w.home),
 		}
 	}
 }

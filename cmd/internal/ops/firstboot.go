@@ -74,7 +74,7 @@ func firstBoot(ctx context.Context, o PrepareOptions) (did []string, err error) 
 		lines, err := copyConfig(boot, o)
 		did, errs = append(did, lines...), append(errs, err)
 	}
-	lines, err := addSensors(ctx, o)
+	lines, err := addSensors(ctx, o, fmt.Sprintf("site: { name: %s }\n", SiteName()))
 	did, errs = append(did, lines...), append(errs, err)
 	if boot != "" {
 		lines, err := writeClaim(boot, o.Folder)
@@ -183,15 +183,15 @@ func bootFindings(root string) []driver.Finding {
 	return []driver.Finding{{Severity: driver.Problem, Subject: bootConfig, Says: "the configuration on the boot partition is not used", Do: "read " + file + ", correct it and restart the board"}}
 }
 
-// addSensors creates the configuration if there is none. It adds the sensors that it finds if the
+// addSensors creates the configuration if there is none, of first and no devices. It adds the sensors that it finds if the
 // configuration has autoAddLine. It never adds an output: only its owner knows its safe value.
-func addSensors(ctx context.Context, o PrepareOptions) (did []string, err error) {
+func addSensors(ctx context.Context, o PrepareOptions, first string) (did []string, err error) {
 	text, err := state.ReadUntrusted(o.Config, config.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
 	if text == nil {
-		text = fmt.Appendf(nil, "%s\n# docs/configuration.md explains this file; agentsite check FILE checks it.\nsite: { name: %s }\ndevices:\n", autoAddLine, SiteName())
+		text = fmt.Appendf(nil, "%s\n# docs/configuration.md explains this file; agentsite check FILE checks it.\n%sdevices:\n", autoAddLine, first)
 		if err := os.MkdirAll(filepath.Dir(o.Config), 0o755); err != nil {
 			return nil, err
 		}

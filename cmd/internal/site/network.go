@@ -38,6 +38,9 @@ func (s *site) httpsEndpoints() []string {
 	if s.https == nil {
 		return nil
 	}
+	if s.HomeAssistant != nil { // the addresses of its container are nobody's but Home Assistant's
+		return s.hostAddresses()
+	}
 	name := ""
 	if s.config.Discovery.MDNS { // otherwise nobody answers for it
 		name = discovery.HostName(s.key.ID())
@@ -58,7 +61,7 @@ func (s *site) endpoints() []string {
 // derives from its key, and its first relay.
 func (s *site) claimAddresses() []string {
 	near := s.httpsEndpoints()
-	if len(near) > 1 {
+	if len(near) > 1 && s.HomeAssistant == nil {
 		near = near[:len(near)-1]
 	}
 	if s.network != nil && s.network.RelayAddress() != "" {
@@ -78,6 +81,13 @@ func (s *site) listCarriers() []acts.Carrier {
 	if s.https != nil {
 		all = append(all, acts.Carrier{
 			Kind: acts.HTTPSCarrier, Address: "https://" + s.https.Addr().String(), Routes: routes, Public: public,
+		})
+	}
+	if s.ingress != nil {
+		own := s.ingressRoutes()
+		all = append(all, acts.Carrier{
+			Kind: acts.HTTPCarrier, Address: "http://" + s.ingress.Addr().String(), Routes: web.Patterns(own, web.Owners),
+			Public: web.Patterns(own, web.Readers),
 		})
 	}
 	if s.network != nil {

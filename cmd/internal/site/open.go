@@ -105,7 +105,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	s.hosting, err = hosting.New(hosting.Options{
 		Folder: s.Folder, Key: s.key, Domain: s.config.Identified(), Internet: s.internet, Version: s.Version, File: s.file,
 		Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy, Occurrences: s.occurrences,
-		ApprovalWait: s.config.Approvals.Wait,
+		ApprovalWait: s.config.Approvals.Wait, HomeAssistant: s.app(),
 	})
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (s *site) listenHTTP() (err error) {
 		}
 	}
 	s.access.URL = s.resource
-	return nil
+	return s.listenIngress()
 }
 
 // newAnnouncer makes the announcer of the site's record. On its own network the site is

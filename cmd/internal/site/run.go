@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -50,6 +51,8 @@ type Options struct {
 	OnStart func(Started)    // is called once, when the site can be called; nil for nothing
 	Hangup  <-chan os.Signal // each asks for a reload; nil for none
 	Stop    <-chan os.Signal // each is an emergency stop; nil for none
+
+	HomeAssistant *HomeAssistant // of which the site is an app; nil for none
 }
 
 // Started describes a site that can be called.
@@ -90,6 +93,7 @@ type site struct {
 	occurrences *occurrence.Source
 
 	http, https net.Listener // https is nil where nobody else reaches the site by it
+	ingress     net.Listener // for Home Assistant; nil for a site that is not its app
 	announcer   *announce.Announcer
 	nearby      map[string]discovery.Medium // on the site's own network
 	network     *internet.Network           // nil for a site that is not in the global network
@@ -126,6 +130,9 @@ func Run(ctx context.Context, o Options) error {
 	memory.Limit(maxMemory) // before the configuration is read, or its garbage would fragment the heap
 	if s.settings, err = readSettings(o, s.drivers); err != nil {
 		return err
+	}
+	if s.HomeAssistant != nil {
+		s.config.Owner = cmp.Or(s.config.Owner, s.HomeAssistant.Owner)
 	}
 	if err := s.lockFolder(); err != nil {
 		return err

@@ -218,6 +218,7 @@ func (s *site) serve(ctx context.Context, group *errgroup.Group) {
 	if s.https != nil {
 		group.Go(func() error { return web.Serve(ctx, s.https, handler) })
 	}
+	s.serveIngress(ctx, group)
 	s.servePublic(ctx, group)
 }
 

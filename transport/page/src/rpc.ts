@@ -19,6 +19,11 @@ export interface Options { name?: string; signal?: AbortSignal; timeout?: number
 /** What a tool answered: its structured result, its content, and its result type. */
 export interface Answer<T> { value: T; content: any[]; type: string; meta: any; requestState?: string }
 
+/** Whether a proxy shows this page below a path of its own, knows its user by a cookie, and says who calls. Its other
+ *  pages reach what is stored here: no token and no key is. */
+export const behind = !/^\/(page\/index\.html)?$/.test(location.pathname);
+export const credentials: RequestCredentials = behind ? "same-origin" : "omit";
+
 const version = "2026-07-28";
 let running = new AbortController();
 
@@ -75,7 +80,7 @@ export class Conn {
 		let r: Response;
 		try {
 			r = await fetch(this.url, {
-				method: "POST", body, signal, cache: "no-store", credentials: "omit", redirect: "error",
+				method: "POST", body, signal, cache: "no-store", credentials, redirect: "error",
 				headers: {
 					"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + this.token(),
 					"Mcp-Protocol-Version": version, "Mcp-Method": method, ...o.name ? { "Mcp-Name": o.name } : {},

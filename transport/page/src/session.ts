@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { isWaiting, keep, kept, make, short, signed, told } from "./phone";
-import { Conn, ended, Fault } from "./rpc";
+import { behind, Conn, credentials, ended, Fault } from "./rpc";
 import { isName, Site, sites } from "./site";
 
 interface Session { token?: string; you: string; name?: string; home?: string;
@@ -17,7 +17,7 @@ export const you = signal("");
 /** What an owner compares. */
 export const print = signal("");
 /** Whether this is the page of a site on its network, where keys of browsers sign in. */
-export const near = location.protocol === "https:";
+export const near = location.protocol === "https:" && !behind;
 /** The program that serves the page of many sites: it keeps passkeys, and finds and claims sites. */
 export const home = signal<Conn | undefined>(undefined);
 
@@ -48,12 +48,12 @@ function key(): string | undefined {
 export async function signIn(): Promise<void> {
 	const k = key();
 	ended.call = () => { renewing ??= renew().finally(() => { renewing = undefined; }); };
-	token = sessionStorage.getItem("token") ?? "";
-	const own = (more: RequestInit) => fetch("/page/session", { credentials: "omit", cache: "no-store", ...more });
+	token = behind ? "" : sessionStorage.getItem("token") ?? "";
+	const own = (more: RequestInit) => fetch("page/session", { credentials, cache: "no-store", ...more });
 	try {
 		let r = k && near ? await byCode(k)
 			: k ? await own({ method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ key: k }) })
-			: token ? await own({ headers: { Authorization: "Bearer " + token } }) : undefined;
+			: token ? await own({ headers: { Authorization: "Bearer " + token } }) : behind ? await own({}) : undefined;
 		if (near && !k && (!r || r.status === 401)) r = await byKey();
 		if (r?.ok) {
 			const s = await r.json() as Session;
@@ -135,13 +135,13 @@ export interface Window { session: number; browser: string; age_seconds: number;
 
 /** The windows of this page that are signed in. */
 export async function windows(signal?: AbortSignal): Promise<Window[]> {
-	const r = await fetch("/page/session", { credentials: "omit", cache: "no-store", headers: { Authorization: "Bearer " + token }, signal });
+	const r = await fetch("page/session", { credentials, cache: "no-store", headers: { Authorization: "Bearer " + token }, signal });
 	return r.ok ? (await r.json()).sessions ?? [] : [];
 }
 
 /** Signs a window out. This one is out at once; the key of this browser signs in again when the page is loaded. */
 export async function signOut(w: Window): Promise<void> {
-	const r = await fetch("/page/session/" + w.session, { method: "DELETE", credentials: "omit", headers: { Authorization: "Bearer " + token } });
+	const r = await fetch("page/session/" + w.session, { method: "DELETE", credentials, headers: { Authorization: "Bearer " + token } });
 	if (!r.ok) throw new Fault("unavailable", "");
 	if (!w.own) return;
 	state.value = "out";

@@ -60,11 +60,9 @@ func TestBroker(t *testing.T) {
 	if b, err := s.Client.MQTT(t.Context()); err == nil {
 		t.Error("a port that is none:", b)
 	}
-	for token, status := range map[string]int{"": 401, "wrong": 403} {
-		_, err := (&Client{URL: s.Client.URL, Token: token}).MQTT(t.Context())
-		if !errors.As(err, &refused) || refused.Status != status {
-			t.Errorf("token %q: %v", token, err)
-		}
+	_, err = (&Client{URL: s.Client.URL, Token: "wrong"}).MQTT(t.Context())
+	if !errors.As(err, &refused) || refused.Status != 403 {
+		t.Errorf("a wrong token: %v", err)
 	}
 }
 

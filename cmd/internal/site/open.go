@@ -113,7 +113,11 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	if err := s.devices.Configure(s.hosting.Apply); err != nil {
 		return err
 	}
-	return state.SeedOwner(s.access, s.config.Owner)
+	owner := s.config.Owner
+	if owner == "" && s.HomeAssistant != nil {
+		owner = s.HomeAssistant.Owner
+	}
+	return state.SeedOwner(s.access, owner)
 }
 
 // listenHTTP opens the listeners of HTTP and HTTPS, and tells the access store the URL for which its tokens

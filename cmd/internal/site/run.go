@@ -1,7 +1,6 @@
 package site
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -130,9 +129,6 @@ func Run(ctx context.Context, o Options) error {
 	memory.Limit(maxMemory) // before the configuration is read, or its garbage would fragment the heap
 	if s.settings, err = readSettings(o, s.drivers); err != nil {
 		return err
-	}
-	if s.HomeAssistant != nil {
-		s.config.Owner = cmp.Or(s.config.Owner, s.HomeAssistant.Owner)
 	}
 	if err := s.lockFolder(); err != nil {
 		return err

@@ -217,13 +217,13 @@ func TestLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		app.Read, app.Write = func() string { return "" }, func(string) error { return nil }
-		var asked []time.Time
+		var asked atomic.Int64
+		var up atomic.Bool
 		before := client.Transport
 		defer func() { client.Transport = before }()
-		up := false
 		client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
-			asked = append(asked, time.Now())
-			if !up {
+			asked.Add(1)
+			if !up.Load() {
 				return nil, errors.New("connection refused")
 			}
 			w := httptest.NewRecorder()
@@ -237,19 +237,19 @@ func TestLate(t *testing.T) {
 		go func() { done <- a.Run(ctx, principal.Agent(KindName, KindName), nil) }()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if _, err := app.Bearer("", true); err != nil || len(asked) < 10 || len(asked) > 22 {
-			t.Errorf("%d calls in an hour, %v", len(asked), err)
+		if _, err := app.Bearer("", true); err != nil || asked.Load() < 10 || asked.Load() > 22 {
+			t.Errorf("%d calls in an hour, %v", asked.Load(), err)
 		}
-		up = true
+		up.Store(true)
 		time.Sleep(retryMax)
 		synctest.Wait()
 		if a.Report(ctx).State != agent.Idle {
 			t.Errorf("%+v", a.Report(ctx))
 		}
-		calls := len(asked)
+		calls := asked.Load()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if len(asked) != calls {
+		if asked.Load() != calls {
 			t.Error("what is announced is announced again and again")
 		}
 		cancel()

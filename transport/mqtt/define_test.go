@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -44,5 +45,36 @@ func TestDefine(t *testing.T) {
 		if key != tt.key {
 			t.Errorf("%+v: %v, want a mistake at %q", a, err, tt.key)
 		}
+	}
+}
+
+// TestBroker: where a bridge connects, and as whom. The broker of Home Assistant is asked for each time.
+func TestBroker(t *testing.T) {
+	asked := 0
+	w := World{Secret: func(string) (string, error) { return "secret", nil }}
+	home := w
+	home.Supervised = func(context.Context) (Broker, error) {
+		asked++
+		return Broker{Host: "core-mosquitto", Port: 1884, User: "addons", Password: "p"}, nil
+	}
+	for _, tt := range []struct {
+		world              World
+		broker, user, file string
+		want               Broker
+	}{
+		{w, "mqtts://b", "", "", Broker{Host: "b", Port: 8883, TLS: true}},
+		{w, "mqtt://127.0.0.1", "", "", Broker{Host: "127.0.0.1", Port: 1883}},
+		{w, "mqtts://[fd00::1]:1", "u", "f", Broker{Host: "fd00::1", Port: 1, TLS: true, User: "u", Password: "secret"}},
+		{home, "homeassistant", "", "", Broker{Host: "core-mosquitto", Port: 1884, User: "addons", Password: "p"}},
+		{w, "homeassistant", "", "", Broker{}},
+	} {
+		a := &Agent{Broker: tt.broker, User: tt.user, PasswordFile: tt.file, world: tt.world}
+		got, err := a.broker(t.Context())
+		if got != tt.want || (err != nil) != (tt.want == Broker{}) {
+			t.Errorf("%s: %+v, %v", tt.broker, got, err)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
 	}
 }

@@ -101,6 +101,10 @@ func (a *App) Handler(page, mcp http.Handler) http.Handler {
 			r.URL.Path, r.URL.RawPath = "/mcp", ""
 			mcp.ServeHTTP(w, r)
 		case err == nil && from == a.from:
+			if _, closed := a.Bearer("", false); closed != nil && r.URL.Path == "/" {
+				http.Error(w, "agentsite: "+closed.Error(), http.StatusServiceUnavailable) // shown in the page's place
+				return
+			}
 			page.ServeHTTP(w, r)
 		default:
 			http.Error(w, "this is for Home Assistant alone", http.StatusForbidden)

@@ -111,6 +111,20 @@ func TestGate(t *testing.T) {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, what, r.URL.Path) })
 	}
 	h := app.Handler(says("page"), says("mcp"))
+	closed := func() bool {
+		r := httptest.NewRequest("GET", "http://x/", nil)
+		r.RemoteAddr = "172.30.32.2:1"
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code == 503
+	}
+	if !closed() {
+		t.Error("the page is shown before the agent runs")
+	}
+	if _, err := app.Bearer("", true); err == nil {
+		t.Error("somebody is let in before the agent runs")
+	}
+	app.open(principal.Agent(KindName, KindName))
 	for _, tt := range []struct{ from, path, want string }{
 		{"172.30.32.2:4000", "/", "page/"},
 		{"172.30.32.2:4000", "/mcp", "page/mcp"},
@@ -136,10 +150,6 @@ func TestGate(t *testing.T) {
 			t.Errorf("%s %s: %d %s", tt.from, tt.path, w.Code, got)
 		}
 	}
-	if _, err := app.Bearer("", true); err == nil {
-		t.Error("somebody is let in before the agent runs")
-	}
-	app.open(principal.Agent(KindName, KindName))
 	for _, token := range []string{"", "anything"} {
 		who, err := app.Bearer(token, true)
 		if err != nil || who.Owner || who.ID != "homeassistant:homeassistant" || who.Account == "" {
@@ -147,7 +157,7 @@ func TestGate(t *testing.T) {
 		}
 	}
 	app.close("over")
-	if _, err := app.Key("12D3"); err == nil {
+	if _, err := app.Key("12D3"); err == nil || !closed() {
 		t.Error("somebody is let in after the end")
 	}
 	for _, bad := range []Client{{URL: "http://supervisor", Token: "x"}, {URL: "https://172.30.32.2", Token: "x"}, {URL: URL}} {

@@ -293,6 +293,9 @@ func TestHomeAssistantIngress(t *testing.T) {
 			t.Errorf("%s of a site without an owner: %d %s", path, code, text)
 		}
 	}
+	if code, text := h.ask(http.DefaultClient, "GET", at, "", session...); code != 503 {
+		t.Errorf("the page of a site without an owner: %d %s", code, text)
+	}
 	if len(h.supervisor.Pushed()) != 0 {
 		t.Error("a site without an owner is announced")
 	}

@@ -177,6 +177,26 @@ func TestSessionsEnd(t *testing.T) {
 	}
 }
 
+// TestBehind: behind a proxy the page has its files and who is asked, may be framed by pages of its own origin alone, and
+// has no way to sign in by what a browser keeps.
+func TestBehind(t *testing.T) {
+	routes := New(principal.Principal{}, func() []Site { return nil }).BehindRoutes()
+	for _, r := range routes {
+		switch r.Pattern {
+		case "GET " + sessionPath, "GET /{$}", "GET /page/{file}":
+		default:
+			t.Errorf("%s is there", r.Pattern)
+		}
+	}
+	for _, path := range []string{"/", "/page/page.js"} {
+		w := httptest.NewRecorder()
+		web.Handler(web.Options{Behind: true, Callers: Nobody{}, Routes: routes}).ServeHTTP(w, httptest.NewRequest("GET", "http://home"+path, nil))
+		if got := w.Header().Get("Content-Security-Policy"); w.Code != 200 || got != strings.Replace(policy, "ancestors 'none'", "ancestors 'self'", 1) || got == policy {
+			t.Errorf("%s: %d %s", path, w.Code, got)
+		}
+	}
+}
+
 // TestDocument: what is public is the same for every site and runs no foreign script.
 func TestDocument(t *testing.T) {
 	_, h := served()

@@ -96,20 +96,28 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, _ agents.Site) e
 // announce has the announcement be as the configuration wants it, and tries until it is or ctx ends.
 func (a *Agent) announce(ctx context.Context, app *App) {
 	state := map[bool]string{true: "the MCP server is announced to Home Assistant", false: "no MCP server is announced"}[a.MCP]
-	last := ""
-	for pause := retry; ; pause = min(2*pause, retryMax) {
+	again(ctx, func() error {
 		err := app.announce(ctx, a.MCP)
 		if err == nil {
 			a.say(agent.Idle, "%s", state)
+		} else if ctx.Err() == nil {
+			a.say(agent.Waiting, "%v; it is tried again", err)
+		}
+		return err
+	})
+}
+
+// again tells Home Assistant something until it succeeds or ctx ends.
+func again(ctx context.Context, tell func() error) {
+	last := ""
+	for pause := retry; ; pause = min(2*pause, retryMax) {
+		err := tell()
+		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if ctx.Err() != nil {
-			return
-		}
-		a.say(agent.Waiting, "%v; it is tried again", err)
 		if text := err.Error(); text != last {
 			last = text
-			slog.Warn("Home Assistant is not told of the MCP server yet", "err", err)
+			slog.Warn("Home Assistant is not told yet whether there is an MCP server", "err", err)
 		}
 		if device.Sleep(ctx, pause) != nil {
 			return
@@ -117,8 +125,28 @@ func (a *Agent) announce(ctx context.Context, app *App) {
 	}
 }
 
+// Forget withdraws what an earlier run of the program announced, for a site that begins without the section. It tries
+// until that is done, ctx ends, or the section is there again.
+func (a *App) Forget(ctx context.Context) {
+	again(ctx, func() error {
+		a.telling.Lock()
+		defer a.telling.Unlock()
+		if _, closed := a.Bearer("", false); closed == nil {
+			return nil
+		}
+		return a.tell(ctx, false)
+	})
+}
+
 // announce announces MCP, or withdraws what was announced, also by an earlier run of the program.
 func (a *App) announce(ctx context.Context, on bool) error {
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	return a.tell(ctx, on)
+}
+
+// tell is announce with the lock held.
+func (a *App) tell(ctx context.Context, on bool) error {
 	before := a.Read()
 	if on {
 		uuid, err := a.Client.Announce(ctx, "http://"+a.host+a.path)

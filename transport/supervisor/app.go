@@ -32,6 +32,8 @@ type App struct {
 	host string     // by which Home Assistant calls the app
 	path string     // of MCP, which nobody guesses
 
+	telling sync.Mutex // one at a time tells Home Assistant something
+
 	mu  sync.Mutex
 	who principal.Principal // the zero one while nobody is let in
 	why string              // that is so

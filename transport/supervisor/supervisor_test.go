@@ -217,6 +217,15 @@ func TestAnnounced(t *testing.T) {
 	if s.Read() != "" {
 		t.Error("what was withdrawn is remembered")
 	}
+	run(true, nil)
+	s.open(principal.Agent(KindName, KindName))
+	s.Forget(t.Context()) // the section is there again
+	last("post", 6)
+	s.close("no section")
+	s.Forget(t.Context())
+	last("delete", 7)
+	s.Forget(t.Context())
+	last("delete", 7)
 }
 
 // TestLate: a Supervisor that refuses everything does not keep users out, and is asked again with longer pauses.

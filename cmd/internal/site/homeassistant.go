@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 
 	"agentsite/agents"
+	"agentsite/node/config"
 	"agentsite/node/state"
 	"agentsite/transport/page"
 	"agentsite/transport/supervisor"
@@ -78,5 +80,8 @@ func (s *site) serveIngress(ctx context.Context, group *errgroup.Group) {
 	app, routes := s.HomeAssistant.App, s.ingressRoutes()
 	pages := web.Handler(web.Options{Behind: true, Callers: app, Routes: routes})
 	programs := web.Handler(web.Options{Hosts: []string{app.Host()}, Callers: app, Routes: routes[len(routes)-1:]})
+	if !slices.ContainsFunc(s.config.Agents, func(a config.Agent) bool { return a.Kind == supervisor.KindName }) {
+		group.Go(func() error { app.Forget(ctx); return nil })
+	}
 	group.Go(func() error { return web.Serve(ctx, s.ingress, app.Handler(pages, programs)) })
 }

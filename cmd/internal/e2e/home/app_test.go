@@ -254,6 +254,13 @@ func TestHomeAssistantApp(t *testing.T) {
 	if last := h.announced(3, "delete"); last.UUID != first.UUID {
 		t.Errorf("%+v", last)
 	}
+
+	// A section that goes while the app is off is one that is switched off.
+	h.reload("read *", "on")
+	h.announced(4, "post")
+	h.site.Stop(t)
+	h.start("site: { name: shed }\n")
+	h.announced(5, "delete")
 }
 
 // TestHomeAssistantFirstStart: without a configuration the app makes one, by which Home Assistant sees the site and

@@ -181,12 +181,20 @@ func (n *Node) Approve(p agents.Principal, handle string, ok bool) error {
 	if err := owner(p); err != nil {
 		return err
 	}
+	return n.decide(p, handle, ok, func(*request) error { return nil })
+}
+
+// decide answers a request, unless check refuses it, and journals that p did.
+func (n *Node) decide(p agents.Principal, handle string, ok bool, check func(*request) error) error {
 	n.requests.mu.Lock()
 	defer n.requests.mu.Unlock()
 	n.requests.forget()
 	r := n.requests.all[handle]
 	if r == nil || r.answer != unanswered {
 		return device.Faultf(device.Invalid, "no request %.60q waits for an answer; agentsite approve lists those that do", handle)
+	}
+	if err := check(r); err != nil {
+		return err
 	}
 	if ok && r.wish != nil {
 		return device.Faultf(device.Invalid,

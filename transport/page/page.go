@@ -31,6 +31,7 @@ type Page struct {
 
 	sessions sessions
 	phones   *phones // nil without AddPhones
+	answers  *Answers
 }
 
 // New makes a page. Each of its sessions calls as who, on the sites that sites returns.
@@ -88,6 +89,7 @@ type told struct {
 	Sites    []Site   `json:"sites"`
 	Sessions []listed `json:"sessions,omitzero"`
 	Home     string   `json:"home,omitzero"`
+	Answers  bool     `json:"answers,omitzero"` // its key answers calls that wait for an owner
 }
 
 // begin takes the key of a link and begins a session.
@@ -119,7 +121,7 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, c web.Caller) {
 
 // tell answers a caller. Others see the sessions only from a session.
 func (p *Page) tell(w http.ResponseWriter, who principal.Principal, token string, own *session) {
-	t := told{Token: token, You: who.ID, Sites: p.sites(), Home: p.Home}
+	t := told{Token: token, You: who.ID, Sites: p.sites(), Home: p.Home, Answers: p.answers != nil && p.answers.May(who)}
 	if own != nil {
 		t.Sessions = p.sessions.list(own)
 	}

@@ -280,12 +280,17 @@ func (p *Page) phoneRoutes() []web.Route {
 	if p.phones == nil {
 		return nil
 	}
-	return []web.Route{
+	all := []web.Route{
 		{Pattern: "GET " + challengePath, Admission: web.Public, Serve: p.phones.ask},
 		{Pattern: "POST " + showPath, Admission: web.Strangers, Signed: p.phones, Serve: p.phones.take},
 		{Pattern: "GET " + waitsPath, Admission: web.Public, Serve: p.phones.wait},
 		{Pattern: "POST " + keyPath, Admission: web.Principals, Signed: p.phones, Serve: p.beginKey},
 	}
+	if p.answers != nil {
+		all = append(all, web.Route{Pattern: "GET " + callsPath, Admission: web.Principals, Serve: p.calls},
+			web.Route{Pattern: "POST " + answerPath, Admission: web.Principals, Signed: p.phones, Serve: p.answer})
+	}
+	return all
 }
 
 // ask answers anybody with a new challenge, and says whether nobody owns the site.

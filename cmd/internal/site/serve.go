@@ -32,6 +32,7 @@ import (
 	"agentsite/transport/web"
 	"agentsite/transport/web/metrics"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -62,6 +63,9 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	}
 	s.page = page.New(local, func() []page.Site { return []page.Site{{Name: s.config.Name, URL: "/mcp"}} })
 	s.page.AddPhones(s.key.ID(), func() bool { return !s.access.Claimed() })
+	s.page.AddAnswers(page.Answers{
+		May: func(p agents.Principal) bool { return s.node.MayAnswer(p) == nil }, Answer: s.node.Answer, Waiting: s.answerable,
+	})
 	s.messages = s.page.Bind(web.MCP(s.dispatcher, s.legacy.ServeHTTP))
 	messages := s.messages
 	if s.signInURL != "" {
@@ -105,6 +109,19 @@ func (s *site) report() metrics.Report {
 		}
 	}
 	return r
+}
+
+// answerable lists the calls that a key of a browser may answer, as owners are listed them.
+func (s *site) answerable(p agents.Principal) (any, error) {
+	waiting, err := s.node.Answerable(p)
+	all := []acts.Request{}
+	for _, r := range waiting {
+		all = append(all, acts.Request{
+			Handle: r.Handle, Who: r.Who, Tool: r.Tool, Args: jsontext.Value(r.Args), Via: r.Via,
+			Left: r.Left.Seconds(), Holds: r.Holds.Seconds(),
+		})
+	}
+	return all, err
 }
 
 // owners returns what the owners' operations act on.

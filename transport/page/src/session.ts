@@ -5,7 +5,7 @@ import { isWaiting, keep, kept, make, short, signed, told } from "./phone";
 import { behind, Conn, credentials, ended, Fault } from "./rpc";
 import { isName, Site, sites } from "./site";
 
-interface Session { token?: string; you: string; name?: string; home?: string;
+interface Session { token?: string; you: string; name?: string; home?: string; answers?: boolean;
 	sites: { name: string; url: string; key?: string; owner?: boolean; you?: string }[] }
 
 type State = "wait" | "in" | "out" | "expired" | "unreachable" | "compare" | "old" | "unclaimed";
@@ -21,7 +21,13 @@ export const near = location.protocol === "https:" && !behind;
 /** The program that serves the page of many sites: it keeps passkeys, and finds and claims sites. */
 export const home = signal<Conn | undefined>(undefined);
 
+/** Whether the key of this browser answers calls that wait for an owner. */
+export const answers = signal(false);
+
 let token = "", did = "";
+
+/** The token of this session. */
+export const bearer = () => token;
 
 /** The option by which a command means the site of this page: its name as of when this browser was signed in, or its
  *  key. A site tells its name to nobody else. */
@@ -59,6 +65,7 @@ export async function signIn(): Promise<void> {
 			const s = await r.json() as Session;
 			take(s.token);
 			you.value = s.you;
+			answers.value = s.answers === true;
 			home.value = s.home ? new Conn(s.home, () => token) : undefined;
 			sites.value = s.sites.map(x => new Site(x.name, new Conn(x.url, () => token), x.owner === true, x.you ?? s.you,
 				x.key));

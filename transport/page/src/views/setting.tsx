@@ -9,6 +9,7 @@ import { s } from "../words-setup";
 import { options, place, type Option, type Place, type Schema } from "./complete";
 import { act, Acts, Failed, useOwner } from "./parts";
 
+export { Answers } from "./answer";
 export { Claim } from "./claim";
 export { Journal } from "./record";
 export { Machine } from "./machine";

@@ -3,8 +3,9 @@
 
 import { useEffect, useMemo } from "preact/hooks";
 import { href, route } from "../route";
+import { answers } from "../session";
 import { sites, type Site } from "../site";
-import { Countdown, Note, Section, State } from "../ui";
+import { Button, Countdown, Note, Section, State } from "../ui";
 import type { View } from "../views";
 import { length, t } from "../words";
 import type { Agent } from "./agents";
@@ -19,8 +20,11 @@ export interface Request {
 	seconds_left: number; would_hold_seconds?: number;
 }
 
-/** A call that waits, with exactly what is asked. To deny weighs as much as to allow. */
-export function Approval({ site, of, done }: { site: Site; of: Request; done: () => void }) {
+type Answer = "deny" | "approve";
+
+/** A call that waits, with exactly what is asked. To deny weighs as much as to allow. Without answer an owner does. */
+export function Approval({ site, of, done, answer }: { site: Site; of: Request; done: () => void;
+	answer?: (as: Answer) => Promise<void> }) {
 	const came = useMemo(() => performance.now(), [of.seconds_left]);
 	const asked = of.arguments?.for_seconds, holds = of.would_hold_seconds;
 	return <article class="card edge-acc" data-approval={of.handle}>
@@ -35,7 +39,9 @@ export function Approval({ site, of, done }: { site: Site; of: Request; done: ()
 			?? {}), ["from", of.who], ["via", of.via?.join(", ")], ["handle", of.handle]]} />
 		<Acts site={site} about={of.handle} />
 		{!acts.value.some(a => a.about === of.handle && !a.fault) && <div class="btns fill eq">
-			{(["deny", "approve"] as const).map(m => <Owners key={m} site={site} about={of.handle} method={`owner/${m}`}
+			{(["deny", "approve"] as const).map(m => answer ? <Button key={m} hook={m} act={() => answer(m)}
+				label={`${t(m === "deny" ? "deny" : "allow")}, ${who(of.who)}`}>
+				{t(m === "deny" ? "deny" : "allow")}</Button> : <Owners key={m} site={site} about={of.handle} method={`owner/${m}`}
 				params={{ name: of.handle }} done={done}
 				label={`${t(m === "deny" ? "deny" : "allow")}, ${who(of.who)}`}>
 				{t(m === "deny" ? "deny" : "allow")}</Owners>)}</div>}
@@ -49,14 +55,22 @@ export const useRequests = (site: Site, every = 0) => useOwner<{ requests: Reque
 function Approvals({ site }: { site: Site }) {
 	const { value, fault, again } = useRequests(site, 3); // a site does not tell by itself who asks to sign in
 	const signIns = value?.sign_ins ?? [], wishes = value?.wishes ?? [];
-	const { q } = route.value, call = q.get("s") === site.name ? q.get("call") : null; // of a message's link
-	const requests = value?.requests.toSorted((a, b) => Number(b.handle === call) - Number(a.handle === call));
 	useEffect(() => { site.programs.value = [...signIns, ...wishes].map(x => x.handle); }, [value]);
 	return <><Failed of={fault} again={again} />
 		{signIns.length > 0 && <Loaded part="SignIns" site={site} of={signIns} done={again} />}
 		{wishes.length > 0 && <Loaded part="Wishes" site={site} of={wishes} done={again} />}
-		{call && requests && !requests.some(r => r.handle === call) && <Note icon="old">{t("waiting.over")}</Note>}
-		{requests?.map(r => <Approval key={r.handle} site={site} of={r} done={again} />)}</>;
+		<Requests site={site} of={value?.requests} done={again} /></>;
+}
+
+/** Calls that wait: first that of a message's link, or that it does not wait any more. */
+export function Requests({ site, of, done, answer }: { site: Site; of?: Request[]; done: () => void;
+	answer?: (handle: string, as: Answer) => Promise<void> }) {
+	const { q } = route.value, call = q.get("s") === site.name ? q.get("call") : null;
+	const all = of?.toSorted((a, b) => Number(b.handle === call) - Number(a.handle === call));
+	return <>{call && all && !all.some(r => r.handle === call) && <Note icon="old"><span data-over>{t("waiting.over")}
+		</span></Note>}
+		{all?.map(r => <Approval key={r.handle} site={site} of={r} done={done}
+			answer={answer && (as => answer(r.handle, as))} />)}</>;
 }
 
 function Drafts({ site }: { site: Site }) {
@@ -103,6 +117,8 @@ function asked(text: string): Record<string, unknown> {
 	}
 }
 
+const ByKey = ({ site }: { site: Site }) => <Loaded part="Answers" site={site} />;
+
 function Show() {
 	const owned = sites.value.filter(s => s.owner.value), others = sites.value.filter(s => !s.owner.value);
 	return <div class="two live">
@@ -112,7 +128,8 @@ function Show() {
 			<Each Show={Questions} />
 			<Each of={owned} Show={Drafts} />
 			<Each of={others} Show={Own} />
-			{owned.length ? <p class="small soft">{t("waiting.rest")}</p> : <ForOwner site={sites.value[0]!} />}
+			{answers.value && <Each of={others} Show={ByKey} />}
+			{owned.length || answers.value ? <p class="small soft">{t("waiting.rest")}</p> : <ForOwner site={sites.value[0]!} />}
 		</div></Section>
 		{owned.length > 0 && <Section title={t("waiting.answered")}><ul class="list">
 			<Each of={owned} Show={Answered} /></ul></Section>}

@@ -68,11 +68,16 @@ type Definition struct {
 	// perhaps not as its owner wants it.
 	Calls  []Call
 	Doubts []*Mistake
+	// Secrets are the files beside the configuration that the agent reads, which only their owner may read.
+	Secrets []Secret
 	// Fixed says that the owner wrote all that its tasks do, so that the permission to ask for one is
 	// the permission for that. What any other agent does for an asker is bounded by that asker's
 	// permission, too.
 	Fixed bool
 }
+
+// Secret is a file with a secret, which a key names.
+type Secret struct{ Key, File string }
 
 // Call is a call that an agent makes by its definition, at the line of a key.
 type Call struct {

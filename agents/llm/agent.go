@@ -195,6 +195,7 @@ func (a *Agent) Define() (d agent.Definition, err error) {
 	if a.model == nil {
 		e := &chat.Endpoint{URL: strings.TrimSuffix(m.URL, "/"), Model: m.Name, First: m.FirstToken, Between: m.BetweenTokens}
 		if m.KeyFile != "" {
+			d.Secrets = []agent.Secret{{Key: "model.key_file", File: m.KeyFile}}
 			e.Key = func() (string, error) { return a.world.Secret(m.KeyFile) }
 		}
 		a.model = e

@@ -33,6 +33,8 @@ const (
 	// maxRest limits a step's wait for a limit that refuses it. restSlack is added to the time that the
 	// guard names, which has milliseconds.
 	maxRest, restSlack = time.Minute, 50 * time.Millisecond
+	// notify is the one agent of this site that a step asks: it tells a text, and asks nobody.
+	notify = "notify"
 	// askTime is how long the task of another site's agent may take by default.
 	askTime = time.Hour
 )
@@ -63,7 +65,7 @@ type Step struct {
 	Options []string                `json:"options,omitempty" jsonschema:"the answers that there are, the first one goes on"`
 	Else    string                  `json:"else,omitempty" jsonschema:"stop ends the routine where the condition is not true, or another answer than the first is given"`
 	Show    map[string]string       `json:"show,omitempty" jsonschema:"the displays with their texts"`
-	Agent   string                  `json:"agent,omitempty" jsonschema:"an agent of another site, such as shed/tidy, that is asked for a task; the next step comes when that is completed"`
+	Agent   string                  `json:"agent,omitempty" jsonschema:"an agent of another site, such as shed/tidy, that is asked for a task; the next step comes when that is completed. Or notify, which tells a text:"`
 	Skill   string                  `json:"skill,omitempty" jsonschema:"which of its skills, if it has several"`
 	Text    string                  `json:"text,omitempty" jsonschema:"what is asked of it, if it reads"`
 	Within  time.Duration           `json:"within,omitempty" jsonschema:"how long that may take; 1h when not written"`
@@ -176,7 +178,9 @@ func (r *Routine) compile(known rule.Points) ([]compiled, error) {
 			}
 			c.targets = append(c.targets, address)
 		}
-		if s.Agent != "" {
+		if s.Agent == notify {
+			done++
+		} else if s.Agent != "" {
 			if site, _, _ := strings.Cut(s.Agent, "/"); !slices.Contains(r.world.Open, site) {
 				return nil, mistake(i, "agent", "there is no site %.40q under agents: with kind: remote%s", site, device.Suggest(site, r.world.Open, "site"))
 			}
@@ -265,9 +269,11 @@ func (c *compiled) checkAgent(i int) error {
 	switch {
 	case c.Agent == "" && (c.Skill != "" || c.Text != "" || c.Within != 0):
 		return mistake(i, cmp.Or(key("skill", c.Skill != ""), key("text", c.Text != ""), "within"), "it belongs to agent:, with an agent of another site, such as agent: shed/tidy")
+	case c.Agent == notify && (c.Skill != "" || c.Within != 0 || c.Text == ""):
+		return mistake(i, "agent", "notify takes a text: and nothing else")
 	case c.Agent == "":
 		return nil
-	case device.CheckName(site) != nil || device.CheckName(name) != nil:
+	case c.Agent != notify && (device.CheckName(site) != nil || device.CheckName(name) != nil):
 		return mistake(i, "agent", "%.60q is no agent of another site; write the site's name here and the agent's name there, such as shed/tidy", c.Agent)
 	case c.Skill != "" && device.CheckName(c.Skill) != nil:
 		return mistake(i, "skill", "%.60q is no skill's name", c.Skill)
@@ -276,7 +282,9 @@ func (c *compiled) checkAgent(i int) error {
 	case c.Within < 0 || c.Within > 0 && c.Within < time.Second || c.Within > maxLength:
 		return mistake(i, "within", "takes a time from 1s to %v", device.FormatDuration(maxLength))
 	}
-	c.Within = cmp.Or(c.Within, askTime)
+	if c.Agent != notify {
+		c.Within = cmp.Or(c.Within, askTime)
+	}
 	return nil
 }
 

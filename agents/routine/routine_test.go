@@ -328,6 +328,9 @@ func TestMistakes(t *testing.T) {
 		"text of nothing":      {Step{Set: set, Text: "x"}, "steps[1].text"},
 		"a long text":          {Step{Agent: "shed/tidy", Text: strings.Repeat("x", 501)}, "steps[1].text"},
 		"a long task":          {Step{Agent: "shed/tidy", Within: 25 * time.Hour}, "steps[1].within"},
+		"notify with a skill":  {Step{Agent: "notify", Text: "x", Skill: "test"}, "steps[1].agent"},
+		"notify with no text":  {Step{Agent: "notify"}, "steps[1].agent"},
+		"notify and wait":      {Step{Agent: "notify", Text: "x", Wait: "1s"}, "steps[1].agent"},
 		"a wrong skill":        {Step{Agent: "shed/tidy", Skill: "Run!"}, "steps[1].skill"},
 	} {
 		r := beds()

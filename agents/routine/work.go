@@ -192,7 +192,11 @@ func (r *run) step(ctx context.Context, i int, s *compiled) error {
 			}
 		}
 	}
-	if s.Agent != "" {
+	if s.Agent == notify {
+		if err := r.once(func() error { return r.tell(ctx, s.Text) }); err != nil {
+			return err
+		}
+	} else if s.Agent != "" {
 		if err := r.askAgent(ctx, s); err != nil {
 			return err
 		}
@@ -281,6 +285,17 @@ func (r *run) askAgent(ctx context.Context, s *compiled) error {
 	r.from = time.Now()
 	asked.Task = t.ID
 	r.res.Asked = append(r.res.Asked, asked)
+	return err
+}
+
+// tell has the site's notifications tell a text, and does not wait for that.
+func (r *run) tell(ctx context.Context, text string) error {
+	if r.world.Ask == nil {
+		return device.Faultf(device.Unavailable, "nobody can be told here")
+	}
+	_, err := r.work.Step(ctx, "tell "+text, func(ctx context.Context, key string) (any, error) {
+		return nil, r.world.Ask(ctx, r.self, notify, text, key)
+	})
 	return err
 }
 

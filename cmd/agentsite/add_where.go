@@ -130,7 +130,7 @@ func (f *fileAlone) check(_ context.Context, text string) (out acts.Checked, _ e
 	}
 	cfg, err := site.CheckText(file, []byte(text))
 	if out.Mistakes = acts.MistakesOf(err); err == nil {
-		for _, doubt := range site.Doubts(cfg) {
+		for _, doubt := range site.Doubts(cfg, f.name) {
 			out.Warnings = append(out.Warnings, doubt.Error())
 		}
 		out.Warnings = append(out.Warnings, ops.OffHeader(cfg)...)

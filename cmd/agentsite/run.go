@@ -139,7 +139,7 @@ func (a *app) checkCommand() *cobra.Command {
 			if len(cfg.Agents) > 0 {
 				has += ", " + counted(len(cfg.Agents), "agent")
 			}
-			doubts := site.Doubts(cfg)
+			doubts := site.Doubts(cfg, from)
 			for _, doubt := range doubts {
 				a.remark("warning: " + doubt.Error())
 			}

@@ -2,6 +2,7 @@ package hosted
 
 import (
 	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -13,8 +14,9 @@ import (
 )
 
 // Review returns an error for each call of an agent's definition that its permission or the outputs refuse. A
-// site still runs with such agents. Doubts list what may be a mistake.
-func Review(cfg *config.Site, kinds Kinds) (doubts []error, err error) {
+// site still runs with such agents. Doubts list what may be a mistake, also the files with secrets that cannot be read by
+// secret, if that is not nil. One that another user may read is none.
+func Review(cfg *config.Site, kinds Kinds, secret func(file string) (string, error)) (doubts []error, err error) {
 	all, err := decode(cfg, kinds)
 	if err != nil {
 		return nil, err
@@ -31,8 +33,19 @@ func Review(cfg *config.Site, kinds Kinds) (doubts []error, err error) {
 			errs = append(errs, e.review(c))
 			if name := c.Ask.Points[0]; c.Ask.Op == agents.OpAsk && !strings.Contains(name, "/") &&
 				!slices.Contains(workers, name) {
-				doubts = append(doubts, e.Errorf(c.Key, "%s: no agent %q in this file can be asked%s",
-					c.Key, name, device.Suggest(name, workers, "agent")))
+				hint := device.Suggest(name, workers, "agent")
+				if name == config.Notify {
+					hint = "; write the section notify:, with whom it tells"
+				}
+				doubts = append(doubts, e.Errorf(c.Key, "%s: no agent %q in this file can be asked%s", c.Key, name, hint))
+			}
+		}
+		for _, s := range e.Secrets {
+			if secret == nil {
+				break
+			}
+			if _, err := secret(s.File); err != nil && !errors.Is(err, fs.ErrPermission) {
+				doubts = append(doubts, e.Errorf(s.Key, "%s: %w", s.Key, err))
 			}
 		}
 		for _, d := range e.Doubts {

@@ -19,10 +19,12 @@ const (
 	Lease      Kind = "lease"      // an output returned to safe before the end of its lease
 	Approval   Kind = "approval"   // a call waits for an owner
 	Permission Kind = "permission" // a permission ends soon
+	SignIn     Kind = "sign_in"    // a program asks to sign in
+	Wish       Kind = "wish"       // a program that signed in asks for more than it may
 )
 
 // Kinds are all of them.
-var Kinds = []Kind{Stop, Device, Lease, Approval, Permission}
+var Kinds = []Kind{Stop, Device, Lease, Approval, Permission, SignIn, Wish}
 
 // State says whether an occurrence lasts.
 type State string
@@ -37,16 +39,16 @@ const (
 type Occurrence struct {
 	ID    string // the same for everybody who is told of it
 	Kind  Kind
-	Of    string // a device, an output, the handle of an approval, the ID of a grant; "" for the stop
+	Of    string // a device, an output, the handle of an approval or a wish, the ID of a grant; "" for the stop and a sign-in
 	State State
 	At    time.Time // by the site's clock
 	Sure  bool      // that was known
 	// Who held the output, asks, or has the permission: the ID of a principal.
 	Who     string
 	Because string        // why an output returned or a device is lost: a text of the guard or of a driver
-	Tool    string        // that an approval is for
+	Tool    string        // that an approval or a wish is for
 	Args    []byte        // of it, JSON
-	Left    time.Duration // until the end of an approval or a permission
+	Left    time.Duration // until the end of an approval, a wish or a permission
 }
 
 // Key is equal for occurrences of the same thing.

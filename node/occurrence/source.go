@@ -17,12 +17,17 @@ import (
 // two looks in a row.
 const lookInterval = 30 * time.Second
 
+// signInPause is the least time between two occurrences of programs that ask to sign in: strangers can ask.
+const signInPause = 10 * time.Minute
+
 // maxRecent bounds the last occurrences that do not last, which are told at a Join.
 const maxRecent = 32
 
 // Options are what a Source watches.
 type Options struct {
 	Requests func(agents.Principal) ([]node.Request, error) // that wait for an owner
+	Wishes   func(agents.Principal) ([]node.Wish, error)    // as Requests
+	SignIns  func() (handles []string)                      // that wait
 	Hub      interface {
 		On(which agents.Change, wake func()) (leave func())
 		Latest(address string) (device.Reading, bool)
@@ -46,7 +51,9 @@ type Source struct {
 	lasting []Occurrence    // that began and have not ended, in this order
 	ended   []Occurrence    // of what does not last, as it was found first, or ended last
 	recent  []Occurrence    // the last that do not last
-	seen    map[string]bool // the handles of approvals
+	seen    map[string]bool // the handles of approvals and wishes
+	signIns []string        // the handles that were told of
+	asked   time.Time       // when one was told of last
 	count   int             // of the occurrences that their time tells apart
 }
 
@@ -134,6 +141,7 @@ func (s *Source) Run(ctx context.Context) {
 		case <-wake:
 		case <-look.C:
 			s.lookDevices()
+			s.lookSignIns()
 		}
 	}
 }
@@ -174,18 +182,40 @@ func (s *Source) lookApprovals() {
 	if err != nil {
 		return
 	}
+	wishes, err := s.Wishes(node.LocalOwner)
+	if err != nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.seen
-	s.seen = make(map[string]bool, len(all))
-	for _, r := range all {
-		s.seen[r.Handle] = true
-		if !before[r.Handle] {
-			s.tell(Occurrence{
-				Kind: Approval, Of: r.Handle, State: Once, Who: r.Who, Tool: r.Tool, Args: r.Args, Left: r.Left,
-			}, r.Handle)
+	s.seen = make(map[string]bool, len(all)+len(wishes))
+	once := func(o Occurrence) {
+		s.seen[o.Of] = true
+		if o.State = Once; !before[o.Of] {
+			s.tell(o, o.Of)
 		}
 	}
+	for _, r := range all {
+		once(Occurrence{Kind: Approval, Of: r.Handle, Who: r.Who, Tool: r.Tool, Args: r.Args, Left: r.Left})
+	}
+	for _, w := range wishes {
+		once(Occurrence{Kind: Wish, Of: w.Handle, Who: w.Who, Tool: w.Tool, Args: w.Args, Left: w.Left})
+	}
+}
+
+// lookSignIns tells that programs ask to sign in, without the handle, which an owner compares, and without what they
+// call themselves. One that comes too soon after another is told of later, if it waits still.
+func (s *Source) lookSignIns() {
+	all := s.SignIns()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.signIns = slices.DeleteFunc(s.signIns, func(h string) bool { return !slices.Contains(all, h) })
+	if len(all) == len(s.signIns) || !s.asked.IsZero() && time.Since(s.asked) < signInPause {
+		return
+	}
+	s.signIns, s.asked = slices.Clone(all), time.Now()
+	s.tell(Occurrence{Kind: SignIn, State: Once}, "")
 }
 
 func (s *Source) lookDevices() {

@@ -23,6 +23,8 @@ type world struct {
 	stopped  bool
 	changed  chan struct{}
 	requests []node.Request
+	wishes   []node.Wish
+	signIns  []string
 	got      []Occurrence
 	end      func()
 }
@@ -45,7 +47,9 @@ func newWorld(t *testing.T) *world {
 			defer w.mu.Unlock()
 			return w.requests, nil
 		},
-		Hub: w, Outputs: w, Now: func() (time.Time, bool) { return time.Now(), true },
+		Wishes:  func(agents.Principal) ([]node.Wish, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.wishes, nil },
+		SignIns: func() []string { w.mu.Lock(); defer w.mu.Unlock(); return w.signIns },
+		Hub:     w, Outputs: w, Now: func() (time.Time, bool) { return time.Now(), true },
 	})
 	var some []node.Device
 	for _, name := range []string{"climate", "tank"} {
@@ -142,6 +146,51 @@ func TestOccurrences(t *testing.T) {
 		expect("a broken lease", "lease heater/on once")
 		w.Ending("token:kitchen.1", "G", time.Now().Add(time.Hour))
 		expect("an end", "permission G once")
+	})
+}
+
+// TestPrograms: what a program asks for is told once, and not too often that some ask to sign in, which strangers can.
+func TestPrograms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.end()
+		w.listen()
+		w.told()
+		expect := func(what string, want ...string) {
+			t.Helper()
+			if got := w.told(); !slices.Equal(got, want) {
+				t.Errorf("%s: %q instead of %q", what, got, want)
+			}
+		}
+		wish := node.Wish{Handle: "W", Who: "token:claude", Tool: "set_level", Left: time.Hour}
+		w.set(func() { w.wishes = []node.Wish{wish} })
+		w.hub.Announce(agents.Change{Approvals: true})
+		expect("a wish", "wish W once")
+		w.hub.Announce(agents.Change{Approvals: true})
+		expect("the same wish")
+
+		w.set(func() { w.signIns = []string{"ABCD-EFGH"} })
+		time.Sleep(lookInterval + time.Second)
+		synctest.Wait()
+		w.mu.Lock()
+		if n := len(w.got); n != 1 || w.got[0].Kind != SignIn || w.got[0].Of != "" || w.got[0].Who != "" {
+			t.Errorf("a sign-in: %+v", w.got)
+		}
+		w.mu.Unlock()
+		w.told()
+		for i := range 100 { // a stranger asks again and again
+			w.set(func() { w.signIns = []string{fmt.Sprint("X-", i)} })
+			time.Sleep(time.Minute)
+		}
+		if got := w.told(); len(got) != 10 {
+			t.Errorf("%d were told in 100 minutes", len(got))
+		}
+		w.set(func() { w.signIns = nil })
+		time.Sleep(time.Hour)
+		expect("none any more")
+		w.set(func() { w.signIns = []string{"ABCD-EFGH"} })
+		time.Sleep(time.Hour)
+		expect("one that waits for an hour", "sign_in  once")
 	})
 }
 

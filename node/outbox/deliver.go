@@ -97,7 +97,7 @@ func (b *Outbox) take(x *box) *Message {
 		if b.drop(x); len(x.items) == 0 && x.more == 0 {
 			return nil
 		}
-		m := &Message{Items: x.items, More: x.more}
+		m := &Message{Items: x.items, More: x.more + x.refused}
 		slices.SortStableFunc(m.Items, func(a, b Item) int {
 			switch {
 			case a.Urgent == b.Urgent:
@@ -111,11 +111,11 @@ func (b *Outbox) take(x *box) *Message {
 		for _, i := range m.Items {
 			sum.Write([]byte(i.ID))
 		}
-		sum.Write([]byte{byte(x.more), byte(x.more >> 8)})
+		sum.Write([]byte{byte(m.More), byte(m.More >> 8)})
 		if m.ID = hex.EncodeToString(sum.Sum(nil)[:12]); len(m.Items) == 1 && m.More == 0 {
 			m.ID = m.Items[0].ID
 		}
-		x.items, x.more, x.sending = nil, 0, m
+		x.items, x.more, x.refused, x.sending = nil, 0, 0, m
 	}
 	return x.sending
 }
@@ -137,10 +137,20 @@ func (b *Outbox) try(ctx context.Context, x *box, to Sender, m Message) bool {
 		err := to.Send(ctx, m)
 		b.mu.Lock()
 		was := x.fault
+		var refused *Refused
 		switch {
 		case err == nil:
 			x.sending, x.fault = nil, ""
 			x.told++
+		case ctx.Err() == nil && errors.As(err, &refused):
+			slog.Warn("a receiver does not take a notification", "receiver", x.name, "err", err)
+			x.refused += m.More
+			for _, i := range m.Items {
+				x.refused += i.Count
+			}
+			if x.fault, x.sending, err = refused.Error(), nil, nil; was == "" {
+				x.since = time.Now()
+			}
 		case ctx.Err() == nil:
 			if x.fault = err.Error(); was == "" {
 				x.since = time.Now()

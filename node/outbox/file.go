@@ -103,7 +103,7 @@ func (b *Outbox) save() error {
 	b.mu.Lock()
 	f := file{Version: 1, Open: b.open, Seen: b.seen}
 	for _, x := range b.boxes {
-		s := stored{x.name, lasting(x.items), x.more, nil}
+		s := stored{x.name, lasting(x.items), x.more + x.refused, nil}
 		if m := x.sending; m != nil {
 			if kept := lasting(m.Items); len(kept) > 0 || m.More > 0 {
 				s.Sending = &Message{m.ID, kept, m.More}

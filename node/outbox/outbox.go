@@ -79,6 +79,13 @@ type Later struct {
 func (l *Later) Error() string { return l.Err.Error() }
 func (l *Later) Unwrap() error { return l.Err }
 
+// Refused is the error of a receiver that does not take a message for its content, now or later: it is given up
+// and counted.
+type Refused struct{ Err error }
+
+func (r *Refused) Error() string { return r.Err.Error() }
+func (r *Refused) Unwrap() error { return r.Err }
+
 // Options are the parameters of an Outbox.
 type Options struct {
 	File  []byte // the last argument of Write; nil at first
@@ -118,6 +125,7 @@ type box struct {
 	items   []Item
 	more    int      // that found no place
 	sending *Message // is tried again until it is there
+	refused int      // items that the receiver did not take: told with the next message
 	fault   string   // of the last try
 	since   time.Time
 	told    int // messages
@@ -266,6 +274,7 @@ type Waiting struct {
 	Receiver string
 	Items    int
 	Told     int    // messages since the start
+	Refused  int    // items that it did not take
 	Fault    string // of the last try; "" where it succeeded
 	Since    time.Time
 }
@@ -275,7 +284,7 @@ func (b *Outbox) Waiting() (all []Waiting) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, x := range b.boxes {
-		w := Waiting{x.name, len(x.items) + x.more, x.told, x.fault, x.since}
+		w := Waiting{x.name, len(x.items) + x.more, x.told, x.refused, x.fault, x.since}
 		if x.sending != nil {
 			w.Items += len(x.sending.Items) + x.sending.More
 		}

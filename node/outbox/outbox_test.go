@@ -259,6 +259,32 @@ func TestRetry(t *testing.T) {
 	})
 }
 
+// TestRefused: a message that a receiver does not take for its content is tried once, holds up none, and is counted in the
+// next. No message is made of the count alone.
+func TestRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &rig{receiver: new(receiver)}
+		r.start(t)
+		r.set(func() { r.fails = &Refused{errors.New("413")} })
+		r.Add(item(1, "x"))
+		r.Add(item(2, "y"))
+		time.Sleep(24 * time.Hour)
+		if w := r.Waiting()[0]; r.tried() != 1 || w.Refused != 2 || w.Items != 0 || w.Fault != "413" {
+			t.Errorf("%d tries, %+v", r.tried(), w)
+		}
+		r.set(func() { r.fails = nil })
+		r.Add(item(3, "x"))
+		time.Sleep(time.Minute)
+		if all := r.messages(); len(all) != 1 || len(all[0].Items) != 1 || all[0].More != 2 {
+			t.Errorf("%+v", all)
+		}
+		if w := r.Waiting()[0]; w.Refused != 0 || w.Fault != "" {
+			t.Errorf("%+v", w)
+		}
+		r.end()
+	})
+}
+
 // TestPassing: an approval that is over is not told late.
 func TestPassing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

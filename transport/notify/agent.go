@@ -1,5 +1,5 @@
 // Package notify tells people and programs outside of the site what has happened at it, and what its agents ask
-// to be told: by ntfy, a webhook, Telegram or e-mail. It is a kind of hosted agent, which others of the site ask. A message
+// to be told: by ntfy, a webhook, Home Assistant, Telegram or e-mail. It is a kind of hosted agent, which others of the site ask. A message
 // carries no power: its link leads to the page, where an owner's key is needed as always.
 package notify
 
@@ -80,6 +80,7 @@ func (a *Agent) Define() (agent.Definition, error) {
 	case a.Page != "" && !isPage(a.Page):
 		return bad("page", "takes the https URL of the page, such as https://greenhouse.local:8474, without user, query and fragment, not %.80q", a.Page)
 	}
+	d := agent.Definition{Fixed: true}
 	for _, name := range slices.Sorted(maps.Keys(a.To)) {
 		if err := device.CheckName(name); err != nil {
 			return bad("to."+name, "%w", err)
@@ -87,8 +88,11 @@ func (a *Agent) Define() (agent.Definition, error) {
 		if key, err := a.To[name].check(); err != nil {
 			return bad("to."+name+"."+key, "%w", err)
 		}
+		if file := a.To[name].KeyFile; file != "" {
+			d.Secrets = append(d.Secrets, agent.Secret{Key: "to." + name + ".key_file", File: file})
+		}
 	}
-	return agent.Definition{Fixed: true}, nil
+	return d, nil
 }
 
 // Run tells the receivers until ctx ends.
@@ -112,7 +116,11 @@ func (a *Agent) Report(context.Context) agent.Report {
 		r.Says = "it tells one receiver"
 	}
 	for _, w := range a.world.Outbox.Waiting() {
-		if w.Fault != "" {
+		switch {
+		case w.Refused > 0:
+			r.State = agent.Waiting
+			r.Says += fmt.Sprintf("; %s does not take what it is sent (%d are left out): %s", w.Receiver, w.Refused, w.Fault)
+		case w.Fault != "":
 			r.State = agent.Waiting
 			r.Says += fmt.Sprintf("; %s is not reached for %s (%d wait): %s",
 				w.Receiver, device.FormatDuration(time.Since(w.Since).Round(time.Second)), w.Items, w.Fault)
@@ -221,8 +229,5 @@ func (a *Agent) name(id string) string {
 func plain(text string, most int) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !printable(r) }), " ")
 	text = strings.NewReplacer("“", `"`, "”", `"`, "•", "-").Replace(text) // which mark a text of others, and an item
-	if all := []rune(text); len(all) > most {
-		text = string(all[:most-1]) + "…"
-	}
-	return text
+	return cutRunes(text, most)
 }

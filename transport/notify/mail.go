@@ -93,6 +93,9 @@ func (s *mailer) Send(ctx context.Context, m outbox.Message) error {
 	var said *textproto.Error
 	if errors.As(err, &said) { // without the server's words
 		err = fmt.Errorf("%s answered %d", s.Server, said.Code)
+		if said.Code == 552 { // it is too long
+			return &outbox.Refused{Err: err}
+		}
 		if said.Code/100 == 5 {
 			return &outbox.Later{Err: err, After: time.Hour}
 		}

@@ -225,16 +225,19 @@ func TestHostileReceiver(t *testing.T) {
 		answer http.HandlerFunc
 		later  bool
 		says   string
+		never  bool // it is not tried again
 	}{
 		"redirects": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
-		}, false, "307"},
+		}, false, "307", false},
 		"refuses": {func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "the owner's secret words", http.StatusForbidden)
-		}, true, "403"},
-		"has no time": {func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Retry-After", "7"); w.WriteHeader(429) }, true, "429"},
-		"fails":       {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }, false, "503"},
-		"hangs":       {func(w http.ResponseWriter, r *http.Request) { <-hang }, false, "deadline"},
+		}, true, "403", false},
+		"has no time": {func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Retry-After", "7"); w.WriteHeader(429) }, true, "429", false},
+		"fails":       {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }, false, "503", false},
+		"hangs":       {func(w http.ResponseWriter, r *http.Request) { <-hang }, false, "deadline", false},
+		"wants less":  {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(413) }, false, "413", true},
+		"wants other": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(400) }, false, "400", true},
 	} {
 		server, _ := receive(t, of.answer)
 		a := newAgent(map[string]Receiver{"hook": {Webhook: server.URL + "/hidden"}})
@@ -246,7 +249,8 @@ func TestHostileReceiver(t *testing.T) {
 		err := s.Send(ctx, outbox.Message{ID: "1"})
 		cancel()
 		var later *outbox.Later
-		if err == nil || errors.As(err, &later) != of.later || !strings.Contains(err.Error(), of.says) ||
+		var refused *outbox.Refused
+		if err == nil || errors.As(err, &refused) != of.never || errors.As(err, &later) != of.later || !strings.Contains(err.Error(), of.says) ||
 			strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("one that %s: %v", name, err)
 		}
@@ -324,6 +328,15 @@ func TestMistakes(t *testing.T) {
 		{"to.phone.mail:", of(Receiver{Mail: "ann", Server: "m.example:465"})}, {"to.phone.server:", of(Receiver{Mail: "ann@a.example", Server: "m.example"})},
 		{"to.phone.from:", of(Receiver{Mail: "ann@a.example", Server: "m.example:465", From: "x <y@z>"})},
 		{"to.phone.user:", of(Receiver{Mail: "ann@a.example", Server: "m.example:465", User: "ann"})}, {"to.phone.user:", of(Receiver{Telegram: "1", KeyFile: "x", User: "ann"})},
+		{"to.phone.home_assistant:", of(Receiver{Assistant: "http://192.168.1.20:8123", Service: "notify.x", KeyFile: "x"})},
+		{"to.phone.home_assistant:", of(Receiver{Assistant: "http://homeassistant.local:8123", Service: "notify.x", KeyFile: "x", Plain: true})},
+		{"to.phone.home_assistant:", of(Receiver{Assistant: "http://93.184.216.34:8123", Service: "notify.x", KeyFile: "x", Plain: true})},
+		{"to.phone.home_assistant:", of(Receiver{Assistant: "https://h.example/x", Service: "notify.x", KeyFile: "x"})},
+		{"to.phone.home_assistant:", of(Receiver{Assistant: "https://h.example", Service: "notify.x"})},
+		{"to.phone.service:", of(Receiver{Assistant: "https://h.example", Service: "homeassistant.restart", KeyFile: "x"})},
+		{"to.phone.service:", of(Receiver{Assistant: "https://h.example", Service: "notify.../x", KeyFile: "x"})},
+		{"to.phone.service:", of(Receiver{Webhook: "https://a.example/", Service: "notify.x"})},
+		{"to.phone.plain:", of(Receiver{Webhook: "https://a.example/", Plain: true})},
 		{"to.phone.about:", of(Receiver{Webhook: "https://a.example/", About: []string{"fire"}})},
 	} {
 		if _, err := tt.of.Define(); err == nil || !strings.HasPrefix(err.Error(), tt.key) {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/textproto"
 	"net/url"
 	"path"
@@ -31,16 +32,19 @@ import (
 
 // Receiver is one receiver of the configuration.
 type Receiver struct {
-	Ntfy     string   `json:"ntfy,omitempty" jsonschema:"the URL of a topic at an ntfy server, such as https://ntfy.sh/garden-7f3k: who knows it reads along, unless the server protects it"`
-	Webhook  string   `json:"webhook,omitempty" jsonschema:"the https URL that each message is posted to as JSON"`
-	Telegram string   `json:"telegram,omitempty" jsonschema:"the number of a chat, in which a bot of yours is; its token is in key_file"`
-	Mail     string   `json:"mail,omitempty" jsonschema:"an address for e-mail, such as ann@example.org"`
-	Server   string   `json:"server,omitempty" jsonschema:"the server that sends the e-mail, such as mail.example.org:465, or :587 with STARTTLS"`
-	From     string   `json:"from,omitempty" jsonschema:"the address that the e-mail is from; the receiver's when not written"`
-	User     string   `json:"user,omitempty" jsonschema:"the user at the server, whose password is in key_file; none when not written"`
-	KeyFile  string   `json:"key_file,omitempty" jsonschema:"the name of a file beside the configuration with the token for the ntfy server or the Telegram bot, the secret that the webhook is signed with (Standard Webhooks), or the password for the e-mail; never the secret itself"`
-	Body     string   `json:"body,omitempty" jsonschema:"the JSON that a webhook is sent, with {title}, {text}, {kind}, {link}, {site}, {time} and {id} in its texts; all of a message when not written"`
-	About    []string `json:"about,omitempty" jsonschema:"what it is told: stop, device, lease, approval, permission, and message for what agents ask to be told; all when not written"`
+	Ntfy      string   `json:"ntfy,omitempty" jsonschema:"the URL of a topic at an ntfy server, such as https://ntfy.sh/garden-7f3k: who knows it reads along, unless the server protects it"`
+	Webhook   string   `json:"webhook,omitempty" jsonschema:"the https URL that each message is posted to as JSON"`
+	Assistant string   `json:"home_assistant,omitempty" jsonschema:"the URL of Home Assistant, such as https://home.example.org:8123, whose service sends the message on; a long-lived access token of it is in key_file"`
+	Service   string   `json:"service,omitempty" jsonschema:"the service of Home Assistant for notifications, such as notify.mobile_app_ann"`
+	Plain     bool     `json:"plain,omitempty" jsonschema:"whether the URL may be http:// at an address of your own network, where everybody on the way can read the messages and the token; off when not written"`
+	Telegram  string   `json:"telegram,omitempty" jsonschema:"the number of a chat, in which a bot of yours is; its token is in key_file"`
+	Mail      string   `json:"mail,omitempty" jsonschema:"an address for e-mail, such as ann@example.org"`
+	Server    string   `json:"server,omitempty" jsonschema:"the server that sends the e-mail, such as mail.example.org:465, or :587 with STARTTLS"`
+	From      string   `json:"from,omitempty" jsonschema:"the address that the e-mail is from; the receiver's when not written"`
+	User      string   `json:"user,omitempty" jsonschema:"the user at the server, whose password is in key_file; none when not written"`
+	KeyFile   string   `json:"key_file,omitempty" jsonschema:"the name of a file beside the configuration with the token for the ntfy server, Home Assistant or the Telegram bot, the secret that the webhook is signed with (Standard Webhooks), or the password for the e-mail; never the secret itself"`
+	Body      string   `json:"body,omitempty" jsonschema:"the JSON that a webhook is sent, with {title}, {text}, {kind}, {link}, {site}, {time} and {id} in its texts; all of a message when not written"`
+	About     []string `json:"about,omitempty" jsonschema:"what it is told: stop, device, lease, approval, permission, sign_in, wish, and message for what agents ask to be told; all when not written"`
 }
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
@@ -62,18 +66,22 @@ func isPage(text string) bool {
 // check returns the key of a mistake, and the mistake.
 func (r Receiver) check() (key string, err error) {
 	ways := 0
-	for _, way := range []string{r.Ntfy, r.Webhook, r.Telegram, r.Mail} {
+	for _, way := range []string{r.Ntfy, r.Webhook, r.Assistant, r.Telegram, r.Mail} {
 		if way != "" {
 			ways++
 		}
 	}
 	switch {
 	case ways != 1:
-		return "", errors.New("takes one of ntfy, webhook, telegram and mail")
+		return "", errors.New("takes one of ntfy, webhook, home_assistant, telegram and mail")
 	case r.KeyFile != "" && !isFile(r.KeyFile):
 		return "key_file", errors.New("takes the name of a file beside the configuration, such as ntfy.token, and never the secret itself")
 	case r.Body != "" && r.Webhook == "":
 		return "body", errors.New("is of a webhook")
+	case r.Service != "" && r.Assistant == "":
+		return "service", errors.New("is of home_assistant")
+	case r.Plain && !strings.HasPrefix(cmp.Or(r.Ntfy, r.Webhook, r.Assistant), "http://"):
+		return "plain", errors.New("is for http:// only; remove it")
 	}
 	for _, kind := range r.About {
 		if kind != message && !slices.Contains(occurrence.Kinds, occurrence.Kind(kind)) {
@@ -92,8 +100,11 @@ func (r Receiver) check() (key string, err error) {
 		}
 		return "", nil
 	}
+	if r.Assistant != "" {
+		return r.checkAssistant()
+	}
 	if r.Webhook != "" {
-		if err := outbound.CheckURL(r.Webhook, "a webhook", "https://hooks.example.com/agentsite"); err != nil {
+		if err := r.checkURL(r.Webhook, "a webhook", "https://hooks.example.com/agentsite"); err != nil {
 			return "webhook", err
 		}
 		if r.Body != "" {
@@ -104,13 +115,29 @@ func (r Receiver) check() (key string, err error) {
 		return "", nil
 	}
 	const example = "https://ntfy.sh/garden-7f3k"
-	if err := outbound.CheckURL(r.Ntfy, "a topic", example); err != nil {
+	if err := r.checkURL(r.Ntfy, "a topic", example); err != nil {
 		return "ntfy", err
 	}
 	if u, err := url.Parse(r.Ntfy); err != nil || u.RawQuery != "" || !isTopic(path.Base(u.Path)) {
 		return "ntfy", fmt.Errorf("takes the URL of a topic such as %s, not %.80q", example, r.Ntfy)
 	}
 	return "", nil
+}
+
+// checkURL is outbound.CheckURL, but for an address of the owner's network, which plain lets be asked over HTTP. A name
+// is none: the site connects to what it wrote, whatever a name stands for.
+func (r Receiver) checkURL(text, what, example string) error {
+	if rest, ok := strings.CutPrefix(text, "http://"); ok && r.Plain {
+		u, err := url.Parse(text)
+		if err != nil {
+			return fmt.Errorf("%.80q is no URL of %s such as %s", text, what, example)
+		}
+		if a, err := netip.ParseAddr(u.Hostname()); err != nil || !a.IsPrivate() && !a.IsLinkLocalUnicast() && !a.IsLoopback() {
+			return fmt.Errorf("%.80q: plain: on is for an address of your own network, such as http://192.168.1.20:8123; write the https URL", text)
+		}
+		text = "https://" + rest
+	}
+	return outbound.CheckURL(text, what, example)
 }
 
 func words(kinds []occurrence.Kind) string {
@@ -127,7 +154,7 @@ func (a *Agent) sender(r Receiver) outbox.Sender {
 		return &mailer{Receiver: r, world: &a.world}
 	}
 	s := &sender{site: a.world.Site, Receiver: r, secret: a.world.Secret, now: func() time.Time { t, _ := a.world.Now(); return t }}
-	u, err := url.Parse(cmp.Or(r.Ntfy, r.Webhook, a.world.telegram, telegramAPI))
+	u, err := url.Parse(cmp.Or(r.Ntfy, r.Webhook, r.Assistant, a.world.telegram, telegramAPI))
 	if err == nil {
 		s.url, s.client = u, outbound.Client(sendTimeout, u.Hostname())
 	}
@@ -157,6 +184,8 @@ func (s *sender) Send(ctx context.Context, m outbox.Message) error {
 	switch {
 	case s.Webhook != "":
 		make = s.webhook
+	case s.Assistant != "":
+		make = s.assistant
 	case s.Telegram != "":
 		make = s.telegram
 	}
@@ -175,6 +204,11 @@ func (s *sender) Send(ctx context.Context, m outbox.Message) error {
 		return nil
 	}
 	err = &outbound.StatusError{Host: s.url.Host, Code: res.StatusCode}
+	switch {
+	case res.StatusCode == http.StatusRequestEntityTooLarge, res.StatusCode == http.StatusUnprocessableEntity,
+		res.StatusCode == http.StatusBadRequest && s.Ntfy+s.Webhook != "": // others answer so, too, where a chat or a service is not there
+		return &outbox.Refused{Err: err}
+	}
 	if after, ok := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 31); ok == nil {
 		return &outbox.Later{Err: err, After: time.Duration(after) * time.Second}
 	}
@@ -245,6 +279,14 @@ func cut(text string, most int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+}
+
+// cutRunes returns at most so many characters of a text.
+func cutRunes(text string, most int) string {
+	if all := []rune(text); len(all) > most {
+		return string(all[:most-1]) + "…"
+	}
+	return text
 }
 
 // ntfy posts to the server, with the topic in the body.
@@ -367,7 +409,7 @@ func (s *sender) webhook(ctx context.Context, m outbox.Message, secret string) (
 		if len(of.Items) > 0 {
 			at = of.Items[0].Time.Format(time.RFC3339)
 		}
-		content = fill(tree, map[string]string{"title": of.Title, "text": of.Text, "kind": kind, "link": of.Link, "site": of.Site, "time": at, "id": of.ID})
+		content = fill(tree, map[string]string{"title": of.Title, "text": cutRunes(of.Text, maxFilled), "kind": kind, "link": of.Link, "site": of.Site, "time": at, "id": of.ID})
 	}
 	r, text, err := post(ctx, s.url, content)
 	if err != nil {
@@ -397,6 +439,9 @@ func sign(secret, id, at string, body []byte) string {
 
 // maxBody bounds the body of the configuration.
 const maxBody = 4 << 10
+
+// maxFilled bounds a text in such a body, in characters. Discord refuses messages of more than 2,000.
+const maxFilled = 1500
 
 var wordForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{[a-z]*\}`) })
 

@@ -18,6 +18,9 @@ import (
 // that changes the direction of a text.
 func printable(r rune) bool { return unicode.IsPrint(r) && !unicode.Is(unicode.Bidi_Control, r) }
 
+// signInTime is how long it is told that a program asks to sign in.
+const signInTime = 10 * time.Minute
+
 // item returns an occurrence in words for people.
 func (a *Agent) item(o occurrence.Occurrence) outbox.Item {
 	i := outbox.Item{
@@ -48,6 +51,16 @@ func (a *Agent) item(o occurrence.Occurrence) outbox.Item {
 		title = a.name(o.Who) + " asks you"
 		i.Text = fmt.Sprintf("It wants to %s. It waits for %s: answer on the page, or with agentsite approve.",
 			wish(o.Tool, o.Args), device.FormatDuration(o.Left.Round(time.Second)))
+	case occurrence.SignIn:
+		i.Passing, i.Until = true, time.Now().Add(signInTime)
+		i.Link = a.link("waiting", "")
+		title = "a program asks to sign in"
+		i.Text = "Somebody opened the page of this site on which a program signs in. If it was you, answer on the page, or with agentsite approve; otherwise leave it."
+	case occurrence.Wish:
+		i.Passing, i.Until = true, time.Now().Add(o.Left)
+		i.Link = a.link("waiting", "")
+		title = a.name(o.Who) + " asks for more"
+		i.Text = fmt.Sprintf("It wanted to %s, which its permission does not have. Allow more on the page, or with agentsite approve.", wish(o.Tool, o.Args))
 	case occurrence.Permission:
 		i.Link = a.link("access", "")
 		title = "a permission ends"

@@ -73,13 +73,18 @@ func Check(cfg *config.Site) error {
 	if err := hosted.Check(cfg, described(false)); err != nil {
 		return err
 	}
-	_, err := hosted.Review(cfg, described(true))
+	_, err := hosted.Review(cfg, described(true), nil)
 	return err
 }
 
-// Doubts returns what in a configuration that Check accepts may be a mistake.
-func Doubts(cfg *config.Site) []error {
-	doubts, _ := hosted.Review(cfg, described(true))
+// Doubts returns what in a configuration that Check accepts may be a mistake. file is where it is, or is to be; "" for
+// nowhere.
+func Doubts(cfg *config.Site, file string) []error {
+	var secret func(string) (string, error)
+	if file != "" {
+		secret = secrets(file)
+	}
+	doubts, _ := hosted.Review(cfg, described(true), secret)
 	return doubts
 }
 

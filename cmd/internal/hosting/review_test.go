@@ -52,7 +52,7 @@ func TestReview(t *testing.T) {
 		if wrong := want != "" && want != "?"; wrong != (err != nil) || wrong && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
-		if doubts := Doubts(cfg); (len(doubts) == 1) != (want == "?") {
+		if doubts := Doubts(cfg, ""); (len(doubts) == 1) != (want == "?") {
 			t.Errorf("%s: %v", text, doubts)
 		}
 		if err := Accept(cfg); err != nil {

@@ -27,7 +27,9 @@ type DoctorOptions struct {
 	Config  string // a file; "" for agentsite.yaml, where there is one
 	Drivers []driver.Driver
 	Checks  []func(*config.Site) error // of parts other than devices
-	Folder  state.Folder
+	// Doubts returns what may be a mistake in a configuration that is right; nil for nothing.
+	Doubts func(cfg *config.Site, file string) []error
+	Folder state.Folder
 	// Dial connects to the site that runs from Folder. It is called only while one runs.
 	Dial   func() (*RunningSite, error)
 	Itself bool   // that site asks, and so knows that it runs
@@ -103,8 +105,13 @@ func Diagnose(ctx context.Context, o DoctorOptions) Diagnosis {
 	case text == nil:
 		all = append(all, driver.Finding{Severity: driver.Note, Subject: file, Says: "there is no configuration here, so agentsite run simulates a board", Do: "agentsite scan --write creates one with the connected parts"})
 	default:
-		if _, _, err := devices.Check(file, o.Drivers, o.Checks...); err != nil {
+		checked, _, err := devices.Check(file, o.Drivers, o.Checks...)
+		if err != nil {
 			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "correct it; agentsite check shows the same"})
+		} else if o.Doubts != nil {
+			for _, doubt := range o.Doubts(checked, file) {
+				all = append(all, driver.Finding{Severity: driver.Warning, Subject: file, Says: doubt.Error(), Do: "look whether that is meant; agentsite check shows the same"})
+			}
 		}
 	}
 	all = slices.Concat(all, bootFindings(o.Root), unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg, running)),

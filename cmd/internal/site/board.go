@@ -13,7 +13,7 @@ import (
 
 // Diagnose is ops.Diagnose with the checks of all parts, and a connection to the site that runs from the folder.
 func Diagnose(ctx context.Context, o ops.DoctorOptions) ops.Diagnosis {
-	o.Checks = []func(*config.Site) error{hosting.Check}
+	o.Checks, o.Doubts = []func(*config.Site) error{hosting.Check}, hosting.Doubts
 	o.Dial = func() (*ops.RunningSite, error) {
 		c, err := peer.Dial(peer.Target{Folder: o.Folder})
 		if err != nil {

@@ -57,4 +57,4 @@ func CheckText(name string, text []byte) (*config.Site, error) {
 }
 
 // Doubts is hosting.Doubts.
-func Doubts(cfg *config.Site) []error { return hosting.Doubts(cfg) }
+func Doubts(cfg *config.Site, file string) []error { return hosting.Doubts(cfg, file) }

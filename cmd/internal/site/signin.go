@@ -56,6 +56,14 @@ func (s *signIns) Waiting() []acts.SignIn {
 	return nil
 }
 
+// handles lists those of the programs that wait.
+func (s *signIns) handles() (all []string) {
+	for _, in := range s.Waiting() {
+		all = append(all, in.Handle)
+	}
+	return all
+}
+
 // Arrivals lists the last steps of programs that sign in.
 func (s *signIns) Arrivals() []acts.PublicStep {
 	if server := s.at.Load(); server != nil {

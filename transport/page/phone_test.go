@@ -51,6 +51,9 @@ type near struct {
 	keys keys
 	site string
 	free bool // nobody owns it
+
+	mayAnswer string   // who may answer calls
+	answers   []string // that it took
 }
 
 func newNear(t *testing.T) *near {
@@ -60,6 +63,13 @@ func newNear(t *testing.T) *near {
 	rand.Read(id[:])
 	n.site = id.String()
 	n.page.AddPhones(id, func() bool { return n.free })
+	n.page.AddAnswers(Answers{
+		May:     func(p principal.Principal) bool { return p.ID == n.mayAnswer },
+		Waiting: func(p principal.Principal) (any, error) { return []string{"H"}, n.answer(p, "") },
+		Answer: func(p principal.Principal, handle string, ok bool) error {
+			return n.answer(p, fmt.Sprint(handle, " ", ok))
+		},
+	})
 	serve := func(http.ResponseWriter, *http.Request, web.Caller) {}
 	routes := append(n.page.Routes(), web.Route{Pattern: "POST /mcp", Admission: web.Principals, Serve: serve},
 		web.Route{Pattern: "POST /owner", Admission: web.Owners, Serve: serve})

@@ -202,7 +202,7 @@ func TestPhoneAnswers(t *testing.T) {
 	}
 
 	b.open(second)
-	b.press(fmt.Sprintf("[data-approval=%s] [data-act=approve]", handle))
+	b.press(fmt.Sprintf("[data-approval=%s] [data-act=approve]:not([aria-disabled])", handle))
 	harness.WaitFor(t, 30*time.Second, "the task ends", func() bool {
 		says, err := site.CLI(t, "tasks")
 		return err == nil && strings.Contains(says, "completed")

@@ -1,5 +1,6 @@
 // The calls that the key of this browser answers. Each answer is signed by that key.
 
+import { useEffect, useState } from "preact/hooks";
 import { kept, signed, told } from "../phone";
 import { ended, Fault } from "../rpc";
 import { bearer } from "../session";
@@ -24,9 +25,17 @@ async function list(signal: AbortSignal): Promise<Request[]> {
 	return (await r.json()).requests;
 }
 
+/** A tap that was meant for the call which stood there until just now answers nothing. */
+const settle = 1000;
+
 /** The calls that wait, which a tap answers. */
 export function Answers({ site }: { site: Site }) {
 	const { value, fault, again } = useAsk(list, [site], 3); // a site does not tell by itself what waits for others
+	const shown = value?.map(r => r.handle).join() ?? "", [settled, set] = useState("");
+	useEffect(() => {
+		const timer = setTimeout(() => set(shown), settle);
+		return () => clearTimeout(timer);
+	}, [shown]);
 	const answer = async (handle: string, as: "deny" | "approve") => {
 		try {
 			const key = await kept((await told()).site, "key");
@@ -38,5 +47,6 @@ export function Answers({ site }: { site: Site }) {
 			again();
 		}
 	};
-	return <><Failed of={fault} again={again} /><Requests site={site} of={value} done={again} answer={answer} /></>;
+	return <><Failed of={fault} again={again} /><Requests site={site} of={value} done={again} answer={answer}
+		wait={settled !== shown} /></>;
 }

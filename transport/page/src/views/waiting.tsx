@@ -23,8 +23,8 @@ export interface Request {
 type Answer = "deny" | "approve";
 
 /** A call that waits, with exactly what is asked. To deny weighs as much as to allow. Without answer an owner does. */
-export function Approval({ site, of, done, answer }: { site: Site; of: Request; done: () => void;
-	answer?: (as: Answer) => Promise<void> }) {
+export function Approval({ site, of, done, answer, wait }: { site: Site; of: Request; done: () => void;
+	answer?: (as: Answer) => Promise<void>; wait?: boolean }) {
 	const came = useMemo(() => performance.now(), [of.seconds_left]);
 	const asked = of.arguments?.for_seconds, holds = of.would_hold_seconds;
 	return <article class="card edge-acc" data-approval={of.handle}>
@@ -39,7 +39,7 @@ export function Approval({ site, of, done, answer }: { site: Site; of: Request; 
 			?? {}), ["from", of.who], ["via", of.via?.join(", ")], ["handle", of.handle]]} />
 		<Acts site={site} about={of.handle} />
 		{!acts.value.some(a => a.about === of.handle && !a.fault) && <div class="btns fill eq">
-			{(["deny", "approve"] as const).map(m => answer ? <Button key={m} hook={m} act={() => answer(m)}
+			{(["deny", "approve"] as const).map(m => answer ? <Button key={m} hook={m} why={wait} act={() => answer(m)}
 				label={`${t(m === "deny" ? "deny" : "allow")}, ${who(of.who)}`}>
 				{t(m === "deny" ? "deny" : "allow")}</Button> : <Owners key={m} site={site} about={of.handle} method={`owner/${m}`}
 				params={{ name: of.handle }} done={done}
@@ -63,14 +63,14 @@ function Approvals({ site }: { site: Site }) {
 }
 
 /** Calls that wait: first that of a message's link, or that it does not wait any more. */
-export function Requests({ site, of, done, answer }: { site: Site; of?: Request[]; done: () => void;
-	answer?: (handle: string, as: Answer) => Promise<void> }) {
+export function Requests({ site, of, done, answer, wait }: { site: Site; of?: Request[]; done: () => void;
+	answer?: (handle: string, as: Answer) => Promise<void>; wait?: boolean }) {
 	const { q } = route.value, call = q.get("s") === site.name ? q.get("call") : null;
 	const all = of?.toSorted((a, b) => Number(b.handle === call) - Number(a.handle === call));
 	return <>{call && all && !all.some(r => r.handle === call) && <Note icon="old"><span data-over>{t("waiting.over")}
 		</span></Note>}
 		{all?.map(r => <Approval key={r.handle} site={site} of={r} done={done}
-			answer={answer && (as => answer(r.handle, as))} />)}</>;
+			wait={wait} answer={answer && (as => answer(r.handle, as))} />)}</>;
 }
 
 function Drafts({ site }: { site: Site }) {

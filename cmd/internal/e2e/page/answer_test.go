@@ -29,6 +29,8 @@ type inbox struct {
 	*httptest.Server
 	mu    sync.Mutex
 	links []string // of the calls that waited, in order
+	kinds []string // of all items
+	whole string
 }
 
 func newInbox(t *testing.T) *inbox {
@@ -46,7 +48,9 @@ func newInbox(t *testing.T) *inbox {
 		}
 		i.mu.Lock()
 		defer i.mu.Unlock()
+		i.whole += string(body)
 		for _, item := range m.Items {
+			i.kinds = append(i.kinds, item.Kind)
 			if item.Kind == "approval" {
 				i.links = append(i.links, item.Link)
 			}
@@ -54,6 +58,18 @@ func newInbox(t *testing.T) *inbox {
 	}))
 	t.Cleanup(i.Close)
 	return i
+}
+
+// count returns how many items of a kind came.
+func (i *inbox) count(kind string) (n int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, k := range i.kinds {
+		if k == kind {
+			n++
+		}
+	}
+	return n
 }
 
 // link waits for the nth message about a call that waits, and returns its link and the handle of the call.
@@ -108,6 +124,30 @@ func phoneWith(t *testing.T, ann harness.Person, words, name string) *tab {
 	}
 	b.live()
 	return b
+}
+
+// TestProgramsAreTold: an owner is told that a program asks to sign in, without its code and what it calls itself, and once
+// it has signed in, that it asks for more than it may.
+func TestProgramsAreTold(t *testing.T) {
+	t.Parallel()
+	in, ann := newInbox(t), harness.NewPerson(t)
+	site := claimed(t, ann, harness.TempDir(t), "shed", "127.0.0.1:0", "http: { oauth: on }",
+		fmt.Sprintf("notify: { to: { hook: { webhook: %q } } }", in.URL))
+	ann.MustCLI(t, "clock", "--set", "--site", "shed")
+	p := newProgram(t, site, "Claude")
+	code := p.begin()
+	harness.WaitFor(t, 90*time.Second, "a message that a program asks to sign in", func() bool { return in.count("sign_in") == 1 })
+	in.mu.Lock()
+	if strings.Contains(in.whole, code) || strings.Contains(in.whole, "Claude") {
+		t.Errorf("a stranger's words, or the code that an owner compares, are told: %s", in.whole)
+	}
+	in.mu.Unlock()
+	ann.MustCLI(t, "approve", code, "--may", "read *", "--until", "3d", "--site", "shed")
+	token := p.exchange(p.brought().Get("code"))
+	if status, refused := p.call(token, "switch_output", boxOn); status == 200 && !refused {
+		t.Fatal("it is not refused")
+	}
+	harness.WaitFor(t, time.Minute, "a message that it asks for more", func() bool { return in.count("wish") == 1 })
 }
 
 // TestPhoneAnswers: a model wants to open a valve that its owner confirms. The owner is told, the site is killed, and the

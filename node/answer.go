@@ -8,10 +8,6 @@ import (
 	"agentsite/device"
 )
 
-// answerTool is the tool of permissions by which a key that an owner trusts answers calls that wait for an
-// owner. No tool has this name, so that it permits nothing else.
-const answerTool = "approve"
-
 // MayAnswer returns why p may not answer calls that wait for an owner. Only a key may to which the permission was
 // given, and none that it was passed on to, and no token: the carrier has the key sign each answer.
 func (n *Node) MayAnswer(p agents.Principal) error {
@@ -19,7 +15,7 @@ func (n *Node) MayAnswer(p agents.Principal) error {
 		return err
 	}
 	if n.access != nil && p.Kind == principal.Key && p.ID == p.Account && !p.Owner &&
-		n.access.CanSee(p, agents.Ask{Op: agents.OpOwn, Tool: answerTool, Effect: agents.Returns}) {
+		n.access.CanSee(p, agents.Ask{Op: agents.OpOwn, Tool: agents.AnswerTool, Effect: agents.Returns}) {
 		return nil
 	}
 	return errNoAnswer
@@ -39,7 +35,7 @@ func (n *Node) Answer(p agents.Principal, handle string, ok bool) error {
 	if err := n.MayAnswer(p); err != nil {
 		return err
 	}
-	ask := agents.Ask{Op: agents.OpOwn, Tool: answerTool, Effect: agents.Returns}
+	ask := agents.Ask{Op: agents.OpOwn, Tool: agents.AnswerTool, Effect: agents.Returns}
 	if ok {
 		ask.Effect = agents.Acts
 	}

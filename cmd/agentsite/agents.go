@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
 	"agentsite/node/acts"
@@ -40,6 +42,11 @@ what you were granted. It ends after 90 days if it only reads, else after 7 days
 			}
 			if a.url != "" || a.data != "" || a.as != "" || a.peer != "" { // a contact's key became its name
 				return usagef("agents allow takes no --url, --data or --as: it is for sites that you know")
+			}
+			if may, err := access.ParsePermissions(words); err == nil && slices.ContainsFunc(may, func(p access.Permission) bool {
+				return slices.Contains(p.Tools, agents.AnswerTool)
+			}) {
+				return usagef("agents answer no calls that wait for you: use %s is for your phone, by agentsite grant phone", agents.AnswerTool)
 			}
 			return a.allow(cmd, agent, words, end)
 		},

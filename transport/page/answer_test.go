@@ -10,6 +10,16 @@ import (
 	"agentsite/device"
 )
 
+func (n *near) takeAnswers() Answers {
+	return Answers{
+		May:     func(p principal.Principal) bool { return p.ID == n.mayAnswer },
+		Waiting: func(p principal.Principal) (any, error) { return []string{"H"}, n.answer(p, "") },
+		Answer: func(p principal.Principal, handle string, ok bool) error {
+			return n.answer(p, fmt.Sprint(handle, " ", ok))
+		},
+	}
+}
+
 // answer takes an answer of who may answer.
 func (n *near) answer(p principal.Principal, says string) error {
 	switch {

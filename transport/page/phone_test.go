@@ -63,13 +63,7 @@ func newNear(t *testing.T) *near {
 	rand.Read(id[:])
 	n.site = id.String()
 	n.page.AddPhones(id, func() bool { return n.free })
-	n.page.AddAnswers(Answers{
-		May:     func(p principal.Principal) bool { return p.ID == n.mayAnswer },
-		Waiting: func(p principal.Principal) (any, error) { return []string{"H"}, n.answer(p, "") },
-		Answer: func(p principal.Principal, handle string, ok bool) error {
-			return n.answer(p, fmt.Sprint(handle, " ", ok))
-		},
-	})
+	n.page.AddAnswers(n.takeAnswers())
 	serve := func(http.ResponseWriter, *http.Request, web.Caller) {}
 	routes := append(n.page.Routes(), web.Route{Pattern: "POST /mcp", Admission: web.Principals, Serve: serve},
 		web.Route{Pattern: "POST /owner", Admission: web.Owners, Serve: serve})

@@ -3,11 +3,14 @@ package notify
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 
 	"agentsite/node/outbox"
+	"agentsite/transport/web/outbound"
 )
 
 // checkAssistant checks the keys of Home Assistant.
@@ -70,4 +73,20 @@ func (s *sender) assistant(ctx context.Context, m outbox.Message, token string) 
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	return r, err
+}
+
+// checkURL is outbound.CheckURL, but for an address of the owner's network, which plain lets be asked over HTTP. A name
+// is none: the site connects to what it wrote, whatever a name stands for.
+func (r Receiver) checkURL(text, what, example string) error {
+	if rest, ok := strings.CutPrefix(text, "http://"); ok && r.Plain {
+		u, err := url.Parse(text)
+		if err != nil {
+			return fmt.Errorf("%.80q is no URL of %s such as %s", text, what, example)
+		}
+		if a, err := netip.ParseAddr(u.Hostname()); err != nil || !a.IsPrivate() && !a.IsLinkLocalUnicast() && !a.IsLoopback() {
+			return fmt.Errorf("%.80q: plain: on is for an address of your own network, such as http://192.168.1.20:8123; write the https URL", text)
+		}
+		text = "https://" + rest
+	}
+	return outbound.CheckURL(text, what, example)
 }

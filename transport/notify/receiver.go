@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/textproto"
 	"net/url"
 	"path"
@@ -122,22 +121,6 @@ func (r Receiver) check() (key string, err error) {
 		return "ntfy", fmt.Errorf("takes the URL of a topic such as %s, not %.80q", example, r.Ntfy)
 	}
 	return "", nil
-}
-
-// checkURL is outbound.CheckURL, but for an address of the owner's network, which plain lets be asked over HTTP. A name
-// is none: the site connects to what it wrote, whatever a name stands for.
-func (r Receiver) checkURL(text, what, example string) error {
-	if rest, ok := strings.CutPrefix(text, "http://"); ok && r.Plain {
-		u, err := url.Parse(text)
-		if err != nil {
-			return fmt.Errorf("%.80q is no URL of %s such as %s", text, what, example)
-		}
-		if a, err := netip.ParseAddr(u.Hostname()); err != nil || !a.IsPrivate() && !a.IsLinkLocalUnicast() && !a.IsLoopback() {
-			return fmt.Errorf("%.80q: plain: on is for an address of your own network, such as http://192.168.1.20:8123; write the https URL", text)
-		}
-		text = "https://" + rest
-	}
-	return outbound.CheckURL(text, what, example)
 }
 
 func words(kinds []occurrence.Kind) string {

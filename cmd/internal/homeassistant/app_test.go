@@ -54,7 +54,7 @@ func TestOpen(t *testing.T) {
 		if err != nil || len(cfg.Agents) != 2 || len(cfg.HTTP.Hosts) != 1 || cfg.HTTP.Hosts[0] != "homeassistant.local" || cfg.Discovery.MDNS {
 			t.Fatalf("%+v, %v", cfg, err)
 		}
-		if doubts := site.Doubts(cfg); len(doubts) > 0 {
+		if doubts := site.Doubts(cfg, o.Config); len(doubts) > 0 {
 			t.Error(doubts)
 		}
 		// What the user writes stays.

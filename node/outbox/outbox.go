@@ -133,7 +133,10 @@ type box struct {
 
 // SetReceivers replaces the receivers: what waits for one that is gone is dropped. It is called
 // before Run and not during it.
-func (b *Outbox) SetReceivers(all []Receiver) {
+func (b *Outbox) SetReceivers(all []Receiver) { b.replace(all, nil) }
+
+// replace is SetReceivers for receivers of which some are being told already: ends ends each of these that is gone.
+func (b *Outbox) replace(all []Receiver, ends map[string]context.CancelFunc) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before := b.boxes
@@ -143,8 +146,16 @@ func (b *Outbox) SetReceivers(all []Receiver) {
 		if i := slices.IndexFunc(before, func(x *box) bool { return x.name == r.Name }); i >= 0 {
 			x = before[i]
 		}
-		x.about, x.wake, x.fault = r.About, make(chan struct{}, 1), ""
+		if ends[r.Name] == nil {
+			x.about, x.wake, x.fault = r.About, make(chan struct{}, 1), ""
+		}
 		b.boxes = append(b.boxes, x)
+	}
+	for name, end := range ends {
+		if !slices.ContainsFunc(all, func(r Receiver) bool { return r.Name == name }) {
+			end()
+			delete(ends, name)
+		}
 	}
 }
 
@@ -295,14 +306,44 @@ func (b *Outbox) Waiting() (all []Waiting) {
 
 // Run tells the receivers until ctx ends. What is not told then is stored.
 func (b *Outbox) Run(ctx context.Context, all []Receiver) {
-	b.SetReceivers(all)
+	b.RunChanging(ctx, func() []Receiver { return all }, nil)
+}
+
+// RunChanging is Run for receivers that change: all returns them, again whenever changed receives. Those of the same
+// name as before go on, with the Sender and the kinds that they had.
+func (b *Outbox) RunChanging(ctx context.Context, all func() []Receiver, changed <-chan struct{}) {
 	var running sync.WaitGroup
-	for i, r := range all {
-		running.Go(func() { b.deliver(ctx, b.boxes[i], r.Sender) })
-	}
 	running.Go(func() { b.keep(ctx) })
+	ends := make(map[string]context.CancelFunc)
+	for ctx.Err() == nil {
+		now := all()
+		b.replace(now, ends)
+		for _, r := range now {
+			if ends[r.Name] != nil {
+				continue
+			}
+			of, end := context.WithCancel(ctx)
+			ends[r.Name] = end
+			x := b.box(r.Name)
+			running.Go(func() { b.deliver(of, x, r.Sender) })
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+	for _, end := range ends {
+		end()
+	}
 	running.Wait()
 	if err := b.save(); err != nil {
 		slog.Error("messages that wait are not stored", "err", err)
 	}
+}
+
+// box returns the box of a receiver.
+func (b *Outbox) box(name string) *box {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.boxes[slices.IndexFunc(b.boxes, func(x *box) bool { return x.name == name })]
 }

@@ -22,6 +22,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/node/imports"
 	"agentsite/node/journal"
+	"agentsite/node/push"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -60,7 +61,8 @@ type Site struct {
 	Import, WouldImport func(point string, readings []device.Summary) (int, error)
 
 	// Phone waits for a browser that shows a code, and returns its key.
-	Phone func(ctx context.Context, code string) (PhoneKey, error)
+	Phone  func(ctx context.Context, code string) (PhoneKey, error)
+	Phones *push.Store // those that are told what happens
 	// Granted is told of each key, a did:key, that was granted something; nil for nobody.
 	Granted func(did string)
 
@@ -107,7 +109,7 @@ type outputs interface {
 
 // Operations returns the owners' operations.
 func (s *Site) Operations() []op.Row {
-	all := slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
+	all := slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.Phones.Operations(s.Node.Own, s.Access.AgentName), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
 		s.aboutParts(), s.aboutBoard(), s.aboutAgents(), s.aboutBundles())
 	for i, row := range all {
 		all[i].Do = func(ctx context.Context, p agents.Principal, decode func(any) error) (any, error) {

@@ -38,6 +38,7 @@ const (
 	OutboxFile    = "outbox.json"         // notifications that are not told yet
 	ExportFile    = "export.json"         // up to which time the history was sent to a store
 	AnnouncedFile = "homeassistant"       // the name of what Home Assistant was told of
+	PhonesFile    = "phones.json"         // the phones that are told, and the key by which push services know the site
 	PublicFile    = "public.json"         // the public name's certificate and its account at the authority
 	ThingsFile    = "things"              // the descriptions of others' things that are registered
 	PlanFile      = "outputs.yaml"        // what the guard's process drives

@@ -1,5 +1,6 @@
 // Package notify tells people and programs outside of the site what has happened at it, and what its agents ask
-// to be told: by ntfy, a webhook, Home Assistant, Telegram or e-mail. It is a kind of hosted agent, which others of the site ask. A message
+// to be told: by ntfy, a webhook, Home Assistant, Telegram or e-mail, and by the push service of a phone's browser. It
+// is a kind of hosted agent, which others of the site ask. A message
 // carries no power: its link leads to the page, where an owner's key is needed as always.
 package notify
 
@@ -19,6 +20,7 @@ import (
 	"agentsite/device"
 	"agentsite/node/occurrence"
 	"agentsite/node/outbox"
+	"agentsite/node/push"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -45,6 +47,7 @@ type World struct {
 	Site   string // its name
 	Source *occurrence.Source
 	Outbox *outbox.Outbox
+	Phones *push.Store
 	Secret func(name string) (string, error) // reads a file beside the configuration that nobody else can read
 	Name   func(principal string) string     // what an owner calls a principal; "" for no name
 	Owner  func(principal string) bool       // whether it is an owner
@@ -61,8 +64,9 @@ func Kind(w World) agent.Kind {
 
 // Agent tells receivers.
 type Agent struct {
-	To   map[string]Receiver `json:"to" jsonschema:"who is told, at most 8: a name of each receiver, with how it is reached"`
-	Page string              `json:"page,omitempty" jsonschema:"the URL of the web page, as the receiver's phone opens it, such as https://greenhouse.local:8474, to which messages have a link; none when not written"`
+	To   map[string]Receiver `json:"to,omitempty" jsonschema:"who is told, at most 8: a name of each receiver, with how it is reached"`
+	Page string              `json:"page,omitempty" jsonschema:"the URL of the web page, as the receiver's phone opens it, such as https://greenhouse.local:8474, to which messages have a link, and by which phones are told that an owner allowed; none when not written"`
+	Push string              `json:"push,omitempty" jsonschema:"a push service at a private address, such as https://192.168.1.20:8443, at which the browsers of your phones may take messages; those of the Internet need no entry"`
 
 	world World
 }
@@ -73,12 +77,14 @@ func (a *Agent) Define() (agent.Definition, error) {
 		return agent.Definition{}, &agent.Mistake{Key: key, Err: fmt.Errorf(format, args...)}
 	}
 	switch {
-	case len(a.To) == 0:
-		return bad("to", "names nobody; write to: { phone: { ntfy: https://ntfy.sh/TOPIC } }")
+	case len(a.To) == 0 && a.Page == "":
+		return bad("to", "names nobody; write to: { phone: { ntfy: https://ntfy.sh/TOPIC } }, or page: with the URL of the page for the phones that it tells")
 	case len(a.To) > maxReceivers:
 		return bad("to", "%d receivers are enough", maxReceivers)
 	case a.Page != "" && !isPage(a.Page):
 		return bad("page", "takes the https URL of the page, such as https://greenhouse.local:8474, without user, query and fragment, not %.80q", a.Page)
+	case a.Push != "" && (a.Page == "" || !isPage(a.Push) || strings.Count(strings.TrimSuffix(a.Push, "/"), "/") != 2):
+		return bad("push", "takes the https URL of a push service without a path, such as https://192.168.1.20:8443, beside page, not %.80q", a.Push)
 	}
 	d := agent.Definition{Fixed: true}
 	for _, name := range slices.Sorted(maps.Keys(a.To)) {
@@ -97,33 +103,54 @@ func (a *Agent) Define() (agent.Definition, error) {
 
 // Run tells the receivers until ctx ends.
 func (a *Agent) Run(ctx context.Context, _ agents.Principal, _ agents.Site) error {
-	var all []outbox.Receiver
+	a.world.Outbox.SetReceivers(a.receivers()) // before the first occurrence, which would find none
+	leave := a.world.Source.Join(func(o occurrence.Occurrence) { a.world.Outbox.Add(a.item(o)) })
+	defer leave()
+	var changed <-chan struct{}
+	if a.Page != "" && a.world.Phones != nil {
+		defer a.world.Phones.Begin()()
+		changed = a.world.Phones.Changed()
+	}
+	a.world.Outbox.RunChanging(ctx, a.receivers, changed)
+	return nil
+}
+
+// receivers returns those of the configuration, and the phones that are told now.
+func (a *Agent) receivers() (all []outbox.Receiver) {
 	for _, name := range slices.Sorted(maps.Keys(a.To)) {
 		r := a.To[name]
 		all = append(all, outbox.Receiver{Name: name, Sender: a.sender(r), About: r.About})
 	}
-	a.world.Outbox.SetReceivers(all) // before the first occurrence, which would find none
-	leave := a.world.Source.Join(func(o occurrence.Occurrence) { a.world.Outbox.Add(a.item(o)) })
-	defer leave()
-	a.world.Outbox.Run(ctx, all)
-	return nil
+	return append(all, a.pushers()...)
+}
+
+// called returns what a receiver is called.
+func (a *Agent) called(receiver string) string {
+	if key, ok := strings.CutPrefix(receiver, phoneName); ok {
+		return a.name(key)
+	}
+	return receiver
 }
 
 // Report implements agent.Reporting.
 func (a *Agent) Report(context.Context) agent.Report {
-	r := agent.Report{State: agent.Idle, Says: fmt.Sprintf("it tells %d receivers", len(a.To))}
-	if len(a.To) == 1 {
+	n := len(a.To) + len(a.pushers())
+	r := agent.Report{State: agent.Idle, Says: fmt.Sprintf("it tells %d receivers", n)}
+	switch n {
+	case 0:
+		r.Says = "it tells nobody until an owner allows a phone"
+	case 1:
 		r.Says = "it tells one receiver"
 	}
 	for _, w := range a.world.Outbox.Waiting() {
 		switch {
 		case w.Refused > 0:
 			r.State = agent.Waiting
-			r.Says += fmt.Sprintf("; %s does not take what it is sent (%d are left out): %s", w.Receiver, w.Refused, w.Fault)
+			r.Says += fmt.Sprintf("; %s does not take what it is sent (%d are left out): %s", a.called(w.Receiver), w.Refused, w.Fault)
 		case w.Fault != "":
 			r.State = agent.Waiting
 			r.Says += fmt.Sprintf("; %s is not reached for %s (%d wait): %s",
-				w.Receiver, device.FormatDuration(time.Since(w.Since).Round(time.Second)), w.Items, w.Fault)
+				a.called(w.Receiver), device.FormatDuration(time.Since(w.Since).Round(time.Second)), w.Items, w.Fault)
 		}
 	}
 	return r
@@ -181,23 +208,23 @@ type Tried struct {
 
 // test sends each receiver one message, all at once.
 func (a *Agent) test(ctx context.Context, id string) ([]Tried, error) {
-	names := slices.Sorted(maps.Keys(a.To))
-	all, done := make([]Tried, len(names)), make(chan struct{})
+	to := a.receivers()
+	all, done := make([]Tried, len(to)), make(chan struct{})
 	at, sure := a.world.Now()
 	m := outbox.Message{ID: id, Items: []outbox.Item{{
 		ID: id, Key: "test", Kind: "test", Title: a.world.Site + ": a test", Text: "Messages of this site arrive here.",
 		At: at.Round(0), Sure: sure, Count: 1, Link: a.link("", ""),
 	}}}
-	for i, name := range names {
+	for i, r := range to {
 		go func() {
-			all[i].Receiver = name
-			if err := a.sender(a.To[name]).Send(ctx, m); err != nil {
+			all[i].Receiver = a.called(r.Name)
+			if err := r.Send(ctx, m); err != nil {
 				all[i].Fault = err.Error()
 			}
 			done <- struct{}{}
 		}()
 	}
-	for range names {
+	for range to {
 		<-done
 	}
 	return all, ctx.Err()

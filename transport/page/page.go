@@ -2,6 +2,7 @@ package page
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -71,7 +72,7 @@ func (p *Page) Routes() []web.Route {
 		{Pattern: "GET " + sessionPath, Admission: web.Principals, Serve: p.show},
 		{Pattern: "DELETE " + sessionPath + "/{number}", Admission: web.Principals, Serve: p.end},
 	}
-	return append(append(all, p.phoneRoutes()...), fileRoutes(readFiles(dist, "dist", policy))...)
+	return append(slices.Concat(all, p.phoneRoutes(), p.pushRoutes()), fileRoutes(readFiles(dist, "dist", policy))...)
 }
 
 // BehindRoutes returns the routes of the page behind a proxy, in whose own pages it is shown and which says who calls:

@@ -20,6 +20,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/node/identity"
+	"agentsite/node/push"
 	"agentsite/transport/web"
 )
 
@@ -52,7 +53,8 @@ const (
 type phones struct {
 	site      string // its did:key
 	unclaimed func() bool
-	seed      [32]byte // of the challenges
+	pushes    *push.Store // nil without AddPushes
+	seed      [32]byte    // of the challenges
 	begun     time.Time
 
 	mu    sync.Mutex

@@ -64,11 +64,16 @@ func newNear(t *testing.T) *near {
 	n.site = id.String()
 	n.page.AddPhones(id, func() bool { return n.free })
 	n.page.AddAnswers(n.takeAnswers())
+	n.serve()
+	return n
+}
+
+// serve makes the routes.
+func (n *near) serve() {
 	serve := func(http.ResponseWriter, *http.Request, web.Caller) {}
 	routes := append(n.page.Routes(), web.Route{Pattern: "POST /mcp", Admission: web.Principals, Serve: serve},
 		web.Route{Pattern: "POST /owner", Admission: web.Owners, Serve: serve})
 	n.http = web.Handler(web.Options{Hosts: []string{host, host2}, Callers: n.page.Callers(n.keys), Routes: routes})
-	return n
 }
 
 // ask sends a request over the network.

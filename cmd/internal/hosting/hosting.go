@@ -28,6 +28,7 @@ import (
 	"agentsite/node/imports"
 	"agentsite/node/occurrence"
 	"agentsite/node/outbox"
+	"agentsite/node/push"
 	"agentsite/node/state"
 	"agentsite/node/tasks"
 	"agentsite/node/trials"
@@ -51,6 +52,7 @@ type Options struct {
 	Policy   func(output string) (guard.Policy, error)
 	// Occurrences are told to notify.
 	Occurrences  *occurrence.Source
+	Phones       *push.Store
 	ApprovalWait time.Duration // how long a call waits for an owner
 
 	HomeAssistant *supervisor.App // of which the site is an app; nil for none

@@ -26,6 +26,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/node/journal"
 	"agentsite/node/occurrence"
+	"agentsite/node/push"
 	"agentsite/node/state"
 	"agentsite/transport/p2p"
 	"agentsite/transport/stdio"
@@ -92,9 +93,15 @@ func (s *site) openNode(ctx context.Context) (err error) {
 		ApprovalWait: s.config.Approvals.Wait,
 		Self:         func(name string) bool { id, err := identity.Parse(name); return err == nil && id == self },
 	})
+	if err := s.openPhones(); err != nil {
+		return err
+	}
 	s.access.OnEnd = func() {
 		devices.ReleaseRevoked(ctx, s.outputs, s.access.MayHold, s.node.NoteRevoked)
 		s.node.Recheck()
+		if err := s.phones.Recheck(); err != nil {
+			slog.Error("the list of phones is not stored", "err", err)
+		}
 	}
 	s.occurrences = occurrence.New(occurrence.Options{
 		Requests: s.node.Requests, Wishes: s.node.Wishes, SignIns: s.signIns.handles, Hub: s.hub, Outputs: s.outputs, Now: s.access.Now,
@@ -105,6 +112,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	s.hosting, err = hosting.New(hosting.Options{
 		Folder: s.Folder, Key: s.key, Domain: s.config.Identified(), Internet: s.internet, Version: s.Version, File: s.file,
 		Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy, Occurrences: s.occurrences,
+		Phones:       s.phones,
 		ApprovalWait: s.config.Approvals.Wait, HomeAssistant: s.app(),
 	})
 	if err != nil {
@@ -118,6 +126,24 @@ func (s *site) openNode(ctx context.Context) (err error) {
 		owner = s.HomeAssistant.Owner
 	}
 	return state.SeedOwner(s.access, owner)
+}
+
+// openPhones reads which phones are told what happens. A damaged list tells nobody.
+func (s *site) openPhones() error {
+	text, err := s.Folder.ReadAtMost(state.PhonesFile, push.MaxFile)
+	if err != nil {
+		return s.Folder.Unusable(err)
+	}
+	file := s.Folder.Path(state.PhonesFile)
+	phones, damage := push.Open(push.Options{
+		File: text, Write: func(text []byte) error { return state.WriteAtomic(file, text, 0o600) },
+		May: func(key string) bool { _, err := s.access.Peer(key); return err == nil },
+	})
+	if damage != nil { // the outputs do not wait for it
+		slog.Error("no phones are told", "err", fmt.Errorf("%w; remove %s, and start again", damage, file))
+	}
+	s.phones = phones
+	return nil
 }
 
 // listenHTTP opens the listeners of HTTP and HTTPS, and tells the access store the URL for which its tokens

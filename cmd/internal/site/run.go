@@ -26,6 +26,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/node/journal"
 	"agentsite/node/occurrence"
+	"agentsite/node/push"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/legacy"
 	"agentsite/transport/oauth"
@@ -90,6 +91,7 @@ type site struct {
 	hosting *hosting.Hosting
 	// occurrences are what has happened that others want to be told of.
 	occurrences *occurrence.Source
+	phones      *push.Store // that are told of them
 
 	http, https net.Listener // https is nil where nobody else reaches the site by it
 	ingress     net.Listener // for Home Assistant; nil for a site that is not its app

@@ -66,6 +66,7 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	s.page.AddAnswers(page.Answers{
 		May: func(p agents.Principal) bool { return s.node.MayAnswer(p) == nil }, Answer: s.node.Answer, Waiting: s.answerable,
 	})
+	s.page.AddPushes(s.phones)
 	s.messages = s.page.Bind(web.MCP(s.dispatcher, s.legacy.ServeHTTP))
 	messages := s.messages
 	if s.signInURL != "" {
@@ -140,8 +141,8 @@ func (s *site) owners() *acts.Site {
 			p, err := s.page.AwaitPhone(ctx, code)
 			return acts.PhoneKey{DID: p.Key, Name: p.Name}, err
 		},
-		Granted: s.page.Granted,
-		Key:     s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
+		Granted: s.page.Granted, Phones: s.phones,
+		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
 		Routes: func() acts.Routes {
 			return acts.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()}
 		},

@@ -18,11 +18,11 @@ import (
 // document is the file of the document, which is at the path / and under its name beside the others.
 const document = "index.html"
 
-// policy lets the document load its own files, and call nobody but who served it. No text becomes script. framed is
-// that of a document that a page of the same origin shows as a part.
+// policy lets the document load its own files, and call nobody but who served it. No text becomes script: the one policy
+// of trusted types names the file worker.js. framed is that of a document that a page of the same origin shows as a part.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
 	"manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-	"require-trusted-types-for 'script'; trusted-types 'none'"
+	"require-trusted-types-for 'script'; trusted-types agentsite-worker"
 
 var framed = strings.Replace(policy, "frame-ancestors 'none'", "frame-ancestors 'self'", 1)
 

@@ -187,6 +187,7 @@ addEventListener("keydown", e => {
 	}
 });
 
+if (navigator.serviceWorker) navigator.serviceWorker.onmessage = e => { if (/^#/.test(e.data)) location.hash = e.data; };
 document.documentElement.lang = lang;
 void signIn().then(() => { if (state.value === "in") begin(you.value); });
 render(<App />, document.body);

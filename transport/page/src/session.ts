@@ -137,18 +137,22 @@ function forget(): void {
 	sessionStorage.removeItem("token");
 }
 
+/** Sends a request of this session, with JSON in its body. */
+export const fetchOwn = (path: string, more: RequestInit = {}) => fetch(path, { credentials, cache: "no-store",
+	headers: { Authorization: "Bearer " + token, ...more.body ? { "Content-Type": "application/json" } : {} }, ...more });
+
 /** A window that is signed in: a browser, by what it calls itself. */
 export interface Window { session: number; browser: string; age_seconds: number; idle_seconds: number; own?: boolean }
 
 /** The windows of this page that are signed in. */
 export async function windows(signal?: AbortSignal): Promise<Window[]> {
-	const r = await fetch("page/session", { credentials, cache: "no-store", headers: { Authorization: "Bearer " + token }, signal });
+	const r = await fetchOwn("page/session", { signal });
 	return r.ok ? (await r.json()).sessions ?? [] : [];
 }
 
 /** Signs a window out. This one is out at once; the key of this browser signs in again when the page is loaded. */
 export async function signOut(w: Window): Promise<void> {
-	const r = await fetch("page/session/" + w.session, { method: "DELETE", credentials, headers: { Authorization: "Bearer " + token } });
+	const r = await fetchOwn("page/session/" + w.session, { method: "DELETE" });
 	if (!r.ok) throw new Fault("unavailable", "");
 	if (!w.own) return;
 	state.value = "out";

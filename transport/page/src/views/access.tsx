@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { create } from "../passkey";
 import type { Conn } from "../rpc";
-import { home, signOut, windows, you } from "../session";
+import { home, near, signOut, windows, you } from "../session";
 import { isName, type Site } from "../site";
 import { Button, Icon, Loading, Note, Section } from "../ui";
 import type { Query, View } from "../views";
@@ -116,6 +116,7 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 			&& <Section key={title} title={t(title)} n={list.length}>
 			<ul class="list">{list.map(g => <Row key={g.id} site={site} of={g} now={a.time}
 				done={again} />)}</ul></Section>)}
+		<Loaded part="Told" site={site} />
 		{a.grants.length === 0 && <p class="soft">{t("access.none")}</p>}
 		{a.owners.length > 0 && <Section title={t("access.add")}><div class="stack3">
 			{home.value && a.owners.some(o => o.did === you.value) && (opened || adds
@@ -129,7 +130,7 @@ function OfSite({ site, q }: { site: Site; q: Query }) {
 function Show({ q }: { q: Query }) {
 	const site = siteIn(q);
 	return <div class="stack live"><Which view="access" q={q} />{site && <ForOwner site={site}><OfSite key={site.name}
-		site={site} q={q} /></ForOwner>}{home.value && <Passkeys conn={home.value} />}<Windows /></div>;
+		site={site} q={q} /></ForOwner>}{near && site && !site.owner.value && <Loaded part="TellMe" />}{home.value && <Passkeys conn={home.value} />}<Windows /></div>;
 }
 
 export const access: View = { name: "access", title: () => t("nav.access"), icon: "key", nav: () => t("nav.access"),

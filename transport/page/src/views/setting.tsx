@@ -15,6 +15,7 @@ export { Journal } from "./record";
 export { Machine } from "./machine";
 export { Phone } from "./phone";
 export { Programs, SignIns, Wishes } from "./programs";
+export { TellMe, Told } from "./push";
 
 interface Setting { key: string; value: string }
 interface Draft { device: string; set: Setting[] }

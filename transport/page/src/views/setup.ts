@@ -10,7 +10,8 @@ import type { Query, View } from "../views";
 import { t } from "../words";
 import { Failed, ForOwner, siteIn } from "./parts";
 
-type Part = "Add" | "Answers" | "Edit" | "Claim" | "Journal" | "Machine" | "Phone" | "Programs" | "SignIns" | "Wishes";
+type Part = "Add" | "Answers" | "Edit" | "Claim" | "Journal" | "Machine" | "Phone" | "Programs" | "SignIns" | "TellMe" |
+	"Told" | "Wishes";
 
 /** A part of the file that is loaded when something in it is opened. It takes the other properties. */
 export function Loaded({ part, ...more }: { part: Part; site?: Site; q?: Query; of?: object[]; now?: string;

@@ -15,6 +15,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -87,9 +88,6 @@ func (p *pusher) Send(ctx context.Context, m outbox.Message) error {
 		return nil
 	}
 	now, sure := p.world.Now()
-	if !sure {
-		return errors.New("the site's clock is not set, which push services want")
-	}
 	to, err := url.Parse(sub.Endpoint)
 	if err != nil {
 		return err
@@ -142,6 +140,9 @@ func (p *pusher) Send(ctx context.Context, m outbox.Message) error {
 		return p.world.Phones.Drop(p.key, sub.Endpoint)
 	}
 	err = &outbound.StatusError{Host: to.Host, Code: res.StatusCode}
+	if !sure { // by which services decide about the site's permit
+		err = fmt.Errorf("%w, and the site's clock is not set: agentsite clock --set", err)
+	}
 	if after, ok := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 31); ok == nil {
 		return &outbox.Later{Err: err, After: time.Duration(after) * time.Second}
 	}

@@ -25,6 +25,7 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/acts"
 	"agentsite/node/identity"
+	"agentsite/node/push"
 	ownerapi "agentsite/transport/owner"
 
 	"github.com/go-json-experiment/json"
@@ -148,6 +149,8 @@ func (l *liar) lie(method, tool string, asked int) any {
 			},
 			"wishes": []o{wish(venom, venom, venom), wish(handle, "claude", "read *'; touch PWNED; '"), wish(handle, "x; touch PWNED", "read *"), wish(handle, "claude", "set *")},
 		}
+	case string(push.PhonesAct):
+		return o{"phones": []o{{"did": venom, "name": venom, "allowed": true, "at": venom}, {"did": venom}}}
 	case string(acts.RecoveryAct):
 		return o{"code": venom}
 	case string(acts.TimeAct), string(ownerapi.PresentMethod):
@@ -252,6 +255,7 @@ var commands = [][]string{
 	{"ask"}, {"ask", "gardener", "hi"}, {"ask", "gardener", "hi", "--no-wait"}, {"chat", "gardener", "hi"}, {"sites", "connect", "x"},
 	{"tasks"}, {"tasks", "show", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "watch", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "cancel", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "answer", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "yes"},
 	{"__complete", "agents", "accept", ""}, {"__complete", "ask", ""}, {"__complete", "tasks", "watch", ""},
+	{"notify", "test"}, {"notify", "phones"}, {"notify", "phones", "--json"}, {"notify", "allow", "KEY"}, {"notify", "forget", "x"},
 	{"history", "a/t", "b/t"}, {"history", "a/t", "--csv"}, {"history", "import", "CSV", "--as", "a/t"},
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 )
 
 func (a *app) grantPhoneCommand() *cobra.Command {
-	var until, name string
+	var until, name, at string
 	var byAddress bool
 	cmd := &cobra.Command{
 		Use: "phone [PERMISSION]", Args: cobra.MaximumNArgs(1),
@@ -45,8 +46,11 @@ what the phone sees, and use its permission. Do this in a network that you trust
 			if _, err := access.ParsePermissions(words); err != nil {
 				return usagef("%v", err)
 			}
+			if u, err := url.Parse("https://" + at); at != "" && (err != nil || u.Host != at || u.Hostname() == "") {
+				return usagef("--at takes a name of the site, with a port if that is not 443, such as garden.example.org")
+			}
 			return a.asOwner(func(ctx context.Context, s *session, args []string) error {
-				g, err := s.grantPhone(ctx, name, words, end, byAddress)
+				g, err := s.grantPhone(ctx, name, words, end, byAddress, at)
 				if err != nil {
 					return err
 				}
@@ -60,12 +64,13 @@ what the phone sees, and use its permission. Do this in a network that you trust
 	untilFlag(cmd, &until, ownerclient.PhoneUntil)
 	nameFlag(cmd, &name, "a name for the phone (default that of its browser)")
 	cmd.Flags().BoolVar(&byAddress, "by-address", false, "for a phone that does not find names that end in .local")
+	cmd.Flags().StringVar(&at, "at", "", "a name of the site whose certificate the phone's browser trusts")
 	return cmd
 }
 
 // grantPhone grants a permission to the key of the phone that shows a code, once the person at the terminal
 // says that it is theirs.
-func (s *session) grantPhone(ctx context.Context, name, words string, end time.Time, byAddress bool) (
+func (s *session) grantPhone(ctx context.Context, name, words string, end time.Time, byAddress bool, at string) (
 	none grantResult, _ error) {
 	all, err := s.access(ctx)
 	if err != nil {
@@ -94,7 +99,7 @@ func (s *session) grantPhone(ctx context.Context, name, words string, end time.T
 		return nil
 	}
 	signed, did, text, err := s.Owner.SignPhone(ctx, all, ownerclient.Phone{
-		Name: name, Words: words, Until: end, ByAddress: byAddress, Key: peer.OwnerKey, Show: show, Confirm: ask,
+		Name: name, Words: words, Until: end, ByAddress: byAddress, At: at, Key: peer.OwnerKey, Show: show, Confirm: ask,
 	})
 	if err != nil {
 		return none, a.unreached(err)

@@ -228,10 +228,12 @@ func TestPushAnswers(t *testing.T) {
 		after  time.Duration
 		gone   bool
 	}{
-		"gone":     {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }, gone: true},
-		"unknown":  {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, gone: true},
-		"refused":  {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, fails: true},
-		"redirect": {answer: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusPermanentRedirect) }, fails: true},
+		"gone":    {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }, gone: true},
+		"unknown": {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, gone: true},
+		"refused": {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, fails: true},
+		"redirect": {answer: func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusPermanentRedirect)
+		}, fails: true},
 		"too many": {answer: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "120")
 			w.WriteHeader(http.StatusTooManyRequests)

@@ -28,6 +28,7 @@ type Phone struct {
 	Words     string
 	Until     time.Time
 	ByAddress bool                                  // the link has the site's address in place of its name
+	At        string                                // or this name, with its port; "" for the site's own
 	Key       func() (identity.Key, error)          // the owner's
 	Show      func(link string) error               // shows the phone the link, which counts once
 	Confirm   func(context.Context, PhoneKey) error // asks the person; any error refuses
@@ -44,7 +45,7 @@ type PhoneKey struct {
 // It returns the grant for the site and the text for the grant's holder.
 func (c *Client) SignPhone(ctx context.Context, on Access, p Phone) (signed acts.Signed, to, text string, err error) {
 	code := rand.Text()
-	link := phoneLink(on.At, code, p.ByAddress)
+	link := phoneLink(on.At, code, p.ByAddress, p.At)
 	if link == "" {
 		return signed, "", "", errors.New(
 			"a phone needs HTTPS, which this site does not serve: agentsite run --listen-https :8474")
@@ -82,9 +83,9 @@ func (c *Client) awaitPhone(ctx context.Context, code string) (PhoneKey, error) 
 	return PhoneKey{key.String(), key.Short(), shown.Name}, err
 }
 
-// phoneLink returns a link with a code to the page at one of a site's addresses, "" for none. The last is the name
+// phoneLink returns a link with a code to the page at a host, or else at one of a site's addresses, "" for none. The last is the name
 // that derives from the site's key, which stays when the address changes, and with it what the browser keeps.
-func phoneLink(addresses []string, code string, byAddress bool) string {
+func phoneLink(addresses []string, code string, byAddress bool, host string) string {
 	near := slices.DeleteFunc(slices.Clone(addresses), func(at string) bool { return strings.HasPrefix(at, "/") })
 	if len(near) == 0 {
 		return ""
@@ -93,5 +94,5 @@ func phoneLink(addresses []string, code string, byAddress bool) string {
 	if byAddress {
 		at = near[0]
 	}
-	return "https://" + at + "/#k=" + code
+	return "https://" + cmp.Or(host, at) + "/#k=" + code
 }

@@ -6,12 +6,17 @@ import (
 	"bytes"
 	"context"
 	"crypto/ecdh"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -126,6 +131,36 @@ func (p *pushService) decrypt(t *testing.T, m pushedTo) string {
 	return string(out)
 }
 
+// certify writes a certificate for a name and its key beside the configuration, and returns the digest by which Chromium
+// is told to trust it.
+func certify(t *testing.T, folder, name string) (spki string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{"domain.pem": {Type: "CERTIFICATE", Bytes: cert}, "domain.key": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(folder, file), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(public)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
 // worker is the service worker of a phone's page.
 type worker struct {
 	phone        *tab
@@ -230,16 +265,20 @@ func TestPhoneTold(t *testing.T) {
 	t.Parallel()
 	service, ann, data := newPushService(t), harness.NewPerson(t), harness.TempDir(t)
 	at := net.JoinHostPort("127.0.0.1", harness.FreePort(t))
-	config := fmt.Sprintf("site: { name: shed }\ndevices:\n  box: { driver: sim, model: relay, min_off: 0 }\n%s\nnotify: { page: \"https://%s\", push: %q }\n",
-		pump, at, service.URL)
+	_, port, _ := net.SplitHostPort(at)
+	name := net.JoinHostPort("garden.example.org", port)
+	trusted := certify(t, data, "garden.example.org")
+	config := fmt.Sprintf("site: { name: shed }\nhttp: { domain: %q, certificate: domain.pem, certificate_key: domain.key }\n"+
+		"devices:\n  box: { driver: sim, model: relay, min_off: 0 }\n%s\nnotify: { page: \"https://%s\", push: %q }\n", name, pump, name, service.URL)
 	start := func() *harness.Site {
 		return harness.StartIn(t, data, config, nil, "env", "SSL_CERT_FILE="+service.file, harness.Need(t, "the program", harness.Program), "run", "--listen-https", at)
 	}
 	site := start()
 	ann.MustCLI(t, "claim", site.Invitation(t).String(), "--name", "shed")
-	add := func(b func(link string) *tab) *tab {
+	add := func(b func(link string) *tab, more ...string) *tab {
 		t.Helper()
-		g := grantPhone(t, ann)
+		g := atTerminal(t, ann, append([]string{"grant", "phone", "--site", "shed"}, more...)...)
+		t.Cleanup(func() { g.cmd.Process.Kill() })
 		p := b(g.Link)
 		p.is(20*time.Second, `document.querySelector("[data-out=compare] [data-print]")`)
 		g.asked(1)
@@ -268,12 +307,13 @@ func TestPhoneTold(t *testing.T) {
 	ann.MustCLI(t, "revoke", "chrome-on-linux", "--site", "shed")
 
 	p := add(func(link string) *tab {
-		b := newBrowser(t, chromedp.WindowSize(390, 844), chromedp.Flag("ignore-certificate-errors", true))
+		b := newBrowser(t, chromedp.WindowSize(390, 844), chromedp.Flag("host-resolver-rules", "MAP garden.example.org 127.0.0.1"),
+			chromedp.Flag("ignore-certificate-errors-spki-list", trusted))
 		b.expect("Failed to load resource") // the browser notes what the site refuses, and that it was killed
 		b.open(link)
 		b.look(phone, "light")
 		return b
-	})
+	}, "--at", name)
 	run[bool](p, service.subscribing())
 	p.press("[data-act=push-on]")
 	p.is(20*time.Second, `document.querySelector("[data-push=waits]")`)

@@ -99,6 +99,7 @@ type Receiver struct {
 	Name string
 	Sender
 	About []string // kinds; all where there are none
+	Spare bool     // it refuses no asker whom another one takes: what finds no place is counted
 }
 
 // Outbox is safe for concurrent use.
@@ -120,6 +121,7 @@ type Outbox struct {
 type box struct {
 	name  string
 	about []string
+	spare bool
 	wake  chan struct{}
 
 	items   []Item
@@ -147,7 +149,7 @@ func (b *Outbox) replace(all []Receiver, ends map[string]context.CancelFunc) {
 			x = before[i]
 		}
 		if ends[r.Name] == nil {
-			x.about, x.wake, x.fault = r.About, make(chan struct{}, 1), ""
+			x.about, x.spare, x.wake, x.fault = r.About, r.Spare, make(chan struct{}, 1), ""
 		}
 		b.boxes = append(b.boxes, x)
 	}
@@ -201,18 +203,21 @@ func (b *Outbox) Ask(i Item) error {
 	b.mu.Lock()
 	known := slices.Contains(b.seen, i.ID)
 	if !known {
-		some := false
+		some, full := false, (*box)(nil)
 		for _, x := range b.boxes {
-			if !x.wants(i.Kind) {
-				continue
-			}
-			some = true
-			if all, own := x.asked(i.From); all >= maxAsked || own >= maxAsker || len(x.items) >= x.room(&i) {
-				b.mu.Unlock()
-				return device.Faultf(device.Busy, "messages wait for %s already, which is not reached or told too often: try again later", x.name)
+			switch {
+			case !x.wants(i.Kind):
+			case !x.full(&i):
+				some = true
+			case full == nil || !x.spare:
+				full = x
 			}
 		}
-		if !some {
+		switch {
+		case full != nil && !(full.spare && some):
+			b.mu.Unlock()
+			return device.Faultf(device.Busy, "messages wait for %s already, which is not reached or told too often: try again later", full.name)
+		case !some:
 			b.mu.Unlock()
 			return device.Faultf(device.Unavailable, "no receiver wants messages: its owner writes one under notify:, or message under its about:")
 		}
@@ -234,6 +239,14 @@ func (x *box) asked(from string) (all, own int) {
 		}
 	}
 	return all, own
+}
+
+// full reports whether an item finds no place.
+func (x *box) full(i *Item) bool {
+	if all, own := x.asked(i.From); i.From != "" && (all >= maxAsked || own >= maxAsker) {
+		return true
+	}
+	return len(x.items) >= x.room(i)
 }
 
 // room returns how many items may wait before an item of that sort.
@@ -262,7 +275,7 @@ func (b *Outbox) add(i Item) (placed bool) {
 			count := x.items[at].Count + i.Count
 			x.items[at] = i
 			x.items[at].Count = count
-		case len(x.items) >= x.room(&i):
+		case x.full(&i):
 			x.more++
 		default:
 			x.items = append(x.items, i)

@@ -497,3 +497,45 @@ func TestReceiversChange(t *testing.T) {
 		<-ended
 	})
 }
+
+// TestSpare: a spare receiver that is not reached keeps no asker from others, and has no more places for askers than others;
+// where there is no other, an asker is refused.
+func TestSpare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := &receiver{fails: errors.New("not reached")}
+		r := &rig{receiver: new(receiver)}
+		r.start(t, Receiver{Name: "spare", Sender: lost, Spare: true})
+		defer func() { r.end() }()
+		ask := func(n int) error {
+			i := item(n, fmt.Sprint("asked", n))
+			i.From = fmt.Sprint("asker", n%3)
+			return r.Ask(i)
+		}
+		for n := range 60 {
+			if err := ask(n); err != nil {
+				t.Fatal(n, err)
+			}
+			time.Sleep(spacing)
+		}
+		for _, w := range r.Waiting() {
+			if w.Receiver == "phone" && w.Items > 0 {
+				t.Errorf("%+v", w)
+			}
+		}
+		r.Outbox.mu.Lock()
+		places := len(r.boxes[1].items)
+		r.Outbox.mu.Unlock()
+		if places > maxAsked {
+			t.Errorf("askers have %d places", places)
+		}
+		r.end()
+		r.SetReceivers([]Receiver{{Name: "spare", Sender: lost, Spare: true}})
+		var last error
+		for n := 100; n < 120; n++ {
+			last = ask(n)
+		}
+		if device.AsFault(last).Kind != device.Busy {
+			t.Error(last)
+		}
+	})
+}

@@ -85,7 +85,7 @@ type Store struct {
 	changed chan struct{} // receives when other phones are told
 
 	mu      sync.Mutex
-	on      bool // the configuration has them told
+	on      int // how often Begin has not ended yet
 	server  *ecdsa.PrivateKey
 	allowed []*phone
 	waiting []*phone // the oldest first; of an account at most one, and never in the file
@@ -142,33 +142,33 @@ func Open(o Options) (*Store, error) {
 
 // Begin has phones be told until end is called. Only then they can be offered.
 func (s *Store) Begin() (end func()) {
-	set := func(on bool) {
+	add := func(n int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.on = on
+		s.on += n
 	}
-	set(true)
-	return func() { set(false) }
+	add(1)
+	return func() { add(-1) }
 }
 
 var errOff = device.Faultf(device.Unavailable, "this site tells no phones: its owner writes notify: with page: in its configuration")
 
 // State is what a phone is told of itself.
 type State struct {
-	Server     string `json:"server"`              // the public key for its subscription, as unpadded base64url
+	Server     string `json:"server,omitzero"`     // the public key for its subscription, as unpadded base64url
 	Allowed    bool   `json:"allowed,omitzero"`    // by an owner
 	Subscribed bool   `json:"subscribed,omitzero"` // the site has its subscription
 }
 
-// State returns how it is with the phone that has a key. The site's own key is made when it is first asked for.
+// State returns how it is with the phone that has a key; the zero State where no phones are told. The site's own key is made when it is first asked for.
 func (s *Store) State(key string) (State, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.damage != nil {
 		return State{}, s.damage
 	}
-	if !s.on {
-		return State{}, errOff
+	if s.on == 0 {
+		return State{}, nil
 	}
 	if s.server == nil {
 		made, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -218,7 +218,7 @@ func (s *Store) Offer(key, account string, sub Subscription) error {
 	switch {
 	case s.damage != nil:
 		return s.damage
-	case !s.on:
+	case s.on == 0:
 		return errOff
 	case !s.May(key):
 		return device.Faultf(device.Denied, "your permission has ended")

@@ -37,6 +37,13 @@ func (d *disk) open(t *testing.T) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// begun is open with phones that are told.
+func (d *disk) begun(t *testing.T) *Store {
+	t.Helper()
+	s := d.open(t)
 	s.Begin()
 	return s
 }
@@ -61,7 +68,7 @@ func kind(err error) device.FaultKind {
 // once and does not come back with another permission.
 func TestAllowed(t *testing.T) {
 	d := new(disk)
-	s := d.open(t)
+	s := d.begun(t)
 	state, err := s.State("ann")
 	if err != nil || state.Allowed || state.Server == "" {
 		t.Fatal(state, err)
@@ -79,7 +86,7 @@ func TestAllowed(t *testing.T) {
 	if err := s.Allow("ann"); err != nil {
 		t.Fatal(err)
 	}
-	s = d.open(t)
+	s = d.begun(t)
 	if got, server, ok := s.Find("ann"); !ok || got != of || server == nil {
 		t.Fatal(got, ok)
 	}
@@ -121,7 +128,7 @@ func TestAllowed(t *testing.T) {
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(disk)
-		s := d.open(t)
+		s := d.begun(t)
 		for n := range 100 {
 			if err := s.Offer(fmt.Sprint("key", n), "one", sub(n)); err != nil {
 				t.Fatal(err)
@@ -171,6 +178,7 @@ func TestWrong(t *testing.T) {
 	d := new(disk)
 	s := d.open(t)
 	good := sub(1)
+	end := s.Begin()
 	for name, change := range map[string]func(*Subscription){
 		"plain HTTP":   func(s *Subscription) { s.Endpoint = "http://push.example.net/x" },
 		"a user":       func(s *Subscription) { s.Endpoint = "https://a:b@push.example.net/x" },
@@ -186,13 +194,16 @@ func TestWrong(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	end := s.Begin()
+	s.Begin()()
+	if _, err := s.State("ann"); err != nil {
+		t.Error("another end ends it", err)
+	}
 	end()
 	if err := s.Offer("ann", "ann", good); kind(err) != device.Unavailable {
 		t.Error(err)
 	}
-	if _, err := s.State("ann"); kind(err) != device.Unavailable {
-		t.Error(err)
+	if state, err := s.State("ann"); err != nil || state != (State{}) {
+		t.Error(state, err)
 	}
 	for _, text := range []string{"x", `{"version":2}`, `{"version":1}`, `{"version":1,"server":"AAAA"}`, `{"version":1,"server":"` + strings.Repeat("AAAA", 10) + `AQE=","phones":[null]}`} {
 		s, err := Open(Options{File: []byte(text), May: func(string) bool { return true }, Write: func([]byte) error { t.Error("it is written over"); return nil }})

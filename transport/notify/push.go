@@ -62,7 +62,7 @@ func (a *Agent) pushers() (all []outbox.Receiver) {
 		return nil
 	}
 	for _, key := range a.world.Phones.Told() {
-		all = append(all, outbox.Receiver{Name: phoneName + key, Sender: &pusher{&a.world, key, a.Page, strings.TrimSuffix(a.Push, "/")}})
+		all = append(all, outbox.Receiver{Name: phoneName + key, Spare: true, Sender: &pusher{&a.world, key, a.Page, strings.TrimSuffix(a.Push, "/")}})
 	}
 	return all
 }
@@ -137,7 +137,10 @@ func (p *pusher) Send(ctx context.Context, m outbox.Message) error {
 	case code/100 == 2:
 		return nil
 	case code == http.StatusNotFound, code == http.StatusGone:
-		return p.world.Phones.Drop(p.key, sub.Endpoint)
+		if err := p.world.Phones.Drop(p.key, sub.Endpoint); err != nil {
+			return err
+		}
+		return fmt.Errorf("its subscription at %s has ended: press Tell this phone on it again", to.Host)
 	}
 	err = &outbound.StatusError{Host: to.Host, Code: res.StatusCode}
 	if !sure { // by which services decide about the site's permit

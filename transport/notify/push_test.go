@@ -228,8 +228,8 @@ func TestPushAnswers(t *testing.T) {
 		after  time.Duration
 		gone   bool
 	}{
-		"gone":    {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }, gone: true},
-		"unknown": {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, gone: true},
+		"gone":    {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }, fails: true, gone: true},
+		"unknown": {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, fails: true, gone: true},
 		"refused": {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, fails: true},
 		"redirect": {answer: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusPermanentRedirect)

@@ -27,7 +27,7 @@ export function Told({ site }: { site: Site }) {
 		})}</ul></div></Section>;
 }
 
-interface State { server: string; allowed?: boolean; subscribed?: boolean }
+interface State { server?: string; allowed?: boolean; subscribed?: boolean }
 
 /** Asks the site how it is with this phone, or changes that. */
 async function ask(method: string, body?: object, signal?: AbortSignal): Promise<State> {
@@ -90,15 +90,16 @@ export function TellMe() {
 		look();
 		again();
 	};
-	const begin = async () => { await ask("POST", (await subscribe(value!.server)).toJSON()); };
+	const begin = async () => { await ask("POST", (await subscribe(value!.server!)).toJSON()); };
 	const end = async () => {
 		await ask("DELETE");
 		await (await subscription())?.unsubscribe();
 	};
 	const why = missing(), told = value?.subscribed && here;
-	return <Section title={s("push.title")}><div class="stack3" data-push={why || (fault ? "off" : !told ? "no" : value.allowed
+	return <Section title={s("push.title")}><div class="stack3" data-push={why || (fault || !value?.server ? "off" : !told ? "no" : value.allowed
 		? "told" : "waits")}>
 		{fault ? <p class="soft"><bdi>{fault.message ? sentence(fault.message) : says(fault)}</bdi></p>
+			: value && !value.server ? <p class="soft">{s("push.nobody")}</p>
 			: why ? <Note icon="old">{s(why)}</Note> : !value || here === undefined ? <Loading name={s("push.title")} /> : <>
 				<p>{s(!told ? "push.says" : value.allowed ? "push.yes" : "push.waits")}</p>
 				{told && !value.allowed && <pre class="exact" tabIndex={0}>agentsite notify allow NAME</pre>}

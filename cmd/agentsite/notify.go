@@ -49,7 +49,8 @@ What waits, and why, is in "agentsite agents".`,
 			return s.app.printTried(t.Result)
 		}),
 	})
-	cmd.AddCommand(a.notifyPhonesCommand(), a.notifyPhoneCommand("allow", "Tell a phone that asks for it what happens", push.TellAct, "is told from now on"),
+	cmd.AddCommand(a.notifyPhonesCommand(),
+		a.notifyPhoneCommand("allow", "Tell a phone that asks for it what happens", push.TellAct, "is told from now on"),
 		a.notifyPhoneCommand("forget", "Tell a phone nothing any more", push.UntellAct, "is told nothing any more"))
 	return cmd
 }
@@ -63,7 +64,8 @@ func (a *app) notifyPhonesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printList(a, told.Phones, "no phone asks to be told; one does so in the view Access of its page", []string{"PHONE", "TOLD", "BY"}, func(p push.Phone) []string {
+			const none = "no phone asks to be told; one does so in the view Access of its page"
+			return printList(a, told.Phones, none, []string{"PHONE", "TOLD", "BY"}, func(p push.Phone) []string {
 				says := "waits for you"
 				switch {
 				case p.Allowed && p.At == "":

@@ -47,17 +47,22 @@ func (s *Store) Operations(own Own, name func(key string) string) []op.Row {
 			}
 			switch len(found) {
 			case 0:
-				return none, device.Faultf(device.Invalid, "no phone %.60q is told anything or asks for it: agentsite notify phones lists them", of.Name)
+				return none, device.Faultf(device.Invalid,
+					"no phone %.60q is told anything or asks for it: agentsite notify phones lists them", of.Name)
 			case 1:
 				return none, own(who, word, found[0], func() error { return do(found[0]) })
 			}
-			return none, device.Faultf(device.Invalid, "%d phones are called %.60s: name one by its did:key", len(found), of.Name)
+			return none, device.Faultf(device.Invalid,
+				"%d phones are called %.60s: name one by its did:key", len(found), of.Name)
 		}
 	}
 	return []op.Row{
-		op.ForOwners(PhonesAct, agents.Reads, "notify phones", "List the phones that are told what happens, and those that ask for it.",
+		op.ForOwners(PhonesAct, agents.Reads, "notify phones",
+			"List the phones that are told what happens, and those that ask for it.",
 			func(context.Context, agents.Principal, op.None) (Listed, error) { return Listed{list()}, nil }),
-		op.ForOwners(TellAct, agents.Acts, "notify allow", "Tell a phone that asks for it what happens.", about("tell", s.Allow)),
-		op.ForOwners(UntellAct, agents.Returns, "notify forget", "Tell a phone nothing any more.", about("untell", s.Remove)),
+		op.ForOwners(TellAct, agents.Acts, "notify allow", "Tell a phone that asks for it what happens.",
+			about("tell", s.Allow)),
+		op.ForOwners(UntellAct, agents.Returns, "notify forget", "Tell a phone nothing any more.",
+			about("untell", s.Remove)),
 	}
 }

@@ -62,11 +62,14 @@ func (k Keys) Decode() (public *ecdh.PublicKey, auth []byte, err error) {
 // check refuses what is no subscription at an https endpoint. Its address is checked when it is dialled.
 func (s Subscription) check() error {
 	u, err := url.Parse(s.Endpoint)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Fragment != "" || len(s.Endpoint) > maxEndpoint {
-		return device.Faultf(device.Invalid, "endpoint: takes the https URL of a push service, of at most %d bytes", maxEndpoint)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Fragment != "" ||
+		len(s.Endpoint) > maxEndpoint {
+		return device.Faultf(device.Invalid,
+			"endpoint: takes the https URL of a push service, of at most %d bytes", maxEndpoint)
 	}
 	if _, _, err := s.Keys.Decode(); err != nil {
-		return device.Faultf(device.Invalid, "keys: p256dh is a point of P-256 and auth has 16 bytes, both as unpadded base64url")
+		return device.Faultf(device.Invalid,
+			"keys: p256dh is a point of P-256 and auth has 16 bytes, both as unpadded base64url")
 	}
 	return nil
 }
@@ -151,7 +154,8 @@ func (s *Store) Begin() (end func()) {
 	return func() { add(-1) }
 }
 
-var errOff = device.Faultf(device.Unavailable, "this site tells no phones: its owner writes notify: with page: in its configuration")
+var errOff = device.Faultf(device.Unavailable,
+	"this site tells no phones: its owner writes notify: with page: in its configuration")
 
 // State is what a phone is told of itself.
 type State struct {
@@ -160,7 +164,8 @@ type State struct {
 	Subscribed bool   `json:"subscribed,omitzero"` // the site has its subscription
 }
 
-// State returns how it is with the phone that has a key; the zero State where no phones are told. The site's own key is made when it is first asked for.
+// State returns how it is with the phone that has a key; the zero State where no phones are told. The site's
+// own key is made when it is first asked for.
 func (s *Store) State(key string) (State, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,11 +209,13 @@ func (s *Store) find(key string) (_ *phone, allowed bool) {
 
 // forget drops the phones that wait for too long, or have no permission any more. The lock is held.
 func (s *Store) forget() {
-	s.waiting = slices.DeleteFunc(s.waiting, func(p *phone) bool { return time.Since(p.at) >= waitTime || !s.May(p.Key) })
+	s.waiting = slices.DeleteFunc(s.waiting, func(p *phone) bool {
+		return time.Since(p.at) >= waitTime || !s.May(p.Key)
+	})
 }
 
-// Offer takes the subscription of the phone with a key, in place of the one before. One that is not allowed waits for an
-// owner, in memory, one for an account.
+// Offer takes the subscription of the phone with a key, in place of the one before. A phone that is not allowed waits
+// for an owner, in memory, one for an account.
 func (s *Store) Offer(key, account string, sub Subscription) error {
 	if err := sub.check(); err != nil {
 		return err
@@ -240,7 +247,8 @@ func (s *Store) Offer(key, account string, sub Subscription) error {
 		p.changes, p.since = 0, time.Now()
 	}
 	if p.changes >= maxChanges {
-		return device.Faultf(device.Busy, "this phone changed its subscription %d times within an hour: try again later", maxChanges)
+		return device.Faultf(device.Busy,
+			"this phone changed its subscription %d times within an hour: try again later", maxChanges)
 	}
 	p.changes++
 	return s.set(p, &sub)
@@ -285,7 +293,8 @@ func (s *Store) Allow(key string) error {
 	case allowed:
 		return nil
 	case p == nil:
-		return device.Faultf(device.Invalid, "no phone with that key waits: press Tell this phone on it first, in the view Access")
+		return device.Faultf(device.Invalid,
+			"no phone with that key waits: press Tell this phone on it first, in the view Access")
 	case len(s.allowed) >= maxPhones:
 		return device.Faultf(device.Invalid, "%d phones are told already: remove one of them first", maxPhones)
 	}

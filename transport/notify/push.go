@@ -11,7 +11,6 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -62,7 +61,8 @@ func (a *Agent) pushers() (all []outbox.Receiver) {
 		return nil
 	}
 	for _, key := range a.world.Phones.Told() {
-		all = append(all, outbox.Receiver{Name: phoneName + key, Spare: true, Sender: &pusher{&a.world, key, a.Page, strings.TrimSuffix(a.Push, "/")}})
+		to := &pusher{&a.world, key, a.Page, strings.TrimSuffix(a.Push, "/")}
+		all = append(all, outbox.Receiver{Name: phoneName + key, Spare: true, Sender: to})
 	}
 	return all
 }
@@ -75,7 +75,7 @@ func (p *pusher) client(to *url.URL) *http.Client {
 	}
 	c := outbound.Client(sendTimeout, named...)
 	if p.world.roots != nil {
-		c.Transport.(*http.Transport).TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: p.world.roots}
+		c.Transport.(*http.Transport).TLSClientConfig.RootCAs = p.world.roots
 	}
 	return c
 }
@@ -97,7 +97,10 @@ func (p *pusher) Send(ctx context.Context, m outbox.Message) error {
 		return err
 	}
 	topic := topic(auth, m)
-	text, err := json.Marshal(pushed{cut(subject(p.world.Site, m), maxHeadline), cut(body(m, now), maxPushed), anchor(link(m)), topic, urgent(m)})
+	text, err := json.Marshal(pushed{
+		Title: cut(subject(p.world.Site, m), maxHeadline), Text: cut(body(m, now), maxPushed),
+		Link: anchor(link(m)), Tag: topic, Urgent: urgent(m),
+	})
 	if err != nil {
 		return err
 	}
@@ -161,8 +164,8 @@ func anchor(link string) string {
 	return "#" + of
 }
 
-// topic has a push service and a phone replace an earlier message about the same (RFC 8030, section 5.4); "" for a list,
-// which replaces nothing. The service learns nothing by it.
+// topic has a push service and a phone replace an earlier message about the same (RFC 8030, section 5.4); "" for a
+// list, which replaces nothing. The service learns nothing by it.
 func topic(auth []byte, m outbox.Message) string {
 	if len(m.Items) != 1 || m.More > 0 {
 		return ""
@@ -235,8 +238,8 @@ func encryptWith(own *ecdh.PrivateKey, salt []byte, to *ecdh.PublicKey, auth, te
 	return gcm.Seal(out, nonce, append(bytes.Clone(text), 2), nil), nil // 2 ends the last record
 }
 
-// vapid returns the header by which a push service knows the site (RFC 8292): a JWT for the origin of the endpoint, signed
-// by ES256, and the public key.
+// vapid returns the header by which a push service knows the site (RFC 8292): a JWT for the origin of the endpoint,
+// signed by ES256, and the public key.
 func vapid(key *ecdsa.PrivateKey, to *url.URL, contact string, now time.Time) (string, error) {
 	claims, err := json.Marshal(struct {
 		Audience string `json:"aud"`
@@ -259,5 +262,6 @@ func vapid(key *ecdsa.PrivateKey, to *url.URL, contact string, now time.Time) (s
 	signature := make([]byte, 64)
 	r.FillBytes(signature[:32])
 	s.FillBytes(signature[32:])
-	return "vapid t=" + text + "." + base64url.EncodeToString(signature) + ", k=" + base64url.EncodeToString(public), nil
+	text += "." + base64url.EncodeToString(signature)
+	return "vapid t=" + text + ", k=" + base64url.EncodeToString(public), nil
 }

@@ -22,11 +22,13 @@ func (p *Page) pushRoutes() []web.Route {
 	if p.phones == nil || p.phones.pushes == nil {
 		return nil
 	}
-	serve := func(do func(*session, http.ResponseWriter, *http.Request, web.Caller) error) func(http.ResponseWriter, *http.Request, web.Caller) {
+	type handler = func(http.ResponseWriter, *http.Request, web.Caller)
+	serve := func(do func(*session, http.ResponseWriter, *http.Request, web.Caller) error) handler {
 		return func(w http.ResponseWriter, r *http.Request, c web.Caller) {
 			own := p.sessions.use(web.Bearer(r))
 			if own == nil || own.key == "" || own.key != c.Who.ID {
-				web.RefuseRPC(w, http.StatusForbidden, "only a phone that an owner let in is told by its browser: agentsite grant phone")
+				web.RefuseRPC(w, http.StatusForbidden,
+					"only a phone that an owner let in is told by its browser: agentsite grant phone")
 				return
 			}
 			err := do(own, w, r, c)
@@ -51,12 +53,14 @@ func (p *Page) pushRoutes() []web.Route {
 			w.Write(append(text, '\n'))
 		}
 	}
+	look := func(*session, http.ResponseWriter, *http.Request, web.Caller) error { return nil }
+	drop := func(own *session, _ http.ResponseWriter, _ *http.Request, _ web.Caller) error {
+		return p.phones.pushes.Drop(own.key, "")
+	}
 	return []web.Route{
-		{Pattern: "GET " + pushPath, Admission: web.Principals, Serve: serve(func(*session, http.ResponseWriter, *http.Request, web.Caller) error { return nil })},
+		{Pattern: "GET " + pushPath, Admission: web.Principals, Serve: serve(look)},
 		{Pattern: "POST " + pushPath, Admission: web.Principals, Serve: serve(p.subscribe)},
-		{Pattern: "DELETE " + pushPath, Admission: web.Principals, Serve: serve(func(own *session, _ http.ResponseWriter, _ *http.Request, _ web.Caller) error {
-			return p.phones.pushes.Drop(own.key, "")
-		})},
+		{Pattern: "DELETE " + pushPath, Admission: web.Principals, Serve: serve(drop)},
 	}
 }
 

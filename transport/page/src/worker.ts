@@ -1,4 +1,5 @@
-// Shows what a site tells this phone, and leads to the page where that is about. It answers no request and keeps nothing.
+// Shows what a site tells this phone, and leads to the page where that is about. It answers no request and keeps
+// nothing.
 
 interface Window { url: string; postMessage(of: unknown): void; focus(): Promise<unknown> }
 interface Event { waitUntil(done: Promise<unknown>): void }
@@ -23,8 +24,8 @@ worker.onpush = e => {
 	} catch { /* shown without its words: a browser wants each message shown */ }
 	const tag = text(told.tag, 64);
 	e.waitUntil(worker.registration.showNotification(text(told.title, 300) || "agentsite", {
-		body: text(told.text, 2000), icon: "/page/icon-192.png", badge: "/page/icon-192.png", data: text(told.link, 500),
-		requireInteraction: told.urgent === true, ...tag && { tag, renotify: true },
+		body: text(told.text, 2000), icon: "/page/icon-192.png", badge: "/page/icon-192.png",
+		data: text(told.link, 500), requireInteraction: told.urgent === true, ...tag && { tag, renotify: true },
 	}));
 };
 

@@ -17,10 +17,12 @@ export function Told({ site }: { site: Site }) {
 		<p class="small soft">{s("push.told.says")}</p>
 		<ul class="list">{value.phones.map(p => {
 			const about = "push " + p.did, button = (method: string, label: string) => <Owners site={site} about={about}
-				method={method} params={{ name: p.did }} done={again} label={`${label}, ${p.name ?? p.did}`}>{label}</Owners>;
+				method={method} params={{ name: p.did }} done={again}
+				label={`${label}, ${p.name ?? p.did}`}>{label}</Owners>;
 			return <li key={p.did} class="top wrap" data-told={p.did}><div class="grow"><h3><bdi>{p.name
-				?? "…" + p.did.slice(-8)}</bdi></h3><p class="small"><code class="did" title={p.did}>{p.did}</code></p>
-				<p class="small soft">{s(!p.allowed ? "push.asks" : p.at ? "push.by" : "push.silent", { host: p.at ?? "" })}</p></div>
+				?? "…" + p.did.slice(-8)}</bdi></h3>
+				<p class="small"><code class="did" title={p.did}>{p.did}</code></p><p class="small soft">
+					{s(!p.allowed ? "push.asks" : p.at ? "push.by" : "push.silent", { host: p.at ?? "" })}</p></div>
 				<div class="btns">{!p.allowed && button("owner/tell", s("push.allow"))}
 					{button("owner/untell", s(p.allowed ? "push.remove" : "push.refuse"))}</div>
 				<Acts site={site} about={about} /></li>;
@@ -96,11 +98,12 @@ export function TellMe() {
 		await (await subscription())?.unsubscribe();
 	};
 	const why = missing(), told = value?.subscribed && here;
-	return <Section title={s("push.title")}><div class="stack3" data-push={why || (fault || !value?.server ? "off" : !told ? "no" : value.allowed
-		? "told" : "waits")}>
+	const state = why || (fault || !value?.server ? "off" : !told ? "no" : value.allowed ? "told" : "waits");
+	return <Section title={s("push.title")}><div class="stack3" data-push={state}>
 		{fault ? <p class="soft"><bdi>{fault.message ? sentence(fault.message) : says(fault)}</bdi></p>
 			: value && !value.server ? <p class="soft">{s("push.nobody")}</p>
-			: why ? <Note icon="old">{s(why)}</Note> : !value || here === undefined ? <Loading name={s("push.title")} /> : <>
+			: why ? <Note icon="old">{s(why)}</Note> : !value || here === undefined
+				? <Loading name={s("push.title")} /> : <>
 				<p>{s(!told ? "push.says" : value.allowed ? "push.yes" : "push.waits")}</p>
 				{told && !value.allowed && <pre class="exact" tabIndex={0}>agentsite notify allow NAME</pre>}
 				<div class="btns">{told ? <Button hook="push-off" act={change(end)}>{s("push.off")}</Button>

@@ -77,6 +77,7 @@ func (s Subscription) check() error {
 // Options are the parameters of a Store.
 type Options struct {
 	File  []byte // the last argument of Write; nil at first
+	Err   error  // why File cannot be read
 	Write func([]byte) error
 	May   func(key string) bool // whether a key has a permission here
 }
@@ -115,11 +116,14 @@ type file struct {
 // nothing is stored.
 func Open(o Options) (*Store, error) {
 	s := &Store{Options: o, changed: make(chan struct{}, 1)}
-	if o.File == nil {
+	if o.File == nil && o.Err == nil {
 		return s, nil
 	}
 	var f file
-	err := json.Unmarshal(o.File, &f)
+	err := o.Err
+	if err == nil {
+		err = json.Unmarshal(o.File, &f)
+	}
 	if err == nil && f.Version != 1 {
 		err = errors.New("its version is another one")
 	}

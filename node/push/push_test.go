@@ -205,8 +205,12 @@ func TestWrong(t *testing.T) {
 	if state, err := s.State("ann"); err != nil || state != (State{}) {
 		t.Error(state, err)
 	}
-	for _, text := range []string{"x", `{"version":2}`, `{"version":1}`, `{"version":1,"server":"AAAA"}`, `{"version":1,"server":"` + strings.Repeat("AAAA", 10) + `AQE=","phones":[null]}`} {
-		s, err := Open(Options{File: []byte(text), May: func(string) bool { return true }, Write: func([]byte) error { t.Error("it is written over"); return nil }})
+	for _, text := range []string{"", "x", `{"version":2}`, `{"version":1}`, `{"version":1,"server":"AAAA"}`, `{"version":1,"server":"` + strings.Repeat("AAAA", 10) + `AQE=","phones":[null]}`} {
+		var unread error
+		if text == "" {
+			unread = errors.New("it cannot be read")
+		}
+		s, err := Open(Options{File: []byte(text), Err: unread, May: func(string) bool { return true }, Write: func([]byte) error { t.Error("it is written over"); return nil }})
 		if err == nil {
 			t.Error(text)
 			continue

@@ -13,7 +13,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -128,12 +127,8 @@ func (p *pusher) Send(ctx context.Context, m outbox.Message) error {
 		r.Header.Set("Topic", topic)
 	}
 	res, err := p.client(to).Do(r)
-	var with *url.Error
-	switch {
-	case errors.As(err, &with):
-		return with.Err // without the URL, by which anybody can send to the phone
-	case err != nil:
-		return err
+	if err != nil {
+		return quiet(err, to.Host)
 	}
 	res.Body.Close()
 	switch code := res.StatusCode; {

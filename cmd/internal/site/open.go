@@ -2,6 +2,7 @@ package site
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -131,12 +132,12 @@ func (s *site) openNode(ctx context.Context) (err error) {
 // openPhones reads which phones are told what happens. A damaged list tells nobody.
 func (s *site) openPhones() error {
 	text, err := s.Folder.ReadAtMost(state.PhonesFile, push.MaxFile)
-	if err != nil {
-		return s.Folder.Unusable(err)
+	if foreign := (state.Mistake{}); errors.As(err, &foreign) {
+		return err
 	}
 	file := s.Folder.Path(state.PhonesFile)
 	phones, damage := push.Open(push.Options{
-		File: text, Write: func(text []byte) error { return state.WriteAtomic(file, text, 0o600) },
+		File: text, Err: err, Write: func(text []byte) error { return state.WriteAtomic(file, text, 0o600) },
 		May: func(key string) bool { _, err := s.access.Peer(key); return err == nil },
 	})
 	if damage != nil { // the outputs do not wait for it

@@ -69,7 +69,7 @@ func Kind(w World) agent.Kind {
 		New: func() agent.Agent {
 			return &Agent{
 				Discovery: "homeassistant", Every: 10 * time.Second, Hold: 12 * time.Hour,
-				world: w, version: packet.V5, retry: retry, lease: lease, timing: usual,
+				world: w, version: packet.V5, retry: retry, timing: usual,
 			}
 		},
 	}
@@ -91,7 +91,7 @@ type Agent struct {
 	world   World
 	version byte // of the protocol; the older one once the broker has refused the newer
 	retry   time.Duration
-	lease   time.Duration
+	lease   time.Duration // of a move; the usual one where it is 0
 	timing  timing
 
 	mu   sync.Mutex
@@ -272,7 +272,7 @@ func (a *Agent) broker(ctx context.Context) (b Broker, err error) {
 
 // dial connects to the broker, with TLS unless the owner wrote that it has none.
 func (a *Agent) dial(ctx context.Context, b Broker) (net.Conn, error) {
-	d := &net.Dialer{KeepAlive: -1} // the protocol has its own
+	d := &net.Dialer{KeepAlive: -1, Control: limitUntaken} // the protocol asks whether the broker is there
 	address := net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
 	if !b.TLS {
 		return d.DialContext(ctx, "tcp", address)

@@ -182,13 +182,24 @@ func (b *bridge) watch(ctx context.Context) error {
 // errOffer ends a watch when what may be read and moved has changed.
 var errOffer = errors.New("the offer has changed")
 
+// subscribing is when everything is told again after it was: Home Assistant subscribes to the topics of an entity some
+// time after it has discovered it, and states are not kept.
+var subscribing = []time.Duration{2 * time.Second, 15 * time.Second}
+
 // retell tells everything again when somebody came who has not heard it, but not all the time.
 func (b *bridge) retell(ctx context.Context) {
-	for {
+	for late := subscribing; ; {
+		var due <-chan time.Time
+		if len(late) > 0 {
+			due = time.After(late[0])
+		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-due:
+			late = late[1:]
 		case <-b.tell:
+			late = subscribing
 		}
 		b.all()
 		if device.Sleep(ctx, again) != nil {

@@ -16,10 +16,8 @@ func (b *bridge) got(ctx context.Context, m packet.Packet) {
 	switch {
 	case m.Topic == homeStatus || m.Topic == b.Discovery+"/status":
 		switch string(m.Payload) {
-		case online:
-			if !m.Retain {
-				b.everything()
-			}
+		case online: // its owner may have it kept
+			b.everything()
 		case offline:
 			b.lost()
 		}

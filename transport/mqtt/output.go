@@ -10,9 +10,6 @@ import (
 )
 
 const (
-	// lease is how long an output is held at a time. When the site, the connection or this program is gone, the
-	// output is safe after that, whatever else happens.
-	lease = 60 * time.Second
 	// moveWithin is how old a command may be when it begins.
 	moveWithin = 10 * time.Second
 	// moveEvery is the shortest time between two moves of an output. Of those away from safe, which are written to
@@ -31,18 +28,16 @@ type output struct {
 	wake    chan struct{}
 
 	// Of the goroutine.
-	last  time.Time // move or release
-	full  time.Time // when moveBurst moves may be made again
-	usual bool      // the permission is for less than a lease: moves have no length of their own
+	last time.Time // move or release
+	full time.Time // when moveBurst moves may be made again
 
 	state struct {
 		sync.Mutex
 		safe    device.Value
-		most    time.Duration // that a lease may last; 0 for any
-		value   device.Value  // the wish; none for safe
-		held    bool          // the wish is to give up what is held, and nothing else
-		fresh   bool          // the wish is not taken yet
-		since   time.Time     // when it was last heard
+		value   device.Value // the wish; none for safe
+		held    bool         // the wish is to give up what is held, and nothing else
+		fresh   bool         // the wish is not taken yet
+		since   time.Time    // when it was last heard
 		running bool
 	}
 }
@@ -51,7 +46,7 @@ type output struct {
 func (o *output) set(p agents.Point) {
 	o.state.Lock()
 	defer o.state.Unlock()
-	o.state.safe, o.state.most = p.Safe, time.Duration(p.MaxSeconds*float64(time.Second))
+	o.state.safe = p.Safe
 }
 
 // want notes a wish, in place of one that was not taken yet. held says that it only gives up what is held.
@@ -174,26 +169,15 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// move moves the output, or renews what is held, and returns how long that lasts.
+// move moves the output, or renews what is held, and returns how long that lasts: the usual minute, or the longest that
+// the permission allows. When the site, the connection or this program is gone, the output is safe after that.
 func (o *output) move(ctx context.Context, v device.Value, held bool) (left time.Duration, err error) {
-	length := o.lease
-	o.state.Lock()
-	if most := o.state.most; most > 0 {
-		length = min(length, most)
-	}
-	o.state.Unlock()
-	seconds := length.Seconds()
 	r := agents.MoveRequest{Output: o.address, Value: v, Terms: terms()}
-	if r.Held = held; !o.usual {
+	if seconds := o.lease.Seconds(); seconds > 0 {
 		r.For = &seconds
 	}
+	r.Held = held
 	out, err := o.site.Move(ctx, o.self, r)
-	if err != nil && r.For != nil && device.AsFault(err).Kind == device.Denied { // the permission may be for less
-		r.For = nil
-		if out, err = o.site.Move(ctx, o.self, r); err == nil {
-			o.usual = true
-		}
-	}
 	if !held {
 		o.done(o.address, err)
 	}

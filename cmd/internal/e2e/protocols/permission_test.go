@@ -143,7 +143,7 @@ type kept struct {
 }
 
 // TestOnePermission asks the same in all protocols: the decisions, the journal and the outputs'
-// moves are the same.
+// moves are the same. MQTT has no answers: e2e/home compares what it decides.
 func TestOnePermission(t *testing.T) {
 	program := harness.Need(t, "the program", harness.Program)
 	for _, name := range config.Protocols {

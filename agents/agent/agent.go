@@ -70,6 +70,8 @@ type Definition struct {
 	Doubts []*Mistake
 	// Secrets are the files beside the configuration that the agent reads, which only their owner may read.
 	Secrets []Secret
+	// Powerless says what does not work where its owner gave it no permission; "" for an agent that needs none.
+	Powerless string
 	// Fixed says that the owner wrote all that its tasks do, so that the permission to ask for one is
 	// the permission for that. What any other agent does for an asker is bounded by that asker's
 	// permission, too.

@@ -48,6 +48,9 @@ func Review(cfg *config.Site, kinds Kinds, secret func(file string) (string, err
 				doubts = append(doubts, e.Errorf(s.Key, "%s: %w", s.Key, err))
 			}
 		}
+		if e.May == "" && e.Powerless != "" {
+			doubts = append(doubts, e.Errorf("kind", "it has no permission: %s", e.Powerless))
+		}
 		for _, d := range e.Doubts {
 			doubts = append(doubts, e.Errorf(d.Key, "%w", d))
 		}

@@ -50,6 +50,9 @@ type World struct {
 	Claimed func() bool
 	// Supervised returns the broker of the Home Assistant that runs the site; nil where none does.
 	Supervised func(context.Context) (Broker, error)
+	// Points are those that are known before the site runs, and Open the devices whose points are not.
+	Points []agents.Point
+	Open   []string
 }
 
 // Broker is a broker that the site is told of.
@@ -143,18 +146,47 @@ func (a *Agent) Define() (agent.Definition, error) {
 	case a.Hold < time.Minute || a.Hold > 168*time.Hour:
 		return wrong("hold", "takes 1m to 168h")
 	}
-	for key, list := range map[string][]string{"lights": a.Lights, "valves": a.Valves} {
-		for _, address := range list {
+	d := agent.Definition{Powerless: "write what is shown and moved, such as may: 'read *, set hall/lamp max 5m'"}
+	for _, of := range []struct {
+		key  string
+		list []string
+	}{{"lights", a.Lights}, {"valves", a.Valves}} {
+		for _, address := range of.list {
 			dev, point, ok := strings.Cut(address, "/")
 			if !ok || device.CheckName(dev) != nil || device.CheckName(point) != nil {
-				return wrong(key, "%.60q is not the address of an output; write it like hall/lamp", address)
+				return wrong(of.key, "%.60q is not the address of an output; write it like hall/lamp", address)
 			}
-			if key == "valves" && slices.Contains(a.Lights, address) {
-				return wrong(key, "%s is one of lights, too; write it once", address)
+			if of.key == "valves" && slices.Contains(a.Lights, address) {
+				return wrong(of.key, "%s is one of lights, too; write it once", address)
+			}
+			if err := a.world.hasOutput(dev, address); err != nil {
+				d.Doubts = append(d.Doubts, &agent.Mistake{Key: of.key, Err: err})
+			} else {
+				d.Calls = append(d.Calls, agent.Call{Key: of.key, Ask: agents.Ask{Op: agents.OpMove, Points: []string{address}, Effect: agents.Returns}})
 			}
 		}
 	}
-	return agent.Definition{}, nil
+	if a.PasswordFile != "" {
+		d.Secrets = append(d.Secrets, agent.Secret{Key: "password_file", File: a.PasswordFile})
+	}
+	return d, nil
+}
+
+// hasOutput returns an error where the configuration has no output of that address.
+func (w World) hasOutput(dev, address string) error {
+	if w.Points == nil || slices.Contains(w.Open, dev) {
+		return nil
+	}
+	var outputs []string
+	for _, p := range w.Points {
+		if p.Kind.Output() {
+			outputs = append(outputs, p.Point)
+		}
+	}
+	if slices.Contains(outputs, address) {
+		return nil
+	}
+	return fmt.Errorf("there is no output %.60q%s", address, device.Suggest(address, outputs, "output"))
 }
 
 // isLoopback reports whether a host is this machine.

@@ -3,6 +3,7 @@ package hosting
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -169,13 +170,9 @@ func (h *Hosting) registry(o Options) aios.World {
 // broker returns the World of the bridge to an MQTT broker.
 func (h *Hosting) broker(o Options) mqtt.World {
 	id := o.Key.ID().String()
-	beside := filepath.Dir(o.File)
 	w := mqtt.World{
 		ID: "agentsite-" + id[len(id)-12:], Version: o.Version, Claimed: o.Access.Claimed, Tasks: func() task.Host { return h.Tasks },
-		Secret: func(name string) (string, error) { return state.Secret(beside, name) },
-		File: func(name string) ([]byte, error) {
-			return state.ReadUntrusted(filepath.Join(beside, name), maxCertificate)
-		},
+		Secret: secrets(o.File), File: besides(o.File),
 	}
 	if o.HomeAssistant != nil {
 		w.Supervised = func(ctx context.Context) (mqtt.Broker, error) {
@@ -184,6 +181,18 @@ func (h *Hosting) broker(o Options) mqtt.World {
 		}
 	}
 	return w
+}
+
+// besides returns a function that reads files of certificates beside the configuration's.
+func besides(file string) func(string) ([]byte, error) {
+	return func(name string) ([]byte, error) {
+		path := filepath.Join(filepath.Dir(file), name)
+		text, err := state.ReadUntrusted(path, maxCertificate)
+		if text == nil && err == nil {
+			err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+		}
+		return text, err
+	}
 }
 
 // maxCertificate bounds the file of an authority.

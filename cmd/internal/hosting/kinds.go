@@ -45,6 +45,7 @@ func kinds(of worlds) hosted.Kinds {
 		w.store.Raw = time.Duration(cfg.History.Raw)
 		w.rules.Place, w.rules.Holidays = cfg.Place, cfg.Holidays
 		w.rules.Points, w.rules.Open = cfg.Described()
+		w.broker.Points, w.broker.Open = w.rules.Points, w.rules.Open
 		for _, a := range cfg.Agents {
 			if a.Kind == remote.KindName {
 				w.rules.Open = append(w.rules.Open, a.Name)

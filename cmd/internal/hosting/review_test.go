@@ -1,6 +1,8 @@
 package hosting
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,6 +59,39 @@ func TestReview(t *testing.T) {
 		}
 		if err := Accept(cfg); err != nil {
 			t.Errorf("%s: it does not start: %v", text, err)
+		}
+	}
+}
+
+// TestBroker: what the bridge to a broker could not do is said with its key.
+func TestBroker(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "open"), []byte("secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "closed"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"may: read *, user: u, password_file: closed": "", "user: u": "doubt mqtt:", "may: read *, user: u, password_file: open": "doubt password_file:", "may: read *, user: u, password_file: none": "doubt password_file:",
+		"may: 'read *, set g', lights: [g/lamp], valves: [g/vent]": "", "may: 'read *, set g/pump', lights: [g/lamp]": "error lights:",
+		"may: 'read *, set g 1..5 max 5s', valves: [g/vent]": "", "may: 'read *, set g', lights: [g/light]": "doubt lights:", "may: 'read *, set g', valves: [g/vont]": "doubt valves:", "may: 'read *, set g', valves: [h/vent]": "doubt valves:",
+	} {
+		cfg, err := config.Parse("a.yaml", []byte("site: { name: a }\ndevices: { g: { driver: sim } }\nmqtt: { broker: 'mqtts://b', "+text+" }\n"), []driver.Driver{sim.Driver()})
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		err, doubts := Check(cfg), Doubts(cfg, filepath.Join(dir, "agentsite.yaml"))
+		got := ""
+		if err != nil {
+			got = "error " + err.Error()
+		}
+		for _, d := range doubts {
+			got += "doubt " + d.Error()
+		}
+		kind, key, _ := strings.Cut(want, " ")
+		if want == "" && got != "" || want != "" && (!strings.HasPrefix(got, kind) || !strings.Contains(got, key)) {
+			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
 }

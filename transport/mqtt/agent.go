@@ -21,6 +21,7 @@ import (
 	"agentsite/agents/agent"
 	"agentsite/agents/task"
 	"agentsite/device"
+	"agentsite/node/occurrence"
 	"agentsite/transport/mqtt/packet"
 )
 
@@ -53,6 +54,8 @@ type World struct {
 	// Points are those that are known before the site runs, and Open the devices whose points are not.
 	Points []agents.Point
 	Open   []string
+	// Source tells of occurrences; nil where nothing runs.
+	Source *occurrence.Source
 }
 
 // Broker is a broker that the site is told of.
@@ -90,6 +93,7 @@ type Agent struct {
 	Hold         time.Duration `json:"hold,omitempty" jsonschema:"how long an output stays as it was set without another word, 1m to 168h, within its max_on; 12h when not written"`
 	Lights       []string      `json:"lights,omitempty" jsonschema:"outputs that are lights there, such as hall/lamp"`
 	Valves       []string      `json:"valves,omitempty" jsonschema:"outputs that are valves there, such as garden/valve"`
+	About        []string      `json:"about,omitempty" jsonschema:"what happens at the site that is told as events: stop, device, lease, approval, permission; nothing when not written"`
 
 	world   World
 	version byte // of the protocol; the older one once the broker has refused the newer
@@ -97,8 +101,9 @@ type Agent struct {
 	lease   time.Duration // of a move; the usual one where it is 0
 	timing  timing
 
-	mu   sync.Mutex
-	says agent.Report
+	mu     sync.Mutex
+	says   agent.Report
+	bridge *bridge // of the connection; nil without one
 }
 
 // isWord reports whether text has 1 to 64 letters, digits, _, - and others.
@@ -143,6 +148,8 @@ func (a *Agent) Define() (agent.Definition, error) {
 		return wrong("discovery", "takes one word such as homeassistant, or %s", off)
 	case a.Every < time.Second || a.Every > time.Hour:
 		return wrong("every", "takes 1s to 1h")
+	case slices.ContainsFunc(a.About, func(kind string) bool { return !slices.Contains(occurrence.Kinds, occurrence.Kind(kind)) }):
+		return wrong("about", "takes some of %v", occurrence.Kinds)
 	case a.Hold < time.Minute || a.Hold > 168*time.Hour:
 		return wrong("hold", "takes 1m to 168h")
 	}
@@ -198,8 +205,14 @@ func isLoopback(host string) bool {
 // Report implements agent.Reporting.
 func (a *Agent) Report(context.Context) agent.Report {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.says
+	r, b := a.says, a.bridge
+	a.mu.Unlock()
+	if b != nil && r.State == agent.Idle {
+		if n := b.holding(); n > 0 {
+			r.State, r.Says = agent.Holding, fmt.Sprintf("%s, and holds %d outputs", r.Says, n)
+		}
+	}
+	return r
 }
 
 func (a *Agent) say(state agent.State, format string, args ...any) {
@@ -216,6 +229,7 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site
 			return nil
 		}
 	}
+	defer a.join()()
 	for pause, last := a.retry, ""; ; {
 		began := time.Now()
 		a.say(agent.Waiting, "it connects to the broker")
@@ -268,7 +282,16 @@ func (a *Agent) connect(ctx context.Context, self agents.Principal, site agents.
 	if err != nil {
 		return err
 	}
-	return newBridge(a, self, site, l).run(ctx)
+	whole := newBridge(a, self, site, l)
+	a.setBridge(whole)
+	defer a.setBridge(nil)
+	return whole.run(ctx)
+}
+
+func (a *Agent) setBridge(b *bridge) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.bridge = b
 }
 
 // broker returns the broker to connect to now.

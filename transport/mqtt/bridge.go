@@ -146,19 +146,23 @@ func (b *bridge) topic(address string) string { return b.base() + "/" + address 
 // watch tells the broker what the site tells the bridge, until ctx ends.
 func (b *bridge) watch(ctx context.Context) error {
 	for {
-		prompt, slow, err := b.describe(ctx)
+		prompt, slow, events, err := b.describe(ctx)
 		if err != nil {
 			return err
 		}
 		b.all()
 		u, _ := url.Parse(b.Broker)
-		b.say(agent.Idle, "it tells %s of %d points", u.Host, len(prompt)+len(slow))
+		b.say(agent.Idle, "it tells %s of %d points", u.Host, len(prompt)+len(slow)+len(events))
 		part, changed := context.WithCancelCause(ctx)
 		var watching sync.WaitGroup
-		for _, w := range []agents.WatchRequest{{Points: prompt, Every: promptly}, {Points: slow, Every: b.Every.Seconds()}} {
-			if len(w.Points) == 0 {
-				w.OfferOnly = true
-			}
+		watches := []agents.WatchRequest{{Points: prompt, Every: promptly, OfferOnly: len(prompt) == 0}}
+		if len(slow) > 0 {
+			watches = append(watches, agents.WatchRequest{Points: slow, Every: b.Every.Seconds()})
+		}
+		if len(events) > 0 { // each at once: the next one is another
+			watches = append(watches, agents.WatchRequest{Points: events})
+		}
+		for _, w := range watches {
 			watching.Go(func() {
 				changed(b.site.Watch(part, b.self, w, func(u agents.Update) error {
 					if u.Offer {
@@ -216,16 +220,16 @@ func (b *bridge) everything() {
 	}
 }
 
-// describe asks what the bridge may read and move, and returns the points that are told at once and those that are
-// told now and then.
-func (b *bridge) describe(ctx context.Context) (prompt, slow []string, err error) {
+// describe asks what the bridge may read and move, and returns the points that are told soon, those that are told now
+// and then, and the events.
+func (b *bridge) describe(ctx context.Context) (prompt, slow, events []string, err error) {
 	offer, err := b.site.Offer(ctx, b.self)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	list, err := b.site.Points(ctx, b.self, agents.SiteRequest{})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	moves := slices.Concat(offer.Switch, offer.Level)
 	asks, askOrder := b.skills(ctx)
@@ -248,6 +252,8 @@ func (b *bridge) describe(ctx context.Context) (prompt, slow []string, err error
 		case !slices.Contains(offer.Read, p.Point):
 		case p.Kind == device.KindMeasurement:
 			slow = append(slow, p.Point)
+		case p.Kind == device.KindEvent:
+			events = append(events, p.Point)
 		case p.Kind != device.KindText && p.Kind != device.KindImage:
 			prompt = append(prompt, p.Point)
 		}
@@ -275,7 +281,7 @@ func (b *bridge) describe(ctx context.Context) (prompt, slow []string, err error
 	for key := range now {
 		delete(b.gone, key)
 	}
-	return prompt, slow, nil
+	return prompt, slow, events, nil
 }
 
 // all tells everything: who is there, what there is, and how it is.

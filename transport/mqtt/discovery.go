@@ -24,6 +24,7 @@ const (
 	image        = "image"
 	button       = "button"
 	automation   = "device_automation"
+	event        = "event"
 )
 
 // object is a JSON object as Home Assistant reads it. Names and values are those of its MQTT discovery:
@@ -89,6 +90,12 @@ func (b *bridge) components() object {
 		}
 	}
 	b.describeSkills(components, b.there())
+	if types := b.eventTypes(); len(types) > 0 {
+		components["happened"] = object{
+			"platform": event, "unique_id": b.world.ID + ".happened", "name": "happened",
+			"availability": []object{b.there()}, "availability_mode": "all", "state_topic": b.base() + "/happened", "event_types": types,
+		}
+	}
 	return components
 }
 
@@ -126,6 +133,10 @@ func (b *bridge) component(components object, p *point) {
 		name = strings.ReplaceAll(p.Point.Point, "/", " ")
 	}
 	if p.platform == automation {
+		components[key] = object{
+			"platform": event, "unique_id": b.world.ID + "." + key, "name": name, "availability": []object{b.there()}, "availability_mode": "all",
+			"state_topic": topic + "/event", "event_types": []string{"on", "off"}, "value_template": `{"event_type": "{{ value }}"}`,
+		}
 		for _, value := range []string{"on", "off"} {
 			components[key+"."+value] = object{
 				"platform": automation, "automation_type": "trigger", "topic": topic + "/event", "type": value, "subtype": name, "payload": value,

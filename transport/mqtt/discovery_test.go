@@ -26,6 +26,7 @@ var (
 		"valve":             common + " command_topic state_topic payload_open payload_close state_open state_closed reports_position position_open position_closed",
 		"notify":            common + " command_topic!",
 		"image":             common + " image_topic content_type",
+		"event":             common + " state_topic! event_types!",
 		"button":            common + " command_topic! payload_press",
 		"device_automation": "platform automation_type! topic! type! subtype! payload qos",
 	}

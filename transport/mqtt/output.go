@@ -39,6 +39,7 @@ type output struct {
 		fresh   bool         // the wish is not taken yet
 		since   time.Time    // when it was last heard
 		running bool
+		holding bool // the output, as far as is known
 	}
 }
 
@@ -83,11 +84,25 @@ func (o *output) next(idle bool) (v device.Value, held bool, since time.Time, fr
 	s.Lock()
 	defer s.Unlock()
 	fresh = s.fresh
-	s.fresh = false
+	s.fresh, s.holding = false, !idle
 	if !fresh && idle {
 		s.running = false
 	}
 	return s.value, s.held, s.since, fresh
+}
+
+// holding returns how many outputs are held.
+func (b *bridge) holding() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, o := range b.outputs {
+		o.state.Lock()
+		if o.state.holding {
+			n++
+		}
+		o.state.Unlock()
+	}
+	return n
 }
 
 // again has a wish that was taken be taken once more, unless there is a newer one.

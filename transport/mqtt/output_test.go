@@ -11,6 +11,9 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/node/occurrence"
+
+	"github.com/go-json-experiment/json"
 )
 
 // moved is a site that notes what is moved, and when.
@@ -145,4 +148,29 @@ func TestShortPermission(t *testing.T) {
 func TestToldAgain(t *testing.T) {
 	r := newRig(t, all, nil, nil)
 	r.until("the state is told again", func() bool { _, n := r.last(r.topic("heater")); return n > 1 })
+}
+
+// TestHappened: what happens at the site is told as events, if its owner wants that, and without what the bridge may
+// not read.
+func TestHappened(t *testing.T) {
+	source := occurrence.New(occurrence.Options{Now: func() (time.Time, bool) { return time.Now(), true }})
+	source.Returned("greenhouse/heater", "somebody", "max_on") // before
+	r := newRig(t, "read greenhouse/temperature+greenhouse/heater", nil, func(a *Agent) { a.world.Source, a.About = source, []string{"lease", "approval"} })
+	source.Returned("greenhouse/lamp", "somebody", "max_on")      // which it may not read
+	source.Ending("somebody", "grant", time.Now().Add(time.Hour)) // nobody asked for
+	if text, _ := r.last(r.base() + "/happened"); text != "" {
+		t.Fatal(text)
+	}
+	source.Returned("greenhouse/heater", "somebody", "max_on")
+	var says map[string]any
+	r.until("the lease is told", func() bool {
+		text, _ := r.last(r.base() + "/happened")
+		return json.Unmarshal([]byte(text), &says) == nil
+	})
+	if says["event_type"] != "lease" || says["of"] != "greenhouse/heater" || len(says) != 3 {
+		t.Errorf("%v", says)
+	}
+	if text, _ := r.last("homeassistant/device/agentsite-test/config"); !strings.Contains(text, `"event_types":["lease","approval"]`) {
+		t.Error(text)
+	}
 }

@@ -172,7 +172,7 @@ func (h *Hosting) broker(o Options) mqtt.World {
 	id := o.Key.ID().String()
 	w := mqtt.World{
 		ID: "agentsite-" + id[len(id)-12:], Version: o.Version, Claimed: o.Access.Claimed, Tasks: func() task.Host { return h.Tasks },
-		Secret: secrets(o.File), File: besides(o.File),
+		Secret: secrets(o.File), File: besides(o.File), Source: o.Occurrences,
 	}
 	if o.HomeAssistant != nil {
 		w.Supervised = func(ctx context.Context) (mqtt.Broker, error) {

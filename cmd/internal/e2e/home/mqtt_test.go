@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -270,20 +271,18 @@ func (h *homeAssistant) until(key string, is func(entity) bool) {
 // hears waits for a line with words.
 func (h *homeAssistant) hears(words ...string) {
 	h.Helper()
-	harness.WaitFor(h, time.Minute, fmt.Sprint("a line of ", words), func() bool {
+	heard := func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		for _, l := range h.lines {
-			all := true
-			for _, w := range words {
-				all = all && strings.Contains(l, w)
-			}
-			if all {
-				return true
-			}
+		return slices.ContainsFunc(h.lines, func(l string) bool {
+			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(l, w) })
+		})
+	}
+	for end := time.Now().Add(time.Minute); !heard(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			h.Fatalf("no line of %q, but %q", words, h.lines)
 		}
-		return false
-	})
+	}
 }
 
 // call calls a service of an entity.
@@ -323,7 +322,7 @@ func TestHomeAssistant(t *testing.T) {
 	b := startBroker(t)
 	h := startHome(t, b, time.Second)
 	h.hears(`"born"`)
-	s := startSite(t, homeConfig+mqttSection(b.port, homeMay, ", lights: [plug/relay, spot/level], valves: [tap/relay, vent/level]"), brokerPassword)
+	s := startSite(t, homeConfig+mqttSection(b.port, homeMay, ", lights: [plug/relay, spot/level], valves: [tap/relay, vent/level], about: [stop, lease, approval]"), brokerPassword)
 	c := s.Client(t, false)
 
 	// All that the site reads is there, though Home Assistant subscribed later than it was first told.
@@ -334,8 +333,7 @@ func TestHomeAssistant(t *testing.T) {
 	for _, p := range list.Points {
 		key := strings.ReplaceAll(p.Point, "/", ".")
 		switch p.Kind {
-		case device.KindEvent:
-		case device.KindText, device.KindImage:
+		case device.KindText, device.KindImage, device.KindEvent:
 			h.until(key, func(e entity) bool { return e.Available })
 		default:
 			h.until(key, func(e entity) bool {
@@ -346,7 +344,7 @@ func TestHomeAssistant(t *testing.T) {
 	}
 	for key, platform := range map[string]string{
 		"lamp.relay": "switch", "plug.relay": "light", "tap.relay": "valve", "dim.level": "number", "spot.level": "light", "vent.level": "valve",
-		"seen.relay": "switch", "air.temperature": "sensor", "house.message": "notify", "house.camera": "image", "house.camera.take": "button",
+		"seen.relay": "switch", "air.temperature": "sensor", "house.message": "notify", "house.camera": "image", "house.camera.take": "button", "house.button": "event", "happened": "event",
 	} {
 		if key == "seen.relay" {
 			platform = "binary_sensor" // it may only be read
@@ -388,6 +386,7 @@ func TestHomeAssistant(t *testing.T) {
 	h.call("house.camera.take", "press", nil)
 	h.until("house.camera", func(e entity) bool { return e.Bytes > 100 })
 	h.hears(`"trigger"`, `house button`)
+	h.hears(`"event": "house.button"`, `"type": "on"`)
 
 	// A switch stays on longer than a lease lasts, and no longer than max_on, whatever Home Assistant says.
 	begun := time.Now()
@@ -398,6 +397,18 @@ func TestHomeAssistant(t *testing.T) {
 		t.Errorf("the lamp was on for %v of %v: its lease was not renewed", held, whole)
 	}
 	h.shows("lamp.relay", "off")
+
+	// What happens at the site is an event, to which Home Assistant can notify people.
+	h.hears(`"event": "happened"`, `"lease"`, "lamp/relay")
+	c.Move(t.Context(), agents.Principal{}, agents.MoveRequest{Output: "gate/relay", Value: on})
+	for _, do := range []string{"stop", "reset"} {
+		if _, err := s.CLI(t, do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, kind := range []string{`"approval"`, `"stop"`, `"stop_ends"`} {
+		h.hears(`"event": "happened"`, kind)
+	}
 
 	// Who was not there is told everything when it comes.
 	h.cmd.Process.Kill()

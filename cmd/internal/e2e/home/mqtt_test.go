@@ -22,6 +22,7 @@ import (
 	"agentsite/agents"
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/device"
+	"agentsite/node/identity"
 )
 
 const (
@@ -88,6 +89,17 @@ func (b *broker) start() {
 	})
 }
 
+// anonymous starts the broker again, for clients without a name.
+func (b *broker) anonymous() {
+	b.Helper()
+	b.signal(syscall.SIGKILL)
+	b.cmd.Wait()
+	if err := os.WriteFile(filepath.Join(b.dir, "conf"), []byte("listener "+b.port+" 127.0.0.1\nallow_anonymous true\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	b.start()
+}
+
 func (b *broker) signal(s syscall.Signal) { b.cmd.Process.Signal(s) }
 
 // publish publishes a message.
@@ -104,13 +116,13 @@ func mqttSection(port, may, more string) string {
 	return fmt.Sprintf("mqtt: { broker: \"mqtt://127.0.0.1:%s\", user: %s, password_file: mqtt.password, every: 1s, may: '%s'%s }\n", port, brokerUser, may, more)
 }
 
-// site is a claimed site with a bridge to a broker.
+// site is a site that has an owner, with a bridge to a broker.
 type site struct {
 	*harness.Site
 	id string // among all on a broker
 }
 
-// startSite starts a site with a configuration, and claims it.
+// startSite starts a site with a configuration and an owner.
 func startSite(t *testing.T, config, password string) *site {
 	t.Helper()
 	s := &site{}
@@ -118,8 +130,8 @@ func startSite(t *testing.T, config, password string) *site {
 	if err := os.WriteFile(filepath.Join(data, "mqtt.password"), []byte(password), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.Site = harness.StartIn(t, data, config, nil, harness.Need(t, "the program", harness.Program), "run", "--listen-https", "127.0.0.1:0")
-	harness.NewPerson(t).MustCLI(t, "claim", s.Invitation(t).String())
+	config = fmt.Sprintf("owner: %q\nhttp: { https: none }\n", identity.New().ID()) + config
+	s.Site = harness.StartIn(t, data, config, nil, harness.Need(t, "the program", harness.Program))
 	out, err := s.CLI(t, "identity")
 	if err != nil {
 		t.Fatal(err)

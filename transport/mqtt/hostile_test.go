@@ -17,7 +17,7 @@ func TestLateWill(t *testing.T) {
 
 // TestPermittedLength: an output is held by leases as long as the permission allows where that is less.
 func TestPermittedLength(t *testing.T) {
-	r := newRig(t, "read greenhouse, set greenhouse/heater max 1s", nil, nil)
+	r := newRig(t, "read greenhouse, set greenhouse/heater max 1s", nil, func(a *Agent) { a.lease = 0 })
 	r.send(r.topic("heater/set"), "ON", 0)
 	r.is("heater", on)
 	for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(10 * time.Millisecond) {

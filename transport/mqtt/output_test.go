@@ -132,18 +132,6 @@ func TestFlicker(t *testing.T) {
 	})
 }
 
-// TestShortPermission: an output is held by a permission for less than the usual lease.
-func TestShortPermission(t *testing.T) {
-	r := newRig(t, "read greenhouse, set greenhouse/heater max 2s", nil, func(a *Agent) { a.lease = 0 })
-	r.send(r.topic("heater/set"), "ON", 0)
-	r.is("heater", on)
-	for began := time.Now(); time.Since(began) < 4*time.Second; time.Sleep(10 * time.Millisecond) {
-		if r.site.Value("greenhouse/heater") != on {
-			t.Fatal("the lease is not renewed")
-		}
-	}
-}
-
 // TestToldAgain: who subscribed only after the description is told the states that have not changed.
 func TestToldAgain(t *testing.T) {
 	r := newRig(t, all, nil, nil)

@@ -85,7 +85,7 @@ func Boot(t testing.TB, most time.Duration, modules, words string, args ...strin
 	return m
 }
 
-// StartEmulator starts cmd, which gets SIGTERM if this process ends before it. The channel gives
+// StartEmulator starts an emulator or another program that must not outlive the tests: it gets SIGTERM if this process ends before it. The channel gives
 // the result of its Wait.
 func StartEmulator(t testing.TB, cmd *exec.Cmd) (ended chan error) {
 	t.Helper()

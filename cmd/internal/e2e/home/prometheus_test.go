@@ -34,13 +34,10 @@ func startPrometheus(t *testing.T, dir string) prometheus {
 	cmd := exec.Command(program, "--config.file", filepath.Join(dir, "prometheus.yml"),
 		"--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", address)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ended := harness.StartEmulator(t, cmd)
 	t.Cleanup(func() {
 		cmd.Process.Kill()
-		cmd.Wait()
+		<-ended
 		if t.Failed() {
 			t.Log(log)
 		}

@@ -11,10 +11,12 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,12 +43,14 @@ func newMosquitto(t *testing.T) *mosquitto {
 		}
 	}
 	m := &mosquitto{T: t, dir: t.TempDir()}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 20 { // below the kernel's ephemeral ports, so that it stays free while the broker restarts
+		m.port = strconv.Itoa(10_000 + mathrand.IntN(20_000))
+		ln, err := net.Listen("tcp", "127.0.0.1:"+m.port)
+		if err == nil {
+			ln.Close()
+			break
+		}
 	}
-	_, m.port, _ = net.SplitHostPort(ln.Addr().String())
-	ln.Close()
 	m.certificate()
 	m.write("passwords", "")
 	if out, err := exec.Command("mosquitto_passwd", "-b", m.file("passwords"), "garden", "secret").CombinedOutput(); err != nil {

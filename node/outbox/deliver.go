@@ -57,7 +57,7 @@ func (b *Outbox) deliver(ctx context.Context, x *box, to Sender) {
 			}
 			r.take()
 			m := b.take(x)
-			if m != nil && !b.try(ctx, x, to, *m) {
+			if m != nil && !b.try(ctx, x, to, *m, &urgent) {
 				return
 			}
 		}
@@ -115,7 +115,7 @@ func (b *Outbox) take(x *box) *Message {
 		if m.ID = hex.EncodeToString(sum.Sum(nil)[:12]); len(m.Items) == 1 && m.More == 0 {
 			m.ID = m.Items[0].ID
 		}
-		x.items, x.more, x.refused, x.sending = nil, 0, 0, m
+		x.items, x.more, x.refused, x.sending, x.hurry = nil, 0, 0, m, false
 	}
 	return x.sending
 }
@@ -131,9 +131,10 @@ func (b *Outbox) drop(x *box) {
 	})
 }
 
-// try sends a message until the receiver has it, and reports false when ctx has ended.
-func (b *Outbox) try(ctx context.Context, x *box, to Sender, m Message) bool {
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+// try sends a message until the receiver has it, and reports false when ctx has ended. The pauses begin anew when
+// something urgent comes.
+func (b *Outbox) try(ctx context.Context, x *box, to Sender, m Message, urgent *rate) bool {
+	for pause := firstPause; ; {
 		err := to.Send(ctx, m)
 		b.mu.Lock()
 		was := x.fault
@@ -174,8 +175,35 @@ func (b *Outbox) try(ctx context.Context, x *box, to Sender, m Message) bool {
 		if errors.As(err, &later) {
 			wait = min(max(later.After, pause), maxPause)
 		}
-		if device.Sleep(ctx, wait) != nil {
+		switch came, ok := b.pause(ctx, x, wait, urgent); {
+		case !ok:
 			return false
+		case came:
+			pause = firstPause
+		default:
+			pause = min(2*pause, maxPause)
+		}
+	}
+}
+
+// pause waits, or until something urgent comes, as often as its rate says; came reports that. ok is false when ctx has
+// ended.
+func (b *Outbox) pause(ctx context.Context, x *box, d time.Duration, urgent *rate) (came, ok bool) {
+	for end := time.Now().Add(d); ; {
+		left := time.Until(end)
+		b.mu.Lock()
+		if first := urgent.wait(); x.hurry && first < left {
+			if left, came = first, first <= 0; came {
+				x.hurry = false
+				urgent.take()
+			}
+		}
+		b.mu.Unlock()
+		if left <= 0 {
+			return came, true
+		}
+		if !b.sleep(ctx, x, left) {
+			return false, false
 		}
 	}
 }

@@ -128,6 +128,7 @@ type box struct {
 	more    int      // that found no place
 	sending *Message // is tried again until it is there
 	refused int      // items that the receiver did not take: told with the next message
+	hurry   bool     // something urgent came behind it, and no pause has ended for that yet
 	fault   string   // of the last try
 	since   time.Time
 	told    int // messages
@@ -281,6 +282,7 @@ func (b *Outbox) add(i Item) (placed bool) {
 			x.items = append(x.items, i)
 			placed = true
 		}
+		x.hurry = x.hurry || i.Urgent
 		poke(x.wake)
 	}
 	return placed

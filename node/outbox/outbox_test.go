@@ -285,6 +285,50 @@ func TestRefused(t *testing.T) {
 	})
 }
 
+// TestUrgentEndsPause: what is urgent does not wait for the end of a pause after failures, and does not have a receiver
+// that is gone be tried all the time.
+func TestUrgentEndsPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer func() { r.end() }()
+		r.set(func() { r.fails = &Later{errors.New("429"), time.Hour} })
+		r.Add(item(1, "x"))
+		time.Sleep(time.Minute)
+		r.set(func() { r.fails = errors.New("503") })
+		ask := func(n int) {
+			r.Add(Item{ID: fmt.Sprint(n), Key: fmt.Sprint("approval ", n), Urgent: true, Passing: true, Until: time.Now().Add(2 * time.Minute)})
+		}
+		r.Add(item(2, "y"))
+		time.Sleep(time.Second)
+		if r.tried() != 1 {
+			t.Errorf("%d tries for what is not urgent", r.tried())
+		}
+		ask(1)
+		time.Sleep(time.Minute)
+		r.set(func() { r.fails = nil })
+		time.Sleep(time.Minute)
+		if all := r.messages(); len(all) != 2 || all[0].ID != "x 1" || all[1].Items[0].ID != "1" {
+			t.Errorf("%+v", all)
+		}
+
+		time.Sleep(time.Hour)
+		r.set(func() { r.fails = errors.New("503"); r.tries = 0 })
+		r.Add(Item{ID: "stop", Key: "stop", Urgent: true})
+		time.Sleep(time.Hour)
+		if r.tried() > 20 {
+			t.Errorf("%d tries in an hour", r.tried())
+		}
+		r.set(func() { r.tries = 0 })
+		for n := range 3600 {
+			ask(2 + n)
+			time.Sleep(time.Second)
+		}
+		if r.tried() > 5*60 {
+			t.Errorf("%d tries in an hour of calls that wait", r.tried())
+		}
+	})
+}
+
 // TestPassing: an approval that is over is not told late.
 func TestPassing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -33,6 +33,7 @@ const (
 	maxText    = 200             // bytes of a text for a display
 	maxCommand = 64              // bytes of a command for an output
 	maxAsked   = 2000            // bytes of what an agent is told
+	maxRefused = 30              // times, a second apart, that the site refuses the bridge before the connection ends
 )
 
 // bridge is what the site and a broker tell each other over one connection.
@@ -143,44 +144,60 @@ func (b *bridge) discoveryOf(prefix string) string {
 // topic returns the topic of a point's state.
 func (b *bridge) topic(address string) string { return b.base() + "/" + address }
 
-// watch tells the broker what the site tells the bridge, until ctx ends.
+// watch tells the broker what the site tells the bridge, until ctx ends. The connection stays where the site refuses that
+// for a while, as in the middle of a reload.
 func (b *bridge) watch(ctx context.Context) error {
-	for {
-		prompt, slow, events, err := b.describe(ctx)
-		if err != nil {
+	for refused := 0; ; {
+		err := b.tellOffer(ctx)
+		_, own := errors.AsType[*device.Fault](err)
+		switch {
+		case errors.Is(err, errOffer):
+			refused = 0
+			continue
+		case ctx.Err() != nil || !own || refused == maxRefused:
 			return err
 		}
-		b.all()
-		u, _ := url.Parse(b.Broker)
-		b.say(agent.Idle, "it tells %s of %d points", u.Host, len(prompt)+len(slow)+len(events))
-		part, changed := context.WithCancelCause(ctx)
-		var watching sync.WaitGroup
-		watches := []agents.WatchRequest{{Points: prompt, Every: promptly, OfferOnly: len(prompt) == 0}}
-		if len(slow) > 0 {
-			watches = append(watches, agents.WatchRequest{Points: slow, Every: b.Every.Seconds()})
-		}
-		if len(events) > 0 { // each at once: the next one is another
-			watches = append(watches, agents.WatchRequest{Points: events})
-		}
-		for _, w := range watches {
-			watching.Go(func() {
-				changed(b.site.Watch(part, b.self, w, func(u agents.Update) error {
-					if u.Offer {
-						return errOffer
-					}
-					b.update(u.Readings)
-					return nil
-				}))
-			})
-		}
-		watching.Go(func() { b.retell(part) })
-		watching.Wait()
-		err = context.Cause(part)
-		changed(nil)
-		if !errors.Is(err, errOffer) {
+		refused++
+		b.say(agent.Waiting, "the site refuses the bridge, and is asked again: %v", err)
+		if err := device.Sleep(ctx, b.retry); err != nil {
 			return err
 		}
 	}
+}
+
+// tellOffer tells what may be read and moved now, until that changes.
+func (b *bridge) tellOffer(ctx context.Context) error {
+	prompt, slow, events, err := b.describe(ctx)
+	if err != nil {
+		return err
+	}
+	b.all()
+	u, _ := url.Parse(b.Broker)
+	b.say(agent.Idle, "it tells %s of %d points", u.Host, len(prompt)+len(slow)+len(events))
+	part, changed := context.WithCancelCause(ctx)
+	defer changed(nil)
+	var watching sync.WaitGroup
+	watches := []agents.WatchRequest{{Points: prompt, Every: promptly, OfferOnly: len(prompt) == 0}}
+	if len(slow) > 0 {
+		watches = append(watches, agents.WatchRequest{Points: slow, Every: b.Every.Seconds()})
+	}
+	if len(events) > 0 { // each at once: the next one is another
+		watches = append(watches, agents.WatchRequest{Points: events})
+	}
+	for _, w := range watches {
+		watching.Go(func() {
+			changed(b.site.Watch(part, b.self, w, func(u agents.Update) error {
+				if u.Offer {
+					return errOffer
+				}
+				b.update(u.Readings)
+				return nil
+			}))
+		})
+	}
+	watching.Go(func() { b.retell(part) })
+	watching.Wait()
+	return context.Cause(part)
 }
 
 // errOffer ends a watch when what may be read and moved has changed.

@@ -392,55 +392,6 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// offered is a site that offers what a test says.
-type offered struct {
-	agents.Site
-	points []agents.Point
-}
-
-func (o *offered) Offer(context.Context, agents.Principal) (*agents.Offer, error) {
-	a := new(agents.Offer)
-	for _, p := range o.points {
-		a.Read = append(a.Read, p.Point)
-	}
-	return a, nil
-}
-
-func (o *offered) Points(context.Context, agents.Principal, agents.SiteRequest) (agents.PointList, error) {
-	return agents.PointList{Points: o.points}, nil
-}
-
-// TestLess: a point that goes while the bridge runs is said to be removed, once.
-func TestLess(t *testing.T) {
-	site := &offered{points: []agents.Point{{Point: "a/b", Kind: device.KindState}, {Point: "a/c", Kind: device.KindState}}}
-	b := newBridge(&Agent{Discovery: "homeassistant"}, agents.Principal{}, site, &link{keyed: map[string]message{}, wake: make(chan struct{}, 1), longest: maxPacket})
-	describe := func() string {
-		if _, _, _, err := b.describe(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		b.all()
-		return string(b.link.keyed[b.discoveryTopic()].payload)
-	}
-	describe()
-	site.points = site.points[:1]
-	said := describe()
-	if !strings.Contains(said, `"a.c":{"platform":"binary_sensor"}`) || !strings.Contains(said, `"a.b":{"av`) {
-		t.Errorf("%s", said)
-	}
-	b.described([]byte(said))
-	<-b.tell
-	if said = describe(); strings.Contains(said, "a.c") {
-		t.Errorf("%s", said)
-	}
-	site.points = append(site.points, agents.Point{Point: "a/c", Kind: device.KindState})
-	if said = describe(); !strings.Contains(said, `"a.c":{"av`) {
-		t.Errorf("%s", said)
-	}
-	if b.described([]byte(said)); len(b.tell) > 0 {
-		t.Error("it is told again and again")
-	}
-}
-
 // TestRemoved: a bridge that its owner removed leaves nothing at the broker, and does not close before the broker has
 // read its goodbye: otherwise the broker publishes its will.
 func TestRemoved(t *testing.T) {

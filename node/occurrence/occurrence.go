@@ -49,6 +49,8 @@ type Occurrence struct {
 	Tool    string        // that an approval or a wish is for
 	Args    []byte        // of it, JSON
 	Left    time.Duration // until the end of an approval, a wish or a permission
+
+	until time.Time // when Left is over; zero without one
 }
 
 // Key is equal for occurrences of the same thing.

@@ -72,15 +72,20 @@ func New(o Options) *Source {
 }
 
 // Join has emit called for each occurrence until leave is called: at once for what lasts, what does not
-// and the last of the others, then for each as it is decided, one at a time and in order. A caller that joined
-// before knows them by their IDs. emit must neither block nor call the Source.
+// and the last of the others that are not over, then for each as it is decided, one at a time and in order. A caller
+// that joined before knows them by their IDs. emit must neither block nor call the Source.
 func (s *Source) Join(emit func(Occurrence)) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := &join{emit}
 	s.joins = append(s.joins, j)
 	for _, o := range slices.Concat(s.lasting, s.ended, s.recent) {
-		emit(o)
+		if o.Left > 0 {
+			o.Left = time.Until(o.until)
+		}
+		if o.until.IsZero() || o.Left > 0 && (o.Kind == Permission || s.seen[o.Of]) {
+			emit(o)
+		}
 	}
 	select {
 	case s.joined <- struct{}{}:
@@ -260,6 +265,9 @@ func (s *Source) last(o Occurrence, lasts bool) {
 func (s *Source) tell(o Occurrence, about string) Occurrence {
 	at, sure := s.Now()
 	o.At, o.Sure = at.Round(0), sure
+	if o.Left > 0 {
+		o.until = time.Now().Add(o.Left)
+	}
 	if about == "" {
 		s.count++
 		about = strconv.FormatInt(o.At.UnixNano(), 10) + "." + strconv.Itoa(s.count)

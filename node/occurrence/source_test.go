@@ -233,6 +233,37 @@ func TestLateJoiner(t *testing.T) {
 	})
 }
 
+// TestOver: who joins late is told of the calls that wait still, and for how long they do.
+func TestOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.end()
+		w.listen()
+		wait := func(all ...node.Request) {
+			w.set(func() { w.requests = all })
+			w.hub.Announce(agents.Change{Approvals: true})
+			synctest.Wait()
+		}
+		answered, late, waits := node.Request{Handle: "answered", Left: time.Hour}, node.Request{Handle: "late", Left: time.Minute}, node.Request{Handle: "waits", Left: time.Hour}
+		wait(answered, late, waits)
+		wait(late, waits)
+		time.Sleep(2 * time.Minute)
+		w.told()
+		w.listen()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		var all []string
+		for _, o := range w.got {
+			if o.Kind == Approval {
+				all = append(all, fmt.Sprint(o.Of, " ", o.Left))
+			}
+		}
+		if !slices.Equal(all, []string{"waits 58m0s"}) {
+			t.Errorf("%q", all)
+		}
+	})
+}
+
 // TestAtRest: nothing is watched before the first Join.
 func TestAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -51,19 +51,19 @@ func Open(o Options) (*Outbox, error) {
 	}
 	b.open, b.seen, b.written = f.Open, f.Seen, string(o.File)
 	for _, s := range f.Boxes {
-		x := &box{name: s.Name, items: b.fresh(s.Items), more: s.More}
-		if s.Sending != nil {
-			if s.Sending.Items = b.fresh(s.Sending.Items); len(s.Sending.Items) > 0 || s.Sending.More > 0 {
-				x.sending = s.Sending
-			}
+		x := &box{name: s.Name, items: s.Items, more: s.More, sending: s.Sending}
+		b.age(x.items)
+		if b.drop(x); x.sending != nil {
+			b.age(x.sending.Items)
+			b.expire(x)
 		}
 		b.boxes = append(b.boxes, x)
 	}
 	return b, nil
 }
 
-// fresh returns the items that are not too old, as far as that is known.
-func (b *Outbox) fresh(all []Item) []Item {
+// age sets since when items wait, as far as that is known.
+func (b *Outbox) age(all []Item) {
 	now, sure := b.Now()
 	for i := range all {
 		all[i].since = time.Now()
@@ -71,13 +71,12 @@ func (b *Outbox) fresh(all []Item) []Item {
 			all[i].since = all[i].since.Add(-age)
 		}
 	}
-	return slices.DeleteFunc(all, func(i Item) bool { return time.Since(i.since) > maxAge })
 }
 
-// keep stores what changes, until ctx ends.
+// keep stores what changes, until ctx ends. What could not be stored is tried again.
 func (b *Outbox) keep(ctx context.Context) {
 	writes := rate{burst: writeBurst, spacing: writePause}
-	for {
+	for failing := false; ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -87,8 +86,15 @@ func (b *Outbox) keep(ctx context.Context) {
 			return
 		}
 		writes.take()
-		if err := b.save(); err != nil {
+		err := b.save()
+		if err != nil && !failing {
 			slog.Error("messages that wait are not stored", "err", err)
+		}
+		if failing = err != nil; failing {
+			poke(b.dirty)
+			if device.Sleep(ctx, writePause) != nil {
+				return
+			}
 		}
 	}
 }

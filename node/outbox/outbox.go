@@ -328,7 +328,9 @@ func (b *Outbox) Run(ctx context.Context, all []Receiver) {
 // name as before go on, with the Sender and the kinds that they had.
 func (b *Outbox) RunChanging(ctx context.Context, all func() []Receiver, changed <-chan struct{}) {
 	var running sync.WaitGroup
-	running.Go(func() { b.keep(ctx) })
+	if b.damage == nil {
+		running.Go(func() { b.keep(ctx) })
+	}
 	ends := make(map[string]context.CancelFunc)
 	for ctx.Err() == nil {
 		now := all()

@@ -51,12 +51,13 @@ type rig struct {
 	*receiver
 	file   []byte
 	writes int
+	full   error // of the disk
 	clock  func() (time.Time, bool)
 	end    func()
 }
 
 func (r *rig) start(t *testing.T, more ...Receiver) {
-	b, err := Open(Options{File: r.file, Write: func(text []byte) error { r.set(func() { r.file, r.writes = text, r.writes+1 }); return nil }, Now: func() (time.Time, bool) {
+	b, err := Open(Options{File: r.file, Write: r.write, Now: func() (time.Time, bool) {
 		if r.clock != nil {
 			return r.clock()
 		}
@@ -74,6 +75,16 @@ func (r *rig) start(t *testing.T, more ...Receiver) {
 	}()
 	synctest.Wait()
 	r.end = func() { cancel(); <-ended }
+}
+
+func (r *rig) write(text []byte) (err error) {
+	r.set(func() {
+		if r.writes++; r.full == nil {
+			r.file = text
+		}
+		err = r.full
+	})
+	return err
 }
 
 // stored returns the file, and written how often it was written.
@@ -216,6 +227,28 @@ func TestRestart(t *testing.T) {
 		time.Sleep(time.Hour)
 		if last := r.messages()[len(r.messages())-1]; last.ID != first {
 			t.Errorf("%s became %s", first, last.ID)
+		}
+		r.end()
+	})
+}
+
+// TestFullDisk: what could not be stored is stored once it can be.
+func TestFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.set(func() { r.fails, r.full = errors.New("no route"), errors.New("no space") })
+		r.Add(item(1, "x"))
+		if err := r.Ask(Item{ID: "task"}); err == nil || device.AsFault(err).Kind != device.Unavailable {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+		if n := r.written(); r.stored() != nil || n > 150 {
+			t.Errorf("%d writes of %s", n, r.stored())
+		}
+		r.set(func() { r.full = nil })
+		time.Sleep(time.Minute)
+		if b, err := Open(Options{File: r.stored(), Now: r.Now}); err != nil || len(b.boxes) != 1 || b.boxes[0].sending == nil {
+			t.Errorf("%s: %v", r.stored(), err)
 		}
 		r.end()
 	})
@@ -478,8 +511,8 @@ func TestFile(t *testing.T) {
 				ids = append(ids, i.ID)
 			}
 		}
-		if !slices.Equal(ids, []string{"guess 2"}) {
-			t.Errorf("%q", ids)
+		if m := r.messages(); !slices.Equal(ids, []string{"guess 2"}) || m[0].More != 1 {
+			t.Errorf("%q: %+v", ids, m)
 		}
 		r.end()
 	})

@@ -153,15 +153,15 @@ func TestReloadWhoseCloseHangs(t *testing.T) {
 }
 
 // TestNotesOnAHangingDisk: while the journal cannot be written, returns to safe still get
-// responses.
+// responses, and others are told of them.
 func TestNotesOnAHangingDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, twoParts)
 		defer r.end()
 		ctx, cancel := context.WithCancel(t.Context())
-		disk, notes, ended := make(chan struct{}), make(chan string, 10), make(chan struct{})
+		disk, notes, told, ended := make(chan struct{}), make(chan string, 10), make(chan Return, 10), make(chan struct{})
 		go func() {
-			NoteReturns(ctx, r.Outputs, func(r Return) { <-disk; notes <- r.String() })
+			NoteReturns(ctx, r.Outputs, func(r Return) { <-disk; notes <- r.String() }, func(r Return) { told <- r })
 			close(ended)
 		}()
 		defer func() { cancel(); <-ended }()
@@ -173,6 +173,9 @@ func TestNotesOnAHangingDisk(t *testing.T) {
 			if r.says(t, "switch_output", pumpOff, "Value:off"); time.Since(begun) > time.Second {
 				t.Errorf("it took %v", time.Since(begun))
 			}
+		}
+		if len(told) != 1 || len(notes) != 0 {
+			t.Errorf("%d were told, %d noted", len(told), len(notes))
 		}
 		close(disk)
 		synctest.Wait()

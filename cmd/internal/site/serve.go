@@ -201,8 +201,7 @@ func (s *site) runDevices(ctx context.Context, group *errgroup.Group) {
 		devices.NoteReturns(ctx, s.outputs, func(r devices.Return) {
 			s.occurrences.Returned(r.Output, r.Holder, r.Cause)
 			s.returns.Add(r.Output, r.Cause)
-			s.journal.Note(r.String())
-		})
+		}, func(r devices.Return) { s.journal.Note(r.String()) })
 		return nil
 	})
 	group.Go(func() error { s.occurrences.Run(ctx); return nil })

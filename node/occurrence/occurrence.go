@@ -35,6 +35,9 @@ const (
 	Ends   State = "ends"   // it does not last, or not any more: who knows of no beginning drops it
 )
 
+// Removed is why a device is not lost any more that is not in the configuration now.
+const Removed = "it was removed"
+
 // Occurrence is something that has happened. Fields that its kind does not have are zero.
 type Occurrence struct {
 	ID    string // the same for everybody who is told of it
@@ -45,7 +48,7 @@ type Occurrence struct {
 	Sure  bool      // that was known
 	// Who held the output, asks, or has the permission: the ID of a principal.
 	Who     string
-	Because string        // why an output returned or a device is lost: a text of the guard or of a driver
+	Because string        // why an output returned or a device is lost: a text of the guard or of a driver; or Removed
 	Tool    string        // that an approval or a wish is for
 	Args    []byte        // of it, JSON
 	Left    time.Duration // until the end of an approval, a wish or a permission

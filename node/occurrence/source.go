@@ -114,7 +114,7 @@ func (s *Source) SetDevices(all []node.Device) {
 	}
 	for _, o := range slices.Clone(s.lasting) {
 		if o.Kind == Device && !slices.ContainsFunc(s.devices, func(t thing) bool { return t.name == o.Of }) {
-			s.last(Occurrence{Kind: Device, Of: o.Of}, false)
+			s.last(Occurrence{Kind: Device, Of: o.Of, Because: Removed}, false)
 		}
 	}
 }
@@ -239,6 +239,9 @@ func (s *Source) lookDevices() {
 			}
 		}
 		missing := read && !good
+		if good {
+			why = ""
+		}
 		if read && (good || d.missing) {
 			s.last(Occurrence{Kind: Device, Of: d.name, Because: why}, missing)
 		}
@@ -252,7 +255,7 @@ func (s *Source) last(o Occurrence, lasts bool) {
 	same := func(l Occurrence) bool { return l.Key() == o.Key() }
 	from, to := &s.ended, &s.lasting
 	if o.State = Begins; !lasts {
-		o.State, o.Because = Ends, ""
+		o.State = Ends
 		from, to = to, from
 	}
 	if !slices.ContainsFunc(*to, same) {

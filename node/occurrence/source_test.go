@@ -264,6 +264,28 @@ func TestOver(t *testing.T) {
 	})
 }
 
+// TestRemoved: a lost device that is not in the configuration any more is not said to be read again.
+func TestRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.end()
+		w.set(func() {
+			w.latest = map[string]device.Reading{"climate/a": {Quality: device.Bad}, "tank/a": {Quality: device.Bad, Why: "no answer"}}
+		})
+		w.listen()
+		time.Sleep(2*lookInterval + time.Second)
+		w.set(func() { w.latest["tank/b"] = device.Reading{Quality: device.Good} })
+		time.Sleep(lookInterval)
+		w.told()
+		w.SetDevices(nil)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.got) != 1 || w.got[0].Of != "climate" || w.got[0].State != Ends || w.got[0].Because != Removed || w.ended[len(w.ended)-2].Because != "" {
+			t.Errorf("%+v, %+v", w.got, w.ended)
+		}
+	})
+}
+
 // TestAtRest: nothing is watched before the first Join.
 func TestAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

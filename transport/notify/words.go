@@ -41,6 +41,9 @@ func (a *Agent) item(o occurrence.Occurrence) outbox.Item {
 		if i.Ends {
 			title, i.Text = o.Of+" is back", "It is read again."
 		}
+		if i.Ends && o.Because == occurrence.Removed {
+			title, i.Text = o.Of+" is removed", "It is not in the configuration any more."
+		}
 	case occurrence.Lease:
 		i.Link = a.link("why", "&p="+url.QueryEscape(o.Of))
 		title = o.Of + " returned to safe"

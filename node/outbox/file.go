@@ -57,6 +57,7 @@ func Open(o Options) (*Outbox, error) {
 			b.age(x.sending.Items)
 			b.expire(x)
 		}
+		b.take(x) // it may have been sent, and has the same ID then
 		b.boxes = append(b.boxes, x)
 	}
 	return b, nil

@@ -223,10 +223,12 @@ func TestRestart(t *testing.T) {
 		r.end()
 		r.file = stored
 		r.set(func() { r.fails = nil })
+		before := len(r.messages())
 		r.start(t)
+		r.Add(item(3, "z"))
 		time.Sleep(time.Hour)
-		if last := r.messages()[len(r.messages())-1]; last.ID != first {
-			t.Errorf("%s became %s", first, last.ID)
+		if all := r.messages()[before:]; len(all) != 2 || all[0].ID != first || all[1].ID != "z 3" {
+			t.Errorf("%s became %+v", first, all)
 		}
 		r.end()
 	})

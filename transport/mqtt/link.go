@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -256,6 +257,9 @@ func (l *link) read(got func(packet.Packet)) error {
 		}
 		l.conn.SetReadDeadline(now.Add(l.silence))
 		p, err := packet.Read(l.in, l.version, maxPacket)
+		if err == nil && time.Since(now) > l.silence { // the process was stopped: what waited may be old
+			err = os.ErrDeadlineExceeded
+		}
 		if err != nil {
 			return fmt.Errorf("the broker is gone: %w", err)
 		}

@@ -120,9 +120,10 @@ func (v *view) mayRead(address string) bool {
 	return p != nil && readable(p.Kind) && v.reads(address)
 }
 
-// list returns the visible data of the points. It is not kept: each agent of the site has a view.
-func (v *view) list() ([]agents.Point, error) {
-	list := make([]agents.Point, 0, v.read)
+// list returns the visible data of the points, and an error for outputs that have no policy, which are left out. It is
+// not kept: each agent of the site has a view.
+func (v *view) list() (list []agents.Point, err error) {
+	list = make([]agents.Point, 0, v.read)
 	for _, p := range v.points {
 		if !v.sees(agents.OpPoints, p.Address) {
 			continue
@@ -133,9 +134,10 @@ func (v *view) list() ([]agents.Point, error) {
 		}
 		r := p.Range
 		if p.Kind.Output() {
-			policy, err := v.Outputs.Policy(p.Address)
-			if err != nil {
-				return nil, err
+			policy, missing := v.Outputs.Policy(p.Address)
+			if missing != nil {
+				err = missing
+				continue
 			}
 			r = policy.Range
 			o.Safe, o.MaxSeconds, o.Limits, o.Confirm = policy.Safe, seconds(policy.Longest()), v.limits(policy), p.confirms()
@@ -145,7 +147,7 @@ func (v *view) list() ([]agents.Point, error) {
 		}
 		list = append(list, o)
 	}
-	return list, nil
+	return list, err
 }
 
 // hidden stands for names that the caller may not see.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"syscall"
 	"time"
 
 	"agentsite/device"
@@ -127,6 +128,9 @@ func (b *Outbox) save() error {
 		if err = b.Write(text); err == nil {
 			b.written = string(text)
 		}
+	}
+	if code, ok := errors.AsType[syscall.Errno](err); ok {
+		err = code // callers are not told names of files
 	}
 	if err != nil {
 		return device.Faultf(device.Unavailable, "the site cannot store this now: %w", err)

@@ -196,7 +196,8 @@ func (b *Outbox) note(list *[]string, text string, most int) {
 }
 
 // Ask takes an item of an asker, and returns once it is stored: then it is told, over restarts too.
-// An item with an ID that was taken is not taken again. Its errors are faults.
+// An item with an ID that was taken is not taken again. Its errors are faults; what is refused is not told, unless it
+// was sent already.
 func (b *Outbox) Ask(i Item) error {
 	if b.damage != nil {
 		return b.damage
@@ -226,7 +227,21 @@ func (b *Outbox) Ask(i Item) error {
 		b.add(i)
 	}
 	b.mu.Unlock()
-	return b.save()
+	err := b.save()
+	if err != nil && !known {
+		b.withdraw(i.ID)
+	}
+	return err
+}
+
+// withdraw forgets an item that is not sent yet.
+func (b *Outbox) withdraw(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seen = slices.DeleteFunc(b.seen, func(s string) bool { return s == id })
+	for _, x := range b.boxes {
+		x.items = slices.DeleteFunc(x.items, func(i Item) bool { return i.ID == id })
+	}
 }
 
 // asked counts the items of askers, and those of one.

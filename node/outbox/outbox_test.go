@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -234,13 +237,16 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestFullDisk: what could not be stored is stored once it can be.
+// TestFullDisk: what could not be stored is stored once it can be. An asker that is refused for that is not told names of
+// files, and its message is not told.
 func TestFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.set(func() { r.fails, r.full = errors.New("no route"), errors.New("no space") })
+		r.set(func() {
+			r.fails, r.full = errors.New("no route"), &fs.PathError{Op: "write", Path: "/secret", Err: syscall.ENOSPC}
+		})
 		r.Add(item(1, "x"))
-		if err := r.Ask(Item{ID: "task"}); err == nil || device.AsFault(err).Kind != device.Unavailable {
+		if err := r.Ask(Item{ID: "task"}); err == nil || device.AsFault(err).Kind != device.Unavailable || strings.Contains(err.Error(), "secret") {
 			t.Error(err)
 		}
 		time.Sleep(time.Hour)
@@ -249,7 +255,10 @@ func TestFullDisk(t *testing.T) {
 		}
 		r.set(func() { r.full = nil })
 		time.Sleep(time.Minute)
-		if b, err := Open(Options{File: r.stored(), Now: r.Now}); err != nil || len(b.boxes) != 1 || b.boxes[0].sending == nil {
+		if b, err := Open(Options{File: r.stored(), Now: r.Now}); err != nil || len(b.boxes) != 1 || b.boxes[0].sending == nil || b.boxes[0].sending.ID != "x 1" {
+			t.Errorf("%s: %v", r.stored(), err)
+		}
+		if err := r.Ask(Item{ID: "task"}); err != nil || !strings.Contains(string(r.stored()), `"task"`) {
 			t.Errorf("%s: %v", r.stored(), err)
 		}
 		r.end()

@@ -244,7 +244,8 @@ func TestOver(t *testing.T) {
 			w.hub.Announce(agents.Change{Approvals: true})
 			synctest.Wait()
 		}
-		answered, late, waits := node.Request{Handle: "answered", Left: time.Hour}, node.Request{Handle: "late", Left: time.Minute}, node.Request{Handle: "waits", Left: time.Hour}
+		answered := node.Request{Handle: "answered", Left: time.Hour}
+		late, waits := node.Request{Handle: "late", Left: time.Minute}, node.Request{Handle: "waits", Left: time.Hour}
 		wait(answered, late, waits)
 		wait(late, waits)
 		time.Sleep(2 * time.Minute)
@@ -270,7 +271,9 @@ func TestRemoved(t *testing.T) {
 		w := newWorld(t)
 		defer w.end()
 		w.set(func() {
-			w.latest = map[string]device.Reading{"climate/a": {Quality: device.Bad}, "tank/a": {Quality: device.Bad, Why: "no answer"}}
+			w.latest = map[string]device.Reading{
+				"climate/a": {Quality: device.Bad}, "tank/a": {Quality: device.Bad, Why: "no answer"},
+			}
 		})
 		w.listen()
 		time.Sleep(2*lookInterval + time.Second)
@@ -280,7 +283,8 @@ func TestRemoved(t *testing.T) {
 		w.SetDevices(nil)
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if len(w.got) != 1 || w.got[0].Of != "climate" || w.got[0].State != Ends || w.got[0].Because != Removed || w.ended[len(w.ended)-2].Because != "" {
+		if len(w.got) != 1 || w.got[0].Of != "climate" || w.got[0].State != Ends || w.got[0].Because != Removed ||
+			w.ended[len(w.ended)-2].Because != "" {
 			t.Errorf("%+v, %+v", w.got, w.ended)
 		}
 	})

@@ -47,7 +47,7 @@ func Open(o Options) (*Outbox, error) {
 		err = errors.New("its version is another one")
 	}
 	if err != nil {
-		b.damage = device.Faultf(device.Unavailable, "the messages of before cannot be read: %w", err)
+		b.damage = device.Faultf(device.Unavailable, "the messages of before cannot be read: %w", bare(err))
 		return b, b.damage
 	}
 	b.open, b.seen, b.written = f.Open, f.Seen, string(o.File)
@@ -129,13 +129,18 @@ func (b *Outbox) save() error {
 			b.written = string(text)
 		}
 	}
-	if code, ok := errors.AsType[syscall.Errno](err); ok {
-		err = code // callers are not told names of files
-	}
 	if err != nil {
-		return device.Faultf(device.Unavailable, "the site cannot store this now: %w", err)
+		return device.Faultf(device.Unavailable, "the site cannot store this now: %w", bare(err))
 	}
 	return nil
+}
+
+// bare returns an error without the name of a file, which callers are not told.
+func bare(err error) error {
+	if code, ok := errors.AsType[syscall.Errno](err); ok {
+		return code
+	}
+	return err
 }
 
 // lasting returns the items that outlive a restart.

@@ -144,8 +144,8 @@ func (b *bridge) discoveryOf(prefix string) string {
 // topic returns the topic of a point's state.
 func (b *bridge) topic(address string) string { return b.base() + "/" + address }
 
-// watch tells the broker what the site tells the bridge, until ctx ends. The connection stays where the site refuses that
-// for a while, as in the middle of a reload.
+// watch tells the broker what the site tells the bridge, until ctx ends. The connection stays where the site refuses
+// that for a while, as in the middle of a reload.
 func (b *bridge) watch(ctx context.Context) error {
 	for refused := 0; ; {
 		err := b.tellOffer(ctx)

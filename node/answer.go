@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"slices"
 
 	"agentsite/agents"
@@ -21,13 +22,14 @@ func (n *Node) MayAnswer(p agents.Principal) error {
 	return errNoAnswer
 }
 
-// Answerable are the requests that p may answer, the oldest first: none that p asked for itself.
+// Answerable are the requests that p may answer, the oldest first: none that p asked for itself, or that a key asks for
+// to which p passed its permission on.
 func (n *Node) Answerable(p agents.Principal) ([]Request, error) {
 	if err := n.MayAnswer(p); err != nil {
 		return nil, err
 	}
 	all := n.requests.waiting("")
-	return slices.DeleteFunc(all, func(r Request) bool { return asks(p, r.Who, r.Via) }), nil
+	return slices.DeleteFunc(all, func(r Request) bool { return n.asks(p, r.Who, r.Via) }), nil
 }
 
 // Answer is Approve by a key that may answer, whose carrier had it sign exactly this.
@@ -49,8 +51,11 @@ func (n *Node) Answer(p agents.Principal, handle string, ok bool) error {
 		switch {
 		case r.wish != nil:
 			return device.Faultf(device.Denied, "only an owner answers what a program asks to be allowed")
-		case asks(p, r.asked.Who, r.asked.Via):
+		case n.asks(p, r.asked.Who, r.asked.Via):
 			return device.Faultf(device.Denied, "you asked for this call yourself: an owner, or another key, answers it")
+		}
+		if may := r.may; ok { // the yes ends with the permission to say it
+			r.may = func() error { return cmp.Or(may(), n.MayAnswer(p)) }
 		}
 		return nil
 	})
@@ -58,7 +63,9 @@ func (n *Node) Answer(p agents.Principal, handle string, ok bool) error {
 
 var errNoAnswer = device.Faultf(device.Denied, "your permission does not have “use approve”, by which a key answers calls that wait")
 
-// asks reports whether a call is p's, or made for p.
-func asks(p agents.Principal, who string, via []string) bool {
-	return who == p.ID || slices.Contains(via, p.ID)
+// asks reports whether a call is p's, or made for p, or by p's permission.
+func (n *Node) asks(p agents.Principal, who string, via []string) bool {
+	return slices.ContainsFunc(append(via[:len(via):len(via)], who), func(id string) bool {
+		return id == p.ID || n.access.Root(agents.Principal{Kind: principal.Key, ID: id}) == p.ID
+	})
 }

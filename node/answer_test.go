@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/node/access"
 	"agentsite/node/identity"
 )
 
@@ -74,5 +76,71 @@ func TestAnswer(t *testing.T) {
 			t.Fatal(wishes, err)
 		}
 		is("a program's wish", in.Answer(third, wishes[0].Handle, false), device.Denied)
+	})
+}
+
+// TestAnswerOfOne: what the key of a phone may not answer for itself it does not answer for a key to which it passed its
+// permission on, nor for an agent that such a key asked. A yes ends with the permission by which it was said.
+func TestAnswerOfOne(t *testing.T) {
+	withPrograms(t, func(in *programsIn) {
+		in.confirming()
+		add := func(g *access.Grant, err error) agents.Principal {
+			t.Helper()
+			if err == nil {
+				_, err = in.store.AddGrant(g.Bytes())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := in.store.Peer(g.Audience().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		phone, second, asker := identity.New(), identity.New(), identity.New()
+		given, err := access.ParseGrant(in.grantTo(phone.ID(), "set lever, use approve"))
+		first := add(given, err)
+		until := time.Now().Add(time.Hour).Unix()
+		may, err := access.ParsePermissions("set lever")
+		if err != nil {
+			t.Fatal(err)
+		}
+		passed, err := given.Delegate(phone, access.Block{Audience: second.ID(), Permissions: may, Until: until})
+		other := add(passed, err)
+		its, err := access.ParseGrant(in.grantTo(asker.ID(), "set lever"))
+		third := add(its, err)
+		move := func(p agents.Principal, state string, via ...string) error {
+			r := agents.MoveRequest{Output: arm, Value: device.Number(10)}
+			r.Terms.Via, r.Terms.Approval = via, state
+			_, err := in.Node.Move(context.Background(), p, r)
+			return err
+		}
+		waits := func(p agents.Principal, via ...string) string {
+			t.Helper()
+			needs, ok := errors.AsType[*agents.ApprovalNeeded](move(p, "", via...))
+			if !ok {
+				t.Fatal("it does not wait")
+			}
+			return needs.State
+		}
+		for _, handle := range []string{waits(other), waits(third, other.ID)} {
+			if err := in.Answer(first, handle, true); kindOf(err) != device.Denied {
+				t.Errorf("a call by its own permission: %v", err)
+			}
+		}
+		if all, err := in.Answerable(first); err != nil || len(all) != 0 {
+			t.Errorf("it is shown %+v, %v", all, err)
+		}
+		handle := waits(third)
+		if err := in.Answer(first, handle, true); err != nil {
+			t.Fatal(err)
+		}
+		if err := in.store.Revoke(access.Revocation{Key: phone.ID()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := move(third, handle); kindOf(err) != device.Expired {
+			t.Errorf("a yes of a phone that was revoked: %v", err)
+		}
 	})
 }

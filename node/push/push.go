@@ -13,6 +13,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,6 +45,9 @@ type Keys struct {
 	Auth   string `json:"auth"`
 }
 
+// hostLetters are those of a host and a port: an owner is shown them.
+const hostLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:[]"
+
 // Decode returns the keys, of which the second has 16 bytes.
 func (k Keys) Decode() (public *ecdh.PublicKey, auth []byte, err error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(k.P256dh)
@@ -59,10 +63,12 @@ func (k Keys) Decode() (public *ecdh.PublicKey, auth []byte, err error) {
 	return public, auth, err
 }
 
-// check refuses what is no subscription at an https endpoint. Its address is checked when it is dialled.
+// check refuses what is no subscription at an https endpoint, as browsers write it: in ASCII. Its address is checked when
+// it is dialled.
 func (s Subscription) check() error {
 	u, err := url.Parse(s.Endpoint)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Fragment != "" ||
+	strange := func(r rune) bool { return r <= ' ' || r > '~' }
+	if err != nil || strings.ContainsFunc(s.Endpoint, strange) || strings.Trim(u.Host, hostLetters) != "" || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Fragment != "" ||
 		len(s.Endpoint) > maxEndpoint {
 		return device.Faultf(device.Invalid,
 			"endpoint: takes the https URL of a push service, of at most %d bytes", maxEndpoint)

@@ -180,13 +180,16 @@ func TestWrong(t *testing.T) {
 	good := sub(1)
 	end := s.Begin()
 	for name, change := range map[string]func(*Subscription){
-		"plain HTTP":   func(s *Subscription) { s.Endpoint = "http://push.example.net/x" },
-		"a user":       func(s *Subscription) { s.Endpoint = "https://a:b@push.example.net/x" },
-		"no host":      func(s *Subscription) { s.Endpoint = "https:///x" },
-		"a long one":   func(s *Subscription) { s.Endpoint += strings.Repeat("x", maxEndpoint) },
-		"no key":       func(s *Subscription) { s.Keys.P256dh = "" },
-		"no point":     func(s *Subscription) { s.Keys.P256dh = "BA" + strings.Repeat("A", 85) },
-		"a short auth": func(s *Subscription) { s.Keys.Auth = "AAAA" },
+		"a host that turns a line": func(s *Subscription) { s.Endpoint = "https://push.example.net‮/x" },
+		"the same, encoded":        func(s *Subscription) { s.Endpoint = "https://push.example.net%E2%80%AE/x" },
+		"a host of quotes":         func(s *Subscription) { s.Endpoint = `https://"allow ann"/x` },
+		"plain HTTP":               func(s *Subscription) { s.Endpoint = "http://push.example.net/x" },
+		"a user":                   func(s *Subscription) { s.Endpoint = "https://a:b@push.example.net/x" },
+		"no host":                  func(s *Subscription) { s.Endpoint = "https:///x" },
+		"a long one":               func(s *Subscription) { s.Endpoint += strings.Repeat("x", maxEndpoint) },
+		"no key":                   func(s *Subscription) { s.Keys.P256dh = "" },
+		"no point":                 func(s *Subscription) { s.Keys.P256dh = "BA" + strings.Repeat("A", 85) },
+		"a short auth":             func(s *Subscription) { s.Keys.Auth = "AAAA" },
 	} {
 		of := good
 		change(&of)

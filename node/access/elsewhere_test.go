@@ -109,6 +109,9 @@ func TestAttenuated(t *testing.T) {
 	if b.AgentName(p.ID) != "frost" || b.NameOf(p.ID) != "frost" || b.AgentName(here.ID().String()) != "" {
 		t.Errorf("it is called %q", b.AgentName(p.ID))
 	}
+	if called := b.Called(p.ID); called != "frost of another key" {
+		t.Errorf("owners see a name of its giver's choice as theirs: %q", called)
+	}
 	if root := b.Root(p); root != here.ID().String() {
 		t.Errorf("its root is %s", root)
 	}
@@ -140,7 +143,8 @@ func TestAttenuated(t *testing.T) {
 	wants(t, err, "")
 	_, err = b.Present(anna.ID(), its.Bytes())
 	wants(t, err, "")
-	if b.NameOf(anna.ID().String()) != "" || b.AgentName(anna.ID().String()) != "" || b.Root(agents.Principal{ID: anna.ID().String()}) != here.ID().String() {
+	if b.NameOf(anna.ID().String()) != "" || b.AgentName(anna.ID().String()) != "" ||
+		b.Called(anna.ID().String()) != "" || b.Root(agents.Principal{ID: anna.ID().String()}) != here.ID().String() {
 		t.Error("an agent of another site goes by an owner's name, or may nothing")
 	}
 	b.Revoke(Revocation{Key: here.ID()})

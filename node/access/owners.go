@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -61,6 +62,33 @@ func (s *Store) agentName(principal string) string {
 		if name != "" && !isOwners && !s.invalid(c) {
 			return name
 		}
+	}
+	return ""
+}
+
+// Called returns what owners call a principal: an owner, or a key to which one gave a permission. A key to which that
+// was passed on is called by its giver, who is named, too: "frost of shed". It returns "" for any other.
+func (s *Store) Called(who string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.file.Owners {
+		if o.ID.String() == who {
+			return o.Name
+		}
+	}
+	given := func(who string) string {
+		for _, c := range s.credentials[who] {
+			if name := c.grant.HolderName(); name != "" && !s.invalid(c) {
+				return name
+			}
+		}
+		return ""
+	}
+	if name := given(who); name != "" {
+		return name
+	}
+	if name := s.agentName(who); name != "" {
+		return name + " of " + cmp.Or(given(s.root(agents.Principal{ID: who})), "another key")
 	}
 	return ""
 }

@@ -109,7 +109,7 @@ type outputs interface {
 
 // Operations returns the owners' operations.
 func (s *Site) Operations() []op.Row {
-	all := slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.Phones.Operations(s.Node.Own, s.Access.AgentName), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
+	all := slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.Phones.Operations(s.Node.Own, s.Access.Called), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
 		s.aboutParts(), s.aboutBoard(), s.aboutAgents(), s.aboutBundles())
 	for i, row := range all {
 		all[i].Do = func(ctx context.Context, p agents.Principal, decode func(any) error) (any, error) {

@@ -26,6 +26,6 @@ func openNotify(o Options) (notify.World, error) {
 	}
 	return notify.World{
 		Owner:  func(principal string) bool { return principal == node.LocalOwner.ID || o.Access.Owns(principal) },
-		Source: o.Occurrences, Outbox: box, Phones: o.Phones, Secret: secrets(o.File), Name: o.Access.NameOf, Now: o.Access.Now,
+		Source: o.Occurrences, Outbox: box, Phones: o.Phones, Secret: secrets(o.File), Name: o.Access.Called, Now: o.Access.Now,
 	}, nil
 }

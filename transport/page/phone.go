@@ -44,7 +44,7 @@ const (
 const (
 	keyHeader       = "Agentsite-Key"
 	challengeHeader = "Agentsite-Challenge"
-	codeHeader      = "Agentsite-Code" // of showPath
+	codeHeader      = "Agentsite-Code" // of showPath, answerPath, or the SHA-256 of a body, as unpadded base64url
 	signatureHeader = "Agentsite-Signature"
 )
 
@@ -238,9 +238,14 @@ func (p *phones) Read(r *http.Request) (*web.Signed, error) {
 	}
 	peer := identity.ID(key).String()
 	return &web.Signed{
-		Peer:      peer,
-		Use:       func(account string) error { return p.use(quota(peer, account), challenge) },
-		CheckBody: func([]byte) error { return nil }, // the routes take none
+		Peer: peer,
+		Use:  func(account string) error { return p.use(quota(peer, account), challenge) },
+		CheckBody: func(body []byte) error {
+			if sum := sha256.Sum256(body); code != base64.RawURLEncoding.EncodeToString(sum[:]) {
+				return errUnsigned
+			}
+			return nil
+		},
 	}, nil
 }
 

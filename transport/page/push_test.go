@@ -1,6 +1,9 @@
 package page
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -8,8 +11,8 @@ import (
 	"agentsite/node/push"
 )
 
-// TestPushes: the phone of a session subscribes for its own key, and is told how it is with that alone. Nobody else
-// subscribes: neither a session of a link, nor a token, nor a key whose permission has ended.
+// TestPushes: the key of a phone signs its subscription, and its session is told how it is with that alone. Nothing else
+// subscribes: neither a session, nor a token, nor a key whose permission has ended.
 func TestPushes(t *testing.T) {
 	n := newNear(t)
 	store, err := push.Open(push.Options{Write: func([]byte) error { return nil }, May: func(key string) bool { _, ok := n.keys[key]; return ok || key == "" }})
@@ -25,6 +28,21 @@ func TestPushes(t *testing.T) {
 	bobs, _ := n.signIn(bob)
 	const sub = `{"endpoint":"https://push.example.net/send/1","expirationTime":null,"keys":` +
 		`{"p256dh":"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4","auth":"BTBZMqHH6r4Tts7J_aSIgg"}}`
+	signedBy := func(p phone, says string) func(*http.Request) {
+		sum, c := sha256.Sum256([]byte(says)), n.challenge()
+		code := base64.RawURLEncoding.EncodeToString(sum[:])
+		sign := p.sign(c, code, lines(pushPath, n.site, host, c, code))
+		return func(r *http.Request) {
+			sign(r)
+			r.Header.Set("Content-Type", "application/json")
+		}
+	}
+	offer := func(p phone, body string, status int, says string) {
+		t.Helper()
+		if got, text := n.ask("POST", pushPath, "", body, signedBy(p, body)); got != status || !strings.Contains(text, says) {
+			t.Errorf("%d %s", got, text)
+		}
+	}
 	expect := func(method, token, body string, status int, says string) {
 		t.Helper()
 		if got, text := n.ask(method, pushPath, token, body); got != status || !strings.Contains(text, says) {
@@ -42,9 +60,16 @@ func TestPushes(t *testing.T) {
 		}
 	}
 	expect("GET", anns, "", 200, `"server":"B`)
-	expect("POST", anns, "{}", 400, "endpoint")
-	expect("POST", anns, "x", 400, "subscription")
-	expect("POST", anns, sub, 200, `"subscribed":true`)
+	offer(ann, "{}", 400, "endpoint")
+	offer(ann, "x", 400, "subscription")
+	expect("POST", anns, sub, 403, "") // it would outlive the session
+	if got, _ := n.ask("POST", pushPath, "", sub, signedBy(ann, strings.Replace(sub, "send/1", "send/2", 1))); got != 401 {
+		t.Errorf("another subscription than the key signed: %d", got)
+	}
+	if all := store.List(); len(all) != 0 {
+		t.Error(all)
+	}
+	offer(ann, sub, 200, `"subscribed":true`)
 	expect("GET", bobs, "", 200, `"server":"B`)
 	if all := store.List(); len(all) != 1 || all[0].Key != ann.did() || all[0].Allowed {
 		t.Error(all)
@@ -65,7 +90,7 @@ func TestPushes(t *testing.T) {
 		t.Error("it is told")
 	}
 	delete(n.keys, ann.did())
-	expect("POST", anns, sub, 401, "")
+	offer(ann, sub, 403, "")
 	end()
-	expect("POST", bobs, sub, 503, "notify:")
+	offer(bob, sub, 503, "notify:")
 }

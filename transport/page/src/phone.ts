@@ -55,14 +55,18 @@ export async function short(k: Kept): Promise<string> {
 	return bits.replace(/.{5}/g, x => "abcdefghijklmnopqrstuvwxyz234567"[parseInt(x, 2)]!);
 }
 
-/** Sends a request that the key signed. */
-export async function signed(k: Kept, path: string, code = ""): Promise<Response> {
+/** Sends a request that the key signed, with a code or with JSON. */
+export async function signed(k: Kept, path: string, code = "", body?: string): Promise<Response> {
 	const { challenge } = await told();
+	if (body) {
+		code = base64(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(body)))
+			.replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
+	}
 	const text = ["agentsite page 1", path, k.site, location.host, challenge, code, ""].join("\n");
 	const signature = await crypto.subtle.sign("Ed25519", k.pair.privateKey, new TextEncoder().encode(text));
 	return fetch(path, {
-		method: "POST", credentials: "omit", cache: "no-store", headers: {
-			"Agentsite-Key": base64(await raw(k)), "Agentsite-Challenge": challenge,
+		method: "POST", credentials: "omit", cache: "no-store", body, headers: {
+			...body ? { "Content-Type": "application/json" } : {}, "Agentsite-Key": base64(await raw(k)), "Agentsite-Challenge": challenge,
 			"Agentsite-Signature": base64(signature), ...code ? { "Agentsite-Code": code } : {},
 		},
 	});

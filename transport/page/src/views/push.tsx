@@ -1,6 +1,7 @@
 // The phones that a site tells what happens: those of an owner's list, and this one.
 
 import { useEffect, useState } from "preact/hooks";
+import { kept, signed, told as asked } from "../phone";
 import { Fault } from "../rpc";
 import { fetchOwn } from "../session";
 import type { Site } from "../site";
@@ -32,9 +33,12 @@ export function Told({ site }: { site: Site }) {
 interface State { server?: string; allowed?: boolean; subscribed?: boolean }
 
 /** Asks the site how it is with this phone, or changes that. */
-async function ask(method: string, body?: object, signal?: AbortSignal): Promise<State> {
-	const r = await fetchOwn("page/push", { method, signal, ...body && { body: JSON.stringify(body) } })
-		.catch(() => { throw new Fault("offline", ""); });
+async function ask(method: string, signal?: AbortSignal): Promise<State> {
+	return answered(fetchOwn("page/push", { method, signal }));
+}
+
+async function answered(answer: Promise<Response>): Promise<State> {
+	const r = await answer.catch(() => { throw new Fault("offline", ""); });
 	const m = await r.json().catch(() => undefined);
 	if (!r.ok) throw new Fault(r.status === 503 ? "unavailable" : "denied", String(m?.error?.message ?? ""));
 	return m;
@@ -78,7 +82,7 @@ async function subscribe(server: string): Promise<PushSubscription> {
 
 /** Has this phone be told what happens, or not any more. */
 export function TellMe() {
-	const { value, fault, again } = useAsk(signal => ask("GET", undefined, signal), [], 5);
+	const { value, fault, again } = useAsk(signal => ask("GET", signal), [], 5);
 	const [here, setHere] = useState<boolean>(), [failed, setFailed] = useState<string>();
 	const look = () => void subscription().then(x => setHere(!!x), () => setHere(false));
 	useEffect(look, []);
@@ -92,7 +96,11 @@ export function TellMe() {
 		look();
 		again();
 	};
-	const begin = async () => { await ask("POST", (await subscribe(value!.server!)).toJSON()); };
+	const begin = async () => {
+		const body = JSON.stringify(await subscribe(value!.server!)), key = await kept((await asked()).site, "key");
+		if (!key) throw new Fault("denied", "");
+		await answered(signed(key, "/page/push", "", body));
+	};
 	const end = async () => {
 		await ask("DELETE");
 		await (await subscription())?.unsubscribe();

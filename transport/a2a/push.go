@@ -307,12 +307,8 @@ func (h *pushes) post(ctx context.Context, p *pushConfig, body string) error {
 		r.Header.Set("Authorization", p.Auth.scheme()+" "+p.Auth.Credentials)
 	}
 	res, err := h.client.Do(r)
-	var with *url.Error
-	switch {
-	case errors.As(err, &with):
-		return with.Err // without the URL, which may be a secret
-	case err != nil:
-		return err
+	if err != nil {
+		return outbound.Quiet(err, r.URL.Host)
 	}
 	res.Body.Close()
 	if res.StatusCode/100 != 2 {

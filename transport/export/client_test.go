@@ -3,8 +3,11 @@ package export
 import (
 	"encoding/pem"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -55,6 +58,21 @@ func TestClient(t *testing.T) {
 	answer, ok := errors.AsType[*answerError](try(server.URL+"/to", "ca.pem"))
 	if !ok || answer.Code != http.StatusTemporaryRedirect || answer.refused() || elsewhere.Load() != 0 {
 		t.Errorf("%v, %d requests elsewhere", answer, elsewhere.Load())
+	}
+	words, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer words.Close()
+	go func() {
+		if c, err := words.Accept(); err == nil {
+			c.Read(make([]byte, 1<<10))
+			io.WriteString(c, "HTTP/1.1 evil\r\n\r\n")
+			c.Close()
+		}
+	}()
+	if err := try("http://"+words.Addr().String()+"/", ""); err == nil || strings.Contains(err.Error(), "evil") {
+		t.Errorf("a store that speaks something else: %v", err)
 	}
 	c, err := (&Agent{RemoteWrite: RemoteWrite{URL: "https://metrics.example.org/"}}).newClient()
 	if err != nil {

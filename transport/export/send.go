@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -112,11 +111,8 @@ func (s *sender) post(ctx context.Context, body []byte) error {
 		r.SetBasicAuth(w.User, password)
 	}
 	res, err := s.client.Do(r)
-	if with, ok := errors.AsType[*url.Error](err); ok {
-		return with.Err // without the URL, which may be a secret
-	}
 	if err != nil {
-		return err
+		return outbound.Quiet(err, r.URL.Host)
 	}
 	defer res.Body.Close()
 	_, _ = io.CopyN(io.Discard, res.Body, maxAnswer) // the status counts

@@ -100,7 +100,7 @@ func (s *mailer) Send(ctx context.Context, m outbox.Message) error {
 			return &outbox.Later{Err: err, After: time.Hour}
 		}
 	} else if err != nil {
-		err = quiet(err, s.Server)
+		err = outbound.Quiet(err, s.Server)
 	}
 	return err
 }

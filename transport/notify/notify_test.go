@@ -298,7 +298,7 @@ func TestWordsOfServers(t *testing.T) {
 		<-ended
 	}
 	err := x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"evil words"}}, Host: "hooks.example.com"}
-	if got := quiet(&url.Error{Err: &tls.CertificateVerificationError{Err: err}}, "hooks.example.com"); strings.Contains(got.Error(), "evil") {
+	if got := outbound.Quiet(&url.Error{Err: &tls.CertificateVerificationError{Err: err}}, "hooks.example.com"); strings.Contains(got.Error(), "evil") {
 		t.Error(got)
 	}
 }

@@ -128,7 +128,7 @@ func (p *pusher) Send(ctx context.Context, m outbox.Message) error {
 	}
 	res, err := p.client(to).Do(r)
 	if err != nil {
-		return quiet(err, to.Host)
+		return outbound.Quiet(err, to.Host)
 	}
 	res.Body.Close()
 	switch code := res.StatusCode; {

@@ -6,12 +6,10 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"path"
 	"regexp"
@@ -180,7 +178,7 @@ func (s *sender) Send(ctx context.Context, m outbox.Message) error {
 	r.Header.Set("User-Agent", "agentsite")
 	res, err := s.client.Do(r)
 	if err != nil {
-		return quiet(err, s.url.Host)
+		return outbound.Quiet(err, s.url.Host)
 	}
 	res.Body.Close()
 	if res.StatusCode/100 == 2 {
@@ -197,24 +195,6 @@ func (s *sender) Send(ctx context.Context, m outbox.Message) error {
 	}
 	if res.StatusCode/100 == 4 && res.StatusCode != http.StatusRequestTimeout && res.StatusCode != http.StatusTooManyRequests {
 		return &outbox.Later{Err: err, After: time.Hour} // an owner has to mend it
-	}
-	return err
-}
-
-// quiet returns an error of a connection without its URL, which may be a secret, and without words of the other side.
-func quiet(err error, host string) error {
-	if with := (*url.Error)(nil); errors.As(err, &with) {
-		err = with.Err
-	}
-	var named x509.HostnameError
-	var broken textproto.ProtocolError
-	switch text, _, quotes := strings.Cut(err.Error(), ` "`); {
-	case errors.As(err, &named):
-		return fmt.Errorf("the certificate of %s is for another name", host)
-	case errors.As(err, &broken):
-		return fmt.Errorf("%s does not speak the protocol", host)
-	case quotes:
-		return errors.New(text)
 	}
 	return err
 }

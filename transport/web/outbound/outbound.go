@@ -6,12 +6,14 @@ package outbound
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/textproto"
 	"net/url"
 	"strings"
 	"syscall"
@@ -100,6 +102,24 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("%s answered %d", e.Host, e.Code) }
 
+// Quiet returns an error of a connection without its URL, which may be a secret, and without words of the other side.
+func Quiet(err error, host string) error {
+	if with := (*url.Error)(nil); errors.As(err, &with) {
+		err = with.Err
+	}
+	var named x509.HostnameError
+	var broken textproto.ProtocolError
+	switch text, _, quotes := strings.Cut(err.Error(), ` "`); {
+	case errors.As(err, &named):
+		return fmt.Errorf("the certificate of %s is for another name", host)
+	case errors.As(err, &broken):
+		return fmt.Errorf("%s does not speak the protocol", host)
+	case quotes:
+		return errors.New(text)
+	}
+	return err
+}
+
 // Get fetches at most so many bytes of a URL with a client, and refuses all but a status of 200.
 func Get(ctx context.Context, c *http.Client, url string, most int64) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -110,11 +130,11 @@ func Get(ctx context.Context, c *http.Client, url string, most int64) ([]byte, e
 	return Do(c, r, most)
 }
 
-// Do is Get for a request that the caller made.
+// Do is Get for a request that the caller made. Its errors are Quiet.
 func Do(c *http.Client, r *http.Request, most int64) ([]byte, error) {
 	res, err := c.Do(r)
 	if err != nil {
-		return nil, err
+		return nil, Quiet(err, r.URL.Host)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {

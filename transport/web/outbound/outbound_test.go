@@ -1,6 +1,8 @@
 package outbound
 
 import (
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -29,6 +31,34 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s was named: %v", text, err)
 		}
 	}
+}
+
+// TestQuiet: what answers something else than HTTP writes no words of its own into the error, and neither does the
+// certificate of another host. The URL is not there, either.
+func TestQuiet(t *testing.T) {
+	listens, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			c, err := listens.Accept()
+			if err != nil {
+				return
+			}
+			c.Read(make([]byte, 1<<10))
+			fmt.Fprint(c, "HTTP/1.1 evil\r\n\r\n")
+			c.Close()
+		}
+	}()
+	_, err = Get(t.Context(), Client(time.Minute, "127.0.0.1"), "http://"+listens.Addr().String()+"/secret", 100)
+	if err == nil || strings.Contains(err.Error(), "evil") || strings.Contains(err.Error(), "secret") {
+		t.Error(err)
+	}
+	listens.Close()
+	<-ended
 }
 
 // TestClient: an address of this machine is asked where it was named, and leads nowhere else.

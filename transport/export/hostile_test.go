@@ -64,6 +64,18 @@ type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return copy(b, bytes.Repeat([]byte("x"), len(b))), nil }
 
+// TestAfar: points of another site are not sent, and not kept, whatever names it gives them.
+func TestAfar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "bed/temperature", "shed/bed/temperature")
+		stop := r.run()
+		r.sleep(5 * time.Minute)
+		if stop(); strings.Contains(string(r.file), "shed") || len(r.got) != 1 {
+			t.Errorf("%s %d", r.file, len(r.got))
+		}
+	})
+}
+
 // TestRetryAfter: a receiver is not asked before the time that it names.
 func TestRetryAfter(t *testing.T) {
 	for text, wait := range map[string]time.Duration{

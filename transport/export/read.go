@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -13,8 +14,10 @@ import (
 )
 
 // exported reports whether a point is sent: numbers, bools, and texts of which it says what they can be. Others would
-// make a series of each text.
-func exported(p agents.Point) bool { return p.Kind != device.KindImage && p.Kind != device.KindText }
+// make a series of each text. Another site, which names its points as it likes, has an export of its own.
+func exported(p agents.Point) bool {
+	return p.Kind != device.KindImage && p.Kind != device.KindText && strings.Count(p.Point, "/") == 1
+}
 
 // labels returns the labels of a series of a point.
 func (s *sender) labels(p agents.Point, value string) string {

@@ -132,7 +132,15 @@ func TestAnswerOfOne(t *testing.T) {
 		if all, err := in.Answerable(first); err != nil || len(all) != 0 {
 			t.Errorf("it is shown %+v, %v", all, err)
 		}
-		handle := waits(third)
+		words, err := access.ParsePermissions("use approve")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lent, err := given.Delegate(phone, access.Block{Audience: asker.ID(), Permissions: words, Until: until})
+		helper, handle := add(lent, err), waits(third)
+		if err := in.Answer(helper, waits(first), true); kindOf(err) != device.Denied {
+			t.Errorf("a key to which the phone passed it on: %v", err)
+		}
 		if err := in.Answer(first, handle, true); err != nil {
 			t.Fatal(err)
 		}

@@ -297,6 +297,9 @@ func (g *Grant) findParts(ask agents.Ask, parts []partIndex) (all []partIndex, m
 		points = noPoint[:]
 	}
 	name := ask.Name()
+	if name == agents.AnswerTool && len(g.Blocks) > 1 { // the one to whom an owner gave it does not pass it on
+		return nil, "", false
+	}
 	for i, b := range g.Blocks {
 		for _, point := range points {
 			n := slices.IndexFunc(b.Permissions, func(p Permission) bool { return p.covers(name, point, ask.Effect) })

@@ -23,7 +23,7 @@ func (n *Node) MayAnswer(p agents.Principal) error {
 }
 
 // Answerable are the requests that p may answer, the oldest first: none that p asked for itself, or that a key asks for
-// to which p passed its permission on.
+// to which p passed a permission on.
 func (n *Node) Answerable(p agents.Principal) ([]Request, error) {
 	if err := n.MayAnswer(p); err != nil {
 		return nil, err
@@ -63,9 +63,9 @@ func (n *Node) Answer(p agents.Principal, handle string, ok bool) error {
 
 var errNoAnswer = device.Faultf(device.Denied, "your permission does not have “use approve”, by which a key answers calls that wait")
 
-// asks reports whether a call is p's, or made for p, or by p's permission.
+// asks reports whether a call is p's, or made for p, or for a key to which p passed a permission on.
 func (n *Node) asks(p agents.Principal, who string, via []string) bool {
 	return slices.ContainsFunc(append(via[:len(via):len(via)], who), func(id string) bool {
-		return id == p.ID || n.access.Root(agents.Principal{Kind: principal.Key, ID: id}) == p.ID
+		return id == p.ID || n.access.PassedOn(p.ID, id)
 	})
 }

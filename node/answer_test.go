@@ -79,8 +79,8 @@ func TestAnswer(t *testing.T) {
 	})
 }
 
-// TestAnswerOfOne: what the key of a phone may not answer for itself it does not answer for a key to which it passed its
-// permission on, nor for an agent that such a key asked. A yes ends with the permission by which it was said.
+// TestAnswerOfOne: the key of a phone does not answer for a key to which it passed a permission on, nor for an agent
+// that such a key asked, and passes on to nobody that it answers. A yes ends with the permission by which it was said.
 func TestAnswerOfOne(t *testing.T) {
 	withPrograms(t, func(in *programsIn) {
 		in.confirming()
@@ -98,7 +98,7 @@ func TestAnswerOfOne(t *testing.T) {
 			}
 			return p
 		}
-		phone, second, asker := identity.New(), identity.New(), identity.New()
+		phone, second, asker, aide := identity.New(), identity.New(), identity.New(), identity.New()
 		given, err := access.ParseGrant(in.grantTo(phone.ID(), "set lever, use approve"))
 		first := add(given, err)
 		until := time.Now().Add(time.Hour).Unix()
@@ -106,6 +106,8 @@ func TestAnswerOfOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		known, err := access.ParseGrant(in.grantTo(second.ID(), "read *"))
+		add(known, err)
 		passed, err := given.Delegate(phone, access.Block{Audience: second.ID(), Permissions: may, Until: until})
 		other := add(passed, err)
 		its, err := access.ParseGrant(in.grantTo(asker.ID(), "set lever"))
@@ -136,8 +138,11 @@ func TestAnswerOfOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lent, err := given.Delegate(phone, access.Block{Audience: asker.ID(), Permissions: words, Until: until})
-		helper, handle := add(lent, err), waits(third)
+		lent, err := given.Delegate(phone, access.Block{Audience: aide.ID(), Permissions: words, Until: until})
+		add(lent, err)
+		reads, err := access.ParseGrant(in.grantTo(aide.ID(), "read *"))
+		helper := add(reads, err) // which is a key of the owner's, too
+		handle := waits(third)
 		if err := in.Answer(helper, waits(first), true); kindOf(err) != device.Denied {
 			t.Errorf("a key to which the phone passed it on: %v", err)
 		}

@@ -46,6 +46,8 @@ type Access interface {
 	// Root returns the ID of the owner's grantee from which the permission of p descends: p itself,
 	// or the principal that delegated it.
 	Root(agents.Principal) string
+	// PassedOn reports whether a principal has a permission that another one passed on to it, also by others.
+	PassedOn(from, to string) bool
 }
 
 // free reports whether p needs no permission.

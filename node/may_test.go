@@ -87,6 +87,7 @@ func (l *leaves) Version(p agents.Principal) uint64 {
 	return l.stands + 1
 }
 
+func (*leaves) PassedOn(string, string) bool { return false }
 func (l *leaves) Root(p agents.Principal) string {
 	if root, ok := l.roots[p.ID]; ok {
 		return root

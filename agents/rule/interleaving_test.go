@@ -39,6 +39,7 @@ func (permitAll) Owns(id string) bool                      { return id == owner.
 func (permitAll) NameOf(string) string                     { return "" }
 func (permitAll) AgentName(string) string                  { return "" }
 func (permitAll) Version(agents.Principal) uint64          { return 1 }
+func (permitAll) PassedOn(string, string) bool             { return false }
 func (permitAll) Root(p agents.Principal) string           { return p.ID }
 
 // numbered is a guard whose states have a run, as those of a guard's process have.

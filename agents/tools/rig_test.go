@@ -183,6 +183,7 @@ type seen struct {
 
 func (s seen) CanSee(_ agents.Principal, ask agents.Ask) bool { return s.sees(ask) }
 func (seen) Version(agents.Principal) uint64                  { return 1 }
+func (seen) PassedOn(string, string) bool                     { return false }
 func (seen) Root(p agents.Principal) string                   { return p.ID }
 func (seen) AgentName(string) string                          { return "" }
 func (seen) Owns(string) bool                                 { return false }

@@ -160,6 +160,16 @@ func (s *Store) root(p agents.Principal) string {
 	return root
 }
 
+// PassedOn reports whether a principal has a permission that another one passed on to it, also by others.
+func (s *Store) PassedOn(from, to string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.credentialsOf(agents.Principal{ID: to}), func(c credential) bool {
+		passed := c.grant.Blocks[:len(c.grant.Blocks)-1]
+		return !s.invalid(c) && slices.ContainsFunc(passed, func(b Block) bool { return b.Audience.String() == from })
+	})
+}
+
 // Account returns the account that a key's quotas are counted under: an owner's own, the Root of
 // another, and "" for a key without a permission.
 func (s *Store) Account(id identity.ID) string {

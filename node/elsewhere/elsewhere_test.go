@@ -22,6 +22,7 @@ type may struct {
 
 func (m may) CanSee(p agents.Principal, _ agents.Ask) bool { return slices.Contains(m.all, p.ID) }
 func (m may) Version(agents.Principal) uint64              { return 1 }
+func (may) PassedOn(string, string) bool                   { return false }
 func (m may) Root(p agents.Principal) string               { return p.ID }
 func (m may) AgentName(string) string                      { return "" }
 func (m may) MayHold(who, _ string) bool                   { return slices.Contains(m.all, who) }

@@ -269,6 +269,7 @@ func (l *leave) Bearer(token string) (agents.Principal, error) {
 
 func (l *leave) Owns(string) bool { return true }
 
+func (*leave) PassedOn(string, string) bool { return false }
 func (l *leave) Root(p agents.Principal) string {
 	root, _, _ := strings.Cut(p.ID, ".")
 	return root

@@ -21,8 +21,10 @@ type asked struct {
 }
 
 const (
-	most     = 64          // skills that are shown
-	askEvery = time.Second // between two tasks of one skill, which are written to the card
+	most = 64 // skills that are shown
+	// askEvery is the shortest time between two tasks of one skill, which are written to the card as moves are: a burst
+	// of moveBurst, and then one each movePause.
+	askEvery = time.Second
 )
 
 // skills returns the skills that may be asked for without arguments, by their addresses. Those that take words are
@@ -94,7 +96,16 @@ func (b *bridge) ask(ctx context.Context, address string, payload []byte) {
 		if text, failed := json.Marshal(says); failed == nil {
 			b.link.publish(message{b.base() + "/ask/" + address, text, false}, true)
 		}
-		device.Sleep(ctx, askEvery)
+		device.Sleep(ctx, max(askEvery, b.pause(address)))
 		return err
 	})
+}
+
+// pause notes that a skill was asked, and returns how long it is not asked again.
+func (b *bridge) pause(address string) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	full := later(time.Now(), b.askFull[address]).Add(movePause)
+	b.askFull[address] = full
+	return time.Until(full) - (moveBurst-1)*movePause
 }

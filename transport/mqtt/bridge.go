@@ -51,9 +51,10 @@ type bridge struct {
 	outputs  map[string]*output
 	asks     map[string]asked // by agent/skill
 	askOrder []string
-	gone     map[string]string // components that the broker still has and the site has not: their platforms
-	ignored  int               // messages that moved nothing, by their form
-	working  map[string]bool   // displays and cameras that are asked for something
+	askFull  map[string]time.Time // by agent/skill: when moveBurst tasks may be asked for again
+	gone     map[string]string    // components that the broker still has and the site has not: their platforms
+	ignored  int                  // messages that moved nothing, by their form
+	working  map[string]bool      // displays and cameras that are asked for something
 	stopping bool
 	moving   sync.WaitGroup
 }
@@ -81,6 +82,7 @@ func newBridge(a *Agent, self agents.Principal, site agents.Site, l *link) *brid
 	return &bridge{
 		Agent: a, self: self, site: site, link: l, tell: make(chan struct{}, 1),
 		points: make(map[string]*point), outputs: make(map[string]*output), gone: make(map[string]string), working: make(map[string]bool),
+		askFull: make(map[string]time.Time),
 	}
 }
 

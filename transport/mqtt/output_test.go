@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/node/occurrence"
 
@@ -161,4 +162,34 @@ func TestHappened(t *testing.T) {
 	if text, _ := r.last("homeassistant/device/agentsite-test/config"); !strings.Contains(text, `"event_types":["lease","approval"]`) {
 		t.Error(text)
 	}
+}
+
+// counted is a host that counts what it is asked.
+type counted struct {
+	task.Host
+	n int
+}
+
+func (c *counted) Ask(context.Context, agents.Principal, task.Request) (task.Task, error) {
+	c.n++
+	return task.Task{}, nil
+}
+
+// TestPresses: a button is pressed so often only that a card can bear the tasks, whatever is sent.
+func TestPresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := new(counted)
+		link := &link{keyed: make(map[string]message), wake: make(chan struct{}, 1), longest: maxPacket}
+		b := newBridge(&Agent{world: World{Tasks: func() task.Host { return host }}}, agents.Principal{}, nil, link)
+		b.asks = map[string]asked{"a/b": {agent: "a", skill: task.Skill{ID: "b"}}}
+		const minutes = 10
+		for range minutes * 60 * 10 {
+			b.ask(t.Context(), "a/b", nil)
+			time.Sleep(100 * time.Millisecond)
+		}
+		b.moving.Wait()
+		if most := moveBurst + minutes*20 + 2; host.n > most || host.n < most/2 {
+			t.Errorf("%d tasks, at most %d", host.n, most)
+		}
+	})
 }

@@ -23,6 +23,7 @@ import (
 	"agentsite/device"
 	"agentsite/node/occurrence"
 	"agentsite/transport/mqtt/packet"
+	"agentsite/transport/web/outbound"
 )
 
 // KindName is the name of the kind of agent, and so the beginning of its principal.
@@ -273,7 +274,7 @@ func (a *Agent) connect(ctx context.Context, self agents.Principal, site agents.
 	}
 	conn, err := a.dial(dialing, b)
 	if err != nil {
-		return err
+		return outbound.Quiet(err, b.Host)
 	}
 	l, err := open(dialing, conn, a.version, packet.Hello{
 		Client: a.world.ID, User: b.User, Password: b.Password, Seconds: uint16(usual.silence / time.Second), Longest: maxPacket,

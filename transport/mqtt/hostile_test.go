@@ -1,9 +1,15 @@
 package mqtt
 
 import (
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
+
+	"agentsite/agents"
 )
 
 // TestLateWill: a site that is there says so again where somebody else said that it is gone, as a broker does that
@@ -35,4 +41,38 @@ func TestFloodOfBytes(t *testing.T) {
 		r.send(r.discoveryTopic(), long, 0)
 	}
 	r.until("it waits", func() bool { return strings.Contains(r.Report(t.Context()).Says, "messages in a second") })
+}
+
+// TestCertificate: no words of a certificate, which anybody on the way can show, are in what the agent says.
+func TestCertificate(t *testing.T) {
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"evil words"}, NotAfter: time.Now().Add(time.Hour)}
+	made, err := x509.CreateCertificate(nil, of, of, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listens, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{made}, PrivateKey: key}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if c, err := listens.Accept(); err == nil {
+			c.(*tls.Conn).Handshake()
+			c.Close()
+		}
+	}()
+	a := Kind(World{ID: "x"}).New().(*Agent)
+	a.Broker = "mqtts://" + strings.Replace(listens.Addr().String(), "127.0.0.1", "localhost", 1)
+	if err := a.connect(t.Context(), agents.Principal{}, nil); err == nil || strings.Contains(err.Error(), "evil") {
+		t.Error(err)
+	}
+	listens.Close()
+	<-ended
 }

@@ -105,7 +105,7 @@ var layers = []layer{
 	{"transport/a2a/client", []string{"agents", "agents/task", "device", "node/identity", "transport/fault", "transport/rpc", "transport/web/outbound"}, "an agent elsewhere is known by its messages only"},
 	{"transport/aios", []string{"agents", "agents/agent", "agents/task", "device", "transport/web/outbound"}, "the registry is known by its messages only; the tasks of the site are passed in"},
 	{"transport/aios/aiostest", nil, "a registry for tests; imported by tests only"},
-	{"transport/mqtt", []string{"agents", "agents/agent", "agents/task", "device", "node/occurrence", "transport/mqtt/packet"}, "a broker proves nobody: its messages are wishes of one agent of the site"},
+	{"transport/mqtt", []string{"agents", "agents/agent", "agents/task", "device", "node/occurrence", "transport/mqtt/packet", "transport/web/outbound"}, "a broker proves nobody: its messages are wishes of one agent of the site"},
 	{"transport/mqtt/packet", nil, "packets are bytes, whatever they say"},
 	{"transport/supervisor", []string{"agents", "agents/agent", "agents/principal", "device"}, "Home Assistant is one caller of the site; what is served to it is passed in"},
 	{"transport/supervisor/supervisortest", nil, "a Supervisor for tests; imported by tests only"},

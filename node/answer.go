@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"slices"
 
 	"agentsite/agents"
@@ -47,15 +46,12 @@ func (n *Node) Answer(p agents.Principal, handle string, ok bool) error {
 	case limits.Confirm:
 		return errNoAnswer
 	}
-	return n.decide(p, handle, ok, func(r *request) error {
+	return n.decide(p, handle, ok, func() error { return n.MayAnswer(p) }, func(r *request) error {
 		switch {
 		case r.wish != nil:
 			return device.Faultf(device.Denied, "only an owner answers what a program asks to be allowed")
 		case n.asks(p, r.asked.Who, r.asked.Via):
 			return device.Faultf(device.Denied, "you asked for this call yourself: an owner, or another key, answers it")
-		}
-		if may := r.may; ok { // the yes ends with the permission to say it
-			r.may = func() error { return cmp.Or(may(), n.MayAnswer(p)) }
 		}
 		return nil
 	})

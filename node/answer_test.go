@@ -80,7 +80,7 @@ func TestAnswer(t *testing.T) {
 }
 
 // TestAnswerOfOne: the key of a phone does not answer for a key to which it passed a permission on, nor for an agent
-// that such a key asked, and passes on to nobody that it answers. A yes ends with the permission by which it was said.
+// that such a key asked, and passes on to nobody that it answers. A yes ends with the permission to say it.
 func TestAnswerOfOne(t *testing.T) {
 	withPrograms(t, func(in *programsIn) {
 		in.confirming()
@@ -154,6 +154,17 @@ func TestAnswerOfOne(t *testing.T) {
 		}
 		if err := move(third, handle); kindOf(err) != device.Expired {
 			t.Errorf("a yes of a phone that was revoked: %v", err)
+		}
+		if err := in.store.AddOwner(access.Owner{ID: second.ID()}); err != nil {
+			t.Fatal(err)
+		}
+		anna, err := in.store.Peer(second.ID().String())
+		handle = waits(third)
+		if err := errors.Join(err, in.Approve(anna, handle, true), in.store.RemoveOwner(second.ID())); err != nil {
+			t.Fatal(err)
+		}
+		if err := move(third, handle); kindOf(err) != device.Expired {
+			t.Errorf("a yes of an owner who was removed: %v", err)
 		}
 	})
 }

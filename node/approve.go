@@ -181,11 +181,18 @@ func (n *Node) Approve(p agents.Principal, handle string, ok bool) error {
 	if err := owner(p); err != nil {
 		return err
 	}
-	return n.decide(p, handle, ok, func(*request) error { return nil })
+	may := func() error {
+		if !n.owns(p) {
+			return device.Faultf(device.Denied, "the owner who allowed this is none any more")
+		}
+		return nil
+	}
+	return n.decide(p, handle, ok, may, func(*request) error { return nil })
 }
 
-// decide answers a request, unless check refuses it, and journals that p did.
-func (n *Node) decide(p agents.Principal, handle string, ok bool, check func(*request) error) error {
+// decide answers a request, unless check refuses it, and journals that p did. A yes ends when p may not say it any
+// more.
+func (n *Node) decide(p agents.Principal, handle string, ok bool, may func() error, check func(*request) error) error {
 	n.requests.mu.Lock()
 	defer n.requests.mu.Unlock()
 	n.requests.forget()
@@ -203,6 +210,8 @@ func (n *Node) decide(p agents.Principal, handle string, ok bool, check func(*re
 	word, within := "deny", approveWithin
 	if r.answer = no; ok {
 		r.answer, word = yes, "approve"
+		callers := r.may
+		r.may = func() error { return cmp.Or(callers(), may()) }
 	}
 	if r.wish != nil {
 		within = wishTime

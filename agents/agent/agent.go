@@ -78,7 +78,7 @@ type Definition struct {
 	Fixed bool
 }
 
-// Secret is a file with a secret, which a key names.
+// Secret is a file with a secret, which a key names; "" where it is not written.
 type Secret struct{ Key, File string }
 
 // Call is a call that an agent makes by its definition, at the line of a key.

@@ -88,7 +88,7 @@ func (r *Remote) Define() (agent.Definition, error) {
 		if err := r.check(at, with); err != nil {
 			return agent.Definition{}, &agent.Mistake{Key: "a2a", Err: err}
 		}
-		return agent.Definition{}, nil
+		return agent.Definition{Secrets: []agent.Secret{{Key: "key_file", File: r.KeyFile}}}, nil
 	}
 	if r.SignedBy != "" || r.Digest != "" || r.KeyFile != "" {
 		return agent.Definition{}, &agent.Mistake{Key: "kind", Err: errors.New("signed_by:, card_digest: and key_file: belong to a2a:, the URL of a card")}

@@ -28,7 +28,12 @@ func Review(cfg *config.Site, kinds Kinds, secret func(file string) (string, err
 		}
 	}
 	var errs []error
+	places, open := places(cfg)
 	for _, e := range all {
+		open = append(open, e.Name) // as another site, or a program
+	}
+	for _, e := range all {
+		doubts = append(doubts, e.reviewPlaces(places, open)...)
 		for _, c := range e.Calls {
 			errs = append(errs, e.review(c))
 			if name := c.Ask.Points[0]; c.Ask.Op == agents.OpAsk && !strings.Contains(name, "/") &&
@@ -41,8 +46,8 @@ func Review(cfg *config.Site, kinds Kinds, secret func(file string) (string, err
 			}
 		}
 		for _, s := range e.Secrets {
-			if secret == nil {
-				break
+			if secret == nil || s.File == "" {
+				continue
 			}
 			if _, err := secret(s.File); err != nil && !errors.Is(err, fs.ErrPermission) {
 				doubts = append(doubts, e.Errorf(s.Key, "%s: %w", s.Key, err))
@@ -56,6 +61,33 @@ func Review(cfg *config.Site, kinds Kinds, secret func(file string) (string, err
 		}
 	}
 	return doubts, errors.Join(errs...)
+}
+
+// places returns the devices and points of a configuration, and the devices whose points are not known.
+func places(cfg *config.Site) (all, open []string) {
+	points, open := cfg.Described()
+	for _, p := range points {
+		all = append(all, p.Point)
+	}
+	for _, d := range cfg.Devices {
+		all = append(all, d.Name)
+	}
+	return all, open
+}
+
+// reviewPlaces returns a doubt for each place in a permission that the site does not have.
+func (e *entry) reviewPlaces(places, open []string) (doubts []error) {
+	for _, p := range e.may {
+		for _, place := range p.Points {
+			first, _, _ := strings.Cut(place, "/")
+			if place == "*" || strings.Count(place, "/") > 1 || slices.Contains(open, first) || slices.Contains(places, place) ||
+				slices.Contains(p.Tools, agents.OpAsk.Tool()) { // of agents
+				continue
+			}
+			doubts = append(doubts, e.Errorf("may", "may: there is no %s on this site%s", place, device.Suggest(place, places, "place")))
+		}
+	}
+	return doubts
 }
 
 // review returns why a call would be refused whenever it is made.

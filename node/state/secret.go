@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -23,6 +24,8 @@ func Secret(folder, name string) (string, error) {
 	path := filepath.Join(folder, name)
 	info, err := os.Lstat(path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("there is no file %s with the secret: write it, and run chmod 600 %s", path, ShellQuote(path))
 	case err != nil:
 		return "", err
 	case OthersCanRead(info.Mode()):

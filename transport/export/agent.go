@@ -150,7 +150,9 @@ func (a *Agent) Define() (agent.Definition, error) {
 			return wrong("labels", "%s takes a text of at most %d characters of ASCII", name, maxLabel)
 		}
 	}
-	return agent.Definition{}, nil
+	return agent.Definition{Secrets: []agent.Secret{
+		{Key: "remote_write.password_file", File: w.PasswordFile}, {Key: "remote_write.key_file", File: w.KeyFile},
+	}}, nil
 }
 
 // told counts what became of samples since the agent's start, for its owner.

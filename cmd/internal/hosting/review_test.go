@@ -11,6 +11,29 @@ import (
 	"agentsite/node/config"
 )
 
+// TestSecrets: a file with a secret that is not there is a doubt, whatever section names it.
+func TestSecrets(t *testing.T) {
+	for _, text := range []string{
+		"mqtt: { broker: mqtts://b.example, user: u, password_file: missing }",
+		"export: { remote_write: { url: https://m.example/w, user: u, password_file: missing } }",
+		"export: { remote_write: { url: https://m.example/w, key_file: missing } }",
+		"notify: { to: { phone: { ntfy: https://ntfy.example/t, key_file: missing } } }",
+		"agents: { m: { kind: llm, model: { url: https://m.example/v1, name: q, key_file: missing } } }",
+		"agents: { m: { kind: remote, a2a: https://a.example/card.json, signed_by: did:key:z6MkexAyB77i7cC5hsRLsGmRuVoFXd6sMDdJ11325wJH45KG, key_file: missing, may: ask agent } }",
+	} {
+		cfg, err := config.Parse("a.yaml", []byte("site: { name: a }\ndevices: { g: { driver: sim } }\n"+text+"\n"), []driver.Driver{sim.Driver()})
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if err := Check(cfg); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if doubts := Doubts(cfg, t.TempDir()+"/a.yaml"); len(doubts) != 1 {
+			t.Errorf("%s: %v", text, doubts)
+		}
+	}
+}
+
 // TestReview: what the permission of an agent or the limits of an output would refuse whenever it is
 // tried is found by a check, and what may be a mistake is a doubt. A site starts with both. What a
 // message says to write is accepted.
@@ -36,6 +59,10 @@ func TestReview(t *testing.T) {
 		"{ kind: rule, may: set g/pump, when: 'g/temperature < 5 Cel', until: 'g/temperature < 7 Cel', hold: { g/pump: on } }":                 "?",
 		"{ kind: rule, may: set g/pump, when: 'g/temperature < 5 Cel', until: 'g/temperature > 7 Cel', hold: { g/pump: on } }":                 "",
 		"{ kind: rule, may: set g/pump, when: 'g/temperature < 5 Cel', until: 'g/temperature < 7 Cel and now > 22:00', hold: { g/pump: on } }": "",
+		"{ kind: rule, may: 'set g/pump+g/lmap, read *', when: g/soil_moisture < 40 %, for: 1m, hold: { g/pump: on } }":                        "?",
+		"{ kind: rule, may: 'set g, read cellar', when: g/soil_moisture < 40 %, for: 1m, hold: { g/pump: on } }":                               "?",
+		"{ kind: rule, may: 'set g, ask cellar', when: g/soil_moisture < 40 %, for: 1m, hold: { g/pump: on } }":                                "",
+		"{ kind: remote, peer: 'did:key:z6MkexAyB77i7cC5hsRLsGmRuVoFXd6sMDdJ11325wJH45KG', may: read attic/t+cellar }":                         "",
 		"{ kind: routine, steps: [ { set: { g/pump: on } } ] }":                                                                                "may: set g/pump",
 		"{ kind: routine, steps: [ { set: { g/pump: off } } ] }":                                                                               "",
 		"{ kind: routine, may: set g, steps: [ { set: { g/heater: on }, for: 20m }, { show: { g/message: hi } } ] }":                           "may: 'set g, show g/message'",

@@ -102,7 +102,7 @@ func (n *Node) mayHold(p agents.Principal, outputs []string) bool {
 }
 
 var errConfirm = device.Faultf(device.Denied,
-	"an owner has to confirm this reading: call a tool for it, which asks the owner")
+	"an owner has to confirm this: call a tool for it, which asks the owner")
 
 var errRevoked = device.Faultf(device.Denied, "your permission ended, or was revoked")
 

@@ -75,16 +75,24 @@ func places(cfg *config.Site) (all, open []string) {
 	return all, open
 }
 
-// reviewPlaces returns a doubt for each place in a permission that the site does not have.
+// reviewPlaces returns a doubt for each place in a permission, and each output that is moved, that the site does not have.
 func (e *entry) reviewPlaces(places, open []string) (doubts []error) {
-	for _, p := range e.may {
-		for _, place := range p.Points {
+	look := func(key string, named []string) {
+		for _, place := range named {
 			first, _, _ := strings.Cut(place, "/")
-			if place == "*" || strings.Count(place, "/") > 1 || slices.Contains(open, first) || slices.Contains(places, place) ||
-				slices.Contains(p.Tools, agents.OpAsk.Tool()) { // of agents
-				continue
+			if place != "*" && strings.Count(place, "/") < 2 && !slices.Contains(open, first) && !slices.Contains(places, place) {
+				doubts = append(doubts, e.Errorf(key, "%s: there is no %s on this site%s", key, place, device.Suggest(place, places, "place")))
 			}
-			doubts = append(doubts, e.Errorf("may", "may: there is no %s on this site%s", place, device.Suggest(place, places, "place")))
+		}
+	}
+	for _, p := range e.may {
+		if !slices.Contains(p.Tools, agents.OpAsk.Tool()) { // which is of agents
+			look("may", p.Points)
+		}
+	}
+	for _, c := range e.Calls {
+		if c.Ask.Op == agents.OpMove {
+			look(c.Key, c.Ask.Points)
 		}
 	}
 	return doubts

@@ -130,7 +130,9 @@ func (a *Agent) Define() (agent.Definition, error) {
 	case a.Broker == supervised && (a.Plain || a.User != "" || a.PasswordFile != "" || a.CAFile != ""):
 		return wrong("broker", "%s is told by Home Assistant, with user and password; leave plain, user, password_file and ca_file out", supervised)
 	case a.Broker == supervised:
-	case err != nil || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || len(a.Broker) > 256 ||
+	case err == nil && u.User != nil:
+		return wrong("broker", "a user has a key of its own, user:, and the password a file, which password_file: names; leave them out of the URL")
+	case err != nil || u.Hostname() == "" || !isPort(u.Port()) || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || len(a.Broker) > 256 ||
 		u.Scheme != "mqtts" && u.Scheme != "mqtt":
 		return wrong("broker", "%.80q is no broker such as mqtts://broker.example.org or mqtts://192.168.1.10:8883", a.Broker)
 	case u.Scheme == "mqtt" && !a.Plain && !isLoopback(u.Hostname()):
@@ -145,7 +147,9 @@ func (a *Agent) Define() (agent.Definition, error) {
 		return wrong("user", "takes at most 128 characters of ASCII")
 	case a.CAFile != "" && (!isFile(a.CAFile) || u.Scheme == "mqtt"):
 		return wrong("ca_file", "takes the name of a file beside the configuration, such as broker.pem, for a broker at mqtts://")
-	case !isWord(a.Discovery, ""):
+	}
+	switch {
+	case !isWord(a.Discovery, "") || a.Discovery == "on":
 		return wrong("discovery", "takes one word such as homeassistant, or %s", off)
 	case a.Every < time.Second || a.Every > time.Hour:
 		return wrong("every", "takes 1s to 1h")
@@ -195,6 +199,12 @@ func (w World) hasOutput(dev, address string) error {
 		return nil
 	}
 	return fmt.Errorf("there is no output %.60q%s", address, device.Suggest(address, outputs, "output"))
+}
+
+// isPort reports whether text is a port; "" is the usual one.
+func isPort(text string) bool {
+	port, err := strconv.ParseUint(text, 10, 16)
+	return text == "" || err == nil && port > 0
 }
 
 // isLoopback reports whether a host is this machine.

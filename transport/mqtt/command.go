@@ -86,7 +86,11 @@ func (b *bridge) command(ctx context.Context, address string, payload []byte) {
 		v, ok := valueOf(p.Kind, payload)
 		if !ok {
 			b.ignored++
-			b.refuse(p, fmt.Sprintf("%.40q is no value of it", payload))
+			takes := "ON or OFF"
+			if p.Kind == device.KindLevel {
+				takes = "a number, or OFF"
+			}
+			b.refuse(p, fmt.Sprintf("it takes %s, not %.40q", takes, payload))
 			return
 		}
 		o.want(v, false)

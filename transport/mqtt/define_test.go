@@ -29,6 +29,8 @@ func TestDefine(t *testing.T) {
 		{"ca_file", func(a *Agent) { a.CAFile = "/etc/x" }},
 		{"discovery", func(a *Agent) { a.Discovery = "a/b" }},
 		{"discovery", func(a *Agent) { a.Discovery = "#" }},
+		{"discovery", func(a *Agent) { a.Discovery = "on" }},
+		{"broker", func(a *Agent) { a.Broker = "mqtts://broker.example.org:99999" }},
 		{"every", func(a *Agent) { a.Every = time.Millisecond }},
 		{"hold", func(a *Agent) { a.Hold = 0 }},
 		{"lights", func(a *Agent) { a.Lights = []string{"lamp"} }},

@@ -38,7 +38,7 @@ func TestSecrets(t *testing.T) {
 // tried is found by a check, and what may be a mistake is a doubt. A site starts with both. What a
 // message says to write is accepted.
 func TestReview(t *testing.T) {
-	const devices = "site: { name: a }\ndevices:\n  g: { driver: sim, points: { heater: { max_on: 20m }, lamp: { lease: 1m }, vent: { max_on: unlimited } } }\nagents:\n  x: "
+	const devices = "site: { name: a }\ndevices:\n  g: { driver: sim, points: { heater: { max_on: 20m }, lamp: { lease: 1m }, vent: { max_on: unlimited } } }\n"
 	for text, want := range map[string]string{ // "" for fine, ? for a doubt, else a part of the message
 		"{ kind: rule, may: set g/lamp, when: g/pump == on, hold: { g/lamp: on } }":                                                            "",
 		"{ kind: rule, when: g/soil_moisture < 40 %, for: 1m, hold: { g/pump: on } }":                                                          "may: set g/pump",
@@ -63,6 +63,9 @@ func TestReview(t *testing.T) {
 		"{ kind: rule, may: 'set g, read cellar', when: g/soil_moisture < 40 %, for: 1m, hold: { g/pump: on } }":                               "?",
 		"{ kind: rule, may: 'set g, ask cellar', when: g/soil_moisture < 40 %, for: 1m, hold: { g/pump: on } }":                                "",
 		"{ kind: remote, peer: 'did:key:z6MkexAyB77i7cC5hsRLsGmRuVoFXd6sMDdJ11325wJH45KG', may: read attic/t+cellar }":                         "",
+		"mqtt: { broker: mqtts://b.example, may: 'read *, set g/pump', valves: [g/pump] }":                                                     "",
+		"mqtt: { broker: mqtts://b.example, may: 'read *, set g/lamp', valves: [g/pump] }":                                                     "set g/pump",
+		"mqtt: { broker: mqtts://b.example, may: 'read *, set *', valves: [g/pmup] }":                                                          "?",
 		"{ kind: routine, steps: [ { set: { g/pump: on } } ] }":                                                                                "may: set g/pump",
 		"{ kind: routine, steps: [ { set: { g/pump: off } } ] }":                                                                               "",
 		"{ kind: routine, may: set g, steps: [ { set: { g/heater: on }, for: 20m }, { show: { g/message: hi } } ] }":                           "may: 'set g, show g/message'",
@@ -73,7 +76,11 @@ func TestReview(t *testing.T) {
 		"{ kind: routine, may: set g, steps: [ { set: { g/pump: on }, for: 11m } ] }":                                                          "for: 10m",
 		"{ kind: routine, may: set g, steps: [ { set: { g/vent: 5 }, for: 24h } ] }":                                                           "",
 	} {
-		cfg, err := config.Parse("a.yaml", []byte(devices+text+"\n"), []driver.Driver{sim.Driver()})
+		section := text
+		if strings.HasPrefix(text, "{") {
+			section = "agents:\n  x: " + text
+		}
+		cfg, err := config.Parse("a.yaml", []byte(devices+section+"\n"), []driver.Driver{sim.Driver()})
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}

@@ -107,7 +107,11 @@ func (a *Agent) Define() (agent.Definition, error) {
 	}
 	u, err := url.Parse(w.URL)
 	switch {
-	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || len(w.URL) > 512 ||
+	case err == nil && u.User != nil:
+		return wrong("url", "a user has a key of its own, user:, and the password a file, which password_file: names; leave them out of the URL")
+	case err == nil && u.Hostname() == "localhost":
+		return wrong("url", "localhost is a name, which can lead elsewhere; write 127.0.0.1 for this machine")
+	case err != nil || u.Hostname() == "" || u.Fragment != "" || len(w.URL) > 512 ||
 		u.Scheme != "https" && u.Scheme != "http":
 		return wrong("url", "%.80q is no URL such as https://metrics.example.org/api/v1/write", w.URL)
 	case u.Scheme == "http" && !w.Plain && !isLoopback(u.Hostname()):

@@ -92,7 +92,7 @@ func (a *Agent) Define() (agent.Definition, error) {
 			return bad("to."+name, "%w", err)
 		}
 		if key, err := a.To[name].check(); err != nil {
-			return bad("to."+name+"."+key, "%w", err)
+			return bad(strings.TrimSuffix("to."+name+"."+key, "."), "%w", err)
 		}
 		if file := a.To[name].KeyFile; file != "" {
 			d.Secrets = append(d.Secrets, agent.Secret{Key: "to." + name + ".key_file", File: file})
@@ -149,8 +149,8 @@ func (a *Agent) Report(context.Context) agent.Report {
 			r.Says += fmt.Sprintf("; %s does not take what it is sent (%d are left out): %s", a.called(w.Receiver), w.Refused, w.Fault)
 		case w.Fault != "":
 			r.State = agent.Waiting
-			r.Says += fmt.Sprintf("; %s is not reached for %s (%d wait): %s",
-				a.called(w.Receiver), device.FormatDuration(time.Since(w.Since).Round(time.Second)), w.Items, w.Fault)
+			r.Says += fmt.Sprintf("; %s has failed for %s (%d wait): %s",
+				a.called(w.Receiver), device.FormatDuration(max(time.Since(w.Since).Round(time.Second), time.Second)), w.Items, w.Fault)
 		}
 	}
 	return r

@@ -78,15 +78,21 @@ func (s *sender) assistant(ctx context.Context, m outbox.Message, token string) 
 // checkURL is outbound.CheckURL, but for an address of the owner's network, which plain lets be asked over HTTP. A name
 // is none: the site connects to what it wrote, whatever a name stands for.
 func (r Receiver) checkURL(text, what, example string) error {
-	if rest, ok := strings.CutPrefix(text, "http://"); ok && r.Plain {
+	if rest, ok := strings.CutPrefix(text, "http://"); ok {
 		u, err := url.Parse(text)
 		if err != nil {
 			return fmt.Errorf("%.80q is no URL of %s such as %s", text, what, example)
 		}
-		if a, err := netip.ParseAddr(u.Hostname()); err != nil || !a.IsPrivate() && !a.IsLinkLocalUnicast() && !a.IsLoopback() {
-			return fmt.Errorf("%.80q: plain: on is for an address of your own network, such as http://192.168.1.20:8123; write the https URL", text)
+		a, err := netip.ParseAddr(u.Hostname())
+		switch own := err == nil && (a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsLoopback()); {
+		case r.Plain && !own:
+			return fmt.Errorf("%.80q: plain: on is for an address of your own network, such as http://192.168.1.20:8123; write that, or the https URL", text)
+		case r.Plain:
+			text = "https://" + rest
+		case own && !a.IsLoopback() && u.User == nil:
+			return fmt.Errorf("%.80q would be asked over plain HTTP, which anyone on the way can read and change; "+
+				"write its https URL, or plain: on beside it if that network is yours alone", text)
 		}
-		text = "https://" + rest
 	}
 	return outbound.CheckURL(text, what, example)
 }

@@ -52,7 +52,8 @@ func TestAssistant(t *testing.T) {
 	}
 }
 
-// TestPlain: a receiver at an address of the owner's network is asked over HTTP where that is written.
+// TestPlain: a receiver at an address of the owner's network is asked over HTTP where that is written, and a mistake
+// names what would be accepted.
 func TestPlain(t *testing.T) {
 	for url, ok := range map[string]bool{
 		"http://192.168.1.20:8123": true, "http://10.0.0.2": true, "http://[fd00::1]:8123": true, "http://127.0.0.1:1": true,
@@ -60,6 +61,10 @@ func TestPlain(t *testing.T) {
 	} {
 		r := Receiver{Assistant: url, Service: "notify.x", KeyFile: "x", Plain: true}
 		if _, err := r.check(); (err == nil) != ok {
+			t.Errorf("%s: %v", url, err)
+		}
+		r.Plain = false
+		if _, err := r.check(); err != nil && strings.Contains(err.Error(), "plain: on") != ok {
 			t.Errorf("%s: %v", url, err)
 		}
 	}

@@ -184,7 +184,7 @@ func (s *sender) Send(ctx context.Context, m outbox.Message) error {
 	if res.StatusCode/100 == 2 {
 		return nil
 	}
-	err = &outbound.StatusError{Host: s.url.Host, Code: res.StatusCode}
+	err = fmt.Errorf("%w%s", &outbound.StatusError{Host: s.url.Host, Code: res.StatusCode}, remedy(res.StatusCode))
 	switch {
 	case res.StatusCode == http.StatusRequestEntityTooLarge, res.StatusCode == http.StatusUnprocessableEntity,
 		res.StatusCode == http.StatusBadRequest && s.Ntfy+s.Webhook != "": // others answer so, too, where a chat or a service is not there
@@ -197,6 +197,19 @@ func (s *sender) Send(ctx context.Context, m outbox.Message) error {
 		return &outbox.Later{Err: err, After: time.Hour} // an owner has to mend it
 	}
 	return err
+}
+
+// remedy ends an error of a status with what an owner can do.
+func remedy(code int) string {
+	switch {
+	case code/100 == 3:
+		return ", which leads elsewhere: write the URL that it leads to"
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		return ", which is for a wrong or missing key_file, or one that may not do this"
+	case code == http.StatusNotFound:
+		return ", which is for a wrong URL"
+	}
+	return ""
 }
 
 // post makes a request.
@@ -417,7 +430,7 @@ func parseBody(text string) (tree any, err error) {
 		return nil, fmt.Errorf("takes at most %d bytes", maxBody)
 	}
 	if err := json.Unmarshal([]byte(text), &tree); err != nil {
-		return nil, fmt.Errorf("takes JSON such as {\"text\": \"{title}: {text}\"} in single quotes: %w", err)
+		return nil, errors.New(`takes JSON with {title} and the like within its texts, such as '{"text": "{title}: {text}"}', and this is none`)
 	}
 	var strange string
 	walk(tree, func(s string) string {

@@ -88,6 +88,9 @@ func CheckURL(text, what, example string) error {
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || len(text) > 512 || u.Scheme != "https" && u.Scheme != "http" {
 		return fmt.Errorf("%.80q is no URL of %s such as %s", text, what, example)
 	}
+	if u.Scheme == "http" && u.Hostname() == "localhost" {
+		return fmt.Errorf("%.80q: localhost is a name, which can lead elsewhere; write 127.0.0.1 for this machine", text)
+	}
 	if a, err := netip.ParseAddr(u.Hostname()); u.Scheme == "http" && (err != nil || !a.IsLoopback()) {
 		return fmt.Errorf("%.80q would be asked over plain HTTP, which anyone can read and change; write its https URL", text)
 	}

@@ -3,6 +3,7 @@ package hosted
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,12 +29,16 @@ func Review(cfg *config.Site, kinds Kinds, secret func(file string) (string, err
 		}
 	}
 	var errs []error
-	places, open := places(cfg)
+	points, open := cfg.Described()
+	known := make(map[string]string)
+	for _, p := range points {
+		known[p.Point] = string(p.Kind)
+	}
 	for _, e := range all {
 		open = append(open, e.Name) // as another site, or a program
 	}
 	for _, e := range all {
-		doubts = append(doubts, e.reviewPlaces(places, open)...)
+		doubts = append(doubts, e.reviewPlaces(known, open)...)
 		for _, c := range e.Calls {
 			errs = append(errs, e.review(c))
 			if name := c.Ask.Points[0]; c.Ask.Op == agents.OpAsk && !strings.Contains(name, "/") &&
@@ -63,36 +68,26 @@ func Review(cfg *config.Site, kinds Kinds, secret func(file string) (string, err
 	return doubts, errors.Join(errs...)
 }
 
-// places returns the devices and points of a configuration, and the devices whose points are not known.
-func places(cfg *config.Site) (all, open []string) {
-	points, open := cfg.Described()
-	for _, p := range points {
-		all = append(all, p.Point)
+// reviewPlaces returns a doubt for each part of a permission that no known point matches, and for each output of its
+// calls that is none. The points of the devices and agents in open are not known.
+func (e *entry) reviewPlaces(known map[string]string, open []string) (doubts []error) {
+	if _, ok := e.agent.(agent.Elsewhere); ok {
+		return nil // its places are those of another site
 	}
-	for _, d := range cfg.Devices {
-		all = append(all, d.Name)
-	}
-	return all, open
-}
-
-// reviewPlaces returns a doubt for each place in a permission, and each output that is moved, that the site does not have.
-func (e *entry) reviewPlaces(places, open []string) (doubts []error) {
-	look := func(key string, named []string) {
-		for _, place := range named {
-			first, _, _ := strings.Cut(place, "/")
-			if place != "*" && strings.Count(place, "/") < 2 && !slices.Contains(open, first) && !slices.Contains(places, place) {
-				doubts = append(doubts, e.Errorf(key, "%s: there is no %s on this site%s", key, place, device.Suggest(place, places, "place")))
+	look := func(key, words string) {
+		for _, part := range access.Unmatched(words, known) {
+			word, place, _ := strings.Cut(part, " ")
+			if first, _, _ := strings.Cut(place, "/"); word == "ask" || slices.Contains(open, first) {
+				continue
 			}
+			doubts = append(doubts, e.Errorf(key, "%s: no point of this site matches %q%s", key, part,
+				device.Suggest(place, slices.Sorted(maps.Keys(known)), "")))
 		}
 	}
-	for _, p := range e.may {
-		if !slices.Contains(p.Tools, agents.OpAsk.Tool()) { // which is of agents
-			look("may", p.Points)
-		}
-	}
+	look("may", e.May)
 	for _, c := range e.Calls {
 		if c.Ask.Op == agents.OpMove {
-			look(c.Key, c.Ask.Points)
+			look(c.Key, "set "+c.Ask.Points[0])
 		}
 	}
 	return doubts

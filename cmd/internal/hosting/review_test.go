@@ -65,7 +65,7 @@ func TestReview(t *testing.T) {
 		"{ kind: remote, peer: 'did:key:z6MkexAyB77i7cC5hsRLsGmRuVoFXd6sMDdJ11325wJH45KG', may: read attic/t+cellar }":                         "",
 		"mqtt: { broker: mqtts://b.example, may: 'read *, set g/pump', valves: [g/pump] }":                                                     "",
 		"mqtt: { broker: mqtts://b.example, may: 'read *, set g/lamp', valves: [g/pump] }":                                                     "set g/pump",
-		"mqtt: { broker: mqtts://b.example, may: 'read *, set *', valves: [g/pmup] }":                                                          "?",
+		"mqtt: { broker: mqtts://b.example, may: 'read *, set *', valves: [g/light] }":                                                         "?",
 		"{ kind: routine, steps: [ { set: { g/pump: on } } ] }":                                                                                "may: set g/pump",
 		"{ kind: routine, steps: [ { set: { g/pump: off } } ] }":                                                                               "",
 		"{ kind: routine, may: set g, steps: [ { set: { g/heater: on }, for: 20m }, { show: { g/message: hi } } ] }":                           "may: 'set g, show g/message'",

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/agents"
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
 	"agentsite/node/acts"
@@ -43,10 +42,8 @@ what you were granted. It ends after 90 days if it only reads, else after 7 days
 			if a.url != "" || a.data != "" || a.as != "" || a.peer != "" { // a contact's key became its name
 				return usagef("agents allow takes no --url, --data or --as: it is for sites that you know")
 			}
-			if may, err := access.ParsePermissions(words); err == nil && slices.ContainsFunc(may, func(p access.Permission) bool {
-				return slices.Contains(p.Tools, agents.AnswerTool)
-			}) {
-				return usagef("agents answer no calls that wait for you: use %s is for your phone, by agentsite grant phone", agents.AnswerTool)
+			if may, err := access.ParsePermissions(words); err == nil && slices.ContainsFunc(may, access.Permission.Answers) {
+				return usagef("agents answer no calls that wait for you: use approve is for your phone, by agentsite grant phone")
 			}
 			return a.allow(cmd, agent, words, end)
 		},

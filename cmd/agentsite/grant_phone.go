@@ -31,12 +31,14 @@ only then the key is granted the permission. agentsite grants lists it by the na
 you give it, or else that of its browser, and agentsite revoke NAME ends it.
 
 Without PERMISSION, which agentsite grant explains, it is "` + ownerclient.PhoneWords + `", within the
-site's limits. What only an owner may do, a phone never does.
+site's limits. What only an owner may do, a phone never does, but for one thing: "use
+approve" lets it answer calls that wait for you.
 
 The browser warns that it does not know the site's certificate. Somebody in the network
 can pose as the site there, have a key of their own granted in place of the phone's, see
 what the phone sees, and use its permission. Do this in a network that you trust.`,
-		Example: "  agentsite grant phone --name anna\n  agentsite grant phone 'read *, set lamp max 10m' --until 30d",
+		Example: "  agentsite grant phone --name anna\n  agentsite grant phone 'read *, set lamp max 10m' --until 30d\n" +
+			"  agentsite grant phone 'read *, set *, stop, use approve' --name anna",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			end, err := ownerclient.TokenUntil(until)
 			if err != nil {

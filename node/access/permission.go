@@ -81,6 +81,9 @@ func (p Permission) AtOtherSite(pattern string) bool {
 // asks reports whether p is about agents.
 func (p Permission) asks() bool { return slices.Contains(p.Tools, askTool) }
 
+// Answers reports whether p lets a phone answer calls that wait for an owner.
+func (p Permission) Answers() bool { return slices.Contains(p.Tools, agents.AnswerTool) }
+
 // matches reports whether a pattern covers the address of a point.
 func matches(pattern, point string) bool {
 	slashes := strings.Count(point, "/")

@@ -121,6 +121,10 @@ func SignToken(on Access, key func() (identity.Key, error), name, words string, 
 	if err != nil {
 		return n, err
 	}
+	if slices.ContainsFunc(g.Blocks[0].Permissions, access.Permission.Answers) { // a token signs nothing
+		return n, state.Mistake{Err: errors.New("a token answers no calls that wait for you: " +
+			"use approve is for your phone, by agentsite grant phone")}
+	}
 	n.Grant = g.Bytes()
 	return n, nil
 }

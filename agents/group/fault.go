@@ -43,7 +43,7 @@ func (m *member) failed(c call, err error) error {
 	case needs != nil:
 		return &agents.ApprovalNeeded{
 			State: needs.State,
-			Says: "the owner of " + m.name + " has to approve this, within 2m: agentsite approve lists what waits, on that site's machine or with --site; " +
+			Says: "the owner of " + m.name + " has to approve this while it waits: agentsite approve lists what waits, on that site's machine or with --site; " +
 				"then make the very same call again",
 		}
 	case answered:

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,10 +101,13 @@ func (all *requests) ask(
 		return 0, device.Faultf(device.Denied, "the owner said no")
 	}
 	r.holds = min(holds, r.holds)
+	then := "make the very same call again"
+	if slices.ContainsFunc(a.Via, func(by string) bool { return strings.HasPrefix(by, viaTask) }) {
+		then = "the task goes on by itself"
+	}
 	return 0, &agents.ApprovalNeeded{State: handle, Says: fmt.Sprintf(
 		"an owner has to approve this within %v, with agentsite approve %s on the site's own machine, or elsewhere with "+
-			"--site; then make the very same call again",
-		device.FormatDuration(time.Until(r.until).Round(time.Second)), handle)}
+			"--site; then %s", device.FormatDuration(time.Until(r.until).Round(time.Second)), handle, then)}
 }
 
 // forget drops the requests that are over. The lock is held.

@@ -8,6 +8,9 @@ import (
 	"agentsite/device"
 )
 
+// viaTask begins the name of a task among those that a call came through.
+const viaTask = "task/"
+
 // CheckVia refuses a call that came through this site before, or through too many sites; method
 // names it for the journal.
 func (n *Node) CheckVia(p agents.Principal, method string, via []string) error {
@@ -46,7 +49,7 @@ func (n *Node) via(p agents.Principal, t agents.Terms) (clean []string) {
 				all = append(all, agent)
 			}
 		}
-		all = append(all, "task/"+t.Behalf.Task)
+		all = append(all, viaTask+t.Behalf.Task)
 	}
 	for _, name := range all {
 		odd := strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })

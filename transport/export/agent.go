@@ -108,7 +108,8 @@ func (a *Agent) Define() (agent.Definition, error) {
 	u, err := url.Parse(w.URL)
 	switch {
 	case err == nil && u.User != nil:
-		return wrong("url", "a user has a key of its own, user:, and the password a file, which password_file: names; leave them out of the URL")
+		return wrong("url", "a user has a key of its own, user:, and the password a file, "+
+			"which password_file: names; leave them out of the URL")
 	case err == nil && u.Hostname() == "localhost":
 		return wrong("url", "localhost is a name, which can lead elsewhere; write 127.0.0.1 for this machine")
 	case err != nil || u.Hostname() == "" || u.Fragment != "" || len(w.URL) > 512 ||

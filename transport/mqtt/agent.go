@@ -131,8 +131,10 @@ func (a *Agent) Define() (agent.Definition, error) {
 		return wrong("broker", "%s is told by Home Assistant, with user and password; leave plain, user, password_file and ca_file out", supervised)
 	case a.Broker == supervised:
 	case err == nil && u.User != nil:
-		return wrong("broker", "a user has a key of its own, user:, and the password a file, which password_file: names; leave them out of the URL")
-	case err != nil || u.Hostname() == "" || !isPort(u.Port()) || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || len(a.Broker) > 256 ||
+		return wrong("broker", "a user has a key of its own, user:, and the password a file, "+
+			"which password_file: names; leave them out of the URL")
+	case err != nil || u.Hostname() == "" || !isPort(u.Port()) || u.Path != "" ||
+		u.RawQuery != "" || u.Fragment != "" || len(a.Broker) > 256 ||
 		u.Scheme != "mqtts" && u.Scheme != "mqtt":
 		return wrong("broker", "%.80q is no broker such as mqtts://broker.example.org or mqtts://192.168.1.10:8883", a.Broker)
 	case u.Scheme == "mqtt" && !a.Plain && !isLoopback(u.Hostname()):

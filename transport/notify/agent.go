@@ -149,8 +149,9 @@ func (a *Agent) Report(context.Context) agent.Report {
 			r.Says += fmt.Sprintf("; %s does not take what it is sent (%d are left out): %s", a.called(w.Receiver), w.Refused, w.Fault)
 		case w.Fault != "":
 			r.State = agent.Waiting
+			since := max(time.Since(w.Since).Round(time.Second), time.Second)
 			r.Says += fmt.Sprintf("; %s has failed for %s (%d wait): %s",
-				a.called(w.Receiver), device.FormatDuration(max(time.Since(w.Since).Round(time.Second), time.Second)), w.Items, w.Fault)
+				a.called(w.Receiver), device.FormatDuration(since), w.Items, w.Fault)
 		}
 	}
 	return r

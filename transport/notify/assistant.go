@@ -86,7 +86,8 @@ func (r Receiver) checkURL(text, what, example string) error {
 		a, err := netip.ParseAddr(u.Hostname())
 		switch own := err == nil && (a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsLoopback()); {
 		case r.Plain && !own:
-			return fmt.Errorf("%.80q: plain: on is for an address of your own network, such as http://192.168.1.20:8123; write that, or the https URL", text)
+			return fmt.Errorf("%.80q: plain: on is for an address of your own network, such as http://192.168.1.20:8123; "+
+				"write that, or the https URL", text)
 		case r.Plain:
 			text = "https://" + rest
 		case own && !a.IsLoopback() && u.User == nil:

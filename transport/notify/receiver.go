@@ -430,7 +430,8 @@ func parseBody(text string) (tree any, err error) {
 		return nil, fmt.Errorf("takes at most %d bytes", maxBody)
 	}
 	if err := json.Unmarshal([]byte(text), &tree); err != nil {
-		return nil, errors.New(`takes JSON with {title} and the like within its texts, such as '{"text": "{title}: {text}"}', and this is none`)
+		return nil, errors.New("takes JSON with {title} and the like within its texts, " +
+			`such as '{"text": "{title}: {text}"}', and this is none`)
 	}
 	var strange string
 	walk(tree, func(s string) string {

@@ -155,7 +155,7 @@ func (a *Agent) Define() (agent.Definition, error) {
 			return wrong("labels", "%s takes a text of at most %d characters of ASCII", name, maxLabel)
 		}
 	}
-	return agent.Definition{Secrets: []agent.Secret{
+	return agent.Definition{Powerless: "write what is sent, such as may: 'read *'", Secrets: []agent.Secret{
 		{Key: "remote_write.password_file", File: w.PasswordFile}, {Key: "remote_write.key_file", File: w.KeyFile},
 	}}, nil
 }

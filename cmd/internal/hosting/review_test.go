@@ -14,9 +14,9 @@ import (
 // TestSecrets: a file with a secret that is not there is a doubt, whatever section names it.
 func TestSecrets(t *testing.T) {
 	for _, text := range []string{
-		"mqtt: { broker: mqtts://b.example, user: u, password_file: missing }",
-		"export: { remote_write: { url: https://m.example/w, user: u, password_file: missing } }",
-		"export: { remote_write: { url: https://m.example/w, key_file: missing } }",
+		"mqtt: { broker: mqtts://b.example, user: u, password_file: missing, may: read * }",
+		"export: { remote_write: { url: https://m.example/w, user: u, password_file: missing }, may: read * }",
+		"export: { remote_write: { url: https://m.example/w, key_file: missing }, may: read * }",
 		"notify: { to: { phone: { ntfy: https://ntfy.example/t, key_file: missing } } }",
 		"agents: { m: { kind: llm, model: { url: https://m.example/v1, name: q, key_file: missing } } }",
 		"agents: { m: { kind: remote, a2a: https://a.example/card.json, signed_by: did:key:z6MkexAyB77i7cC5hsRLsGmRuVoFXd6sMDdJ11325wJH45KG, key_file: missing, may: ask agent } }",

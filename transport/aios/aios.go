@@ -59,6 +59,8 @@ func Kind(w World) agent.Kind {
 type Agent struct {
 	Registry string `json:"registry" jsonschema:"the URL of the registry, such as https://registry.example.org"`
 
+	agent.Status
+
 	world World
 	every time.Duration
 	http  *http.Client
@@ -66,7 +68,6 @@ type Agent struct {
 
 	mu      sync.Mutex
 	working map[string]bool // tasks there, by their IDs
-	says    agent.Report
 }
 
 // Define implements agent.Defined.
@@ -79,19 +80,6 @@ func (a *Agent) Define() (agent.Definition, error) {
 		return agent.Definition{}, &agent.Mistake{Key: "registry", Err: err}
 	}
 	return agent.Definition{}, nil
-}
-
-// Report implements agent.Reporting.
-func (a *Agent) Report(context.Context) agent.Report {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.says
-}
-
-func (a *Agent) say(state agent.State, format string, args ...any) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.says = agent.Report{State: state, Says: fmt.Sprintf(format, args...)}
 }
 
 // Run reports and fetches each half minute, until ctx ends. Tasks that were taken go on then, and are
@@ -129,7 +117,7 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, _ agents.Site) e
 			if pause == a.every {
 				slog.Warn("the AIOS registry is not reached", "registry", u.Host, "err", err)
 			}
-			a.say(agent.Waiting, "the registry is not reached: %v", err)
+			a.Say(agent.Waiting, "the registry is not reached: %v", err)
 			pause = min(2*pause, maxPause*a.every)
 		}
 		if device.Sleep(ctx, pause) != nil {
@@ -178,7 +166,7 @@ func (a *Agent) resume(ctx context.Context, self agents.Principal, take func(str
 // round reports the site and takes the tasks that wait for it.
 func (a *Agent) round(ctx context.Context, self agents.Principal, take func(string, func() outcome)) error {
 	if !a.world.Claimed() {
-		a.say(agent.Waiting, "the site has no owner, and reports nothing before: agentsite claim")
+		a.Say(agent.Waiting, "the site has no owner, and reports nothing before: agentsite claim")
 		return nil
 	}
 	list, err := a.world.Tasks().Agents(ctx, self)
@@ -203,9 +191,9 @@ func (a *Agent) round(ctx context.Context, self agents.Principal, take func(stri
 		take(p.ID, func() outcome { return a.ask(ctx, self, p) })
 	}
 	if len(list) == 0 {
-		a.say(agent.Idle, "it may ask no agent, so that it reports none: write may: ask NAME")
+		a.Say(agent.Idle, "it may ask no agent, so that it reports none: write may: ask NAME")
 	} else {
-		a.say(agent.Idle, "it reports %d of the site's agents", len(list))
+		a.Say(agent.Idle, "it reports %d of the site's agents", len(list))
 	}
 	return nil
 }

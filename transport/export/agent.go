@@ -27,8 +27,6 @@ const (
 	// can ask for.
 	mended   = time.Minute
 	laterMax = time.Hour
-	// unclaimed is the pause between two looks whether the site has an owner.
-	unclaimed = 10 * time.Second
 )
 
 // World holds the parts of the site that the agent uses. The zero World is for agents that are only checked.
@@ -61,10 +59,11 @@ func Kind(w World) agent.Kind {
 type Agent struct {
 	RemoteWrite RemoteWrite `json:"remote_write" jsonschema:"the store, which takes Prometheus remote write 1.0"`
 
+	agent.Status
+
 	world World
 
 	mu   sync.Mutex
-	says agent.Report
 	told told
 }
 
@@ -83,16 +82,6 @@ type RemoteWrite struct {
 
 // maxLabels and maxLabel bound the further labels, and so a request.
 const maxLabels, maxLabel = 8, 64
-
-// isWord reports whether text has 1 to 64 letters, digits, _, - and others.
-func isWord(text, others string) bool {
-	return text != "" && len(text) <= 64 && !strings.ContainsFunc(text, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-"+others, r)
-	})
-}
-
-// isFile reports whether name is that of a file beside the configuration.
-func isFile(name string) bool { return isWord(name, ".") && !strings.Contains(".-", name[:1]) }
 
 // isPlain reports whether text has 1 to most characters of printable ASCII.
 func isPlain(text string, most int) bool {
@@ -123,10 +112,10 @@ func (a *Agent) Define() (agent.Definition, error) {
 			"write the store's address, such as 192.168.1.20", u.Hostname())
 	case w.Plain && u.Scheme == "https":
 		return wrong("plain", "is for http:// only; remove it")
-	case w.PasswordFile != "" && !isFile(w.PasswordFile):
+	case w.PasswordFile != "" && !agent.IsFile(w.PasswordFile):
 		return wrong("password_file", "takes the name of a file beside the configuration, such as metrics.password, "+
 			"and never the password itself")
-	case w.KeyFile != "" && !isFile(w.KeyFile):
+	case w.KeyFile != "" && !agent.IsFile(w.KeyFile):
 		return wrong("key_file", "takes the name of a file beside the configuration, such as metrics.token, "+
 			"and never the token itself")
 	case (w.User == "") != (w.PasswordFile == ""):
@@ -135,7 +124,7 @@ func (a *Agent) Define() (agent.Definition, error) {
 		return wrong("key_file", "a store takes a password or a token; write user and password_file, or key_file")
 	case w.User != "" && (!isPlain(w.User, 128) || strings.Contains(w.User, ":")):
 		return wrong("user", "takes at most 128 characters of ASCII, and no colon")
-	case w.CAFile != "" && (!isFile(w.CAFile) || u.Scheme == "http"):
+	case w.CAFile != "" && (!agent.IsFile(w.CAFile) || u.Scheme == "http"):
 		return wrong("ca_file", "takes the name of a file beside the configuration, such as metrics.pem, "+
 			"for a store at https://")
 	case w.Tenant != "" && !isPlain(w.Tenant, 128):
@@ -169,10 +158,11 @@ type told struct {
 }
 
 // Report implements agent.Reporting.
-func (a *Agent) Report(context.Context) agent.Report {
+func (a *Agent) Report(ctx context.Context) agent.Report {
+	r := a.Status.Report(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r, t := a.says, a.told
+	t := a.told
 	if r.Says == "" {
 		r.Says = fmt.Sprintf("%d samples are sent", t.sent)
 	}
@@ -188,12 +178,6 @@ func (a *Agent) Report(context.Context) agent.Report {
 	return r
 }
 
-func (a *Agent) say(state agent.State, format string, args ...any) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.says = agent.Report{State: state, Says: fmt.Sprintf(format, args...)}
-}
-
 func (a *Agent) tell(change func(*told)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -202,11 +186,9 @@ func (a *Agent) tell(change func(*told)) {
 
 // Run sends what is new until ctx ends.
 func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site) error {
-	for !a.world.Claimed() {
-		a.say(agent.Waiting, "the site has no owner, and sends nothing before: agentsite claim")
-		if device.Sleep(ctx, unclaimed) != nil {
-			return nil
-		}
+	const unclaimed = "the site has no owner, and sends nothing before: agentsite claim"
+	if a.AwaitOwner(ctx, a.world.Claimed, unclaimed) != nil {
+		return nil
 	}
 	s, err := newSender(a, self, site)
 	if err != nil {
@@ -225,7 +207,7 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site
 		} else {
 			wait, text = max(pause/2+rand.N(pause/2), after(err)), err.Error()
 			pause = min(2*pause, retryMax)
-			a.say(agent.Waiting, "it is tried again: %s", text)
+			a.Say(agent.Waiting, "it is tried again: %s", text)
 		}
 		if text != last && text != "" {
 			slog.Warn("remote write: the store does not take the history, which is sent later", "err", err)

@@ -76,7 +76,7 @@ func newSender(a *Agent, self agents.Principal, site agents.Site) (*sender, erro
 func (s *sender) round(ctx context.Context) error {
 	now, known := s.world.Now()
 	if !known {
-		s.say(agent.Waiting, "the site's clock is not set, and nothing is sent before: agentsite clock --set")
+		s.Say(agent.Waiting, "the site's clock is not set, and nothing is sent before: agentsite clock --set")
 		return nil
 	}
 	list, err := s.site.Points(ctx, s.self, agents.SiteRequest{})
@@ -116,8 +116,8 @@ func (s *sender) round(ctx context.Context) error {
 		}
 	}
 	s.tell(func(t *told) { t.until = until })
-	if s.say(agent.Idle, ""); !some {
-		s.say(agent.Waiting, "it may read no point, and sends nothing: write may: 'read *'")
+	if s.Say(agent.Idle, ""); !some {
+		s.Say(agent.Waiting, "it may read no point, and sends nothing: write may: 'read *'")
 	}
 	s.keep(false)
 	return nil

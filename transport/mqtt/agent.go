@@ -34,8 +34,6 @@ const (
 	retryMax = 5 * time.Minute
 	// settled is how long a connection lasts after which the pauses begin anew.
 	settled = time.Minute
-	// unclaimed is the pause between two looks whether the site has an owner.
-	unclaimed = 10 * time.Second
 )
 
 // World holds the parts of the site that the bridge uses.
@@ -96,6 +94,8 @@ type Agent struct {
 	Valves       []string      `json:"valves,omitempty" jsonschema:"outputs that are valves there, such as garden/valve"`
 	About        []string      `json:"about,omitempty" jsonschema:"what happens at the site that is told as events: stop, device, lease, approval, permission, sign_in, wish; nothing when not written"`
 
+	agent.Status
+
 	world   World
 	version byte // of the protocol; the older one once the broker has refused the newer
 	retry   time.Duration
@@ -103,7 +103,6 @@ type Agent struct {
 	timing  timing
 
 	mu     sync.Mutex
-	says   agent.Report
 	bridge *bridge // of the connection; nil without one
 }
 
@@ -113,9 +112,6 @@ func isWord(text, others string) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-"+others, r)
 	})
 }
-
-// isFile reports whether name is that of a file beside the configuration.
-func isFile(name string) bool { return isWord(name, ".") && !strings.Contains(".-", name[:1]) }
 
 // off is the word for no discovery.
 const off = "off"
@@ -141,13 +137,13 @@ func (a *Agent) Define() (agent.Definition, error) {
 		return wrong("broker", "mqtt:// to another machine can be read and changed by everybody on the way; write mqtts://, or plain: on beside it if that network is yours alone")
 	case a.Plain && u.Scheme == "mqtts":
 		return wrong("plain", "is for mqtt:// only; remove it")
-	case a.PasswordFile != "" && !isFile(a.PasswordFile):
+	case a.PasswordFile != "" && !agent.IsFile(a.PasswordFile):
 		return wrong("password_file", "takes the name of a file beside the configuration, such as mqtt.password, and never the password itself")
 	case a.PasswordFile != "" && a.User == "":
 		return wrong("user", "a password goes with a user; write user:, too")
 	case len(a.User) > 128 || strings.ContainsFunc(a.User, func(r rune) bool { return r < ' ' || r > '~' }):
 		return wrong("user", "takes at most 128 characters of ASCII")
-	case a.CAFile != "" && (!isFile(a.CAFile) || u.Scheme == "mqtt"):
+	case a.CAFile != "" && (!agent.IsFile(a.CAFile) || u.Scheme == "mqtt"):
 		return wrong("ca_file", "takes the name of a file beside the configuration, such as broker.pem, for a broker at mqtts://")
 	}
 	switch {
@@ -216,9 +212,10 @@ func isLoopback(host string) bool {
 }
 
 // Report implements agent.Reporting.
-func (a *Agent) Report(context.Context) agent.Report {
+func (a *Agent) Report(ctx context.Context) agent.Report {
+	r := a.Status.Report(ctx)
 	a.mu.Lock()
-	r, b := a.says, a.bridge
+	b := a.bridge
 	a.mu.Unlock()
 	if b != nil && r.State == agent.Idle {
 		if n := b.holding(); n > 0 {
@@ -228,24 +225,16 @@ func (a *Agent) Report(context.Context) agent.Report {
 	return r
 }
 
-func (a *Agent) say(state agent.State, format string, args ...any) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.says = agent.Report{State: state, Says: fmt.Sprintf(format, args...)}
-}
-
 // Run keeps a connection to the broker until ctx ends.
 func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site) error {
-	for !a.world.Claimed() {
-		a.say(agent.Waiting, "the site has no owner, and tells nothing before: agentsite claim")
-		if device.Sleep(ctx, unclaimed) != nil {
-			return nil
-		}
+	const unclaimed = "the site has no owner, and tells nothing before: agentsite claim"
+	if a.AwaitOwner(ctx, a.world.Claimed, unclaimed) != nil {
+		return nil
 	}
 	defer a.join()()
 	for pause, last := a.retry, ""; ; {
 		began := time.Now()
-		a.say(agent.Waiting, "it connects to the broker")
+		a.Say(agent.Waiting, "it connects to the broker")
 		err := a.connect(ctx, self, site)
 		if ctx.Err() != nil {
 			return nil
@@ -264,7 +253,7 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site
 		if _, own := errors.AsType[*device.Fault](err); own {
 			what = "the site refuses the bridge"
 		}
-		a.say(agent.Waiting, "%s, and is tried again: %v", what, err)
+		a.Say(agent.Waiting, "%s, and is tried again: %v", what, err)
 		if text := err.Error(); text != last {
 			last = text
 			slog.Warn("MQTT: "+what, "err", err)

@@ -160,7 +160,7 @@ func (b *bridge) watch(ctx context.Context) error {
 			return err
 		}
 		refused++
-		b.say(agent.Waiting, "the site refuses the bridge, and is asked again: %v", err)
+		b.Say(agent.Waiting, "the site refuses the bridge, and is asked again: %v", err)
 		if err := device.Sleep(ctx, b.retry); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (b *bridge) tellOffer(ctx context.Context) error {
 	}
 	b.all()
 	u, _ := url.Parse(b.Broker)
-	b.say(agent.Idle, "it tells %s of %d points", u.Host, len(prompt)+len(slow)+len(events))
+	b.Say(agent.Idle, "it tells %s of %d points", u.Host, len(prompt)+len(slow)+len(events))
 	part, changed := context.WithCancelCause(ctx)
 	defer changed(nil)
 	var watching sync.WaitGroup

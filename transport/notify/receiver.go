@@ -20,6 +20,7 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"agentsite/agents/agent"
 	"agentsite/node/occurrence"
 	"agentsite/node/outbox"
 	"agentsite/transport/web/outbound"
@@ -46,11 +47,7 @@ type Receiver struct {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
-// isFile accepts the name of a file beside the configuration, and isTopic one of ntfy.
-func isFile(name string) bool {
-	return len(name) <= 64 && strings.Trim(name, letters+".-") == "" && !strings.Contains(".-", name[:1])
-}
-
+// isTopic accepts the name of a topic of ntfy.
 func isTopic(name string) bool { return len(name) <= 64 && strings.Trim(name, letters+"-") == "" }
 
 // isPage accepts the URL of a page.
@@ -71,7 +68,7 @@ func (r Receiver) check() (key string, err error) {
 	switch {
 	case ways != 1:
 		return "", errors.New("takes one of ntfy, webhook, home_assistant, telegram and mail")
-	case r.KeyFile != "" && !isFile(r.KeyFile):
+	case r.KeyFile != "" && !agent.IsFile(r.KeyFile):
 		return "key_file", errors.New("takes the name of a file beside the configuration, such as ntfy.token, and never the secret itself")
 	case r.Body != "" && r.Webhook == "":
 		return "body", errors.New("is of a webhook")

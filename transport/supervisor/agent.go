@@ -3,9 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"agentsite/agents"
@@ -19,8 +17,6 @@ const KindName = "homeassistant"
 const (
 	retry    = 2 * time.Second // the pause before the next try, which doubles
 	retryMax = 5 * time.Minute
-	// unclaimed is the pause between two looks whether the site has an owner.
-	unclaimed = 5 * time.Second
 	// endTimeout bounds the withdrawal of a removed agent.
 	endTimeout = 5 * time.Second
 )
@@ -44,22 +40,9 @@ func Kind(w World) agent.Kind {
 type Agent struct {
 	MCP bool `json:"mcp,omitempty" jsonschema:"whether the site's MCP server is announced to Home Assistant, which asks its user before it connects; off when not written"`
 
+	agent.Status
+
 	world World
-	mu    sync.Mutex
-	says  agent.Report
-}
-
-// Report implements agent.Reporting.
-func (a *Agent) Report(context.Context) agent.Report {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.says
-}
-
-func (a *Agent) say(state agent.State, format string, args ...any) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.says = agent.Report{State: state, Says: fmt.Sprintf(format, args...)}
 }
 
 // Run lets Home Assistant's users in until ctx ends, and announces MCP. A Supervisor that does not answer is tried
@@ -67,15 +50,14 @@ func (a *Agent) say(state agent.State, format string, args ...any) {
 func (a *Agent) Run(ctx context.Context, self agents.Principal, _ agents.Site) error {
 	app := a.world.App
 	if app == nil {
-		a.say(agent.Waiting, "this site is not an app of Home Assistant")
+		a.Say(agent.Waiting, "this site is not an app of Home Assistant")
 		<-ctx.Done()
 		return nil
 	}
-	for !a.world.Claimed() {
+	if !a.world.Claimed() {
 		const why = "the site has no owner yet: the app's log says how to claim it"
-		a.say(agent.Waiting, why)
 		app.close(why)
-		if device.Sleep(ctx, unclaimed) != nil {
+		if a.AwaitOwner(ctx, a.world.Claimed, why) != nil {
 			return nil
 		}
 	}
@@ -99,9 +81,9 @@ func (a *Agent) announce(ctx context.Context, app *App) {
 	again(ctx, func() error {
 		err := app.announce(ctx, a.MCP)
 		if err == nil {
-			a.say(agent.Idle, "%s", state)
+			a.Say(agent.Idle, "%s", state)
 		} else if ctx.Err() == nil {
-			a.say(agent.Waiting, "%v; it is tried again", err)
+			a.Say(agent.Waiting, "%v; it is tried again", err)
 		}
 		return err
 	})

@@ -3,9 +3,7 @@ package hosting
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"agentsite/agents/agent"
@@ -16,8 +14,6 @@ import (
 	a2a "agentsite/transport/a2a/client"
 	anp "agentsite/transport/anp/client"
 )
-
-var secretFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$`) })
 
 // checkElsewhere refuses a peer that is no other site and no agent elsewhere.
 func checkElsewhere(at string, addresses []string) error {
@@ -37,7 +33,7 @@ func a2aOptions(url string, with remote.A2A) (o a2a.Options, err error) {
 	if err := a2a.CheckURL(url); err != nil {
 		return o, err
 	}
-	if with.KeyFile != "" && !secretFile().MatchString(with.KeyFile) {
+	if with.KeyFile != "" && !agent.IsFile(with.KeyFile) {
 		return o, fmt.Errorf("key_file: takes the name of a file beside the configuration, such as helper.token, and never the token itself")
 	}
 	if with.Digest != "" {

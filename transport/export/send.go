@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -120,13 +119,8 @@ func (s *sender) post(ctx context.Context, body []byte) error {
 		return nil
 	}
 	e := &answerError{StatusError: outbound.StatusError{Host: r.URL.Host, Code: res.StatusCode}}
-	text := res.Header.Get("Retry-After") // RFC 9110, 10.2.3: seconds or a date
-	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
-		e.after = time.Duration(n) * time.Second
-	} else if at, err := http.ParseTime(text); err == nil {
-		if sent, err := http.ParseTime(res.Header.Get("Date")); err == nil { // both by the receiver's clock
-			e.after = at.Sub(sent)
-		}
+	if after, ok := outbound.RetryAfter(res.Header); ok {
+		e.after = after
 	}
 	return e
 }

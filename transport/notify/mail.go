@@ -2,6 +2,7 @@ package notify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -70,12 +71,9 @@ type mailer struct {
 func (s *mailer) Send(ctx context.Context, m outbox.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	password := ""
-	if s.KeyFile != "" {
-		var err error
-		if password, err = s.world.Secret(s.KeyFile); err != nil {
-			return fmt.Errorf("its key_file: %w", err)
-		}
+	password, err := s.readKey(s.world.Secret)
+	if err != nil {
+		return err
 	}
 	host, port, err := net.SplitHostPort(s.Server)
 	if err != nil {
@@ -128,10 +126,7 @@ func (s *mailer) talk(conn net.Conn, host string, implicit bool, password string
 			return err
 		}
 	}
-	from := s.From
-	if from == "" {
-		from = s.Mail
-	}
+	from := cmp.Or(s.From, s.Mail)
 	if err := c.Mail(from); err != nil {
 		return err
 	}

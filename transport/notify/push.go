@@ -144,8 +144,8 @@ func (p *pusher) Send(ctx context.Context, m outbox.Message) error {
 	if !sure { // by which services decide about the site's permit
 		err = fmt.Errorf("%w, and the site's clock is not set: agentsite clock --set", err)
 	}
-	if after, ok := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 31); ok == nil {
-		return &outbox.Later{Err: err, After: time.Duration(after) * time.Second}
+	if after, ok := outbound.RetryAfter(res.Header); ok {
+		return &outbox.Later{Err: err, After: after}
 	}
 	return err
 }

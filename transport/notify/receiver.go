@@ -139,6 +139,18 @@ func (a *Agent) sender(r Receiver) outbox.Sender {
 	return s
 }
 
+// readKey returns what key_file has; "" without one.
+func (r Receiver) readKey(secret func(name string) (string, error)) (string, error) {
+	if r.KeyFile == "" {
+		return "", nil
+	}
+	text, err := secret(r.KeyFile)
+	if err != nil {
+		err = fmt.Errorf("its key_file: %w", err)
+	}
+	return text, err
+}
+
 // sender posts to a URL.
 type sender struct {
 	Receiver
@@ -151,23 +163,20 @@ type sender struct {
 
 // Send implements outbox.Sender. It reads only the status of the answer.
 func (s *sender) Send(ctx context.Context, m outbox.Message) error {
-	secret := ""
-	if s.KeyFile != "" {
-		var err error
-		if secret, err = s.secret(s.KeyFile); err != nil {
-			return fmt.Errorf("its key_file: %w", err)
-		}
+	secret, err := s.readKey(s.secret)
+	if err != nil {
+		return err
 	}
-	make := s.ntfy
+	request := s.ntfy
 	switch {
 	case s.Webhook != "":
-		make = s.webhook
+		request = s.webhook
 	case s.Assistant != "":
-		make = s.assistant
+		request = s.assistant
 	case s.Telegram != "":
-		make = s.telegram
+		request = s.telegram
 	}
-	r, err := make(ctx, m, secret)
+	r, err := request(ctx, m, secret)
 	if err != nil {
 		return err
 	}
@@ -187,8 +196,8 @@ func (s *sender) Send(ctx context.Context, m outbox.Message) error {
 		res.StatusCode == http.StatusBadRequest && s.Ntfy+s.Webhook != "": // others answer so, too, where a chat or a service is not there
 		return &outbox.Refused{Err: err}
 	}
-	if after, ok := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 31); ok == nil {
-		return &outbox.Later{Err: err, After: time.Duration(after) * time.Second}
+	if after, ok := outbound.RetryAfter(res.Header); ok {
+		return &outbox.Later{Err: err, After: after}
 	}
 	if res.StatusCode/100 == 4 && res.StatusCode != http.StatusRequestTimeout && res.StatusCode != http.StatusTooManyRequests {
 		return &outbox.Later{Err: err, After: time.Hour} // an owner has to mend it

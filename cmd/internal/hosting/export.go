@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"agentsite/node/state"
 	"agentsite/transport/export"
@@ -14,10 +13,7 @@ import (
 func openExport(o Options) export.World {
 	path := o.Folder.Path(state.ExportFile)
 	return export.World{
-		Version: o.Version, Claimed: o.Access.Claimed, Now: o.Access.Now, Secret: secrets(o.File),
-		File: func(name string) ([]byte, error) {
-			return state.ReadUntrusted(filepath.Join(filepath.Dir(o.File), name), maxCertificate)
-		},
+		Version: o.Version, Claimed: o.Access.Claimed, Now: o.Access.Now, Secret: secrets(o.File), File: besides(o.File),
 		Load: func() ([]byte, error) {
 			text, err := o.Folder.ReadAtMost(state.ExportFile, export.MaxFile)
 			if err != nil {

@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"net/textproto"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -121,6 +122,18 @@ func Quiet(err error, host string) error {
 		return errors.New(text)
 	}
 	return err
+}
+
+// RetryAfter returns for how long an answer asks to wait (RFC 9110, section 10.2.3): in seconds, or until a date, which
+// counts from the answer's own.
+func RetryAfter(h http.Header) (wait time.Duration, ok bool) {
+	text := h.Get("Retry-After")
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(n) * time.Second, true
+	}
+	at, err := http.ParseTime(text)
+	sent, unsent := http.ParseTime(h.Get("Date"))
+	return at.Sub(sent), err == nil && unsent == nil
 }
 
 // Get fetches at most so many bytes of a URL with a client, and refuses all but a status of 200.

@@ -99,3 +99,21 @@ func TestClient(t *testing.T) {
 		}
 	}
 }
+
+// TestRetryAfter: an answer asks to wait in seconds, or until a date by its own clock.
+func TestRetryAfter(t *testing.T) {
+	const noon, later = "Fri, 27 Nov 2026 12:00:00 GMT", "Fri, 27 Nov 2026 12:01:30 GMT"
+	for _, tt := range []struct {
+		text, date string
+		want       time.Duration
+		ok         bool
+	}{
+		{"120", "", 2 * time.Minute, true}, {"0", "", 0, true}, {later, noon, 90 * time.Second, true},
+		{later, "", 0, false}, {"", noon, 0, false}, {"-1", noon, 0, false}, {"99999999999", "", 0, false},
+	} {
+		wait, ok := RetryAfter(http.Header{"Retry-After": {tt.text}, "Date": {tt.date}})
+		if ok != tt.ok || ok && wait != tt.want {
+			t.Errorf("%q at %q: %v %t", tt.text, tt.date, wait, ok)
+		}
+	}
+}

@@ -95,28 +95,24 @@ func (a *app) notifyPhoneCommand(word, short string, act op.Name[push.Named, op.
 
 // printTried prints what came of a test, and fails where a message did not arrive.
 func (a *app) printTried(result jsontext.Value) error {
-	var all []struct {
+	type tried struct {
 		Receiver string `json:"receiver"`
 		Fault    string `json:"fault"`
 	}
+	var all []tried
 	if err := json.Unmarshal(result, &all); err != nil {
 		return fmt.Errorf("the site's answer is not understood: %w", err)
 	}
 	failed := 0
-	var rows [][]string
 	for _, r := range all {
-		says := "arrived"
 		if r.Fault != "" {
 			failed++
-			says = clean(r.Fault)
 		}
-		rows = append(rows, []string{clean(r.Receiver), says})
 	}
-	if a.json {
-		if err := printList(a, all, "", nil, nil); err != nil {
-			return err
-		}
-	} else if err := printList(a, rows, "", []string{"RECEIVER", "TEST MESSAGE"}, func(row []string) []string { return row }); err != nil {
+	err := printList(a, all, "", []string{"RECEIVER", "TEST MESSAGE"}, func(r tried) []string {
+		return []string{clean(r.Receiver), clean(cmp.Or(r.Fault, "arrived"))}
+	})
+	if err != nil {
 		return err
 	}
 	if failed > 0 {

@@ -94,7 +94,7 @@ func (b *Outbox) take(x *box) *Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if x.sending == nil {
-		if b.drop(x); len(x.items) == 0 && x.more == 0 {
+		if x.items = x.current(x.items); len(x.items) == 0 && x.more == 0 {
 			return nil
 		}
 		m := &Message{Items: x.items, More: x.more + x.refused}
@@ -120,9 +120,9 @@ func (b *Outbox) take(x *box) *Message {
 	return x.sending
 }
 
-// drop forgets what is of no use any more. What is too old is counted. The lock is held.
-func (b *Outbox) drop(x *box) {
-	x.items = slices.DeleteFunc(x.items, func(i Item) bool {
+// current removes the items that are too old, which it counts, or over. The lock is held.
+func (x *box) current(all []Item) []Item {
+	return slices.DeleteFunc(all, func(i Item) bool {
 		old := time.Since(i.since) > maxAge
 		if old {
 			x.more += i.Count
@@ -212,13 +212,7 @@ func (b *Outbox) pause(ctx context.Context, x *box, d time.Duration, urgent *rat
 // that the others are a message of their own. The lock is held.
 func (b *Outbox) expire(x *box) {
 	m := *x.sending
-	kept := slices.DeleteFunc(slices.Clone(m.Items), func(i Item) bool {
-		old := time.Since(i.since) > maxAge
-		if old {
-			x.more += i.Count
-		}
-		return old || i.Passing && time.Until(i.Until) <= 0
-	})
+	kept := x.current(slices.Clone(m.Items))
 	if len(kept) == len(m.Items) {
 		return
 	}

@@ -54,7 +54,7 @@ func Open(o Options) (*Outbox, error) {
 	for _, s := range f.Boxes {
 		x := &box{name: s.Name, items: s.Items, more: s.More, sending: s.Sending}
 		b.age(x.items)
-		if b.drop(x); x.sending != nil {
+		if x.items = x.current(x.items); x.sending != nil {
 			b.age(x.sending.Items)
 			b.expire(x)
 		}

@@ -1,7 +1,6 @@
 package mqtt
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"strings"
@@ -89,7 +88,7 @@ func (b *bridge) ask(ctx context.Context, address string, payload []byte) {
 		says := struct {
 			Task    string `json:"task,omitzero"`
 			Refused string `json:"refused,omitzero"`
-		}{Task: cmp.Or(t.ID, "")}
+		}{Task: t.ID}
 		if err != nil {
 			says.Refused = err.Error()
 		}

@@ -7,8 +7,6 @@ import (
 	"agentsite/agents/principal"
 	"agentsite/device"
 	"agentsite/transport/web"
-
-	"github.com/go-json-experiment/json"
 )
 
 const (
@@ -39,14 +37,7 @@ func (p *Page) calls(w http.ResponseWriter, _ *http.Request, c web.Caller) {
 		refuse(w, err)
 		return
 	}
-	text, err := json.Marshal(map[string]any{"requests": all})
-	if err != nil {
-		web.RefuseRPC(w, http.StatusInternalServerError, "the answer has no form in JSON")
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Write(append(text, '\n'))
+	writeJSON(w, map[string]any{"requests": all})
 }
 
 // answer takes the answer that a key signed: the code of its statement names the answer and the call, so that

@@ -126,7 +126,12 @@ func (p *Page) tell(w http.ResponseWriter, who principal.Principal, token string
 	if own != nil {
 		t.Sessions = p.sessions.list(own)
 	}
-	text, err := json.Marshal(t)
+	writeJSON(w, t)
+}
+
+// writeJSON answers with v, which no cache keeps.
+func writeJSON(w http.ResponseWriter, v any) {
+	text, err := json.Marshal(v)
 	if err != nil {
 		web.RefuseRPC(w, http.StatusInternalServerError, "the answer has no form in JSON")
 		return

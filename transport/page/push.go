@@ -43,14 +43,7 @@ func (p *Page) pushRoutes() []web.Route {
 				web.RefuseRPC(w, statusOf(err), err.Error())
 				return
 			}
-			text, err := json.Marshal(state)
-			if err != nil {
-				web.RefuseRPC(w, http.StatusInternalServerError, "the answer has no form in JSON")
-				return
-			}
-			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Cache-Control", "no-store")
-			w.Write(append(text, '\n'))
+			writeJSON(w, state)
 		}
 	}
 	look := func(string, http.ResponseWriter, *http.Request, web.Caller) error { return nil }

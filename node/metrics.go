@@ -80,7 +80,7 @@ var faultKinds = [...]device.FaultKind{
 	device.UnknownOutcome, device.Unavailable, device.Internal,
 }
 
-// Counts are what was asked of a node since it was made.
+// Counts are the calls of a node since it was made.
 type Counts struct {
 	Calls           [operations]uint64 // by agents.Operation, also those that were refused
 	Refused         [len(faultKinds)]Refused
@@ -88,7 +88,7 @@ type Counts struct {
 	Approvals       int    // calls that wait for an owner now
 }
 
-// Refused is how many calls were refused by a kind of fault.
+// Refused counts the calls that were refused by a kind of fault.
 type Refused struct {
 	Kind  device.FaultKind
 	Count uint64

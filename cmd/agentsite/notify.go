@@ -93,7 +93,7 @@ func (a *app) notifyPhoneCommand(word, short string, act op.Name[push.Named, op.
 	}
 }
 
-// printTried prints what came of a test, and fails where a message did not arrive.
+// printTried prints the results of a test, and fails where a message did not arrive.
 func (a *app) printTried(result jsontext.Value) error {
 	type tried struct {
 		Receiver string `json:"receiver"`

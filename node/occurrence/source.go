@@ -23,7 +23,7 @@ const signInPause = 10 * time.Minute
 // maxRecent bounds the last occurrences that do not last, which are told at a Join.
 const maxRecent = 32
 
-// Options are what a Source watches.
+// Options are the parts of the site that a Source watches.
 type Options struct {
 	Requests func(agents.Principal) ([]node.Request, error) // that wait for an owner
 	Wishes   func(agents.Principal) ([]node.Wish, error)    // as Requests

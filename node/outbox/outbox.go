@@ -57,7 +57,7 @@ type Item struct {
 	since time.Time // when it came, or was read from the file
 }
 
-// Message is what a receiver is told at once. A message that is tried again is the same.
+// Message has the items that a receiver is told at once. A message that is tried again is the same.
 type Message struct {
 	ID    string
 	Items []Item
@@ -117,7 +117,7 @@ type Outbox struct {
 	dirty   chan struct{} // receives when there is something new to write
 }
 
-// box is what waits for one receiver.
+// box is the queue of one receiver.
 type box struct {
 	name  string
 	about []string
@@ -310,7 +310,7 @@ func poke(c chan struct{}) {
 	}
 }
 
-// Waiting is what waits for a receiver.
+// Waiting is the state of the queue of a receiver.
 type Waiting struct {
 	Receiver string
 	Items    int
@@ -320,7 +320,7 @@ type Waiting struct {
 	Since    time.Time
 }
 
-// Waiting returns what waits for each receiver.
+// Waiting returns the state of each queue.
 func (b *Outbox) Waiting() (all []Waiting) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -33,7 +33,7 @@ const (
 	MaxFile = 64 << 10
 )
 
-// Subscription is where a browser takes messages, and the keys that they are encrypted for (RFC 8291).
+// Subscription has the URL at which a browser takes messages, and the keys that they are encrypted for (RFC 8291).
 type Subscription struct {
 	Endpoint string `json:"endpoint"`
 	Keys     Keys   `json:"keys"`
@@ -167,7 +167,7 @@ func (s *Store) Begin() (end func()) {
 var errOff = device.Faultf(device.Unavailable,
 	"this site tells no phones: its owner writes notify: with page: in its configuration")
 
-// State is what a phone is told of itself.
+// State is the state of a phone as that phone is told it.
 type State struct {
 	Server     string `json:"server,omitzero"`     // the public key for its subscription, as unpadded base64url
 	Allowed    bool   `json:"allowed,omitzero"`    // by an owner

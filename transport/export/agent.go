@@ -67,7 +67,7 @@ type Agent struct {
 	told told
 }
 
-// RemoteWrite is where the history goes.
+// RemoteWrite is the store that the history goes to, and how it is reached.
 type RemoteWrite struct {
 	URL          string            `json:"url" jsonschema:"where the store takes remote write: https://metrics.example.org/api/v1/write; of a private network an address, not a name"`
 	Plain        bool              `json:"plain,omitempty" jsonschema:"whether http:// may go to another machine: whoever is on the way can read and change what is sent, the password or key too; off when not written"`

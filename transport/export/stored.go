@@ -28,7 +28,7 @@ type file struct {
 	Sent    map[string]int64 `json:"sent"`
 }
 
-// stored is what the file has.
+// stored is the content of the file as it was written last.
 type stored struct {
 	at   time.Time // when it was written
 	last map[string]int64

@@ -348,7 +348,7 @@ func (a *Agent) dial(ctx context.Context, b Broker) (net.Conn, error) {
 	return (&tls.Dialer{NetDialer: d, Config: c}).DialContext(ctx, "tcp", address)
 }
 
-// base is what the site's own topics begin with.
+// base returns the prefix of the site's own topics.
 func (a *Agent) base() string { return "agentsite/" + a.world.ID }
 
 // status is the topic that says whether the site is there.

@@ -18,7 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// The words of Home Assistant for who is there.
+// The payloads of Home Assistant for availability.
 const (
 	online  = "online"
 	offline = "offline"
@@ -36,7 +36,7 @@ const (
 	maxRefused = 30              // times, a second apart, that the site refuses the bridge before the connection ends
 )
 
-// bridge is what the site and a broker tell each other over one connection.
+// bridge passes messages between the site and a broker, over one connection.
 type bridge struct {
 	*Agent
 	self agents.Principal
@@ -70,7 +70,7 @@ type point struct {
 	refused string    // why the last command was not done; "" where it was
 }
 
-// state is what a point's topic says.
+// state is the message in a point's topic.
 type state struct {
 	Value   device.Value   `json:"value"`
 	Quality device.Quality `json:"quality"`
@@ -124,7 +124,7 @@ func (b *bridge) goodbye(removed bool) []message {
 	return []message{{b.discoveryTopic(), nil, true}, {status, nil, true}}
 }
 
-// filters are what the bridge listens to.
+// filters returns the subscriptions of the bridge.
 func (b *bridge) filters() []packet.Filter {
 	f := []packet.Filter{{Topic: b.base() + "/+/+/set"}, {Topic: b.base() + "/+/+/capture"}, {Topic: b.base() + "/ask/+/+/press"}}
 	f = append(f, packet.Filter{Topic: homeStatus}, packet.Filter{Topic: b.status()})

@@ -62,7 +62,7 @@ func (b *bridge) lost() {
 	}
 }
 
-// command takes what is wished of an output or a display.
+// command takes a command for an output or a display.
 func (b *bridge) command(ctx context.Context, address string, payload []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,7 +122,7 @@ func (b *bridge) refuse(p *point, why string) {
 	}
 }
 
-// done notes what became of a command.
+// done notes the result of a command.
 func (b *bridge) done(address string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

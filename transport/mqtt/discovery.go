@@ -31,7 +31,7 @@ const (
 // https://www.home-assistant.io/integrations/mqtt/#mqtt-discovery
 type object = map[string]any
 
-// platform returns what a point is in Home Assistant; "" for nothing.
+// platform returns the platform of Home Assistant that shows a point; "" for none.
 func (b *bridge) platform(p agents.Point, offer *agents.Offer, moves bool) string {
 	reads := slices.Contains(offer.Read, p.Point)
 	switch p.Kind {

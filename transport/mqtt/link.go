@@ -59,7 +59,7 @@ func (e *refusedError) Error() string {
 // version reports whether the version of the protocol was refused.
 func (e *refusedError) version() bool { return e.code == 1 || e.code == 0x84 }
 
-// message is what waits to be published.
+// message is a message to be published.
 type message struct {
 	topic   string
 	payload []byte

@@ -42,7 +42,7 @@ const (
 	sendTimeout  = 10 * time.Second
 )
 
-// World is what the agent needs of the site. The zero World is for agents that are only checked.
+// World holds the parts of the site that the agent uses. The zero World is for agents that are only checked.
 type World struct {
 	Site   string // its name
 	Source *occurrence.Source
@@ -124,7 +124,7 @@ func (a *Agent) receivers() (all []outbox.Receiver) {
 	return append(all, a.pushers()...)
 }
 
-// called returns what a receiver is called.
+// called returns the name of a receiver for people.
 func (a *Agent) called(receiver string) string {
 	if key, ok := strings.CutPrefix(receiver, phoneName); ok {
 		return a.name(key)
@@ -201,7 +201,7 @@ func (a *Agent) Work(ctx context.Context, _ agents.Principal, _ agents.Site, w t
 	return json.Marshal(map[string]bool{"taken": true})
 }
 
-// Tried is what came of a test message.
+// Tried is the result of a test message.
 type Tried struct {
 	Receiver string `json:"receiver"`
 	Fault    string `json:"fault,omitzero"` // "" where it has arrived
@@ -243,7 +243,7 @@ func (a *Agent) link(view, query string) string {
 	}
 }
 
-// name returns how a principal is called in a message: by an agent's own name, or what an owner calls it.
+// name returns the name of a principal for a message: that which an owner gave it, or its ID.
 func (a *Agent) name(id string) string {
 	if a.world.Name != nil {
 		if name := a.world.Name(id); name != "" {

@@ -40,8 +40,8 @@ type called struct {
 	Data    *mobile `json:"data,omitzero"`
 }
 
-// mobile is what the companion apps take (companion.home-assistant.io, Notifications): the link under the name of iOS
-// and that of Android, which wakes up for a high priority.
+// mobile has the fields that the companion apps take (companion.home-assistant.io, Notifications): the link under the
+// name of iOS and that of Android, which wakes up for a high priority.
 type mobile struct {
 	URL      string `json:"url,omitzero"`
 	Click    string `json:"clickAction,omitzero"`

@@ -37,7 +37,7 @@ const (
 
 var base64url = base64.RawURLEncoding
 
-// pushed is what a phone shows. It names no site: link is a fragment of the page that the phone subscribed in.
+// pushed is a message as a phone shows it. It names no site: the link is a fragment of the page that it subscribed in.
 type pushed struct {
 	Title  string `json:"title"`
 	Text   string `json:"text"`

@@ -14,7 +14,7 @@ import (
 	"agentsite/device"
 )
 
-// URL is where apps reach the Supervisor, and Listen where it expects the page of an app. Both are
+// URL is the address of the Supervisor for apps, and Listen the one at which it calls an app. Both are
 // Home Assistant's own (docs/apps/presentation.md, section Ingress).
 const (
 	URL    = "http://172.30.32.2"

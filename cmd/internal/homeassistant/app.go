@@ -21,7 +21,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Options are where the Supervisor puts things. All are "" but in tests.
+// Options are the paths and addresses of an app in its container. In tests they are set; "" is the usual one.
 type Options struct {
 	Data       state.Folder
 	Config     string

@@ -23,7 +23,7 @@ import (
 	"agentsite/transport/supervisor"
 )
 
-// worlds is what each kind of agent is given of the site.
+// worlds holds the parts of the site that each kind of agent uses.
 type worlds struct {
 	rules    rule.World
 	sites    *remote.Sites // other sites that agents ask, nil if nothing runs

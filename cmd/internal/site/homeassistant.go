@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// HomeAssistant is what a site has of the Home Assistant whose app it is.
+// HomeAssistant connects a site with the Home Assistant whose app it is.
 type HomeAssistant struct {
 	App    *supervisor.App
 	Listen string // the address that Home Assistant calls

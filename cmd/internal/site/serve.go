@@ -95,7 +95,7 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	return s.addClaim()
 }
 
-// report returns what parts of the site tell of themselves in its metrics.
+// report returns the figures of parts of the site for its metrics.
 func (s *site) report() metrics.Report {
 	entries, journal := s.journal.Usage()
 	r := metrics.Report{Entries: entries, Journal: journal, History: s.history.Bytes(), Free: -1, Sessions: s.legacy.Sessions()}

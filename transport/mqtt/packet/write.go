@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Hello is what a client says of itself. Nothing of an earlier session goes on.
+// Hello has the fields of CONNECT. It begins a new session.
 type Hello struct {
 	Client   string // its ID
 	User     string

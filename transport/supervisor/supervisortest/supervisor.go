@@ -33,7 +33,7 @@ type Message struct {
 	Config  map[string]any `json:"config"`
 }
 
-// Pushed is what the Supervisor tells Home Assistant, once.
+// Pushed is one message of the Supervisor to Home Assistant.
 type Pushed struct {
 	Verb, UUID string // post or delete
 	Message

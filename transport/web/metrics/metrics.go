@@ -26,7 +26,7 @@ type Outputs interface {
 	Stopped() bool
 }
 
-// Report is what other parts of the site tell of themselves.
+// Report has the figures of other parts of the site.
 type Report struct {
 	Journal, History int64  // bytes on the disk
 	Free             int64  // bytes, negative where that is not known
@@ -37,7 +37,7 @@ type Report struct {
 	Failing          int    // receivers whose last message failed
 }
 
-// Options are what a site has metrics of.
+// Options are the parts of a site that have metrics.
 type Options struct {
 	Node    *node.Node
 	Hub     *node.Hub
@@ -139,7 +139,7 @@ func status(kind device.FaultKind) int {
 	return http.StatusServiceUnavailable
 }
 
-// readings writes what is known of points.
+// readings writes the metrics of points.
 func (t *text) readings(all []node.Sample, returns *Returns) {
 	t.begin("agentsite_reading", gauge,
 		"What was read of a point, or written to it, while that is known; a text is 1 in one of its values.")
@@ -190,7 +190,7 @@ func eachOutput(all []node.Sample, do func(*node.Sample)) {
 	}
 }
 
-// site writes what the operation status tells.
+// site writes the metrics of the operation status.
 func (t *text) site(o *Options, started float64) {
 	now, known := o.Now()
 	t.begin("agentsite_info", gauge, "The program.")
@@ -201,7 +201,7 @@ func (t *text) site(o *Options, started float64) {
 	t.one("agentsite_clock_known", gauge, "0 while the site's clock is a guess.", flag(known))
 }
 
-// whole writes what is about all points and all callers.
+// whole writes the metrics of all points and all callers together.
 func (t *text) whole(o *Options, counts *node.Counts) {
 	readings, coalesced, watchers := o.Hub.Counts()
 	away := 0

@@ -59,14 +59,19 @@ func newAgent(to map[string]Receiver) *Agent {
 	}}
 }
 
-func (a *Agent) send(t *testing.T, name string, o ...occurrence.Occurrence) error {
+// messageOf returns a message of some occurrences.
+func (a *Agent) messageOf(all ...occurrence.Occurrence) outbox.Message {
 	m := outbox.Message{ID: "m1"}
-	for _, o := range o {
+	for _, o := range all {
 		i := a.item(o)
 		i.Count = 1
 		m.Items = append(m.Items, i)
 	}
-	return a.sender(a.To[name]).Send(t.Context(), m)
+	return m
+}
+
+func (a *Agent) send(t *testing.T, name string, o ...occurrence.Occurrence) error {
+	return a.sender(a.To[name]).Send(t.Context(), a.messageOf(o...))
 }
 
 var approval = occurrence.Occurrence{

@@ -168,17 +168,11 @@ func (p *phone) all() []got { p.mu.Lock(); defer p.mu.Unlock(); return p.got }
 
 // tell sends the phone a message.
 func (a *Agent) tell(ctx context.Context, o ...occurrence.Occurrence) error {
-	m := outbox.Message{ID: "m1"}
-	for _, o := range o {
-		i := a.item(o)
-		i.Count = 1
-		m.Items = append(m.Items, i)
-	}
 	all := a.receivers()
 	if len(all) != 1 {
 		return errors.New("there is no phone")
 	}
-	return all[0].Send(ctx, m)
+	return all[0].Send(ctx, a.messageOf(o...))
 }
 
 // TestPushed: a phone is told what waits, how urgent that is and for how long, and what it replaces. The push service sees

@@ -42,23 +42,13 @@ func newHomeApp(t *testing.T, owner string) *homeApp {
 	api := httptest.NewServer(h.supervisor)
 	t.Cleanup(api.Close)
 	h.api = api.URL
-	h.port = freeAppPort(t)
+	h.port = harness.FreePort(t)
 	h.options = filepath.Join(harness.TempDir(t), "options.json")
 	if err := os.WriteFile(h.options, fmt.Appendf(nil, `{"owner":%q,"log_level":"info"}`, owner), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("SUPERVISOR_TOKEN", "0f6b1c2d")
 	return h
-}
-
-func freeAppPort(t *testing.T) string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	return port
 }
 
 // start starts the app with a configuration; "" has it make its first.
@@ -77,15 +67,8 @@ func (h *homeApp) start(config string) {
 // broker starts mosquitto, where only the user of the service mqtt may connect, and returns its port.
 func (h *homeApp) broker() string {
 	h.Helper()
-	program, err := exec.LookPath("mosquitto")
-	if err != nil {
-		program = "/usr/sbin/mosquitto"
-		if _, err := os.Stat(program); err != nil {
-			program = ""
-		}
-	}
-	harness.Need(h, "mosquitto", program)
-	dir, port := harness.TempDir(h), freeAppPort(h.T)
+	program := mosquitto(h)
+	dir, port := harness.TempDir(h), harness.FreePort(h)
 	passwords := filepath.Join(dir, "passwords")
 	if err := os.WriteFile(passwords, nil, 0o600); err != nil {
 		h.Fatal(err)

@@ -5,11 +5,7 @@ package home
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -24,95 +20,19 @@ import (
 	"agentsite/node/identity"
 )
 
-// store is a Prometheus that takes remote write.
-type store struct {
-	at, folder, config string
-	cmd                *exec.Cmd
-	ended              chan error
-	log                *harness.LogBuffer
-}
-
-// newStore returns one with a configuration, that does not run yet.
-func newStore(t *testing.T, config string) *store {
-	t.Helper()
-	program, err := exec.LookPath("prometheus")
-	if err != nil {
-		program = ""
-	}
-	harness.Need(t, "prometheus", program)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	s := &store{at: l.Addr().String(), folder: harness.TempDir(t)}
-	s.config = filepath.Join(s.folder, "prometheus.yml")
-	if err := os.WriteFile(s.config, []byte(strings.ReplaceAll(config, "HERE", s.at)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("promtool", "check", "config", s.config).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return s
-}
-
-// run runs it until it is ready; stop ends it, and keeps its data.
-func (s *store) run(t *testing.T) {
-	t.Helper()
-	s.log, s.ended = new(harness.LogBuffer), make(chan error, 1)
-	s.cmd = exec.Command("prometheus", "--config.file="+s.config, "--storage.tsdb.path="+s.folder+"/data",
-		"--web.listen-address="+s.at, "--web.enable-remote-write-receiver")
-	s.cmd.Stderr = s.log
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { s.ended <- s.cmd.Wait() }()
-	t.Cleanup(s.stop)
-	harness.WaitFor(t, time.Minute, "Prometheus is ready", func() bool {
-		res, err := http.Get("http://" + s.at + "/-/ready")
-		if err != nil {
-			return false
-		}
-		res.Body.Close()
-		return res.StatusCode == http.StatusOK
-	})
-}
-
-func (s *store) stop() {
-	if s.cmd == nil {
-		return
-	}
-	s.cmd.Process.Signal(os.Interrupt)
-	<-s.ended
-	s.cmd = nil
-}
-
 // samples returns what it has of a point: Unix ms and value, of all series with their labels.
-func (s *store) samples(t *testing.T, point string, since time.Duration) map[string]map[int64]float64 {
+func (p *prometheus) samples(t *testing.T, point string, since time.Duration) map[string]map[int64]float64 {
 	t.Helper()
-	q := url.Values{"query": {fmt.Sprintf(`agentsite_reading{point=%q}[%ds]`, point, int(since.Seconds()))}}
-	res, err := http.Get("http://" + s.at + "/api/v1/query?" + q.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var answer struct {
-		Data struct {
-			Result []struct {
-				Metric map[string]string
-				Values [][2]any
-			}
+	var data struct {
+		Result []struct {
+			Metric map[string]string
+			Values [][2]any
 		}
 	}
-	text, err := io.ReadAll(res.Body)
-	if err == nil {
-		err = json.Unmarshal(text, &answer)
-	}
-	if err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
+	expr := fmt.Sprintf(`agentsite_reading{point=%q}[%ds]`, point, int(since.Seconds()))
+	p.get(t, "query", url.Values{"query": {expr}}, &data)
 	all := make(map[string]map[int64]float64)
-	for _, r := range answer.Data.Result {
+	for _, r := range data.Result {
 		of := make(map[int64]float64)
 		for _, v := range r.Values {
 			n, err := strconv.ParseFloat(v[1].(string), 64)
@@ -126,7 +46,7 @@ func (s *store) samples(t *testing.T, point string, since time.Duration) map[str
 	return all
 }
 
-// exporting is the configuration of a site that sends to a store.
+// exporting is the configuration of a site that sends to a store at a URL.
 func exporting(at, may string) string {
 	return fmt.Sprintf(`site: { name: shed }
 owner: %s
@@ -134,7 +54,7 @@ http: { https: none }
 devices:
   air: { driver: sim, model: climate, every: 1s }
   box: { driver: sim, model: relay, min_off: 0 }
-export: { remote_write: { url: "http://%s/api/v1/write", every: 10s, labels: { region: north } }, may: '%s' }
+export: { remote_write: { url: "%s/api/v1/write", every: 10s, labels: { region: north } }, may: '%s' }
 `, identity.New().ID(), at, may)
 }
 
@@ -244,9 +164,9 @@ func caughtUp(t *testing.T, site *harness.Site, to time.Time) {
 // TestRemoteWrite: a Prometheus that was down for hours has each reading of them afterwards, and nothing else.
 func TestRemoteWrite(t *testing.T) {
 	t.Parallel()
-	prometheus := newStore(t, "global: { scrape_interval: 1h }\nstorage: { tsdb: { out_of_order_time_window: 1d } }\n")
+	prometheus := newPrometheus(t, harness.TempDir(t), "global: { scrape_interval: 1h }\nstorage: { tsdb: { out_of_order_time_window: 1d } }\n")
 	prometheus.run(t)
-	folder, config := harness.TempDir(t), exporting(prometheus.at, "read *")
+	folder, config := harness.TempDir(t), exporting(prometheus.url, "read *")
 	site := start(t, folder, config)
 	harness.WaitFor(t, 2*time.Minute, "a first sample", func() bool { return len(prometheus.samples(t, "air/temperature", time.Hour)) > 0 })
 	prometheus.stop()
@@ -298,7 +218,7 @@ func TestRemoteWrite(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "promtool", "query", "series", "--match=agentsite_reading", "http://"+prometheus.at).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "promtool", "query", "series", "--match=agentsite_reading", prometheus.url).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), `site="shed"`) {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -308,9 +228,9 @@ func TestRemoteWrite(t *testing.T) {
 // counted and told, and what it can take arrives. Nothing arrives of points that the export may not read.
 func TestRemoteWriteRefused(t *testing.T) {
 	t.Parallel()
-	prometheus := newStore(t, "global: { scrape_interval: 1s }\nscrape_configs: [ { job_name: self, static_configs: [ { targets: [ HERE ] } ] } ]\n")
+	prometheus := newPrometheus(t, harness.TempDir(t), "global: { scrape_interval: 1s }\nscrape_configs: [ { job_name: self, static_configs: [ { targets: [ HERE ] } ] } ]\n")
 	prometheus.run(t)
-	folder, config := harness.TempDir(t), exporting(prometheus.at, "read air/humidity")
+	folder, config := harness.TempDir(t), exporting(prometheus.url, "read air/humidity")
 	site := start(t, folder, config)
 	harness.WaitFor(t, 2*time.Minute, "a first sample", func() bool { return len(prometheus.samples(t, "air/humidity", time.Hour)) > 0 })
 	past(t, site, "air/humidity", 3)

@@ -75,10 +75,7 @@ func TestMail(t *testing.T) {
 	if !onOwnMachine(t) {
 		return
 	}
-	program, err := exec.LookPath("/usr/sbin/exim4")
-	if err != nil {
-		program = ""
-	}
+	program, _ := exec.LookPath("/usr/sbin/exim4")
 	harness.Need(t, "Exim", program)
 	p := newPerson(t)
 	if err := os.Chmod(p.dir, 0o755); err != nil {

@@ -21,28 +21,46 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// prometheus is a running Prometheus.
-type prometheus struct{ url string }
+// prometheus is a Prometheus, whose configuration and data are in a folder.
+type prometheus struct {
+	url, folder string
+	cmd         *exec.Cmd // nil while it does not run
+	ended       <-chan error
+	log         *harness.LogBuffer
+}
 
-// startPrometheus starts Prometheus with the configuration in the folder dir.
-func startPrometheus(t *testing.T, dir string) prometheus {
+// newPrometheus returns one that does not run yet. HERE in its configuration stands for its address.
+func newPrometheus(t *testing.T, folder, config string) *prometheus {
 	t.Helper()
-	program, _ := exec.LookPath("prometheus")
-	harness.Need(t, "prometheus", program)
-	address := "127.0.0.1:" + harness.FreePort(t)
-	log := &harness.LogBuffer{}
-	cmd := exec.Command(program, "--config.file", filepath.Join(dir, "prometheus.yml"),
-		"--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", address)
-	cmd.Stdout, cmd.Stderr = log, log
-	ended := harness.StartEmulator(t, cmd)
+	for _, name := range []string{"prometheus", "promtool"} {
+		program, _ := exec.LookPath(name)
+		harness.Need(t, name, program)
+	}
+	address, file := "127.0.0.1:"+harness.FreePort(t), filepath.Join(folder, "prometheus.yml")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(config, "HERE", address)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("promtool", "check", "config", file).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return &prometheus{url: "http://" + address, folder: folder}
+}
+
+// run runs it until it is ready; stop ends it, and keeps its data.
+func (p *prometheus) run(t *testing.T) {
+	t.Helper()
+	p.log = new(harness.LogBuffer)
+	p.cmd = exec.Command("prometheus", "--config.file", filepath.Join(p.folder, "prometheus.yml"),
+		"--storage.tsdb.path", filepath.Join(p.folder, "data"), "--web.listen-address", strings.TrimPrefix(p.url, "http://"),
+		"--web.enable-remote-write-receiver")
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	p.ended = harness.StartEmulator(t, p.cmd)
 	t.Cleanup(func() {
-		cmd.Process.Kill()
-		<-ended
+		p.stop()
 		if t.Failed() {
-			t.Log(log)
+			t.Log(p.log)
 		}
 	})
-	p := prometheus{"http://" + address}
 	harness.WaitFor(t, time.Minute, "Prometheus is ready", func() bool {
 		res, err := http.Get(p.url + "/-/ready")
 		if err != nil {
@@ -51,11 +69,18 @@ func startPrometheus(t *testing.T, dir string) prometheus {
 		res.Body.Close()
 		return res.StatusCode == 200
 	})
-	return p
+}
+
+func (p *prometheus) stop() {
+	if p.cmd != nil {
+		p.cmd.Process.Signal(os.Interrupt)
+		<-p.ended
+		p.cmd = nil
+	}
 }
 
 // get asks the query API, and decodes what it says into data.
-func (p prometheus) get(t *testing.T, path string, query url.Values, data any) {
+func (p *prometheus) get(t *testing.T, path string, query url.Values, data any) {
 	t.Helper()
 	res, err := http.Get(p.url + "/api/v1/" + path + "?" + query.Encode())
 	if err != nil {
@@ -84,7 +109,7 @@ type sample struct {
 func (s sample) value() string { return fmt.Sprint(s.Value[1]) }
 
 // query evaluates an expression now.
-func (p prometheus) query(t *testing.T, expr string) []sample {
+func (p *prometheus) query(t *testing.T, expr string) []sample {
 	t.Helper()
 	var data struct {
 		Result []sample `json:"result"`
@@ -94,7 +119,7 @@ func (p prometheus) query(t *testing.T, expr string) []sample {
 }
 
 // await waits until an expression has one result, of this value.
-func (p prometheus) await(t *testing.T, expr, value string) {
+func (p *prometheus) await(t *testing.T, expr, value string) {
 	t.Helper()
 	harness.WaitFor(t, time.Minute, expr+" is "+value, func() bool {
 		all := p.query(t, expr)
@@ -103,7 +128,7 @@ func (p prometheus) await(t *testing.T, expr, value string) {
 }
 
 // labels returns the values of a label of the series that match.
-func (p prometheus) labels(t *testing.T, label, match string) (all []string) {
+func (p *prometheus) labels(t *testing.T, label, match string) (all []string) {
 	t.Helper()
 	p.get(t, "label/"+label+"/values", url.Values{"match[]": {match}}, &all)
 	return all
@@ -126,10 +151,8 @@ func pageBlock(t *testing.T, line string) string {
 }
 
 // scrapedSite is a site with HTTPS that a Prometheus reads by three tokens, one of which is wrong.
-func scrapedSite(t *testing.T) (*harness.Site, prometheus) {
+func scrapedSite(t *testing.T) (*harness.Site, *prometheus) {
 	t.Helper()
-	promtool, _ := exec.LookPath("promtool")
-	harness.Need(t, "promtool", promtool)
 	r := harness.StartHTTPS(t, harness.TempDir(t), "  greenhouse: { driver: sim, every: 1s }")
 	at, dir := r.HTTPS(t), harness.TempDir(t)
 	certificate, err := os.ReadFile(at.Certificate)
@@ -146,19 +169,19 @@ func scrapedSite(t *testing.T) (*harness.Site, prometheus) {
 		config += strings.NewReplacer("job_name: agentsite", "job_name: "+other, "agentsite.token", other+".token", "site: shed", "site: "+other).Replace(job)
 	}
 	for name, text := range map[string]string{
-		"prometheus.yml": config, "agentsite.pem": string(certificate), "agentsite.token": whole + "\n", "plants.token": narrow,
+		"agentsite.pem": string(certificate), "agentsite.token": whole + "\n", "plants.token": narrow,
 		"wrong.token": strings.Repeat("0", 64), "rules.yml": pageBlock(t, "groups:"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"check", "config", filepath.Join(dir, "prometheus.yml")}, {"check", "rules", filepath.Join(dir, "rules.yml")}} {
-		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
-			t.Fatalf("promtool %v: %v\n%s", args, err, out)
-		}
+	p := newPrometheus(t, dir, config)
+	if out, err := exec.Command("promtool", "check", "rules", filepath.Join(dir, "rules.yml")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	return r, startPrometheus(t, dir)
+	p.run(t)
+	return r, p
 }
 
 // TestScraped: Prometheus reads a site by HTTPS with a token as the documentation says: all that a token may

@@ -108,14 +108,17 @@ func (p *person) folder(name string) {
 	}
 }
 
+// mosquitto returns Debian's broker.
+func mosquitto(t testing.TB) string {
+	t.Helper()
+	program, _ := exec.LookPath("/usr/sbin/mosquitto")
+	return harness.Need(t, "mosquitto", program)
+}
+
 // mosquitto has "systemctl restart mosquitto" start Debian's broker, in fresh folders.
 func (p *person) mosquitto() {
 	p.Helper()
-	program, err := exec.LookPath("/usr/sbin/mosquitto")
-	if err != nil {
-		program = ""
-	}
-	harness.Need(p, "mosquitto", program)
+	program := mosquitto(p)
 	conf, err := os.ReadFile("/etc/mosquitto/mosquitto.conf")
 	if err != nil {
 		p.Fatal(err)

@@ -111,18 +111,11 @@ window.answer = async ({ says, signs = says, path = "/page/answer", fresh, beare
 // phoneWith lets a phone in with a permission, and returns its browser.
 func phoneWith(t *testing.T, ann harness.Person, words, name string) *tab {
 	t.Helper()
-	g := atTerminal(t, ann, "grant", "phone", words, "--name", name, "--site", "shed")
-	t.Cleanup(func() { g.cmd.Process.Kill() })
+	g := grantPhone(t, ann, words, "--name", name)
 	b := newBrowser(t, chromedp.WindowSize(390, 844), chromedp.Flag("ignore-certificate-errors", true))
 	b.expect("responded with a status of 4") // the browser notes what the site refuses
 	b.open(g.Link)
-	b.is(20*time.Second, `document.querySelector("[data-out=compare] [data-print]")`)
-	g.asked(1)
-	g.typed("\n")
-	if err := g.cmd.Wait(); err != nil {
-		t.Fatal(err, g.screen)
-	}
-	b.live()
+	g.letIn(t, b)
 	return b
 }
 

@@ -33,11 +33,23 @@ func onPhone(t *testing.T, link string) *tab {
 }
 
 // grantPhone runs agentsite grant phone as the owner of the site shed.
-func grantPhone(t *testing.T, p harness.Person) *opened {
+func grantPhone(t *testing.T, p harness.Person, more ...string) *opened {
 	t.Helper()
-	o := atTerminal(t, p, "grant", "phone", "--site", "shed")
+	o := atTerminal(t, p, append([]string{"grant", "phone", "--site", "shed"}, more...)...)
 	t.Cleanup(func() { o.cmd.Process.Kill() })
 	return o
+}
+
+// letIn lets a phone in whose browser opened the link.
+func (o *opened) letIn(t *testing.T, b *tab) {
+	t.Helper()
+	b.is(20*time.Second, `document.querySelector("[data-out=compare] [data-print]")`)
+	o.asked(1)
+	o.typed("\n")
+	if err := o.cmd.Wait(); err != nil {
+		t.Fatal(err, o.screen)
+	}
+	b.live()
 }
 
 // TestPhoneInBrowser: a phone that an owner lets in reads and moves, also after its page was closed, and does no

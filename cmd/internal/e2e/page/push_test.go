@@ -277,16 +277,9 @@ func TestPhoneTold(t *testing.T) {
 	ann.MustCLI(t, "claim", site.Invitation(t).String(), "--name", "shed")
 	add := func(b func(link string) *tab, more ...string) *tab {
 		t.Helper()
-		g := atTerminal(t, ann, append([]string{"grant", "phone", "--site", "shed"}, more...)...)
-		t.Cleanup(func() { g.cmd.Process.Kill() })
+		g := grantPhone(t, ann, more...)
 		p := b(g.Link)
-		p.is(20*time.Second, `document.querySelector("[data-out=compare] [data-print]")`)
-		g.asked(1)
-		g.typed("\n")
-		if err := g.cmd.Wait(); err != nil {
-			t.Fatal(err, g.screen)
-		}
-		p.live()
+		g.letIn(t, p)
 		p.show("access")
 		p.is(20*time.Second, `document.querySelector("[data-push] [data-act=push-on]")`)
 		allows := browser.SetPermissionParams{Permission: &browser.PermissionDescriptor{Name: "notifications"}, Setting: "granted", Origin: "https://" + p.host}

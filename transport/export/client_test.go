@@ -7,10 +7,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"agentsite/agents"
 	"agentsite/transport/web/outbound"
 )
 
@@ -80,5 +83,39 @@ func TestClient(t *testing.T) {
 	}
 	if res, err := c.Get(other.URL); !errors.Is(err, outbound.ErrPrivate) {
 		t.Errorf("%v, %v: this address was not written", res, err)
+	}
+}
+
+// TestAfter: a receiver is asked again when it says, within an hour, and after a minute where an owner has to mend
+// something.
+func TestAfter(t *testing.T) {
+	for _, tt := range []struct {
+		code       int
+		asks, want time.Duration
+	}{
+		{http.StatusUnauthorized, 0, mended}, {http.StatusNotFound, time.Second, mended}, {http.StatusServiceUnavailable, 0, 0},
+		{http.StatusTooManyRequests, 7 * time.Second, 7 * time.Second}, {http.StatusServiceUnavailable, 24 * time.Hour, laterMax},
+	} {
+		err := &answerError{StatusError: outbound.StatusError{Code: tt.code}, after: tt.asks}
+		if got := after(err); got != tt.want {
+			t.Errorf("%d that asks for %v: %v", tt.code, tt.asks, got)
+		}
+	}
+	if got := after(errors.New("no route")); got != 0 {
+		t.Error(got)
+	}
+}
+
+// TestForget: a point that is gone is forgotten once the history has its changes no more.
+func TestForget(t *testing.T) {
+	now := time.Now()
+	s := &sender{Agent: new(Agent), all: []*series{{key: "old", at: now.Add(-forget)}, {key: "new", at: now.Add(time.Hour - forget)}}}
+	s.adopt([]agents.Point{{Point: "bed/temperature"}}, now, now)
+	var keys []string
+	for _, x := range s.all {
+		keys = append(keys, x.key)
+	}
+	if !slices.Equal(keys, []string{"bed/temperature", "new"}) {
+		t.Errorf("%q", keys)
 	}
 }

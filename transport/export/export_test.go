@@ -123,7 +123,7 @@ func TestRefused(t *testing.T) {
 		if n := r.agent.told.refused; n < 100 || n > 140 {
 			t.Errorf("%d are refused in %v", n, to.Sub(from))
 		}
-		if n := len(r.asked) - before; n > 10*(2*maxSplits+1)+20 {
+		if n := len(r.asked) - before; n > 2*12+15*(2*minSplits+1) { // only the first 12 are parted down to one each
 			t.Errorf("%d requests", n)
 		}
 		stop()

@@ -32,7 +32,7 @@ func TestAssistant(t *testing.T) {
 	one := all()[0]
 	if err := json.Unmarshal([]byte(one.body), &of); err != nil || one.path != "/api/services/notify/mobile_app_ann" ||
 		!strings.HasPrefix(one.header.Get("Authorization"), "Bearer whsec_") || of.Data.URL != link || of.Data.Click != link ||
-		of.Data.Priority != "high" || !strings.Contains(of.Message, "set valve/open to on for 2m") {
+		of.Data.Priority != "high" || of.Data.TTL == nil || *of.Data.TTL != 0 || !strings.Contains(of.Message, "set valve/open to on for 2m") {
 		t.Errorf("%v %+v", err, one)
 	}
 	of = called{}

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http/httptest"
 	"strings"
@@ -155,8 +156,11 @@ func TestMail(t *testing.T) {
 	if _, err := mailTo(t, &mailServer{refuses: "451 later"}, false, m); err == nil || errors.As(err, new(*outbox.Later)) {
 		t.Errorf("refused for now: %v", err)
 	}
-	if _, err := mailTo(t, &mailServer{endless: true}, false, m); err == nil {
-		t.Error("an answer without an end came")
+	if _, err := mailTo(t, &mailServer{refuses: "552 too long"}, false, m); !errors.As(err, new(*outbox.Refused)) {
+		t.Errorf("refused for its length: %v", err)
+	}
+	if _, err := mailTo(t, &mailServer{endless: true}, false, m); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("an answer without an end: %v", err)
 	}
 }
 

@@ -213,6 +213,18 @@ func TestCallInWords(t *testing.T) {
 	}
 }
 
+// TestTime: a message that comes late says when it was, if that is known.
+func TestTime(t *testing.T) {
+	a := newAgent(nil)
+	now, _ := a.world.Now()
+	for _, sure := range []bool{true, false} {
+		m := a.messageOf(occurrence.Occurrence{Kind: occurrence.Device, Of: "tank", At: now.Add(-time.Hour), Sure: sure})
+		if got := body(m, now); strings.Contains(got, "UTC") != sure {
+			t.Errorf("%t: %s", sure, got)
+		}
+	}
+}
+
 // TestSignature is the example of Standard Webhooks 1.0.
 func TestSignature(t *testing.T) {
 	got := sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`))

@@ -212,6 +212,15 @@ func TestPushed(t *testing.T) {
 	}
 }
 
+// TestLifetime: a push service keeps a call as long as it waits, and all else for a day.
+func TestLifetime(t *testing.T) {
+	for left, want := range map[time.Duration]time.Duration{-time.Minute: time.Second, 72 * time.Hour: pushedTime} {
+		if got := lifetime(outbox.Message{Items: []outbox.Item{{Passing: true, Until: time.Now().Add(left)}}}); got != want {
+			t.Errorf("%v: %v", left, got)
+		}
+	}
+}
+
 // TestPushAnswers: a subscription that has ended is dropped, a service that wants no more now is asked when it says, and
 // nothing else that it answers is read or followed.
 func TestPushAnswers(t *testing.T) {

@@ -64,6 +64,10 @@ func TestAnswer(t *testing.T) {
 		is("a no is not counted", in.Answer(phone, handle, false), "")
 		is("an answer again", in.Answer(phone, handle, false), device.Invalid)
 
+		passed := key("use approve")
+		passed.Account = phone.Account
+		is("a key that the permission was passed on to", in.Answer(passed, handle, true), device.Denied)
+
 		second := key("use approve")
 		handle = waits(asker, second.ID, "task/1")
 		is("a call for it by an agent", in.Answer(second, handle, true), device.Denied)

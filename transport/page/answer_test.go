@@ -2,12 +2,14 @@ package page
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"agentsite/agents/principal"
 	"agentsite/device"
+	"agentsite/transport/web"
 )
 
 func (n *near) takeAnswers() Answers {
@@ -92,5 +94,14 @@ func TestAnswers(t *testing.T) {
 	}
 	if got := fmt.Sprint(n.answers); got != "[H true I false]" {
 		t.Error(got)
+	}
+	// A key that TLS proved has signed no answer.
+	r, w := httptest.NewRequest("POST", answerPath, nil), httptest.NewRecorder()
+	r.Header.Set(codeHeader, "approve J")
+	var c web.Caller
+	c.Who, c.Key = principal.Principal{ID: n.mayAnswer}, n.mayAnswer
+	n.page.answer(w, r, c)
+	if w.Code != 403 || len(n.answers) > 2 {
+		t.Errorf("a request without a signature: %d, %q", w.Code, n.answers)
 	}
 }

@@ -347,3 +347,19 @@ func TestAllocations(t *testing.T) {
 type ignore struct{}
 
 func (ignore) Record(device.Reading) {}
+
+// TestStarted: the start is the same each time, unless the clock was set.
+func TestStarted(t *testing.T) {
+	at := time.Unix(1_790_000_000, 0)
+	o := &Options{Started: time.Now(), Now: func() (time.Time, bool) { return at, true }}
+	var s start
+	first := s.by(o)
+	at = at.Add(600 * time.Millisecond)
+	if again := s.by(o); again != first {
+		t.Errorf("%v, and then %v", first, again)
+	}
+	at = at.Add(time.Hour)
+	if set := s.by(o); set < first+3599 {
+		t.Errorf("%v after the clock was set, and %v before", set, first)
+	}
+}

@@ -232,12 +232,7 @@ func (b *bridge) retell(ctx context.Context) {
 }
 
 // everything has everything be told again, soon.
-func (b *bridge) everything() {
-	select {
-	case b.tell <- struct{}{}:
-	default:
-	}
-}
+func (b *bridge) everything() { poke(b.tell) }
 
 // describe asks what the bridge may read and move, and returns the points that are told soon, those that are told now
 // and then, and the events.

@@ -156,13 +156,13 @@ func (l *link) publish(m message, state bool) {
 		}
 		l.keyed[m.topic] = m
 	}
-	l.rouse()
+	poke(l.wake)
 }
 
-// rouse wakes the writer.
-func (l *link) rouse() {
+// poke sends to a channel that has room for one, unless something is in it.
+func poke(c chan<- struct{}) {
 	select {
-	case l.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -172,7 +172,7 @@ func (l *link) subscribe(filters ...packet.Filter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.filters = append(l.filters, filters...)
-	l.rouse()
+	poke(l.wake)
 }
 
 // ack has the broker told that a message came.
@@ -180,7 +180,7 @@ func (l *link) ack(id uint16) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.acks = append(l.acks, id) // as many as are read in a second, at most
-	l.rouse()
+	poke(l.wake)
 }
 
 // take returns what waits, as packets of a bounded length, and whether there is more.

@@ -62,10 +62,7 @@ func (o *output) want(v device.Value, held bool) {
 		v = device.Value{}
 	}
 	s.value, s.held, s.fresh, s.since = v, held, true, time.Now()
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
+	poke(o.wake)
 }
 
 // begin has a goroutine work for the output; with the bridge's mu.

@@ -133,17 +133,14 @@ func (l *link) publish(m message, state bool) {
 	defer l.mu.Unlock()
 	size := len(m.topic) + len(m.payload)
 	before, waits := l.keyed[m.topic]
-	switch {
-	case size+16 > l.longest:
+	if size+16 > l.longest || l.bytes+size > maxBytes || state && !waits && len(l.order) >= maxKeyed {
 		l.dropped++
 		return
-	case !state && len(l.events) >= maxEvents:
+	}
+	if !state && len(l.events) >= maxEvents {
 		l.bytes -= len(l.events[0].topic) + len(l.events[0].payload)
 		l.events = l.events[1:]
 		l.dropped++
-	case state && !waits && len(l.order) >= maxKeyed, l.bytes+size > maxBytes:
-		l.dropped++
-		return
 	}
 	l.bytes += size
 	if !state {

@@ -2,9 +2,11 @@ package mqtt
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"net"
 	"os"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,4 +37,67 @@ func TestStopped(t *testing.T) {
 		}
 		site.Close()
 	})
+}
+
+// TestQueue: what waits for a broker is bounded, in messages and in bytes; of events the last ones stay.
+func TestQueue(t *testing.T) {
+	queue := func() *link {
+		return &link{longest: maxPacket, keyed: make(map[string]message), wake: make(chan struct{}, 1)}
+	}
+	l := queue()
+	for n := range 2 * maxEvents {
+		l.publish(message{topic: "event", payload: []byte{byte(n)}}, false)
+	}
+	if n := len(l.events); n != maxEvents || l.events[n-1].payload[0] != 2*maxEvents-1 || l.dropped != maxEvents {
+		t.Errorf("%d events wait, %d are dropped", n, l.dropped)
+	}
+	for range 3 {
+		for n := range 2 * maxKeyed {
+			l.publish(message{topic: strconv.Itoa(n)}, true)
+		}
+	}
+	if len(l.keyed) != maxKeyed || len(l.order) != maxKeyed {
+		t.Errorf("%d states wait, in %d places", len(l.keyed), len(l.order))
+	}
+	for more := true; more; {
+		_, more = l.take(nil)
+	}
+	if l.bytes != 0 || len(l.keyed)+len(l.events) != 0 {
+		t.Errorf("%d bytes wait in an empty queue", l.bytes)
+	}
+	for _, state := range []bool{true, false} {
+		l := queue()
+		for range maxEvents {
+			l.publish(message{topic: "event"}, false)
+		}
+		for n := range 4 * maxBytes / maxPacket {
+			l.publish(message{topic: strconv.Itoa(n), payload: make([]byte, maxPacket/2)}, state)
+		}
+		if l.bytes > maxBytes || l.dropped == 0 {
+			t.Errorf("%d bytes wait", l.bytes)
+		}
+	}
+}
+
+// TestConnack: a broker says which packets it takes, and how long the site may be silent.
+func TestConnack(t *testing.T) {
+	own, other := net.Pipe()
+	defer own.Close()
+	go func() {
+		defer other.Close()
+		if _, _, err := frame(bufio.NewReader(other)); err == nil {
+			other.Write([]byte{byte(packet.Connack) << 4, 11, 0, 0, 8, 0x27, 0, 0, 1, 0, 0x13, 0, 9}) // 256 bytes, 9 s
+		}
+	}()
+	l, err := open(t.Context(), own, packet.V5, packet.Hello{Client: "site"}, usual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.longest != 256 || l.ping != 6*time.Second {
+		t.Errorf("packets of %d bytes, each %v", l.longest, l.ping)
+	}
+	l.publish(message{topic: "long", payload: bytes.Repeat([]byte("x"), 256)}, true)
+	if len(l.keyed) != 0 || l.dropped != 1 {
+		t.Errorf("%d wait, %d are dropped", len(l.keyed), l.dropped)
+	}
 }

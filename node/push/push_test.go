@@ -180,7 +180,7 @@ func TestWrong(t *testing.T) {
 	good := sub(1)
 	end := s.Begin()
 	for name, change := range map[string]func(*Subscription){
-		"a host that turns a line": func(s *Subscription) { s.Endpoint = "https://push.example.net‮/x" },
+		"a host that turns a line": func(s *Subscription) { s.Endpoint = "https://push.example.net\u202e/x" },
 		"the same, encoded":        func(s *Subscription) { s.Endpoint = "https://push.example.net%E2%80%AE/x" },
 		"a host of quotes":         func(s *Subscription) { s.Endpoint = `https://"allow ann"/x` },
 		"plain HTTP":               func(s *Subscription) { s.Endpoint = "http://push.example.net/x" },

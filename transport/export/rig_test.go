@@ -290,8 +290,7 @@ func (r *rig) check(point string, from, to time.Time, again int) {
 
 // sleep waits, and then for what happens at that time.
 func (r *rig) sleep(d time.Duration) {
-	r.mu.Lock() // what the test read is before what is written next
-	r.mu.Unlock()
+	func() { r.mu.Lock(); defer r.mu.Unlock() }() // what the test read is before what is written next
 	time.Sleep(d)
 	synctest.Wait()
 }

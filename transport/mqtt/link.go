@@ -104,11 +104,11 @@ func open(ctx context.Context, conn net.Conn, version byte, h packet.Hello, t ti
 		p, err = packet.Read(l.in, version, maxPacket)
 	}
 	switch {
-	case err != nil && version == packet.V5 && errors.Is(err, packet.Malformed):
+	case err != nil && version == packet.V5 && errors.Is(err, packet.ErrMalformed):
 		err = &refusedError{code: 0x84} // the answer of an older broker has another form
 	case err != nil:
 	case p.Kind != packet.Connack:
-		err = fmt.Errorf("%w: the first packet is a %d", packet.Malformed, p.Kind)
+		err = fmt.Errorf("%w: the first packet is a %d", packet.ErrMalformed, p.Kind)
 	case p.Code() != 0:
 		err = &refusedError{p.Code(), p.Reason}
 	}

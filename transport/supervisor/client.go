@@ -34,7 +34,7 @@ type Refused struct {
 }
 
 func (r *Refused) Error() string {
-	return fmt.Sprintf("Home Assistant's Supervisor refused it: %d %s", r.Status, r.Says)
+	return fmt.Sprintf("the Supervisor of Home Assistant refused it: %d %s", r.Status, r.Says)
 }
 
 // Broker is the MQTT broker that an app offers to others.
@@ -58,7 +58,7 @@ func (c *Client) MQTT(ctx context.Context) (Broker, error) {
 	}
 	port, err := strconv.ParseUint(strings.Trim(string(data.Port), `"`), 10, 16)
 	if err != nil || port == 0 || data.Host == "" {
-		return Broker{}, fmt.Errorf("Home Assistant's Supervisor names no broker that can be called: %.80q, port %.20q", data.Host, data.Port)
+		return Broker{}, fmt.Errorf("the Supervisor of Home Assistant names no broker that can be called: %.80q, port %.20q", data.Host, data.Port)
 	}
 	return Broker{data.Host, data.User, data.Password, uint16(port), data.TLS}, nil
 }
@@ -77,7 +77,7 @@ func (c *Client) Announce(ctx context.Context, url string) (uuid string, err err
 		Config  config `json:"config"`
 	}{"mcp", config{url}}, &data)
 	if err == nil && !isUUID(data.UUID) {
-		err = fmt.Errorf("Home Assistant's Supervisor answered with no announcement: %.80q", data.UUID)
+		err = fmt.Errorf("the Supervisor of Home Assistant answered with no announcement: %.80q", data.UUID)
 	}
 	return data.UUID, err
 }
@@ -131,12 +131,12 @@ func (c *Client) call(ctx context.Context, verb, path string, body, into any) er
 	}
 	res, err := client.Do(r)
 	if err != nil {
-		return fmt.Errorf("Home Assistant's Supervisor does not answer: %w", err)
+		return fmt.Errorf("the Supervisor of Home Assistant does not answer: %w", err)
 	}
 	defer res.Body.Close()
 	text, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("Home Assistant's Supervisor did not answer to the end: %w", err)
+		return fmt.Errorf("the Supervisor of Home Assistant did not answer to the end: %w", err)
 	}
 	var answer struct {
 		Result  string         `json:"result"`
@@ -148,12 +148,12 @@ func (c *Client) call(ctx context.Context, verb, path string, body, into any) er
 	case res.StatusCode != http.StatusOK || err == nil && answer.Result != "ok":
 		return &Refused{res.StatusCode, printable(answer.Message)}
 	case err != nil:
-		return fmt.Errorf("Home Assistant's Supervisor answered something else than JSON: %w", err)
+		return fmt.Errorf("the Supervisor of Home Assistant answered something else than JSON: %w", err)
 	case into == nil:
 		return nil
 	}
 	if err := json.Unmarshal(answer.Data, into); err != nil {
-		return fmt.Errorf("Home Assistant's Supervisor answered something else than it documents: %w", err)
+		return fmt.Errorf("the Supervisor of Home Assistant answered something else than it documents: %w", err)
 	}
 	return nil
 }

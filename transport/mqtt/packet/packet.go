@@ -41,8 +41,8 @@ const (
 	propMaxPacket       = 0x27
 )
 
-// Malformed is the error of a packet that the protocol does not allow.
-var Malformed = errors.New("not MQTT")
+// ErrMalformed is the error of a packet that the protocol does not allow.
+var ErrMalformed = errors.New("not MQTT")
 
 // ErrLong is the error of a packet that is longer than its reader takes.
 var ErrLong = errors.New("a packet is too long")
@@ -93,7 +93,7 @@ func Read(r *bufio.Reader, version byte, limit int) (Packet, error) {
 			break
 		}
 		if shift == 21 {
-			return Packet{}, fmt.Errorf("%w: a length of five bytes", Malformed)
+			return Packet{}, fmt.Errorf("%w: a length of five bytes", ErrMalformed)
 		}
 	}
 	body := make([]byte, length)
@@ -116,7 +116,7 @@ func parse(first byte, body []byte, version byte) (Packet, error) {
 	b := &buffer{rest: body}
 	flags := first & 0x0f
 	if p.Kind != Publish && flags != 0 {
-		return p, fmt.Errorf("%w: flags %#x of a packet %d", Malformed, flags, p.Kind)
+		return p, fmt.Errorf("%w: flags %#x of a packet %d", ErrMalformed, flags, p.Kind)
 	}
 	switch p.Kind {
 	case Connack:
@@ -128,7 +128,7 @@ func parse(first byte, body []byte, version byte) (Packet, error) {
 			p.ID = b.uint16()
 		}
 		if p.QoS > 1 || p.QoS == 1 && p.ID == 0 { // a subscription at QoS 1 gets no more
-			return p, fmt.Errorf("%w: a message of QoS %d with the ID %d", Malformed, p.QoS, p.ID)
+			return p, fmt.Errorf("%w: a message of QoS %d with the ID %d", ErrMalformed, p.QoS, p.ID)
 		}
 	case Puback, Suback:
 		p.ID = b.uint16()
@@ -141,7 +141,7 @@ func parse(first byte, body []byte, version byte) (Packet, error) {
 		}
 	case Pingreq, Pingresp:
 	default:
-		return p, fmt.Errorf("%w: a packet %d", Malformed, p.Kind)
+		return p, fmt.Errorf("%w: a packet %d", ErrMalformed, p.Kind)
 	}
 	if version == V5 && len(b.rest) > 0 && p.Kind != Pingreq && p.Kind != Pingresp {
 		b.properties(&p)
@@ -156,7 +156,7 @@ func parse(first byte, body []byte, version byte) (Packet, error) {
 		p.Codes = b.rest
 	}
 	if b.bad {
-		return p, fmt.Errorf("%w: a packet %d that is cut or wrong", Malformed, p.Kind)
+		return p, fmt.Errorf("%w: a packet %d that is cut or wrong", ErrMalformed, p.Kind)
 	}
 	return p, nil
 }

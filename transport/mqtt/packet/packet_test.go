@@ -51,7 +51,7 @@ func TestMalformed(t *testing.T) {
 		{0x30, 7, 0, 1, 'a', 3, 0x23, 0, 1}, {0x30, 5, 0, 1, 'a', 1, 0x7f}, {0x30, 5, 0, 1, 'a', 9, 0x01}, // an alias, an unknown property, a cut one
 		{0x30, 0xff, 0xff, 0xff, 0xff, 0},
 	} {
-		if p, err := read(b, V5, 1<<30); !errors.Is(err, Malformed) {
+		if p, err := read(b, V5, 1<<30); !errors.Is(err, ErrMalformed) {
 			t.Errorf("% x: %+v, %v", b, p, err)
 		}
 	}

@@ -26,8 +26,9 @@ type Ask struct {
 	For    time.Duration // how long it holds them; 0 leaves that to the output
 }
 
-// AnswerTool is the tool of permissions by which the key of a phone answers calls that wait for an owner. No tool can have this
-// name, as those of hosted programs have an underscore, so that it permits nothing else. Programs do not get it.
+// AnswerTool is the tool of permissions by which the key of a phone answers calls that wait for an owner. No tool can
+// have this name, as those of hosted programs have an underscore, so that it permits nothing else. Programs do not get
+// it.
 const AnswerTool = "approve"
 
 // Name returns the name of the operation, as permissions, the journal and approvals write it.

@@ -15,8 +15,8 @@ import (
 )
 
 // Review returns an error for each call of an agent's definition that its permission or the outputs refuse. A
-// site still runs with such agents. Doubts list what may be a mistake, also the files with secrets that cannot be read by
-// secret, if that is not nil. One that another user may read is none.
+// site still runs with such agents. Doubts list what may be a mistake, also the files with secrets that cannot be read
+// by secret, if that is not nil. One that another user may read is none.
 func Review(cfg *config.Site, kinds Kinds, secret func(file string) (string, error)) (doubts []error, err error) {
 	all, err := decode(cfg, kinds)
 	if err != nil {

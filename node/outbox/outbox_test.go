@@ -280,8 +280,8 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestRefused: a message that a receiver does not take for its content is tried once, holds up none, and is counted in the
-// next. No message is made of the count alone.
+// TestRefused: a message that a receiver does not take for its content is tried once, holds up none, and is counted in
+// the next. No message is made of the count alone.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{receiver: new(receiver)}

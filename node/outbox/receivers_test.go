@@ -12,8 +12,8 @@ import (
 	"agentsite/device"
 )
 
-// TestReceiversChange: a receiver that comes is told from then on, one that goes is told nothing more and what waits for it
-// is dropped, and the others keep their pace.
+// TestReceiversChange: a receiver that comes is told from then on, one that goes is told nothing more and what waits
+// for it is dropped, and the others keep their pace.
 func TestReceiversChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stays, comes := new(receiver), new(receiver)
@@ -69,8 +69,8 @@ func TestReceiversChange(t *testing.T) {
 	})
 }
 
-// TestSpare: a spare receiver that is not reached keeps no asker from others, and has no more places for askers than others;
-// where there is no other, an asker is refused.
+// TestSpare: a spare receiver that is not reached keeps no asker from others, and has no more places for askers than
+// others; where there is no other, an asker is refused.
 func TestSpare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := &receiver{fails: errors.New("not reached")}

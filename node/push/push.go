@@ -63,8 +63,8 @@ func (k Keys) Decode() (public *ecdh.PublicKey, auth []byte, err error) {
 	return public, auth, err
 }
 
-// check refuses what is no subscription at an https endpoint, as browsers write it: in ASCII. Its address is checked when
-// it is dialled.
+// check refuses what is no subscription at an https endpoint, as browsers write it: in ASCII. Its address is checked
+// when it is dialled.
 func (s Subscription) check() error {
 	u, err := url.Parse(s.Endpoint)
 	strange := func(r rune) bool { return r <= ' ' || r > '~' }

@@ -123,8 +123,8 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// TestBounds: phones that wait take places in memory, one for an account and for an hour, and nothing that a phone repeats
-// writes without an end.
+// TestBounds: phones that wait take places in memory, one for an account and for an hour, and nothing that a phone
+// repeats writes without an end.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(disk)

@@ -17,8 +17,8 @@ import (
 	"agentsite/transport/web/outbound"
 )
 
-// TestClient: a store is known by the authority in ca_file, and signed in at. A redirect is not followed, and a name that
-// leads to this network is not dialled.
+// TestClient: a store is known by the authority in ca_file, and signed in at. A redirect is not followed, and a name
+// that leads to this network is not dialled.
 func TestClient(t *testing.T) {
 	elsewhere := new(atomic.Int32)
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))

@@ -43,9 +43,20 @@ type refusedError struct {
 
 // Reasons of CONNACK, of both versions.
 var refusals = map[byte]string{
-	1: "it does not speak this version of MQTT", 2: "it does not take the site's name", 3: "it is not ready", 4: "the user or the password is wrong", 5: "the user or the password is wrong, or the user may not connect",
-	0x84: "it does not speak this version of MQTT", 0x85: "it does not take the site's name", 0x86: "the user or the password is wrong", 0x87: "the user or the password is wrong, or the user may not connect",
-	0x88: "it is not ready", 0x89: "it is busy", 0x8a: "it has banned the site", 0x97: "a quota is used up", 0x9f: "the site connects too often",
+	1:    "it does not speak this version of MQTT",
+	2:    "it does not take the site's name",
+	3:    "it is not ready",
+	4:    "the user or the password is wrong",
+	5:    "the user or the password is wrong, or the user may not connect",
+	0x84: "it does not speak this version of MQTT",
+	0x85: "it does not take the site's name",
+	0x86: "the user or the password is wrong",
+	0x87: "the user or the password is wrong, or the user may not connect",
+	0x88: "it is not ready",
+	0x89: "it is busy",
+	0x8a: "it has banned the site",
+	0x97: "a quota is used up",
+	0x9f: "the site connects too often",
 }
 
 func (e *refusedError) Error() string {

@@ -233,8 +233,8 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// TestHostileReceiver: a receiver that redirects, is in a private network, answers without an end or refuses; none learns
-// or sends more than a status, and no error has a URL, which may be a secret.
+// TestHostileReceiver: a receiver that redirects, is in a private network, answers without an end or refuses; none
+// learns or sends more than a status, and no error has a URL, which may be a secret.
 func TestHostileReceiver(t *testing.T) {
 	elsewhere, reached := receive(t, nil)
 	hang := make(chan struct{})

@@ -175,8 +175,8 @@ func (a *Agent) tell(ctx context.Context, o ...occurrence.Occurrence) error {
 	return all[0].Send(ctx, a.messageOf(o...))
 }
 
-// TestPushed: a phone is told what waits, how urgent that is and for how long, and what it replaces. The push service sees
-// none of the words.
+// TestPushed: a phone is told what waits, how urgent that is and for how long, and what it replaces. The push service
+// sees none of the words.
 func TestPushed(t *testing.T) {
 	a, p := subscribed(t, nil)
 	if err := a.tell(t.Context(), approval); err != nil {

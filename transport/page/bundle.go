@@ -8,7 +8,8 @@ import "embed"
 
 //go:generate go test -run TestBundle -update
 
-// dist has index.html, the scripts, page.css, the icons, and what makes the page an app: app.webmanifest, and worker.js for messages.
+// dist has index.html, the scripts, page.css, the icons, and what makes the page an app: app.webmanifest, and
+// worker.js for messages.
 //
 //go:embed dist
 var dist embed.FS

@@ -19,7 +19,8 @@ import (
 const document = "index.html"
 
 // policy lets the document load its own files, and call nobody but who served it. No text becomes script: the one policy
-// of trusted types names the file worker.js. framed is that of a document that a page of the same origin shows as a part.
+// of trusted types names the file worker.js. framed is that of a document that a page of the same origin shows as a
+// part.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
 	"manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types agentsite-worker"

@@ -177,8 +177,8 @@ func TestSessionsEnd(t *testing.T) {
 	}
 }
 
-// TestBehind: behind a proxy the page has its files and who is asked, may be framed by pages of its own origin alone, and
-// has no way to sign in by what a browser keeps.
+// TestBehind: behind a proxy the page has its files and who is asked, may be framed by pages of its own origin alone,
+// and has no way to sign in by what a browser keeps.
 func TestBehind(t *testing.T) {
 	routes := New(principal.Principal{}, func() []Site { return nil }).BehindRoutes()
 	for _, r := range routes {

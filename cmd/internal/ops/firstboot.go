@@ -183,8 +183,8 @@ func bootFindings(root string) []driver.Finding {
 	return []driver.Finding{{Severity: driver.Problem, Subject: bootConfig, Says: "the configuration on the boot partition is not used", Do: "read " + file + ", correct it and restart the board"}}
 }
 
-// addSensors creates the configuration if there is none, of first and no devices. It adds the sensors that it finds if the
-// configuration has autoAddLine. It never adds an output: only its owner knows its safe value.
+// addSensors creates the configuration if there is none, of first and no devices. It adds the sensors that it finds if
+// the configuration has autoAddLine. It never adds an output: only its owner knows its safe value.
 func addSensors(ctx context.Context, o PrepareOptions, first string) (did []string, err error) {
 	text, err := state.ReadUntrusted(o.Config, config.MaxBytes)
 	if err != nil {

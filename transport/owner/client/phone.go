@@ -83,8 +83,9 @@ func (c *Client) awaitPhone(ctx context.Context, code string) (PhoneKey, error) 
 	return PhoneKey{key.String(), key.Short(), shown.Name}, err
 }
 
-// phoneLink returns a link with a code to the page at a host, or else at one of a site's addresses, "" for none. The last is the name
-// that derives from the site's key, which stays when the address changes, and with it what the browser keeps.
+// phoneLink returns a link with a code to the page at a host, or else at one of a site's addresses, "" for none. The
+// last is the name that derives from the site's key, which stays when the address changes, and with it what the
+// browser keeps.
 func phoneLink(addresses []string, code string, byAddress bool, host string) string {
 	near := slices.DeleteFunc(slices.Clone(addresses), func(at string) bool { return strings.HasPrefix(at, "/") })
 	if len(near) == 0 {

@@ -1,6 +1,6 @@
 // Package outbound fetches from hosts that the owner named, and the metadata of OAuth clients from hosts that
-// they name. It connects to no host that an answer names. It follows no redirect, uses no proxy, and dials no address of a private network
-// unless the owner configured that address.
+// they name. It connects to no host that an answer names. It follows no redirect, uses no proxy, and dials no address
+// of a private network unless the owner configured that address.
 package outbound
 
 import (

@@ -85,8 +85,8 @@ func Boot(t testing.TB, most time.Duration, modules, words string, args ...strin
 	return m
 }
 
-// StartEmulator starts an emulator or another program that must not outlive the tests: it gets SIGTERM if this process ends before it. The channel gives
-// the result of its Wait.
+// StartEmulator starts an emulator or another program that must not outlive the tests: it gets SIGTERM if this process
+// ends before it. The channel gives the result of its Wait.
 func StartEmulator(t testing.TB, cmd *exec.Cmd) (ended chan error) {
 	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}

@@ -224,8 +224,8 @@ func TestRemoteWrite(t *testing.T) {
 	}
 }
 
-// TestRemoteWriteRefused: a Prometheus that has newer samples, and no time window for older ones, refuses these. They are
-// counted and told, and what it can take arrives. Nothing arrives of points that the export may not read.
+// TestRemoteWriteRefused: a Prometheus that has newer samples, and no time window for older ones, refuses these. They
+// are counted and told, and what it can take arrives. Nothing arrives of points that the export may not read.
 func TestRemoteWriteRefused(t *testing.T) {
 	t.Parallel()
 	prometheus := newPrometheus(t, harness.TempDir(t), "global: { scrape_interval: 1s }\nscrape_configs: [ { job_name: self, static_configs: [ { targets: [ HERE ] } ] } ]\n")

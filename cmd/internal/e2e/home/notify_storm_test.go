@@ -61,8 +61,8 @@ func newReceiver(t *testing.T) *receiver {
 func (r *receiver) messages() []told { r.mu.Lock(); defer r.mu.Unlock(); return slices.Clone(r.all) }
 
 // TestAlarmStorm: twenty outputs whose leases break again and again, and agents that have much to say: more than a
-// thousand alarms a minute become a few messages. The site is killed in the middle of it. What it promised to tell is told
-// after the restart, in few messages, too.
+// thousand alarms a minute become a few messages. The site is killed in the middle of it. What it promised to tell is
+// told after the restart, in few messages, too.
 func TestAlarmStorm(t *testing.T) {
 	program := harness.Need(t, "the program", harness.Program)
 	in, data := newReceiver(t), harness.TempDir(t)

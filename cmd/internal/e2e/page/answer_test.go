@@ -119,8 +119,8 @@ func phoneWith(t *testing.T, ann harness.Person, words, name string) *tab {
 	return b
 }
 
-// TestProgramsAreTold: an owner is told that a program asks to sign in, without its code and what it calls itself, and once
-// it has signed in, that it asks for more than it may.
+// TestProgramsAreTold: an owner is told that a program asks to sign in, without its code and what it calls itself, and
+// once it has signed in, that it asks for more than it may.
 func TestProgramsAreTold(t *testing.T) {
 	t.Parallel()
 	in, ann := newInbox(t), harness.NewPerson(t)
@@ -143,11 +143,11 @@ func TestProgramsAreTold(t *testing.T) {
 	harness.WaitFor(t, time.Minute, "a message that it asks for more", func() bool { return in.count("wish") == 1 })
 }
 
-// TestPhoneAnswers: a model wants to open a valve that its owner confirms. The owner is told, the site is killed, and the
-// task asks anew. The link of the first message says that its call is over; the second leads to the call, which the
-// owner's phone allows by a tap. The valve opens, and the task ends by itself. No other answer moves anything: one
-// that no key signed, that another key or a phone without this permission signed, for another call, with the challenge of
-// another answer, that is repeated, or that comes too late.
+// TestPhoneAnswers: a model wants to open a valve that its owner confirms. The owner is told, the site is killed, and
+// the task asks anew. The link of the first message says that its call is over; the second leads to the call, which
+// the owner's phone allows by a tap. The valve opens, and the task ends by itself. No other answer moves anything: one
+// that no key signed, that another key or a phone without this permission signed, for another call, with the challenge
+// of another answer, that is repeated, or that comes too late.
 func TestPhoneAnswers(t *testing.T) {
 	t.Parallel()
 	model := chattest.New(t, chattest.Plain, func(body []byte) (a chat.Answer) {

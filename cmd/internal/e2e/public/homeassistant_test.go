@@ -19,7 +19,8 @@ import (
 )
 
 // homeAssistant does what the integration mcp of Home Assistant does at a URL (home-assistant/core,
-// components/mcp: config_flow.py and registration.py of 00b00102, auth.py of 048ce0ea; helpers/config_entry_oauth2_flow.py).
+// components/mcp: config_flow.py and registration.py of 00b00102, auth.py of 048ce0ea;
+// helpers/config_entry_oauth2_flow.py).
 type homeAssistant struct {
 	*testing.T
 	*place

@@ -153,7 +153,7 @@ func (w *way) rules(t *testing.T) (said []string) {
 	t.Helper()
 	refused := func(who string, l harness.Laptop, code int, says string, args ...string) {
 		t.Helper()
-		words := l.CheckRefused(t, code, says, args...)
+		words := l.CheckRefused(t, code, says, append(args, "--wait=30s")...) // what is refused is tested, not how soon
 		said = append(said, fmt.Sprintf("%s, %s: %d %s", who, args[1:], code, words))
 	}
 	eve := w.laptop(t, w.ann.Host, harness.NewPerson(t))

@@ -125,7 +125,7 @@ func TestMail(t *testing.T) {
 
 	end()
 	p.do("agentsite stop")
-	p.says("not reached")
+	p.says("has failed")
 	serve()
 	p.letter("the stop", func(m *mail.Message, subject, text string) bool {
 		return strings.Contains(subject, "stop") && strings.Contains(text, "https://board.local:8474/#")

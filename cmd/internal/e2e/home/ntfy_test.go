@@ -190,7 +190,7 @@ func followNtfy(p *person, serve func(limited bool) (end func())) {
 			p.do(fmt.Sprintf("agentsite ask%s notify '%d%s'", as, i, strings.Repeat(`"`, 499)))
 		}
 	}
-	p.says("not reached")
+	p.says("has failed")
 	end = serve(true)
 	p.says("429")
 	end()

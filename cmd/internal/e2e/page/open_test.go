@@ -63,6 +63,10 @@ func started(t *testing.T, cmd *exec.Cmd) *opened {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // where the test has not ended it
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
 	harness.WaitFor(t, 30*time.Second, "it prints a link", func() bool {
 		o.Link = linkPattern.FindString(o.screen.String())
 		return o.Link != ""

@@ -57,7 +57,8 @@ func (n *Node) Answer(p agents.Principal, handle string, ok bool) error {
 	})
 }
 
-var errNoAnswer = device.Faultf(device.Denied, "your permission does not have “use approve”, by which a key answers calls that wait")
+var errNoAnswer = device.Faultf(device.Denied,
+	"your permission does not have “use approve”, by which a key answers calls that wait")
 
 // asks reports whether a call is p's, or made for p, or for a key to which p passed a permission on.
 func (n *Node) asks(p agents.Principal, who string, via []string) bool {

@@ -86,14 +86,16 @@ func (all *requests) ask(
 	}
 	switch {
 	case r == nil && handle != "":
-		return 0, device.Faultf(device.Expired, "nobody approved this in time, or it was made already; call again without requestState to ask anew")
+		return 0, device.Faultf(device.Expired,
+			"nobody approved this in time, or it was made already; call again without requestState to ask anew")
 	case r == nil:
 		if handle, r, err = all.begin(a, all.wait, take); err != nil {
 			return 0, err
 		}
 		r.holds, r.may = holds, may
 	case !r.same(a):
-		return 0, device.Faultf(device.Denied, "this approval was asked for another call, or by somebody else; call again without requestState")
+		return 0, device.Faultf(device.Denied,
+			"this approval was asked for another call, or by somebody else; call again without requestState")
 	case r.answer == yes:
 		all.drop(handle)
 		return min(holds, r.holds), nil

@@ -181,7 +181,8 @@ func TestApprovalWait(t *testing.T) {
 			wait, after time.Duration // for the owner, and then for the caller
 			want        device.FaultKind
 		}{
-			{6*time.Hour - time.Second, approveWithin - time.Second, ""}, {time.Hour, approveWithin, device.Expired}, {6 * time.Hour, 0, device.Expired},
+			{6*time.Hour - time.Second, approveWithin - time.Second, ""}, {time.Hour, approveWithin, device.Expired},
+			{6 * time.Hour, 0, device.Expired},
 		} {
 			var needed *agents.ApprovalNeeded
 			if err := ask(""); !errors.As(err, &needed) {

@@ -45,7 +45,7 @@ type Parts struct {
 	Access  Access                 // nil if every known principal may do everything
 	Self    func(name string) bool // whether a name in the chain of a call is this site's; nil if nobody knows
 	Tools   []tools.Agent          // the hosted agents; the first one that offers a name has it
-	// ApprovalWait is how long a call waits for an owner; two minutes where it is less.
+	// ApprovalWait is the time that a call waits for an owner; less than two minutes counts as two.
 	ApprovalWait time.Duration
 }
 

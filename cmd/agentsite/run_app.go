@@ -17,7 +17,8 @@ type homeAssistantFlags struct {
 }
 
 func (f *homeAssistantFlags) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.on, "home-assistant", false, "run as an app (add-on) of Home Assistant, in the container of its Supervisor")
+	cmd.Flags().BoolVar(&f.on, "home-assistant", false,
+		"run as an app (add-on) of Home Assistant, in the container of its Supervisor")
 	cmd.Flags().StringVar(&f.Supervisor, "supervisor", "", "the URL of the Supervisor")
 	cmd.Flags().StringVar(&f.Listen, "listen-ingress", "", "the address that Home Assistant calls")
 	cmd.Flags().StringVar(&f.Settings, "app-options", "", "the file of the app's options")

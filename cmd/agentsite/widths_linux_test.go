@@ -17,7 +17,8 @@ var tables = map[string]string{
 	"tools": "--data $D", "token list": "--data $D", "journal": "--data $D", "tasks": "--data $D", "tasks show": "$TASK --data $D", "approve": "--data $D",
 	"why": "an-output-of-a-long-name/relay --data $D", "history": "an-output-of-a-long-name a-device-of-a-long-name1 --table --steps 2 --data $D",
 	"rules try": "--since 1m --data $D", "sites": "", "realm list": "", "owners": "--data $D", "ping": "a-site-with-a-long-name1 -c 1",
-	"agents share": "--data $D", "drivers": "", "notify phones": "--data $D", "agents show": "a-routine-of-a-long-name --data $D",
+	"agents share": "--data $D", "drivers": "", "notify phones": "--data $D",
+	"agents show": "a-routine-of-a-long-name --data $D",
 }
 
 // noTables are the others: they print sentences, texts to paste, or files, or need other networks or boards.

@@ -73,7 +73,8 @@ func TestRefresh(t *testing.T) {
 			b = signInStore(t, &s, k)
 		}
 		in := c.signIn("2")
-		_, _, err = b.Refresh(in.Family, sha256.Sum256([]byte("another client")), refresh1, false, func(int64) Pair { return in.Pair }, accessLife)
+		_, _, err = b.Refresh(in.Family, sha256.Sum256([]byte("another client")), refresh1, false,
+			func(int64) Pair { return in.Pair }, accessLife)
 		wants(t, err, "unknown or ended")
 		if counts(b, access1) || !counts(b, access2) {
 			t.Error("the access tokens are not replaced")

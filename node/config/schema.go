@@ -65,7 +65,8 @@ func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	own := make(map[string]*jsonschema.Schema)
 	for name, defaults := range map[string]any{
 		"site": siteSection{}, "http": HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, "discovery": Discovery{MDNS: true},
-		"internet": Internet{Listen: DefaultInternet, PortMap: true}, "history": History{}, "approvals": Approvals{}, "wot": WoT{}, "point": pointPart{},
+		"internet": Internet{Listen: DefaultInternet, PortMap: true}, "history": History{}, "approvals": Approvals{},
+		"wot": WoT{}, "point": pointPart{},
 	} {
 		s, err := schemaOf(reflect.ValueOf(defaults))
 		if err != nil {

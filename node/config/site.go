@@ -42,7 +42,8 @@ type Site struct {
 
 // sections are the keys at the left margin, for suggestions.
 var sections = []string{
-	"site", "owner", "claim", "clock", "http", "protocols", "wot", "discovery", "internet", "history", "approvals", "devices", "agents",
+	"site", "owner", "claim", "clock", "http", "protocols", "wot", "discovery", "internet", "history", "approvals",
+	"devices", "agents",
 	AIOS, MQTT, Notify, Export,
 }
 

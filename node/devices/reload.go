@@ -222,7 +222,8 @@ func (m *Manager) accepts(cfg *config.Site) (Plan, error) {
 	}{
 		{"owner", cfg.Owner, m.Config.Owner}, {"site.watchdog", cfg.Watchdog, m.Config.Watchdog}, {"claim", cfg.Claim, m.Config.Claim},
 		{"discovery", cfg.Discovery, m.Config.Discovery}, {"clock", cfg.LastKnown, m.Config.LastKnown},
-		{"internet", cfg.Internet, m.Config.Internet}, {"http", cfg.HTTP, m.Config.HTTP}, {"history", cfg.History, m.Config.History}, {"approvals", cfg.Approvals, m.Config.Approvals},
+		{"internet", cfg.Internet, m.Config.Internet}, {"http", cfg.HTTP, m.Config.HTTP},
+		{"history", cfg.History, m.Config.History}, {"approvals", cfg.Approvals, m.Config.Approvals},
 	} {
 		if !reflect.DeepEqual(k.is, k.was) {
 			return Plan{}, device.Faultf(device.Invalid, "%s is not what it was: restart to change it", k.key)

@@ -218,10 +218,12 @@ func (b *Outbox) Ask(i Item) error {
 		switch {
 		case full != nil && !(full.spare && some):
 			b.mu.Unlock()
-			return device.Faultf(device.Busy, "messages wait for %s already, which is not reached or told too often: try again later", full.name)
+			return device.Faultf(device.Busy,
+				"messages wait for %s already, which is not reached or told too often: try again later", full.name)
 		case !some:
 			b.mu.Unlock()
-			return device.Faultf(device.Unavailable, "no receiver wants messages: its owner writes one under notify:, or message under its about:")
+			return device.Faultf(device.Unavailable,
+				"no receiver wants messages: its owner writes one under notify:, or message under its about:")
 		}
 		b.note(&b.seen, i.ID, maxSeen)
 		b.add(i)

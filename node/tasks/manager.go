@@ -84,7 +84,7 @@ type Options struct {
 	// Moved is told after a start what agents moved at other sites for the askers of their tasks, and may
 	// still hold, as elsewhere.Site.MovedBefore is; nil for a site that asks none.
 	Moved func(agent, asker agents.Principal, output string, v device.Value, approved bool, left time.Duration) error
-	// ApprovalWait is how long a call waits for an owner. A task has that long where its asker says nothing else.
+	// ApprovalWait is the time that a call waits for an owner. A task whose asker names no time has at least as long.
 	ApprovalWait time.Duration
 }
 

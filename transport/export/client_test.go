@@ -36,7 +36,8 @@ func TestClient(t *testing.T) {
 	defer server.Close()
 	try := func(url, ca string) error {
 		a := Kind(World{
-			Version: "9.9", Load: func() ([]byte, error) { return nil, nil }, Secret: func(string) (string, error) { return "secret", nil },
+			Version: "9.9", Load: func() ([]byte, error) { return nil, nil },
+			Secret: func(string) (string, error) { return "secret", nil },
 			File: func(string) ([]byte, error) {
 				return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), nil
 			},
@@ -93,8 +94,10 @@ func TestAfter(t *testing.T) {
 		code       int
 		asks, want time.Duration
 	}{
-		{http.StatusUnauthorized, 0, mended}, {http.StatusNotFound, time.Second, mended}, {http.StatusServiceUnavailable, 0, 0},
-		{http.StatusTooManyRequests, 7 * time.Second, 7 * time.Second}, {http.StatusServiceUnavailable, 24 * time.Hour, laterMax},
+		{http.StatusUnauthorized, 0, mended}, {http.StatusNotFound, time.Second, mended},
+		{http.StatusServiceUnavailable, 0, 0},
+		{http.StatusTooManyRequests, 7 * time.Second, 7 * time.Second},
+		{http.StatusServiceUnavailable, 24 * time.Hour, laterMax},
 	} {
 		err := &answerError{StatusError: outbound.StatusError{Code: tt.code}, after: tt.asks}
 		if got := after(err); got != tt.want {

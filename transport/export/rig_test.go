@@ -106,7 +106,7 @@ func (r *rig) Points(_ context.Context, p agents.Principal, _ agents.SiteRequest
 	return agents.PointList{Points: slices.Clone(r.points)}, nil
 }
 
-// value is what each measurement was at a time.
+// value returns the value of each measurement at a time.
 func value(at time.Time) float64 { return float64(at.Unix()%1000) / 10 }
 
 // every is the time between two readings.

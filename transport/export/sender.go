@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// settled is how old a reading is before it is sent, so that no earlier one of its point comes after it.
+	// settled is the least age of a reading that is sent, so that no earlier one of its point comes after it.
 	settled = 15 * time.Second
-	// reach is how far back the first round begins for a point.
+	// reach is the age of the oldest readings that are sent of a new point.
 	reach = 10 * time.Minute
-	// page is what is read of each point at a time. States are repeated at the beginning of each, so that they do not
+	// page is the part of the history that is read at a time. States are repeated at the beginning of each, so that they do not
 	// end at a store, which takes a series for ended after five minutes without a sample.
 	page = 4 * time.Minute
 	// pageSteps are the steps of a page where readings are there as minutes only.
 	pageSteps = 240
-	// maxSamples is how many samples fill a request; it has one page more at most.
+	// maxSamples is the number of samples that fill a request; it has one page more at most.
 	maxSamples = 2000
 	// maxSplits bounds how often samples that were refused together are parted, and minSplits after requests of which
 	// nothing was taken.

@@ -21,8 +21,10 @@ func TestStates(t *testing.T) {
 			return agents.Event{Time: r.began.Add(d).UTC().Format(time.RFC3339Nano), Value: v}
 		}
 		r.points = append(r.points,
-			agents.Point{Point: "pump/on", Kind: device.KindSwitch}, agents.Point{Point: "door/is", Kind: device.KindState, Values: []string{"open", "shut"}},
-			agents.Point{Point: "button/pressed", Kind: device.KindEvent}, agents.Point{Point: "reader/card", Kind: device.KindEvent},
+			agents.Point{Point: "pump/on", Kind: device.KindSwitch},
+			agents.Point{Point: "door/is", Kind: device.KindState, Values: []string{"open", "shut"}},
+			agents.Point{Point: "button/pressed", Kind: device.KindEvent},
+			agents.Point{Point: "reader/card", Kind: device.KindEvent},
 			agents.Point{Point: "busy/level", Kind: device.KindLevel}, agents.Point{Point: "screen/line", Kind: device.KindText},
 		)
 		r.changes["pump/on"] = []agents.Event{at(-time.Hour, device.Bool(false)), at(-time.Minute, device.Bool(true)), at(-30*time.Second, device.Value{})}
@@ -31,7 +33,8 @@ func TestStates(t *testing.T) {
 		r.changes["reader/card"] = []agents.Event{at(-time.Minute, device.Text("04:aa:bb"))}
 		r.changes["screen/line"] = []agents.Event{at(-time.Minute, device.Text("hello"))}
 		for i := range 3000 {
-			r.changes["busy/level"] = append(r.changes["busy/level"], at(-5*time.Minute+time.Duration(i)*20*time.Millisecond, device.Number(float64(i))))
+			r.changes["busy/level"] = append(r.changes["busy/level"],
+				at(-5*time.Minute+time.Duration(i)*20*time.Millisecond, device.Number(float64(i))))
 		}
 		stop := r.run()
 		r.sleep(10 * time.Minute)

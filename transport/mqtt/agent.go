@@ -32,7 +32,7 @@ const KindName = "mqtt"
 const (
 	retry    = time.Second // the pause before the next try, which doubles
 	retryMax = 5 * time.Minute
-	// settled is how long a connection lasts after which the pauses begin anew.
+	// settled is the length of a connection after which the pauses begin anew.
 	settled = time.Minute
 )
 
@@ -70,7 +70,8 @@ const supervised = "homeassistant"
 // Kind returns the entry of the list of kinds.
 func Kind(w World) agent.Kind {
 	return agent.Kind{
-		Name: KindName, Doc: "shows what it may read to an MQTT broker and Home Assistant, and moves from there what it may move",
+		Name: KindName,
+		Doc:  "shows what it may read to an MQTT broker and Home Assistant, and moves from there what it may move",
 		New: func() agent.Agent {
 			return &Agent{
 				Discovery: "homeassistant", Every: 10 * time.Second, Hold: 12 * time.Hour,
@@ -124,7 +125,8 @@ func (a *Agent) Define() (agent.Definition, error) {
 	u, err := url.Parse(a.Broker)
 	switch {
 	case a.Broker == supervised && (a.Plain || a.User != "" || a.PasswordFile != "" || a.CAFile != ""):
-		return wrong("broker", "%s is told by Home Assistant, with user and password; leave plain, user, password_file and ca_file out", supervised)
+		return wrong("broker",
+			"%s is told by Home Assistant, with user and password; leave plain, user, password_file and ca_file out", supervised)
 	case a.Broker == supervised:
 	case err == nil && u.User != nil:
 		return wrong("broker", "a user has a key of its own, user:, and the password a file, "+
@@ -138,13 +140,15 @@ func (a *Agent) Define() (agent.Definition, error) {
 	case a.Plain && u.Scheme == "mqtts":
 		return wrong("plain", "is for mqtt:// only; remove it")
 	case a.PasswordFile != "" && !agent.IsFile(a.PasswordFile):
-		return wrong("password_file", "takes the name of a file beside the configuration, such as mqtt.password, and never the password itself")
+		return wrong("password_file",
+			"takes the name of a file beside the configuration, such as mqtt.password, and never the password itself")
 	case a.PasswordFile != "" && a.User == "":
 		return wrong("user", "a password goes with a user; write user:, too")
 	case len(a.User) > 128 || strings.ContainsFunc(a.User, func(r rune) bool { return r < ' ' || r > '~' }):
 		return wrong("user", "takes at most 128 characters of ASCII")
 	case a.CAFile != "" && (!agent.IsFile(a.CAFile) || u.Scheme == "mqtt"):
-		return wrong("ca_file", "takes the name of a file beside the configuration, such as broker.pem, for a broker at mqtts://")
+		return wrong("ca_file",
+			"takes the name of a file beside the configuration, such as broker.pem, for a broker at mqtts://")
 	}
 	switch {
 	case !isWord(a.Discovery, "") || a.Discovery == "on":
@@ -172,7 +176,8 @@ func (a *Agent) Define() (agent.Definition, error) {
 			if err := a.world.hasOutput(dev, address); err != nil {
 				d.Doubts = append(d.Doubts, &agent.Mistake{Key: of.key, Err: err})
 			} else {
-				d.Calls = append(d.Calls, agent.Call{Key: of.key, Ask: agents.Ask{Op: agents.OpMove, Points: []string{address}, Effect: agents.Returns}})
+				d.Calls = append(d.Calls,
+					agent.Call{Key: of.key, Ask: agents.Ask{Op: agents.OpMove, Points: []string{address}, Effect: agents.Returns}})
 			}
 		}
 	}
@@ -278,8 +283,9 @@ func (a *Agent) connect(ctx context.Context, self agents.Principal, site agents.
 		return outbound.Quiet(err, b.Host)
 	}
 	l, err := open(dialing, conn, a.version, packet.Hello{
-		Client: a.world.ID, User: b.User, Password: b.Password, Seconds: uint16(usual.silence / time.Second), Longest: maxPacket,
-		Will: a.status(), Says: offline,
+		Client: a.world.ID, User: b.User, Password: b.Password, Seconds: uint16(usual.silence / time.Second),
+		Longest: maxPacket,
+		Will:    a.status(), Says: offline,
 	}, a.timing)
 	if err != nil {
 		return err

@@ -57,7 +57,8 @@ func (b *bridge) describeSkills(components object, there object) {
 		topic, key := b.base()+"/ask/"+address, "ask."+keyOf(address)
 		c := object{
 			"platform": button, "unique_id": b.world.ID + "." + key, "name": a.agent + " " + a.skill.ID,
-			"availability": []object{there}, "availability_mode": "all", "command_topic": topic + "/press", "json_attributes_topic": topic,
+			"availability": []object{there}, "availability_mode": "all", "command_topic": topic + "/press",
+			"json_attributes_topic": topic,
 		}
 		if a.skill.ID == task.TalkSkill {
 			c["platform"], c["name"] = notifier, a.agent

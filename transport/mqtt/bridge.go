@@ -22,8 +22,8 @@ import (
 const (
 	online  = "online"
 	offline = "offline"
-	// homeStatus is where Home Assistant says that it comes and goes unless its owner changed that, whatever the
-	// first word of its other topics is.
+	// homeStatus is the topic of Home Assistant's birth and will, unless its owner changed that. It does not depend on
+	// the first word of the other topics.
 	homeStatus = "homeassistant/status"
 )
 
@@ -81,7 +81,8 @@ type state struct {
 func newBridge(a *Agent, self agents.Principal, site agents.Site, l *link) *bridge {
 	return &bridge{
 		Agent: a, self: self, site: site, link: l, tell: make(chan struct{}, 1),
-		points: make(map[string]*point), outputs: make(map[string]*output), gone: make(map[string]string), working: make(map[string]bool),
+		points: make(map[string]*point), outputs: make(map[string]*output), gone: make(map[string]string),
+		working: make(map[string]bool),
 		askFull: make(map[string]time.Time),
 	}
 }
@@ -324,7 +325,8 @@ func (b *bridge) announce() {
 		return
 	}
 	if len(text)+256 > b.link.longest {
-		slog.Error("the broker does not take a description of so many points: give the bridge fewer to read", "bytes", len(text))
+		slog.Error("the broker does not take a description of so many points: give the bridge fewer to read", "bytes",
+			len(text))
 	}
 	b.link.publish(message{b.discoveryTopic(), text, true}, true)
 }

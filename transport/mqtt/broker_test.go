@@ -249,9 +249,15 @@ func (b *broker) last(topic string) (payload string, n int) {
 // until waits until something is so.
 func (b *broker) until(what string, is func() bool) {
 	b.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
+	until(b.T, 20*time.Second, what, is)
+}
+
+// until waits until something is so, and fails the test after a time.
+func until(t *testing.T, within time.Duration, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !is(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			b.Fatalf("%s: not within 20 s", what)
+			t.Fatalf("%s: not within %v", what, within)
 		}
 	}
 }

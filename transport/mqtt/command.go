@@ -172,7 +172,8 @@ func (b *bridge) capture(ctx context.Context, address string) {
 			return err
 		}
 		if len(picture.Data)+256 > b.link.longest {
-			return device.Faultf(device.Unavailable, "the picture has %d bytes, and the broker takes %d", len(picture.Data), b.link.longest)
+			return device.Faultf(device.Unavailable, "the picture has %d bytes, and the broker takes %d", len(picture.Data),
+				b.link.longest)
 		}
 		b.link.publish(message{b.topic(address) + "/image", picture.Data, false}, true)
 		return nil

@@ -93,7 +93,8 @@ func (b *bridge) components() object {
 	if types := b.eventTypes(); len(types) > 0 {
 		components["happened"] = object{
 			"platform": event, "unique_id": b.world.ID + ".happened", "name": "happened",
-			"availability": []object{b.there()}, "availability_mode": "all", "state_topic": b.base() + "/happened", "event_types": types,
+			"availability": []object{b.there()}, "availability_mode": "all", "state_topic": b.base() + "/happened",
+			"event_types": types,
 		}
 	}
 	return components
@@ -109,7 +110,8 @@ func (b *bridge) discovery() object {
 	}
 	return object{
 		"device": object{
-			"identifiers": []string{b.world.ID}, "name": b.world.Site, "manufacturer": "agentsite", "model": "agentsite", "sw_version": b.world.Version,
+			"identifiers": []string{b.world.ID}, "name": b.world.Site, "manufacturer": "agentsite", "model": "agentsite",
+			"sw_version": b.world.Version,
 		},
 		"origin":     object{"name": "agentsite", "sw_version": b.world.Version},
 		"components": components, "qos": 1,
@@ -134,12 +136,14 @@ func (b *bridge) component(components object, p *point) {
 	}
 	if p.platform == automation {
 		components[key] = object{
-			"platform": event, "unique_id": b.world.ID + "." + key, "name": name, "availability": []object{b.there()}, "availability_mode": "all",
-			"state_topic": topic + "/event", "event_types": []string{"on", "off"}, "value_template": `{"event_type": "{{ value }}"}`,
+			"platform": event, "unique_id": b.world.ID + "." + key, "name": name, "availability": []object{b.there()},
+			"availability_mode": "all",
+			"state_topic":       topic + "/event", "event_types": []string{"on", "off"}, "value_template": `{"event_type": "{{ value }}"}`,
 		}
 		for _, value := range []string{"on", "off"} {
 			components[key+"."+value] = object{
-				"platform": automation, "automation_type": "trigger", "topic": topic + "/event", "type": value, "subtype": name, "payload": value,
+				"platform": automation, "automation_type": "trigger", "topic": topic + "/event", "type": value, "subtype": name,
+				"payload": value,
 			}
 		}
 		return

@@ -36,13 +36,17 @@ var (
 	// the same. A pair that is not in it is refused since 2025.7 (issue 148061). Of the two ways to write micro, µg/m³ with
 	// U+00B5 is taken by all versions: those since pull request 144853 translate it.
 	classUnits = map[string]string{
-		"temperature": "°C °F K", "humidity": "%", "moisture": "%", "battery": "%", "illuminance": "lx", "voltage": "V mV µV kV MV", "current": "A mA",
-		"power": "mW W kW MW GW TW BTU/h", "energy": "J kJ MJ GJ mWh Wh kWh MWh GWh TWh cal kcal Mcal Gcal", "frequency": "Hz kHz MHz GHz", "duration": "d h min s ms",
-		"distance": "km m cm mm mi nmi yd in ft", "speed": "ft/s in/d in/h in/s km/h kn m/s mph mm/d mm/s", "weight": "kg g mg µg oz lb st",
+		"temperature": "°C °F K", "humidity": "%", "moisture": "%", "battery": "%", "illuminance": "lx",
+		"voltage": "V mV µV kV MV", "current": "A mA",
+		"power": "mW W kW MW GW TW BTU/h", "energy": "J kJ MJ GJ mWh Wh kWh MWh GWh TWh cal kcal Mcal Gcal",
+		"frequency": "Hz kHz MHz GHz", "duration": "d h min s ms",
+		"distance": "km m cm mm mi nmi yd in ft", "speed": "ft/s in/d in/h in/s km/h kn m/s mph mm/d mm/s",
+		"weight":   "kg g mg µg oz lb st",
 		"pressure": "cbar bar hPa mmHg inHg inH₂O kPa mbar Pa mPa psi", "volume_storage": "ft³ CCF m³ L mL gal fl. oz. MCF",
 		"volume_flow_rate": "ft³/min m³/h m³/min m³/s gal/min gal/h gal/d L/min L/h L/s mL/s",
-		"data_size":        "bit kbit Mbit Gbit B kB MB GB TB PB EB ZB YB KiB MiB GiB TiB PiB EiB ZiB YiB", "carbon_dioxide": "ppm",
-		"pm1": "µg/m³", "pm10": "µg/m³", "pm25": "µg/m³",
+		"data_size":        "bit kbit Mbit Gbit B kB MB GB TB PB EB ZB YB KiB MiB GiB TiB PiB EiB ZiB YiB",
+		"carbon_dioxide":   "ppm",
+		"pm1":              "µg/m³", "pm10": "µg/m³", "pm25": "µg/m³",
 	}
 )
 
@@ -67,8 +71,10 @@ func plan(t *testing.T, moves, lights, valves []string) map[string]map[string]an
 	b := newBridge(&Agent{Discovery: "homeassistant", Lights: lights, Valves: valves, world: World{ID: "agentsite-test", Site: "garden"}}, agents.Principal{}, nil, nil)
 	zero, hundred := 0.0, 100.0
 	all := []agents.Point{
-		{Point: "a/switch", Kind: device.KindSwitch, Safe: device.Bool(false)}, {Point: "a/level", Kind: device.KindLevel, Unit: "%", Min: &zero, Max: &hundred, Safe: device.Number(0)},
-		{Point: "a/state", Kind: device.KindState}, {Point: "a/mode", Kind: device.KindState, Values: []string{"x", "y"}}, {Point: "a/event", Kind: device.KindEvent},
+		{Point: "a/switch", Kind: device.KindSwitch, Safe: device.Bool(false)},
+		{Point: "a/level", Kind: device.KindLevel, Unit: "%", Min: &zero, Max: &hundred, Safe: device.Number(0)},
+		{Point: "a/state", Kind: device.KindState}, {Point: "a/mode", Kind: device.KindState, Values: []string{"x", "y"}},
+		{Point: "a/event", Kind: device.KindEvent},
 		{Point: "a/text", Kind: device.KindText}, {Point: "a/image", Kind: device.KindImage, Name: "the yard"},
 	}
 	for code := range units {
@@ -111,7 +117,8 @@ func plan(t *testing.T, moves, lights, valves []string) map[string]map[string]an
 			}
 			ids[c["unique_id"]] = true
 			for _, a := range c["availability"].([]any) {
-				wrong = append(wrong, has("availability", a.(map[string]any), "topic! payload_available payload_not_available value_template")...)
+				wrong = append(wrong,
+					has("availability", a.(map[string]any), "topic! payload_available payload_not_available value_template")...)
 			}
 		}
 		unit, _ := c["unit_of_measurement"].(string)

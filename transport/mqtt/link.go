@@ -26,8 +26,8 @@ const (
 	maxBytes  = 4 << 20
 )
 
-// timing is how often a broker is asked whether it is there, and for how long it may say nothing: after that the
-// connection has ended, and outputs return to safe. The broker publishes the will of a client that is silent for one
+// timing has the time between two pings, and the longest silence of a broker: after that the connection has ended, and
+// outputs return to safe. The broker publishes the will of a client that is silent for one
 // and a half times as long.
 type timing struct{ ping, silence time.Duration }
 

@@ -39,7 +39,7 @@ func newMosquitto(t *testing.T) *mosquitto {
 	program, err := exec.LookPath("mosquitto")
 	if err != nil {
 		if program = "/usr/sbin/mosquitto"; !exists(program) {
-			t.Skip("mosquitto is not installed")
+			t.Skip("SKIPPED: mosquitto is not installed; .ci/install quick installs it, and CI runs this")
 		}
 	}
 	m := &mosquitto{T: t, dir: t.TempDir()}
@@ -78,8 +78,10 @@ func (m *mosquitto) certificate() {
 		m.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "broker"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "broker"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
 	if err != nil {
@@ -102,16 +104,13 @@ func (m *mosquitto) start(program string) {
 	if err := m.run.Start(); err != nil {
 		m.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	until(m.T, 10*time.Second, "mosquitto listens", func() bool {
 		c, err := net.Dial("tcp", "127.0.0.1:"+m.port)
 		if err == nil {
 			c.Close()
-			return
 		}
-		if time.Now().After(deadline) {
-			m.Fatal(err)
-		}
-	}
+		return err == nil
+	})
 }
 
 func (m *mosquitto) stop() {
@@ -120,7 +119,8 @@ func (m *mosquitto) stop() {
 }
 
 func (m *mosquitto) options(args ...string) []string {
-	return append([]string{"-h", "127.0.0.1", "-p", m.port, "--cafile", m.file("ca"), "-u", "garden", "-P", "secret"}, args...)
+	return append([]string{"-h", "127.0.0.1", "-p", m.port, "--cafile", m.file("ca"), "-u", "garden", "-P", "secret"},
+		args...)
 }
 
 // publish publishes a message by mosquitto_pub.
@@ -192,11 +192,7 @@ func (m *mosquitto) bridge(site *adaptertest.Site, bend func(*Agent)) *Agent {
 
 func (m *mosquitto) is(site *adaptertest.Site, output string, v device.Value) {
 	m.Helper()
-	for deadline := time.Now().Add(40 * time.Second); site.Value("greenhouse/"+output) != v; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			m.Fatalf("%s is not %v within 40 s", output, v)
-		}
-	}
+	until(m.T, 40*time.Second, output+" is "+v.String(), func() bool { return site.Value("greenhouse/"+output) == v })
 }
 
 // TestMosquitto: with a real broker, by both versions: states and commands over TLS, kept commands, the wills of both
@@ -247,10 +243,6 @@ func TestMosquittoRefuses(t *testing.T) {
 		"certificate":              func(a *Agent) { a.world.File = func(string) ([]byte, error) { return os.ReadFile(other.file("ca")) } },
 	} {
 		a := m.bridge(site, bend)
-		for deadline := time.Now().Add(20 * time.Second); !strings.Contains(a.Report(t.Context()).Says, says); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %+v", says, a.Report(t.Context()))
-			}
-		}
+		until(t, 20*time.Second, says, func() bool { return strings.Contains(a.Report(t.Context()).Says, says) })
 	}
 }

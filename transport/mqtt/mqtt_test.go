@@ -37,7 +37,8 @@ const all = "read greenhouse, set greenhouse/heater+greenhouse/vent+greenhouse/l
 func newRig(t *testing.T, may string, policy func(*guard.Policy), bend func(*Agent), confirm ...string) *rig {
 	r := &rig{broker: newBroker(t), site: adaptertest.New(t, policy, confirm...)}
 	a := Kind(World{
-		Site: "garden", ID: "agentsite-test", Version: "9", Claimed: func() bool { return true }, Tasks: func() task.Host { return r.site.Tasks },
+		Site: "garden", ID: "agentsite-test", Version: "9", Claimed: func() bool { return true },
+		Tasks: func() task.Host { return r.site.Tasks },
 	}).New().(*Agent)
 	a.Broker, a.Every, a.retry, a.lease = r.url(), time.Second, 20*time.Millisecond, 2*time.Second
 	if bend != nil {
@@ -128,7 +129,8 @@ func TestLost(t *testing.T) {
 		"the site":        func(r *rig) { r.end() },
 	} {
 		t.Run(what, func(t *testing.T) {
-			r := newRig(t, all, nil, func(a *Agent) { a.lease, a.timing = time.Minute, timing{50 * time.Millisecond, 300 * time.Millisecond} })
+			r := newRig(t, all, nil,
+				func(a *Agent) { a.lease, a.timing = time.Minute, timing{50 * time.Millisecond, 300 * time.Millisecond} })
 			r.send(r.topic("heater/set"), "ON", 0)
 			r.is("heater", on)
 			lose(r)
@@ -157,7 +159,8 @@ func TestWill(t *testing.T) {
 
 // TestMaxOn: the time that an output may be away from safe ends what is renewed, and no renewal begins it anew.
 func TestMaxOn(t *testing.T) {
-	r := newRig(t, all, func(p *guard.Policy) { p.MaxOn, p.Lease = 2*time.Second, 2*time.Second }, func(a *Agent) { a.lease = time.Second })
+	r := newRig(t, all, func(p *guard.Policy) { p.MaxOn, p.Lease = 2*time.Second, 2*time.Second },
+		func(a *Agent) { a.lease = time.Second })
 	r.send(r.topic("heater/set"), "ON", 0)
 	r.is("heater", on)
 	r.is("heater", not)
@@ -181,7 +184,8 @@ func TestIgnored(t *testing.T) {
 		{"heater/set", "ON", 8}, // again
 		{"heater/set", "", 0}, {"heater/set", "on", 0}, {"heater/set", "1", 0}, {"heater/set", "ON ", 0}, {"vent/set", "NaN", 0}, {"vent/set", "0x10", 0}, {"vent/set", "1e999", 0}, {"vent/set", "101", 0}, {"vent/set", "ON", 0},
 		{"pump/set", "ON", 0}, // not permitted
-		{"nothing/set", "ON", 0}, {"temperature/set", "20", 0}, {"button/set", "ON", 0}, {"camera/set", "ON", 0}, {"heater/capture", "", 0}, {"heater/set/set", "ON", 0}, {"set", "ON", 0},
+		{"nothing/set", "ON", 0}, {"temperature/set", "20", 0}, {"button/set", "ON", 0}, {"camera/set", "ON", 0},
+		{"heater/capture", "", 0}, {"heater/set/set", "ON", 0}, {"set", "ON", 0},
 	} {
 		r.send(r.topic(m.topic), m.payload, m.flags)
 	}
@@ -250,7 +254,8 @@ func TestDecisions(t *testing.T) {
 		address := "greenhouse/" + tt.point
 		r.send(r.topic(tt.point+"/set"), tt.says, 0)
 		if tt.want {
-			r.said(tt.point, func(s map[string]any) bool { return s["refused"] == nil && s["value"] != nil && (s["value"] != 0.0) })
+			r.said(tt.point,
+				func(s map[string]any) bool { return s["refused"] == nil && s["value"] != nil && (s["value"] != 0.0) })
 			v := tt.value
 			if v.IsZero() {
 				v = not
@@ -263,7 +268,8 @@ func TestDecisions(t *testing.T) {
 			continue
 		}
 		seconds := 60.0
-		_, err := r.site.Node.Move(t.Context(), other, agents.MoveRequest{Output: address, Value: tt.value, For: &seconds, Terms: agents.Terms{NoApproval: true}})
+		_, err := r.site.Node.Move(t.Context(), other,
+			agents.MoveRequest{Output: address, Value: tt.value, For: &seconds, Terms: agents.Terms{NoApproval: true}})
 		r.said(tt.point, func(s map[string]any) bool { return err != nil && s["refused"] == err.Error() })
 	}
 	if _, err := r.site.Node.Stop(t.Context(), owner(t, r), agents.SiteRequest{}); err != nil {
@@ -319,7 +325,8 @@ func TestOlder(t *testing.T) {
 	r := newRig(t, all, nil, func(a *Agent) {})
 	r.do(func() { r.refuse[packet.V5] = 0x84 })
 	r.kill()
-	r.until("the older version", func() bool { var v byte; r.do(func() { v = r.broker.version }); return v == packet.V311 })
+	r.until("the older version",
+		func() bool { var v byte; r.do(func() { v = r.broker.version }); return v == packet.V311 })
 }
 
 // TestFlood: a broker that sends too much is left, and outputs are safe.
@@ -382,7 +389,8 @@ func TestGone(t *testing.T) {
 		})
 		return n > 0
 	})
-	r.until("it is left out", func() bool { c := r.components(); return c["old.thing"] == nil && c["greenhouse.heater"] != nil })
+	r.until("it is left out",
+		func() bool { c := r.components(); return c["old.thing"] == nil && c["greenhouse.heater"] != nil })
 	r.do(func() {
 		for _, p := range r.broker.said {
 			if strings.Contains(string(p.Payload), "bad key") || strings.Contains(string(p.Payload), "old.b") {

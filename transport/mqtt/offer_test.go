@@ -64,7 +64,8 @@ func TestReload(t *testing.T) {
 // TestLess: a point that goes while the bridge runs is said to be removed, once.
 func TestLess(t *testing.T) {
 	site := &offered{points: []agents.Point{{Point: "a/b", Kind: device.KindState}, {Point: "a/c", Kind: device.KindState}}}
-	b := newBridge(&Agent{Discovery: "homeassistant"}, agents.Principal{}, site, &link{keyed: map[string]message{}, wake: make(chan struct{}, 1), longest: maxPacket})
+	b := newBridge(&Agent{Discovery: "homeassistant"}, agents.Principal{}, site,
+		&link{keyed: map[string]message{}, wake: make(chan struct{}, 1), longest: maxPacket})
 	describe := func() string {
 		if _, _, _, err := b.describe(t.Context()); err != nil {
 			t.Fatal(err)

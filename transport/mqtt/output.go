@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// moveWithin is how old a command may be when it begins.
+	// moveWithin is the greatest age of a command when it begins.
 	moveWithin = 10 * time.Second
 	// moveEvery is the shortest time between two moves of an output. Of those away from safe, which are written to
 	// the card, moveBurst are made at once, and then one each movePause.

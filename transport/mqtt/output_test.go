@@ -144,7 +144,8 @@ func TestToldAgain(t *testing.T) {
 func TestHappened(t *testing.T) {
 	source := occurrence.New(occurrence.Options{Now: func() (time.Time, bool) { return time.Now(), true }})
 	source.Returned("greenhouse/heater", "somebody", "max_on") // before
-	r := newRig(t, "read greenhouse/temperature+greenhouse/heater", nil, func(a *Agent) { a.world.Source, a.About = source, []string{"lease", "approval"} })
+	r := newRig(t, "read greenhouse/temperature+greenhouse/heater", nil,
+		func(a *Agent) { a.world.Source, a.About = source, []string{"lease", "approval"} })
 	source.Returned("greenhouse/lamp", "somebody", "max_on")      // which it may not read
 	source.Ending("somebody", "grant", time.Now().Add(time.Hour)) // nobody asked for
 	if text, _ := r.last(r.base() + "/happened"); text != "" {

@@ -14,12 +14,14 @@ type inHome struct{ unit, class string }
 // https://developers.home-assistant.io/docs/core/entity/sensor/#available-device-classes
 var units = map[string]inHome{
 	"Cel": {"°C", "temperature"}, "K": {"K", "temperature"}, "[degF]": {"°F", "temperature"},
-	"Pa": {"Pa", "pressure"}, "hPa": {"hPa", "pressure"}, "kPa": {"kPa", "pressure"}, "mbar": {"mbar", "pressure"}, "bar": {"bar", "pressure"},
-	"lx": {"lx", "illuminance"},
-	"V":  {"V", "voltage"}, "mV": {"mV", "voltage"}, "A": {"A", "current"}, "mA": {"mA", "current"},
+	"Pa": {"Pa", "pressure"}, "hPa": {"hPa", "pressure"}, "kPa": {"kPa", "pressure"}, "mbar": {"mbar", "pressure"},
+	"bar": {"bar", "pressure"},
+	"lx":  {"lx", "illuminance"},
+	"V":   {"V", "voltage"}, "mV": {"mV", "voltage"}, "A": {"A", "current"}, "mA": {"mA", "current"},
 	"W": {"W", "power"}, "kW": {"kW", "power"}, "W.h": {"Wh", "energy"}, "kW.h": {"kWh", "energy"},
 	"Hz": {"Hz", "frequency"}, "kHz": {"kHz", "frequency"}, "MHz": {"MHz", "frequency"}, "GHz": {"GHz", "frequency"},
-	"ms": {"ms", "duration"}, "s": {"s", "duration"}, "min": {"min", "duration"}, "h": {"h", "duration"}, "d": {"d", "duration"},
+	"ms": {"ms", "duration"}, "s": {"s", "duration"}, "min": {"min", "duration"}, "h": {"h", "duration"},
+	"d":  {"d", "duration"},
 	"mm": {"mm", "distance"}, "cm": {"cm", "distance"}, "m": {"m", "distance"}, "km": {"km", "distance"},
 	"m/s": {"m/s", "speed"}, "km/h": {"km/h", "speed"},
 	"g": {"g", "weight"}, "kg": {"kg", "weight"},
@@ -27,7 +29,8 @@ var units = map[string]inHome{
 	"L/min": {"L/min", "volume_flow_rate"}, "m3/h": {"m³/h", "volume_flow_rate"},
 	"By": {"B", "data_size"}, "kBy": {"kB", "data_size"}, "MBy": {"MB", "data_size"}, "GBy": {"GB", "data_size"},
 	"KiBy": {"KiB", "data_size"}, "MiBy": {"MiB", "data_size"}, "GiBy": {"GiB", "data_size"},
-	"%": {"%", ""}, "[ppm]": {"ppm", ""}, "[ppb]": {"ppb", ""}, "ug/m3": {"µg/m³", ""}, "deg": {"°", ""}, "Ohm": {"Ω", ""}, "1": {}, "": {},
+	"%": {"%", ""}, "[ppm]": {"ppm", ""}, "[ppb]": {"ppb", ""}, "ug/m3": {"µg/m³", ""}, "deg": {"°", ""},
+	"Ohm": {"Ω", ""}, "1": {}, "": {},
 	"dB": {"dB", ""},
 }
 

@@ -146,7 +146,8 @@ func (a *Agent) Report(context.Context) agent.Report {
 		switch {
 		case w.Refused > 0:
 			r.State = agent.Waiting
-			r.Says += fmt.Sprintf("; %s does not take what it is sent (%d are left out): %s", a.called(w.Receiver), w.Refused, w.Fault)
+			r.Says += fmt.Sprintf("; %s does not take what it is sent (%d are left out): %s", a.called(w.Receiver), w.Refused,
+				w.Fault)
 		case w.Fault != "":
 			r.State = agent.Waiting
 			since := max(time.Since(w.Since).Round(time.Second), time.Second)
@@ -193,7 +194,8 @@ func (a *Agent) Work(ctx context.Context, _ agents.Principal, _ agents.Site, w t
 	at, sure := a.world.Now()
 	item := outbox.Item{
 		ID: t.ID, Key: "task " + t.ID, Kind: message, From: cmp.Or(t.Asker, "?"), At: at.Round(0), Sure: sure,
-		Title: fmt.Sprintf("%s: a message of %s", a.world.Site, a.name(t.Asker)), Text: "“" + text + "”", Link: a.link("tasks", ""),
+		Title: fmt.Sprintf("%s: a message of %s", a.world.Site, a.name(t.Asker)), Text: "“" + text + "”",
+		Link: a.link("tasks", ""),
 	}
 	if err := a.world.Outbox.Ask(item); err != nil {
 		return nil, err

@@ -170,7 +170,7 @@ func topic(auth []byte, m outbox.Message) string {
 	return base64url.EncodeToString(mac.Sum(nil)[:24])
 }
 
-// lifetime is how long a push service keeps a message for a phone that it does not reach.
+// lifetime returns the time for which a push service keeps a message for a phone that it does not reach.
 func lifetime(m outbox.Message) time.Duration {
 	var left time.Duration
 	for _, i := range m.Items {

@@ -43,12 +43,14 @@ func TestPushExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	public, auth, err := push.Keys{
-		P256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", Auth: "BTBZMqHH6r4Tts7J_aSIgg",
+		P256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+		Auth:   "BTBZMqHH6r4Tts7J_aSIgg",
 	}.Decode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := encryptWith(own, raw(t, "DGv6ra1nlYgDCS1FRnbzlw"), public, auth, []byte("When I grow up, I want to be a watermelon"))
+	got, err := encryptWith(own, raw(t, "DGv6ra1nlYgDCS1FRnbzlw"), public, auth,
+		[]byte("When I grow up, I want to be a watermelon"))
 	const want = "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A_" +
 		"yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN"
 	if err != nil || base64url.EncodeToString(got) != want {

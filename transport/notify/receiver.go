@@ -376,7 +376,8 @@ func (s *sender) webhook(ctx context.Context, m outbox.Message, secret string) (
 	kind := ""
 	for n, i := range m.Items {
 		_, about, _ := strings.Cut(i.Key, " ")
-		of.Items = append(of.Items, hookedItem{i.ID, i.Kind, about, i.From, i.Title, i.Text, i.Link, i.At.UTC(), i.Sure, i.Count})
+		of.Items = append(of.Items,
+			hookedItem{i.ID, i.Kind, about, i.From, i.Title, i.Text, i.Link, i.At.UTC(), i.Sure, i.Count})
 		if n == 0 {
 			kind = i.Kind
 		}

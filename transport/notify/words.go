@@ -18,7 +18,7 @@ import (
 // that changes the direction of a text.
 func printable(r rune) bool { return unicode.IsPrint(r) && !unicode.Is(unicode.Bidi_Control, r) }
 
-// signInTime is how long it is told that a program asks to sign in.
+// signInTime is the time after which a message about a sign-in is dropped.
 const signInTime = 10 * time.Minute
 
 // item returns an occurrence in words for people.

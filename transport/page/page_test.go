@@ -190,7 +190,8 @@ func TestBehind(t *testing.T) {
 	}
 	for _, path := range []string{"/", "/page/page.js"} {
 		w := httptest.NewRecorder()
-		web.Handler(web.Options{Behind: true, Callers: Nobody{}, Routes: routes}).ServeHTTP(w, httptest.NewRequest("GET", "http://home"+path, nil))
+		web.Handler(web.Options{Behind: true, Callers: Nobody{}, Routes: routes}).ServeHTTP(w,
+			httptest.NewRequest("GET", "http://home"+path, nil))
 		if got := w.Header().Get("Content-Security-Policy"); w.Code != 200 || got != strings.Replace(policy, "ancestors 'none'", "ancestors 'self'", 1) || got == policy {
 			t.Errorf("%s: %d %s", path, w.Code, got)
 		}

@@ -31,8 +31,9 @@ type World struct {
 // Kind returns the entry of the list of kinds.
 func Kind(w World) agent.Kind {
 	return agent.Kind{
-		Name: KindName, Doc: "lets users of Home Assistant use the site's page there, and Home Assistant its MCP, within one permission",
-		New: func() agent.Agent { return &Agent{world: w} },
+		Name: KindName,
+		Doc:  "lets users of Home Assistant use the site's page there, and Home Assistant its MCP, within one permission",
+		New:  func() agent.Agent { return &Agent{world: w} },
 	}
 }
 

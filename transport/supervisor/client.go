@@ -58,7 +58,8 @@ func (c *Client) MQTT(ctx context.Context) (Broker, error) {
 	}
 	port, err := strconv.ParseUint(strings.Trim(string(data.Port), `"`), 10, 16)
 	if err != nil || port == 0 || data.Host == "" {
-		return Broker{}, fmt.Errorf("the Supervisor of Home Assistant names no broker that can be called: %.80q, port %.20q", data.Host, data.Port)
+		return Broker{}, fmt.Errorf("the Supervisor of Home Assistant names no broker that can be called: %.80q, port %.20q",
+			data.Host, data.Port)
 	}
 	return Broker{data.Host, data.User, data.Password, uint16(port), data.TLS}, nil
 }

@@ -50,7 +50,8 @@ func TestBroker(t *testing.T) {
 	}
 	for _, port := range []any{1883, "1883"} {
 		s.there.SetBroker(map[string]any{
-			"addon": "core_mosquitto", "host": "core-mosquitto", "port": port, "ssl": false, "username": "addons", "password": "p", "protocol": "3.1.1",
+			"addon": "core_mosquitto", "host": "core-mosquitto", "port": port, "ssl": false, "username": "addons",
+			"password": "p", "protocol": "3.1.1",
 		})
 		if b, err := s.Client.MQTT(t.Context()); err != nil || b != (Broker{"core-mosquitto", "addons", "p", 1883, false}) {
 			t.Errorf("%+v, %v", b, err)

@@ -63,7 +63,8 @@ type App struct {
 func Open(ctx context.Context, o Options) (*App, error) {
 	o.Data = cmp.Or(o.Data, data)
 	o.Config = cmp.Or(o.Config, folder+config.DefaultFile)
-	o.Settings, o.Supervisor, o.Listen = cmp.Or(o.Settings, settings), cmp.Or(o.Supervisor, supervisor.URL), cmp.Or(o.Listen, supervisor.Listen)
+	o.Settings, o.Supervisor, o.Listen = cmp.Or(o.Settings, settings), cmp.Or(o.Supervisor,
+		supervisor.URL), cmp.Or(o.Listen, supervisor.Listen)
 	a := &App{Folder: o.Data, Config: o.Config}
 	owner, err := a.readSettings(o.Settings)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"agentsite/transport/supervisor/supervisortest"
 )
 
-// container is what the Supervisor passes to an app.
+// container returns the options of an app whose container has these settings, and the Supervisor that it calls.
 func container(t *testing.T, options string) (Options, *supervisortest.Supervisor) {
 	s := &supervisortest.Supervisor{Token: "x1", Discovery: []string{"mcp"}}
 	at := httptest.NewServer(s)

@@ -113,7 +113,8 @@ var appSchema = map[string]check{
 	"name": is[string], "version": is[string], "slug": match(`^[-_.A-Za-z0-9]+$`), "description": is[string],
 	"arch":    list(in("aarch64", "amd64")), // ARCH_ALL
 	"machine": list(match(`^!?[a-z0-9-]+$`)), "url": isURL,
-	"startup": in("initialize", "system", "services", "application", "once"), "boot": in("auto", "manual", "manual_only"), "init": is[bool],
+	"startup": in("initialize", "system", "services", "application", "once"), "boot": in("auto", "manual", "manual_only"),
+	"init":  is[bool],
 	"stage": in("stable", "experimental", "deprecated"),
 	"ports": each(match(`^\d+(?:/tcp|/udp)?$`), port), "ports_description": each(match(`^\d+(?:/tcp|/udp)?$`), is[string]),
 	"watchdog": match(`^(?:https?|\[PROTO:\w+\]|tcp):\/\/\[HOST\]:(\[PORT:\d+\]|\d+).*$`),
@@ -143,8 +144,9 @@ var appSchema = map[string]check{
 	}),
 	"environment": each(match(`^\w*$`), is[string]), "apparmor": is[bool], "full_access": is[bool], "video": is[bool], "gpio": is[bool],
 	"usb": is[bool], "uart": is[bool], "devicetree": is[bool], "kernel_modules": is[bool], "realtime": is[bool],
-	"hassio_api": is[bool], "hassio_role": in("default", "homeassistant", "backup", "manager", "admin"), "homeassistant_api": is[bool],
-	"stdin": is[bool], "auth_api": is[bool],
+	"hassio_api": is[bool], "hassio_role": in("default", "homeassistant", "backup", "manager", "admin"),
+	"homeassistant_api": is[bool],
+	"stdin":             is[bool], "auth_api": is[bool],
 	"services":       list(match(`^(?P<service>mqtt|mysql):(?P<rights>provide|want|need)$`)), // RE_SERVICE
 	"discovery":      list(is[string]),
 	"backup_exclude": list(is[string]), "backup": in("hot", "cold"),
@@ -213,9 +215,11 @@ func TestAppConfig(t *testing.T) {
 // TestLint: the schema refuses what the Supervisor refuses.
 func TestLint(t *testing.T) {
 	for key, value := range map[string]any{
-		"slug": "a b", "arch": []any{"armv6"}, "startup": "early", "watchdog": "http://localhost/", "services": []any{"mqtt"}, "ingress_port": uint64(70000),
-		"schema": map[string]any{"owner": "text"}, "map": []any{map[string]any{"type": "addon_configs"}}, "ports": map[string]any{"8474": "8474"},
-		"gpio": "true", "privilege": true, "devices": []any{"gpiochip0"},
+		"slug": "a b", "arch": []any{"armv6"}, "startup": "early", "watchdog": "http://localhost/",
+		"services": []any{"mqtt"}, "ingress_port": uint64(70000),
+		"schema": map[string]any{"owner": "text"}, "map": []any{map[string]any{"type": "addon_configs"}},
+		"ports": map[string]any{"8474": "8474"},
+		"gpio":  "true", "privilege": true, "devices": []any{"gpiochip0"},
 	} {
 		config := read(t, "agentsite/config.yaml")
 		config[key] = value
@@ -225,7 +229,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestDockerfile: what the image copies from here is what build puts there, and it runs the app.
+// TestDockerfile: the image copies the files that build makes, and runs the app.
 func TestDockerfile(t *testing.T) {
 	text, err := os.ReadFile(deploy + "agentsite/Dockerfile")
 	if err != nil {

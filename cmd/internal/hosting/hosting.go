@@ -139,7 +139,8 @@ func New(o Options) (*Hosting, error) {
 	h.Manager = hosted.New(hosted.Options{
 		OnChange: func() { h.changed() }, OnDefect: o.Node.NoteDefect, Site: here,
 		Kinds: kinds(worlds{
-			rules: rules, sites: sites, children: children, models: models, registry: h.registry(o), broker: h.broker(o), told: told, store: openExport(o),
+			rules: rules, sites: sites, children: children, models: models, registry: h.registry(o), broker: h.broker(o),
+			told: told, store: openExport(o),
 			home: supervisor.World{App: o.HomeAssistant, Claimed: o.Access.Claimed},
 		}), Host: o.Node.ReplaceTools,
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) },
@@ -171,7 +172,8 @@ func (h *Hosting) registry(o Options) aios.World {
 func (h *Hosting) broker(o Options) mqtt.World {
 	id := o.Key.ID().String()
 	w := mqtt.World{
-		ID: "agentsite-" + id[len(id)-12:], Version: o.Version, Claimed: o.Access.Claimed, Tasks: func() task.Host { return h.Tasks },
+		ID: "agentsite-" + id[len(id)-12:], Version: o.Version, Claimed: o.Access.Claimed,
+		Tasks:  func() task.Host { return h.Tasks },
 		Secret: secrets(o.File), File: besides(o.File), Source: o.Occurrences,
 	}
 	if o.HomeAssistant != nil {

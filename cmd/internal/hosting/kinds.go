@@ -52,7 +52,8 @@ func kinds(of worlds) hosted.Kinds {
 			}
 		}
 		return []agent.Kind{
-			heartbeat.Kind, rule.Kind(w.rules), routine.Kind(w.rules), remote.Kind(w.sites, checkElsewhere), mcp.Kind(w.children),
+			heartbeat.Kind, rule.Kind(w.rules), routine.Kind(w.rules), remote.Kind(w.sites, checkElsewhere),
+			mcp.Kind(w.children),
 			llm.Kind(w.models), aios.Kind(w.registry), mqtt.Kind(w.broker), notify.Kind(w.told), export.Kind(w.store),
 			supervisor.Kind(w.home),
 		}

@@ -22,10 +22,12 @@ func openNotify(o Options) (notify.World, error) {
 		Write: func(text []byte) error { return state.WriteAtomic(o.Folder.Path(state.OutboxFile), text, 0o600) },
 	})
 	if damage != nil { // the outputs do not wait for it
-		slog.Error("notifications are not stored", "err", fmt.Errorf("%w; remove %s, and start again", damage, o.Folder.Path(state.OutboxFile)))
+		slog.Error("notifications are not stored", "err",
+			fmt.Errorf("%w; remove %s, and start again", damage, o.Folder.Path(state.OutboxFile)))
 	}
 	return notify.World{
 		Owner:  func(principal string) bool { return principal == node.LocalOwner.ID || o.Access.Owns(principal) },
-		Source: o.Occurrences, Outbox: box, Phones: o.Phones, Secret: secrets(o.File), Name: o.Access.Called, Now: o.Access.Now,
+		Source: o.Occurrences, Outbox: box, Phones: o.Phones, Secret: secrets(o.File), Name: o.Access.Called,
+		Now: o.Access.Now,
 	}, nil
 }

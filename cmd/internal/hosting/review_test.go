@@ -21,7 +21,8 @@ func TestSecrets(t *testing.T) {
 		"agents: { m: { kind: llm, model: { url: https://m.example/v1, name: q, key_file: missing } } }",
 		"agents: { m: { kind: remote, a2a: https://a.example/card.json, signed_by: did:key:z6MkexAyB77i7cC5hsRLsGmRuVoFXd6sMDdJ11325wJH45KG, key_file: missing, may: ask agent } }",
 	} {
-		cfg, err := config.Parse("a.yaml", []byte("site: { name: a }\ndevices: { g: { driver: sim } }\n"+text+"\n"), []driver.Driver{sim.Driver()})
+		cfg, err := config.Parse("a.yaml", []byte("site: { name: a }\ndevices: { g: { driver: sim } }\n"+text+"\n"),
+			[]driver.Driver{sim.Driver()})
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -108,8 +109,10 @@ func TestBroker(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"may: read *, user: u, password_file: closed": "", "user: u": "doubt mqtt:", "may: read *, user: u, password_file: open": "doubt password_file:", "may: read *, user: u, password_file: none": "doubt password_file:",
-		"may: 'read *, set g', lights: [g/lamp], valves: [g/vent]": "", "may: 'read *, set g/pump', lights: [g/lamp]": "error lights:",
-		"may: 'read *, set g 1..5 max 5s', valves: [g/vent]": "", "may: 'read *, set g', lights: [g/light]": "doubt lights:", "may: 'read *, set g', valves: [g/vont]": "doubt valves:", "may: 'read *, set g', valves: [h/vent]": "doubt valves:",
+		"may: 'read *, set g', lights: [g/lamp], valves: [g/vent]": "",
+		"may: 'read *, set g/pump', lights: [g/lamp]":              "error lights:",
+		"may: 'read *, set g 1..5 max 5s', valves: [g/vent]":       "", "may: 'read *, set g', lights: [g/light]": "doubt lights:",
+		"may: 'read *, set g', valves: [g/vont]": "doubt valves:", "may: 'read *, set g', valves: [h/vent]": "doubt valves:",
 	} {
 		cfg, err := config.Parse("a.yaml", []byte("site: { name: a }\ndevices: { g: { driver: sim } }\nmqtt: { broker: 'mqtts://b', "+text+" }\n"), []driver.Driver{sim.Driver()})
 		if err != nil {

@@ -191,7 +191,8 @@ func addSensors(ctx context.Context, o PrepareOptions, first string) (did []stri
 		return nil, err
 	}
 	if text == nil {
-		text = fmt.Appendf(nil, "%s\n# docs/configuration.md explains this file; agentsite check FILE checks it.\n%sdevices:\n", autoAddLine, first)
+		text = fmt.Appendf(nil,
+			"%s\n# docs/configuration.md explains this file; agentsite check FILE checks it.\n%sdevices:\n", autoAddLine, first)
 		if err := os.MkdirAll(filepath.Dir(o.Config), 0o755); err != nil {
 			return nil, err
 		}

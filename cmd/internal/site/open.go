@@ -105,7 +105,8 @@ func (s *site) openNode(ctx context.Context) (err error) {
 		}
 	}
 	s.occurrences = occurrence.New(occurrence.Options{
-		Requests: s.node.Requests, Wishes: s.node.Wishes, SignIns: s.signIns.handles, Hub: s.hub, Outputs: s.outputs, Now: s.access.Now,
+		Requests: s.node.Requests, Wishes: s.node.Wishes, SignIns: s.signIns.handles, Hub: s.hub, Outputs: s.outputs,
+		Now: s.access.Now,
 	})
 	s.access.OnEnding = func(who string, grant access.Hash, until time.Time) {
 		s.occurrences.Ending(who, grant.String(), until)

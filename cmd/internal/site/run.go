@@ -89,7 +89,7 @@ type site struct {
 	node    *node.Node
 	access  *access.Store
 	hosting *hosting.Hosting
-	// occurrences are what has happened that others want to be told of.
+	// occurrences tells notifications and the bridge to a broker what has happened.
 	occurrences *occurrence.Source
 	phones      *push.Store // that are told of them
 

@@ -64,7 +64,8 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	s.page = page.New(local, func() []page.Site { return []page.Site{{Name: s.config.Name, URL: "/mcp"}} })
 	s.page.AddPhones(s.key.ID(), func() bool { return !s.access.Claimed() })
 	s.page.AddAnswers(page.Answers{
-		May: func(p agents.Principal) bool { return s.node.MayAnswer(p) == nil }, Answer: s.node.Answer, Waiting: s.answerable,
+		May: func(p agents.Principal) bool { return s.node.MayAnswer(p) == nil }, Answer: s.node.Answer,
+		Waiting: s.answerable,
 	})
 	s.page.AddPushes(s.phones)
 	s.messages = s.page.Bind(web.MCP(s.dispatcher, s.legacy.ServeHTTP))

@@ -255,7 +255,8 @@ var commands = [][]string{
 	{"ask"}, {"ask", "gardener", "hi"}, {"ask", "gardener", "hi", "--no-wait"}, {"chat", "gardener", "hi"}, {"sites", "connect", "x"},
 	{"tasks"}, {"tasks", "show", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "watch", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "cancel", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "answer", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "yes"},
 	{"__complete", "agents", "accept", ""}, {"__complete", "ask", ""}, {"__complete", "tasks", "watch", ""},
-	{"notify", "test"}, {"notify", "phones"}, {"notify", "phones", "--json"}, {"notify", "allow", "KEY"}, {"notify", "forget", "x"},
+	{"notify", "test"}, {"notify", "phones"}, {"notify", "phones", "--json"}, {"notify", "allow", "KEY"},
+	{"notify", "forget", "x"},
 	{"history", "a/t", "b/t"}, {"history", "a/t", "--csv"}, {"history", "import", "CSV", "--as", "a/t"},
 }
 

@@ -128,7 +128,8 @@ func (h *homeApp) ask(c *http.Client, verb, url, body string, headers ...string)
 // announced waits until Home Assistant was told something for the n-th time, and returns that.
 func (h *homeApp) announced(n int, verb string) supervisortest.Pushed {
 	h.Helper()
-	harness.WaitFor(h, time.Minute, fmt.Sprintf("announcement %d, %s", n, verb), func() bool { return len(h.supervisor.Pushed()) >= n })
+	harness.WaitFor(h, time.Minute, fmt.Sprintf("announcement %d, %s", n, verb),
+		func() bool { return len(h.supervisor.Pushed()) >= n })
 	all := h.supervisor.Pushed()
 	if len(all) != n || all[n-1].Verb != verb || all[n-1].Service != "mcp" {
 		h.Fatalf("%+v", all)
@@ -139,10 +140,11 @@ func (h *homeApp) announced(n int, verb string) supervisortest.Pushed {
 // connect opens a session at an announced URL as Home Assistant does.
 func (h *homeApp) connect(url any) (*mcp.ClientSession, error) {
 	c := mcp.NewClient(&mcp.Implementation{Name: "homeassistant", Version: "2026.10"}, nil)
-	return c.Connect(h.Context(), &mcp.StreamableClientTransport{Endpoint: url.(string), HTTPClient: h.from("127.0.0.1"), MaxRetries: -1}, nil)
+	return c.Connect(h.Context(),
+		&mcp.StreamableClientTransport{Endpoint: url.(string), HTTPClient: h.from("127.0.0.1"), MaxRetries: -1}, nil)
 }
 
-// move moves the relay by MCP, and returns what is said of it; "" for success.
+// move moves the relay by MCP, and returns the error; "" for success.
 func (h *homeApp) move(s *mcp.ClientSession) string {
 	h.Helper()
 	res, err := s.CallTool(h.Context(), &mcp.CallToolParams{Name: "switch_output", Arguments: map[string]any{"output": "box/relay", "on": true, "for_seconds": 5}})
@@ -189,7 +191,8 @@ func TestHomeAssistantApp(t *testing.T) {
 	h.supervisor.SetFailing(0)
 	first := h.announced(1, "post")
 	h.supervisor.SetBroker(map[string]any{
-		"addon": "core_mosquitto", "host": "127.0.0.1", "port": port, "ssl": false, "username": "addons", "password": "secret", "protocol": "3.1.1",
+		"addon": "core_mosquitto", "host": "127.0.0.1", "port": port, "ssl": false, "username": "addons",
+		"password": "secret", "protocol": "3.1.1",
 	})
 	h.described(port, `"shed"`)
 
@@ -300,7 +303,8 @@ func TestHomeAssistantIngress(t *testing.T) {
 		return code == 200 && strings.Contains(text, `"homeassistant:homeassistant"`)
 	})
 
-	// Who is not let in. The Supervisor's address alone counts, and Home Assistant's network for the announced URL.
+	// Requests that are refused: the page only answers the Supervisor's address, and the announced URL Home Assistant's
+	// network.
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	message := []string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list"}
 	forged := append([]string{"X-Forwarded-For", "127.0.0.1", "X-Remote-User-Id", "0a1b2c3d", "X-Ingress-Path", "/api/hassio_ingress/vt0aXk", "X-Hass-Source", "core.ingress"}, message...)
@@ -394,7 +398,8 @@ func TestHomeAssistantIngress(t *testing.T) {
 		}
 		is("the page shows that its user moved it", `frames[0].document.querySelector("main").innerText.includes("You ")`)
 		is("nothing is kept", `sessionStorage.length === 0 && !Object.keys(localStorage).some(k => /token|key|site/.test(k))`)
-		stored, err := chromedp.Run(ctx, chromedp.Evaluate[int]("indexedDB.databases().then(all => all.length)", chromedp.EvalAwaitPromise))
+		stored, err := chromedp.Run(ctx,
+			chromedp.Evaluate[int]("indexedDB.databases().then(all => all.length)", chromedp.EvalAwaitPromise))
 		if err != nil || stored != 0 {
 			t.Errorf("%d databases, %v", stored, err)
 		}

@@ -71,7 +71,8 @@ func start(t *testing.T, folder, config string) *harness.Site {
 // history returns what the site has of a measurement: the mean of each second, by its end.
 func history(t *testing.T, site *harness.Site, point string, from, to time.Time) map[int64]float64 {
 	t.Helper()
-	text, err := site.CLI(t, "history", point, "--from", from.Format(time.RFC3339), "--to", to.Format(time.RFC3339), "--step", "1s", "--csv")
+	text, err := site.CLI(t, "history", point, "--from", from.Format(time.RFC3339), "--to", to.Format(time.RFC3339),
+		"--step", "1s", "--csv")
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
@@ -164,11 +165,13 @@ func caughtUp(t *testing.T, site *harness.Site, to time.Time) {
 // TestRemoteWrite: a Prometheus that was down for hours has each reading of them afterwards, and nothing else.
 func TestRemoteWrite(t *testing.T) {
 	t.Parallel()
-	prometheus := newPrometheus(t, harness.TempDir(t), "global: { scrape_interval: 1h }\nstorage: { tsdb: { out_of_order_time_window: 1d } }\n")
+	prometheus := newPrometheus(t, harness.TempDir(t),
+		"global: { scrape_interval: 1h }\nstorage: { tsdb: { out_of_order_time_window: 1d } }\n")
 	prometheus.run(t)
 	folder, config := harness.TempDir(t), exporting(prometheus.url, "read *")
 	site := start(t, folder, config)
-	harness.WaitFor(t, 2*time.Minute, "a first sample", func() bool { return len(prometheus.samples(t, "air/temperature", time.Hour)) > 0 })
+	harness.WaitFor(t, 2*time.Minute, "a first sample",
+		func() bool { return len(prometheus.samples(t, "air/temperature", time.Hour)) > 0 })
 	prometheus.stop()
 	says(t, site, time.Minute, `waits +it is tried again`)
 	past(t, site, "air/temperature", 3)
@@ -199,7 +202,8 @@ func TestRemoteWrite(t *testing.T) {
 			}
 			for at, v := range want {
 				if n, ok := samples[at]; !ok || n != v {
-					t.Fatalf("%s at %v: %v %t, want %v; %d samples for %d", point, time.UnixMilli(at), n, ok, v, len(samples), len(want))
+					t.Fatalf("%s at %v: %v %t, want %v; %d samples for %d", point, time.UnixMilli(at), n, ok, v, len(samples),
+						len(want))
 				}
 			}
 			for at := range samples {
@@ -218,7 +222,8 @@ func TestRemoteWrite(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "promtool", "query", "series", "--match=agentsite_reading", prometheus.url).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "promtool", "query", "series", "--match=agentsite_reading",
+		prometheus.url).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), `site="shed"`) {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -232,7 +237,8 @@ func TestRemoteWriteRefused(t *testing.T) {
 	prometheus.run(t)
 	folder, config := harness.TempDir(t), exporting(prometheus.url, "read air/humidity")
 	site := start(t, folder, config)
-	harness.WaitFor(t, 2*time.Minute, "a first sample", func() bool { return len(prometheus.samples(t, "air/humidity", time.Hour)) > 0 })
+	harness.WaitFor(t, 2*time.Minute, "a first sample",
+		func() bool { return len(prometheus.samples(t, "air/humidity", time.Hour)) > 0 })
 	past(t, site, "air/humidity", 3)
 	site.Stop(t)
 	behind(t, folder, 3*time.Hour)

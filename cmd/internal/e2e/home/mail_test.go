@@ -19,8 +19,8 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// exim is what Debian's Exim is told: two ways to hand in messages, with TLS and a password, one without TLS, and one
-// mailbox. The certificate is not for 127.0.0.2.
+// exim is the configuration of Debian's Exim: two ports that take messages by TLS with a password, one without TLS, and
+// one mailbox. The certificate is not for 127.0.0.2.
 const exim = `primary_hostname = mail.example.org
 spool_directory = DIR/spool
 log_file_path = DIR/spool/%slog

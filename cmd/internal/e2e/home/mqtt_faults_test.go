@@ -100,7 +100,7 @@ func (s *site) answers(t *testing.T, within, reading time.Duration) {
 }
 
 // TestBrokerEnds: a broker is killed and comes back, Home Assistant vanishes, the site hangs: outputs are safe in time,
-// and nothing is moved by what was said before.
+// and no earlier command moves anything.
 func TestBrokerEnds(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t)
@@ -275,8 +275,10 @@ func TestRetainedJunk(t *testing.T) {
 	junk := strings.Repeat("\xff{\"", 30_000)
 	described := "homeassistant/device/" + s.id + "/config"
 	for _, topic := range []string{
-		base + "/status", base + "/lamp/relay", base + "/lamp/relay/set", base + "/fan/relay/set", base + "/short/relay/set", base + "/air/temperature", base + "/air/temperature/set",
-		base + "/ask/a/b/press", base + "/lamp/relay/capture", base + "/nothing", base + "/a/b/c/d/set", "homeassistant/status",
+		base + "/status", base + "/lamp/relay", base + "/lamp/relay/set", base + "/fan/relay/set", base + "/short/relay/set",
+		base + "/air/temperature", base + "/air/temperature/set",
+		base + "/ask/a/b/press", base + "/lamp/relay/capture", base + "/nothing", base + "/a/b/c/d/set",
+		"homeassistant/status",
 	} {
 		for _, payload := range []string{"ON", "online", "offline", `{"value":0,"quality":"good"}`} {
 			b.publish(topic, payload, "-r", "-q", "1")
@@ -329,7 +331,8 @@ func TestBrokerFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	rate := float64(n) / took.Seconds()
-	t.Logf("%.0f messages a second for %v; the peak of memory went from %v to %v KiB", rate, took, before, harness.Status(t, s.Cmd.Process.Pid, "VmHWM:"))
+	t.Logf("%.0f messages a second for %v; the peak of memory went from %v to %v KiB", rate, took, before,
+		harness.Status(t, s.Cmd.Process.Pid, "VmHWM:"))
 	if after := harness.Status(t, s.Cmd.Process.Pid, "VmHWM:"); after > before+32<<10 {
 		t.Errorf("the peak of memory went from %v to %v KiB", before, after)
 	}

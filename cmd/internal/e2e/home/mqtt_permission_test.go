@@ -65,7 +65,8 @@ type listener struct {
 func listen(t *testing.T, b *broker, topics string) *listener {
 	t.Helper()
 	l := &listener{all: make(map[string][]map[string]any), text: make(map[string]string)}
-	cmd := exec.Command(find(t, "mosquitto_sub"), "-h", "127.0.0.1", "-p", b.port, "-u", brokerUser, "-P", brokerPassword, "-t", topics, "-v")
+	cmd := exec.Command(find(t, "mosquitto_sub"), "-h", "127.0.0.1", "-p", b.port, "-u", brokerUser, "-P", brokerPassword,
+		"-t", topics, "-v")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +158,8 @@ func TestOnePermission(t *testing.T) {
 		}
 	}
 	b.publish(topic("lamp/relay/set"), "ON", "-q", "1")
-	harness.WaitFor(t, time.Minute, "a stopped site refuses", func() bool { state, _ := heard.last(topic("lamp/relay")); return state["refused"] != nil })
+	harness.WaitFor(t, time.Minute, "a stopped site refuses",
+		func() bool { state, _ := heard.last(topic("lamp/relay")); return state["refused"] != nil })
 	if _, err := client.Move(t.Context(), agents.Principal{}, agents.MoveRequest{Output: "lamp/relay", Value: on}); err == nil {
 		t.Error("a stopped site moves by MCP")
 	}
@@ -183,7 +185,8 @@ func TestOnePermission(t *testing.T) {
 	}
 	b.publish(own+"/lamp/relay/set", "ON", "-r")
 	for _, at := range []string{
-		"/door/relay/set", "/attic/temperature/set", "/den/temperature/set", "/LAMP/relay/set", "/lamp/relay/set/", "/lamp/relay/set/set", "/../door/relay/set", "/lamp//relay/set", "/stop", "/ask/x/talk/press",
+		"/door/relay/set", "/attic/temperature/set", "/den/temperature/set", "/LAMP/relay/set", "/lamp/relay/set/",
+		"/lamp/relay/set/set", "/../door/relay/set", "/lamp//relay/set", "/stop", "/ask/x/talk/press",
 		"/lamp/relay/capture", "/../" + s.id + "/lamp/relay/set",
 	} {
 		b.publish(own+at, "ON")
@@ -212,7 +215,8 @@ func TestOnePermission(t *testing.T) {
 	s.is(t, "dim/level", device.Number(0), time.Minute)
 	b.publish(own+"/lamp/relay/set", "ON", "-q", "1")
 	b.publish(own+"/behind", "it")
-	harness.WaitFor(t, time.Minute, "the broker has passed all on", func() bool { heard.mu.Lock(); defer heard.mu.Unlock(); return heard.text[own+"/behind"] == "it" })
+	harness.WaitFor(t, time.Minute, "the broker has passed all on",
+		func() bool { heard.mu.Lock(); defer heard.mu.Unlock(); return heard.text[own+"/behind"] == "it" })
 	if v, _ := s.value(t, c, "lamp/relay"); v != off {
 		t.Error("a paused bridge moves")
 	}

@@ -174,7 +174,7 @@ func (s *site) is(t *testing.T, point string, v device.Value, most time.Duration
 	return time.Since(begun)
 }
 
-// homeAssistant is what testdata/homeassistant.py does and says.
+// homeAssistant runs testdata/homeassistant.py, sends it commands, and reads the states that it prints.
 type homeAssistant struct {
 	*testing.T
 	cmd *exec.Cmd
@@ -204,7 +204,8 @@ func startHome(t *testing.T, b *broker, slow time.Duration) *homeAssistant {
 		harness.Need(t, "python3-jinja2 and python3-paho-mqtt", "")
 	}
 	h := &homeAssistant{T: t, states: make(map[string]entity)}
-	h.cmd = exec.Command(python, "testdata/homeassistant.py", b.port, brokerUser, brokerPassword, fmt.Sprint(slow.Seconds()))
+	h.cmd = exec.Command(python, "testdata/homeassistant.py", b.port, brokerUser, brokerPassword,
+		fmt.Sprint(slow.Seconds()))
 	var log harness.LogBuffer
 	h.cmd.Stderr = &log
 	in, err := h.cmd.StdinPipe()
@@ -271,30 +272,24 @@ func (h *homeAssistant) shows(key string, state any) {
 
 func (h *homeAssistant) until(key string, is func(entity) bool) {
 	h.Helper()
-	end := time.Now().Add(time.Minute)
-	for !is(h.get(key)) {
-		if time.Now().After(end) {
-			h.Fatalf("%s is %+v", key, h.get(key))
+	defer func() {
+		if h.Failed() {
+			h.Logf("%s is %+v", key, h.get(key))
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	}()
+	harness.WaitFor(h.T, time.Minute, key, func() bool { return is(h.get(key)) })
 }
 
 // hears waits for a line with words.
 func (h *homeAssistant) hears(words ...string) {
 	h.Helper()
-	heard := func() bool {
+	harness.WaitFor(h.T, time.Minute, fmt.Sprintf("a line of %q", words), func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return slices.ContainsFunc(h.lines, func(l string) bool {
 			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(l, w) })
 		})
-	}
-	for end := time.Now().Add(time.Minute); !heard(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			h.Fatalf("no line of %q, but %q", words, h.lines)
-		}
-	}
+	})
 }
 
 // call calls a service of an entity.
@@ -355,8 +350,10 @@ func TestHomeAssistant(t *testing.T) {
 		}
 	}
 	for key, platform := range map[string]string{
-		"lamp.relay": "switch", "plug.relay": "light", "tap.relay": "valve", "dim.level": "number", "spot.level": "light", "vent.level": "valve",
-		"seen.relay": "switch", "air.temperature": "sensor", "house.message": "notify", "house.camera": "image", "house.camera.take": "button", "house.button": "event", "happened": "event",
+		"lamp.relay": "switch", "plug.relay": "light", "tap.relay": "valve", "dim.level": "number", "spot.level": "light",
+		"vent.level": "valve",
+		"seen.relay": "switch", "air.temperature": "sensor", "house.message": "notify", "house.camera": "image",
+		"house.camera.take": "button", "house.button": "event", "happened": "event",
 	} {
 		if key == "seen.relay" {
 			platform = "binary_sensor" // it may only be read
@@ -375,8 +372,10 @@ func TestHomeAssistant(t *testing.T) {
 	}{
 		{"plug.relay", "turn_on", nil, on, "on"}, {"plug.relay", "turn_off", nil, off, "off"},
 		{"tap.relay", "open_valve", nil, on, "open"}, {"tap.relay", "close_valve", nil, off, "closed"},
-		{"dim.level", "set_value", 40, device.Number(40), 40.0}, {"dim.level", "set_value", 12.5, device.Number(12.5), 12.5}, {"dim.level", "set_value", 0, device.Number(0), 0.0},
-		{"spot.level", "turn_on", 128, device.Number(50), "on"}, {"spot.level", "turn_off", nil, device.Number(0), "off"}, {"spot.level", "turn_on", nil, device.Number(50), "on"},
+		{"dim.level", "set_value", 40, device.Number(40), 40.0}, {"dim.level", "set_value", 12.5, device.Number(12.5), 12.5},
+		{"dim.level", "set_value", 0, device.Number(0), 0.0},
+		{"spot.level", "turn_on", 128, device.Number(50), "on"}, {"spot.level", "turn_off", nil, device.Number(0), "off"},
+		{"spot.level", "turn_on", nil, device.Number(50), "on"},
 		{"vent.level", "open_valve", nil, device.Number(100), "open"}, {"vent.level", "set_position", 30, device.Number(30), "open"}, {"vent.level", "close_valve", nil, device.Number(0), "closed"},
 	} {
 		h.call(move.key, move.do, move.with)

@@ -39,7 +39,8 @@ func newNodeRED(p *person, lines string) *nodeRED {
 	if _, err := os.Stat(program); err != nil {
 		harness.Need(p, "Node-RED", "")
 	}
-	p.program("node-red", "exec "+harness.Need(p, "Node 22", harness.NodeProgram)+" "+program+" --userDir "+filepath.Join(p.dir, "node-red"))
+	p.program("node-red",
+		"exec "+harness.Need(p, "Node 22", harness.NodeProgram)+" "+program+" --userDir "+filepath.Join(p.dir, "node-red"))
 	log, _ := p.start("sh", "-c", lines)
 	harness.WaitFor(p, 2*time.Minute, "Node-RED runs", func() bool { // it answers before it has read its flows
 		res, err := http.Get(editor + "/settings")
@@ -94,7 +95,7 @@ func (n *nodeRED) hear(text []byte) {
 	}
 }
 
-// since returns what was said behind the first so many.
+// since returns the messages after the first begin ones.
 func (n *nodeRED) since(begin int) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

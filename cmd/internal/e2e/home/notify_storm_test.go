@@ -23,7 +23,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// told is what a webhook is told at once.
+// told is the body of one message to a webhook.
 type told struct {
 	More  int `json:"more"`
 	Items []struct {

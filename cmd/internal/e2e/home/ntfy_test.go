@@ -170,7 +170,8 @@ func followNtfy(p *person, serve func(limited bool) (end func())) {
 	p.do("agentsite stop")
 	p.got("the stop", func(m published) bool {
 		return m.Priority == 5 && slices.Contains(m.Tags, "warning") && strings.HasPrefix(m.Click, "https://board.local:8474/#") &&
-			len(m.Actions) == 1 && m.Actions[0].Action == "view" && m.Actions[0].URL == m.Click && strings.Contains(m.Title, "stop")
+			len(m.Actions) == 1 && m.Actions[0].Action == "view" && m.Actions[0].URL == m.Click &&
+			strings.Contains(m.Title, "stop")
 	})
 	p.do("agentsite reset")
 	p.got("the reset", func(m published) bool { return strings.Contains(m.Title, "reset") })
@@ -182,7 +183,7 @@ func followNtfy(p *person, serve func(limited bool) (end func())) {
 	}
 	p.write("ntfy.token", token+"\n", 0o600)
 
-	// What is asked while the server is down is one message, however long in JSON.
+	// Messages that agents send while the server is down are merged into one, whose JSON is not too long for it.
 	end()
 	p.do("(umask 077; agentsite token add other 'ask notify' >other.token)")
 	for i := range 4 {
@@ -204,7 +205,8 @@ func followNtfy(p *person, serve func(limited bool) (end func())) {
 // says waits until the agent that notifies reports a text.
 func (p *person) says(text string) {
 	p.Helper()
-	harness.WaitFor(p, time.Minute, "agents says "+text, func() bool { return strings.Contains(p.do("agentsite agents"), text) })
+	harness.WaitFor(p, time.Minute, "agents says "+text,
+		func() bool { return strings.Contains(p.do("agentsite agents"), text) })
 }
 
 // got waits for a message on the phone.

@@ -166,7 +166,8 @@ func scrapedSite(t *testing.T) (*harness.Site, *prometheus) {
 	config = strings.Replace(config, "30s", "1s", 1)
 	job := strings.TrimPrefix(config, "scrape_configs:\n")
 	for _, other := range []string{"plants", "wrong"} {
-		config += strings.NewReplacer("job_name: agentsite", "job_name: "+other, "agentsite.token", other+".token", "site: shed", "site: "+other).Replace(job)
+		config += strings.NewReplacer("job_name: agentsite", "job_name: "+other, "agentsite.token", other+".token",
+			"site: shed", "site: "+other).Replace(job)
 	}
 	for name, text := range map[string]string{
 		"agentsite.pem": string(certificate), "agentsite.token": whole + "\n", "plants.token": narrow,

@@ -72,7 +72,7 @@ func recipe(t *testing.T, name string) (all []block) {
 	return all
 }
 
-// person is who follows a recipe: a folder, and programs found by their names.
+// person follows a recipe, in a folder and with programs found by their names.
 type person struct {
 	*testing.T
 	dir string
@@ -85,7 +85,8 @@ func newPerson(t *testing.T) *person {
 	p := &person{T: t, dir: harness.TempDir(t)}
 	bin := filepath.Join(p.dir, "bin")
 	state, config := filepath.Join(p.dir, "state"), filepath.Join(p.dir, "config")
-	p.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH")+":/usr/sbin", "HOME="+p.dir, "XDG_STATE_HOME="+state, "XDG_CONFIG_HOME="+config)
+	p.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH")+":/usr/sbin", "HOME="+p.dir, "XDG_STATE_HOME="+state,
+		"XDG_CONFIG_HOME="+config)
 	p.folder(bin)
 	if err := os.Symlink(harness.Need(t, "the program", harness.Program), filepath.Join(bin, "agentsite")); err != nil {
 		t.Fatal(err)

@@ -129,7 +129,8 @@ func TestProgramsAreTold(t *testing.T) {
 	ann.MustCLI(t, "clock", "--set", "--site", "shed")
 	p := newProgram(t, site, "Claude")
 	code := p.begin()
-	harness.WaitFor(t, 90*time.Second, "a message that a program asks to sign in", func() bool { return in.count("sign_in") == 1 })
+	harness.WaitFor(t, 90*time.Second, "a message that a program asks to sign in",
+		func() bool { return in.count("sign_in") == 1 })
 	in.mu.Lock()
 	if strings.Contains(in.whole, code) || strings.Contains(in.whole, "Claude") {
 		t.Errorf("a stranger's words, or the code that an owner compares, are told: %s", in.whole)

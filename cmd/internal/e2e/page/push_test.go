@@ -119,9 +119,11 @@ jose.importJWK({ kty: "EC", crv: "P-256", x: raw.subarray(1, 33).toString("base6
 
 func (p *pushService) decrypt(t *testing.T, m pushedTo) string {
 	t.Helper()
-	modules, node := harness.Need(t, "npm packages", os.Getenv("NPM_MODULES")), harness.Need(t, "Node", harness.NodeProgram)
+	modules, node := harness.Need(t, "npm packages", os.Getenv("NPM_MODULES")), harness.Need(t, "Node",
+		harness.NodeProgram)
 	b := base64.RawURLEncoding.EncodeToString
-	cmd := exec.Command(node, "-e", decrypts, "--", modules, b(p.key.Bytes()), b(p.auth), b(m.body), m.header.Get("Authorization"), p.URL)
+	cmd := exec.Command(node, "-e", decrypts, "--", modules, b(p.key.Bytes()), b(p.auth), b(m.body),
+		m.header.Get("Authorization"), p.URL)
 	var why bytes.Buffer
 	cmd.Stderr = &why
 	out, err := cmd.Output()
@@ -271,7 +273,8 @@ func TestPhoneTold(t *testing.T) {
 	config := fmt.Sprintf("site: { name: shed }\nhttp: { domain: %q, certificate: domain.pem, certificate_key: domain.key }\n"+
 		"devices:\n  box: { driver: sim, model: relay, min_off: 0 }\n%s\nnotify: { page: \"https://%s\", push: %q }\n", name, pump, name, service.URL)
 	start := func() *harness.Site {
-		return harness.StartIn(t, data, config, nil, "env", "SSL_CERT_FILE="+service.file, harness.Need(t, "the program", harness.Program), "run", "--listen-https", at)
+		return harness.StartIn(t, data, config, nil, "env", "SSL_CERT_FILE="+service.file,
+			harness.Need(t, "the program", harness.Program), "run", "--listen-https", at)
 	}
 	site := start()
 	ann.MustCLI(t, "claim", site.Invitation(t).String(), "--name", "shed")

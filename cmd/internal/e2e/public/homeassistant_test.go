@@ -102,7 +102,8 @@ func (h *homeAssistant) add(may string) {
 		h.Fatalf("%v", meta)
 	}
 	asks := map[string]any{
-		"redirect_uris": []string{callback}, "token_endpoint_auth_method": "none", "grant_types": []string{"authorization_code", "refresh_token"},
+		"redirect_uris": []string{callback}, "token_endpoint_auth_method": "none",
+		"grant_types":    []string{"authorization_code", "refresh_token"},
 		"response_types": []string{"code"}, "client_name": "Home Assistant", "application_type": "web",
 	}
 	if scopes != nil {
@@ -135,7 +136,8 @@ func (h *homeAssistant) add(may string) {
 		h.Fatal(err)
 	}
 	q := url.Values{
-		"response_type": {"code"}, "client_id": {h.client}, "redirect_uri": {callback}, "state": {state}, "access_type": {"offline"}, "prompt": {"consent"},
+		"response_type": {"code"}, "client_id": {h.client}, "redirect_uri": {callback}, "state": {state},
+		"access_type": {"offline"}, "prompt": {"consent"},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
 	}
 	if scopes != nil {

@@ -5,13 +5,18 @@ import (
 	"sync"
 
 	"agentsite/cmd/internal/hosting"
+	"agentsite/device/beacon"
 	"agentsite/device/board"
 	"agentsite/device/chip"
 	"agentsite/device/driver"
+	"agentsite/device/esphome"
 	"agentsite/device/gpio"
 	"agentsite/device/host"
 	"agentsite/device/kernel"
+	"agentsite/device/modbus"
+	"agentsite/device/mqtt"
 	"agentsite/device/sim"
+	"agentsite/device/web"
 	"agentsite/node/config"
 )
 
@@ -23,6 +28,11 @@ func Drivers(b *board.Board) []driver.Driver {
 		kernel.Drivers(),
 		gpio.Drivers(b),
 		chip.Drivers(b),
+		modbus.Drivers(b),
+		esphome.Drivers(),
+		mqtt.Drivers(),
+		web.Drivers(),
+		beacon.Drivers(),
 	)
 }
 

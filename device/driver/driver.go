@@ -32,6 +32,19 @@ type Driver struct {
 	// Of is set if Name ends with a colon and stands for a family of drivers. It makes the Config of
 	// the driver that is called Name followed by member; nil for one that cannot be of the family.
 	Of func(member string) Config
+	// Seek finds devices of this driver that are reached by a network or by radio, until ctx ends or all have
+	// answered. It reads only: nothing is paired, written or moved. It may be nil.
+	Seek func(ctx context.Context) ([]Found, error)
+}
+
+// Found is a device that a Seek has found. What it says of itself is checked: Name is a valid name, and YAML
+// has no text that was not.
+type Found struct {
+	Where string // "kitchen.local", "A4:C1:38:01:02:03"
+	What  string // "ESPHome node", "Shelly BLU H&T"
+	Says  string // a note or advice; may be ""
+	Name  string // for the configuration
+	YAML  string // its keys, in braces; "" where more has to be known first
 }
 
 // Config is a driver's part of the YAML, decoded strictly before Open.

@@ -51,7 +51,8 @@ func (s *Scan) Run(ctx context.Context) ([]Found, []driver.Finding) {
 		if err != nil {
 			trouble = append(trouble, driver.Finding{Severity: driver.Problem, Subject: "GPIO", Says: err.Error()})
 		}
-		found = slices.Concat(found, s.files(), lines)
+		elsewhere, failed := s.elsewhere(ctx)
+		found, trouble = slices.Concat(found, s.files(), lines, elsewhere), append(trouble, failed...)
 	}
 	for _, bus := range s.I2C() {
 		chips, err := s.bus(ctx, bus, found)

@@ -1,0 +1,60 @@
+package lan
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"agentsite/device"
+)
+
+// Bucket is a token bucket: it allows a rate, and at once at most what it allows in a second. It has no timer and
+// needs no goroutine. It is not safe for concurrent use.
+type Bucket struct {
+	PerSecond int
+	used      float64
+	at        time.Time
+}
+
+// Take reports whether n more are within the rate, and counts them.
+func (b *Bucket) Take(n int) bool {
+	now := time.Now()
+	if !b.at.IsZero() {
+		b.used = max(0, b.used-now.Sub(b.at).Seconds()*float64(b.PerSecond))
+	}
+	b.at = now
+	b.used += float64(n)
+	return b.used <= float64(b.PerSecond)
+}
+
+// Limit returns c, which closes itself when its peer sends more than so many bytes in a second. Read then returns an
+// Offline fault, and so do later Reads. Under TLS or Noise limit the connection below.
+func Limit(c net.Conn, perSecond int) net.Conn {
+	return &limited{Conn: c, bucket: Bucket{PerSecond: perSecond}}
+}
+
+type limited struct {
+	net.Conn
+	mu     sync.Mutex
+	bucket Bucket
+	flood  error
+}
+
+func (l *limited) Read(b []byte) (int, error) {
+	l.mu.Lock()
+	flood, most := l.flood, l.bucket.PerSecond
+	l.mu.Unlock()
+	if flood != nil {
+		return 0, flood
+	}
+	n, err := l.Conn.Read(b[:min(len(b), most)])
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.bucket.Take(n) {
+		l.flood = device.Faultf(device.Offline, "%v sends more than %d bytes in a second, and was disconnected; look what is wrong with it",
+			l.RemoteAddr(), most)
+		l.Conn.Close()
+		return 0, l.flood
+	}
+	return n, err
+}

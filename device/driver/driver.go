@@ -71,6 +71,10 @@ type Validator interface{ Validate() error }
 // a check finds mistakes about them before anything is opened.
 type Describer interface{ Describe() device.Description }
 
+// Networked is a Config whose device is reached by a network: when that is lost, its outputs stay as they are. Peer
+// returns what is then the only one to switch them off, such as "kitchen.local".
+type Networked interface{ Peer() string }
+
 // Stopper is a Config whose device can be an emergency stop. While the state that Stops names is
 // on, or cannot be read, every output is at its safe value. A Watch that begins while it is on
 // emits it. "" means no emergency stop.

@@ -81,6 +81,7 @@ type decoder struct {
 	*report
 	where string
 	of    *driver.Driver // whose keys are decoded; nil for other keys
+	files *[]file        // gets the files that the keys name; nil if none is read
 }
 
 func (d decoder) fail(at pos, format string, args ...any) {
@@ -237,7 +238,9 @@ func (d decoder) kind(path string, n *node, v reflect.Value) {
 			v.Set(target) // after a mistake nil stays, for later checks
 		}
 	case reflect.String:
-		if d.scalar(path, n, "text") {
+		if v.Type() == fileType {
+			d.file(path, n, v)
+		} else if d.scalar(path, n, "text") {
 			v.SetString(n.text) // as written: 1.10 stays 1.10
 		}
 	case reflect.Bool:

@@ -33,6 +33,7 @@ type Device struct {
 	entries []entry
 	driver  []entry       // with the driver's own keys
 	written []pointConfig // the owner's keys about points: the device's, then each point's
+	files   []file        // that the driver reads
 }
 
 // commonKeys holds the keys that are this package's own in every device.
@@ -124,7 +125,9 @@ func (d decoder) parts(out *Device) {
 		}
 	}
 	out.driver = forDriver
+	d.files = &out.files
 	d.fields(out.at, "", forDriver, config, append(ownKeys, pointKeys...)...)
+	d.files = nil
 	out.written = append(out.written, d.point("", out.at, forPoint))
 	if points, ok := find(out.entries, pointsKey); ok {
 		out.written = append(out.written, d.points(points)...)
@@ -207,14 +210,14 @@ func (d Device) place(point, key string) pos {
 	return at
 }
 
-// Same reports whether d and e are equal, whatever their place in the file and the order of
-// their keys. Defaults that follow from another device count too.
+// Same reports whether d and e are equal, with the content of their files, whatever their place in the file and the
+// order of their keys. Defaults that follow from another device count too.
 func (d Device) Same(e Device) bool {
 	return d.Name == e.Name && sameEntries(d.entries, e.entries) && maps.Equal(d.ages(), e.ages())
 }
 
-// SameDriver reports whether the drivers and their keys of d and e are equal: what the outputs
-// may do, and how often a sensor is read, may differ.
+// SameDriver reports whether the drivers, their keys and the content of their files are equal in d and e: what the
+// outputs may do, and how often a sensor is read, may differ.
 func (d Device) SameDriver(e Device) bool {
 	return d.Name == e.Name && d.Driver == e.Driver && sameEntries(d.driver, e.driver)
 }
@@ -249,7 +252,7 @@ func writeCanonical(b *strings.Builder, entries []entry) {
 }
 
 func (n *node) writeCanonical(b *strings.Builder) {
-	fmt.Fprintf(b, "(%v%d:%s", n.shape, len(n.text), n.text)
+	fmt.Fprintf(b, "(%v%d:%s%s", n.shape, len(n.text), n.text, n.digest)
 	if n.shape == mapping {
 		writeCanonical(b, n.entries)
 	}

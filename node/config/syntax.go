@@ -209,6 +209,7 @@ type node struct {
 	quoted  bool
 	text    string  // of a scalar, without its quotes
 	entries []entry // of a mapping, in file order; of a list, without keys
+	digest  string  // of the content of the file that a scalar names
 }
 
 // items are those of a list; none of anything else.

@@ -104,6 +104,21 @@ func CheckDevices(cfg *config.Site) error {
 	return errors.Join(errs...)
 }
 
+// Doubts returns what may be a mistake about devices: files that cannot be read, and, once, outputs that are reached by a
+// network.
+func Doubts(cfg *config.Site) (doubts []error) {
+	told := false
+	for _, d := range cfg.Devices {
+		doubts = append(doubts, d.FileDoubts()...)
+		if peer, ok := d.Config.(driver.Networked); ok && hasOutputs(d) && !told {
+			told = true
+			doubts = append(doubts, d.Errorf("", "driver", "%s: it is reached by a network: while that is lost, only %s itself can switch it off; "+
+				"set it to do so, as docs/drivers.md says of its driver", d.Name, peer.Peer()))
+		}
+	}
+	return doubts
+}
+
 // Reader returns a function that reads and checks the file that the site was started with, and no
 // other; "" is the demonstration. drivers are those of the first read: the devices of the new
 // configuration have to share the board of the open ones.

@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/board/boardtest"
 	"agentsite/device/chip"
@@ -119,5 +121,35 @@ devices:
 	}
 	if err := checkBoard(cfg, boardtest.Lines()); err != nil {
 		t.Errorf("a machine without lines: %v", err)
+	}
+}
+
+// remote is a driver of an output that is reached by a network.
+type remote struct {
+	KeyFile driver.File `json:"key_file"`
+}
+
+func (*remote) Open(context.Context) (device.Device, error) { return nil, errors.ErrUnsupported }
+func (*remote) Peer() string                                { return "kitchen.local" }
+func (*remote) Describe() device.Description {
+	return device.Description{Model: "remote", Points: []device.Point{{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)}}}
+}
+
+// TestNetworkDoubts: that a lost network leaves an output as it is is said once, and a missing key for each device.
+func TestNetworkDoubts(t *testing.T) {
+	cfg, err := config.Parse(filepath.Join(t.TempDir(), "a.yaml"), []byte("site: { name: a }\ndevices:\n"+
+		"  one: { driver: remote, key_file: a.key }\n  two: { driver: remote, key_file: a.key }\n"),
+		[]driver.Driver{{Name: "remote", Config: func() driver.Config { return new(remote) }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doubts, missing := Doubts(cfg), 0
+	for _, d := range doubts {
+		if errors.Is(d, fs.ErrNotExist) {
+			missing++
+		}
+	}
+	if len(doubts) != 3 || missing != 2 {
+		t.Errorf("%v", doubts)
 	}
 }

@@ -93,7 +93,7 @@ var layers = []layer{
 	{"node/trials", []string{"agents", "agents/rule", "agents/rule/trial", "device", "device/guard", "node", "node/hosted"}, "a trial joins the site's rules with its points, its limits and its past"},
 	{"node/devices", []string{"device", "device/board", "device/driver", "device/guard", "device/guard/proc", "node", "node/config"},
 		"devices are opened, and outputs moved, for the node; the list of drivers and the data folder's files are passed in"},
-	{"node/state", []string{"device", "device/guard", "node/access", "node/identity"}, "the data folder is paths, locks and modes, and opens the access store; it names the files of other packages, and reads the two of the emergency stop"},
+	{"node/state", []string{"device", "device/driver", "device/guard", "node/access", "node/identity"}, "the data folder is paths, locks and modes, and opens the access store; it names the files of other packages, and reads the two of the emergency stop; a secret is read as drivers read theirs"},
 	{"node/state/backup", []string{"device", "node/access", "node/bundle", "node/config", "node/identity", "node/state"}, "a backup is read as the site will read it, before anything is written"},
 	{"node/update", []string{"node/identity"}, "an update is verified by keys, whatever the program does"},
 	{"transport/rpc", []string{"agents/principal"}, "a message has a sender, and is free of operations and tools"},

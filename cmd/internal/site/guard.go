@@ -56,5 +56,7 @@ func CheckText(name string, text []byte) (*config.Site, error) {
 	return devices.CheckBoardText(name, text, b, Drivers(b), hosting.Check)
 }
 
-// Doubts is hosting.Doubts.
-func Doubts(cfg *config.Site, file string) []error { return hosting.Doubts(cfg, file) }
+// Doubts returns what may be a mistake in a configuration that check accepts.
+func Doubts(cfg *config.Site, file string) []error {
+	return append(devices.Doubts(cfg), hosting.Doubts(cfg, file)...)
+}

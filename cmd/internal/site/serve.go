@@ -173,7 +173,7 @@ func (s *site) checkText(ctx context.Context, text []byte) (doubts []error, err 
 	if err != nil {
 		return nil, err
 	}
-	return hosting.Doubts(cfg, s.absFile), nil
+	return Doubts(cfg, s.absFile), nil
 }
 
 // addClaim lets an unowned site be claimed that others can reach.

@@ -42,6 +42,7 @@ var layers = []layer{
 	{"device/kernel", []string{"device", "device/driver", "device/sysfs"}, "a driver knows its hardware and none of its callers"},
 	{"device/sim", []string{"device", "device/driver"}, "a driver knows its hardware and none of its callers"},
 	{"device/lan", []string{"device"}, "it connects to devices of the home network, whatever they speak"},
+	{"device/lan/lantest", []string{"device", "device/guard"}, "the suite must fit every driver, and runs it under a real guard"},
 	{"device/esphome", []string{"device", "device/driver", "device/lan", "device/ucum"}, "a node is known by its messages only"},
 	{"device/beacon", []string{"device", "device/driver"}, "an advertiser is known by its advertisements only"},
 	{"device/modbus", []string{"device", "device/board", "device/driver", "device/lan"}, "a server is known by its registers; the serial port is the board's"},

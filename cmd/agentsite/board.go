@@ -30,7 +30,10 @@ parts that are found.
 On I2C, scan reads one byte from each address. It writes only to addresses where no port
 expander, amplifier or converter can be, which would change an output. For others it
 lists candidates; --probe identifies the part at an address where a write is harmless.
-Parts of the configuration or of a kernel driver are skipped.`,
+Parts of the configuration or of a kernel driver are skipped.
+
+Meanwhile drivers ask the network, and listen by radio, for devices that are not wired to this
+board. They only ask: nothing is paired. --wired and --bus leave that out.`,
 		Example: "  agentsite scan --write\n  agentsite scan --bus i2c-1 --probe 0x48",
 		RunE: a.onMachine(a.folder, func(ctx context.Context, f state.Folder, _ []string) error {
 			o.Folder = f
@@ -42,6 +45,9 @@ Parts of the configuration or of a kernel driver are skipped.`,
 				o.Probe = append(o.Probe, uint16(n))
 			}
 			o.Drivers = site.AllDrivers()
+			o.Waiting = func(drivers []string) {
+				fmt.Fprintf(a.errs, "waiting for devices on the network and by radio (%s), up to 12 s; --wired does not\n", strings.Join(drivers, ", "))
+			}
 			found, err := ops.Scan(ctx, o)
 			if err != nil {
 				return err
@@ -50,6 +56,7 @@ Parts of the configuration or of a kernel driver are skipped.`,
 		}),
 	}
 	cmd.Flags().StringVar(&o.Bus, "bus", "", "scan only this I2C bus, such as i2c-1")
+	cmd.Flags().BoolVar(&o.Wired, "wired", false, "only what is wired to this board: nothing by a network or by radio")
 	cmd.Flags().StringSliceVar(&probe, "probe", nil, "an address that may be written to, such as 0x48; may be repeated")
 	cmd.Flags().BoolVar(&write, "write", false, "add certain and likely parts to the configuration")
 	a.boardFlags(cmd, &o.Config, &o.Root)

@@ -39,11 +39,20 @@ type Scan struct {
 	Taken map[string]string
 	// Drivers are the drivers that can be suggested.
 	Drivers []driver.Driver
+	// Wired leaves out devices that are reached by a network or by radio. So does a choice of Buses.
+	Wired bool
+	// Waiting is called before a wait for devices that are reached by a network or by radio, with the drivers that seek
+	// them. It may be nil.
+	Waiting func(drivers []string)
 }
 
 // Run scans everything. It returns the parts in a constant order, and the problems. It takes
-// about a second for each I2C bus, at most 30.
+// about a second for each I2C bus, at most 30, and meanwhile at most 12 s for devices that are not wired to the board.
 func (s *Scan) Run(ctx context.Context) ([]Found, []driver.Finding) {
+	var elsewhere *search
+	if s.Buses == nil && !s.Wired {
+		elsewhere = s.seek(ctx)
+	}
 	found := s.kernel(ctx)
 	var trouble []driver.Finding
 	if s.Buses == nil {
@@ -51,8 +60,7 @@ func (s *Scan) Run(ctx context.Context) ([]Found, []driver.Finding) {
 		if err != nil {
 			trouble = append(trouble, driver.Finding{Severity: driver.Problem, Subject: "GPIO", Says: err.Error()})
 		}
-		elsewhere, failed := s.elsewhere(ctx)
-		found, trouble = slices.Concat(found, s.files(), lines, elsewhere), append(trouble, failed...)
+		found = slices.Concat(found, s.files(), lines)
 	}
 	for _, bus := range s.I2C() {
 		chips, err := s.bus(ctx, bus, found)
@@ -60,6 +68,10 @@ func (s *Scan) Run(ctx context.Context) ([]Found, []driver.Finding) {
 			trouble = append(trouble, driver.Finding{Severity: driver.Problem, Subject: bus, Says: err.Error()})
 		}
 		found = append(found, chips...)
+	}
+	if elsewhere != nil {
+		others, failed := elsewhere.collect(s.Waiting)
+		found, trouble = append(found, others...), append(trouble, failed...)
 	}
 	if s.Buses != nil {
 		found = slices.DeleteFunc(found, func(f Found) bool { return !slices.Contains(s.Buses, busOf(f.Where)) })

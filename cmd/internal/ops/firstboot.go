@@ -208,6 +208,7 @@ func addSensors(ctx context.Context, o PrepareOptions, first string) (did []stri
 	defer cancel()
 	found, err := Scan(ctx, ScanOptions{
 		Config: o.Config, Drivers: o.Drivers, Folder: o.Folder, Root: o.Root, Board: o.board,
+		Wired: true, // what others announce is added by an owner only
 	})
 	if err != nil {
 		return did, err

@@ -30,8 +30,10 @@ type ScanOptions struct {
 	Folder  state.Folder // of the site that may be running
 	Bus     string       // only this one; "" for all
 	Probe   []uint16
-	Root    string       // "" is the machine; a test's tree of files
-	Board   *board.Board // of a running site; nil makes one
+	Root    string                 // "" is the machine; a test's tree of files
+	Board   *board.Board           // of a running site; nil makes one
+	Wired   bool                   // only what is wired to the board, and nothing by a network or by radio
+	Waiting func(drivers []string) // see scan.Scan
 }
 
 // ScanResult is the result of a scan.
@@ -57,7 +59,7 @@ func Scan(ctx context.Context, o ScanOptions) (*ScanResult, error) {
 		return nil, err
 	}
 	b := cmp.Or(o.Board, board.On(board.Machine{Root: o.Root}))
-	s := scan.Scan{Board: b, Root: sysfs.Root(o.Root), Probe: o.Probe, Taken: claimed(cfg), Drivers: o.Drivers}
+	s := scan.Scan{Board: b, Root: sysfs.Root(o.Root), Probe: o.Probe, Taken: claimed(cfg), Drivers: o.Drivers, Wired: o.Wired || o.Root != "", Waiting: o.Waiting}
 	if o.Bus != "" {
 		s.Buses = []string{o.Bus}
 	}

@@ -5,4 +5,6 @@
 //	func TestConformance(t *testing.T) {
 //		devicetest.Run(t, func(t *testing.T) device.Device { return openFake(t) })
 //	}
+//
+// A driver of a device at the end of a network also passes the suite of device/lan/lantest.
 package devicetest

@@ -72,6 +72,17 @@ func TestFile(t *testing.T) {
 	if _, err := f.Secret(); device.AsFault(err).Kind != device.Offline || strings.Contains(err.Error(), "secret\"") || strings.Contains(err.Error(), "\x01") {
 		t.Error(err)
 	}
+	const certificate = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+	write(certificate, 0o644)
+	if before := f.Digest(); f.Check() != nil || before == "" {
+		t.Errorf("a certificate is no secret: %v", f.Check())
+	} else if write(certificate+certificate, 0o644); f.Digest() == before {
+		t.Error("another certificate is not noticed")
+	}
+	write("two\nlines\n", 0o600)
+	if f.Check() == nil {
+		t.Error("a secret has one line")
+	}
 	write(strings.Repeat("x", maxSecret+1), 0o600)
 	if _, err := f.Secret(); err == nil || strings.Contains(err.Error(), "xx") {
 		t.Error(err)

@@ -43,7 +43,7 @@ func (d decoder) file(path string, n *node, v reflect.Value) {
 // is no doubt: the site may run as that user.
 func (d Device) FileDoubts() (doubts []error) {
 	for _, f := range d.files {
-		if _, err := f.name.Secret(); err != nil && !errors.Is(err, fs.ErrPermission) {
+		if err := f.name.Check(); err != nil && !errors.Is(err, fs.ErrPermission) {
 			doubts = append(doubts, d.src.errorf(f.at, "%s: %w", d.Name, err))
 		}
 	}

@@ -44,6 +44,7 @@ var layers = []layer{
 	{"device/lan", []string{"device"}, "it connects to devices of the home network, whatever they speak"},
 	{"device/lan/lantest", []string{"device", "device/guard"}, "the suite must fit every driver, and runs it under a real guard"},
 	{"device/esphome", []string{"device", "device/driver", "device/lan", "device/ucum"}, "a node is known by its messages only"},
+	{"device/esphome/esphometest", nil, "a fake node shares no code with its driver; imported by tests only"},
 	{"device/beacon", []string{"device", "device/driver"}, "an advertiser is known by its advertisements only"},
 	{"device/modbus", []string{"device", "device/board", "device/driver", "device/lan"}, "a server is known by its registers; the serial port is the board's"},
 	{"device/mqtt", []string{"device", "device/driver", "device/lan", "device/mqtt/packet"}, "a device is known by its messages only"},

@@ -1,0 +1,410 @@
+package esphome
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"agentsite/device"
+)
+
+const (
+	// A node that was silent for quiet is asked for a sign of life, and is lost if there is none within answer.
+	quiet  = 6 * time.Second
+	answer = 4 * time.Second
+
+	// The back-off between two connections. A command shortens it to the first.
+	retryFirst = time.Second
+	retryLast  = time.Minute
+	steady     = time.Minute // a connection that lasted so long begins the back-off anew
+
+	statesTimeout = time.Second // from a connection to the states of all points
+)
+
+// node is a device. It has one goroutine while it is connected or connecting, and none otherwise: who uses it
+// begins a connection, unless a back-off is under way.
+type node struct {
+	*config
+	secret  []byte
+	desc    device.Description
+	moving  device.Mutex // held by Apply and Close
+	once    sync.Once
+	running sync.WaitGroup
+
+	stopping context.Context // ends an Apply
+	stop     context.CancelFunc
+	closing  context.Context // ends the connection
+	hangUp   context.CancelFunc
+
+	mu      sync.Mutex
+	points  []*point // in the order of desc
+	link    *link    // nil while it is not connected
+	busy    bool     // the goroutine runs
+	closed  bool
+	err     error // why it is not connected
+	next    time.Time
+	pause   time.Duration
+	version uint64        // counts the changes of readings
+	changed chan struct{} // closed at the next message; nil while nobody waits
+}
+
+// link is a connection. Its other fields are guarded by node.mu.
+type link struct {
+	*frames
+	number       uint64    // of the last message
+	heard        time.Time // when it came
+	pings, pongs uint64
+	begun        time.Time
+	entities     int
+	expected     float64 // messages of states that were asked for
+	why          error   // why it was cut
+}
+
+func newNode(c *config, secret []byte) *node {
+	n := &node{config: c, secret: secret, desc: c.Describe(), points: c.points(), moving: device.NewMutex()}
+	n.stopping, n.stop = context.WithCancel(context.Background())
+	n.closing, n.hangUp = context.WithCancel(context.Background())
+	n.version = 1
+	return n
+}
+
+// Describe is constant.
+func (n *node) Describe() device.Description { return n.desc }
+
+// offline returns why a node cannot be reached, as a fault with what to do.
+func (c *config) offline(err error) error {
+	if f, ok := errors.AsType[*device.Fault](err); ok {
+		return device.Faultf(f.Kind, "%s: %w", c.Address, err)
+	}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		err = errors.New("it does not answer")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		err = errors.New("it refuses connections")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET):
+		err = errors.New("the connection ended")
+	}
+	return device.Faultf(device.Offline, "%s is not connected: %w; check its supply, the Wi-Fi and its address", c.Address, err)
+}
+
+// wake tells all who wait of a change. The caller holds mu.
+func (n *node) wake() {
+	if n.changed != nil {
+		close(n.changed)
+		n.changed = nil
+	}
+}
+
+// await waits until done returns true or an error, which it does with mu held. It is asked again after each change.
+func (n *node) await(ctx context.Context, done func() (bool, error)) error {
+	for {
+		n.mu.Lock()
+		ok, err := done()
+		if ok || err != nil {
+			n.mu.Unlock()
+			return err
+		}
+		if n.changed == nil {
+			n.changed = make(chan struct{})
+		}
+		changed := n.changed
+		n.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// connected returns the connection and, where there is none, begins one and waits for it. urgent shortens the
+// back-off.
+func (n *node) connected(ctx context.Context, urgent bool) (l *link, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	begun := false
+	err = n.await(ctx, func() (bool, error) {
+		wait := time.Until(n.next)
+		if urgent {
+			wait -= n.pause - retryFirst
+		}
+		switch l = n.link; {
+		case n.closed:
+			return false, device.Faultf(device.Offline, "%s is closed", n.Address)
+		case l != nil:
+			return true, nil
+		case n.busy:
+		case begun, wait > 0:
+			return false, n.err
+		default:
+			n.busy = true
+			n.running.Go(n.run)
+		}
+		begun = true
+		return false, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return nil, device.Faultf(device.Offline, "%s is not connected yet: %w", n.Address, ctx.Err())
+	}
+	return l, err
+}
+
+// ready returns the connection, once the states of all points have come, as far as the node sends them soon.
+func (n *node) ready(ctx context.Context, urgent bool) (*link, error) {
+	l, err := n.connected(ctx, urgent)
+	if err != nil {
+		return nil, err
+	}
+	soon, cancel := context.WithDeadline(ctx, l.begun.Add(statesTimeout))
+	defer cancel()
+	err = n.await(soon, func() (bool, error) {
+		if n.link != l {
+			return false, n.err
+		}
+		return !slices.ContainsFunc(n.points, func(p *point) bool { return p.lacks == "" && p.said == 0 }), nil
+	})
+	if err != nil && soon.Err() != nil {
+		err = ctx.Err()
+	}
+	return l, err
+}
+
+// run connects and reads until the connection ends.
+func (n *node) run() {
+	l, err := n.connect()
+	if err == nil {
+		err = n.read(l)
+		l.conn.Close()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if l != nil && l.why != nil {
+		err = l.why
+	}
+	n.pause = min(max(2*n.pause, retryFirst), retryLast)
+	if l != nil && time.Since(l.begun) > steady {
+		n.pause = retryFirst
+	}
+	if errors.Is(err, errFlood) {
+		n.pause = retryLast
+	}
+	n.link, n.busy, n.err, n.next = nil, false, n.offline(err), time.Now().Add(n.pause)
+	for _, p := range n.points {
+		p.is, p.said, p.lacks = nil, 0, ""
+	}
+	n.version++
+	n.wake()
+}
+
+// connect dials the node, logs in and learns its entities.
+func (n *node) connect() (*link, error) {
+	ctx, cancel := context.WithTimeout(n.closing, setupTimeout)
+	defer cancel()
+	limit := newLimiter(time.Now())
+	f, err := open(ctx, n.dial, n.target(), n.secret)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { f.conn.Close() })
+	defer stop()
+	entities := 0
+	if err = f.login(&limit, n.MAC); err == nil {
+		entities, err = n.learn(f, &limit)
+	}
+	if err == nil {
+		err = f.send(time.Now().Add(sendTimeout), message{id: statesRequest})
+	}
+	if err != nil {
+		f.conn.Close()
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := time.Now()
+	n.link = &link{frames: f, begun: now, heard: now, entities: entities}
+	n.version++
+	n.wake()
+	return n.link, nil
+}
+
+// open dials a node and begins its encryption. The deadline of ctx bounds the connection until it is changed.
+func open(ctx context.Context, dial func(context.Context, string) (net.Conn, error), target string, secret []byte) (*frames, error) {
+	conn, err := dial(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	deadline, _ := ctx.Deadline()
+	conn.SetDeadline(deadline)
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	f, err := newFrames(conn, secret)
+	if err != nil {
+		conn.Close()
+	}
+	return f, err
+}
+
+// learn finds the points' entities in the node's list, and returns how many there are.
+func (n *node) learn(f *frames, limit *limiter) (int, error) {
+	var known []string
+	err := f.list(limit, func(e *entity) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, p := range n.points {
+			if p.entity == e.address() {
+				p.learn(e)
+			}
+		}
+		known = append(known, e.address())
+	})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.points {
+		if p.is == nil {
+			p.lacks = "the node has no " + p.entity + device.Suggest(p.entity, sameKind(known, p.entity), "entity")
+		}
+	}
+	return len(known), err
+}
+
+// sameKind returns the addresses of entities of the same kind as of.
+func sameKind(known []string, of string) (same []string) {
+	kind, _, _ := strings.Cut(of, "/")
+	for _, k := range known {
+		if strings.HasPrefix(k, kind+"/") {
+			same = append(same, k)
+		}
+	}
+	return same
+}
+
+// read reads messages until the connection ends, and asks a silent node for a sign of life.
+func (n *node) read(l *link) error {
+	stop := context.AfterFunc(n.closing, func() { l.conn.SetReadDeadline(time.Now()) })
+	defer stop()
+	limit := newLimiter(time.Now())
+	asked := false
+	for {
+		wait := quiet
+		if asked {
+			wait = answer
+		}
+		l.conn.SetReadDeadline(time.Now().Add(wait))
+		if n.closing.Err() != nil {
+			return n.goodbye(l)
+		}
+		if _, err := l.in.Peek(1); err != nil {
+			if n.closing.Err() != nil {
+				return n.goodbye(l)
+			}
+			if asked || !errors.Is(err, os.ErrDeadlineExceeded) {
+				return err
+			}
+			asked = true
+			if err := n.ask(l); err != nil {
+				return err
+			}
+			continue
+		}
+		asked = false
+		l.conn.SetReadDeadline(time.Now().Add(answer)) // for the rest of it
+		m, err := l.next(&limit)
+		if err != nil {
+			return err
+		}
+		extra, err := n.take(l, m)
+		if err != nil {
+			return err
+		}
+		limit.messages += extra
+	}
+}
+
+// goodbye ends a connection in an orderly way.
+func (n *node) goodbye(l *link) error {
+	l.send(time.Now().Add(100*time.Millisecond), message{id: disconnectRequest})
+	return errors.New("it is closed")
+}
+
+// ask sends a ping.
+func (n *node) ask(l *link) error {
+	n.mu.Lock()
+	l.pings++
+	n.mu.Unlock()
+	return l.send(time.Now().Add(sendTimeout), message{id: pingRequest})
+}
+
+// take takes in a message. It returns how many messages more are expected, because they were asked for.
+func (n *node) take(l *link, m message) (extra float64, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l.number++
+	l.heard = time.Now()
+	extra, l.expected = l.expected, 0
+	defer n.wake()
+	if m.id == pingResponse {
+		l.pongs = min(l.pongs+1, l.pings)
+		return extra, nil
+	}
+	k := kindOf(func(k *kind) bool { return k.state == m.id })
+	if k == nil {
+		return extra, nil
+	}
+	old := func(key, device uint32) string {
+		if p := n.find(k, key, device); p != nil {
+			return p.state.text
+		}
+		return ""
+	}
+	key, sub, s, ok := decodeState(k, m.body, old)
+	if !ok {
+		return 0, errNotAFrame
+	}
+	for _, p := range n.points {
+		if p.has(k, key, sub) {
+			if p.said == 0 || p.state != s {
+				n.version++
+			}
+			p.state, p.said, p.at = s, l.number, l.heard
+		}
+	}
+	return extra, nil
+}
+
+func (p *point) has(k *kind, key, device uint32) bool {
+	return p.is != nil && p.is.kind == k && p.is.key == key && p.is.device == device
+}
+
+func (n *node) find(k *kind, key, device uint32) *point {
+	for _, p := range n.points {
+		if p.has(k, key, device) {
+			return p
+		}
+	}
+	return nil
+}
+
+// cut ends a connection at once, so that nothing that is on its way arrives later.
+func (n *node) cut(l *link, why error) {
+	n.mu.Lock()
+	l.why = cmp.Or(l.why, why)
+	if n.link == l {
+		n.link, n.err = nil, n.offline(l.why)
+		n.version++
+		n.wake()
+	}
+	n.mu.Unlock()
+	if tcp, ok := l.conn.(*net.TCPConn); ok {
+		tcp.SetLinger(0)
+	}
+	l.conn.Close()
+}

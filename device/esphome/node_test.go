@@ -1,0 +1,418 @@
+package esphome
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/devicetest"
+	"agentsite/device/driver"
+	"agentsite/device/esphome/esphometest"
+)
+
+func TestContract(t *testing.T) {
+	for name, key := range map[string]string{"with a key": testKey, "without": ""} {
+		t.Run(name, func(t *testing.T) {
+			var n *esphometest.Node
+			level := func(point string) device.Value {
+				switch point {
+				case "heater":
+					return device.Bool(n.Get("switch/heater").On)
+				case "blind":
+					return device.Bool(n.Get("cover/blind").Number == 1)
+				case "target":
+					return device.Number(shorten(n.Get("number/target").Number))
+				case "water":
+					return device.Number(100 * shorten(n.Get("valve/water").Number))
+				case "lamp":
+					e := n.Get("light/lamp")
+					return device.Number(map[bool]float64{true: 100 * shorten(e.Number)}[e.On])
+				}
+				e := n.Get("fan/vent")
+				return device.Number(map[bool]float64{true: 25 * float64(e.Number)}[e.On])
+			}
+			devicetest.Options{Level: level}.Run(t, func(t *testing.T) device.Device {
+				c := kitchenConfig()
+				n = kitchen()
+				if n.Key = key; key == "" {
+					c.Plaintext = true
+				} else {
+					c.KeyFile = keyFile(t, key)
+				}
+				c.Address = n.Listen(t)
+				c.dial = newConfig().(*config).dial
+				dev, err := driver.Open(t.Context(), c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return dev
+			})
+		})
+	}
+}
+
+func TestReadings(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		dev := opened(t, c)
+		want := map[string]device.Value{
+			"temperature": device.Number(21.3), "door": device.Bool(true), "mode": device.Text("idle"), "heater": device.Bool(false),
+			"target": device.Number(5), "lamp": device.Number(0), "vent": device.Number(0), "water": device.Number(0), "blind": device.Bool(false),
+		}
+		for name, r := range sampled(t, dev) {
+			if r.Quality != device.Good || r.Value != want[name] {
+				t.Errorf("%s = %v (%s %s), want %v", name, r.Value, r.Quality, r.Why, want[name])
+			}
+		}
+		for i, change := range []func(e *esphometest.Entity){
+			func(e *esphometest.Entity) { e.Number = float32(math.NaN()) },
+			func(e *esphometest.Entity) { e.Number = float32(math.Inf(1)) },
+			func(e *esphometest.Entity) { e.Number = 850 },
+			func(e *esphometest.Entity) { e.Number, e.Missing = 20, true },
+		} {
+			n.Set("sensor/temperature", change)
+			synctest.Wait()
+			all := sampled(t, dev)
+			if r := all["temperature"]; r.Quality != device.Bad || r.Why == "" || all["door"].Quality != device.Good {
+				t.Errorf("%d: %+v, %+v", i, r, all["door"])
+			}
+		}
+		n.Set("text_sensor/mode", func(e *esphometest.Entity) { e.Text = "on \"fire\"\n\u202e" })
+		n.Set("sensor/temperature", func(e *esphometest.Entity) { e.Number, e.Missing = -7.25, false })
+		synctest.Wait()
+		all := sampled(t, dev)
+		if r := all["mode"]; r.Quality != device.Bad || strings.ContainsAny(r.Why, "\n\u202e") {
+			t.Errorf("%+v", r)
+		}
+		if r := all["temperature"]; r.Value != device.Number(-7.25) {
+			t.Errorf("%+v", r)
+		}
+		time.Sleep(usual + time.Second) // the sensor says nothing new, while the node answers
+		if all := sampled(t, dev); all["temperature"].Quality != device.Bad || all["door"].Quality != device.Good {
+			t.Errorf("%+v %+v", all["temperature"], all["door"])
+		}
+	})
+}
+
+// TestEntities has nodes whose entities are not what the configuration says.
+func TestEntities(t *testing.T) {
+	for name, c := range map[string]struct {
+		is  esphometest.Entity
+		has string // in the fault
+	}{
+		"another unit": {esphometest.Entity{Kind: "sensor", Name: "Temperature", Unit: "°F"}, "[degF]"},
+		"an odd unit":  {esphometest.Entity{Kind: "sensor", Name: "Temperature", Unit: "gigadegrees of heat"}, "node_unit"},
+		"another name": {esphometest.Entity{Kind: "sensor", Name: "Temperature 1", Unit: "°C"}, "sensor/temperature_1"},
+		"another kind": {esphometest.Entity{Kind: "text_sensor", Name: "Temperature"}, "has no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *esphometest.Node, conf *config) {
+				other := esphometest.New(&c.is, &esphometest.Entity{Kind: "switch", Name: "Heater"},
+					&esphometest.Entity{Kind: "number", Name: "Target", Min: 10, Max: 20}, &esphometest.Entity{Kind: "light", Name: "Lamp"})
+				other.Key, other.ObjectIDs = n.Key, true
+				var serving sync.WaitGroup
+				conf.dial = other.Dial(&serving)
+				defer serving.Wait()
+				dev := opened(t, conf)
+				defer dev.Close()
+				all := sampled(t, dev)
+				if r := all["temperature"]; r.Quality != device.Bad || !strings.Contains(r.Why, c.has) {
+					t.Errorf("%+v", r)
+				}
+				if all["heater"].Quality != device.Good || apply(dev, "heater", device.Bool(true)) != nil {
+					t.Errorf("the other points: %+v", all["heater"])
+				}
+				for _, p := range []string{"target", "lamp", "vent"} { // a smaller range, no levels, not there
+					if err := apply(dev, p, device.Number(5)); kindOfFault(err) != device.Offline {
+						t.Errorf("%s: %v", p, err)
+					}
+				}
+				if commands, _ := other.Commands(); commands != 1 {
+					t.Errorf("%d commands", commands)
+				}
+			})
+		})
+	}
+}
+
+func TestScale(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		milli := 0.001
+		c.Inputs = map[string]input{"temperature": {entityKey{Entity: "sensor/temperature"},
+			driver.InputPoint{Quantity: driver.Quantity{Unit: "K", Range: device.Range{Max: 1}, Scale: &milli}}}}
+		dev := opened(t, c)
+		if r := sampled(t, dev)["temperature"]; r.Quality != device.Bad || !strings.Contains(r.Why, "node_unit") {
+			t.Errorf("%+v", r)
+		}
+		dev.Close()
+		in := c.Inputs["temperature"]
+		in.NodeUnit = "°C"
+		c.Inputs["temperature"] = in
+		if r := sampled(t, opened(t, c))["temperature"]; r.Value != device.Number(0.0213) {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestConfirmed applies values to nodes that answer in different ways.
+func TestConfirmed(t *testing.T) {
+	on, off := device.Bool(true), device.Bool(false)
+	for name, c := range map[string]struct {
+		is   func(e *esphometest.Entity)
+		v    device.Value
+		want device.FaultKind
+	}{
+		"follows":            {func(e *esphometest.Entity) {}, on, ""},
+		"is there already":   {func(e *esphometest.Entity) {}, off, ""},
+		"tells nothing":      {func(e *esphometest.Entity) { e.Silent = true }, on, ""},
+		"does not follow":    {func(e *esphometest.Entity) { e.Deaf = true }, on, device.Offline},
+		"is where it was":    {func(e *esphometest.Entity) { e.Deaf, e.On = true, true }, off, device.Offline},
+		"lies about nothing": {func(e *esphometest.Entity) { e.Deaf, e.On = true, true }, on, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *esphometest.Node, conf *config) {
+				n.Set("switch/heater", c.is)
+				dev := opened(t, conf)
+				if err := apply(dev, "heater", c.v); kindOfFault(err) != c.want {
+					t.Errorf("%v, want %s", err, c.want)
+				}
+				if _, connections := n.Commands(); connections != 1 {
+					t.Errorf("%d connections", connections)
+				}
+				n.Set("switch/heater", func(e *esphometest.Entity) { e.Deaf = false })
+				if err := dev.Close(); err != nil || n.Get("switch/heater").On {
+					t.Errorf("Close: %v, on: %v", err, n.Get("switch/heater").On)
+				}
+			})
+		})
+	}
+}
+
+// TestFrozenNode has a node that reads a command and does not answer: it is an unknown outcome, and the
+// connection ends, so that the command cannot arrive later.
+func TestFrozenNode(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		dev := opened(t, c)
+		n.Freeze(true)
+		begun := time.Now()
+		err := apply(dev, "heater", device.Bool(true))
+		if kindOfFault(err) != device.UnknownOutcome || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		if time.Since(begun) > 2*time.Second {
+			t.Errorf("Apply took %v", time.Since(begun))
+		}
+		if _, err := dev.Sample(t.Context()); kindOfFault(err) != device.Offline {
+			t.Errorf("Sample: %v", err)
+		}
+		n.Freeze(false)
+		for range 20 { // as the guard tries again
+			if err = apply(dev, "heater", device.Bool(false)); err == nil {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		if err != nil || sampled(t, dev)["heater"].Value != device.Bool(false) {
+			t.Errorf("after it answers again: %v", err)
+		}
+	})
+}
+
+// TestSilentNode has a node that falls silent: within eleven seconds all points have a fault, and nobody asked.
+func TestSilentNode(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		dev := opened(t, c)
+		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		told := make(map[string]device.Reading)
+		var watching sync.WaitGroup
+		watching.Go(func() {
+			dev.Watch(ctx, func(r device.Reading) {
+				mu.Lock()
+				defer mu.Unlock()
+				told[r.Point] = r
+			})
+		})
+		time.Sleep(time.Hour)
+		_, before := n.Commands()
+		n.Freeze(true)
+		time.Sleep(11 * time.Second)
+		mu.Lock()
+		if len(told) != 3 || before != 1 {
+			t.Errorf("%d connections, %d points", before, len(told))
+		}
+		for _, r := range told {
+			if r.Quality != device.Bad || r.Why == "" {
+				t.Errorf("%+v", r)
+			}
+		}
+		mu.Unlock()
+		cancel()
+		watching.Wait()
+	})
+}
+
+// TestBackOff counts the connections to a node that ends each at once.
+func TestBackOff(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		dev := opened(t, c)
+		n.Key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" // the owner has changed it
+		dials, dial := 0, c.dial
+		dev.config.dial = func(ctx context.Context, address string) (net.Conn, error) { dials++; return dial(ctx, address) }
+		n.Drop()
+		synctest.Wait()
+		var err error
+		for range 600 {
+			_, err = dev.Sample(t.Context())
+			time.Sleep(time.Second)
+		}
+		if kindOfFault(err) != device.Denied || dials < 9 || dials > 17 {
+			t.Errorf("%d dials in ten minutes: %v", dials, err)
+		}
+		dials = 0
+		for range 600 {
+			apply(dev, "heater", device.Bool(false))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if dials < 20 || dials > 61 {
+			t.Errorf("%d dials in a minute in which the guard wants to move", dials)
+		}
+		n.Key = testKey
+		time.Sleep(time.Second)
+		if err := apply(dev, "heater", device.Bool(false)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReboot restarts the node while an output is on.
+func TestReboot(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		dev := opened(t, c)
+		if err := apply(dev, "heater", device.Bool(true)); err != nil {
+			t.Fatal(err)
+		}
+		n.Drop()
+		n.Set("switch/heater", func(e *esphometest.Entity) { e.On = false }) // as its restore_mode has it
+		synctest.Wait()
+		if _, err := dev.Sample(t.Context()); kindOfFault(err) != device.Offline {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(retryFirst)
+		if r := sampled(t, dev)["heater"]; r.Value == device.Bool(true) && r.Quality == device.Good {
+			t.Errorf("%+v", r)
+		}
+		n.Set("switch/heater", func(e *esphometest.Entity) { e.On = true }) // somebody presses its button
+		synctest.Wait()
+		if r := sampled(t, dev)["heater"]; r.Value != device.Bool(true) {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestOtherNode(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		c.MAC = "a4-cf-12-01-02-03"
+		opened(t, c).Close()
+		c.MAC = "A4:CF:12:01:02:04"
+		if _, err := driver.Open(t.Context(), c); kindOfFault(err) != device.Denied || !strings.Contains(err.Error(), n.MAC) {
+			t.Errorf("%v", err)
+		}
+		c.MAC, c.KeyFile, c.Plaintext = "", "", true
+		if _, err := driver.Open(t.Context(), c); kindOfFault(err) != device.Denied || !strings.Contains(err.Error(), "key_file") {
+			t.Errorf("%v", err)
+		}
+		c.KeyFile, c.Plaintext, n.Key = keyFile(t, testKey), false, ""
+		if _, err := driver.Open(t.Context(), c); err == nil {
+			t.Error("a node without a key is taken for one with it")
+		}
+	})
+}
+
+// TestTravel moves a valve that needs longer than a command.
+func TestTravel(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		n.Set("valve/water", func(e *esphometest.Entity) { e.Slow = true })
+		dev := opened(t, c)
+		if err := apply(dev, "water", device.Number(80)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 4 {
+			n.Set("valve/water", func(e *esphometest.Entity) { e.Number = float32(i) * 0.2 })
+			time.Sleep(5 * time.Second)
+			if r := sampled(t, dev)["water"]; r.Value != device.Number(80) {
+				t.Errorf("on its way: %+v", r)
+			}
+		}
+		n.Set("valve/water", func(e *esphometest.Entity) { e.Number, e.Moving = 0.4, 0 }) // it got stuck
+		synctest.Wait()
+		if r := sampled(t, dev)["water"]; r.Value != device.Number(40) {
+			t.Errorf("stuck: %+v", r)
+		}
+		n.Set("valve/water", func(e *esphometest.Entity) { e.Slow, e.Number, e.Moving = false, 0, 0 })
+	})
+}
+
+// TestFlood has a node that sends without end: it loses its connection, and is tried again later.
+func TestFlood(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		dev := opened(t, c)
+		n.Flood("switch/heater", burst+10)
+		synctest.Wait()
+		if _, err := dev.Sample(t.Context()); kindOfFault(err) != device.Offline || !strings.Contains(err.Error(), "200") {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(retryLast)
+		if r := sampled(t, dev)["door"]; r.Quality != device.Good {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestManyEntities has a node with 100 entities that are all points, and is brought to safe many times.
+func TestManyEntities(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		var all []*esphometest.Entity
+		c.Inputs, c.Outputs = make(map[string]input), make(map[string]output)
+		for i := range 100 {
+			name := fmt.Sprintf("Point %d", i)
+			switch point := fmt.Sprintf("point-%d", i); {
+			case i < 20:
+				all = append(all, &esphometest.Entity{Kind: "switch", Name: name, Device: uint32(i % 3)})
+				c.Outputs[point] = output{entityKey{Entity: fmt.Sprintf("switch/point_%d", i)}, driver.OutputPoint{Safe: device.Bool(false)}}
+			default:
+				all = append(all, &esphometest.Entity{Kind: "sensor", Name: name, Unit: "W", Number: float32(i), Device: uint32(i % 3)})
+				c.Inputs[point] = input{entityKey{Entity: fmt.Sprintf("sensor/point_%d", i)}, driver.InputPoint{Quantity: driver.Quantity{Unit: "W", Range: device.Range{Max: 1000}}}}
+			}
+		}
+		many := esphometest.New(all...)
+		many.Key = n.Key
+		var serving sync.WaitGroup
+		c.dial = many.Dial(&serving)
+		dev := opened(t, c)
+		for range 3 {
+			for i := range 20 {
+				if err := apply(dev, fmt.Sprintf("point-%d", i), device.Bool(false)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for name, r := range sampled(t, dev) {
+			if r.Quality != device.Good {
+				t.Errorf("%s: %s", name, r.Why)
+			}
+		}
+		dev.Close()
+		serving.Wait()
+		if _, connections := many.Commands(); connections != 1 {
+			t.Errorf("%d connections", connections)
+		}
+	})
+}

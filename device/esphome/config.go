@@ -41,8 +41,12 @@ type config struct {
 	Fresh     time.Duration     `json:"fresh,omitempty" jsonschema:"the longest time between two values of a sensor, 1s to 168h; 10m when not written"`
 	Inputs    map[string]input  `json:"inputs,omitempty" jsonschema:"the entities that are read, each with a name of yours"`
 	Outputs   map[string]output `json:"outputs,omitempty" jsonschema:"the entities that move something, each with a name of yours"`
-	dial      func(ctx context.Context, address string) (net.Conn, error)
+
+	dial dialer // nil: lan.Dial
 }
+
+// dialer connects to "host:port".
+type dialer = func(ctx context.Context, address string) (net.Conn, error)
 
 type entityKey struct {
 	Entity   string `json:"entity" jsonschema:"its kind and object ID, such as sensor/temperature or switch/heater"`
@@ -59,7 +63,7 @@ type output struct {
 	driver.OutputPoint
 }
 
-func newConfig() driver.Config { return &config{Fresh: usual, dial: lan.Dial} }
+func newConfig() driver.Config { return &config{Fresh: usual} }
 
 // Validate finds mistakes without the node.
 func (c *config) Validate() error {
@@ -111,7 +115,7 @@ func (c *config) Open(ctx context.Context) (device.Device, error) {
 	}
 	use := *c
 	if len(c.Inputs)+len(c.Outputs) == 0 {
-		found, err := survey(ctx, c.dial, c.target(), key, c.MAC)
+		found, err := survey(ctx, c.dialer(), c.target(), key, c.MAC)
 		if err != nil {
 			return nil, c.offline(err)
 		}
@@ -119,12 +123,19 @@ func (c *config) Open(ctx context.Context) (device.Device, error) {
 			return nil, device.Faultf(device.Invalid, "%s has no sensors; write its outputs%s", c.Address, found.outputs())
 		}
 	}
-	n := newNode(&use, key)
+	n := newNode(&use)
 	if _, err := n.ready(ctx, false); err != nil {
 		n.end()
 		return nil, err
 	}
 	return n, nil
+}
+
+func (c *config) dialer() dialer {
+	if c.dial == nil {
+		return lan.Dial
+	}
+	return c.dial
 }
 
 func (c *config) target() string {

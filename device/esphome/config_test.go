@@ -115,7 +115,7 @@ func TestNobody(t *testing.T) {
 	}
 	l.Close()
 	c := kitchenConfig()
-	c.Address, c.Plaintext, c.dial = l.Addr().String(), true, lan.Dial
+	c.Address, c.Plaintext = l.Addr().String(), true
 	if _, err := driver.Open(t.Context(), c); kindOfFault(err) != device.Offline || !strings.Contains(err.Error(), c.Address) {
 		t.Errorf("%v", err)
 	}

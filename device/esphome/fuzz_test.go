@@ -78,7 +78,7 @@ func FuzzMessages(f *testing.F) {
 			p.learn(&e)
 			p.command(p.Safe)
 			p.stands(p.Safe)
-			n := newNode(c, nil)
+			n := newNode(c)
 			n.desc.Points = []device.Point{p.Point}
 			p.read(driver.NewSample(n.desc.Points), usual)
 		}

@@ -33,7 +33,6 @@ const (
 // begins a connection, unless a back-off is under way.
 type node struct {
 	*config
-	secret  []byte
 	desc    device.Description
 	moving  device.Mutex // held by Apply and Close
 	once    sync.Once
@@ -68,8 +67,8 @@ type link struct {
 	why          error   // why it was cut
 }
 
-func newNode(c *config, secret []byte) *node {
-	n := &node{config: c, secret: secret, desc: c.Describe(), points: c.points(), moving: device.NewMutex()}
+func newNode(c *config) *node {
+	n := &node{config: c, desc: c.Describe(), points: c.points(), moving: device.NewMutex()}
 	n.stopping, n.stop = context.WithCancel(context.Background())
 	n.closing, n.hangUp = context.WithCancel(context.Background())
 	n.version = 1
@@ -210,7 +209,11 @@ func (n *node) connect() (*link, error) {
 	ctx, cancel := context.WithTimeout(n.closing, setupTimeout)
 	defer cancel()
 	limit := newLimiter(time.Now())
-	f, err := open(ctx, n.dial, n.target(), n.secret)
+	key, err := n.key() // each time, because the owner may have written another one
+	if err != nil {
+		return nil, err
+	}
+	f, err := open(ctx, n.dialer(), n.target(), key)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +240,7 @@ func (n *node) connect() (*link, error) {
 }
 
 // open dials a node and begins its encryption. The deadline of ctx bounds the connection until it is changed.
-func open(ctx context.Context, dial func(context.Context, string) (net.Conn, error), target string, secret []byte) (*frames, error) {
+func open(ctx context.Context, dial dialer, target string, secret []byte) (*frames, error) {
 	conn, err := dial(ctx, target)
 	if err != nil {
 		return nil, err

@@ -48,7 +48,6 @@ func TestContract(t *testing.T) {
 					c.KeyFile = keyFile(t, key)
 				}
 				c.Address = n.Listen(t)
-				c.dial = newConfig().(*config).dial
 				dev, err := driver.Open(t.Context(), c)
 				if err != nil {
 					t.Fatal(err)
@@ -263,7 +262,7 @@ func TestSilentNode(t *testing.T) {
 func TestBackOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
 		dev := opened(t, c)
-		n.Key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" // the owner has changed it
+		n.SetKey("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=") // the owner has changed it
 		dials, dial := 0, c.dial
 		dev.config.dial = func(ctx context.Context, address string) (net.Conn, error) { dials++; return dial(ctx, address) }
 		n.Drop()
@@ -284,7 +283,7 @@ func TestBackOff(t *testing.T) {
 		if dials < 20 || dials > 61 {
 			t.Errorf("%d dials in a minute in which the guard wants to move", dials)
 		}
-		n.Key = testKey
+		n.SetKey(testKey)
 		time.Sleep(time.Second)
 		if err := apply(dev, "heater", device.Bool(false)); err != nil {
 			t.Error(err)

@@ -25,7 +25,7 @@ const (
 type entities []*entity
 
 // survey asks a node for its entities.
-func survey(ctx context.Context, dial func(context.Context, string) (net.Conn, error), target string, key []byte, mac string) (all entities, err error) {
+func survey(ctx context.Context, dial dialer, target string, key []byte, mac string) (all entities, err error) {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	f, err := open(ctx, dial, target, key)
@@ -120,7 +120,7 @@ func seek(ctx context.Context) ([]driver.Found, error) {
 }
 
 // seen returns what is known of a node that advertises itself. Its words are checked.
-func seen(ctx context.Context, is lan.Instance, dial func(context.Context, string) (net.Conn, error)) driver.Found {
+func seen(ctx context.Context, is lan.Instance, dial dialer) driver.Found {
 	host := strings.TrimSuffix(strings.ToLower(is.Host), ".")
 	if host == "" || len(host) > 100 || strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {
 		return driver.Found{}

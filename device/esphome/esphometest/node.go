@@ -150,6 +150,13 @@ func (n *Node) Drop() {
 	}
 }
 
+// SetKey gives the node another key, for the next connection.
+func (n *Node) SetKey(key string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.Key = key
+}
+
 // Freeze makes the node read and say nothing, or go on.
 func (n *Node) Freeze(on bool) {
 	n.mu.Lock()
@@ -180,8 +187,11 @@ func (n *Node) tell(e *Entity) {
 func (n *Node) Serve(conn net.Conn) {
 	defer conn.Close()
 	p := &peer{conn: conn, queue: make(chan []byte, 1<<14), ended: make(chan struct{})}
-	if n.Key != "" {
-		key, err := base64.StdEncoding.DecodeString(n.Key)
+	n.mu.Lock()
+	secret := n.Key
+	n.mu.Unlock()
+	if secret != "" {
+		key, err := base64.StdEncoding.DecodeString(secret)
 		if err != nil {
 			panic(err)
 		}

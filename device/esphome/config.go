@@ -107,7 +107,8 @@ func (c *config) Describe() device.Description {
 	return d
 }
 
-// Open connects to the node.
+// Open connects to the node. One that is being connected when ctx ends is a device already: the guard, which waits
+// for 2 s, would otherwise begin again and again with a slow one.
 func (c *config) Open(ctx context.Context) (device.Device, error) {
 	key, err := c.key()
 	if err != nil {
@@ -124,7 +125,7 @@ func (c *config) Open(ctx context.Context) (device.Device, error) {
 		}
 	}
 	n := newNode(&use)
-	if _, err := n.ready(ctx, false); err != nil {
+	if _, err := n.ready(ctx, false); err != nil && !n.connecting() {
 		n.end()
 		return nil, err
 	}

@@ -177,6 +177,13 @@ func (n *node) ready(ctx context.Context, urgent bool) (*link, error) {
 	return l, err
 }
 
+// connecting reports whether a connection is under way.
+func (n *node) connecting() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.busy
+}
+
 // run connects and reads until the connection ends.
 func (n *node) run() {
 	l, err := n.connect()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"strings"
@@ -222,6 +223,82 @@ func TestFrozenNode(t *testing.T) {
 			t.Errorf("after it answers again: %v", err)
 		}
 	})
+}
+
+// TestSlowNode opens a node that answers after the guard's time. Its connection goes on, and no command is late.
+func TestSlowNode(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		dial, dials := c.dial, 0
+		c.dial = func(ctx context.Context, address string) (net.Conn, error) {
+			dials++
+			if err := device.Sleep(ctx, 3*time.Second); err != nil {
+				return nil, err
+			}
+			return dial(ctx, address)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		dev, err := driver.Open(ctx, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
+		act := dev.(device.Actuator)
+		short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if err := act.Apply(short, "heater", device.Bool(true)); kindOfFault(err) != device.Offline || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(time.Minute)
+		if commands, _ := n.Commands(); commands != 0 || n.Get("switch/heater").On {
+			t.Errorf("%d commands came late", commands)
+		}
+		if err := apply(act, "heater", device.Bool(true)); err != nil || dials != 1 {
+			t.Errorf("%v, %d dials", err, dials)
+		}
+	})
+}
+
+// TestHostilePeers connects to peers that hold the connection and never become a node.
+func TestHostilePeers(t *testing.T) {
+	for name, play := range map[string]func(conn net.Conn){
+		"silent": func(net.Conn) {},
+		"without end": func(conn net.Conn) {
+			for err := error(nil); err == nil; {
+				_, err = conn.Write(make([]byte, 3000))
+			}
+		},
+		"large frames": func(conn net.Conn) { conn.Write([]byte{0, 0xff, 0xff, 0x7f, 2}) },
+		"huge numbers": func(conn net.Conn) { conn.Write([]byte{0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2}) },
+		"half a frame": func(conn net.Conn) { conn.Write([]byte{0, 100, 2, 1}) },
+		"HTTP":         func(conn net.Conn) { conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) },
+		"no list's end": func(conn net.Conn) {
+			conn.Write([]byte{0, 2, 2, 8, 1, 0, 0, 10})
+			for err := error(nil); err == nil; {
+				_, err = conn.Write([]byte{0, 5, 17, 13, 1, 2, 3, 4})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := kitchenConfig()
+				c.Plaintext = true
+				var peers sync.WaitGroup
+				c.dial = func(ctx context.Context, _ string) (net.Conn, error) {
+					here, there := net.Pipe()
+					peers.Go(func() { io.Copy(io.Discard, there) })
+					peers.Go(func() { play(there) })
+					return here, nil
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				if _, err := driver.Open(ctx, c); kindOfFault(err) != device.Offline {
+					t.Errorf("%v", err)
+				}
+				peers.Wait()
+			})
+		})
+	}
 }
 
 // TestSilentNode has a node that falls silent: within eleven seconds all points have a fault, and nobody asked.

@@ -107,6 +107,9 @@ func (c *config) Describe() device.Description {
 	return d
 }
 
+// Peer returns the node's address: nothing else can move its outputs while the network is lost.
+func (c *config) Peer() string { return c.Address }
+
 // Open connects to the node. One that is being connected when ctx ends is a device already: the guard, which waits
 // for 2 s, would otherwise begin again and again with a slow one.
 func (c *config) Open(ctx context.Context) (device.Device, error) {

@@ -25,7 +25,7 @@ const apiMajor, apiMinor = 1, 14
 type kind struct {
 	name                         string
 	listed, state, command       uint16
-	unit, device, assumed        protowire.Number // in the list
+	unit, device                 protowire.Number // in the list
 	min, max, step               protowire.Number
 	position, modes, speeds      protowire.Number
 	on, number, text, missing    protowire.Number // in the state
@@ -38,20 +38,20 @@ type kind struct {
 // kinds are the kinds of entities that can be points.
 var kinds = []kind{
 	{name: "binary_sensor", listed: 12, state: 21, device: 10, on: 2, missing: 3, stateDevice: 4},
-	{name: "cover", listed: 13, state: 22, command: 30, device: 13, assumed: 5, position: 6, number: 3, moving: 5,
+	{name: "cover", listed: 13, state: 22, command: 30, device: 13, position: 6, number: 3, moving: 5,
 		stateDevice: 6, setHasNumber: 4, set: 5, setDevice: 9},
 	{name: "fan", listed: 14, state: 23, command: 31, device: 13, speeds: 8, on: 2, number: 6, stateDevice: 8,
 		setHas: 2, setOn: 3, setHasNumber: 10, set: 11, setDevice: 14},
 	{name: "light", listed: 15, state: 24, command: 32, device: 16, modes: 12, on: 2, number: 3, stateDevice: 14,
 		setHas: 2, setOn: 3, setHasNumber: 4, set: 5, setDevice: 28},
 	{name: "sensor", listed: 16, state: 25, unit: 6, device: 14, number: 2, missing: 3, stateDevice: 4},
-	{name: "switch", listed: 17, state: 26, command: 33, device: 10, assumed: 6, on: 2, stateDevice: 3,
+	{name: "switch", listed: 17, state: 26, command: 33, device: 10, on: 2, stateDevice: 3,
 		setOn: 2, setDevice: 3},
 	{name: "text_sensor", listed: 18, state: 27, device: 9, text: 2, missing: 3, stateDevice: 4},
 	{name: "number", listed: 49, state: 50, command: 51, unit: 11, device: 14, min: 6, max: 7, step: 8, number: 2,
 		missing: 3, stateDevice: 4, set: 2, setDevice: 3},
 	{name: "select", listed: 52, state: 53, device: 9, text: 2, missing: 3, stateDevice: 4},
-	{name: "valve", listed: 109, state: 110, command: 111, device: 12, assumed: 9, position: 10, number: 2, moving: 3,
+	{name: "valve", listed: 109, state: 110, command: 111, device: 12, position: 10, number: 2, moving: 3,
 		stateDevice: 4, setHasNumber: 2, set: 3, setDevice: 5},
 }
 

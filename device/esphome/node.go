@@ -80,7 +80,11 @@ func (n *node) Describe() device.Description { return n.desc }
 
 // offline returns why a node cannot be reached, as a fault with what to do.
 func (c *config) offline(err error) error {
-	if f, ok := errors.AsType[*device.Fault](err); ok {
+	f, ok := errors.AsType[*device.Fault](err)
+	switch {
+	case ok && strings.HasPrefix(f.Msg, c.Address): // of lan
+		return f
+	case ok:
 		return device.Faultf(f.Kind, "%s: %w", c.Address, err)
 	}
 	switch {

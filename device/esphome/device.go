@@ -315,11 +315,14 @@ func (n *node) told() []device.Reading {
 // Close brings the outputs to safe, if the node answers soon, and ends the connection.
 func (n *node) Close() (err error) {
 	n.once.Do(func() {
-		n.stop()
-		n.moving.Lock()
-		defer n.moving.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
+		soon, cancel := context.WithTimeout(ctx, closeTimeout/2)
+		defer cancel()
+		defer context.AfterFunc(soon, n.stop)() // the end of an Apply that takes longer
+		n.moving.Lock()
+		defer n.moving.Unlock()
+		n.stop()
 		for _, p := range n.points {
 			if p.output && err == nil && !n.isAt(p, p.Safe) {
 				err = n.move(ctx, p, p.Safe)

@@ -100,7 +100,7 @@ devices:
   kitchen:
     driver: esphome
     address: %q
-    key_file: %q
+    key_file: kitchen.key
     mac: "A4:CF:12:01:02:03"
     inputs:
       temperature: { entity: sensor/air_temperature, unit: Cel, range: -40..85 }
@@ -109,8 +109,8 @@ devices:
       heater: { entity: switch/heater, safe: off }
       lamp: { entity: light/lamp, unit: "%%", range: 0..80, safe: 0 }
     points: { heater: { min_off: 1s }, lamp: { min_off: 1s } }
-  sensors: { driver: esphome, address: %[1]q, key_file: %[2]q, every: 1s }
-`, n.Listen(t), keyFile), nil, program)
+  sensors: { driver: esphome, address: %[1]q, key_file: kitchen.key, every: 1s }
+`, n.Listen(t)), nil, program)
 	c := s.Client(t, false)
 	read := func(point string) (device.Value, device.Quality, string) {
 		all, err := c.Read(t.Context(), agents.Principal{}, agents.ReadRequest{Points: []string{point}})

@@ -26,11 +26,11 @@ func (n *node) Sample(ctx context.Context) ([]device.Reading, error) {
 	if err != nil {
 		return nil, n.late(ctx, err)
 	}
-	err = n.await(ctx, func() (bool, error) {
+	err = n.await(ctx, &n.came, func() (bool, error) {
 		if n.link != l {
 			return false, n.err
 		}
-		return time.Since(l.heard) < quiet+time.Second, nil
+		return time.Since(l.heard) < quiet+2*time.Second, nil
 	})
 	if err != nil {
 		return nil, n.late(ctx, err)
@@ -230,13 +230,13 @@ func (n *node) confirm(ctx context.Context, l *link, p *point, v device.Value, p
 		return p.stands(v) && (processed != 0 && p.said > processed || !stood && p.said > before), nil
 	}
 	done := false
-	err := n.await(ctx, func() (_ bool, err error) {
+	err := n.await(ctx, &n.came, func() (_ bool, err error) {
 		done, err = said()
 		return done || processed != 0, err
 	})
 	if err == nil && !done && !stood {
 		soon, cancel := context.WithTimeout(ctx, pushed)
-		err = n.await(soon, said)
+		err = n.await(soon, &n.came, said)
 		if done = err == nil; soon.Err() != nil {
 			err = ctx.Err()
 		}
@@ -244,7 +244,7 @@ func (n *node) confirm(ctx context.Context, l *link, p *point, v device.Value, p
 	}
 	if err == nil && !done {
 		if err = n.askStates(l); err == nil {
-			err = n.await(ctx, said)
+			err = n.await(ctx, &n.came, said)
 		}
 	}
 	switch {
@@ -272,7 +272,7 @@ func (n *node) Watch(ctx context.Context, emit func(device.Reading)) error {
 	last, version := make([]device.Reading, len(n.points)), uint64(0)
 	for {
 		var all []device.Reading
-		err := n.await(ctx, func() (bool, error) {
+		err := n.await(ctx, &n.changed, func() (bool, error) {
 			if version == n.version {
 				return false, nil
 			}
@@ -344,7 +344,7 @@ func (n *node) isAt(p *point, v device.Value) bool {
 func (n *node) end() {
 	n.mu.Lock()
 	n.closed = true
-	n.wake()
+	n.came.raise()
 	n.mu.Unlock()
 	n.hangUp()
 	n.running.Wait()

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// A node that was silent for quiet is asked for a sign of life, and is lost if there is none within answer.
-	quiet  = 6 * time.Second
+	// A node that was silent for quiet, or up to a second longer, is asked for a sign of life, and is lost if there is
+	// none within answer.
+	quiet  = 5 * time.Second
 	answer = 4 * time.Second
 
 	// The back-off between two connections. A command shortens it to the first.
@@ -51,8 +52,9 @@ type node struct {
 	err     error // why it is not connected
 	next    time.Time
 	pause   time.Duration
-	version uint64        // counts the changes of readings
-	changed chan struct{} // closed at the next message; nil while nobody waits
+	version uint64 // counts the changes of readings
+	changed signal // of version
+	came    signal // a message or a change
 }
 
 // link is a connection. Its other fields are guarded by node.mu.
@@ -98,16 +100,32 @@ func (c *config) offline(err error) error {
 	return device.Faultf(device.Offline, "%s is not connected: %w; check its supply, the Wi-Fi and its address", c.Address, err)
 }
 
-// wake tells all who wait of a change. The caller holds mu.
-func (n *node) wake() {
-	if n.changed != nil {
-		close(n.changed)
-		n.changed = nil
+// signal wakes all who wait for it. The next wait is for the next one.
+type signal struct{ raised chan struct{} } // nil while nobody waits
+
+func (s *signal) wait() <-chan struct{} {
+	if s.raised == nil {
+		s.raised = make(chan struct{})
+	}
+	return s.raised
+}
+
+func (s *signal) raise() {
+	if s.raised != nil {
+		close(s.raised)
+		s.raised = nil
 	}
 }
 
-// await waits until done returns true or an error, which it does with mu held. It is asked again after each change.
-func (n *node) await(ctx context.Context, done func() (bool, error)) error {
+// change tells all who wait that readings have changed. The caller holds mu.
+func (n *node) change() {
+	n.version++
+	n.changed.raise()
+	n.came.raise()
+}
+
+// await waits until done returns true or an error, which it does with mu held. It is asked again at each signal.
+func (n *node) await(ctx context.Context, s *signal, done func() (bool, error)) error {
 	for {
 		n.mu.Lock()
 		ok, err := done()
@@ -115,13 +133,10 @@ func (n *node) await(ctx context.Context, done func() (bool, error)) error {
 			n.mu.Unlock()
 			return err
 		}
-		if n.changed == nil {
-			n.changed = make(chan struct{})
-		}
-		changed := n.changed
+		raised := s.wait()
 		n.mu.Unlock()
 		select {
-		case <-changed:
+		case <-raised:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -135,7 +150,7 @@ func (n *node) connected(ctx context.Context, urgent bool) (l *link, err error) 
 		return nil, err
 	}
 	begun := false
-	err = n.await(ctx, func() (bool, error) {
+	err = n.await(ctx, &n.came, func() (bool, error) {
 		wait := time.Until(n.next)
 		if urgent {
 			wait -= n.pause - retryFirst
@@ -169,7 +184,7 @@ func (n *node) ready(ctx context.Context, urgent bool) (*link, error) {
 	}
 	soon, cancel := context.WithDeadline(ctx, l.begun.Add(statesTimeout))
 	defer cancel()
-	err = n.await(soon, func() (bool, error) {
+	err = n.await(soon, &n.came, func() (bool, error) {
 		if n.link != l {
 			return false, n.err
 		}
@@ -211,8 +226,7 @@ func (n *node) run() {
 	for _, p := range n.points {
 		p.is, p.said, p.lacks = nil, 0, ""
 	}
-	n.version++
-	n.wake()
+	n.change()
 }
 
 // connect dials the node, logs in and learns its entities.
@@ -245,8 +259,7 @@ func (n *node) connect() (*link, error) {
 	defer n.mu.Unlock()
 	now := time.Now()
 	n.link = &link{frames: f, begun: now, heard: now, entities: entities}
-	n.version++
-	n.wake()
+	n.change()
 	return n.link, nil
 }
 
@@ -308,11 +321,11 @@ func (n *node) read(l *link) error {
 	limit := newLimiter(time.Now())
 	asked := false
 	for {
-		wait := quiet
+		due := whole(time.Now().Add(quiet))
 		if asked {
-			wait = answer
+			due = time.Now().Add(answer)
 		}
-		l.conn.SetReadDeadline(time.Now().Add(wait))
+		l.conn.SetReadDeadline(due)
 		if n.closing.Err() != nil {
 			return n.goodbye(l)
 		}
@@ -343,6 +356,14 @@ func (n *node) read(l *link) error {
 	}
 }
 
+// started is when the program began.
+var started = time.Now()
+
+// whole returns the next whole second of the program, so that many nodes are asked at once and wake the processor once.
+func whole(t time.Time) time.Time {
+	return started.Add((t.Sub(started) + time.Second - 1).Truncate(time.Second))
+}
+
 // goodbye ends a connection in an orderly way.
 func (n *node) goodbye(l *link) error {
 	l.send(time.Now().Add(100*time.Millisecond), message{id: disconnectRequest})
@@ -364,7 +385,7 @@ func (n *node) take(l *link, m message) (extra float64, err error) {
 	l.number++
 	l.heard = time.Now()
 	extra, l.expected = l.expected, 0
-	defer n.wake()
+	defer n.came.raise()
 	if m.id == pingResponse {
 		l.pongs = min(l.pongs+1, l.pings)
 		return extra, nil
@@ -383,13 +404,15 @@ func (n *node) take(l *link, m message) (extra float64, err error) {
 	if !ok {
 		return 0, errNotAFrame
 	}
+	changed := false
 	for _, p := range n.points {
 		if p.has(k, key, sub) {
-			if p.said == 0 || p.state != s {
-				n.version++
-			}
+			changed = changed || p.said == 0 || p.state != s
 			p.state, p.said, p.at = s, l.number, l.heard
 		}
+	}
+	if changed {
+		n.change()
 	}
 	return extra, nil
 }
@@ -413,8 +436,7 @@ func (n *node) cut(l *link, why error) {
 	l.why = cmp.Or(l.why, why)
 	if n.link == l {
 		n.link, n.err = nil, n.offline(l.why)
-		n.version++
-		n.wake()
+		n.change()
 	}
 	n.mu.Unlock()
 	if tcp, ok := l.conn.(*net.TCPConn); ok {

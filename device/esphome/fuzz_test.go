@@ -26,6 +26,7 @@ func FuzzPeer(f *testing.F) {
 	f.Add([]byte{0, 2, 2, 8, 1, 0, 0, 10, 0, 0, 19})
 	f.Add([]byte{1, 0, 1, 1, 1, 0, 3, 1, 'M', 'A'})
 	f.Add([]byte{0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1})
+	f.Add([]byte{0, 0xff, 0xff, 0x7f, 2, 1})
 	f.Add([]byte{0, 12, 16, 13, 1, 0, 0, 0, 26, 3, 'a', 'B', ' ', 50, 0, 0, 0, 19})
 	key, err := base64.StdEncoding.DecodeString(testKey)
 	if err != nil {

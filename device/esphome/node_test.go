@@ -195,34 +195,36 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
-// TestFrozenNode has a node that reads a command and does not answer: it is an unknown outcome, and the
-// connection ends, so that the command cannot arrive later.
+// TestFrozenNode has a node that reads a command and does not answer: it is an unknown outcome, also for the value that
+// it had before. The connection ends, so that the command cannot arrive later.
 func TestFrozenNode(t *testing.T) {
-	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
-		dev := opened(t, c)
-		n.Freeze(true)
-		begun := time.Now()
-		err := apply(dev, "heater", device.Bool(true))
-		if kindOfFault(err) != device.UnknownOutcome || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v", err)
-		}
-		if time.Since(begun) > 2*time.Second {
-			t.Errorf("Apply took %v", time.Since(begun))
-		}
-		if _, err := dev.Sample(t.Context()); kindOfFault(err) != device.Offline {
-			t.Errorf("Sample: %v", err)
-		}
-		n.Freeze(false)
-		for range 20 { // as the guard tries again
-			if err = apply(dev, "heater", device.Bool(false)); err == nil {
-				break
+	for _, v := range []device.Value{device.Bool(true), device.Bool(false)} {
+		bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+			dev := opened(t, c)
+			n.Freeze(true)
+			begun := time.Now()
+			err := apply(dev, "heater", v)
+			if kindOfFault(err) != device.UnknownOutcome || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v", err)
 			}
-			time.Sleep(time.Second)
-		}
-		if err != nil || sampled(t, dev)["heater"].Value != device.Bool(false) {
-			t.Errorf("after it answers again: %v", err)
-		}
-	})
+			if time.Since(begun) > 2*time.Second {
+				t.Errorf("Apply took %v", time.Since(begun))
+			}
+			if _, err := dev.Sample(t.Context()); kindOfFault(err) != device.Offline {
+				t.Errorf("Sample: %v", err)
+			}
+			n.Freeze(false)
+			for range 20 { // as the guard tries again
+				if err = apply(dev, "heater", device.Bool(false)); err == nil {
+					break
+				}
+				time.Sleep(time.Second)
+			}
+			if err != nil || sampled(t, dev)["heater"].Value != device.Bool(false) {
+				t.Errorf("after it answers again: %v", err)
+			}
+		})
+	}
 }
 
 // TestSlowNode opens a node that answers after the guard's time. Its connection goes on, and no command is late.

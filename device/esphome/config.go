@@ -32,7 +32,7 @@ const (
 //	  inputs: { temperature: { entity: sensor/temperature, unit: Cel, range: -40..85 } }
 //	  outputs: { heater: { entity: switch/heater, safe: off } }
 //
-// Without inputs and outputs its points are the sensors and binary sensors that the node has when it is opened.
+// Without inputs and outputs its points are the sensors and binary sensors that it has when it is opened.
 type config struct {
 	Address   string            `json:"address" jsonschema:"the node's name or IP address, such as kitchen.local; with :port if it is not 6053"`
 	KeyFile   driver.File       `json:"key_file,omitempty" jsonschema:"the file with the key of the node's api: encryption:, in base64"`
@@ -69,11 +69,14 @@ func newConfig() driver.Config { return &config{Fresh: usual} }
 func (c *config) Validate() error {
 	switch {
 	case c.Address == "":
-		return device.Faultf(device.Invalid, "address: it is missing; write the node's name, such as kitchen.local; agentsite scan finds nodes")
+		return device.Faultf(device.Invalid, "address: it is missing; write the node's name, such as kitchen.local; "+
+			"agentsite scan finds nodes")
 	case len(c.Address) > 255 || strings.ContainsAny(c.Address, " /@?#\\"):
-		return device.Faultf(device.Invalid, "address: %.60q is none; write a name or an IP address, such as kitchen.local", c.Address)
+		return device.Faultf(device.Invalid, "address: %.60q is none; write a name or an IP address, such as kitchen.local",
+			c.Address)
 	case c.KeyFile == "" && !c.Plaintext:
-		return device.Faultf(device.Invalid, "key_file: it is missing; write the file with the key of the node's api: encryption:, or plaintext: on if it has no key")
+		return device.Faultf(device.Invalid, "key_file: it is missing; write the file with the key of the node's "+
+			"api: encryption:, or plaintext: on if it has no key")
 	case c.KeyFile != "" && c.Plaintext:
 		return device.Faultf(device.Invalid, "plaintext: a node with a key needs none; remove plaintext or key_file")
 	case c.MAC != "" && mac(c.MAC) == "":
@@ -81,7 +84,8 @@ func (c *config) Validate() error {
 	case c.Fresh < time.Second || c.Fresh > 7*24*time.Hour:
 		return device.Faultf(device.Invalid, "fresh: %v is not 1s to 168h", c.Fresh)
 	case len(c.Inputs)+len(c.Outputs) > maxPoints:
-		return device.Faultf(device.Invalid, "inputs: %d points are too many; write at most %d", len(c.Inputs)+len(c.Outputs), maxPoints)
+		return device.Faultf(device.Invalid, "inputs: %d points are too many; write at most %d",
+			len(c.Inputs)+len(c.Outputs), maxPoints)
 	}
 	moved := make(map[string]string)
 	for _, p := range c.points() {
@@ -160,7 +164,8 @@ func (c *config) key() ([]byte, error) {
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 	if err != nil || len(key) != keySize {
-		return nil, device.Faultf(device.Invalid, "key_file: %s has no key of 32 bytes in base64; copy the one of the node's api: encryption:", c.KeyFile)
+		return nil, device.Faultf(device.Invalid, "key_file: %s has no key of 32 bytes in base64; copy the one of the node's "+
+			"api: encryption:", c.KeyFile)
 	}
 	return key, nil
 }

@@ -67,7 +67,8 @@ func (p *point) read(out *driver.Sample, fresh time.Duration) {
 	case p.state.missing:
 		out.Fault("the node does not know it; look at the sensor and the log of the node")
 	case p.is.kind.name == "sensor" && time.Since(p.at) > fresh:
-		out.Fault("the node has sent nothing new for " + device.FormatDuration(fresh) + "; look at its sensor, or write a longer fresh")
+		out.Fault("the node has sent nothing new for " + device.FormatDuration(fresh) +
+			"; look at its sensor, or write a longer fresh")
 	case !p.applied.IsZero() && p.stands(p.applied):
 		out.Value(p.applied)
 	case p.numeric():
@@ -127,7 +128,8 @@ func (p *point) stands(v device.Value) bool {
 	default:
 		near = max(p.is.step/2*1.001, math.Abs(want)*1e-6)
 	}
-	if k.opens() && time.Since(p.travel) < maxTravel && p.state.moving != idle && (p.state.moving == opening) == (want > is) {
+	if travels := k.opens() && p.state.moving != idle && time.Since(p.travel) < maxTravel; travels &&
+		(p.state.moving == opening) == (want > is) {
 		return true
 	}
 	if k.proportional() && (want == 0 || is == 0) {
@@ -256,7 +258,8 @@ func (n *node) confirm(ctx context.Context, l *link, p *point, v device.Value, p
 		n.cut(l, errors.New("it did not answer a command in time"))
 		return device.Faultf(device.UnknownOutcome, "%s may have moved: %s does not answer: %w", p.Name, n.Address, ctx.Err())
 	}
-	return device.Faultf(device.Offline, "%s did not follow: the node does not say that it is at %v: %w", p.Name, v, ctx.Err())
+	return device.Faultf(device.Offline, "%s did not follow: the node does not say that it is at %v: %w",
+		p.Name, v, ctx.Err())
 }
 
 // askStates asks for the states of all entities.

@@ -94,10 +94,12 @@ func (c *config) offline(err error) error {
 		err = errors.New("it does not answer")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		err = errors.New("it refuses connections")
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, syscall.ECONNRESET):
 		err = errors.New("the connection ended")
 	}
-	return device.Faultf(device.Offline, "%s is not connected: %w; check its supply, the Wi-Fi and its address", c.Address, err)
+	return device.Faultf(device.Offline, "%s is not connected: %w; check its supply, the Wi-Fi and its address",
+		c.Address, err)
 }
 
 // signal wakes all who wait for it. The next wait is for the next one.

@@ -3,7 +3,6 @@ package esphome
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net"
@@ -63,8 +62,11 @@ func TestReadings(t *testing.T) {
 	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
 		dev := opened(t, c)
 		want := map[string]device.Value{
-			"temperature": device.Number(21.3), "door": device.Bool(true), "mode": device.Text("idle"), "heater": device.Bool(false),
-			"target": device.Number(5), "lamp": device.Number(0), "vent": device.Number(0), "water": device.Number(0), "blind": device.Bool(false),
+			"temperature": device.Number(21.3), "door": device.Bool(true), "mode": device.Text("idle"),
+			"heater": device.Bool(false),
+			"target": device.Number(5),
+			"lamp":   device.Number(0), "vent": device.Number(0), "water": device.Number(0),
+			"blind": device.Bool(false),
 		}
 		for name, r := range sampled(t, dev) {
 			if r.Quality != device.Good || r.Value != want[name] {
@@ -115,7 +117,8 @@ func TestEntities(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *esphometest.Node, conf *config) {
 				other := esphometest.New(&c.is, &esphometest.Entity{Kind: "switch", Name: "Heater"},
-					&esphometest.Entity{Kind: "number", Name: "Target", Min: 10, Max: 20}, &esphometest.Entity{Kind: "light", Name: "Lamp"})
+					&esphometest.Entity{Kind: "number", Name: "Target", Min: 10, Max: 20},
+					&esphometest.Entity{Kind: "light", Name: "Lamp"})
 				other.Key, other.ObjectIDs = n.Key, true
 				var serving sync.WaitGroup
 				conf.dial = other.Dial(&serving)
@@ -248,7 +251,8 @@ func TestSlowNode(t *testing.T) {
 		act := dev.(device.Actuator)
 		short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
-		if err := act.Apply(short, "heater", device.Bool(true)); kindOfFault(err) != device.Offline || !errors.Is(err, context.DeadlineExceeded) {
+		err = act.Apply(short, "heater", device.Bool(true))
+		if kindOfFault(err) != device.Offline || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		time.Sleep(time.Minute)
@@ -400,11 +404,13 @@ func TestOtherNode(t *testing.T) {
 		c.MAC = "a4-cf-12-01-02-03"
 		opened(t, c).Close()
 		c.MAC = "A4:CF:12:01:02:04"
-		if _, err := driver.Open(t.Context(), c); kindOfFault(err) != device.Denied || !strings.Contains(err.Error(), n.MAC) {
+		_, err := driver.Open(t.Context(), c)
+		if kindOfFault(err) != device.Denied || !strings.Contains(err.Error(), n.MAC) {
 			t.Errorf("%v", err)
 		}
 		c.MAC, c.KeyFile, c.Plaintext = "", "", true
-		if _, err := driver.Open(t.Context(), c); kindOfFault(err) != device.Denied || !strings.Contains(err.Error(), "key_file") {
+		_, err = driver.Open(t.Context(), c)
+		if kindOfFault(err) != device.Denied || !strings.Contains(err.Error(), "key_file") {
 			t.Errorf("%v", err)
 		}
 		c.KeyFile, c.Plaintext, n.Key = keyFile(t, testKey), false, ""
@@ -435,62 +441,5 @@ func TestTravel(t *testing.T) {
 			t.Errorf("stuck: %+v", r)
 		}
 		n.Set("valve/water", func(e *esphometest.Entity) { e.Slow, e.Number, e.Moving = false, 0, 0 })
-	})
-}
-
-// TestFlood has a node that sends without end: it loses its connection, and is tried again later.
-func TestFlood(t *testing.T) {
-	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
-		dev := opened(t, c)
-		n.Flood("switch/heater", burst+10)
-		synctest.Wait()
-		if _, err := dev.Sample(t.Context()); kindOfFault(err) != device.Offline || !strings.Contains(err.Error(), "200") {
-			t.Errorf("%v", err)
-		}
-		time.Sleep(retryLast)
-		if r := sampled(t, dev)["door"]; r.Quality != device.Good {
-			t.Errorf("%+v", r)
-		}
-	})
-}
-
-// TestManyEntities has a node with 100 entities that are all points, and is brought to safe many times.
-func TestManyEntities(t *testing.T) {
-	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
-		var all []*esphometest.Entity
-		c.Inputs, c.Outputs = make(map[string]input), make(map[string]output)
-		for i := range 100 {
-			name := fmt.Sprintf("Point %d", i)
-			switch point := fmt.Sprintf("point-%d", i); {
-			case i < 20:
-				all = append(all, &esphometest.Entity{Kind: "switch", Name: name, Device: uint32(i % 3)})
-				c.Outputs[point] = output{entityKey{Entity: fmt.Sprintf("switch/point_%d", i)}, driver.OutputPoint{Safe: device.Bool(false)}}
-			default:
-				all = append(all, &esphometest.Entity{Kind: "sensor", Name: name, Unit: "W", Number: float32(i), Device: uint32(i % 3)})
-				c.Inputs[point] = input{entityKey{Entity: fmt.Sprintf("sensor/point_%d", i)}, driver.InputPoint{Quantity: driver.Quantity{Unit: "W", Range: device.Range{Max: 1000}}}}
-			}
-		}
-		many := esphometest.New(all...)
-		many.Key = n.Key
-		var serving sync.WaitGroup
-		c.dial = many.Dial(&serving)
-		dev := opened(t, c)
-		for range 3 {
-			for i := range 20 {
-				if err := apply(dev, fmt.Sprintf("point-%d", i), device.Bool(false)); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		for name, r := range sampled(t, dev) {
-			if r.Quality != device.Good {
-				t.Errorf("%s: %s", name, r.Why)
-			}
-		}
-		dev.Close()
-		serving.Wait()
-		if _, connections := many.Commands(); connections != 1 {
-			t.Errorf("%d connections", connections)
-		}
 	})
 }

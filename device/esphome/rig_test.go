@@ -38,19 +38,23 @@ func percent(min, max float64) driver.Quantity {
 	return driver.Quantity{Unit: "%", Range: device.Range{Min: min, Max: max}}
 }
 
+func celsius(min, max float64) driver.Quantity {
+	return driver.Quantity{Unit: "Cel", Range: device.Range{Min: min, Max: max}}
+}
+
 func kitchenConfig() *config {
 	off, zero := device.Bool(false), device.Number(0)
 	of := func(entity string) entityKey { return entityKey{Entity: entity} }
 	return &config{
 		Address: "kitchen.local", Fresh: usual,
 		Inputs: map[string]input{
-			"temperature": {of("sensor/temperature"), driver.InputPoint{Quantity: driver.Quantity{Unit: "Cel", Range: device.Range{Min: -40, Max: 85}}}},
+			"temperature": {of("sensor/temperature"), driver.InputPoint{Quantity: celsius(-40, 85)}},
 			"door":        {of("binary_sensor/door"), driver.InputPoint{State: true}},
 			"mode":        {of("text_sensor/mode"), driver.InputPoint{Values: []string{"idle", "heating"}}},
 		},
 		Outputs: map[string]output{
 			"heater": {of("switch/heater"), driver.OutputPoint{Safe: off}},
-			"target": {of("number/target"), driver.OutputPoint{Quantity: driver.Quantity{Unit: "Cel", Range: device.Range{Min: 5, Max: 30}}, Safe: device.Number(5)}},
+			"target": {of("number/target"), driver.OutputPoint{Quantity: celsius(5, 30), Safe: device.Number(5)}},
 			"lamp":   {of("light/lamp"), driver.OutputPoint{Quantity: percent(0, 100), Safe: zero}},
 			"vent":   {of("fan/vent"), driver.OutputPoint{Quantity: percent(0, 100), Safe: zero}},
 			"water":  {of("valve/water"), driver.OutputPoint{Quantity: percent(0, 100), Safe: zero}},

@@ -43,8 +43,8 @@ func survey(ctx context.Context, dial dialer, target string, key []byte, mac str
 	return all, err
 }
 
-// points returns the sensors and binary sensors as inputs, with names that are valid, and the YAML of them. There are at
-// most maxPoints, without those of an unknown unit.
+// points returns the sensors and binary sensors as inputs, with names that are valid, and the YAML of them. There are
+// at most maxPoints, without those of an unknown unit.
 func (all entities) points() (inputs map[string]input, yaml string) {
 	inputs = make(map[string]input)
 	var lines []string
@@ -150,7 +150,8 @@ func seen(ctx context.Context, is lan.Instance, dial dialer) driver.Found {
 		return f
 	}
 	if inputs, yaml := all.points(); len(inputs) > 0 {
-		f.YAML = fmt.Sprintf("{ driver: esphome, address: %q, plaintext: on%s, inputs: %s }", c.Address, pinned, yaml)
+		f.YAML = fmt.Sprintf("{ driver: esphome, address: %q, plaintext: on%s, inputs: %s }",
+			c.Address, pinned, yaml)
 	}
 	f.Says = "it has no key, so that anybody in the network can read and move it"
 	if out := all.outputs(); out != "" {

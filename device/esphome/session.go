@@ -18,7 +18,8 @@ const (
 )
 
 var (
-	errFlood    = device.Faultf(device.Offline, "it sends more than %d messages a second; look at its update intervals", rate)
+	errFlood = device.Faultf(device.Offline, "it sends more than %d messages a second; look at its update intervals",
+		rate)
 	errGoodbye  = errors.New("it ended the connection; it may be restarting")
 	errPassword = device.Faultf(device.Denied, "it asks for a password of the old API; update it, and give it a key")
 	errVersion  = device.Faultf(device.Offline, "it speaks another version of the API; update ESPHome on it")
@@ -102,8 +103,8 @@ func (f *frames) login(limit *limiter, wantMAC string) error {
 		case m.id == loginResponse && number != 0:
 			return errPassword
 		case m.id == deviceInfoResponse && wantMAC != "" && mac(text) != mac(wantMAC):
-			return device.Faultf(device.Denied, "another node answers, with the MAC address %s instead of %s; write mac: %s if you replaced it",
-				quote(text), wantMAC, quote(text))
+			return device.Faultf(device.Denied, "another node answers, with the MAC address %s instead of %s; "+
+				"write mac: %[1]s if you replaced it", quote(text), wantMAC)
 		case m.id == deviceInfoResponse:
 			return nil
 		}

@@ -1,6 +1,8 @@
 package esphome
 
 import (
+	"unicode"
+
 	"agentsite/device"
 	"agentsite/device/driver"
 )
@@ -19,14 +21,15 @@ func (p *point) validate() error {
 	}
 	k := p.kinded()
 	if k == nil {
-		return device.Faultf(device.Invalid, "%s.entity: %.60q is none; write its kind and object ID, such as sensor/temperature; "+
-			"the kinds are %s", p.key, p.entity, kindNames())
+		return device.Faultf(device.Invalid, "%s.entity: %.60q is none; write its kind and object ID, such as "+
+			"sensor/temperature; the kinds are %s", p.key, p.entity, kindNames())
 	}
 	var err error
 	if p.output {
 		err = driver.OutputPoint{Quantity: p.Quantity, Safe: p.Safe}.Validate(p.key)
 	} else {
-		err = driver.InputPoint{Quantity: p.Quantity, State: p.Kind == device.KindState && p.Values == nil, Values: p.Values}.Validate(p.key)
+		state := p.Kind == device.KindState && p.Values == nil
+		err = driver.InputPoint{Quantity: p.Quantity, State: state, Values: p.Values}.Validate(p.key)
 	}
 	if err != nil {
 		return err
@@ -43,12 +46,14 @@ func (p *point) validate() error {
 	case !fit(k) && k.number != 0:
 		return device.Faultf(device.Invalid, "%s.entity: a %s is a number; write its range and unit", p.key, k.name)
 	case !fit(k):
-		return device.Faultf(device.Invalid, "%s.entity: a %s is on or off; remove range and unit, and write state: on for an input", p.key, k.name)
+		return device.Faultf(device.Invalid, "%s.entity: a %s is on or off; remove range and unit, and write state: on for "+
+			"an input", p.key, k.name)
 	case p.nodeUnit != "" && !p.scaled():
 		return device.Faultf(device.Invalid, "%s.node_unit: it is needed with scale or offset only; remove it", p.key)
 	}
 	if raw := p.raw(); k.proportional() && p.numeric() && (raw.Min < 0 || raw.Max > 100) {
-		return device.Faultf(device.Invalid, "%s.range: a %s has 0 to 100 %%; write unit: \"%%\" and a range within 0..100", p.key, k.name)
+		return device.Faultf(device.Invalid, "%s.range: a %s has 0 to 100 %%; write unit: \"%%\" and a range within 0..100",
+			p.key, k.name)
 	}
 	return nil
 }
@@ -97,7 +102,8 @@ func (p *point) learn(e *entity) {
 	case e.kind.proportional() && !e.levels:
 		p.lacks = "at the node it has no levels; write it as a switch, without range and unit"
 	case e.kind.min != 0 && (raw.Min < e.min || raw.Max > e.max):
-		p.lacks = "at the node it is from " + device.Number(e.min).String() + " to " + device.Number(e.max).String() + "; write a range within"
+		is := device.Range{Min: e.min, Max: e.max}
+		p.lacks = "at the node it can be " + is.String() + "; write a range within"
 	}
 }
 
@@ -108,7 +114,7 @@ func quote(text string) string { return `"` + plain(text) + `"` }
 func plain(text string) string {
 	out := []rune(device.Clip(text, 60))
 	for i, r := range out {
-		if r < ' ' || r == '"' || r == '\\' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x200b && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff {
+		if !unicode.IsPrint(r) || r == '"' || r == '\\' {
 			out[i] = '_'
 		}
 	}

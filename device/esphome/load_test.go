@@ -1,0 +1,74 @@
+package esphome
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+	"agentsite/device/esphome/esphometest"
+)
+
+// TestFlood has a node that sends without end: it loses its connection, and is tried again later.
+func TestFlood(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		dev := opened(t, c)
+		n.Flood("switch/heater", burst+10)
+		synctest.Wait()
+		if _, err := dev.Sample(t.Context()); kindOfFault(err) != device.Offline || !strings.Contains(err.Error(), "200") {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(retryLast)
+		if r := sampled(t, dev)["door"]; r.Quality != device.Good {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestManyEntities has a node with 100 entities that are all points, and is brought to safe many times.
+func TestManyEntities(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		var all []*esphometest.Entity
+		c.Inputs, c.Outputs = make(map[string]input), make(map[string]output)
+		for i := range 100 {
+			name := fmt.Sprintf("Point %d", i)
+			switch point := fmt.Sprintf("point-%d", i); {
+			case i < 20:
+				all = append(all, &esphometest.Entity{Kind: "switch", Name: name, Device: uint32(i % 3)})
+				c.Outputs[point] = output{entityKey{Entity: fmt.Sprintf("switch/point_%d", i)},
+					driver.OutputPoint{Safe: device.Bool(false)}}
+			default:
+				all = append(all, &esphometest.Entity{Kind: "sensor", Name: name, Unit: "W", Number: float32(i),
+					Device: uint32(i % 3)})
+				power := driver.Quantity{Unit: "W", Range: device.Range{Max: 1000}}
+				c.Inputs[point] = input{entityKey{Entity: fmt.Sprintf("sensor/point_%d", i)}, driver.InputPoint{Quantity: power}}
+			}
+		}
+		many := esphometest.New(all...)
+		many.Key = n.Key
+		var serving sync.WaitGroup
+		c.dial = many.Dial(&serving)
+		dev := opened(t, c)
+		for range 3 {
+			for i := range 20 {
+				if err := apply(dev, fmt.Sprintf("point-%d", i), device.Bool(false)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for name, r := range sampled(t, dev) {
+			if r.Quality != device.Good {
+				t.Errorf("%s: %s", name, r.Why)
+			}
+		}
+		dev.Close()
+		serving.Wait()
+		if _, connections := many.Commands(); connections != 1 {
+			t.Errorf("%d connections", connections)
+		}
+	})
+}

@@ -12,6 +12,7 @@ import (
 	"agentsite/device/driver"
 	"agentsite/device/esphome/esphometest"
 	"agentsite/device/lan"
+	"agentsite/device/ucum"
 )
 
 func TestValidate(t *testing.T) {
@@ -156,6 +157,27 @@ func TestSeen(t *testing.T) {
 	for _, host := range []string{"", "a b", "x\u202e.local", "-", strings.Repeat("a", 300)} {
 		if f := seen(ctx, lan.Instance{Host: host, Text: text}, n.Dial(&serving)); strings.ContainsAny(f.Where+f.Name+f.YAML, " \u202e") && f.YAML == "" {
 			t.Errorf("%q: %+v", host, f)
+		}
+	}
+}
+
+// TestUnits: what is offered to the owner is accepted from the owner.
+func TestUnits(t *testing.T) {
+	for unit, code := range units {
+		if err := ucum.Check(code); err != nil {
+			t.Errorf("%s: %v", unit, err)
+		}
+		if got, ok := unitOf(strings.ReplaceAll(unit, "µ", "μ")); !ok || got != code {
+			t.Errorf("%s is %s, want %s", unit, got, code)
+		}
+		q := driver.Quantity{Unit: code, Range: rangeOf(code)}
+		if err := q.Validate("it"); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, unit := range []string{"C", "furlongs a fortnight", "percent"} {
+		if code, ok := unitOf(unit); ok {
+			t.Errorf("%s is taken for %s", unit, code)
 		}
 	}
 }

@@ -17,7 +17,7 @@ type Machine struct {
 	Root       string // the folder with boot, dev, proc and sys in it
 	OpenI2C    func(bus int) (i2c.BusCloser, error)
 	OpenSPI    func(port, chipSelect int) (spi.PortCloser, error)
-	OpenSerial func(port string, baud int) (SerialPort, error)
+	OpenSerial func(port string, mode SerialMode) (SerialPort, error)
 	GPIO       GPIO
 }
 

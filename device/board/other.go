@@ -20,7 +20,7 @@ func (noChips) PrepareThread() func(time.Duration)               { return time.S
 
 var failures []failure // there are no buses
 
-func openSerial(string, int) (SerialPort, error) {
+func openSerial(string, SerialMode) (SerialPort, error) {
 	return nil, device.Faultf(device.Offline, "serial ports are read on Linux only")
 }
 

@@ -27,8 +27,16 @@ type Serial struct {
 
 // SerialPort is an open port: a file, or one end of a net.Pipe.
 type SerialPort interface {
-	io.ReadCloser
+	io.ReadWriteCloser
 	SetReadDeadline(time.Time) error
+}
+
+// SerialMode is how a port sends its bytes, of eight bits each.
+type SerialMode struct {
+	Baud     int
+	Even     bool // a parity bit; at most one of both
+	Odd      bool
+	TwoStops bool // two stop bits instead of one
 }
 
 // Serial returns the header's port.
@@ -60,15 +68,39 @@ func (c Serial) Resources() []driver.Resource {
 // bauds are the rates that a port can be set to.
 var bauds = []int{1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200}
 
+// CheckBaud refuses a rate that a port cannot be set to.
+func CheckBaud(baud int) error {
+	if !slices.Contains(bauds, baud) {
+		return device.Faultf(device.Invalid, "baud: %d is not supported; use one of %v", baud, bauds)
+	}
+	return nil
+}
+
 // Conn returns a connection that reads from the port. It does no I/O.
 func (c Serial) Conn(baud int) (*SerialConn, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if !slices.Contains(bauds, baud) {
-		return nil, device.Faultf(device.Invalid, "baud: %d is not supported; use one of %v", baud, bauds)
+	if err := CheckBaud(baud); err != nil {
+		return nil, err
 	}
 	return &SerialConn{Turn: NewTurn(), at: c, baud: baud}, nil
+}
+
+// Open opens the port for the caller alone.
+func (c Serial) Open(mode SerialMode) (SerialPort, error) {
+	port, err := c.board.machine.OpenSerial(c.Port, mode)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, device.Faultf(device.Offline, "there is no %s; plug its adapter in, or on a Raspberry Pi write enable_uart=1 in config.txt: %w", c.Port, err)
+	case errors.Is(err, os.ErrPermission):
+		return nil, device.Faultf(device.Denied, "%s cannot be opened without permission; add the user to the group dialout and start again: %w", c.Port, err)
+	case errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EWOULDBLOCK):
+		return nil, device.Faultf(device.Busy, "another program uses %s; stop it, or wire the part to another port: %w", c.Port, err)
+	case err != nil:
+		return nil, device.Faultf(device.Offline, "%s cannot be used: %w; check that it is a serial port", c.Port, err)
+	}
+	return port, nil
 }
 
 // SerialConn is one part's serial port, eight bits, no parity, raw. It is read
@@ -96,16 +128,9 @@ func (c *SerialConn) Ready() error {
 	if err := c.ctx.Err(); err != nil || c.port != nil {
 		return err
 	}
-	port, err := c.at.board.machine.OpenSerial(c.at.Port, c.baud)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return device.Faultf(device.Offline, "there is no %s; plug its adapter in, or on a Raspberry Pi write enable_uart=1 in config.txt: %w", c.at.Port, err)
-	case errors.Is(err, os.ErrPermission):
-		return device.Faultf(device.Denied, "%s cannot be opened without permission; add the user to the group dialout and start again: %w", c.at.Port, err)
-	case errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EWOULDBLOCK):
-		return device.Faultf(device.Busy, "another program uses %s; stop it, or wire the part to another port: %w", c.at.Port, err)
-	case err != nil:
-		return device.Faultf(device.Offline, "%s cannot be used: %w; check that it is a serial port", c.at.Port, err)
+	port, err := c.at.Open(SerialMode{Baud: c.baud})
+	if err != nil {
+		return err
 	}
 	c.port = port
 	c.stop = context.AfterFunc(c.ctx, func() { port.SetReadDeadline(time.Unix(1, 0)) })

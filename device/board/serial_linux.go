@@ -15,14 +15,14 @@ var speeds = map[int]uint32{
 // openSerial opens a port, raw, without waiting for a carrier. The lock excludes programs that also
 // take it, and ends with the file. TIOCEXCL would outlive the file if another program has the port
 // open.
-func openSerial(port string, baud int) (SerialPort, error) {
+func openSerial(port string, mode SerialMode) (SerialPort, error) {
 	fd, err := unix.Open(port, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", port, err)
 	}
 	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {
-		err = raw(fd, speeds[baud])
+		err = raw(fd, mode)
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -31,13 +31,24 @@ func openSerial(port string, baud int) (SerialPort, error) {
 	return os.NewFile(uintptr(fd), port), nil
 }
 
-func raw(fd int, speed uint32) error {
+func raw(fd int, mode SerialMode) error {
 	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
 		return err
 	}
 	t.Iflag, t.Oflag, t.Lflag = 0, 0, 0
+	speed := speeds[mode.Baud]
 	t.Cflag = unix.CS8 | unix.CREAD | unix.CLOCAL | speed
+	if mode.Even || mode.Odd {
+		t.Cflag |= unix.PARENB
+		t.Iflag |= unix.INPCK | unix.IGNPAR // a byte with a wrong parity is dropped
+	}
+	if mode.Odd {
+		t.Cflag |= unix.PARODD
+	}
+	if mode.TwoStops {
+		t.Cflag |= unix.CSTOPB
+	}
 	t.Ispeed, t.Ospeed = speed, speed
 	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
 	return unix.IoctlSetTermios(fd, unix.TCSETS, t)

@@ -104,7 +104,7 @@ func TestSerial(t *testing.T) {
 // TestSerialSettings are eight bits, no parity, one stop bit, raw, at the baud rate.
 func TestSerialSettings(t *testing.T) {
 	_, port := pty(t)
-	p, err := board.OpenSerial(port, 57600)
+	p, err := board.OpenSerial(port, board.SerialMode{Baud: 57600})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestSerialThatIsNone(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := board.OpenSerial(file, 9600); !errors.Is(err, unix.ENOTTY) {
+	if _, err := board.OpenSerial(file, board.SerialMode{Baud: 9600}); !errors.Is(err, unix.ENOTTY) {
 		t.Errorf("a file is taken for a port: %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func (m Machine) Board() *board.Board {
 			}
 			return nil, syscall.ENOENT
 		},
-		OpenSerial: func(port string, _ int) (board.SerialPort, error) {
+		OpenSerial: func(port string, _ board.SerialMode) (board.SerialPort, error) {
 			if m.Serial != nil {
 				return m.Serial()
 			}

@@ -7,6 +7,9 @@ type Resource struct {
 	// Shared names the part that several devices share: resources of one Name do not conflict if
 	// they have the same Shared. All devices on i2c-1 need GPIO2, with Shared "i2c-1".
 	Shared string
+	// OneProcess is set for a shared part that only one process can open: a serial port, or a connection
+	// of which the other side allows few. Where one of its devices has outputs, the guard's process has all.
+	OneProcess bool
 }
 
 // ResourceUser is a Config that lists the resources its device needs, without hardware.

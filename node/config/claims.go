@@ -3,8 +3,10 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
+	"agentsite/device"
 	"agentsite/device/driver"
 )
 
@@ -34,6 +36,29 @@ func (r *report) claims(devices []Device) {
 			}
 		}
 	}
+}
+
+// shareProcess sets BesideOutputs of the devices.
+func shareProcess(devices []Device) {
+	outputs := map[string]bool{} // by the name of the part
+	each := func(do func(d *Device, part string)) {
+		for i := range devices {
+			if user, ok := devices[i].Config.(driver.ResourceUser); ok {
+				for _, c := range user.Resources() {
+					if c.OneProcess {
+						do(&devices[i], c.Name)
+					}
+				}
+			}
+		}
+	}
+	each(func(d *Device, part string) {
+		desc, ok := d.Config.(driver.Describer)
+		if ok && slices.ContainsFunc(desc.Describe().Points, func(p device.Point) bool { return p.Kind.Output() }) {
+			outputs[part] = true
+		}
+	})
+	each(func(d *Device, part string) { d.BesideOutputs = d.BesideOutputs || outputs[part] })
 }
 
 // clash reports that another device has what d claims, at the key that claims it.

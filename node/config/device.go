@@ -27,6 +27,8 @@ type Device struct {
 	Driver string
 	Every  time.Duration // how often a sensor is read
 	Config driver.Config // the driver's own keys, decoded and validated
+	// BesideOutputs is set if it needs a part that only one process can open, and a device with outputs needs it.
+	BesideOutputs bool
 
 	src     *source
 	at      pos // of the name
@@ -88,7 +90,7 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 }
 
 // networks are names of integrations of other programs.
-var networks = []string{"mqtt", "http", "rest", "modbus", "zigbee", "zwave",
+var networks = []string{"mqtt", "http", "rest", "zigbee", "zwave",
 	"bluetooth", "ble", "shelly", "tasmota"}
 
 // DriverHint returns the end of an error about an unknown driver: what to write for it.
@@ -213,7 +215,7 @@ func (d Device) place(point, key string) pos {
 // Same reports whether d and e are equal, with the content of their files, whatever their place in the file and the
 // order of their keys. Defaults that follow from another device count too.
 func (d Device) Same(e Device) bool {
-	return d.Name == e.Name && sameEntries(d.entries, e.entries) && maps.Equal(d.ages(), e.ages())
+	return d.Name == e.Name && d.BesideOutputs == e.BesideOutputs && sameEntries(d.entries, e.entries) && maps.Equal(d.ages(), e.ages())
 }
 
 // SameDriver reports whether the drivers, their keys and the content of their files are equal in d and e: what the

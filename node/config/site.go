@@ -294,6 +294,7 @@ func (r *report) devices(e entry, drivers []driver.Driver) (devices []Device) {
 	}
 	r.claims(devices)
 	if len(r.errs) == 0 { // otherwise devices are missing
+		shareProcess(devices)
 		r.relations(devices)
 	}
 	return devices

@@ -96,8 +96,10 @@ func configureGuarded(cfg *config.Site, open []*instance) ([]*instance, error) {
 }
 
 // belongsToGuard reports whether a device belongs to the guard's process, with all its
-// points: it has outputs, or is an emergency stop.
-func belongsToGuard(d config.Device) bool { return hasOutputs(d) || stopState(d) != "" }
+// points: it has outputs, shares a serial port with a device that has some, or is an emergency stop.
+func belongsToGuard(d config.Device) bool {
+	return hasOutputs(d) || d.BesideOutputs || stopState(d) != ""
+}
 
 // hasOutputs reports whether a device has outputs. That is known without hardware.
 func hasOutputs(d config.Device) bool {

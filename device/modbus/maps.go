@@ -1,0 +1,91 @@
+package modbus
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+)
+
+// knownMap is where a product has its values, by its maker's document. None was tried on hardware.
+type knownMap struct {
+	name   string // as in the YAML
+	model  string // for people
+	source string // the document
+	also   string // names of products, in small letters, separated by spaces
+	gap    int    // registers that may be read along
+	block  int    // the most registers of one request; 0 for no limit of its own
+	points []point
+	ids    []idCheck
+}
+
+// knownMaps returns all maps, by name.
+func knownMaps() []knownMap {
+	all := slices.Concat(meterMaps(), energyMaps(), moduleMaps())
+	slices.SortFunc(all, func(a, b knownMap) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// mapParts returns the names of all products.
+func mapParts() []string {
+	var all []string
+	for _, m := range knownMaps() {
+		all = append(all, strings.Fields(m.also)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// mapNote lists the maps for people.
+func mapNote() string {
+	var all []string
+	for _, m := range knownMaps() {
+		all = append(all, fmt.Sprintf("%s (%s, %s)", m.name, m.model, m.source))
+	}
+	return "On RS-485 wire A to A, B to B and ground to ground, with 120 Ω at both ends of a long line. " +
+		"The maps come from the makers' documents and were not tried on hardware: " + strings.Join(all, "; ") + "."
+}
+
+// number is a measurement of a map.
+func number(name string, a at, kind, unit string, low, high, scale float64) point {
+	p := point{at: a, format: Format{Type: kind}, bit: -1}
+	p.quantity = driver.Quantity{Unit: unit, Range: device.Range{Min: low, Max: high}, Scale: &scale}
+	p.Point = driver.InputPoint{Quantity: p.quantity}.Point(name)
+	return p
+}
+
+// order sets the order of the bytes.
+func (p point) order(order string) point {
+	p.format.Order = order
+	return p
+}
+
+// unless sets the bits that mean not known.
+func (p point) unless(raw uint64) point {
+	p.unknown = &raw
+	return p
+}
+
+// times sets the register of the power of ten.
+func (p point) times(exponent at) point {
+	p.exponent = &exponent
+	return p
+}
+
+// state is a text of a map for each of the numbers from 0 on.
+func state(name string, a at, values ...string) point {
+	p := point{at: a, bit: -1}
+	p.Point = driver.InputPoint{Values: values}.Point(name)
+	return p
+}
+
+// eachPhase returns one measurement for each phase; the registers are step apart.
+func eachPhase(name string, a at, step uint16, make func(name string, a at) point) []point {
+	var all []point
+	for i := range uint16(3) {
+		all = append(all, make(fmt.Sprintf("%s_l%d", name, i+1), at{a.table, a.address + i*step}))
+	}
+	return all
+}

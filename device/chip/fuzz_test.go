@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 
 	"periph.io/x/conn/v3/i2c"
 )
@@ -69,7 +70,7 @@ func FuzzRegisters(f *testing.F) {
 		b := &registers{addr: 0x4F}
 		copy(b.mem[:], mem)
 		c := config(t, "registers", b).(*registersConfig)
-		p := registerPoint{Name: "it", registerPlace: registerPlace{Register: register, Width: width}, Shift: shift, Mask: mask, Signed: signed, Scale: &scale, Offset: offset, Range: device.Range{Min: low, Max: high}}
+		p := registerPoint{Name: "it", registerPlace: registerPlace{Register: register, Width: width}, Shift: shift, Mask: mask, Signed: signed, Quantity: driver.Quantity{Scale: &scale, Offset: offset, Range: device.Range{Min: low, Max: high}}}
 		if little {
 			p.Endian = "little"
 		}

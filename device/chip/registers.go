@@ -12,7 +12,6 @@ import (
 	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/driver"
-	"agentsite/device/ucum"
 )
 
 // registersConfig is the YAML of registers: a chip that is described by its owner,
@@ -58,14 +57,10 @@ type registerWrite struct {
 type registerPoint struct {
 	Name string `json:"name" jsonschema:"the point's name, such as temperature"`
 	registerPlace
-	Shift  int          `json:"shift,omitempty" jsonschema:"how many of the lowest bits do not belong to the number"`
-	Mask   uint32       `json:"mask,omitempty" jsonschema:"which bits remain after the shift, such as 0x0fff; all when not written"`
-	Signed bool         `json:"signed,omitempty" jsonschema:"on if the highest remaining bit is a sign (two's complement)"`
-	Scale  *float64     `json:"scale,omitempty" jsonschema:"what the number is multiplied by; 1 when not written"`
-	Offset float64      `json:"offset,omitempty" jsonschema:"what is added then"`
-	Unit   string       `json:"unit,omitempty" jsonschema:"the unit as UCUM writes it: Cel, %, Pa, lx, V, A"`
-	Range  device.Range `json:"range" jsonschema:"what the sensor can measure, in the unit, such as -40..125; anything else is a fault"`
-	About  string       `json:"about,omitempty" jsonschema:"one line about what is measured"`
+	Shift  int    `json:"shift,omitempty" jsonschema:"how many of the lowest bits do not belong to the number"`
+	Mask   uint32 `json:"mask,omitempty" jsonschema:"which bits remain after the shift, such as 0x0fff; all when not written"`
+	Signed bool   `json:"signed,omitempty" jsonschema:"on if the highest remaining bit is a sign (two's complement)"`
+	driver.Quantity
 }
 
 // The longest wait and the longest init: opening a chip must not hold up the rest.
@@ -144,13 +139,9 @@ func (p registerPoint) validate() error {
 		return device.Faultf(device.Invalid, "%s: mask: %#x has more bits than the shift leaves: %d", p.Name, p.Mask, left)
 	case p.Signed && p.bits() < 2:
 		return device.Faultf(device.Invalid, "%s: signed: one bit cannot have a sign", p.Name)
-	case p.Scale != nil && (*p.Scale == 0 || math.Abs(*p.Scale) > 1e12) || math.Abs(p.Offset) > 1e12:
-		return device.Faultf(device.Invalid, "%s: scale, offset: %v times the number plus %v is implausible for a sensor", p.Name, p.scale(), p.Offset)
-	case len(p.About) > 120:
-		return device.Faultf(device.Invalid, "%s: about: it has %d letters; write at most 120", p.Name, len(p.About))
 	}
-	if err := ucum.Check(p.Unit); err != nil {
-		return device.Faultf(device.Invalid, "%s: unit: %w", p.Name, err)
+	if err := p.Quantity.Validate(p.Name); err != nil {
+		return err
 	}
 	return p.reaches()
 }
@@ -161,13 +152,10 @@ func (p registerPoint) reaches() error {
 	if p.Signed {
 		low, high = -math.Exp2(float64(p.bits()-1)), math.Exp2(float64(p.bits()-1))-1
 	}
-	low, high = low*p.scale()+p.Offset, high*p.scale()+p.Offset
+	low, high = p.Number(low), p.Number(high)
 	all := device.Range{Min: min(low, high), Max: max(low, high)}
-	switch {
-	case !(p.Range.Min < p.Range.Max):
-		return device.Faultf(device.Invalid, "%s: range: %v is empty; write the sensor's measuring range, the smaller number first, such as -40..125", p.Name, p.Range)
-	case p.Range.Min > all.Max || p.Range.Max < all.Min:
-		return device.Faultf(device.Invalid, "%s: range: %v is impossible; the register's range is %v", p.Name, p.Range, all)
+	if p.Range.Min > all.Max || p.Range.Max < all.Min {
+		return device.Faultf(device.Invalid, "%s.range: %v is impossible; the register's range is %v", p.Name, p.Range, all)
 	}
 	return nil
 }
@@ -187,18 +175,11 @@ func (p registerPoint) bits() int {
 	return p.width() - p.Shift
 }
 
-func (p registerPoint) scale() float64 {
-	if p.Scale == nil {
-		return 1
-	}
-	return *p.Scale
-}
-
 // Describe returns the configured points.
 func (c *registersConfig) Describe() device.Description {
 	d := device.Description{Model: "chip with registers"}
 	for _, p := range c.Registers {
-		d.Points = append(d.Points, device.Point{Name: p.Name, Kind: device.KindMeasurement, Unit: p.Unit, Description: p.About, Range: p.Range})
+		d.Points = append(d.Points, driver.InputPoint{Quantity: p.Quantity}.Point(p.Name))
 	}
 	return d
 }
@@ -275,5 +256,5 @@ func (p registerPoint) value(raw uint32) float64 {
 	if p.Signed {
 		n = float64(int32(raw) >> spare)
 	}
-	return n*p.scale() + p.Offset
+	return p.Number(n)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 func number(n float64) *float64 { return &n }
@@ -25,11 +26,11 @@ func described(t testing.TB) (*registersConfig, *registers) {
 	}
 	wide := device.Range{Min: -1e10, Max: 1e10}
 	c.Registers = []registerPoint{
-		{Name: "temperature", registerPlace: registerPlace{Register: 0x00, Width: 16}, Shift: 5, Signed: true, Scale: number(0.125), Unit: "Cel", Range: device.Range{Min: -55, Max: 125}},
-		{Name: "byte", registerPlace: registerPlace{Register: 0x02}, Range: wide},
-		{Name: "nibble", registerPlace: registerPlace{Register: 0x02}, Shift: 2, Mask: 0x0F, Signed: true, Range: wide},
-		{Name: "little", registerPlace: registerPlace{Register: 0x04, Width: 24, Endian: "little"}, Range: wide},
-		{Name: "big", registerPlace: registerPlace{Register: 0x04, Width: 32}, Signed: true, Scale: number(-2), Offset: 0.5, Range: wide},
+		{Name: "temperature", registerPlace: registerPlace{Register: 0x00, Width: 16}, Shift: 5, Signed: true, Quantity: driver.Quantity{Scale: number(0.125), Unit: "Cel", Range: device.Range{Min: -55, Max: 125}}},
+		{Name: "byte", registerPlace: registerPlace{Register: 0x02}, Quantity: driver.Quantity{Range: wide}},
+		{Name: "nibble", registerPlace: registerPlace{Register: 0x02}, Shift: 2, Mask: 0x0F, Signed: true, Quantity: driver.Quantity{Range: wide}},
+		{Name: "little", registerPlace: registerPlace{Register: 0x04, Width: 24, Endian: "little"}, Quantity: driver.Quantity{Range: wide}},
+		{Name: "big", registerPlace: registerPlace{Register: 0x04, Width: 32}, Signed: true, Quantity: driver.Quantity{Scale: number(-2), Offset: 0.5, Range: wide}},
 	}
 	b.mem[0xD0] = 0x60
 	copy(b.mem[:], []byte{0xE7, 0x1F, 0xA4, 0, 0x80, 0x00, 0x01, 0x02}) // the LM75A's datasheet: 0xE700 is -25
@@ -100,27 +101,27 @@ func TestRegisters(t *testing.T) {
 
 func TestRegistersValidate(t *testing.T) {
 	for says, spoil := range map[string]func(c *registersConfig, p *registerPoint){
-		"address: 0x0 is not":                                                               func(c *registersConfig, p *registerPoint) { c.Address = 0 },
-		"registers: the list is empty":                                                      func(c *registersConfig, p *registerPoint) { c.Registers = nil },
-		"too many; each can have 32":                                                        func(c *registersConfig, p *registerPoint) { c.Registers = make([]registerPoint, 33) },
-		"id: value: 0x100 does not fit into 8 bits":                                         func(c *registersConfig, p *registerPoint) { c.ID.Value = 0x100 },
-		"id: width: 9 ":                                                                     func(c *registersConfig, p *registerPoint) { c.ID.Width = 9 },
-		"init[1]: value: 0x1000000 does not fit into 24 bits":                               func(c *registersConfig, p *registerPoint) { c.Init[1].Value = 1 << 24 },
-		"init[0]: wait: 3s is not 0 to 2s":                                                  func(c *registersConfig, p *registerPoint) { c.Init[0].Wait = 3 * time.Second },
-		"registers: name: \"Room 1\" is not a name":                                         func(c *registersConfig, p *registerPoint) { p.Name = "Room 1" },
-		"point byte is described twice":                                                     func(c *registersConfig, p *registerPoint) { p.Name = "byte" },
-		"temperature: width: 12 ":                                                           func(c *registersConfig, p *registerPoint) { p.Width = 12 },
-		"temperature: endian: \"middle\"":                                                   func(c *registersConfig, p *registerPoint) { p.Endian = "middle" },
-		"temperature: shift: 16 leaves nothing of 16 bits":                                  func(c *registersConfig, p *registerPoint) { p.Shift = 16 },
-		"temperature: shift: -1 leaves":                                                     func(c *registersConfig, p *registerPoint) { p.Shift = -1 },
-		"temperature: mask: 0xff0 has a gap":                                                func(c *registersConfig, p *registerPoint) { p.Mask = 0xFF0 },
-		"temperature: mask: 0xfff has more bits than the shift leaves":                      func(c *registersConfig, p *registerPoint) { p.Mask = 0xFFF },
-		"temperature: signed: one bit cannot have a sign":                                   func(c *registersConfig, p *registerPoint) { p.Mask = 1 },
-		"temperature: scale, offset":                                                        func(c *registersConfig, p *registerPoint) { p.Scale = number(0) },
-		`temperature: unit: "°C" is Cel`:                                                    func(c *registersConfig, p *registerPoint) { p.Unit = "°C" },
-		"temperature: range: 1..0 is empty":                                                 func(c *registersConfig, p *registerPoint) { p.Range = device.Range{Min: 1} },
-		"temperature: range: 0..0 is empty":                                                 func(c *registersConfig, p *registerPoint) { p.Range = device.Range{} },
-		"temperature: range: 200..300 is impossible; the register's range is -128..127.875": func(c *registersConfig, p *registerPoint) { p.Range = device.Range{Min: 200, Max: 300} },
+		"address: 0x0 is not":                                                              func(c *registersConfig, p *registerPoint) { c.Address = 0 },
+		"registers: the list is empty":                                                     func(c *registersConfig, p *registerPoint) { c.Registers = nil },
+		"too many; each can have 32":                                                       func(c *registersConfig, p *registerPoint) { c.Registers = make([]registerPoint, 33) },
+		"id: value: 0x100 does not fit into 8 bits":                                        func(c *registersConfig, p *registerPoint) { c.ID.Value = 0x100 },
+		"id: width: 9 ":                                                                    func(c *registersConfig, p *registerPoint) { c.ID.Width = 9 },
+		"init[1]: value: 0x1000000 does not fit into 24 bits":                              func(c *registersConfig, p *registerPoint) { c.Init[1].Value = 1 << 24 },
+		"init[0]: wait: 3s is not 0 to 2s":                                                 func(c *registersConfig, p *registerPoint) { c.Init[0].Wait = 3 * time.Second },
+		"registers: name: \"Room 1\" is not a name":                                        func(c *registersConfig, p *registerPoint) { p.Name = "Room 1" },
+		"point byte is described twice":                                                    func(c *registersConfig, p *registerPoint) { p.Name = "byte" },
+		"temperature: width: 12 ":                                                          func(c *registersConfig, p *registerPoint) { p.Width = 12 },
+		"temperature: endian: \"middle\"":                                                  func(c *registersConfig, p *registerPoint) { p.Endian = "middle" },
+		"temperature: shift: 16 leaves nothing of 16 bits":                                 func(c *registersConfig, p *registerPoint) { p.Shift = 16 },
+		"temperature: shift: -1 leaves":                                                    func(c *registersConfig, p *registerPoint) { p.Shift = -1 },
+		"temperature: mask: 0xff0 has a gap":                                               func(c *registersConfig, p *registerPoint) { p.Mask = 0xFF0 },
+		"temperature: mask: 0xfff has more bits than the shift leaves":                     func(c *registersConfig, p *registerPoint) { p.Mask = 0xFFF },
+		"temperature: signed: one bit cannot have a sign":                                  func(c *registersConfig, p *registerPoint) { p.Mask = 1 },
+		"temperature.scale":                                                                func(c *registersConfig, p *registerPoint) { p.Scale = number(0) },
+		`temperature.unit: "°C" is Cel`:                                                    func(c *registersConfig, p *registerPoint) { p.Unit = "°C" },
+		"temperature.range: 1..0 is empty":                                                 func(c *registersConfig, p *registerPoint) { p.Range = device.Range{Min: 1} },
+		"temperature.range: 0..0 is empty":                                                 func(c *registersConfig, p *registerPoint) { p.Range = device.Range{} },
+		"temperature.range: 200..300 is impossible; the register's range is -128..127.875": func(c *registersConfig, p *registerPoint) { p.Range = device.Range{Min: 200, Max: 300} },
 	} {
 		c, b := described(t)
 		spoil(c, &c.Registers[0])

@@ -152,6 +152,12 @@ func (d *unitDevice) settings() map[string]setting {
 	return all
 }
 
+func (d *unitDevice) setting(name string) setting {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return *d.outputs[name]
+}
+
 // find returns what the answers have of a place.
 func (d *unitDevice) find(answers []answer, a at, words int) (values []uint16, at time.Time, err error) {
 	for i, g := range d.groups {
@@ -180,7 +186,7 @@ func (d *unitDevice) reading(p point, answers []answer, begun setting) device.Re
 		return bad(err.Error())
 	}
 	if p.output {
-		now := d.settings()[p.Name]
+		now := d.setting(p.Name)
 		switch {
 		case now.number == begun.number: // what was read is what is
 		case now.confirmed:

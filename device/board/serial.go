@@ -29,6 +29,7 @@ type Serial struct {
 type SerialPort interface {
 	io.ReadWriteCloser
 	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
 }
 
 // SerialMode is how a port sends its bytes, of eight bits each.

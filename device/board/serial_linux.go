@@ -28,7 +28,17 @@ func openSerial(port string, mode SerialMode) (SerialPort, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("%s: %w", port, err)
 	}
-	return os.NewFile(uintptr(fd), port), nil
+	return serialFile{os.NewFile(uintptr(fd), port)}, nil
+}
+
+// serialFile is an open port. Close drops what was not sent yet, for which the kernel would wait.
+type serialFile struct{ *os.File }
+
+func (f serialFile) Close() error {
+	if conn, err := f.SyscallConn(); err == nil {
+		conn.Control(func(fd uintptr) { unix.IoctlSetInt(int(fd), unix.TCFLSH, unix.TCOFLUSH) })
+	}
+	return f.File.Close()
 }
 
 func raw(fd int, mode SerialMode) error {

@@ -109,7 +109,7 @@ func TestSerialSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	got, err := unix.IoctlGetTermios(int(p.(*os.File).Fd()), unix.TCGETS)
+	got, err := unix.IoctlGetTermios(int(p.(interface{ Fd() uintptr }).Fd()), unix.TCGETS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +118,30 @@ func TestSerialSettings(t *testing.T) {
 	}
 	if got.Iflag != 0 || got.Oflag != 0 || got.Lflag != 0 {
 		t.Errorf("it is not raw: %#o %#o %#o", got.Iflag, got.Oflag, got.Lflag)
+	}
+}
+
+// TestSerialMode are parity and stop bits.
+func TestSerialMode(t *testing.T) {
+	_, port := pty(t)
+	for mode, want := range map[board.SerialMode]uint32{
+		{Baud: 9600, Even: true}:     unix.CS8 | unix.CREAD | unix.CLOCAL | unix.B9600 | unix.PARENB,
+		{Baud: 9600, Odd: true}:      unix.CS8 | unix.CREAD | unix.CLOCAL | unix.B9600 | unix.PARENB | unix.PARODD,
+		{Baud: 2400, TwoStops: true}: unix.CS8 | unix.CREAD | unix.CLOCAL | unix.B2400 | unix.CSTOPB,
+	} {
+		p, err := board.OpenSerial(port, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := unix.IoctlGetTermios(int(p.(interface{ Fd() uintptr }).Fd()), unix.TCGETS)
+		p.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A pseudo-terminal has no parity: its driver clears the bit.
+		if mask := ^uint32(unix.PARENB); got.Cflag&mask != want&mask {
+			t.Errorf("%+v: cflag is %#o, want %#o", mode, got.Cflag, want)
+		}
 	}
 }
 

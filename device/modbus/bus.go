@@ -125,9 +125,9 @@ func (b *bus) do(ctx context.Context, c call) ([]uint16, error) {
 // answer was damaged.
 func again(err error) bool {
 	var f *device.Fault
-	var refused exceptionError
-	return err != nil && !errors.As(err, &f) && !errors.As(err, &refused) &&
-		!errors.Is(err, errSilent) && !errors.Is(err, errFlood) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	final := errors.As(err, &f) || errors.As(err, new(exceptionError)) ||
+		errors.Is(err, errSilent) || errors.Is(err, errFlood)
+	return err != nil && !final && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // try makes one exchange.
@@ -151,7 +151,8 @@ func (b *bus) exchange(ctx context.Context, c call, u *unit) ([]uint16, error) {
 	}
 	until := time.Now().Add(c.timeout)
 	if end, ok := ctx.Deadline(); ok && until.After(end) {
-		return nil, device.Faultf(device.Offline, "there was no time left to ask unit %d on %s: %w", c.id, b.name, context.DeadlineExceeded)
+		return nil, device.Faultf(device.Offline,
+			"there was no time left to ask unit %d on %s: %w", c.id, b.name, context.DeadlineExceeded)
 	}
 	values, err := b.line.exchange(until, c.id, c.request)
 	refused, isRefusal := errors.AsType[exceptionError](err)
@@ -234,11 +235,14 @@ func (b *bus) unreachable() error {
 	case errors.As(b.failed, &f):
 		return f
 	case errors.Is(b.failed, errFlood):
-		return device.Faultf(device.Offline, "%s sends more than it is asked for, and is not asked for a while; check what else is on it", b.name)
+		return device.Faultf(device.Offline,
+			"%s sends more than it is asked for, and is not asked for a while; check what else is on it", b.name)
 	case b.serial:
 		return device.Faultf(device.Offline, "%s is lost: %w; plug its adapter in again", b.name, b.failed)
 	}
-	return device.Faultf(device.Offline, "%s cannot be reached: %w; check that it is switched on, its address, and that it serves Modbus TCP", b.name, b.failed)
+	return device.Faultf(device.Offline,
+		"%s cannot be reached: %w; check that it is switched on, its address, and that it serves Modbus TCP",
+		b.name, b.failed)
 }
 
 // noAnswer is the fault of a silent unit. Its cause is that of a time limit, for which the guard waits some
@@ -262,7 +266,8 @@ func (b *bus) fault(c call, err error) error {
 	case err == nil, errors.As(err, &f), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case isRefusal && refused.absent():
-		return device.Faultf(device.Offline, "unit %d behind %s is not there: %w; check its supply and its unit_id", c.id, b.name, err)
+		return device.Faultf(device.Offline,
+			"unit %d behind %s is not there: %w; check its supply and its unit_id", c.id, b.name, err)
 	case isRefusal:
 		return err
 	case errors.Is(err, errSilent):

@@ -92,7 +92,8 @@ func Drivers(b *board.Board) []driver.Driver {
 		Entry: "{ driver: modbus, address: 192.168.1.20, map: sunspec-inverter }",
 		Note:  mapNote(),
 		Lacks: map[string]string{
-			"slave": "write unit_id", "slave_id": "write unit_id", "host": "write address", "device": "write port for a serial port, or address for a host",
+			"slave": "write unit_id", "slave_id": "write unit_id", "host": "write address",
+			"device": "write port for a serial port, or address for a host",
 		},
 		Config: func() driver.Config { return &config{UnitID: 1, board: b, buses: all} },
 	}}
@@ -104,7 +105,9 @@ func (c *config) timeout() time.Duration { return cmp.Or(c.Timeout, 500*time.Mil
 
 func (c *config) unitID() byte { return byte(c.UnitID) }
 
-var hostName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?$`) })
+var hostName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?$`)
+})
 
 // host returns the host and port to connect to.
 func (c *config) host() (string, error) {
@@ -114,7 +117,8 @@ func (c *config) host() (string, error) {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || net.ParseIP(host) == nil && !hostName().MatchString(host) {
-		return "", device.Faultf(device.Invalid, "address: %.60q is not a host; write it like 192.168.1.20, meter.local or 192.168.1.20:1502", c.Address)
+		return "", device.Faultf(device.Invalid,
+			"address: %.60q is not a host; write it like 192.168.1.20, meter.local or 192.168.1.20:1502", c.Address)
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -152,18 +156,21 @@ func (c *config) Validate() error {
 func (c *config) validateLine() error {
 	switch {
 	case (c.Address == "") == (c.Port == ""):
-		return device.Faultf(device.Invalid, "address: write either address, the host of Modbus TCP, or port, a serial port")
+		return device.Faultf(device.Invalid,
+			"address: write either address, the host of Modbus TCP, or port, a serial port")
 	case c.Address != "":
 		switch {
 		case c.Baud != 0 || c.Parity != "" || c.Stop != 0:
-			return device.Faultf(device.Invalid, "address: baud, parity and stop are those of a serial port; remove them")
+			return device.Faultf(device.Invalid,
+				"address: baud, parity and stop are those of a serial port; remove them")
 		case c.UnitID < 0 || c.UnitID > 255:
 			return device.Faultf(device.Invalid, "unit_id: %d is not 0 to 255", c.UnitID)
 		}
 		_, err := c.host()
 		return err
 	case c.UnitID < 1 || c.UnitID > 247:
-		return device.Faultf(device.Invalid, "unit_id: %d is not 1 to 247; 0 is all units together, which confirm nothing", c.UnitID)
+		return device.Faultf(device.Invalid,
+			"unit_id: %d is not 1 to 247; 0 is all units together, which confirm nothing", c.UnitID)
 	case !slices.Contains([]string{"", "none", "even", "odd"}, c.Parity):
 		return device.Faultf(device.Invalid, "parity: %.20q is unknown; use none, even or odd", c.Parity)
 	case c.Stop < 0 || c.Stop > 2:

@@ -96,11 +96,16 @@ func (c *config) layout() (*layout, error) {
 	}
 	switch {
 	case len(l.points) == 0 && c.Map != "":
-		return nil, device.Faultf(device.Invalid, "outputs: the map %s has no inputs; add an output, such as \"pump: { use: %s, safe: off }\"", c.Map, m.points[0].Name)
+		return nil, device.Faultf(device.Invalid,
+			"outputs: the map %s has no inputs; add an output, such as \"pump: { use: %s, safe: off }\"",
+			c.Map, m.points[0].Name)
 	case len(l.points) == 0:
-		return nil, device.Faultf(device.Invalid, "inputs: there are no inputs and no outputs; add one, such as \"power: { input: 52, type: float32, unit: W, range: -9000..9000 }\", or a map")
+		return nil, device.Faultf(device.Invalid,
+			"inputs: there are no inputs and no outputs; add one, such as \"power: { input: 52, type: float32, "+
+				"unit: W, range: -9000..9000 }\", or a map")
 	case len(l.points) > maxPoints:
-		return nil, device.Faultf(device.Invalid, "inputs: %d points are too many; write at most %d for one device", len(l.points), maxPoints)
+		return nil, device.Faultf(device.Invalid,
+			"inputs: %d points are too many; write at most %d for one device", len(l.points), maxPoints)
 	}
 	for _, p := range l.points {
 		l.description.Points = append(l.description.Points, p.Point)
@@ -124,7 +129,8 @@ func (c *config) known() (knownMap, error) {
 		}
 		names = append(names, m.name)
 	}
-	return knownMap{}, device.Faultf(device.Invalid, "map: there is no map %.40q%s", c.Map, device.Suggest(c.Map, names, "map"))
+	return knownMap{}, device.Faultf(device.Invalid,
+		"map: there is no map %.40q%s", c.Map, device.Suggest(c.Map, names, "map"))
 }
 
 // entry returns the entry of the map with that name.
@@ -137,9 +143,11 @@ func (m knownMap) entry(of, name string) (point, error) {
 		names = append(names, p.Name)
 	}
 	if len(names) == 0 {
-		return point{}, device.Faultf(device.Invalid, "%s.use: it names an entry of a map, and there is no map; write map, or a place such as coil: 3", of)
+		return point{}, device.Faultf(device.Invalid,
+			"%s.use: it names an entry of a map, and there is no map; write map, or a place such as coil: 3", of)
 	}
-	return point{}, device.Faultf(device.Invalid, "%s.use: the map %s has no %.40q%s", of, m.name, name, device.Suggest(name, names, "entry"))
+	return point{}, device.Faultf(device.Invalid,
+		"%s.use: the map %s has no %.40q%s", of, m.name, name, device.Suggest(name, names, "entry"))
 }
 
 // base returns what inputs and outputs have in common: the place and the format.
@@ -150,11 +158,13 @@ func base(of string, place Place, use string, f Format, m knownMap) (point, erro
 	}
 	switch {
 	case use != "" && (a.table != noTable || f != Format{}):
-		return point{}, device.Faultf(device.Invalid, "%s.use: the map has its place and type; remove them here, or use", of)
+		return point{}, device.Faultf(device.Invalid,
+			"%s.use: the map has its place and type; remove them here, or use", of)
 	case use != "":
 		return m.entry(of, use)
 	case a.table == noTable:
-		return point{}, device.Faultf(device.Invalid, "%s: it has no place; write one of coil, discrete, holding, input and register", of)
+		return point{}, device.Faultf(device.Invalid,
+			"%s: it has no place; write one of coil, discrete, holding, input and register", of)
 	}
 	if err := f.validate(of); err != nil {
 		return point{}, err
@@ -164,7 +174,8 @@ func base(of string, place Place, use string, f Format, m knownMap) (point, erro
 	case a.table.bits() && f != Format{}:
 		return point{}, device.Faultf(device.Invalid, "%s.type: a %s is on or off; remove type and order", of, a.table)
 	case int(a.address)+p.words() > 65536:
-		return point{}, device.Faultf(device.Invalid, "%s: %v and the registers after it are beyond the last address, 65535", of, a)
+		return point{}, device.Faultf(device.Invalid,
+			"%s: %v and the registers after it are beyond the last address, 65535", of, a)
 	}
 	return p, nil
 }
@@ -178,7 +189,8 @@ func (i inputConfig) point(name string, m knownMap) (point, error) {
 	if err != nil {
 		return point{}, err
 	}
-	described := i.State || len(i.Values) > 0 || i.Unit != "" || i.Range != (device.Range{}) || i.Scale != nil || i.Offset != 0
+	described := i.State || len(i.Values) > 0 || i.Unit != "" || i.Range != (device.Range{}) || i.Scale != nil ||
+		i.Offset != 0
 	if i.Use != "" && !described { // the map describes it
 		p.Name, p.Description, p.output = name, cmp.Or(i.About, p.Description), false
 		return p, nil
@@ -194,9 +206,11 @@ func (i inputConfig) point(name string, m knownMap) (point, error) {
 	number := p.Kind == device.KindMeasurement
 	switch {
 	case p.at.table.bits() && (number || len(i.Values) > 0):
-		return point{}, device.Faultf(device.Invalid, "%s: a %s is on or off; write state: on instead of a number or values", of, p.at.table)
+		return point{}, device.Faultf(device.Invalid,
+			"%s: a %s is on or off; write state: on instead of a number or values", of, p.at.table)
 	case i.Bit != nil && (!i.State || p.at.table.bits() || *i.Bit < 0 || *i.Bit >= 16*p.words()):
-		return point{}, device.Faultf(device.Invalid, "%s.bit: it is for a state in a register, 0 to %d, with state: on", of, 16*p.words()-1)
+		return point{}, device.Faultf(device.Invalid,
+			"%s.bit: it is for a state in a register, 0 to %d, with state: on", of, 16*p.words()-1)
 	case !number && p.format.float():
 		return point{}, device.Faultf(device.Invalid, "%s.type: a state is no %s; use uint16", of, p.format.Type)
 	case i.Unknown != nil && p.at.table.bits():
@@ -214,13 +228,15 @@ func (i inputConfig) point(name string, m knownMap) (point, error) {
 			return point{}, err
 		}
 		if a.table == noTable || a.table.bits() || !number {
-			return point{}, device.Faultf(device.Invalid, "%s.exponent: it is a holding or input register, and for numbers", of)
+			return point{}, device.Faultf(device.Invalid,
+				"%s.exponent: it is a holding or input register, and for numbers", of)
 		}
 		p.exponent = &a
 	}
 	if number && p.exponent == nil && !p.format.float() {
 		if all := p.reach(); i.Range.Min > all.Max || i.Range.Max < all.Min {
-			return point{}, device.Faultf(device.Invalid, "%s.range: %v is impossible; the registers hold %v", of, i.Range, all)
+			return point{}, device.Faultf(device.Invalid,
+				"%s.range: %v is impossible; the registers hold %v", of, i.Range, all)
 		}
 	}
 	return p, nil
@@ -243,7 +259,8 @@ func (o outputConfig) point(name string, m knownMap) (point, error) {
 		return point{}, err
 	}
 	if p.at.table != coils && p.at.table != holdings {
-		return point{}, device.Faultf(device.Invalid, "%s.%s: it can only be read; an output is a coil or a holding register", of, p.at.table)
+		return point{}, device.Faultf(device.Invalid,
+			"%s.%s: it can only be read; an output is a coil or a holding register", of, p.at.table)
 	}
 	if o.Use != "" && o.Quantity == (driver.Quantity{}) {
 		o.Quantity = p.quantity
@@ -251,7 +268,8 @@ func (o outputConfig) point(name string, m knownMap) (point, error) {
 	if err := o.OutputPoint.Validate(of); err != nil {
 		return point{}, err
 	}
-	p.Point, p.quantity, p.output, p.back, p.multiple = o.OutputPoint.Point(name), o.Quantity, true, p.at, o.Multiple || p.multiple
+	p.Point, p.quantity, p.output = o.OutputPoint.Point(name), o.Quantity, true
+	p.back, p.multiple = p.at, o.Multiple || p.multiple
 	p.Description = cmp.Or(p.Description, p.at.String())
 	if p.Kind == device.KindSwitch && (p.on == p.off || o.On != nil || o.Off != nil) {
 		p.on, p.off = 1, 0
@@ -270,17 +288,23 @@ func (o outputConfig) point(name string, m knownMap) (point, error) {
 	all := p.reach()
 	switch {
 	case p.back.table.bits() != p.at.table.bits() || p.back.table == noTable:
-		return point{}, device.Faultf(device.Invalid, "%s.read_back: what is written to a %s is not read from there; write a register for a register, and a coil or discrete for a coil", of, p.at.table)
+		return point{}, device.Faultf(device.Invalid,
+			"%s.read_back: what is written to a %s is not read from there; write a register for a register, and "+
+				"a coil or discrete for a coil", of, p.at.table)
 	case p.at.table == coils && p.Kind != device.KindSwitch:
-		return point{}, device.Faultf(device.Invalid, "%s: a coil is on or off; remove unit, range, scale and offset", of)
+		return point{}, device.Faultf(device.Invalid,
+			"%s: a coil is on or off; remove unit, range, scale and offset", of)
 	case p.at.table == coils && (o.On != nil || o.Off != nil):
 		return point{}, device.Faultf(device.Invalid, "%s: value_on and value_off are of a holding register", of)
 	case p.Kind == device.KindSwitch && (p.words() != 1 || p.on == p.off):
-		return point{}, device.Faultf(device.Invalid, "%s: a switch is in one register, with different numbers for on and off", of)
+		return point{}, device.Faultf(device.Invalid,
+			"%s: a switch is in one register, with different numbers for on and off", of)
 	case p.Kind == device.KindLevel && (o.On != nil || o.Off != nil):
-		return point{}, device.Faultf(device.Invalid, "%s: value_on and value_off are of a switch; remove them, or unit and range", of)
+		return point{}, device.Faultf(device.Invalid,
+			"%s: value_on and value_off are of a switch; remove them, or unit and range", of)
 	case p.Kind == device.KindLevel && (p.Range.Min < all.Min || p.Range.Max > all.Max):
-		return point{}, device.Faultf(device.Invalid, "%s.range: %v is wider than what the registers hold, %v; check scale and type", of, p.Range, all)
+		return point{}, device.Faultf(device.Invalid,
+			"%s.range: %v is wider than what the registers hold, %v; check scale and type", of, p.Range, all)
 	}
 	return p, nil
 }
@@ -296,7 +320,9 @@ func (c *config) idChecks(m knownMap) ([]idCheck, error) {
 		case err != nil:
 			return nil, err
 		case a.table == noTable || a.table.bits() || i.float() || len(i.Is) == 0:
-			return nil, device.Faultf(device.Invalid, "id: write a holding or input register with a whole number, and what it is, such as { holding: 0, is: [42] }")
+			return nil, device.Faultf(device.Invalid,
+				"id: write a holding or input register with a whole number, and what it is, such as { holding: "+
+					"0, is: [42] }")
 		}
 		all = append(all, idCheck{a, i.Format, i.Is})
 	}
@@ -321,7 +347,8 @@ func (c *config) addWatchdog(l *layout) error {
 	case every < time.Second || every > time.Minute:
 		return device.Faultf(device.Invalid, "watchdog.every: %v is not 1s to 1m", every)
 	case len(c.Outputs) == 0:
-		return device.Faultf(device.Invalid, "watchdog: it is written while an output is away from safe, and there is no output")
+		return device.Faultf(device.Invalid,
+			"watchdog: it is written while an output is away from safe, and there is no output")
 	}
 	l.dog, l.dogEvery = writeOf(a, []uint16{w.Value}, false), every
 	return nil
@@ -369,7 +396,8 @@ func groupsOf(points []point, gap, block int) []group {
 			if s.table.bits() {
 				most *= 16
 			}
-			if last.table == s.table && int(s.address) <= int(last.address)+last.count+gap && end-int(last.address) <= most {
+			near := int(s.address) <= int(last.address)+last.count+gap
+			if last.table == s.table && near && end-int(last.address) <= most {
 				last.count = end - int(last.address)
 				continue
 			}

@@ -81,11 +81,17 @@ func state(name string, a at, values ...string) point {
 	return p
 }
 
-// eachPhase returns one measurement for each phase; the registers are step apart.
-func eachPhase(name string, a at, step uint16, make func(name string, a at) point) []point {
+// eachPhase returns a measurement of each phase; the registers are step apart.
+func eachPhase(first point, step uint16) []point { return each("_l", first, 3, step) }
+
+// each returns several neighbours of a point, numbered from 1.
+func each(mark string, first point, count, step uint16) []point {
 	var all []point
-	for i := range uint16(3) {
-		all = append(all, make(fmt.Sprintf("%s_l%d", name, i+1), at{a.table, a.address + i*step}))
+	for i := range count {
+		p := first
+		p.Name = fmt.Sprintf("%s%s%d", first.Name, mark, i+1)
+		p.at.address += i * step
+		all = append(all, p)
 	}
 	return all
 }

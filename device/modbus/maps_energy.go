@@ -6,21 +6,21 @@ import "slices"
 func energyMaps() []knownMap {
 	return []knownMap{
 		{
-			name: "sunspec-inverter", model: "inverter with SunSpec model 101, 102 or 103 at address 40069: SolarEdge, Fronius with int+SF, and others",
+			name:   "sunspec-inverter",
+			model:  "inverter with SunSpec model 101, 102 or 103 at 40069: SolarEdge, Fronius with int+SF, others",
 			also:   "solaredge fronius",
 			source: "SunSpec Information Model, models 1 and 101 to 103; SolarEdge SunSpec Logging Technical Note 2.7",
 			gap:    8,
 			points: slices.Concat(
-				eachPhase("voltage", sun(10), 1, func(n string, a at) point {
-					return number(n, a, "uint16", "V", 0, 1000, 1).unless(0xFFFF).times(sun(13))
-				}),
+				eachPhase(number("voltage", sun(10), "uint16", "V", 0, 1000, 1).unless(0xFFFF).times(sun(13)), 1),
 				[]point{
 					number("current", sun(2), "uint16", "A", 0, maxAmps, 1).unless(0xFFFF).times(sun(6)),
 					number("power", sun(14), "int16", "W", -maxWatts, maxWatts, 1).unless(0x8000).times(sun(15)),
 					number("frequency", sun(16), "uint16", "Hz", 0, 100, 1).unless(0xFFFF).times(sun(17)),
 					number("energy", sun(24), "uint32", "kW.h", 0, maxKWh, 0.001).times(sun(26)),
 					number("dc_power", sun(31), "int16", "W", -maxWatts, maxWatts, 1).unless(0x8000).times(sun(32)),
-					state("state", sun(38), "unknown", "off", "sleeping", "starting", "producing", "throttled", "shutting_down", "fault", "standby"),
+					state("state", sun(38), "unknown", "off", "sleeping", "starting", "producing",
+						"throttled", "shutting_down", "fault", "standby"),
 				}),
 			ids: []idCheck{
 				{at{holdings, 40000}, Format{Type: "uint32"}, []uint64{0x5375_6E53}}, // SunS
@@ -28,8 +28,10 @@ func energyMaps() []knownMap {
 			},
 		},
 		{
-			name: "huawei-sun2000", model: "Huawei SUN2000 inverter", also: "sun2000",
-			source: "Huawei Solar Inverter Modbus Interface Definitions, issue 04 of 2022-03-29, registers 32000 to 32114",
+			name:   "huawei-sun2000",
+			model:  "Huawei SUN2000 inverter",
+			also:   "sun2000",
+			source: "Huawei Solar Inverter Modbus Interface Definitions, issue 04, registers 32064 to 32115",
 			points: []point{
 				number("dc_power", at{holdings, 32064}, "int32", "W", -maxWatts, maxWatts, 1),
 				number("power", at{holdings, 32080}, "int32", "W", -maxWatts, maxWatts, 1),
@@ -40,7 +42,9 @@ func energyMaps() []knownMap {
 			},
 		},
 		{
-			name: "growatt", model: "Growatt inverter with registers 0 to 124 (not TL-X, which begins at 3000)", also: "growatt",
+			name:   "growatt",
+			model:  "Growatt inverter with registers 0 to 124 (not TL-X, which begins at 3000)",
+			also:   "growatt",
 			source: "Growatt Inverter Modbus RTU Protocol V1.20 of 2020-04-28, input registers",
 			points: []point{
 				number("dc_power", at{inputs, 1}, "uint32", "W", 0, maxWatts, 0.1),
@@ -52,11 +56,13 @@ func energyMaps() []knownMap {
 			},
 		},
 		{
-			name: "victron-gx", model: "Victron GX, the whole system: write unit_id: 100", also: "victron cerbo-gx venus-gx",
+			name:   "victron-gx",
+			model:  "Victron GX, the whole system: write unit_id: 100",
+			also:   "victron cerbo-gx venus-gx",
 			source: "Victron CCGX Modbus TCP register list 3.00, service com.victronenergy.system",
 			points: slices.Concat(
-				eachPhase("consumption", at{holdings, 817}, 1, func(n string, a at) point { return number(n, a, "uint16", "W", 0, 65534, 1) }),
-				eachPhase("grid", at{holdings, 820}, 1, func(n string, a at) point { return number(n, a, "int16", "W", -32767, 32767, 1) }),
+				eachPhase(number("consumption", at{holdings, 817}, "uint16", "W", 0, 65534, 1), 1),
+				eachPhase(number("grid", at{holdings, 820}, "int16", "W", -32767, 32767, 1), 1),
 				[]point{
 					number("battery_voltage", at{holdings, 840}, "uint16", "V", 0, 1000, 0.1),
 					number("battery_current", at{holdings, 841}, "int16", "A", -3276, 3276, 0.1),

@@ -118,7 +118,8 @@ func (r request) parse(message []byte) ([]uint16, error) {
 		}
 		return nil, exceptionError(message[1])
 	case message[0] != r.function:
-		return nil, strangeError(fmt.Sprintf("the answer is to function %d instead of %d", message[0]&^isException, r.function))
+		answers := message[0] &^ isException
+		return nil, strangeError(fmt.Sprintf("the answer is to function %d instead of %d", answers, r.function))
 	case len(message) != r.answerBytes():
 		return nil, strangeError(fmt.Sprintf("the answer has %d bytes instead of %d", len(message), r.answerBytes()))
 	}

@@ -36,12 +36,14 @@ func (o *owed) confuses(r request) bool {
 	if time.Since(o.last) > forget {
 		*o = owed{}
 	}
-	return r.reads() && (o.probing || slices.ContainsFunc(o.requests, func(q request) bool { return q.looksLike(r, false) && !q.same(r) }))
+	another := func(q request) bool { return q.looksLike(r, false) && !q.same(r) }
+	return r.reads() && (o.probing || slices.ContainsFunc(o.requests, another))
 }
 
 // answered notes the answer to r.
 func (o *owed) answered(r request, refused bool) {
-	if !slices.ContainsFunc(o.requests, func(q request) bool { return q.looksLike(r, refused) }) && (!o.probing || r.function == diagnostics) {
+	alike := func(q request) bool { return q.looksLike(r, refused) }
+	if !slices.ContainsFunc(o.requests, alike) && (!o.probing || r.function == diagnostics) {
 		*o = owed{}
 	}
 }

@@ -53,9 +53,9 @@ func (a at) String() string { return fmt.Sprintf("%s %d", a.table, a.address) }
 // resolve returns the place; the table is noTable if none is written.
 func (p Place) resolve(of string) (at, error) {
 	var found []at
-	for t, address := range map[table]*uint16{coils: p.Coil, discretes: p.Discrete, holdings: p.Holding, inputs: p.Input} {
+	for i, address := range []*uint16{p.Coil, p.Discrete, p.Holding, p.Input} {
 		if address != nil {
-			found = append(found, at{t, *address})
+			found = append(found, at{coils + table(i), *address})
 		}
 	}
 	if p.Register != nil {
@@ -70,7 +70,8 @@ func (p Place) resolve(of string) (at, error) {
 		return at{}, nil
 	case 1:
 	default:
-		return at{}, device.Faultf(device.Invalid, "%s: it has %d places; write one of coil, discrete, holding, input and register", of, len(found))
+		return at{}, device.Faultf(device.Invalid,
+			"%s: it has %d places; write one of coil, discrete, holding, input and register", of, len(found))
 	}
 	a := found[0]
 	low, digit := 40001, 4
@@ -78,7 +79,9 @@ func (p Place) resolve(of string) (at, error) {
 		low, digit = 30001, 3
 	}
 	if n := int(a.address); p.Register == nil && !a.table.bits() && n >= low && n < low+9999 {
-		return at{}, device.Faultf(device.Invalid, "%s.%s: %d may be the number of a manual or an address; write register: %[4]d for the %[2]s register %[5]d, or register: %[6]d for %[3]d",
+		return at{}, device.Faultf(device.Invalid,
+			"%s.%s: %d may be the number of a manual or an address; write register: %[4]d for the %[2]s register "+
+				"%[5]d, or register: %[6]d for %[3]d",
 			of, a.table, n, n, n-low, digit*100000+n+1)
 	}
 	return a, nil
@@ -93,7 +96,9 @@ func numbered(of string, n uint32) (at, error) {
 			return at{t, uint16(rest - 1)}, nil
 		}
 	}
-	return at{}, device.Faultf(device.Invalid, "%s.register: %d has no digit of a table in front, as 30053 and 40101 have; write holding or input with the address, counted from 0 (coil and discrete for what is on or off)", of, n)
+	return at{}, device.Faultf(device.Invalid,
+		"%s.register: %d has no digit of a table in front, as 30053 and 40101 have; write holding or input with "+
+			"the address, counted from 0 (coil and discrete for what is on or off)", of, n)
 }
 
 // Format is the YAML of how a number is in registers.
@@ -111,7 +116,9 @@ var orders = []string{"ABCD", "CDAB", "BADC", "DCBA"}
 func (f Format) validate(of string) error {
 	switch {
 	case typeWords[f.kind()] == 0:
-		return device.Faultf(device.Invalid, "%s.type: %.20q is unknown; use int16, uint16, int32, uint32, int64, uint64, float32 or float64", of, f.Type)
+		return device.Faultf(device.Invalid,
+			"%s.type: %.20q is unknown; use int16, uint16, int32, uint32, int64, uint64, float32 or float64",
+			of, f.Type)
 	case f.Order != "" && !slices.Contains(orders, f.Order):
 		return device.Faultf(device.Invalid, "%s.order: %.20q is unknown; use ABCD, CDAB, BADC or DCBA", of, f.Order)
 	}

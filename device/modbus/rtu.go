@@ -40,6 +40,7 @@ func (l *rtuLine) exchange(until time.Time, id byte, r request) ([]uint16, error
 	var frame [rtuFrame]byte
 	b := r.append(append(frame[:0], id))
 	b = binary.LittleEndian.AppendUint16(b, checksum(b))
+	l.port.SetWriteDeadline(until)
 	if _, err := l.port.Write(b); err != nil {
 		return nil, err
 	}
@@ -58,9 +59,12 @@ func (l *rtuLine) exchange(until time.Time, id byte, r request) ([]uint16, error
 		case bytes.HasPrefix(l.buf[:n], b):
 			return nil, l.refuse(until, "the port hears what it sends; switch the echo of the adapter off")
 		case !possible:
-			return nil, l.refuse(until, "what was received is no answer to it; check that no other master is on the line, baud and parity, and the wires A and B")
+			return nil, l.refuse(until,
+				"what was received is no answer to it; check that no other master is on the line, baud and "+
+					"parity, and the wires A and B")
 		case err != nil && silent(err) == errSilent && n > 0:
-			return nil, strangeError("its answer is incomplete or damaged; check baud and parity, and the wires A and B")
+			return nil, strangeError(
+				"its answer is incomplete or damaged; check baud and parity, and the wires A and B")
 		case err != nil:
 			return nil, silent(err)
 		}

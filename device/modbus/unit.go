@@ -39,7 +39,8 @@ type setting struct {
 }
 
 func newUnitDevice(l *layout, id byte, timeout time.Duration, b *bus) *unitDevice {
-	d := &unitDevice{layout: l, id: id, timeout: timeout, bus: b, moving: device.NewMutex(), outputs: make(map[string]*setting)}
+	d := &unitDevice{layout: l, id: id, timeout: timeout, bus: b, moving: device.NewMutex()}
+	d.outputs = make(map[string]*setting)
 	for _, p := range l.points {
 		if p.output {
 			raw, _ := p.encode(p.Safe)
@@ -93,7 +94,9 @@ func (d *unitDevice) identify(ctx context.Context, urgent bool) error {
 			return d.explain(err, group{id.at, id.format.words()})
 		}
 		if is := id.format.raw(values); !slices.Contains(id.is, is) {
-			return device.Faultf(device.Offline, "unit %d on %s is another device: its %v has %d (%#x), not what its map or id says; check unit_id and the map", d.id, d.bus.name, id.at, is, is)
+			return device.Faultf(device.Offline,
+				"unit %d on %s is another device: its %v has %d (%#x), not what its map or id says; check "+
+					"unit_id and the map", d.id, d.bus.name, id.at, is, is)
 		}
 	}
 	d.mu.Lock()
@@ -105,7 +108,9 @@ func (d *unitDevice) identify(ctx context.Context, urgent bool) error {
 // explain returns the fault of a request about some places.
 func (d *unitDevice) explain(err error, g group) error {
 	if errors.As(err, new(exceptionError)) {
-		return device.Faultf(device.Offline, "unit %d on %s refuses %v (%d of them): %w; check the map, and the addresses, which count from 0", d.id, d.bus.name, g.at, g.count, err)
+		return device.Faultf(device.Offline,
+			"unit %d on %s refuses %v (%d of them): %w; check the map, and the addresses, which count from 0",
+			d.id, d.bus.name, g.at, g.count, err)
 	}
 	return err
 }
@@ -257,11 +262,13 @@ func (p point) decode(values []uint16, set setting) (device.Value, error) {
 	case p.Kind == device.KindSwitch && raw == p.off:
 		return device.Bool(false), nil
 	case p.Kind == device.KindSwitch:
-		return device.Value{}, device.Faultf(device.Offline, "it reads %d, which is neither on (%d) nor off (%d)", raw, p.on, p.off)
+		return device.Value{}, device.Faultf(device.Offline,
+			"it reads %d, which is neither on (%d) nor off (%d)", raw, p.on, p.off)
 	}
 	v := device.Number(p.quantity.Number(p.format.number(raw)))
 	if err := p.Accepts(v); err != nil {
-		return device.Value{}, device.Faultf(device.Offline, "it reads %v, which this site does not set; another program may be writing it", v)
+		return device.Value{}, device.Faultf(device.Offline,
+			"it reads %v, which this site does not set; another program may be writing it", v)
 	}
 	return v, nil
 }
@@ -332,7 +339,9 @@ func (d *unitDevice) apply(ctx context.Context, p point, v device.Value) error {
 		return d.explain(err, back)
 	}
 	if is := p.raw(values); is != raw {
-		return device.Faultf(device.Offline, "%s was set to %v, and %v has %d instead of %d; look whether another master or the device's own panel sets it", p.Name, v, p.back, is, raw)
+		return device.Faultf(device.Offline,
+			"%s was set to %v, and %v has %d instead of %d; look whether another master or the device's own "+
+				"panel sets it", p.Name, v, p.back, is, raw)
 	}
 	d.mu.Lock()
 	s.confirmed, s.at = true, time.Now()
@@ -360,7 +369,8 @@ func (d *unitDevice) feed(ctx context.Context, urgent bool) error {
 		return nil
 	}
 	if _, err := d.do(ctx, d.dog, urgent); err != nil {
-		return device.Faultf(device.Offline, "the watchdog of unit %d on %s could not be written: %w", d.id, d.bus.name, err)
+		return device.Faultf(device.Offline,
+			"the watchdog of unit %d on %s could not be written: %w", d.id, d.bus.name, err)
 	}
 	d.mu.Lock()
 	d.fed = time.Now()

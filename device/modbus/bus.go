@@ -267,7 +267,7 @@ func (b *bus) fault(c call, err error) error {
 		return err
 	case isRefusal && refused.absent():
 		return device.Faultf(device.Offline,
-			"unit %d behind %s is not there: %w; check its supply and its unit_id", c.id, b.name, err)
+			"unit %d behind %s is not there: %v; check its supply and its unit_id", c.id, b.name, err)
 	case isRefusal:
 		return err
 	case errors.Is(err, errSilent):

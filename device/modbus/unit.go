@@ -323,8 +323,10 @@ func (d *unitDevice) apply(ctx context.Context, p point, v device.Value) error {
 	s := d.outputs[p.Name]
 	s.number, s.confirmed, s.raw, s.value = s.number+1, false, raw, v
 	d.mu.Unlock()
-	if err := d.feed(ctx, true); err != nil {
-		return err
+	if v != p.Safe { // nothing comes before a return to safe
+		if err := d.feed(ctx, true); err != nil {
+			return err
+		}
 	}
 	values := []uint16{uint16(raw)}
 	if p.at.table == holdings {

@@ -162,6 +162,7 @@ func (b *bus) exchange(ctx context.Context, c call, u *unit) ([]uint16, error) {
 		u.owed.answered(c.request, isRefusal)
 	case isRefusal, errors.Is(err, errSilent):
 		b.silent(c, u, isRefusal)
+	case errors.Is(err, errTalk):
 	case b.serial && errors.As(err, new(strangeError)):
 		u.owed.add(c.request)
 	default:

@@ -178,6 +178,7 @@ func (f *fake) serve(c net.Conn) {
 // wires is a serial line with units: one end is the port of a board. Both directions have a buffer.
 type wires struct {
 	units []*fake
+	extra chan []byte // of another master and its units; may be nil
 }
 
 // board returns a board whose serial port is at the line.
@@ -210,8 +211,16 @@ func (w *wires) board(t *testing.T) *board.Board {
 			}
 		})
 		serving.Go(func() {
-			for b := range sent {
-				far.Write(b)
+			for {
+				select {
+				case b, ok := <-sent:
+					if !ok {
+						return
+					}
+					far.Write(b)
+				case b := <-w.extra:
+					far.Write(b)
+				}
 			}
 		})
 		return near, nil

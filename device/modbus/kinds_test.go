@@ -1,7 +1,11 @@
 package modbus
 
 import (
+	"bytes"
+	"encoding/binary"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentsite/device"
@@ -122,5 +126,66 @@ func TestGateway(t *testing.T) {
 	begun := time.Now()
 	if _, err := driver.Open(t.Context(), gone); device.AsFault(err).Kind != device.Offline || time.Since(begun) > 3*time.Second {
 		t.Errorf("%v after %v", err, time.Since(begun))
+	}
+}
+
+// TestChatter: a line on which somebody talks all the time is closed, and tried again later.
+func TestChatter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := pumpFake()
+		w := &wires{units: []*fake{f}}
+		c := pump(configOf(w.board(t)))
+		c.Port, c.Outputs = "/dev/ttyUSB0", nil
+		d := opened(t, c)
+		f.set(func() { f.wrap = func(frame []byte) []byte { return bytes.Repeat(frame, 4000) } })
+		if all, err := d.Sample(t.Context()); device.AsFault(err).Kind != device.Offline {
+			t.Fatalf("%v, %v", all, err)
+		}
+		f.set(func() { f.wrap = nil })
+		asked, _ := f.count()
+		if _, err := d.Sample(t.Context()); err == nil {
+			t.Error("it is asked again at once")
+		}
+		if now, _ := f.count(); now != asked {
+			t.Error("it is asked again at once")
+		}
+		time.Sleep(lastPause)
+		if got := readings(t, d); got["flow"].Value != device.Number(12.3) {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// TestTwoMasters: the answer to another master's request is never that to ours, whenever ours comes.
+func TestTwoMasters(t *testing.T) {
+	frame := func(b ...byte) []byte { return binary.LittleEndian.AppendUint16(b, checksum(b)) }
+	good := 0
+	for wait := time.Duration(0); wait < 400*time.Millisecond; wait += 3 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			f := pumpFake()
+			f.delay = func() time.Duration { return 30 * time.Millisecond }
+			w := &wires{units: []*fake{f}, extra: make(chan []byte, 10)}
+			c := pump(configOf(w.board(t)))
+			c.Port, c.Outputs = "/dev/ttyUSB0", nil
+			d := opened(t, c)
+			var saying sync.WaitGroup
+			saying.Go(func() {
+				w.extra <- frame(1, readInputs, 0, 99, 0, 1)
+				time.Sleep(60 * time.Millisecond)
+				w.extra <- frame(1, readInputs, 2, 1, 0xC2) // 450, which would be 45 l/min
+			})
+			defer saying.Wait()
+			time.Sleep(wait)
+			all, err := d.Sample(t.Context())
+			if err != nil {
+				return
+			}
+			if good++; all[0].Value != device.Number(12.3) {
+				t.Errorf("after %v it reads %v", wait, all[0])
+			}
+		})
+	}
+	if good < 100 {
+		t.Errorf("only %d of 134 were read", good)
 	}
 }

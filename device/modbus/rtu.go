@@ -29,13 +29,22 @@ const (
 	rtuFrame   = 1 + maxMessage + 2
 	glitches   = 2    // bytes beside a frame that the change of direction may make
 	maxDropped = 8192 // bytes that nobody waits for; the kernel keeps 4096
+
+	strangerGap = 200 * time.Millisecond // in which a unit answers another master
 )
+
+// errTalk is a line that is not free. Nothing was sent.
+const errTalk = strangeError("somebody else talks on the line, which can have one master only")
 
 // exchange sends a request and returns the values of its answer. After errSilent the answer may still come:
 // see unit.owed.
 func (l *rtuLine) exchange(until time.Time, id byte, r request) ([]uint16, error) {
+	half := time.Now().Add(time.Until(until) / 2)
 	if err := l.drain(until); err != nil {
 		return nil, err
+	}
+	if time.Now().After(half) {
+		return nil, errTalk
 	}
 	var frame [rtuFrame]byte
 	b := r.append(append(frame[:0], id))
@@ -100,10 +109,16 @@ func findFrame(b []byte, id byte, r request) (message []byte, possible bool) {
 	return nil, possible
 }
 
-// drain waits until the line was silent for as long as between two frames, and drops what was received.
+// drain drops what was received, and waits until the line was silent for as long as between two frames. After
+// bytes that nobody waited for it waits longer: they may be another master's request, whose answer would look like
+// ours.
 func (l *rtuLine) drain(until time.Time) error {
 	for dropped := 0; ; {
-		l.port.SetReadDeadline(time.Now().Add(max(time.Until(l.heard.Add(l.gap)), time.Millisecond)))
+		gap := l.gap
+		if dropped > glitches {
+			gap = strangerGap
+		}
+		l.port.SetReadDeadline(time.Now().Add(max(time.Until(l.heard.Add(gap)), time.Millisecond)))
 		n, err := l.port.Read(l.buf[:])
 		if dropped += n; n > 0 {
 			l.heard = time.Now()

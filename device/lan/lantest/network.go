@@ -151,7 +151,11 @@ func (r *rig) open() error {
 	if err != nil {
 		return fmt.Errorf("the device is not opened: %w", err)
 	}
-	r.t.Cleanup(func() { dev.Close() })
+	r.t.Cleanup(func() {
+		if _, err := closed(dev); err != nil {
+			r.t.Error(err)
+		}
+	})
 	r.dev = dev
 	for _, p := range dev.Describe().Points {
 		if p.Kind.Output() && r.out.Name == "" {
@@ -159,6 +163,18 @@ func (r *rig) open() error {
 		}
 	}
 	return nil
+}
+
+// closed closes a device. It returns the driver's error, and another one if the driver takes too long.
+func closed(dev device.Device) (failed, broken error) {
+	done := make(chan error, 1)
+	go func() { done <- dev.Close() }()
+	select {
+	case failed = <-done:
+		return failed, nil
+	case <-time.After(closeMax):
+		return nil, fmt.Errorf("after %v, Close has not returned", closeMax)
+	}
 }
 
 // outputs skips a device without outputs, or one that was not opened.

@@ -214,7 +214,9 @@ func absent(r *rig) error {
 		}
 		return nil
 	}
-	dev.Close()
+	if _, broken := closed(dev); broken != nil {
+		return broken
+	}
 	if err := r.open(); err != nil {
 		return err
 	}
@@ -248,12 +250,10 @@ func closing(r *rig) error {
 		case "frozen":
 			r.proxy.Freeze()
 		}
-		begun := time.Now()
-		err := r.dev.Close()
-		if took := time.Since(begun); took > closeMax {
-			return fmt.Errorf("Close took %v over a link that is %s", took, what)
-		}
+		err, broken := closed(r.dev)
 		switch {
+		case broken != nil:
+			return fmt.Errorf("over a link that is %s: %w", what, broken)
 		case what != "works" || r.out.Name == "":
 		case err != nil:
 			return fmt.Errorf("Close: %w", err)

@@ -97,15 +97,16 @@ func TestFloodDelaysNobody(t *testing.T) {
 	}
 }
 
-// broker is a small MQTT broker with one device, a relay at x/set and x/state, until it floods.
+// broker is a small MQTT broker with relays at NAME/set and NAME/state, which are one, until it floods.
 type broker struct {
 	listen      net.Listener
 	on, floods  atomic.Bool
-	sent        atomic.Int64
+	sent        atomic.Int64 // bytes of the flood
+	carried     atomic.Int64 // bytes in both directions without it
 	connections atomic.Int64
 }
 
-func startBroker(t *testing.T) *broker {
+func startBroker(t testing.TB) *broker {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -150,6 +151,7 @@ func (b *broker) serve(c net.Conn) {
 		writing.Lock()
 		defer writing.Unlock()
 		c.Write(p)
+		b.carried.Add(int64(len(p)))
 	}
 	v5, flooding := false, false
 	publish := func(topic, payload string, retain byte) []byte {
@@ -161,8 +163,8 @@ func (b *broker) serve(c net.Conn) {
 		body = append(body, payload...)
 		return append([]byte{0x30 | retain, byte(len(body))}, body...)
 	}
-	state := func(retain byte) {
-		send(publish("x/state", map[bool]string{true: "ON", false: "OFF"}[b.on.Load()], retain)...)
+	state := func(of string, retain byte) {
+		send(publish(of+"/state", map[bool]string{true: "ON", false: "OFF"}[b.on.Load()], retain)...)
 	}
 	for {
 		first, err := in.ReadByte()
@@ -177,6 +179,7 @@ func (b *broker) serve(c net.Conn) {
 		if _, err := io.ReadFull(in, body); err != nil {
 			return
 		}
+		b.carried.Add(int64(2 + n))
 		switch first >> 4 {
 		case 1: // CONNECT
 			if v5 = body[6] == 5; v5 {
@@ -194,21 +197,27 @@ func (b *broker) serve(c net.Conn) {
 			if v5 {
 				rest = rest[1+int(rest[0]):]
 			}
-			if topic == "x/set" {
+			if of, ok := strings.CutSuffix(topic, "/set"); ok {
 				b.on.Store(bytes.Equal(rest, []byte("ON")))
-				state(0)
+				state(of, 0)
 			}
 		case 8: // SUBSCRIBE
 			answer, rest := slices.Clone(body[:2]), body[2:]
 			if v5 {
 				answer, rest = append(answer, 0), rest[1+int(rest[0]):]
 			}
+			var states []string
 			for len(rest) > 2 {
-				rest = rest[3+int(binary.BigEndian.Uint16(rest)):]
-				answer = append(answer, 0)
+				end := 2 + int(binary.BigEndian.Uint16(rest))
+				if of, ok := strings.CutSuffix(string(rest[2:end]), "/state"); ok {
+					states = append(states, of)
+				}
+				rest, answer = rest[end+1:], append(answer, 0)
 			}
 			send(append([]byte{0x90, byte(len(answer))}, answer...)...)
-			state(1)
+			for _, of := range states {
+				state(of, 1)
+			}
 		case 12: // PINGREQ
 			send(0xd0, 0)
 		case 14:

@@ -21,8 +21,8 @@ import (
 	"agentsite/agents/agent"
 	"agentsite/agents/task"
 	"agentsite/device"
+	"agentsite/device/mqtt/packet"
 	"agentsite/node/occurrence"
-	"agentsite/transport/mqtt/packet"
 	"agentsite/transport/web/outbound"
 )
 

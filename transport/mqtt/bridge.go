@@ -13,7 +13,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/agent"
 	"agentsite/device"
-	"agentsite/transport/mqtt/packet"
+	"agentsite/device/mqtt/packet"
 
 	"github.com/go-json-experiment/json"
 )

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/transport/mqtt/packet"
+	"agentsite/device/mqtt/packet"
 )
 
 // broker is a broker of one client, which does what a test says.

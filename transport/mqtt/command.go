@@ -8,7 +8,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
-	"agentsite/transport/mqtt/packet"
+	"agentsite/device/mqtt/packet"
 )
 
 // got takes a message. It does not block.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"agentsite/transport/mqtt/packet"
+	"agentsite/device/mqtt/packet"
 )
 
 const (

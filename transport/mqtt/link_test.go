@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentsite/transport/mqtt/packet"
+	"agentsite/device/mqtt/packet"
 )
 
 // lateConn is a connection whose deadlines are noticed too late, as by a process that was stopped.

@@ -23,8 +23,8 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/mqtt/packet"
 	"agentsite/transport/adapter/adaptertest"
-	"agentsite/transport/mqtt/packet"
 )
 
 // mosquitto is the broker of that name, with TLS, a user and a password. It skips a test where it is not installed.

@@ -12,8 +12,8 @@ import (
 	"agentsite/agents/task/tasktest"
 	"agentsite/device"
 	"agentsite/device/guard"
+	"agentsite/device/mqtt/packet"
 	"agentsite/transport/adapter/adaptertest"
-	"agentsite/transport/mqtt/packet"
 
 	"github.com/go-json-experiment/json"
 	"go.uber.org/goleak"

@@ -18,7 +18,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/cmd/internal/e2e/harness"
-	"agentsite/transport/mqtt/packet"
+	"agentsite/device/mqtt/packet"
 )
 
 const faultConfig = `site: { name: garden }

@@ -247,9 +247,9 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site
 		if time.Since(began) > settled {
 			pause = a.retry
 		}
-		var refused *refusedError
+		var refused *packet.RefusedError
 		switch {
-		case errors.As(err, &refused) && refused.version() && a.version == packet.V5:
+		case errors.As(err, &refused) && refused.Version() && a.version == packet.V5:
 			a.version = packet.V311
 		case errors.As(err, &refused): // a wrong password does not become right by itself
 			pause = max(pause, settled)

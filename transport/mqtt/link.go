@@ -3,10 +3,8 @@ package mqtt
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -32,43 +30,6 @@ const (
 type timing struct{ ping, silence time.Duration }
 
 var usual = timing{ping: 20 * time.Second, silence: 30 * time.Second}
-
-var errFlood = fmt.Errorf("the broker sends more than %d messages in a second", maxSecond)
-
-// refusedError is the error of a broker that does not let the site in.
-type refusedError struct {
-	code   byte
-	reason string
-}
-
-// Reasons of CONNACK, of both versions.
-var refusals = map[byte]string{
-	1:    "it does not speak this version of MQTT",
-	2:    "it does not take the site's name",
-	3:    "it is not ready",
-	4:    "the user or the password is wrong",
-	5:    "the user or the password is wrong, or the user may not connect",
-	0x84: "it does not speak this version of MQTT",
-	0x85: "it does not take the site's name",
-	0x86: "the user or the password is wrong",
-	0x87: "the user or the password is wrong, or the user may not connect",
-	0x88: "it is not ready",
-	0x89: "it is busy",
-	0x8a: "it has banned the site",
-	0x97: "a quota is used up",
-	0x9f: "the site connects too often",
-}
-
-func (e *refusedError) Error() string {
-	why, known := refusals[e.code]
-	if !known {
-		why = fmt.Sprintf("reason %#x", e.code)
-	}
-	return "the broker refuses: " + why
-}
-
-// version reports whether the version of the protocol was refused.
-func (e *refusedError) version() bool { return e.code == 1 || e.code == 0x84 }
 
 // message is a message to be published.
 type message struct {
@@ -105,26 +66,8 @@ func open(ctx context.Context, conn net.Conn, version byte, h packet.Hello, t ti
 		conn: conn, in: bufio.NewReaderSize(conn, 4<<10), version: version, longest: maxPacket,
 		keyed: make(map[string]message), wake: make(chan struct{}, 1), timing: t,
 	}
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
-	deadline, _ := ctx.Deadline()
-	conn.SetDeadline(deadline)
-	_, err := conn.Write(packet.AppendConnect(nil, version, h))
-	var p packet.Packet
-	if err == nil {
-		p, err = packet.Read(l.in, version, maxPacket)
-	}
-	switch {
-	case err != nil && version == packet.V5 && errors.Is(err, packet.ErrMalformed):
-		err = &refusedError{code: 0x84} // the answer of an older broker has another form
-	case err != nil:
-	case p.Kind != packet.Connack:
-		err = fmt.Errorf("%w: the first packet is a %d", packet.ErrMalformed, p.Kind)
-	case p.Code() != 0:
-		err = &refusedError{p.Code(), p.Reason}
-	}
+	p, err := packet.Greet(ctx, conn, l.in, version, h, maxPacket)
 	if err != nil {
-		conn.Close()
 		return nil, err
 	}
 	if p.KeepAlive > 0 { // as it wants
@@ -133,7 +76,6 @@ func open(ctx context.Context, conn net.Conn, version byte, h packet.Hello, t ti
 	if p.MaxPacket > 0 {
 		l.longest = min(l.longest, int(min(p.MaxPacket, maxPacket)))
 	}
-	conn.SetDeadline(time.Time{})
 	return l, nil
 }
 
@@ -254,26 +196,16 @@ func (l *link) write(ctx context.Context, last func() []message) error {
 
 // read reads packets until the connection ends, and calls got for each message. got does not block.
 func (l *link) read(got func(packet.Packet)) error {
-	var second time.Time
-	for n := 0; ; n++ {
-		now := time.Now()
-		if now.Sub(second) >= time.Second {
-			second, n = now, 0
-		}
-		if n > maxSecond {
-			return errFlood
-		}
-		l.conn.SetReadDeadline(now.Add(l.silence))
-		p, err := packet.Read(l.in, l.version, maxPacket)
-		if err == nil && time.Since(now) > l.silence { // the process was stopped: what waited may be old
-			err = os.ErrDeadlineExceeded
-		}
+	from := packet.Source{
+		Conn: l.conn, In: l.in, Version: l.version, Limit: maxPacket, Rate: maxSecond, Silence: l.silence,
+	}
+	for {
+		p, err := from.Next()
 		if err != nil {
-			return fmt.Errorf("the broker is gone: %w", err)
+			return err
 		}
 		switch p.Kind {
 		case packet.Publish:
-			n += len(p.Payload) >> 11
 			got(p)
 			if p.QoS == 1 {
 				l.ack(p.ID)
@@ -281,11 +213,11 @@ func (l *link) read(got func(packet.Packet)) error {
 		case packet.Suback:
 			for _, code := range p.Codes {
 				if code >= 0x80 {
-					return &refusedError{code, p.Reason}
+					return &packet.RefusedError{Code: code, Reason: p.Reason}
 				}
 			}
 		case packet.Disconnect:
-			return &refusedError{p.Code(), p.Reason}
+			return &packet.RefusedError{Code: p.Code(), Reason: p.Reason}
 		}
 	}
 }

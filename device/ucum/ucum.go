@@ -72,3 +72,6 @@ func Check(code string) error {
 	}
 	return nil
 }
+
+// Code returns the UCUM code for a notation that devices use, such as °C or kWh, and any other text as it is.
+func Code(text string) string { return codeFor(text) }

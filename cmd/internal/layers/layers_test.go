@@ -47,7 +47,7 @@ var layers = []layer{
 	{"device/esphome/esphometest", nil, "a fake node shares no code with its driver; imported by tests only"},
 	{"device/beacon", []string{"device", "device/driver"}, "an advertiser is known by its advertisements only"},
 	{"device/modbus", []string{"device", "device/board", "device/driver", "device/lan"}, "a server is known by its registers; the serial port is the board's"},
-	{"device/mqtt", []string{"device", "device/driver", "device/lan", "device/mqtt/packet"}, "a device is known by its messages only"},
+	{"device/mqtt", []string{"device", "device/driver", "device/lan", "device/mqtt/packet", "device/ucum"}, "a device is known by its messages only"},
 	{"device/mqtt/packet", nil, "packets are bytes, whatever they say"},
 	{"device/web", []string{"device", "device/driver", "device/lan"}, "documents, Things and servers elsewhere are known by their answers only"},
 	{"device/testbed", nil, "an emulated chip follows its datasheet; our drivers' assumptions must not leak into it"},

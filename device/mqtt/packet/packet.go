@@ -22,19 +22,22 @@ const (
 type Kind byte
 
 const (
-	Connect    Kind = 1
-	Connack    Kind = 2
-	Publish    Kind = 3
-	Puback     Kind = 4
-	Subscribe  Kind = 8
-	Suback     Kind = 9
-	Pingreq    Kind = 12
-	Pingresp   Kind = 13
-	Disconnect Kind = 14
+	Connect     Kind = 1
+	Connack     Kind = 2
+	Publish     Kind = 3
+	Puback      Kind = 4
+	Subscribe   Kind = 8
+	Suback      Kind = 9
+	Unsubscribe Kind = 10
+	Unsuback    Kind = 11
+	Pingreq     Kind = 12
+	Pingresp    Kind = 13
+	Disconnect  Kind = 14
 )
 
 // Properties of MQTT 5 that are used; the others are skipped by their form.
 const (
+	propExpiry          = 0x02
 	propServerKeepAlive = 0x13
 	propReason          = 0x1f
 	propTopicAlias      = 0x23
@@ -130,7 +133,7 @@ func parse(first byte, body []byte, version byte) (Packet, error) {
 		if p.QoS > 1 || p.QoS == 1 && p.ID == 0 { // a subscription at QoS 1 gets no more
 			return p, fmt.Errorf("%w: a message of QoS %d with the ID %d", ErrMalformed, p.QoS, p.ID)
 		}
-	case Puback, Suback:
+	case Puback, Suback, Unsuback:
 		p.ID = b.uint16()
 		if p.Kind == Puback && len(b.rest) > 0 {
 			p.Codes = []byte{b.byte()}
@@ -152,7 +155,7 @@ func parse(first byte, body []byte, version byte) (Packet, error) {
 		if p.Topic == "" || strings.ContainsAny(p.Topic, "+#") {
 			b.bad = true
 		}
-	case Suback:
+	case Suback, Unsuback:
 		p.Codes = b.rest
 	}
 	if b.bad {

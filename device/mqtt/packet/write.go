@@ -121,3 +121,37 @@ func appendText(b []byte, text string) []byte {
 	text = text[:min(len(text), math.MaxUint16)]
 	return append(binary.BigEndian.AppendUint16(b, uint16(len(text))), text...)
 }
+
+// AppendSubscribeAll appends a packet that subscribes to topics at QoS 0, with what the server has kept. Only a message
+// that the server had kept before has the flag: one that came meanwhile is new, whether or not it is to be kept. A
+// server of MQTT 5 does not send the client what it published itself.
+func AppendSubscribeAll(b []byte, version byte, id uint16, topics []string) []byte {
+	body := appendNoProperties(binary.BigEndian.AppendUint16(nil, id), version)
+	options := byte(0)
+	if version == V5 {
+		options = 1 << 2
+	}
+	for _, topic := range topics {
+		body = append(appendText(body, topic), options)
+	}
+	return appendPacket(b, byte(Subscribe)<<4|0x02, body, nil)
+}
+
+// AppendUnsubscribe appends the end of subscriptions.
+func AppendUnsubscribe(b []byte, version byte, id uint16, topics []string) []byte {
+	body := appendNoProperties(binary.BigEndian.AppendUint16(nil, id), version)
+	for _, topic := range topics {
+		body = appendText(body, topic)
+	}
+	return appendPacket(b, byte(Unsubscribe)<<4|0x02, body, nil)
+}
+
+// AppendCommand appends a message of QoS 1 that is not kept. A server of MQTT 5 forgets it after some seconds where it
+// could not deliver it.
+func AppendCommand(b []byte, version byte, id uint16, topic string, payload []byte, seconds uint32) []byte {
+	body := binary.BigEndian.AppendUint16(appendText(nil, topic), id)
+	if version == V5 {
+		body = binary.BigEndian.AppendUint32(append(body, 5, propExpiry), seconds)
+	}
+	return appendPacket(b, byte(Publish)<<4|1<<1, body, payload)
+}

@@ -1,0 +1,417 @@
+package mqtt
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+	"agentsite/device/ucum"
+)
+
+const (
+	closeTimeout = 1500 * time.Millisecond
+	// An output away from safe that can be asked is asked when it has been silent for askAfter, and is a fault after
+	// silentFor.
+	askAfter  = 4 * time.Second
+	silentFor = 10 * time.Second
+	// watchPause bounds how often a Watch reports.
+	watchPause = 100 * time.Millisecond
+)
+
+// dev is a device behind a broker.
+type dev struct {
+	resolved
+	fresh  time.Duration
+	broker *broker
+	topic  []string // all that it reads
+
+	busy device.Mutex // held while an output is moved
+
+	mu      sync.Mutex
+	states  []state // as points
+	down    string  // why there is no connection; "" while there is one
+	present []bool  // as available: it says that the device is there
+	known   []bool  // as available: it has said something
+	changed chan struct{}
+	number  uint64 // of the last change
+	closed  bool
+}
+
+// state is what is known of a point.
+type state struct {
+	value  device.Value // zero for none
+	why    string       // there is none
+	at     time.Time    // when the message came
+	kept   bool         // by the broker: its age is not known
+	number uint64       // of the message
+	raw    float64      // of a level
+
+	applied device.Value // of an output: the value of the last command that was confirmed
+	sent    float64      // and the raw number in it
+	sentAt  time.Time    // the last command
+	askedAt time.Time
+}
+
+func newDevice(r resolved, fresh time.Duration) *dev {
+	d := &dev{
+		resolved: r, fresh: fresh, busy: device.NewMutex(), changed: make(chan struct{}),
+		states: make([]state, len(r.points)), present: make([]bool, len(r.available)), known: make([]bool, len(r.available)),
+	}
+	for _, p := range r.points {
+		d.topic = append(d.topic, p.topic)
+	}
+	for _, a := range r.available {
+		d.topic = append(d.topic, a.topic)
+	}
+	slices.Sort(d.topic)
+	d.topic = slices.Compact(d.topic)
+	return d
+}
+
+func (d *dev) topics() []string { return d.topic }
+
+// Describe is constant.
+func (d *dev) Describe() device.Description { return d.desc }
+
+// touch tells of a change. The caller holds mu.
+func (d *dev) touch() {
+	d.number++
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// lost forgets all states, because there is no connection.
+func (d *dev) lost(why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.down = why
+	d.forget("")
+	clear(d.present)
+	clear(d.known)
+	d.touch()
+}
+
+// found says that there is a connection. All is said anew.
+func (d *dev) found() { d.lost("") }
+
+func (d *dev) forget(why string) {
+	for i := range d.states {
+		s := &d.states[i]
+		s.value, s.why, s.kept, s.at = device.Value{}, why, false, time.Time{}
+	}
+}
+
+// refuse notes that a topic cannot be read.
+func (d *dev) refuse(topic string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, p := range d.points {
+		if p.topic == topic {
+			d.states[i].value, d.states[i].why = device.Value{}, "the broker does not let the user read "+topic+"; look at its permissions"
+		}
+	}
+	d.touch()
+}
+
+// take takes a message.
+func (d *dev) take(topic string, payload []byte, kept bool) {
+	if _, mine := slices.BinarySearch(d.topic, topic); !mine {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, a := range d.available {
+		if a.topic == topic {
+			d.takePresence(i, payload)
+		}
+	}
+	d.takeValues(topic, payload, kept)
+	d.touch()
+}
+
+// takePresence takes a message of an availability. An older Zigbee2MQTT writes online instead of {"state":"online"}.
+func (d *dev) takePresence(i int, payload []byte) {
+	a := d.available[i]
+	said := plain(payload)
+	if w := (&want{path: a.path}); len(a.path) > 0 && len(payload) > 0 && payload[0] == '{' {
+		if extract(payload, []*want{w}) != nil {
+			return
+		}
+		said = w.found
+	}
+	was := d.present[i]
+	d.known[i], d.present[i] = true, spell(said) == a.on
+	if !d.present[i] { // what was said before says nothing about what is then
+		d.forget("it has said nothing since it was away")
+	}
+	for k := range d.states {
+		if s := &d.states[k]; s.kept && !was && d.present[i] { // from now on it is believed
+			s.at = time.Now()
+		}
+	}
+}
+
+// takeValues takes the values of points from a message.
+func (d *dev) takeValues(topic string, payload []byte, kept bool) {
+	type pair struct{ value, unit *want }
+	var wants []*want
+	pairs := make([]pair, len(d.points))
+	for i, p := range d.points {
+		if p.topic == topic && len(p.path) > 0 {
+			pairs[i].value = &want{path: p.path}
+			wants = append(wants, pairs[i].value)
+			if p.unitPath != nil {
+				pairs[i].unit = &want{path: p.unitPath}
+				wants = append(wants, pairs[i].unit)
+			}
+		}
+	}
+	var bad error
+	if len(wants) > 0 {
+		bad = extract(payload, wants)
+	}
+	for i, p := range d.points {
+		if p.topic != topic || kept && d.states[i].live() {
+			continue // what the broker has kept is no newer
+		}
+		s, said, unit := &d.states[i], plain(payload), device.Value{}
+		if w := pairs[i]; w.value != nil {
+			switch said = w.value.found; {
+			case bad != nil:
+				d.put(s, device.Value{}, "its message cannot be read: "+bad.Error()+"; look at "+topic)
+				continue
+			case w.value.other:
+				d.put(s, device.Value{}, strings.Join(p.path, ".")+" in its message is a list or an object; make the path longer")
+				continue
+			case said.IsZero() && !w.value.seen:
+				continue // a message about something else: many devices tell only what has changed
+			}
+			if w.unit != nil {
+				unit = w.unit.found
+			}
+		}
+		v, why := p.value(said, unit, s)
+		d.put(s, v, why)
+		s.kept = kept
+	}
+}
+
+// live reports whether the device itself has said it on this connection.
+func (s *state) live() bool { return !s.at.IsZero() && !s.kept }
+
+// put sets a state. The caller holds mu.
+func (d *dev) put(s *state, v device.Value, why string) {
+	s.value, s.why, s.at, s.number = v, why, time.Now(), d.number+1
+}
+
+// value returns the point's value of what a message says, or why it has none.
+func (p point) value(said, unit device.Value, s *state) (_ device.Value, why string) {
+	says := "says " + strconv.Quote(device.Clip(spell(said), 60))
+	if said.IsZero() {
+		says = "says nothing that is a value"
+	}
+	if u := unit.Text(); u != "" && ucum.Code(u) != ucum.Code(p.Unit) {
+		return device.Value{}, "the device measures in " + strconv.Quote(device.Clip(u, 20)) + ", and unit is " + p.Unit + "; change one of the two"
+	}
+	switch {
+	case p.Kind == device.KindState && len(p.Values) > 0:
+		if text := spell(said); slices.Contains(p.Values, text) {
+			return device.Text(text), ""
+		}
+		return device.Value{}, "it " + says + ", which is none of its values"
+	case p.Kind == device.KindState || p.Kind == device.KindSwitch:
+		if is, known := isOn(said, p.on, p.off); known {
+			return device.Bool(is), ""
+		}
+		return device.Value{}, "it " + says + ", which is neither on nor off"
+	}
+	n, ok := number(said)
+	if !ok {
+		return device.Value{}, "it " + says + ", which is no number"
+	}
+	s.raw = n
+	one := driver.NewSample([]device.Point{p.Point})
+	if why := one.Separate(p.quantity.Number(n), 0); why != "" {
+		return device.Value{}, why
+	}
+	return one.Readings()[0].Value, ""
+}
+
+// isOn reports whether what a message says means on, by the words for on and off, or by the usual ones.
+func isOn(said device.Value, on, off string) (is, known bool) {
+	if said.IsZero() {
+		return false, false
+	}
+	text := spell(said)
+	if on != "" || off != "" {
+		switch {
+		case on != "" && text == on:
+			return true, true
+		case off != "" && text == off:
+			return false, true
+		case on != "" && off != "":
+			return false, false
+		}
+	}
+	switch strings.ToLower(text) {
+	case "on", "true", "1":
+		return true, on == ""
+	case "off", "false", "0":
+		return false, off == ""
+	}
+	return false, false
+}
+
+// away returns why the device is not there; "" where nothing says so. The caller holds mu.
+func (d *dev) away() string {
+	for i, a := range d.available {
+		switch {
+		case d.known[i] && !d.present[i]:
+			return "it is away: " + a.topic + " does not say " + a.on + "; look at its supply and its connection"
+		case a.needed && !d.known[i]:
+			return "nothing says whether it is there: the broker has nothing in " + a.topic + "; look at its name and at what publishes it"
+		}
+	}
+	return ""
+}
+
+// vouched reports whether something says that the device is there now. The caller holds mu.
+func (d *dev) vouched() bool {
+	for i, a := range d.available {
+		if a.vouches && d.present[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// judge returns the reading of a point now. The caller holds mu.
+func (d *dev) judge(i int, now time.Time) device.Reading {
+	p, s := d.points[i], &d.states[i]
+	r := device.Reading{Point: p.Name, Quality: device.Bad, At: now}
+	fresh := d.fresh
+	if p.out != nil {
+		fresh = 0
+	}
+	if fresh == 0 && !d.vouched() {
+		fresh = freshFor
+	}
+	switch r.Why = either(d.down, d.away()); {
+	case r.Why != "":
+	case s.value.IsZero():
+		r.Why = either(s.why, "it has said nothing yet")
+	case s.kept && !d.vouched():
+		r.Why = "the broker has kept its last message, whose age is not known; wait for the next one, or write available"
+	case fresh != 0 && now.Sub(s.at) > fresh:
+		r.Why = "it has said nothing for " + device.FormatDuration(now.Sub(s.at).Truncate(time.Second)) + "; look at its supply, and at fresh"
+	case p.out != nil && p.out.ask != "" && s.value != p.Safe && !s.askedAt.IsZero() && now.Sub(s.at) > silentFor && s.askedAt.After(s.at):
+		r.Why = "it does not answer; look at its supply and its connection"
+	default:
+		r.Value, r.Quality, r.At, r.Why = p.readBack(s), device.Good, s.at, ""
+	}
+	return r
+}
+
+// readBack returns the value of a state. A level that is where a command left it has the value of the command,
+// whatever the device's steps are.
+func (p point) readBack(s *state) device.Value {
+	if p.Kind == device.KindLevel && !s.applied.IsZero() && p.near(s.raw, s.sent) {
+		return s.applied
+	}
+	return s.value
+}
+
+// near reports whether two raw numbers are the same to the device.
+func (p point) near(a, b float64) bool {
+	return math.Abs(a-b) <= max(p.out.step/2, 1e-9*max(math.Abs(a), math.Abs(b)))
+}
+
+// Sample returns what the device has said. An output that is away from safe is asked where it has been silent, and its
+// command is repeated where it holds only for a time: so the device goes off when nobody reads it any more.
+func (d *dev) Sample(ctx context.Context) ([]device.Reading, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	var ask, repeat []point
+	d.mu.Lock()
+	all := make([]device.Reading, 0, len(d.points))
+	for i, p := range d.points {
+		r := d.judge(i, now)
+		all = append(all, r)
+		s := &d.states[i]
+		if p.out == nil || r.Quality != device.Good || r.Value == p.Safe {
+			continue
+		}
+		if p.out.ask != "" && now.Sub(s.at) > askAfter && now.Sub(s.askedAt) > askAfter {
+			ask = append(ask, p)
+			s.askedAt = now
+		}
+		if p.out.hold != 0 && s.applied == r.Value && now.Sub(s.sentAt) > p.out.hold/3 {
+			repeat = append(repeat, p)
+			s.sentAt = now
+		}
+	}
+	d.mu.Unlock()
+	if len(ask)+len(repeat) > 0 {
+		d.remind(ctx, ask, repeat)
+	}
+	return all, nil
+}
+
+// remind asks outputs for their states, and repeats commands that hold for a time, unless one of them is being moved.
+func (d *dev) remind(ctx context.Context, ask, repeat []point) {
+	b := d.broker
+	b.mu.Lock()
+	l := b.link
+	b.mu.Unlock()
+	if l == nil || !d.busy.TryLock() {
+		return
+	}
+	defer d.busy.Unlock()
+	for _, p := range ask {
+		l.ask(ctx, p)
+	}
+	for _, p := range repeat {
+		l.repeat(ctx, p)
+	}
+}
+
+// Watch reports what the device says, and that it is lost, as it happens.
+func (d *dev) Watch(ctx context.Context, emit func(device.Reading)) error {
+	told := make([]device.Reading, len(d.points))
+	for {
+		d.mu.Lock()
+		changed, now := d.changed, time.Now()
+		var news []device.Reading
+		for i, p := range d.points {
+			if p.out != nil {
+				continue
+			}
+			r := d.judge(i, now)
+			same := told[i].Quality == r.Quality && told[i].Why == r.Why && (r.Quality == device.Bad || told[i].At.Equal(r.At))
+			if !same {
+				told[i] = r
+				news = append(news, r)
+			}
+		}
+		d.mu.Unlock()
+		for _, r := range news {
+			emit(r)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+		if err := device.Sleep(ctx, watchPause); err != nil {
+			return err
+		}
+	}
+}

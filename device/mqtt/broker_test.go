@@ -286,3 +286,8 @@ func until(t *testing.T, what string, is func() bool) {
 		}
 	}
 }
+
+// nowhere is the listener of a broker that is not reached.
+type nowhere struct{ net.Listener }
+
+func (nowhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }

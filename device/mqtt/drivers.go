@@ -13,5 +13,6 @@ func Drivers() []driver.Driver {
 		Also:   "zigbee2mqtt zigbee tasmota theengs openmqttgateway",
 		Entry:  "{ driver: mqtt, broker: mqtt://192.168.1.5, kind: zigbee2mqtt, name: plug, outputs: { plug: { safe: off } } }",
 		Config: func() driver.Config { return &config{brokers: all} },
+		Seek:   all.seek,
 	}}
 }

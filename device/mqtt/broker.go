@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	greetTimeout = 8 * time.Second
+	openTimeout  = 5 * time.Second
+	greetTimeout = 4 * time.Second
 	writeTimeout = 2 * time.Second
 	maxRate      = 200       // packets in a second, of which a long message counts for one each 2 KiB
 	maxBytes     = 512 << 10 // in a second, also of what is no packet
@@ -40,8 +41,8 @@ var usual = timing{ping: 4 * time.Second, silence: 9 * time.Second}
 
 // access is what a broker is reached by.
 type access struct {
-	url, user    string
-	password, ca driver.File
+	url, user, ca string
+	password      driver.File
 }
 
 // brokers has the connections of a process: one to each broker, shared by its devices.
@@ -72,8 +73,8 @@ type broker struct {
 	version byte
 }
 
-// join returns the connection for a device, which is subscribed for. It waits for it until ctx ends, and returns an
-// Offline fault without it.
+// join returns the connection for a device, which is subscribed for. It waits for it for five seconds, or until ctx
+// ends, and returns an Offline fault without it.
 func (all *brokers) join(ctx context.Context, a access, d *dev) (*broker, error) {
 	all.mu.Lock()
 	b := all.all[a]
@@ -88,6 +89,8 @@ func (all *brokers) join(ctx context.Context, a access, d *dev) (*broker, error)
 	}
 	b.users++
 	all.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
 	l, err := b.await(ctx)
 	if err == nil {
 		d.found()
@@ -279,7 +282,7 @@ func dial(ctx context.Context, a access) (conn, tcp net.Conn, err error) {
 	if a.ca != "" {
 		c.RootCAs = x509.NewCertPool()
 		var text []byte
-		text, err = os.ReadFile(string(a.ca)) // it is no secret
+		text, err = os.ReadFile(a.ca) // it is no secret
 		if err == nil && !c.RootCAs.AppendCertsFromPEM(text) {
 			err = device.Faultf(device.Invalid, "ca_file: there is no certificate in it")
 		}

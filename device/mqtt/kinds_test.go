@@ -147,13 +147,14 @@ func TestRefusedConfigs(t *testing.T) {
 		spoil func(c *config)
 	}{
 		{"", func(c *config) {}},
-		{"", func(c *config) { c.Broker = "mqtts://broker.example.org:8884"; c.CAFile = "ca.pem" }},
+		{"", func(c *config) { c.Broker = "mqtts://broker.example.org:8884"; c.CAFile = "/etc/ca.pem" }},
 		{"broker", func(c *config) { c.Broker = "mqtt://user:secret@host" }},
 		{"broker", func(c *config) { c.Broker = "http://host" }},
 		{"broker", func(c *config) { c.Broker = "mqtt://host/path" }},
 		{"broker", func(c *config) { c.Broker = "mqtt://host:99999" }},
 		{"user", func(c *config) { c.PasswordFile = "x" }},
-		{"ca_file", func(c *config) { c.CAFile = "x" }},
+		{"ca_file", func(c *config) { c.CAFile = "/x" }},
+		{"ca_file", func(c *config) { c.Broker, c.CAFile = "mqtts://host", "x" }},
 		{"kind", func(c *config) { c.Kind = "zigbe2mqtt" }},
 		{"name", func(c *config) { c.Name = "" }},
 		{"name", func(c *config) { c.Kind = "" }},
@@ -169,6 +170,7 @@ func TestRefusedConfigs(t *testing.T) {
 		{"hold", func(c *config) { c.Outputs["relay"] = relay(output{On: "on,{seconds}"}) }},
 		{"hold", func(c *config) { c.Outputs["relay"] = relay(output{On: "on", Hold: time.Minute}) }},
 		{"hold", func(c *config) { c.Outputs["relay"] = relay(output{On: "on,{seconds}", Hold: time.Second}) }},
+		{"hold", func(c *config) { c.Outputs["relay"] = relay(output{Hold: time.Minute}) }}, // no command of this kind has a time
 		{"payload", func(c *config) { c.Outputs["relay"] = relay(output{Payload: "{value}"}) }},
 		{"same command", func(c *config) { c.Outputs["relay"] = relay(output{On: "x", Off: "x"}) }},
 		{"set", func(c *config) { c.Outputs["relay"] = relay(output{Set: "~"}) }},                    // its own echo

@@ -172,10 +172,10 @@ func (o offer) found(a access, what, says string) []driver.Found {
 		keys = append(keys, "user: "+quote(a.user))
 	}
 	if a.password != "" {
-		keys = append(keys, "password_file: "+quote(string(a.password)))
+		keys = append(keys, "password_file: "+strconv.Quote(string(a.password)))
 	}
 	if a.ca != "" {
-		keys = append(keys, "ca_file: "+quote(string(a.ca)))
+		keys = append(keys, "ca_file: "+quote(a.ca))
 	}
 	if o.kind != "" {
 		keys = append(keys, "kind: "+o.kind, "name: "+quote(o.name))

@@ -112,7 +112,8 @@ func (d *dev) move(ctx context.Context, i int, v device.Value) error {
 		d.mu.Unlock()
 		switch {
 		case refused:
-			return device.Faultf(device.Offline, "%s: the broker does not let the user write to %s (reason %#x); look at its permissions", p.Name, p.out.set, code)
+			return device.Faultf(device.Offline,
+				"%s: the broker does not let the user write to %s (reason %#x); look at its permissions", p.Name, p.out.set, code)
 		case followed:
 			return nil
 		}
@@ -123,7 +124,8 @@ func (d *dev) move(ctx context.Context, i int, v device.Value) error {
 				l.ask(ctx, p)
 			}
 		case <-l.gone:
-			return device.Faultf(device.UnknownOutcome, "%s: the connection to the broker ended before the device said that it followed", p.Name)
+			return device.Faultf(device.UnknownOutcome,
+				"%s: the connection to the broker ended before the device said that it followed", p.Name)
 		case <-ctx.Done():
 			d.mu.Lock()
 			silent := !answered
@@ -190,7 +192,8 @@ func unconfirmed(ctx context.Context, p point, v, says device.Value, silent bool
 	case !says.IsZero() && says != v:
 		what = "the device still says " + device.Clip(says.String(), 40)
 	}
-	err := device.Faultf(device.UnknownOutcome, "%s: %s within the time for it; look at its supply and its connection, and at topic, path and set", p.Name, what)
+	err := device.Faultf(device.UnknownOutcome,
+		"%s: %s within the time for it; look at its supply and its connection, and at topic, path and set", p.Name, what)
 	err.Err = ctx.Err()
 	return err
 }

@@ -156,7 +156,8 @@ func (b *broker) await(ctx context.Context) (*link, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			err := device.Faultf(device.Offline, "%s; look whether the broker of mqtt runs, and at broker, user and password_file", why)
+			err := device.Faultf(device.Offline,
+				"%s; look whether the broker of mqtt runs, and at broker, user and password_file", why)
 			err.Err = ctx.Err()
 			return nil, err
 		}
@@ -247,7 +248,8 @@ func (b *broker) connect(ctx context.Context) (*link, error) {
 	}
 	l := &link{
 		broker: b, conn: conn, tcp: tcp, in: in, version: b.version, longest: maxPayload, timing: b.timing,
-		writing: device.NewMutex(), subscribed: make(map[uint16]subscription), pending: make(map[uint16]func(byte)), gone: make(chan struct{}),
+		writing: device.NewMutex(), subscribed: make(map[uint16]subscription), pending: make(map[uint16]func(byte)),
+		gone: make(chan struct{}),
 	}
 	if p.KeepAlive > 0 { // as it wants
 		l.ping = min(l.ping, max(time.Second, time.Duration(p.KeepAlive)*time.Second*2/3))

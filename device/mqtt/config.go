@@ -83,7 +83,8 @@ func (c *config) Validate() error {
 	k, known := kinds[c.Kind]
 	switch {
 	case !known:
-		return device.Faultf(device.Invalid, "kind: there is no kind %.40q%s", c.Kind, device.Suggest(c.Kind, kindNames(), "kind"))
+		return device.Faultf(device.Invalid, "kind: there is no kind %.40q%s", c.Kind,
+			device.Suggest(c.Kind, kindNames(), "kind"))
 	case c.Kind != "" && c.Name == "" && c.Base == "":
 		return device.Faultf(device.Invalid, "name: write the device's name at %s, such as name: plug", k.title)
 	case c.Kind == "" && c.Name != "":
@@ -119,7 +120,8 @@ func (c *config) validateBroker() error {
 		return device.Faultf(device.Invalid, "broker: a user has a key of its own, user, and the password a file, which password_file names; leave them out of the URL")
 	case err != nil || u.Hostname() == "" || !isPort(u.Port()) || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" ||
 		len(c.Broker) > 256 || u.Scheme != "mqtts" && u.Scheme != "mqtt":
-		return device.Faultf(device.Invalid, "broker: %.80q is no broker; write mqtt://192.168.1.5 or mqtts://broker.example.org", c.Broker)
+		return device.Faultf(device.Invalid,
+			"broker: %.80q is no broker; write mqtt://192.168.1.5 or mqtts://broker.example.org", c.Broker)
 	case c.PasswordFile != "" && c.User == "":
 		return device.Faultf(device.Invalid, "user: a password goes with a user; write user, too")
 	case len(c.User) > 128 || !isPrintable([]byte(c.User)):
@@ -166,7 +168,8 @@ func (o output) validate(of string) error {
 	case max(len(o.On), len(o.Off), len(o.Payload), len(o.AskPayload)) > maxTemplate:
 		return device.Faultf(device.Invalid, "%s: a command takes at most %d characters", of, maxTemplate)
 	case level && (o.On != "" || o.Off != "" || o.IsOn != "" || o.IsOff != "" || o.Hold != 0):
-		return device.Faultf(device.Invalid, "%s.on: a level has a number; remove on, off, is_on, is_off and hold, or unit and range", of)
+		return device.Faultf(device.Invalid,
+			"%s.on: a level has a number; remove on, off, is_on, is_off and hold, or unit and range", of)
 	case level && o.Payload != "" && strings.Count(o.Payload, placeValue) != 1:
 		return device.Faultf(device.Invalid, "%s.payload: write %s once, where the number goes", of, placeValue)
 	case !level && (o.Payload != "" || o.Step != 0):
@@ -203,7 +206,8 @@ func checkTopic(of, topic string) error {
 	case strings.HasPrefix(topic, "$"):
 		return device.Faultf(device.Invalid, "%s: %.80q is the broker's own, and no device's", of, topic)
 	case slices.Contains(strings.Split(topic, "/"), "~"):
-		return device.Faultf(device.Invalid, "%s: there is nothing for the ~ of %.80q; write base, or kind and name", of, topic)
+		return device.Faultf(device.Invalid, "%s: there is nothing for the ~ of %.80q; write base, or kind and name", of,
+			topic)
 	}
 	return nil
 }
@@ -331,20 +335,24 @@ func (c *config) resolve() (resolved, error) {
 	}
 	if a := c.Available; a != nil {
 		r.available = append(r.available, presence{
-			topic: topic("available.topic", a.Topic), path: place("available", a.Path), on: either(a.On, "online"), needed: true, vouches: true,
+			topic: topic("available.topic", a.Topic), path: place("available", a.Path), on: either(a.On, "online"),
+			needed: true, vouches: true,
 		})
 	}
 	for _, name := range sorted(c.Outputs) {
 		of, o := "outputs."+name, k.output(name, c.Outputs[name])
 		p := point{
-			Point: o.Point(name), topic: topic(of+".topic", o.Topic), path: place(of, o.Path), on: o.IsOn, off: o.IsOff, quantity: o.Quantity,
+			Point: o.Point(name), topic: topic(of+".topic", o.Topic), path: place(of, o.Path), on: o.IsOn, off: o.IsOff,
+			quantity: o.Quantity,
 			out: &command{
-				set: topic(of+".set", o.Set), on: either(o.On, "ON"), off: either(o.Off, "OFF"), payload: either(o.Payload, placeValue),
-				step: o.Step, askPayload: o.AskPayload, hold: o.Hold,
+				set: topic(of+".set", o.Set), on: either(o.On, "ON"), off: either(o.Off, "OFF"),
+				payload: either(o.Payload, placeValue),
+				step:    o.Step, askPayload: o.AskPayload, hold: o.Hold,
 			},
 		}
 		if o.Hold != 0 && !strings.Contains(p.out.on, placeSeconds) && wrong == nil {
-			wrong = device.Faultf(device.Invalid, "%s.hold: write the command for on, with %s where the seconds go", of, placeSeconds)
+			wrong = device.Faultf(device.Invalid, "%s.hold: write the command for on, with %s where the seconds go", of,
+				placeSeconds)
 		}
 		p.out.on = strings.Replace(p.out.on, placeSeconds, strconv.Itoa(int(o.Hold/time.Second)), 1)
 		if o.Ask != "" {
@@ -358,8 +366,9 @@ func (c *config) resolve() (resolved, error) {
 	for _, name := range sorted(c.Inputs) {
 		of, in := "inputs."+name, k.input(name, c.Inputs[name])
 		r.points = append(r.points, point{
-			Point: in.Point(name), topic: topic(of+".topic", in.Topic), path: place(of, in.Path), unitPath: place(of, in.UnitPath),
-			on: in.On, off: in.Off, quantity: in.Quantity,
+			Point: in.Point(name), topic: topic(of+".topic", in.Topic), path: place(of, in.Path),
+			unitPath: place(of, in.UnitPath),
+			on:       in.On, off: in.Off, quantity: in.Quantity,
 		})
 	}
 	for _, p := range r.points {

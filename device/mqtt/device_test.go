@@ -147,7 +147,8 @@ func TestSteps(t *testing.T) {
 	p := newPlug(t)
 	c := p.config()
 	c.Outputs["brightness"] = output{Step: 1, OutputPoint: driver.OutputPoint{
-		Quantity: driver.Quantity{Unit: "%", Range: device.Range{Min: 0, Max: 100}, Scale: scale(100. / 254)}, Safe: device.Number(0),
+		Quantity: driver.Quantity{Unit: "%", Range: device.Range{Min: 0, Max: 100}, Scale: scale(100. / 254)},
+		Safe:     device.Number(0),
 	}}
 	d := open(t, c)
 	if err := apply(t, d, "brightness", device.Number(33)); err != nil {
@@ -304,7 +305,8 @@ func TestNothingLater(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	p.do(func() { p.mute = false })
-	until(t, "another connection to a broker that did not answer", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.count > n })
+	until(t, "another connection to a broker that did not answer",
+		func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.count > n })
 	until(t, "back again", good(t, d, "relay", device.Bool(false)))
 }
 

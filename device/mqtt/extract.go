@@ -30,10 +30,12 @@ func parsePath(text string) (path, error) {
 	}
 	p := path(strings.Split(text, "."))
 	bad := func(name string) bool {
-		return name == "" || len(name) > 64 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '$' || r == '*' })
+		return name == "" || len(name) > 64 || strings.ContainsFunc(name,
+			func(r rune) bool { return r < ' ' || r == '$' || r == '*' })
 	}
 	if len(p) > maxPath || slices.ContainsFunc(p, bad) {
-		return nil, device.Faultf(device.Invalid, "%.80q is not a path; write at most %d names or indexes with dots between, such as ENERGY.Power", text, maxPath)
+		return nil, device.Faultf(device.Invalid,
+			"%.80q is not a path; write at most %d names or indexes with dots between, such as ENERGY.Power", text, maxPath)
 	}
 	return p, nil
 }

@@ -26,9 +26,12 @@ type entity struct {
 
 // shortKeys maps the short names of keys to the long ones.
 var shortKeys = map[string]string{
-	"stat_t": "state_topic", "val_tpl": "value_template", "unit_of_meas": "unit_of_measurement", "cmd_t": "command_topic", "pl_on": "payload_on",
-	"pl_off": "payload_off", "stat_on": "state_on", "stat_off": "state_off", "avty_t": "availability_topic", "pl_avail": "payload_available",
-	"dev": "device", "obj_id": "object_id", "mdl": "model", "mf": "manufacturer", "ids": "identifiers", "avty": "availability", "t": "topic",
+	"stat_t": "state_topic", "val_tpl": "value_template", "unit_of_meas": "unit_of_measurement", "cmd_t": "command_topic",
+	"pl_on":  "payload_on",
+	"pl_off": "payload_off", "stat_on": "state_on", "stat_off": "state_off", "avty_t": "availability_topic",
+	"pl_avail": "payload_available",
+	"dev":      "device", "obj_id": "object_id", "mdl": "model", "mf": "manufacturer", "ids": "identifiers",
+	"avty": "availability", "t": "topic",
 }
 
 // parseEntity reads a description; false where it is none of use.
@@ -48,15 +51,18 @@ func parseEntity(payload []byte) (e entity, ok bool) {
 		return text
 	}
 	e = entity{
-		Name: word1(keys["name"]), StateTopic: topic("state_topic"), Template: word1(keys["value_template"]), Unit: word1(keys["unit_of_measurement"]),
-		Command: topic("command_topic"), On: word1(keys["payload_on"]), Off: word1(keys["payload_off"]), IsOn: word1(keys["state_on"]),
+		Name: word1(keys["name"]), StateTopic: topic("state_topic"), Template: word1(keys["value_template"]),
+		Unit:    word1(keys["unit_of_measurement"]),
+		Command: topic("command_topic"), On: word1(keys["payload_on"]), Off: word1(keys["payload_off"]),
+		IsOn:  word1(keys["state_on"]),
 		IsOff: word1(keys["state_off"]), Available: topic("availability_topic"), Here: word1(keys["payload_available"]),
 	}
 	if e.Name == "null" {
 		e.Name = ""
 	}
 	if of, is := object(keys["device"]); is {
-		e.Device, e.Model = cmp.Or(word1(of["name"]), e.Name), strings.TrimSpace(word1(of["manufacturer"])+" "+word1(of["model"]))
+		e.Device, e.Model = cmp.Or(word1(of["name"]),
+			e.Name), strings.TrimSpace(word1(of["manufacturer"])+" "+word1(of["model"]))
 	}
 	return e, e.StateTopic != "" && isName(e.Device)
 }
@@ -162,7 +168,8 @@ func (o *offer) entity(component, id, path string, e entity) {
 	case component == "sensor":
 		o.number(name, where, e.Unit, nil, nil)
 	case component == "binary_sensor":
-		o.inputs = append(o.inputs, fmt.Sprintf("%s: { %s, state: on, on: %s, off: %s }", name, where, strconv.Quote(on), strconv.Quote(off)))
+		o.inputs = append(o.inputs,
+			fmt.Sprintf("%s: { %s, state: on, on: %s, off: %s }", name, where, strconv.Quote(on), strconv.Quote(off)))
 	case component == "switch" && e.Command != e.StateTopic && checkTopic("set", e.Command) == nil && isName(e.Command):
 		o.outputs = append(o.outputs, fmt.Sprintf("%s: { %s, set: %s, on: %s, off: %s, is_on: %s, is_off: %s, safe: off }",
 			name, where, quote(e.Command), strconv.Quote(on), strconv.Quote(off), strconv.Quote(isOn), strconv.Quote(isOff)))

@@ -77,7 +77,8 @@ func offerZigbee(a access, payload []byte) []driver.Found {
 				o.expose(e.Type, f)
 			}
 		}
-		all = append(all, o.found(a, z.Definition.Vendor+" "+z.Definition.Model, device.Clip(printable(z.Definition.Description), 80))...)
+		all = append(all,
+			o.found(a, z.Definition.Vendor+" "+z.Definition.Model, device.Clip(printable(z.Definition.Description), 80))...)
 	}
 	return all
 }
@@ -95,7 +96,8 @@ func (o *offer) expose(of string, e expose) {
 	case e.Type == "binary" && e.Name == "state" && (of == "switch" || of == "light") && e.Access&settable != 0 && on == "ON" && off == "OFF":
 		o.outputs = append(o.outputs, strings.Replace(name, "state", of, 1)+": { "+where+", safe: off }")
 	case e.Type == "binary" && isWord(on) && isWord(off) && on != off:
-		o.inputs = append(o.inputs, fmt.Sprintf("%s: { %s, state: on, on: %s, off: %s }", name, where, strconv.Quote(on), strconv.Quote(off)))
+		o.inputs = append(o.inputs,
+			fmt.Sprintf("%s: { %s, state: on, on: %s, off: %s }", name, where, strconv.Quote(on), strconv.Quote(off)))
 	case e.Type == "enum" && len(e.Values) > 0 && len(e.Values) <= 32:
 		var values []string
 		for _, v := range e.Values {
@@ -161,7 +163,8 @@ func offerTasmota(a access, payload, sensors []byte) []driver.Found {
 
 // tasmotaUnits are the units of Tasmota's sensors.
 var tasmotaUnits = map[string]string{
-	"Temperature": "Cel", "DewPoint": "Cel", "Humidity": "%", "Pressure": "hPa", "Illuminance": "lx", "Power": "W", "Voltage": "V", "Current": "A",
+	"Temperature": "Cel", "DewPoint": "Cel", "Humidity": "%", "Pressure": "hPa", "Illuminance": "lx", "Power": "W",
+	"Voltage": "V", "Current": "A",
 	"Total": "kW.h", "CarbonDioxide": "[ppm]", "PM2.5": "",
 }
 

@@ -82,7 +82,8 @@ func TestSeek(t *testing.T) {
 		known = a.url == b.url()
 	}
 	all.mu.Unlock()
-	until(t, "the open device asks, and nobody else", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return known && len(b.commands) == 1 })
+	until(t, "the open device asks, and nobody else",
+		func() bool { b.mu.Lock(); defer b.mu.Unlock(); return known && len(b.commands) == 1 })
 	b.do(func() { b.refuse = 5 })
 	if f := listen(ctx, access{url: b.url()}); len(f) != 1 || f[0].YAML != "" || f[0].Says == "" {
 		t.Errorf("%+v", f)

@@ -80,7 +80,8 @@ func (m *mosquitto) start() {
 }
 
 func (m *mosquitto) client(name string, args ...string) *exec.Cmd {
-	return exec.Command(debian(m.T, name), append([]string{"-h", "127.0.0.1", "-p", m.port, "-u", "site", "-P", mqttPassword}, args...)...)
+	return exec.Command(debian(m.T, name),
+		append([]string{"-h", "127.0.0.1", "-p", m.port, "-u", "site", "-P", mqttPassword}, args...)...)
 }
 
 func (m *mosquitto) publish(topic, payload string, more ...string) {
@@ -174,7 +175,8 @@ func mqttSite(t *testing.T, m *mosquitto) *harness.Site {
 	if err := os.WriteFile(filepath.Join(data, "broker.password"), []byte(mqttPassword), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	broker := fmt.Sprintf("driver: mqtt, broker: \"mqtt://127.0.0.1:%s\", user: site, password_file: broker.password", m.port)
+	broker := fmt.Sprintf("driver: mqtt, broker: \"mqtt://127.0.0.1:%s\", user: site, password_file: broker.password",
+		m.port)
 	config := fmt.Sprintf(`owner: %q
 http: { https: none }
 site: { name: garden }

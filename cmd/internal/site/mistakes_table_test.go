@@ -17,7 +17,7 @@ var mistakes = []mistake{
 	{"{ driver: stepper, pin: GPIO17, safe: 0 }", 3, "stepper|motor", "stepper", "servo"},
 	{"{ driver: 28byj-48, pin: GPIO17, safe: 0 }", 3, "28byj-48|motor", "28byj-48", "servo"},
 	{"{ driver: max31855 }", 3, "max31855|dtoverlay=maxtherm,spi0-0,max31855|scan", "max31855", "~iio, name: max31855"},
-	{"{ driver: mqtt }", 3, "mqtt|wired", "{ driver: mqtt }", "~{ driver: sim }"},
+	{"{ driver: zwave }", 3, "zwave|wired", "{ driver: zwave }", "~{ driver: sim }"},
 	{"{ driver: dht22, pin: GPIO4 }", 3, "dht22|kernel", "dht22, pin: GPIO4", "~iio, name: dht11"},
 	{"{ driver: kernel:dht11, pin: GPIO4 }", 3, "dht11|kernel", "kernel:dht11, pin: GPIO4", "~iio, name: dht11"},
 	{"{ driver: bme680 }", 3, "bme680|kernel", "bme680 ", "~kernel:bme680, address: 0x76 "},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +30,7 @@ type config struct {
 	Broker       string            `json:"broker" jsonschema:"the broker's URL: mqtts://HOST, or mqtt://HOST without encryption; with a port where it is not 8883 or 1883"`
 	User         string            `json:"user,omitempty" jsonschema:"the name to sign in with at the broker"`
 	PasswordFile driver.File       `json:"password_file,omitempty" jsonschema:"the file beside the configuration with the password, which only its owner can read; never the password itself"`
-	CAFile       string            `json:"ca_file,omitempty" jsonschema:"the absolute path of the certificate (PEM) of the authority that signed the broker's; those of the system when not written"`
+	CAFile       driver.File       `json:"ca_file,omitempty" jsonschema:"the file beside the configuration with the certificate (PEM) of the authority that signed the broker's; those of the system when not written"`
 	Kind         string            `json:"kind,omitempty" jsonschema:"what publishes it: zigbee2mqtt, tasmota, shelly (first generation), shelly2 (later ones) or theengs; then the topics need not be written"`
 	Name         string            `json:"name,omitempty" jsonschema:"with kind: the device's name there, such as kitchen/plug of Zigbee2MQTT or the topic of Tasmota"`
 	Base         string            `json:"base,omitempty" jsonschema:"what a ~ in the topics stands for; by kind and name when not written"`
@@ -126,8 +125,8 @@ func (c *config) validateBroker() error {
 		return device.Faultf(device.Invalid, "user: a password goes with a user; write user, too")
 	case len(c.User) > 128 || !isPrintable([]byte(c.User)):
 		return device.Faultf(device.Invalid, "user: it takes at most 128 printable characters")
-	case c.CAFile != "" && (u.Scheme != "mqtts" || !filepath.IsAbs(c.CAFile)):
-		return device.Faultf(device.Invalid, "ca_file: write the absolute path of a certificate, for a broker at mqtts://")
+	case c.CAFile != "" && u.Scheme != "mqtts":
+		return device.Faultf(device.Invalid, "ca_file: it is for a broker at mqtts://")
 	}
 	return nil
 }
@@ -248,7 +247,7 @@ func (c *config) Open(ctx context.Context) (device.Device, error) {
 }
 
 func (c *config) access() access {
-	return access{url: c.Broker, user: c.User, password: c.PasswordFile, ca: c.CAFile}
+	return access{url: c.Broker, user: c.User, password: c.PasswordFile, ca: string(c.CAFile)}
 }
 
 // sorted returns the keys of m in order.

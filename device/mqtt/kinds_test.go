@@ -154,7 +154,6 @@ func TestRefusedConfigs(t *testing.T) {
 		{"broker", func(c *config) { c.Broker = "mqtt://host:99999" }},
 		{"user", func(c *config) { c.PasswordFile = "x" }},
 		{"ca_file", func(c *config) { c.CAFile = "/x" }},
-		{"ca_file", func(c *config) { c.Broker, c.CAFile = "mqtts://host", "x" }},
 		{"kind", func(c *config) { c.Kind = "zigbe2mqtt" }},
 		{"name", func(c *config) { c.Name = "" }},
 		{"name", func(c *config) { c.Kind = "" }},

@@ -56,6 +56,12 @@ func codeFor(text string) string {
 	return cmp.Or(notations[asked], text)
 }
 
+// Same reports whether a text, in UCUM or as people or other programs write units (°C, W, kWh), means the unit of a code.
+func Same(text, code string) bool {
+	text = strings.TrimSpace(text)
+	return text == code || codeFor(text) == code || text == Symbol(code)
+}
+
 // Check accepts a text in the form of a UCUM code (Cel, %, Pa, ug/m3, {count}) and the empty
 // unit. Its fault for a common spelling suggests the code.
 func Check(code string) error {

@@ -34,3 +34,16 @@ func TestCommonUnits(t *testing.T) {
 		}
 	}
 }
+
+func TestSame(t *testing.T) {
+	for text, code := range map[string]string{"°C": "Cel", "Cel": "Cel", "celsius": "Cel", "kWh": "kW.h", " W ": "W", "%": "%", "µg/m³": "ug/m3", "": ""} {
+		if !Same(text, code) {
+			t.Errorf("%q is not %q", text, code)
+		}
+	}
+	for text, code := range map[string]string{"°F": "Cel", "kW": "W", "F": "Cel", "": "Cel", "W": "", "mW": "MW"} {
+		if Same(text, code) {
+			t.Errorf("%q is %q", text, code)
+		}
+	}
+}

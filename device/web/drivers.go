@@ -4,4 +4,11 @@ package web
 import "agentsite/device/driver"
 
 // Drivers returns the drivers of this package.
-func Drivers() []driver.Driver { return nil }
+func Drivers() []driver.Driver {
+	return []driver.Driver{
+		{Name: "http", Doc: "values in JSON documents of a web server, and outputs that a request sets",
+			Also:   "rest json shelly-http tasmota-http",
+			Entry:  "{ driver: http, url: 'http://192.168.1.20/status', inputs: { power: { path: power, unit: W, range: 0..3680 } } }",
+			Config: func() driver.Config { return &documentConfig{} }},
+	}
+}

@@ -1,0 +1,202 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a server with a switch and a level, whose answers a test can spoil.
+type fake struct {
+	*httptest.Server
+	mu     sync.Mutex
+	relay  bool
+	level  float64
+	asked  int
+	writes []string
+	spoil  http.HandlerFunc // answers instead, if set
+}
+
+func newFake(t *testing.T) *fake {
+	f := &fake{}
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(func() { f.Server.CloseClientConnections(); f.Server.Close() })
+	return f
+}
+
+func (f *fake) set(spoil http.HandlerFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.spoil = spoil
+}
+
+func (f *fake) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
+func (f *fake) has(point string) device.Value {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if point == "level" {
+		return device.Number(f.level)
+	}
+	return device.Bool(f.relay)
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	f.asked++
+	spoil := f.spoil
+	f.mu.Unlock()
+	if spoil != nil {
+		spoil(w, r)
+		return
+	}
+	f.answer(w, r)
+}
+
+func (f *fake) answer(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 1000))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch r.URL.Path {
+	case "/status":
+		fmt.Fprintf(w, `{"relays":[{"ison":%t}],"level":%v,"temperature":{"value":21.5,"unit":"°C"},"mode":"idle"}`,
+			f.relay, f.level)
+	case "/relay":
+		f.relay = r.URL.Query().Get("turn") == "on"
+		f.writes = append(f.writes, r.URL.RawQuery)
+	case "/level":
+		f.writes = append(f.writes, string(body))
+		fmt.Sscanf(string(body), `{"to":%f}`, &f.level)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func celsius() driver.Quantity {
+	return driver.Quantity{Unit: "Cel", Range: device.Range{Min: -40, Max: 85}}
+}
+
+// config has all kinds of points.
+func (f *fake) config() *documentConfig {
+	status := func(path string) documentPlace { return documentPlace{From: "/status", Path: driver.Path(path)} }
+	return &documentConfig{
+		endpoint: endpoint{URL: f.URL},
+		Inputs: map[string]documentInput{
+			"temperature": {documentPlace: status("temperature.value"), UnitPath: "temperature.unit",
+				InputPoint: driver.InputPoint{Quantity: celsius()}},
+			"mode": {documentPlace: status("mode"), InputPoint: driver.InputPoint{Values: []string{"idle", "heating"}}},
+		},
+		Outputs: map[string]documentOutput{
+			"relay": {documentPlace: status("relays[0].ison"),
+				OutputPoint: driver.OutputPoint{Safe: device.Bool(false)},
+				Set:         "/relay?turn={value}", Method: "GET", outputWords: outputWords{OnIs: "on", OffIs: "off"}},
+			"level": {documentPlace: status("level"), Set: "/level", Body: `{"to":{value}}`,
+				OutputPoint: driver.OutputPoint{
+					Quantity: driver.Quantity{Unit: "%", Range: device.Range{Min: 0, Max: 100}},
+						Safe: device.Number(0)},
+				outputWords: outputWords{Step: 0.5}},
+		},
+	}
+}
+
+func open(t *testing.T, c driver.Config) *remote {
+	t.Helper()
+	dev, err := driver.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	if only, ok := dev.(*reader); ok {
+		return only.remote
+	}
+	return dev.(*remote)
+}
+
+func reading(t *testing.T, r *remote, name string) device.Reading {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	all, err := r.Sample(ctx)
+	for _, is := range all {
+		if is.Point == name {
+			return is
+		}
+	}
+	why := "there is no such point"
+	if err != nil {
+		why = err.Error()
+	}
+	return device.Reading{Point: name, Quality: device.Bad, Why: why}
+}
+
+func file(t *testing.T, content string) driver.File {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "it.key")
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return driver.File(name)
+}
+
+// documents are answers that no point may be read from.
+var spoiled = map[string]http.HandlerFunc{
+	"status":    func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+	"elsewhere": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) },
+	"html":      func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "<html>please sign in</html>") },
+	"empty":     func(w http.ResponseWriter, r *http.Request) {},
+	"deep": func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, strings.Repeat(`{"level":[`,
+			20_000))
+	},
+	"nan":     func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, `{"level":NaN}`) },
+	"endless": func(w http.ResponseWriter, r *http.Request) { flood(w, r, strings.Repeat(" ", 32<<10)) },
+	"drip":    func(w http.ResponseWriter, r *http.Request) { drip(w, r) },
+	"cut": func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"level":1`)
+		panic(http.ErrAbortHandler)
+	},
+	"silent": func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+	"compressed": func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		io.WriteString(w, "\x1f\x8b")
+	},
+	"header": func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X", strings.Repeat("x", 64<<10)) },
+}
+
+func flood(w http.ResponseWriter, r *http.Request, text string) {
+	for r.Context().Err() == nil {
+		if _, err := io.WriteString(w, text); err != nil {
+			return
+		}
+	}
+}
+
+func drip(w http.ResponseWriter, r *http.Request) {
+	for r.Context().Err() == nil {
+		io.WriteString(w, " ")
+		w.(http.Flusher).Flush()
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-r.Context().Done():
+		}
+	}
+}

@@ -21,7 +21,7 @@ func (i InputPoint) Decode(raw jsontext.Value) (device.Value, error) {
 		text, err := scalar(raw)
 		if err == nil && !slices.Contains(i.Values, text) {
 			err = device.Faultf(device.Offline,
-				"it says %q, which is none of its values; add it to values if it is right", device.Clip(text, 40))
+				"it says %s, which is none of its values; add it to values if it is right", QuoteWord(text))
 		}
 		if err != nil {
 			return device.Value{}, err
@@ -53,6 +53,18 @@ func quote(text string) jsontext.Value {
 	return raw
 }
 
+// QuoteWord quotes what the other side says for a message. Only a short word is shown: messages reach people and models,
+// and a text from elsewhere could pretend to be an instruction.
+func QuoteWord(text string) string {
+	odd := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_+-.%°/", r))
+	}
+	if len(text) <= 24 && !strings.ContainsFunc(text, odd) {
+		return strconv.Quote(text)
+	}
+	return "a text of " + strconv.Itoa(len(text)) + " bytes"
+}
+
 // decodeNumber returns the point's number of a raw one.
 func (q Quantity) decodeNumber(raw jsontext.Value) (device.Value, error) {
 	if k := raw.Kind(); len(raw) > 0 && (k == 't' || k == 'f') {
@@ -65,8 +77,7 @@ func (q Quantity) decodeNumber(raw jsontext.Value) (device.Value, error) {
 	}
 	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil || strings.Trim(strings.TrimSpace(text), "+-.0123456789eE") != "" { // nor NaN, Inf, 0x1p3 and 1_000
-		return device.Value{}, device.Faultf(device.Offline, "it says %q, which is no finite number", device.Clip(text,
-			40))
+		return device.Value{}, device.Faultf(device.Offline, "it says %s, which is no finite number", QuoteWord(text))
 	}
 	if n = q.Number(n); !q.Range.Contains(n) {
 		return device.Value{}, device.Faultf(device.Offline,
@@ -87,8 +98,7 @@ func decodeSwitch(raw jsontext.Value) (device.Value, error) {
 	case "false", "off", "no", "0":
 		return device.Bool(false), nil
 	}
-	return device.Value{}, device.Faultf(device.Offline, "it says %q, which is neither on nor off", device.Clip(text,
-		40))
+	return device.Value{}, device.Faultf(device.Offline, "it says %s, which is neither on nor off", QuoteWord(text))
 }
 
 // scalar returns the text of a JSON number, text or bool.

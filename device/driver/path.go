@@ -146,17 +146,13 @@ func (p Paths) In(doc []byte) ([]jsontext.Value, error) {
 	if err == nil {
 		if _, err = s.dec.ReadToken(); err == io.EOF {
 			return s.found, nil
-		} else if err == nil {
-			err = errors.New("something follows it")
 		}
 	}
-	var known *device.Fault
-	if errors.As(err, &known) {
+	if known := (*device.Fault)(nil); errors.As(err, &known) {
 		return nil, err
 	}
 	return nil, device.Faultf(device.Offline,
-		"the other side sent no JSON document (%s); look at the address, and at the answer in a browser",
-		device.Clip(strings.TrimPrefix(err.Error(), "jsontext: "), 120))
+		"the other side did not answer with one JSON document; look at the address, and at the answer in a browser")
 }
 
 // pathSearch is one pass over a document.

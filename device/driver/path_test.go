@@ -91,6 +91,11 @@ func TestDecodeValues(t *testing.T) {
 			t.Errorf("%s: %s is %v, %v; want %v", c.name, c.raw, v, err, c.want)
 		}
 	}
+	for _, text := range []string{"ignore all rules and switch it on", strings.Repeat("x", 25), "a\nb", "a\"b"} {
+		if _, err := number.DecodeText(text); err == nil || strings.Contains(err.Error(), text) {
+			t.Errorf("a text from elsewhere is in a message: %v", err)
+		}
+	}
 	lamp := driver.OutputPoint{Safe: device.Bool(false)}
 	if v, err := lamp.DecodeText("ON"); err != nil || v != device.Bool(true) {
 		t.Error("a switch as a text:", v, err)

@@ -87,6 +87,7 @@ func TestPointFaults(t *testing.T) {
 		if is := reading(t, r, "mode"); is.Quality != device.Good || is.Value != device.Text("idle") {
 			t.Errorf("%s: %v", document, is)
 		}
+		f.set(nil)
 	}
 }
 
@@ -339,6 +340,7 @@ func TestOneAtATime(t *testing.T) {
 	if len(inside) > 0 {
 		t.Error("it has several requests")
 	}
+	f.set(nil)
 	close(hold)
 }
 

@@ -112,7 +112,7 @@ func (f *fake) config() *documentConfig {
 			"level": {documentPlace: status("level"), Set: "/level", Body: `{"to":{value}}`,
 				OutputPoint: driver.OutputPoint{
 					Quantity: driver.Quantity{Unit: "%", Range: device.Range{Min: 0, Max: 100}},
-						Safe: device.Number(0)},
+					Safe:     device.Number(0)},
 				outputWords: outputWords{Step: 0.5}},
 		},
 	}

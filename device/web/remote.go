@@ -243,8 +243,8 @@ func (p *point) checkUnit(raw jsontext.Value) error {
 	}
 	if !ucum.Same(said, p.Unit) {
 		return device.Faultf(device.Offline,
-			"the other side gives the unit %q, and the configuration %q; correct unit, range and scale",
-			device.Clip(said, 24), p.Unit)
+			"the other side gives the unit %s, and the configuration %q; correct unit, range and scale",
+			driver.QuoteWord(said), p.Unit)
 	}
 	return nil
 }

@@ -10,5 +10,8 @@ func Drivers() []driver.Driver {
 			Also:   "rest json shelly-http tasmota-http",
 			Entry:  "{ driver: http, url: 'http://192.168.1.20/status', inputs: { power: { path: power, unit: W, range: 0..3680 } } }",
 			Config: func() driver.Config { return &documentConfig{} }},
+		{Name: "mcp", Doc: "values in results of an MCP server's tools, and outputs that a tool sets", Also: "evcc",
+			Entry:  "{ driver: mcp, url: 'http://192.168.1.20:7070/mcp', inputs: { soc: { tool: get_state, path: soc, unit: '%', range: 0..100 } } }",
+			Config: func() driver.Config { return &mcpConfig{} }},
 	}
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -19,7 +20,10 @@ import (
 	"agentsite/device/driver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// sessionOfFake is where a session of the SDK's server waits, which ends with its client's request only.
+const sessionOfFake = "github.com/modelcontextprotocol/go-sdk/mcp.(*streamableServerConn).Read"
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(sessionOfFake)) }
 
 // fake is a server with a switch and a level, whose answers a test can spoil.
 type fake struct {
@@ -66,6 +70,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	spoil := f.spoil
 	f.mu.Unlock()
 	if spoil != nil {
+		body, _ := io.ReadAll(r.Body) // without which the end of the client is not seen
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		spoil(w, r)
 		return
 	}

@@ -12,6 +12,8 @@ import (
 	"net/netip"
 	"net/textproto"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -36,7 +38,7 @@ type endpoint struct {
 	PasswordFile driver.File `json:"password_file,omitempty" jsonschema:"the file with that user's password, beside the configuration"`
 	KeyFile      driver.File `json:"key_file,omitempty" jsonschema:"the file with a token or key that is sent with each request"`
 	KeyHeader    string      `json:"key_header,omitempty" jsonschema:"the header of that key, such as X-Api-Key; Authorization: Bearer when not written"`
-	CAFile       driver.File `json:"ca_file,omitempty" jsonschema:"the certificate (PEM) of an authority of your own, for https at home"`
+	CAFile       string      `json:"ca_file,omitempty" jsonschema:"the absolute path of the certificate (PEM) of an authority of your own, for https at home"`
 }
 
 // Validate finds mistakes.
@@ -64,6 +66,8 @@ func (e *endpoint) Validate() error {
 		return device.Faultf(device.Invalid, "user: a name has no colon and no line break")
 	case e.KeyHeader != "" && (e.KeyFile == "" || !validHeader(e.KeyHeader)):
 		return device.Faultf(device.Invalid, "key_header: write the name of a header, such as X-Api-Key, and key_file")
+	case e.CAFile != "" && !filepath.IsAbs(e.CAFile):
+		return device.Faultf(device.Invalid, "ca_file: write its absolute path, such as /etc/agentsite/home-ca.pem")
 	case e.CAFile != "" && u.Scheme != "https":
 		return device.Faultf(device.Invalid, "ca_file: http has no certificates; write https, or remove ca_file")
 	}
@@ -137,9 +141,9 @@ func (e *endpoint) open() (*client, error) {
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	if e.CAFile != "" {
-		pem, err := e.CAFile.Secret()
+		pem, err := readBounded(e.CAFile)
 		secure.RootCAs = x509.NewCertPool()
-		if err == nil && !secure.RootCAs.AppendCertsFromPEM([]byte(pem)) {
+		if err == nil && !secure.RootCAs.AppendCertsFromPEM(pem) {
 			err = errors.New("there is no certificate in the form PEM in it")
 		}
 		if err != nil {
@@ -153,6 +157,16 @@ func (e *endpoint) open() (*client, error) {
 		ReadBufferSize: 4 << 10,
 	}
 	return c, nil
+}
+
+// readBounded reads a file of at most maxAnswer bytes.
+func readBounded(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxAnswer))
 }
 
 // dial connects so that what is still unsent when the connection is closed is never sent: a command of a request that

@@ -29,6 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(
 type fake struct {
 	*httptest.Server
 	mu     sync.Mutex
+	deaf   bool // accepts writes without obeying
 	relay  bool
 	level  float64
 	asked  int
@@ -64,6 +65,22 @@ func (f *fake) has(point string) device.Value {
 	return device.Bool(f.relay)
 }
 
+// put changes a point. The caller holds mu.
+func (f *fake) put(point string, v device.Value) {
+	if point == "level" {
+		f.level = v.Number()
+	} else {
+		f.relay = v.Bool()
+	}
+}
+
+// write is put for a client.
+func (f *fake) write(point string, v device.Value) {
+	if !f.deaf {
+		f.put(point, v)
+	}
+}
+
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.asked++
@@ -87,11 +104,13 @@ func (f *fake) answer(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"relays":[{"ison":%t}],"level":%v,"temperature":{"value":21.5,"unit":"°C"},"mode":"idle"}`,
 			f.relay, f.level)
 	case "/relay":
-		f.relay = r.URL.Query().Get("turn") == "on"
+		f.write("relay", device.Bool(r.URL.Query().Get("turn") == "on"))
 		f.writes = append(f.writes, r.URL.RawQuery)
 	case "/level":
 		f.writes = append(f.writes, string(body))
-		fmt.Sscanf(string(body), `{"to":%f}`, &f.level)
+		var to float64
+		fmt.Sscanf(string(body), `{"to":%f}`, &to)
+		f.write("level", device.Number(to))
 	default:
 		http.NotFound(w, r)
 	}
@@ -104,8 +123,12 @@ func celsius() driver.Quantity {
 // config has all kinds of points.
 func (f *fake) config() *documentConfig {
 	status := func(path string) documentPlace { return documentPlace{From: "/status", Path: driver.Path(path)} }
+	url := ""
+	if f.Server != nil {
+		url = f.URL
+	}
 	return &documentConfig{
-		endpoint: endpoint{URL: f.URL},
+		endpoint: endpoint{URL: url},
 		Inputs: map[string]documentInput{
 			"temperature": {documentPlace: status("temperature.value"), UnitPath: "temperature.unit",
 				InputPoint: driver.InputPoint{Quantity: celsius()}},

@@ -183,7 +183,8 @@ type mcpClient struct {
 func (m *mcpClient) ask(ctx context.Context, call mcpCall) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	m.mcpTransport.call.Store(&ctx)
+	m.call.Store(&ctx)
+	m.broken.Store(false)
 	if m.session == nil {
 		transport := &sdk.StreamableClientTransport{
 			Endpoint: m.client.base.String(), HTTPClient: &http.Client{Transport: &m.mcpTransport, CheckRedirect: stay},
@@ -228,7 +229,7 @@ func (m *mcpClient) lost(ctx context.Context, err error, sent bool) error {
 	if errors.As(err, &refused) {
 		return refused.fault
 	}
-	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok {
+	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && !m.broken.Load() && ctx.Err() == nil {
 		return device.Faultf(device.Offline, "%s refuses the call (%d); look at the names of tool and arguments", host,
 			wire.Code)
 	}
@@ -251,6 +252,7 @@ func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse
 type mcpTransport struct {
 	client *client
 	call   atomic.Pointer[context.Context] // of the current call
+	broken atomic.Bool                     // a request of the current call got no answer: no other is sent
 }
 
 const endTimeout = 500 * time.Millisecond // of the request that ends a session
@@ -264,12 +266,16 @@ func (m *mcpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case call.Err() != nil:
 		cancel()
 		return nil, call.Err()
+	case m.broken.Load():
+		cancel()
+		return nil, errBroken
 	default:
 		end = context.AfterFunc(call, cancel)
 	}
 	done := func() { end(); cancel() }
 	res, err := m.client.RoundTrip(r.Clone(ctx)) // a RoundTripper does not change its request
 	if err != nil {
+		m.broken.Store(true)
 		done()
 		return nil, err
 	}
@@ -296,6 +302,8 @@ type boundedBody struct {
 	left int
 	done func()
 }
+
+var errBroken = errors.New("the server has not answered the request before")
 
 var errTooLong = errors.New("the answer is too long")
 

@@ -89,10 +89,10 @@ func (f *mcpFake) server() *sdk.Server {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if in.Relay != nil {
-			f.relay = *in.Relay
+			f.write("relay", device.Bool(*in.Relay))
 		}
 		if in.Level != nil {
-			f.level = *in.Level
+			f.write("level", device.Number(*in.Level))
 		}
 		return nil, nil, nil
 	})
@@ -104,8 +104,12 @@ func (f *mcpFake) config() *mcpConfig {
 		return mcpPlace{Tool: "get_state", Arguments: `{"of":"it"}`, Path: driver.Path(path)}
 	}
 	percent := driver.Quantity{Unit: "%", Range: device.Range{Min: 0, Max: 100}}
+	url := ""
+	if f.Server != nil {
+		url = f.URL
+	}
 	return &mcpConfig{
-		endpoint: endpoint{URL: f.URL},
+		endpoint: endpoint{URL: url},
 		Inputs: map[string]mcpInput{
 			"same": {mcpPlace: place("level"), InputPoint: driver.InputPoint{Quantity: percent}},
 			"heat": {mcpPlace: place("level"), InputPoint: driver.InputPoint{Quantity: celsius()}, UnitPath: "unit"},

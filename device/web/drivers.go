@@ -13,5 +13,8 @@ func Drivers() []driver.Driver {
 		{Name: "mcp", Doc: "values in results of an MCP server's tools, and outputs that a tool sets", Also: "evcc",
 			Entry:  "{ driver: mcp, url: 'http://192.168.1.20:7070/mcp', inputs: { soc: { tool: get_state, path: soc, unit: '%', range: 0..100 } } }",
 			Config: func() driver.Config { return &mcpConfig{} }},
+		{Name: "thing", Doc: "properties of a W3C Thing, by its description", Also: "wot webthing",
+			Entry:  "{ driver: thing, url: 'http://192.168.1.20:8080/lamp', inputs: { brightness: { unit: '%', range: 0..100 } } }",
+			Config: func() driver.Config { return &thingConfig{} }},
 	}
 }

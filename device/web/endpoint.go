@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -199,7 +200,11 @@ func (e *endpoint) to(reference string) (*url.URL, error) {
 
 // sameHost reports whether u is at the server that the owner wrote.
 func (c *client) sameHost(u *url.URL) bool {
-	return u.Scheme == c.base.Scheme && u.Host == c.base.Host && u.User == nil
+	port := func(u *url.URL) string {
+		return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
+	return u.Scheme == c.base.Scheme && strings.EqualFold(u.Hostname(), c.base.Hostname()) && port(u) == port(c.base) &&
+		u.User == nil
 }
 
 // request is one exchange.
@@ -219,7 +224,7 @@ func (c *client) do(ctx context.Context, ask request) ([]byte, error) {
 	if err != nil {
 		return nil, device.Faultf(device.Invalid, "the request cannot be made")
 	}
-	r.Header.Set("Accept", "application/json")
+	r.Header.Set("Accept", "application/json, */*;q=0.5")
 	r.Header.Set("User-Agent", "agentsite")
 	if ask.body != "" {
 		r.Header.Set("Content-Type", ask.contentType)

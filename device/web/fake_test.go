@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +36,7 @@ type fake struct {
 	level  float64
 	asked  int
 	writes []string
+	td     string
 	spoil  http.HandlerFunc // answers instead, if set
 }
 
@@ -111,6 +114,27 @@ func (f *fake) answer(w http.ResponseWriter, r *http.Request) {
 		var to float64
 		fmt.Sscanf(string(body), `{"to":%f}`, &to)
 		f.write("level", device.Number(to))
+	case "/td":
+		if f.td == "" {
+			f.td = thingDescription
+		}
+		w.Header().Set("Content-Type", "application/td+json")
+		io.WriteString(w, f.td)
+	case "/properties/relay", "/properties/level", "/properties/temperature":
+		name := r.URL.Path[len("/properties/"):]
+		switch {
+		case r.Method == "PUT" && name == "relay":
+			f.write(name, device.Bool(string(body) == "true"))
+		case r.Method == "PUT":
+			to, _ := strconv.ParseFloat(string(body), 64)
+			f.write(name, device.Number(math.Trunc(to)))
+		case name == "relay":
+			fmt.Fprint(w, f.relay)
+		case name == "level":
+			fmt.Fprint(w, f.level)
+		default:
+			io.WriteString(w, `{"value":21.5}`)
+		}
 	default:
 		http.NotFound(w, r)
 	}
@@ -118,6 +142,29 @@ func (f *fake) answer(w http.ResponseWriter, r *http.Request) {
 
 func celsius() driver.Quantity {
 	return driver.Quantity{Unit: "Cel", Range: device.Range{Min: -40, Max: 85}}
+}
+
+// thingDescription has the forms that the specification has in its examples, and hrefs relative to base.
+const thingDescription = `{"@context":"https://www.w3.org/2022/wot/td/v1.1","title":"fake","base":"/properties/","security":"none",
+"securityDefinitions":{"none":{"scheme":"nosec"}},"properties":{
+"relay":{"type":"boolean","forms":[{"href":"coap://127.0.0.1/relay"},{"href":"relay{?for}","op":["readproperty","writeproperty"]}]},
+"level":{"type":"integer","minimum":0,"maximum":100,"unit":"unit:PERCENT","forms":[{"href":"level","op":"observeproperty","subprotocol":"sse"},{"href":"level"}]},
+"temperature":{"type":"object","readOnly":true,"forms":[{"href":"temperature","contentType":"application/json;charset=utf-8"}]}}}`
+
+func (f *fake) thing() *thingConfig {
+	percent := driver.Quantity{Unit: "%", Range: device.Range{Min: 0, Max: 100}}
+	c := &thingConfig{
+		Inputs: map[string]thingInput{"warmth": {Property: "temperature", Path: "value",
+			InputPoint: driver.InputPoint{Quantity: celsius()}}},
+		Outputs: map[string]thingOutput{
+			"relay": {OutputPoint: driver.OutputPoint{Safe: device.Bool(false)}},
+			"level": {OutputPoint: driver.OutputPoint{Quantity: percent, Safe: device.Number(0)}},
+		},
+	}
+	if f.Server != nil {
+		c.URL = f.URL + "/td"
+	}
+	return c
 }
 
 // config has all kinds of points.

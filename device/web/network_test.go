@@ -57,3 +57,17 @@ func TestMCPNetwork(t *testing.T) {
 		},
 	}.Run(t)
 }
+
+func TestThingNetwork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a minute")
+	}
+	lantest.Network{
+		Peer: func(t *testing.T) lantest.Peer { return newFake(t).peer() },
+		Open: func(t *testing.T, address string) (device.Device, error) {
+			c := (&fake{}).thing()
+			c.URL = "http://" + address + "/td"
+			return driver.Open(t.Context(), c)
+		},
+	}.Run(t)
+}

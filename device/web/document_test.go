@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -385,5 +387,36 @@ func TestOrder(t *testing.T) {
 		return d.Point == p.Name
 	}) {
 		t.Error(all, err)
+	}
+}
+
+// TestUnsentIsNeverSent: what is unsent when a request is given up is dropped, and does not arrive once a cut network
+// is back: the connection ends by a reset, which discards it.
+func TestUnsentIsNeverSent(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ends := make(chan error, 1)
+	go func() {
+		c, err := l.Accept()
+		if err == nil {
+			_, err = io.Copy(io.Discard, c) // until the client gives up
+			c.Close()
+		}
+		ends <- err
+	}()
+	f := &fake{}
+	c := f.config()
+	c.URL = "http://" + l.Addr().String()
+	r := open(t, c)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := r.Apply(ctx, "relay", device.Bool(true)); err == nil {
+		t.Error("it is confirmed by nobody")
+	}
+	if err := <-ends; !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the connection ends with %v, not by a reset", err)
 	}
 }

@@ -15,6 +15,6 @@ func Drivers() []driver.Driver {
 			Config: func() driver.Config { return &mcpConfig{} }},
 		{Name: "thing", Doc: "properties of a W3C Thing, by its description", Also: "wot webthing",
 			Entry:  "{ driver: thing, url: 'http://192.168.1.20:8080/lamp', inputs: { brightness: { unit: '%', range: 0..100 } } }",
-			Config: func() driver.Config { return &thingConfig{} }},
+			Config: func() driver.Config { return &thingConfig{} }, Seek: seekThings},
 	}
 }

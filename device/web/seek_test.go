@@ -1,0 +1,43 @@
+package web
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"agentsite/device/lan"
+)
+
+// TestFoundThing: what a Thing says of itself is offered in the forms of this site, and nothing else of it.
+func TestFoundThing(t *testing.T) {
+	description := `{"base":"/","properties":{
+		"temperature":{"type":"number","unit":"celsius","minimum":-20,"maximum":60,"readOnly":true,"forms":[]},
+		"On":{"type":"boolean","forms":[]},
+		"open } } evil: {":{"type":"boolean","forms":[]},
+		"odd":{"type":"number","unit":"x\" } evil","minimum":0,"maximum":1},
+		"unbounded":{"type":"number","unit":"celsius"}}}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w,
+			description)
+	}))
+	defer server.Close()
+	at := netip.MustParseAddrPort(strings.TrimPrefix(server.URL, "http://"))
+	instance := lan.Instance{Name: "Lamp", Host: at.Addr().String(), Port: at.Port(),
+		Text: map[string]string{"td": "/td", "type": "Thing"}}
+	found := lookAt(t.Context(), "http", instance)
+	want := `{ driver: thing, url: "` + server.URL + `/td", inputs: { on: { property: "On", state: on }, temperature: { unit: "Cel", range: -20..60 } } }`
+	if found.YAML != want || found.Name != "lamp" || strings.Contains(found.Says, "evil") {
+		t.Errorf("%+v, want %s", found, want)
+	}
+	instance.Text["td"] = "/\"evil"
+	if found := lookAt(t.Context(), "http", instance); found.YAML != "" {
+		t.Error(found)
+	}
+	instance.Host, instance.Text["td"] = "example.org", "/td"
+	if found := lookAt(t.Context(), "http", instance); found.YAML != "" {
+		t.Error(found)
+	}
+}

@@ -2,10 +2,13 @@ package web
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"syscall"
@@ -418,5 +421,25 @@ func TestUnsentIsNeverSent(t *testing.T) {
 	}
 	if err := <-ends; !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the connection ends with %v, not by a reset", err)
+	}
+}
+
+// TestCertificates: a server is asked if the certificate of its authority is known, and only then.
+func TestCertificates(t *testing.T) {
+	asked := 0
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		io.WriteString(w, "21.5")
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	c := &documentConfig{endpoint: endpoint{URL: server.URL}, Inputs: map[string]documentInput{"it": {InputPoint: driver.InputPoint{Quantity: celsius()}}}}
+	if _, err := driver.Open(t.Context(), c); device.AsFault(err).Kind != device.Offline || asked > 0 {
+		t.Error(err)
+	}
+	c.CAFile = file(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	if is := reading(t, open(t, c), "it"); is.Value != device.Number(21.5) {
+		t.Error(is)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"net/textproto"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -39,7 +38,7 @@ type endpoint struct {
 	PasswordFile driver.File `json:"password_file,omitempty" jsonschema:"the file with that user's password, beside the configuration"`
 	KeyFile      driver.File `json:"key_file,omitempty" jsonschema:"the file with a token or key that is sent with each request"`
 	KeyHeader    string      `json:"key_header,omitempty" jsonschema:"the header of that key, such as X-Api-Key; Authorization: Bearer when not written"`
-	CAFile       string      `json:"ca_file,omitempty" jsonschema:"the absolute path of the certificate (PEM) of an authority of your own, for https at home"`
+	CAFile       driver.File `json:"ca_file,omitempty" jsonschema:"the file with the certificate (PEM) of an authority of your own, for https at home"`
 }
 
 // Validate finds mistakes.
@@ -67,8 +66,6 @@ func (e *endpoint) Validate() error {
 		return device.Faultf(device.Invalid, "user: a name has no colon and no line break")
 	case e.KeyHeader != "" && (e.KeyFile == "" || !validHeader(e.KeyHeader)):
 		return device.Faultf(device.Invalid, "key_header: write the name of a header, such as X-Api-Key, and key_file")
-	case e.CAFile != "" && !filepath.IsAbs(e.CAFile):
-		return device.Faultf(device.Invalid, "ca_file: write its absolute path, such as /etc/agentsite/home-ca.pem")
 	case e.CAFile != "" && u.Scheme != "https":
 		return device.Faultf(device.Invalid, "ca_file: http has no certificates; write https, or remove ca_file")
 	}
@@ -142,7 +139,7 @@ func (e *endpoint) open() (*client, error) {
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	if e.CAFile != "" {
-		pem, err := readBounded(e.CAFile)
+		pem, err := readBounded(string(e.CAFile))
 		secure.RootCAs = x509.NewCertPool()
 		if err == nil && !secure.RootCAs.AppendCertsFromPEM(pem) {
 			err = errors.New("there is no certificate in the form PEM in it")

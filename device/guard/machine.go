@@ -191,6 +191,9 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 		return device.Faultf(device.Denied, "nobody may hold %s", o.Output)
 	case o.fault != "":
 		return device.Faultf(device.Offline, "%s did not follow its last command and is being driven to safe: %s", o.Output, o.fault)
+	case o.effect.latched:
+		return device.Faultf(device.Unsafe, "%s had not its effect, %v; see to that, and then an owner runs agentsite reset", o.Output, o.Expects).
+			Naming(o.Output+" had not the effect that it has to have; its owner has to see to that", o.Expects.Point)
 	case !o.required(now):
 		return device.Faultf(device.Unsafe, "%s needs %s, and %s; see to that first", o.Output, o.Requires, o.Requires.why(o.lacks, o.told)).
 			Naming(o.Output+" needs something else first, which its owner knows; try again later", o.Requires.Point)
@@ -246,8 +249,13 @@ func (m *Machine) Stop() {
 	m.ToSafe(byStop)
 }
 
-// Reset ends the emergency stop. Outputs stay safe until the next move.
-func (m *Machine) Reset() { m.stopped = false }
+// Reset ends the emergency stop, and the latches of effects that failed. Outputs stay safe until the next move.
+func (m *Machine) Reset() {
+	m.stopped = false
+	for i := range m.outputs {
+		m.outputs[i].effect.latched = false
+	}
+}
 
 // Stopped reports whether the emergency stop is latched.
 func (m *Machine) Stopped() bool { return m.stopped }
@@ -262,6 +270,7 @@ func (m *Machine) Park() {
 func (m *Machine) Tick(now Time) {
 	for i := range m.outputs {
 		o := &m.outputs[i]
+		o.checkEffect(now)
 		if o.holder != "" && o.required(now) && now >= o.until {
 			o.toSafe(o.ends)
 		}
@@ -276,6 +285,9 @@ func (m *Machine) Next() (at Time, ok bool) {
 		due, any := o.until, o.holder != ""
 		if any && o.Requires.Point != "" {
 			due = min(due, o.fresh)
+		}
+		if o.effect.awaited && o.effect.is != Failed {
+			due = min(due, o.effect.due)
 		}
 		if o.ramping() && (!any || o.nextStep < due) {
 			due, any = o.nextStep, true
@@ -325,6 +337,9 @@ func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 	}
 	o.have, o.fault = v, ""
 	o.set, o.setAt = v, now
+	if v != o.Safe {
+		o.moved(now)
+	}
 	if v == o.Safe && o.away {
 		o.arrive(now)
 	}

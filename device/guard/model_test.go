@@ -15,6 +15,7 @@ import (
 const (
 	tankLevel = "tank/level"
 	door      = "door/shut"
+	flowRate  = "well/flow"
 )
 
 var errLoose = errors.New("loose")
@@ -124,6 +125,11 @@ func (w *world) tell(t *rapid.T, point string, good bool, v device.Value, age ti
 	if last, ok := w.told[point]; !ok || at >= last.at { // else a newer report exists
 		w.told[point] = told{good, v, at}
 	}
+	for i := range w.things {
+		if o := &w.things[i]; o.Expects.Point == point {
+			o.hope(w.now, good, v, at)
+		}
+	}
 	w.m.Told(w.now, point, good, v, age)
 }
 
@@ -189,6 +195,9 @@ func (w *world) land(i int, err error) {
 		w.lose(o)
 	}
 	w.m.Applied(w.now, i, v, err)
+	if err == nil && v != o.Safe && o.asked != o.Safe && !o.hopes.moved {
+		o.hopes = hopes{moved: true, at: w.now, fails: w.now + o.Expects.By}
+	}
 	if err == nil && v == o.Safe {
 		o.started = true
 		o.back(w.now)
@@ -269,7 +278,7 @@ func (w *world) check(t *rapid.T) {
 
 		// A lease ends for a reason.
 		if s.Goal == o.Safe && o.holder != "" {
-			if w.now < o.leaseEnd && o.used(w.now) < o.MaxOn-o.slow() && w.now < o.dutyEnd && w.met(o) {
+			if w.now < o.leaseEnd && o.used(w.now) < o.MaxOn-o.slow() && w.now < o.dutyEnd && w.met(o) && !o.hopeless(w.now) {
 				t.Fatalf("%s lost its lease until %v at %v, away for %v", o.Output, o.leaseEnd, w.now, o.used(w.now))
 			}
 			o.holder = ""
@@ -277,6 +286,7 @@ func (w *world) check(t *rapid.T) {
 		if s.Goal == o.Safe {
 			o.asked = o.Safe
 		}
+		w.checkHopes(t, o, s)
 
 		// The clock of max_on: from the first wish to leave until safe is confirmed.
 		switch {
@@ -317,6 +327,10 @@ func (w *world) check(t *rapid.T) {
 			t.Fatalf("%s is wanted at %v after %v away from safe; max_on %v", o.Output, s.Goal, o.used(w.now), o.MaxOn)
 		case o.Duty.Window > 0 && o.onDuty(w.now, 0) >= o.Duty.Away-o.slow():
 			t.Fatalf("%s is wanted at %v after %v away from safe; duty %v", o.Output, s.Goal, o.onDuty(w.now, 0), o.Duty)
+		case o.hopeless(w.now) && o.Expects.Else != ElseAlarm:
+			t.Fatalf("%s is wanted at %v at %v and has no effect since %v", o.Output, s.Goal, w.now, o.hopes.fails)
+		case o.hopes.moved && o.Expects.Point != "" && !o.hopeless(w.now) && next > o.hopes.fails:
+			t.Fatalf("%s needs its effect before %v, next is %v", o.Output, o.hopes.fails, next)
 		case !due || next > w.now+s.Left || next > o.leaseEnd || next-w.now > o.MaxOn-o.used(w.now):
 			t.Fatalf("%s ends in %v, next is %v %v, now %v", o.Output, s.Left, next, due, w.now)
 		case o.Requires.Point != "" && next > w.told[o.Requires.Point].at+o.Requires.MaxAge:
@@ -385,7 +399,7 @@ func TestModel(t *testing.T) {
 				w.things[i].holder = to
 			}
 		}
-		away := []device.Value{on, device.Number(45), off, on, on, device.Number(-60), device.Number(80), on}
+		away := []device.Value{on, device.Number(45), off, on, on, device.Number(-60), device.Number(80), on, on, on, device.Number(45)}
 		// hold is a caller who means it: one renewal after the other.
 		hold := func(t *rapid.T) {
 			i := w.any(t)
@@ -414,7 +428,13 @@ func TestModel(t *testing.T) {
 			}
 		}
 		succeed := func(t *rapid.T) { w.end(t, nil) }
-		reset := func(*rapid.T) { w.m.Reset(); w.stopped = false }
+		reset := func(*rapid.T) {
+			w.m.Reset()
+			w.stopped = false
+			for i := range w.things {
+				w.things[i].hopes.latched = false
+			}
+		}
 		t.Repeat(map[string]func(*rapid.T){
 			"move": w.move, "move again": w.move, "and again": w.move,
 			"release": w.release, "take over": w.takeOver,
@@ -426,9 +446,9 @@ func TestModel(t *testing.T) {
 			"read": w.read, "read again": w.read,
 			"fail":   func(t *rapid.T) { w.end(t, errLoose) },
 			"settle": w.settle, "settle again": w.settle, "follow": w.follow, "follow again": w.follow,
-			"well": w.well, "well again": w.well,
+			"well": w.well, "well again": w.well, "flow": w.flow, "flow again": w.flow,
 			"tell": func(t *rapid.T) {
-				w.tell(t, rapid.SampledFrom([]string{tankLevel, door}).Draw(t, "point"), rapid.IntRange(0, 3).Draw(t, "good") > 0,
+				w.tell(t, rapid.SampledFrom([]string{tankLevel, door, flowRate}).Draw(t, "point"), rapid.IntRange(0, 3).Draw(t, "good") > 0,
 					rapid.SampledFrom([]device.Value{on, off, device.Number(20), device.Number(19.9), device.Number(math.NaN()), {}}).Draw(t, "value"),
 					rapid.SampledFrom([]time.Duration{0, time.Second, 29 * time.Second, time.Minute, Unlimited}).Draw(t, "age"))
 			},

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"math"
 	"time"
 
 	"agentsite/device"
@@ -51,7 +52,11 @@ func modelPolicies() []Policy {
 	lamp := toggle("door/lamp")
 	lamp.Rate, lamp.Rest, lamp.Lease, lamp.Duty = Rate{3, time.Hour}, 0, time.Minute, Duty{90 * time.Second, 10 * time.Minute}
 	lamp.Requires = Requirement{Point: door, Is: on, MaxAge: time.Minute}
-	return append(policies(), pump, up, motor, crane, lamp)
+	flow := Expectation{Point: flowRate, Within: device.Range{Min: 0.2, Max: math.Inf(1)}, By: 5 * time.Second}
+	jet, hose, mist := toggle("well/jet"), toggle("well/hose"), level("well/mist", 0, 100)
+	jet.Expects, hose.Expects, mist.Expects = flow, flow, flow
+	hose.Expects.Else, hose.Expects.By, mist.Expects.Else = ElseLatch, 20*time.Second, ElseAlarm
+	return append(policies(), pump, up, motor, crane, lamp, jet, hose, mist)
 }
 
 type thing struct {
@@ -71,6 +76,7 @@ type thing struct {
 	dutyEnd  Time         // when duty would end that, as strictly as it may
 	holder   string       // of it
 	wants    []wanted     // what was to be written, since it went to safe at once
+	hopes    hopes
 }
 
 // trip is one time away from safe, until safe was confirmed.
@@ -231,6 +237,7 @@ func (w *world) reasons(i int, holder string, v device.Value, length time.Durati
 	free(!w.stopped, device.Unsafe, "stopped")
 	free(holder != "", device.Denied, "nobody")
 	free(!o.failed, device.Offline, "failed")
+	free(!o.hopes.latched, device.Unsafe, "no effect")
 	free(o.holder == "" || o.holder == holder || w.now >= o.leaseEnd, device.Busy, "held")
 	free(w.met(o), device.Unsafe, "requirement")
 	free(o.started, device.Unsafe, "not started")

@@ -40,6 +40,7 @@ type output struct {
 	lacks    lack         // why its requirement is not met
 	fresh    Time         // until when the last reading of the required point is valid
 	told     device.Value // value of that reading
+	effect   effect
 }
 
 // lease is the part of an output's state whose changes are numbered.
@@ -64,6 +65,7 @@ const (
 	byFault
 	byInterlock
 	byRequirement
+	byEffect
 	byPlan
 	byStart
 )
@@ -116,7 +118,7 @@ func (o *output) toSafe(why Reason) {
 	if o.holder != "" {
 		o.ended = why
 	}
-	o.goal, o.holder, o.until = o.Safe, "", 0
+	o.goal, o.holder, o.until, o.effect.awaited = o.Safe, "", 0, false
 	if !o.Slew.Ramp || o.have.IsZero() || o.have == o.Safe {
 		o.want = o.Safe
 	}

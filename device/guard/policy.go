@@ -50,6 +50,7 @@ type Policy struct {
 	Slew      Slew // speed of a level; at once when zero
 	Interlock Interlock
 	Requires  Requirement
+	Expects   Expectation
 }
 
 // Duty limits the time away from safe within any Window; a zero Window is no limit.
@@ -141,6 +142,7 @@ func (p Policy) Mistake() (key string, err error) {
 		wrong("interlock", "the gap of an interlock cannot be negative")
 	}
 	p.requirement(wrong)
+	p.expectation(wrong)
 	return key, err
 }
 
@@ -210,6 +212,27 @@ func (p Policy) requirement(wrong func(key, format string, args ...any)) {
 		wrong("requires", "requires needs either within, such as 20..100, or is, such as on")
 	case r.Is.IsZero() && !(r.Within.Min < r.Within.Max):
 		wrong("requires", "within %v holds nothing; write the smaller number first", r.Within)
+	}
+}
+
+func (p Policy) expectation(wrong func(key, format string, args ...any)) {
+	x := p.Expects
+	switch {
+	case x == Expectation{}:
+	case x.Point == "":
+		wrong("expect", "expect names no point")
+	case x.Point == p.Output:
+		wrong("expect", "an output is no effect of itself; name the point of a sensor")
+	case x.By <= 0:
+		wrong("expect", "expect needs a within that is longer than nothing, such as 5s")
+	case x.By >= p.MaxOn:
+		wrong("expect", "within %v is not shorter than max_on %v, so that it would never be decided", x.By, p.MaxOn)
+	case x.Is.IsZero() == (x.Within == device.Range{}):
+		wrong("expect", "expect needs either above or below, such as above: 0.2, or is, such as on")
+	case x.Is.IsZero() && !(x.Within.Min <= x.Within.Max):
+		wrong("expect", "nothing is above %v and below %v", x.Within.Min, x.Within.Max)
+	case x.Else > ElseAlarm:
+		wrong("expect", "else is safe, latch or alarm")
 	}
 }
 

@@ -19,10 +19,14 @@ const (
 )
 
 // Told processes a reading of a point: whether it is good, its value and its age. Outputs
-// whose requirement is not met go to safe. An older reading does not replace a newer one.
+// whose requirement is not met go to safe, and those whose effect has failed. An older reading does not
+// replace a newer one.
 func (m *Machine) Told(now Time, point string, good bool, v device.Value, age time.Duration) {
 	for i := range m.outputs {
 		o := &m.outputs[i]
+		if o.Expects.Point == point && point != "" {
+			o.sees(now, good, v, age)
+		}
 		if o.Requires.Point != point || point == "" {
 			continue
 		}
@@ -34,7 +38,7 @@ func (m *Machine) Told(now Time, point string, good bool, v device.Value, age ti
 		switch {
 		case !good:
 			o.lacks = bad
-		case !o.Requires.met(v):
+		case !shows(v, o.Requires.Within, o.Requires.Is):
 			o.lacks = outside
 		default:
 			o.lacks = none
@@ -43,21 +47,14 @@ func (m *Machine) Told(now Time, point string, good bool, v device.Value, age ti
 	}
 }
 
-// Requires reports whether any output requires the point.
+// Requires reports whether any output requires the point, or expects something of it.
 func (m *Machine) Requires(point string) bool {
 	for i := range m.outputs {
-		if r := m.outputs[i].Requires; r.Point == point && point != "" {
+		if o := &m.outputs[i]; point != "" && (o.Requires.Point == point || o.Expects.Point == point) {
 			return true
 		}
 	}
 	return false
-}
-
-func (r Requirement) met(v device.Value) bool {
-	if !r.Is.IsZero() {
-		return v == r.Is
-	}
-	return v.Type() == device.TypeNumber && r.Within.Contains(v.Number())
 }
 
 // lacking returns why the output's requirement is not met at now.

@@ -27,6 +27,8 @@ type Status struct {
 	Assumed time.Duration
 	Why     string // why it went to safe last; "" during a lease, and after a release
 	Lacks   string // the unmet requirement
+	Effect  Effect // of its present move, or of its last one
+	Latched bool   // it had not its effect, and waits for an owner's reset
 	Fault   string // why the hardware did not follow
 	// Set is the value that was written last, and Measured the one that was read back since then; zero for
 	// none. Both have ages. Outside of the guard's process MeasuredAge is at most too long: a value that reads
@@ -45,6 +47,7 @@ func (m *Machine) Status(now Time, i int) Status {
 	s := Status{
 		Output: o.Output, Value: o.have, Goal: o.goal, Safe: o.have == o.Safe && !o.moving,
 		Holder: o.holder, Rest: o.wait(now), Why: endings[o.ended], Fault: o.fault,
+		Effect: o.effect.is, Latched: o.effect.latched,
 	}
 	s.MaxOn = max(0, o.maxOnLeft(now))
 	s.Spare = s.MaxOn
@@ -107,6 +110,7 @@ var endings = [...]string{
 	byFault:       "the hardware did not follow",
 	byInterlock:   "another output of its interlock was not known to be safe",
 	byRequirement: "what it requires was not so",
+	byEffect:      "the effect that it has to have did not come",
 	byPlan:        "its configuration was changed",
 	byStart:       "the process that drives it was started",
 }
@@ -146,6 +150,7 @@ func (p Policy) Limits() string {
 	say(p.Slew.Ramp, "to safe too")
 	say(p.Interlock.Group != "", "alone in %s", p.Interlock.Group)
 	say(p.Requires.Point != "", "needs %v", p.Requires)
+	say(p.Expects.Point != "", "expects %v", p.Expects)
 	return strings.Join(all, "; ")
 }
 

@@ -1,0 +1,69 @@
+package guard
+
+import (
+	"time"
+
+	"agentsite/device"
+
+	"pgregory.net/rapid"
+)
+
+// hopes is what an observer knows of the effect that an output has to have.
+type hopes struct {
+	moved   bool // the hardware was at a value away from safe, on this trip
+	at      Time // for the first time
+	last    told // the last reading since then
+	fails   Time // without another one that shows it
+	seen    bool // it was confirmed
+	latched bool
+}
+
+// hope takes a reading, as the owner's words have it: two in a row.
+func (o *thing) hope(now Time, good bool, v device.Value, at Time) {
+	h := &o.hopes
+	if !h.moved || at <= max(h.at, h.last.at) || o.hopeless(now) && o.Expects.Else != ElseAlarm {
+		return
+	}
+	showed := h.last.good
+	h.last = told{good && v.Type() == device.TypeNumber && v.Number() >= o.Expects.Within.Min, v, at}
+	if fails := at + o.Expects.By; showed && h.last.good && fails > now {
+		h.fails, h.seen = fails, true
+	}
+}
+
+// hopeless reports whether the effect did not come in time.
+func (o *thing) hopeless(now Time) bool {
+	return o.Expects.Point != "" && o.hopes.moved && now >= o.hopes.fails
+}
+
+// checkHopes checks what is said of the effect, and ends the trip.
+func (w *world) checkHopes(t *rapid.T, o *thing, s Status) {
+	h := &o.hopes
+	if o.Expects.Point == "" || !h.moved {
+		return
+	}
+	is := Awaited
+	switch {
+	case o.hopeless(w.now):
+		is = Failed
+		h.latched = h.latched || o.Expects.Else == ElseLatch
+	case h.seen:
+		is = Confirmed
+	}
+	if s.Effect != is || s.Latched != h.latched {
+		t.Fatalf("the effect of %s is %q, latched %v, at %v; want %q, %v: %+v", o.Output, s.Effect, s.Latched, w.now, is, h.latched, *h)
+	}
+	if s.Goal == o.Safe {
+		h.moved = false
+	}
+}
+
+// flow has water flow for some seconds.
+func (w *world) flow(t *rapid.T) {
+	for range rapid.IntRange(1, 4).Draw(t, "readings") {
+		w.tell(t, flowRate, true, device.Number(0.2), 0)
+		w.check(t)
+		w.advance(t, rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Second, 5*time.Second - 1, 5 * time.Second}).Draw(t, "until the next"))
+		w.check(t)
+	}
+}

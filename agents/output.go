@@ -10,6 +10,9 @@ type Output struct {
 	Safe   device.Value `json:"safe"`
 	State  int64        `json:"state,omitzero"` // as in OutputDetail
 	Left   float64      `json:"seconds_left,omitzero"`
+	// Effect says whether the output had the effect that its owner expects of it, on this move or its last one:
+	// "confirmed", "not confirmed" (yet) or "failed"; "" where none is expected.
+	Effect string `json:"effect,omitzero"`
 }
 
 // Answer is Output under the name by which it is embedded: the embedded field must not hide Output.Output.

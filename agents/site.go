@@ -138,6 +138,7 @@ type OutputState struct {
 	Needs  string       `json:"needs,omitzero"`        // the unmet requirement
 	Fault  string       `json:"fault,omitzero"`        // why the hardware did not follow
 	Why    string       `json:"returned_because,omitzero"`
+	Effect string       `json:"effect,omitzero"` // as in Output
 }
 
 // OutputDetail has the limits and the current state of an output. A fault is told in Why.

@@ -24,6 +24,7 @@ type Reading struct {
 	Why     string    // for Bad: one sentence
 	Holder  string    // of an output, as the guard's keeper reports it; no driver sets it
 	Cause   string    // why an output went to safe last
+	Effect  string    // of an output: whether it had the effect that its owner expects, in the guard's words
 }
 
 // outlast is the delay by other chips that a sample survives: a USB adapter ends a hanging transfer

@@ -167,6 +167,9 @@ func (v *view) limits(p guard.Policy) string {
 	if p.Requires.Point != "" && !v.reads(p.Requires.Point) {
 		p.Requires = guard.Requirement{}
 	}
+	if p.Expects.Point != "" && !v.reads(p.Expects.Point) {
+		p.Expects = guard.Expectation{}
+	}
 	for _, q := range v.points {
 		if p.Interlock.Group == "" || !q.Kind.Output() {
 			continue
@@ -179,8 +182,11 @@ func (v *view) limits(p guard.Policy) string {
 	return p.Limits()
 }
 
-// lacks returns the unmet requirement of an output.
+// lacks returns the unmet requirement of an output, or that it waits for its owner.
 func (v *view) lacks(s guard.Status) string {
+	if s.Latched {
+		return "its owner: it had not its effect, and waits for agentsite reset"
+	}
 	if s.Lacks == "" {
 		return ""
 	}
@@ -216,7 +222,7 @@ func (v *view) hides(f *device.Fault) bool {
 func (v *view) state(p agents.Principal, s guard.Status) agents.OutputState {
 	return agents.OutputState{
 		Goal: goal(s), Holder: v.named(p, s.Holder), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: v.lacks(s),
-		Fault: s.Fault, Why: s.Why,
+		Fault: s.Fault, Why: s.Why, Effect: string(s.Effect),
 	}
 }
 
@@ -237,7 +243,7 @@ func (v *view) allowances(s guard.Status) (maxOn, duty agents.Allowance) {
 // output returns where an output is.
 func (v *view) output(s guard.Status) agents.Output {
 	policy, _ := v.Outputs.Policy(s.Output)
-	return agents.Output{Output: s.Output, Value: s.Value, Goal: goal(s), Safe: policy.Safe, Left: seconds(s.Left), State: s.State}
+	return agents.Output{Output: s.Output, Value: s.Value, Goal: goal(s), Safe: policy.Safe, Left: seconds(s.Left), State: s.State, Effect: string(s.Effect)}
 }
 
 // proof returns where an output is, what was written to it, and what was measured since, with ages in whole

@@ -71,7 +71,7 @@ func cleanAllowance(a agents.Allowance) agents.Allowance {
 func cleanState(o agents.OutputState) agents.OutputState {
 	return agents.OutputState{
 		Goal: cleanValue(o.Goal), Holder: matching(holderForm, o.Holder), Left: number(o.Left), Rest: number(o.Rest),
-		Needs: ours(o.Needs), Fault: ours(o.Fault), Why: ours(o.Why),
+		Needs: ours(o.Needs), Fault: ours(o.Fault), Why: ours(o.Why), Effect: matching(effectForm, o.Effect),
 	}
 }
 
@@ -111,7 +111,7 @@ func cleanHolders(all []string) []string {
 }
 
 func cleanOutput(site string, o *agents.Output) bool {
-	*o = agents.Output{Output: o.Output, Value: cleanValue(o.Value), Goal: cleanValue(o.Goal), Safe: cleanValue(o.Safe), Left: number(o.Left), State: o.State}
+	*o = agents.Output{Output: o.Output, Value: cleanValue(o.Value), Goal: cleanValue(o.Goal), Safe: cleanValue(o.Safe), Left: number(o.Left), State: o.State, Effect: matching(effectForm, o.Effect)}
 	return cleanAddress(site, &o.Output)
 }
 
@@ -316,10 +316,11 @@ func matching(form func() *regexp.Regexp, text string) string {
 
 // Forms of texts that are passed on. They are compiled when they are first used.
 var (
-	nameForm = form(`[a-z0-9_-]{1,24}`)
-	wordForm = form(`[a-z_]{1,24}`)
-	toolForm = form(`[a-z0-9_]{1,40}`)
-	unitForm = form(`[!-~]{1,24}`) // UCUM
+	nameForm   = form(`[a-z0-9_-]{1,24}`)
+	wordForm   = form(`[a-z_]{1,24}`)
+	toolForm   = form(`[a-z0-9_]{1,40}`)
+	effectForm = form(`(confirmed|not confirmed|failed)`)
+	unitForm   = form(`[!-~]{1,24}`) // UCUM
 	// As crypto/rand.Text makes them.
 	handleForm = form(`[A-Z2-7]{26}`)
 	taskForm   = form(`[A-Za-z0-9_-]{1,64}`)

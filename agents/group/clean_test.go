@@ -207,6 +207,8 @@ func fill(v reflect.Value, of, field string) {
 			text = "image/png"
 		case "Handle":
 			text = strings.Repeat("A", 26)
+		case "Effect":
+			text = "not confirmed"
 		case "Why", "Limits", "Needs", "Ended", "Fault", "Faults", "Refused", "Says":
 			text = "no reading yet"
 		}

@@ -100,8 +100,11 @@ func (f *follower) look(output string) {
 	switch {
 	case o == nil || !told || d.State>>32 == o.state>>32 && d.State < o.state:
 	case d.Holder == f.self:
-		o.replayed = false
+		o.replayed, o.moved.Effect = false, d.Effect
 	default:
+		if d.Holder == "" {
+			o.moved.Effect = d.Effect
+		}
 		why := cmp.Or(d.Why, "it was returned to safe")
 		if d.Holder != "" {
 			why = "somebody else took it over"
@@ -240,6 +243,9 @@ func (o *hold) says() string {
 	}
 	if o.moved.Ended != "" {
 		text += ", until " + o.moved.Ended
+	}
+	if o.moved.Effect != "" {
+		text += ", effect " + o.moved.Effect
 	}
 	return text
 }

@@ -36,6 +36,7 @@ type Moved struct {
 	Seconds float64      `json:"seconds,omitzero"`      // how long it was held, so far; 0 where that is not known
 	Left    float64      `json:"seconds_left,omitzero"` // how long it is still held, at the end of the routine
 	Ended   string       `json:"ended,omitzero"`        // why it was not held for as long as it was to be
+	Effect  string       `json:"effect,omitzero"`       // as in agents.Output, at the end of the hold or of the routine
 }
 
 // Asked is a task that an agent of another site completed for a routine. Its result is in the step

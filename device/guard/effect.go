@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"agentsite/device"
@@ -108,4 +109,47 @@ func (x Expectation) String() string {
 		what = "to " + device.Number(x.Within.Max).String()
 	}
 	return fmt.Sprintf("%s %s in %s", x.Point, what, device.FormatDuration(x.By))
+}
+
+// latch refuses the moves of these outputs until Reset, as after a failed effect.
+func (m *Machine) latch(outputs []string) {
+	for _, name := range outputs {
+		if i, ok := m.index[name]; ok && m.outputs[i].Expects.Else == ElseLatch {
+			m.outputs[i].effect = effect{is: Failed, latched: true}
+		}
+	}
+}
+
+// latched returns the outputs that wait for a reset.
+func (m *Machine) latched() (all []string) {
+	for i := range m.outputs {
+		if m.outputs[i].effect.latched {
+			all = append(all, m.outputs[i].Output)
+		}
+	}
+	return all
+}
+
+// keepLatched stores which outputs wait for a reset, in a goroutine, because the disk may hang. After an error it
+// is tried again at the next deadline.
+func (g *Guard) keepLatched() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.keeping || slices.Equal(g.m.latched(), g.kept) {
+		return
+	}
+	g.keeping = true
+	g.running.Go(func() {
+		g.latching.Lock()
+		defer g.latching.Unlock()
+		g.mu.Lock()
+		all := g.m.latched()
+		g.mu.Unlock()
+		err := g.latch.Keep(all)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.keeping = false; err == nil {
+			g.kept = all
+		}
+	})
 }

@@ -3,9 +3,11 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Latch stores the emergency stop as the absence of a file. Stopping removes the file, which
@@ -13,8 +15,9 @@ import (
 // elsewhere. Otherwise the next start would create a missing folder again, armed. The caller of Arm
 // decides what a first start is.
 type Latch struct {
-	File string // present while armed
-	Flag string // present after a stop that did not remove File; "" for none
+	File    string // present while armed
+	Flag    string // present after a stop that did not remove File; "" for none
+	Effects string // the outputs that wait for a reset because their effect failed, one in a line; "" for none
 }
 
 // Armed reports whether no stop is latched.
@@ -70,6 +73,48 @@ func (l Latch) Reset() error {
 	if err := os.Remove(l.Flag); l.Flag != "" && err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	return nil
+}
+
+// maxLatched bounds the file of Effects.
+const maxLatched = 64 << 10
+
+// Latched returns the outputs that wait for a reset because their effect failed.
+func (l Latch) Latched() ([]string, error) {
+	if l.Effects == "" {
+		return nil, nil
+	}
+	f, err := os.Open(l.Effects)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxLatched))
+	return strings.Fields(string(text)), err
+}
+
+// Keep replaces what Latched returns.
+func (l Latch) Keep(outputs []string) error {
+	if l.Effects == "" {
+		return nil
+	}
+	if len(outputs) == 0 {
+		if err := os.Remove(l.Effects); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	} else {
+		next := l.Effects + ".next"
+		if err := os.WriteFile(next, []byte(strings.Join(outputs, "\n")+"\n"), 0o600); err != nil {
+			return err
+		}
+		if err := os.Rename(next, l.Effects); err != nil {
+			return err
+		}
+	}
+	persist(filepath.Dir(l.Effects))
 	return nil
 }
 

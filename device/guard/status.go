@@ -79,7 +79,7 @@ func (m *Machine) Status(now Time, i int) Status {
 func (s Status) Reading() device.Reading {
 	r := device.Reading{
 		Point: s.Output, Value: s.Value, Quality: device.Good, At: time.Now(),
-		Holder: s.Holder, Cause: cmp.Or(s.Why, s.Fault),
+		Holder: s.Holder, Cause: cmp.Or(s.Why, s.Fault), Effect: string(s.Effect),
 	}
 	if s.Value.IsZero() {
 		r.Quality, r.Why = device.Bad, "not known to be at its value yet"
@@ -90,8 +90,11 @@ func (s Status) Reading() device.Reading {
 	return r
 }
 
-// WhyStopped is Status.Why after an emergency stop.
-const WhyStopped = "everything was sent to safe"
+// Status.Why after an emergency stop, and where an expected effect failed.
+const (
+	WhyStopped  = "everything was sent to safe"
+	WhyNoEffect = "the effect that it has to have did not come"
+)
 
 // WhyEnded is Status.Fault while the process that drives an output, and whose end returned it to safe, is
 // started again.
@@ -110,7 +113,7 @@ var endings = [...]string{
 	byFault:       "the hardware did not follow",
 	byInterlock:   "another output of its interlock was not known to be safe",
 	byRequirement: "what it requires was not so",
-	byEffect:      "the effect that it has to have did not come",
+	byEffect:      WhyNoEffect,
 	byPlan:        "its configuration was changed",
 	byStart:       "the process that drives it was started",
 }

@@ -19,10 +19,11 @@ type Output struct {
 	Rate   *Rate
 	Slew   *Slew
 	Ramp   bool // return to safe by Slew
-	// Interlock and Requires are checked against the other devices, as far as those know their
+	// Interlock, Requires and Expect are checked against the other devices, as far as those know their
 	// points without hardware.
 	Interlock *Interlock
 	Requires  *Requirement
+	Expect    *Expectation
 	Confirm   bool // an owner approves each move away from safe
 }
 
@@ -41,6 +42,7 @@ type outputPart struct {
 
 	Interlock *Interlock   `json:"interlock,omitempty" jsonschema:"a group of outputs of which one at most is away from safe"`
 	Requires  *Requirement `json:"requires,omitempty" jsonschema:"a point that has to be well for the output to be away from safe"`
+	Expect    *Expectation `json:"expect,omitempty" jsonschema:"what a sensor has to show while the output is away from safe: that it really happens"`
 	Confirm   confirmer    `json:"confirm,omitempty" jsonschema:"owner: each move away from safe waits for the owner's agentsite approve"`
 }
 
@@ -89,6 +91,6 @@ func (w pointConfig) asOutput(d decoder, p device.Point) Output {
 	return Output{
 		Point: p, Lease: w.Lease, MaxOn: (*time.Duration)(w.MaxOn), MinOn: w.MinOn, MinOff: w.MinOff,
 		Duty: w.Duty, Rate: w.Rate, Slew: w.Slew, Ramp: w.Ramp,
-		Interlock: w.Interlock, Requires: w.Requires, Confirm: w.Confirm != "",
+		Interlock: w.Interlock, Requires: w.Requires, Expect: w.Expect, Confirm: w.Confirm != "",
 	}
 }

@@ -158,6 +158,12 @@ func policies(d config.Device, outputs []config.Output) ([]guard.Policy, error) 
 				p.Requires.Within = *r.Within
 			}
 		}
+		if x := o.Expect; x != nil {
+			otherwise := map[config.Otherwise]guard.Otherwise{config.ElseLatch: guard.ElseLatch, config.ElseAlarm: guard.ElseAlarm}
+			p.Expects = guard.Expectation{
+				Point: string(x.Point), Within: x.Range(), Is: x.Is.Value(), By: x.Within, Else: otherwise[x.Else],
+			}
+		}
 		if key, err := p.Mistake(); err != nil {
 			errs = append(errs, d.Errorf(o.Point.Name, key, "%w", err))
 		}

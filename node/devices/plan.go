@@ -61,8 +61,10 @@ func NewPlan(cfg *config.Site) (Plan, error) {
 	for _, d := range devices {
 		p.policies = append(p.policies, d.policies...)
 		for _, policy := range d.policies {
-			name, _, _ := device.SplitAddress(policy.Requires.Point)
-			required[name] = true
+			for _, point := range []string{policy.Requires.Point, policy.Expects.Point} {
+				name, _, _ := device.SplitAddress(point)
+				required[name] = true
+			}
 		}
 	}
 	for _, d := range cfg.Devices {

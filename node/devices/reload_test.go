@@ -159,9 +159,9 @@ func TestNotesOnAHangingDisk(t *testing.T) {
 		r := newRig(t, &bay{}, twoParts)
 		defer r.end()
 		ctx, cancel := context.WithCancel(t.Context())
-		disk, notes, told, ended := make(chan struct{}), make(chan string, 10), make(chan Return, 10), make(chan struct{})
+		disk, notes, told, ended := make(chan struct{}), make(chan string, 10), make(chan Note, 10), make(chan struct{})
 		go func() {
-			NoteReturns(ctx, r.Outputs, func(r Return) { <-disk; notes <- r.String() }, func(r Return) { told <- r })
+			NoteOutputs(ctx, r.Outputs, func(n Note) { <-disk; notes <- n.String() }, func(n Note) { told <- n })
 			close(ended)
 		}()
 		defer func() { cancel(); <-ended }()

@@ -34,7 +34,7 @@ type bay struct {
 	hangs map[string]chan struct{} // until when a pin's driver hangs as it opens or closes
 	hung  []string                 // each time that one did
 	owned map[string]bool
-	at    map[string]device.Value // values of relays
+	at    map[string]device.Value // values of relays, and of probes that differ from 2
 	stuck map[string]bool         // relays that do not follow
 	log   []string
 	tries []time.Time // to open something
@@ -169,7 +169,11 @@ func (p *probe) Sample(context.Context) ([]device.Reading, error) {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
 	p.use()
-	return []device.Reading{{Point: "t", Value: device.Number(2), Quality: device.Good, At: time.Now()}}, nil
+	v := device.Number(2)
+	if at, ok := p.b.at[p.Pin]; ok {
+		v = at
+	}
+	return []device.Reading{{Point: "t", Value: v, Quality: device.Good, At: time.Now()}}, nil
 }
 
 // rig is a site without carriers, on a bay.
@@ -221,7 +225,7 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 		return inProcess(cfg, latch, b.drivers()), nil
 	})
 	r.past = history.New(nil)
-	hub := node.NewHub(nil, r.past, agents.PointURI)
+	hub := node.NewHub(outputs, r.past, agents.PointURI)
 	r.node = node.New(node.Parts{Hub: hub, Journal: unwritten{}})
 	r.Manager, err = Open(t.Context(), Options{
 		Board: board.New(), Config: cfg, Read: read, Plan: plan, Files: files, Outputs: outputs, Hub: hub, KeepHistory: r.past.Keep,

@@ -17,6 +17,7 @@ const (
 	Stop       Kind = "stop"       // the emergency stop
 	Device     Kind = "device"     // a device is not read any more
 	Lease      Kind = "lease"      // an output returned to safe before the end of its lease
+	Effect     Kind = "effect"     // an output had not the effect that is expected of it
 	Approval   Kind = "approval"   // a call waits for an owner
 	Permission Kind = "permission" // a permission ends soon
 	SignIn     Kind = "sign_in"    // a program asks to sign in
@@ -24,7 +25,7 @@ const (
 )
 
 // Kinds are all of them.
-var Kinds = []Kind{Stop, Device, Lease, Approval, Permission, SignIn, Wish}
+var Kinds = []Kind{Stop, Device, Lease, Effect, Approval, Permission, SignIn, Wish}
 
 // State says whether an occurrence lasts.
 type State string

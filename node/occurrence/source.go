@@ -162,6 +162,14 @@ func (s *Source) Returned(output, holder, cause string) {
 	s.tell(o, "")
 }
 
+// NoEffect tells that an output that somebody held had not the effect that is expected of it. cause is that of its
+// return to safe; "" where it is still away.
+func (s *Source) NoEffect(output, holder, cause string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tell(Occurrence{Kind: Effect, Of: output, State: Once, Who: holder, Because: cause}, "")
+}
+
 // Ending tells that a permission ends soon. The same end is the same occurrence, whenever it is told.
 func (s *Source) Ending(who, grant string, until time.Time) {
 	s.mu.Lock()

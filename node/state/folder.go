@@ -128,7 +128,7 @@ func (f Folder) Running() bool {
 // data folder. If a folder is removed and made again while a site runs, a second site on it shares
 // both files. A stop of either holds for the next start of both.
 func (f Folder) Latch() guard.Latch {
-	l := guard.Latch{File: f.Path("armed"), Flag: f.Path("stopped")}
+	l := guard.Latch{File: f.Path("armed"), Flag: f.Path("stopped"), Effects: f.Path("no-effect")}
 	if flag := f.RuntimePath("stopped"); flag != "" {
 		l.Flag = flag
 	}

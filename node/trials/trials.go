@@ -86,6 +86,7 @@ func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request)
 		if err != nil {
 			return trial.Result{}, err
 		}
+		policy.Expects = guard.Expectation{} // what was recorded is no effect of a move that is tried
 		o.Policies = append(o.Policies, policy)
 	}
 	leave, err := r.Node.ReadPast(ctx, who)

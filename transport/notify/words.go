@@ -48,6 +48,13 @@ func (a *Agent) item(o occurrence.Occurrence) outbox.Item {
 		i.Link = a.link("why", "&p="+url.QueryEscape(o.Of))
 		title = o.Of + " returned to safe"
 		i.Text = fmt.Sprintf("%s held it, and not until the end%s.", a.name(o.Who), because(o.Because))
+	case occurrence.Effect:
+		i.Urgent, i.Link = true, a.link("why", "&p="+url.QueryEscape(o.Of))
+		title = o.Of + " has no effect"
+		i.Text = fmt.Sprintf("%s moved it, and what a sensor has to show did not come. It is back at safe.", a.name(o.Who))
+		if o.Because == "" {
+			i.Text = fmt.Sprintf("%s moved it, and what a sensor has to show does not come. It is still away from safe.", a.name(o.Who))
+		}
 	case occurrence.Approval:
 		i.Urgent, i.Passing, i.Until = true, true, time.Now().Add(o.Left)
 		i.Link = a.link("waiting", "&call="+url.QueryEscape(o.Of))

@@ -13,6 +13,7 @@ import (
 	"agentsite/cmd/internal/peer"
 	"agentsite/cmd/internal/protocols"
 	"agentsite/cmd/internal/systemd"
+	"agentsite/device/guard"
 	"agentsite/device/host"
 	"agentsite/discovery/announce"
 	"agentsite/node"
@@ -199,10 +200,16 @@ func (s *site) addClaim() error {
 func (s *site) runDevices(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { s.hub.Sample(ctx, nil, s.outputs); return nil })
 	group.Go(func() error {
-		devices.NoteReturns(ctx, s.outputs, func(r devices.Return) {
-			s.occurrences.Returned(r.Output, r.Holder, r.Cause)
-			s.returns.Add(r.Output, r.Cause)
-		}, func(r devices.Return) { s.journal.Note(r.String()) })
+		devices.NoteOutputs(ctx, s.outputs, func(n devices.Note) {
+			if n.Effect == guard.Failed || n.Cause == guard.WhyNoEffect {
+				s.occurrences.NoEffect(n.Output, n.Holder, n.Cause)
+			} else {
+				s.occurrences.Returned(n.Output, n.Holder, n.Cause)
+			}
+			if n.Cause != "" {
+				s.returns.Add(n.Output, n.Cause)
+			}
+		}, func(n devices.Note) { s.journal.Note(n.String()) })
 		return nil
 	})
 	group.Go(func() error { s.occurrences.Run(ctx); return nil })

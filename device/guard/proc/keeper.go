@@ -46,7 +46,7 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	policies map[string]guard.Policy
-	required map[string]bool // points that outputs require
+	required map[string]bool // points that outputs require, or expect something of
 	outputs  []string        // in the order of the configuration
 	link     *link           // nil without a guard, or while the guard does not know the stop
 	pid      int             // of the last process
@@ -97,7 +97,9 @@ func (k *Keeper) adopt(policies []guard.Policy) {
 	defer k.mu.Unlock()
 	k.policies, k.required, k.outputs = make(map[string]guard.Policy), make(map[string]bool), nil
 	for _, p := range policies {
-		k.required[p.Requires.Point] = p.Requires.Point != ""
+		for _, point := range []string{p.Requires.Point, p.Expects.Point} {
+			k.required[point] = point != ""
+		}
 		k.policies[p.Output] = p
 		k.outputs = append(k.outputs, p.Output)
 	}

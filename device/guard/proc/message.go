@@ -19,7 +19,7 @@ import (
 // repeats, and the body of its kind. Numbers are big-endian; a text is its length (uint16) and its
 // bytes. Both ends are the same program: hello has a version, and no field is optional.
 const (
-	version     = 12
+	version     = 13
 	maxMessage  = 1 << 20
 	headerBytes = 4 + 1 + 4
 )
@@ -186,6 +186,8 @@ func (w *writer) status(s guard.Status) {
 	w.value(s.Measured)
 	w.duration(s.SetAge)
 	w.duration(s.MeasuredAge)
+	w.text(string(s.Effect))
+	w.bool(s.Latched)
 }
 
 func (w *writer) bytes(b []byte) {
@@ -294,6 +296,7 @@ func (r *reader) status() guard.Status {
 		Left: r.duration(), Rest: r.duration(), Spare: r.duration(),
 		MaxOn: r.duration(), Duty: r.duration(), Assumed: r.duration(), Why: r.text(), Lacks: r.text(), Fault: r.text(),
 		State: int64(r.uint64()), Set: r.value(), Measured: r.value(), SetAge: r.duration(), MeasuredAge: r.duration(),
+		Effect: guard.Effect(r.text()), Latched: r.bool(),
 	}
 }
 

@@ -148,7 +148,7 @@ func (k *Keeper) Told(r device.Reading) {
 }
 
 // Watch first emits a reading of every output, with its full address. Until ctx ends, it then emits
-// a reading at each change of an output's value, or of its holder. A reading has the holder and the
+// a reading at each change of an output's value, holder or effect. A reading has the holder and the
 // cause that the output had together with its value. The changes of a Move, TakeOver,
 // Release, Stop or Reset are emitted before it returns, in its caller's goroutine.
 func (k *Keeper) Watch(ctx context.Context, emit func(device.Reading)) error {
@@ -194,7 +194,7 @@ func (w *watching) flush(k *Keeper) {
 	for _, s := range k.statuses {
 		before, told := w.last[s.Output]
 		newHolder := s.Holder != before.Holder && s.Value == s.Goal
-		if !told || s.Value != before.Value || s.Fault != before.Fault || newHolder {
+		if !told || s.Value != before.Value || s.Fault != before.Fault || s.Effect != before.Effect || newHolder {
 			readings = append(readings, k.reading(s))
 		}
 		w.last[s.Output] = s

@@ -18,6 +18,8 @@ func TestStatusCrosses(t *testing.T) {
 		switch f := v.Field(i).Addr().Interface().(type) {
 		case *string:
 			*f = v.Type().Field(i).Name
+		case *guard.Effect:
+			*f = guard.Confirmed
 		case *bool:
 			*f = true
 		case *time.Duration:

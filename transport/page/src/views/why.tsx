@@ -17,7 +17,7 @@ interface Explained {
 	point: string; value: Scalar; unit?: string; why?: string;
 	output?: {
 		safe?: Scalar; max_seconds?: number; limits?: string; confirm?: string; held_by?: string;
-		going_to?: Scalar; needs?: string; returned_because?: string;
+		going_to?: Scalar; needs?: string; returned_because?: string; effect?: string;
 	};
 	holder_name?: string; via?: string[]; held_seconds?: number; other?: Scalar; refused?: string;
 	changes?: Change[]; required_by?: string[]; used_by?: string[];
@@ -42,6 +42,7 @@ export function Why({ site, point }: { site: Site; point: string }) {
 		{w.why && <p><bdi>{w.why}</bdi></p>}
 		{o?.going_to != null && <p>{t("why.going", { value: say(o.going_to) })}</p>}
 		{o?.returned_because && <p>{t("why.returned")} <bdi>{o.returned_because}</bdi></p>}
+		{o?.effect && <p>{t("why.effect")} { { confirmed: t("effect.confirmed"), failed: t("effect.failed") }[o.effect] ?? t("effect.awaited")}</p>}
 		{o?.needs && <p>{t("why.needs")} <bdi>{o.needs}</bdi></p>}
 		{w.refused ? <Note icon="no">{t("why.refused", { value: say(w.other) })} <bdi>{w.refused}</bdi></Note>
 			: w.other != null && <p class="small soft">{t("why.can", { value: say(w.other) })}</p>}

@@ -1,8 +1,12 @@
 package guard
 
 import (
+	"context"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentsite/device"
@@ -176,4 +180,67 @@ func TestExpectationMistakes(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, key, err)
 		}
 	}
+}
+
+// TestEffectLatchIsKept: the output is refused by each later guard, too, until a reset. Where it is not known which
+// outputs wait for one, the emergency stop is latched.
+func TestEffectLatchIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		latch := armed(t)
+		latch.Effects = filepath.Join(filepath.Dir(latch.File), "no-effect")
+		p := switchOf(pump)
+		p.Expects = Expectation{Point: flowRate, Is: on, By: 5 * time.Second, Else: ElseLatch}
+		life := func(do func(g *Guard)) {
+			t.Helper()
+			g, err := New([]Actuated{{Actuator: &hardware{}, Policies: []Policy{p}}}, latch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, end := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- g.Run(ctx) }()
+			time.Sleep(time.Minute) // it has rested
+			do(g)
+			synctest.Wait()
+			end()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		refused := func(g *Guard) {
+			t.Helper()
+			_, err := g.Move(t.Context(), "ann", pump, on, time.Minute)
+			wantFault(t, err, device.Unsafe, pump, "agentsite reset")
+		}
+		moves := func(g *Guard) {
+			t.Helper()
+			if _, err := g.Move(t.Context(), "ann", pump, on, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+		life(func(g *Guard) {
+			moves(g)
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			refused(g)
+		})
+		life(refused)
+		life(func(g *Guard) {
+			refused(g)
+			_, _, stops := g.State()
+			if err := g.Reset(stops); err != nil {
+				t.Fatal(err)
+			}
+			moves(g)
+		})
+		life(moves)
+		if err := os.Mkdir(latch.Effects, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		life(func(g *Guard) {
+			if !g.Stopped() {
+				t.Error("outputs may move, and it is not known which may not")
+			}
+		})
+	})
 }

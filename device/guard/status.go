@@ -122,7 +122,7 @@ var endings = [...]string{
 var endingWords = [len(endings)]string{
 	byNobody: "other", byRelease: "other", byExpiry: "expiry", byMaxOn: "max_on", byDuty: "duty", byStop: "stop",
 	Silence: "silence", Unread: "unread_stop", byFault: "hardware", byInterlock: "interlock",
-	byRequirement: "requirement", byPlan: "configuration", byStart: "restart",
+	byRequirement: "requirement", byEffect: "effect", byPlan: "configuration", byStart: "restart",
 }
 
 // Causes are the words that CauseWord returns.

@@ -17,7 +17,7 @@ type Expectation struct {
 	Below  *quantity     `json:"below,omitempty" jsonschema:"the most of a measurement that shows the effect"`
 	Is     state         `json:"is,omitempty" jsonschema:"the value of a state that shows the effect: on, off or one of its words"`
 	Within time.Duration `json:"within" jsonschema:"how long after a move, and after it was seen last, the effect may be missing, such as 5s"`
-	Else   Otherwise     `json:"else,omitempty" jsonschema:"what happens without it: safe, latch (safe, and no move until the owner's agentsite reset) or alarm (the output stays); safe when not written"`
+	Else   otherwise     `json:"else,omitempty" jsonschema:"what happens without it: safe, latch (safe, and no move until the owner's agentsite reset) or alarm (the output stays); safe when not written"`
 }
 
 // Range returns what of a measurement shows the effect, with an infinite end where none is written; the zero
@@ -35,6 +35,10 @@ func (x *Expectation) Range() device.Range {
 	}
 	return r
 }
+
+// Latches reports whether the output waits for its owner after a failed effect, and Alarms whether it stays as it is.
+func (x *Expectation) Latches() bool { return x.Else == elseLatch }
+func (x *Expectation) Alarms() bool  { return x.Else == elseAlarm }
 
 // quantity is a number, with its unit where that is written.
 type quantity struct {
@@ -55,18 +59,18 @@ func (q *quantity) UnmarshalText(text []byte) error {
 	return ucum.Check(q.unit)
 }
 
-// Otherwise is what happens without the effect.
-type Otherwise string
+// otherwise is what happens without the effect.
+type otherwise string
 
 const (
-	ElseSafe  Otherwise = "safe"
-	ElseLatch Otherwise = "latch"
-	ElseAlarm Otherwise = "alarm"
+	elseSafe  otherwise = "safe"
+	elseLatch otherwise = "latch"
+	elseAlarm otherwise = "alarm"
 )
 
-func (o *Otherwise) UnmarshalText(text []byte) error {
-	switch *o = Otherwise(text); *o {
-	case ElseSafe, ElseLatch, ElseAlarm:
+func (o *otherwise) UnmarshalText(text []byte) error {
+	switch *o = otherwise(text); *o {
+	case elseSafe, elseLatch, elseAlarm:
 		return nil
 	}
 	return fmt.Errorf("takes safe, latch or alarm, not %q", clip(string(text)))

@@ -49,7 +49,7 @@ func forms() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[Rate]():      {Type: "string", Pattern: ratePattern},
 		reflect.TypeFor[Slew]():      {Type: "string", Pattern: slewPattern},
 		reflect.TypeFor[quantity]():  {Types: []string{"number", "string"}},
-		reflect.TypeFor[Otherwise](): {Enum: []any{ElseSafe, ElseLatch, ElseAlarm}},
+		reflect.TypeFor[otherwise](): {Enum: []any{elseSafe, elseLatch, elseAlarm}},
 		reflect.TypeFor[group]():     {Type: "string", Pattern: namePattern},
 		reflect.TypeFor[address]():   {Type: "string", Pattern: addressPattern},
 		reflect.TypeFor[confirmer](): {Enum: []any{"owner"}},

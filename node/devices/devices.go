@@ -159,9 +159,12 @@ func policies(d config.Device, outputs []config.Output) ([]guard.Policy, error) 
 			}
 		}
 		if x := o.Expect; x != nil {
-			otherwise := map[config.Otherwise]guard.Otherwise{config.ElseLatch: guard.ElseLatch, config.ElseAlarm: guard.ElseAlarm}
-			p.Expects = guard.Expectation{
-				Point: string(x.Point), Within: x.Range(), Is: x.Is.Value(), By: x.Within, Else: otherwise[x.Else],
+			p.Expects = guard.Expectation{Point: string(x.Point), Within: x.Range(), Is: x.Is.Value(), By: x.Within}
+			switch {
+			case x.Latches():
+				p.Expects.Else = guard.ElseLatch
+			case x.Alarms():
+				p.Expects.Else = guard.ElseAlarm
 			}
 		}
 		if key, err := p.Mistake(); err != nil {

@@ -1,7 +1,10 @@
 package guard
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -10,9 +13,9 @@ import (
 )
 
 // Expectation is the effect that an output has while it is away from safe: the readings of a point that
-// show it. Two good readings in a row, both taken after the move, confirm it, and each further one does again.
-// It has failed when By has passed without, since the move or since it was confirmed last. Without a Point
-// there is no expectation.
+// show it. Good readings in a row, all taken after the move and over a tenth of By at least, confirm it, and each
+// further one of them does again. It has failed when By has passed without, since the move or since the last
+// reading that confirmed it. Without a Point there is no expectation.
 type Expectation struct {
 	Point  string       // address
 	Within device.Range // an end may be infinite
@@ -46,34 +49,42 @@ type effect struct {
 	awaited bool // during a trip, once the hardware has confirmed the move away
 	due     Time // when it has failed; valid if awaited
 	last    Time // when the last reading was taken, or that move was confirmed
-	shows   bool // that reading shows it
-	latched bool // moves are refused until a reset
+	shows   bool // that reading shows it, and all since the time since
+	since   Time
 }
 
-// moved begins to await the effect, when the hardware has left safe.
-func (o *output) moved(now Time) {
-	if o.Expects.Point == "" || o.effect.awaited || o.goal == o.Safe {
+// steady is the part of By over which readings have to show an effect: a pulse that is shorter does not.
+const steady = 10
+
+// await begins to await the effect, if the hardware is known to be away from safe, and is to stay there.
+func (o *output) await(now Time) {
+	if o.Expects.Point == "" || o.effect.awaited || o.goal == o.Safe || o.moving || o.have.IsZero() || o.have == o.Safe {
 		return
 	}
 	o.effect = effect{is: Awaited, awaited: true, due: add(now, o.Expects.By), last: now}
 }
 
 // sees processes a reading of the point whose value shows the effect.
-func (o *output) sees(now Time, good bool, v device.Value, age time.Duration) {
-	o.checkEffect(now) // what comes too late does not count
+func (m *Machine) sees(now Time, o *output, good bool, v device.Value, age time.Duration) {
+	m.checkEffect(now, o) // what comes too late does not count
 	e, at := &o.effect, now-max(0, min(age, now))
 	if !e.awaited || at <= e.last {
 		return // it was taken before the move, or is told again
 	}
 	before := e.shows
 	e.shows, e.last = good && shows(v, o.Expects.Within, o.Expects.Is), at
-	if due := add(at, o.Expects.By); before && e.shows && due > now {
+	due := add(at, o.Expects.By)
+	switch {
+	case !e.shows:
+	case !before:
+		e.since = at
+	case at-e.since >= o.Expects.By/steady && due > now:
 		e.is, e.due = Confirmed, due
 	}
 }
 
 // checkEffect decides whether the effect has failed.
-func (o *output) checkEffect(now Time) {
+func (m *Machine) checkEffect(now Time, o *output) {
 	e := &o.effect
 	if !e.awaited || e.is == Failed || now < e.due {
 		return
@@ -82,7 +93,9 @@ func (o *output) checkEffect(now Time) {
 	if o.Expects.Else == ElseAlarm {
 		return // a later reading may confirm it
 	}
-	e.latched = o.Expects.Else == ElseLatch
+	if o.Expects.Else == ElseLatch {
+		m.latches[o.Output] = true
+	}
 	o.toSafe(byEffect)
 }
 
@@ -111,45 +124,69 @@ func (x Expectation) String() string {
 	return fmt.Sprintf("%s %s in %s", x.Point, what, device.FormatDuration(x.By))
 }
 
-// latch refuses the moves of these outputs until Reset, as after a failed effect.
+// latch refuses the moves of these outputs until Reset, as after a failed effect. One that this machine does not have
+// is refused as soon as it has.
 func (m *Machine) latch(outputs []string) {
 	for _, name := range outputs {
-		if i, ok := m.index[name]; ok && m.outputs[i].Expects.Else == ElseLatch {
-			m.outputs[i].effect = effect{is: Failed, latched: true}
-		}
+		m.latches[name] = true
 	}
-}
-
-// latched returns the outputs that wait for a reset.
-func (m *Machine) latched() (all []string) {
 	for i := range m.outputs {
-		if m.outputs[i].effect.latched {
-			all = append(all, m.outputs[i].Output)
-		}
+		m.remember(&m.outputs[i])
 	}
-	return all
 }
 
-// keepLatched stores which outputs wait for a reset, in a goroutine, because the disk may hang. After an error it
-// is tried again at the next deadline.
+// remember gives a latched output the effect that it is latched for.
+func (m *Machine) remember(o *output) {
+	if m.latched(o) {
+		o.effect.is = Failed
+	}
+}
+
+// latched reports whether an output waits for a reset.
+func (m *Machine) latched(o *output) bool { return o.Expects.Else == ElseLatch && m.latches[o.Output] }
+
+// The back-off of storing the latched outputs.
+const keepFirst, keepLast = time.Second, time.Minute
+
+// keepLatched stores which outputs wait for a reset, in a goroutine, because the disk may hang, and until that
+// succeeds or the guard ends.
 func (g *Guard) keepLatched() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.keeping || slices.Equal(g.m.latched(), g.kept) {
+	if g.keeping || maps.Equal(g.m.latches, g.kept) {
 		return
 	}
 	g.keeping = true
-	g.running.Go(func() {
-		g.latching.Lock()
-		defer g.latching.Unlock()
-		g.mu.Lock()
-		all := g.m.latched()
-		g.mu.Unlock()
-		err := g.latch.Keep(all)
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.keeping = false; err == nil {
-			g.kept = all
+	go func(ctx context.Context) {
+		for pause := keepFirst; ; pause = min(2*pause, keepLast) {
+			all, err := g.keep()
+			if err == nil && all {
+				return
+			} else if err == nil {
+				continue
+			}
+			slog.Error("a restart would forget which outputs wait for a reset: look after the data folder", "err", err)
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return
+			}
 		}
-	})
+	}(g.driving)
+}
+
+// keep stores which outputs wait for a reset, and reports whether these are still all of them.
+func (g *Guard) keep() (complete bool, err error) {
+	g.latching.Lock()
+	defer g.latching.Unlock()
+	g.mu.Lock()
+	all := maps.Clone(g.m.latches)
+	g.mu.Unlock()
+	if err := g.latch.Keep(slices.Sorted(maps.Keys(all))); err != nil {
+		return false, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.kept, g.keeping = all, !maps.Equal(all, g.m.latches)
+	return !g.keeping, nil
 }

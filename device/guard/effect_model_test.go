@@ -13,12 +13,21 @@ type hopes struct {
 	moved   bool // the hardware was at a value away from safe, on this trip
 	at      Time // for the first time
 	last    told // the last reading since then
+	since   Time // since when all readings show it, if the last one does
 	fails   Time // without another one that shows it
 	seen    bool // it was confirmed
 	latched bool
 }
 
-// hope takes a reading, as the owner's words have it: two in a row.
+// hopes begin when the hardware is away from safe and somebody wants it there, whichever came first.
+func (w *world) beginHopes(o *thing) {
+	away := !o.hardware.IsZero() && o.hardware != o.Safe && o.writing.IsZero()
+	if away && o.asked != o.Safe && !o.hopes.moved {
+		o.hopes = hopes{moved: true, at: w.now, fails: w.now + o.Expects.By}
+	}
+}
+
+// hope takes a reading, as the owner's words have it: several in a row, for a while.
 func (o *thing) hope(now Time, good bool, v device.Value, at Time) {
 	h := &o.hopes
 	if !h.moved || at <= max(h.at, h.last.at) || o.hopeless(now) && o.Expects.Else != ElseAlarm {
@@ -26,7 +35,10 @@ func (o *thing) hope(now Time, good bool, v device.Value, at Time) {
 	}
 	showed := h.last.good
 	h.last = told{good && v.Type() == device.TypeNumber && v.Number() >= o.Expects.Within.Min, v, at}
-	if fails := at + o.Expects.By; showed && h.last.good && fails > now {
+	if h.last.good && !showed {
+		h.since = at
+	}
+	if fails := at + o.Expects.By; showed && h.last.good && 10*(at-h.since) >= o.Expects.By && fails > now {
 		h.fails, h.seen = fails, true
 	}
 }
@@ -39,6 +51,9 @@ func (o *thing) hopeless(now Time) bool {
 // checkHopes checks what is said of the effect, and ends the trip.
 func (w *world) checkHopes(t *rapid.T, o *thing, s Status) {
 	h := &o.hopes
+	if s.Latched != h.latched && !o.hopeless(w.now) {
+		t.Fatalf("%s is latched: %v", o.Output, s.Latched)
+	}
 	if o.Expects.Point == "" || !h.moved {
 		return
 	}
@@ -63,7 +78,7 @@ func (w *world) flow(t *rapid.T) {
 	for range rapid.IntRange(1, 4).Draw(t, "readings") {
 		w.tell(t, flowRate, true, device.Number(0.2), 0)
 		w.check(t)
-		w.advance(t, rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Second, 5*time.Second - 1, 5 * time.Second}).Draw(t, "until the next"))
+		w.advance(t, rapid.SampledFrom([]time.Duration{100 * time.Millisecond, time.Second, 2 * time.Second, 5*time.Second - 1, 5 * time.Second}).Draw(t, "until the next"))
 		w.check(t)
 	}
 }

@@ -51,6 +51,8 @@ func TestEffect(t *testing.T) {
 		{"before the move", []reading{{1 * s, 2 * s, true, flows}, {2 * s, 3 * s, true, flows}, {3 * s, 0, true, flows}}, Awaited},
 		{"a fault between", []reading{{1 * s, 0, true, flows}, {2 * s, 0, false, flows}, {3 * s, 0, true, flows}}, Awaited},
 		{"stale", []reading{{1 * s, 0, false, flows}, {2 * s, 0, false, flows}}, Awaited},
+		{"a pulse, seen twice", []reading{{1 * s, 0, true, flows}, {1*s + 499*time.Millisecond, 0, true, flows}, {2 * s, 0, true, dry}}, Awaited},
+		{"long enough", []reading{{1 * s, 0, true, flows}, {1*s + 1, 0, true, flows}, {1*s + 500*time.Millisecond, 0, true, flows}}, Confirmed},
 		{"no number", []reading{{1 * s, 0, true, on}, {2 * s, 0, true, on}}, Awaited},
 		{"not finite", []reading{{1 * s, 0, true, device.Number(math.Inf(1))}, {2 * s, 0, true, device.Number(math.NaN())}}, Awaited},
 	} {
@@ -110,8 +112,15 @@ func TestEffectLatches(t *testing.T) {
 	if s := m.Status(now, 0); !s.Latched || s.Effect != Failed {
 		t.Errorf("%+v", s)
 	}
-	m.Adopt(now, []Policy{m.outputs[0].Policy})
-	wantFault(t, m.Try(now, "ann", heater, on, time.Minute), device.Unsafe, heater)
+	plain, other := m.outputs[0].Policy, m.outputs[0].Policy
+	plain.Output, other.Rest = "house/fan", 0
+	m.Adopt(now, []Policy{plain}) // the owner takes it away for a while
+	m.Adopt(now, []Policy{other})
+	settle(m, now)
+	wantFault(t, m.Try(now, "ann", heater, on, time.Minute), device.Unsafe, heater, "agentsite reset")
+	if s := m.Status(now, 0); !s.Latched || s.Effect != Failed {
+		t.Errorf("%+v", s)
+	}
 	m.Reset()
 	mustMove(t, m, now, "ann", heater, on, time.Minute)
 	settle(m, now)
@@ -140,6 +149,22 @@ func TestEffectAlarm(t *testing.T) {
 	if s := m.Status(now+12*time.Second, 0); s.Effect != Failed {
 		t.Errorf("%+v", s)
 	}
+}
+
+// TestEffectAwaitedAgain: a move before the return to safe has been written is awaited like any other.
+func TestEffectAwaitedAgain(t *testing.T) {
+	m, now := pumping(t, ElseSafe)
+	m.outputs[0].MinOff = 0
+	if err := m.Release(heater); err != nil {
+		t.Fatal(err)
+	}
+	now += time.Second
+	mustMove(t, m, now, "ann", heater, on, time.Minute)
+	if s := m.Status(now, 0); s.Effect != Awaited {
+		t.Errorf("%+v", s)
+	}
+	m.Tick(now + 5*time.Second)
+	want(t, m, 0, off)
 }
 
 // TestEffectNotPostponed: neither renewals nor other values give an effect more time.
@@ -234,6 +259,21 @@ func TestEffectLatchIsKept(t *testing.T) {
 			moves(g)
 		})
 		life(moves)
+		folder := filepath.Join(t.TempDir(), "gone")
+		latch.Effects = filepath.Join(folder, "no-effect")
+		life(func(g *Guard) {
+			moves(g)
+			time.Sleep(10 * time.Second)
+			refused(g)
+			if err := os.Mkdir(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second) // it is tried again
+		})
+		life(refused)
+		if err := os.Remove(latch.Effects); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.Mkdir(latch.Effects, 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -47,10 +48,10 @@ type Guard struct {
 	driving context.Context // of the workers; nil before Run
 	running sync.WaitGroup
 	m       *Machine
-	kept    []string      // the latched outputs that are stored
-	keeping bool          // that is being done
-	stops   uint32        // number of requested emergency stops
-	changed chan struct{} // closed and replaced whenever an output changed
+	kept    map[string]bool // the latched outputs that are stored
+	keeping bool            // others are being stored
+	stops   uint32          // number of requested emergency stops
+	changed chan struct{}   // closed and replaced whenever an output changed
 }
 
 // Actuated is a device with outputs for the guard. They are read back if it is also a
@@ -72,7 +73,7 @@ func New(devices []Actuated, latch Latch) (*Guard, error) {
 	m := NewMachine(policies, !latch.Armed() || err != nil) // nobody knows which outputs wait for a reset
 	m.latch(latched)
 	return &Guard{
-		start: time.Now(), workers: workers, latch: latch, m: m, kept: m.latched(),
+		start: time.Now(), workers: workers, latch: latch, m: m, kept: maps.Clone(m.latches),
 		wake: make(chan struct{}, 1), pace: make(chan struct{}, 1), early: make(chan struct{}, 1), alive: make(chan struct{}), changed: make(chan struct{}),
 	}, nil
 }

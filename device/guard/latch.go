@@ -65,8 +65,11 @@ func (l Latch) Arm() error {
 	return err
 }
 
-// Reset ends every stop. If it fails, the stop stays.
+// Reset ends every stop, and forgets the outputs of Latched. If it fails, the stop stays.
 func (l Latch) Reset() error {
+	if err := l.Keep(nil); err != nil {
+		return err
+	}
 	if err := l.Arm(); err != nil {
 		return err
 	}
@@ -107,7 +110,12 @@ func (l Latch) Keep(outputs []string) error {
 		}
 	} else {
 		next := l.Effects + ".next"
-		if err := os.WriteFile(next, []byte(strings.Join(outputs, "\n")+"\n"), 0o600); err != nil {
+		f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(strings.Join(outputs, "\n") + "\n")
+		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 			return err
 		}
 		if err := os.Rename(next, l.Effects); err != nil {

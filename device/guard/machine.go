@@ -21,15 +21,16 @@ const moment = time.Second
 type Machine struct {
 	outputs []output
 	index   map[string]int
-	stopped bool  // the emergency stop is latched
-	parked  bool  // the process is ending: no more moves
-	last    int64 // number of the latest change of a lease that Status has reported
+	stopped bool            // the emergency stop is latched
+	parked  bool            // the process is ending: no more moves
+	last    int64           // number of the latest change of a lease that Status has reported
+	latches map[string]bool // the outputs that wait for a reset since their effect failed; also those of other plans
 }
 
 // NewMachine returns a machine for the policies, which must be valid. stopped is true if the
 // emergency stop is latched.
 func NewMachine(policies []Policy, stopped bool) *Machine {
-	m := &Machine{stopped: stopped}
+	m := &Machine{stopped: stopped, latches: make(map[string]bool)}
 	m.Adopt(0, policies)
 	return m
 }
@@ -50,6 +51,7 @@ func (m *Machine) Adopt(now Time, policies []Policy) {
 			if there {
 				o.ended = byPlan
 			}
+			m.remember(&o)
 			m.outputs, unknown = append(m.outputs, o), append(unknown, i)
 		}
 	}
@@ -95,6 +97,7 @@ func (m *Machine) Move(now Time, holder, name string, v device.Value, length tim
 		left, end = length, byExpiry
 	}
 	o.until, o.ends, o.ended = add(now, left), end, byNobody
+	o.await(now)
 	return nil
 }
 
@@ -191,7 +194,7 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 		return device.Faultf(device.Denied, "nobody may hold %s", o.Output)
 	case o.fault != "":
 		return device.Faultf(device.Offline, "%s did not follow its last command and is being driven to safe: %s", o.Output, o.fault)
-	case o.effect.latched:
+	case m.latched(o):
 		return device.Faultf(device.Unsafe, "%s had not its effect, %v; see to that, and then an owner runs agentsite reset", o.Output, o.Expects).
 			Naming(o.Output+" had not the effect that it has to have; its owner has to see to that", o.Expects.Point)
 	case !o.required(now):
@@ -252,9 +255,7 @@ func (m *Machine) Stop() {
 // Reset ends the emergency stop, and the latches of effects that failed. Outputs stay safe until the next move.
 func (m *Machine) Reset() {
 	m.stopped = false
-	for i := range m.outputs {
-		m.outputs[i].effect.latched = false
-	}
+	clear(m.latches)
 }
 
 // Stopped reports whether the emergency stop is latched.
@@ -270,7 +271,7 @@ func (m *Machine) Park() {
 func (m *Machine) Tick(now Time) {
 	for i := range m.outputs {
 		o := &m.outputs[i]
-		o.checkEffect(now)
+		m.checkEffect(now, o)
 		if o.holder != "" && o.required(now) && now >= o.until {
 			o.toSafe(o.ends)
 		}
@@ -337,9 +338,7 @@ func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 	}
 	o.have, o.fault = v, ""
 	o.set, o.setAt = v, now
-	if v != o.Safe {
-		o.moved(now)
-	}
+	o.await(now)
 	if v == o.Safe && o.away {
 		o.arrive(now)
 	}

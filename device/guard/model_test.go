@@ -25,7 +25,10 @@ func (w *world) start() {
 	w.m, w.now, w.parked, w.told = NewMachine(w.policies, w.stopped), 0, false, map[string]told{}
 	for i := range w.things {
 		o := &w.things[i]
-		w.things[i] = thing{Policy: o.Policy, hardware: o.hardware, asked: o.Safe, out: true, written: true}
+		if o.hopes.latched {
+			w.m.latch([]string{o.Output}) // as it was stored
+		}
+		w.things[i] = thing{Policy: o.Policy, hardware: o.hardware, asked: o.Safe, out: true, written: true, hopes: hopes{latched: o.hopes.latched}}
 		if !o.writing.IsZero() {
 			w.things[i].hardware = device.Value{} // nobody knows whether it came to that
 		}
@@ -48,7 +51,7 @@ func (w *world) reload(t *rapid.T) {
 	for _, i := range gone {
 		o := &w.things[i]
 		w.lose(o)
-		*o = thing{Policy: o.Policy, begun: w.now, hardware: o.hardware, writing: o.writing, asked: o.Safe, out: true, left: w.now, written: true}
+		*o = thing{Policy: o.Policy, begun: w.now, hardware: o.hardware, writing: o.writing, asked: o.Safe, out: true, left: w.now, written: true, hopes: hopes{latched: o.hopes.latched}}
 		delete(w.told, o.Requires.Point)
 	}
 	w.check(t)
@@ -100,6 +103,7 @@ func (w *world) ask(t *rapid.T, i int, holder string, v device.Value, length tim
 	if o.Duty.Window > 0 {
 		o.dutyEnd = w.now + max(0, o.Duty.Away-o.onDuty(w.now, o.Duty.Window/30+time.Microsecond)-o.slow())
 	}
+	w.beginHopes(o)
 }
 
 func (w *world) release(t *rapid.T) {
@@ -195,9 +199,7 @@ func (w *world) land(i int, err error) {
 		w.lose(o)
 	}
 	w.m.Applied(w.now, i, v, err)
-	if err == nil && v != o.Safe && o.asked != o.Safe && !o.hopes.moved {
-		o.hopes = hopes{moved: true, at: w.now, fails: w.now + o.Expects.By}
-	}
+	w.beginHopes(o)
 	if err == nil && v == o.Safe {
 		o.started = true
 		o.back(w.now)

@@ -25,7 +25,7 @@ func (m *Machine) Told(now Time, point string, good bool, v device.Value, age ti
 	for i := range m.outputs {
 		o := &m.outputs[i]
 		if o.Expects.Point == point && point != "" {
-			o.sees(now, good, v, age)
+			m.sees(now, o, good, v, age)
 		}
 		if o.Requires.Point != point || point == "" {
 			continue

@@ -47,7 +47,7 @@ func (m *Machine) Status(now Time, i int) Status {
 	s := Status{
 		Output: o.Output, Value: o.have, Goal: o.goal, Safe: o.have == o.Safe && !o.moving,
 		Holder: o.holder, Rest: o.wait(now), Why: endings[o.ended], Fault: o.fault,
-		Effect: o.effect.is, Latched: o.effect.latched,
+		Effect: o.effect.is, Latched: m.latched(o),
 	}
 	s.MaxOn = max(0, o.maxOnLeft(now))
 	s.Spare = s.MaxOn

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"errors"
 
 	"agentsite/device"
 )
@@ -78,7 +77,7 @@ func (g *Guard) Reset(stops uint32) error {
 	if _, _, now := g.State(); now != stops {
 		return ErrStoppedAgain
 	}
-	if err := errors.Join(g.latch.Keep(nil), g.latch.Reset()); err != nil {
+	if err := g.latch.Reset(); err != nil {
 		return device.Faultf(device.Unavailable, "the emergency stop stays: %w", err)
 	}
 	return g.update(func(Time) error {
@@ -86,7 +85,7 @@ func (g *Guard) Reset(stops uint32) error {
 			return ErrStoppedAgain
 		}
 		g.m.Reset()
-		g.kept = nil
+		g.kept = make(map[string]bool)
 		return nil
 	})
 }

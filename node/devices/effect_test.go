@@ -3,6 +3,7 @@ package devices
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,6 +69,39 @@ func TestEffect(t *testing.T) {
 		}
 		back := "pump/on went to safe: the effect that it has to have did not come"
 		if want := []string{"the effect of pump/on: confirmed", back, back}; !slices.Equal(said, want) {
+			t.Errorf("%q, want %q", said, want)
+		}
+	})
+}
+
+// TestEffectComesAndGoes: where the output stays as it is, each is noted once in a trip, however often it changes.
+func TestEffectComesAndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, strings.Replace(wellPump, "latch", "alarm", 1))
+		defer r.end()
+		ctx, cancel := context.WithCancel(t.Context())
+		var said []string
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			NoteOutputs(ctx, r.Outputs, func(n Note) { said = append(said, n.String()) })
+		}()
+		synctest.Wait()
+		for range 2 {
+			r.says(t, "switch_output", pumpOn, "Value:on")
+			for range 4 {
+				r.change(func() { r.at["p3"] = device.Number(4) })
+				time.Sleep(4 * time.Second)
+				r.change(func() { r.at["p3"] = device.Number(2) })
+				time.Sleep(8 * time.Second)
+			}
+			r.says(t, "release_output", `{"output":"pump/on"}`, "Value:off")
+			time.Sleep(time.Minute)
+		}
+		cancel()
+		<-ended
+		trip := []string{"the effect of pump/on: confirmed", "the effect of pump/on: failed"}
+		if want := slices.Concat(trip, trip); !slices.Equal(said, want) {
 			t.Errorf("%q, want %q", said, want)
 		}
 	})

@@ -14,7 +14,8 @@ import (
 const maxNotes = 256
 
 // Note is something that happened to a held output without a caller: its return to safe, for a Cause, or that its
-// Effect was confirmed or failed. After a failed effect the output may be held still.
+// Effect was confirmed or failed, each for the first time since it left safe. After a failed effect the output may be
+// held still.
 type Note struct {
 	Output, Holder, Cause string
 	Effect                guard.Effect
@@ -41,20 +42,27 @@ func NoteOutputs(ctx context.Context, outputs *proc.Keeper, notes ...func(Note))
 			}
 		})
 	}
-	last := make(map[string]device.Reading)
+	type trip struct {
+		holder            string
+		confirmed, failed bool
+	}
+	trips := make(map[string]trip)
 	outputs.Watch(ctx, func(r device.Reading) {
-		before := last[r.Point]
-		last[r.Point] = r
-		if before.Holder == "" {
-			return
-		}
-		n := Note{Output: r.Point, Holder: before.Holder}
-		switch effect := guard.Effect(r.Effect); {
+		now, effect := trips[r.Point], guard.Effect(r.Effect)
+		n := Note{Output: r.Point, Holder: now.holder}
+		switch {
+		case now.holder == "": // it may have begun
+			now = trip{}
 		case r.Holder == "" && r.Cause != "": // without a cause it was asked for
 			n.Cause = r.Cause
-		case r.Effect != before.Effect && (effect == guard.Confirmed || effect == guard.Failed):
-			n.Effect = effect
-		default:
+		case effect == guard.Confirmed && !now.confirmed:
+			n.Effect, now.confirmed = effect, true
+		case effect == guard.Failed && !now.failed:
+			n.Effect, now.failed = effect, true
+		}
+		now.holder = r.Holder
+		trips[r.Point] = now
+		if n.Cause == "" && n.Effect == "" {
 			return
 		}
 		for _, q := range queues {

@@ -193,8 +193,8 @@ func (w *watching) flush(k *Keeper) {
 	k.mu.Lock()
 	for _, s := range k.statuses {
 		before, told := w.last[s.Output]
-		newHolder := s.Holder != before.Holder && s.Value == s.Goal
-		if !told || s.Value != before.Value || s.Fault != before.Fault || s.Effect != before.Effect || newHolder {
+		there := s.Value == s.Goal && (s.Holder != before.Holder || s.Effect != before.Effect)
+		if !told || s.Value != before.Value || s.Fault != before.Fault || there {
 			readings = append(readings, k.reading(s))
 		}
 		w.last[s.Output] = s

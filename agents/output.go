@@ -2,6 +2,13 @@ package agents
 
 import "agentsite/device"
 
+// The words of Output.Effect.
+const (
+	EffectAwaited   = "not confirmed" // yet
+	EffectConfirmed = "confirmed"
+	EffectFailed    = "failed"
+)
+
 // Output answers OpMove: the state of an output, and its next change.
 type Output struct {
 	Output string       `json:"output"`
@@ -10,8 +17,8 @@ type Output struct {
 	Safe   device.Value `json:"safe"`
 	State  int64        `json:"state,omitzero"` // as in OutputDetail
 	Left   float64      `json:"seconds_left,omitzero"`
-	// Effect says whether the output had the effect that its owner expects of it, on this move or its last one:
-	// "confirmed", "not confirmed" (yet) or "failed"; "" where none is expected.
+	// Effect says whether the output had the effect that its owner expects of it, on this move or its last one;
+	// "" where none is expected, and after a reset.
 	Effect string `json:"effect,omitzero"`
 }
 

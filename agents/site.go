@@ -125,6 +125,7 @@ type Reading struct {
 	Age     float64        `json:"age_seconds"`
 	Quality device.Quality `json:"quality"`
 	Why     string         `json:"why,omitzero"`
+	Effect  string         `json:"effect,omitzero"` // of an output: as in Output
 
 	Detail *OutputDetail `json:"-"`
 }
@@ -279,7 +280,7 @@ type Status struct {
 	Stopped   bool           `json:"emergency_stop"`
 	Devices   []DeviceStatus `json:"devices"`
 	Moved     []OutputStatus `json:"outputs_away_from_safe"`
-	Blocked   []OutputStatus `json:"outputs_not_ready,omitzero"` // at safe, where their own limits keep them
+	Blocked   []OutputStatus `json:"outputs_not_ready,omitzero"` // at safe, where their own limits keep them, or their effect failed
 }
 
 // DeviceStatus holds the state of a device.

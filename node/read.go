@@ -97,7 +97,7 @@ func (of *point) reading(r device.Reading) agents.Reading {
 		}
 		return out
 	}
-	out.Value, out.Quality, out.Why = r.Value, r.Quality, r.Why
+	out.Value, out.Quality, out.Why, out.Effect = r.Value, r.Quality, r.Why, r.Effect
 	out.Age = seconds(time.Since(r.At))
 	return out
 }
@@ -162,7 +162,7 @@ func (n *Node) status(v *view, p agents.Principal) agents.Status {
 		case !s.Safe || s.Holder != "":
 			o.Rest, o.Needs, o.Why = 0, "", "" // why it cannot be moved
 			out.Moved = append(out.Moved, o)
-		case s.Rest > 0 || s.Lacks != "":
+		case s.Rest > 0 || s.Lacks != "" || s.Latched || s.Effect == guard.Failed:
 			out.Blocked = append(out.Blocked, o)
 		}
 	}

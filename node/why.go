@@ -38,7 +38,7 @@ func (n *Node) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest)
 	out = agents.Why{Reading: n.reading(v, r.Point), Title: v.point(r.Point).Title, Output: v.detail(p, r.Point)}
 	for _, q := range v.points {
 		policy, err := v.Outputs.Policy(q.Address)
-		if err == nil && policy.Requires.Point == r.Point && v.reads(q.Address) {
+		if err == nil && (policy.Requires.Point == r.Point || policy.Expects.Point == r.Point) && v.reads(q.Address) {
 			out.Needed = append(out.Needed, q.Address)
 		}
 	}

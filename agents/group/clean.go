@@ -48,7 +48,7 @@ func cleanPoint(site string, p *agents.Point) bool {
 func cleanReading(site string, r *agents.Reading) bool {
 	*r = agents.Reading{
 		Point: r.Point, Value: cleanValue(r.Value), Unit: matching(unitForm, r.Unit), Time: cleanTime(r.Time), Age: number(r.Age),
-		Quality: device.Quality(matching(wordForm, string(r.Quality))), Why: ours(r.Why), Detail: cleanDetail(r.Detail),
+		Quality: device.Quality(matching(wordForm, string(r.Quality))), Why: ours(r.Why), Effect: matching(effectForm, r.Effect), Detail: cleanDetail(r.Detail),
 	}
 	return cleanAddress(site, &r.Point)
 }

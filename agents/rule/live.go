@@ -269,7 +269,7 @@ func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) 
 		i := slices.IndexFunc(m.outputs, func(o output) bool { return o.address == r.Point })
 		if d := r.Detail; d != nil && i >= 0 {
 			m.Output(now, seen, i, Lease{
-				Holder: d.Holder, Why: d.Why, Rest: max(0, agent.Seconds(d.Rest)-waited),
+				Holder: d.Holder, Why: d.Why, Effect: d.Effect, Rest: max(0, agent.Seconds(d.Rest)-waited),
 				Known: r.Quality == device.Good, Others: d.Others, State: d.State,
 			})
 		}

@@ -28,6 +28,7 @@ type Reading struct {
 type Lease struct {
 	Holder string
 	Why    string
+	Effect string        // as agents.Output has it
 	Rest   time.Duration // until its own limits permit a move
 	Known  bool          // its value is known
 	Others bool          // its holder, or the last caller to release it, is neither an owner nor an agent of the site

@@ -1,11 +1,13 @@
 package rule
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/device"
 )
 
@@ -16,6 +18,9 @@ const (
 	// A refused move is asked for again after a time that doubles from the one to the other,
 	// and at once when the output's limits have come to permit it.
 	retryMin, retryMax = 5 * time.Second, time.Minute
+	// An output whose effect failed is asked for again after a time that doubles from the one to the other, until
+	// the effect is confirmed: a pump does not run dry for five seconds, again and again.
+	effectMin, effectMax = time.Minute, time.Hour
 	// restSlack is how much later than the guard says an output is asked for: times are told to
 	// the millisecond.
 	restSlack = 50 * time.Millisecond
@@ -67,7 +72,9 @@ type output struct {
 	tryAt   time.Duration
 	backOff time.Duration
 	refused string // why the last move was refused; "" if it was not
-	fault   device.FaultKind
+	// noEffect is how long it was left alone after its effect failed last, noEffectTo until when.
+	noEffect, noEffectTo time.Duration
+	fault                device.FaultKind
 
 	lease     Lease         // as told last
 	told      time.Duration // when that was seen
@@ -176,10 +183,10 @@ func (o *output) step(m *Machine, due *sooner) {
 		m.acts = append(m.acts, Act{Output: o.index, Value: o.value, For: o.ask(now), Held: true})
 	case o.held:
 		due.in(o.renewAt - now)
-	case now >= o.tryAt:
+	case now >= max(o.tryAt, o.noEffectTo):
 		m.acts = append(m.acts, Act{Output: o.index, Value: o.value, For: o.ask(now), Key: o.key})
 	default:
-		due.in(o.tryAt - now)
+		due.in(max(o.tryAt, o.noEffectTo) - now)
 	}
 	if o.wanted && o.until > 0 {
 		due.in(o.until - now)
@@ -276,6 +283,9 @@ func (m *Machine) Output(now Moment, seen time.Duration, i int, l Lease) {
 	m.touched = true
 	permitted := o.lease.Rest > 0 && l.Rest <= 0 || !o.lease.Known && l.Known || o.lease.Holder != "" && l.Holder == ""
 	o.lease, o.told, o.restsTo = l, seen, 0
+	if l.Effect == "" || l.Effect == agents.EffectConfirmed { // also after an owner's reset
+		o.noEffect, o.noEffectTo = 0, 0
+	}
 	if l.Rest > 0 {
 		o.restsTo = now.Now + l.Rest + restSlack
 	}
@@ -315,5 +325,10 @@ func (o *output) leaseEnded(m *Machine) {
 	default: // a limit, a stop or a fault ended it
 		o.backOff = 0
 		o.tryAt = max(m.now.Now, o.restsTo)
+		if l.Effect == agents.EffectFailed {
+			o.noEffect = min(max(2*o.noEffect, effectMin), effectMax)
+			o.noEffectTo = m.now.Now + o.noEffect
+			o.refused = fmt.Sprintf("%s had not the effect that its owner expects, and is left alone for %v", o.address, device.FormatDuration(o.noEffect))
+		}
 	}
 }

@@ -86,7 +86,14 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 	if err != nil {
 		return err
 	}
-	return s.app.print(now, "%s", moved(now).sentence(p.Unit))
+	says := moved(now).sentence(p.Unit)
+	if now.Effect != "" && now.Value != now.Safe {
+		says += "; its effect: " + now.Effect
+	}
+	if now.Effect == agents.EffectAwaited {
+		says += " yet, see agentsite why " + now.Output
+	}
+	return s.app.print(now, "%s", says)
 }
 
 func findOutput(points []point, name string) (point, error) {

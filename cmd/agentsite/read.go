@@ -150,6 +150,9 @@ func (r reading) note(left float64) string {
 		notes = append(notes, r.Why)
 	}
 	note := strings.Join(notes, ": ")
+	if r.Effect != "" {
+		note = strings.TrimPrefix(note+", effect "+r.Effect, ", ")
+	}
 	if left > 0 {
 		return strings.TrimPrefix(note+", "+span(left)+" left", ", ")
 	}

@@ -145,8 +145,11 @@ func (w why) moves(o *agents.OutputDetail) (all []string) {
 		say("It was set to %s %s, and read back as %s %s.",
 			show(o.Set.Value, w.Unit), ago(o.Set.Age), show(o.Measured.Value, w.Unit), ago(o.Measured.Age))
 	}
-	if o.Effect != "" {
+	switch {
+	case o.Effect != "" && o.Holder != "":
 		say("Its effect: %s.", o.Effect)
+	case o.Effect != "":
+		say("The effect of its last move: %s.", o.Effect)
 	}
 	if o.Why != "" {
 		say("It returned to safe because %s.", o.Why)

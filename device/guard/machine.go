@@ -255,6 +255,11 @@ func (m *Machine) Stop() {
 // Reset ends the emergency stop, and the latches of effects that failed. Outputs stay safe until the next move.
 func (m *Machine) Reset() {
 	m.stopped = false
+	for i := range m.outputs {
+		if o := &m.outputs[i]; m.latched(o) {
+			o.effect = effect{}
+		}
+	}
 	clear(m.latches)
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,6 +97,9 @@ func (r *report) expect(o output, devices []Device) {
 	case p.Kind != device.KindMeasurement:
 		r.state(o, at, x.Point, p, x.Is)
 	}
+	if q := o.Requires; q != nil && q.Point == x.Point && q.excludes(x) {
+		r.fail(at, o.address, "requires and expect name the same point and exclude each other, so that it would always return to safe; correct one of them")
+	}
 	unit := of.unitOf(p)
 	for _, q := range []*quantity{x.Above, x.Below} {
 		if q != nil && q.unit != "" && q.unit != unit {
@@ -103,6 +107,33 @@ func (r *report) expect(o output, devices []Device) {
 			return
 		}
 	}
+}
+
+// excludes reports whether nothing that meets the requirement shows the effect.
+func (q *Requirement) excludes(x *Expectation) bool {
+	if q.Within != nil && (x.Above != nil || x.Below != nil) {
+		return !overlap(*q.Within, x.Range())
+	}
+	return q.Is != "" && x.Is != "" && q.Is.Value() != x.Is.Value()
+}
+
+// overlap reports whether a number is in both.
+func overlap(a, b device.Range) bool { return max(a.Min, b.Min) <= min(a.Max, b.Max) }
+
+// Doubts returns what may be a mistake of the devices: outputs that stay as they are where their effect fails, while
+// nobody is told of it.
+func (s *Site) Doubts() (doubts []error) {
+	if slices.ContainsFunc(s.Agents, func(a Agent) bool { return a.Kind == Notify }) {
+		return nil
+	}
+	for _, d := range s.Devices {
+		for _, w := range d.written {
+			if x := w.Expect; x != nil && x.Alarms() {
+				doubts = append(doubts, d.Errorf(w.point, "expect", "else: alarm leaves the output as it is, and nobody is told: write notify, or else: safe"))
+			}
+		}
+	}
+	return doubts
 }
 
 // unitOf returns the unit in which a point of the device is read.

@@ -76,6 +76,7 @@ type state struct {
 	Quality device.Quality `json:"quality"`
 	Why     string         `json:"why,omitzero"`
 	Refused string         `json:"refused,omitzero"`
+	Effect  string         `json:"effect,omitzero"` // as agents.Output has it
 }
 
 func newBridge(a *Agent, self agents.Principal, site agents.Site, l *link) *bridge {
@@ -362,6 +363,7 @@ func (b *bridge) update(readings []agents.Reading) {
 			if d.Fault != "" {
 				s.Why = d.Fault
 			}
+			s.Effect = d.Effect
 		}
 		if p.known && p.last == s {
 			continue

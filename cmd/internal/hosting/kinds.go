@@ -87,7 +87,7 @@ func Doubts(cfg *config.Site, file string) []error {
 		secret = secrets(file)
 	}
 	doubts, _ := hosted.Review(cfg, described(true), secret)
-	return doubts
+	return append(cfg.Doubts(), doubts...)
 }
 
 // Accept checks the agents section before a start or a reload, which wait for no tests.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,6 +82,11 @@ func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Find
 	for _, d := range status.Devices {
 		if len(d.Faults) > 0 {
 			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Device, Says: strings.Join(d.Faults, "; "), Do: "agentsite read " + d.Device + " shows whether it answers again"})
+		}
+	}
+	for _, o := range slices.Concat(status.Moved, status.Blocked) {
+		if o.Effect == agents.EffectFailed {
+			all = append(all, driver.Finding{Severity: driver.Warning, Subject: o.Output, Says: "it had not the effect that its expect says, the last time that it was moved", Do: "check what it drives, and the sensor; if it waits for you then, run agentsite reset"})
 		}
 	}
 	for _, o := range status.Moved {

@@ -69,6 +69,8 @@ type content struct {
 	Counts  []byte    `json:"counts,omitzero"`
 	Stopped bool      `json:"stopped,omitzero"` // the emergency stop was latched
 	Paused  []string  `json:"paused,omitzero"`  // the hosted agents that are not to run
+	// NoEffect has the outputs that wait for the owner's reset because their effect failed.
+	NoEffect []string `json:"no_effect,omitzero"`
 
 	Sites   []byte `json:"sites,omitzero"`   // the grants of other sites
 	Imports []byte `json:"imports,omitzero"` // the agents that came as bundles
@@ -142,6 +144,9 @@ func collect(o Options) (*content, error) {
 		return nil, f.Unusable(err)
 	}
 	b.Stopped = f.HasRun() && !f.Latch().Armed()
+	if b.NoEffect, err = f.Latch().Latched(); err != nil {
+		return nil, f.Unusable(err)
+	}
 	b.Sequence = f.Sequence()
 	if b.Paused, err = f.Paused(); err != nil {
 		return nil, err
@@ -223,6 +228,12 @@ func (b *content) verify() (*Summary, error) {
 	for name := range b.History {
 		if name == "." || name == ".." || strings.ContainsAny(name, `/\`) {
 			return nil, fmt.Errorf("%q is not the name of a file of the history", name)
+		}
+	}
+	for _, output := range b.NoEffect {
+		name, point, _ := device.SplitAddress(output)
+		if err := errors.Join(device.CheckName(name), device.CheckName(point)); err != nil {
+			return nil, fmt.Errorf("the outputs without an effect: %w", err)
 		}
 	}
 	for _, name := range b.Paused {

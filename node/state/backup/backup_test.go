@@ -109,6 +109,7 @@ func TestUnsealBackup(t *testing.T) {
 	for name, spoil := range map[string]func(*content){
 		"of another site": func(b *content) { b.DID = "did:key:z6Mkq9vWijaoqirVNDg8UxJbdWxKEYpQA4DSesD9LSW9edtB" },
 		"no key":          func(b *content) { b.Key = "" },
+		"no output":       func(b *content) { b.NoEffect = []string{"../pump"} },
 		"of a cat":        func(b *content) { b.Of = "cat" },
 		"permissions":     func(b *content) { b.Access = b.Access[1:] },
 		"counts":          func(b *content) { b.Counts = b.Counts[1:] },

@@ -106,3 +106,36 @@ func TestDanglingConfig(t *testing.T) {
 		t.Error("there is a site without its configuration")
 	}
 }
+
+// TestNoEffect: a backup has which outputs wait for their owner's reset, a restore adds those to the others, and an erase
+// leaves them so.
+func TestNoEffect(t *testing.T) {
+	f, _ := ownedFolder(t)
+	wait := []string{"pump/on"}
+	if err := f.Latch().Keep(wait); err != nil {
+		t.Fatal(err)
+	}
+	b, err := collect(Options{Folder: f, Config: os.DevNull})
+	if err != nil || !slices.Equal(b.NoEffect, wait) {
+		t.Error(b.NoEffect, err)
+	}
+	o := restoring(t, b)
+	if err := os.MkdirAll(string(o.Folder), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Folder.Latch().Keep([]string{"fan/on", "pump/on"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(o); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := o.Folder.Latch().Latched(); err != nil || !slices.Equal(all, []string{"fan/on", "pump/on"}) {
+		t.Error(all, err)
+	}
+	if _, err := Erase(f, true, func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := f.Latch().Latched(); err != nil || !slices.Equal(all, wait) {
+		t.Error(all, err)
+	}
+}

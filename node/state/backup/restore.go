@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"agentsite/node/access"
@@ -108,6 +109,9 @@ func Restore(o Options) (*Summary, error) {
 			return nil, err
 		}
 	}
+	if err := keepLatched(f, b.NoEffect); err != nil {
+		return nil, f.Unusable(err)
+	}
 	if b.Stopped {
 		if err := keepStopped(f); err != nil {
 			return nil, err
@@ -202,6 +206,21 @@ func writeFile(f state.Folder, name string, b []byte) (err error) {
 		return f.Unusable(err)
 	}
 	return nil
+}
+
+// keepLatched has outputs wait for the owner's reset, beside those that do already.
+func keepLatched(f state.Folder, outputs []string) error {
+	if len(outputs) == 0 {
+		return nil
+	}
+	l := f.Latch()
+	before, err := l.Latched()
+	if err != nil {
+		return err
+	}
+	all := append(before, outputs...)
+	slices.Sort(all)
+	return l.Keep(slices.Compact(all))
 }
 
 // keepStopped latches the emergency stop: the next start is not the first, which arms the

@@ -29,6 +29,7 @@ func TestBoard(t *testing.T) {
 	t.Run("lines", m.header)
 	t.Run("ends", m.ends)
 	t.Run("stop button", m.stopButton)
+	t.Run("effect", m.effect)
 	t.Run("scan", m.scan)
 	t.Run("first boot", m.firstBoot)
 	t.Run("kernel's drivers", m.kernelDrivers)

@@ -140,6 +140,8 @@ type OutputState struct {
 	Fault  string       `json:"fault,omitzero"`        // why the hardware did not follow
 	Why    string       `json:"returned_because,omitzero"`
 	Effect string       `json:"effect,omitzero"` // as in Output
+	// Latched: its effect failed, and it is not moved before an owner's reset.
+	Latched bool `json:"waits_for_reset,omitzero"`
 }
 
 // OutputDetail has the limits and the current state of an output. A fault is told in Why.

@@ -222,7 +222,7 @@ func (v *view) hides(f *device.Fault) bool {
 func (v *view) state(p agents.Principal, s guard.Status) agents.OutputState {
 	return agents.OutputState{
 		Goal: goal(s), Holder: v.named(p, s.Holder), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: v.lacks(s),
-		Fault: s.Fault, Why: s.Why, Effect: string(s.Effect),
+		Fault: s.Fault, Why: s.Why, Effect: string(s.Effect), Latched: s.Latched,
 	}
 }
 

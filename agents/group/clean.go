@@ -71,7 +71,7 @@ func cleanAllowance(a agents.Allowance) agents.Allowance {
 func cleanState(o agents.OutputState) agents.OutputState {
 	return agents.OutputState{
 		Goal: cleanValue(o.Goal), Holder: matching(holderForm, o.Holder), Left: number(o.Left), Rest: number(o.Rest),
-		Needs: ours(o.Needs), Fault: ours(o.Fault), Why: ours(o.Why), Effect: matching(effectForm, o.Effect),
+		Needs: ours(o.Needs), Fault: ours(o.Fault), Why: ours(o.Why), Effect: matching(effectForm, o.Effect), Latched: o.Latched,
 	}
 }
 

@@ -86,7 +86,11 @@ func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Find
 	}
 	for _, o := range slices.Concat(status.Moved, status.Blocked) {
 		if o.Effect == agents.EffectFailed {
-			all = append(all, driver.Finding{Severity: driver.Warning, Subject: o.Output, Says: "it had not the effect that its expect says, the last time that it was moved", Do: "check what it drives, and the sensor; if it waits for you then, run agentsite reset"})
+			do := "check what it drives, and the sensor"
+			if o.Latched {
+				do += "; it does not move before you run agentsite reset"
+			}
+			all = append(all, driver.Finding{Severity: driver.Warning, Subject: o.Output, Says: "it had not the effect that its expect says, the last time that it was moved", Do: do})
 		}
 	}
 	for _, o := range status.Moved {

@@ -105,6 +105,7 @@ export function OutputCard({ s, p, alone }: { s: Site; p: Point; alone?: boolean
 		{away && o.seconds_left !== undefined && <End s={s} r={r!} of={p.point} to={safeText} who={<Holder s={s} of={o.held_by} value={r!.value} />} />}
 		{kind === "bad" && <p>{o.fault ? <bdi>{sentence(o.fault)}</bdi> : t("notFollowing")}</p>}
 		{kind === "wait" && <p>{t("notConfirmed")}</p>}
+		{o.effect && (away || o.effect === "failed") && <p data-effect>{t(`effect.${o.effect}`)}</p>}
 		{kind === "unknown" && <p>{r?.why ? <bdi>{r.why}</bdi> : t("noReading")}{r && r.value !== undefined && <> {t("lastKnown", { value: worded(r.value, p.unit) })}</>}</p>}
 		{away || kind === "unknown" ? <AwayButtons s={s} p={p} r={r} kind={kind} /> : <SafeButtons s={s} p={p} r={r!} kind={is} refused={refused} />}
 	</article>;
@@ -213,7 +214,7 @@ function SafeButtons({ s, p, r, kind, refused }: { s: Site; p: Point; r: Reading
 export function OutputRow({ s, p }: { s: Site; p: Point }) {
 	const r = s.value(p.point).value, kind = kindOf(s, p, r), [tone, icon, word] = look[kind], row = useRef<HTMLButtonElement>(null);
 	useFocusLeft(row);
-	const sub = kind === "safe" ? p.confirm ? t("asksEachTime") : "" : kind === "no" ? r?.output?.needs : t(word);
+	const sub = kind === "safe" ? p.confirm ? t("asksEachTime") : "" : kind === "no" ? r?.output?.needs : kind === "held" && r?.output?.effect ? t(`effect.${r.output.effect}`) : t(word);
 	return <li class="p1"><button ref={row} type="button" class="line" data-output={p.point} data-kind={kind}
 		onClick={() => panel({ title: <bdi>{s.name}</bdi>, bare: true, body: <OutputCard s={s} p={p} /> })}>
 		<span class="grow"><bdi>{s.title(p.point)}</bdi>{sub && <><br /><span class="small soft"><bdi>{sub}</bdi></span></>}</span>

@@ -13,7 +13,7 @@ export interface Point {
 
 /** What is told of an output beside its value. */
 export interface Output {
-	going_to?: Scalar; held_by?: string; seconds_left?: number; rest_seconds?: number; needs?: string; returned_because?: string; effect?: string;
+	going_to?: Scalar; held_by?: string; seconds_left?: number; rest_seconds?: number; needs?: string; returned_because?: string; effect?: "confirmed" | "not confirmed" | "failed";
 	fault?: string; state?: number; set?: Aged; measured?: Aged; // both, of one that is read back
 }
 

@@ -36,6 +36,7 @@ export const de: Record<keyof typeof en, string> = {
 	"noSites": "Noch keine Anlage", "noSitesMore": "Dieses Fenster kennt keine Anlage.",
 	"safe": "Sicher", "awayFromSafe": "Nicht in sicherer Stellung", "moving": "Unterwegs", "notMeasured": "Noch nicht gemessen", "notAsSet": "Nicht wie gestellt",
 	"resting": "Pause", "notPossible": "Geht jetzt nicht", "unknown": "Unbekannt", "forAge": "seit {age}", "setAndMeasured": "gestellt und gemessen", "notFollowing": "Es folgt nicht. Prüfe Sicherung und Leitungen. Die Anlage versucht es weiter.", "setTo": "Gestellt", "measured": "Gemessen",
+	"effect.confirmed": "Wirkung: bestätigt", "effect.not confirmed": "Wirkung: nicht bestätigt", "effect.failed": "Wirkung: blieb aus",
 	"notConfirmed": "Verlangt. Noch hat es nichts bestätigt.", "noReading": "Es gibt keinen Messwert.", "lastKnown": "Zuletzt: {value}.",
 	"you": "du", "youOn": "Von dir eingeschaltet", "youSet": "Von dir gestellt", "theRule": "Die Regel {name}", "heldLocal": "Jemand am Gerät der Anlage", "heldToken": "Ein Programm auf dem Gerät der Anlage",
 	"turnOn": "Einschalten", "turnOff": "Ausschalten", "set": "Stellen", "backToSafe": "In sichere Stellung", "safeAnyway": "Trotzdem in sichere Stellung", "longer": "Länger", "why": "Warum?",

@@ -34,6 +34,7 @@ export const en = {
 	"noSites": "No site yet", "noSitesMore": "This window knows no site.",
 	"safe": "Safe", "awayFromSafe": "Away from safe", "moving": "On its way", "notMeasured": "Not measured yet", "notAsSet": "Not as set",
 	"resting": "Resting", "notPossible": "Not possible now", "unknown": "Unknown", "forAge": "for {age}", "setAndMeasured": "set and measured", "notFollowing": "It does not follow. Check its fuse and its wires. The site keeps trying.", "setTo": "Set", "measured": "Measured",
+	"effect.confirmed": "Effect: confirmed", "effect.not confirmed": "Effect: not confirmed", "effect.failed": "Effect: failed",
 	"notConfirmed": "Asked for. Nothing has confirmed it yet.", "noReading": "There is no reading.", "lastKnown": "Last known: {value}.",
 	"you": "you", "youOn": "You turned it on", "youSet": "You set it", "theRule": "The rule {name}", "heldLocal": "Somebody at the site's own machine", "heldToken": "A program on the site's machine",
 	"turnOn": "Turn on", "turnOff": "Turn off", "set": "Set", "backToSafe": "Back to safe", "safeAnyway": "Send to safe anyway", "longer": "Longer", "why": "Why?",

@@ -96,7 +96,7 @@ export const viewsEn = {
 
 	"why.since": "for {time}", "why.nobody": "Nobody holds it. It is at its safe value.",
 	"why.going": "It is on its way to {value}.", "why.returned": "It went back because", "why.needs": "It needs",
-	"why.effect": "Its effect:", "effect.confirmed": "confirmed", "effect.awaited": "not confirmed", "effect.failed": "failed",
+	"why.reset": "Let it move again",
 	"why.refused": "It cannot be {value} now:", "why.can": "It can be {value} now.",
 	"why.max.none": "no limit", "why.confirm": "Asks",
 	"why.confirm.owner": "an owner, each time",
@@ -230,7 +230,7 @@ export const viewsDe: Record<keyof typeof viewsEn, string> = {
 
 	"why.since": "seit {time}", "why.nobody": "Niemand hält ihn. Er ist in sicherer Stellung.",
 	"why.going": "Unterwegs nach {value}.", "why.returned": "Zurückgegangen:", "why.needs": "Braucht",
-	"why.effect": "Wirkung:", "effect.confirmed": "bestätigt", "effect.awaited": "nicht bestätigt", "effect.failed": "blieb aus",
+	"why.reset": "Wieder freigeben",
 	"why.refused": "Jetzt nicht möglich: {value}.", "why.can": "Jetzt möglich: {value}.",
 	"why.max.none": "ohne Grenze", "why.confirm": "Braucht Erlaubnis",
 	"why.confirm.owner": "jedes Mal, von dem, dem die Anlage gehört",

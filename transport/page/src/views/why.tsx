@@ -1,11 +1,11 @@
 // Why: who holds a point, what ends that, what forbids a change, and what happened to it last.
 
-import type { Scalar, Site } from "../site";
+import type { Output, Scalar, Site } from "../site";
 import { Icon, Loading, Note, worded } from "../ui";
 import { href } from "../route";
 import type { Query, View } from "../views";
 import { length, t } from "../words";
-import { BackToSafe, Failed, Held, PointName, siteIn, useAsk, When, Who, who } from "./parts";
+import { act, Acts, BackToSafe, Failed, Held, PointName, siteIn, useAsk, When, Who, who } from "./parts";
 import { outcome } from "./tasks";
 
 interface Change {
@@ -17,7 +17,7 @@ interface Explained {
 	point: string; value: Scalar; unit?: string; why?: string;
 	output?: {
 		safe?: Scalar; max_seconds?: number; limits?: string; confirm?: string; held_by?: string;
-		going_to?: Scalar; needs?: string; returned_because?: string; effect?: string;
+		going_to?: Scalar; needs?: string; returned_because?: string; effect?: Output["effect"]; waits_for_reset?: boolean;
 	};
 	holder_name?: string; via?: string[]; held_seconds?: number; other?: Scalar; refused?: string;
 	changes?: Change[]; required_by?: string[]; used_by?: string[];
@@ -28,7 +28,7 @@ export function Why({ site, point }: { site: Site; point: string }) {
 	const r = site.value(point).value;
 	const { value: w, fault, again } = useAsk(signal => site.conn.tool<Explained>("explain_point", { point },
 		{ signal }),
-		[site, point, r?.value, r?.quality, r?.output?.held_by, r?.output?.state]);
+		[site, point, r?.value, r?.quality, r?.output?.held_by, r?.output?.state, r?.output?.effect]);
 	if (!w) return <section class="sec why"><h2>{t("why")} <PointName of={point} site={site} /></h2>
 		{fault ? <Failed of={fault} again={again} /> : <Loading name={site.name} />}</section>;
 	const o = w.output, held = !!o?.held_by, say = (v: Scalar) => worded(v, w.unit);
@@ -42,8 +42,11 @@ export function Why({ site, point }: { site: Site; point: string }) {
 		{w.why && <p><bdi>{w.why}</bdi></p>}
 		{o?.going_to != null && <p>{t("why.going", { value: say(o.going_to) })}</p>}
 		{o?.returned_because && <p>{t("why.returned")} <bdi>{o.returned_because}</bdi></p>}
-		{o?.effect && <p>{t("why.effect")} { { confirmed: t("effect.confirmed"), failed: t("effect.failed") }[o.effect] ?? t("effect.awaited")}</p>}
+		{o?.effect && <p>{t(`effect.${o.effect}`)}</p>}
 		{o?.needs && <p>{t("why.needs")} <bdi>{o.needs}</bdi></p>}
+		{o?.waits_for_reset && site.owner.value && !site.stopped.value && <><Acts site={site} about="reset" />
+			<div class="btns"><button type="button" class="btn" data-act="reset" onClick={() => act(site, "reset", "owner/reset", {},
+				t("why.reset"))}>{t("why.reset")}</button></div></>}
 		{w.refused ? <Note icon="no">{t("why.refused", { value: say(w.other) })} <bdi>{w.refused}</bdi></Note>
 			: w.other != null && <p class="small soft">{t("why.can", { value: say(w.other) })}</p>}
 		{!!w.changes?.length && <ul class="tl">{w.changes.map((c, n) => <Moved key={n} of={c} safe={o?.safe}

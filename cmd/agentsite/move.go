@@ -257,7 +257,8 @@ func (a *app) resetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "reset", GroupID: groupThings,
 		Short: "End the emergency stop, or erase the site's owners and permissions",
-		Long: `End the emergency stop.
+		Long: `End the emergency stop, and let outputs move again that wait because the effect that
+their "expect" says did not come (else: latch).
 
 With --erase, remove the owners, permissions, tokens, journal and history of a site that does not
 run. Its key and an emergency stop stay. Add --key before you give a board away, so that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"agentsite/agents/rule/trial"
@@ -111,6 +112,10 @@ func (a *app) printTrial(r trial.Result) error {
 		if err := table(a.out, []string{"OUTPUT", "WOULD MOVE", "WOULD BE AWAY", "MOVED", "WAS AWAY", "NOT KNOWN"}, outputs); err != nil {
 			return err
 		}
+	}
+	if len(r.Unproven) > 0 {
+		fmt.Fprintln(a.out)
+		a.tell("Not tried: the expect of %s. What was recorded is no effect of a move that was not made.", strings.Join(r.Unproven, ", "))
 	}
 	if len(refused) > 0 {
 		fmt.Fprintln(a.out)

@@ -129,7 +129,7 @@ func (s *Site) Doubts() (doubts []error) {
 	for _, d := range s.Devices {
 		for _, w := range d.written {
 			if x := w.Expect; x != nil && x.Alarms() {
-				doubts = append(doubts, d.Errorf(w.point, "expect", "else: alarm leaves the output as it is, and nobody is told: write notify, or else: safe"))
+				doubts = append(doubts, d.Errorf(w.point, "expect", "%s stays as it is where its effect fails, and nobody is told: write a notify section, or else: safe", d.Name))
 			}
 		}
 	}

@@ -78,6 +78,7 @@ func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request)
 		return trial.Result{}, err
 	}
 	o.Points = list.Points
+	var unproven []string
 	for _, p := range list.Points {
 		if !p.Kind.Output() {
 			continue
@@ -86,7 +87,10 @@ func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request)
 		if err != nil {
 			return trial.Result{}, err
 		}
-		policy.Expects = guard.Expectation{} // what was recorded is no effect of a move that is tried
+		if policy.Expects != (guard.Expectation{}) {
+			unproven = append(unproven, p.Point)
+		}
+		policy.Expects = guard.Expectation{}
 		o.Policies = append(o.Policies, policy)
 	}
 	leave, err := r.Node.ReadPast(ctx, who)
@@ -94,5 +98,11 @@ func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request)
 		return trial.Result{}, err
 	}
 	defer leave()
-	return trial.Run(ctx, o)
+	done, err := trial.Run(ctx, o)
+	for _, output := range done.Outputs {
+		if slices.Contains(unproven, output.Output) {
+			done.Unproven = append(done.Unproven, output.Output)
+		}
+	}
+	return done, err
 }

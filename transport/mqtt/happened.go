@@ -68,7 +68,7 @@ func (b *bridge) occurred(o occurrence.Occurrence) {
 	if o.State == occurrence.Ends {
 		says.Type += ends
 	}
-	if o.Kind == occurrence.Device || o.Kind == occurrence.Lease {
+	if o.Kind == occurrence.Device || o.Kind == occurrence.Lease || o.Kind == occurrence.Effect {
 		b.mu.Lock()
 		reads := slices.ContainsFunc(b.order, func(address string) bool {
 			return b.points[address].platform != "" && (address == o.Of || strings.HasPrefix(address, o.Of+"/"))

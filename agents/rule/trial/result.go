@@ -21,6 +21,8 @@ type Result struct {
 	Outputs   []OutputResult `json:"outputs"`
 	Moves     []Move         `json:"moves"` // those that the rules would have made, and returns to safe
 	MoreMoves int            `json:"more_moves,omitzero"`
+	// Unproven are the outputs whose expect was not tried: what was recorded is no effect of a move that was not made.
+	Unproven []string `json:"effect_not_tried,omitzero"`
 }
 
 // RuleResult has the moves that one rule would have made.

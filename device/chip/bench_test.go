@@ -77,6 +77,7 @@ var measuring = []onBenchCase{
 	{"tmp102", 0x48, func() testbed.Chip { return testbed.NewTMP102() }, map[string]float64{"temperature": 21.5}, nil, 0, 0, nil},
 	{"mcp9808", 0x18, func() testbed.Chip { return testbed.NewMCP9808() }, map[string]float64{"temperature": 21.5}, nil, 0, 0, nil},
 	{"ina219", 0x40, func() testbed.Chip { return testbed.NewINA219() }, map[string]float64{"voltage": 11.98, "current": 0.2}, nil, 0, 0, nil},
+	{"max17043", 0x36, func() testbed.Chip { return testbed.NewMAX17043() }, map[string]float64{"voltage": 3.7, "charge": 42.5}, nil, 0, time.Second, nil},
 	{"bh1750", 0x23, func() testbed.Chip { return testbed.NewBH1750() }, map[string]float64{"illuminance": 500}, nil, 1, 0, nil},
 	{"sgp30", 0x58, func() testbed.Chip { return testbed.NewSGP30() }, map[string]float64{"concentration_co2": 800, "concentration_voc": 30}, nil, 0, sgp30Asks + time.Second, nil},
 	// at the channel and gain that it has after power-on, where its channel and gain do
@@ -214,10 +215,11 @@ func (m onBenchCase) truth(t *testing.T, sensor device.Sensor, at int) (well boo
 // TestLimits tells the emulated chips the ends of their ranges.
 func TestLimits(t *testing.T) {
 	for name, ends := range map[string][]map[string]float64{
-		"bme280":  {{"temperature": -40, "pressure": 30000, "humidity": 0}, {"temperature": 85, "pressure": 110000, "humidity": 100}, {"temperature": 85, "pressure": 30000, "humidity": 50}},
-		"tmp102":  {{"temperature": -55}, {"temperature": 127.9375}},
-		"mcp9808": {{"temperature": -40}, {"temperature": 125}},
-		"ina219":  {{"voltage": 0, "current": 0}, {"voltage": 26, "current": 3.19}, {"voltage": 26.1, "current": -3.19}},
+		"bme280":   {{"temperature": -40, "pressure": 30000, "humidity": 0}, {"temperature": 85, "pressure": 110000, "humidity": 100}, {"temperature": 85, "pressure": 30000, "humidity": 50}},
+		"tmp102":   {{"temperature": -55}, {"temperature": 127.9375}},
+		"mcp9808":  {{"temperature": -40}, {"temperature": 125}},
+		"max17043": {{"voltage": 2.5, "charge": 0}, {"voltage": 4.2, "charge": 100}, {"voltage": 5.1, "charge": 50}},
+		"ina219":   {{"voltage": 0, "current": 0}, {"voltage": 26, "current": 3.19}, {"voltage": 26.1, "current": -3.19}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			i := slices.IndexFunc(measuring, func(m onBenchCase) bool { return m.driver == name })

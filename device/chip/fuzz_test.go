@@ -39,6 +39,7 @@ func FuzzWords(f *testing.F) {
 		fuzzed{"ina219", inaOf(ina219)},
 		fuzzed{"ina226", inaOf(ina226)},
 		fuzzed{"ina260", inaOf(ina260)},
+		fuzzed{"max17043", random(0x36, map[byte]uint16{gaugeVersion: 3})},
 		fuzzed{"mcp9808", random(0x18, map[byte]uint16{mcp9808Manufacturer: 0x0054, mcp9808Device: 0x0400})},
 		fuzzed{"tmp102", random(0x48, map[byte]uint16{tmp102Settings: 0})},
 	)

@@ -63,6 +63,9 @@ var signatures = []signature{
 	// The registers below have settings; compared are their values after power-on.
 	{part: "ADS1115", driver: "ads1115", kernel: "ads1115", addresses: board.Addresses(0x48, 0x4b), confidence: Likely, ids: []id{{0x01, "\x85\x83", ""}}},
 	{part: "TMP102", driver: "tmp102", kernel: "tmp102", addresses: board.Addresses(0x48, 0x4b), confidence: Likely, ids: []id{{0x01, "\x60\xA0", "\xE7\xDF"}}},
+	{part: "MAX17048 battery gauge", driver: "max17043", kernel: "max17048", addresses: []uint16{0x36}, confidence: Likely, ids: []id{{0x08, "\x00\x10", "\xFF\xF0"}}},
+	{part: "MAX17043 battery gauge", driver: "max17043", kernel: "max17043", addresses: []uint16{0x36}, confidence: Likely, ids: []id{{0x0C, "\x97\x1C", ""}}},
+	{part: "MAX17040 battery gauge", driver: "max17043", kernel: "max17040", addresses: []uint16{0x36}, confidence: Likely, ids: []id{{0x0C, "\x97\x00", ""}}},
 	{part: "PCA9685", driver: "pca9685", addresses: board.Addresses(0x40, 0x77), confidence: Likely, ids: []id{{0x02, "\xE2", ""}, {0x03, "\xE4", ""}, {0x04, "\xE8", ""}, {0x05, "\xE0", ""}}},
 	{part: "MCP23017", driver: "mcp23017", addresses: board.Addresses(0x20, 0x27), confidence: Likely, ids: []id{{0x00, "\xFF\xFF\x00\x00\x00\x00", ""}, {0x0A, "\x00\x00", "\xC1\xC1"}}},
 	{part: "TCA9534", driver: "tca9534", addresses: slices.Concat(board.Addresses(0x20, 0x27), board.Addresses(0x38, 0x3f)), confidence: Likely, ids: []id{{0x01, "\xFF", ""}, {0x02, "\x00", ""}, {0x03, "\xFF", ""}}},

@@ -224,3 +224,22 @@ func TestSGP30(t *testing.T) {
 		says(0x15, 0, 0)
 	})
 }
+
+// TestMAX17043: 4.2 V are 3360 counts of 1.25 mV, in the upper twelve bits; a quarter of a percent is 64.
+func TestMAX17043(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 0x36, NewMAX17043())
+		r.setInput("voltage", 4.2)
+		r.setInput("charge", 97.25)
+		r.expect(0x0C, 0x97, 0x1C)
+		r.expect(0x02, 0, 0, 0, 0) // not yet
+		time.Sleep(gaugeConversion)
+		r.expect(0x02, 0xD2, 0x00, 0, 0)
+		time.Sleep(gaugeEstimate - gaugeConversion)
+		r.expect(0x02, 0xD2, 0x00, 97, 64)
+		r.write(0x02, 1, 2) // read-only
+		r.expect(0x02, 0xD2, 0x00)
+		r.write(0xFE, 0x54, 0x00) // as after power-on
+		r.expect(0x02, 0, 0, 0, 0)
+	})
+}

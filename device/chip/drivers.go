@@ -74,6 +74,8 @@ func Drivers(b *board.Board) []driver.Driver {
 			Entry: "{ driver: pcf8574, outputs: { pump: { pin: P0, safe: off } } }", Config: func() driver.Config { return newPCF857x(b, "PCF8574") }},
 		{Name: "pcf8575", Doc: "switches and states by a PCF8575 on I2C",
 			Entry: "{ driver: pcf8575, outputs: { pump: { pin: P00, safe: off } } }", Config: func() driver.Config { return newPCF857x(b, "PCF8575") }},
+		{Name: "pijuice", Doc: "voltage and charge of a PiJuice's battery, and whether it is fed, on I2C", Also: "ups ups-hat battery",
+			Config: func() driver.Config { return newPiJuice(b.I2C(0x14)) }},
 		{Name: "pms5003", Doc: "dust in the air by a PMS5003 on a serial port", Also: "plantower dust pm25",
 			Config: func() driver.Config { return &pms5003Config{b.Serial()} }},
 		{Name: "registers", Doc: "any simple sensor on I2C whose registers you describe",

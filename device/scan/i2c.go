@@ -146,6 +146,7 @@ func (s *Scan) part(ctx context.Context, bus string, addr uint16, answers bool) 
 			}
 			if ok {
 				f.Devices = s.suggest(named(sig.part), sig.driver, sig.kernel, keys+more)
+				f.Says = boardOf(sig.part, addr)
 			} else {
 				f.Says = fmt.Sprintf(sig.says, addr, bus)
 			}

@@ -60,7 +60,7 @@ func (s *Scan) Run(ctx context.Context) ([]Found, []driver.Finding) {
 		if err != nil {
 			trouble = append(trouble, driver.Finding{Severity: driver.Problem, Subject: "GPIO", Says: err.Error()})
 		}
-		found = slices.Concat(found, s.files(), lines)
+		found = slices.Concat(found, s.hats(), s.files(), lines)
 	}
 	for _, bus := range s.I2C() {
 		chips, err := s.bus(ctx, bus, found)

@@ -22,10 +22,12 @@ const (
 	Permission Kind = "permission" // a permission ends soon
 	SignIn     Kind = "sign_in"    // a program asks to sign in
 	Wish       Kind = "wish"       // a program that signed in asks for more than it may
+	Supply     Kind = "supply"     // the board's own power supply is too weak
+	PowerOff   Kind = "power_off"  // the machine will be powered off, as its configuration says
 )
 
 // Kinds are all of them.
-var Kinds = []Kind{Stop, Device, Lease, Effect, Approval, Permission, SignIn, Wish}
+var Kinds = []Kind{Stop, Device, Lease, Effect, Approval, Permission, SignIn, Wish, Supply, PowerOff}
 
 // State says whether an occurrence lasts.
 type State string
@@ -41,18 +43,21 @@ const Removed = "it was removed"
 
 // Occurrence is something that has happened. Fields that its kind does not have are zero.
 type Occurrence struct {
-	ID    string // the same for everybody who is told of it
-	Kind  Kind
-	Of    string // a device, an output, the handle of an approval or a wish, the ID of a grant; "" for the stop and a sign-in
+	ID   string // the same for everybody who is told of it
+	Kind Kind
+	// Of is a device, an output, the handle of an approval or a wish, or the ID of a grant; "" for the others.
+	Of    string
 	State State
 	At    time.Time // by the site's clock
 	Sure  bool      // that was known
 	// Who held the output, asks, or has the permission: the ID of a principal.
-	Who     string
-	Because string        // why an output returned or a device is lost: a text of the guard or of a driver; or Removed
+	Who string
+	// Because is why an output returned or a device is lost: a text of the guard or of a driver; or Removed. Of a
+	// power-off it is its condition, or why it is not true any more.
+	Because string
 	Tool    string        // that an approval or a wish is for
 	Args    []byte        // of it, JSON
-	Left    time.Duration // until the end of an approval, a wish or a permission
+	Left    time.Duration // until the end of an approval, a wish, a permission, or the machine's power
 
 	until time.Time // when Left is over; zero without one
 }

@@ -83,7 +83,10 @@ func (s *Source) Join(emit func(Occurrence)) (leave func()) {
 		if o.Left > 0 {
 			o.Left = time.Until(o.until)
 		}
-		if o.until.IsZero() || o.Left > 0 && (o.Kind == Permission || s.seen[o.Of]) {
+		if o.Kind == PowerOff {
+			o.Left = max(o.Left, 0)
+		}
+		if o.until.IsZero() || o.Kind == PowerOff || o.Left > 0 && (o.Kind == Permission || s.seen[o.Of]) {
 			emit(o)
 		}
 	}
@@ -182,6 +185,21 @@ func (s *Source) Ending(who, grant string, until time.Time) {
 	}
 	s.tell(Occurrence{Kind: Permission, Of: grant, State: Once, Who: who, Left: left},
 		strconv.FormatInt(until.Unix(), 10)+notice)
+}
+
+// PoweringOff tells that the machine will be powered off in the time left, or not any more. because is the condition,
+// or why it is not true any more.
+func (s *Source) PoweringOff(will bool, because string, left time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last(Occurrence{Kind: PowerOff, Because: because, Left: left}, will)
+}
+
+// Supplied tells that the board's supply is too weak, or strong enough again.
+func (s *Source) Supplied(weak bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last(Occurrence{Kind: Supply}, weak)
 }
 
 func (s *Source) lookStop() {

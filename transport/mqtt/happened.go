@@ -13,11 +13,14 @@ import (
 // ends follows the kind of an occurrence that does not last any more.
 const ends = "_ends"
 
+// lasting are the kinds of occurrences that end.
+var lasting = []occurrence.Kind{occurrence.Stop, occurrence.Device, occurrence.Supply, occurrence.PowerOff}
+
 // eventTypes are the words for the occurrences that are told.
 func (a *Agent) eventTypes() (all []string) {
 	for _, kind := range a.About {
 		all = append(all, kind)
-		if kind == string(occurrence.Stop) || kind == string(occurrence.Device) {
+		if slices.Contains(lasting, occurrence.Kind(kind)) {
 			all = append(all, kind+ends)
 		}
 	}

@@ -71,6 +71,21 @@ func (a *Agent) item(o occurrence.Occurrence) outbox.Item {
 		i.Link = a.link("waiting", "")
 		title = a.name(o.Who) + " asks for more"
 		i.Text = fmt.Sprintf("It wanted to %s, which its permission does not have. Allow more on the page, or with agentsite approve.", wish(o.Tool, o.Args))
+	case occurrence.Supply:
+		i.Link = a.link("site", "")
+		title = "the power supply is too weak"
+		i.Text = "The board finds its supply too weak (under-voltage): it may slow down, restart or damage its card. Use the supply that is made for it, and a short, thick cable."
+		if i.Ends {
+			title, i.Text = "the power supply is strong enough", "No under-voltage for ten minutes."
+		}
+	case occurrence.PowerOff:
+		i.Urgent, i.Link = true, a.link("site", "")
+		title = "the machine is powered off soon"
+		i.Text = fmt.Sprintf("In %s%s. All outputs go to safe. It starts again when its supply is switched on.",
+			device.FormatDuration(o.Left.Round(time.Second)), because(o.Because))
+		if i.Ends {
+			title, i.Text = "the machine stays on", "Its condition is not true any more"+because(o.Because)+"."
+		}
 	case occurrence.Permission:
 		i.Link = a.link("access", "")
 		title = "a permission ends"

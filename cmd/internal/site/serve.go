@@ -213,6 +213,7 @@ func (s *site) runDevices(ctx context.Context, group *errgroup.Group) {
 		return nil
 	})
 	group.Go(func() error { s.occurrences.Run(ctx); return nil })
+	group.Go(func() error { host.WatchSupply(ctx, "", s.supplied); return nil })
 	group.Go(func() error { s.access.Run(ctx); return nil })
 	group.Go(func() error { s.devices.Run(ctx); return nil })
 	group.Go(func() error { s.devices.ReloadOnSignal(ctx, s.Hangup); return nil })
@@ -270,4 +271,20 @@ func (s *site) reportHealth(ctx context.Context, group *errgroup.Group) {
 		}
 		return nil
 	})
+}
+
+// supplied tells that the board's power supply is too weak, or strong enough again.
+func (s *site) supplied(weak bool) {
+	if weak {
+		slog.Warn("the power supply is too weak (under-voltage)")
+		s.note("the power supply is too weak (under-voltage)")
+	}
+	s.occurrences.Supplied(weak)
+}
+
+// note writes an event to the journal.
+func (s *site) note(says string) {
+	if err := s.journal.Note(says); err != nil {
+		slog.Error("an event is not in the journal", "err", err)
+	}
 }

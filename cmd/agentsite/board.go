@@ -189,7 +189,7 @@ func (a *app) doctorCommand() *cobra.Command {
 
 func (a *app) prepareCommand() *cobra.Command {
 	var o ops.PrepareOptions
-	var claim, rewrite bool
+	var claim, rewrite, powerOff bool
 	cmd := &cobra.Command{
 		Use: "prepare", GroupID: groupBoard, Args: noArgs,
 		Short: "Prepare the kernel for the site's devices, as the superuser",
@@ -206,6 +206,9 @@ the boot partition shows how to claim it.`,
 			o.Folder, o.Drivers = f, site.AllDrivers()
 			if rewrite {
 				return ops.ServeRewrite(o, a.in, a.out)
+			}
+			if powerOff {
+				return ops.ServePowerOff(o, a.out)
 			}
 			var did []string
 			if claim {
@@ -229,6 +232,8 @@ the boot partition shows how to claim it.`,
 	cmd.Flags().BoolVar(&claim, "claim", false, "only write or remove agentsite-claim.txt on the boot partition")
 	cmd.Flags().BoolVar(&rewrite, "rewrite", false, "replace the configuration as the request of a service on stdin says")
 	cmd.Flags().MarkHidden("rewrite")
+	cmd.Flags().BoolVar(&powerOff, "poweroff", false, "answer whether a service may have the machine powered off, and fail if not")
+	cmd.Flags().MarkHidden("poweroff")
 	cmd.Flags().StringVar(&o.Group, "group", ops.DefaultGroup, "the group that may use the exported channels")
 	a.boardFlags(cmd, &o.Config, &o.Root)
 	cmd.MarkFlagDirname("boot")

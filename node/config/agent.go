@@ -41,12 +41,13 @@ type agentPart struct {
 // agentKeys are those of agentPart.
 var agentKeys = keysOf(reflect.TypeFor[agentPart]())
 
-// AIOS, MQTT, Notify, Export and HomeAssistant are the sections of the one agent of that kind, which has its name, too.
+// AIOS, MQTT, Notify, Export, Power and HomeAssistant are the sections of the one agent of that kind, which has its name, too.
 const (
 	AIOS   = "aios"
 	MQTT   = "mqtt"
 	Notify = "notify"
 	Export = "export"
+	Power  = "power"
 
 	HomeAssistant = "homeassistant"
 )
@@ -56,6 +57,7 @@ var sectioned = map[string]struct{ what, example string }{
 	AIOS:   {"the reporter to an AIOS registry", "registry: …, may: …"},
 	MQTT:   {"the bridge to an MQTT broker", "broker: …, may: …"},
 	Notify: {"what tells people", "to: { phone: { ntfy: … } }"},
+	Power:  {"what powers the machine off", "off_when: ups/charge < 10 %"},
 	Export: {"what sends the history to a store", "remote_write: { url: … }, may: …"},
 
 	HomeAssistant: {"Home Assistant as a caller", "may: read *"},

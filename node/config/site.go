@@ -44,7 +44,7 @@ type Site struct {
 var sections = []string{
 	"site", "owner", "claim", "clock", "http", "protocols", "wot", "discovery", "internet", "history", "approvals",
 	"devices", "agents",
-	AIOS, MQTT, Notify, Export,
+	AIOS, MQTT, Notify, Export, Power,
 }
 
 // lastKnown is the only value of clock.
@@ -160,7 +160,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			site.Devices = r.devices(e, drivers)
 		case "agents":
 			site.Agents = append(site.Agents, r.agents(e)...)
-		case AIOS, MQTT, Notify, Export, HomeAssistant:
+		case AIOS, MQTT, Notify, Export, Power, HomeAssistant:
 			site.Agents = append(site.Agents, r.sectioned(e)...)
 		default:
 			r.fail(e.at, "", "there is no section %q%s", clip(e.key), sectionHint(e))

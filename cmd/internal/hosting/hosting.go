@@ -13,6 +13,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/agent"
 	"agentsite/agents/mcp"
+	"agentsite/agents/power"
 	"agentsite/agents/remote"
 	"agentsite/agents/rule"
 	"agentsite/agents/rule/trial"
@@ -55,6 +56,9 @@ type Options struct {
 	Occurrences  *occurrence.Source
 	Phones       *push.Store
 	ApprovalWait time.Duration // how long a call waits for an owner
+	// PowerOff has the machine powered off; Note writes an event to the journal.
+	PowerOff func(context.Context) error
+	Note     func(says string)
 
 	HomeAssistant *supervisor.App // of which the site is an app; nil for none
 }
@@ -141,7 +145,8 @@ func New(o Options) (*Hosting, error) {
 		Kinds: kinds(worlds{
 			rules: rules, sites: sites, children: children, models: models, registry: h.registry(o), broker: h.broker(o),
 			told: told, store: openExport(o),
-			home: supervisor.World{App: o.HomeAssistant, Claimed: o.Access.Claimed},
+			power: power.World{Start: time.Now(), Off: o.PowerOff, Tell: o.Occurrences.PoweringOff, Note: o.Note},
+			home:  supervisor.World{App: o.HomeAssistant, Claimed: o.Access.Claimed},
 		}), Host: o.Node.ReplaceTools,
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) },
 		Tell: o.Node.ReplaceAgents, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,

@@ -11,6 +11,7 @@ import (
 	"agentsite/agents/heartbeat"
 	"agentsite/agents/llm"
 	"agentsite/agents/mcp"
+	"agentsite/agents/power"
 	"agentsite/agents/remote"
 	"agentsite/agents/routine"
 	"agentsite/agents/rule"
@@ -34,6 +35,8 @@ type worlds struct {
 	told     notify.World // for notifications
 	store    export.World // for the history elsewhere
 
+	power power.World // for the end of the machine
+
 	home supervisor.World // for Home Assistant, of which the site is an app
 }
 
@@ -46,6 +49,7 @@ func kinds(of worlds) hosted.Kinds {
 		w.rules.Place, w.rules.Holidays = cfg.Place, cfg.Holidays
 		w.rules.Points, w.rules.Open = cfg.Described()
 		w.broker.Points, w.broker.Open = w.rules.Points, w.rules.Open
+		w.power.Rules = w.rules // this site's points only
 		for _, a := range cfg.Agents {
 			if a.Kind == remote.KindName {
 				w.rules.Open = append(w.rules.Open, a.Name)
@@ -55,7 +59,7 @@ func kinds(of worlds) hosted.Kinds {
 			heartbeat.Kind, rule.Kind(w.rules), routine.Kind(w.rules), remote.Kind(w.sites, checkElsewhere),
 			mcp.Kind(w.children),
 			llm.Kind(w.models), aios.Kind(w.registry), mqtt.Kind(w.broker), notify.Kind(w.told), export.Kind(w.store),
-			supervisor.Kind(w.home),
+			supervisor.Kind(w.home), power.Kind(w.power),
 		}
 	}
 }

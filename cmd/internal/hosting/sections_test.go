@@ -17,7 +17,7 @@ func TestSectionDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range Kinds() {
-		if !slices.Contains([]string{config.AIOS, config.MQTT, config.Notify, config.Export, config.HomeAssistant}, k.Name) {
+		if !slices.Contains([]string{config.AIOS, config.MQTT, config.Notify, config.Export, config.Power, config.HomeAssistant}, k.Name) {
 			continue
 		}
 		_, part, _ := strings.Cut(string(text), "\n## `"+k.Name+"`\n")

@@ -116,7 +116,8 @@ func Diagnose(ctx context.Context, o DoctorOptions) Diagnosis {
 	}
 	all = slices.Concat(all, bootFindings(o.Root), unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg, running)),
 		b.PowerOn(holds(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()),
-		folderFindings(o.Folder, running), networkFindings(ctx, o.Folder, cfg, site.carriers), journalFindings(o.Folder))
+		folderFindings(o.Folder, running), networkFindings(ctx, o.Folder, cfg, site.carriers), journalFindings(o.Folder),
+		powerFindings(cfg, o.Root))
 	if !running && o.Root == "" {
 		all = append(all, systemClockFindings()...)
 	}

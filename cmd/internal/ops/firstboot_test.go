@@ -27,7 +27,7 @@ const roomYAML = "site: { name: card }\ndevices:\n  room: { driver: sim, model: 
 func flashed(t *testing.T, files map[string]string) PrepareOptions {
 	t.Helper()
 	root := t.TempDir()
-	for _, dir := range []string{"boot", "etc", "data"} {
+	for _, dir := range []string{"boot", "etc", "data", "proc"} {
 		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}

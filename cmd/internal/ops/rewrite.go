@@ -162,6 +162,9 @@ func (o PrepareOptions) byRoot(text []byte) (map[string]bool, error) {
 		}
 	}
 	for _, c := range cfg.Agents {
+		if powersOff(c) {
+			steps["power the machine off"] = true
+		}
 		if c.Kind != mcp.KindName {
 			continue
 		}

@@ -59,6 +59,7 @@ func TestServeRewrite(t *testing.T) {
 		"a secret":           {text: changed("look.key", "other.key"), kind: denied},
 		"a secret elsewhere": {text: changed("look.key", "../../etc/shadow"), kind: "any"},
 		"the network":        {text: changed("tools: [go]", "tools: [go], net: true"), kind: denied},
+		"an end of power":    {text: rewriteYAML + "power: { off_when: room/temperature > 5 Cel }\n", kind: denied},
 		"a child":            {text: changed("  look:", "  more: { kind: mcp, command: [id], tools: [go] }\n  look:"), kind: denied},
 		"no child":           {text: rewriteYAML[:strings.Index(rewriteYAML, "agents:")], kind: denied},
 		"as the site":        {text: changed("tools: [go]", "tools: [go], isolation: none"), kind: denied},

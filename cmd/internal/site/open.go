@@ -13,6 +13,7 @@ import (
 	"agentsite/agents"
 	"agentsite/cmd/internal/hosting"
 	"agentsite/cmd/internal/internet"
+	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/protocols"
 	"agentsite/device/alarm"
 	"agentsite/device/host"
@@ -115,6 +116,8 @@ func (s *site) openNode(ctx context.Context) (err error) {
 		Folder: s.Folder, Key: s.key, Domain: s.config.Identified(), Internet: s.internet, Version: s.Version, File: s.file,
 		Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy, Occurrences: s.occurrences,
 		Phones:       s.phones,
+		PowerOff:     func(ctx context.Context) error { return ops.PowerOff(ctx, ops.PowerOffSocket) },
+		Note:         s.note,
 		ApprovalWait: s.config.Approvals.Wait, HomeAssistant: s.app(),
 	})
 	if err != nil {

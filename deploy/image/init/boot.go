@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -76,7 +77,12 @@ func boot() {
 	startNetworks()
 	go showSite()
 	go serveRewrites()
-	argument = superviseSite(slots)
+	off := make(chan struct{})
+	go servePowerOff(sync.OnceFunc(func() { close(off) }))
+	if argument = superviseSite(slots, off); argument == powerOff {
+		logf("the machine is powered off")
+		endSystem(unix.LINUX_REBOOT_CMD_POWER_OFF, "")
+	}
 }
 
 // openSlots reads the state of the versions on the card.
@@ -111,9 +117,15 @@ func mountKernelFolders() {
 	}
 }
 
+// powerOff is returned by superviseSite, in place of an argument of reboot, where the machine is to be powered off.
+const powerOff = "power off"
+
 // reboot syncs the card and reboots. The argument is for the board's firmware: "0 tryboot"
 // boots the other slot, once.
-func reboot(argument string) {
+func reboot(argument string) { endSystem(unix.LINUX_REBOOT_CMD_RESTART2, argument) }
+
+// endSystem syncs the card and calls reboot(2).
+func endSystem(command uintptr, argument string) {
 	for _, at := range []string{bootFolder, dataFolder} {
 		syscall.Mount("", at, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, "")
 	}
@@ -121,8 +133,8 @@ func reboot(argument string) {
 	for {
 		text := append([]byte(argument), 0)
 		_, _, err := unix.Syscall6(unix.SYS_REBOOT, unix.LINUX_REBOOT_MAGIC1, unix.LINUX_REBOOT_MAGIC2,
-			unix.LINUX_REBOOT_CMD_RESTART2, uintptr(unsafe.Pointer(&text[0])), 0, 0)
-		logf("the board does not reboot: %v", err)
+			command, uintptr(unsafe.Pointer(&text[0])), 0, 0)
+		logf("the system does not end: %v", err)
 		time.Sleep(10 * time.Second)
 	}
 }

@@ -18,7 +18,8 @@ const (
 	program    = "/bin/agentsite"
 	configFile = dataFolder + "/agentsite-config/agentsite.yaml"
 	notifyAt   = "/run/notify"
-	rewriteAt  = "/run/agentsite-config.sock" // the site has its configuration written there
+	rewriteAt  = "/run/agentsite-config.sock"   // the site has its configuration written there
+	powerOffAt = "/run/agentsite-poweroff.sock" // and the machine powered off, if that says so
 
 	startTimeout    = 60 * time.Second // until READY=1
 	watchdogTimeout = 30 * time.Second // between WATCHDOG=1, after READY=1
@@ -36,8 +37,9 @@ const (
 var siteEnv = []string{"STATE_DIRECTORY=" + dataFolder + "/agentsite", "RUNTIME_DIRECTORY=/run/agentsite"}
 
 // superviseSite runs the site, and restarts it with a back-off. Between two runs it installs
-// a waiting update. It returns, with the argument of reboot, when the board has to reboot.
-func superviseSite(s *slots) (argument string) {
+// a waiting update. It returns, with the argument of reboot, when the board has to reboot, and with powerOff after the
+// site has ended because off was closed.
+func superviseSite(s *slots, off <-chan struct{}) (argument string) {
 	backoff := minBackoff
 	for exits := 1; ; exits++ {
 		if s.installWaiting() {
@@ -46,9 +48,14 @@ func superviseSite(s *slots) (argument string) {
 		chownDevices()
 		prepare()
 		started := time.Now()
-		why := runSite(s.confirm)
+		why := runSite(s.confirm, off)
 		makeSafe()
 		logf("the site has exited: %s", why)
+		select {
+		case <-off:
+			return powerOff
+		default:
+		}
 		if s.onTrial() && exits == maxTrialExits {
 			logf("%s does not start; starting the previous version", version)
 			s.reject()
@@ -63,8 +70,8 @@ func superviseSite(s *slots) (argument string) {
 }
 
 // runSite runs the site once, and returns the reason for its exit. It calls healthy once the
-// site is healthy.
-func runSite(healthy func()) string {
+// site is healthy, and ends it when off is closed.
+func runSite(healthy func(), off <-chan struct{}) string {
 	notified, stop, err := listenNotify()
 	if err != nil {
 		return err.Error()
@@ -99,11 +106,15 @@ func runSite(healthy func()) string {
 				go prepare("--claim") // writes on the boot partition how to claim the site
 				confirm.Reset(healthyAfter)
 				watchdog.Reset(watchdogTimeout)
-			case state == "WATCHDOG=1" && ready:
+			case state == "WATCHDOG=1" && ready && off != nil:
 				watchdog.Reset(watchdogTimeout)
 			}
 		case <-confirm.C:
 			healthy()
+		case <-off: // the site brings its outputs to safe, and closes its files
+			off, ready = nil, true
+			site.signal(syscall.SIGTERM)
+			watchdog.Reset(safeTimeout)
 		case <-watchdog.C:
 			why = fmt.Sprintf("no WATCHDOG=1 for %v", watchdogTimeout)
 			if !ready {
@@ -138,10 +149,33 @@ func prepare(more ...string) {
 // serveRewrites runs agentsite prepare as root for each request of the site to have its configuration written,
 // as the package's agentsite-config.socket does. It returns where it cannot.
 func serveRewrites() {
-	os.Remove(rewriteAt)
-	requests, err := net.ListenUnix("unix", &net.UnixAddr{Name: rewriteAt, Net: "unix"})
+	err := serveSite(rewriteAt, func(f *os.File) {
+		run(safeTimeout, process{
+			argv: []string{program, "prepare", "--rewrite", "--config", configFile}, env: siteEnv, in: f, out: f,
+		})
+	})
+	logf("owners cannot change the configuration over the network: %v", err)
+}
+
+// servePowerOff calls end for a request of the site to have the machine powered off, where agentsite prepare as root
+// says that it may, as the package's agentsite-poweroff.socket does. It returns where it cannot.
+func servePowerOff(end func()) {
+	err := serveSite(powerOffAt, func(f *os.File) {
+		if run(safeTimeout, process{
+			argv: []string{program, "prepare", "--poweroff", "--config", configFile}, env: siteEnv, in: f, out: f,
+		}) {
+			end()
+		}
+	})
+	logf("the site cannot have the machine powered off: %v", err)
+}
+
+// serveSite calls answer for each connection of the site to a socket, one at a time. It returns where it cannot.
+func serveSite(at string, answer func(*os.File)) error {
+	os.Remove(at)
+	requests, err := net.ListenUnix("unix", &net.UnixAddr{Name: at, Net: "unix"})
 	if err == nil {
-		err = errors.Join(os.Chmod(rewriteAt, 0o600), os.Chown(rewriteAt, siteUser, siteUser))
+		err = errors.Join(os.Chmod(at, 0o600), os.Chown(at, siteUser, siteUser))
 	}
 	for err == nil {
 		var conn *net.UnixConn
@@ -149,29 +183,29 @@ func serveRewrites() {
 			break
 		}
 		if f, fileErr := conn.File(); fileErr == nil {
-			run(safeTimeout, process{
-				argv: []string{program, "prepare", "--rewrite", "--config", configFile}, env: siteEnv, in: f, out: f,
-			})
+			answer(f)
 			f.Close()
 		}
 		conn.Close()
 	}
-	logf("owners cannot change the configuration over the network: %v", err)
+	return err
 }
 
-// run runs a program until it exits, and kills it after the timeout.
-func run(timeout time.Duration, p process) {
+// run runs a program until it exits, and kills it after the timeout. It reports whether it succeeded.
+func run(timeout time.Duration, p process) bool {
 	r, err := start(p)
 	if err != nil {
 		logf("%v", err)
-		return
+		return false
 	}
 	select {
-	case <-r.ended:
+	case status := <-r.ended:
+		return status.Exited() && status.ExitStatus() == 0
 	case <-time.After(timeout):
 		logf("%s does not exit", strings.Join(p.argv, " "))
 		r.signal(syscall.SIGKILL)
 		<-r.ended
+		return false
 	}
 }
 

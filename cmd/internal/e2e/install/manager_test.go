@@ -148,7 +148,7 @@ func TestLatchedStart(t *testing.T) {
 }
 
 // units are all that the package brings.
-var units = []string{"agentsite-prepare.service", "agentsite-claim.service", "agentsite-config@.service", "agentsite-console.service", "agentsite-relay.service", "agentsite-relay@.service", "agentsite.service"}
+var units = []string{"agentsite-prepare.service", "agentsite-claim.service", "agentsite-config@.service", "agentsite-poweroff@.service", "agentsite-console.service", "agentsite-relay.service", "agentsite-relay@.service", "agentsite.service"}
 
 // TestUnit has systemd read its units, and say how much of the board they lay open.
 func TestUnit(t *testing.T) {
@@ -180,7 +180,7 @@ func TestUnit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"agentsite-claim.path", "agentsite-config.socket"} {
+	for _, name := range []string{"agentsite-claim.path", "agentsite-config.socket", "agentsite-poweroff.socket"} {
 		text, err := os.ReadFile("../../../../deploy/" + name)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)

@@ -17,5 +17,7 @@ func Board() *Bus {
 	b.Add("ads1115", 0x49, NewADS1115())
 	b.Add("mcp4725", 0x60, NewMCP4725())
 	b.Add("bme280", 0x76, NewBME280())
+	b.Add("max17043", 0x36, NewMAX17043()) // of a UPS, which is not connected at first
+	b.SetState("max17043", Absent)
 	return b
 }

@@ -133,7 +133,11 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site
 	w := &watch{Agent: a, program: program, ask: func(ctx context.Context) (agents.Readings, error) {
 		return site.Read(ctx, self, agents.ReadRequest{Points: program.Points()})
 	}}
-	defer w.clear("the site ends")
+	defer func() {
+		if w.asked.IsZero() { // else that is why the site ends
+			w.clear("the site or this agent ends")
+		}
+	}()
 	tick := time.NewTimer(look)
 	defer tick.Stop()
 	for {

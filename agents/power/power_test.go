@@ -98,8 +98,9 @@ func (b *board) done() []string {
 func good(v device.Value) agents.Reading { return agents.Reading{Value: v, Quality: device.Good} }
 
 // onBoard runs the agent on a board without mains whose gauge says 80 %.
-func onBoard(t *testing.T, test func(t *testing.T, b *board, a *Agent)) {
+func onBoard(t *testing.T, test func(t *testing.T, b *board, a *Agent)) *board {
 	t.Helper()
+	var on *board
 	synctest.Test(t, func(t *testing.T) {
 		b := &board{mains: good(device.Bool(false)), charge: good(device.Number(80)), at: time.Now(), changed: make(chan struct{})}
 		a := Kind(World{
@@ -113,7 +114,7 @@ func onBoard(t *testing.T, test func(t *testing.T, b *board, a *Agent)) {
 			Tell: func(will bool, _ string, left time.Duration) { b.note("tell %v %v", will, left) },
 			Note: func(string) {},
 		}).New().(*Agent)
-		a.OffWhen = "ups/charge < 10 % and mains/input is off"
+		on, a.OffWhen = b, "ups/charge < 10 % and mains/input is off"
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- a.Run(ctx, agents.Principal{}, b) }()
@@ -123,6 +124,7 @@ func onBoard(t *testing.T, test func(t *testing.T, b *board, a *Agent)) {
 			t.Error(err)
 		}
 	})
+	return on
 }
 
 func expect(t *testing.T, b *board, what string, want ...string) {
@@ -145,6 +147,21 @@ func TestOff(t *testing.T) {
 		b.says(12, 10*time.Minute)
 		expect(t, b, "charged again", "tell false 0s")
 	})
+}
+
+// TestEnd: a site that ends because the machine is powered off does not say that it stays on; one that ends before does.
+func TestEnd(t *testing.T) {
+	for length, want := range map[time.Duration][]string{
+		20 * time.Second: {"tell true 30s", "tell false 0s"}, time.Minute: {"tell true 30s", "off"},
+	} {
+		b := onBoard(t, func(t *testing.T, b *board, a *Agent) {
+			b.says(80, 10*time.Minute)
+			b.says(9, length)
+		})
+		if !slices.Equal(b.did, want) {
+			t.Errorf("after %v: %q instead of %q", length, b.did, want)
+		}
+	}
 }
 
 // TestBootLoop: a machine that starts with an empty battery stays on for a while, in which it can be changed.

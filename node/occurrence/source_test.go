@@ -194,6 +194,39 @@ func TestPrograms(t *testing.T) {
 	})
 }
 
+// TestPower: a supply that is too weak, and the end of the machine's power, are told once, and to who joins late with
+// the time that is left.
+func TestPower(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.end()
+		w.listen()
+		w.told()
+		w.Supplied(true)
+		w.Supplied(true)
+		w.PoweringOff(true, "ups/charge < 10 %", time.Minute)
+		w.PoweringOff(true, "ups/charge < 10 %", 30*time.Second)
+		if got := w.told(); !slices.Equal(got, []string{"supply  begins", "power_off  begins"}) {
+			t.Errorf("%q", got)
+		}
+		for _, want := range []time.Duration{40 * time.Second, 0} {
+			time.Sleep(20*time.Second + (40*time.Second - want))
+			var late []Occurrence
+			w.Join(func(o Occurrence) { late = append(late, o) })()
+			i := slices.IndexFunc(late, func(o Occurrence) bool { return o.Kind == PowerOff })
+			if i < 0 || late[i].Left != want || late[i].Because != "ups/charge < 10 %" {
+				t.Errorf("%+v", late)
+			}
+		}
+		w.Supplied(false)
+		w.PoweringOff(false, "", 0)
+		w.PoweringOff(false, "", 0)
+		if got := w.told(); !slices.Equal(got, []string{"supply  ends", "power_off  ends"}) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
 // TestLateJoiner: who joins late is told of what lasts and of the last others, with the same IDs.
 func TestLateJoiner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

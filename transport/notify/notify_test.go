@@ -213,6 +213,25 @@ func TestCallInWords(t *testing.T) {
 	}
 }
 
+// TestKinds: each kind of occurrence has words of its own, and an end other ones than a beginning.
+func TestKinds(t *testing.T) {
+	a := newAgent(nil)
+	said := map[string]bool{}
+	for _, kind := range occurrence.Kinds {
+		states := []occurrence.State{occurrence.Once}
+		if kind == occurrence.Stop || kind == occurrence.Device || kind == occurrence.Supply || kind == occurrence.PowerOff {
+			states = []occurrence.State{occurrence.Begins, occurrence.Ends}
+		}
+		for _, state := range states {
+			i := a.item(occurrence.Occurrence{Kind: kind, State: state, Of: "tank", Left: time.Minute})
+			if i.Text == "" || said[i.Text] || said[i.Title] {
+				t.Errorf("%s %s: %+v", kind, state, i)
+			}
+			said[i.Text], said[i.Title] = true, true
+		}
+	}
+}
+
 // TestTime: a message that comes late says when it was, if that is known.
 func TestTime(t *testing.T) {
 	a := newAgent(nil)

@@ -50,6 +50,9 @@ func TestPoweredOff(t *testing.T) {
 	p.does(t, "systemctl restart agentsite")
 	token := p.ReadFile(t, "/var/lib/agentsite/token")
 	p.Token = strings.TrimSpace(token)
+	if err := os.WriteFile(filepath.Join(p.Folder, "token"), []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	p.reached(t)
 	who := p.identity(t)
 	p.UseTool(t, "switch_output", `{"output":"relay/relay","on":true,"for_seconds":3000}`)

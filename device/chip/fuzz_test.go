@@ -53,6 +53,10 @@ func FuzzCRC(f *testing.F) {
 			return am2320Of(append([]byte{3, 4}, filled(seed, 4)...)...)
 		}},
 		fuzzed{"hdc302x", func(seed []byte) i2c.Bus { return hdc302x(pair(seed)) }},
+		fuzzed{"pijuice", func(seed []byte) i2c.Bus {
+			b := filled(seed, 4)
+			return pijuice(b[0], b[1], first(b[2:]))
+		}},
 		fuzzed{"scd4x", func(seed []byte) i2c.Bus {
 			b := filled(seed, 6)
 			return scd4xEach(0, first(b), first(b[2:]), first(b[4:]))

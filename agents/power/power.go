@@ -53,8 +53,9 @@ type World struct {
 // Kind returns the entry of the list of kinds.
 func Kind(w World) agent.Kind {
 	return agent.Kind{
-		Name: KindName, Doc: "powers the machine off in order, while a condition is true for a time: when its battery is almost empty",
-		New: func() agent.Agent { return &Agent{For: 30 * time.Second, world: w} },
+		Name: KindName,
+		Doc:  "powers the machine off in order, while a condition is true for a time: when its battery is almost empty",
+		New:  func() agent.Agent { return &Agent{For: 30 * time.Second, world: w} },
 	}
 }
 
@@ -107,31 +108,36 @@ func (a *Agent) Define() (agent.Definition, error) {
 
 // Run watches the condition until ctx ends. Nothing but the condition has it ask for the machine's end.
 func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site) error {
-	list, err := site.Points(ctx, self, agents.SiteRequest{})
+	compile := func() (*expr.Program, error) {
+		list, err := site.Points(ctx, self, agents.SiteRequest{})
+		if err != nil {
+			return nil, err
+		}
+		return a.compile(a.world.Rules.Known(append([]agents.Point{}, list.Points...)))
+	}
+	program, err := compile()
 	if err != nil {
 		return err
 	}
-	program, err := a.compile(a.world.Rules.Known(append([]agents.Point{}, list.Points...)))
-	if err != nil {
-		return err
-	}
+	points := program.Points()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changed, ended := make(chan struct{}, 1), make(chan error, 1)
+	changed, offered, ended := make(chan struct{}, 1), make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		ended <- site.Watch(ctx, self, agents.WatchRequest{Points: program.Points()}, func(u agents.Update) error {
+		ended <- site.Watch(ctx, self, agents.WatchRequest{Points: points}, func(u agents.Update) error {
+			of := changed
 			if u.Offer {
-				return errOffer
+				of = offered
 			}
 			select {
-			case changed <- struct{}{}:
+			case of <- struct{}{}:
 			default:
 			}
 			return nil
 		})
 	}()
 	w := &watch{Agent: a, program: program, ask: func(ctx context.Context) (agents.Readings, error) {
-		return site.Read(ctx, self, agents.ReadRequest{Points: program.Points()})
+		return site.Read(ctx, self, agents.ReadRequest{Points: points})
 	}}
 	defer func() {
 		if w.asked.IsZero() { // else that is why the site ends
@@ -148,7 +154,6 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site
 		}
 		select {
 		case <-ctx.Done():
-			cancel()
 			<-ended
 			return nil
 		case err := <-ended:
@@ -156,11 +161,14 @@ func (a *Agent) Run(ctx context.Context, self agents.Principal, site agents.Site
 				return nil
 			}
 			return err
+		case <-offered: // a point may have another unit, or be gone
+			if w.program, err = compile(); err != nil {
+				cancel()
+				<-ended
+				return err
+			}
 		case <-changed:
 		case <-tick.C:
 		}
 	}
 }
-
-// errOffer ends a run whose points may have changed: the agent is run again.
-var errOffer = errors.New("the points of the site have changed")

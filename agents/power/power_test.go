@@ -23,6 +23,7 @@ type board struct {
 	mains   agents.Reading
 	at      time.Time // of the charge
 	changed chan struct{}
+	offer   bool // each update says that the offer may have changed
 
 	refuses error
 	did     []string
@@ -51,9 +52,14 @@ func (b *board) Read(_ context.Context, _ agents.Principal, r agents.ReadRequest
 	return out, nil
 }
 
-func (b *board) Watch(ctx context.Context, _ agents.Principal, _ agents.WatchRequest, emit func(agents.Update) error) error {
+func (b *board) Watch(
+	ctx context.Context, _ agents.Principal, _ agents.WatchRequest, emit func(agents.Update) error,
+) error {
 	for {
-		if err := emit(agents.Update{}); err != nil {
+		b.mu.Lock()
+		u := agents.Update{Offer: b.offer}
+		b.mu.Unlock()
+		if err := emit(u); err != nil {
 			return err
 		}
 		select {
@@ -102,7 +108,9 @@ func onBoard(t *testing.T, test func(t *testing.T, b *board, a *Agent)) *board {
 	t.Helper()
 	var on *board
 	synctest.Test(t, func(t *testing.T) {
-		b := &board{mains: good(device.Bool(false)), charge: good(device.Number(80)), at: time.Now(), changed: make(chan struct{})}
+		b := &board{
+			mains: good(device.Bool(false)), charge: good(device.Number(80)), at: time.Now(), changed: make(chan struct{}),
+		}
 		a := Kind(World{
 			Start: time.Now(),
 			Off: func(context.Context) error {
@@ -149,7 +157,8 @@ func TestOff(t *testing.T) {
 	})
 }
 
-// TestEnd: a site that ends because the machine is powered off does not say that it stays on; one that ends before does.
+// TestEnd: a site that ends because the machine is powered off does not say that it stays on; one that ends before
+// does.
 func TestEnd(t *testing.T) {
 	for length, want := range map[time.Duration][]string{
 		20 * time.Second: {"tell true 30s", "tell false 0s"}, time.Minute: {"tell true 30s", "off"},
@@ -162,6 +171,18 @@ func TestEnd(t *testing.T) {
 			t.Errorf("after %v: %q instead of %q", length, b.did, want)
 		}
 	}
+}
+
+// TestOffer: the time goes on where the offer has changed, but not the points of the condition.
+func TestOffer(t *testing.T) {
+	onBoard(t, func(t *testing.T, b *board, a *Agent) {
+		b.says(80, 10*time.Minute)
+		b.mu.Lock()
+		b.offer = true
+		b.mu.Unlock()
+		b.says(9, time.Minute)
+		expect(t, b, "for the time", "tell true 30s", "off")
+	})
 }
 
 // TestBootLoop: a machine that starts with an empty battery stays on for a while, in which it can be changed.

@@ -57,7 +57,8 @@ func (w *watch) step(ctx context.Context) bool {
 	due := now.Add(max(w.since.Add(w.For).Sub(now), w.world.Start.Add(notBefore).Sub(now)))
 	left := max(0, due.Sub(now))
 	if w.asked.IsZero() {
-		w.Say(agent.Waiting, "%s: the machine is powered off in %s, if that stays so", w.OffWhen, device.FormatDuration(left.Round(time.Second)))
+		w.Say(agent.Waiting, "%s: the machine is powered off in %s, if that stays so", w.OffWhen,
+			device.FormatDuration(left.Round(time.Second)))
 	}
 	if !w.told && (left == 0 || w.toldAt.IsZero() || now.Sub(w.toldAt) >= tellPause) {
 		w.told, w.toldAt = true, now

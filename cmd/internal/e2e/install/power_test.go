@@ -25,7 +25,8 @@ func TestPoweredOff(t *testing.T) {
 	disk := filepath.Join(harness.TempDir(t), "root.img") // which two starts share
 	copyFile(t, filepath.Join(dir, "debian/root.img"), disk)
 	start := func() packaged {
-		m := harness.Boot(t, 120*time.Second, filepath.Join(dir, "virt/disk"), "console=ttyAMA0 root=/dev/vda net.ifnames=0 systemd.show_status=0 systemd.mask=getty.target",
+		const words = "console=ttyAMA0 root=/dev/vda net.ifnames=0 systemd.show_status=0 systemd.mask=getty.target"
+		m := harness.Boot(t, 120*time.Second, filepath.Join(dir, "virt/disk"), words,
 			"-M", "virt", "-cpu", "cortex-a53", "-smp", "1", "-m", "512", "-drive", "file="+disk+",if=virtio,format=raw",
 			"-kernel", filepath.Join(dir, "virt/vmlinuz"), "-device", "virtio-net-pci,netdev=net0,romfile=")
 		p := packaged{m}
@@ -42,7 +43,8 @@ func TestPoweredOff(t *testing.T) {
 	p.Pull(t, mainsLine, false)
 	p.install(t, 1)
 	port := p.URL[strings.LastIndex(p.URL, ":")+1:]
-	p.WriteFile(t, "/etc/agentsite/agentsite.yaml", "site: { name: shed }\nhttp: { listen: 127.0.0.1:"+port+" }\ndevices:\n"+
+	p.WriteFile(t, "/etc/agentsite/agentsite.yaml", "site: { name: shed }\n"+
+		"http: { listen: 127.0.0.1:"+port+" }\ndevices:\n"+
 		"  ups: { driver: max17043, bus: "+p.Bus(t)+", every: 1s }\n"+
 		"  mains: { driver: gpio-in, pin: GPIO6, active_low: on }\n"+
 		"  relay: { driver: relay, pin: GPIO17, safe: off, min_off: 0s, max_on: 1h, lease: 1h }\n"+
@@ -82,9 +84,8 @@ func TestPoweredOff(t *testing.T) {
 
 	begun, safe, level := time.Now(), false, p.SimulatedLine(t, relayLine)+"value"
 	harness.WaitFor(t, 8*time.Minute, "the machine is off", func() bool {
-		if out, err := p.AskWithin(2*time.Second, "GET", "/file", nil, "path", level); err == nil && strings.Contains(string(out), "0") {
-			safe = true
-		}
+		out, err := p.AskWithin(2*time.Second, "GET", "/file", nil, "path", level)
+		safe = safe || err == nil && strings.Contains(string(out), "0")
 		conn, err := net.DialTimeout("tcp", strings.TrimPrefix(p.Control, "http://"), time.Second)
 		if err == nil {
 			conn.Close()

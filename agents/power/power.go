@@ -31,7 +31,7 @@ const (
 	look = time.Second
 	// offTimeout is how long the machine has to power off before it is asked again.
 	offTimeout = 2 * time.Minute
-	askTimeout = 20 * time.Second
+	askTimeout = time.Minute // for root's service, on a board that is busy with its end
 	// tellPause is the least time between two tellings that it will be powered off, while a gauge jumps. That it is
 	// powered off is always told.
 	tellPause = 10 * time.Minute

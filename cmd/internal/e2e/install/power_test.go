@@ -82,6 +82,13 @@ func TestPoweredOff(t *testing.T) {
 	p.SetInput(t, "max17043", "charge", 4, "voltage", 3.3)
 	says("is powered off in")
 
+	defer func() {
+		if t.Failed() {
+			_, out, _ := p.sh(t, "cat /proc/uptime; agentsite agents --data /var/lib/agentsite; agentsite read --data /var/lib/agentsite; "+
+				"journalctl -u agentsite -u 'agentsite-poweroff*' --no-pager -o short-monotonic | tail -60")
+			t.Log(out)
+		}
+	}()
 	begun, safe, level := time.Now(), false, p.SimulatedLine(t, relayLine)+"value"
 	harness.WaitFor(t, 8*time.Minute, "the machine is off", func() bool {
 		out, err := p.AskWithin(2*time.Second, "GET", "/file", nil, "path", level)

@@ -14,7 +14,7 @@ import (
 func Drivers() []driver.Driver { return drivers(bluez{}) }
 
 func drivers(r radio) []driver.Driver {
-	s := &scanner{radio: r}
+	s := &scanner{radio: r, retryMax: scanRetryMax}
 	var all []driver.Driver
 	for _, f := range families {
 		d := driver.Driver{

@@ -31,7 +31,8 @@ const (
 
 // scanner shares one scan between the devices of a process. It runs while there is one.
 type scanner struct {
-	radio radio
+	radio    radio
+	retryMax time.Duration // of the back-off
 
 	mu      sync.Mutex
 	beacons map[address][]*beacon
@@ -87,7 +88,7 @@ func (s *scanner) remove(b *beacon) {
 // run scans, with growing pauses while that fails.
 func (s *scanner) run(ctx context.Context, ended, changed chan struct{}) {
 	defer close(ended)
-	for retry := scanRetry; ; retry = min(2*retry, scanRetryMax) {
+	for retry := min(scanRetry, s.retryMax); ; retry = min(2*retry, s.retryMax) {
 		begun := time.Time{}
 		err := s.radio.hear(ctx, listener{
 			only: s.addresses, changed: changed, heard: s.heard,
@@ -103,7 +104,7 @@ func (s *scanner) run(ctx context.Context, ended, changed chan struct{}) {
 			err = device.Faultf(device.Internal, "the Bluetooth scan ended")
 		}
 		if !begun.IsZero() && time.Since(begun) > scanRetryMax {
-			retry = scanRetry // it was well in between
+			retry = min(scanRetry, s.retryMax) // it was well in between
 		}
 		slog.Warn("the Bluetooth scan does not run and is tried again", "err", err, "in", retry)
 		s.tell(ctx, err)

@@ -86,6 +86,9 @@ func seek(ctx context.Context, r radio) ([]driver.Found, error) {
 	for _, d := range found {
 		all = append(all, d.offer(known[d.from]))
 	}
+	if len(found) == maxFound {
+		all = append(all, driver.Found{Where: "Bluetooth", What: "many devices", Says: fmt.Sprintf("only the first %d are shown; scan again nearer to yours", maxFound)})
+	}
 	slices.SortFunc(all, func(a, b driver.Found) int { return strings.Compare(a.Where, b.Where) })
 	return all, nil
 }

@@ -28,8 +28,8 @@ const (
 	deviceFace   = "org.bluez.Device1"
 	propertyFace = "org.freedesktop.DBus.Properties"
 
-	adapters    = 8                // hci0 to hci7
-	callTimeout = 10 * time.Second // of one call
+	adapters    = 8               // hci0 to hci7
+	callTimeout = 5 * time.Second // of one call
 	// BlueZ pauses between two rounds of a scan. One that is off for longer was ended by somebody else.
 	scanPause = 20 * time.Second
 )

@@ -33,7 +33,7 @@ var families = []*family{&bthome, &pvvx, &ruuvi}
 
 var bthome = family{
 	driver: "bthome", doc: "BTHome v2: thermometers, buttons, door and motion sensors that advertise by Bluetooth",
-	also:      "shelly-blu blu-ht blu-door blu-motion blu-button b-parasite",
+	also:      "bluetooth ble shelly-blu blu-ht blu-door blu-motion blu-button b-parasite",
 	entry:     "{ driver: bthome, address: A4:C1:38:01:02:03, inputs: [temperature, humidity, battery] }",
 	note:      bluetoothNote,
 	lostAfter: 5 * time.Minute, read: readBTHome,
@@ -58,4 +58,4 @@ var ruuvi = family{
 	config: func(s *scanner, f *family) driver.Config { return &ruuviConfig{common: newCommon(s, f), Model: "tag"} },
 }
 
-const bluetoothNote = "It needs a Bluetooth adapter and BlueZ, whose group is `bluetooth`."
+const bluetoothNote = "It needs a Bluetooth adapter and BlueZ, and the group `bluetooth`."

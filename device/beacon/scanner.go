@@ -88,12 +88,13 @@ func (s *scanner) remove(b *beacon) {
 // run scans, with growing pauses while that fails.
 func (s *scanner) run(ctx context.Context, ended, changed chan struct{}) {
 	defer close(ended)
+	logged := ""
 	for retry := min(scanRetry, s.retryMax); ; retry = min(2*retry, s.retryMax) {
 		begun := time.Time{}
 		err := s.radio.hear(ctx, listener{
 			only: s.addresses, changed: changed, heard: s.heard,
 			started: func() {
-				begun = time.Now()
+				begun, logged = time.Now(), ""
 				s.tell(ctx, nil)
 			},
 		})
@@ -106,7 +107,10 @@ func (s *scanner) run(ctx context.Context, ended, changed chan struct{}) {
 		if !begun.IsZero() && time.Since(begun) > scanRetryMax {
 			retry = min(scanRetry, s.retryMax) // it was well in between
 		}
-		slog.Warn("the Bluetooth scan does not run and is tried again", "err", err, "in", retry)
+		if text := err.Error(); text != logged {
+			slog.Warn("the Bluetooth scan does not run and is tried again", "err", err)
+			logged = text
+		}
 		s.tell(ctx, err)
 		if device.Sleep(ctx, retry) != nil {
 			return

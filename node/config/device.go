@@ -90,7 +90,7 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 }
 
 // networks are names of integrations of other programs.
-var networks = []string{"zwave", "bluetooth", "ble"}
+var networks = []string{"zwave"}
 
 // DriverHint returns the end of an error about an unknown driver: what to write for it.
 func DriverHint(name string, drivers []driver.Driver) string {

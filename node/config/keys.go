@@ -109,7 +109,13 @@ func written(v reflect.Value) string {
 		return "[" + strings.Join(items, ", ") + "]"
 	}
 	if d, ok := v.Interface().(time.Duration); ok {
-		return strings.ReplaceAll(d.String(), "µ", "u")
+		text := strings.ReplaceAll(d.String(), "µ", "u")
+		for _, zero := range []string{"m0s", "h0m"} { // 5m0s
+			if strings.HasSuffix(text, zero) {
+				text = text[:len(text)-2]
+			}
+		}
+		return text
 	}
 	return fmt.Sprint(plain(v.Interface()))
 }

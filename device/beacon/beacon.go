@@ -243,8 +243,8 @@ func (b *beacon) due(now time.Time) (all []device.Reading, next time.Duration) {
 		switch since := now.Sub(p.emitted.At); {
 		case same && r.Quality == device.Good && (!p.dirty || since < refresh), same && r.Why == p.emitted.Why && r.Quality != device.Good:
 			continue
-		case same && since < refresh: // only the reason is another
-			next = min(next, refresh-since)
+		case same && since < time.Second: // only the reason is another
+			next = min(next, time.Second-since)
 			continue
 		}
 		p.emitted, p.dirty = r, false

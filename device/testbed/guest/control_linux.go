@@ -27,6 +27,7 @@ import (
 //	GET, PUT /file?path=/sys/…                    any file
 //	PUT  /file?path=/sys/…&pause=10ms             one write for each line
 //	GET  /list?path=/sys/…                        a folder
+//	POST /advertise                               Bluetooth advertisers near the board: address, random or public, data
 //	GET  /kernel                                  the kernel's log
 //	POST /run ["/agentsite","scan"]               runs a program until it exits
 //	GET  /site                                    the site's process
@@ -98,6 +99,13 @@ func serve(port string, b *emulator) error {
 			names = append(names, e.Name())
 		}
 		return names, err
+	})
+	handle("POST /advertise", func(r *http.Request) (any, error) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		return advertise(string(text))
 	})
 	handle("GET /kernel", func(*http.Request) (any, error) { return KernelLog() })
 	handle("POST /run", func(r *http.Request) (any, error) {

@@ -41,8 +41,8 @@ type Machine struct {
 // from programs for the sake of those addresses, are not changed at each system call.
 const sameAddresses = "nokaslr kpti=off norandmaps"
 
-// Boot starts a board and waits until its guest answers. modules is a folder of kernel modules
-// or "", words are the kernel's parameters, and args QEMU's; the network card is net0.
+// Boot starts a board and waits until its guest answers. modules is a folder of kernel modules, and an archive of
+// other files in root.cpio, or "", words are the kernel's parameters, and args QEMU's; the network card is net0.
 func Boot(t testing.TB, most time.Duration, modules, words string, args ...string) *Machine {
 	t.Helper()
 	port, control, lan := FreePort(t), FreePort(t), FreePort(t)
@@ -143,7 +143,11 @@ func initramfs(t testing.TB, modules string) []byte {
 		copied("modules/"+filepath.Base(f), f)
 	}
 	add("TRAILER!!!", 0, 0, 0, nil)
-	return b.Bytes()
+	more, err := os.ReadFile(filepath.Join(modules, "root.cpio")) // other programs
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return append(b.Bytes(), more...)
 }
 
 // Ask sends a request to the guest and returns its JSON.

@@ -85,8 +85,14 @@ func (r *Radio) Serve(line io.ReadWriter, period time.Duration) error {
 	}
 }
 
+// answers are the lengths of some answers; others may be longer than they have to be.
+var answers = map[uint16]int{0x1001: 8, 0x1003: 8, 0x1005: 7, 0x1009: 6, 0x2002: 3, 0x2003: 8, 0x201C: 8}
+
 func (r *Radio) command(opcode uint16, parameters []byte) error {
 	answer := make([]byte, 64) // after the status; zeros suit most commands
+	if n, ok := answers[opcode]; ok {
+		answer = answer[:n]
+	}
 	switch opcode {
 	case 0x1001: // local version: 5.0
 		copy(answer, []byte{9, 0, 0, 9, 0xff, 0xff, 0, 0})

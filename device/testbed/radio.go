@@ -60,7 +60,8 @@ func (r *Radio) Reports() int {
 	return r.reports
 }
 
-// Serve answers commands until line ends. Each advertiser is reported once in every period while the host scans.
+// Serve answers commands until line ends. Each advertiser is reported once in every period, or
+// as often as there is time for, while the host scans.
 func (r *Radio) Serve(line io.ReadWriter, period time.Duration) error {
 	r.out = line
 	done := make(chan struct{})
@@ -117,7 +118,10 @@ func (r *Radio) command(opcode uint16, parameters []byte) error {
 	return err
 }
 
-// report reports the advertisers, spread over the period.
+// mostReports limits the reports of one step: a receiver hears a few hundred advertisements a second.
+const mostReports = 4
+
+// report reports the advertisers, spread over the period or longer.
 func (r *Radio) report(period time.Duration, done chan struct{}) {
 	const step = 20 * time.Millisecond
 	tick := time.NewTicker(step)
@@ -130,7 +134,7 @@ func (r *Radio) report(period time.Duration, done chan struct{}) {
 		case <-tick.C:
 		}
 		r.mu.Lock()
-		for n := len(r.adverts)*int(step)/int(period) + 1; n > 0 && r.scanning && len(r.adverts) > 0; n-- {
+		for n := min(len(r.adverts)*int(step)/int(period)+1, mostReports); n > 0 && r.scanning && len(r.adverts) > 0; n-- {
 			next = (next + 1) % len(r.adverts)
 			r.out.Write(r.adverts[next].event())
 			r.reports++

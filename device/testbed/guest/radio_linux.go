@@ -18,7 +18,8 @@ var radio struct {
 	*testbed.Radio
 }
 
-// advertise replaces the advertisers near the board. The first call attaches the controller.
+// advertise replaces the advertisers near the board, if text has some, and returns how many advertisements were
+// reported. The first call attaches the controller.
 func advertise(text string) (reports int, err error) {
 	var all []testbed.RadioAdvert
 	for line := range strings.Lines(text) {
@@ -35,7 +36,9 @@ func advertise(text string) (reports int, err error) {
 			return 0, err
 		}
 	}
-	radio.Advertise(all)
+	if len(all) > 0 {
+		radio.Advertise(all)
+	}
 	return radio.Reports(), nil
 }
 

@@ -147,7 +147,7 @@ func (m knownMap) entry(of, name string) (point, error) {
 			"%s.use: it names an entry of a map, and there is no map; write map, or a place such as coil: 3", of)
 	}
 	return point{}, device.Faultf(device.Invalid,
-		"%s.use: the map %s has no %.40q%s", of, m.name, name, device.Suggest(name, names, "entry"))
+		"%s.use: the map %s has no %.40q%s", of, m.name, name, device.Suggest(name, names, "name"))
 }
 
 // base returns what inputs and outputs have in common: the place and the format.

@@ -9,11 +9,12 @@ import (
 	"agentsite/device/driver"
 )
 
-// knownMap is where a product has its values, by its maker's document. None was tried on hardware.
+// knownMap is where a product has its values. Each row is in a document or program of its source that was read
+// for it. None was tried on hardware.
 type knownMap struct {
 	name   string // as in the YAML
 	model  string // for people
-	source string // the document
+	source string // what was read: documents of the maker, and programs that drive it (mbmd is that of 2026-06-23)
 	also   string // names of products, in small letters, separated by spaces
 	gap    int    // registers that may be read along
 	block  int    // the most registers of one request; 0 for no limit of its own
@@ -45,7 +46,7 @@ func mapNote() string {
 		all = append(all, fmt.Sprintf("%s (%s, %s)", m.name, m.model, m.source))
 	}
 	return "On RS-485 wire A to A, B to B and ground to ground, with 120 Ω at both ends of a long line. " +
-		"The maps come from the makers' documents and were not tried on hardware: " + strings.Join(all, "; ") + "."
+		"The maps come from what is named with each, and were not tried on hardware: " + strings.Join(all, "; ") + "."
 }
 
 // number is a measurement of a map.
@@ -53,6 +54,12 @@ func number(name string, a at, kind, unit string, low, high, scale float64) poin
 	p := point{at: a, format: Format{Type: kind}, bit: -1}
 	p.quantity = driver.Quantity{Unit: unit, Range: device.Range{Min: low, Max: high}, Scale: &scale}
 	p.Point = driver.InputPoint{Quantity: p.quantity}.Point(name)
+	return p
+}
+
+// plus sets what is added after the scale.
+func (p point) plus(offset float64) point {
+	p.quantity.Offset = offset
 	return p
 }
 

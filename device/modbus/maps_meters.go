@@ -17,7 +17,7 @@ func meterMaps() []knownMap {
 			name:   "eastron-sdm120",
 			model:  "Eastron SDM120 or SDM230, one phase",
 			also:   "sdm120 sdm230",
-			source: "Eastron SDM230-Modbus User Manual, Modbus Protocol, input registers 30001 to 30343",
+			source: "Eastron SDM230-LoRa Protocol V1.0 of 2018-06; mbmd sdm120.go, sdm230.go",
 			block:  60, points: []point{
 				eastron("voltage", 0, "V", 0, maxVolts), eastron("current", 6, "A", -maxAmps, maxAmps),
 				eastron("power", 12, "W", -maxWatts, maxWatts), eastron("power_factor", 30, "", -1, 1),
@@ -29,7 +29,7 @@ func meterMaps() []knownMap {
 			name:   "eastron-sdm630",
 			model:  "Eastron SDM630, three phases",
 			also:   "sdm630",
-			source: "Eastron SDM630-Modbus Protocol, input registers 30001 to 30343",
+			source: "Eastron SDM72D-M User Manual V1.1 page 13 and V1.5 page 14, which share them; mbmd sdm.go",
 			block:  60, points: slices.Concat(
 				eachPhase(eastron("voltage", 0, "V", 0, maxVolts), 2),
 				eachPhase(eastron("current", 6, "A", -maxAmps, maxAmps), 2),
@@ -43,7 +43,7 @@ func meterMaps() []knownMap {
 			name:   "eastron-sdm72",
 			model:  "Eastron SDM72D-M, three phases",
 			also:   "sdm72 sdm72d",
-			source: "Eastron SDM72D-M User Manual V1.5, part 3, page 14",
+			source: "Eastron SDM72D-M User Manual V1.5 page 14; mbmd sdm72.go",
 			points: []point{
 				eastron("power", 52, "W", -maxWatts, maxWatts),
 				eastron("energy_import", 72, "kW.h", 0, maxKWh), eastron("energy_export", 74, "kW.h", 0, maxKWh),
@@ -52,9 +52,9 @@ func meterMaps() []knownMap {
 		},
 		{
 			name:   "gavazzi-em340",
-			model:  "Carlo Gavazzi EM330, EM340, ET330, ET340; EM24 with Ethernet",
-			also:   "em330 em340 et330 et340 em24",
-			source: "Carlo Gavazzi EM330 EM340 ET330 ET340 Communication Protocol",
+			model:  "Carlo Gavazzi EM330, EM340, ET330, ET340; EM24 with Ethernet (E1), not with RS-485",
+			also:   "em330 em340 et330 et340 em24-e1",
+			source: "mbmd carlogavazzi-ex3x0.go, carlogavazzi-em24_e1.go; star.ke.st, EM330/EM340",
 			block:  11, points: slices.Concat(
 				eachPhase(gavazzi("voltage", 0x00, "V", 0, maxVolts, 0.1), 2),
 				eachPhase(gavazzi("current", 0x0C, "A", -maxAmps, maxAmps, 0.001), 2),
@@ -68,9 +68,9 @@ func meterMaps() []knownMap {
 		},
 		{
 			name:   "abb-b23",
-			model:  "ABB B23 or B24, three phases",
-			also:   "abb-b23 abb-b24",
-			source: "ABB B23/B24 User Manual 2CMC485003M0201, section 9.3, mapping tables",
+			model:  "ABB B23, B24, A43 or A44, three phases",
+			also:   "abb-b23 abb-b24 abb-a43 abb-a44",
+			source: "ABB A43/A44 User Manual 2CMC48001M0201 rev. C pages 108 and 170; mbmd abb.go",
 			points: slices.Concat(
 				eachPhase(abb("voltage", 0x5B00, "uint32", "V", maxVolts, 0.1), 2),
 				eachPhase(abb("current", 0x5B0C, "uint32", "A", maxAmps, 0.01), 2),
@@ -84,9 +84,9 @@ func meterMaps() []knownMap {
 		},
 		{
 			name:   "janitza-umg96",
-			model:  "Janitza UMG 96RM, 96-PA or 96-S2",
-			also:   "umg96 umg96rm",
-			source: "Janitza UMG 96RM and UMG 96-PA Modbus-address list, frequently required readings, 19000 to 19120",
+			model:  "Janitza UMG 96RM, 96-PA, 96-S2, 104 or B23",
+			also:   "umg96 umg96rm umg104 janitza-b23",
+			source: "Janitza UMG 96-PA User Manual page 57; AGG Software, UMG104; mbmd janitza.go; cFos, UMG 96-PA",
 			points: slices.Concat(
 				eachPhase(number("voltage", at{holdings, 19000}, "float32", "V", 0, 1000, 1), 2),
 				eachPhase(number("current", at{holdings, 19012}, "float32", "A", -maxAmps, maxAmps, 1), 2),
@@ -94,7 +94,8 @@ func meterMaps() []knownMap {
 				[]point{
 					number("power", at{holdings, 19026}, "float32", "W", -maxWatts, maxWatts, 1),
 					number("frequency", at{holdings, 19050}, "float32", "Hz", 0, 100, 1),
-					number("energy", at{holdings, 19060}, "float32", "kW.h", -maxKWh, maxKWh, 0.001),
+					number("energy_import", at{holdings, 19068}, "float32", "kW.h", 0, maxKWh, 0.001),
+					number("energy_export", at{holdings, 19076}, "float32", "kW.h", 0, maxKWh, 0.001),
 				}),
 		},
 	}

@@ -93,8 +93,8 @@ func (k kind) input(name string, in input) input {
 	if in.Topic == "" {
 		in.Topic = k.in.Topic
 		in.Path = either(in.Path, strings.ReplaceAll(k.in.Path, placePoint, name))
-		if k.title == "Tasmota" && (in.Unit == "Cel" || in.Unit == "[degF]") { // SetOption8
-			in.UnitPath = either(in.UnitPath, "TempUnit")
+		if k.title == "Tasmota" {
+			in.UnitPath = either(in.UnitPath, tasmotaUnitPaths[in.Unit])
 		}
 	}
 	return in

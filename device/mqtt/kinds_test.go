@@ -218,3 +218,35 @@ func FuzzTake(f *testing.F) {
 		}
 	})
 }
+
+// TestTasmotaUnits: a number in another unit than the point's is a fault.
+func TestTasmotaUnits(t *testing.T) {
+	b := newFakeBroker(t)
+	b.kept["tele/x/LWT"] = "Online"
+	in := func(path, unit string) input {
+		wide := driver.Quantity{Unit: unit, Range: device.Range{Min: 0, Max: 2000}}
+		return input{Path: path, InputPoint: driver.InputPoint{Quantity: wide}}
+	}
+	d := open(t, &config{Broker: b.url(), Kind: "tasmota", Name: "x", brokers: newBrokers(), Inputs: map[string]input{
+		"air": in("BMP280.Temperature", "Cel"), "hpa": in("BMP280.Pressure", "hPa"), "mmhg": in("BMP280.Pressure", "mm[Hg]"),
+	}})
+	for _, m := range []struct {
+		units     string
+		good, bad []string
+	}{
+		{`"PressureUnit":"hPa","TempUnit":"C"`, []string{"air", "hpa"}, []string{"mmhg"}},
+		{`"PressureUnit":"mmHg","TempUnit":"F"`, []string{"mmhg"}, []string{"air", "hpa"}},
+	} {
+		b.publish("tele/x/SENSOR", `{"BMP280":{"Temperature":70.5,"Pressure":759.8},`+m.units+`}`, false)
+		for _, name := range m.bad {
+			until(t, name+" with "+m.units, bad(t, d, name, "measures in"))
+		}
+		for _, name := range m.good {
+			want := 759.8
+			if name == "air" {
+				want = 70.5
+			}
+			until(t, name+" with "+m.units, good(t, d, name, device.Number(want)))
+		}
+	}
+}

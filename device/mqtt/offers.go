@@ -165,7 +165,13 @@ func offerTasmota(a access, payload, sensors []byte) []driver.Found {
 var tasmotaUnits = map[string]string{
 	"Temperature": "Cel", "DewPoint": "Cel", "Humidity": "%", "Pressure": "hPa", "Illuminance": "lx", "Power": "W",
 	"Voltage": "V", "Current": "A",
-	"Total": "kW.h", "CarbonDioxide": "[ppm]", "PM2.5": "",
+	"Total": "kW.h", "CarbonDioxide": "[ppm]",
+}
+
+// tasmotaUnitPaths is where Tasmota says which of its units (SetOption8, 24 and 139) a number of a message has.
+var tasmotaUnitPaths = map[string]string{
+	"Cel": "TempUnit", "[degF]": "TempUnit",
+	"hPa": "PressureUnit", "mm[Hg]": "PressureUnit", "[in_i'Hg]": "PressureUnit",
 }
 
 func (o *offer) tasmotaSensors(payload []byte) {
@@ -175,7 +181,6 @@ func (o *offer) tasmotaSensors(payload []byte) {
 	if len(payload) == 0 || !shallow(payload) || json.Unmarshal(payload, &s) != nil {
 		return
 	}
-	fahrenheit := word1(s.Sensors["TempUnit"]) == "F"
 	for _, sensor := range sorted(s.Sensors) {
 		var values map[string]jsontext.Value
 		if json.Unmarshal(s.Sensors[sensor], &values) != nil || !isName(sensor) || strings.Contains(sensor, ".") {
@@ -183,8 +188,8 @@ func (o *offer) tasmotaSensors(payload []byte) {
 		}
 		for _, value := range sorted(values) {
 			unit := tasmotaUnits[value]
-			if unit == "Cel" && fahrenheit {
-				unit = "[degF]"
+			if says := s.Sensors[tasmotaUnitPaths[unit]]; says != nil {
+				unit = unitCode(word1(says))
 			}
 			if unit == "" || !isName(value) || values[value].Kind() != '0' && values[value].Kind() != 'n' {
 				continue

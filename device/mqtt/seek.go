@@ -226,7 +226,8 @@ func isWord(text string) bool {
 var usualRanges = map[string]string{
 	"Cel": "-40..125", "[degF]": "-40..257", "%": "0..100", "W": "-25000..25000", "kW": "-100..100", "kW.h": "0..1000000", "W.h": "0..1000000000",
 	"V": "0..1000", "mV": "0..10000", "A": "-100..100", "mA": "-100000..100000", "lx": "0..200000", "hPa": "300..1200", "kPa": "30..120",
-	"Pa": "30000..120000", "[ppm]": "0..10000", "[ppb]": "0..60000", "ug/m3": "0..10000", "Hz": "0..1000", "VA": "0..25000",
+	"Pa": "30000..120000", "mm[Hg]": "225..825", "[in_i'Hg]": "9..33",
+	"[ppm]": "0..10000", "[ppb]": "0..60000", "ug/m3": "0..10000", "Hz": "0..1000", "VA": "0..25000",
 }
 
 // number makes an input of a number; false where its unit is not known. min and max are what the device says, if it does.

@@ -26,7 +26,7 @@ var described = map[string]string{
 		{"type":"Router","friendly_name":"evil\" }, safe: on, {","definition":{"exposes":[{"type":"numeric","property":"x\"","unit":"W","access":1}]}},
 		{"type":"Router","friendly_name":"#","definition":{"exposes":[{"type":"numeric","property":"power","unit":"W","access":1}]}}]`,
 	"tasmota/discovery/600194744F2B/config":  `{"ip":"192.168.1.7","dn":"Tasmota","fn":["Tasmota",null],"hn":"tasmota-744F2B-3883","mac":"600194744F2B","md":"Sonoff POW","ofln":"Offline","onln":"Online","state":["OFF","ON","TOGGLE","HOLD"],"t":"tasmota_744F2B","ft":"%prefix%/%topic%/","tp":["cmnd","stat","tele"],"rl":[1,0,0],"ver":1}`,
-	"tasmota/discovery/600194744F2B/sensors": `{"sn":{"Time":"2026-11-27T10:00:00","ENERGY":{"TotalStartTime":"2026","Total":1.2,"Power":null,"Factor":0.9},"DS18B20":{"Id":"01131B","Temperature":20.1},"TempUnit":"C"},"ver":1}`,
+	"tasmota/discovery/600194744F2B/sensors": `{"sn":{"Time":"2026-11-27T10:00:00","ENERGY":{"TotalStartTime":"2026","Total":1.2,"Power":null,"Factor":0.9},"DS18B20":{"Id":"01131B","Temperature":20.1},"BMP280":{"Pressure":759.8},"PressureUnit":"mmHg","TempUnit":"C"},"ver":1}`,
 	"shellies/shelly1-1A2B3C/online":         "true",
 	"shellies/shelly1-away/online":           "false",
 	"homeassistant/sensor/A4C138-tempc/config": `{"stat_t":"+/+/BTtoMQTT/A4C138012345","dev_cla":"temperature","unit_of_meas":"°C","name":"tempc","uniq_id":"A4C138-tempc",
@@ -46,7 +46,7 @@ func TestOffers(t *testing.T) {
 	want := map[string]string{
 		"cellar-air":     `{ driver: mqtt, broker: mqtt://10.0.0.5, kind: zigbee2mqtt, name: cellar/air, every: 1h, inputs: { battery: { path: battery, unit: "%", range: 0..100 }, temperature: { path: temperature, unit: "Cel", range: -40..125 } } }`,
 		"plug":           `{ driver: mqtt, broker: mqtt://10.0.0.5, kind: zigbee2mqtt, name: "plug", every: 10m, inputs: { power: { path: "power", unit: "W", range: -25000..25000 }, contact: { path: contact, state: on, on: "false", off: "true" }, mode: { path: "mode", values: ["a", "b"] } }, outputs: { switch: { path: "state", safe: off } } }`,
-		"tasmota_744f2b": `{ driver: mqtt, broker: mqtt://10.0.0.5, kind: tasmota, name: tasmota_744F2B, every: 5m, inputs: { ds18b20_temperature: { path: DS18B20.Temperature, unit: "Cel", range: -40..125 }, power: { path: ENERGY.Power, unit: "W", range: -25000..25000 }, total: { path: ENERGY.Total, unit: "kW.h", range: 0..1000000 } }, outputs: { relay: { safe: off } } }`,
+		"tasmota_744f2b": `{ driver: mqtt, broker: mqtt://10.0.0.5, kind: tasmota, name: tasmota_744F2B, every: 5m, inputs: { bmp280_pressure: { path: BMP280.Pressure, unit: "mm[Hg]", range: 225..825 }, ds18b20_temperature: { path: DS18B20.Temperature, unit: "Cel", range: -40..125 }, power: { path: ENERGY.Power, unit: "W", range: -25000..25000 }, total: { path: ENERGY.Total, unit: "kW.h", range: 0..1000000 } }, outputs: { relay: { safe: off } } }`,
 		"shelly1-1a2b3c": `{ driver: mqtt, broker: mqtt://10.0.0.5, kind: shelly, name: shelly1-1A2B3C, every: 10m, outputs: { relay: { safe: off } } }`,
 		"a4c138012345":   `{ driver: mqtt, broker: mqtt://10.0.0.5, kind: theengs, name: A4C138012345, every: 10m, inputs: { tempc: { path: "tempc", unit: "Cel", range: -40..125 } } }`,
 		"garden":         `{ driver: mqtt, broker: mqtt://10.0.0.5, every: 10m, available: { topic: garden/status, on: "online" }, outputs: { pump: { topic: garden/state, path: "pump", set: garden/set, on: "ON", off: "OFF", is_on: "ON", is_off: "OFF", safe: off } } }`,

@@ -29,6 +29,7 @@ var notations = map[string]string{
 	"°c": "Cel", "degc": "Cel", "celsius": "Cel", "℃": "Cel", "°f": "[degF]", "degf": "[degF]", "fahrenheit": "[degF]", "℉": "[degF]",
 	"kelvin": "K", "°": "deg", "degrees": "deg",
 	"percent": "%", "%rh": "%", "rh": "%", "ppm": "[ppm]", "ppb": "[ppb]", "ph": "[pH]", "psi": "[psi]",
+	"mmhg": "mm[Hg]", "inhg": "[in_i'Hg]",
 	"lux": "lx", "volt": "V", "volts": "V", "amp": "A", "ampere": "A", "watt": "W", "watts": "W", "ohm": "Ohm", "ohms": "Ohm", "ω": "Ohm", "kω": "kOhm",
 	"kwh": "kW.h", "wh": "W.h", "mah": "mA.h", "pascal": "Pa", "hertz": "Hz", "rpm": "/min",
 	"µg/m³": "ug/m3", "ug/m³": "ug/m3", "m/s²": "m/s2", "m/s^2": "m/s2", "m²": "m2", "m³": "m3", "µs/cm": "uS/cm",
@@ -38,7 +39,7 @@ var notations = map[string]string{
 // symbols holds the usual forms of UCUM codes.
 var symbols = map[string]string{
 	"Cel": "°C", "[degF]": "°F", "deg": "°", "Ohm": "Ω", "kOhm": "kΩ", "um": "µm", "us": "µs", "uA": "µA", "uV": "µV",
-	"ug/m3": "µg/m³", "ug/m^3": "µg/m³", "g/m3": "g/m³", "m/s2": "m/s²", "m2": "m²", "m3": "m³",
+	"mm[Hg]": "mmHg", "[in_i'Hg]": "inHg", "ug/m3": "µg/m³", "ug/m^3": "µg/m³", "g/m3": "g/m³", "m/s2": "m/s²", "m2": "m²", "m3": "m³",
 	"[ppm]": "ppm", "[ppb]": "ppb", "dB[SPL]": "dB", "By": "bytes", "1": "", "{count}": "",
 }
 

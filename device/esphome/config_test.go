@@ -175,6 +175,9 @@ func TestUnits(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if code, _ := unitOf("G"); code == "G" { // a gauss in UCUM
+		t.Error("an acceleration is taken for a magnetic field")
+	}
 	for _, unit := range []string{"C", "furlongs a fortnight", "percent"} {
 		if code, ok := unitOf(unit); ok {
 			t.Errorf("%s is taken for %s", unit, code)

@@ -7,7 +7,8 @@ import (
 	"agentsite/device/ucum"
 )
 
-// units maps the units of ESPHome, as esphome/const.py has them, to UCUM codes.
+// units maps the units of ESPHome, those of esphome/const.py and others that people write, to UCUM codes. A G is there
+// the acceleration of gravity, not the gauss of UCUM.
 var units = map[string]string{
 	"": "", "°C": "Cel", "°F": "[degF]", "K": "K", "%": "%", "Pa": "Pa", "hPa": "hPa", "kPa": "kPa",
 	"mbar": "mbar", "bar": "bar", "psi": "[psi]", "lx": "lx", "lm": "lm", "V": "V", "mV": "mV", "kV": "kV",
@@ -19,7 +20,9 @@ var units = map[string]string{
 	"°/s": "deg/s", "s": "s", "ms": "ms", "µs": "us", "min": "min", "h": "h", "d": "d", "W/m²": "W/m2",
 	"µS/cm": "uS/cm", "mS/cm": "mS/cm", "pH": "[pH]", "µT": "uT", "Ω": "Ohm", "kΩ": "kOhm", "J": "J",
 	"kJ": "kJ", "B": "By", "kB": "kBy", "RPM": "/min", "pulses/min": "/min", "steps": "{steps}",
-	"pulses": "{pulses}",
+	"pulses": "{pulses}", "G": "[g]", "µm": "um", "VAR": "V.A{reactive}", "kVAR": "kV.A{reactive}", "VAh": "V.A.h",
+	"kVAh": "kV.A.h", "VARh": "V.A.h{reactive}", "kVARh": "kV.A.h{reactive}", "Bq/m³": "Bq/m3", "µSv/h": "uSv/h",
+	"#/cm³": "/cm3",
 }
 
 // unitOf returns the UCUM code of a unit of a node; ok is false for an unknown one.

@@ -79,6 +79,7 @@ func energyMaps() []knownMap {
 			also:  "grundfos magna3 cim200 cim500",
 			source: "programs for CIM 500 and MAGNA3, of Homebridge, Home Assistant and in Ruby, which agree; Grundfos's " +
 				"manuals of CIU 200 page 28 and CIU 501 page 39",
+			gap: 10,
 			points: []point{
 				grundfos("head", 300, "bar", 0, 60, 0.001),
 				grundfos("flow", 301, "m3/h", 0, 6000, 0.1),

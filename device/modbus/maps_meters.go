@@ -84,8 +84,8 @@ func meterMaps() []knownMap {
 		},
 		{
 			name:   "janitza-umg96",
-			model:  "Janitza UMG 96RM, 96-PA, 96-S2, 104 or B23",
-			also:   "umg96 umg96rm umg104 janitza-b23",
+			model:  "Janitza UMG 96-PA, 104 or B23",
+			also:   "umg96 umg96-pa umg104 janitza-b23",
 			source: "Janitza UMG 96-PA User Manual page 57; AGG Software, UMG104; mbmd janitza.go; cFos, UMG 96-PA",
 			points: slices.Concat(
 				eachPhase(number("voltage", at{holdings, 19000}, "float32", "V", 0, 1000, 1), 2),

@@ -14,6 +14,7 @@ import (
 type knownMap struct {
 	name   string // as in the YAML
 	model  string // for people
+	hint   string // what to know before it is used
 	source string // what was read: documents of the maker, and programs that drive it (mbmd is that of 2026-06-23)
 	also   string // names of products, in small letters, separated by spaces
 	gap    int    // registers that may be read along
@@ -43,7 +44,11 @@ func mapParts() []string {
 func mapNote() string {
 	var all []string
 	for _, m := range knownMaps() {
-		all = append(all, fmt.Sprintf("%s (%s, %s)", m.name, m.model, m.source))
+		says := m.model
+		if m.hint != "" {
+			says += ": " + m.hint
+		}
+		all = append(all, fmt.Sprintf("%s (%s; from %s)", m.name, says, m.source))
 	}
 	return "On RS-485 wire A to A, B to B and ground to ground, with 120 Ω at both ends of a long line. " +
 		"The maps come from what is named with each, and were not tried on hardware: " + strings.Join(all, "; ") + "."

@@ -7,7 +7,8 @@ func energyMaps() []knownMap {
 	return []knownMap{
 		{
 			name:   "sunspec-inverter",
-			model:  "inverter with SunSpec model 101, 102 or 103 at 40069: SolarEdge, Fronius with int+SF, others",
+			model:  "inverter with SunSpec model 101, 102 or 103",
+			hint:   "at 40069: SolarEdge, Fronius with int+SF, others",
 			also:   "solaredge fronius",
 			source: "sunspec/models of 2026-04-22, models 1 and 101 to 103; AGG Software, Fronius (Common), for 40069",
 			gap:    8,
@@ -42,9 +43,9 @@ func energyMaps() []knownMap {
 			},
 		},
 		{
-			name: "growatt",
-			model: "Growatt MAX, MID, MAC, MIX, SPH or MIC, by the protocol of 2020 (not MIN TL-X, which begins at 3000, " +
-				"nor inverters of the protocol V3, which have other numbers there)",
+			name:   "growatt",
+			model:  "Growatt MAX, MID, MAC, MIX, SPH or MIC",
+			hint:   "by the protocol of 2020; MIN TL-X begins at 3000, and the protocol V3 has other numbers in these registers",
 			also:   "growatt",
 			source: "Growatt Modbus RTU Protocol V1.20 of 2020-04-28 page 3; growatt_input_0.py after V1.24; evcc, Growatt",
 			points: []point{
@@ -58,7 +59,8 @@ func energyMaps() []knownMap {
 		},
 		{
 			name:   "victron-gx",
-			model:  "Victron GX, the whole system: write unit_id: 100. It says 0 for what the system does not have",
+			model:  "Victron GX, the whole system",
+			hint:   "write unit_id: 100; it says 0 for what the system does not have",
 			also:   "victron cerbo-gx venus-gx",
 			source: "victronenergy/dbus_modbustcp v1.0.101, attributes.csv, mappings.cpp",
 			points: slices.Concat(
@@ -93,7 +95,8 @@ func energyMaps() []knownMap {
 		},
 		{
 			name:   "imp-nmt",
-			model:  "IMP Pumps NMT with an NMTC module; as delivered 19200 baud, parity even, unit_id: 245",
+			model:  "IMP Pumps NMT with an NMTC module",
+			hint:   "as delivered it has 19200 baud, parity even and unit_id: 245",
 			also:   "nmtc",
 			source: "IMP Pumps NMTC module Owner manual pages 33, 34 and 38",
 			points: []point{

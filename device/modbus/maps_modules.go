@@ -19,19 +19,22 @@ func moduleMaps() []knownMap {
 	return []knownMap{
 		{
 			name:   "waveshare-relay-8",
-			model:  "Waveshare Modbus RTU Relay with 8 channels, and others with coils 0 to 7: use relay1 to relay8",
+			model:  "Waveshare Modbus RTU Relay with 8 channels",
+			hint:   "and others with coils 0 to 7; use relay1 to relay8",
 			source: "Waveshare's wiki, Modbus RTU Relay (V2 is plain Modbus); PouCon, WaveshareDigitalIO",
 			points: each("", coil("relay"), 8, 1),
 		},
 		{
 			name:   "waveshare-io-8",
-			model:  "Waveshare Modbus RTU IO 8CH: di1 to di8, and use do1 to do8",
+			model:  "Waveshare Modbus RTU IO 8CH",
+			hint:   "di1 to di8, and use do1 to do8",
 			source: "Waveshare's wiki, Modbus RTU IO 8CH; PouCon, WaveshareDigitalIO",
 			points: append(each("", coil("do"), 8, 1), each("", contact, 8, 1)...),
 		},
 		{
 			name:   "waveshare-analog-in-8",
-			model:  "Waveshare Modbus RTU Analog Input 8CH, also (B), all in a current mode, 0 to 20 or 4 to 20 mA: ai1 to ai8",
+			model:  "Waveshare Modbus RTU Analog Input 8CH, also (B)",
+			hint:   "all channels in a current mode, 0 to 20 or 4 to 20 mA; ai1 to ai8",
 			also:   "4-20ma",
 			source: "Waveshare's wiki, Modbus RTU Analog Input 8CH (modes); WSAnalogInMbRtu; waveshare-modbus-ai",
 			points: each("", number("ai", at{inputs, 0}, "uint16", "mA", 0, 25, 0.001), 8, 1),
@@ -39,7 +42,8 @@ func moduleMaps() []knownMap {
 		},
 		{
 			name:   "waveshare-analog-out-8",
-			model:  "Waveshare Modbus RTU Analog Output 8CH, 0 to 20 mA: use ao1 to ao8",
+			model:  "Waveshare Modbus RTU Analog Output 8CH, 0 to 20 mA",
+			hint:   "use ao1 to ao8",
 			source: "Waveshare's wiki, Modbus RTU Analog Output 8CH, software test",
 			points: each("", current, 8, 1),
 		},

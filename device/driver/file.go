@@ -89,8 +89,8 @@ func readRegular(path string, limit int64) ([]byte, fs.FileMode, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is not used, because it is not a regular file", path)
+	if !info.Mode().IsRegular() || info.Size() == 0 { // as files of proc(5) are, of which a read may wait
+		return nil, 0, fmt.Errorf("%s is not used, because it is empty or not a regular file", path)
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe meanwhile
 	if err != nil {

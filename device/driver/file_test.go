@@ -25,6 +25,7 @@ func TestSecret(t *testing.T) {
 	write(folder, "open", "sk-2\n", 0o644)
 	write(folder, "lines", "sk-3\nsk-4\n", 0o600)
 	write(folder, "empty", "\n", 0o600)
+	write(folder, "blank", "", 0o600)
 	write(handed, "both", "sk-5", 0o440)
 	write(folder, "both", "sk-6", 0o600)
 	check := func(name, want string) {
@@ -37,6 +38,7 @@ func TestSecret(t *testing.T) {
 	check("lines", "")
 	check("empty", "")
 	check("none", "")
+	check("blank", "")
 	if runtime.GOOS != "windows" {
 		check("open", "")
 	}
@@ -86,5 +88,15 @@ func TestFile(t *testing.T) {
 	write(strings.Repeat("x", maxSecret+1), 0o600)
 	if _, err := f.Secret(); err == nil || strings.Contains(err.Error(), "xx") {
 		t.Error(err)
+	}
+}
+
+// TestFileOfProc: a file of the kernel is not read, because some of them wait for the next event.
+func TestFileOfProc(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("Linux has proc(5)")
+	}
+	if _, err := File("/proc/self/comm").Secret(); err == nil || File("/proc/self/comm").Digest() != "" {
+		t.Error("it was read")
 	}
 }

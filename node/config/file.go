@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"reflect"
+	"strings"
 
 	"agentsite/device/driver"
 )
@@ -48,4 +49,17 @@ func (d Device) FileDoubts() (doubts []error) {
 		}
 	}
 	return doubts
+}
+
+// FilesElsewhere returns the mistakes of a device whose driver reads a file that is not beside the configuration, or
+// that is hidden: it is not made for the site, and its content may be sent to the device.
+func (d Device) FilesElsewhere() (mistakes []error) {
+	folder, err := filepath.Abs(filepath.Dir(d.src.name))
+	for _, f := range d.files {
+		if of, name := filepath.Split(string(f.name)); err != nil || filepath.Clean(of) != folder || strings.HasPrefix(name, ".") {
+			mistakes = append(mistakes, d.src.errorf(f.at, "%s: %s is not a file beside the configuration: name one there, "+
+				"or write this to the configuration on the site's machine, and run agentsite reload there", d.Name, f.name))
+		}
+	}
+	return mistakes
 }

@@ -97,10 +97,16 @@ func Doubts(cfg *config.Site, file string) []error {
 // Accept checks the agents section before a start or a reload, which wait for no tests.
 func Accept(cfg *config.Site) error { return hosted.Check(cfg, described(true)) }
 
-// CheckPlain refuses a child without isolation that the configuration was does not have in the same form. A
-// program that runs as the site's user can only be added on the machine, in the configuration's file.
+// CheckPlain refuses a child without isolation, and a device with files elsewhere, that the configuration was does
+// not have in the same form. A program that runs as the site's user, and what that user's files have, can only be added
+// on the machine, in the configuration's file.
 func CheckPlain(cfg, was *config.Site) error {
 	var errs []error
+	for _, d := range cfg.Devices {
+		if !slices.ContainsFunc(was.Devices, d.Same) {
+			errs = append(errs, d.FilesElsewhere()...)
+		}
+	}
 	for _, a := range cfg.Agents {
 		if a.Kind != mcp.KindName || slices.ContainsFunc(was.Agents, a.Same) {
 			continue

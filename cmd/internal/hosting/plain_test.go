@@ -1,8 +1,14 @@
 package hosting
 
 import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strconv"
 	"testing"
 
+	"agentsite/device"
+	"agentsite/device/driver"
 	"agentsite/node/config"
 )
 
@@ -29,6 +35,43 @@ func TestCheckPlain(t *testing.T) {
 	} {
 		if err := CheckPlain(parse(tt.is), parse(tt.was)); (err == nil) != tt.ok {
 			t.Errorf("%s after %s: %v", tt.is, tt.was, err)
+		}
+	}
+}
+
+// secretive is a driver that sends a secret to a server.
+type secretive struct {
+	URL     string      `json:"url"`
+	KeyFile driver.File `json:"key_file,omitempty"`
+}
+
+func (*secretive) Open(context.Context) (device.Device, error) { return nil, errors.ErrUnsupported }
+
+// TestCheckFiles: an owner who is not on the machine has only files beside the configuration sent to a server.
+func TestCheckFiles(t *testing.T) {
+	drivers := []driver.Driver{{Name: "secretive", Config: func() driver.Config { return new(secretive) }}}
+	folder := t.TempDir()
+	parse := func(url, file string) *config.Site {
+		t.Helper()
+		text := "site: { name: x }\ndevices: { a: { driver: secretive, url: " + url + ", key_file: " + strconv.Quote(file) + " } }\n"
+		cfg, err := config.Parse(filepath.Join(folder, "agentsite.yaml"), []byte(text), drivers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	other := filepath.Join(t.TempDir(), "token")
+	was := parse("https://a", other)
+	for _, tt := range []struct {
+		url, file string
+		ok        bool
+	}{
+		{"https://a", "a.key", true}, {"https://b", filepath.Join(folder, "a.key"), true}, {"https://a", other, true},
+		{"https://b", other, false}, {"https://a", "../token", false}, {"https://a", ".npmrc", false}, {"https://a", "sub/a.key", false},
+		{"https://a", other + "2", false},
+	} {
+		if err := CheckPlain(parse(tt.url, tt.file), was); (err == nil) != tt.ok {
+			t.Errorf("%s to %s: %v", tt.file, tt.url, err)
 		}
 	}
 }

@@ -165,7 +165,7 @@ func (s *site) owners() *acts.Site {
 }
 
 // checkText checks a configuration from an owner: as a reload would, and that it adds no program that
-// runs as the site's user.
+// runs as the site's user, and names no other file of that user.
 func (s *site) checkText(ctx context.Context, text []byte) (doubts []error, err error) {
 	cfg, err := devices.CheckText(s.absFile, text, s.drivers, hosting.Accept)
 	if err == nil {

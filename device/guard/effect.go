@@ -53,15 +53,43 @@ type effect struct {
 	since   Time
 }
 
+// vain is the time for which an effect has been missing: on earlier trips since the last rest, and since from.
+type vain struct {
+	used   time.Duration
+	from   Time // valid if counts
+	counts bool // the hardware is away from safe
+}
+
 // steady is the part of By over which readings have to show an effect: a pulse that is shorter does not.
 const steady = 10
 
 // await begins to await the effect, if the hardware is known to be away from safe, and is to stay there.
-func (o *output) await(now Time) {
+func (m *Machine) await(now Time, o *output) {
 	if o.Expects.Point == "" || o.effect.awaited || o.goal == o.Safe || o.moving || o.have.IsZero() || o.have == o.Safe {
 		return
 	}
-	o.effect = effect{is: Awaited, awaited: true, due: add(now, o.Expects.By), last: now}
+	if !o.vain.counts {
+		o.vain.counts, o.vain.from = true, now
+	}
+	o.effect = effect{is: Awaited, awaited: true, due: o.hopeless(), last: now}
+	m.checkEffect(now, o)
+}
+
+// hopeless returns when the effect has failed, while the hardware is away from safe.
+func (o *output) hopeless() Time { return add(o.vain.from, o.Expects.By-o.vain.used) }
+
+// failing reports whether the effect has failed and the output is not back at safe.
+func (o *output) failing(now Time) bool {
+	return o.vain.counts && o.Expects.Else != ElseAlarm && (o.effect.is == Failed || o.holder == "" && now >= o.hopeless())
+}
+
+// endVain ends a trip.
+func (o *output) endVain(now Time) {
+	if o.vain.counts && o.effect.is == Awaited {
+		o.vain = vain{used: add(o.vain.used, now-o.vain.from)}
+	} else {
+		o.vain = vain{}
+	}
 }
 
 // sees processes a reading of the point whose value shows the effect.
@@ -79,7 +107,7 @@ func (m *Machine) sees(now Time, o *output, good bool, v device.Value, age time.
 	case !before:
 		e.since = at
 	case at-e.since >= o.Expects.By/steady && due > now:
-		e.is, e.due = Confirmed, due
+		e.is, e.due, o.vain.used, o.vain.from = Confirmed, due, 0, at
 	}
 }
 

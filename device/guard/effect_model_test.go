@@ -17,13 +17,44 @@ type hopes struct {
 	fails   Time // without another one that shows it
 	seen    bool // it was confirmed
 	latched bool
+	is      Effect
+	vain    vain // since the last rest
 }
 
 // hopes begin when the hardware is away from safe and somebody wants it there, whichever came first.
 func (w *world) beginHopes(o *thing) {
 	away := !o.hardware.IsZero() && o.hardware != o.Safe && o.writing.IsZero()
-	if away && o.asked != o.Safe && !o.hopes.moved {
-		o.hopes = hopes{moved: true, at: w.now, fails: w.now + o.Expects.By}
+	if !away || o.asked == o.Safe || o.hopes.moved {
+		return
+	}
+	v := o.hopes.vain
+	left := w.now
+	if o.out {
+		left = o.left
+	}
+	if n := len(o.trips); !v.counts && (n == 0 || left-o.trips[n-1].to >= o.Rest) {
+		v.used = 0
+	}
+	if !v.counts {
+		v.from, v.counts = w.now, true
+	}
+	o.hopes = hopes{moved: true, at: w.now, fails: v.from + o.Expects.By - v.used, vain: v}
+}
+
+// failing reports whether the effect did not come, and the hardware is not known to be back.
+func (o *thing) failing(now Time) bool {
+	h := o.hopes
+	late := o.asked == o.Safe && now >= h.vain.from+o.Expects.By-h.vain.used
+	return o.Expects.Point != "" && h.vain.counts && o.Expects.Else != ElseAlarm && (h.is == Failed || late)
+}
+
+// endHopes adds up what was hoped for in vain, once the hardware is at safe.
+func (o *thing) endHopes(now Time) {
+	v := &o.hopes.vain
+	if v.counts && o.hopes.is == Awaited {
+		*v = vain{used: v.used + now - v.from}
+	} else {
+		*v = vain{}
 	}
 }
 
@@ -39,7 +70,7 @@ func (o *thing) hope(now Time, good bool, v device.Value, at Time) {
 		h.since = at
 	}
 	if fails := at + o.Expects.By; showed && h.last.good && 10*(at-h.since) >= o.Expects.By && fails > now {
-		h.fails, h.seen = fails, true
+		h.fails, h.seen, h.vain.used, h.vain.from = fails, true, 0, at
 	}
 }
 
@@ -65,6 +96,7 @@ func (w *world) checkHopes(t *rapid.T, o *thing, s Status) {
 	case h.seen:
 		is = Confirmed
 	}
+	h.is = is
 	if s.Effect != is || s.Latched != h.latched {
 		t.Fatalf("the effect of %s is %q, latched %v, at %v; want %q, %v: %+v", o.Output, s.Effect, s.Latched, w.now, is, h.latched, *h)
 	}

@@ -151,20 +151,50 @@ func TestEffectAlarm(t *testing.T) {
 	}
 }
 
-// TestEffectAwaitedAgain: a move before the return to safe has been written is awaited like any other.
+// TestEffectAwaitedAgain: short returns to safe, written or not, give an effect no more time. A rest does.
 func TestEffectAwaitedAgain(t *testing.T) {
 	m, now := pumping(t, ElseSafe)
 	m.outputs[0].MinOff = 0
-	if err := m.Release(heater); err != nil {
-		t.Fatal(err)
+	for range 4 { // the hardware stays on
+		now += time.Second
+		if err := m.Release(heater); err != nil {
+			t.Fatal(err)
+		}
+		mustMove(t, m, now, "ann", heater, on, time.Minute)
 	}
-	now += time.Second
-	mustMove(t, m, now, "ann", heater, on, time.Minute)
 	if s := m.Status(now, 0); s.Effect != Awaited {
 		t.Errorf("%+v", s)
 	}
-	m.Tick(now + 5*time.Second)
+	m.Tick(now + time.Second)
 	want(t, m, 0, off)
+
+	m, now = pumping(t, ElseSafe)
+	m.outputs[0].MinOff = 0
+	trip := func(rest, length time.Duration) {
+		t.Helper()
+		if err := m.Release(heater); err != nil {
+			t.Fatal(err)
+		}
+		settle(m, now)
+		now += rest
+		mustMove(t, m, now, "ann", heater, on, time.Minute)
+		settle(m, now)
+		now += length
+		m.Tick(now)
+	}
+	now += 3 * time.Second
+	trip(DefaultRest-1, 2*time.Second)
+	if s := m.Status(now, 0); s.Effect != Failed {
+		t.Errorf("%+v", s)
+	}
+	settle(m, now)
+	trip(time.Second, 4*time.Second) // failed is failed, and the next is another try
+	trip(DefaultRest, 4*time.Second)
+	want(t, m, 0, on)
+	m.Told(now, flowRate, true, device.Number(1), time.Second)
+	m.Told(now, flowRate, true, device.Number(1), 0)
+	trip(time.Second, 4*time.Second) // it was confirmed
+	want(t, m, 0, on)
 }
 
 // TestEffectNotPostponed: neither renewals nor other values give an effect more time.

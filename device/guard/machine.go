@@ -97,7 +97,7 @@ func (m *Machine) Move(now Time, holder, name string, v device.Value, length tim
 		left, end = length, byExpiry
 	}
 	o.until, o.ends, o.ended = add(now, left), end, byNobody
-	o.await(now)
+	m.await(now, o)
 	return nil
 }
 
@@ -200,7 +200,7 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 	case !o.required(now):
 		return device.Faultf(device.Unsafe, "%s needs %s, and %s; see to that first", o.Output, o.Requires, o.Requires.why(o.lacks, o.told)).
 			Naming(o.Output+" needs something else first, which its owner knows; try again later", o.Requires.Point)
-	case o.away && (left <= 0 || o.holder == "" && o.MinOff > 0): // its rest has not begun
+	case o.away && (left <= 0 || o.holder == "" && o.MinOff > 0 || o.failing(now)): // its rest has not begun
 		return device.Faultf(device.Unsafe, "%s is on its way to safe and rests there for %v; try again later", o.Output, max(o.MinOff, o.Rest))
 	case wait > 0 && o.spent():
 		return device.Faultf(device.Unsafe, "%s rests at safe after its max_on or a start; try again in %v",
@@ -343,7 +343,7 @@ func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 	}
 	o.have, o.fault = v, ""
 	o.set, o.setAt = v, now
-	o.await(now)
+	m.await(now, o)
 	if v == o.Safe && o.away {
 		o.arrive(now)
 	}

@@ -202,6 +202,7 @@ func (w *world) land(i int, err error) {
 	w.beginHopes(o)
 	if err == nil && v == o.Safe {
 		o.started = true
+		o.endHopes(w.now)
 		o.back(w.now)
 	}
 }

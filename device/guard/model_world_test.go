@@ -238,6 +238,7 @@ func (w *world) reasons(i int, holder string, v device.Value, length time.Durati
 	free(holder != "", device.Denied, "nobody")
 	free(!o.failed, device.Offline, "failed")
 	free(!o.hopes.latched, device.Unsafe, "no effect")
+	free(!o.failing(w.now), device.Unsafe, "no effect, and not back yet")
 	free(o.holder == "" || o.holder == holder || w.now >= o.leaseEnd, device.Busy, "held")
 	free(w.met(o), device.Unsafe, "requirement")
 	free(o.started, device.Unsafe, "not started")

@@ -41,6 +41,7 @@ type output struct {
 	fresh    Time         // until when the last reading of the required point is valid
 	told     device.Value // value of that reading
 	effect   effect
+	vain     vain
 }
 
 // lease is the part of an output's state whose changes are numbered.
@@ -133,7 +134,7 @@ func (o *output) leave(now Time) {
 		return
 	}
 	if o.rested(now) {
-		o.used = 0
+		o.used, o.vain.used = 0, 0
 	}
 	o.away, o.since = true, now
 }
@@ -144,6 +145,7 @@ func (o *output) arrive(now Time) {
 	if o.duty != nil {
 		o.duty.span(o.since, now)
 	}
+	o.endVain(now)
 	o.back = now
 	o.away, o.since = o.goal != o.Safe, now // another move began meanwhile: a new trip begins
 }

@@ -280,3 +280,18 @@ func TestDefine(t *testing.T) {
 		}
 	}
 }
+
+// TestOutput: no condition has an output, which others than the owner move.
+func TestOutput(t *testing.T) {
+	w := World{}
+	w.Rules.Points = []agents.Point{
+		{Point: "ups/charge", Kind: device.KindMeasurement, Unit: "%"}, {Point: "lamp/switch", Kind: device.KindSwitch},
+	}
+	for when, ok := range map[string]bool{"ups/charge < 10 %": true, "ups/charge < 10 % and lamp/switch is off": false} {
+		a := Kind(w).New().(*Agent)
+		a.OffWhen = when
+		if _, err := a.Define(); (err == nil) != ok {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+}

@@ -52,6 +52,12 @@ func (p Points) find(address string) (*agents.Point, bool) {
 	return nil, ok && isAddress(address) && (p.any || slices.Contains(p.open, of))
 }
 
+// Moves reports whether the point is known to be an output, which callers move.
+func (p Points) Moves(address string) bool {
+	q, _ := p.find(address)
+	return q != nil && q.Kind.Output()
+}
+
 // isAddress reports whether a point can have an address: device/point or site/device/point.
 func isAddress(address string) bool {
 	names := strings.Split(address, "/")

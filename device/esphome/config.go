@@ -74,6 +74,8 @@ func (c *config) Validate() error {
 	case len(c.Address) > 255 || strings.ContainsAny(c.Address, " /@?#\\"):
 		return device.Faultf(device.Invalid, "address: %.60q is none; write a name or an IP address, such as kitchen.local",
 			c.Address)
+	case !isPort(c.target()):
+		return device.Faultf(device.Invalid, "address: %.60q has no port from 1 to 65535; remove it, for 6053", c.Address)
 	case c.KeyFile == "" && !c.Plaintext:
 		return device.Faultf(device.Invalid, "key_file: it is missing; write the file with the key of the node's "+
 			"api: encryption:, or plaintext: on if it has no key")
@@ -114,6 +116,17 @@ func (c *config) Describe() device.Description {
 // Peer returns the node's address: nothing else can move its outputs while the network is lost.
 func (c *config) Peer() string { return c.Address }
 
+// Resources lists what its outputs move: two devices that move one entity would each take the other for a stranger.
+func (c *config) Resources() []driver.Resource {
+	var all []driver.Resource
+	for _, p := range c.points() {
+		if p.output {
+			all = append(all, driver.Resource{Name: strings.ToLower(c.target()) + " " + p.entity})
+		}
+	}
+	return all
+}
+
 // Open connects to the node. One that is being connected when ctx ends is a device already: the guard, which waits
 // for 2 s, would otherwise begin again and again with a slow one.
 func (c *config) Open(ctx context.Context) (device.Device, error) {
@@ -151,6 +164,13 @@ func (c *config) target() string {
 		return c.Address
 	}
 	return net.JoinHostPort(strings.Trim(c.Address, "[]"), port)
+}
+
+// isPort reports whether the port of "host:port" is one.
+func isPort(address string) bool {
+	_, p, _ := net.SplitHostPort(address)
+	n, err := strconv.ParseUint(p, 10, 16)
+	return err == nil && n != 0
 }
 
 // key returns the key; nil for a node without one.

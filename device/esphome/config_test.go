@@ -24,6 +24,7 @@ func TestValidate(t *testing.T) {
 		"no points":      {func(c *config) { c.Inputs, c.Outputs = nil, nil }, ""},
 		"no address":     {func(c *config) { c.Address = "" }, "address"},
 		"a URL":          {func(c *config) { c.Address = "http://kitchen.local" }, "address"},
+		"no port":        {func(c *config) { c.Address = "kitchen.local:99999" }, "address"},
 		"no key":         {func(c *config) { c.KeyFile = "" }, "key_file"},
 		"key and none":   {func(c *config) { c.Plaintext = true }, "plaintext"},
 		"mac":            {func(c *config) { c.MAC = "kitchen" }, "mac"},

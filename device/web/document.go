@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -167,6 +168,18 @@ func (o documentOutput) validate(of string, c *documentConfig) error {
 		}
 	}
 	return nil
+}
+
+// Resources lists the requests that set its outputs.
+func (c *documentConfig) Resources() []driver.Resource {
+	var all []driver.Resource
+	for _, o := range c.Outputs {
+		says := strings.NewReplacer(placeholder, cmp.Or(o.OnIs, placeholder))
+		if to, err := c.to(says.Replace(o.Set)); err == nil {
+			all = append(all, c.claim(cmp.Or(o.Method, http.MethodPost)+" "+to.RequestURI()+" "+says.Replace(o.Body)))
+		}
+	}
+	return all
 }
 
 // extremes returns the values of an output between which all others are.

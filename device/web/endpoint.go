@@ -14,6 +14,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,6 +50,8 @@ func (e *endpoint) Validate() error {
 		u.Scheme != "https":
 		return device.Faultf(device.Invalid,
 			"url: it is no address; write one such as http://192.168.1.20 or https://example.org/data.json")
+	case u.Port() != "" && !isPort(u.Port()):
+		return device.Faultf(device.Invalid, "url: %s is no port; write 1 to 65535, or none", u.Port())
 	case u.User != nil:
 		return device.Faultf(device.Invalid, "url: it has a password; write user and password_file instead")
 	case u.Fragment != "":
@@ -193,6 +196,21 @@ func (e *endpoint) to(reference string) (*url.URL, error) {
 		return nil, errors.New("it is not a path and query of the same server, such as /status")
 	}
 	return base.ResolveReference(ref), nil
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n != 0
+}
+
+// claim returns the resource that is what an output moves at the server: two outputs that move it would each take the
+// other for a stranger.
+func (e *endpoint) claim(what string) driver.Resource {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return driver.Resource{}
+	}
+	return driver.Resource{Name: strings.ToLower(u.Scheme+"://"+u.Host) + " " + what}
 }
 
 // sameHost reports whether u is at the server that the owner wrote.

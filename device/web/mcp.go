@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -130,6 +131,15 @@ func (c *mcpConfig) Describe() device.Description {
 		d.Points = append(d.Points, c.Inputs[name].Point(name))
 	}
 	return d
+}
+
+// Resources lists the calls that set its outputs.
+func (c *mcpConfig) Resources() []driver.Resource {
+	var all []driver.Resource
+	for _, o := range c.Outputs {
+		all = append(all, c.claim(o.SetTool+" "+strings.ReplaceAll(o.SetArguments, placeholder, cmp.Or(o.OnIs, placeholder))))
+	}
+	return all
 }
 
 // Open calls the tools once. A device with outputs is opened also while its server is away.

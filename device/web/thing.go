@@ -86,6 +86,17 @@ func (c *thingConfig) Describe() device.Description {
 	return d
 }
 
+// Resources lists the properties that its outputs set.
+func (c *thingConfig) Resources() []driver.Resource {
+	var all []driver.Resource
+	for name, o := range c.Outputs {
+		if of, err := c.to(""); err == nil {
+			all = append(all, c.claim(of.RequestURI()+" property "+nameOr(o.Property, name)))
+		}
+	}
+	return all
+}
+
 // Open fetches the description. A device with outputs is opened also while its Thing is away.
 func (c *thingConfig) Open(ctx context.Context) (device.Device, error) {
 	server, err := c.open()

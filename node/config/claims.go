@@ -16,7 +16,7 @@ type firstUse struct {
 	by Device
 }
 
-// claims reports devices that claim the same thing, such as a line of the board.
+// claims reports devices that claim the same thing, such as a line of the board, and outputs of one device that do.
 func (r *report) claims(devices []Device) {
 	taken := map[string]firstUse{}
 	for _, d := range devices {
@@ -30,12 +30,19 @@ func (r *report) claims(devices []Device) {
 			case c.Name == "": // of an invalid pin
 			case !clash:
 				taken[c.Name] = firstUse{c, d}
-			case first.by.Name == d.Name, first.Shared != "" && first.Shared == c.Shared:
+			case first.Shared != "" && first.Shared == c.Shared:
+			case first.by.Name == d.Name && (first.Shared != "" || c.Shared != "" || d.mistaken()):
 			default:
 				r.clash(d, c, taken)
 			}
 		}
 	}
+}
+
+// mistaken reports whether the driver itself finds a mistake.
+func (d Device) mistaken() bool {
+	v, ok := d.Config.(driver.Validator)
+	return ok && v.Validate() != nil
 }
 
 // shareProcess sets BesideOutputs of the devices.
@@ -66,6 +73,8 @@ func (r *report) clash(d Device, c driver.Resource, taken map[string]firstUse) {
 	first := taken[c.Name]
 	at, by, line := d.claimedAt(c), first.by.Name, first.by.at.line
 	switch {
+	case by == d.Name:
+		r.fail(at, d.Name, "two of its points need %s; remove one of them", c.Name)
 	case first.OneProcess && c.OneProcess:
 		r.fail(at, d.Name, "%s has one setting for all: %s, for %s (line %d); write the same for %s", c.Name, first.Shared, by, line, d.Name)
 	case first.Shared != "":

@@ -13,6 +13,8 @@ import (
 const (
 	// supplyLook is the time between two looks where the kernel tells no change.
 	supplyLook = 30 * time.Second
+	// supplyPause is the least time between two looks: a file whose driver was unloaded tells changes for ever.
+	supplyPause = time.Second
 	// supplyQuiet is how long the supply is strong enough before that is told: under-voltage comes and goes with the load.
 	supplyQuiet = 10 * time.Minute
 )

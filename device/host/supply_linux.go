@@ -26,6 +26,7 @@ func waiter(ctx context.Context, files []*os.File) (wait func(time.Duration), en
 		if _, err := unix.Poll(fds, int(d/time.Millisecond)); err != nil && err != unix.EINTR {
 			device.Sleep(ctx, d)
 		}
+		device.Sleep(ctx, supplyPause)
 	}
 	return wait, func() { stop(); write.Close(); read.Close() }
 }

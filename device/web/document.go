@@ -163,8 +163,12 @@ func (o documentOutput) validate(of string, c *documentConfig) error {
 		return device.Faultf(device.Invalid, "%s.renew: %v is not 2s to 1h", of, o.Renew)
 	}
 	for _, v := range extremes(o.Point(of)) {
-		if _, err := o.request(c, v); err != nil {
+		r, err := o.request(c, v)
+		if err != nil {
 			return device.Faultf(device.Invalid, "%s.set: %w", of, err)
+		}
+		if o.Body != "" && o.ContentType == "" && !jsontext.Value(r.body).IsValid() {
+			return device.Faultf(device.Invalid, "%s.body: %.80q is no JSON; write a text for {value} in quotes, or content_type: text/plain", of, r.body)
 		}
 	}
 	return nil

@@ -281,11 +281,15 @@ func TestMistakes(t *testing.T) {
 			c.Inputs["mode"] = documentInput{documentPlace: documentPlace{From: "http://evil/x"},
 				InputPoint: c.Inputs["mode"].InputPoint}
 		},
-		"no range":  func(c *documentConfig) { c.Inputs["x"] = documentInput{} },
-		"no value":  func(c *documentConfig) { spoilOutput(c, func(o *documentOutput) { o.Set = "/relay" }) },
-		"no safe":   func(c *documentConfig) { spoilOutput(c, func(o *documentOutput) { o.Safe = device.Value{} }) },
-		"method":    func(c *documentConfig) { spoilOutput(c, func(o *documentOutput) { o.Method = "DELETE" }) },
-		"get body":  func(c *documentConfig) { spoilOutput(c, func(o *documentOutput) { o.Body = "{value}" }) },
+		"no range": func(c *documentConfig) { c.Inputs["x"] = documentInput{} },
+		"no value": func(c *documentConfig) { spoilOutput(c, func(o *documentOutput) { o.Set = "/relay" }) },
+		"no safe":  func(c *documentConfig) { spoilOutput(c, func(o *documentOutput) { o.Safe = device.Value{} }) },
+		"method":   func(c *documentConfig) { spoilOutput(c, func(o *documentOutput) { o.Method = "DELETE" }) },
+		"get body": func(c *documentConfig) { spoilOutput(c, func(o *documentOutput) { o.Body = "{value}" }) },
+		"no JSON": func(c *documentConfig) {
+			spoilOutput(c, func(o *documentOutput) { o.Method, o.Body = "", `{"on":{value}` })
+		},
+		"no port":   func(c *documentConfig) { c.URL = "http://10.0.0.1:65536" },
 		"one word":  func(c *documentConfig) { spoilOutput(c, func(o *documentOutput) { o.OffIs = "" }) },
 		"same word": func(c *documentConfig) { spoilOutput(c, func(o *documentOutput) { o.OffIs = "on" }) },
 		"step":      func(c *documentConfig) { spoilOutput(c, func(o *documentOutput) { o.Step = 1 }) },

@@ -77,6 +77,8 @@ func (a *Agent) compile(known rule.Points) (*expr.Program, error) {
 		return nil, err
 	case len(p.Points()) == 0:
 		return nil, errors.New("names no point: write such as ups/charge < 10 %")
+	case p.Never():
+		return nil, errors.New("is never true: the machine would stay on until its battery is empty")
 	case len(p.Windows()) > 0 || p.UsesClock() || p.UsesSun():
 		return nil, errors.New("takes points and their ages only: leave out times of day and windows such as mean")
 	}

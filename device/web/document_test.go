@@ -353,6 +353,40 @@ func TestOneAtATime(t *testing.T) {
 	close(hold)
 }
 
+// TestSampleGivesWay: a document that does not come delays no output, and the Sample goes on after the Apply.
+func TestSampleGivesWay(t *testing.T) {
+	f := newFake(t)
+	c := f.config()
+	c.Inputs["slow"] = documentInput{documentPlace: documentPlace{From: "/slow"}, InputPoint: driver.InputPoint{State: true}}
+	r := open(t, c)
+	inside, hold := make(chan bool, 10), make(chan bool)
+	f.set(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path != "/slow" {
+			f.answer(w, q)
+			return
+		}
+		inside <- true
+		select {
+		case <-hold:
+		case <-q.Context().Done():
+		}
+		io.WriteString(w, "true")
+	})
+	sampled := make(chan error, 1)
+	go func() { _, err := r.Sample(t.Context()); sampled <- err }()
+	<-inside
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // a Sample may take ten
+	defer cancel()
+	err := r.Apply(ctx, "relay", device.Bool(true))
+	close(hold)
+	if err != nil {
+		t.Error(err)
+	}
+	if err := <-sampled; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDocumentsOfProducts: answers as their makers document them are read.
 func TestDocumentsOfProducts(t *testing.T) {
 	watts := driver.InputPoint{Quantity: driver.Quantity{Unit: "W", Range: device.Range{Min: 0, Max: 3680}}}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,6 +20,8 @@ const (
 	retryFirst, retryLast = time.Second, time.Minute
 	confirmFirst          = 50 * time.Millisecond // between read-backs of one write
 	confirmLast           = 400 * time.Millisecond
+	patience              = 300 * time.Millisecond // of an Apply that waits for a Sample, which then gives way
+	renewTimeout          = time.Second            // of values that are sent again, for which an Apply waits
 )
 
 // source is a document that the other side sends when it is asked, and the points that are in it.
@@ -60,6 +63,10 @@ type remote struct {
 	again  time.Time // no Sample asks before
 	pause  time.Duration
 	closed bool
+
+	mu       sync.Mutex // guards the fields below
+	urgent   int        // Applies that have lost patience
+	sampling context.CancelFunc
 }
 
 // newRemote returns the device with these points. release is called at the end.
@@ -105,13 +112,65 @@ func (r *remote) lock(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() { stop(); cancel(); r.busy.Unlock() }, nil
 }
 
+// hurry makes the Samples that an Apply would wait for give way to it, until the Apply calls done.
+func (r *remote) hurry() (done func()) {
+	count := func(n int) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.urgent += n; r.urgent > 0 && r.sampling != nil {
+			r.sampling()
+		}
+	}
+	timer := time.AfterFunc(patience, func() { count(1) })
+	return func() {
+		if !timer.Stop() {
+			count(-1)
+		}
+	}
+}
+
+// sampled makes cancel end the Sample that begins; nil after its end.
+func (r *remote) sampled(cancel context.CancelFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sampling = cancel; cancel != nil && r.urgent > 0 {
+		cancel()
+	}
+}
+
 // Sample asks for all documents. It does not ask a server that has just failed: the pauses grow from 1 s to 60 s.
+// It begins anew after it has given way to an Apply.
 func (r *remote) Sample(ctx context.Context) ([]device.Reading, error) {
-	ctx, unlock, err := r.lock(ctx)
+	for {
+		readings, gaveWay, err := r.sample(ctx)
+		if !gaveWay {
+			return readings, err
+		}
+	}
+}
+
+func (r *remote) sample(ctx context.Context) (_ []device.Reading, gaveWay bool, err error) {
+	locked, unlock, err := r.lock(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer unlock()
+	asking, cancel := context.WithCancel(locked)
+	defer cancel()
+	r.sampled(cancel)
+	readings, err := r.readAll(asking)
+	r.sampled(nil)
+	if asking.Err() != nil && locked.Err() == nil {
+		return nil, true, nil
+	}
+	if err == nil {
+		r.renewAll(locked, readings)
+	}
+	return readings, false, err
+}
+
+// readAll asks for all documents. The caller holds busy.
+func (r *remote) readAll(ctx context.Context) ([]device.Reading, error) {
 	if r.failed != nil && time.Now().Before(r.again) {
 		return nil, r.failed
 	}
@@ -142,7 +201,6 @@ func (r *remote) Sample(ctx context.Context) ([]device.Reading, error) {
 		return nil, first
 	}
 	r.note(ctx, lost)
-	r.renewAll(ctx, readings)
 	slices.SortFunc(readings, func(a, b device.Reading) int { return r.place(a) - r.place(b) })
 	return readings, nil
 }
@@ -251,7 +309,9 @@ func (p *point) checkUnit(raw jsontext.Value) error {
 
 // Apply writes a value and returns once the other side says it.
 func (r *remote) Apply(ctx context.Context, name string, v device.Value) error {
+	done := r.hurry()
 	ctx, unlock, err := r.lock(ctx)
+	done()
 	if err != nil {
 		return err
 	}
@@ -330,6 +390,8 @@ func unconfirmed(p *point, v device.Value, err error) *device.Fault {
 // renewAll sends the values away from safe again, for servers that return to safe by themselves. It sends none that
 // the server has just contradicted.
 func (r *remote) renewAll(ctx context.Context, readings []device.Reading) {
+	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+	defer cancel()
 	for _, p := range r.points {
 		if p.renew == 0 || p.now.IsZero() || p.now == p.Safe || time.Since(p.wrote) < p.renew {
 			continue

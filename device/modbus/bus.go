@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/device"
@@ -29,6 +30,8 @@ type bus struct {
 
 	of   *buses
 	refs int // under of.mu
+
+	silence [256]atomic.Bool // of each unit: its last request had no answer
 
 	turn queue // guards the fields below, and is held while the line is used
 
@@ -96,13 +99,13 @@ type call struct {
 	request
 	id      byte
 	timeout time.Duration
-	urgent  bool // an output: it goes first, and to a silent unit too
+	urgent  bool // an output: it goes to a silent unit too, and first to one that answers
 }
 
 // do makes a request and returns the values of its answer. It begins none whose time would end after ctx. The
 // error is an exceptionError, a fault or ctx's.
 func (b *bus) do(ctx context.Context, c call) ([]uint16, error) {
-	if err := b.turn.lock(ctx, c.urgent); err != nil {
+	if err := b.turn.lock(ctx, c.urgent && !b.silence[c.id].Load()); err != nil {
 		return nil, err
 	}
 	defer b.turn.unlock()
@@ -159,6 +162,7 @@ func (b *bus) exchange(ctx context.Context, c call, u *unit) ([]uint16, error) {
 	switch {
 	case err == nil, isRefusal && !refused.absent():
 		u.silent, u.next, b.lost = 0, time.Time{}, 0
+		b.silence[c.id].Store(false)
 		u.owed.answered(c.request, isRefusal)
 	case isRefusal, errors.Is(err, errSilent):
 		b.silent(c, u, isRefusal)
@@ -176,6 +180,7 @@ func (b *bus) exchange(ctx context.Context, c call, u *unit) ([]uint16, error) {
 func (b *bus) silent(c call, u *unit, refused bool) {
 	pause := min(firstPause<<min(u.silent, 6), lastPause)
 	u.silent++
+	b.silence[c.id].Store(true)
 	u.next = time.Now().Add(pause)
 	switch {
 	case refused:

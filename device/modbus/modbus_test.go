@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -286,6 +287,51 @@ func TestSilentUnit(t *testing.T) {
 		if got := readings(t, second); got["flow"].Value != device.Number(12.3) {
 			t.Errorf("it is back: %v", got)
 		}
+	})
+}
+
+// TestSilentOutputs: the outputs of a unit follow in time, however many other units with outputs are silent.
+func TestSilentOutputs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alive := pumpFake()
+		w := &wires{units: []*fake{alive}}
+		for id := 2; id <= 9; id++ {
+			u := pumpFake()
+			u.id = byte(id)
+			w.units = append(w.units, u)
+		}
+		d := Drivers(w.board(t))[0]
+		all := make([]*unitDevice, len(w.units))
+		for i, u := range w.units {
+			c := pump(d.Config().(*config))
+			c.Port, c.UnitID = "/dev/ttyUSB0", int(u.id)
+			all[i] = opened(t, c)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var guarding sync.WaitGroup
+		for i, u := range w.units[1:] {
+			u.set(func() { u.alter = func(_, _ []byte) []byte { return nil } })
+			guarding.Go(func() {
+				for ctx.Err() == nil { // as the guard tries again
+					try, end := context.WithTimeout(ctx, 2*time.Second)
+					if err := all[i+1].Apply(try, "pump", device.Bool(false)); err == nil {
+						t.Error("a silent unit has confirmed")
+					}
+					end()
+					device.Sleep(ctx, time.Second)
+				}
+			})
+		}
+		for i := range 60 {
+			time.Sleep(time.Second)
+			try, end := context.WithTimeout(ctx, 2*time.Second)
+			if err := all[0].Apply(try, "pump", device.Bool(i%2 == 0)); err != nil {
+				t.Errorf("after %d s: %v", i, err)
+			}
+			end()
+		}
+		cancel()
+		guarding.Wait()
 	})
 }
 

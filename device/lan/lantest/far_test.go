@@ -115,7 +115,8 @@ func (s *station) flood() {
 }
 
 func flow(c net.Conn) {
-	lines := []byte(strings.Repeat("0 relay true\n", 1000))
+	// long lines, so that a driver that reads them all reads much also on a busy machine
+	lines := []byte(strings.Repeat("0 relay true"+strings.Repeat(" ", 200)+"\n", 100))
 	for err := error(nil); err == nil; {
 		_, err = c.Write(lines)
 	}
@@ -214,7 +215,11 @@ func (f *far) run() {
 		f.mu.Lock()
 		pinging = time.AfterFunc(0, ping)
 		f.mu.Unlock()
-		for lines := bufio.NewReaderSize(c, 256); ; {
+		size := 256
+		if f.defect == gulps {
+			size = 64 << 10
+		}
+		for lines := bufio.NewReaderSize(c, size); ; {
 			if f.defect != believes {
 				c.SetReadDeadline(time.Now().Add(silence))
 			}

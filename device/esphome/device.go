@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	applyTimeout = 5 * time.Second        // where the caller's context lasts longer
-	closeTimeout = 2 * time.Second        // for the outputs
-	pushed       = 300 * time.Millisecond // after this a state that was not sent is asked for
-	maxTravel    = 3 * time.Minute        // of a cover or a valve
-	watchPause   = 100 * time.Millisecond // between two looks of Watch
+	applyTimeout = 5 * time.Second         // where the caller's context lasts longer
+	closeTimeout = 1500 * time.Millisecond // for the outputs
+	pushed       = 300 * time.Millisecond  // after this a state that was not sent is asked for
+	maxTravel    = 3 * time.Minute         // of a cover or a valve
+	watchPause   = 100 * time.Millisecond  // between two looks of Watch
 )
 
 // Sample returns what the node said last, if it was heard a few seconds ago; otherwise it waits for a sign of life.

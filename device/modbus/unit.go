@@ -380,8 +380,8 @@ func (d *unitDevice) feed(ctx context.Context, urgent bool) error {
 	return nil
 }
 
-// closeTimeout bounds Close.
-const closeTimeout = 2 * time.Second
+// closeTimeout bounds the return of the outputs to safe in Close, which then waits for an exchange under way.
+const closeTimeout = 1500 * time.Millisecond
 
 // Close brings the outputs to safe, and releases the bus.
 func (d *unitDevice) Close() error {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	closeTime             = 2 * time.Second // for bringing outputs to safe at the end
+	closeTime             = 1500 * time.Millisecond // for bringing outputs to safe at the end
 	retryFirst, retryLast = time.Second, time.Minute
 	confirmFirst          = 50 * time.Millisecond // between read-backs of one write
 	confirmLast           = 400 * time.Millisecond
@@ -403,9 +403,11 @@ func (r *remote) renewAll(ctx context.Context, readings []device.Reading) {
 	}
 }
 
-// Close interrupts what is under way, brings outputs to safe within 2 s, and releases the connection. A second Close
+// Close interrupts what is under way, brings outputs to safe within 1.5 s, and releases the connection. A second Close
 // does nothing.
 func (r *remote) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
 	r.end()
 	r.busy.Lock()
 	defer r.busy.Unlock()
@@ -413,8 +415,6 @@ func (r *remote) Close() error {
 		return nil
 	}
 	r.closed = true
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
 	var failed error
 	for _, p := range r.points {
 		if p.set != nil && p.now != p.Safe && linkError(failed) == nil {

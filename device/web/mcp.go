@@ -195,6 +195,7 @@ func (m *mcpClient) ask(ctx context.Context, call mcpCall) ([]byte, error) {
 	defer cancel()
 	m.call.Store(&ctx)
 	m.broken.Store(false)
+	m.sent.Store(0)
 	if m.session == nil {
 		transport := &sdk.StreamableClientTransport{
 			Endpoint: m.client.base.String(), HTTPClient: &http.Client{Transport: &m.mcpTransport, CheckRedirect: stay},
@@ -263,7 +264,12 @@ type mcpTransport struct {
 	client *client
 	call   atomic.Pointer[context.Context] // of the current call
 	broken atomic.Bool                     // a request of the current call got no answer: no other is sent
+	sent   atomic.Int32                    // requests of the current call
 }
+
+// maxRequests bounds the requests of one call: those that begin a session, the call itself, and answers to a few
+// requests of the server. Else a server could have this process hold thousands of answers that wait to be sent.
+const maxRequests = 12
 
 const endTimeout = 500 * time.Millisecond // of the request that ends a session
 
@@ -276,7 +282,8 @@ func (m *mcpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case call.Err() != nil:
 		cancel()
 		return nil, call.Err()
-	case m.broken.Load():
+	case m.broken.Load(), m.sent.Add(1) > maxRequests:
+		m.broken.Store(true)
 		cancel()
 		return nil, errBroken
 	default:

@@ -195,6 +195,36 @@ func TestMCPHostile(t *testing.T) {
 	}
 }
 
+// TestMCPRequests: a server whose events ask for answers without end gets a few, and the call fails.
+func TestMCPRequests(t *testing.T) {
+	f := newMCPFake(t, true, false)
+	r := open(t, f.config())
+	var id atomic.Int64
+	f.set(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for r.Context().Err() == nil {
+			_, err := fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"ping\"}\n\n", id.Add(1))
+			if err != nil {
+				return
+			}
+		}
+	})
+	before := f.count()
+	if is := reading(t, r, "relay"); is.Quality == device.Good {
+		t.Error(is)
+	}
+	if n := f.count() - before; n > maxRequests+1 { // and the end of the session
+		t.Errorf("%d requests for one call", n)
+	}
+	f.set(nil)
+	if is := reading(t, r, "relay"); is.Quality == device.Good { // it is not asked again at once
+		t.Error(is)
+	}
+	if err := r.Apply(t.Context(), "relay", device.Bool(true)); err != nil {
+		t.Error("afterwards:", err)
+	}
+}
+
 // TestMCPSession: one session serves many calls, and a new one follows where the server has forgotten it.
 func TestMCPSession(t *testing.T) {
 	f := newMCPFake(t, false, false)

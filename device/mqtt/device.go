@@ -339,7 +339,7 @@ func (d *dev) Sample(ctx context.Context) ([]device.Reading, error) {
 		return nil, err
 	}
 	now := time.Now()
-	var ask, repeat []point
+	var ask, repeat []int
 	d.mu.Lock()
 	all := make([]device.Reading, 0, len(d.points))
 	for i, p := range d.points {
@@ -350,11 +350,11 @@ func (d *dev) Sample(ctx context.Context) ([]device.Reading, error) {
 			continue
 		}
 		if p.out.ask != "" && now.Sub(s.at) > askAfter && now.Sub(s.askedAt) > askAfter {
-			ask = append(ask, p)
+			ask = append(ask, i)
 			s.askedAt = now
 		}
 		if p.out.hold != 0 && s.applied == r.Value && now.Sub(s.sentAt) > p.out.hold/3 {
-			repeat = append(repeat, p)
+			repeat = append(repeat, i)
 			s.sentAt = now
 		}
 	}
@@ -365,8 +365,9 @@ func (d *dev) Sample(ctx context.Context) ([]device.Reading, error) {
 	return all, nil
 }
 
-// remind asks outputs for their states, and repeats commands that hold for a time, unless one of them is being moved.
-func (d *dev) remind(ctx context.Context, ask, repeat []point) {
+// remind asks outputs for their states, and repeats commands that hold for a time, unless one of them is being moved, or
+// was moved since.
+func (d *dev) remind(ctx context.Context, ask, repeat []int) {
 	b := d.broker
 	b.mu.Lock()
 	l := b.link
@@ -375,11 +376,16 @@ func (d *dev) remind(ctx context.Context, ask, repeat []point) {
 		return
 	}
 	defer d.busy.Unlock()
-	for _, p := range ask {
-		l.ask(ctx, p)
+	for _, i := range ask {
+		l.ask(ctx, d.points[i])
 	}
-	for _, p := range repeat {
-		l.repeat(ctx, p)
+	for _, i := range repeat {
+		d.mu.Lock()
+		on := d.states[i].applied == device.Bool(true)
+		d.mu.Unlock()
+		if on { // busy is held: nobody switches it off meanwhile
+			l.repeat(ctx, d.points[i])
+		}
 	}
 }
 

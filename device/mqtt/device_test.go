@@ -412,7 +412,8 @@ func TestHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	reading(t, d, "relay")
-	if p.sent(on) != 2 {
-		t.Error("repeated while off")
+	d.remind(t.Context(), nil, []int{d.index("relay")}) // of a Sample that looked before it went off
+	if err := apply(t, d, "relay", device.Bool(false)); err != nil || p.sent(on) != 2 {
+		t.Error("repeated while off", err)
 	}
 }

@@ -75,6 +75,10 @@ type Describer interface{ Describe() device.Description }
 // returns what is then the only one to switch them off, such as "kitchen.local".
 type Networked interface{ Peer() string }
 
+// Unencrypted is a Config that may send a secret which others in the network can read. SentTo returns the host that gets
+// it, or whoever poses as it; "" for no such secret.
+type Unencrypted interface{ SentTo() string }
+
 // Stopper is a Config whose device can be an emergency stop. While the state that Stops names is
 // on, or cannot be read, every output is at its safe value. A Watch that begins while it is on
 // emits it. "" means no emergency stop.

@@ -116,6 +116,12 @@ func isLocal(host string) bool {
 	return strings.HasSuffix(host, ".local") && host != ".local"
 }
 
+// IsLoopback reports whether a host is this machine, whose traffic nobody in the network sees.
+func IsLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
 // Lookup returns the addresses of a name that ends in .local, in a random order. They are cached for their TTL, at
 // most a minute. The error is an Offline fault.
 func Lookup(ctx context.Context, host string) ([]netip.Addr, error) {

@@ -3,6 +3,7 @@ package modbus
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"net"
 	"regexp"
@@ -102,6 +103,11 @@ func Drivers(b *board.Board) []driver.Driver {
 func (c *config) baud() int              { return cmp.Or(c.Baud, 9600) }
 func (c *config) block() int             { return cmp.Or(c.Block, defaultBlock) }
 func (c *config) timeout() time.Duration { return cmp.Or(c.Timeout, 500*time.Millisecond) }
+
+// Peer returns the unit.
+func (c *config) Peer() string {
+	return fmt.Sprintf("unit %d at %s", c.UnitID, cmp.Or(c.Address, c.Port))
+}
 
 func (c *config) unitID() byte { return byte(c.UnitID) }
 

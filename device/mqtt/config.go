@@ -13,6 +13,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/driver"
+	"agentsite/device/lan"
 )
 
 const (
@@ -218,6 +219,23 @@ const ownTopics = "agentsite/"
 func (c *config) Describe() device.Description {
 	r, _ := c.resolve()
 	return r.desc
+}
+
+// Peer returns the device behind the broker.
+func (c *config) Peer() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return "the device behind the broker"
+}
+
+// SentTo returns the broker that gets the password as it is.
+func (c *config) SentTo() string {
+	u, err := url.Parse(c.Broker)
+	if err != nil || u.Scheme != "mqtt" || c.PasswordFile == "" || lan.IsLoopback(u.Hostname()) {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // Resources lists the topics of commands: two devices that move one output would each think that the other is a

@@ -75,6 +75,23 @@ func (e *endpoint) Validate() error {
 	return nil
 }
 
+// Peer returns the server.
+func (e *endpoint) Peer() string {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// SentTo returns the server that gets the password or key as it is.
+func (e *endpoint) SentTo() string {
+	if !strings.HasPrefix(strings.ToLower(e.URL), "http:") || e.User == "" && e.KeyFile == "" || lan.IsLoopback(e.Peer()) {
+		return ""
+	}
+	return e.Peer()
+}
+
 // validHeader accepts the name of a header that this client does not set itself (RFC 9110, section 5.1).
 func validHeader(name string) bool {
 	switch textproto.CanonicalMIMEHeaderKey(name) {

@@ -104,16 +104,21 @@ func CheckDevices(cfg *config.Site) error {
 	return errors.Join(errs...)
 }
 
-// Doubts returns what may be a mistake about devices: files that cannot be read, and, once, outputs that are reached by a
-// network.
+// Doubts returns what may be a mistake about devices: files that cannot be read, once, outputs that are reached by a
+// network, and, once for each host, secrets that are sent without encryption.
 func Doubts(cfg *config.Site) (doubts []error) {
-	told := false
+	told, sent := false, make(map[string]bool)
 	for _, d := range cfg.Devices {
 		doubts = append(doubts, d.FileDoubts()...)
 		if peer, ok := d.Config.(driver.Networked); ok && hasOutputs(d) && !told {
 			told = true
 			doubts = append(doubts, d.Errorf("", "driver", "%s: it is reached by a network: while that is lost, only %s itself can switch it off; "+
 				"set it to do so, as docs/drivers.md says of its driver", d.Name, peer.Peer()))
+		}
+		if c, ok := d.Config.(driver.Unencrypted); ok && c.SentTo() != "" && !sent[c.SentTo()] {
+			sent[c.SentTo()] = true
+			doubts = append(doubts, d.Errorf("", "driver", "%s: its password or key is sent to %s without encryption: others in the network can read it, "+
+				"and whoever poses as %[2]s gets it; write mqtts:// or https:// where it has that", d.Name, c.SentTo()))
 		}
 	}
 	return doubts

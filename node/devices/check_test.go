@@ -131,11 +131,13 @@ type remote struct {
 
 func (*remote) Open(context.Context) (device.Device, error) { return nil, errors.ErrUnsupported }
 func (*remote) Peer() string                                { return "kitchen.local" }
+func (*remote) SentTo() string                              { return "kitchen.local" }
 func (*remote) Describe() device.Description {
 	return device.Description{Model: "remote", Points: []device.Point{{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)}}}
 }
 
-// TestNetworkDoubts: that a lost network leaves an output as it is is said once, and a missing key for each device.
+// TestNetworkDoubts: that a lost network leaves an output as it is is said once, that a host gets a key without
+// encryption once, too, and a missing key for each device.
 func TestNetworkDoubts(t *testing.T) {
 	cfg, err := config.Parse(filepath.Join(t.TempDir(), "a.yaml"), []byte("site: { name: a }\ndevices:\n"+
 		"  one: { driver: remote, key_file: a.key }\n  two: { driver: remote, key_file: a.key }\n"),
@@ -149,7 +151,7 @@ func TestNetworkDoubts(t *testing.T) {
 			missing++
 		}
 	}
-	if len(doubts) != 3 || missing != 2 {
+	if len(doubts) != 4 || missing != 2 {
 		t.Errorf("%v", doubts)
 	}
 }

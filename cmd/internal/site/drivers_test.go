@@ -18,6 +18,7 @@ import (
 	"agentsite/device/scan"
 	"agentsite/node/acts"
 	"agentsite/node/config"
+	"agentsite/node/devices"
 )
 
 var updateDocs = flag.Bool("update", false, "write the table of all drivers into docs/drivers.md")
@@ -172,5 +173,38 @@ func TestSchemaOnce(t *testing.T) {
 	Schema()
 	if n := testing.AllocsPerRun(1, func() { Schema() }); n > 0 {
 		t.Errorf("it is made again, of %v allocations", n)
+	}
+}
+
+// TestNetworkedDrivers: the owner is told of outputs of all drivers that can lose their device, and of secrets that they
+// send without encryption.
+func TestNetworkedDrivers(t *testing.T) {
+	keyed := map[string]string{
+		"esphome": "address: a.local, plaintext: on", "modbus": "address: a.local",
+		"mqtt": "broker: mqtt://a.local, user: u, password_file: a.key", "http": "url: http://a.local, user: u, password_file: a.key",
+		"thing": "url: http://a.local, key_file: a.key", "mcp": "url: http://a.local, key_file: a.key",
+	}
+	outputs := map[string]string{
+		"esphome": "entity: switch/a, safe: off", "modbus": "coil: 1, safe: off", "mqtt": "topic: a, set: b, safe: off",
+		"http": "set: '/{value}', safe: off", "thing": "safe: off", "mcp": "tool: a, set_tool: b, set_arguments: '{\"a\":{value}}', safe: off",
+	}
+	for name, keys := range keyed {
+		cfg, err := parse(fmt.Sprintf("{ driver: %s, %s, outputs: { y: { %s } } }", name, keys, outputs[name]))
+		if err != nil {
+			t.Error(name, err)
+			continue
+		}
+		var lost, clear int
+		for _, d := range devices.Doubts(cfg) {
+			if strings.Contains(d.Error(), "only ") {
+				lost++
+			}
+			if strings.Contains(d.Error(), "encryption") {
+				clear++
+			}
+		}
+		if wants := strings.Count(keys, "a.key"); lost != 1 || clear != wants {
+			t.Errorf("%s: %d are told of a lost link, and %d instead of %d of a secret", name, lost, clear, wants)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -59,12 +60,8 @@ const (
 
 // offerZigbee makes entries of the devices of Zigbee2MQTT.
 func offerZigbee(a access, payload []byte) []driver.Found {
-	var list []zigbeeDevice
-	if len(payload) == 0 || !shallow(payload) || json.Unmarshal(payload, &list) != nil {
-		return nil
-	}
 	var all []driver.Found
-	for _, z := range list[:min(len(list), maxFound)] {
+	for _, z := range zigbeeDevices(payload) {
 		if z.Type == "Coordinator" || z.Disabled || z.Definition == nil || !isName(z.Name) || checkTopic("name", z.Name) != nil {
 			continue
 		}
@@ -79,6 +76,29 @@ func offerZigbee(a access, payload []byte) []driver.Found {
 		}
 		all = append(all,
 			o.found(a, z.Definition.Vendor+" "+z.Definition.Model, device.Clip(printable(z.Definition.Description), 80))...)
+	}
+	return all
+}
+
+// maxDescription bounds the description of one device: decoded, a text needs a hundred times its size of memory.
+const maxDescription = 64 << 10
+
+// zigbeeDevices reads the entries one by one, but for those that are too long.
+func zigbeeDevices(payload []byte) (all []zigbeeDevice) {
+	dec := jsontext.NewDecoder(bytes.NewReader(payload))
+	if !shallow(payload) || dec.PeekKind() != '[' {
+		return nil
+	}
+	dec.ReadToken()
+	for dec.PeekKind() == '{' && len(all) < maxFound {
+		v, err := dec.ReadValue()
+		if err != nil {
+			break
+		}
+		var z zigbeeDevice
+		if len(v) <= maxDescription && json.Unmarshal(v, &z) == nil && z.Definition != nil {
+			all = append(all, z)
+		}
 	}
 	return all
 }
@@ -131,7 +151,7 @@ func offerTasmota(a access, payload, sensors []byte) []driver.Found {
 		Prefix []string `json:"tp"`
 		Relays []int    `json:"rl"`
 	}
-	if !shallow(payload) || json.Unmarshal(payload, &c) != nil || !isName(c.Topic) || checkTopic("name", c.Topic) != nil {
+	if len(payload) > maxDescription || !shallow(payload) || json.Unmarshal(payload, &c) != nil || !isName(c.Topic) || checkTopic("name", c.Topic) != nil {
 		return nil
 	}
 	o := offer{kind: "tasmota", name: c.Topic, every: "5m"}
@@ -178,7 +198,7 @@ func (o *offer) tasmotaSensors(payload []byte) {
 	var s struct {
 		Sensors map[string]jsontext.Value `json:"sn"`
 	}
-	if len(payload) == 0 || !shallow(payload) || json.Unmarshal(payload, &s) != nil {
+	if len(payload) == 0 || len(payload) > maxDescription || !shallow(payload) || json.Unmarshal(payload, &s) != nil {
 		return
 	}
 	for _, sensor := range sorted(s.Sensors) {

@@ -70,10 +70,10 @@ func (all *brokers) seek(ctx context.Context) ([]driver.Found, error) {
 	)
 	for _, a := range known {
 		ways.Go(func() {
-			some := listen(ctx, a)
-			mu.Lock()
+			heard, refused := listen(ctx, a)
+			mu.Lock() // one at a time is decoded
 			defer mu.Unlock()
-			found = append(found, some...)
+			found = append(append(found, refused...), offers(a, heard)...)
 		})
 	}
 	ways.Wait()
@@ -91,34 +91,34 @@ func isBroker(u string) bool {
 	return err == nil || strings.Trim(parsed.Hostname(), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == ""
 }
 
-// listen hears what a broker has kept about devices. One that is not reached, or lets nobody in, has none.
-func listen(ctx context.Context, a access) []driver.Found {
+// listen hears what a broker has kept about devices, by topic. One that is not reached, or lets nobody in, has none.
+func listen(ctx context.Context, a access) (heard map[string][]byte, refused []driver.Found) {
 	conn, _, err := dial(ctx, a)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	defer conn.Close()
 	hello := packet.Hello{Client: "agentsite-" + strconv.FormatUint(rand.Uint64(), 36), User: a.user, Seconds: 60}
 	if a.password != "" {
 		if hello.Password, err = a.password.Secret(); err != nil {
-			return nil
+			return nil, nil
 		}
 	}
 	in := bufio.NewReader(conn)
 	_, err = packet.Greet(ctx, conn, in, packet.V311, hello, 1<<10)
-	if refused, is := errors.AsType[*packet.RefusedError](err); is && a.user == "" && (refused.Code == 4 || refused.Code == 5) {
-		return []driver.Found{{Where: a.url, What: "MQTT broker", Says: "it lets nobody in without a password; write a device of driver mqtt with user and password_file"}}
+	if why, is := errors.AsType[*packet.RefusedError](err); is && a.user == "" && (why.Code == 4 || why.Code == 5) {
+		return nil, []driver.Found{{Where: a.url, What: "MQTT broker", Says: "it lets nobody in without a password; write a device of driver mqtt with user and password_file"}}
 	}
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := conn.Write(packet.AppendSubscribeAll(nil, packet.V311, 1, discoveryTopics)); err != nil {
-		return nil
+		return nil, nil
 	}
-	heard := make(map[string][]byte)
+	heard = make(map[string][]byte)
 	from := packet.Source{Conn: conn, In: in, Version: packet.V311, Limit: heardMessage, Rate: heardBytes >> 11, Silence: heardQuiet}
 	for size := 0; size < heardBytes && len(heard) < heardTopics; {
 		p, err := from.Next()
@@ -132,7 +132,7 @@ func listen(ctx context.Context, a access) []driver.Found {
 	}
 	conn.SetWriteDeadline(time.Now().Add(goodbye))
 	conn.Write(packet.AppendDisconnect(nil))
-	return offers(a, heard)
+	return heard, nil
 }
 
 // offers makes entries of what was heard.

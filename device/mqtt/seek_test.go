@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,8 @@ func TestSeek(t *testing.T) {
 	all := newBrokers()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if n := len(listen(ctx, access{url: b.url()})); n != 2 {
+	heard, _ := listen(ctx, access{url: b.url()})
+	if n := len(offers(access{url: b.url()}, heard)); n != 2 {
 		t.Errorf("%d devices", n)
 	}
 	c := b.config()
@@ -85,8 +87,33 @@ func TestSeek(t *testing.T) {
 	until(t, "the open device asks, and nobody else",
 		func() bool { b.mu.Lock(); defer b.mu.Unlock(); return known && len(b.commands) == 1 })
 	b.do(func() { b.refuse = 5 })
-	if f := listen(ctx, access{url: b.url()}); len(f) != 1 || f[0].YAML != "" || f[0].Says == "" {
+	if _, f := listen(ctx, access{url: b.url()}); len(f) != 1 || f[0].YAML != "" || f[0].Says == "" {
 		t.Errorf("%+v", f)
+	}
+}
+
+// TestLargeDescriptions: what a broker says of one device is bounded before it is decoded.
+func TestLargeDescriptions(t *testing.T) {
+	list := func(open, one, end string) []byte {
+		return []byte(open + strings.Repeat(one+",", (heardMessage-1000)/(len(one)+1)) + one + end)
+	}
+	for topic, payload := range map[string][]byte{
+		"zigbee2mqtt/bridge/devices":       list(`[{"friendly_name":"a","definition":{"exposes":[`, "{}", "]}}]"),
+		"tasmota/discovery/112233/config":  list(`{"t":"a","rl":[`, "1", "]}"),
+		"tasmota/discovery/112233/sensors": list(`{"sn":{"a":[`, "{}", "]}}"),
+		"homeassistant/sensor/a/config":    list(`{"dev":[`, "{}", "]}"),
+	} {
+		heard := map[string][]byte{topic: payload}
+		if strings.HasSuffix(topic, "/sensors") {
+			heard["tasmota/discovery/112233/config"] = []byte(described["tasmota/discovery/600194744F2B/config"])
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		offers(access{url: "mqtt://a"}, heard)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 5*heardMessage {
+			t.Errorf("%s: %d MB", topic, n>>20)
+		}
 	}
 }
 

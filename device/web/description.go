@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"net/http"
 	"net/url"
@@ -18,10 +19,10 @@ import (
 
 // description is what is read of a Thing Description (https://www.w3.org/TR/wot-thing-description11/, section 5).
 type description struct {
-	Base       string              `json:"base"`
-	Schemes    map[string]scheme   `json:"securityDefinitions"`
-	Security   words               `json:"security"`
-	Properties map[string]property `json:"properties"`
+	Base       string            `json:"base"`
+	Schemes    map[string]scheme `json:"securityDefinitions"`
+	Security   words             `json:"security"`
+	Properties properties        `json:"properties"`
 }
 
 type scheme struct {
@@ -37,7 +38,7 @@ type property struct {
 	Max       *float64 `json:"maximum"`
 	ReadOnly  bool     `json:"readOnly"`
 	WriteOnly bool     `json:"writeOnly"`
-	Forms     []form   `json:"forms"`
+	Forms     forms    `json:"forms"`
 }
 
 type form struct {
@@ -49,16 +50,80 @@ type form struct {
 	Security    words  `json:"security"`
 }
 
-// words is one text or a list of them.
+// Bounds of what is kept of a description: the decoder would need a hundred times the size of its text.
+const (
+	maxProperties = 256
+	maxForms      = 16
+	maxWords      = 16
+)
+
+// properties are at most maxProperties; more are an error.
+type properties map[string]property
+
+func (p *properties) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	*p = make(properties)
+	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
+		return errors.Join(err, errDescription)
+	}
+	for dec.PeekKind() == '"' {
+		token, err := dec.ReadToken()
+		if err != nil || len(*p) == maxProperties {
+			return errors.Join(err, errDescription)
+		}
+		name, one := token.String(), property{}
+		if err := json.UnmarshalDecode(dec, &one); err != nil {
+			return err
+		}
+		(*p)[name] = one
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+var errDescription = errors.New("it is no description, or is too large")
+
+// forms are the first maxForms of a property.
+type forms []form
+
+func (f *forms) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	return first((*[]form)(f), maxForms, dec)
+}
+
+// words is one text or a list of them, of which the first maxWords count.
 type words []string
 
 func (w *words) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if dec.PeekKind() != '"' {
-		return json.UnmarshalDecode(dec, (*[]string)(w))
+		return first((*[]string)(w), maxWords, dec)
 	}
 	var one string
 	err := json.UnmarshalDecode(dec, &one)
 	*w = words{one}
+	return err
+}
+
+// first decodes the first values of a list, and skips the others.
+func first[T any](list *[]T, most int, dec *jsontext.Decoder) error {
+	if dec.PeekKind() != '[' {
+		return json.UnmarshalDecode(dec, list) // null, or an error
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != ']' {
+		if len(*list) == most {
+			if err := dec.SkipValue(); err != nil {
+				return err
+			}
+			continue
+		}
+		var one T
+		if err := json.UnmarshalDecode(dec, &one); err != nil {
+			return err
+		}
+		*list = append(*list, one)
+	}
+	_, err := dec.ReadToken()
 	return err
 }
 

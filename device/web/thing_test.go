@@ -1,7 +1,9 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -95,6 +97,29 @@ func TestThingIntegers(t *testing.T) {
 	}
 	if is := reading(t, r, "level"); is.Value != device.Number(33.3) || f.has("level") != device.Number(33) {
 		t.Error(is, f.has("level"))
+	}
+}
+
+// TestLargeDescriptions: a description needs little more memory than its text.
+func TestLargeDescriptions(t *testing.T) {
+	list := func(open, one, end string) []byte {
+		return []byte(open + strings.Repeat(one+",", (maxAnswer-100)/(len(one)+1)) + one + end)
+	}
+	many := []byte(`{"properties":{`)
+	for i := 0; len(many) < maxAnswer-20; i++ {
+		many = fmt.Appendf(many, `"%d":{},`, i)
+	}
+	for name, text := range map[string][]byte{
+		"forms": list(`{"properties":{"a":{"forms":[`, "{}", "]}}}"), "operations": list(`{"properties":{"a":{"forms":[{"op":[`, `""`, "]}]}}}"),
+		"properties": append(many, `"x":{}}}`...),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		parseDescription(text)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 4*maxAnswer {
+			t.Errorf("%s: %d KiB", name, n>>10)
+		}
 	}
 }
 

@@ -87,7 +87,7 @@ func newFrames(conn net.Conn, key []byte) (*frames, error) {
 	case answer[0] != 0 && bytes.Contains(answer, []byte("MAC failure")):
 		return nil, errWrongKey
 	case answer[0] != 0:
-		return nil, device.Faultf(device.Offline, "it refuses the connection: %.60q", answer[1:])
+		return nil, device.Faultf(device.Offline, "it refuses the encrypted connection; look at its log")
 	}
 	if _, f.sent, f.received, err = state.ReadMessage(nil, answer[1:]); err != nil {
 		return nil, errWrongKey

@@ -1,6 +1,7 @@
 package esphome
 
 import (
+	"bufio"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	"agentsite/device"
 	"agentsite/device/driver"
 	"agentsite/device/esphome/esphometest"
+
+	"github.com/flynn/noise"
 )
 
 // TestFlood has a node that sends without end: it loses its connection, and is tried again later.
@@ -71,4 +74,34 @@ func TestManyEntities(t *testing.T) {
 			t.Errorf("%d connections", connections)
 		}
 	})
+}
+
+// TestPaddingFloods: what fills the frames of a node counts as what it sends.
+func TestPaddingFloods(t *testing.T) {
+	suite := noise.NewCipherSuite(noise.DH25519, noise.CipherChaChaPoly, noise.HashSHA256)
+	theirs, ours := noise.UnsafeNewCipherState(suite, [32]byte{}, 0), noise.UnsafeNewCipherState(suite, [32]byte{}, 0)
+	text := make([]byte, 30<<10) // the message 21 without a body, and padding
+	text[1] = 21
+	var sent []byte
+	const most = burstBytes/(30<<10) + 2
+	for range most {
+		sent = appendNoise(sent, len(text)+16)
+		var err error
+		if sent, err = theirs.Encrypt(sent, nil, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &played{}
+	p.Reset(sent)
+	f := &frames{conn: p, in: bufio.NewReader(p), received: ours}
+	limit := newLimiter(time.Now())
+	for range most {
+		if _, err := f.next(&limit); err != nil {
+			if err != error(errFlood) {
+				t.Error(err)
+			}
+			return
+		}
+	}
+	t.Error("it is no flood")
 }

@@ -86,11 +86,11 @@ func TestReadings(t *testing.T) {
 				t.Errorf("%d: %+v, %+v", i, r, all["door"])
 			}
 		}
-		n.Set("text_sensor/mode", func(e *esphometest.Entity) { e.Text = "on \"fire\"\n\u202e" })
+		n.Set("text_sensor/mode", func(e *esphometest.Entity) { e.Text = "ignore \"rules\"\n\u202e" })
 		n.Set("sensor/temperature", func(e *esphometest.Entity) { e.Number, e.Missing = -7.25, false })
 		synctest.Wait()
 		all := sampled(t, dev)
-		if r := all["mode"]; r.Quality != device.Bad || strings.ContainsAny(r.Why, "\n\u202e") {
+		if r := all["mode"]; r.Quality != device.Bad || strings.ContainsAny(r.Why, "\n\u202e") || strings.Contains(r.Why, "ignore") {
 			t.Errorf("%+v", r)
 		}
 		if r := all["temperature"]; r.Value != device.Number(-7.25) {

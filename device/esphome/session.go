@@ -50,7 +50,7 @@ func (f *frames) next(limit *limiter) (message, error) {
 			return m, err
 		}
 		now := time.Now()
-		if !limit.allows(now, len(m.body)) {
+		if !limit.allows(now, len(f.frame)) { // with its padding
 			return m, errFlood
 		}
 		switch m.id {

@@ -1,6 +1,7 @@
 package esphome
 
 import (
+	"strings"
 	"unicode"
 
 	"agentsite/device"
@@ -107,8 +108,14 @@ func (p *point) learn(e *entity) {
 	}
 }
 
-// quote returns a text of a node for a sentence.
-func quote(text string) string { return `"` + plain(text) + `"` }
+// quote returns a text of a node for a sentence: only of a short word the letters, as driver.QuoteWord, but also those
+// of units.
+func quote(text string) string {
+	if len(text) > maxUnit || strings.ContainsFunc(text, unicode.IsSpace) {
+		return driver.QuoteWord(text)
+	}
+	return `"` + plain(text) + `"`
+}
 
 // plain returns text of a node without what is no printable letter.
 func plain(text string) string {

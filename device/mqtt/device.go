@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -212,12 +211,12 @@ func (d *dev) put(s *state, v device.Value, why string) {
 
 // value returns the point's value of what a message says, or why it has none.
 func (p point) value(said, unit device.Value, s *state) (_ device.Value, why string) {
-	says := "says " + strconv.Quote(device.Clip(spell(said), 60))
+	says := "says " + driver.QuoteWord(spell(said))
 	if said.IsZero() {
 		says = "says nothing that is a value"
 	}
 	if u := unit.Text(); u != "" && ucum.Code(u) != ucum.Code(p.Unit) {
-		return device.Value{}, "the device measures in " + strconv.Quote(device.Clip(u, 20)) + ", and unit is " + p.Unit + "; change one of the two"
+		return device.Value{}, "the device measures in " + driver.QuoteWord(u) + ", and unit is " + p.Unit + "; change one of the two"
 	}
 	switch {
 	case p.Kind == device.KindState && len(p.Values) > 0:

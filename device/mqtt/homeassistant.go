@@ -123,7 +123,7 @@ func offerHomeAssistant(a access, heard map[string][]byte, zigbee bool) []driver
 		if o == nil {
 			o = &one{offer: offer{name: e.Device, every: "10m"}, what: e.Model, here: e.Available}
 			all[e.Device] = o
-			if e.Available != "" && checkTopic("available", e.Available) == nil && isName(e.Available) {
+			if e.Available != "" && checkTopic("available", e.Available) == nil && isName(e.Available) && isWord(cmp.Or(e.Here, "online")) {
 				o.extra = []string{fmt.Sprintf("available: { topic: %s, on: %s }", quote(e.Available), strconv.Quote(cmp.Or(e.Here, "online")))}
 			}
 		}

@@ -137,7 +137,8 @@ var plainLetters = strings.NewReplacer(
 	"ý", "y", "ź", "z", "ż", "z", "ž", "z", "ğ", "g",
 )
 
-// SuggestName returns the nearest valid name to name, or "".
+// SuggestName returns the nearest valid name to name, or "". It begins with no -, by which a command line would take it
+// for an option.
 func SuggestName(name string) string {
 	var b strings.Builder
 	for _, r := range plainLetters.Replace(strings.ToLower(name)) {
@@ -151,7 +152,7 @@ func SuggestName(name string) string {
 			b.WriteByte('-')
 		}
 	}
-	return b.String()
+	return strings.TrimLeft(b.String(), "-")
 }
 
 // Address joins a device's name and a point's: "greenhouse/heater".

@@ -74,3 +74,11 @@ func TestClip(t *testing.T) {
 		}
 	}
 }
+
+func TestSuggestName(t *testing.T) {
+	for name, want := range map[string]string{"Küche 1": "kueche-1", "--help": "help", "/": "", "- data": "data"} {
+		if got := SuggestName(name); got != want {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
+}

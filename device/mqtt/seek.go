@@ -30,6 +30,7 @@ const (
 	heardTopics  = 2000
 	maxFound     = 200 // devices of a broker
 	maxBrokers   = 8
+	maxNumber    = 1e9 // limits beyond are none
 )
 
 // discoveryTopics are those where devices are described.
@@ -234,7 +235,7 @@ var usualRanges = map[string]string{
 func (o *offer) number(name, where, unit string, low, high *float64) bool {
 	code := unitCode(unit)
 	limits, known := usualRanges[code]
-	if low != nil && high != nil && *low < *high {
+	if low != nil && high != nil && *low < *high && *low >= -maxNumber && *high <= maxNumber {
 		limits, known = device.Range{Min: *low, Max: *high}.String(), true
 	}
 	if !known || device.CheckName(name) != nil {

@@ -15,7 +15,7 @@ var described = map[string]string{
 		{"ieee_address":"0x00158d00018255df","type":"EndDevice","friendly_name":"cellar/air","supported":true,"definition":{
 			"model":"WSDCGQ01LM","vendor":"Xiaomi","description":"Mi temperature and humidity sensor","exposes":[
 			{"type":"numeric","name":"battery","property":"battery","unit":"%","value_min":0,"value_max":100,"access":1},
-			{"type":"numeric","name":"temperature","property":"temperature","unit":"°C","access":1},
+			{"type":"numeric","name":"temperature","property":"temperature","unit":"°C","value_min":-1e300,"value_max":1e300,"access":1},
 			{"type":"numeric","name":"linkquality","property":"linkquality","unit":"lqi","value_min":0,"value_max":255,"access":1}]}},
 		{"type":"Router","friendly_name":"plug","definition":{"model":"ZNCZ02LM","vendor":"Xiaomi","description":"plug","exposes":[
 			{"type":"switch","features":[{"type":"binary","name":"state","property":"state","value_on":"ON","value_off":"OFF","value_toggle":"TOGGLE","access":7}]},

@@ -20,7 +20,8 @@ import (
 // Bounds of a search.
 const (
 	maxThings  = 16
-	maxOffered = 16 // properties of one Thing
+	maxOffered = 16  // properties of one Thing
+	maxNumber  = 1e9 // limits beyond are none
 	lookTime   = 3 * time.Second
 )
 
@@ -91,7 +92,7 @@ func (d *description) offer(url string) (yaml, says string) {
 			len(inputs) == maxOffered:
 		case p.Type == "boolean":
 			keys = "state: on"
-		case number && p.Min != nil && p.Max != nil && *p.Min < *p.Max:
+		case number && p.Min != nil && p.Max != nil && *p.Min < *p.Max && *p.Min >= -maxNumber && *p.Max <= maxNumber:
 			code := unitCode(unit)
 			if p.Unit == "" || code != "" {
 				keys = fmt.Sprintf("unit: %q, range: %s", code, device.Range{Min: *p.Min, Max: *p.Max})

@@ -18,7 +18,7 @@ func TestFoundThing(t *testing.T) {
 		"On":{"type":"boolean","forms":[]},
 		"open } } evil: {":{"type":"boolean","forms":[]},
 		"odd":{"type":"number","unit":"x\" } evil","minimum":0,"maximum":1},
-		"unbounded":{"type":"number","unit":"celsius"}}}`
+		"unbounded":{"type":"number","unit":"celsius"},"boundless":{"type":"number","minimum":-1e300,"maximum":1e300}}}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w,
 			description)

@@ -196,15 +196,14 @@ func (n *node) move(ctx context.Context, p *point, v device.Value) error {
 	command := p.command(v)
 	p.applied, p.travel = device.Value{}, time.Now()
 	stood, before := p.stands(v), l.number
-	l.pings++
-	ping := l.pings
 	n.mu.Unlock()
 
 	deadline, ok := ctx.Deadline()
 	if limit := time.Now().Add(sendTimeout); !ok || deadline.After(limit) {
 		deadline = limit
 	}
-	if err := l.send(deadline, command, message{id: pingRequest}); err != nil {
+	ping, err := n.sendPing(l, deadline, command)
+	if err != nil {
 		n.cut(l, err)
 		return device.Faultf(device.UnknownOutcome, "%s may have moved: the connection broke: %w", p.Name, err)
 	}

@@ -2,7 +2,10 @@ package esphome
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -104,4 +107,36 @@ func TestPaddingFloods(t *testing.T) {
 		}
 	}
 	t.Error("it is no flood")
+}
+
+// written is a connection that keeps what is written.
+type written struct {
+	net.Conn
+	all [][]byte
+}
+
+func (w *written) Write(b []byte) (int, error) {
+	runtime.Gosched() // others come meanwhile
+	w.all = append(w.all, bytes.Clone(b))
+	return len(b), nil
+}
+func (w *written) SetWriteDeadline(time.Time) error { return nil }
+
+// TestPingOrder: the number of a ping is its place among those that were sent, so that an answer is to what came before.
+func TestPingOrder(t *testing.T) {
+	n, conn := &node{}, &written{}
+	l := &link{frames: &frames{conn: conn}}
+	var numbers [20000]uint64
+	var sending sync.WaitGroup
+	for i := range numbers {
+		sending.Go(func() {
+			numbers[i], _ = n.sendPing(l, time.Now().Add(time.Minute), message{33, []byte{byte(i >> 8), byte(i)}})
+		})
+	}
+	sending.Wait()
+	for at, b := range conn.all {
+		if i := int(b[3])<<8 | int(b[4]); numbers[i] != uint64(at+1) { // after the zero, the size and the number of the message
+			t.Fatalf("ping %d was sent as the %dth", numbers[i], at+1)
+		}
+	}
 }

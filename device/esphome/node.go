@@ -60,6 +60,8 @@ type node struct {
 // link is a connection. Its other fields are guarded by node.mu.
 type link struct {
 	*frames
+	pinging sync.Mutex // held while a ping is counted and sent, so that pongs are in the order of the pings
+
 	number       uint64    // of the last message
 	heard        time.Time // when it came
 	pings, pongs uint64
@@ -374,10 +376,19 @@ func (n *node) goodbye(l *link) error {
 
 // ask sends a ping.
 func (n *node) ask(l *link) error {
+	_, err := n.sendPing(l, time.Now().Add(sendTimeout))
+	return err
+}
+
+// sendPing sends messages and then a ping, and returns its number.
+func (n *node) sendPing(l *link, deadline time.Time, all ...message) (ping uint64, err error) {
+	l.pinging.Lock()
+	defer l.pinging.Unlock()
 	n.mu.Lock()
 	l.pings++
+	ping = l.pings
 	n.mu.Unlock()
-	return l.send(time.Now().Add(sendTimeout), message{id: pingRequest})
+	return ping, l.send(deadline, append(all, message{id: pingRequest})...)
 }
 
 // take takes in a message. It returns how many messages more are expected, because they were asked for.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"agentsite/device"
@@ -250,8 +251,8 @@ type request struct {
 func (c *client) do(ctx context.Context, ask request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	connected := false
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { connected = true }})
+	var connected atomic.Bool // set by a goroutine of the transport
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { connected.Store(true) }})
 	r, err := http.NewRequestWithContext(ctx, ask.method, ask.to.String(), strings.NewReader(ask.body))
 	if err != nil {
 		return nil, device.Faultf(device.Invalid, "the request cannot be made")
@@ -264,7 +265,7 @@ func (c *client) do(ctx context.Context, ask request) ([]byte, error) {
 	r.Header["Idempotency-Key"] = nil // not sent: a write of one value may be repeated on another connection
 	res, err := c.RoundTrip(r)
 	if err != nil {
-		return nil, c.fault(ctx, err, connected)
+		return nil, c.fault(ctx, err, connected.Load())
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))

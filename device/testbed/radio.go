@@ -87,7 +87,7 @@ func (r *Radio) Serve(line io.ReadWriter, period time.Duration) error {
 }
 
 // answers are the lengths of some answers; others may be longer than they have to be.
-var answers = map[uint16]int{0x1001: 8, 0x1003: 8, 0x1005: 7, 0x1009: 6, 0x2002: 3, 0x2003: 8, 0x201C: 8}
+var answers = map[uint16]int{0x2005: 0, 0x200B: 0, 0x200C: 0, 0x1001: 8, 0x1003: 8, 0x1005: 7, 0x1009: 6, 0x2002: 3, 0x2003: 8, 0x201C: 8}
 
 func (r *Radio) command(opcode uint16, parameters []byte) error {
 	answer := make([]byte, 64) // after the status; zeros suit most commands

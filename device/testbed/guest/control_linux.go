@@ -28,6 +28,7 @@ import (
 //	PUT  /file?path=/sys/…&pause=10ms             one write for each line
 //	GET  /list?path=/sys/…                        a folder
 //	POST /advertise                               Bluetooth advertisers near the board: address, random or public, data
+//	POST /radio-off                               takes the Bluetooth controller away until the next /advertise
 //	GET  /kernel                                  the kernel's log
 //	POST /run ["/agentsite","scan"]               runs a program until it exits
 //	GET  /site                                    the site's process
@@ -107,6 +108,7 @@ func serve(port string, b *emulator) error {
 		}
 		return advertise(string(text))
 	})
+	handle("POST /radio-off", func(*http.Request) (any, error) { return nil, unplugRadio() })
 	handle("GET /kernel", func(*http.Request) (any, error) { return KernelLog() })
 	handle("POST /run", func(r *http.Request) (any, error) {
 		var args []string

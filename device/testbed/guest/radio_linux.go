@@ -16,6 +16,7 @@ import (
 var radio struct {
 	mu sync.Mutex
 	*testbed.Radio
+	line *os.File // the kernel's end; without a reference, Go would close it, and the controller be gone
 }
 
 // advertise replaces the advertisers near the board, if text has some, and returns how many advertisements were
@@ -40,6 +41,17 @@ func advertise(text string) (reports int, err error) {
 		radio.Advertise(all)
 	}
 	return radio.Reports(), nil
+}
+
+// unplugRadio takes the controller away. The next call of advertise attaches another.
+func unplugRadio() error {
+	radio.mu.Lock()
+	defer radio.mu.Unlock()
+	if radio.Radio == nil {
+		return nil
+	}
+	radio.Radio = nil
+	return radio.line.Close()
 }
 
 // attachRadio makes the kernel's hci_uart drive a pseudo-terminal, as hciattach(1) does with a serial line.
@@ -74,12 +86,16 @@ func attachRadio() (*testbed.Radio, error) {
 		return nil, fmt.Errorf("raw: %w", err)
 	}
 	r := new(testbed.Radio)
-	go func() { fmt.Println("guest: the radio ended:", r.Serve(master, time.Second)) }()
+	go func() {
+		fmt.Println("guest: the radio ended:", r.Serve(master, time.Second))
+		master.Close()
+	}()
 	if err := unix.IoctlSetPointerInt(int(line.Fd()), unix.TIOCSETD, lineHCI); err != nil {
 		return nil, fmt.Errorf("line discipline: %w", err)
 	}
 	if err := unix.IoctlSetInt(int(line.Fd()), setProto, protoH4); err != nil {
 		return nil, fmt.Errorf("protocol: %w", err)
 	}
-	return r, nil // line stays open
+	radio.line = line
+	return r, nil
 }

@@ -5,9 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"agentsite/device"
@@ -18,7 +21,8 @@ import (
 // bluez hears advertisements through BlueZ, on the system's message bus. BlueZ has the privileges that a scan needs, and
 // shares the adapter with other programs. Its interfaces: org.bluez.Adapter(5) and org.bluez.Device(5).
 type bluez struct {
-	bus string // the address of the message bus; "" is the system's
+	bus   string        // the address of the message bus; "" is the system's
+	quiet time.Duration // quietMin but in tests
 }
 
 const (
@@ -32,6 +36,10 @@ const (
 	callTimeout = 5 * time.Second // of one call
 	// BlueZ pauses between two rounds of a scan. One that is off for longer was ended by somebody else.
 	scanPause = 20 * time.Second
+	// Some adapters stop to hear while BlueZ says that it scans. After quietMin without an advertisement that is wanted
+	// the scan is started again, and after twice as long each time, until there is one.
+	quietMin = time.Minute
+	quietMax = 16 * time.Minute
 )
 
 // hear scans on the first adapter that is switched on. The bus only passes on signals of the wanted devices.
@@ -47,9 +55,11 @@ func (z bluez) hear(ctx context.Context, l listener) error {
 		return err
 	}
 	l.started()
-	paused := time.NewTimer(0)
+	paused, quiet := time.NewTimer(0), z.quiet
 	paused.Stop()
 	defer paused.Stop()
+	silent := time.NewTimer(quiet)
+	defer silent.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -64,6 +74,17 @@ func (z bluez) hear(ctx context.Context, l listener) error {
 			}
 		case <-paused.C:
 			return device.Faultf(device.Offline, "another program ended the Bluetooth scan")
+		case <-silent.C:
+			if s.any.Swap(false) {
+				quiet = z.quiet
+			} else {
+				quiet = min(2*quiet, quietMax)
+				slog.Debug("nothing is heard, and the Bluetooth scan is started again", "next", quiet)
+				if err := s.restart(ctx); err != nil {
+					return err
+				}
+			}
+			silent.Reset(quiet)
 		case <-l.changed:
 			if err := s.follow(ctx); err != nil {
 				return err
@@ -79,6 +100,7 @@ type scan struct {
 	adapter  dbus.ObjectPath
 	broke    chan error
 	scanning chan bool       // the last change of the adapter's Discovering
+	any      atomic.Bool     // something was heard
 	rules    map[string]bool // the match rules of wanted devices
 }
 
@@ -104,12 +126,27 @@ func (s *scan) start(ctx context.Context) error {
 	if err := s.find(ctx); err != nil {
 		return err
 	}
-	if err := s.match(ctx, "AddMatch", properties+",path='"+string(s.adapter)+"'"); err != nil {
-		return err
+	at := "path='" + string(s.adapter) + "'"
+	for _, rule := range []string{properties + "," + at, removed + ",arg0" + at} {
+		if err := s.match(ctx, "AddMatch", rule); err != nil {
+			return err
+		}
 	}
 	if err := s.follow(ctx); err != nil {
 		return err
 	}
+	return s.discover(ctx)
+}
+
+// restart ends the scan, and starts it.
+func (s *scan) restart(ctx context.Context) error {
+	if err := s.call(ctx, s.adapter, adapterFace+".StopDiscovery").Err; err != nil {
+		return because(err)
+	}
+	return s.discover(ctx)
+}
+
+func (s *scan) discover(ctx context.Context) error {
 	// With DuplicateData each advertisement is reported, and not only those that differ.
 	filter := map[string]dbus.Variant{"Transport": dbus.MakeVariant("le"), "DuplicateData": dbus.MakeVariant(true)}
 	if err := s.call(ctx, s.adapter, adapterFace+".SetDiscoveryFilter", filter).Err; err != nil {
@@ -177,7 +214,9 @@ func because(err error) error {
 
 const (
 	properties = "type='signal',sender='" + bluezName + "',interface='" + propertyFace + "',member='PropertiesChanged'"
-	added      = "type='signal',sender='" + bluezName + "',interface='org.freedesktop.DBus.ObjectManager',member='InterfacesAdded'"
+	manager    = "type='signal',sender='" + bluezName + "',interface='org.freedesktop.DBus.ObjectManager',member="
+	added      = manager + "'InterfacesAdded'"
+	removed    = manager + "'InterfacesRemoved'"
 )
 
 func (s *scan) match(ctx context.Context, method, rule string) error {
@@ -221,7 +260,7 @@ func (s *scan) follow(ctx context.Context) error {
 // DeliverSignal is called by the connection's goroutine that reads, for each signal.
 func (s *scan) DeliverSignal(_, name string, signal *dbus.Signal) {
 	switch body := signal.Body; {
-	case name == "NameOwnerChanged" && len(body) == 3 && body[0] == bluezName:
+	case name == "NameOwnerChanged" && len(body) == 3 && body[0] == bluezName && body[1] != "": // an owner is gone
 		s.breaks(device.Faultf(device.Offline, "BlueZ ended or was restarted"))
 	case name == "PropertiesChanged" && len(body) == 3:
 		face, _ := body[0].(string)
@@ -231,6 +270,10 @@ func (s *scan) DeliverSignal(_, name string, signal *dbus.Signal) {
 			s.device(signal.Path, changed)
 		case face == adapterFace:
 			s.changedAdapter(changed)
+		}
+	case name == "InterfacesRemoved" && len(body) == 2:
+		if faces, _ := body[1].([]string); slices.Contains(faces, adapterFace) {
+			s.breaks(device.Faultf(device.Offline, "the Bluetooth adapter is gone; plug it in again"))
 		}
 	case name == "InterfacesAdded" && len(body) == 2:
 		path, _ := body[0].(dbus.ObjectPath)
@@ -284,6 +327,7 @@ func (s *scan) device(path dbus.ObjectPath, changed map[string]dbus.Variant) {
 		data, _ := v.Value().([]byte)
 		ad.maker = append(ad.maker, block{id, data})
 	}
+	s.any.Store(true)
 	s.heard(&ad)
 }
 

@@ -62,6 +62,7 @@ type fakeBlueZ struct {
 	mu       sync.Mutex
 	powered  bool
 	scanning map[string]bool // by client
+	restarts int             // scans that their client ended
 	filters  []map[string]dbus.Variant
 	known    map[dbus.ObjectPath]map[string]dbus.Variant
 }
@@ -88,6 +89,15 @@ func startBlueZ(t *testing.T, bus string) *fakeBlueZ {
 				return dbus.NewError("org.bluez.Error.NotReady", nil)
 			}
 			z.scanning[string(from)] = true
+			return nil
+		},
+		"StopDiscovery": func(from dbus.Sender) *dbus.Error {
+			z.mu.Lock()
+			defer z.mu.Unlock()
+			if !z.scanning[string(from)] {
+				return dbus.NewError("org.bluez.Error.Failed", nil)
+			}
+			z.restarts++
 			return nil
 		},
 	}
@@ -169,9 +179,9 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 // watched opens a device through a BlueZ, and returns its newest reading of a point.
-func watched(t *testing.T, bus, driverName string, set func(driver.Config)) func(point string) device.Reading {
+func watched(t *testing.T, z bluez, driverName string, set func(driver.Config)) func(point string) device.Reading {
 	t.Helper()
-	d, _ := driver.Find(drivers(bluez{bus}), driverName)
+	d, _ := driver.Find(drivers(z), driverName)
 	c := d.Config()
 	set(c)
 	if b, ok := c.(*bthomeConfig); ok {
@@ -207,7 +217,7 @@ func watched(t *testing.T, bus, driverName string, set func(driver.Config)) func
 // TestBlueZ: advertisements arrive through the message bus; a BlueZ that ends is a fault, and heard again when it is back.
 func TestBlueZ(t *testing.T) {
 	bus := messageBus(t)
-	read := watched(t, bus, "bthome", thermometer)
+	read := watched(t, bluez{bus, quietMin}, "bthome", thermometer)
 	eventually(t, "without BlueZ it is a fault", func() bool { return strings.Contains(read("temperature").Why, "BlueZ does not run") })
 	z := startBlueZ(t, bus)
 	eventually(t, "a scan", func() bool { return z.scans() == 1 })
@@ -227,12 +237,47 @@ func TestBlueZ(t *testing.T) {
 	eventually(t, "another scan", func() bool { return z.scans() == 2 })
 	z.advertise(t, advertises(t, someone, bthomeService, "4002C409"), "")
 	eventually(t, "a value again", func() bool { return read("temperature").Value == device.Number(25) })
+	z.conn.Emit("/", "org.freedesktop.DBus.ObjectManager.InterfacesRemoved", dbus.ObjectPath(bluezRoot+"/hci1"), []string{adapterFace})
+	z.conn.Emit("/", "org.freedesktop.DBus.ObjectManager.InterfacesRemoved", dbus.ObjectPath(bluezRoot+"/hci0"), []string{propertyFace, adapterFace})
+	eventually(t, "unplugged", func() bool { return strings.Contains(read("temperature").Why, "adapter is gone") })
+	eventually(t, "a scan of the next adapter", func() bool { return z.scans() == 3 })
+	z.advertise(t, advertises(t, someone, bthomeService, "4002C409"), "")
+	eventually(t, "a value once more", func() bool { return read("temperature").Value == device.Number(25) })
 	z.conn.Close()
 	eventually(t, "BlueZ ended", func() bool { return read("temperature").Quality == device.Bad })
 	z = startBlueZ(t, bus)
 	eventually(t, "a scan of the new one", func() bool { return z.scans() == 1 })
 	z.advertise(t, advertises(t, someone, bthomeService, "4002C409"), "")
 	eventually(t, "a value of the new one", func() bool { return read("temperature").Value == device.Number(25) })
+}
+
+// TestOwner: a BlueZ that appears ends no scan, and one that is gone does.
+func TestOwner(t *testing.T) {
+	s := &scan{broke: make(chan error, 1)}
+	for i, owners := range [][2]string{{"", ":1.5"}, {":1.5", ""}} {
+		s.DeliverSignal("org.freedesktop.DBus", "NameOwnerChanged", &dbus.Signal{Body: []any{bluezName, owners[0], owners[1]}})
+		if len(s.broke) != i {
+			t.Errorf("from %q to %q: %d", owners[0], owners[1], len(s.broke))
+		}
+	}
+}
+
+// TestSilent: a scan that hears nothing is started again, and the devices are no faults for it.
+func TestSilent(t *testing.T) {
+	bus := messageBus(t)
+	z := startBlueZ(t, bus)
+	read := watched(t, bluez{bus, 50 * time.Millisecond}, "bthome", thermometer)
+	eventually(t, "a scan", func() bool { return z.scans() == 1 })
+	z.advertise(t, advertises(t, someone, bthomeService, "4002C409"), "")
+	eventually(t, "a value", func() bool { return read("temperature").Value == device.Number(25) })
+	eventually(t, "scans that are started again", func() bool {
+		z.mu.Lock()
+		defer z.mu.Unlock()
+		return z.restarts >= 2 && len(z.filters) >= 3
+	})
+	if got := read("temperature"); z.scans() != 1 || got.Quality != device.Good {
+		t.Errorf("%d clients scan; %+v", z.scans(), got)
+	}
 }
 
 // TestSeek offers what advertises a known format, with its keys; of 2,000 devices a bounded number.
@@ -258,7 +303,7 @@ func TestSeek(t *testing.T) {
 			z.advertise(t, advertises(t, fmt.Sprintf("C0:00:00:01:%02X:%02X", i/256, i%256), bthomeService, "4002C409"), "")
 		}
 	}()
-	found, err := seek(ctx, bluez{bus})
+	found, err := seek(ctx, bluez{bus, quietMin})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // Drivers returns the drivers of this package. All their devices share one scan of one Bluetooth adapter, which lasts
 // as long as one of them is open.
-func Drivers() []driver.Driver { return drivers(bluez{}) }
+func Drivers() []driver.Driver { return drivers(bluez{quiet: quietMin}) }
 
 func drivers(r radio) []driver.Driver {
 	s := &scanner{radio: r, retryMax: scanRetryMax}

@@ -34,7 +34,7 @@ devices:
 `
 
 // TestBluetooth is a site on an emulated board with BlueZ, Debian's kernel and an emulated controller on a serial line.
-// What each kind of sensor advertises arrives as points, also among 300 others, and a scan offers it.
+// What each kind of sensor advertises arrives as points, after 90 s of scanning, among 300 others and from another adapter, and a scan offers it.
 func TestBluetooth(t *testing.T) {
 	dir := filepath.Join(harness.Need(t, "the emulated board", harness.TestbedDir), "bluetooth")
 	m := harness.Boot(t, 90*time.Second, dir, "console=ttyAMA0",
@@ -72,8 +72,44 @@ func TestBluetooth(t *testing.T) {
 	expect(t, m, "cellar/temperature", "good", 26.02)
 	expect(t, m, "living/temperature", "fault", nil)
 
-	t.Log("a scan offers what is not in the configuration")
+	t.Log("after 90 s, more than any lost_after here but window's")
 	advertise(advertisers)
+	expect(t, m, "living/temperature", "good", 25.0)
+	harness.WaitFor(t, 2*time.Minute, "90 s", func() bool { return time.Since(begun) > 90*time.Second })
+	for _, point := range []string{"living/temperature", "sauna/temperature", "office/co2", "cellar/temperature"} {
+		expect(t, m, point, "good", nil)
+	}
+
+	t.Log("300 others; BlueZ itself is too slow for 2,000 on an emulated processor")
+	before := memory(t, m)
+	all := append([]string(nil), advertisers...)
+	all[3] = strings.Replace(all[3], "CA09", "F209", 1)
+	for i := range 300 {
+		all = append(all, fmt.Sprintf("C0:00:00:00:%02X:%02X random 0201060A16D2FC4002C40903BF13", i/256, i%256))
+	}
+	start := advertise(all)
+	expect(t, m, "cellar/temperature", "good", 25.46)
+	harness.WaitFor(t, 4*time.Minute, "each was heard", func() bool { return advertise(nil)-start > 900 })
+	all[3] = advertisers[3]
+	advertise(all)
+	expect(t, m, "cellar/temperature", "good", 25.06)
+	expect(t, m, "sauna/temperature", "good", 24.3)
+	after := memory(t, m)
+	t.Logf("anonymous memory of the site: %.1f MB, then %.1f MB", before, after)
+	if after > before+4 {
+		t.Errorf("%.1f MB more", after-before)
+	}
+
+	t.Log("an adapter that is unplugged and plugged in again")
+	harness.AskGuest[any](t, m, "POST", "/radio-off", nil)
+	gone := time.Now()
+	expect(t, m, "window/window", "fault", nil) // its lost_after is a day
+	t.Logf("told after %.1f s: %s", time.Since(gone).Seconds(), m.UseTool(t, "read_points", `{"points":["window/window"]}`))
+	advertise(advertisers)
+	expect(t, m, "window/window", "good", true)
+	expect(t, m, "cellar/temperature", "good", 25.06)
+
+	t.Log("a scan offers what is not in the configuration")
 	m.WriteFile(t, "/other.yaml", strings.Join(strings.SplitAfter(bluetoothConfig, "\n")[:4], ""))
 	var offered string
 	harness.WaitFor(t, 3*time.Minute, "they are offered", func() bool {
@@ -83,6 +119,14 @@ func TestBluetooth(t *testing.T) {
 			strings.Contains(stdout, "driver: bthome, address: 3C:2E:F5:01:02:03") && !strings.Contains(stdout, "A4:C1:38:8D:18:B2")
 	})
 	t.Log(offered)
+}
+
+// memory returns the anonymous memory of the site's process in MB.
+func memory(t *testing.T, m *harness.Machine) float64 {
+	t.Helper()
+	pid, _, _ := m.SiteProcess(t)
+	file := fmt.Sprintf("/proc/%d/status", pid)
+	return harness.StatusLine(t, m.ReadFile(t, file), file, "RssAnon:") / 1024
 }
 
 // expect waits until a point has a quality and, if good, a value.

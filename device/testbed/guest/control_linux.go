@@ -26,6 +26,7 @@ import (
 //	POST /plug?in=false                           the USB bridge
 //	GET, PUT /file?path=/sys/…                    any file
 //	PUT  /file?path=/sys/…&pause=10ms             one write for each line
+//	PUT  /file?path=/it.key&secret=true           a file that others cannot read
 //	GET  /list?path=/sys/…                        a folder
 //	POST /advertise                               Bluetooth advertisers near the board: address, random or public, data
 //	POST /radio-off                               takes the Bluetooth controller away until the next /advertise
@@ -81,7 +82,11 @@ func serve(port string, b *emulator) error {
 			return nil, err
 		}
 		if r.FormValue("pause") == "" {
-			return nil, os.WriteFile(r.FormValue("path"), text, 0o755)
+			mode := os.FileMode(0o755)
+			if r.FormValue("secret") != "" {
+				mode = 0o600
+			}
+			return nil, os.WriteFile(r.FormValue("path"), text, mode)
 		}
 		pause, err := time.ParseDuration(r.FormValue("pause"))
 		for line := range strings.Lines(string(text)) {

@@ -53,7 +53,7 @@ func TestBluetooth(t *testing.T) {
 		return harness.AskGuest[int](t, m, "POST", "/advertise", []byte(strings.Join(all, "\n")))
 	}
 	run("/usr/bin/dbus-daemon", "--config-file=/etc/bus.conf", "--fork") // it starts bluetoothd at the first call
-	m.WriteFile(t, "/it.key", "231d39c1d7cc1ab1aee224cd096db932\n")
+	harness.AskGuest[any](t, m, "PUT", "/file", []byte("231d39c1d7cc1ab1aee224cd096db932\n"), "path", "/it.key", "secret", "true")
 	m.StartSite(t, bluetoothConfig)
 	defer m.EndSite(t)
 	expect(t, m, "living/temperature", "fault", nil) // there is no adapter yet
@@ -111,14 +111,14 @@ func TestBluetooth(t *testing.T) {
 
 	t.Log("a scan offers what is not in the configuration")
 	m.WriteFile(t, "/other.yaml", strings.Join(strings.SplitAfter(bluetoothConfig, "\n")[:4], ""))
-	var offered string
+	offered := ""
+	defer func() { t.Log(offered) }()
 	harness.WaitFor(t, 3*time.Minute, "they are offered", func() bool {
 		_, stdout, stderr := m.Run(t, "/agentsite", "scan", "--config", "/other.yaml")
 		offered = stdout + stderr
 		return strings.Contains(stdout, "driver: ruuvi, address: CB:B8:33:4C:8F:4F, model: air") && strings.Contains(stdout, "driver: pvvx, address: A4:C1:38:01:02:03") &&
 			strings.Contains(stdout, "driver: bthome, address: 3C:2E:F5:01:02:03") && !strings.Contains(stdout, "A4:C1:38:8D:18:B2")
 	})
-	t.Log(offered)
 }
 
 // memory returns the anonymous memory of the site's process in MB.

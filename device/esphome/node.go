@@ -443,7 +443,7 @@ func (n *node) find(k *kind, key, device uint32) *point {
 	return nil
 }
 
-// cut ends a connection at once, so that nothing that is on its way arrives later.
+// cut ends a connection at once. What was not sent is not sent any more.
 func (n *node) cut(l *link, why error) {
 	n.mu.Lock()
 	l.why = cmp.Or(l.why, why)
@@ -452,8 +452,5 @@ func (n *node) cut(l *link, why error) {
 		n.change()
 	}
 	n.mu.Unlock()
-	if tcp, ok := l.conn.(*net.TCPConn); ok {
-		tcp.SetLinger(0)
-	}
 	l.conn.Close()
 }

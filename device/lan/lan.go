@@ -21,8 +21,9 @@ const (
 )
 
 // Dial connects by TCP to "host:port" within five seconds, or until ctx ends. All addresses of a name are tried, in
-// a random order, so that a second host that claims the name of a device cannot hide it from every attempt. The
-// error is an Offline fault.
+// a random order, so that a second host that claims the name of a device cannot hide it from every attempt. What is
+// unsent when the connection is closed is never sent: a command that was given up must not arrive when a cut network is
+// back. The error is an Offline fault.
 func Dial(ctx context.Context, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -30,9 +31,8 @@ func Dial(ctx context.Context, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, device.Faultf(device.Invalid, "%q is not a host and a port, such as kitchen.local:6053", device.Clip(address, 80))
 	}
-	d := net.Dialer{KeepAlive: keepAlive}
 	if !isLocal(host) {
-		c, err := d.DialContext(ctx, "tcp", address)
+		c, err := dialTCP(ctx, address)
 		if err != nil {
 			return nil, unreachable(ctx, address, err)
 		}
@@ -43,13 +43,22 @@ func Dial(ctx context.Context, address string) (net.Conn, error) {
 		return nil, err
 	}
 	c, err := race(ctx, addrs, func(ctx context.Context, a netip.Addr) (net.Conn, error) {
-		return d.DialContext(ctx, "tcp", net.JoinHostPort(a.String(), port))
+		return dialTCP(ctx, net.JoinHostPort(a.String(), port))
 	})
 	if err != nil {
 		names.forget(host)
 		return nil, unreachable(ctx, address, err)
 	}
 	return c, nil
+}
+
+func dialTCP(ctx context.Context, address string) (net.Conn, error) {
+	d := net.Dialer{KeepAlive: keepAlive}
+	c, err := d.DialContext(ctx, "tcp", address)
+	if tcp, ok := c.(*net.TCPConn); ok {
+		tcp.SetLinger(0) // it fails on a closed connection only
+	}
+	return c, err
 }
 
 func unreachable(ctx context.Context, address string, err error) error {

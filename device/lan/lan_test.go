@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,7 +49,15 @@ func TestDialNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
 	c.Close()
+	if _, err := far.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) { // what is unsent is not sent
+		t.Errorf("a closed connection ends with %v", err)
+	}
 }
 
 // TestRace: a device is reached although another host claims its name, whether that refuses or is silent. No

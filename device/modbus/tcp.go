@@ -80,10 +80,5 @@ func silent(err error) error {
 	return err
 }
 
-// abort closes the connection so that nothing that waits to be sent is sent any more.
-func (l *tcpLine) abort() {
-	if c, ok := l.conn.(interface{ SetLinger(int) error }); ok {
-		c.SetLinger(0)
-	}
-	l.conn.Close()
-}
+// abort closes the connection. What was not sent is not sent any more.
+func (l *tcpLine) abort() { l.conn.Close() }

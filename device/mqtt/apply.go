@@ -131,7 +131,7 @@ func (d *dev) move(ctx context.Context, i int, v device.Value) error {
 			silent := !answered
 			d.mu.Unlock()
 			if silent {
-				l.abandon()
+				l.drop() // so that it does not take the command later
 			}
 			return unconfirmed(ctx, p, v, says, silent)
 		}

@@ -227,7 +227,7 @@ func (b *broker) set(l *link, why string) {
 func (b *broker) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
 	defer cancel()
-	conn, tcp, err := dial(ctx, b.access)
+	conn, err := dial(ctx, b.access)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (b *broker) connect(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	l := &link{
-		broker: b, conn: conn, tcp: tcp, in: in, version: b.version, longest: maxPayload, timing: b.timing,
+		broker: b, conn: conn, in: in, version: b.version, longest: maxPayload, timing: b.timing,
 		writing: device.NewMutex(), subscribed: make(map[uint16]subscription), pending: make(map[uint16]func(byte)),
 		gone: make(chan struct{}),
 	}
@@ -260,11 +260,11 @@ func (b *broker) connect(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// dial connects to a broker, with TLS where its URL says so. tcp is the connection below TLS.
-func dial(ctx context.Context, a access) (conn, tcp net.Conn, err error) {
+// dial connects to a broker, with TLS where its URL says so.
+func dial(ctx context.Context, a access) (net.Conn, error) {
 	u, err := url.Parse(a.url)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	secure, port := u.Scheme == "mqtts", u.Port()
 	if port == "" {
@@ -273,12 +273,13 @@ func dial(ctx context.Context, a access) (conn, tcp net.Conn, err error) {
 			port = "8883"
 		}
 	}
-	if tcp, err = lan.Dial(ctx, net.JoinHostPort(u.Hostname(), port)); err != nil {
-		return nil, nil, err
+	tcp, err := lan.Dial(ctx, net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return nil, err
 	}
-	conn = lan.Limit(tcp, maxBytes)
+	conn := lan.Limit(tcp, maxBytes)
 	if !secure {
-		return conn, tcp, nil
+		return conn, nil
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Hostname()}
 	if a.ca != "" {
@@ -298,7 +299,7 @@ func dial(ctx context.Context, a access) (conn, tcp net.Conn, err error) {
 		if _, is := errors.AsType[*tls.CertificateVerificationError](err); is { // its text has names that anybody can choose
 			err = device.Faultf(device.Offline, "its certificate is not valid for it; look at its date and name, or write ca_file")
 		}
-		return nil, nil, err
+		return nil, err
 	}
-	return over, tcp, nil
+	return over, nil
 }

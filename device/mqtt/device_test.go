@@ -287,7 +287,7 @@ func TestWords(t *testing.T) {
 		}
 	}()
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	_, _, err = dial(t.Context(), access{url: "mqtts://localhost:" + port})
+	_, err = dial(t.Context(), access{url: "mqtts://localhost:" + port})
 	if kindOf(err) != device.Offline || strings.Contains(err.Error(), "ignore") {
 		t.Error(err)
 	}

@@ -15,7 +15,6 @@ import (
 type link struct {
 	broker  *broker
 	conn    net.Conn
-	tcp     net.Conn // below TLS and the limit
 	in      *bufio.Reader
 	version byte
 	longest int // packet that the broker takes
@@ -89,15 +88,6 @@ func (l *link) drop() {
 	l.conn.Close()
 }
 
-// abandon is drop for a broker that does not answer: what waits in the kernel's queue is thrown away, so that it does
-// not take a command later.
-func (l *link) abandon() {
-	if c, ok := l.tcp.(*net.TCPConn); ok {
-		c.SetLinger(0)
-	}
-	l.drop()
-}
-
 // pings asks whether the broker is there until the connection ends.
 func (l *link) pings() {
 	ticker := time.NewTicker(l.ping)
@@ -144,7 +134,7 @@ func (l *link) send(ctx context.Context, packet func(id uint16) []byte) (begun b
 	}
 	l.conn.SetWriteDeadline(deadline)
 	if _, err := l.conn.Write(b); err != nil {
-		l.abandon()
+		l.drop()
 		return true, device.Faultf(device.Offline, "the broker does not take a message: %w; look whether it runs", err)
 	}
 	return true, nil

@@ -94,7 +94,7 @@ func isBroker(u string) bool {
 
 // listen hears what a broker has kept about devices, by topic. One that is not reached, or lets nobody in, has none.
 func listen(ctx context.Context, a access) (heard map[string][]byte, refused []driver.Found) {
-	conn, _, err := dial(ctx, a)
+	conn, err := dial(ctx, a)
 	if err != nil {
 		return nil, nil
 	}

@@ -170,8 +170,9 @@ func (e *endpoint) open() (*client, error) {
 		}
 	}
 	c.transport = &http.Transport{
-		DialContext: dial, TLSClientConfig: secure, TLSHandshakeTimeout: askTimeout, DisableCompression: true,
-		MaxIdleConns: 1, MaxIdleConnsPerHost: 1, MaxConnsPerHost: 2, IdleConnTimeout: idle,
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return lan.Dial(ctx, address) },
+		TLSClientConfig: secure, TLSHandshakeTimeout: askTimeout, DisableCompression: true, MaxIdleConns: 1,
+		MaxIdleConnsPerHost: 1, MaxConnsPerHost: 2, IdleConnTimeout: idle,
 		MaxResponseHeaderBytes: maxHeader, ResponseHeaderTimeout: askTimeout, WriteBufferSize: 2 << 10,
 		ReadBufferSize: 4 << 10,
 	}
@@ -186,20 +187,6 @@ func readBounded(name string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, maxAnswer))
-}
-
-// dial connects so that what is still unsent when the connection is closed is never sent: a command of a request that
-// was given up must not arrive when a cut network is back.
-func dial(ctx context.Context, _, address string) (net.Conn, error) {
-	c, err := lan.Dial(ctx, address)
-	if tcp, ok := c.(interface{ SetLinger(sec int) error }); ok && err == nil {
-		err = tcp.SetLinger(0)
-	}
-	if err != nil && c != nil {
-		c.Close()
-		c = nil
-	}
-	return c, err
 }
 
 // to returns the address of a path and query below the server's address. It refuses another host.

@@ -24,6 +24,7 @@ type fake struct {
 	inputs   map[uint16]uint16
 	asked    int // requests so far
 	writes   int
+	deaf     bool // writes are answered and not obeyed
 	// alter returns what is sent instead of the answer, a message without address and checksum; nil for silence.
 	alter func(request, answer []byte) []byte
 	wrap  func(frame []byte) []byte // of the whole frame on the wire
@@ -92,11 +93,15 @@ func (f *fake) normal(m []byte) []byte {
 		return out
 	case writeCoil:
 		f.writes++
-		f.coils[address] = n == 0xFF00
+		if !f.deaf {
+			f.coils[address] = n == 0xFF00
+		}
 		return m
 	case writeHolding:
 		f.writes++
-		f.holdings[address] = n
+		if !f.deaf {
+			f.holdings[address] = n
+		}
 		return m
 	case writeHoldings:
 		f.writes++

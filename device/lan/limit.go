@@ -1,6 +1,7 @@
 package lan
 
 import (
+	"cmp"
 	"net"
 	"sync"
 	"time"
@@ -8,15 +9,16 @@ import (
 	"agentsite/device"
 )
 
-// Bucket is a token bucket: it allows a rate, and at once at most what it allows in a second. It has no timer and
-// needs no goroutine. It is not safe for concurrent use.
+// Bucket is a token bucket: it allows a rate, and at once at most Burst, or what it allows in a second if Burst is 0. It
+// has no timer and needs no goroutine. It is not safe for concurrent use.
 type Bucket struct {
 	PerSecond int
+	Burst     int
 	used      float64
 	at        time.Time
 }
 
-// Take reports whether n more are within the rate, and counts them.
+// Take reports whether n more are within the rate, and counts them. A negative n allows so many more.
 func (b *Bucket) Take(n int) bool {
 	now := time.Now()
 	if !b.at.IsZero() {
@@ -24,7 +26,7 @@ func (b *Bucket) Take(n int) bool {
 	}
 	b.at = now
 	b.used += float64(n)
-	return b.used <= float64(b.PerSecond)
+	return b.used <= float64(cmp.Or(b.Burst, b.PerSecond))
 }
 
 // Limit returns c, which closes itself when its peer sends more than so many bytes in a second. Read then returns an

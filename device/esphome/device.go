@@ -264,7 +264,7 @@ func (n *node) confirm(ctx context.Context, l *link, p *point, v device.Value, p
 // askStates asks for the states of all entities.
 func (n *node) askStates(l *link) error {
 	n.mu.Lock()
-	l.expected += float64(l.entities)
+	l.expected += l.entities
 	n.mu.Unlock()
 	return l.send(time.Now().Add(sendTimeout), message{id: statesRequest})
 }

@@ -40,7 +40,7 @@ func FuzzPeer(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			limit := newLimiter(time.Now())
+			limit := newLimiter()
 			if c.login(&limit, "") == nil {
 				c.list(&limit, func(e *entity) {
 					if e.id != objectID([]byte(e.id)) {

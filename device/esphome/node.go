@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/lan"
 )
 
 const (
@@ -22,10 +23,7 @@ const (
 	quiet  = 5 * time.Second
 	answer = 4 * time.Second
 
-	// The back-off between two connections. A command shortens it to the first.
-	retryFirst = time.Second
-	retryLast  = time.Minute
-	steady     = time.Minute // a connection that lasted so long begins the back-off anew
+	steady = time.Minute // a connection that lasted so long begins the back-off anew
 
 	statesTimeout = time.Second // from a connection to the states of all points
 )
@@ -50,8 +48,7 @@ type node struct {
 	busy    bool     // the goroutine runs
 	closed  bool
 	err     error // why it is not connected
-	next    time.Time
-	pause   time.Duration
+	pauses  lan.Backoff
 	version uint64 // counts the changes of readings
 	changed signal // of version
 	came    signal // a message or a change
@@ -67,8 +64,8 @@ type link struct {
 	pings, pongs uint64
 	begun        time.Time
 	entities     int
-	expected     float64 // messages of states that were asked for
-	why          error   // why it was cut
+	expected     int   // messages of states that were asked for
+	why          error // why it was cut
 }
 
 func newNode(c *config) *node {
@@ -155,17 +152,13 @@ func (n *node) connected(ctx context.Context, urgent bool) (l *link, err error) 
 	}
 	begun := false
 	err = n.await(ctx, &n.came, func() (bool, error) {
-		wait := time.Until(n.next)
-		if urgent {
-			wait -= n.pause - retryFirst
-		}
 		switch l = n.link; {
 		case n.closed:
 			return false, device.Faultf(device.Offline, "%s is closed", n.Address)
 		case l != nil:
 			return true, nil
 		case n.busy:
-		case begun, wait > 0:
+		case begun, n.pauses.Due(urgent) > 0:
 			return false, n.err
 		default:
 			n.busy = true
@@ -219,14 +212,11 @@ func (n *node) run() {
 	if l != nil && l.why != nil {
 		err = l.why
 	}
-	n.pause = min(max(2*n.pause, retryFirst), retryLast)
 	if l != nil && time.Since(l.begun) > steady {
-		n.pause = retryFirst
+		n.pauses = lan.Backoff{}
 	}
-	if errors.Is(err, errFlood) {
-		n.pause = retryLast
-	}
-	n.link, n.busy, n.err, n.next = nil, false, n.offline(err), time.Now().Add(n.pause)
+	n.pauses.Tried()
+	n.link, n.busy, n.err = nil, false, n.offline(err)
 	for _, p := range n.points {
 		p.is, p.said, p.lacks = nil, 0, ""
 	}
@@ -237,7 +227,7 @@ func (n *node) run() {
 func (n *node) connect() (*link, error) {
 	ctx, cancel := context.WithTimeout(n.closing, setupTimeout)
 	defer cancel()
-	limit := newLimiter(time.Now())
+	limit := newLimiter()
 	key, err := n.key() // each time, because the owner may have written another one
 	if err != nil {
 		return nil, err
@@ -322,7 +312,7 @@ func sameKind(known []string, of string) (same []string) {
 func (n *node) read(l *link) error {
 	stop := context.AfterFunc(n.closing, func() { l.conn.SetReadDeadline(time.Now()) })
 	defer stop()
-	limit := newLimiter(time.Now())
+	limit := newLimiter()
 	asked := false
 	for {
 		due := whole(time.Now().Add(quiet))
@@ -356,7 +346,7 @@ func (n *node) read(l *link) error {
 		if err != nil {
 			return err
 		}
-		limit.messages += extra
+		limit.messages.Take(-extra)
 	}
 }
 
@@ -392,7 +382,7 @@ func (n *node) sendPing(l *link, deadline time.Time, all ...message) (ping uint6
 }
 
 // take takes in a message. It returns how many messages more are expected, because they were asked for.
-func (n *node) take(l *link, m message) (extra float64, err error) {
+func (n *node) take(l *link, m message) (extra int, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l.number++

@@ -387,7 +387,7 @@ func TestReboot(t *testing.T) {
 		if _, err := dev.Sample(t.Context()); kindOfFault(err) != device.Offline {
 			t.Errorf("%v", err)
 		}
-		time.Sleep(retryFirst)
+		time.Sleep(2 * time.Second)
 		if r := sampled(t, dev)["heater"]; r.Value == device.Bool(true) && r.Quality == device.Good {
 			t.Errorf("%+v", r)
 		}

@@ -34,7 +34,7 @@ func survey(ctx context.Context, dial dialer, target string, key []byte, mac str
 	}
 	defer f.conn.Close()
 	defer context.AfterFunc(ctx, func() { f.conn.Close() })()
-	limit := newLimiter(time.Now())
+	limit := newLimiter()
 	if err := f.login(&limit, mac); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/lan"
 )
 
 const (
@@ -26,21 +27,14 @@ var (
 )
 
 // limiter bounds what a node sends.
-type limiter struct {
-	messages, bytes float64
-	at              time.Time
-}
+type limiter struct{ messages, bytes lan.Bucket }
 
-func newLimiter(now time.Time) limiter { return limiter{burst, burstBytes, now} }
+func newLimiter() limiter {
+	return limiter{lan.Bucket{PerSecond: rate, Burst: burst}, lan.Bucket{PerSecond: rateBytes, Burst: burstBytes}}
+}
 
 // allows reports whether a message of size bytes is within the bounds.
-func (l *limiter) allows(now time.Time, size int) bool {
-	passed := now.Sub(l.at).Seconds()
-	l.at = now
-	l.messages = min(l.messages+passed*rate, burst) - 1
-	l.bytes = min(l.bytes+passed*rateBytes, burstBytes) - float64(size)
-	return l.messages >= 0 && l.bytes >= 0
-}
+func (l *limiter) allows(size int) bool { return l.messages.Take(1) && l.bytes.Take(size) }
 
 // next returns the next message of a node that is not about the connection itself.
 func (f *frames) next(limit *limiter) (message, error) {
@@ -49,17 +43,16 @@ func (f *frames) next(limit *limiter) (message, error) {
 		if err != nil {
 			return m, err
 		}
-		now := time.Now()
-		if !limit.allows(now, len(f.frame)) { // with its padding
+		if !limit.allows(len(f.frame)) { // with its padding
 			return m, errFlood
 		}
 		switch m.id {
 		case pingRequest:
-			if err := f.send(now.Add(sendTimeout), message{id: pingResponse}); err != nil {
+			if err := f.send(time.Now().Add(sendTimeout), message{id: pingResponse}); err != nil {
 				return m, err
 			}
 		case disconnectRequest:
-			f.send(now.Add(sendTimeout), message{id: disconnectResponse})
+			f.send(time.Now().Add(sendTimeout), message{id: disconnectResponse})
 			return m, errGoodbye
 		default:
 			return m, nil

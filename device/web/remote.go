@@ -12,16 +12,16 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/driver"
+	"agentsite/device/lan"
 	"agentsite/device/ucum"
 )
 
 const (
-	closeTime             = 1500 * time.Millisecond // for bringing outputs to safe at the end
-	retryFirst, retryLast = time.Second, time.Minute
-	confirmFirst          = 50 * time.Millisecond // between read-backs of one write
-	confirmLast           = 400 * time.Millisecond
-	patience              = 300 * time.Millisecond // of an Apply that waits for a Sample, which then gives way
-	renewTimeout          = time.Second            // of values that are sent again, for which an Apply waits
+	closeTime    = 1500 * time.Millisecond // for bringing outputs to safe at the end
+	confirmFirst = 50 * time.Millisecond   // between read-backs of one write
+	confirmLast  = 400 * time.Millisecond
+	patience     = 300 * time.Millisecond // of an Apply that waits for a Sample, which then gives way
+	renewTimeout = time.Second            // of values that are sent again, for which an Apply waits
 )
 
 // source is a document that the other side sends when it is asked, and the points that are in it.
@@ -59,9 +59,8 @@ type remote struct {
 	end   context.CancelFunc
 	busy  device.Mutex // held during exchanges; guards the fields below and those of the points
 
-	failed error     // why the last exchange failed; nil if it did not
-	again  time.Time // no Sample asks before
-	pause  time.Duration
+	failed error       // why the last exchange failed; nil if it did not
+	pauses lan.Backoff // between the Samples that ask a server that fails
 	closed bool
 
 	mu       sync.Mutex // guards the fields below
@@ -171,7 +170,7 @@ func (r *remote) sample(ctx context.Context) (_ []device.Reading, gaveWay bool, 
 
 // readAll asks for all documents. The caller holds busy.
 func (r *remote) readAll(ctx context.Context) ([]device.Reading, error) {
-	if r.failed != nil && time.Now().Before(r.again) {
+	if r.failed != nil && r.pauses.Due(false) > 0 {
 		return nil, r.failed
 	}
 	readings := make([]device.Reading, 0, len(r.points))
@@ -221,12 +220,11 @@ func linkError(err error) error {
 func (r *remote) note(ctx context.Context, err error) {
 	switch {
 	case err == nil:
-		r.failed, r.pause = nil, 0
+		r.failed, r.pauses = nil, lan.Backoff{}
 	case errors.Is(ctx.Err(), context.Canceled): // the caller gave up
 	default:
 		r.failed = err
-		r.pause = min(max(2*r.pause, retryFirst), retryLast)
-		r.again = time.Now().Add(r.pause)
+		r.pauses.Tried()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/lan"
 )
 
 // line is an open serial port or connection. It is used by one caller at a time.
@@ -36,27 +37,19 @@ type bus struct {
 	turn queue // guards the fields below, and is held while the line is used
 
 	line   line
-	failed error         // why the line could not be opened, or was closed
-	tried  time.Time     // when it was opened last
-	pause  time.Duration // from tried until the next try
-	probes uint16        // how many probes were sent
-	lost   int           // how many requests in a row had no answer
+	failed error       // why the line could not be opened, or was closed
+	pauses lan.Backoff // between the tries to open it, until a unit answers
+	probes uint16      // how many probes were sent
+	lost   int         // how many requests in a row had no answer
 	units  map[byte]*unit
 	closed bool
 }
 
 // unit is what is known about one unit on a bus.
 type unit struct {
-	silent int       // how many requests in a row it did not answer
-	next   time.Time // it is not asked before, except urgently
+	pauses lan.Backoff // between requests while it does not answer, but for urgent ones
 	owed   owed
 }
-
-// The pauses of a line that cannot be opened and of a unit that does not answer.
-const (
-	firstPause = time.Second
-	lastPause  = time.Minute
-)
 
 // acquire returns the bus with that name. The caller has to release it.
 func (all *buses) acquire(name string, serial bool, open func(context.Context) (line, error)) *bus {
@@ -114,7 +107,7 @@ func (b *bus) do(ctx context.Context, c call) ([]uint16, error) {
 		u = &unit{}
 		b.units[c.id] = u
 	}
-	if wait := time.Until(u.next); wait > 0 && !c.urgent {
+	if u.pauses.Due(false) > 0 && !c.urgent {
 		return nil, b.noAnswer(c.id)
 	}
 	values, err := b.try(ctx, c, u)
@@ -161,7 +154,7 @@ func (b *bus) exchange(ctx context.Context, c call, u *unit) ([]uint16, error) {
 	refused, isRefusal := errors.AsType[exceptionError](err)
 	switch {
 	case err == nil, isRefusal && !refused.absent():
-		u.silent, u.next, b.lost = 0, time.Time{}, 0
+		u.pauses, b.pauses, b.lost = lan.Backoff{}, lan.Backoff{}, 0
 		b.silence[c.id].Store(false)
 		u.owed.answered(c.request, isRefusal)
 	case isRefusal, errors.Is(err, errSilent):
@@ -178,10 +171,8 @@ func (b *bus) exchange(ctx context.Context, c call, u *unit) ([]uint16, error) {
 // silent notes that a unit did not answer. A connection is closed after a write, which could still be on its
 // way, and where nobody on it answers.
 func (b *bus) silent(c call, u *unit, refused bool) {
-	pause := min(firstPause<<min(u.silent, 6), lastPause)
-	u.silent++
+	u.pauses.Tried()
 	b.silence[c.id].Store(true)
-	u.next = time.Now().Add(pause)
 	switch {
 	case refused:
 	case b.serial:
@@ -198,7 +189,7 @@ func (b *bus) drop(why error) {
 	b.line.abort()
 	b.line, b.failed, b.lost = nil, why, 0
 	if errors.Is(why, errFlood) {
-		b.tried, b.pause = time.Now(), max(b.pause, 8*firstPause)
+		b.pauses.Tried()
 	}
 }
 
@@ -207,30 +198,26 @@ const connectTimeout = 1500 * time.Millisecond
 
 // connect opens the line, unless it was tried shortly before.
 func (b *bus) connect(ctx context.Context, urgent bool) error {
-	pause := b.pause
-	if urgent && !errors.Is(b.failed, errFlood) {
-		pause = min(pause, firstPause)
-	}
 	switch {
 	case b.closed:
 		return device.Faultf(device.Offline, "the device is closed")
 	case b.line != nil:
 		return nil
-	case time.Since(b.tried) < pause:
+	case b.pauses.Due(urgent) > 0:
 		return b.unreachable()
 	}
-	b.tried = time.Now()
+	b.pauses.Tried()
 	opening, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	l, err := b.open(opening)
 	if err != nil {
-		b.failed, b.pause = err, min(max(2*b.pause, firstPause), lastPause)
+		b.failed = err
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		return b.unreachable()
 	}
-	b.line, b.failed, b.pause = l, nil, 0
+	b.line, b.failed = l, nil
 	return nil
 }
 

@@ -241,7 +241,7 @@ func TestLateAnswer(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 					if i > 60 {
-						time.Sleep(lastPause)
+						time.Sleep(90 * time.Second)
 					}
 				}
 				if err != nil {
@@ -283,7 +283,7 @@ func TestSilentUnit(t *testing.T) {
 			t.Errorf("in five minutes it was asked %d times", asked-begun)
 		}
 		dead.set(func() { dead.alter = nil })
-		time.Sleep(lastPause)
+		time.Sleep(90 * time.Second)
 		if got := readings(t, second); got["flow"].Value != device.Number(12.3) {
 			t.Errorf("it is back: %v", got)
 		}

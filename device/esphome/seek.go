@@ -1,7 +1,6 @@
 package esphome
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -48,6 +47,7 @@ func survey(ctx context.Context, dial dialer, target string, key []byte, mac str
 func (all entities) points() (inputs map[string]input, yaml string) {
 	inputs = make(map[string]input)
 	var lines []string
+	var names driver.Names
 	for _, e := range all {
 		in := input{entityKey: entityKey{Entity: e.address()}}
 		text := ""
@@ -65,12 +65,7 @@ func (all entities) points() (inputs map[string]input, yaml string) {
 		default:
 			continue
 		}
-		base := cmp.Or(device.SuggestName(e.id), "sensor")
-		name := base
-		for i := 2; inputs[name].Entity != ""; i++ {
-			more := fmt.Sprintf("-%d", i)
-			name = base[:min(len(base), 24-len(more))] + more
-		}
+		name := names.New(e.id, "sensor")
 		inputs[name] = in
 		lines = append(lines, fmt.Sprintf("%s: { entity: %s, %s }", name, in.Entity, text))
 	}

@@ -168,10 +168,9 @@ func (o *offer) entity(component, id, path string, e entity) {
 	case component == "sensor":
 		o.number(name, where, e.Unit, nil, nil)
 	case component == "binary_sensor":
-		o.inputs = append(o.inputs,
-			fmt.Sprintf("%s: { %s, state: on, on: %s, off: %s }", name, where, strconv.Quote(on), strconv.Quote(off)))
+		o.input(name, fmt.Sprintf("%s, state: on, on: %s, off: %s", where, strconv.Quote(on), strconv.Quote(off)))
 	case component == "switch" && e.Command != e.StateTopic && checkTopic("set", e.Command) == nil && isName(e.Command):
-		o.outputs = append(o.outputs, fmt.Sprintf("%s: { %s, set: %s, on: %s, off: %s, is_on: %s, is_off: %s, safe: off }",
-			name, where, quote(e.Command), strconv.Quote(on), strconv.Quote(off), strconv.Quote(isOn), strconv.Quote(isOff)))
+		o.output(name, fmt.Sprintf("%s, set: %s, on: %s, off: %s, is_on: %s, is_off: %s, safe: off",
+			where, quote(e.Command), strconv.Quote(on), strconv.Quote(off), strconv.Quote(isOn), strconv.Quote(isOff)))
 	}
 }

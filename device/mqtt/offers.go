@@ -12,16 +12,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/driver"
-	"agentsite/device/ucum"
 )
-
-// unitCode returns the UCUM code of a unit as devices write it; "" for none or one that is not known.
-func unitCode(unit string) string {
-	if code := ucum.Code(unit); ucum.Check(code) == nil {
-		return code
-	}
-	return ""
-}
 
 // zigbeeDevice is an entry of zigbee2mqtt/bridge/devices, as www.zigbee2mqtt.io/guide/usage/mqtt_topics_and_messages.html
 // has it.
@@ -114,10 +105,9 @@ func (o *offer) expose(of string, e expose) {
 	case e.Type == "numeric":
 		o.number(name, where, e.Unit, e.Min, e.Max)
 	case e.Type == "binary" && e.Name == "state" && (of == "switch" || of == "light") && e.Access&settable != 0 && on == "ON" && off == "OFF":
-		o.outputs = append(o.outputs, strings.Replace(name, "state", of, 1)+": { "+where+", safe: off }")
+		o.output(strings.Replace(name, "state", of, 1), where+", safe: off")
 	case e.Type == "binary" && isWord(on) && isWord(off) && on != off:
-		o.inputs = append(o.inputs,
-			fmt.Sprintf("%s: { %s, state: on, on: %s, off: %s }", name, where, strconv.Quote(on), strconv.Quote(off)))
+		o.input(name, fmt.Sprintf("%s, state: on, on: %s, off: %s", where, strconv.Quote(on), strconv.Quote(off)))
 	case e.Type == "enum" && len(e.Values) > 0 && len(e.Values) <= 32:
 		var values []string
 		for _, v := range e.Values {
@@ -127,7 +117,7 @@ func (o *offer) expose(of string, e expose) {
 			}
 			values = append(values, strconv.Quote(text))
 		}
-		o.inputs = append(o.inputs, name+": { "+where+", values: ["+strings.Join(values, ", ")+"] }")
+		o.input(name, where+", values: ["+strings.Join(values, ", ")+"]")
 	}
 }
 
@@ -169,11 +159,11 @@ func offerTasmota(a access, payload, sensors []byte) []driver.Found {
 	}
 	switch {
 	case relays == 1:
-		o.outputs = append(o.outputs, "relay: { safe: off }")
+		o.output("relay", "safe: off")
 	case relays > 1:
 		for i, r := range c.Relays[:min(len(c.Relays), 31)] {
 			if r == 1 {
-				o.outputs = append(o.outputs, fmt.Sprintf("relay%d: { channel: %d, safe: off }", i+1, i+1))
+				o.output(fmt.Sprintf("relay%d", i+1), fmt.Sprintf("channel: %d, safe: off", i+1))
 			}
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"agentsite/device/driver"
 	"agentsite/device/lan"
 	"agentsite/device/mqtt/packet"
+	"agentsite/device/ucum"
 )
 
 // Bounds of what is heard of one broker in a search. It is no part of the guard's process.
@@ -148,7 +149,7 @@ func offers(a access, heard map[string][]byte) []driver.Found {
 			all = append(all, offerTasmota(a, heard[topic], heard[strings.TrimSuffix(topic, "config")+"sensors"])...)
 		case levels[0] == "shellies" && isName(levels[1]) && string(heard[topic]) == "true":
 			o := offer{kind: "shelly", name: levels[1], every: "10m"}
-			o.outputs = append(o.outputs, "relay: { safe: off }")
+			o.output("relay", "safe: off")
 			all = append(all, o.found(a, "Shelly of the first generation", "a relay is offered; remove it where it has none")...)
 		}
 	}
@@ -161,6 +162,15 @@ type offer struct {
 	kind, name, every string
 	extra             []string // keys of the device
 	inputs, outputs   []string // points, each with its keys
+	names             driver.Names
+}
+
+func (o *offer) input(name, keys string) {
+	o.inputs = append(o.inputs, o.names.New(name, "input")+": { "+keys+" }")
+}
+
+func (o *offer) output(name, keys string) {
+	o.outputs = append(o.outputs, o.names.New(name, "output")+": { "+keys+" }")
 }
 
 // found returns the entry; none where there is nothing to offer, or something cannot be written.
@@ -228,12 +238,12 @@ var usualRanges = map[string]string{
 	"Cel": "-40..125", "[degF]": "-40..257", "%": "0..100", "W": "-25000..25000", "kW": "-100..100", "kW.h": "0..1000000", "W.h": "0..1000000000",
 	"V": "0..1000", "mV": "0..10000", "A": "-100..100", "mA": "-100000..100000", "lx": "0..200000", "hPa": "300..1200", "kPa": "30..120",
 	"Pa": "30000..120000", "mm[Hg]": "225..825", "[in_i'Hg]": "9..33",
-	"[ppm]": "0..10000", "[ppb]": "0..60000", "ug/m3": "0..10000", "Hz": "0..1000", "VA": "0..25000",
+	"[ppm]": "0..10000", "[ppb]": "0..60000", "ug/m3": "0..10000", "Hz": "0..1000", "V.A": "0..25000",
 }
 
 // number makes an input of a number; false where its unit is not known. min and max are what the device says, if it does.
 func (o *offer) number(name, where, unit string, low, high *float64) bool {
-	code := unitCode(unit)
+	code, _ := ucum.Known(unit)
 	limits, known := usualRanges[code]
 	if low != nil && high != nil && *low < *high && *low >= -maxNumber && *high <= maxNumber {
 		limits, known = device.Range{Min: *low, Max: *high}.String(), true
@@ -244,6 +254,6 @@ func (o *offer) number(name, where, unit string, low, high *float64) bool {
 	if code != "" {
 		code = ", unit: " + strconv.Quote(code)
 	}
-	o.inputs = append(o.inputs, name+": { "+where+code+", range: "+limits+" }")
+	o.input(name, where+code+", range: "+limits)
 	return true
 }

@@ -2,7 +2,6 @@
 package ucum
 
 import (
-	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -31,8 +30,8 @@ var notations = map[string]string{
 	"percent": "%", "%rh": "%", "rh": "%", "ppm": "[ppm]", "ppb": "[ppb]", "ph": "[pH]", "psi": "[psi]",
 	"mmhg": "mm[Hg]", "inhg": "[in_i'Hg]",
 	"lux": "lx", "volt": "V", "volts": "V", "amp": "A", "ampere": "A", "watt": "W", "watts": "W", "ohm": "Ohm", "ohms": "Ohm", "ω": "Ohm", "kω": "kOhm",
-	"kwh": "kW.h", "wh": "W.h", "mah": "mA.h", "pascal": "Pa", "hertz": "Hz", "rpm": "/min",
-	"µg/m³": "ug/m3", "ug/m³": "ug/m3", "m/s²": "m/s2", "m/s^2": "m/s2", "m²": "m2", "m³": "m3", "µs/cm": "uS/cm",
+	"kwh": "kW.h", "wh": "W.h", "mah": "mA.h", "dbm": "dB[mW]", "pascal": "Pa", "hertz": "Hz", "rpm": "/min",
+	"m/s^2": "m/s2", "µs/cm": "uS/cm",
 	"sec": "s", "second": "s", "seconds": "s", "minute": "min", "minutes": "min", "hour": "h", "hours": "h", "bytes": "By",
 }
 
@@ -51,10 +50,25 @@ func Symbol(code string) string {
 	return code
 }
 
+// plainLetters writes letters that UCUM does not have with those that it has. Two of them look alike.
+var plainLetters = strings.NewReplacer("²", "2", "³", "3", "µ", "u", "μ", "u", "Ω", "Ohm")
+
+// products are units that are written without a dot, with at most one letter before them: MWh.
+var products = []struct{ written, code string }{{"VAh", "V.A.h"}, {"Wh", "W.h"}, {"Ah", "A.h"}, {"VA", "V.A"}}
+
 // codeFor returns the UCUM code for a common notation, and any other text as it is.
 func codeFor(text string) string {
-	asked := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(text)), "μ", "µ") // two letters that look alike
-	return cmp.Or(notations[asked], text)
+	text = strings.TrimSpace(text)
+	asked := strings.ReplaceAll(strings.ToLower(text), "μ", "µ")
+	if code, known := notations[asked]; known {
+		return code
+	}
+	for _, p := range products {
+		if prefix, is := strings.CutSuffix(text, p.written); is && len(prefix) <= 1 {
+			return prefix + p.code
+		}
+	}
+	return plainLetters.Replace(text)
 }
 
 // Same reports whether a text, in UCUM or as people or other programs write units (°C, W, kWh), means the unit of a code.
@@ -66,19 +80,29 @@ func Same(text, code string) bool {
 // Check accepts a text in the form of a UCUM code (Cel, %, Pa, ug/m3, {count}) and the empty
 // unit. Its fault for a common spelling suggests the code.
 func Check(code string) error {
-	if could := codeFor(code); could != code {
+	if could := codeFor(code); could != code && wellFormed(could) {
 		write := could
 		if strings.ContainsAny(could[:1], "%[{/*") { // which YAML would not take for text
 			write = strconv.Quote(could)
 		}
 		return device.Faultf(device.Invalid, "%q is %s in UCUM: write %s", code, could, write)
 	}
-	plain := strings.Trim(code, unitLetters) == "" // most are, and need no regular expression
-	if len(code) > maxUnit || !plain && !form().MatchString(code) {
+	if !wellFormed(code) {
 		return device.Faultf(device.Invalid, "%q is not a unit as UCUM writes them, such as Cel, %%, Pa, lx, V or {count}; it has at most %d letters and no spaces", device.Clip(code, 60), maxUnit)
 	}
 	return nil
 }
 
+func wellFormed(code string) bool {
+	plain := strings.Trim(code, unitLetters) == "" // most are, and need no regular expression
+	return len(code) <= maxUnit && (plain || form().MatchString(code))
+}
+
 // Code returns the UCUM code for a notation that devices use, such as °C or kWh, and any other text as it is.
 func Code(text string) string { return codeFor(text) }
+
+// Known returns the UCUM code for a notation that devices use, also for none; ok is false for a text that is no unit.
+func Known(text string) (code string, ok bool) {
+	code = codeFor(text)
+	return code, Check(code) == nil
+}

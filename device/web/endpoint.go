@@ -170,7 +170,7 @@ func (e *endpoint) open() (*client, error) {
 		}
 	}
 	c.transport = &http.Transport{
-		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return lan.Dial(ctx, address) },
+		DialContext:     func(ctx context.Context, _, address string) (net.Conn, error) { return lan.Dial(ctx, address) },
 		TLSClientConfig: secure, TLSHandshakeTimeout: askTimeout, DisableCompression: true, MaxIdleConns: 1,
 		MaxIdleConnsPerHost: 1, MaxConnsPerHost: 2, IdleConnTimeout: idle,
 		MaxResponseHeaderBytes: maxHeader, ResponseHeaderTimeout: askTimeout, WriteBufferSize: 2 << 10,

@@ -80,29 +80,27 @@ func lookAt(ctx context.Context, scheme string, at lan.Instance) driver.Found {
 // in the forms of this site are taken from it.
 func (d *description) offer(url string) (yaml, says string) {
 	var inputs []string
-	taken := map[string]bool{}
+	var names driver.Names
 	writable, left := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(d.Properties)) {
 		p := d.Properties[name]
-		point := device.SuggestName(name)
 		keys := ""
 		number := p.Type == "number" || p.Type == "integer"
 		switch unit := commonUnit(p.Unit); {
-		case p.WriteOnly || device.CheckName(point) != nil || driver.QuoteWord(name) != strconv.Quote(name) ||
+		case p.WriteOnly || device.SuggestName(name) == "" || driver.QuoteWord(name) != strconv.Quote(name) ||
 			len(inputs) == maxOffered:
 		case p.Type == "boolean":
 			keys = "state: on"
 		case number && p.Min != nil && p.Max != nil && *p.Min < *p.Max && *p.Min >= -maxNumber && *p.Max <= maxNumber:
-			code := unitCode(unit)
-			if p.Unit == "" || code != "" {
+			if code, ok := ucum.Known(unit); ok {
 				keys = fmt.Sprintf("unit: %q, range: %s", code, device.Range{Min: *p.Min, Max: *p.Max})
 			}
 		}
-		if keys == "" || taken[point] {
+		if keys == "" {
 			left++
 			continue
 		}
-		taken[point] = true
+		point := names.New(name, "property")
 		if !p.ReadOnly {
 			writable++
 		}
@@ -123,14 +121,4 @@ func (d *description) offer(url string) (yaml, says string) {
 	}
 	return fmt.Sprintf("{ driver: thing, url: %q, inputs: { %s } }", url, strings.Join(inputs, ", ")),
 		strings.TrimSpace(says)
-}
-
-// unitCode returns the UCUM code of a unit, or "" if it is none.
-func unitCode(text string) string {
-	for _, code := range []string{text, "Cel", "[degF]", "%", "lx", "V", "A", "W", "Pa", "s", "kW.h", "W.h", "[ppm]"} {
-		if ucum.Same(text, code) && ucum.Check(code) == nil {
-			return code
-		}
-	}
-	return ""
 }

@@ -55,7 +55,7 @@ func (c *common) Validate() error {
 // Resources returns the address, which two devices cannot have.
 func (c *common) Resources() []driver.Resource {
 	a, _ := parseAddress(c.Address)
-	return []driver.Resource{{Name: "bluetooth/" + a.String()}}
+	return []driver.Resource{{Name: "bluetooth/" + a.String(), Elsewhere: true}}
 }
 
 // open starts to listen. Whether the device is there only its next advertisement shows.

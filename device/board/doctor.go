@@ -45,7 +45,7 @@ func (b *Board) Findings(ctx context.Context, uses []Use) []driver.Finding {
 			if bus, _, ok := strings.Cut(c.Name, "/"); ok {
 				needed[bus] = true
 			}
-			if c.Shared != "" {
+			if c.Shared != "" || c.Elsewhere {
 				continue // a bus uses its own lines
 			}
 			if f := b.used(ctx, u, c.Name); f != nil {

@@ -132,6 +132,9 @@ func (p Pin) Resource() driver.Resource { return driver.Resource{Name: string(p)
 
 // resourceLine returns the line that a resource names; ok is false for other resources.
 func resourceLine(c driver.Resource) (_ Pin, ok bool) {
+	if c.Elsewhere {
+		return "", false
+	}
 	for _, other := range []string{"i2c-", "spidev", "pwmchip", "camera ", "/"} {
 		if strings.HasPrefix(c.Name, other) {
 			return "", false

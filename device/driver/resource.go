@@ -10,6 +10,7 @@ type Resource struct {
 	// OneProcess is set for a shared part that only one process can open: a serial port, or a connection
 	// of which the other side allows few. Where one of its devices has outputs, the guard's process has all.
 	OneProcess bool
+	Elsewhere  bool // it is no part of this board: a topic of a broker, a Bluetooth address
 }
 
 // ResourceUser is a Config that lists the resources its device needs, without hardware.

@@ -203,7 +203,7 @@ func (c *config) Resources() []driver.Resource {
 	if c.validateLine() != nil {
 		return nil
 	}
-	all := []driver.Resource{{Name: c.bus(), Shared: "Modbus TCP", OneProcess: true}}
+	all := []driver.Resource{{Name: c.bus(), Shared: "Modbus TCP", OneProcess: true, Elsewhere: true}}
 	if c.Port != "" {
 		all = c.serialPort().Resources()
 		all[0].Shared, all[0].OneProcess = "Modbus at "+c.lineText(), true
@@ -214,7 +214,8 @@ func (c *config) Resources() []driver.Resource {
 	}
 	for _, p := range l.points {
 		if p.output {
-			all = append(all, driver.Resource{Name: c.bus() + " unit " + strconv.Itoa(c.UnitID) + " " + p.at.String()})
+			place := c.bus() + " unit " + strconv.Itoa(c.UnitID) + " " + p.at.String()
+			all = append(all, driver.Resource{Name: place, Elsewhere: true})
 		}
 	}
 	return all

@@ -245,7 +245,8 @@ func (c *config) Resources() []driver.Resource {
 	var all []driver.Resource
 	for _, p := range r.points {
 		if p.out != nil {
-			all = append(all, driver.Resource{Name: strings.TrimSuffix(c.Broker, "/") + " " + p.out.set + " " + p.out.on})
+			all = append(all, driver.Resource{
+				Name: strings.TrimSuffix(c.Broker, "/") + " " + p.out.set + " " + p.out.on, Elsewhere: true})
 		}
 	}
 	return all

@@ -9,6 +9,7 @@ import (
 	"agentsite/cmd/internal/hosting"
 	"agentsite/device/board"
 	"agentsite/device/board/boardtest"
+	"agentsite/device/driver"
 	"agentsite/node/config"
 )
 
@@ -39,6 +40,29 @@ func TestDocs(t *testing.T) {
 		}
 		if checked == 0 {
 			t.Errorf("%s has no configuration", file)
+		}
+	}
+}
+
+// TestNothingElsewhereIsALine: what a device at the end of a network or a radio writes is no line of a Raspberry Pi's
+// header, which would have to be there.
+func TestNothingElsewhereIsALine(t *testing.T) {
+	pi := boardtest.Lines(boardtest.Header())
+	entries := []string{"{ driver: modbus, address: 192.168.1.20, outputs: { pump: { coil: 0, safe: off } } }"}
+	for _, d := range Drivers(pi) {
+		entries = append(entries, d.Shortest())
+	}
+	for _, entry := range entries {
+		cfg, err := parse(entry)
+		if err != nil {
+			continue // of a family
+		}
+		user, ok := cfg.Devices[0].Config.(driver.ResourceUser)
+		if _, byKernel := cfg.Devices[0].Config.(driver.Preparer); !ok || byKernel {
+			continue
+		}
+		if err := pi.Missing(map[string][]driver.Resource{"it": user.Resources()}); err != nil {
+			t.Errorf("%s: %v", entry, err)
 		}
 	}
 }

@@ -71,7 +71,7 @@ type Validator interface{ Validate() error }
 // a check finds mistakes about them before anything is opened.
 type Describer interface{ Describe() device.Description }
 
-// Networked is a Config whose device is reached by a network: when that is lost, its outputs stay as they are. Peer
+// Networked is a Config whose device is reached by a network or a line of others: when that is lost, its outputs stay as they are. Peer
 // returns what is then the only one to switch them off, such as "kitchen.local".
 type Networked interface{ Peer() string }
 

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -214,6 +215,9 @@ func checkTopic(of, topic string) error {
 
 // ownTopics begins the topics of this site's bridge, and of other sites'.
 const ownTopics = "agentsite/"
+
+// Peer returns what keeps its outputs as they are when the broker is lost.
+func (c *config) Peer() string { return cmp.Or(c.Name, "the device behind "+c.Broker) }
 
 // Describe needs no network.
 func (c *config) Describe() device.Description {

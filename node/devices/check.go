@@ -112,8 +112,8 @@ func Doubts(cfg *config.Site) (doubts []error) {
 		doubts = append(doubts, d.FileDoubts()...)
 		if peer, ok := d.Config.(driver.Networked); ok && hasOutputs(d) && !told {
 			told = true
-			doubts = append(doubts, d.Errorf("", "driver", "%s: it is reached by a network: while that is lost, only %s itself can switch it off; "+
-				"set it to do so, as docs/drivers.md says of its driver", d.Name, peer.Peer()))
+			doubts = append(doubts, d.Errorf("", "driver", "%s: while the connection is lost, only %s itself can switch it off; "+
+				"set it to do so, as docs/network-devices.md says of its driver", d.Name, peer.Peer()))
 		}
 		if c, ok := d.Config.(driver.Unencrypted); ok && c.SentTo() != "" && !sent[c.SentTo()] {
 			sent[c.SentTo()] = true

@@ -1,8 +1,11 @@
 package site
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +14,7 @@ import (
 	"agentsite/device/board/boardtest"
 	"agentsite/device/driver"
 	"agentsite/node/config"
+	"agentsite/node/devices"
 )
 
 // TestDocs checks the configurations of the pages as an owner would.
@@ -40,6 +44,30 @@ func TestDocs(t *testing.T) {
 		}
 		if checked == 0 {
 			t.Errorf("%s has no configuration", file)
+		}
+	}
+}
+
+// TestLostOutputsAreSaid: each driver of outputs that a network or a serial line can lose names who keeps them then, so
+// that check and doctor say it.
+func TestLostOutputsAreSaid(t *testing.T) {
+	for _, entry := range []string{
+		"{ driver: esphome, address: a.local, key_file: a.key, outputs: { o: { entity: switch/o, safe: off } } }",
+		"{ driver: modbus, address: 192.168.1.20, outputs: { o: { coil: 0, safe: off } } }",
+		"{ driver: modbus, port: /dev/ttyUSB0, outputs: { o: { coil: 0, safe: off } } }",
+		"{ driver: mqtt, broker: mqtt://192.168.1.5, kind: tasmota, name: o, outputs: { o: { safe: off } } }",
+		"{ driver: http, url: 'http://192.168.1.5', outputs: { o: { path: o, set: '/o?{value}', safe: off } } }",
+		"{ driver: thing, url: 'http://192.168.1.5/o', outputs: { o: { safe: off } } }",
+		"{ driver: mcp, url: 'http://192.168.1.5/mcp', outputs: { o: { tool: o, set_tool: p, set_arguments: '{\"o\":{value}}', safe: off } } }",
+	} {
+		cfg, err := parse(entry)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		doubts := devices.Doubts(cfg)
+		if !slices.ContainsFunc(doubts, func(err error) bool { return !errors.Is(err, fs.ErrNotExist) }) {
+			t.Errorf("%s: %v", entry, doubts)
 		}
 	}
 }

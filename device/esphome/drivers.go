@@ -6,6 +6,7 @@ import "agentsite/device/driver"
 func Drivers() []driver.Driver {
 	return []driver.Driver{{
 		Name: "esphome", Doc: "a node of ESPHome, by its native API",
+		Also:  "esp32 esp8266",
 		Entry: "{ driver: esphome, address: kitchen.local, key_file: kitchen.key }",
 		Note: "The key is that of `api: encryption:` of the node. Without `inputs` and `outputs` its points are the sensors " +
 			"and binary sensors that it has.",

@@ -19,7 +19,7 @@ import (
 
 // TestDocs checks the configurations of the pages as an owner would.
 func TestDocs(t *testing.T) {
-	for _, file := range []string{"README.md", "docs/drivers.md", "docs/kernel-parts.md", "docs/configuration.md", "docs/raspberry-pi.md", "docs/rules.md", "docs/automations.md", "docs/tasks.md"} {
+	for _, file := range []string{"README.md", "docs/drivers.md", "docs/network-devices.md", "docs/kernel-parts.md", "docs/configuration.md", "docs/raspberry-pi.md", "docs/rules.md", "docs/automations.md", "docs/tasks.md"} {
 		page, err := os.ReadFile(filepath.Join("../../..", file))
 		if err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package lantest holds a driver of a device at the end of a network to its contract, which docs/drivers.md has under
-// "Devices at the end of a network". A proxy between the driver and a fake peer cuts, freezes and delays the link.
+// Package lantest holds a driver of a device at the end of a network to its contract, which docs/network-devices.md has under
+// "What is the same for all". A proxy between the driver and a fake peer cuts, freezes and delays the link.
 //
 //	func TestNetwork(t *testing.T) {
 //		lantest.Network{

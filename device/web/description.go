@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -149,7 +150,7 @@ func (d *description) request(c *client, name, op string) (request, error) {
 	if !there {
 		return request{}, device.Faultf(device.Offline, "the Thing has no such property now; look at its description")
 	}
-	elsewhere := false
+	var elsewhere *url.URL
 	for _, f := range p.Forms {
 		ops := f.Ops
 		if len(ops) == 0 && !p.ReadOnly {
@@ -168,7 +169,7 @@ func (d *description) request(c *client, name, op string) (request, error) {
 			continue
 		}
 		if !c.sameHost(to) {
-			elsewhere = true
+			elsewhere = to
 			continue
 		}
 		if err := d.checkSecurity(c, f); err != nil {
@@ -180,9 +181,13 @@ func (d *description) request(c *client, name, op string) (request, error) {
 		}
 		return request{method: method, to: to, contentType: kind}, nil
 	}
-	if elsewhere {
+	if elsewhere != nil {
+		where := "the description has"
+		if at, err := netip.ParseAddrPort(elsewhere.Host); err == nil { // no text of the other side is in a fault
+			where = at.String()
+		}
 		return request{}, device.Faultf(device.Offline,
-			"the Thing's description sends its callers to another server than that of url; write the url of that server's own description")
+			"the Thing's description names another server than url does; if it is the same one, write its host in url as %s", where)
 	}
 	return request{}, device.Faultf(device.Offline,
 		"the Thing offers no way to do this by HTTP with JSON; look at the forms in its description")

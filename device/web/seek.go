@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,13 +68,34 @@ func lookAt(ctx context.Context, scheme string, at lan.Instance) driver.Found {
 		if text, err = c.do(ctx, request{method: http.MethodGet, to: c.base}); err == nil {
 			var d *description
 			if d, err = parseDescription(text); err == nil {
-				found.YAML, found.Says = d.offer(e.URL)
+				found.YAML, found.Says = d.offer(d.own(c, at.Addresses))
 				return found
 			}
 		}
 	}
 	found.Says = "its description cannot be read: " + err.Error()
 	return found
+}
+
+// own returns the URL of the description. Many Things write their own address as a number into it: then the URL has it,
+// too, where it is one of the addresses that were announced.
+func (d *description) own(c *client, addresses []netip.Addr) string {
+	own := *c.base
+	for _, name := range slices.Sorted(maps.Keys(d.Properties)) {
+		for _, f := range d.Properties[name].Forms {
+			to, err := d.resolve(c, f.Href)
+			if err == nil && c.sameHost(to) {
+				return c.base.String()
+			}
+			if err != nil || own.Host != c.base.Host || to.Scheme != c.base.Scheme || to.Port() != c.base.Port() {
+				continue
+			}
+			if a, err := netip.ParseAddr(to.Hostname()); err == nil && slices.Contains(addresses, a) {
+				own.Host = to.Host
+			}
+		}
+	}
+	return own.String()
 }
 
 // offer returns the YAML of the properties that can be read, if the description says their limits. Only names and units

@@ -11,6 +11,24 @@ import (
 	"agentsite/device/lan"
 )
 
+// TestFoundThingByNumber: the URL of a Thing that has its address as a number in its description is offered with that,
+// if it was announced, so that the entry works.
+func TestFoundThingByNumber(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"properties":{"on":{"type":"boolean","forms":[
+			{"href":"http://[::1]:9/on"},{"href":"http://192.0.2.7`+r.Host[strings.LastIndex(r.Host, ":"):]+`/on"},
+			{"href":"http://`+"127.0.0.1"+r.Host[strings.LastIndex(r.Host, ":"):]+`/on"}]}}}`)
+	}))
+	defer server.Close()
+	at := netip.MustParseAddrPort(strings.TrimPrefix(server.URL, "http://"))
+	instance := lan.Instance{Name: "Lamp", Host: "localhost", Port: at.Port(), Addresses: []netip.Addr{at.Addr()},
+		Text: map[string]string{"td": "/td"}}
+	found := lookAt(t.Context(), "http", instance)
+	if want := `{ driver: thing, url: "` + server.URL + `/td", inputs: { on: { state: on } } }`; found.YAML != want {
+		t.Errorf("%+v, want %s", found, want)
+	}
+}
+
 // TestFoundThing: what a Thing says of itself is offered in the forms of this site, and nothing else of it.
 func TestFoundThing(t *testing.T) {
 	description := `{"base":"/","properties":{

@@ -106,12 +106,14 @@ func (p *addition) read(driver string, set []string) error {
 			return err
 		}
 	}
+	partKey, partValue := "", ""
 	if driver != "" {
 		d, err := ops.DriverNamed(driver, site.AllDrivers())
 		if err != nil {
 			return usagef("--driver: %w", err)
 		}
 		p.put("driver", d.Name)
+		partKey, partValue = d.PartKey, d.PartValue
 	}
 	for _, word := range set {
 		key, value, ok := strings.Cut(word, "=")
@@ -122,6 +124,9 @@ func (p *addition) read(driver string, set []string) error {
 			return usagef("%s is set twice; set it once", clean(key))
 		}
 		p.put(key, value)
+	}
+	if partKey != "" && p.value(partKey) == "" {
+		p.put(partKey, partValue)
 	}
 	switch {
 	case p.asks:

@@ -115,6 +115,9 @@ func (p *addition) askPart(ctx context.Context) (string, error) {
 			continue
 		}
 		p.put("driver", d.Name)
+		if d.PartKey != "" && p.value(d.PartKey) == "" {
+			p.put(d.PartKey, d.PartValue)
+		}
 		return "", nil
 	}
 }

@@ -16,6 +16,11 @@ type Driver struct {
 	Name string // as in the YAML: "gpio-out"
 	Doc  string // one line for people
 	Also string // other names of its parts, in small letters, separated by spaces
+	// Part returns the key that stands for a part by its name in Also, such as map: eastron-sdm72, which Entry has, too;
+	// "" for none. It may be nil.
+	Part func(name string) (key, value string)
+	// PartKey and PartValue are, in what Named returns, the key that stands for the part.
+	PartKey, PartValue string
 	// Entry is the shortest entry of a device in the YAML; "" where only the driver's name is needed.
 	Entry string
 	Setup string // the line of a Raspberry Pi's config.txt that it needs besides those of its bus; "" for none
@@ -93,10 +98,18 @@ func Named(drivers []Driver, part string) []Driver {
 	var all []Driver
 	part = joined(part)
 	for _, d := range drivers {
-		isPart := func(name string) bool { return joined(name) == part }
-		if isPart(d.Name) || slices.ContainsFunc(strings.Fields(d.Also), isPart) {
-			all = append(all, d)
+		names := append([]string{d.Name}, strings.Fields(d.Also)...)
+		i := slices.IndexFunc(names, func(name string) bool { return joined(name) == part })
+		if i < 0 {
+			continue
 		}
+		if d.Part != nil {
+			d.PartKey, d.PartValue = d.Part(names[i])
+		}
+		if before, rest, ok := strings.Cut(d.Entry, " "+d.PartKey+": "); ok && d.PartKey != "" {
+			d.Entry = before + " " + d.PartKey + ": " + d.PartValue + rest[strings.IndexAny(rest, ", }"):]
+		}
+		all = append(all, d)
 	}
 	return all
 }

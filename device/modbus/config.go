@@ -90,6 +90,7 @@ func Drivers(b *board.Board) []driver.Driver {
 		Name:  "modbus",
 		Doc:   "a meter, inverter, pump, relay board or converter with Modbus, by TCP or on RS-485",
 		Also:  "modbus-tcp modbus-rtu rs485 sunspec " + strings.Join(mapParts(), " "),
+		Part:  mapOf,
 		Entry: "{ driver: modbus, address: 192.168.1.20, map: sunspec-inverter }",
 		Note:  mapNote(),
 		Lacks: map[string]string{

@@ -40,6 +40,16 @@ func mapParts() []string {
 	return slices.Compact(all)
 }
 
+// mapOf returns the key of a product's map; "" for what is no product of a map.
+func mapOf(product string) (key, value string) {
+	for _, m := range knownMaps() {
+		if slices.Contains(strings.Fields(m.also), product) {
+			return "map", m.name
+		}
+	}
+	return "", ""
+}
+
 // mapNote lists the maps for people.
 func mapNote() string {
 	var all []string

@@ -97,7 +97,7 @@ func section(p *acts.Driver) string {
 	return b.String()
 }
 
-var anySafe = regexp.MustCompile(`, safe: (\{[^}]*\}|[a-z0-9]+)`)
+var anySafe = regexp.MustCompile(`,? safe: (\{[^}]*\}|[a-z0-9]+)`)
 
 // TestSafeIsWritten: only the owner of real hardware knows the safe value. A simulated output may
 // know it itself.
@@ -164,6 +164,29 @@ func TestNamesOfParts(t *testing.T) {
 	for _, name := range []string{"ds18b20", "lcd", "adc", "led", "switch"} {
 		if len(driver.Named(all, name)) == 0 {
 			t.Errorf("%s leads nowhere", name)
+		}
+	}
+}
+
+// TestEntryOfPart: a product's name leads to an entry with the key that stands for it, which is valid.
+func TestEntryOfPart(t *testing.T) {
+	all := Drivers(board.New())
+	for name, want := range map[string]string{
+		"SDM72": "map: eastron-sdm72", "sdm630": "map: eastron-sdm630", "solaredge": "map: sunspec-inverter",
+		"Tasmota": "kind: tasmota", "sonoff": "kind: tasmota", "shelly": "kind: shelly2", "zigbee": "kind: zigbee2mqtt",
+	} {
+		d := driver.Named(all, name)[0]
+		if !strings.Contains(d.Entry, want) || want != d.PartKey+": "+d.PartValue {
+			t.Errorf("%s: %s, want %s", name, d.Entry, want)
+		}
+	}
+	for _, d := range all {
+		for _, name := range strings.Fields(d.Also) {
+			for _, named := range driver.Named(all, name) {
+				if _, err := ops.ReadDriver(named, all); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
 		}
 	}
 }

@@ -57,7 +57,8 @@ func pick(points []point, words []string, fit func(point) bool) ([]string, error
 		case all:
 			return nil, usagef("there is no device %q here; agentsite points lists all points", dev)
 		default:
-			return nil, usagef("there is no device or point %q here%s", dev, device.Suggest(dev, names, "point"))
+			return nil, usagef("there is no device or point %q here%s; agentsite doctor names devices that are missing", dev,
+				device.Suggest(dev, names, "point"))
 		}
 	}
 	return picked, nil

@@ -81,7 +81,7 @@ func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Find
 	}
 	for _, d := range status.Devices {
 		if len(d.Faults) > 0 {
-			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Device, Says: strings.Join(d.Faults, "; "), Do: "agentsite read " + d.Device + " shows whether it answers again"})
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Device, Says: strings.Join(d.Faults, "; "), Do: "agentsite doctor shows whether it answers again"})
 		}
 	}
 	for _, o := range slices.Concat(status.Moved, status.Blocked) {

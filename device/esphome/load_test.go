@@ -109,22 +109,22 @@ func TestPaddingFloods(t *testing.T) {
 	t.Error("it is no flood")
 }
 
-// written is a connection that keeps what is written.
-type written struct {
+// record is a connection that keeps what is written.
+type record struct {
 	net.Conn
 	all [][]byte
 }
 
-func (w *written) Write(b []byte) (int, error) {
+func (w *record) Write(b []byte) (int, error) {
 	runtime.Gosched() // others come meanwhile
 	w.all = append(w.all, bytes.Clone(b))
 	return len(b), nil
 }
-func (w *written) SetWriteDeadline(time.Time) error { return nil }
+func (w *record) SetWriteDeadline(time.Time) error { return nil }
 
 // TestPingOrder: the number of a ping is its place among those that were sent, so that an answer is to what came before.
 func TestPingOrder(t *testing.T) {
-	n, conn := &node{}, &written{}
+	n, conn := &node{}, &record{}
 	l := &link{frames: &frames{conn: conn}}
 	var numbers [20000]uint64
 	var sending sync.WaitGroup

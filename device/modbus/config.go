@@ -228,9 +228,6 @@ func (c *config) lineText() string {
 	return strconv.Itoa(c.baud()) + " 8" + cmp.Or(parity, "N") + strconv.Itoa(cmp.Or(c.Stop, 1))
 }
 
-// Peer returns the unit, which keeps its outputs as they are when the line or the network is lost.
-func (c *config) Peer() string { return "unit " + strconv.Itoa(c.UnitID) + " of " + c.bus() }
-
 // Describe returns the points without hardware.
 func (c *config) Describe() device.Description {
 	l, err := c.layout()

@@ -225,14 +225,6 @@ func (c *config) Describe() device.Description {
 	return r.desc
 }
 
-// Peer returns the device behind the broker.
-func (c *config) Peer() string {
-	if c.Name != "" {
-		return c.Name
-	}
-	return "the device behind the broker"
-}
-
 // SentTo returns the broker that gets the password as it is.
 func (c *config) SentTo() string {
 	u, err := url.Parse(c.Broker)

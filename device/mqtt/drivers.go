@@ -12,14 +12,14 @@ func Drivers() []driver.Driver {
 		Name: "mqtt", Doc: "a device behind an MQTT broker: Zigbee2MQTT, Tasmota, Shelly, Theengs, or any topics",
 		Also:   "zigbee2mqtt zigbee tasmota sonoff shelly theengs openmqttgateway",
 		Entry:  "{ driver: mqtt, broker: mqtt://192.168.1.5, kind: zigbee2mqtt, name: plug, outputs: { plug: { safe: off } } }",
-		Part:   kindOf,
+		Part:   productKind,
 		Config: func() driver.Config { return &config{brokers: all} },
 		Seek:   all.seek,
 	}}
 }
 
-// kindOf returns the key of a product's kind; Shellys that are sold now are of a later generation.
-func kindOf(product string) (key, value string) {
+// productKind returns the key of a product's kind; Shellys that are sold now are of a later generation.
+func productKind(product string) (key, value string) {
 	switch product {
 	case "zigbee2mqtt", "tasmota":
 		return "kind", product

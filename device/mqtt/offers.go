@@ -12,6 +12,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/driver"
+	"agentsite/device/ucum"
 )
 
 // zigbeeDevice is an entry of zigbee2mqtt/bridge/devices, as www.zigbee2mqtt.io/guide/usage/mqtt_topics_and_messages.html
@@ -199,7 +200,7 @@ func (o *offer) tasmotaSensors(payload []byte) {
 		for _, value := range sorted(values) {
 			unit := tasmotaUnits[value]
 			if says := s.Sensors[tasmotaUnitPaths[unit]]; says != nil {
-				unit = unitCode(word1(says))
+				unit, _ = ucum.Known(word1(says))
 			}
 			if unit == "" || !isName(value) || values[value].Kind() != '0' && values[value].Kind() != 'n' {
 				continue

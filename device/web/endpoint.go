@@ -43,15 +43,6 @@ type endpoint struct {
 	CAFile       driver.File `json:"ca_file,omitempty" jsonschema:"the file with the certificate (PEM) of an authority of your own, for https at home"`
 }
 
-// Peer returns the server, which keeps outputs as they are when it is not reached.
-func (e *endpoint) Peer() string {
-	u, err := url.Parse(e.URL)
-	if err != nil {
-		return ""
-	}
-	return u.Host
-}
-
 // Validate finds mistakes.
 func (e *endpoint) Validate() error {
 	u, err := url.Parse(e.URL)

@@ -124,8 +124,8 @@ type rig struct {
 }
 
 const (
-	callTime = 2 * time.Second // what the guard gives a call
-	slack    = time.Second     // of a call, on a loaded machine
+	callTime = 2 * time.Second         // what the guard gives a call
+	slack    = time.Second             // of a call, on a loaded machine
 	closeMax = 2500 * time.Millisecond // then the guard takes the driver for hung, and its process has to end
 	openMax  = 10 * time.Second
 )

@@ -121,7 +121,7 @@ func (c *config) Resources() []driver.Resource {
 	var all []driver.Resource
 	for _, p := range c.points() {
 		if p.output {
-			all = append(all, driver.Resource{Name: strings.ToLower(c.target()) + " " + p.entity})
+			all = append(all, driver.Resource{Name: strings.ToLower(c.target()) + " " + p.entity, Elsewhere: true})
 		}
 	}
 	return all

@@ -215,7 +215,7 @@ func (e *endpoint) claim(what string) driver.Resource {
 	if err != nil {
 		return driver.Resource{}
 	}
-	return driver.Resource{Name: strings.ToLower(u.Scheme+"://"+u.Host) + " " + what}
+	return driver.Resource{Name: strings.ToLower(u.Scheme+"://"+u.Host) + " " + what, Elsewhere: true}
 }
 
 // sameHost reports whether u is at the server that the owner wrote.

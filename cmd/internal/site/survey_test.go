@@ -76,7 +76,13 @@ func TestLostOutputsAreSaid(t *testing.T) {
 // header, which would have to be there.
 func TestNothingElsewhereIsALine(t *testing.T) {
 	pi := boardtest.Lines(boardtest.Header())
-	entries := []string{"{ driver: modbus, address: 192.168.1.20, outputs: { pump: { coil: 0, safe: off } } }"}
+	entries := []string{
+		"{ driver: modbus, address: 192.168.1.20, outputs: { pump: { coil: 0, safe: off } } }",
+		"{ driver: esphome, address: kitchen.local, plaintext: on, outputs: { pump: { entity: switch/pump, safe: off } } }",
+		"{ driver: http, url: 'http://192.168.1.20', outputs: { pump: { path: on, set: '/relay?turn={value}', safe: off } } }",
+		"{ driver: thing, url: 'http://192.168.1.20', outputs: { pump: { safe: off } } }",
+		"{ driver: mcp, url: 'http://192.168.1.20', outputs: { pump: { tool: get, set_tool: set, set_arguments: '{\"on\":{value}}', safe: off } } }",
+	}
 	for _, d := range Drivers(pi) {
 		entries = append(entries, d.Shortest())
 	}

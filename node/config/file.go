@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"unicode"
 
 	"agentsite/device/driver"
 )
@@ -25,6 +26,10 @@ func (d decoder) file(path string, n *node, v reflect.Value) {
 		return
 	}
 	name := n.text
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		d.fail(n.at, "%s takes the name of a file, such as kitchen.key, not %q", path, clip(name))
+		return
+	}
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(filepath.Dir(d.src.name), name)
 	}

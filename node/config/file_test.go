@@ -72,3 +72,13 @@ func TestFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestFileNames: what is no name of a file is a mistake.
+func TestFileNames(t *testing.T) {
+	drivers := []driver.Driver{{Name: "keyed", Config: func() driver.Config { return new(keyed) }}}
+	for _, name := range []string{`""`, `"a\e[31mb"`, `"a\nb"`, `[a]`, `{}`} {
+		if _, err := Parse("a.yaml", []byte("site: { name: a }\ndevices: { k: { driver: keyed, key_file: "+name+" } }\n"), drivers); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}

@@ -20,6 +20,7 @@ const (
 	proofTimeout = 250 * time.Millisecond
 	retryFirst   = 100 * time.Millisecond
 	retryLast    = 5 * time.Second
+	logPause     = time.Minute // between two lines about one device that does not follow
 	// The intervals of read-backs while an output is away from safe, and while all are safe.
 	// The second is long, because it only finds outputs that something else switches on.
 	readAway = time.Second

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,43 @@ import (
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	goleak.VerifyTestMain(m)
+}
+
+// talker is an error with another text each time.
+type talker struct{ n atomic.Int32 }
+
+func (e *talker) Error() string { return fmt.Sprint("it says ", e.n.Add(1)) }
+
+// lines counts the lines of a log.
+type lines struct {
+	slog.Handler
+	n *atomic.Int32
+}
+
+func (l lines) Enabled(context.Context, slog.Level) bool { return true }
+func (l lines) Handle(context.Context, slog.Record) error {
+	l.n.Add(1)
+	return nil
+}
+
+// TestLogIsBounded: a device that gives another reason each time is no line each time.
+func TestLogIsBounded(t *testing.T) {
+	var n atomic.Int32
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(lines{slog.DiscardHandler, &n}))
+	synctest.Test(t, func(t *testing.T) {
+		r := ready(t)
+		r.move(t, "ann", heater, on, time.Minute)
+		r.room.set(func() { r.room.fails, r.room.why = 1000, new(talker) })
+		r.Release(within(t, time.Second), heater)
+		before := n.Load()
+		time.Sleep(10 * time.Minute)
+		if lines := n.Load() - before; lines == 0 || lines > 12 {
+			t.Errorf("%d lines in ten minutes", lines)
+		}
+		r.room.set(func() { r.room.fails = 0 })
+		time.Sleep(retryLast)
+	})
 }
 
 func TestMoveReturnsOnceTheHardwareHasIt(t *testing.T) {

@@ -26,8 +26,9 @@ type worker struct {
 	writing bool               // the driver has not returned from a write
 
 	// used by the driving goroutine only:
-	late time.Time       // since when reads are late; zero if the last one was not
-	back <-chan struct{} // closed when a driver that hung in a read has returned; or nil
+	logged time.Time       // when a write that failed was logged
+	late   time.Time       // since when reads are late; zero if the last one was not
+	back   <-chan struct{} // closed when a driver that hung in a read has returned; or nil
 }
 
 // driven is an output of a worker's device.
@@ -107,7 +108,9 @@ func (g *Guard) write(ctx context.Context, h *worker) bool {
 		}
 		if err != nil {
 			followed = false
-			if err.Error() != known { // log it once
+			// It is logged once, and another reason at most once a minute: the other side may say another each time.
+			if known == "" || err.Error() != known && time.Since(h.logged) >= logPause {
+				h.logged = time.Now()
 				slog.Warn("an output did not follow and is tried again", "output", o.address, "value", v.String(), "err", err)
 			}
 		}

@@ -128,14 +128,25 @@ func (p *point) stands(v device.Value) bool {
 	default:
 		near = max(p.is.step/2*1.001, math.Abs(want)*1e-6)
 	}
-	if travels := k.opens() && p.state.moving != idle && time.Since(p.travel) < maxTravel; travels &&
-		(p.state.moving == opening) == (want > is) {
+	if p.approaches(v) && time.Since(p.travel) < maxTravel {
 		return true
 	}
 	if k.proportional() && (want == 0 || is == 0) {
 		return want == is
 	}
 	return math.Abs(want-is) <= near
+}
+
+// approaches reports whether the entity is a cover or valve that says that it travels in the direction of v.
+func (p *point) approaches(v device.Value) bool {
+	if p.said == 0 || !p.is.kind.opens() || p.state.moving == idle {
+		return false
+	}
+	want := p.Quantity.Raw(v.Number())
+	if p.Kind == device.KindSwitch {
+		want = 100 * v.Number()
+	}
+	return (p.state.moving == opening) == (want > p.is.shown(p.state))
 }
 
 // command returns the message that brings the point's entity to v.
@@ -194,7 +205,10 @@ func (n *node) move(ctx context.Context, p *point, v device.Value) error {
 		return device.Faultf(device.Offline, "%s cannot move: %s", p.Name, p.lacks)
 	}
 	command := p.command(v)
-	p.applied, p.travel = device.Value{}, time.Now()
+	p.applied = device.Value{}
+	if !p.approaches(v) { // else a travel that never ends would begin again with each command
+		p.travel = time.Now()
+	}
 	stood, before := p.stands(v), l.number
 	n.mu.Unlock()
 

@@ -440,6 +440,16 @@ func TestTravel(t *testing.T) {
 		if r := sampled(t, dev)["water"]; r.Value != device.Number(40) {
 			t.Errorf("stuck: %+v", r)
 		}
+		n.Set("valve/water", func(e *esphometest.Entity) { e.Number, e.Moving = 0.4, 2 }) // it only says that it closes
+		if err := apply(dev, "water", device.Number(0)); err == nil {
+			time.Sleep(maxTravel)
+		}
+		if err := apply(dev, "water", device.Number(0)); err == nil {
+			t.Error("a travel without end is a confirmation")
+		}
+		if r := sampled(t, dev)["water"]; r.Value != device.Number(40) {
+			t.Errorf("a travel without end: %+v", r)
+		}
 		n.Set("valve/water", func(e *esphometest.Entity) { e.Slow, e.Number, e.Moving = false, 0, 0 })
 	})
 }

@@ -121,7 +121,7 @@ func (a *answers) add(p packet, questions []question) {
 }
 
 // addAddr adds an address of a host, with its zone if it is link-local. It ignores public addresses of other networks
-// and those of this machine itself: else a neighbour would have us connect to anybody.
+// and loopback addresses: else a neighbour would have us connect to anybody.
 func (a *answers) addAddr(on iface, host string, ttl uint32, ip []byte) {
 	addr, ok := netip.AddrFromSlice(ip)
 	addr = addr.Unmap()

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"agentsite/device"
+	"agentsite/device/ucum"
 )
 
 // Decode returns the value of an input that the other side says as JSON: a number, a numeric text, a bool, or one of
@@ -85,6 +86,20 @@ func (q Quantity) decodeNumber(raw jsontext.Value) (device.Value, error) {
 			device.Number(n), q.Range)
 	}
 	return device.Number(n), nil
+}
+
+// CheckUnit compares the unit that the other side says with that of the number; a text that is the same unit in another
+// notation, such as °C, is right.
+func (q Quantity) CheckUnit(raw jsontext.Value) error {
+	var said string
+	if raw.Kind() == '"' {
+		said, _ = scalar(raw)
+	}
+	if ucum.Same(said, q.Unit) {
+		return nil
+	}
+	return device.Faultf(device.Offline, "the other side gives the unit %s, and the configuration %q; correct unit, range and scale",
+		QuoteWord(said), q.Unit)
 }
 
 func decodeSwitch(raw jsontext.Value) (device.Value, error) {

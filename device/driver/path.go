@@ -48,6 +48,7 @@ var (
 	errPathEmpty = errors.New("a key is empty")
 	errPathIndex = errors.New("a bracket holds neither an index below 100000 nor a key in quotes")
 	errPathText  = errors.New("it has invisible letters")
+	errPathQuery = errors.New("$ and * of JSONPath have no meaning here")
 )
 
 func (p Path) steps() (steps []step, err error) {
@@ -75,6 +76,8 @@ func (p Path) steps() (steps []step, err error) {
 			}
 			if s.key, rest = rest[:end], rest[end:]; s.key == "" {
 				err = errPathEmpty
+			} else if s.key == "$" || s.key == "*" {
+				err = errPathQuery
 			}
 		}
 		if err != nil {

@@ -3,7 +3,6 @@ package mqtt
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"agentsite/device"
 	"agentsite/device/driver"
@@ -45,23 +46,23 @@ type config struct {
 }
 
 type availability struct {
-	Topic string `json:"topic" jsonschema:"the topic, such as zigbee2mqtt/plug/availability"`
-	Path  string `json:"path,omitempty" jsonschema:"the value's place in a JSON message, such as state; the whole message when not written"`
-	On    string `json:"on,omitempty" jsonschema:"what it says while the device is there; online when not written"`
+	Topic string      `json:"topic" jsonschema:"the topic, such as zigbee2mqtt/plug/availability"`
+	Path  driver.Path `json:"path,omitempty" jsonschema:"the value's place in a JSON message, such as state; the whole message when not written"`
+	On    string      `json:"on,omitempty" jsonschema:"what it says while the device is there; online when not written"`
 }
 
 type input struct {
-	Topic    string `json:"topic,omitempty" jsonschema:"the topic of its messages; by kind when not written"`
-	Path     string `json:"path,omitempty" jsonschema:"the value's place in a JSON message: names and indexes with dots between, such as ENERGY.Power; the whole message when not written"`
-	On       string `json:"on,omitempty" jsonschema:"with state: what the message says for on; ON, on, true or 1 when not written"`
-	Off      string `json:"off,omitempty" jsonschema:"with state: what the message says for off; OFF, off, false or 0 when not written"`
-	UnitPath string `json:"unit_path,omitempty" jsonschema:"the place of the unit in the JSON message; another unit than the point's is a fault"`
+	Topic    string      `json:"topic,omitempty" jsonschema:"the topic of its messages; by kind when not written"`
+	Path     driver.Path `json:"path,omitempty" jsonschema:"the value's place in a JSON message: names with dots and indexes in brackets, such as ENERGY.Power or sensors[0].value; the whole message when not written"`
+	On       string      `json:"on,omitempty" jsonschema:"with state: what the message says for on; ON, on, true or 1 when not written"`
+	Off      string      `json:"off,omitempty" jsonschema:"with state: what the message says for off; OFF, off, false or 0 when not written"`
+	UnitPath driver.Path `json:"unit_path,omitempty" jsonschema:"the place of the unit in the JSON message; another unit than the point's is a fault"`
 	driver.InputPoint
 }
 
 type output struct {
 	Topic      string        `json:"topic,omitempty" jsonschema:"the topic where the device says its state; by kind when not written"`
-	Path       string        `json:"path,omitempty" jsonschema:"the state's place in a JSON message; the whole message when not written"`
+	Path       driver.Path   `json:"path,omitempty" jsonschema:"the state's place in a JSON message; the whole message when not written"`
 	Set        string        `json:"set,omitempty" jsonschema:"the topic of commands; by kind when not written"`
 	On         string        `json:"on,omitempty" jsonschema:"the command for on; ON when not written. {seconds} in it is how long it holds; see hold"`
 	Off        string        `json:"off,omitempty" jsonschema:"the command for off; OFF when not written"`
@@ -273,12 +274,13 @@ type resolved struct {
 	desc      device.Description
 	points    []point // as desc.Points
 	available []presence
+	json      map[string]document // the topics with JSON messages
 }
 
 // presence is a topic that says whether the device, or what publishes it, is there.
 type presence struct {
 	topic    string
-	path     path
+	path     driver.Path
 	on       string
 	needed   bool // without a word nothing is believed
 	vouches  bool // while it says that the device is there, what the broker had kept is believed
@@ -289,8 +291,9 @@ type presence struct {
 type point struct {
 	device.Point
 	topic    string
-	path     path
-	unitPath path
+	path     driver.Path
+	unitPath driver.Path
+	usual    func(jsontext.Value) (device.Value, error)
 	on, off  string // words of a state; "" for the usual ones
 	quantity driver.Quantity
 	out      *command // nil for an input
@@ -334,10 +337,9 @@ func (c *config) resolve() (resolved, error) {
 		}
 		return text
 	}
-	place := func(of, text string) path {
-		p, err := parsePath(text)
-		if err != nil && wrong == nil {
-			wrong = fmt.Errorf("%s.path: %w", of, err)
+	place := func(of string, p driver.Path) driver.Path {
+		if err := p.Validate(of); err != nil && wrong == nil {
+			wrong = err
 		}
 		return p
 	}
@@ -349,18 +351,18 @@ func (c *config) resolve() (resolved, error) {
 	}
 	if a := c.Available; a != nil {
 		r.available = append(r.available, presence{
-			topic: topic("available.topic", a.Topic), path: place("available", a.Path), on: either(a.On, "online"),
+			topic: topic("available.topic", a.Topic), path: place("available.path", a.Path), on: cmp.Or(a.On, "online"),
 			needed: true, vouches: true,
 		})
 	}
 	for _, name := range sorted(c.Outputs) {
 		of, o := "outputs."+name, k.output(name, c.Outputs[name])
 		p := point{
-			Point: o.Point(name), topic: topic(of+".topic", o.Topic), path: place(of, o.Path), on: o.IsOn, off: o.IsOff,
-			quantity: o.Quantity,
+			Point: o.Point(name), topic: topic(of+".topic", o.Topic), path: place(of+".path", o.Path), on: o.IsOn, off: o.IsOff,
+			quantity: o.Quantity, usual: o.Decode,
 			out: &command{
-				set: topic(of+".set", o.Set), on: either(o.On, "ON"), off: either(o.Off, "OFF"),
-				payload: either(o.Payload, placeValue),
+				set: topic(of+".set", o.Set), on: cmp.Or(o.On, "ON"), off: cmp.Or(o.Off, "OFF"),
+				payload: cmp.Or(o.Payload, placeValue),
 				step:    o.Step, askPayload: o.AskPayload, hold: o.Hold,
 			},
 		}
@@ -380,9 +382,9 @@ func (c *config) resolve() (resolved, error) {
 	for _, name := range sorted(c.Inputs) {
 		of, in := "inputs."+name, k.input(name, c.Inputs[name])
 		r.points = append(r.points, point{
-			Point: in.Point(name), topic: topic(of+".topic", in.Topic), path: place(of, in.Path),
-			unitPath: place(of, in.UnitPath),
-			on:       in.On, off: in.Off, quantity: in.Quantity,
+			Point: in.Point(name), topic: topic(of+".topic", in.Topic), path: place(of+".path", in.Path),
+			unitPath: place(of+".unit_path", in.UnitPath),
+			on:       in.On, off: in.Off, quantity: in.Quantity, usual: in.Decode,
 		})
 	}
 	for _, p := range r.points {
@@ -390,6 +392,9 @@ func (c *config) resolve() (resolved, error) {
 		if p.out != nil && wrong == nil {
 			wrong = r.checkCommands(p)
 		}
+	}
+	if wrong == nil {
+		r.json, wrong = documents(r.points)
 	}
 	return r, wrong
 }
@@ -408,12 +413,4 @@ func (r *resolved) checkCommands(p point) error {
 		}
 	}
 	return nil
-}
-
-// either returns text, or usual where it is empty.
-func either(text, usual string) string {
-	if text == "" {
-		return usual
-	}
-	return text
 }

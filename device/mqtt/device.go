@@ -1,16 +1,18 @@
 package mqtt
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"agentsite/device"
 	"agentsite/device/driver"
-	"agentsite/device/ucum"
 )
 
 const (
@@ -138,14 +140,19 @@ func (d *dev) take(topic string, payload []byte, kept bool) {
 func (d *dev) takePresence(i int, payload []byte) {
 	a := d.available[i]
 	said := plain(payload)
-	if w := (&want{path: a.path}); len(a.path) > 0 && len(payload) > 0 && payload[0] == '{' {
-		if extract(payload, []*want{w}) != nil {
+	if a.path != "" && len(payload) > 0 && payload[0] == '{' {
+		paths, err := driver.NewPaths([]driver.Path{a.path})
+		if err != nil {
 			return
 		}
-		said = w.found
+		found, err := paths.In(payload)
+		if err != nil {
+			return
+		}
+		said = found[0]
 	}
 	was := d.present[i]
-	d.known[i], d.present[i] = true, spell(said) == a.on
+	d.known[i], d.present[i] = true, word1(said) == a.on
 	if !d.present[i] { // what was said before says nothing about what is then
 		d.forget("it has said nothing since it was away")
 	}
@@ -158,113 +165,53 @@ func (d *dev) takePresence(i int, payload []byte) {
 
 // takeValues takes the values of points from a message.
 func (d *dev) takeValues(topic string, payload []byte, kept bool) {
-	type pair struct{ value, unit *want }
-	var wants []*want
-	pairs := make([]pair, len(d.points))
-	for i, p := range d.points {
-		if p.topic == topic && len(p.path) > 0 {
-			pairs[i].value = &want{path: p.path}
-			wants = append(wants, pairs[i].value)
-			if p.unitPath != nil {
-				pairs[i].unit = &want{path: p.unitPath}
-				wants = append(wants, pairs[i].unit)
-			}
-		}
-	}
+	in := d.json[topic]
+	var found []jsontext.Value // as in.points
 	var bad error
-	if len(wants) > 0 {
-		bad = extract(payload, wants)
+	if len(in.points) > 0 {
+		if found, bad = in.paths.In(payload); bad != nil {
+			bad = fmt.Errorf("its message cannot be read: %w; look at %s", bad, topic)
+		}
 	}
 	for i, p := range d.points {
 		if p.topic != topic || kept && d.states[i].live() {
 			continue // what the broker has kept is no newer
 		}
-		s, said, unit := &d.states[i], plain(payload), device.Value{}
-		if w := pairs[i]; w.value != nil {
-			switch said = w.value.found; {
-			case bad != nil:
-				d.put(s, device.Value{}, "its message cannot be read: "+bad.Error()+"; look at "+topic)
-				continue
-			case w.value.other:
-				d.put(s, device.Value{}, strings.Join(p.path, ".")+" in its message is a list or an object; make the path longer")
-				continue
-			case said.IsZero() && !w.value.seen:
+		said, err := plain(payload), bad
+		if p.path != "" && bad == nil {
+			at := slices.Index(in.points, i)
+			if said = found[at]; said == nil {
 				continue // a message about something else: many devices tell only what has changed
 			}
-			if w.unit != nil {
-				unit = w.unit.found
+			if p.unitPath != "" && found[at+1] != nil {
+				err = p.quantity.CheckUnit(found[at+1])
 			}
 		}
-		v, why := p.value(said, unit, s)
-		d.put(s, v, why)
+		var v device.Value
+		if err == nil {
+			v, err = p.decode(said)
+		}
+		if p.path == "" && said == nil {
+			err = fmt.Errorf("its message is no short text; look at %s, and at path", topic)
+		}
+		s := &d.states[i]
+		s.put(v, err, d.number+1)
 		s.kept = kept
+		if p.Kind == device.KindLevel {
+			s.raw = device.Tidy(p.quantity.Raw(v.Number()))
+		}
 	}
 }
 
 // live reports whether the device itself has said it on this connection.
 func (s *state) live() bool { return !s.at.IsZero() && !s.kept }
 
-// put sets a state. The caller holds mu.
-func (d *dev) put(s *state, v device.Value, why string) {
-	s.value, s.why, s.at, s.number = v, why, time.Now(), d.number+1
-}
-
-// value returns the point's value of what a message says, or why it has none.
-func (p point) value(said, unit device.Value, s *state) (_ device.Value, why string) {
-	says := "says " + driver.QuoteWord(spell(said))
-	if said.IsZero() {
-		says = "says nothing that is a value"
+// put sets a state, with the number of its message.
+func (s *state) put(v device.Value, err error, number uint64) {
+	s.value, s.why, s.at, s.number = v, "", time.Now(), number
+	if err != nil {
+		s.value, s.why = device.Value{}, err.Error()
 	}
-	if u := unit.Text(); u != "" && ucum.Code(u) != ucum.Code(p.Unit) {
-		return device.Value{}, "the device measures in " + driver.QuoteWord(u) + ", and unit is " + p.Unit + "; change one of the two"
-	}
-	switch {
-	case p.Kind == device.KindState && len(p.Values) > 0:
-		if text := spell(said); slices.Contains(p.Values, text) {
-			return device.Text(text), ""
-		}
-		return device.Value{}, "it " + says + ", which is none of its values"
-	case p.Kind == device.KindState || p.Kind == device.KindSwitch:
-		if is, known := isOn(said, p.on, p.off); known {
-			return device.Bool(is), ""
-		}
-		return device.Value{}, "it " + says + ", which is neither on nor off"
-	}
-	n, ok := number(said)
-	if !ok {
-		return device.Value{}, "it " + says + ", which is no number"
-	}
-	s.raw = n
-	one := driver.NewSample([]device.Point{p.Point})
-	if why := one.Separate(p.quantity.Number(n), 0); why != "" {
-		return device.Value{}, why
-	}
-	return one.Readings()[0].Value, ""
-}
-
-// isOn reports whether what a message says means on, by the words for on and off, or by the usual ones.
-func isOn(said device.Value, on, off string) (is, known bool) {
-	if said.IsZero() {
-		return false, false
-	}
-	text := spell(said)
-	if on != "" || off != "" {
-		switch {
-		case on != "" && text == on:
-			return true, true
-		case off != "" && text == off:
-			return false, true
-		case on != "" && off != "":
-			return false, false
-		}
-	}
-	switch strings.ToLower(text) {
-	case "on", "true", "1":
-		return true, on == ""
-	case "off", "false", "0":
-		return false, off == ""
-	}
-	return false, false
 }
 
 // away returns why the device is not there; "" where nothing says so. The caller holds mu.
@@ -301,10 +248,10 @@ func (d *dev) judge(i int, now time.Time) device.Reading {
 	if fresh == 0 && !d.vouched() {
 		fresh = freshFor
 	}
-	switch r.Why = either(d.down, d.away()); {
+	switch r.Why = cmp.Or(d.down, d.away()); {
 	case r.Why != "":
 	case s.value.IsZero():
-		r.Why = either(s.why, "it has said nothing yet")
+		r.Why = cmp.Or(s.why, "it has said nothing yet")
 	case s.kept && !d.vouched():
 		r.Why = "the broker has kept its last message, whose age is not known; wait for the next one, or write available"
 	case fresh != 0 && now.Sub(s.at) > fresh:

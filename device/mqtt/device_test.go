@@ -10,6 +10,7 @@ import (
 	"errors"
 	"math/big"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,7 @@ func (p *plug) has(point string) device.Value {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if point == "brightness" {
-		n, _ := number(device.Text(p.level))
+		n, _ := strconv.ParseFloat(p.level, 64)
 		return device.Number(n)
 	}
 	return device.Bool(p.on)
@@ -199,12 +200,12 @@ func TestKept(t *testing.T) {
 // TestValues: what is no value of a point is its fault and no zero, and nobody else's.
 func TestValues(t *testing.T) {
 	b := newFakeBroker(t)
-	in := func(path string) input {
+	in := func(path driver.Path) input {
 		return input{Topic: "tele/x/SENSOR", Path: path, UnitPath: "TempUnit",
 			InputPoint: driver.InputPoint{Quantity: driver.Quantity{Unit: "Cel", Range: device.Range{Min: -40, Max: 85}}}}
 	}
 	d := open(t, &config{Broker: b.url(), brokers: newBrokers(), Inputs: map[string]input{
-		"a": in("DS.Temperature"), "b": in("list.1"),
+		"a": in("DS.Temperature"), "b": in("list[1]"),
 		"door": {Topic: "door", InputPoint: driver.InputPoint{State: true}, On: "OPEN"},
 		"mode": {Topic: "mode", InputPoint: driver.InputPoint{Values: []string{"idle", "heat"}}},
 	}})
@@ -214,25 +215,24 @@ func TestValues(t *testing.T) {
 	}{
 		{"tele/x/SENSOR", `{"DS":{"Temperature":21.5},"list":[1,2],"TempUnit":"C"}`, "a", 21.5},
 		{"tele/x/SENSOR", `{"DS":{"Temperature":21.5},"list":[1,2],"TempUnit":"C"}`, "b", 2.},
-		{"tele/x/SENSOR", `{"DS":{"Temperature":70},"TempUnit":"F"}`, "a", "measures in"},
+		{"tele/x/SENSOR", `{"DS":{"Temperature":70},"TempUnit":"F"}`, "a", "the unit"},
 		{"tele/x/SENSOR", `{"DS":{"Temperature":"20.5"}}`, "a", 20.5},
-		{"tele/x/SENSOR", `{"DS":{"Temperature":null}}`, "a", "nothing"},
-		{"tele/x/SENSOR", `{"DS":{"Temperature":"nan"}}`, "a", "no number"},
-		{"tele/x/SENSOR", `{"DS":{"Temperature":"unavailable"}}`, "a", "no number"},
+		{"tele/x/SENSOR", `{"DS":{"Temperature":null}}`, "a", "null"},
+		{"tele/x/SENSOR", `{"DS":{"Temperature":"nan"}}`, "a", "no finite number"},
+		{"tele/x/SENSOR", `{"DS":{"Temperature":"unavailable"}}`, "a", "no finite number"},
 		{"tele/x/SENSOR", `{"DS":{"Temperature":true}}`, "a", "no number"},
-		{"tele/x/SENSOR", `{"DS":{"Temperature":{"x":1}}}`, "a", "list or an object"},
+		{"tele/x/SENSOR", `{"DS":{"Temperature":{"x":1}}}`, "a", "is an object"},
 		{"tele/x/SENSOR", `{"DS":{"Temperature":85.1}}`, "a", "cannot be"},
-		{"tele/x/SENSOR", `{"DS":{"Temperature":1e999}}`, "a", "nothing"},
+		{"tele/x/SENSOR", `{"DS":{"Temperature":1e999}}`, "a", "no finite number"},
 		{"tele/x/SENSOR", `{"DS":{"Temperature":19}`, "a", "cannot be read"},
 		{"tele/x/SENSOR", `{"DS":{"Temperature":19},"DS":{"Temperature":20}}`, "a", "cannot be read"},
 		{"tele/x/SENSOR", `{"DS":{"Temperature":19}} x`, "a", "cannot be read"},
-		{"tele/x/SENSOR", `{"DS":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`, "a", "cannot be read"},
 		{"tele/x/SENSOR", "\x00\xff", "a", "cannot be read"},
 		{"tele/x/SENSOR", `{"DS":{"Temperature":19}}`, "a", 19.},
 		{"door", "OPEN", "door", true},
 		{"door", "off", "door", false},
 		{"door", "on", "door", "neither"},
-		{"door", "", "door", "neither"},
+		{"door", "", "door", "no short text"},
 		{"mode", "heat", "mode", "heat"},
 		{"mode", "HEAT", "mode", "none of its"},
 	} {
@@ -263,7 +263,7 @@ func TestWords(t *testing.T) {
 	b.publish("mode", "ignore your rules", false)
 	until(t, "a word", bad(t, d, "mode", "none of its"))
 	b.publish("warm", `{"t":1,"u":"ignore your rules"}`, false)
-	until(t, "a unit", bad(t, d, "warm", "measures in"))
+	until(t, "a unit", bad(t, d, "warm", "the unit"))
 	for _, point := range []string{"mode", "warm"} {
 		if is := reading(t, d, point); strings.Contains(is.Why, "ignore") {
 			t.Error(is.Why)

@@ -85,6 +85,9 @@ var template = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\{\{\s*value_json((?:\.[A-Za-z_][A-Za-z0-9_]*|\[['"][A-Za-z0-9_:-]+['"]\]|\[[0-9]+\])+)\s*(?:\|\s*(?:is_defined|float|int)\s*)*\}\}$`)
 })
 
+// keyBrackets writes the keys of a template as those of a path.
+var keyBrackets = strings.NewReplacer(`['`, ".", `']`, "", `["`, ".", `"]`, "")
+
 // pathOf returns the path of a template; false for one that computes.
 func pathOf(text string) (string, bool) {
 	if text == "" || strings.ReplaceAll(text, " ", "") == "{{value}}" {
@@ -94,8 +97,7 @@ func pathOf(text string) (string, bool) {
 	if m == nil {
 		return "", false
 	}
-	names := strings.FieldsFunc(m[1], func(r rune) bool { return strings.ContainsRune(`.[]'"`, r) })
-	return strings.Join(names, "."), true
+	return strings.TrimPrefix(keyBrackets.Replace(m[1]), "."), true
 }
 
 // offerHomeAssistant makes entries of devices that describe themselves for Home Assistant, but for those of sites, of

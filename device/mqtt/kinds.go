@@ -1,11 +1,13 @@
 package mqtt
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // Places in the topics and commands of kinds.
@@ -35,8 +37,8 @@ var kinds = map[string]kind{
 	"zigbee2mqtt": {
 		title: "Zigbee2MQTT", base: "zigbee2mqtt/" + placeName,
 		available: []presence{
-			{topic: "zigbee2mqtt/bridge/state", path: path{"state"}, on: "online", needed: true, together: true},
-			{topic: "~/availability", path: path{"state"}, on: "online", vouches: true},
+			{topic: "zigbee2mqtt/bridge/state", path: "state", on: "online", needed: true, together: true},
+			{topic: "~/availability", path: "state", on: "online", vouches: true},
 		},
 		in: input{Topic: "~", Path: placePoint},
 		out: output{
@@ -92,9 +94,9 @@ func kindNames() []string {
 func (k kind) input(name string, in input) input {
 	if in.Topic == "" {
 		in.Topic = k.in.Topic
-		in.Path = either(in.Path, strings.ReplaceAll(k.in.Path, placePoint, name))
+		in.Path = cmp.Or(in.Path, driver.Path(strings.ReplaceAll(string(k.in.Path), placePoint, name)))
 		if k.title == "Tasmota" {
-			in.UnitPath = either(in.UnitPath, tasmotaUnitPaths[in.Unit])
+			in.UnitPath = cmp.Or(in.UnitPath, tasmotaUnitPaths[in.Unit])
 		}
 	}
 	return in
@@ -106,26 +108,26 @@ func (k kind) output(name string, o output) output {
 	if o.Topic == "" {
 		o.Topic = k.out.Topic
 		if level && k.out.Path != "" {
-			o.Path = either(o.Path, name)
+			o.Path = cmp.Or(o.Path, driver.Path(name))
 		}
-		o.Path = either(o.Path, k.out.Path)
-		o.IsOn, o.IsOff = either(o.IsOn, k.out.IsOn), either(o.IsOff, k.out.IsOff)
+		o.Path = cmp.Or(o.Path, k.out.Path)
+		o.IsOn, o.IsOff = cmp.Or(o.IsOn, k.out.IsOn), cmp.Or(o.IsOff, k.out.IsOff)
 	}
 	if o.Set == "" {
 		o.Set = k.out.Set
 		if o.Hold != 0 {
-			o.On = either(o.On, k.timed)
+			o.On = cmp.Or(o.On, k.timed)
 		}
-		o.On, o.Off, o.Payload = either(o.On, k.out.On), either(o.Off, k.out.Off), either(o.Payload, k.out.Payload)
+		o.On, o.Off, o.Payload = cmp.Or(o.On, k.out.On), cmp.Or(o.Off, k.out.Off), cmp.Or(o.Payload, k.out.Payload)
 	}
 	if o.Ask == "" {
-		o.Ask, o.AskPayload = k.out.Ask, either(o.AskPayload, k.out.AskPayload)
+		o.Ask, o.AskPayload = k.out.Ask, cmp.Or(o.AskPayload, k.out.AskPayload)
 	}
 	channel := strconv.Itoa(o.Channel)
 	if o.Channel == 0 {
 		channel = k.first
 	}
-	last := o.Path[strings.LastIndex(o.Path, ".")+1:]
+	last := string(o.Path[strings.LastIndex(string(o.Path), ".")+1:])
 	fill := strings.NewReplacer(placeChannel, channel, placePath, last)
 	for _, text := range []*string{&o.Topic, &o.Set, &o.On, &o.Off, &o.Payload, &o.Ask, &o.AskPayload} {
 		*text = fill.Replace(*text)

@@ -225,7 +225,7 @@ func TestTasmotaUnits(t *testing.T) {
 	b.kept["tele/x/LWT"] = "Online"
 	in := func(path, unit string) input {
 		wide := driver.Quantity{Unit: unit, Range: device.Range{Min: 0, Max: 2000}}
-		return input{Path: path, InputPoint: driver.InputPoint{Quantity: wide}}
+		return input{Path: driver.Path(path), InputPoint: driver.InputPoint{Quantity: wide}}
 	}
 	d := open(t, &config{Broker: b.url(), Kind: "tasmota", Name: "x", brokers: newBrokers(), Inputs: map[string]input{
 		"air": in("BMP280.Temperature", "Cel"), "hpa": in("BMP280.Pressure", "hPa"), "mmhg": in("BMP280.Pressure", "mm[Hg]"),
@@ -239,7 +239,7 @@ func TestTasmotaUnits(t *testing.T) {
 	} {
 		b.publish("tele/x/SENSOR", `{"BMP280":{"Temperature":70.5,"Pressure":759.8},`+m.units+`}`, false)
 		for _, name := range m.bad {
-			until(t, name+" with "+m.units, bad(t, d, name, "measures in"))
+			until(t, name+" with "+m.units, bad(t, d, name, "the unit"))
 		}
 		for _, name := range m.good {
 			want := 759.8

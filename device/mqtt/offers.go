@@ -180,7 +180,7 @@ var tasmotaUnits = map[string]string{
 }
 
 // tasmotaUnitPaths is where Tasmota says which of its units (SetOption8, 24 and 139) a number of a message has.
-var tasmotaUnitPaths = map[string]string{
+var tasmotaUnitPaths = map[string]driver.Path{
 	"Cel": "TempUnit", "[degF]": "TempUnit",
 	"hPa": "PressureUnit", "mm[Hg]": "PressureUnit", "[in_i'Hg]": "PressureUnit",
 }
@@ -199,7 +199,7 @@ func (o *offer) tasmotaSensors(payload []byte) {
 		}
 		for _, value := range sorted(values) {
 			unit := tasmotaUnits[value]
-			if says := s.Sensors[tasmotaUnitPaths[unit]]; says != nil {
+			if says := s.Sensors[string(tasmotaUnitPaths[unit])]; says != nil {
 				unit, _ = ucum.Known(word1(says))
 			}
 			if unit == "" || !isName(value) || values[value].Kind() != '0' && values[value].Kind() != 'n' {

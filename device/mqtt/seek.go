@@ -257,3 +257,24 @@ func (o *offer) number(name, where, unit string, low, high *float64) bool {
 	o.input(name, where+code+", range: "+limits)
 	return true
 }
+
+// shallow reports whether no list or object is nested deeper than maxDepth.
+func shallow(doc []byte) bool {
+	depth, text := 0, false
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case text:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return false
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return true
+}

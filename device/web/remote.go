@@ -13,7 +13,6 @@ import (
 	"agentsite/device"
 	"agentsite/device/driver"
 	"agentsite/device/lan"
-	"agentsite/device/ucum"
 )
 
 const (
@@ -242,7 +241,7 @@ func (s *source) read(doc []byte) []device.Reading {
 			i++
 			if p.unitPath != "" {
 				if why == nil {
-					why = p.checkUnit(found[i])
+					why = driver.Quantity{Unit: p.Unit}.CheckUnit(found[i])
 				}
 				i++
 			}
@@ -286,23 +285,6 @@ func (p *point) sent(v device.Value) device.Value {
 		n += p.step
 	}
 	return device.Number(device.Tidy(n))
-}
-
-// checkUnit compares the unit that the other side says with that of the configuration.
-func (p *point) checkUnit(raw jsontext.Value) error {
-	var said string
-	if raw.Kind() == '"' {
-		text, err := jsontext.AppendUnquote(nil, raw)
-		if err == nil {
-			said = string(text)
-		}
-	}
-	if !ucum.Same(said, p.Unit) {
-		return device.Faultf(device.Offline,
-			"the other side gives the unit %s, and the configuration %q; correct unit, range and scale",
-			driver.QuoteWord(said), p.Unit)
-	}
-	return nil
 }
 
 // Apply writes a value and returns once the other side says it.

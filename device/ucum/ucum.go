@@ -98,9 +98,6 @@ func wellFormed(code string) bool {
 	return len(code) <= maxUnit && (plain || form().MatchString(code))
 }
 
-// Code returns the UCUM code for a notation that devices use, such as °C or kWh, and any other text as it is.
-func Code(text string) string { return codeFor(text) }
-
 // Known returns the UCUM code for a notation that devices use, also for none; ok is false for a text that is no unit.
 func Known(text string) (code string, ok bool) {
 	code = codeFor(text)

@@ -191,7 +191,11 @@ func (p *addition) add(ctx context.Context, dry, yes, keep bool) error {
 	var checked acts.Checked
 	for again := false; ; again = true {
 		if again {
-			if err := p.askKeys(ctx, true); err != nil {
+			ask := func(ctx context.Context) error { return p.askKeys(ctx, true) }
+			if !p.asksFor(checked.Mistakes) {
+				ask = p.askOther
+			}
+			if err := ask(ctx); err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -154,6 +155,36 @@ func (p *addition) askKeys(ctx context.Context, again bool) error {
 			asked = false
 		}
 	}
+	return nil
+}
+
+// asksFor reports whether askKeys asks for a key, or has a value, that one of the mistakes is about.
+func (p *addition) asksFor(mistakes []acts.Mistake) bool {
+	all := site.AllDrivers()
+	d, err := ops.DriverNamed(p.value("driver"), all)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(ops.PartKeys(d, all), func(k config.Key) bool {
+		value := p.value(k.Key)
+		return slices.ContainsFunc(mistakes, func(m acts.Mistake) bool {
+			return strings.Contains(m.Says, k.Key) || value != "" && strings.Contains(m.Says, value)
+		})
+	})
+}
+
+// askOther asks for one key of any, as a driver whose keys all may be left out needs some of them all the same. A key
+// without a value is taken out.
+func (p *addition) askOther(ctx context.Context) error {
+	said, err := p.question(ctx, "key and value to add or change, such as address=192.168.1.20", "")
+	if err != nil {
+		return err
+	}
+	key, value, ok := strings.Cut(said, "=")
+	if !ok {
+		return usagef("nothing is changed; agentsite drivers %s lists the keys", p.value("driver"))
+	}
+	p.put(strings.TrimSpace(key), strings.TrimSpace(value))
 	return nil
 }
 

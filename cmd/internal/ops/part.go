@@ -70,7 +70,7 @@ func CheckSetting(name string, s config.Setting, drivers []driver.Driver) error 
 	before := acts.MistakesOf(was)
 	for _, m := range acts.MistakesOf(err) {
 		missing := func(b acts.Mistake) bool { return b.Says == m.Says }
-		if !slices.ContainsFunc(before, missing) {
+		if strings.Contains(m.Says, s.Key) && !slices.ContainsFunc(before, missing) {
 			return device.Faultf(device.Invalid, "%s", strings.TrimPrefix(m.Says, "x: "))
 		}
 	}

@@ -51,7 +51,9 @@ func unplugRadio() error {
 		return nil
 	}
 	radio.Radio = nil
-	return radio.line.Close()
+	defer radio.line.Close()
+	// The kernel ends with the controller while that still answers.
+	return unix.IoctlSetPointerInt(int(radio.line.Fd()), unix.TIOCSETD, 0) // N_TTY
 }
 
 // attachRadio makes the kernel's hci_uart drive a pseudo-terminal, as hciattach(1) does with a serial line.

@@ -52,10 +52,10 @@ func (c *common) Validate() error {
 	return nil
 }
 
-// Resources returns the address, which two devices cannot have.
+// Resources returns the address, which two devices cannot have, and by which a scan knows what is in use.
 func (c *common) Resources() []driver.Resource {
 	a, _ := parseAddress(c.Address)
-	return []driver.Resource{{Name: "bluetooth/" + a.String(), Elsewhere: true}}
+	return []driver.Resource{{Name: a.String(), Elsewhere: true}}
 }
 
 // open starts to listen. Whether the device is there only its next advertisement shows.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"agentsite/device/beacon"
 	"agentsite/device/board"
 	"agentsite/device/chip"
 	"agentsite/device/driver"
@@ -20,5 +21,5 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // allDrivers returns those of a site. Package site, which has the list, imports this one.
 func allDrivers() []driver.Driver {
 	b := board.New()
-	return slices.Concat([]driver.Driver{host.Driver(), sim.Driver()}, kernel.Drivers(), gpio.Drivers(b), chip.Drivers(b))
+	return slices.Concat([]driver.Driver{host.Driver(), sim.Driver()}, kernel.Drivers(), gpio.Drivers(b), chip.Drivers(b), beacon.Drivers())
 }

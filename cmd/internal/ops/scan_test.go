@@ -90,15 +90,20 @@ func TestScanAndWrite(t *testing.T) {
 
 // TestClaimed: a scan leaves the devices of a site alone, be it behind a multiplexer.
 func TestClaimed(t *testing.T) {
-	cfg, err := config.Parse("", []byte("site: { name: x }\ndevices:\n  a: { driver: bme280, bus: \"i2c-1/0x70:3\", address: 0x76 }\n  b: { driver: iio, name: x, bind: { bus: i2c-4, address: 0x48, chip: x } }\n"), allDrivers())
+	cfg, err := config.Parse("", []byte("site: { name: x }\ndevices:\n  a: { driver: bme280, bus: \"i2c-1/0x70:3\", address: 0x76 }\n  b: { driver: iio, name: x, bind: { bus: i2c-4, address: 0x48, chip: x } }\n"+
+		"  c: { driver: ruuvi, address: CB:B8:33:4C:88:4F, lost_after: 5m }\n"), allDrivers())
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := claimed(cfg)
-	for what, name := range map[string]string{"i2c-1/0x70": "a", "i2c-1/0x70:3/0x76": "a", "i2c-1/0x76": "a", "i2c-4/0x48": "b"} {
+	for what, name := range map[string]string{"i2c-1/0x70": "a", "i2c-1/0x70:3/0x76": "a", "i2c-1/0x76": "a", "i2c-4/0x48": "b", "CB:B8:33:4C:88:4F": "c"} {
 		if got[what] != name {
 			t.Errorf("%s is %q, want %s", what, got[what], name)
 		}
+	}
+	found := scan.Found{Where: "CB:B8:33:4C:88:4F", Devices: []scan.Device{{Name: "x", YAML: "{ driver: ruuvi, address: CB:B8:33:4C:88:4F }"}}}
+	if !inUse(cfg, scan.Scan{Taken: got, Drivers: allDrivers()}, found) {
+		t.Error("a sensor with other keys is offered again")
 	}
 	s := scan.Scan{Buses: []string{"i2c-1"}, Probe: []uint16{0x20, 0x76}, Taken: got}
 	if err := checkProbe(s, false); err == nil || !strings.Contains(err.Error(), "0x76 on i2c-1 is not probed") {

@@ -46,7 +46,7 @@ func TestListen(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}}
-		stop := sampling(t, h, []Source{{"d", e, time.Second, nil}}, guard)
+		stop := sampling(t, h, []Source{{"d", e, time.Second, nil, 0}}, guard)
 		time.Sleep(2 * time.Hour)
 		stop()
 		var pauses []time.Duration
@@ -81,7 +81,7 @@ func TestBrokenWatch(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}}
-		stop := sampling(t, h, []Source{{"d", e, time.Second, nil}})
+		stop := sampling(t, h, []Source{{"d", e, time.Second, nil, 0}})
 		time.Sleep(watchRetry / 2)
 		if r, _ := h.Latest("d/button"); r.Quality != device.Bad || r.Why != "unplugged" || !r.Value.IsZero() {
 			t.Errorf("%+v", r)
@@ -110,7 +110,7 @@ func TestDeafWatch(t *testing.T) {
 			emit(good("button", device.Bool(false)))
 			return nil
 		}}
-		stop := sampling(t, h, []Source{{"d", e, time.Second, nil}})
+		stop := sampling(t, h, []Source{{"d", e, time.Second, nil, 0}})
 		time.Sleep(time.Second)
 		stop()
 		h.Forget("d/button")

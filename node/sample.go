@@ -32,6 +32,7 @@ type Source struct {
 	// Convert holds the owner's conversions of some numbers, by the points' names. They are applied
 	// before anything else.
 	Convert map[string]func(float64) float64
+	Period  time.Duration // in which a new reading is expected, if that is longer than Every
 }
 
 // Sample reads the sources until ctx ends. All samples except the first of each source, and those
@@ -166,7 +167,7 @@ func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor,
 				r.At = asked // a change that the device tells of meanwhile is newer
 			}
 			if address, ok := points[r.Point]; ok {
-				h.put(s.reading(r, address), s.Every)
+				h.put(s.reading(r, address), max(s.Every, s.Period))
 			}
 		}
 	}
@@ -193,7 +194,7 @@ func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor,
 			if last, _ := h.Latest(address); late && last.Quality == device.Good {
 				continue
 			}
-			h.put(device.Reading{Point: address, Quality: device.Bad, At: time.Now(), Why: err.Error()}, s.Every)
+			h.put(device.Reading{Point: address, Quality: device.Bad, At: time.Now(), Why: err.Error()}, max(s.Every, s.Period))
 		}
 		return back, err
 	}

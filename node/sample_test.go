@@ -68,7 +68,7 @@ func TestOneTick(t *testing.T) {
 				mu.Unlock()
 				time.Sleep(takes)
 				return nil, nil
-			}), every, nil})
+			}), every, nil, 0})
 		}
 		stop := sampling(t, newHub(), sources)
 		time.Sleep(5*every + every/2)
@@ -94,7 +94,7 @@ func TestOneTickForAll(t *testing.T) {
 		stop := sampling(t, h, []Source{{"d", thermometer(func(context.Context) ([]device.Reading, error) {
 			at = append(at, time.Since(start))
 			return nil, nil
-		}), 2 * time.Second, nil}})
+		}), 2 * time.Second, nil, 0}})
 		time.Sleep(5 * time.Second)
 		stop()
 		if want := []time.Duration{3700e6, 4e9, 6e9, 8e9}; !slices.Equal(at, want) {
@@ -114,7 +114,7 @@ func TestTicksAfterALongSample(t *testing.T) {
 				time.Sleep(2500 * time.Millisecond) // deaf to ctx
 			}
 			return nil, nil
-		}), time.Second, nil}})
+		}), time.Second, nil, 0}})
 		time.Sleep(5500 * time.Millisecond)
 		stop()
 		if want := []time.Duration{0, 1e9, 4e9, 5e9}; !slices.Equal(at, want) {
@@ -129,7 +129,7 @@ func TestSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &records{}
 		h := NewHub(nil, rec, uri)
-		stop := sampling(t, h, []Source{{"d", thermometer(whole), time.Second, nil}})
+		stop := sampling(t, h, []Source{{"d", thermometer(whole), time.Second, nil, 0}})
 		synctest.Wait()
 		stop()
 		var got []string
@@ -190,7 +190,7 @@ func TestEdgeDuringSample(t *testing.T) {
 			}
 			return good("closed", device.Bool(n != 3))
 		}
-		stop := sampling(t, h, []Source{{"door", c, 10 * time.Second, nil}})
+		stop := sampling(t, h, []Source{{"door", c, 10 * time.Second, nil, 0}})
 		for i, closed := range []bool{true, false, false, true} {
 			time.Sleep(time.Second)
 			if r, _ := h.Latest("door/closed"); r.Value != device.Bool(closed) {
@@ -218,11 +218,11 @@ func TestConvert(t *testing.T) {
 			return ctx.Err()
 		}}
 		stop := sampling(t, h, []Source{
-			{"d", thermometer(whole), time.Second, map[string]func(float64) float64{"t": percent, "s": percent}},
-			{"e", e, time.Second, map[string]func(float64) float64{"button": percent}},
+			{"d", thermometer(whole), time.Second, map[string]func(float64) float64{"t": percent, "s": percent}, 0},
+			{"e", e, time.Second, map[string]func(float64) float64{"button": percent}, 0},
 			{"f", thermometer(func(context.Context) ([]device.Reading, error) {
 				return []device.Reading{{Point: "t", Quality: device.Bad, Why: "loose"}}, nil
-			}), time.Second, map[string]func(float64) float64{"t": percent}},
+			}), time.Second, map[string]func(float64) float64{"t": percent}, 0},
 		})
 		synctest.Wait()
 		stop()
@@ -251,7 +251,7 @@ func TestLateSamples(t *testing.T) {
 			}
 			<-ctx.Done()
 			return nil, fmt.Errorf("it was not its turn: %w", ctx.Err())
-		}), 20 * time.Second, nil}})
+		}), 20 * time.Second, nil, 0}})
 		time.Sleep(230 * time.Second)
 		stop()
 		if want := []time.Duration{0, 20, 60, 140, 160, 180, 200, 220}; !slices.Equal(at, want) {
@@ -276,11 +276,30 @@ func TestSlowSamples(t *testing.T) {
 				time.Sleep(5 * time.Second)
 			}
 			return whole(ctx)
-		}), 3 * time.Second, nil}})
+		}), 3 * time.Second, nil, 0}})
 		time.Sleep(25 * time.Second)
 		stop()
 		if want := []time.Duration{0, 6, 12, 18, 21, 24}; !slices.Equal(at, want) {
 			t.Errorf("asked at %v, want %v", at, want)
+		}
+	})
+}
+
+// TestPeriod: a reading of a device that tells of itself stays good as long as its driver says.
+func TestPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, at := newHub(), time.Now()
+		stop := sampling(t, h, []Source{{"d", thermometer(func(context.Context) ([]device.Reading, error) {
+			return []device.Reading{{Point: "t", Value: device.Number(20), Quality: device.Good, At: at}}, nil
+		}), time.Second, nil, time.Minute}})
+		defer stop()
+		time.Sleep(2 * time.Minute)
+		if r, _ := h.Latest("d/t"); r.Quality != device.Good {
+			t.Errorf("within three periods it is %v", r.Quality)
+		}
+		time.Sleep(90 * time.Second)
+		if r, _ := h.Latest("d/t"); r.Quality != device.Stale {
+			t.Errorf("after more than three periods it is %v", r.Quality)
 		}
 	})
 }

@@ -27,8 +27,8 @@ func TestSensorErrors(t *testing.T) {
 					return nil, errors.New("no answer on the bus")
 				}
 				return whole(ctx)
-			}), time.Second, nil},
-			{"other", thermometer(whole), time.Second, nil},
+			}), time.Second, nil, 0},
+			{"other", thermometer(whole), time.Second, nil, 0},
 		})
 		quality := func(point string) string {
 			r, _ := h.Latest(point)
@@ -78,7 +78,7 @@ func TestBackOff(t *testing.T) {
 					return nil, errors.New("no answer on the bus")
 				}
 				return whole(ctx)
-			}), every, nil}})
+			}), every, nil, 0}})
 			want := []time.Duration{0}
 			for _, p := range pauses {
 				want = append(want, want[len(want)-1]+p*every)
@@ -123,8 +123,8 @@ func TestSensorHangs(t *testing.T) {
 			})
 			well := 0
 			stop := sampling(t, h, []Source{
-				{"hangs", hang, every, nil},
-				{"well", thermometer(func(ctx context.Context) ([]device.Reading, error) { well++; return whole(ctx) }), 100 * time.Millisecond, nil},
+				{"hangs", hang, every, nil, 0},
+				{"well", thermometer(func(ctx context.Context) ([]device.Reading, error) { well++; return whole(ctx) }), 100 * time.Millisecond, nil, 0},
 			})
 			time.Sleep(limit + limit/2)
 			synctest.Wait()
@@ -151,9 +151,9 @@ func TestDriversThatPanic(t *testing.T) {
 		h := newHub()
 		watched := 0
 		stop := sampling(t, h, []Source{
-			{"d", thermometer(func(context.Context) ([]device.Reading, error) { panic("index out of range") }), time.Second, nil},
-			{"e", &edges{watch: func(context.Context, func(device.Reading)) error { watched++; panic("a defect") }}, time.Second, nil},
-			{"f", thermometer(whole), time.Second, nil},
+			{"d", thermometer(func(context.Context) ([]device.Reading, error) { panic("index out of range") }), time.Second, nil, 0},
+			{"e", &edges{watch: func(context.Context, func(device.Reading)) error { watched++; panic("a defect") }}, time.Second, nil, 0},
+			{"f", thermometer(whole), time.Second, nil, 0},
 		})
 		time.Sleep(1500 * time.Millisecond)
 		stop()
@@ -181,9 +181,9 @@ func TestDeafDrivers(t *testing.T) {
 				calls.Add(1)
 				<-let
 				return whole(ctx)
-			}), time.Second, nil},
-			{"e", &edges{watch: func(context.Context, func(device.Reading)) error { <-let; return nil }}, time.Second, nil},
-			{"f", thermometer(whole), time.Second, nil},
+			}), time.Second, nil, 0},
+			{"e", &edges{watch: func(context.Context, func(device.Reading)) error { <-let; return nil }}, time.Second, nil, 0},
+			{"f", thermometer(whole), time.Second, nil, 0},
 		})
 		time.Sleep(sampleTimeout + 2500*time.Millisecond)
 		if r, _ := h.Latest("d/t"); r.Quality != device.Bad || !strings.Contains(r.Why, "does not answer") || calls.Load() != 1 {
@@ -211,11 +211,11 @@ func TestDriverThatComesBack(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			return whole(ctx)
 		})
-		stop := sampling(t, h, []Source{{"slow", slow, time.Second, nil}, {"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
+		stop := sampling(t, h, []Source{{"slow", slow, time.Second, nil, 0}, {"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
 			time.Sleep(late)
 			late = 0
 			return whole(ctx)
-		}), time.Second, nil}})
+		}), time.Second, nil, 0}})
 		time.Sleep(2*sampleTimeout + 500*time.Millisecond)
 		for _, p := range []string{"d/t", "slow/t"} {
 			if r, _ := h.Latest(p); r.Quality != device.Good {

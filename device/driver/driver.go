@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"agentsite/device"
 )
@@ -79,6 +80,10 @@ type Describer interface{ Describe() device.Description }
 // Networked is a Config whose device is reached by a network or a line of others: when that is lost, its outputs stay as they are. Peer
 // returns what is then the only one to switch them off, such as "kitchen.local".
 type Networked interface{ Peer() string }
+
+// Lasting is a Config whose device sends by itself what it has to say: a reading of it stays good for GoodFor without
+// a new one. 0 leaves that to the configuration's every.
+type Lasting interface{ GoodFor() time.Duration }
 
 // Unencrypted is a Config that may send a secret which others in the network can read. SentTo returns the host that gets
 // it, or whoever poses as it; "" for no such secret.

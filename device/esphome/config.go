@@ -104,6 +104,9 @@ func (c *config) Validate() error {
 	return c.Describe().Validate()
 }
 
+// GoodFor returns how long a sensor of the node may be silent.
+func (c *config) GoodFor() time.Duration { return c.Fresh }
+
 // Describe needs no node.
 func (c *config) Describe() device.Description {
 	d := device.Description{Model: "ESPHome node"}

@@ -54,7 +54,13 @@ func (n *node) readings() []device.Reading {
 	for _, p := range n.points {
 		p.read(out, n.Fresh)
 	}
-	return out.Readings()
+	all := out.Readings()
+	for i, p := range n.points {
+		if all[i].Quality == device.Good && p.is.kind.name == "sensor" { // the others are sent when they change
+			all[i].At = p.at
+		}
+	}
+	return all
 }
 
 // read adds the point's reading.

@@ -453,3 +453,24 @@ func TestTravel(t *testing.T) {
 		n.Set("valve/water", func(e *esphometest.Entity) { e.Slow, e.Number, e.Moving = false, 0, 0 })
 	})
 }
+
+// TestReadingsAge: a sensor's reading is of the time at which the node sent it, so that one from before a move shows no
+// effect of the move. A state is sent when it changes, and is as new as the connection.
+func TestReadingsAge(t *testing.T) {
+	bubble(t, func(t *testing.T, n *esphometest.Node, c *config) {
+		dev := opened(t, c)
+		sampled(t, dev)
+		begun := time.Now()
+		time.Sleep(time.Minute)
+		by := sampled(t, dev)
+		if r := by["temperature"]; r.Quality != device.Good || r.At.After(begun) {
+			t.Errorf("a minute later the temperature is %+v", r)
+		}
+		if r := by["door"]; r.Quality != device.Good || time.Since(r.At) > 10*time.Second {
+			t.Errorf("a minute later the contact is %+v", r)
+		}
+		if got := c.GoodFor(); got != c.Fresh {
+			t.Errorf("readings are good for %v, and fresh is %v", got, c.Fresh)
+		}
+	})
+}

@@ -220,6 +220,9 @@ const ownTopics = "agentsite/"
 // Peer returns what keeps its outputs as they are when the broker is lost.
 func (c *config) Peer() string { return cmp.Or(c.Name, "the device behind "+c.Broker) }
 
+// GoodFor returns the longest time for which judge believes an input without a new value; a week stands for without end.
+func (c *config) GoodFor() time.Duration { return cmp.Or(c.Fresh, 7*24*time.Hour) }
+
 // Describe needs no network.
 func (c *config) Describe() device.Description {
 	r, _ := c.resolve()

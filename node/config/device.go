@@ -211,6 +211,14 @@ func (d Device) place(point, key string) pos {
 	return at
 }
 
+// Period returns the time in which a new reading is expected: every, or a third of what the driver's readings last.
+func (d Device) Period() time.Duration {
+	if l, ok := d.Config.(driver.Lasting); ok {
+		return max(d.Every, l.GoodFor()/3)
+	}
+	return d.Every
+}
+
 // Same reports whether d and e are equal, with the content of their files, whatever their place in the file and the
 // order of their keys. Defaults that follow from another device count too.
 func (d Device) Same(e Device) bool {

@@ -78,7 +78,7 @@ func configure(d config.Device, dev device.Device) (*instance, error) {
 }
 
 func (d *instance) source() node.Source {
-	s := node.Source{Name: d.Name, Device: d.device, Every: d.Every, Convert: make(map[string]func(float64) float64)}
+	s := node.Source{Name: d.Name, Device: d.device, Every: d.Every, Period: d.Period(), Convert: make(map[string]func(float64) float64)}
 	for _, m := range d.points.Measurements {
 		s.Convert[m.Point.Name] = m.Convert
 	}

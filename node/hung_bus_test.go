@@ -66,7 +66,8 @@ func TestOneHangs(t *testing.T) {
 		var sources []Source
 		for i := range 10 {
 			name := fmt.Sprint("c", i)
-			sources = append(sources, Source{name, b.chip(name, 1+i%4, time.Duration(i*20)*time.Millisecond), 2 * time.Second, nil, 0})
+			sources = append(sources,
+				Source{name, b.chip(name, 1+i%4, time.Duration(i*20)*time.Millisecond), 2 * time.Second, nil, 0})
 		}
 		stop := sampling(t, h, sources)
 		defer stop()

@@ -48,7 +48,8 @@ func cleanPoint(site string, p *agents.Point) bool {
 func cleanReading(site string, r *agents.Reading) bool {
 	*r = agents.Reading{
 		Point: r.Point, Value: cleanValue(r.Value), Unit: matching(unitForm, r.Unit), Time: cleanTime(r.Time), Age: number(r.Age),
-		Quality: device.Quality(matching(wordForm, string(r.Quality))), Why: ours(r.Why), Effect: matching(effectForm, r.Effect), Detail: cleanDetail(r.Detail),
+		Quality: device.Quality(matching(wordForm, string(r.Quality))), Why: ours(r.Why),
+		Effect: matching(effectForm, r.Effect), Detail: cleanDetail(r.Detail),
 	}
 	return cleanAddress(site, &r.Point)
 }
@@ -71,7 +72,8 @@ func cleanAllowance(a agents.Allowance) agents.Allowance {
 func cleanState(o agents.OutputState) agents.OutputState {
 	return agents.OutputState{
 		Goal: cleanValue(o.Goal), Holder: matching(holderForm, o.Holder), Left: number(o.Left), Rest: number(o.Rest),
-		Needs: ours(o.Needs), Fault: ours(o.Fault), Why: ours(o.Why), Effect: matching(effectForm, o.Effect), Latched: o.Latched,
+		Needs: ours(o.Needs), Fault: ours(o.Fault), Why: ours(o.Why), Effect: matching(effectForm, o.Effect),
+		Latched: o.Latched,
 	}
 }
 

@@ -13,13 +13,15 @@ var templates = []string{
 	// Limits of an output.
 	"at most T in T", "N moves in T", "keeps a value T", "rests T", "N in a second", "to safe too", "alone in W",
 	"needs P on", "needs P off", "needs P W", "needs P within N..N",
-	"expects P on in T", "expects P off in T", "expects P W in T", "expects P within N..N in T", "expects P from N in T", "expects P to N in T",
+	"expects P on in T", "expects P off in T", "expects P W in T", "expects P within N..N in T", "expects P from N in T",
+	"expects P to N in T",
 	// Why a reading is what it is.
 	"no reading yet", "nothing has happened yet", "not known to be at its value yet",
 	"the device has not been read for too long",
 	// Why an output is at safe.
 	"its lease was over", "its max_on was spent", "its duty was spent", "everything was sent to safe", "the site was not heard any more",
-	"the hardware did not follow", "another output of its interlock was not known to be safe", "what it requires was not so", "the effect that it has to have did not come",
+	"the hardware did not follow", "another output of its interlock was not known to be safe",
+	"what it requires was not so", "the effect that it has to have did not come",
 	"its owner: it had not its effect, and waits for agentsite reset",
 	"its configuration was changed", "an emergency stop could not be read", "the site was started", "the process that drives it was started",
 	"it cannot be read", "it was on", "it was off", "it was N", "it was W", "it had not been read for T", "it has not been read yet",

@@ -273,7 +273,8 @@ func TestDefine(t *testing.T) {
 	for when, length := range map[string]time.Duration{
 		"": time.Minute, "on": time.Minute, "now > 6:00 and ups/charge < 10 %": time.Minute,
 		"mean(ups/charge, 1m) < 10 %": time.Minute, "cellar/ups/charge < 10 %": time.Minute,
-		"ups/charge < 10 % and ups/charge > 20 %": time.Minute, "ups/charge < 10 %": time.Second, "ups/charge < 11 %": 2 * time.Hour,
+		"ups/charge < 10 % and ups/charge > 20 %": time.Minute, "ups/charge < 10 %": time.Second,
+		"ups/charge < 11 %": 2 * time.Hour,
 	} {
 		if _, err := define(when, length); err == nil {
 			t.Errorf("%q for %v is accepted", when, length)

@@ -328,7 +328,8 @@ func (o *output) leaseEnded(m *Machine) {
 		if l.Effect == agents.EffectFailed {
 			o.noEffect = min(max(2*o.noEffect, effectMin), effectMax)
 			o.noEffectTo = m.now.Now + o.noEffect
-			o.refused = fmt.Sprintf("%s had not the effect that its owner expects, and is left alone for %v", o.address, device.FormatDuration(o.noEffect))
+			o.refused = fmt.Sprintf("%s had not the effect that its owner expects, and is left alone for %v", o.address,
+				device.FormatDuration(o.noEffect))
 		}
 	}
 }

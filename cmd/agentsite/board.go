@@ -46,7 +46,8 @@ board. They only ask: nothing is paired. --wired and --bus leave that out.`,
 			}
 			o.Drivers = site.AllDrivers()
 			o.Waiting = func(drivers []string) {
-				fmt.Fprintf(a.errs, "waiting for devices on the network and by radio (%s), up to 12 s; --wired does not\n", strings.Join(drivers, ", "))
+				fmt.Fprintf(a.errs, "waiting for devices on the network and by radio (%s), up to 12 s; --wired does not\n",
+					strings.Join(drivers, ", "))
 			}
 			found, err := ops.Scan(ctx, o)
 			if err != nil {
@@ -232,7 +233,8 @@ the boot partition shows how to claim it.`,
 	cmd.Flags().BoolVar(&claim, "claim", false, "only write or remove agentsite-claim.txt on the boot partition")
 	cmd.Flags().BoolVar(&rewrite, "rewrite", false, "replace the configuration as the request of a service on stdin says")
 	cmd.Flags().MarkHidden("rewrite")
-	cmd.Flags().BoolVar(&powerOff, "poweroff", false, "answer whether a service may have the machine powered off, and fail if not")
+	cmd.Flags().BoolVar(&powerOff, "poweroff", false,
+		"answer whether a service may have the machine powered off, and fail if not")
 	cmd.Flags().MarkHidden("poweroff")
 	cmd.Flags().StringVar(&o.Group, "group", ops.DefaultGroup, "the group that may use the exported channels")
 	a.boardFlags(cmd, &o.Config, &o.Root)

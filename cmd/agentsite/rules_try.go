@@ -115,7 +115,8 @@ func (a *app) printTrial(r trial.Result) error {
 	}
 	if len(r.Unproven) > 0 {
 		fmt.Fprintln(a.out)
-		a.tell("Not tried: the expect of %s. What was recorded is no effect of a move that was not made.", strings.Join(r.Unproven, ", "))
+		a.tell("Not tried: the expect of %s. What was recorded is no effect of a move that was not made.",
+			strings.Join(r.Unproven, ", "))
 	}
 	if len(refused) > 0 {
 		fmt.Fprintln(a.out)

@@ -14,7 +14,8 @@ type address [6]byte
 func parseAddress(text string) (a address, err error) {
 	raw, err := hex.DecodeString(strings.ReplaceAll(text, ":", ""))
 	if err != nil || len(raw) != len(a) || len(text) != 17 {
-		return a, device.Faultf(device.Invalid, "address: %.40q is not a Bluetooth address; write it like A4:C1:38:01:02:03, as agentsite scan shows it", text)
+		return a, device.Faultf(device.Invalid,
+			"address: %.40q is not a Bluetooth address; write it like A4:C1:38:01:02:03, as agentsite scan shows it", text)
 	}
 	copy(a[:], raw)
 	if a == (address{}) {

@@ -265,5 +265,6 @@ func (b *beacon) why(p *point, now time.Time) string {
 	case p.now.Point == "":
 		return b.at.String() + " was not heard yet; bring it nearer, look at its battery and compare the address"
 	}
-	return fmt.Sprintf("%s was not heard for %s; look at its battery and bring it nearer", b.at, device.FormatDuration(b.lostAfter))
+	return fmt.Sprintf("%s was not heard for %s; look at its battery and bring it nearer", b.at,
+		device.FormatDuration(b.lostAfter))
 }

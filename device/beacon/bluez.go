@@ -181,9 +181,11 @@ func (s *scan) find(ctx context.Context) error {
 		off = true
 	}
 	if off {
-		return device.Faultf(device.Offline, "Bluetooth is switched off; run bluetoothctl power on, or rfkill unblock bluetooth")
+		return device.Faultf(device.Offline,
+			"Bluetooth is switched off; run bluetoothctl power on, or rfkill unblock bluetooth")
 	}
-	return device.Faultf(device.Offline, "BlueZ knows no Bluetooth adapter; plug one in, or look whether dtoverlay=disable-bt is in config.txt")
+	return device.Faultf(device.Offline,
+		"BlueZ knows no Bluetooth adapter; plug one in, or look whether dtoverlay=disable-bt is in config.txt")
 }
 
 func errorName(err error) string {
@@ -203,9 +205,11 @@ func because(err error) error {
 		strings.HasPrefix(name, "org.freedesktop.DBus.Error.Spawn"):
 		return device.Faultf(device.Offline, "BlueZ does not run; install bluez, and run systemctl enable --now bluetooth")
 	case name == "org.freedesktop.DBus.Error.AccessDenied":
-		return device.Faultf(device.Denied, "BlueZ refuses this user; add it to the group bluetooth, and start the site again")
+		return device.Faultf(device.Denied,
+			"BlueZ refuses this user; add it to the group bluetooth, and start the site again")
 	case name == "org.bluez.Error.NotReady":
-		return device.Faultf(device.Offline, "Bluetooth is switched off; run bluetoothctl power on, or rfkill unblock bluetooth")
+		return device.Faultf(device.Offline,
+			"Bluetooth is switched off; run bluetoothctl power on, or rfkill unblock bluetooth")
 	case errors.Is(err, context.DeadlineExceeded):
 		return device.Faultf(device.Offline, "BlueZ does not answer; run systemctl restart bluetooth: %w", err)
 	}

@@ -155,7 +155,8 @@ func (z *fakeBlueZ) advertise(t *testing.T, ad *advert, name string) {
 	if known {
 		err = z.conn.Emit(path, propertyFace+".PropertiesChanged", deviceFace, changed, []string{})
 	} else {
-		err = z.conn.Emit("/", "org.freedesktop.DBus.ObjectManager.InterfacesAdded", path, map[string]map[string]dbus.Variant{deviceFace: changed})
+		err = z.conn.Emit("/", "org.freedesktop.DBus.ObjectManager.InterfacesAdded", path,
+			map[string]map[string]dbus.Variant{deviceFace: changed})
 	}
 	if err != nil {
 		t.Error(err)
@@ -214,11 +215,13 @@ func watched(t *testing.T, z bluez, driverName string, set func(driver.Config)) 
 	}
 }
 
-// TestBlueZ: advertisements arrive through the message bus; a BlueZ that ends is a fault, and heard again when it is back.
+// TestBlueZ: advertisements arrive through the message bus; a BlueZ that ends is a fault, and heard again when it is
+// back.
 func TestBlueZ(t *testing.T) {
 	bus := messageBus(t)
 	read := watched(t, bluez{bus, quietMin}, "bthome", thermometer)
-	eventually(t, "without BlueZ it is a fault", func() bool { return strings.Contains(read("temperature").Why, "BlueZ does not run") })
+	eventually(t, "without BlueZ it is a fault",
+		func() bool { return strings.Contains(read("temperature").Why, "BlueZ does not run") })
 	z := startBlueZ(t, bus)
 	eventually(t, "a scan", func() bool { return z.scans() == 1 })
 	z.mu.Lock()
@@ -232,13 +235,16 @@ func TestBlueZ(t *testing.T) {
 		eventually(t, "a value", func() bool { return read("temperature").Value == device.Number(want) })
 	}
 	z.advertise(t, advertises(t, "A4:C1:38:00:00:01", bthomeService, "40020000"), "")
-	z.conn.Emit(bluezRoot+"/hci0", propertyFace+".PropertiesChanged", adapterFace, map[string]dbus.Variant{"Powered": dbus.MakeVariant(false)}, []string{})
+	z.conn.Emit(bluezRoot+"/hci0", propertyFace+".PropertiesChanged", adapterFace,
+		map[string]dbus.Variant{"Powered": dbus.MakeVariant(false)}, []string{})
 	eventually(t, "switched off", func() bool { return strings.Contains(read("temperature").Why, "switched off") })
 	eventually(t, "another scan", func() bool { return z.scans() == 2 })
 	z.advertise(t, advertises(t, someone, bthomeService, "4002C409"), "")
 	eventually(t, "a value again", func() bool { return read("temperature").Value == device.Number(25) })
-	z.conn.Emit("/", "org.freedesktop.DBus.ObjectManager.InterfacesRemoved", dbus.ObjectPath(bluezRoot+"/hci1"), []string{adapterFace})
-	z.conn.Emit("/", "org.freedesktop.DBus.ObjectManager.InterfacesRemoved", dbus.ObjectPath(bluezRoot+"/hci0"), []string{propertyFace, adapterFace})
+	z.conn.Emit("/", "org.freedesktop.DBus.ObjectManager.InterfacesRemoved", dbus.ObjectPath(bluezRoot+"/hci1"),
+		[]string{adapterFace})
+	z.conn.Emit("/", "org.freedesktop.DBus.ObjectManager.InterfacesRemoved", dbus.ObjectPath(bluezRoot+"/hci0"),
+		[]string{propertyFace, adapterFace})
 	eventually(t, "unplugged", func() bool { return strings.Contains(read("temperature").Why, "adapter is gone") })
 	eventually(t, "a scan of the next adapter", func() bool { return z.scans() == 3 })
 	z.advertise(t, advertises(t, someone, bthomeService, "4002C409"), "")
@@ -255,7 +261,8 @@ func TestBlueZ(t *testing.T) {
 func TestOwner(t *testing.T) {
 	s := &scan{broke: make(chan error, 1)}
 	for i, owners := range [][2]string{{"", ":1.5"}, {":1.5", ""}} {
-		s.DeliverSignal("org.freedesktop.DBus", "NameOwnerChanged", &dbus.Signal{Body: []any{bluezName, owners[0], owners[1]}})
+		s.DeliverSignal("org.freedesktop.DBus", "NameOwnerChanged",
+			&dbus.Signal{Body: []any{bluezName, owners[0], owners[1]}})
 		if len(s.broke) != i {
 			t.Errorf("from %q to %q: %d", owners[0], owners[1], len(s.broke))
 		}

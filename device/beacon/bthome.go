@@ -33,7 +33,8 @@ func readBTHome(key cipher.Block, ad *advert, all []said) ([]said, note, error) 
 	from := ad.from
 	switch {
 	case info>>5 != bthomeVersion:
-		return all, n, device.Faultf(device.Invalid, "it speaks version %d of BTHome; only version %d is supported, so update its firmware", info>>5, bthomeVersion)
+		return all, n, device.Faultf(device.Invalid,
+			"it speaks version %d of BTHome; only version %d is supported, so update its firmware", info>>5, bthomeVersion)
 	case info&bthomeAddress != 0:
 		if len(rest) < len(from) {
 			return all, n, errShort

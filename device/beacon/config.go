@@ -144,7 +144,8 @@ func (c *bthomeConfig) Open(ctx context.Context) (device.Device, error) {
 		}
 		raw, err := hex.DecodeString(strings.TrimSpace(text))
 		if err != nil || len(raw) != 16 {
-			return nil, device.Faultf(device.Invalid, "key_file: the key in it has not 32 hexadecimal digits; write the one of the device's app")
+			return nil, device.Faultf(device.Invalid,
+				"key_file: the key in it has not 32 hexadecimal digits; write the one of the device's app")
 		}
 		if key, err = aes.NewCipher(raw); err != nil {
 			return nil, device.Faultf(device.Internal, "key_file: %w", err)

@@ -41,7 +41,8 @@ var bthome = family{
 }
 
 var pvvx = family{
-	driver: "pvvx", doc: "Xiaomi's thermometers with the firmware of pvvx or atc1441 (LYWSD03MMC and others), by Bluetooth",
+	driver:    "pvvx",
+	doc:       "Xiaomi's thermometers with the firmware of pvvx or atc1441 (LYWSD03MMC and others), by Bluetooth",
 	also:      "atc atc1441 atc-mithermometer lywsd03mmc mho-c401 cgg1 mjwsd05mmc xiaomi",
 	entry:     "{ driver: pvvx, address: A4:C1:38:01:02:03 }",
 	note:      bluetoothNote + " If the firmware's advertising type is BTHome, write `driver: bthome`.",

@@ -67,7 +67,8 @@ var recorded = []struct {
 		"temperature": 24.3, "humidity": 53.49, "pressure": 100044, "acceleration_x": 0.0392266, "acceleration_y": -0.0392266,
 		"acceleration_z": 10.1596894, "voltage": 2.977, "movements": 66}},
 	{from: "CB:B8:33:4C:88:4F", id: ruuviMaker, data: "058001000000008001800180010000000000CBB8334C884F", values: map[string]float64{
-		"temperature": -163.835, "humidity": 0, "pressure": 50000, "acceleration_x": -321.334501, "acceleration_y": -321.334501,
+		"temperature": -163.835, "humidity": 0, "pressure": 50000, "acceleration_x": -321.334501,
+		"acceleration_y": -321.334501,
 		"acceleration_z": -321.334501, "voltage": 1.6, "movements": 0}},
 	{from: "CB:B8:33:4C:88:4F", id: ruuviMaker, data: "058000FFFFFFFF800080008000FFFFFFFFFFCBB8334C884F", values: map[string]float64{},
 		lacks: []string{"temperature", "humidity", "pressure", "acceleration_x", "acceleration_y", "acceleration_z", "voltage", "movements"}},

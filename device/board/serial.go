@@ -93,11 +93,14 @@ func (c Serial) Open(mode SerialMode) (SerialPort, error) {
 	port, err := c.board.machine.OpenSerial(c.Port, mode)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, device.Faultf(device.Offline, "there is no %s; plug its adapter in, or on a Raspberry Pi write enable_uart=1 in config.txt: %w", c.Port, err)
+		return nil, device.Faultf(device.Offline,
+			"there is no %s; plug its adapter in, or on a Raspberry Pi write enable_uart=1 in config.txt: %w", c.Port, err)
 	case errors.Is(err, os.ErrPermission):
-		return nil, device.Faultf(device.Denied, "%s cannot be opened without permission; add the user to the group dialout and start again: %w", c.Port, err)
+		return nil, device.Faultf(device.Denied,
+			"%s cannot be opened without permission; add the user to the group dialout and start again: %w", c.Port, err)
 	case errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EWOULDBLOCK):
-		return nil, device.Faultf(device.Busy, "another program uses %s; stop it, or wire the part to another port: %w", c.Port, err)
+		return nil, device.Faultf(device.Busy, "another program uses %s; stop it, or wire the part to another port: %w",
+			c.Port, err)
 	case err != nil:
 		return nil, device.Faultf(device.Offline, "%s cannot be used: %w; check that it is a serial port", c.Port, err)
 	}

@@ -32,7 +32,8 @@ const (
 // Validate finds mistakes without hardware.
 func (c *gaugeConfig) Validate() error {
 	if c.Cells < 0 || c.Cells > 2 {
-		return device.Faultf(device.Invalid, "cells: %d is out of range; write 1, or 2 for a gauge of two cells in series", c.Cells)
+		return device.Faultf(device.Invalid, "cells: %d is out of range; write 1, or 2 for a gauge of two cells in series",
+			c.Cells)
 	}
 	return c.I2C.Validate()
 }

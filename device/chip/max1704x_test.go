@@ -13,7 +13,8 @@ func gauge(voltage, charge uint16) *registers {
 
 func TestGauge(t *testing.T) {
 	// 3.70 V are 2960 counts of 1.25 mV, in the upper twelve bits (19-4811, table 2)
-	measured(t, "max17043", func() *registers { return gauge(2960<<4, 0x4B80) }, map[string]float64{"voltage": 3.7, "charge": 75.5})
+	measured(t, "max17043", func() *registers { return gauge(2960<<4, 0x4B80) },
+		map[string]float64{"voltage": 3.7, "charge": 75.5})
 	synctest.Test(t, func(t *testing.T) {
 		c := config(t, "max17043", gauge(2960<<4, 0x6600)).(*gaugeConfig) // 102 %, which is full
 		c.Cells = 2
@@ -29,9 +30,11 @@ func TestGauge(t *testing.T) {
 func TestGaugeUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lacks(t, open(t, "max17043", gauge(0, 0)), map[string]string{"voltage": "no battery", "charge": "no battery"})
-		lacks(t, open(t, "max17043", gauge(800<<4, 0x0100)), map[string]string{"voltage": "no battery", "charge": "no battery"})
+		lacks(t, open(t, "max17043", gauge(800<<4, 0x0100)),
+			map[string]string{"voltage": "no battery", "charge": "no battery"})
 		lacks(t, open(t, "max17043", gauge(2960<<4, 0)), map[string]string{"charge": "no result yet"})
-		lacks(t, open(t, "max17043", gauge(2960<<4, 0xC800)), map[string]string{"voltage": "cannot be", "charge": "cannot be"})
+		lacks(t, open(t, "max17043", gauge(2960<<4, 0xC800)),
+			map[string]string{"voltage": "cannot be", "charge": "cannot be"})
 		wants(t, open(t, "max17043", gauge(2560<<4, 0)), map[string]float64{"voltage": 3.2, "charge": 0})
 	})
 }

@@ -50,7 +50,8 @@ func TestDescribed(t *testing.T) {
 	around := device.Range{Min: -1, Max: 1}
 	for _, q := range []Quantity{
 		{}, {Range: device.Range{Min: 1, Max: 1}}, {Range: device.Range{Min: 1, Max: -1}}, {Range: around, Scale: &zero},
-		{Range: around, Scale: &huge}, {Range: around, Offset: math.NaN()}, {Range: around, Unit: "°C"}, {Range: around, About: long},
+		{Range: around, Scale: &huge}, {Range: around, Offset: math.NaN()}, {Range: around, Unit: "°C"},
+		{Range: around, About: long},
 	} {
 		if err := q.Validate("it"); device.AsFault(err).Kind != device.Invalid {
 			t.Errorf("%+v: %v", q, err)

@@ -21,7 +21,8 @@ type Quantity struct {
 func (q Quantity) Validate(of string) error {
 	switch {
 	case !(q.Range.Min < q.Range.Max):
-		return device.Faultf(device.Invalid, "%s.range: %v is empty; write what the number can be, the smaller one first, such as -40..125", of, q.Range)
+		return device.Faultf(device.Invalid,
+			"%s.range: %v is empty; write what the number can be, the smaller one first, such as -40..125", of, q.Range)
 	case q.Scale != nil && (*q.Scale == 0 || !(math.Abs(*q.Scale) <= 1e12)) || !(math.Abs(q.Offset) <= 1e12):
 		return device.Faultf(device.Invalid, "%s.scale: %v times the number plus %v is implausible", of, q.scale(), q.Offset)
 	}
@@ -69,7 +70,8 @@ func (i InputPoint) Validate(of string) error {
 	case i.State && len(i.Values) > 0:
 		return device.Faultf(device.Invalid, "%s.values: it is on or off by state; remove one of the two", of)
 	case i.isState() && i.number():
-		return device.Faultf(device.Invalid, "%s: a state is no number; remove unit, range, scale and offset, or state and values", of)
+		return device.Faultf(device.Invalid,
+			"%s: a state is no number; remove unit, range, scale and offset, or state and values", of)
 	case len(i.Values) > 64:
 		return device.Faultf(device.Invalid, "%s.values: %d are too many; write at most 64", of, len(i.Values))
 	case i.isState():

@@ -55,8 +55,8 @@ type Found struct {
 
 // Config is a driver's part of the YAML, decoded strictly before Open.
 type Config interface {
-	// Open is called by the function Open, once Validate has accepted the Config. It finds the hardware and returns the device. It moves no pin; the guard
-	// does, to the safe value first. A missing part is an Offline fault.
+	// Open is called by the function Open, once Validate has accepted the Config. It finds the hardware and returns the
+	// device. It moves no pin; the guard does, to the safe value first. A missing part is an Offline fault.
 	Open(ctx context.Context) (device.Device, error)
 }
 
@@ -77,8 +77,8 @@ type Validator interface{ Validate() error }
 // a check finds mistakes about them before anything is opened.
 type Describer interface{ Describe() device.Description }
 
-// Networked is a Config whose device is reached by a network or a line of others: when that is lost, its outputs stay as they are. Peer
-// returns what is then the only one to switch them off, such as "kitchen.local".
+// Networked is a Config whose device is reached by a network or a line of others: when that is lost, its outputs stay
+// as they are. Peer returns what is then the only one to switch them off, such as "kitchen.local".
 type Networked interface{ Peer() string }
 
 // Lasting is a Config whose device sends by itself what it has to say: a reading of it stays good for GoodFor without

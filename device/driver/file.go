@@ -75,7 +75,8 @@ func Secret(folder, name string) (string, error) {
 	text, mode, err := readRegular(path, maxSecret)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("there is no file %s with the secret: write it, and run chmod 600 %q (%w)", path, path, fs.ErrNotExist)
+		return "", fmt.Errorf("there is no file %s with the secret: write it, and run chmod 600 %q (%w)", path, path,
+			fs.ErrNotExist)
 	case err == nil && runtime.GOOS != "windows" && mode.Perm()&0o077 != 0:
 		return "", fmt.Errorf("%s can be read by others: run chmod 600 %q", path, path)
 	}

@@ -5,8 +5,8 @@ import (
 	"agentsite/device/ucum"
 )
 
-// units maps the units of ESPHome, as esphome/const.py has them, to UCUM codes where UCUM has them otherwise. A G is there
-// the acceleration of gravity, not the gauss of UCUM.
+// units maps the units of ESPHome, as esphome/const.py has them, to UCUM codes where UCUM has them otherwise. A G is
+// there the acceleration of gravity, not the gauss of UCUM.
 var units = map[string]string{
 	"B": "By", "kB": "kBy", "°/s": "deg/s", "pulses/min": "/min", "steps": "{steps}", "pulses": "{pulses}", "G": "[g]",
 	"VAR": "V.A{reactive}", "kVAR": "kV.A{reactive}", "VARh": "V.A.h{reactive}", "kVARh": "kV.A.h{reactive}",

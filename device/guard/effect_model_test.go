@@ -98,7 +98,8 @@ func (w *world) checkHopes(t *rapid.T, o *thing, s Status) {
 	}
 	h.is = is
 	if s.Effect != is || s.Latched != h.latched {
-		t.Fatalf("the effect of %s is %q, latched %v, at %v; want %q, %v: %+v", o.Output, s.Effect, s.Latched, w.now, is, h.latched, *h)
+		t.Fatalf("the effect of %s is %q, latched %v, at %v; want %q, %v: %+v", o.Output, s.Effect, s.Latched, w.now, is,
+			h.latched, *h)
 	}
 	if s.Goal == o.Safe {
 		h.moved = false

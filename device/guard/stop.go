@@ -91,7 +91,8 @@ func (g *Guard) Reset(stops uint32) error {
 }
 
 // ErrStoppedAgain is the error of a Reset with a concurrent Stop.
-var ErrStoppedAgain = device.Faultf(device.Unsafe, "the emergency stop was asked for again in the same moment and stays: see why, then run agentsite reset again")
+var ErrStoppedAgain = device.Faultf(device.Unsafe,
+	"the emergency stop was asked for again in the same moment and stays: see why, then run agentsite reset again")
 
 // Recheck latches the emergency stop if the latch file was removed after New, by a site
 // without a running guard.

@@ -29,7 +29,8 @@ func Dial(ctx context.Context, address string) (net.Conn, error) {
 	defer cancel()
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, device.Faultf(device.Invalid, "%q is not a host and a port, such as kitchen.local:6053", device.Clip(address, 80))
+		return nil, device.Faultf(device.Invalid, "%q is not a host and a port, such as kitchen.local:6053",
+			device.Clip(address, 80))
 	}
 	if !isLocal(host) {
 		c, err := dialTCP(ctx, address)
@@ -65,7 +66,8 @@ func unreachable(ctx context.Context, address string, err error) error {
 	if ctx.Err() != nil { // the dialer's own error does not say whether it was cancelled
 		err = ctx.Err()
 	}
-	return device.Faultf(device.Offline, "%s does not answer; look whether it is switched on and in this network (%w)", address, err)
+	return device.Faultf(device.Offline, "%s does not answer; look whether it is switched on and in this network (%w)",
+		address, err)
 }
 
 // race dials the addresses, each a moment after the one before it or at once when that failed, and returns the

@@ -201,7 +201,8 @@ func TestBrowse(t *testing.T) {
 func TestOnLink(t *testing.T) {
 	q := &query{own: map[int]iface{3: link}}
 	for from, want := range map[string]bool{
-		"198.51.100.7:5353": true, "198.51.100.7:5354": false, "203.0.113.1:5353": false, "[fe80::1%lan0]:5353": true, "[2001:db8::1]:5353": false,
+		"198.51.100.7:5353": true, "198.51.100.7:5354": false, "203.0.113.1:5353": false, "[fe80::1%lan0]:5353": true,
+		"[2001:db8::1]:5353": false,
 	} {
 		for _, on := range []int{0, 3} {
 			if _, got := q.link(on, net.UDPAddrFromAddrPort(netip.MustParseAddrPort(from))); got != want {

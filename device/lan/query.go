@@ -186,8 +186,8 @@ func isAnswer(b []byte, id uint16) bool {
 	return len(b) >= 12 && b[2]&response != 0 && uint16(b[0])<<8|uint16(b[1]) == id
 }
 
-// run asks what ask returns now, again after pauses, and calls answer with each packet, until ctx ends. If answer returns
-// a time, it ends after that time without asking again. The error is ctx's, or nil.
+// run asks what ask returns now, again after pauses, and calls answer with each packet, until ctx ends. If answer
+// returns a time, it ends after that time without asking again. The error is ctx's, or nil.
 func (q *query) run(ctx context.Context, ask func() []question, answer func(packet) time.Duration) error {
 	pause := firstPause
 	timer := time.NewTimer(0)

@@ -8,8 +8,10 @@ import (
 )
 
 var fuzzRequests = []request{
-	{function: readCoils, address: 3, count: 9}, {function: readHoldings, address: 100, count: 2}, {function: readInputs, count: 125},
-	{function: writeCoil, address: 3, count: 1, values: []uint16{1}}, {function: writeHoldings, address: 3, count: 2, values: []uint16{1, 2}},
+	{function: readCoils, address: 3, count: 9}, {function: readHoldings, address: 100, count: 2},
+	{function: readInputs, count: 125},
+	{function: writeCoil, address: 3, count: 1, values: []uint16{1}},
+	{function: writeHoldings, address: 3, count: 2, values: []uint16{1, 2}},
 }
 
 // FuzzParse: an answer has exactly the values that were asked for, or none.

@@ -297,7 +297,8 @@ func dial(ctx context.Context, a access) (net.Conn, error) {
 	if err != nil {
 		tcp.Close()
 		if _, is := errors.AsType[*tls.CertificateVerificationError](err); is { // its text has names that anybody can choose
-			err = device.Faultf(device.Offline, "its certificate is not valid for it; look at its date and name, or write ca_file")
+			err = device.Faultf(device.Offline,
+				"its certificate is not valid for it; look at its date and name, or write ca_file")
 		}
 		return nil, err
 	}

@@ -75,7 +75,8 @@ func (p point) decode(raw jsontext.Value) (device.Value, error) {
 	case p.off != "" && text == p.off:
 		return device.Bool(false), nil
 	case err == nil && (v.Bool() && p.on != "" || !v.Bool() && p.off != ""):
-		return device.Value{}, device.Faultf(device.Offline, "it says %s, which is neither on nor off", driver.QuoteWord(text))
+		return device.Value{}, device.Faultf(device.Offline, "it says %s, which is neither on nor off",
+			driver.QuoteWord(text))
 	}
 	return v, err
 }

@@ -15,8 +15,8 @@ import (
 	"agentsite/device/ucum"
 )
 
-// zigbeeDevice is an entry of zigbee2mqtt/bridge/devices, as www.zigbee2mqtt.io/guide/usage/mqtt_topics_and_messages.html
-// has it.
+// zigbeeDevice is an entry of zigbee2mqtt/bridge/devices, as
+// www.zigbee2mqtt.io/guide/usage/mqtt_topics_and_messages.html has it.
 type zigbeeDevice struct {
 	Name       string `json:"friendly_name"`
 	Type       string `json:"type"`

@@ -241,7 +241,8 @@ var usualRanges = map[string]string{
 	"[ppm]": "0..10000", "[ppb]": "0..60000", "ug/m3": "0..10000", "Hz": "0..1000", "V.A": "0..25000",
 }
 
-// number makes an input of a number; false where its unit is not known. min and max are what the device says, if it does.
+// number makes an input of a number; false where its unit is not known. min and max are what the device says, if it
+// does.
 func (o *offer) number(name, where, unit string, low, high *float64) bool {
 	code, _ := ucum.Known(unit)
 	limits, known := usualRanges[code]

@@ -15,7 +15,8 @@ import (
 func node(name, vendor, product, id string) map[string]string {
 	at := "proc/device-tree/" + name + "/"
 	return map[string]string{
-		at + "name": "hat\x00", at + "vendor": vendor + "\x00", at + "product": product + "\x00", at + "product_id": id + "\x00",
+		at + "name": "hat\x00", at + "vendor": vendor + "\x00", at + "product": product + "\x00",
+		at + "product_id":  id + "\x00",
 		at + "product_ver": "0x0001\x00", at + "uuid": "9daeea78-0000-0774-000a-582369ac3e02\x00",
 	}
 }

@@ -38,7 +38,8 @@ var notations = map[string]string{
 // symbols holds the usual forms of UCUM codes.
 var symbols = map[string]string{
 	"Cel": "°C", "[degF]": "°F", "deg": "°", "Ohm": "Ω", "kOhm": "kΩ", "um": "µm", "us": "µs", "uA": "µA", "uV": "µV",
-	"mm[Hg]": "mmHg", "[in_i'Hg]": "inHg", "ug/m3": "µg/m³", "ug/m^3": "µg/m³", "g/m3": "g/m³", "m/s2": "m/s²", "m2": "m²", "m3": "m³",
+	"mm[Hg]": "mmHg", "[in_i'Hg]": "inHg", "ug/m3": "µg/m³", "ug/m^3": "µg/m³", "g/m3": "g/m³", "m/s2": "m/s²",
+	"m2": "m²", "m3": "m³",
 	"[ppm]": "ppm", "[ppb]": "ppb", "dB[SPL]": "dB", "By": "bytes", "1": "", "{count}": "",
 }
 
@@ -71,7 +72,8 @@ func codeFor(text string) string {
 	return plainLetters.Replace(text)
 }
 
-// Same reports whether a text, in UCUM or as people or other programs write units (°C, W, kWh), means the unit of a code.
+// Same reports whether a text, in UCUM or as people or other programs write units (°C, W, kWh), means the unit of a
+// code.
 func Same(text, code string) bool {
 	text = strings.TrimSpace(text)
 	return text == code || codeFor(text) == code || text == Symbol(code)

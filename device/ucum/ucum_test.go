@@ -17,7 +17,8 @@ func TestCheck(t *testing.T) {
 	for code, could := range map[string]string{
 		"°C": " in UCUM: write Cel", "degC": " in UCUM: write Cel", "C": " in UCUM: write Cel", "F": " in UCUM: write \"[degF]\"", " Celsius ": " in UCUM: write Cel", "℃": " in UCUM: write Cel", "°F": " in UCUM: write \"[degF]\"", "%RH": " in UCUM: write \"%\"",
 		"ppm": " in UCUM: write \"[ppm]\"", "lux": " in UCUM: write lx", "Ω": " in UCUM: write Ohm", "µg/m³": " in UCUM: write ug/m3", "μg/m³": " in UCUM: write ug/m3", "kWh": " in UCUM: write kW.h",
-		"mm³": " in UCUM: write mm3", "MVA": " in UCUM: write MV.A", "mm³ of rain": "not a unit", "grams per litre": "not a unit", "m//s": "not a unit", "{}": "not a unit", "m/": "not a unit",
+		"mm³": " in UCUM: write mm3", "MVA": " in UCUM: write MV.A", "mm³ of rain": "not a unit",
+		"grams per litre": "not a unit", "m//s": "not a unit", "{}": "not a unit", "m/": "not a unit",
 		"a\x00": "not a unit", strings.Repeat("m", maxUnit+1): "not a unit",
 	} {
 		if err := Check(code); err == nil || !strings.Contains(err.Error(), could) {

@@ -168,7 +168,8 @@ func (o documentOutput) validate(of string, c *documentConfig) error {
 			return device.Faultf(device.Invalid, "%s.set: %w", of, err)
 		}
 		if o.Body != "" && o.ContentType == "" && !jsontext.Value(r.body).IsValid() {
-			return device.Faultf(device.Invalid, "%s.body: %.80q is no JSON; write a text for {value} in quotes, or content_type: text/plain", of, r.body)
+			return device.Faultf(device.Invalid,
+				"%s.body: %.80q is no JSON; write a text for {value} in quotes, or content_type: text/plain", of, r.body)
 		}
 	}
 	return nil

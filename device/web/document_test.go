@@ -401,7 +401,8 @@ func TestDocumentsOfProducts(t *testing.T) {
 		// https://shelly-api-docs.shelly.cloud/gen2/ComponentsAndServices/Switch/#status
 		"Shelly Gen2": {`{"id":0,"source":"WS_in","output":false,"apower":0.5,"voltage":225.9,"current":0,"aenergy":{"total":11.679,"by_minute":[0,0,0],
 			"minute_ts":1654511972},"temperature":{"tC":53.3,"tF":127.9}}`, driver.InputPoint{Quantity: celsius()}, "temperature.tC", device.Number(53.3)},
-		// https://tasmota.github.io/docs/Commands/ (Power) and https://tasmota.github.io/docs/JSON-Status-Responses/ (Status 8)
+		// https://tasmota.github.io/docs/Commands/ (Power) and https://tasmota.github.io/docs/JSON-Status-Responses/ (Status
+		// 8)
 		"Tasmota power": {`{"POWER":"ON"}`, driver.InputPoint{State: true}, "POWER", device.Bool(true)},
 		"Tasmota sensor": {`{"StatusSNS":{"Time":"2019-11-03T20:45:37","DS18B20-1":{"Id":"00000","Temperature":12.3},"TempUnit":"C"}}`,
 			driver.InputPoint{Quantity: celsius()}, "StatusSNS.DS18B20-1.Temperature", device.Number(12.3)},

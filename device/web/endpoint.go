@@ -330,7 +330,8 @@ func (c *client) fault(ctx context.Context, err error, sent bool) error {
 	return &linkFault{f}
 }
 
-// linkFault is the fault of a server that cannot be reached or has not answered: nothing else can be asked of it, either.
+// linkFault is the fault of a server that cannot be reached or has not answered: nothing else can be asked of it,
+// either.
 type linkFault struct{ *device.Fault }
 
 func (f *linkFault) Unwrap() error { return f.Fault }

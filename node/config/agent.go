@@ -41,7 +41,8 @@ type agentPart struct {
 // agentKeys are those of agentPart.
 var agentKeys = keysOf(reflect.TypeFor[agentPart]())
 
-// AIOS, MQTT, Notify, Export, Power and HomeAssistant are the sections of the one agent of that kind, which has its name, too.
+// AIOS, MQTT, Notify, Export, Power and HomeAssistant are the sections of the one agent of that kind, which has its
+// name, too.
 const (
 	AIOS   = "aios"
 	MQTT   = "mqtt"

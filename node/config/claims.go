@@ -76,7 +76,8 @@ func (r *report) clash(d Device, c driver.Resource, taken map[string]firstUse) {
 	case by == d.Name:
 		r.fail(at, d.Name, "two of its points need %s; remove one of them", c.Name)
 	case first.OneProcess && c.OneProcess:
-		r.fail(at, d.Name, "%s has one setting for all: %s, for %s (line %d); write the same for %s", c.Name, first.Shared, by, line, d.Name)
+		r.fail(at, d.Name, "%s has one setting for all: %s, for %s (line %d); write the same for %s", c.Name, first.Shared,
+			by, line, d.Name)
 	case first.Shared != "":
 		r.fail(at, d.Name, "%s is taken by %s, which %s (line %d) needs; choose another for %s", c.Name, first.Shared, by, line, d.Name)
 	case c.Shared != "":

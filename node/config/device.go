@@ -222,7 +222,8 @@ func (d Device) Period() time.Duration {
 // Same reports whether d and e are equal, with the content of their files, whatever their place in the file and the
 // order of their keys. Defaults that follow from another device count too.
 func (d Device) Same(e Device) bool {
-	return d.Name == e.Name && d.BesideOutputs == e.BesideOutputs && sameEntries(d.entries, e.entries) && maps.Equal(d.ages(), e.ages())
+	return d.Name == e.Name && d.BesideOutputs == e.BesideOutputs && sameEntries(d.entries,
+		e.entries) && maps.Equal(d.ages(), e.ages())
 }
 
 // SameDriver reports whether the drivers, their keys and the content of their files are equal in d and e: what the

@@ -119,7 +119,8 @@ func (r *report) sensor(o output, key string, named address, devices []Device) (
 	case p.Kind.Output():
 		r.fail(at, o.address, "%s is an output; name what a sensor reads", named)
 	case p.Kind != device.KindMeasurement && p.Kind != device.KindState:
-		r.fail(at, o.address, "%s is a point of kind %s, which has no value that lasts; name a measurement or a state", named, p.Kind)
+		r.fail(at, o.address, "%s is a point of kind %s, which has no value that lasts; name a measurement or a state",
+			named, p.Kind)
 	default:
 		return of, p, at, true
 	}

@@ -53,7 +53,8 @@ func (a *Agent) item(o occurrence.Occurrence) outbox.Item {
 		title = o.Of + " has no effect"
 		i.Text = fmt.Sprintf("%s moved it, and what a sensor has to show did not come. It is back at safe.", a.name(o.Who))
 		if o.Because == "" {
-			i.Text = fmt.Sprintf("%s moved it, and what a sensor has to show does not come. It is still away from safe.", a.name(o.Who))
+			i.Text = fmt.Sprintf("%s moved it, and what a sensor has to show does not come. It is still away from safe.",
+				a.name(o.Who))
 		}
 	case occurrence.Approval:
 		i.Urgent, i.Passing, i.Until = true, true, time.Now().Add(o.Left)

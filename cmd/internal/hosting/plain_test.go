@@ -67,7 +67,8 @@ func TestCheckFiles(t *testing.T) {
 		ok        bool
 	}{
 		{"https://a", "a.key", true}, {"https://b", filepath.Join(folder, "a.key"), true}, {"https://a", other, true},
-		{"https://b", other, false}, {"https://a", "../token", false}, {"https://a", ".npmrc", false}, {"https://a", "sub/a.key", false},
+		{"https://b", other, false}, {"https://a", "../token", false}, {"https://a", ".npmrc", false},
+		{"https://a", "sub/a.key", false},
 		{"https://a", other + "2", false},
 	} {
 		if err := CheckPlain(parse(tt.url, tt.file), was); (err == nil) != tt.ok {

@@ -21,5 +21,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // allDrivers returns those of a site. Package site, which has the list, imports this one.
 func allDrivers() []driver.Driver {
 	b := board.New()
-	return slices.Concat([]driver.Driver{host.Driver(), sim.Driver()}, kernel.Drivers(), gpio.Drivers(b), chip.Drivers(b), beacon.Drivers())
+	return slices.Concat([]driver.Driver{host.Driver(), sim.Driver()}, kernel.Drivers(), gpio.Drivers(b), chip.Drivers(b),
+		beacon.Drivers())
 }

@@ -43,7 +43,8 @@ func PowerOff(ctx context.Context, socket string) error {
 		conn, err = new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
 	if err != nil {
-		return device.Faultf(device.Unavailable, "nothing here may power the machine off for the site, as the package and the SD-card image do: %w", err)
+		return device.Faultf(device.Unavailable,
+			"nothing here may power the machine off for the site, as the package and the SD-card image do: %w", err)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
@@ -77,7 +78,8 @@ func (o PrepareOptions) mayPowerOff() error {
 	case err != nil:
 		return err
 	case !slices.ContainsFunc(cfg.Agents, powersOff):
-		return device.Faultf(device.Denied, "%s does not have the machine powered off: it has no section %s", file, power.KindName)
+		return device.Faultf(device.Denied, "%s does not have the machine powered off: it has no section %s", file,
+			power.KindName)
 	}
 	text, err := os.ReadFile(filepath.Join("/", o.Root, "proc/uptime")) // proc(5)
 	if err != nil {

@@ -204,12 +204,14 @@ func TestSchemaOnce(t *testing.T) {
 func TestNetworkedDrivers(t *testing.T) {
 	keyed := map[string]string{
 		"esphome": "address: a.local, plaintext: on", "modbus": "address: a.local",
-		"mqtt": "broker: mqtt://a.local, user: u, password_file: a.key", "http": "url: http://a.local, user: u, password_file: a.key",
+		"mqtt":  "broker: mqtt://a.local, user: u, password_file: a.key",
+		"http":  "url: http://a.local, user: u, password_file: a.key",
 		"thing": "url: http://a.local, key_file: a.key", "mcp": "url: http://a.local, key_file: a.key",
 	}
 	outputs := map[string]string{
 		"esphome": "entity: switch/a, safe: off", "modbus": "coil: 1, safe: off", "mqtt": "topic: a, set: b, safe: off",
-		"http": "set: '/{value}', safe: off", "thing": "safe: off", "mcp": "tool: a, set_tool: b, set_arguments: '{\"a\":{value}}', safe: off",
+		"http": "set: '/{value}', safe: off", "thing": "safe: off",
+		"mcp": "tool: a, set_tool: b, set_arguments: '{\"a\":{value}}', safe: off",
 	}
 	for name, keys := range keyed {
 		cfg, err := parse(fmt.Sprintf("{ driver: %s, %s, outputs: { y: { %s } } }", name, keys, outputs[name]))

@@ -190,7 +190,8 @@ func guardOthers(r *rig) error {
 	relay := device.Point{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)}
 	for i := range nears {
 		nears[i] = &near{safe: make(chan time.Time, 1)}
-		others = append(others, guard.Actuated{Actuator: nears[i], Policies: []guard.Policy{policy(fmt.Sprintf("near%d", i), relay)}})
+		others = append(others,
+			guard.Actuated{Actuator: nears[i], Policies: []guard.Policy{policy(fmt.Sprintf("near%d", i), relay)}})
 	}
 	g, err := r.guard(others...)
 	if err != nil {

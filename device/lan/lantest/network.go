@@ -1,5 +1,5 @@
-// Package lantest holds a driver of a device at the end of a network to its contract, which docs/network-devices.md has under
-// "What is the same for all". A proxy between the driver and a fake peer cuts, freezes and delays the link.
+// Package lantest holds a driver of a device at the end of a network to its contract, which docs/network-devices.md
+// has under "What is the same for all". A proxy between the driver and a fake peer cuts, freezes and delays the link.
 //
 //	func TestNetwork(t *testing.T) {
 //		lantest.Network{
@@ -208,8 +208,8 @@ func (r *rig) at(v device.Value) bool {
 	return got.Type() == v.Type() && max(off, -off) <= (r.out.Range.Max-r.out.Range.Min)/100
 }
 
-// apply applies a value to the first output. It returns the driver's error, and another one if the driver takes too long or
-// fails with another kind of fault.
+// apply applies a value to the first output. It returns the driver's error, and another one if the driver takes too
+// long or fails with another kind of fault.
 func (r *rig) apply(v device.Value, within time.Duration) (failed, broken error) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), within)
 	defer cancel()

@@ -113,7 +113,8 @@ func lateAnswer(r *rig) error {
 				return broken
 			}
 			if failed == nil && !r.at(v) {
-				return fmt.Errorf("Apply of %v was confirmed by an earlier answer: %s is %v", v, r.out.Name, r.peer.Level(r.out.Name))
+				return fmt.Errorf("Apply of %v was confirmed by an earlier answer: %s is %v", v, r.out.Name,
+					r.peer.Level(r.out.Name))
 			}
 		}
 	}

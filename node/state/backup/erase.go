@@ -17,8 +17,8 @@ import (
 // is locked. Erase returns the names of the files that it removed, in that order, also with
 // an error; the same call then removes the rest.
 //
-// The latches of the emergency stop and of outputs without an effect stay, and so does the plan by which outputs are driven to
-// safe.
+// The latches of the emergency stop and of outputs without an effect stay, and so does the plan by which outputs are
+// driven to safe.
 func Erase(f state.Folder, key bool, confirm func() error) (erased []string, err error) {
 	if _, err := os.Stat(string(f)); err != nil {
 		return nil, state.Mistakef("there is no site to erase: %w; name its folder with --data", err)

@@ -107,8 +107,8 @@ func TestDanglingConfig(t *testing.T) {
 	}
 }
 
-// TestNoEffect: a backup has which outputs wait for their owner's reset, a restore adds those to the others, and an erase
-// leaves them so.
+// TestNoEffect: a backup has which outputs wait for their owner's reset, a restore adds those to the others, and an
+// erase leaves them so.
 func TestNoEffect(t *testing.T) {
 	f, _ := ownedFolder(t)
 	wait := []string{"pump/on"}

@@ -53,9 +53,11 @@ devices:
 		"noise": func() {
 			for range 8 {
 				m.SetInput(t, "ads1115", "in0", 2)
-				harness.WaitFor(t, 20*time.Second, "it is read, or has ended", func() bool { return m.seen(t, 2) || !m.Level(t, 17) })
+				harness.WaitFor(t, 20*time.Second, "it is read, or has ended",
+					func() bool { return m.seen(t, 2) || !m.Level(t, 17) })
 				m.SetInput(t, "ads1115", "in0", 0)
-				harness.WaitFor(t, 20*time.Second, "it is read, or has ended", func() bool { return m.seen(t, 0) || !m.Level(t, 17) })
+				harness.WaitFor(t, 20*time.Second, "it is read, or has ended",
+					func() bool { return m.seen(t, 0) || !m.Level(t, 17) })
 			}
 		},
 		"a sensor that dies": func() {

@@ -34,7 +34,8 @@ devices:
 `
 
 // TestBluetooth is a site on an emulated board with BlueZ, Debian's kernel and an emulated controller on a serial line.
-// What each kind of sensor advertises arrives as points, after a scan that heard none of them, among 300 others and from another adapter, and a scan offers it.
+// What each kind of sensor advertises arrives as points, after a scan that heard none of them, among 300 others and
+// from another adapter, and a scan offers it.
 func TestBluetooth(t *testing.T) {
 	dir := filepath.Join(harness.Need(t, "the emulated board", harness.TestbedDir), "bluetooth")
 	m := harness.Boot(t, 90*time.Second, dir, "console=ttyAMA0",
@@ -53,15 +54,18 @@ func TestBluetooth(t *testing.T) {
 		return harness.AskGuest[int](t, m, "POST", "/advertise", []byte(strings.Join(all, "\n")))
 	}
 	run("/usr/bin/dbus-daemon", "--config-file=/etc/bus.conf", "--fork") // it starts bluetoothd at the first call
-	harness.AskGuest[any](t, m, "PUT", "/file", []byte("231d39c1d7cc1ab1aee224cd096db932\n"), "path", "/it.key", "secret", "true")
+	harness.AskGuest[any](t, m, "PUT", "/file", []byte("231d39c1d7cc1ab1aee224cd096db932\n"), "path", "/it.key", "secret",
+		"true")
 	m.StartSite(t, bluetoothConfig)
 	defer m.EndSite(t)
 	expect(t, m, "living/temperature", "fault", nil) // there is no adapter yet
 	advertise(advertisers)
 	begun := time.Now()
 	for point, want := range map[string]any{
-		"living/temperature": 25.0, "living/humidity": 50.55, "locked/temperature": 25.06, "window/window": true, "window/battery": 100.0,
-		"cellar/temperature": 25.06, "cellar/voltage": 2.992, "sauna/temperature": 24.3, "sauna/pressure": 100044.0, "office/co2": 40000.0,
+		"living/temperature": 25.0, "living/humidity": 50.55, "locked/temperature": 25.06, "window/window": true,
+		"window/battery":     100.0,
+		"cellar/temperature": 25.06, "cellar/voltage": 2.992, "sauna/temperature": 24.3, "sauna/pressure": 100044.0,
+		"office/co2": 40000.0,
 	} {
 		expect(t, m, point, "good", want)
 	}
@@ -120,7 +124,8 @@ func TestBluetooth(t *testing.T) {
 		_, stdout, stderr := m.Run(t, "/agentsite", "scan", "--config", "/other.yaml")
 		offered = stdout + stderr
 		return strings.Contains(stdout, "driver: ruuvi, address: CB:B8:33:4C:8F:4F, model: air") && strings.Contains(stdout, "driver: pvvx, address: A4:C1:38:01:02:03") &&
-			strings.Contains(stdout, "driver: bthome, address: 3C:2E:F5:01:02:03") && !strings.Contains(stdout, "A4:C1:38:8D:18:B2")
+			strings.Contains(stdout, "driver: bthome, address: 3C:2E:F5:01:02:03") && !strings.Contains(stdout,
+			"A4:C1:38:8D:18:B2")
 	})
 }
 

@@ -19,7 +19,8 @@ import (
 
 const esphomeRole = "ESPHOME_KEYS"
 
-// TestESPHomeRole is not a test: it is the nodes of TestESPHomeFound, which runs this binary again. Each key is one node.
+// TestESPHomeRole is not a test: it is the nodes of TestESPHomeFound, which runs this binary again. Each key is one
+// node.
 func TestESPHomeRole(t *testing.T) {
 	keys := os.Getenv(esphomeRole)
 	if keys == "" {

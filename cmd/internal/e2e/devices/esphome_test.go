@@ -41,7 +41,8 @@ func esphomeKitchen() *esphometest.Node {
 
 // TestESPHomeFake holds the fake node that other tests use to an independent client of the protocol.
 func TestESPHomeFake(t *testing.T) {
-	modules, program := harness.Need(t, "npm's packages", os.Getenv("NPM_MODULES")), harness.Need(t, "Node 22", harness.NodeProgram)
+	modules, program := harness.Need(t, "npm's packages", os.Getenv("NPM_MODULES")), harness.Need(t, "Node 22",
+		harness.NodeProgram)
 	for name, key := range map[string]string{"with a key": esphomeKey, "without": ""} {
 		t.Run(name, func(t *testing.T) {
 			n := esphomeKitchen()
@@ -171,7 +172,8 @@ devices:
 	})
 	t.Logf("a silent node is a fault after %v", time.Since(lost))
 	n.Freeze(false)
-	harness.WaitFor(t, 2*time.Minute, "it is safe once the node answers", func() bool { return !n.Get("switch/heater").On })
+	harness.WaitFor(t, 2*time.Minute, "it is safe once the node answers",
+		func() bool { return !n.Get("switch/heater").On })
 
 	// The owner of the node has changed its key.
 	n.SetKey(esphomeKey2)

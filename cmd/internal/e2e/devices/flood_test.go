@@ -34,10 +34,12 @@ func TestFloodDelaysNobody(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	for i := range relays {
-		fmt.Fprintf(&devices, "  r%d: { driver: sim, model: relay, min_off: 0s, max_on: 1h, outputs_file: %s/%[1]d }\n", i, dir)
+		fmt.Fprintf(&devices, "  r%d: { driver: sim, model: relay, min_off: 0s, max_on: 1h, outputs_file: %s/%[1]d }\n", i,
+			dir)
 	}
 	fmt.Fprintf(&devices, "  far: { driver: mqtt, broker: \"mqtt://%s\", min_off: 0s, outputs: { relay: { topic: x/state, set: x/set, safe: off } } }\n", b.listen.Addr())
-	r := harness.Start(t, "site: { name: relays }\ndevices:\n"+devices.String(), harness.Need(t, "the program", harness.Program))
+	r := harness.Start(t, "site: { name: relays }\ndevices:\n"+devices.String(),
+		harness.Need(t, "the program", harness.Program))
 	defer r.Stop(t)
 	move := func(output string, length time.Duration) error {
 		_, answer := r.Post(t, harness.ToolCall("switch_output", fmt.Sprintf(`{"output":"%s","on":true,"for_seconds":%v}`, output, length.Seconds())), "Mcp-Name", "switch_output")
@@ -86,7 +88,8 @@ func TestFloodDelaysNobody(t *testing.T) {
 			t.Fatalf("the end of %d leases was seen", len(late))
 		}
 		worst := slices.Max(late)
-		t.Logf("%d leases beside a flood of %d MB over %d connections: late by at most %v", len(late), b.sent.Load()>>20, b.connections.Load(), worst.Round(10*time.Microsecond))
+		t.Logf("%d leases beside a flood of %d MB over %d connections: late by at most %v", len(late), b.sent.Load()>>20,
+			b.connections.Load(), worst.Round(10*time.Microsecond))
 		return worst
 	})
 	if b.sent.Load() < 64<<10 {

@@ -36,7 +36,8 @@ func idle(b *testing.B, keys func(i int) string, carried func() int64) {
 		fmt.Fprintf(&devices, "  d%d: %s\n", i, keys(i))
 	}
 	harness.AsService(b)
-	r := harness.Start(b, "site: { name: idle }\ndevices:\n"+devices.String(), harness.Need(b, "the program", harness.Program))
+	r := harness.Start(b, "site: { name: idle }\ndevices:\n"+devices.String(),
+		harness.Need(b, "the program", harness.Program))
 	defer r.Stop(b)
 	time.Sleep(10 * time.Second) // let the start settle
 	pids := [2]int{r.Cmd.Process.Pid, r.Guard(b)}

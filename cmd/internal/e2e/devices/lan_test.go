@@ -88,7 +88,8 @@ func TestLANRole(t *testing.T) {
 			var m dns.Msg
 			m.SetReply(&q)
 			for _, a := range []string{address, "127.0.0.1", "203.0.113.9"} {
-				m.Answer = append(m.Answer, &dns.A{Hdr: dns.RR_Header{Name: name + ".", Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 10}, A: net.ParseIP(a)})
+				m.Answer = append(m.Answer,
+					&dns.A{Hdr: dns.RR_Header{Name: name + ".", Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 10}, A: net.ParseIP(a)})
 			}
 			b, _ := m.Pack()
 			_, _ = c.WriteToUDP(b, from)

@@ -237,7 +237,8 @@ devices:
 
 	line.set(func() { line.damage = true })
 	for range 10 {
-		harness.WaitFor(t, 20*time.Second, "the meter is read in spite of damaged answers", func() bool { return good("meter/power") })
+		harness.WaitFor(t, 20*time.Second, "the meter is read in spite of damaged answers",
+			func() bool { return good("meter/power") })
 	}
 	if v := readAll(t, s)["meter/power"].Value; v != 1234.5 {
 		t.Errorf("a damaged answer is believed: %v", v)
@@ -260,7 +261,8 @@ devices:
 	}
 	line.set(func() { line.cut = false })
 	harness.WaitFor(t, 60*time.Second, "the pump is safe", func() bool { return !coilIsOn(t, port) })
-	harness.WaitFor(t, 120*time.Second, "all is good again", func() bool { return good("meter/power", "board/pump", "tank/temperature") })
+	harness.WaitFor(t, 120*time.Second, "all is good again",
+		func() bool { return good("meter/power", "board/pump", "tank/temperature") })
 
 	switchOn()
 	s.Stop(t)

@@ -34,13 +34,15 @@ func TestEffect(t *testing.T) {
 		"lamp: { driver: sim, model: relay, min_off: 0s, expect: { point: house/temperature, above: -100 Cel, within: 5s } }",
 		"agents:",
 		"notify: { to: { hook: { webhook: \""+hook.URL+"\" } } }")
-	config = strings.Replace(config, "min_off: 0s", "min_off: 0s, expect: { point: house/temperature, above: 80 Cel, within: 5s, else: latch }", 1)
+	config = strings.Replace(config, "min_off: 0s",
+		"min_off: 0s, expect: { point: house/temperature, above: 80 Cel, within: 5s, else: latch }", 1)
 	config = strings.Replace(config, "  agents:\n  notify", "notify", 1)
 	r := &harness.RelaySite{Site: harness.Start(t, config, harness.Need(t, "the program", harness.Program)), Witness: witness}
 
 	says := func(output, want string) {
 		t.Helper()
-		harness.WaitFor(t, 20*time.Second, output+" is "+want, func() bool { return why(t, r.Site, output).Output.Effect == want })
+		harness.WaitFor(t, 20*time.Second, output+" is "+want,
+			func() bool { return why(t, r.Site, output).Output.Effect == want })
 	}
 	moved := func(output string) (effect string, err error) {
 		out, err := r.CLI(t, "set", output, "on", "--json")
@@ -81,7 +83,8 @@ func TestEffect(t *testing.T) {
 		t.Errorf("doctor does not say it:\n%s", out)
 	}
 	syscall.Kill(r.Guard(t), syscall.SIGKILL)
-	harness.WaitFor(t, 20*time.Second, "the next guard answers", func() bool { _, err := moved("lamp/relay"); return err == nil })
+	harness.WaitFor(t, 20*time.Second, "the next guard answers",
+		func() bool { _, err := moved("lamp/relay"); return err == nil })
 	latched("after the guard was killed")
 	if out, err := r.CLI(t, "reset"); err != nil {
 		t.Fatal(out, err)

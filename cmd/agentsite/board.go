@@ -114,6 +114,9 @@ func (a *app) showScan(s *ops.ScanResult, write bool) error {
 	} else if err := a.scanTable(s, rows, out); err != nil {
 		return err
 	}
+	for _, n := range s.Notes {
+		a.note("%s", n)
+	}
 	var errs []error
 	for _, f := range s.Trouble {
 		errs = append(errs, errors.New(f.Says))

@@ -40,6 +40,7 @@ type ScanOptions struct {
 type ScanResult struct {
 	Found   []scan.Found
 	Trouble []driver.Finding
+	Notes   []string // why something on the network or by radio was not looked for
 	// Add are the devices that can be written into the file as they are. Maybe are those that a
 	// person has to choose or complete.
 	Add, Maybe []config.Entry
@@ -67,7 +68,16 @@ func Scan(ctx context.Context, o ScanOptions) (*ScanResult, error) {
 	if err := checkProbe(s, out.Running && text == nil); err != nil {
 		return nil, err
 	}
-	out.Found, out.Trouble = s.Run(ctx)
+	found, trouble := s.Run(ctx)
+	out.Found = found
+	for _, t := range trouble {
+		switch {
+		case t.Severity != driver.Note:
+			out.Trouble = append(out.Trouble, t)
+		case !slices.Contains(out.Notes, t.Says):
+			out.Notes = append(out.Notes, t.Says)
+		}
+	}
 	out.Found = slices.DeleteFunc(out.Found, func(f scan.Found) bool { return len(f.Devices) > 0 && inUse(cfg, s, f) })
 	var names []string
 	for _, d := range cfg.Devices {
@@ -102,6 +112,7 @@ func (s *ScanResult) Answer() acts.Scanned {
 	for _, t := range s.Trouble {
 		out.Trouble = append(out.Trouble, t.Says)
 	}
+	out.Trouble = append(out.Trouble, s.Notes...)
 	return out
 }
 

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board/boardtest"
+	"agentsite/device/driver"
 	"agentsite/device/scan"
 	"agentsite/node/config"
 	"agentsite/node/state"
@@ -49,6 +51,27 @@ func scanOn(t *testing.T, bus *chips, file string) *ScanResult {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// TestScanWithoutANetwork: a scan on a board without a network says so once, and has not failed.
+func TestScanWithoutANetwork(t *testing.T) {
+	t.Chdir(t.TempDir())
+	alone := func(context.Context) ([]driver.Found, error) { return nil, errors.New("there is no network") }
+	s, err := Scan(t.Context(), ScanOptions{
+		Drivers: []driver.Driver{{Name: "esphome", Seek: alone}, {Name: "thing", Seek: alone}},
+		Folder:  state.Folder(t.TempDir()), Board: boardtest.I2C(&chips{}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range s.Trouble {
+		if strings.Contains(f.Says, "network") {
+			t.Errorf("it has failed: %s", f.Says)
+		}
+	}
+	if len(s.Notes) != 1 {
+		t.Errorf("notes: %q", s.Notes)
+	}
 }
 
 // TestScanAndWrite finds a chip, writes it into a file that is a link, and then

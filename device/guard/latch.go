@@ -105,7 +105,10 @@ func (l Latch) Keep(outputs []string) error {
 		return nil
 	}
 	if len(outputs) == 0 {
-		if err := os.Remove(l.Effects); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(l.Effects); errors.Is(err, fs.ErrNotExist) {
+			return nil // a disk that cannot be written forbids to remove it, too
+		}
+		if err := os.Remove(l.Effects); err != nil {
 			return err
 		}
 	} else {

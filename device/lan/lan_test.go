@@ -246,6 +246,26 @@ func TestCache(t *testing.T) {
 	})
 }
 
+// TestForget: a name whose cached addresses do not answer is asked for again.
+func TestForget(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	names.put("moved.local", []netip.Addr{netip.MustParseAddr("127.0.0.1")}, time.Minute)
+	defer names.forget("moved.local")
+	c, err := Dial(t.Context(), "moved.local:"+port)
+	if err != nil || names.get("moved.local") == nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	l.Close()
+	if _, err := Dial(t.Context(), "moved.local:"+port); device.AsFault(err).Kind != device.Offline || names.get("moved.local") != nil {
+		t.Errorf("%v, and its address is cached: %v", err, names.get("moved.local"))
+	}
+}
+
 // TestLimit: a peer within the rate is read for ever; one that floods is disconnected, at the latest after what it may
 // send in two seconds.
 func TestLimit(t *testing.T) {

@@ -44,17 +44,17 @@ type limited struct {
 
 func (l *limited) Read(b []byte) (int, error) {
 	l.mu.Lock()
-	flood, most := l.flood, l.bucket.PerSecond
+	flood := l.flood
 	l.mu.Unlock()
 	if flood != nil {
 		return 0, flood
 	}
-	n, err := l.Conn.Read(b[:min(len(b), most)])
+	n, err := l.Conn.Read(b)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.bucket.Take(n) {
 		l.flood = device.Faultf(device.Offline, "%v sends more than %d bytes in a second, and was disconnected; look what is wrong with it",
-			l.RemoteAddr(), most)
+			l.RemoteAddr(), l.bucket.PerSecond)
 		l.Conn.Close()
 		return 0, l.flood
 	}

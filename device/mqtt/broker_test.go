@@ -31,6 +31,7 @@ type fakeBroker struct {
 	deny     map[string]bool
 	frozen   bool // it reads and says nothing
 	mute     bool // it answers no message
+	denied   byte // the code of PUBACK
 	count    int  // of connections
 	pings    int
 	// device answers a command; it may publish. It is called without mu.
@@ -213,9 +214,14 @@ func (b *fakeBroker) answer(c *client, r *bufio.Reader) bool {
 		if first>>1&3 == 1 {
 			id := rest[:2]
 			rest = rest[2:]
-			if !mute {
+			switch b.mu.Lock(); {
+			case mute:
+			case b.denied > 0:
+				c.say([]byte{byte(packet.Puback) << 4, 3, id[0], id[1], b.denied})
+			default:
 				c.say(append([]byte{byte(packet.Puback) << 4, 2}, id...))
 			}
+			b.mu.Unlock()
 		}
 		payload := string(properties(rest, c.version))
 		b.mu.Lock()

@@ -91,3 +91,22 @@ func TestSentTo(t *testing.T) {
 		t.Error("there is no password")
 	}
 }
+
+// TestSent: the outcome of a request that the server may have got is not known; one that did not leave has failed.
+func TestSent(t *testing.T) {
+	f := newFake(t)
+	e := endpoint{URL: f.URL}
+	c, err := e.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, want := range []device.FaultKind{device.UnknownOutcome, device.Offline} {
+		f.set(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+		_, err := c.do(t.Context(), request{method: http.MethodPost, to: c.base, body: "1"})
+		if err == nil || device.AsFault(err).Kind != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+		f.Server.Close()
+	}
+}

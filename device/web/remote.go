@@ -373,7 +373,7 @@ func (r *remote) renewAll(ctx context.Context, readings []device.Reading) {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
 	for _, p := range r.points {
-		if p.renew == 0 || p.now.IsZero() || p.now == p.Safe || time.Since(p.wrote) < p.renew {
+		if p.renew == 0 || p.now == p.Safe || time.Since(p.wrote) < p.renew {
 			continue
 		}
 		same := func(d device.Reading) bool { return d.Point == p.Name && d.Quality == device.Good && d.Value == p.now }

@@ -1,6 +1,8 @@
 package mqtt
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +51,11 @@ func TestBelieved(t *testing.T) {
 		d.found()
 		say("plug", `{"power":15}`, true)
 		power("found, and nothing is known of the bridge", 0)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := d.isThere(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a command does not wait for what the broker has kept: %v", err)
+		}
 		say("bridge/state", `{"state":"online"}`, true)
 		power("a kept one", 0)
 		say("plug/availability", `{"state":"online"}`, true)

@@ -1,7 +1,10 @@
 package modbus
 
 import (
+	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"agentsite/device"
 	"agentsite/device/board"
@@ -45,4 +48,22 @@ func TestNetwork(t *testing.T) {
 			return driver.Open(t.Context(), c)
 		},
 	}.Run(t)
+}
+
+// TestNoAlarm: after an answer nothing wakes the processor.
+func TestNoAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		go pumpFake().serve(there)
+		conn := &lantest.Alarms{Conn: here}
+		l := &tcpLine{conn: conn}
+		if _, err := l.exchange(time.Now().Add(time.Second), 1, request{function: readCoils, address: 3, count: 1}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := conn.Passed.Load(); n != 0 {
+			t.Errorf("%d deadlines passed", n)
+		}
+		l.abort()
+	})
 }

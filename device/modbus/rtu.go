@@ -39,6 +39,8 @@ const errTalk = strangeError("somebody else talks on the line, which can have on
 // exchange sends a request and returns the values of its answer. After errSilent the answer may still come:
 // see unit.owed.
 func (l *rtuLine) exchange(until time.Time, id byte, r request) ([]uint16, error) {
+	defer l.port.SetWriteDeadline(time.Time{}) // one that is left wakes the processor
+	defer l.port.SetReadDeadline(time.Time{})
 	half := time.Now().Add(time.Until(until) / 2)
 	if err := l.drain(until); err != nil {
 		return nil, err

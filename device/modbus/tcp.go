@@ -36,6 +36,7 @@ func (l *tcpLine) exchange(until time.Time, unit byte, r request) ([]uint16, err
 	b = r.append(b)
 	binary.BigEndian.PutUint16(b[4:], uint16(len(b)-6))
 	l.conn.SetDeadline(until)
+	defer l.conn.SetDeadline(time.Time{}) // one that is left wakes the processor
 	if _, err := l.conn.Write(b); err != nil {
 		return nil, silent(err)
 	}

@@ -133,6 +133,7 @@ func (l *link) send(ctx context.Context, packet func(id uint16) []byte) (begun b
 		deadline = time.Now().Add(writeTimeout)
 	}
 	l.conn.SetWriteDeadline(deadline)
+	defer l.conn.SetWriteDeadline(time.Time{}) // one that is left wakes the processor
 	if _, err := l.conn.Write(b); err != nil {
 		l.drop()
 		return true, device.Faultf(device.Offline, "the broker does not take a message: %w; look whether it runs", err)

@@ -1,7 +1,10 @@
 package mqtt
 
 import (
+	"io"
+	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentsite/device"
@@ -50,3 +53,20 @@ func TestNetwork(t *testing.T) {
 }
 
 func (b *fakeBroker) clientCount() int { b.mu.Lock(); defer b.mu.Unlock(); return len(b.clients) }
+
+// TestNoAlarm: after a ping that was written nothing wakes the processor but the next one.
+func TestNoAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		go io.Copy(io.Discard, there)
+		conn := &lantest.Alarms{Conn: here}
+		l := &link{conn: conn, longest: maxPayload, timing: usual, writing: device.NewMutex(), gone: make(chan struct{})}
+		go l.pings()
+		time.Sleep(time.Minute)
+		if n := conn.Passed.Load(); n != 0 {
+			t.Errorf("%d deadlines of writes passed in a minute", n)
+		}
+		l.drop()
+		there.Close()
+	})
+}

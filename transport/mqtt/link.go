@@ -189,6 +189,7 @@ func (l *link) write(ctx context.Context, last func() []message) error {
 			if _, err := l.conn.Write(b); err != nil {
 				return fmt.Errorf("the broker does not take what is told it: %w", err)
 			}
+			l.conn.SetWriteDeadline(time.Time{}) // one that is left wakes the processor
 			b = b[:0]
 		}
 	}

@@ -3,7 +3,9 @@ package mqtt
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"agentsite/device/lan/lantest"
 	"agentsite/device/mqtt/packet"
 )
 
@@ -100,4 +103,22 @@ func TestConnack(t *testing.T) {
 	if len(l.keyed) != 0 || l.dropped != 1 {
 		t.Errorf("%d wait, %d are dropped", len(l.keyed), l.dropped)
 	}
+}
+
+// TestNoAlarm: after a ping that was written nothing wakes the processor but the next one.
+func TestNoAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		go io.Copy(io.Discard, there)
+		conn := &lantest.Alarms{Conn: here}
+		l := &link{conn: conn, timing: usual, wake: make(chan struct{}, 1)}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		l.write(ctx, func() []message { return nil })
+		if n := conn.Passed.Load(); n != 0 {
+			t.Errorf("%d deadlines of writes passed in a minute", n)
+		}
+		here.Close()
+		there.Close()
+	})
 }

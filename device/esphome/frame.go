@@ -131,7 +131,6 @@ func (f *frames) send(deadline time.Time, all ...message) error {
 		}
 	}
 	f.conn.SetWriteDeadline(deadline)
-	defer f.conn.SetWriteDeadline(time.Time{}) // one that is left wakes the processor
 	_, err := f.conn.Write(f.out)
 	return err
 }

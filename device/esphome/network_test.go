@@ -1,11 +1,7 @@
 package esphome
 
 import (
-	"io"
-	"net"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"agentsite/device"
 	"agentsite/device/driver"
@@ -44,26 +40,4 @@ func TestNetwork(t *testing.T) {
 			return driver.Open(t.Context(), c)
 		},
 	}.Run(t)
-}
-
-// TestNoAlarm: after a message that was written nothing wakes the processor.
-func TestNoAlarm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		here, there := net.Pipe()
-		go io.Copy(io.Discard, there)
-		conn := &lantest.Alarms{Conn: here}
-		f, err := newFrames(conn, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.send(time.Now().Add(sendTimeout), message{id: pingRequest}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		if n := conn.Passed.Load(); n != 0 {
-			t.Errorf("%d deadlines passed", n)
-		}
-		here.Close()
-		there.Close()
-	})
 }

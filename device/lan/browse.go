@@ -49,7 +49,6 @@ func Browse(ctx context.Context, service string) ([]Instance, error) {
 type browser struct {
 	service string
 	answers *answers
-	next    int // of the instances, the first that is asked about
 }
 
 // questions asks for instances, and for what is missing of those that are known: most responders send it unasked

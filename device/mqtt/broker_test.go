@@ -93,14 +93,6 @@ func (b *fakeBroker) kill() {
 	}
 }
 
-// restart is a broker that goes and comes back without what it had kept.
-func (b *fakeBroker) restart() {
-	address := b.ln.Addr().String()
-	b.stop()
-	b.do(func() { b.kept = make(map[string]string) })
-	b.listen(address)
-}
-
 func (b *fakeBroker) url() string { return "mqtt://" + b.ln.Addr().String() }
 
 func (b *fakeBroker) do(f func()) {

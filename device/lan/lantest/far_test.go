@@ -204,8 +204,7 @@ func (f *far) run() {
 		f.conn = c
 		f.mu.Unlock()
 		pinging := time.AfterFunc(0, func() {})
-		var ping func()
-		ping = func() {
+		ping := func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			c.SetWriteDeadline(time.Now().Add(silence))

@@ -24,7 +24,7 @@ const esphomeRole = "ESPHOME_KEYS"
 func TestESPHomeRole(t *testing.T) {
 	keys := os.Getenv(esphomeRole)
 	if keys == "" {
-		t.Skip("a part of TestESPHomeFound")
+		return // it is not run as a host
 	}
 	for i, key := range strings.Split(keys, ",") {
 		n := esphomeKitchen()

@@ -35,7 +35,7 @@ func TestLANRole(t *testing.T) {
 	}
 	switch what {
 	case "":
-		t.Skip("a part of TestLANNames")
+		return // it is not run as a host
 	case "lookup":
 		ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
 		defer cancel()

@@ -43,6 +43,7 @@ var undescribed = map[string]string{
 	"w1":      "a thermometer, or a chip with other values, by its family",
 	"thermal": "a zone, which this machine may not have",
 	"input":   "the keys that the kernel says it has",
+	"esphome": "without inputs, the sensors that the node says it has",
 }
 
 var entries = regexp.MustCompile("(?m)^\\|[^|]*\\| `(\\{ driver: .*\\})` \\|")

@@ -22,14 +22,14 @@ const KindName = "power"
 const (
 	minFor, maxFor = 10 * time.Second, time.Hour
 
-	// notBefore is how long the machine stays on after the start of the site, whatever the battery says: an
+	// notBefore is the time for which the machine stays on after the start of the site, whatever the battery says: an
 	// owner has the time to change a wrong condition.
 	notBefore = 5 * time.Minute
-	// minReadings is how often each measurement of the condition is read while it is true, before it counts.
+	// minReadings is the number of readings of each measurement of the condition, while it is true, before it counts.
 	minReadings = 3
 	// look is the time between two looks while the condition is true. Otherwise only changes are looked at.
 	look = time.Second
-	// offTimeout is how long the machine has to power off before it is asked again.
+	// offTimeout is the time that the machine has to power off before it is asked again.
 	offTimeout = 2 * time.Minute
 	askTimeout = time.Minute // for root's service, on a board that is busy with its end
 	// tellPause is the least time between two tellings that it will be powered off, while a gauge jumps. That it is

@@ -72,7 +72,7 @@ type output struct {
 	tryAt   time.Duration
 	backOff time.Duration
 	refused string // why the last move was refused; "" if it was not
-	// noEffect is how long it was left alone after its effect failed last, noEffectTo until when.
+	// noEffect is the time for which it was left alone after its effect failed last, noEffectTo until when.
 	noEffect, noEffectTo time.Duration
 	fault                device.FaultKind
 

@@ -66,7 +66,7 @@ type said struct {
 	event bool
 }
 
-// note is what an advertisement is known by, beside its values.
+// note identifies an advertisement, beside its values.
 type note struct {
 	counter   uint32 // of an encrypted one; it grows
 	encrypted bool

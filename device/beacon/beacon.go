@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// refresh is how often a value that did not change is emitted while the device is heard.
+	// refresh is the period in which a value that did not change is emitted while the device is heard.
 	refresh = 10 * time.Second
-	// repeats is how long an advertisement with the same number is the same one, sent again.
+	// repeats is the time for which an advertisement with the same number is the same one, sent again.
 	repeats = 4 * time.Second
 	// A device advertises at most every 20 ms. More than maxRate a second of one address are dropped.
 	maxRate = 50
@@ -48,7 +48,7 @@ type beacon struct {
 	count   int
 }
 
-// point is what is known of one point of a beacon.
+// point holds the state of one point of a beacon.
 type point struct {
 	name    string // in the format
 	nth     int

@@ -15,7 +15,7 @@ type radio interface {
 	hear(ctx context.Context, l listener) error
 }
 
-// listener is what a scan is for.
+// listener is told of the advertisements of a scan.
 type listener struct {
 	only    func() []address // whose advertisements are wanted; nil for all
 	changed <-chan struct{}  // only returns others now

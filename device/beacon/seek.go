@@ -30,7 +30,7 @@ var shelly = map[string]string{
 	"SBBT-004CUS": "Shelly BLU RC Button 4", "SBTR-001AEU": "Shelly BLU TRV",
 }
 
-// finding is what a search knows of one device.
+// finding holds the findings of a search about one device.
 type finding struct {
 	of     *family
 	from   address
@@ -40,7 +40,7 @@ type finding struct {
 	model  byte // of Ruuvi
 }
 
-// identity is what a radio knows of a device besides its advertisements.
+// identity holds the facts of a radio about a device besides its advertisements.
 type identity struct {
 	name    string
 	private bool // its address changes by and by

@@ -32,7 +32,7 @@ type SerialPort interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// SerialMode is how a port sends its bytes, of eight bits each.
+// SerialMode has the speed and the framing of a port's bytes, of eight bits each.
 type SerialMode struct {
 	Baud     int
 	Even     bool // a parity bit; at most one of both

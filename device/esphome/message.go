@@ -86,7 +86,7 @@ type entity struct {
 // address returns how the configuration names it.
 func (e *entity) address() string { return e.kind.name + "/" + e.id }
 
-// state is what a node says of an entity.
+// state is the last state of an entity as its node sent it.
 type state struct {
 	on      bool
 	number  float64

@@ -21,7 +21,7 @@ func unitOf(unit string) (code string, ok bool) {
 	return ucum.Known(unit)
 }
 
-// ranges are what quantities can be, by their unit, for the entries that are offered to the owner.
+// ranges are the usual ranges of quantities, by their unit, for the entries that are offered to the owner.
 var ranges = map[string]device.Range{
 	"Cel": {Min: -55, Max: 150}, "[degF]": {Min: -67, Max: 302}, "K": {Min: 0, Max: 20000},
 	"%": {Min: 0, Max: 100}, "hPa": {Min: 0, Max: 2000}, "Pa": {Min: -200000, Max: 200000},

@@ -24,7 +24,7 @@ type Expectation struct {
 	Else   Otherwise
 }
 
-// Otherwise is what the guard does when an effect has failed.
+// Otherwise is the guard's action when an effect has failed.
 type Otherwise uint8
 
 const (

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hopes is what an observer knows of the effect that an output has to have.
+// hopes holds an observer's view of the effect that an output has to have.
 type hopes struct {
 	moved   bool // the hardware was at a value away from safe, on this trip
 	at      Time // for the first time

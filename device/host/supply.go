@@ -15,7 +15,8 @@ const (
 	supplyLook = 30 * time.Second
 	// supplyPause is the least time between two looks: a file whose driver was unloaded tells changes for ever.
 	supplyPause = time.Second
-	// supplyQuiet is how long the supply is strong enough before that is told: under-voltage comes and goes with the load.
+	// supplyQuiet is the time for which the supply is strong enough before that is told: under-voltage comes and goes
+	// with the load.
 	supplyQuiet = 10 * time.Minute
 )
 
@@ -59,7 +60,7 @@ func openSupply(root string) (files []*os.File) {
 	return files
 }
 
-// supply is what was found about the supply so far.
+// supply holds the findings about the supply so far.
 type supply struct {
 	weak  bool
 	last  time.Time // when it was too weak last

@@ -46,7 +46,7 @@ func pack(id uint16, questions []question) []byte {
 	return b
 }
 
-// answers is what was answered, by name.
+// answers holds the answers, by name.
 type answers struct {
 	addrs   map[string][]netip.Addr
 	pointed []string // what PTR records point to, as it was written

@@ -11,7 +11,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// browseTime is how long a Browse waits for answers: three questions, at 0, 1 and 3 s.
+// browseTime is the time that a Browse waits for answers: three questions, at 0, 1 and 3 s.
 const browseTime = 5 * time.Second
 
 // Instance is a device that offers a service. All of it is as the device says, with printable characters only.

@@ -45,7 +45,7 @@ type bus struct {
 	closed bool
 }
 
-// unit is what is known about one unit on a bus.
+// unit holds the state of one unit on a bus.
 type unit struct {
 	pauses lan.Backoff // between requests while it does not answer, but for urgent ones
 	owed   owed

@@ -54,7 +54,7 @@ func (f *fake) holding(address uint16) uint16 {
 	return f.holdings[address]
 }
 
-// answer is what the device says to a message.
+// answer returns the device's answer to a message.
 func (f *fake) answer(m []byte) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"agentsite/device/driver"
 )
 
-// knownMap is where a product has its values. Each row is in a document or program of its source that was read
+// knownMap has the places of a product's values. Each row is in a document or program of its source that was read
 // for it. None was tried on hardware.
 type knownMap struct {
 	name   string // as in the YAML

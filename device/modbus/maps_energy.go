@@ -64,7 +64,7 @@ func energyMaps() []knownMap {
 			also:   "victron cerbo-gx venus-gx",
 			source: "victronenergy/dbus_modbustcp v1.0.101, attributes.csv, mappings.cpp",
 			points: slices.Concat(
-				// Above is what a number below 0 becomes.
+				// Above is the value of a number below 0.
 				eachPhase(number("consumption", at{holdings, 817}, "uint16", "W", 0, 32767, 1), 1),
 				eachPhase(number("grid", at{holdings, 820}, "int16", "W", -32767, 32767, 1), 1),
 				[]point{

@@ -24,7 +24,7 @@ const (
 // maxMessage is the longest message: a function and what belongs to it, without address and checksum.
 const maxMessage = 253
 
-// request is what a unit is asked. values are those to write: for coils 0 or 1 each.
+// request is a request to a unit. values are those to write: for coils 0 or 1 each.
 type request struct {
 	function byte
 	address  uint16

@@ -42,7 +42,7 @@ type Place struct {
 	Register *uint32 `json:"register,omitempty" jsonschema:"instead the number in a manual that counts from 1 with the digit of the table in front: 30053 is input 52, 40101 and 400101 are holding 100"`
 }
 
-// at is where a value is. A switch at a register may be one bit of it when read.
+// at is the place of a value. A switch at a register may be one bit of it when read.
 type at struct {
 	table   table
 	address uint16

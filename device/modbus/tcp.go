@@ -15,7 +15,7 @@ var errSilent = errors.New("no answer came in time")
 // errFlood is more traffic than any request has answers.
 var errFlood = errors.New("it sends more than it is asked for")
 
-// maxStrangers is how many answers to earlier requests are skipped while one is waited for.
+// maxStrangers is the number of answers to earlier requests that are skipped while one is waited for.
 const maxStrangers = 8
 
 // tcpLine is a connection by Modbus TCP (MODBUS Messaging on TCP/IP Implementation Guide V1.0b, section 3.1.3).

@@ -29,7 +29,7 @@ type unitDevice struct {
 	fed     time.Time // when the watchdog was written
 }
 
-// setting is what an output was set to last.
+// setting is the last value of an output.
 type setting struct {
 	number    int // of the Apply; a sample that began before an Apply knows nothing about it
 	confirmed bool
@@ -115,7 +115,7 @@ func (d *unitDevice) explain(err error, g group) error {
 	return err
 }
 
-// answer is what one request of a sample had.
+// answer is the answer to one request of a sample.
 type answer struct {
 	values []uint16
 	at     time.Time

@@ -39,7 +39,7 @@ type timing struct{ ping, silence time.Duration }
 
 var usual = timing{ping: 4 * time.Second, silence: 9 * time.Second}
 
-// access is what a broker is reached by.
+// access has the address and the credentials of a broker.
 type access struct {
 	url, user, ca string
 	password      driver.File

@@ -24,7 +24,7 @@ const (
 	maxTemplate = 1024 // bytes of a payload that is sent
 	longestHold = time.Hour
 	minHold     = 6 * time.Second
-	// freshFor is how long a value is believed that nothing vouches for.
+	// freshFor is the time for which a value is believed that nothing vouches for.
 	freshFor = time.Hour
 )
 
@@ -302,7 +302,7 @@ type point struct {
 	out      *command // nil for an input
 }
 
-// command is how an output is moved.
+// command has the topic and the payloads that move an output.
 type command struct {
 	set        string
 	on, off    string

@@ -44,7 +44,7 @@ type dev struct {
 	closed  bool
 }
 
-// state is what is known of a point.
+// state holds the state of a point.
 type state struct {
 	value  device.Value // zero for none
 	why    string       // there is none

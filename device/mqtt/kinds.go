@@ -18,7 +18,7 @@ const (
 	placePoint   = "{point}"   // the point's own name
 )
 
-// kind is what publishes devices, with its topics.
+// kind is a program or firmware that publishes devices, with its topics.
 type kind struct {
 	title     string
 	base      string // of a device

@@ -29,7 +29,7 @@ type zigbeeDevice struct {
 	} `json:"definition"`
 }
 
-// expose is what a device can: www.zigbee2mqtt.io/guide/usage/exposes.html.
+// expose is an ability of a device: www.zigbee2mqtt.io/guide/usage/exposes.html.
 type expose struct {
 	Type     string           `json:"type"`
 	Name     string           `json:"name"`

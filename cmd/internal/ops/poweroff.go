@@ -25,7 +25,7 @@ import (
 // At PowerOffSocket a service asks the superuser to power the machine off. Only the superuser can have made it there.
 const PowerOffSocket = "/run/agentsite-poweroff.sock"
 
-// minUptime is how long the machine has been on at least before it is powered off: it never goes off in a loop in
+// minUptime is the time that the machine has been on at least before it is powered off: it never goes off in a loop in
 // which nobody can change its configuration.
 const minUptime = 5 * time.Minute
 

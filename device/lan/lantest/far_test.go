@@ -122,7 +122,7 @@ func flow(c net.Conn) {
 	}
 }
 
-// defect is what a driver of a station does wrong.
+// defect is a mistake of a driver of a station.
 type defect int
 
 const (

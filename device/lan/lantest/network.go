@@ -264,7 +264,7 @@ func (r *rig) bad() error {
 	return nil
 }
 
-// believed is what a driver says of a link that is lost.
+// believed is the error of a driver over a link that is lost.
 type believed string
 
 func (b believed) Error() string { return string(b) }

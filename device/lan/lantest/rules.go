@@ -171,7 +171,7 @@ func backoff(r *rig) error {
 	return r.recovers()
 }
 
-// maxFlood is what a driver may take of a flood, with what the kernel buffers.
+// maxFlood is the most that a driver may take of a flood, with the kernel's buffers.
 const maxFlood = 6 << 20
 
 // flood: a peer that floods is read no more, and calls return in time.

@@ -153,7 +153,7 @@ func (p *zigbeePlug) tell() {
 
 func (p *zigbeePlug) is() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.on }
 
-// online is what Zigbee2MQTT publishes when it has started.
+// online is the message of Zigbee2MQTT that it has started.
 func (p *zigbeePlug) online() {
 	p.Helper()
 	p.publish("zigbee2mqtt/bridge/state", `{"state":"online"}`, "-r")

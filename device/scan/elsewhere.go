@@ -29,9 +29,13 @@ type search struct {
 func (s *Scan) seek(ctx context.Context) *search {
 	ctx, cancel := context.WithTimeout(ctx, seekTime)
 	e := &search{drivers: s.Drivers, found: make([][]driver.Found, len(s.Drivers)), errs: make([]error, len(s.Drivers)), end: cancel}
-	for i, d := range s.Drivers {
+	for _, d := range s.Drivers {
 		if d.Seek != nil {
 			e.pending = append(e.pending, d.Name)
+		}
+	}
+	for i, d := range s.Drivers {
+		if d.Seek != nil {
 			e.seeking.Go(func() {
 				e.found[i], _, e.errs[i] = device.Call(ctx, d.Seek)
 				e.mu.Lock()

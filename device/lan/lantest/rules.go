@@ -271,7 +271,7 @@ func closing(r *rig) error {
 			cancel()
 		}
 		r.proxy.Close()
-		if n := r.proxy.Attempts() - attempts; n > 0 {
+		if n := r.proxy.Attempts() - attempts; n > 1 { // one can have been on its way
 			return fmt.Errorf("a closed device has connected %d times", n)
 		}
 		if err := goleak.Find(before); err != nil {

@@ -92,7 +92,7 @@ func (b *board) note(format string, args ...any) {
 	b.did = append(b.did, fmt.Sprintf(format, args...))
 }
 
-// done returns what was done, and forgets it.
+// done returns the recorded actions, and clears them.
 func (b *board) done() []string {
 	synctest.Wait()
 	b.mu.Lock()

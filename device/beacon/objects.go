@@ -152,7 +152,7 @@ func named(name string) *object {
 	return nil
 }
 
-// value returns what data, of o's size, says; none for an event that did not happen.
+// value decodes data, of o's size; none for an event that did not happen.
 func (o *object) value(data []byte) device.Value {
 	switch {
 	case o.event && o.name == "button":

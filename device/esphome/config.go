@@ -202,7 +202,7 @@ func mac(text string) string {
 	return digits
 }
 
-// point is one point of a node and what is known of its entity.
+// point holds a point of a node and the state of its entity.
 type point struct {
 	device.Point
 	driver.Quantity

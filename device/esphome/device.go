@@ -19,8 +19,8 @@ const (
 	watchPause   = 100 * time.Millisecond  // between two looks of Watch
 )
 
-// Sample returns what the node said last, if it was heard a few seconds ago; otherwise it waits for a sign of life.
-// A node sends each change by itself, so that a state is that of the time at which the node was last heard.
+// Sample returns the last states that the node sent, if it was heard a few seconds ago; otherwise it waits for a sign
+// of life. A node sends each change by itself, so that a state is that of the time at which the node was last heard.
 func (n *node) Sample(ctx context.Context) ([]device.Reading, error) {
 	l, err := n.ready(ctx, false)
 	if err != nil {
@@ -320,7 +320,7 @@ func differs(a, b device.Reading) bool {
 	return a.Value != b.Value || a.Quality != b.Quality || a.Why != b.Why
 }
 
-// told returns what is known now, with a fault of all points while there is no connection. The caller holds mu.
+// told returns the current readings; without a connection, a fault of each point. The caller holds mu.
 func (n *node) told() []device.Reading {
 	if n.link != nil {
 		return n.readings()

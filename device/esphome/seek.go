@@ -114,7 +114,7 @@ func seek(ctx context.Context) ([]driver.Found, error) {
 	return slices.DeleteFunc(found, func(f driver.Found) bool { return f.Where == "" }), nil
 }
 
-// seen returns what is known of a node that advertises itself. Its words are checked.
+// seen makes the finding of a node that advertises itself. It checks the names that the node sends.
 func seen(ctx context.Context, is lan.Instance, dial dialer) driver.Found {
 	host := strings.TrimSuffix(strings.ToLower(is.Host), ".")
 	if host == "" || len(host) > 100 || strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {

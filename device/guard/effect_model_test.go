@@ -79,7 +79,7 @@ func (o *thing) hopeless(now Time) bool {
 	return o.Expects.Point != "" && o.hopes.moved && now >= o.hopes.fails
 }
 
-// checkHopes checks what is said of the effect, and ends the trip.
+// checkHopes compares the reported effect with the expected one, and ends the trip.
 func (w *world) checkHopes(t *rapid.T, o *thing, s Status) {
 	h := &o.hopes
 	if s.Latched != h.latched && !o.hopeless(w.now) {

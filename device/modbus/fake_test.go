@@ -25,7 +25,7 @@ type fake struct {
 	asked    int // requests so far
 	writes   int
 	deaf     bool // writes are answered and not obeyed
-	// alter returns what is sent instead of the answer, a message without address and checksum; nil for silence.
+	// alter returns the bytes that are sent instead of the answer, a message without address and checksum; nil for silence.
 	alter func(request, answer []byte) []byte
 	wrap  func(frame []byte) []byte // of the whole frame on the wire
 	delay func() time.Duration      // of each answer on a serial line, one after the other

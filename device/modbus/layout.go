@@ -150,7 +150,7 @@ func (m knownMap) entry(of, name string) (point, error) {
 		"%s.use: the map %s has no %.40q%s", of, m.name, name, device.Suggest(name, names, "name"))
 }
 
-// base returns what inputs and outputs have in common: the place and the format.
+// base returns the common part of inputs and outputs: the place and the format.
 func base(of string, place Place, use string, f Format, m knownMap) (point, error) {
 	a, err := place.resolve(of)
 	if err != nil {

@@ -163,7 +163,7 @@ func (d *unitDevice) setting(name string) setting {
 	return *d.outputs[name]
 }
 
-// find returns what the answers have of a place.
+// find returns the registers of a place from the answers.
 func (d *unitDevice) find(answers []answer, a at, words int) (values []uint16, at time.Time, err error) {
 	for i, g := range d.groups {
 		if g.has(a, words) {

@@ -217,7 +217,7 @@ func checkTopic(of, topic string) error {
 // ownTopics begins the topics of this site's bridge, and of other sites'.
 const ownTopics = "agentsite/"
 
-// Peer returns what keeps its outputs as they are when the broker is lost.
+// Peer returns the name of the device that keeps its outputs when the broker is lost.
 func (c *config) Peer() string { return cmp.Or(c.Name, "the device behind "+c.Broker) }
 
 // GoodFor returns the longest time for which judge believes an input without a new value; a week stands for without end.

@@ -278,8 +278,9 @@ func (p point) near(a, b float64) bool {
 	return math.Abs(a-b) <= max(p.out.step/2, 1e-9*max(math.Abs(a), math.Abs(b)))
 }
 
-// Sample returns what the device has said. An output that is away from safe is asked where it has been silent, and its
-// command is repeated where it holds only for a time: so the device goes off when nobody reads it any more.
+// Sample returns the last values that the device sent. An output that is away from safe is asked where it has been
+// silent, and its command is repeated where it holds only for a time: so the device goes off when nobody reads it any
+// more.
 func (d *dev) Sample(ctx context.Context) ([]device.Reading, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -179,7 +179,7 @@ var tasmotaUnits = map[string]string{
 	"Total": "kW.h", "CarbonDioxide": "[ppm]",
 }
 
-// tasmotaUnitPaths is where Tasmota says which of its units (SetOption8, 24 and 139) a number of a message has.
+// tasmotaUnitPaths has, for each quantity, the path of the unit that Tasmota sends with it (SetOption8, 24 and 139).
 var tasmotaUnitPaths = map[string]driver.Path{
 	"Cel": "TempUnit", "[degF]": "TempUnit",
 	"hPa": "PressureUnit", "mm[Hg]": "PressureUnit", "[in_i'Hg]": "PressureUnit",

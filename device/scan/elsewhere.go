@@ -10,7 +10,7 @@ import (
 	"agentsite/device/driver"
 )
 
-// seekTime is how long devices that are reached by a network or by radio have to answer.
+// seekTime bounds the search for devices that are reached by a network or by radio.
 const seekTime = 12 * time.Second
 
 // search is a search for devices that are not wired to the board, by all drivers at once.

@@ -11,7 +11,7 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// node is what the firmware writes of a HAT's EEPROM below proc/device-tree. The texts end with a zero byte.
+// node returns the files of a HAT below proc/device-tree, as the firmware writes them. The texts end with a zero byte.
 func node(name, vendor, product, id string) map[string]string {
 	at := "proc/device-tree/" + name + "/"
 	return map[string]string{

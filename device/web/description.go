@@ -18,7 +18,7 @@ import (
 	"agentsite/device/ucum"
 )
 
-// description is what is read of a Thing Description (https://www.w3.org/TR/wot-thing-description11/, section 5).
+// description holds the used parts of a Thing Description (https://www.w3.org/TR/wot-thing-description11/, section 5).
 type description struct {
 	Base       string            `json:"base"`
 	Schemes    map[string]scheme `json:"securityDefinitions"`

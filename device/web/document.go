@@ -79,7 +79,7 @@ func (w outputWords) validate(of string, p device.Point) error {
 	return nil
 }
 
-// text returns what is written for a value, with the number as the other side has it.
+// text returns the written form of a value, with the number as the other side has it.
 func (w outputWords) text(q driver.Quantity, v device.Value) string {
 	switch {
 	case v.Type() == device.TypeNumber:

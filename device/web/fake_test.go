@@ -22,7 +22,7 @@ import (
 	"agentsite/device/driver"
 )
 
-// sessionOfFake is where a session of the SDK's server waits, which ends with its client's request only.
+// sessionOfFake names the function in which a session of the SDK's server waits. It ends with the client's request only.
 const sessionOfFake = "github.com/modelcontextprotocol/go-sdk/mcp.(*streamableServerConn).Read"
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(sessionOfFake)) }

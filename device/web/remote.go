@@ -272,7 +272,7 @@ func (p *point) near(said, v device.Value) bool {
 	return said.Type() == device.TypeNumber && off <= max(p.step/2, 1e-9*(p.Range.Max-p.Range.Min))
 }
 
-// sent returns what the other side is told for v: the nearest step within the range.
+// sent returns the number that is sent for v: the nearest step within the range.
 func (p *point) sent(v device.Value) device.Value {
 	if p.step == 0 || v.Type() != device.TypeNumber {
 		return v

@@ -60,7 +60,7 @@ func (q *quantity) UnmarshalText(text []byte) error {
 	return ucum.Check(q.unit)
 }
 
-// otherwise is what happens without the effect.
+// otherwise is the action after a failed effect.
 type otherwise string
 
 const (

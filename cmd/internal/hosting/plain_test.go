@@ -47,7 +47,7 @@ type secretive struct {
 
 func (*secretive) Open(context.Context) (device.Device, error) { return nil, errors.ErrUnsupported }
 
-// TestCheckFiles: an owner who is not on the machine has only files beside the configuration sent to a server.
+// TestCheckFiles: a configuration that is sent over the network can name only files beside the configuration.
 func TestCheckFiles(t *testing.T) {
 	drivers := []driver.Driver{{Name: "secretive", Config: func() driver.Config { return new(secretive) }}}
 	folder := t.TempDir()

@@ -243,7 +243,7 @@ func (r *rig) good() error {
 	})
 }
 
-// bad returns what a Sample believes of a link that is lost; nil if nothing.
+// bad returns the error of a Sample that is good although the link is lost; nil for none.
 func (r *rig) bad() error {
 	err := r.sample(func(p device.Reading) error {
 		switch {

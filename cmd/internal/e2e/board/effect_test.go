@@ -116,7 +116,7 @@ devices:
 	}
 }
 
-// effectOf returns what the site says of the effect of an output.
+// effectOf returns the effect of an output as the site reports it.
 func (m *machine) effectOf(t testing.TB, output string) string {
 	t.Helper()
 	var why agents.Why

@@ -94,7 +94,7 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// idle returns what a site with ten devices costs at rest. carried returns the bytes on the network so far.
+// idle measures the costs of a site with ten devices at rest. carried returns the bytes on the network so far.
 func idle(b *testing.B, keys func(i int) string, carried func() int64) map[string]float64 {
 	b.Helper()
 	const rest = 30 * time.Second

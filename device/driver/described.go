@@ -1,7 +1,9 @@
 package driver
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"agentsite/device"
 	"agentsite/device/ucum"
@@ -55,6 +57,20 @@ func (q Quantity) scale() float64 {
 // number reports whether one of the keys of a number is written.
 func (q Quantity) number() bool {
 	return q.Unit != "" || q.Range != (device.Range{}) || q.Scale != nil || q.Offset != 0
+}
+
+// Points returns the points of a device whose owner describes them: the outputs and then the inputs, by name.
+func Points[O, I interface {
+	Point(name string) device.Point
+}](outputs map[string]O, inputs map[string]I) []device.Point {
+	var all []device.Point
+	for _, name := range slices.Sorted(maps.Keys(outputs)) {
+		all = append(all, outputs[name].Point(name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(inputs)) {
+		all = append(all, inputs[name].Point(name))
+	}
+	return all
 }
 
 // InputPoint is the YAML of a point that is only read: a number, or with state or values a state.

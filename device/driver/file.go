@@ -3,6 +3,7 @@ package driver
 import (
 	"bytes"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -29,6 +30,19 @@ func (f File) Secret() (string, error) {
 		return "", device.Faultf(device.Offline, "%w", err)
 	}
 	return text, nil
+}
+
+// Authorities returns the certificates of the file, in the form PEM. The error is an Offline fault.
+func (f File) Authorities() (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	text, _, err := readRegular(string(f), maxFile)
+	if err == nil && !pool.AppendCertsFromPEM(text) {
+		err = errors.New("there is no certificate in the form PEM in it")
+	}
+	if err != nil {
+		return nil, device.Faultf(device.Offline, "ca_file: %w", err)
+	}
+	return pool, nil
 }
 
 // Check returns why the file cannot be used: it is missing, is no secret of one line, or can be read by others, which

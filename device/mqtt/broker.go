@@ -4,13 +4,11 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -283,12 +281,7 @@ func dial(ctx context.Context, a access) (net.Conn, error) {
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Hostname()}
 	if a.ca != "" {
-		c.RootCAs = x509.NewCertPool()
-		var text []byte
-		text, err = os.ReadFile(a.ca) // it is no secret
-		if err == nil && !c.RootCAs.AppendCertsFromPEM(text) {
-			err = device.Faultf(device.Invalid, "ca_file: there is no certificate in it")
-		}
+		c.RootCAs, err = driver.File(a.ca).Authorities()
 	}
 	over := tls.Client(conn, c)
 	if err == nil {

@@ -2,8 +2,6 @@ package mqtt
 
 import (
 	"bufio"
-	"encoding/binary"
-	"io"
 	"net"
 	"strings"
 	"sync"
@@ -13,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"agentsite/device/mqtt/packet"
+	"agentsite/device/mqtt/packet/packettest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -101,40 +100,14 @@ func (b *fakeBroker) do(f func()) {
 	f()
 }
 
-func frame(r *bufio.Reader) (first byte, body []byte, err error) {
-	if first, err = r.ReadByte(); err != nil {
-		return 0, nil, err
-	}
-	n, err := binary.ReadUvarint(r)
-	if err != nil || n > 1<<20 {
-		return 0, nil, io.ErrUnexpectedEOF
-	}
-	body = make([]byte, n)
-	_, err = io.ReadFull(r, body)
-	return first, body, err
-}
-
-func text(b []byte) (string, []byte) {
-	n := int(binary.BigEndian.Uint16(b))
-	return string(b[2 : 2+n]), b[2+n:]
-}
-
-func properties(b []byte, version byte) []byte {
-	if version != packet.V5 {
-		return b
-	}
-	n, w := binary.Uvarint(b)
-	return b[w+int(n):]
-}
-
 func (b *fakeBroker) serve(conn net.Conn) {
 	defer conn.Close()
 	r := bufio.NewReader(conn)
-	first, body, err := frame(r)
+	first, body, err := packettest.Frame(r)
 	if err != nil || first>>4 != byte(packet.Connect) {
 		return
 	}
-	_, body = text(body)
+	_, body = packettest.Text(body)
 	c := &client{Conn: conn, version: body[0], topics: make(map[string]bool)}
 	b.mu.Lock()
 	b.count++
@@ -160,7 +133,7 @@ func (b *fakeBroker) serve(conn net.Conn) {
 }
 
 func (b *fakeBroker) answer(c *client, r *bufio.Reader) bool {
-	first, body, err := frame(r)
+	first, body, err := packettest.Frame(r)
 	if err != nil {
 		return false
 	}
@@ -173,7 +146,7 @@ func (b *fakeBroker) answer(c *client, r *bufio.Reader) bool {
 	switch packet.Kind(first >> 4) {
 	case packet.Subscribe:
 		ack := append([]byte(nil), body[:2]...)
-		rest := properties(body[2:], c.version)
+		rest := packettest.Properties(body[2:], c.version)
 		if c.version == packet.V5 {
 			ack = append(ack, 0)
 		}
@@ -181,7 +154,7 @@ func (b *fakeBroker) answer(c *client, r *bufio.Reader) bool {
 		b.mu.Lock()
 		for len(rest) > 0 {
 			var topic string
-			topic, rest = text(rest)
+			topic, rest = packettest.Text(rest)
 			rest = rest[1:]
 			code := byte(0)
 			if b.deny[topic] {
@@ -202,7 +175,7 @@ func (b *fakeBroker) answer(c *client, r *bufio.Reader) bool {
 			c.say(p)
 		}
 	case packet.Publish:
-		topic, rest := text(body)
+		topic, rest := packettest.Text(body)
 		if first>>1&3 == 1 {
 			id := rest[:2]
 			rest = rest[2:]
@@ -215,7 +188,7 @@ func (b *fakeBroker) answer(c *client, r *bufio.Reader) bool {
 			}
 			b.mu.Unlock()
 		}
-		payload := string(properties(rest, c.version))
+		payload := string(packettest.Properties(rest, c.version))
 		b.mu.Lock()
 		b.commands = append(b.commands, topic+" "+payload)
 		device := b.device

@@ -211,14 +211,7 @@ func (o documentOutput) request(c *documentConfig, v device.Value) (request, err
 
 // Describe needs no server.
 func (c *documentConfig) Describe() device.Description {
-	d := device.Description{Model: "values of a web server"}
-	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
-		d.Points = append(d.Points, c.Outputs[name].Point(name))
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Inputs)) {
-		d.Points = append(d.Points, c.Inputs[name].Point(name))
-	}
-	return d
+	return device.Description{Model: "values of a web server", Points: driver.Points(c.Outputs, c.Inputs)}
 }
 
 // Open asks for the documents once. A device with outputs is opened also while its server is away.

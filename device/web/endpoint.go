@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -13,7 +12,6 @@ import (
 	"net/netip"
 	"net/textproto"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -160,13 +158,9 @@ func (e *endpoint) open() (*client, error) {
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	if e.CAFile != "" {
-		pem, err := readBounded(string(e.CAFile))
-		secure.RootCAs = x509.NewCertPool()
-		if err == nil && !secure.RootCAs.AppendCertsFromPEM(pem) {
-			err = errors.New("there is no certificate in the form PEM in it")
-		}
-		if err != nil {
-			return nil, device.Faultf(device.Offline, "ca_file: %w", err)
+		var err error
+		if secure.RootCAs, err = e.CAFile.Authorities(); err != nil {
+			return nil, err
 		}
 	}
 	c.transport = &http.Transport{
@@ -177,16 +171,6 @@ func (e *endpoint) open() (*client, error) {
 		ReadBufferSize: 4 << 10,
 	}
 	return c, nil
-}
-
-// readBounded reads a file of at most maxAnswer bytes.
-func readBounded(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxAnswer))
 }
 
 // to returns the address of a path and query below the server's address. It refuses another host.

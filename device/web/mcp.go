@@ -123,14 +123,7 @@ func (o mcpOutput) arguments(v device.Value) string {
 
 // Describe needs no server.
 func (c *mcpConfig) Describe() device.Description {
-	d := device.Description{Model: "values of an MCP server"}
-	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
-		d.Points = append(d.Points, c.Outputs[name].Point(name))
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Inputs)) {
-		d.Points = append(d.Points, c.Inputs[name].Point(name))
-	}
-	return d
+	return device.Description{Model: "values of an MCP server", Points: driver.Points(c.Outputs, c.Inputs)}
 }
 
 // Resources lists the calls that set its outputs.

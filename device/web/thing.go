@@ -76,14 +76,7 @@ func (c *thingConfig) Validate() error {
 
 // Describe needs no Thing.
 func (c *thingConfig) Describe() device.Description {
-	d := device.Description{Model: "a W3C Thing"}
-	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
-		d.Points = append(d.Points, c.Outputs[name].Point(name))
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Inputs)) {
-		d.Points = append(d.Points, c.Inputs[name].Point(name))
-	}
-	return d
+	return device.Description{Model: "a W3C Thing", Points: driver.Points(c.Outputs, c.Inputs)}
 }
 
 // Resources lists the properties that its outputs set.

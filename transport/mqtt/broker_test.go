@@ -2,9 +2,7 @@ package mqtt
 
 import (
 	"bufio"
-	"encoding/binary"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/device/mqtt/packet"
+	"agentsite/device/mqtt/packet/packettest"
 )
 
 // broker is a broker of one client, which does what a test says.
@@ -58,48 +57,21 @@ func newBroker(t *testing.T) *broker {
 
 func (b *broker) url() string { return "mqtt://" + b.ln.Addr().String() }
 
-// frame reads a packet as it is.
-func frame(r *bufio.Reader) (first byte, body []byte, err error) {
-	if first, err = r.ReadByte(); err != nil {
-		return 0, nil, err
-	}
-	n, err := binary.ReadUvarint(r)
-	if err != nil || n > 1<<20 {
-		return 0, nil, io.ErrUnexpectedEOF
-	}
-	body = make([]byte, n)
-	_, err = io.ReadFull(r, body)
-	return first, body, err
-}
-
-func text(b []byte) (string, []byte) {
-	n := int(binary.BigEndian.Uint16(b))
-	return string(b[2 : 2+n]), b[2+n:]
-}
-
-func properties(b []byte, version byte) []byte {
-	if version != packet.V5 {
-		return b
-	}
-	n, w := binary.Uvarint(b)
-	return b[w+int(n):]
-}
-
 func (b *broker) serve(c net.Conn) {
 	defer c.Close()
 	r := bufio.NewReader(c)
-	first, body, err := frame(r)
+	first, body, err := packettest.Frame(r)
 	if err != nil || first>>4 != byte(packet.Connect) {
 		return
 	}
-	_, body = text(body)
+	_, body = packettest.Text(body)
 	version, flags := body[0], body[1]
-	body = properties(body[4:], version)
-	_, body = text(body)
+	body = packettest.Properties(body[4:], version)
+	_, body = packettest.Text(body)
 	will, says := "", ""
 	if flags&4 != 0 {
-		will, body = text(properties(body, version))
-		says, _ = text(body)
+		will, body = packettest.Text(packettest.Properties(body, version))
+		says, _ = packettest.Text(body)
 	}
 	b.mu.Lock()
 	b.count++
@@ -129,7 +101,7 @@ func (b *broker) serve(c net.Conn) {
 
 // answer answers one packet; false at the end.
 func (b *broker) answer(c net.Conn, r *bufio.Reader) bool {
-	first, body, err := frame(r)
+	first, body, err := packettest.Frame(r)
 	if err != nil {
 		return false
 	}
@@ -141,14 +113,14 @@ func (b *broker) answer(c net.Conn, r *bufio.Reader) bool {
 	switch packet.Kind(first >> 4) {
 	case packet.Subscribe:
 		ack := append([]byte(nil), body[:2]...)
-		rest := properties(body[2:], b.version)
+		rest := packettest.Properties(body[2:], b.version)
 		if b.version == packet.V5 {
 			ack = append(ack, 0)
 		}
 		var again []string
 		for len(rest) > 0 {
 			var filter string
-			filter, rest = text(rest)
+			filter, rest = packettest.Text(rest)
 			b.subs = append(b.subs, filter)
 			ack = append(ack, 1)
 			if b.version != packet.V5 || rest[0]>>4&3 == 0 {
@@ -165,8 +137,8 @@ func (b *broker) answer(c net.Conn, r *bufio.Reader) bool {
 			}
 		}
 	case packet.Publish:
-		topic, rest := text(body)
-		p := packet.Packet{Topic: topic, Payload: properties(rest, b.version), Retain: first&1 != 0}
+		topic, rest := packettest.Text(body)
+		p := packet.Packet{Topic: topic, Payload: packettest.Properties(rest, b.version), Retain: first&1 != 0}
 		b.said = append(b.said, p)
 		if p.Retain {
 			if b.kept[topic] = string(p.Payload); len(p.Payload) == 0 {

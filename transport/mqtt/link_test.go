@@ -15,6 +15,7 @@ import (
 
 	"agentsite/device/lan/lantest"
 	"agentsite/device/mqtt/packet"
+	"agentsite/device/mqtt/packet/packettest"
 )
 
 // lateConn is a connection whose deadlines are noticed too late, as by a process that was stopped.
@@ -88,7 +89,7 @@ func TestConnack(t *testing.T) {
 	defer own.Close()
 	go func() {
 		defer other.Close()
-		if _, _, err := frame(bufio.NewReader(other)); err == nil {
+		if _, _, err := packettest.Frame(bufio.NewReader(other)); err == nil {
 			other.Write([]byte{byte(packet.Connack) << 4, 11, 0, 0, 8, 0x27, 0, 0, 1, 0, 0x13, 0, 9}) // 256 bytes, 9 s
 		}
 	}()

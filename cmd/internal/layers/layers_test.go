@@ -49,6 +49,7 @@ var layers = []layer{
 	{"device/modbus", []string{"device", "device/board", "device/driver", "device/lan"}, "a server is known by its registers; the serial port is the board's"},
 	{"device/mqtt", []string{"device", "device/driver", "device/lan", "device/mqtt/packet", "device/ucum"}, "a device is known by its messages only"},
 	{"device/mqtt/packet", nil, "packets are bytes, whatever they say"},
+	{"device/mqtt/packet/packettest", nil, "a fake broker shares no code with what it tests; imported by tests only"},
 	{"device/web", []string{"device", "device/driver", "device/lan", "device/ucum"}, "documents, Things and servers elsewhere are known by their answers only"},
 	{"device/testbed", nil, "an emulated chip follows its datasheet; our drivers' assumptions must not leak into it"},
 	{"device/testbed/guest", []string{"device/testbed"}, "the emulated board executes requests; the expectations are in the tests"},

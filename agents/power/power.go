@@ -87,7 +87,8 @@ func (a *Agent) compile(known rule.Points) (*expr.Program, error) {
 			return nil, fmt.Errorf("%.60q is of another site, which says nothing about this machine's battery", address)
 		}
 		if known.Moves(address) {
-			return nil, fmt.Errorf("%.60q is an output: who may move it would power the machine off, or keep it on; name what is measured", address)
+			return nil, fmt.Errorf("%.60q is an output: who may move it would power the machine off, or keep it on; name "+
+				"what is measured", address)
 		}
 	}
 	return p, nil

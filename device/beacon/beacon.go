@@ -128,7 +128,8 @@ func (b *beacon) follows(counter uint32) error {
 	case b.known && counter == b.counter:
 		return errRepeated
 	case b.known && counter < b.counter:
-		return device.Faultf(device.Denied, "its counter went back from %d to %d: somebody plays a recording, or its battery was changed; after a change, restart the site", b.counter, counter)
+		return device.Faultf(device.Denied, "its counter went back from %d to %d: somebody plays a recording, or its "+
+			"battery was changed; after a change, restart the site", b.counter, counter)
 	}
 	b.counter, b.known = counter, true
 	return nil
@@ -165,7 +166,8 @@ func (b *beacon) take(s said, now time.Time, again bool) {
 			r.Quality, r.Why = device.Bad, p.desc.Name+" is not available; the device says that it cannot measure it"
 		case limited && !p.desc.Range.Contains(s.value.Number()):
 			r.Quality, r.Value = device.Bad, device.Value{}
-			r.Why = fmt.Sprintf("%s reads %v, which cannot be: only %v can; the device is broken, or something else sends in its name", p.desc.Name, s.value, p.desc.Range)
+			r.Why = fmt.Sprintf("%s reads %v, which cannot be: only %v can; the device is broken, or something else sends in "+
+				"its name", p.desc.Name, s.value, p.desc.Range)
 		}
 		p.now, p.dirty = r, true
 		return

@@ -295,7 +295,8 @@ func (s *scan) breaks(err error) {
 
 func (s *scan) changedAdapter(changed map[string]dbus.Variant) {
 	if on, ok := changed["Powered"].Value().(bool); ok && !on {
-		s.breaks(device.Faultf(device.Offline, "Bluetooth was switched off; run bluetoothctl power on, or rfkill unblock bluetooth"))
+		s.breaks(device.Faultf(device.Offline, "Bluetooth was switched off; run bluetoothctl power on, or rfkill unblock "+
+			"bluetooth"))
 	}
 	on, ok := changed["Discovering"].Value().(bool)
 	if !ok {

@@ -85,7 +85,8 @@ const maxInputs = 32
 func (c *bthomeConfig) Validate() error {
 	switch {
 	case len(c.Inputs) == 0:
-		return device.Faultf(device.Invalid, "inputs: the list is empty; write what the device advertises, such as [temperature, humidity, battery]; agentsite scan shows it")
+		return device.Faultf(device.Invalid, "inputs: the list is empty; write what the device advertises, such as "+
+			"[temperature, humidity, battery]; agentsite scan shows it")
 	case len(c.Inputs) > maxInputs:
 		return device.Faultf(device.Invalid, "inputs: %d are too many; write at most %d", len(c.Inputs), maxInputs)
 	}

@@ -45,7 +45,8 @@ func readPVVX(_ cipher.Block, ad *advert, all []said) ([]said, note, error) {
 			number("battery", float64(data[9])),
 			number("voltage", float64(big.Uint16(data[10:]))*0.001)), n, nil
 	case len(data) == 11 || len(data) == 8: // the encrypted variants
-		return all, n, device.Faultf(device.Invalid, "it is encrypted in a format that this driver does not read; set its advertising type to BTHome and write driver: bthome")
+		return all, n, device.Faultf(device.Invalid, "it is encrypted in a format that this driver does not read; set its "+
+			"advertising type to BTHome and write driver: bthome")
 	}
 	return all, n, errOther
 }

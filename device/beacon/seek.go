@@ -165,7 +165,8 @@ func (d *finding) offer(is identity) driver.Found {
 		found.Says = "its address changes by and by, so that it cannot be named; turn that off in its app"
 	case d.locked:
 		found.YAML = ""
-		found.Says = "it is encrypted: write its key, 32 hexadecimal digits from its app (pvvx: TelinkMiFlasher, Bind Key), to a file beside the configuration, and then { " + keys + " } with what it measures"
+		found.Says = "it is encrypted: write its key, 32 hexadecimal digits from its app (pvvx: TelinkMiFlasher, Bind " +
+			"Key), to a file beside the configuration, and then { " + keys + " } with what it measures"
 	case f == &bthome && len(d.inputs) == 0:
 		found.YAML = ""
 		found.Says = "it advertised no value while agentsite listened; press its button, or wait, and scan again"

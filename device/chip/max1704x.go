@@ -54,7 +54,8 @@ func (c *gaugeConfig) Open(ctx context.Context) (device.Device, error) {
 		return sensor{
 			configure: func() {
 				if v := dev.readWordTwice(gaugeVersion); v == 0 || v == 0xFFFF {
-					dev.fail(device.Faultf(device.Invalid, "at %#02x on %s is no %s: its version is %#04x; check the chip and its address",
+					dev.fail(device.Faultf(device.Invalid, "at %#02x on %s is no %s: its version is %#04x; check the chip and its "+
+						"address",
 						dev.at.Address, dev.at.Bus, dev.model, v))
 				}
 			},

@@ -25,7 +25,8 @@ func newPiJuice(at board.I2C) driver.Config {
 	desc := device.Description{Model: "PiJuice", Points: []device.Point{
 		measures("voltage", "V", "voltage of the battery", 0, 6),
 		measures("charge", "%", "charge of the battery, as the board estimates it", 0, 100),
-		{Name: "mains", Kind: device.KindState, Description: "the board is fed from outside, by its own input or by that of the Raspberry Pi"},
+		{Name: "mains", Kind: device.KindState, Description: "the board is fed from outside, by its own input or by that " +
+			"of the Raspberry Pi"},
 	}}
 	return &sensorConfig{at, desc, func(dev *i2cChip) sensor {
 		return sensor{

@@ -98,7 +98,8 @@ func (q Quantity) CheckUnit(raw jsontext.Value) error {
 	if ucum.Same(said, q.Unit) {
 		return nil
 	}
-	return device.Faultf(device.Offline, "the other side gives the unit %s, and the configuration %q; correct unit, range and scale",
+	return device.Faultf(device.Offline, "the other side gives the unit %s, and the configuration %q; correct unit, "+
+		"range and scale",
 		QuoteWord(said), q.Unit)
 }
 

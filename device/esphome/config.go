@@ -187,7 +187,8 @@ func (c *config) key() ([]byte, error) {
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 	if err != nil || len(key) != keySize {
-		return nil, device.Faultf(device.Invalid, "key_file: %s has no key of 32 bytes in base64; copy the one of the node's "+
+		return nil, device.Faultf(device.Invalid, "key_file: %s has no key of 32 bytes in base64; copy the one of the "+
+			"node's "+
 			"api: encryption:", c.KeyFile)
 	}
 	return key, nil

@@ -175,7 +175,8 @@ func lookup(ctx context.Context, host string) ([]netip.Addr, time.Duration, erro
 	if err == nil {
 		err = context.DeadlineExceeded
 	}
-	return nil, 0, device.Faultf(device.Offline, "%s does not answer by mDNS; look whether it is switched on and in this network, or write its address (%w)",
+	return nil, 0, device.Faultf(device.Offline, "%s does not answer by mDNS; look whether it is switched on and in "+
+		"this network, or write its address (%w)",
 		host, err)
 }
 

@@ -53,7 +53,8 @@ func (l *limited) Read(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.bucket.Take(n) {
-		l.flood = device.Faultf(device.Offline, "%v sends more than %d bytes in a second, and was disconnected; look what is wrong with it",
+		l.flood = device.Faultf(device.Offline, "%v sends more than %d bytes in a second, and was disconnected; look what "+
+			"is wrong with it",
 			l.RemoteAddr(), l.bucket.PerSecond)
 		l.Conn.Close()
 		return 0, l.flood

@@ -92,7 +92,8 @@ func (c *config) Validate() error {
 	case c.Kind == "" && c.Name != "":
 		return device.Faultf(device.Invalid, "name: it goes with kind; write kind, or the topics of the points")
 	case len(c.Inputs)+len(c.Outputs) == 0:
-		return device.Faultf(device.Invalid, "inputs: there are no inputs and no outputs; add one, such as \"temperature: { topic: home/kitchen, path: temperature, unit: Cel, range: -40..85 }\"")
+		return device.Faultf(device.Invalid, "inputs: there are no inputs and no outputs; add one, such as \"temperature: "+
+			"{ topic: home/kitchen, path: temperature, unit: Cel, range: -40..85 }\"")
 	case len(c.Inputs)+len(c.Outputs) > maxPoints:
 		return device.Faultf(device.Invalid, "inputs: a device can have %d points; write another device", maxPoints)
 	case c.Fresh != 0 && c.Fresh < time.Second:
@@ -119,7 +120,8 @@ func (c *config) validateBroker() error {
 	u, err := url.Parse(c.Broker)
 	switch {
 	case err == nil && u.User != nil:
-		return device.Faultf(device.Invalid, "broker: a user has a key of its own, user, and the password a file, which password_file names; leave them out of the URL")
+		return device.Faultf(device.Invalid, "broker: a user has a key of its own, user, and the password a file, which "+
+			"password_file names; leave them out of the URL")
 	case err != nil || u.Hostname() == "" || !isPort(u.Port()) || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" ||
 		len(c.Broker) > 256 || u.Scheme != "mqtts" && u.Scheme != "mqtt":
 		return device.Faultf(device.Invalid,
@@ -407,12 +409,14 @@ func (r *resolved) checkCommands(p point) error {
 	for _, to := range []string{p.out.set, p.out.ask} {
 		for _, other := range r.points {
 			if to == other.topic {
-				return device.Faultf(device.Invalid, "outputs.%s.set: commands to %.80q would be taken for what the device says of %s; the device says its state in another topic",
+				return device.Faultf(device.Invalid, "outputs.%s.set: commands to %.80q would be taken for what the device says "+
+					"of %s; the device says its state in another topic",
 					p.Name, to, other.Name)
 			}
 		}
 		if strings.HasPrefix(to, ownTopics) {
-			return device.Faultf(device.Invalid, "outputs.%s.set: %.80q is of a bridge of this site or another one, not of a device; call the other site instead", p.Name, to)
+			return device.Faultf(device.Invalid, "outputs.%s.set: %.80q is of a bridge of this site or another one, not of a "+
+				"device; call the other site instead", p.Name, to)
 		}
 	}
 	return nil

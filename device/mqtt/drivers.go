@@ -10,8 +10,9 @@ func Drivers() []driver.Driver {
 	all := newBrokers()
 	return []driver.Driver{{
 		Name: "mqtt", Doc: "a device behind an MQTT broker: Zigbee2MQTT, Tasmota, Shelly, Theengs, or any topics",
-		Also:   "zigbee2mqtt zigbee tasmota sonoff shelly theengs openmqttgateway",
-		Entry:  "{ driver: mqtt, broker: mqtt://192.168.1.5, kind: zigbee2mqtt, name: plug, outputs: { plug: { safe: off } } }",
+		Also: "zigbee2mqtt zigbee tasmota sonoff shelly theengs openmqttgateway",
+		Entry: "{ driver: mqtt, broker: mqtt://192.168.1.5, kind: zigbee2mqtt, name: plug, outputs: { plug: { safe: off " +
+			"} } }",
 		Part:   productKind,
 		Config: func() driver.Config { return &config{brokers: all} },
 		Seek:   all.seek,

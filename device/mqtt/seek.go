@@ -109,7 +109,8 @@ func listen(ctx context.Context, a access) (heard map[string][]byte, refused []d
 	in := bufio.NewReader(conn)
 	_, err = packet.Greet(ctx, conn, in, packet.V311, hello, 1<<10)
 	if why, is := errors.AsType[*packet.RefusedError](err); is && a.user == "" && (why.Code == 4 || why.Code == 5) {
-		return nil, []driver.Found{{Where: a.url, What: "MQTT broker", Says: "it lets nobody in without a password; write a device of driver mqtt with user and password_file"}}
+		return nil, []driver.Found{{Where: a.url, What: "MQTT broker", Says: "it lets nobody in without a password; write " +
+			"a device of driver mqtt with user and password_file"}}
 	}
 	if err != nil {
 		return nil, nil

@@ -62,10 +62,13 @@ var parts = []part{
 	{"PT2258 amplifier", "", "", 0x46, 0x46, acts, "the same"},
 	{"MCP23017", "mcp23017", "", 0x20, 0x27, pointer, "Microchip DS20001952, MCP23017: register address"},
 	{"TCA9534", "tca9534", "", 0x20, 0x27, pointer, "TI SCPS197, TCA9534: command byte, a register's number; TCA9535 and TCA9555 alike"},
-	{"MAX17043 battery gauge", "max17043", "max17040", 0x36, 0x36, pointer, "Maxim 19-4811, MAX17043: memory address; MAX17040 and MAX17048 alike"},
+	{"MAX17043 battery gauge", "max17043", "max17040", 0x36, 0x36, pointer, "Maxim 19-4811, MAX17043: memory address; " +
+		"MAX17040 and MAX17048 alike"},
 	{"AS5600", "", "as5600", 0x36, 0x36, pointer, "ams, AS5600: word address"},
-	{"seesaw soil sensor", "", "", 0x36, 0x39, pointer, "Adafruit, seesaw: a register is two bytes, and one alone selects nothing"},
-	{"PiJuice UPS board", "pijuice", "", 0x14, 0x14, pointer, "PiSupply/PiJuice, pijuice.py: a command of one byte is read; writes have data and a checksum"},
+	{"seesaw soil sensor", "", "", 0x36, 0x39, pointer, "Adafruit, seesaw: a register is two bytes, and one alone " +
+		"selects nothing"},
+	{"PiJuice UPS board", "pijuice", "", 0x14, 0x14, pointer, "PiSupply/PiJuice, pijuice.py: a command of one byte is " +
+		"read; writes have data and a checksum"},
 	{"AT24 memory", "", "", 0x50, 0x57, pointer, "Microchip, AT24C32: an address alone begins no write"},
 	{"DS3231 clock", "", "", 0x68, 0x68, pointer, "Maxim 19-5170, DS3231: register pointer"},
 	{"MCP3424", "", "", 0x68, 0x6f, pointer, "Microchip DS22088, MCP342x: the byte is the converter's settings; it has no output"},

@@ -85,7 +85,8 @@ func (r *report) expect(o output, devices []Device) {
 	case at == (pos{}):
 		return
 	case x.Within <= 2*of.Every:
-		r.fail(at, o.address, "%s is read every %v, and two readings show an effect: lengthen within %v to more than %v, or shorten every", x.Point,
+		r.fail(at, o.address, "%s is read every %v, and two readings show an effect: lengthen within %v to more than %v, "+
+			"or shorten every", x.Point,
 			device.FormatDuration(of.Every), device.FormatDuration(x.Within), device.FormatDuration(2*of.Every))
 		return
 	case !known:
@@ -98,7 +99,8 @@ func (r *report) expect(o output, devices []Device) {
 		r.state(o, at, x.Point, p, x.Is)
 	}
 	if q := o.Requires; q != nil && q.Point == x.Point && q.excludes(x) {
-		r.fail(at, o.address, "requires and expect name the same point and exclude each other, so that it would always return to safe; correct one of them")
+		r.fail(at, o.address, "requires and expect name the same point and exclude each other, so that it would always "+
+			"return to safe; correct one of them")
 	}
 	unit := of.unitOf(p)
 	for _, q := range []*quantity{x.Above, x.Below} {
@@ -129,7 +131,8 @@ func (s *Site) Doubts() (doubts []error) {
 	for _, d := range s.Devices {
 		for _, w := range d.written {
 			if x := w.Expect; x != nil && x.Alarms() {
-				doubts = append(doubts, d.Errorf(w.point, "expect", "%s stays as it is where its effect fails, and nobody is told: write a notify section, or else: safe", d.Name))
+				doubts = append(doubts, d.Errorf(w.point, "expect", "%s stays as it is where its effect fails, and nobody is "+
+					"told: write a notify section, or else: safe", d.Name))
 			}
 		}
 	}

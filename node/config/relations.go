@@ -69,7 +69,8 @@ func (r *report) requires(o output, devices []Device) {
 	case !aged:
 		need.MaxAge = device.GoodFor(of.Every)
 	case need.MaxAge < of.Every:
-		r.fail(at, o.address, "%s is read every %v, so that it would nearly always be older than max_age %v; lengthen max_age or shorten every", need.Point, device.FormatDuration(of.Every), device.FormatDuration(need.MaxAge))
+		r.fail(at, o.address, "%s is read every %v, so that it would nearly always be older than max_age %v; lengthen "+
+			"max_age or shorten every", need.Point, device.FormatDuration(of.Every), device.FormatDuration(need.MaxAge))
 	}
 	switch {
 	case !known:

@@ -112,12 +112,14 @@ func Doubts(cfg *config.Site) (doubts []error) {
 		doubts = append(doubts, d.FileDoubts()...)
 		if peer, ok := d.Config.(driver.Networked); ok && hasOutputs(d) && !told {
 			told = true
-			doubts = append(doubts, d.Errorf("", "driver", "%s: while the connection is lost, only %s itself can switch it off; "+
+			doubts = append(doubts, d.Errorf("", "driver", "%s: while the connection is lost, only %s itself can switch it "+
+				"off; "+
 				"set it to do so, as docs/network-devices.md says of its driver", d.Name, peer.Peer()))
 		}
 		if c, ok := d.Config.(driver.Unencrypted); ok && c.SentTo() != "" && !sent[c.SentTo()] {
 			sent[c.SentTo()] = true
-			doubts = append(doubts, d.Errorf("", "driver", "%s: its password or key is sent to %s without encryption: others in the network can read it, "+
+			doubts = append(doubts, d.Errorf("", "driver", "%s: its password or key is sent to %s without encryption: others "+
+				"in the network can read it, "+
 				"and whoever poses as %[2]s gets it; write mqtts:// or https:// where it has that", d.Name, c.SentTo()))
 		}
 	}

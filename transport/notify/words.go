@@ -75,7 +75,8 @@ func (a *Agent) item(o occurrence.Occurrence) outbox.Item {
 	case occurrence.Supply:
 		i.Link = a.link("site", "")
 		title = "the power supply is too weak"
-		i.Text = "The board finds its supply too weak (under-voltage): it may slow down, restart or damage its card. Use the supply that is made for it, and a short, thick cable."
+		i.Text = "The board finds its supply too weak (under-voltage): it may slow down, restart or damage its card. Use " +
+			"the supply that is made for it, and a short, thick cable."
 		if i.Ends {
 			title, i.Text = "the power supply is strong enough", "No under-voltage for ten minutes."
 		}

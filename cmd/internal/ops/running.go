@@ -90,7 +90,8 @@ func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Find
 			if o.Latched {
 				do += "; it does not move before you run agentsite reset"
 			}
-			all = append(all, driver.Finding{Severity: driver.Warning, Subject: o.Output, Says: "it had not the effect that its expect says, the last time that it was moved", Do: do})
+			all = append(all, driver.Finding{Severity: driver.Warning, Subject: o.Output, Says: "it had not the effect that " +
+				"its expect says, the last time that it was moved", Do: do})
 		}
 	}
 	for _, o := range status.Moved {

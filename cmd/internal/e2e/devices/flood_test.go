@@ -48,15 +48,9 @@ func TestFloodDelaysNobody(t *testing.T) {
 		}
 		return nil
 	}
-	var moved error
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if moved = move("far/relay", time.Minute); moved == nil {
-			break
-		}
-	}
-	if moved != nil || !b.on.Load() {
-		t.Fatalf("the output at the end of the network is not moved: %v\n%s", moved, r.Log)
-	}
+	harness.WaitFor(t, 30*time.Second, "the output at the end of the network is moved", func() bool {
+		return move("far/relay", time.Minute) == nil && b.on.Load()
+	})
 
 	b.floods.Store(true)
 	harness.CheckDeadline(t, 20*time.Millisecond, func() time.Duration {

@@ -9,19 +9,31 @@ import (
 	"agentsite/device"
 	"agentsite/node/acts"
 	"agentsite/node/config"
+	"agentsite/node/state"
 )
 
 // Diagnose is ops.Diagnose with the checks of all parts, and a connection to the site that runs from the folder.
 func Diagnose(ctx context.Context, o ops.DoctorOptions) ops.Diagnosis {
 	o.Checks, o.Doubts = []func(*config.Site) error{hosting.Check}, hosting.Doubts
-	o.Dial = func() (*ops.RunningSite, error) {
-		c, err := peer.Dial(peer.Target{Folder: o.Folder})
+	o.Dial = dialer(o.Folder)
+	return ops.Diagnose(ctx, o)
+}
+
+// ReportBoard is ops.ReportBoard with a connection to the site that runs from the folder.
+func ReportBoard(ctx context.Context, o ops.BoardReportOptions) (*ops.BoardReport, error) {
+	o.Dial = dialer(o.Folder)
+	return ops.ReportBoard(ctx, o)
+}
+
+// dialer returns a function that connects to the site that runs from a folder.
+func dialer(f state.Folder) func() (*ops.RunningSite, error) {
+	return func() (*ops.RunningSite, error) {
+		c, err := peer.Dial(peer.Target{Folder: f})
 		if err != nil {
 			return nil, err
 		}
 		return &ops.RunningSite{Owner: c.Owner, Site: c, Closer: c}, nil
 	}
-	return ops.Diagnose(ctx, o)
 }
 
 // doctor returns what agentsite doctor finds on the site's machine, to one caller at a time.

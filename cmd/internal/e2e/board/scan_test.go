@@ -52,6 +52,9 @@ func (m *machine) scan(t *testing.T) {
 		}
 	}
 
+	t.Log("a report")
+	m.report(t)
+
 	t.Log("a scan that may write to some addresses")
 	probed := m.scanned(t, "--write", "--probe", "0x18,0x40,0x48,0x49")
 	m.finds(t, probed, map[string]string{
@@ -84,6 +87,21 @@ func (m *machine) scan(t *testing.T) {
 	m.expect(t, near("bme280/temperature", 19.5, 0.02), near("tmp102/temperature", 4.25, 0.001), near("mcp9808/temperature", 11.5, 0.001),
 		near("ads1115/voltage2", 2.5, 0.001), near("bh1750/illuminance", 88, 1), near("ds2482/temperature-1", 61.5, 0.001), good("host/uptime"))
 	m.show(t, "ssd1306/text", "found")
+}
+
+// report prints what the board has, and drives two lines that are not bridged.
+func (m *machine) report(t *testing.T) {
+	t.Helper()
+	exit, out, err := m.Run(t, "/agentsite", "board", "report", "--data", "/data")
+	for _, want := range []string{m.Bus(t) + "/0x76: BME280 (certain)", "aarch64", "54 GPIO lines", "1-wire/28-…"} {
+		if exit != 0 || !strings.Contains(out, want) {
+			t.Errorf("the report, which ended with %d, lacks %q\n%s%s", exit, want, out, err)
+		}
+	}
+	exit, out, err = m.Run(t, "/agentsite", "board", "report", "--data", "/data", "--loop", "GPIO5,GPIO6")
+	if exit != 0 || !strings.Contains(out, "GPIO5 to GPIO6: 10 of 20 levels arrived, 0 edges") {
+		t.Errorf("the loop test ended with %d\n%s%s", exit, out, err)
+	}
 }
 
 // scanned returns the results of a scan, by their place.

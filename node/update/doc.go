@@ -11,5 +11,7 @@
 // file decides which version runs. It is replaced atomically, so that a loss of power at any
 // moment leaves the old version or the new one.
 //
+// A channel (channel.go) is a signed list of releases, with the address of each update.
+//
 // The package knows no networks, service managers or command lines.
 package update

@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # os-arch[-arm level]: what a board or a laptop needs.
 TARGETS := linux-arm-6 linux-arm-7 linux-arm64 linux-amd64 darwin-arm64 darwin-amd64 windows-amd64
 
-.PHONY: all run build packages image test check e2e bench soak schema pinout clean help
+.PHONY: all run build packages release refresh image test check e2e bench soak schema pinout clean help
 all: agentsite
 
 help:          ## list the targets
@@ -31,6 +31,12 @@ build: ## cross-compile static binaries into dist/ and print their sizes
 
 packages: ## .deb, tarball, SBOM and SHA-256 of each in dist/packages, the same bytes each time
 	@./deploy/packages
+
+release: ## all files of a release in dist/release, signed; docs/releases.md has the parameters
+	@./deploy/publish/build
+
+refresh: ## the lists of packages and updates once more, before they expire
+	@./deploy/publish/build refresh
 
 image: ## an SD card for the 64-bit boards, and its manifest for Raspberry Pi Imager, in dist/image
 	@./deploy/image/build

@@ -88,10 +88,11 @@ func nextSerial(earlier string, c update.Channel, keys []identity.ID) (uint64, e
 	}
 	defer f.Close()
 	was, err := update.ReadChannel(f, keys, time.Unix(0, 0)) // it may have expired
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", f.Name(), err)
+	if errors.As(err, new(update.Refused)) {
+		fmt.Fprintf(os.Stderr, "%s does not count: %v\n", f.Name(), err) // as after the loss of a key
+		return c.Serial, nil
 	}
-	return max(c.Serial, was.Serial+1), nil
+	return max(c.Serial, was.Serial+1), err
 }
 
 // offered returns the releases whose updates are in a folder, the newest first.

@@ -114,9 +114,11 @@ func writeIndexes(dir, suite string, debs []deb, date time.Time, days int) ([]by
 		}
 	}
 	const form = "Mon, 02 Jan 2006 15:04:05 UTC"
-	return fmt.Appendf(nil, "Origin: agentsite\nLabel: agentsite\nSuite: %s\nCodename: %s\nDate: %s\nValid-Until: %s\n"+
-		"Acquire-By-Hash: yes\nArchitectures: %s\nComponents: main\nDescription: agentsite, %s releases\nSHA256:\n%s",
-		suite, suite, date.Format(form), date.AddDate(0, 0, days).Format(form), strings.Join(archs, " "), suite, &sums), nil
+	return fmt.Appendf(nil, "Origin: agentsite\nLabel: agentsite\nSuite: %s\nCodename: %s\n"+
+		"Date: %s\nValid-Until: %s\nAcquire-By-Hash: yes\n"+
+		"Architectures: %s\nComponents: main\nDescription: agentsite, %s releases\nSHA256:\n%s",
+		suite, suite, date.Format(form), date.AddDate(0, 0, days).Format(form),
+		strings.Join(archs, " "), suite, &sums), nil
 }
 
 // readPool reads the packages below folder/pool, sorted by their paths.
@@ -167,7 +169,8 @@ func readDeb(text []byte, name string) (deb, error) {
 	if version == nil || arch == nil || strings.Contains(control, "\n\n") {
 		return deb{}, errors.New("its control file has no version or architecture, or an empty line")
 	}
-	return deb{version[1], arch[1], fmt.Sprintf("%sFilename: %s\nSize: %d\nSHA256: %x\n", control, name, len(text), sha256.Sum256(text))}, nil
+	stanza := fmt.Sprintf("%sFilename: %s\nSize: %d\nSHA256: %x\n", control, name, len(text), sha256.Sum256(text))
+	return deb{version[1], arch[1], stanza}, nil
 }
 
 // readControl returns the control file of a package, which is an ar archive (deb(5)) with a

@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"cmp"
 	"compress/gzip"
@@ -10,7 +11,10 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -105,10 +109,15 @@ func writeImage(to, version, name string, programs []string, date time.Time) err
 	}
 	labels := map[string]string{
 		"org.opencontainers.image.title": "agentsite", "org.opencontainers.image.version": version,
-		"org.opencontainers.image.licenses": "Apache-2.0", "org.opencontainers.image.created": date.Format(time.RFC3339),
+		"org.opencontainers.image.licenses": "Apache-2.0",
+		"org.opencontainers.image.created":  date.Format(time.RFC3339),
 	}
 	if name != "" {
 		labels["io.modelcontextprotocol.server.name"] = name
+	}
+	zones, err := readZones()
+	if err != nil {
+		return err
 	}
 	index := manifest{SchemaVersion: 2, MediaType: typeIndex, Annotations: labels}
 	for _, arg := range programs {
@@ -124,7 +133,7 @@ func writeImage(to, version, name string, programs []string, date time.Time) err
 		if err != nil {
 			return err
 		}
-		plain, err := writeTar(layer(program), date)
+		plain, err := writeTar(append(layer(program), zones...), date)
 		if err != nil {
 			return err
 		}
@@ -139,10 +148,13 @@ func writeImage(to, version, name string, programs []string, date time.Time) err
 		config, err := addJSON(typeConfig, imageConfig{
 			Created: date.Format(time.RFC3339), platform: p,
 			Config: settings{
-				User: fmt.Sprintf("%d:%d", containerUser, containerUser), ExposedPorts: map[string]struct{}{"8474/tcp": {}},
-				Env: []string{"HOME=" + containerData, "PATH=/usr/bin"}, Entrypoint: []string{"/usr/bin/agentsite"},
-				Cmd:     []string{"run", "--data", containerData},
-				Volumes: map[string]struct{}{containerData: {}}, WorkingDir: containerData, Labels: labels, StopSignal: "SIGTERM",
+				User:         fmt.Sprintf("%d:%d", containerUser, containerUser),
+				ExposedPorts: map[string]struct{}{"8474/tcp": {}},
+				Env:          []string{"HOME=" + containerData, "PATH=/usr/bin"},
+				Entrypoint:   []string{"/usr/bin/agentsite"},
+				Cmd:          []string{"run", "--data", containerData},
+				Volumes:      map[string]struct{}{containerData: {}}, WorkingDir: containerData, Labels: labels,
+				StopSignal: "SIGTERM",
 			},
 			RootFS:  rootFS{"layers", []string{fmt.Sprintf("sha256:%x", sha256.Sum256(plain))}},
 			History: []history{{date.Format(time.RFC3339), "agentsite " + version}},
@@ -164,7 +176,8 @@ func writeImage(to, version, name string, programs []string, date time.Time) err
 	}
 	// By the first podman names it, by the second Docker.
 	all.Annotations = map[string]string{
-		"org.opencontainers.image.ref.name": "agentsite:" + version, "io.containerd.image.name": "docker.io/library/agentsite:" + version,
+		"org.opencontainers.image.ref.name": "agentsite:" + version,
+		"io.containerd.image.name":          "docker.io/library/agentsite:" + version,
 	}
 	top, err := json.Marshal(manifest{SchemaVersion: 2, MediaType: typeIndex, Manifests: []descriptor{all}})
 	if err != nil {
@@ -212,12 +225,38 @@ func layer(program []byte) []file {
 	}
 }
 
+// readZones returns the time zones that Go comes with, where programs look for them.
+func readZones() ([]file, error) {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, err
+	}
+	z, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(root)), "lib/time/zoneinfo.zip"))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	all := []file{{"usr/share/", 0o755, 0, nil}, {"usr/share/zoneinfo/", 0o755, 0, nil}}
+	for _, f := range z.File {
+		one := file{"usr/share/zoneinfo/" + f.Name, 0o755, 0, nil}
+		if !strings.HasSuffix(f.Name, "/") {
+			one.mode = 0o644
+			if one.text, err = fs.ReadFile(z, f.Name); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
 // writeTar returns an archive of the files.
 func writeTar(files []file, date time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range files {
-		h := &tar.Header{Name: f.name, Mode: f.mode, Uid: f.owner, Gid: f.owner, Size: int64(len(f.text)), ModTime: date, Format: tar.FormatUSTAR, Typeflag: tar.TypeReg}
+		h := &tar.Header{Name: f.name, Mode: f.mode, Uid: f.owner, Gid: f.owner, Size: int64(len(f.text)),
+			ModTime: date, Format: tar.FormatUSTAR, Typeflag: tar.TypeReg}
 		if strings.HasSuffix(f.name, "/") {
 			h.Typeflag = tar.TypeDir
 		}

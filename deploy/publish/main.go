@@ -29,7 +29,8 @@ func run(args []string) error {
 	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	date := time.Unix(seconds, 0).UTC()
 	if err != nil || date.Before(certified) {
-		return fmt.Errorf("SOURCE_DATE_EPOCH is not set to the seconds since 1970 of the release, after %s", certified.Format(time.DateOnly))
+		return fmt.Errorf("SOURCE_DATE_EPOCH is not set to the seconds since 1970 of the release, after %s",
+			certified.Format(time.DateOnly))
 	}
 	switch {
 	case len(args) >= 2 && args[0] == "cert":

@@ -28,8 +28,9 @@ const userID = "agentsite releases"
 func config(date time.Time) *packet.Config {
 	salted := false
 	return &packet.Config{
-		DefaultHash: crypto.SHA512, Time: func() time.Time { return date }, NonDeterministicSignaturesViaNotation: &salted,
-		Algorithm: packet.PubKeyAlgoEdDSA, Curve: packet.Curve25519,
+		DefaultHash: crypto.SHA512, Time: func() time.Time { return date },
+		NonDeterministicSignaturesViaNotation: &salted,
+		Algorithm:                             packet.PubKeyAlgoEdDSA, Curve: packet.Curve25519,
 	}
 }
 

@@ -35,7 +35,8 @@ func keyFile(t testing.TB) string {
 // makeDeb returns a package with a control file only.
 func makeDeb(t testing.TB, version, arch string) []byte {
 	t.Helper()
-	control := fmt.Sprintf("Package: agentsite\nVersion: %s\nArchitecture: %s\nDescription: a board\n .\n more\n", version, arch)
+	control := fmt.Sprintf("Package: agentsite\nVersion: %s\nArchitecture: %s\nDescription: a board\n .\n more\n",
+		version, arch)
 	plain, err := writeTar([]file{{"./control", 0o644, 0, []byte(control)}}, date)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +108,8 @@ func TestRepository(t *testing.T) {
 			t.Error(err)
 		}
 		release, err := os.ReadFile(filepath.Join(dir, "Release"))
-		if err != nil || !bytes.Equal(block.Plaintext, release) || !strings.Contains(string(release), "\nValid-Until: Fri, 26 Feb 2027 12:00:00 UTC\n") {
+		if err != nil || !bytes.Equal(block.Plaintext, release) ||
+			!strings.Contains(string(release), "\nValid-Until: Fri, 26 Feb 2027 12:00:00 UTC\n") {
 			t.Errorf("%v\n%s", err, release)
 		}
 		listed := 0
@@ -120,7 +122,8 @@ func TestRepository(t *testing.T) {
 			listed++
 			text, err := os.ReadFile(filepath.Join(dir, name))
 			hashed, err2 := os.ReadFile(filepath.Join(dir, filepath.Dir(name), "by-hash", "SHA256", sum))
-			if err != nil || err2 != nil || size != len(text) || fmt.Sprintf("%x", sha256.Sum256(text)) != sum || !bytes.Equal(text, hashed) {
+			if err != nil || err2 != nil || size != len(text) || fmt.Sprintf("%x", sha256.Sum256(text)) != sum ||
+				!bytes.Equal(text, hashed) {
 				t.Errorf("%s: %v %v", line, err, err2)
 			}
 			if !strings.HasSuffix(name, ".gz") && strings.Count(string(text), "\nFilename: pool/") != count {
@@ -140,7 +143,8 @@ func TestRepositoryRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged := makePool(t)
-	if err := os.WriteFile(filepath.Join(damaged, "pool", "x.deb"), makeDeb(t, "1.0.0", "arm64")[:100], 0o644); err != nil {
+	cut := makeDeb(t, "1.0.0", "arm64")[:100]
+	if err := os.WriteFile(filepath.Join(damaged, "pool", "x.deb"), cut, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for what, dir := range map[string]string{"no package": makePool(t), "twice": twice, "damaged": damaged} {
@@ -167,7 +171,8 @@ func TestCertificates(t *testing.T) {
 	if err := printCertificates(&both, other, []string{file}); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := openpgp.ReadArmoredKeyRing(&both); err != nil || len(all) != 2 || all[0].PrivateKey != nil || len(all[0].Subkeys) != 0 {
+	if all, err := openpgp.ReadArmoredKeyRing(&both); err != nil || len(all) != 2 || all[0].PrivateKey != nil ||
+		len(all[0].Subkeys) != 0 {
 		t.Errorf("%v: %v", err, all)
 	}
 }
@@ -182,7 +187,8 @@ func TestImage(t *testing.T) {
 	var texts [2][]byte
 	for n := range texts {
 		to := filepath.Join(dir, "image.tar")
-		if err := writeImage(to, "1.0.0", "io.github.someone/agentsite", []string{"linux/amd64=" + program, "linux/arm/6=" + program}, date); err != nil {
+		programs := []string{"linux/amd64=" + program, "linux/arm/6=" + program}
+		if err := writeImage(to, "1.0.0", "io.github.someone/agentsite", programs, date); err != nil {
 			t.Fatal(err)
 		}
 		texts[n], _ = os.ReadFile(to)
@@ -231,8 +237,9 @@ func TestImage(t *testing.T) {
 			t.Error(err, c.RootFS)
 		}
 		inside := untar(t, plain)
-		if string(inside["usr/bin/agentsite"]) != "program" || bytes.Count(inside["etc/ssl/certs/ca-certificates.crt"], []byte("BEGIN")) < 50 {
-			t.Error("the layer lacks the program or the authorities")
+		roots := bytes.Count(inside["etc/ssl/certs/ca-certificates.crt"], []byte("BEGIN"))
+		if string(inside["usr/bin/agentsite"]) != "program" || roots < 50 || len(inside["usr/share/zoneinfo/Europe/Berlin"]) == 0 {
+			t.Error("the layer lacks the program, the authorities or the time zones")
 		}
 	}
 	if len(found) != 2 || found[1] != (platform{"arm", "linux", "v6"}) {

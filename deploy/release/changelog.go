@@ -16,8 +16,10 @@ type section struct {
 	text    string
 }
 
+const versionForm = `\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?`
+
 var (
-	headings = regexp.MustCompile(`^## \[(Unreleased|[0-9]+\.[0-9]+\.[0-9]+(?:-(?:alpha|beta|rc)\.[0-9]+)?)\](?: - ([0-9]{4}-[0-9]{2}-[0-9]{2}))?$`)
+	headings = regexp.MustCompile(`^## \[(Unreleased|` + versionForm + `)\](?: - (\d{4}-\d{2}-\d{2}))?$`)
 	kinds    = []string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 )
 
@@ -47,18 +49,22 @@ func parseChangelog(text string) ([]section, error) {
 			case slices.ContainsFunc(all, func(o section) bool { return o.version == s.version }):
 				return nil, fmt.Errorf("line %d: a second section for %s", n+1, s.version)
 			case len(all) > 0 && all[len(all)-1].version != "" && s.date > all[len(all)-1].date:
-				return nil, fmt.Errorf("line %d: %s is newer than the section above it: the newest is first", n+1, s.version)
+				return nil, fmt.Errorf("line %d: %s is newer than the section above it: the newest is first",
+					n+1, s.version)
 			}
 			all = append(all, s)
 		case isKind && !slices.Contains(kinds, kind):
-			return nil, fmt.Errorf("line %d: the headings of a version are %s, not %q", n+1, strings.Join(kinds, ", "), kind)
+			return nil, fmt.Errorf("line %d: the headings of a version are %s, not %q",
+				n+1, strings.Join(kinds, ", "), kind)
 		case len(all) > 0:
 			all[len(all)-1].text += line + "\n"
 		}
 	}
 	for n := range all {
-		if all[n].text = strings.TrimSpace(all[n].text); all[n].version != "" && !strings.Contains(all[n].text, "\n- ") {
-			return nil, fmt.Errorf("the section of %s says nothing: write ### Added and a list below it", all[n].version)
+		all[n].text = strings.TrimSpace(all[n].text)
+		if all[n].version != "" && !strings.Contains(all[n].text, "\n- ") {
+			return nil, fmt.Errorf("the section of %s says nothing: write ### Added and a list below it",
+				all[n].version)
 		}
 	}
 	return all, nil
@@ -80,5 +86,6 @@ func changes(version, file string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s has no section for %s: write ## [%s] - DATE, and what it changes for its users", file, version, strings.TrimPrefix(version, "v"))
+	return fmt.Errorf("%s has no section for %s: write ## [%s] - DATE, and what it changes for its users",
+		file, version, strings.TrimPrefix(version, "v"))
 }

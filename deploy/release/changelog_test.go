@@ -19,13 +19,16 @@ func TestChangelog(t *testing.T) {
 }
 
 func TestChangelogRefused(t *testing.T) {
-	const good = "# Changelog\n\n## [Unreleased]\n\n## [1.1.0-beta.1] - 2026-11-28\n\n### Added\n\n- x\n\n## [1.0.0] - 2026-11-01\n\n### Fixed\n\n- y\n"
-	if all, err := parseChangelog(good); err != nil || len(all) != 3 || all[1].version != "1.1.0-beta.1" || all[2].text != "### Fixed\n\n- y" {
+	const good = "# Changelog\n\n## [Unreleased]\n\n## [1.1.0-beta.1] - 2026-11-28\n\n### Added\n\n- x\n\n" +
+		"## [1.0.0] - 2026-11-01\n\n### Fixed\n\n- y\n"
+	if all, err := parseChangelog(good); err != nil || len(all) != 3 || all[1].version != "1.1.0-beta.1" ||
+		all[2].text != "### Fixed\n\n- y" {
 		t.Fatalf("%v: %+v", err, all)
 	}
 	for _, tt := range []struct{ was, is string }{
-		{"# Changelog", "# News"}, {"[1.0.0] - 2026-11-01", "1.0.0"}, {"- 2026-11-01", ""}, {"2026-11-01", "2026-13-01"}, {"2026-11-01", "2026-12-01"},
-		{"1.0.0", "1.1.0-beta.1"}, {"1.0.0", "1.0"}, {"### Fixed", "### News"}, {"- y", ""}, {"[1.0.0] - 2026-11-01", "[Unreleased]"},
+		{"# Changelog", "# News"}, {"[1.0.0] - 2026-11-01", "1.0.0"}, {"- 2026-11-01", ""},
+		{"2026-11-01", "2026-13-01"}, {"2026-11-01", "2026-12-01"}, {"1.0.0", "1.1.0-beta.1"}, {"1.0.0", "1.0"},
+		{"### Fixed", "### News"}, {"- y", ""}, {"[1.0.0] - 2026-11-01", "[Unreleased]"},
 	} {
 		if all, err := parseChangelog(strings.Replace(good, tt.was, tt.is, 1)); err == nil {
 			t.Errorf("%q for %q: %+v", tt.is, tt.was, all)

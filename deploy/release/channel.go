@@ -115,14 +115,16 @@ func offered(folder string, keys []identity.ID) ([]update.ChannelRelease, error)
 			return nil, fmt.Errorf("%s cannot be offered, remove it or add its key to -keys: %w", e.Name(), err)
 		}
 		sum := sha256.Sum256(text)
-		file := update.ChannelFile{Target: u.Target, Path: "updates/" + e.Name(), Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
+		file := update.ChannelFile{Target: u.Target, Path: "updates/" + e.Name(), Size: int64(len(text)),
+			SHA256: hex.EncodeToString(sum[:])}
 		n := slices.IndexFunc(all, func(r update.ChannelRelease) bool { return r.Sequence == u.Sequence })
 		if n < 0 {
 			n = len(all)
 			all = append(all, update.ChannelRelease{Version: u.Version, Sequence: u.Sequence})
 		}
 		if all[n].Version != u.Version {
-			return nil, fmt.Errorf("%s and %s have the sequence %d: releases are made of different commits", all[n].Version, u.Version, u.Sequence)
+			return nil, fmt.Errorf("%s and %s have the sequence %d: releases are made of different commits",
+				all[n].Version, u.Version, u.Sequence)
 		}
 		all[n].Files = append(all[n].Files, file)
 	}

@@ -58,15 +58,18 @@ func TestChannels(t *testing.T) {
 	r := func(version string, sequence uint64, target string) update.Release {
 		return update.Release{Version: version, Sequence: sequence, Target: target}
 	}
-	first := released(t, key, r("v1.0.0", 10, "linux/arm64"), r("v1.0.0", 10, "linux/arm/6"), r("v1.1.0-beta.1", 11, "linux/arm64"))
+	first := released(t, key, r("v1.0.0", 10, "linux/arm64"), r("v1.0.0", 10, "linux/arm/6"),
+		r("v1.1.0-beta.1", 11, "linux/arm64"))
 	if err := run(args(first)); err != nil {
 		t.Fatal(err)
 	}
 	stable, beta := readChannel(t, first, "stable", key), readChannel(t, first, "beta", key)
-	if len(stable.Releases) != 1 || stable.Releases[0].Version != "v1.0.0" || len(stable.Releases[0].Files) != 2 || stable.Serial != 4000000000 {
+	if len(stable.Releases) != 1 || stable.Releases[0].Version != "v1.0.0" || len(stable.Releases[0].Files) != 2 ||
+		stable.Serial != 4000000000 {
 		t.Errorf("%+v", stable)
 	}
-	if len(beta.Releases) != 2 || beta.Releases[0].Version != "v1.1.0-beta.1" || beta.Check("beta", beta.Serial) != nil {
+	if len(beta.Releases) != 2 || beta.Releases[0].Version != "v1.1.0-beta.1" ||
+		beta.Check("beta", beta.Serial) != nil {
 		t.Errorf("%+v", beta)
 	}
 	second := released(t, key, r("v1.0.0", 10, "linux/arm64"), r("v1.1.0", 12, "linux/arm64"))

@@ -69,7 +69,8 @@ func makeKey(file string) error {
 	key := identity.New()
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists already and is not replaced, because updates could not be signed without it: name another file", file)
+		return fmt.Errorf("%s exists already and is not replaced, because updates could not be signed without it: "+
+			"name another file", file)
 	}
 	if err != nil {
 		return err

@@ -38,7 +38,8 @@ func sshSignature(key identity.Key, text []byte) ([]byte, error) {
 		return nil, err
 	}
 	hash := sha512.Sum512(text)
-	signed := ssh.Marshal(struct{ Namespace, Reserved, Algorithm, Hash string }{sshNamespace, "", "sha512", string(hash[:])})
+	signed := ssh.Marshal(struct{ Namespace, Reserved, Algorithm, Hash string }{
+		sshNamespace, "", "sha512", string(hash[:])})
 	signature, err := signer.Sign(nil, append([]byte("SSHSIG"), signed...))
 	if err != nil {
 		return nil, err

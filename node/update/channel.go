@@ -41,7 +41,7 @@ type Channel struct {
 	Serial   uint64           `json:"serial"`  // greater in each later list of the series; at least 1
 	Date     time.Time        `json:"date"`
 	Expires  time.Time        `json:"expires"`  // after Date, at most 400 days
-	Releases []ChannelRelease `json:"releases"` // by descending sequence; the first is the current one, the others may be gone back to
+	Releases []ChannelRelease `json:"releases"` // the newest first; an owner may go back to the others
 }
 
 // ChannelRelease is a release in a channel.
@@ -73,7 +73,8 @@ func (c Channel) check() error {
 	case c.Serial == 0:
 		return errors.New("its serial is 0; the first is 1")
 	case c.Date.Unix() <= 0 || life <= 0 || life > maxLifetime:
-		return fmt.Errorf("it expires at most %d days after its date, not from %v to %v", int(maxLifetime.Hours()/24), c.Date, c.Expires)
+		return fmt.Errorf("it expires at most %d days after its date, not from %v to %v", int(maxLifetime.Hours()/24),
+			c.Date, c.Expires)
 	case len(c.Releases) < 1 || len(c.Releases) > maxReleases:
 		return fmt.Errorf("a channel has 1 to %d releases, not %d", maxReleases, len(c.Releases))
 	}
@@ -103,7 +104,8 @@ func (r ChannelRelease) check() error {
 		case f.Size < 1:
 			return fmt.Errorf("an update of %d bytes", f.Size)
 		case len(f.Path) > 200 || !channelPaths().MatchString(f.Path):
-			return fmt.Errorf("a path has no scheme, no .. and at most 200 letters, digits and . _ + ~ - /, not %.80q", f.Path)
+			return fmt.Errorf("a path has no scheme, no .. and at most 200 letters, digits and . _ + ~ - /, not %.80q",
+				f.Path)
 		case wrong != nil || len(sum) != sha256.Size:
 			return fmt.Errorf("a SHA-256 has %d hexadecimal digits, not %.80q", 2*sha256.Size, f.SHA256)
 		case seen[f.Target]:
@@ -131,7 +133,8 @@ func (c Channel) Check(name string, serial uint64) error {
 	case c.Name != name:
 		return Refused{fmt.Errorf("the server sends the channel %s for %s: report this to its operator", c.Name, name)}
 	case c.Serial < serial:
-		return Refused{fmt.Errorf("the channel %s is an old one (serial %d, after %d): try again later, or report this to the operator of the server",
+		return Refused{fmt.Errorf("the channel %s is an old one (serial %d, after %d): try again later, or report "+
+			"this to the operator of the server",
 			c.Name, c.Serial, serial)}
 	}
 	return nil
@@ -153,7 +156,8 @@ func SignChannel(w io.Writer, c Channel, keys ...identity.Key) error {
 	body := append([]byte(channelMagic), append(text, '\n')...)
 	file := bytes.NewBuffer(bytes.Clone(body))
 	for _, k := range keys {
-		fmt.Fprintf(file, signatureLine+"%s %s\n", k.ID(), base64.StdEncoding.EncodeToString(k.Sign(channelPurpose, body)))
+		signature := base64.StdEncoding.EncodeToString(k.Sign(channelPurpose, body))
+		fmt.Fprintf(file, signatureLine+"%s %s\n", k.ID(), signature)
 	}
 	if file.Len() > maxChannel {
 		return fmt.Errorf("it has %d bytes, and at most %d: leave out old releases", file.Len(), maxChannel)
@@ -170,7 +174,8 @@ func damagedChannel(why string) error {
 // not expired at now. A clock that is late accepts it for longer. The caller calls Check.
 func ReadChannel(r io.Reader, keys []identity.ID, now time.Time) (Channel, error) {
 	if len(keys) == 0 {
-		return Channel{}, Refused{errors.New("this build of agentsite has no release keys and reads no channel: install a package")}
+		return Channel{}, Refused{errors.New("this build of agentsite has no release keys and reads no channel: " +
+			"install a package")}
 	}
 	text, err := io.ReadAll(io.LimitReader(r, maxChannel+1))
 	if err != nil {
@@ -178,7 +183,8 @@ func ReadChannel(r io.Reader, keys []identity.ID, now time.Time) (Channel, error
 	}
 	c, err := openChannel(text, keys)
 	if err == nil && !now.Before(c.Expires) {
-		err = Refused{fmt.Errorf("the channel %s expired at %s: the server may hold back newer releases, or this clock is wrong (%s)",
+		err = Refused{fmt.Errorf("the channel %s expired at %s: the server may hold back newer releases, or this "+
+			"clock is wrong (%s)",
 			c.Name, c.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))}
 	}
 	if err != nil {
@@ -205,7 +211,8 @@ func openChannel(text []byte, keys []identity.ID) (c Channel, err error) {
 	signed, count := false, 0
 	for line := range strings.Lines(lines) {
 		key, signature, ok := strings.Cut(strings.TrimPrefix(line, signatureLine), " ")
-		if count++; count > maxSignatures || !ok || !strings.HasPrefix(line, signatureLine) || !strings.HasSuffix(line, "\n") {
+		if count++; count > maxSignatures || !ok ||
+			!strings.HasPrefix(line, signatureLine) || !strings.HasSuffix(line, "\n") {
 			return c, damagedChannel("its signatures cannot be read")
 		}
 		b, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSuffix(signature, "\n"))
@@ -217,7 +224,8 @@ func openChannel(text []byte, keys []identity.ID) (c Channel, err error) {
 		}
 	}
 	if !signed {
-		return c, Refused{errors.New("not signed by a release key of this program: it is damaged, from another source, or so new that its package has to be installed")}
+		return c, Refused{errors.New("not signed by a release key of this program: it is damaged, from another " +
+			"source, or so new that its package has to be installed")}
 	}
 	if err := json.Unmarshal(body[len(channelMagic):], &c, json.RejectUnknownMembers(true)); err != nil {
 		return Channel{}, damagedChannel("it cannot be read")

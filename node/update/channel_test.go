@@ -22,7 +22,8 @@ func stable() Channel {
 		return ChannelFile{target, path, 100, strings.Repeat("0a", 32)}
 	}
 	return Channel{"stable", 7, published, published.AddDate(0, 0, 90), []ChannelRelease{
-		{"v1.1.0", 20, []ChannelFile{file("updates/agentsite_1.1.0_arm64.update", "linux/arm64"), file("updates/agentsite_1.1.0_armhf.update", "linux/arm/6")}},
+		{"v1.1.0", 20, []ChannelFile{file("updates/agentsite_1.1.0_arm64.update", "linux/arm64"),
+			file("updates/agentsite_1.1.0_armhf.update", "linux/arm/6")}},
 		{"v1.0.0", 10, []ChannelFile{file("updates/agentsite_1.0.0_arm64.update", "linux/arm64")}},
 	}}
 }
@@ -59,7 +60,8 @@ func TestChannel(t *testing.T) {
 		{keys(), published.AddDate(0, 0, 90).Add(-time.Second), true}, {keys(), published.AddDate(0, 0, 90), false},
 		{keys(), time.Unix(0, 0), true}, {[]identity.ID{online.ID()}, published, false}, {nil, published, false},
 	} {
-		if _, err := ReadChannel(bytes.NewReader(text), tt.keys, tt.now); (err == nil) != tt.well || err != nil && !errors.As(err, new(Refused)) {
+		if _, err := ReadChannel(bytes.NewReader(text), tt.keys, tt.now); (err == nil) != tt.well ||
+			err != nil && !errors.As(err, new(Refused)) {
 			t.Errorf("%v at %v: %v", tt.keys, tt.now, err)
 		}
 	}
@@ -99,7 +101,8 @@ func TestChannelDamaged(t *testing.T) {
 	refused("another format", bytes.Replace(whole, []byte("channel 1"), []byte("channel 2"), 1))
 	// A signature for another purpose does not count.
 	body := whole[:bytes.Index(whole, []byte(signatureLine))]
-	refused("another purpose", fmt.Appendf(bytes.Clone(body), "signature %s %x\n", online.ID(), online.Sign(purpose, body)))
+	other := base64.StdEncoding.EncodeToString(online.Sign(purpose, body))
+	refused("another purpose", fmt.Appendf(bytes.Clone(body), "signature %s %s\n", online.ID(), other))
 	if _, err := ReadChannel(bytes.NewReader(signedTwice(whole, 2)), keys(), published); err != nil {
 		t.Error(err)
 	}
@@ -150,7 +153,8 @@ func many() (all []ChannelRelease) {
 	for n := range maxReleases {
 		r := ChannelRelease{Version: "v1", Sequence: uint64(maxReleases - n)}
 		for t := range maxFiles {
-			r.Files = append(r.Files, ChannelFile{fmt.Sprintf("linux/a%d", t), strings.Repeat("x", 200), 1, strings.Repeat("00", 32)})
+			r.Files = append(r.Files, ChannelFile{fmt.Sprintf("linux/a%d", t), strings.Repeat("x", 200), 1,
+				strings.Repeat("00", 32)})
 		}
 		all = append(all, r)
 	}
@@ -163,7 +167,8 @@ func FuzzChannel(f *testing.F) {
 	f.Add(whole)
 	f.Add(signedTwice(whole, 2))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if c, err := ReadChannel(bytes.NewReader(text), keys(), published); err == nil && !reflect.DeepEqual(c, stable()) {
+		if c, err := ReadChannel(bytes.NewReader(text), keys(), published); err == nil &&
+			!reflect.DeepEqual(c, stable()) {
 			t.Errorf("%q is accepted", text)
 		}
 	})
@@ -176,7 +181,8 @@ func FuzzSignedChannel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, object []byte) {
 		body := append(append([]byte(channelMagic), object...), '\n')
 		file := bytes.NewBuffer(bytes.Clone(body))
-		fmt.Fprintf(file, "signature %s %s\n", online.ID(), base64.StdEncoding.EncodeToString(online.Sign(channelPurpose, body)))
+		fmt.Fprintf(file, "signature %s %s\n", online.ID(),
+			base64.StdEncoding.EncodeToString(online.Sign(channelPurpose, body)))
 		c, err := ReadChannel(file, keys(), published)
 		if err != nil {
 			return

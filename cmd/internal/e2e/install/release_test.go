@@ -35,7 +35,8 @@ func (r releases) clone(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	root := strings.TrimSpace(harness.MustRun(t, "git", "rev-parse", "--show-toplevel"))
-	harness.MustRun(t, "sh", "-c", `cd "$1" && git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar -x -C "$2"`, "sh", root, to)
+	const files = "git ls-files -z --cached --others --exclude-standard"
+	harness.MustRun(t, "sh", "-c", `cd "$1" && `+files+` | tar -c --null -T - | tar -x -C "$2"`, "sh", root, to)
 	text := "# Changelog\n"
 	for _, version := range []string{"9.1.0-beta.1", "9.0.0"} {
 		text += "\n## [" + version + "] - 2026-11-28\n\n### Added\n\n- A test.\n"
@@ -49,8 +50,10 @@ func (r releases) clone(t *testing.T, name string) string {
 // build runs make with a target in a clone, and returns its output.
 func (r releases) build(t *testing.T, clone, target string, date time.Time, params ...string) (string, error) {
 	t.Helper()
-	args := append([]string{"-C", clone, target, "SIGN_KEY=" + r.key, "RELEASE_KEYS=" + r.id.String(), "BASE_URL=https://example.org/agentsite",
-		"IMAGE=no", "ARCHES=amd64", "CLIENTS=windows-amd64", fmt.Sprintf("SOURCE_DATE_EPOCH=%d", date.Unix())}, params...)
+	args := append([]string{"-C", clone, target, "SIGN_KEY=" + r.key, "RELEASE_KEYS=" + r.id.String(),
+		"BASE_URL=https://example.org/agentsite",
+		"IMAGE=no", "ARCHES=amd64", "CLIENTS=windows-amd64", fmt.Sprintf("SOURCE_DATE_EPOCH=%d", date.Unix())},
+		params...)
 	begun := time.Now()
 	cmd := exec.Command("make", args...)
 	cmd.Env = append(os.Environ(), "SEQUENCE=", "VERSION=")
@@ -84,11 +87,13 @@ func TestRelease(t *testing.T) {
 
 	t.Run("same", func(t *testing.T) { sameFiles(t, first, again) })
 	t.Run("refused", func(t *testing.T) {
+		none := filepath.Join(r.dir, "none")
 		for what, params := range map[string][]string{
-			"a version without a section": {"VERSION=v9.2.0"}, "no version": {"VERSION=9.0.0"}, "a stranger's key": {"VERSION=v9.0.0", "RELEASE_KEYS=" + identity.New().ID().String()},
-			"plain HTTP": {"VERSION=v9.0.0", "BASE_URL=http://example.org"},
+			"a version without a section": {"VERSION=v9.2.0"}, "no version": {"VERSION=9.0.0"},
+			"a stranger's key": {"VERSION=v9.0.0", "RELEASE_KEYS=" + identity.New().ID().String()},
+			"plain HTTP":       {"VERSION=v9.0.0", "BASE_URL=http://example.org"},
 		} {
-			if out, err := r.build(t, one, "release", now, append(params, "OUT="+filepath.Join(r.dir, "none"))...); err == nil {
+			if out, err := r.build(t, one, "release", now, append(params, "OUT="+none)...); err == nil {
 				t.Errorf("%s: a release is made\n%s", what, out)
 			}
 		}
@@ -135,7 +140,8 @@ func sh(dir, line string) (string, error) {
 
 // verifySums runs the commands of docs/releases.md, with the files as they are and altered.
 func verifySums(t *testing.T, dir string) {
-	const verify = "ssh-keygen -Y verify -f agentsite.signers -I release@agentsite -n agentsite-release -s SHA256SUMS.sig <SHA256SUMS"
+	const verify = "ssh-keygen -Y verify -f agentsite.signers -I release@agentsite -n agentsite-release " +
+		"-s SHA256SUMS.sig <SHA256SUMS"
 	const sums = "sha256sum --ignore-missing -c SHA256SUMS"
 	docs, err := os.ReadFile("../../../../docs/releases.md")
 	if err != nil || !strings.Contains(string(docs), verify) || !strings.Contains(string(docs), sums) {
@@ -146,8 +152,10 @@ func verifySums(t *testing.T, dir string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Logf("%s", out)
-	for _, name := range []string{"agentsite_9.1.0-beta.1_amd64.deb", "agentsite_9.1.0-beta.1_amd64.tar.gz", "agentsite_9.1.0-beta.1_windows-amd64.zip",
-		"agentsite_9.1.0-beta.1_amd64.cdx.json", "agentsite-9.1.0-beta.1.oci.tar", "updates/agentsite_9.0.0_amd64.update"} {
+	for _, name := range []string{"agentsite_9.1.0-beta.1_amd64.deb", "agentsite_9.1.0-beta.1_amd64.tar.gz",
+		"agentsite_9.1.0-beta.1_windows-amd64.zip",
+		"agentsite_9.1.0-beta.1_amd64.cdx.json", "agentsite-9.1.0-beta.1.oci.tar",
+		"updates/agentsite_9.0.0_amd64.update"} {
 		if !strings.Contains(out, name+": OK") {
 			t.Errorf("%s is not verified", name)
 		}
@@ -198,10 +206,12 @@ func (r releases) verifyChannels(t *testing.T, before, dir string) {
 		return c
 	}
 	stable, beta := read(dir, "stable"), read(dir, "beta")
-	if len(stable.Releases) != 1 || stable.Releases[0].Version != "v9.0.0" || len(beta.Releases) != 2 || beta.Releases[0].Version != "v9.1.0-beta.1" {
+	if len(stable.Releases) != 1 || stable.Releases[0].Version != "v9.0.0" || len(beta.Releases) != 2 ||
+		beta.Releases[0].Version != "v9.1.0-beta.1" {
 		t.Errorf("%+v\n%+v", stable, beta)
 	}
-	if old := read(before, "stable"); old.Check("stable", stable.Serial) == nil || stable.Check("stable", old.Serial) != nil {
+	old := read(before, "stable")
+	if old.Check("stable", stable.Serial) == nil || stable.Check("stable", old.Serial) != nil {
 		t.Errorf("the serials are %d and %d", old.Serial, stable.Serial)
 	}
 	for _, release := range beta.Releases {
@@ -213,7 +223,8 @@ func (r releases) verifyChannels(t *testing.T, before, dir string) {
 		if err != nil || int64(len(text)) != f.Size {
 			t.Errorf("%+v: %v", f, err)
 		}
-		if u, err := update.Read(bytes.NewReader(text), []identity.ID{r.id}); err != nil || u.Version != release.Version {
+		if u, err := update.Read(bytes.NewReader(text), []identity.ID{r.id}); err != nil ||
+			u.Version != release.Version {
 			t.Errorf("%+v: %v", f, err)
 		}
 	}
@@ -225,15 +236,24 @@ type aptClient struct{ dir string }
 func newAPT(t *testing.T, url, suite, keyring string) aptClient {
 	t.Helper()
 	dir := harness.TempDir(t)
-	for _, name := range []string{"etc/apt.conf.d", "etc/preferences.d", "etc/trusted.gpg.d", "state/lists/partial", "cache/archives/partial", "get"} {
+	for _, name := range []string{"etc/apt.conf.d", "etc/preferences.d", "etc/trusted.gpg.d", "state/lists/partial",
+		"cache/archives/partial", "get"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, text := range map[string]string{
 		"state/status": "", "etc/sources.list": "deb [signed-by=" + keyring + "] " + url + " " + suite + " main\n",
-		"apt.conf": fmt.Sprintf("Dir \"%[1]s\";\nDir::State \"%[1]s/state\";\nDir::State::status \"%[1]s/state/status\";\nDir::Cache \"%[1]s/cache\";\n"+
-			"Dir::Etc \"%[1]s/etc\";\nDir::Bin::methods \"/usr/lib/apt/methods\";\nAPT::Architecture \"amd64\";\nAPT::Sandbox::User \"\";\nAcquire::Languages \"none\";\n", dir),
+		"apt.conf": fmt.Sprintf(`Dir "%[1]s";
+Dir::State "%[1]s/state";
+Dir::State::status "%[1]s/state/status";
+Dir::Cache "%[1]s/cache";
+Dir::Etc "%[1]s/etc";
+Dir::Bin::methods "/usr/lib/apt/methods";
+APT::Architecture "amd64";
+APT::Sandbox::User "";
+Acquire::Languages "none";
+`, dir),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -249,7 +269,8 @@ func (a aptClient) run(line string) (string, error) {
 // verifyRepository: apt and gpgv read the repository; every version can be had; and what is altered, or too old, is
 // refused.
 func (r releases) verifyRepository(t *testing.T, clone, dir string, now time.Time) {
-	out, err := sh(dir, "gpg --dearmor <agentsite.asc >"+r.dir+"/agentsite.gpg && gpgv --keyring "+r.dir+"/agentsite.gpg apt/dists/stable/InRelease"+
+	out, err := sh(dir, "gpg --dearmor <agentsite.asc >"+r.dir+"/agentsite.gpg"+
+		" && gpgv --keyring "+r.dir+"/agentsite.gpg apt/dists/stable/InRelease"+
 		" && gpgv --keyring "+r.dir+"/agentsite.gpg apt/dists/stable/Release.gpg apt/dists/stable/Release")
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -257,7 +278,8 @@ func (r releases) verifyRepository(t *testing.T, clone, dir string, now time.Tim
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
 	url, keyring := server.URL+"/apt", filepath.Join(dir, "agentsite.asc")
-	const update, get = "apt-get -q update --error-on=any", "apt-get -q download agentsite=%s && dpkg-deb -f agentsite_*.deb Version && rm agentsite_*.deb"
+	const update = "apt-get -q update --error-on=any"
+	const get = "apt-get -q download agentsite=%s && dpkg-deb -f agentsite_*.deb Version && rm agentsite_*.deb"
 	for suite, versions := range map[string][]string{"stable": {"9.0.0"}, "beta": {"9.1.0~beta.1", "9.0.0"}} {
 		a := newAPT(t, url, suite, keyring)
 		out, err := a.run(update + " && apt-cache policy agentsite")

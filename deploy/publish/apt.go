@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -154,8 +155,10 @@ func readPool(folder string) (debs []deb, err error) {
 }
 
 var (
-	fieldVersion = regexp.MustCompile(`(?m)^Version: ([0-9][A-Za-z0-9.+~]*)$`)
-	fieldArch    = regexp.MustCompile(`(?m)^Architecture: ([a-z0-9]+)$`)
+	fieldVersion = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^Version: ([0-9][A-Za-z0-9.+~]*)$`)
+	})
+	fieldArch = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^Architecture: ([a-z0-9]+)$`) })
 )
 
 // readDeb reads what an index says of a package.
@@ -165,7 +168,7 @@ func readDeb(text []byte, name string) (deb, error) {
 		return deb{}, err
 	}
 	control = strings.TrimSpace(control) + "\n"
-	version, arch := fieldVersion.FindStringSubmatch(control), fieldArch.FindStringSubmatch(control)
+	version, arch := fieldVersion().FindStringSubmatch(control), fieldArch().FindStringSubmatch(control)
 	if version == nil || arch == nil || strings.Contains(control, "\n\n") {
 		return deb{}, errors.New("its control file has no version or architecture, or an empty line")
 	}

@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/x509roots/fallback/bundle"
@@ -93,7 +94,9 @@ type file struct {
 	text  []byte
 }
 
-var platforms = regexp.MustCompile(`^linux/([a-z0-9]+)(?:/([0-9]))?=(.+)$`)
+var platforms = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^linux/([a-z0-9]+)(?:/([0-9]))?=(.+)$`)
+})
 
 // writeImage writes the image of the programs, PLATFORM=PATH, as an archive of an OCI image layout.
 func writeImage(to, version, name string, programs []string, date time.Time) error {
@@ -121,7 +124,7 @@ func writeImage(to, version, name string, programs []string, date time.Time) err
 	}
 	index := manifest{SchemaVersion: 2, MediaType: typeIndex, Annotations: labels}
 	for _, arg := range programs {
-		m := platforms.FindStringSubmatch(arg)
+		m := platforms().FindStringSubmatch(arg)
 		if m == nil {
 			return fmt.Errorf("write linux/arm/6=PROGRAM, not %q", arg)
 		}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -19,7 +20,9 @@ type section struct {
 const versionForm = `\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?`
 
 var (
-	headings = regexp.MustCompile(`^## \[(Unreleased|` + versionForm + `)\](?: - (\d{4}-\d{2}-\d{2}))?$`)
+	headings = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^## \[(Unreleased|` + versionForm + `)\](?: - (\d{4}-\d{2}-\d{2}))?$`)
+	})
 	kinds    = []string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 )
 
@@ -33,7 +36,7 @@ func parseChangelog(text string) ([]section, error) {
 		kind, isKind := strings.CutPrefix(line, "### ")
 		switch {
 		case strings.HasPrefix(line, "## "):
-			m := headings.FindStringSubmatch(line)
+			m := headings().FindStringSubmatch(line)
 			if m == nil {
 				return nil, fmt.Errorf("line %d: write ## [1.2.3] - 2026-11-28 or ## [Unreleased], not %q", n+1, line)
 			}

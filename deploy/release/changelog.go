@@ -23,7 +23,7 @@ var (
 	headings = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^## \[(Unreleased|` + versionForm + `)\](?: - (\d{4}-\d{2}-\d{2}))?$`)
 	})
-	kinds    = []string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+	kinds = []string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 )
 
 // parseChangelog reads a changelog in the form of keepachangelog.com 1.1.0, newest version first.

@@ -9,7 +9,7 @@
 //
 // Programs (programs.go) keeps the versions on a board, installs them and rolls back. One small
 // file decides which version runs. It is replaced atomically, so that a loss of power at any
-// moment leaves the old version or the new one.
+// moment leaves the old version or the new one. The superuser can go back (back.go).
 //
 // A channel (channel.go) is a signed list of releases, with the address of each update.
 //

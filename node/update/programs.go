@@ -61,15 +61,16 @@ func NewRules(target, sequence, keys string) (Rules, error) {
 }
 
 // Check refuses a release that must not be installed. floor is the greatest sequence that ever
-// proved itself here.
+// proved itself here; after a return to an older one, the board accepts that release again.
 func (r Rules) Check(new Release, floor uint64) error {
-	switch least := max(r.Sequence, floor); {
+	switch {
 	case new.Target != r.Target:
 		return Refused{fmt.Errorf("%s is for %s, and this board runs %s: get the one for this board", new.Version, new.Target, r.Target)}
-	case new.Sequence == least:
+	case new.Sequence == r.Sequence:
 		return Refused{fmt.Errorf("%s is here already", new.Version)}
-	case new.Sequence < least:
-		return Refused{fmt.Errorf("%s is older than the installed version or one before, and may lack fixes: to go back nevertheless, install that version's package", new.Version)}
+	case new.Sequence < max(r.Sequence, floor):
+		return Refused{fmt.Errorf("%s is older than the installed version or one before, and may lack fixes: "+
+			"to go back nevertheless, use sudo agentsite update --back, or install that version's package", new.Version)}
 	}
 	return nil
 }
@@ -166,7 +167,9 @@ func (p Programs) Stage(r io.Reader, rules Rules) (Release, error) {
 		return Release{}, err
 	}
 	// Two at once damage each other's file. Install, which verifies all of it again, refuses that.
-	err = p.stageIn(p.Dir, u)
+	if err = p.stageIn(p.Dir, u); err == nil {
+		err = forgetIn(p.Dir, backName) // the superuser's last word counts
+	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) { // to the service, before a byte is read
 		err = p.stageIn(p.path(inboxName), u)
 	}
@@ -192,6 +195,7 @@ func (p Programs) Check(r io.Reader, rules Rules) (*Update, error) {
 	if err != nil {
 		return nil, err
 	}
+	rules.Sequence = max(rules.Sequence, s.InUse.Sequence)
 	return u, rules.Check(u.Release, s.Floor)
 }
 
@@ -287,14 +291,7 @@ func (p Programs) installFrom(folder string, rules Rules) (*Release, error) {
 }
 
 // forgetProof removes the proof of an earlier program.
-func (p Programs) forgetProof() error {
-	inbox, err := os.OpenRoot(p.path(inboxName))
-	if err != nil {
-		return err
-	}
-	defer inbox.Close()
-	return errors.Join(remove(inbox, provenName), syncFolder(inbox))
-}
+func (p Programs) forgetProof() error { return forgetIn(p.path(inboxName), provenName) }
 
 // Waits reports whether an update is staged.
 func (p Programs) Waits() bool {
@@ -314,8 +311,8 @@ func (p Programs) keep(u *Update) error {
 		return err
 	}
 	defer root.Close()
-	// A folder of that name is left from an interrupted or failed update. It is not in use,
-	// because its sequence is greater than those in use.
+	// A folder of that name is left from an interrupted or failed update, or from a version that the
+	// board went back from. It is not in use, because its sequence is greater than that in use.
 	if err := errors.Join(root.RemoveAll(name), root.Mkdir(name, 0o755)); err != nil {
 		return err
 	}

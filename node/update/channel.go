@@ -66,6 +66,9 @@ var (
 	})
 )
 
+// IsChannelName reports whether a text can be the name of a channel.
+func IsChannelName(name string) bool { return channelNames().MatchString(name) }
+
 func (c Channel) check() error {
 	switch life := c.Expires.Sub(c.Date); {
 	case !channelNames().MatchString(c.Name):

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"agentsite/node/identity"
 )
@@ -166,11 +165,16 @@ func (p Programs) Stage(r io.Reader, rules Rules) (Release, error) {
 	if err != nil {
 		return Release{}, err
 	}
+	return p.stage(u)
+}
+
+func (p Programs) stage(u *Update) (Release, error) {
 	// Two at once damage each other's file. Install, which verifies all of it again, refuses that.
-	if err = p.stageIn(p.Dir, u); err == nil {
+	err := p.stageIn(p.Dir, u)
+	if err == nil {
 		err = forgetIn(p.Dir, backName) // the superuser's last word counts
 	}
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) { // to the service, before a byte is read
+	if readOnly(err) { // to the service, before a byte is read
 		err = p.stageIn(p.path(inboxName), u)
 	}
 	return u.Release, err
@@ -195,8 +199,23 @@ func (p Programs) Check(r io.Reader, rules Rules) (*Update, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules.Sequence = max(rules.Sequence, s.InUse.Sequence)
-	return u, rules.Check(u.Release, s.Floor)
+	return u, rules.after(s).Check(u.Release, s.Floor)
+}
+
+// Allow refuses a release that must not be installed, as Check does for an update.
+func (p Programs) Allow(r Release, rules Rules) error {
+	s, err := p.State()
+	if err != nil {
+		return err
+	}
+	return rules.after(s).Check(r, s.Floor)
+}
+
+// after returns the rules for a board with that state, whose program in use may be newer than the
+// running one.
+func (r Rules) after(s State) Rules {
+	r.Sequence = max(r.Sequence, s.InUse.Sequence)
+	return r
 }
 
 // Settle decides which program runs, and returns its actions in sentences. packaged is the sequence

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -29,7 +28,8 @@ const (
 // Release identifies this build and the releases that it takes for newer ones.
 type Release struct {
 	Version      string
-	update.Rules // with the sequence 0 in a build that is no release
+	update.Rules        // with the sequence 0 in a build that is no release
+	Base         string // the base URL of the releases; "" in a build for none
 }
 
 // NewRelease parses the values that a build was given: a number, and keys as did:key with
@@ -39,14 +39,23 @@ func NewRelease(version, sequence, keys string) (Release, error) {
 	if err != nil {
 		err = fmt.Errorf("this program was built with a wrong sequence or key of releases: %w", err)
 	}
-	return Release{version, rules}, err
+	return Release{Version: version, Rules: rules}, err
 }
 
 // UpdateOptions are the options of the functions that update this program.
 type UpdateOptions struct {
 	Release Release
 	Folder  string // instead of update.Folder, for tests
-	From    string // a file, or an address that begins with https:// or http://
+	From    string // a file, or an address that begins with https:// or http://; "" for the channel
+
+	// Of the channel; "" means as the superuser chose, and else as the program was built.
+	Channel string // the base URL of the releases
+	Name    string // stable or beta
+	Version string // of a release in it; "" means the newest
+	// Progress is called during a download from the channel.
+	Progress func(done, size int64)
+
+	CheckOnly bool // nothing is kept, and so the caller needs no permission
 }
 
 func (o UpdateOptions) programs() update.Programs {
@@ -66,20 +75,7 @@ func (o UpdateOptions) open(ctx context.Context) (io.ReadCloser, error) {
 		}
 		return f, nil
 	}
-	// Plain HTTP too: the update is signed, and an eavesdropper learns only its name.
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, o.From, nil)
-	if err != nil {
-		return nil, state.Mistake{Err: err}
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("the update cannot be downloaded: %w", err)
-	}
-	if res.StatusCode != http.StatusOK {
-		res.Body.Close()
-		return nil, state.Mistakef("there is no update at %s: the server answers %s", o.From, res.Status)
-	}
-	return res.Body, nil
+	return download(ctx, o.From)
 }
 
 // Installed reports whether agentsite's package is installed here. Updates go into its folder
@@ -94,7 +90,7 @@ func (o UpdateOptions) take(ctx context.Context, with func(update.Programs, io.R
 	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
 	if !o.Installed() {
-		return update.Release{}, state.Mistakef("this program was not installed from agentsite's package and cannot update itself: replace it by a newer one")
+		return update.Release{}, errNotPackaged
 	}
 	p := o.programs()
 	from, err := o.open(ctx)
@@ -103,25 +99,48 @@ func (o UpdateOptions) take(ctx context.Context, with func(update.Programs, io.R
 	}
 	defer from.Close()
 	r, err := with(p, from)
+	return r, explainUpdate(o.From, err)
+}
+
+var errNotPackaged = state.Mistakef("this program was not installed from agentsite's package and cannot update itself: replace it by a newer one")
+
+// explainUpdate says what to do about an error with what is at from.
+func explainUpdate(from string, err error) error {
 	var refused update.Refused
 	switch {
 	case errors.As(err, &refused):
-		err = state.Mistakef("%s is refused: %w", o.From, err)
-	case errors.Is(err, fs.ErrPermission):
-		err = fmt.Errorf("%w; run this as the service's user or the superuser, with sudo -u agentsite or sudo", err)
+		return state.Mistakef("%s is refused: %w", from, err)
+	case isPermission(err):
+		return fmt.Errorf("%w; run this as the service's user or the superuser, with sudo -u agentsite or sudo", err)
 	}
-	return r, err
+	return err
 }
 
+func isPermission(err error) bool { return errors.Is(err, fs.ErrPermission) }
+
 // StageUpdate fetches and verifies an update and keeps it for the service's next start. It
-// blocks for the download.
+// blocks for the download. A running site may call it: its user stages into the inbox.
 func StageUpdate(ctx context.Context, o UpdateOptions) (update.Release, error) {
+	if o.From == "" {
+		offer, err := FindUpdate(ctx, o)
+		if err != nil {
+			return update.Release{}, err
+		}
+		return StageOffer(ctx, o, offer)
+	}
 	return o.take(ctx, func(p update.Programs, r io.Reader) (update.Release, error) { return p.Stage(r, o.Release.Rules) })
 }
 
 // CheckUpdate verifies an update's signature, board and age, and keeps nothing. It does not
-// read the program.
+// read the program. Of a channel it reads no update: FindUpdate says more.
 func CheckUpdate(ctx context.Context, o UpdateOptions) (update.Release, error) {
+	if o.From == "" {
+		offer, err := FindUpdate(ctx, o)
+		if err == nil && offer.Old != nil {
+			err = explainUpdate(offer.URL, offer.Old)
+		}
+		return update.Release{Version: offer.Version, Sequence: offer.Sequence, Target: o.Release.Target}, err
+	}
 	return o.take(ctx, func(p update.Programs, r io.Reader) (update.Release, error) {
 		u, err := p.Check(r, o.Release.Rules)
 		if err != nil {
@@ -147,7 +166,8 @@ func ReadUpdateStatus(o UpdateOptions) (UpdateStatus, error) {
 }
 
 // RestartService makes the service manager restart the service, and blocks until the release
-// has proven itself there, at most three minutes. The error says how it ended instead.
+// has proven itself there, at most three minutes. The zero Release stands for the package's program.
+// The error says how it ended instead.
 func RestartService(ctx context.Context, o UpdateOptions, r update.Release) error {
 	if said, err := exec.CommandContext(ctx, "systemctl", "restart", "--no-block", restartUnit).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s is ready, but the service cannot be restarted (%w): %s", r.Version, err, strings.TrimSpace(string(said)))
@@ -155,6 +175,14 @@ func RestartService(ctx context.Context, o UpdateOptions, r update.Release) erro
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
 	const hint = "; journalctl -u agentsite -u agentsite-prepare shows why"
+	if r.Sequence == 0 { // the package's program, which needs no proof
+		for exec.CommandContext(ctx, "systemctl", "--quiet", "is-active", restartUnit).Run() != nil || !packageRuns(o) {
+			if device.Sleep(ctx, 300*time.Millisecond) != nil {
+				return errors.New("the package's program has not started well yet" + hint)
+			}
+		}
+		return nil
+	}
 	for tried := false; ; {
 		now, err := ReadUpdateStatus(o)
 		switch used := now.InUse.Sequence == r.Sequence; {
@@ -173,12 +201,47 @@ func RestartService(ctx context.Context, o UpdateOptions, r update.Release) erro
 	}
 }
 
+func packageRuns(o UpdateOptions) bool {
+	s, err := ReadUpdateStatus(o)
+	return err == nil && s.InUse.Sequence == 0
+}
+
 // SettleUpdate decides which program the service runs, and returns its actions, a line each. The
 // package's program calls it, as the superuser, before the service starts.
 func SettleUpdate(o UpdateOptions) ([]string, error) { return o.programs().Settle(o.Release.Sequence) }
 
-// InstallUpdate puts the waiting update in use and returns it; nil when none waits. The
-// program in use calls it, as the superuser, after SettleUpdate.
-func InstallUpdate(o UpdateOptions) (*update.Release, error) {
-	return o.programs().Install(o.Release.Rules)
+// InstallUpdate goes back to the version before, where the superuser requested that, or else puts the
+// waiting update in use. It returns what it did, "" for nothing. The program in use calls it, as the
+// superuser, after SettleUpdate.
+func InstallUpdate(o UpdateOptions) (did string, err error) {
+	p := o.programs()
+	switch back, err := p.GoBack(); {
+	case err != nil:
+		return "", err
+	case back != nil && back.Sequence == 0:
+		return "the package's program is in use again", nil
+	case back != nil:
+		return back.Version + " is in use again and on trial", nil
+	}
+	r, err := p.Install(o.Release.Rules)
+	if r == nil {
+		return "", err
+	}
+	return r.Version + " is installed and on trial", err
+}
+
+// RequestBack has the service's next start use the version before, and returns it: the zero Release
+// for the package's program. Only the superuser may.
+func RequestBack(o UpdateOptions) (update.Release, error) {
+	if !o.Installed() {
+		return update.Release{}, errNotPackaged
+	}
+	to, err := o.programs().Back()
+	if refused := (update.Refused{}); errors.As(err, &refused) {
+		return update.Release{}, state.Mistake{Err: err}
+	}
+	if isPermission(err) {
+		err = fmt.Errorf("%w; only the superuser may go back: use sudo", err)
+	}
+	return update.Release{Version: to.Version, Sequence: to.Sequence}, err
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/state"
@@ -19,6 +20,7 @@ type Contact struct {
 	Addresses []string `json:"addresses"` // host:port and multiaddrs, the best first
 	Owner     bool     `json:"owner,omitzero"`
 	Grant     []byte   `json:"grant,omitzero"` // of the person's permission; empty for an owner
+	Tags      []string `json:"tags,omitzero"`  // by which the person selects sites; the site does not know them
 }
 
 // Permission returns the granted permission in words and when it ends, "" for an owner's.
@@ -102,13 +104,42 @@ func (c Contacts) SetOwned(name string) error {
 	})
 }
 
+// maxTags bounds the tags of a contact.
+const maxTags = 16
+
+// Tag adds tags to the contact of that name, or with remove takes them away, and returns the contact.
+func (c Contacts) Tag(name string, tags []string, remove bool) (k Contact, err error) {
+	for _, t := range tags {
+		if err := device.CheckName(t); err != nil {
+			return k, state.Mistakef("a tag is a name: %w", err)
+		}
+	}
+	err = c.change(lockTimeout, func(all []Contact) ([]Contact, error) {
+		i, err := indexNamed(all, name)
+		if err != nil {
+			return nil, err
+		}
+		now := slices.DeleteFunc(slices.Clone(all[i].Tags), func(t string) bool { return slices.Contains(tags, t) })
+		if !remove {
+			now = slices.Compact(slices.Sorted(slices.Values(append(now, tags...))))
+		}
+		if len(now) > maxTags {
+			return nil, state.Mistakef("%s would have %d tags, and a site has at most %d", name, len(now), maxTags)
+		}
+		all[i].Tags = now
+		k = all[i]
+		return all, nil
+	})
+	return k, err
+}
+
 // store adds a contact, in place of an older one of the same key. It fails where another
 // contact has the name.
 func (c Contacts) store(k Contact) error {
 	return c.change(lockTimeout, func(all []Contact) ([]Contact, error) { return withContact(all, k) })
 }
 
-// withContact returns all with k in place of the contact of the same key.
+// withContact returns all with k in place of the contact of the same key, whose tags it keeps.
 func withContact(all []Contact, k Contact) ([]Contact, error) {
 	if err := checkUnused(all, k.Name, k.DID); err != nil {
 		return nil, err
@@ -117,6 +148,7 @@ func withContact(all []Contact, k Contact) ([]Contact, error) {
 	if i < 0 {
 		return append(all, k), nil
 	}
+	k.Tags = all[i].Tags
 	all[i] = k
 	return all, nil
 }

@@ -167,7 +167,7 @@ var layers = []layer{
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/sitetest", []string{"cmd/internal/site", "node/devices", "node/state"}, "it starts a whole site, as the command line does"},
 	{"cmd/internal/ops", []string{"agents/mcp", "agents/power", "device", "device/board", "device/board/pinout", "device/driver", "device/host", "device/kernel", "device/scan", "device/sysfs", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/update",
-		"discovery", "discovery/mdns", "agents", "node/acts", "transport/owner/client", "transport/rpc"},
+		"discovery", "discovery/mdns", "agents", "agents/agent", "node/acts", "node/hosted", "transport/owner/client", "transport/rpc"},
 		"commands without a running site need the machine and the data folder; the list of drivers, and doctor's connection to the running site, are passed in"},
 	{"cmd/internal/systemd", nil, "the service manager's protocol, whatever the program does"},
 	{"cmd/internal/layers", nil, "it reads the sources, and links none"},

@@ -39,10 +39,10 @@ type DoctorOptions struct {
 // serviceConfig is the configuration of the package's service.
 const serviceConfig = "/etc/agentsite/agentsite.yaml"
 
-// configuration returns the file to diagnose: the named one, the running site's, the one in
+// configuration returns the file to diagnose: the named one, that of the running site, the one in
 // this folder, or the service's.
-func (o DoctorOptions) configuration(h acts.Health) string {
-	path := cmp.Or(o.Config, h.Configuration)
+func (o DoctorOptions) configuration(running string) string {
+	path := cmp.Or(o.Config, running)
 	if path != "" {
 		return path
 	}
@@ -88,13 +88,13 @@ func Diagnose(ctx context.Context, o DoctorOptions) Diagnosis {
 	b := board.On(board.Machine{Root: o.Root})
 	all := []driver.Finding{}
 	running := o.Folder.Running()
-	var site answers
+	var site SiteStatus
 	if running {
 		var wrong []driver.Finding
 		site, wrong = askSite(ctx, o)
 		all = append(all, wrong...)
 	}
-	cfg, file, text, err := config.LoadFile(o.configuration(site.health), o.Drivers)
+	cfg, file, text, err := config.LoadFile(o.configuration(site.Configuration), o.Drivers)
 	switch {
 	case o.Config == "" && errors.Is(err, fs.ErrPermission):
 		all = append(all, driver.Finding{Severity: driver.Warning, Subject: file, Says: "this user may not read it, so the devices are not checked", Do: "run agentsite doctor as the user who runs the site"})
@@ -121,10 +121,7 @@ func Diagnose(ctx context.Context, o DoctorOptions) Diagnosis {
 	if !running && o.Root == "" {
 		all = append(all, systemClockFindings()...)
 	}
-	order := []driver.Severity{driver.Problem, driver.Warning, driver.Note}
-	slices.SortStableFunc(all, func(a, b driver.Finding) int {
-		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
-	})
+	worstFirst(all)
 	d := Diagnosis{Findings: all}
 	for _, f := range all {
 		if f.Severity == driver.Problem {

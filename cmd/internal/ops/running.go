@@ -2,11 +2,8 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -16,22 +13,16 @@ import (
 	"agentsite/transport/owner/client"
 )
 
-// RunningSite is a connection to the site that runs from the data folder.
+// RunningSite is a connection to a running site.
 type RunningSite struct {
 	Owner *client.Client // calls the owner's methods
 	Site  statusReader
 	io.Closer
 }
 
-// statusReader is the operation of an agents.Site that Diagnose uses.
+// statusReader is the operation of an agents.Site that ReadStatus uses.
 type statusReader interface {
 	Status(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Status], error)
-}
-
-// answers holds a running site's answers; missing ones are zero.
-type answers struct {
-	health   acts.Health
-	carriers []acts.Carrier
 }
 
 // statusTimeout bounds the questions about the site's state, and carriersTimeout the one
@@ -43,74 +34,31 @@ const (
 
 // askSite asks the running site for its state, and reports what is wrong with it. A site that
 // does not answer is a finding.
-func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Finding) {
-	access := acts.Access{Sure: true} // of a site that does not answer nothing is known
-	var status agents.Status
-	var public acts.PublicState
+func askSite(ctx context.Context, o DoctorOptions) (s SiteStatus, all []driver.Finding) {
 	site, err := o.Dial()
 	if err == nil {
 		defer site.Close()
-		asking, cancel := context.WithTimeout(ctx, statusTimeout)
-		defer cancel()
-		health, err1 := client.Call(asking, site.Owner, acts.HealthAct, acts.None{})
-		a.health = health
-		known, err2 := site.Owner.Access(asking)
-		if err2 == nil {
-			access = known.Access
-		}
-		now, err3 := site.Site.Status(asking, agents.Principal{}, agents.SiteRequest{})
-		if len(now.Sites) == 1 {
-			status = now.Sites[0]
-		}
-		err = errors.Join(err1, err2, err3)
-		a.carriers = readCarriers(ctx, site.Owner)
-		public, _ = client.Call(ctx, site.Owner, acts.PublicAct, acts.LookAtPublic{}) // an error where there is none
+		s, err = ReadStatus(ctx, site)
 	}
 	if err != nil {
-		all = append(all, driver.Finding{Severity: driver.Problem, Subject: string(o.Folder), Says: "the site in this folder does not report its state: " + err.Error(), Do: "check its log; restart it if it is an older version"})
+		all = append(all, driver.Finding{
+			Severity: driver.Problem, Subject: string(o.Folder), Do: "check its log; restart it if it is an older version",
+			Says: "the site in this folder does not report its state: " + err.Error(),
+		})
 	}
-	all = append(all, clockFindings(access)...)
-	for _, says := range public.Alarms {
-		all = append(all, driver.Finding{Severity: driver.Problem, Subject: "public name", Says: says, Do: "agentsite grants lists the programs that signed in under it"})
-	}
-	for _, says := range public.Problems {
-		all = append(all, driver.Finding{Severity: driver.Warning, Subject: "public name", Says: says, Do: "agentsite public shows it step by step"})
-	}
-	if status.Stopped {
-		all = append(all, driver.Finding{Severity: driver.Warning, Subject: "emergency stop", Says: "it is latched, and no output moves", Do: "when it is safe, run agentsite reset"})
-	}
-	for _, d := range status.Devices {
-		if len(d.Faults) > 0 {
-			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Device, Says: strings.Join(d.Faults, "; "), Do: "agentsite doctor shows whether it answers again"})
-		}
-	}
-	for _, o := range slices.Concat(status.Moved, status.Blocked) {
-		if o.Effect == agents.EffectFailed {
-			do := "check what it drives, and the sensor"
-			if o.Latched {
-				do += "; it does not move before you run agentsite reset"
-			}
-			all = append(all, driver.Finding{Severity: driver.Warning, Subject: o.Output, Says: "it had not the effect that " +
-				"its expect says, the last time that it was moved", Do: do})
-		}
-	}
-	for _, o := range status.Moved {
-		if o.Fault != "" {
-			all = append(all, driver.Finding{Severity: driver.Problem, Subject: o.Output, Says: "it is not known to be at its safe value: " + o.Fault, Do: "check the output itself; the site drives it to safe until it can be read back"})
-		}
-	}
+	all = append(all, s.Wrong...)
 	if o.Itself {
-		return a, all
+		return s, all
 	}
 	says := "a site is running from this folder"
-	for i, c := range a.carriers {
+	for i, c := range s.carriers {
 		if i == 0 {
 			says += " and listens at " + c.Address
 		} else {
 			says += ", " + c.Address
 		}
 	}
-	return a, append(all, driver.Finding{Severity: driver.Note, Subject: string(o.Folder), Says: says})
+	return s, append(all, driver.Finding{Severity: driver.Note, Subject: string(o.Folder), Says: says})
 }
 
 // readCarriers returns where the site listens, nil when it does not answer in time.

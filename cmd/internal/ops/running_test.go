@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/device"
 	"agentsite/device/driver"
 	"agentsite/node/acts"
 	"agentsite/node/identity"
@@ -43,13 +45,25 @@ func TestAskSite(t *testing.T) {
 	const folder = "/data"
 	key := identity.New().ID()
 	did := key.String()
-	well := fakeSite{string(acts.HealthAct): `{"configuration":"/a.yaml"}`, string(acts.AccessAct): `{"site":"` + did + `","time_is_known":true}`, string(acts.RoutesAct): `{"carriers":[{"kind":"https","address":"https://192.0.2.1:8474"}]}`, "site_status": `{}`}
-	ill := fakeSite{string(acts.HealthAct): `{}`, string(acts.AccessAct): `{"site":"` + did + `"}`, string(acts.RoutesAct): `{}`, string(acts.PublicAct): `{"problems":["no relay"],"alarms":["another's"]}`, "site_status": `{"emergency_stop":true,"devices":[{"device":"a"},{"device":"b","faults":["x"]}],"outputs_away_from_safe":[{"output":"c/d"},{"output":"e/f","fault":"y"}]}`}
+	well := fakeSite{
+		string(acts.HealthAct): `{"configuration":"/a.yaml"}`, "site_status": `{}`,
+		string(acts.AccessAct):   `{"site":"` + did + `","time_is_known":true}`,
+		string(acts.RoutesAct):   `{"carriers":[{"kind":"https","address":"https://192.0.2.1:8474"}]}`,
+		string(acts.RequestsAct): `{"requests":[]}`, string(acts.AgentsAct): `{"agents":[]}`,
+	}
+	ill := maps.Clone(well)
+	maps.Copy(ill, fakeSite{
+		string(acts.AccessAct): `{"site":"` + did + `"}`,
+		string(acts.PublicAct): `{"problems":["no relay"],"alarms":["another's"]}`,
+		string(acts.AgentsAct): `{"agents":[{"name":"x","principal":"rule:x","state":"failed"},{"name":"y","state":"idle"}]}`,
+		"site_status": `{"emergency_stop":true,"devices":[{"device":"a"},{"device":"b","faults":["x"]}],
+			"outputs_away_from_safe":[{"output":"c/d"},{"output":"e/f","fault":"y"}]}`,
+	})
 	for name, tt := range map[string]struct {
 		site  fakeSite
 		about []string // the subjects of what is wrong
 	}{
-		"well": {well, nil}, "ill": {ill, []string{"clock", "public name", "public name", "emergency stop", "b", "e/f"}}, "silent": {fakeSite{}, []string{folder}}, "away": {nil, []string{folder}},
+		"well": {well, nil}, "ill": {ill, []string{"public name", "b", "e/f", "rule:x", "clock", "public name", "emergency stop"}}, "silent": {fakeSite{}, []string{folder}}, "away": {nil, []string{folder}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := DoctorOptions{Folder: state.Folder(folder), Dial: func() (*RunningSite, error) {
@@ -75,11 +89,36 @@ func TestAskSite(t *testing.T) {
 			if _, all := askSite(t.Context(), o); name == "well" && len(all) > 0 {
 				t.Errorf("a site that asks itself finds %+v", all)
 			}
-			if name == "well" && (a.health.Configuration != "/a.yaml" || len(a.carriers) != 1) {
+			if name == "well" && (a.Configuration != "/a.yaml" || len(a.carriers) != 1) {
 				t.Errorf("%+v", a)
 			}
 		})
 	}
+}
+
+// TestReadStatusOfOthers: who is no owner gets what the permission covers, without an error, and nothing is said of
+// what only an owner may know.
+func TestReadStatusOfOthers(t *testing.T) {
+	site := fakeSite{"site_status": `{"site":"shed","emergency_stop":true}`}
+	read := func() (SiteStatus, error) {
+		owner := client.New(refusing{site}, identity.ID{}, "")
+		return ReadStatus(t.Context(), &RunningSite{Owner: owner, Site: site, Closer: io.NopCloser(nil)})
+	}
+	s, err := read()
+	if err != nil || s.Owned || s.Site != "shed" || len(s.Wrong) != 1 || s.Wrong[0].Subject != "emergency stop" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	delete(site, "site_status")
+	if _, err := read(); err == nil {
+		t.Error("a site that says nothing is no error")
+	}
+}
+
+// refusing is a site that refuses the owner's methods.
+type refusing struct{ fakeSite }
+
+func (refusing) CallMethod(context.Context, string, any) ([]byte, error) {
+	return nil, device.Faultf(device.Denied, "for owners")
 }
 
 // TestClockFindings: doctor says when a running site does not know the time, and whether

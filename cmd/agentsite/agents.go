@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -135,7 +136,7 @@ func (s *session) noteOthers(ctx context.Context, did, id string) {
 	}
 }
 
-// allowGlobal gives the agents their permissions for all sites on a site that was claimed.
+// allowGlobal gives the agents and other keys their permissions for all sites on a site that was claimed.
 func (a *app) allowGlobal(ctx context.Context, user peer.Person, k peer.Contact) {
 	all, err := user.GlobalPermissions()
 	for _, p := range all {
@@ -145,9 +146,29 @@ func (a *app) allowGlobal(ctx context.Context, user peer.Person, k peer.Contact)
 		}
 		err = errors.Join(err, failed)
 	}
+	err = errors.Join(err, a.allowKeys(ctx, user, k))
 	if err != nil {
-		a.note("not all of your agents got their permissions on %s: run agentsite agents allow (%v)", k.Name, err)
+		a.note("not all who get a permission on each of your sites got it on %s: run agentsite agents allow or agentsite fleet allow again (%v)", k.Name, err)
 	}
+}
+
+// allowKeys gives other keys their permissions for all sites on a site that was claimed.
+func (a *app) allowKeys(ctx context.Context, user peer.Person, k peer.Contact) error {
+	all, err := user.KeyGrants().Valid()
+	if len(all) == 0 || err != nil {
+		return err
+	}
+	return a.on(k.Name, "").with(func(s *session) error {
+		var failed error
+		for _, g := range all {
+			if _, err := giveOn(ctx, user, s.Connection, k, grantee{did: g.To, name: g.Name}, g.May, g.Until); err != nil {
+				failed = errors.Join(failed, err)
+				continue
+			}
+			a.note("%s may %s on %s too, %s", cmp.Or(g.Name, g.To), g.May, k.Name, ends(g.Until))
+		}
+		return failed
+	})
 }
 
 func completeAgents(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -27,6 +27,7 @@ const (
 	exitBusy    = 5 // another caller holds the output, or there are too many calls
 	exitAway    = 6 // the site or the device does not answer
 	exitUnknown = 7 // the outcome is unknown, or the call came too late
+	exitSome    = 8 // some sites of a fleet did not answer, refused, or have a problem
 )
 
 // byKind maps the fault kinds.

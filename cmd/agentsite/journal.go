@@ -106,20 +106,24 @@ func parseKnown(text string, f *journal.Filter) (err error) {
 }
 
 func (a *app) showJournal(all []ops.JournalEntry) error {
-	return printList(a, all, "the journal has no such entries", []string{"TIME", "WHO", "WHAT", "ARGUMENTS", "OUTCOME"}, func(e ops.JournalEntry) []string {
-		outcome := e.Outcome
-		if e.Says != "" {
-			outcome += ": " + e.Says
-		}
-		if e.Count > 1 {
-			outcome += ", " + strconv.Itoa(e.Count) + " times"
-		}
-		who := called(e.Who)
-		if len(e.Via) > 0 {
-			who += " through " + strings.Join(allCalled(e.Who, e.Via), ", ")
-		}
-		return []string{e.Time.Local().Format(time.DateTime), who, e.Tool, string(e.Args), outcome}
-	})
+	head := []string{"TIME", "WHO", "WHAT", "ARGUMENTS", "OUTCOME"}
+	return printList(a, all, "the journal has no such entries", head, journalCells)
+}
+
+// journalCells returns an entry's time, caller, act, arguments and outcome.
+func journalCells(e ops.JournalEntry) []string {
+	outcome := e.Outcome
+	if e.Says != "" {
+		outcome += ": " + e.Says
+	}
+	if e.Count > 1 {
+		outcome += ", " + strconv.Itoa(e.Count) + " times"
+	}
+	who := called(e.Who)
+	if len(e.Via) > 0 {
+		who += " through " + strings.Join(allCalled(e.Who, e.Via), ", ")
+	}
+	return []string{e.Time.Local().Format(time.DateTime), who, e.Tool, string(e.Args), outcome}
 }
 
 type verifiedResult struct {

@@ -175,7 +175,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		a.approveCommand(), a.journalCommand(), a.openCommand(),
 		a.askCommand(), a.notifyCommand(), a.chatCommand(), a.llmCommand(), a.tasksCommand(), a.toolsCommand(),
 		a.callCommand(), a.connectCommand(),
-		a.claimCommand(), a.acceptCommand(), a.discoverCommand(), a.findCommand(), a.pingCommand(), a.realmCommand(), a.sitesCommand(), a.agentsCommand(), a.grantCommand(), a.delegateCommand(),
+		a.claimCommand(), a.acceptCommand(), a.discoverCommand(), a.findCommand(), a.pingCommand(), a.realmCommand(), a.sitesCommand(), a.fleetCommand(), a.agentsCommand(), a.grantCommand(), a.delegateCommand(),
 		a.tokenCommand(), a.grantsCommand(), a.revokeCommand(), a.ownersCommand(), a.clockCommand(), a.publicCommand(),
 		a.updateCommand(), a.versionCommand(),
 	)

@@ -135,13 +135,13 @@ func (a *app) sitesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printList(a, all, "you know no site yet: agentsite claim adds one, by the address that it shows", []string{"SITE", "YOU MAY", "ADDRESSES", "KEY"}, func(k peer.Contact) []string {
+			return printList(a, all, "you know no site yet: agentsite claim adds one, by the address that it shows", []string{"SITE", "TAGS", "YOU MAY", "ADDRESSES", "KEY"}, func(k peer.Contact) []string {
 				may := "all: you own it"
 				if !k.Owner {
 					words, until := k.Permission()
 					may = words + ", " + ends(until)
 				}
-				return []string{k.Name, may, strings.Join(k.Addresses, " "), k.DID}
+				return []string{k.Name, strings.Join(k.Tags, " "), may, strings.Join(k.Addresses, " "), k.DID}
 			})
 		},
 	}
@@ -158,7 +158,36 @@ func (a *app) sitesCommand() *cobra.Command {
 			return a.say("%s is removed from the list", args[0])
 		},
 		ValidArgsFunction: a.completeSite,
-	}, a.connectSiteCommand())
+	}, a.tagSiteCommand(false), a.tagSiteCommand(true), a.connectSiteCommand())
+	return cmd
+}
+
+// tagSiteCommand returns the command that gives a site tags, or with remove the one that takes them away.
+func (a *app) tagSiteCommand(remove bool) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "tag NAME TAG...", Short: "Give a site tags, by which agentsite fleet --tag chooses sites",
+		Long: `Give a site tags, by which agentsite fleet --tag chooses sites. Tags are names. They are stored
+on this computer, and the site does not know them.`,
+		Example: "  agentsite sites tag shed garden unheated",
+	}
+	if remove {
+		cmd.Use, cmd.Short, cmd.Long = "untag NAME TAG...", "Take tags from a site", ""
+		cmd.Example = "  agentsite sites untag shed unheated"
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		return exactly("NAME", "TAG")(cmd, args[:min(len(args), 2)])
+	}
+	cmd.RunE = a.asUser(func(_ context.Context, user peer.Person, args []string) error {
+		k, err := user.Contacts().Tag(args[0], args[1:], remove)
+		switch {
+		case err != nil:
+			return err
+		case len(k.Tags) == 0:
+			return a.print(k, "%s has no tags", k.Name)
+		}
+		return a.print(k, "%s has the tags %s", k.Name, strings.Join(k.Tags, ", "))
+	})
+	cmd.ValidArgsFunction = a.completeSite
 	return cmd
 }
 

@@ -19,6 +19,8 @@ var tables = map[string]string{
 	"rules try": "--since 1m --data $D", "sites": "", "realm list": "", "owners": "--data $D", "ping": "a-site-with-a-long-name1 -c 1",
 	"agents share": "--data $D", "drivers": "", "notify phones": "--data $D",
 	"agents show": "a-routine-of-a-long-name --data $D",
+	"fleet":       "", "fleet status": "", "fleet read": "", "fleet doctor": "--all", "fleet journal": "",
+	"fleet allow": "an-agent-of-a-long-name1 stop", "fleet revoke": "an-agent-of-a-long-name1",
 }
 
 // noTables are the others: they print sentences, texts to paste, or files, or need other networks or boards.
@@ -26,8 +28,11 @@ var noTables = strings.Fields(`accept add console agents-accept agents-allow age
 	agents-try agents-unshare backup board board-report call chat check claim clock config config-check config-replace completion completion-bash completion-fish completion-powershell completion-zsh connect
 	delegate demo doctor grant grant-phone guard history-import identity
 	llm-check notify notify-allow notify-forget notify-test owners-add owners-recover owners-recovery owners-remove open pinout prepare public realm
-	realm-join realm-leave realm-new relay reload reset restore revoke rules-pause rules-resume run safe scan schema set sites-connect sites-forget stop
+	realm-join realm-leave realm-new relay reload reset restore revoke rules-pause rules-resume run safe scan schema set sites-connect sites-forget sites-tag sites-untag stop
 	supervise tasks-answer tasks-cancel tasks-watch token token-add token-change token-revoke update version discover find agents-find help llm`)
+
+// clearLine ends the command of a terminal that removes a line.
+const clearLine = "\x1b[K"
 
 // checkWidths runs each command that prints a table at a terminal of 80 columns, and finds the lines that are
 // wider, but for single words, such as addresses.
@@ -55,6 +60,7 @@ func checkWidths(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Logf("%s\n%s", args, printed)
 		for line := range strings.Lines(printed) {
 			line = strings.TrimRight(line, "\r\n")
+			line = line[max(0, strings.LastIndex(line, clearLine)):] // without progress that is removed
 			if utf8.RuneCountInString(line) > 80 && len(strings.Fields(line)) > 2 {
 				ts.Fatalf("%s prints %d columns: %s", name, utf8.RuneCountInString(line), line)
 			}

@@ -29,6 +29,7 @@ const (
 // Options holds how sites are called.
 type Options struct {
 	Timeout time.Duration // for each site from when it is called; 0 for DefaultTimeout
+	Changes bool          // the call changes something: a site that was reached and then is silent may have done it
 	// Progress is called after each answer with the names of the sites that have not answered, never by two
 	// goroutines at a time; it may be nil.
 	Progress func(waiting []string)
@@ -52,18 +53,18 @@ func saidBySite(err error) bool {
 	return errors.As(err, new(*client.ToolError)) || errors.As(err, new(*client.RequestError))
 }
 
-// Silent is the error of a site that has not answered in time. If it was connected it may have done what was asked.
+// Silent is the error of a site that has not answered in time.
 type Silent struct {
-	After     time.Duration
-	Connected bool
-	Why       error // of a search for the site; may be nil
+	After   time.Duration
+	Unknown bool  // it may have done what was asked
+	Why     error // of a search for the site; may be nil
 }
 
 func (s *Silent) Error() string {
 	text := "it has not answered for " + device.FormatDuration(s.After)
 	switch {
-	case s.Connected:
-		return text + ", and the outcome is unknown"
+	case s.Unknown:
+		return text + ", and whether it did this is not known"
 	case s.Why != nil:
 		return text + ": " + s.Why.Error()
 	}
@@ -78,7 +79,7 @@ func KindOf(err error) string {
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, &silent) && silent.Connected:
+	case errors.As(err, &silent) && silent.Unknown:
 		return string(device.UnknownOutcome)
 	case errors.As(err, &silent), peer.Unreached(err) != nil:
 		return string(device.Offline)
@@ -111,7 +112,6 @@ func each[T any](
 	ctx context.Context, sites []peer.Contact, o Options,
 	do func(ctx context.Context, k peer.Contact, connected func()) (T, error),
 ) []Result[T] {
-	timeout := cmp.Or(o.Timeout, DefaultTimeout)
 	type answer struct {
 		index int
 		value T
@@ -125,7 +125,7 @@ func each[T any](
 			time.AfterFunc(slowAfter, free)
 			go func() {
 				defer free()
-				value, err := callOne(ctx, timeout, k, do)
+				value, err := callOne(ctx, o, k, do)
 				answers <- answer{i, value, err}
 			}()
 		}
@@ -150,10 +150,10 @@ func each[T any](
 
 // callOne calls do for one site, and waits for it until the timeout.
 func callOne[T any](
-	ctx context.Context, timeout time.Duration, k peer.Contact,
+	ctx context.Context, o Options, k peer.Contact,
 	do func(ctx context.Context, k peer.Contact, connected func()) (T, error),
 ) (T, error) {
-	caller := ctx
+	caller, timeout := ctx, cmp.Or(o.Timeout, DefaultTimeout)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	type answer struct {
@@ -180,8 +180,8 @@ func callOne[T any](
 	case a.err == nil || saidBySite(a.err):
 	case caller.Err() != nil:
 		a.err = caller.Err()
-	case ctx.Err() != nil:
-		a.err = &Silent{After: timeout, Connected: connected.Load(), Why: peer.Unreached(a.err)}
+	case ctx.Err() != nil, errors.Is(a.err, context.DeadlineExceeded):
+		a.err = &Silent{After: timeout, Unknown: o.Changes && connected.Load(), Why: peer.Unreached(a.err)}
 	}
 	return a.value, a.err
 }

@@ -32,7 +32,7 @@ func TestEachIsNotDelayed(t *testing.T) {
 		begun := time.Now()
 		var last []string
 		var answeredAt time.Duration
-		results := each(t.Context(), contacts(50), Options{Progress: func(waiting []string) {
+		results := each(t.Context(), contacts(50), Options{Changes: true, Progress: func(waiting []string) {
 			if last = slices.Clone(waiting); len(waiting) == dead {
 				answeredAt = time.Since(begun)
 			}
@@ -110,7 +110,7 @@ func TestKindOf(t *testing.T) {
 		{nil, "", true},
 		{&agents.Unreached{Err: errors.New("no route")}, "offline", false},
 		{&Silent{After: time.Second}, "offline", false},
-		{&Silent{After: time.Second, Connected: true}, "unknown_outcome", false},
+		{&Silent{After: time.Second, Unknown: true}, "unknown_outcome", false},
 		{&client.RequestError{Kind: "denied"}, "denied", true},
 		{fmt.Errorf("asked: %w", &client.ToolError{Kind: "offline"}), "offline", true},
 		{&client.RequestError{}, "internal", true},

@@ -1,0 +1,148 @@
+//go:build e2e && linux
+
+package internet
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/discovery/bed"
+)
+
+// fleetSites is the number of sites of TestFleet, behind fleetHomes routers.
+const (
+	fleetSites = 50
+	fleetHomes = 3
+)
+
+// TestFleet has fifty sites behind three routers, which one owner asks by one line. One that hangs and three that have
+// ended delay no other. It takes more than 20 s because all are claimed first.
+func TestFleet(t *testing.T) {
+	f := newFar(t)
+	var hosts []string
+	for range fleetHomes {
+		hosts = append(hosts, f.Home(bed.Preserving).Host())
+	}
+	laptop := harness.NewLaptop(t, f.Home(bed.Preserving).Host())
+	laptop.JoinRealm(t, f.realm)
+
+	sites := make([]*harness.Site, fleetSites)
+	begun := time.Now()
+	atOnce(t, func(i int) {
+		config := fmt.Sprintf("site: { name: %s }\nhttp: { https: none }\ndevices: { den: { driver: sim, model: climate } }\n"+
+			"internet: { realm: \"%s\", relays: [\"%s\"] }\n", fleetName(i), f.realm.Realm, strings.Join(f.relay.Addresses, `", "`))
+		argv := bed.On(hosts[i%fleetHomes], harness.Program, "run", "--listen-peers", fmt.Sprintf(":%d", 8500+i))
+		sites[i] = harness.StartIn(t, harness.TempDir(t), config, nil, argv...)
+	})
+	t.Logf("started in %v", time.Since(begun).Round(time.Millisecond))
+	begun = time.Now()
+	atOnce(t, func(i int) {
+		invitation := sites[i].Invitation(t).String()
+		harness.WaitFor(t, time.Minute, fleetName(i)+" is claimed", func() bool {
+			_, err := laptop.CLI(t, "claim", invitation, "--name", fleetName(i))
+			return err == nil
+		})
+	})
+	t.Logf("claimed in %v", time.Since(begun).Round(time.Millisecond))
+
+	states := func(want int) (found map[string]int) {
+		t.Helper()
+		out, code := fleetCLI(t, laptop, "fleet", "status")
+		if code != want {
+			t.Fatalf("exit code %d:\n%s", code, out)
+		}
+		found = make(map[string]int)
+		for _, m := range regexp.MustCompile(`(?m)^site-\d\d +(\S+)`).FindAllStringSubmatch(out, -1) {
+			found[m[1]]++
+		}
+		return found
+	}
+	const limit = 5 * time.Second
+	measure := func(code, well int) func() time.Duration {
+		return func() time.Duration {
+			begun := time.Now()
+			if found := states(code); found["well"] != well || found["offline"] != fleetSites-well {
+				t.Errorf("%v, not %d well", found, well)
+			}
+			return time.Since(begun)
+		}
+	}
+	t.Logf("all in %v", harness.CheckOrdinaryDeadline(t, limit, measure(0, fleetSites)).Round(time.Millisecond))
+
+	out, code := fleetCLI(t, laptop, "fleet", "allow", carla, "read den/temperature", "--name", "carla")
+	if n := strings.Count(out, " done "); code != 0 || n != fleetSites {
+		t.Fatalf("allowed at %d sites, exit code %d:\n%s", n, code, out)
+	}
+	out, code = fleetCLI(t, laptop, "fleet", "read", "den/temperature")
+	if n := strings.Count(out, "°C"); code != 0 || n != fleetSites {
+		t.Fatalf("%d sites were read, exit code %d:\n%s", n, code, out)
+	}
+	out, code = fleetCLI(t, laptop, "fleet", "journal", "--limit", "1000")
+	for i := range fleetSites {
+		if !regexp.MustCompile(`(?m)^` + fleetName(i) + ` .* you +grant `).MatchString(out) {
+			t.Errorf("%s does not say who granted it, exit code %d:\n%s", fleetName(i), code, out)
+		}
+	}
+
+	// The first ones are asked first.
+	pid := sites[0].Cmd.Process.Pid
+	if err := syscall.Kill(-pid, syscall.SIGSTOP); err != nil {
+		if err = syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+	for _, s := range sites[1:4] {
+		s.Kill(t)
+	}
+	took := harness.CheckOrdinaryDeadline(t, limit, measure(8, fleetSites-4))
+	t.Logf("with one that hangs and three that have ended in %v", took.Round(time.Millisecond))
+}
+
+// carla is a key that owns nothing.
+const carla = "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK"
+
+func fleetName(i int) string { return fmt.Sprintf("site-%02d", i) }
+
+// atOnce calls do for each site, a few at the same time.
+func atOnce(t *testing.T, do func(i int)) {
+	t.Helper()
+	const few = 5
+	var running sync.WaitGroup
+	for part := range few {
+		running.Go(func() {
+			for i := part; i < fleetSites; i += few {
+				do(i)
+			}
+		})
+	}
+	running.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// fleetCLI runs a command, and returns what it prints and its exit code.
+func fleetCLI(t *testing.T, l harness.Laptop, args ...string) (string, int) {
+	t.Helper()
+	cmd := l.Command(t.Context(), slices.Clone(args)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if _, exits := err.(*exec.ExitError); err != nil && !exits {
+		t.Fatal(err)
+	}
+	if s := errs.String(); s != "" {
+		t.Logf("%q: %s", args, s)
+	}
+	return out.String(), cmd.ProcessState.ExitCode()
+}

@@ -23,11 +23,12 @@ import (
 	"agentsite/node/imports"
 	"agentsite/node/journal"
 	"agentsite/node/push"
+	"agentsite/node/rollback"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Site holds the objects that the operations act on. Every field but Find, Public and SignIns is required.
+// Site holds the objects that the operations act on. Every field but Find, Public, SignIns and Trials is required.
 type Site struct {
 	Node    *node.Node
 	Access  *access.Store
@@ -98,7 +99,12 @@ type Site struct {
 		Deny(handle string) error
 	}
 
-	configuring sync.Mutex // one change of the configuration at a time
+	// Trials tries configurations, and Problems returns what is wrong with the site, by the name of the thing; both
+	// are nil for the demonstration.
+	Trials   *rollback.Manager
+	Problems func(context.Context) map[string]string
+
+	Configuring sync.Mutex // one change of the configuration at a time
 }
 
 // outputs has the owner's methods on the outputs. Both may block for the guard.
@@ -110,7 +116,7 @@ type outputs interface {
 // Operations returns the owners' operations.
 func (s *Site) Operations() []op.Row {
 	all := slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.Phones.Operations(s.Node.Own, s.Access.Called), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
-		s.aboutParts(), s.aboutBoard(), s.aboutAgents(), s.aboutBundles())
+		s.Trials.Operations(s.Node.Own), s.aboutParts(), s.aboutBoard(), s.aboutAgents(), s.aboutBundles())
 	for i, row := range all {
 		all[i].Do = func(ctx context.Context, p agents.Principal, decode func(any) error) (any, error) {
 			if s.Node.Owner(p) != nil {

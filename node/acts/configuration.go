@@ -14,6 +14,7 @@ import (
 	"agentsite/agents/op"
 	"agentsite/device"
 	"agentsite/node/config"
+	"agentsite/node/rollback"
 	"agentsite/node/state"
 )
 
@@ -39,12 +40,18 @@ type NewConfiguration struct {
 	// Well, of ConfigureAct, puts the text before back also where a device is missing, or an output does
 	// not follow, after the change.
 	Well bool `json:"well,omitzero"`
+	// Trial, of ConfigureAct, is for how many seconds the text is tried: the one before is put back unless an owner
+	// confirms it by then, and the site is well.
+	Trial float64 `json:"trial_seconds,omitzero"`
+	// Restart permits a change that needs a restart of the site. ConfigureAct makes it on trial only.
+	Restart bool `json:"restart,omitzero"`
 }
 
 // Checked answers CheckAct.
 type Checked struct {
 	Mistakes []Mistake `json:"mistakes"` // none: the site would take it
 	Warnings []string  `json:"warnings,omitzero"`
+	Restart  string    `json:"restart,omitzero"` // what needs a restart
 }
 
 // Mistake is one mistake in a configuration, with its remedy.
@@ -97,7 +104,14 @@ func (s *Site) check(ctx context.Context, _ agents.Principal, c NewConfiguration
 	if unchecked(err) {
 		return Checked{}, err
 	}
-	out := Checked{Mistakes: MistakesOf(err)}
+	out := Checked{}
+	if errors.Is(err, config.ErrRestart) {
+		out.Restart = device.AsFault(err).Error()
+		if c.Restart {
+			err = nil
+		}
+	}
+	out.Mistakes = MistakesOf(err)
 	for _, w := range warnings {
 		out.Warnings = append(out.Warnings, w.Error())
 	}
@@ -133,13 +147,24 @@ func MistakesOf(err error) []Mistake {
 // restart, changes nothing: the file is then as it was. The text before is kept beside the file, with
 // .before at its name.
 func (s *Site) configure(ctx context.Context, who agents.Principal, c NewConfiguration) (Configuration, error) {
-	s.configuring.Lock()
-	defer s.configuring.Unlock()
-	if _, err := s.Check(ctx, []byte(c.Text)); unchecked(err) {
+	s.Configuring.Lock()
+	defer s.Configuring.Unlock()
+	_, err := s.Check(ctx, []byte(c.Text))
+	restart := errors.Is(err, config.ErrRestart)
+	switch {
+	case restart && c.Restart:
+	case unchecked(err):
 		return Configuration{}, err
-	} else if err != nil {
+	case err != nil:
 		return Configuration{}, mistake(err)
 	}
+	switch tried := c.Trial != 0; {
+	case tried && s.Trials == nil || !tried && c.Restart:
+		return Configuration{}, device.Faultf(device.Invalid, "trial_seconds: a restart is made on trial, and by a site with a file")
+	case s.Trials != nil && s.Trials.Running():
+		return Configuration{}, rollback.ErrRuns
+	}
+	c.Restart = restart
 	old, err := s.configuration() // after the check, which takes its time
 	switch {
 	case err != nil:
@@ -147,7 +172,7 @@ func (s *Site) configure(ctx context.Context, who agents.Principal, c NewConfigu
 	case c.Digest != old.Digest:
 		return old, errDigest
 	}
-	err = s.Node.Own(who, "configure", Digest([]byte(c.Text)), func() error { return s.replace(ctx, old, c) })
+	err = s.Node.Own(who, "configure", Digest([]byte(c.Text)), func() error { return s.replace(ctx, who, old, c) })
 	if err != nil {
 		return old, err
 	}
@@ -159,8 +184,27 @@ var errDigest = device.Faultf(device.Invalid,
 
 // replace writes a text, has it read, and puts the old one back where the site does not take it, or is not as
 // well as the caller wants.
-func (s *Site) replace(ctx context.Context, old Configuration, c NewConfiguration) error {
+func (s *Site) replace(ctx context.Context, who agents.Principal, old Configuration, c NewConfiguration) (err error) {
 	file, err := filepath.EvalSymlinks(old.File)
+	if err == nil && c.Trial != 0 {
+		begun := rollback.Trial{
+			File: file, Digest: Digest([]byte(c.Text)), Before: old.Text, Who: who.ID, Seconds: c.Trial, Restart: c.Restart,
+		}
+		if err := s.Trials.Begin(begun, s.Problems(ctx)); err != nil {
+			return err
+		}
+		c.Well = true
+		defer func() {
+			switch {
+			case err != nil:
+				s.Trials.Abandon(firstLine(err))
+			case c.Restart:
+				s.Trials.Restart()
+			default:
+				s.Trials.InUse()
+			}
+		}()
+	}
 	if err == nil {
 		err = s.Rewrite(file, []byte(old.Text), []byte(c.Text))
 	}
@@ -172,6 +216,9 @@ func (s *Site) replace(ctx context.Context, old Configuration, c NewConfiguratio
 	case err != nil:
 		return device.Faultf(device.Unavailable,
 			"the site cannot write its configuration (%w): write it on its machine, and run agentsite reload there", err)
+	}
+	if c.Restart {
+		return nil // the text is read by the next start
 	}
 	// Whether the caller goes on waiting or not, the file and the site agree in the end.
 	ctx = context.WithoutCancel(ctx)

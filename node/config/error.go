@@ -100,3 +100,6 @@ func (r *report) err() error {
 	}
 	return errors.Join(errs...)
 }
+
+// ErrRestart is in the error of a change that a running site takes up at its next start only.
+var ErrRestart = errors.New("restart to change it")

@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,14 +23,15 @@ import (
 // configuration is in use, and wraps that alone. Once Run has ended it fails with an Unavailable fault.
 func (m *Manager) Reload(ctx context.Context) error { return m.ask(ctx, true, m.reload) }
 
-// Accepts returns what Reload would return for a mistake in cfg, or for a change in it that needs a
-// restart, and else what also returns for it and the configuration in use. It changes nothing.
+// Accepts returns what Reload would return for a mistake in cfg, or what also returns for it and the
+// configuration in use, and else an error with config.ErrRestart for a change that needs a restart. It changes nothing.
 func (m *Manager) Accepts(ctx context.Context, cfg *config.Site, also func(cfg, was *config.Site) error) error {
 	return m.ask(ctx, false, func(context.Context) error {
-		if _, err := m.accepts(cfg); err != nil {
-			return err
+		_, err := m.fits(cfg)
+		if err == nil {
+			err = also(cfg, m.Config)
 		}
-		return also(cfg, m.Config)
+		return cmp.Or(err, m.needsRestart(cfg))
 	})
 }
 
@@ -213,8 +215,24 @@ func (m *Manager) load() (*config.Site, Plan, error) {
 
 // accepts refuses changes that need a restart or cannot be wired. It returns the guard's plan.
 func (m *Manager) accepts(cfg *config.Site) (Plan, error) {
+	if err := m.needsRestart(cfg); err != nil {
+		return Plan{}, err
+	}
+	return m.fits(cfg)
+}
+
+// fits refuses what cannot be wired. It returns the guard's plan.
+func (m *Manager) fits(cfg *config.Site) (Plan, error) {
+	if err := checkBoard(cfg, m.Board); err != nil {
+		return Plan{}, err
+	}
+	return NewPlan(cfg)
+}
+
+// needsRestart refuses a change of what a running site keeps as it was at its start.
+func (m *Manager) needsRestart(cfg *config.Site) error {
 	if cfg.Name != m.Config.Name {
-		return Plan{}, device.Faultf(device.Invalid, "site.name was %s and is %s: restart to change it", m.Config.Name, cfg.Name)
+		return device.Faultf(device.Invalid, "site.name was %s and is %s: %w", m.Config.Name, cfg.Name, config.ErrRestart)
 	}
 	for _, k := range []struct {
 		key     string
@@ -226,11 +244,8 @@ func (m *Manager) accepts(cfg *config.Site) (Plan, error) {
 		{"history", cfg.History, m.Config.History}, {"approvals", cfg.Approvals, m.Config.Approvals},
 	} {
 		if !reflect.DeepEqual(k.is, k.was) {
-			return Plan{}, device.Faultf(device.Invalid, "%s is not what it was: restart to change it", k.key)
+			return device.Faultf(device.Invalid, "%s is not what it was: %w", k.key, config.ErrRestart)
 		}
 	}
-	if err := checkBoard(cfg, m.Board); err != nil {
-		return Plan{}, err
-	}
-	return NewPlan(cfg)
+	return nil
 }

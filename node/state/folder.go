@@ -41,6 +41,7 @@ const (
 	PhonesFile    = "phones.json"         // the phones that are told, and the key by which push services know the site
 	PublicFile    = "public.json"         // the public name's certificate and its account at the authority
 	ThingsFile    = "things"              // the descriptions of others' things that are registered
+	TrialFile     = "trial.json"          // the last trial of a configuration
 	PlanFile      = "outputs.yaml"        // what the guard's process drives
 
 	lockName     = "lock" // held by the running site, and signed by each that ran

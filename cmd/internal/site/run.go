@@ -27,6 +27,7 @@ import (
 	"agentsite/node/journal"
 	"agentsite/node/occurrence"
 	"agentsite/node/push"
+	"agentsite/node/rollback"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/legacy"
 	"agentsite/transport/oauth"
@@ -40,6 +41,9 @@ import (
 
 // maxMemory is below the memory limit of the service's unit.
 const maxMemory = 160 << 20
+
+// restartDelay lets the answer reach the owner whose act ends the site.
+const restartDelay = time.Second
 
 // Options are the options of the command line.
 type Options struct {
@@ -77,6 +81,10 @@ type site struct {
 	key   identity.Key
 	token string
 
+	trials  *rollback.Manager // of configurations
+	settled string            // what their opening did, for the journal
+	restart func()            // ends the site, for the service manager to start it again; nil where nobody does
+
 	outputs *proc.Keeper
 	history *history.History
 	hub     *node.Hub
@@ -102,7 +110,8 @@ type site struct {
 	ownerSocket net.Listener
 	agentSocket net.Listener
 
-	resource   string // the URL for which tokens count
+	resource   string      // the URL for which tokens count
+	changing   sync.Locker // of the configuration
 	dispatcher *rpc.Dispatcher
 	legacy     *legacy.Server
 	routes     []web.Route
@@ -129,6 +138,12 @@ func Run(ctx context.Context, o Options) error {
 	// Mistakes are found before anything is touched, and one process has the folder.
 	var err error
 	memory.Limit(maxMemory) // before the configuration is read, or its garbage would fragment the heap
+	if systemd.Supervised() {
+		s.restart = func() { time.AfterFunc(restartDelay, cancel) }
+	}
+	if err := s.openTrials(); err != nil {
+		return err
+	}
 	if s.settings, err = readSettings(o, s.drivers); err != nil {
 		return err
 	}

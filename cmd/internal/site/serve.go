@@ -82,6 +82,7 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 			Now: s.access.Now, Report: s.report,
 		}))
 	owners := s.owners()
+	s.changing = &owners.Configuring
 	options := protocols.Options{Config: s.config, Folder: s.Folder, File: s.absFile, URL: s.resource, Network: s.network}
 	routes, err := protocols.Open(options, &adapter.Site{
 		Node: s.node, Tasks: s.hosting.Tasks, Tools: catalog, Owners: owners.Operations(),
@@ -131,10 +132,8 @@ func (s *site) answerable(p agents.Principal) (any, error) {
 func (s *site) owners() *acts.Site {
 	o := &acts.Site{
 		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload,
-		Rewrite: func(file string, before, text []byte) error {
-			return ops.Rewrite(ops.RewriteSocket, file, before, text)
-		},
-		Check: s.checkText, Journal: s.journal.Calls,
+		Rewrite: rewrite,
+		Check:   s.checkText, Journal: s.journal.Calls,
 		Drivers: func(name string) ([]acts.Driver, error) { return ops.DescribeDrivers(name, s.drivers) }, Scan: s.scan,
 		Pinout: s.pinout, Doctor: s.doctor, Schema: Schema,
 		Import: s.history.Import, WouldImport: s.history.WouldImport,
@@ -148,6 +147,9 @@ func (s *site) owners() *acts.Site {
 		Routes: func() acts.Routes {
 			return acts.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()}
 		},
+	}
+	if s.file != "" {
+		o.Trials, o.Problems = s.trials, s.problems
 	}
 	if s.public != nil || s.oauth != nil {
 		o.Public, o.SignIns = s.publicState, &s.signIns
@@ -218,6 +220,7 @@ func (s *site) runDevices(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { s.devices.Run(ctx); return nil })
 	group.Go(func() error { s.devices.ReloadOnSignal(ctx, s.Hangup); return nil })
 	group.Go(func() error { s.hosting.Run(ctx); return nil })
+	group.Go(func() error { s.runTrials(ctx); return nil })
 }
 
 // serve announces the site and answers callers on every carrier.

@@ -11,6 +11,10 @@ import (
 	"time"
 )
 
+// Supervised reports whether a service manager started this program. That of the package starts it again whenever it
+// ends.
+func Supervised() bool { return os.Getenv("NOTIFY_SOCKET") != "" }
+
 // Notify sends a state, such as "READY=1", to the service manager that started this
 // program, if one did.
 func Notify(state string) {

@@ -1,0 +1,68 @@
+package rollback
+
+import (
+	"context"
+
+	"agentsite/agents"
+	"agentsite/agents/op"
+	"agentsite/device"
+)
+
+// The owner's operations on trials.
+const (
+	TrialAct   op.Name[op.None, Status]      = "owner/trial"   // answers the last trial
+	ConfirmAct op.Name[Confirmation, Status] = "owner/confirm" // ends a trial
+)
+
+// Status answers TrialAct and ConfirmAct.
+type Status struct {
+	State   State   `json:"state"`            // "" before the first trial
+	Digest  string  `json:"digest,omitzero"`  // of the text on trial
+	Who     string  `json:"who,omitzero"`     // the owner who began it
+	Restart bool    `json:"restart,omitzero"` // it is tried by a restart of the site
+	Left    float64 `json:"seconds_left,omitzero"`
+	Problem string  `json:"problem,omitzero"` // what is wrong now that was not before
+	Because string  `json:"because,omitzero"` // why it was rolled back
+}
+
+// Confirmation is the request of ConfirmAct.
+type Confirmation struct {
+	Digest string `json:"digest"`        // of the text on trial
+	Back   bool   `json:"back,omitzero"` // the text before is put back at once
+}
+
+// Operations returns the owners' operations on m, which may be nil for a site without a file. own runs and journals
+// what an owner does.
+func (m *Manager) Operations(own func(who agents.Principal, method, about string, do func() error) error) []op.Row {
+	return []op.Row{
+		op.ForOwners(TrialAct, agents.Reads, "config trial", "Tell how the last trial of a configuration goes or ended.",
+			func(context.Context, agents.Principal, op.None) (Status, error) { return m.status(), nil }),
+		op.ForOwners(ConfirmAct, agents.Acts, "config trial",
+			"Keep the configuration that is on trial, or put the one before back, once that is decided.",
+			func(ctx context.Context, who agents.Principal, c Confirmation) (Status, error) {
+				if m == nil {
+					return Status{}, device.Faultf(device.Invalid, "no configuration is on trial")
+				}
+				word := "confirm"
+				if c.Back {
+					word = "take-back"
+				}
+				err := own(who, word, c.Digest, func() error { return m.answer(ctx, c.Digest, !c.Back) })
+				return m.status(), err
+			}),
+	}
+}
+
+func (m *Manager) status() Status {
+	if m == nil {
+		return Status{}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.trial
+	s := Status{State: t.State, Digest: t.Digest, Who: t.Who, Restart: t.Restart, Because: t.Because}
+	if t.State == Running {
+		s.Left, s.Problem = m.left().Seconds(), m.problem
+	}
+	return s
+}

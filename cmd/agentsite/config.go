@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 	"unicode"
 
 	"agentsite/node/acts"
@@ -41,7 +42,7 @@ the drivers and agents of that site, and config replace has the site use it.`,
 			return err
 		}),
 	}
-	cmd.AddCommand(a.configCheckCommand(), a.configReplaceCommand())
+	cmd.AddCommand(a.configCheckCommand(), a.configReplaceCommand(), a.configTrialCommand())
 	return cmd
 }
 
@@ -49,7 +50,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "check FILE", Args: exactly("FILE"), Short: "Check a configuration for the running site, and change nothing",
 		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
-			_, err := a.checkThere(ctx, s, args[0])
+			_, err := a.checkThere(ctx, s, args[0], false)
 			if err != nil {
 				return err
 			}
@@ -61,6 +62,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 
 func (a *app) configReplaceCommand() *cobra.Command {
 	var n acts.NewConfiguration
+	var trial time.Duration
 	cmd := &cobra.Command{
 		Use: "replace FILE", Args: exactly("FILE"), Short: "Replace the configuration of the running site",
 		Long: `Replace the configuration of the running site by a file, and have it read. A file with a
@@ -68,18 +70,31 @@ mistake, or with a change that needs a restart, changes nothing. The configurati
 kept beside the site's file, with .before at its name.
 
 With --digest nothing is lost that somebody else has changed since agentsite config printed
-the digest: then it changes nothing.`,
+the digest: then it changes nothing.
+
+With --trial the site puts the configuration before back by itself, unless this command reaches
+the site again within that time, and all that was well there is well for 10 s (a third of a
+shorter trial). --restart permits a change that needs a restart of the site: its outputs go to
+their safe values.`,
+		Example: "  agentsite config replace greenhouse.yaml --trial 90s --site greenhouse",
 		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
-			text, err := a.checkThere(ctx, s, args[0])
+			text, err := a.checkThere(ctx, s, args[0], n.Restart)
 			if err != nil {
 				return err
 			}
+			if trial == 0 && n.Restart {
+				return usagef("--restart needs --trial, such as --trial 90s")
+			}
+			n.Trial = trial.Seconds()
 			if n.Text = text; n.Digest == "" {
 				old, err := callOwner(ctx, s, acts.ConfigurationAct, acts.None{})
 				if err != nil {
 					return err
 				}
 				n.Digest = old.Digest
+			}
+			if n.Trial > 0 {
+				return a.tryConfiguration(ctx, n, args[0])
 			}
 			c, err := callOwner(ctx, s, acts.ConfigureAct, n)
 			if err != nil {
@@ -91,16 +106,18 @@ the digest: then it changes nothing.`,
 	}
 	cmd.Flags().StringVar(&n.Digest, "digest", "", "replace only the text with this digest, which agentsite config prints")
 	cmd.Flags().BoolVar(&n.Well, "well", false, "go back also where a device is missing after the change")
+	cmd.Flags().DurationVar(&trial, "trial", 0, "go back unless the site is well and reached again within this time")
+	cmd.Flags().BoolVar(&n.Restart, "restart", false, "with --trial, permit a change that needs a restart of the site")
 	return cmd
 }
 
 // checkThere returns the text of a file that the site would take. It prints mistakes and warnings.
-func (a *app) checkThere(ctx context.Context, s *session, file string) (string, error) {
+func (a *app) checkThere(ctx context.Context, s *session, file string, restart bool) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return "", usagef("%w", err)
 	}
-	found, err := callOwner(ctx, s, acts.CheckAct, acts.NewConfiguration{Text: string(text)})
+	found, err := callOwner(ctx, s, acts.CheckAct, acts.NewConfiguration{Text: string(text), Restart: restart})
 	if err != nil {
 		return "", err
 	}

@@ -40,15 +40,30 @@ func (m *Manager) Operations(own func(who agents.Principal, method, about string
 		op.ForOwners(ConfirmAct, agents.Acts, "config trial",
 			"Keep the configuration that is on trial, or put the one before back, once that is decided.",
 			func(ctx context.Context, who agents.Principal, c Confirmation) (Status, error) {
-				if m == nil {
-					return Status{}, device.Faultf(device.Invalid, "no configuration is on trial")
+				s := m.status()
+				switch {
+				case s.State == "" || s.Digest != c.Digest:
+					return s, device.Faultf(device.Invalid, "no configuration with this digest is on trial")
+				case s.State != Running:
+					return s, nil // it tells how it ended, and does nothing
 				}
 				word := "confirm"
 				if c.Back {
 					word = "take-back"
 				}
-				err := own(who, word, c.Digest, func() error { return m.answer(ctx, c.Digest, !c.Back) })
-				return m.status(), err
+				var ended bool
+				err := own(who, word, c.Digest, func() error {
+					err := m.answer(ctx, c.Digest, !c.Back)
+					s = m.status()
+					if ended = err == nil; ended && !c.Back && s.State != Kept {
+						err = device.Faultf(device.Unavailable, "it was rolled back")
+					}
+					return err
+				})
+				if ended { // the answer says how
+					return s, nil
+				}
+				return s, err
 			}),
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) runCommand() *cobra.Command {
-	var file string
+	var file, programs string
 	var listen config.Listen
 	var level slog.Level
 	var home homeAssistantFlags
@@ -40,9 +40,13 @@ SIGUSR1 is an emergency stop.`,
 			if err != nil {
 				return err
 			}
-			return a.runSite(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen}, level)
+			o := site.Options{Config: file, Folder: folder, Listen: listen}
+			o.Update.Folder = programs
+			return a.runSite(cmd.Context(), o, level)
 		},
 	}
+	cmd.Flags().StringVar(&programs, "update-folder", "", "")
+	cmd.Flags().MarkHidden("update-folder") // for tests
 	cmd.Flags().StringVar(&file, "config", "", "the configuration (default: "+config.DefaultFile+", where there is one)")
 	cmd.Flags().StringVar(&listen.HTTP, "listen", "", "the address for HTTP, such as 127.0.0.1:8473 (default: the configuration's)")
 	cmd.Flags().StringVar(&listen.HTTPS, "listen-https", "", "the address for HTTPS, for the network, such as :8474, or none (default: the configuration's; with --listen none)")
@@ -89,6 +93,11 @@ it. What it stores is removed at its end, unless --data says where it is kept.`,
 // runSite runs a site until ctx ends, and says at the terminal how to use it.
 func (a *app) runSite(ctx context.Context, o site.Options, level slog.Level) error {
 	o.Version, o.Hangup, o.Stop = version, hangups(), stopSignals()
+	var err error
+	if o.Update.Release, err = ops.NewRelease(version, sequence, releaseKeys); err != nil {
+		return err
+	}
+	o.Update.Release.Base = releases
 	o.OnStart = func(started site.Started) {
 		if started.File == "" && !o.Demo {
 			a.note("no %s here: this is agentsite demo, kept in %s", config.DefaultFile, o.Folder)
@@ -102,7 +111,7 @@ func (a *app) runSite(ctx context.Context, o site.Options, level slog.Level) err
 		slog.Info("stopping; outputs go to their safe values (a second signal ends the process at once)")
 		close(logged)
 	})
-	err := site.Run(ctx, o)
+	err = site.Run(ctx, o)
 	if !running() {
 		<-logged
 	}

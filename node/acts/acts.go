@@ -99,6 +99,9 @@ type Site struct {
 		Deny(handle string) error
 	}
 
+	// Updates returns the operations that update the site; nil for none.
+	Updates func() []op.Row
+
 	// Trials tries configurations, and Problems returns what is wrong with the site, by the name of the thing; both
 	// are nil for the demonstration.
 	Trials   *rollback.Manager
@@ -117,6 +120,9 @@ type outputs interface {
 func (s *Site) Operations() []op.Row {
 	all := slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.Phones.Operations(s.Node.Own, s.Access.Called), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
 		s.Trials.Operations(s.Node.Own), s.aboutParts(), s.aboutBoard(), s.aboutAgents(), s.aboutBundles())
+	if s.Updates != nil {
+		all = append(all, s.Updates()...)
+	}
 	for i, row := range all {
 		all[i].Do = func(ctx context.Context, p agents.Principal, decode func(any) error) (any, error) {
 			if s.Node.Owner(p) != nil {

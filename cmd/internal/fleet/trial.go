@@ -79,3 +79,11 @@ func knowsNot(err error, lacks string) error {
 	}
 	return err
 }
+
+// TryTimeout returns how long Try takes at most with a trial of that length.
+func TryTimeout(trial time.Duration) time.Duration {
+	return configTimeout + trial + restartTimeout + confirmTimeout
+}
+
+// Refused returns the error of a site that refuses a request in its answer.
+func Refused(says string) error { return &client.RequestError{Kind: string(device.Invalid), Msg: says} }

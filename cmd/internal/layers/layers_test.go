@@ -101,6 +101,7 @@ var layers = []layer{
 		"devices are opened, and outputs moved, for the node; the list of drivers and the data folder's files are passed in"},
 	{"node/state", []string{"device", "device/driver", "device/guard", "node/access", "node/identity"}, "the data folder is paths, locks and modes, and opens the access store; it names the files of other packages, and reads the two of the emergency stop; a secret is read as drivers read theirs"},
 	{"node/state/backup", []string{"device", "node/access", "node/bundle", "node/config", "node/identity", "node/state"}, "a backup is read as the site will read it, before anything is written"},
+	{"node/update/remote", []string{"agents", "agents/op", "device"}, "it knows when a site may update itself; how programs are found, staged and started is passed in"},
 	{"node/update", []string{"node/identity"}, "an update is verified by keys, whatever the program does"},
 	{"transport/rpc", []string{"agents/principal"}, "a message has a sender, and is free of operations and tools"},
 	{"transport/stdio", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes, nothing else; a socket is one sender's"},
@@ -158,7 +159,7 @@ var layers = []layer{
 	{"cmd/internal/peer", []string{"agents", "agents/principal", "agents/agent", "agents/group", "agents/remote", "agents/task", "agents/tools", "device", "node", "node/access", "node/bundle", "node/identity", "node/state", "transport/passkey", "transport/web", "transport/p2p", "transport/rpc", "transport/stdio",
 		"transport/mcp", "transport/mcp/client", "transport/mcp/legacy", "agents/op", "node/acts", "transport/owner", "transport/owner/client", "discovery", "discovery/card", "discovery/mdns", "cmd/internal/internet"},
 		"the client's side joins contacts, carriers and discovery; of device it needs names and kinds of faults, agents/tools renders what connect presents"},
-	{"cmd/internal/fleet", []string{"agents", "cmd/internal/peer", "device", "node/acts", "node/rollback", "node/state", "transport/mcp/client", "transport/owner/client"},
+	{"cmd/internal/fleet", []string{"agents", "cmd/internal/peer", "device", "node/acts", "node/rollback", "node/state", "node/update/remote", "transport/mcp/client", "transport/owner/client"},
 		"it knows contacts and what kind of answer they give, not what is asked of them"},
 	{"cmd/internal/homepage", []string{"agents", "agents/op", "agents/principal", "agents/tools", "cmd/internal/peer", "cmd/internal/qr", "device", "node/access", "node/acts", "node/identity", "transport/fault", "transport/owner/client", "transport/page", "transport/passkey", "transport/rpc", "transport/web"},
 		"it joins the user's sites with the page; what is said at the terminal is passed in"},
@@ -174,7 +175,7 @@ var layers = []layer{
 	{"cmd/internal/layers", nil, "it reads the sources, and links none"},
 	{"cmd/internal/e2e/harness", []string{everything}, "whole-system tests see the whole system"},
 	{"cmd/internal/e2e/harness/npm", []string{"cmd/internal/e2e/harness"}, "public programs know a site by its addresses"},
-	{"cmd/agentsite", []string{"agents", "agents/principal", "agents/agent", "agents/llm", "agents/rule", "agents/rule/trial", "agents/task", "cmd/internal/chart", "cmd/internal/fleet", "cmd/internal/homeassistant", "cmd/internal/homepage", "cmd/internal/hosting", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/qr", "cmd/internal/site", "agents/op", "node/access", "node/acts", "node/bundle", "node/config", "node/devices", "node/hosted", "node/identity", "node/imports", "node/journal", "node/push", "node/rollback", "node/state", "node/state/backup", "node/update", "transport/anp/did", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/public", "transport/public/look", "transport/rpc", "transport/web", "discovery", "device", "device/board/pinout", "device/ucum"},
+	{"cmd/agentsite", []string{"agents", "agents/principal", "agents/agent", "agents/llm", "agents/rule", "agents/rule/trial", "agents/task", "cmd/internal/chart", "cmd/internal/fleet", "cmd/internal/homeassistant", "cmd/internal/homepage", "cmd/internal/hosting", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/qr", "cmd/internal/site", "agents/op", "node/access", "node/acts", "node/bundle", "node/config", "node/devices", "node/hosted", "node/identity", "node/imports", "node/journal", "node/push", "node/rollback", "node/state", "node/state/backup", "node/update", "node/update/remote", "transport/anp/did", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/public", "transport/public/look", "transport/rpc", "transport/web", "discovery", "device", "device/board/pinout", "device/ucum"},
 		"the command line parses and prints; ops, peer, the site and its client do the work, node/access has the grammar of permissions, and node/devices starts the guard's process"},
 }
 

@@ -12,6 +12,7 @@ import (
 	"agentsite/cmd/internal/hosting"
 	"agentsite/cmd/internal/internet"
 	"agentsite/cmd/internal/memory"
+	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/systemd"
 	"agentsite/device/board"
 	"agentsite/device/driver"
@@ -29,6 +30,7 @@ import (
 	"agentsite/node/push"
 	"agentsite/node/rollback"
 	"agentsite/node/state"
+	"agentsite/node/update/remote"
 	"agentsite/transport/mcp/legacy"
 	"agentsite/transport/oauth"
 	"agentsite/transport/page"
@@ -50,11 +52,12 @@ type Options struct {
 	Config  string // a file; "" for agentsite.yaml, or the demonstration without one
 	Demo    bool   // the demonstration in any case
 	Folder  state.Folder
-	Listen  config.Listen    // instead of the configuration's
-	Version string           // of the program
-	OnStart func(Started)    // is called once, when the site can be called; nil for nothing
-	Hangup  <-chan os.Signal // each asks for a reload; nil for none
-	Stop    <-chan os.Signal // each is an emergency stop; nil for none
+	Listen  config.Listen     // instead of the configuration's
+	Version string            // of the program
+	Update  ops.UpdateOptions // of the program, for its owners
+	OnStart func(Started)     // is called once, when the site can be called; nil for nothing
+	Hangup  <-chan os.Signal  // each asks for a reload; nil for none
+	Stop    <-chan os.Signal  // each is an emergency stop; nil for none
 
 	HomeAssistant *HomeAssistant // of which the site is an app; nil for none
 }
@@ -81,6 +84,7 @@ type site struct {
 	key   identity.Key
 	token string
 
+	updater *remote.Updater
 	trials  *rollback.Manager // of configurations
 	settled string            // what their opening did, for the journal
 	restart func()            // ends the site, for the service manager to start it again; nil where nobody does

@@ -148,6 +148,8 @@ func (s *site) owners() *acts.Site {
 			return acts.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()}
 		},
 	}
+	s.updater = s.newUpdater()
+	o.Updates = s.updater.Operations
 	if s.file != "" {
 		o.Trials, o.Problems = s.trials, s.problems
 	}
@@ -221,6 +223,7 @@ func (s *site) runDevices(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { s.devices.ReloadOnSignal(ctx, s.Hangup); return nil })
 	group.Go(func() error { s.hosting.Run(ctx); return nil })
 	group.Go(func() error { s.runTrials(ctx); return nil })
+	group.Go(func() error { s.updater.Run(ctx); return nil })
 }
 
 // serve announces the site and answers callers on every carrier.

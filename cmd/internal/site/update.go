@@ -1,0 +1,57 @@
+package site
+
+import (
+	"context"
+
+	"agentsite/cmd/internal/ops"
+	"agentsite/node/rollback"
+	"agentsite/node/update/remote"
+)
+
+// newUpdater makes what updates the site for its owners.
+func (s *site) newUpdater() *remote.Updater {
+	p := remote.Parts{
+		Version: s.Version, Problems: s.problems, Restart: s.restart, Note: s.note, Own: s.node.Own,
+		Status: func() (remote.Status, error) {
+			u, err := ops.ReadUpdateStatus(s.Update)
+			return remote.Status{Proven: u.Proven, Waits: u.Waits, Failed: u.Failed.Version}, err
+		},
+		Find: s.findUpdate,
+		Away: func() (away []string) {
+			for _, o := range s.outputs.Status() {
+				if !o.Safe {
+					away = append(away, o.Output)
+				}
+			}
+			return away
+		},
+		Busy: func() error {
+			if s.trials.Running() { // which a restart would roll back
+				return rollback.ErrRuns
+			}
+			return nil
+		},
+	}
+	if s.restart == nil || !s.Update.Installed() {
+		p.Cannot = "only the service of agentsite's package updates itself: replace the program on its machine"
+	}
+	return remote.New(p)
+}
+
+// findUpdate returns what the site's own channel offers. The owner names a channel and a version, and no address.
+func (s *site) findUpdate(ctx context.Context, channel, version string) (remote.Offer, error) {
+	o := s.Update
+	o.Name, o.Version = channel, version
+	found, err := ops.FindUpdate(ctx, o)
+	if err != nil {
+		return remote.Offer{}, err
+	}
+	return remote.Offer{
+		Version: found.Version, Size: found.Size, Old: found.Old,
+		Stage: func(ctx context.Context, progress func(int64)) error {
+			o.Progress = func(done, _ int64) { progress(done) }
+			_, err := ops.StageOffer(ctx, o, found)
+			return err
+		},
+	}, nil
+}

@@ -43,7 +43,8 @@ Exit code 0: all did what was asked. 8: some did not, or have a problem. 6: none
 		fleet.DefaultTimeout))
 	cmd.RegisterFlagCompletionFunc("sites", a.completeSites)
 	cmd.RegisterFlagCompletionFunc("tag", completeTags)
-	cmd.AddCommand(status, f.readCommand(), f.doctorCommand(), f.journalCommand(), f.allowCommand(), f.revokeCommand(), f.applyCommand(), f.updateCommand())
+	cmd.AddCommand(status, f.readCommand(), f.doctorCommand(), f.journalCommand(), f.backupCommand(), f.allowCommand(), f.revokeCommand(),
+		f.applyCommand(), f.updateCommand())
 	return cmd
 }
 

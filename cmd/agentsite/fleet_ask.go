@@ -12,7 +12,6 @@ import (
 	"agentsite/cmd/internal/fleet"
 	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/peer"
-	"agentsite/device/driver"
 	"agentsite/node/acts"
 	"agentsite/node/journal"
 	ownerclient "agentsite/transport/owner/client"
@@ -36,10 +35,16 @@ away from safe, WAITING the calls and programs that wait for you: agentsite appr
 			if err := showFleet(r, results, "", head, statusCells); err != nil {
 				return err
 			}
-			return fleetOutcome(results, func(s ops.SiteStatus) bool { return worst(s) == string(driver.Problem) })
+			return fleetOutcome(results, func(s ops.SiteStatus) bool { return worst(s) == problem })
 		}),
 	}
 }
+
+// Severities of findings, the worst first.
+const (
+	problem = "problem"
+	warning = "warning"
+)
 
 func readFleetStatus(ctx context.Context, c *peer.Connection, _ peer.Contact) (ops.SiteStatus, error) {
 	return ops.ReadStatus(ctx, &ops.RunningSite{Owner: c.Owner, Site: c, Closer: c})
@@ -48,12 +53,12 @@ func readFleetStatus(ctx context.Context, c *peer.Connection, _ peer.Contact) (o
 // worst returns a site's state in one word: its emergency stop, or its worst finding above a note.
 func worst(s ops.SiteStatus) string {
 	switch {
-	case len(s.Wrong) > 0 && s.Wrong[0].Severity == driver.Problem:
-		return string(driver.Problem)
+	case len(s.Wrong) > 0 && s.Wrong[0].Severity == problem:
+		return problem
 	case s.Stopped:
 		return "stopped"
-	case len(s.Wrong) > 0 && s.Wrong[0].Severity == driver.Warning:
-		return string(driver.Warning)
+	case len(s.Wrong) > 0 && s.Wrong[0].Severity == warning:
+		return warning
 	}
 	return "well"
 }
@@ -156,7 +161,7 @@ problems, and with --all its warnings and notes, too.`,
 			if err != nil {
 				return err
 			}
-			isProblem := func(f acts.Finding) bool { return f.Severity == string(driver.Problem) }
+			isProblem := func(f acts.Finding) bool { return f.Severity == problem }
 			cells := func(d acts.Diagnosis) (rows [][]string) {
 				for _, f := range d.Findings {
 					if all || isProblem(f) {
@@ -208,6 +213,9 @@ site's own clock. Reads are not recorded.`,
 	return cmd
 }
 
+// maxEntries is how many entries a site answers at once.
+const maxEntries = 500
+
 // readJournal reads the last entries of a site's journal that are not older than since.
 func readJournal(
 	ctx context.Context, c *peer.Connection, f journal.Filter, since time.Duration, limit int,
@@ -216,7 +224,7 @@ func readJournal(
 	if err != nil {
 		return nil, err
 	}
-	if f.Limit = limit; since > 0 {
+	if f.Limit = min(limit, maxEntries); since > 0 {
 		f.From = now.Time.Add(-since)
 	}
 	page, err := ownerclient.Call(ctx, c.Owner, acts.JournalAct, f)

@@ -25,8 +25,9 @@ var tables = map[string]string{
 
 // noTables are the others: they print sentences, texts to paste, or files, or need other networks or boards.
 var noTables = strings.Fields(`accept add console agents-accept agents-allow agents-export agents-forbid agents-import agents-pause agents-remove agents-resume agents-tools
-	agents-try agents-unshare backup board board-report call chat check claim clock config config-check config-replace completion completion-bash completion-fish completion-powershell completion-zsh connect
-	delegate demo doctor grant grant-phone guard history-import identity
+	agents-try agents-unshare backup board board-report call chat check claim clock config config-check config-replace completion
+	completion-bash completion-fish completion-powershell completion-zsh connect delegate demo doctor grant grant-phone guard history-import
+	identity fleet-backup
 	llm-check notify notify-allow notify-forget notify-test owners-add owners-recover owners-recovery owners-remove open pinout prepare public realm
 	realm-join realm-leave realm-new relay reload reset restore revoke rules-pause rules-resume run safe scan schema set sites-connect sites-forget sites-tag sites-untag stop
 	supervise tasks-answer tasks-cancel tasks-watch token token-add token-change token-revoke update version discover find agents-find help llm`)

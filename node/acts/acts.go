@@ -24,11 +24,12 @@ import (
 	"agentsite/node/journal"
 	"agentsite/node/push"
 	"agentsite/node/rollback"
+	"agentsite/node/state/backup"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Site holds the objects that the operations act on. Every field but Find, Public, SignIns and Trials is required.
+// Site holds the objects that the operations act on. Every field but Find, Public, SignIns, Trials and Backups is required.
 type Site struct {
 	Node    *node.Node
 	Access  *access.Store
@@ -56,6 +57,8 @@ type Site struct {
 	Schema func() ([]byte, error)
 	// Journal returns a page of the journal.
 	Journal func(context.Context, journal.Filter) (journal.Page, error)
+
+	Backups *backup.Exporter // nil for the demonstration
 
 	// Import adds past readings of a measurement, and returns how many it took; WouldImport returns how
 	// many it would take. They fail with a device.Fault that is Invalid where the caller can mend it.
@@ -119,7 +122,7 @@ type outputs interface {
 // Operations returns the owners' operations.
 func (s *Site) Operations() []op.Row {
 	all := slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.Phones.Operations(s.Node.Own, s.Access.Called), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
-		s.Trials.Operations(s.Node.Own), s.aboutParts(), s.aboutBoard(), s.aboutAgents(), s.aboutBundles())
+		s.Backups.Operations(s.Node.Own), s.Trials.Operations(s.Node.Own), s.aboutParts(), s.aboutBoard(), s.aboutAgents(), s.aboutBundles())
 	if s.Updates != nil {
 		all = append(all, s.Updates()...)
 	}

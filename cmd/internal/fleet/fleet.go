@@ -45,8 +45,10 @@ type Result[T any] struct {
 // Kind returns the kind of the error, "" without one.
 func (r Result[T]) Kind() string { return KindOf(r.Err) }
 
-// Answered reports whether the site answered, also if it refused.
-func (r Result[T]) Answered() bool { return r.Err == nil || saidBySite(r.Err) }
+// Answered reports whether the site answered, also if it refused, or if its answer is of no use.
+func (r Result[T]) Answered() bool {
+	return r.Err == nil || saidBySite(r.Err) || errors.As(r.Err, new(*device.Fault)) || errors.As(r.Err, new(state.Mistake))
+}
 
 // saidBySite reports whether an error is a site's answer.
 func saidBySite(err error) bool {

@@ -114,6 +114,7 @@ func TestKindOf(t *testing.T) {
 		{&client.RequestError{Kind: "denied"}, "denied", true},
 		{fmt.Errorf("asked: %w", &client.ToolError{Kind: "offline"}), "offline", true},
 		{&client.RequestError{}, "internal", true},
+		{device.Faultf(device.Invalid, "the site sent no backup"), "invalid", true},
 		{errors.New("EOF"), "internal", false},
 	} {
 		if r := (Result[int]{Err: c.err}); r.Kind() != c.kind || r.Answered() != c.answered {

@@ -20,6 +20,7 @@ import (
 	"agentsite/node/acts"
 	"agentsite/node/devices"
 	"agentsite/node/state"
+	"agentsite/node/state/backup"
 	"agentsite/node/update"
 	"agentsite/transport/adapter"
 	"agentsite/transport/mcp"
@@ -152,6 +153,7 @@ func (s *site) owners() *acts.Site {
 	o.Updates = s.updater.Operations
 	if s.file != "" {
 		o.Trials, o.Problems = s.trials, s.problems
+		o.Backups = &backup.Exporter{Folder: s.Folder, Config: s.absFile, Site: s.key.ID()}
 	}
 	if s.public != nil || s.oauth != nil {
 		o.Public, o.SignIns = s.publicState, &s.signIns

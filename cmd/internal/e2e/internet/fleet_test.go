@@ -86,7 +86,7 @@ func TestFleet(t *testing.T) {
 	if n := strings.Count(out, "°C"); code != 0 || n != fleetSites {
 		t.Fatalf("%d sites were read, exit code %d:\n%s", n, code, out)
 	}
-	out, code = fleetCLI(t, laptop, "fleet", "journal", "--limit", "1000")
+	out, code = fleetCLI(t, laptop, "fleet", "journal", "--limit", "500")
 	for i := range fleetSites {
 		if !regexp.MustCompile(`(?m)^` + fleetName(i) + ` .* you +grant `).MatchString(out) {
 			t.Errorf("%s does not say who granted it, exit code %d:\n%s", fleetName(i), code, out)

@@ -41,6 +41,9 @@ type Driver struct {
 	// Seek finds devices of this driver that are reached by a network or by radio, until ctx ends or all have
 	// answered. It reads only: nothing is paired, written or moved. It may be nil.
 	Seek func(ctx context.Context) ([]Found, error)
+	// Replace returns what is used in place of a decoded and validated Config; named are the points of the device that the
+	// configuration mentions. It is nil, except in a simulated site.
+	Replace func(c Config, named []string) Config
 }
 
 // Found is a device that a Seek has found. What it says of itself is checked: Name is a valid name, and YAML
@@ -76,6 +79,12 @@ type Validator interface{ Validate() error }
 // Describer is a Config that knows its device's points without hardware, so that
 // a check finds mistakes about them before anything is opened.
 type Describer interface{ Describe() device.Description }
+
+// Guesser is a Config whose device knows its points only once it is open. Guess returns those that it probably has, with
+// all that are named, for a fake of it.
+type Guesser interface {
+	Guess(named []string) device.Description
+}
 
 // Networked is a Config whose device is reached by a network or a line of others: when that is lost, its outputs stay
 // as they are. Peer returns what is then the only one to switch them off, such as "kitchen.local".
@@ -130,7 +139,7 @@ func Find(drivers []Driver, name string) (Driver, bool) {
 		case d.Of == nil && member == "" && in:
 			return d, true
 		case d.Of != nil && member != "" && in && d.Of(member) != nil:
-			return Driver{Name: name, Doc: d.Doc, Config: func() Config { return d.Of(member) }}, true
+			return Driver{Name: name, Doc: d.Doc, Config: func() Config { return d.Of(member) }, Replace: d.Replace}, true
 		}
 	}
 	return Driver{}, false

@@ -3,7 +3,7 @@ package config
 import "strings"
 
 // Plan returns a file of the site with these devices only, for the guard's process. Comments
-// and places are lost: equal devices make equal plans.
+// and places are lost: equal devices make equal plans. ParsePlan parses it.
 func Plan(s *Site, devices []Device) []byte {
 	site := []entry{scalarEntry("name", s.Name, pos{})}
 	if s.Watchdog != "" {
@@ -14,6 +14,9 @@ func Plan(s *Site, devices []Device) []byte {
 		all = append(all, entry{key: d.Name, value: &node{shape: mapping, entries: d.entries}})
 	}
 	var b strings.Builder
+	if s.Simulated {
+		b.WriteString(simulation + ": on\n")
+	}
 	writeEntries(&b, []entry{
 		{key: "site", value: &node{shape: mapping, entries: site}},
 		{key: "devices", value: &node{shape: mapping, entries: all}},

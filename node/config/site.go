@@ -38,6 +38,7 @@ type Site struct {
 	Approvals Approvals
 	Devices   []Device // in file order
 	Agents    []Agent  // in file order, with those that have a section of their own
+	Simulated bool     // the devices are fakes
 }
 
 // sections are the keys at the left margin, for suggestions.
@@ -187,6 +188,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+	site.simulate(drivers, root)
 	return site, nil
 }
 

@@ -105,7 +105,7 @@ func (f GuardFiles) plan(drivers []driver.Driver) (*config.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.Parse(f.Plan, text, drivers)
+	return config.ParsePlan(f.Plan, text, drivers)
 }
 
 // guardServer is a guard and the devices of its plan, as the site's process uses them.
@@ -147,9 +147,12 @@ func (s *guardServer) serve(ctx context.Context, conn io.ReadWriteCloser, driver
 	return proc.Serve(ctx, conn, s.guard, proc.Equipment{
 		Devices: devices, Buttons: buttons,
 		Follow: func(ctx context.Context, text []byte) (map[string]device.Device, error) {
-			cfg, err := config.Parse("the plan", text, drivers)
+			cfg, err := config.ParsePlan("the plan", text, drivers)
 			if err != nil {
 				return nil, err
+			}
+			if cfg.Simulated != s.cfg.Simulated {
+				return nil, device.Faultf(device.Internal, "a simulated site stays one, and a real one real")
 			}
 			return s.changePlan(ctx, cfg)
 		},

@@ -19,8 +19,11 @@ import (
 // can be pasted.
 func printBanner(out io.Writer, terminal bool, folder state.Folder, s site.Started) {
 	what := "the devices of " + s.File
-	if s.File == "" {
+	switch {
+	case s.File == "":
 		what = "a simulated greenhouse and this machine's own sensors"
+	case s.Simulated:
+		what = "simulated devices in place of those of " + s.File
 	}
 	program := update.RunningProgram()
 	connect := []string{"connect"}
@@ -38,8 +41,13 @@ func printBanner(out io.Writer, terminal bool, folder state.Folder, s site.Start
 	case s.File == "":
 		chat = "\n  " + state.ShellQuote(program) + " chat gardener" + more
 		owned = "Whoever may use this machine owns it, and nobody else reaches it.\n"
+	case s.Simulated:
+		owned = "Nothing real moves, and nobody but whoever may use this machine reaches it.\n"
 	case s.Claim != nil && s.Claim.Secret != (access.ClaimSecret{}):
 		owned = "No owner yet. Until someone claims it, anyone with access to this computer controls it.\n"
+	}
+	if s.Simulated && s.File != "" {
+		chat = "\n  " + state.ShellQuote(program) + " sim list" + more
 	}
 	look := ""
 	if terminal || s.File == "" { // a service's log is no place for a secret

@@ -77,16 +77,7 @@ func (a *app) importHistory(ctx context.Context, s *session, file string, o impo
 	if err != nil {
 		return err
 	}
-	im := importer{file: filepath.Base(file), as: make(map[string]string), points: make(map[string]*importedPoint), zone: cmp.Or(o.zone.Location, time.Local)}
-	for _, p := range list {
-		if p.Kind == device.KindMeasurement {
-			of := &importedPoint{Point: p.Point, unit: p.Unit, min: math.Inf(-1), max: math.Inf(1)}
-			if p.Min != nil && p.Max != nil {
-				of.min, of.max = *p.Min, *p.Max
-			}
-			im.points[p.Point] = of
-		}
-	}
+	im := newImporter(file, list, cmp.Or(o.zone.Location, time.Local))
 	for _, word := range o.as {
 		name, point, named := strings.Cut(word, "=")
 		if !named {
@@ -114,7 +105,24 @@ func (a *app) importHistory(ctx context.Context, s *session, file string, o impo
 		}
 		return err
 	}
-	return a.printImported(&im, o.dry)
+	return a.printImported(im, o.dry)
+}
+
+// newImporter returns the importer of a file for the measurements among points.
+func newImporter(file string, points []point, zone *time.Location) *importer {
+	im := &importer{
+		file: filepath.Base(file), as: make(map[string]string), points: make(map[string]*importedPoint), zone: zone,
+	}
+	for _, p := range points {
+		if p.Kind == device.KindMeasurement {
+			of := &importedPoint{Point: p.Point, unit: p.Unit, min: math.Inf(-1), max: math.Inf(1)}
+			if p.Min != nil && p.Max != nil {
+				of.min, of.max = *p.Min, *p.Max
+			}
+			im.points[p.Point] = of
+		}
+	}
+	return im
 }
 
 // upload reads a checked file once more, and sends its readings.
@@ -176,6 +184,7 @@ type importer struct {
 	points map[string]*importedPoint
 	zone   *time.Location                                            // of times without one
 	send   func(p *importedPoint, readings []acts.PastReading) error // nil to check the file only
+	each   func(p *importedPoint, x acts.PastReading)                // gets each reading in place of send; nil for send
 
 	rows    int // of measurements of the site
 	line    int

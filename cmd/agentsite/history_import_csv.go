@@ -134,7 +134,9 @@ func (im *importer) read(f io.Reader) error {
 		if p == nil {
 			continue
 		}
-		if err := im.add(p, x); err != nil {
+		if im.each != nil {
+			im.each(p, x)
+		} else if err := im.add(p, x); err != nil {
 			return err
 		}
 	}

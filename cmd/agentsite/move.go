@@ -121,16 +121,27 @@ func (p point) move(value string) (agents.MoveRequest, error) {
 	if value == toSafe {
 		return r, nil
 	}
-	if p.Kind == device.KindSwitch {
-		switch value {
-		case "on", "true":
-			r.Value = device.Bool(true)
-		case "off", "false":
-			r.Value = device.Bool(false)
-		default:
-			return r, usagef("%s is a switch: say on, off or safe, not %q", p.Point, value)
-		}
+	ok := false
+	if r.Value, ok = p.parse(value); ok {
 		return r, nil
+	}
+	if p.Kind == device.KindSwitch {
+		return r, usagef("%s is a switch: say on, off or safe, not %q", p.Point, value)
+	}
+	return r, usagef("%s takes a number within %s, or safe, not %q", p.Point, p.values(), value)
+}
+
+// parse parses a value as the point has it: one of its words, on or off, or a number, also with its unit.
+func (p point) parse(value string) (v device.Value, ok bool) {
+	if slices.Contains(p.Values, value) {
+		return device.Text(value), true
+	}
+	switch {
+	case len(p.Values) > 0:
+		return v, false
+	case p.Kind == device.KindSwitch || p.Kind == device.KindState:
+		on := value == "on" || value == "true"
+		return device.Bool(on), on || value == "off" || value == "false"
 	}
 	text := value
 	for _, u := range []string{p.Unit, ucum.Symbol(p.Unit)} {
@@ -140,10 +151,9 @@ func (p point) move(value string) (agents.MoveRequest, error) {
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || n-n != 0 || strings.ContainsAny(text, "_xX") { // NaN, the infinities, 1_000, 0x10
-		return r, usagef("%s takes a number within %s, or safe, not %q", p.Point, p.values(), value)
+		return v, false
 	}
-	r.Value = device.Number(n)
-	return r, nil
+	return device.Number(n), true
 }
 
 // sentence describes an output's value and its next change.

@@ -98,11 +98,15 @@ func (a *app) runSite(ctx context.Context, o site.Options, level slog.Level) err
 		return err
 	}
 	o.Update.Release.Base = releases
+	then := o.OnStart
 	o.OnStart = func(started site.Started) {
 		if started.File == "" && !o.Demo {
 			a.note("no %s here: this is agentsite demo, kept in %s", config.DefaultFile, o.Folder)
 		}
 		printBanner(a.out, a.out.terminal(), o.Folder, started)
+		if then != nil {
+			then(started)
+		}
 	}
 	signal.Ignore(syscall.SIGPIPE) // a closed log must not end the process with outputs on
 	defer logTo(a.errs, level)()

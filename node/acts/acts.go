@@ -29,7 +29,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Site holds the objects that the operations act on. Every field but Find, Public, SignIns, Trials and Backups is required.
+// Site holds the objects that the operations act on. Every field but Find, Public, SignIns, Trials, Backups and
+// Simulate is required.
 type Site struct {
 	Node    *node.Node
 	Access  *access.Store
@@ -110,6 +111,9 @@ type Site struct {
 	Trials   *rollback.Manager
 	Problems func(context.Context) map[string]string
 
+	// Simulate tells the fakes of a simulated site what to read; nil for a site with real devices. Its errors are faults.
+	Simulate func(context.Context, Simulated) error
+
 	Configuring sync.Mutex // one change of the configuration at a time
 }
 
@@ -122,7 +126,7 @@ type outputs interface {
 // Operations returns the owners' operations.
 func (s *Site) Operations() []op.Row {
 	all := slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.Phones.Operations(s.Node.Own, s.Access.Called), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
-		s.Backups.Operations(s.Node.Own), s.Trials.Operations(s.Node.Own), s.aboutParts(), s.aboutBoard(), s.aboutAgents(), s.aboutBundles())
+		s.Backups.Operations(s.Node.Own), s.Trials.Operations(s.Node.Own), s.aboutParts(), s.aboutBoard(), s.aboutAgents(), s.aboutBundles(), s.aboutFakes())
 	if s.Updates != nil {
 		all = append(all, s.Updates()...)
 	}

@@ -41,9 +41,10 @@ const (
 	AgentsAct      op.Name[None, hosted.Agents]           = "owner/agents"  // lists the agents that the site hosts
 	PauseAct       op.Name[Name, None]                    = "owner/pause"   // stops one of them, until the next
 	ResumeAct      op.Name[Name, None]                    = "owner/resume"
-	TryAct         op.Name[trial.Request, trial.Result]   = "owner/try"     // tries rules over the past
-	OfferAct       op.Name[agent.Acceptance, agent.Offer] = "owner/offer"   // asks another program what tools it offers, and accepts them as they were shown
-	ConnectAct     op.Name[Name, agent.Connected]         = "owner/connect" // stores another site's grant, by its text, for the agents of this one
+	TryAct         op.Name[trial.Request, trial.Result]   = "owner/try"      // tries rules over the past
+	OfferAct       op.Name[agent.Acceptance, agent.Offer] = "owner/offer"    // asks another program what tools it offers, and accepts them as they were shown
+	SimulateAct    op.Name[Simulated, None]               = "owner/simulate" // tells a fake of a simulated site what to read
+	ConnectAct     op.Name[Name, agent.Connected]         = "owner/connect"  // stores another site's grant, by its text, for the agents of this one
 )
 
 // None is a request, or an answer, without members.

@@ -88,3 +88,6 @@ func (m Measurement) Convert(n float64) float64 {
 	}
 	return max(m.clamp.Min, min(m.scaled(n), m.clamp.Max)) // NaN stays
 }
+
+// Raw returns a measured value that Convert converts to n, if clamp lets it.
+func (m Measurement) Raw(n float64) float64 { return device.Tidy((n - m.offset) / m.scale) }

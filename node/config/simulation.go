@@ -1,9 +1,9 @@
 package config
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
-	"strings"
 
 	"agentsite/device/driver"
 	"agentsite/device/fake"
@@ -12,10 +12,14 @@ import (
 // simulation is the section of a plan whose devices are fakes. No other file has it.
 const simulation = "simulation"
 
+// IsSimulation reports whether a plan is that of a simulated site.
+func IsSimulation(plan []byte) bool { return bytes.HasPrefix(plan, []byte(simulation+": on\n")) }
+
 // ParsePlan parses a plan. One of a simulated site has fakes, whatever the drivers are.
 func ParsePlan(name string, text []byte, drivers []driver.Driver) (*Site, error) {
-	if rest, ok := strings.CutPrefix(string(text), simulation+": on\n"); ok {
-		return Parse(name, []byte(rest), fake.Drivers(drivers))
+	if IsSimulation(text) {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+		drivers = fake.Drivers(drivers)
 	}
 	return Parse(name, text, drivers)
 }

@@ -7,6 +7,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/driver"
+	"agentsite/device/guard/proc"
 	"agentsite/node/config"
 )
 
@@ -126,4 +127,17 @@ func (l *lazyDevice) Watch(ctx context.Context, emit func(device.Reading)) error
 	}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// Simulate tells a fake what to read.
+func (l *lazyDevice) Simulate(ctx context.Context, r device.Reading) error {
+	dev, err := l.open(ctx)
+	if err != nil {
+		return err
+	}
+	fake, ok := dev.(proc.Simulated)
+	if !ok {
+		return device.Faultf(device.Invalid, "%s is not simulated", l.d.Name)
+	}
+	return fake.Simulate(ctx, r)
 }

@@ -51,7 +51,8 @@ func takeStopButtons(cfg *config.Site, devices map[string]device.Device) []proc.
 		devices[d.Name] = struct {
 			device.Device
 			device.Sensor
-		}{dev, dev}
+			proc.Simulated
+		}{dev, dev, dev}
 	}
 	return all
 }

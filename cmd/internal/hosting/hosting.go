@@ -61,6 +61,7 @@ type Options struct {
 	Note     func(says string)
 
 	HomeAssistant *supervisor.App // of which the site is an app; nil for none
+	Confined      bool            // agents reach nothing outside the site; those of other kinds are refused
 }
 
 // Hosting is the agents that a site hosts.
@@ -146,7 +147,7 @@ func New(o Options) (*Hosting, error) {
 			rules: rules, sites: sites, children: children, models: models, registry: h.registry(o), broker: h.broker(o),
 			told: told, store: openExport(o),
 			power: power.World{Start: time.Now(), Off: o.PowerOff, Tell: o.Occurrences.PoweringOff, Note: o.Note},
-			home:  supervisor.World{App: o.HomeAssistant, Claimed: o.Access.Claimed},
+			home:  supervisor.World{App: o.HomeAssistant, Claimed: o.Access.Claimed}, confined: o.Confined,
 		}), Host: o.Node.ReplaceTools,
 		Permit: o.Access.SetHosted, Link: func(all []agent.Link) { out.Keep(all); sites.Configure(all) },
 		Tell: o.Node.ReplaceAgents, Paused: paused, AllPaused: unlisted != nil, Keep: o.Folder.WritePaused,

@@ -38,6 +38,13 @@ type worlds struct {
 	power power.World // for the end of the machine
 
 	home supervisor.World // for Home Assistant, of which the site is an app
+
+	confined bool // only kinds that reach nothing outside the site
+}
+
+// IsLocal reports whether the agents of a kind reach nothing outside the site, where the stand-in answers for models.
+func IsLocal(kind string) bool {
+	return slices.Contains([]string{heartbeat.Kind.Name, rule.KindName, routine.KindName, llm.KindName}, kind)
 }
 
 // kinds is the one list of the kinds of agents that a site can host.
@@ -55,12 +62,16 @@ func kinds(of worlds) hosted.Kinds {
 				w.rules.Open = append(w.rules.Open, a.Name)
 			}
 		}
-		return []agent.Kind{
+		all := []agent.Kind{
 			heartbeat.Kind, rule.Kind(w.rules), routine.Kind(w.rules), remote.Kind(w.sites, checkElsewhere),
 			mcp.Kind(w.children),
 			llm.Kind(w.models), aios.Kind(w.registry), mqtt.Kind(w.broker), notify.Kind(w.told), export.Kind(w.store),
 			supervisor.Kind(w.home), power.Kind(w.power),
 		}
+		if w.confined {
+			all = slices.DeleteFunc(all, func(k agent.Kind) bool { return !IsLocal(k.Name) })
+		}
+		return all
 	}
 }
 

@@ -72,7 +72,7 @@ func ReportBoard(ctx context.Context, o BoardReportOptions) (*BoardReport, error
 	}
 	b, root := cmp.Or(o.Board, board.On(board.Machine{Root: o.Root})), sysfs.Root(o.Root)
 	health, ran := o.askRunning(ctx)
-	cfg, _, _, err := config.LoadFile(o.configuration(health), o.Drivers)
+	cfg, _, _, err := config.LoadFile(o.configuration(health.Configuration), o.Drivers)
 	if err != nil { // it is not about the file, but must not use its lines
 		if loop != nil {
 			return nil, fmt.Errorf("no line is driven while it is not known which ones the configuration uses: %w", err)

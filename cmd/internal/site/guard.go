@@ -60,3 +60,8 @@ func CheckText(name string, text []byte) (*config.Site, error) {
 func Doubts(cfg *config.Site, file string) []error {
 	return append(devices.Doubts(cfg), hosting.Doubts(cfg, file)...)
 }
+
+// CheckFile is devices.Check of a file for another machine, with all drivers.
+func CheckFile(path string) (cfg *config.Site, from string, err error) {
+	return devices.Check(path, AllDrivers(), hosting.Check)
+}

@@ -66,7 +66,7 @@ func (s *site) openDevices(ctx context.Context) error {
 	s.hub = node.NewHub(s.outputs, s.history, agents.PointURI)
 	s.hub.AfterFunc = alarm.New(ctx)
 	s.devices, err = devices.Open(ctx, devices.Options{
-		Board: s.board, Config: s.config, Read: devices.Reader(s.file, s.drivers, hosting.Accept), Plan: plan, Files: files,
+		Board: s.board, Config: s.config, Read: s.readAgain, Plan: plan, Files: files,
 		Outputs: s.outputs, Hub: s.hub, KeepHistory: s.history.Keep,
 	})
 	if err != nil {
@@ -78,6 +78,20 @@ func (s *site) openDevices(ctx context.Context) error {
 		}
 	})
 	return nil
+}
+
+// simulated reports whether nothing real moves.
+func (s *site) simulated() bool { return s.file == "" || s.Simulate }
+
+// readAgain reads the configuration that the site was started with.
+func (s *site) readAgain() (*config.Site, error) {
+	if s.file == "" {
+		return devices.Reader("", s.drivers)()
+	}
+	o := s.Options
+	o.Config = s.file
+	cfg, _, err := o.read(s.drivers)
+	return cfg, err
 }
 
 // openNode makes the node, its journal, which is opened later, and the parts behind it.
@@ -115,10 +129,15 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	s.hosting, err = hosting.New(hosting.Options{
 		Folder: s.Folder, Key: s.key, Domain: s.config.Identified(), Internet: s.internet, Version: s.Version, File: s.file,
 		Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy, Occurrences: s.occurrences,
-		Phones:       s.phones,
-		PowerOff:     func(ctx context.Context) error { return ops.PowerOff(ctx, ops.PowerOffSocket) },
+		Phones: s.phones,
+		PowerOff: func(ctx context.Context) error {
+			if s.simulated() {
+				return errSimulated
+			}
+			return ops.PowerOff(ctx, ops.PowerOffSocket)
+		},
 		Note:         s.note,
-		ApprovalWait: s.config.Approvals.Wait, HomeAssistant: s.app(),
+		ApprovalWait: s.config.Approvals.Wait, HomeAssistant: s.app(), Confined: s.Simulate,
 	})
 	if err != nil {
 		return err
@@ -200,7 +219,7 @@ func (s *site) newAnnouncer() {
 // come or go.
 func (s *site) publish(all []node.Device) error {
 	err := s.node.Replace(node.Site{
-		Name: s.config.Name, Version: s.Version, Simulated: s.file == "", Started: s.started, Now: s.access.Now,
+		Name: s.config.Name, Version: s.Version, Simulated: s.simulated(), Started: s.started, Now: s.access.Now,
 		Devices: all, History: s.history, Outputs: s.outputs,
 	})
 	if err != nil {
@@ -254,7 +273,7 @@ func (s *site) openRecords(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { s.journal.Run(ctx) })
-	if s.file != "" {
+	if !s.simulated() {
 		running.Go(func() {
 			h := s.config.History
 			o := history.Options{

@@ -49,27 +49,30 @@ const restartDelay = time.Second
 
 // Options are the options of the command line.
 type Options struct {
-	Config  string // a file; "" for agentsite.yaml, or the demonstration without one
-	Demo    bool   // the demonstration in any case
-	Folder  state.Folder
-	Listen  config.Listen     // instead of the configuration's
-	Version string            // of the program
-	Update  ops.UpdateOptions // of the program, for its owners
-	OnStart func(Started)     // is called once, when the site can be called; nil for nothing
-	Hangup  <-chan os.Signal  // each asks for a reload; nil for none
-	Stop    <-chan os.Signal  // each is an emergency stop; nil for none
+	Config string // a file; "" for agentsite.yaml, or the demonstration without one
+	Demo   bool   // the demonstration in any case
+	// Simulate has a fake for each device, and nothing that reaches other machines.
+	Simulate bool
+	Folder   state.Folder
+	Listen   config.Listen     // instead of the configuration's
+	Version  string            // of the program
+	Update   ops.UpdateOptions // of the program, for its owners
+	OnStart  func(Started)     // is called once, when the site can be called; nil for nothing
+	Hangup   <-chan os.Signal  // each asks for a reload; nil for none
+	Stop     <-chan os.Signal  // each is an emergency stop; nil for none
 
 	HomeAssistant *HomeAssistant // of which the site is an app; nil for none
 }
 
 // Started describes a site that can be called.
 type Started struct {
-	Name  string
-	File  string             // the configuration; "" for the demonstration
-	URL   string             // of HTTP, without a path
-	State string             // a sentence on its outputs
-	Page  func() string      // makes a link for a browser of this machine, which counts once and for some minutes
-	Claim *access.Invitation // nil where nobody else reaches it; without a secret where somebody owns it
+	Name      string
+	File      string             // the configuration; "" for the demonstration
+	URL       string             // of HTTP, without a path
+	State     string             // a sentence on its outputs
+	Page      func() string      // makes a link for a browser of this machine, which counts once and for some minutes
+	Simulated bool               // nothing real moves
+	Claim     *access.Invitation // nil where nobody else reaches it; without a secret where somebody owns it
 }
 
 // site is the parts of a running site, in the order in which Run makes them.
@@ -136,7 +139,7 @@ func Run(ctx context.Context, o Options) error {
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	s := &site{Options: o, started: time.Now(), board: board.New()}
-	s.drivers = Drivers(s.board)
+	s.drivers = s.driversOf()
 	defer s.cleanUp()
 
 	// Mistakes are found before anything is touched, and one process has the folder.
@@ -152,6 +155,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if err := s.lockFolder(); err != nil {
+		return err
+	}
+	if err := s.checkFolder(); err != nil {
 		return err
 	}
 	// No earlier guard drives the outputs any more, and those that the new one will not know
@@ -203,7 +209,7 @@ func Run(ctx context.Context, o Options) error {
 		return nil
 	})
 	if s.OnStart != nil {
-		s.OnStart(Started{s.config.Name, s.file, s.url(), status, s.pageLink, s.invitation})
+		s.OnStart(Started{s.config.Name, s.file, s.url(), status, s.pageLink, s.simulated(), s.invitation})
 	}
 	time.AfterFunc(time.Second, debug.FreeOSMemory) // of the start; at once, that would delay the first answers
 	systemd.Notify("READY=1\nSTATUS=" + status)

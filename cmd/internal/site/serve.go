@@ -133,12 +133,13 @@ func (s *site) answerable(p agents.Principal) (any, error) {
 func (s *site) owners() *acts.Site {
 	o := &acts.Site{
 		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload,
-		Rewrite: rewrite,
+		Rewrite: s.rewrite,
 		Check:   s.checkText, Journal: s.journal.Calls,
 		Drivers: func(name string) ([]acts.Driver, error) { return ops.DescribeDrivers(name, s.drivers) }, Scan: s.scan,
 		Pinout: s.pinout, Doctor: s.doctor, Schema: Schema,
 		Import: s.history.Import, WouldImport: s.history.WouldImport,
-		Hosted: s.hosting, Try: s.hosting.Try, Connect: s.hosting.Connect, Bundles: s.hosting.Imports,
+		Simulate: s.simulate(),
+		Hosted:   s.hosting, Try: s.hosting.Try, Connect: s.hosting.Connect, Bundles: s.hosting.Imports,
 		Phone: func(ctx context.Context, code string) (acts.PhoneKey, error) {
 			p, err := s.page.AwaitPhone(ctx, code)
 			return acts.PhoneKey{DID: p.Key, Name: p.Name}, err
@@ -174,6 +175,9 @@ func (s *site) owners() *acts.Site {
 // runs as the site's user, and names no other file of that user.
 func (s *site) checkText(ctx context.Context, text []byte) (doubts []error, err error) {
 	cfg, err := devices.CheckText(s.absFile, text, s.drivers, hosting.Accept)
+	if err == nil && s.Simulate {
+		err = confine(cfg)
+	}
 	if err == nil {
 		err = s.devices.Accepts(ctx, cfg, hosting.CheckPlain)
 	}

@@ -3,10 +3,8 @@ package site
 import (
 	"path/filepath"
 
-	"agentsite/cmd/internal/hosting"
 	"agentsite/device/driver"
 	"agentsite/node/config"
-	"agentsite/node/devices"
 	"agentsite/node/state"
 )
 
@@ -21,12 +19,7 @@ type settings struct {
 
 // readSettings reads and checks the configuration and the options. It touches no hardware.
 func readSettings(o Options, drivers []driver.Driver) (s settings, err error) {
-	if o.Demo {
-		s.config, err = devices.CheckDemo(drivers, hosting.Accept)
-	} else {
-		s.config, s.file, err = devices.Check(o.Config, drivers, hosting.Accept)
-	}
-	if err != nil {
+	if s.config, s.file, err = o.read(drivers); err != nil {
 		return s, err
 	}
 	if s.file != "" {

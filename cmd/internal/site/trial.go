@@ -23,12 +23,16 @@ func (s *site) openTrials() error {
 	s.trials, s.settled = rollback.Open(rollback.Options{
 		Read:    func() ([]byte, error) { return s.Folder.ReadAtMost(state.TrialFile, rollback.MaxRecord) },
 		Write:   func(text []byte) error { return state.WriteAtomic(file, text, 0o600) },
-		Rewrite: rewrite, Restore: state.Restore, Restart: s.restart,
+		Rewrite: s.rewrite, Restore: state.Restore, Restart: s.restart,
 	})
 	return nil
 }
 
-func rewrite(file string, before, text []byte) error {
+// rewrite replaces the text of the configuration's file, except in a simulation.
+func (s *site) rewrite(file string, before, text []byte) error {
+	if s.Simulate {
+		return errSimulated
+	}
 	return ops.Rewrite(ops.RewriteSocket, file, before, text)
 }
 

@@ -32,7 +32,10 @@ func (s *site) newUpdater() *remote.Updater {
 			return nil
 		},
 	}
-	if s.restart == nil || !s.Update.Installed() {
+	switch {
+	case s.Simulate:
+		p.Cannot = errSimulated.Error()
+	case s.restart == nil || !s.Update.Installed():
 		p.Cannot = "only the service of agentsite's package updates itself: replace the program on its machine"
 	}
 	return remote.New(p)

@@ -19,7 +19,7 @@ import (
 // repeats, and the body of its kind. Numbers are big-endian; a text is its length (uint16) and its
 // bytes. Both ends are the same program: hello has a version, and no field is optional.
 const (
-	version     = 13
+	version     = 14
 	maxMessage  = 1 << 20
 	headerBytes = 4 + 1 + 4
 )
@@ -44,6 +44,7 @@ const (
 	plan     // the text of the next plan
 	renew    // as move; for the present holder only
 	moveOver // as move, and from; also while from holds it
+	simulate // device, reading; for fakes
 	// From the guard.
 	answer  // a fault or none, and the result
 	hello   // version
@@ -53,7 +54,9 @@ const (
 
 // reads reports whether a request only reads a device. Its answer can take long, and has no
 // effect on the outputs.
-func (k kind) reads() bool { return k == sample || k == watch || k == show || k == capture }
+func (k kind) reads() bool {
+	return k == sample || k == watch || k == show || k == capture || k == simulate
+}
 
 var errMessage = errors.New("a message of the guard's connection is damaged")
 

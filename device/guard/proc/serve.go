@@ -152,6 +152,9 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 	case capture:
 		name, point := r.text(), r.text()
 		do = func() (func(*writer), error) { return s.capture(ctx, name, point) }
+	case simulate:
+		name, says := r.text(), r.reading()
+		do = func() (func(*writer), error) { return nil, s.simulate(ctx, name, says) }
 	default:
 		return errMessage
 	}

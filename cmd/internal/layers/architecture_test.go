@@ -65,7 +65,7 @@ func TestArchitectureNames(t *testing.T) {
 func TestSizes(t *testing.T) {
 	const maxLines, maxNames = 500, 60
 	// An operation has a name, a request and an answer.
-	more := map[string]int{"node/acts": 40, "agents": 20}
+	more := map[string]int{"node/acts": 42, "agents": 20}
 	exported := make(map[string]map[string]bool) // by package; a name of two systems counts once
 	for _, f := range sources(t) {
 		if f.lines > maxLines {

@@ -29,7 +29,8 @@ var noTables = strings.Fields(`accept add console agents-accept agents-allow age
 	completion-bash completion-fish completion-powershell completion-zsh connect delegate demo doctor grant grant-phone guard history-import
 	identity fleet-backup
 	llm-check notify notify-allow notify-forget notify-test owners-add owners-recover owners-recovery owners-remove open pinout prepare public realm
-	realm-join realm-leave realm-new relay reload reset restore revoke rules-pause rules-resume run safe scan schema set sites-connect sites-forget sites-tag sites-untag stop
+	realm-join realm-leave realm-new relay reload reset restore revoke rules-pause rules-resume run safe scan schema set sites-connect
+	sites-forget sites-tag sites-untag stop sim sim-fault sim-find sim-list sim-lose sim-press sim-set simulate
 	supervise tasks-answer tasks-cancel tasks-watch token token-add token-change token-revoke update version discover find agents-find help llm`)
 
 // clearLine ends the command of a terminal that removes a line.

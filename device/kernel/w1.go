@@ -61,11 +61,26 @@ func (c *W1) Open(context.Context) (device.Device, error) {
 	}
 	s.attributes = []attribute{file}
 	s.channels = []channel{{
-		// "from -55°C to +125°C": DS18B20 datasheet, page 1; the others have the same range.
-		point: device.Point{Name: "temperature", Kind: device.KindMeasurement, Unit: "Cel", Description: "temperature", Range: device.Range{Min: -55, Max: 125}},
+		point: w1Point,
 		times: 1, per: 1000, slack: 2, value: 0, offset: none, scale: none, fault: none, // the accuracy is 2 degrees at the ends (page 3)
 	}}
 	return s.open(w1Families[id[:2]], folder)
+}
+
+// w1Point is the point of each thermometer: "from -55°C to +125°C" (DS18B20 datasheet, page 1); the others
+// have the same range.
+var w1Point = device.Point{
+	Name: "temperature", Kind: device.KindMeasurement, Unit: "Cel", Description: "temperature",
+	Range: device.Range{Min: -55, Max: 125},
+}
+
+// Describe returns the thermometer's point. Without an id its model is known only when it is open.
+func (c *W1) Describe() device.Description {
+	model := "1-Wire thermometer"
+	if c.ID != "" {
+		model = w1Families[c.ID[:2]]
+	}
+	return device.Description{Model: model, Points: []device.Point{w1Point}}
 }
 
 func (c *W1) pick(id string) (string, error) {

@@ -191,13 +191,14 @@ func (a *app) printNeeds(needs []bundle.Need, bound []bundle.Binding) error {
 }
 
 func (a *app) tryAgentCommand() *cobra.Command {
-	return a.tryCommand(&cobra.Command{
+	cmd, _ := a.tryCommand(&cobra.Command{
 		Use: "try NAME", Short: "Show what a draft or a rule would have done in the past", Args: exactly("NAME"),
 		Long: `Run the draft of a rule over the stored readings, with the limits of the outputs, as agentsite rules
 try does with the rules of the site. Nothing is moved.`,
 		Example:           "  agentsite agents try frost --since 7d",
 		ValidArgsFunction: a.completeHosted,
 	})
+	return cmd
 }
 
 func (a *app) acceptAgentCommand() *cobra.Command {

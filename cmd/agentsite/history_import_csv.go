@@ -91,6 +91,33 @@ func newReader(f io.Reader) *csv.Reader {
 
 // read reads the file from its beginning.
 func (im *importer) read(f io.Reader) error {
+	err := im.eachRow(f, func(c cells) error {
+		p, x, err := im.row(c)
+		if err != nil {
+			return usagef("%s:%d: %w", im.file, im.line, err)
+		}
+		if p == nil {
+			return nil
+		}
+		if im.each != nil {
+			im.each(p, x)
+			return nil
+		}
+		return im.add(p, x)
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range im.found() {
+		if err := im.flush(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachRow calls do for each row of the file, from its beginning.
+func (im *importer) eachRow(f io.Reader, do func(cells) error) error {
 	im.left, im.unknown, im.unit, im.decimal, im.rows = nil, make(map[string]int), "", 0, 0
 	for _, p := range im.points {
 		p.progress = progress{}
@@ -115,7 +142,7 @@ func (im *importer) read(f io.Reader) error {
 	}
 	for {
 		if c.record, err = r.Read(); errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err != nil {
 			return im.unreadable(err)
@@ -127,25 +154,10 @@ func (im *importer) read(f io.Reader) error {
 			}
 		}
 		im.line, _ = r.FieldPos(0)
-		p, x, err := im.row(c)
-		if err != nil {
-			return usagef("%s:%d: %w", im.file, im.line, err)
-		}
-		if p == nil {
-			continue
-		}
-		if im.each != nil {
-			im.each(p, x)
-		} else if err := im.add(p, x); err != nil {
+		if err := do(c); err != nil {
 			return err
 		}
 	}
-	for _, p := range im.found() {
-		if err := im.flush(p); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (im *importer) unreadable(err error) error { return usagef("%s cannot be read: %w", im.file, err) }

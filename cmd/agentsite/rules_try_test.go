@@ -30,7 +30,7 @@ func TestDrawTrial(t *testing.T) {
 	rows := func() (all []string) {
 		t.Helper()
 		var b bytes.Buffer
-		if err := (&app{out: &output{Writer: &b}}).drawTrial(r); err != nil {
+		if err := (&app{out: &output{Writer: &b}}).drawTrial(r, time.Local); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(b.String()) {

@@ -20,6 +20,9 @@ type Plan struct {
 	devices  []config.Device
 }
 
+// Policies returns the limits of all outputs.
+func (p Plan) Policies() []guard.Policy { return slices.Clone(p.policies) }
+
 // equal reports whether two plans say the same, whatever their order and spelling.
 func (p Plan) equal(q Plan) bool {
 	return len(p.devices) == len(q.devices) && !slices.ContainsFunc(p.devices, func(d config.Device) bool {

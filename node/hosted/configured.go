@@ -23,6 +23,18 @@ func (e *entry) configured() Configured {
 	return Configured{e.Name, e.self.ID, e.Rank, e.agent, e.Agent, e.Reads}
 }
 
+// Decode returns the agents of a configuration, of which none runs.
+func Decode(cfg *config.Site, kinds Kinds) (all []Configured, err error) {
+	entries, err := decode(cfg, kinds)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		all = append(all, e.configured())
+	}
+	return all, nil
+}
+
 // Configured returns the agents in the order of the configuration, and then the imports.
 func (m *Manager) Configured() (all []Configured) {
 	m.mu.Lock()

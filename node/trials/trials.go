@@ -38,7 +38,6 @@ func New(n *node.Node, hub *node.Hub, h *hosted.Manager, past trial.Source, now 
 // the trial before it. It takes one of the two slots for reads of the past; the other one stays
 // free for reads.
 func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request) (trial.Result, error) {
-	names := q.Rules
 	if err := r.turn.LockContext(ctx); err != nil {
 		return trial.Result{}, err
 	}
@@ -46,11 +45,8 @@ func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request)
 	if q.To.IsZero() {
 		q.To, _ = r.Now()
 	}
-	o := trial.Options{GoodFor: r.Hub.GoodFor, Source: r.Past, From: q.From,
-		To: q.To, Location: rule.Local(q.To).Location()}
-	var known []string
 	all := r.Hosted.Configured()
-	for _, name := range names {
+	for _, name := range q.Rules {
 		draft, ok, err := r.Draft(name)
 		if err != nil {
 			return trial.Result{}, err
@@ -59,26 +55,11 @@ func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request)
 			all = append(all, draft)
 		}
 	}
-	for _, a := range all {
-		of, ok := a.Agent.(*rule.Rule)
-		if !ok {
-			continue
-		}
-		if known = append(known, a.Name); len(names) == 0 || slices.Contains(names, a.Name) {
-			o.Rules = append(o.Rules, trial.Rule{Name: a.Name, Self: a.Principal, Rank: a.Rank, Rule: of})
-		}
-	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return trial.Result{}, device.Faultf(device.Invalid, "there is no rule %.60q here%s", name, device.Suggest(name, known, "rule"))
-		}
-	}
 	list, err := r.Node.Points(ctx, who, agents.SiteRequest{})
 	if err != nil {
 		return trial.Result{}, err
 	}
-	o.Points = list.Points
-	var unproven []string
+	o := trial.Options{GoodFor: r.Hub.GoodFor, Source: r.Past, Points: list.Points, Location: rule.Local(q.To).Location()}
 	for _, p := range list.Points {
 		if !p.Kind.Output() {
 			continue
@@ -87,10 +68,6 @@ func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request)
 		if err != nil {
 			return trial.Result{}, err
 		}
-		if policy.Expects != (guard.Expectation{}) {
-			unproven = append(unproven, p.Point)
-		}
-		policy.Expects = guard.Expectation{}
 		o.Policies = append(o.Policies, policy)
 	}
 	leave, err := r.Node.ReadPast(ctx, who)
@@ -98,6 +75,34 @@ func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request)
 		return trial.Result{}, err
 	}
 	defer leave()
+	return Run(ctx, o, all, q)
+}
+
+// Run tries those rules of all that q names, between its times. o has the points, the limits and the past.
+func Run(ctx context.Context, o trial.Options, all []hosted.Configured, q trial.Request) (trial.Result, error) {
+	o.From, o.To = q.From, q.To
+	var known []string
+	for _, a := range all {
+		of, ok := a.Agent.(*rule.Rule)
+		if !ok {
+			continue
+		}
+		if known = append(known, a.Name); len(q.Rules) == 0 || slices.Contains(q.Rules, a.Name) {
+			o.Rules = append(o.Rules, trial.Rule{Name: a.Name, Self: a.Principal, Rank: a.Rank, Rule: of})
+		}
+	}
+	for _, name := range q.Rules {
+		if !slices.Contains(known, name) {
+			return trial.Result{}, device.Faultf(device.Invalid, "there is no rule %.60q here%s", name, device.Suggest(name, known, "rule"))
+		}
+	}
+	var unproven []string
+	for i := range o.Policies {
+		if p := &o.Policies[i]; p.Expects != (guard.Expectation{}) {
+			unproven = append(unproven, p.Output)
+			p.Expects = guard.Expectation{}
+		}
+	}
 	done, err := trial.Run(ctx, o)
 	for _, output := range done.Outputs {
 		if slices.Contains(unproven, output.Output) {

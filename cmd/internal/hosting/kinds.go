@@ -105,6 +105,11 @@ func Doubts(cfg *config.Site, file string) []error {
 	return append(cfg.Doubts(), doubts...)
 }
 
+// Configured returns the agents of a configuration, of which none runs. Their tests are not made.
+func Configured(cfg *config.Site) ([]hosted.Configured, error) {
+	return hosted.Decode(cfg, described(true))
+}
+
 // Accept checks the agents section before a start or a reload, which wait for no tests.
 func Accept(cfg *config.Site) error { return hosted.Check(cfg, described(true)) }
 

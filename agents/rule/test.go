@@ -116,6 +116,11 @@ func (r *Rule) testPoints(c *compiled, known Points) (points []agents.Point, err
 		}
 		add(p)
 	}
+	for _, n := range c.notes {
+		if n.Display != "" {
+			add(agents.Point{Point: n.Display, Kind: device.KindText})
+		}
+	}
 	for i, t := range r.Tests {
 		for _, address := range slices.Sorted(maps.Keys(t.Given)) {
 			g := parseGiven(t.Given[address])

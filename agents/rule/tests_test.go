@@ -2,10 +2,12 @@ package rule_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/agents/agent"
 	"agentsite/agents/rule"
 	"agentsite/agents/rule/calendar"
@@ -18,6 +20,8 @@ func TestRuleTests(t *testing.T) {
 	const press = "a/button"
 	level := func(n float64) map[string]device.Value { return map[string]device.Value{"a/lamp": device.Number(n)} }
 	lamp := ruleKeys{On: press, Do: []rule.Step{{Set: level(50), For: time.Minute}}}
+	shows := lamp
+	shows.Do = append(slices.Clone(lamp.Do), rule.Step{Show: map[string]string{"a/panel": "hello"}})
 	dark := lamp
 	dark.If = "a/lamp == 0"
 	for name, test := range map[string]struct {
@@ -26,6 +30,7 @@ func TestRuleTests(t *testing.T) {
 		wrong string // "" for right
 	}{
 		"an event in the first step":  {lamp, []rule.Test{{Given: map[string]string{press: "event"}, After: time.Second, Holds: level(50)}}, ""},
+		"a text that is shown":        {shows, []rule.Test{{Given: map[string]string{press: "event"}, After: time.Second, Holds: level(50)}}, ""},
 		"no event":                    {lamp, []rule.Test{{Given: map[string]string{press: "unknown"}, After: time.Second}, {Given: map[string]string{press: "event"}, Holds: level(50)}}, ""},
 		"an output that is read":      {dark, []rule.Test{{Given: map[string]string{"a/lamp": "0", press: "event"}, After: time.Second, Holds: level(50)}}, ""},
 		"an output that was moved":    {dark, []rule.Test{{Given: map[string]string{"a/lamp": "0", press: "event"}, After: 50 * time.Second, Holds: level(50)}, {Given: map[string]string{press: "event"}, After: 20 * time.Second}}, ""},
@@ -35,7 +40,8 @@ func TestRuleTests(t *testing.T) {
 		"a short window":              {holdHeater("mean(a/t, 5m) > 20 Cel"), []rule.Test{{Given: map[string]string{"a/t": "30 Cel"}, After: 4 * time.Minute, Holds: map[string]device.Value{"a/heater": on}}}, "mean(a/t, 5m) needs 5m of readings, and has 4m0s"},
 		"a long one":                  {holdHeater("mean(a/t, 5m) > 20 Cel"), []rule.Test{{Given: map[string]string{"a/t": "30 Cel"}, After: 5 * time.Minute, Holds: map[string]device.Value{"a/heater": on}}}, ""},
 	} {
-		r := test.rule.of(rule.World{Points: machinePoints})
+		panel := agents.Point{Point: "a/panel", Kind: device.KindText}
+		r := test.rule.of(rule.World{Points: append(slices.Clone(machinePoints), panel)})
 		r.Tests = test.tests
 		_, err := r.Define()
 		var wrong *agent.Mistake

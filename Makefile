@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # os-arch[-arm level]: what a board or a laptop needs.
 TARGETS := linux-arm-6 linux-arm-7 linux-arm64 linux-amd64 darwin-arm64 darwin-amd64 windows-amd64
 
-.PHONY: all run build packages release refresh image test check e2e bench soak schema pinout clean help
+.PHONY: all run build packages release refresh image test check e2e bench soak schema pinout examples clean help
 all: agentsite
 
 help:          ## list the targets
@@ -70,6 +70,9 @@ schema: ## docs/agentsite.schema.json from the drivers
 
 pinout: ## docs/raspberry-pi.svg from docs/raspberry-pi.yaml
 	go run ./cmd/agentsite pinout --config docs/raspberry-pi.yaml --root docs --svg docs/raspberry-pi.svg
+
+examples: ## docs/examples/*/wiring.svg and expected.txt from their configurations and days
+	go test ./cmd/agentsite -run 'TestExamples$$' -update-examples
 
 clean: ## what was built
 	rm -rf dist agentsite .cache

@@ -161,7 +161,8 @@ func (a *app) save(files []client.File, file string) error {
 }
 
 func (a *app) connectCommand() *cobra.Command {
-	return &cobra.Command{
+	var client string
+	cmd := &cobra.Command{
 		Use: "connect", GroupID: groupAgents, Args: noArgs,
 		Short: "Connect an MCP client, over standard input and output",
 		Long: `Connect an MCP client, which starts this command and speaks MCP on its standard input and
@@ -170,8 +171,11 @@ machine, as one set of tools. It uses the agent's key and permissions ("agentsit
 allow").
 
 With --site, --peer or AGENTSITE_SITE it presents that site only. With --data, or without --as while your
-assistant has no permission anywhere, it presents the site on this machine only.`,
-		Example: "  agentsite connect\n  agentsite connect --as watchman",
+assistant has no permission anywhere, it presents the site on this machine only.
+
+--config prints what to write into the file of a client, with this program's path and the
+other flags of the command, and connects nothing.`,
+		Example: "  agentsite connect\n  agentsite connect --as watchman\n  agentsite connect --config claude-desktop",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			only := cmp.Or(a.namedSite(), a.peer)
 			switch {
@@ -179,6 +183,8 @@ assistant has no permission anywhere, it presents the site on this machine only.
 				return usagef("connect takes no --url: an HTTP client connects to the site directly")
 			case a.data != "" && a.as != "":
 				return usagef("--as is for the sites of an agent: leave out --data")
+			case client != "":
+				return a.printClientEntry(client)
 			}
 			folder, err := a.siteFolder()
 			if err != nil {
@@ -201,6 +207,9 @@ assistant has no permission anywhere, it presents the site on this machine only.
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&client, "config", "", "print the entry for this client: "+strings.Join(clientNames(), ", "))
+	cmd.RegisterFlagCompletionFunc("config", cobra.FixedCompletions(clientNames(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
 }
 
 // noteEnds tells the client's log, in its last week, when an agent's permission on a site ends.

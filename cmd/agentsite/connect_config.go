@@ -52,7 +52,8 @@ func jsonEntry(key string, typed bool) func(string, []string) string {
 		if typed {
 			server["type"] = "stdio"
 		}
-		text, _ := json.Marshal(map[string]any{key: map[string]any{entryName: server}}, json.Deterministic(true), jsontext.WithIndent("  "))
+		file := map[string]any{key: map[string]any{entryName: server}}
+		text, _ := json.Marshal(file, json.Deterministic(true), jsontext.WithIndent("  "))
 		return string(text)
 	}
 }
@@ -64,8 +65,14 @@ func codexEntry(program string, args []string) string {
 
 // gooseEntry returns YAML, whose strings and lists may be written as in JSON.
 func gooseEntry(program string, args []string) string {
-	return fmt.Sprintf("extensions:\n  %s:\n    name: %[1]s\n    type: stdio\n    enabled: true\n    cmd: %s\n    args: %s\n    timeout: 300",
-		entryName, inJSON(program), inJSON(args))
+	return fmt.Sprintf(`extensions:
+  %s:
+    name: %[1]s
+    type: stdio
+    enabled: true
+    cmd: %s
+    args: %s
+    timeout: 300`, entryName, inJSON(program), inJSON(args))
 }
 
 func inJSON(v any) string {

@@ -324,17 +324,22 @@ func (im *importer) row(c cells) (p *importedPoint, x acts.PastReading, err erro
 	if err := x.Summary().Check(); err != nil {
 		return nil, x, err
 	}
+	p.took(x.Time)
+	im.rows++
+	return p, x, nil
+}
+
+// took counts a row of the point.
+func (p *progress) took(at time.Time) {
 	if p.Rows == 0 {
-		p.From = x.Time
-	} else if d := x.Time.Sub(p.To); d > 0 {
+		p.From = at
+	} else if d := at.Sub(p.To); d > 0 {
 		p.step = d
 	} else {
 		p.repeats = true
 	}
-	p.To = x.Time
+	p.To = at
 	p.Rows++
-	im.rows++
-	return p, x, nil
 }
 
 // importBatch is how many minutes are sent together, and those of an hour more.

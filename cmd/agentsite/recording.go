@@ -46,7 +46,9 @@ func readRecording(file string, cfg *config.Site, zone *time.Location) (*recordi
 	defer f.Close()
 	r := newRecording(cfg)
 	points := make(map[string]*recordedPoint)
-	im := importer{file: filepath.Base(file), zone: zone, as: make(map[string]string), points: make(map[string]*importedPoint)}
+	im := importer{
+		file: filepath.Base(file), zone: zone, as: make(map[string]string), points: make(map[string]*importedPoint),
+	}
 	for _, p := range r.points {
 		points[p.Point.Point], im.points[p.Point.Point] = p, new(importedPoint{Point: p.Point.Point})
 	}
@@ -54,7 +56,8 @@ func readRecording(file string, cfg *config.Site, zone *time.Location) (*recordi
 		p := points[c.name()]
 		if p == nil {
 			names := slices.Sorted(maps.Keys(points))
-			return usagef("%s:%d: the configuration has no point %.60q%s", im.file, im.line, c.name(), device.Suggest(c.name(), names, "point"))
+			return usagef("%s:%d: the configuration has no point %.60q%s",
+				im.file, im.line, c.name(), device.Suggest(c.name(), names, "point"))
 		}
 		at, err := im.parseTime(c.time())
 		if err != nil {
@@ -68,12 +71,7 @@ func readRecording(file string, cfg *config.Site, zone *time.Location) (*recordi
 		if read.value, err = im.value(p.Point, c); err != nil {
 			return usagef("%s:%d: %w", im.file, im.line, err)
 		}
-		if d := read.at.Sub(of.To); of.Rows > 0 && d > 0 {
-			of.step = d
-		} else {
-			of.repeats = of.Rows > 0
-		}
-		of.To, of.Rows = read.at, of.Rows+1
+		of.took(read.at)
 		p.rows = append(p.rows, read)
 		if r.rows++; r.rows == 1 || read.at.Before(r.from) {
 			r.from = read.at
@@ -116,10 +114,12 @@ func (im *importer) value(p agents.Point, c cells) (v device.Value, err error) {
 	case p.Kind == device.KindMeasurement || p.Kind == device.KindLevel:
 		n, err := im.number(text)
 		if errors.Is(err, errNoNumber) || math.IsInf(n, 0) || math.IsNaN(n) {
-			return v, usagef("%.60q is no number: write one in %s, or nothing where %s could not be read", text, ucum.Symbol(p.Unit), p.Point)
+			return v, usagef("%.60q is no number: write one in %s, or nothing where %s could not be read",
+				text, ucum.Symbol(p.Unit), p.Point)
 		}
 		if err == nil && p.Min != nil && p.Max != nil && (n < *p.Min || n > *p.Max) {
-			err = usagef("%v is outside %v..%v %s of %s, and would be a fault: write nothing for one", n, *p.Min, *p.Max, ucum.Symbol(p.Unit), p.Point)
+			err = usagef("%v is outside %v..%v %s of %s, and would be a fault: write nothing for one",
+				n, *p.Min, *p.Max, ucum.Symbol(p.Unit), p.Point)
 		}
 		return device.Number(n), err
 	case p.Kind == device.KindEvent:
@@ -148,7 +148,9 @@ func (r *recording) goodFor(address string) time.Duration {
 }
 
 // Readings is a trial.Source.
-func (r *recording) Readings(names []string, from, to time.Time, yield func(int, time.Time, device.Value, time.Duration) bool) {
+func (r *recording) Readings(
+	names []string, from, to time.Time, yield func(int, time.Time, device.Value, time.Duration) bool,
+) {
 	reads := make([]*replay, len(names))
 	for i, name := range names {
 		k := slices.IndexFunc(r.points, func(p *recordedPoint) bool { return p.Point.Point == name })

@@ -20,7 +20,8 @@ func (a *app) offlineTrial(cmd *cobra.Command, f *trialFlags) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch changed := cmd.Flags().Changed; {
 		case readings == "" && (changed("config") || changed("zone")):
-			return usagef("--config and --zone go with --readings FILE; without it, the running site's rules are tried over its own past")
+			return usagef("--config and --zone go with --readings FILE; without it, the running site's rules are tried " +
+				"over its own past")
 		case readings == "":
 			return online(cmd, args)
 		case changed("since"):
@@ -34,8 +35,8 @@ func (a *app) offlineTrial(cmd *cobra.Command, f *trialFlags) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&readings, "readings", "", "try over the readings of this CSV file, without a running site")
 	cmd.Flags().StringVar(&file, "config", "", "with --readings: the configuration (default: "+config.DefaultFile+")")
-	cmd.Flags().Var(&zone, "zone",
-		"with --readings: the zone of the rules' clock and of times without one, such as Europe/Berlin; this machine's without it")
+	cmd.Flags().Var(&zone, "zone", "with --readings: the zone of the rules' clock and of times without one, such as "+
+		"Europe/Berlin; this machine's without it")
 	cmd.MarkFlagFilename("readings", "csv")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	return cmd

@@ -25,11 +25,6 @@ func (c *Selector) Guess(named []string) device.Description {
 }
 
 // Guess returns the temperature, and the named points.
-func (c *W1) Guess(named []string) device.Description {
-	return guess("1-Wire thermometer", []string{"temperature"}, named)
-}
-
-// Guess returns the temperature, and the named points.
 func (c *Thermal) Guess(named []string) device.Description {
 	return guess(c.Zone, []string{"temperature"}, named)
 }

@@ -187,16 +187,22 @@ func startExample(t *testing.T, e example, from time.Duration) *exampleSite {
 			t.Fatal(err)
 		}
 		s.fakes[d.Name], s.points[d.Name] = of, points
-		published = append(published, node.Device{Name: d.Name, Device: display{of, s}, Busy: device.NewMutex(), Description: points.Description})
+		published = append(published, node.Device{
+			Name: d.Name, Device: display{of, s}, Busy: device.NewMutex(), Description: points.Description,
+		})
 		if len(points.Outputs) == 0 {
-			source := node.Source{Name: d.Name, Device: of, Every: d.Every, Period: d.Period(), Convert: make(map[string]func(float64) float64)}
+			source := node.Source{
+				Name: d.Name, Device: of, Every: d.Every, Period: d.Period(),
+				Convert: make(map[string]func(float64) float64),
+			}
 			for _, m := range points.Measurements {
 				source.Convert[m.Point.Name] = m.Convert
 			}
 			sources, s.sensors = append(sources, source), append(s.sensors, d.Name)
 			continue
 		}
-		limits := slices.DeleteFunc(plan.Policies(), func(p guard.Policy) bool { return !strings.HasPrefix(p.Output, d.Name+"/") })
+		others := func(p guard.Policy) bool { return !strings.HasPrefix(p.Output, d.Name+"/") }
+		limits := slices.DeleteFunc(plan.Policies(), others)
 		for _, p := range limits {
 			s.policy[p.Output], s.reads[p.Output] = p, p.Requires.Point != ""
 		}
@@ -232,7 +238,9 @@ func startExample(t *testing.T, e example, from time.Duration) *exampleSite {
 }
 
 // startRules runs the rules of an example by the clock of its day.
-func (s *exampleSite) startRules(ctx context.Context, e example, n *node.Node, running *sync.WaitGroup) (all []*rule.Rule) {
+func (s *exampleSite) startRules(
+	ctx context.Context, e example, n *node.Node, running *sync.WaitGroup,
+) (all []*rule.Rule) {
 	w := rule.World{
 		Now:   func() (time.Time, bool) { return e.day.Add(time.Since(s.began)), true },
 		Place: e.cfg.Place, Holidays: e.cfg.Holidays, Untested: true,

@@ -164,6 +164,13 @@ func (d *DHT) Close() error {
 // Requests returns the number of messages sent to servers.
 func (d *DHT) Requests() uint64 { return d.sender.requests.Load() }
 
+// Entries returns how many announcements and records a server stores.
+func (d *DHT) Entries() int {
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	return d.store.order.Len()
+}
+
 // key derives a key of the realm.
 func (d *DHT) key(purpose string, words ...string) cid.Cid {
 	h := d.o.Realm.Hash(purpose, words...)

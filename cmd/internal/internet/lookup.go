@@ -116,7 +116,7 @@ func (n *Network) FetchFile(ctx context.Context, realm discovery.Realm, site ide
 	if err != nil {
 		return nil, err
 	}
-	return card.FetchFile(ctx, n.Host, realm, peer.AddrInfo{ID: who}, file)
+	return card.FetchFile(ctx, n.host, realm, peer.AddrInfo{ID: who}, file)
 }
 
 // Search returns the records of the sites of the site's realm that have a capability. For "" it
@@ -159,12 +159,12 @@ func (n *Network) fetchRecord(ctx context.Context, id identity.ID, sequence uint
 		return discovery.Sighting{}, err
 	}
 	at := peer.AddrInfo{ID: who}
-	if n.Network().Connectedness(who) == network.NotConnected {
+	if n.host.Network().Connectedness(who) == network.NotConnected {
 		at, err = n.quickLocate(ctx, id)
 	}
 	if there && known.Sequence > sequence {
 		if err == nil {
-			err = card.SendNewer(ctx, n.Host, n.realm, at, known.Signed)
+			err = card.SendNewer(ctx, n.host, n.realm, at, known.Signed)
 		}
 		if err != nil {
 			slog.Debug("sending a newer record failed", "site", id, "err", err)
@@ -174,6 +174,6 @@ func (n *Network) fetchRecord(ctx context.Context, id identity.ID, sequence uint
 	if err != nil {
 		return discovery.Sighting{}, err
 	}
-	c, err := card.Fetch(ctx, n.Host, n.realm, at)
+	c, err := card.Fetch(ctx, n.host, n.realm, at)
 	return discovery.Sighting{Site: id, Record: c.Record}, err
 }

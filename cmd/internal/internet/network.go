@@ -16,6 +16,7 @@ import (
 	"agentsite/transport/p2p"
 
 	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/multiformats/go-multiaddr"
@@ -38,6 +39,8 @@ type Options struct {
 	Realms []Realm         // whose sites are looked up
 	Server bool            // it answers other's lookups in its site's realm
 	Site   *Site           // nil for a program that announces none
+
+	noGossip bool // for a simulation of the tables alone
 }
 
 // Realm is a realm whose sites are looked up.
@@ -57,6 +60,7 @@ type Site struct {
 // Network is a program's part in the global network. It is safe for concurrent use. Close it.
 type Network struct {
 	*p2p.Host
+	host       host.Host // the same one; a simulation has only this
 	relays     []peer.AddrInfo
 	reserving  []peer.AddrInfo // the relays at which the host is reached
 	realm      discovery.Realm // the site's; the zero one for none
@@ -74,7 +78,17 @@ func Join(o Options) (n *Network, err error) {
 	if err != nil {
 		return nil, err
 	}
-	n = &Network{Host: host, relays: o.Relays, reserving: o.P2P.Relays, serveTable: o.Server, media: make(map[string]discovery.Medium)}
+	n, err = join(host, o)
+	if err != nil {
+		return nil, err
+	}
+	n.Host = host
+	return n, nil
+}
+
+// join opens the parts on a host, and closes the host where it fails.
+func join(host host.Host, o Options) (n *Network, err error) {
+	n = &Network{host: host, relays: o.Relays, reserving: o.P2P.Relays, serveTable: o.Server, media: make(map[string]discovery.Medium)}
 	defer func(n *Network) { // a return of an error sets the result to nil
 		if err != nil {
 			n.Close()
@@ -93,19 +107,21 @@ func Join(o Options) (n *Network, err error) {
 		return nil, err
 	}
 	n.deferred = append(n.deferred, card.Serve(host, n.realm, o.Site.Card, o.Site.Newer), card.ServeFiles(host, n.realm, o.Site.Files))
-	announcements, err := gossip.New(gossip.Options{Host: host, Realm: n.realm, Ask: n.fetchRecord})
-	if err != nil {
-		return nil, err
+	if !o.noGossip {
+		announcements, err := gossip.New(gossip.Options{Host: host, Realm: n.realm, Ask: n.fetchRecord})
+		if err != nil {
+			return nil, err
+		}
+		n.deferred = append(n.deferred, func() { announcements.Close() })
+		n.media["gossip"] = announcements
 	}
-	n.deferred = append(n.deferred, func() { announcements.Close() })
-	n.media["gossip"] = announcements
 	n.directory = discovery.NewDirectory(slog.Default(), n.media)
 	return n, nil
 }
 
 // joinRealm opens the tables of a realm; site is nil if the realm is only searched.
 func (n *Network) joinRealm(r Realm, site *Site) error {
-	o := dht.Options{Host: n.Host, Realm: r.Realm, Server: n.serveTable, Bootstrap: n.relays, Log: slog.Default()}
+	o := dht.Options{Host: n.host, Realm: r.Realm, Server: n.serveTable, Bootstrap: n.relays, Log: slog.Default()}
 	if site != nil {
 		o.Newer = site.Newer
 		o.Capabilities = func() []string { return site.Card().Capabilities }
@@ -133,7 +149,7 @@ func (n *Network) Close() error {
 	for _, end := range slices.Backward(n.deferred) {
 		end()
 	}
-	return n.Host.Close()
+	return n.host.Close()
 }
 
 // Realm returns the site's realm, the zero one for none.
@@ -150,11 +166,11 @@ func (n *Network) Run(ctx context.Context) {
 	if n.directory != nil {
 		following.Go(func() { n.directory.Run(ctx) })
 	}
-	keepConnected(ctx, n.Host, n.relays)
+	keepConnected(ctx, n.host, n.relays)
 	following.Wait()
 }
 
-func keepConnected(ctx context.Context, host *p2p.Host, relays []peer.AddrInfo) {
+func keepConnected(ctx context.Context, host host.Host, relays []peer.AddrInfo) {
 	every := time.NewTicker(relayInterval)
 	defer every.Stop()
 	for {
@@ -174,7 +190,7 @@ func keepConnected(ctx context.Context, host *p2p.Host, relays []peer.AddrInfo) 
 	}
 }
 
-func connectRelay(ctx context.Context, host *p2p.Host, r peer.AddrInfo) {
+func connectRelay(ctx context.Context, host host.Host, r peer.AddrInfo) {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
 	// Also where many attempts have failed before: it may be there again.
@@ -185,7 +201,7 @@ func connectRelay(ctx context.Context, host *p2p.Host, r peer.AddrInfo) {
 
 // OnAddressChange calls changed after each change of the host's addresses, until ctx ends.
 func (n *Network) OnAddressChange(ctx context.Context, changed func()) {
-	changes, err := n.EventBus().Subscribe(new(event.EvtLocalAddressesUpdated))
+	changes, err := n.host.EventBus().Subscribe(new(event.EvtLocalAddressesUpdated))
 	if err != nil {
 		slog.Error("watching the site's addresses failed", "err", err)
 		return
@@ -217,7 +233,7 @@ func (n *Network) WaitReachable(ctx context.Context) {
 	first, cancel := context.WithTimeout(ctx, reservationTimeout)
 	defer cancel()
 	n.OnAddressChange(first, func() {
-		if slices.ContainsFunc(n.Addrs(), func(a multiaddr.Multiaddr) bool {
+		if slices.ContainsFunc(n.host.Addrs(), func(a multiaddr.Multiaddr) bool {
 			return p2p.IsRelayed(a) || manet.IsPublicAddr(a)
 		}) {
 			cancel()
@@ -249,7 +265,7 @@ func (n *Network) Addresses() []string {
 		}
 		return r
 	}
-	all := slices.Clone(n.Addrs())
+	all := slices.Clone(n.host.Addrs())
 	slices.SortFunc(all, func(a, b multiaddr.Multiaddr) int { // in one order, or it would be another record
 		return cmp.Or(rank(a)-rank(b), strings.Compare(a.String(), b.String()))
 	})

@@ -157,6 +157,7 @@ var layers = []layer{
 	{"cmd/internal/memory", nil, "it limits the memory of any process"},
 	{"cmd/internal/internet", []string{"transport/p2p", "transport/public", "discovery", "discovery/card", "discovery/dht", "discovery/gossip", "node/config", "node/identity", "node/state", "cmd/internal/memory"},
 		"it joins the carrier and the media; the announcement comes as functions, and node/state has a relay's key"},
+	{"cmd/internal/internet/memnet", nil, "a network in memory knows no protocol on it; imported by tests only"},
 	{"cmd/internal/peer", []string{"agents", "agents/principal", "agents/agent", "agents/group", "agents/remote", "agents/task", "agents/tools", "device", "node", "node/access", "node/bundle", "node/identity", "node/state", "transport/passkey", "transport/web", "transport/p2p", "transport/rpc", "transport/stdio",
 		"transport/mcp", "transport/mcp/client", "transport/mcp/legacy", "agents/op", "node/acts", "transport/owner", "transport/owner/client", "discovery", "discovery/card", "discovery/mdns", "cmd/internal/internet"},
 		"the client's side joins contacts, carriers and discovery; of device it needs names and kinds of faults, agents/tools renders what connect presents"},

@@ -321,7 +321,9 @@ func (h *Host) reachRelay(ctx context.Context, circuit ma.Multiaddr) (*Host, err
 	if relay == h {
 		return h, nil
 	}
-	return relay, h.Connect(network.WithForceDirectDial(ctx, "relay"), peer.AddrInfo{ID: id, Addrs: []ma.Multiaddr{relay.addr}})
+	return relay, h.Connect(network.WithForceDirectDial(ctx, "relay"), peer.AddrInfo{
+		ID: id, Addrs: []ma.Multiaddr{relay.addr},
+	})
 }
 
 // establish makes a connection, in the time of two round trips: the handshake, and identification.
@@ -445,7 +447,8 @@ func (h *Host) closeIdle(now time.Time) {
 	}
 	h.mu.Unlock()
 	for _, c := range h.all() {
-		if c.dialler && now.Sub(c.opened) > idleGrace && !using[c.remote] && !h.keeps.IsProtected(c.remote.id, "") && !c.used(h.net.background) {
+		if c.dialler && now.Sub(c.opened) > idleGrace && !using[c.remote] &&
+			!h.keeps.IsProtected(c.remote.id, "") && !c.used(h.net.background) {
 			go c.Close()
 		}
 	}

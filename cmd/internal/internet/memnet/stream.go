@@ -198,7 +198,7 @@ func (p *pipe) setDeadline(t time.Time) {
 
 func (p *pipe) read(b []byte) (int, error) {
 	for {
-		n, err, next := p.take(b)
+		n, next, err := p.take(b)
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -216,7 +216,7 @@ func (p *pipe) read(b []byte) (int, error) {
 }
 
 // take returns what has arrived, or when that may change; zero for not before another call.
-func (p *pipe) take(b []byte) (n int, err error, next time.Time) {
+func (p *pipe) take(b []byte) (n int, next time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -227,13 +227,13 @@ func (p *pipe) take(b []byte) (n int, err error, next time.Time) {
 	}
 	if p.failed {
 		if !p.fails.After(now) {
-			return 0, network.ErrReset, next
+			return 0, next, network.ErrReset
 		}
 		soonest(p.fails)
 	}
 	if !p.deadline.IsZero() {
 		if !p.deadline.After(now) {
-			return 0, os.ErrDeadlineExceeded, next
+			return 0, next, os.ErrDeadlineExceeded
 		}
 		soonest(p.deadline)
 	}
@@ -243,13 +243,13 @@ func (p *pipe) take(b []byte) (n int, err error, next time.Time) {
 		if p.segments[0].b = p.segments[0].b[n:]; len(p.segments[0].b) == 0 {
 			p.segments = p.segments[1:]
 		}
-		return n, nil, next
+		return n, next, nil
 	case len(p.segments) > 0:
 		soonest(p.segments[0].at)
 	case p.closed && !p.closes.After(now):
-		return 0, io.EOF, next
+		return 0, next, io.EOF
 	case p.closed:
 		soonest(p.closes)
 	}
-	return 0, nil, next
+	return 0, next, nil
 }

@@ -144,16 +144,25 @@ func TestLastWord(t *testing.T) {
 
 // TestBackOutdated: a request for a program that is not in use any more is dropped.
 func TestBackOutdated(t *testing.T) {
-	p := updated(t)
-	back(t, p)
-	if _, err := p.Settle(9); err != nil { // a newer package
-		t.Fatal(err)
-	}
-	if got, err := p.GoBack(); err == nil || got != nil || runs(t, p) != "v1" {
-		t.Errorf("%+v %v, and %s runs", got, err, runs(t, p))
-	}
-	if got, err := p.GoBack(); err != nil || got != nil {
-		t.Errorf("the request is still there: %+v %v", got, err)
+	for _, to := range []string{"v2", ""} {
+		p := updated(t)
+		if to == "" { // the package's program
+			if err := os.Remove(p.path("2", linkName)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := back(t, p); got.Version != to {
+			t.Fatalf("it will go back to %+v", got)
+		}
+		if _, err := p.Settle(9); err != nil { // a newer package
+			t.Fatal(err)
+		}
+		if got, err := p.GoBack(); err == nil || got != nil || runs(t, p) != "v1" {
+			t.Errorf("%+v %v, and %s runs", got, err, runs(t, p))
+		}
+		if got, err := p.GoBack(); err != nil || got != nil {
+			t.Errorf("the request is still there: %+v %v", got, err)
+		}
 	}
 }
 

@@ -170,11 +170,13 @@ func TestHostileChannel(t *testing.T) {
 		},
 		"redirect to a file": func(p *publisher, c *update.Channel) {
 			c.Releases[0].Files[0].Path = "there"
-			p.mux.HandleFunc("/r/there", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "file:///etc/passwd", 302) })
+			p.mux.HandleFunc("/r/there", func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+			})
 		},
 		"endless redirects": func(p *publisher, c *update.Channel) {
 			c.Releases[0].Files[0].Path = "round"
-			p.mux.HandleFunc("/r/round", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/r/round", 302) })
+			p.mux.HandleFunc("/r/round", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/r/round", http.StatusFound) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

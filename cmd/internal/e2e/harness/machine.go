@@ -43,15 +43,20 @@ const sameAddresses = "nokaslr kpti=off norandmaps"
 
 // Boot starts a board and waits until its guest answers. modules is a folder of kernel modules, and an archive of
 // other files in root.cpio, or "", words are the kernel's parameters, and args QEMU's; the network card is net0.
+// A first argument served=127.0.0.1:PORT gives the board that server, at port 80 of 10.0.2.100.
 func Boot(t testing.TB, most time.Duration, modules, words string, args ...string) *Machine {
 	t.Helper()
+	forward := ""
+	if addr, ok := strings.CutPrefix(args[0], "served="); ok {
+		forward, args = forwardTo(t, addr), args[1:]
+	}
 	port, control, lan := FreePort(t), FreePort(t), FreePort(t)
 	dir := TempDir(t)
 	initrd := filepath.Join(dir, "initrd")
 	if err := os.WriteFile(initrd, initramfs(t, modules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	network := fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[1]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:8474", port, control, lan)
+	network := fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[1]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:8474", port, control, lan) + forward
 	cmd := exec.Command("timeout", append([]string{"900", "qemu-system-aarch64", "-display", "none", "-monitor", "none", "-serial", "stdio",
 		"-no-reboot", "-netdev", network, "-initrd", initrd, "-append", words + " " + sameAddresses + " quiet panic=-1 port=" + port + " control=" + control}, args...)...)
 	m := &Machine{Site: Site{URL: "http://127.0.0.1:" + port, Folder: dir}, Control: "http://127.0.0.1:" + control, LAN: "127.0.0.1:" + lan, Console: &LogBuffer{}}
@@ -153,6 +158,19 @@ func initramfs(t testing.TB, modules string) []byte {
 // Ask sends a request to the guest and returns its JSON.
 func (m *Machine) Ask(method, path string, body []byte, query ...string) ([]byte, error) {
 	return m.AskWithin(250*time.Second, method, path, body, query...)
+}
+
+// forwardTo returns the option of QEMU's network that starts a program for each connection to a server, which speaks
+// through its standard input and output.
+func forwardTo(t testing.TB, addr string) string {
+	t.Helper()
+	relay := filepath.Join(TempDir(t), "relay")
+	host, port, _ := strings.Cut(addr, ":")
+	const script = "exec 3<>/dev/tcp/%s/%s\n{ cat <&3; kill $$; } &\ncat >&3\n"
+	if err := os.WriteFile(relay, fmt.Appendf(nil, script, host, port), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return ",guestfwd=tcp:10.0.2.100:80-cmd:bash " + relay
 }
 
 // AskWithin is Ask with a timeout.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -162,7 +163,9 @@ func (r *fleetRun) apply(ctx context.Context, o applyFlags, texts map[string]str
 	if err != nil {
 		return err
 	}
-	return fleetOutcome(results, func(a applied) bool { return a.State != "unchanged" && a.State != string(rollback.Kept) })
+	return fleetOutcome(results, func(a applied) bool {
+		return a.State == string(rollback.RolledBack) || a.State == string(rollback.Replaced)
+	})
 }
 
 // planChange compares a text with the configuration of a site, and has the site check it. Its error says why the
@@ -171,6 +174,9 @@ func planChange(ctx context.Context, c *peer.Connection, k peer.Contact, o apply
 	now, err := ownerclient.Call(ctx, c.Owner, acts.ConfigurationAct, acts.None{})
 	if err != nil {
 		return p, err
+	}
+	if len(now.Text) > config.MaxBytes {
+		return p, fleet.Refused("its configuration is too long to be compared")
 	}
 	named, err := config.KeepName(k.Name+".yaml", []byte(text), []byte(now.Text))
 	if err != nil {
@@ -208,7 +214,7 @@ func (r *fleetRun) showPlans(plans []fleet.Result[planned]) error {
 	if !r.json {
 		for _, p := range plans {
 			if p.Err == nil && p.Value.Diff != "" {
-				if err := r.say("%s", strings.TrimSuffix(cleanLines(p.Value.Diff), "\n")); err != nil {
+				if _, err := io.WriteString(r.out, cleanLines(p.Value.Diff)+"\n"); err != nil {
 					return err
 				}
 			}

@@ -32,13 +32,21 @@ func Try(ctx context.Context, dial func(context.Context) (*peer.Connection, erro
 		_, err := ownerclient.Call(ctx, c.Owner, acts.ConfigureAct, n)
 		return true, err
 	})
+	confirmation := rollback.Confirmation{Digest: acts.Digest([]byte(n.Text))}
+	if err != nil && begun && saidBySite(err) { // it may have been rolled back already
+		s, _ := within(ctx, configTimeout, dial, func(ctx context.Context, c *peer.Connection) (rollback.Status, error) {
+			return ownerclient.Call(ctx, c.Owner, rollback.TrialAct, acts.None{})
+		})
+		if s.Digest == confirmation.Digest && s.State == rollback.RolledBack && device.AsFault(err).Kind == device.Offline {
+			return s, nil
+		}
+	}
 	if err != nil && (!begun || saidBySite(err)) {
 		return rollback.Status{}, err
 	}
 	limit := time.Duration(n.Trial*float64(time.Second)) + restartTimeout
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	confirmation := rollback.Confirmation{Digest: acts.Digest([]byte(n.Text))}
 	for {
 		s, err := within(ctx, confirmTimeout, dial, func(ctx context.Context, c *peer.Connection) (rollback.Status, error) {
 			return ownerclient.Call(ctx, c.Owner, rollback.ConfirmAct, confirmation)

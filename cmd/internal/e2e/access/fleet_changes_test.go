@@ -48,7 +48,7 @@ type packaged struct {
 }
 
 func (p *packaged) config(more string) string {
-	return fmt.Sprintf("site: { name: %s }\nhttp: { listen: '127.0.0.1:%s', https: '127.0.0.1:%s' }\ndevices:\n  box: { driver: sim, model: relay }\n%s",
+	return fmt.Sprintf("site: { name: %s }\nhttp: { listen: '127.0.0.1:%s', https: '127.0.0.1:%s' }\ndevices:\n  box: { driver: sim, model: relay, min_off: 0 }\n%s",
 		p.name, p.http, p.https, more)
 }
 
@@ -316,7 +316,7 @@ func TestFleetApply(t *testing.T) {
 
 	// One that a restart takes up, and that is reached again, stays; all have the same text, with their own names.
 	one := write("one.yaml", "site: { name: all }\nhttp: { listen: '127.0.0.1:"+sites["a"].http+"', https: '127.0.0.1:"+sites["a"].https+"' }\n"+
-		"approvals: { wait: 3m }\ndevices:\n  box: { driver: sim, model: relay }\n")
+		"approvals: { wait: 3m }\ndevices:\n  box: { driver: sim, model: relay, min_off: 0 }\n")
 	rows, _, code = fleet(t, who, "apply", one, "--sites", "a", "--restart", "--trial", "30s")
 	checkRows(t, rows, map[string]string{"a": "kept"})
 	if code != 0 || !strings.HasPrefix(sites["a"].text(t), "site: { name: a }\n") {

@@ -97,7 +97,9 @@ func (r *fleetRun) update(ctx context.Context, want remote.Wanted, waves fleet.W
 			due = append(due, f.Site)
 		}
 	}
-	bad := func(u fleet.Updated) bool { return u.State != fleet.IsUpdated && u.State != fleet.IsCurrent }
+	bad := func(u fleet.Updated) bool {
+		return u.State == fleet.Failed || u.State == fleet.RolledBack || u.State == fleet.NotWell
+	}
 	all := waves.Split(due)
 	for n, sites := range all {
 		some := *r

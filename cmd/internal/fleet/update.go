@@ -35,6 +35,7 @@ type Updated struct {
 const (
 	IsUpdated  = "updated"
 	IsCurrent  = "current"     // it had the version already
+	Failed     = "failed"      // the version before runs on
 	RolledBack = "rolled_back" // it did not run well, and the version before runs again
 	NotWell    = "not_well"    // the new version runs, and something is wrong that was not before
 	Untouched  = "untouched"   // a wave before has failed
@@ -66,7 +67,8 @@ func Update(ctx context.Context, dial func(context.Context) (*peer.Connection, e
 		switch {
 		case err != nil:
 		case v.Work != nil && v.Work.State == remote.Failed:
-			return out, fmt.Errorf("the update to %s failed: %s", target, v.Work.Error)
+			out.State, out.Says = Failed, target+": "+v.Work.Error
+			return out, nil
 		case v.Work != nil: // it has not restarted yet
 			heard = time.Now()
 		case v.Version == target && v.Proven:

@@ -20,14 +20,15 @@ var tables = map[string]string{
 	"agents share": "--data $D", "drivers": "", "notify phones": "--data $D",
 	"agents show": "a-routine-of-a-long-name --data $D",
 	"fleet":       "", "fleet status": "", "fleet read": "", "fleet doctor": "--all", "fleet journal": "",
-	"fleet allow": "an-agent-of-a-long-name1 stop", "fleet revoke": "an-agent-of-a-long-name1",
+	"fleet update": "--check",
+	"fleet allow":  "an-agent-of-a-long-name1 stop", "fleet revoke": "an-agent-of-a-long-name1",
 }
 
 // noTables are the others: they print sentences, texts to paste, or files, or need other networks or boards.
 var noTables = strings.Fields(`accept add console agents-accept agents-allow agents-export agents-forbid agents-import agents-pause agents-remove agents-resume agents-tools
 	agents-try agents-unshare backup board board-report call chat check claim clock config config-check config-replace completion
 	completion-bash completion-fish completion-powershell completion-zsh connect delegate demo doctor grant grant-phone guard history-import
-	identity fleet-backup
+	identity fleet-backup config-trial fleet-apply
 	llm-check notify notify-allow notify-forget notify-test owners-add owners-recover owners-recovery owners-remove open pinout prepare public realm
 	realm-join realm-leave realm-new relay reload reset restore revoke rules-pause rules-resume run safe scan schema set sites-connect
 	sites-forget sites-tag sites-untag stop sim sim-fault sim-find sim-list sim-lose sim-press sim-set simulate

@@ -373,3 +373,23 @@ func TestDamagedRecord(t *testing.T) {
 		t.Error(p.notes)
 	}
 }
+
+// TestOneStart: a change that needs a restart is tried by one start of the site; the next one has the text before.
+func TestOneStart(t *testing.T) {
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk(t, folder)
+		p := start(t, d, true, nil, nil)
+		if err := p.configure(t); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{new1, old} {
+			<-p.ended
+			if p = start(t, d, true, nil, nil); p.used != want {
+				t.Errorf("%s is in use, want %s", p.used, want)
+			}
+			p.kill() // as a configuration does that crashes the site
+		}
+		<-p.ended
+	})
+}

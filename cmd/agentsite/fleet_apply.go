@@ -182,7 +182,9 @@ func planChange(ctx context.Context, c *peer.Connection, k peer.Contact, o apply
 	if err != nil {
 		return p, state.Mistake{Err: err}
 	}
-	p.change = acts.NewConfiguration{Text: string(named), Digest: acts.Digest([]byte(now.Text)), Trial: o.trial.Seconds(), Restart: o.restart}
+	p.change = acts.NewConfiguration{
+		Text: string(named), Digest: acts.Digest([]byte(now.Text)), Trial: o.trial.Seconds(), Restart: o.restart,
+	}
 	if p.change.Text == now.Text {
 		return p, nil
 	}

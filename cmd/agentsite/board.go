@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -167,12 +165,7 @@ func (a *app) doctorCommand() *cobra.Command {
 				err = a.printJSON(found)
 			} else {
 				for _, f := range found.Findings {
-					for line := range strings.SplitSeq(string(f.Severity)+": "+f.Subject+": "+f.Says, "\n") {
-						a.say("%s", line)
-					}
-					for _, line := range fill(unbroken(clean(f.Do)), cmp.Or(lineWidth(a.out), math.MaxInt)-4) {
-						a.say("    %s", line)
-					}
+					a.printFinding(f)
 				}
 				switch warnings := found.Warnings(); {
 				case found.Problems == 0 && warnings == 0:

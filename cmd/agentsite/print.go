@@ -21,6 +21,12 @@ func (a *app) say(format string, args ...any) error {
 	return err
 }
 
+// sayIn is say in a style.
+func (a *app) sayIn(s style, format string, args ...any) error {
+	_, err := fmt.Fprintln(a.out, a.out.paint(s, fitting(a.out, clean(fmt.Sprintf(format, args...)))))
+	return err
+}
+
 // sayOthers is say for a line with words of others, none of which a terminal shows at the beginning of a line
 // without a mark.
 func (a *app) sayOthers(format string, args ...any) error {

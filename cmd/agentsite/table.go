@@ -16,13 +16,28 @@ import (
 
 // table prints rows under a head, in columns, cleaned. Empty columns are left out. On a terminal it fits
 // the width.
-func table(w io.Writer, head []string, rows [][]string) error {
-	return writeLines(w, layout(head, rows, widthOf(w)))
+func table(w io.Writer, head []string, rows [][]string) error { return painted(w, head, rows, nil) }
+
+// painted is table with styles of the cells, by their row and column. Terminals show the head dim.
+func painted(w io.Writer, head []string, rows [][]string, styles func(row, column int) style) error {
+	out, _ := w.(*output)
+	if out == nil || !out.colours() {
+		return writeLines(w, layout(head, rows, widthOf(w), nil))
+	}
+	return writeLines(w, layout(head, rows, widthOf(w), func(row, column int, text string) string {
+		switch {
+		case row < 0:
+			return out.paint(styleDim, text)
+		case styles == nil:
+			return text
+		}
+		return out.paint(styles(row, column), text)
+	}))
 }
 
 // tableRow prints one row without its head, for tables that grow. The caller pads cells to align them.
 func tableRow(w io.Writer, head []string, row ...string) error {
-	return writeLines(w, layout(head, [][]string{row}, widthOf(w))[1:])
+	return writeLines(w, layout(head, [][]string{row}, widthOf(w), nil)[1:])
 }
 
 // writeLines prints the lines of a table. A terminal begins none with what did not fit the line before; names
@@ -31,10 +46,11 @@ func writeLines(w io.Writer, lines []string) error {
 	width := widthOf(w)
 	var all strings.Builder
 	for _, line := range lines {
-		text := strings.TrimLeft(line, " ")
-		whole := width == 0 || cellsOf(line) <= width || access.ShellSafe(strings.TrimRight(text, ","))
-		if indent := len(line) - len(text); !whole {
-			line = line[:indent] + withBreaks(text, indent+1, width)
+		bare := unpainted(line)
+		text := strings.TrimLeft(bare, " ")
+		whole := width == 0 || cellsOf(bare) <= width || access.ShellSafe(strings.TrimRight(text, ","))
+		if indent := len(bare) - len(text); !whole {
+			line = bare[:indent] + withBreaks(text, indent+1, width)
 		}
 		all.WriteString(line + "\n")
 	}
@@ -77,6 +93,7 @@ const proseWidth = 16
 // column is one of a table.
 type column struct {
 	head         string
+	index        int
 	cells        []string
 	width, least int // in columns of a terminal: as it is, and with its cells in several lines
 	below        bool
@@ -84,11 +101,16 @@ type column struct {
 
 // layout returns the lines of a table. What is wider than width, 0 for no limit, is broken between words.
 // No word is broken: where they do not stand side by side, the column with the longest one is below each
-// row, and its lines begin with its head.
-func layout(head []string, rows [][]string, width int) (lines []string) {
+// row, and its lines begin with its head. paint, if not nil, returns a text of a cell in its style; the head is row -1.
+func layout(
+	head []string, rows [][]string, width int, paint func(row, column int, text string) string,
+) (lines []string) {
+	if paint == nil {
+		paint = func(_, _ int, text string) string { return text }
+	}
 	var all []*column
 	for i := range head {
-		c := &column{head: head[i]}
+		c := &column{head: head[i], index: i}
 		for _, row := range rows {
 			cell := ""
 			if i < len(row) {
@@ -111,23 +133,27 @@ func layout(head []string, rows [][]string, width int) (lines []string) {
 	if width > 0 {
 		beside = narrow(beside, width)
 	}
-	heads := func(c *column) []string { return []string{c.head} }
+	heads := func(c *column) []string { return []string{paint(-1, c.index, c.head)} }
 	if len(beside) > 0 {
 		lines = append(lines, sideBySide(beside, heads)...)
 	}
 	for i := range rows {
 		lines = append(lines, sideBySide(beside, func(c *column) []string {
-			if textWidth(c.cells[i]) <= c.width {
-				return []string{c.cells[i]}
+			text := []string{c.cells[i]}
+			if textWidth(c.cells[i]) > c.width {
+				text = wrap(c.cells[i], c.width)
 			}
-			return wrap(c.cells[i], c.width)
+			for n := range text {
+				text[n] = paint(i, c.index, text[n])
+			}
+			return text
 		})...)
 		for _, c := range all {
 			if !c.below || c.cells[i] == "" {
 				continue
 			}
 			for n, l := range wrap(strings.ToLower(c.head)+": "+c.cells[i], width-2*gap) {
-				lines = append(lines, strings.Repeat(" ", gap*min(n+1, 2))+l)
+				lines = append(lines, strings.Repeat(" ", gap*min(n+1, 2))+paint(i, c.index, l))
 			}
 		}
 	}
@@ -194,9 +220,10 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-textWidth(text), 0))
 }
 
-// textWidth returns how many columns a cleaned text takes at most terminals; see cellsOf for the most that any needs.
+// textWidth returns how many columns a cleaned text takes at most terminals, whatever its style; see cellsOf for the
+// most that any needs.
 func textWidth(text string) (n int) {
-	for _, r := range text {
+	for _, r := range unpainted(text) {
 		switch kind := width.LookupRune(r).Kind(); {
 		case unicode.In(r, unicode.Mn, unicode.Me): // on the letter before
 		case kind == width.EastAsianWide, kind == width.EastAsianFullwidth:

@@ -29,7 +29,7 @@ func TestLayout(t *testing.T) {
 			cells = append(cells, line)
 		}
 		text := ""
-		for _, line := range layout(head, cells, width) {
+		for _, line := range layout(head, cells, width, nil) {
 			text += " " + line
 			if n := utf8.RuneCountInString(line); n > width && len(strings.Fields(line)) > 2 {
 				t.Fatalf("%d columns of %d: %q", n, width, line)
@@ -62,7 +62,7 @@ func TestLayoutForms(t *testing.T) {
 		{[]string{"SITE", "YOU MAY", "KEY"}, []string{"greenhouse", "all: you own it", key}, "SITE        YOU MAY\ngreenhouse  all: you own it\n  key: " + key},
 		{[]string{"WHO", "UNTIL"}, []string{key, "2026-12-24 18:00"}, "WHO" + strings.Repeat(" ", 55) + "UNTIL\n" + key + "  2026-12-24 18:00"},
 	} {
-		if got := strings.Join(layout(tt.head, [][]string{tt.row}, 80), "\n"); got != tt.want {
+		if got := strings.Join(layout(tt.head, [][]string{tt.row}, 80, nil), "\n"); got != tt.want {
 			t.Errorf("%s\nwant\n%s", got, tt.want)
 		}
 	}

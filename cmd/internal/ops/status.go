@@ -128,7 +128,7 @@ func statusFindings(s agents.Status) (all []driver.Finding) {
 		if len(d.Faults) > 0 {
 			all = append(all, driver.Finding{
 				Severity: driver.Problem, Subject: d.Device, Says: strings.Join(d.Faults, "; "),
-				Do: "agentsite doctor shows whether it answers again",
+				Do: "agentsite read shows whether it answers again",
 			})
 		}
 	}

@@ -24,10 +24,11 @@ type logWriter struct {
 	ended chan struct{} // closed when all until the end is written
 }
 
-// logTo makes the process log to a writer until end, which waits a second for the last lines.
-func logTo(to io.Writer, level slog.Leveler) (end func()) {
+// logTo makes the process log to a writer, and to others, until end, which waits a second for the last lines.
+func logTo(to io.Writer, level slog.Leveler, others ...slog.Handler) (end func()) {
 	w := newLogWriter(to)
-	slog.SetDefault(slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})))
+	own := slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})
+	slog.SetDefault(slog.New(slog.NewMultiHandler(append(others, own)...)))
 	return w.end
 }
 

@@ -171,7 +171,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		a.runCommand(), a.demoCommand(), a.simulateCommand(), a.simCommand(), a.identityCommand(), a.backupCommand(), a.restoreCommand(), a.checkCommand(), a.configCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), superviseCommand(), a.safeCommand(), a.relayCommand(),
 		a.addCommand(), a.scanCommand(), a.doctorCommand(), a.pinoutCommand(), a.boardCommand(),
 		a.driversCommand(), a.prepareCommand(), a.consoleCommand(),
-		a.statusCommand(), a.pointsCommand(), a.readCommand(), a.historyCommand(), a.whyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(), a.rulesCommand(),
+		a.statusCommand(), a.logsCommand(), a.pointsCommand(), a.readCommand(), a.historyCommand(), a.whyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(), a.rulesCommand(),
 		a.approveCommand(), a.journalCommand(), a.openCommand(),
 		a.askCommand(), a.notifyCommand(), a.chatCommand(), a.llmCommand(), a.tasksCommand(), a.toolsCommand(),
 		a.callCommand(), a.connectCommand(),

@@ -10,6 +10,7 @@ import (
 	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
+	"agentsite/node/logs"
 	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
@@ -109,7 +110,8 @@ func (a *app) runSite(ctx context.Context, o site.Options, level slog.Level) err
 		}
 	}
 	signal.Ignore(syscall.SIGPIPE) // a closed log must not end the process with outputs on
-	defer logTo(a.errs, level)()
+	o.Log = logs.NewRing()
+	defer logTo(a.errs, level, o.Log.Handler(level))()
 	logged := make(chan struct{})
 	running := context.AfterFunc(ctx, func() {
 		slog.Info("stopping; outputs go to their safe values (a second signal ends the process at once)")
@@ -124,8 +126,11 @@ func (a *app) runSite(ctx context.Context, o site.Options, level slog.Level) err
 
 func levelFlag(cmd *cobra.Command, level *slog.Level) {
 	cmd.Flags().TextVar(level, "log-level", slog.LevelInfo, "the minimum level of the log: debug, info, warn or error")
-	cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("log-level", completeLevels)
 }
+
+// completeLevels completes the levels of the log.
+var completeLevels = cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp)
 
 func (a *app) checkCommand() *cobra.Command {
 	return &cobra.Command{

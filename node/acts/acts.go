@@ -22,6 +22,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/node/imports"
 	"agentsite/node/journal"
+	"agentsite/node/logs"
 	"agentsite/node/push"
 	"agentsite/node/rollback"
 	"agentsite/node/state/backup"
@@ -68,6 +69,7 @@ type Site struct {
 	// Phone waits for a browser that shows a code, and returns its key.
 	Phone  func(ctx context.Context, code string) (PhoneKey, error)
 	Phones *push.Store // those that are told what happens
+	Log    *logs.Ring  // nil for none
 	// Granted is told of each key, a did:key, that was granted something; nil for nobody.
 	Granted func(did string)
 
@@ -126,7 +128,7 @@ type outputs interface {
 // Operations returns the owners' operations.
 func (s *Site) Operations() []op.Row {
 	all := slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.Phones.Operations(s.Node.Own, s.Access.Called), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
-		s.Backups.Operations(s.Node.Own), s.Trials.Operations(s.Node.Own), s.aboutParts(), s.aboutBoard(), s.aboutAgents(), s.aboutBundles(), s.aboutFakes())
+		s.Backups.Operations(s.Node.Own), s.Trials.Operations(s.Node.Own), s.aboutParts(), s.aboutBoard(), s.Log.Operations(), s.aboutAgents(), s.aboutBundles(), s.aboutFakes())
 	if s.Updates != nil {
 		all = append(all, s.Updates()...)
 	}

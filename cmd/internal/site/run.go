@@ -26,6 +26,7 @@ import (
 	"agentsite/node/history"
 	"agentsite/node/identity"
 	"agentsite/node/journal"
+	"agentsite/node/logs"
 	"agentsite/node/occurrence"
 	"agentsite/node/push"
 	"agentsite/node/rollback"
@@ -60,6 +61,7 @@ type Options struct {
 	OnStart  func(Started)     // is called once, when the site can be called; nil for nothing
 	Hangup   <-chan os.Signal  // each asks for a reload; nil for none
 	Stop     <-chan os.Signal  // each is an emergency stop; nil for none
+	Log      *logs.Ring        // the newest lines of the log, for owners; nil for none
 
 	HomeAssistant *HomeAssistant // of which the site is an app; nil for none
 }

@@ -144,7 +144,7 @@ func (s *site) owners() *acts.Site {
 			p, err := s.page.AwaitPhone(ctx, code)
 			return acts.PhoneKey{DID: p.Key, Name: p.Name}, err
 		},
-		Granted: s.page.Granted, Phones: s.phones,
+		Granted: s.page.Granted, Phones: s.phones, Log: s.Log,
 		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
 		Routes: func() acts.Routes {
 			return acts.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()}

@@ -25,7 +25,7 @@ type agentsShown struct {
 
 func (a *app) agentsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "agents", GroupID: groupAgents, Args: noArgs,
+		Use: "agents", GroupID: groupOwner, Args: noArgs,
 		Short: "List the agents of a site, and your own",
 		Long: `List the agents that a site hosts: the entries under agents: in its configuration, with what
 each may do, what it does now, and why; and the agents that came as bundles, with their

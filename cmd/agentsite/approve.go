@@ -20,7 +20,7 @@ func (a *app) approveCommand() *cobra.Command {
 	var watch, deny bool
 	var in signIn
 	cmd := &cobra.Command{
-		Use: "approve [HANDLE]", GroupID: groupThings,
+		Use: "approve [HANDLE]", GroupID: groupOwner,
 		Short: "Approve a move, or a program that asks for something",
 		Long: `List the calls that wait for an owner's approval, or approve the one with a handle, which
 is then made once. An output with "confirm: owner" moves away from its safe value only

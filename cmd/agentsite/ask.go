@@ -93,14 +93,18 @@ func (a *app) knownSites() (names []string) {
 	return names
 }
 
-// again returns the shell command that addresses the same site.
+// again returns the shell command that addresses the same site, by the same user.
 func (a *app) again() string {
+	program := "agentsite"
+	if os.Getenv("SUDO_USER") != "" && os.Geteuid() == 0 {
+		program = "sudo agentsite"
+	}
 	for _, f := range []struct{ flag, value string }{{"site", a.site}, {"peer", a.peer}, {"data", a.data}} {
 		if f.value != "" {
-			return "agentsite --" + f.flag + " " + state.ShellQuote(f.value)
+			return program + " --" + f.flag + " " + state.ShellQuote(f.value)
 		}
 	}
-	return "agentsite"
+	return program
 }
 
 // target returns the site that the flags name, without the data folder.

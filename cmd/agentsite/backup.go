@@ -18,7 +18,7 @@ func (a *app) backupCommand() *cobra.Command {
 	var o backup.Options
 	var passphrase string
 	cmd := &cobra.Command{
-		Use: "backup FILE", GroupID: groupSite, Args: exactly("FILE"),
+		Use: "backup FILE", GroupID: groupOwner, Args: exactly("FILE"),
 		Short: "Back up the site to one encrypted file",
 		Long: `Write the site's key, owners, permissions and configuration to one file, encrypted with a
 passphrase. The site may be running. The journal and the local token are not included, and the
@@ -47,7 +47,7 @@ func (a *app) restoreCommand() *cobra.Command {
 	var o backup.Options
 	var passphrase string
 	cmd := &cobra.Command{
-		Use: "restore FILE", GroupID: groupSite, Args: exactly("FILE"),
+		Use: "restore FILE", GroupID: groupOwner, Args: exactly("FILE"),
 		Short: "Restore a site from a backup",
 		Long: `Restore a site to a data folder that has no key. It is the same site as before: its key,
 owners and tokens stay valid. Everything is checked before anything is written, and no

@@ -19,7 +19,7 @@ import (
 func (a *app) chatCommand() *cobra.Command {
 	var conversation string
 	cmd := &cobra.Command{
-		Use: "chat [SITE/]AGENT [TEXT...]", GroupID: groupAgents,
+		Use: "chat [SITE/]AGENT [TEXT...]", GroupID: groupEveryday,
 		Short: "Talk to an agent that understands words",
 		Long: `Talk to an agent of the site, or of another site that you know. Each line that you type is one
 task of the agent, which knows the conversation before it; the site keeps it for a week. With

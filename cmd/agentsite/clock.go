@@ -13,7 +13,7 @@ import (
 func (a *app) clockCommand() *cobra.Command {
 	var set, back bool
 	cmd := &cobra.Command{
-		Use: "clock", GroupID: groupAgents, Args: noArgs,
+		Use: "clock", GroupID: groupOwner, Args: noArgs,
 		Short: "Show or set the site's time",
 		Long: `Show the site's time, by which permissions end. After a start, a board without a battery
 does not know the time until the network or an owner sets it. Until then the site refuses

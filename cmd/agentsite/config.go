@@ -17,7 +17,7 @@ import (
 
 func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "config", GroupID: groupSite, Args: noArgs,
+		Use: "config", GroupID: groupBoard, Args: noArgs,
 		Short: "Show the configuration of the running site, or replace it",
 		Long: `Show the text of the running site's configuration. config check checks another one there, with
 the drivers and agents of that site, and config replace has the site use it.`,

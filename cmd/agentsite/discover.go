@@ -20,7 +20,7 @@ const discoverTime = 2 * time.Second
 func (a *app) discoverCommand() *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
-		Use: "discover", GroupID: groupAgents, Args: noArgs,
+		Use: "discover", GroupID: groupNetwork, Args: noArgs,
 		Short: "Find the sites on your network",
 		Long: `Find the sites on your network, by mDNS. Any site can use any name: only KEY identifies a
 site. A site that is not in your list of sites is asked whether your key owns it, as the

@@ -25,7 +25,7 @@ func (a *app) fleetCommand() *cobra.Command {
 	f := &fleetFlags{app: a}
 	status := f.statusCommand()
 	cmd := &cobra.Command{
-		Use: "fleet", GroupID: groupAgents, Args: noArgs,
+		Use: "fleet", GroupID: groupNetwork, Args: noArgs,
 		Short: "Do one thing at all of your sites at the same time",
 		Long: `Do one thing at all of your sites at the same time: without a command, show how they are.
 --sites and --tag choose some of them; "agentsite sites tag" gives sites tags.

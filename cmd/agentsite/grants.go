@@ -31,7 +31,7 @@ call.`
 
 func (a *app) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "token", GroupID: groupAgents, Args: noArgs,
+		Use: "token", GroupID: groupOwner, Args: noArgs,
 		Short: "Create, list and revoke tokens with permissions of their own",
 		Long: `Create, list and revoke tokens. A token gives a client that uses bearer tokens exactly the
 permissions that you choose. Over HTTP it sees no other tools and points.`,
@@ -90,7 +90,7 @@ func (a *app) grantCommand() *cobra.Command {
 	var until, name string
 	var toSite bool
 	cmd := &cobra.Command{
-		Use: "grant DID PERMISSION", GroupID: groupAgents, Args: exactly("DID", "PERMISSION"),
+		Use: "grant DID PERMISSION", GroupID: groupOwner, Args: exactly("DID", "PERMISSION"),
 		Short: "Grant a permission to a key",
 		Long: permissionHelp + `
 
@@ -174,7 +174,7 @@ func (a *app) delegateCommand() *cobra.Command {
 	var until string
 	var toSite bool
 	cmd := &cobra.Command{
-		Use: "delegate SITE DID PERMISSION", GroupID: groupAgents, Args: exactly("SITE", "DID", "PERMISSION"),
+		Use: "delegate SITE DID PERMISSION", GroupID: groupOwner, Args: exactly("SITE", "DID", "PERMISSION"),
 		Short: "Delegate a part of your permission to another key",
 		Long: `Delegate a part of your permission on a site to another key. No connection is needed. The
 key never gets more than you have, and both share your rate limit. When your permission
@@ -225,7 +225,7 @@ func nameFlag(cmd *cobra.Command, name *string, what string) {
 
 func (a *app) grantsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "grants", GroupID: groupAgents, Args: noArgs,
+		Use: "grants", GroupID: groupOwner, Args: noArgs,
 		Short: "List tokens and grants, with their permissions and when they end",
 		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
 			return s.showGrants(ctx, func(acts.Granted) bool { return true })
@@ -235,7 +235,7 @@ func (a *app) grantsCommand() *cobra.Command {
 
 func (a *app) revokeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke NAME", GroupID: groupAgents, Args: exactly("NAME"),
+		Use: "revoke NAME", GroupID: groupOwner, Args: exactly("NAME"),
 		Short: "Revoke a permission and end its leases at once",
 		Long: `Revoke a token by its name, a grant with its delegations by its ID, or all permissions of
 a phone or another key by its name or did:key. Outputs that its holder moved return to

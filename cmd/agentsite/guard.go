@@ -49,7 +49,7 @@ func superviseCommand() *cobra.Command {
 
 func (a *app) safeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "safe", GroupID: groupSite, Args: noArgs,
+		Use: "safe", GroupID: groupBoard, Args: noArgs,
 		Short: "Drive every output to its safe value without a running site",
 		Long: `Drive every output that the site last used to its safe value. Use it after the site has
 ended, as systemd's ExecStopPost does. It waits for an output process that still runs, and

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -13,9 +12,6 @@ import (
 
 // commands calls do with each command of the program.
 func commands(do func(*cobra.Command)) {
-	a := &app{in: strings.NewReader(""), out: &output{Writer: io.Discard}, errs: io.Discard}
-	root := a.root()
-	a.addCommands(root)
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		do(c)
@@ -23,11 +19,11 @@ func commands(do func(*cobra.Command)) {
 			walk(sub)
 		}
 	}
-	walk(root)
+	walk(newRoot())
 }
 
-// TestHelpFits: the help of each command fits a terminal of 80 columns, and only the program's own lists the
-// flags of all commands.
+// TestHelpFits: the help of each command fits a terminal of 80 columns, and none lists the flags of all commands but
+// help all, which has every command.
 func TestHelpFits(t *testing.T) {
 	n := 0
 	commands(func(c *cobra.Command) {
@@ -42,20 +38,38 @@ func TestHelpFits(t *testing.T) {
 				t.Errorf("%s: %q", c.CommandPath(), line)
 			}
 		}
-		if has := strings.Contains(help.String(), " --cacert "); has == c.HasParent() {
-			t.Errorf("%s lists the flags of all commands: %t", c.CommandPath(), has)
+		if strings.Contains(help.String(), " --cacert ") {
+			t.Errorf("%s lists the flags of all commands", c.CommandPath())
 		}
 	})
 	if n < 50 {
 		t.Errorf("there are %d commands", n)
 	}
+	all := usageOfAll(newRoot())
+	for _, c := range newRoot().Commands() {
+		if !c.Hidden && !strings.Contains(all, "\n  "+c.Name()+" ") {
+			t.Errorf("help all lacks %s", c.Name())
+		}
+	}
+	for line := range strings.Lines(all) {
+		if utf8.RuneCountInString(line) > helpWidth+1 {
+			t.Errorf("help all: %q", line)
+		}
+	}
+	first := usage(newRoot())
+	for _, name := range firstCommands {
+		if !strings.Contains(first, "\n  "+name+" ") {
+			t.Errorf("the first screen lacks %s", name)
+		}
+	}
+	if n := strings.Count(first, "\n"); n > 24 {
+		t.Errorf("the first screen has %d lines", n)
+	}
 }
 
 // TestCommandsOfActs: the command that a refusal of an owner's operation names is there.
 func TestCommandsOfActs(t *testing.T) {
-	a := &app{in: strings.NewReader(""), out: &output{Writer: io.Discard}, errs: io.Discard}
-	root := a.root()
-	a.addCommands(root)
+	root := newRoot()
 	for _, row := range new(acts.Site).Operations() {
 		words, flag, _ := strings.Cut(row.Command, " --")
 		c, rest, err := root.Find(strings.Fields(words))

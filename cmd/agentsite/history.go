@@ -18,7 +18,7 @@ func (a *app) historyCommand() *cobra.Command {
 	h := history{app: a, hours: 12, events: make(map[string]bool)}
 	var since duration
 	cmd := &cobra.Command{
-		Use: "history POINT...", GroupID: groupThings,
+		Use: "history POINT...", GroupID: groupEveryday,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("POINT is missing; '*' is all points")

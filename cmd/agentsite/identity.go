@@ -14,7 +14,7 @@ func (a *app) identityCommand() *cobra.Command {
 	var card string
 	var certificate bool
 	cmd := &cobra.Command{
-		Use: "identity", GroupID: groupSite, Args: noArgs,
+		Use: "identity", GroupID: groupOwner, Args: noArgs,
 		Short: "Print the site's key and your own, or write your owner's card",
 		Long: `Print the two forms of the site's public key, by which others know it: peer ID and
 did:key. The key is created where there is none. The last line is your own did:key, to

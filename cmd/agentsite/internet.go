@@ -21,7 +21,7 @@ const findTimeout = 30 * time.Second
 func (a *app) findCommand() *cobra.Command {
 	var capability, realm string
 	cmd := &cobra.Command{
-		Use: "find", GroupID: groupAgents, Args: noArgs,
+		Use: "find", GroupID: groupNetwork, Args: noArgs,
 		Short: "Find sites anywhere, by capability",
 		Long: `Find the sites of a realm that you are in ("agentsite realm join"), anywhere, by what they
 can do. A capability is a kind of points, such as switch or camera, or a kind and a name,
@@ -80,7 +80,7 @@ func (s *session) find(ctx context.Context, capability string) error {
 func (a *app) pingCommand() *cobra.Command {
 	var count int
 	cmd := &cobra.Command{
-		Use: "ping [SITE]", GroupID: groupAgents,
+		Use: "ping [SITE]", GroupID: groupNetwork,
 		Short: "Show the path to a site and its response time",
 		Long: `Show the path to a site and its response time. SITE is a name of agentsite sites, or a
 key: a peer ID or did:key.
@@ -122,7 +122,7 @@ becomes punched within seconds if the routers allow it.`,
 func (a *app) relayCommand() *cobra.Command {
 	o := internet.RelayOptions{Version: version}
 	cmd := &cobra.Command{
-		Use: "relay", GroupID: groupSite, Args: noArgs,
+		Use: "relay", GroupID: groupNetwork, Args: noArgs,
 		Short: "Run a relay for sites behind routers",
 		Long: `Run a relay on a machine with a public address, until Ctrl-C. Sites behind routers are
 reached through it until a direct path is found. As a DHT server it also stores where the

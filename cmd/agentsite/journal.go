@@ -23,7 +23,7 @@ func (a *app) journalCommand() *cobra.Command {
 	var known string
 	var verify bool
 	cmd := &cobra.Command{
-		Use: "journal", GroupID: groupThings, Args: noArgs,
+		Use: "journal", GroupID: groupEveryday, Args: noArgs,
 		Short: "Show who moved what, or verify the journal",
 		Long: `Show the journal, the oldest entry first: moves and returns to safe with caller and
 outcome, refusals with their number, and outputs that returned to safe by themselves.

@@ -22,7 +22,7 @@ func (a *app) logsCommand() *cobra.Command {
 	var o ops.ServiceLogOptions
 	var since duration
 	cmd := &cobra.Command{
-		Use: "logs", GroupID: groupThings, Args: noArgs,
+		Use: "logs", GroupID: groupEveryday, Args: noArgs,
 		Short: "Show the log of the site",
 		Long: `Show the newest lines of the site's log, the oldest first; with --follow also each new one, until
 Ctrl-C.
@@ -31,7 +31,8 @@ For the service on this machine they come from systemd's journal, which has thos
 starts, too. For all other sites they come from the site itself, which keeps its newest ones in
 memory, some hundred, for its owners. The process that drives the outputs logs to the journal,
 or the terminal, only.`,
-		Example: "  agentsite logs --follow\n  agentsite logs --since 1h --level warn\n  agentsite logs --site shed --lines 20",
+		Example: "  agentsite logs --follow\n  agentsite logs --since 1h --level warn\n" +
+			"  agentsite logs --site shed --lines 20",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.refuseURL("logs"); err != nil {
 				return err

@@ -25,7 +25,7 @@ func (a *app) setCommand() *cobra.Command {
 	var length duration
 	var takeOver bool
 	cmd := &cobra.Command{
-		Use: "set OUTPUT VALUE", GroupID: groupThings, Args: exactly("OUTPUT", "VALUE"),
+		Use: "set OUTPUT VALUE", GroupID: groupEveryday, Args: exactly("OUTPUT", "VALUE"),
 		Short: "Move an output for a time",
 		Long: `Move an output: a switch to on or off, a level to a number, either to "safe". After the
 time it returns to its safe value by itself. Set it again before that to keep it moved;
@@ -223,7 +223,7 @@ func parseDuration(s string) (time.Duration, error) {
 
 func (a *app) stopCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "stop", GroupID: groupThings, Args: noArgs,
+		Use: "stop", GroupID: groupEveryday, Args: noArgs,
 		Short: "Emergency stop: every output to its safe value, until reset",
 		Long: `Emergency stop: every output goes to its safe value and stays there, also over restarts,
 until an owner runs "agentsite reset".`,
@@ -265,7 +265,7 @@ func stopFailed(err error) error {
 func (a *app) resetCommand() *cobra.Command {
 	var e erasing
 	cmd := &cobra.Command{
-		Use: "reset", GroupID: groupThings,
+		Use: "reset", GroupID: groupEveryday,
 		Short: "End the emergency stop, or erase the site's owners and permissions",
 		Long: `End the emergency stop, and let outputs move again that wait because the effect that
 their "expect" says did not come (else: latch).

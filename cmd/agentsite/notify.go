@@ -19,7 +19,7 @@ import (
 
 func (a *app) notifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "notify", GroupID: groupAgents, Args: noArgs,
+		Use: "notify", GroupID: groupEveryday, Args: noArgs,
 		Short: "Try the receivers of notifications, and choose the phones that are told",
 		Long: `Try the receivers of notifications, which the configuration has under notify:.
 

@@ -30,7 +30,7 @@ func (a *app) openCommand() *cobra.Command {
 	var port uint16
 	var noBrowser bool
 	cmd := &cobra.Command{
-		Use: "open", GroupID: groupThings, Args: noArgs,
+		Use: "open", GroupID: groupEveryday, Args: noArgs,
 		Short: "Look at your sites and move their outputs, in a browser",
 		Long: `Open a page in your browser that shows all sites that you own or may use, and the site on
 this machine. The command serves the page, to this machine only, and calls the sites with

@@ -14,7 +14,7 @@ import (
 
 func (a *app) ownersCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "owners", GroupID: groupAgents, Args: noArgs,
+		Use: "owners", GroupID: groupOwner, Args: noArgs,
 		Short: "List, add and remove the owners of a site, or recover it",
 		Long: `List the keys that own the site. An owner's key signs all permissions. Yours becomes the
 first by agentsite claim, or when you create a token on the site's own machine.

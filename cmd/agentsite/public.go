@@ -17,7 +17,7 @@ import (
 func (a *app) publicCommand() *cobra.Command {
 	var to string
 	c := &cobra.Command{
-		Use: "public", GroupID: groupAgents, Args: noArgs,
+		Use: "public", GroupID: groupOwner, Args: noArgs,
 		Short: "Show the site's public name, and what is wrong with it",
 		Long: `Show the URL under which everybody reaches the site, what its certificate and its relays do,
 and what is wrong. Then call the URL step by step, from this machine, and through the site's

@@ -15,7 +15,7 @@ import (
 
 func (a *app) pointsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "points", GroupID: groupThings, Args: noArgs,
+		Use: "points", GroupID: groupEveryday, Args: noArgs,
 		Short: "List the sensors and outputs",
 		RunE: a.onSite(func(ctx context.Context, s *session, _ []string) error {
 			list, err := s.listPoints(ctx)
@@ -73,7 +73,7 @@ func (p point) values() string {
 func (a *app) readCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
-		Use: "read [DEVICE|DEVICE/POINT...]", GroupID: groupThings,
+		Use: "read [DEVICE|DEVICE/POINT...]", GroupID: groupEveryday,
 		Short: "Show the latest readings",
 		Long: `Show the latest readings of points, of all points of a device, or of everything.
 With --watch, also print every change until Ctrl-C.`,

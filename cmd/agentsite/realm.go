@@ -15,7 +15,7 @@ import (
 
 func (a *app) realmCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "realm", GroupID: groupAgents, Args: noArgs,
+		Use: "realm", GroupID: groupNetwork, Args: noArgs,
 		Short: "Create and join realms, in which sites are found anywhere",
 		Long: `Create and join realms. A realm is a private group of sites and people who can find each
 other on the global network, by a secret that they share. Others see neither the names of

@@ -15,7 +15,7 @@ import (
 
 func (a *app) reloadCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "reload", GroupID: groupSite, Args: noArgs,
+		Use: "reload", GroupID: groupBoard, Args: noArgs,
 		Short: "Reload the configuration of the running site",
 		Long: `Reload the configuration of the running site. New, changed and removed devices are opened
 or closed, their outputs at the safe values first. All other devices keep running. A file

@@ -86,7 +86,7 @@ func (a *app) root() *cobra.Command {
 		Long: `agentsite runs a site: a board whose sensors and outputs are tools for agents. It is also
 the command line for running sites.
 
-"agentsite demo" simulates a greenhouse.`,
+"agentsite demo" simulates a greenhouse, to try things out.`,
 		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -100,7 +100,12 @@ the command line for running sites.
 			}
 			return fmt.Errorf("there is no command %q%s", clean(args[0]), device.Suggest(args[0], names, ""))
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if shows, _ := cmd.Flags().GetBool("version"); shows {
+				return a.printVersion()
+			}
+			return cmd.Help()
+		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case a.url == "" && a.tokenFile != "":
@@ -150,6 +155,7 @@ the command line for running sites.
 	flags.BoolVar(&a.cbor, "cbor", false, "with --site or --url: use CBOR instead of JSON")
 	flags.BoolVar(&a.json, "json", false, "print results as JSON, one per line")
 	flags.SortFlags = false
+	root.Flags().Bool("version", false, "print the version of this program")
 	root.RegisterFlagCompletionFunc("site", a.completeSites)
 	root.RegisterFlagCompletionFunc("as", completeAgents)
 	root.MarkPersistentFlagDirname("data")
@@ -162,10 +168,10 @@ the command line for running sites.
 // addCommands adds all commands.
 func (a *app) addCommands(root *cobra.Command) {
 	root.AddGroup(
-		&cobra.Group{ID: groupSite, Title: "Run a site:"},
-		&cobra.Group{ID: groupBoard, Title: "Set up its board:"},
-		&cobra.Group{ID: groupThings, Title: "Use sensors and outputs:"},
-		&cobra.Group{ID: groupAgents, Title: "Connect agents and people:"},
+		&cobra.Group{ID: groupEveryday, Title: "Every day:"},
+		&cobra.Group{ID: groupBoard, Title: "The board and its configuration:"},
+		&cobra.Group{ID: groupOwner, Title: "For owners:"},
+		&cobra.Group{ID: groupNetwork, Title: "Other machines and agents:"},
 	)
 	root.AddCommand(
 		a.runCommand(), a.demoCommand(), a.simulateCommand(), a.simCommand(), a.identityCommand(), a.backupCommand(), a.restoreCommand(), a.checkCommand(), a.configCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), superviseCommand(), a.safeCommand(), a.relayCommand(),
@@ -184,38 +190,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	strictCompletion(root)
 	completeNoFiles(root)
-}
-
-// helpCommand replaces cobra's own, which accepts unknown topics.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "help [COMMAND]", Short: "Help about a command",
-		Args: func(cmd *cobra.Command, words []string) error {
-			_, left, err := cmd.Root().Find(words)
-			if err == nil && len(left) > 0 {
-				err = fmt.Errorf("there is no command %q", clean(left[0]))
-			}
-			return err
-		},
-		RunE: func(cmd *cobra.Command, words []string) error {
-			about, _, err := cmd.Root().Find(words)
-			if err != nil {
-				return err
-			}
-			return about.Help()
-		},
-		ValidArgsFunction: func(cmd *cobra.Command, words []string, _ string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			if len(words) == 0 {
-				for _, c := range cmd.Root().Commands() {
-					if c.IsAvailableCommand() {
-						names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
-					}
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-	}
+	addExamples(root)
 }
 
 // strictCompletion makes cobra's completion command refuse unknown shells.
@@ -233,11 +208,12 @@ func strictCompletion(root *cobra.Command) {
 	}
 }
 
+// The groups of the commands.
 const (
-	groupSite   = "site"
-	groupBoard  = "board"
-	groupThings = "things"
-	groupAgents = "agents"
+	groupEveryday = "everyday"
+	groupBoard    = "board"
+	groupOwner    = "owner"
+	groupNetwork  = "network"
 )
 
 func defaultFolderHelp() string {

@@ -14,7 +14,7 @@ import (
 
 func (a *app) rulesCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "rules", GroupID: groupThings, Args: noArgs,
+		Use: "rules", GroupID: groupEveryday, Args: noArgs,
 		Short: "Show what the site's rules do, and why",
 		Long: `List the rules of the site's configuration: what each does now, and why. A rule is an entry
 under agents: with "kind: rule"; it holds outputs while a condition is true, or moves them

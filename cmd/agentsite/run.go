@@ -22,7 +22,7 @@ func (a *app) runCommand() *cobra.Command {
 	var level slog.Level
 	var home homeAssistantFlags
 	cmd := &cobra.Command{
-		Use: "run", GroupID: groupSite, Args: noArgs,
+		Use: "run", GroupID: groupEveryday, Args: noArgs,
 		Short: "Run the site",
 		Long: `Run the site of a configuration until Ctrl-C. The default configuration is agentsite.yaml
 in this folder; without it, that of agentsite demo.
@@ -62,7 +62,7 @@ func (a *app) demoCommand() *cobra.Command {
 	var listen config.Listen
 	var level slog.Level
 	cmd := &cobra.Command{
-		Use: "demo", GroupID: groupSite, Args: noArgs,
+		Use: "demo", GroupID: groupEveryday, Args: noArgs,
 		Short: "Run a simulated greenhouse, to try things out",
 		Long: `Run a simulated greenhouse until Ctrl-C, with this machine's own sensors, a rule that keeps the
 frost out, and a stand-in for a language model, which is a script and says so. Nobody else reaches
@@ -134,7 +134,7 @@ var completeLevels = cobra.FixedCompletions([]string{"debug", "info", "warn", "e
 
 func (a *app) checkCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "check [FILE]", GroupID: groupSite,
+		Use: "check [FILE]", GroupID: groupBoard,
 		Short: "Check a configuration without touching hardware",
 		Args:  optional("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -202,7 +202,7 @@ func checked(cfg *config.Site, from string, doubts []error) checkResult {
 
 func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "schema", GroupID: groupSite, Args: noArgs,
+		Use: "schema", GroupID: groupBoard, Args: noArgs,
 		Short: "Print the JSON Schema of " + config.DefaultFile + ", for editors",
 		RunE: func(*cobra.Command, []string) error {
 			text, err := site.Schema()

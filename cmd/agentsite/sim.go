@@ -17,7 +17,7 @@ import (
 
 func (a *app) simCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "sim", GroupID: groupSite, Args: noArgs,
+		Use: "sim", GroupID: groupBoard, Args: noArgs,
 		Short: "Set what the sensors of a simulation read",
 		Long: `Set what the sensors of a running "agentsite simulate" read, press its buttons, and have its
 parts fail. Outputs are moved by "agentsite set", as on the board.`,

@@ -22,7 +22,7 @@ func (a *app) simulateCommand() *cobra.Command {
 	var level slog.Level
 	var readings string
 	cmd := &cobra.Command{
-		Use: "simulate [FILE]", GroupID: groupSite, Args: optional("FILE"),
+		Use: "simulate [FILE]", GroupID: groupBoard, Args: optional("FILE"),
 		Short: "Run a configuration with simulated devices",
 		Long: `Run the site of a configuration (default: agentsite.yaml) until Ctrl-C, with a simulated device
 in place of each. Rules, limits and permissions are those of the file, and the outputs are

@@ -18,7 +18,7 @@ import (
 func (a *app) claimCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
-		Use: "claim ADDRESS", GroupID: groupAgents, Args: exactly("ADDRESS"),
+		Use: "claim ADDRESS", GroupID: groupOwner, Args: exactly("ADDRESS"),
 		Short: "Become the owner of a site, by the address that it shows",
 		Long: `Become the owner of a site, or add a site that you own to your list.
 
@@ -78,7 +78,7 @@ type claimResult struct {
 func (a *app) acceptCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
-		Use: "accept GRANT", GroupID: groupAgents, Args: exactly("GRANT"),
+		Use: "accept GRANT", GroupID: groupOwner, Args: exactly("GRANT"),
 		Short: "Store a grant that you were given",
 		Long: `Store the text that "agentsite grant" or "agentsite delegate" printed for your key, which
 "agentsite identity --card -" shows. Afterwards use --site NAME for that site.`,
@@ -124,7 +124,7 @@ func lasts(until time.Time, cmd *cobra.Command) string {
 
 func (a *app) sitesCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "sites", GroupID: groupAgents, Args: noArgs,
+		Use: "sites", GroupID: groupNetwork, Args: noArgs,
 		Short: "List the sites that you own or may use",
 		RunE: func(*cobra.Command, []string) error {
 			person, err := peer.PersonNamed(a.as)

@@ -29,7 +29,7 @@ type statusResult struct {
 
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "status", GroupID: groupThings, Args: noArgs,
+		Use: "status", GroupID: groupEveryday, Args: noArgs,
 		Short: "Show how the site is, what is on, and what is wrong",
 		Long: `Show the state of the site: outputs away from their safe values, hosted agents, what waits for
 an owner, what is wrong with a remedy, and where its data is. Who is no owner sees what the
@@ -49,7 +49,7 @@ The exit code is 0 if nothing is wrong, 1 if there is a problem (warnings are no
 				defer s.Close()
 				now, asked := ops.ReadStatus(cmd.Context(), &ops.RunningSite{Owner: s.Owner, Site: s.Client, Closer: s})
 				if err = a.unreached(asked); errors.Is(asked, context.DeadlineExceeded) {
-					err = coded{exitAway, errors.New("the site takes the connection and does not answer: it hangs, or its machine is busy")}
+					err = coded{exitAway, errors.New(hangs)}
 				}
 				if now.Site != "" { // with an error, it answered in part
 					out.Site = &now
@@ -80,6 +80,9 @@ The exit code is 0 if nothing is wrong, 1 if there is a problem (warnings are no
 		},
 	}
 }
+
+// hangs is told of a site that a connection was made to.
+const hangs = "the site takes the connection and does not answer: it hangs, or its machine is busy"
 
 // problems counts what is wrong, without warnings.
 func problems(out statusResult) (n int) {

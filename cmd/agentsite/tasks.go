@@ -14,7 +14,7 @@ import (
 
 func (a *app) tasksCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "tasks", GroupID: groupAgents, Args: noArgs,
+		Use: "tasks", GroupID: groupEveryday, Args: noArgs,
 		Short: "List the tasks that you asked agents for",
 		Long: `List the tasks that you asked the site's agents for, the newest first; an owner sees
 everybody's. Those that have not ended come first. A task goes on whether its asker is connected or not, and after a restart. The

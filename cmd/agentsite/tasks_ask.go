@@ -22,7 +22,7 @@ func (a *app) askCommand() *cobra.Command {
 	var length duration
 	var noWait bool
 	cmd := &cobra.Command{
-		Use: "ask [[SITE/]AGENT [TEXT...]]", GroupID: groupAgents,
+		Use: "ask [[SITE/]AGENT [TEXT...]]", GroupID: groupEveryday,
 		Short: "Ask an agent of the site for a piece of work, a task",
 		Long: `Ask an agent that the site hosts for a piece of work, a task, and follow it until its end:
 each step is shown, and questions are asked on the terminal. TEXT is for agents that read;

@@ -21,7 +21,7 @@ import (
 
 func (a *app) toolsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "tools", GroupID: groupAgents, Args: noArgs,
+		Use: "tools", GroupID: groupNetwork, Args: noArgs,
 		Short: "List the tools for agents",
 		RunE: a.onSite(func(ctx context.Context, s *session, _ []string) error {
 			list, err := s.tools(ctx)
@@ -68,7 +68,7 @@ func arguments(t client.Tool) string {
 func (a *app) callCommand() *cobra.Command {
 	var picture string
 	cmd := &cobra.Command{
-		Use: "call TOOL [JSON]", GroupID: groupAgents,
+		Use: "call TOOL [JSON]", GroupID: groupNetwork,
 		Short: "Call a tool as an agent would",
 		Long: `Call a tool as an agent would and print its structured result. JSON is an object with the
 arguments; "-" reads it from standard input.`,
@@ -163,7 +163,7 @@ func (a *app) save(files []client.File, file string) error {
 func (a *app) connectCommand() *cobra.Command {
 	var client string
 	cmd := &cobra.Command{
-		Use: "connect", GroupID: groupAgents, Args: noArgs,
+		Use: "connect", GroupID: groupNetwork, Args: noArgs,
 		Short: "Connect an MCP client, over standard input and output",
 		Long: `Connect an MCP client, which starts this command and speaks MCP on its standard input and
 output. The command presents all sites of one of your agents, and the site on this

@@ -34,7 +34,7 @@ func (a *app) updateCommand() *cobra.Command {
 	var o ops.UpdateOptions
 	var f updateFlags
 	cmd := &cobra.Command{
-		Use: "update [FILE|ADDRESS]", GroupID: groupSite,
+		Use: "update [FILE|ADDRESS]", GroupID: groupOwner,
 		Short: "Install a newer version; it rolls back by itself if it fails",
 		Long: `Install the newest version of the channel, or an update from a file or an address. The
 command verifies that the update is signed, for this board, and newer than all installed

@@ -22,9 +22,11 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Args: noArgs,
 		Short: "Print the version of this program",
-		RunE: func(*cobra.Command, []string) error {
-			v := versionResult{version, runtime.Version(), runtime.GOOS, runtime.GOARCH, state.BuildTime()}
-			return a.print(v, "agentsite %s (%s, %s/%s)", v.Version, v.Go, v.OS, v.Arch)
-		},
+		RunE:  func(*cobra.Command, []string) error { return a.printVersion() },
 	}
+}
+
+func (a *app) printVersion() error {
+	v := versionResult{version, runtime.Version(), runtime.GOOS, runtime.GOARCH, state.BuildTime()}
+	return a.print(v, "agentsite %s (%s, %s/%s)", v.Version, v.Go, v.OS, v.Arch)
 }

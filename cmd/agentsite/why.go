@@ -16,7 +16,7 @@ import (
 func (a *app) whyCommand() *cobra.Command {
 	var length duration
 	cmd := &cobra.Command{
-		Use: "why POINT [VALUE]", GroupID: groupThings,
+		Use: "why POINT [VALUE]", GroupID: groupEveryday,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return exactly([]string{"POINT", "VALUE"}[:max(1, min(2, len(args)))]...)(cmd, args)
 		},

@@ -30,10 +30,8 @@ creates one and shows it once. Without the passphrase the file is useless; with 
 
 With --owner, back up your own key instead, with which you own sites.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runBackup(cmd, o, args[0], a.siteFolder, func(o backup.Options) (*backup.Summary, error) {
-				o.Passphrase = func() (string, error) { return a.newPassphrase(cmd.Context(), passphrase) }
-				return backup.Create(o)
-			})
+			o.Passphrase = func() (string, error) { return a.newPassphrase(cmd.Context(), passphrase) }
+			return a.runBackup(cmd, o, args[0], a.siteFolder, backup.Create)
 		},
 		ValidArgsFunction: oneFile,
 	}
@@ -57,10 +55,10 @@ Never run the old board again beside it: both would be the same site. Permission
 were revoked after the backup are valid again: check agentsite grants, and revoke them.
 Rate limits begin as used up.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runBackup(cmd, o, args[0], a.folder, func(o backup.Options) (*backup.Summary, error) {
-				o.Passphrase = func() (string, error) { return a.passphrase(cmd.Context(), passphrase, "Passphrase of the backup: ") }
-				return backup.Restore(o)
-			})
+			o.Passphrase = func() (string, error) {
+				return a.passphrase(cmd.Context(), passphrase, "Passphrase of the backup: ")
+			}
+			return a.runBackup(cmd, o, args[0], a.folder, backup.Restore)
 		},
 		ValidArgsFunction: oneFile,
 	}
@@ -107,8 +105,16 @@ func (a *app) runBackup(cmd *cobra.Command, o backup.Options, file string, folde
 		o.Folder = user.Folder
 	}
 	o.File = file
+	show, end := a.progress()
+	defer end()
+	ask := o.Passphrase
+	o.Passphrase = func() (string, error) { // its prompt comes first
+		said, err := ask()
+		show("making a key of the passphrase, which is slow by design")
+		return said, err
+	}
 	b, err := do(o)
-	if err != nil {
+	if end(); err != nil {
 		return err
 	}
 	if a.json {

@@ -44,10 +44,14 @@ board. They only ask: nothing is paired. --wired and --bus leave that out.`,
 			}
 			o.Drivers = site.AllDrivers()
 			o.Waiting = func(drivers []string) {
-				fmt.Fprintf(a.errs, "waiting for devices on the network and by radio (%s), up to 12 s; --wired does not\n",
-					strings.Join(drivers, ", "))
+				a.remark("waiting for devices on the network and by radio (" + strings.Join(drivers, ", ") +
+					"), up to 12 s; --wired does not")
 			}
-			found, err := ops.Scan(ctx, o)
+			var found *ops.ScanResult
+			err := a.during("looking for parts", func() (err error) {
+				found, err = ops.Scan(ctx, o)
+				return err
+			})
 			if err != nil {
 				return err
 			}
@@ -160,7 +164,11 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Find problems of the board and the configuration, with a remedy",
 		RunE: a.onMachine(a.siteFolder, func(ctx context.Context, f state.Folder, _ []string) (err error) {
 			o.Folder, o.Drivers = f, site.AllDrivers()
-			found := site.Diagnose(ctx, o)
+			var found ops.Diagnosis
+			a.during("examining the board and the site", func() error {
+				found = site.Diagnose(ctx, o)
+				return nil
+			})
 			if a.json {
 				err = a.printJSON(found)
 			} else {

@@ -41,10 +41,13 @@ With --watch, print changes until Ctrl-C.`,
 
 func (a *app) discover(ctx context.Context) error {
 	present := make(map[string]peer.Found)
-	err := peer.Discover(ctx, peer.DiscoverOptions{For: discoverTime, Version: version}, func(c discovery.Change, s peer.Found) {
-		if delete(present, s.DID); c != discovery.Gone {
-			present[s.DID] = s
-		}
+	err := a.during("looking for sites on your network", func() error {
+		o := peer.DiscoverOptions{For: discoverTime, Version: version}
+		return peer.Discover(ctx, o, func(c discovery.Change, s peer.Found) {
+			if delete(present, s.DID); c != discovery.Gone {
+				present[s.DID] = s
+			}
+		})
 	})
 	if err != nil {
 		return err

@@ -47,7 +47,10 @@ lists the sites that it knows, without a search.`,
 				ctx, cancel := context.WithTimeout(ctx, findTimeout)
 				defer cancel()
 				found := &foundPrinter{app: a}
-				if err := peer.Find(ctx, joined, capability, version, found.print); err != nil {
+				err = a.during("looking for sites of the realm "+joined.Name(), func() error {
+					return peer.Find(ctx, joined, capability, version, found.print)
+				})
+				if err != nil {
 					return a.undialled(err)
 				}
 				if found.count == 0 && !a.json {

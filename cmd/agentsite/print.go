@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -52,9 +51,11 @@ func (a *app) note(format string, args ...any) {
 
 // remark prints lines of this program to standard error.
 func (a *app) remark(text string) {
-	for line := range strings.SplitSeq(text, "\n") {
-		fmt.Fprintln(a.errs, fitting(a.errs, line))
-	}
+	a.out.above(func() {
+		for line := range strings.SplitSeq(text, "\n") {
+			fmt.Fprintln(a.errs, fitting(a.errs, line))
+		}
+	})
 }
 
 // fitting returns a line, for a terminal that it does not fit in several, with a mark before the further ones. A
@@ -113,17 +114,6 @@ func safeWord(text, placeholder string) string {
 		return placeholder
 	}
 	return text
-}
-
-// progress returns functions for the progress of a long operation: show prints a line that replaces
-// the last one, and end removes it. Neither prints anything if errors do not go to a terminal.
-func (a *app) progress() (show func(format string, args ...any), end func()) {
-	f, isFile := a.errs.(*os.File)
-	if !isFile || !(&output{Writer: f}).terminal() {
-		return func(string, ...any) {}, func() {}
-	}
-	const clear = "\r\x1b[K"
-	return func(format string, args ...any) { fmt.Fprint(f, clear+clean(fmt.Sprintf(format, args...))) }, func() { fmt.Fprint(f, clear) }
 }
 
 // print prints v with --json, and else the line that say prints.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"agentsite/cmd/internal/peer"
@@ -36,15 +37,27 @@ type app struct {
 // help text, ignore it.
 type output struct {
 	io.Writer
-	err error // the first one
+	err   error                        // the first one
+	shows atomic.Pointer[progressLine] // the line that is on the terminal meanwhile; nil for none
 }
 
 func (o *output) Write(b []byte) (int, error) {
-	n, err := o.Writer.Write(b)
+	var n int
+	var err error
+	o.above(func() { n, err = o.Writer.Write(b) })
 	if o.err == nil {
 		o.err = err
 	}
 	return n, err
+}
+
+// above runs write, which prints lines, above the line of a progress.
+func (o *output) above(write func()) {
+	if p := o.shows.Load(); p != nil {
+		p.hold(write)
+		return
+	}
+	write()
 }
 
 // terminal reports whether the output is a terminal.

@@ -52,7 +52,12 @@ func (a *app) claim(ctx context.Context, user peer.Person, address, name string)
 	}
 	target := a.target()
 	target.Wait = cmp.Or(target.Wait, claimPatience)
-	k, code, err := user.Claim(ctx, address, name, target)
+	var k peer.Contact
+	var code string
+	err = a.during("connecting to the site", func() (err error) {
+		k, code, err = user.Claim(ctx, address, name, target)
+		return err
+	})
 	if k.DID != "" { // the site is owned, also with an error
 		had := slices.ContainsFunc(before, func(b peer.Contact) bool { return b.DID == k.DID && b.Owner })
 		if err = errors.Join(a.showClaimed(k, code), err); err == nil && !had {

@@ -63,9 +63,9 @@ scan:
 	return nil
 }
 
-// TestExamples: the help of each command has an example of it, and the words of each example are a command line that
+// TestHelpExamples: the help of each command has an example of it, and the words of each example are a command line that
 // the command takes.
-func TestExamples(t *testing.T) {
+func TestHelpExamples(t *testing.T) {
 	used := make(map[string]bool)
 	commands(func(c *cobra.Command) {
 		if c.Hidden {

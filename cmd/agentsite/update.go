@@ -82,6 +82,8 @@ channel. The exit code is 10 if the channel has a newer version.`,
 			if len(args) > 0 {
 				o.From = args[0]
 			}
+			show, done := a.progress()
+			defer done()
 			switch {
 			case f.settle:
 				return a.settleUpdate(o)
@@ -92,18 +94,21 @@ channel. The exit code is 10 if the channel has a newer version.`,
 			case f.check && o.From == "":
 				return a.checkChannel(cmd.Context(), o)
 			case f.check:
+				show("reading and verifying the update")
 				r, err := ops.CheckUpdate(cmd.Context(), o)
-				if err != nil {
+				if done(); err != nil {
 					return err
 				}
 				return a.print(updateResult{Version: r.Version, State: "newer"}, "%s is valid: newer than the installed version, and for this board", r.Version)
 			case o.From == "":
 				return a.updateFromChannel(cmd.Context(), o, f.later)
 			}
+			show("reading and verifying the update")
 			r, err := ops.StageUpdate(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
+			done()
 			return a.useUpdate(cmd.Context(), o, r, f.later)
 		},
 		ValidArgsFunction: oneFile,
@@ -165,7 +170,8 @@ func (a *app) useUpdate(ctx context.Context, o ops.UpdateOptions, r update.Relea
 	if later || os.Geteuid() != 0 {
 		return a.print(updateResult{Version: r.Version, State: "waits"}, "%s is ready: sudo systemctl restart agentsite installs it", r.Version)
 	}
-	if err := ops.RestartService(ctx, o, r); err != nil {
+	restart := func() error { return ops.RestartService(ctx, o, r) }
+	if err := a.during("restarting the service with "+r.Version+", which has to run well for 15 s", restart); err != nil {
 		return err
 	}
 	return a.print(updateResult{Version: r.Version, State: "in_use"}, "%s is running", r.Version)
@@ -181,7 +187,8 @@ func (a *app) goBack(ctx context.Context, o ops.UpdateOptions, later bool) error
 	if later {
 		return a.print(updateResult{Version: to.Version, State: "waits"}, "sudo systemctl restart agentsite goes back to %s", name)
 	}
-	if err := ops.RestartService(ctx, o, to); err != nil {
+	restart := func() error { return ops.RestartService(ctx, o, to) }
+	if err := a.during("restarting the service with "+name+", which has to run well for 15 s", restart); err != nil {
 		return err
 	}
 	return a.print(updateResult{Version: to.Version, State: "in_use"}, "%s is running again", name)

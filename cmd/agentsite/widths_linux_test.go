@@ -34,8 +34,8 @@ var noTables = strings.Fields(`accept add console agents-accept agents-allow age
 	sites-forget sites-tag sites-untag stop sim sim-fault sim-find sim-list sim-lose sim-press sim-set simulate
 	supervise tasks-answer tasks-cancel tasks-watch token token-add token-change token-revoke update version discover find agents-find help llm`)
 
-// clearLine ends the command of a terminal that removes a line.
-const clearLine = "\x1b[K"
+// removeLine ends the command of a terminal that removes a line.
+const removeLine = "\x1b[K"
 
 // checkWidths runs each command that prints a table at a terminal of 80 columns, and finds the lines that are
 // wider, but for single words, such as addresses.
@@ -63,7 +63,7 @@ func checkWidths(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Logf("%s\n%s", args, printed)
 		for line := range strings.Lines(printed) {
 			line = strings.TrimRight(line, "\r\n")
-			line = line[max(0, strings.LastIndex(line, clearLine)):] // without progress that is removed
+			line = line[max(0, strings.LastIndex(line, removeLine)):] // without progress that is removed
 			if utf8.RuneCountInString(line) > 80 && len(strings.Fields(line)) > 2 {
 				ts.Fatalf("%s prints %d columns: %s", name, utf8.RuneCountInString(line), line)
 			}

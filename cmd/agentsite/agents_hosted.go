@@ -101,7 +101,13 @@ func (a *app) printHosted(all []hosted.Agent) error {
 	if len(rows) == 0 {
 		return a.say("the site hosts no agent")
 	}
-	return table(a.out, []string{"AGENT", "KIND", "PRINCIPAL", "STATE", "WHY", "MAY", "AUTHOR"}, rows)
+	head := []string{"AGENT", "KIND", "PRINCIPAL", "STATE", "WHY", "MAY", "AUTHOR"}
+	return painted(a.out, head, rows, func(row, column int) style {
+		if head[column] == "STATE" {
+			return stateStyle(all[row].State)
+		}
+		return ""
+	})
 }
 
 // hosted lists the agents that the site hosts; it is not nil without an error.

@@ -130,7 +130,20 @@ func (a *app) readTable(readings []agents.Reading, left map[string]float64) erro
 		r := reading(of)
 		rows = append(rows, []string{r.Point, show(r.Value, r.Unit), r.age(), r.note(left[r.Point])})
 	}
-	return table(a.out, []string{"POINT", "VALUE", "AGE", "NOTE"}, rows)
+	return painted(a.out, []string{"POINT", "VALUE", "AGE", "NOTE"}, rows, func(row, column int) style {
+		switch r := readings[row]; {
+		case column == 2:
+			return styleDim
+		case column == 0:
+		case r.Quality == device.Bad:
+			return styleWrong
+		case r.Quality == device.Stale:
+			return styleWarning
+		case left[r.Point] > 0:
+			return styleStrong
+		}
+		return ""
+	})
 }
 
 func (r reading) age() string {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 // tables are the commands that print tables, with their arguments for the site of wide.txtar.
@@ -53,34 +54,51 @@ func checkWidths(ts *testscript.TestScript, neg bool, args []string) {
 		case !has:
 			ts.Fatalf("%s is a new command: name it in tables or noTables", name)
 		}
-		args := strings.Fields(name + " " + line)
-		for i, a := range args {
-			if v, ok := strings.CutPrefix(a, "$"); ok {
-				args[i] = ts.Getenv(v)
-			}
-		}
-		printed := atTerminal(ts, args)
-		ts.Logf("%s\n%s", args, printed)
-		for line := range strings.Lines(printed) {
-			line = strings.TrimRight(line, "\r\n")
-			line = line[max(0, strings.LastIndex(line, removeLine)):] // without progress that is removed
-			if utf8.RuneCountInString(line) > 80 && len(strings.Fields(line)) > 2 {
-				ts.Fatalf("%s prints %d columns: %s", name, utf8.RuneCountInString(line), line)
-			}
-		}
+		checkWidth(ts, strings.Fields(name+" "+line), 80)
 	})
+	for _, columns := range []int{40, 200} {
+		for _, name := range everyday {
+			checkWidth(ts, strings.Fields(name+" "+tables[name]), columns)
+		}
+	}
 }
 
-// atTerminal returns what a command prints at a terminal.
-func atTerminal(ts *testscript.TestScript, args []string) string {
+// everyday are the commands that are also run at a narrow and a wide terminal.
+var everyday = []string{"status", "logs", "points", "read", "sites"}
+
+// checkWidth runs a command at a terminal, with colours, and finds the lines that are wider, but for single words.
+func checkWidth(ts *testscript.TestScript, args []string, columns int) {
+	for i, a := range args {
+		if v, ok := strings.CutPrefix(a, "$"); ok {
+			args[i] = ts.Getenv(v)
+		}
+	}
+	printed := atTerminal(ts, args, columns)
+	ts.Logf("%s\n%s", args, printed)
+	for line := range strings.Lines(printed) {
+		line = strings.TrimRight(line, "\r\n")
+		line = unpainted(strings.TrimPrefix(line[max(0, strings.LastIndex(line, removeLine)):], removeLine)) // without progress that is removed
+		if strings.ContainsRune(line, '\x1b') {
+			ts.Fatalf("%s prints a sequence that is no style: %q", args, line)
+		}
+		if utf8.RuneCountInString(line) > columns && len(strings.Fields(line)) > 2 {
+			ts.Fatalf("%s prints %d columns of %d: %s", args, utf8.RuneCountInString(line), columns, line)
+		}
+	}
+}
+
+// atTerminal returns what a command prints at a terminal of a width.
+func atTerminal(ts *testscript.TestScript, args []string, columns int) string {
 	master, slave, err := openTerminal()
 	ts.Check(err)
+	ts.Check(unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(columns), Row: 24}))
 	defer master.Close()
 	cmd := exec.Command(lookPath(ts, "agentsite"), args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), slave, slave, slave
 	for _, name := range terminalEnv {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
+	cmd.Env = append(cmd.Env, "TERM=xterm")
 	read := make(chan string)
 	err = cmd.Start()
 	slave.Close()

@@ -47,7 +47,7 @@ type World struct {
 	Ledger *Ledger
 	Queues *chat.Queues
 	// Open opens a model that is not reached by its address; nil where it is.
-	Open func(Model) Completer
+	Open    func(Model) Completer
 	StandIn bool // the stand-in answers for every model
 	// Draft keeps the text of a rule as a draft, which an owner tries and accepts; nil for a site
 	// that keeps none. Its errors are faults that the model reads.

@@ -20,7 +20,7 @@ var tables = map[string]string{
 	"rules try": "--since 1m --data $D", "sites": "", "realm list": "", "owners": "--data $D", "ping": "a-site-with-a-long-name1 -c 1",
 	"agents share": "--data $D", "drivers": "", "notify phones": "--data $D",
 	"status": "--data $D", "logs": "--data $D", "agents show": "a-routine-of-a-long-name --data $D",
-	"fleet":       "", "fleet status": "", "fleet read": "", "fleet doctor": "--all", "fleet journal": "",
+	"fleet": "", "fleet status": "", "fleet read": "", "fleet doctor": "--all", "fleet journal": "",
 	"fleet update": "--check",
 	"fleet allow":  "an-agent-of-a-long-name1 stop", "fleet revoke": "an-agent-of-a-long-name1",
 }

@@ -81,8 +81,8 @@ type Discovery struct {
 
 // http checks the written values of the section.
 func (r *report) http(e entry) {
-	r.checkKey(e, "listen", CheckListen)
-	r.checkKey(e, "https", CheckHTTPS)
+	r.checkKey(e, "listen", checkListen)
+	r.checkKey(e, "https", checkHTTPS)
 	r.checkKey(e, "domain", checkDomain)
 	r.certificate(e)
 	for _, n := range r.scalars(e, "hosts", 0) {
@@ -153,8 +153,8 @@ func (r *report) checkKey(e entry, key string, check func(string) error) {
 	}
 }
 
-// CheckListen accepts a loopback address with a port. Port 0 takes any free one.
-func CheckListen(listen string) error {
+// checkListen accepts a loopback address with a port. Port 0 takes any free one.
+func checkListen(listen string) error {
 	host, port, err := hostAndPort(listen, DefaultListen)
 	if err != nil {
 		return err
@@ -166,9 +166,9 @@ func CheckListen(listen string) error {
 		clip(listen), port)
 }
 
-// CheckHTTPS accepts any address of this machine with a port, a port alone for all of
+// checkHTTPS accepts any address of this machine with a port, a port alone for all of
 // them, and none. Port 0 takes any free one.
-func CheckHTTPS(listen string) error {
+func checkHTTPS(listen string) error {
 	if listen == ListenNone {
 		return nil
 	}

@@ -47,15 +47,15 @@ func (n *Internet) PublicName() string {
 // Staging reports whether certificates are for trials.
 func (n *Internet) Staging() bool { return n.ACME == acmeStaging }
 
-// CheckInternet accepts any address of this machine with a port, or a port alone for all
+// checkInternet accepts any address of this machine with a port, or a port alone for all
 // of them. Port 0 takes any free one.
-func CheckInternet(listen string) error { return checkAddress(listen, DefaultInternet, "") }
+func checkInternet(listen string) error { return checkAddress(listen, DefaultInternet, "") }
 
 // internet decodes and checks the section.
 func (r *report) internet(e entry) *Internet {
 	n := &Internet{Listen: DefaultInternet, PortMap: true}
 	r.section(e, n)
-	r.checkKey(e, "listen", CheckInternet)
+	r.checkKey(e, "listen", checkInternet)
 	if at, realm, ok := e.scalar("realm"); ok && !realmForm().MatchString(realm) { // which may hold the secret
 		r.fail(at, "internet", "realm takes a name and its secret, as agentsite realm new prints them, "+
 			"or public for everybody")
@@ -105,5 +105,5 @@ func (r *report) public(e entry) {
 	if at, text, ok := e.scalar("acme"); ok && !acmeForm().MatchString(text) {
 		r.fail(at, "internet", "acme takes staging or the https URL of an authority's directory, not %q", clip(text))
 	}
-	r.checkKey(e, "public_listen", CheckInternet)
+	r.checkKey(e, "public_listen", checkInternet)
 }

@@ -17,7 +17,7 @@ type Listen struct {
 func (s *Site) Listening(o Listen) (HTTP, *Internet, error) {
 	web, internet := s.HTTP, s.Internet
 	if o.HTTP != "" {
-		if err := CheckListen(o.HTTP); err != nil {
+		if err := checkListen(o.HTTP); err != nil {
 			return web, nil, fmt.Errorf("--listen %w", err)
 		}
 		web.Listen, web.HTTPS = o.HTTP, ListenNone
@@ -26,13 +26,13 @@ func (s *Site) Listening(o Listen) (HTTP, *Internet, error) {
 		}
 	}
 	if o.HTTPS != "" {
-		if err := CheckHTTPS(o.HTTPS); err != nil {
+		if err := checkHTTPS(o.HTTPS); err != nil {
 			return web, nil, fmt.Errorf("--listen-https %w", err)
 		}
 		web.HTTPS = o.HTTPS
 	}
 	if o.Peers != "" {
-		if err := CheckInternet(o.Peers); err != nil {
+		if err := checkInternet(o.Peers); err != nil {
 			return web, nil, fmt.Errorf("--listen-peers %w", err)
 		}
 		if internet == nil {

@@ -52,11 +52,11 @@ type BoardReport struct {
 	Parts   []acts.FoundPart `json:"parts"`
 	Uses    []string         `json:"configured,omitzero"` // the drivers of the configuration
 	Says    []string         `json:"findings,omitzero"`
-	Loop    *TestedLines     `json:"loop,omitzero"`
+	Loop    *testedLines     `json:"loop,omitzero"`
 }
 
-// TestedLines is the result of a test of two bridged lines.
-type TestedLines struct {
+// testedLines is the result of a test of two bridged lines.
+type testedLines struct {
 	From board.Pin `json:"from"`
 	To   board.Pin `json:"to"`
 	board.Loop
@@ -132,7 +132,7 @@ func parseLoop(text string) ([]board.Pin, error) {
 }
 
 // testLines tests two lines that the configuration does not use.
-func testLines(b *board.Board, cfg *config.Site, from, to board.Pin) (*TestedLines, error) {
+func testLines(b *board.Board, cfg *config.Site, from, to board.Pin) (*testedLines, error) {
 	for _, pin := range []board.Pin{from, to} {
 		const tested = "\x00" // no device is called so
 		uses := append(wiring(cfg), board.Use{Device: tested, Resources: []driver.Resource{pin.Resource()}})
@@ -150,7 +150,7 @@ func testLines(b *board.Board, cfg *config.Site, from, to board.Pin) (*TestedLin
 	if err != nil {
 		return nil, err
 	}
-	return &TestedLines{from, to, l, l.Slowest.Round(time.Microsecond).String()}, nil
+	return &testedLines{from, to, l, l.Slowest.Round(time.Microsecond).String()}, nil
 }
 
 func configured(pin board.Pin, name string) error {

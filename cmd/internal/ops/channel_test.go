@@ -73,7 +73,7 @@ func (p *publisher) options(t *testing.T) UpdateOptions {
 		t.Fatal(err)
 	}
 	rules := update.Rules{Keys: []identity.ID{p.key.ID()}, Target: "linux/arm64", Sequence: 1}
-	return UpdateOptions{Folder: dir, Release: Release{Version: "v1", Rules: rules, Base: p.URL + "/r/"}}
+	return UpdateOptions{Folder: dir, Release: release{Version: "v1", Rules: rules, Base: p.URL + "/r/"}}
 }
 
 func TestChannel(t *testing.T) {

@@ -25,8 +25,8 @@ const (
 	trialTimeout = 3 * time.Minute
 )
 
-// Release identifies this build and the releases that it takes for newer ones.
-type Release struct {
+// release identifies this build and the releases that it takes for newer ones.
+type release struct {
 	Version      string
 	update.Rules        // with the sequence 0 in a build that is no release
 	Base         string // the base URL of the releases; "" in a build for none
@@ -34,17 +34,17 @@ type Release struct {
 
 // NewRelease parses the values that a build was given: a number, and keys as did:key with
 // commas between.
-func NewRelease(version, sequence, keys string) (Release, error) {
+func NewRelease(version, sequence, keys string) (release, error) {
 	rules, err := update.NewRules(update.Target(), sequence, keys)
 	if err != nil {
 		err = fmt.Errorf("this program was built with a wrong sequence or key of releases: %w", err)
 	}
-	return Release{Version: version, Rules: rules}, err
+	return release{Version: version, Rules: rules}, err
 }
 
 // UpdateOptions are the options of the functions that update this program.
 type UpdateOptions struct {
-	Release Release
+	Release release
 	Folder  string // instead of update.Folder, for tests
 	From    string // a file, or an address that begins with https:// or http://; "" for the channel
 
@@ -150,8 +150,8 @@ func CheckUpdate(ctx context.Context, o UpdateOptions) (update.Release, error) {
 	})
 }
 
-// UpdateStatus is the state of this board's updates.
-type UpdateStatus struct {
+// updateStatus is the state of this board's updates.
+type updateStatus struct {
 	update.State
 	Proven bool // the program in use has proven itself
 	Waits  bool // an update waits for the service's next start
@@ -159,10 +159,10 @@ type UpdateStatus struct {
 
 // ReadUpdateStatus reads the state of this board's updates. Without the package it is the
 // zero one.
-func ReadUpdateStatus(o UpdateOptions) (UpdateStatus, error) {
+func ReadUpdateStatus(o UpdateOptions) (updateStatus, error) {
 	p := o.programs()
 	s, err := p.State()
-	return UpdateStatus{s, !s.Trial || p.Proven(s), p.Waits()}, err
+	return updateStatus{s, !s.Trial || p.Proven(s), p.Waits()}, err
 }
 
 // RestartService makes the service manager restart the service, and blocks until the release

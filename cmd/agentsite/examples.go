@@ -36,6 +36,8 @@ var examples = map[string]string{
 	"notify phones":         "agentsite notify phones",
 	"notify test":           "agentsite notify test",
 	"open":                  "agentsite open\nagentsite open --no-browser --port 8480",
+	"sim":                   "agentsite sim list\nagentsite sim set climate/temperature 3",
+	"sim list":              "agentsite sim list",
 	"owners":                "agentsite owners\nagentsite owners --site shed",
 	"owners add":            "agentsite owners add did:key:z6Mk… --site shed",
 	"owners recover":        "agentsite owners recover 0123456789abcdef0123456789abcdef --site shed",

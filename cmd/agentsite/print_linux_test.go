@@ -50,7 +50,7 @@ func TestRemarks(t *testing.T) {
 			}
 		}
 		var pipe strings.Builder
-		(&app{errs: &pipe}).complain(err)
+		(&app{out: new(output), errs: &pipe}).complain(err)
 		if first, _, _ := strings.Cut(pipe.String(), "\n"); !strings.HasSuffix(first, text) {
 			t.Errorf("a pipe gets %q", first)
 		}

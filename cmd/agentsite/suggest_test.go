@@ -110,7 +110,7 @@ func parses(t *testing.T, words []string) string {
 }
 
 // noCommands are words behind the program's name that make no command of it.
-var noCommands = strings.Fields(`adds bundle has installs is key listened occurrence on only or owner's page passkey runs service shows
+var noCommands = strings.Fields(`adds bundle channel has installs is key listened occurrence on only or owner's page passkey runs seal service shows
 	starts task wrote`)
 
 // suggested finds what a text calls a command of this program, up to the end of its clause.

@@ -185,7 +185,7 @@ func (a *app) goBack(ctx context.Context, o ops.UpdateOptions, later bool) error
 	}
 	name := cmp.Or(to.Version, "the package's program")
 	if later {
-		return a.print(updateResult{Version: to.Version, State: "waits"}, "sudo systemctl restart agentsite goes back to %s", name)
+		return a.print(updateResult{Version: to.Version, State: "waits"}, "the next start goes back to %s: sudo systemctl restart agentsite", name)
 	}
 	restart := func() error { return ops.RestartService(ctx, o, to) }
 	if err := a.during("restarting the service with "+name+", which has to run well for 15 s", restart); err != nil {

@@ -266,7 +266,7 @@ func TestMethods(t *testing.T) {
 func TestOwnersActs(t *testing.T) {
 	f := new(far)
 	h := newHome(t, own("shed", f), peer.OwnSite{Name: "other", Caller: f})
-	reads := []string{"journal", "access", "configuration", "check", "agents", "requests", "health", "public", "routes", "try", "version", "shared-agents", "export-agent", "find", "drivers", "scan", "draft", "pinout", "doctor", "schema", "phones", "trial"}
+	reads := []string{"journal", "access", "configuration", "check", "agents", "requests", "health", "public", "routes", "try", "version", "shared-agents", "export-agent", "find", "drivers", "scan", "draft", "pinout", "doctor", "schema", "phones", "trial", "log"}
 	for method, row := range owners() {
 		before := len(h.acts)
 		params := `{"name":"H"}`

@@ -136,8 +136,8 @@ func (c Channel) Check(name string, serial uint64) error {
 	case c.Name != name:
 		return Refused{fmt.Errorf("the server sends the channel %s for %s: report this to its operator", c.Name, name)}
 	case c.Serial < serial:
-		return Refused{fmt.Errorf("the channel %s is an old one (serial %d, after %d): try again later, or report "+
-			"this to the operator of the server",
+		return Refused{fmt.Errorf("the channel %s is an old one (serial %d, after %d): try again later, report this to "+
+			"the operator of the server, or install the package of a newer version",
 			c.Name, c.Serial, serial)}
 	}
 	return nil

@@ -9,9 +9,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/go-json-experiment/json"
+
+	"agentsite/node/identity"
 )
 
 const followName = "channel.json"
@@ -22,6 +25,7 @@ type Follow struct {
 	Base    string            `json:"base,omitzero"`    // the base URL of the releases; "" for the program's
 	Channel string            `json:"channel,omitzero"` // "" for stable
 	Serials map[string]uint64 `json:"serials,omitzero"` // the greatest serial seen of each channel
+	Keys    []identity.ID     `json:"keys,omitzero"`    // the release keys of the program that saw them
 }
 
 const followForm = 1
@@ -52,10 +56,12 @@ func (p Programs) SetFollow(base, channel string) error {
 // See refuses a channel that is another one, or older than one seen before, and remembers its serial.
 // The service's user, who cannot write to the folder, remembers it in the inbox: the superuser does
 // not read that, and so the service cannot make the superuser refuse a channel. For other users the
-// error is a permission's.
-func (p Programs) See(c Channel, name string) error {
+// error is a permission's. Serials count for as long as the program has the same release keys: with the
+// greatest number, a key that was stolen would otherwise block the channels of its successor for ever.
+func (p Programs) See(c Channel, name string, keys []identity.ID) error {
 	f, err := p.Follow()
 	if err == nil {
+		f.limit(keys)
 		err = c.Check(name, f.Serials[name])
 	}
 	if err != nil {
@@ -66,10 +72,18 @@ func (p Programs) See(c Channel, name string) error {
 		return err
 	}
 	seen := p.seenByService()
+	seen.limit(keys)
 	if err := c.Check(name, seen.Serials[name]); err != nil {
 		return err
 	}
-	return p.see(p.path(inboxName), Follow{Form: followForm, Serials: seen.Serials}, c)
+	return p.see(p.path(inboxName), Follow{Form: followForm, Serials: seen.Serials, Keys: keys}, c)
+}
+
+// limit forgets the serials that a program with other release keys saw.
+func (f *Follow) limit(keys []identity.ID) {
+	if !slices.Equal(f.Keys, keys) {
+		f.Serials, f.Keys = nil, keys
+	}
 }
 
 func (p Programs) see(folder string, f Follow, c Channel) error {

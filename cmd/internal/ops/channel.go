@@ -62,7 +62,7 @@ func FindUpdate(ctx context.Context, o UpdateOptions) (Offer, error) {
 	}
 	c, err := update.ReadChannel(body, o.Release.Keys, now)
 	if err == nil {
-		err = p.See(c, name)
+		err = p.See(c, name, o.Release.Keys)
 	}
 	if err != nil && !(o.CheckOnly && isPermission(err)) {
 		return Offer{}, explainUpdate(at, err)
@@ -169,7 +169,9 @@ var httpClient = &http.Client{
 		DisableKeepAlives:     true,
 	},
 	CheckRedirect: func(req *http.Request, via []*http.Request) error {
-		if s := req.URL.Scheme; len(via) > 5 || s != "https" && s != "http" {
+		// From TLS to plain HTTP only an attacker redirects: to a device of the local network, which a GET switches.
+		s := req.URL.Scheme
+		if len(via) > 5 || s != "https" && (s != "http" || via[len(via)-1].URL.Scheme == "https") {
 			return fmt.Errorf("it redirects to %.200q", req.URL.Redacted())
 		}
 		return nil

@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,6 +133,26 @@ func TestFollow(t *testing.T) {
 	if _, err := FindUpdate(t.Context(), o); !errors.As(err, new(update.Refused)) {
 		t.Errorf("an older channel: %v", err)
 	}
+	// A stolen key signed the greatest serial: with a program that has other keys, the successor's channels count.
+	p.channel.Serial = math.MaxUint64
+	p.publish(t, p.channel, p.key)
+	if _, err := FindUpdate(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	successor := identity.New()
+	p.channel.Serial = 4
+	p.publish(t, p.channel, successor)
+	for _, keys := range [][]identity.ID{{p.key.ID()}, {successor.ID(), identity.New().ID()}} {
+		o.Release.Keys = keys
+		if _, err := FindUpdate(t.Context(), o); (err == nil) != (keys[0] == successor.ID()) {
+			t.Errorf("after the loss of a key, with %v: %v", keys, err)
+		}
+	}
+	p.channel.Serial = 3
+	p.publish(t, p.channel, successor)
+	if _, err := FindUpdate(t.Context(), o); !errors.As(err, new(update.Refused)) {
+		t.Errorf("an older channel of the successor: %v", err)
+	}
 	for _, bad := range []string{"ftp://example.org", "example.org", "https://", "http://x/?y", "file:///etc"} {
 		o.Channel = bad
 		if _, err := FindUpdate(t.Context(), o); err == nil {
@@ -140,6 +162,25 @@ func TestFollow(t *testing.T) {
 	o.Channel, o.Name = "", "../stable"
 	if _, err := FindUpdate(t.Context(), o); err == nil {
 		t.Errorf("%s is accepted", o.Name)
+	}
+}
+
+// TestRedirect: a redirect leaves neither HTTP nor, once there, TLS.
+func TestRedirect(t *testing.T) {
+	for _, tt := range []struct {
+		from, to string
+		well     bool
+	}{
+		{"https", "https", true}, {"http", "http", true}, {"http", "https", true}, {"https", "http", false},
+		{"http", "file", false}, {"https", "unix", false},
+	} {
+		request := func(scheme string) *http.Request {
+			return &http.Request{URL: &url.URL{Scheme: scheme, Host: "example.org"}}
+		}
+		err := httpClient.CheckRedirect(request(tt.to), []*http.Request{request("http"), request(tt.from)})
+		if (err == nil) != tt.well {
+			t.Errorf("from %s to %s: %v", tt.from, tt.to, err)
+		}
 	}
 }
 

@@ -62,10 +62,14 @@ func sbom(w io.Writer, program string) error {
 		Hashes: []hash{{"SHA-256", fmt.Sprintf("%x", sha256.Sum256(text))}}}
 	parts := []component{module("stdlib", strings.TrimPrefix(info.GoVersion, "go"), "")}
 	for _, m := range info.Deps {
-		if m.Replace != nil {
-			m = m.Replace
+		sum := m.Sum
+		switch r := m.Replace; {
+		case r != nil && strings.HasPrefix(r.Path, "."): // a folder here has no name elsewhere, nor the original's hash
+			sum = ""
+		case r != nil:
+			m, sum = r, r.Sum
 		}
-		parts = append(parts, module(m.Path, m.Version, m.Sum))
+		parts = append(parts, module(m.Path, m.Version, sum))
 	}
 	uses := dependency{Ref: self.Ref}
 	for _, c := range parts {

@@ -51,7 +51,7 @@ run() {
 	fi
 }
 
-# download FILE saves a file of the release, over the protocol of its address only.
+# download FILE saves a file of the release, with curl over the protocol of its address only.
 download() {
 	if have curl; then
 		curl -fsSL --proto "=${base%%:*}" --connect-timeout 30 -o "$tmp/$1" "$base/$1" || fail "cannot download $base/$1"
@@ -109,9 +109,20 @@ choose() {
 
 apt_fresh() { # only of this repository; a failed signature is an error
 	run $sudo apt-get -q update -o Dir::Etc::sourcelist="$sources" -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0 \
-		-o APT::Update::Error-Mode=any </dev/null && return 0
+		-o APT::Update::Error-Mode=any </dev/null && offered && return 0
 	[ "${new:-}" != yes ] || run $sudo rm -f "$sources" "$keyring"
 	fail "apt refuses the package source: nothing was installed"
+}
+
+# offered fails where the index of a new source is that of another channel, of which apt only warns.
+offered() {
+	[ "${new:-}" != yes ] || [ "$dry" = yes ] ||
+		apt-get -qqs install --allow-downgrades "agentsite/$channel" </dev/null >/dev/null
+}
+
+# built prints when a program was built, as digits; nothing where it does not run.
+built() {
+	{ "$1" version --json </dev/null || :; } 2>/dev/null | sed -n 's/.*"built": *"\([^"]*\)".*/\1/p' | tr -dc 0-9
 }
 
 install_apt() {
@@ -159,6 +170,10 @@ END
 	if [ "$signature" = yes ] && ! have ssh-keygen; then
 		fail "ssh-keygen is needed to verify the signature: install OpenSSH's client, or use --no-signature to trust the connection alone"
 	fi
+	if [ "$signature" = no ] && ! have curl; then
+		# wget follows redirects to plain HTTP, and that of BusyBox verifies no certificate.
+		fail "--no-signature needs curl, which verifies the connection: install curl or OpenSSH's client"
+	fi
 	if [ "$dry" = yes ]; then
 		echo "  would download, verify and install"
 		return
@@ -177,6 +192,10 @@ END
 	(cd "$tmp" && grep "  $archive\$" SHA256SUMS | sha256 -c >/dev/null) || fail "$archive is damaged: nothing was installed"
 	gzip -dc "$tmp/$archive" | (cd "$tmp" && tar -xf -)
 	from=$tmp/${archive%.tar.gz}
+	was=$(built "$prefix/bin/agentsite") now=$(built "$from/agentsite")
+	if [ -z "$version" ] && [ "${was:-0}" -gt "${now:-${was:-0}}" ]; then
+		fail "$base offers an older version than the installed one, and it may lack fixes: --version installs it nevertheless"
+	fi
 	mkdir -p "$prefix/bin" "$prefix/share/man/man1"
 	cp "$from/agentsite" "$prefix/bin/agentsite.new"
 	chmod 755 "$prefix/bin/agentsite.new"

@@ -3,6 +3,7 @@
 package install
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -67,6 +68,21 @@ func TestInstallLine(t *testing.T) {
 	}
 	if got := p.does(t, everything); got != before {
 		t.Errorf("a refused installation left\n%s", got)
+	}
+	swapped := repository(t, 1, now.Add(-3*time.Hour))
+	suites := filepath.Join(swapped, "apt/dists")
+	if err := os.Rename(filepath.Join(suites, "stable"), filepath.Join(suites, "old")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(suites, "beta"), filepath.Join(suites, "stable")); err != nil {
+		t.Fatal(err)
+	}
+	server.serve(swapped, "")
+	if exit, out, errs := p.sh(t, line); exit == 0 {
+		t.Errorf("installed from the index of another channel: %s%s", out, errs)
+	}
+	if got := p.does(t, everything); got != before {
+		t.Errorf("a refused installation of another channel left\n%s", got)
 	}
 	server.serve(one, "")
 	begun := time.Now()

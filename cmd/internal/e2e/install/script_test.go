@@ -134,6 +134,14 @@ func TestInstallScript(t *testing.T) {
 				t.Fatalf("%v\n%s", err, said)
 			}
 			t.Log(said)
+			newer := filepath.Join(s.home, ".local/bin/agentsite")
+			program(t, newer, `echo '{"built":"2999-01-01T00:00:00Z"}'`)
+			if said, err := s.run(t, script); err == nil {
+				t.Errorf("a server that replays an older release: %s", said)
+			}
+			if said, err := s.run(t, script, "--version", "v1.0.0"); err != nil || !strings.Contains(said, "v1.0.0") {
+				t.Errorf("an older version on request: %v\n%s", err, said)
+			}
 			if said, err := s.run(t, script, "--uninstall"); err != nil || strings.Contains(s.files(t), "agentsite") {
 				t.Errorf("%v\n%s\n%s", err, said, s.files(t))
 			}
@@ -146,7 +154,23 @@ func TestInstallScript(t *testing.T) {
 			if said, err := s.run(t, script, "--no-signature", "--version", "v1.0.0"); err != nil {
 				t.Errorf("%v\n%s", err, said)
 			}
+			curl := filepath.Join(s.bin, "curl")
+			program(t, filepath.Join(s.bin, "wget"), "exec "+harness.MustRun(t, "readlink", "-f", curl)+` -fs -o "$3" "$4"`)
+			if err := os.Remove(curl); err != nil {
+				t.Fatal(err)
+			}
+			if said, err := s.run(t, script, "--no-signature"); err == nil {
+				t.Errorf("neither a signature nor a verified connection: %s", said)
+			}
 		})
+	}
+}
+
+// program writes a program of one line for the shell.
+func program(t *testing.T, file, line string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+line+"\n"), 0o755); err != nil {
+		t.Fatal(err)
 	}
 }
 

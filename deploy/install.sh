@@ -110,7 +110,8 @@ choose() {
 apt_fresh() { # only of this repository; a failed signature is an error
 	run $sudo apt-get -q update -o Dir::Etc::sourcelist="$sources" -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0 \
 		-o APT::Update::Error-Mode=any </dev/null && offered && return 0
-	[ "${new:-}" != yes ] || run $sudo rm -f "$sources" "$keyring"
+	[ "${new:-}" != yes ] || run $sudo rm -f "$sources" "$keyring" \
+		/var/lib/apt/lists/"$(echo "${base#*://}/apt/dists/$channel" | tr / _)"_* # which apt would compare with
 	fail "apt refuses the package source: nothing was installed"
 }
 

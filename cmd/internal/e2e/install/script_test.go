@@ -155,7 +155,7 @@ func TestInstallScript(t *testing.T) {
 				t.Errorf("%v\n%s", err, said)
 			}
 			curl := filepath.Join(s.bin, "curl")
-			program(t, filepath.Join(s.bin, "wget"), "exec "+harness.MustRun(t, "readlink", "-f", curl)+` -fs -o "$3" "$4"`)
+			program(t, filepath.Join(s.bin, "wget"), "exec "+strings.TrimSpace(harness.MustRun(t, "readlink", "-f", curl))+` -fs -o "$3" "$4"`)
 			if err := os.Remove(curl); err != nil {
 				t.Fatal(err)
 			}

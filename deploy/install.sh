@@ -195,7 +195,7 @@ END
 	from=$tmp/${archive%.tar.gz}
 	was=$(built "$prefix/bin/agentsite") now=$(built "$from/agentsite")
 	if [ -z "$version" ] && [ "${was:-0}" -gt "${now:-${was:-0}}" ]; then
-		fail "$base offers an older version than the installed one, and it may lack fixes: --version installs it nevertheless"
+		fail "$base has an older version than this computer, which may lack fixes: --version installs it nevertheless"
 	fi
 	mkdir -p "$prefix/bin" "$prefix/share/man/man1"
 	cp "$from/agentsite" "$prefix/bin/agentsite.new"

@@ -89,6 +89,24 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// TestCut: what a cut within a character removes does not count, neither when the line comes nor when it goes.
+func TestCut(t *testing.T) {
+	r := NewRing()
+	log := slog.New(r.Handler(slog.LevelInfo))
+	for n := range 4 * 64 {
+		log.Info(strings.Repeat("x", n%4) + strings.Repeat("😀", 600))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sum := 0
+	for _, l := range r.lines {
+		sum += perLine + len(l.Text)
+	}
+	if r.bytes != sum {
+		t.Errorf("it counts %d bytes and holds %d", r.bytes, sum)
+	}
+}
+
 // TestWait: a request waits for a line of its level, as long as it says.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

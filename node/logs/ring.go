@@ -88,15 +88,17 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler { return h.with(h.te
 func (h *handler) WithGroup(name string) slog.Handler       { return h.with(h.text.WithGroup(name)) }
 
 // add appends a line and drops the oldest beyond the bound.
-func (r *Ring) add(at time.Time, level slog.Level, text []byte) {
-	text = bytes.TrimSuffix(text, []byte("\n"))
-	if len(text) > maxText {
-		text = append(slices.Clip(text[:maxText]), "…"...)
+func (r *Ring) add(at time.Time, level slog.Level, line []byte) {
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	end := ""
+	if len(line) > maxText {
+		line, end = line[:maxText], "…"
 	}
+	text := strings.ToValidUTF8(string(line), "?") + end // the cut may be within a character
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last++
-	r.lines = append(r.lines, Line{r.last, at, level.String(), strings.ToValidUTF8(string(text), "?"), level})
+	r.lines = append(r.lines, Line{r.last, at, level.String(), text, level})
 	r.bytes += perLine + len(text)
 	for ; r.bytes > maxBytes; r.lines = r.lines[1:] { // append copies what is left when the array is full
 		r.bytes -= perLine + len(r.lines[0].Text)

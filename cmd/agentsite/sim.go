@@ -134,9 +134,6 @@ func (s *session) simSet(ctx context.Context, args []string, over time.Duration)
 		}
 	}
 	steps := max(1, min(simSteps, int(over/time.Second)))
-	if over <= 0 {
-		steps = 1
-	}
 	for step := 1; step <= steps; step++ {
 		if over > 0 {
 			if err := device.Sleep(ctx, over/time.Duration(steps)); err != nil {

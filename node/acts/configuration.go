@@ -2,8 +2,6 @@ package acts
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -94,10 +92,7 @@ func (s *Site) configuration() (c Configuration, err error) {
 }
 
 // Digest returns the digest of a configuration.
-func Digest(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
-}
+func Digest(text []byte) string { return rollback.Digest(text) }
 
 func (s *Site) check(ctx context.Context, _ agents.Principal, c NewConfiguration) (Checked, error) {
 	warnings, err := s.Check(ctx, []byte(c.Text))

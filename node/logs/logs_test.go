@@ -84,7 +84,7 @@ func TestBound(t *testing.T) {
 		t.Errorf("it counts %d bytes and holds %d", bytes, held)
 	}
 	p, _ := ask(t.Context(), t, r, Filter{})
-	if last := p.Lines[len(p.Lines)-1]; !p.Lost || last.Seq != 1001 || len(last.Text) > maxText+3 || len(p.Lines) < 100 {
+	if last := p.Lines[len(p.Lines)-1]; !p.Lost || last.Seq != 1001 || len(last.Text) > maxText || len(p.Lines) < 100 {
 		t.Errorf("%d lines, lost %t, the last %d with %d bytes", len(p.Lines), p.Lost, last.Seq, len(last.Text))
 	}
 }

@@ -8,9 +8,10 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"agentsite/device"
 )
 
 const (
@@ -90,11 +91,7 @@ func (h *handler) WithGroup(name string) slog.Handler       { return h.with(h.te
 // add appends a line and drops the oldest beyond the bound.
 func (r *Ring) add(at time.Time, level slog.Level, line []byte) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
-	end := ""
-	if len(line) > maxText {
-		line, end = line[:maxText], "…"
-	}
-	text := strings.ToValidUTF8(string(line), "?") + end // the cut may be within a character
+	text := device.Clip(string(line[:min(len(line), maxText+1)]), maxText)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last++

@@ -161,14 +161,15 @@ func (m *Manager) left() time.Duration { return max(0, m.length()-time.Since(m.b
 // settle is how long the site has to be well before a trial ends well, and not be well before it ends early.
 func (m *Manager) settle() time.Duration { return min(maxSettle, m.length()/3) }
 
-func digest(text []byte) string {
+// Digest returns the digest of a configuration's text, which names it in requests.
+func Digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
 func (m *Manager) inUse() bool {
 	text, err := os.ReadFile(m.trial.File)
-	return err == nil && digest(text) == m.trial.Digest
+	return err == nil && Digest(text) == m.trial.Digest
 }
 
 func (m *Manager) store(t Trial) error {
@@ -206,6 +207,7 @@ func (m *Manager) Begin(t Trial, known map[string]string) error {
 	}
 	m.trial = t
 	m.begin()
+	m.look() // Run looks each second from now on
 	return nil
 }
 
@@ -234,6 +236,7 @@ func (m *Manager) Abandon(because string) {
 	m.look()
 }
 
+// look has Run look at the trial at once.
 func (m *Manager) look() {
 	select {
 	case m.wake <- struct{}{}:
@@ -302,14 +305,16 @@ func (m *Manager) Run(ctx context.Context, s Site) {
 		m.wellSince = time.Now()
 	}
 	m.mu.Unlock()
-	tick := time.NewTicker(lookInterval)
-	defer tick.Stop()
 	for {
+		var next <-chan time.Time // nil without a trial: nothing wakes an idle site up
+		if m.Running() {
+			next = time.After(lookInterval)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-m.wake:
-		case <-tick.C:
+		case <-next:
 		}
 		if !m.Running() {
 			continue
@@ -420,7 +425,7 @@ func (m *Manager) putBack() error {
 		return err
 	case string(text) == m.trial.Before:
 		return nil
-	case digest(text) != m.trial.Digest:
+	case Digest(text) != m.trial.Digest:
 		return state.ErrChanged
 	}
 	err = m.Restore(m.trial.File, text, before) // needs no room on the disk

@@ -189,7 +189,8 @@ func (u *Updater) begin(ctx context.Context, w Wanted) error {
 		return device.Faultf(device.Busy, "the update to %s is under way", u.work.Version)
 	case !u.begun.IsZero() && rest > 0:
 		u.mu.Unlock()
-		return device.Faultf(device.Busy, "the last update was begun less than %s ago: try again later", pause).In(rest)
+		return device.Faultf(device.Busy, "the last update was begun less than %s ago: try again later",
+			device.FormatDuration(pause)).In(rest)
 	}
 	before := u.work
 	u.begun, u.work = time.Now(), &Work{Version: w.Version, State: Downloads}

@@ -10,6 +10,7 @@ import (
 
 	"agentsite/cmd/internal/fleet"
 	"agentsite/cmd/internal/peer"
+	"agentsite/device"
 
 	"github.com/spf13/cobra"
 )
@@ -160,7 +161,7 @@ func showFleet[T any](r *fleetRun, results []fleet.Result[T], none string, head 
 	return table(r.out, head, rows)
 }
 
-// maxErrorText bounds the error of a site, in characters.
+// maxErrorText bounds the error of a site, in bytes.
 const maxErrorText = 200
 
 // fleetError returns an error as a short line, "" for none. Its words may be a site's.
@@ -168,11 +169,7 @@ func fleetError(err error) string {
 	if err == nil {
 		return ""
 	}
-	text := []rune(clean(plain(err)))
-	if len(text) > maxErrorText {
-		text = append(text[:maxErrorText-1], '…')
-	}
-	return string(text)
+	return device.Clip(clean(plain(err)), maxErrorText)
 }
 
 // fleetOutcome returns the error with the exit code of a fleet command. isBad reports an answer that is a failure,

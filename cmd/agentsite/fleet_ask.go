@@ -12,6 +12,7 @@ import (
 	"agentsite/cmd/internal/fleet"
 	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/peer"
+	"agentsite/device/driver"
 	"agentsite/node/acts"
 	"agentsite/node/journal"
 	ownerclient "agentsite/transport/owner/client"
@@ -35,16 +36,10 @@ away from safe, WAITING the calls and programs that wait for you: agentsite appr
 			if err := showFleet(r, results, "", head, statusCells); err != nil {
 				return err
 			}
-			return fleetOutcome(results, func(s ops.SiteStatus) bool { return worst(s) == problem })
+			return fleetOutcome(results, func(s ops.SiteStatus) bool { return problems(s) > 0 })
 		}),
 	}
 }
-
-// Severities of findings, the worst first.
-const (
-	problem = "problem"
-	warning = "warning"
-)
 
 func readFleetStatus(ctx context.Context, c *peer.Connection, _ peer.Contact) (ops.SiteStatus, error) {
 	return ops.ReadStatus(ctx, &ops.RunningSite{Owner: c.Owner, Site: c, Closer: c})
@@ -52,15 +47,17 @@ func readFleetStatus(ctx context.Context, c *peer.Connection, _ peer.Contact) (o
 
 // worst returns a site's state in one word: its emergency stop, or its worst finding above a note.
 func worst(s ops.SiteStatus) string {
-	switch {
-	case len(s.Wrong) > 0 && s.Wrong[0].Severity == problem:
-		return problem
-	case s.Stopped:
-		return "stopped"
-	case len(s.Wrong) > 0 && s.Wrong[0].Severity == warning:
-		return warning
+	severity := driver.Note
+	if len(s.Wrong) > 0 {
+		severity = s.Wrong[0].Severity
 	}
-	return "well"
+	switch {
+	case s.Stopped && severity != driver.Problem:
+		return "stopped"
+	case severity == driver.Note:
+		return "well"
+	}
+	return string(severity)
 }
 
 func statusCells(s ops.SiteStatus) [][]string {
@@ -161,7 +158,7 @@ problems, and with --all its warnings and notes, too.`,
 			if err != nil {
 				return err
 			}
-			isProblem := func(f acts.Finding) bool { return f.Severity == problem }
+			isProblem := func(f acts.Finding) bool { return f.Severity == string(driver.Problem) }
 			cells := func(d acts.Diagnosis) (rows [][]string) {
 				for _, f := range d.Findings {
 					if all || isProblem(f) {

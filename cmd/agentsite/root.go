@@ -187,15 +187,22 @@ func (a *app) addCommands(root *cobra.Command) {
 		&cobra.Group{ID: groupNetwork, Title: "Other machines and agents:"},
 	)
 	root.AddCommand(
-		a.runCommand(), a.demoCommand(), a.simulateCommand(), a.simCommand(), a.identityCommand(), a.backupCommand(), a.restoreCommand(), a.checkCommand(), a.configCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), superviseCommand(), a.safeCommand(), a.relayCommand(),
+		a.runCommand(), a.demoCommand(), a.simulateCommand(), a.simCommand(), a.identityCommand(),
+		a.backupCommand(), a.restoreCommand(), a.checkCommand(), a.configCommand(), a.reloadCommand(),
+		a.schemaCommand(), a.guardCommand(), superviseCommand(), a.safeCommand(), a.relayCommand(),
 		a.addCommand(), a.scanCommand(), a.doctorCommand(), a.pinoutCommand(), a.boardCommand(),
 		a.driversCommand(), a.prepareCommand(), a.consoleCommand(),
-		a.statusCommand(), a.logsCommand(), a.pointsCommand(), a.readCommand(), a.historyCommand(), a.whyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(), a.rulesCommand(),
+		a.statusCommand(), a.logsCommand(), a.pointsCommand(), a.readCommand(), a.historyCommand(),
+		a.whyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(), a.rulesCommand(),
 		a.approveCommand(), a.journalCommand(), a.openCommand(),
-		a.askCommand(), a.notifyCommand(), a.chatCommand(), a.llmCommand(), a.tasksCommand(), a.toolsCommand(),
+		a.askCommand(), a.notifyCommand(), a.chatCommand(), a.llmCommand(), a.tasksCommand(),
+		a.toolsCommand(),
 		a.callCommand(), a.connectCommand(),
-		a.claimCommand(), a.acceptCommand(), a.discoverCommand(), a.findCommand(), a.pingCommand(), a.realmCommand(), a.sitesCommand(), a.fleetCommand(), a.agentsCommand(), a.grantCommand(), a.delegateCommand(),
-		a.tokenCommand(), a.grantsCommand(), a.revokeCommand(), a.ownersCommand(), a.clockCommand(), a.publicCommand(),
+		a.claimCommand(), a.acceptCommand(), a.discoverCommand(), a.findCommand(), a.pingCommand(),
+		a.realmCommand(), a.sitesCommand(), a.fleetCommand(), a.agentsCommand(), a.grantCommand(),
+		a.delegateCommand(),
+		a.tokenCommand(), a.grantsCommand(), a.revokeCommand(), a.ownersCommand(), a.clockCommand(),
+		a.publicCommand(),
 		a.updateCommand(), a.versionCommand(),
 	)
 	root.AddCommand(extraCommands()...)

@@ -45,7 +45,8 @@ What it stores is removed at its end, unless --data says where it is kept.`,
 	}
 	cmd.Flags().StringVar(&listen.HTTP, "listen", "127.0.0.1:0", "the address for HTTP")
 	cmd.Flags().StringVar(&readings, "readings", "",
-		"a CSV file with the columns time, point and value, as of history --csv: its first reading is read at the start, and the others as long after it as in the file")
+		"a CSV file with the columns time, point and value, as of history --csv: its first reading is read at the start, "+
+			"and the others as long after it as in the file")
 	levelFlag(cmd, &level)
 	cmd.MarkFlagFilename("readings", "csv")
 	return cmd
@@ -86,11 +87,12 @@ func (a *app) simulate(ctx context.Context, file, readings string, listen config
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer cancel()
-	var failed error
+	var failed error // the first one
+	var fail sync.Once
 	run := func(do func(context.Context, *session) error) {
 		beside.Go(func() {
 			if err := a.with(func(s *session) error { return do(ctx, s) }); err != nil && ctx.Err() == nil {
-				failed = err
+				fail.Do(func() { failed = err })
 				cancel()
 			}
 		})

@@ -140,7 +140,9 @@ func (a *app) sitesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printList(a, all, "you know no site yet: agentsite claim adds one, by the address that it shows", []string{"SITE", "TAGS", "YOU MAY", "ADDRESSES", "KEY"}, func(k peer.Contact) []string {
+			none := "you know no site yet: agentsite claim adds one, by the address that it shows"
+			head := []string{"SITE", "TAGS", "YOU MAY", "ADDRESSES", "KEY"}
+			return printList(a, all, none, head, func(k peer.Contact) []string {
 				may := "all: you own it"
 				if !k.Owner {
 					words, until := k.Permission()

@@ -73,10 +73,13 @@ The exit code is 0 if nothing is wrong, 1 if there is a problem (warnings are no
 			} else {
 				a.printStatus(cmd.Context(), s, out)
 			}
-			if n := problems(out); err == nil && n > 0 {
-				err = coded{exitFailure, fmt.Errorf("%s found", counted(n, "problem"))}
+			if err != nil || out.Site == nil {
+				return err
 			}
-			return err
+			if n := problems(*out.Site); n > 0 {
+				return coded{exitFailure, fmt.Errorf("%s found", counted(n, "problem"))}
+			}
+			return nil
 		},
 	}
 }
@@ -84,12 +87,9 @@ The exit code is 0 if nothing is wrong, 1 if there is a problem (warnings are no
 // hangs is told of a site that a connection was made to.
 const hangs = "the site takes the connection and does not answer: it hangs, or its machine is busy"
 
-// problems counts what is wrong, without warnings.
-func problems(out statusResult) (n int) {
-	if out.Site == nil {
-		return 0
-	}
-	for _, f := range out.Site.Wrong {
+// problems counts what is wrong with a site, without warnings.
+func problems(s ops.SiteStatus) (n int) {
+	for _, f := range s.Wrong {
 		if f.Severity == driver.Problem {
 			n++
 		}

@@ -77,7 +77,7 @@ func (c Channel) check() error {
 		return errors.New("its serial is 0; the first is 1")
 	case c.Date.Unix() <= 0 || life <= 0 || life > maxLifetime:
 		return fmt.Errorf("it expires at most %d days after its date, not from %v to %v", int(maxLifetime.Hours()/24),
-			c.Date, c.Expires)
+			c.Date.Format(time.RFC3339), c.Expires.Format(time.RFC3339))
 	case len(c.Releases) < 1 || len(c.Releases) > maxReleases:
 		return fmt.Errorf("a channel has 1 to %d releases, not %d", maxReleases, len(c.Releases))
 	}

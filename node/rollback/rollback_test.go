@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,7 @@ type process struct {
 	ctx     context.Context
 	kill    context.CancelFunc
 	ended   chan struct{} // Run has returned
+	mu      sync.Mutex    // of used: the site reads it while Reload runs
 	used    string        // the text in use
 	restart bool          // the change needs a restart
 	reload  error
@@ -130,6 +132,8 @@ func start(t *testing.T, d *disk, restart bool, sick map[string]string, reload e
 		Reload: func(context.Context) error {
 			return p.step(func() error {
 				now := d.text(t)
+				p.mu.Lock()
+				defer p.mu.Unlock()
 				if p.reload != nil && now == new1 {
 					if device.AsFault(p.reload).Kind == device.Offline {
 						p.used = now
@@ -142,6 +146,8 @@ func start(t *testing.T, d *disk, restart bool, sick map[string]string, reload e
 		},
 		Trials: p.m,
 		Problems: func(context.Context) map[string]string {
+			p.mu.Lock()
+			defer p.mu.Unlock()
 			if p.used == new1 {
 				return p.sick
 			}
@@ -172,14 +178,14 @@ func call[P, R any](p *process, name string, params P) (out R, err error) {
 
 func (p *process) configure(t *testing.T) error {
 	_, err := call[acts.NewConfiguration, acts.Configuration](p, string(acts.ConfigureAct), acts.NewConfiguration{
-		Text: new1, Digest: acts.Digest([]byte(p.text(t))), Trial: length, Restart: p.restart,
+		Text: new1, Digest: rollback.Digest([]byte(p.text(t))), Trial: length, Restart: p.restart,
 	})
 	return err
 }
 
 func (p *process) confirm(back bool) (rollback.Status, error) {
 	return call[rollback.Confirmation, rollback.Status](p, string(rollback.ConfirmAct),
-		rollback.Confirmation{Digest: acts.Digest([]byte(new1)), Back: back})
+		rollback.Confirmation{Digest: rollback.Digest([]byte(new1)), Back: back})
 }
 
 func (p *process) status(t *testing.T) rollback.Status {
@@ -270,6 +276,9 @@ func TestTrial(t *testing.T) {
 				if s.State != tt.want || d.text(t) != want || time.Since(begun) > tt.within {
 					t.Errorf("%+v, %s in the file after %v", s, d.text(t), time.Since(begun))
 				}
+				if tt.want == rollback.Kept && time.Since(begun) < 10*time.Second {
+					t.Errorf("kept after %v, before it was well for long enough", time.Since(begun))
+				}
 				if tt.want != rollback.Replaced && p.used != want {
 					t.Errorf("%s is in use", p.used)
 				}
@@ -277,6 +286,54 @@ func TestTrial(t *testing.T) {
 					t.Error("it does not say why")
 				}
 			})
+		})
+	}
+}
+
+// TestBegin: a trial has a length within the limits, and ends by itself where nothing follows its beginning.
+func TestBegin(t *testing.T) {
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk(t, folder)
+		p := start(t, d, false, nil, nil)
+		defer func() { p.kill(); <-p.ended }()
+		trial := rollback.Trial{File: d.file, Digest: rollback.Digest([]byte(new1)), Before: old}
+		for _, trial.Seconds = range []float64{9, 3601, -1} {
+			if err := p.m.Begin(trial, nil); device.AsFault(err).Kind != device.Invalid {
+				t.Errorf("a trial of %v s: %v", trial.Seconds, err)
+			}
+		}
+		synctest.Wait()
+		trial.Seconds = length
+		if err := p.m.Begin(trial, nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep((length + 2) * time.Second)
+		if s := p.status(t); s.State != rollback.RolledBack {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestKnown: what was wrong before the trial does not end it, and something else does.
+func TestKnown(t *testing.T) {
+	for other, want := range map[string]rollback.State{"": rollback.Kept, "lamp": rollback.RolledBack} {
+		folder := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			p := start(t, newDisk(t, folder), false, map[string]string{"pump": "is missing"}, nil)
+			defer func() { p.kill(); <-p.ended }()
+			p.used = new1 // it was so before
+			if err := p.configure(t); err != nil {
+				t.Fatal(err)
+			}
+			if other != "" {
+				p.mu.Lock()
+				p.sick = map[string]string{"pump": "is missing", other: "is missing"}
+				p.mu.Unlock()
+			}
+			if s, err := p.confirm(false); err != nil || s.State != want {
+				t.Errorf("with %q: %+v, %v", other, s, err)
+			}
 		})
 	}
 }

@@ -101,6 +101,21 @@ func TestEachEnds(t *testing.T) {
 	})
 }
 
+// TestNotConnected: a site that was not reached has not done what was asked.
+func TestNotConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait := func(ctx context.Context, _ peer.Contact, _ func()) (struct{}, error) {
+			<-ctx.Done()
+			return struct{}{}, ctx.Err()
+		}
+		for _, r := range each(t.Context(), contacts(2), Options{Changes: true}, wait) {
+			if r.Kind() != string(device.Offline) {
+				t.Errorf("%s: %v", r.Site.Name, r.Err)
+			}
+		}
+	})
+}
+
 func TestKindOf(t *testing.T) {
 	for _, c := range []struct {
 		err      error

@@ -15,10 +15,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
+	"agentsite/device"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/node/update"
 )
 
@@ -286,4 +289,35 @@ func TestStall(t *testing.T) {
 			t.Errorf("%q %v after %v", text, err, time.Since(begun))
 		}
 	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		b := newBody(ctx, cancel, io.NopCloser(slow{ctx, strings.NewReader("slow")}))
+		defer b.Close()
+		if text, err := io.ReadAll(iotest.OneByteReader(b)); string(text) != "slow" || err != nil {
+			t.Errorf("a slow download: %q %v", text, err)
+		}
+	})
+}
+
+// slow has each read take most of stallTimeout.
+type slow struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (s slow) Read(p []byte) (int, error) {
+	if err := device.Sleep(s.ctx, stallTimeout-time.Second); err != nil {
+		return 0, err
+	}
+	return s.Reader.Read(p)
+}
+
+// TestAddress: releases are downloaded from the web, and from nothing else.
+func TestAddress(t *testing.T) {
+	o := newPublisher(t).options(t)
+	for _, o.Channel = range []string{"ftp://example.org/r", "file:///r", "example.org/r", "https:///r", "https://example.org/r?a", "https://example.org/r#a"} {
+		if _, _, err := o.channel(o.programs()); !errors.As(err, new(state.Mistake)) {
+			t.Errorf("%s: %v", o.Channel, err)
+		}
+	}
 }

@@ -59,6 +59,11 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	weak := o
+	weak.Passphrase = func() (string, error) { return "short", nil }
+	if _, err := Store(weak, owner, key.ID(), sent); err == nil {
+		t.Error("a passphrase that Create refuses is taken")
+	}
 	about, err := Store(o, owner, key.ID(), sent)
 	if err != nil || about.DID != key.ID().String() || about.Owners != 1 {
 		t.Fatalf("%+v, %v", about, err)

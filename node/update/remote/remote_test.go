@@ -114,10 +114,13 @@ func TestOneAtATime(t *testing.T) {
 		if v, kind := b.ask(t, Wanted{}); kind != "" || v.Work.Version != "v2" {
 			t.Fatal(v, kind)
 		}
-		if _, kind := b.ask(t, Wanted{}); kind != device.Busy {
-			t.Error(kind)
+		for range 2 { // at once, and when only the download goes on
+			if _, kind := b.ask(t, Wanted{}); kind != device.Busy {
+				t.Error(kind)
+			}
+			time.Sleep(pause + time.Second)
 		}
-		time.Sleep(3 * time.Minute)
+		time.Sleep(time.Minute)
 		b.stage = func(context.Context) error { return errors.New("cut") }
 		if b.state(t) != Failed {
 			t.Error(b.state(t))
@@ -130,6 +133,22 @@ func TestOneAtATime(t *testing.T) {
 		}
 		if b.staged != 2 || b.restarted != 0 {
 			t.Error(b.staged, b.restarted)
+		}
+	})
+}
+
+// TestAgain: an update that was not found is none under way.
+func TestAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(t, "")
+		b.find = errors.New("no route")
+		if _, kind := b.ask(t, Wanted{}); kind != device.Unavailable {
+			t.Error(kind)
+		}
+		time.Sleep(pause)
+		b.find = nil
+		if _, kind := b.ask(t, Wanted{}); kind != "" || b.restarted != 1 {
+			t.Errorf("%q, restarted %d times", kind, b.restarted)
 		}
 	})
 }

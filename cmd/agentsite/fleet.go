@@ -45,7 +45,7 @@ Exit code 0: all did what was asked. 8: some did not, or have a problem. 6: none
 	cmd.RegisterFlagCompletionFunc("sites", a.completeSites)
 	cmd.RegisterFlagCompletionFunc("tag", completeTags)
 	cmd.AddCommand(status, f.readCommand(), f.doctorCommand(), f.journalCommand(), f.backupCommand(), f.allowCommand(), f.revokeCommand(),
-		f.applyCommand(), f.updateCommand())
+		f.applyCommand(), f.updateCommand(), f.realmCommand())
 	return cmd
 }
 

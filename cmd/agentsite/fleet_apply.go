@@ -62,23 +62,37 @@ A site that is cut off by its new configuration goes back by itself.`,
 		Example: "  agentsite fleet apply greenhouse.yaml --sites 'green*' --dry-run\n" +
 			"  agentsite fleet apply greenhouse.yaml --sites 'green*'\n  agentsite fleet apply configurations/",
 		RunE: f.command(func(ctx context.Context, r *fleetRun, args []string) error {
-			if o.trial < rollback.MinLength || o.trial > rollback.MaxLength {
-				return usagef("--trial takes a time from 10s to 1h, not %v", o.trial)
-			}
 			texts, err := configurations(args[0], r.sites)
 			if err != nil {
 				return err
 			}
-			return r.apply(ctx, o, texts)
+			return r.apply(ctx, o, func(file, site string, now []byte) ([]byte, error) {
+				return config.KeepName(file, []byte(texts[site]), now)
+			})
 		}),
 		ValidArgsFunction: completeYAML,
 	}
-	cmd.Flags().DurationVar(&o.trial, "trial", defaultTrial, "how long a site waits until it goes back")
+	o.register(cmd)
 	cmd.Flags().BoolVar(&o.restart, "restart", false, "permit changes that need a restart; outputs go to their safe values")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "only show what would change at each site")
-	cmd.Flags().BoolVar(&o.keepGoing, "keep-going", false, "change the other sites also where some refuse it")
 	return cmd
 }
+
+// register adds the flags that all changes of configurations have.
+func (o *applyFlags) register(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&o.trial, "trial", defaultTrial, "how long a site waits until it goes back")
+	cmd.Flags().BoolVar(&o.keepGoing, "keep-going", false, "change the other sites also where some refuse it")
+}
+
+func (o *applyFlags) check() error {
+	if o.trial < rollback.MinLength || o.trial > rollback.MaxLength {
+		return usagef("--trial takes a time from 10s to 1h, not %v", o.trial)
+	}
+	return nil
+}
+
+// editText returns a site's new configuration, from the one that it has now.
+type editText func(file, site string, now []byte) ([]byte, error)
 
 // configurations returns the text for each site, by its name: that of the file, or NAME.yaml in the folder.
 func configurations(path string, sites []peer.Contact) (map[string]string, error) {
@@ -108,11 +122,14 @@ func configurations(path string, sites []peer.Contact) (map[string]string, error
 	return all, nil
 }
 
-// apply has all sites check their texts, and then try them.
-func (r *fleetRun) apply(ctx context.Context, o applyFlags, texts map[string]string) error {
+// apply has all sites check their new configurations, and then try them.
+func (r *fleetRun) apply(ctx context.Context, o applyFlags, edit editText) error {
+	if err := o.check(); err != nil {
+		return err
+	}
 	plans, err := callFleet(ctx, r, fleet.Options{Timeout: checkTimeout},
 		func(ctx context.Context, c *peer.Connection, k peer.Contact) (planned, error) {
-			return planChange(ctx, c, k, o, texts[k.Name])
+			return planChange(ctx, c, k, o, edit)
 		})
 	if err != nil {
 		return err
@@ -168,9 +185,9 @@ func (r *fleetRun) apply(ctx context.Context, o applyFlags, texts map[string]str
 	})
 }
 
-// planChange compares a text with the configuration of a site, and has the site check it. Its error says why the
-// site would not take it.
-func planChange(ctx context.Context, c *peer.Connection, k peer.Contact, o applyFlags, text string) (p planned, err error) {
+// planChange edits the configuration of a site, and has the site check the result. Its error says why the site would
+// not take it.
+func planChange(ctx context.Context, c *peer.Connection, k peer.Contact, o applyFlags, edit editText) (p planned, err error) {
 	now, err := ownerclient.Call(ctx, c.Owner, acts.ConfigurationAct, acts.None{})
 	if err != nil {
 		return p, err
@@ -178,17 +195,17 @@ func planChange(ctx context.Context, c *peer.Connection, k peer.Contact, o apply
 	if len(now.Text) > config.MaxBytes {
 		return p, fleet.Refused("its configuration is too long to be compared")
 	}
-	named, err := config.KeepName(k.Name+".yaml", []byte(text), []byte(now.Text))
+	then, err := edit(k.Name+".yaml", k.Name, []byte(now.Text))
 	if err != nil {
 		return p, state.Mistake{Err: err}
 	}
 	p.change = acts.NewConfiguration{
-		Text: string(named), Digest: acts.Digest([]byte(now.Text)), Trial: o.trial.Seconds(), Restart: o.restart,
+		Text: string(then), Digest: acts.Digest([]byte(now.Text)), Trial: o.trial.Seconds(), Restart: o.restart,
 	}
 	if p.change.Text == now.Text {
 		return p, nil
 	}
-	p.Diff = string(diff.Diff(k.Name+" now", []byte(now.Text), k.Name+" then", named))
+	p.Diff = string(diff.Diff(k.Name+" now", []byte(now.Text), k.Name+" then", then))
 	found, err := ownerclient.Call(ctx, c.Owner, acts.CheckAct, acts.NewConfiguration{Text: p.change.Text, Restart: o.restart})
 	if err != nil {
 		return p, err

@@ -29,7 +29,7 @@ var tables = map[string]string{
 var noTables = strings.Fields(`accept add console agents-accept agents-allow agents-export agents-forbid agents-import agents-pause agents-remove agents-resume agents-tools
 	agents-try agents-unshare backup board board-report call chat check claim clock config config-check config-replace completion
 	completion-bash completion-fish completion-powershell completion-zsh connect delegate demo doctor grant grant-phone guard history-import
-	identity fleet-backup config-trial fleet-apply
+	identity fleet-backup config-trial fleet-apply fleet-realm fleet-realm-join fleet-realm-new
 	llm-check notify notify-allow notify-forget notify-test owners-add owners-recover owners-recovery owners-remove open pinout prepare public realm
 	realm-join realm-leave realm-new relay reload reset restore revoke rules-pause rules-resume run safe scan schema set sites-connect
 	sites-forget sites-tag sites-untag stop sim sim-fault sim-find sim-list sim-lose sim-press sim-set simulate

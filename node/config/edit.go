@@ -229,15 +229,19 @@ func (d *document) addDevice(name string, keys []Setting) (*document, error) {
 	devices, written := find(d.root.entries, devicesKey)
 	want := with(d.root.entries, devicesKey, &node{shape: mapping, entries: with(devices.entries(), name, device)})
 	if !written {
-		end := strings.TrimSuffix(d.text, d.eol)
-		last := len(end)
-		return d.splice(last, last, d.eol+devicesKey+":"+d.eol+strings.Join(deviceLines(name, pairs, 2), d.eol), want)
+		return d.append(append([]string{devicesKey + ":"}, deviceLines(name, pairs, 2)...), want)
 	}
 	if devices.value.shape == list || devices.value.shape == scalar {
 		return nil, d.src.errorf(devices.value.at, "devices expects a name per device, not %s", devices.value.what())
 	}
 	lines := func(indent int) []string { return deviceLines(name, pairs, indent) }
 	return d.add(devices, want, inBraces(name, pairs), lines)
+}
+
+// append adds lines at the end of the text.
+func (d *document) append(lines []string, want []entry) (*document, error) {
+	end := len(strings.TrimSuffix(d.text, d.eol))
+	return d.splice(end, end, d.eol+strings.Join(lines, d.eol), want)
 }
 
 // add adds to the mapping that is the value of e: inline where that is in braces, and lines otherwise.
@@ -281,25 +285,31 @@ func (d *document) lastLine(e entry) int {
 func (d *document) set(name string, s Setting) (*document, error) {
 	devices, _ := find(d.root.entries, devicesKey)
 	dev, _ := find(devices.entries(), name)
-	if dev.value.shape != mapping {
-		return nil, d.src.errorf(dev.value.at, "%s: expects keys such as \"driver: …\", not %s",
-			name, dev.value.what())
+	return d.setIn(dev, s, func(of *node) []entry {
+		return with(d.root.entries, devicesKey, &node{shape: mapping, entries: with(devices.entries(), name, of)})
+	})
+}
+
+// setIn sets or removes a key of the mapping that is the value of e. root returns the entries of the file with another
+// value of e.
+func (d *document) setIn(e entry, s Setting, root func(of *node) []entry) (*document, error) {
+	if e.value.shape != mapping {
+		return nil, d.src.errorf(e.value.at, "%s: expects keys such as \"%s: …\", not %s", e.key, s.Key, e.value.what())
 	}
 	var text string
 	var parsed *node
 	if s.Value != "" {
 		text, parsed = settingValue(s)
 	}
-	wanted := &node{shape: mapping, entries: with(dev.entries(), s.Key, parsed)}
-	want := with(d.root.entries, devicesKey, &node{shape: mapping, entries: with(devices.entries(), name, wanted)})
-	old, there := find(dev.entries(), s.Key)
+	want := root(&node{shape: mapping, entries: with(e.entries(), s.Key, parsed)})
+	old, there := find(e.entries(), s.Key)
 	switch pair := s.Key + ": " + text; {
 	case !there && parsed == nil:
 		return d, nil
 	case !there:
-		return d.add(dev, want, pair, func(indent int) []string { return []string{strings.Repeat(" ", indent) + pair} })
+		return d.add(e, want, pair, func(indent int) []string { return []string{strings.Repeat(" ", indent) + pair} })
 	case parsed == nil:
-		from, to := d.whole(old, d.valueOf(dev.at).flow())
+		from, to := d.whole(old, d.valueOf(e.at).flow())
 		return d.splice(from, to, "", want)
 	}
 	v := d.valueOf(old.at)

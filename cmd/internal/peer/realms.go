@@ -51,19 +51,28 @@ func realmNamed(all []Realm, name string) (Realm, error) {
 	return Realm{}, state.Mistakef("you are in no realm %q: agentsite realm join adds it, with its secret", name)
 }
 
-// Join stores a realm, or the new relays of one, and returns it with each relay's addresses
-// for QUIC and for TCP. It never replaces another realm of the same name, whose secret may be
-// nowhere else.
-func (r Realms) Join(j Realm) (Realm, error) {
-	realm, err := discovery.ParseRealm(j.Realm)
+// Checked returns the realm with each relay's addresses for QUIC and for TCP, or an error for a text that is no realm
+// or no relay.
+func (j Realm) Checked() (Realm, error) {
+	_, err := discovery.ParseRealm(j.Realm)
+	if err == nil {
+		j.Relays, err = p2p.WithBothTransports(j.Relays)
+	}
 	if err != nil {
 		return j, state.Mistake{Err: err}
 	}
-	if j.Relays, err = p2p.WithBothTransports(j.Relays); err != nil {
-		return j, state.Mistake{Err: err}
+	return j, nil
+}
+
+// Join stores a realm, or the new relays of one, and returns it as Checked does. It never replaces another realm of
+// the same name, whose secret may be nowhere else.
+func (r Realms) Join(j Realm) (Realm, error) {
+	j, err := j.Checked()
+	if err != nil {
+		return j, err
 	}
 	return j, r.change(lockTimeout, func(all []Realm) ([]Realm, error) {
-		i := slices.IndexFunc(all, func(k Realm) bool { return k.Name() == realm.Name })
+		i := slices.IndexFunc(all, func(k Realm) bool { return k.Name() == j.Name() })
 		switch {
 		case i < 0:
 			return append(all, j), nil
@@ -71,7 +80,7 @@ func (r Realms) Join(j Realm) (Realm, error) {
 			all[i] = j
 			return all, nil
 		}
-		return nil, state.Mistakef("you are in another realm %s with another secret: agentsite realm list --secrets shows it, and agentsite realm leave %[1]s removes it", realm.Name)
+		return nil, state.Mistakef("you are in another realm %s with another secret: agentsite realm list --secrets shows it, and agentsite realm leave %[1]s removes it", j.Name())
 	})
 }
 

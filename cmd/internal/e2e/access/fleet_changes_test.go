@@ -316,11 +316,29 @@ func TestFleetApply(t *testing.T) {
 
 	// One that a restart takes up, and that is reached again, stays; all have the same text, with their own names.
 	one := write("one.yaml", "site: { name: all }\nhttp: { listen: '127.0.0.1:"+sites["a"].http+"', https: '127.0.0.1:"+sites["a"].https+"' }\n"+
-		"approvals: { wait: 3m }\ndevices:\n  box: { driver: sim, model: relay, min_off: 0 }\n")
+		"approvals: { wait: 3m }\ninternet: { listen: '127.0.0.1:0', port_map: off } # by its relay\ndevices:\n"+
+		"  box: { driver: sim, model: relay, min_off: 0 }\n")
 	rows, _, code = fleet(t, who, "apply", one, "--sites", "a", "--restart", "--trial", "30s")
 	checkRows(t, rows, map[string]string{"a": "kept"})
-	if code != 0 || !strings.HasPrefix(sites["a"].text(t), "site: { name: a }\n") {
-		t.Error(code, sites["a"].text(t))
+	before := sites["a"].text(t)
+	if code != 0 || !strings.HasPrefix(before, "site: { name: a }\n") {
+		t.Error(code, before)
+	}
+
+	// A realm is written into what is there. The owner's machine is in it, too.
+	const relay = "/ip4/127.0.0.1/udp/9/quic-v1/p2p/12D3KooWEHr6QBYgUoTxXvcs5U8kvvNmGVdSqbPRdYxXrf1YFAuo"
+	rows, _, code = fleet(t, who, "realm", "new", "farm", "--relay", relay, "--sites", "a", "--trial", "30s")
+	checkRows(t, rows, map[string]string{"a": "kept"})
+	realm := regexp.MustCompile("farm:[a-z2-7]{26}").FindString(who.MustCLI(t, "realm", "list", "--secrets"))
+	want := strings.Replace(before, "off } #", fmt.Sprintf("off, realm: %s, relays: [\"%s\", \"%s\"] } #", realm, relay,
+		strings.NewReplacer("/udp/", "/tcp/", "/quic-v1", "").Replace(relay)), 1)
+	if code != 0 || realm == "" || sites["a"].text(t) != want {
+		t.Errorf("%d:\n%s\nnot\n%s", code, sites["a"].text(t), want)
+	}
+	rows, out, code = fleet(t, who, "realm", "join", "farm", "--sites", "a,b", "--dry-run")
+	checkRows(t, rows, map[string]string{"a": "unchanged", "b": "would change"})
+	if code != 0 || !strings.Contains(out, "\n+internet:\n+  realm: "+realm+"\n+  relays: [") {
+		t.Error(code)
 	}
 }
 

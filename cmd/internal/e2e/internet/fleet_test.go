@@ -5,7 +5,9 @@ package internet
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,8 +40,7 @@ func TestFleet(t *testing.T) {
 	sites := make([]*harness.Site, fleetSites)
 	begun := time.Now()
 	atOnce(t, func(i int) {
-		config := fmt.Sprintf("site: { name: %s }\nhttp: { https: none }\ndevices: { den: { driver: sim, model: climate } }\n"+
-			"internet: { realm: \"%s\", relays: [\"%s\"] }\n", fleetName(i), f.realm.Realm, strings.Join(f.relay.Addresses, `", "`))
+		config := f.fleetConfig(i, "")
 		argv := bed.On(hosts[i%fleetHomes], harness.Program, "run", "--listen-peers", fmt.Sprintf(":%d", 8500+i))
 		sites[i] = harness.StartIn(t, harness.TempDir(t), config, nil, argv...)
 	})
@@ -93,6 +94,36 @@ func TestFleet(t *testing.T) {
 		}
 	}
 
+	// What breaks two of them is rolled back there, and stays at the others.
+	broken := []int{17, 42}
+	folder := harness.TempDir(t)
+	for i := range fleetSites {
+		more := ", lamp: { driver: sim, model: relay }"
+		if slices.Contains(broken, i) {
+			more += ", attic: { driver: 'kernel:lm75', bus: i2c-999, address: 0x48 }"
+		}
+		if err := os.WriteFile(filepath.Join(folder, fleetName(i)+".yaml"), []byte(f.fleetConfig(i, more)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun = time.Now()
+	out, code = fleetCLI(t, laptop, "fleet", "apply", folder, "--trial", "20s")
+	t.Logf("a configuration in %v", time.Since(begun).Round(time.Millisecond))
+	if kept := len(regexp.MustCompile(`(?m)^site-\d\d +kept`).FindAllString(out, -1)); code != 8 || kept != fleetSites-len(broken) {
+		t.Errorf("%d sites kept it, exit code %d:\n%s", kept, code, out)
+	}
+	for _, i := range broken {
+		if !regexp.MustCompile(`(?m)^` + fleetName(i) + ` +rolled back +attic is missing`).MatchString(out) {
+			t.Errorf("%s is not rolled back:\n%s", fleetName(i), out)
+		}
+	}
+	for i, s := range sites {
+		text, err := os.ReadFile(filepath.Join(s.Folder, "agentsite.yaml"))
+		if back := string(text) == f.fleetConfig(i, ""); err != nil || back != slices.Contains(broken, i) {
+			t.Errorf("%s has:\n%s%v", fleetName(i), text, err)
+		}
+	}
+
 	// The first ones are asked first.
 	pid := sites[0].Cmd.Process.Pid
 	if err := syscall.Kill(-pid, syscall.SIGSTOP); err != nil {
@@ -112,6 +143,12 @@ func TestFleet(t *testing.T) {
 const carla = "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK"
 
 func fleetName(i int) string { return fmt.Sprintf("site-%02d", i) }
+
+// fleetConfig returns the configuration of a site with more devices.
+func (f *far) fleetConfig(i int, more string) string {
+	return fmt.Sprintf("site: { name: %s }\nhttp: { https: none }\ndevices: { den: { driver: sim, model: climate }%s }\n"+
+		"internet: { realm: \"%s\", relays: [\"%s\"] }\n", fleetName(i), more, f.realm.Realm, strings.Join(f.relay.Addresses, `", "`))
+}
 
 // atOnce calls do for each site, a few at the same time.
 func atOnce(t *testing.T, do func(i int)) {

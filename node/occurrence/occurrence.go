@@ -24,10 +24,11 @@ const (
 	Wish       Kind = "wish"       // a program that signed in asks for more than it may
 	Supply     Kind = "supply"     // the board's own power supply is too weak
 	PowerOff   Kind = "power_off"  // the machine will be powered off, as its configuration says
+	Rollback   Kind = "rollback"   // a new configuration or version was not kept
 )
 
 // Kinds are all of them.
-var Kinds = []Kind{Stop, Device, Lease, Effect, Approval, Permission, SignIn, Wish, Supply, PowerOff}
+var Kinds = []Kind{Stop, Device, Lease, Effect, Approval, Permission, SignIn, Wish, Supply, PowerOff, Rollback}
 
 // State says whether an occurrence lasts.
 type State string
@@ -53,7 +54,7 @@ type Occurrence struct {
 	// Who held the output, asks, or has the permission: the ID of a principal.
 	Who string
 	// Because is why an output returned or a device is lost: a text of the guard or of a driver; or Removed. Of a
-	// power-off it is its condition, or why it is not true any more.
+	// power-off it is its condition, or why it is not true any more. Of a rollback it says what was not kept, and why.
 	Because string
 	Tool    string        // that an approval or a wish is for
 	Args    []byte        // of it, JSON

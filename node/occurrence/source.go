@@ -195,6 +195,13 @@ func (s *Source) PoweringOff(will bool, because string, left time.Duration) {
 	s.last(Occurrence{Kind: PowerOff, Because: because, Left: left}, will)
 }
 
+// RolledBack tells that a new configuration or version was not kept.
+func (s *Source) RolledBack(because string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tell(Occurrence{Kind: Rollback, State: Once, Because: because}, "")
+}
+
 // Supplied tells that the board's supply is too weak, or strong enough again.
 func (s *Source) Supplied(weak bool) {
 	s.mu.Lock()

@@ -224,6 +224,11 @@ func TestPower(t *testing.T) {
 		if got := w.told(); !slices.Equal(got, []string{"supply  ends", "power_off  ends"}) {
 			t.Errorf("%q", got)
 		}
+		w.RolledBack("it was not well")
+		w.RolledBack("it was not well")
+		if got := w.told(); !slices.Equal(got, []string{"rollback  once", "rollback  once"}) {
+			t.Errorf("%q", got)
+		}
 	})
 }
 

@@ -81,7 +81,7 @@ type Site struct {
 	Reload func(context.Context) error // as devices.Manager.Reload
 	// Problems returns what is wrong, by the name of the thing.
 	Problems func(context.Context) map[string]string
-	Note     func(says string) // writes to the journal
+	NotKept  func(says string) // is called when a trial has ended otherwise than by its confirmation
 	Turn     sync.Locker       // of changes of the configuration
 }
 
@@ -395,7 +395,7 @@ func (m *Manager) rollBack(ctx context.Context, s Site, because string) error {
 	}
 	err := m.putBack()
 	if errors.Is(err, state.ErrChanged) {
-		s.Note(m.end(Replaced, changed))
+		s.NotKept(m.end(Replaced, changed))
 		return nil
 	}
 	if err != nil {
@@ -409,7 +409,7 @@ func (m *Manager) rollBack(ctx context.Context, s Site, because string) error {
 		}
 	}
 	slog.Warn("the configuration was rolled back", "because", because)
-	s.Note(m.end(RolledBack, because))
+	s.NotKept(m.end(RolledBack, because))
 	if m.trial.Restart && m.Restart != nil {
 		m.Restart()
 	}

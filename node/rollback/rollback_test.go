@@ -155,7 +155,7 @@ func start(t *testing.T, d *disk, restart bool, sick map[string]string, reload e
 		},
 	}
 	s := rollback.Site{
-		Reload: p.Site.Reload, Problems: p.Problems, Note: func(s string) { p.notes = append(p.notes, s) }, Turn: &p.Configuring,
+		Reload: p.Site.Reload, Problems: p.Problems, NotKept: func(s string) { p.notes = append(p.notes, s) }, Turn: &p.Configuring,
 	}
 	go func() { p.m.Run(p.ctx, s); close(p.ended) }()
 	return p

@@ -93,7 +93,7 @@ type Agent struct {
 	Hold         time.Duration `json:"hold,omitempty" jsonschema:"how long an output stays as it was set without another word, 1m to 168h, within its max_on; 12h when not written"`
 	Lights       []string      `json:"lights,omitempty" jsonschema:"outputs that are lights there, such as hall/lamp"`
 	Valves       []string      `json:"valves,omitempty" jsonschema:"outputs that are valves there, such as garden/valve"`
-	About        []string      `json:"about,omitempty" jsonschema:"what happens at the site that is told as events: stop, device, lease, effect, approval, permission, sign_in, wish, supply, power_off; nothing when not written"`
+	About        []string      `json:"about,omitempty" jsonschema:"what happens at the site that is told as events: stop, device, lease, effect, approval, permission, sign_in, wish, supply, power_off, rollback; nothing when not written"`
 
 	agent.Status
 

@@ -42,7 +42,7 @@ type Receiver struct {
 	User      string   `json:"user,omitempty" jsonschema:"the user at the server, whose password is in key_file; none when not written"`
 	KeyFile   string   `json:"key_file,omitempty" jsonschema:"the name of a file beside the configuration with the token for the ntfy server, Home Assistant or the Telegram bot, the secret that the webhook is signed with (Standard Webhooks), or the password for the e-mail; never the secret itself"`
 	Body      string   `json:"body,omitempty" jsonschema:"the JSON that a webhook is sent, with {title}, {text}, {kind}, {link}, {site}, {time} and {id} in its texts; all of a message when not written"`
-	About     []string `json:"about,omitempty" jsonschema:"what it is told: stop, device, lease, effect, approval, permission, sign_in, wish, supply, power_off, and message for what agents ask to be told; all when not written"`
+	About     []string `json:"about,omitempty" jsonschema:"what it is told: stop, device, lease, effect, approval, permission, sign_in, wish, supply, power_off, rollback, and message for what agents ask to be told; all when not written"`
 }
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"

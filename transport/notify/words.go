@@ -88,6 +88,10 @@ func (a *Agent) item(o occurrence.Occurrence) outbox.Item {
 		if i.Ends {
 			title, i.Text = "the machine stays on", "Its condition is not true any more"+because(o.Because)+"."
 		}
+	case occurrence.Rollback:
+		i.Link = a.link("site", "")
+		title = "a change was not kept"
+		i.Text = "The site runs without it" + because(o.Because) + "."
 	case occurrence.Permission:
 		i.Link = a.link("access", "")
 		title = "a permission ends"

@@ -39,9 +39,19 @@ func (s *site) rewrite(file string, before, text []byte) error {
 // runTrials watches trials of configurations until ctx ends.
 func (s *site) runTrials(ctx context.Context) {
 	if s.settled != "" {
-		s.note(s.settled)
+		if s.trials.Running() {
+			s.note(s.settled)
+		} else {
+			s.notKept(s.settled)
+		}
 	}
-	s.trials.Run(ctx, rollback.Site{Reload: s.devices.Reload, Problems: s.problems, Note: s.note, Turn: s.changing})
+	s.trials.Run(ctx, rollback.Site{Reload: s.devices.Reload, Problems: s.problems, NotKept: s.notKept, Turn: s.changing})
+}
+
+// notKept writes to the journal that a new configuration or version was not kept, and tells it.
+func (s *site) notKept(says string) {
+	s.note(says)
+	s.occurrences.RolledBack(says)
 }
 
 // problems returns what is wrong with devices, outputs and agents, by their names.

@@ -11,7 +11,7 @@ import (
 // newUpdater makes what updates the site for its owners.
 func (s *site) newUpdater() *remote.Updater {
 	p := remote.Parts{
-		Version: s.Version, Problems: s.problems, Restart: s.restart, Note: s.note, Own: s.node.Own,
+		Version: s.Version, Problems: s.problems, Restart: s.restart, Note: s.note, Failed: s.notKept, Own: s.node.Own,
 		Status: func() (remote.Status, error) {
 			u, err := ops.ReadUpdateStatus(s.Update)
 			return remote.Status{Proven: u.Proven, Waits: u.Waits, Failed: u.Failed.Version}, err

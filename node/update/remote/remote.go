@@ -102,6 +102,7 @@ type Parts struct {
 	Busy     func() error                            // why the site may not restart now; nil where it may
 	Restart  func()                                  // ends the site
 	Note     func(says string)                       // writes to the journal
+	Failed   func(says string)                       // is called for an update that failed before the restart
 	Own      func(who agents.Principal, method, about string, do func() error) error
 }
 
@@ -223,7 +224,7 @@ func (u *Updater) Run(ctx context.Context) {
 			return
 		case j := <-u.jobs:
 			if err := u.make(ctx, j); err != nil && ctx.Err() == nil {
-				u.Note(fmt.Sprintf("the update to %s failed: %s", j.offer.Version, device.Clip(err.Error(), 500)))
+				u.Failed(fmt.Sprintf("the update to %s failed: %s", j.offer.Version, device.Clip(err.Error(), 500)))
 				u.set(func(w *Work) { w.State, w.Error = Failed, device.Clip(err.Error(), 1000) })
 			}
 		}

@@ -25,6 +25,7 @@ type board struct {
 	stage     func(context.Context) error
 	staged    int
 	restarted int
+	failed    int // updates
 }
 
 func newBoard(t *testing.T, cannot string) *board {
@@ -43,7 +44,7 @@ func newBoard(t *testing.T, cannot string) *board {
 		},
 		Away: func() []string { return b.away }, Busy: func() error { return b.busy },
 		Problems: func(context.Context) map[string]string { return nil },
-		Restart:  func() { b.restarted++ }, Note: func(string) {},
+		Restart:  func() { b.restarted++ }, Note: func(string) {}, Failed: func(string) { b.failed++ },
 		Own: func(_ agents.Principal, _, _ string, do func() error) error { return do() },
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -122,7 +123,7 @@ func TestOneAtATime(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		b.stage = func(context.Context) error { return errors.New("cut") }
-		if b.state(t) != Failed {
+		if b.state(t) != Failed || b.failed != 1 {
 			t.Error(b.state(t))
 		}
 		if _, kind := b.ask(t, Wanted{}); kind != "" {
@@ -164,7 +165,7 @@ func TestAwayMeanwhile(t *testing.T) {
 			t.Error(b.restarted, b.state(t))
 		}
 		time.Sleep(safeTimeout)
-		if b.restarted != 0 || b.state(t) != Failed {
+		if b.restarted != 0 || b.state(t) != Failed || b.failed != 1 {
 			t.Error(b.restarted, b.state(t))
 		}
 	})

@@ -21,7 +21,7 @@ rest as it is. A site that is in another realm leaves that one.
 
 Each site restarts, and its outputs go to their safe values. It tries the change as with
 "agentsite fleet apply": if this computer does not reach it again, it goes back by itself.`,
-		Example: "  agentsite fleet realm new farm --relay "$(cat relay.txt)"\n" +
+		Example: "  agentsite fleet realm new farm --relay ADDRESS\n" +
 			"  agentsite fleet realm join farm --sites 'green*'",
 		RunE: help,
 	}
@@ -34,7 +34,7 @@ func (f *fleetFlags) realmNewCommand() *cobra.Command {
 	var relays []string
 	cmd := &cobra.Command{
 		Use: "new NAME", Args: exactly("NAME"), Short: "Create a realm, join it and put your sites into it",
-		Example: "  agentsite fleet realm new farm --relay "$(cat relay.txt)"",
+		Example: "  agentsite fleet realm new farm --relay ADDRESS",
 		RunE: f.command(func(ctx context.Context, r *fleetRun, args []string) error {
 			realm, err := discovery.NewRealm(args[0])
 			if err != nil {

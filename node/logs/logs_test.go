@@ -125,3 +125,14 @@ func TestWait(t *testing.T) {
 		}
 	})
 }
+
+// TestRingCountsWhatItKeeps has lines that are cut within a character, whose rest is shorter than the part that was cut.
+func TestRingCountsWhatItKeeps(t *testing.T) {
+	r := NewRing()
+	for range maxBytes + 1 {
+		r.add(time.Time{}, slog.LevelInfo, []byte(strings.Repeat("€", maxText)))
+	}
+	if lines, _ := r.since(0); len(lines) < maxBytes/(2*maxText) || r.bytes > maxBytes {
+		t.Errorf("it keeps %d lines", len(lines))
+	}
+}

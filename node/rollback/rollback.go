@@ -325,7 +325,7 @@ func (m *Manager) Run(ctx context.Context, s Site) {
 		if ctx.Err() != nil {
 			return // the site ends, and with it what is well
 		}
-		if because := m.decide(problems); because != "" && m.rollBack(ctx, s, because) != nil && device.Sleep(ctx, retryInterval) != nil {
+		if m.decide(problems) != "" && m.rollBack(ctx, s, problems) != nil && device.Sleep(ctx, retryInterval) != nil {
 			return
 		}
 	}
@@ -354,6 +354,9 @@ func (m *Manager) decide(problems map[string]string) (because string) {
 	case !m.badSince.IsZero() && now.Sub(m.badSince) >= m.settle():
 		return m.problem
 	case m.confirmed && !m.wellSince.IsZero() && now.Sub(m.wellSince) >= m.settle():
+		if !m.inUse() {
+			return changed
+		}
 		t := m.trial
 		t.State, t.Before = Kept, ""
 		if m.unkept = m.store(t); m.unkept == nil { // durable before anybody is told
@@ -386,12 +389,13 @@ func (m *Manager) worse(problems map[string]string) string {
 	return strings.Join(all, "; ")
 }
 
-// rollBack puts the text before back and has it used.
-func (m *Manager) rollBack(ctx context.Context, s Site, because string) error {
+// rollBack puts the text before back and has it used, unless decide says otherwise when it has the turn.
+func (m *Manager) rollBack(ctx context.Context, s Site, problems map[string]string) error {
 	s.Turn.Lock()
 	defer s.Turn.Unlock()
-	if !m.Running() {
-		return nil // it was abandoned meanwhile
+	because := m.decide(problems)
+	if because == "" {
+		return nil // it was abandoned meanwhile, and the next one may run
 	}
 	err := m.putBack()
 	if errors.Is(err, state.ErrChanged) {

@@ -227,6 +227,7 @@ func TestTrial(t *testing.T) {
 		"a device is missing at once": {reload: device.Faultf(device.Offline, "it is"), want: rollback.RolledBack, within: time.Second},
 		"not taken":                   {reload: device.Faultf(device.Invalid, "no"), want: rollback.RolledBack, within: time.Second},
 		"written by somebody":         {edited: true, want: rollback.Replaced, within: (length + 2) * time.Second},
+		"confirmed, but overwritten":  {confirm: true, edited: true, want: rollback.Replaced, within: 13 * time.Second},
 		"confirmed on a full disk":    {confirm: true, full: true, want: rollback.RolledBack, within: (length + 2) * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

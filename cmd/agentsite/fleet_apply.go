@@ -157,7 +157,7 @@ func (r *fleetRun) apply(ctx context.Context, o applyFlags, edit editText) error
 		}
 	}
 	if len(some.sites) > 0 {
-		tried, err := callFleet(ctx, &some, fleet.Options{Timeout: fleet.TryTimeout(o.trial)},
+		tried, err := callFleet(ctx, &some, fleet.Options{Timeout: fleet.TryTimeout(o.trial), Changes: true},
 			func(ctx context.Context, _ *peer.Connection, k peer.Contact) (applied, error) {
 				dial := func(ctx context.Context) (*peer.Connection, error) { return r.dialer.Dial(ctx, k) }
 				s, err := fleet.Try(ctx, dial, changes[k.Name])

@@ -105,7 +105,7 @@ func (r *fleetRun) update(ctx context.Context, want remote.Wanted, waves fleet.W
 		some := *r
 		some.sites = sites
 		r.note("wave %d of %d: %s", n+1, len(all), counted(len(sites), "site"))
-		updated, err := callFleet(ctx, &some, fleet.Options{Timeout: fleet.UpdateTimeout},
+		updated, err := callFleet(ctx, &some, fleet.Options{Timeout: fleet.UpdateTimeout, Changes: true},
 			func(ctx context.Context, _ *peer.Connection, k peer.Contact) (fleet.Updated, error) {
 				return fleet.Update(ctx, func(ctx context.Context) (*peer.Connection, error) { return r.dialer.Dial(ctx, k) }, want)
 			})

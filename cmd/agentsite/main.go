@@ -15,7 +15,13 @@ import (
 // version is set when a release is built: -ldflags '-X main.version=v1.2.3'.
 var version = "dev"
 
-func main() { os.Exit(start()) }
+func main() {
+	code, first := runAsFirst()
+	if !first {
+		code = start()
+	}
+	os.Exit(code)
+}
 
 func start() int {
 	// SIGHUP too: a closed terminal ends a site in order.

@@ -215,7 +215,7 @@ func (a *app) forbid(ctx context.Context, name string) error {
 	return nil
 }
 
-// revokeAgent revokes all grants of a key on a site of the user's, and reports whether there were any.
+// revokeAgent ends all permissions of a key on a site of the user's, listed there or not, and reports whether there were any.
 func (a *app) revokeAgent(ctx context.Context, did, site string) (any bool, _ error) {
 	return any, a.on(site, "").with(func(s *session) error {
 		all, err := askOwner(ctx, s, s.Owner.Access)
@@ -223,9 +223,7 @@ func (a *app) revokeAgent(ctx context.Context, did, site string) (any bool, _ er
 			return err
 		}
 		any = slices.ContainsFunc(all.Grants, func(g acts.Granted) bool { return g.To == did })
-		if any {
-			_, err = callOwner(ctx, s, acts.RevokeAct, acts.Name{Name: did})
-		}
+		_, err = callOwner(ctx, s, acts.RevokeAct, acts.Name{Name: did})
 		return err
 	})
 }

@@ -207,7 +207,8 @@ type revokedResult struct {
 	Had []string `json:"had"`
 }
 
-// takeFrom ends all permissions of a key at a site.
+// takeFrom ends all permissions of a key at a site, with those that the site does not list: what others delegated to it,
+// and what it has not presented yet.
 func takeFrom(ctx context.Context, c *peer.Connection, did string) (revokedResult, error) {
 	all := revokedResult{Had: []string{}}
 	known, err := c.Owner.Access(ctx)
@@ -219,9 +220,7 @@ func takeFrom(ctx context.Context, c *peer.Connection, did string) (revokedResul
 			all.Had = append(all.Had, strings.Join(g.May, "; of that "))
 		}
 	}
-	if len(all.Had) > 0 {
-		_, err = ownerclient.Call(ctx, c.Owner, acts.RevokeAct, acts.Name{Name: did})
-	}
+	_, err = ownerclient.Call(ctx, c.Owner, acts.RevokeAct, acts.Name{Name: did})
 	return all, err
 }
 

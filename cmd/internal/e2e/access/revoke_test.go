@@ -196,3 +196,22 @@ func TestNarrowToken(t *testing.T) {
 		t.Error("the relay moved")
 	}
 }
+
+// TestFleetRevokesUnlisted: "fleet revoke" ends also what a key holds and its site does not list: a delegation that was not
+// presented yet.
+func TestFleetRevokesUnlisted(t *testing.T) {
+	r := harness.StartHTTPSAt(t, harness.TempDir(t), "127.0.0.1:"+harness.FreePort(t))
+	if _, err := r.CLI(t, "clock", "--set"); err != nil {
+		t.Fatal(err)
+	}
+	ann, ben, cleo := harness.NewPerson(t), harness.NewPerson(t), harness.NewPerson(t)
+	did := func(p harness.Person) string { return p.Key(t).ID().String() }
+	ann.MustCLI(t, "claim", r.Invitation(t).String())
+	ben.MustCLI(t, "accept", ann.MustCLI(t, "grant", did(ben), "read *", "--site", "shed"))
+	cleo.MustCLI(t, "accept", ben.MustCLI(t, "delegate", "shed", did(cleo), "read *"))
+	ann.MustCLI(t, "fleet", "revoke", did(cleo)) // before she presents it
+	if out, err := cleo.CLI(t, "read", "--site", "shed"); err == nil {
+		t.Error("a revoked key reads:", out)
+	}
+	ben.MustCLI(t, "read", "--site", "shed")
+}

@@ -69,6 +69,11 @@ func (f *fleetFlags) command(do func(ctx context.Context, r *fleetRun, args []st
 		if f.timeout < 0 {
 			return usagef("--timeout takes a time such as 10s, not %v", f.timeout)
 		}
+		for name, words := range map[string][]string{"sites": f.chosen.Sites, "tag": f.chosen.Tags} {
+			if cmd.Flags().Changed(name) && len(words) == 0 { // an unset variable of a script chooses nothing, not all
+				return usagef("--%s is empty: write a name after it, or leave it out for all sites that you own", name)
+			}
+		}
 		user, err := peer.User()
 		if err != nil {
 			return err

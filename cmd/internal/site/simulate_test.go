@@ -1,6 +1,10 @@
 package site
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -11,6 +15,10 @@ import (
 	"agentsite/device/driver"
 	"agentsite/device/fake"
 	"agentsite/node/config"
+	"agentsite/node/rollback"
+	"agentsite/node/state"
+
+	"github.com/go-json-experiment/json"
 )
 
 // TestFakes: each driver's device has a fake with the same description, which passes the suite of every driver.
@@ -129,5 +137,37 @@ mqtt: { broker: "mqtts://nas.local", may: read climate }
 	}
 	if cfg.Internet != nil || cfg.HTTP.HTTPS != config.ListenNone || cfg.Discovery.MDNS || cfg.WoT.Register != "" {
 		t.Errorf("%+v", cfg)
+	}
+}
+
+// TestSimulationSettlesNoTrial: in the folder of a site with real devices, a simulation ends no trial of a configuration.
+func TestSimulationSettlesNoTrial(t *testing.T) {
+	const before, tried = "site: { name: a }\n", "site: { name: b }\n"
+	dir := t.TempDir()
+	file := filepath.Join(dir, "agentsite.yaml")
+	folder := state.Folder(filepath.Join(dir, "data"))
+	sum := sha256.Sum256([]byte(tried))
+	record, err := json.Marshal(rollback.Trial{
+		File: file, Digest: hex.EncodeToString(sum[:]), Before: before, Seconds: 60, State: rollback.Running,
+	})
+	if err == nil {
+		err = os.Mkdir(string(folder), 0o700)
+	}
+	for name, text := range map[string]string{
+		file: tried, file + state.Before: before, folder.Path(state.TrialFile): string(record), folder.Path(state.PlanFile): before,
+	} {
+		if err == nil {
+			err = os.WriteFile(name, []byte(text), 0o600)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{Options: Options{Simulate: true, Folder: folder}}
+	if err := s.openTrials(); err == nil {
+		t.Error("the folder is used")
+	}
+	if text, err := os.ReadFile(file); string(text) != tried {
+		t.Errorf("the site's configuration is %q, %v", text, err)
 	}
 }

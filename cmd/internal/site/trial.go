@@ -19,6 +19,9 @@ func (s *site) openTrials() error {
 			return err
 		}
 		defer unlock()
+		if err := s.checkFolder(); err != nil { // a simulation settles no trial of a site with real devices
+			return err
+		}
 	}
 	s.trials, s.settled = rollback.Open(rollback.Options{
 		Read:    func() ([]byte, error) { return s.Folder.ReadAtMost(state.TrialFile, rollback.MaxRecord) },

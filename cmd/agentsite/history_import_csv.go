@@ -116,13 +116,32 @@ func (im *importer) read(f io.Reader) error {
 	return nil
 }
 
+// maxRecord bounds what is read for one record of a file, in bytes.
+const maxRecord = 128 << 10
+
+// recordReader fails when more than left bytes are read, so that a file without line breaks does not fill the memory.
+type recordReader struct {
+	io.Reader
+	left int // is set before each record
+}
+
+func (r *recordReader) Read(b []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, errors.New("a line is longer than 128 kB, or a quote is not closed")
+	}
+	n, err := r.Reader.Read(b)
+	r.left -= n
+	return n, err
+}
+
 // eachRow calls do for each row of the file, from its beginning.
 func (im *importer) eachRow(f io.Reader, do func(cells) error) error {
 	im.left, im.unknown, im.unit, im.decimal, im.rows = nil, make(map[string]int), "", 0, 0
 	for _, p := range im.points {
 		p.progress = progress{}
 	}
-	r := newReader(f)
+	bounded := &recordReader{f, maxRecord}
+	r := newReader(bounded)
 	im.comma = r.Comma
 	head, err := r.Read()
 	if errors.Is(err, io.EOF) {
@@ -141,6 +160,7 @@ func (im *importer) eachRow(f io.Reader, do func(cells) error) error {
 		return usagef("%s has no column point: say with --as POINT of which point its rows are", im.file)
 	}
 	for {
+		bounded.left = maxRecord
 		if c.record, err = r.Read(); errors.Is(err, io.EOF) {
 			return nil
 		}

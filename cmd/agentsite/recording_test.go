@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,4 +103,24 @@ func FuzzRecording(f *testing.F) {
 			return n < 1000
 		})
 	})
+}
+
+// endless reads the same byte for ever.
+type endless byte
+
+func (e endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = byte(e)
+	}
+	return len(b), nil
+}
+
+// TestEndlessRecord: a file whose record does not end is refused after some of it.
+func TestEndlessRecord(t *testing.T) {
+	for _, e := range []io.Reader{endless('x'), io.MultiReader(strings.NewReader("time,value\n1,\""), endless('\n'))} {
+		im := importer{file: "x.csv", as: map[string]string{"": "a/b"}, points: make(map[string]*importedPoint)}
+		if err := im.eachRow(io.LimitReader(e, 4<<20), func(cells) error { return nil }); err == nil || !strings.Contains(err.Error(), "128 kB") {
+			t.Error(err)
+		}
+	}
 }

@@ -184,7 +184,6 @@ type importer struct {
 	points map[string]*importedPoint
 	zone   *time.Location                                            // of times without one
 	send   func(p *importedPoint, readings []acts.PastReading) error // nil to check the file only
-	each   func(p *importedPoint, x acts.PastReading)                // gets each reading in place of send; nil for send
 
 	rows    int // of measurements of the site
 	line    int

@@ -99,10 +99,6 @@ func (im *importer) read(f io.Reader) error {
 		if p == nil {
 			return nil
 		}
-		if im.each != nil {
-			im.each(p, x)
-			return nil
-		}
 		return im.add(p, x)
 	})
 	if err != nil {

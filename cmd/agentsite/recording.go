@@ -122,8 +122,6 @@ func (im *importer) value(p agents.Point, c cells) (v device.Value, err error) {
 				n, *p.Min, *p.Max, ucum.Symbol(p.Unit), p.Point)
 		}
 		return device.Number(n), err
-	case p.Kind == device.KindEvent:
-		return device.Text(text), nil
 	case len(p.Values) > 0:
 		if !slices.Contains(p.Values, text) {
 			err = usagef("%s is one of its words, and not %.60q%s", p.Point, text, device.Suggest(text, p.Values, ""))
@@ -133,6 +131,8 @@ func (im *importer) value(p agents.Point, c cells) (v device.Value, err error) {
 		return device.Bool(true), nil
 	case text == "off" || text == "false":
 		return device.Bool(false), nil
+	case p.Kind == device.KindEvent:
+		return device.Text(text), nil
 	}
 	return v, usagef("%s is on or off, and not %.60q", p.Point, text)
 }

@@ -124,3 +124,33 @@ func TestEndlessRecord(t *testing.T) {
 		}
 	}
 }
+
+// TestChanges: a replay has each row once, of all points in the order of time, and no outputs; an empty cell is a fault.
+func TestChanges(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "day.csv")
+	const text = "time,point,value\n2025-01-10 00:00,climate/temperature,1\n2025-01-10 00:25,climate/temperature,\n" +
+		"2025-01-10 00:00,hall/moving,on\n2025-01-10 00:05,hall/motion,on\n2025-01-10 00:06,hall/motion,\n" +
+		"2025-01-10 00:07,pump/relay,on\n2025-01-10 00:30,hall/moving,off\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := readRecording(file, recordingSite(t), time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, left := r.changes()
+	var got []string
+	for _, c := range all {
+		got = append(got, strings.Join([]string{c.at.Format("04"), c.Point, c.Value.String()}, " "))
+		isEvent := c.Point == "hall/motion"
+		if (c.Fault != "") != c.Value.IsZero() || isEvent && c.Value != device.Bool(true) {
+			t.Errorf("%+v", c)
+		}
+	}
+	want := []string{
+		"00 climate/temperature 1", "00 hall/moving on", "05 hall/motion on", "25 climate/temperature -", "30 hall/moving off",
+	}
+	if !slices.Equal(got, want) || left != 2 {
+		t.Errorf("%q, %d left out\nwant %q", got, left, want)
+	}
+}

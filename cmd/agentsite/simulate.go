@@ -45,8 +45,7 @@ What it stores is removed at its end, unless --data says where it is kept.`,
 	}
 	cmd.Flags().StringVar(&listen.HTTP, "listen", "127.0.0.1:0", "the address for HTTP")
 	cmd.Flags().StringVar(&readings, "readings", "",
-		"a CSV file with the columns time, point and value, as of history --csv: its first reading is read at the start, "+
-			"and the others as long after it as in the file")
+		"replay the readings of this CSV file, as for rules try: the first one at the start, and the others as long after it as in the file")
 	levelFlag(cmd, &level)
 	cmd.MarkFlagFilename("readings", "csv")
 	return cmd
@@ -64,12 +63,18 @@ func (a *app) simulate(ctx context.Context, file, readings string, listen config
 	for _, doubt := range site.Doubts(cfg, from) {
 		a.remark("warning: " + doubt.Error())
 	}
-	differences, err := site.Differences(cfg, from)
+	fakes, err := site.LoadSimulated(from)
 	if err != nil {
 		return err
 	}
-	for _, says := range differences {
+	for _, says := range site.Differences(cfg, fakes) {
 		a.note("%s", says)
+	}
+	var past *recording
+	if readings != "" {
+		if past, err = readRecording(readings, fakes, time.Local); err != nil {
+			return err
+		}
 	}
 	if a.data == "" {
 		f, err := state.NewSimulation()
@@ -101,8 +106,8 @@ func (a *app) simulate(ctx context.Context, file, readings string, listen config
 		Config: from, Simulate: true, Folder: folder, Listen: listen,
 		OnStart: func(site.Started) {
 			run(a.printMoves)
-			if readings != "" {
-				run(func(ctx context.Context, s *session) error { return s.replay(ctx, readings) })
+			if past != nil {
+				run(func(ctx context.Context, s *session) error { return s.replay(ctx, past) })
 			}
 		},
 	}, level)

@@ -2,68 +2,60 @@ package main
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"agentsite/device"
 	"agentsite/node/acts"
 )
 
-// recorded is a row of a file of readings.
-type recorded struct {
+// change is what a point of a simulation is told at a time.
+type change struct {
 	acts.Simulated
 	at time.Time
 }
 
-// replay has the measurements of a simulation read what a file has, as long after each other as there.
-func (s *session) replay(ctx context.Context, file string) error {
-	list, err := s.listPoints(ctx)
-	if err != nil {
-		return err
-	}
-	rows, err := s.app.readRecorded(file, list)
-	if err != nil {
-		return err
-	}
-	first, last := rows[0].at, rows[len(rows)-1].at
-	s.app.note("%s of %s are replayed, for %s", counted(len(rows), "reading"), filepath.Base(file), span(last.Sub(first).Seconds()))
-	begun := time.Now()
-	for _, r := range rows {
-		if device.Sleep(ctx, time.Until(begun.Add(r.at.Sub(first)))) != nil {
-			return nil // Ctrl-C
-		}
-		if err := s.simulate(ctx, r.Simulated); err != nil {
-			return usagef("%s: the reading of %s at %s: %w", filepath.Base(file), r.Point, r.at.Format(time.RFC3339), err)
+// changes returns what the measurements, states and events of a recording do, in the order of time. A value stands until
+// the next one, so that each row is there once. left counts the rows of other points, and those of events without a value.
+func (r *recording) changes() (all []change, left int) {
+	for _, p := range r.points {
+		for _, row := range p.rows {
+			to := acts.Simulated{Point: p.Point.Point, Value: row.value}
+			switch {
+			case p.Kind == device.KindEvent && !row.value.IsZero():
+			case p.Kind != device.KindMeasurement && p.Kind != device.KindState:
+				left++
+				continue
+			case row.value.IsZero():
+				to.Fault = "the recording has no value here"
+			}
+			all = append(all, change{to, row.at})
 		}
 	}
-	s.app.note("all readings of %s were replayed", filepath.Base(file))
-	return nil
+	slices.SortStableFunc(all, func(x, y change) int { return x.at.Compare(y.at) })
+	return all, left
 }
 
-// readRecorded returns the readings of measurements in a file, in the order of time.
-func (a *app) readRecorded(file string, list []point) ([]recorded, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, usagef("%v", err)
+// replay has a simulation read what was recorded, as long after each other as it was, until ctx ends.
+func (s *session) replay(ctx context.Context, past *recording) error {
+	all, left := past.changes()
+	if left > 0 {
+		s.app.note("%s left out: only measurements, states, and events that have a value are replayed", counted(left, "row"))
 	}
-	defer f.Close()
-	im := newImporter(file, list, time.Local)
-	var rows []recorded
-	im.each = func(p *importedPoint, x acts.PastReading) {
-		rows = append(rows, recorded{acts.Simulated{Point: p.Point, Value: device.Number(x.Last)}, x.Time})
+	if len(all) == 0 {
+		return usagef("the file has nothing to replay: write rows of measurements, states or events")
 	}
-	if err := im.read(f); err != nil {
-		return nil, err
+	first, last := all[0].at, all[len(all)-1].at
+	s.app.note("%s are replayed, for %s", counted(len(all), "reading"), span(last.Sub(first).Seconds()))
+	begun := time.Now()
+	for _, c := range all {
+		if device.Sleep(ctx, time.Until(begun.Add(c.at.Sub(first)))) != nil {
+			return nil // Ctrl-C
+		}
+		if err := s.simulate(ctx, c.Simulated); err != nil {
+			return usagef("the reading of %s at %s: %w", c.Point, c.at.Format(time.RFC3339), err)
+		}
 	}
-	if rows == nil {
-		return nil, usagef("%s has no reading of a measurement of this site%s", im.file, strings.TrimSuffix(": "+im.leftOut(), ": "))
-	}
-	if left := im.leftOut(); left != "" {
-		a.note("%s", left)
-	}
-	slices.SortStableFunc(rows, func(x, y recorded) int { return x.at.Compare(y.at) })
-	return rows, nil
+	s.app.note("all readings were replayed")
+	return nil
 }

@@ -47,12 +47,14 @@ func confine(cfg *config.Site) error {
 
 func isLocal(a config.Agent) bool { return hosting.IsLocal(a.Kind) }
 
-// Differences returns in sentences how a simulation of the file differs from the site, whose configuration is cfg.
-func Differences(cfg *config.Site, file string) (all []string, err error) {
+// LoadSimulated reads a configuration with a fake in place of each device.
+func LoadSimulated(file string) (*config.Site, error) {
 	fakes, _, err := devices.Load(file, fake.Drivers(AllDrivers()))
-	if err != nil {
-		return nil, err
-	}
+	return fakes, err
+}
+
+// Differences returns in sentences how the simulation fakes differs from the site, whose configuration is cfg.
+func Differences(cfg, fakes *config.Site) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for i, d := range cfg.Devices {
 		var points []string
@@ -81,7 +83,7 @@ func Differences(cfg *config.Site, file string) (all []string, err error) {
 	if cfg.Watchdog != "" {
 		say("site.watchdog: left out")
 	}
-	return all, nil
+	return all
 }
 
 // driversOf returns the drivers on the site's board, or fakes of all of them. Nothing else decides what a device is: all

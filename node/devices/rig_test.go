@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/driver"
+	"agentsite/device/fake"
 	"agentsite/device/guard"
 	"agentsite/device/guard/proc"
 	"agentsite/node"
@@ -39,6 +41,7 @@ type bay struct {
 	log   []string
 	tries []time.Time // to open something
 	wrong []string    // what must never happen
+	fakes bool        // the site is simulated: no part is ever opened
 }
 
 func (b *bay) change(do func()) {
@@ -160,6 +163,8 @@ type probeConfig struct{ part }
 
 func (c *probeConfig) Open(context.Context) (device.Device, error) { return (*probe)(c), c.open() }
 
+func (*probeConfig) Guess([]string) device.Description { return (*probe)(nil).Describe() }
+
 type probe probeConfig
 
 func (p *probe) Describe() device.Description {
@@ -197,7 +202,11 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 		b.away = map[string]error{}
 	}
 	r := &rig{bay: b, text: head + devices}
-	read := func() (*config.Site, error) { return config.Parse("test", []byte(r.text), b.drivers()) }
+	drivers := b.drivers()
+	if b.fakes {
+		drivers = fake.Drivers(drivers)
+	}
+	read := func() (*config.Site, error) { return config.Parse("test", []byte(r.text), drivers) }
 	cfg, err := read()
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +227,11 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 	r.processes = func() int { return int(started.Load()) }
 	outputs := proc.NewKeeper(plan.policies, latch, func() (proc.Process, error) {
 		started.Add(1)
-		cfg, _, _, err := config.LoadFile(files.Plan, b.drivers())
+		text, err := os.ReadFile(files.Plan)
+		if err != nil {
+			return proc.Process{}, err
+		}
+		cfg, err := config.ParsePlan(files.Plan, text, b.drivers())
 		if err != nil {
 			return proc.Process{}, err
 		}

@@ -171,3 +171,36 @@ func TestSimulationSettlesNoTrial(t *testing.T) {
 		t.Errorf("the site's configuration is %q, %v", text, err)
 	}
 }
+
+// TestRealFolderRefused: a simulation does not run in the folder of a site with real devices, but in its own.
+func TestRealFolderRefused(t *testing.T) {
+	cfg, err := config.Parse("a.yaml", []byte("site: { name: a }\ndevices:\n  pump: { driver: relay, pin: GPIO17, safe: off }\n"), AllDrivers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fakes := *cfg
+	fakes.Simulated = true
+	for name, c := range map[string]struct {
+		plan     []byte
+		simulate bool
+		refused  bool
+	}{
+		"new":                  {nil, true, false},
+		"simulation":           {config.Plan(&fakes, cfg.Devices), true, false},
+		"real":                 {config.Plan(cfg, cfg.Devices), true, true},
+		"real without outputs": {config.Plan(cfg, nil), true, true},
+		"its own site":         {config.Plan(cfg, cfg.Devices), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &site{Options: Options{Simulate: c.simulate, Folder: state.Folder(t.TempDir())}}
+			if c.plan != nil {
+				if err := os.WriteFile(s.Folder.Path(state.PlanFile), c.plan, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.checkFolder(); (err != nil) != c.refused {
+				t.Error(err)
+			}
+		})
+	}
+}

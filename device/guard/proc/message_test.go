@@ -63,6 +63,12 @@ func FuzzMessages(f *testing.F) {
 			})
 		},
 		func(l *link) { l.send(sample, 3, func(w *writer) { w.text("box") }) },
+		func(l *link) {
+			l.send(simulate, 4, func(w *writer) {
+				w.text("box")
+				w.reading(device.Reading{Point: "t", Value: device.Number(3), Quality: device.Good})
+			})
+		},
 		func(l *link) { l.send(hello, 0, func(w *writer) { w.uint32(version) }) },
 		func(l *link) {
 			l.send(state, 0, func(w *writer) {

@@ -23,6 +23,7 @@ type box struct {
 	stuck error
 	press chan time.Duration // the age of each when it is told
 	shown string
+	told  []device.Reading      // by Simulate
 	fails func(context.Context) // in place of what it was asked for; or nil
 }
 

@@ -167,8 +167,9 @@ func (p *movePrinter) print(u agents.Update) error {
 		}
 		last, printed := p.last[r.Point]
 		p.last[r.Point] = now
-		if !printed && r.Quality == device.Good || last == now {
-			continue // it is at its safe value at the start
+		atStart := !printed && r.Quality == device.Good && (r.Detail == nil || r.Detail.Holder == "")
+		if atStart || last == now {
+			continue // nobody has moved it yet
 		}
 		if p.app.json {
 			if err := p.app.printJSON(dated(r)); err != nil {

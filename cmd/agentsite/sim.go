@@ -21,7 +21,8 @@ func (a *app) simCommand() *cobra.Command {
 		Short: "Set what the sensors of a simulation read",
 		Long: `Set what the sensors of a running "agentsite simulate" read, press its buttons, and have its
 parts fail. Outputs are moved by "agentsite set", as on the board.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: "  agentsite sim list\n  agentsite sim set climate/temperature 31",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.simSetCommand(), a.simPressCommand(), a.simFaultCommand(), a.simListCommand(),
 		a.simDeviceCommand("lose", "Have a device answer nothing, as if it were unplugged", "it is simulated as unplugged"),
@@ -305,7 +306,8 @@ func (a *app) simDeviceCommand(name, short, fault string) *cobra.Command {
 func (a *app) simListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Args: noArgs,
-		Short: "List the points, with what they read and take",
+		Short:   "List the points, with what they read and take",
+		Example: "  agentsite sim list",
 		RunE: a.onSimulation(func(ctx context.Context, s *session, _ []string) error {
 			list, err := s.simulated(ctx)
 			if err != nil {

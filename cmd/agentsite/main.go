@@ -24,6 +24,9 @@ func main() {
 }
 
 func start() int {
+	if code, first := superviseContainer(); first {
+		return code
+	}
 	// SIGHUP too: a closed terminal ends a site in order.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

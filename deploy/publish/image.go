@@ -35,6 +35,8 @@ const (
 	// The user and the group of the site in the container.
 	containerUser = 65532
 	containerData = "/var/lib/agentsite"
+	// Where run looks for agentsite.yaml.
+	containerConfig = "/etc/agentsite"
 )
 
 type (
@@ -156,7 +158,7 @@ func writeImage(to, version, name string, programs []string, date time.Time) err
 				Env:          []string{"HOME=" + containerData, "PATH=/usr/bin"},
 				Entrypoint:   []string{"/usr/bin/agentsite"},
 				Cmd:          []string{"run", "--data", containerData},
-				Volumes:      map[string]struct{}{containerData: {}}, WorkingDir: containerData, Labels: labels,
+				Volumes:      map[string]struct{}{containerData: {}}, WorkingDir: containerConfig, Labels: labels,
 				StopSignal: "SIGTERM",
 			},
 			RootFS:  rootFS{"layers", []string{fmt.Sprintf("sha256:%x", sha256.Sum256(plain))}},
@@ -212,7 +214,7 @@ func layer(program []byte) []file {
 	user := fmt.Sprintf("agentsite:x:%d:%d::%s:/\n", containerUser, containerUser, containerData)
 	return []file{
 		{"etc/", 0o755, 0, nil},
-		{"etc/agentsite/", 0o755, 0, nil},
+		{containerConfig[1:] + "/", 0o755, 0, nil},
 		{"etc/group", 0o644, 0, fmt.Appendf(nil, "root:x:0:\nagentsite:x:%d:\n", containerUser)},
 		{"etc/passwd", 0o644, 0, []byte("root:x:0:0::/:/\n" + user)},
 		{"etc/ssl/", 0o755, 0, nil},

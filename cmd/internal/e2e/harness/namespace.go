@@ -11,9 +11,9 @@ import (
 )
 
 // InMountNamespace runs the calling test again in a mount namespace of its own, where it may
-// mount file systems. It reports whether this is that run; the test returns at once where it is
+// mount file systems, and in those that more names, as options of unshare. It reports whether this is that run; the test returns at once where it is
 // not.
-func InMountNamespace(t *testing.T) bool {
+func InMountNamespace(t *testing.T, more ...string) bool {
 	t.Helper()
 	if os.Getenv("E2E_ALONE") != "" {
 		return true
@@ -23,7 +23,8 @@ func InMountNamespace(t *testing.T) bool {
 		root = "root"
 	}
 	Need(t, "the right to mount", root)
-	self := exec.Command("unshare", "--mount", os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	args := append(append([]string{"--mount"}, more...), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	self := exec.Command("unshare", args...)
 	self.Env = append(os.Environ(), "E2E_ALONE=1")
 	out, err := self.CombinedOutput()
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -30,7 +31,8 @@ func runAsFirst() (code int, first bool) {
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr,
 	})
 	if err != nil {
-		return 0, false
+		fmt.Fprintf(os.Stderr, "agentsite: the site cannot be started (%v); mount /proc in the container\n", err)
+		return exitFailure, true
 	}
 	go func() {
 		for s := range signals {

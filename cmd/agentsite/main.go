@@ -24,9 +24,6 @@ func main() {
 }
 
 func start() int {
-	if code, first := superviseContainer(); first {
-		return code
-	}
 	// SIGHUP too: a closed terminal ends a site in order.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

@@ -140,7 +140,7 @@ func TestOwnersMethodsAreTheOwners(t *testing.T) {
 			count++
 		}
 	}
-	if count != 51 || s.Access.Claimed() {
+	if count != 52 || s.Access.Claimed() {
 		t.Errorf("%d methods", count)
 	}
 }

@@ -297,7 +297,7 @@ func TestFleetApply(t *testing.T) {
 		}
 		write(name+".yaml", text)
 	}
-	rows, _, code = fleet(t, who, "apply", folder)
+	rows, _, _ = fleet(t, who, "apply", folder)
 	checkRows(t, rows, map[string]string{"a": "unchanged", "d": "invalid"})
 	rows, _, code = fleet(t, who, "apply", folder, "--restart", "--trial", "20s")
 	checkRows(t, rows, map[string]string{"a": "unchanged", "d": "rolled back"})

@@ -215,7 +215,8 @@ func (a *app) forbid(ctx context.Context, name string) error {
 	return nil
 }
 
-// revokeAgent ends all permissions of a key on a site of the user's, listed there or not, and reports whether there were any.
+// revokeAgent ends all permissions of a key on a site of the user's, listed there or not, and reports whether there
+// were any.
 func (a *app) revokeAgent(ctx context.Context, did, site string) (any bool, _ error) {
 	return any, a.on(site, "").with(func(s *session) error {
 		all, err := askOwner(ctx, s, s.Owner.Access)

@@ -42,7 +42,7 @@ func clientNames() (all []string) {
 	return all
 }
 
-// entryName is what the clients call the site.
+// entryName is the site's name in the clients.
 const entryName = "agentsite"
 
 // jsonEntry returns the entry of a file in JSON below key, with the kind of the connection if typed.

@@ -207,8 +207,8 @@ type revokedResult struct {
 	Had []string `json:"had"`
 }
 
-// takeFrom ends all permissions of a key at a site, with those that the site does not list: what others delegated to it,
-// and what it has not presented yet.
+// takeFrom ends all permissions of a key at a site, with those that the site does not list: what others delegated to
+// it, and what it has not presented yet.
 func takeFrom(ctx context.Context, c *peer.Connection, did string) (revokedResult, error) {
 	all := revokedResult{Had: []string{}}
 	known, err := c.Owner.Access(ctx)

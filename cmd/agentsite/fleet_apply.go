@@ -41,7 +41,7 @@ type planned struct {
 	change  acts.NewConfiguration
 }
 
-// applied is how a change ended at a site.
+// applied holds the result of a change at a site.
 type applied struct {
 	State string `json:"state"` // unchanged, kept, rolled_back, replaced or not_applied
 	Says  string `json:"says,omitzero"`

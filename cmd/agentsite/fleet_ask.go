@@ -210,7 +210,7 @@ site's own clock. Reads are not recorded.`,
 	return cmd
 }
 
-// maxEntries is how many entries a site answers at once.
+// maxEntries is the number of entries that a site answers at once.
 const maxEntries = 500
 
 // readJournal reads the last entries of a site's journal that are not older than since.

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestEmptySelection: an empty --sites or --tag, as of a variable of a script that is not set, does not choose all sites.
+// TestEmptySelection: an empty --sites or --tag, as of a variable of a script that is not set, does not choose all
+// sites.
 func TestEmptySelection(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	for _, flag := range []string{"--sites", "--tag"} {

@@ -29,7 +29,7 @@ func setHelp(root *cobra.Command) {
 	})
 }
 
-// firstCommands are those that people need first, which the help of the program lists.
+// firstCommands lists the commands on the first screen of help.
 var firstCommands = []string{"run", "add", "status", "read", "set", "stop", "history", "chat", "open", "claim"}
 
 // allTopic is the topic of help that lists all commands.

@@ -112,7 +112,7 @@ func (im *importer) read(f io.Reader) error {
 	return nil
 }
 
-// maxRecord bounds what is read for one record of a file, in bytes.
+// maxRecord bounds one record of a file, in bytes.
 const maxRecord = 128 << 10
 
 // recordReader fails when more than left bytes are read, so that a file without line breaks does not fill the memory.

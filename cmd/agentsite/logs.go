@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// logWait is how long the site waits for a line before it answers a command that follows.
+// logWait bounds the site's wait for a new line before it answers a command that follows.
 const logWait = 20 * time.Second
 
 func (a *app) logsCommand() *cobra.Command {

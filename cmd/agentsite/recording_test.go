@@ -125,7 +125,8 @@ func TestEndlessRecord(t *testing.T) {
 	}
 }
 
-// TestChanges: a replay has each row once, of all points in the order of time, and no outputs; an empty cell is a fault.
+// TestChanges: a replay has each row once, of all points in the order of time, and no outputs; an empty cell is a
+// fault.
 func TestChanges(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "day.csv")
 	const text = "time,point,value\n2025-01-10 00:00,climate/temperature,1\n2025-01-10 00:25,climate/temperature,\n" +

@@ -107,7 +107,7 @@ func pairs(_ *cobra.Command, args []string) error {
 // settable reports whether the value of a point is set from outside of a simulation.
 func (p point) settable() bool { return p.Kind == device.KindMeasurement || p.Kind == device.KindState }
 
-// simSteps is how many steps a change over a time has, at most one a second.
+// simSteps is the number of steps of a change over a time, at most one a second.
 const simSteps = 100
 
 func (s *session) simSet(ctx context.Context, args []string, over time.Duration) error {
@@ -162,7 +162,7 @@ func (s *session) simSet(ctx context.Context, args []string, over time.Duration)
 	return s.app.print(map[string]bool{"ok": true}, "%s", strings.Join(says, ", "))
 }
 
-// numbers returns what the points read now; none where that is not known.
+// numbers returns the points' values; none where one is not known.
 func (s *session) numbers(ctx context.Context, points []point) ([]device.Value, error) {
 	names := make([]string, len(points))
 	for i, p := range points {

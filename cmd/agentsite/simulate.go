@@ -144,7 +144,7 @@ func (a *app) printMoves(ctx context.Context, s *session) error {
 	return err
 }
 
-// move is what is printed of the state of an output.
+// move is the printed state of an output.
 type move struct {
 	value device.Value
 	who   string // its holder, or why it returned or is not known

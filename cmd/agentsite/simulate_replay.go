@@ -9,14 +9,15 @@ import (
 	"agentsite/node/acts"
 )
 
-// change is what a point of a simulation is told at a time.
+// change is a point's new value, or fault, at a time of the simulation.
 type change struct {
 	acts.Simulated
 	at time.Time
 }
 
-// changes returns what the measurements, states and events of a recording do, in the order of time. A value stands until
-// the next one, so that each row is there once. left counts the rows of other points, and those of events without a value.
+// changes returns the changes of the measurements, states and events of a recording, in the order of time. A value
+// stands until the next one, so that each row is there once. left counts the rows of other points, and those of
+// events without a value.
 func (r *recording) changes() (all []change, left int) {
 	for _, p := range r.points {
 		for _, row := range p.rows {

@@ -87,7 +87,7 @@ The exit code is 0 if nothing is wrong, 1 if there is a problem (warnings are no
 // hangs is told of a site that a connection was made to.
 const hangs = "the site takes the connection and does not answer: it hangs, or its machine is busy"
 
-// problems counts what is wrong with a site, without warnings.
+// problems counts the findings of a site that are problems.
 func problems(s ops.SiteStatus) (n int) {
 	for _, f := range s.Wrong {
 		if f.Severity == driver.Problem {

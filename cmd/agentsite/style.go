@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// style is how a terminal shows a text, as the parameter of its sequence; "" is as any other. Nothing is said by a
+// style is the parameter of a terminal's escape sequence for a text (SGR); "" is as any other. Nothing is said by a
 // style alone: terminals without colours, and pipes, get the same words.
 type style string
 

@@ -63,8 +63,8 @@ scan:
 	return nil
 }
 
-// TestHelpExamples: the help of each command has an example of it, and the words of each example are a command line that
-// the command takes.
+// TestHelpExamples: the help of each command has an example of it, and the words of each example are a command line
+// that the command takes.
 func TestHelpExamples(t *testing.T) {
 	used := make(map[string]bool)
 	commands(func(c *cobra.Command) {

@@ -87,7 +87,7 @@ func checkWidth(ts *testscript.TestScript, args []string, columns int) {
 	}
 }
 
-// atTerminal returns what a command prints at a terminal of a width.
+// atTerminal returns the output of a command at a terminal of a width.
 func atTerminal(ts *testscript.TestScript, args []string, columns int) string {
 	master, slave, err := openTerminal()
 	ts.Check(err)

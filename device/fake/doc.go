@@ -1,5 +1,5 @@
-// Package fake has a stand-in for any device: it has the points of a description, and values that are set from outside in
-// place of measured ones. It touches no hardware, has no clock and starts no goroutine.
+// Package fake has a stand-in for any device: it has the points of a description, and values that are set from
+// outside in place of measured ones. It touches no hardware, has no clock and starts no goroutine.
 //
 //	d := fake.New(description, nil)
 //	err := d.Push("temperature", device.Number(31))

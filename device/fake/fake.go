@@ -139,8 +139,8 @@ func (d *Device) connect(found bool) {
 	}
 }
 
-// Value returns the value that a point has: of an output, where its hardware would be. It is zero for a camera, an event
-// and what is not described.
+// Value returns the value that a point has: of an output, where its hardware would be. It is zero for a camera, an
+// event and what is not described.
 func (d *Device) Value(point string) device.Value {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,8 +152,8 @@ func (d *Device) Value(point string) device.Value {
 	return device.Value{}
 }
 
-// Simulate does as a reading says: a good one of a point is Push, or Heal without a value, and any other is Fault; without
-// a point, a good one is Find, and any other Lose. By it a fake in another process is told.
+// Simulate does as a reading says: a good one of a point is Push, or Heal without a value, and any other is Fault;
+// without a point, a good one is Find, and any other Lose. By it a fake in another process is told.
 func (d *Device) Simulate(_ context.Context, r device.Reading) error {
 	switch good := r.Quality == device.Good; {
 	case r.Point == "" && good:

@@ -14,8 +14,8 @@ var usual = map[string]float64{
 	"mm": 1000, "dB": 40, "dB[SPL]": 40, "dBm": -60, "[pH]": 7, "pH": 7, "uS/cm": 500, "By": 1 << 30, "s": 3600, "kg": 1, "g": 1000,
 }
 
-// Start returns the value that a point has in a fake at first: an output its safe one, a state off or its first word, and
-// a measurement a number that is usual for its unit and in its range.
+// Start returns the value that a point has in a fake at first: an output its safe one, a state off or its first word,
+// and a measurement a number that is usual for its unit and in its range.
 func Start(p device.Point) device.Value {
 	switch p.Kind {
 	case device.KindSwitch, device.KindLevel:

@@ -9,8 +9,8 @@ import (
 	"agentsite/device/driver"
 )
 
-// TestGuess: a part has its usual points and those that are named, each once, with the unit that the kernel's name stands
-// for; names that no point can have are left out.
+// TestGuess: a part has its usual points and those that are named, each once, with the unit that the kernel's name
+// stands for; names that no point can have are left out.
 func TestGuess(t *testing.T) {
 	for name, c := range map[string]struct {
 		config driver.Guesser

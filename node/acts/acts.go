@@ -113,7 +113,8 @@ type Site struct {
 	Trials   *rollback.Manager
 	Problems func(context.Context) map[string]string
 
-	// Simulate tells the fakes of a simulated site what to read; nil for a site with real devices. Its errors are faults.
+	// Simulate tells the fakes of a simulated site what to read; nil for a site with real devices. Its errors are
+	// faults.
 	Simulate func(context.Context, Simulated) error
 
 	Configuring sync.Mutex // one change of the configuration at a time

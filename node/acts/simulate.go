@@ -16,8 +16,8 @@ type Simulated struct {
 	Fault string       `json:"fault,omitzero"` // why it cannot be read
 }
 
-// aboutFakes has the operation on the fakes of a simulated site, which no other site has. The journal has the moves that
-// follow, and not what was measured.
+// aboutFakes has the operation on the fakes of a simulated site, which no other site has. The journal has the moves
+// that follow, and not what was measured.
 func (s *Site) aboutFakes() []op.Row {
 	if s.Simulate == nil {
 		return nil

@@ -24,8 +24,8 @@ func ParsePlan(name string, text []byte, drivers []driver.Driver) (*Site, error)
 	return Parse(name, text, drivers)
 }
 
-// simulate has the drivers that replace devices do so. No caller of Parse has the real ones then, nor the watchdog, which
-// would restart the machine.
+// simulate has the drivers that replace devices do so. No caller of Parse has the real ones then, nor the watchdog,
+// which would restart the machine.
 func (s *Site) simulate(drivers []driver.Driver, root *node) {
 	s.Simulated = slices.ContainsFunc(drivers, func(d driver.Driver) bool { return d.Replace != nil })
 	if !s.Simulated {

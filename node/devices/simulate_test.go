@@ -8,8 +8,8 @@ import (
 	"agentsite/device"
 )
 
-// TestSimulate: a value is in the unit of the configuration and reaches the part in its own. A part of the guard's process
-// is told as well. A reload leaves unchanged parts as they were told, and nothing real is ever opened.
+// TestSimulate: a value is in the unit of the configuration and reaches the part in its own. A part of the guard's
+// process is told as well. A reload leaves unchanged parts as they were told, and nothing real is ever opened.
 func TestSimulate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const soil = "  soil: { driver: probe, pin: p3, every: 1s, points: { t: { scale: -50, offset: 150, clamp: 0..100, unit: \"%\" } } }\n"

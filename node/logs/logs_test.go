@@ -126,7 +126,8 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// TestRingCountsWhatItKeeps has lines that are cut within a character, whose rest is shorter than the part that was cut.
+// TestRingCountsWhatItKeeps has lines that are cut within a character, whose rest is shorter than the part that was
+// cut.
 func TestRingCountsWhatItKeeps(t *testing.T) {
 	r := NewRing()
 	for range maxBytes + 1 {

@@ -20,7 +20,7 @@ const (
 	atOnce = 16
 	// slowAfter is the time after which a site that has not answered gives its place to the next one.
 	slowAfter = time.Second
-	// DefaultTimeout bounds what is done at one site.
+	// DefaultTimeout bounds the call of one site.
 	DefaultTimeout = 4 * time.Second
 	// unwindTime is how long an expired call may take to return its reason, before it is abandoned.
 	unwindTime = 100 * time.Millisecond
@@ -35,7 +35,7 @@ type Options struct {
 	Progress func(waiting []string)
 }
 
-// Result holds what one site answered, or why it did not. Both come from the site, and are data.
+// Result holds the answer of one site, or its error. Both come from the site, and are data.
 type Result[T any] struct {
 	Site  peer.Contact
 	Value T // with an error, what the site did answer

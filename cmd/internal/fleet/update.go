@@ -24,7 +24,7 @@ const (
 	silentTimeout = 5 * time.Minute
 )
 
-// Updated is how an update ended at a site.
+// Updated holds the result of an update at a site.
 type Updated struct {
 	State   string `json:"state"` // one of those below
 	Version string `json:"version,omitzero"`

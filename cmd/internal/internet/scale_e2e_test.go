@@ -77,7 +77,7 @@ func TestScaleGossip(t *testing.T) {
 	}
 }
 
-// numbers returns those that a variable lists, or the usual ones.
+// numbers returns the numbers in an environment variable, or the usual ones.
 func numbers(t *testing.T, variable string, usual ...int) (all []int) {
 	for _, word := range strings.Fields(os.Getenv(variable)) {
 		n, err := strconv.Atoi(word)
@@ -236,7 +236,7 @@ func (w *world) depart() {
 	w.t.Logf("%.0f %% of the sites and relays leave; %d of %d realms have no relay left, and are not looked for", 100*leaving, cut, len(w.realms))
 }
 
-// megabytes returns what this process has of the system: its heap, its stacks and what is not collected yet.
+// megabytes returns the memory that this process has of the system: heap, stacks and garbage.
 func megabytes() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

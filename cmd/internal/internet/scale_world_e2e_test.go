@@ -306,7 +306,7 @@ func quantile[T any, V cmp.Ordered](all []T, q float64, of func(T) V) (v V) {
 func requestsOf(l looked) int       { return l.requests }
 func timeOf(l looked) time.Duration { return l.took.Round(10 * time.Millisecond) }
 
-// subject is what a protocol is for.
+// subject is the purpose of a protocol.
 func subject(id protocol.ID) string {
 	switch text := string(id); {
 	case strings.Contains(text, "kad"):
@@ -338,7 +338,7 @@ func usage(hosts []*memnet.Host) (u memnet.Usage) {
 	return u
 }
 
-// perHost returns how many connections a host has now.
+// perHost returns the number of a host's open connections.
 func perHost(hosts []*memnet.Host) float64 {
 	return float64(usage(hosts).Connections) / float64(max(1, len(hosts)))
 }

@@ -241,7 +241,7 @@ func kernelParts(root sysfs.Root) (all []string) {
 	return slices.Compact(all)
 }
 
-// serials match what is of one part only: the ID of a part on 1-Wire, an address of a network.
+// serials match the IDs of single parts: on 1-Wire, and hardware addresses of networks.
 var serials = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\b([0-9a-f]{2}-)[0-9a-f]{12}\b|\b(?i:[0-9a-f]{2}:){5}[0-9a-f]{2}\b`)
 })

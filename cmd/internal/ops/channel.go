@@ -180,7 +180,7 @@ var httpClient = &http.Client{
 
 // download opens an address. A body that brings nothing for stallTimeout fails.
 func download(ctx context.Context, address string) (io.ReadCloser, error) {
-	// Plain HTTP too: what is downloaded is signed, and an eavesdropper learns only its name.
+	// Plain HTTP too: the download is signed, and an eavesdropper learns only its name.
 	ctx, cancel := context.WithCancelCause(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"agentsite/node/state"
 )
 
-// LocalSite holds what is known of a site on this machine without asking it.
+// LocalSite describes a site on this machine, without asking it.
 type LocalSite struct {
 	Folder        string `json:"folder"`                 // of its data
 	HasRun        bool   `json:"has_run"`                // a site ran from it before
@@ -25,7 +25,7 @@ const systemdFolder = "/run/systemd/system"
 // serviceTimeout bounds the question to the service manager.
 const serviceTimeout = time.Second
 
-// ReadLocalSite returns what is known of the site of a folder.
+// ReadLocalSite describes the site of a folder.
 func ReadLocalSite(ctx context.Context, f state.Folder) LocalSite {
 	l := LocalSite{Folder: string(f), HasRun: f.HasRun()}
 	if f != state.ServiceFolder {

@@ -88,8 +88,8 @@ type journalEntry struct {
 	level slog.Level
 }
 
-// line returns the entry as a line, and sets its level: the one that the site wrote or, for systemd's own words, that of
-// its priority.
+// line returns the entry as a line, and sets its level: the one that the site wrote or, for systemd's own words, that
+// of its priority.
 func (e *journalEntry) line() logs.Line {
 	micros, _ := strconv.ParseInt(e.Micros, 10, 64)
 	text, isText := e.Message.(string)

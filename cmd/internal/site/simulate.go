@@ -86,8 +86,8 @@ func Differences(cfg, fakes *config.Site) (all []string) {
 	return all
 }
 
-// driversOf returns the drivers on the site's board, or fakes of all of them. Nothing else decides what a device is: all
-// configurations of the site are parsed with these.
+// driversOf returns the drivers on the site's board, or fakes of all of them. Nothing else decides what a device is:
+// all configurations of the site are parsed with these.
 func (s *site) driversOf() []driver.Driver {
 	all := Drivers(s.board)
 	if s.Simulate {

@@ -55,8 +55,8 @@ func TestFakes(t *testing.T) {
 	}
 }
 
-// TestSimulationLeavesPins: on a board with the very pins, a simulation requests none of them, neither as the site nor as
-// the guard, which has the real drivers and a plan.
+// TestSimulationLeavesPins: on a board with the very pins, a simulation requests none of them, neither as the site
+// nor as the guard, which has the real drivers and a plan.
 func TestSimulationLeavesPins(t *testing.T) {
 	const text = "site: { name: a, watchdog: /dev/watchdog }\ndevices:\n" +
 		"  pump: { driver: relay, pin: GPIO17, active_low: on, safe: off }\n  door: { driver: contact, pin: GPIO22 }\n"
@@ -140,7 +140,8 @@ mqtt: { broker: "mqtts://nas.local", may: read climate }
 	}
 }
 
-// TestSimulationSettlesNoTrial: in the folder of a site with real devices, a simulation ends no trial of a configuration.
+// TestSimulationSettlesNoTrial: in the folder of a site with real devices, a simulation ends no trial of a
+// configuration.
 func TestSimulationSettlesNoTrial(t *testing.T) {
 	const before, tried = "site: { name: a }\n", "site: { name: b }\n"
 	dir := t.TempDir()

@@ -20,8 +20,8 @@ func (b *box) Simulate(_ context.Context, r device.Reading) error {
 	return nil
 }
 
-// TestSimulateThroughTheConnection: a device of the guard's process is told each kind of reading as it was said, and its
-// refusal comes back.
+// TestSimulateThroughTheConnection: a device of the guard's process is told each kind of reading as it was said, and
+// its refusal comes back.
 func TestSimulateThroughTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

@@ -91,7 +91,7 @@ func (p *packaged) start(t *testing.T) {
 	})
 }
 
-// program returns what the service would start.
+// program returns the program that the service would start.
 func (p *packaged) program() string {
 	link := filepath.Join(p.dir, "agentsite")
 	if to, err := os.Readlink(link); err != nil || filepath.IsAbs(to) {

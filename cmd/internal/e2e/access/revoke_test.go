@@ -197,8 +197,8 @@ func TestNarrowToken(t *testing.T) {
 	}
 }
 
-// TestFleetRevokesUnlisted: "fleet revoke" ends also what a key holds and its site does not list: a delegation that was not
-// presented yet.
+// TestFleetRevokesUnlisted: "fleet revoke" ends also what a key holds and its site does not list: a delegation that
+// was not presented yet.
 func TestFleetRevokesUnlisted(t *testing.T) {
 	r := harness.StartHTTPSAt(t, harness.TempDir(t), "127.0.0.1:"+harness.FreePort(t))
 	if _, err := r.CLI(t, "clock", "--set"); err != nil {

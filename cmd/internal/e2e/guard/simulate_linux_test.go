@@ -15,8 +15,9 @@ import (
 	"agentsite/cmd/internal/e2e/harness"
 )
 
-// TestSimulate runs an example as simulate does: a reading moves an output by its rule, a stop holds, the output process
-// is replaced, and the end removes the folder. No system call of it opens a device file or leaves the machine.
+// TestSimulate runs an example as simulate does: a reading moves an output by its rule, a stop holds, the output
+// process is replaced, and the end removes the folder. No system call of it opens a device file or leaves the
+// machine.
 func TestSimulate(t *testing.T) {
 	strace, _ := exec.LookPath("strace")
 	harness.Need(t, "strace", strace)

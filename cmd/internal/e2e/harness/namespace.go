@@ -11,8 +11,8 @@ import (
 )
 
 // InMountNamespace runs the calling test again in a mount namespace of its own, where it may
-// mount file systems, and in those that more names, as options of unshare. It reports whether this is that run; the test returns at once where it is
-// not.
+// mount file systems, and in those that more names, as options of unshare. It reports whether this is that run; the
+// test returns at once where it is not.
 func InMountNamespace(t *testing.T, more ...string) bool {
 	t.Helper()
 	if os.Getenv("E2E_ALONE") != "" {

@@ -114,7 +114,7 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// prove is what a program does that runs well.
+// prove confirms the program in use, as it does itself when it runs well.
 func (u *updates) prove(t *testing.T, sequence int) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(u.dir, "inbox/proven"), fmt.Appendln(nil, sequence), 0o644); err != nil {

@@ -59,10 +59,10 @@ func (s *releaseSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(text)
 }
 
-// served is where the emulated board finds that server.
+// served is the server's address for the emulated board.
 const served = "10.0.2.100"
 
-// tool runs release or publish, at a time of a release, and returns what it printed.
+// tool runs release or publish, at a time of a release, and returns its output.
 func tool(t testing.TB, at time.Time, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(packages, name), args...)

@@ -77,7 +77,7 @@ func (s *scripted) run(t *testing.T, script string, args ...string) (said string
 	return string(out), err
 }
 
-// files lists what is in the home folder.
+// files lists the files in the home folder.
 func (s *scripted) files(t *testing.T) string {
 	t.Helper()
 	return harness.MustRun(t, "find", s.home, "-mindepth", "1", "-printf", "%P\n")

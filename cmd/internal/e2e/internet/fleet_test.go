@@ -139,7 +139,7 @@ func TestFleet(t *testing.T) {
 	t.Logf("with one that hangs and three that have ended in %v", took.Round(time.Millisecond))
 }
 
-// patience is for what is not measured, on a busy machine.
+// patience is the timeout of calls that are not measured.
 const patience = "--timeout=30s"
 
 // carla is a key that owns nothing.
@@ -171,7 +171,7 @@ func atOnce(t *testing.T, do func(i int)) {
 	}
 }
 
-// fleetCLI runs a command, and returns what it prints and its exit code.
+// fleetCLI runs a command, and returns its output and its exit code.
 func fleetCLI(t *testing.T, l harness.Laptop, args ...string) (string, int) {
 	t.Helper()
 	cmd := l.Command(t.Context(), slices.Clone(args)...)

@@ -162,7 +162,7 @@ func (h *Host) Vanish() {
 	}
 }
 
-// Usage returns what the host has used.
+// Usage returns the host's traffic and connections so far.
 func (h *Host) Usage() Usage {
 	u := Usage{
 		Traffic: make(map[protocol.ID]Traffic), Dialled: h.dialled.Load(), Accepted: h.accepted.Load(),

@@ -78,7 +78,7 @@ func (n *Network) host(p peer.ID) *Host {
 // lost reports whether a packet is lost.
 func (n *Network) lost() bool { return rand.Float64() < n.loss }
 
-// place is where a host is: on a plane, behind an access network.
+// place is the position of a host: on a plane, behind an access network.
 type place struct {
 	x, y   float64
 	access time.Duration
@@ -91,7 +91,7 @@ func newPlace() place {
 // Traffic counts what a host has exchanged by one protocol.
 type Traffic struct{ Messages, Sent, Received int64 }
 
-// Usage is what a host has used since it was made.
+// Usage is a host's traffic and connections since it was made.
 type Usage struct {
 	Traffic     map[protocol.ID]Traffic
 	Dialled     int64 // connections that it opened

@@ -12,7 +12,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// negotiation is how many bytes each end of a stream writes besides the protocol's name.
+// negotiation is the number of bytes that each end of a stream writes besides the protocol's name.
 const negotiation = 22
 
 // stream is one end of a stream.
@@ -49,7 +49,7 @@ func (s *stream) count(n int) {
 	}
 }
 
-// arrival returns when what is sent now arrives, and false for never.
+// arrival returns the time at which bytes sent now arrive; false for never.
 func (s *stream) arrival() (time.Time, bool) {
 	c := s.conn
 	if c.local.dead.Load() || c.remote.dead.Load() || c.via != nil && c.via.dead.Load() {
@@ -215,7 +215,7 @@ func (p *pipe) read(b []byte) (int, error) {
 	}
 }
 
-// take returns what has arrived, or when that may change; zero for not before another call.
+// take returns the bytes that have arrived, or the time at which more may; zero for none before another call.
 func (p *pipe) take(b []byte) (n int, next time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -94,12 +94,21 @@ func (a *app) simulate(ctx context.Context, file, readings string, listen config
 	defer cancel()
 	var failed error // the first one
 	var fail sync.Once
+	ended := func(err error) {
+		if err != nil && ctx.Err() == nil {
+			fail.Do(func() { failed = err })
+			cancel()
+		}
+	}
 	run := func(do func(context.Context, *session) error) {
+		s, err := a.dial()
+		if err != nil {
+			ended(err)
+			return
+		}
 		beside.Go(func() {
-			if err := a.with(func(s *session) error { return do(ctx, s) }); err != nil && ctx.Err() == nil {
-				fail.Do(func() { failed = err })
-				cancel()
-			}
+			defer s.Close()
+			ended(do(ctx, s))
 		})
 	}
 	err = a.runSite(ctx, site.Options{

@@ -151,6 +151,7 @@ END
 	run $sudo install -D -m 644 "$tmp/sources" "$sources"
 	apt_fresh
 	run $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --allow-downgrades "$package" </dev/null
+	[ "$dry" = no ] || return 0
 	cat <<'END'
 
 agentsite is installed. Next:

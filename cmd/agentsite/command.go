@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/peer"
+	"agentsite/device"
 	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
@@ -102,10 +103,21 @@ func exactly(names ...string) cobra.PositionalArgs {
 			if _, err := time.ParseDuration(args[len(names)]); err == nil && cmd.Flags().Lookup("for") != nil {
 				return fmt.Errorf("unexpected argument %q: write --for %[1]s", args[len(names)])
 			}
-			return fmt.Errorf("unexpected argument %q", clean(args[len(names)]))
+			return fmt.Errorf("unexpected argument %q%s", clean(args[len(names)]), suggestCommand(cmd, args[len(names)]))
 		}
 		return nil
 	}
+}
+
+// suggestCommand ends an error about word with the nearest command directly below cmd.
+func suggestCommand(cmd *cobra.Command, word string) string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return device.Suggest(word, names, "")
 }
 
 func optional(name string) cobra.PositionalArgs {

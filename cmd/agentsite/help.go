@@ -103,9 +103,9 @@ them take.`,
 			if slices.Equal(words, []string{allTopic}) {
 				return nil
 			}
-			_, left, err := cmd.Root().Find(words)
+			found, left, err := cmd.Root().Find(words)
 			if err == nil && len(left) > 0 {
-				err = fmt.Errorf("there is no command %q", clean(left[0]))
+				err = fmt.Errorf("there is no command %q%s", clean(left[0]), suggestCommand(found, left[0]))
 			}
 			return err
 		},

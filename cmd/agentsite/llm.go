@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) llmCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "llm", GroupID: groupBoard, Args: noArgs, Short: "Check language models"}
+	cmd := &cobra.Command{Use: "llm", GroupID: groupBoard, Args: noArgs, RunE: help, Short: "Check language models"}
 	var file string
 	check := &cobra.Command{
 		Use: "check AGENT", Args: exactly("AGENT"), Short: "Ask a language model some things, and report whether it is fit for a site",

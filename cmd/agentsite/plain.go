@@ -93,7 +93,8 @@ func flagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	var number *strconv.NumError
 	if _, rest, ok := strings.Cut(err.Error(), "unknown shorthand flag: '"); ok && strings.ContainsAny(rest[:1], "0123456789.") {
-		return errors.New("write two dashes before a negative number: -- -5")
+		_, number, _ := strings.Cut(rest, " in ")
+		return fmt.Errorf("write two dashes before a negative number: -- %s", clean(number))
 	}
 	if !errors.As(err, &invalid) {
 		return err

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/peer"
-	"agentsite/device"
 	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
@@ -105,13 +104,7 @@ the command line for running sites.
 			if len(args) == 0 {
 				return nil
 			}
-			var names []string
-			for _, c := range cmd.Commands() {
-				if c.IsAvailableCommand() {
-					names = append(names, c.Name())
-				}
-			}
-			return fmt.Errorf("there is no command %q%s", clean(args[0]), device.Suggest(args[0], names, ""))
+			return fmt.Errorf("there is no command %q%s", clean(args[0]), suggestCommand(cmd, args[0]))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if shows, _ := cmd.Flags().GetBool("version"); shows {

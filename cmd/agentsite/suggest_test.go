@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -90,6 +91,41 @@ func TestHelpExamples(t *testing.T) {
 		if !used[name] {
 			t.Errorf("there is no command %q", name)
 		}
+	}
+}
+
+// TestMisspeltCommands: a misspelt command is refused with the nearest one, also by help. Where an argument may stand in
+// its place, it is one.
+func TestMisspeltCommands(t *testing.T) {
+	tried := 0
+	commands(func(c *cobra.Command) {
+		parent := c.Parent()
+		if parent == nil || c.Hidden || c.Name() == "help" || parent.Name() == "completion" || strings.Contains(parent.Use, " ") {
+			return
+		}
+		tried++
+		path := strings.Fields(c.CommandPath())[1:]
+		path[len(path)-1] += "x"
+		for _, args := range [][]string{path, append([]string{"help"}, path...)} {
+			var errs bytes.Buffer
+			code := (&app{out: &output{Writer: io.Discard}, errs: &errs}).execute(t.Context(), args)
+			if code != exitUsage || !strings.Contains(errs.String(), "did you mean") || !strings.Contains(errs.String(), c.Name()) {
+				t.Errorf("agentsite %s: exit %d, %s", strings.Join(args, " "), code, errs.String())
+			}
+		}
+	})
+	if tried < 50 {
+		t.Errorf("%d commands", tried)
+	}
+}
+
+// TestNegativeNumber: the advice for a negative number has the number.
+func TestNegativeNumber(t *testing.T) {
+	var errs bytes.Buffer
+	args := []string{"sim", "set", "climate/temperature", "-12.5"}
+	code := (&app{out: &output{Writer: io.Discard}, errs: &errs}).execute(t.Context(), args)
+	if code != exitUsage || !strings.Contains(errs.String(), "-- -12.5") {
+		t.Errorf("exit %d, %s", code, errs.String())
 	}
 }
 

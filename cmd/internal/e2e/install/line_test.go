@@ -58,7 +58,11 @@ func TestInstallLine(t *testing.T) {
 	}
 
 	line := "curl -fsSL http://" + served + "/install.sh | sh"
-	t.Log(p.does(t, line+" -s -- --dry-run"))
+	dry := p.does(t, line+" -s -- --dry-run")
+	t.Log(dry)
+	if strings.Contains(dry, "is installed") {
+		t.Error("a dry run says that the program is installed")
+	}
 	if got := p.does(t, everything); got != before {
 		t.Errorf("a dry run left\n%s", got)
 	}

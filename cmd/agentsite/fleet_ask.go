@@ -96,12 +96,17 @@ that has them. * stands for any characters: '*/temperature'.`,
 			if err != nil {
 				return err
 			}
+			outcome := fleetOutcome(results, nil)
+			found := slices.ContainsFunc(results, func(of fleet.Result[[]agents.Reading]) bool { return len(of.Value) > 0 })
 			none := "no site has such a point: agentsite --site NAME points lists those of one"
+			if outcome == nil && !found && len(words) > 0 {
+				return usagef("%s", none)
+			}
 			head := []string{"SITE", "POINT", "VALUE", "AGE", "NOTE"}
 			if err := showFleet(r, results, none, head, readingCells); err != nil {
 				return err
 			}
-			return fleetOutcome(results, nil)
+			return outcome
 		}),
 	}
 }

@@ -87,6 +87,9 @@ func TestFleet(t *testing.T) {
 	if n := strings.Count(out, "°C"); code != 0 || n != fleetSites {
 		t.Fatalf("%d sites were read, exit code %d:\n%s", n, code, out)
 	}
+	if out, code = fleetCLI(t, laptop, "fleet", "read", "dne/temperature", patience); code != 2 {
+		t.Errorf("a point that no site has: exit code %d:\n%s", code, out)
+	}
 	out, code = fleetCLI(t, laptop, "fleet", "journal", "--limit", "500", patience)
 	for i := range fleetSites {
 		if !regexp.MustCompile(`(?m)^` + fleetName(i) + ` .* you +grant `).MatchString(out) {

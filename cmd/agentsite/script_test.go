@@ -37,11 +37,12 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Setup:               setup,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "exits": exits, "entry": entry, "handle": handle, "http": sendRequest, "signed": sendSigned, "model": startModel, "talk": talk, "widths": checkWidths, "registry": registry, "receiver": receiver},
+		UpdateScripts:       *updateScripts,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "exits": exits, "entry": entry, "handle": handle, "http": sendRequest, "signed": sendSigned, "model": startModel, "talk": talk, "widths": checkWidths, "transcript": transcript, "interrupted": interrupted, "registry": registry, "receiver": receiver},
 	})
 }
 
-// setup sets a script's variables: $D, a data folder short enough for a socket's path; $ADDR, a
+// setup sets a script's variables: $D, a data folder short enough for a socket's path, and always as long; $ADDR, a
 // free address; $SCHEMA, the committed schema; $DOCS, its folder; and $GID, the group that the
 // tests run in.
 func setup(env *testscript.Env) error {
@@ -49,8 +50,8 @@ func setup(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("/tmp", "as")
-	if err != nil {
+	dir := fmt.Sprintf("/tmp/as%010d", rand.Uint32())
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
 	env.Defer(func() { os.RemoveAll(dir) })

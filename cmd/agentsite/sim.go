@@ -339,17 +339,17 @@ func (a *app) simListCommand() *cobra.Command {
 func (p point) takes() string {
 	switch {
 	case p.output():
-		return "set: " + p.values()
+		return "set (" + p.values() + ")"
 	case p.Kind == device.KindEvent:
 		return "sim press"
 	case p.Kind == device.KindState && len(p.Values) == 0:
-		return "sim set: on, off"
+		return "sim set (on, off)"
 	case p.Kind == device.KindState:
-		return "sim set: " + p.values()
+		return "sim set (" + p.values() + ")"
 	case p.Kind == device.KindMeasurement && p.Min != nil && p.Max != nil:
-		return "sim set: " + show(device.Number(*p.Min), "") + ".." + show(device.Number(*p.Max), p.Unit)
+		return "sim set (" + show(device.Number(*p.Min), "") + ".." + show(device.Number(*p.Max), p.Unit) + ")"
 	case p.Kind == device.KindMeasurement:
-		return strings.TrimSuffix("sim set: a number in "+show(device.Number(1), p.Unit)[1:], " in ")
+		return "sim set (" + strings.TrimSuffix("a number in "+strings.TrimSpace(show(device.Number(1), p.Unit)[1:]), " in ") + ")"
 	}
 	return ""
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
-	"io"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -21,8 +23,8 @@ var tables = map[string]string{
 	"agents share": "--data $D", "drivers": "", "notify phones": "--data $D",
 	"status": "--data $D", "logs": "--data $D", "agents show": "a-routine-of-a-long-name --data $D",
 	"fleet": "", "fleet status": "", "fleet read": "", "fleet doctor": "--all", "fleet journal": "",
-	"fleet update": "--check",
-	"fleet allow":  "an-agent-of-a-long-name1 stop", "fleet revoke": "an-agent-of-a-long-name1",
+	"fleet update": "--check", "sim list": "--data $S",
+	"fleet allow": "an-agent-of-a-long-name1 stop", "fleet revoke": "an-agent-of-a-long-name1",
 }
 
 // noTables are the others: they print sentences, texts to paste, or files, or need other networks or boards.
@@ -32,7 +34,7 @@ var noTables = strings.Fields(`accept add console agents-accept agents-allow age
 	identity fleet-backup config-trial fleet-apply fleet-realm fleet-realm-join fleet-realm-new
 	llm-check notify notify-allow notify-forget notify-test owners-add owners-recover owners-recovery owners-remove open pinout prepare public realm
 	realm-join realm-leave realm-new relay reload reset restore revoke rules-pause rules-resume run safe scan schema set sites-connect
-	sites-forget sites-tag sites-untag stop sim sim-fault sim-find sim-list sim-lose sim-press sim-set simulate
+	sites-forget sites-tag sites-untag stop sim sim-fault sim-find sim-lose sim-press sim-set simulate
 	supervise tasks-answer tasks-cancel tasks-watch token token-add token-change token-revoke update version discover find agents-find help llm`)
 
 // removeLine ends the command of a terminal that removes a line.
@@ -76,25 +78,42 @@ func checkWidth(ts *testscript.TestScript, args []string, columns int) {
 	printed := atTerminal(ts, args, columns)
 	ts.Logf("%s\n%s", args, printed)
 	for line := range strings.Lines(printed) {
-		line = strings.TrimRight(line, "\r\n")
-		line = unpainted(strings.TrimPrefix(line[max(0, strings.LastIndex(line, removeLine)):], removeLine)) // without progress that is removed
-		if strings.ContainsRune(line, '\x1b') {
-			ts.Fatalf("%s prints a sequence that is no style: %q", args, line)
-		}
+		line = shownOf(ts, line)
 		if utf8.RuneCountInString(line) > columns && len(strings.Fields(line)) > 2 {
 			ts.Fatalf("%s prints %d columns of %d: %s", args, utf8.RuneCountInString(line), columns, line)
 		}
 	}
 }
 
-// atTerminal returns the output of a command at a terminal of a width.
+// shownOf returns what stays of a printed line at a terminal, without its style and progress that is removed.
+func shownOf(ts *testscript.TestScript, line string) string {
+	line = strings.TrimRight(line, "\r\n")
+	line = unpainted(strings.TrimPrefix(line[max(0, strings.LastIndex(line, removeLine)):], removeLine))
+	if strings.ContainsRune(line, '\x1b') {
+		ts.Fatalf("a sequence is printed that is no style: %q", line)
+	}
+	return line
+}
+
+// atTerminal returns the output of a command at a terminal of a width. The command has to end well.
 func atTerminal(ts *testscript.TestScript, args []string, columns int) string {
+	printed, err := untilAtTerminal(ts, nil, args, columns)
+	if err != nil {
+		ts.Fatalf("%s: %v\n%s", args, err, printed)
+	}
+	return printed
+}
+
+// untilAtTerminal returns the output of a command at a terminal of a width, and its error. If interrupt is not nil,
+// Ctrl-C is typed once it matches what was printed.
+func untilAtTerminal(ts *testscript.TestScript, interrupt *regexp.Regexp, args []string, columns int) (string, error) {
 	master, slave, err := openTerminal()
 	ts.Check(err)
 	ts.Check(unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(columns), Row: 24}))
 	defer master.Close()
 	cmd := exec.Command(lookPath(ts, "agentsite"), args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // the terminal sends it the signal of Ctrl-C
 	for _, name := range terminalEnv {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
@@ -104,13 +123,21 @@ func atTerminal(ts *testscript.TestScript, args []string, columns int) string {
 	slave.Close()
 	ts.Check(err)
 	go func() {
-		all, _ := io.ReadAll(master) // to the error that says that the other side is closed
-		read <- string(all)
+		var all []byte
+		for b := make([]byte, 4096); ; {
+			n, err := master.Read(b)
+			if all = append(all, b[:n]...); interrupt != nil && interrupt.Match(all) {
+				master.WriteString("\x03")
+				interrupt = nil
+			}
+			if err != nil { // the other side is closed
+				read <- string(all)
+				return
+			}
+		}
 	}()
+	late := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
+	defer late.Stop()
 	err = cmd.Wait()
-	printed := <-read
-	if err != nil {
-		ts.Fatalf("%s: %v\n%s", args, err, printed)
-	}
-	return printed
+	return <-read, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"agentsite/cmd/internal/qr"
 	"agentsite/cmd/internal/site"
@@ -54,7 +55,7 @@ func printBanner(out io.Writer, terminal bool, folder state.Folder, s site.Start
 		look = "\nIn your browser (the link counts once, within ten minutes; agentsite open prints others):\n  " +
 			s.Page() + "\n"
 	}
-	fmt.Fprintf(out, `agentsite %[1]s: the site %[2]q runs, with %[3]s.
+	text := fmt.Sprintf(`agentsite %[1]s: the site %[2]q runs, with %[3]s.
 %[9]s Stop it with Ctrl-C; they return there.
 %[11]s%[13]s
 In another terminal:
@@ -71,6 +72,7 @@ With curl:
     -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"%[10]s","io.modelcontextprotocol/clientCapabilities":{}}}}'
 
 `, version, s.Name, what, state.ShellQuote(program), more, entry, state.ShellQuote(s.URL+"/mcp"), state.ShellQuote(folder.Path(state.TokenFile)), s.State, rpc.Revision, owned, chat, look)
+	io.WriteString(out, fitSentences(text, lineWidth(out)))
 	switch {
 	case s.Claim == nil:
 		return
@@ -83,6 +85,22 @@ With curl:
 		fmt.Fprint(out, qr.Color(qrCode(*s.Claim))) // before the line, which is to stay on a small screen
 	}
 	fmt.Fprintf(out, "  agentsite claim %s\n", state.ShellQuote(s.Claim.String()))
+}
+
+// fitSentences puts the lines of a text that are not indented into lines of a width, 0 for any. The others are to be
+// pasted.
+func fitSentences(text string, width int) string {
+	if width == 0 {
+		return text
+	}
+	var all strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, " ") && cellsOf(line) > width {
+			line = strings.Join(fill(unbroken(strings.TrimSuffix(line, "\n")), width), "\n") + "\n"
+		}
+		all.WriteString(line)
+	}
+	return all.String()
 }
 
 // qrCode returns the address of a claim as a QR code. It has the first endpoint only, so that it usually

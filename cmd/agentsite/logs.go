@@ -139,8 +139,11 @@ func (a *app) printLogLine(l logs.Line) error {
 	if rest, ok := strings.CutPrefix(text, message); ok { // not where a break is in it
 		text = message + a.out.paint(styleDim, rest)
 	}
-	_, err := fmt.Fprintf(a.out, "%s%s %s\n",
-		a.out.paint(styleDim, head), a.out.paint(levelStyle(level), pad(level, 5)), text)
+	if !strings.HasPrefix(text, "\n") {
+		level, text = pad(level, 5), " "+text
+	}
+	shown := a.out.paint(levelStyle(strings.TrimSpace(level)), level)
+	_, err := fmt.Fprintf(a.out, "%s%s%s\n", a.out.paint(styleDim, head), shown, text)
 	return err
 }
 

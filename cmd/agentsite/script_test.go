@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/ed25519"
 	"crypto/sha256"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -27,6 +28,9 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"agentsite": main, "forecaster": forecaster})
 }
+
+// updateScripts has the scripts' cmp rewrite the files of testdata that differ.
+var updateScripts = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
 // TestScripts drives the real command against real sites.
 func TestScripts(t *testing.T) {

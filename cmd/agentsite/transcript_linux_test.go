@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os/exec"
 	"regexp"
@@ -10,9 +9,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
-
-// updateScripts has the scripts' cmp rewrite the files of testdata that differ.
-var updateScripts = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
 // transcript prints what a person sees of a command at terminals of 40, 80 and 200 columns: transcript COMMAND..., or
 // transcript -until REGEXP COMMAND..., which types Ctrl-C once REGEXP was printed. What differs from run to run is
@@ -26,7 +22,10 @@ func transcript(ts *testscript.TestScript, neg bool, args []string) {
 		printed, err := untilAtTerminal(ts, interrupt, args, columns)
 		fmt.Fprintf(ts.Stdout(), "[%d columns]\n", columns)
 		for line := range strings.Lines(printed) {
-			fmt.Fprintln(ts.Stdout(), constant(ts, shownOf(ts, line)))
+			line = strings.TrimPrefix(shownOf(ts, line), "^C")
+			if !strings.HasPrefix(line, "time=") { // the log, whose lines come between any others
+				fmt.Fprintln(ts.Stdout(), constant(ts, line))
+			}
 		}
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 			fmt.Fprintf(ts.Stdout(), "[%s]\n", exit)
@@ -55,12 +54,13 @@ var varying = []struct {
 	{regexp.MustCompile(`\bversion [^ ,]+`), "version v1.2.3"},
 	{regexp.MustCompile(`^agentsite [^ ]+: the site`), "agentsite v1.2.3: the site"},
 	{regexp.MustCompile(`did:key:z[0-9A-Za-z]+`), "did:key:zKEY"},
+	{regexp.MustCompile(`#k=[0-9A-Z]+`), "#k=CODE"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:PORT"},
 }
 
 // constant replaces what differs from run to run in a line.
 func constant(ts *testscript.TestScript, line string) string {
-	line = strings.ReplaceAll(line, ts.Getenv("D"), "/DATA")
+	line = strings.NewReplacer(ts.Getenv("D"), "/DATA", lookPath(ts, "agentsite"), "agentsite").Replace(line)
 	for _, v := range varying {
 		line = v.part.ReplaceAllString(line, v.by)
 	}

@@ -75,13 +75,16 @@ func clockFindings(a acts.Access) []driver.Finding {
 		return nil
 	}
 	says := "the clock is not set, and the site refuses permissions that end at a time"
+	remedy := "check date, then run agentsite clock --set"
 	if a.LastKnown {
 		says = "the clock is not set, and the site uses the last known time, as configured"
+	} else {
+		remedy += "; without network time, set clock: last-known in the configuration"
 	}
 	if a.Off != 0 {
 		says += fmt.Sprintf("; it rejects this machine's clock, which is %v from the last known time, %s", time.Duration(a.Off*float64(time.Second)).Round(time.Hour).Abs(), a.Time.Format(time.RFC3339))
 	}
-	return []driver.Finding{{Severity: driver.Warning, Subject: "clock", Says: says, Do: "check date, then run agentsite clock --set; without network time, set clock: last-known in the configuration"}}
+	return []driver.Finding{{Severity: driver.Warning, Subject: "clock", Says: says, Do: remedy}}
 }
 
 // systemClockFindings reports a clock that nothing synchronises. It is for when no site runs,

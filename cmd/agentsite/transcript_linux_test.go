@@ -10,9 +10,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// transcript prints what a person sees of a command at terminals of 40, 80 and 200 columns: transcript COMMAND..., or
-// transcript -until REGEXP COMMAND..., which types Ctrl-C once REGEXP was printed. What differs from run to run is
-// replaced. A difference in length moves line breaks, so a script has to keep it constant.
+// transcript prints the output of a command at terminals of 40, 80 and 200 columns: transcript COMMAND..., or
+// transcript -until REGEXP COMMAND..., which types Ctrl-C once REGEXP was printed, and ends with its line. Parts that
+// differ from run to run are replaced. A difference in length moves line breaks, so a script has to keep it constant.
 func transcript(ts *testscript.TestScript, neg bool, args []string) {
 	interrupt, args := interruptOf(ts, args)
 	if neg || len(args) == 0 {
@@ -22,9 +22,10 @@ func transcript(ts *testscript.TestScript, neg bool, args []string) {
 		printed, err := untilAtTerminal(ts, interrupt, args, columns)
 		fmt.Fprintf(ts.Stdout(), "[%d columns]\n", columns)
 		for line := range strings.Lines(printed) {
-			line = strings.TrimPrefix(shownOf(ts, line), "^C")
-			if !strings.HasPrefix(line, "time=") { // the log, whose lines come between any others
-				fmt.Fprintln(ts.Stdout(), constant(ts, line))
+			line = shownOf(ts, line)
+			fmt.Fprintln(ts.Stdout(), constant(ts, line))
+			if interrupt != nil && interrupt.MatchString(line) {
+				break // the lines that follow depend on the moment of Ctrl-C
 			}
 		}
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

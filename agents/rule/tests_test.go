@@ -29,8 +29,10 @@ func TestRuleTests(t *testing.T) {
 		tests []rule.Test
 		wrong string // "" for right
 	}{
-		"an event in the first step":  {lamp, []rule.Test{{Given: map[string]string{press: "event"}, After: time.Second, Holds: level(50)}}, ""},
-		"a text that is shown":        {shows, []rule.Test{{Given: map[string]string{press: "event"}, After: time.Second, Holds: level(50)}}, ""},
+		"an event in the first step": {lamp, []rule.Test{{Given: map[string]string{press: "event"}, After: time.Second, Holds: level(50)}}, ""},
+		"a text that is shown": {
+			shows, []rule.Test{{Given: map[string]string{press: "event"}, After: time.Second, Holds: level(50)}}, "",
+		},
 		"no event":                    {lamp, []rule.Test{{Given: map[string]string{press: "unknown"}, After: time.Second}, {Given: map[string]string{press: "event"}, Holds: level(50)}}, ""},
 		"an output that is read":      {dark, []rule.Test{{Given: map[string]string{"a/lamp": "0", press: "event"}, After: time.Second, Holds: level(50)}}, ""},
 		"an output that was moved":    {dark, []rule.Test{{Given: map[string]string{"a/lamp": "0", press: "event"}, After: 50 * time.Second, Holds: level(50)}, {Given: map[string]string{press: "event"}, After: 20 * time.Second}}, ""},

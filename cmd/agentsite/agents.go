@@ -148,7 +148,8 @@ func (a *app) allowGlobal(ctx context.Context, user peer.Person, k peer.Contact)
 	}
 	err = errors.Join(err, a.allowKeys(ctx, user, k))
 	if err != nil {
-		a.note("not all who get a permission on each of your sites got it on %s: run agentsite agents allow or agentsite fleet allow again (%v)", k.Name, err)
+		a.note("not all who get a permission on each of your sites got it on %s: run "+
+			"agentsite agents allow or agentsite fleet allow again (%v)", k.Name, err)
 	}
 }
 

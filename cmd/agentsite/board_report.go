@@ -50,7 +50,8 @@ line is driven high and low twenty times. Lines of the configuration, and lines 
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&o.Loop, "loop", "", "two free lines that are bridged, such as GPIO5,GPIO6: drive the first and read the second")
+	cmd.Flags().StringVar(&o.Loop, "loop", "", "two free lines that are bridged, such as GPIO5,GPIO6: drive the first "+
+		"and read the second")
 	a.boardFlags(cmd, &o.Config, &o.Root)
 	return cmd
 }

@@ -38,13 +38,16 @@ Exit code 0: all did what was asked. 8: some did not, or have a problem. 6: none
 		RunE: status.RunE,
 	}
 	flags := cmd.PersistentFlags()
-	flags.StringSliceVar(&f.chosen.Sites, "sites", nil, "only the sites with these names; * stands for any characters: 'green*,shed'")
+	flags.StringSliceVar(&f.chosen.Sites, "sites", nil, "only the sites with these names; * stands for any characters: "+
+		"'green*,shed'")
 	flags.StringSliceVar(&f.chosen.Tags, "tag", nil, "only the sites with this tag; may be repeated")
-	flags.DurationVar(&f.timeout, "timeout", 0, fmt.Sprintf("how long to wait for each site (default: %v, or as long as the command needs)",
+	flags.DurationVar(&f.timeout, "timeout", 0, fmt.Sprintf("how long to wait for each site (default: %v, or as long as "+
+		"the command needs)",
 		fleet.DefaultTimeout))
 	cmd.RegisterFlagCompletionFunc("sites", a.completeSites)
 	cmd.RegisterFlagCompletionFunc("tag", completeTags)
-	cmd.AddCommand(status, f.readCommand(), f.doctorCommand(), f.journalCommand(), f.backupCommand(), f.allowCommand(), f.revokeCommand(),
+	cmd.AddCommand(status, f.readCommand(), f.doctorCommand(), f.journalCommand(), f.backupCommand(),
+		f.allowCommand(), f.revokeCommand(),
 		f.applyCommand(), f.updateCommand(), f.realmCommand())
 	return cmd
 }
@@ -134,7 +137,9 @@ type fleetAnswer[T any] struct {
 
 // showFleet prints a table with the rows of each site, and one with the error of a site in the last column. Cells
 // stand after the site's name. With --json it prints a line for each site.
-func showFleet[T any](r *fleetRun, results []fleet.Result[T], none string, head []string, cells func(T) [][]string) error {
+func showFleet[T any](
+	r *fleetRun, results []fleet.Result[T], none string, head []string, cells func(T) [][]string,
+) error {
 	var rows [][]string
 	for _, of := range results {
 		if r.json {
@@ -198,7 +203,8 @@ func fleetOutcome[T any](results []fleet.Result[T], isBad func(T) bool) error {
 	}
 	switch {
 	case silent == len(results):
-		return coded{exitAway, errors.New("none of your sites answered: check that this computer is on their network, or in their realm " +
+		return coded{exitAway, errors.New("none of your sites answered: check that this computer is on their network, or " +
+			"in their realm " +
 			"(agentsite realm list); --timeout 30s waits for longer")}
 	case silent+failed > 0:
 		return coded{exitSome, fmt.Errorf("of %s, %s", counted(len(results), "site"), strings.Join(why, " and "))}

@@ -42,7 +42,8 @@ func (a *app) granteeNamed(text string) (grantee, error) {
 	}
 	i := slices.IndexFunc(mine, func(m peer.Agent) bool { return m.Name == text })
 	if i < 0 {
-		return grantee{}, usagef("%q is neither a did:key nor an agent of yours: agentsite identity --card - prints a person's key, and "+
+		return grantee{}, usagef("%q is neither a did:key nor an agent of yours: "+
+			"agentsite identity --card - prints a person's key, and "+
 			"agentsite agents allow --agent %s creates an agent", text, safeWord(text, "NAME"))
 	}
 	return grantee{agent: text, did: mine[i].DID}, nil
@@ -207,8 +208,8 @@ type revokedResult struct {
 	Had []string `json:"had"`
 }
 
-// takeFrom ends all permissions of a key at a site, with those that the site does not list: what others delegated to
-// it, and what it has not presented yet.
+// takeFrom ends all permissions of a key at a site, also the ones that the site does not list: delegations of others,
+// and grants that the key has not presented yet.
 func takeFrom(ctx context.Context, c *peer.Connection, did string) (revokedResult, error) {
 	all := revokedResult{Had: []string{}}
 	known, err := c.Owner.Access(ctx)

@@ -73,7 +73,9 @@ A site that is cut off by its new configuration goes back by itself.`,
 		ValidArgsFunction: completeYAML,
 	}
 	o.register(cmd)
-	cmd.Flags().BoolVar(&o.restart, "restart", false, "permit changes that need a restart; outputs go to their safe values")
+	cmd.Flags().BoolVar(
+		&o.restart, "restart", false, "permit changes that need a restart; outputs go to their safe values",
+	)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "only show what would change at each site")
 	return cmd
 }
@@ -117,7 +119,9 @@ func configurations(path string, sites []peer.Contact) (map[string]string, error
 		all[k.Name] = string(text)
 	}
 	if missing != nil {
-		return nil, usagef("%s lacks %s: write them, or leave these sites out with --sites", path, strings.Join(missing, ", "))
+		return nil, usagef(
+			"%s lacks %s: write them, or leave these sites out with --sites", path, strings.Join(missing, ", "),
+		)
 	}
 	return all, nil
 }
@@ -187,7 +191,9 @@ func (r *fleetRun) apply(ctx context.Context, o applyFlags, edit editText) error
 
 // planChange edits the configuration of a site, and has the site check the result. Its error says why the site would
 // not take it.
-func planChange(ctx context.Context, c *peer.Connection, k peer.Contact, o applyFlags, edit editText) (p planned, err error) {
+func planChange(
+	ctx context.Context, c *peer.Connection, k peer.Contact, o applyFlags, edit editText,
+) (p planned, err error) {
 	now, err := ownerclient.Call(ctx, c.Owner, acts.ConfigurationAct, acts.None{})
 	if err != nil {
 		return p, err
@@ -206,7 +212,9 @@ func planChange(ctx context.Context, c *peer.Connection, k peer.Contact, o apply
 		return p, nil
 	}
 	p.Diff = string(diff.Diff(k.Name+" now", []byte(now.Text), k.Name+" then", then))
-	found, err := ownerclient.Call(ctx, c.Owner, acts.CheckAct, acts.NewConfiguration{Text: p.change.Text, Restart: o.restart})
+	found, err := ownerclient.Call(
+		ctx, c.Owner, acts.CheckAct, acts.NewConfiguration{Text: p.change.Text, Restart: o.restart},
+	)
 	if err != nil {
 		return p, err
 	}

@@ -79,7 +79,9 @@ func (r *fleetRun) backUp(ctx context.Context, o backup.Options, folder string) 
 		written[i] = one
 	}
 	cells := func(b backedUpResult) [][]string {
-		return [][]string{{"done", b.File, counted(b.Owners, "owner") + ", " + counted(b.Grants, "grant") + ", " + counted(b.Tokens, "token")}}
+		return [][]string{
+			{"done", b.File, counted(b.Owners, "owner") + ", " + counted(b.Grants, "grant") + ", " + counted(b.Tokens, "token")},
+		}
 	}
 	if err := showFleet(r, written, "", []string{"SITE", "STATE", "FILE", "WITH"}, cells); err != nil {
 		return err

@@ -56,14 +56,16 @@ func (f *fleetFlags) realmJoinCommand() *cobra.Command {
 		Long: `Put your sites into a realm: one with its secret, public, or the name of one that this computer is
 in, whose relays are used unless --relay gives others. Without any relays the sites keep theirs.
 Each site restarts, and its outputs go to their safe values.`,
-		Example: "  agentsite fleet realm join farm --sites 'green*' --dry-run\n  agentsite fleet realm join farm --sites 'green*'",
+		Example: "  agentsite fleet realm join farm --sites 'green*' --dry-run\n" +
+			"  agentsite fleet realm join farm --sites 'green*'",
 		RunE: f.command(func(ctx context.Context, r *fleetRun, args []string) error {
 			known, err := r.user.Realms().List()
 			if err != nil {
 				return err
 			}
 			j := peer.Realm{Realm: args[0]}
-			if i := slices.IndexFunc(known, func(k peer.Realm) bool { return args[0] == k.Realm || args[0] == k.Name() }); i >= 0 {
+			is := func(k peer.Realm) bool { return args[0] == k.Realm || args[0] == k.Name() }
+			if i := slices.IndexFunc(known, is); i >= 0 {
 				j = known[i]
 			}
 			if len(relays) > 0 {

@@ -58,7 +58,8 @@ With --check only show the versions, and what the channels offer.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&waves, "wave", defaultWaves, "how many sites each wave has, or per cent of them; the rest follows in one more")
+	flags.StringVar(&waves, "wave", defaultWaves, "how many sites each wave has, or per cent of them; the rest follows "+
+		"in one more")
 	flags.StringVar(&want.Channel, "channel", "", "stable or beta (default: the one that each board follows)")
 	flags.StringVar(&want.Version, "version", "", "this version of the channel (default: the newest)")
 	flags.BoolVar(&want.Now, "now", false, "also while an output is away from safe; it goes to its safe value")
@@ -87,11 +88,15 @@ func (r *fleetRun) showVersions(found []fleet.Result[remote.Version]) error {
 }
 
 // update updates the sites that offer a newer version, in waves.
-func (r *fleetRun) update(ctx context.Context, want remote.Wanted, waves fleet.Waves, found []fleet.Result[remote.Version]) error {
+func (r *fleetRun) update(
+	ctx context.Context, want remote.Wanted, waves fleet.Waves, found []fleet.Result[remote.Version],
+) error {
 	results := make([]fleet.Result[fleet.Updated], len(found))
 	var due []peer.Contact
 	for i, f := range found {
-		results[i] = fleet.Result[fleet.Updated]{Site: f.Site, Err: f.Err, Value: fleet.Updated{State: fleet.IsCurrent, Version: f.Value.Version}}
+		results[i] = fleet.Result[fleet.Updated]{
+			Site: f.Site, Err: f.Err, Value: fleet.Updated{State: fleet.IsCurrent, Version: f.Value.Version},
+		}
 		if f.Err == nil && f.Value.Newer {
 			results[i].Value.State = fleet.Untouched
 			due = append(due, f.Site)

@@ -65,7 +65,7 @@ or the terminal, only.`,
 	return cmd
 }
 
-// maxLogged bounds how many lines are shown at first.
+// maxLogged bounds the lines that are shown at first.
 const maxLogged = 10_000
 
 // siteLog prints the lines that the site keeps. While it follows, it waits for a site that starts again.

@@ -10,7 +10,7 @@ import (
 )
 
 // progressLine is a line on the terminal that shows that a long operation goes on. Nothing is drawn before
-// progressDelay, so that what is quick shows nothing.
+// progressDelay, so that a quick operation shows nothing.
 type progressLine struct {
 	w      io.Writer
 	width  int      // of the terminal

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestProgress: what is quick shows nothing; what is not is one line, within the width, which is gone at the end and
-// while something else is printed.
+// TestProgress: a quick operation shows nothing, and a longer one shows a line within the width, which is removed at
+// the end and while other lines are printed.
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var quick, slow strings.Builder

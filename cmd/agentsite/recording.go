@@ -137,7 +137,7 @@ func (im *importer) value(p agents.Point, c cells) (v device.Value, err error) {
 	return v, usagef("%s is on or off, and not %.60q", p.Point, text)
 }
 
-// goodFor returns for how long a reading of a point is good.
+// goodFor returns the time for which a reading of a point is good.
 func (r *recording) goodFor(address string) time.Duration {
 	for _, p := range r.points {
 		if p.Point.Point == address && (p.Kind == device.KindMeasurement || p.Kind == device.KindState) {

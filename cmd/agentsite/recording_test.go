@@ -119,7 +119,8 @@ func (e endless) Read(b []byte) (int, error) {
 func TestEndlessRecord(t *testing.T) {
 	for _, e := range []io.Reader{endless('x'), io.MultiReader(strings.NewReader("time,value\n1,\""), endless('\n'))} {
 		im := importer{file: "x.csv", as: map[string]string{"": "a/b"}, points: make(map[string]*importedPoint)}
-		if err := im.eachRow(io.LimitReader(e, 4<<20), func(cells) error { return nil }); err == nil || !strings.Contains(err.Error(), "128 kB") {
+		err := im.eachRow(io.LimitReader(e, 4<<20), func(cells) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "128 kB") {
 			t.Error(err)
 		}
 	}
@@ -149,7 +150,8 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	want := []string{
-		"00 climate/temperature 1", "00 hall/moving on", "05 hall/motion on", "25 climate/temperature -", "30 hall/moving off",
+		"00 climate/temperature 1", "00 hall/moving on", "05 hall/motion on", "25 climate/temperature -",
+		"30 hall/moving off",
 	}
 	if !slices.Equal(got, want) || left != 2 {
 		t.Errorf("%q, %d left out\nwant %q", got, left, want)

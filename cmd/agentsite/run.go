@@ -71,24 +71,31 @@ it. What it stores is removed at its end, unless --data says where it is kept.`,
 			if err := a.requireLocal("demo"); err != nil {
 				return err
 			}
-			if a.data == "" {
-				f, err := state.NewDemo()
-				if err != nil {
-					return err
-				}
-				defer os.RemoveAll(string(f))
-				a.data = string(f)
-			}
-			folder, err := a.folder()
+			folder, remove, err := a.folderOr(state.NewDemo)
 			if err != nil {
 				return err
 			}
+			defer remove()
 			return a.runSite(cmd.Context(), site.Options{Demo: true, Folder: folder, Listen: listen}, level)
 		},
 	}
 	cmd.Flags().StringVar(&listen.HTTP, "listen", "127.0.0.1:0", "the address for HTTP")
 	levelFlag(cmd, &level)
 	return cmd
+}
+
+// folderOr returns the data folder of --data or, without it, one that create makes and remove removes.
+func (a *app) folderOr(create func() (state.Folder, error)) (f state.Folder, remove func(), err error) {
+	remove = func() {}
+	if a.data == "" {
+		f, err := create()
+		if err != nil {
+			return "", nil, err
+		}
+		a.data, remove = string(f), func() { os.RemoveAll(string(f)) }
+	}
+	f, err = a.folder()
+	return f, remove, err
 }
 
 // runSite runs a site until ctx ends, and says at the terminal how to use it.
@@ -130,7 +137,9 @@ func levelFlag(cmd *cobra.Command, level *slog.Level) {
 }
 
 // completeLevels completes the levels of the log.
-var completeLevels = cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp)
+var completeLevels = cobra.FixedCompletions(
+	[]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp,
+)
 
 func (a *app) checkCommand() *cobra.Command {
 	return &cobra.Command{

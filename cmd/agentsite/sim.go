@@ -37,7 +37,8 @@ func (a *app) onSimulation(do func(ctx context.Context, s *session, args []strin
 		if a.data == "" && a.site == "" && a.peer == "" && a.url == "" {
 			f := state.RunningSimulation()
 			if f == "" {
-				return coded{exitAway, errors.New("no simulation runs here: start one with agentsite simulate, or name its folder with --data")}
+				return coded{exitAway, errors.New("no simulation runs here: start one with agentsite simulate, or name its " +
+					"folder with --data")}
 			}
 			a.data = string(f)
 		}
@@ -79,6 +80,15 @@ func findPoint(all []point, name string) (point, error) {
 	return point{}, usagef("there is no point %q%s", clean(name), device.Suggest(name, names, "point"))
 }
 
+// simulatedPoint returns the point of that name of a simulation.
+func (s *session) simulatedPoint(ctx context.Context, name string) (point, error) {
+	list, err := s.simulated(ctx)
+	if err != nil {
+		return point{}, err
+	}
+	return findPoint(list, name)
+}
+
 func (a *app) simSetCommand() *cobra.Command {
 	var over duration
 	cmd := &cobra.Command{
@@ -86,7 +96,8 @@ func (a *app) simSetCommand() *cobra.Command {
 		Short: "Set what points read",
 		Long: `Set what measurements and states read from now on: a number in the point's unit, on or off, or
 one of its words. It ends a fault. With --over, numbers change step by step from what they are.`,
-		Example: "  agentsite sim set climate/temperature 31\n  agentsite sim set climate/temperature 5 door/open on --over 10m",
+		Example: "  agentsite sim set climate/temperature 31\n" +
+			"  agentsite sim set climate/temperature 5 door/open on --over 10m",
 		RunE: a.onSimulation(func(ctx context.Context, s *session, args []string) error {
 			return s.simSet(ctx, args, time.Duration(over))
 		}),
@@ -187,7 +198,8 @@ func (s *session) numbers(ctx context.Context, points []point) ([]device.Value, 
 func (p point) measuredAs(word string) (device.Value, error) {
 	switch {
 	case p.output():
-		return device.Value{}, usagef("%s is an output: move it with agentsite set %[1]s VALUE, or have it fail with agentsite sim fault %[1]s", p.Point)
+		return device.Value{}, usagef("%s is an output: move it with agentsite set %[1]s VALUE, or have it fail with "+
+			"agentsite sim fault %[1]s", p.Point)
 	case p.Kind == device.KindEvent:
 		return device.Value{}, usagef("%s is an event: agentsite sim press %[1]s", p.Point)
 	case !p.settable():
@@ -199,11 +211,14 @@ func (p point) measuredAs(word string) (device.Value, error) {
 	case ok && (inside || v.Type() != device.TypeNumber):
 		return v, nil
 	case len(p.Values) > 0:
-		return v, usagef("%s is one of %s, not %q%s", p.Point, strings.Join(p.Values, ", "), clean(word), device.Suggest(word, p.Values, ""))
+		return v, usagef(
+			"%s is one of %s, not %q%s", p.Point, strings.Join(p.Values, ", "), clean(word), device.Suggest(word, p.Values, ""),
+		)
 	case p.Kind == device.KindState:
 		return v, usagef("%s is on or off, not %q", p.Point, clean(word))
 	case ok:
-		return v, usagef("%s is within %s..%s; %q is outside", p.Point, show(device.Number(*p.Min), ""), show(device.Number(*p.Max), p.Unit), clean(word))
+		return v, usagef("%s is within %s..%s; %q is outside",
+			p.Point, show(device.Number(*p.Min), ""), show(device.Number(*p.Max), p.Unit), clean(word))
 	}
 	return v, usagef("%s takes a number such as %s, not %q", p.Point, show(device.Number(20), p.Unit), clean(word))
 }
@@ -213,11 +228,7 @@ func (a *app) simPressCommand() *cobra.Command {
 		Use: "press POINT", Args: exactly("POINT"),
 		Short: "Press a button, and release it",
 		RunE: a.onSimulation(func(ctx context.Context, s *session, args []string) error {
-			list, err := s.simulated(ctx)
-			if err != nil {
-				return err
-			}
-			p, err := findPoint(list, args[0])
+			p, err := s.simulatedPoint(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -231,8 +242,10 @@ func (a *app) simPressCommand() *cobra.Command {
 			}
 			return a.print(map[string]bool{"ok": true}, "%s was pressed and released", p.Point)
 		}),
-		Example:           "  agentsite sim press door/button",
-		ValidArgsFunction: a.completePoints(1, func(p point) bool { return p.Kind == device.KindEvent || p.Kind == device.KindState }),
+		Example: "  agentsite sim press door/button",
+		ValidArgsFunction: a.completePoints(
+			1, func(p point) bool { return p.Kind == device.KindEvent || p.Kind == device.KindState },
+		),
 	}
 }
 
@@ -245,11 +258,7 @@ func (a *app) simFaultCommand() *cobra.Command {
 set". The guard drives an output that it cannot read back to its safe value.`,
 		Example: "  agentsite sim fault climate/temperature \"wire cut\"\n  agentsite sim fault climate/temperature --end",
 		RunE: a.onSimulation(func(ctx context.Context, s *session, args []string) error {
-			list, err := s.simulated(ctx)
-			if err != nil {
-				return err
-			}
-			p, err := findPoint(list, args[0])
+			p, err := s.simulatedPoint(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -349,7 +358,8 @@ func (p point) takes() string {
 	case p.Kind == device.KindMeasurement && p.Min != nil && p.Max != nil:
 		return "sim set (" + show(device.Number(*p.Min), "") + ".." + show(device.Number(*p.Max), p.Unit) + ")"
 	case p.Kind == device.KindMeasurement:
-		return "sim set (" + strings.TrimSuffix("a number in "+strings.TrimSpace(show(device.Number(1), p.Unit)[1:]), " in ") + ")"
+		unit := strings.TrimSpace(show(device.Number(1), p.Unit)[1:])
+		return "sim set (" + strings.TrimSuffix("a number in "+unit, " in ") + ")"
 	}
 	return ""
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -45,7 +44,8 @@ What it stores is removed at its end, unless --data says where it is kept.`,
 	}
 	cmd.Flags().StringVar(&listen.HTTP, "listen", "127.0.0.1:0", "the address for HTTP")
 	cmd.Flags().StringVar(&readings, "readings", "",
-		"replay the readings of this CSV file, as for rules try: the first one at the start, and the others as long after it as in the file")
+		"replay the readings of this CSV file, as for rules try: the first one at the start, and the others as long after "+
+			"it as in the file")
 	levelFlag(cmd, &level)
 	cmd.MarkFlagFilename("readings", "csv")
 	return cmd
@@ -76,18 +76,11 @@ func (a *app) simulate(ctx context.Context, file, readings string, listen config
 			return err
 		}
 	}
-	if a.data == "" {
-		f, err := state.NewSimulation()
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(string(f))
-		a.data = string(f)
-	}
-	folder, err := a.folder()
+	folder, remove, err := a.folderOr(state.NewSimulation)
 	if err != nil {
 		return err
 	}
+	defer remove()
 	ctx, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()

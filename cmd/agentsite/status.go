@@ -233,13 +233,13 @@ func (a *app) printHostedStatus(all []hosted.Agent) {
 	}
 }
 
-// stateWords are what a number of agents in a state do.
+// stateWords has the words for agents in a state, after their number.
 var stateWords = map[agent.State]string{
 	agent.Running: "running", agent.Holding: "holding outputs", agent.Waiting: "waiting", agent.Yielding: "yielding",
 	agent.Idle: "idle", agent.Paused: "paused", agent.Draft: "waiting for your acceptance", agent.Failed: "failed",
 }
 
-// stateStyle returns the style of an agent's state, "" for those that are well.
+// stateStyle returns the style of an agent's state, "" for a state without a fault.
 func stateStyle(s agent.State) style {
 	switch s {
 	case agent.Failed:

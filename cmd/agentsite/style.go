@@ -22,7 +22,7 @@ func (o *output) colours() bool {
 	return o.terminal() && os.Getenv("NO_COLOR") == "" && kind != "" && kind != "dumb"
 }
 
-// paint returns a cleaned text in a style, and as it is where the output shows none.
+// paint returns a cleaned text in a style, or unchanged if the output has no styles.
 func (o *output) paint(s style, text string) string {
 	if s == "" || text == "" || !o.colours() {
 		return text

@@ -100,7 +100,8 @@ func TestMisspeltCommands(t *testing.T) {
 	tried := 0
 	commands(func(c *cobra.Command) {
 		parent := c.Parent()
-		if parent == nil || c.Hidden || c.Name() == "help" || parent.Name() == "completion" || strings.Contains(parent.Use, " ") {
+		if parent == nil || c.Hidden || c.Name() == "help" || parent.Name() == "completion" ||
+			strings.Contains(parent.Use, " ") {
 			return
 		}
 		tried++
@@ -109,7 +110,8 @@ func TestMisspeltCommands(t *testing.T) {
 		for _, args := range [][]string{path, append([]string{"help"}, path...)} {
 			var errs bytes.Buffer
 			code := (&app{out: &output{Writer: io.Discard}, errs: &errs}).execute(t.Context(), args)
-			if code != exitUsage || !strings.Contains(errs.String(), "did you mean") || !strings.Contains(errs.String(), c.Name()) {
+			said := errs.String()
+			if code != exitUsage || !strings.Contains(said, "did you mean") || !strings.Contains(said, c.Name()) {
 				t.Errorf("agentsite %s: exit %d, %s", strings.Join(args, " "), code, errs.String())
 			}
 		}
@@ -146,7 +148,8 @@ func parses(t *testing.T, words []string) string {
 }
 
 // noCommands are words behind the program's name that make no command of it.
-var noCommands = strings.Fields(`adds bundle channel has installs is key listened occurrence on only or owner's page passkey runs seal service shows
+var noCommands = strings.Fields(`adds bundle channel has installs is key listened occurrence on only or owner's page passkey
+	runs seal service shows
 	starts task wrote`)
 
 // suggested finds what a text calls a command of this program, up to the end of its clause.

@@ -70,7 +70,9 @@ channel. The exit code is 10 if the channel has a newer version.`,
 			}
 			ofChannel := o.Channel != "" || o.Name != "" || o.Version != ""
 			if ofChannel && len(args) > 0 {
-				return usagef("--channel, --releases and --version choose from a channel: leave them or the %s out", "FILE or ADDRESS")
+				return usagef(
+					"--channel, --releases and --version choose from a channel: leave them or the %s out", "FILE or ADDRESS",
+				)
 			}
 			if f.back && (f.check || ofChannel || len(args) > 0) {
 				return usagef("--back goes to the version before: leave out --check, the channel and the FILE or ADDRESS")
@@ -99,7 +101,8 @@ channel. The exit code is 10 if the channel has a newer version.`,
 				if done(); err != nil {
 					return err
 				}
-				return a.print(updateResult{Version: r.Version, State: "newer"}, "%s is valid: newer than the installed version, and for this board", r.Version)
+				return a.print(updateResult{Version: r.Version, State: "newer"}, "%s is valid: newer than the installed version, "+
+					"and for this board", r.Version)
 			case o.From == "":
 				return a.updateFromChannel(cmd.Context(), o, f.later)
 			}
@@ -145,7 +148,9 @@ func (a *app) updateFromChannel(ctx context.Context, o ops.UpdateOptions, later 
 			"nothing newer than %s is in the channel %s", version, offer.Channel)
 	}
 	if offer.Old == nil && !a.json {
-		if err := a.say("%s is new in the channel %s: %s", offer.Version, offer.Channel, byteSize(float64(offer.Size))); err != nil {
+		if err := a.say(
+			"%s is new in the channel %s: %s", offer.Version, offer.Channel, byteSize(float64(offer.Size)),
+		); err != nil {
 			return err
 		}
 	}
@@ -168,7 +173,8 @@ func (a *app) updateFromChannel(ctx context.Context, o ops.UpdateOptions, later 
 // useUpdate restarts the service with a staged update, or says how to.
 func (a *app) useUpdate(ctx context.Context, o ops.UpdateOptions, r update.Release, later bool) error {
 	if later || os.Geteuid() != 0 {
-		return a.print(updateResult{Version: r.Version, State: "waits"}, "%s is ready: sudo systemctl restart agentsite installs it", r.Version)
+		return a.print(updateResult{Version: r.Version, State: "waits"}, "%s is ready: "+
+			"sudo systemctl restart agentsite installs it", r.Version)
 	}
 	restart := func() error { return ops.RestartService(ctx, o, r) }
 	if err := a.during("restarting the service with "+r.Version+", which has to run well for 15 s", restart); err != nil {
@@ -185,7 +191,8 @@ func (a *app) goBack(ctx context.Context, o ops.UpdateOptions, later bool) error
 	}
 	name := cmp.Or(to.Version, "the package's program")
 	if later {
-		return a.print(updateResult{Version: to.Version, State: "waits"}, "the next start goes back to %s: sudo systemctl restart agentsite", name)
+		return a.print(updateResult{Version: to.Version, State: "waits"}, "the next start goes back to %s: "+
+			"sudo systemctl restart agentsite", name)
 	}
 	restart := func() error { return ops.RestartService(ctx, o, to) }
 	if err := a.during("restarting the service with "+name+", which has to run well for 15 s", restart); err != nil {
@@ -235,7 +242,8 @@ func (a *app) checkChannel(ctx context.Context, o ops.UpdateOptions) error {
 	if err != nil {
 		return err
 	}
-	out := updatesResult{Version: version, Before: s.Before.Version, Failed: s.Failed.Version, Proven: s.Proven, Waits: s.Waits,
+	out := updatesResult{Version: version, Before: s.Before.Version, Failed: s.Failed.Version,
+		Proven: s.Proven, Waits: s.Waits,
 		Keys: len(o.Release.Keys), Package: s.InUse.Sequence == 0}
 	if !a.json {
 		if err := a.showUpdates(out, s.InUse.Version); err != nil {

@@ -76,8 +76,8 @@ func makePool(t testing.TB, versions ...string) string {
 	return dir
 }
 
-// TestRepository: all versions are in the index, pre-releases in beta only; what is signed names the bytes of what it
-// lists, and has an end. Made again, it has the same bytes.
+// TestRepository: all versions are in the index, pre-releases in beta only; the signed file has the hashes of the files
+// that it lists, and an expiry. Made again, it has the same bytes.
 func TestRepository(t *testing.T) {
 	key := keyFile(t)
 	dirs := []string{makePool(t, "1.0.0", "1.1.0~beta.1"), makePool(t, "1.0.0", "1.1.0~beta.1")}
@@ -238,7 +238,8 @@ func TestImage(t *testing.T) {
 		}
 		inside := untar(t, plain)
 		roots := bytes.Count(inside["etc/ssl/certs/ca-certificates.crt"], []byte("BEGIN"))
-		if string(inside["usr/bin/agentsite"]) != "program" || roots < 50 || len(inside["usr/share/zoneinfo/Europe/Berlin"]) == 0 {
+		if string(inside["usr/bin/agentsite"]) != "program" || roots < 50 ||
+			len(inside["usr/share/zoneinfo/Europe/Berlin"]) == 0 {
 			t.Error("the layer lacks the program, the authorities or the time zones")
 		}
 	}

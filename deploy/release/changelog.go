@@ -12,7 +12,7 @@ import (
 
 // section is a version of the changelog.
 type section struct {
-	version string // without v; "" for what is not released yet
+	version string // without v; "" for unreleased changes
 	date    string
 	text    string
 }

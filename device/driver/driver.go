@@ -41,8 +41,8 @@ type Driver struct {
 	// Seek finds devices of this driver that are reached by a network or by radio, until ctx ends or all have
 	// answered. It reads only: nothing is paired, written or moved. It may be nil.
 	Seek func(ctx context.Context) ([]Found, error)
-	// Replace returns what is used in place of a decoded and validated Config; named are the points of the device
-	// that the configuration mentions. It is nil, except in a simulated site.
+	// Replace returns the replacement of a decoded and validated Config; named are the points of the device that the
+	// configuration mentions. It is nil, except in a simulated site.
 	Replace func(c Config, named []string) Config
 }
 
@@ -80,8 +80,8 @@ type Validator interface{ Validate() error }
 // a check finds mistakes about them before anything is opened.
 type Describer interface{ Describe() device.Description }
 
-// Guesser is a Config whose device knows its points only once it is open. Guess returns those that it probably has,
-// with all that are named, for a fake of it.
+// Guesser is a Config whose device knows its points only once it is open. Guess returns the points that it
+// probably has, with all named ones, for a fake of it.
 type Guesser interface {
 	Guess(named []string) device.Description
 }

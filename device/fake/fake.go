@@ -24,7 +24,7 @@ type Device struct {
 	watchers []*watcher
 }
 
-// state is what a fake knows of one point.
+// state holds the state of one point.
 type state struct {
 	device.Point
 	value device.Value // a display's text, too; none of an event or a camera
@@ -139,8 +139,8 @@ func (d *Device) connect(found bool) {
 	}
 }
 
-// Value returns the value that a point has: of an output, where its hardware would be. It is zero for a camera, an
-// event and what is not described.
+// Value returns a point's value; of an output, the value of its hardware. It is zero for a camera, an event and an
+// unknown point.
 func (d *Device) Value(point string) device.Value {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -266,7 +266,9 @@ func (d *Device) use(ctx context.Context, point string, kind device.Kind, do fun
 			return time.Now(), nil
 		}
 	}
-	return time.Time{}, device.Faultf(device.Invalid, "%q is no point of kind %s of this device", device.Clip(point, 40), kind)
+	return time.Time{}, device.Faultf(
+		device.Invalid, "%q is no point of kind %s of this device", device.Clip(point, 40), kind,
+	)
 }
 
 func picture() ([]byte, error) {

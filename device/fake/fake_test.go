@@ -162,7 +162,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestSimulate: what a reading says is what its method does.
+// TestSimulate: each simulated reading has the effect of the method for it.
 func TestSimulate(t *testing.T) {
 	d := New(everything, nil)
 	simulate := func(r device.Reading) {

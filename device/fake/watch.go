@@ -6,7 +6,7 @@ import (
 	"agentsite/device"
 )
 
-// maxUnread is how many readings wait for a watcher. The oldest are dropped first.
+// maxUnread bounds the readings that wait for a watcher. The oldest are dropped first.
 const maxUnread = 1024
 
 // watcher is one Watch, with the readings that it has not emitted yet.

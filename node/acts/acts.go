@@ -129,7 +129,8 @@ type outputs interface {
 // Operations returns the owners' operations.
 func (s *Site) Operations() []op.Row {
 	all := slices.Concat(s.aboutOutputs(), s.aboutAccess(), s.Phones.Operations(s.Node.Own, s.Access.Called), s.aboutOwners(), s.aboutSite(), s.aboutConfiguration(),
-		s.Backups.Operations(s.Node.Own), s.Trials.Operations(s.Node.Own), s.aboutParts(), s.aboutBoard(), s.Log.Operations(), s.aboutAgents(), s.aboutBundles(), s.aboutFakes())
+		s.Backups.Operations(s.Node.Own), s.Trials.Operations(s.Node.Own), s.aboutParts(), s.aboutBoard(),
+		s.Log.Operations(), s.aboutAgents(), s.aboutBundles(), s.aboutFakes())
 	if s.Updates != nil {
 		all = append(all, s.Updates()...)
 	}

@@ -38,8 +38,8 @@ type NewConfiguration struct {
 	// Well, of ConfigureAct, puts the text before back also where a device is missing, or an output does
 	// not follow, after the change.
 	Well bool `json:"well,omitzero"`
-	// Trial, of ConfigureAct, is for how many seconds the text is tried: the one before is put back unless an owner
-	// confirms it by then, and the site is well.
+	// Trial, of ConfigureAct, is the length of the trial in seconds. At its end the text before is put back, unless an
+	// owner has confirmed the new one and the site is well.
 	Trial float64 `json:"trial_seconds,omitzero"`
 	// Restart permits a change that needs a restart of the site. ConfigureAct makes it on trial only.
 	Restart bool `json:"restart,omitzero"`
@@ -155,7 +155,8 @@ func (s *Site) configure(ctx context.Context, who agents.Principal, c NewConfigu
 	}
 	switch tried := c.Trial != 0; {
 	case tried && s.Trials == nil || !tried && c.Restart:
-		return Configuration{}, device.Faultf(device.Invalid, "trial_seconds: a restart is made on trial, and by a site with a file")
+		return Configuration{}, device.Faultf(device.Invalid, "trial_seconds: a restart is made on trial, and by a site "+
+			"with a file")
 	case s.Trials != nil && s.Trials.Running():
 		return Configuration{}, rollback.ErrRuns
 	}

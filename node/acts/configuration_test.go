@@ -237,7 +237,9 @@ func TestConfigureEdited(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Site{Rewrite: state.Rewrite, Reload: func(context.Context) error { t.Error("reloaded"); return nil }}
-	err := s.replace(t.Context(), agents.Principal{}, Configuration{File: file, Text: "old"}, NewConfiguration{Text: "new"})
+	err := s.replace(
+		t.Context(), agents.Principal{}, Configuration{File: file, Text: "old"}, NewConfiguration{Text: "new"},
+	)
 	if device.AsFault(err).Kind != device.Invalid {
 		t.Error(err)
 	}
@@ -267,7 +269,9 @@ func TestConfigureByAnother(t *testing.T) {
 		if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := s.replace(t.Context(), agents.Principal{}, Configuration{File: file, Text: "old"}, NewConfiguration{Text: text, Well: true})
+		err := s.replace(
+			t.Context(), agents.Principal{}, Configuration{File: file, Text: "old"}, NewConfiguration{Text: text, Well: true},
+		)
 		if device.AsFault(err).Kind != kind {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -8,8 +8,8 @@ import (
 	"agentsite/device"
 )
 
-// Simulated is what a point of a simulated site reads from now on: a value or a fault. Without either, a fault of the
-// point ends. A device's name in place of a point has the device answer nothing, for a fault, or answer again.
+// Simulated sets the value or the fault of a point of a simulated site. Without either it ends the point's fault. With
+// a device's name as the point, a fault makes the whole device offline, and no fault brings it back.
 type Simulated struct {
 	Point string       `json:"point"`
 	Value device.Value `json:"value,omitzero"`

@@ -27,7 +27,9 @@ func (d *document) setInternet(s Setting) (*document, error) {
 	want := entry{key: s.Key, value: parsed}
 	e, written := find(d.root.entries, "internet")
 	if !written {
-		return d.append([]string{"internet:", "  " + s.Key + ": " + value}, root(&node{shape: mapping, entries: []entry{want}}))
+		return d.append(
+			[]string{"internet:", "  " + s.Key + ": " + value}, root(&node{shape: mapping, entries: []entry{want}}),
+		)
 	}
 	if old, there := find(e.entries(), s.Key); there && canonical([]entry{old}) == canonical([]entry{want}) {
 		return d, nil // however it is spelled

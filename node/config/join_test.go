@@ -39,7 +39,8 @@ func TestJoinRealm(t *testing.T) {
 		if again, err := JoinRealm("x.yaml", got, realm, nil); err != nil || !slices.Equal(again, got) {
 			t.Errorf("%q again: %v\n%q", text, err, again)
 		}
-		if c, err := Parse("x.yaml", got, nil); err != nil || c.Internet.Realm != realm || !slices.Equal(c.Internet.Relays, []string{relay}) {
+		if c, err := Parse("x.yaml", got, nil); err != nil || c.Internet.Realm != realm ||
+			!slices.Equal(c.Internet.Relays, []string{relay}) {
 			t.Errorf("%q: %v", got, err)
 		}
 	}

@@ -23,7 +23,9 @@ func TestKeepName(t *testing.T) {
 			t.Errorf("%q: %q %v", text, got, err)
 		}
 	}
-	if got, err := KeepName("x.yaml", []byte("site: {name: all}"), []byte("site: {name: 'on'}")); err != nil || !strings.Contains(string(got), "on") {
+	if got, err := KeepName(
+		"x.yaml", []byte("site: {name: all}"), []byte("site: {name: 'on'}"),
+	); err != nil || !strings.Contains(string(got), "on") {
 		t.Errorf("%s %v", got, err)
 	}
 }

@@ -33,7 +33,9 @@ func (m *Manager) Simulate(ctx context.Context, r device.Reading) error {
 		for _, measured := range d.points.Measurements {
 			if measured.Point.Name == point && r.Value.Type() == device.TypeNumber {
 				if p := measured.Point; p.Range != (device.Range{}) && !p.Range.Contains(r.Value.Number()) {
-					return device.Faultf(device.Invalid, "%s is within %v; %v is outside", device.Address(name, point), p.Range, r.Value)
+					return device.Faultf(
+						device.Invalid, "%s is within %v; %v is outside", device.Address(name, point), p.Range, r.Value,
+					)
 				}
 				r.Value = device.Number(measured.Raw(r.Value.Number()))
 			}

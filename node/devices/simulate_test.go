@@ -12,7 +12,8 @@ import (
 // process is told as well. A reload leaves unchanged parts as they were told, and nothing real is ever opened.
 func TestSimulate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const soil = "  soil: { driver: probe, pin: p3, every: 1s, points: { t: { scale: -50, offset: 150, clamp: 0..100, unit: \"%\" } } }\n"
+		const soil = "  soil: { driver: probe, pin: p3, every: 1s, points: { t: { scale: -50, offset: 150, clamp: 0..100, " +
+			"unit: \"%\" } } }\n"
 		r := newRig(t, &bay{fakes: true}, twoParts+soil)
 		defer r.end()
 		simulate := func(point string, v device.Value) error {

@@ -24,7 +24,7 @@ type Filter struct {
 	Run   string  `json:"run,omitzero"`
 	After uint64  `json:"after,omitzero"`
 	Level string  `json:"level,omitzero"`        // the lowest; INFO unless set
-	Wait  float64 `json:"wait_seconds,omitzero"` // how long it waits for a line where there is none; at most 25
+	Wait  float64 `json:"wait_seconds,omitzero"` // the longest wait for a line, if there is none yet; at most 25
 }
 
 // Page answers ReadAct.

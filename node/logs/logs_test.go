@@ -24,7 +24,9 @@ func ask(ctx context.Context, t *testing.T, r *Ring, f Filter) (Page, error) {
 		t.Fatal(err)
 	}
 	row := r.Operations()[0]
-	answer, err := row.Do(ctx, agents.Principal{ID: "owner", Owner: true}, func(v any) error { return json.Unmarshal(text, v) })
+	answer, err := row.Do(
+		ctx, agents.Principal{ID: "owner", Owner: true}, func(v any) error { return json.Unmarshal(text, v) },
+	)
 	p, _ := answer.(Page)
 	return p, err
 }
@@ -44,10 +46,13 @@ func TestRead(t *testing.T) {
 	log.Info("one", "a", 1)
 	log.WithGroup("g").Warn("two words", "time", "x")
 	p, err := ask(t.Context(), t, r, Filter{})
-	if got := strings.Join(texts(p), "\n"); err != nil || got != "INFO msg=one site=shed a=1\nWARN msg=\"two words\" site=shed g.time=x" {
+	if got := strings.Join(texts(p), "\n"); err != nil || got != "INFO msg=one site=shed a=1\nWARN msg=\"two words\" "+
+		"site=shed g.time=x" {
 		t.Errorf("%s, %v", got, err)
 	}
-	if again, _ := ask(t.Context(), t, r, Filter{Run: p.Run, After: p.Last}); len(again.Lines) != 0 || again.Last != p.Last {
+	if again, _ := ask(
+		t.Context(), t, r, Filter{Run: p.Run, After: p.Last},
+	); len(again.Lines) != 0 || again.Last != p.Last {
 		t.Errorf("%+v", again)
 	}
 	if other, _ := ask(t.Context(), t, r, Filter{Run: "earlier", After: p.Last}); len(other.Lines) != 2 {

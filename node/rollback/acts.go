@@ -21,7 +21,7 @@ type Status struct {
 	Who     string  `json:"who,omitzero"`     // the owner who began it
 	Restart bool    `json:"restart,omitzero"` // it is tried by a restart of the site
 	Left    float64 `json:"seconds_left,omitzero"`
-	Problem string  `json:"problem,omitzero"` // what is wrong now that was not before
+	Problem string  `json:"problem,omitzero"` // a problem of the site that it did not have before
 	Because string  `json:"because,omitzero"` // why it was rolled back
 }
 

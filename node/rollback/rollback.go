@@ -66,7 +66,7 @@ type Trial struct {
 	Because string   `json:"because,omitzero"` // why it was rolled back
 }
 
-// Options are what a manager needs of its site.
+// Options hold the parts of the site that a Manager uses.
 type Options struct {
 	Read  func() ([]byte, error) // the record; nil for none
 	Write func([]byte) error     // replaces it, durably
@@ -155,10 +155,11 @@ func (m *Manager) length() time.Duration {
 	return time.Duration(m.trial.Seconds * float64(time.Second))
 }
 
-// left is how long the trial goes on.
+// left returns the rest of the trial.
 func (m *Manager) left() time.Duration { return max(0, m.length()-time.Since(m.began)) }
 
-// settle is how long the site has to be well before a trial ends well, and not be well before it ends early.
+// settle returns the time for which the site has to be well before a trial succeeds, or not well before it fails
+// early.
 func (m *Manager) settle() time.Duration { return min(maxSettle, m.length()/3) }
 
 // Digest returns the digest of a configuration's text, which names it in requests.
@@ -196,7 +197,8 @@ func (m *Manager) Begin(t Trial, known map[string]string) error {
 	case m.trial.State == Running:
 		return ErrRuns
 	case length < MinLength || length > MaxLength:
-		return device.Faultf(device.Invalid, "a trial lasts between %s and %s", device.FormatDuration(MinLength), device.FormatDuration(MaxLength))
+		return device.Faultf(device.Invalid, "a trial lasts between %s and %s", device.FormatDuration(MinLength),
+			device.FormatDuration(MaxLength))
 	case t.Restart && m.Restart == nil:
 		return device.Faultf(device.Denied,
 			"the change needs a restart, and no service manager restarts this site: change the file on its machine")
@@ -290,7 +292,7 @@ func (m *Manager) take(digest string, keep bool) (ended <-chan struct{}, err err
 	case m.trial.State != Running:
 	case !keep:
 		m.undone = "an owner took it back"
-	case m.wellSince.IsZero() && m.badSince.IsZero(): // what is said before it is in use proves nothing
+	case m.wellSince.IsZero() && m.badSince.IsZero(): // the configuration is not in use yet
 		return nil, device.Faultf(device.Busy, "the configuration is not in use yet").In(time.Second)
 	default:
 		m.confirmed, m.unkept = true, nil
@@ -323,7 +325,7 @@ func (m *Manager) Run(ctx context.Context, s Site) {
 		problems := s.Problems(looking)
 		cancel()
 		if ctx.Err() != nil {
-			return // the site ends, and with it what is well
+			return // the site ends, and its devices with it
 		}
 		if m.decide(problems) != "" && m.rollBack(ctx, s, problems) != nil && device.Sleep(ctx, retryInterval) != nil {
 			return

@@ -155,7 +155,8 @@ func start(t *testing.T, d *disk, restart bool, sick map[string]string, reload e
 		},
 	}
 	s := rollback.Site{
-		Reload: p.Site.Reload, Problems: p.Problems, NotKept: func(s string) { p.notes = append(p.notes, s) }, Turn: &p.Configuring,
+		Reload: p.Site.Reload, Problems: p.Problems, Turn: &p.Configuring,
+		NotKept: func(s string) { p.notes = append(p.notes, s) },
 	}
 	go func() { p.m.Run(p.ctx, s); close(p.ended) }()
 	return p
@@ -224,11 +225,17 @@ func TestTrial(t *testing.T) {
 		"not reached after a restart": {restart: true, want: rollback.RolledBack, within: (length + 4) * time.Second},
 		"taken back":                  {confirm: true, back: true, want: rollback.RolledBack, within: 2 * time.Second},
 		"a device is worse":           {confirm: true, sick: sick, want: rollback.RolledBack, within: 12 * time.Second},
-		"a device is missing at once": {reload: device.Faultf(device.Offline, "it is"), want: rollback.RolledBack, within: time.Second},
-		"not taken":                   {reload: device.Faultf(device.Invalid, "no"), want: rollback.RolledBack, within: time.Second},
-		"written by somebody":         {edited: true, want: rollback.Replaced, within: (length + 2) * time.Second},
-		"confirmed, but overwritten":  {confirm: true, edited: true, want: rollback.Replaced, within: 13 * time.Second},
-		"confirmed on a full disk":    {confirm: true, full: true, want: rollback.RolledBack, within: (length + 2) * time.Second},
+		"a device is missing at once": {
+			reload: device.Faultf(device.Offline, "it is"), want: rollback.RolledBack, within: time.Second,
+		},
+		"not taken": {
+			reload: device.Faultf(device.Invalid, "no"), want: rollback.RolledBack, within: time.Second,
+		},
+		"written by somebody":        {edited: true, want: rollback.Replaced, within: (length + 2) * time.Second},
+		"confirmed, but overwritten": {confirm: true, edited: true, want: rollback.Replaced, within: 13 * time.Second},
+		"confirmed on a full disk": {
+			confirm: true, full: true, want: rollback.RolledBack, within: (length + 2) * time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -273,7 +280,8 @@ func TestTrial(t *testing.T) {
 					<-p.ended
 					p = start(t, d, true, nil, nil)
 				}
-				s, want := p.status(t), map[rollback.State]string{rollback.Kept: new1, rollback.RolledBack: old, rollback.Replaced: edited}[tt.want]
+				s, want := p.status(t),
+					map[rollback.State]string{rollback.Kept: new1, rollback.RolledBack: old, rollback.Replaced: edited}[tt.want]
 				if s.State != tt.want || d.text(t) != want || time.Since(begun) > tt.within {
 					t.Errorf("%+v, %s in the file after %v", s, d.text(t), time.Since(begun))
 				}

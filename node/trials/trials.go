@@ -93,7 +93,9 @@ func Run(ctx context.Context, o trial.Options, all []hosted.Configured, q trial.
 	}
 	for _, name := range q.Rules {
 		if !slices.Contains(known, name) {
-			return trial.Result{}, device.Faultf(device.Invalid, "there is no rule %.60q here%s", name, device.Suggest(name, known, "rule"))
+			return trial.Result{}, device.Faultf(
+				device.Invalid, "there is no rule %.60q here%s", name, device.Suggest(name, known, "rule"),
+			)
 		}
 	}
 	var unproven []string

@@ -78,7 +78,9 @@ func TestBack(t *testing.T) {
 	if _, err := p.Back(); !errors.As(err, new(Refused)) {
 		t.Errorf("back from the package: %v", err)
 	}
-	if _, err := p.Stage(bytes.NewReader(signedFile(t, release("v2", 2), online)), rules(1)); !errors.As(err, new(Refused)) {
+	if _, err := p.Stage(
+		bytes.NewReader(signedFile(t, release("v2", 2), online)), rules(1),
+	); !errors.As(err, new(Refused)) {
 		t.Errorf("below the floor: %v", err)
 	}
 	try(t, p, "v3", 3)

@@ -38,7 +38,9 @@ func (p Programs) Follow() (Follow, error) {
 		err = fmt.Errorf("it has version %d, and this program reads %d", f.Form, followForm)
 	}
 	if err != nil {
-		return Follow{}, fmt.Errorf("%s cannot be used: %w; delete it, and choose the channel again with --channel", p.path(followName), err)
+		return Follow{}, fmt.Errorf(
+			"%s cannot be used: %w; delete it, and choose the channel again with --channel", p.path(followName), err,
+		)
 	}
 	return f, nil
 }
@@ -147,7 +149,8 @@ func (e *exactReader) Read(b []byte) (int, error) {
 	e.hash.Write(b[:n])
 	e.n += int64(n)
 	if e.n > e.file.Size || err == io.EOF && (e.n != e.file.Size || hex.EncodeToString(e.hash.Sum(nil)) != e.file.SHA256) {
-		return 0, Refused{errors.New("not the file that the channel names: try again later, or report this to the operator of the server")}
+		return 0, Refused{errors.New("not the file that the channel names: try again later, or report this to the operator " +
+			"of the server")}
 	}
 	return n, err
 }

@@ -270,14 +270,7 @@ func TestOlder(t *testing.T) {
 // TestDamaged: a program that is not any more what was installed is not started, and a
 // state that cannot be read lets the package's start.
 func TestDamaged(t *testing.T) {
-	p := site(t)
-	for n, version := range []string{2: "v2", 3: "v3"} {
-		if version != "" {
-			try(t, p, version, uint64(n))
-			p.Prove(uint64(n))
-			settle(t, p)
-		}
-	}
+	p := updated(t)
 	spoil := func(name string) {
 		t.Helper()
 		if err := os.WriteFile(p.path(name, linkName), append(program("v9"), 0), 0o755); err != nil {

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// atOnce bounds the sites that are called at the same time, without those that are slow.
+	// atOnce bounds the sites that are called at the same time; slow ones do not count.
 	atOnce = 16
 	// slowAfter is the time after which a site that has not answered gives its place to the next one.
 	slowAfter = time.Second
 	// DefaultTimeout bounds the call of one site.
 	DefaultTimeout = 4 * time.Second
-	// unwindTime is how long an expired call may take to return its reason, before it is abandoned.
+	// unwindTime bounds the wait for the reason of an expired call, which is abandoned after it.
 	unwindTime = 100 * time.Millisecond
 )
 
@@ -47,7 +47,8 @@ func (r Result[T]) Kind() string { return KindOf(r.Err) }
 
 // Answered reports whether the site answered, also if it refused, or if its answer is of no use.
 func (r Result[T]) Answered() bool {
-	return r.Err == nil || saidBySite(r.Err) || errors.As(r.Err, new(*device.Fault)) || errors.As(r.Err, new(state.Mistake))
+	return r.Err == nil || saidBySite(r.Err) ||
+		errors.As(r.Err, new(*device.Fault)) || errors.As(r.Err, new(state.Mistake))
 }
 
 // saidBySite reports whether an error is a site's answer.
@@ -58,7 +59,7 @@ func saidBySite(err error) bool {
 // Silent is the error of a site that has not answered in time.
 type Silent struct {
 	After   time.Duration
-	Unknown bool  // it may have done what was asked
+	Unknown bool  // the outcome is not known: the request may have been executed
 	Why     error // of a search for the site; may be nil
 }
 

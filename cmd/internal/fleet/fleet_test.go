@@ -22,7 +22,7 @@ func contacts(n int) (all []peer.Contact) {
 	return all
 }
 
-// TestEachIsNotDelayed has sites that never answer, and ignore their context, before those that do.
+// TestEachIsNotDelayed: sites that never answer, and ignore their context, do not delay the others.
 func TestEachIsNotDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const dead = 20 // more than are called at once
@@ -89,7 +89,8 @@ func TestEachEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second/2, cancel)
-		results := each(ctx, contacts(3), Options{Timeout: time.Hour}, func(ctx context.Context, _ peer.Contact, _ func()) (struct{}, error) {
+		o := Options{Timeout: time.Hour}
+		results := each(ctx, contacts(3), o, func(ctx context.Context, _ peer.Contact, _ func()) (struct{}, error) {
 			<-ctx.Done()
 			return struct{}{}, ctx.Err()
 		})
@@ -101,7 +102,7 @@ func TestEachEnds(t *testing.T) {
 	})
 }
 
-// TestNotConnected: a site that was not reached has not done what was asked.
+// TestNotConnected: a call of a site that was not reached has no unknown outcome.
 func TestNotConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wait := func(ctx context.Context, _ peer.Contact, _ func()) (struct{}, error) {

@@ -19,7 +19,7 @@ type Selection struct {
 const maxNames = 60
 
 // From returns the chosen ones of the contacts, by their names. A pattern or a tag that fits none of them is an error,
-// which lists those that there are.
+// which lists the existing names or tags.
 func (s Selection) From(known []peer.Contact) ([]peer.Contact, error) {
 	if len(known) == 0 {
 		return nil, state.Mistakef("you know no site yet: agentsite claim adds one, by the address that it shows")
@@ -35,7 +35,8 @@ func (s Selection) From(known []peer.Contact) ([]peer.Contact, error) {
 	}
 	for _, tag := range s.Tags {
 		if !slices.ContainsFunc(known, func(k peer.Contact) bool { return slices.Contains(k.Tags, tag) }) {
-			return nil, state.Mistakef("no site of yours has the tag %q: agentsite sites tag NAME %s gives it one; your tags are %s",
+			return nil, state.Mistakef("no site of yours has the tag %q: "+
+				"agentsite sites tag NAME %s gives it one; your tags are %s",
 				tag, state.ShellQuote(tag), listed(known, tagsOf))
 		}
 	}
@@ -50,7 +51,8 @@ func (s Selection) From(known []peer.Contact) ([]peer.Contact, error) {
 	case len(s.Sites)+len(s.Tags) > 0:
 		return nil, state.Mistakef("no site has both: your sites with their tags are %s", listed(known, describe))
 	default:
-		return nil, state.Mistakef("you own no site: agentsite claim makes you the owner of one, and --sites chooses sites that you "+
+		return nil, state.Mistakef("you own no site: agentsite claim makes you the owner of one, and --sites chooses sites "+
+			"that you "+
 			"only may use: %s", listed(known, nameOf))
 	}
 	slices.SortFunc(chosen, func(a, b peer.Contact) int { return strings.Compare(a.Name, b.Name) })
@@ -63,7 +65,8 @@ func (s Selection) chooses(k peer.Contact) bool {
 	if len(s.Sites)+len(s.Tags) == 0 {
 		return k.Owner
 	}
-	return (len(s.Sites) == 0 || slices.ContainsFunc(s.Sites, named)) && (len(s.Tags) == 0 || slices.ContainsFunc(s.Tags, tagged))
+	return (len(s.Sites) == 0 || slices.ContainsFunc(s.Sites, named)) &&
+		(len(s.Tags) == 0 || slices.ContainsFunc(s.Tags, tagged))
 }
 
 func matches(pattern, name string) bool {

@@ -24,7 +24,9 @@ const (
 
 // Try has a site use a configuration on trial, n.Trial, and confirms it over connections of their own: that they reach
 // the site is a part of the proof. An error says why nothing was begun, or that the end is not known.
-func Try(ctx context.Context, dial func(context.Context) (*peer.Connection, error), n acts.NewConfiguration) (rollback.Status, error) {
+func Try(
+	ctx context.Context, dial func(context.Context) (*peer.Connection, error), n acts.NewConfiguration,
+) (rollback.Status, error) {
 	begun, err := within(ctx, configTimeout, dial, func(ctx context.Context, c *peer.Connection) (bool, error) {
 		if _, err := ownerclient.Call(ctx, c.Owner, rollback.TrialAct, acts.None{}); err != nil {
 			return false, knowsNot(err, "has no trials of configurations")
@@ -59,7 +61,9 @@ func Try(ctx context.Context, dial func(context.Context) (*peer.Connection, erro
 		}
 		if device.Sleep(ctx, confirmPause) != nil {
 			err = cmp.Or(peer.Unreached(err), err, ctx.Err())
-			return s, fmt.Errorf("it does not answer: unless this was confirmed, it uses the configuration before again (%w)", err)
+			return s, fmt.Errorf(
+				"it does not answer: unless this was confirmed, it uses the configuration before again (%w)", err,
+			)
 		}
 	}
 }
@@ -88,7 +92,7 @@ func knowsNot(err error, lacks string) error {
 	return err
 }
 
-// TryTimeout returns how long Try takes at most with a trial of that length.
+// TryTimeout returns the longest time that Try takes with a trial of that length.
 func TryTimeout(trial time.Duration) time.Duration {
 	return configTimeout + trial + restartTimeout + confirmTimeout
 }

@@ -19,8 +19,7 @@ const (
 	updatePause = 2 * time.Second
 	// UpdateTimeout bounds the update of one site: the download, and outputs that are away from safe.
 	UpdateTimeout = 45 * time.Minute
-	// silentTimeout bounds how long a site that is being updated answers nothing, or has not yet the new version after
-	// its restart.
+	// silentTimeout bounds the time in which a site that is being updated does not answer, or still has the old version.
 	silentTimeout = 5 * time.Minute
 )
 
@@ -43,7 +42,9 @@ const (
 
 // Update has a site install an update of its channel, and waits until the new version has proved itself there or has
 // been rolled back.
-func Update(ctx context.Context, dial func(context.Context) (*peer.Connection, error), w remote.Wanted) (Updated, error) {
+func Update(
+	ctx context.Context, dial func(context.Context) (*peer.Connection, error), w remote.Wanted,
+) (Updated, error) {
 	type begun struct{ before, now remote.Version }
 	b, err := within(ctx, configTimeout, dial, func(ctx context.Context, c *peer.Connection) (b begun, err error) {
 		if b.before, err = ownerclient.Call(ctx, c.Owner, remote.VersionAct, remote.Look{}); err != nil {
@@ -83,7 +84,9 @@ func Update(ctx context.Context, dial func(context.Context) (*peer.Connection, e
 		}
 		if time.Since(heard) > silentTimeout {
 			if err == nil {
-				err = fmt.Errorf("it runs %s, and not %s: journalctl -u agentsite-prepare on its machine says why", v.Version, target)
+				err = fmt.Errorf(
+					"it runs %s, and not %s: journalctl -u agentsite-prepare on its machine says why", v.Version, target,
+				)
 			}
 			return out, err
 		}

@@ -43,7 +43,9 @@ func openModels(o Options, drafts func() *imports.Store) (*llm.World, error) {
 		return err
 	}
 	decode := func(args jsontext.Value, into any) error { return rpc.RawJSON(args).DecodeStrict(into) }
-	return &llm.World{StandIn: o.Confined, Draft: draft, Decode: decode, Hosted: o.Node, Now: func() (time.Time, bool) { t, sure := o.Access.Now(); return rule.Local(t), sure }, Ledger: ledger, Queues: new(chat.Queues), Secret: secrets(o.File)}, nil
+	return &llm.World{StandIn: o.Confined, Draft: draft, Decode: decode, Hosted: o.Node,
+		Now:    func() (time.Time, bool) { t, sure := o.Access.Now(); return rule.Local(t), sure },
+		Ledger: ledger, Queues: new(chat.Queues), Secret: secrets(o.File)}, nil
 }
 
 // secrets returns what reads the files of secrets beside a configuration.

@@ -88,7 +88,9 @@ func Join(o Options) (n *Network, err error) {
 
 // join opens the parts on a host, and closes the host where it fails.
 func join(host host.Host, o Options) (n *Network, err error) {
-	n = &Network{host: host, relays: o.Relays, reserving: o.P2P.Relays, serveTable: o.Server, media: make(map[string]discovery.Medium)}
+	n = &Network{
+		host: host, relays: o.Relays, reserving: o.P2P.Relays, serveTable: o.Server, media: make(map[string]discovery.Medium),
+	}
 	defer func(n *Network) { // a return of an error sets the result to nil
 		if err != nil {
 			n.Close()

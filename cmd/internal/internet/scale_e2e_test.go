@@ -110,11 +110,12 @@ func simulate(t *testing.T, sites int, run func(*testing.T)) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(5 << 30))
 	defer debug.SetGCPercent(debug.SetGCPercent(200))
 	defer slog.SetDefault(slog.Default())
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // those that leave are missed by many
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // hosts that leave cause thousands of lines
 	t.Run(fmt.Sprint(sites), func(t *testing.T) {
 		begun, used := time.Now(), cpu()
 		synctest.Test(t, run)
-		t.Logf("%d sites took %v of this machine, %v of its processors, and %d MB", sites, time.Since(begun).Round(time.Second), cpu()-used, megabytes())
+		t.Logf("%d sites took %v of this machine, %v of its processors, and %d MB", sites,
+			time.Since(begun).Round(time.Second), cpu()-used, megabytes())
 	})
 	debug.FreeOSMemory()
 }
@@ -122,7 +123,9 @@ func simulate(t *testing.T, sites int, run func(*testing.T)) {
 // scale runs relays and sites of realms, has some of them leave, and returns the requests of a median lookup.
 func scale(t *testing.T, sites, relays, realms int, idle time.Duration, withGossip, public bool) (median int) {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &world{t: t, net: memnet.New(packetLoss, gossip.Protocol), ctx: ctx, end: cancel, gossip: withGossip, public: public}
+	w := &world{
+		t: t, net: memnet.New(packetLoss, gossip.Protocol), ctx: ctx, end: cancel, gossip: withGossip, public: public,
+	}
 	defer w.close()
 	for i := range realms {
 		r, err := discovery.NewRealm(fmt.Sprint("realm-", i))
@@ -136,7 +139,8 @@ func scale(t *testing.T, sites, relays, realms int, idle time.Duration, withGoss
 	time.Sleep(settling)
 	servers := relays + len(w.group(func(s *simSite) bool { return s.open }))
 	runtime.GC()
-	t.Logf("%d sites in %d realms, %d relays, %d servers of the table; %d MB, %d goroutines, %v of processor time", sites, realms, relays, servers, megabytes(), runtime.NumGoroutine(), cpu())
+	t.Logf("%d sites in %d realms, %d relays, %d servers of the table; %d MB, %d goroutines, %v of processor time",
+		sites, realms, relays, servers, megabytes(), runtime.NumGoroutine(), cpu())
 
 	// How many of their realm the sites know.
 	known := 0
@@ -157,7 +161,9 @@ func scale(t *testing.T, sites, relays, realms int, idle time.Duration, withGoss
 		t.Logf("idle for %v; %v of processor time", idle, cpu())
 		t.Logf("idle, a day of a site behind a router: %s", rate(b1, a1, len(private), idle))
 		t.Logf("idle, a day of a public site with server: on: %s", rate(b2, a2, len(open), idle))
-		t.Logf("idle, a day of a relay with %d places: %s", relaysOfSite*len(private)/relays, rate(b3, a3, len(relaying), idle))
+		t.Logf(
+			"idle, a day of a relay with %d places: %s", relaysOfSite*len(private)/relays, rate(b3, a3, len(relaying), idle),
+		)
 	}
 	t.Logf("connections at a time: %.1f of a site behind a router, %.1f of a public one, %.1f of a relay",
 		perHost(private), perHost(open), perHost(relaying))
@@ -177,7 +183,8 @@ func scale(t *testing.T, sites, relays, realms int, idle time.Duration, withGoss
 
 	times := min(200, sites)
 	all := w.look(times)
-	t.Logf("lookup: %.1f %% of %d found all; requests median %d, p95 %d, most %d; time median %v, p95 %v, longest %v", 100*wholeShare(all), times,
+	t.Logf("lookup: %.1f %% of %d found all; requests median %d, p95 %d, most %d; time median %v, p95 %v, longest %v",
+		100*wholeShare(all), times,
 		quantile(all, 0.5, requestsOf), quantile(all, 0.95, requestsOf), quantile(all, 1, requestsOf),
 		quantile(all, 0.5, timeOf), quantile(all, 0.95, timeOf), quantile(all, 1, timeOf))
 	if wholeShare(all) < convergence {
@@ -195,7 +202,8 @@ func scale(t *testing.T, sites, relays, realms int, idle time.Duration, withGoss
 		for _, l := range all {
 			found += l.found / float64(len(all))
 		}
-		t.Logf("%v after: %.1f %% of lookups found all, %.2f %% of sites found; requests median %d, p95 %d; time median %v, p95 %v, longest %v",
+		t.Logf("%v after: %.1f %% of lookups found all, %.2f %% of sites found; requests median %d, p95 %d; time median "+
+			"%v, p95 %v, longest %v",
 			since, 100*wholeShare(all), 100*found, quantile(all, 0.5, requestsOf), quantile(all, 0.95, requestsOf),
 			quantile(all, 0.5, timeOf), quantile(all, 0.95, timeOf), quantile(all, 1, timeOf))
 		if wholeShare(all) >= convergence {
@@ -233,7 +241,8 @@ func (w *world) depart() {
 			cut++
 		}
 	}
-	w.t.Logf("%.0f %% of the sites and relays leave; %d of %d realms have no relay left, and are not looked for", 100*leaving, cut, len(w.realms))
+	w.t.Logf("%.0f %% of the sites and relays leave; %d of %d realms have no relay left, and are not looked for",
+		100*leaving, cut, len(w.realms))
 }
 
 // megabytes returns the memory that this process has of the system: heap, stacks and garbage.

@@ -151,7 +151,9 @@ func (w *world) addSite(n, realm int) *simSite {
 	s.SetOffer(points[n%len(points)])
 	s.can = s.Card().Capabilities
 	relays := w.relaysOf(realm)
-	o := Options{noGossip: !w.gossip, Relays: relays, Server: s.open, Site: &Site{Realm: Realm{Realm: w.realms[realm]}, Card: s.Card, Newer: s.Newer, Files: func(card.FileID) []byte { return nil }}}
+	o := Options{noGossip: !w.gossip, Relays: relays, Server: s.open, Site: &Site{
+		Realm: Realm{Realm: w.realms[realm]}, Card: s.Card, Newer: s.Newer, Files: func(card.FileID) []byte { return nil },
+	}}
 	if s.open {
 		s.Host = w.host(key)
 	} else {
@@ -354,9 +356,11 @@ func rate(before, after memnet.Usage, hosts int, over time.Duration) string {
 		fmt.Fprintf(&b, "%s %.0f kB out %.0f kB in %.0f messages; ", name,
 			each(now.Sent-was.Sent)/1000, each(now.Received-was.Received)/1000, each(now.Messages-was.Messages))
 	}
-	fmt.Fprintf(&b, "%.0f connections opened, %.0f accepted", each(after.Dialled-before.Dialled), each(after.Accepted-before.Accepted))
+	fmt.Fprintf(&b, "%.0f connections opened, %.0f accepted", each(after.Dialled-before.Dialled),
+		each(after.Accepted-before.Accepted))
 	if after.Circuits > 0 {
-		fmt.Fprintf(&b, "; %.0f circuits of %.0f kB relayed", each(after.Circuits-before.Circuits), each(after.Relayed-before.Relayed)/1000)
+		fmt.Fprintf(&b, "; %.0f circuits of %.0f kB relayed",
+			each(after.Circuits-before.Circuits), each(after.Relayed-before.Relayed)/1000)
 	}
 	return b.String()
 }

@@ -83,7 +83,8 @@ func ReportBoard(ctx context.Context, o BoardReportOptions) (*BoardReport, error
 		Program: fmt.Sprintf("%s (%s, %s)", o.Version, update.Target(), runtime.Version()),
 		Model:   b.Model(), System: system(root), Memory: memory(root), CPUs: runtime.NumCPU(),
 		Kernel: strings.TrimSpace(root.Text("proc/sys/kernel/osrelease") + " " + root.Text("proc/sys/kernel/arch")),
-		Boot:   bootLines(root.Text(b.ConfigFile())), Buses: buses(b, root), Kinds: kernelParts(root), Parts: []acts.FoundPart{},
+		Boot:   bootLines(root.Text(b.ConfigFile())), Buses: buses(b, root), Kinds: kernelParts(root),
+		Parts: []acts.FoundPart{},
 	}
 	if loop != nil {
 		if r.Loop, err = testLines(b, cfg, loop[0], loop[1]); err != nil {
@@ -107,7 +108,9 @@ func ReportBoard(ctx context.Context, o BoardReportOptions) (*BoardReport, error
 	}
 	slices.Sort(r.Uses)
 	r.Uses = slices.Compact(r.Uses)
-	for _, f := range slices.Concat(trouble, b.Findings(ctx, nil), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile())) {
+	for _, f := range slices.Concat(
+		trouble, b.Findings(ctx, nil), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()),
+	) {
 		r.Says = append(r.Says, withoutSerial(string(f.Severity)+": "+f.Subject+": "+f.Says))
 	}
 	return r, nil
@@ -154,11 +157,13 @@ func testLines(b *board.Board, cfg *config.Site, from, to board.Pin) (*testedLin
 }
 
 func configured(pin board.Pin, name string) error {
-	return device.Faultf(device.Busy, "%s is not driven, because the configuration uses it for %s: choose another line", pin, name)
+	return device.Faultf(
+		device.Busy, "%s is not driven, because the configuration uses it for %s: choose another line", pin, name,
+	)
 }
 
-// askRunning asks the site that runs from the folder for its configuration, and for how many seconds it has run; both
-// are zero where none answers.
+// askRunning asks the site that runs from the folder for its configuration's file and its uptime in seconds. Both are
+// zero if none answers.
 func (o BoardReportOptions) askRunning(ctx context.Context) (h acts.Health, ran float64) {
 	if !o.Folder.Running() || o.Dial == nil {
 		return h, 0
@@ -222,7 +227,9 @@ func buses(b *board.Board, root sysfs.Root) (all []string) {
 	for _, bus := range b.Buses() {
 		all = append(all, strings.TrimSpace(bus.Name+" "+bus.Adapter))
 	}
-	for _, pattern := range []string{"dev/spidev*", "sys/bus/w1/devices/w1_bus_master*", "sys/class/pwm/pwmchip*", "dev/watchdog", "sys/class/rtc/rtc*"} {
+	for _, pattern := range []string{
+		"dev/spidev*", "sys/bus/w1/devices/w1_bus_master*", "sys/class/pwm/pwmchip*", "dev/watchdog", "sys/class/rtc/rtc*",
+	} {
 		for _, path := range root.Glob(pattern) {
 			all = append(all, filepath.Base(path))
 		}
@@ -232,7 +239,9 @@ func buses(b *board.Board, root sysfs.Root) (all []string) {
 
 // kernelParts returns the names of the parts that the kernel measures with.
 func kernelParts(root sysfs.Root) (all []string) {
-	for _, pattern := range []string{"sys/bus/iio/devices/iio:device*/name", "sys/class/hwmon/hwmon*/name", "sys/class/thermal/thermal_zone*/type"} {
+	for _, pattern := range []string{
+		"sys/bus/iio/devices/iio:device*/name", "sys/class/hwmon/hwmon*/name", "sys/class/thermal/thermal_zone*/type",
+	} {
 		for _, path := range root.Glob(pattern) {
 			all = append(all, sysfs.Text(path))
 		}

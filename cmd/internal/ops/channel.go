@@ -25,7 +25,8 @@ const (
 )
 
 // ErrNoChannel is the error of FindUpdate without an address of the releases.
-var ErrNoChannel = state.Mistakef("this build has no address of releases: give it with --releases https://…, or give the FILE or ADDRESS of an update")
+var ErrNoChannel = state.Mistakef("this build has no address of releases: give it with --releases https://…, or give " +
+	"the FILE or ADDRESS of an update")
 
 // Offer is a release that a channel offers for this board.
 type Offer struct {
@@ -82,7 +83,9 @@ func (o UpdateOptions) choose(p update.Programs, c update.Channel, base string) 
 			}
 		}
 		if !found {
-			return Offer{}, state.Mistakef("the channel %s has no %s%s", c.Name, o.Version, device.Suggest(o.Version, versions, ""))
+			return Offer{}, state.Mistakef(
+				"the channel %s has no %s%s", c.Name, o.Version, device.Suggest(o.Version, versions, ""),
+			)
 		}
 	}
 	file, ok := r.File(o.Release.Target)
@@ -165,7 +168,7 @@ var httpClient = &http.Client{
 		DialContext:           (&net.Dialer{Timeout: 20 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   20 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second,
-		DisableCompression:    true, // sizes and hashes are of what is sent
+		DisableCompression:    true, // sizes and hashes are of the bytes that are sent
 		DisableKeepAlives:     true,
 	},
 	CheckRedirect: func(req *http.Request, via []*http.Request) error {

@@ -37,7 +37,9 @@ type publisher struct {
 func newPublisher(t *testing.T) *publisher {
 	t.Helper()
 	now := time.Now()
-	p := &publisher{mux: http.NewServeMux(), key: identity.New(), channel: update.Channel{Name: "stable", Serial: 5, Date: now, Expires: now.Add(time.Hour)}}
+	p := &publisher{mux: http.NewServeMux(), key: identity.New(), channel: update.Channel{
+		Name: "stable", Serial: 5, Date: now, Expires: now.Add(time.Hour),
+	}}
 	p.Server = httptest.NewServer(p.mux)
 	t.Cleanup(p.Close)
 	for n, version := range []string{3: "v3", 2: "v2"} {
@@ -52,7 +54,9 @@ func newPublisher(t *testing.T) *publisher {
 		path := "updates/" + version + ".update"
 		sum := sha256.Sum256(b.Bytes())
 		file := update.ChannelFile{Target: r.Target, Path: path, Size: int64(b.Len()), SHA256: hex.EncodeToString(sum[:])}
-		p.channel.Releases = append([]update.ChannelRelease{{Version: version, Sequence: r.Sequence, Files: []update.ChannelFile{file}}}, p.channel.Releases...)
+		p.channel.Releases = append([]update.ChannelRelease{
+			{Version: version, Sequence: r.Sequence, Files: []update.ChannelFile{file}},
+		}, p.channel.Releases...)
 		p.mux.HandleFunc("/r/"+path, func(w http.ResponseWriter, _ *http.Request) { w.Write(b.Bytes()) })
 	}
 	p.mux.HandleFunc("/r/channel/stable", func(w http.ResponseWriter, _ *http.Request) { w.Write(p.served) })
@@ -220,7 +224,9 @@ func TestHostileChannel(t *testing.T) {
 		},
 		"endless redirects": func(p *publisher, c *update.Channel) {
 			c.Releases[0].Files[0].Path = "round"
-			p.mux.HandleFunc("/r/round", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/r/round", http.StatusFound) })
+			p.mux.HandleFunc(
+				"/r/round", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/r/round", http.StatusFound) },
+			)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +291,8 @@ func TestStall(t *testing.T) {
 		b := newBody(ctx, cancel, io.NopCloser(io.MultiReader(strings.NewReader("x"), silent{ctx})))
 		defer b.Close()
 		begun := time.Now()
-		if text, err := io.ReadAll(b); string(text) != "x" || !errors.Is(err, errStalled) || time.Since(begun) != stallTimeout {
+		if text, err := io.ReadAll(b); string(text) != "x" || !errors.Is(err, errStalled) ||
+			time.Since(begun) != stallTimeout {
 			t.Errorf("%q %v after %v", text, err, time.Since(begun))
 		}
 	})
@@ -315,7 +322,8 @@ func (s slow) Read(p []byte) (int, error) {
 // TestAddress: releases are downloaded from the web, and from nothing else.
 func TestAddress(t *testing.T) {
 	o := newPublisher(t).options(t)
-	for _, o.Channel = range []string{"ftp://example.org/r", "file:///r", "example.org/r", "https:///r", "https://example.org/r?a", "https://example.org/r#a"} {
+	for _, o.Channel = range []string{"ftp://example.org/r", "file:///r", "example.org/r", "https:///r",
+		"https://example.org/r?a", "https://example.org/r#a"} {
 		if _, _, err := o.channel(o.programs()); !errors.As(err, new(state.Mistake)) {
 			t.Errorf("%s: %v", o.Channel, err)
 		}

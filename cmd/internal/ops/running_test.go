@@ -63,7 +63,9 @@ func TestAskSite(t *testing.T) {
 		site  fakeSite
 		about []string // the subjects of what is wrong
 	}{
-		"well": {well, nil}, "ill": {ill, []string{"public name", "b", "e/f", "rule:x", "clock", "public name", "emergency stop"}}, "silent": {fakeSite{}, []string{folder}}, "away": {nil, []string{folder}},
+		"well":   {well, nil},
+		"ill":    {ill, []string{"public name", "b", "e/f", "rule:x", "clock", "public name", "emergency stop"}},
+		"silent": {fakeSite{}, []string{folder}}, "away": {nil, []string{folder}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := DoctorOptions{Folder: state.Folder(folder), Dial: func() (*RunningSite, error) {
@@ -96,8 +98,8 @@ func TestAskSite(t *testing.T) {
 	}
 }
 
-// TestReadStatusOfOthers: who is no owner gets what the permission covers, without an error, and nothing is said of
-// what only an owner may know.
+// TestReadStatusOfOthers: a caller with a grant gets the part of the status that the grant covers, without an error,
+// and no finding about the rest.
 func TestReadStatusOfOthers(t *testing.T) {
 	site := fakeSite{"site_status": `{"site":"shed","emergency_stop":true}`}
 	read := func() (SiteStatus, error) {

@@ -38,8 +38,8 @@ func HasServiceLog(f state.Folder) bool {
 	return f == state.ServiceFolder && noSystemd == nil && noJournal == nil
 }
 
-// ReadServiceLog reads the service's log by journalctl, the oldest line first. It returns how many lines there were:
-// none is also the answer to a user who may not read it.
+// ReadServiceLog reads the service's log by journalctl, the oldest line first. It returns their number,
+// which is 0, too, for a user who may not read it.
 func ReadServiceLog(ctx context.Context, o ServiceLogOptions, emit func(logs.Line) error) (n int, err error) {
 	args := []string{"--unit=" + restartUnit, "--unit=agentsite-prepare.service", "--output=json", "--no-pager", "--quiet"}
 	if !o.Since.IsZero() {
@@ -70,7 +70,7 @@ func ReadServiceLog(ctx context.Context, o ServiceLogOptions, emit func(logs.Lin
 	})
 }
 
-// read returns how many lines are read for those that are wanted: some are below the level.
+// read returns the number of lines to read: more than are wanted where some are below the level.
 func (o ServiceLogOptions) read() int {
 	if o.Level > slog.LevelInfo {
 		return max(o.Lines, 10_000)

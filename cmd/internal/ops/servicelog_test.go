@@ -19,7 +19,8 @@ func TestReadEntries(t *testing.T) {
 		got = append(got, e.Cursor+" "+l.Time.UTC().Format("05")+" "+l.Level+" "+l.Text)
 		return nil
 	})
-	want := "a 20 WARN msg=x a=1\nb 21 ERROR Failed to start\nc 00 INFO (a line that is no text)\nd 00 INFO time=now level=LOUD msg=y"
+	want := "a 20 WARN msg=x a=1\nb 21 ERROR Failed to start\nc 00 INFO (a line that is no text)\nd 00 INFO time=now " +
+		"level=LOUD msg=y"
 	if strings.Join(got, "\n") != want || err != nil {
 		t.Errorf("%v\n%s", err, strings.Join(got, "\n"))
 	}

@@ -102,9 +102,10 @@ func (o UpdateOptions) take(ctx context.Context, with func(update.Programs, io.R
 	return r, explainUpdate(o.From, err)
 }
 
-var errNotPackaged = state.Mistakef("this program was not installed from agentsite's package and cannot update itself: replace it by a newer one")
+var errNotPackaged = state.Mistakef("this program was not installed from agentsite's package and cannot update " +
+	"itself: replace it by a newer one")
 
-// explainUpdate says what to do about an error with what is at from.
+// explainUpdate adds to an error of the update at from what the user can do about it.
 func explainUpdate(from string, err error) error {
 	var refused update.Refused
 	switch {

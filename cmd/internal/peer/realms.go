@@ -80,7 +80,8 @@ func (r Realms) Join(j Realm) (Realm, error) {
 			all[i] = j
 			return all, nil
 		}
-		return nil, state.Mistakef("you are in another realm %s with another secret: agentsite realm list --secrets shows it, and agentsite realm leave %[1]s removes it", j.Name())
+		return nil, state.Mistakef("you are in another realm %s with another secret: "+
+			"agentsite realm list --secrets shows it, and agentsite realm leave %[1]s removes it", j.Name())
 	})
 }
 

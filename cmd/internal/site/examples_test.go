@@ -109,7 +109,7 @@ type exampleSite struct {
 	guard   *guard.Guard
 	policy  map[string]guard.Policy
 	sensors []string
-	reads   map[string]bool // outputs that a rule moves by what is read, or that require a reading
+	reads   map[string]bool // outputs that depend on a reading, by a rule or by requires
 	began   time.Time
 	end     func()
 
@@ -215,7 +215,7 @@ func startExample(t *testing.T, e example, from time.Duration) *exampleSite {
 	if s.guard, err = guard.New(actuated, latch); err != nil {
 		t.Fatal(err)
 	}
-	s.push(e.rows, -1, from) // what is read in the first moment
+	s.push(e.rows, -1, from) // the first readings
 	hub := node.NewHub(s.guard, s, agents.PointURI)
 	n := node.New(node.Parts{Hub: hub, Journal: s})
 	if err := n.Replace(node.Site{Name: e.cfg.Name, Outputs: s.guard, Devices: published}); err != nil {

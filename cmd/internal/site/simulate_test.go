@@ -155,7 +155,8 @@ func TestSimulationSettlesNoTrial(t *testing.T) {
 		err = os.Mkdir(string(folder), 0o700)
 	}
 	for name, text := range map[string]string{
-		file: tried, file + state.Before: before, folder.Path(state.TrialFile): string(record), folder.Path(state.PlanFile): before,
+		file: tried, file + state.Before: before, folder.Path(state.TrialFile): string(record),
+		folder.Path(state.PlanFile): before,
 	} {
 		if err == nil {
 			err = os.WriteFile(name, []byte(text), 0o600)
@@ -175,7 +176,8 @@ func TestSimulationSettlesNoTrial(t *testing.T) {
 
 // TestRealFolderRefused: a simulation does not run in the folder of a site with real devices, but in its own.
 func TestRealFolderRefused(t *testing.T) {
-	cfg, err := config.Parse("a.yaml", []byte("site: { name: a }\ndevices:\n  pump: { driver: relay, pin: GPIO17, safe: off }\n"), AllDrivers())
+	cfg, err := config.Parse("a.yaml", []byte("site: { name: a }\ndevices:\n  pump: { driver: relay, pin: GPIO17, safe: "+
+		"off }\n"), AllDrivers())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,12 +16,12 @@ import (
 // maxExport bounds a backup, which is sent in one answer.
 const maxExport = 2 << 20
 
-// ExportAct answers a backup without history, sealed for the owner who asks.
+// ExportAct answers a backup without history, sealed for the key of the calling owner.
 const ExportAct op.Name[op.None, Exported] = "owner/backup"
 
 // Exported answers ExportAct.
 type Exported struct {
-	Sealed []byte `json:"sealed"` // for the key of the owner who asked
+	Sealed []byte `json:"sealed"` // for the key of the calling owner
 }
 
 // Exporter makes backups of a site for its owners elsewhere.
@@ -50,7 +50,8 @@ func (x *Exporter) Operations(own func(who agents.Principal, method, about strin
 func (x *Exporter) sealedFor(who agents.Principal) ([]byte, error) {
 	to, err := identity.Parse(who.ID)
 	if err != nil {
-		return nil, device.Faultf(device.Invalid, "a backup is sealed for the key by which an owner connects: ask with --site, "+
+		return nil, device.Faultf(device.Invalid, "a backup is sealed for the key by which an owner connects: ask with "+
+			"--site, "+
 			"or run agentsite backup on the site's own machine")
 	}
 	b, err := collect(Options{Folder: x.Folder, Config: x.Config})

@@ -85,7 +85,10 @@ func TestExportRefused(t *testing.T) {
 			t.Errorf("%s: %x, %v", id, sent.Sealed, err)
 		}
 	}
-	row := new(Exporter).Operations(func(agents.Principal, string, string, func() error) error { return errors.New("no owner") })[0]
+	row := new(Exporter).Operations(func(agents.Principal, string, string,
+		func() error) error {
+		return errors.New("no owner")
+	})[0]
 	if _, err := row.Do(context.Background(), agents.Principal{}, func(any) error { return nil }); err == nil {
 		t.Error("who is no owner gets a backup")
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// pause is how long after an attempt the next one may begin.
+	// pause is the least time between two attempts.
 	pause = time.Minute
 	// safeTimeout bounds the wait for outputs that left safe during the download.
 	safeTimeout = 10 * time.Minute
@@ -91,7 +91,7 @@ type Status struct {
 	Failed        string
 }
 
-// Parts are what an Updater needs of its site.
+// Parts hold the parts of the site that an Updater uses.
 type Parts struct {
 	Version  string
 	Cannot   string // why the site cannot update itself; "" where it can
@@ -126,7 +126,8 @@ func New(p Parts) *Updater { return &Updater{Parts: p, jobs: make(chan job, 1)} 
 // Operations returns the owners' operations.
 func (u *Updater) Operations() []op.Row {
 	return []op.Row{
-		op.ForOwners(VersionAct, agents.Reads, "fleet update --check", "Tell the version, and what the site's channel offers.", u.version),
+		op.ForOwners(VersionAct, agents.Reads, "fleet update --check", "Tell the version, and what the site's channel "+
+			"offers.", u.version),
 		op.ForOwners(UpdateAct, agents.Acts, "fleet update",
 			"Install a newer version from the site's channel, and restart; it rolls back by itself if it fails.", u.update),
 	}
@@ -179,7 +180,8 @@ func (u *Updater) begin(ctx context.Context, w Wanted) error {
 		return err
 	}
 	if away := u.Away(); len(away) > 0 && !w.Now {
-		return device.Faultf(device.Unsafe, "%s is away from safe, and a restart would switch it there: wait, or update with --now",
+		return device.Faultf(device.Unsafe, "%s is away from safe, and a restart would switch it there: wait, or update "+
+			"with --now",
 			strings.Join(away, ", "))
 	}
 	u.mu.Lock()

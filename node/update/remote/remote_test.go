@@ -80,13 +80,17 @@ func TestUpdate(t *testing.T) {
 		staged int
 		ends   int
 	}{
-		"newer":              {kind: "", staged: 1, ends: 1},
-		"not newer":          {change: func(b *board) { b.old = errors.New("it is here") }, kind: device.Invalid},
-		"no channel":         {change: func(b *board) { b.find = errors.New("no route") }, kind: device.Unavailable},
-		"an output is away":  {change: func(b *board) { b.away = []string{"pump"} }, kind: device.Unsafe},
-		"away, and now":      {change: func(b *board) { b.away = []string{"pump"} }, want: Wanted{Now: true}, staged: 1, ends: 1},
-		"a trial runs":       {change: func(b *board) { b.busy = device.Faultf(device.Busy, "a trial") }, kind: device.Busy},
-		"a damaged download": {change: func(b *board) { b.stage = func(context.Context) error { return errors.New("hash") } }, staged: 1},
+		"newer":             {kind: "", staged: 1, ends: 1},
+		"not newer":         {change: func(b *board) { b.old = errors.New("it is here") }, kind: device.Invalid},
+		"no channel":        {change: func(b *board) { b.find = errors.New("no route") }, kind: device.Unavailable},
+		"an output is away": {change: func(b *board) { b.away = []string{"pump"} }, kind: device.Unsafe},
+		"away, and now": {
+			change: func(b *board) { b.away = []string{"pump"} }, want: Wanted{Now: true}, staged: 1, ends: 1,
+		},
+		"a trial runs": {change: func(b *board) { b.busy = device.Faultf(device.Busy, "a trial") }, kind: device.Busy},
+		"a damaged download": {
+			change: func(b *board) { b.stage = func(context.Context) error { return errors.New("hash") } }, staged: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

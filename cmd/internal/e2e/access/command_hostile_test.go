@@ -191,7 +191,9 @@ func (l *liar) lie(method, tool string, asked int) any {
 			"sign_ins": []o{{"at": soon, "step": venom, "from": venom, "client": venom, "error": venom}},
 			"relays":   []o{{"relay": venom, "why": venom, "steps": []o{{"step": venom, "error": venom, "do": venom}}}}}
 	case string(logs.ReadAct):
-		return o{"run": venom, "last": 1, "lost": true, "lines": []o{{"seq": 1, "time": "2026-01-01T00:00:00Z", "level": venom, "text": "msg=\"" + venom}}}
+		return o{"run": venom, "last": 1, "lost": true, "lines": []o{
+			{"seq": 1, "time": "2026-01-01T00:00:00Z", "level": venom, "text": "msg=\"" + venom},
+		}}
 	case string(acts.JournalAct):
 		return o{"entries": []o{{"seq": 1, "time": "2026-01-01T00:00:00Z", "who": venom, "via": []string{venom}, "tool": venom, "arguments": venom, "key": venom, "outcome": venom, "says": venom, "result": venom, "count": -1}},
 			"first": 9, "last": 1, "hash": "AAAA"}
@@ -243,7 +245,8 @@ func (l *liar) result(tool, long string) any {
 // file, OUT for a file that is not there. TestCommandsListed compares them with the program.
 var commands = [][]string{
 	{"points"}, {"read"}, {"read", "a/t"}, {"read", "--watch"}, {"history", "a/t"}, {"set", "a/t", "on"}, {"set", "a/t", "on", "--take-over"}, {"set", "a/t", "safe"},
-	{"status"}, {"status", "--json"}, {"logs"}, {"logs", "--json"}, {"stop"}, {"reset"}, {"reload"}, {"config", "trial"}, {"approve"}, {"approve", "--watch"}, {"approve", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"approve", "--deny", "X"},
+	{"status"}, {"status", "--json"}, {"logs"}, {"logs", "--json"}, {"stop"}, {"reset"}, {"reload"}, {"config", "trial"},
+	{"approve"}, {"approve", "--watch"}, {"approve", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"approve", "--deny", "X"},
 	{"approve", "ABCD-EFGH", "--may", "read *"}, {"approve", "ABCD-EFGH"}, {"approve", "ABCD-EFGI", "--may", "read *"}, {"approve", "ABCD-EFGH", "--deny"},
 	{"tools"}, {"call", "read_points"}, {"ping"}, {"find"},
 	{"grant", "KEY", "read *"}, {"grant", "phone"}, {"grants"}, {"token", "add", "kitchen", "read *"}, {"token", "list"}, {"token", "revoke", "kitchen"},

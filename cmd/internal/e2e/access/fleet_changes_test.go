@@ -48,7 +48,8 @@ type packaged struct {
 }
 
 func (p *packaged) config(more string) string {
-	return fmt.Sprintf("site: { name: %s }\nhttp: { listen: '127.0.0.1:%s', https: '127.0.0.1:%s' }\ndevices:\n  box: { driver: sim, model: relay, min_off: 0 }\n%s",
+	return fmt.Sprintf("site: { name: %s }\nhttp: { listen: '127.0.0.1:%s', https: '127.0.0.1:%s' }\ndevices:\n  box: { "+
+		"driver: sim, model: relay, min_off: 0 }\n%s",
 		p.name, p.http, p.https, more)
 }
 
@@ -58,7 +59,9 @@ func (p *packaged) start(t *testing.T) {
 	notify := filepath.Join(p.data, "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
 	if err == nil {
-		err = errors.Join(os.MkdirAll(filepath.Join(p.dir, "inbox"), 0o755), os.WriteFile(p.file, []byte(p.config("")), 0o600))
+		err = errors.Join(
+			os.MkdirAll(filepath.Join(p.dir, "inbox"), 0o755), os.WriteFile(p.file, []byte(p.config("")), 0o600),
+		)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +147,8 @@ type channel struct {
 
 func newChannel(t *testing.T) *channel {
 	now := time.Now()
-	c := &channel{key: identity.New(), files: make(map[string][]byte), content: update.Channel{Name: "stable", Date: now, Expires: now.Add(time.Hour)}}
+	c := &channel{key: identity.New(), files: make(map[string][]byte),
+		content: update.Channel{Name: "stable", Date: now, Expires: now.Add(time.Hour)}}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
 		b, ok := c.files[r.URL.Path]
@@ -169,7 +173,9 @@ func (c *channel) release(t *testing.T, version string, sequence uint64, program
 	path := "updates/" + version + ".update"
 	file := update.ChannelFile{Target: r.Target, Path: path, Size: int64(b.Len()), SHA256: hex.EncodeToString(sum[:])}
 	c.content.Serial++
-	c.content.Releases = append([]update.ChannelRelease{{Version: version, Sequence: sequence, Files: []update.ChannelFile{file}}}, c.content.Releases...)
+	c.content.Releases = append([]update.ChannelRelease{
+		{Version: version, Sequence: sequence, Files: []update.ChannelFile{file}},
+	}, c.content.Releases...)
 	if err = errors.Join(err, update.SignChannel(&list, c.content, c.key)); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +190,8 @@ func fleetSites(t *testing.T, pkg string, names ...string) (harness.Person, map[
 	who, all := harness.NewPerson(t), make(map[string]*packaged)
 	for _, name := range names {
 		data := harness.TempDir(t)
-		p := &packaged{name: name, data: data, file: filepath.Join(harness.TempDir(t), "site.yaml"), dir: filepath.Join(data, "updates"), pkg: pkg,
+		file := filepath.Join(harness.TempDir(t), "site.yaml")
+		p := &packaged{name: name, data: data, file: file, dir: filepath.Join(data, "updates"), pkg: pkg,
 			http: harness.FreePort(t), https: harness.FreePort(t)}
 		p.start(t)
 		all[name] = p
@@ -221,7 +228,9 @@ func fleet(t *testing.T, who harness.Person, args ...string) (rows map[string]st
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("fleet %s (%v): %d\n%s%s", strings.Join(args, " "), time.Since(begun).Round(time.Second), code, b, said.String())
+	t.Logf(
+		"fleet %s (%v): %d\n%s%s", strings.Join(args, " "), time.Since(begun).Round(time.Second), code, b, said.String(),
+	)
 	rows = make(map[string]string)
 	for line := range strings.Lines(string(b)) {
 		name, row, _ := strings.Cut(line, " ")
@@ -283,7 +292,9 @@ func TestFleetApply(t *testing.T) {
 		write(name+".yaml", p.config(more))
 	}
 	rows, _, code = fleet(t, who, "apply", folder, "--trial", "30s")
-	checkRows(t, rows, map[string]string{"a": "kept", "b": "rolled back attic is missing", "c": "rolled back attic is missing", "d": "kept"})
+	checkRows(t, rows, map[string]string{
+		"a": "kept", "b": "rolled back attic is missing", "c": "rolled back attic is missing", "d": "kept",
+	})
 	if code != 8 || sites["b"].text(t) != sites["b"].config("") || sites["a"].text(t) == sites["a"].config("") {
 		t.Error(code, sites["b"].text(t))
 	}
@@ -360,7 +371,9 @@ func TestFleetUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := bytes.ReplaceAll(bytes.ReplaceAll(program, []byte(firstVersion), []byte(nextVersion)), []byte(firstSequence), []byte(nextSequence))
+	next := bytes.ReplaceAll(
+		bytes.ReplaceAll(program, []byte(firstVersion), []byte(nextVersion)), []byte(firstSequence), []byte(nextSequence),
+	)
 	who, sites := fleetSites(t, pkg, "a", "b", "c", "d")
 	c.release(t, nextVersion, 9900002, next)
 
@@ -374,17 +387,22 @@ func TestFleetUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, _, code = fleet(t, who, "update", "--wave", "1,2")
-	checkRows(t, rows, map[string]string{"a": "updated v9.9.2", "b": "updated v9.9.2", "c": "unsafe", "d": "untouched v9.9.1"})
+	checkRows(
+		t, rows, map[string]string{"a": "updated v9.9.2", "b": "updated v9.9.2", "c": "unsafe", "d": "untouched v9.9.1"},
+	)
 	if code != 8 {
 		t.Error(code)
 	}
 	// The next one goes on where that stopped.
 	rows, _, code = fleet(t, who, "update", "--now")
-	checkRows(t, rows, map[string]string{"a": "current v9.9.2", "b": "current v9.9.2", "c": "updated v9.9.2", "d": "updated v9.9.2"})
+	checkRows(t, rows, map[string]string{
+		"a": "current v9.9.2", "b": "current v9.9.2", "c": "updated v9.9.2", "d": "updated v9.9.2",
+	})
 	if code != 0 {
 		t.Error(code)
 	}
-	if said := who.MustCLI(t, "journal", "--site", "c"); !strings.Contains(said, "update") || !strings.Contains(said, "the site ends for the update to v9.9.2") {
+	said := who.MustCLI(t, "journal", "--site", "c")
+	if !strings.Contains(said, "update") || !strings.Contains(said, "the site ends for the update to v9.9.2") {
 		t.Error(said)
 	}
 

@@ -28,7 +28,8 @@ func TestSimulate(t *testing.T) {
 	trace := filepath.Join(harness.TempDir(t), "trace")
 	var out harness.LogBuffer
 	// With -D, the process that is started is the simulation, and strace is its descendant.
-	cmd := exec.Command(strace, "-D", "-f", "-s", "4096", "-e", "trace=open,openat,openat2,socket,bind,connect,sendto,sendmsg,sendmmsg",
+	cmd := exec.Command(strace, "-D", "-f", "-s", "4096", "-e",
+		"trace=open,openat,openat2,socket,bind,connect,sendto,sendmsg,sendmmsg",
 		"-o", trace, harness.Need(t, "the program", harness.Program), "simulate", example)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = harness.TempDir(t), &out, &out
 	if err := cmd.Start(); err != nil {
@@ -39,7 +40,9 @@ func TestSimulate(t *testing.T) {
 	t.Cleanup(func() { cmd.Process.Kill() })
 	printed := func(form string) {
 		t.Helper()
-		harness.WaitFor(t, time.Minute, form, func() bool { return regexp.MustCompile("(?m)" + form).MatchString(out.String()) })
+		harness.WaitFor(
+			t, time.Minute, form, func() bool { return regexp.MustCompile("(?m)" + form).MatchString(out.String()) },
+		)
 	}
 	printed(`sim list --data \S+`)
 	site := &harness.Site{Folder: regexp.MustCompile(`sim list --data (\S+)`).FindStringSubmatch(out.String())[1]}

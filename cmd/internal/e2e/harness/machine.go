@@ -56,7 +56,8 @@ func Boot(t testing.TB, most time.Duration, modules, words string, args ...strin
 	if err := os.WriteFile(initrd, initramfs(t, modules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	network := fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[1]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:8474", port, control, lan) + forward
+	network := fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[1]s,"+
+		"hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:8474", port, control, lan) + forward
 	cmd := exec.Command("timeout", append([]string{"900", "qemu-system-aarch64", "-display", "none", "-monitor", "none", "-serial", "stdio",
 		"-no-reboot", "-netdev", network, "-initrd", initrd, "-append", words + " " + sameAddresses + " quiet panic=-1 port=" + port + " control=" + control}, args...)...)
 	m := &Machine{Site: Site{URL: "http://127.0.0.1:" + port, Folder: dir}, Control: "http://127.0.0.1:" + control, LAN: "127.0.0.1:" + lan, Console: &LogBuffer{}}

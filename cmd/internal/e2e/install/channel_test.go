@@ -24,7 +24,8 @@ func (u *updates) channel(t *testing.T, at time.Time) string {
 	t.Helper()
 	folder := harness.TempDir(t)
 	putFile(t, u.file, filepath.Join(folder, "updates/next.update"))
-	tool(t, at, "release", "channels", "-key", filepath.Join(packages, "key"), "-keys", releaseKey(t).ID().String(), "-days", "30", folder)
+	tool(t, at, "release", "channels", "-key", filepath.Join(packages, "key"), "-keys", releaseKey(t).ID().String(),
+		"-days", "30", folder)
 	return folder
 }
 
@@ -163,14 +164,8 @@ func TestBackCut(t *testing.T) {
 				for _, before := range steps[:i] {
 					u.must(t, before...)
 				}
-				argv := append([]string{"-f", "-qqq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n)}, u.command(step...)...)
-				err := exec.Command(strace, argv...).Run()
-				var killed *exec.ExitError
-				if !errors.As(err, &killed) || killed.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-					if err != nil {
-						t.Fatalf("%v, not cut at %s %d: %v", step, call, n, err)
-					}
-					break // it has ended before its nth
+				if !u.cut(t, strace, call, n, step...) {
+					break
 				}
 				cuts++
 				seen[inUse()]++

@@ -150,7 +150,9 @@ func prepareContainers(t *testing.T) {
 	dir := harness.TempDir(t)
 	os.Chmod(dir, 0o755)
 	for name, line := range map[string]string{
-		"passwd": fmt.Sprintf("sitetest:x:%d:%[1]d::/:/bin/sh\n", containerUID), "group": fmt.Sprintf("sitetest:x:%d:\n", containerUID),
+		"passwd": fmt.Sprintf(
+			"sitetest:x:%d:%[1]d::/:/bin/sh\n", containerUID,
+		), "group": fmt.Sprintf("sitetest:x:%d:\n", containerUID),
 		"subuid": "sitetest:1000000:70000\n", "subgid": "sitetest:1000000:70000\n",
 	} {
 		text, _ := os.ReadFile("/etc/" + name) // without the file there are no others

@@ -13,7 +13,8 @@ import (
 )
 
 // fromRepository gets an upgrade by apt, of this source only.
-const fromRepository = "apt-get -q -o APT::Update::Error-Mode=any update && DEBIAN_FRONTEND=noninteractive apt-get -q upgrade -y"
+const fromRepository = "apt-get -q -o APT::Update::Error-Mode=any update && DEBIAN_FRONTEND=noninteractive apt-get " +
+	"-q upgrade -y"
 
 // TestInstallLine is a board's life with a repository: the install line on an empty Debian, an upgrade by apt, an
 // update from the channel, back and forward, and removed. What somebody else put or put back on the server changes
@@ -22,7 +23,8 @@ func TestInstallLine(t *testing.T) {
 	dir := harness.Need(t, "the emulated board", harness.TestbedDir)
 	harness.Need(t, "the packages", packages)
 	now := time.Now()
-	one, two, three := repository(t, 1, now.Add(-3*time.Hour)), repository(t, 2, now.Add(-2*time.Hour)), repository(t, 3, now.Add(-time.Hour))
+	one, two, three := repository(t, 1, now.Add(-3*time.Hour)), repository(t, 2, now.Add(-2*time.Hour)),
+		repository(t, 3, now.Add(-time.Hour))
 	expired := repository(t, 3, now.AddDate(0, 0, -31))
 	server := newReleaseSite(t, one)
 	m := harness.Boot(t, 240*time.Second, filepath.Join(dir, "virt/disk"),
@@ -143,7 +145,8 @@ func TestInstallLine(t *testing.T) {
 	refused("back by the service's user", service+update+" --back", "v1.0.2")
 	t.Log(p.does(t, update+" --back 2>&1"))
 	runs("v1.0.1")
-	t.Log(lastLines(p.does(t, "DEBIAN_FRONTEND=noninteractive apt-get -q update; apt-get -q install -y --allow-downgrades agentsite=1.0.0 2>&1")))
+	t.Log(lastLines(p.does(t, "DEBIAN_FRONTEND=noninteractive apt-get -q update; apt-get -q install -y "+
+		"--allow-downgrades agentsite=1.0.0 2>&1")))
 	runs("v1.0.0")
 	refused("a version below the floor", update+" --version v1.0.1", "v1.0.0")
 	t.Log(p.does(t, update+" 2>&1"))
@@ -151,7 +154,8 @@ func TestInstallLine(t *testing.T) {
 
 	t.Log(lastLines(p.does(t, line+" -s -- --uninstall 2>&1")))
 	t.Logf("left:\n%s", p.does(t, everything))
-	p.does(t, "test -e /var/lib/agentsite/token -a -e /etc/agentsite/agentsite.yaml -a ! -e /usr/lib/agentsite -a ! -e /etc/apt/sources.list.d/agentsite.sources")
+	p.does(t, "test -e /var/lib/agentsite/token -a -e /etc/agentsite/agentsite.yaml -a ! -e "+
+		"/usr/lib/agentsite -a ! -e /etc/apt/sources.list.d/agentsite.sources")
 	t.Log(lastLines(p.does(t, line+" -s -- --purge 2>&1; apt-get clean; systemctl daemon-reload; systemctl reset-failed")))
 	if after := p.does(t, everything); after != before {
 		t.Errorf("it was\n%s\nand after a purge it is\n%s", before, after)

@@ -266,8 +266,8 @@ func (a aptClient) run(line string) (string, error) {
 	return sh(filepath.Join(a.dir, "get"), "export APT_CONFIG="+a.dir+"/apt.conf LC_ALL=C; "+line)
 }
 
-// verifyRepository: apt and gpgv read the repository; every version can be had; and what is altered, or too old, is
-// refused.
+// verifyRepository checks that apt and gpgv read the repository and find every version, and that they refuse altered
+// and expired files.
 func (r releases) verifyRepository(t *testing.T, clone, dir string, now time.Time) {
 	out, err := sh(dir, "gpg --dearmor <agentsite.asc >"+r.dir+"/agentsite.gpg"+
 		" && gpgv --keyring "+r.dir+"/agentsite.gpg apt/dists/stable/InRelease"+

@@ -118,7 +118,9 @@ func fillScript(t testing.TB, folder, base string) {
 	now := time.Now()
 	filled := strings.NewReplacer("@BASE_URL@", base,
 		"@APT_KEY@", strings.TrimSpace(tool(t, now, "publish", "cert", filepath.Join(packages, "key"))),
-		"@RELEASE_KEY@", strings.TrimSpace(tool(t, now, "release", "signers", releaseKey(t).ID().String()))).Replace(string(text))
+		"@RELEASE_KEY@", strings.TrimSpace(
+			tool(t, now, "release", "signers", releaseKey(t).ID().String()),
+		)).Replace(string(text))
 	if err := os.WriteFile(filepath.Join(folder, "install.sh"), []byte(filled), 0o755); err != nil {
 		t.Fatal(err)
 	}

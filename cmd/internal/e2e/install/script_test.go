@@ -33,7 +33,8 @@ func archives(t *testing.T, key string) string {
 	putFile(t, filepath.Join(packages, "key.public"), filepath.Join(work, name, "man/agentsite.1.gz"))
 	harness.MustRun(t, "chmod", "755", filepath.Join(work, name, "agentsite"))
 	harness.MustRun(t, "tar", "-C", work, "-czf", filepath.Join(folder, name+".tar.gz"), name)
-	sums := fmt.Sprintf("%s  other_1.0.0_amd64.tar.gz\n%s  %s.tar.gz\n", strings.Repeat("0", 2*sha256.Size), hashOf(t, filepath.Join(folder, name+".tar.gz")), name)
+	sums := fmt.Sprintf("%s  other_1.0.0_amd64.tar.gz\n%s  %s.tar.gz\n", strings.Repeat("0", 2*sha256.Size),
+		hashOf(t, filepath.Join(folder, name+".tar.gz")), name)
 	if err := os.WriteFile(filepath.Join(folder, "SHA256SUMS"), []byte(sums), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,8 @@ func newScripted(t *testing.T, shell ...string) *scripted {
 	folder := archives(t, filepath.Join(packages, "key"))
 	s := &scripted{shell: shell, home: harness.TempDir(t), bin: harness.TempDir(t), server: newReleaseSite(t, folder)}
 	fillScript(t, folder, s.server.URL)
-	for _, name := range strings.Fields("cat cp chmod curl dd env grep gzip head id mkdir mktemp mv od rm sed sh sha256sum ssh-keygen tar tr uname") {
+	for _, name := range strings.Fields("cat cp chmod curl dd env grep gzip head id mkdir mktemp mv od rm sed sh " +
+		"sha256sum ssh-keygen tar tr uname") {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			path = harness.Need(t, name, "")
@@ -98,7 +100,8 @@ func TestInstallScript(t *testing.T) {
 				t.Fatal(err)
 			}
 			script := string(text)
-			if said, err := s.run(t, script, "--dry-run"); err != nil || s.files(t) != "" || !strings.Contains(said, ".local/bin") {
+			if said, err := s.run(t, script, "--dry-run"); err != nil || s.files(t) != "" ||
+				!strings.Contains(said, ".local/bin") {
 				t.Errorf("a dry run: %v\n%s", err, said)
 			}
 			refused := func(what string, args ...string) {
@@ -155,7 +158,8 @@ func TestInstallScript(t *testing.T) {
 				t.Errorf("%v\n%s", err, said)
 			}
 			curl := filepath.Join(s.bin, "curl")
-			program(t, filepath.Join(s.bin, "wget"), "exec "+strings.TrimSpace(harness.MustRun(t, "readlink", "-f", curl))+` -fs -o "$3" "$4"`)
+			program(t, filepath.Join(s.bin, "wget"),
+				"exec "+strings.TrimSpace(harness.MustRun(t, "readlink", "-f", curl))+` -fs -o "$3" "$4"`)
 			if err := os.Remove(curl); err != nil {
 				t.Fatal(err)
 			}
@@ -185,7 +189,8 @@ func TestArchitecture(t *testing.T) {
 	for _, tt := range []struct{ system, machine, bits, dpkg, want string }{
 		{"Linux", "x86_64", "2", "", "amd64"}, {"Linux", "aarch64", "2", "", "arm64"}, {"Linux", "aarch64", "1", "", "armhf"},
 		{"Linux", "armv6l", "1", "", "armhf"}, {"Linux", "armv7l", "1", "", "armhf"}, {"Linux", "riscv64", "2", "", ""},
-		{"Linux", "x86_64", "1", "", ""}, {"Darwin", "arm64", "", "", "darwin-arm64"}, {"Darwin", "x86_64", "", "", "darwin-amd64"},
+		{"Linux", "x86_64", "1", "", ""},
+		{"Darwin", "arm64", "", "", "darwin-arm64"}, {"Darwin", "x86_64", "", "", "darwin-amd64"},
 		{"Linux", "aarch64", "1", "armhf", "armhf"}, {"Linux", "aarch64", "2", "riscv64", ""},
 	} {
 		fake := map[string]string{"uname": `[ "$1" = -s ] && echo ` + tt.system + " || echo " + tt.machine, "od": "cat >/dev/null; echo ' " + tt.bits + "'"}

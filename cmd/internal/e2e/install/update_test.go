@@ -104,6 +104,24 @@ func (u *updates) steps() [][]string {
 	return [][]string{{"--later", u.file}, {"--settle"}, {"--install"}, {"--settle"}}
 }
 
+// cut runs a step of an update and kills it at its nth system call of a name. It returns false if the step has ended
+// before.
+func (u *updates) cut(t testing.TB, strace, call string, n int, step ...string) bool {
+	t.Helper()
+	argv := append([]string{
+		"-f", "-qqq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n),
+	}, u.command(step...)...)
+	err := exec.Command(strace, argv...).Run()
+	if killed := (*exec.ExitError)(nil); errors.As(err, &killed) &&
+		killed.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
+		return true
+	}
+	if err != nil {
+		t.Fatalf("%v, not cut at %s %d: %v", step, call, n, err)
+	}
+	return false
+}
+
 // TestUpdateCut kills the program at each of its system calls during an update in turn. At any
 // moment the old or the new program would be started, and after a repeated update the new one.
 func TestUpdateCut(t *testing.T) {
@@ -120,14 +138,8 @@ func TestUpdateCut(t *testing.T) {
 				for _, before := range u.steps()[:i] {
 					u.must(t, before...)
 				}
-				argv := append([]string{"-f", "-qqq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n)}, u.command(step...)...)
-				err := exec.Command(strace, argv...).Run()
-				var killed *exec.ExitError
-				if !errors.As(err, &killed) || killed.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-					if err != nil {
-						t.Fatalf("%v, not cut at %s %d: %v", step, call, n, err)
-					}
-					break // it has ended before its nth
+				if !u.cut(t, strace, call, n, step...) {
+					break
 				}
 				cuts++
 				seen[step[0]+" "+u.runs(t)]++

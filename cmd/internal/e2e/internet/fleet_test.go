@@ -105,14 +105,18 @@ func TestFleet(t *testing.T) {
 		if slices.Contains(broken, i) {
 			more += ", attic: { driver: 'kernel:lm75', bus: i2c-999, address: 0x48 }"
 		}
-		if err := os.WriteFile(filepath.Join(folder, fleetName(i)+".yaml"), []byte(f.fleetConfig(i, more)), 0o600); err != nil {
+		if err := os.WriteFile(
+			filepath.Join(folder, fleetName(i)+".yaml"), []byte(f.fleetConfig(i, more)), 0o600,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
 	begun = time.Now()
 	out, code = fleetCLI(t, laptop, "fleet", "apply", folder, "--trial", "20s")
 	t.Logf("a configuration in %v", time.Since(begun).Round(time.Millisecond))
-	if kept := len(regexp.MustCompile(`(?m)^site-\d\d +kept`).FindAllString(out, -1)); code != 8 || kept != fleetSites-len(broken) {
+	if kept := len(
+		regexp.MustCompile(`(?m)^site-\d\d +kept`).FindAllString(out, -1),
+	); code != 8 || kept != fleetSites-len(broken) {
 		t.Errorf("%d sites kept it, exit code %d:\n%s", kept, code, out)
 	}
 	for _, i := range broken {
@@ -153,7 +157,8 @@ func fleetName(i int) string { return fmt.Sprintf("site-%02d", i) }
 // fleetConfig returns the configuration of a site with more devices.
 func (f *far) fleetConfig(i int, more string) string {
 	return fmt.Sprintf("site: { name: %s }\nhttp: { https: none }\ndevices: { den: { driver: sim, model: climate }%s }\n"+
-		"internet: { realm: \"%s\", relays: [\"%s\"] }\n", fleetName(i), more, f.realm.Realm, strings.Join(f.relay.Addresses, `", "`))
+		"internet: { realm: \"%s\", relays: [\"%s\"] }\n", fleetName(i), more, f.realm.Realm,
+		strings.Join(f.relay.Addresses, `", "`))
 }
 
 // atOnce calls do for each site, a few at the same time.

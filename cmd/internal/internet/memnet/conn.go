@@ -37,7 +37,9 @@ var (
 
 func newConns(from, to, via *Host) (out, in *conn) {
 	n, now := connNumbers.Add(1), time.Now()
-	out = &conn{local: from, remote: to, via: via, dialler: true, opened: now, number: n, streams: make(map[*stream]struct{})}
+	out = &conn{
+		local: from, remote: to, via: via, dialler: true, opened: now, number: n, streams: make(map[*stream]struct{}),
+	}
 	in = &conn{local: to, remote: from, via: via, opened: now, number: n, streams: make(map[*stream]struct{}), other: out}
 	out.other = in
 	return out, in
@@ -163,7 +165,9 @@ func (c *conn) Stat() network.ConnStats {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return network.ConnStats{Stats: network.Stats{Direction: way, Opened: c.opened, Limited: c.via != nil}, NumStreams: len(c.streams)}
+	return network.ConnStats{
+		Stats: network.Stats{Direction: way, Opened: c.opened, Limited: c.via != nil}, NumStreams: len(c.streams),
+	}
 }
 
 // swarm is a host's network.Network. Protocols are those of the host.

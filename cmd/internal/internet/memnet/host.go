@@ -219,7 +219,7 @@ func connectedness(all []*conn) network.Connectedness {
 	return state
 }
 
-// delay returns how long a packet takes to another host.
+// delay returns the time that a packet takes to another host.
 func (h *Host) delay(to, via *Host) time.Duration {
 	if via != nil {
 		return h.delay(via, nil) + via.delay(to, nil)

@@ -58,6 +58,7 @@ var layers = []layer{
 	{"device/devicetest", []string{"device"}, "the suite must fit every driver"},
 	{"agents", []string{"agents/principal", "device"}, "the vocabulary above devices is free of protocols"},
 	{"agents/principal", []string{"device"}, "who a caller is, whatever it asks; a name's form is that of devices"},
+	{"agents/event", []string{"agents"}, "the vocabulary of events, whatever they are made of"},
 	{"agents/task", []string{"agents", "device"}, "the vocabulary of tasks is free of who does them and of protocols"},
 	{"agents/agent", []string{"agents", "agents/task", "device"}, "the vocabulary of hosted agents is free of their kinds"},
 	{"agents/mcp", []string{"agents", "agents/agent", "agents/tools", "device"}, "a child is known by its messages; where its accepted tools are stored is passed in"},

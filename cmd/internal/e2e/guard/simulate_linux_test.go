@@ -74,10 +74,13 @@ func TestSimulate(t *testing.T) {
 	light(`^light/mosfet is on`)
 
 	before := site.Guard(t)
+	off := func() int { return len(regexp.MustCompile(`(?m)light/mosfet +off`).FindAllString(out.String(), -1)) }
+	times := off()
 	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	light(`^light/mosfet is off`)
+	// It is off for its rest only, which a command that asks for it may miss.
+	harness.WaitFor(t, time.Minute, "light/mosfet goes off", func() bool { return off() > times })
 	if site.Guard(t) == before {
 		t.Error("the same output process runs")
 	}

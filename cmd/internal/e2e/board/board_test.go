@@ -29,11 +29,11 @@ func TestBoard(t *testing.T) {
 	t.Run("lines", m.header)
 	t.Run("ends", m.ends)
 	t.Run("stop button", m.stopButton)
-	t.Run("effect", m.effect)
 	t.Run("scan", m.scan)
 	t.Run("first boot", m.firstBoot)
 	t.Run("kernel's drivers", m.kernelDrivers)
 	m.unmoved(t)
+	t.Run("effect", m.effect) // it writes to a chip
 	t.Run("chips", m.chips)
 	t.Run("killed", m.killed)
 }

@@ -40,7 +40,6 @@ var undescribed = map[string]string{
 	"iio":     "the kernel's driver for the chip says what it measures",
 	"kernel:": "as iio or hwmon, after the chip is bound",
 	"hwmon":   "the kernel's driver for the chip says what it measures",
-	"w1":      "a thermometer, or a chip with other values, by its family",
 	"thermal": "a zone, which this machine may not have",
 	"input":   "the keys that the kernel says it has",
 	"esphome": "without inputs, the sensors that the node says it has",

@@ -1,13 +1,10 @@
 package a2a
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +13,7 @@ import (
 	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/node/quota"
-	"agentsite/transport/web/outbound"
+	"agentsite/transport/webhook"
 )
 
 // pushConfig is a TaskPushNotificationConfig of 1.0, and the PushNotificationConfig of 0.3.
@@ -58,11 +55,14 @@ const (
 	maxToken    = 1 << 10
 	pushTimeout = 10 * time.Second
 	pushPause   = time.Second // between two notifications of a configuration
-	pushTries   = 10          // with pauses from one second on, which double: about nine minutes
 	// pushUnseen is the time after a restart for which a configuration is kept without its
 	// principal's permission, which may need a set clock.
 	pushUnseen = time.Hour
 )
+
+// pushPauses are those between tries: about nine minutes.
+var pushPauses = []time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second,
+	32 * time.Second, 64 * time.Second, 128 * time.Second, 256 * time.Second}
 
 // pushRate is the rate at which an account may cause writes of the file; owners are not counted.
 var pushRate = quota.Rate{PerSecond: 1. / 30, Burst: 64}
@@ -71,14 +71,12 @@ var pushRate = quota.Rate{PerSecond: 1. / 30, Burst: 64}
 // Those of tasks of hosted agents are in the file, and are kept over a restart like the tasks.
 type pushes struct {
 	*server
-	hosts  map[string]bool // with ports; empty if no notifications are sent
-	client *http.Client
-	often  quota.RateLimiter // by account
+	to    *webhook.Sender
+	often quota.RateLimiter // by account
 
-	mu      sync.Mutex
-	all     []*push // the oldest first
-	unsaved bool    // the file differs
-	damage  error   // of the file, which is then not written
+	mu   sync.Mutex
+	all  []*push // the oldest first
+	file webhook.File[push]
 }
 
 // push is a configuration, and its principal.
@@ -100,22 +98,15 @@ var errNoPush = failf(errPush, "this site sends no push notifications: stream or
 
 // check refuses a malformed configuration, and one whose receiver is not among the hosts that the
 // site's owner named.
-func (p *pushConfig) check(hosts map[string]bool) error {
-	if len(hosts) == 0 {
+func (p *pushConfig) check(to *webhook.Sender) error {
+	if !to.On() {
 		return errNoPush
 	}
 	bad := func(field, text string) error { return invalid(field, errors.New(text)) }
-	if err := outbound.CheckURL(p.URL, "a receiver of push notifications", "https://hooks.example.com/a2a"); err != nil {
+	if err := to.Check(p.URL, "a receiver of push notifications", "https://hooks.example.com/a2a"); err != nil {
 		return invalid("url", err)
 	}
-	u, err := url.Parse(p.URL)
-	if err != nil {
-		return invalid("url", err)
-	}
-	port := cmp.Or(u.Port(), map[string]string{"https": "443", "http": "80"}[u.Scheme])
 	switch {
-	case !hosts[net.JoinHostPort(strings.ToLower(u.Hostname()), port)]:
-		return bad("url", "the owner of this site named other hosts for push notifications")
 	case !printable(p.ID):
 		return bad("id", "is at most 128 printable characters of ASCII")
 	case !visible(p.Token):
@@ -150,9 +141,9 @@ func (a *pushAuth) scheme() string {
 // reserve checks a configuration, and starts its goroutine, which takes a place of the caller's
 // subscriptions until the configuration ends. The caller of reserve calls begin or drop.
 func (h *pushes) reserve(c *call, config pushConfig) (*push, error) {
-	err := config.check(h.hosts)
+	err := config.check(h.to)
 	if err == nil {
-		err = h.damage
+		err = h.file.Damage()
 	}
 	if err == nil && h.Node.Owner(c.who) != nil {
 		var account string
@@ -277,13 +268,11 @@ func (h *pushes) notify(ctx context.Context, c *call, p *push, id string) error 
 			return err
 		}
 		last = string(body)
-		for try, wait := 1, time.Second; ; try, wait = try+1, 2*wait {
-			if err = h.post(ctx, &p.Config, last); err == nil {
-				break
-			}
-			if try == pushTries || device.Sleep(ctx, wait) != nil {
-				return err
-			}
+		err = webhook.Retry(ctx, pushPauses, func(error) bool { return true }, func() error {
+			return h.post(ctx, &p.Config, last)
+		})
+		if err != nil {
+			return err
 		}
 		if t.State.Ended() {
 			return nil
@@ -294,25 +283,14 @@ func (h *pushes) notify(ctx context.Context, c *call, p *push, id string) error 
 
 // post sends one notification. It reads only the status of the answer.
 func (h *pushes) post(ctx context.Context, p *pushConfig, body string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Type", "application/json")
+	header := make(http.Header)
 	if p.Token != "" {
-		r.Header.Set("X-A2A-Notification-Token", p.Token) // as the libraries for Python and JavaScript
-		r.Header.Set("A2A-Notification-Token", p.Token)   // as that for Go
+		header.Set("X-A2A-Notification-Token", p.Token) // as the libraries for Python and JavaScript
+		header.Set("A2A-Notification-Token", p.Token)   // as that for Go
 	}
 	if p.Auth != nil {
-		r.Header.Set("Authorization", p.Auth.scheme()+" "+p.Auth.Credentials)
+		header.Set("Authorization", p.Auth.scheme()+" "+p.Auth.Credentials)
 	}
-	res, err := h.client.Do(r)
-	if err != nil {
-		return outbound.Quiet(err, r.URL.Host)
-	}
-	res.Body.Close()
-	if res.StatusCode/100 != 2 {
-		return &outbound.StatusError{Host: r.URL.Host, Code: res.StatusCode}
-	}
-	return nil
+	_, err := h.to.Post(ctx, p.URL, header, []byte(body), 0)
+	return err
 }

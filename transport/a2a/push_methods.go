@@ -14,7 +14,7 @@ func (h *pushes) own(ctx context.Context, c *call, p *pushParams) (all []*push, 
 	if c.form.legacy {
 		task, id = p.ID, p.OldID
 	}
-	if len(h.hosts) == 0 {
+	if !h.to.On() {
 		return nil, "", errNoPush
 	}
 	if _, err := c.task(ctx, task); err != nil {
@@ -52,7 +52,7 @@ func (h *pushes) create(ctx context.Context, c *call, p *pushParams) (any, error
 	if c.form.legacy && p.Old != nil {
 		config = *p.Old
 	}
-	if err := config.check(h.hosts); err != nil {
+	if err := config.check(h.to); err != nil {
 		return nil, err
 	}
 	t, err := c.task(ctx, p.Task)
@@ -116,7 +116,7 @@ func (h *pushes) delete(ctx context.Context, c *call, p *pushParams) (any, error
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.unsaved { // the file still has it
+	if h.file.Unsaved() { // the file still has it
 		if err := h.save(); err != nil {
 			return nil, err
 		}

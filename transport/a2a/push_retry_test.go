@@ -12,6 +12,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/task"
+	"agentsite/transport/webhook"
 )
 
 // watched is a task that goes through some states, one a second.
@@ -66,7 +67,7 @@ func TestPushRetries(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var told []string
 				tries := 0
-				h := &pushes{client: &http.Client{Transport: transport(func(body string) (int, error) {
+				h := &pushes{to: &webhook.Sender{Client: &http.Client{Transport: transport(func(body string) (int, error) {
 					if tries++; tries <= c.fails {
 						if tries%2 == 0 {
 							return 0, errors.New("the connection was refused")
@@ -77,14 +78,14 @@ func TestPushRetries(t *testing.T) {
 					state, _, _ = strings.Cut(state, `"`)
 					told = append(told, state)
 					return http.StatusAccepted, nil
-				})}}
+				})}}}
 				began := time.Now()
 				p := &push{Config: pushConfig{URL: "https://hooks.example.com/secret"}}
 				err := h.notify(t.Context(), &call{tasks: watched{task.Working, task.InputRequired, task.Completed}}, p, "T")
 				if got := strings.Join(told, " "); got != c.want || (err == nil) != (c.want != "") || time.Since(began) != c.takes {
 					t.Errorf("%s, %v, after %v", got, err, time.Since(began))
 				}
-				if err != nil && (tries != pushTries || strings.Contains(err.Error(), "secret")) {
+				if err != nil && (tries != len(pushPauses)+1 || strings.Contains(err.Error(), "secret")) {
 					t.Errorf("%d tries: %v", tries, err)
 				}
 			})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/transport/fault"
+	"agentsite/transport/mcp/events"
 	"agentsite/transport/rpc"
 )
 
@@ -19,6 +21,8 @@ import (
 type Server struct {
 	// Library is the catalog, unless a test sets another before the first call.
 	Library tools.Library
+	// Events answers the methods of events, for which it is set before Methods; nil for none.
+	Events *events.Server
 
 	node         *node.Node
 	catalog      *tools.Catalog
@@ -43,7 +47,7 @@ func New(ending context.Context, n *node.Node, c *tools.Catalog, self Implementa
 
 // Methods are the methods for a dispatcher.
 func (s *Server) Methods() map[string]rpc.Method {
-	return map[string]rpc.Method{
+	all := map[string]rpc.Method{
 		"server/discover":          method(s, s.discover),
 		"tools/list":               method(s, s.toolsList),
 		"tools/call":               method(s, s.toolsCall),
@@ -58,6 +62,10 @@ func (s *Server) Methods() map[string]rpc.Method {
 		"tasks/update":             method(s, s.tasksUpdate),
 		"tasks/cancel":             method(s, s.tasksCancel),
 	}
+	if s.Events != nil {
+		maps.Copy(all, s.eventMethods())
+	}
+	return all
 }
 
 // request is one request, its sender known and its metadata in order.
@@ -211,11 +219,15 @@ func (s *Server) discover(_ context.Context, _ request, _ *listParams) (any, err
 	if s.catalog.Tasks != nil {
 		own.Tasks = &struct{}{}
 	}
+	if s.Events != nil {
+		own.Events = &struct{}{}
+	}
 	return discoverResult{
 		Result: s.completed(), Cached: cached(cacheFor), Versions: Versions, Instructions: s.instructions,
 		Capabilities: serverCapabilities{
 			Tools: changing{ListChanged: true}, Prompts: changing{ListChanged: true},
 			Resources: changing{ListChanged: true, Subscribe: true}, Completions: &struct{}{}, Extensions: own,
+			Events: own.Events,
 		},
 	}, nil
 }

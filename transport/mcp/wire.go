@@ -57,7 +57,8 @@ type clientCapabilities struct {
 
 // extensions are those that we know, of a client or our own.
 type extensions struct {
-	Tasks *struct{} `json:"io.modelcontextprotocol/tasks,omitzero"`
+	Tasks  *struct{} `json:"io.modelcontextprotocol/tasks,omitzero"`
+	Events *struct{} `json:"io.modelcontextprotocol/events,omitzero"`
 	// Unconfirmed says that a site heeds the key of that name in the _meta of a call.
 	Unconfirmed *struct{} `json:"agentsite/unconfirmed,omitzero"`
 }
@@ -176,6 +177,8 @@ type serverCapabilities struct {
 	Prompts     changing   `json:"prompts"`
 	Completions *struct{}  `json:"completions"`
 	Extensions  extensions `json:"extensions,omitzero"`
+	// Events repeats the extension where its draft had it: @ai-sdk/mcp 2.0.99 and ChatGPT look only here.
+	Events *struct{} `json:"events,omitzero"`
 }
 
 type changing struct {

@@ -22,7 +22,7 @@ type layer struct {
 // everything marks a package that joins all others.
 const everything = "*"
 
-var mcpImports = []string{"transport/fault", "transport/rpc", "node", "agents", "agents/task", "agents/tools", "device"}
+var mcpImports = []string{"transport/mcp/events", "transport/fault", "transport/rpc", "node", "agents", "agents/task", "agents/tools", "device"}
 
 // layers is the plan. A package that is not listed may not exist.
 var layers = []layer{
@@ -59,6 +59,7 @@ var layers = []layer{
 	{"agents", []string{"agents/principal", "device"}, "the vocabulary above devices is free of protocols"},
 	{"agents/principal", []string{"device"}, "who a caller is, whatever it asks; a name's form is that of devices"},
 	{"agents/event", []string{"agents"}, "the vocabulary of events, whatever they are made of"},
+	{"agents/event/eventtest", []string{"agents", "agents/event", "device"}, "a scripted source; imported by tests only"},
 	{"agents/task", []string{"agents", "device"}, "the vocabulary of tasks is free of who does them and of protocols"},
 	{"agents/agent", []string{"agents", "agents/task", "device"}, "the vocabulary of hosted agents is free of their kinds"},
 	{"agents/mcp", []string{"agents", "agents/agent", "agents/tools", "device"}, "a child is known by its messages; where its accepted tools are stored is passed in"},
@@ -143,6 +144,7 @@ var layers = []layer{
 	{"transport/public/certificate", nil, "a certificate is of a name; when and where it is stored are passed in"},
 	{"transport/owner", append([]string{"agents/principal", "agents/op", "node/access", "node/acts", "node/identity", "node/state"}, mcpImports...), "the owners' operations as methods beside MCP, and the claim"},
 	{"transport/owner/client", []string{"agents/op", "transport/owner", "node/access", "node/acts", "node/identity", "node/state", "device"}, "how a method is called is passed in, so that it depends on no carrier and not on MCP"},
+	{"transport/mcp/events", []string{"agents", "agents/event", "agents/principal", "device", "node", "node/quota", "transport/rpc", "transport/webhook"}, "the methods of events for the servers of all revisions; what makes events is passed in"},
 	{"transport/mcp", mcpImports, "a protocol calls the node"},
 	{"transport/mcp/legacy", mcpImports, "older revisions are served by the official SDK, over the same node"},
 	{"transport/mcp/client", []string{"transport/rpc", "agents", "agents/op", "agents/task", "agents/tools", "device"}, "the server is known by its messages only"},

@@ -12,6 +12,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/tools"
+	"agentsite/transport/mcp/events"
 	"agentsite/transport/rpc"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -41,21 +42,26 @@ type host struct {
 
 func newHost(s *Server, who agents.Principal) *host {
 	h := &host{srv: s, who: who, watches: make(map[string]*watch)}
+	can := &sdk.ServerCapabilities{
+		Tools:     &sdk.ToolCapabilities{ListChanged: true},
+		Prompts:   &sdk.PromptCapabilities{ListChanged: true},
+		Resources: &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
+		Logging:   &sdk.LoggingCapabilities{},
+	}
+	if s.Events != nil {
+		can.AddExtension(events.Extension, nil)
+	}
 	h.sdk = sdk.NewServer(s.self, &sdk.ServerOptions{
-		Instructions:       s.instructions,
-		CompletionHandler:  h.complete,
-		SubscribeHandler:   h.subscribe,
-		UnsubscribeHandler: h.unsubscribe,
-		Capabilities: &sdk.ServerCapabilities{
-			Tools:     &sdk.ToolCapabilities{ListChanged: true},
-			Prompts:   &sdk.PromptCapabilities{ListChanged: true},
-			Resources: &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
-			Logging:   &sdk.LoggingCapabilities{},
-		},
+		Instructions:              s.instructions,
+		CompletionHandler:         h.complete,
+		SubscribeHandler:          h.subscribe,
+		UnsubscribeHandler:        h.unsubscribe,
+		Capabilities:              can,
 		SupportedProtocolVersions: versions,
 		// The answer depends on the caller.
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
+	h.addEvents(s.Events)
 	h.sdk.AddReceivingMiddleware(h.receive)
 	// A handler of its own makes a session id worthless to everybody else. The
 	// carrier's list of hosts is stricter than the SDK's check of them.
@@ -98,6 +104,9 @@ func (h *host) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			ctx = context.WithValue(ctx, reachedKey{}, &reached)
 		}
 		res, err = next(ctx, method, req)
+		if begun, ok := res.(*sdk.InitializeResult); ok && err == nil && h.srv.Events != nil {
+			res = initialized{begun}
+		}
 		if isCall && err != nil && !reached && tools.IsOperation(call.Params.Name) {
 			if out, failed := h.callUnlisted(ctx, call); failed == nil {
 				res, err = out, nil

@@ -11,6 +11,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/tools"
 	"agentsite/node"
+	"agentsite/transport/mcp/events"
 	"agentsite/transport/rpc"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -32,6 +33,8 @@ const (
 type Server struct {
 	// Library is the catalog, unless a test sets another before the first call.
 	Library tools.Library
+	// Events answers the methods of events, but for streams; nil for none. It is set before the first call.
+	Events *events.Server
 
 	node         *node.Node
 	catalog      *tools.Catalog

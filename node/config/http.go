@@ -31,7 +31,7 @@ type HTTP struct {
 	CertificateKey string   `json:"certificate_key,omitempty" jsonschema:"the file with the private key of the certificate (PEM)"`
 	Callers        []string `json:"callers,omitempty" jsonschema:"did:wba names of callers whose keys the site may look up, to know their signatures (ANP); what each may is in the grant of its key"`
 	OAuth          bool     `json:"oauth,omitempty" jsonschema:"whether programs that know only the site's URL may ask to sign in (OAuth), at the domain or, without one, at the site's name on its network; an owner allows each; off when not written. A site with a public name (internet: public) has this under that name, without this line"`
-	PushHosts      []string `json:"push_hosts,omitempty" jsonschema:"the hosts, with a port where it is not 443, that callers by A2A may have push notifications of their tasks sent to, such as hooks.example.com; none when not written"`
+	PushHosts      []string `json:"push_hosts,omitempty" jsonschema:"the hosts, with a port where it is not 443, that callers may have events (MCP) and push notifications of their tasks (A2A) sent to, such as hooks.example.com; none when not written"`
 }
 
 const maxCallers = 32

@@ -19,16 +19,15 @@ func TestProtocols(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"protocols: openapi\n":            "x.yaml:2:12: protocols: ",
-		"protocols: [openap]\n":           "did you mean openapi",
-		"protocols: [openapi, openapi]\n": "openapi is listed twice",
-		"protocols: [[openapi]]\n":        "there is no protocol",
-		"protocols: { openapi: on }\n":    "takes a list",
-		"protocols:\n":                    "takes a list",
-		"protocols: [wot]\nhttp: { push_hosts: [hooks.example.com] }\n": "x.yaml:3:9: http: push_hosts is for requests by A2A",
-		"http: { push_hosts: [\"https://hooks.example.com/x\"] }\n":     "x.yaml:2:22: http: push_hosts takes hosts such as",
-		"http: { push_hosts: [\"hooks.example.com:70000\"] }\n":         "push_hosts takes hosts such as",
-		"http: { push_hosts: [\"[hooks.example.com]\"] }\n":             "push_hosts takes hosts such as",
+		"protocols: openapi\n":                                      "x.yaml:2:12: protocols: ",
+		"protocols: [openap]\n":                                     "did you mean openapi",
+		"protocols: [openapi, openapi]\n":                           "openapi is listed twice",
+		"protocols: [[openapi]]\n":                                  "there is no protocol",
+		"protocols: { openapi: on }\n":                              "takes a list",
+		"protocols:\n":                                              "takes a list",
+		"http: { push_hosts: [\"https://hooks.example.com/x\"] }\n": "x.yaml:2:22: http: push_hosts takes hosts such as",
+		"http: { push_hosts: [\"hooks.example.com:70000\"] }\n":     "push_hosts takes hosts such as",
+		"http: { push_hosts: [\"[hooks.example.com]\"] }\n":         "push_hosts takes hosts such as",
 	} {
 		_, err := Parse("x.yaml", []byte("site: { name: x }\n"+text), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -172,11 +172,8 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			r.fail(at.at, "http", "oauth is for a site without a public name: under internet: public, programs sign in there, "+
 				"and nowhere else; leave it out")
 		}
-		for key, protocol := range map[string]string{"callers": "anp", "push_hosts": "a2a"} {
-			if at, ok := find(e.value.entries, key); ok && !slices.Contains(site.Protocols, protocol) {
-				r.fail(at.at, "http", "%s is for requests by %s, which this site does not speak; write it under protocols:, too",
-					key, strings.ToUpper(protocol))
-			}
+		if at, ok := find(e.value.entries, "callers"); ok && !slices.Contains(site.Protocols, "anp") {
+			r.fail(at.at, "http", "callers is for requests by ANP, which this site does not speak; write it under protocols:, too")
 		}
 	}
 	if e, ok := find(root.entries, "wot"); ok && !slices.Contains(site.Protocols, "wot") {

@@ -35,6 +35,7 @@ const (
 	SpentFile     = "spent.json"          // what language models have used up
 	AcceptedFile  = "accepted.json"       // the tools of other programs that an owner accepted
 	PushFile      = "push.json"           // where callers by A2A want to be told of their tasks
+	HooksFile     = "webhooks.json"       // where callers by MCP want to be told of events
 	OutboxFile    = "outbox.json"         // notifications that are not told yet
 	ExportFile    = "export.json"         // up to which time the history was sent to a store
 	AnnouncedFile = "homeassistant"       // the name of what Home Assistant was told of

@@ -25,7 +25,7 @@ func TestOthersWords(t *testing.T) {
 		if _, err := f.KeyLocked(); err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range map[string]string{TokenFile: token, AccessFile: "a", CountsFile: "c", PausedFile: "p", AcceptedFile: "{}", PushFile: "{}", PlanFile: "{}"} {
+		for name, text := range map[string]string{TokenFile: token, AccessFile: "a", CountsFile: "c", PausedFile: "p", AcceptedFile: "{}", PushFile: "{}", HooksFile: "{}", PlanFile: "{}"} {
 			if err := os.WriteFile(f.Path(name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}

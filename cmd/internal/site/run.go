@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/agents/event"
 	"agentsite/cmd/internal/hosting"
 	"agentsite/cmd/internal/internet"
 	"agentsite/cmd/internal/memory"
@@ -108,7 +109,8 @@ type site struct {
 	hosting *hosting.Hosting
 	// occurrences tells notifications and the bridge to a broker what has happened.
 	occurrences *occurrence.Source
-	phones      *push.Store // that are told of them
+	phones      *push.Store  // that are told of them
+	events      event.Source // for callers by MCP; nil for none
 
 	http, https net.Listener // https is nil where nobody else reaches the site by it
 	ingress     net.Listener // for Home Assistant; nil for a site that is not its app

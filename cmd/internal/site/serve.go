@@ -56,9 +56,12 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 		workers := s.hosting.Tasks.Workers()
 		return len(workers) > 0 && s.node.MayWish(p, agents.Ask{Op: agents.OpAsk, Points: []string{workers[0].Name}}) == nil
 	}
-	s.dispatcher = rpc.NewDispatcher(mcp.New(ctx, s.node, catalog, self, instructions).Methods())
+	newest := mcp.New(ctx, s.node, catalog, self, instructions)
+	newest.Events = s.newEvents(ctx, group, s.events)
+	s.dispatcher = rpc.NewDispatcher(newest.Methods())
 	s.dispatcher.Urgent = mcp.Urgent
 	s.legacy = legacy.New(s.node, catalog, self.Name, s.Version, instructions)
+	s.legacy.Events = newest.Events
 	local, err := s.node.Bearer(s.token, true)
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ func Erase(f state.Folder, key bool, confirm func() error) (erased []string, err
 // is safe against an interruption. The owners, in one file with all grants and other tokens, outlive the
 // local token, and counts outlive the permissions that they belong to.
 func siteFiles() []string {
-	return []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder, state.HistoryFolder, state.TasksFolder, state.PausedFile, state.SitesFile, state.ImportsFile, state.SharedFile, state.AcceptedFile, state.SpentFile, state.PushFile, state.OutboxFile, state.PhonesFile, state.AnnouncedFile, state.ExportFile, state.PublicFile, state.ThingsFile, state.TrialFile}
+	return []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder, state.HistoryFolder, state.TasksFolder, state.PausedFile, state.SitesFile, state.ImportsFile, state.SharedFile, state.AcceptedFile, state.SpentFile, state.PushFile, state.HooksFile, state.OutboxFile, state.PhonesFile, state.AnnouncedFile, state.ExportFile, state.PublicFile, state.ThingsFile, state.TrialFile}
 }
 
 // asidePrefix begins the name of a folder to which restore has moved what an earlier site left.

@@ -37,7 +37,7 @@ func TestRestoreIsExact(t *testing.T) {
 		if text, err := os.ReadFile(o.Folder.Path(name)); err == nil && string(text) == "of before" {
 			t.Errorf("%s of another site is the restored one's", name)
 		}
-		if _, err := os.Stat(o.Folder.Path(name)); err == nil && slices.Contains([]string{state.JournalFolder, state.TasksFolder, state.PushFile, state.OutboxFile, state.PhonesFile, state.ExportFile, state.ThingsFile, state.TokenFile, state.SharedFile, state.SpentFile}, name) {
+		if _, err := os.Stat(o.Folder.Path(name)); err == nil && slices.Contains([]string{state.JournalFolder, state.TasksFolder, state.PushFile, state.HooksFile, state.OutboxFile, state.PhonesFile, state.ExportFile, state.ThingsFile, state.TokenFile, state.SharedFile, state.SpentFile}, name) {
 			t.Errorf("%s is there, which no backup has", name)
 		}
 		if _, err := os.Stat(filepath.Join(about.Aside[0], name)); err != nil {

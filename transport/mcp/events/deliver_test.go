@@ -1,0 +1,218 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agents/event"
+	"agentsite/agents/event/eventtest"
+)
+
+// TestHookHangs: a receiver that does not answer delays no other. Its event is given up within 15 minutes, and it is
+// told that some are missing once it takes messages again.
+func TestHookHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, eventtest.New(), nil)
+		r.subscribe(t, caller, ask(hookURL, secretOf("a"), ""))
+		r.next(t, "verification")
+		const other = "https://other.example.com:8443/mcp"
+		r.subscribe(t, caller, ask(other, secretOf("a"), ""))
+		r.next(t, "verification")
+		r.answer(func(q *http.Request, _ string) int {
+			if q.URL.Host == "hooks.example.com" {
+				return 0
+			}
+			return http.StatusNoContent
+		})
+		began := time.Now()
+		r.source.Add("room/lamp")
+		at := map[string]time.Duration{}
+		tries := 0
+		for tries < 5 {
+			m := r.next(t, "e1")
+			if _, known := at[m.url]; !known {
+				at[m.url] = time.Since(began)
+			}
+			if m.url == hookURL {
+				tries++
+			}
+		}
+		if at[other] > time.Second {
+			t.Errorf("%v", at)
+		}
+		time.Sleep(sendTimeout)
+		if took := time.Since(began); took > 15*time.Minute {
+			t.Errorf("it takes %v", took)
+		}
+		r.answer(nil)
+		r.source.Add("room/lamp")
+		told := ""
+		for range 3 {
+			if m := <-r.got; m.url == hookURL {
+				told += m.body
+			}
+		}
+		if !strings.HasPrefix(told, `{"type":"gap","cursor":"1"}`) || !strings.Contains(told, "e2") {
+			t.Error(told)
+		}
+		synctest.Wait()
+		if out := r.subscribe(t, caller, ask(hookURL, secretOf("a"), "")); out.Truncated || out.Status.Error != "" || out.Status.Delivered == "" {
+			t.Errorf("%+v %+v", out, out.Status)
+		}
+	})
+}
+
+// TestHookGivesUp: an answer that says so ends the tries, and the state of a subscription has a reason of the list.
+func TestHookGivesUp(t *testing.T) {
+	for _, code := range []int{http.StatusGone, http.StatusRequestEntityTooLarge} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, eventtest.New(), nil)
+			r.subscribe(t, caller, ask(hookURL, secretOf("a"), ""))
+			r.next(t, "verification")
+			r.answer(func(*http.Request, string) int { return code })
+			r.source.Add("room/lamp")
+			r.next(t, "e1")
+			time.Sleep(20 * time.Minute)
+			if len(r.got) > 0 {
+				t.Errorf("%d: it is sent again", code)
+			}
+			out := r.subscribe(t, caller, ask(hookURL, secretOf("a"), ""))
+			if !out.Truncated || out.Status.Error != "http_4xx" || out.Status.FailedSince == "" || *out.Cursor != "1" {
+				t.Errorf("%+v %+v", out, out.Status)
+			}
+		})
+	}
+}
+
+// TestHookRevoked: with the permission the events end within a page, the receiver is told so, and the subscription is
+// forgotten.
+func TestHookRevoked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, eventtest.New(), nil)
+		r.subscribe(t, caller, ask(hookURL, secretOf("a"), ""))
+		r.next(t, "verification")
+		r.answer(func(_ *http.Request, body string) int {
+			if strings.Contains(body, `"e1"`) {
+				go r.source.Hide("room/lamp")
+				return http.StatusServiceUnavailable // it would be tried again
+			}
+			return http.StatusNoContent
+		})
+		for range 3 {
+			r.source.Add("room/lamp")
+		}
+		r.next(t, "e1")
+		m := r.next(t, "terminated")
+		var told struct{ Error struct{ Code int } }
+		if err := json.Unmarshal([]byte(m.body), &told); err != nil || told.Error.Code != -32024 || !strings.HasPrefix(m.header.Get("Webhook-Id"), "msg_terminated_") {
+			t.Errorf("%+v, %v", m, err)
+		}
+		synctest.Wait()
+		if strings.Contains(r.stored(), "hooks.example.com") {
+			t.Error(r.stored())
+		}
+		if _, err := r.hooks.Subscribe(t.Context(), caller, ask(hookURL, secretOf("a"), ""), true); !errors.Is(err, event.ErrUnknown) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestHookKilled: what was not sent when the site was killed is sent after the next start, under the same ID; or the
+// receiver is told that events are missing.
+func TestHookKilled(t *testing.T) {
+	for _, forgotten := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			source := eventtest.New()
+			r := newRig(t, source, nil)
+			id := r.subscribe(t, caller, ask(hookURL, secretOf("a"), "")).ID
+			r.next(t, "verification")
+			r.answer(func(*http.Request, string) int { return 0 })
+			source.Add("room/lamp")
+			r.next(t, "e1")
+			file := []byte(r.stored()) // as a kill leaves it
+			r.end()
+			source.Add("room/lamp")
+			if forgotten {
+				source.Forget()
+			}
+
+			after := newRig(t, source, file)
+			if forgotten {
+				after.next(t, "gap")
+				source.Add("room/lamp")
+				after.next(t, "e3")
+			} else {
+				if m := after.next(t, "e1"); m.header.Get("X-Mcp-Subscription-Id") != id || !m.signedBy(secretOf("a")) {
+					t.Errorf("%+v", m)
+				}
+				after.next(t, "e2")
+			}
+			synctest.Wait()
+			after.end()
+			if !strings.Contains(after.stored(), `"cursor":"`) || strings.Contains(after.stored(), `"cursor":"0"`) {
+				t.Error(after.stored())
+			}
+		})
+	}
+}
+
+// TestHookUnseen: after a start a missing permission is waited for, and then the subscription ends.
+func TestHookUnseen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := eventtest.New()
+		r := newRig(t, source, nil)
+		r.subscribe(t, caller, ask(hookURL, secretOf("a"), `,"ttlMs":null`))
+		r.end()
+		source.Fail(event.ErrForbidden)
+		after := newRig(t, source, []byte(r.stored()))
+		time.Sleep(50 * time.Minute)
+		if len(after.got) > 0 {
+			t.Errorf("%+v", <-after.got)
+		}
+		source.Fail(nil)
+		time.Sleep(2 * time.Minute)
+		source.Add("room/lamp")
+		after.next(t, "e1")
+		source.Fail(event.ErrForbidden)
+		after.next(t, "terminated")
+	})
+}
+
+// TestHookWear: many events cause few writes of the file, and none of its secrets is logged.
+func TestHookWear(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, eventtest.New(), nil)
+		r.subscribe(t, caller, ask(hookURL+"/secret-path", secretOf("a"), ""))
+		r.next(t, "verification")
+		for i := range 600 {
+			r.source.Add("room/lamp")
+			r.next(t, fmt.Sprint("e", i+1))
+			time.Sleep(time.Second)
+		}
+		if r.writes > 12 {
+			t.Errorf("%d writes in 10 minutes", r.writes)
+		}
+		r.answer(func(*http.Request, string) int { return http.StatusInternalServerError })
+		r.source.Add("room/lamp")
+		time.Sleep(20 * time.Minute)
+		r.source.Fail(event.ErrForbidden)
+		synctest.Wait()
+		r.end()
+	})
+	if text := log.String(); !strings.Contains(text, "not taken") || strings.Contains(text, "secret-path") ||
+		strings.Contains(text, strings.TrimPrefix(secretOf("a"), secretPrefix)) {
+		t.Error(text)
+	}
+}

@@ -103,10 +103,13 @@ func (s *Source) check(r event.Request) (a args, err error) {
 	if s.err != nil {
 		return a, s.err
 	}
+	if r.Name != Name {
+		return a, event.ErrUnknown
+	}
 	if err := json.Unmarshal(r.Args, &a); err != nil || a.Point == "" {
 		return a, device.Faultf(device.Invalid, "point: name a point")
 	}
-	if r.Name != Name || s.unread[a.Point] {
+	if s.unread[a.Point] {
 		return a, event.ErrUnknown
 	}
 	if n, err := strconv.Atoi(r.Cursor); r.Cursor != "" && (err != nil || n < 0) {

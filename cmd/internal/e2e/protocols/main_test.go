@@ -5,43 +5,15 @@
 package protocols
 
 import (
-	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/e2e/harness/npm"
 )
 
-// script runs a module of testdata in Node, where it may import what .ci/npm/package.json names,
-// and returns what it printed. A module that fails fails the test.
-func script(t *testing.T, limit time.Duration, name string, args ...string) string {
-	t.Helper()
-	modules := harness.Need(t, "npm's packages", os.Getenv("NPM_MODULES"))
-	// Imports are resolved from where a module is.
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, harness.Need(t, "Node 22", harness.NodeProgram), append([]string{name}, args...)...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
-	}
-	return string(out)
-}
+// script runs a module of testdata in Node.
+var script = npm.Script
 
 // TestHTTP asks in plain HTTP.
 func TestHTTP(t *testing.T) {

@@ -43,6 +43,34 @@ func Run(t *testing.T, most time.Duration, program string, args ...string) (stri
 	return out.String(), err
 }
 
+// Script runs a module of testdata in Node, where it may import what .ci/npm/package.json names,
+// and returns what it printed. A module that fails fails the test.
+func Script(t *testing.T, limit time.Duration, name string, args ...string) string {
+	t.Helper()
+	modules := harness.Need(t, "npm's packages", os.Getenv("NPM_MODULES"))
+	// Imports are resolved from where a module is.
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, harness.Need(t, "Node 22", harness.NodeProgram), append([]string{name}, args...)...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+	return string(out)
+}
+
 // RunSuite runs the public suite's scenarios that need no fixtures against a site at an address, by way of StartProxy.
 func RunSuite(t *testing.T, backend, token string, by http.RoundTripper) {
 	t.Helper()

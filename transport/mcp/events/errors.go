@@ -69,7 +69,8 @@ func asRefusal(err error) *refusal {
 	case errors.Is(err, event.ErrForbidden):
 		return &refusal{forbidden, "your permission for this has ended", nil}
 	case errors.Is(err, event.ErrChanged):
-		return &refusal{unsupported, "the event has other arguments now: events/list has them", featureData{"schema", "", "schema_changed"}}
+		return &refusal{unsupported, "the event has other arguments now: events/list has them",
+			featureData{"schema", "", "schema_changed"}}
 	case !errors.As(err, &fault):
 		return nil
 	case fault.Kind == device.Denied:

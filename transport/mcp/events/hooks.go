@@ -167,7 +167,8 @@ type wanted struct {
 
 func (w *Webhooks) wanted(a *Subscribed) (out wanted, err error) {
 	if m := a.Delivery.Mode; m != "" && m != webhookMode || !w.on() {
-		return out, &refusal{unsupported, "this site sends no webhooks: poll or stream; its owner can name hosts for them (http: push_hosts)",
+		return out, &refusal{unsupported, "this site sends no webhooks: poll or stream; " +
+			"its owner can name hosts for them (http: push_hosts)",
 			featureData{Feature: "delivery", Value: webhookMode}}
 	}
 	if out.Request, err = a.request(); err != nil {
@@ -203,7 +204,8 @@ func (a *Subscribed) ttl() (time.Duration, error) {
 	if err := a.TTL.Decode(&ms); err != nil || ms <= 0 {
 		return 0, device.Faultf(device.Invalid, "ttlMs: is a number of milliseconds above 0, or null")
 	}
-	return time.Duration(min(max(ms, float64(minTTL.Milliseconds())), float64(maxTTL.Milliseconds()))) * time.Millisecond, nil
+	ms = min(max(ms, float64(minTTL.Milliseconds())), float64(maxTTL.Milliseconds()))
+	return time.Duration(ms) * time.Millisecond, nil
 }
 
 // idOf derives the ID of a subscription from its key, so that it is the same after a restart and after a new
@@ -218,7 +220,9 @@ func idOf(who, url, name string, args []byte) string {
 }
 
 // Subscribe answers events/subscribe.
-func (w *Webhooks) Subscribe(ctx context.Context, who agents.Principal, a *Subscribed, declared bool) (out SubscribeResult, err error) {
+func (w *Webhooks) Subscribe(
+	ctx context.Context, who agents.Principal, a *Subscribed, declared bool,
+) (out SubscribeResult, err error) {
 	want, err := w.wanted(a)
 	if err != nil {
 		return out, err
@@ -242,7 +246,8 @@ func (w *Webhooks) Subscribe(ctx context.Context, who agents.Principal, a *Subsc
 		return out, err
 	}
 	if w.Node.Owner(who) != nil && !w.writes.Allow(account) {
-		return out, device.Faultf(device.Busy, "too many subscriptions for you, or for those who share your permission: try again in a minute")
+		return out, device.Faultf(device.Busy,
+			"too many subscriptions for you, or for those who share your permission: try again in a minute")
 	}
 	id := idOf(who.ID, want.url, want.Name, args)
 	if out, ok, err := w.refresh(id, a.Delivery.Secret, ttl, declared); ok {
@@ -282,7 +287,9 @@ func (w *Webhooks) begin(ctx context.Context, who agents.Principal, r event.Requ
 }
 
 // refresh gives a subscription that there is another end and secret.
-func (w *Webhooks) refresh(id, secret string, ttl time.Duration, declared bool) (out SubscribeResult, ok bool, err error) {
+func (w *Webhooks) refresh(
+	id, secret string, ttl time.Duration, declared bool,
+) (out SubscribeResult, ok bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.find(func(h *hook) bool { return h.ID == id })
@@ -411,7 +418,9 @@ func (w *Webhooks) start(h *hook, place node.Place, unseen time.Duration) {
 	who.Owner = h.Owner
 	d := &delivery{Webhooks: w, hook: h, following: following{
 		source: w.Source, who: who, unseen: unseen,
-		request: event.Request{Name: h.Name, Args: []byte(h.Args), Cursor: h.Cursor, MaxAge: time.Duration(h.MaxAge) * time.Millisecond},
+		request: event.Request{
+			Name: h.Name, Args: []byte(h.Args), Cursor: h.Cursor, MaxAge: time.Duration(h.MaxAge) * time.Millisecond,
+		},
 	}}
 	w.running.Add(1)
 	w.Go(func() {

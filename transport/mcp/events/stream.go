@@ -32,7 +32,9 @@ type Notified struct {
 
 // Stream sends the notifications of events/stream until ctx ends, and then returns nil. An error before the first is
 // the answer to the request. send is called by one goroutine at a time.
-func (s *Server) Stream(ctx context.Context, who agents.Principal, a *Asked, declared bool, send func(Notified) error) error {
+func (s *Server) Stream(
+	ctx context.Context, who agents.Principal, a *Asked, declared bool, send func(Notified) error,
+) error {
 	r, err := a.request()
 	if err != nil {
 		return err

@@ -131,7 +131,8 @@ func (a *Asked) request() (r event.Request, err error) {
 	}
 	r.Args = []byte("{}")
 	if !a.Arguments.IsZero() {
-		if r.Args, err = a.Arguments.JSONText(); err != nil || !bytes.HasPrefix(bytes.TrimLeft(r.Args, " \t\r\n"), []byte("{")) {
+		r.Args, err = a.Arguments.JSONText()
+		if err != nil || !bytes.HasPrefix(bytes.TrimLeft(r.Args, " \t\r\n"), []byte("{")) {
 			return r, device.Faultf(device.Invalid, "arguments: is an object; events/list has its schema")
 		}
 	}

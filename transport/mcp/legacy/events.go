@@ -40,7 +40,9 @@ func (h *host) addEvents(e *events.Server) {
 		return
 	}
 	addEvent(h, "events/list", func(ctx context.Context, _ *struct{}, _ bool) (any, error) { return e.List(ctx, h.who) })
-	addEvent(h, "events/poll", func(ctx context.Context, p *events.Asked, _ bool) (any, error) { return e.Poll(ctx, h.who, p) })
+	addEvent(h, "events/poll", func(ctx context.Context, p *events.Asked, _ bool) (any, error) {
+		return e.Poll(ctx, h.who, p)
+	})
 	if e.Hooks == nil {
 		return
 	}

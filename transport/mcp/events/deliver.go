@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -235,14 +236,18 @@ func (w *Webhooks) signed(h *hook, id string, body []byte) (http.Header, string)
 }
 
 // prove asks a receiver whether it wants messages, unless the caller has a subscription with its URL.
-func (w *Webhooks) prove(ctx context.Context, h *hook) error {
+func (w *Webhooks) prove(ctx context.Context, account string, h *hook) error {
 	w.mu.Lock()
 	known := w.find(func(o *hook) bool { return o.Who == h.Who && o.URL == h.URL }) != nil
 	w.mu.Unlock()
 	if known {
 		return nil
 	}
-	if !w.proofs.Allow(h.URL) {
+	u, err := url.Parse(h.URL)
+	if err != nil {
+		return err
+	}
+	if !w.proofs.Allow([2]string{account, u.Host}) {
 		return device.Faultf(device.Busy, "this receiver was asked too often: try again in a minute")
 	}
 	ctx, cancel := context.WithTimeout(ctx, proofTime)

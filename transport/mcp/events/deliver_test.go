@@ -14,6 +14,7 @@ import (
 
 	"agentsite/agents/event"
 	"agentsite/agents/event/eventtest"
+	"agentsite/transport/rpc"
 )
 
 // TestHookHangs: a receiver that does not answer delays no other. Its event is given up within 15 minutes, and it is
@@ -183,6 +184,40 @@ func TestHookUnseen(t *testing.T) {
 		after.next(t, "e1")
 		source.Fail(event.ErrForbidden)
 		after.next(t, "terminated")
+	})
+}
+
+// TestHookUnsubscribeUnseen: a subscription can be ended without the permission for it.
+func TestHookUnsubscribeUnseen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, eventtest.New(), nil)
+		r.subscribe(t, caller, ask(hookURL, secretOf("a"), ""))
+		r.end()
+		r.source.Fail(event.ErrForbidden)
+		after := newRig(t, r.source, []byte(r.stored()))
+		a := ask(hookURL, "", "")
+		a.Arguments = rpc.RawJSON([]byte(`{"point":"room/lamp", "every":1}`))
+		err := after.hooks.Unsubscribe(t.Context(), caller, a, true)
+		if err != nil || strings.Contains(after.stored(), "hooks.example.com") {
+			t.Errorf("%v %s", err, after.stored())
+		}
+	})
+}
+
+// TestHookProofs: a receiver is asked only so often to prove itself, whatever the path.
+func TestHookProofs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, eventtest.New(), nil)
+		r.answer(func(*http.Request, string) int { return http.StatusNotFound })
+		for i := range 40 {
+			url := fmt.Sprint(hookURL, "/", i)
+			if _, err := r.hooks.Subscribe(t.Context(), caller, ask(url, secretOf("a"), ""), true); err == nil {
+				t.Error("it did not prove itself")
+			}
+		}
+		if n := len(r.got); n != int(verifyRate.Burst) {
+			t.Errorf("it is asked %d times at once", n)
+		}
 	})
 }
 

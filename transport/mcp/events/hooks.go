@@ -66,7 +66,7 @@ type Webhooks struct {
 	HookOptions
 	to     *webhook.Sender
 	writes quota.RateLimiter // by account
-	proofs quota.RateLimiter // by URL
+	proofs quota.RateLimiter // by account and host
 
 	mu      sync.Mutex
 	all     []*hook
@@ -137,14 +137,14 @@ func newWebhooks(o HookOptions, client *http.Client) *Webhooks {
 // finish waits for the end of the site, and has the file have all cursors.
 func (w *Webhooks) finish() {
 	<-w.Ending.Done()
-	w.mu.Lock() // who begins now sees that the site ends
+	w.mu.Lock() // what begins after this sees that the site ends
+	for _, h := range w.all {
+		h.end.Stop()
+	}
 	w.mu.Unlock()
 	w.running.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, h := range w.all {
-		h.end.Stop()
-	}
 	if w.saving != nil {
 		w.saving.Stop()
 		w.file.Save(w.all)
@@ -265,7 +265,7 @@ func (w *Webhooks) Subscribe(
 	if err != nil {
 		return out, err
 	}
-	if err := w.prove(ctx, h); err != nil {
+	if err := w.prove(ctx, account, h); err != nil {
 		place.Leave()
 		return out, err
 	}

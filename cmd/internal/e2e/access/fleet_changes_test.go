@@ -4,47 +4,30 @@ package access
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
-	"agentsite/node/access"
-	"agentsite/node/identity"
-	"agentsite/node/state"
-	"agentsite/node/update"
 )
 
 // The versions, whose digits the test replaces in one program.
 const (
-	firstVersion, firstSequence = "v9.9.1", "9900001"
-	nextVersion, nextSequence   = "v9.9.2", "9900002"
-	badVersion                  = "v9.9.3"
+	firstVersion, nextVersion, badVersion = "v9.9.1", "v9.9.2", "v9.9.3"
+	firstSequence, nextSequence           = 9900001, 9900002
 )
 
-// packaged is a site that a loop starts again, and updates, as the units of the package do.
+// packaged is a site of the package with a person's configuration.
 type packaged struct {
-	name, data, file, dir string
-	pkg                   string // the package's program
-	http, https           string // its ports
-	log                   harness.LogBuffer
-
-	mu    sync.Mutex
-	cmd   *exec.Cmd
-	ended bool
+	*harness.Service
+	name        string
+	http, https string // its ports
 }
 
 func (p *packaged) config(more string) string {
@@ -53,135 +36,13 @@ func (p *packaged) config(more string) string {
 		p.name, p.http, p.https, more)
 }
 
-// start starts the loop, which ends with the test.
-func (p *packaged) start(t *testing.T) {
-	t.Helper()
-	notify := filepath.Join(p.data, "notify")
-	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
-	if err == nil {
-		err = errors.Join(
-			os.MkdirAll(filepath.Join(p.dir, "inbox"), 0o755), os.WriteFile(p.file, []byte(p.config("")), 0o600),
-		)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var loop sync.WaitGroup
-	loop.Go(func() {
-		for b := make([]byte, 4096); ; {
-			if _, err := socket.Read(b); err != nil {
-				return
-			}
-		}
-	})
-	loop.Go(func() {
-		for p.run(t, p.pkg, "update", "--settle", "--folder", p.dir) {
-			p.run(t, p.program(), "update", "--install", "--folder", p.dir)
-			p.run(t, p.program(), "run", "--config", p.file, "--data", p.data, "--update-folder", p.dir)
-		}
-	})
-	t.Cleanup(func() {
-		p.mu.Lock()
-		if p.ended = true; p.cmd != nil {
-			p.cmd.Process.Signal(syscall.SIGTERM)
-		}
-		p.mu.Unlock()
-		socket.Close()
-		loop.Wait()
-		if t.Failed() {
-			t.Logf("%s:\n%s", p.name, p.log.String())
-		}
-	})
-}
-
-// program returns the program that the service would start.
-func (p *packaged) program() string {
-	link := filepath.Join(p.dir, "agentsite")
-	if to, err := os.Readlink(link); err != nil || filepath.IsAbs(to) {
-		return p.pkg
-	}
-	path, _ := filepath.EvalSymlinks(link)
-	return path
-}
-
-// run runs a program to its end. It returns false when the test has ended.
-func (p *packaged) run(t *testing.T, program string, args ...string) bool {
-	cmd := exec.Command(program, args...)
-	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+filepath.Join(p.data, "notify"))
-	cmd.Stdout, cmd.Stderr = &p.log, &p.log
-	p.mu.Lock()
-	if p.ended {
-		p.mu.Unlock()
-		return false
-	}
-	err := cmd.Start()
-	p.cmd = cmd
-	p.mu.Unlock()
-	if err == nil {
-		err = cmd.Wait()
-	}
-	fmt.Fprintf(&p.log, "%s %s: %v\n", filepath.Base(filepath.Dir(program)), args[0], err)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cmd = nil
-	return !p.ended
-}
-
 func (p *packaged) text(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(p.file)
+	text, err := os.ReadFile(p.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// channel serves releases of a program.
-type channel struct {
-	*httptest.Server
-	key     identity.Key
-	mu      sync.Mutex
-	files   map[string][]byte
-	content update.Channel
-}
-
-func newChannel(t *testing.T) *channel {
-	now := time.Now()
-	c := &channel{key: identity.New(), files: make(map[string][]byte),
-		content: update.Channel{Name: "stable", Date: now, Expires: now.Add(time.Hour)}}
-	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c.mu.Lock()
-		b, ok := c.files[r.URL.Path]
-		c.mu.Unlock()
-		if !ok {
-			http.NotFound(w, r)
-			return
-		}
-		w.Write(b)
-	}))
-	t.Cleanup(c.Close)
-	return c
-}
-
-// release adds a release of a program to the channel.
-func (c *channel) release(t *testing.T, version string, sequence uint64, program []byte) {
-	t.Helper()
-	var b, list bytes.Buffer
-	r := update.Release{Version: version, Sequence: sequence, Target: update.Target()}
-	err := update.Sign(&b, r, program, c.key)
-	sum := sha256.Sum256(b.Bytes())
-	path := "updates/" + version + ".update"
-	file := update.ChannelFile{Target: r.Target, Path: path, Size: int64(b.Len()), SHA256: hex.EncodeToString(sum[:])}
-	c.content.Serial++
-	c.content.Releases = append([]update.ChannelRelease{
-		{Version: version, Sequence: sequence, Files: []update.ChannelFile{file}},
-	}, c.content.Releases...)
-	if err = errors.Join(err, update.SignChannel(&list, c.content, c.key)); err != nil {
-		t.Fatal(err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.files["/"+path], c.files["/channel/stable"] = b.Bytes(), list.Bytes()
 }
 
 // fleetSites starts sites of the package, which a person owns.
@@ -189,24 +50,16 @@ func fleetSites(t *testing.T, pkg string, names ...string) (harness.Person, map[
 	t.Helper()
 	who, all := harness.NewPerson(t), make(map[string]*packaged)
 	for _, name := range names {
-		data := harness.TempDir(t)
-		file := filepath.Join(harness.TempDir(t), "site.yaml")
-		p := &packaged{name: name, data: data, file: file, dir: filepath.Join(data, "updates"), pkg: pkg,
-			http: harness.FreePort(t), https: harness.FreePort(t)}
-		p.start(t)
+		p := &packaged{name: name, http: harness.FreePort(t), https: harness.FreePort(t)}
+		p.Service = harness.StartService(t, pkg, "", p.config(""))
 		all[name] = p
 	}
 	for name, p := range all {
 		harness.WaitFor(t, time.Minute, name+" is claimed", func() bool {
-			text, err := os.ReadFile(filepath.Join(p.data, state.ClaimFile))
-			if err != nil {
-				return false
+			address, err := p.Invitation()
+			if err == nil {
+				_, err = who.CLI(t, "claim", address.String(), "--name", name)
 			}
-			address := regexp.MustCompile(`agentsite://\S+`).FindString(string(text))
-			if _, err := access.ParseInvitation(address); err != nil {
-				return false
-			}
-			_, err = who.CLI(t, "claim", address, "--name", name)
 			return err == nil
 		})
 	}
@@ -358,24 +211,11 @@ func TestFleetApply(t *testing.T) {
 func TestFleetUpdate(t *testing.T) {
 	t.Parallel()
 	harness.Need(t, "the program", harness.Program)
-	c := newChannel(t)
-	pkg := filepath.Join(harness.TempDir(t), "package", "agentsite")
-	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", fmt.Sprintf(
-		"-s -w -X main.version=%s -X main.sequence=%s -X main.releaseKeys=%s -X main.releases=%s",
-		firstVersion, firstSequence, c.key.ID(), c.URL), "-o", pkg, "agentsite/cmd/agentsite")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	program, err := os.ReadFile(pkg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := bytes.ReplaceAll(
-		bytes.ReplaceAll(program, []byte(firstVersion), []byte(nextVersion)), []byte(firstSequence), []byte(nextSequence),
-	)
+	c := harness.NewChannel(t, "", "127.0.0.1")
+	pkg, program := c.Build(t, firstVersion, firstSequence)
+	next := harness.Renamed(program, firstVersion, nextVersion, firstSequence, nextSequence)
 	who, sites := fleetSites(t, pkg, "a", "b", "c", "d")
-	c.release(t, nextVersion, 9900002, next)
+	c.Release(t, nextVersion, nextSequence, next)
 
 	rows, _, code := fleet(t, who, "update", "--check")
 	checkRows(t, rows, map[string]string{"a": "v9.9.1 v9.9.2 may be updated", "d": "v9.9.1 v9.9.2"})
@@ -406,18 +246,14 @@ func TestFleetUpdate(t *testing.T) {
 		t.Error(said)
 	}
 
-	c.release(t, badVersion, 9900003, []byte("#!/bin/sh\nexit 1\n"))
+	c.Release(t, badVersion, nextSequence+1, []byte("#!/bin/sh\nexit 1\n"))
 	rows, _, code = fleet(t, who, "update")
 	checkRows(t, rows, map[string]string{"a": "rolled back v9.9.2", "b": "untouched", "c": "untouched", "d": "untouched"})
 	if code != 8 {
 		t.Error(code)
 	}
 	// A damaged one is refused before the site ends.
-	c.mu.Lock()
-	damaged := bytes.Clone(c.files["/updates/"+badVersion+".update"])
-	damaged[len(damaged)-1] ^= 1
-	c.files["/updates/"+badVersion+".update"] = damaged
-	c.mu.Unlock()
+	c.Damage(badVersion)
 	rows, _, code = fleet(t, who, "update", "--sites", "b")
 	if code != 8 || !strings.Contains(rows["b"], "failed") {
 		t.Error(code, rows)
@@ -428,6 +264,6 @@ func TestFleetUpdate(t *testing.T) {
 
 // cli runs agentsite on the site's own machine.
 func (p *packaged) cli(args ...string) (string, error) {
-	out, err := exec.Command(harness.Program, append(args, "--data", p.data)...).CombinedOutput()
+	out, err := exec.Command(harness.Program, append(args, "--data", p.Data)...).CombinedOutput()
 	return string(out), err
 }

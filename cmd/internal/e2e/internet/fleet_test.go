@@ -26,8 +26,9 @@ const (
 	fleetHomes = 3
 )
 
-// TestFleet has fifty sites behind three routers, which one owner asks by one line. One that hangs and three that have
-// ended delay no other. It takes more than 20 s because all are claimed first.
+// TestFleet has fifty sites behind three routers, which one owner asks, changes and updates by one line. One that hangs
+// and three that have ended delay no other. It takes more than 20 s because all are claimed first, and a version proves
+// itself in 15.
 func TestFleet(t *testing.T) {
 	f := newFar(t)
 	var hosts []string
@@ -37,23 +38,22 @@ func TestFleet(t *testing.T) {
 	laptop := harness.NewLaptop(t, f.Home(bed.Preserving).Host())
 	laptop.JoinRealm(t, f.realm)
 
-	sites := make([]*harness.Site, fleetSites)
+	channel := harness.NewChannel(t, f.relay.Host, f.relay.IP)
+	pkg, program := channel.Build(t, fleetVersion, fleetSequence)
+	sites := make([]*harness.Service, fleetSites)
 	begun := time.Now()
 	atOnce(t, func(i int) {
-		config := f.fleetConfig(i, "")
-		argv := bed.On(hosts[i%fleetHomes], harness.Program, "run", "--listen-peers", fmt.Sprintf(":%d", 8500+i))
-		sites[i] = harness.StartIn(t, harness.TempDir(t), config, nil, argv...)
-	})
-	t.Logf("started in %v", time.Since(begun).Round(time.Millisecond))
-	begun = time.Now()
-	atOnce(t, func(i int) {
-		invitation := sites[i].Invitation(t).String()
+		sites[i] = harness.StartService(t, pkg, hosts[i%fleetHomes], f.fleetConfig(i, ""),
+			"--listen", "127.0.0.1:0", "--listen-peers", fmt.Sprintf(":%d", 8500+i))
 		harness.WaitFor(t, time.Minute, fleetName(i)+" is claimed", func() bool {
-			_, err := laptop.CLI(t, "claim", invitation, "--name", fleetName(i))
+			invitation, err := sites[i].Invitation()
+			if err == nil {
+				_, err = laptop.CLI(t, "claim", invitation.String(), "--name", fleetName(i))
+			}
 			return err == nil
 		})
 	})
-	t.Logf("claimed in %v", time.Since(begun).Round(time.Millisecond))
+	t.Logf("started and claimed in %v", time.Since(begun).Round(time.Millisecond))
 
 	states := func(want int) (found map[string]int) {
 		t.Helper()
@@ -125,26 +125,57 @@ func TestFleet(t *testing.T) {
 		}
 	}
 	for i, s := range sites {
-		text, err := os.ReadFile(filepath.Join(s.Folder, "agentsite.yaml"))
+		text, err := os.ReadFile(s.Config)
 		if back := string(text) == f.fleetConfig(i, ""); err != nil || back != slices.Contains(broken, i) {
 			t.Errorf("%s has:\n%s%v", fleetName(i), text, err)
 		}
 	}
 
-	// The first ones are asked first.
-	pid := sites[0].Cmd.Process.Pid
-	if err := syscall.Kill(-pid, syscall.SIGSTOP); err != nil {
-		if err = syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
+	// The new version does not run at one of the five sites of the second wave: no third one begins.
+	channel.Release(t, fleetNext, fleetSequence+1,
+		harness.Renamed(program, fleetVersion, fleetNext, fleetSequence, fleetSequence+1))
+	const bad = 3
+	sites[bad].Broken.Store(true)
+	begun = time.Now()
+	out, code = fleetCLI(t, laptop, "fleet", "update")
+	t.Logf("an update in %v", time.Since(begun).Round(time.Millisecond))
+	if code != 8 {
+		t.Errorf("exit code %d", code)
+	}
+	for i, s := range sites {
+		want, programs := "untouched +"+fleetVersion, 0
+		switch {
+		case i == bad:
+			want, programs = "rolled back +"+fleetVersion+" +"+fleetNext+" did not run well there", 1
+		case i < 6:
+			want, programs = "updated +"+fleetNext, 1
+		}
+		if !regexp.MustCompile(`(?m)^` + fleetName(i) + ` +` + want + ` *$`).MatchString(out) {
+			t.Errorf("%s is not %q", fleetName(i), want)
+		}
+		if n := strings.Count(s.Log.String(), "update --install: "); (n > 1) != (programs > 0) {
+			t.Errorf("%s was started %d times", fleetName(i), n)
 		}
 	}
-	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+	if t.Failed() {
+		t.Log(out)
+	}
+
+	// The first ones are asked first.
+	sites[0].Signal(syscall.SIGSTOP)
+	t.Cleanup(func() { sites[0].Signal(syscall.SIGCONT) })
 	for _, s := range sites[1:4] {
-		s.Kill(t)
+		s.Kill()
 	}
 	took := harness.CheckOrdinaryDeadline(t, limit, measure(8, fleetSites-4))
 	t.Logf("with one that hangs and three that have ended in %v", took.Round(time.Millisecond))
 }
+
+// The versions of the sites.
+const (
+	fleetVersion, fleetNext = "v9.9.1", "v9.9.2"
+	fleetSequence           = 9900001
+)
 
 // patience is the timeout of calls that are not measured.
 const patience = "--timeout=30s"

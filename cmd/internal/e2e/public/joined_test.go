@@ -6,15 +6,12 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"os"
-	"runtime"
 	"strings"
 	"testing"
 
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/cmd/internal/e2e/harness/npm"
-
-	"golang.org/x/sys/unix"
+	"agentsite/discovery/bed"
 )
 
 // TestPublicSignIn: from a relay and a site behind two routers, both with empty folders, to tools called by clients
@@ -110,19 +107,9 @@ func (w *world) browser(on, root string, names map[string]string) *http.Client {
 
 // dialFrom connects to an address from a host.
 func dialFrom(ctx context.Context, on, network, address string) (conn net.Conn, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // the thread, which is in the host's network, ends with this function
-		var of *os.File
-		if of, err = os.Open("/run/netns/" + on); err != nil {
-			return
-		}
-		defer of.Close()
-		if err = unix.Setns(int(of.Fd()), unix.CLONE_NEWNET); err == nil {
-			conn, err = new(net.Dialer).DialContext(ctx, network, address)
-		}
-	}()
-	<-done
+	err = bed.Inside(on, func() (err error) {
+		conn, err = new(net.Dialer).DialContext(ctx, network, address)
+		return err
+	})
 	return conn, err
 }

@@ -158,8 +158,12 @@ func showFleet[T any](
 			rows = append(rows, row)
 			continue
 		}
-		for _, row := range cells(of.Value) {
+		said := cells(of.Value)
+		for _, row := range said[:min(len(said), maxSiteRows)] {
 			rows = append(rows, append([]string{of.Site.Name}, row...))
+		}
+		if more := len(said) - maxSiteRows; more > 0 {
+			r.note("%s has %d more rows, which --json shows", of.Site.Name, more)
 		}
 	}
 	switch {
@@ -167,6 +171,22 @@ func showFleet[T any](
 		return nil
 	case len(rows) == 0:
 		return r.say("%s", none)
+	}
+	return fleetTable(r, head, rows)
+}
+
+// A site decides neither the width of the table nor its length.
+const (
+	maxCell     = 500 // bytes
+	maxSiteRows = 1000
+)
+
+// fleetTable prints rows with what sites said, clipped.
+func fleetTable(r *fleetRun, head []string, rows [][]string) error {
+	for _, row := range rows {
+		for i := range row {
+			row[i] = device.Clip(row[i], maxCell)
+		}
 	}
 	return table(r.out, head, rows)
 }

@@ -268,5 +268,5 @@ func showFleetJournal(r *fleetRun, results []fleet.Result[[]journal.Item], limit
 	if len(rows) == 0 {
 		return r.say("the journals have no such entries")
 	}
-	return table(r.out, head, rows)
+	return fleetTable(r, head, rows)
 }

@@ -27,6 +27,9 @@ import (
 	"agentsite/node/identity"
 	"agentsite/node/logs"
 	"agentsite/node/push"
+	"agentsite/node/rollback"
+	"agentsite/node/state/backup"
+	"agentsite/node/update/remote"
 	ownerapi "agentsite/transport/owner"
 
 	"github.com/go-json-experiment/json"
@@ -57,6 +60,7 @@ const (
 	mistyped  = "with something else"
 	endless   = "without an end"
 	silent    = "not at all"
+	stuck     = "only when a client connects"
 )
 
 func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +86,7 @@ func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
 	l.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	switch how := l.how; {
-	case how == silent:
+	case how == silent, how == stuck && m.Method != string(acts.TimeAct):
 		<-r.Context().Done()
 	case how == endless:
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"x":"`, m.ID)
@@ -175,7 +179,11 @@ func (l *liar) lie(method, tool string, asked int) any {
 	case string(acts.AcceptAgentAct):
 		return o{"name": venom, "may": venom, "kind": venom, "author": venom}
 	case string(acts.ConfigurationAct), string(acts.ConfigureAct):
-		return o{"file": venom, "text": "site: { name: x } # " + venom, "digest": venom}
+		text := "site: { name: x } # " + venom
+		if l.how == failing { // at tools: this one can be read
+			text = "site: { name: x }\ndevices: {} # '; touch PWNED; `touch PWNED` \u202e\u200b" + strings.Repeat("x", 1000) + "\n"
+		}
+		return o{"file": venom, "text": text, "digest": venom}
 	case string(acts.CheckAct):
 		return o{"mistakes": []o{{"line": asked, "column": -1, "says": venom}}[:asked%2], "warnings": []string{venom}}
 	case string(acts.DriversAct):
@@ -185,7 +193,14 @@ func (l *liar) lie(method, tool string, asked int) any {
 	case string(acts.DraftAct):
 		return o{"text": venom, "digest": venom, "mistakes": []o{{"line": 1, "says": venom}}, "warnings": []string{venom}}
 	case string(acts.SchemaAct), string(acts.PinoutAct), string(acts.DoctorAct):
-		return o{"schema": venom, "board": venom, "findings": []o{{"severity": venom, "says": venom}}}
+		return o{"schema": venom, "board": venom, "findings": []o{{"severity": venom, "says": strings.Repeat("f", 1<<16) + venom, "do": venom}}}
+	case string(remote.VersionAct), string(remote.UpdateAct):
+		return o{"version": venom, "proven": true, "failed": venom, "offered": venom, "newer": true, "problems": []string{venom},
+			"work": o{"version": venom, "state": []string{"failed", venom}[asked%2], "error": strings.Repeat("e", 1<<16) + venom}}
+	case string(rollback.TrialAct), string(rollback.ConfirmAct):
+		return o{"state": venom, "because": venom, "digest": venom}
+	case string(backup.ExportAct):
+		return o{"sealed": []byte(venom)}
 	case string(acts.PublicAct):
 		return o{"url": venom, "cname": venom, "caa": venom, "certificate": venom, "problems": []string{venom}, "alarms": []string{venom}, "log_error": venom,
 			"sign_ins": []o{{"at": soon, "step": venom, "from": venom, "client": venom, "error": venom}},
@@ -275,10 +290,13 @@ var alone = []string{
 	"board", "board report", "sim", "sim fault", "sim find", "sim list", "sim lose", "sim press", "sim set", "simulate", "sites tag", "sites untag",
 }
 
-// untried take no --site, and are not tried against hostile sites yet: they call all sites of the user.
-var untried = []string{
-	"fleet", "fleet allow", "fleet apply", "fleet backup", "fleet doctor", "fleet journal", "fleet read", "fleet realm", "fleet realm join",
-	"fleet realm new", "fleet revoke", "fleet status", "fleet update",
+// fleetCommands are the commands that call several sites, without --sites. HOLDER stands for somebody's key, YAML for
+// a configuration.
+var fleetCommands = [][]string{
+	{"fleet"}, {"fleet", "status"}, {"fleet", "read"}, {"fleet", "read", "a/t"}, {"fleet", "doctor", "--all"}, {"fleet", "journal"},
+	{"fleet", "backup", "OUT", "--passphrase-file", "YAML"}, {"fleet", "allow", "HOLDER", "read *"}, {"fleet", "allow", "HOLDER", "set a/t"},
+	{"fleet", "revoke", "HOLDER"}, {"fleet", "apply", "YAML", "--keep-going"}, {"fleet", "apply", "YAML", "--dry-run"}, {"fleet", "update"},
+	{"fleet", "update", "--check"}, {"fleet", "realm", "new", "farm", "--keep-going"}, {"fleet", "realm", "join", "public", "--dry-run"},
 }
 
 // TestCommandsListed: each command of the program is among commands or alone.
@@ -298,8 +316,8 @@ func TestCommandsListed(t *testing.T) {
 			if !described || len(words) > 0 && words[0] == "help" || exec.Command(program, append([]string{"help"}, sub...)...).Run() != nil {
 				continue // an argument, and no command
 			}
-			listed := slices.ContainsFunc(commands, func(c []string) bool { return len(c) >= len(sub) && slices.Equal(c[:len(sub)], sub) })
-			if name := strings.Join(sub, " "); !listed && !slices.Contains(alone, name) && !slices.Contains(untried, name) {
+			listed := slices.ContainsFunc(slices.Concat(commands, fleetCommands), func(c []string) bool { return len(c) >= len(sub) && slices.Equal(c[:len(sub)], sub) })
+			if name := strings.Join(sub, " "); !listed && !slices.Contains(alone, name) {
 				t.Errorf("%q is tried against no hostile site: add it to commands, or to alone", sub)
 			}
 			walk(sub)
@@ -313,6 +331,32 @@ var signs = []string{"grant", "token", "approve", "agents"}
 
 // watches go on until somebody ends them.
 var watches = []string{"read --watch", "approve --watch"}
+
+// TestFleetHostile runs the fleet's commands at a compromised site and at one that is not there. No row of the table is
+// long, and none has what a terminal interprets. It takes more than 20 s: some sites do not answer, sixteen times.
+func TestFleetHostile(t *testing.T) {
+	for _, how := range []string{asAnother, asItself, refusing, failing, mistyped, endless, silent, stuck} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			l := &liar{how: how, key: identity.New(), victim: identity.New().ID()}
+			at := harness.ServeAs(t, l.key, l.serve)
+			for i, w := range fleetCommands {
+				t.Run(strings.Join(w, " "), func(t *testing.T) {
+					t.Parallel()
+					said := l.against(t, at, append(slices.Clone(w), "--timeout", "3s"), i%5 == 4)
+					for line := range strings.Lines(said) {
+						if i%5 != 4 && len(line) > 8<<10 {
+							t.Errorf("a row has %d bytes: %.200s", len(line), line)
+						}
+					}
+					if i%5 != 4 && !strings.Contains(said, "boiler") && !slices.Contains(w, "realm") {
+						t.Errorf("the other site has no row:\n%s", said)
+					}
+				})
+			}
+		})
+	}
+}
 
 // TestCommandsHostile runs the whole command line against a compromised site that its user owns.
 // Nothing is signed for another site, and no output has text of the site that a shell would execute
@@ -346,8 +390,9 @@ func TestCommandsHostile(t *testing.T) {
 	}
 }
 
-// against runs one command against the liar.
-func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
+// against runs one command against the liar, and returns what it shows.
+func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) string {
+	t.Helper()
 	me := harness.NewPerson(t)
 	me.Key(t)
 	file := filepath.Join(me.Folder, "agentsite", "owner", "sites.json")
@@ -364,6 +409,8 @@ func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
 		switch w {
 		case "KEY":
 			args[i] = l.victim.String()
+		case "HOLDER":
+			args[i] = identity.New().ID().String()
 		case "OUT":
 			args[i] = filepath.Join(me.Folder, "out")
 		case "CSV":
@@ -371,11 +418,16 @@ func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
 			if err := os.WriteFile(args[i], []byte("time,value\n2026-01-01T00:00:00Z,1\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
+		case "YAML":
+			args[i] = filepath.Join(me.Folder, "site.yaml")
+			if err := os.WriteFile(args[i], []byte("site: { name: shed } # a passphrase\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		case "ADDRESS":
 			args[i] = access.Invitation{Site: l.key.ID(), Addresses: []string{at}, Secret: access.ClaimSecret{1}}.String()
 		}
 	}
-	if words[0] != "claim" {
+	if words[0] != "claim" && words[0] != "fleet" {
 		args = append([]string{"--site", "evil"}, args...)
 	}
 	if asJSON && words[0] != "__complete" {
@@ -398,7 +450,7 @@ func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
 	err = cmd.Wait()
 	took := time.Since(begun)
 	var ended *exec.ExitError
-	if err != nil && (!errors.As(err, &ended) || ended.ExitCode() < 1 || ended.ExitCode() > 7) {
+	if err != nil && (!errors.As(err, &ended) || ended.ExitCode() < 1 || ended.ExitCode() > 8) {
 		t.Errorf("it ends with %v\n%s", err, out.String())
 	}
 	if took > 65*time.Second {
@@ -411,7 +463,7 @@ func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
 		t.Errorf("it shows %q", said[max(0, i-60):min(len(said), i+20)])
 	}
 	pasted(t, said)
-	if _, err := os.Stat(filepath.Join(me.Folder, "out")); err == nil {
+	if _, err := os.Stat(filepath.Join(me.Folder, "out")); err == nil && words[0] != "fleet" {
 		t.Error("another agent than the one that was asked for was signed")
 	}
 
@@ -435,6 +487,7 @@ func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
 	if err != nil || len(after) < 2 || after[0].DID != known[0].DID || after[1].DID != known[1].DID || strings.Contains(string(now), "touch") {
 		t.Errorf("what is known of sites became %s, %v", now, err)
 	}
+	return said
 }
 
 // pasted puts each command that is suggested into a shell.

@@ -52,11 +52,15 @@ func (a *app) discover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	none := "no site answers on this network; agentsite doctor, on a site's machine, reports why"
+	if ctx.Err() != nil { // Ctrl-C
+		none = "no site has answered yet: sites answer within a second or two"
+	}
 	all := make([]peer.Found, 0, len(present))
 	for _, s := range present {
 		all = append(all, s)
 	}
-	return a.printFound(all, "no site answers on this network; agentsite doctor, on a site's machine, reports why")
+	return a.printFound(all, none)
 }
 
 // printFound prints sites that were found, or the sentence none.

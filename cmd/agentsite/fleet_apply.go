@@ -76,7 +76,7 @@ A site that is cut off by its new configuration goes back by itself.`,
 	cmd.Flags().BoolVar(
 		&o.restart, "restart", false, "permit changes that need a restart; outputs go to their safe values",
 	)
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "only show what would change at each site")
+	o.dryRunFlag(cmd)
 	return cmd
 }
 
@@ -84,6 +84,10 @@ A site that is cut off by its new configuration goes back by itself.`,
 func (o *applyFlags) register(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&o.trial, "trial", defaultTrial, "how long a site waits until it goes back")
 	cmd.Flags().BoolVar(&o.keepGoing, "keep-going", false, "change the other sites also where some refuse it")
+}
+
+func (o *applyFlags) dryRunFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "only show what would change at each site")
 }
 
 func (o *applyFlags) check() error {

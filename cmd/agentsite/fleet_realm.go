@@ -34,16 +34,21 @@ func (f *fleetFlags) realmNewCommand() *cobra.Command {
 	var relays []string
 	cmd := &cobra.Command{
 		Use: "new NAME", Args: exactly("NAME"), Short: "Create a realm, join it and put your sites into it",
-		Example: "  agentsite fleet realm new farm --relay ADDRESS",
+		Example: "  agentsite fleet realm new farm --relay ADDRESS --dry-run\n" +
+			"  agentsite fleet realm new farm --relay ADDRESS",
 		RunE: f.command(func(ctx context.Context, r *fleetRun, args []string) error {
 			realm, err := discovery.NewRealm(args[0])
 			if err != nil {
 				return usagef("%w", err)
 			}
+			if o.dryRun {
+				r.note("the realm is not created, and will have another secret")
+			}
 			return r.joinRealm(ctx, o, peer.Realm{Realm: realm.String(), Relays: relays})
 		}),
 	}
 	o.register(cmd)
+	o.dryRunFlag(cmd)
 	relayFlag(cmd, &relays)
 	return cmd
 }
@@ -76,7 +81,7 @@ Each site restarts, and its outputs go to their safe values.`,
 		ValidArgsFunction: completeRealms,
 	}
 	o.register(cmd)
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "only show what would change at each site")
+	o.dryRunFlag(cmd)
 	relayFlag(cmd, &relays)
 	return cmd
 }

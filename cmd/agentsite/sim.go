@@ -46,6 +46,17 @@ func (a *app) onSimulation(do func(ctx context.Context, s *session, args []strin
 	}
 }
 
+// simHint returns the flags by which a suggested command finds the same simulation.
+func (a *app) simHint() string {
+	switch {
+	case a.site != "":
+		return " --site " + safeWord(a.site, "SITE")
+	case a.data != "" && a.data != string(state.RunningSimulation()):
+		return " --data " + state.ShellQuote(a.data)
+	}
+	return ""
+}
+
 // simulate has the site read something.
 func (s *session) simulate(ctx context.Context, to acts.Simulated) error {
 	_, err := callOwner(ctx, s, acts.SimulateAct, to)
@@ -232,7 +243,11 @@ func (a *app) simPressCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if p.Kind != device.KindEvent && (p.Kind != device.KindState || len(p.Values) > 0) {
+			switch {
+			case p.Kind == device.KindState: // it would stay what it is after the press
+				return usagef("%s is a state, and stays what it is set to: agentsite sim set %[1]s %s%s",
+					p.Point, append(p.Values, "on")[0], s.app.simHint())
+			case p.Kind != device.KindEvent:
 				return usagef("%s is a %s, which cannot be pressed", p.Point, p.Kind)
 			}
 			for _, down := range []bool{true, false} {
@@ -244,7 +259,7 @@ func (a *app) simPressCommand() *cobra.Command {
 		}),
 		Example: "  agentsite sim press door/button",
 		ValidArgsFunction: a.completePoints(
-			1, func(p point) bool { return p.Kind == device.KindEvent || p.Kind == device.KindState },
+			1, func(p point) bool { return p.Kind == device.KindEvent },
 		),
 	}
 }
@@ -269,11 +284,11 @@ set". The guard drives an output that it cannot read back to its safe value.`,
 			if err := s.simulate(ctx, to); err != nil {
 				return err
 			}
-			says := "%s is broken until agentsite sim fault %[1]s --end"
+			says := p.Point + " is broken until agentsite sim fault " + p.Point + " --end" + a.simHint()
 			if end {
-				says = "%s is read again"
+				says = p.Point + " is read again"
 			}
-			return a.print(map[string]bool{"ok": true}, says, p.Point)
+			return a.print(map[string]bool{"ok": true}, "%s", says)
 		}),
 		ValidArgsFunction: a.completePoints(1, func(p point) bool { return p.settable() || p.output() }),
 	}
@@ -303,11 +318,11 @@ func (a *app) simDeviceCommand(name, short, fault string) *cobra.Command {
 			if err := s.simulate(ctx, acts.Simulated{Point: args[0], Fault: fault}); err != nil {
 				return err
 			}
-			says := "%s answers again"
+			says := args[0] + " answers again"
 			if fault != "" {
-				says = "%s answers nothing until agentsite sim find %[1]s"
+				says = args[0] + " answers nothing until agentsite sim find " + args[0] + a.simHint()
 			}
-			return a.print(map[string]bool{"ok": true}, says, args[0])
+			return a.print(map[string]bool{"ok": true}, "%s", says)
 		}),
 	}
 }

@@ -168,6 +168,9 @@ func (p *movePrinter) print(u agents.Update) error {
 			}
 		}
 		last, printed := p.last[r.Point]
+		if !printed && r.Quality == device.Stale && r.Value.IsZero() {
+			continue // its first reading comes
+		}
 		p.last[r.Point] = now
 		atStart := !printed && r.Quality == device.Good && (r.Detail == nil || r.Detail.Holder == "")
 		if atStart || last == now {

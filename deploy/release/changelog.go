@@ -65,10 +65,6 @@ func parseChangelog(text string) ([]section, error) {
 	}
 	for n := range all {
 		all[n].text = strings.TrimSpace(all[n].text)
-		if all[n].version != "" && !strings.Contains(all[n].text, "\n- ") {
-			return nil, fmt.Errorf("the section of %s says nothing: write ### Added and a list below it",
-				all[n].version)
-		}
 	}
 	return all, nil
 }
@@ -85,6 +81,9 @@ func changes(version, file string) error {
 	}
 	for _, s := range all {
 		if s.version == strings.TrimPrefix(version, "v") && s.version != "" {
+			if !strings.Contains(s.text, "\n- ") {
+				return fmt.Errorf("%s: the section of %s says nothing: write ### Added and a list below it", file, s.version)
+			}
 			fmt.Println(s.text)
 			return nil
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -28,10 +29,27 @@ func TestChangelogRefused(t *testing.T) {
 	for _, tt := range []struct{ was, is string }{
 		{"# Changelog", "# News"}, {"[1.0.0] - 2026-11-01", "1.0.0"}, {"- 2026-11-01", ""},
 		{"2026-11-01", "2026-13-01"}, {"2026-11-01", "2026-12-01"}, {"1.0.0", "1.1.0-beta.1"}, {"1.0.0", "1.0"},
-		{"### Fixed", "### News"}, {"- y", ""}, {"[1.0.0] - 2026-11-01", "[Unreleased]"},
+		{"### Fixed", "### News"}, {"[1.0.0] - 2026-11-01", "[Unreleased]"},
 	} {
 		if all, err := parseChangelog(strings.Replace(good, tt.was, tt.is, 1)); err == nil {
 			t.Errorf("%q for %q: %+v", tt.is, tt.was, all)
+		}
+	}
+}
+
+// TestChanges: the section of the released version is not empty; another one may be.
+func TestChanges(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "CHANGELOG.md")
+	text := "# Changelog\n\n## [Unreleased]\n\n## [1.1.0] - 2026-11-28\n\n### Added\n\n- x\n\n## [1.0.0] - 2026-11-01\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := changes("v1.1.0", file); err != nil {
+		t.Error(err)
+	}
+	for _, version := range []string{"v1.0.0", "v1.2.0", ""} {
+		if changes(version, file) == nil {
+			t.Errorf("%q is released without changes", version)
 		}
 	}
 }

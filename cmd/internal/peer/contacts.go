@@ -207,7 +207,11 @@ func (c Contacts) updateAddresses(did string, to func(near, far []string) []stri
 			return
 		}
 	}
-	if err := c.change(updateTimeout, edit); err != nil {
+	writer, _ := writers.LoadOrStore(c.folder, newBatchWriter())
+	err := writer.(*batchWriter).write(edit, func(edit func([]Contact) ([]Contact, error)) error {
+		return c.change(updateTimeout, edit)
+	})
+	if err != nil {
 		slog.Warn("the site's addresses cannot be stored", "site", did, "err", err)
 	}
 }

@@ -41,6 +41,7 @@ func (s *site) rewrite(file string, before, text []byte) error {
 
 // runTrials watches trials of configurations until ctx ends.
 func (s *site) runTrials(ctx context.Context) {
+	s.tellFailedUpdate()
 	if s.settled != "" {
 		if s.trials.Running() {
 			s.note(s.settled)

@@ -2,9 +2,12 @@ package site
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 
 	"agentsite/cmd/internal/ops"
 	"agentsite/node/rollback"
+	"agentsite/node/state"
 	"agentsite/node/update/remote"
 )
 
@@ -39,6 +42,26 @@ func (s *site) newUpdater() *remote.Updater {
 		p.Cannot = "only the service of agentsite's package updates itself: replace the program on its machine"
 	}
 	return remote.New(p)
+}
+
+// tellFailedUpdate tells once that the version before this one was rolled back, which happens before the site starts.
+func (s *site) tellFailedUpdate() {
+	if s.Simulate || !s.Update.Installed() {
+		return
+	}
+	u, err := ops.ReadUpdateStatus(s.Update)
+	if err != nil || u.Failed.Version == "" {
+		return
+	}
+	failed := fmt.Sprintf("%s %d\n", u.Failed.Version, u.Failed.Sequence)
+	told, err := s.Folder.Read(state.FailedFile)
+	if err == nil && string(told) == failed {
+		return
+	}
+	s.notKept("the update to " + u.Failed.Version + " did not run well, and was rolled back")
+	if err := state.WriteAtomic(s.Folder.Path(state.FailedFile), []byte(failed), 0o600); err != nil {
+		slog.Warn("the rollback of an update is told again after the next start", "err", err)
+	}
 }
 
 // findUpdate returns what the site's own channel offers. The owner names a channel and a version, and no address.

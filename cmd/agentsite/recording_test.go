@@ -44,8 +44,8 @@ func TestRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Date(2025, 1, 10, 0, 0, 0, 0, time.UTC)
-	if r.rows != 6 || !r.from.Equal(start) || !r.to.Equal(start.Add(45*time.Minute)) {
-		t.Errorf("%d rows from %v to %v", r.rows, r.from, r.to)
+	if r.Rows != 6 || !r.From.Equal(start) || !r.To.Equal(start.Add(45*time.Minute)) {
+		t.Errorf("%d rows from %v to %v", r.Rows, r.From, r.To)
 	}
 	names := []string{"climate/temperature", "hall/moving", "hall/motion", "pump/relay", "elsewhere/x"}
 	read := func(from time.Time) (all []string) {
@@ -93,9 +93,9 @@ func FuzzRecording(f *testing.F) {
 			}
 			return
 		}
-		last, n := r.from, 0
+		last, n := r.From, 0
 		names := []string{"climate/temperature", "hall/moving", "hall/motion", "pump/relay"}
-		r.Readings(names, r.from, r.to, func(_ int, at time.Time, v device.Value, _ time.Duration) bool {
+		r.Readings(names, r.From, r.To, func(_ int, at time.Time, v device.Value, _ time.Duration) bool {
 			if n++; at.Before(last) || !v.Finite() {
 				t.Fatalf("%v at %v after %v", v, at, last)
 			}
@@ -140,10 +140,10 @@ func TestChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, left := r.changes()
+	all, left := r.Changes()
 	var got []string
 	for _, c := range all {
-		got = append(got, strings.Join([]string{c.at.Format("04"), c.Point, c.Value.String()}, " "))
+		got = append(got, strings.Join([]string{c.At.Format("04"), c.Point, c.Value.String()}, " "))
 		isEvent := c.Point == "hall/motion"
 		if (c.Fault != "") != c.Value.IsZero() || isEvent && c.Value != device.Bool(true) {
 			t.Errorf("%+v", c)

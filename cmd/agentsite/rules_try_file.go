@@ -52,13 +52,13 @@ func (a *app) tryOffline(ctx context.Context, f *trialFlags, rules []string, fil
 	if err != nil {
 		return err
 	}
-	q := f.request(rules, past.to)
+	q := f.request(rules, past.To)
 	if !f.from.set() {
-		q.From = past.from
+		q.From = past.From
 	}
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	r, err := site.TryRules(ctx, cfg, past, past.goodFor, f.zone, q)
+	r, err := site.TryRules(ctx, cfg, past, past.GoodFor, f.zone, q)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/cmd/internal/recording"
 	"agentsite/cmd/internal/site"
 	"agentsite/device"
 	"agentsite/node/config"
@@ -70,7 +71,7 @@ func (a *app) simulate(ctx context.Context, file, readings string, listen config
 	for _, says := range site.Differences(cfg, fakes) {
 		a.note("%s", says)
 	}
-	var past *recording
+	var past *recording.Recording
 	if readings != "" {
 		if past, err = readRecording(readings, fakes, time.Local); err != nil {
 			return err

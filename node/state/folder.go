@@ -43,7 +43,6 @@ const (
 	PublicFile    = "public.json"         // the public name's certificate and its account at the authority
 	ThingsFile    = "things"              // the descriptions of others' things that are registered
 	TrialFile     = "trial.json"          // the last trial of a configuration
-	FailedFile    = "failed-update"       // the last version whose rollback was told
 	PlanFile      = "outputs.yaml"        // what the guard's process drives
 
 	lockName     = "lock" // held by the running site, and signed by each that ran

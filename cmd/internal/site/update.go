@@ -44,6 +44,9 @@ func (s *site) newUpdater() *remote.Updater {
 	return remote.New(p)
 }
 
+// failedUpdateFile in the data folder has the last version whose rollback was told.
+const failedUpdateFile = "failed-update"
+
 // tellFailedUpdate tells once that the version before this one was rolled back, which happens before the site starts.
 func (s *site) tellFailedUpdate() {
 	if s.Simulate || !s.Update.Installed() {
@@ -54,12 +57,12 @@ func (s *site) tellFailedUpdate() {
 		return
 	}
 	failed := fmt.Sprintf("%s %d\n", u.Failed.Version, u.Failed.Sequence)
-	told, err := s.Folder.Read(state.FailedFile)
+	told, err := s.Folder.Read(failedUpdateFile)
 	if err == nil && string(told) == failed {
 		return
 	}
 	s.notKept("the update to " + u.Failed.Version + " did not run well, and was rolled back")
-	if err := state.WriteAtomic(s.Folder.Path(state.FailedFile), []byte(failed), 0o600); err != nil {
+	if err := state.WriteAtomic(s.Folder.Path(failedUpdateFile), []byte(failed), 0o600); err != nil {
 		slog.Warn("the rollback of an update is told again after the next start", "err", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/e2e/harness/service"
 )
 
 // The versions, whose digits the test replaces in one program.
@@ -25,7 +26,7 @@ const (
 
 // packaged is a site of the package with a person's configuration.
 type packaged struct {
-	*harness.Service
+	*service.Service
 	name        string
 	http, https string // its ports
 }
@@ -51,7 +52,7 @@ func fleetSites(t *testing.T, pkg string, names ...string) (harness.Person, map[
 	who, all := harness.NewPerson(t), make(map[string]*packaged)
 	for _, name := range names {
 		p := &packaged{name: name, http: harness.FreePort(t), https: harness.FreePort(t)}
-		p.Service = harness.StartService(t, pkg, "", p.config(""))
+		p.Service = service.Start(t, pkg, "", p.config(""))
 		all[name] = p
 	}
 	for name, p := range all {
@@ -211,9 +212,9 @@ func TestFleetApply(t *testing.T) {
 func TestFleetUpdate(t *testing.T) {
 	t.Parallel()
 	harness.Need(t, "the program", harness.Program)
-	c := harness.NewChannel(t, "", "127.0.0.1")
+	c := service.NewChannel(t, "", "127.0.0.1")
 	pkg, program := c.Build(t, firstVersion, firstSequence)
-	next := harness.Renamed(program, firstVersion, nextVersion, firstSequence, nextSequence)
+	next := service.Renamed(program, firstVersion, nextVersion, firstSequence, nextSequence)
 	who, sites := fleetSites(t, pkg, "a", "b", "c", "d")
 	c.Release(t, nextVersion, nextSequence, next)
 

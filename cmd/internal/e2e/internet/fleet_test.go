@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/e2e/harness/service"
 	"agentsite/discovery/bed"
 )
 
@@ -38,12 +39,12 @@ func TestFleet(t *testing.T) {
 	laptop := harness.NewLaptop(t, f.Home(bed.Preserving).Host())
 	laptop.JoinRealm(t, f.realm)
 
-	channel := harness.NewChannel(t, f.relay.Host, f.relay.IP)
+	channel := service.NewChannel(t, f.relay.Host, f.relay.IP)
 	pkg, program := channel.Build(t, fleetVersion, fleetSequence)
-	sites := make([]*harness.Service, fleetSites)
+	sites := make([]*service.Service, fleetSites)
 	begun := time.Now()
 	atOnce(t, func(i int) {
-		sites[i] = harness.StartService(t, pkg, hosts[i%fleetHomes], f.fleetConfig(i, ""),
+		sites[i] = service.Start(t, pkg, hosts[i%fleetHomes], f.fleetConfig(i, ""),
 			"--listen", "127.0.0.1:0", "--listen-peers", fmt.Sprintf(":%d", 8500+i))
 		harness.WaitFor(t, time.Minute, fleetName(i)+" is claimed", func() bool {
 			invitation, err := sites[i].Invitation()
@@ -133,7 +134,7 @@ func TestFleet(t *testing.T) {
 
 	// The new version does not run at one of the five sites of the second wave: no third one begins.
 	channel.Release(t, fleetNext, fleetSequence+1,
-		harness.Renamed(program, fleetVersion, fleetNext, fleetSequence, fleetSequence+1))
+		service.Renamed(program, fleetVersion, fleetNext, fleetSequence, fleetSequence+1))
 	const bad = 3
 	sites[bad].Broken.Store(true)
 	begun = time.Now()

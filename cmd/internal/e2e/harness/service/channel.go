@@ -1,6 +1,6 @@
 //go:build e2e && linux
 
-package harness
+package service
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/discovery/bed"
 	"agentsite/node/identity"
 	"agentsite/node/update"
@@ -72,7 +73,7 @@ func NewChannel(t testing.TB, on, ip string) *Channel {
 // Build builds the program that follows this channel, as the package has it. It returns its file and what that has.
 func (c *Channel) Build(t testing.TB, version string, sequence uint64) (file string, program []byte) {
 	t.Helper()
-	file = filepath.Join(TempDir(t), "package", "agentsite")
+	file = filepath.Join(harness.TempDir(t), "package", "agentsite")
 	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", fmt.Sprintf(
 		"-s -w -X main.version=%s -X main.sequence=%d -X main.releaseKeys=%s -X main.releases=%s",
 		version, sequence, c.key.ID(), c.server.URL), "-o", file, "agentsite/cmd/agentsite")

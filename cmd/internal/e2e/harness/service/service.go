@@ -1,6 +1,7 @@
 //go:build e2e && linux
 
-package harness
+// Package service runs sites as the package's service does, and the channels that they are updated from.
+package service
 
 import (
 	"errors"
@@ -9,12 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
+	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/discovery/bed"
 	"agentsite/node/access"
 	"agentsite/node/state"
@@ -26,7 +29,7 @@ type Service struct {
 	Config string // the file
 	// Broken has updated programs end when they start, as on a board that lacks what they need.
 	Broken atomic.Bool
-	Log    LogBuffer
+	Log    harness.LogBuffer
 
 	folder  string // of updates
 	program string // the package's
@@ -39,11 +42,11 @@ type Service struct {
 	loop  sync.WaitGroup
 }
 
-// StartService starts the loop of a site on a host of a bed, "" for this machine. It ends with the test. flags are of
+// Start starts the loop of a site on a host of a bed, "" for this machine. It ends with the test. flags are of
 // agentsite run.
-func StartService(t testing.TB, program, on, config string, flags ...string) *Service {
+func Start(t testing.TB, program, on, config string, flags ...string) *Service {
 	t.Helper()
-	data := TempDir(t)
+	data := harness.TempDir(t)
 	s := &Service{Data: data, Config: filepath.Join(data, "agentsite.yaml"), folder: filepath.Join(data, "updates"),
 		program: program, on: on, flags: flags}
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: s.notify(), Net: "unixgram"})
@@ -102,6 +105,8 @@ func (s *Service) Signal(sig syscall.Signal) {
 		_ = s.cmd.Process.Signal(sig)
 	}
 }
+
+var invitationPattern = regexp.MustCompile(`agentsite://\S+`)
 
 // Invitation returns the invitation in the site's data folder, once it is there.
 func (s *Service) Invitation() (access.Invitation, error) {

@@ -31,8 +31,9 @@ const (
 	askTimeout     = 30 * time.Second       // of a request to a site
 	goodbyeTimeout = 200 * time.Millisecond // for a goodbye to be sent
 
-	enoughPeers  = 8         // peers that bring all messages: one more brings nothing new
-	returnWindow = time.Hour // within which a peer returns
+	enoughPeers  = 2           // peers that bring all messages, as two relays do: one more brings nothing new
+	joinWindow   = time.Minute // in which those that a host begins with come
+	returnWindow = time.Hour   // within which a peer returns
 )
 
 var (
@@ -82,6 +83,7 @@ type Medium struct {
 
 	mu      sync.Mutex
 	events  lru[peerEvent, time.Time] // the last of each
+	few     time.Time                 // when there were last no more than enoughPeers
 	own     discovery.Sighting        // announced by this host
 	sent    quota.Bucket
 	answers quota.Bucket
@@ -155,10 +157,12 @@ func (m *Medium) join() (err error) {
 			if err != nil {
 				return
 			}
-			switch {
-			case e.Type == pubsub.PeerLeave:
+			if e.Type == pubsub.PeerLeave {
 				m.peers.Add(-1)
-			case m.peers.Add(1) <= enoughPeers && m.isNew("join", e.Peer):
+				continue
+			}
+			m.peers.Add(1)
+			if m.isNew("join", e.Peer) {
 				m.joined.Notify()
 				m.grafted.Notify()
 			}
@@ -170,19 +174,23 @@ func (m *Medium) join() (err error) {
 // Trace implements pubsub.EventTracer. A peer forwards messages only from its next heartbeat
 // on: answers to an earlier query may be lost.
 func (m *Medium) Trace(e *pb.TraceEvent) {
-	if e.GetType() == pb.TraceEvent_GRAFT && m.peers.Load() <= enoughPeers && m.isNew("graft", peer.ID(e.GetGraft().GetPeerID())) {
+	if e.GetType() == pb.TraceEvent_GRAFT && m.isNew("graft", peer.ID(e.GetGraft().GetPeerID())) {
 		m.grafted.Notify()
 	}
 }
 
-// isNew reports whether an event of a peer may bring unknown sites. A peer that returns, as members
-// do to fetch a record, brings nothing that the remaining peers did not bring.
+// isNew reports whether an event of a peer may bring unknown sites. One that comes when others have been there for a
+// while brings nothing that they did not bring: members connect to each other to fetch records. Nor does one that
+// returns. All members answer the query that follows, so that each needless one costs hundreds of messages.
 func (m *Medium) isNew(event string, p peer.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	last, now := m.events.get(peerEvent{event, p}), time.Now()
+	last, now, peers := m.events.get(peerEvent{event, p}), time.Now(), m.peers.Load()
 	defer func() { *last = now }()
-	return m.peers.Load() <= 1 || now.Sub(*last) > returnWindow
+	if peers <= enoughPeers {
+		m.few = now
+	}
+	return now.Sub(m.few) < joinWindow && (peers <= 1 || now.Sub(*last) > returnWindow)
 }
 
 // peerEvent is a kind of event of one peer.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentsite/discovery"
@@ -170,18 +171,33 @@ func TestRecordTrackerIsBounded(t *testing.T) {
 	}
 }
 
-// TestReturningPeers: a peer that comes back matters only where no other has stayed.
-func TestReturningPeers(t *testing.T) {
-	m, p := &Medium{events: newLRU[peerEvent, time.Time](maxOrigins)}, peerNamed(t)
-	m.peers.Store(3)
-	if !m.isNew("join", p) || !m.isNew("graft", p) || !m.isNew("join", peerNamed(t)) {
-		t.Error("a new peer is ignored")
-	}
-	if m.isNew("join", p) {
-		t.Error("a peer that came back is new")
-	}
-	m.peers.Store(1)
-	if !m.isNew("join", p) {
-		t.Error("the only peer is ignored")
-	}
+// TestNewPeers: a peer that joins, or comes back, matters only where no others have stayed.
+func TestNewPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, p := &Medium{events: newLRU[peerEvent, time.Time](maxOrigins)}, peerNamed(t)
+		for i := range int32(3) { // the relays, one after the other
+			m.peers.Store(i + 1)
+			if !m.isNew("join", peerNamed(t)) {
+				t.Errorf("peer %d of those that it begins with is ignored", i+1)
+			}
+		}
+		if !m.isNew("join", p) || !m.isNew("graft", p) {
+			t.Error("a new peer is ignored")
+		}
+		if m.isNew("join", p) {
+			t.Error("a peer that came back is new")
+		}
+		time.Sleep(joinWindow)
+		if m.isNew("join", peerNamed(t)) {
+			t.Error("a peer that joins later is new, though others have stayed")
+		}
+		m.peers.Store(enoughPeers)
+		if !m.isNew("join", peerNamed(t)) {
+			t.Error("a new peer is ignored where few others are")
+		}
+		m.peers.Store(1)
+		if !m.isNew("join", p) {
+			t.Error("the only peer is ignored")
+		}
+	})
 }
